@@ -1,0 +1,249 @@
+"""Attention in float64 NumPy: the independent answer that every program here is checked against.
+
+    S = scale * Q @ K.T      P = softmax(S)      O = P @ V      LSE = log(sum(exp(S)))
+
+Arrays are [..., L, D]: [L, D] for one head, [batch, heads, L, D] for many. Lengths may be any and
+Lq may differ from Lkv. `causal` hides key j from query i when j > i + (Lkv - Lq): the last query
+sees every key. A row that sees no key has O = 0 and LSE = -inf. That is decided by its maximum,
+m = -inf, and never by l = 0, which would hide a real 0/0.
+
+Sources: online softmax, Milakov and Gimelshein 2018 (arXiv:1805.02867); tiles, FlashAttention,
+Dao et al. 2022 (arXiv:2205.14135) and FlashAttention-2, Dao 2023 (arXiv:2307.08691).
+"""
+
+from typing import Iterator, NamedTuple, Optional, Tuple
+
+import numpy as np
+
+NEG_INF = -np.inf
+
+
+class Attention(NamedTuple):
+    o: np.ndarray    # [..., Lq, D]
+    lse: np.ndarray  # [..., Lq], natural logarithm
+
+
+# ---- The softmax ladder on one row x[N] (all return a[N]) ----
+
+def softmax_native(x: np.ndarray) -> np.ndarray:
+    """e^x / sum e^x, two passes. Overflows to NaN once x passes 709 (float64)."""
+    with np.errstate(over="ignore", invalid="ignore"):  # the overflow is what the lesson shows
+        e = np.exp(np.asarray(x, np.float64))
+        return e / e.sum()
+
+
+def softmax_safe(x: np.ndarray) -> np.ndarray:
+    """e^(x - max) / sum e^(x - max), three passes: no exponent is above 0."""
+    x = np.asarray(x, np.float64)
+    e = np.exp(x - x.max())
+    return e / e.sum()
+
+
+def softmax_online(x: np.ndarray) -> np.ndarray:
+    """Maximum and sum in one pass: the sum corrects itself when the maximum grows."""
+    m, l = NEG_INF, 0.0
+    for x_i in np.asarray(x, np.float64):
+        m_new = max(m, x_i)
+        l = l * np.exp(m - m_new) + np.exp(x_i - m_new)
+        m = m_new
+    return np.exp(x - m) / l
+
+
+# ---- Parts that the forward passes share ----
+
+def default_scale(dim: int) -> float:
+    return 1.0 / np.sqrt(dim)
+
+
+def hidden_keys(query: np.ndarray, key: np.ndarray, len_q: int, len_kv: int) -> np.ndarray:
+    """True where causal attention hides key[j] from query[i]: [len(query), len(key)]."""
+    return key[None, :] > query[:, None] + (len_kv - len_q)
+
+
+def scores(q: np.ndarray, k: np.ndarray, scale: Optional[float] = None, causal: bool = False
+           ) -> np.ndarray:
+    """S = scale * Q @ K.T in float64, hidden keys at -inf: [..., Lq, Lkv]."""
+    q, k = np.asarray(q, np.float64), np.asarray(k, np.float64)
+    scale = default_scale(q.shape[-1]) if scale is None else scale
+    s = scale * (q @ np.swapaxes(k, -1, -2))
+    if causal:
+        len_q, len_kv = s.shape[-2:]
+        s[..., hidden_keys(np.arange(len_q), np.arange(len_kv), len_q, len_kv)] = NEG_INF
+    return s
+
+
+def _zero_if_empty(m: np.ndarray) -> np.ndarray:
+    """A maximum to subtract: 0 for a row without a visible key, because -inf - (-inf) is NaN."""
+    return np.where(m == NEG_INF, 0.0, m)
+
+
+def _finish(m: np.ndarray, l: np.ndarray, o: np.ndarray) -> Attention:
+    """O = o / l and LSE = m + log l from the state (m[..., Lq], l[..., Lq], o[..., Lq, D])."""
+    l = np.where(m == NEG_INF, 1.0, l)
+    return Attention(o / l[..., None], m + np.log(l))
+
+
+def _start(s: np.ndarray, v: np.ndarray) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The state that has seen no key: m = -inf, l = 0, o = 0."""
+    rows = s.shape[:-1]
+    return np.full(rows, NEG_INF), np.zeros(rows), np.zeros(rows + v.shape[-1:])
+
+
+# ---- The forward passes: one answer, six ways ----
+
+def naive(q, k, v, scale=None, causal=False) -> Attention:
+    """exp(S) as it stands: overflows to NaN once a score passes 709."""
+    s, v = scores(q, k, scale, causal), np.asarray(v, np.float64)
+    empty = s.max(axis=-1) == NEG_INF
+    with np.errstate(over="ignore", invalid="ignore"):
+        p = np.exp(s)
+        l = np.where(empty, 1.0, p.sum(axis=-1))
+        return Attention(p @ v / l[..., None], np.where(empty, NEG_INF, np.log(l)))
+
+
+def attend(s: np.ndarray, v: np.ndarray) -> Attention:
+    """softmax(S) @ V from stored scores, in the type of S: maximum, sum, weights."""
+    m = s.max(axis=-1, initial=NEG_INF)
+    p = np.exp(s - _zero_if_empty(m)[..., None])
+    return _finish(m, p.sum(axis=-1), p @ v)
+
+
+def safe(q, k, v, scale=None, causal=False) -> Attention:
+    """Three passes over a stored S: maximum, sum, weights. The form that the checker uses."""
+    return attend(scores(q, k, scale, causal), np.asarray(v, np.float64))
+
+
+def _online_max_and_sum(s: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+    """Row maximum and sum of exp(S - m), key by key in one pass."""
+    m, l = np.full(s.shape[:-1], NEG_INF), np.zeros(s.shape[:-1])
+    for j in range(s.shape[-1]):
+        m_new = np.maximum(m, s[..., j])
+        shift = _zero_if_empty(m_new)
+        l = l * np.exp(m - shift) + np.exp(s[..., j] - shift)
+        m = m_new
+    return m, l
+
+
+def online(q, k, v, scale=None, causal=False) -> Attention:
+    """Maximum and sum in one pass over S; the weights are stored, then multiplied with V."""
+    s, v = scores(q, k, scale, causal), np.asarray(v, np.float64)
+    m, l = _online_max_and_sum(s)
+    return _finish(m, l, np.exp(s - _zero_if_empty(m)[..., None]) @ v)
+
+
+def two_pass(q, k, v, scale=None, causal=False) -> Attention:
+    """Online softmax, then O accumulated key by key: no weights are stored."""
+    s, v = scores(q, k, scale, causal), np.asarray(v, np.float64)
+    o = _start(s, v)[2]
+    m, l = _online_max_and_sum(s)
+    for j in range(s.shape[-1]):
+        o += np.exp(s[..., j] - _zero_if_empty(m))[..., None] * v[..., None, j, :]
+    return _finish(m, l, o)
+
+
+def tiled(q, k, v, scale=None, causal=False, block_q: int = 64, block_kv: int = 64) -> Attention:
+    """FlashAttention-2's order: for each block of queries, one pass over the blocks of keys."""
+    q, k, v = (np.asarray(x, np.float64) for x in (q, k, v))
+    len_q, len_kv = q.shape[-2], k.shape[-2]
+    o_out = np.empty(q.shape[:-1] + v.shape[-1:])
+    lse_out = np.empty(q.shape[:-1])
+    for i in range(0, len_q, block_q):
+        q_i = q[..., i:i + block_q, :]
+        m, l, o = _start(q_i, v)
+        for j in range(0, len_kv, block_kv):
+            s = scores(q_i, k[..., j:j + block_kv, :], scale)      # [..., rows, keys of this tile]
+            if causal:
+                rows = np.arange(i, i + s.shape[-2])
+                keys = np.arange(j, j + s.shape[-1])
+                s[..., hidden_keys(rows, keys, len_q, len_kv)] = NEG_INF
+            m_new = np.maximum(m, s.max(axis=-1))
+            shift = _zero_if_empty(m_new)
+            rescale = np.exp(m - shift)                            # 0 before the first visible key
+            p = np.exp(s - shift[..., None])
+            l = l * rescale + p.sum(axis=-1)
+            o = o * rescale[..., None] + p @ v[..., j:j + block_kv, :]
+            m = m_new
+        o_out[..., i:i + block_q, :], lse_out[..., i:i + block_q] = _finish(m, l, o)
+    return Attention(o_out, lse_out)
+
+
+def one_pass(q, k, v, scale=None, causal=False) -> Attention:
+    """Maximum, sum and output in one pass, key by key: a tile of one key."""
+    return tiled(q, k, v, scale, causal, block_q=np.shape(q)[-2], block_kv=1)
+
+
+FORWARD = {"naive": naive, "safe": safe, "online": online, "two-pass": two_pass,
+           "one-pass": one_pass, "tiled": tiled}
+
+
+# ---- 16-bit types, and the yardstick for kernels that compute in them ----
+
+def round_bf16(x: np.ndarray) -> np.ndarray:
+    """x rounded to bfloat16 (by way of float32, to nearest, ties to even), held in float32.
+
+    bfloat16 is the upper half of a float32. Adding 0x7fff, and 1 more if the kept part is odd,
+    carries into it exactly when the dropped half is above one half, or equal and the kept part is
+    odd. Infinities stay; a NaN must not carry into infinity, so it is taken as it is.
+    """
+    with np.errstate(over="ignore"):
+        x = np.asarray(x).astype(np.float32)
+    bits = x.view(np.uint32)
+    odd = (bits >> np.uint32(16)) & np.uint32(1)
+    rounded = (bits + np.uint32(0x7FFF) + odd) & np.uint32(0xFFFF0000)
+    return np.where(np.isnan(x), np.float32(np.nan), rounded.view(np.float32))
+
+
+def round_to(x: np.ndarray, dtype: str) -> np.ndarray:
+    """x rounded to bf16, f16, f32 or f64. 16-bit values are held in float32."""
+    if dtype == "bf16":
+        return round_bf16(x)
+    with np.errstate(over="ignore"):  # a value above the type's largest becomes infinite
+        if dtype == "f16":
+            return np.asarray(x).astype(np.float32).astype(np.float16).astype(np.float32)
+        return np.asarray(x).astype({"f32": np.float32, "f64": np.float64}[dtype])
+
+
+def ulp(magnitude: float, dtype: str) -> float:
+    """One unit in the last place of `dtype` at this magnitude."""
+    mantissa_bits, smallest_exponent = {
+        "bf16": (7, -126), "f16": (10, -14), "f32": (23, -126), "f64": (52, -1022)}[dtype]
+    exponent = int(np.frexp(magnitude)[1]) - 1 if magnitude > 0 else smallest_exponent
+    return float(np.ldexp(1.0, max(exponent, smallest_exponent) - mantissa_bits))
+
+
+def attention_like_16bit(q, k, v, dtype: str, scale=None, causal=False) -> Attention:
+    """Plain attention as a framework does it in `dtype`, accumulating in float32.
+
+    S, P and O are rounded to the type; products, sums and exp are float32. FlashAttention's own
+    tests measure its kernels against this: a kernel that keeps S in float32 must not be more than
+    twice as wrong. With "f32" nothing is rounded further. Returns float32.
+    """
+    q, k, v = (round_to(x, dtype) for x in (q, k, v))
+    scale = np.float32(default_scale(q.shape[-1]) if scale is None else scale)
+    with np.errstate(over="ignore"):
+        s = round_to(scale * (q @ np.swapaxes(k, -1, -2)), dtype)
+    if causal:
+        len_q, len_kv = s.shape[-2:]
+        s[..., hidden_keys(np.arange(len_q), np.arange(len_kv), len_q, len_kv)] = NEG_INF
+    m = s.max(axis=-1, initial=NEG_INF)
+    with np.errstate(invalid="ignore"):  # a score that overflowed float16: NaN, as in a framework
+        p = np.exp(s - np.where(m == NEG_INF, np.float32(0), m)[..., None])
+        l = np.where(m == NEG_INF, np.float32(1), p.sum(axis=-1))
+        o = round_to(round_to(p / l[..., None], dtype) @ v, dtype)
+        return Attention(o, m + np.log(l))
+
+
+# ---- Long inputs: rows in blocks, so that S is never whole ----
+
+def row_blocks(len_q: int, len_kv: int, causal: bool, max_scores: int = 1 << 22
+               ) -> Iterator[Tuple[slice, slice]]:
+    """Query rows and the keys they need, such that a block has at most `max_scores` scores.
+
+    Under `causal` the keys end with the last one that the block's last row sees. The block is
+    then a causal problem of its own: Lkv - Lq, and with it the mask, fits its rows again.
+    """
+    rows = max(1, max_scores // len_kv)
+    for first in range(0, len_q, rows):
+        last = min(first + rows, len_q)
+        keys = max(0, len_kv - len_q + last) if causal else len_kv
+        yield slice(first, last), slice(0, keys)
