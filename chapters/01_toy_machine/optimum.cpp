@@ -1,0 +1,345 @@
+// A* over the states of the MAC machine, from "nothing computed" to "all of C in DRAM".
+//
+// What counts as a program: any sequence of LOAD, STORE, MAC_Z and MAC on R registers whose result is
+// C = A·B for every A and B, over the real numbers. A and B are read-only. C may be written and read
+// back, also with an unfinished sum. Reading a register or a cell that was never written is an error.
+//
+// What the search leaves out, and why no shorter program hides there:
+//   1. The machine has no subtraction and no constant. Every value is therefore a polynomial in
+//      the entries of A and B with positive coefficients and no constant term: nothing ever
+//      cancels. A value with a monomial that is not in c_ij cannot be part of c_ij.
+//      The two monomials of c_ij = a_i0·b_0j + a_i1·b_1j have no factor in common, so a product of two values
+//      is part of c_ij only if one factor is a_ik and the other b_kj. So the values worth holding are the
+//      eight inputs, and for each c_ij its first term, its second term, and their sum.
+//      (This also rules out Strassen's seven products: he needs the minus sign.)
+//   2. c_ij is stored from one register, and that value was made by one MAC from one MAC_Z. Any other
+//      MAC, and any value overwritten before its use, is dead: without it the program is shorter.
+//      So there are 8 MACs, and the search never drops an unsaved sum.
+//   3. A term parked in DRAM can be parked in its own c_ij, which is free until c_ij is finished.
+//   4. An input that is in a register already, or that no remaining product needs, is not loaded:
+//      the same program without that LOAD works (on the `fixed` machine after exchanging R0 and R1).
+//      On the `fixed` machine an input outside R0 and R1 can never be multiplied: there is no MOV.
+//
+// Two states are one when they differ only in the order of interchangeable registers, or by exchanging rows of A,
+// columns of B, the two k, or A with Bᵀ (16 symmetries): programs translate cycle by cycle.
+#include "optimum.hpp"
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+#include <unordered_map>
+
+namespace ch01 {
+namespace {
+
+constexpr int kMaxRegisters = 8;
+constexpr int kMatrixA = 0;
+constexpr int kMatrixB = 1;
+
+// What a register may hold, as one number below 32: free (nothing that is still needed),
+// one of 8 inputs, or of one of 4 outputs the term of k = 0, the term of k = 1, or their sum.
+using Value = std::uint8_t;
+constexpr Value kFree = 0;
+constexpr int kSum = 2;
+constexpr Value input(int matrix, int row, int column) {
+  return static_cast<Value>(1 + 4 * matrix + 2 * row + column);
+}
+constexpr Value output(int cell, int part) { return static_cast<Value>(9 + 3 * cell + part); }
+constexpr bool is_input(Value v) { return v >= 1 && v <= 8; }
+constexpr bool is_output(Value v) { return v >= 9; }
+constexpr int cell_of(Value v) { return (v - 9) / 3; }
+constexpr int part_of(Value v) { return (v - 9) % 3; }
+
+// What DRAM holds of an output, in two bits: nothing, one term, or the finished sum.
+constexpr int kNothing = 0;
+constexpr int kFinished = 3;
+constexpr int parked(int term) { return 1 + term; }
+
+struct State {
+  std::array<Value, kMaxRegisters> registers{};
+  std::array<std::uint8_t, 4> dram{};  // [c00, c01, c10, c11]
+  auto operator<=>(const State&) const = default;
+};
+
+struct Move {
+  std::string instruction;
+  State next;
+};
+
+std::string name(int r) { return "R" + std::to_string(r); }
+std::string address(char matrix, int row, int column) {
+  return std::string(1, matrix) + "[" + std::to_string(row) + "][" + std::to_string(column) + "]";
+}
+std::string cell_address(int cell) { return address('c', cell / 2, cell % 2); }
+
+class Search {
+ public:
+  Search(int registers, OperandRule rule) : num_registers_(registers), rule_(rule) {}
+
+  Optimum run();
+
+ private:
+  // Bit mask of the terms of c_cell that exist somewhere: bit k for a_ik·b_kj.
+  int terms_done(const State& s, int cell) const {
+    if (s.dram[cell] == kFinished) return 3;
+    int done = s.dram[cell] == kNothing ? 0 : 1 << (s.dram[cell] - 1);
+    for (int r = 0; r < num_registers_; ++r) {
+      const Value v = s.registers[r];
+      if (is_output(v) && cell_of(v) == cell) done |= part_of(v) == kSum ? 3 : 1 << part_of(v);
+    }
+    return done;
+  }
+
+  bool holds(const State& s, Value v) const {
+    return std::find(s.registers.begin(), s.registers.begin() + num_registers_, v) !=
+           s.registers.begin() + num_registers_;
+  }
+
+  // Bit v set: some product that is still to come needs input v.
+  int inputs_needed(const State& s) const {
+    int needed = 0;
+    for (int cell = 0; cell < 4; ++cell) {
+      const int done = terms_done(s, cell);
+      for (int k = 0; k < 2; ++k) {
+        if (done >> k & 1) continue;
+        needed |= 1 << input(kMatrixA, cell / 2, k) | 1 << input(kMatrixB, k, cell % 2);
+      }
+    }
+    return needed;
+  }
+
+  // Cycles that every program from here still needs: its MACs, its final STOREs, and a LOAD
+  // for each needed input and each parked term that is in no register. Never too much.
+  int cycles_left_at_least(const State& s) const {
+    int cycles = 0;
+    for (int cell = 0; cell < 4; ++cell) {
+      const int done = terms_done(s, cell);
+      cycles += 2 - (done & 1) - (done >> 1) + (s.dram[cell] != kFinished);
+      if (s.dram[cell] == parked(0) || s.dram[cell] == parked(1))
+        cycles += !holds(s, output(cell, s.dram[cell] - 1));
+    }
+    const int needed = inputs_needed(s);
+    for (Value v = 1; v <= 8; ++v) cycles += (needed >> v & 1) && !holds(s, v);
+    return cycles;
+  }
+
+  // May register r be overwritten without losing work? (An input can be loaded again.)
+  bool overwritable(const State& s, int r) const {
+    const Value v = s.registers[r];
+    if (!is_output(v)) return true;
+    return part_of(v) != kSum && s.dram[cell_of(v)] == parked(part_of(v));
+  }
+
+  void free_what_is_not_needed(State& s) const;
+  State smallest_twin(const State& s) const;
+  void append_macs(const State& s, int ra, int rb, std::vector<Move>& moves) const;
+  std::vector<Move> moves(const State& s) const;
+
+  int num_registers_;
+  OperandRule rule_;
+};
+
+void Search::free_what_is_not_needed(State& s) const {
+  const int needed = inputs_needed(s);
+  for (int r = 0; r < num_registers_; ++r) {
+    Value& v = s.registers[r];
+    if (is_input(v) && !(needed >> v & 1)) v = kFree;
+  }
+}
+
+// The image of a state under one of the 16 symmetries.
+State image(const State& s, bool rows, bool columns, bool ks, bool transpose) {
+  State t;
+  const auto map_cell = [&](int cell) {
+    const int i = cell / 2 ^ rows, j = cell % 2 ^ columns;
+    return transpose ? 2 * j + i : 2 * i + j;
+  };
+  for (int r = 0; r < kMaxRegisters; ++r) {
+    const Value v = s.registers[r];
+    if (is_input(v)) {
+      const bool b = v > 4;
+      int row = (v - 1) / 2 % 2, column = (v - 1) % 2;
+      row ^= b ? ks : rows;
+      column ^= b ? columns : ks;
+      t.registers[r] = transpose ? input(!b, column, row) : input(b, row, column);
+    } else if (is_output(v)) {
+      const int part = part_of(v) == kSum ? kSum : part_of(v) ^ ks;
+      t.registers[r] = output(map_cell(cell_of(v)), part);
+    }
+  }
+  for (int cell = 0; cell < 4; ++cell) {
+    const int held = s.dram[cell];
+    const bool term = held == parked(0) || held == parked(1);
+    t.dram[map_cell(cell)] = static_cast<std::uint8_t>(term && ks ? 3 - held : held);
+  }
+  return t;
+}
+
+// One representative for all states that differ by a symmetry or by the order of registers.
+State Search::smallest_twin(const State& s) const {
+  State best;
+  for (int symmetry = 0; symmetry < 16; ++symmetry) {
+    State t = image(s, symmetry & 1, symmetry & 2, symmetry & 4, symmetry & 8);
+    const auto begin = t.registers.begin();
+    // R0 and R1 are the operands of the fixed machine: exchangeable with each other only.
+    const int operands = rule_ == OperandRule::kFixed ? std::min(2, num_registers_) : 0;
+    std::sort(begin, begin + operands);
+    std::sort(begin + operands, begin + num_registers_);
+    if (symmetry == 0 || t < best) best = t;
+  }
+  return best;
+}
+
+// All MAC_Z and MAC with operands ra and rb, if these two hold a_ik and b_kj.
+void Search::append_macs(const State& s, int ra, int rb, std::vector<Move>& moves) const {
+  const Value a = s.registers[ra], b = s.registers[rb];
+  if (!is_input(a) || !is_input(b) || a > 4 || b <= 4) return;
+  const int i = (a - 1) / 2, k = (a - 1) % 2, j = (b - 5) % 2;
+  if ((b - 5) / 2 != k) return;
+  const int cell = 2 * i + j, done = terms_done(s, cell);
+  if (done >> k & 1) return;
+  // The fixed machine wants R0 first; a product does not care.
+  const std::string operands = name(std::min(ra, rb)) + ", " + name(std::max(ra, rb)) + ", ";
+
+  int addend = 0;  // the register with the other term
+  if (done != 0) {
+    while (addend < num_registers_ && s.registers[addend] != output(cell, 1 - k)) ++addend;
+    if (addend == num_registers_) return;  // parked in DRAM: LOAD it first
+  }
+  for (int rd = 0; rd < num_registers_; ++rd) {
+    if (!overwritable(s, rd) && !(done != 0 && rd == addend)) continue;
+    Move move{done ? "MAC " + operands + name(addend) + ", " + name(rd)
+                   : "MAC_Z " + operands + name(rd), s};
+    if (done) {
+      move.next.registers[addend] = kFree;
+      move.next.dram[cell] = kNothing;
+    }
+    move.next.registers[rd] = output(cell, done ? kSum : k);
+    moves.push_back(std::move(move));
+  }
+}
+
+std::vector<Move> Search::moves(const State& s) const {
+  std::vector<Move> moves;
+  const auto load = [&](Value v, const std::string& from, int rd) {
+    if (!overwritable(s, rd)) return;
+    Move move{"LOAD " + from + ", " + name(rd), s};
+    move.next.registers[rd] = v;
+    moves.push_back(std::move(move));
+  };
+  const bool fixed = rule_ == OperandRule::kFixed;
+  const int num_operands = fixed ? std::min(2, num_registers_) : num_registers_;
+  const int needed = inputs_needed(s);
+  for (Value v = 1; v <= 8; ++v) {
+    if (!(needed >> v & 1) || holds(s, v)) continue;
+    const std::string from = address(v <= 4 ? 'a' : 'b', (v - 1) / 2 % 2, (v - 1) % 2);
+    for (int rd = 0; rd < num_operands; ++rd) load(v, from, rd);
+  }
+  for (int cell = 0; cell < 4; ++cell) {
+    const int held = s.dram[cell];
+    if (held == kNothing || held == kFinished || holds(s, output(cell, held - 1))) continue;
+    for (int rd = 0; rd < num_registers_; ++rd) {
+      load(output(cell, held - 1), cell_address(cell), rd);
+    }
+  }
+  for (int ra = 0; ra < num_operands; ++ra) {
+    for (int rb = 0; rb < num_operands; ++rb) append_macs(s, ra, rb, moves);
+  }
+  for (int r = 0; r < num_registers_; ++r) {
+    const Value v = s.registers[r];
+    if (!is_output(v)) continue;
+    const int cell = cell_of(v);
+    Move move{"STORE " + name(r) + ", " + cell_address(cell), s};
+    if (part_of(v) == kSum) {
+      move.next.dram[cell] = kFinished;
+      move.next.registers[r] = kFree;
+    } else {
+      if (s.dram[cell] != kNothing) continue;
+      move.next.dram[cell] = static_cast<std::uint8_t>(parked(part_of(v)));
+    }
+    moves.push_back(std::move(move));
+  }
+  for (Move& move : moves) free_what_is_not_needed(move.next);
+  return moves;
+}
+
+std::uint64_t pack(const State& s) {
+  std::uint64_t bits = 0;
+  for (const Value v : s.registers) bits = bits << 5 | v;
+  for (const std::uint8_t d : s.dram) bits = bits << 2 | d;
+  return bits;
+}
+
+State unpack(std::uint64_t bits) {
+  State s;
+  for (int cell = 3; cell >= 0; --cell, bits >>= 2) s.dram[cell] = bits & 3;
+  for (int r = kMaxRegisters - 1; r >= 0; --r, bits >>= 5) s.registers[r] = bits & 31;
+  return s;
+}
+
+Optimum Search::run() {
+  struct Reached {
+    int cycles;
+    std::uint64_t parent;
+  };
+  std::unordered_map<std::uint64_t, Reached> reached;
+  std::vector<std::vector<std::pair<std::uint64_t, int>>> queue;  // by cycles so far + at least
+  const auto push = [&](const State& s, int cycles, std::uint64_t parent) {
+    const std::uint64_t key = pack(s);
+    const auto [found, is_new] = reached.try_emplace(key, Reached{cycles, parent});
+    if (!is_new && found->second.cycles <= cycles) return;
+    found->second = {cycles, parent};
+    const std::size_t total = static_cast<std::size_t>(cycles + cycles_left_at_least(s));
+    if (queue.size() <= total) queue.resize(total + 1);
+    queue[total].emplace_back(key, cycles);
+  };
+
+  Optimum result;
+  const State start;
+  push(start, 0, pack(start));
+  for (std::size_t total = 0; total < queue.size() && !result.possible; ++total) {
+    while (!queue[total].empty() && !result.possible) {
+      const auto [key, cycles] = queue[total].back();
+      queue[total].pop_back();
+      if (reached.at(key).cycles != cycles) continue;  // a shorter way was found since
+      const State s = unpack(key);
+      ++result.states;
+      if (cycles_left_at_least(s) == 0) {
+        result.possible = true;
+        result.cycles = cycles;
+        // Walk back over representatives, then forward with real registers.
+        std::vector<std::uint64_t> path;
+        for (std::uint64_t at = key; at != pack(start); at = reached.at(at).parent) {
+          path.push_back(at);
+        }
+        State here = start;
+        for (auto next = path.rbegin(); next != path.rend(); ++next) {
+          for (const Move& move : moves(here)) {
+            if (pack(smallest_twin(move.next)) != *next) continue;
+            result.trace.push_back(move.instruction);
+            here = move.next;
+            break;
+          }
+        }
+        break;
+      }
+      for (const Move& move : moves(s)) push(smallest_twin(move.next), cycles + 1, key);
+    }
+  }
+  for (const std::string& instruction : result.trace) {
+    result.loads += instruction.starts_with("LOAD");
+    result.stores += instruction.starts_with("STORE");
+  }
+  return result;
+}
+
+}  // namespace
+
+Optimum find_optimum(int registers, OperandRule rule) {
+  if (registers < 2 || registers > kMaxRegisters) {
+    throw std::invalid_argument("the search covers 2 to 8 registers");
+  }
+  return Search(registers, rule).run();
+}
+
+}  // namespace ch01
