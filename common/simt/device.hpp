@@ -1,0 +1,145 @@
+// What a kernel may call, on the emulator. common/gpu/device.hpp declares the same functions for
+// the GPU; common/backend.hpp includes one of the two. The last two parameters of each function
+// name the call's place in the source: a helper that wraps one takes them too and hands them on,
+// if its caller is the better place to report. "PTX:" names the instruction that it stands for
+// (PTX ISA, sections "Data Movement" and "Warp-level Matrix Instructions").
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <type_traits>
+
+#include "common/half.hpp"
+
+#define FA_SITE int line = __builtin_LINE(), const char *file = __builtin_FILE()
+
+namespace emulator {
+
+/// threadIdx.x and blockIdx.x: blocks and grids have one dimension.
+int thread_index();
+int block_index();
+
+/// Byte address of the block's dynamic shared memory in the .shared window. Not 0: as on hardware,
+/// the first 1024 bytes are the system's. Aligned to 1024.
+std::uint32_t dynamic_smem();
+
+/// Starts copying 16 bytes from global to shared memory; both addresses are multiples of 16. Bytes
+/// from source_bytes (0..16) on are written as zeros and not read. The bytes land when this thread
+/// waits for them; until then the destination holds NaN. PTX: cp.async.cg.shared.global.
+void cp_async_16(std::uint32_t dst, const void *src, int source_bytes, FA_SITE);
+
+/// Closes this thread's group of copies, which may be empty. PTX: cp.async.commit_group.
+void cp_async_commit(FA_SITE);
+
+namespace detail {
+void cp_async_wait(int pending_groups, int line, const char *file);
+void ldmatrix(std::uint32_t *r, int count, bool trans, std::uint32_t addr, int line,
+              const char *file);
+void load_global(void *value, const void *p, std::size_t bytes, int line, const char *file);
+void store_global(void *p, const void *value, std::size_t bytes, int line, const char *file);
+void load_shared(void *value, std::uint32_t addr, std::size_t bytes, int line, const char *file);
+void store_shared(std::uint32_t addr, const void *value, std::size_t bytes, int line,
+                  const char *file);
+void launch(const std::function<void()> &thread, int grid, int block, std::size_t smem_bytes);
+template <class T>
+inline constexpr bool kPlain = std::is_trivially_copyable_v<T> && sizeof(T) <= 16 &&
+                               (sizeof(T) & (sizeof(T) - 1)) == 0;
+}  // namespace detail
+
+/// Waits until at most N of this thread's groups are in flight; their bytes are then visible to
+/// this thread only: others need a barrier. PTX: cp.async.wait_group.
+template <int N>
+void cp_async_wait(FA_SITE) {
+  static_assert(N >= 0, "wait_group counts the groups that may stay in flight");
+  detail::cp_async_wait(N, line, file);
+}
+
+/// Loads 1, 2 or 4 matrices of 8x8 16-bit elements. Lane 8i + j gives the address of row j of
+/// matrix i (x1 and x2 ignore the addresses of lanes 8.. and 16..). Lane t receives elements
+/// 2(t%4), 2(t%4)+1 of row t/4; transposed: of column t/4. PTX: ldmatrix.sync.aligned.m8n8.b16.
+inline void ldmatrix_x1(std::uint32_t (&r)[1], std::uint32_t addr, FA_SITE) {
+  detail::ldmatrix(r, 1, false, addr, line, file);
+}
+inline void ldmatrix_x1_trans(std::uint32_t (&r)[1], std::uint32_t addr, FA_SITE) {
+  detail::ldmatrix(r, 1, true, addr, line, file);
+}
+inline void ldmatrix_x2(std::uint32_t (&r)[2], std::uint32_t addr, FA_SITE) {
+  detail::ldmatrix(r, 2, false, addr, line, file);
+}
+inline void ldmatrix_x2_trans(std::uint32_t (&r)[2], std::uint32_t addr, FA_SITE) {
+  detail::ldmatrix(r, 2, true, addr, line, file);
+}
+inline void ldmatrix_x4(std::uint32_t (&r)[4], std::uint32_t addr, FA_SITE) {
+  detail::ldmatrix(r, 4, false, addr, line, file);
+}
+inline void ldmatrix_x4_trans(std::uint32_t (&r)[4], std::uint32_t addr, FA_SITE) {
+  detail::ldmatrix(r, 4, true, addr, line, file);
+}
+
+/// c += a b for a [16,16], b [16,8] (bf16 pairs) and c [16,8] (fp32), spread over the warp as the
+/// PTX figures show. Order of the sum here: c first, then k = 0..15, each addition rounded to
+/// fp32 (the products are exact); hardware does not document its own.
+/// PTX: mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32.
+void mma_m16n8k16(const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], float (&c)[4],
+                  FA_SITE);
+
+/// The value of lane (own lane ^ lane_mask), 0 <= lane_mask < 32. PTX: shfl.sync.bfly.b32.
+float shfl_xor(float value, int lane_mask, FA_SITE);
+
+/// Waits for all threads of the block; orders their accesses. PTX: barrier.sync 0.
+void block_sync(FA_SITE);
+
+/// Waits for all lanes of the warp; orders their accesses. PTX: bar.warp.sync.
+void warp_sync(FA_SITE);
+
+/// Plain accesses of 1, 2, 4, 8 or 16 bytes, aligned to their size. Out of bounds: a hazard; loads
+/// then give NaN and stores do nothing. PTX: ld/st.global, ld/st.shared.
+template <class T>
+T load_global(const T *p, FA_SITE) {
+  static_assert(detail::kPlain<T>, "a load moves 1, 2, 4, 8 or 16 plain bytes");
+  T value;
+  detail::load_global(&value, p, sizeof(T), line, file);
+  return value;
+}
+template <class T>
+void store_global(T *p, std::type_identity_t<T> value, FA_SITE) {
+  static_assert(detail::kPlain<T>, "a store moves 1, 2, 4, 8 or 16 plain bytes");
+  detail::store_global(p, &value, sizeof(T), line, file);
+}
+template <class T>
+T load_shared(std::uint32_t addr, FA_SITE) {
+  static_assert(detail::kPlain<T>, "a load moves 1, 2, 4, 8 or 16 plain bytes");
+  T value;
+  detail::load_shared(&value, addr, sizeof(T), line, file);
+  return value;
+}
+template <class T>
+void store_shared(std::uint32_t addr, std::type_identity_t<T> value, FA_SITE) {
+  static_assert(detail::kPlain<T>, "a store moves 1, 2, 4, 8 or 16 plain bytes");
+  detail::store_shared(addr, &value, sizeof(T), line, file);
+}
+
+/// Two floats rounded to nearest even; `low` in the low 16 bits. PTX: cvt.rn.bf16x2.f32.
+inline std::uint32_t pack_bf16x2(float low, float high) {
+  return static_cast<std::uint32_t>(fa::to_bf16(low).bits) |
+         static_cast<std::uint32_t>(fa::to_bf16(high).bits) << 16;
+}
+
+inline float exp(float x) { return std::exp(x); }
+inline float exp2(float x) { return std::exp2(x); }
+inline float log(float x) { return std::log(x); }
+inline float max(float a, float b) { return std::fmax(a, b); }  // PTX max: a NaN gives way
+
+/// Runs grid blocks of `block` threads, each calling kernel(args...), with smem_bytes of dynamic
+/// shared memory, and returns when all are done. Throws fa::InputError for a launch that no GPU
+/// accepts, and whatever a kernel throws.
+template <class... P, class... A>
+void launch(void (*kernel)(P...), int grid, int block, std::size_t smem_bytes, A... args) {
+  detail::launch([&] { kernel(static_cast<P>(args)...); }, grid, block, smem_bytes);
+}
+
+}  // namespace emulator
+
+#undef FA_SITE
