@@ -1,0 +1,191 @@
+#pragma once
+// Chapter 03: attention on the tensor cores, as plainly as it can be written.
+//
+// A block of 4 warps owns BLOCK_Q query rows and walks over the keys, BLOCK_KV at a time. Tiles travel
+// global -> shared memory (cp.async) -> registers (ldmatrix) -> tensor cores (mma.m16n8k16); S, P and O
+// never leave the registers.
+//
+//   ./learn run 03        ch03_basic_kernel --shape 1,1,128,512,128 --profile
+
+#include "common/kernels/epilogue.hpp"
+#include "common/kernels/geometry.hpp"
+#include "common/kernels/softmax.hpp"
+
+namespace FA_BACKEND::ch03 {
+
+// [anchor: load_tile]
+// Starts copying a tile [HEIGHT, HEAD_DIM] from global to shared memory, 16 bytes a thread at a time;
+// neighbouring threads copy neighbouring chunks. Of the tile only the first `rows` rows exist: the
+// others are filled with zeros.
+template <int HEIGHT, int HEAD_DIM, int NUM_THREADS>
+FA_DEVICE void load_tile(uint32_t tile_smem, const bf16* tile_gmem, int rows, FA_SITE) {
+  constexpr int CHUNK = 16 / sizeof(bf16);  // elements in 16 bytes
+  constexpr int NUM_CHUNKS = HEIGHT * HEAD_DIM / CHUNK;
+  static_assert(NUM_CHUNKS % NUM_THREADS == 0, "every thread copies the same number of chunks");
+
+  for (int first_chunk = 0; first_chunk < NUM_CHUNKS; first_chunk += NUM_THREADS) {
+    const int element = (first_chunk + thread_index()) * CHUNK;
+    const int row = element / HEAD_DIM;
+    const uint32_t dst = tile_smem + element * sizeof(bf16);
+    cp_async_16(dst, tile_gmem + element, row < rows ? 16 : 0, line, file);
+  }
+}
+// [/anchor: load_tile]
+
+// [anchor: load_fragments_Q]
+// Q_smem -> Q_rmem: this warp's rows, as operand A. One x4 brings a whole 16x16 tile: lanes 0-15 give
+// the addresses of its rows' left halves, lanes 16-31 of their right halves.
+template <int MMAS_Q, int MMAS_D>
+FA_DEVICE void load_fragments_Q(uint32_t (&Q_rmem)[MMAS_Q][MMAS_D][4], uint32_t Q_smem) {
+  constexpr uint32_t ROW_BYTES = MMAS_D * MMA_K * sizeof(bf16);
+  const uint32_t lane_offset = lane_index() % 16 * ROW_BYTES + lane_index() / 16 * 16;
+  const uint32_t first_row = warp_index() * MMAS_Q * MMA_M;
+  for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
+    for (int mma_d = 0; mma_d < MMAS_D; ++mma_d) {
+      const uint32_t row_offset = (first_row + mma_q * MMA_M) * ROW_BYTES;
+      const uint32_t col_offset = mma_d * MMA_K * sizeof(bf16);
+      ldmatrix_x4(Q_rmem[mma_q][mma_d], Q_smem + row_offset + (lane_offset + col_offset));
+    }
+}
+// [/anchor: load_fragments_Q]
+
+// [anchor: multiply_query_key]
+// S += Q @ K.T   [WARP_Q, BLOCK_KV]
+// Operand B wants, for each key, neighbours along HEAD_DIM in one register: K's rows hold just that.
+template <int MMAS_Q, int MMAS_KV, int MMAS_D>
+FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
+                                  const uint32_t (&Q_rmem)[MMAS_Q][MMAS_D][4], uint32_t K_smem) {
+  constexpr uint32_t ROW_BYTES = MMAS_D * MMA_K * sizeof(bf16);
+  const uint32_t lane_offset = lane_index() % 8 * ROW_BYTES + lane_index() / 8 % 2 * 16;
+  for (int mma_d = 0; mma_d < MMAS_D; ++mma_d)
+    for (int mma_kv = 0; mma_kv < MMAS_KV; ++mma_kv) {
+      uint32_t K_rmem[2];
+      const uint32_t row_offset = mma_kv * MMA_N * ROW_BYTES;
+      const uint32_t col_offset = mma_d * MMA_K * sizeof(bf16);
+      ldmatrix_x2(K_rmem, K_smem + row_offset + (lane_offset + col_offset));
+      for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
+        mma_m16n8k16(Q_rmem[mma_q][mma_d], K_rmem, S_rmem[mma_q][mma_kv]);
+    }
+}
+// [/anchor: multiply_query_key]
+
+// [anchor: multiply_weights_value]
+// O += P @ V   [WARP_Q, HEAD_DIM]
+// Now the sum runs over keys, so operand B wants neighbours along the keys, and V's rows hold
+// neighbours along HEAD_DIM: ldmatrix transposes each 8x8 matrix on its way.
+template <int MMAS_Q, int MMAS_D, int MMAS_KV>
+FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4],
+                                      const uint32_t (&P_rmem)[MMAS_Q][MMAS_KV][4],
+                                      uint32_t V_smem) {
+  constexpr uint32_t ROW_BYTES = MMAS_D * MMA_N * sizeof(bf16);
+  const uint32_t lane_offset = lane_index() % 16 * ROW_BYTES;
+  for (int mma_kv = 0; mma_kv < MMAS_KV; ++mma_kv)
+    for (int mma_d = 0; mma_d < MMAS_D; ++mma_d) {
+      uint32_t V_rmem[2];
+      const uint32_t row_offset = mma_kv * MMA_K * ROW_BYTES;
+      const uint32_t col_offset = mma_d * MMA_N * sizeof(bf16);
+      ldmatrix_x2_trans(V_rmem, V_smem + row_offset + (lane_offset + col_offset));
+      for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
+        mma_m16n8k16(P_rmem[mma_q][mma_kv], V_rmem, O_rmem[mma_q][mma_d]);
+    }
+}
+// [/anchor: multiply_weights_value]
+
+template <int HEAD_DIM, int BLOCK_Q, int BLOCK_KV, int NUM_WARPS, class Breaks>
+FA_KERNEL void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
+                         const bf16* K,  // [batch*heads, len_kv, HEAD_DIM]
+                         const bf16* V,  // [batch*heads, len_kv, HEAD_DIM]
+                         bf16* O,        // [batch*heads, len_q, HEAD_DIM]
+                         int len_q, int len_kv, float scale, Breaks breaks) {
+  constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;
+  constexpr int WARP_Q = BLOCK_Q / NUM_WARPS;
+  constexpr int KV_TILE_BYTES = BLOCK_KV * HEAD_DIM * sizeof(bf16);
+  static_assert(BLOCK_Q % (NUM_WARPS * MMA_M) == 0, "every warp owns whole 16-row mma tiles");
+  static_assert(BLOCK_KV % MMA_K == 0 && HEAD_DIM % MMA_K == 0, "tiles are whole mma tiles");
+
+  // [anchor: grid]
+  // One block for each BLOCK_Q rows of each head; the blocks of a head are neighbours and share K, V.
+  const int num_q_tiles = ceil_div(len_q, BLOCK_Q);
+  const int num_kv_tiles = ceil_div(len_kv, BLOCK_KV);
+  const int64_t batch_head = block_index() / num_q_tiles;
+  const int first_query = block_index() % num_q_tiles * BLOCK_Q;
+  Q += (batch_head * len_q + first_query) * HEAD_DIM;
+  O += (batch_head * len_q + first_query) * HEAD_DIM;
+  K += batch_head * len_kv * HEAD_DIM;
+  V += batch_head * len_kv * HEAD_DIM;
+  // [/anchor: grid]
+
+  // Q is in registers before the first K arrives: it borrows the memory of K and V.
+  const uint32_t Q_smem = dynamic_smem();
+  const uint32_t K_smem = Q_smem;
+  const uint32_t V_smem = K_smem + KV_TILE_BYTES;
+
+  uint32_t Q_rmem[WARP_Q / MMA_M][HEAD_DIM / MMA_K][4];
+  uint32_t P_rmem[WARP_Q / MMA_M][BLOCK_KV / MMA_K][4];
+  float O_rmem[WARP_Q / MMA_M][HEAD_DIM / MMA_N][4] = {};
+  float m[WARP_Q / MMA_M][2];        // row maximum so far
+  float l[WARP_Q / MMA_M][2] = {};   // row sum so far
+  float rescale[WARP_Q / MMA_M][2];  // exp(m_old - m)
+  for (auto& row : m) row[0] = row[1] = NEG_INF;
+
+  const auto load_K = [&](int kv_tile) {
+    const int first_key = kv_tile * BLOCK_KV;
+    load_tile<BLOCK_KV, HEAD_DIM, NUM_THREADS>(K_smem, K + int64_t{first_key} * HEAD_DIM,
+                                               len_kv - first_key);
+    cp_async_commit();
+  };
+  const auto load_V = [&](int kv_tile) {
+    const int first_key = kv_tile * BLOCK_KV;
+    load_tile<BLOCK_KV, HEAD_DIM, NUM_THREADS>(V_smem, V + int64_t{first_key} * HEAD_DIM,
+                                               len_kv - first_key);
+    cp_async_commit();
+  };
+
+  load_tile<BLOCK_Q, HEAD_DIM, NUM_THREADS>(Q_smem, Q, len_q - first_query);
+  cp_async_commit();
+  cp_async_wait<0>();
+  block_sync();  // every thread's part of Q_smem has landed
+  load_fragments_Q(Q_rmem, Q_smem);
+  block_sync();  // all warps have read Q_smem: K and V may overwrite it
+
+  // [anchor: main_loop]
+  for (int kv_tile = 0; kv_tile < num_kv_tiles; ++kv_tile) {
+    load_K(kv_tile);
+    if (!breaks.has(fa::MISSING_WAIT)) cp_async_wait<0>();
+    // Every thread's part of K_smem has landed, and all warps have read the last tile's V_smem.
+    if (!breaks.has(fa::MISSING_BARRIER)) block_sync();
+
+    float S_rmem[WARP_Q / MMA_M][BLOCK_KV / MMA_N][4] = {};
+    multiply_query_key(S_rmem, Q_rmem, K_smem);  // S = Q @ K.T
+    scale_scores(S_rmem, scale);
+
+    const int keys_left = len_kv - kv_tile * BLOCK_KV;
+    if (keys_left < BLOCK_KV && !breaks.has(fa::UNMASKED_TAIL)) mask_tail(S_rmem, keys_left);
+
+    update_row_max(m, rescale, S_rmem, breaks);                           // m' = max(m, rowmax S)
+    scale_rows(O_rmem, rescale);                                          // O *= exp(m - m')
+    exponentiate_and_pack(P_rmem, S_rmem, m, l, rescale, breaks);         // P = exp(S - m')
+
+    load_V(kv_tile);
+    cp_async_wait<0>();
+    // Every thread's part of V_smem has landed, and all warps have read this tile's K_smem.
+    if (!breaks.has(fa::DIVERGENT_BARRIER) || warp_index() == 0) block_sync();
+
+    multiply_weights_value(O_rmem, P_rmem, V_smem);  // O += P @ V
+  }
+  // [/anchor: main_loop]
+
+  const int warp_row = warp_index() * WARP_Q;
+  store_output(O + warp_row * HEAD_DIM, O_rmem, l, len_q - first_query - warp_row);
+}
+
+template <int HEAD_DIM, int BLOCK_Q = 64, int BLOCK_KV = 64, int NUM_WARPS = 4, class Breaks>
+void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
+  constexpr int SMEM_ROWS = BLOCK_Q > 2 * BLOCK_KV ? BLOCK_Q : 2 * BLOCK_KV;  // Q, later K and V
+  launch(attention<HEAD_DIM, BLOCK_Q, BLOCK_KV, NUM_WARPS, Breaks>,
+         args.batch_heads * ceil_div(args.len_q, BLOCK_Q), NUM_WARPS * WARP_SIZE,
+         SMEM_ROWS * HEAD_DIM * sizeof(bf16), args.Q, args.K, args.V, args.O, args.len_q,
+         args.len_kv, args.scale, breaks);
+}
+
+}  // namespace FA_BACKEND::ch03

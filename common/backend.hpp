@@ -1,0 +1,18 @@
+#pragma once
+// A kernel file compiles twice: by nvcc for the GPU, by any C++20 compiler for the emulator.
+// Both sides offer the same functions in namespace FA_BACKEND; a kernel calls nothing else.
+//
+// Everything a kernel file defines stands in namespace FA_BACKEND::chNN. Without it nvcc's host pass
+// and the emulator build would instantiate the same templates under the same names, the linker would
+// keep one of each without a word, and one chapter would run another's code.
+
+#if defined(__CUDACC__)
+#define FA_BACKEND gpu
+#define FA_HOST_DEVICE __host__ __device__
+#include "common/gpu/device.hpp"
+#include "common/gpu/launch.hpp"
+#else
+#define FA_BACKEND emulator
+#define FA_HOST_DEVICE
+#include "common/simt/device.hpp"
+#endif

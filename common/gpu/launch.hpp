@@ -1,0 +1,62 @@
+#pragma once
+// Launching a kernel on the GPU, with every call checked.
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+
+#include "common/error.hpp"
+
+namespace gpu {
+
+// A CUDA call failed. what() holds the expression, its place and the driver's words.
+struct CudaError : std::runtime_error {
+  CudaError(cudaError_t code, const char* expression, const char* file, int line)
+      : std::runtime_error(std::string(file) + ":" + std::to_string(line) + ": " + expression +
+                           " failed: " + cudaGetErrorString(code)),
+        code(code) {}
+  cudaError_t code;
+};
+
+inline void check(cudaError_t code, const char* expression, const char* file, int line) {
+  if (code == cudaSuccess) return;
+  cudaGetLastError();  // forget the error: the next call must not report this one again
+  throw CudaError(code, expression, file, line);
+}
+#define FA_CUDA_CHECK(expression) ::gpu::check((expression), #expression, __FILE__, __LINE__)
+
+// The stream that launch() uses on this thread: the default stream unless a caller sets another.
+inline cudaStream_t& current_stream() {
+  static thread_local cudaStream_t stream = nullptr;
+  return stream;
+}
+
+// A kernel gets more than 48 KB of shared memory only if it asks, and never more than the card has.
+inline void allow_shared_memory(const void* kernel, size_t smem_bytes) {
+  int device = 0, most = 0;
+  FA_CUDA_CHECK(cudaGetDevice(&device));
+  FA_CUDA_CHECK(
+      cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  if (smem_bytes > static_cast<size_t>(most)) {
+    throw fa::InputError("this configuration needs " + std::to_string(smem_bytes) +
+                         " bytes of shared memory per block and the GPU has " +
+                         std::to_string(most) +
+                         "; fewer --stages need less, --device emulator has no such limit");
+  }
+  if (smem_bytes > 48 * 1024) {
+    FA_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                       static_cast<int>(smem_bytes)));
+  }
+}
+
+template <class... Parameters, class... Arguments>
+void launch(void (*kernel)(Parameters...), int grid, int block, size_t smem_bytes,
+            Arguments... arguments) {
+  allow_shared_memory(reinterpret_cast<const void*>(kernel), smem_bytes);
+  kernel<<<grid, block, smem_bytes, current_stream()>>>(arguments...);
+  FA_CUDA_CHECK(cudaGetLastError());
+}
+
+}  // namespace gpu
