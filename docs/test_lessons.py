@@ -1,0 +1,288 @@
+"""Tests of docs/lessons.py: each way in which a lesson can be untrue must fail, in a small repository."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+from pathlib import Path
+
+TOOL = Path(__file__).resolve().parent / "lessons.py"
+
+SOURCE = """\
+    int before = 0;
+    // [anchor: outer]
+    for (;;) {
+      // [anchor: inner]
+      work();
+
+      more();
+      // [/anchor: inner]
+    }
+    // [/anchor: outer]
+"""
+
+PAGE = """\
+# A page
+
+<!-- code: code.cpp#inner -->
+```cpp
+work();
+
+more();
+```
+
+<!-- code: code.cpp#outer -->
+```cpp
+for (;;) {
+  work();
+
+  more();
+}
+```
+
+<!-- run: greet you -->
+```text
+hello, you
+```
+
+<!-- run(3): greet -->
+```text
+error: nobody to greet
+```
+
+See [the next page](../02_next/README.md#what-hurts), [the code](code.cpp), [above](#a-page).
+"""
+
+NEXT = "# Chapter 02: `next`\n\n## What hurts?\n\nBack to [01](../01_first/).\n"
+
+GREET = """\
+#!/bin/sh
+[ $# -gt 0 ] || { echo "error: nobody to greet" >&2; exit 3; }
+echo "hello, $1"
+"""
+
+
+class Lessons(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+        self.page = self.write("chapters/01_first/README.md", PAGE)
+        self.source = self.write("chapters/01_first/code.cpp", SOURCE)
+        self.next = self.write("chapters/02_next/README.md", NEXT)
+        self.program = self.write("build/bin/greet", GREET)
+        self.program.chmod(0o755)
+
+    def write(self, path, text):
+        path = self.root / path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def change(self, path, old, new):
+        text = path.read_text(encoding="utf-8")
+        self.assertIn(old, text)
+        path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+    def lessons(self, *arguments):
+        result = subprocess.run([sys.executable, str(TOOL), "--root", str(self.root), *arguments],
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.assertNotIn("Traceback", result.stdout)
+        return result.returncode, result.stdout
+
+    def assert_fails(self, message, *arguments):
+        code, output = self.lessons(*arguments)
+        self.assertEqual(code, 1, output)
+        self.assertIn(message, output)
+
+    def assert_true(self, *arguments):
+        code, output = self.lessons(*arguments)
+        self.assertEqual(code, 0, output)
+        return output
+
+    def test_true_pages_pass(self):
+        self.assertIn("2 pages, 4 quoted blocks, 4 links: all true", self.assert_true())
+
+    # ---- code ----
+
+    def test_code_drift(self):
+        self.change(self.source, "work();", "work(1);")
+        code, output = self.lessons()
+        self.assertEqual(code, 1)
+        self.assertIn("-work();\n+work(1);", output)
+        self.assertIn("chapters/01_first/README.md: differs from the source", output)
+
+    def test_page_drift(self):
+        self.change(self.page, "more();", "less();")
+        self.assert_fails("-less();\n+more();")
+
+    def test_write_fills_and_then_all_is_true(self):
+        self.change(self.source, "work();", "work(1);")
+        self.change(self.program, "hello", "good day")
+        self.assert_fails("differs")
+        self.assert_true("--write")
+        self.assert_true()
+        text = self.page.read_text(encoding="utf-8")
+        self.assertIn("```cpp\nwork(1);\n\nmore();\n```", text)
+        self.assertIn("good day, you", text)
+
+    def test_write_fills_an_empty_block_and_names_its_language(self):
+        self.change(self.page, "```cpp\nwork();\n\nmore();\n```", "```\n```")
+        self.assert_true("--write")
+        self.assertEqual(self.page.read_text(encoding="utf-8"), PAGE)
+
+    def test_write_leaves_a_true_page_alone(self):
+        before = os.stat(self.page).st_mtime_ns
+        self.assert_true("--write")
+        self.assertEqual(os.stat(self.page).st_mtime_ns, before)
+
+    def test_write_still_fails_on_what_it_cannot_fill(self):
+        self.change(self.page, "#inner", "#missing")
+        self.assert_fails("no anchor of that name", "--write")
+
+    def test_missing_anchor(self):
+        self.change(self.page, "#inner", "#missing")
+        self.assert_fails("01_first/README.md:3: code: code.cpp#missing: no anchor of that name")
+
+    def test_missing_file(self):
+        self.change(self.page, "code.cpp#inner", "gone.cpp#inner")
+        self.assert_fails("code: gone.cpp#inner: no such file")
+
+    def test_reference_without_anchor(self):
+        self.change(self.page, "code.cpp#inner", "code.cpp")
+        self.assert_fails("expected FILE#ANCHOR")
+
+    def test_unused_anchor(self):
+        self.write("common/extra.hpp", "// [anchor: lonely]\nint x;\n// [/anchor: lonely]\n")
+        self.assert_fails("common/extra.hpp: anchor lonely is quoted by no page")
+
+    def test_duplicate_anchor(self):
+        self.write("common/a.hpp", "// [anchor: a]\n// [/anchor: a]\n" * 2)
+        self.assert_fails("common/a.hpp:3: duplicate anchor a")
+
+    def test_unclosed_anchor(self):
+        self.change(self.source, "// [/anchor: inner]", "")
+        self.assert_fails("code.cpp:4: anchor inner is never closed")
+
+    def test_unopened_anchor(self):
+        self.change(self.source, "// [anchor: inner]", "")
+        self.assert_fails("anchor inner is closed but not open")
+
+    def test_malformed_marker(self):
+        self.write("common/a.hpp", "int x;  // [anchor: a]\n")
+        self.assert_fails("common/a.hpp:1: malformed anchor marker")
+
+    def test_markers_in_other_languages(self):
+        self.write("common/a.py", "# [anchor: a]\nx = 1\n# [/anchor: a]\n")
+        self.write("common/a.txt", "; [anchor: a]\nLOAD a, R0\n; [/anchor: a]\n")
+        self.write("docs/page.md", "<!-- code: ../common/a.py#a -->\n```\nx = 1\n```\n"
+                                   "<!-- code: ../common/a.txt#a -->\n```\nLOAD a, R0\n```\n")
+        self.assert_true()
+
+    # ---- run ----
+
+    def test_output_drift(self):
+        self.change(self.program, "hello", "good day")
+        self.assert_fails("-hello, you\n+good day, you")
+
+    def test_command_that_fails(self):
+        self.change(self.page, "run(3): greet", "run: greet")
+        self.assert_fails("run: greet: exit status 3, expected 0")
+
+    def test_command_that_should_fail_and_does_not(self):
+        self.change(self.page, "run: greet you", "run(1): greet you")
+        self.assert_fails("run: greet you: exit status 0, expected 1")
+
+    def test_command_that_does_not_exist(self):
+        self.change(self.page, "run: greet you", "run: no_such_program you")
+        self.assert_fails("exit status 127, expected 0")
+
+    def test_bin_option(self):
+        self.program.rename(self.root / "greet")
+        self.assert_fails("exit status 127")
+        self.assert_true("--bin", str(self.root))
+
+    def test_output_with_a_fence(self):
+        self.change(self.program, 'echo "hello', "echo '```'; echo \"hello")
+        self.assert_fails("has a fence of its own")
+
+    # ---- the page itself ----
+
+    def test_directive_without_block(self):
+        self.change(self.page, "<!-- run: greet you -->\n", "<!-- run: greet you -->\n\n")
+        self.assert_fails("no fenced block directly below")
+
+    def test_malformed_directive(self):
+        for wrong in ("<!-- run greet you -->", "<!-- code -->", " <!-- run: greet you -->"):
+            with self.subTest(wrong):
+                self.page.write_text(PAGE.replace("<!-- run: greet you -->", wrong))
+                self.assert_fails("malformed directive")
+
+    def test_unclosed_block(self):
+        self.page.write_text(PAGE + "\n```text\nto the end\n")
+        self.assert_fails("fenced block is never closed")
+
+    def test_directives_and_links_inside_blocks_are_text(self):
+        self.write("docs/how.md", textwrap.dedent("""\
+            ````markdown
+            <!-- code: nowhere.cpp#nothing -->
+            ```cpp
+            ```
+            [gone](gone.md)
+            ````
+            And `[gone](gone.md)` too.
+            """))
+        self.assert_true()
+
+    # ---- links ----
+
+    def test_link_to_missing_file(self):
+        self.change(self.page, "(code.cpp)", "(gone.cpp)")
+        self.assert_fails("README.md:29: link to gone.cpp: no such file")
+
+    def test_link_to_missing_heading(self):
+        self.change(self.page, "#what-hurts", "#what-helps")
+        self.assert_fails("link to ../02_next/README.md#what-helps: no such heading")
+        self.page.write_text(PAGE.replace("(#a-page)", "(#another)"))
+        self.assert_fails("link to #another: no such heading")
+
+    def test_link_to_missing_picture(self):
+        self.page.write_text(PAGE + "![a picture](picture.svg)\n")
+        self.assert_fails("link to picture.svg: no such file")
+
+    def test_link_definition(self):
+        self.page.write_text(PAGE + "[it]: gone.md\n")
+        self.assert_fails("link to gone.md: no such file")
+
+    def test_link_out_of_the_repository(self):
+        self.page.write_text(PAGE + "[out](../../../x)\n[root](/x)\n")
+        self.assert_fails("leads out of the repository")
+        self.assert_fails("starts with /")
+
+    def test_repeated_headings_and_web_links(self):
+        self.page.write_text(PAGE + "## Two words\n## Two words\n[2](#two-words-1) "
+                             "[web](https://example.org/x#y)\n")
+        self.assert_true()
+        self.page.write_text(PAGE + "## Two words\n[2](#two-words-1)\n")
+        self.assert_fails("no such heading")
+
+    # ---- usage ----
+
+    def test_named_pages_only(self):
+        self.change(self.source, "work();", "work(1);")
+        self.assert_true(str(self.next))
+        self.assert_fails("differs", str(self.page))
+
+    def test_bad_usage(self):
+        for arguments in ([str(self.root / "gone.md")], ["--root", str(self.root / "gone")],
+                          ["--root", str(self.root / "build")], ["--unknown"]):
+            with self.subTest(arguments):
+                code, output = self.lessons(*arguments)
+                self.assertEqual(code, 2, output)
+                self.assertIn("error: ", output)
+
+
+if __name__ == "__main__":
+    unittest.main()
