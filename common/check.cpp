@@ -1,0 +1,199 @@
+#include "common/check.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <vector>
+
+#include "common/parallel.hpp"
+#include "common/reference.hpp"
+
+namespace fa {
+namespace {
+
+constexpr double kSampleBudget = 2e10;  // operations for reference and plain attention together
+
+// std::max would drop a NaN on its right.
+double max_keeping_nan(double a, double b) { return std::isnan(a) || a > b ? a : b; }
+
+// The rows to check, ascending: all, or as many as the budget allows.
+std::vector<int64_t> rows_to_check(const Problem& problem, uint64_t seed) {
+  const Shape& shape = problem.shape;
+  const int64_t rows = shape.rows();
+  const double cost = 8.0 * static_cast<double>(shape.kv) * static_cast<double>(shape.dim);
+  const int64_t affordable = std::max<int64_t>(64, static_cast<int64_t>(kSampleBudget / cost));
+  const int64_t count = std::min(rows, affordable);
+  std::vector<int64_t> chosen;
+  for (int64_t i = 0; i < count; ++i) {
+    // One row from each of `count` equal pieces; where in the piece depends on seed and piece.
+    const int64_t begin = static_cast<int64_t>(static_cast<double>(rows) * i / count);
+    const int64_t end = static_cast<int64_t>(static_cast<double>(rows) * (i + 1) / count);
+    const uint64_t spread = (seed + static_cast<uint64_t>(i) + 1) * 0x9e3779b97f4a7c15u >> 33;
+    int64_t row = begin + static_cast<int64_t>(spread % std::max<int64_t>(1, end - begin));
+    if (i == 0) row = 0;
+    if (i + 1 == count) row = rows - 1;
+    chosen.push_back(row);
+  }
+  return chosen;
+}
+
+double largest(std::span<const float> values) {
+  float result = 0;
+  for (const float value : values) result = std::max(result, std::abs(value));
+  return result;  // inputs are finite: Problem says so
+}
+
+std::string index_text(int64_t flat, const Shape& shape, bool is_lse) {
+  std::string text;
+  if (!is_lse) {
+    text = ", " + std::to_string(flat % shape.dim);
+    flat /= shape.dim;
+  }
+  const int64_t query = flat % shape.q, batch_head = flat / shape.q;
+  return "[" + std::to_string(batch_head / shape.heads) + ", " +
+         std::to_string(batch_head % shape.heads) + ", " + std::to_string(query) + text + "]";
+}
+
+std::string describe(const Comparison& result, const Shape& shape, const char* name, bool is_lse) {
+  char text[256];
+  if (!result.same_shape) return std::string(name) + " has the wrong shape";
+  if (result.mismatches == 0) return "";
+  std::snprintf(text, sizeof text,
+                "%s%s: expected %.9g, got %.9g; %lld of %lld checked elements are wrong, %lld of "
+                "them not finite",
+                name, index_text(result.first_bad, shape, is_lse).c_str(), result.expected,
+                result.got, static_cast<long long>(result.mismatches),
+                static_cast<long long>(result.elements), static_cast<long long>(result.nonfinite));
+  return text;
+}
+
+}  // namespace
+
+Comparison compare(View<const float> got, View<const double> expected, double bound) {
+  Comparison result;
+  result.bound = bound;
+  if (got.rows != expected.rows || got.cols != expected.cols) {
+    result.same_shape = false;
+    return result;
+  }
+  result.elements = got.rows * got.cols;
+  double squared_error = 0, squared_norm = 0;
+  for (int64_t i = 0; i < result.elements; ++i) {
+    const double want = expected.data[i], have = got.data[i];
+    const bool equal = std::isinf(want) && want == have;  // −inf − (−inf) is NaN
+    const double error = equal ? 0 : std::abs(have - want);
+    result.max_abs_error = max_keeping_nan(error, result.max_abs_error);
+    squared_error += error * error;
+    squared_norm += std::isinf(want) ? 0 : want * want;
+    if (std::isfinite(want) && !std::isfinite(have)) ++result.nonfinite;
+    if (!(error <= bound)) {
+      if (result.mismatches++ == 0) {
+        result.first_bad = i;
+        result.expected = want;
+        result.got = have;
+      }
+    }
+  }
+  result.relative_error = squared_error == 0 ? 0 : std::sqrt(squared_error / squared_norm);
+  return result;
+}
+
+CheckResult check_output(const Problem& problem, std::span<const float> o,
+                         std::span<const float> lse, uint64_t seed) {
+  const Shape& shape = problem.shape;
+  CheckResult result;
+  result.rows = shape.rows();
+  if (static_cast<int64_t>(o.size()) != shape.q_elements() ||
+      (!lse.empty() && static_cast<int64_t>(lse.size()) != shape.rows())) {
+    result.o.same_shape = false;
+    return result;
+  }
+  const std::vector<int64_t> rows = rows_to_check(problem, seed);
+  const int64_t count = static_cast<int64_t>(rows.size());
+  result.rows_checked = count;
+
+  std::vector<double> expected(count * shape.dim), expected_lse(count);
+  std::vector<float> got(count * shape.dim), got_lse(count);
+  std::vector<double> plain_error(count), plain_lse_error(count), score(count);
+  parallel_for(count, 0, [&](int64_t i, int) {
+    const int64_t batch_head = rows[i] / shape.q, query = rows[i] % shape.q;
+    const std::span want(expected.data() + i * shape.dim, shape.dim);
+    const RowFacts facts = reference_row(problem, batch_head, query, want);
+    std::vector<float> plain(shape.dim);
+    const RowFacts plain_facts = plain_row(problem, batch_head, query, plain);
+    double error = 0;
+    for (int64_t d = 0; d < shape.dim; ++d) {
+      error = max_keeping_nan(std::abs(plain[d] - want[d]), error);
+    }
+    plain_error[i] = error;
+    expected_lse[i] = facts.lse;
+    plain_lse_error[i] = std::isinf(facts.lse) ? 0 : std::abs(plain_facts.lse - facts.lse);
+    score[i] = facts.largest_score;
+    std::copy_n(o.data() + rows[i] * shape.dim, shape.dim, got.data() + i * shape.dim);
+    if (!lse.empty()) got_lse[i] = lse[rows[i]];
+  });
+
+  double largest_o = 0, largest_score = 0, largest_lse = 0, lse_error = 0;
+  for (const double value : expected) largest_o = std::max(largest_o, std::abs(value));
+  for (int64_t i = 0; i < count; ++i) {
+    largest_score = std::max(largest_score, score[i]);
+    if (std::isfinite(expected_lse[i])) {
+      largest_lse = std::max(largest_lse, std::abs(expected_lse[i]));
+    }
+    // Plain attention itself can overflow in fp16; a kernel is not excused by that.
+    if (std::isfinite(plain_error[i])) {
+      result.plain_error = std::max(result.plain_error, plain_error[i]);
+    }
+    if (std::isfinite(plain_lse_error[i])) lse_error = std::max(lse_error, plain_lse_error[i]);
+  }
+  const double score_error = 2 * largest_score * 0x1p-24;
+  const double bound = 2 * result.plain_error + unit_in_last_place(problem.dtype, largest_o) +
+                       score_error * largest(problem.v);
+  result.o = compare({got.data(), count, shape.dim}, {expected.data(), count, shape.dim}, bound);
+  if (!lse.empty()) {
+    const double lse_bound =
+        2 * lse_error + score_error + 4 * unit_in_last_place(Dtype::f32, largest_lse);
+    result.lse = compare({got_lse.data(), count, 1}, {expected_lse.data(), count, 1}, lse_bound);
+    if (result.lse.first_bad >= 0) result.lse.first_bad = rows[result.lse.first_bad];
+  }
+  if (result.o.first_bad >= 0) {
+    const int64_t row = result.o.first_bad / shape.dim, d = result.o.first_bad % shape.dim;
+    result.o.first_bad = rows[row] * shape.dim + d;
+  }
+
+  // The rows that were not sampled: at least they must be written and finite.
+  if (count < result.rows) {
+    std::vector<bool> sampled(result.rows);
+    for (const int64_t row : rows) sampled[row] = true;
+    for (int64_t i = 0; i < shape.q_elements(); ++i) {
+      if (std::isfinite(o[i]) || sampled[i / shape.dim]) continue;
+      if (result.o.mismatches++ == 0) {
+        std::vector<double> want(shape.dim);
+        const int64_t row = i / shape.dim;
+        reference_row(problem, row / shape.q, row % shape.q, want);
+        result.o.first_bad = i;
+        result.o.expected = want[i % shape.dim];
+        result.o.got = o[i];
+      }
+      ++result.o.nonfinite;
+      result.o.max_abs_error = result.o.relative_error = std::numeric_limits<double>::quiet_NaN();
+    }
+  }
+  return result;
+}
+
+std::string describe(const CheckResult& result, const Shape& shape) {
+  char text[256];
+  std::snprintf(text, sizeof text, "%s: max error %.1e, bound %.1e, %lld of %lld rows",
+                result.passed() ? "passed" : "FAILED", result.o.max_abs_error, result.o.bound,
+                static_cast<long long>(result.rows_checked), static_cast<long long>(result.rows));
+  std::string lines = text;
+  for (const std::string& line : {describe(result.o, shape, "O", false),
+                                  describe(result.lse, shape, "LSE", true)}) {
+    if (!line.empty()) lines += "\n" + line;
+  }
+  return lines;
+}
+
+}  // namespace fa

@@ -1,0 +1,184 @@
+#include "common/cli.hpp"
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cmath>
+#include <functional>
+#include <iostream>
+
+#include "common/breaks.hpp"
+#include "common/error.hpp"
+
+namespace fa {
+namespace {
+
+template <class T>
+bool parse_whole(const std::string& text, T& value) {
+  const char* const end = text.data() + text.size();
+  const auto [stopped, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc() && stopped == end;
+}
+
+std::string shown(const std::string& text) {
+  return text.size() <= 60 ? text : text.substr(0, 57) + "...";
+}
+
+}  // namespace
+
+int64_t parse_integer(const std::string& text, const std::string& what, int64_t minimum,
+                      int64_t maximum) {
+  int64_t value = 0;
+  if (!parse_whole(text, value) || value < minimum || value > maximum) {
+    throw InputError(what + " " + shown(text) + ": expected a whole number from " +
+                     std::to_string(minimum) + " to " + std::to_string(maximum));
+  }
+  return value;
+}
+
+double parse_real(const std::string& text, const std::string& what) {
+  double value = 0;
+  if (!parse_whole(text, value) || !std::isfinite(value)) {
+    throw InputError(what + " " + shown(text) + ": expected a finite number, such as 0.125");
+  }
+  return value;
+}
+
+struct Cli::Impl {
+  std::unique_ptr<CLI::App> owned;  // of the top level; subcommands belong to it
+  CLI::App* app;
+  std::vector<std::unique_ptr<Cli>> commands;
+  std::vector<std::function<void()>> conversions;  // run after parsing: strict, with our sentences
+};
+
+Cli::Cli(const std::string& program, const std::string& about) : impl_(std::make_unique<Impl>()) {
+  impl_->owned = std::make_unique<CLI::App>(about, program);
+  impl_->app = impl_->owned.get();
+}
+
+Cli::Cli(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Cli::~Cli() = default;
+
+Cli& Cli::command(const std::string& name, const std::string& about) {
+  auto impl = std::make_unique<Impl>();
+  impl->app = impl_->app->add_subcommand(name, about);
+  impl_->app->require_subcommand(1);
+  impl_->commands.push_back(std::unique_ptr<Cli>(new Cli(std::move(impl))));
+  return *impl_->commands.back();
+}
+
+void Cli::optional_command() { impl_->app->require_subcommand(0, 1); }
+
+void Cli::text(const std::string& option, std::string& target, const std::string& help) {
+  impl_->app->add_option(option, target, help)->type_name("TEXT");
+}
+
+void Cli::choice(const std::string& option, std::string& target,
+                 const std::vector<std::string>& accepted, const std::string& help) {
+  std::string listed;
+  for (const std::string& name : accepted) listed += (listed.empty() ? "" : ", ") + name;
+  text(option, target, help + " (" + listed + ")");
+  impl_->conversions.push_back([=, this, &target] {
+    if (!given(option)) return;
+    for (const std::string& name : accepted) {
+      if (target == name) return;
+    }
+    throw InputError(option + " " + shown(target) + ": accepted: " + listed);
+  });
+}
+
+void Cli::texts(const std::string& option, std::vector<std::string>& target,
+                const std::string& help) {
+  // One value each time it is given: `--break a b` must not swallow a positional.
+  impl_->app->add_option(option, target, help)->type_name("TEXT")->expected(1)->take_all();
+}
+
+void Cli::integer(const std::string& option, int64_t& target, int64_t minimum, int64_t maximum,
+                  const std::string& help) {
+  const auto raw = std::make_shared<std::string>();
+  impl_->app->add_option(option, *raw, help)->type_name("N");
+  impl_->conversions.push_back([=, this, &target] {
+    if (given(option)) target = parse_integer(*raw, option, minimum, maximum);
+  });
+}
+
+void Cli::real(const std::string& option, double& target, const std::string& help) {
+  const auto raw = std::make_shared<std::string>();
+  impl_->app->add_option(option, *raw, help)->type_name("X");
+  impl_->conversions.push_back([=, this, &target] {
+    if (given(option)) target = parse_real(*raw, option);
+  });
+}
+
+void Cli::flag(const std::string& option, bool& target, const std::string& help) {
+  impl_->app->add_flag(option, target, help);
+}
+
+void Cli::positional(const std::string& name, std::string& target, const std::string& help) {
+  impl_->app->add_option(name, target, help)->required()->type_name("");
+}
+
+bool Cli::given(const std::string& option) const { return impl_->app->count(option) > 0; }
+
+std::string Cli::parse(int argc, char** argv) {
+  try {
+    impl_->app->parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    std::exit(impl_->app->exit(help));
+  } catch (const CLI::ParseError& error) {
+    std::string what = error.what();
+    for (char& c : what) {
+      if (c == '\n') c = ' ';
+    }
+    throw InputError(what + " (--help lists what is accepted)");
+  }
+  for (const auto& convert : impl_->conversions) convert();
+  for (const auto& command : impl_->commands) {
+    if (!command->impl_->app->parsed()) continue;
+    for (const auto& convert : command->impl_->conversions) convert();
+    return command->impl_->app->get_name();
+  }
+  return "";
+}
+
+uint32_t parse_breaks(const std::vector<std::string>& names, std::span<const Break> known) {
+  uint32_t mask = 0;
+  for (const std::string& name : names) {
+    uint32_t bit = 0;
+    std::string listed;
+    for (const Break& one : known) {
+      if (name == one.name) bit = one.bit;
+      listed += (listed.empty() ? "" : ", ") + std::string(one.name);
+    }
+    if (bit == 0) {
+      throw InputError("--break " + shown(name) +
+                       (known.empty() ? ": there are none here" : ": accepted: " + listed));
+    }
+    mask |= bit;
+  }
+  return mask;
+}
+
+std::string list_breaks(std::span<const Break> known) {
+  size_t width = 0;
+  for (const Break& one : known) width = std::max(width, std::string_view(one.name).size());
+  std::string text;
+  for (const Break& one : known) {
+    std::string name = one.name;
+    name.resize(width + 2, ' ');
+    text += name + one.removes + "\n";
+  }
+  return text;
+}
+
+int guarded_main(int argc, char** argv, int (*body)(int, char**)) {
+  try {
+    return body(argc, argv);
+  } catch (const std::bad_alloc&) {
+    std::cerr << "error: not enough memory for this size\n";
+  } catch (const std::exception& error) {
+    std::cerr << "error: " << error.what() << '\n';
+  }
+  return kBadInput;
+}
+
+}  // namespace fa

@@ -1,0 +1,53 @@
+#pragma once
+// Command lines. A thin face on CLI11, which is slow to compile and therefore included in cli.cpp
+// only; numbers are parsed here, strictly: no saturation, no trailing text, no NaN.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace fa {
+
+class Cli {
+ public:
+  Cli(const std::string& program, const std::string& about);
+  ~Cli();
+  Cli(const Cli&) = delete;
+
+  // A subcommand with options of its own. Once there is one, the user must name one, unless
+  // optional_command() was called.
+  Cli& command(const std::string& name, const std::string& about);
+  void optional_command();
+
+  // Each target keeps its value unless the option is given.
+  void text(const std::string& option, std::string& target, const std::string& help);
+  void choice(const std::string& option, std::string& target,
+              const std::vector<std::string>& accepted, const std::string& help);
+  void texts(const std::string& option, std::vector<std::string>& target, const std::string& help);
+  void integer(const std::string& option, int64_t& target, int64_t minimum, int64_t maximum,
+               const std::string& help);
+  void real(const std::string& option, double& target, const std::string& help);
+  void flag(const std::string& option, bool& target, const std::string& help);
+  void positional(const std::string& name, std::string& target, const std::string& help);
+
+  // True if the user gave the option.
+  bool given(const std::string& option) const;
+
+  // Returns the name of the chosen subcommand, or "". Prints the help and exits 0 on --help.
+  // Throws InputError with one sentence for everything else that is wrong.
+  std::string parse(int argc, char** argv);
+
+ private:
+  struct Impl;
+  explicit Cli(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+// A whole number in [minimum, maximum], nothing before or after it. Throws InputError naming `what`.
+int64_t parse_integer(const std::string& text, const std::string& what, int64_t minimum,
+                      int64_t maximum);
+// A finite number, likewise.
+double parse_real(const std::string& text, const std::string& what);
+
+}  // namespace fa

@@ -1,0 +1,105 @@
+# What every directory of the project needs, included once by whichever is configured first:
+# the root, or a chapter on its own (cmake -S chapters/04_swizzling -B /tmp/b).
+include_guard(GLOBAL)
+
+get_filename_component(FA_ROOT "${CMAKE_CURRENT_LIST_DIR}/../.." ABSOLUTE)
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, Debug or RelWithDebInfo" FORCE)
+endif()
+
+option(FA_SANITIZE "Build with the address and undefined-behaviour sanitizers" OFF)
+option(FA_FUZZ "Build the libFuzzer targets (clang)" OFF)
+
+# One warning is one error. No fused multiply-add behind our back: the lessons quote numbers, and
+# a contracted a*b+c changes their last digits from one machine to the next.
+add_library(fa_flags INTERFACE)
+target_compile_options(fa_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-Wextra>
+  $<$<COMPILE_LANGUAGE:CXX>:-Werror> $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # false alarm on "text" + std::string (GCC bug 105651)
+  target_compile_options(fa_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
+endif()
+target_include_directories(fa_flags INTERFACE "${FA_ROOT}")
+if(FA_SANITIZE)
+  target_compile_options(fa_flags INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=address,undefined$<SEMICOLON>-fno-sanitize-recover=all>
+    $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer$<SEMICOLON>-g1>)
+  target_link_options(fa_flags INTERFACE -fsanitize=address,undefined)
+endif()
+
+find_package(Threads REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(doctest REQUIRED)
+
+# A Python that has NumPy: the one on the PATH may not, while the system's does.
+if(NOT FA_PYTHON)
+  foreach(candidate python3 /usr/bin/python3)
+    execute_process(COMMAND ${candidate} -c "import numpy, sys; print(sys.executable)"
+      OUTPUT_VARIABLE found OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE result ERROR_QUIET)
+    if(result EQUAL 0)
+      set(FA_PYTHON "${found}" CACHE FILEPATH "A Python 3 interpreter that imports NumPy")
+      break()
+    endif()
+  endforeach()
+  if(NOT FA_PYTHON)
+    message(FATAL_ERROR "No Python 3 with NumPy found: install python3-numpy or set -DFA_PYTHON=")
+  endif()
+endif()
+
+enable_testing()
+
+# One doctest main for every test program: compiling it takes seconds.
+add_library(fa_doctest_main OBJECT "${FA_ROOT}/common/doctest_main.cpp")
+target_link_libraries(fa_doctest_main PUBLIC fa_flags doctest::doctest)
+
+# fa_program(NAME SOURCES… LIBRARIES…): a program of the tutorial, in <build>/bin.
+function(fa_program name)
+  cmake_parse_arguments(ARG "" "" "LIBRARIES" ${ARGN})
+  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE fa_common ${ARG_LIBRARIES})
+endfunction()
+
+# fa_test(NAME SOURCES… LIBRARIES… CHAPTER NN): a doctest program, in <build>/tests; CTest label chNN.
+function(fa_test name)
+  cmake_parse_arguments(ARG "" "CHAPTER;TIMEOUT" "LIBRARIES" ${ARGN})
+  add_executable(test_${name} ${ARG_UNPARSED_ARGUMENTS} $<TARGET_OBJECTS:fa_doctest_main>)
+  target_link_libraries(test_${name} PRIVATE fa_common doctest::doctest ${ARG_LIBRARIES})
+  target_compile_definitions(test_${name} PRIVATE FA_SOURCE_DIR="${FA_ROOT}"
+    FA_BINARY_DIR="${CMAKE_BINARY_DIR}" FA_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
+  set_target_properties(test_${name} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
+  add_test(NAME ${name} COMMAND test_${name} --no-version)
+  fa_label_test(${name} "${ARG_CHAPTER}" "${ARG_TIMEOUT}")
+endfunction()
+
+# fa_command_test(NAME COMMAND … CHAPTER NN): any command whose exit status says whether it passed.
+# It runs in the caller's source directory with <build>/bin first on the PATH.
+function(fa_command_test name)
+  cmake_parse_arguments(ARG "" "CHAPTER;TIMEOUT" "COMMAND" ${ARGN})
+  add_test(NAME ${name} COMMAND ${ARG_COMMAND} WORKING_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}")
+  set_tests_properties(${name} PROPERTIES
+    ENVIRONMENT_MODIFICATION "PATH=path_list_prepend:${CMAKE_BINARY_DIR}/bin")
+  fa_label_test(${name} "${ARG_CHAPTER}" "${ARG_TIMEOUT}")
+endfunction()
+
+function(fa_label_test name chapter timeout)
+  if(chapter)
+    set_tests_properties(${name} PROPERTIES LABELS "ch${chapter}")
+  endif()
+  if(NOT timeout)
+    set(timeout 300)
+  endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout}
+    ENVIRONMENT "ASAN_OPTIONS=exitcode=99:detect_leaks=0;UBSAN_OPTIONS=exitcode=99:print_stacktrace=1")
+endfunction()
+
+if(NOT TARGET fa_common)
+  add_subdirectory("${FA_ROOT}/common" "${CMAKE_BINARY_DIR}/common")
+endif()

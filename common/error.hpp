@@ -1,0 +1,20 @@
+#pragma once
+// Errors a user can cause, and the one place where they become an exit code.
+
+#include <stdexcept>
+#include <string>
+
+namespace fa {
+
+// Bad input or usage. what() is one sentence that says what was wrong and what is accepted.
+struct InputError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Exit codes of every program: 0 ran and agreed with the reference, 1 ran and did not, 2 bad input.
+enum ExitCode : int { kAgreed = 0, kDisagreed = 1, kBadInput = 2 };
+
+// Runs `body`; whatever it throws becomes one line `error: …` on stderr and exit code 2.
+int guarded_main(int argc, char** argv, int (*body)(int, char**));
+
+}  // namespace fa

@@ -1,0 +1,73 @@
+#pragma once
+// What an algorithm allocates, counted exactly: not the process's resident size, which depends on
+// the C library, the page size and the day.
+
+#include <atomic>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace fa {
+
+// An allocation that would pass the limit of the MemoryProbe in force.
+struct MemoryLimitExceeded : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Counts what counted_vectors allocate between its construction and its destruction, on all
+// threads. One probe at a time.
+class MemoryProbe {
+ public:
+  explicit MemoryProbe(int64_t limit_bytes = std::numeric_limits<int64_t>::max());
+  ~MemoryProbe();
+  MemoryProbe(const MemoryProbe&) = delete;
+
+  int64_t peak_bytes() const { return peak_; }
+  int64_t current_bytes() const { return current_; }
+
+  // Called by the allocator. Throws MemoryLimitExceeded without counting.
+  static void on_allocate(int64_t bytes);
+  static void on_free(int64_t bytes);
+
+ private:
+  const int64_t limit_;
+  std::atomic<int64_t> current_ = 0, peak_ = 0;
+};
+
+template <class T>
+struct CountingAllocator {
+  using value_type = T;
+  // Vector loads like their rows to begin at a cache line.
+  static constexpr std::align_val_t kAlignment{64};
+
+  CountingAllocator() = default;
+  template <class U>
+  CountingAllocator(const CountingAllocator<U>&) {}
+
+  T* allocate(size_t count) {
+    if (count > std::numeric_limits<int64_t>::max() / sizeof(T)) throw std::bad_array_new_length();
+    MemoryProbe::on_allocate(static_cast<int64_t>(count * sizeof(T)));
+    try {
+      return static_cast<T*>(::operator new(count * sizeof(T), kAlignment));
+    } catch (...) {
+      MemoryProbe::on_free(static_cast<int64_t>(count * sizeof(T)));
+      throw;
+    }
+  }
+  void deallocate(T* pointer, size_t count) {
+    MemoryProbe::on_free(static_cast<int64_t>(count * sizeof(T)));
+    ::operator delete(pointer, kAlignment);
+  }
+  bool operator==(const CountingAllocator&) const { return true; }
+};
+
+// A vector whose memory a MemoryProbe sees; 64-byte aligned.
+template <class T>
+using counted_vector = std::vector<T, CountingAllocator<T>>;
+
+// "1.5 MiB": three significant digits, binary units.
+std::string format_bytes(double bytes);
+
+}  // namespace fa

@@ -1,0 +1,41 @@
+#pragma once
+// NumPy's .npy files, versions 1.0 to 3.0: little-endian float16, float32 and float64, C order.
+// Format: numpy.lib.format in NumPy's documentation.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fa {
+
+enum class NpyType { f16, f32, f64 };
+
+struct NpyArray {
+  NpyType type = NpyType::f32;
+  std::vector<int64_t> shape;
+  std::string bytes;  // elements in C order
+
+  int64_t size() const;  // number of elements
+  std::vector<float> floats() const;    // float64 is rounded
+  std::vector<double> doubles() const;  // exact
+};
+
+// Parses the bytes of a .npy file; `name` is what error messages call it. Throws InputError with a
+// sentence of its own for each way in which a file can be wrong; never reads past the end and never
+// allocates more than the file holds.
+NpyArray parse_npy(std::string_view file, const std::string& name);
+
+// read_file and parse_npy.
+NpyArray read_npy(const std::string& path);
+
+// The bytes of a version 1.0 file.
+std::string npy_bytes(std::span<const float> values, std::span<const int64_t> shape);
+std::string npy_bytes(std::span<const double> values, std::span<const int64_t> shape);
+
+// npy_bytes and write_file: the file is complete or absent.
+void write_npy(const std::string& path, std::span<const float> values,
+               std::span<const int64_t> shape);
+
+}  // namespace fa

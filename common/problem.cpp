@@ -1,0 +1,185 @@
+#include "common/problem.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <cmath>
+#include <numbers>
+#include <span>
+
+#include "common/cli.hpp"
+#include "common/error.hpp"
+#include "common/memory.hpp"
+#include "common/npy.hpp"
+#include "common/parallel.hpp"
+
+namespace fa {
+namespace {
+
+constexpr int64_t kMostElements = int64_t{1} << 40;
+
+// SplitMix64 (Steele, Lea and Flood 2014): a counter in, 64 well-mixed bits out.
+uint64_t mix(uint64_t counter) {
+  uint64_t z = counter * 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+// Box and Muller's transform of two uniform numbers into one normal number. The uniform numbers
+// have 53 bits; the first is never 0.
+double normal(uint64_t stream, uint64_t index) {
+  const uint64_t first = mix(stream + 2 * index), second = mix(stream + 2 * index + 1);
+  const double radius = std::sqrt(-2 * std::log(static_cast<double>((first >> 11) + 1) * 0x1p-53));
+  return radius * std::cos(2 * std::numbers::pi * static_cast<double>(second >> 11) * 0x1p-53);
+}
+
+void fill(std::vector<float>& values, uint64_t stream, double factor, Dtype dtype) {
+  constexpr int64_t kChunk = 1 << 16;
+  const int64_t count = static_cast<int64_t>(values.size());
+  parallel_for((count + kChunk - 1) / kChunk, 0, [&](int64_t chunk, int) {
+    const int64_t end = std::min(count, (chunk + 1) * kChunk);
+    for (int64_t i = chunk * kChunk; i < end; ++i) {
+      const double value = factor * (0.5 + normal(stream, static_cast<uint64_t>(i)));
+      values[i] = round_to(dtype, static_cast<float>(value));
+    }
+  });
+}
+
+void check_memory(const Shape& shape) {
+  const double needed = 2.0 * sizeof(float) * (shape.q_elements() + shape.kv_elements());
+  const double present = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  if (!(needed < 0.9 * present)) {
+    throw InputError("shape " + to_string(shape) + ": Q, K, V and O need " + format_bytes(needed) +
+                     ", this machine has " + format_bytes(present));
+  }
+}
+
+std::string bracketed(std::span<const int64_t> numbers) {
+  std::string text;
+  for (const int64_t number : numbers) text += (text.empty() ? "" : ", ") + std::to_string(number);
+  return "[" + text + "]";
+}
+
+// Where element `flat` of a tensor of this shape stands: "[0, 3, 17]".
+std::string position(std::span<const int64_t> shape, int64_t flat) {
+  std::vector<int64_t> index(shape.size());
+  for (size_t d = shape.size(); d-- > 0; flat /= shape[d]) index[d] = flat % shape[d];
+  return bracketed(index);
+}
+
+// The values of one file, rounded to `dtype`, and its sizes as [B, H, L, D].
+std::vector<float> load(const std::string& path, Dtype dtype, double factor,
+                        std::array<int64_t, 4>& sizes, bool* two_dimensional = nullptr) {
+  const NpyArray array = read_npy(path);
+  if (array.type == NpyType::f64) {
+    throw InputError(path + ": holds float64; accepted: float32, float16");
+  }
+  const size_t dimensions = array.shape.size();
+  if (dimensions != 2 && dimensions != 4) {
+    throw InputError(path + ": has " + std::to_string(dimensions) +
+                     " dimensions; accepted: [batch, heads, length, dim] or [length, dim]");
+  }
+  if (two_dimensional) *two_dimensional = dimensions == 2;
+  sizes = {1, 1, 1, 1};
+  for (size_t d = 0; d < dimensions; ++d) sizes[4 - dimensions + d] = array.shape[d];
+  for (const int64_t size : sizes) {
+    if (size == 0) throw InputError(path + ": has a dimension of size 0");
+  }
+  std::vector<float> values = array.floats();
+  int64_t bad = 0, first_bad = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const bool finite = std::isfinite(values[i]);
+    if (finite) values[i] = round_to(dtype, static_cast<float>(factor * values[i]));
+    if (!std::isfinite(values[i]) && bad++ == 0) first_bad = static_cast<int64_t>(i);
+  }
+  if (bad > 0) {
+    throw InputError(path + ": " + std::to_string(bad) + " of " + std::to_string(values.size()) +
+                     " values are NaN, Inf or too large for " + name(dtype) + ", the first at " +
+                     position(array.shape, first_bad) + "; every value must be finite");
+  }
+  return values;
+}
+
+}  // namespace
+
+std::string to_string(const Shape& shape) {
+  std::string text;
+  for (const int64_t size : {shape.batch, shape.heads, shape.q, shape.kv, shape.dim}) {
+    text += (text.empty() ? "" : ",") + std::to_string(size);
+  }
+  return text;
+}
+
+void check_addressable(const Shape& shape, const std::string& what) {
+  for (const int64_t length : {shape.q, shape.kv}) {
+    int64_t elements = 1;
+    for (const int64_t size : {shape.batch, shape.heads, length, shape.dim}) {
+      if (elements > kMostElements / size) {
+        throw InputError(what + ": a tensor of more than 2^40 elements");
+      }
+      elements *= size;
+    }
+  }
+}
+
+Shape parse_shape(const std::string& text) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == ',') {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  const std::string what = "--shape " + (text.size() <= 60 ? text : text.substr(0, 57) + "...");
+  if (parts.size() != 5) throw InputError(what + ": expected five numbers B,H,Lq,Lkv,D");
+  Shape shape;
+  int64_t* const sizes[] = {&shape.batch, &shape.heads, &shape.q, &shape.kv, &shape.dim};
+  for (size_t i = 0; i < parts.size(); ++i) {
+    *sizes[i] = parse_integer(parts[i], what + ": size", 1, kMostElements);
+  }
+  check_addressable(shape, what);
+  return shape;
+}
+
+Problem random_problem(const Shape& shape, Dtype dtype, uint64_t seed, double input_scale) {
+  check_addressable(shape, "shape " + to_string(shape));
+  check_memory(shape);
+  Problem problem{shape, dtype, 1 / std::sqrt(static_cast<double>(shape.dim)), false, {}, {}, {}};
+  problem.q.resize(shape.q_elements());
+  problem.k.resize(shape.kv_elements());
+  problem.v.resize(shape.kv_elements());
+  fill(problem.q, mix(3 * seed), input_scale, dtype);
+  fill(problem.k, mix(3 * seed + 1), 1, dtype);
+  fill(problem.v, mix(3 * seed + 2), 1, dtype);
+  for (const float value : problem.q) {
+    if (!std::isfinite(value)) {
+      throw InputError(std::string("--input-scale makes Q too large for ") + name(dtype));
+    }
+  }
+  return problem;
+}
+
+Problem load_problem(const std::string& q, const std::string& k, const std::string& v, Dtype dtype,
+                     double input_scale, bool* two_dimensional) {
+  std::array<int64_t, 4> q_sizes, k_sizes, v_sizes;
+  Problem problem;
+  problem.dtype = dtype;
+  problem.q = load(q, dtype, input_scale, q_sizes, two_dimensional);
+  problem.k = load(k, dtype, 1, k_sizes);
+  problem.v = load(v, dtype, 1, v_sizes);
+  if (k_sizes != v_sizes) {
+    throw InputError("K is " + bracketed(k_sizes) + " and V is " + bracketed(v_sizes) +
+                     ": their shapes must be equal");
+  }
+  if (q_sizes[0] != k_sizes[0] || q_sizes[1] != k_sizes[1] || q_sizes[3] != k_sizes[3]) {
+    throw InputError("Q is " + bracketed(q_sizes) + " and K is " + bracketed(k_sizes) +
+                     ": batch, heads and dim must be equal");
+  }
+  problem.shape = {q_sizes[0], q_sizes[1], q_sizes[2], k_sizes[2], q_sizes[3]};
+  problem.scale = 1 / std::sqrt(static_cast<double>(problem.shape.dim));
+  return problem;
+}
+
+}  // namespace fa

@@ -1,0 +1,193 @@
+#include "common/program.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "common/check.hpp"
+#include "common/error.hpp"
+#include "common/file.hpp"
+#include "common/json_report.hpp"
+#include "common/npy.hpp"
+
+namespace fa {
+namespace {
+
+struct Options {
+  Request request;
+  std::string shape, q, k, v, out, lse, json, dtype;
+  std::vector<std::string> breaks;
+  int64_t seed = 0;
+  double scale = 0, input_scale = 1;
+  bool causal = false, list_breaks = false;
+};
+
+void declare(Cli& cli, const AttentionProgram& program, Options& options) {
+  cli.text("--shape", options.shape, "B,H,Lq,Lkv,D of a random input [" +
+                                         to_string(program.default_shape) + "]");
+  cli.integer("--seed", options.seed, 0, std::numeric_limits<int64_t>::max(), "of random input [0]");
+  cli.text("--q", options.q, "Q from a .npy file, float16 or float32, [B,H,L,D] or [L,D]");
+  cli.text("--k", options.k, "K, likewise");
+  cli.text("--v", options.v, "V, likewise");
+  cli.text("--out", options.out, "write O to this .npy file (float32)");
+  cli.text("--lse", options.lse, "write the log-sum-exp of each row to this .npy file (float32)");
+  cli.flag("--causal", options.causal, "hide key j from query i when j > i + (Lkv - Lq)");
+  cli.real("--scale", options.scale, "of the scores [1/sqrt(D)]");
+  cli.real("--input-scale", options.input_scale, "multiplies Q: sharper softmax [1]");
+  std::vector<std::string> dtypes;
+  for (const Dtype dtype : program.dtypes) dtypes.push_back(name(dtype));
+  cli.choice("--dtype", options.dtype, dtypes,
+             std::string("element type [") + dtypes.front() + "]");
+  cli.texts("--break", options.breaks, "switch one load-bearing line off (repeatable)");
+  cli.flag("--list-breaks", options.list_breaks, "list the breaks and exit");
+  cli.flag("--profile", options.request.profile, "print what was counted");
+  cli.flag("--bench", options.request.bench, "measure speed");
+  cli.text("--json", options.json, "write the report to this file");
+  if (program.has_device) {
+    options.request.device = "auto";
+    cli.choice("--device", options.request.device, {"auto", "gpu", "emulator"},
+               "where to run [auto: the GPU if there is one]");
+    cli.integer("--schedule-seed", options.request.schedule_seed, 0,
+                std::numeric_limits<int64_t>::max(), "order of the emulator's threads [0]");
+    cli.text("--events", options.request.events, "write the emulator's event log to this file");
+  }
+  program.add_options(cli);
+}
+
+Problem make_problem(const AttentionProgram& program, const Options& options, const Cli& cli,
+                     bool* two_dimensional) {
+  Dtype dtype = program.dtypes.front();
+  for (const Dtype accepted : program.dtypes) {
+    if (options.dtype == name(accepted)) dtype = accepted;
+  }
+  const int files = !options.q.empty() + !options.k.empty() + !options.v.empty();
+  if (files != 0 && files != 3) throw InputError("--q, --k and --v go together: give all three");
+  if (files == 3 && (cli.given("--shape") || cli.given("--seed"))) {
+    throw InputError("--shape and --seed make random input: give them or --q --k --v, not both");
+  }
+  *two_dimensional = false;
+  Problem problem;
+  if (files == 3) {
+    problem = load_problem(options.q, options.k, options.v, dtype, options.input_scale,
+                           two_dimensional);
+  } else {
+    const Shape shape = options.shape.empty() ? program.default_shape : parse_shape(options.shape);
+    Problem shape_only{shape, dtype, 1, options.causal, {}, {}, {}};
+    program.validate(shape_only);  // before the time that random numbers take
+    problem = random_problem(shape, dtype, static_cast<uint64_t>(options.seed),
+                             options.input_scale);
+  }
+  problem.causal = options.causal;
+  if (cli.given("--scale")) problem.scale = options.scale;
+  return problem;
+}
+
+nlohmann::json report(const AttentionProgram& program, const Problem& problem,
+                      const Options& options, const Outcome& outcome, const CheckResult& check) {
+  const Shape& shape = problem.shape;
+  nlohmann::json json;
+  json["chapter"] = program.name;
+  json["device"] = outcome.device;
+  json["dtype"] = name(problem.dtype);
+  json["shape"] = {{"batch", shape.batch}, {"heads", shape.heads}, {"q", shape.q},
+                   {"kv", shape.kv},       {"dim", shape.dim}};
+  json["causal"] = problem.causal;
+  json["breaks"] = options.breaks;
+  json["check"] = {{"passed", check.passed()},
+                   {"max_abs_error", json_number(check.o.max_abs_error)},
+                   {"relative_error", json_number(check.o.relative_error)},
+                   {"nonfinite", check.o.nonfinite + check.lse.nonfinite},
+                   {"mismatches", check.o.mismatches + check.lse.mismatches},
+                   {"bound", json_number(check.o.bound)},
+                   {"rows", check.rows},
+                   {"rows_checked", check.rows_checked}};
+  json["time_ms"] = json_number(outcome.time_ms);
+  json["profile"] = outcome.profile_json.empty() ? nlohmann::json::object()
+                                                 : nlohmann::json::parse(outcome.profile_json);
+  json["hazards"] = outcome.hazards_json.empty() ? nlohmann::json::array()
+                                                 : nlohmann::json::parse(outcome.hazards_json);
+  return json;
+}
+
+std::string indented(const std::string& lines) {
+  std::string text;
+  for (const char c : lines) {
+    text += c;
+    if (c == '\n') text += "             ";
+  }
+  return text;
+}
+
+int run(const AttentionProgram& program, int argc, char** argv) {
+  if (argc == 1 && program.story) return program.story();
+  Options options;
+  Cli cli(program.name, program.about);
+  declare(cli, program, options);
+  cli.parse(argc, argv);
+  if (options.list_breaks) {
+    std::cout << list_breaks(program.breaks);
+    return kAgreed;
+  }
+  options.request.breaks = parse_breaks(options.breaks, program.breaks);
+  if (!program.has_causal && (options.causal || !options.lse.empty())) {
+    throw InputError(std::string(options.causal ? "--causal" : "--lse") +
+                     ": on the GPU it comes with chapter 09; here chapter 02 has it");
+  }
+  for (const std::string* path : {&options.out, &options.lse, &options.json,
+                                  &options.request.events}) {
+    if (!path->empty()) check_writable(*path);
+  }
+
+  bool two_dimensional = false;
+  const Problem problem = make_problem(program, options, cli, &two_dimensional);
+  program.validate(problem);
+  const Shape& shape = problem.shape;
+
+  constexpr float kUnwritten = std::numeric_limits<float>::quiet_NaN();
+  std::vector<float> o(shape.q_elements(), kUnwritten);
+  std::vector<float> lse(program.has_causal ? shape.rows() : 0, kUnwritten);
+  const Outcome outcome = program.forward(problem, options.request, o, lse);
+  const CheckResult check = check_output(problem, o, lse, static_cast<uint64_t>(options.seed));
+
+  std::cout << program.name << ": " << (outcome.title.empty() ? "" : outcome.title + ", ")
+            << name(problem.dtype) << ", shape " << to_string(shape)
+            << (problem.causal ? ", causal" : "") << ", on " << outcome.device << '\n';
+  for (const std::string& broken : options.breaks) std::cout << "  broken     " << broken << '\n';
+  if (!times_hidden()) {
+    const double flops = shape.flops() * (problem.causal ? 0.5 : 1.0);
+    char text[128];
+    std::snprintf(text, sizeof text, "  time       %.3f ms (%.1f GFLOP/s)\n", outcome.time_ms,
+                  flops / outcome.time_ms * 1e-6);
+    std::cout << text;
+  }
+  std::cout << outcome.notes << "  check      " << indented(describe(check, shape)) << '\n';
+
+  const std::vector<int64_t> o_shape = two_dimensional
+      ? std::vector<int64_t>{shape.q, shape.dim}
+      : std::vector<int64_t>{shape.batch, shape.heads, shape.q, shape.dim};
+  if (!options.out.empty()) write_npy(options.out, o, o_shape);
+  if (!options.lse.empty()) {
+    write_npy(options.lse, lse, std::span(o_shape).first(o_shape.size() - 1));
+  }
+  if (!options.json.empty()) {
+    write_json(options.json, report(program, problem, options, outcome, check));
+  }
+  if (!check.passed() || outcome.hazardous) return kDisagreed;
+  if (options.request.bench && program.bench) program.bench(problem, options.request);
+  return kAgreed;
+}
+
+}  // namespace
+
+bool times_hidden() { return std::getenv("FA_HIDE_TIMES") != nullptr; }
+
+int run_attention_program(const AttentionProgram& program, int argc, char** argv) {
+  static const AttentionProgram* current;
+  current = &program;
+  return guarded_main(argc, argv,
+                      [](int count, char** arguments) { return run(*current, count, arguments); });
+}
+
+}  // namespace fa

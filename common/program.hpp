@@ -1,0 +1,69 @@
+#pragma once
+// The frame of every attention program (chapters 02 and on): options, input, check, report.
+// A chapter says what is its own in an AttentionProgram and calls run_attention_program from main.
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/breaks.hpp"
+#include "common/cli.hpp"
+#include "common/problem.hpp"
+
+namespace fa {
+
+// What the user asked of this run, beyond the problem itself.
+struct Request {
+  uint32_t breaks = 0;      // mask of AttentionProgram::breaks
+  std::string device;       // auto, gpu or emulator; empty where a chapter has no choice
+  bool profile = false;
+  bool bench = false;
+  int64_t schedule_seed = 0;
+  std::string events;       // path, or empty
+};
+
+// What a forward pass tells about itself, besides filling O and LSE.
+struct Outcome {
+  std::string device = "cpu";
+  std::string title;          // what ran, for people: "tiled, block 64 x 64"
+  double time_ms = 0;
+  std::string notes;          // further lines for people, each ending in \n: trace, profile, hazards
+  std::string hazards_json;   // a JSON array, or empty
+  std::string profile_json;   // a JSON object, or empty
+  bool hazardous = false;     // a hazard was found: exit 1 even if the numbers agree
+};
+
+struct AttentionProgram {
+  std::string name;                  // "ch02_tiled_cpu"
+  std::string about;
+  Shape default_shape;
+  std::vector<Break> breaks;
+  std::vector<Dtype> dtypes;         // the first is the default; with more than one, --dtype
+  bool has_causal = true;            // otherwise --causal and --lse say that chapter 09 brings them
+  bool has_device = false;           // chapters 03 on: --device --schedule-seed --events
+
+  // The chapter's own options.
+  std::function<void(Cli&)> add_options = [](Cli&) {};
+  // Throws InputError for a problem that this chapter does not take.
+  std::function<void(const Problem&)> validate = [](const Problem&) {};
+  // Fills O [B,H,Lq,D] and LSE [B,H,Lq]; both arrive full of NaN, so what is not written shows.
+  std::function<Outcome(const Problem&, const Request&, std::span<float> o, std::span<float> lse)>
+      forward;
+  // Prints measurements; called instead of forward's report, after the check, under --bench.
+  std::function<void(const Problem&, const Request&)> bench;
+  // With no arguments at all: the chapter as a story. Returns the exit code. Optional.
+  std::function<int()> story;
+};
+
+// Parses, loads or makes the input, runs, checks against float64, reports, writes files.
+// Returns 0, 1 or 2 as every program here does; prints `error: …` for 2.
+int run_attention_program(const AttentionProgram& program, int argc, char** argv);
+
+// Times are left out of the output when FA_HIDE_TIMES is set: printed output in a lesson must be
+// the same on every run.
+bool times_hidden();
+
+}  // namespace fa

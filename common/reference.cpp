@@ -1,0 +1,73 @@
+#include "common/reference.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace fa {
+namespace {
+
+// Σ a[i]·b[i] in Real, in eight interleaved partial sums (compilers may not reorder one long sum).
+template <class Real>
+Real dot(const float* a, const float* b, int64_t count) {
+  Real sums[8] = {};
+  int64_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    for (int lane = 0; lane < 8; ++lane) sums[lane] += Real(a[i + lane]) * Real(b[i + lane]);
+  }
+  for (; i < count; ++i) sums[0] += Real(a[i]) * Real(b[i]);
+  return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
+}
+
+// Round is applied to S, P and O.
+template <class Real, class Round>
+RowFacts attention_row(const Problem& problem, int64_t batch_head, int64_t query, std::span<Real> o,
+                       Round round) {
+  const Shape& shape = problem.shape;
+  const float* const q_row = problem.q.data() + (batch_head * shape.q + query) * shape.dim;
+  const View<const float> keys = head(problem.k.data(), batch_head, shape.kv, shape.dim);
+  const View<const float> values = head(problem.v.data(), batch_head, shape.kv, shape.dim);
+  const int64_t visible = visible_keys(shape, problem.causal, query);
+  constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
+
+  thread_local std::vector<Real> s;
+  s.resize(visible);
+  RowFacts facts{-kInfinity};
+  Real m = -kInfinity;
+  for (int64_t j = 0; j < visible; ++j) {
+    s[j] = round(Real(problem.scale) * dot<Real>(q_row, keys.row(j), shape.dim));
+    m = std::max(m, s[j]);
+    facts.largest_score = std::max(facts.largest_score, std::abs(double(s[j])));
+  }
+  std::fill(o.begin(), o.end(), Real(0));
+  if (m == -kInfinity) return facts;
+
+  Real l = 0;
+  for (int64_t j = 0; j < visible; ++j) {
+    s[j] = std::exp(s[j] - m);
+    l += s[j];
+  }
+  for (int64_t j = 0; j < visible; ++j) {
+    const Real p = round(s[j] / l);
+    const float* const v_row = values.row(j);
+    for (int64_t d = 0; d < shape.dim; ++d) o[d] += p * Real(v_row[d]);
+  }
+  for (Real& value : o) value = round(value);
+  facts.lse = double(m) + std::log(double(l));
+  return facts;
+}
+
+}  // namespace
+
+RowFacts reference_row(const Problem& problem, int64_t batch_head, int64_t query,
+                       std::span<double> o) {
+  return attention_row<double>(problem, batch_head, query, o, [](double x) { return x; });
+}
+
+RowFacts plain_row(const Problem& problem, int64_t batch_head, int64_t query, std::span<float> o) {
+  return attention_row<float>(problem, batch_head, query, o,
+                              [&](float x) { return round_to(problem.dtype, x); });
+}
+
+}  // namespace fa

@@ -1,0 +1,29 @@
+#pragma once
+// Wall-clock time of something that is run several times.
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+namespace fa {
+
+// Milliseconds one call of `work` takes.
+template <class Work>
+double time_ms(Work&& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+// Median milliseconds of `runs` calls, after `warm_up` calls that do not count.
+template <class Work>
+double median_ms(int runs, Work&& work, int warm_up = 1) {
+  for (int i = 0; i < warm_up; ++i) work();
+  std::vector<double> times(runs);
+  for (double& time : times) time = time_ms(work);
+  const auto middle = times.begin() + runs / 2;
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
+
+}  // namespace fa
