@@ -1,6 +1,6 @@
+#pragma once
 // "Global memory" of the emulator: host memory that kernels may touch, each piece with a name.
 // An access outside every registered buffer is an out_of_bounds hazard, never a crash.
-#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -11,56 +11,55 @@
 namespace fa::simt {
 
 /// cudaMalloc aligns to 256 bytes; so do we, or sector counts and alignment checks would differ.
-inline constexpr std::size_t kBufferAlignment = 256;
+inline constexpr size_t kBufferAlignment = 256;
 
 /// Registers memory that somebody else owns, for as long as the object lives.
 class RegisteredBuffer {
  public:
   /// `element_bytes` only makes messages say "K[17]" instead of "K byte 34".
-  RegisteredBuffer(const void *data, std::size_t bytes, std::string name,
-                   std::size_t element_bytes = 1);
+  RegisteredBuffer(const void* data, size_t bytes, std::string name, size_t element_bytes = 1);
   ~RegisteredBuffer();
-  RegisteredBuffer(const RegisteredBuffer &) = delete;
-  RegisteredBuffer &operator=(const RegisteredBuffer &) = delete;
+  RegisteredBuffer(const RegisteredBuffer&) = delete;
+  RegisteredBuffer& operator=(const RegisteredBuffer&) = delete;
 
  private:
-  const void *data_;
+  const void* data_;
 };
 
 /// "K[17]" for an address in, or shortly behind or before, a registered buffer; else "0x7f…".
-std::string describe_address(const void *address);
+std::string describe_address(const void* address);
 
 /// An owning, aligned, registered array of plain values, value-initialised (zeros).
 template <class T>
 class Buffer {
  public:
-  Buffer(std::size_t size, const std::string &name)
+  Buffer(size_t size, const std::string& name)
       : size_(size),
-        data_(static_cast<T *>(::operator new(bytes() + 1, std::align_val_t(kBufferAlignment)))),
+        data_(static_cast<T*>(::operator new(bytes() + 1, std::align_val_t(kBufferAlignment)))),
         registered_(std::in_place, data_, bytes(), name, sizeof(T)) {
-    for (std::size_t i = 0; i < size_; ++i) ::new (static_cast<void *>(data_ + i)) T{};
+    for (size_t i = 0; i < size_; ++i) ::new (static_cast<void*>(data_ + i)) T{};
   }
   ~Buffer() {
     registered_.reset();
     ::operator delete(data_, std::align_val_t(kBufferAlignment));
   }
-  Buffer(const Buffer &) = delete;
-  Buffer &operator=(const Buffer &) = delete;
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
 
-  T *data() { return data_; }
-  const T *data() const { return data_; }
-  std::size_t size() const { return size_; }
-  std::size_t bytes() const { return size_ * sizeof(T); }
-  T &operator[](std::size_t i) { return data_[i]; }
-  const T &operator[](std::size_t i) const { return data_[i]; }
-  T *begin() { return data_; }
-  T *end() { return data_ + size_; }
-  const T *begin() const { return data_; }
-  const T *end() const { return data_ + size_; }
+  T* data() { return data_; }
+  const T* data() const { return data_; }
+  size_t size() const { return size_; }
+  size_t bytes() const { return size_ * sizeof(T); }
+  T& operator[](size_t i) { return data_[i]; }
+  const T& operator[](size_t i) const { return data_[i]; }
+  T* begin() { return data_; }
+  T* end() { return data_ + size_; }
+  const T* begin() const { return data_; }
+  const T* end() const { return data_ + size_; }
 
  private:
-  std::size_t size_;
-  T *data_;
+  size_t size_;
+  T* data_;
   std::optional<RegisteredBuffer> registered_;
 };
 

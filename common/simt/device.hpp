@@ -1,9 +1,9 @@
+#pragma once
 // What a kernel may call, on the emulator. common/gpu/device.hpp declares the same functions for
 // the GPU; common/backend.hpp includes one of the two. The last two parameters of each function
 // name the call's place in the source: a helper that wraps one takes them too and hands them on,
 // if its caller is the better place to report. "PTX:" names the instruction that it stands for
 // (PTX ISA, sections "Data Movement" and "Warp-level Matrix Instructions").
-#pragma once
 
 #include <cmath>
 #include <cstddef>
@@ -13,9 +13,14 @@
 
 #include "common/half.hpp"
 
-#define FA_SITE int line = __builtin_LINE(), const char *file = __builtin_FILE()
+#define FA_KERNEL
+#define FA_DEVICE inline
+// Source position of a call, for reports.
+#define FA_SITE int line = __builtin_LINE(), const char* file = __builtin_FILE()
 
 namespace emulator {
+
+using fa::bf16;
 
 /// threadIdx.x and blockIdx.x: blocks and grids have one dimension.
 int thread_index();
@@ -23,26 +28,24 @@ int block_index();
 
 /// Byte address of the block's dynamic shared memory in the .shared window. Not 0: as on hardware,
 /// the first 1024 bytes are the system's. Aligned to 1024.
-std::uint32_t dynamic_smem();
+uint32_t dynamic_smem();
 
 /// Starts copying 16 bytes from global to shared memory; both addresses are multiples of 16. Bytes
 /// from source_bytes (0..16) on are written as zeros and not read. The bytes land when this thread
 /// waits for them; until then the destination holds NaN. PTX: cp.async.cg.shared.global.
-void cp_async_16(std::uint32_t dst, const void *src, int source_bytes, FA_SITE);
+void cp_async_16(uint32_t dst, const void* src, int source_bytes, FA_SITE);
 
 /// Closes this thread's group of copies, which may be empty. PTX: cp.async.commit_group.
 void cp_async_commit(FA_SITE);
 
-namespace detail {
-void cp_async_wait(int pending_groups, int line, const char *file);
-void ldmatrix(std::uint32_t *r, int count, bool trans, std::uint32_t addr, int line,
-              const char *file);
-void load_global(void *value, const void *p, std::size_t bytes, int line, const char *file);
-void store_global(void *p, const void *value, std::size_t bytes, int line, const char *file);
-void load_shared(void *value, std::uint32_t addr, std::size_t bytes, int line, const char *file);
-void store_shared(std::uint32_t addr, const void *value, std::size_t bytes, int line,
-                  const char *file);
-void launch(const std::function<void()> &thread, int grid, int block, std::size_t smem_bytes);
+namespace detail {  // what the templates below call; not for kernels
+void cp_async_wait(int pending_groups, int line, const char* file);
+void ldmatrix(uint32_t* r, int count, bool trans, uint32_t addr, int line, const char* file);
+void load_global(void* value, const void* p, size_t bytes, int line, const char* file);
+void store_global(void* p, const void* value, size_t bytes, int line, const char* file);
+void load_shared(void* value, uint32_t addr, size_t bytes, int line, const char* file);
+void store_shared(uint32_t addr, const void* value, size_t bytes, int line, const char* file);
+void launch(const std::function<void()>& thread, int grid, int block, size_t smem_bytes);
 template <class T>
 inline constexpr bool kPlain = std::is_trivially_copyable_v<T> && sizeof(T) <= 16 &&
                                (sizeof(T) & (sizeof(T) - 1)) == 0;
@@ -59,22 +62,22 @@ void cp_async_wait(FA_SITE) {
 /// Loads 1, 2 or 4 matrices of 8x8 16-bit elements. Lane 8i + j gives the address of row j of
 /// matrix i (x1 and x2 ignore the addresses of lanes 8.. and 16..). Lane t receives elements
 /// 2(t%4), 2(t%4)+1 of row t/4; transposed: of column t/4. PTX: ldmatrix.sync.aligned.m8n8.b16.
-inline void ldmatrix_x1(std::uint32_t (&r)[1], std::uint32_t addr, FA_SITE) {
+inline void ldmatrix_x1(uint32_t (&r)[1], uint32_t addr, FA_SITE) {
   detail::ldmatrix(r, 1, false, addr, line, file);
 }
-inline void ldmatrix_x1_trans(std::uint32_t (&r)[1], std::uint32_t addr, FA_SITE) {
+inline void ldmatrix_x1_trans(uint32_t (&r)[1], uint32_t addr, FA_SITE) {
   detail::ldmatrix(r, 1, true, addr, line, file);
 }
-inline void ldmatrix_x2(std::uint32_t (&r)[2], std::uint32_t addr, FA_SITE) {
+inline void ldmatrix_x2(uint32_t (&r)[2], uint32_t addr, FA_SITE) {
   detail::ldmatrix(r, 2, false, addr, line, file);
 }
-inline void ldmatrix_x2_trans(std::uint32_t (&r)[2], std::uint32_t addr, FA_SITE) {
+inline void ldmatrix_x2_trans(uint32_t (&r)[2], uint32_t addr, FA_SITE) {
   detail::ldmatrix(r, 2, true, addr, line, file);
 }
-inline void ldmatrix_x4(std::uint32_t (&r)[4], std::uint32_t addr, FA_SITE) {
+inline void ldmatrix_x4(uint32_t (&r)[4], uint32_t addr, FA_SITE) {
   detail::ldmatrix(r, 4, false, addr, line, file);
 }
-inline void ldmatrix_x4_trans(std::uint32_t (&r)[4], std::uint32_t addr, FA_SITE) {
+inline void ldmatrix_x4_trans(uint32_t (&r)[4], uint32_t addr, FA_SITE) {
   detail::ldmatrix(r, 4, true, addr, line, file);
 }
 
@@ -82,8 +85,7 @@ inline void ldmatrix_x4_trans(std::uint32_t (&r)[4], std::uint32_t addr, FA_SITE
 /// PTX figures show. Order of the sum here: c first, then k = 0..15, each addition rounded to
 /// fp32 (the products are exact); hardware does not document its own.
 /// PTX: mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32.
-void mma_m16n8k16(const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], float (&c)[4],
-                  FA_SITE);
+void mma_m16n8k16(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4], FA_SITE);
 
 /// The value of lane (own lane ^ lane_mask), 0 <= lane_mask < 32. PTX: shfl.sync.bfly.b32.
 float shfl_xor(float value, int lane_mask, FA_SITE);
@@ -94,37 +96,37 @@ void block_sync(FA_SITE);
 /// Waits for all lanes of the warp; orders their accesses. PTX: bar.warp.sync.
 void warp_sync(FA_SITE);
 
-/// Plain accesses of 1, 2, 4, 8 or 16 bytes, aligned to their size. Out of bounds: a hazard; loads
-/// then give NaN and stores do nothing. PTX: ld/st.global, ld/st.shared.
+/// Plain accesses of 2, 4, 8 or 16 bytes (global: 1 too), aligned to their size. Out of bounds: a
+/// hazard; loads then give NaN and stores do nothing. PTX: ld/st.global, ld/st.shared.
 template <class T>
-T load_global(const T *p, FA_SITE) {
+T load_global(const T* p, FA_SITE) {
   static_assert(detail::kPlain<T>, "a load moves 1, 2, 4, 8 or 16 plain bytes");
   T value;
   detail::load_global(&value, p, sizeof(T), line, file);
   return value;
 }
 template <class T>
-void store_global(T *p, std::type_identity_t<T> value, FA_SITE) {
+void store_global(T* p, std::type_identity_t<T> value, FA_SITE) {
   static_assert(detail::kPlain<T>, "a store moves 1, 2, 4, 8 or 16 plain bytes");
   detail::store_global(p, &value, sizeof(T), line, file);
 }
 template <class T>
-T load_shared(std::uint32_t addr, FA_SITE) {
-  static_assert(detail::kPlain<T>, "a load moves 1, 2, 4, 8 or 16 plain bytes");
+T load_shared(uint32_t addr, FA_SITE) {
+  static_assert(detail::kPlain<T> && sizeof(T) > 1, "a load moves 2, 4, 8 or 16 plain bytes");
   T value;
   detail::load_shared(&value, addr, sizeof(T), line, file);
   return value;
 }
 template <class T>
-void store_shared(std::uint32_t addr, std::type_identity_t<T> value, FA_SITE) {
-  static_assert(detail::kPlain<T>, "a store moves 1, 2, 4, 8 or 16 plain bytes");
+void store_shared(uint32_t addr, std::type_identity_t<T> value, FA_SITE) {
+  static_assert(detail::kPlain<T> && sizeof(T) > 1, "a store moves 2, 4, 8 or 16 plain bytes");
   detail::store_shared(addr, &value, sizeof(T), line, file);
 }
 
 /// Two floats rounded to nearest even; `low` in the low 16 bits. PTX: cvt.rn.bf16x2.f32.
-inline std::uint32_t pack_bf16x2(float low, float high) {
-  return static_cast<std::uint32_t>(fa::to_bf16(low).bits) |
-         static_cast<std::uint32_t>(fa::to_bf16(high).bits) << 16;
+inline uint32_t pack_bf16x2(float low, float high) {
+  return static_cast<uint32_t>(fa::to_bf16(low).bits) |
+         static_cast<uint32_t>(fa::to_bf16(high).bits) << 16;
 }
 
 inline float exp(float x) { return std::exp(x); }
@@ -136,10 +138,8 @@ inline float max(float a, float b) { return std::fmax(a, b); }  // PTX max: a Na
 /// shared memory, and returns when all are done. Throws fa::InputError for a launch that no GPU
 /// accepts, and whatever a kernel throws.
 template <class... P, class... A>
-void launch(void (*kernel)(P...), int grid, int block, std::size_t smem_bytes, A... args) {
+void launch(void (*kernel)(P...), int grid, int block, size_t smem_bytes, A... args) {
   detail::launch([&] { kernel(static_cast<P>(args)...); }, grid, block, smem_bytes);
 }
 
 }  // namespace emulator
-
-#undef FA_SITE
