@@ -1,0 +1,118 @@
+#include "peak.hpp"
+
+#include <algorithm>
+#include <barrier>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "common/parallel.hpp"
+
+#undef HWY_DISABLED_TARGETS
+#define HWY_DISABLED_TARGETS \
+  (HWY_AVX3_DL | HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "chapters/02_tiled_cpu/peak.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace ch02 {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Twelve independent chains of multiply-adds: two units with a latency of four or five cycles are
+// busy all the time. Each chain starts at another value: the compiler merges equal ones into one,
+// and that "peak" is faster than the machine. Returns the operations done.
+double multiply_add_chains(int64_t steps, float* sink) {
+  const hn::ScalableTag<float> f32;
+  const auto a = hn::Set(f32, sink[0]), b = hn::Set(f32, sink[1]);
+  auto c0 = hn::Iota(f32, 0.0f), c1 = hn::Iota(f32, 1.0f), c2 = hn::Iota(f32, 2.0f);
+  auto c3 = hn::Iota(f32, 3.0f), c4 = hn::Iota(f32, 4.0f), c5 = hn::Iota(f32, 5.0f);
+  auto c6 = hn::Iota(f32, 6.0f), c7 = hn::Iota(f32, 7.0f), c8 = hn::Iota(f32, 8.0f);
+  auto c9 = hn::Iota(f32, 9.0f), c10 = hn::Iota(f32, 10.0f), c11 = hn::Iota(f32, 11.0f);
+  for (int64_t i = 0; i < steps; ++i) {
+    c0 = hn::MulAdd(c0, a, b), c1 = hn::MulAdd(c1, a, b), c2 = hn::MulAdd(c2, a, b);
+    c3 = hn::MulAdd(c3, a, b), c4 = hn::MulAdd(c4, a, b), c5 = hn::MulAdd(c5, a, b);
+    c6 = hn::MulAdd(c6, a, b), c7 = hn::MulAdd(c7, a, b), c8 = hn::MulAdd(c8, a, b);
+    c9 = hn::MulAdd(c9, a, b), c10 = hn::MulAdd(c10, a, b), c11 = hn::MulAdd(c11, a, b);
+  }
+  for (const auto c : {c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11}) c0 = hn::Add(c0, c);
+  sink[0] = hn::GetLane(c0);  // keeps the compiler from dropping them
+  return 2.0 * 12 * hn::Lanes(f32) * steps;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace ch02
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace ch02 {
+
+HWY_EXPORT(multiply_add_chains);
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Seconds that `threads` threads need for work(thread), all starting together.
+double seconds_together(int threads, const std::function<void(int)>& work) {
+  std::barrier start(threads + 1);
+  Clock::time_point begin;
+  {
+    std::vector<std::jthread> workers;
+    for (int thread = 0; thread < threads; ++thread) {
+      workers.emplace_back([&, thread] {
+        start.arrive_and_wait();
+        work(thread);
+      });
+    }
+    begin = Clock::now();
+    start.arrive_and_wait();
+  }
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+}  // namespace
+
+double measure_peak_gflops(int threads) {
+  if (threads <= 0) threads = fa::hardware_threads();
+  struct alignas(64) Slot { float sink[2] = {0.5f, 0.25f}; double done = 0; };  // own cache line
+  std::vector<Slot> slots(threads);
+  double best = 0;
+  for (int run = 0; run < 8; ++run) {
+    const double seconds = seconds_together(threads, [&](int thread) {
+      Slot& slot = slots[thread];
+      slot.sink[0] = 0.5f;
+      slot.done = HWY_DYNAMIC_DISPATCH(multiply_add_chains)(4'000'000, slot.sink);
+    });
+    double done = 0;
+    for (const Slot& slot : slots) done += slot.done;
+    if (run > 0) best = std::max(best, done / seconds * 1e-9);  // run 0 raises the clock
+  }
+  return best;
+}
+
+double measure_copy_gbs(int threads) {
+  if (threads <= 0) threads = fa::hardware_threads();
+  const size_t total = size_t{256} << 20, part = total / threads;
+  std::vector<std::vector<char>> from(threads), to(threads);
+  seconds_together(threads, [&](int thread) {  // each thread touches its own pages first
+    from[thread].assign(part, 1);
+    to[thread].assign(part, 2);
+  });
+  double best = 0;
+  for (int run = 0; run < 5; ++run) {
+    const double seconds = seconds_together(threads, [&](int thread) {
+      std::memcpy(to[thread].data(), from[thread].data(), part);
+    });
+    best = std::max(best, 2.0 * part * threads / seconds * 1e-9);
+  }
+  return best;
+}
+
+}  // namespace ch02
+#endif  // HWY_ONCE
