@@ -1,1 +1,187 @@
+// The checker has tests of its own: whatever is wrong with an output, it must say so.
 #include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "common/check.hpp"
+#include "common/memory.hpp"
+#include "common/parallel.hpp"
+#include "common/reference.hpp"
+
+using namespace fa;
+
+namespace {
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+struct Output {
+  std::vector<float> o, lse;
+};
+
+// The float64 answer, rounded to the problem's type: as right as an output can be.
+Output right_answer(const Problem& problem) {
+  const Shape& shape = problem.shape;
+  Output out{std::vector<float>(shape.q_elements()), std::vector<float>(shape.rows())};
+  std::vector<double> row(shape.dim);
+  for (int64_t i = 0; i < shape.rows(); ++i) {
+    out.lse[i] = static_cast<float>(reference_row(problem, i / shape.q, i % shape.q, row).lse);
+    for (int64_t d = 0; d < shape.dim; ++d) {
+      out.o[i * shape.dim + d] = round_to(problem.dtype, static_cast<float>(row[d]));
+    }
+  }
+  return out;
+}
+
+CheckResult check(const Problem& problem, const Output& out) {
+  return check_output(problem, out.o, out.lse);
+}
+
+}  // namespace
+
+TEST_CASE("the right answer passes in every type, causal or not") {
+  for (const Dtype dtype : {Dtype::f32, Dtype::f16, Dtype::bf16}) {
+    for (const bool causal : {false, true}) {
+      for (const Shape& shape : {Shape{1, 1, 1, 1, 64}, Shape{2, 3, 5, 9, 16}, Shape{1, 2, 9, 5, 8}}) {
+        Problem problem = random_problem(shape, dtype, 1);
+        problem.causal = causal;
+        const CheckResult result = check(problem, right_answer(problem));
+        CHECK(result.passed());
+        CHECK(result.rows_checked == shape.rows());
+      }
+    }
+  }
+}
+
+TEST_CASE("one bad element anywhere fails, and is named") {
+  const Problem problem = random_problem({2, 3, 5, 9, 16}, Dtype::bf16, 2);
+  const Output right = right_answer(problem);
+  for (const float bad : {kNaN, kInfinity, -kInfinity, 7.0f, -0.5f}) {
+    for (const size_t where : {size_t{0}, size_t{200}, right.o.size() - 1}) {
+      Output out = right;
+      out.o[where] = bad;
+      const CheckResult result = check(problem, out);
+      CHECK_FALSE(result.passed());
+      CHECK(result.o.mismatches == 1);
+      CHECK(result.o.first_bad == static_cast<int64_t>(where));
+      CHECK(result.o.nonfinite == (std::isfinite(bad) ? 0 : 1));
+      CHECK_FALSE(result.o.max_abs_error <= result.o.bound);
+      CHECK(std::isnan(result.o.relative_error) == std::isnan(bad));
+    }
+  }
+}
+
+TEST_CASE("a NaN is not hidden by an error before or after it") {
+  const std::vector<double> expected = {1, 2, 3, 4};
+  for (int where = 0; where < 4; ++where) {
+    std::vector<float> got = {9, 9, 9, 9};
+    got[where] = kNaN;
+    const Comparison result = compare({got.data(), 1, 4}, {expected.data(), 1, 4}, 100);
+    CHECK(std::isnan(result.max_abs_error));
+    CHECK(result.mismatches == 1);
+    CHECK_FALSE(result.passed());
+  }
+}
+
+TEST_CASE("the bound itself passes, anything above it fails") {
+  const std::vector<double> expected = {1.0};
+  const std::vector<float> at = {1.25f}, above = {std::nextafter(1.25f, 2.0f)};
+  CHECK(compare({at.data(), 1, 1}, {expected.data(), 1, 1}, 0.25).passed());
+  CHECK_FALSE(compare({above.data(), 1, 1}, {expected.data(), 1, 1}, 0.25).passed());
+  CHECK_FALSE(compare({at.data(), 1, 1}, {expected.data(), 1, 1}, kNaN).passed());
+}
+
+TEST_CASE("a wrong shape or nothing at all fails") {
+  const Problem problem = random_problem({1, 1, 4, 4, 8}, Dtype::f32, 3);
+  Output out = right_answer(problem);
+  out.o.pop_back();
+  CHECK_FALSE(check(problem, out).passed());
+  out = right_answer(problem);
+  out.lse.pop_back();
+  CHECK_FALSE(check(problem, out).passed());
+  CHECK_FALSE(compare({nullptr, 0, 0}, {nullptr, 0, 0}, 1).passed());
+  const float f[6] = {};
+  const double d[6] = {};
+  CHECK_FALSE(compare({f, 2, 3}, {d, 3, 2}, 1).passed());
+}
+
+TEST_CASE("an infinite log-sum-exp must be met exactly") {
+  Problem problem = random_problem({1, 1, 4, 2, 8}, Dtype::f32, 4);
+  problem.causal = true;  // rows 0 and 1 see no key
+  Output out = right_answer(problem);
+  CHECK(out.lse[0] == -kInfinity);
+  CHECK(out.o[0] == 0);
+  CHECK(check(problem, out).passed());
+  for (const float bad : {-1e30f, 0.0f, kInfinity, kNaN}) {
+    out.lse[1] = bad;
+    CHECK_FALSE(check(problem, out).passed());
+  }
+  out = right_answer(problem);
+  out.o[3] = kNaN;  // 0/0 where nothing is visible
+  CHECK_FALSE(check(problem, out).passed());
+}
+
+TEST_CASE("large problems are sampled, but a NaN in a row that was not sampled still fails") {
+  const Problem problem = random_problem({1, 1, 20000, 8192, 16}, Dtype::bf16, 5);
+  std::vector<float> o(problem.shape.q_elements(), 0.5f);
+  const CheckResult sampled = check_output(problem, o, {});
+  CHECK(sampled.rows_checked < problem.shape.rows());
+  CHECK(sampled.rows_checked > 1000);
+  CHECK_FALSE(sampled.passed());
+  int64_t found = 0;
+  for (const int64_t row : {int64_t{1}, int64_t{777}, int64_t{19998}}) {
+    std::vector<float> with_nan = o;
+    with_nan[row * problem.shape.dim + 3] = kNaN;
+    found += check_output(problem, with_nan, {}).o.nonfinite;
+  }
+  CHECK(found == 3);
+}
+
+TEST_CASE("the float64 reference is softmax") {
+  Problem problem = random_problem({1, 1, 1, 6, 1}, Dtype::f32, 0);
+  problem.q = {1};
+  problem.k = {1, 2, 3, 4, 5, 6};
+  problem.v = problem.k;
+  problem.scale = 1;
+  std::vector<double> o(1);
+  const RowFacts facts = reference_row(problem, 0, 0, o);
+  CHECK(o[0] == doctest::Approx(5.4329).epsilon(1e-5));
+  CHECK(facts.lse == doctest::Approx(6 + std::log(1.5774)).epsilon(1e-4));
+  CHECK(facts.largest_score == 6);
+}
+
+TEST_CASE("the memory probe counts exactly, and enforces its limit") {
+  MemoryProbe probe(10000);
+  {
+    counted_vector<double> a(100);
+    CHECK(probe.current_bytes() == 800);
+    {
+      counted_vector<float> b(1000);
+      CHECK(probe.peak_bytes() == 4800);
+    }
+    CHECK(probe.current_bytes() == 800);
+    CHECK_THROWS_AS(counted_vector<char>(9201), MemoryLimitExceeded);
+    counted_vector<char> fits(9200);
+  }
+  CHECK(probe.current_bytes() == 0);
+  CHECK(probe.peak_bytes() == 10000);
+  CHECK(format_bytes(1536) == "1.50 KiB");
+}
+
+TEST_CASE("parallel_for does every index once and rethrows") {
+  for (const int threads : {1, 2, 7}) {
+    std::vector<int> seen(1000);
+    parallel_for(1000, threads, [&](int64_t i, int thread) {
+      REQUIRE(thread < threads);
+      ++seen[i];
+    });
+    CHECK(seen == std::vector<int>(1000, 1));
+    CHECK_THROWS_AS(parallel_for(100, threads,
+                                 [](int64_t i, int) {
+                                   if (i == 50) throw std::runtime_error("x");
+                                 }),
+                    std::runtime_error);
+  }
+  parallel_for(0, 2, [](int64_t, int) { FAIL("no work"); });
+}

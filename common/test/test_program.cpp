@@ -1,1 +1,201 @@
+// The program frame, driven through a small chapter that copies float64 answers.
 #include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "common/error.hpp"
+#include "common/file.hpp"
+#include "common/npy.hpp"
+#include "common/program.hpp"
+#include "common/reference.hpp"
+
+using namespace fa;
+
+namespace {
+
+AttentionProgram make_program() {
+  AttentionProgram program;
+  program.name = "ch99_test";
+  program.about = "float64 answers";
+  program.default_shape = {1, 1, 3, 4, 2};
+  program.breaks = {{"nan", 1, "writes NaN"}, {"wrong", 2, "adds one"}, {"hazard", 4, "reports one"}};
+  program.dtypes = {Dtype::f32, Dtype::f16, Dtype::bf16};
+  program.forward = [](const Problem& problem, const Request& request, std::span<float> o,
+                       std::span<float> lse) {
+    const Shape& shape = problem.shape;
+    std::vector<double> row(shape.dim);
+    for (int64_t i = 0; i < shape.rows(); ++i) {
+      lse[i] = static_cast<float>(reference_row(problem, i / shape.q, i % shape.q, row).lse);
+      for (int64_t d = 0; d < shape.dim; ++d) {
+        o[i * shape.dim + d] = round_to(problem.dtype, static_cast<float>(row[d]));
+      }
+    }
+    if (request.breaks & 1) o[0] = std::numeric_limits<float>::quiet_NaN();
+    if (request.breaks & 2) o[0] += 1;
+    Outcome outcome;
+    outcome.time_ms = 1;
+    outcome.hazardous = request.breaks & 4;
+    return outcome;
+  };
+  return program;
+}
+
+struct Result {
+  int code;
+  std::string out, error;
+};
+
+Result run(std::vector<std::string> arguments, const AttentionProgram& program = make_program()) {
+  arguments.insert(arguments.begin(), program.name);
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  std::ostringstream out, error;
+  std::streambuf* const old_out = std::cout.rdbuf(out.rdbuf());
+  std::streambuf* const old_error = std::cerr.rdbuf(error.rdbuf());
+  const int code = run_attention_program(program, static_cast<int>(arguments.size()), argv.data());
+  std::cout.rdbuf(old_out);
+  std::cerr.rdbuf(old_error);
+  return {code, out.str(), error.str()};
+}
+
+const std::string kDirectory = FA_BINARY_DIR "/test_program_files/";
+
+std::string file(const std::string& name) { return kDirectory + name; }
+
+// Exit 2, nothing on stdout, exactly one line on stderr that contains `part`.
+void check_refused(const std::vector<std::string>& arguments, const std::string& part) {
+  const Result result = run(arguments);
+  CAPTURE(arguments);
+  CAPTURE(result.error);
+  CHECK(result.code == 2);
+  CHECK(result.out.empty());
+  CHECK(result.error.rfind("error: ", 0) == 0);
+  CHECK(std::count(result.error.begin(), result.error.end(), '\n') == 1);
+  CHECK(result.error.find(part) != std::string::npos);
+}
+
+void write(const std::string& name, std::vector<int64_t> shape, float value = 1) {
+  int64_t count = 1;
+  for (const int64_t size : shape) count *= size;
+  write_npy(file(name), std::vector<float>(count, value), shape);
+}
+
+}  // namespace
+
+TEST_CASE("0 when right, 1 when wrong, not finite or hazardous") {
+  CHECK(run({}).code == 0);
+  CHECK(run({"--shape", "2,3,7,5,4", "--causal", "--seed", "9"}).code == 0);
+  CHECK(run({"--break", "nan"}).code == 1);
+  CHECK(run({"--break", "wrong"}).code == 1);
+  CHECK(run({"--break", "hazard"}).code == 1);
+  CHECK(run({"--break", "wrong", "--break", "nan"}).code == 1);
+  CHECK(run({"--list-breaks"}).out.find("wrong   adds one") != std::string::npos);
+}
+
+TEST_CASE("JSON holds what other tools rely on; what is not finite is null") {
+  std::filesystem::create_directories(kDirectory);
+  const std::string path = file("report.json");
+  CHECK(run({"--shape", "1,2,3,4,5", "--causal", "--break", "nan", "--json", path}).code == 1);
+  const auto json = nlohmann::json::parse(read_file(path));
+  CHECK(json["chapter"] == "ch99_test");
+  CHECK(json["device"] == "cpu");
+  CHECK(json["shape"] == nlohmann::json({{"batch", 1}, {"heads", 2}, {"q", 3}, {"kv", 4}, {"dim", 5}}));
+  CHECK(json["causal"] == true);
+  CHECK(json["breaks"] == nlohmann::json({"nan"}));
+  CHECK(json["check"]["passed"] == false);
+  CHECK(json["check"]["max_abs_error"].is_null());
+  CHECK(json["check"]["relative_error"].is_null());
+  CHECK(json["check"]["nonfinite"] == 1);
+  CHECK(json["check"]["mismatches"] == 1);
+  CHECK(json["time_ms"] == 1.0);
+  CHECK(json["profile"].is_object());
+  CHECK(json["hazards"].is_array());
+}
+
+TEST_CASE("files in, files out, two or four dimensions") {
+  std::filesystem::create_directories(kDirectory);
+  write("q2.npy", {3, 4}, 0.5f);
+  write("k2.npy", {5, 4});
+  CHECK(run({"--q", file("q2.npy"), "--k", file("k2.npy"), "--v", file("k2.npy"), "--out",
+             file("o.npy"), "--lse", file("lse.npy")}).code == 0);
+  CHECK(read_npy(file("o.npy")).shape == std::vector<int64_t>{3, 4});
+  CHECK(read_npy(file("lse.npy")).shape == std::vector<int64_t>{3});
+  CHECK(read_npy(file("lse.npy")).floats()[0] == doctest::Approx(1 + std::log(5.0)));
+  CHECK(run({"--shape", "2,1,3,4,5", "--out", file("o.npy"), "--lse", file("lse.npy")}).code == 0);
+  CHECK(read_npy(file("o.npy")).shape == std::vector<int64_t>{2, 1, 3, 5});
+  CHECK(read_npy(file("lse.npy")).shape == std::vector<int64_t>{2, 1, 3});
+  CHECK(run({"--out", "/dev/null"}).code == 0);
+  CHECK(std::filesystem::is_character_file("/dev/null"));
+}
+
+TEST_CASE("bad input is one sentence and exit 2") {
+  std::filesystem::create_directories(kDirectory);
+  check_refused({"--shape", "1,8,100"}, "--shape 1,8,100: expected five numbers B,H,Lq,Lkv,D");
+  check_refused({"--shape", "1,8,0,4,4"}, "whole number from 1");
+  check_refused({"--shape", "1,8,-3,4,4"}, "whole number from 1");
+  check_refused({"--shape", "1,8,4,4,4x"}, "whole number from 1");
+  check_refused({"--shape", "1,8,4,4,"}, "whole number from 1");
+  check_refused({"--shape", "1,8,4,4,99999999999999999999"}, "whole number from 1");
+  check_refused({"--shape", "1048576,1048576,4,4,4"}, "more than 2^40 elements");
+  check_refused({"--shape", "1,1,1,1000000000,1000"}, "this machine has");
+  check_refused({"--seed", "-1"}, "--seed");
+  check_refused({"--seed", "1.5"}, "--seed");
+  check_refused({"--scale", "nan"}, "finite number");
+  check_refused({"--scale", "1e999"}, "finite number");
+  check_refused({"--input-scale", "1e5", "--dtype", "f16"}, "too large for f16");
+  check_refused({"--break", "everything"}, "accepted: nan, wrong, hazard");
+  check_refused({"--dtype", "f8"}, "accepted: f32, f16, bf16");
+  check_refused({"--frobnicate"}, "--frobnicate");
+  check_refused({"--seed"}, "--seed");
+  check_refused({"--q", file("none.npy")}, "go together");
+  check_refused({"--q", file("none.npy"), "--k", "x", "--v", "y"}, "No such file");
+  check_refused({"--out", file("no/such/directory.npy")}, "No such file");
+  check_refused({"--json", kDirectory}, "it is a directory");
+
+  write("q.npy", {1, 2, 3, 4});
+  write("k.npy", {1, 2, 5, 4});
+  write("k_dim.npy", {1, 2, 5, 8});
+  write("k_heads.npy", {1, 3, 5, 4});
+  write("three.npy", {2, 5, 4});
+  write("empty.npy", {1, 2, 0, 4});
+  write("nan.npy", {1, 2, 5, 4}, std::numeric_limits<float>::quiet_NaN());
+  write("big.npy", {1, 2, 5, 4}, 70000);
+  const auto with = [&](const char* q, const char* k, const char* v) {
+    return std::vector<std::string>{"--q", file(q), "--k", file(k), "--v", file(v)};
+  };
+  CHECK(run(with("q.npy", "k.npy", "k.npy")).code == 0);
+  check_refused(with("q.npy", "k_dim.npy", "k_dim.npy"), "batch, heads and dim must be equal");
+  check_refused(with("q.npy", "k_heads.npy", "k_heads.npy"), "batch, heads and dim must be equal");
+  check_refused(with("q.npy", "k.npy", "k_dim.npy"), "K is [1, 2, 5, 4] and V is [1, 2, 5, 8]");
+  check_refused(with("q.npy", "three.npy", "three.npy"), "has 3 dimensions");
+  check_refused(with("q.npy", "empty.npy", "empty.npy"), "dimension of size 0");
+  check_refused(with("q.npy", "k.npy", "nan.npy"), "40 of 40 values are NaN");
+  check_refused(with("q.npy", "k.npy", "nan.npy"), "the first at [0, 0, 0, 0]");
+  auto big = with("q.npy", "k.npy", "big.npy");
+  CHECK(run(big).code == 0);
+  big.insert(big.end(), {"--dtype", "f16"});
+  check_refused(big, "too large for f16");
+  auto twice = with("q.npy", "k.npy", "k.npy");
+  twice.insert(twice.end(), {"--shape", "1,1,1,1,1"});
+  check_refused(twice, "not both");
+}
+
+TEST_CASE("a chapter without causal names the one that has it; nothing is written on bad input") {
+  AttentionProgram program = make_program();
+  program.has_causal = false;
+  const Result result = run({"--causal"}, program);
+  CHECK(result.code == 2);
+  CHECK(result.error.find("chapter 09") != std::string::npos);
+  std::filesystem::create_directories(kDirectory);
+  const std::string path = file("never.json");
+  std::filesystem::remove(path);
+  CHECK(run({"--json", path, "--shape", "x"}).code == 2);
+  CHECK_FALSE(std::filesystem::exists(path));
+}
