@@ -1,6 +1,6 @@
 #pragma once
-// A kernel file compiles twice: by nvcc for the GPU, by any C++20 compiler for the emulator.
-// Both sides offer the same functions in namespace FA_BACKEND; a kernel calls nothing else.
+// A kernel file compiles twice: by nvcc for the GPU, by any C++20 compiler for the emulator. Both
+// sides offer the same functions in namespace FA_BACKEND; a kernel calls nothing else.
 //
 // Everything a kernel file defines stands in namespace FA_BACKEND::chNN. Without it nvcc's host pass
 // and the emulator build would instantiate the same templates under the same names, the linker would
@@ -8,11 +8,23 @@
 
 #if defined(__CUDACC__)
 #define FA_BACKEND gpu
+#define FA_KERNEL __global__
+#define FA_DEVICE __device__ __forceinline__
 #define FA_HOST_DEVICE __host__ __device__
 #include "common/gpu/device.hpp"
 #include "common/gpu/launch.hpp"
 #else
-#define FA_BACKEND emulator
+#define FA_KERNEL
+#define FA_DEVICE inline
 #define FA_HOST_DEVICE
+#if defined(FA_MUTANTS)  // the emulator with one barrier or wait left out, for the mutation tests
+#define FA_BACKEND mutant
+#include "common/kernels/test/mutant_device.hpp"
+#else
+#define FA_BACKEND emulator
 #include "common/simt/device.hpp"
 #endif
+#endif
+
+// Last parameters of a helper whose caller is the better place for the emulator to report.
+#define FA_SITE int line = __builtin_LINE(), const char* file = __builtin_FILE()

@@ -1,40 +1,42 @@
 #pragma once
 // Chapter 03: attention on the tensor cores, as plainly as it can be written.
 //
-// A block of 4 warps owns BLOCK_Q query rows and walks over the keys, BLOCK_KV at a time. Tiles travel
-// global -> shared memory (cp.async) -> registers (ldmatrix) -> tensor cores (mma.m16n8k16); S, P and O
-// never leave the registers.
+// A block of 4 warps owns BLOCK_Q query rows and walks over the keys, BLOCK_KV at a time. Tiles
+// travel global -> shared memory (cp.async) -> registers (ldmatrix) -> tensor cores (mma); S, P and
+// O never leave the registers.
 //
 //   ./learn run 03        ch03_basic_kernel --shape 1,1,128,512,128 --profile
 
 #include "common/kernels/epilogue.hpp"
 #include "common/kernels/geometry.hpp"
+#include "common/kernels/launch.hpp"
 #include "common/kernels/softmax.hpp"
 
 namespace FA_BACKEND::ch03 {
 
 // [anchor: load_tile]
-// Starts copying a tile [HEIGHT, HEAD_DIM] from global to shared memory, 16 bytes a thread at a time;
-// neighbouring threads copy neighbouring chunks. Of the tile only the first `rows` rows exist: the
-// others are filled with zeros.
+// Starts copying rows [tile * HEIGHT, (tile + 1) * HEIGHT) of a matrix [len, HEAD_DIM] from global
+// to shared memory, 16 bytes a thread at a time; neighbouring threads copy neighbouring chunks.
+// Rows from `len` on do not exist: nothing is read for them, and zeros are written.
 template <int HEIGHT, int HEAD_DIM, int NUM_THREADS>
-FA_DEVICE void load_tile(uint32_t tile_smem, const bf16* tile_gmem, int rows, FA_SITE) {
+FA_DEVICE void load_tile(uint32_t smem, const bf16* gmem, int tile, int len, FA_SITE) {
   constexpr int CHUNK = 16 / sizeof(bf16);  // elements in 16 bytes
   constexpr int NUM_CHUNKS = HEIGHT * HEAD_DIM / CHUNK;
   static_assert(NUM_CHUNKS % NUM_THREADS == 0, "every thread copies the same number of chunks");
 
+  gmem += int64_t{tile} * HEIGHT * HEAD_DIM;
   for (int first_chunk = 0; first_chunk < NUM_CHUNKS; first_chunk += NUM_THREADS) {
     const int element = (first_chunk + thread_index()) * CHUNK;
-    const int row = element / HEAD_DIM;
-    const uint32_t dst = tile_smem + element * sizeof(bf16);
-    cp_async_16(dst, tile_gmem + element, row < rows ? 16 : 0, line, file);
+    const int source_bytes = element / HEAD_DIM < len - tile * HEIGHT ? 16 : 0;
+    const uint32_t offset = element * sizeof(bf16);
+    cp_async_16(smem + offset, gmem + element, source_bytes, line, file);
   }
 }
 // [/anchor: load_tile]
 
 // [anchor: load_fragments_Q]
-// Q_smem -> Q_rmem: this warp's rows, as operand A. One x4 brings a whole 16x16 tile: lanes 0-15 give
-// the addresses of its rows' left halves, lanes 16-31 of their right halves.
+// Q_smem -> Q_rmem: this warp's rows, as operand A. One x4 brings a whole 16x16 tile: lanes 0-15
+// give the addresses of its rows' left halves, lanes 16-31 of their right halves.
 template <int MMAS_Q, int MMAS_D>
 FA_DEVICE void load_fragments_Q(uint32_t (&Q_rmem)[MMAS_Q][MMAS_D][4], uint32_t Q_smem) {
   constexpr uint32_t ROW_BYTES = MMAS_D * MMA_K * sizeof(bf16);
@@ -51,7 +53,7 @@ FA_DEVICE void load_fragments_Q(uint32_t (&Q_rmem)[MMAS_Q][MMAS_D][4], uint32_t 
 
 // [anchor: multiply_query_key]
 // S += Q @ K.T   [WARP_Q, BLOCK_KV]
-// Operand B wants, for each key, neighbours along HEAD_DIM in one register: K's rows hold just that.
+// Operand B wants, for each key, neighbours along HEAD_DIM in a register: K's rows hold just that.
 template <int MMAS_Q, int MMAS_KV, int MMAS_D>
 FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
                                   const uint32_t (&Q_rmem)[MMAS_Q][MMAS_D][4], uint32_t K_smem) {
@@ -99,20 +101,21 @@ FA_KERNEL void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
                          int len_q, int len_kv, float scale, Breaks breaks) {
   constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;
   constexpr int WARP_Q = BLOCK_Q / NUM_WARPS;
-  constexpr int KV_TILE_BYTES = BLOCK_KV * HEAD_DIM * sizeof(bf16);
+  constexpr uint32_t KV_TILE_BYTES = BLOCK_KV * HEAD_DIM * sizeof(bf16);
   static_assert(BLOCK_Q % (NUM_WARPS * MMA_M) == 0, "every warp owns whole 16-row mma tiles");
   static_assert(BLOCK_KV % MMA_K == 0 && HEAD_DIM % MMA_K == 0, "tiles are whole mma tiles");
 
   // [anchor: grid]
-  // One block for each BLOCK_Q rows of each head; the blocks of a head are neighbours and share K, V.
+  // One block for each BLOCK_Q rows of each head. Blocks of one head are neighbours: they read the
+  // same K and V, which then come from the L2 cache.
   const int num_q_tiles = ceil_div(len_q, BLOCK_Q);
   const int num_kv_tiles = ceil_div(len_kv, BLOCK_KV);
   const int64_t batch_head = block_index() / num_q_tiles;
-  const int first_query = block_index() % num_q_tiles * BLOCK_Q;
-  Q += (batch_head * len_q + first_query) * HEAD_DIM;
-  O += (batch_head * len_q + first_query) * HEAD_DIM;
+  const int q_tile = block_index() % num_q_tiles;
+  Q += batch_head * len_q * HEAD_DIM;
   K += batch_head * len_kv * HEAD_DIM;
   V += batch_head * len_kv * HEAD_DIM;
+  O += batch_head * len_q * HEAD_DIM;
   // [/anchor: grid]
 
   // Q is in registers before the first K arrives: it borrows the memory of K and V.
@@ -129,19 +132,15 @@ FA_KERNEL void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
   for (auto& row : m) row[0] = row[1] = NEG_INF;
 
   const auto load_K = [&](int kv_tile) {
-    const int first_key = kv_tile * BLOCK_KV;
-    load_tile<BLOCK_KV, HEAD_DIM, NUM_THREADS>(K_smem, K + int64_t{first_key} * HEAD_DIM,
-                                               len_kv - first_key);
+    load_tile<BLOCK_KV, HEAD_DIM, NUM_THREADS>(K_smem, K, kv_tile, len_kv);
     cp_async_commit();
   };
   const auto load_V = [&](int kv_tile) {
-    const int first_key = kv_tile * BLOCK_KV;
-    load_tile<BLOCK_KV, HEAD_DIM, NUM_THREADS>(V_smem, V + int64_t{first_key} * HEAD_DIM,
-                                               len_kv - first_key);
+    load_tile<BLOCK_KV, HEAD_DIM, NUM_THREADS>(V_smem, V, kv_tile, len_kv);
     cp_async_commit();
   };
 
-  load_tile<BLOCK_Q, HEAD_DIM, NUM_THREADS>(Q_smem, Q, len_q - first_query);
+  load_tile<BLOCK_Q, HEAD_DIM, NUM_THREADS>(Q_smem, Q, q_tile, len_q);
   cp_async_commit();
   cp_async_wait<0>();
   block_sync();  // every thread's part of Q_smem has landed
@@ -157,14 +156,13 @@ FA_KERNEL void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
 
     float S_rmem[WARP_Q / MMA_M][BLOCK_KV / MMA_N][4] = {};
     multiply_query_key(S_rmem, Q_rmem, K_smem);  // S = Q @ K.T
-    scale_scores(S_rmem, scale);
-
+    scale_scores(S_rmem, scale);                 // S *= scale
     const int keys_left = len_kv - kv_tile * BLOCK_KV;
     if (keys_left < BLOCK_KV && !breaks.has(fa::UNMASKED_TAIL)) mask_tail(S_rmem, keys_left);
 
-    update_row_max(m, rescale, S_rmem, breaks);                           // m' = max(m, rowmax S)
-    scale_rows(O_rmem, rescale);                                          // O *= exp(m - m')
-    exponentiate_and_pack(P_rmem, S_rmem, m, l, rescale, breaks);         // P = exp(S - m')
+    update_row_max(m, rescale, S_rmem, breaks);                    // m' = max(m, rowmax S)
+    scale_rows(O_rmem, rescale);                                   // O *= exp(m - m')
+    exponentiate_and_pack(P_rmem, S_rmem, m, l, rescale, breaks);  // P = exp(S - m')
 
     load_V(kv_tile);
     cp_async_wait<0>();
@@ -175,17 +173,15 @@ FA_KERNEL void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
   }
   // [/anchor: main_loop]
 
-  const int warp_row = warp_index() * WARP_Q;
-  store_output(O + warp_row * HEAD_DIM, O_rmem, l, len_q - first_query - warp_row);
+  const int first_query = q_tile * BLOCK_Q + warp_index() * WARP_Q;
+  store_output(O + int64_t{first_query} * HEAD_DIM, O_rmem, l, len_q - first_query);
 }
 
 template <int HEAD_DIM, int BLOCK_Q = 64, int BLOCK_KV = 64, int NUM_WARPS = 4, class Breaks>
 void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
-  constexpr int SMEM_ROWS = BLOCK_Q > 2 * BLOCK_KV ? BLOCK_Q : 2 * BLOCK_KV;  // Q, later K and V
-  launch(attention<HEAD_DIM, BLOCK_Q, BLOCK_KV, NUM_WARPS, Breaks>,
-         args.batch_heads * ceil_div(args.len_q, BLOCK_Q), NUM_WARPS * WARP_SIZE,
-         SMEM_ROWS * HEAD_DIM * sizeof(bf16), args.Q, args.K, args.V, args.O, args.len_q,
-         args.len_kv, args.scale, breaks);
+  constexpr int SMEM_ROWS = std::max(BLOCK_Q, 2 * BLOCK_KV);  // Q; then K and V
+  launch_forward<BLOCK_Q, NUM_WARPS>(attention<HEAD_DIM, BLOCK_Q, BLOCK_KV, NUM_WARPS, Breaks>,
+                                     args, SMEM_ROWS * HEAD_DIM * sizeof(bf16), breaks);
 }
 
 }  // namespace FA_BACKEND::ch03

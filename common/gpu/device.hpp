@@ -6,18 +6,11 @@
 // moving other memory accesses across those that read, write or wait for memory.
 
 #include <cstdint>
+#include <type_traits>
 
-#include "common/half.hpp"
-
-#define FA_KERNEL __global__
-#define FA_DEVICE __device__ __forceinline__
-// Source position of a call, for the emulator's reports; nothing on the GPU.
-#define FA_SITE int line = 0, const char* file = nullptr
-#define FA_CALLER int = 0, const char* = nullptr  // the same, where the callee ignores it
+#define FA_SITE int = 0, const char* = nullptr  // a call's place: the emulator's reports need it
 
 namespace gpu {
-
-using fa::bf16;
 
 FA_DEVICE int thread_index() { return static_cast<int>(threadIdx.x); }
 FA_DEVICE int block_index() { return static_cast<int>(blockIdx.x); }
@@ -30,51 +23,51 @@ FA_DEVICE uint32_t dynamic_smem() {
 
 // Starts copying 16 bytes from global to shared memory, past the registers and the L1 cache (cg).
 // Only the first `source_bytes` are read; the rest of the 16 become zero.
-FA_DEVICE void cp_async_16(uint32_t dst, const void* src, int source_bytes, FA_CALLER) {
+FA_DEVICE void cp_async_16(uint32_t dst, const void* src, int source_bytes, FA_SITE) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(dst),
                "l"(__cvta_generic_to_global(src)), "r"(source_bytes)
                : "memory");
 }
 
 // Closes the group of all copies this thread has started since the last commit.
-FA_DEVICE void cp_async_commit(FA_CALLER) { asm volatile("cp.async.commit_group;" ::: "memory"); }
+FA_DEVICE void cp_async_commit(FA_SITE) { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
 // Waits until at most N of this thread's youngest groups are still in flight.
 template <int N>
-FA_DEVICE void cp_async_wait(FA_CALLER) {
+FA_DEVICE void cp_async_wait(FA_SITE) {
   asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 
 // Loads 8x8 matrices of 16-bit elements from shared memory. Lane 8 i + r gives the address of row r
 // of matrix i; register i then holds two neighbours of row lane/4 (transposed: of column lane/4).
-FA_DEVICE void ldmatrix_x1(uint32_t (&r)[1], uint32_t addr, FA_CALLER) {
+FA_DEVICE void ldmatrix_x1(uint32_t (&r)[1], uint32_t addr, FA_SITE) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];"
                : "=r"(r[0]) : "r"(addr) : "memory");
 }
-FA_DEVICE void ldmatrix_x1_trans(uint32_t (&r)[1], uint32_t addr, FA_CALLER) {
+FA_DEVICE void ldmatrix_x1_trans(uint32_t (&r)[1], uint32_t addr, FA_SITE) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];"
                : "=r"(r[0]) : "r"(addr) : "memory");
 }
-FA_DEVICE void ldmatrix_x2(uint32_t (&r)[2], uint32_t addr, FA_CALLER) {
+FA_DEVICE void ldmatrix_x2(uint32_t (&r)[2], uint32_t addr, FA_SITE) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
                : "=r"(r[0]), "=r"(r[1]) : "r"(addr) : "memory");
 }
-FA_DEVICE void ldmatrix_x2_trans(uint32_t (&r)[2], uint32_t addr, FA_CALLER) {
+FA_DEVICE void ldmatrix_x2_trans(uint32_t (&r)[2], uint32_t addr, FA_SITE) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
                : "=r"(r[0]), "=r"(r[1]) : "r"(addr) : "memory");
 }
-FA_DEVICE void ldmatrix_x4(uint32_t (&r)[4], uint32_t addr, FA_CALLER) {
+FA_DEVICE void ldmatrix_x4(uint32_t (&r)[4], uint32_t addr, FA_SITE) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(addr) : "memory");
 }
-FA_DEVICE void ldmatrix_x4_trans(uint32_t (&r)[4], uint32_t addr, FA_CALLER) {
+FA_DEVICE void ldmatrix_x4_trans(uint32_t (&r)[4], uint32_t addr, FA_SITE) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(addr) : "memory");
 }
 
 // c += a @ b: a [16, 16] row-major, b [16, 8] column-major, both bf16; c [16, 8] fp32.
 FA_DEVICE void mma_m16n8k16(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4],
-                            FA_CALLER) {
+                            FA_SITE) {
   asm volatile(
       "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
       "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
@@ -83,24 +76,24 @@ FA_DEVICE void mma_m16n8k16(const uint32_t (&a)[4], const uint32_t (&b)[2], floa
 }
 
 // The value of lane (own lane XOR lane_mask); all 32 lanes take part.
-FA_DEVICE float shfl_xor(float value, int lane_mask, FA_CALLER) {
+FA_DEVICE float shfl_xor(float value, int lane_mask, FA_SITE) {
   return __shfl_xor_sync(0xffff'ffffu, value, lane_mask);
 }
 
-FA_DEVICE void block_sync(FA_CALLER) { __syncthreads(); }
-FA_DEVICE void warp_sync(FA_CALLER) { __syncwarp(); }
+FA_DEVICE void block_sync(FA_SITE) { __syncthreads(); }
+FA_DEVICE void warp_sync(FA_SITE) { __syncwarp(); }
 
 template <class T>
-FA_DEVICE T load_global(const T* p, FA_CALLER) { return *p; }
+FA_DEVICE T load_global(const T* p, FA_SITE) { return *p; }
 template <class T>
-FA_DEVICE void store_global(T* p, T value, FA_CALLER) { *p = value; }
+FA_DEVICE void store_global(T* p, std::type_identity_t<T> value, FA_SITE) { *p = value; }
 
 template <class T>
-FA_DEVICE T load_shared(uint32_t addr, FA_CALLER) {
+FA_DEVICE T load_shared(uint32_t addr, FA_SITE) {
   return *static_cast<const T*>(__cvta_shared_to_generic(addr));
 }
 template <class T>
-FA_DEVICE void store_shared(uint32_t addr, T value, FA_CALLER) {
+FA_DEVICE void store_shared(uint32_t addr, std::type_identity_t<T> value, FA_SITE) {
   *static_cast<T*>(__cvta_shared_to_generic(addr)) = value;
 }
 
@@ -123,3 +116,5 @@ FA_DEVICE float exp(float x) { return exp2(x * 1.44269504f); }  // e^x = 2^(x lo
 FA_DEVICE float max(float a, float b) { return fmaxf(a, b); }
 
 }  // namespace gpu
+
+#undef FA_SITE

@@ -6,8 +6,8 @@
 namespace FA_BACKEND {
 
 // [anchor: epilogue]
-// O = O / l, rounded to bf16. A lane writes its two neighbours of each row as one 4-byte word, so a
-// quad writes 16 bytes in a row: half of a 32-byte sector. Rows past the last query are not written.
+// O = O / l, rounded to bf16. A lane writes its two neighbours of each row as one 4-byte word, so
+// a quad writes 16 bytes in a row: half of a 32-byte sector. Rows from `rows` on are not written.
 template <int MMAS_Q, int MMAS_D>
 FA_DEVICE void store_output(bf16* O_gmem,  // this warp's rows [WARP_Q, HEAD_DIM]
                             const float (&O_rmem)[MMAS_Q][MMAS_D][4], const float (&l)[MMAS_Q][2],

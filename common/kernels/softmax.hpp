@@ -2,10 +2,10 @@
 // Online softmax on the registers that mma leaves behind. Taught in chapter 03, changed by none of
 // the chapters up to 07.
 //
-// S_rmem[MMAS_Q][MMAS_KV][4] is this lane's part of S [WARP_Q, BLOCK_KV]. Of each 16x8 tile it holds
-// c0 c1 (row lane/4, columns 2 (lane%4) and the next) and c2 c3 (row lane/4 + 8, same columns). So a
-// lane keeps two rows per tile: m, l and rescale are [MMAS_Q][2], and the four lanes of a quad share
-// them.
+// S_rmem[MMAS_Q][MMAS_KV][4] is this lane's part of S [WARP_Q, BLOCK_KV]. Of each 16x8 tile it
+// holds c0 c1 (row lane/4, columns 2 (lane%4) and the next) and c2 c3 (row lane/4 + 8, the same
+// columns). So a lane keeps two rows per tile, m, l and rescale are [MMAS_Q][2], and the four lanes
+// of a quad share each row.
 
 #include <limits>
 
