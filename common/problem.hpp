@@ -2,6 +2,7 @@
 // One attention problem: O = softmax(scale · Q Kᵀ) V for every batch and head.
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ struct Problem {
   bool causal = false;
   std::vector<float> q;     // [batch, heads, q, dim]
   std::vector<float> k, v;  // [batch, heads, kv, dim]
+  // Changes a score before softmax sees it; −inf hides the key. Empty: none.
+  std::function<double(double score, int64_t head, int64_t query, int64_t key)> modify_score = {};
 };
 
 // Normally distributed values with mean 0.5 and deviation 1: O then has a mean that is not zero, so

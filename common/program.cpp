@@ -81,6 +81,7 @@ Problem make_problem(const AttentionProgram& program, const Options& options, co
   }
   problem.causal = options.causal;
   if (cli.given("--scale")) problem.scale = options.scale;
+  program.prepare(problem);
   return problem;
 }
 
@@ -125,7 +126,8 @@ int run(const AttentionProgram& program, int argc, char** argv) {
   Options options;
   Cli cli(program.name, program.about);
   declare(cli, program, options);
-  cli.parse(argc, argv);
+  const std::string command = cli.parse(argc, argv);
+  if (!command.empty()) return program.command(command);
   if (options.list_breaks) {
     std::cout << list_breaks(program.breaks);
     return kAgreed;

@@ -47,6 +47,10 @@ struct AttentionProgram {
 
   // The chapter's own options.
   std::function<void(Cli&)> add_options = [](Cli&) {};
+  // What those options change in the problem itself.
+  std::function<void(Problem&)> prepare = [](Problem&) {};
+  // Runs a subcommand that add_options declared; returns the exit code.
+  std::function<int(const std::string&)> command;
   // Throws InputError for a problem that this chapter does not take.
   std::function<void(const Problem&)> validate = [](const Problem&) {};
   // Fills O [B,H,Lq,D] and LSE [B,H,Lq]; both arrive full of NaN, so what is not written shows.

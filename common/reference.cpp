@@ -36,7 +36,12 @@ RowFacts attention_row(const Problem& problem, int64_t batch_head, int64_t query
   RowFacts facts{-kInfinity};
   Real m = -kInfinity;
   for (int64_t j = 0; j < visible; ++j) {
-    s[j] = round(Real(problem.scale) * dot<Real>(q_row, keys.row(j), shape.dim));
+    s[j] = Real(problem.scale) * dot<Real>(q_row, keys.row(j), shape.dim);
+    if (problem.modify_score) {
+      s[j] = Real(problem.modify_score(s[j], batch_head % shape.heads, query, j));
+    }
+    s[j] = round(s[j]);
+    if (s[j] == -kInfinity) continue;  // hidden: no score
     m = std::max(m, s[j]);
     facts.largest_score = std::max(facts.largest_score, std::abs(double(s[j])));
   }
