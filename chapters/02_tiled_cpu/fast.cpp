@@ -99,26 +99,37 @@ struct Panel {
   float* l;              // [LANES]
 };
 
+// Hides key j from the queries before it: lane i sees it when j <= first_query + i + diagonal.
+HWY_INLINE void hide_future(const Panel& panel, int64_t first_key, int64_t diagonal,
+                            Vector (&S)[ROWS][VECTORS]) {
+  HWY_UNROLL(8) for (int r = 0; r < ROWS; ++r) {
+    const int64_t first_lane = first_key + r - diagonal - panel.first_query;
+    HWY_UNROLL(3) for (int c = 0; c < VECTORS; ++c) {
+      const Vector lane = hn::Iota(f32, static_cast<float>(c * VECTOR));
+      const auto sees_it = hn::Ge(lane, hn::Set(f32, static_cast<float>(first_lane)));
+      S[r][c] = hn::IfThenElse(sees_it, S[r][c], hn::Set(f32, -kInfinity));
+    }
+  }
+}
+
 // S.T = K @ Q.T of the keys [first, first + count), and m' = max(m, rowmax S).
 void score_tile(const Panel& panel, const float* K, int64_t dim, int64_t first, int64_t count,
                 int64_t diagonal, float* S, Vector (&m)[VECTORS]) {
   const bool masked = first + count > panel.all_visible;
   for (int64_t j = 0; j < count; j += ROWS) {
     const float* rows[ROWS];  // past the last key: the last once more, which changes no maximum
-    HWY_UNROLL(8) for (int r = 0; r < ROWS; ++r) rows[r] = K + (first + std::min(j + r, count - 1)) * dim;
+    HWY_UNROLL(8) for (int r = 0; r < ROWS; ++r)
+      rows[r] = K + (first + std::min(j + r, count - 1)) * dim;
     Vector scores[ROWS][VECTORS];
     multiply(rows, 1, panel.Q, dim, scores);
-    HWY_UNROLL(8) for (int r = 0; r < ROWS; ++r) {
-      HWY_UNROLL(3) for (int c = 0; c < VECTORS; ++c) {
-        if (masked) {  // lane i sees key j when j <= first_query + i + diagonal
-          const Vector lane = hn::Iota(f32, static_cast<float>(c * VECTOR));
-          const int64_t first_lane = first + j + r - diagonal - panel.first_query;
-          const auto visible = hn::Ge(lane, hn::Set(f32, static_cast<float>(first_lane)));
-          scores[r][c] = hn::IfThenElse(visible, scores[r][c], hn::Set(f32, -kInfinity));
-        }
-        m[c] = hn::Max(m[c], scores[r][c]);
+    if (masked) hide_future(panel, first + j, diagonal, scores);
+    HWY_UNROLL(3) for (int c = 0; c < VECTORS; ++c) {
+      Vector largest = m[c];
+      HWY_UNROLL(8) for (int r = 0; r < ROWS; ++r) {
+        largest = hn::Max(largest, scores[r][c]);
         hn::Store(scores[r][c], f32, S + (j + r) * LANES + c * VECTOR);
       }
+      m[c] = largest;
     }
   }
 }
