@@ -1,17 +1,18 @@
 // A* over the states of the MAC machine, from "nothing computed" to "all of C in DRAM".
 //
-// What counts as a program: any sequence of LOAD, STORE, MAC_Z and MAC on R registers whose result is
-// C = A·B for every A and B, over the real numbers. A and B are read-only. C may be written and read
-// back, also with an unfinished sum. Reading a register or a cell that was never written is an error.
+// What counts as a program: any sequence of LOAD, STORE, MAC_Z and MAC on R registers that leaves
+// C = A·B in DRAM for every A and B, over the real numbers. A and B are read-only. C may be written
+// and read back, also with an unfinished sum. Reading a register or a cell of C that was never
+// written is an error. Any register may be a destination, an operand's own too.
 //
 // What the search leaves out, and why no shorter program hides there:
 //   1. The machine has no subtraction and no constant. Every value is therefore a polynomial in
 //      the entries of A and B with positive coefficients and no constant term: nothing ever
 //      cancels. A value with a monomial that is not in c_ij cannot be part of c_ij.
-//      The two monomials of c_ij = a_i0·b_0j + a_i1·b_1j have no factor in common, so a product of two values
-//      is part of c_ij only if one factor is a_ik and the other b_kj. So the values worth holding are the
-//      eight inputs, and for each c_ij its first term, its second term, and their sum.
-//      (This also rules out Strassen's seven products: he needs the minus sign.)
+//      The two monomials of c_ij = a_i0·b_0j + a_i1·b_1j have no factor in common, so a product of
+//      two values is part of c_ij only if one factor is a_ik and the other b_kj. The values worth
+//      holding are the eight inputs, and for each c_ij its first term, its second term, their sum.
+//      (This also rules out Strassen's seven products: they need the minus sign.)
 //   2. c_ij is stored from one register, and that value was made by one MAC from one MAC_Z. Any other
 //      MAC, and any value overwritten before its use, is dead: without it the program is shorter.
 //      So there are 8 MACs, and the search never drops an unsaved sum.
@@ -20,8 +21,9 @@
 //      the same program without that LOAD works (on the `fixed` machine after exchanging R0 and R1).
 //      On the `fixed` machine an input outside R0 and R1 can never be multiplied: there is no MOV.
 //
-// Two states are one when they differ only in the order of interchangeable registers, or by exchanging rows of A,
-// columns of B, the two k, or A with Bᵀ (16 symmetries): programs translate cycle by cycle.
+// Two states are one when they differ only in the order of interchangeable registers, or by
+// exchanging rows of A, columns of B, the two k, or A with Bᵀ (16 symmetries): every program from
+// one translates, cycle by cycle, into a program from the other.
 #include "optimum.hpp"
 
 #include <algorithm>
@@ -32,7 +34,7 @@
 namespace ch01 {
 namespace {
 
-constexpr int kMaxRegisters = 8;
+constexpr int kMostRegisters = 8;
 constexpr int kMatrixA = 0;
 constexpr int kMatrixB = 1;
 
@@ -56,7 +58,7 @@ constexpr int kFinished = 3;
 constexpr int parked(int term) { return 1 + term; }
 
 struct State {
-  std::array<Value, kMaxRegisters> registers{};
+  std::array<Value, kMostRegisters> registers{};
   std::array<std::uint8_t, 4> dram{};  // [c00, c01, c10, c11]
   auto operator<=>(const State&) const = default;
 };
@@ -74,7 +76,8 @@ std::string cell_address(int cell) { return address('c', cell / 2, cell % 2); }
 
 class Search {
  public:
-  Search(int registers, OperandRule rule) : num_registers_(registers), rule_(rule) {}
+  Search(int registers, OperandRule rule, Schedule schedule)
+      : num_registers_(registers), rule_(rule), schedule_(schedule) {}
 
   Optimum run();
 
@@ -137,6 +140,7 @@ class Search {
 
   int num_registers_;
   OperandRule rule_;
+  Schedule schedule_;
 };
 
 void Search::free_what_is_not_needed(State& s) const {
@@ -154,7 +158,7 @@ State image(const State& s, bool rows, bool columns, bool ks, bool transpose) {
     const int i = cell / 2 ^ rows, j = cell % 2 ^ columns;
     return transpose ? 2 * j + i : 2 * i + j;
   };
-  for (int r = 0; r < kMaxRegisters; ++r) {
+  for (int r = 0; r < kMostRegisters; ++r) {
     const Value v = s.registers[r];
     if (is_input(v)) {
       const bool b = v > 4;
@@ -175,16 +179,24 @@ State image(const State& s, bool rows, bool columns, bool ks, bool transpose) {
   return t;
 }
 
+// Insertion sort; g++ 12 warns about std::sort on eight bytes.
+void sort_registers(State& s, int begin, int end) {
+  for (int i = begin + 1; i < end; ++i) {
+    for (int j = i; j > begin && s.registers[j] < s.registers[j - 1]; --j) {
+      std::swap(s.registers[j], s.registers[j - 1]);
+    }
+  }
+}
+
 // One representative for all states that differ by a symmetry or by the order of registers.
 State Search::smallest_twin(const State& s) const {
   State best;
   for (int symmetry = 0; symmetry < 16; ++symmetry) {
     State t = image(s, symmetry & 1, symmetry & 2, symmetry & 4, symmetry & 8);
-    const auto begin = t.registers.begin();
     // R0 and R1 are the operands of the fixed machine: exchangeable with each other only.
     const int operands = rule_ == OperandRule::kFixed ? std::min(2, num_registers_) : 0;
-    std::sort(begin, begin + operands);
-    std::sort(begin + operands, begin + num_registers_);
+    sort_registers(t, 0, operands);
+    sort_registers(t, operands, num_registers_);
     if (symmetry == 0 || t < best) best = t;
   }
   return best;
@@ -198,6 +210,12 @@ void Search::append_macs(const State& s, int ra, int rb, std::vector<Move>& move
   if ((b - 5) / 2 != k) return;
   const int cell = 2 * i + j, done = terms_done(s, cell);
   if (done >> k & 1) return;
+  if (schedule_ == Schedule::kInner && done == 0) {
+    for (int other = 0; other < 4; ++other) {
+      const int begun = terms_done(s, other);
+      if (begun == 1 || begun == 2) return;
+    }
+  }
   // The fixed machine wants R0 first; a product does not care.
   const std::string operands = name(std::min(ra, rb)) + ", " + name(std::max(ra, rb)) + ", ";
 
@@ -273,7 +291,7 @@ std::uint64_t pack(const State& s) {
 State unpack(std::uint64_t bits) {
   State s;
   for (int cell = 3; cell >= 0; --cell, bits >>= 2) s.dram[cell] = bits & 3;
-  for (int r = kMaxRegisters - 1; r >= 0; --r, bits >>= 5) s.registers[r] = bits & 31;
+  for (int r = kMostRegisters - 1; r >= 0; --r, bits >>= 5) s.registers[r] = bits & 31;
   return s;
 }
 
@@ -335,11 +353,20 @@ Optimum Search::run() {
 
 }  // namespace
 
-Optimum find_optimum(int registers, OperandRule rule) {
-  if (registers < 2 || registers > kMaxRegisters) {
+Optimum find_optimum(int registers, OperandRule rule, Schedule schedule) {
+  if (registers < 2 || registers > kMostRegisters) {
     throw std::invalid_argument("the search covers 2 to 8 registers");
   }
-  return Search(registers, rule).run();
+  return Search(registers, rule, schedule).run();
+}
+
+std::string optimum_program(const Optimum& optimum, int registers, OperandRule rule) {
+  std::string text = ".machine mac\n.registers " + std::to_string(registers) + "\n.operands " +
+                     (rule == OperandRule::kFixed ? "fixed" : "any") +
+                     "\n.input a[2][2] = 1, 2, 3, 4\n.input b[2][2] = 5, 6, 7, 8\n"
+                     ".output c[2][2]\n.check matmul\n\n";
+  for (const std::string& instruction : optimum.trace) text += instruction + "\n";
+  return text;
 }
 
 }  // namespace ch01

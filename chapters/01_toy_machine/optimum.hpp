@@ -7,10 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "program.hpp"
+
 namespace ch01 {
 
-// Which registers a MAC may multiply: R0 and R1 only (the machine of the lesson), or any two.
-enum class OperandRule { kFixed, kAny };
+// Which programs are searched: all, or those that finish an element of C before they begin another.
+enum class Schedule { kAll, kInner };
 
 struct Optimum {
   bool possible = false;           // false: no program with so few registers exists
@@ -21,7 +23,10 @@ struct Optimum {
   std::int64_t states = 0;         // states that the search looked at
 };
 
-// Searches all programs for `registers` (2 to 8) registers. Throws std::invalid_argument outside.
-Optimum find_optimum(int registers, OperandRule rule);
+// Searches the programs for `registers` (2 to 8) registers. Throws std::invalid_argument outside.
+Optimum find_optimum(int registers, OperandRule rule, Schedule schedule = Schedule::kAll);
+
+// The trace of a possible optimum as a program file, after its line `N cycles`.
+std::string optimum_program(const Optimum& optimum, int registers, OperandRule rule);
 
 }  // namespace ch01

@@ -1,0 +1,217 @@
+// Chapter 01: a machine with a handful of registers, and what each of them is worth.
+//
+//   ch01_toy_machine                                    the chapter as a story, on real input
+//   ch01_toy_machine run programs/element.txt --trace   any trace file, step by step
+//   ch01_toy_machine softmax --algorithm online --n 6   the lesson's programs for any n
+//   ch01_toy_machine optimum --registers 4              the fewest cycles any program needs
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "common/breaks.hpp"
+#include "common/cli.hpp"
+#include "common/error.hpp"
+#include "common/file.hpp"
+#include "common/json_report.hpp"
+#include "generate.hpp"
+#include "machine.hpp"
+#include "optimum.hpp"
+#include "parser.hpp"
+#include "report.hpp"
+#include "story.hpp"
+#include "verify.hpp"
+
+namespace ch01 {
+namespace {
+
+// The options that every way of running a program has.
+struct RunOptions {
+  std::map<std::string, std::string> inputs;  // array name → "1,2,3"
+  std::vector<std::string> breaks;
+  std::int64_t registers = 0;
+  bool trace = false;
+  bool print = false;
+  std::string json;
+  const fa::Cli* cli_of_inputs = nullptr;
+
+  void add_to(fa::Cli& cli, const std::vector<std::string>& arrays) {
+    cli_of_inputs = &cli;
+    for (const std::string& name : arrays) {
+      cli.text("--" + name, inputs[name], "the numbers of input " + name + ", comma-separated");
+    }
+    cli.texts("--break", breaks, "remove the instructions marked @NAME (see --list-breaks)");
+    cli.integer("--registers", registers, 1, kMaxRegisters,
+                "give the machine this many registers instead of the program's own number");
+    cli.flag("--trace", trace, "print every register after every instruction");
+    cli.flag("--print", print, "print the program instead of running it");
+    cli.text("--json", json, "write cost, steps and result to this file");
+  }
+};
+
+std::vector<float> parse_list(const std::string& text, const std::string& option) {
+  std::vector<float> numbers;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const double value = fa::parse_real(text.substr(begin, end - begin), option);
+    numbers.push_back(static_cast<float>(value));
+    if (!std::isfinite(numbers.back())) {
+      throw fa::InputError(option + " " + text.substr(begin, end - begin) +
+                           ": too large for fp32, which ends at 3.4e38");
+    }
+    begin = end + 1;
+  }
+  return numbers;
+}
+
+// `text` is the program as a file, for --print.
+int run_program(const std::string& text, const std::string& name, const RunOptions& options) {
+  Program program = parse_program(text, name);
+  if (options.registers) program.registers = static_cast<int>(options.registers);
+  std::map<std::string, std::vector<float>> values;
+  for (const auto& [name, text] : options.inputs) {
+    if (options.cli_of_inputs->given("--" + name)) values[name] = parse_list(text, "--" + name);
+  }
+  set_inputs(program, values);
+  program = without(program, options.breaks);
+  validate(program);
+  if (options.print) {
+    const bool as_it_is = values.empty() && options.breaks.empty() && !options.registers;
+    std::cout << (as_it_is ? text : program_text(program));
+    return fa::kAgreed;
+  }
+  if (!options.json.empty()) fa::check_writable(options.json);
+  const Run result = run(program, options.trace || !options.json.empty());
+  const Verdict verdict = verify(program, result);
+  if (options.trace) std::cout << table_text(program, result) << '\n';
+  std::cout << cost_text(result.cost) << result_text(program, result, verdict);
+  if (!options.json.empty()) {
+    fa::write_json(options.json, json_of(program, result, verdict, options.breaks));
+  }
+  return verdict.passed() ? fa::kAgreed : fa::kDisagreed;
+}
+
+int print_optimum(int registers, OperandRule rule, Schedule schedule, const std::string& json) {
+  if (!json.empty()) fa::check_writable(json);
+  const Optimum best = find_optimum(registers, rule, schedule);
+  if (best.possible) {
+    std::cout << best.cycles << " cycles\n# the fewest of any "
+              << (schedule == Schedule::kInner ? "inner-product program: " : "program: ")
+              << best.loads << " LOAD, 8 MAC, " << best.stores
+              << " STORE; states searched: " << best.states << '\n'
+              << optimum_program(best, registers, rule);
+  } else {
+    std::cout << "impossible: a MAC reads two operands and a partial sum, three registers at once; "
+                 "states searched: "
+              << best.states << '\n';
+  }
+  if (!json.empty()) {
+    nlohmann::json report = {{"chapter", "01_toy_machine"},
+                             {"registers", registers},
+                             {"operands", rule == OperandRule::kFixed ? "fixed" : "any"},
+                             {"order", schedule == Schedule::kInner ? "inner" : "any"},
+                             {"possible", best.possible},
+                             {"states", best.states}};
+    if (best.possible) {
+      report.update({{"cycles", best.cycles}, {"loads", best.loads}, {"stores", best.stores},
+                     {"macs", 8}, {"trace", best.trace}});
+    }
+    fa::write_json(json, report);
+  }
+  return fa::kAgreed;
+}
+
+int print_all_optima() {
+  std::cout << aligned(optimum_table(), 1);
+  return fa::kAgreed;
+}
+
+// A path, or the bare name of a shipped program: element for programs/element.txt.
+std::string find_program(const std::string& name) {
+  const std::string shipped = shipped_program_path(name);
+  return !std::filesystem::exists(name) && std::filesystem::exists(shipped) ? shipped : name;
+}
+
+int body(int argc, char** argv) {
+  fa::Cli cli("ch01_toy_machine", "The toy machine: registers, loads and passes, counted.");
+  bool list = false;
+  cli.flag("--list-breaks", list, "print what --break accepts");
+
+  std::string program_name;
+  RunOptions run_options, matmul_options, softmax_options, attention_options;
+  fa::Cli& run_cli = cli.command("run", "run a trace file");
+  run_cli.positional("PROGRAM", program_name, "the trace file, or the name of one in programs/");
+  run_options.add_to(run_cli, {"a", "b", "x", "q", "k", "v"});
+
+  std::string order = "inner", algorithm = "safe", operands = "fixed";
+  std::int64_t n = 0, dim = 1, registers = 0;
+  fa::Cli& matmul_cli = cli.command("matmul", "run an n x n matrix product");
+  matmul_cli.choice("--order", order, {"inner", "outer"}, "element by element, or k by k");
+  matmul_cli.choice("--operands", operands, {"fixed", "any"}, "which registers a MAC multiplies");
+  matmul_cli.integer("--n", n, 1, 8, "size of the matrices; 2 unless given");
+  matmul_options.add_to(matmul_cli, {"a", "b"});
+
+  fa::Cli& softmax_cli = cli.command("softmax", "run a softmax of n numbers");
+  softmax_cli.choice("--algorithm", algorithm, {"safe", "online"}, "three passes, or two");
+  softmax_cli.integer("--n", n, 1, 1024, "how many numbers; 6 unless given");
+  softmax_options.add_to(softmax_cli, {"x"});
+
+  fa::Cli& attention_cli = cli.command("attention", "run the attention of one query");
+  attention_cli.integer("--n", n, 1, 1024, "how many keys; 6 unless given");
+  attention_cli.integer("--dim", dim, 1, 16, "length of q, of a key, of a value; 1 unless given");
+  attention_options.add_to(attention_cli, {"q", "k", "v"});
+
+  std::string optimum_json, searched = "any";
+  fa::Cli& optimum_cli = cli.command("optimum", "the fewest cycles of any 2 x 2 matrix product");
+  optimum_cli.integer("--registers", registers, 2, 8, "registers; without it a table of all");
+  optimum_cli.choice("--operands", operands, {"fixed", "any"}, "which registers a MAC multiplies");
+  optimum_cli.choice("--order", searched, {"any", "inner"},
+                     "all programs, or those that finish an element before the next");
+  optimum_cli.text("--json", optimum_json, "write the result to this file");
+
+  cli.optional_command();
+  const std::string command = cli.parse(argc, argv);
+  if (list) {
+    std::cout << fa::list_breaks(breaks());
+    return fa::kAgreed;
+  }
+  const OperandRule rule = operands == "any" ? OperandRule::kAny : OperandRule::kFixed;
+  const auto size = [&](int otherwise) { return n ? static_cast<int>(n) : otherwise; };
+  if (command == "run") {
+    const std::string path = find_program(program_name);
+    return run_program(fa::read_file(path), path, run_options);
+  }
+  if (command == "matmul") {
+    const Order by = order == "inner" ? Order::kInner : Order::kOuter;
+    return run_program(matmul_program(by, rule, size(2)), "matmul", matmul_options);
+  }
+  if (command == "softmax") {
+    const Softmax by = algorithm == "safe" ? Softmax::kSafe : Softmax::kOnline;
+    return run_program(softmax_program(by, size(6)), "softmax", softmax_options);
+  }
+  if (command == "attention") {
+    return run_program(attention_program(size(6), static_cast<int>(dim)), "attention",
+                       attention_options);
+  }
+  if (command == "optimum") {
+    const Schedule schedule = searched == "inner" ? Schedule::kInner : Schedule::kAll;
+    if (registers) {
+      return print_optimum(static_cast<int>(registers), rule, schedule, optimum_json);
+    }
+    for (const char* option : {"--operands", "--order", "--json"}) {
+      if (optimum_cli.given(option)) {
+        throw fa::InputError(std::string("optimum: ") + option + " needs --registers");
+      }
+    }
+    return print_all_optima();
+  }
+  return tell_story(std::cout) ? fa::kAgreed : fa::kDisagreed;
+}
+
+}  // namespace
+}  // namespace ch01
+
+int main(int argc, char** argv) { return fa::guarded_main(argc, argv, ch01::body); }
