@@ -1,0 +1,260 @@
+#include "common/simt/block.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <stdexcept>
+
+namespace fa::simt {
+
+namespace {
+
+// Fibers of a block never move to another CPU thread, so its thread-local variables are theirs.
+constinit thread_local Thread* running = nullptr;
+
+}  // namespace
+
+Thread& current_thread() {
+  if (running == nullptr) throw std::logic_error("device functions work inside a kernel only");
+  return *running;
+}
+
+const char* collective_name(Collective collective) {
+  switch (collective) {
+    case Collective::kLdmatrixX1: return "ldmatrix_x1";
+    case Collective::kLdmatrixX1Trans: return "ldmatrix_x1_trans";
+    case Collective::kLdmatrixX2: return "ldmatrix_x2";
+    case Collective::kLdmatrixX2Trans: return "ldmatrix_x2_trans";
+    case Collective::kLdmatrixX4: return "ldmatrix_x4";
+    case Collective::kLdmatrixX4Trans: return "ldmatrix_x4_trans";
+    case Collective::kMma: return "mma_m16n8k16";
+    case Collective::kShuffle: return "shfl_xor";
+    case Collective::kWarpSync: return "warp_sync";
+    case Collective::kBlockSync: return "block_sync";
+  }
+  return "?";
+}
+
+Block::Block(const Launch& launch)
+    : launch_(launch),
+      stacks_(launch.block),
+      threads_(static_cast<size_t>(launch.block)),
+      warps_(static_cast<size_t>((launch.block + kWarpSize - 1) / kWarpSize)),
+      shared_(launch.smem_bytes),
+      shadow_(hazards_),
+      traffic_(launch.config) {}
+
+void Block::run(int index) {
+  index_ = index;
+  std::fill(shared_.begin(), shared_.end(), 0xff);  // NaN in every floating-point type
+  if (launch_.config.hazards) shadow_.begin_block(index, launch_.smem_bytes);
+  traffic_.begin_block(index, static_cast<int>(warps_.size()));
+  aborting_ = false;
+  error_ = nullptr;
+  waiting_warps_ = 0;
+  for (size_t w = 0; w < warps_.size(); ++w) {
+    Warp& warp = warps_[w];
+    warp.index = static_cast<int>(w);
+    warp.first = &threads_[w * kWarpSize];
+    warp.lanes = std::min(kWarpSize, launch_.block - warp.index * kWarpSize);
+    warp.arrived = warp.exited = 0;
+    warp.at_barrier = false;
+    warp.epoch = 0;
+    warp.accesses.clear();
+  }
+  for (int i = 0; i < launch_.block; ++i) {
+    Thread& thread = threads_[static_cast<size_t>(i)];
+    thread.block = this;
+    thread.warp = &warps_[static_cast<size_t>(i / kWarpSize)];
+    thread.index = i;
+    thread.lane = i % kWarpSize;
+    thread.started = thread.finished = false;
+    thread.step = 0;
+    thread.copies.clear();
+    thread.landed = 0;
+    thread.open_group = thread.landed_groups = 0;
+    stacks_.prepare(thread.fiber, i, thread_main);
+  }
+  prepare_schedule();
+  Thread* first = pick_warp()->resume;
+  running = first;
+  switch_fiber(main_, first->fiber);
+  if (aborting_) unwind();
+  running = nullptr;
+  if (launch_.config.hazards) shadow_.end_block();
+  if (error_) std::rethrow_exception(error_);
+}
+
+void Block::thread_main(transfer_t from) {
+  Thread& self = *running;
+  arrive_on(&self.fiber, from);
+  Block& block = *self.block;
+  self.started = true;
+  try {
+    block.launch_.thread();
+  } catch (const Unwind&) {
+  } catch (...) {
+    if (!block.error_) block.error_ = std::current_exception();
+    block.aborting_ = true;
+  }
+  self.finished = true;
+  Thread* next = block.aborting_ ? nullptr : block.next_after_exit(self);
+  running = next;
+  leave_fiber(self.fiber, next != nullptr ? next->fiber : block.main_);
+}
+
+// Who runs when `thread` has returned from the kernel; nullptr: nobody is left, or nobody can.
+Thread* Block::next_after_exit(Thread& thread) {
+  Warp& warp = *thread.warp;
+  ++warp.exited;
+  if (warp.arrived != 0) {
+    report_divergence(thread, warp.site,
+                      std::string(collective_name(warp.collective)) + ": thread " +
+                          std::to_string(thread.index) + " returned from the kernel while " +
+                          std::to_string(warp.arrived) + " lanes of its warp wait here");
+    aborting_ = true;
+    return nullptr;
+  }
+  if (warp.exited < warp.lanes) {
+    Thread* next = &warp.first[warp.next_lane[thread.lane]];
+    while (next->finished) next = &warp.first[warp.next_lane[next->lane]];
+    return next;
+  }
+  finish_accesses(warp);
+  Warp* other = pick_warp();
+  if (other != nullptr) return other->resume;
+  if (waiting_warps_ > 0) {
+    report_missing_arrivals(&thread);
+    aborting_ = true;
+  }
+  return nullptr;
+}
+
+void Block::hand_over(Thread& from, Thread& to) {
+  running = &to;
+  switch_fiber(from.fiber, to.fiber);
+  if (aborting_) throw Unwind();
+}
+
+void Block::finish_accesses(Warp& warp) {
+  if (warp.accesses.empty()) return;
+  for (const WarpAccess& access : warp.accesses) traffic_.access(warp.index, access);
+  warp.accesses.clear();
+}
+
+void Block::sync(Thread& thread, const Site& site) {
+  meet(thread, Collective::kBlockSync, site, [&](Warp& warp) {
+    traffic_.collective(warp.index, EventKind::kBarrier, site);
+    for (const Warp& other : warps_) {
+      if (other.at_barrier && !same_site(other.site, site)) {
+        diverge(thread, Collective::kBlockSync, site);
+      }
+    }
+    if (++waiting_warps_ == static_cast<int>(warps_.size())) {
+      for (Warp& each : warps_) each.at_barrier = false;
+      waiting_warps_ = 0;
+      if (launch_.config.hazards) shadow_.barrier();
+      return;
+    }
+    warp.at_barrier = true;
+    warp.resume = &thread;
+    Warp* next = pick_warp();
+    if (next == nullptr) {
+      report_missing_arrivals(nullptr);
+      abandon(thread);
+    }
+    hand_over(thread, *next->resume);
+  });
+  thread.step = 0;
+}
+
+void Block::diverge(Thread& thread, Collective collective, const Site& site) {
+  const Warp& warp = *thread.warp;
+  std::string text = "thread " + std::to_string(thread.index) + " is at " +
+                     collective_name(collective) + " (" + to_string(site) + "), but ";
+  Site waiting = warp.site;
+  if (warp.arrived > 0 && warp.arrived < warp.lanes) {
+    text += std::to_string(warp.arrived) + " lanes of its warp wait in " +
+            collective_name(warp.collective) + " (" + to_string(warp.site) + ")";
+  } else if (warp.exited > 0) {
+    text += std::to_string(warp.exited) + " lanes of its warp have returned from the kernel";
+    waiting = site;
+  } else {
+    for (const Warp& other : warps_) {
+      if (!other.at_barrier) continue;
+      waiting = other.site;
+      text += "warp " + std::to_string(other.index) + " waits at another block_sync (" +
+              to_string(other.site) + ")";
+      break;
+    }
+  }
+  report_divergence(thread, waiting, text);
+  abandon(thread);
+}
+
+void Block::report_divergence(const Thread& thread, const Site& site, const std::string& text) {
+  if (!launch_.config.hazards) {
+    error_ = std::make_exception_ptr(
+        std::runtime_error(to_string(site) + ": barrier_divergence: " + text));
+    return;
+  }
+  Hazard hazard;
+  hazard.kind = HazardKind::kBarrierDivergence;
+  hazard.where = site;
+  hazard.count = 1;
+  hazard.block = index_;
+  hazard.thread = thread.index;
+  hazard.text = text;
+  hazards_.add(std::move(hazard));
+}
+
+// All warps that can still run have returned, the others wait at a barrier for them.
+void Block::report_missing_arrivals(const Thread* last) {
+  int returned = 0;
+  const Warp* waiting = nullptr;
+  for (const Warp& warp : warps_) {
+    returned += warp.exited;
+    if (warp.at_barrier && waiting == nullptr) waiting = &warp;
+  }
+  const Thread& thread = last != nullptr ? *last : threads_[0];
+  report_divergence(thread, waiting->site,
+                    std::to_string(waiting_warps_ + (last == nullptr ? 1 : 0)) +
+                        " warps wait at block_sync, but " + std::to_string(returned) +
+                        " threads returned from the kernel and never arrive");
+}
+
+void Block::abandon(Thread& thread) {
+  aborting_ = true;
+  running = nullptr;
+  switch_fiber(thread.fiber, main_);
+  throw Unwind();
+}
+
+// Each thread that is in the middle of its kernel is woken with aborting_ set, throws Unwind, and
+// comes back here when its stack is empty.
+void Block::unwind() {
+  for (Thread& thread : threads_) {
+    if (!thread.started || thread.finished) continue;
+    running = &thread;
+    switch_fiber(main_, thread.fiber);
+  }
+}
+
+void Block::report(HazardKind kind, const Thread& thread, const Site& site, uint64_t address,
+                   const std::function<std::string()>& what) {
+  if (!launch_.config.hazards) return;
+  Hazard hazard;
+  hazard.kind = kind;
+  hazard.where = site;
+  hazard.count = 1;
+  hazard.block = index_;
+  hazard.thread = thread.index;
+  hazard.address = address;
+  if (hazards_.is_new(kind, site, index_)) {
+    hazard.text = "thread " + std::to_string(thread.index) + " of block " +
+                  std::to_string(index_) + " " + what();
+  }
+  hazards_.add(std::move(hazard));
+}
+
+}  // namespace fa::simt

@@ -1,0 +1,183 @@
+#pragma once
+// Runs the threads of one block at a time, each a fiber, on one CPU thread.
+//
+// A lane runs until it reaches a warp-wide instruction or a barrier, and then hands over to the
+// next lane of its warp. The lane that arrives last executes the instruction for all 32 and goes
+// on; the others find their results when their turn comes. When all lanes of a warp wait at
+// block_sync, another warp runs.
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "common/simt/fiber.hpp"
+#include "common/simt/global_memory.hpp"
+#include "common/simt/hazard_log.hpp"
+#include "common/simt/shadow.hpp"
+#include "common/simt/simt.hpp"
+#include "common/simt/traffic.hpp"
+
+namespace fa::simt {
+
+class Block;
+struct Warp;
+
+/// The first bytes of the shared window belong to the system: addresses start behind them.
+inline constexpr uint32_t kSharedBase = 1024;
+
+struct Launch {
+  const std::function<void()>& thread;  // what each thread runs
+  int grid, block;
+  uint32_t smem_bytes;
+  const Config& config;
+  const GlobalMemory& global;
+};
+
+struct Copy {  // a cp.async in flight
+  uint32_t offset;
+  const void* source;
+  uint32_t bytes;   // of the source; zeros fill up to 16
+  uint32_t record;  // in the shadow
+  int group;
+};
+
+struct Thread {
+  Fiber fiber;
+  Block* block = nullptr;
+  Warp* warp = nullptr;
+  int index = 0, lane = 0;
+  bool started = false, finished = false;
+  uint32_t step = 0;  // instructions since the last barrier
+  std::vector<Copy> copies;
+  size_t landed = 0;  // copies[0..landed) have landed
+  int open_group = 0;  // number of the group that the next commit closes
+  int landed_groups = 0;
+};
+
+enum class Collective : uint8_t {
+  kLdmatrixX1, kLdmatrixX1Trans, kLdmatrixX2, kLdmatrixX2Trans, kLdmatrixX4, kLdmatrixX4Trans,
+  kMma, kShuffle, kWarpSync, kBlockSync,
+};
+
+struct Warp {
+  int index = 0;
+  int lanes = 0;        // fewer than 32 in the last warp of an odd block
+  Thread* first = nullptr;
+  uint8_t next_lane[kWarpSize] = {};  // the order in which lanes take turns: a cycle
+  int arrived = 0, exited = 0;
+  Collective collective{};  // what the arrived lanes wait in
+  Site site;
+  bool at_barrier = false;
+  Thread* resume = nullptr;  // the lane that goes on when the warp's turn comes
+  uint32_t epoch = 0;        // warp_syncs executed
+  AccessCollector accesses;
+  // Operands of the collective, per lane. They point into the lanes' stacks.
+  uint32_t* registers[kWarpSize] = {};
+  uint32_t addresses[kWarpSize] = {};
+  const uint32_t* a[kWarpSize] = {};
+  const uint32_t* b[kWarpSize] = {};
+  float* c[kWarpSize] = {};
+  float values[kWarpSize] = {};
+  int masks[kWarpSize] = {};
+};
+
+class Block {
+ public:
+  explicit Block(const Launch& launch);
+
+  /// Runs block `index` to its end. Throws what a thread threw.
+  void run(int index);
+
+  int index() const { return index_; }
+  const Launch& launch() const { return launch_; }
+  unsigned char* shared() { return shared_.data(); }
+  Shadow& shadow() { return shadow_; }
+  HazardLog& hazards() { return hazards_; }
+  Traffic& traffic() { return traffic_; }
+
+  /// `thread` (running) has arrived at a collective, its operands stored. Returns when all lanes
+  /// have and execute(warp) was called, once.
+  template <class Execute>
+  void meet(Thread& thread, Collective collective, const Site& site, Execute execute) {
+    if (aborting_) throw Unwind();  // the kernel has caught the first one
+    Warp& warp = *thread.warp;
+    if (warp.arrived == 0) {
+      warp.collective = collective;
+      warp.site = site;
+    }
+    if (warp.arrived != 0 ? differs(warp, collective, site) : warp.exited != 0) {
+      diverge(thread, collective, site);
+    }
+    if (++warp.arrived < warp.lanes) {
+      hand_over(thread, warp.first[warp.next_lane[thread.lane]]);
+      return;
+    }
+    warp.arrived = 0;
+    finish_accesses(warp);
+    maybe_change_warp(thread);
+    execute(warp);
+  }
+
+  void sync(Thread& thread, const Site& site);  // block_sync
+
+  /// The warp instruction that this lane's access is part of, or nullptr if nobody counts.
+  WarpAccess* join(Thread& thread, EventKind kind, const Site& site, int bytes) {
+    if (!traffic_.wanted()) return nullptr;
+    return &thread.warp->accesses.join(thread.lane, kind, site, bytes);
+  }
+
+  bool global_ok(uint64_t address, size_t bytes) {
+    return launch_.global.contains(address, bytes, global_hint_);
+  }
+  /// Reports a bad access (out_of_bounds, misaligned) of `thread`; `what` goes on "thread 5 ".
+  void report(HazardKind kind, const Thread& thread, const Site& site, uint64_t address,
+              const std::function<std::string()>& what);
+
+ private:
+  struct Unwind {};  // thrown through a thread that must not go on
+
+  static void thread_main(transfer_t from);
+  static bool differs(const Warp& warp, Collective collective, const Site& site) {
+    return warp.collective != collective || !same_site(warp.site, site);
+  }
+  void prepare_schedule();
+  void hand_over(Thread& from, Thread& to);
+  void maybe_change_warp(Thread& thread);
+  void finish_accesses(Warp& warp);
+  Thread* next_after_exit(Thread& thread);
+  Warp* pick_warp();
+  [[noreturn]] void diverge(Thread& thread, Collective collective, const Site& site);
+  void report_divergence(const Thread& waiting, const Site& site, const std::string& text);
+  void report_missing_arrivals(const Thread* last);
+  [[noreturn]] void abandon(Thread& thread);  // lets the CPU thread unwind all fibers
+  void unwind();
+
+  Launch launch_;
+  int index_ = 0;
+  StackPool stacks_;
+  std::vector<Thread> threads_;
+  std::vector<Warp> warps_;
+  std::vector<unsigned char> shared_;
+  HazardLog hazards_;
+  Shadow shadow_;
+  Traffic traffic_;
+  Fiber main_;  // the CPU thread
+  size_t global_hint_ = 0;
+  int waiting_warps_ = 0;  // at the barrier
+  bool aborting_ = false;
+  std::exception_ptr error_;
+  std::mt19937_64 random_;
+  std::vector<int> warp_order_;
+  uint32_t change_warp_every_ = 0;  // on average; 0: only when a warp waits at a barrier
+};
+
+/// The thread whose kernel is running on this CPU thread; throws std::logic_error outside kernels.
+Thread& current_thread();
+
+const char* collective_name(Collective collective);  // "ldmatrix_x4", ...
+
+}  // namespace fa::simt

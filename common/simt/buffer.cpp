@@ -1,0 +1,88 @@
+#include "common/simt/buffer.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <mutex>
+
+#include "common/simt/global_memory.hpp"
+
+namespace fa::simt {
+
+namespace {
+
+struct Registry {
+  std::mutex mutex;
+  std::multimap<uint64_t, GlobalRange> ranges;  // by begin
+};
+
+Registry& registry() {
+  static Registry instance;
+  return instance;
+}
+
+uint64_t to_integer(const void* address) { return reinterpret_cast<uint64_t>(address); }
+
+}  // namespace
+
+RegisteredBuffer::RegisteredBuffer(const void* data, size_t bytes, std::string name,
+                                   size_t element_bytes)
+    : data_(data) {
+  const std::lock_guard lock(registry().mutex);
+  const uint64_t begin = to_integer(data);
+  registry().ranges.insert({begin, {begin, begin + bytes, element_bytes, std::move(name)}});
+}
+
+RegisteredBuffer::~RegisteredBuffer() {
+  const std::lock_guard lock(registry().mutex);
+  registry().ranges.erase(registry().ranges.find(to_integer(data_)));
+}
+
+std::string describe_address(const void* address) {
+  constexpr int64_t kNear = 1 << 20;  // behind a buffer's end: most likely meant for that buffer
+  const uint64_t at = to_integer(address);
+  const std::lock_guard lock(registry().mutex);
+  const GlobalRange* nearest = nullptr;
+  int64_t nearest_distance = kNear;
+  for (const auto& [begin, range] : registry().ranges) {
+    int64_t distance = 0;
+    if (at < range.begin) distance = static_cast<int64_t>(range.begin - at);
+    if (at >= range.end) distance = static_cast<int64_t>(at - range.end + 1);
+    if (distance < nearest_distance) {
+      nearest_distance = distance;
+      nearest = &range;
+    }
+  }
+  if (nearest == nullptr) {
+    char text[32];
+    std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(at));
+    return text;
+  }
+  const auto element = static_cast<int64_t>(nearest->element_bytes);
+  const int64_t bytes = static_cast<int64_t>(at - nearest->begin);
+  const int64_t index = bytes >= 0 ? bytes / element : -((-bytes + element - 1) / element);
+  return nearest->name + "[" + std::to_string(index) + "]";
+}
+
+GlobalMemory GlobalMemory::snapshot() {
+  GlobalMemory memory;
+  const std::lock_guard lock(registry().mutex);
+  for (const auto& [begin, range] : registry().ranges) memory.ranges_.push_back(range);
+  return memory;
+}
+
+bool GlobalMemory::contains(uint64_t address, size_t bytes, size_t& hint) const {
+  const auto fits = [&](const GlobalRange& range) {
+    return address >= range.begin && address <= range.end && bytes <= range.end - address;
+  };
+  if (hint < ranges_.size() && fits(ranges_[hint])) return true;
+  for (size_t i = 0; i < ranges_.size(); ++i) {
+    if (fits(ranges_[i])) {
+      hint = i;
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace fa::simt

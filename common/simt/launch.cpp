@@ -1,0 +1,125 @@
+// Launches and runs: blocks over the cores, and what they found added up.
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "common/error.hpp"
+#include "common/parallel.hpp"
+#include "common/simt/block.hpp"
+#include "common/simt/device.hpp"
+#include "common/simt/simt.hpp"
+
+namespace fa::simt {
+
+namespace {
+
+// The limits of sm_90, the largest that the tutorial targets.
+constexpr int kMaxThreadsPerBlock = 1024;
+constexpr size_t kMaxSharedBytes = 227 * 1024;
+
+struct Run {
+  Config config;
+  Counters counters;
+  HazardLog hazards;
+  std::vector<Event> events;
+};
+
+thread_local Run* active = nullptr;  // of the host thread that called run()
+
+void check_launch(int grid, int block, size_t smem_bytes) {
+  if (grid < 1) throw InputError("launch of " + std::to_string(grid) + " blocks: at least 1");
+  if (block < 1 || block > kMaxThreadsPerBlock) {
+    throw InputError("blocks of " + std::to_string(block) + " threads: 1 to 1024 are possible");
+  }
+  if (smem_bytes > kMaxSharedBytes) {
+    throw InputError("a block with " + std::to_string(smem_bytes) +
+                     " bytes of shared memory: an H200 has 232448 for each block, an A100 166912");
+  }
+}
+
+std::vector<int> block_order(int grid, uint64_t seed) {
+  std::vector<int> order(static_cast<size_t>(grid));
+  std::iota(order.begin(), order.end(), 0);
+  if (seed != 0) std::shuffle(order.begin(), order.end(), std::mt19937_64(seed));
+  return order;
+}
+
+void launch_in(Run& run, const std::function<void()>& thread, int grid, int block,
+               size_t smem_bytes) {
+  const GlobalMemory global = GlobalMemory::snapshot();
+  const Launch launch{thread,     grid,  block, static_cast<uint32_t>(smem_bytes),
+                      run.config, global};
+  const std::vector<int> order = block_order(grid, run.config.schedule_seed);
+  const int threads = std::min(run.config.threads > 0 ? run.config.threads : hardware_threads(),
+                               grid);
+  std::vector<std::unique_ptr<Block>> workers(static_cast<size_t>(threads));
+  parallel_for(grid, threads, [&](int64_t i, int worker) {
+    std::unique_ptr<Block>& mine = workers[static_cast<size_t>(worker)];
+    if (!mine) mine = std::make_unique<Block>(launch);
+    mine->run(order[static_cast<size_t>(i)]);
+  });
+  for (const std::unique_ptr<Block>& worker : workers) {
+    if (!worker) continue;
+    run.counters += worker->traffic().counters();
+    run.hazards.merge(worker->hazards());
+    std::vector<Event>& events = worker->traffic().events();
+    run.events.insert(run.events.end(), events.begin(), events.end());
+  }
+  std::stable_sort(run.events.begin(), run.events.end(),
+                   [](const Event& a, const Event& b) { return a.block < b.block; });
+  run.counters.shared_bytes_per_block =
+      std::max(run.counters.shared_bytes_per_block, static_cast<int64_t>(smem_bytes));
+}
+
+}  // namespace
+
+Counters& Counters::operator+=(const Counters& other) {
+  const int64_t shared = std::max(shared_bytes_per_block, other.shared_bytes_per_block);
+  for (const CounterField& field : kCounterFields) this->*field.value += other.*field.value;
+  shared_bytes_per_block = shared;
+  estimates |= other.estimates;
+  return *this;
+}
+
+bool is_estimate(const Counters& counters, const std::string& name) {
+  uint32_t bit = 1;
+  for (const CounterField& field : kCounterFields) {
+    if (name == field.name) return (counters.estimates & bit) != 0;
+    bit <<= 1;
+  }
+  return false;
+}
+
+Report run(const Config& config, const std::function<void()>& body) {
+  if (active != nullptr) throw std::logic_error("fa::simt::run inside fa::simt::run");
+  Run state{config, {}, {}, {}};
+  struct Scope {
+    explicit Scope(Run* run) { active = run; }
+    ~Scope() { active = nullptr; }
+  } scope(&state);
+  body();
+  return {state.counters, state.hazards.hazards(), std::move(state.events)};
+}
+
+}  // namespace fa::simt
+
+namespace emulator::detail {
+
+void launch(const std::function<void()>& thread, int grid, int block, size_t smem_bytes) {
+  using namespace fa::simt;
+  check_launch(grid, block, smem_bytes);
+  if (active != nullptr) {
+    launch_in(*active, thread, grid, block, smem_bytes);
+    return;
+  }
+  Run alone;
+  launch_in(alone, thread, grid, block, smem_bytes);
+  if (!alone.hazards.empty()) throw std::runtime_error(alone.hazards.hazards().front().text);
+}
+
+}  // namespace emulator::detail

@@ -1,0 +1,71 @@
+#include "common/simt/matrix.hpp"
+
+#include <bit>
+#include <cstring>
+
+namespace fa::simt {
+
+namespace {
+
+// Four floats that are added and multiplied at once: GCC's and Clang's portable vectors, because
+// GCC 12 does not vectorise the loops below by itself (1.0 us instead of 0.3 us for an mma).
+typedef float Float4 __attribute__((vector_size(16)));
+
+// A bf16 is the upper half of an fp32.
+float low_half(uint32_t pair) { return std::bit_cast<float>(pair << 16); }
+float high_half(uint32_t pair) { return std::bit_cast<float>(pair & 0xffff0000u); }
+
+}  // namespace
+
+void load_matrix(const unsigned char* const (&rows)[8], bool trans,
+                 uint32_t* const (&registers)[kWarpSize], int slot) {
+  if (!trans) {
+    for (int lane = 0; lane < kWarpSize; ++lane) {
+      std::memcpy(&registers[lane][slot], rows[lane / 4] + lane % 4 * 4, 4);
+    }
+    return;
+  }
+  uint16_t m[8][8];
+  for (int row = 0; row < 8; ++row) std::memcpy(m[row], rows[row], 16);
+  for (int lane = 0; lane < kWarpSize; ++lane) {
+    const int column = lane / 4, row = lane % 4 * 2;
+    registers[lane][slot] =
+        m[row][column] | static_cast<uint32_t>(m[row + 1][column]) << 16;
+  }
+}
+
+void multiply_accumulate(const uint32_t* const (&a)[kWarpSize], const uint32_t* const (&b)[kWarpSize],
+                         float* const (&c)[kWarpSize]) {
+  // Everything as fp32 first, columns together: four rows at a time are then one vector.
+  alignas(16) float A[16][16], C[8][16];  // A[k][row], C[column][row]
+  float B[8][16];                         // B[column][k]
+  for (int lane = 0; lane < kWarpSize; ++lane) {
+    const int g = lane / 4, t = lane % 4;
+    for (int i = 0; i < 4; ++i) {
+      const int row = g + i % 2 * 8, k = 2 * t + i / 2 * 8;
+      A[k][row] = low_half(a[lane][i]);
+      A[k + 1][row] = high_half(a[lane][i]);
+    }
+    for (int i = 0; i < 2; ++i) {
+      B[g][2 * t + i * 8] = low_half(b[lane][i]);
+      B[g][2 * t + i * 8 + 1] = high_half(b[lane][i]);
+    }
+    for (int i = 0; i < 4; ++i) C[2 * t + i % 2][g + i / 2 * 8] = c[lane][i];
+  }
+  for (int column = 0; column < 8; ++column) {
+    Float4 sum[4];
+    std::memcpy(sum, C[column], sizeof sum);
+    for (int k = 0; k < 16; ++k) {
+      Float4 rows[4];
+      std::memcpy(rows, A[k], sizeof rows);
+      for (int i = 0; i < 4; ++i) sum[i] += rows[i] * B[column][k];
+    }
+    std::memcpy(C[column], sum, sizeof sum);
+  }
+  for (int lane = 0; lane < kWarpSize; ++lane) {
+    const int g = lane / 4, t = lane % 4;
+    for (int i = 0; i < 4; ++i) c[lane][i] = C[2 * t + i % 2][g + i / 2 * 8];
+  }
+}
+
+}  // namespace fa::simt

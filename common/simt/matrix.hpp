@@ -1,0 +1,28 @@
+#pragma once
+// What ldmatrix and mma compute, without threads: where each element of a matrix lives in a warp.
+
+#include <cstdint>
+
+namespace fa::simt {
+
+inline constexpr int kWarpSize = 32;
+
+/// One matrix of ldmatrix: 8 rows of 8 16-bit elements, rows[i] points to 16 bytes. Writes
+/// registers[lane][slot] for all lanes: elements (lane/4, 2(lane%4)) in the low and
+/// (lane/4, 2(lane%4)+1) in the high half; transposed: elements (2(lane%4), lane/4) and
+/// (2(lane%4)+1, lane/4). PTX ISA, "Warp-level matrix load instruction: ldmatrix".
+void load_matrix(const unsigned char* const (&rows)[8], bool trans,
+                 uint32_t* const (&registers)[kWarpSize], int slot);
+
+/// C += A B, the operands spread over the lanes as in PTX ISA, "Matrix Fragments for
+/// mma.m16n8k16 with floating point type" (g = lane / 4, t = lane % 4):
+///   A [16,16]  a[0] (g, 2t..2t+1)  a[1] (g+8, 2t..)  a[2] (g, 2t+8..)  a[3] (g+8, 2t+8..)
+///   B [16, 8]  b[0] (2t..2t+1, g)  b[1] (2t+8.., g)
+///   C [16, 8]  c[0] c[1] (g, 2t..2t+1)  c[2] c[3] (g+8, 2t..2t+1)
+/// Each element is summed in this order: ((c + a0 b0) + a1 b1) + ... + a15 b15, every addition
+/// rounded to nearest in fp32; the products of two bf16 are exact. Hardware adds groups of
+/// products at once with an accuracy of its own, so last bits differ.
+void multiply_accumulate(const uint32_t* const (&a)[kWarpSize], const uint32_t* const (&b)[kWarpSize],
+                         float* const (&c)[kWarpSize]);
+
+}  // namespace fa::simt

@@ -1,0 +1,249 @@
+#include "common/simt/traffic.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace fa::simt {
+
+namespace {
+
+constexpr int kBanks = 32;
+constexpr int kWordBytes = 4;
+constexpr int kWavefrontBytes = kBanks * kWordBytes;
+constexpr int kSectorBytes = 32;
+
+int ceil_div(int a, int b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+const char* event_name(EventKind kind) {
+  switch (kind) {
+    case EventKind::kCopyIssue: return "copy_issue";
+    case EventKind::kCommit: return "commit";
+    case EventKind::kWait: return "wait";
+    case EventKind::kLand: return "land";
+    case EventKind::kBarrier: return "barrier";
+    case EventKind::kWarpSync: return "warp_sync";
+    case EventKind::kLdmatrix: return "ldmatrix";
+    case EventKind::kMma: return "mma";
+    case EventKind::kShuffle: return "shuffle";
+    case EventKind::kLoadShared: return "load_shared";
+    case EventKind::kStoreShared: return "store_shared";
+    case EventKind::kLoadGlobal: return "load_global";
+    case EventKind::kStoreGlobal: return "store_global";
+  }
+  return "?";
+}
+
+int matrix_wavefronts(const uint32_t (&addresses)[8]) {
+  // A row covers four banks, and rows are aligned: rows meet in all four banks or in none.
+  uint32_t rows[8][8];
+  int count[8] = {}, busiest = 0;
+  for (uint32_t address : addresses) {
+    const uint32_t row = address / 16, banks = row % 8;
+    bool seen = false;
+    for (int i = 0; i < count[banks]; ++i) seen |= rows[banks][i] == row;
+    if (!seen) rows[banks][count[banks]++] = row;
+    busiest = std::max(busiest, count[banks]);
+  }
+  return busiest;
+}
+
+int access_wavefronts(const uint32_t* addresses, uint32_t lanes, int bytes) {
+  const int words_each = std::max(1, bytes / kWordBytes);
+  const int lanes_each = kWarpSize / words_each;  // lanes that share a pass
+  int total = 0;
+  for (int first = 0; first < kWarpSize; first += lanes_each) {
+    uint32_t words[kBanks][kWarpSize];
+    int count[kBanks] = {}, busiest = 0;
+    for (int lane = first; lane < first + lanes_each; ++lane) {
+      if ((lanes >> lane & 1) == 0) continue;
+      for (int i = 0; i < words_each; ++i) {
+        const uint32_t word = addresses[lane] / kWordBytes + static_cast<uint32_t>(i);
+        uint32_t* in_bank = words[word % kBanks];
+        int& n = count[word % kBanks];
+        if (std::find(in_bank, in_bank + n, word) == in_bank + n) in_bank[n++] = word;
+        busiest = std::max(busiest, n);
+      }
+    }
+    total += busiest;
+  }
+  return total;
+}
+
+int global_sectors(const uint64_t* addresses, const uint8_t* sizes, uint32_t lanes) {
+  uint64_t sectors[kWarpSize * 2];  // at most two for an aligned access of up to 16 bytes
+  int count = 0;
+  for (int lane = 0; lane < kWarpSize; ++lane) {
+    if ((lanes >> lane & 1) == 0 || sizes[lane] == 0) continue;
+    const uint64_t first = addresses[lane] / kSectorBytes;
+    const uint64_t last = (addresses[lane] + sizes[lane] - 1) / kSectorBytes;
+    for (uint64_t sector = first; sector <= last; ++sector) {
+      if (count > 0 && sectors[count - 1] == sector) continue;  // the usual case
+      if (std::find(sectors, sectors + count, sector) == sectors + count) {
+        sectors[count++] = sector;
+      }
+    }
+  }
+  return count;
+}
+
+WarpAccess& AccessCollector::join(int lane, EventKind kind, const Site& site, int bytes) {
+  const uint32_t bit = 1u << lane;
+  const auto fits = [&](const WarpAccess& a) {
+    return (a.lanes & bit) == 0 && a.kind == kind && a.bytes == bytes &&
+           a.site.line == site.line && a.site.file == site.file;
+  };
+  size_t i = next_[static_cast<size_t>(lane)];
+  if (i >= count_ || !fits(accesses_[i])) {
+    for (i = 0; i < count_ && !fits(accesses_[i]); ++i) {
+    }
+  }
+  if (i == count_) {
+    if (count_ == accesses_.size()) accesses_.emplace_back();
+    WarpAccess& fresh = accesses_[count_++];
+    fresh.kind = kind;
+    fresh.site = site;
+    fresh.bytes = static_cast<uint8_t>(bytes);
+    fresh.lanes = 0;
+    fresh.group = fresh.first_landed = fresh.pending_groups = -1;
+  }
+  next_[static_cast<size_t>(lane)] = static_cast<uint32_t>(i) + 1;
+  accesses_[i].lanes |= bit;
+  return accesses_[i];
+}
+
+void AccessCollector::clear() {
+  count_ = 0;
+  next_.fill(0);
+}
+
+void Traffic::begin_block(int block, int warps) {
+  block_ = block;
+  logging_ = config_.events && block < config_.event_blocks;
+  if (logging_) {
+    steps_.assign(static_cast<size_t>(warps), 0);
+    group_bytes_.assign(static_cast<size_t>(warps), {});
+  }
+}
+
+void Traffic::estimate(int64_t Counters::*field) {
+  uint32_t bit = 1;
+  for (const CounterField& known : kCounterFields) {
+    if (known.value == field) counters_.estimates |= bit;
+    bit <<= 1;
+  }
+}
+
+void Traffic::access(int warp, const WarpAccess& access) {
+  if (config_.counters) count(access);
+  if (logging_) log(warp, access.kind, access.site, &access);
+}
+
+void Traffic::count(const WarpAccess& access) {
+  const int lanes = std::popcount(access.lanes);
+  const uint32_t* shared = access.shared.data();
+  switch (access.kind) {
+    case EventKind::kCopyIssue: {
+      const int wavefronts = access_wavefronts(shared, access.lanes, 16);
+      const int ideal = ceil_div(lanes * 16, kWavefrontBytes);
+      ++counters_.cp_async_instructions;
+      counters_.shared_store_wavefronts += wavefronts;
+      counters_.shared_store_wavefronts_ideal += ideal;
+      if (wavefronts != ideal || lanes != kWarpSize) estimate(&Counters::shared_store_wavefronts);
+      [[fallthrough]];
+    }
+    case EventKind::kLoadGlobal: {
+      int bytes = 0;
+      for (int lane = 0; lane < kWarpSize; ++lane) {
+        if (access.lanes >> lane & 1) bytes += access.sizes[static_cast<size_t>(lane)];
+      }
+      const int sectors =
+          global_sectors(access.global.data(), access.sizes.data(), access.lanes);
+      counters_.global_load_sectors += sectors;
+      counters_.global_load_sectors_ideal += std::min(sectors, ceil_div(bytes, kSectorBytes));
+      break;
+    }
+    case EventKind::kStoreGlobal:
+      counters_.global_store_sectors +=
+          global_sectors(access.global.data(), access.sizes.data(), access.lanes);
+      counters_.global_store_sectors_ideal += ceil_div(lanes * access.bytes, kSectorBytes);
+      break;
+    case EventKind::kLoadShared:
+      counters_.shared_load_wavefronts += access_wavefronts(shared, access.lanes, access.bytes);
+      counters_.shared_load_wavefronts_ideal += ceil_div(lanes * access.bytes, kWavefrontBytes);
+      estimate(&Counters::shared_load_wavefronts);
+      break;
+    case EventKind::kStoreShared:
+      counters_.shared_store_wavefronts += access_wavefronts(shared, access.lanes, access.bytes);
+      counters_.shared_store_wavefronts_ideal += ceil_div(lanes * access.bytes, kWavefrontBytes);
+      estimate(&Counters::shared_store_wavefronts);
+      break;
+    default:
+      break;
+  }
+}
+
+void Traffic::ldmatrix(int warp, const Site& site, const uint32_t* addresses, int matrices) {
+  if (config_.counters) {
+    ++counters_.ldmatrix_instructions;
+    for (int i = 0; i < matrices; ++i) {
+      uint32_t rows[8];
+      std::copy(addresses + 8 * i, addresses + 8 * i + 8, rows);
+      counters_.shared_load_wavefronts += matrix_wavefronts(rows);
+    }
+    counters_.shared_load_wavefronts_ideal += matrices;
+  }
+  if (logging_) {
+    log(warp, EventKind::kLdmatrix, site, nullptr);
+    events_.back().address = addresses[0];
+    events_.back().bytes = matrices * 128;
+  }
+}
+
+void Traffic::collective(int warp, EventKind kind, const Site& site) {
+  if (kind == EventKind::kMma) ++counters_.mma_instructions;
+  if (kind == EventKind::kShuffle) ++counters_.shuffle_instructions;
+  if (kind == EventKind::kBarrier) ++counters_.barriers;
+  if (logging_) log(warp, kind, site, nullptr);
+}
+
+void Traffic::log(int warp, EventKind kind, const Site& site, const WarpAccess* access) {
+  Event event;
+  event.kind = kind;
+  event.block = block_;
+  event.warp = warp;
+  event.step = steps_[static_cast<size_t>(warp)]++;
+  event.where = site;
+  if (access != nullptr) {
+    const auto lane = static_cast<size_t>(std::countr_zero(access->lanes));
+    std::vector<int>& group_bytes = group_bytes_[static_cast<size_t>(warp)];
+    event.group = access->group;
+    event.bytes = std::popcount(access->lanes) * access->bytes;
+    if (kind == EventKind::kCopyIssue) {
+      event.address = access->shared[lane];
+      event.source = access->global[lane];
+      if (static_cast<size_t>(event.group) >= group_bytes.size()) {
+        group_bytes.resize(static_cast<size_t>(event.group) + 1);
+      }
+      group_bytes[static_cast<size_t>(event.group)] += event.bytes;
+    }
+    if (kind == EventKind::kWait) {
+      event.pending_groups = access->pending_groups;
+      event.group = -1;
+      events_.push_back(event);
+      for (int group = access->first_landed; group <= access->group; ++group) {
+        event.kind = EventKind::kLand;
+        event.group = group;
+        event.pending_groups = -1;
+        const auto index = static_cast<size_t>(group);
+        event.bytes = index < group_bytes.size() ? group_bytes[index] : 0;
+        events_.push_back(event);
+      }
+      return;
+    }
+  }
+  events_.push_back(event);
+}
+
+}  // namespace fa::simt

@@ -1,0 +1,84 @@
+#pragma once
+// Counters and events. The lanes of a warp run one after the other here, so the accesses that a
+// GPU executes as one instruction arrive one at a time: they are put together first, then counted.
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "common/simt/matrix.hpp"
+#include "common/simt/simt.hpp"
+
+namespace fa::simt {
+
+/// Passes over the 32 banks of 4 bytes that one ldmatrix matrix costs: the busiest bank's distinct
+/// words. `addresses` of its 8 rows of 16 bytes. Confirmed by Nsight Compute on an H200.
+int matrix_wavefronts(const uint32_t (&addresses)[8]);
+
+/// The same for a plain shared access of `bytes` (up to 16) by each lane in `lanes`. Accesses of 8
+/// bytes go by half warps, of 16 by quarter warps, so that a pass moves at most 128 bytes.
+int access_wavefronts(const uint32_t* addresses, uint32_t lanes, int bytes);
+
+/// How many 32-byte sectors hold bytes [addresses[i], addresses[i] + sizes[i]) of any lane.
+int global_sectors(const uint64_t* addresses, const uint8_t* sizes, uint32_t lanes);
+
+/// One warp instruction that lanes execute on their own.
+struct WarpAccess {
+  EventKind kind{};
+  Site site;
+  uint32_t lanes = 0;      // bit i: lane i takes part
+  uint8_t bytes = 0;       // moved per lane
+  int group = -1;          // copy_issue, commit: the group's number; land: the last that landed
+  int first_landed = -1;   // wait: groups first_landed..group land
+  int pending_groups = -1;  // wait
+  std::array<uint8_t, kWarpSize> sizes{};       // bytes of global memory each lane touches
+  std::array<uint32_t, kWarpSize> shared{};     // offsets in shared memory
+  std::array<uint64_t, kWarpSize> global{};     // global addresses
+};
+
+/// Where a warp's lanes meet to form instructions. The k-th time that a lane passes a source line
+/// since the last warp-wide instruction belongs to the k-th time that the others do.
+class AccessCollector {
+ public:
+  /// The instruction to which this lane's access belongs; the caller fills in the lane's part.
+  WarpAccess& join(int lane, EventKind kind, const Site& site, int bytes);
+  bool empty() const { return count_ == 0; }
+  const WarpAccess* begin() const { return accesses_.data(); }
+  const WarpAccess* end() const { return accesses_.data() + count_; }
+  void clear();
+
+ private:
+  std::vector<WarpAccess> accesses_;  // reused; the first count_ are valid
+  size_t count_ = 0;
+  std::array<uint32_t, kWarpSize> next_{};  // per lane: where its next access probably is
+};
+
+/// What the blocks that one CPU thread runs add up to.
+class Traffic {
+ public:
+  explicit Traffic(const Config& config) : config_(config) {}
+
+  void begin_block(int block, int warps);
+  void access(int warp, const WarpAccess& access);
+  void ldmatrix(int warp, const Site& site, const uint32_t* addresses, int matrices);
+  void collective(int warp, EventKind kind, const Site& site);  // mma, shuffle, syncs
+
+  bool wanted() const { return config_.counters || logging_; }
+  const Counters& counters() const { return counters_; }
+  std::vector<Event>& events() { return events_; }
+
+ private:
+  void count(const WarpAccess& access);
+  void estimate(int64_t Counters::*field);
+  void log(int warp, EventKind kind, const Site& site, const WarpAccess* access);
+
+  const Config& config_;
+  Counters counters_;
+  std::vector<Event> events_;
+  std::vector<int64_t> steps_;              // per warp
+  std::vector<std::vector<int>> group_bytes_;  // per warp and group: for the land events
+  int block_ = 0;
+  bool logging_ = false;
+};
+
+}  // namespace fa::simt
