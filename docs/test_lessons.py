@@ -1,4 +1,4 @@
-"""Tests of docs/lessons.py: each way in which a lesson can be untrue must fail, in a small repository."""
+"""Tests of docs/lessons.py, in a small repository: each way for a lesson to be untrue must fail."""
 
 import os
 import subprocess

@@ -1,0 +1,236 @@
+#!/usr/bin/env python3
+"""Judges anybody's attention output, from any framework, against float64.
+
+    reference/check.py --q q.npy --k k.npy --v v.npy --out o.npy [--lse lse.npy]
+                       [--causal] [--scale X] [--dtype bf16|f16|f32|f64]
+
+Files are float16, float32 or float64: [B,H,L,D] or [L,D], LSE [B,H,Lq] or [Lq]. --dtype is the type
+the program computed in (default: that of the q file); inputs are rounded to it first. O must be
+within
+
+    2 x (largest error of plain attention in that type with fp32 accumulation)
+      + one unit in the last place of the type at the largest |O|
+      + (2 max|score| max|V| + 2 sqrt(Lkv) max|O|) 2^-24    what fp32 sums in another order may do
+
+of the float64 answer, everywhere. The first line is the rule of FlashAttention's own tests; the
+last counts for f32 only and is lost in the others for 16-bit types. max|score| is taken as
+scale max|q| max|k|, with |.| the length of a row. For f64 the bound is 1e-12 max(1, max|O|).
+The same rule must hold for the Euclidean norm of the errors (shown per element: rms): a mistake
+that pulls all elements the same way may stay below the largest rounding error, but not below this.
+A wrong answer is compared with what common mistakes would have given.
+Exit status: 0 agreed, 1 not, 2 bad input, with one line `error: …`.
+"""
+
+import argparse
+import sys
+from typing import NamedTuple, Optional, Tuple
+
+try:
+    import numpy as np
+except ImportError:
+    print(f"error: {sys.executable} has no NumPy; use an interpreter that has it", file=sys.stderr)
+    sys.exit(2)
+
+import attention
+import mistakes
+from problem import BadInput, Problem, read_npy
+
+COARSE = 0.25  # a bound above this part of a typical |O| is worth a note
+
+
+class Comparison(NamedTuple):
+    """One tensor against its reference."""
+    bound: float
+    max_error: float                  # NaN once any difference is
+    rms_error: float                  # the same
+    wrong: int                        # elements not within the bound; the next ones included
+    nonfinite: int                    # NaN or Inf where the reference is finite
+    total: int
+    first: Optional[Tuple[int, ...]]  # index of the first wrong element
+    expected: float = 0.0             # there
+    got: float = 0.0
+
+
+class Reference(NamedTuple):
+    o: np.ndarray            # [B, H, Lq, D] float64
+    lse: np.ndarray          # [B, H, Lq] float64
+    plain_error: float       # of plain attention in the problem's type, largest over O
+    plain_norm: float        # of the same errors, Euclidean
+    plain_lse_error: float   # the same over LSE
+    largest_score: float     # at most: scale max|q| max|k|, lengths of rows
+
+
+def compare(got: np.ndarray, expected: np.ndarray, bound: float) -> Comparison:
+    """Every element must be within the bound; an infinite expectation must be met exactly."""
+    got = np.asarray(got, np.float64)
+    with np.errstate(invalid="ignore"):  # Inf - Inf
+        error = np.abs(got - expected)
+    error[np.isinf(expected) & (got == expected)] = 0.0
+    wrong = ~(error <= bound)            # not `error > bound`: a NaN would pass
+    nonfinite = np.isfinite(expected) & ~np.isfinite(got)
+    max_error, rms_error = float(error.max()), float(np.sqrt(np.mean(error**2)))
+    if not wrong.any():
+        return Comparison(bound, max_error, rms_error, 0, 0, error.size, None)
+    first = tuple(int(i) for i in np.unravel_index(np.argmax(wrong), wrong.shape))
+    return Comparison(bound, max_error, rms_error, int(wrong.sum()), int(nonfinite.sum()),
+                      error.size, first, float(expected[first]), float(got[first]))
+
+
+def finite(values: np.ndarray) -> np.ndarray:
+    """The finite ones: plain attention may overflow in f16, and a row without a visible key has
+    LSE = -inf; neither widens a bound."""
+    return values[np.isfinite(values)]
+
+
+def largest(values: np.ndarray) -> float:
+    return float(np.abs(values).max(initial=0.0))
+
+
+def compute_reference(problem: Problem, show_progress: bool = False) -> Reference:
+    """Head by head and in blocks of rows, so that memory stays near the size of the inputs."""
+    batch, heads, len_q, len_kv, dim = problem.shape
+    o, lse = np.empty((batch, heads, len_q, dim)), np.empty((batch, heads, len_q))
+    plain_error = plain_squares = plain_lse_error = largest_score = 0.0
+    for b in range(batch):
+        for h in range(heads):
+            if show_progress:
+                print(f"\rreference: head {b * heads + h + 1} of {batch * heads} ", end="",
+                      file=sys.stderr)
+            q, k, v = problem.head(b, h)
+            largest_score = max(largest_score, abs(problem.scale) * float(
+                np.linalg.norm(q, axis=1).max() * np.linalg.norm(k, axis=1).max()))
+            for rows, keys in attention.row_blocks(len_q, len_kv, problem.causal):
+                block = (q[rows], k[keys], v[keys])
+                exact = attention.safe(*block, problem.scale, problem.causal)
+                o[b, h, rows], lse[b, h, rows] = exact
+                if problem.dtype == "f64":
+                    continue
+                plain = attention.attention_like_16bit(*block, problem.dtype, problem.scale,
+                                                       problem.causal)
+                error = finite(plain.o - exact.o)
+                plain_error = max(plain_error, largest(error))
+                plain_squares += float(np.sum(error**2))
+                seen = exact.lse != -np.inf
+                plain_lse_error = max(plain_lse_error,
+                                      largest(finite(plain.lse[seen] - exact.lse[seen])))
+    if show_progress:
+        print("\r\x1b[K", end="", file=sys.stderr)
+    return Reference(o, lse, plain_error, float(np.sqrt(plain_squares)), plain_lse_error,
+                     largest_score)
+
+
+class Bounds(NamedTuple):
+    o: float      # for every element
+    o_rms: float  # for the root mean square over all
+    lse: float
+
+
+def bounds(problem: Problem, reference: Reference) -> Bounds:
+    """See the head of this file."""
+    largest_o, largest_lse = largest(reference.o), largest(finite(reference.lse))
+    if problem.dtype == "f64":
+        o = 1e-12 * max(1.0, largest_o)
+        return Bounds(o, o, 1e-12 * max(1.0, largest_lse))
+    score_error = 2 * reference.largest_score * 2.0**-24
+    sum_error = 2 * np.sqrt(problem.shape[3]) * 2.0**-24
+    fp32_error = score_error * problem.largest_v() + sum_error * largest_o
+    one_ulp = attention.ulp(largest_o, problem.dtype)
+    return Bounds(
+        2 * reference.plain_error + one_ulp + fp32_error,
+        (2 * reference.plain_norm + one_ulp) / np.sqrt(reference.o.size) + fp32_error,
+        2 * reference.plain_lse_error + 4 * attention.ulp(largest_lse, "f32")
+        + score_error + sum_error)
+
+
+def describe(name: str, result: Comparison, dimensions: int) -> str:
+    """`dimensions`: of the file; an index has no more than that."""
+    text = f"  {name}: largest error {result.max_error:.3g}, bound {result.bound:.3g}"
+    if result.first is None:
+        return text + f"; all {result.total} elements agree"
+    where = ", ".join(str(i) for i in result.first[-dimensions:])
+    nonfinite = f", {result.nonfinite} of them NaN or Inf" if result.nonfinite else ""
+    return (text + f"\n  {name}: {result.wrong} of {result.total} elements are wrong{nonfinite}"
+            f"\n  {name}: first at [{where}]: expected {result.expected:.9g}, got {result.got:.9g}")
+
+
+def wrong_shape(name: str, got: Tuple[int, ...], expected: Tuple[int, ...]) -> str:
+    text = f"  {name}: shape {list(got)}, expected {list(expected)}"
+    if len(got) == len(expected) == 4 and got == tuple(expected[i] for i in (0, 2, 1, 3)):
+        text += "\n  looks like: heads and length are exchanged: [B,L,H,D] instead of [B,H,L,D]"
+    return text
+
+
+def judge(problem: Problem, out: np.ndarray, lse: Optional[np.ndarray],
+          show_progress: bool = False) -> Tuple[bool, str]:
+    """Whether O (and LSE, if given) agree with the reference, and the verdict in words."""
+    title = "B,H,Lq,Lkv,D = " + ",".join(map(str, problem.shape)) + f", {problem.dtype}" + (
+        ", causal" if problem.causal else "")
+    shape = problem.output_shape
+    wrong = [wrong_shape(name, tensor.shape, wanted)
+             for name, tensor, wanted in (("O", out, shape), ("LSE", lse, shape[:-1]))
+             if tensor is not None and tensor.shape != wanted]
+    if wrong:
+        return False, "\n".join([f"WRONG: {title}"] + wrong)
+
+    reference = compute_reference(problem, show_progress)
+    limit = bounds(problem, reference)
+    got = np.asarray(out).reshape(reference.o.shape)
+    result = compare(got, reference.o, limit.o)
+    agreed = result.wrong == 0 and result.rms_error <= limit.o_rms
+    lines = [describe("O", result, len(shape)),
+             f"  O: rms error {result.rms_error:.3g}, bound {limit.o_rms:.3g}"]
+    if result.wrong == 0 and not agreed:
+        lines.append("  O: no element stands out, but together they are too far off")
+    typical = float(np.sqrt(np.mean(reference.o**2)))
+    if limit.o > COARSE * typical:
+        lines.append(f"  note: the bound is {limit.o / typical:.0%} of a typical |O|: scores this "
+                     f"large are coarse in {problem.dtype}, and a mistake can hide behind that")
+    if not agreed:
+        diagnosis = mistakes.diagnose(problem, got, reference.o, reference.lse)
+        lines += [f"  looks like: {diagnosis}"] if diagnosis else []
+    if lse is not None:
+        got_lse = np.asarray(lse, np.float64).reshape(reference.lse.shape)
+        result = compare(got_lse, reference.lse, limit.lse)
+        lines.append(describe("LSE", result, len(shape) - 1))
+        if result.wrong:
+            agreed = False
+            diagnosis = mistakes.diagnose_lse(got_lse, reference.lse)
+            lines += [f"  looks like: {diagnosis}"] if diagnosis else []
+    return agreed, "\n".join([("agreed: " if agreed else "WRONG: ") + title] + lines)
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> None:
+        raise BadInput(message)
+
+
+def parse(arguments) -> argparse.Namespace:
+    parser = Parser(description="Judges an attention output against float64.")
+    for name in ("q", "k", "v", "out"):
+        parser.add_argument("--" + name, required=True, metavar="FILE", help=".npy")
+    parser.add_argument("--lse", metavar="FILE", help=".npy, log-sum-exp of the scaled scores")
+    parser.add_argument("--causal", action="store_true",
+                        help="key j is hidden from query i when j > i + (Lkv - Lq)")
+    parser.add_argument("--scale", type=float, help="default 1/sqrt(D)")
+    parser.add_argument("--dtype", choices=("bf16", "f16", "f32", "f64"),
+                        help="type the program computed in; default: that of the q file")
+    return parser.parse_args(arguments)
+
+
+def main(arguments=None) -> int:
+    try:
+        options = parse(arguments)
+        problem = Problem(read_npy(options.q), read_npy(options.k), read_npy(options.v),
+                          options.causal, options.scale, options.dtype)
+        out = read_npy(options.out)
+        lse = read_npy(options.lse) if options.lse else None
+        agreed, verdict = judge(problem, out, lse, sys.stderr.isatty())
+    except BadInput as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(verdict)
+    return 0 if agreed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,773 @@
+"""Tests of the NumPy side: the answers, the golden cases, and a checker that cannot be fooled.
+
+    cd reference && python3 -W error -m unittest -q test_reference
+"""
+
+import json
+import math
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+import attention
+import check
+import make_cases
+import mistakes
+from problem import Problem
+
+HERE = Path(__file__).resolve().parent
+
+
+def scalar_attention(q, k, v, scale, causal):
+    """One head, one number at a time, with exactly rounded sums: shares no code with the module."""
+    o, lse = [], []
+    for i, q_row in enumerate(q.tolist()):
+        s = [scale * math.fsum(a * b for a, b in zip(q_row, k_row)) for j, k_row in
+             enumerate(k.tolist()) if not (causal and j > i + (len(k) - len(q)))]
+        if not s:
+            o.append([0.0] * v.shape[1])
+            lse.append(-math.inf)
+            continue
+        m = max(s)
+        p = [math.exp(x - m) for x in s]
+        l = math.fsum(p)
+        o.append([math.fsum(w * row[d] for w, row in zip(p, v.tolist())) / l
+                  for d in range(v.shape[1])])
+        lse.append(m + math.log(l))
+    return np.array(o), np.array(lse)
+
+
+def random_inputs(shape, seed=0, q_scale=1.0):
+    batch, heads, len_q, len_kv, dim = shape
+    random = np.random.default_rng(seed)
+    return tuple(random.normal(0.5, 1.0, (batch, heads, length, dim)) * factor
+                 for length, factor in ((len_q, q_scale), (len_kv, 1.0), (len_kv, 1.0)))
+
+
+def flash_in(dtype, q, k, v, scale=None, causal=False, tile=16):
+    """What a correct kernel in `dtype` computes: fp32 state, P rounded for the second product, O
+    divided once at the end; every sum in sequence, the worst order."""
+    q, k, v = (attention.round_to(x, dtype).astype(np.float32) for x in (q, k, v))
+    len_q, len_kv, dim = q.shape[-2], k.shape[-2], q.shape[-1]
+    scale = np.float32(1 / np.sqrt(dim) if scale is None else scale)
+    s = np.zeros(q.shape[:-1] + (len_kv,), np.float32)
+    for d in range(dim):
+        s += q[..., :, None, d] * k[..., None, :, d]
+    s *= scale
+    if causal:
+        s[..., np.arange(len_kv) > np.arange(len_q)[:, None] + (len_kv - len_q)] = -np.inf
+    m = np.full(q.shape[:-1], -np.inf, np.float32)
+    l, o = np.zeros_like(m), np.zeros_like(q)
+    for j in range(0, len_kv, tile):
+        m_new = np.maximum(m, s[..., j:j + tile].max(-1))
+        shift = np.where(m_new == -np.inf, np.float32(0), m_new)
+        l *= np.exp(m - shift)
+        o *= np.exp(m - shift)[..., None]
+        for n in range(j, min(j + tile, len_kv)):
+            p = np.exp(s[..., n] - shift)
+            l += p
+            o += attention.round_to(p, dtype)[..., None] * v[..., None, n, :]
+        m = m_new
+    l = np.where(m == -np.inf, np.float32(1), l)
+    return attention.round_to(o / l[..., None], dtype), m + np.log(l)
+
+
+class ForwardPasses(unittest.TestCase):
+    SHAPES = [(1, 1, 1, 1, 1), (1, 2, 1, 9, 5), (2, 1, 9, 1, 3), (1, 2, 17, 23, 5),
+              (1, 1, 23, 17, 8)]
+
+    def test_all_agree_with_one_number_at_a_time(self):
+        for shape in self.SHAPES:
+            for causal in (False, True):
+                for scale in (None, 0.7, -0.3, 0.0):
+                    q, k, v = random_inputs(shape)
+                    used = 1 / math.sqrt(shape[-1]) if scale is None else scale
+                    for name, forward in attention.FORWARD.items():
+                        o, lse = forward(q, k, v, scale, causal)
+                        self.assertEqual((o.dtype, lse.dtype), (np.float64, np.float64))
+                        for b, h in np.ndindex(shape[:2]):
+                            want_o, want_lse = scalar_attention(q[b, h], k[b, h], v[b, h], used,
+                                                                causal)
+                            with self.subTest(shape=shape, causal=causal, scale=scale, name=name):
+                                np.testing.assert_allclose(o[b, h], want_o, rtol=0, atol=1e-13)
+                                np.testing.assert_allclose(lse[b, h], want_lse, rtol=0, atol=1e-13)
+
+    def test_ladder_of_one_to_six(self):
+        x = v = np.arange(1.0, 7.0)
+        for softmax in (attention.softmax_native, attention.softmax_safe, attention.softmax_online):
+            a = softmax(x)
+            self.assertEqual([f"{p:.4f}" for p in a],
+                             ["0.0043", "0.0116", "0.0315", "0.0858", "0.2331", "0.6337"])
+            self.assertEqual(f"{a @ v:.4f}", "5.4329")
+        for forward in attention.FORWARD.values():
+            o, _ = forward(np.ones((1, 1)), x[:, None], v[:, None], scale=1.0)
+            self.assertEqual(f"{o[0, 0]:.4f}", "5.4329")
+
+    def test_rows_without_a_visible_key(self):
+        q, k, v = random_inputs((1, 2, 12, 5, 4))
+        for name, forward in attention.FORWARD.items():
+            with self.subTest(name):
+                o, lse = forward(q, k, v, causal=True)
+                self.assertTrue((o[:, :, :7] == 0).all() and (lse[:, :, :7] == -np.inf).all())
+                self.assertTrue((o[:, :, 7:] != 0).all() and np.isfinite(lse[:, :, 7:]).all())
+
+    def test_nan_is_not_taken_for_a_row_without_keys(self):
+        q, k, v = random_inputs((1, 1, 3, 4, 2))
+        q[0, 0, 1, 0] = np.nan
+        for name, forward in attention.FORWARD.items():
+            with self.subTest(name), np.errstate(invalid="ignore"):
+                o, lse = forward(q, k, v)
+                self.assertTrue(np.isnan(o[0, 0, 1]).all() and np.isnan(lse[0, 0, 1]))
+                self.assertTrue(np.isfinite(o[0, 0, [0, 2]]).all())
+
+    def test_one_head_as_matrix(self):
+        q, k, v = random_inputs((1, 1, 7, 9, 3))
+        for forward in attention.FORWARD.values():
+            o, lse = forward(q[0, 0], k[0, 0], v[0, 0], causal=True)
+            np.testing.assert_allclose(o, attention.safe(q, k, v, causal=True).o[0, 0], atol=1e-13)
+            self.assertEqual(lse.shape, (7,))
+
+    def test_large_and_very_negative_scores(self):
+        for sign in (1, -1):
+            q, k, v = (np.full((3, 2), 20.0), sign * np.full((4, 2), 40.0) +
+                       np.arange(8.0).reshape(4, 2), np.arange(8.0).reshape(4, 2))
+            want = scalar_attention(q, k, v, 1.0, False)[0]
+            for name, forward in attention.FORWARD.items():
+                with self.subTest(name=name, sign=sign):
+                    o = forward(q, k, v, 1.0).o
+                    if name == "naive":  # exp(score) is infinite or 0 here: the 0/0 must show
+                        self.assertTrue(np.isnan(o).all())
+                    else:
+                        np.testing.assert_allclose(o, want, atol=1e-12)
+
+    def test_tile_sizes(self):
+        q, k, v = random_inputs((1, 2, 33, 70, 6))
+        for causal in (False, True):
+            want = attention.safe(q, k, v, causal=causal)
+            for block_q, block_kv in ((1, 1), (7, 5), (16, 64), (64, 16), (128, 128)):
+                o, lse = attention.tiled(q, k, v, None, causal, block_q, block_kv)
+                np.testing.assert_allclose(o, want.o, atol=1e-13)
+                np.testing.assert_allclose(lse, want.lse, atol=1e-13)
+
+    def test_row_blocks_cover_every_row_once_within_the_limit(self):
+        for len_q, len_kv in ((1, 1), (37, 50), (50, 37), (50, 1)):
+            q, k, v = random_inputs((1, 1, len_q, len_kv, 4))
+            for causal in (False, True):
+                want = attention.safe(q, k, v, causal=causal)
+                o = np.full_like(want.o, np.nan)
+                for rows, keys in attention.row_blocks(len_q, len_kv, causal, max_scores=200):
+                    self.assertTrue(np.isnan(o[:, :, rows]).all())
+                    self.assertLessEqual((rows.stop - rows.start) * keys.stop, 200)
+                    o[:, :, rows] = attention.safe(q[:, :, rows], k[:, :, keys], v[:, :, keys],
+                                                   causal=causal).o
+                np.testing.assert_allclose(o, want.o, atol=1e-13)
+
+
+class Rounding(unittest.TestCase):
+    def test_bf16_values_stay(self):
+        bits = np.arange(1 << 16, dtype=np.uint32) << np.uint32(16)
+        values = bits.view(np.float32)
+        rounded = attention.round_bf16(values)
+        self.assertTrue(np.isnan(rounded[np.isnan(values)]).all())
+        kept = ~np.isnan(values)
+        self.assertTrue((rounded[kept].view(np.uint32) == bits[kept]).all())
+
+    def test_bf16_to_nearest_ties_to_even(self):
+        """Against exact fractions: around each midpoint of neighbouring values."""
+        random = np.random.default_rng(0)
+        for upper in [0x0000, 0x0001, 0x007F, 0x0080, 0x3F80, 0x3F81, 0x7F7E] + list(
+                random.integers(0, 0x7F7F, 200)):
+            low, high = (struct.unpack("<f", struct.pack("<I", (int(upper) + step) << 16))[0]
+                         for step in (0, 1))
+            for lower in (0x0001, 0x7FFF, 0x8000, 0x8001, 0xFFFF):
+                x = struct.unpack("<f", struct.pack("<I", (int(upper) << 16) + lower))[0]
+                below, above = Fraction(x) - Fraction(low), Fraction(high) - Fraction(x)
+                want = low if below < above or (below == above and upper % 2 == 0) else high
+                for sign in (1, -1):
+                    got = attention.round_bf16(np.float32(sign * x))
+                    self.assertEqual(float(got), sign * want, hex((int(upper) << 16) + lower))
+
+    def test_bf16_specials(self):
+        nan_that_would_carry = np.array([0x7FFFFFFF, 0xFFFFFFFF, 0x7F800001], np.uint32)
+        self.assertTrue(np.isnan(attention.round_bf16(nan_that_would_carry.view(np.float32))).all())
+        largest = np.finfo(np.float32).max
+        got = attention.round_bf16(np.array([np.inf, -np.inf, largest, -largest]))
+        self.assertEqual(list(got), [np.inf, -np.inf, np.inf, -np.inf])
+        self.assertEqual(attention.round_bf16(np.float64(1e300)), np.inf)
+
+    def test_f16(self):
+        got = attention.round_to(np.array([1e5, 65504, 65519.9, 65520, 2048.5, 2049.0, 2051.0]),
+                                 "f16")
+        self.assertEqual(list(got), [np.inf, 65504, 65504, np.inf, 2048, 2048, 2052])
+
+    def test_ulp(self):
+        for dtype, one, smallest in (("bf16", 2.0**-7, 2.0**-133), ("f16", 2.0**-10, 2.0**-24),
+                                     ("f32", 2.0**-23, 2.0**-149), ("f64", 2.0**-52, 2.0**-1074)):
+            self.assertEqual(attention.ulp(1.0, dtype), one)
+            self.assertEqual(attention.ulp(1.999, dtype), one)
+            self.assertEqual(attention.ulp(2.0, dtype), 2 * one)
+            self.assertEqual(attention.ulp(0.0, dtype), smallest)
+        for x in (1.0, 1.5, 3.0, 1e-3, 500.0):
+            self.assertEqual(attention.ulp(x, "f32"), np.spacing(np.float32(x)))
+            self.assertEqual(attention.ulp(x, "f16"), np.spacing(np.float16(x)))
+
+    def test_plain_attention_rounds_where_it_says(self):
+        """One query, two keys, by hand: S, P and O are each rounded."""
+        q, k, v = np.array([[1.0]]), np.array([[1.01], [0.0]]), np.array([[3.0], [1.0]])
+        bf16 = attention.round_bf16
+        s = bf16(bf16(np.float32(1.01)) * np.float32(0.9))
+        p = np.exp(np.array([0, -s], np.float32))
+        p = bf16(p / p.sum())
+        want = bf16(p[0] * np.float32(3) + p[1])
+        self.assertEqual(attention.attention_like_16bit(q, k, v, "bf16", 0.9).o[0, 0], want)
+        self.assertNotEqual(float(want), float(attention.safe(q, k, v, 0.9).o[0, 0]))
+
+
+class GoldenCases(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.out = Path(folder.name) / "golden"
+        cls.make(cls.out)
+
+    @staticmethod
+    def make(out):
+        subprocess.run([sys.executable, "-W", "error", "-B", str(HERE / "make_cases.py"), "--out",
+                        str(out)], check=True)
+
+    def test_list_and_folders_agree(self):
+        names = json.loads((self.out / "cases.json").read_text())
+        self.assertEqual(len(names), len(set(names)))
+        self.assertEqual(sorted(names), sorted(p.name for p in self.out.iterdir() if p.is_dir()))
+        self.assertGreater(len(names), 20)
+        self.assertLess(sum(p.stat().st_size for p in self.out.rglob("*")), 6e6)
+
+    def test_what_the_cases_cover(self):
+        cases = [json.loads(p.read_text()) for p in self.out.glob("*/case.json")]
+        shapes = [case["shape"] for case in cases]
+        self.assertEqual({case["dtype"] for case in cases}, {"f64", "f32", "f16", "bf16"})
+        self.assertTrue({1, 5, 64, 80, 128, 256} <= {shape["dim"] for shape in shapes})
+        self.assertTrue(any(c["causal"] and c["shape"]["q"] > c["shape"]["kv"] for c in cases))
+        self.assertTrue(any(c["causal"] and c["shape"]["q"] < c["shape"]["kv"] for c in cases))
+        self.assertTrue(any(s["batch"] > 1 and s["heads"] > 1 for s in shapes))
+
+    def test_answers_one_number_at_a_time(self):
+        for path in self.out.glob("*/case.json"):
+            case = json.loads(path.read_text())
+            q, k, v, o, lse = (np.load(path.parent / f"{name}.npy")
+                               for name in ("q", "k", "v", "o", "lse"))
+            sizes = case["shape"]
+            self.assertEqual(o.shape, (sizes["batch"], sizes["heads"], sizes["q"], sizes["dim"]))
+            self.assertEqual(q.dtype, make_cases.FILE_TYPE[case["dtype"]])
+            if case["dtype"] == "bf16":
+                self.assertTrue((attention.round_bf16(k) == k).all())
+            some = slice(-3, None)  # the last rows of a causal problem are one themselves
+            want_o, want_lse = scalar_attention(*(x[0, 0].astype(float) for x in (q[:, :, some], k,
+                                                                                v)),
+                                                case["scale"], case["causal"])
+            with self.subTest(case["name"]):
+                np.testing.assert_allclose(o[0, 0, some], want_o, rtol=0, atol=1e-12)
+                np.testing.assert_allclose(lse[0, 0, some], want_lse, rtol=1e-13, atol=1e-12)
+
+    def test_same_bytes_every_time(self):
+        with tempfile.TemporaryDirectory() as again:
+            self.make(again)
+            for path in self.out.rglob("*.*"):
+                other = Path(again) / path.relative_to(self.out)
+                self.assertEqual(path.read_bytes(), other.read_bytes(), path)
+
+    def test_scores_are_what_the_names_say(self):
+        q, k = (np.load(self.out / "very_negative" / f"{n}.npy") for n in "qk")
+        self.assertLess(attention.scores(q, k).max(), -800)
+        lse = np.load(self.out / "rows_without_keys" / "lse.npy")
+        self.assertEqual(int((lse == -np.inf).sum()), 2 * 57)
+
+
+class Checker(unittest.TestCase):
+    SHAPE = (1, 2, 40, 56, 16)
+
+    def judge(self, out, dtype="bf16", lse=None, inputs=None, **options):
+        problem = Problem(*(inputs or random_inputs(self.SHAPE)), dtype=dtype, **options)
+        return check.judge(problem, out, lse)
+
+    def right(self, dtype="bf16", **options):
+        return flash_in(dtype, *random_inputs(self.SHAPE), **options)
+
+    def assert_wrong(self, message, out, *args, **options):
+        agreed, verdict = self.judge(out, *args, **options)
+        self.assertFalse(agreed, verdict)
+        self.assertTrue(verdict.startswith("WRONG: "), verdict)
+        self.assertIn(message, verdict)
+        return verdict
+
+    def test_correct_kernels_agree(self):
+        for shape in (self.SHAPE, (1, 1, 1, 1, 1), (2, 1, 3, 1, 5), (1, 1, 70, 300, 64),
+                      (1, 1, 50, 9, 128), (1, 1, 4, 2000, 8), (1, 1, 40, 100, 256)):
+            for dtype in ("bf16", "f16", "f32"):
+                for causal in (False, True):
+                    for q_scale in (1.0, 30.0):
+                        for seed in range(3):
+                            inputs = random_inputs(shape, seed, q_scale)
+                            o, lse = flash_in(dtype, *inputs, causal=causal)
+                            agreed, verdict = self.judge(o, dtype, lse, inputs, causal=causal)
+                            with self.subTest(shape=shape, dtype=dtype, causal=causal, q=q_scale):
+                                self.assertTrue(agreed, verdict)
+                                self.assertTrue(verdict.startswith("agreed: "))
+
+    def test_tiny_lengths_agree(self):
+        """Without the unit in the last place, a right kernel fails here about once in 3000."""
+        for seed in range(300):
+            inputs = random_inputs((1, 1, 1, 1 + seed % 3, 2), seed)
+            o, lse = flash_in("bf16", *inputs)
+            self.assertTrue(self.judge(o, "bf16", lse, inputs)[0], seed)
+
+    def test_float64_agrees(self):
+        inputs = random_inputs(self.SHAPE)
+        o, lse = attention.tiled(*inputs, causal=True)
+        self.assertTrue(self.judge(o, "f64", lse, inputs, causal=True)[0])
+        o[0, 1, 3, 2] += 1e-10
+        self.assert_wrong("first at [0, 1, 3, 2]", o, "f64", lse, inputs, causal=True)
+
+    def test_output_may_have_any_float_type(self):
+        o, _ = self.right("f16")
+        for dtype in (np.float16, np.float32, np.float64):
+            self.assertTrue(self.judge(o.astype(dtype), "f16")[0])
+
+    def test_nan_fails(self):
+        o, _ = self.right()
+        o[0, 1, 39, 15] = np.nan  # the last element
+        verdict = self.assert_wrong("first at [0, 1, 39, 15]: expected", o)
+        self.assertIn("got nan", verdict)
+        self.assertIn("1 of 1280 elements are wrong, 1 of them NaN or Inf", verdict)
+        self.assertIn("largest error nan", verdict)
+        self.assert_wrong("1280 of 1280", np.full_like(o, np.nan))
+
+    def test_inf_fails(self):
+        for value in (np.inf, -np.inf):
+            o, _ = self.right()
+            o[0, 0, 0, 0] = value
+            self.assert_wrong("1 of 1280 elements are wrong, 1 of them NaN or Inf", o)
+
+    def test_one_wrong_element_fails(self):
+        o, _ = self.right()
+        o[0, 1, 7, 3] += 0.25
+        self.assert_wrong("1 of 1280 elements are wrong\n  O: first at [0, 1, 7, 3]: expected", o)
+
+    def test_one_unwritten_element_fails(self):
+        """Outputs are filled with NaN before a run; a buffer of zeros shows as well."""
+        for unwritten in (np.nan, 0.0):
+            o, _ = self.right()
+            o[0, 0, 20, 5] = unwritten
+            self.assert_wrong("first at [0, 0, 20, 5]", o)
+
+    def test_the_bound_is_sharp(self):
+        """Just inside passes, just outside fails, for an output that is otherwise exact."""
+        inputs = random_inputs(self.SHAPE)
+        for dtype in ("bf16", "f16", "f32", "f64"):
+            problem = Problem(*inputs, dtype=dtype)
+            reference = check.compute_reference(problem)
+            bound, _, lse_bound = check.bounds(problem, reference)
+            for name, factor, passes in (("in", 0.999, True), ("out", 1.001, False)):
+                for sign in (1, -1):
+                    with self.subTest(dtype=dtype, name=name, sign=sign):
+                        out = reference.o.copy()
+                        out[0, 0, 11, 2] += sign * factor * bound
+                        self.assertEqual(check.judge(problem, out, None)[0], passes)
+                        lse = reference.lse.copy()
+                        lse[0, 1, 5] += sign * factor * lse_bound
+                        self.assertEqual(check.judge(problem, reference.o, lse)[0], passes)
+
+    def test_a_small_mistake_everywhere_fails(self):
+        """Every element stays within the bound; all of them lean the same way."""
+        inputs = random_inputs(self.SHAPE)
+        for dtype in ("bf16", "f16", "f32"):
+            problem = Problem(*inputs, dtype=dtype)
+            reference = check.compute_reference(problem)
+            limit = check.bounds(problem, reference)
+            out, _ = flash_in(dtype, *inputs)
+            room = limit.o - np.abs(out - reference.o).max()
+            self.assertGreater(room, limit.o_rms)
+            self.assert_wrong("no element stands out", out + 0.99 * room, dtype)
+
+    def test_the_bound_is_the_rule(self):
+        inputs = random_inputs(self.SHAPE)
+        for dtype in ("bf16", "f16"):
+            problem = Problem(*inputs, dtype=dtype)
+            rounded = [attention.round_to(x, dtype) for x in inputs]
+            exact = attention.safe(*rounded).o
+            plain = attention.attention_like_16bit(*rounded, dtype).o
+            rule = 2 * np.abs(plain - exact).max() + attention.ulp(np.abs(exact).max(), dtype)
+            bound = check.bounds(problem, check.compute_reference(problem))[0]
+            self.assertTrue(rule <= bound < 1.01 * rule, (rule, bound))
+
+    def test_inputs_are_rounded_first(self):
+        """The exact answer to the rounded inputs is right for bf16 and far off for f32."""
+        inputs = random_inputs(self.SHAPE)
+        exact, rounded = (attention.safe(*x).o for x in
+                          (inputs, [attention.round_bf16(x) for x in inputs]))
+        self.assertIn("largest error 0,", self.judge(rounded, "bf16")[1])
+        self.assertTrue(self.judge(exact, "f32")[0])
+        self.assert_wrong("f32", rounded, "f32")
+
+    def test_rows_without_keys(self):
+        inputs = random_inputs((1, 1, 12, 5, 4))
+        o, lse = flash_in("bf16", *inputs, causal=True)
+        self.assertTrue(self.judge(o, "bf16", lse, inputs, causal=True)[0])
+        for value in (0.0, np.nan, np.inf, -1e30):
+            wrong = lse.copy()
+            wrong[0, 0, 2] = value
+            self.assert_wrong("LSE: first at [0, 0, 2]: expected -inf", o, "bf16", wrong, inputs,
+                              causal=True)
+        wrong = lse.copy()
+        wrong[0, 0, 9] = -np.inf
+        self.assert_wrong("LSE: first at [0, 0, 9]", o, "bf16", wrong, inputs, causal=True)
+
+    def test_wrong_shape_fails(self):
+        o, lse = self.right()
+        for wrong in (o[:, :, :-1], o[0], o.reshape(1, 1, 80, 16), o[..., None]):
+            self.assert_wrong("O: shape [", wrong)
+        self.assert_wrong("LSE: shape [1, 2, 40, 1]", o, "bf16", lse[..., None])
+        self.assert_wrong("[B,L,H,D] instead of [B,H,L,D]", o.transpose(0, 2, 1, 3))
+
+    def test_matrices(self):
+        inputs = [x[0, 0] for x in random_inputs(self.SHAPE)]
+        o, lse = flash_in("f32", *inputs)
+        self.assertTrue(self.judge(o, "f32", lse, inputs)[0])
+        o[3, 4] = np.nan
+        lse[7] = np.nan
+        verdict = self.assert_wrong("O: first at [3, 4]", o, "f32", lse, inputs)
+        self.assertIn("LSE: first at [7]", verdict)
+        self.assert_wrong("O: shape [1, 1, 40, 16], expected [40, 16]", o[None, None], "f32",
+                          inputs=inputs)
+
+    def test_plain_attention_that_overflows_excuses_nothing(self):
+        """In f16 a score above 65504 is infinite, plain attention NaN, the bound still finite."""
+        q, k, v = np.full((1, 1, 2, 4), 300.0), np.full((1, 1, 3, 4), 300.0), np.ones((1, 1, 3, 4))
+        k[0, 0, 0] = 1
+        problem = Problem(q, k, v, dtype="f16", scale=1.0)
+        self.assertTrue(check.judge(problem, np.ones_like(q), None)[0])
+        self.assertFalse(check.judge(problem, np.full_like(q, np.nan), None)[0])
+        self.assertFalse(check.judge(problem, 1.1 * np.ones_like(q), None)[0])
+
+    def test_a_bound_that_says_little_is_called_so(self):
+        inputs = random_inputs(self.SHAPE, q_scale=100.0)
+        out, _ = flash_in("bf16", *inputs)
+        self.assertIn("note: the bound is", self.judge(out, inputs=inputs)[1])
+        self.assertNotIn("note:", self.judge(self.right()[0])[1])
+
+    def test_blocks_of_rows_give_the_same_verdict(self):
+        o, lse = self.right(causal=True)
+        problem = Problem(*random_inputs(self.SHAPE), dtype="bf16", causal=True)
+        whole = check.compute_reference(problem)
+        blocks, attention.row_blocks = attention.row_blocks, lambda *a: blocks(*a, max_scores=300)
+        try:
+            parts = check.compute_reference(problem)
+        finally:
+            attention.row_blocks = blocks
+        np.testing.assert_allclose(parts.o, whole.o, atol=1e-14)
+        self.assertAlmostEqual(parts.plain_error, whole.plain_error, delta=0.2 * whole.plain_error)
+
+
+def softmax_rows(s):
+    p = np.exp(s - s.max(-1, keepdims=True))
+    return p / p.sum(-1, keepdims=True)
+
+
+def lower(len_q, len_kv, shift):
+    """True where key j <= query i + shift."""
+    return np.arange(len_kv) <= np.arange(len_q)[:, None] + shift
+
+
+def exchange(x):
+    """[B,H,L,D] bytes taken for [B,L,H,D], as [B,H,L,D]."""
+    b, h, l, d = x.shape
+    return x.reshape(b, l, h, d).transpose(0, 2, 1, 3)
+
+
+def exchange_back(x):
+    """[B,H,L,D] written as [B,L,H,D] into a [B,H,L,D] buffer."""
+    return np.ascontiguousarray(x.transpose(0, 2, 1, 3)).reshape(x.shape)
+
+
+def wrong_outputs(q, k, v):
+    """(causal, what the diagnosis must say, wrong O). Written with whole matrices and masks, not
+    with the functions of mistakes.py."""
+    len_q, len_kv, dim = q.shape[2], k.shape[2], q.shape[3]
+    shift, scale = len_kv - len_q, dim**-0.5
+    raw = q @ k.swapaxes(-1, -2)
+    s = raw * scale
+    mask = lower(len_q, len_kv, shift)
+    m = s.max(-1, keepdims=True)
+
+    def masked(visible):
+        return softmax_rows(np.where(visible, s, -1e30)) @ v * visible.any(-1)[:, None]
+
+    yield False, "not multiplied by the scale 0.25", softmax_rows(raw) @ v
+    yield False, "the scale is applied twice", softmax_rows(s * scale) @ v
+    yield True, "the causal mask is missing", softmax_rows(s) @ v
+    yield False, "a causal mask is applied (and --causal was not given here)", masked(mask)
+    if shift:
+        top_left = lower(len_q, len_kv, 0)
+        yield True, "the causal mask is aligned top-left", masked(top_left)
+        yield False, "a causal mask is applied, aligned top-left", masked(top_left)
+    yield True, "one key too few", masked(lower(len_q, len_kv, shift - 1))
+    yield True, "one key too many", masked(lower(len_q, len_kv, shift + 1))
+    if shift < 0:
+        yield True, "rows that see no key average V", softmax_rows(np.where(mask, s, -1e30)) @ v
+    yield False, "O is not divided by the row sum l", np.exp(s - m) @ v
+    yield False, "divided by the row sum, and no maximum is subtracted", np.exp(s) @ v
+    yield False, "softmax is missing", s @ v
+    yield False, "exp2 is used where e^x is meant", softmax_rows(s * np.log(2)) @ v
+    yield False, "K and V are exchanged", softmax_rows(q @ v.swapaxes(-1, -2) * scale) @ k
+    if not shift:
+        yield False, "Q and K are exchanged", softmax_rows(s.swapaxes(-1, -2)) @ v
+    k_t, v_t = (x.swapaxes(-1, -2).copy().reshape(x.shape) for x in (k, v))
+    yield False, "K is read transposed", softmax_rows(q @ k_t.swapaxes(-1, -2) * scale) @ v
+    yield False, "V is read transposed", softmax_rows(s) @ v_t
+    right = softmax_rows(s) @ v
+    yield False, "in the output: it is written as [B,L,H,D]", exchange_back(right)
+    q_e, k_e, v_e = exchange(q), exchange(k), exchange(v)
+    yield (False, "inputs and output are taken for [B,L,H,D]",
+           exchange_back(softmax_rows(q_e @ k_e.swapaxes(-1, -2) * scale) @ v_e))
+    k_0, v_0 = k[:, :1], v[:, :1]
+    yield False, "every head uses K and V of head 0", softmax_rows(
+        q @ k_0.swapaxes(-1, -2) * scale) @ v_0
+    for tile in (16, 64):
+        if len_kv % tile:
+            pad = -len_kv % tile
+            padded = softmax_rows(np.pad(s, ((0, 0),) * 3 + ((0, pad),)))
+            yield (False, f"{pad} zero-filled keys", padded[..., :len_kv] @ v)
+    for tile in (16, 32, 64, 128):
+        for running in (False, True):
+            if len_kv <= tile:
+                continue
+            parts = [s[..., j:j + tile] for j in range(0, len_kv, tile)]
+            maxima = np.stack([part.max(-1) for part in parts])
+            maxima = np.maximum.accumulate(maxima) if running else maxima
+            p = np.concatenate([np.exp(part - maximum[..., None])
+                                for part, maximum in zip(parts, maxima)], -1)
+            yield (False, f"not rescaled when the maximum changes (tiles of {tile} keys)",
+                   p @ v / p.sum(-1, keepdims=True))
+
+
+class Diagnosis(unittest.TestCase):
+    SHAPES = [(2, 3, 60, 150, 16), (1, 2, 150, 100, 16), (1, 4, 150, 150, 16)]
+
+    def diagnose(self, inputs, out, dtype="f32", lse=None, **options):
+        agreed, verdict = check.judge(Problem(*inputs, dtype=dtype, **options), out, lse)
+        self.assertFalse(agreed, verdict)
+        lines = [line.split(": ", 1)[1] for line in verdict.split("\n") if "looks like" in line]
+        return lines[0] if lines else None
+
+    def test_each_mistake_is_recognised(self):
+        for shape in self.SHAPES:
+            for dtype in ("f32", "bf16"):
+                inputs = [attention.round_to(x, dtype) for x in random_inputs(shape)]
+                exact = [x.astype(np.float64) for x in inputs]
+                for causal, message, out in wrong_outputs(*exact):
+                    with self.subTest(shape=shape, dtype=dtype, message=message):
+                        diagnosis = self.diagnose(inputs, attention.round_to(out, dtype), dtype,
+                                                  causal=causal)
+                        self.assertIn(message, diagnosis or "nothing")
+
+    def test_no_mistake_is_left_untested(self):
+        for shape in self.SHAPES:
+            inputs = random_inputs(shape)
+            for causal in (False, True):
+                tested = [message for _, message, _ in wrong_outputs(*inputs)]
+                for mistake in mistakes.mistakes_for(Problem(*inputs, causal=causal)):
+                    if "zero-filled" not in mistake.sentence:  # two of the tile sizes are tested
+                        self.assertTrue(any(message in mistake.sentence for message in tested),
+                                        mistake.sentence)
+
+    def test_no_diagnosis_where_none_fits(self):
+        inputs = random_inputs(self.SHAPES[0])
+        random = np.random.default_rng(1)
+        right = attention.safe(*inputs).o
+        one_wrong, noisy = right.copy(), right + 0.1 * random.normal(size=right.shape)
+        one_wrong[0, 0, 3, 3] += 1
+        for out in (one_wrong, noisy, random.normal(0.5, 1, right.shape), 1.1 * right):
+            self.assertIsNone(self.diagnose(inputs, out))
+
+    def test_not_written(self):
+        inputs = random_inputs(self.SHAPES[0])
+        for blank, word in ((np.nan, "NaN"), (0.0, "0")):
+            def out():
+                return attention.safe(*inputs).o
+            rows, columns, heads, batches, everything = (out() for _ in range(5))
+            rows[:, :, 32:] = blank
+            columns[..., 8:] = blank
+            heads[:, 2] = blank
+            batches[1] = blank
+            everything[:] = blank
+            for wrong, where in ((rows, "query rows 32 to 59 of 60"),
+                                 (columns, "columns 8 to 15 of 16"),
+                                 (heads, "heads 2 to 2 of 3"), (batches, "batches 1 to 1 of 2"),
+                                 (everything, "every element")):
+                with self.subTest(word=word, where=where):
+                    diagnosis = self.diagnose(inputs, wrong)
+                    self.assertIn(where, diagnosis)
+                    self.assertIn(f" {word}", diagnosis)
+                    self.assertIn("never written?", diagnosis)
+
+    def test_overflow(self):
+        for q_scale, exp_type, name in ((20.0, np.float32, "fp32"), (4.0, np.float16, "fp16")):
+            q, k, v = random_inputs((1, 2, 80, 60, 16), q_scale=q_scale)
+            s = attention.scores(q, k)
+            with np.errstate(over="ignore", invalid="ignore"):
+                p = np.exp(s.astype(exp_type))
+                l = p.sum(-1, keepdims=True)
+                out = (p.astype(np.float32) @ v.astype(np.float32)) / l.astype(np.float32)
+                out[~np.isfinite(l[..., 0])] = np.nan
+            bad = ~np.isfinite(out).all(-1)
+            self.assertTrue(bad.any() and not bad.all(), name)
+            self.assertIn(f"e^score passes {name}'s largest number",
+                          self.diagnose((q, k, v), out, "f32") or "nothing")
+
+    def test_rows_without_keys_that_are_nan(self):
+        inputs = random_inputs((1, 2, 30, 20, 8))
+        out, lse = attention.safe(*inputs, causal=True)
+        out[lse == -np.inf] = np.nan
+        self.assertIn("rows that see no key are 0/0", self.diagnose(inputs, out, causal=True))
+
+    def test_log_sum_exp(self):
+        inputs = random_inputs((1, 2, 30, 20, 8))
+        out, lse = attention.safe(*inputs, causal=True)
+        for wrong, message in ((lse / np.log(2), "base 2"), (-lse, "must have LSE = -inf"),
+                               (np.where(lse == -np.inf, 0, lse), "must have LSE = -inf")):
+            if message != "base 2":
+                wrong = np.where(np.isinf(wrong), 0.0, wrong)
+            self.assertIn(message, self.diagnose(inputs, out, lse=wrong, causal=True))
+        lse = attention.safe(*inputs).lse
+        self.assertIn("sign", self.diagnose(inputs, attention.safe(*inputs).o, lse=-lse))
+        self.assertIsNone(self.diagnose(inputs, attention.safe(*inputs).o, lse=lse + 1))
+
+
+class CommandLine(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.inputs = [attention.round_to(x, "f16") for x in random_inputs((1, 2, 9, 11, 8))]
+        for name, array in zip("qkv", self.inputs):
+            self.save(name, array.astype(np.float16))
+        o, lse = flash_in("f16", *self.inputs, causal=True)
+        self.save("out", o)
+        self.save("lse", lse)
+
+    def save(self, name, array):
+        np.save(self.folder / f"{name}.npy", array)
+
+    def check(self, *extra, **files):
+        command = [sys.executable, "-W", "error", "-B", str(HERE / "check.py")]
+        for name in ("q", "k", "v", "out"):
+            command += ["--" + name, str(self.folder / files.get(name, f"{name}.npy"))]
+        result = subprocess.run(command + list(extra), stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
+        return result.returncode, result.stdout, result.stderr
+
+    def assert_error(self, message, *extra, **files):
+        code, out, err = self.check(*extra, **files)
+        self.assertEqual((code, out), (2, ""), err)
+        self.assertRegex(err, r"\Aerror: [^\n]*\n\Z")
+        self.assertIn(message, err)
+
+    def test_exit_codes(self):
+        code, out, err = self.check("--causal", "--lse", str(self.folder / "lse.npy"))
+        self.assertEqual((code, err), (0, ""), out)
+        self.assertIn("agreed: B,H,Lq,Lkv,D = 1,2,9,11,8, f16, causal", out)
+        self.assertIn("LSE: largest error", out)
+        code, out, err = self.check()
+        self.assertEqual((code, err), (1, ""), out)
+        self.assertIn("looks like: a causal mask is applied", out)
+        code, out, _ = self.check("--causal", "--scale", "0.1", "--dtype", "f32")
+        self.assertEqual(code, 1)
+        self.assertIn("f32", out)
+
+    def test_files(self):
+        self.assert_error("gone.npy: No such file or directory", q="gone.npy")
+        self.assert_error("Is a directory", k=".")
+        (self.folder / "text.npy").write_text("hello, this is no array")
+        self.assert_error("text.npy: is not a .npy file", v="text.npy")
+        (self.folder / "empty.npy").write_bytes(b"")
+        self.assert_error("empty.npy: is not a .npy file", out="empty.npy")
+        content = (self.folder / "q.npy").read_bytes()
+        (self.folder / "short.npy").write_bytes(content[:-2])
+        self.assert_error("short.npy: has 414 bytes, its shape [1, 2, 9, 8] needs 416",
+                          q="short.npy")
+        (self.folder / "long.npy").write_bytes(content + b"xy")
+        self.assert_error("long.npy: has 418 bytes", q="long.npy")
+        (self.folder / "broken.npy").write_bytes(content.replace(b"descr", b"desc\n"))
+        self.assert_error("broken.npy: has a header that NumPy cannot read", q="broken.npy")
+        (self.folder / "new.npy").write_bytes(content[:6] + b"\x09" + content[7:])
+        self.assert_error("new.npy: is .npy version 9.0", q="new.npy")
+
+    def test_types(self):
+        np.save(self.folder / "pickled.npy", np.array([{}], object), allow_pickle=True)
+        self.assert_error("pickled.npy: holds pickled Python objects", q="pickled.npy")
+        self.save("int", np.zeros((1, 2, 9, 8), np.int32))
+        self.assert_error("int.npy: holds int32; accepted: float16, float32, float64",
+                          out="int.npy")
+        self.save("bits", np.zeros((1, 2, 9, 8), "V2"))
+        self.assert_error("save bfloat16 as float32", out="bits.npy")
+
+    def test_values(self):
+        for name in "qkv":
+            array = np.load(self.folder / f"{name}.npy")
+            array[0, 1, 3, 4] = np.nan
+            array[0, 1, 5, 0] = np.inf
+            self.save("bad", array)
+            self.assert_error(f"{name}: 2 values are NaN or Inf, the first at [0, 1, 3, 4]",
+                              **{name: "bad.npy"})
+        self.save("large", np.full((1, 2, 9, 8), 1e6, np.float32))
+        self.assert_error("q: its largest value 1e+06 overflows f16", "--dtype", "f16",
+                          q="large.npy")
+
+    def test_shapes(self):
+        for name, shape, message in (
+                ("q", (2, 9, 8), "accepted: [B,H,L,D] or [L,D]"),
+                ("q", (9, 8), "they may differ in the length only"),
+                ("q", (1, 3, 9, 8), "they may differ in the length only"),
+                ("q", (1, 2, 9, 4), "they may differ in the length only"),
+                ("v", (1, 2, 12, 8), "they must be the same"),
+                ("k", (1, 2, 0, 8), "has no elements")):
+            self.save("other", np.ones(shape, np.float32))
+            self.assert_error(message, **{name: "other.npy"})
+
+    def test_options(self):
+        self.assert_error("invalid choice: 'fp8'", "--dtype", "fp8")
+        self.assert_error("invalid float value: 'big'", "--scale", "big")
+        self.assert_error("accepted: a finite number", "--scale", "nan")
+        self.assert_error("unrecognized arguments: --casual", "--casual")
+        result = subprocess.run([sys.executable, str(HERE / "check.py")], stderr=subprocess.PIPE,
+                                text=True)
+        self.assertEqual(result.returncode, 2)
+        self.assertRegex(result.stderr, r"\Aerror: the following arguments are req[^\n]*\n\Z")
+
+    def test_fortran_order_and_other_versions_are_read(self):
+        for array, version in ((np.asfortranarray(self.inputs[0]), (1, 0)),
+                               (self.inputs[0].astype(">f4"), (2, 0))):
+            with open(self.folder / "other.npy", "wb") as file:
+                np.lib.format.write_array(file, array, version)
+            code, out, err = self.check("--causal", "--dtype", "f16", q="other.npy")
+            self.assertEqual(code, 0, out + err)
+
+    def test_without_numpy(self):
+        (self.folder / "numpy.py").write_text("raise ImportError('none here')\n")
+        result = subprocess.run([sys.executable, "-B", str(HERE / "check.py")],
+                                env=dict(os.environ, PYTHONPATH=str(self.folder)),
+                                stderr=subprocess.PIPE, text=True)
+        self.assertEqual(result.returncode, 2)
+        self.assertRegex(result.stderr, r"\Aerror: .* has no NumPy; [^\n]*\n\Z")
+
+
+if __name__ == "__main__":
+    unittest.main()
