@@ -279,6 +279,9 @@ int64_t fast_scratch_bytes(int64_t dim) {
 void fast_attention(const float* q, const float* k, const float* v, float* o, float* lse,
                     const fa::Shape& shape, double scale, bool causal, int threads) {
   if (threads <= 0) threads = fa::hardware_threads();
+  // Starting a thread takes as long as about 6 million operations on one; n threads need
+  // work / n + n * start, which is least at n = sqrt(work / start).
+  threads = std::min(threads, 1 + static_cast<int>(std::min(std::sqrt(shape.flops() / 6e6), 1e6)));
   const int64_t block_q = HWY_DYNAMIC_DISPATCH(queries_per_block)();
   const int64_t q_blocks = (shape.q + block_q - 1) / block_q;
   const int64_t blocks = shape.batch * shape.heads * q_blocks;

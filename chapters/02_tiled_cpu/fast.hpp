@@ -11,7 +11,8 @@
 namespace ch02 {
 
 // o = softmax(q @ k.T * scale) @ v over [B, H, L, D]; lse [B, H, Lq] may be null. A row with no
-// visible key gets o = 0 and lse = -inf. `threads` 0: all; the bits do not depend on it.
+// visible key gets o = 0 and lse = -inf. At most `threads` threads (0: all), fewer for little work;
+// the bits do not depend on it.
 void fast_attention(const float* q, const float* k, const float* v, float* o, float* lse,
                     const fa::Shape& shape, double scale, bool causal, int threads);
 

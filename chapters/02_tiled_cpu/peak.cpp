@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -58,40 +59,36 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Seconds that `threads` threads need for work(thread), all starting together.
-double seconds_together(int threads, const std::function<void(int)>& work) {
-  std::barrier start(threads + 1);
-  Clock::time_point begin;
+// Starts `threads` threads together and adds up what each says it does per second. Every thread has
+// its own clock: starting sixteen of them can take longer than the work.
+double rate_together(int threads, const std::function<double(int)>& work) {
+  std::barrier start(threads);
+  std::vector<double> rates(threads);
   {
     std::vector<std::jthread> workers;
     for (int thread = 0; thread < threads; ++thread) {
       workers.emplace_back([&, thread] {
         start.arrive_and_wait();
-        work(thread);
+        const Clock::time_point begin = Clock::now();
+        const double done = work(thread);
+        rates[thread] = done / std::chrono::duration<double>(Clock::now() - begin).count();
       });
     }
-    begin = Clock::now();
-    start.arrive_and_wait();
   }
-  return std::chrono::duration<double>(Clock::now() - begin).count();
+  return std::accumulate(rates.begin(), rates.end(), 0.0);
 }
 
 }  // namespace
 
 double measure_peak_gflops(int threads) {
   if (threads <= 0) threads = fa::hardware_threads();
-  struct alignas(64) Slot { float sink[2] = {0.5f, 0.25f}; double done = 0; };  // own cache line
-  std::vector<Slot> slots(threads);
   double best = 0;
-  for (int run = 0; run < 8; ++run) {
-    const double seconds = seconds_together(threads, [&](int thread) {
-      Slot& slot = slots[thread];
-      slot.sink[0] = 0.5f;
-      slot.done = HWY_DYNAMIC_DISPATCH(multiply_add_chains)(4'000'000, slot.sink);
+  for (int run = 0; run < 6; ++run) {
+    const double rate = rate_together(threads, [&](int) {
+      float sink[2] = {0.5f, 0.25f};
+      return HWY_DYNAMIC_DISPATCH(multiply_add_chains)(12'000'000, sink);
     });
-    double done = 0;
-    for (const Slot& slot : slots) done += slot.done;
-    if (run > 0) best = std::max(best, done / seconds * 1e-9);  // run 0 raises the clock
+    if (run > 0) best = std::max(best, rate * 1e-9);  // run 0 raises the clock
   }
   return best;
 }
@@ -100,16 +97,18 @@ double measure_copy_gbs(int threads) {
   if (threads <= 0) threads = fa::hardware_threads();
   const size_t total = size_t{256} << 20, part = total / threads;
   std::vector<std::vector<char>> from(threads), to(threads);
-  seconds_together(threads, [&](int thread) {  // each thread touches its own pages first
+  rate_together(threads, [&](int thread) {  // each thread touches its own pages first
     from[thread].assign(part, 1);
     to[thread].assign(part, 2);
+    return 0.0;
   });
   double best = 0;
   for (int run = 0; run < 5; ++run) {
-    const double seconds = seconds_together(threads, [&](int thread) {
+    const double rate = rate_together(threads, [&](int thread) {
       std::memcpy(to[thread].data(), from[thread].data(), part);
+      return 2.0 * part;
     });
-    best = std::max(best, 2.0 * part * threads / seconds * 1e-9);
+    best = std::max(best, rate * 1e-9);
   }
   return best;
 }
