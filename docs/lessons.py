@@ -203,6 +203,7 @@ class Checker:
 
     def printed_output(self, page: Path, command: str, exit_code: int) -> List[str]:
         environment = dict(os.environ, LC_ALL="C.UTF-8", TERM="dumb", NO_COLOR="1", COLUMNS="100",
+                           FA_HIDE_TIMES="1",  # our programs then print nothing that varies
                            PATH=str(self.bin_dir) + os.pathsep + os.environ.get("PATH", ""))
         try:
             result = subprocess.run(command, shell=True, cwd=page.parent, env=environment,
