@@ -1,0 +1,30 @@
+#pragma once
+// The experiments of this chapter, each a subcommand that prints a table.
+
+#include <string>
+
+#include "common/cli.hpp"
+#include "common/problem.hpp"
+
+namespace ch02 {
+
+struct CommandOptions {
+  int64_t longest = 4096;  // of memory
+  std::string json;        // of memory
+};
+
+void add_commands(fa::Cli& cli, CommandOptions& options);
+int run_command(const std::string& name, const CommandOptions& options);
+
+int ladder_command();       // 1…6 through every rung; operations counted
+int overflow_command();     // from which score on each type overflows
+int walkthrough_command();  // FlashAttention-1 on N = 5, d = 3, M = 59, step by step
+int loop_order_command();   // loads and stores of both loop orders
+int memory_command(const CommandOptions& options);  // naive against tiled, L = 512 and up
+int fusion_command();       // three passes against one: bytes and time
+int roofline_command();     // where the algorithms stand on this machine
+
+int story();
+void bench(const fa::Problem& problem);
+
+}  // namespace ch02

@@ -1,0 +1,149 @@
+#pragma once
+// Attention as the formula reads: three passes, with the whole score matrix in memory between
+// them. It uses the same tile products as tiled.hpp, so what differs is where S lives.
+
+#include <algorithm>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "tiled.hpp"
+
+namespace ch02 {
+
+// A rung of the ladder that makes weights: scores x in, a = softmax(x) out, which may be x.
+struct SoftmaxRung {
+  float (*softmax)(std::span<const float> x, std::span<float> a);  // returns log Σ eˣ
+  int reads;                                                       // passes over x
+};
+
+template <class T>
+class Naive {
+ public:
+  // What run() allocates: S [batch, heads, q, kv], and what each thread needs.
+  static int64_t bytes(const fa::Shape& shape, Tiling tiling, int threads) {
+    return shape.rows() * shape.kv * static_cast<int64_t>(sizeof(T)) +
+           threads * (FastMemory::bytes(tiling, shape.dim) + converted_floats(shape) * 4);
+  }
+
+  Naive(const Tensors<T>& tensors, Tiling tiling, const ModifierChoice& modifier,
+        SoftmaxRung rung, int threads)
+      : t_(tensors), tiling_(tiling), modifier_(modifier), rung_(rung), threads_(threads),
+        q_tiles_(tiles_in(t_.shape.q, tiling.block_q)), counts_(threads),
+        converted_(threads * converted_floats(t_.shape)), S_(t_.shape.rows() * t_.shape.kv) {
+    for (int i = 0; i < threads; ++i) fast_.emplace_back(tiling, t_.shape.dim);
+  }
+
+  // [anchor: three_passes]
+  Counts run() {
+    const int64_t q_tiles = t_.shape.batch * t_.shape.heads * q_tiles_;
+    fa::parallel_for(q_tiles, threads_, [&](int64_t i, int thread) { scores(i, thread); });
+    fa::parallel_for(t_.shape.rows(), threads_, [&](int64_t i, int thread) { weights(i, thread); });
+    fa::parallel_for(q_tiles, threads_, [&](int64_t i, int thread) { output(i, thread); });
+    Counts total;
+    for (const Counts& one : counts_) total += one;
+    return total;
+  }
+  // [/anchor: three_passes]
+
+ private:
+  // A row of S is converted to fp32 for the softmax if it is not fp32 already.
+  static int64_t converted_floats(const fa::Shape& shape) {
+    return std::is_same_v<T, float> ? 0 : shape.kv;
+  }
+
+  // S = scale · Q @ K.T for one tile of queries
+  void scores(int64_t q_tile, int thread) {
+    const auto [block_q, block_kv] = tiling_;
+    const int64_t head = q_tile / q_tiles_, dim = t_.shape.dim;
+    const Range queries = tile_range(q_tile % q_tiles_, block_q, t_.shape.q);
+    FastMemory& fast = fast_[thread];
+    load_tile(fast.q.data(), fa::head(t_.q, head, t_.shape.q, dim), queries, block_q,
+              counts_[thread]);
+    with_modifier(modifier_, t_.shape, head % t_.shape.heads, [&](const auto& modifier) {
+      for (int64_t begin = 0; begin < t_.shape.kv; begin += block_kv) {
+        const Range keys{begin, std::min(begin + block_kv, t_.shape.kv)};
+        load_tile_transposed(fast.k.data(), fa::head(t_.k, head, t_.shape.kv, dim), keys, block_kv,
+                             counts_[thread]);
+        multiply_query_key(fast.s.data(), fast.q.data(), fast.k.data(), block_q, block_kv, dim);
+        modify_scores(fast.s.data(), queries, keys, block_kv, t_.scale, modifier, Intact{});
+        for (int64_t i = 0; i < queries.size(); ++i) {
+          T* const S_row = row(head * t_.shape.q + queries.begin + i).data() + keys.begin;
+          for (int64_t j = 0; j < keys.size(); ++j) {
+            S_row[j] = fa::from_float<T>(fast.s[i * block_kv + j]);
+          }
+        }
+      }
+    });
+    counts_[thread].bytes_written += queries.size() * row_bytes();
+  }
+
+  // P = softmax(S) for one row, in place
+  void weights(int64_t index, int thread) {
+    const std::span<T> S_row = row(index);
+    if constexpr (std::is_same_v<T, float>) {
+      t_.lse[index] = softmax(S_row);
+    } else {
+      const std::span x(converted_.data() + thread * t_.shape.kv, S_row.size());
+      for (size_t j = 0; j < x.size(); ++j) x[j] = fa::to_float(S_row[j]);
+      t_.lse[index] = softmax(x);
+      for (size_t j = 0; j < x.size(); ++j) S_row[j] = fa::from_float<T>(x[j]);
+    }
+    counts_[thread].bytes_read += rung_.reads * row_bytes();
+    counts_[thread].bytes_written += row_bytes() + static_cast<int64_t>(sizeof(float));
+  }
+
+  float softmax(std::span<float> x) const {
+    const bool sees_a_key = std::any_of(x.begin(), x.end(), [](float score) {
+      return score != -kInfinity<float>;
+    });
+    if (sees_a_key) return rung_.softmax(x, x);
+    std::fill(x.begin(), x.end(), 0.0f);
+    return -kInfinity<float>;
+  }
+
+  // O = P @ V for one tile of queries
+  void output(int64_t q_tile, int thread) {
+    const auto [block_q, block_kv] = tiling_;
+    const int64_t head = q_tile / q_tiles_, dim = t_.shape.dim;
+    const Range queries = tile_range(q_tile % q_tiles_, block_q, t_.shape.q);
+    const int64_t first_row = head * t_.shape.q + queries.begin;
+    FastMemory& fast = fast_[thread];
+    std::fill(fast.o.begin(), fast.o.end(), 0.0f);
+    for (int64_t begin = 0; begin < t_.shape.kv; begin += block_kv) {
+      const Range keys{begin, std::min(begin + block_kv, t_.shape.kv)};
+      load_tile(fast.v.data(), fa::head(t_.v, head, t_.shape.kv, dim), keys, block_kv,
+                counts_[thread]);
+      for (int64_t i = 0; i < queries.size(); ++i) {
+        const T* const P_row = row(first_row + i).data() + keys.begin;
+        for (int64_t j = 0; j < keys.size(); ++j) {
+          fast.s[i * keys.size() + j] = fa::to_float(P_row[j]);
+        }
+      }
+      multiply_add(fast.o.data(), fast.s.data(), fast.v.data(), queries.size(), keys.size(), dim);
+    }
+    for (int64_t i = 0; i < queries.size() * dim; ++i) {
+      t_.o[first_row * dim + i] = rounded<T>(fast.o[i]);
+    }
+    counts_[thread].bytes_read += queries.size() * row_bytes();
+    counts_[thread].bytes_written += queries.size() * dim * static_cast<int64_t>(sizeof(T));
+  }
+
+  std::span<T> row(int64_t index) {
+    return {S_.data() + index * t_.shape.kv, static_cast<size_t>(t_.shape.kv)};
+  }
+  int64_t row_bytes() const { return t_.shape.kv * static_cast<int64_t>(sizeof(T)); }
+
+  const Tensors<T> t_;
+  const Tiling tiling_;
+  const ModifierChoice modifier_;
+  const SoftmaxRung rung_;
+  const int threads_;
+  const int64_t q_tiles_;  // of one head
+  std::vector<FastMemory> fast_;
+  std::vector<Counts> counts_;
+  fa::counted_vector<float> converted_;
+  fa::counted_vector<T> S_;
+};
+
+}  // namespace ch02

@@ -1,0 +1,116 @@
+// The chapter as a story, the subcommands' names, and --bench.
+
+#include <cmath>
+#include <iostream>
+
+#include "attention.hpp"
+#include "commands.hpp"
+#include "common/check.hpp"
+#include "common/error.hpp"
+#include "common/program.hpp"
+#include "common/timer.hpp"
+#include "peak.hpp"
+#include "text.hpp"
+
+namespace ch02 {
+
+void add_commands(fa::Cli& cli, CommandOptions& options) {
+  cli.command("ladder", "1 to 6 through every rung; operations counted");
+  cli.command("overflow", "without the maximum: from which score on each type overflows");
+  cli.command("walkthrough", "FlashAttention-1 on N = 5, d = 3, M = 59, step by step");
+  cli.command("loop-order", "loads and stores of both loop orders, counted");
+  fa::Cli& memory = cli.command("memory", "naive against tiled, memory at growing lengths");
+  memory.integer("--longest", options.longest, 512, 65536, "length to stop at [4096]");
+  memory.text("--json", options.json, "write the numbers to this file");
+  cli.command("fusion", "three passes against one: bytes and time");
+  cli.command("roofline", "where the algorithms stand on this machine");
+  cli.optional_command();
+}
+
+int run_command(const std::string& name, const CommandOptions& options) {
+  if (name == "ladder") return ladder_command();
+  if (name == "overflow") return overflow_command();
+  if (name == "walkthrough") return walkthrough_command();
+  if (name == "loop-order") return loop_order_command();
+  if (name == "memory") return memory_command(options);
+  if (name == "fusion") return fusion_command();
+  return roofline_command();
+}
+
+namespace {
+
+struct Rung {
+  Algorithm algorithm;
+  Report report;
+  fa::CheckResult check;
+  double time_ms;
+};
+
+Rung climb(const fa::Problem& problem, Algorithm algorithm) {
+  Options options;
+  options.algorithm = algorithm;
+  const float unwritten = std::nanf("");
+  std::vector<float> o(problem.shape.q_elements(), unwritten);
+  std::vector<float> lse(problem.shape.rows(), unwritten);
+  Rung rung{algorithm, {}, {}, 0};
+  rung.time_ms = fa::median_ms(3, [&] { rung.report = attend(problem, options, o, lse); });
+  rung.check = fa::check_output(problem, o, lse);
+  return rung;
+}
+
+}  // namespace
+
+int story() {
+  const fa::Problem problem = fa::random_problem({1, 4, 512, 512, 64}, fa::Dtype::f32, 0);
+  std::cout << "Chapter 02: attention on the CPU, from the formula to tiles.\n"
+               "Input: 4 heads, 512 queries, 512 keys, d = 64, fp32, random.\n"
+               "Each rung computes the same O = softmax(Q K.T / 8) V:\n\n";
+  std::vector<Rung> rungs;
+  bool passed = true;
+  for (const AlgorithmName& one : kAlgorithms) {
+    std::cout << text("  %-20s %s\n", one.name, one.idea) << std::flush;
+    rungs.push_back(climb(problem, one.algorithm));
+    passed = passed && rungs.back().check.passed();
+  }
+  std::cout << text("\n  %-20s %10s %14s%s  %s\n", "", "max error", "memory beside",
+                    fa::times_hidden() ? "" : "       time", "check");
+  for (const Rung& rung : rungs) {
+    std::cout << text("  %-20s %10.1e %14s", name(rung.algorithm), rung.check.o.max_abs_error,
+                      fa::format_bytes(double(rung.report.peak_bytes)).c_str())
+              << (fa::times_hidden() ? "" : text("%8.1f ms", rung.time_ms))
+              << (rung.check.passed() ? "  passed\n" : "  FAILED\n");
+  }
+  std::cout << "\nThe same answer every time; what changes is how much memory it takes"
+               " and how often it is read.\n";
+  return passed ? fa::kAgreed : fa::kDisagreed;
+}
+
+void bench(const fa::Problem& problem) {
+  const double peak = measure_peak_gflops(0);
+  std::cout << text("\nMeasured peak of multiply-adds: %.1f GFLOP/s on %d threads.\n", peak,
+                    fa::hardware_threads());
+  const auto row = [&](const fa::Problem& one) {
+    const double flops = one.shape.flops() * (one.causal ? 0.5 : 1.0);
+    std::cout << text("%8lld", (long long)one.shape.kv);
+    for (const Algorithm algorithm : {Algorithm::safe, Algorithm::tiled, Algorithm::fast}) {
+      Options options;
+      options.algorithm = algorithm;
+      std::vector<float> o(one.shape.q_elements()), lse(one.shape.rows());
+      const double ms = fa::median_ms(5, [&] { attend(one, options, o, lse); });
+      const double gflops = flops / ms * 1e-6;
+      std::cout << text(" %9.3f ms %7.1f %4.0f%%", ms, gflops, 100 * gflops / peak) << std::flush;
+    }
+    std::cout << '\n';
+  };
+  std::cout << text("%8s %25s %25s %25s\n", "L", "naive (safe)", "tiled", "fast")
+            << text("%8s", "");
+  for (int i = 0; i < 3; ++i) std::cout << text(" %9s %10s %4s", "time", "GFLOP/s", "peak");
+  std::cout << '\n';
+  row(problem);
+  std::cout << "\nWhere does naive stop being the faster one? One head, d = 64:\n";
+  for (const int64_t length : {16, 32, 64, 128, 256, 512, 1024, 2048, 4096}) {
+    row(fa::random_problem({1, 1, length, length, 64}, fa::Dtype::f32, 0));
+  }
+}
+
+}  // namespace ch02

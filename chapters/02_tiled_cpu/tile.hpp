@@ -1,0 +1,87 @@
+#pragma once
+// Tiles: pieces of Q, K, V that fit in fast memory, and the two products on them. Every transfer
+// between a tensor and a tile is counted.
+
+#include <algorithm>
+#include <cstdint>
+
+#include "common/half.hpp"
+#include "common/memory.hpp"
+#include "common/tensor.hpp"
+#include "modifier.hpp"
+
+namespace ch02 {
+
+// What moved between the tensors and fast memory, and how many tiles of S there were.
+struct Counts {
+  int64_t bytes_read = 0, bytes_written = 0;
+  int64_t tiles = 0, tiles_skipped = 0;  // of S; computed, and hidden as a whole
+
+  Counts& operator+=(const Counts& other) {
+    bytes_read += other.bytes_read;
+    bytes_written += other.bytes_written;
+    tiles += other.tiles;
+    tiles_skipped += other.tiles_skipped;
+    return *this;
+  }
+};
+
+inline int64_t tiles_in(int64_t length, int64_t block) { return (length + block - 1) / block; }
+
+inline Range tile_range(int64_t tile, int64_t block, int64_t length) {
+  return {tile * block, std::min((tile + 1) * block, length)};
+}
+
+// The value of `x` after it has been stored as a T.
+template <class T>
+float rounded(float x) {
+  return fa::to_float(fa::from_float<T>(x));
+}
+
+// [anchor: load_tile]
+// Rows `rows` of a matrix into a tile of `block` rows; those past the end of the matrix become 0.
+template <class T>
+void load_tile(float* tile, fa::View<const T> matrix, Range rows, int64_t block, Counts& counts) {
+  for (int64_t i = 0; i < rows.size(); ++i) {
+    const T* const row = matrix.row(rows.begin + i);
+    for (int64_t d = 0; d < matrix.cols; ++d) tile[i * matrix.cols + d] = fa::to_float(row[d]);
+  }
+  std::fill(tile + rows.size() * matrix.cols, tile + block * matrix.cols, 0.0f);
+  counts.bytes_read += rows.size() * matrix.cols * static_cast<int64_t>(sizeof(T));
+}
+// [/anchor: load_tile]
+
+// The same, transposed: [dim, block]. S = Q @ K.T then runs along the keys, and vector units can
+// work on several keys at once without changing the order of any sum.
+template <class T>
+void load_tile_transposed(float* tile, fa::View<const T> matrix, Range rows, int64_t block,
+                          Counts& counts) {
+  std::fill(tile, tile + block * matrix.cols, 0.0f);
+  for (int64_t i = 0; i < rows.size(); ++i) {
+    const T* const row = matrix.row(rows.begin + i);
+    for (int64_t d = 0; d < matrix.cols; ++d) tile[d * block + i] = fa::to_float(row[d]);
+  }
+  counts.bytes_read += rows.size() * matrix.cols * static_cast<int64_t>(sizeof(T));
+}
+
+// [anchor: products]
+// c += a @ b   [rows, depth] @ [depth, cols]
+inline void multiply_add(float* c, const float* a, const float* b, int64_t rows, int64_t depth,
+                         int64_t cols) {
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t k = 0; k < depth; ++k) {
+      const float factor = a[i * depth + k];
+      for (int64_t j = 0; j < cols; ++j) c[i * cols + j] += factor * b[k * cols + j];
+    }
+  }
+}
+
+// S = Q @ K.T   [block_q, block_kv]
+inline void multiply_query_key(float* s, const float* q, const float* k_transposed,
+                               int64_t block_q, int64_t block_kv, int64_t dim) {
+  std::fill(s, s + block_q * block_kv, 0.0f);
+  multiply_add(s, q, k_transposed, block_q, dim, block_kv);
+}
+// [/anchor: products]
+
+}  // namespace ch02
