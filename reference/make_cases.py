@@ -6,7 +6,7 @@
 writes DIR/NAME/{q,k,v,o,lse}.npy and DIR/NAME/case.json for every case, and last DIR/cases.json,
 the list of names: a reader that goes by the list cannot pass because a folder was empty.
 q is [B,H,Lq,D], k and v [B,H,Lkv,D], in the type that case.json names (bf16: float32 files that
-hold bf16 values); o [B,H,Lq,D] and lse [B,H,Lq] are float64, computed from the files' values.
+hold bf16 values; f64: that hold fp32 values); o [B,H,Lq,D] and lse [B,H,Lq] are float64, computed from the files' values.
 Inputs are normal with mean 0.5, so that outputs stay away from 0 and a relative error means
 something. Everything follows from the case's place in the list: the same bytes on every run.
 """
@@ -83,8 +83,9 @@ def inputs(case: Case, seed: int) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
     v = random.normal(0.5, 1.0, (batch, heads, len_kv, dim))
     if case.special == "very-negative":  # every score below -800: exp(score) is 0 in any type
         q, k = np.abs(q) + 15.0, -np.abs(k) - 15.0
-    return tuple(attention.round_to(x, case.dtype).astype(FILE_TYPE[case.dtype])
-                 for x in (q, k, v))
+    # f64 files hold fp32 values: programs keep their inputs in fp32 at most, and must lose nothing.
+    values = "f32" if case.dtype == "f64" else case.dtype
+    return tuple(attention.round_to(x, values).astype(FILE_TYPE[case.dtype]) for x in (q, k, v))
 
 
 def write_case(case: Case, seed: int, directory: str) -> None:

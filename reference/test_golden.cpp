@@ -1,0 +1,132 @@
+// C++ and NumPy check each other: the golden cases of reference/make_cases.py, computed in float64
+// by attention.py, must come out of common/reference.cpp to 1e-12.
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "common/check.hpp"
+#include "common/file.hpp"
+#include "common/npy.hpp"
+#include "common/problem.hpp"
+#include "common/reference.hpp"
+
+namespace {
+
+const std::string kGolden = FA_BINARY_DIR "/golden/";
+
+struct GoldenCase {
+  std::string name, dtype;
+  fa::Problem problem;
+  std::vector<double> o, lse;
+};
+
+std::vector<std::string> case_names() {
+  return nlohmann::json::parse(fa::read_file(kGolden + "cases.json"));
+}
+
+// The inputs of a case; fails if one of them is not an fp32 number.
+std::vector<float> read_input(const std::string& path, const std::vector<int64_t>& shape) {
+  const fa::NpyArray array = fa::read_npy(path);
+  CHECK(array.shape == shape);
+  const std::vector<double> exact = array.doubles();
+  const std::vector<float> values = array.floats();
+  for (size_t i = 0; i < values.size(); ++i) REQUIRE(exact[i] == values[i]);
+  return values;
+}
+
+GoldenCase read_case(const std::string& name) {
+  const std::string directory = kGolden + name + "/";
+  const nlohmann::json json = nlohmann::json::parse(fa::read_file(directory + "case.json"));
+  GoldenCase result{name, json["dtype"], {}, {}, {}};
+  fa::Problem& problem = result.problem;
+  const nlohmann::json& sizes = json["shape"];
+  problem.shape = {sizes["batch"], sizes["heads"], sizes["q"], sizes["kv"], sizes["dim"]};
+  problem.scale = json["scale"];
+  problem.causal = json["causal"];
+  problem.dtype = result.dtype == "f16"    ? fa::Dtype::f16
+                  : result.dtype == "bf16" ? fa::Dtype::bf16
+                                           : fa::Dtype::f32;
+  const auto [batch, heads, q, kv, dim] = problem.shape;
+  problem.q = read_input(directory + "q.npy", {batch, heads, q, dim});
+  problem.k = read_input(directory + "k.npy", {batch, heads, kv, dim});
+  problem.v = read_input(directory + "v.npy", {batch, heads, kv, dim});
+  const fa::NpyArray o = fa::read_npy(directory + "o.npy"), lse = fa::read_npy(directory + "lse.npy");
+  REQUIRE(o.shape == std::vector<int64_t>{batch, heads, q, dim});
+  REQUIRE(lse.shape == std::vector<int64_t>{batch, heads, q});
+  REQUIRE(o.type == fa::NpyType::f64);
+  result.o = o.doubles();
+  result.lse = lse.doubles();
+  return result;
+}
+
+// |got - expected| <= 1e-12, relative above 1; infinities must be equal. False for NaN.
+bool agrees(double got, double expected) {
+  return got == expected ||
+         std::abs(got - expected) <= 1e-12 * std::max(1.0, std::abs(expected));
+}
+
+}  // namespace
+
+TEST_CASE("there are golden cases of every type") {
+  const std::vector<std::string> names = case_names();
+  CHECK(names.size() >= 20);
+  int f64 = 0, f32 = 0, f16 = 0, bf16 = 0, causal = 0;
+  for (const std::string& name : names) {
+    const GoldenCase golden = read_case(name);
+    f64 += golden.dtype == "f64";
+    f32 += golden.dtype == "f32";
+    f16 += golden.dtype == "f16";
+    bf16 += golden.dtype == "bf16";
+    causal += golden.problem.causal;
+  }
+  CHECK(f64 + f32 + f16 + bf16 == static_cast<int>(names.size()));
+  for (const int count : {f64, f32, f16, bf16, causal}) CHECK(count > 0);
+}
+
+TEST_CASE("float64 attention in C++ and in NumPy agree to 1e-12") {
+  for (const std::string& name : case_names()) {
+    CAPTURE(name);
+    const GoldenCase golden = read_case(name);
+    const fa::Shape& shape = golden.problem.shape;
+    std::vector<double> o(shape.dim);
+    double largest = 0;
+    int64_t wrong = 0;
+    for (int64_t row = 0; row < shape.rows(); ++row) {
+      const fa::RowFacts facts =
+          fa::reference_row(golden.problem, row / shape.q, row % shape.q, o);
+      wrong += !agrees(facts.lse, golden.lse[row]);
+      for (int64_t d = 0; d < shape.dim; ++d) {
+        const double expected = golden.o[row * shape.dim + d];
+        wrong += !agrees(o[d], expected);
+        largest = std::max(largest, std::abs(o[d] - expected));
+      }
+    }
+    CAPTURE(largest);
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("the C++ checker accepts NumPy's answers, and not a changed one") {
+  for (const std::string& name : case_names()) {
+    CAPTURE(name);
+    const GoldenCase golden = read_case(name);
+    std::vector<float> o(golden.o.begin(), golden.o.end());
+    const std::vector<float> lse(golden.lse.begin(), golden.lse.end());
+    CHECK(fa::check_output(golden.problem, o, lse).passed());
+    o.back() += 3;  // more than the coarsest bound, that of bf16 at scores in the hundreds
+    CHECK_FALSE(fa::check_output(golden.problem, o, lse).passed());
+    o.back() = std::nanf("");
+    CHECK_FALSE(fa::check_output(golden.problem, o, lse).passed());
+  }
+}
+
+TEST_CASE("one to six: the numbers of the softmax ladder") {
+  const GoldenCase golden = read_case("one_to_six");
+  std::vector<double> o(1);
+  fa::reference_row(golden.problem, 0, 0, o);
+  CHECK(o[0] == doctest::Approx(5.4329).epsilon(1e-5));
+}
