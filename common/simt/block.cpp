@@ -7,16 +7,10 @@
 
 namespace fa::simt {
 
-namespace {
+constinit thread_local Thread* running_thread = nullptr;
 
-// Fibers of a block never move to another CPU thread, so its thread-local variables are theirs.
-constinit thread_local Thread* running = nullptr;
-
-}  // namespace
-
-Thread& current_thread() {
-  if (running == nullptr) throw std::logic_error("device functions work inside a kernel only");
-  return *running;
+void fail_outside_kernel() {
+  throw std::logic_error("device functions work inside a kernel only");
 }
 
 const char* collective_name(Collective collective) {
@@ -77,16 +71,16 @@ void Block::run(int index) {
   }
   prepare_schedule();
   Thread* first = pick_warp()->resume;
-  running = first;
+  running_thread = first;
   switch_fiber(main_, first->fiber);
   if (aborting_) unwind();
-  running = nullptr;
+  running_thread = nullptr;
   if (launch_.config.hazards) shadow_.end_block();
   if (error_) std::rethrow_exception(error_);
 }
 
 void Block::thread_main(transfer_t from) {
-  Thread& self = *running;
+  Thread& self = *running_thread;
   arrive_on(&self.fiber, from);
   Block& block = *self.block;
   self.started = true;
@@ -99,7 +93,7 @@ void Block::thread_main(transfer_t from) {
   }
   self.finished = true;
   Thread* next = block.aborting_ ? nullptr : block.next_after_exit(self);
-  running = next;
+  running_thread = next;
   leave_fiber(self.fiber, next != nullptr ? next->fiber : block.main_);
 }
 
@@ -116,24 +110,18 @@ Thread* Block::next_after_exit(Thread& thread) {
     return nullptr;
   }
   if (warp.exited < warp.lanes) {
-    Thread* next = &warp.first[warp.next_lane[thread.lane]];
-    while (next->finished) next = &warp.first[warp.next_lane[next->lane]];
+    Thread* next = thread.next;
+    while (next->finished) next = next->next;
     return next;
   }
   finish_accesses(warp);
   Warp* other = pick_warp();
   if (other != nullptr) return other->resume;
   if (waiting_warps_ > 0) {
-    report_missing_arrivals(&thread);
+    report_missing_arrivals(thread);
     aborting_ = true;
   }
   return nullptr;
-}
-
-void Block::hand_over(Thread& from, Thread& to) {
-  running = &to;
-  switch_fiber(from.fiber, to.fiber);
-  if (aborting_) throw Unwind();
 }
 
 void Block::finish_accesses(Warp& warp) {
@@ -142,30 +130,48 @@ void Block::finish_accesses(Warp& warp) {
   warp.accesses.clear();
 }
 
+void Block::begin_collective(Thread& thread, Collective collective, const Site& site) {
+  if (aborting_) throw Unwind();  // the kernel has caught the first one
+  Warp& warp = *thread.warp;
+  if (warp.exited != 0) diverge(thread, collective, site);
+  warp.collective = collective;
+  warp.site = site;
+}
+
+void Block::complete_collective(Thread& thread) {
+  thread.warp->arrived = 0;
+  finish_accesses(*thread.warp);
+  maybe_change_warp(thread);
+}
+
 void Block::sync(Thread& thread, const Site& site) {
-  meet(thread, Collective::kBlockSync, site, [&](Warp& warp) {
-    traffic_.collective(warp.index, EventKind::kBarrier, site);
-    for (const Warp& other : warps_) {
-      if (other.at_barrier && !same_site(other.site, site)) {
-        diverge(thread, Collective::kBlockSync, site);
-      }
-    }
-    if (++waiting_warps_ == static_cast<int>(warps_.size())) {
-      for (Warp& each : warps_) each.at_barrier = false;
-      waiting_warps_ = 0;
-      if (launch_.config.hazards) shadow_.barrier();
-      return;
-    }
-    warp.at_barrier = true;
-    warp.resume = &thread;
-    Warp* next = pick_warp();
-    if (next == nullptr) {
-      report_missing_arrivals(nullptr);
-      abandon(thread);
-    }
-    hand_over(thread, *next->resume);
-  });
+  if (meet(thread, Collective::kBlockSync, site)) arrive_at_barrier(thread, site);
   thread.step = 0;
+}
+
+// All lanes of thread's warp have arrived at block_sync.
+void Block::arrive_at_barrier(Thread& thread, const Site& site) {
+  Warp& warp = *thread.warp;
+  traffic_.collective(warp.index, EventKind::kBarrier, site);
+  for (const Warp& other : warps_) {
+    if (other.at_barrier && !same_site(other.site, site)) {
+      diverge(thread, Collective::kBlockSync, site);
+    }
+  }
+  if (++waiting_warps_ == static_cast<int>(warps_.size())) {
+    for (Warp& each : warps_) each.at_barrier = false;
+    waiting_warps_ = 0;
+    if (launch_.config.hazards) shadow_.barrier();
+    return;
+  }
+  warp.at_barrier = true;
+  warp.resume = &thread;
+  Warp* next = pick_warp();
+  if (next == nullptr) {
+    report_missing_arrivals(thread);
+    abandon(thread);
+  }
+  hand_over(thread, *next->resume);
 }
 
 void Block::diverge(Thread& thread, Collective collective, const Site& site) {
@@ -208,24 +214,23 @@ void Block::report_divergence(const Thread& thread, const Site& site, const std:
   hazards_.add(std::move(hazard));
 }
 
-// All warps that can still run have returned, the others wait at a barrier for them.
-void Block::report_missing_arrivals(const Thread* last) {
+// Nobody can run any more, but some warps wait at a barrier; `last` was the last that ran.
+void Block::report_missing_arrivals(const Thread& last) {
   int returned = 0;
   const Warp* waiting = nullptr;
   for (const Warp& warp : warps_) {
     returned += warp.exited;
     if (warp.at_barrier && waiting == nullptr) waiting = &warp;
   }
-  const Thread& thread = last != nullptr ? *last : threads_[0];
-  report_divergence(thread, waiting->site,
-                    std::to_string(waiting_warps_ + (last == nullptr ? 1 : 0)) +
-                        " warps wait at block_sync, but " + std::to_string(returned) +
-                        " threads returned from the kernel and never arrive");
+  report_divergence(last, waiting->site,
+                    std::to_string(waiting_warps_) + " warps wait at block_sync, but " +
+                        std::to_string(returned) +
+                        " threads have returned from the kernel and never arrive");
 }
 
 void Block::abandon(Thread& thread) {
   aborting_ = true;
-  running = nullptr;
+  running_thread = nullptr;
   switch_fiber(thread.fiber, main_);
   throw Unwind();
 }
@@ -235,7 +240,7 @@ void Block::abandon(Thread& thread) {
 void Block::unwind() {
   for (Thread& thread : threads_) {
     if (!thread.started || thread.finished) continue;
-    running = &thread;
+    running_thread = &thread;
     switch_fiber(main_, thread.fiber);
   }
 }

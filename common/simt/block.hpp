@@ -49,6 +49,7 @@ struct Thread {
   Fiber fiber;
   Block* block = nullptr;
   Warp* warp = nullptr;
+  Thread* next = nullptr;  // the lane of its warp that runs after it: a cycle
   int index = 0, lane = 0;
   bool started = false, finished = false;
   uint32_t step = 0;  // instructions since the last barrier
@@ -67,7 +68,6 @@ struct Warp {
   int index = 0;
   int lanes = 0;        // fewer than 32 in the last warp of an odd block
   Thread* first = nullptr;
-  uint8_t next_lane[kWarpSize] = {};  // the order in which lanes take turns: a cycle
   int arrived = 0, exited = 0;
   Collective collective{};  // what the arrived lanes wait in
   Site site;
@@ -85,6 +85,10 @@ struct Warp {
   int masks[kWarpSize] = {};
 };
 
+/// The thread whose kernel is running on this CPU thread. Fibers of a block never move to another
+/// CPU thread, so that thread-local variables are theirs.
+extern constinit thread_local Thread* running_thread;
+
 class Block {
  public:
   explicit Block(const Launch& launch);
@@ -99,27 +103,21 @@ class Block {
   HazardLog& hazards() { return hazards_; }
   Traffic& traffic() { return traffic_; }
 
-  /// `thread` (running) has arrived at a collective, its operands stored. Returns when all lanes
-  /// have and execute(warp) was called, once.
-  template <class Execute>
-  void meet(Thread& thread, Collective collective, const Site& site, Execute execute) {
-    if (aborting_) throw Unwind();  // the kernel has caught the first one
+  /// `thread` (running) has arrived at a collective, its operands stored. True: it is the last one
+  /// of its warp and has to execute the instruction for all. False: that has been done.
+  bool meet(Thread& thread, Collective collective, const Site& site) {
     Warp& warp = *thread.warp;
     if (warp.arrived == 0) {
-      warp.collective = collective;
-      warp.site = site;
-    }
-    if (warp.arrived != 0 ? differs(warp, collective, site) : warp.exited != 0) {
+      begin_collective(thread, collective, site);
+    } else if (warp.collective != collective || !same_site(warp.site, site)) [[unlikely]] {
       diverge(thread, collective, site);
     }
     if (++warp.arrived < warp.lanes) {
-      hand_over(thread, warp.first[warp.next_lane[thread.lane]]);
-      return;
+      hand_over(thread, *thread.next);
+      return false;
     }
-    warp.arrived = 0;
-    finish_accesses(warp);
-    maybe_change_warp(thread);
-    execute(warp);
+    complete_collective(thread);
+    return true;
   }
 
   void sync(Thread& thread, const Site& site);  // block_sync
@@ -141,18 +139,22 @@ class Block {
   struct Unwind {};  // thrown through a thread that must not go on
 
   static void thread_main(transfer_t from);
-  static bool differs(const Warp& warp, Collective collective, const Site& site) {
-    return warp.collective != collective || !same_site(warp.site, site);
-  }
+  void begin_collective(Thread& thread, Collective collective, const Site& site);
+  void complete_collective(Thread& thread);
+  void arrive_at_barrier(Thread& thread, const Site& site);
   void prepare_schedule();
-  void hand_over(Thread& from, Thread& to);
+  void hand_over(Thread& from, Thread& to) {
+    running_thread = &to;
+    switch_fiber(from.fiber, to.fiber);
+    if (aborting_) throw Unwind();
+  }
   void maybe_change_warp(Thread& thread);
   void finish_accesses(Warp& warp);
   Thread* next_after_exit(Thread& thread);
   Warp* pick_warp();
   [[noreturn]] void diverge(Thread& thread, Collective collective, const Site& site);
   void report_divergence(const Thread& waiting, const Site& site, const std::string& text);
-  void report_missing_arrivals(const Thread* last);
+  void report_missing_arrivals(const Thread& last);
   [[noreturn]] void abandon(Thread& thread);  // lets the CPU thread unwind all fibers
   void unwind();
 
@@ -175,8 +177,12 @@ class Block {
   uint32_t change_warp_every_ = 0;  // on average; 0: only when a warp waits at a barrier
 };
 
+[[noreturn]] void fail_outside_kernel();
 /// The thread whose kernel is running on this CPU thread; throws std::logic_error outside kernels.
-Thread& current_thread();
+inline Thread& current_thread() {
+  if (running_thread == nullptr) fail_outside_kernel();
+  return *running_thread;
+}
 
 const char* collective_name(Collective collective);  // "ldmatrix_x4", ...
 

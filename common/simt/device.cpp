@@ -69,23 +69,31 @@ bool global_ok(Block& block, const Thread& thread, const Site& site, const char*
   return true;
 }
 
-void require_full_warp(const Warp& warp, const char* what) {
-  if (warp.lanes != kWarpSize) {
-    throw std::runtime_error(std::string(what) + " needs 32 lanes, but this warp has " +
-                             std::to_string(warp.lanes) +
-                             ": launch blocks of a multiple of 32 threads");
-  }
+[[noreturn]] void fail_partial_warp(const Warp& warp) {
+  throw std::runtime_error("a warp-wide instruction needs 32 lanes, but this warp has " +
+                           std::to_string(warp.lanes) +
+                           ": launch blocks of a multiple of 32 threads");
+}
+
+// The running thread, counted one step on, for an instruction of the whole warp.
+Thread& warp_thread() {
+  Thread& thread = current_thread();
+  if (thread.warp->lanes != kWarpSize) fail_partial_warp(*thread.warp);
+  ++thread.step;
+  return thread;
 }
 
 // Loads the matrices for the whole warp, when all lanes have brought their addresses.
-void execute_ldmatrix(Block& block, Warp& warp, int count, bool trans, uint32_t step,
-                      const Site& site) {
+[[gnu::noinline]] void execute_ldmatrix(const Thread& last, int count, bool trans,
+                                        const Site& site) {
+  Block& block = *last.block;
+  Warp& warp = *last.warp;
   static constexpr unsigned char kNaN[kRowBytes] = {255, 255, 255, 255, 255, 255, 255, 255,
                                                     255, 255, 255, 255, 255, 255, 255, 255};
   const bool hazards = block.launch().config.hazards;
   uint32_t record = 0;
   if (hazards) {
-    record = block.shadow().begin_read({warp.first->index, warp.epoch, step, site}, true);
+    record = block.shadow().begin_read({warp.first->index, warp.epoch, last.step, site}, true);
   }
   for (int matrix = 0; matrix < count; ++matrix) {
     const unsigned char* rows[8];
@@ -106,6 +114,20 @@ void execute_ldmatrix(Block& block, Warp& warp, int count, bool trans, uint32_t 
   uint32_t offsets[kWarpSize];
   for (int lane = 0; lane < kWarpSize; ++lane) offsets[lane] = warp.addresses[lane] - kSharedBase;
   block.traffic().ldmatrix(warp.index, site, offsets, count);
+}
+
+[[gnu::noinline]] void execute_mma(const Thread& last, const Site& site) {
+  Warp& warp = *last.warp;
+  multiply_accumulate(warp.a, warp.b, warp.c);
+  last.block->traffic().collective(warp.index, EventKind::kMma, site);
+}
+
+[[gnu::noinline]] void execute_shuffle(const Thread& last, const Site& site) {
+  Warp& warp = *last.warp;
+  for (int lane = 0; lane < kWarpSize; ++lane) {
+    *warp.c[lane] = warp.values[(lane ^ warp.masks[lane]) & (kWarpSize - 1)];
+  }
+  last.block->traffic().collective(warp.index, EventKind::kShuffle, site);
 }
 
 }  // namespace
@@ -156,38 +178,26 @@ void cp_async_commit(int line, const char* file) {
 }
 
 float shfl_xor(float value, int lane_mask, int line, const char* file) {
-  Thread& thread = current_thread();
+  Thread& thread = warp_thread();
   Warp& warp = *thread.warp;
-  require_full_warp(warp, "shfl_xor");
-  ++thread.step;
   const Site site{file, line};
+  float result = 0;
   warp.values[thread.lane] = value;
   warp.masks[thread.lane] = lane_mask;
-  float result = 0;
   warp.c[thread.lane] = &result;
-  thread.block->meet(thread, Collective::kShuffle, site, [&](Warp& w) {
-    for (int lane = 0; lane < kWarpSize; ++lane) {
-      *w.c[lane] = w.values[(lane ^ w.masks[lane]) & (kWarpSize - 1)];
-    }
-    thread.block->traffic().collective(w.index, EventKind::kShuffle, site);
-  });
+  if (thread.block->meet(thread, Collective::kShuffle, site)) execute_shuffle(thread, site);
   return result;
 }
 
 void mma_m16n8k16(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4], int line,
                   const char* file) {
-  Thread& thread = current_thread();
+  Thread& thread = warp_thread();
   Warp& warp = *thread.warp;
-  require_full_warp(warp, "mma_m16n8k16");
-  ++thread.step;
   const Site site{file, line};
   warp.a[thread.lane] = a;
   warp.b[thread.lane] = b;
   warp.c[thread.lane] = c;
-  thread.block->meet(thread, Collective::kMma, site, [&](Warp& w) {
-    multiply_accumulate(w.a, w.b, w.c);
-    thread.block->traffic().collective(w.index, EventKind::kMma, site);
-  });
+  if (thread.block->meet(thread, Collective::kMma, site)) execute_mma(thread, site);
 }
 
 void block_sync(int line, const char* file) {
@@ -200,10 +210,10 @@ void warp_sync(int line, const char* file) {
   Thread& thread = current_thread();
   ++thread.step;
   const Site site{file, line};
-  thread.block->meet(thread, Collective::kWarpSync, site, [&](Warp& w) {
-    ++w.epoch;
-    thread.block->traffic().collective(w.index, EventKind::kWarpSync, site);
-  });
+  if (thread.block->meet(thread, Collective::kWarpSync, site)) {
+    ++thread.warp->epoch;
+    thread.block->traffic().collective(thread.warp->index, EventKind::kWarpSync, site);
+  }
 }
 
 namespace detail {
@@ -239,16 +249,14 @@ void ldmatrix(uint32_t* r, int count, bool trans, uint32_t addr, int line, const
                                           Collective::kLdmatrixX4};
   static constexpr Collective kTransKinds[] = {
       Collective::kLdmatrixX1Trans, Collective::kLdmatrixX2Trans, Collective::kLdmatrixX4Trans};
-  Thread& thread = current_thread();
+  Thread& thread = warp_thread();
   Warp& warp = *thread.warp;
-  require_full_warp(warp, "ldmatrix");
-  ++thread.step;
   const Site site{file, line};
   warp.registers[thread.lane] = r;
   warp.addresses[thread.lane] = addr;
-  thread.block->meet(thread, (trans ? kTransKinds : kKinds)[count / 2], site, [&](Warp& w) {
-    execute_ldmatrix(*thread.block, w, count, trans, thread.step, site);
-  });
+  if (thread.block->meet(thread, (trans ? kTransKinds : kKinds)[count / 2], site)) {
+    execute_ldmatrix(thread, count, trans, site);
+  }
 }
 
 void load_global(void* value, const void* p, size_t bytes, int line, const char* file) {

@@ -28,10 +28,6 @@ std::string to_string(const Site& site) {
   return std::string(relative_path(site.file)) + ":" + std::to_string(site.line);
 }
 
-bool same_site(const Site& a, const Site& b) {
-  return a.line == b.line && (a.file == b.file || std::strcmp(a.file, b.file) == 0);
-}
-
 HazardLog::Key HazardLog::key(HazardKind kind, const Site& where) {
   return {kind, relative_path(where.file), where.line};
 }

@@ -1,6 +1,7 @@
 #pragma once
 // Collects hazards: one entry for each kind and source line.
 
+#include <cstring>
 #include <map>
 #include <string>
 #include <tuple>
@@ -14,7 +15,9 @@ namespace fa::simt {
 std::string to_string(const Site& site);
 
 /// The same place? File names are literals: mostly the same pointer, but not across sources.
-bool same_site(const Site& a, const Site& b);
+inline bool same_site(const Site& a, const Site& b) {
+  return a.line == b.line && (a.file == b.file || std::strcmp(a.file, b.file) == 0);
+}
 
 class HazardLog {
  public:

@@ -24,7 +24,7 @@ void Block::prepare_schedule() {
     std::iota(lanes.begin(), lanes.end(), uint8_t{0});
     if (seed != 0) std::shuffle(lanes.begin(), lanes.end(), random_);
     for (size_t i = 0; i < lanes.size(); ++i) {
-      warp.next_lane[lanes[i]] = lanes[(i + 1) % lanes.size()];
+      warp.first[lanes[i]].next = &warp.first[lanes[(i + 1) % lanes.size()]];
     }
     warp.resume = &warp.first[lanes[0]];
   }
