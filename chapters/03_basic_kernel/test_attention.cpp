@@ -1,0 +1,75 @@
+#include <doctest/doctest.h>
+
+#include "common/kernels/builds.hpp"
+#include "common/kernels/test/kernel_test.hpp"
+#include "attention.hpp"
+
+using namespace fa;
+using namespace fa::test;
+
+namespace {
+
+const Kernel KERNEL{emulator::ch03::forward, gpu::ch03::forward};
+
+TEST_CASE("agrees with float64 on the named shapes, at three input scales") {
+  agrees_on_named_shapes(KERNEL);
+}
+
+TEST_CASE("agrees with float64 on random shapes") { agrees_on_random_shapes(KERNEL); }
+
+TEST_CASE("agrees with NumPy's golden cases") { agrees_with_golden_cases(KERNEL); }
+
+TEST_CASE("returns a constant V exactly") { returns_a_constant_v(KERNEL); }
+
+TEST_CASE("gives the same bits under 100 schedules, without a hazard") {
+  same_bits_under_every_schedule(KERNEL);
+}
+
+TEST_CASE("counts what Nsight Compute counted") {
+  const simt::Counters counters = count(KERNEL);
+  CHECK(counters.ldmatrix_instructions == 8256);
+  CHECK(counters.mma_instructions == 8192);
+  CHECK(counters.cp_async_instructions == 1088);
+  CHECK(counters.shuffle_instructions == 512);
+  CHECK(counters.barriers == 144);
+  CHECK(counters.shared_load_wavefronts == 133120);
+  CHECK(counters.shared_load_wavefronts_ideal == 16640);
+  CHECK(counters.shared_store_wavefronts == 4352);
+  CHECK(counters.global_load_sectors == 17408);
+  CHECK(counters.global_load_sectors_ideal == 17408);
+  CHECK(counters.global_store_sectors == 2048);
+  CHECK(counters.global_store_sectors_ideal == 1024);
+  CHECK(counters.shared_bytes_per_block == 32768);
+}
+
+// 128 query rows a block: half the blocks, so K and V are copied half as often.
+TEST_CASE("counts what Nsight Compute counted at 128 query rows a block") {
+  const Kernel large{[](const ForwardArgs& args) {
+    emulator::ch03::launch_attention<128, 128, 64>(args, emulator::NoBreaks{});
+  }, nullptr};
+  const simt::Counters counters = count(large);
+  CHECK(counters.ldmatrix_instructions == 4160);
+  CHECK(counters.shared_load_wavefronts == 67584);
+  CHECK(counters.shared_load_wavefronts_ideal == 67584 - 59136);
+  CHECK(counters.mma_instructions == 8192);
+  CHECK(counters.cp_async_instructions == 576);
+  CHECK(counters.global_load_sectors == 9216);
+  CHECK(counters.global_store_sectors == 2048);
+}
+
+TEST_CASE("breaks of the softmax") {
+  no_max_overflows(KERNEL);
+  is_finite_and_wrong(KERNEL, NO_RESCALE, {1, 1, 64, 256, 64});
+  is_harmless(KERNEL, NO_RESCALE, {1, 1, 64, 20, 64});  // one tile: nothing to rescale
+  is_finite_and_wrong(KERNEL, UNMASKED_TAIL, {1, 1, 64, 70, 64});
+  is_harmless(KERNEL, UNMASKED_TAIL, {1, 1, 64, 128, 64});  // whole tiles: no tail
+  is_finite_and_wrong(KERNEL, SHUFFLE_MASK_0X10, {1, 1, 64, 128, 64});
+}
+
+TEST_CASE("breaks of the synchronization") {
+  is_reported_as(KERNEL, MISSING_WAIT, simt::HazardKind::kReadBeforeWait);
+  is_reported_as(KERNEL, MISSING_BARRIER, simt::HazardKind::kReadBeforeBarrier);
+  is_reported_as(KERNEL, DIVERGENT_BARRIER, simt::HazardKind::kBarrierDivergence);
+}
+
+}  // namespace

@@ -1,0 +1,105 @@
+#include <doctest/doctest.h>
+
+#include "common/kernels/builds.hpp"
+#include "common/kernels/test/kernel_test.hpp"
+#include <algorithm>
+#include <set>
+
+#include "attention.hpp"
+
+using namespace fa;
+using namespace fa::test;
+
+namespace {
+
+const Kernel KERNEL{emulator::ch04::forward, gpu::ch04::forward};
+
+TEST_CASE("agrees with float64 on the named shapes, at three input scales") {
+  agrees_on_named_shapes(KERNEL);
+}
+
+TEST_CASE("agrees with float64 on random shapes") { agrees_on_random_shapes(KERNEL); }
+
+TEST_CASE("agrees with NumPy's golden cases") { agrees_with_golden_cases(KERNEL); }
+
+TEST_CASE("returns a constant V exactly") { returns_a_constant_v(KERNEL); }
+
+TEST_CASE("gives the same bits under 100 schedules, without a hazard") {
+  same_bits_under_every_schedule(KERNEL);
+}
+
+TEST_CASE("counts what Nsight Compute counted") {
+  const simt::Counters counters = count(KERNEL);
+  CHECK(counters.ldmatrix_instructions == 8256);
+  CHECK(counters.mma_instructions == 8192);
+  CHECK(counters.cp_async_instructions == 1088);
+  CHECK(counters.shuffle_instructions == 512);
+  CHECK(counters.barriers == 144);
+  CHECK(counters.shared_load_wavefronts == 16640);
+  CHECK(counters.shared_load_wavefronts_ideal == 16640);
+  CHECK(counters.shared_store_wavefronts == 4352);
+  CHECK(counters.global_load_sectors == 17408);
+  CHECK(counters.global_load_sectors_ideal == 17408);
+  CHECK(counters.global_store_sectors == 2048);
+  CHECK(counters.global_store_sectors_ideal == 1024);
+  CHECK(counters.shared_bytes_per_block == 32768);
+}
+
+// Cost of reading one 8x8 matrix of a tile with rows of ROW_BYTES, by the rule of 32 banks.
+template <int ROW_BYTES>
+int worst_wavefronts() {
+  int worst = 0;
+  for (uint32_t chunk = 0; chunk < ROW_BYTES / 16; ++chunk)
+    for (uint32_t first_row = 0; first_row < 16; first_row += 8) {
+      int hits[8] = {};  // of each group of four banks: a chunk covers one
+      for (uint32_t row = first_row; row < first_row + 8; ++row)
+        ++hits[emulator::ch04::swizzle<ROW_BYTES>(row * ROW_BYTES + chunk * 16) / 16 % 8];
+      worst = std::max(worst, *std::max_element(hits, hits + 8));
+    }
+  return worst;
+}
+
+template <int ROW_BYTES>
+bool is_permutation_within_rows() {
+  std::set<uint32_t> places;
+  for (uint32_t offset = 0; offset < 64 * ROW_BYTES; offset += 16) {
+    const uint32_t place = emulator::ch04::swizzle<ROW_BYTES>(offset);
+    if (place / ROW_BYTES != offset / ROW_BYTES) return false;
+    places.insert(place);
+  }
+  return places.size() == 64 * ROW_BYTES / 16;
+}
+
+TEST_CASE("swizzle: no conflict at any row width from 16 to 256 bytes") {
+  CHECK(worst_wavefronts<16>() == 1);
+  CHECK(worst_wavefronts<32>() == 1);
+  CHECK(worst_wavefronts<64>() == 1);
+  CHECK(worst_wavefronts<128>() == 1);
+  CHECK(worst_wavefronts<256>() == 1);
+  CHECK(is_permutation_within_rows<16>());
+  CHECK(is_permutation_within_rows<32>());
+  CHECK(is_permutation_within_rows<64>());
+  CHECK(is_permutation_within_rows<128>());
+  CHECK(is_permutation_within_rows<256>());
+}
+
+TEST_CASE("breaks of the softmax") {
+  no_max_overflows(KERNEL);
+  is_finite_and_wrong(KERNEL, NO_RESCALE, {1, 1, 64, 256, 64});
+  is_harmless(KERNEL, NO_RESCALE, {1, 1, 64, 20, 64});  // one tile: nothing to rescale
+  is_finite_and_wrong(KERNEL, UNMASKED_TAIL, {1, 1, 64, 70, 64});
+  is_harmless(KERNEL, UNMASKED_TAIL, {1, 1, 64, 128, 64});  // whole tiles: no tail
+  is_finite_and_wrong(KERNEL, SHUFFLE_MASK_0X10, {1, 1, 64, 128, 64});
+}
+
+TEST_CASE("breaks of the synchronization") {
+  is_reported_as(KERNEL, MISSING_WAIT, simt::HazardKind::kReadBeforeWait);
+  is_reported_as(KERNEL, MISSING_BARRIER, simt::HazardKind::kReadBeforeBarrier);
+  is_reported_as(KERNEL, DIVERGENT_BARRIER, simt::HazardKind::kBarrierDivergence);
+}
+
+TEST_CASE("break: swizzle on one side only") {
+  is_finite_and_wrong(KERNEL, SWIZZLE_ONE_SIDE, {1, 1, 64, 128, 64});
+}
+
+}  // namespace

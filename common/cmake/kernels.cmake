@@ -1,0 +1,71 @@
+# Building a chapter's kernel twice: for the emulator always, for the GPU where there is a CUDA
+# toolkit. Included by each chapter from 03 on, after project.cmake.
+
+# sm_80 is the oldest GPU that has cp.async and bf16 mma; left to itself CMake would choose sm_75.
+if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+  set(CMAKE_CUDA_ARCHITECTURES 80 90)
+endif()
+option(FA_CUDA "Build the GPU kernels where a CUDA toolkit is found" ON)
+if(FA_CUDA)
+  find_program(FA_NVCC nvcc HINTS ENV CUDA_HOME PATHS /usr/local/cuda/bin)
+  if(FA_NVCC)
+    set(CMAKE_CUDA_COMPILER "${FA_NVCC}")
+    set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
+    enable_language(CUDA)
+    if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # unknown to CMake 3.25
+      set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+      set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+    endif()
+  endif()
+endif()
+
+include_guard(GLOBAL)
+if(NOT FA_CUDA)
+  message(STATUS "GPU targets left out (FA_CUDA is OFF): chapters 03 on run on the emulator")
+elseif(NOT FA_NVCC)
+  message(STATUS "GPU targets left out (no nvcc found): chapters 03 on run on the emulator")
+else()
+  message(STATUS "GPU targets for sm ${CMAKE_CUDA_ARCHITECTURES} with ${FA_NVCC}")
+endif()
+
+if(NOT TARGET fa_simt)
+  add_subdirectory("${FA_ROOT}/common/simt" "${CMAKE_BINARY_DIR}/common/simt")
+endif()
+if(NOT TARGET fa_golden)
+  add_subdirectory("${FA_ROOT}/reference" "${CMAKE_BINARY_DIR}/reference")
+endif()
+add_subdirectory("${FA_ROOT}/common/kernels" "${CMAKE_BINARY_DIR}/common/kernels")
+
+# fa_kernel_chapter(DIRECTORY [STAGES 2 3 4]): the library chNN_kernel with emulator::chNN::forward
+# and gpu::chNN::forward. A chapter also names the one before it, whose counters it prints beside its
+# own; the second call of the same name does nothing.
+function(fa_kernel_chapter directory)
+  cmake_parse_arguments(ARG "" "" "STAGES" ${ARGN})
+  string(SUBSTRING ${directory} 0 2 FA_CHAPTER)
+  set(target ch${FA_CHAPTER}_kernel)
+  if(TARGET ${target})
+    return()
+  endif()
+  set(FA_DIRECTORY ${directory})
+  set(FA_LAUNCHES "")
+  foreach(stages ${ARG_STAGES})
+    string(APPEND FA_LAUNCHES "    if (args.stages == ${stages}) "
+      "return launch_attention<head_dim, ${stages}>(args, breaks);\n")
+  endforeach()
+  string(APPEND FA_LAUNCHES "    return launch_attention<head_dim>(args, breaks);")
+
+  set(generated "${CMAKE_BINARY_DIR}/kernels")
+  configure_file("${FA_ROOT}/common/kernels/build.cpp.in" "${generated}/${target}_emulator.cpp")
+  add_library(${target} STATIC "${generated}/${target}_emulator.cpp")
+  target_link_libraries(${target} PUBLIC fa_kernels fa_simt)
+  if(FA_CUDA AND FA_NVCC)
+    configure_file("${FA_ROOT}/common/kernels/build.cpp.in" "${generated}/${target}_gpu.cu")
+    add_library(${target}_gpu STATIC "${generated}/${target}_gpu.cu")
+    target_link_libraries(${target}_gpu PUBLIC fa_kernels)
+    fa_cuda_options(${target}_gpu)
+    target_link_libraries(${target} PUBLIC ${target}_gpu)
+  else()
+    configure_file("${FA_ROOT}/common/kernels/no_gpu.cpp.in" "${generated}/${target}_no_gpu.cpp")
+    target_sources(${target} PRIVATE "${generated}/${target}_no_gpu.cpp")
+  endif()
+endfunction()

@@ -1,0 +1,23 @@
+// common/gpu/runtime.hpp where there is no CUDA toolkit.
+#include "common/error.hpp"
+#include "common/gpu/runtime.hpp"
+
+namespace fa {
+
+std::string gpu_problem() {
+  return "this build has no GPU kernels, as no CUDA toolkit was found; --device emulator runs here";
+}
+
+void require_gpu() { throw InputError(gpu_problem()); }
+
+std::string gpu_name() { return "none"; }
+GpuBuffer::GpuBuffer(size_t bytes, const std::string&) : bytes_(bytes) { require_gpu(); }
+GpuBuffer::~GpuBuffer() = default;
+void GpuBuffer::upload(const void*) { require_gpu(); }
+void GpuBuffer::download(void*) const { require_gpu(); }
+bool is_gpu_pointer(const void*) { return false; }
+void set_gpu_stream(void*) {}
+double gpu_time_ms(int, const std::function<void()>&) { require_gpu(); return 0; }
+double gpu_mma_limit_tflops() { require_gpu(); return 0; }
+
+}  // namespace fa

@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""Registers, spills and stack frames of the kernels, as ptxas reports them.
+
+    ptxas_report.py keep nvcc …     runs the compiler; writes what ptxas said to OBJECT.ptxas and
+                                    prints a line for each kernel
+    ptxas_report.py check FILE…     fails if a kernel spills or has a stack frame, or there is none
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+
+ENTRY = re.compile(r"Compiling entry function '(\w+)' for '(\w+)'")
+FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+REGISTERS = re.compile(r"Used (\d+) registers")
+
+
+def kernels(report):
+    """(name, architecture, registers, stack frame, spilled bytes) of each kernel."""
+    found, entry, frame = [], None, None
+    for line in report.splitlines():
+        if match := ENTRY.search(line):
+            entry = match
+        elif match := FRAME.search(line):
+            frame = match
+        elif (match := REGISTERS.search(line)) and entry and frame:
+            stack, stores, loads = map(int, frame.groups())
+            found.append((demangle(entry[1]), entry[2], int(match[1]), stack, stores + loads))
+            entry = frame = None
+    return found
+
+
+def demangle(symbol):
+    if not shutil.which("c++filt"):
+        return symbol
+    name = subprocess.run(["c++filt", symbol], capture_output=True, text=True).stdout.strip()
+    return name.split("(")[0].replace("void ", "")
+
+
+def describe(kernel):
+    name, architecture, registers, stack, spilled = kernel
+    return f"{name} {architecture}: {registers} registers, {stack} bytes of stack, {spilled} spilled"
+
+
+def keep(command):
+    result = subprocess.run(command, stderr=subprocess.PIPE, text=True)
+    outputs = [command[i + 1] for i, word in enumerate(command[:-1]) if word == "-o"]
+    noise = ("ptxas info", "bytes stack frame")
+    sys.stderr.write("".join(line for line in result.stderr.splitlines(keepends=True)
+                             if not any(word in line for word in noise)))
+    if result.returncode == 0 and "-c" in command and outputs:
+        with open(outputs[0] + ".ptxas", "w", encoding="utf-8") as file:
+            file.write(result.stderr)
+        for kernel in kernels(result.stderr):
+            print(describe(kernel))
+    return result.returncode
+
+
+def check(paths):
+    found = []
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            found += kernels(file.read())
+    for kernel in found:
+        print(describe(kernel))
+    if not found:
+        print("no kernel found in", *paths)
+        return 1
+    return 1 if any(stack or spilled for *_, stack, spilled in found) else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3 or sys.argv[1] not in ("keep", "check"):
+        sys.exit(__doc__)
+    sys.exit(keep(sys.argv[2:]) if sys.argv[1] == "keep" else check(sys.argv[2:]))

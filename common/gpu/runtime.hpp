@@ -1,0 +1,50 @@
+#pragma once
+// The GPU as host code sees it. The same declarations stand where there is no CUDA toolkit; every
+// function but gpu_problem() then throws what gpu_problem() says.
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace fa {
+
+// Why no kernel can run on a GPU here, as a sentence; empty if one can. Checked: a build with CUDA,
+// a driver that is new enough, a GPU, and one of sm_80 or later.
+std::string gpu_problem();
+
+// Throws InputError(gpu_problem()) unless it is empty.
+void require_gpu();
+
+std::string gpu_name();  // "NVIDIA H200"
+
+// Device memory, freed with the object. Throws InputError when the card has too little.
+class GpuBuffer {
+ public:
+  GpuBuffer(size_t bytes, const std::string& name);
+  ~GpuBuffer();
+  GpuBuffer(const GpuBuffer&) = delete;
+
+  void* data() const { return data_; }
+  void upload(const void* host);
+  void download(void* host) const;
+
+ private:
+  void* data_ = nullptr;
+  size_t bytes_;
+};
+
+// Is this an address in device memory?
+bool is_gpu_pointer(const void* pointer);
+
+// The stream that launches of this thread use, from now on; nullptr is the default stream.
+void set_gpu_stream(void* stream);
+
+// Milliseconds that `work` (launches) takes on the GPU: median of `runs`, after one that warms up.
+double gpu_time_ms(int runs, const std::function<void()>& work);
+
+// What mma.sync reaches on this card when it reads and writes nothing but registers, in TFLOP/s: no
+// kernel of chapters 03 to 08 can be faster.
+double gpu_mma_limit_tflops();
+
+}  // namespace fa

@@ -1,0 +1,178 @@
+#include "common/kernels/test/kernel_test.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <vector>
+
+#include "common/check.hpp"
+#include "common/file.hpp"
+#include "common/gpu/runtime.hpp"
+#include "common/npy.hpp"
+
+namespace fa::test {
+namespace {
+
+bool has_gpu() { return gpu_problem().empty(); }
+
+std::vector<float> emulate(const Kernel& kernel, const Problem& problem, uint32_t breaks = 0,
+                           std::vector<simt::Hazard>* hazards = nullptr, uint64_t seed = 0) {
+  std::vector<float> o(problem.shape.q_elements());
+  const EmulatorRun run = run_on_emulator(kernel.emulator, problem, o, {.schedule_seed = seed},
+                                          breaks, kernel.stages);
+  if (hazards) {
+    *hazards = run.report.hazards;
+  } else {
+    CHECK_MESSAGE(run.report.hazards.empty(),
+                  (run.report.hazards.empty() ? "" : run.report.hazards[0].text));
+  }
+  return o;
+}
+
+void check_against_reference(const Problem& problem, const std::vector<float>& o) {
+  const CheckResult result = check_output(problem, o, {});
+  CHECK_MESSAGE(result.passed(), describe(result, problem.shape));
+}
+
+void agrees(const Kernel& kernel, const Problem& problem) {
+  INFO("shape ", to_string(problem.shape));
+  check_against_reference(problem, emulate(kernel, problem));
+  if (has_gpu()) {
+    std::vector<float> o(problem.shape.q_elements());
+    run_on_gpu(kernel.gpu, problem, o, 1, 0, kernel.stages);
+    check_against_reference(problem, o);
+  }
+}
+
+bool all_finite(const std::vector<float>& values) {
+  return std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); });
+}
+
+}  // namespace
+
+void agrees_on_named_shapes(const Kernel& kernel) {
+  for (const Shape& shape : {Shape{1, 1, 1, 1, 64}, Shape{1, 1, 64, 64, 64}, Shape{2, 3, 65, 127, 64},
+                             Shape{1, 2, 257, 513, 128}, Shape{1, 1, 100, 1, 128},
+                             Shape{1, 1, 1, 1000, 128}, Shape{1, 8, 1024, 1024, 128}}) {
+    for (const double input_scale : {1.0, 30.0, 1e-3}) {
+      INFO("input scale ", input_scale);
+      agrees(kernel, random_problem(shape, Dtype::bf16, 1, input_scale));
+    }
+  }
+}
+
+void agrees_on_random_shapes(const Kernel& kernel) {
+  std::mt19937_64 random(20);
+  const auto pick = [&](int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(random() % static_cast<uint64_t>(high - low + 1));
+  };
+  for (int i = 0; i < 30; ++i) {
+    const Shape shape{pick(1, 2), pick(1, 2), pick(1, 140), pick(1, 200), pick(1, 2) * 64};
+    agrees(kernel, random_problem(shape, Dtype::bf16, i));
+  }
+}
+
+void agrees_with_golden_cases(const Kernel& kernel) {
+  const std::string golden = FA_BINARY_DIR "/golden/";
+  int cases = 0;
+  for (const auto& name : nlohmann::json::parse(read_file(golden + "cases.json"))) {
+    const std::string directory = golden + name.get<std::string>() + "/";
+    const auto description = nlohmann::json::parse(read_file(directory + "case.json"));
+    if (description["dtype"] != "bf16" || description["causal"]) continue;
+    INFO("golden case ", name.get<std::string>());
+    bool two_dimensional;
+    Problem problem = load_problem(directory + "q.npy", directory + "k.npy", directory + "v.npy",
+                                   Dtype::bf16, 1.0, &two_dimensional);
+    problem.scale = description["scale"];
+    const std::vector<float> o = emulate(kernel, problem);
+    const NpyArray expected = read_npy(directory + "o.npy");
+    const CheckResult bound = check_output(problem, o, {});
+    const std::vector<double> values = expected.doubles();
+    const View<const double> answer{values.data(), problem.shape.rows(),
+                                    problem.shape.dim};
+    const Comparison comparison =
+        compare({o.data(), problem.shape.rows(), problem.shape.dim}, answer, bound.o.bound);
+    CHECK(comparison.passed());
+    ++cases;
+  }
+  CHECK(cases >= 4);
+}
+
+void returns_a_constant_v(const Kernel& kernel) {
+  for (const float constant : {1.0f, -0.75f, 1.5f, 96.0f}) {
+    for (const double input_scale : {1.0, 30.0, 1e-3}) {
+      for (const Shape& shape : {Shape{1, 1, 1, 1, 64}, Shape{2, 3, 65, 127, 64},
+                                 Shape{1, 1, 100, 1, 128}, Shape{1, 1, 70, 300, 128}}) {
+        Problem problem = random_problem(shape, Dtype::bf16, 2, input_scale);
+        std::fill(problem.v.begin(), problem.v.end(), constant);
+        const std::vector<float> o = emulate(kernel, problem);
+        INFO("constant ", constant, ", input scale ", input_scale, ", shape ", to_string(shape));
+        CHECK(std::count(o.begin(), o.end(), constant) == static_cast<int64_t>(o.size()));
+        if (has_gpu()) {
+          std::vector<float> from_gpu(o.size());
+          run_on_gpu(kernel.gpu, problem, from_gpu, 1, 0, kernel.stages);
+          CHECK(std::count(from_gpu.begin(), from_gpu.end(), constant) ==
+                static_cast<int64_t>(o.size()));
+        }
+      }
+    }
+  }
+}
+
+void same_bits_under_every_schedule(const Kernel& kernel) {
+  const Problem problem = random_problem({1, 1, 70, 150, 64}, Dtype::bf16, 3);
+  const std::vector<float> first = emulate(kernel, problem);
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    INFO("schedule seed ", seed);
+    CHECK(emulate(kernel, problem, 0, nullptr, seed) == first);  // no NaN: == compares bits here
+  }
+}
+
+simt::Counters count(const Kernel& kernel) {
+  const Problem problem = random_problem({1, 1, 128, 512, 128}, Dtype::bf16, 4);
+  std::vector<float> o(problem.shape.q_elements());
+  return run_on_emulator(kernel.emulator, problem, o, {}, 0, kernel.stages).report.counters;
+}
+
+void no_max_overflows(const Kernel& kernel) {
+  // Scores around 4: exp is far from fp32's end, and softmax does not need the maximum.
+  is_harmless(kernel, NO_MAX, {1, 1, 40, 100, 64});
+  // 30 times that passes 88.7, where exp leaves fp32.
+  const Problem problem = random_problem({1, 1, 40, 100, 64}, Dtype::bf16, 5, 30.0);
+  std::vector<simt::Hazard> hazards;
+  const std::vector<float> o = emulate(kernel, problem, NO_MAX, &hazards);
+  CHECK(hazards.empty());
+  CHECK(std::any_of(o.begin(), o.end(), [](float x) { return std::isnan(x); }));
+}
+
+void is_finite_and_wrong(const Kernel& kernel, KernelBreak flag, const Shape& shape) {
+  const Problem problem = random_problem(shape, Dtype::bf16, 5);
+  std::vector<simt::Hazard> hazards;
+  const std::vector<float> o = emulate(kernel, problem, flag, &hazards);
+  CHECK(hazards.empty());
+  CHECK(all_finite(o));
+  const CheckResult result = check_output(problem, o, {});
+  CHECK(!result.passed());
+  CHECK(result.o.mismatches * 10 > result.o.elements);  // not just an unlucky rounding
+}
+
+void is_harmless(const Kernel& kernel, KernelBreak flag, const Shape& shape) {
+  const Problem problem = random_problem(shape, Dtype::bf16, 5);
+  check_against_reference(problem, emulate(kernel, problem, flag));
+}
+
+void is_reported_as(const Kernel& kernel, KernelBreak flag, simt::HazardKind kind) {
+  const Problem problem = random_problem({1, 1, 70, 250, 64}, Dtype::bf16, 5);
+  for (const uint64_t seed : {0, 1, 2, 3}) {
+    std::vector<simt::Hazard> hazards;
+    emulate(kernel, problem, flag, &hazards, seed);
+    INFO("schedule seed ", seed, ", expected ", simt::hazard_name(kind));
+    CHECK(std::any_of(hazards.begin(), hazards.end(),
+                      [&](const simt::Hazard& hazard) { return hazard.kind == kind; }));
+  }
+}
+
+}  // namespace fa::test
