@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""Draws one warp's copies in flight against its mma instructions, from the emulator's event log.
+
+    docs/timeline.py EVENTS.json [--warp N] [--columns N]
+    docs/timeline.py ch05_pipelining --shape 1,1,64,128,64      runs that program first
+
+EVENTS.json is what a program of chapters 03 on writes for --events. The axis counts instructions
+of the warp, not time: the emulator has no clock. What it shows is how many mma a warp could issue
+between the start of a copy and the wait that needs it.
+Exit status: 0 drawn, 1 the program failed, 2 bad usage or not an event log.
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from typing import Dict, List, NamedTuple
+
+
+class BadInput(Exception):
+    """One sentence for the reader; exit status 2."""
+
+
+class Copy(NamedTuple):
+    """One commit group that copied something, in steps of its warp."""
+    name: str   # "K tile 1"
+    start: int  # the first cp.async
+    end: int    # the wait that it ended with; after the last step if there was none
+    landed: bool
+
+
+def load_events(path: str) -> List[dict]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)["events"]
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError):
+        raise BadInput(f"{path}: not an event log (what a program writes for --events)") from None
+
+
+def run_program(command: List[str]) -> List[dict]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "events.json")
+        try:
+            result = subprocess.run(command + ["--device", "emulator", "--events", path],
+                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        except OSError as error:
+            raise BadInput(f"{command[0]}: {error.strerror}; expected an event log or a program "
+                           "on the PATH") from None
+        if result.returncode != 0:
+            print(result.stdout, end="")
+            sys.exit(result.returncode)
+        return load_events(path)
+
+
+def copies_of(events: List[dict], steps: int) -> List[Copy]:
+    """The groups of one warp's events that copied something, in the order of their first copy."""
+    start: Dict[int, int] = {}
+    name: Dict[int, str] = {}
+    end: Dict[int, int] = {}
+    tiles: Dict[str, int] = {}
+    for event in events:
+        group = event.get("group")
+        if event["kind"] == "copy_issue" and group not in start:
+            matrix = re.split(r"\W", event.get("source", "?"))[0]
+            start[group] = event["step"]
+            name[group] = f"{matrix} tile {tiles.get(matrix, 0)}"
+            tiles[matrix] = tiles.get(matrix, 0) + 1
+        elif event["kind"] == "land":
+            end[group] = event["step"]
+    return [Copy(name[g], start[g], end.get(g, steps), g in end) for g in start]
+
+
+def draw(events: List[dict], warp: int, columns: int) -> str:
+    mine = [event for event in events if event["block"] == 0 and event["warp"] == warp]
+    if not mine:
+        raise BadInput(f"no events of warp {warp} of block 0")
+    steps = mine[-1]["step"] + 1
+    per_column = -(-steps // columns)
+    width = -(-steps // per_column)
+    mma = [event["step"] for event in mine if event["kind"] == "mma"]
+    barriers = [event["step"] for event in mine if event["kind"] == "barrier"]
+
+    def marks(positions: List[int], mark: str) -> str:
+        hit = {position // per_column for position in positions}
+        return "".join(mark if column in hit else " " for column in range(width)).rstrip()
+
+    def bar(copy: Copy) -> str:
+        first, last = copy.start // per_column, copy.end // per_column
+        return " " * first + "=" * (last - first) + ("|" if copy.landed else "")
+
+    lines = [f"warp {warp} of block 0: {steps} instructions, a column is {per_column} of them",
+             "= copy in flight   | waited for   # mma   ^ barrier", "",
+             f"{'copy':10} {'mma meanwhile':>13}"]
+    for copy in copies_of(mine, steps):
+        meanwhile = sum(copy.start < step < copy.end for step in mma)
+        lines.append(f"{copy.name:10} {meanwhile:13}  {bar(copy)}")
+    lines.append(f"{'mma':10} {len(mma):13}  {marks(mma, '#')}")
+    lines.append(f"{'barriers':10} {len(barriers):13}  {marks(barriers, '^')}")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Draws a warp's copies in flight against its mma.")
+    parser.add_argument("--warp", type=int, default=0, help="which warp of block 0 [0]")
+    parser.add_argument("--columns", type=int, default=72, help="width of the picture [72]")
+    parser.add_argument("log", metavar="EVENTS.json | PROGRAM …", nargs=argparse.REMAINDER,
+                        help="an event log, or a program that is run to write one")
+    arguments = parser.parse_args()
+    try:
+        if not arguments.log:
+            raise BadInput("expected an event log, or a program to run")
+        if arguments.columns < 1:
+            raise BadInput(f"--columns {arguments.columns}: expected at least 1")
+        is_log = len(arguments.log) == 1 and arguments.log[0].endswith(".json")
+        events = load_events(arguments.log[0]) if is_log else run_program(arguments.log)
+        print(draw(events, arguments.warp, arguments.columns))
+    except BadInput as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
