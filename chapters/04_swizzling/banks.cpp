@@ -35,16 +35,17 @@ template <int ROW_BYTES>
 void print_costs() {
   using emulator::ch04::swizzle;
   const auto row_major = [](uint32_t row, uint32_t chunk) { return row * ROW_BYTES + chunk * 16; };
-  std::printf("  %9d %10d %8d %12d %8d   ", ROW_BYTES, wavefronts(ROW_BYTES, row_major),
-              wavefronts(ROW_BYTES, [](uint32_t row, uint32_t chunk) {
-                return row * (ROW_BYTES + 16) + chunk * 16;
-              }),
-              wavefronts(ROW_BYTES, [&](uint32_t row, uint32_t chunk) {
-                return swizzle_by_half_lines(row_major(row, chunk), ROW_BYTES);
-              }),
-              wavefronts(ROW_BYTES, [&](uint32_t row, uint32_t chunk) {
-                return swizzle<ROW_BYTES>(row_major(row, chunk));
-              }));
+  std::printf(
+      "  %9d %10d %8d %12d %8d   ", ROW_BYTES, wavefronts(ROW_BYTES, row_major),
+      wavefronts(ROW_BYTES,
+                 [](uint32_t row, uint32_t chunk) { return row * (ROW_BYTES + 16) + chunk * 16; }),
+      wavefronts(ROW_BYTES,
+                 [&](uint32_t row, uint32_t chunk) {
+                   return swizzle_by_half_lines(row_major(row, chunk), ROW_BYTES);
+                 }),
+      wavefronts(ROW_BYTES, [&](uint32_t row, uint32_t chunk) {
+        return swizzle<ROW_BYTES>(row_major(row, chunk));
+      }));
   for (uint32_t row = 0; row < 8; ++row)
     std::printf(" %u", (swizzle<ROW_BYTES>(row * ROW_BYTES) ^ (row * ROW_BYTES)) / 16);
   std::printf("\n");
@@ -53,8 +54,9 @@ void print_costs() {
 }  // namespace
 
 int main() {
-  std::printf("Wavefronts to read one 8x8 matrix; 1 is ideal.\n\n"
-              "  row bytes  row-major   padded   half lines  swizzle    XOR term of rows 0 to 7\n");
+  std::printf(
+      "Wavefronts to read one 8x8 matrix; 1 is ideal.\n\n"
+      "  row bytes  row-major   padded   half lines  swizzle    XOR term of rows 0 to 7\n");
   print_costs<16>();
   print_costs<32>();
   print_costs<64>();
