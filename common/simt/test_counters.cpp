@@ -1,0 +1,219 @@
+// Counters of kernels that can be counted by hand; schedules; events.
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "chapters/03_basic_kernel/attention.hpp"
+#include "common/simt/device.hpp"
+#include "common/simt/simt.hpp"
+#include "common/simt/traffic.hpp"
+
+namespace {
+
+using namespace emulator;
+using fa::simt::Buffer;
+using fa::simt::Config;
+using fa::simt::Counters;
+using fa::simt::EventKind;
+using fa::simt::Report;
+
+// Row j of a matrix at `row_bytes` * j, its 16-byte chunk XORed with j / rows_per_line.
+int column_wavefronts(uint32_t row_bytes, bool swizzled) {
+  uint32_t addresses[8];
+  for (uint32_t j = 0; j < 8; ++j) {
+    const uint32_t line = j * row_bytes / 128;
+    addresses[j] = j * row_bytes ^ (swizzled ? line % 8 * 16 : 0);
+  }
+  return fa::simt::matrix_wavefronts(addresses);
+}
+
+TEST_CASE("wavefronts of one 8x8 matrix") {
+  CHECK(column_wavefronts(16, false) == 1);   // 128 contiguous bytes
+  CHECK(column_wavefronts(32, false) == 2);
+  CHECK(column_wavefronts(64, false) == 4);
+  CHECK(column_wavefronts(128, false) == 8);
+  CHECK(column_wavefronts(256, false) == 8);
+  CHECK(column_wavefronts(256 + 16, false) == 1);  // padded rows
+  CHECK(column_wavefronts(128, true) == 1);        // swizzled rows
+  CHECK(column_wavefronts(0, false) == 1);         // all lanes the same row: broadcast
+}
+
+TEST_CASE("wavefronts of plain accesses") {
+  uint32_t addresses[32];
+  const auto count = [&](int bytes, auto address_of) {
+    for (uint32_t lane = 0; lane < 32; ++lane) addresses[lane] = address_of(lane);
+    return fa::simt::access_wavefronts(addresses, 0xffffffffu, bytes);
+  };
+  CHECK(count(4, [](uint32_t l) { return 4 * l; }) == 1);
+  CHECK(count(4, [](uint32_t) { return 64u; }) == 1);         // broadcast
+  CHECK(count(4, [](uint32_t l) { return 128 * l; }) == 32);  // a column
+  CHECK(count(4, [](uint32_t l) { return 132 * l; }) == 1);   // a padded column
+  CHECK(count(4, [](uint32_t l) { return 8 * l; }) == 2);     // stride two
+  CHECK(count(2, [](uint32_t l) { return 2 * l; }) == 1);     // two lanes share a word
+  CHECK(count(8, [](uint32_t l) { return 8 * l; }) == 2);
+  CHECK(count(16, [](uint32_t l) { return 16 * l; }) == 4);
+  CHECK(count(16, [](uint32_t l) { return 128 * l; }) == 32);
+}
+
+constexpr uint32_t kSmem = 32 * 128;
+
+// One warp: copies 32 chunks to rows of 128 bytes, reads them as a column of matrices.
+void copy_and_read(const float* in, float* out, uint32_t stride) {
+  const auto lane = static_cast<uint32_t>(thread_index());
+  cp_async_16(dynamic_smem() + lane * stride, in + 4 * lane, 16);
+  cp_async_commit();
+  cp_async_wait<0>();
+  block_sync();
+  uint32_t r[4];
+  ldmatrix_x4(r, dynamic_smem() + lane * stride);
+  const float x = shfl_xor(static_cast<float>(r[0]), 1);
+  store_global(out + 2 * lane, x);
+}
+
+Counters counters_of(const Config& config, uint32_t stride, int grid) {
+  Buffer<float> in(128, "in"), out(64, "out");
+  const Report report = fa::simt::run(config, [&] {
+    launch(copy_and_read, grid, 32, kSmem, static_cast<const float*>(in.data()), out.data(), stride);
+  });
+  CHECK(report.hazards.empty());
+  return report.counters;
+}
+
+TEST_CASE("counters of a small kernel") {
+  for (uint64_t seed = 0; seed < 6; ++seed) {
+    Config config;
+    config.schedule_seed = seed;
+    config.threads = 1;
+    const Counters column = counters_of(config, 128, 1);
+    CHECK(column.ldmatrix_instructions == 1);
+    CHECK(column.mma_instructions == 0);
+    CHECK(column.cp_async_instructions == 1);
+    CHECK(column.shuffle_instructions == 1);
+    CHECK(column.barriers == 1);
+    CHECK(column.shared_load_wavefronts == 32);  // four matrices, eight ways each
+    CHECK(column.shared_load_wavefronts_ideal == 4);
+    CHECK(column.shared_store_wavefronts == 32);
+    CHECK(column.shared_store_wavefronts_ideal == 4);
+    CHECK(column.global_load_sectors == 16);  // 512 contiguous bytes
+    CHECK(column.global_load_sectors_ideal == 16);
+    CHECK(column.global_store_sectors == 8);  // every other float: half of each sector
+    CHECK(column.global_store_sectors_ideal == 4);
+    CHECK(column.shared_bytes_per_block == kSmem);
+    CHECK(is_estimate(column, "shared_store_wavefronts"));  // a conflict of cp.async: unconfirmed
+    CHECK(!is_estimate(column, "shared_load_wavefronts"));
+
+    const Counters dense = counters_of(config, 16, 3);
+    CHECK(dense.shared_load_wavefronts == 3 * 4);
+    CHECK(dense.shared_store_wavefronts == 3 * 4);
+    CHECK(!is_estimate(dense, "shared_store_wavefronts"));
+    CHECK(dense.global_load_sectors == 3 * 16);
+    CHECK(dense.shared_bytes_per_block == kSmem);
+  }
+}
+
+// Lanes that take part in different instructions, and in different numbers of them.
+void divergent_stores(float* out) {
+  const int lane = thread_index();
+  if (lane < 8) {
+    store_global(out + lane, 1.0f);
+  } else {
+    store_global(out + lane, 2.0f);
+  }
+  for (int i = 0; i <= lane / 16; ++i) store_global(out + lane, 3.0f);
+}
+
+TEST_CASE("lanes are put together to warp instructions by line and by turn") {
+  Buffer<float> out(32, "out");
+  const Report report =
+      fa::simt::run({}, [&] { launch(divergent_stores, 1, 32, 0, out.data()); });
+  // 1 sector; 3 sectors; then all four, then the upper half again.
+  CHECK(report.counters.global_store_sectors == 1 + 3 + 4 + 2);
+}
+
+struct Attention {
+  int len_q = 64, len_kv = 100;
+  Buffer<fa::bf16> Q{64 * 64, "Q"}, K{100 * 64, "K"}, V{100 * 64, "V"}, O{64 * 64, "O"};
+  Attention() {
+    uint32_t state = 1;
+    for (Buffer<fa::bf16>* buffer : {&Q, &K, &V}) {
+      for (fa::bf16& x : *buffer) {
+        state = state * 1664525u + 1013904223u;
+        x = fa::to_bf16(static_cast<float>(state >> 8) * 0x1p-23f - 1.0f);
+      }
+    }
+  }
+  Report run(const Config& config) {
+    for (fa::bf16& x : O) x = fa::bf16{0x7fff};
+    const fa::ForwardArgs args{Q.data(), K.data(), V.data(), O.data(), 1, len_q,
+                               len_kv,   64,       0.125f,   0,        1};
+    return fa::simt::run(config, [&] { ch03::launch_attention<64>(args, NoBreaks{}); });
+  }
+};
+
+TEST_CASE("a correct kernel gives the same bits and counters under 100 schedules") {
+  Attention attention;
+  Config config;
+  const Report natural = attention.run(config);
+  CHECK(natural.hazards.empty());
+  std::vector<uint16_t> expected;
+  for (fa::bf16 x : attention.O) {
+    expected.push_back(x.bits);
+    CHECK(fa::to_float(x) == fa::to_float(x));  // not NaN
+  }
+  for (config.schedule_seed = 1; config.schedule_seed <= 100; ++config.schedule_seed) {
+    CAPTURE(config.schedule_seed);
+    const Report report = attention.run(config);
+    CHECK(report.hazards.empty());
+    CHECK(std::memcmp(expected.data(), attention.O.data(), attention.O.bytes()) == 0);
+    for (const fa::simt::CounterField& field : fa::simt::kCounterFields) {
+      CAPTURE(field.name);
+      CHECK(report.counters.*field.value == natural.counters.*field.value);
+    }
+  }
+}
+
+TEST_CASE("schedules differ: a kernel that depends on the order gives different results") {
+  Buffer<float> out(64, "out");
+  const auto racy = +[](float* result) {
+    const int t = thread_index();
+    if (t % 32 == 0) store_shared<float>(dynamic_smem(), static_cast<float>(t / 32));
+    shfl_xor(0.0f, 1);
+    store_global(result + t, load_shared<float>(dynamic_smem()));
+  };
+  std::vector<std::vector<float>> results;
+  for (uint64_t seed = 0; seed < 16; ++seed) {
+    Config config;
+    config.schedule_seed = seed;
+    const Report report = fa::simt::run(config, [&] { launch(racy, 1, 64, 16, out.data()); });
+    CHECK(!report.hazards.empty());
+    results.emplace_back(out.begin(), out.end());
+  }
+  CHECK(std::count(results.begin(), results.end(), results[0]) < 16);
+}
+
+TEST_CASE("events tell what each warp did, in its order") {
+  Buffer<float> in(128, "in"), out(64, "out");
+  Config config;
+  config.events = true;
+  const Report report = fa::simt::run(config, [&] {
+    launch(copy_and_read, 2, 32, kSmem, static_cast<const float*>(in.data()), out.data(), 16u);
+  });
+  const EventKind expected[] = {EventKind::kCopyIssue, EventKind::kCommit,   EventKind::kWait,
+                                EventKind::kLand,      EventKind::kBarrier,  EventKind::kLdmatrix,
+                                EventKind::kShuffle,   EventKind::kStoreGlobal};
+  REQUIRE(report.events.size() == std::size(expected));  // of the first block only
+  for (size_t i = 0; i < std::size(expected); ++i) CHECK(report.events[i].kind == expected[i]);
+  const fa::simt::Event& copy = report.events[0];
+  CHECK(copy.group == 0);
+  CHECK(copy.bytes == 512);
+  CHECK(copy.source == reinterpret_cast<uint64_t>(in.data()));
+  CHECK(report.events[2].pending_groups == 0);
+  CHECK(report.events[3].group == 0);
+  CHECK(report.events[3].bytes == 512);
+  CHECK(report.events[4].step == 3);  // the landing is part of the wait
+  CHECK(report.events[4].where.line > 0);
+}
+
+}  // namespace

@@ -1,0 +1,396 @@
+// Every hazard: a kernel that has exactly that one, and its corrected twin that has none. Each is
+// run under 20 schedules, and must be judged the same under all.
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <set>
+#include <string>
+
+#include "common/simt/device.hpp"
+#include "common/simt/simt.hpp"
+
+namespace {
+
+using namespace emulator;
+using fa::simt::Buffer;
+using fa::simt::Config;
+using fa::simt::HazardKind;
+using fa::simt::Report;
+
+constexpr int kThreads = 64;
+constexpr uint32_t kSmem = kThreads * 16;
+
+uint32_t chunk(int i) { return dynamic_smem() + static_cast<uint32_t>(i) * 16; }
+
+std::string kinds(const Report& report) {
+  std::set<std::string> names;
+  for (const fa::simt::Hazard& hazard : report.hazards) names.insert(hazard_name(hazard.kind));
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : " ") + name;
+  return text;
+}
+
+// `in` and `out` have one 16-byte chunk for each thread.
+using Kernel = void (*)(const float* in, float* out, bool broken);
+
+Report run_kernel(Kernel kernel, bool broken, uint64_t seed = 0) {
+  Buffer<float> in(kThreads * 4, "in"), out(kThreads * 4, "out");
+  Config config;
+  config.schedule_seed = seed;
+  return fa::simt::run(config, [&] {
+    launch(kernel, 1, kThreads, kSmem, static_cast<const float*>(in.data()), out.data(), broken);
+  });
+}
+
+void check_twins(Kernel kernel, HazardKind expected) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    CAPTURE(seed);
+    const Report wrong = run_kernel(kernel, true, seed);
+    CHECK(kinds(wrong) == hazard_name(expected));
+    CHECK(kinds(run_kernel(kernel, false, seed)) == "");
+    for (const fa::simt::Hazard& hazard : wrong.hazards) {
+      CHECK(hazard.count > 0);
+      CHECK(hazard.where.line > 0);
+      CHECK(std::string(hazard.where.file) == "common/simt/test_hazards.cpp");
+      CHECK(hazard.text.find(hazard_name(expected)) != std::string::npos);
+    }
+  }
+}
+
+void missing_wait(const float* in, float* out, bool broken) {
+  const int t = thread_index();
+  cp_async_16(chunk(t), in + 4 * t, 16);
+  cp_async_commit();
+  if (!broken) cp_async_wait<0>();
+  block_sync();
+  store_global(out + t, load_shared<float>(chunk(kThreads - 1 - t)));
+}
+
+// The wait comes, but behind the read; another group is in flight, so it has to be counted.
+void wait_for_too_few(const float* in, float* out, bool broken) {
+  const int t = thread_index();
+  cp_async_16(chunk(t), in + 4 * t, 16);
+  cp_async_commit();
+  cp_async_commit();  // an empty group
+  if (broken) cp_async_wait<2>();
+  else cp_async_wait<1>();
+  block_sync();
+  store_global(out + t, load_shared<float>(chunk((t + 32) % kThreads)));
+  cp_async_wait<0>();
+}
+
+void own_bytes_in_flight(const float* in, float* out, bool broken) {
+  const int t = thread_index();
+  cp_async_16(chunk(t), in + 4 * t, 16);
+  cp_async_commit();
+  if (!broken) cp_async_wait<0>();
+  store_global(out + t, load_shared<float>(chunk(t)));  // its own: no barrier needed
+}
+
+TEST_CASE("read_before_wait") {
+  check_twins(missing_wait, HazardKind::kReadBeforeWait);
+  check_twins(wait_for_too_few, HazardKind::kReadBeforeWait);
+  check_twins(own_bytes_in_flight, HazardKind::kReadBeforeWait);
+}
+
+void missing_barrier(const float* in, float* out, bool broken) {
+  const int t = thread_index();
+  cp_async_16(chunk(t), in + 4 * t, 16);
+  cp_async_commit();
+  cp_async_wait<0>();
+  if (!broken) block_sync();
+  store_global(out + t, load_shared<float>(chunk(kThreads - 1 - t)));
+}
+
+void store_without_barrier(const float* in, float* out, bool broken) {
+  const int t = thread_index();
+  store_shared<float>(chunk(t), load_global(in + t));
+  if (!broken) block_sync();
+  store_global(out + t, load_shared<float>(chunk(kThreads - 1 - t)));
+}
+
+// Copied in an earlier epoch, waited for in this one: the barrier has to come behind the wait.
+void barrier_before_wait(const float* in, float* out, bool broken) {
+  const int t = thread_index();
+  cp_async_16(chunk(t), in + 4 * t, 16);
+  cp_async_commit();
+  block_sync();
+  cp_async_wait<0>();
+  if (!broken) block_sync();
+  store_global(out + t, load_shared<float>(chunk(kThreads - 1 - t)));
+}
+
+// ldmatrix waits for all lanes but orders no memory accesses: their stores need a warp_sync.
+void ldmatrix_without_warp_sync(const float*, float* out, bool broken) {
+  const int t = thread_index();
+  for (uint32_t i = 0; i < 16; i += 4) store_shared<uint32_t>(chunk(t) + i, 0);
+  if (!broken) warp_sync();
+  uint32_t r[4];
+  ldmatrix_x4(r, chunk(t));
+  store_global(out + t, static_cast<float>(r[0]));
+}
+
+void copy_without_warp_sync(const float* in, float* out, bool broken) {
+  const int t = thread_index();
+  cp_async_16(chunk(t), in + 4 * t, 16);
+  cp_async_commit();
+  cp_async_wait<0>();
+  if (!broken) warp_sync();
+  uint32_t r[4];
+  ldmatrix_x4(r, chunk(t));
+  store_global(out + t, static_cast<float>(r[0]));
+}
+
+void shuffle_is_no_barrier(const float*, float* out, bool broken) {
+  const int t = thread_index();
+  store_shared<float>(chunk(t), 1.0f);
+  shfl_xor(1.0f, 1);
+  if (!broken) warp_sync();
+  store_global(out + t, load_shared<float>(chunk(t ^ 1)));
+}
+
+TEST_CASE("read_before_barrier") {
+  check_twins(missing_barrier, HazardKind::kReadBeforeBarrier);
+  check_twins(store_without_barrier, HazardKind::kReadBeforeBarrier);
+  check_twins(barrier_before_wait, HazardKind::kReadBeforeBarrier);
+  check_twins(ldmatrix_without_warp_sync, HazardKind::kReadBeforeBarrier);
+  check_twins(copy_without_warp_sync, HazardKind::kReadBeforeBarrier);
+  check_twins(shuffle_is_no_barrier, HazardKind::kReadBeforeBarrier);
+}
+
+void overwrite(const float* in, float*, bool broken) {
+  const int t = thread_index();
+  store_shared<float>(chunk(t), load_global(in + t));
+  block_sync();
+  const float other = load_shared<float>(chunk(kThreads - 1 - t));
+  if (!broken) block_sync();
+  store_shared<float>(chunk(t), other);
+}
+
+// The next copy starts while other warps still read: judged when it is issued.
+void copy_over_a_tile_in_use(const float* in, float* out, bool broken) {
+  const int t = thread_index();
+  cp_async_16(chunk(t), in + 4 * t, 16);
+  cp_async_commit();
+  cp_async_wait<0>();
+  block_sync();
+  uint32_t r[4];
+  ldmatrix_x4(r, chunk((t + 32) % kThreads));
+  if (!broken) block_sync();
+  cp_async_16(chunk(t), in + 4 * t, 16);
+  cp_async_commit();
+  cp_async_wait<0>();
+  store_global(out + t, static_cast<float>(r[0]));
+}
+
+void overwrite_within_a_warp(const float*, float* out, bool broken) {
+  const int t = thread_index();
+  store_shared<float>(chunk(t), 1.0f);
+  warp_sync();
+  const float other = load_shared<float>(chunk(t ^ 1));
+  if (!broken) warp_sync();
+  store_shared<float>(chunk(t), other + 1.0f);
+  store_global(out + t, other);
+}
+
+TEST_CASE("overwrite_while_read") {
+  check_twins(overwrite, HazardKind::kOverwriteWhileRead);
+  check_twins(copy_over_a_tile_in_use, HazardKind::kOverwriteWhileRead);
+  check_twins(overwrite_within_a_warp, HazardKind::kOverwriteWhileRead);
+}
+
+void two_writers(const float*, float*, bool broken) {
+  const int t = thread_index();
+  store_shared<float>(chunk(broken ? t / 2 : t), 1.0f);
+}
+
+void two_copies_in_flight(const float* in, float*, bool broken) {
+  const int t = thread_index();
+  cp_async_16(chunk(t), in + 4 * t, 16);
+  cp_async_commit();
+  if (!broken) cp_async_wait<0>();
+  cp_async_16(chunk(t), in, 16);
+  cp_async_commit();
+  cp_async_wait<0>();
+}
+
+void writers_of_two_warps(const float*, float*, bool broken) {
+  const int t = thread_index();
+  store_shared<float>(chunk(t), 1.0f);
+  if (!broken) block_sync();
+  store_shared<float>(chunk((t + 32) % kThreads), 2.0f);
+}
+
+TEST_CASE("write_write") {
+  check_twins(two_writers, HazardKind::kWriteWrite);
+  check_twins(two_copies_in_flight, HazardKind::kWriteWrite);
+  check_twins(writers_of_two_warps, HazardKind::kWriteWrite);
+}
+
+void uninitialized(const float*, float* out, bool broken) {
+  const int t = thread_index();
+  if (!broken || t != 5) store_shared<float>(chunk(t), 1.0f);
+  block_sync();
+  store_global(out + t, load_shared<float>(chunk(kThreads - 1 - t)));
+}
+
+// Behind the last row, although the row itself is there: ldmatrix reads 16 bytes, not 8.
+void half_a_row(const float*, float* out, bool broken) {
+  const int t = thread_index();
+  store_shared<double>(chunk(t), 1.0);
+  if (!broken) store_shared<double>(chunk(t) + 8, 1.0);
+  warp_sync();
+  uint32_t r[1];
+  ldmatrix_x1(r, chunk(t));
+  store_global(out + t, static_cast<float>(r[0]));
+}
+
+TEST_CASE("uninitialized_read") {
+  check_twins(uninitialized, HazardKind::kUninitializedRead);
+  check_twins(half_a_row, HazardKind::kUninitializedRead);
+  CHECK(run_kernel(uninitialized, true).hazards[0].thread == kThreads - 1 - 5);
+}
+
+void shared_store_behind_the_end(const float*, float*, bool broken) {
+  store_shared<float>(chunk(broken ? thread_index() + 1 : thread_index()), 1.0f);
+}
+
+void shared_copy_before_the_start(const float* in, float*, bool broken) {
+  const int t = thread_index();
+  cp_async_16(chunk(broken ? t - 1 : t), in + 4 * t, 16);
+}
+
+void ldmatrix_behind_the_end(const float*, float*, bool broken) {
+  const int t = thread_index();
+  for (uint32_t i = 0; i < 16; i += 4) store_shared<uint32_t>(chunk(t) + i, 0);
+  block_sync();
+  uint32_t r[4];
+  ldmatrix_x4(r, chunk(broken ? t + 1 : t));
+}
+
+void global_load_behind_the_end(const float* in, float* out, bool broken) {
+  const int t = thread_index();
+  const float x = load_global(in + (broken && t == 3 ? kThreads * 4 : t));
+  store_global(out + t, x);
+}
+
+void global_store_before_the_start(const float*, float* out, bool broken) {
+  const int t = thread_index();
+  store_global(out + (broken ? t - 1 : t), 1.0f);
+}
+
+void global_copy_over_the_end(const float* in, float*, bool broken) {
+  const int t = thread_index();
+  cp_async_16(chunk(t), in + 4 * (broken ? t + 1 : t), 16);
+}
+
+void wild_pointer(const float* in, float* out, bool broken) {
+  const int t = thread_index();
+  float local = 0;
+  const float x = load_global(broken ? &local : in + t);  // not a registered buffer
+  store_global(out + t, x);
+}
+
+void copy_of_too_much(const float* in, float*, bool broken) {
+  const int t = thread_index();
+  cp_async_16(chunk(t), in, broken ? 17 : 16);
+}
+
+TEST_CASE("out_of_bounds, shared and global") {
+  check_twins(shared_store_behind_the_end, HazardKind::kOutOfBounds);
+  check_twins(shared_copy_before_the_start, HazardKind::kOutOfBounds);
+  check_twins(ldmatrix_behind_the_end, HazardKind::kOutOfBounds);
+  check_twins(global_load_behind_the_end, HazardKind::kOutOfBounds);
+  check_twins(global_store_before_the_start, HazardKind::kOutOfBounds);
+  check_twins(global_copy_over_the_end, HazardKind::kOutOfBounds);
+  check_twins(wild_pointer, HazardKind::kOutOfBounds);
+  check_twins(copy_of_too_much, HazardKind::kOutOfBounds);
+  const Report report = run_kernel(global_load_behind_the_end, true);
+  CHECK(report.hazards[0].thread == 3);
+  CHECK(report.hazards[0].text.find("in[256]") != std::string::npos);
+}
+
+// Rows past the end are asked for with source size 0 (or less than 16): only what is read counts.
+void zero_filled_tail(const float* in, float* out, bool broken) {
+  const int t = thread_index();
+  const int bytes = t == kThreads - 1 ? 8 : 16;
+  cp_async_16(chunk(t), in + 4 * t, broken ? 16 : bytes);
+  cp_async_commit();
+  cp_async_wait<0>();
+  for (int i = 0; i < 4; ++i) {
+    store_global(out + 4 * t + i, load_shared<float>(chunk(t) + static_cast<uint32_t>(4 * i)));
+  }
+}
+
+TEST_CASE("a zero-filled copy is checked for its source size only") {
+  Buffer<float> in(kThreads * 4 - 2, "in"), out(kThreads * 4, "out");
+  for (float& x : in) x = 1.0f;
+  for (bool broken : {false, true}) {
+    const Report report = fa::simt::run({}, [&] {
+      launch(zero_filled_tail, 1, kThreads, kSmem, static_cast<const float*>(in.data()),
+             out.data(), broken);
+    });
+    if (broken) {
+      CHECK(kinds(report) == "out_of_bounds uninitialized_read");
+    } else {
+      CHECK(kinds(report) == "");
+      for (size_t i = 0; i < out.size(); ++i) CHECK(out[i] == (i < in.size() ? 1.0f : 0.0f));
+    }
+  }
+}
+
+void nothing_to_read(float* out) {
+  const int t = thread_index();
+  cp_async_16(chunk(t), nullptr, 0);
+  cp_async_commit();
+  cp_async_wait<0>();
+  store_global(out + t, load_shared<float>(chunk(t)));
+}
+
+TEST_CASE("a copy of source size 0 may name any address, and writes zeros") {
+  Buffer<float> out(kThreads, "out");
+  for (float& x : out) x = 1.0f;
+  const Report report =
+      fa::simt::run({}, [&] { launch(nothing_to_read, 1, kThreads, kSmem, out.data()); });
+  CHECK(kinds(report) == "");
+  CHECK(report.counters.global_load_sectors == 0);
+  for (float x : out) CHECK(x == 0.0f);
+}
+
+void misaligned_copy(const float* in, float*, bool broken) {
+  const int t = thread_index();
+  if (t < kThreads - 1) cp_async_16(chunk(t), in + 4 * t + (broken ? 1 : 0), 16);
+}
+
+void misaligned_row(const float*, float*, bool broken) {
+  const int t = thread_index();
+  for (uint32_t i = 0; i < 16; i += 4) store_shared<uint32_t>(chunk(t) + i, 0);
+  block_sync();
+  uint32_t r[1];
+  ldmatrix_x1(r, chunk(t % 32) + (broken ? 8 : 0));
+}
+
+void misaligned_load(const float* in, float* out, bool broken) {
+  const int t = thread_index();
+  const auto* pairs = reinterpret_cast<const uint64_t*>(in + (broken ? 1 : 0));
+  if (t < 32) store_global(out + t, static_cast<float>(load_global(pairs + t)));
+}
+
+TEST_CASE("misaligned") {
+  check_twins(misaligned_copy, HazardKind::kMisaligned);
+  check_twins(misaligned_row, HazardKind::kMisaligned);
+  check_twins(misaligned_load, HazardKind::kMisaligned);
+}
+
+TEST_CASE("one entry for each line, with a count and the two threads") {
+  const Report report = run_kernel(missing_barrier, true);
+  REQUIRE(report.hazards.size() == 1);
+  const fa::simt::Hazard& hazard = report.hazards[0];
+  CHECK(hazard.count > 1);
+  CHECK(hazard.thread != hazard.other_thread);
+  CHECK(hazard.other.line == hazard.where.line - 4);  // the cp.async
+  CHECK(hazard.text.find("in[") != std::string::npos);  // whose bytes they are
+}
+
+}  // namespace

@@ -1,0 +1,199 @@
+// ldmatrix and mma, element by element, against the figures of the PTX ISA.
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "common/simt/device.hpp"
+#include "common/simt/matrix.hpp"
+#include "common/simt/simt.hpp"
+
+namespace {
+
+using namespace emulator;
+using fa::simt::Buffer;
+
+// Element (row, column) of matrix i holds 100 i + 10 row + column.
+uint16_t element(int matrix, int row, int column) {
+  return static_cast<uint16_t>(100 * matrix + 10 * row + column);
+}
+
+// COUNT matrices, rows 16 bytes apart; each lane of `registers` [32][4] gets its registers.
+template <int COUNT, bool TRANS>
+void ldmatrix_kernel(const uint16_t* matrices, uint32_t* registers) {
+  const int lane = thread_index();
+  const uint32_t row = dynamic_smem() + static_cast<uint32_t>(lane) * 16;
+  for (int i = 0; i < 8; ++i) {
+    store_shared<uint16_t>(row + static_cast<uint32_t>(2 * i), load_global(matrices + 8 * lane + i));
+  }
+  warp_sync();
+  // Lanes from 8 COUNT on give an address that nobody may use.
+  const uint32_t address = lane < 8 * COUNT ? row : 0xdead0000u;
+  uint32_t r[4] = {};
+  if constexpr (COUNT == 1) {
+    uint32_t one[1];
+    TRANS ? ldmatrix_x1_trans(one, address) : ldmatrix_x1(one, address);
+    r[0] = one[0];
+  } else if constexpr (COUNT == 2) {
+    uint32_t two[2];
+    TRANS ? ldmatrix_x2_trans(two, address) : ldmatrix_x2(two, address);
+    r[0] = two[0], r[1] = two[1];
+  } else {
+    TRANS ? ldmatrix_x4_trans(r, address) : ldmatrix_x4(r, address);
+  }
+  for (int i = 0; i < 4; ++i) store_global(registers + 4 * lane + i, r[i]);
+}
+
+template <int COUNT, bool TRANS>
+void check_ldmatrix() {
+  CAPTURE(COUNT);
+  CAPTURE(TRANS);
+  Buffer<uint16_t> matrices(4 * 64, "matrices");
+  Buffer<uint32_t> registers(32 * 4, "registers");
+  for (int m = 0; m < 4; ++m) {
+    for (int i = 0; i < 64; ++i) matrices[static_cast<size_t>(64 * m + i)] = element(m, i / 8, i % 8);
+  }
+  const fa::simt::Report report = fa::simt::run({}, [&] {
+    launch(ldmatrix_kernel<COUNT, TRANS>, 1, 32, 512, matrices.data(), registers.data());
+  });
+  CHECK(report.hazards.empty());
+  for (int lane = 0; lane < 32; ++lane) {
+    for (int m = 0; m < 4; ++m) {
+      // PTX: thread t holds row t/4, elements 2(t%4) and 2(t%4)+1; with .trans rows are columns.
+      const int major = lane / 4, minor = 2 * (lane % 4);
+      const uint16_t low = TRANS ? element(m, minor, major) : element(m, major, minor);
+      const uint16_t high = TRANS ? element(m, minor + 1, major) : element(m, major, minor + 1);
+      const uint32_t expected = m < COUNT ? low | static_cast<uint32_t>(high) << 16 : 0;
+      CAPTURE(lane);
+      CAPTURE(m);
+      CHECK(registers[static_cast<size_t>(4 * lane + m)] == expected);
+    }
+  }
+}
+
+TEST_CASE("ldmatrix gives every lane the elements of the PTX figure") {
+  check_ldmatrix<1, false>();
+  check_ldmatrix<1, true>();
+  check_ldmatrix<2, false>();
+  check_ldmatrix<2, true>();
+  check_ldmatrix<4, false>();
+  check_ldmatrix<4, true>();
+}
+
+// A [16,16], B [16,8], C [16,8] fp32; fragments filled by the formulas of PTX ISA, "Matrix
+// Fragments for mma.m16n8k16 with floating point type": groupID = lane >> 2, ...
+void mma_kernel(const fa::bf16* A, const fa::bf16* B, float* C) {
+  const int lane = thread_index(), group = lane >> 2, in_group = lane % 4;
+  const auto pair = [](fa::bf16 low, fa::bf16 high) {
+    return low.bits | static_cast<uint32_t>(high.bits) << 16;
+  };
+  uint32_t a[4], b[2];
+  for (int i = 0; i < 8; i += 2) {
+    const int row = (i < 2 || (i >= 4 && i < 6)) ? group : group + 8;
+    const int column = in_group * 2 + (i >= 4 ? 8 : 0);
+    a[i / 2] = pair(load_global(A + 16 * row + column), load_global(A + 16 * row + column + 1));
+  }
+  for (int i = 0; i < 4; i += 2) {
+    const int row = in_group * 2 + (i >= 2 ? 8 : 0);
+    b[i / 2] = pair(load_global(B + 8 * row + group), load_global(B + 8 * (row + 1) + group));
+  }
+  float c[4];
+  for (int i = 0; i < 4; ++i) {
+    c[i] = load_global(C + 8 * (i < 2 ? group : group + 8) + in_group * 2 + (i & 1));
+  }
+  mma_m16n8k16(a, b, c);
+  for (int i = 0; i < 4; ++i) {
+    store_global(C + 8 * (i < 2 ? group : group + 8) + in_group * 2 + (i & 1), c[i]);
+  }
+}
+
+struct Operands {
+  Buffer<fa::bf16> A{256, "A"}, B{128, "B"};
+  Buffer<float> C{128, "C"};
+  void multiply() {
+    const fa::simt::Report report =
+        fa::simt::run({}, [&] { launch(mma_kernel, 1, 32, 0, A.data(), B.data(), C.data()); });
+    CHECK(report.hazards.empty());
+    CHECK(report.counters.mma_instructions == 1);
+  }
+};
+
+TEST_CASE("mma multiplies each pair of elements exactly where it belongs") {
+  for (int row = 0; row < 16; ++row) {
+    for (int k = 0; k < 16; ++k) {
+      Operands x;  // one element of A, a different value in each column of B's row k
+      x.A[static_cast<size_t>(16 * row + k)] = fa::to_bf16(2.0f);
+      for (int i = 0; i < 128; ++i) x.B[static_cast<size_t>(i)] = fa::to_bf16(static_cast<float>(i));
+      x.multiply();
+      for (int i = 0; i < 16; ++i) {
+        for (int n = 0; n < 8; ++n) {
+          const float expected = i == row ? 2.0f * static_cast<float>(8 * k + n) : 0.0f;
+          CHECK(x.C[static_cast<size_t>(8 * i + n)] == expected);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("mma adds c first, then k = 0..15, each sum rounded to fp32") {
+  Operands x;
+  uint32_t state = 7;
+  const auto next = [&] {
+    state = state * 1664525u + 1013904223u;
+    return static_cast<float>(static_cast<int32_t>(state)) * 0x1p-28f;
+  };
+  for (fa::bf16& a : x.A) a = fa::to_bf16(next());
+  for (fa::bf16& b : x.B) b = fa::to_bf16(next());
+  for (float& c : x.C) c = next();
+  const std::vector<float> c0(x.C.begin(), x.C.end());
+  x.multiply();
+  for (size_t i = 0; i < 16; ++i) {
+    for (size_t n = 0; n < 8; ++n) {
+      float expected = c0[8 * i + n];
+      for (size_t k = 0; k < 16; ++k) {
+        expected += fa::to_float(x.A[16 * i + k]) * fa::to_float(x.B[8 * k + n]);
+      }
+      CHECK(x.C[8 * i + n] == expected);
+    }
+  }
+}
+
+TEST_CASE("NaN and infinity go through mma") {
+  Operands x;
+  x.A[0] = fa::bf16{0x7fc0};  // row 0
+  x.A[16] = fa::bf16{0x7f80};  // row 1
+  for (fa::bf16& b : x.B) b = fa::to_bf16(1.0f);
+  x.multiply();
+  CHECK(!(x.C[0] == x.C[0]));
+  CHECK(x.C[8] == std::numeric_limits<float>::infinity());
+  CHECK(x.C[16] == 0.0f);
+}
+
+void shuffle_kernel(float* out, int mask) {
+  store_global(out + thread_index(), shfl_xor(static_cast<float>(thread_index()), mask));
+}
+
+TEST_CASE("shfl_xor hands over the value of lane ^ mask") {
+  Buffer<float> out(32, "out");
+  for (int mask = 0; mask < 32; ++mask) {
+    const fa::simt::Report report =
+        fa::simt::run({}, [&] { launch(shuffle_kernel, 1, 32, 0, out.data(), mask); });
+    CHECK(report.counters.shuffle_instructions == 1);
+    for (int lane = 0; lane < 32; ++lane) {
+      CHECK(out[static_cast<size_t>(lane)] == static_cast<float>(lane ^ mask));
+    }
+  }
+}
+
+void pack_kernel(uint32_t* out) {
+  if (thread_index() == 0) store_global(out, pack_bf16x2(1.0f, 1.00390625f + 0.0078125f));
+}
+
+TEST_CASE("pack_bf16x2 rounds to nearest even, low half first") {
+  Buffer<uint32_t> out(1, "out");
+  fa::simt::run({}, [&] { launch(pack_kernel, 1, 32, 0, out.data()); });
+  CHECK(out[0] == 0x3f823f80u);  // 1 + 3/256 lies between 0x3f81 and 0x3f82
+}
+
+}  // namespace
