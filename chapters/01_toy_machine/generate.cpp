@@ -247,9 +247,10 @@ std::string attention_program(int n, int dim) {
     t.line("# key " + std::to_string(j));
     for (int i = 0; i < dim; ++i) {
       const int product = i ? temporary : 0;
+      const std::string score = i == dim - 1 ? "-> x" + std::to_string(j) : "";
       t.op("LOAD", {at("k", j, i), R(product)});
-      t.op("MUL", {R(product), R(q + i), R(product)});
-      if (i) t.op("ADD", {R(0), R(temporary), R(0)});
+      t.op("MUL", {R(product), R(q + i), R(product)}, i ? "" : score);
+      if (i) t.op("ADD", {R(0), R(temporary), R(0)}, score);
     }
     if (j == 0) {
       online_start(t);
@@ -257,10 +258,12 @@ std::string attention_program(int n, int dim) {
       online_step(t, j);
     }
     for (int i = 0; i < dim; ++i) {
+      std::string sum = "-> o" + std::to_string(j);
+      if (dim > 1) sum += "[" + std::to_string(i) + "]";
       if (j) t.op("MUL", {R(o + i), R(3), R(o + i)}, "@no-max @no-rescale");
       t.op("LOAD", {at("v", j, i), R(temporary)});
-      t.op("MUL", {R(0), R(temporary), R(j ? temporary : o + i)});
-      if (j) t.op("ADD", {R(o + i), R(temporary), R(o + i)}, "-> o" + std::to_string(i));
+      t.op("MUL", {R(0), R(temporary), R(j ? temporary : o + i)}, j ? "" : sum);
+      if (j) t.op("ADD", {R(o + i), R(temporary), R(o + i)}, sum);
     }
   }
   t.line("# the division, once");
