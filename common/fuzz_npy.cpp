@@ -1,7 +1,8 @@
 // libFuzzer target for the .npy reader: any bytes are either an array that keeps its promises or an
 // InputError of one printable line. Build and run (clang):
-//   cmake --preset fuzz && cmake --build --preset fuzz
-//   reference/fuzz_corpus.py --out /tmp/corpus && build/fuzz/bin/fuzz_npy -max_len=4096 /tmp/corpus
+//   cmake --preset fuzz && cmake --build --preset fuzz --target fuzz_npy
+//   reference/fuzz_corpus.py --out build-fuzz/corpus
+//   build-fuzz/bin/fuzz_npy -max_len=4096 build-fuzz/corpus
 
 #include <cstdint>
 #include <cstdio>

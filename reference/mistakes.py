@@ -1,8 +1,8 @@
 """Names the mistake behind a wrong output, by computing what common mistakes would have written.
 
 A mistake is recognised when it explains the output: on sampled rows, the distance from the output
-to what the mistake gives is a small part of its distance to the right answer. Nothing is guessed
-from a pattern that a mistake merely might leave.
+to what the mistake gives is a small part of its distance to the right answer, and of how much the
+mistaken answer varies. Nothing is guessed from a pattern that a mistake merely might leave.
 """
 
 from functools import lru_cache
@@ -298,10 +298,12 @@ def explain(problem: Problem, got: np.ndarray, expected: np.ndarray, finite_rows
     got_rows = np.array([got[at] for at in places], np.float64)
     distance = np.linalg.norm(got_rows - np.array([expected[at] for at in places]))
     best, best_share = None, EXPLAINED
-    with np.errstate(over="ignore", invalid="ignore"):  # a mistake may well overflow
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # a mistake may overflow
         for mistake in mistakes_for(problem):
             mistaken = np.array([mistake.row_at(heads, at) for at in places])
-            share = np.linalg.norm(got_rows - mistaken) / distance
+            # A constant would do as well where the mistaken answer hardly varies: that proves nothing.
+            spread = np.linalg.norm(mistaken - mistaken.mean())
+            share = np.linalg.norm(got_rows - mistaken) / min(distance, spread)
             if share < best_share:
                 best, best_share = mistake.sentence, share
     return best

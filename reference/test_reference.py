@@ -602,6 +602,9 @@ class Diagnosis(unittest.TestCase):
         one_wrong[0, 0, 3, 3] += 1
         for out in (one_wrong, noisy, random.normal(0.5, 1, right.shape), 1.1 * right):
             self.assertIsNone(self.diagnose(inputs, out))
+        inputs = random_inputs((1, 1, 1500, 1500, 8), q_scale=0.1)  # most rows: about the mean of V
+        constant = np.full(inputs[0].shape, inputs[2].mean())
+        self.assertIsNone(self.diagnose(inputs, constant, causal=True))
 
     def test_not_written(self):
         inputs = random_inputs(self.SHAPES[0])
