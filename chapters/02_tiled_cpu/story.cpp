@@ -72,16 +72,20 @@ int story() {
     rungs.push_back(climb(problem, one.algorithm));
     passed = passed && rungs.back().check.passed();
   }
-  std::cout << text("\n  %-20s %10s %14s%s  %s\n", "", "max error", "memory beside",
+  std::cout << text("\n  %-20s %10s %10s %10s%s  %s\n", "", "max error", "memory", "moved",
                     fa::times_hidden() ? "" : "       time", "check");
   for (const Rung& rung : rungs) {
-    std::cout << text("  %-20s %10.1e %14s", name(rung.algorithm), rung.check.o.max_abs_error,
-                      fa::format_bytes(double(rung.report.peak_bytes)).c_str())
+    const double moved = double(rung.report.counts.bytes_read + rung.report.counts.bytes_written);
+    std::cout << text("  %-20s %10.1e %10s %10s", name(rung.algorithm),
+                      rung.check.o.max_abs_error,
+                      fa::format_bytes(double(rung.report.peak_bytes)).c_str(),
+                      moved == 0 ? "-" : fa::format_bytes(moved).c_str())
               << (fa::times_hidden() ? "" : text("%8.1f ms", rung.time_ms))
               << (rung.check.passed() ? "  passed\n" : "  FAILED\n");
   }
-  std::cout << "\nThe same answer every time; what changes is how much memory it takes"
-               " and how often it is read.\n";
+  std::cout << "\nmemory: allocated beside inputs and outputs. moved: read and written, counted at"
+               "\nevery tile or row (- : not counted). The answer is the same on every rung; what it"
+               "\ntakes to get it is not.\n";
   return passed ? fa::kAgreed : fa::kDisagreed;
 }
 

@@ -66,12 +66,20 @@ void load_tile_transposed(float* tile, fa::View<const T> matrix, Range rows, int
 
 // [anchor: products]
 // c += a @ b   [rows, depth] @ [depth, cols]
+// Four steps of the depth at a time: c is loaded and stored once for all four.
 inline void multiply_add(float* c, const float* a, const float* b, int64_t rows, int64_t depth,
                          int64_t cols) {
-  for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t k = 0; k < depth; ++k) {
-      const float factor = a[i * depth + k];
-      for (int64_t j = 0; j < cols; ++j) c[i * cols + j] += factor * b[k * cols + j];
+  for (int64_t i = 0; i < rows; ++i, a += depth, c += cols) {
+    int64_t k = 0;
+    for (; k + 4 <= depth; k += 4) {
+      const float *b0 = b + k * cols, *b1 = b0 + cols, *b2 = b1 + cols, *b3 = b2 + cols;
+      const float a0 = a[k], a1 = a[k + 1], a2 = a[k + 2], a3 = a[k + 3];
+      for (int64_t j = 0; j < cols; ++j) {
+        c[j] += (a0 * b0[j] + a1 * b1[j]) + (a2 * b2[j] + a3 * b3[j]);
+      }
+    }
+    for (; k < depth; ++k) {
+      for (int64_t j = 0; j < cols; ++j) c[j] += a[k] * b[k * cols + j];
     }
   }
 }
