@@ -6,6 +6,10 @@ target_link_libraries(ch02_fast PUBLIC fa_common PRIVATE hwy::hwy)
 
 fa_test(ch02_fast test_fast.cpp LIBRARIES ch02_fast CHAPTER 02)
 
+# Naive, tiled and fast by length: <build>/bin/ch02_bench
+find_package(benchmark REQUIRED)
+fa_program(ch02_bench bench.cpp LIBRARIES ch02 ch02_fast benchmark::benchmark)
+
 # What reference/bench_cpu_peers.py loads to race PyTorch: cmake --build B --target ch02_fast_shared
 add_library(ch02_fast_shared MODULE EXCLUDE_FROM_ALL fast.cpp peak.cpp fast_shared.cpp
   "${FA_ROOT}/common/memory.cpp" "${FA_ROOT}/common/parallel.cpp")
