@@ -6,7 +6,7 @@ mistaken answer varies. Nothing is guessed from a pattern that a mistake merely 
 """
 
 from functools import lru_cache
-from typing import Callable, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
@@ -205,11 +205,13 @@ def mistakes_for(problem: Problem) -> Iterator[Mistake]:
                       all_exchanged)
         yield Mistake("every head uses K and V of head 0", head_0_row)
     if not problem.causal:  # a causal mask hides the tail as well
-        tails = {-len_kv % tile: tile for tile in (128, 64, 32, 16, 8)}  # smallest that pads so
-        for padding, tile in sorted(tails.items()):
+        tails: Dict[int, List[str]] = {}
+        for tile in (8, 16, 32, 64, 128):
+            tails.setdefault(-len_kv % tile, []).append(str(tile))  # that pad alike leak alike
+        for padding, tiles in tails.items():
             if padding:
-                yield in_row(f"the tail is not masked: {padding} zero-filled keys (tiles of {tile})"
-                             " count with score 0", leaking_tail_row(tile))
+                yield in_row(f"the tail is not masked: {padding} zero-filled keys count with score "
+                             f"0 (tiles of {' or '.join(tiles)})", leaking_tail_row(int(tiles[0])))
     for tile in (16, 32, 64, 128):
         if len_kv > tile:
             for running in (True, False):
