@@ -47,8 +47,8 @@ Options with(Algorithm algorithm, Tiling tiling = {}) {
 }
 
 void check_agrees(const fa::Problem& problem, const Options& options) {
-  CAPTURE(name(options.algorithm));
-  CAPTURE(name(problem.dtype));
+  CAPTURE(std::string(name(options.algorithm)));
+  CAPTURE(std::string(name(problem.dtype)));
   CAPTURE(to_string(problem.shape));
   CAPTURE(problem.causal);
   CAPTURE(options.tiling.block_q);
@@ -133,7 +133,7 @@ TEST_CASE("the number of threads changes no bit") {
     single.threads = 1;
     several.threads = 5;
     const Result a = attend(problem, single), b = attend(problem, several);
-    CAPTURE(one.name);
+    CAPTURE(std::string(one.name));
     CHECK(a.o == b.o);
     CHECK(a.lse == b.lse);
   }
@@ -159,7 +159,7 @@ TEST_CASE("rows that see no key: 0 and -inf, decided by m") {
   const fa::Problem problem = make({1, 2, 90, 33, 16}, Dtype::f32, true);
   for (const AlgorithmName& one : kAlgorithms) {
     const Result result = attend(problem, with(one.algorithm));
-    CAPTURE(one.name);
+    CAPTURE(std::string(one.name));
     for (int64_t query = 0; query < 57; ++query) {
       CHECK(result.lse[query] == -std::numeric_limits<float>::infinity());
       for (int64_t d = 0; d < 16; ++d) CHECK(result.o[query * 16 + d] == 0);
@@ -251,7 +251,7 @@ TEST_CASE("tiled and fast: under 1 MiB a thread at any length") {
     for (const Algorithm algorithm : {Algorithm::tiled, Algorithm::fast}) {
       Options options = with(algorithm);
       options.threads = 1;
-      CAPTURE(name(algorithm));
+      CAPTURE(std::string(name(algorithm)));
       CAPTURE(to_string(shape));
       const Report report = attend(make(shape), options).report;
       CHECK(report.peak_bytes > 0);
@@ -351,7 +351,7 @@ TEST_CASE("golden cases of reference/make_cases.py") {
            case_name.find("very_negative") != std::string::npos)) {
         continue;
       }
-      CAPTURE(one.name);
+      CAPTURE(std::string(one.name));
       const Result result = attend(problem, with(one.algorithm, {32, 48}));
       const fa::CheckResult check = fa::check_output(problem, result.o, result.lse);
       CHECK(check.passed());
