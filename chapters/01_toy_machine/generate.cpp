@@ -46,21 +46,23 @@ void matmul_header(Trace& t, const std::string& idea, int registers, OperandRule
   t.line(".check matmul");
 }
 
-// MAC_Z if this is the first term of the sum in R(sum), else MAC.
-void multiply_add(Trace& t, bool first, int ra, int rb, int sum) {
-  if (first) {
-    t.op("MAC_Z", {R(ra), R(rb), R(sum)});
+// Term number `term` of the n that make c_ij: MAC_Z for the first, else MAC. The sum is in R(sum).
+void multiply_add(Trace& t, int term, int n, int ra, int rb, int sum, int i, int j) {
+  const std::string name =
+      term == n - 1 ? "-> c" + std::to_string(i) + std::to_string(j) : std::string();
+  if (term == 0) {
+    t.op("MAC_Z", {R(ra), R(rb), R(sum)}, name);
   } else {
-    t.op("MAC", {R(ra), R(rb), R(sum), R(sum)});
+    t.op("MAC", {R(ra), R(rb), R(sum), R(sum)}, name);
   }
 }
 
 // Elements of C along a snake, so that neighbours share a row of A or a column of B; the terms
-// forwards, then backwards, so that the shared operand is the last of one and the first of the next.
+// forwards, then backwards, so that an element ends with the operand that the next begins with.
 std::string inner_fixed(int n) {
   Trace t;
-  matmul_header(t, "inner product: finish one element of C, then the next", 3,
-                OperandRule::kFixed, n);
+  matmul_header(t, "inner product: finish one element of C, then the next", 3, OperandRule::kFixed,
+                n);
   std::string in_r0, in_r1;
   for (int step = 0; step < n * n; ++step) {
     const int i = step / n, j = i % 2 ? n - 1 - step % n : step % n;
@@ -69,7 +71,7 @@ std::string inner_fixed(int n) {
       const int k = step % 2 ? n - 1 - term : term;
       if (in_r0 != at("a", i, k)) t.op("LOAD", {in_r0 = at("a", i, k), R(0)});
       if (in_r1 != at("b", k, j)) t.op("LOAD", {in_r1 = at("b", k, j), R(1)});
-      multiply_add(t, term == 0, 0, 1, 2);
+      multiply_add(t, term, n, 0, 1, 2, i, j);
     }
     t.op("STORE", {R(2), at("c", i, j)});
   }
@@ -79,8 +81,8 @@ std::string inner_fixed(int n) {
 // B stays in R1.., a row of A behind it: every input is loaded once.
 std::string inner_any(int n) {
   Trace t;
-  matmul_header(t, "inner product with free operands: every input is loaded once",
-                n * n + n + 1, OperandRule::kAny, n);
+  matmul_header(t, "inner product with free operands: every input is loaded once", n * n + n + 1,
+                OperandRule::kAny, n);
   const auto b = [&](int k, int j) { return 1 + k * n + j; };
   const auto a = [&](int k) { return 1 + n * n + k; };
   for (int i = 0; i < n; ++i) {
@@ -89,7 +91,7 @@ std::string inner_any(int n) {
       for (int k = 0; k < n; ++k) {
         if (j == 0) t.op("LOAD", {at("a", i, k), R(a(k))});
         if (i == 0) t.op("LOAD", {at("b", k, j), R(b(k, j))});
-        multiply_add(t, k == 0, a(k), b(k, j), 0);
+        multiply_add(t, k, n, a(k), b(k, j), 0, i, j);
       }
       t.op("STORE", {R(0), at("c", i, j)});
     }
@@ -108,7 +110,7 @@ std::string outer_fixed(int n) {
       const int i = step / n, j = i % 2 ? n - 1 - step % n : step % n;
       if (in_r0 != at("a", i, k)) t.op("LOAD", {in_r0 = at("a", i, k), R(0)});
       if (in_r1 != at("b", k, j)) t.op("LOAD", {in_r1 = at("b", k, j), R(1)});
-      multiply_add(t, k == 0, 0, 1, 2 + i * n + j);
+      multiply_add(t, k, n, 0, 1, 2 + i * n + j, i, j);
     }
   }
   for (int i = 0; i < n * n; ++i) t.op("STORE", {R(2 + i), at("c", i / n, i % n)});
@@ -125,7 +127,7 @@ std::string outer_any(int n) {
       t.op("LOAD", {at("a", i, k), R(0)});
       for (int j = 0; j < n; ++j) {
         if (i == 0) t.op("LOAD", {at("b", k, j), R(1 + j)});
-        multiply_add(t, k == 0, 0, 1 + j, 1 + n + i * n + j);
+        multiply_add(t, k, n, 0, 1 + j, 1 + n + i * n + j, i, j);
       }
     }
   }
@@ -182,11 +184,11 @@ std::string safe_softmax(int n) {
 // x in R0, m in R1, s in R2, the correction in R3.
 // [anchor: online_step]
 void online_step(Trace& t, int j) {
-  t.op("MOV", {R(1), R(3)}, "@no-max");                        // the old maximum
+  t.op("MOV", {R(1), R(3)}, "@no-max");  // the old maximum
   t.op("MAX", {R(1), R(0), R(1)}, "-> m" + std::to_string(j) + " @no-max");
-  t.op("SUB", {R(3), R(1), R(3)}, "@no-max");                  // m − m', never above 0
-  t.op("SUB", {R(0), R(1), R(0)}, "@no-max");                  // x − m', never above 0
-  t.op("EXP", {R(3), R(3)}, "@no-max");                        // the correction
+  t.op("SUB", {R(3), R(1), R(3)}, "@no-max");  // m − m', never above 0
+  t.op("SUB", {R(0), R(1), R(0)}, "@no-max");  // x − m', never above 0
+  t.op("EXP", {R(3), R(3)}, "@no-max");        // the correction
   t.op("EXP", {R(0), R(0)});
   t.op("MUL", {R(2), R(3), R(2)}, "@no-max @no-rescale");
   t.op("ADD", {R(2), R(0), R(2)}, "-> s" + std::to_string(j));

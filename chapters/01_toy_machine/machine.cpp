@@ -16,20 +16,28 @@ float larger(float a, float b) { return std::isnan(a) || a > b ? a : b; }
 Register compute(Op op, const Register& a, const Register& b, const Register& c) {
   switch (op) {
     // [anchor: mac]
-    case Op::kMacZ: return {true, a.number * b.number, multiply(a.symbol, b.symbol)};
+    case Op::kMacZ:
+      return {true, a.number * b.number, multiply(a.symbol, b.symbol)};
     case Op::kMac:
-      return {true, a.number * b.number + c.number,
-              add(c.symbol, multiply(a.symbol, b.symbol))};
+      return {true, a.number * b.number + c.number, add(c.symbol, multiply(a.symbol, b.symbol))};
     // [/anchor: mac]
-    case Op::kMax: return {true, larger(a.number, b.number), maximum(a.symbol, b.symbol)};
-    case Op::kSub: return {true, a.number - b.number, subtract(a.symbol, b.symbol)};
-    case Op::kExp: return {true, std::exp(a.number), exponential(a.symbol)};
-    case Op::kAdd: return {true, a.number + b.number, add(a.symbol, b.symbol)};
-    case Op::kMul: return {true, a.number * b.number, multiply(a.symbol, b.symbol)};
-    case Op::kDiv: return {true, a.number / b.number, divide(a.symbol, b.symbol)};
-    case Op::kMov: return a;
+    case Op::kMax:
+      return {true, larger(a.number, b.number), maximum(a.symbol, b.symbol)};
+    case Op::kSub:
+      return {true, a.number - b.number, subtract(a.symbol, b.symbol)};
+    case Op::kExp:
+      return {true, std::exp(a.number), exponential(a.symbol)};
+    case Op::kAdd:
+      return {true, a.number + b.number, add(a.symbol, b.symbol)};
+    case Op::kMul:
+      return {true, a.number * b.number, multiply(a.symbol, b.symbol)};
+    case Op::kDiv:
+      return {true, a.number / b.number, divide(a.symbol, b.symbol)};
+    case Op::kMov:
+      return a;
     case Op::kLoad:
-    case Op::kStore: break;
+    case Op::kStore:
+      break;
   }
   return {};
 }
@@ -38,20 +46,24 @@ int flops_of(Op op) {
   switch (op) {
     case Op::kLoad:
     case Op::kStore:
-    case Op::kMov: return 0;
+    case Op::kMov:
+      return 0;
     case Op::kMacZ:
-    case Op::kMac: return 2;
-    default: return 1;
+    case Op::kMac:
+      return 2;
+    default:
+      return 1;
   }
 }
 
 }  // namespace
 
 void set_inputs(Program& program, const std::map<std::string, std::vector<float>>& values) {
-  for (const auto& [name, numbers] : values) {
-    const auto array =
-        std::find_if(program.arrays.begin(), program.arrays.end(),
-                     [&](const Array& a) { return a.is_input && a.name == name; });
+  for (const auto& entry : values) {  // clang 14 cannot capture a structured binding
+    const std::string& name = entry.first;
+    const std::vector<float>& numbers = entry.second;
+    const auto array = std::find_if(program.arrays.begin(), program.arrays.end(),
+                                    [&](const Array& a) { return a.is_input && a.name == name; });
     if (array == program.arrays.end()) {
       throw fa::InputError("--" + name + ": " + program.name + " has no input of that name");
     }

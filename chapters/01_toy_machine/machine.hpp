@@ -35,8 +35,8 @@ struct Cost {
 };
 
 struct Run {
-  std::vector<Step> steps;                  // one per instruction; empty if not asked for
-  std::vector<std::vector<float>> memory;   // per array; what was never stored is NaN
+  std::vector<Step> steps;                 // one per instruction; empty if not asked for
+  std::vector<std::vector<float>> memory;  // per array; what was never stored is NaN
   Cost cost;
 };
 

@@ -116,8 +116,11 @@ int print_optimum(int registers, OperandRule rule, Schedule schedule, const std:
                              {"possible", best.possible},
                              {"states", best.states}};
     if (best.possible) {
-      report.update({{"cycles", best.cycles}, {"loads", best.loads}, {"stores", best.stores},
-                     {"macs", 8}, {"trace", best.trace}});
+      report.update({{"cycles", best.cycles},
+                     {"loads", best.loads},
+                     {"stores", best.stores},
+                     {"macs", 8},
+                     {"trace", best.trace}});
     }
     fa::write_json(json, report);
   }

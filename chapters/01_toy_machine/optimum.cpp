@@ -9,17 +9,17 @@
 //   1. The machine has no subtraction and no constant. Every value is therefore a polynomial in
 //      the entries of A and B with positive coefficients and no constant term: nothing ever
 //      cancels. A value with a monomial that is not in c_ij cannot be part of c_ij.
-//      The two monomials of c_ij = a_i0·b_0j + a_i1·b_1j have no factor in common, so a product of
-//      two values is part of c_ij only if one factor is a_ik and the other b_kj. The values worth
+//      The two monomials of c_ij = a_i0·b_0j + a_i1·b_1j have no factor in common, so a product
+//      of two values is part of c_ij only if the factors are a_ik and b_kj. The values worth
 //      holding are the eight inputs, and for each c_ij its first term, its second term, their sum.
 //      (This also rules out Strassen's seven products: they need the minus sign.)
-//   2. c_ij is stored from one register, and that value was made by one MAC from one MAC_Z. Any other
-//      MAC, and any value overwritten before its use, is dead: without it the program is shorter.
-//      So there are 8 MACs, and the search never drops an unsaved sum.
+//   2. c_ij is stored from one register, and that value was made by one MAC from one MAC_Z. Any
+//      other MAC, and any value overwritten before its use, is dead: the program is shorter
+//      without it. So there are 8 MACs, and the search never drops an unsaved sum.
 //   3. A term parked in DRAM can be parked in its own c_ij, which is free until c_ij is finished.
 //   4. An input that is in a register already, or that no remaining product needs, is not loaded:
-//      the same program without that LOAD works (on the `fixed` machine after exchanging R0 and R1).
-//      On the `fixed` machine an input outside R0 and R1 can never be multiplied: there is no MOV.
+//      the same program without that LOAD works (on the `fixed` machine with R0 and R1 exchanged).
+//      There, an input outside R0 and R1 can never be multiplied: no instruction moves it.
 //
 // Two states are one when they differ only in the order of interchangeable registers, or by
 // exchanging rows of A, columns of B, the two k, or A with Bᵀ (16 symmetries): every program from
@@ -226,8 +226,9 @@ void Search::append_macs(const State& s, int ra, int rb, std::vector<Move>& move
   }
   for (int rd = 0; rd < num_registers_; ++rd) {
     if (!overwritable(s, rd) && !(done != 0 && rd == addend)) continue;
-    Move move{done ? "MAC " + operands + name(addend) + ", " + name(rd)
-                   : "MAC_Z " + operands + name(rd), s};
+    Move move{
+        done ? "MAC " + operands + name(addend) + ", " + name(rd) : "MAC_Z " + operands + name(rd),
+        s};
     if (done) {
       move.next.registers[addend] = kFree;
       move.next.dram[cell] = kNothing;

@@ -34,9 +34,7 @@ class Parser {
   }
 
  private:
-  static std::string checks() {
-    return "matmul, softmax, attention, ratio, sum or variance";
-  }
+  static std::string checks() { return "matmul, softmax, attention, ratio, sum or variance"; }
 
   void parse_line(std::string_view text, int line) {
     Scanner scan(text, line, name_);
@@ -120,7 +118,8 @@ class Parser {
     if (array.shape.empty()) scan.fail_here("expected '[' after the array's name");
     if (is_input) {
       if (scan.accept('=')) {
-        do array.values.push_back(scan.number("value")); while (scan.accept(','));
+        do array.values.push_back(scan.number("value"));
+        while (scan.accept(','));
         if (static_cast<int>(array.values.size()) != array.size()) {
           scan.fail_at(place, "array " + array.name + " has " + std::to_string(array.size()) +
                                   " cells, but " + std::to_string(array.values.size()) +
@@ -137,7 +136,7 @@ class Parser {
     const Place place = scan.place();
     const std::string word = scan.word();
     constexpr std::array kAll{Check::kMatmul, Check::kSoftmax, Check::kAttention,
-                              Check::kRatio, Check::kSum, Check::kVariance};
+                              Check::kRatio,  Check::kSum,     Check::kVariance};
     const auto found = std::find_if(kAll.begin(), kAll.end(),
                                     [&](Check check) { return word == check_name(check); });
     if (found == kAll.end()) {
@@ -159,8 +158,8 @@ class Parser {
     }
     const auto ops = all_ops();
     const bool mac = program_.machine == Machine::kMac;
-    const auto op = std::find_if(ops.begin(), ops.end(),
-                                 [&](const OpInfo& o) { return word == o.name; });
+    const auto op =
+        std::find_if(ops.begin(), ops.end(), [&](const OpInfo& o) { return word == o.name; });
     if (op == ops.end() || !(mac ? op->on_mac : op->on_alu)) {
       const std::string shown = word.empty() ? scan.rest_of_token() : word;
       std::string listed;
@@ -257,8 +256,8 @@ class Parser {
       cell.index = cell.index * length + subscript;
     }
     if (scan.accept('[')) {
-      scan.fail_at(place, "array " + array_name + " has " +
-                              std::to_string(array->shape.size()) + " subscripts");
+      scan.fail_at(place, "array " + array_name + " has " + std::to_string(array->shape.size()) +
+                              " subscripts");
     }
     return cell;
   }
@@ -275,9 +274,7 @@ Program parse_program(const std::string& text, const std::string& name) {
   return Parser(text, name).parse();
 }
 
-Program read_program(const std::string& path) {
-  return parse_program(fa::read_file(path), path);
-}
+Program read_program(const std::string& path) { return parse_program(fa::read_file(path), path); }
 
 void validate(const Program& program) {
   if (program.registers == 0) {
@@ -295,14 +292,15 @@ void validate(const Program& program) {
       const Place place = instruction.register_places[i];
       const std::string register_name = "R" + std::to_string(r);
       if (r >= program.registers) {
-        fail(program.name, place, register_name + " does not exist: the machine has R0 to R" +
-                                      std::to_string(program.registers - 1));
+        fail(program.name, place,
+             register_name + " does not exist: the machine has R0 to R" +
+                 std::to_string(program.registers - 1));
       }
       const bool is_mac = instruction.op == Op::kMac || instruction.op == Op::kMacZ;
       if (is_mac && i < 2 && program.operands == OperandRule::kFixed && r != static_cast<int>(i)) {
-        fail(program.name, place, std::string("the ") + (i ? "second" : "first") +
-                                      " operand of " + op.name + " is R" + std::to_string(i) +
-                                      ", not " + register_name + " (.operands any lifts this)");
+        fail(program.name, place,
+             std::string("the ") + (i ? "second" : "first") + " operand of " + op.name + " is R" +
+                 std::to_string(i) + ", not " + register_name + " (.operands any lifts this)");
       }
       if (static_cast<int>(i) < op.sources && !full[r]) {
         fail(program.name, place, register_name + " is empty: nothing was put into it yet");

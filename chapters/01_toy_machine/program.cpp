@@ -53,12 +53,18 @@ std::span<const fa::Break> breaks() {
 
 const char* check_name(Check check) {
   switch (check) {
-    case Check::kMatmul: return "matmul";
-    case Check::kSoftmax: return "softmax";
-    case Check::kAttention: return "attention";
-    case Check::kRatio: return "ratio";
-    case Check::kSum: return "sum";
-    case Check::kVariance: return "variance";
+    case Check::kMatmul:
+      return "matmul";
+    case Check::kSoftmax:
+      return "softmax";
+    case Check::kAttention:
+      return "attention";
+    case Check::kRatio:
+      return "ratio";
+    case Check::kSum:
+      return "sum";
+    case Check::kVariance:
+      return "variance";
   }
   return "";
 }

@@ -34,9 +34,9 @@ inline constexpr int kMaxRegisters = 128;
 // One array in DRAM, row-major. Inputs are read-only and hold `values`; outputs start unwritten.
 struct Array {
   std::string name;
-  std::vector<int> shape;      // one or two lengths
+  std::vector<int> shape;  // one or two lengths
   bool is_input = true;
-  std::vector<float> values;   // inputs: one per cell
+  std::vector<float> values;  // inputs: one per cell
   int size() const;
 };
 
@@ -54,12 +54,12 @@ struct Place {
 
 struct Instruction {
   Op op = Op::kLoad;
-  std::vector<int> registers;            // as written: sources, then the destination
-  Cell cell;                             // LOAD and STORE only
-  std::string result_name;               // `-> name`: what the table calls the result; or empty
-  std::vector<std::string> removed_by;   // `@name`: left out under --break name
-  Place place;                           // of the mnemonic
-  std::vector<Place> register_places;    // of each register
+  std::vector<int> registers;           // as written: sources, then the destination
+  Cell cell;                            // LOAD and STORE only
+  std::string result_name;              // `-> name`: what the table calls the result; or empty
+  std::vector<std::string> removed_by;  // `@name`: left out under --break name
+  Place place;                          // of the mnemonic
+  std::vector<Place> register_places;   // of each register
   Place cell_place;
 
   bool writes_register() const { return op != Op::kStore; }
@@ -70,14 +70,14 @@ struct Instruction {
 enum class Check { kMatmul, kSoftmax, kAttention, kRatio, kSum, kVariance };
 
 struct Program {
-  std::string name;                                // file name or the generator's, for messages
+  std::string name;  // file name or the generator's, for messages
   Machine machine = Machine::kMac;
   int registers = 0;
-  OperandRule operands = OperandRule::kFixed;      // MAC machine only
+  OperandRule operands = OperandRule::kFixed;  // MAC machine only
   std::vector<Array> arrays;
   Check check = Check::kMatmul;
-  int check_cell = -1;                             // only this cell of the output; -1: all of it
-  int promised_cycles = -1;                        // a line `22 cycles`: run holds it to that
+  int check_cell = -1;       // only this cell of the output; -1: all of it
+  int promised_cycles = -1;  // a line `22 cycles`: run holds it to that
   std::vector<Instruction> instructions;
 
   const Array* find(const std::string& array) const;  // nullptr if there is none

@@ -78,8 +78,7 @@ std::string cost_text(const Cost& cost) {
   char intensity[32];
   std::snprintf(intensity, sizeof intensity, "%.3f", cost.intensity());
   text += "arithmetic intensity: " + std::to_string(cost.flops) + " FLOP / " +
-          std::to_string(cost.bytes()) + " bytes = " + intensity +
-          " FLOP per byte\n";
+          std::to_string(cost.bytes()) + " bytes = " + intensity + " FLOP per byte\n";
   return text;
 }
 

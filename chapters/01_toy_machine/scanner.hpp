@@ -15,13 +15,13 @@ class Scanner {
  public:
   Scanner(std::string_view line, int line_number, const std::string& file_name);
 
-  Place place();             // of the next token
-  bool at_end();             // nothing left but space or a comment
-  bool accept(char c);       // takes c if it is next
+  Place place();        // of the next token
+  bool at_end();        // nothing left but space or a comment
+  bool accept(char c);  // takes c if it is next
   bool next_is_digit();
   void expect(char c, const std::string& after);
-  std::string word();        // letters, digits, '_', '.', '-'; "" if none
-  std::string symbol();      // anything up to white space or a comment
+  std::string word();           // letters, digits, '_', '.', '-'; "" if none
+  std::string symbol();         // anything up to white space or a comment
   std::string rest_of_token();  // for messages: what stands here
   // A whole number from 0; `what` names it in messages.
   int whole_number(const std::string& what, int maximum);

@@ -74,7 +74,8 @@ class Story {
   }
 
   bool end() {
-    out_ << "── what each program costs\n" << aligned(prices_, 0) << "\n"
+    out_ << "── what each program costs\n"
+         << aligned(prices_, 0) << "\n"
          << (all_true_ ? "Every result and every cost is what the lesson says.\n"
                        : "Some of it is NOT what the lesson says; see above.\n");
     return all_true_;
@@ -111,15 +112,24 @@ std::string shipped_program_path(const std::string& name) {
 bool tell_story(std::ostream& out) {
   using enum Outcome;
   Story story(out);
-  story.say("Chapter 01. A machine with a few registers, one instruction a cycle, and DRAM.\n"
-            "What does a register save?");
+  story.say(
+      "Chapter 01. A machine with a few registers, one instruction a cycle, and DRAM.\n"
+      "What does a register save?");
 
-  story.play({"One element of a 2×2 product: two operands come in, one sum stays.", "element",
-              7, 4, 1, 1, kRight, {}, {}, true});
+  story.play({"One element of a 2×2 product: two operands come in, one sum stays.",
+              "element",
+              7,
+              4,
+              1,
+              1,
+              kRight,
+              {},
+              {},
+              true});
   story.play({"All four, one by one: four times 7.", "four_elements", 28, 16, 4, 2});
   story.play({"Next element, one operand kept: three loads fewer.", "inner_product", 25, 13, 4, 2});
-  story.play({"Four sums at once in six registers: three loads fewer again.", "outer_product",
-              22, 10, 4, 2});
+  story.play({"Four sums at once in six registers: three loads fewer again.", "outer_product", 22,
+              10, 4, 2});
   story.say("── optimum\nThe fewest cycles of any program at all, by exhaustive search:");
   const std::string no = "impossible";
   story.search({{"2", no, no, no, no},
@@ -129,31 +139,52 @@ bool tell_story(std::ostream& out) {
                 {"6", "22", "20", "25", "20"},
                 {"7", "22", "20", "25", "20"},
                 {"8", "22", "20", "25", "20"}});
-  story.play({"Free operands and six registers: every input is read once.", "inner_product_6",
-              20, 8, 4, 1});
+  story.play({"Free operands and six registers: every input is read once.", "inner_product_6", 20,
+              8, 4, 1});
 
   story.play({"Softmax with three registers: maximum, sum, division. x is read three times.",
               "safe_softmax", 65, 18, 6, 3});
-  story.play({"A fourth register lets the sum correct itself when the maximum grows: x is read twice.",
-              "online_softmax", 80, 12, 6, 2});
-  story.play({"Nobody wants the weights, only their sum with V: one pass.", "attention",
-              81, 13, 1, 1});
+  story.play(
+      {"A fourth register lets the sum correct itself when the maximum grows: x is read twice.",
+       "online_softmax", 80, 12, 6, 2});
+  story.play(
+      {"Nobody wants the weights, only their sum with V: one pass.", "attention", 81, 13, 1, 1});
 
   story.play({"Subtract, then take the exponential.", "ratio_safe", 5, 2, 1, 1});
   story.play({"The same number on paper: both exponentials are Inf.", "ratio_unsafe", 6, 2, 1, 1,
               kNotFinite});
   story.play({"A plain sum: 2²⁴ + 1 + 1 + … stays 2²⁴.", "sum_plain", 18, 9, 1, 1, kWrong});
-  story.play({"Kahan: what rounding took is carried along and given back.", "sum_kahan", 51, 9, 1, 1});
+  story.play(
+      {"Kahan: what rounding took is carried along and given back.", "sum_kahan", 51, 9, 1, 1});
   story.play({"Variance from Σx² and (Σx)²: the digits cancel.", "variance_textbook", 21, 6, 1, 1,
               kWrong});
   story.play({"Welford: the running mean corrects itself.", "variance_welford", 29, 8, 1, 1});
 
-  story.play({"Without the maximum, small numbers do no harm.", "online_softmax", 42, 12, 6, 2,
-              kRight, {"no-max"}});
-  story.play({"From 88.7 on, e^x is Inf in fp32, and Inf/Inf is NaN.", "online_softmax", 42, 12, 6, 2,
-              kNotFinite, {"no-max"}, {84, 85, 86, 87, 88, 89}});
+  story.play({"Without the maximum, small numbers do no harm.",
+              "online_softmax",
+              42,
+              12,
+              6,
+              2,
+              kRight,
+              {"no-max"}});
+  story.play({"From 88.7 on, e^x is Inf in fp32, and Inf/Inf is NaN.",
+              "online_softmax",
+              42,
+              12,
+              6,
+              2,
+              kNotFinite,
+              {"no-max"},
+              {84, 85, 86, 87, 88, 89}});
   story.play({"Without the correction, old terms keep their old maximum: finite, and wrong.",
-              "online_softmax", 75, 12, 6, 2, kWrong, {"no-rescale"}});
+              "online_softmax",
+              75,
+              12,
+              6,
+              2,
+              kWrong,
+              {"no-rescale"}});
   return story.end();
 }
 

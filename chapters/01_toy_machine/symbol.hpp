@@ -12,12 +12,12 @@ struct Symbol {
   Binding binding = kAtom;
 };
 
-Symbol add(const Symbol& a, const Symbol& b);        // a + b
-Symbol subtract(const Symbol& a, const Symbol& b);   // a − b
-Symbol multiply(const Symbol& a, const Symbol& b);   // a·b
-Symbol divide(const Symbol& a, const Symbol& b);     // a/b
-Symbol maximum(const Symbol& a, const Symbol& b);    // max(a, b, …)
-Symbol exponential(const Symbol& a);                 // e^a, e^(a − b)
+Symbol add(const Symbol& a, const Symbol& b);       // a + b
+Symbol subtract(const Symbol& a, const Symbol& b);  // a − b
+Symbol multiply(const Symbol& a, const Symbol& b);  // a·b
+Symbol divide(const Symbol& a, const Symbol& b);    // a/b
+Symbol maximum(const Symbol& a, const Symbol& b);   // max(a, b, …)
+Symbol exponential(const Symbol& a);                // e^a, e^(a − b)
 
 // A number as tables and messages show it: six digits, whole numbers in full, NaN, Inf.
 std::string number_text(double value);

@@ -5,8 +5,8 @@ failures=0
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# expect CODE TEXT COMMAND…: exit code, and a text that the output must hold. Exit code 2 must come with
-# exactly one line on stderr, starting with "error: ".
+# expect CODE TEXT COMMAND…: exit code, and a text that the output must hold. Exit code 2 must come
+# with exactly one line on stderr, starting with "error: ".
 expect() {
   code=$1 text=$2
   shift 2

@@ -207,9 +207,10 @@ TEST_CASE("a broken promise, a NaN, an unwritten cell and a wrong number do not 
   CHECK(std::isnan(unwritten.verdict.max_abs_error));
   CHECK(unwritten.verdict.first_bad == "out[0] is 1, expected 0.268941");
 
-  const Outcome nan = generated(head + ".check softmax\nLOAD x[0], R0\nSUB R0, R0, R0\n"
-                                       "DIV R0, R0, R1\nMAX R1, R0, R1\nMAX R0, R1, R1\n"
-                                       "STORE R1, out[0]\nSTORE R1, out[1]\n");
+  const Outcome nan = generated(head +
+                                ".check softmax\nLOAD x[0], R0\nSUB R0, R0, R0\n"
+                                "DIV R0, R0, R1\nMAX R1, R0, R1\nMAX R0, R1, R1\n"
+                                "STORE R1, out[0]\nSTORE R1, out[1]\n");
   CHECK(nan.verdict.mismatches == 2);
   CHECK(nan.verdict.nonfinite == 2);
 

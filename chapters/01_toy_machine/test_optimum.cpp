@@ -112,7 +112,8 @@ class PlainSearch {
   // Registers that are operands alike may change places.
   State in_order(State s) const {
     for (int i = fixed_ ? 3 : 1; i < registers_; ++i) {
-      for (int j = i; j > (fixed_ ? 2 : 0) && s.r[j] < s.r[j - 1]; --j) std::swap(s.r[j], s.r[j - 1]);
+      for (int j = i; j > (fixed_ ? 2 : 0) && s.r[j] < s.r[j - 1]; --j)
+        std::swap(s.r[j], s.r[j - 1]);
     }
     return s;
   }
@@ -121,7 +122,8 @@ class PlainSearch {
   // Inputs in no register that some product still to be made needs.
   int loads_needed(const State& s) const {
     unsigned made = 0, held = 0, needed = 0;
-    for (int cell = 0; cell < 4; ++cell) made |= static_cast<unsigned>(s.dram[cell]) << (8 + 2 * cell);
+    for (int cell = 0; cell < 4; ++cell)
+      made |= static_cast<unsigned>(s.dram[cell]) << (8 + 2 * cell);
     for (const int v : s.r) made |= values_[v], held |= values_[v];
     for (int x = 1; x <= 4; ++x) {
       for (int y = 5; y <= 8; ++y) {
@@ -186,15 +188,16 @@ TEST_CASE("the fewest cycles, for every register count, and a program that takes
         CAPTURE(registers);
         CAPTURE(fixed);
         CAPTURE(inner);
-        const int expected = (inner ? fixed ? kInnerFixed : kInnerAny
-                                    : fixed ? kFixed : kAny)[registers - 2];
+        const int expected = (inner   ? fixed ? kInnerFixed : kInnerAny
+                              : fixed ? kFixed
+                                      : kAny)[registers - 2];
         const Optimum best = find_optimum(registers, rule, schedule);
         CHECK(best.possible == (expected > 0));
         CHECK(best.cycles == expected);
         if (!best.possible) continue;
-        Program program =
-            parse_program(std::to_string(best.cycles) + " cycles\n" +
-                          optimum_program(best, registers, rule), "optimum");
+        Program program = parse_program(
+            std::to_string(best.cycles) + " cycles\n" + optimum_program(best, registers, rule),
+            "optimum");
         validate(program);
         // Other numbers than the file's: a wrong program could not be right by accident.
         set_inputs(program, {{"a", {0.5f, -3, 7, 11}}, {"b", {13, 0.25f, -17, 19}}});

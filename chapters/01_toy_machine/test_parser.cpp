@@ -37,11 +37,11 @@ bool says(const std::string& text, const std::string& start) {
 }  // namespace
 
 TEST_CASE("a program is read as it is written") {
-  const Program p = parse_program(
-      "# a comment\n" + kMac +
-          "12 cycles\n\tLOAD a[1][0], r0   # lower case\r\nLOAD b[0][1] , R1\n"
-          "MAC_Z R0,R1,R2 -> p₁ @no-max\n",
-      "t");
+  const Program p =
+      parse_program("# a comment\n" + kMac +
+                        "12 cycles\n\tLOAD a[1][0], r0   # lower case\r\nLOAD b[0][1] , R1\n"
+                        "MAC_Z R0,R1,R2 -> p₁ @no-max\n",
+                    "t");
   CHECK(p.registers == 3);
   CHECK(p.operands == OperandRule::kFixed);
   CHECK(p.promised_cycles == 12);

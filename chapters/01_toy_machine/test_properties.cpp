@@ -38,8 +38,8 @@ Program random_program(std::mt19937& random) {
   std::vector<bool> written(4);
   for (int r = 0; r < p.registers; ++r) {
     const int array = below(2);
-    p.instructions.push_back({Op::kLoad, {r}, {array, below(p.arrays[array].size())}, "", {}, {},
-                              {}, {}});
+    p.instructions.push_back(
+        {Op::kLoad, {r}, {array, below(p.arrays[array].size())}, "", {}, {}, {}, {}});
   }
   while (p.instructions.size() < 40) {
     const OpInfo& op = all_ops()[static_cast<std::size_t>(below(11))];
@@ -51,7 +51,8 @@ Program random_program(std::mt19937& random) {
     if (i.writes_register()) i.registers.push_back(below(p.registers));
     if (op.op == Op::kLoad) i.cell = {1, below(22)};
     if (op.op == Op::kStore) i.cell = {2, below(4)};
-    if (i.writes_register() && below(3) == 0) i.result_name = "v" + std::to_string(below(100)) + "′";
+    if (i.writes_register() && below(3) == 0)
+      i.result_name = "v" + std::to_string(below(100)) + "′";
     if (below(4) == 0) i.removed_by.push_back(below(2) ? "no-max" : "no-rescale");
     p.instructions.push_back(std::move(i));
   }

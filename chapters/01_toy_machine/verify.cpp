@@ -10,9 +10,9 @@
 namespace ch01 {
 namespace {
 
-constexpr double kEpsilon = FLT_EPSILON;   // 2⁻²³, twice the rounding error of one operation
-constexpr double kTiny = FLT_MIN;          // below it fp32 loses digits, then everything
-constexpr double kExponentRange = 110;     // e^-110 is 0 in fp32
+constexpr double kEpsilon = FLT_EPSILON;  // 2⁻²³, twice the rounding error of one operation
+constexpr double kTiny = FLT_MIN;         // below it fp32 loses digits, then everything
+constexpr double kExponentRange = 110;    // e^-110 is 0 in fp32
 
 // Per output cell: the value, and how far fp32 rounding may take a correct program from it.
 struct Expected {
@@ -164,18 +164,25 @@ Expected variance(const Program& program) {
   // The mean is rounded to fp32, and it is large where the differences from it are small.
   const double rounding = 2 * kEpsilon * n;
   const double mean_error = rounding * std::abs(mean);
-  return {&out, {value},
+  return {&out,
+          {value},
           {rounding * value + mean_error * std::sqrt(value) + mean_error * mean_error + kTiny}};
 }
 
 Expected direct(const Program& program) {
   switch (program.check) {
-    case Check::kMatmul: return matmul(program);
-    case Check::kSoftmax: return softmax(program);
-    case Check::kAttention: return attention(program);
-    case Check::kRatio: return ratio(program);
-    case Check::kSum: return sum(program);
-    case Check::kVariance: return variance(program);
+    case Check::kMatmul:
+      return matmul(program);
+    case Check::kSoftmax:
+      return softmax(program);
+    case Check::kAttention:
+      return attention(program);
+    case Check::kRatio:
+      return ratio(program);
+    case Check::kSum:
+      return sum(program);
+    case Check::kVariance:
+      return variance(program);
   }
   return {};
 }
