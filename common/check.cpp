@@ -95,6 +95,7 @@ Comparison compare(View<const float> got, View<const double> expected, double bo
       }
     }
   }
+  result.rms_error = std::sqrt(squared_error / static_cast<double>(result.elements));
   result.relative_error = squared_error == 0 ? 0 : std::sqrt(squared_error / squared_norm);
   return result;
 }
@@ -115,18 +116,19 @@ CheckResult check_output(const Problem& problem, std::span<const float> o,
 
   std::vector<double> expected(count * shape.dim), expected_lse(count);
   std::vector<float> got(count * shape.dim), got_lse(count);
-  std::vector<double> plain_error(count), plain_lse_error(count), score(count);
+  std::vector<double> plain_error(count), plain_squared(count), plain_lse_error(count);
+  std::vector<double> score(count);
   parallel_for(count, 0, [&](int64_t i, int) {
     const int64_t batch_head = rows[i] / shape.q, query = rows[i] % shape.q;
     const std::span want(expected.data() + i * shape.dim, shape.dim);
     const RowFacts facts = reference_row(problem, batch_head, query, want);
     std::vector<float> plain(shape.dim);
     const RowFacts plain_facts = plain_row(problem, batch_head, query, plain);
-    double error = 0;
     for (int64_t d = 0; d < shape.dim; ++d) {
-      error = max_keeping_nan(std::abs(plain[d] - want[d]), error);
+      const double error = std::abs(plain[d] - want[d]);
+      plain_error[i] = max_keeping_nan(error, plain_error[i]);
+      plain_squared[i] += error * error;
     }
-    plain_error[i] = error;
     expected_lse[i] = facts.lse;
     plain_lse_error[i] = std::isinf(facts.lse) ? 0 : std::abs(plain_facts.lse - facts.lse);
     score[i] = facts.largest_score;
@@ -134,7 +136,7 @@ CheckResult check_output(const Problem& problem, std::span<const float> o,
     if (!lse.empty()) got_lse[i] = lse[rows[i]];
   });
 
-  double largest_o = 0, largest_score = 0, largest_lse = 0, lse_error = 0;
+  double largest_o = 0, largest_score = 0, largest_lse = 0, lse_error = 0, plain_norm = 0;
   for (const double value : expected) largest_o = std::max(largest_o, std::abs(value));
   for (int64_t i = 0; i < count; ++i) {
     largest_score = std::max(largest_score, score[i]);
@@ -144,12 +146,16 @@ CheckResult check_output(const Problem& problem, std::span<const float> o,
     // Plain attention itself can overflow in fp16; a kernel is not excused by that.
     if (std::isfinite(plain_error[i])) {
       result.plain_error = std::max(result.plain_error, plain_error[i]);
+      plain_norm += plain_squared[i];
     }
     if (std::isfinite(plain_lse_error[i])) lse_error = std::max(lse_error, plain_lse_error[i]);
   }
   const double score_error = 2 * largest_score * 0x1p-24;
-  const double bound = 2 * result.plain_error + unit_in_last_place(problem.dtype, largest_o) +
-                       score_error * largest(problem.v);
+  const double one_ulp = unit_in_last_place(problem.dtype, largest_o);
+  const double fp32_error = score_error * largest(problem.v);
+  const double bound = 2 * result.plain_error + one_ulp + fp32_error;
+  result.rms_bound = (2 * std::sqrt(plain_norm) + one_ulp) /
+                         std::sqrt(static_cast<double>(count * shape.dim)) + fp32_error;
   result.o = compare({got.data(), count, shape.dim}, {expected.data(), count, shape.dim}, bound);
   if (!lse.empty()) {
     const double lse_bound =
@@ -189,6 +195,12 @@ std::string describe(const CheckResult& result, const Shape& shape) {
                 result.passed() ? "passed" : "FAILED", result.o.max_abs_error, result.o.bound,
                 static_cast<long long>(result.rows_checked), static_cast<long long>(result.rows));
   std::string lines = text;
+  if (result.o.passed() && !(result.o.rms_error <= result.rms_bound)) {
+    std::snprintf(text, sizeof text,
+                  "no element is far off, but all lean the same way: rms error %.1e, bound %.1e",
+                  result.o.rms_error, result.rms_bound);
+    lines += std::string("\n") + text;
+  }
   for (const std::string& line : {describe(result.o, shape, "O", false),
                                   describe(result.lse, shape, "LSE", true)}) {
     if (!line.empty()) lines += "\n" + line;

@@ -62,7 +62,7 @@ Problem make_problem(const AttentionProgram& program, const Options& options, co
   for (const Dtype accepted : program.dtypes) {
     if (options.dtype == name(accepted)) dtype = accepted;
   }
-  const int files = !options.q.empty() + !options.k.empty() + !options.v.empty();
+  const int files = cli.given("--q") + cli.given("--k") + cli.given("--v");
   if (files != 0 && files != 3) throw InputError("--q, --k and --v go together: give all three");
   if (files == 3 && (cli.given("--shape") || cli.given("--seed"))) {
     throw InputError("--shape and --seed make random input: give them or --q --k --v, not both");
@@ -73,7 +73,8 @@ Problem make_problem(const AttentionProgram& program, const Options& options, co
     problem = load_problem(options.q, options.k, options.v, dtype, options.input_scale,
                            two_dimensional);
   } else {
-    const Shape shape = options.shape.empty() ? program.default_shape : parse_shape(options.shape);
+    const Shape shape =
+        cli.given("--shape") ? parse_shape(options.shape) : program.default_shape;
     Problem shape_only{shape, dtype, 1, options.causal, {}, {}, {}};
     program.validate(shape_only);  // before the time that random numbers take
     problem = random_problem(shape, dtype, static_cast<uint64_t>(options.seed),
@@ -102,6 +103,8 @@ nlohmann::json report(const AttentionProgram& program, const Problem& problem,
                    {"nonfinite", check.o.nonfinite + check.lse.nonfinite},
                    {"mismatches", check.o.mismatches + check.lse.mismatches},
                    {"bound", json_number(check.o.bound)},
+                   {"rms_error", json_number(check.o.rms_error)},
+                   {"rms_bound", json_number(check.rms_bound)},
                    {"rows", check.rows},
                    {"rows_checked", check.rows_checked}};
   json["time_ms"] = json_number(outcome.time_ms);

@@ -92,6 +92,17 @@ TEST_CASE("the bound itself passes, anything above it fails") {
   CHECK_FALSE(compare({at.data(), 1, 1}, {expected.data(), 1, 1}, kNaN).passed());
 }
 
+TEST_CASE("a small error that leans the same way everywhere fails") {
+  const Problem problem = random_problem({1, 2, 64, 128, 64}, Dtype::bf16, 7);
+  Output out = right_answer(problem);
+  const double bound = check(problem, out).o.bound;
+  for (float& value : out.o) value += static_cast<float>(0.8 * bound);
+  const CheckResult result = check(problem, out);
+  CHECK(result.o.passed());  // each element is within its bound
+  CHECK_FALSE(result.passed());
+  CHECK(describe(result, problem.shape).find("lean the same way") != std::string::npos);
+}
+
 TEST_CASE("a wrong shape or nothing at all fails") {
   const Problem problem = random_problem({1, 1, 4, 4, 8}, Dtype::f32, 3);
   Output out = right_answer(problem);
