@@ -104,8 +104,8 @@ Thread* Block::next_after_exit(Thread& thread) {
   if (warp.arrived != 0) {
     report_divergence(thread, warp.site,
                       std::string(collective_name(warp.collective)) + ": thread " +
-                          std::to_string(thread.index) + " returned from the kernel while " +
-                          std::to_string(warp.arrived) + " lanes of its warp wait here");
+                          std::to_string(thread.index) + " returned from the kernel, but lanes of its warp wait here: " +
+                          std::to_string(warp.arrived));
     aborting_ = true;
     return nullptr;
   }
@@ -180,10 +180,11 @@ void Block::diverge(Thread& thread, Collective collective, const Site& site) {
                      collective_name(collective) + " (" + to_string(site) + "), but ";
   Site waiting = warp.site;
   if (warp.arrived > 0 && warp.arrived < warp.lanes) {
-    text += std::to_string(warp.arrived) + " lanes of its warp wait in " +
+    text += "lanes of its warp (" + std::to_string(warp.arrived) + ") wait in " +
             collective_name(warp.collective) + " (" + to_string(warp.site) + ")";
   } else if (warp.exited > 0) {
-    text += std::to_string(warp.exited) + " lanes of its warp have returned from the kernel";
+    text += "lanes of its warp (" + std::to_string(warp.exited) +
+            ") have returned from the kernel";
     waiting = site;
   } else {
     for (const Warp& other : warps_) {
@@ -223,9 +224,9 @@ void Block::report_missing_arrivals(const Thread& last) {
     if (warp.at_barrier && waiting == nullptr) waiting = &warp;
   }
   report_divergence(last, waiting->site,
-                    std::to_string(waiting_warps_) + " warps wait at block_sync, but " +
-                        std::to_string(returned) +
-                        " threads have returned from the kernel and never arrive");
+                    "block_sync, warps waiting: " + std::to_string(waiting_warps_) +
+                        ", threads that have returned from the kernel and never arrive: " +
+                        std::to_string(returned));
 }
 
 void Block::abandon(Thread& thread) {

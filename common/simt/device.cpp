@@ -83,6 +83,12 @@ Thread& warp_thread() {
   return thread;
 }
 
+Collective ldmatrix_kind(int count, bool trans) {
+  if (count == 1) return trans ? Collective::kLdmatrixX1Trans : Collective::kLdmatrixX1;
+  if (count == 2) return trans ? Collective::kLdmatrixX2Trans : Collective::kLdmatrixX2;
+  return trans ? Collective::kLdmatrixX4Trans : Collective::kLdmatrixX4;
+}
+
 // Loads the matrices for the whole warp, when all lanes have brought their addresses.
 [[gnu::noinline]] void execute_ldmatrix(const Thread& last, int count, bool trans,
                                         const Site& site) {
@@ -245,16 +251,12 @@ void cp_async_wait(int pending_groups, int line, const char* file) {
 }
 
 void ldmatrix(uint32_t* r, int count, bool trans, uint32_t addr, int line, const char* file) {
-  static constexpr Collective kKinds[] = {Collective::kLdmatrixX1, Collective::kLdmatrixX2,
-                                          Collective::kLdmatrixX4};
-  static constexpr Collective kTransKinds[] = {
-      Collective::kLdmatrixX1Trans, Collective::kLdmatrixX2Trans, Collective::kLdmatrixX4Trans};
   Thread& thread = warp_thread();
   Warp& warp = *thread.warp;
   const Site site{file, line};
   warp.registers[thread.lane] = r;
   warp.addresses[thread.lane] = addr;
-  if (thread.block->meet(thread, (trans ? kTransKinds : kKinds)[count / 2], site)) {
+  if (thread.block->meet(thread, ldmatrix_kind(count, trans), site)) {
     execute_ldmatrix(thread, count, trans, site);
   }
 }

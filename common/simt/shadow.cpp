@@ -12,6 +12,12 @@ constexpr uint32_t kGranuleBytes = 2;
 
 int warp_of(int thread) { return thread / kWarpSize; }
 
+// Two accesses race; the one that comes first in the program gives the race its name.
+HazardKind name_of_race(const Access& read, const Access& write) {
+  return read.step < write.step ? HazardKind::kOverwriteWhileRead
+                                : HazardKind::kReadBeforeBarrier;
+}
+
 std::string thread_text(int thread) {
   return "thread " + std::to_string(thread) + " (warp " + std::to_string(warp_of(thread)) + ")";
 }
@@ -86,7 +92,7 @@ bool Shadow::check_write(const Write& now, uint32_t granule, uint32_t before) {
       return false;
     }
   }
-  report(HazardKind::kWriteWrite, now.access, old.access, granule, &now);
+  report_write(now, old, granule);
   return true;
 }
 
@@ -94,16 +100,12 @@ bool Shadow::check_reader(const Write& now, uint32_t granule, uint32_t id) {
   const Read& read = read_of(id);
   const bool same_warp = warp_of(read.access.thread) == warp_of(now.access.thread);
   if (same_warp && read.access.warp_epoch < now.access.warp_epoch) return false;
-  Access reader = read.access;
-  if (!read.whole_warp && reader.thread == now.access.thread) {
+  int reader = read.access.thread;
+  if (!read.whole_warp && reader == now.access.thread) {
     if (read.other_thread < 0) return false;
-    reader.thread = read.other_thread;
+    reader = read.other_thread;
   }
-  if (reader.step < now.access.step) {
-    report(HazardKind::kOverwriteWhileRead, now.access, reader, granule, &now);
-  } else {
-    report(HazardKind::kReadBeforeBarrier, reader, now.access, granule, &now);
-  }
+  report_read(name_of_race(read.access, now.access), read, reader, granule, &now);
   return true;
 }
 
@@ -152,30 +154,24 @@ bool Shadow::check_read(uint32_t id, int thread, uint32_t granule, uint32_t writ
   const Read& read = read_of(id);
   const Write& write = write_of(write_id);
   const int writer = write.access.thread;
-  Access reader = read.access;
-  reader.thread = thread;
   if (!before_read(writer, write.epoch, write.access.warp_epoch, read)) {
-    if (reader.step < write.access.step) {
-      report(HazardKind::kOverwriteWhileRead, write.access, reader, granule, &write);
-    } else {
-      report(HazardKind::kReadBeforeBarrier, reader, write.access, granule, &write);
-    }
+    report_read(name_of_race(read.access, write.access), read, thread, granule, &write);
     return true;
   }
   if (write.state == WriteState::kStored) return false;
   if (write.state == WriteState::kInFlight) {
     const bool same_warp = warp_of(writer) == warp_of(thread);
     if (writer == thread || (same_warp && read.whole_warp)) {  // its wait, if any, comes later
-      report(HazardKind::kReadBeforeWait, reader, write.access, granule, &write);
+      report_read(HazardKind::kReadBeforeWait, read, thread, granule, &write);
     } else {
       pending_.push_back({id, write_id, granule, thread});  // the wait may still come this epoch
     }
     return true;
   }
   if (before_read(writer, write.landed_epoch, write.landed_warp_epoch, read)) return false;
-  const bool waited_first = write.landed_step < reader.step;
-  report(waited_first ? HazardKind::kReadBeforeBarrier : HazardKind::kReadBeforeWait, reader,
-         write.access, granule, &write);
+  report_read(write.landed_step < read.access.step ? HazardKind::kReadBeforeBarrier
+                                                   : HazardKind::kReadBeforeWait,
+              read, thread, granule, &write);
   return true;
 }
 
@@ -218,8 +214,6 @@ void Shadow::barrier() {
 void Shadow::resolve_pending() {
   for (const Pending& pending : pending_) {
     const Read& read = read_of(pending.read);
-    Access reader = read.access;
-    reader.thread = pending.thread;
     if (pending.write == 0) {
       const uint32_t last = last_write_[pending.granule];
       // Written since by somebody it races with: that has been reported as the race it is.
@@ -227,58 +221,88 @@ void Shadow::resolve_pending() {
                                     write_of(last).access.warp_epoch, read)) {
         continue;
       }
-      report(HazardKind::kUninitializedRead, reader, {}, pending.granule, nullptr);
+      report_read(HazardKind::kUninitializedRead, read, pending.thread, pending.granule, nullptr);
     } else {
       const Write& write = write_of(pending.write);
       const bool waited_first = write.state == WriteState::kLanded &&
-                                write.landed_epoch == epoch_ && write.landed_step < reader.step;
-      report(waited_first ? HazardKind::kReadBeforeBarrier : HazardKind::kReadBeforeWait, reader,
-             write.access, pending.granule, &write);
+                                write.landed_epoch == epoch_ &&
+                                write.landed_step < read.access.step;
+      report_read(waited_first ? HazardKind::kReadBeforeBarrier : HazardKind::kReadBeforeWait,
+                  read, pending.thread, pending.granule, &write);
     }
   }
   pending_.clear();
 }
 
-void Shadow::report(HazardKind kind, const Access& where, const Access& other, uint32_t granule,
-                    const Write* write) {
+std::string Shadow::place(uint32_t granule, const Write* write) const {
+  const uint32_t offset = granule * kGranuleBytes;
+  std::string text = "shared memory at byte " + std::to_string(offset);
+  if (write != nullptr && write->source != nullptr) {  // "(K[8192])": which element it holds
+    const char* source = static_cast<const char*>(write->source) + (offset - write->offset);
+    text += " (" + describe_address(source) + ")";
+  }
+  return text;
+}
+
+void Shadow::report_read(HazardKind kind, const Read& read, int thread, uint32_t granule,
+                         const Write* write) {
+  Access reader = read.access;
+  reader.thread = thread;
+  // ldmatrix reads for its whole warp, whoever gave the address.
+  const auto reader_text = [&] {
+    return read.whole_warp ? "warp " + std::to_string(warp_of(thread)) : thread_text(thread);
+  };
+  const auto at = [](const Access& access) { return " at " + to_string(access.site); };
+  switch (kind) {
+    case HazardKind::kReadBeforeWait:
+      return report(kind, reader, &write->access, granule, [&] {
+        return reader_text() + " reads " + place(granule, write) + " while the cp.async of " +
+               thread_text(write->access.thread) + at(write->access) +
+               " is in flight: no wait covers it";
+      });
+    case HazardKind::kReadBeforeBarrier:
+      return report(kind, reader, &write->access, granule, [&] {
+        return reader_text() + " reads " + place(granule, write) + ", written by " +
+               thread_text(write->access.thread) + at(write->access) +
+               ", and no barrier stands between";
+      });
+    case HazardKind::kOverwriteWhileRead:
+      return report(kind, write->access, &reader, granule, [&] {
+        return thread_text(write->access.thread) + " overwrites " + place(granule, write) +
+               " while " + reader_text() + " reads it" + at(reader) +
+               ": no barrier stands between";
+      });
+    default:
+      return report(kind, reader, nullptr, granule, [&] {
+        return reader_text() + " reads " + place(granule, nullptr) +
+               ", which nobody has written";
+      });
+  }
+}
+
+void Shadow::report_write(const Write& now, const Write& old, uint32_t granule) {
+  report(HazardKind::kWriteWrite, now.access, &old.access, granule, [&] {
+    return thread_text(now.access.thread) + " writes " + place(granule, &now) + ", and so does " +
+           thread_text(old.access.thread) + " at " + to_string(old.access.site) +
+           (old.state == WriteState::kInFlight ? ", whose cp.async is in flight"
+                                               : ": no barrier stands between");
+  });
+}
+
+void Shadow::report(HazardKind kind, const Access& where, const Access* other, uint32_t granule,
+                    const std::function<std::string()>& text) {
   Hazard hazard;
   hazard.kind = kind;
   hazard.where = where.site;
-  hazard.other = other.site;
   hazard.count = 1;
   hazard.block = block_;
   hazard.thread = where.thread;
-  hazard.other_thread = other.site.line == 0 ? -1 : other.thread;
-  hazard.address = granule * kGranuleBytes;
-  if (log_.is_new(kind, where.site, block_)) {
-    std::string place = "shared memory at byte " + std::to_string(hazard.address);
-    if (write != nullptr && write->source != nullptr) {
-      const auto* source = static_cast<const char*>(write->source);
-      place += " (" + describe_address(source + (hazard.address - write->offset)) + ")";
-    }
-    const std::string first = thread_text(where.thread);
-    const std::string second = thread_text(other.thread) + " at " + to_string(other.site);
-    switch (kind) {
-      case HazardKind::kReadBeforeWait:
-        hazard.text = first + " reads " + place + " while the cp.async of " + second +
-                      " is in flight: no wait covers it";
-        break;
-      case HazardKind::kReadBeforeBarrier:
-        hazard.text = first + " reads " + place + ", written by " + second +
-                      ", and no barrier stands between";
-        break;
-      case HazardKind::kOverwriteWhileRead:
-        hazard.text = first + " overwrites " + place + ", read by " + second +
-                      ", and no barrier stands between";
-        break;
-      case HazardKind::kWriteWrite:
-        hazard.text = first + " writes " + place + ", written too by " + second +
-                      ", and nothing orders the two";
-        break;
-      default:
-        hazard.text = first + " reads " + place + ", which nobody has written";
-    }
+  if (other != nullptr) {
+    hazard.other = other->site;
+    hazard.other_thread = other->thread;
   }
+  hazard.address = granule * kGranuleBytes;
+  if (log_.is_new(kind, where.site, block_)) hazard.text = text();
   log_.add(std::move(hazard));
 }
 

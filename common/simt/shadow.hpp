@@ -19,6 +19,8 @@
 // them that is not itself); the records behind the numbers are shared by all granules of an access.
 
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "common/simt/hazard_log.hpp"
@@ -82,8 +84,13 @@ class Shadow {
   void remember_reader(uint32_t read, uint32_t granule);
   uint32_t merge_readers(uint32_t before, uint32_t now);
   void resolve_pending();
-  void report(HazardKind kind, const Access& where, const Access& other, uint32_t granule,
-              const Write* write);
+  // Reports a read and a write, or a write and an older one, that collide.
+  void report_read(HazardKind kind, const Read& read, int thread, uint32_t granule,
+                   const Write* write);
+  void report_write(const Write& now, const Write& old, uint32_t granule);
+  void report(HazardKind kind, const Access& where, const Access* other, uint32_t granule,
+              const std::function<std::string()>& text);
+  std::string place(uint32_t granule, const Write* write) const;
 
   Write& write_of(uint32_t id) { return writes_[id & (writes_.size() - 1)]; }
   Read& read_of(uint32_t id) { return reads_[id - first_read_]; }
