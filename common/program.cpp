@@ -140,9 +140,12 @@ int run(const AttentionProgram& program, int argc, char** argv) {
     throw InputError(std::string(options.causal ? "--causal" : "--lse") +
                      ": on the GPU it comes with chapter 09; here chapter 02 has it");
   }
-  for (const std::string* path : {&options.out, &options.lse, &options.json,
-                                  &options.request.events}) {
-    if (!path->empty()) check_writable(*path);
+  for (const auto& [option, path] : {std::pair{"--out", &options.out}, {"--lse", &options.lse},
+                                     {"--json", &options.json},
+                                     {"--events", &options.request.events}}) {
+    if (option == std::string("--events") && !program.has_device) continue;
+    if (cli.given(option) && path->empty()) throw InputError(std::string(option) + ": empty path");
+    if (cli.given(option)) check_writable(*path);
   }
 
   bool two_dimensional = false;
