@@ -93,6 +93,7 @@ fa::Outcome forward(const fa::Problem& problem, const fa::Request& request, std:
                     std::span<float> lse) {
   Options options = chosen_options();
   options.breaks = request.breaks;
+  validate(problem, options);
   fa::Outcome outcome;
   Report report;
   outcome.time_ms = fa::time_ms([&] { report = attend(problem, options, o, lse); });

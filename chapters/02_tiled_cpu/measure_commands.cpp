@@ -9,6 +9,7 @@
 #include "commands.hpp"
 #include "common/check.hpp"
 #include "common/error.hpp"
+#include "common/file.hpp"
 #include "common/json_report.hpp"
 #include "common/program.hpp"
 #include "common/timer.hpp"
@@ -41,6 +42,7 @@ std::string milliseconds(double ms) { return fa::times_hidden() ? "" : text("%10
 }  // namespace
 
 int memory_command(const CommandOptions& options) {
+  if (!options.json.empty()) fa::check_writable(options.json);
   bool passed = true;
   nlohmann::json rows = nlohmann::json::array();
   std::cout << "One head, fp32, d = 64; MiB allocated beside inputs and outputs.\n"
@@ -50,7 +52,7 @@ int memory_command(const CommandOptions& options) {
     const fa::Problem problem = fa::random_problem({1, 1, length, length, 64}, fa::Dtype::f32, 0);
     const Run naive(problem, Algorithm::safe, 1), tiled(problem, Algorithm::tiled, 1);
     passed = passed && naive.passed && tiled.passed;
-    const double matrix = 4.0 * length * length, output = 4.0 * length * 64;
+    const int64_t matrix = 4 * length * length, output = 4 * length * 64;
     std::cout << text("%8lld %14.1f %12.1f %12.2f %12.3f %9.0fx\n", (long long)length, mib(matrix),
                       mib(output), mib(naive.report.peak_bytes), mib(tiled.report.peak_bytes),
                       double(naive.report.peak_bytes) / tiled.report.peak_bytes)

@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+"""ch02_tiled_cpu from the outside: bad input of every kind, files in and out, subcommands."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+sys.path.insert(0, os.path.join(ROOT, "reference"))
+import attention  # noqa: E402
+
+PROGRAM = "ch02_tiled_cpu"
+
+
+def run(*arguments, **environment):
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True,
+                          timeout=120, env={**os.environ, **environment})
+
+
+class Cli(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def save(self, name, array):
+        np.save(self.path(name), array)
+        return self.path(name + ".npy")
+
+    def files(self, q=(5, 4), k=(6, 4), v=(6, 4), dtype=np.float32, spoil=None):
+        random = np.random.default_rng(0)
+        arguments = []
+        for name, shape in (("q", q), ("k", k), ("v", v)):
+            array = random.normal(0.5, 1, shape).astype(dtype)
+            if spoil and name == "v":
+                spoil(array)
+            arguments += ["--" + name, self.save(name, array)]
+        return arguments
+
+    def refused(self, *arguments, says):
+        """Exit 2, one line on stderr that says why, nothing on stdout, no file written."""
+        before = sorted(os.listdir(self.folder.name))
+        result = run(*arguments)
+        self.assertEqual(result.returncode, 2, (arguments, result.stdout, result.stderr))
+        lines = result.stderr.splitlines()
+        self.assertEqual(len(lines), 1, result.stderr)
+        self.assertTrue(lines[0].startswith("error: "), result.stderr)
+        for word in [says] if isinstance(says, str) else says:
+            self.assertIn(word, lines[0])
+        self.assertEqual(result.stdout, "")
+        self.assertEqual(sorted(os.listdir(self.folder.name)), before)
+
+    def test_bad_shapes(self):
+        for shape in ("1,8,100", "1,1,0,8,8", "1,1,-3,8,8", "1,1,8,8,8,8", "1,1,8,8,x", "", ",,,,",
+                      "1,1,8,8,8.5", "1,1,99999999999999999999,8,8"):
+            self.refused("--shape", shape, says="--shape")
+        self.refused("--shape", "1000000,1000000,1000000,1000000,256", says="2^40")
+        self.refused("--shape", "1,1,1000000000,1000000000,256", says="need")
+        self.refused("--shape", "1,1,8,8,257", says=["257", "1 to 256"])
+
+    def test_bad_options(self):
+        self.refused("--nonsense", says="--nonsense")
+        self.refused("stray", says="stray")
+        self.refused("--algorithm", "quick", says=["quick", "tiled", "one-pass-normalised"])
+        self.refused("--dtype", "f64", says=["f64", "bf16"])
+        self.refused("--modifier", "rope", says=["rope", "alibi"])
+        self.refused("--break", "everything", says=["everything", "no-max", "unmasked-tail"])
+        for option in ("--block-q", "--block-kv"):
+            for value in ("0", "-1", "1025", "x", "64.0", "", "1e2"):
+                self.refused(option, value, says=option)
+        self.refused("--block-q", 512, "--block-kv", 512, says=["1.50 MiB", "1.00 MiB"])
+        self.refused("--window", "0", says="--window")
+        self.refused("--scale", "nan", says="--scale")
+        self.refused("--scale", "inf", says="--scale")
+        self.refused("--seed", "-1", says="--seed")
+        self.refused("--memory-limit", "-5", says="--memory-limit")
+        self.refused("--memory-limit", "1e6", says="--memory-limit")
+        self.refused("memory", "--longest", "100", says="--longest")
+        self.refused("memory", "--shape", "1,1,1,1,1", says="--shape")
+
+    def test_options_that_do_not_go_together(self):
+        self.refused("--algorithm", "safe", "--break", "no-max", says=["safe", "no breaks"])
+        self.refused("--algorithm", "safe", "--trace", says=["safe", "--trace"])
+        self.refused("--algorithm", "fast", "--dtype", "f16", says=["fast", "f32"])
+        self.refused("--algorithm", "fast", "--modifier", "alibi", says=["fast", "--modifier"])
+        self.refused("--trace", "--trace-row", 64, "--shape", "1,1,64,64,8", says="--trace-row")
+        self.refused(*self.files()[:4], says="all three")
+        self.refused(*self.files(), "--shape", "1,1,5,6,4", says="not both")
+
+    def test_memory_limit(self):
+        shape = ("--shape", "1,1,600,600,64")
+        self.refused("--algorithm", "safe", "--memory-limit", 1 << 20, *shape,
+                     says=["safe needs", "longest Lq = Lkv that fits is"])
+        self.refused("--memory-limit", 1000, *shape, says="tiled needs")
+        self.assertEqual(run("--memory-limit", 1 << 22, *shape).returncode, 0)
+
+    def test_bad_files(self):
+        self.refused("--q", self.path("none.npy"), "--k", self.path("none.npy"),
+                     "--v", self.path("none.npy"), says="none.npy")
+        self.refused(*self.files(k=(6, 5)), says="equal")
+        self.refused(*self.files(v=(7, 4)), says="equal")
+        self.refused(*self.files(q=(2, 5, 4)), says="3 dimensions")
+        self.refused(*self.files(q=(0, 4)), says="size 0")
+        self.refused(*self.files(dtype=np.float64), says="float64")
+        self.refused(*self.files(dtype=np.int32), says="q.npy")
+        with open(self.path("text.npy"), "w", encoding="ascii") as file:
+            file.write("not an array\n")
+        text = self.path("text.npy")
+        self.refused("--q", text, "--k", text, "--v", text, says="text.npy")
+
+    def test_not_finite_input(self):
+        def nan(array):
+            array[2, 1] = array[4, 3] = np.nan
+        self.refused(*self.files(spoil=nan), says=["2 of 24", "[2, 1]", "v.npy"])
+
+        def infinite(array):
+            array[5, 0] = -np.inf
+        self.refused(*self.files(spoil=infinite), says=["1 of 24", "[5, 0]"])
+
+    def test_unwritable(self):
+        for option in ("--out", "--lse", "--json"):
+            self.refused(option, self.path("no/such/folder/file"), says="no/such/folder")
+            self.refused(option, self.folder.name, says=self.folder.name)
+        self.refused("memory", "--longest", 512, "--json", self.path("no/file"), says="no/file")
+
+    def test_files_in_and_out(self):
+        for dtype in (np.float32, np.float16):
+            files = self.files(q=(2, 3, 50, 8), k=(2, 3, 40, 8), v=(2, 3, 40, 8), dtype=dtype)
+            q, k, v = (np.load(path).astype(np.float64) for path in files[1::2])
+            for causal in (False, True):
+                for algorithm in ("native", "safe", "online", "two-pass", "one-pass",
+                                  "one-pass-normalised", "tiled", "fast"):
+                    result = run(*files, "--algorithm", algorithm, "--out", self.path("o.npy"),
+                                 "--lse", self.path("lse.npy"), *["--causal"] * causal)
+                    self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+                    o, lse = attention.safe(q, k, v, attention.default_scale(8), causal)
+                    out = np.load(self.path("o.npy"))
+                    self.assertEqual(out.dtype, np.float32)
+                    self.assertEqual(out.shape, o.shape)
+                    self.assertTrue(np.all(np.abs(out - o) < 1e-5))
+                    np.testing.assert_allclose(np.load(self.path("lse.npy")), lse, atol=1e-5)
+        run(*self.files(), "--out", self.path("o.npy"))
+        self.assertEqual(np.load(self.path("o.npy")).shape, (5, 4))  # [L, D] in, [L, D] out
+        self.assertEqual(run("--shape", "1,1,3,3,3", "--out", "/dev/null").returncode, 0)
+        self.assertFalse(os.path.isfile("/dev/null"))
+
+    def test_break_exits_with_1_and_json_says_so(self):
+        report = self.path("report.json")
+        result = run("--shape", "1,2,128,128,32", "--break", "no-rescale", "--json", report)
+        self.assertEqual(result.returncode, 1)
+        with open(report, encoding="utf-8") as file:
+            data = json.load(file)
+        self.assertEqual(data["chapter"], "ch02_tiled_cpu")
+        self.assertEqual(data["breaks"], ["no-rescale"])
+        self.assertFalse(data["check"]["passed"])
+        self.assertGreater(data["check"]["max_abs_error"], 0.1)
+        self.assertEqual(data["check"]["nonfinite"], 0)
+        result = run("--shape", "1,1,64,64,32", "--input-scale", "200", "--break", "no-max",
+                     "--json", report)
+        self.assertEqual(result.returncode, 1)
+        with open(report, encoding="utf-8") as file:
+            data = json.load(file)
+        self.assertIsNone(data["check"]["max_abs_error"])
+        self.assertGreater(data["check"]["nonfinite"], 0)
+        run("--shape", "1,1,256,256,32", "--causal", "--json", report)
+        with open(report, encoding="utf-8") as file:
+            data = json.load(file)
+        self.assertTrue(data["check"]["passed"])
+        self.assertEqual(data["profile"]["tiles_skipped"], 6)
+        self.assertEqual(data["shape"], {"batch": 1, "heads": 1, "q": 256, "kv": 256, "dim": 32})
+
+    def test_every_break_is_listed(self):
+        listed = run("--list-breaks").stdout
+        for name in ("no-max", "no-rescale", "max-starts-at-zero", "tile-relative-mask",
+                     "unmasked-tail"):
+            self.assertIn(name, listed)
+
+    def test_trace_shows_every_tile(self):
+        result = run("--shape", "1,1,64,500,16", "--trace", "--trace-row", 63)
+        self.assertEqual(result.returncode, 0)
+        lines = [line.split() for line in result.stdout.splitlines()]
+        tiles = [line for line in lines if len(line) == 6 and line[0].isdigit()]
+        self.assertEqual([int(line[0]) for line in tiles], list(range(8)))
+        maxima = [float(line[4]) for line in tiles]
+        self.assertEqual(maxima, sorted(maxima))  # m only grows
+
+    def test_subcommands(self):
+        hidden = {"FA_HIDE_TIMES": "1"}
+        ladder = run("ladder", **hidden)
+        self.assertEqual(ladder.returncode, 0)
+        self.assertEqual(ladder.stdout.count("5.4329"), 6)
+        self.assertIn("0.0043 0.0116 0.0315 0.0858 0.2331 0.6337", ladder.stdout)
+        self.assertNotIn("icroseconds", ladder.stdout)
+        for command in ("overflow", "walkthrough", "loop-order", "fusion"):
+            first, second = run(command, **hidden), run(command, **hidden)
+            self.assertEqual(first.returncode, 0, first.stdout + first.stderr)
+            self.assertEqual(first.stdout, second.stdout)
+            self.assertNotIn("NOT", first.stdout)
+        report = self.path("memory.json")
+        self.assertEqual(run("memory", "--longest", 1024, "--json", report).returncode, 0)
+        with open(report, encoding="utf-8") as file:
+            rows = json.load(file)["rows"]
+        self.assertEqual([row["score_matrix_bytes"] for row in rows], [1 << 20, 1 << 22])
+        self.assertEqual(rows[0]["tiled_peak_bytes"], rows[1]["tiled_peak_bytes"])
+
+    def test_story(self):
+        result = run(FA_HIDE_TIMES="1")
+        self.assertEqual(result.returncode, 0)
+        self.assertEqual(result.stdout.count("passed"), 8)
+        self.assertNotIn(" ms", result.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
