@@ -31,12 +31,14 @@ const char* collective_name(Collective collective) {
 
 Block::Block(const Launch& launch)
     : launch_(launch),
-      stacks_(launch.block),
+      stacks_(borrow_stacks(launch.block)),
       threads_(static_cast<size_t>(launch.block)),
       warps_(static_cast<size_t>((launch.block + kWarpSize - 1) / kWarpSize)),
       shared_(launch.smem_bytes),
       shadow_(hazards_),
       traffic_(launch.config) {}
+
+Block::~Block() { give_back_stacks(std::move(stacks_)); }
 
 void Block::run(int index) {
   index_ = index;
@@ -67,7 +69,7 @@ void Block::run(int index) {
     thread.copies.clear();
     thread.landed = 0;
     thread.open_group = thread.landed_groups = 0;
-    stacks_.prepare(thread.fiber, i, thread_main);
+    stacks_->prepare(thread.fiber, i, thread_main);
   }
   prepare_schedule();
   Thread* first = pick_warp()->resume;

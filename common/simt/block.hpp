@@ -92,6 +92,9 @@ extern constinit thread_local Thread* running_thread;
 class Block {
  public:
   explicit Block(const Launch& launch);
+  ~Block();
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
 
   /// Runs block `index` to its end. Throws what a thread threw.
   void run(int index);
@@ -160,7 +163,7 @@ class Block {
 
   Launch launch_;
   int index_ = 0;
-  StackPool stacks_;
+  std::unique_ptr<StackPool> stacks_;
   std::vector<Thread> threads_;
   std::vector<Warp> warps_;
   std::vector<unsigned char> shared_;

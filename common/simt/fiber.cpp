@@ -3,7 +3,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <mutex>
 #include <new>
+#include <utility>
+#include <vector>
 
 namespace fa::simt {
 
@@ -47,7 +50,38 @@ void StackPool::prepare(Fiber& fiber, int i, void (*entry)(transfer_t)) const {
   fiber.stack_bottom = bottom;
   fiber.stack_bytes = bytes;
   fiber.fake_stack = nullptr;
+#ifdef FA_SIMT_ASAN  // what the last kernel left: threads end without leaving their last frames
+  constexpr size_t kTop = 64 * 1024;
+  __asan_unpoison_memory_region(bottom + kStackBytes - kTop, kTop);
+#endif
   fiber.context = boost::context::detail::make_fcontext(bottom + bytes, bytes, entry);
+}
+
+namespace {
+
+constexpr size_t kMaxKept = 64;
+std::mutex kept_mutex;
+std::vector<std::unique_ptr<StackPool>> kept;
+
+}  // namespace
+
+std::unique_ptr<StackPool> borrow_stacks(int count) {
+  {
+    const std::lock_guard lock(kept_mutex);
+    for (std::unique_ptr<StackPool>& stacks : kept) {
+      if (stacks->count() != count) continue;
+      std::swap(stacks, kept.back());
+      std::unique_ptr<StackPool> found = std::move(kept.back());
+      kept.pop_back();
+      return found;
+    }
+  }
+  return std::make_unique<StackPool>(count);
+}
+
+void give_back_stacks(std::unique_ptr<StackPool> stacks) {
+  const std::lock_guard lock(kept_mutex);
+  if (kept.size() < kMaxKept) kept.push_back(std::move(stacks));
 }
 
 }  // namespace fa::simt

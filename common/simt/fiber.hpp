@@ -4,7 +4,7 @@
 
 #include <boost/context/detail/fcontext.hpp>
 #include <cstddef>
-#include <vector>
+#include <memory>
 
 #if defined(__SANITIZE_ADDRESS__)
 #define FA_SIMT_ASAN 1
@@ -15,6 +15,7 @@
 #endif
 
 #ifdef FA_SIMT_ASAN
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 
@@ -81,5 +82,10 @@ class StackPool {
   size_t total_bytes_;
   char* memory_;
 };
+
+/// Reserving and protecting stacks costs more than a small kernel, so they are kept between
+/// launches: one of the right size that was given back, or a new one.
+std::unique_ptr<StackPool> borrow_stacks(int count);
+void give_back_stacks(std::unique_ptr<StackPool> stacks);
 
 }  // namespace fa::simt

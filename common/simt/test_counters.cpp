@@ -103,6 +103,7 @@ TEST_CASE("counters of a small kernel") {
     CHECK(column.shared_bytes_per_block == kSmem);
     CHECK(is_estimate(column, "shared_store_wavefronts"));  // a conflict of cp.async: unconfirmed
     CHECK(!is_estimate(column, "shared_load_wavefronts"));
+    CHECK(!is_estimate(column, "global_load_sectors"));
 
     const Counters dense = counters_of(config, 16, 3);
     CHECK(dense.shared_load_wavefronts == 3 * 4);

@@ -162,6 +162,8 @@ void Traffic::count(const WarpAccess& access) {
           global_sectors(access.global.data(), access.sizes.data(), access.lanes);
       counters_.global_load_sectors += sectors;
       counters_.global_load_sectors_ideal += std::min(sectors, ceil_div(bytes, kSectorBytes));
+      const bool whole_copies = access.kind == EventKind::kCopyIssue && bytes == lanes * 16;
+      if (!whole_copies) estimate(&Counters::global_load_sectors);
       break;
     }
     case EventKind::kStoreGlobal:
