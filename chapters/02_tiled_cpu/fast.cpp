@@ -1,8 +1,8 @@
-// FlashAttention-2's loop on vector registers. The idea: a lane is a query. With Q and O transposed,
-// 48 queries stand side by side in three registers, and every step of online softmax is one vector
+// FlashAttention-2's loop on vector registers. The idea: a lane is a query. With Q and O transposed
+// 48 queries stand side by side in three registers, and a step of online softmax is one vector
 // instruction for 16 of them: no sum across lanes, K and V read where they lie, no tail to treat.
 //
-//   S.T [keys, lanes] = K @ Q.T        O.T [dim, lanes] = V.T @ P.T        one micro-kernel for both
+//   S.T = K @ Q.T   [keys, lanes]        O.T = V.T @ P.T   [dim, lanes]        one micro-kernel
 //
 // Highway compiles this file once for each instruction set and picks one at run time.
 //   ch02_tiled_cpu --algorithm fast --shape 1,8,4096,4096,64 --bench
@@ -26,141 +26,87 @@
 #include <hwy/foreach_target.h>  // includes this file again for every target
 #include <hwy/highway.h>
 
+#include "fast_row.hpp"
+
 HWY_BEFORE_NAMESPACE();
 namespace ch02 {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-using Floats = hn::ScalableTag<float>;
-using Vector = hn::Vec<Floats>;
-constexpr Floats f32;
-constexpr int64_t VECTOR = hn::MaxLanes(f32);  // floats in a register: 16 with AVX-512, 8 with AVX2
-
-// The register tile: ROWS x VECTORS accumulators, VECTORS operands and one broadcast: 28 of AVX-512's
-// 32 registers, all of AVX2's 16.
+// The register tile: ROWS x VECTORS accumulators, VECTORS operands and one broadcast. That is 28 of
+// the 32 registers of AVX-512, and all 16 of AVX2.
 constexpr int ROWS = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON ? 8 : 4;
-constexpr int VECTORS = 3;
-constexpr int64_t LANES = VECTORS * VECTOR;     // queries side by side
-constexpr int64_t PANELS = 4;                   // groups of LANES queries that share a KV tile
+#define FOR_ROWS HWY_UNROLL(8) for (int r = 0; r < ROWS; ++r)
+
+constexpr int64_t PANELS = 4;  // groups of LANES queries that share a KV tile
 constexpr int64_t BLOCK_Q = PANELS * LANES;
 constexpr int64_t BLOCK_KV = 128;
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-// [anchor: exp2]
-// 2^x = 2^n * 2^f, n the integer nearest to x, f in [-1/2, 1/2].
-HWY_INLINE Vector exp2(Vector x) {
-  const hn::RebindToSigned<Floats> i32;
-  // Adding 1.5 * 2^23 pushes the fraction off the end of the mantissa: its low bits are n.
-  const Vector magic = hn::Set(f32, 12582912.0f);
-  const Vector shifted = hn::Add(x, magic);
-  const Vector f = hn::Sub(x, hn::Sub(shifted, magic));
-  Vector power = hn::Set(f32, 1.32647285e-3f);  // a polynomial, exact at 0, relative error 9.1e-8
-  power = hn::MulAdd(power, f, hn::Set(f32, 9.67151299e-3f));
-  power = hn::MulAdd(power, f, hn::Set(f32, 5.55073358e-2f));
-  power = hn::MulAdd(power, f, hn::Set(f32, 2.40222464e-1f));
-  power = hn::MulAdd(power, f, hn::Set(f32, 6.93147004e-1f));
-  power = hn::MulAdd(power, f, hn::Set(f32, 1.0f));
-  // n is added to the exponent field, which starts at bit 23.
-  const auto exponent = hn::ShiftLeft<23>(hn::BitCast(i32, shifted));
-  const Vector result = hn::BitCast(f32, hn::Add(hn::BitCast(i32, power), exponent));
-  // Too small for a normal number, -inf too: 0. A select, so that no NaN on the way gets through.
-  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(f32, -126.0f)), result);
-}
-// [/anchor: exp2]
-
 // [anchor: micro_kernel]
-// C = A @ B   [ROWS, LANES]: per step of `depth`, VECTORS loads and ROWS broadcasts feed
-// ROWS * VECTORS multiply-adds, and C never leaves the registers.
+// C = A @ B   [ROWS, LANES]. Each step of `depth` loads VECTORS registers, broadcasts ROWS numbers
+// and multiplies and adds ROWS * VECTORS times. C never leaves the registers.
 HWY_INLINE void multiply(const float* const (&A)[ROWS], int64_t A_step,  // row r: A[r][i * A_step]
                          const float* B, int64_t depth,                  // [depth, LANES]
-                         Vector (&C)[ROWS][VECTORS]) {
-  HWY_UNROLL(8) for (int r = 0; r < ROWS; ++r)
-    HWY_UNROLL(3) for (int c = 0; c < VECTORS; ++c) C[r][c] = hn::Zero(f32);
+                         Row (&C)[ROWS]) {
+  FOR_ROWS C[r] = all(0);
   for (int64_t i = 0; i < depth; ++i) {
-    Vector b[VECTORS];
-    HWY_UNROLL(3) for (int c = 0; c < VECTORS; ++c) b[c] = hn::Load(f32, B + i * LANES + c * VECTOR);
-    HWY_UNROLL(8) for (int r = 0; r < ROWS; ++r) {
-      const Vector a = hn::Set(f32, A[r][i * A_step]);
-      HWY_UNROLL(3) for (int c = 0; c < VECTORS; ++c) C[r][c] = hn::MulAdd(a, b[c], C[r][c]);
-    }
+    const Row b = load(B + i * LANES);
+    FOR_ROWS C[r] = multiply_add(all(A[r][i * A_step]), b, C[r]);
   }
 }
 // [/anchor: micro_kernel]
 
-// LANES queries and their state.
+// LANES queries and their state, transposed.
 struct Panel {
   int64_t first_query;
-  int64_t visible;       // keys that at least one of its queries sees: [0, visible)
-  int64_t all_visible;   // keys that all of them see
-  float* Q;              // [dim, LANES], times scale * log2(e)
-  float* O;              // [dim rounded up to ROWS, LANES], not yet divided by l
-  float* m;              // [LANES], of scores in units of log2
-  float* l;              // [LANES]
+  int64_t visible;      // keys that at least one of its queries sees: [0, visible)
+  int64_t all_visible;  // keys that all of them see
+  float* Q;             // [dim, LANES], times scale * log2(e)
+  float* O;             // [dim rounded up to ROWS, LANES], not yet divided by l
+  float* m;             // [LANES], of scores in units of log2
+  float* l;             // [LANES]
 };
 
-// Hides key j from the queries before it: lane i sees it when j <= first_query + i + diagonal.
-HWY_INLINE void hide_future(const Panel& panel, int64_t first_key, int64_t diagonal,
-                            Vector (&S)[ROWS][VECTORS]) {
-  HWY_UNROLL(8) for (int r = 0; r < ROWS; ++r) {
-    const int64_t first_lane = first_key + r - diagonal - panel.first_query;
-    HWY_UNROLL(3) for (int c = 0; c < VECTORS; ++c) {
-      const Vector lane = hn::Iota(f32, static_cast<float>(c * VECTOR));
-      const auto sees_it = hn::Ge(lane, hn::Set(f32, static_cast<float>(first_lane)));
-      S[r][c] = hn::IfThenElse(sees_it, S[r][c], hn::Set(f32, -kInfinity));
-    }
-  }
-}
-
-// S.T = K @ Q.T of the keys [first, first + count), and m' = max(m, rowmax S).
-void score_tile(const Panel& panel, const float* K, int64_t dim, int64_t first, int64_t count,
-                int64_t diagonal, float* S, Vector (&m)[VECTORS]) {
+// S.T = K @ Q.T of the keys [first, first + count); returns max(m, rowmax S).
+Row score_tile(const Panel& panel, const float* K, int64_t dim, int64_t first, int64_t count,
+               int64_t diagonal, float* S, Row m) {
   const bool masked = first + count > panel.all_visible;
   for (int64_t j = 0; j < count; j += ROWS) {
     const float* rows[ROWS];  // past the last key: the last once more, which changes no maximum
-    HWY_UNROLL(8) for (int r = 0; r < ROWS; ++r)
-      rows[r] = K + (first + std::min(j + r, count - 1)) * dim;
-    Vector scores[ROWS][VECTORS];
+    FOR_ROWS rows[r] = K + (first + std::min(j + r, count - 1)) * dim;
+    Row scores[ROWS];
     multiply(rows, 1, panel.Q, dim, scores);
-    if (masked) hide_future(panel, first + j, diagonal, scores);
-    HWY_UNROLL(3) for (int c = 0; c < VECTORS; ++c) {
-      Vector largest = m[c];
-      HWY_UNROLL(8) for (int r = 0; r < ROWS; ++r) {
-        largest = hn::Max(largest, scores[r][c]);
-        hn::Store(scores[r][c], f32, S + (j + r) * LANES + c * VECTOR);
-      }
-      m[c] = largest;
+    if (masked) {  // query i sees key j when j <= i + diagonal
+      const int64_t first_lane = first + j - diagonal - panel.first_query;
+      FOR_ROWS scores[r] = hide_before(first_lane + r, scores[r]);
     }
+    FOR_ROWS m = max(m, scores[r]);
+    FOR_ROWS store(scores[r], S + (j + r) * LANES);
   }
+  return m;
 }
 
 // P = exp2(S - m), in place; returns the row sums.
-void exponentiate(float* S, int64_t count, const Vector (&m)[VECTORS], Vector (&sum)[VECTORS]) {
-  HWY_UNROLL(3) for (int c = 0; c < VECTORS; ++c) sum[c] = hn::Zero(f32);
+Row exponentiate(float* S, int64_t count, const Row& m) {
+  Row sum = all(0);
   for (int64_t j = 0; j < count; ++j) {
-    HWY_UNROLL(3) for (int c = 0; c < VECTORS; ++c) {
-      float* s = S + j * LANES + c * VECTOR;
-      const Vector p = exp2(hn::Sub(hn::Load(f32, s), m[c]));
-      sum[c] = hn::Add(sum[c], p);
-      hn::Store(p, f32, s);
-    }
+    const Row p = exp2_minus(load(S + j * LANES), m);
+    sum = add(sum, p);
+    store(p, S + j * LANES);
   }
+  return sum;
 }
 
 // O.T = O.T * rescale + V.T @ P.T
 void add_values(const Panel& panel, const float* V, int64_t dim, int64_t count, const float* P,
-                const Vector (&rescale)[VECTORS]) {
+                const Row& rescale) {
   for (int64_t d = 0; d < dim; d += ROWS) {
     const float* columns[ROWS];  // past the last: the last once more, into rows that nobody reads
-    HWY_UNROLL(8) for (int r = 0; r < ROWS; ++r) columns[r] = V + std::min(d + r, dim - 1);
-    Vector sum[ROWS][VECTORS];
+    FOR_ROWS columns[r] = V + std::min(d + r, dim - 1);
+    Row sum[ROWS];
     multiply(columns, dim, P, count, sum);
-    HWY_UNROLL(8) for (int r = 0; r < ROWS; ++r) {
-      HWY_UNROLL(3) for (int c = 0; c < VECTORS; ++c) {
-        float* o = panel.O + (d + r) * LANES + c * VECTOR;
-        hn::Store(hn::MulAdd(hn::Load(f32, o), rescale[c], sum[r][c]), f32, o);
-      }
-    }
+    float* O = panel.O + d * LANES;
+    FOR_ROWS store(multiply_add(load(O + r * LANES), rescale, sum[r]), O + r * LANES);
   }
 }
 
@@ -168,41 +114,38 @@ void add_values(const Panel& panel, const float* V, int64_t dim, int64_t count, 
 // One tile of keys against one panel of queries.
 void attend(const Panel& panel, const float* K, const float* V, int64_t dim, int64_t first,
             int64_t count, int64_t diagonal, float* S) {
-  Vector m_old[VECTORS], m[VECTORS], rescale[VECTORS], sum[VECTORS];
-  HWY_UNROLL(3) for (int c = 0; c < VECTORS; ++c) m[c] = m_old[c] = hn::Load(f32, panel.m + c * VECTOR);
-
-  score_tile(panel, K, dim, first, count, diagonal, S, m);  // S = Q @ K.T, m' = max(m, rowmax S)
-  HWY_UNROLL(3) for (int c = 0; c < VECTORS; ++c) {
-    hn::Store(m[c], f32, panel.m + c * VECTOR);
-    // No key seen yet: -inf - (-inf) would be NaN, and exp2(-inf - 0) is the 0 that is meant.
-    m[c] = hn::IfThenZeroElse(hn::Eq(m[c], hn::Set(f32, -kInfinity)), m[c]);
-    rescale[c] = exp2(hn::Sub(m_old[c], m[c]));             // exp(m - m')
-  }
-  exponentiate(S, count, m, sum);                           // P = exp(S - m')
-  HWY_UNROLL(3) for (int c = 0; c < VECTORS; ++c) {                       // l = l * exp(m - m') + rowsum P
-    float* l = panel.l + c * VECTOR;
-    hn::Store(hn::MulAdd(hn::Load(f32, l), rescale[c], sum[c]), f32, l);
-  }
-  add_values(panel, V + first * dim, dim, count, S, rescale);  // O = O * exp(m - m') + P @ V
+  const Row m_old = load(panel.m);
+  const Row m = score_tile(panel, K, dim, first, count, diagonal, S, m_old);  // S = Q @ K.T
+  store(m, panel.m);                                        // m' = max(m, rowmax S)
+  // No key seen yet: -inf - (-inf) would be NaN; 2^(-inf - 0) is the 0 that is meant.
+  const Row m_safe = zero_if_minus_infinity(m);
+  const Row rescale = exp2_minus(m_old, m_safe);            // exp(m - m')
+  const Row sum = exponentiate(S, count, m_safe);           // P = exp(S - m')
+  store(multiply_add(load(panel.l), rescale, sum), panel.l);     // l = l * exp(m - m') + rowsum P
+  add_values(panel, V + first * dim, dim, count, S, rescale);    // O = O * exp(m - m') + P @ V
 }
 // [/anchor: tile]
 
-// Floats that one block of queries works in: Q, O, m and l of its panels, S of one.
-int64_t scratch_floats(int64_t dim) {
-  const int64_t O_rows = (dim + ROWS - 1) / ROWS * ROWS;
-  return PANELS * (dim + O_rows + 2) * LANES + BLOCK_KV * LANES;
-}
+int64_t O_floats(int64_t dim) { return (dim + ROWS - 1) / ROWS * ROWS * LANES; }
+int64_t panel_floats(int64_t dim) { return dim * LANES + O_floats(dim) + 2 * LANES; }
 
-void load_queries(const Panel& panel, const float* Q, const fa::Shape& shape, float factor) {
+// What one thread works in: the panels of a block, and S of one of them.
+int64_t scratch_floats(int64_t dim) { return PANELS * panel_floats(dim) + BLOCK_KV * LANES; }
+
+Panel load_queries(const float* Q, const fa::Shape& shape, float factor, bool causal,
+                   int64_t first_query, float* memory) {
+  const int64_t last_query = std::min(first_query + LANES, shape.q) - 1;
+  float *Q_panel = memory, *O = Q_panel + shape.dim * LANES, *m = O + O_floats(shape.dim);
   for (int64_t lane = 0; lane < LANES; ++lane) {
-    const int64_t query = panel.first_query + lane;
+    const int64_t query = first_query + lane;
     for (int64_t d = 0; d < shape.dim; ++d)
-      panel.Q[d * LANES + lane] = query < shape.q ? Q[query * shape.dim + d] * factor : 0.0f;
+      Q_panel[d * LANES + lane] = query < shape.q ? Q[query * shape.dim + d] * factor : 0.0f;
   }
-  const int64_t O_rows = (shape.dim + ROWS - 1) / ROWS * ROWS;
-  std::fill_n(panel.O, O_rows * LANES, 0.0f);
-  std::fill_n(panel.m, LANES, -kInfinity);
-  std::fill_n(panel.l, LANES, 0.0f);
+  std::fill_n(O, O_floats(shape.dim), 0.0f);
+  std::fill_n(m, LANES, -kInfinity);
+  std::fill_n(m + LANES, LANES, 0.0f);
+  return {first_query, fa::visible_keys(shape, causal, last_query),
+          fa::visible_keys(shape, causal, first_query), Q_panel, O, m, m + LANES};
 }
 
 void store_output(const Panel& panel, const fa::Shape& shape, float* O, float* lse) {
@@ -223,28 +166,23 @@ void store_output(const Panel& panel, const fa::Shape& shape, float* O, float* l
 void attend_block(const float* Q, const float* K, const float* V, float* O, float* lse,
                   const fa::Shape& shape, double scale, bool causal, int64_t q_block,
                   float* scratch) {
-  const int64_t dim = shape.dim, diagonal = shape.kv - shape.q;
-  const int64_t O_rows = (dim + ROWS - 1) / ROWS * ROWS;
-  float* S = scratch + PANELS * (dim + O_rows + 2) * LANES;
+  const float factor = static_cast<float>(scale / std::log(2.0));  // exp(x) = 2^(x * log2(e))
+  const int64_t begin = q_block * BLOCK_Q, end = std::min(begin + BLOCK_Q, shape.q);
+  float* const S = scratch + PANELS * panel_floats(shape.dim);
   Panel panels[PANELS];
-  int64_t num_panels = 0, visible = 0;
-  for (int64_t query = q_block * BLOCK_Q;
-       query < shape.q && num_panels < PANELS; query += LANES) {
-    const int64_t last = std::min(query + LANES, shape.q) - 1;
-    float* own = scratch + num_panels * (dim + O_rows + 2) * LANES;
-    Panel& panel = panels[num_panels++];
-    panel = {query, fa::visible_keys(shape, causal, last), fa::visible_keys(shape, causal, query),
-             own, own + dim * LANES, own + (dim + O_rows) * LANES, own + (dim + O_rows + 1) * LANES};
-    visible = panel.visible;
-    load_queries(panel, Q, shape, static_cast<float>(scale / std::log(2.0)));
+  int num_panels = 0;
+  for (int64_t query = begin; query < end; query += LANES, ++num_panels) {
+    float* const memory = scratch + num_panels * panel_floats(shape.dim);
+    panels[num_panels] = load_queries(Q, shape, factor, causal, query, memory);
   }
+  const int64_t visible = panels[num_panels - 1].visible;  // tiles hidden from all are skipped
   for (int64_t first = 0; first < visible; first += BLOCK_KV) {
-    for (int64_t p = 0; p < num_panels; ++p) {
+    for (int p = 0; p < num_panels; ++p) {
       const int64_t count = std::min(BLOCK_KV, panels[p].visible - first);
-      if (count > 0) attend(panels[p], K, V, dim, first, count, diagonal, S);
+      if (count > 0) attend(panels[p], K, V, shape.dim, first, count, shape.kv - shape.q, S);
     }
   }
-  for (int64_t p = 0; p < num_panels; ++p) store_output(panels[p], shape, O, lse);
+  for (int p = 0; p < num_panels; ++p) store_output(panels[p], shape, O, lse);
 }
 // [/anchor: block]
 
