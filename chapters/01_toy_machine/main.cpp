@@ -35,6 +35,7 @@ struct RunOptions {
   std::int64_t registers = 0;
   bool trace = false;
   bool print = false;
+  bool list = false;
   std::string json;
   const fa::Cli* cli_of_inputs = nullptr;
 
@@ -46,6 +47,7 @@ struct RunOptions {
     cli.texts("--break", breaks, "remove the instructions marked @NAME (see --list-breaks)");
     cli.integer("--registers", registers, 1, kMaxRegisters,
                 "give the machine this many registers instead of the program's own number");
+    cli.flag("--list-breaks", list, "print what --break accepts");
     cli.flag("--trace", trace, "print every register after every instruction");
     cli.flag("--print", print, "print the program instead of running it");
     cli.text("--json", json, "write cost, steps and result to this file");
@@ -177,7 +179,8 @@ int body(int argc, char** argv) {
 
   cli.optional_command();
   const std::string command = cli.parse(argc, argv);
-  if (list) {
+  if (list || run_options.list || matmul_options.list || softmax_options.list ||
+      attention_options.list) {
     std::cout << fa::list_breaks(breaks());
     return fa::kAgreed;
   }

@@ -29,6 +29,7 @@ m=ch01_toy_machine
 
 expect 0 'Every result and every cost is what the lesson says.' $m
 expect 0 'no-rescale' $m --list-breaks
+expect 0 'no-rescale' $m run element --list-breaks
 expect 0 '7 cycles: 4 LOAD, 2 MAC, 1 STORE' $m run programs/element.txt
 expect 0 'c00 = a00·b00 + a01·b10' $m run element --trace
 expect 0 '25 cycles' $m matmul --order inner

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <random>
 
+#include "common/error.hpp"
 #include "generate.hpp"
 #include "machine.hpp"
 #include "parser.hpp"
@@ -82,6 +83,41 @@ TEST_CASE("a program survives being written and read, and runs the same") {
     CHECK(cost.cycles == static_cast<int>(q.instructions.size()));
     CHECK(cost.loads + cost.stores + cost.macs <= cost.cycles);
   }
+}
+
+TEST_CASE("a damaged trace file is refused or runs, and never crashes") {
+  std::mt19937 random(5);
+  const std::string texts[] = {matmul_program(Order::kOuter, OperandRule::kFixed, 2),
+                               softmax_program(Softmax::kOnline, 2), attention_program(2, 2)};
+  const std::string alphabet = "R0123456789[],.-> @#=acxqkvMLSDEP_\n\t\xff";
+  int refused = 0, ran = 0;
+  for (int trial = 0; trial < 6000; ++trial) {
+    std::string text = texts[trial % 3];
+    for (unsigned edits = 1 + random() % 3; edits > 0; --edits) {
+      const std::size_t at = random() % text.size();
+      const char c = alphabet[random() % alphabet.size()];
+      switch (random() % 3) {
+        case 0:
+          text[at] = c;
+          break;
+        case 1:
+          text.insert(at, 1, c);
+          break;
+        default:
+          text.erase(at, 1 + random() % 4);
+      }
+    }
+    try {
+      Program p = parse_program(text, "damaged");
+      validate(p);
+      verify(p, run(p, true));
+      ++ran;
+    } catch (const fa::InputError&) {
+      ++refused;
+    }
+  }
+  CHECK(refused > 1000);
+  CHECK(ran > 100);
 }
 
 TEST_CASE("softmax, safe and online, agrees with float64 for any length and scale") {
