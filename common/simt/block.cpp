@@ -13,22 +13,6 @@ void fail_outside_kernel() {
   throw std::logic_error("device functions work inside a kernel only");
 }
 
-const char* collective_name(Collective collective) {
-  switch (collective) {
-    case Collective::kLdmatrixX1: return "ldmatrix_x1";
-    case Collective::kLdmatrixX1Trans: return "ldmatrix_x1_trans";
-    case Collective::kLdmatrixX2: return "ldmatrix_x2";
-    case Collective::kLdmatrixX2Trans: return "ldmatrix_x2_trans";
-    case Collective::kLdmatrixX4: return "ldmatrix_x4";
-    case Collective::kLdmatrixX4Trans: return "ldmatrix_x4_trans";
-    case Collective::kMma: return "mma_m16n8k16";
-    case Collective::kShuffle: return "shfl_xor";
-    case Collective::kWarpSync: return "warp_sync";
-    case Collective::kBlockSync: return "block_sync";
-  }
-  return "?";
-}
-
 Block::Block(const Launch& launch)
     : launch_(launch),
       stacks_(borrow_stacks(launch.block)),
@@ -77,7 +61,7 @@ void Block::run(int index) {
   switch_fiber(main_, first->fiber);
   if (aborting_) unwind();
   running_thread = nullptr;
-  if (launch_.config.hazards) shadow_.end_block();
+  if (launch_.config.hazards) aborting_ ? shadow_.give_up_block() : shadow_.end_block();
   if (error_) std::rethrow_exception(error_);
 }
 
@@ -104,10 +88,7 @@ Thread* Block::next_after_exit(Thread& thread) {
   Warp& warp = *thread.warp;
   ++warp.exited;
   if (warp.arrived != 0) {
-    report_divergence(thread, warp.site,
-                      std::string(collective_name(warp.collective)) + ": thread " +
-                          std::to_string(thread.index) + " returned from the kernel, but lanes of its warp wait here: " +
-                          std::to_string(warp.arrived));
+    report_early_return(thread);
     aborting_ = true;
     return nullptr;
   }
@@ -174,61 +155,6 @@ void Block::arrive_at_barrier(Thread& thread, const Site& site) {
     abandon(thread);
   }
   hand_over(thread, *next->resume);
-}
-
-void Block::diverge(Thread& thread, Collective collective, const Site& site) {
-  const Warp& warp = *thread.warp;
-  std::string text = "thread " + std::to_string(thread.index) + " is at " +
-                     collective_name(collective) + " (" + to_string(site) + "), but ";
-  Site waiting = warp.site;
-  if (warp.arrived > 0 && warp.arrived < warp.lanes) {
-    text += "lanes of its warp (" + std::to_string(warp.arrived) + ") wait in " +
-            collective_name(warp.collective) + " (" + to_string(warp.site) + ")";
-  } else if (warp.exited > 0) {
-    text += "lanes of its warp (" + std::to_string(warp.exited) +
-            ") have returned from the kernel";
-    waiting = site;
-  } else {
-    for (const Warp& other : warps_) {
-      if (!other.at_barrier) continue;
-      waiting = other.site;
-      text += "warp " + std::to_string(other.index) + " waits at another block_sync (" +
-              to_string(other.site) + ")";
-      break;
-    }
-  }
-  report_divergence(thread, waiting, text);
-  abandon(thread);
-}
-
-void Block::report_divergence(const Thread& thread, const Site& site, const std::string& text) {
-  if (!launch_.config.hazards) {
-    error_ = std::make_exception_ptr(
-        std::runtime_error(to_string(site) + ": barrier_divergence: " + text));
-    return;
-  }
-  Hazard hazard;
-  hazard.kind = HazardKind::kBarrierDivergence;
-  hazard.where = site;
-  hazard.count = 1;
-  hazard.block = index_;
-  hazard.thread = thread.index;
-  hazard.text = text;
-  hazards_.add(std::move(hazard));
-}
-
-// Nobody can run any more, but some warps wait at a barrier; `last` was the last that ran.
-void Block::report_missing_arrivals(const Thread& last) {
-  int returned = 0;
-  const Warp* waiting = nullptr;
-  for (const Warp& warp : warps_) {
-    returned += warp.exited;
-    if (warp.at_barrier && waiting == nullptr) waiting = &warp;
-  }
-  report_divergence(last, waiting->site,
-                    "block_sync, warps waiting: " + std::to_string(waiting_warps_) +
-                        ", threads that have returned from the kernel and never arrive: " +
-                        std::to_string(returned));
 }
 
 void Block::abandon(Thread& thread) {

@@ -156,7 +156,8 @@ class Block {
   Thread* next_after_exit(Thread& thread);
   Warp* pick_warp();
   [[noreturn]] void diverge(Thread& thread, Collective collective, const Site& site);
-  void report_divergence(const Thread& waiting, const Site& site, const std::string& text);
+  void report_divergence(const Thread& thread, Site place, Site other, const std::string& text);
+  void report_early_return(const Thread& thread);
   void report_missing_arrivals(const Thread& last);
   [[noreturn]] void abandon(Thread& thread);  // lets the CPU thread unwind all fibers
   void unwind();

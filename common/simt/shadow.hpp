@@ -55,6 +55,8 @@ class Shadow {
 
   void barrier();  // all threads passed block_sync
   void end_block() { barrier(); }
+  /// The block ended in the middle: what its last epoch would have shown is not known.
+  void give_up_block() { pending_.clear(); }
 
  private:
   enum class WriteState : uint8_t { kStored, kInFlight, kLanded };
