@@ -35,9 +35,17 @@ CASES = [  # B, H, Lq, Lkv, D, causal
 PAUSE = 0.25  # seconds: OpenMP's workers spin for a while after their work, on our cores
 
 
+def fail(sentence):
+    print(f"error: {sentence}", file=sys.stderr)
+    sys.exit(2)
+
+
 class Fast:
     def __init__(self, path):
-        self.c = ctypes.CDLL(os.path.abspath(path))
+        try:
+            self.c = ctypes.CDLL(os.path.abspath(path))
+        except OSError as error:
+            fail(f"{error}; build the target ch02_fast_shared and name it with --library")
         self.c.ch02_peak_gflops.restype = ctypes.c_double
         self.c.ch02_copy_gbs.restype = ctypes.c_double
         self.c.ch02_fast_target.restype = ctypes.c_char_p
@@ -140,13 +148,18 @@ def main():
     parser.add_argument("--json")
     arguments = parser.parse_args()
 
+    try:
+        thread_counts = [int(n) for n in arguments.threads.split(",")]
+    except ValueError:
+        thread_counts = [0]
+    if min(thread_counts) < 1 or arguments.rounds < 1:
+        fail("--threads takes numbers such as 1,16, and --rounds one; all at least 1")
     fast = Fast(arguments.library)
     report = {"cpu": cpu_model(), "cores": os.cpu_count(), "date": time.strftime("%Y-%m-%d"),
               "target": fast.c.ch02_fast_target().decode(), "numpy": np.__version__,
               "torch": torch.__version__ if torch else None, "machine": [], "cases": []}
     print(f"{report['cpu']}, {report['cores']} cores; fast uses {report['target']}; "
           + (f"PyTorch {report['torch']}" if torch else "no PyTorch here: only our own numbers"))
-    thread_counts = [int(n) for n in arguments.threads.split(",")]
     for threads in thread_counts:
         row = {"threads": threads, "peak_gflops": fast.c.ch02_peak_gflops(threads),
                "copy_gbs": fast.c.ch02_copy_gbs(threads)}
