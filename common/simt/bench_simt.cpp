@@ -33,7 +33,8 @@ Time best_time(int runs, F f) {
     const std::chrono::duration<double, std::milli> passed =
         std::chrono::steady_clock::now() - wall;
     best.wall_ms = std::min(best.wall_ms, passed.count());
-    best.cpu_ms = std::min(best.cpu_ms, 1e3 * static_cast<double>(std::clock() - cpu) / CLOCKS_PER_SEC);
+    best.cpu_ms =
+        std::min(best.cpu_ms, 1e3 * static_cast<double>(std::clock() - cpu) / CLOCKS_PER_SEC);
   }
   return best;
 }
@@ -66,8 +67,13 @@ struct Problem {
   Buffer<fa::bf16> Q, K, V, O;
 
   Problem(int heads_, int len_q_, int len_kv_)
-      : heads(heads_), len_q(len_q_), len_kv(len_kv_), Q(elements(len_q), "Q"),
-        K(elements(len_kv), "K"), V(elements(len_kv), "V"), O(elements(len_q), "O") {
+      : heads(heads_),
+        len_q(len_q_),
+        len_kv(len_kv_),
+        Q(elements(len_q), "Q"),
+        K(elements(len_kv), "K"),
+        V(elements(len_kv), "V"),
+        O(elements(len_q), "O") {
     uint32_t state = 1;
     for (Buffer<fa::bf16>* buffer : {&Q, &K, &V}) {
       for (fa::bf16& x : *buffer) {
@@ -76,15 +82,16 @@ struct Problem {
       }
     }
   }
-  size_t elements(int len) const { return static_cast<size_t>(heads) * static_cast<size_t>(len) * 128; }
+  size_t elements(int len) const {
+    return static_cast<size_t>(heads) * static_cast<size_t>(len) * 128;
+  }
 
   Time time(const Config& config, int runs) {
     const fa::ForwardArgs args{Q.data(), K.data(), V.data(), O.data(), heads, len_q,
                                len_kv,   128,      0.0884f,  0,        1};
     return best_time(runs, [&] {
-      fa::simt::run(config, [&] {
-        emulator::ch03::launch_attention<128>(args, emulator::NoBreaks{});
-      });
+      fa::simt::run(config,
+                    [&] { emulator::ch03::launch_attention<128>(args, emulator::NoBreaks{}); });
     });
   }
 };

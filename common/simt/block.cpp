@@ -9,9 +9,7 @@ namespace fa::simt {
 
 constinit thread_local Thread* running_thread = nullptr;
 
-void fail_outside_kernel() {
-  throw std::logic_error("device functions work inside a kernel only");
-}
+void fail_outside_kernel() { throw std::logic_error("device functions work inside a kernel only"); }
 
 Block::Block(const Launch& launch)
     : launch_(launch),
@@ -185,8 +183,8 @@ void Block::report(HazardKind kind, const Thread& thread, const Site& site, uint
   hazard.thread = thread.index;
   hazard.address = address;
   if (hazards_.is_new(kind, site, index_)) {
-    hazard.text = "thread " + std::to_string(thread.index) + " of block " +
-                  std::to_string(index_) + " " + what();
+    hazard.text = "thread " + std::to_string(thread.index) + " of block " + std::to_string(index_) +
+                  " " + what();
   }
   hazards_.add(std::move(hazard));
 }

@@ -54,8 +54,7 @@ bool global_ok(Block& block, const Thread& thread, const Site& site, const char*
   const auto address = reinterpret_cast<uint64_t>(p);
   if (!block.global_ok(address, bytes)) {
     block.report(HazardKind::kOutOfBounds, thread, site, address, [&] {
-      return bytes_text(verb, bytes) + describe_address(p) +
-             ", outside every registered buffer";
+      return bytes_text(verb, bytes) + describe_address(p) + ", outside every registered buffer";
     });
     return false;
   }
@@ -236,8 +235,7 @@ void cp_async_wait(int pending_groups, int line, const char* file) {
     access->group = land_before - 1;
   }
   if (land_before > thread.landed_groups) thread.landed_groups = land_before;
-  while (thread.landed < thread.copies.size() &&
-         thread.copies[thread.landed].group < land_before) {
+  while (thread.landed < thread.copies.size() && thread.copies[thread.landed].group < land_before) {
     const Copy& copy = thread.copies[thread.landed++];
     unsigned char* target = block.shared() + copy.offset;
     if (copy.bytes > 0) std::memcpy(target, copy.source, copy.bytes);

@@ -13,10 +13,8 @@
 
 #include "common/half.hpp"
 
-#define FA_KERNEL
-#define FA_DEVICE inline
-// Source position of a call, for reports.
-#define FA_SITE int line = __builtin_LINE(), const char* file = __builtin_FILE()
+// Source position of a call. (backend.hpp has the same for kernels.)
+#define FA_SIMT_SITE int line = __builtin_LINE(), const char *file = __builtin_FILE()
 
 namespace emulator {
 
@@ -33,10 +31,10 @@ uint32_t dynamic_smem();
 /// Starts copying 16 bytes from global to shared memory; both addresses are multiples of 16. Bytes
 /// from source_bytes (0..16) on are written as zeros and not read. The bytes land when this thread
 /// waits for them; until then the destination holds NaN. PTX: cp.async.cg.shared.global.
-void cp_async_16(uint32_t dst, const void* src, int source_bytes, FA_SITE);
+void cp_async_16(uint32_t dst, const void* src, int source_bytes, FA_SIMT_SITE);
 
 /// Closes this thread's group of copies, which may be empty. PTX: cp.async.commit_group.
-void cp_async_commit(FA_SITE);
+void cp_async_commit(FA_SIMT_SITE);
 
 namespace detail {  // what the templates below call; not for kernels
 void cp_async_wait(int pending_groups, int line, const char* file);
@@ -54,7 +52,7 @@ inline constexpr bool kPlain = std::is_trivially_copyable_v<T> && sizeof(T) <= 1
 /// Waits until at most N of this thread's groups are in flight; their bytes are then visible to
 /// this thread only: others need a barrier. PTX: cp.async.wait_group.
 template <int N>
-void cp_async_wait(FA_SITE) {
+void cp_async_wait(FA_SIMT_SITE) {
   static_assert(N >= 0, "wait_group counts the groups that may stay in flight");
   detail::cp_async_wait(N, line, file);
 }
@@ -62,22 +60,22 @@ void cp_async_wait(FA_SITE) {
 /// Loads 1, 2 or 4 matrices of 8x8 16-bit elements. Lane 8i + j gives the address of row j of
 /// matrix i (x1 and x2 ignore the addresses of lanes 8.. and 16..). Lane t receives elements
 /// 2(t%4), 2(t%4)+1 of row t/4; transposed: of column t/4. PTX: ldmatrix.sync.aligned.m8n8.b16.
-inline void ldmatrix_x1(uint32_t (&r)[1], uint32_t addr, FA_SITE) {
+inline void ldmatrix_x1(uint32_t (&r)[1], uint32_t addr, FA_SIMT_SITE) {
   detail::ldmatrix(r, 1, false, addr, line, file);
 }
-inline void ldmatrix_x1_trans(uint32_t (&r)[1], uint32_t addr, FA_SITE) {
+inline void ldmatrix_x1_trans(uint32_t (&r)[1], uint32_t addr, FA_SIMT_SITE) {
   detail::ldmatrix(r, 1, true, addr, line, file);
 }
-inline void ldmatrix_x2(uint32_t (&r)[2], uint32_t addr, FA_SITE) {
+inline void ldmatrix_x2(uint32_t (&r)[2], uint32_t addr, FA_SIMT_SITE) {
   detail::ldmatrix(r, 2, false, addr, line, file);
 }
-inline void ldmatrix_x2_trans(uint32_t (&r)[2], uint32_t addr, FA_SITE) {
+inline void ldmatrix_x2_trans(uint32_t (&r)[2], uint32_t addr, FA_SIMT_SITE) {
   detail::ldmatrix(r, 2, true, addr, line, file);
 }
-inline void ldmatrix_x4(uint32_t (&r)[4], uint32_t addr, FA_SITE) {
+inline void ldmatrix_x4(uint32_t (&r)[4], uint32_t addr, FA_SIMT_SITE) {
   detail::ldmatrix(r, 4, false, addr, line, file);
 }
-inline void ldmatrix_x4_trans(uint32_t (&r)[4], uint32_t addr, FA_SITE) {
+inline void ldmatrix_x4_trans(uint32_t (&r)[4], uint32_t addr, FA_SIMT_SITE) {
   detail::ldmatrix(r, 4, true, addr, line, file);
 }
 
@@ -85,40 +83,40 @@ inline void ldmatrix_x4_trans(uint32_t (&r)[4], uint32_t addr, FA_SITE) {
 /// PTX figures show. Order of the sum here: c first, then k = 0..15, each addition rounded to
 /// fp32 (the products are exact); hardware does not document its own.
 /// PTX: mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32.
-void mma_m16n8k16(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4], FA_SITE);
+void mma_m16n8k16(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4], FA_SIMT_SITE);
 
 /// The value of lane (own lane ^ lane_mask), 0 <= lane_mask < 32. PTX: shfl.sync.bfly.b32.
-float shfl_xor(float value, int lane_mask, FA_SITE);
+float shfl_xor(float value, int lane_mask, FA_SIMT_SITE);
 
 /// Waits for all threads of the block; orders their accesses. PTX: barrier.sync 0.
-void block_sync(FA_SITE);
+void block_sync(FA_SIMT_SITE);
 
 /// Waits for all lanes of the warp; orders their accesses. PTX: bar.warp.sync.
-void warp_sync(FA_SITE);
+void warp_sync(FA_SIMT_SITE);
 
 /// Plain accesses of 2, 4, 8 or 16 bytes (global: 1 too), aligned to their size. Out of bounds: a
 /// hazard; loads then give NaN and stores do nothing. PTX: ld/st.global, ld/st.shared.
 template <class T>
-T load_global(const T* p, FA_SITE) {
+T load_global(const T* p, FA_SIMT_SITE) {
   static_assert(detail::kPlain<T>, "a load moves 1, 2, 4, 8 or 16 plain bytes");
   T value;
   detail::load_global(&value, p, sizeof(T), line, file);
   return value;
 }
 template <class T>
-void store_global(T* p, std::type_identity_t<T> value, FA_SITE) {
+void store_global(T* p, std::type_identity_t<T> value, FA_SIMT_SITE) {
   static_assert(detail::kPlain<T>, "a store moves 1, 2, 4, 8 or 16 plain bytes");
   detail::store_global(p, &value, sizeof(T), line, file);
 }
 template <class T>
-T load_shared(uint32_t addr, FA_SITE) {
+T load_shared(uint32_t addr, FA_SIMT_SITE) {
   static_assert(detail::kPlain<T> && sizeof(T) > 1, "a load moves 2, 4, 8 or 16 plain bytes");
   T value;
   detail::load_shared(&value, addr, sizeof(T), line, file);
   return value;
 }
 template <class T>
-void store_shared(uint32_t addr, std::type_identity_t<T> value, FA_SITE) {
+void store_shared(uint32_t addr, std::type_identity_t<T> value, FA_SIMT_SITE) {
   static_assert(detail::kPlain<T> && sizeof(T) > 1, "a store moves 2, 4, 8 or 16 plain bytes");
   detail::store_shared(addr, &value, sizeof(T), line, file);
 }
@@ -143,3 +141,5 @@ void launch(void (*kernel)(P...), int grid, int block, size_t smem_bytes, A... a
 }
 
 }  // namespace emulator
+
+#undef FA_SIMT_SITE

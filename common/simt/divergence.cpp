@@ -19,16 +19,26 @@ std::string at(Collective collective, const Site& site) {
 
 const char* collective_name(Collective collective) {
   switch (collective) {
-    case Collective::kLdmatrixX1: return "ldmatrix_x1";
-    case Collective::kLdmatrixX1Trans: return "ldmatrix_x1_trans";
-    case Collective::kLdmatrixX2: return "ldmatrix_x2";
-    case Collective::kLdmatrixX2Trans: return "ldmatrix_x2_trans";
-    case Collective::kLdmatrixX4: return "ldmatrix_x4";
-    case Collective::kLdmatrixX4Trans: return "ldmatrix_x4_trans";
-    case Collective::kMma: return "mma_m16n8k16";
-    case Collective::kShuffle: return "shfl_xor";
-    case Collective::kWarpSync: return "warp_sync";
-    case Collective::kBlockSync: return "block_sync";
+    case Collective::kLdmatrixX1:
+      return "ldmatrix_x1";
+    case Collective::kLdmatrixX1Trans:
+      return "ldmatrix_x1_trans";
+    case Collective::kLdmatrixX2:
+      return "ldmatrix_x2";
+    case Collective::kLdmatrixX2Trans:
+      return "ldmatrix_x2_trans";
+    case Collective::kLdmatrixX4:
+      return "ldmatrix_x4";
+    case Collective::kLdmatrixX4Trans:
+      return "ldmatrix_x4_trans";
+    case Collective::kMma:
+      return "mma_m16n8k16";
+    case Collective::kShuffle:
+      return "shfl_xor";
+    case Collective::kWarpSync:
+      return "warp_sync";
+    case Collective::kBlockSync:
+      return "block_sync";
   }
   return "?";
 }
@@ -43,9 +53,9 @@ void Block::diverge(Thread& thread, Collective collective, const Site& site) {
                       here + std::to_string(warp.arrived) + " of its warp's lanes wait at " +
                           at(warp.collective, warp.site));
   } else if (warp.exited > 0) {
-    report_divergence(thread, site, {},
-                      here + std::to_string(warp.exited) +
-                          " of its warp's lanes have returned from the kernel");
+    report_divergence(
+        thread, site, {},
+        here + std::to_string(warp.exited) + " of its warp's lanes have returned from the kernel");
   } else {
     const Warp* other = &warps_[0];
     while (!other->at_barrier) ++other;
@@ -82,8 +92,8 @@ void Block::report_missing_arrivals(const Thread& last) {
 void Block::report_divergence(const Thread& thread, Site place, Site other,
                               const std::string& text) {
   // Who came first is chance: the place that comes first in the source is reported.
-  if (other.line != 0 && std::make_pair(other.line, to_string(other)) <
-                             std::make_pair(place.line, to_string(place))) {
+  if (other.line != 0 &&
+      std::make_pair(other.line, to_string(other)) < std::make_pair(place.line, to_string(place))) {
     std::swap(place, other);
   }
   if (!launch_.config.hazards) {

@@ -51,8 +51,8 @@ int transpose_program(int argc, char** argv) {
   for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i);
 
   const fa::simt::Report report = fa::simt::run(fa::simt::Config{}, [&] {
-    emulator::launch(transpose, 1, NUM_THREADS, TILE * pitch * sizeof(float), in.data(),
-                     out.data(), static_cast<int>(pitch), !without_barrier);
+    emulator::launch(transpose, 1, NUM_THREADS, TILE * pitch * sizeof(float), in.data(), out.data(),
+                     static_cast<int>(pitch), !without_barrier);
   });
 
   for (const fa::simt::CounterField& field : fa::simt::kCounterFields)

@@ -39,8 +39,7 @@ inline void arrive_on(Fiber* own, transfer_t from) {
   auto* previous = static_cast<Fiber*>(from.data);
   previous->context = from.fctx;
 #ifdef FA_SIMT_ASAN
-  __sanitizer_finish_switch_fiber(own->fake_stack, &previous->stack_bottom,
-                                  &previous->stack_bytes);
+  __sanitizer_finish_switch_fiber(own->fake_stack, &previous->stack_bottom, &previous->stack_bytes);
 #endif
   (void)own;
 }

@@ -6,14 +6,22 @@ namespace fa::simt {
 
 const char* hazard_name(HazardKind kind) {
   switch (kind) {
-    case HazardKind::kReadBeforeWait: return "read_before_wait";
-    case HazardKind::kReadBeforeBarrier: return "read_before_barrier";
-    case HazardKind::kOverwriteWhileRead: return "overwrite_while_read";
-    case HazardKind::kWriteWrite: return "write_write";
-    case HazardKind::kUninitializedRead: return "uninitialized_read";
-    case HazardKind::kOutOfBounds: return "out_of_bounds";
-    case HazardKind::kMisaligned: return "misaligned";
-    case HazardKind::kBarrierDivergence: return "barrier_divergence";
+    case HazardKind::kReadBeforeWait:
+      return "read_before_wait";
+    case HazardKind::kReadBeforeBarrier:
+      return "read_before_barrier";
+    case HazardKind::kOverwriteWhileRead:
+      return "overwrite_while_read";
+    case HazardKind::kWriteWrite:
+      return "write_write";
+    case HazardKind::kUninitializedRead:
+      return "uninitialized_read";
+    case HazardKind::kOutOfBounds:
+      return "out_of_bounds";
+    case HazardKind::kMisaligned:
+      return "misaligned";
+    case HazardKind::kBarrierDivergence:
+      return "barrier_divergence";
   }
   return "?";
 }

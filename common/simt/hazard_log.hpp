@@ -11,7 +11,10 @@
 
 namespace fa::simt {
 
-/// "chapters/03_basic_kernel/attention.cuh:88", relative to the repository where it can be.
+/// The path as seen from the repository's root, if the file is in it.
+const char* relative_path(const char* file);
+
+/// "chapters/03_basic_kernel/attention.cuh:88"
 std::string to_string(const Site& site);
 
 /// The same place? File names are literals: mostly the same pointer, but not across sources.

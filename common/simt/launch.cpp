@@ -52,11 +52,10 @@ std::vector<int> block_order(int grid, uint64_t seed) {
 void launch_in(Run& run, const std::function<void()>& thread, int grid, int block,
                size_t smem_bytes) {
   const GlobalMemory global = GlobalMemory::snapshot();
-  const Launch launch{thread,     grid,  block, static_cast<uint32_t>(smem_bytes),
-                      run.config, global};
+  const Launch launch{thread, grid, block, static_cast<uint32_t>(smem_bytes), run.config, global};
   const std::vector<int> order = block_order(grid, run.config.schedule_seed);
-  const int threads = std::min(run.config.threads > 0 ? run.config.threads : hardware_threads(),
-                               grid);
+  const int threads =
+      std::min(run.config.threads > 0 ? run.config.threads : hardware_threads(), grid);
   std::vector<std::unique_ptr<Block>> workers(static_cast<size_t>(threads));
   parallel_for(grid, threads, [&](int64_t i, int worker) {
     std::unique_ptr<Block>& mine = workers[static_cast<size_t>(worker)];
@@ -103,6 +102,7 @@ Report run(const Config& config, const std::function<void()>& body) {
     ~Scope() { active = nullptr; }
   } scope(&state);
   body();
+  for (Event& event : state.events) event.where.file = relative_path(event.where.file);
   return {state.counters, state.hazards.hazards(), std::move(state.events)};
 }
 

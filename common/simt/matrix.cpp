@@ -29,13 +29,12 @@ void load_matrix(const unsigned char* const (&rows)[8], bool trans,
   for (int row = 0; row < 8; ++row) std::memcpy(m[row], rows[row], 16);
   for (int lane = 0; lane < kWarpSize; ++lane) {
     const int column = lane / 4, row = lane % 4 * 2;
-    registers[lane][slot] =
-        m[row][column] | static_cast<uint32_t>(m[row + 1][column]) << 16;
+    registers[lane][slot] = m[row][column] | static_cast<uint32_t>(m[row + 1][column]) << 16;
   }
 }
 
-void multiply_accumulate(const uint32_t* const (&a)[kWarpSize], const uint32_t* const (&b)[kWarpSize],
-                         float* const (&c)[kWarpSize]) {
+void multiply_accumulate(const uint32_t* const (&a)[kWarpSize],
+                         const uint32_t* const (&b)[kWarpSize], float* const (&c)[kWarpSize]) {
   // Everything as fp32 first, columns together: four rows at a time are then one vector.
   alignas(16) float A[16][16], C[8][16];  // A[k][row], C[column][row]
   float B[8][16];                         // B[column][k]

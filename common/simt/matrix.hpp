@@ -22,7 +22,7 @@ void load_matrix(const unsigned char* const (&rows)[8], bool trans,
 /// Each element is summed in this order: ((c + a0 b0) + a1 b1) + ... + a15 b15, every addition
 /// rounded to nearest in fp32; the products of two bf16 are exact. Hardware adds groups of
 /// products at once with an accuracy of its own, so last bits differ.
-void multiply_accumulate(const uint32_t* const (&a)[kWarpSize], const uint32_t* const (&b)[kWarpSize],
-                         float* const (&c)[kWarpSize]);
+void multiply_accumulate(const uint32_t* const (&a)[kWarpSize],
+                         const uint32_t* const (&b)[kWarpSize], float* const (&c)[kWarpSize]);
 
 }  // namespace fa::simt

@@ -14,8 +14,7 @@ int warp_of(int thread) { return thread / kWarpSize; }
 
 // Two accesses race; the one that comes first in the program gives the race its name.
 HazardKind name_of_race(const Access& read, const Access& write) {
-  return read.step < write.step ? HazardKind::kOverwriteWhileRead
-                                : HazardKind::kReadBeforeBarrier;
+  return read.step < write.step ? HazardKind::kOverwriteWhileRead : HazardKind::kReadBeforeBarrier;
 }
 
 std::string thread_text(int thread) {
@@ -40,7 +39,8 @@ void Shadow::begin_block(int block, uint32_t smem_bytes) {
 
 uint32_t Shadow::store(const Access& access, uint32_t offset, uint32_t bytes) {
   return add_write({access, epoch_, epoch_, access.warp_epoch, access.step, WriteState::kStored,
-                    offset, nullptr}, bytes);
+                    offset, nullptr},
+                   bytes);
 }
 
 uint32_t Shadow::issue_copy(const Access& access, uint32_t offset, uint32_t bytes,
@@ -141,8 +141,7 @@ void Shadow::read(uint32_t id, int thread, uint32_t offset, uint32_t bytes) {
 bool Shadow::before_read(int thread, uint32_t epoch, uint32_t warp_epoch, const Read& read) const {
   if (epoch < epoch_) return true;
   if (warp_of(thread) != warp_of(read.access.thread)) return false;
-  return warp_epoch < read.access.warp_epoch ||
-         (!read.whole_warp && thread == read.access.thread);
+  return warp_epoch < read.access.warp_epoch || (!read.whole_warp && thread == read.access.thread);
 }
 
 // Returns true when the read is a hazard, or may turn out to be one.
@@ -227,8 +226,8 @@ void Shadow::resolve_pending() {
       const bool waited_first = write.state == WriteState::kLanded &&
                                 write.landed_epoch == epoch_ &&
                                 write.landed_step < read.access.step;
-      report_read(waited_first ? HazardKind::kReadBeforeBarrier : HazardKind::kReadBeforeWait,
-                  read, pending.thread, pending.granule, &write);
+      report_read(waited_first ? HazardKind::kReadBeforeBarrier : HazardKind::kReadBeforeWait, read,
+                  pending.thread, pending.granule, &write);
     }
   }
   pending_.clear();
@@ -269,13 +268,11 @@ void Shadow::report_read(HazardKind kind, const Read& read, int thread, uint32_t
     case HazardKind::kOverwriteWhileRead:
       return report(kind, write->access, &reader, granule, [&] {
         return thread_text(write->access.thread) + " overwrites " + place(granule, write) +
-               " while " + reader_text() + " reads it" + at(reader) +
-               ": no barrier stands between";
+               " while " + reader_text() + " reads it" + at(reader) + ": no barrier stands between";
       });
     default:
       return report(kind, reader, nullptr, granule, [&] {
-        return reader_text() + " reads " + place(granule, nullptr) +
-               ", which nobody has written";
+        return reader_text() + " reads " + place(granule, nullptr) + ", which nobody has written";
       });
   }
 }

@@ -1,11 +1,7 @@
-// Counters of kernels that can be counted by hand; schedules; events.
+// Counters of kernels that can be counted by hand; events.
 
 #include <doctest/doctest.h>
 
-#include <cstring>
-#include <vector>
-
-#include "chapters/03_basic_kernel/attention.hpp"
 #include "common/simt/device.hpp"
 #include "common/simt/simt.hpp"
 #include "common/simt/traffic.hpp"
@@ -30,7 +26,7 @@ int column_wavefronts(uint32_t row_bytes, bool swizzled) {
 }
 
 TEST_CASE("wavefronts of one 8x8 matrix") {
-  CHECK(column_wavefronts(16, false) == 1);   // 128 contiguous bytes
+  CHECK(column_wavefronts(16, false) == 1);  // 128 contiguous bytes
   CHECK(column_wavefronts(32, false) == 2);
   CHECK(column_wavefronts(64, false) == 4);
   CHECK(column_wavefronts(128, false) == 8);
@@ -75,7 +71,8 @@ void copy_and_read(const float* in, float* out, uint32_t stride) {
 Counters counters_of(const Config& config, uint32_t stride, int grid) {
   Buffer<float> in(128, "in"), out(64, "out");
   const Report report = fa::simt::run(config, [&] {
-    launch(copy_and_read, grid, 32, kSmem, static_cast<const float*>(in.data()), out.data(), stride);
+    launch(copy_and_read, grid, 32, kSmem, static_cast<const float*>(in.data()), out.data(),
+           stride);
   });
   CHECK(report.hazards.empty());
   return report.counters;
@@ -127,71 +124,9 @@ void divergent_stores(float* out) {
 
 TEST_CASE("lanes are put together to warp instructions by line and by turn") {
   Buffer<float> out(32, "out");
-  const Report report =
-      fa::simt::run({}, [&] { launch(divergent_stores, 1, 32, 0, out.data()); });
+  const Report report = fa::simt::run({}, [&] { launch(divergent_stores, 1, 32, 0, out.data()); });
   // 1 sector; 3 sectors; then all four, then the upper half again.
   CHECK(report.counters.global_store_sectors == 1 + 3 + 4 + 2);
-}
-
-struct Attention {
-  int len_q = 64, len_kv = 100;
-  Buffer<fa::bf16> Q{64 * 64, "Q"}, K{100 * 64, "K"}, V{100 * 64, "V"}, O{64 * 64, "O"};
-  Attention() {
-    uint32_t state = 1;
-    for (Buffer<fa::bf16>* buffer : {&Q, &K, &V}) {
-      for (fa::bf16& x : *buffer) {
-        state = state * 1664525u + 1013904223u;
-        x = fa::to_bf16(static_cast<float>(state >> 8) * 0x1p-23f - 1.0f);
-      }
-    }
-  }
-  Report run(const Config& config) {
-    for (fa::bf16& x : O) x = fa::bf16{0x7fff};
-    const fa::ForwardArgs args{Q.data(), K.data(), V.data(), O.data(), 1, len_q,
-                               len_kv,   64,       0.125f,   0,        1};
-    return fa::simt::run(config, [&] { ch03::launch_attention<64>(args, NoBreaks{}); });
-  }
-};
-
-TEST_CASE("a correct kernel gives the same bits and counters under 100 schedules") {
-  Attention attention;
-  Config config;
-  const Report natural = attention.run(config);
-  CHECK(natural.hazards.empty());
-  std::vector<uint16_t> expected;
-  for (fa::bf16 x : attention.O) {
-    expected.push_back(x.bits);
-    CHECK(fa::to_float(x) == fa::to_float(x));  // not NaN
-  }
-  for (config.schedule_seed = 1; config.schedule_seed <= 100; ++config.schedule_seed) {
-    CAPTURE(config.schedule_seed);
-    const Report report = attention.run(config);
-    CHECK(report.hazards.empty());
-    CHECK(std::memcmp(expected.data(), attention.O.data(), attention.O.bytes()) == 0);
-    for (const fa::simt::CounterField& field : fa::simt::kCounterFields) {
-      CAPTURE(field.name);
-      CHECK(report.counters.*field.value == natural.counters.*field.value);
-    }
-  }
-}
-
-TEST_CASE("schedules differ: a kernel that depends on the order gives different results") {
-  Buffer<float> out(64, "out");
-  const auto racy = +[](float* result) {
-    const int t = thread_index();
-    if (t % 32 == 0) store_shared<float>(dynamic_smem(), static_cast<float>(t / 32));
-    shfl_xor(0.0f, 1);
-    store_global(result + t, load_shared<float>(dynamic_smem()));
-  };
-  std::vector<std::vector<float>> results;
-  for (uint64_t seed = 0; seed < 16; ++seed) {
-    Config config;
-    config.schedule_seed = seed;
-    const Report report = fa::simt::run(config, [&] { launch(racy, 1, 64, 16, out.data()); });
-    CHECK(!report.hazards.empty());
-    results.emplace_back(out.begin(), out.end());
-  }
-  CHECK(std::count(results.begin(), results.end(), results[0]) < 16);
 }
 
 TEST_CASE("events tell what each warp did, in its order") {
@@ -201,8 +136,8 @@ TEST_CASE("events tell what each warp did, in its order") {
   const Report report = fa::simt::run(config, [&] {
     launch(copy_and_read, 2, 32, kSmem, static_cast<const float*>(in.data()), out.data(), 16u);
   });
-  const EventKind expected[] = {EventKind::kCopyIssue, EventKind::kCommit,   EventKind::kWait,
-                                EventKind::kLand,      EventKind::kBarrier,  EventKind::kLdmatrix,
+  const EventKind expected[] = {EventKind::kCopyIssue, EventKind::kCommit,     EventKind::kWait,
+                                EventKind::kLand,      EventKind::kBarrier,    EventKind::kLdmatrix,
                                 EventKind::kShuffle,   EventKind::kStoreGlobal};
   REQUIRE(report.events.size() == std::size(expected));  // of the first block only
   for (size_t i = 0; i < std::size(expected); ++i) CHECK(report.events[i].kind == expected[i]);

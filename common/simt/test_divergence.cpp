@@ -124,9 +124,13 @@ void half_a_warp_in_mma(bool broken) {
 void another_kind_on_the_same_line(bool broken) {
   uint32_t r1[1], r2[2];
   const uint32_t row = dynamic_smem() + static_cast<uint32_t>(thread_index() % 16) * 16;
-  if (thread_index() < 16) for (uint32_t i = 0; i < 16; i += 4) store_shared<uint32_t>(row + i, 0);
+  if (thread_index() < 16)
+    for (uint32_t i = 0; i < 16; i += 4) store_shared<uint32_t>(row + i, 0);
   block_sync();
-  if (broken && thread_index() % 2) ldmatrix_x1(r1, row, 7, "f"); else ldmatrix_x2(r2, row, 7, "f");
+  if (broken && thread_index() % 2)
+    ldmatrix_x1(r1, row, 7, "f");
+  else
+    ldmatrix_x2(r2, row, 7, "f");
 }
 
 void return_before_shuffle(bool broken) {
@@ -153,9 +157,8 @@ TEST_CASE("the report names both places") {
 TEST_CASE("without hazard checks, divergence is an error instead of a hang") {
   Config config;
   config.hazards = false;
-  CHECK_THROWS_WITH_AS(
-      fa::simt::run(config, [] { launch(half_a_warp, 1, kThreads, 0, true); }),
-      doctest::Contains("barrier_divergence"), std::runtime_error);
+  CHECK_THROWS_WITH_AS(fa::simt::run(config, [] { launch(half_a_warp, 1, kThreads, 0, true); }),
+                       doctest::Contains("barrier_divergence"), std::runtime_error);
 }
 
 struct Guard {  // counts how many are alive

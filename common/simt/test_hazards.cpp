@@ -73,8 +73,10 @@ void wait_for_too_few(const float* in, float* out, bool broken) {
   cp_async_16(chunk(t), in + 4 * t, 16);
   cp_async_commit();
   cp_async_commit();  // an empty group
-  if (broken) cp_async_wait<2>();
-  else cp_async_wait<1>();
+  if (broken)
+    cp_async_wait<2>();
+  else
+    cp_async_wait<1>();
   block_sync();
   store_global(out + t, load_shared<float>(chunk((t + 32) % kThreads)));
   cp_async_wait<0>();
@@ -328,8 +330,8 @@ TEST_CASE("a zero-filled copy is checked for its source size only") {
   for (float& x : in) x = 1.0f;
   for (bool broken : {false, true}) {
     const Report report = fa::simt::run({}, [&] {
-      launch(zero_filled_tail, 1, kThreads, kSmem, static_cast<const float*>(in.data()),
-             out.data(), broken);
+      launch(zero_filled_tail, 1, kThreads, kSmem, static_cast<const float*>(in.data()), out.data(),
+             broken);
     });
     if (broken) {
       CHECK(kinds(report) == "out_of_bounds uninitialized_read");
@@ -389,7 +391,7 @@ TEST_CASE("one entry for each line, with a count and the two threads") {
   const fa::simt::Hazard& hazard = report.hazards[0];
   CHECK(hazard.count > 1);
   CHECK(hazard.thread != hazard.other_thread);
-  CHECK(hazard.other.line == hazard.where.line - 4);  // the cp.async
+  CHECK(hazard.other.line == hazard.where.line - 4);    // the cp.async
   CHECK(hazard.text.find("in[") != std::string::npos);  // whose bytes they are
 }
 

@@ -25,7 +25,8 @@ void ldmatrix_kernel(const uint16_t* matrices, uint32_t* registers) {
   const int lane = thread_index();
   const uint32_t row = dynamic_smem() + static_cast<uint32_t>(lane) * 16;
   for (int i = 0; i < 8; ++i) {
-    store_shared<uint16_t>(row + static_cast<uint32_t>(2 * i), load_global(matrices + 8 * lane + i));
+    store_shared<uint16_t>(row + static_cast<uint32_t>(2 * i),
+                           load_global(matrices + 8 * lane + i));
   }
   warp_sync();
   // Lanes from 8 COUNT on give an address that nobody may use.
@@ -52,7 +53,8 @@ void check_ldmatrix() {
   Buffer<uint16_t> matrices(4 * 64, "matrices");
   Buffer<uint32_t> registers(32 * 4, "registers");
   for (int m = 0; m < 4; ++m) {
-    for (int i = 0; i < 64; ++i) matrices[static_cast<size_t>(64 * m + i)] = element(m, i / 8, i % 8);
+    for (int i = 0; i < 64; ++i)
+      matrices[static_cast<size_t>(64 * m + i)] = element(m, i / 8, i % 8);
   }
   const fa::simt::Report report = fa::simt::run({}, [&] {
     launch(ldmatrix_kernel<COUNT, TRANS>, 1, 32, 512, matrices.data(), registers.data());
@@ -124,7 +126,8 @@ TEST_CASE("mma multiplies each pair of elements exactly where it belongs") {
     for (int k = 0; k < 16; ++k) {
       Operands x;  // one element of A, a different value in each column of B's row k
       x.A[static_cast<size_t>(16 * row + k)] = fa::to_bf16(2.0f);
-      for (int i = 0; i < 128; ++i) x.B[static_cast<size_t>(i)] = fa::to_bf16(static_cast<float>(i));
+      for (int i = 0; i < 128; ++i)
+        x.B[static_cast<size_t>(i)] = fa::to_bf16(static_cast<float>(i));
       x.multiply();
       for (int i = 0; i < 16; ++i) {
         for (int n = 0; n < 8; ++n) {
@@ -161,7 +164,7 @@ TEST_CASE("mma adds c first, then k = 0..15, each sum rounded to fp32") {
 
 TEST_CASE("NaN and infinity go through mma") {
   Operands x;
-  x.A[0] = fa::bf16{0x7fc0};  // row 0
+  x.A[0] = fa::bf16{0x7fc0};   // row 0
   x.A[16] = fa::bf16{0x7f80};  // row 1
   for (fa::bf16& b : x.B) b = fa::to_bf16(1.0f);
   x.multiply();

@@ -18,19 +18,32 @@ int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
 const char* event_name(EventKind kind) {
   switch (kind) {
-    case EventKind::kCopyIssue: return "copy_issue";
-    case EventKind::kCommit: return "commit";
-    case EventKind::kWait: return "wait";
-    case EventKind::kLand: return "land";
-    case EventKind::kBarrier: return "barrier";
-    case EventKind::kWarpSync: return "warp_sync";
-    case EventKind::kLdmatrix: return "ldmatrix";
-    case EventKind::kMma: return "mma";
-    case EventKind::kShuffle: return "shuffle";
-    case EventKind::kLoadShared: return "load_shared";
-    case EventKind::kStoreShared: return "store_shared";
-    case EventKind::kLoadGlobal: return "load_global";
-    case EventKind::kStoreGlobal: return "store_global";
+    case EventKind::kCopyIssue:
+      return "copy_issue";
+    case EventKind::kCommit:
+      return "commit";
+    case EventKind::kWait:
+      return "wait";
+    case EventKind::kLand:
+      return "land";
+    case EventKind::kBarrier:
+      return "barrier";
+    case EventKind::kWarpSync:
+      return "warp_sync";
+    case EventKind::kLdmatrix:
+      return "ldmatrix";
+    case EventKind::kMma:
+      return "mma";
+    case EventKind::kShuffle:
+      return "shuffle";
+    case EventKind::kLoadShared:
+      return "load_shared";
+    case EventKind::kStoreShared:
+      return "store_shared";
+    case EventKind::kLoadGlobal:
+      return "load_global";
+    case EventKind::kStoreGlobal:
+      return "store_global";
   }
   return "?";
 }
@@ -91,8 +104,8 @@ int global_sectors(const uint64_t* addresses, const uint8_t* sizes, uint32_t lan
 WarpAccess& AccessCollector::join(int lane, EventKind kind, const Site& site, int bytes) {
   const uint32_t bit = 1u << lane;
   const auto fits = [&](const WarpAccess& a) {
-    return (a.lanes & bit) == 0 && a.kind == kind && a.bytes == bytes &&
-           a.site.line == site.line && a.site.file == site.file;
+    return (a.lanes & bit) == 0 && a.kind == kind && a.bytes == bytes && a.site.line == site.line &&
+           a.site.file == site.file;
   };
   size_t i = next_[static_cast<size_t>(lane)];
   if (i >= count_ || !fits(accesses_[i])) {
@@ -158,8 +171,7 @@ void Traffic::count(const WarpAccess& access) {
       for (int lane = 0; lane < kWarpSize; ++lane) {
         if (access.lanes >> lane & 1) bytes += access.sizes[static_cast<size_t>(lane)];
       }
-      const int sectors =
-          global_sectors(access.global.data(), access.sizes.data(), access.lanes);
+      const int sectors = global_sectors(access.global.data(), access.sizes.data(), access.lanes);
       counters_.global_load_sectors += sectors;
       counters_.global_load_sectors_ideal += std::min(sectors, ceil_div(bytes, kSectorBytes));
       const bool whole_copies = access.kind == EventKind::kCopyIssue && bytes == lanes * 16;

@@ -26,14 +26,14 @@ int global_sectors(const uint64_t* addresses, const uint8_t* sizes, uint32_t lan
 struct WarpAccess {
   EventKind kind{};
   Site site;
-  uint32_t lanes = 0;      // bit i: lane i takes part
-  uint8_t bytes = 0;       // moved per lane
-  int group = -1;          // copy_issue, commit: the group's number; land: the last that landed
-  int first_landed = -1;   // wait: groups first_landed..group land
+  uint32_t lanes = 0;       // bit i: lane i takes part
+  uint8_t bytes = 0;        // moved per lane
+  int group = -1;           // copy_issue, commit: the group's number; land: the last that landed
+  int first_landed = -1;    // wait: groups first_landed..group land
   int pending_groups = -1;  // wait
-  std::array<uint8_t, kWarpSize> sizes{};       // bytes of global memory each lane touches
-  std::array<uint32_t, kWarpSize> shared{};     // offsets in shared memory
-  std::array<uint64_t, kWarpSize> global{};     // global addresses
+  std::array<uint8_t, kWarpSize> sizes{};    // bytes of global memory each lane touches
+  std::array<uint32_t, kWarpSize> shared{};  // offsets in shared memory
+  std::array<uint64_t, kWarpSize> global{};  // global addresses
 };
 
 /// Where a warp's lanes meet to form instructions. The k-th time that a lane passes a source line
@@ -75,7 +75,7 @@ class Traffic {
   const Config& config_;
   Counters counters_;
   std::vector<Event> events_;
-  std::vector<int64_t> steps_;              // per warp
+  std::vector<int64_t> steps_;                 // per warp
   std::vector<std::vector<int>> group_bytes_;  // per warp and group: for the land events
   int block_ = 0;
   bool logging_ = false;

@@ -1,0 +1,59 @@
+#pragma once
+// What a run counts, under the names that --json and --profile use.
+
+#include <cstdint>
+#include <string>
+
+namespace fa::simt {
+
+/// What Nsight Compute would count, summed over all warps of all launches of a run.
+/// Instructions are per warp. A wavefront is one pass of 32 banks x 4 bytes; a sector is 32 bytes.
+/// "Ideal" is the least number that could have moved the same bytes.
+struct Counters {
+  int64_t ldmatrix_instructions = 0;
+  int64_t mma_instructions = 0;
+  int64_t cp_async_instructions = 0;
+  int64_t shuffle_instructions = 0;
+  int64_t barriers = 0;
+  int64_t shared_load_wavefronts = 0;  // ldmatrix and load_shared
+  int64_t shared_load_wavefronts_ideal = 0;
+  int64_t shared_store_wavefronts = 0;  // cp.async and store_shared
+  int64_t shared_store_wavefronts_ideal = 0;
+  int64_t global_load_sectors = 0;  // cp.async and load_global
+  int64_t global_load_sectors_ideal = 0;
+  int64_t global_store_sectors = 0;
+  int64_t global_store_sectors_ideal = 0;
+  int64_t shared_bytes_per_block = 0;  // the largest of the launches
+
+  /// Bit i is set when kCounterFields[i] holds a part whose rule no hardware has confirmed yet.
+  uint32_t estimates = 0;
+
+  Counters& operator+=(const Counters& other);
+};
+
+/// Name (the key of --json) and place of each counter, in the order in which they are printed.
+struct CounterField {
+  const char* name;
+  int64_t Counters::*value;
+};
+inline constexpr CounterField kCounterFields[] = {
+    {"ldmatrix_instructions", &Counters::ldmatrix_instructions},
+    {"mma_instructions", &Counters::mma_instructions},
+    {"cp_async_instructions", &Counters::cp_async_instructions},
+    {"shuffle_instructions", &Counters::shuffle_instructions},
+    {"barriers", &Counters::barriers},
+    {"shared_load_wavefronts", &Counters::shared_load_wavefronts},
+    {"shared_load_wavefronts_ideal", &Counters::shared_load_wavefronts_ideal},
+    {"shared_store_wavefronts", &Counters::shared_store_wavefronts},
+    {"shared_store_wavefronts_ideal", &Counters::shared_store_wavefronts_ideal},
+    {"global_load_sectors", &Counters::global_load_sectors},
+    {"global_load_sectors_ideal", &Counters::global_load_sectors_ideal},
+    {"global_store_sectors", &Counters::global_store_sectors},
+    {"global_store_sectors_ideal", &Counters::global_store_sectors_ideal},
+    {"shared_bytes_per_block", &Counters::shared_bytes_per_block},
+};
+
+/// True when the counter of that name holds an estimate (see Counters::estimates).
+bool is_estimate(const Counters& counters, const std::string& name);
+
+}  // namespace fa::simt

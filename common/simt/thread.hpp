@@ -1,0 +1,74 @@
+#pragma once
+// The state of a thread and of a warp while their block runs.
+
+#include <cstdint>
+#include <vector>
+
+#include "common/simt/fiber.hpp"
+#include "common/simt/simt.hpp"
+#include "common/simt/traffic.hpp"
+
+namespace fa::simt {
+
+class Block;
+struct Warp;
+
+struct Copy {  // a cp.async in flight
+  uint32_t offset;
+  const void* source;
+  uint32_t bytes;   // of the source; zeros fill up to 16
+  uint32_t record;  // in the shadow
+  int group;
+};
+
+struct Thread {
+  Fiber fiber;
+  Block* block = nullptr;
+  Warp* warp = nullptr;
+  Thread* next = nullptr;  // the lane of its warp that runs after it: a cycle
+  int index = 0, lane = 0;
+  bool started = false, finished = false;
+  uint32_t step = 0;  // instructions since the last barrier
+  std::vector<Copy> copies;
+  size_t landed = 0;   // copies[0..landed) have landed
+  int open_group = 0;  // number of the group that the next commit closes
+  int landed_groups = 0;
+};
+
+enum class Collective : uint8_t {
+  kLdmatrixX1,
+  kLdmatrixX1Trans,
+  kLdmatrixX2,
+  kLdmatrixX2Trans,
+  kLdmatrixX4,
+  kLdmatrixX4Trans,
+  kMma,
+  kShuffle,
+  kWarpSync,
+  kBlockSync,
+};
+
+struct Warp {
+  int index = 0;
+  int lanes = 0;  // fewer than 32 in the last warp of an odd block
+  Thread* first = nullptr;
+  int arrived = 0, exited = 0;
+  Collective collective{};  // what the arrived lanes wait in
+  Site site;
+  bool at_barrier = false;
+  Thread* resume = nullptr;  // the lane that goes on when the warp's turn comes
+  uint32_t epoch = 0;        // warp_syncs executed
+  AccessCollector accesses;
+  // Operands of the collective, per lane. They point into the lanes' stacks.
+  uint32_t* registers[kWarpSize] = {};
+  uint32_t addresses[kWarpSize] = {};
+  const uint32_t* a[kWarpSize] = {};
+  const uint32_t* b[kWarpSize] = {};
+  float* c[kWarpSize] = {};
+  float values[kWarpSize] = {};
+  int masks[kWarpSize] = {};
+};
+
+const char* collective_name(Collective collective);  // "ldmatrix_x4", ...
+
+}  // namespace fa::simt
