@@ -224,7 +224,7 @@ TEST_CASE("plain breadth-first search finds the same") {
   }
 }
 
-// Half a minute and 1 GB: test_ch01_optimum --no-skip
+// Up to a minute and 140 MB: test_ch01_optimum --no-skip
 TEST_CASE("plain breadth-first search, four registers" * doctest::skip()) {
   CHECK(PlainSearch(4, true).fewest_cycles() == 23);
   CHECK(PlainSearch(4, false).fewest_cycles() == 22);
