@@ -313,53 +313,6 @@ TEST_CASE("out_of_bounds, shared and global") {
   CHECK(report.hazards[0].text.find("in[256]") != std::string::npos);
 }
 
-// Rows past the end are asked for with source size 0 (or less than 16): only what is read counts.
-void zero_filled_tail(const float* in, float* out, bool broken) {
-  const int t = thread_index();
-  const int bytes = t == kThreads - 1 ? 8 : 16;
-  cp_async_16(chunk(t), in + 4 * t, broken ? 16 : bytes);
-  cp_async_commit();
-  cp_async_wait<0>();
-  for (int i = 0; i < 4; ++i) {
-    store_global(out + 4 * t + i, load_shared<float>(chunk(t) + static_cast<uint32_t>(4 * i)));
-  }
-}
-
-TEST_CASE("a zero-filled copy is checked for its source size only") {
-  Buffer<float> in(kThreads * 4 - 2, "in"), out(kThreads * 4, "out");
-  for (float& x : in) x = 1.0f;
-  for (bool broken : {false, true}) {
-    const Report report = fa::simt::run({}, [&] {
-      launch(zero_filled_tail, 1, kThreads, kSmem, static_cast<const float*>(in.data()), out.data(),
-             broken);
-    });
-    if (broken) {
-      CHECK(kinds(report) == "out_of_bounds uninitialized_read");
-    } else {
-      CHECK(kinds(report) == "");
-      for (size_t i = 0; i < out.size(); ++i) CHECK(out[i] == (i < in.size() ? 1.0f : 0.0f));
-    }
-  }
-}
-
-void nothing_to_read(float* out) {
-  const int t = thread_index();
-  cp_async_16(chunk(t), nullptr, 0);
-  cp_async_commit();
-  cp_async_wait<0>();
-  store_global(out + t, load_shared<float>(chunk(t)));
-}
-
-TEST_CASE("a copy of source size 0 may name any address, and writes zeros") {
-  Buffer<float> out(kThreads, "out");
-  for (float& x : out) x = 1.0f;
-  const Report report =
-      fa::simt::run({}, [&] { launch(nothing_to_read, 1, kThreads, kSmem, out.data()); });
-  CHECK(kinds(report) == "");
-  CHECK(report.counters.global_load_sectors == 0);
-  for (float x : out) CHECK(x == 0.0f);
-}
-
 void misaligned_copy(const float* in, float*, bool broken) {
   const int t = thread_index();
   if (t < kThreads - 1) cp_async_16(chunk(t), in + 4 * t + (broken ? 1 : 0), 16);
