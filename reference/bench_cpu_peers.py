@@ -16,8 +16,11 @@ import statistics
 import sys
 import time
 
-import numpy as np
-
+try:
+    import numpy as np
+except ImportError:
+    print("error: this Python has no NumPy; try /usr/bin/python3 " + __file__, file=sys.stderr)
+    sys.exit(2)
 try:
     import torch
     import torch.nn.functional as F
