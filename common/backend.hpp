@@ -9,14 +9,18 @@
 #if defined(__CUDACC__)
 #define FA_BACKEND gpu
 #define FA_KERNEL __global__
+#define FA_LAUNCH_BOUNDS(threads, blocks) __launch_bounds__(threads, blocks)
 #define FA_DEVICE __device__ __forceinline__
 #define FA_HOST_DEVICE __host__ __device__
+#define FA_UNROLL _Pragma("unroll")  // registers have no run-time index: unroll what indexes them
 #include "common/gpu/device.hpp"
 #include "common/gpu/launch.hpp"
 #else
 #define FA_KERNEL
+#define FA_LAUNCH_BOUNDS(threads, blocks)
 #define FA_DEVICE inline
 #define FA_HOST_DEVICE
+#define FA_UNROLL
 #if defined(FA_MUTANTS)  // the emulator with one barrier or wait left out, for the mutation tests
 #define FA_BACKEND mutant
 #include "common/kernels/test/mutant_device.hpp"

@@ -4,7 +4,7 @@
 int main(int argc, char** argv) {
   const fa::KernelChapter chapter{
       .name = "ch04_swizzling",
-      .about = "The same kernel without bank conflicts: chunks of a row, XORed with the row's number.",
+      .about = "The same kernel without bank conflicts: chunks XORed with their row's number.",
       .emulator = emulator::ch04::forward,
       .gpu = gpu::ch04::forward,
       .breaks = fa::BASIC_BREAKS | fa::SWIZZLE_ONE_SIDE,

@@ -13,9 +13,9 @@
 
 namespace FA_BACKEND::ch06 {
 
-// Where the 16-byte chunk at `offset` of a row-major tile is kept. 128 bytes hit each bank once, and
-// rows that share such a line do not collide: the XOR term grows by one from line to line. It only
-// touches the bits that number a chunk in its row (in its line, where a row is longer).
+// Where the 16-byte chunk at `offset` of a row-major tile is kept. A line of 128 bytes hits each bank
+// once, so rows that share a line do not collide, and the XOR term grows by one from line to line.
+// It only touches the bits that number a chunk in its row (in its line, where a row is longer).
 template <int ROW_BYTES>
 FA_HOST_DEVICE constexpr uint32_t swizzle(uint32_t offset) {
   static_assert(ROW_BYTES >= 16 && (ROW_BYTES & (ROW_BYTES - 1)) == 0, "a power of two from 16 up");
@@ -30,15 +30,18 @@ FA_HOST_DEVICE constexpr uint32_t swizzle(uint32_t offset) {
 template <int HEIGHT, int HEAD_DIM, int NUM_THREADS>
 FA_DEVICE void load_tile(uint32_t smem, const bf16* gmem, int tile, int len, FA_SITE) {
   constexpr int CHUNK = 16 / sizeof(bf16);  // elements in 16 bytes
-  constexpr int NUM_CHUNKS = HEIGHT * HEAD_DIM / CHUNK;
-  static_assert(NUM_CHUNKS % NUM_THREADS == 0, "every thread copies the same number of chunks");
+  constexpr int STEP = NUM_THREADS * CHUNK;  // elements that all threads copy at once
+  constexpr int STEP_ROWS = STEP / HEAD_DIM;
+  static_assert(HEIGHT % STEP_ROWS == 0, "every thread copies the same number of chunks");
+  static_assert(STEP_ROWS % 8 == 0, "the swizzle repeats every 8 rows: one swizzle a thread");
 
-  gmem += int64_t{tile} * HEIGHT * HEAD_DIM;
-  for (int first_chunk = 0; first_chunk < NUM_CHUNKS; first_chunk += NUM_THREADS) {
-    const int element = (first_chunk + thread_index()) * CHUNK;
-    const int source_bytes = element / HEAD_DIM < len - tile * HEIGHT ? 16 : 0;
-    const uint32_t offset = swizzle<HEAD_DIM * sizeof(bf16)>(element * sizeof(bf16));
-    cp_async_16(smem + offset, gmem + element, source_bytes, line, file);
+  const int element = thread_index() * CHUNK;  // of this thread's first chunk
+  const int rows_left = len - tile * HEIGHT - element / HEAD_DIM;
+  const bf16* src = gmem + int64_t{tile} * HEIGHT * HEAD_DIM + element;
+  const uint32_t dst = smem + swizzle<HEAD_DIM * sizeof(bf16)>(element * sizeof(bf16));
+  for (int step = 0; step < HEIGHT / STEP_ROWS; ++step) {
+    const int source_bytes = step * STEP_ROWS < rows_left ? 16 : 0;
+    cp_async_16(dst + step * STEP * sizeof(bf16), src + step * STEP, source_bytes, line, file);
   }
 }
 
@@ -112,12 +115,15 @@ FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4],
 }
 // [/anchor: multiply_weights_value]
 
+// Two blocks at a time on a multiprocessor leave each thread up to 255 registers; left to itself the
+// compiler saves some and loads fragments too late.
 template <int HEAD_DIM, int STAGES, int BLOCK_Q, int BLOCK_KV, int NUM_WARPS, class Breaks>
-FA_KERNEL void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
-                         const bf16* K,  // [batch*heads, len_kv, HEAD_DIM]
-                         const bf16* V,  // [batch*heads, len_kv, HEAD_DIM]
-                         bf16* O,        // [batch*heads, len_q, HEAD_DIM]
-                         int len_q, int len_kv, float scale, Breaks breaks) {
+FA_KERNEL FA_LAUNCH_BOUNDS(NUM_WARPS * WARP_SIZE, 2)
+void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
+               const bf16* K,  // [batch*heads, len_kv, HEAD_DIM]
+               const bf16* V,  // [batch*heads, len_kv, HEAD_DIM]
+               bf16* O,        // [batch*heads, len_q, HEAD_DIM]
+               int len_q, int len_kv, float scale, Breaks breaks) {
   constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;
   constexpr int WARP_Q = BLOCK_Q / NUM_WARPS;
   constexpr uint32_t KV_TILE_BYTES = BLOCK_KV * HEAD_DIM * sizeof(bf16);

@@ -80,6 +80,9 @@ FA_DEVICE float shfl_xor(float value, int lane_mask, FA_SITE) {
   return __shfl_xor_sync(0xffff'ffffu, value, lane_mask);
 }
 
+// Is `condition` true in any of the warp's 32 lanes? All get the answer.
+FA_DEVICE bool warp_any(bool condition, FA_SITE) { return __any_sync(0xffff'ffffu, condition); }
+
 FA_DEVICE void block_sync(FA_SITE) { __syncthreads(); }
 FA_DEVICE void warp_sync(FA_SITE) { __syncwarp(); }
 
@@ -114,6 +117,7 @@ FA_DEVICE float exp2(float x) {
 FA_DEVICE float exp(float x) { return exp2(x * 1.44269504f); }  // e^x = 2^(x log2 e)
 
 FA_DEVICE float max(float a, float b) { return fmaxf(a, b); }
+FA_DEVICE float fma(float a, float b, float c) { return fmaf(a, b, c); }  // a * b + c
 
 }  // namespace gpu
 

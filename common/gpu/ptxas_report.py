@@ -3,7 +3,7 @@
 
     ptxas_report.py keep nvcc …     runs the compiler; writes what ptxas said to OBJECT.ptxas and
                                     prints a line for each kernel
-    ptxas_report.py check FILE…     fails if a kernel spills or has a stack frame, or there is none
+    ptxas_report.py check FILE…     fails if a kernel spills or has a stack frame, or none is there
 """
 
 import re

@@ -23,7 +23,7 @@ struct KernelChapter {
   int max_stages = 0;                     // more than 2: the chapter has --stages 2..max_stages
 };
 
-// Breaks that every chapter from 03 on has; the others come with the chapter that makes them possible.
+// Breaks that every chapter from 03 on has; the others come with what they break.
 constexpr uint32_t BASIC_BREAKS = NO_MAX | NO_RESCALE | UNMASKED_TAIL | SHUFFLE_MASK_0X10 |
                                   MISSING_WAIT | MISSING_BARRIER | DIVERGENT_BARRIER;
 constexpr uint32_t PIPELINE_BREAKS = CONDITIONAL_COMMIT | WAIT_TOO_FEW;

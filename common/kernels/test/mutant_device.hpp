@@ -11,6 +11,7 @@ using emulator::cp_async_commit;
 using emulator::dynamic_smem;
 using emulator::exp;
 using emulator::exp2;
+using emulator::fma;
 using emulator::launch;
 using emulator::ldmatrix_x1;
 using emulator::ldmatrix_x1_trans;
@@ -27,6 +28,7 @@ using emulator::shfl_xor;
 using emulator::store_global;
 using emulator::store_shared;
 using emulator::thread_index;
+using emulator::warp_any;
 using emulator::warp_sync;
 
 // Is the call at this place to be left out? Also notes that the place exists.
