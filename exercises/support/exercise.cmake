@@ -1,0 +1,86 @@
+# exercise(NN_topic exK_name [LIBRARIES …]): one exercise of the track.
+#
+# exercises/NN_topic/exK_name/  README.md, name.hpp (or name.txt: a trace), test.cpp, hints.md
+# solutions/NN_topic/exK_name/  name.hpp, wrong/MISTAKE/name.hpp
+#
+# The same test.cpp is built against the stub, the solution and each wrong answer, by include path.
+# CTest exercise_NN.K proves them all (prove.py). exNN.K_name, in <build>/bin, is built against the
+# learner's copy below FA_MY_EXERCISES, or against the stub while there is none; it is not part of
+# `all`, so that a copy in the making breaks no build.
+set(FA_MY_EXERCISES "${FA_ROOT}/my_exercises" CACHE PATH "Where the learner's copies are")
+
+add_library(exercise_support STATIC "${FA_ROOT}/exercises/support/verdict.cpp")
+target_link_libraries(exercise_support PUBLIC fa_flags doctest::doctest)
+add_library(exercise_trace STATIC EXCLUDE_FROM_ALL "${FA_ROOT}/exercises/support/trace.cpp")
+target_link_libraries(exercise_trace PUBLIC exercise_support ch01)
+add_custom_target(my_exercises)
+
+function(exercise topic exercise)
+  cmake_parse_arguments(ARG "" "" "LIBRARIES" ${ARGN})
+  string(SUBSTRING "${topic}" 0 2 chapter)
+  if(NOT exercise MATCHES "^ex([0-9]+)_(.+)$")
+    message(FATAL_ERROR "exercise(${topic} ${exercise}): the name must be exK_name")
+  endif()
+  set(id "${chapter}.${CMAKE_MATCH_1}")
+  set(name "${CMAKE_MATCH_2}")
+  set(here "${FA_ROOT}/exercises/${topic}/${exercise}")
+  set(solution "${FA_ROOT}/solutions/${topic}/${exercise}")
+  set(copy "${FA_MY_EXERCISES}/${topic}/${exercise}")
+  set(mine "ex${id}_${name}")
+  set(proofs)
+
+  if(EXISTS "${here}/${name}.txt")  # a trace: one program judges any file
+    exercise_program(${mine} "" bin)
+    target_link_libraries(${mine} PRIVATE exercise_trace)
+    target_compile_definitions(${mine} PRIVATE EXERCISE_STUB="${here}/${name}.txt"
+      EXERCISE_COPY="${copy}/${name}.txt")
+    set(proofs --judge $<TARGET_FILE:${mine}>)
+    set(all ${mine})
+  else()
+    set(all)
+    set(answers "stub=${here}" "solution=${solution}")
+    file(GLOB wrong CONFIGURE_DEPENDS LIST_DIRECTORIES true "${solution}/wrong/*")
+    foreach(directory ${wrong})
+      get_filename_component(mistake "${directory}" NAME)
+      list(APPEND answers "${mistake}=${directory}")
+    endforeach()
+    foreach(answer ${answers})
+      string(REGEX MATCH "^([^=]+)=(.+)$" _ "${answer}")
+      set(target "exercise_${id}_${CMAKE_MATCH_1}")
+      exercise_program(${target} "${CMAKE_MATCH_2}" "exercises/programs")
+      list(APPEND proofs --program ${CMAKE_MATCH_1} $<TARGET_FILE:${target}>)
+      list(APPEND all ${target})
+    endforeach()
+    file(GLOB copied CONFIGURE_DEPENDS "${copy}/${name}.hpp")
+    if(copied)
+      exercise_program(${mine} "${copy}" bin)
+    else()
+      exercise_program(${mine} "${here}" bin)
+    endif()
+    # A learner may leave a variable unused for a while.
+    target_compile_options(${mine} PRIVATE -Wno-error -Wno-unused)
+    set_target_properties(${mine} PROPERTIES EXCLUDE_FROM_ALL TRUE)
+  endif()
+
+  if(NOT TARGET exercises_${chapter})
+    add_custom_target(exercises_${chapter})
+  endif()
+  add_dependencies(exercises_${chapter} ${all})
+  add_dependencies(my_exercises ${mine})
+  add_test(NAME exercise_${id} COMMAND "${FA_PYTHON}" -B "${FA_ROOT}/exercises/support/prove.py"
+    "${topic}/${exercise}" ${proofs})
+  fa_label_test(exercise_${id} "${chapter}" 120)
+endfunction()
+
+# One test.cpp against the answer in `directory`. Reads the variables of exercise().
+function(exercise_program target directory output)
+  add_executable(${target} "${here}/test.cpp" $<TARGET_OBJECTS:fa_doctest_main>)
+  target_link_libraries(${target} PRIVATE exercise_support ${ARG_LIBRARIES})
+  if(directory)
+    target_include_directories(${target} BEFORE PRIVATE "${directory}")
+  endif()
+  # A stub has no use for its parameters yet; what is tested are answers, not speed.
+  target_compile_options(${target} PRIVATE -O1 -Wno-unused-parameter)
+  set_target_properties(${target} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/${output}")
+endfunction()

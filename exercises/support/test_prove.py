@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""The proofs of prove.py can fail: each is shown what it must reject."""
+
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import prove  # noqa: E402
+
+PASSED = ("[doctest] test cases: 2 | 2 passed\n[doctest] assertions: 5 | 5 passed | 0 failed |\n"
+          "[doctest] Status: SUCCESS!\n")
+TODO = "TODO(09.1): write it"
+
+
+class Judging(unittest.TestCase):
+    def test_solution(self):
+        self.assertIsNone(prove.judge_solution(0, PASSED))
+        self.assertIsNotNone(prove.judge_solution(1, PASSED))
+        self.assertIsNotNone(prove.judge_solution(-11, ""))
+        self.assertIsNotNone(prove.judge_solution(0, ""))
+        nothing_ran = PASSED.replace("assertions: 5 | 5", "assertions: 0 | 0")
+        self.assertIsNotNone(prove.judge_solution(0, nothing_ran))
+        self.assertIsNotNone(prove.judge_solution(0, PASSED + "looks like: no-max: it overflows\n"))
+
+    def test_stub(self):
+        output = f"ERROR: test case THREW exception: {TODO}\n"
+        self.assertIsNone(prove.judge_stub(1, output, TODO))
+        self.assertIsNotNone(prove.judge_stub(0, output, TODO))
+        self.assertIsNotNone(prove.judge_stub(-6, output, TODO))
+        self.assertIsNotNone(prove.judge_stub(99, output, TODO))
+        self.assertIsNotNone(prove.judge_stub(1, "segmentation fault", TODO))
+        self.assertIsNotNone(prove.judge_stub(1, output.replace("09.1", "09.2"), TODO))
+
+    def test_wrong_answer(self):
+        named = "looks like: no-max: it overflows\n"
+        self.assertIsNone(prove.judge_wrong(1, named, "no-max"))
+        self.assertIsNotNone(prove.judge_wrong(0, named, "no-max"))
+        self.assertIsNotNone(prove.judge_wrong(-11, named, "no-max"))
+        self.assertIsNotNone(prove.judge_wrong(1, named, "no-rescale"))
+        self.assertIsNotNone(prove.judge_wrong(1, "a[0] is wrong", "no-max"))
+        self.assertIsNotNone(prove.judge_wrong(1, "looks like: no-max:\n", "no-max"))
+        both = named + "looks like: no-rescale: the old sum stays\n"
+        self.assertIsNotNone(prove.judge_wrong(1, both, "no-max"))
+
+    def test_programs_are_run(self):
+        code, output = prove.run("/bin/echo")
+        self.assertEqual((code, output), (0, "--no-version\n"))
+        self.assertEqual(prove.run("/bin/false")[0], 1)
+
+
+class Texts(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.root = Path(directory.name)
+        self.files = {
+            "exercises/CMakeLists.txt": "exercise(09_topic ex1_thing)\n",
+            "exercises/09_topic/ex1_thing/README.md":
+                "# 09.1 Thing\n**You know:** **You write:** **Run:** **Expected:**\n",
+            "exercises/09_topic/ex1_thing/hints.md": "## Hint 1\n\nA\n\n## Hint 2\n\nB\n",
+            "exercises/09_topic/ex1_thing/thing.hpp": f'exercise::todo("{TODO}");\n',
+            "exercises/09_topic/ex1_thing/test.cpp": '{{"no-max", a, "b"}, {"no-rescale", c, "d"}}\n',
+            "solutions/09_topic/ex1_thing/thing.hpp": "done\n",
+            "solutions/09_topic/ex1_thing/wrong/no-max/thing.hpp": "wrong\n",
+            "solutions/09_topic/ex1_thing/wrong/no-rescale/thing.hpp": "wrong\n",
+        }
+        for path, text in self.files.items():
+            self.write(path, text)
+
+    def write(self, path, text):
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).write_text(text)
+
+    def problems(self):
+        return prove.missing_texts("09_topic", "ex1_thing", self.root)
+
+    def test_complete(self):
+        self.assertEqual(self.problems(), [])
+        self.assertEqual(prove.todo_of(f'exercise::todo("{TODO}");', "09.1"), TODO)
+
+    def test_each_file_is_needed(self):
+        for path in self.files:
+            if path.endswith("CMakeLists.txt"):
+                continue
+            with self.subTest(path):
+                (self.root / path).unlink()
+                self.assertNotEqual(self.problems(), [])
+                self.write(path, self.files[path])
+
+    def test_defects(self):
+        here = "exercises/09_topic/ex1_thing/"
+        for path, text in [(here + "README.md", "# 09.2 Thing"), (here + "hints.md", "## Hint 1\n\nA\n"),
+                           (here + "hints.md", "## Hint 1\n\n## Hint 2\n\n"),
+                           (here + "thing.hpp", "// nothing to do\n"),
+                           (here + "thing.hpp", self.files[here + "thing.hpp"] + 60 * "\n"),
+                           (here + "test.cpp", '{"never-proved", a, "b"}'),
+                           ("solutions/09_topic/ex1_thing/thing.hpp", TODO)]:
+            with self.subTest(path):
+                self.write(path, text)
+                self.assertNotEqual(self.problems(), [])
+                self.write(path, self.files[path])
+
+    def test_formatting(self):
+        self.write("exercises/09_topic/ex1_thing/test.cpp", "int main() { return 0; }\n")
+        for path in ("exercises", "solutions/09_topic/ex1_thing/wrong/no-max",
+                     "solutions/09_topic/ex1_thing/wrong/no-rescale", "solutions/09_topic/ex1_thing"):
+            self.write(path + "/thing.hpp", "int i;\n")
+        self.write("exercises/09_topic/ex1_thing/thing.hpp", "int i;\n")
+        self.assertFalse(prove.misformatted(self.root))
+        self.write("exercises/09_topic/ex1_thing/thing.hpp", "int   i ;\n")
+        self.assertNotEqual(prove.misformatted(self.root), "")  # None: no clang-format here
+
+    def test_registry(self):
+        self.assertEqual(prove.registry(self.root), [("09_topic", "ex1_thing")])
+        self.assertEqual(prove.prove_track(self.root), [])
+        self.write("exercises/09_topic/ex2_unlisted/README.md", "")
+        self.assertNotEqual(prove.prove_track(self.root), [])
+        self.write("exercises/CMakeLists.txt", "")
+        self.assertNotEqual(prove.prove_track(self.root), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

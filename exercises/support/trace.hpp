@@ -1,0 +1,46 @@
+#pragma once
+// The judge of exercises whose answer is a trace file: the toy machine of chapter 01 runs it.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "exercises/support/verdict.hpp"
+#include "machine.hpp"
+
+namespace exercise {
+
+using Inputs = std::map<std::string, std::vector<float>>;
+
+class Trace {
+ public:
+  // Reads the answer. Throws Todo with its first TODO line, if one is left, and fa::InputError with
+  // line and column for what the machine does not accept, or if the lines that describe the
+  // exercise (.registers, .input, …) are not those of the stub.
+  Trace(const std::string& path, const std::string& stub);
+
+  // What the output array holds after a run on these inputs; NaN where nothing was stored.
+  Numbers output(const Inputs& inputs) const;
+
+  const ch01::Cost& cost() const { return cost_; }
+  // How often the cell is loaded, e.g. "a[0][1]".
+  int loads_of(const std::string& cell) const;
+
+  // Correct, but is it short enough? Fails above `best`, the fewest cycles known.
+  void check_cycles(int best, const std::vector<Suspect>& suspects = {},
+                    int line = __builtin_LINE(), const char* file = __builtin_FILE()) const;
+
+ private:
+  ch01::Program program_;
+  ch01::Cost cost_;
+};
+
+std::string answer_path(const char* copy, const char* stub);
+
+#ifdef EXERCISE_STUB
+// The trace to judge: the file named by the environment's EXERCISE_ANSWER, or your copy, or the
+// stub.
+inline Trace answer() { return Trace(answer_path(EXERCISE_COPY, EXERCISE_STUB), EXERCISE_STUB); }
+#endif
+
+}  // namespace exercise

@@ -1,0 +1,54 @@
+#pragma once
+// What the tests of the exercises share: arrays are compared so that a NaN never passes, and a
+// wrong answer is told which mistake it looks like: the one that explains every output seen in the
+// run, the right ones too. It is printed once, after the last test case.
+
+#include <string>
+#include <vector>
+
+namespace exercise {
+
+using Numbers = std::vector<double>;
+
+template <class Range>
+Numbers numbers(const Range& range) {
+  return Numbers(range.begin(), range.end());
+}
+
+// A mistake that people make here, and whether what was seen is what it would lead to. There is an
+// answer that makes it in solutions/…/wrong/NAME.
+struct Suspect {
+  std::string name;
+  bool matches;
+  std::string explanation;  // one sentence: what was done, and what it does to the result
+};
+
+// The same, known by what the output would be.
+struct Mistake {
+  std::string name;
+  Numbers output;
+  std::string explanation;
+};
+
+struct Output {
+  std::string name;         // "o": messages say o[1][3]
+  int columns = 0;          // of a matrix; 0: one subscript
+  double tolerance = 1e-5;  // |got - expected| <= tolerance * (1 + |expected|); 0: equal
+};
+
+// Compares all numbers; on a difference fails with the first wrong one.
+void check_output(const Output& output, const Numbers& got, const Numbers& expected,
+                  const std::vector<Mistake>& mistakes = {}, int line = __builtin_LINE(),
+                  const char* file = __builtin_FILE());
+
+// A condition on anything else. The message says what was expected and what was found.
+void check(bool ok, const std::string& message, const std::vector<Suspect>& suspects = {},
+           int line = __builtin_LINE(), const char* file = __builtin_FILE());
+
+// Normally distributed numbers, the same on every machine.
+std::vector<float> random_numbers(int count, int seed, float scale = 1);
+
+// Six significant digits; NaN, Inf and whole numbers in full.
+std::string text(double value);
+
+}  // namespace exercise

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+
+inline void safe_softmax(std::span<const float> x, std::span<float> a) {
+  float s = 0;
+  for (const float value : x) s += std::exp(value);
+  for (size_t i = 0; i < x.size(); ++i) a[i] = std::exp(x[i]) / s;
+}
