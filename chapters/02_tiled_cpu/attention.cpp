@@ -56,8 +56,10 @@ int64_t needed_bytes(const fa::Problem& problem, const Options& options) {
                                                 : naive_bytes<fa::fp16>(problem, options);
     case Algorithm::tiled:
       return thread_count(options) * FastMemory::bytes(options.tiling, problem.shape.dim);
-    case Algorithm::fast: return thread_count(options) * fast_scratch_bytes(problem.shape.dim);
-    default: return 0;
+    case Algorithm::fast:
+      return thread_count(options) * fast_scratch_bytes(problem.shape.dim);
+    default:
+      return 0;
   }
 }
 
@@ -128,10 +130,9 @@ void attend_by_query(const fa::Problem& problem, const Options& options, std::sp
       const auto score = [&](int64_t key) {
         return modifier(scale * dot(Q.row(query), K.row(key), shape.dim), query, key);
       };
-      lse[row] = options.algorithm == Algorithm::two_pass ? two_pass(score, V, O_row)
-                 : options.algorithm == Algorithm::one_pass
-                     ? one_pass(score, V, O_row)
-                     : one_pass_normalised(score, V, O_row);
+      lse[row] = options.algorithm == Algorithm::two_pass   ? two_pass(score, V, O_row)
+                 : options.algorithm == Algorithm::one_pass ? one_pass(score, V, O_row)
+                                                            : one_pass_normalised(score, V, O_row);
     });
     for (float& value : O_row) value = fa::round_to(problem.dtype, value);
   });
@@ -143,9 +144,8 @@ void attend_by_query(const fa::Problem& problem, const Options& options, std::sp
 template <class T>
 void attend_in(const Tensors<T>& tensors, const Options& options, Report& report) {
   if (options.algorithm == Algorithm::tiled) {
-    return options.breaks == 0
-               ? tiled_attention(tensors, options, Intact{}, report)
-               : tiled_attention(tensors, options, Broken{options.breaks}, report);
+    return options.breaks == 0 ? tiled_attention(tensors, options, Intact{}, report)
+                               : tiled_attention(tensors, options, Broken{options.breaks}, report);
   }
   report.counts = Naive<T>(tensors, options.tiling, options.modifier,
                            softmax_rung(options.algorithm), thread_count(options))
@@ -172,17 +172,22 @@ void run(const fa::Problem& problem, const Options& options, std::span<float> o,
   switch (options.algorithm) {
     case Algorithm::two_pass:
     case Algorithm::one_pass_normalised:
-    case Algorithm::one_pass: return attend_by_query(problem, options, o, lse, report);
+    case Algorithm::one_pass:
+      return attend_by_query(problem, options, o, lse, report);
     case Algorithm::fast:
       return fast_attention(problem.q.data(), problem.k.data(), problem.v.data(), o.data(),
                             lse.data(), problem.shape, problem.scale, problem.causal,
                             options.threads);
-    default: break;
+    default:
+      break;
   }
   switch (problem.dtype) {
-    case fa::Dtype::f16: return attend_converted<fa::fp16>(problem, options, o, lse, report);
-    case fa::Dtype::bf16: return attend_converted<fa::bf16>(problem, options, o, lse, report);
-    case fa::Dtype::f32: break;
+    case fa::Dtype::f16:
+      return attend_converted<fa::fp16>(problem, options, o, lse, report);
+    case fa::Dtype::bf16:
+      return attend_converted<fa::bf16>(problem, options, o, lse, report);
+    case fa::Dtype::f32:
+      break;
   }
   attend_in(Tensors<float>{problem.shape, static_cast<float>(problem.scale), problem.q.data(),
                            problem.k.data(), problem.v.data(), o.data(), lse.data()},
@@ -216,8 +221,8 @@ void validate(const fa::Problem& problem, const Options& options) {
   const int64_t bytes = FastMemory::bytes(options.tiling, problem.shape.dim);
   if (bytes > kFastMemoryLimit) {
     throw fa::InputError("--block-q " + std::to_string(options.tiling.block_q) + " --block-kv " +
-                         std::to_string(options.tiling.block_kv) + " at D = " +
-                         std::to_string(problem.shape.dim) + ": the tiles need " +
+                         std::to_string(options.tiling.block_kv) +
+                         " at D = " + std::to_string(problem.shape.dim) + ": the tiles need " +
                          fa::format_bytes(static_cast<double>(bytes)) + ", at most " +
                          fa::format_bytes(static_cast<double>(kFastMemoryLimit)) + " are accepted");
   }

@@ -16,7 +16,6 @@ namespace ch02 {
 // The first three make weights a = softmax(x), which may overwrite x; `weighted_sum` then makes
 // o = a @ v. All of x and all of a have to be in memory for that.
 
-// [anchor: native]
 // Two passes over x. e^x overflows fp32 beyond x = 88.7.
 template <class Real>
 Real native_softmax(std::span<const Real> x, std::span<Real> a) {
@@ -26,7 +25,6 @@ Real native_softmax(std::span<const Real> x, std::span<Real> a) {
   for (size_t j = 0; j < x.size(); ++j) a[j] = exp(x[j]) / l;
   return log(l);
 }
-// [/anchor: native]
 
 // [anchor: safe]
 // Three passes: softmax does not change when every score moves by the same amount, so move the
@@ -70,7 +68,6 @@ void weighted_sum(std::span<const Real> a, fa::View<const Real> v, std::span<Rea
 // The other three never store x or a: score(j) computes x[j] from Q and K when it is needed. A
 // query that sees no key (every score −inf) gives o = 0 and −inf.
 
-// [anchor: two_pass]
 // Attention in two passes over K: the second computes each score again instead of reading it.
 template <class Real, class Score>
 Real two_pass(Score score, fa::View<const Real> v, std::span<Real> o) {
@@ -89,7 +86,6 @@ Real two_pass(Score score, fa::View<const Real> v, std::span<Real> o) {
   }
   return m + log(l);
 }
-// [/anchor: two_pass]
 
 // [anchor: one_pass_normalised]
 // One pass: o is the finished attention over the keys seen so far, at every step.
@@ -102,8 +98,9 @@ Real one_pass_normalised(Score score, fa::View<const Real> v, std::span<Real> o)
     const Real x = score(j), m_before = m, l_before = l;
     if (x == -kInfinity<Real>) continue;  // hidden: nothing changes
     m = std::max(m, x);
-    l = l_before * exp_minus(m_before, m) + exp_minus(x, m);
-    const Real keep = l_before * exp_minus(m_before, m) / l, add = exp_minus(x, m) / l;
+    const Real rescale = exp_minus(m_before, m), p = exp_minus(x, m);
+    l = rescale * l_before + p;
+    const Real keep = rescale * l_before / l, add = p / l;
     for (int64_t d = 0; d < v.cols; ++d) o[d] = keep * o[d] + add * v(j, d);
   }
   return m + log(l);

@@ -39,17 +39,20 @@ std::vector<Rung<Real>> rungs() {
       {"native", 2, with_weights(native_softmax<Real>)},
       {"safe", 3, with_weights(safe_softmax<Real>)},
       {"online", 2, with_weights(online_softmax<Real>)},
-      {"two-pass", 2, [](auto x, auto v, auto o) { two_pass([=](int64_t j) { return x[j]; }, v, o); }},
+      {"two-pass", 2,
+       [](auto x, auto v, auto o) { two_pass([=](int64_t j) { return x[j]; }, v, o); }},
       {"one-pass-normalised", 1,
        [](auto x, auto v, auto o) { one_pass_normalised([=](int64_t j) { return x[j]; }, v, o); }},
-      {"one-pass", 1, [](auto x, auto v, auto o) { one_pass([=](int64_t j) { return x[j]; }, v, o); }},
+      {"one-pass", 1,
+       [](auto x, auto v, auto o) { one_pass([=](int64_t j) { return x[j]; }, v, o); }},
   };
 }
 
 void print_operations(int64_t keys, int64_t dim) {
   const std::vector<Counted> x(keys, 1.0), v(keys * dim, 1.0);
   std::vector<Counted> o(dim);
-  std::cout << text("\nOperations for one query, %lld keys, d = %lld:\n", (long long)keys, (long long)dim)
+  std::cout << text("\nOperations for one query, %lld keys, d = %lld:\n", (long long)keys,
+                    (long long)dim)
             << text("%-20s %10s %10s %10s %10s\n", "", "adds", "multiplies", "divides", "exps");
   for (const Rung<Counted>& rung : rungs<Counted>()) {
     Counted::done = {};

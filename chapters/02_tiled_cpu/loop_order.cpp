@@ -23,9 +23,18 @@ namespace {
 class FastTiles {
  public:
   FastTiles(const HeadTensors& head, Blocks blocks)
-      : head_(head), dim_(head.q.cols), rows_(blocks.rows), cols_(blocks.cols),
-        q_(rows_ * dim_), k_(dim_ * cols_), v_(cols_ * dim_), s_(rows_ * cols_), p_(rows_ * cols_),
-        product_(rows_ * dim_), m_tile_(rows_), l_tile_(rows_) {}
+      : head_(head),
+        dim_(head.q.cols),
+        rows_(blocks.rows),
+        cols_(blocks.cols),
+        q_(rows_ * dim_),
+        k_(dim_ * cols_),
+        v_(cols_ * dim_),
+        s_(rows_ * cols_),
+        p_(rows_ * cols_),
+        product_(rows_ * dim_),
+        m_tile_(rows_),
+        l_tile_(rows_) {}
 
   void load_q(Range queries) {
     load_tile(q_.data(), head_.q, queries, rows_, bytes_);

@@ -64,7 +64,8 @@ void prepare(fa::Problem& problem) {
 std::string trace_table(const std::vector<TraceStep>& steps, int64_t row) {
   char text[160];
   std::snprintf(text, sizeof text, "  row %-6lld %6s %12s %12s %12s %12s %12s\n",
-                static_cast<long long>(row), "tile", "max of S", "max of P", "e^(m - m')", "m", "l");
+                static_cast<long long>(row), "tile", "max of S", "max of P", "e^(m - m')", "m",
+                "l");
   std::string table = text;
   for (const TraceStep& step : steps) {
     std::snprintf(text, sizeof text, "             %6lld %12.5g %12.5g %12.5g %12.5g %12.5g\n",
@@ -105,12 +106,13 @@ fa::Outcome forward(const fa::Problem& problem, const fa::Request& request, std:
   if (options.modifier.kind != ModifierChoice::kNone) outcome.title += ", " + flags.modifier;
   if (flags.trace) outcome.notes += trace_table(report.trace, flags.trace_row);
   if (request.profile) outcome.notes += profile_table(report);
-  outcome.profile_json = nlohmann::json{{"bytes_read", report.counts.bytes_read},
-                                        {"bytes_written", report.counts.bytes_written},
-                                        {"tiles", report.counts.tiles},
-                                        {"tiles_skipped", report.counts.tiles_skipped},
-                                        {"peak_bytes", report.peak_bytes}}
-                             .dump();
+  outcome.profile_json = nlohmann::json{
+      {"bytes_read", report.counts.bytes_read},
+      {"bytes_written", report.counts.bytes_written},
+      {"tiles", report.counts.tiles},
+      {"tiles_skipped", report.counts.tiles_skipped},
+      {"peak_bytes",
+       report.peak_bytes}}.dump();
   return outcome;
 }
 

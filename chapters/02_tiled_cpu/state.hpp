@@ -33,8 +33,9 @@ struct AttentionState {
   // No key seen yet: the identity of merge.
   explicit AttentionState(int64_t dim) : o(dim) {}
   // One key with score x and value v.
-  AttentionState(Real x, std::span<const Real> v) : m(x), l(exp_minus(x, x)), o(v.begin(), v.end()) {
-    for (Real& value : o) value *= l;  // l is 1, or 0 for a hidden key
+  AttentionState(Real x, std::span<const Real> v)
+      : m(x), l(exp_minus(x, x)), o(v.begin(), v.end()) {  // l = 1, or 0 for a hidden key
+    for (Real& value : o) value *= l;
   }
 };
 // [/anchor: state]

@@ -76,16 +76,16 @@ int story() {
                     fa::times_hidden() ? "" : "       time", "check");
   for (const Rung& rung : rungs) {
     const double moved = double(rung.report.counts.bytes_read + rung.report.counts.bytes_written);
-    std::cout << text("  %-20s %10.1e %10s %10s", name(rung.algorithm),
-                      rung.check.o.max_abs_error,
+    std::cout << text("  %-20s %10.1e %10s %10s", name(rung.algorithm), rung.check.o.max_abs_error,
                       fa::format_bytes(double(rung.report.peak_bytes)).c_str(),
                       moved == 0 ? "-" : fa::format_bytes(moved).c_str())
               << (fa::times_hidden() ? "" : text("%8.1f ms", rung.time_ms))
               << (rung.check.passed() ? "  passed\n" : "  FAILED\n");
   }
-  std::cout << "\nmemory: allocated beside inputs and outputs. moved: read and written, counted at"
-               "\nevery tile or row (- : not counted). The answer is the same on every rung; what it"
-               "\ntakes to get it is not.\n";
+  std::cout
+      << "\nmemory: allocated beside inputs and outputs. moved: read and written, counted at"
+         "\nevery tile or row (- : not counted). The answer is the same on every rung; what it"
+         "\ntakes to get it is not.\n";
   return passed ? fa::kAgreed : fa::kDisagreed;
 }
 

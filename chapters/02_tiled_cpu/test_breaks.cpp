@@ -36,7 +36,12 @@ fa::CheckResult check(const fa::Problem& problem, const Result& result) {
 // One query, D = 1, q = 1, scale 1: the keys are the scores. Every value is 1.
 fa::Problem scores(std::vector<float> x, Dtype dtype = Dtype::f32) {
   const size_t keys = x.size();
-  return {{1, 1, 1, static_cast<int64_t>(keys), 1}, dtype, 1, false, {1}, std::move(x),
+  return {{1, 1, 1, static_cast<int64_t>(keys), 1},
+          dtype,
+          1,
+          false,
+          {1},
+          std::move(x),
           std::vector<float>(keys, 1.0f)};
 }
 
@@ -112,8 +117,8 @@ TEST_CASE("no-max: at which tile it starts, scores 0, 0.5, 1, ... in tiles of 16
   const auto first = [&](Dtype dtype, uint32_t breaks) {
     return first_overflowing_tile(run(scores(ramp, dtype), breaks, {16, 16}, 0));
   };
-  CHECK(first(Dtype::f16, kNoMax) == 1);    // key 23: e^11.5
-  CHECK(first(Dtype::f32, kNoMax) == 11);   // key 178: e^89, or the sum a key before; tile 11
+  CHECK(first(Dtype::f16, kNoMax) == 1);   // key 23: e^11.5
+  CHECK(first(Dtype::f32, kNoMax) == 11);  // key 178: e^89, or the sum a key before; tile 11
   CHECK(first(Dtype::bf16, kNoMax) == 11);
   CHECK(first(Dtype::f16, 0) == -1);
   CHECK(first(Dtype::f32, 0) == -1);
@@ -138,7 +143,8 @@ TEST_CASE("no-rescale: exactly the average of the tiles by their raw sums") {
   fa::Problem problem = scores({0.0f, 5.0f});
   problem.v = {10.0f, 20.0f};
   CHECK(run(problem, kNoRescale, {1, 1}).o[0] == 15);
-  CHECK(run(problem, 0, {1, 1}).o[0] == doctest::Approx((10 + 20 * std::exp(5)) / (1 + std::exp(5))));
+  CHECK(run(problem, 0, {1, 1}).o[0] ==
+        doctest::Approx((10 + 20 * std::exp(5)) / (1 + std::exp(5))));
 }
 
 TEST_CASE("max-starts-at-zero: harmless until every score is far below 0, then 0/0") {
@@ -147,9 +153,9 @@ TEST_CASE("max-starts-at-zero: harmless until every score is far below 0, then 0
   const struct {
     Dtype dtype;
     float fine, broken;
-  } cases[] = {{Dtype::f32, -87.0f, -104.0f},   // e^-104 rounds to 0 in fp32
+  } cases[] = {{Dtype::f32, -87.0f, -104.0f},  // e^-104 rounds to 0 in fp32
                {Dtype::bf16, -87.0f, -104.0f},
-               {Dtype::f16, -9.0f, -17.5f}};    // e^-17.4 in fp16; below -9.7 it is subnormal
+               {Dtype::f16, -9.0f, -17.5f}};  // e^-17.4 in fp16; below -9.7 it is subnormal
   for (const auto& [dtype, fine, broken] : cases) {
     CAPTURE(std::string(name(dtype)));
     const Result still = run(scores(std::vector<float>(100, fine), dtype), kMaxStartsAtZero);

@@ -17,9 +17,7 @@ using Vector = std::vector<double>;
 struct Row {
   Vector x, v;  // v is [n, dim]
   int64_t dim;
-  fa::View<const double> values() const {
-    return {v.data(), static_cast<int64_t>(x.size()), dim};
-  }
+  fa::View<const double> values() const { return {v.data(), static_cast<int64_t>(x.size()), dim}; }
 };
 
 Row random_row(int64_t keys, int64_t dim, double spread, uint64_t seed) {

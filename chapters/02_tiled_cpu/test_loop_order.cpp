@@ -18,16 +18,14 @@ struct Ran {
 Ran run(const fa::Shape& shape, Blocks blocks, bool queries_outside, int64_t resident = 0) {
   const fa::Problem problem = fa::random_problem(shape, fa::Dtype::f32, 5);
   std::vector<float> o(shape.q_elements(), std::nanf("")), lse(shape.q, std::nanf(""));
-  const HeadTensors head{{problem.q.data(), shape.q, shape.dim},
-                         {problem.k.data(), shape.kv, shape.dim},
-                         {problem.v.data(), shape.kv, shape.dim},
-                         static_cast<float>(problem.scale),
-                         {o.data(), shape.q, shape.dim},
-                         lse};
+  const HeadTensors head{
+      {problem.q.data(), shape.q, shape.dim},  {problem.k.data(), shape.kv, shape.dim},
+      {problem.v.data(), shape.kv, shape.dim}, static_cast<float>(problem.scale),
+      {o.data(), shape.q, shape.dim},          lse};
   Ran ran;
   const auto count = [&](const LoopStep&) { ++ran.steps; };
-  ran.traffic = queries_outside ? q_outer(head, blocks, count)
-                                : kv_outer(head, blocks, resident, count);
+  ran.traffic =
+      queries_outside ? q_outer(head, blocks, count) : kv_outer(head, blocks, resident, count);
   ran.agrees = fa::check_output(problem, o, lse).passed();
   return ran;
 }
@@ -37,7 +35,8 @@ Ran run(const fa::Shape& shape, Blocks blocks, bool queries_outside, int64_t res
 TEST_CASE("one query, one key a tile: n and n squared, as the table of loop orders says") {
   for (const int64_t n : {1, 2, 7, 16}) {
     CAPTURE(n);
-    const Ran inner = run({1, 1, n, n, 8}, {1, 1}, true), outer = run({1, 1, n, n, 8}, {1, 1}, false);
+    const Ran inner = run({1, 1, n, n, 8}, {1, 1}, true),
+              outer = run({1, 1, n, n, 8}, {1, 1}, false);
     CHECK(inner.agrees);
     CHECK(outer.agrees);
     CHECK(inner.traffic.q_loads == n);
@@ -57,8 +56,10 @@ TEST_CASE("tiles: the same formulas with T_r and T_c, any lengths") {
   const struct {
     fa::Shape shape;
     Blocks blocks;
-  } cases[] = {{{1, 1, 128, 128, 16}, {32, 16}}, {{1, 1, 100, 77, 5}, {32, 16}},
-               {{1, 1, 5, 5, 3}, {3, 4}}, {{1, 1, 1, 50, 8}, {16, 16}}};
+  } cases[] = {{{1, 1, 128, 128, 16}, {32, 16}},
+               {{1, 1, 100, 77, 5}, {32, 16}},
+               {{1, 1, 5, 5, 3}, {3, 4}},
+               {{1, 1, 1, 50, 8}, {16, 16}}};
   for (const auto& [shape, blocks] : cases) {
     const int64_t rows = tiles_in(shape.q, blocks.rows), cols = tiles_in(shape.kv, blocks.cols);
     const int64_t q_elements = shape.q * shape.dim, kv_elements = 2 * shape.kv * shape.dim;
@@ -110,7 +111,7 @@ TEST_CASE("kv_outer: after each step O is the attention over the keys seen so fa
   std::vector<float> o(30), lse(10);
   const HeadTensors head{{problem.q.data(), 10, 3}, {problem.k.data(), 12, 3},
                          {problem.v.data(), 12, 3}, static_cast<float>(problem.scale),
-                         {o.data(), 10, 3}, lse};
+                         {o.data(), 10, 3},         lse};
   int steps = 0;
   kv_outer(head, {4, 5}, 0, [&](const LoopStep& step) {
     ++steps;

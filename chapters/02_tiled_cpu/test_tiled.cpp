@@ -92,8 +92,9 @@ TEST_CASE("every algorithm, type and mask on random ragged shapes") {
 TEST_CASE("smallest and edge shapes, every algorithm") {
   for (const AlgorithmName& one : kAlgorithms) {
     for (const bool causal : {false, true}) {
-      for (const Shape& shape : {Shape{1, 1, 1, 1, 1}, Shape{1, 1, 1, 200, 3}, Shape{2, 1, 65, 1, 2},
-                                 Shape{1, 1, 64, 64, 256}, Shape{1, 1, 129, 63, 1}}) {
+      for (const Shape& shape :
+           {Shape{1, 1, 1, 1, 1}, Shape{1, 1, 1, 200, 3}, Shape{2, 1, 65, 1, 2},
+            Shape{1, 1, 64, 64, 256}, Shape{1, 1, 129, 63, 1}}) {
         check_agrees(make(shape, Dtype::f32, causal), with(one.algorithm));
       }
     }
@@ -155,6 +156,22 @@ TEST_CASE("scale: given, zero, negative; sharp and very negative scores") {
   }
 }
 
+TEST_CASE("P is rounded to the element type, and l sums the rounded P") {
+  for (int seed = 0; seed < 20; ++seed) {
+    std::mt19937_64 random(seed);
+    std::vector<float> s(48), o(2);
+    for (float& score : s) score = std::normal_distribution<float>()(random);
+    float m = -kInfinity<float>, l = 0;
+    update_row<fa::bf16>(std::span(s), m, l, std::span(o), Intact{});
+    float sum = 0;
+    for (const float p : s) {
+      CHECK(p == fa::round_to(Dtype::bf16, p));
+      sum += p;
+    }
+    CHECK(l == sum);
+  }
+}
+
 TEST_CASE("rows that see no key: 0 and -inf, decided by m") {
   const fa::Problem problem = make({1, 2, 90, 33, 16}, Dtype::f32, true);
   for (const AlgorithmName& one : kAlgorithms) {
@@ -210,8 +227,8 @@ TEST_CASE("ALiBi and sliding window, every algorithm that takes them, against fl
     if (one.algorithm == Algorithm::fast) continue;
     for (const auto kind : {ModifierChoice::kAlibi, ModifierChoice::kWindow}) {
       for (const bool causal : {false, true}) {
-        for (const Shape& shape : {Shape{2, 4, 100, 100, 16}, Shape{1, 3, 70, 150, 8},
-                                   Shape{1, 2, 90, 33, 8}}) {
+        for (const Shape& shape :
+             {Shape{2, 4, 100, 100, 16}, Shape{1, 3, 70, 150, 8}, Shape{1, 2, 90, 33, 8}}) {
           Options options = with(one.algorithm, {32, 48});
           options.modifier = {kind, causal, 20};
           fa::Problem problem = make(shape, Dtype::f32, causal);
@@ -229,7 +246,8 @@ TEST_CASE("ALiBi and sliding window, every algorithm that takes them, against fl
 
 // ---- Memory ----
 
-TEST_CASE("the score matrix: 1 MiB at L = 512, times four at each doubling, and nothing else grows") {
+TEST_CASE(
+    "the score matrix: 1 MiB at L = 512, times four at each doubling, and nothing else grows") {
   for (const int64_t length : {512, 1024, 2048}) {
     Options options = with(Algorithm::safe);
     options.threads = 1;
@@ -286,16 +304,16 @@ TEST_CASE("bytes moved: exactly those of the formulas") {
   constexpr int64_t n = 256, d = 32, tiles = 4, heads = 3;
   const fa::Problem problem = make({1, heads, n, n, d});
   const Counts tiled = attend(problem).report.counts;
-  CHECK(tiled.bytes_read == heads * 4 * (n * d + tiles * 2 * n * d));     // Q once, K and V 4 times
-  CHECK(tiled.bytes_written == heads * 4 * (n * d + n));                  // O and log-sum-exp
-  const int64_t products_read = n * d + tiles * 2 * n * d;                // the same tiles
+  CHECK(tiled.bytes_read == heads * 4 * (n * d + tiles * 2 * n * d));  // Q once, K and V 4 times
+  CHECK(tiled.bytes_written == heads * 4 * (n * d + n));               // O and log-sum-exp
+  const int64_t products_read = n * d + tiles * 2 * n * d;             // the same tiles
   const Counts native = attend(problem, with(Algorithm::native)).report.counts;
   const Counts safe = attend(problem, with(Algorithm::safe)).report.counts;
   const Counts online = attend(problem, with(Algorithm::online)).report.counts;
-  CHECK(safe.bytes_read == heads * 4 * (products_read + (3 + 1) * n * n));   // softmax 3, P @ V 1
+  CHECK(safe.bytes_read == heads * 4 * (products_read + (3 + 1) * n * n));  // softmax 3, P @ V 1
   CHECK(native.bytes_read == heads * 4 * (products_read + (2 + 1) * n * n));
   CHECK(online.bytes_read == native.bytes_read);
-  CHECK(safe.bytes_written == heads * 4 * (2 * n * n + n * d + n));          // S, P, O, log-sum-exp
+  CHECK(safe.bytes_written == heads * 4 * (2 * n * n + n * d + n));  // S, P, O, log-sum-exp
 }
 
 // ---- What is refused ----
@@ -336,9 +354,7 @@ TEST_CASE("golden cases of reference/make_cases.py") {
     problem.causal = about["causal"];
     problem.scale = about["scale"];
     const std::string dtype = about["dtype"];
-    problem.dtype = dtype == "f16"    ? Dtype::f16
-                    : dtype == "bf16" ? Dtype::bf16
-                                      : Dtype::f32;
+    problem.dtype = dtype == "f16" ? Dtype::f16 : dtype == "bf16" ? Dtype::bf16 : Dtype::f32;
     problem.q = fa::read_npy(path + "q.npy").floats();
     problem.k = fa::read_npy(path + "k.npy").floats();
     problem.v = fa::read_npy(path + "v.npy").floats();

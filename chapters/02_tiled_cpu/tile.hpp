@@ -38,7 +38,6 @@ float rounded(float x) {
   return fa::to_float(fa::from_float<T>(x));
 }
 
-// [anchor: load_tile]
 // Rows `rows` of a matrix into a tile of `block` rows; those past the end of the matrix become 0.
 template <class T>
 void load_tile(float* tile, fa::View<const T> matrix, Range rows, int64_t block, Counts& counts) {
@@ -49,7 +48,6 @@ void load_tile(float* tile, fa::View<const T> matrix, Range rows, int64_t block,
   std::fill(tile + rows.size() * matrix.cols, tile + block * matrix.cols, 0.0f);
   counts.bytes_read += rows.size() * matrix.cols * static_cast<int64_t>(sizeof(T));
 }
-// [/anchor: load_tile]
 
 // The same, transposed: [dim, block]. S = Q @ K.T then runs along the keys, and vector units can
 // work on several keys at once without changing the order of any sum.
@@ -64,7 +62,6 @@ void load_tile_transposed(float* tile, fa::View<const T> matrix, Range rows, int
   counts.bytes_read += rows.size() * matrix.cols * static_cast<int64_t>(sizeof(T));
 }
 
-// [anchor: products]
 // c += a @ b   [rows, depth] @ [depth, cols]
 // Four steps of the depth at a time: c is loaded and stored once for all four.
 inline void multiply_add(float* c, const float* a, const float* b, int64_t rows, int64_t depth,
@@ -90,6 +87,5 @@ inline void multiply_query_key(float* s, const float* q, const float* k_transpos
   std::fill(s, s + block_q * block_kv, 0.0f);
   multiply_add(s, q, k_transposed, block_q, dim, block_kv);
 }
-// [/anchor: products]
 
 }  // namespace ch02

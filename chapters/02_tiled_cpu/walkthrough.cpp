@@ -16,16 +16,14 @@ namespace {
 struct OneHead {
   explicit OneHead(int64_t length, int64_t dim)
       : problem(fa::random_problem({1, 1, length, length, dim}, fa::Dtype::f32, 0)),
-        o(length * dim), lse(length) {}
+        o(length * dim),
+        lse(length) {}
 
   HeadTensors tensors() {
     const auto& shape = problem.shape;
-    return {{problem.q.data(), shape.q, shape.dim},
-            {problem.k.data(), shape.kv, shape.dim},
-            {problem.v.data(), shape.kv, shape.dim},
-            static_cast<float>(problem.scale),
-            {o.data(), shape.q, shape.dim},
-            lse};
+    return {{problem.q.data(), shape.q, shape.dim},  {problem.k.data(), shape.kv, shape.dim},
+            {problem.v.data(), shape.kv, shape.dim}, static_cast<float>(problem.scale),
+            {o.data(), shape.q, shape.dim},          lse};
   }
   bool agrees() const { return fa::check_output(problem, o, lse).passed(); }
 
@@ -57,11 +55,10 @@ void print_step(const LoopStep& step, int64_t dim, int number) {
 }
 
 void print_traffic(const char* name, const LoopTraffic& traffic) {
-  std::cout << text("%-28s %8lld %8lld %8lld %8lld %9lld %11lld\n", name,
-                    (long long)traffic.q_loads, (long long)traffic.kv_loads,
-                    (long long)traffic.o_loads, (long long)traffic.o_stores,
-                    (long long)traffic.o_starts,
-                    (long long)(traffic.elements_read + traffic.elements_written));
+  std::cout << text(
+      "%-28s %8lld %8lld %8lld %8lld %9lld %11lld\n", name, (long long)traffic.q_loads,
+      (long long)traffic.kv_loads, (long long)traffic.o_loads, (long long)traffic.o_stores,
+      (long long)traffic.o_starts, (long long)(traffic.elements_read + traffic.elements_written));
 }
 
 void print_traffic_header() {
@@ -77,26 +74,28 @@ int walkthrough_command() {
                "numbers.\n\n";
   for (const bool round_up : {true, false}) {
     const Blocks blocks = blocks_for(M, d, round_up);
-    std::cout << text("B_c = %s M / 4d %s = %lld, B_r = min(B_c, d) = %lld: Q %lld + K %lld + V %lld "
-                      "+ O %lld + S %lld = %lld numbers, ",
-                      round_up ? "ceil" : "floor", round_up ? "(as printed in the paper)" : "",
-                      (long long)blocks.cols, (long long)blocks.rows, (long long)(blocks.rows * d),
-                      (long long)(blocks.cols * d), (long long)(blocks.cols * d),
-                      (long long)(blocks.rows * d), (long long)(blocks.rows * blocks.cols),
-                      (long long)blocks.elements(d))
-              << (blocks.elements(d) <= M ? "fits\n" : "does not fit\n");
+    std::cout
+        << text(
+               "B_c = %s M / 4d %s = %lld, B_r = min(B_c, d) = %lld: Q %lld + K %lld + V %lld "
+               "+ O %lld + S %lld = %lld numbers, ",
+               round_up ? "ceil" : "floor", round_up ? "(as printed in the paper)" : "",
+               (long long)blocks.cols, (long long)blocks.rows, (long long)(blocks.rows * d),
+               (long long)(blocks.cols * d), (long long)(blocks.cols * d),
+               (long long)(blocks.rows * d), (long long)(blocks.rows * blocks.cols),
+               (long long)blocks.elements(d))
+        << (blocks.elements(d) <= M ? "fits\n" : "does not fit\n");
   }
   const Blocks blocks = blocks_for(M, d, false);
-  std::cout << text("With m and l of %lld queries it is %lld: one more than M. The formula leaves "
-                    "them out.\n",
-                    (long long)blocks.rows, (long long)(blocks.elements(d) + 2 * blocks.rows));
+  std::cout << text(
+      "With m and l of %lld queries it is %lld: one more than M. The formula leaves "
+      "them out.\n",
+      (long long)blocks.rows, (long long)(blocks.elements(d) + 2 * blocks.rows));
   std::cout << "\nStart: O = 0, l = 0, m = -inf in slow memory.\n";
 
   OneHead head(N, d);
   int number = 0;
-  const LoopTraffic traffic = kv_outer(head.tensors(), blocks, 0, [&](const LoopStep& step) {
-    print_step(step, d, ++number);
-  });
+  const LoopTraffic traffic = kv_outer(
+      head.tensors(), blocks, 0, [&](const LoopStep& step) { print_step(step, d, ++number); });
   std::cout << '\n';
   print_traffic_header();
   print_traffic("moved", traffic);
@@ -106,9 +105,10 @@ int walkthrough_command() {
 
 int loop_order_command() {
   bool agrees = true;
-  const auto run = [&](const char* name, OneHead& head, Blocks blocks, int64_t resident, bool outer_q) {
-    const LoopTraffic traffic = outer_q ? q_outer(head.tensors(), blocks)
-                                        : kv_outer(head.tensors(), blocks, resident);
+  const auto run = [&](const char* name, OneHead& head, Blocks blocks, int64_t resident,
+                       bool outer_q) {
+    const LoopTraffic traffic =
+        outer_q ? q_outer(head.tensors(), blocks) : kv_outer(head.tensors(), blocks, resident);
     print_traffic(name, traffic);
     agrees = agrees && head.agrees();
   };
