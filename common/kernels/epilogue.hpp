@@ -13,6 +13,7 @@ FA_DEVICE void store_output(bf16* O_gmem,  // this warp's rows [WARP_Q, HEAD_DIM
                             const float (&O_rmem)[MMAS_Q][MMAS_D][4], const float (&l)[MMAS_Q][2],
                             int rows) {
   constexpr int HEAD_DIM = MMAS_D * MMA_N;
+  FA_UNROLL
   for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
     for (int half = 0; half < 2; ++half) {
       const int row = mma_q * MMA_M + half * 8 + lane_index() / 4;

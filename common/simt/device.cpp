@@ -135,6 +135,14 @@ Collective ldmatrix_kind(int count, bool trans) {
   last.block->traffic().collective(warp.index, EventKind::kShuffle, site);
 }
 
+[[gnu::noinline]] void execute_vote(const Thread& last, const Site& site) {
+  Warp& warp = *last.warp;
+  uint32_t any = 0;
+  for (const uint32_t* vote : warp.registers) any |= *vote;
+  for (uint32_t* vote : warp.registers) *vote = any;
+  last.block->traffic().collective(warp.index, EventKind::kVote, site);
+}
+
 }  // namespace
 
 int thread_index() { return current_thread().index; }
@@ -192,6 +200,15 @@ float shfl_xor(float value, int lane_mask, int line, const char* file) {
   warp.c[thread.lane] = &result;
   if (thread.block->meet(thread, Collective::kShuffle, site)) execute_shuffle(thread, site);
   return result;
+}
+
+bool warp_any(bool condition, int line, const char* file) {
+  Thread& thread = warp_thread();
+  const Site site{file, line};
+  uint32_t vote = condition;
+  thread.warp->registers[thread.lane] = &vote;
+  if (thread.block->meet(thread, Collective::kVote, site)) execute_vote(thread, site);
+  return vote != 0;
 }
 
 void mma_m16n8k16(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4], int line,

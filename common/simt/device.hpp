@@ -88,6 +88,9 @@ void mma_m16n8k16(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4],
 /// The value of lane (own lane ^ lane_mask), 0 <= lane_mask < 32. PTX: shfl.sync.bfly.b32.
 float shfl_xor(float value, int lane_mask, FA_SIMT_SITE);
 
+/// Is `condition` true in any of the warp's lanes? All lanes get the answer. PTX: vote.sync.any.
+bool warp_any(bool condition, FA_SIMT_SITE);
+
 /// Waits for all threads of the block; orders their accesses. PTX: barrier.sync 0.
 void block_sync(FA_SIMT_SITE);
 
@@ -130,6 +133,7 @@ inline uint32_t pack_bf16x2(float low, float high) {
 inline float exp(float x) { return std::exp(x); }
 inline float exp2(float x) { return std::exp2(x); }
 inline float log(float x) { return std::log(x); }
+inline float fma(float a, float b, float c) { return std::fma(a, b, c); }  // a * b + c
 inline float max(float a, float b) { return std::fmax(a, b); }  // PTX max: a NaN gives way
 
 /// Runs grid blocks of `block` threads, each calling kernel(args...), with smem_bytes of dynamic

@@ -35,6 +35,8 @@ const char* collective_name(Collective collective) {
       return "mma_m16n8k16";
     case Collective::kShuffle:
       return "shfl_xor";
+    case Collective::kVote:
+      return "warp_any";
     case Collective::kWarpSync:
       return "warp_sync";
     case Collective::kBlockSync:

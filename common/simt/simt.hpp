@@ -72,6 +72,7 @@ enum class EventKind {
   kLdmatrix,
   kMma,
   kShuffle,
+  kVote,
   kLoadShared,
   kStoreShared,
   kLoadGlobal,

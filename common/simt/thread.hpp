@@ -44,6 +44,7 @@ enum class Collective : uint8_t {
   kLdmatrixX4Trans,
   kMma,
   kShuffle,
+  kVote,
   kWarpSync,
   kBlockSync,
 };

@@ -36,6 +36,8 @@ const char* event_name(EventKind kind) {
       return "mma";
     case EventKind::kShuffle:
       return "shuffle";
+    case EventKind::kVote:
+      return "vote";
     case EventKind::kLoadShared:
       return "load_shared";
     case EventKind::kStoreShared:
