@@ -51,6 +51,8 @@ TEST_CASE("wavefronts of plain accesses") {
   CHECK(count(8, [](uint32_t l) { return 8 * l; }) == 2);
   CHECK(count(16, [](uint32_t l) { return 16 * l; }) == 4);
   CHECK(count(16, [](uint32_t l) { return 128 * l; }) == 32);
+  // Each quarter of the warp has banks of its own, and still has to wait for the others.
+  CHECK(count(16, [](uint32_t l) { return 128 * l + l / 8 * 16; }) == 32);
 }
 
 constexpr uint32_t kSmem = 32 * 128;

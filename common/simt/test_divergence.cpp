@@ -53,6 +53,11 @@ void one_lane_returns_early(bool broken) {
   block_sync();
 }
 
+void first_lane_returns_early(bool broken) {
+  if (broken && thread_index() == 0) return;
+  block_sync();
+}
+
 void half_a_warp(bool broken) {
   if (!broken || thread_index() % 32 < 16) block_sync();
 }
@@ -85,6 +90,7 @@ TEST_CASE("barriers that some threads never reach, or not the same one") {
   check_twins(one_warp_only);
   check_twins(one_warp_returns_early);
   check_twins(one_lane_returns_early);
+  check_twins(first_lane_returns_early);
   check_twins(half_a_warp);
   check_twins(lanes_at_different_barriers);
   check_twins(warps_at_different_barriers);

@@ -152,12 +152,25 @@ void shuffle_is_no_barrier(const float*, float* out, bool broken) {
   store_global(out + t, load_shared<float>(chunk(t ^ 1)));
 }
 
+// Even the lane that stored the bytes: the other 31 receive them too.
+void one_lane_stores_for_ldmatrix(const float*, float* out, bool broken) {
+  const int t = thread_index();
+  if (t % 32 == 0) {
+    for (uint32_t i = 0; i < 8 * 16; i += 4) store_shared<uint32_t>(chunk(t) + i, 0);
+  }
+  if (!broken) warp_sync();
+  uint32_t r[1];
+  ldmatrix_x1(r, chunk(t));
+  store_global(out + t, static_cast<float>(r[0]));
+}
+
 TEST_CASE("read_before_barrier") {
   check_twins(missing_barrier, HazardKind::kReadBeforeBarrier);
   check_twins(store_without_barrier, HazardKind::kReadBeforeBarrier);
   check_twins(barrier_before_wait, HazardKind::kReadBeforeBarrier);
   check_twins(ldmatrix_without_warp_sync, HazardKind::kReadBeforeBarrier);
   check_twins(copy_without_warp_sync, HazardKind::kReadBeforeBarrier);
+  check_twins(one_lane_stores_for_ldmatrix, HazardKind::kReadBeforeBarrier);
   check_twins(shuffle_is_no_barrier, HazardKind::kReadBeforeBarrier);
 }
 
@@ -196,9 +209,20 @@ void overwrite_within_a_warp(const float*, float* out, bool broken) {
   store_global(out + t, other);
 }
 
+// In natural order the reader runs first: only the writer can notice.
+void overwrite_what_the_lane_before_reads(const float*, float* out, bool broken) {
+  const int t = thread_index();
+  store_shared<float>(chunk(t), 1.0f);
+  block_sync();
+  store_global(out + t, load_shared<float>(chunk(t | 1)));
+  if (!broken) warp_sync();
+  if (t % 2 == 1) store_shared<float>(chunk(t), 2.0f);
+}
+
 TEST_CASE("overwrite_while_read") {
   check_twins(overwrite, HazardKind::kOverwriteWhileRead);
   check_twins(copy_over_a_tile_in_use, HazardKind::kOverwriteWhileRead);
+  check_twins(overwrite_what_the_lane_before_reads, HazardKind::kOverwriteWhileRead);
   check_twins(overwrite_within_a_warp, HazardKind::kOverwriteWhileRead);
 }
 
