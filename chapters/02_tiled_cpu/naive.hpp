@@ -54,7 +54,7 @@ class Naive {
 
   // S = scale · Q @ K.T for one tile of queries
   void scores(int64_t q_tile, int thread) {
-    const auto [block_q, block_kv] = tiling_;
+    const int64_t block_q = tiling_.block_q, block_kv = tiling_.block_kv;
     const int64_t head = q_tile / q_tiles_, dim = t_.shape.dim;
     const Range queries = tile_range(q_tile % q_tiles_, block_q, t_.shape.q);
     FastMemory& fast = fast_[thread];
@@ -104,7 +104,7 @@ class Naive {
 
   // O = P @ V for one tile of queries
   void output(int64_t q_tile, int thread) {
-    const auto [block_q, block_kv] = tiling_;
+    const int64_t block_q = tiling_.block_q, block_kv = tiling_.block_kv;
     const int64_t head = q_tile / q_tiles_, dim = t_.shape.dim;
     const Range queries = tile_range(q_tile % q_tiles_, block_q, t_.shape.q);
     const int64_t first_row = head * t_.shape.q + queries.begin;

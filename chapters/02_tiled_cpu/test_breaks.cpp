@@ -80,7 +80,8 @@ TEST_CASE("no-max: fine below the threshold, not finite above") {
                 {Dtype::bf16, 88.5f, 89.0f},   // bf16 has fp32's exponents
                 {Dtype::f16, 11.08f, 11.1f}};  // e^11.09 = 65535 is past fp16
   for (const auto& [dtype, fine, broken] : single) {
-    CAPTURE(std::string(name(dtype)));
+    const std::string type = name(dtype);
+    CAPTURE(type);
     const Result below = run(scores({fine}, dtype), kNoMax);
     CHECK(below.o[0] == 1);
     CHECK(below.lse[0] == doctest::Approx(fine).epsilon(1e-2));
@@ -157,7 +158,8 @@ TEST_CASE("max-starts-at-zero: harmless until every score is far below 0, then 0
                {Dtype::bf16, -87.0f, -104.0f},
                {Dtype::f16, -9.0f, -17.5f}};  // e^-17.4 in fp16; below -9.7 it is subnormal
   for (const auto& [dtype, fine, broken] : cases) {
-    CAPTURE(std::string(name(dtype)));
+    const std::string type = name(dtype);
+    CAPTURE(type);
     const Result still = run(scores(std::vector<float>(100, fine), dtype), kMaxStartsAtZero);
     CHECK(still.o[0] == doctest::Approx(1));
     CHECK(still.lse[0] == doctest::Approx(fine + std::log(100.0)).epsilon(1e-3));

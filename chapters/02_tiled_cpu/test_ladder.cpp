@@ -80,13 +80,15 @@ TEST_CASE("1 to 6: softmax 0.0043 ... 0.6337, output 5.4329, from every rung") {
   const Row row{{1, 2, 3, 4, 5, 6}, {1, 2, 3, 4, 5, 6}, 1};
   const double weights[] = {0.0043, 0.0116, 0.0315, 0.0858, 0.2331, 0.6337};
   for (const auto& [name, softmax] : kSoftmaxes) {
-    CAPTURE(std::string(name));
+    const std::string rung = name;
+    CAPTURE(rung);
     Vector a(6);
     softmax(row.x, a);
     for (int j = 0; j < 6; ++j) CHECK(std::abs(a[j] - weights[j]) < 5e-5);
   }
   for (const auto& [name, result] : all_rungs(row)) {
-    CAPTURE(std::string(name));
+    const std::string rung = name;
+    CAPTURE(rung);
     CHECK(std::abs(result.first[0] - 5.4329) < 5e-5);
     CHECK(std::abs(result.second - 6.456193316018) < 1e-12);  // 6 + log Σ e^(x − 6)
   }
@@ -98,7 +100,8 @@ TEST_CASE("every rung agrees on random rows of any length") {
       const Row row = random_row(keys, 5, spread, keys);
       const Vector want = expected(row);
       for (const auto& [name, result] : all_rungs(row)) {
-        CAPTURE(std::string(name));
+        const std::string rung = name;
+        CAPTURE(rung);
         CAPTURE(keys);
         CAPTURE(spread);
         for (int64_t d = 0; d < row.dim; ++d) CHECK(std::abs(result.first[d] - want[d]) < 1e-12);
@@ -112,7 +115,8 @@ TEST_CASE("only native overflows") {
   for (double& x : row.x) x += 2000;  // e^2000 passes even float64
   const Vector want = expected(row);
   for (const auto& [name, result] : all_rungs(row)) {
-    CAPTURE(std::string(name));
+    const std::string rung = name;
+    CAPTURE(rung);
     if (name == "native") {
       CHECK(std::isnan(result.first[0]));
     } else {
@@ -133,7 +137,8 @@ TEST_CASE("hidden keys weigh nothing, at the beginning, in the middle, at the en
   }
   const Vector want = expected(visible);
   for (const auto& [name, result] : all_rungs(row)) {
-    CAPTURE(std::string(name));
+    const std::string rung = name;
+    CAPTURE(rung);
     for (int d = 0; d < 4; ++d) CHECK(std::abs(result.first[d] - want[d]) < 1e-12);
   }
 }

@@ -64,7 +64,8 @@ TEST_CASE("tiles: the same formulas with T_r and T_c, any lengths") {
     const int64_t rows = tiles_in(shape.q, blocks.rows), cols = tiles_in(shape.kv, blocks.cols);
     const int64_t q_elements = shape.q * shape.dim, kv_elements = 2 * shape.kv * shape.dim;
     const Ran inner = run(shape, blocks, true), outer = run(shape, blocks, false);
-    CAPTURE(fa::to_string(shape));
+    const std::string which = fa::to_string(shape);
+    CAPTURE(which);
     CHECK(inner.agrees);
     CHECK(outer.agrees);
     CHECK(inner.traffic.q_loads == rows);
