@@ -38,6 +38,7 @@ void Block::run(int index) {
     warp.arrived = warp.exited = 0;
     warp.at_barrier = false;
     warp.epoch = 0;
+    std::fill_n(warp.steps, kWarpSize, 0u);
     warp.accesses.clear();
   }
   for (int i = 0; i < launch_.block; ++i) {
@@ -47,7 +48,6 @@ void Block::run(int index) {
     thread.index = i;
     thread.lane = i % kWarpSize;
     thread.started = thread.finished = false;
-    thread.step = 0;
     thread.copies.clear();
     thread.landed = 0;
     thread.open_group = thread.landed_groups = 0;
@@ -120,19 +120,21 @@ void Block::begin_collective(Thread& thread, Collective collective, const Site& 
 }
 
 void Block::complete_collective(Thread& thread) {
-  thread.warp->arrived = 0;
-  finish_accesses(*thread.warp);
+  Warp& warp = *thread.warp;
+  warp.arrived = 0;
+  std::fill_n(warp.steps, kWarpSize, *std::max_element(warp.steps, warp.steps + kWarpSize));
+  finish_accesses(warp);
   maybe_change_warp(thread);
 }
 
 void Block::sync(Thread& thread, const Site& site) {
   if (meet(thread, Collective::kBlockSync, site)) arrive_at_barrier(thread, site);
-  thread.step = 0;
 }
 
 // All lanes of thread's warp have arrived at block_sync.
 void Block::arrive_at_barrier(Thread& thread, const Site& site) {
   Warp& warp = *thread.warp;
+  std::fill_n(warp.steps, kWarpSize, 0u);
   traffic_.collective(warp.index, EventKind::kBarrier, site);
   for (const Warp& other : warps_) {
     if (other.at_barrier && !same_site(other.site, site)) {

@@ -19,7 +19,7 @@ constexpr uint32_t kCopyBytes = 16;
 constexpr uint32_t kRowBytes = 16;  // of an 8x8 matrix
 
 Access stamp(const Thread& thread, const Site& site) {
-  return {thread.index, thread.warp->epoch, thread.step, site};
+  return {thread.index, thread.warp->epoch, step_of(thread), site};
 }
 
 std::string bytes_text(const char* verb, size_t bytes) {
@@ -78,7 +78,7 @@ bool global_ok(Block& block, const Thread& thread, const Site& site, const char*
 Thread& warp_thread() {
   Thread& thread = current_thread();
   if (thread.warp->lanes != kWarpSize) fail_partial_warp(*thread.warp);
-  ++thread.step;
+  ++step_of(thread);
   return thread;
 }
 
@@ -98,7 +98,7 @@ Collective ldmatrix_kind(int count, bool trans) {
   const bool hazards = block.launch().config.hazards;
   uint32_t record = 0;
   if (hazards) {
-    record = block.shadow().begin_read({warp.first->index, warp.epoch, last.step, site}, true);
+    record = block.shadow().begin_read({warp.first->index, warp.epoch, step_of(last), site}, true);
   }
   for (int matrix = 0; matrix < count; ++matrix) {
     const unsigned char* rows[8];
@@ -153,7 +153,7 @@ void cp_async_16(uint32_t dst, const void* src, int source_bytes, int line, cons
   Thread& thread = current_thread();
   Block& block = *thread.block;
   const Site site{file, line};
-  ++thread.step;
+  ++step_of(thread);
   if (source_bytes < 0 || source_bytes > static_cast<int>(kCopyBytes)) {
     block.report(HazardKind::kOutOfBounds, thread, site, reinterpret_cast<uint64_t>(src), [&] {
       return "asks cp.async for " + std::to_string(source_bytes) + " of 16 bytes";
@@ -183,7 +183,7 @@ void cp_async_16(uint32_t dst, const void* src, int source_bytes, int line, cons
 
 void cp_async_commit(int line, const char* file) {
   Thread& thread = current_thread();
-  ++thread.step;
+  ++step_of(thread);
   if (WarpAccess* access = thread.block->join(thread, EventKind::kCommit, {file, line}, 0)) {
     access->group = thread.open_group;
   }
@@ -224,13 +224,13 @@ void mma_m16n8k16(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4],
 
 void block_sync(int line, const char* file) {
   Thread& thread = current_thread();
-  ++thread.step;
+  ++step_of(thread);
   thread.block->sync(thread, {file, line});
 }
 
 void warp_sync(int line, const char* file) {
   Thread& thread = current_thread();
-  ++thread.step;
+  ++step_of(thread);
   const Site site{file, line};
   if (thread.block->meet(thread, Collective::kWarpSync, site)) {
     ++thread.warp->epoch;
@@ -244,7 +244,7 @@ void cp_async_wait(int pending_groups, int line, const char* file) {
   Thread& thread = current_thread();
   Block& block = *thread.block;
   const Site site{file, line};
-  ++thread.step;
+  ++step_of(thread);
   const int land_before = thread.open_group - pending_groups;  // number of the first that may fly
   if (WarpAccess* access = block.join(thread, EventKind::kWait, site, 0)) {
     access->pending_groups = pending_groups;
@@ -280,7 +280,7 @@ void load_global(void* value, const void* p, size_t bytes, int line, const char*
   Thread& thread = current_thread();
   Block& block = *thread.block;
   const Site site{file, line};
-  ++thread.step;
+  ++step_of(thread);
   if (!global_ok(block, thread, site, "reads", p, bytes, bytes)) {
     std::memset(value, 0xff, bytes);
     return;
@@ -297,7 +297,7 @@ void store_global(void* p, const void* value, size_t bytes, int line, const char
   Thread& thread = current_thread();
   Block& block = *thread.block;
   const Site site{file, line};
-  ++thread.step;
+  ++step_of(thread);
   if (!global_ok(block, thread, site, "writes", p, bytes, bytes)) return;
   if (WarpAccess* access =
           block.join(thread, EventKind::kStoreGlobal, site, static_cast<int>(bytes))) {
@@ -312,7 +312,7 @@ void load_shared(void* value, uint32_t addr, size_t bytes, int line, const char*
   Block& block = *thread.block;
   const Site site{file, line};
   const auto size = static_cast<uint32_t>(bytes);
-  ++thread.step;
+  ++step_of(thread);
   if (!shared_ok(block, thread, site, "reads", addr, size, size)) {
     std::memset(value, 0xff, bytes);
     return;
@@ -334,7 +334,7 @@ void store_shared(uint32_t addr, const void* value, size_t bytes, int line, cons
   Block& block = *thread.block;
   const Site site{file, line};
   const auto size = static_cast<uint32_t>(bytes);
-  ++thread.step;
+  ++step_of(thread);
   if (!shared_ok(block, thread, site, "writes", addr, size, size)) return;
   const uint32_t offset = addr - kSharedBase;
   if (WarpAccess* access =

@@ -28,7 +28,6 @@ struct Thread {
   Thread* next = nullptr;  // the lane of its warp that runs after it: a cycle
   int index = 0, lane = 0;
   bool started = false, finished = false;
-  uint32_t step = 0;  // instructions since the last barrier
   std::vector<Copy> copies;
   size_t landed = 0;   // copies[0..landed) have landed
   int open_group = 0;  // number of the group that the next commit closes
@@ -59,6 +58,9 @@ struct Warp {
   bool at_barrier = false;
   Thread* resume = nullptr;  // the lane that goes on when the warp's turn comes
   uint32_t epoch = 0;        // warp_syncs executed
+  // Per lane: instructions since the last barrier. Lanes that took different ways are even again
+  // after the next warp-wide instruction, as on a GPU.
+  uint32_t steps[kWarpSize] = {};
   AccessCollector accesses;
   // Operands of the collective, per lane. They point into the lanes' stacks.
   uint32_t* registers[kWarpSize] = {};
@@ -69,6 +71,8 @@ struct Warp {
   float values[kWarpSize] = {};
   int masks[kWarpSize] = {};
 };
+
+inline uint32_t& step_of(const Thread& thread) { return thread.warp->steps[thread.lane]; }
 
 const char* collective_name(Collective collective);  // "ldmatrix_x4", ...
 
