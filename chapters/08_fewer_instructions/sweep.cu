@@ -1,0 +1,90 @@
+// Which tile size is fastest on this card? Every configuration is checked against float64, then
+// timed; registers and local memory are what the driver reports.
+//
+//   cmake --build build --target ch08_sweep && build/bin/ch08_sweep --dim 128
+
+#include <cstdio>
+#include <vector>
+
+#include "chapters/08_fewer_instructions/attention.hpp"
+#include "common/check.hpp"
+#include "common/cli.hpp"
+#include "common/error.hpp"
+#include "common/gpu/runtime.hpp"
+#include "common/kernels/kernel_program.hpp"
+
+namespace {
+
+using namespace gpu;
+
+struct Configuration {
+  int block_q, block_kv, num_warps;
+  fa::KernelBuild forward;
+  const void* kernel;
+};
+
+template <int HEAD_DIM, int BLOCK_Q, int BLOCK_KV, int NUM_WARPS>
+void forward(const fa::ForwardArgs& args) {
+  ch08::launch_attention<HEAD_DIM, BLOCK_Q, BLOCK_KV, NUM_WARPS>(args, NoBreaks{});
+}
+
+template <int HEAD_DIM, int BLOCK_Q, int BLOCK_KV, int NUM_WARPS>
+Configuration configuration() {
+  const auto kernel = &ch08::attention<HEAD_DIM, BLOCK_Q, BLOCK_KV, NUM_WARPS, NoBreaks>;
+  return {BLOCK_Q, BLOCK_KV, NUM_WARPS, forward<HEAD_DIM, BLOCK_Q, BLOCK_KV, NUM_WARPS>,
+          reinterpret_cast<const void*>(kernel)};
+}
+
+std::vector<Configuration> configurations(int64_t head_dim) {
+  if (head_dim == 64) {
+    return {configuration<64, 64, 64, 4>(),   configuration<64, 128, 32, 4>(),
+            configuration<64, 128, 64, 4>(),  configuration<64, 128, 96, 4>(),
+            configuration<64, 128, 128, 4>(), configuration<64, 256, 64, 8>(),
+            configuration<64, 256, 128, 8>()};
+  }
+  return {configuration<128, 64, 64, 4>(),  configuration<128, 128, 32, 4>(),
+          configuration<128, 128, 48, 4>(), configuration<128, 128, 64, 4>(),
+          configuration<128, 128, 96, 4>(), configuration<128, 128, 64, 8>(),
+          configuration<128, 256, 64, 8>()};
+}
+
+// One line of the table. A configuration that this card has no room for says so.
+void measure(const Configuration& config, const fa::Problem& small, const fa::Problem& large) {
+  std::printf("  %3d x %-3d  %d warps  ", config.block_q, config.block_kv, config.num_warps);
+  cudaFuncAttributes attributes;
+  FA_CUDA_CHECK(cudaFuncGetAttributes(&attributes, config.kernel));
+  std::printf("%3d registers, %4zu bytes local  ", attributes.numRegs, attributes.localSizeBytes);
+  try {
+    std::vector<float> o(small.shape.q_elements());
+    fa::run_on_gpu(config.forward, small, o);
+    if (!fa::check_output(small, o, {}).passed()) {
+      std::printf("WRONG: not timed\n");
+      return;
+    }
+    o.resize(large.shape.q_elements());
+    const double ms = fa::run_on_gpu(config.forward, large, o, 10);
+    std::printf("%8.3f ms  %6.1f TFLOP/s\n", ms, large.shape.flops() / ms * 1e-9);
+  } catch (const fa::InputError& error) {
+    std::printf("%s\n", error.what());
+  }
+}
+
+int run(int argc, char** argv) {
+  fa::Cli cli("ch08_sweep", "Times chapter 08's kernel at several tile sizes on this GPU.");
+  int64_t head_dim = 128;
+  cli.integer("--dim", head_dim, 64, 128, "head size, 64 or 128 [128]");
+  cli.parse(argc, argv);
+  fa::check_kernel_shape({1, 1, 1, 1, head_dim});
+  fa::require_gpu();
+  const fa::Shape shape{1, 2048 / head_dim, 8192, 8192, head_dim};
+  const fa::Problem small = fa::random_problem({1, 2, 200, 333, head_dim}, fa::Dtype::bf16, 1);
+  const fa::Problem large = fa::random_problem(shape, fa::Dtype::bf16, 2);
+  std::printf("%s, shape %s\n  BLOCK_Q x BLOCK_KV\n", fa::gpu_name().c_str(),
+              fa::to_string(shape).c_str());
+  for (const Configuration& config : configurations(head_dim)) measure(config, small, large);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return fa::guarded_main(argc, argv, run); }
