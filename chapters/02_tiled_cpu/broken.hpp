@@ -1,5 +1,6 @@
 #pragma once
-// The breaks of this chapter. Each is one visible site in tiled.hpp.
+// The breaks of this chapter. Each is one visible site in tiled.hpp. The last four were met in
+// production kernels, or in libraries that call them.
 
 #include <cstdint>
 #include <vector>
@@ -14,6 +15,10 @@ enum BreakBit : uint32_t {
   kMaxStartsAtZero = 4,
   kTileRelativeMask = 8,
   kUnmaskedTail = 16,
+  kStateResetPerBlock = 32,
+  kMaxStuckAfterMaskedTile = 64,
+  kFiniteSentinel = 128,
+  kSumIn16Bit = 256,
 };
 
 inline const std::vector<fa::Break> kBreaks = {
@@ -22,6 +27,11 @@ inline const std::vector<fa::Break> kBreaks = {
     {"max-starts-at-zero", kMaxStartsAtZero, "m starts at 0 instead of -inf"},
     {"tile-relative-mask", kTileRelativeMask, "the mask counts positions from the tile's corner"},
     {"unmasked-tail", kUnmaskedTail, "keys past the end, filled with zeros, are not hidden"},
+    {"state-reset-per-block", kStateResetPerBlock, "m, l and o start again where the mask begins"},
+    {"max-stuck-after-masked-tile", kMaxStuckAfterMaskedTile,
+     "a tile of which a query sees nothing lifts its m to 0"},
+    {"finite-sentinel", kFiniteSentinel, "a hidden key scores -5e4 instead of -inf"},
+    {"sum-in-16-bit", kSumIn16Bit, "l is summed in the element type instead of fp32"},
 };
 
 // The algorithm is compiled twice: intact, where has() is false at compile time and its branches

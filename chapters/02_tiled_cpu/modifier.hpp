@@ -71,6 +71,13 @@ struct Alibi {
 static_assert(ScoreModifier<NoModifier> && ScoreModifier<Causal> && ScoreModifier<SlidingWindow> &&
               ScoreModifier<Alibi>);
 
+// Whether a causal mask runs through a tile: its first query does not see its last key. Kernels
+// often treat such tiles in a loop of their own.
+template <ScoreModifier M>
+bool cuts(const M& modifier, Range queries, Range keys) {
+  return std::isinf(modifier(0, queries.begin, keys.end - 1));
+}
+
 // Which modifier a run uses.
 struct ModifierChoice {
   enum Kind { kNone, kAlibi, kWindow } kind = kNone;

@@ -40,6 +40,14 @@ struct FastMemory {
             tiling.block_q * tiling.block_kv + 2 * tiling.block_q);
   }
 
+  // No key seen yet.
+  template <class Breaks>
+  void start(Breaks breaks) {
+    std::fill(m.begin(), m.end(), breaks.has(kMaxStartsAtZero) ? 0 : -kInfinity<float>);
+    std::fill(l.begin(), l.end(), 0.0f);
+    std::fill(o.begin(), o.end(), 0.0f);
+  }
+
   fa::counted_vector<float> q;     // [block_q, dim]
   fa::counted_vector<float> k;     // [dim, block_kv], transposed
   fa::counted_vector<float> v;     // [block_kv, dim]
@@ -80,6 +88,7 @@ void modify_scores(float* s, Range queries, Range keys, int64_t block_kv, float 
       s[j] = modifier(scale * s[j], first_query + i, first_key + j);
     }
     std::fill(s + visible, s + block_kv, -kInfinity<float>);
+    if (breaks.has(kFiniteSentinel)) std::replace(s, s + block_kv, -kInfinity<float>, -5e4f);
   }
 }
 // [/anchor: modify_scores]
@@ -87,7 +96,10 @@ void modify_scores(float* s, Range queries, Range keys, int64_t block_kv, float 
 // m' = max(m, rowmax S)
 template <class Breaks>
 float next_max(float m, float tile_max, Breaks breaks) {
-  if (tile_max == -kInfinity<float>) return m;  // this query sees nothing of this tile
+  if (tile_max == -kInfinity<float>) {  // this query sees nothing of this tile
+    if (breaks.has(kMaxStuckAfterMaskedTile)) return std::max(m, 0.0f);
+    return m;
+  }
   if (breaks.has(kNoMax)) return 0;
   if (breaks.has(kNoRescale)) return tile_max;
   return std::max(m, tile_max);
@@ -106,8 +118,9 @@ TraceStep update_row(std::span<float> s, float& m, float& l, std::span<float> o,
   for (float& p : s) {
     p = rounded<T>(exp_minus(p, m_new));                                   // P = e^(S − m')
     sum += p;  // the same rounded p that will multiply V
+    if (breaks.has(kSumIn16Bit)) l = rounded<T>(l + p);
   }
-  l += sum;                                                 // l' = e^(m − m') l + rowsum P
+  if (!breaks.has(kSumIn16Bit)) l += sum;                   // l' = e^(m − m') l + rowsum P
   m = m_new;
   return {tile_max, rescale, m, l};
 }
@@ -143,9 +156,7 @@ void attend_tile(const Tensors<T>& tensors, int64_t head, Range queries, Tiling 
   const int64_t traced = trace ? trace->row - head * len_q - queries.begin : -1;
   // [anchor: tiled]
   load_tile(fast.q.data(), Q, queries, block_q, counts);
-  std::fill(fast.m.begin(), fast.m.end(), breaks.has(kMaxStartsAtZero) ? 0 : -kInfinity<float>);
-  std::fill(fast.l.begin(), fast.l.end(), 0.0f);
-  std::fill(fast.o.begin(), fast.o.end(), 0.0f);
+  fast.start(breaks);  // m = −inf, l = 0, O = 0
 
   for (int64_t kv_tile = 0; kv_tile < tiles_in(len_kv, block_kv); ++kv_tile) {
     const Range keys = tile_range(kv_tile, block_kv, len_kv);
@@ -153,6 +164,7 @@ void attend_tile(const Tensors<T>& tensors, int64_t head, Range queries, Tiling 
       ++counts.tiles_skipped;
       continue;
     }
+    if (breaks.has(kStateResetPerBlock) && cuts(modifier, queries, keys)) fast.start(breaks);
     ++counts.tiles;
     load_tile_transposed(fast.k.data(), K, keys, block_kv, counts);
     load_tile(fast.v.data(), V, keys, block_kv, counts);
