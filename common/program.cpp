@@ -52,6 +52,8 @@ void declare(Cli& cli, const AttentionProgram& program, Options& options) {
     cli.integer("--schedule-seed", options.request.schedule_seed, 0,
                 std::numeric_limits<int64_t>::max(), "order of the emulator's threads [0]");
     cli.text("--events", options.request.events, "write the emulator's event log to this file");
+    cli.flag("--i-know", options.request.i_know,
+             "run on the GPU even a break whose behaviour is undefined there");
   }
   program.add_options(cli);
 }
@@ -86,6 +88,21 @@ Problem make_problem(const AttentionProgram& program, const Options& options, co
   return problem;
 }
 
+// The first element of O, or else of LSE, that is wrong: tensor, index, expected, got; or null.
+nlohmann::json first_bad(const CheckResult& check, const Shape& shape) {
+  const bool in_o = check.o.first_bad >= 0;
+  const Comparison& wrong = in_o ? check.o : check.lse;
+  if (wrong.first_bad < 0) return nullptr;
+  const int64_t row = in_o ? wrong.first_bad / shape.dim : wrong.first_bad;
+  std::vector<int64_t> index = {row / shape.q / shape.heads, row / shape.q % shape.heads,
+                                row % shape.q};
+  if (in_o) index.push_back(wrong.first_bad % shape.dim);
+  return {{"tensor", in_o ? "O" : "LSE"},
+          {"index", index},
+          {"expected", json_number(wrong.expected)},
+          {"got", json_number(wrong.got)}};
+}
+
 nlohmann::json report(const AttentionProgram& program, const Problem& problem,
                       const Options& options, const Outcome& outcome, const CheckResult& check) {
   const Shape& shape = problem.shape;
@@ -106,7 +123,9 @@ nlohmann::json report(const AttentionProgram& program, const Problem& problem,
                    {"rms_error", json_number(check.o.rms_error)},
                    {"rms_bound", json_number(check.rms_bound)},
                    {"rows", check.rows},
-                   {"rows_checked", check.rows_checked}};
+                   {"rows_checked", check.rows_checked},
+                   {"elements", check.o.elements + check.lse.elements},
+                   {"first_bad", first_bad(check, shape)}};
   json["time_ms"] = json_number(outcome.time_ms);
   json["profile"] = outcome.profile_json.empty() ? nlohmann::json::object()
                                                  : nlohmann::json::parse(outcome.profile_json);

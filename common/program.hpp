@@ -23,6 +23,7 @@ struct Request {
   bool bench = false;
   int64_t schedule_seed = 0;
   std::string events;       // path, or empty
+  bool i_know = false;      // a break may run where its behaviour is undefined
 };
 
 // What a forward pass tells about itself, besides filling O and LSE.

@@ -31,6 +31,10 @@ constexpr Break KERNEL_BREAKS[] = {
     {"divergent-barrier", DIVERGENT_BARRIER, "only warp 0 arrives at one block_sync of the loop"},
 };
 
+// Breaks of the synchronization: the emulator reports them, real hardware does whatever it does.
+constexpr uint32_t UNDEFINED_ON_A_GPU =
+    CONDITIONAL_COMMIT | MISSING_WAIT | MISSING_BARRIER | WAIT_TOO_FEW | DIVERGENT_BARRIER;
+
 std::vector<Break> breaks_of(uint32_t mask) {
   std::vector<Break> breaks;
   for (const Break& b : KERNEL_BREAKS) {
@@ -140,12 +144,16 @@ bool wants_gpu(const Request& request) {
       request.breaks != 0 || request.schedule_seed != 0 || !request.events.empty();
   if (request.device == "auto") return !emulator_only && gpu_problem().empty();
   if (request.device != "gpu") return false;
+  for (const Break& b : KERNEL_BREAKS) {
+    if (!request.i_know && (request.breaks & b.bit & UNDEFINED_ON_A_GPU)) {
+      throw InputError(std::string("--break ") + b.name +
+                       " is undefined behaviour on a GPU, which may hang or pass by luck: --device "
+                       "emulator shows the hazard, --i-know runs it all the same");
+    }
+  }
   if (!gpu_problem().empty()) throw InputError("--device gpu: " + gpu_problem());
   if (!request.events.empty() || request.schedule_seed != 0) {
     throw InputError("--events and --schedule-seed: only --device emulator has them");
-  }
-  if (request.breaks & DIVERGENT_BARRIER) {
-    throw InputError("--break divergent-barrier can hang a GPU: --device emulator shows it");
   }
   return true;
 }

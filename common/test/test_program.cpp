@@ -114,6 +114,9 @@ TEST_CASE("JSON holds what other tools rely on; what is not finite is null") {
   CHECK(json["check"]["relative_error"].is_null());
   CHECK(json["check"]["nonfinite"] == 1);
   CHECK(json["check"]["mismatches"] == 1);
+  CHECK(json["check"]["first_bad"]["tensor"] == "O");
+  CHECK(json["check"]["first_bad"]["index"].size() == 4);
+  CHECK(json["check"]["first_bad"]["got"].is_null());  // NaN
   CHECK(json["time_ms"] == 1.0);
   CHECK(json["profile"].is_object());
   CHECK(json["hazards"].is_array());
