@@ -90,7 +90,6 @@ LoopTraffic kv_outer(const HeadTensors& head, Blocks blocks, int64_t resident,
   LoopTraffic& traffic = fast.traffic;
   traffic.o_starts = q_tiles;
   const int64_t output_elements = dim + 2;  // of one query: its row of O, m and l
-  // [anchor: kv_outer]
   for (int64_t j = 0; j < kv_tiles; ++j) {
     const Range keys = tile_range(j, blocks.cols, len_kv);
     fast.load_kv(keys);
@@ -123,7 +122,6 @@ LoopTraffic kv_outer(const HeadTensors& head, Blocks blocks, int64_t resident,
       traffic.elements_written += store ? queries.size() * output_elements : 0;
     }
   }
-  // [/anchor: kv_outer]
   for (int64_t row = 0; row < len_q; ++row) {
     const OutputTile& tile = outputs[row / blocks.rows];
     const int64_t i = row % blocks.rows;
@@ -138,7 +136,6 @@ LoopTraffic q_outer(const HeadTensors& head, Blocks blocks, const LoopObserver& 
   const int64_t q_tiles = tiles_in(len_q, blocks.rows), kv_tiles = tiles_in(len_kv, blocks.cols);
   FastTiles fast(head, blocks);
   LoopTraffic& traffic = fast.traffic;
-  // [anchor: q_outer]
   for (int64_t i = 0; i < q_tiles; ++i) {
     const Range queries = tile_range(i, blocks.rows, len_q);
     fast.load_q(queries);
@@ -173,7 +170,6 @@ LoopTraffic q_outer(const HeadTensors& head, Blocks blocks, const LoopObserver& 
     ++traffic.o_stores;
     traffic.elements_written += queries.size() * (dim + 1);  // O and the log-sum-exp
   }
-  // [/anchor: q_outer]
   return traffic;
 }
 

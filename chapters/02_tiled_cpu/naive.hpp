@@ -34,7 +34,6 @@ class Naive {
     for (int i = 0; i < threads; ++i) fast_.emplace_back(tiling, t_.shape.dim);
   }
 
-  // [anchor: three_passes]
   Counts run() {
     const int64_t q_tiles = t_.shape.batch * t_.shape.heads * q_tiles_;
     fa::parallel_for(q_tiles, threads_, [&](int64_t i, int thread) { scores(i, thread); });
@@ -44,7 +43,6 @@ class Naive {
     for (const Counts& one : counts_) total += one;
     return total;
   }
-  // [/anchor: three_passes]
 
  private:
   // A row of S is converted to fp32 for the softmax if it is not fp32 already.

@@ -1,5 +1,6 @@
 // The chapter as a story, the subcommands' names, and --bench.
 
+#include <algorithm>
 #include <cmath>
 #include <iostream>
 
@@ -90,7 +91,8 @@ int story() {
 }
 
 void bench(const fa::Problem& problem) {
-  const double peak = measure_peak_gflops(0);
+  double peak = 0;  // other programs can only slow it down: the best of three
+  for (int i = 0; i < 3; ++i) peak = std::max(peak, measure_peak_gflops(0));
   std::cout << text("\nMeasured peak of multiply-adds: %.1f GFLOP/s on %d threads.\n", peak,
                     fa::hardware_threads());
   const auto row = [&](const fa::Problem& one) {

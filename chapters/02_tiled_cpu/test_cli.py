@@ -135,8 +135,7 @@ class Cli(unittest.TestCase):
             files = self.files(q=(2, 3, 50, 8), k=(2, 3, 40, 8), v=(2, 3, 40, 8), dtype=dtype)
             q, k, v = (np.load(path).astype(np.float64) for path in files[1::2])
             for causal in (False, True):
-                for algorithm in ("native", "safe", "online", "two-pass", "one-pass",
-                                  "one-pass-normalised", "tiled", "fast"):
+                for algorithm in ("safe", "one-pass", "tiled", "fast"):
                     result = run(*files, "--algorithm", algorithm, "--out", self.path("o.npy"),
                                  "--lse", self.path("lse.npy"), *["--causal"] * causal)
                     self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
@@ -199,10 +198,10 @@ class Cli(unittest.TestCase):
         self.assertIn("0.0043 0.0116 0.0315 0.0858 0.2331 0.6337", ladder.stdout)
         self.assertNotIn("icroseconds", ladder.stdout)
         for command in ("overflow", "walkthrough", "loop-order", "fusion"):
-            first, second = run(command, **hidden), run(command, **hidden)
-            self.assertEqual(first.returncode, 0, first.stdout + first.stderr)
-            self.assertEqual(first.stdout, second.stdout)
-            self.assertNotIn("NOT", first.stdout)
+            result = run(command, **hidden)
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+            self.assertNotIn("NOT", result.stdout)
+            self.assertNotIn(" ms", result.stdout)
         report = self.path("memory.json")
         self.assertEqual(run("memory", "--longest", 1024, "--json", report).returncode, 0)
         with open(report, encoding="utf-8") as file:
