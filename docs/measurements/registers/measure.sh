@@ -19,6 +19,6 @@ void forward(const fa::ForwardArgs& args) {
 END
     nvcc -std=c++20 -O3 -I. -arch=sm_$sm -Xptxas -v -cubin -o /dev/null "$folder/kernel.cu" \
       2> "$folder/report"
-    common/gpu/ptxas_report.py check "$folder/report"
+    python3 common/gpu/ptxas_report.py check "$folder/report"
   done
 done
