@@ -173,9 +173,10 @@ FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4], float 
 }
 // [/anchor: multiply_weights_value]
 
-// Eight warps at a time on a multiprocessor leave each thread up to 255 registers.
+// Asked for no more than one block on a multiprocessor, the compiler may use up to 255 registers a
+// thread. Left to itself it saves some, and loads fragments too late.
 template <int HEAD_DIM, int BLOCK_Q, int BLOCK_KV, int NUM_WARPS, class Breaks>
-FA_KERNEL FA_LAUNCH_BOUNDS(NUM_WARPS * WARP_SIZE, 8 / NUM_WARPS)
+FA_KERNEL FA_LAUNCH_BOUNDS(NUM_WARPS * WARP_SIZE, 1)
 void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
                const bf16* K,  // [batch*heads, len_kv, HEAD_DIM]
                const bf16* V,  // [batch*heads, len_kv, HEAD_DIM]

@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+"""Races chapters 03 to 08 against PyTorch's attention on this GPU: one process, taking turns.
+
+    cmake --build build --target flash_attention
+    reference/bench_peers.py --json out.json --markdown out.md
+
+Every chapter is first held against float64, on fresh random inputs, into an output full of NaN; one
+that fails is not timed. Peers that this PyTorch does not have are left out. TFLOP/s are
+4 B H Lq Lkv D / time. Exit status: 0, 1 if a chapter was wrong, 2 if nothing could be measured.
+"""
+import argparse
+import ctypes
+import datetime
+import json
+import os
+import statistics
+import subprocess
+import sys
+
+SHAPES = [  # B, H, Lq, Lkv, D
+    (1, 8, 4096, 8192, 128),
+    (4, 8, 4096, 8192, 128),
+    (2, 16, 8192, 8192, 128),
+    (1, 16, 16384, 16384, 128),
+    (2, 32, 8192, 8192, 64),
+    (2, 16, 4001, 4099, 128),
+    (2, 32, 4001, 4099, 64),
+    (16, 16, 512, 512, 128),
+    (16, 32, 512, 512, 64),
+]
+CHECKED = [(1, 1, 1, 1), (2, 3, 65, 127), (1, 2, 257, 513), (1, 1, 100, 1), (1, 1, 1, 1000),
+           (1, 8, 1024, 1024)]  # B, H, Lq, Lkv, each with D 64 and 128 and three input scales
+ROWS = 64  # of each head that a large problem is checked on
+
+
+def fail(sentence):
+    print(f"error: {sentence}", file=sys.stderr)
+    sys.exit(2)
+
+
+try:
+    import torch
+    import torch.nn.functional as F
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+except ImportError:
+    fail("this Python has no PyTorch to race against; ./learn bench times the chapters alone")
+
+
+class Library:
+    def __init__(self, path):
+        try:
+            self.c = ctypes.CDLL(os.path.abspath(path))
+        except OSError as error:
+            fail(f"{error}; build the target flash_attention and name the file with --library")
+        self.c.flash_attention_error.restype = ctypes.c_char_p
+        self.c.flash_attention_mma_limit.restype = ctypes.c_double
+
+    def forward(self, chapter, q, k, v, o):
+        pointers = [ctypes.c_void_p(x.data_ptr()) for x in (q, k, v, o)]
+        sizes = [ctypes.c_int64(n) for n in (*q.shape[:3], k.shape[2], q.shape[3])]
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        if self.c.flash_attention_forward(chapter, *pointers, *sizes,
+                                          ctypes.c_double(q.shape[3] ** -0.5), stream):
+            raise RuntimeError(self.c.flash_attention_error().decode())
+
+
+def inputs(shape, input_scale=1.0):
+    b, h, lq, lkv, d = shape
+    draw = lambda length: (torch.randn(b, h, length, d, device="cuda") + 0.5).bfloat16()
+    return draw(lq) * input_scale, draw(lkv), draw(lkv)
+
+
+def wrong(library, chapter, q, k, v):
+    """None, or a sentence: the rule of common/check.hpp on up to ROWS rows of each head."""
+    o = torch.full_like(q, float("nan"))
+    library.forward(chapter, q, k, v, o)
+    torch.cuda.synchronize()
+    bad = int((~torch.isfinite(o)).sum())
+    if bad:
+        return f"{bad} elements of {o.numel()} are not finite"
+    rows = torch.randperm(q.shape[2], device="cuda")[:ROWS].sort().values
+    scale = q.shape[3] ** -0.5
+    scores = q[:, :, rows].double() @ k.double().mT * scale
+    exact = torch.softmax(scores, -1) @ v.double()
+    plain_scores = (q[:, :, rows].float() @ k.float().mT) * scale
+    plain = (torch.softmax(plain_scores, -1).bfloat16().float() @ v.float()).bfloat16()
+    last_place = 2.0 ** (torch.log2(exact.abs().max().clamp_min(1e-30)).floor().item() - 7)
+    bound = (2 * (plain.double() - exact).abs().max().item() + last_place
+             + 2 * scores.abs().max().item() * 2.0 ** -24 * v.abs().max().item())
+    error = (o[:, :, rows].double() - exact).abs().max().item()
+    return None if error <= bound else f"error {error:.3e}, bound {bound:.3e}"
+
+
+def correct_chapters(library, chapters):
+    good = []
+    for chapter in chapters:
+        reason = None
+        for sizes in CHECKED:
+            for d in (64, 128):
+                for input_scale in (1.0, 30.0, 1e-3):
+                    found = wrong(library, chapter, *inputs((*sizes, d), input_scale))
+                    reason = reason or found and f"{(*sizes, d)} x {input_scale}: {found}"
+        print(f"chapter {chapter:02d}: {reason or 'agrees with float64'}", flush=True)
+        if not reason:
+            good.append(chapter)
+    return good
+
+
+def peers(with_flex):
+    def sdpa(backend):
+        def run(q, k, v):
+            with sdpa_kernel(backend):
+                return F.scaled_dot_product_attention(q, k, v)
+        return run
+    found = {"FA2": sdpa(SDPBackend.FLASH_ATTENTION), "cuDNN": sdpa(SDPBackend.CUDNN_ATTENTION)}
+    if with_flex:
+        try:
+            from torch.nn.attention.flex_attention import flex_attention
+            found["flex"] = torch.compile(flex_attention, dynamic=False)
+        except ImportError:
+            pass
+    return found
+
+
+def race(runners, rounds):
+    """Milliseconds of each runner, one after the other, `rounds` times."""
+    times = {}
+    start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    for name, run in list(runners.items()):
+        try:
+            run()
+            run()
+            torch.cuda.synchronize()
+            times[name] = []
+        except Exception as error:  # a peer that does not take this shape
+            print(f"  {name}: left out ({str(error).splitlines()[0]})", flush=True)
+            del runners[name]
+    for _ in range(rounds):
+        for name, run in runners.items():
+            start.record()
+            run()
+            stop.record()
+            stop.synchronize()
+            times[name].append(start.elapsed_time(stop))
+    return times
+
+
+def card():
+    query = ("name,driver_version,clocks.sm,clocks.max.sm,clocks.mem,power.draw,power.limit,"
+             "temperature.gpu")
+    try:
+        line = subprocess.run(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"],
+                              capture_output=True, text=True, check=True).stdout.splitlines()[0]
+        return dict(zip(query.split(","), line.split(", ")))
+    except (OSError, subprocess.CalledProcessError):
+        return {"name": torch.cuda.get_device_name()}
+
+
+def as_markdown(result):
+    names = sorted({name for row in result["rows"] for name in row["tflops"]},
+                   key=lambda name: (not name.startswith("ch"), name))
+    before, after = result["card_before"], result["card_after"]
+    lines = [f"{before['name']}, driver {before.get('driver_version', '?')}, "
+             f"SM clock {after.get('clocks.sm', '?')}, {after.get('power.draw', '?')} at the end, "
+             f"PyTorch {result['torch']}, CUDA {result['cuda']}, cuDNN {result['cudnn']}, "
+             f"{result['date']}; registers-only mma.sync {result['mma_limit_tflops']:.0f} TFLOP/s.",
+             f"TFLOP/s, median of {result['rounds']} (lowest to highest in the JSON). "
+             f"`{result['command']}`", "",
+             "| (B, H, Lq, Lkv, D) | " + " | ".join(names) + " | ch08 / FA2 |",
+             "|---" * (len(names) + 2) + "|"]
+    for row in result["rows"]:
+        t = row["tflops"]
+        cells = [f"{t[name]:.1f}" if name in t else "" for name in names]
+        ratio = f"{t['ch08'] / t['FA2']:.2f}" if "ch08" in t and "FA2" in t else ""
+        lines.append("| " + " | ".join([", ".join(map(str, row["shape"])), *cells, ratio]) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def write(path, text):
+    if path:
+        with open(path + ".part", "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(path + ".part", path)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--library", default="build/lib/libflash_attention.so")
+    parser.add_argument("--chapters", default="3,4,5,6,7,8")
+    parser.add_argument("--shape", action="append", help="B,H,Lq,Lkv,D; may repeat")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--no-flex", action="store_true", help="flex compiles for every shape")
+    parser.add_argument("--json")
+    parser.add_argument("--markdown")
+    options = parser.parse_args()
+    try:
+        chapters = [int(x) for x in options.chapters.split(",")]
+        shapes = [tuple(int(x) for x in s.split(",")) for s in options.shape or []] or SHAPES
+        if any(len(shape) != 5 for shape in shapes) or options.rounds < 1:
+            raise ValueError
+    except ValueError:
+        fail("--chapters takes 3,4,…, --shape five numbers B,H,Lq,Lkv,D, --rounds at least 1")
+    library = Library(options.library)
+    if not torch.cuda.is_available():
+        fail("PyTorch sees no GPU on this machine")
+    torch.manual_seed(int.from_bytes(os.urandom(4), "little"))
+
+    good = correct_chapters(library, chapters)
+    result = {"card_before": card(), "torch": torch.__version__, "cuda": torch.version.cuda,
+              "cudnn": torch.backends.cudnn.version(), "rounds": options.rounds,
+              "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+              "command": "bench_peers.py " + " ".join(sys.argv[1:]), "correct_chapters": good,
+              "mma_limit_tflops": library.c.flash_attention_mma_limit(), "rows": []}
+    all_good = good == chapters
+    for shape in shapes:
+        print(f"shape {shape}", flush=True)
+        q, k, v = inputs(shape)
+        o = torch.empty_like(q)
+        runners = {}
+        for chapter in good:
+            reason = wrong(library, chapter, q, k, v)
+            if reason:
+                print(f"  chapter {chapter:02d}: {reason}: not timed", flush=True)
+                all_good = False
+                continue
+            runners[f"ch{chapter:02d}"] = lambda c=chapter: library.forward(c, q, k, v, o)
+        for name, run in peers(not options.no_flex).items():
+            runners[name] = lambda run=run: run(q, k, v)
+        times = race(runners, options.rounds)
+        flops = 4 * shape[0] * shape[1] * shape[2] * shape[3] * shape[4]
+        result["rows"].append({
+            "shape": shape, "ms": times,
+            "tflops": {name: flops / statistics.median(ms) * 1e-9 for name, ms in times.items()}})
+        result["card_after"] = card()  # still warm from the last run
+    write(options.json, json.dumps(result, indent=1) + "\n")
+    write(options.markdown, as_markdown(result))
+    print(as_markdown(result))
+    return 0 if all_good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
