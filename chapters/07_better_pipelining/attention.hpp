@@ -14,9 +14,9 @@
 
 namespace FA_BACKEND::ch07 {
 
-// Where the 16-byte chunk at `offset` of a row-major tile is kept. A line of 128 bytes hits each bank
-// once, so rows that share a line do not collide, and the XOR term grows by one from line to line.
-// It only touches the bits that number a chunk in its row (in its line, where a row is longer).
+// Where the 16-byte chunk at `offset` of a row-major tile is kept. A line of 128 bytes hits each
+// bank once, so rows that share a line do not collide, and the XOR term grows by one from line to
+// line. It only touches the bits that number a chunk in its row (in its line, if a row is longer).
 template <int ROW_BYTES>
 FA_HOST_DEVICE constexpr uint32_t swizzle(uint32_t offset) {
   static_assert(ROW_BYTES >= 16 && (ROW_BYTES & (ROW_BYTES - 1)) == 0, "a power of two from 16 up");

@@ -37,8 +37,8 @@ endif()
 add_subdirectory("${FA_ROOT}/common/kernels" "${CMAKE_BINARY_DIR}/common/kernels")
 
 # fa_kernel_chapter(DIRECTORY [STAGES 2 3 4]): the library chNN_kernel with emulator::chNN::forward
-# and gpu::chNN::forward. A chapter also names the one before it, whose counters it prints beside its
-# own; the second call of the same name does nothing.
+# and gpu::chNN::forward. A chapter also names the one before it, whose counters it prints beside
+# its own; the second call of the same name does nothing.
 function(fa_kernel_chapter directory)
   cmake_parse_arguments(ARG "" "" "STAGES" ${ARGN})
   string(SUBSTRING ${directory} 0 2 FA_CHAPTER)

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Compiles the kernels' sources at -O0, where no call is inlined away, and compares symbols.
+
+    test_symbols.py CXX NVCC|FA_NVCC-NOTFOUND DIRECTORY   (of the generated sources)
+
+Two objects that define a function of the same name give the linker a choice. Harmless for the
+standard library and for what both get from one header; fatal for a kernel: chapter 04 would run
+chapter 03's code, or the GPU build the emulator. So a function that stands in a chapter's file may
+be in one object only, and one of a backend in objects of that backend only.
+"""
+
+import glob
+import itertools
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
+
+
+def compiler(source, cxx, nvcc):
+    if source.endswith(".cu"):
+        return [nvcc, "-std=c++20", "-O0", "-g", "-arch=sm_80", "-Xptxas", "-O0"]
+    return [cxx, "-std=c++20", "-O0", "-g"]
+
+
+def defined_symbols(source, directory, cxx, nvcc):
+    """{symbol: the file that its definition stands in} of all that the linker sees."""
+    target = os.path.join(directory, os.path.basename(source) + ".o")
+    subprocess.run([*compiler(source, cxx, nvcc), "-I", ROOT, "-c", source, "-o", target],
+                   check=True)
+    listing = subprocess.run(["nm", "-C", "-l", "--defined-only", "--extern-only", target],
+                             check=True, capture_output=True, text=True).stdout
+    symbols = {}
+    for line in listing.splitlines():
+        name, _, place = line.partition("\t")
+        if name.count(" ") >= 2:
+            symbols[name.split(" ", 2)[2]] = place
+    return symbols
+
+
+def clash(symbol, place, first, second):
+    """Why this symbol must not be in both objects; None if it may."""
+    if "/chapters/" in place or re.search(r"\bch\d\d::", symbol):
+        return "a chapter's"
+    if first[1] != second[1] and re.search(r"\b(emulator|gpu)::", symbol):
+        return "a backend's"
+    return None
+
+
+def main(cxx, nvcc, directory):
+    sources = sorted(glob.glob(os.path.join(directory, "ch*_emulator.cpp")))
+    if os.path.exists(nvcc):
+        sources += sorted(glob.glob(os.path.join(directory, "ch*_gpu.cu")))
+    if len(sources) < 5:
+        print("expected the generated sources of five chapters in", directory)
+        return 1
+    objects, failures = {}, 0
+    with tempfile.TemporaryDirectory() as scratch:
+        for source in sources:
+            name = os.path.basename(source)
+            chapter, backend = re.match(r"ch(\d\d)_kernel_(\w+)\.", name).groups()
+            symbols = defined_symbols(source, scratch, cxx, nvcc)
+            own = f"{backend}::ch{chapter}::"
+            if not any(own + "forward(" in symbol for symbol in symbols) or \
+               not any(own + "launch_attention" in symbol for symbol in symbols):
+                print(f"{name}: does not define {own}launch_attention: "
+                      "this test would compare nothing")
+                failures += 1
+            if not any("/chapters/" in place for place in symbols.values()):
+                print(f"{name}: no definition has a place in chapters/")
+                failures += 1
+            objects[chapter, backend] = symbols
+    for first, second in itertools.combinations(objects, 2):
+        for symbol in sorted(objects[first].keys() & objects[second].keys()):
+            if why := clash(symbol, objects[first][symbol], first, second):
+                print(f"{' '.join(first)} and {' '.join(second)} both define {why} {symbol}")
+                failures += 1
+    print(f"{len(objects)} objects, {failures} clashes")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
