@@ -55,6 +55,9 @@ std::string index_text(int64_t flat, const Shape& shape, bool is_lse) {
          std::to_string(batch_head % shape.heads) + ", " + std::to_string(query) + text + "]";
 }
 
+// printf writes a NaN's sign, which differs from machine to machine.
+double unsigned_nan(double value) { return std::isnan(value) ? std::abs(value) : value; }
+
 std::string describe(const Comparison& result, const Shape& shape, const char* name, bool is_lse) {
   char text[256];
   if (!result.same_shape) return std::string(name) + " has the wrong shape";
@@ -63,7 +66,7 @@ std::string describe(const Comparison& result, const Shape& shape, const char* n
                 "%s%s: expected %.9g, got %.9g; %lld of %lld checked elements are wrong, %lld of "
                 "them not finite",
                 name, index_text(result.first_bad, shape, is_lse).c_str(), result.expected,
-                result.got, static_cast<long long>(result.mismatches),
+                unsigned_nan(result.got), static_cast<long long>(result.mismatches),
                 static_cast<long long>(result.elements), static_cast<long long>(result.nonfinite));
   return text;
 }
@@ -154,8 +157,9 @@ CheckResult check_output(const Problem& problem, std::span<const float> o,
   const double one_ulp = unit_in_last_place(problem.dtype, largest_o);
   const double fp32_error = score_error * largest(problem.v);
   const double bound = 2 * result.plain_error + one_ulp + fp32_error;
-  result.rms_bound = (2 * std::sqrt(plain_norm) + one_ulp) /
-                         std::sqrt(static_cast<double>(count * shape.dim)) + fp32_error;
+  result.rms_bound =
+      (2 * std::sqrt(plain_norm) + one_ulp) / std::sqrt(static_cast<double>(count * shape.dim)) +
+      fp32_error;
   result.o = compare({got.data(), count, shape.dim}, {expected.data(), count, shape.dim}, bound);
   if (!lse.empty()) {
     const double lse_bound =
@@ -192,8 +196,9 @@ CheckResult check_output(const Problem& problem, std::span<const float> o,
 std::string describe(const CheckResult& result, const Shape& shape) {
   char text[256];
   std::snprintf(text, sizeof text, "%s: max error %.1e, bound %.1e, %lld of %lld rows",
-                result.passed() ? "passed" : "FAILED", result.o.max_abs_error, result.o.bound,
-                static_cast<long long>(result.rows_checked), static_cast<long long>(result.rows));
+                result.passed() ? "passed" : "FAILED", unsigned_nan(result.o.max_abs_error),
+                result.o.bound, static_cast<long long>(result.rows_checked),
+                static_cast<long long>(result.rows));
   std::string lines = text;
   if (result.o.passed() && !(result.o.rms_error <= result.rms_bound)) {
     std::snprintf(text, sizeof text,
@@ -201,8 +206,8 @@ std::string describe(const CheckResult& result, const Shape& shape) {
                   result.o.rms_error, result.rms_bound);
     lines += std::string("\n") + text;
   }
-  for (const std::string& line : {describe(result.o, shape, "O", false),
-                                  describe(result.lse, shape, "LSE", true)}) {
+  for (const std::string& line :
+       {describe(result.o, shape, "O", false), describe(result.lse, shape, "LSE", true)}) {
     if (!line.empty()) lines += "\n" + line;
   }
   return lines;
