@@ -86,7 +86,8 @@ void Block::report_missing_arrivals(const Thread& last) {
   }
   report_divergence(last, waiting->site, {},
                     std::to_string(waiting_warps_) + " of " + std::to_string(warps_.size()) +
-                        " warps wait at " + at(waiting->collective, waiting->site) + ", but " +
+                        (waiting_warps_ == 1 ? " warps waits at " : " warps wait at ") +
+                        at(waiting->collective, waiting->site) + ", but " +
                         std::to_string(returned) +
                         " threads have returned from the kernel and never arrive");
 }
