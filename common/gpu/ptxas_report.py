@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Registers, spills and stack frames of the kernels, as ptxas reports them.
 
-    ptxas_report.py keep nvcc …     runs the compiler; writes what ptxas said to OBJECT.ptxas and
-                                    prints a line for each kernel
-    ptxas_report.py check FILE…     fails if a kernel spills or has a stack frame, or none is there
+    ptxas_report.py keep nvcc …      runs the compiler; writes what ptxas said to OBJECT.ptxas and
+                                     prints a line for each kernel
+    ptxas_report.py check OBJECT…    reads OBJECT.ptxas; fails if a kernel spills or has a stack
+                                     frame, or if there is no kernel
 """
 
 import re
@@ -40,7 +41,8 @@ def demangle(symbol):
 
 def describe(kernel):
     name, architecture, registers, stack, spilled = kernel
-    return f"{name} {architecture}: {registers} registers, {stack} bytes of stack, {spilled} spilled"
+    return (f"{name} {architecture}: {registers} registers, {stack} bytes of stack, "
+            f"{spilled} spilled")
 
 
 def keep(command):
@@ -57,15 +59,15 @@ def keep(command):
     return result.returncode
 
 
-def check(paths):
+def check(objects):
     found = []
-    for path in paths:
-        with open(path, encoding="utf-8") as file:
+    for path in objects:
+        with open(path + ".ptxas", encoding="utf-8") as file:
             found += kernels(file.read())
     for kernel in found:
         print(describe(kernel))
     if not found:
-        print("no kernel found in", *paths)
+        print("no kernel found in", *objects)
         return 1
     return 1 if any(stack or spilled for *_, stack, spilled in found) else 0
 
