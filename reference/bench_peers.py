@@ -13,9 +13,11 @@ import ctypes
 import datetime
 import json
 import os
+import random
 import statistics
 import subprocess
 import sys
+import time
 
 SHAPES = [  # B, H, Lq, Lkv, D
     (1, 8, 4096, 8192, 128),
@@ -116,6 +118,7 @@ def peers(with_flex):
     if with_flex:
         try:
             from torch.nn.attention.flex_attention import flex_attention
+            torch.compiler.reset()  # after eight shapes it would give up compiling
             found["flex"] = torch.compile(flex_attention, dynamic=False)
         except ImportError:
             pass
@@ -123,25 +126,33 @@ def peers(with_flex):
 
 
 def race(runners, rounds):
-    """Milliseconds of each runner, one after the other, `rounds` times."""
-    times = {}
+    """Milliseconds of a call of each runner, in a new order each round. A sample is as many calls
+    in a row as take 3 ms, so that starting one does not count; half a second warms the clocks."""
+    times, calls = {}, {}
     start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    for name, run in list(runners.items()):
+
+    def sample(run, repeat):
+        start.record()
+        for _ in range(repeat):
+            run()
+        stop.record()
+        stop.synchronize()
+        return start.elapsed_time(stop) / repeat
+
+    for name, run in runners.items():
         try:
             run()
-            run()
-            torch.cuda.synchronize()
+            calls[name] = max(1, round(3 / sample(run, 3)))
             times[name] = []
         except Exception as error:  # a peer that does not take this shape
             print(f"  {name}: left out ({str(error).splitlines()[0]})", flush=True)
-            del runners[name]
+    warm_until = time.monotonic() + 0.5
+    while time.monotonic() < warm_until:
+        for name in times:
+            sample(runners[name], calls[name])
     for _ in range(rounds):
-        for name, run in runners.items():
-            start.record()
-            run()
-            stop.record()
-            stop.synchronize()
-            times[name].append(start.elapsed_time(stop))
+        for name in random.sample(list(times), len(times)):
+            times[name].append(sample(runners[name], calls[name]))
     return times
 
 
@@ -159,12 +170,12 @@ def card():
 def as_markdown(result):
     names = sorted({name for row in result["rows"] for name in row["tflops"]},
                    key=lambda name: (not name.startswith("ch"), name))
-    before, after = result["card_before"], result["card_after"]
-    lines = [f"{before['name']}, driver {before.get('driver_version', '?')}, "
-             f"SM clock {after.get('clocks.sm', '?')}, {after.get('power.draw', '?')} at the end, "
+    gpu, clocks = result["card"], sorted({row["card"].get("clocks.sm") for row in result["rows"]})
+    lines = [f"{gpu['name']}, driver {gpu.get('driver_version', '?')}, "
+             f"SM clock {clocks[0]} to {clocks[-1]} of {gpu.get('clocks.max.sm', '?')}, "
              f"PyTorch {result['torch']}, CUDA {result['cuda']}, cuDNN {result['cudnn']}, "
              f"{result['date']}; registers-only mma.sync {result['mma_limit_tflops']:.0f} TFLOP/s.",
-             f"TFLOP/s, median of {result['rounds']} (lowest to highest in the JSON). "
+             f"TFLOP/s, median of {result['rounds']} rounds. "
              f"`{result['command']}`", "",
              "| (B, H, Lq, Lkv, D) | " + " | ".join(names) + " | ch08 / FA2 |",
              "|---" * (len(names) + 2) + "|"]
@@ -206,7 +217,7 @@ def main():
     torch.manual_seed(int.from_bytes(os.urandom(4), "little"))
 
     good = correct_chapters(library, chapters)
-    result = {"card_before": card(), "torch": torch.__version__, "cuda": torch.version.cuda,
+    result = {"card": card(), "torch": torch.__version__, "cuda": torch.version.cuda,
               "cudnn": torch.backends.cudnn.version(), "rounds": options.rounds,
               "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
               "command": "bench_peers.py " + " ".join(sys.argv[1:]), "correct_chapters": good,
@@ -229,9 +240,8 @@ def main():
         times = race(runners, options.rounds)
         flops = 4 * shape[0] * shape[1] * shape[2] * shape[3] * shape[4]
         result["rows"].append({
-            "shape": shape, "ms": times,
+            "shape": shape, "card": card(), "ms": times,  # the card is still warm
             "tflops": {name: flops / statistics.median(ms) * 1e-9 for name, ms in times.items()}})
-        result["card_after"] = card()  # still warm from the last run
     write(options.json, json.dumps(result, indent=1) + "\n")
     write(options.markdown, as_markdown(result))
     print(as_markdown(result))
