@@ -31,6 +31,22 @@ std::string subscript(const Output& output, size_t count, size_t index) {
          std::to_string(index % output.columns) + "]";
 }
 
+// Is `got` what one of the mistakes of that name leads to? Would each of them have shown?
+struct Seen {
+  bool matches = false, visible = true;
+};
+Seen seen_as(const std::string& name, const std::vector<Mistake>& mistakes, const Output& output,
+             const Numbers& got, const Numbers& expected) {
+  Seen seen;
+  for (const Mistake& mistake : mistakes) {
+    if (mistake.name != name) continue;
+    const bool visible = !predicted(mistake.output, expected, 10 * output.tolerance);
+    seen.matches |= visible && predicted(got, mistake.output, output.tolerance);
+    seen.visible &= visible;
+  }
+  return seen;
+}
+
 // What the run so far says about each mistake that a test knows.
 struct Known {
   std::string name, explanation;
@@ -127,12 +143,11 @@ void check_output(const Output& output, const Numbers& got, const Numbers& expec
     not_finite += !std::isfinite(got[i]);
     first = i;
   }
-  std::vector<Suspect> suspects;
+  std::vector<Suspect> suspects;  // one for each name, whichever of its variants
   for (const Mistake& mistake : mistakes) {
-    const bool matches = predicted(got, mistake.output, output.tolerance);
-    const bool visible = !predicted(mistake.output, expected, 10 * output.tolerance);
+    const auto [matches, visible] = seen_as(mistake.name, mistakes, output, got, expected);
     if (wrong == 0 && visible) known(mistake.name, mistake.explanation).contradicted = true;
-    suspects.push_back({mistake.name, visible && matches, mistake.explanation});
+    suspects.push_back({mistake.name, matches, mistake.explanation});
   }
   if (wrong == 0) {
     CHECK(wrong == 0);

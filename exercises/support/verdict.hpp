@@ -23,7 +23,7 @@ struct Suspect {
   std::string explanation;  // one sentence: what was done, and what it does to the result
 };
 
-// The same, known by what the output would be.
+// The same, known by what the output would be. Two of the same name are variants of one mistake.
 struct Mistake {
   std::string name;
   Numbers output;

@@ -1,5 +1,5 @@
 #pragma once
-// softmax(x)_i = e^(x_i - m) / s, with m = max x and s = sum of all e^(x_j - m).
+// softmax(x)_i = e^(x_i - m) / l, with m = max x and l = sum of all e^(x_j - m).
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 #pragma once
-// Why it is safe: no exponent is above 0, so no term is above 1, and one term is 1, so s is not 0.
+// Why it is safe: no exponent is above 0, so no term is above 1, and one term is 1, so l is not 0.
 // Why it is softmax: numerator and denominator have lost the same factor e^m.
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 #include <span>
 
 inline void safe_softmax(std::span<const float> x, std::span<float> a) {
-  float m = -std::numeric_limits<float>::infinity(), s = 0;
+  float m = -std::numeric_limits<float>::infinity(), l = 0;
   for (size_t i = 0; i < x.size(); ++i) m = std::max(m, x[i]);
-  for (size_t i = 0; i < x.size(); ++i) s += std::exp(x[i] - m);
-  for (size_t i = 0; i < x.size(); ++i) a[i] = std::exp(x[i] - m) / s;
+  for (size_t i = 0; i < x.size(); ++i) l += std::exp(x[i] - m);
+  for (size_t i = 0; i < x.size(); ++i) a[i] = std::exp(x[i] - m) / l;
 }

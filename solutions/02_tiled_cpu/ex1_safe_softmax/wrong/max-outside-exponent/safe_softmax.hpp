@@ -7,7 +7,7 @@
 
 inline void safe_softmax(std::span<const float> x, std::span<float> a) {
   const float m = *std::max_element(x.begin(), x.end());
-  float s = 0;
-  for (const float value : x) s += std::exp(value) - m;
-  for (size_t i = 0; i < x.size(); ++i) a[i] = (std::exp(x[i]) - m) / s;
+  float l = 0;
+  for (const float value : x) l += std::exp(value) - m;
+  for (size_t i = 0; i < x.size(); ++i) a[i] = (std::exp(x[i]) - m) / l;
 }

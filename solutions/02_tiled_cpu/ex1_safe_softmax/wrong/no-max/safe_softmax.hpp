@@ -6,7 +6,7 @@
 #include <span>
 
 inline void safe_softmax(std::span<const float> x, std::span<float> a) {
-  float s = 0;
-  for (const float value : x) s += std::exp(value);
-  for (size_t i = 0; i < x.size(); ++i) a[i] = std::exp(x[i]) / s;
+  float l = 0;
+  for (const float value : x) l += std::exp(value);
+  for (size_t i = 0; i < x.size(); ++i) a[i] = std::exp(x[i]) / l;
 }

@@ -1,0 +1,14 @@
+#pragma once
+// Two sets of keys, each with its state; what is the state of both together?
+
+#include <algorithm>
+#include <cmath>
+
+#include "exercises/02_tiled_cpu/tiles.hpp"
+#include "exercises/support/todo.hpp"
+
+using tiles::State;  // m, l, o; State(dim) is that of no key at all: m = -inf, l = 0, o = 0
+
+inline State merge(const State& a, const State& b) {
+  exercise::todo("TODO(02.3): both sides move to the common maximum, then l and o add up");
+}

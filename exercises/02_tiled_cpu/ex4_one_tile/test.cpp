@@ -1,0 +1,52 @@
+#include <doctest/doctest.h>
+
+#include <one_tile.hpp>
+
+#include "exercises/support/verdict.hpp"
+
+using exercise::Numbers;
+
+// m, l, o with p = e^(factor * s - shift).
+static Numbers attended(const std::vector<float>& s, fa::View<const float> V, float m, float factor,
+                        float shift, bool divided = false) {
+  Numbers all = {m, 0};
+  all.resize(2 + V.cols);
+  for (int64_t j = 0; j < V.rows; ++j) {
+    const float p = std::exp(factor * s[j] - shift);
+    all[1] += p;
+    for (int64_t d = 0; d < V.cols; ++d) all[2 + d] += p * V(j, d);
+  }
+  for (int64_t d = 0; divided && d < V.cols; ++d) all[2 + d] /= all[1];
+  return all;
+}
+
+// m is [0], l is [1], o is the rest.
+static void check_tile(int keys, int dim, float sharpness) {
+  const std::vector<float> q = exercise::random_numbers(dim, 1, sharpness),
+                           k = exercise::random_numbers(keys * dim, 2),
+                           v = exercise::random_numbers(keys * dim, 3);
+  const fa::View<const float> K{k.data(), keys, dim}, V{v.data(), keys, dim};
+  const float scale = 1 / std::sqrt(static_cast<float>(dim));
+  const std::vector<float> raw = tiles::scores(q, {k, keys, dim}, 1);
+  const float most = *std::max_element(raw.begin(), raw.end()), m = scale * most;
+
+  const State state = attend_tile(q, K, V, scale);
+  Numbers got = {state.m, state.l};
+  got.insert(got.end(), state.o.begin(), state.o.end());
+  exercise::check_output(
+      {"m, l, o", 0, 1e-4}, got, attended(raw, V, m, scale, m),
+      {{"no-scale", attended(raw, V, most, 1, most),
+        "the scores are q.k without the scale, 1 / sqrt(dim)"},
+       {"divided-already", attended(raw, V, m, scale, m, true),
+        "o is divided by l already; leave it a sum, so that the next tile can be added to it"},
+       {"maximum-before-scale", attended(raw, V, most, scale, most),
+        "the maximum is that of q.k, the exponents are of scale * q.k; take both from the same "
+        "scores"},
+       {"no-max", attended(raw, V, m, scale, 0),
+        "m is right, but p is e^s: the maximum is not subtracted"}});
+}
+
+TEST_CASE("three keys") { check_tile(3, 4, 1); }
+TEST_CASE("one key") { check_tile(1, 8, 1); }
+TEST_CASE("a tile of 64 keys") { check_tile(64, 64, 1); }
+TEST_CASE("sharp scores") { check_tile(16, 16, 30); }

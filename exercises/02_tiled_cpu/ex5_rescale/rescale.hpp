@@ -1,0 +1,17 @@
+#pragma once
+// The next tile of keys, after others: the state of the query moves to the new maximum.
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "exercises/02_tiled_cpu/tiles.hpp"
+#include "exercises/support/todo.hpp"
+
+using tiles::State;
+
+// s [keys]: the scores of this tile, scaled; V [keys, dim]. Before the first tile state is m =
+// -inf, l = 0, o = 0.
+inline void add_tile(State& state, std::span<const float> s, fa::View<const float> V) {
+  exercise::todo("TODO(02.5): m' of old and new keys; l and o move to it; then the new terms");
+}

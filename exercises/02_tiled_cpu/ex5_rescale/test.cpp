@@ -1,0 +1,96 @@
+#include <doctest/doctest.h>
+
+#include <rescale.hpp>
+#include <vector>
+
+#include "exercises/support/verdict.hpp"
+
+using exercise::Numbers;
+
+constexpr int kDim = 3;
+
+struct Keys {
+  std::vector<float> s, v;
+  fa::View<const float> V() const { return {v.data(), static_cast<int64_t>(s.size()), kDim}; }
+};
+
+// What the old sums and the new terms are multiplied by, given e^(m - m').
+struct Factors {
+  float l, o, added;
+};
+
+// m, l, o after each tile. `tile_only`: m' is the maximum of the tile, whatever came before.
+template <class Rule>
+static Numbers states(const std::vector<Keys>& all, Rule rule, bool tile_only = false) {
+  Numbers result;
+  float m = -tiles::kInfinity;
+  std::vector<float> sums(1 + kDim);  // l, o
+  for (const Keys& keys : all) {
+    const float most = *std::max_element(keys.s.begin(), keys.s.end());
+    const float m_new = tile_only ? most : std::max(m, most);
+    const Factors factor = rule(std::exp(m - m_new));
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] *= i == 0 ? factor.l : factor.o;
+    for (size_t j = 0; j < keys.s.size(); ++j) {
+      const float p = factor.added * std::exp(keys.s[j] - m_new);
+      sums[0] += p;
+      for (int d = 0; d < kDim; ++d) sums[1 + d] += p * keys.V()(j, d);
+    }
+    m = m_new;
+    result.push_back(m);
+    result.insert(result.end(), sums.begin(), sums.end());
+  }
+  return result;
+}
+
+// A row for each tile: m, l, o[0], o[1], o[2].
+static void check_tiles(const std::vector<std::vector<float>>& scores) {
+  std::vector<Keys> all;
+  for (const auto& s : scores) {
+    const int seed = static_cast<int>(all.size());
+    all.push_back({s, exercise::random_numbers(static_cast<int>(s.size()) * kDim, seed)});
+  }
+  State state(kDim);
+  Numbers got;
+  for (const Keys& keys : all) {
+    add_tile(state, keys.s, keys.V());
+    got.insert(got.end(), {state.m, state.l});
+    got.insert(got.end(), state.o.begin(), state.o.end());
+  }
+  const auto right = [](float f) { return Factors{f, f, 1}; };
+  exercise::check_output(
+      {"tile", 2 + kDim}, got, states(all, right),
+      {{"o-not-rescaled",
+        states(all,
+               [](float f) {
+                 return Factors{f, 1, 1};
+               }),
+        "l moved to the new maximum, o did not; o is a sum of the same e^(s - m)"},
+       {"l-not-rescaled",
+        states(all,
+               [](float f) {
+                 return Factors{1, f, 1};
+               }),
+        "o moved to the new maximum, l did not; then o / l is no average any more"},
+       {"maximum-stored-too-early",
+        states(all,
+               [](float) {
+                 return Factors{1, 1, 1};
+               }),
+        "neither l nor o moved: the factor is missing, or it is e^(m' - m') because m was "
+        "overwritten "
+        "before it was used"},
+       {"rescale-on-new-terms",
+        states(all,
+               [](float f) {
+                 return Factors{1, 1, f};
+               }),
+        "the factor is on the new terms; these are relative to m' already, the old sums are not"},
+       {"maximum-of-tile-only", states(all, right, true),
+        "m is the maximum of the last tile, not of all keys; the factor can then be above 1, and "
+        "overflow"}});
+}
+
+TEST_CASE("one tile") { check_tiles({{1, 2, 0.5f}}); }
+TEST_CASE("the maximum grows with each tile") { check_tiles({{1, 2}, {3, 2.5f}, {4, 1}}); }
+TEST_CASE("the maximum is in the first tile") { check_tiles({{5, 2}, {3, 2.5f}, {4, 1}}); }
+TEST_CASE("far apart") { check_tiles({{100, 99}, {0, 1}, {150, 149}}); }

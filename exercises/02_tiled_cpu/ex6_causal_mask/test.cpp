@@ -1,0 +1,55 @@
+#include <doctest/doctest.h>
+
+#include <causal_mask.hpp>
+#include <vector>
+
+#include "exercises/support/verdict.hpp"
+
+using exercise::Numbers;
+
+struct Corner {
+  int64_t query, key, len_q, len_kv;
+};
+
+// The scores with those hidden for which hides(i, j in the tile) is true.
+template <class Hides>
+static Numbers masked(const std::vector<float>& s, int64_t keys, Hides hides, float value) {
+  Numbers result;
+  for (size_t n = 0; n < s.size(); ++n) {
+    const int64_t i = static_cast<int64_t>(n) / keys, j = static_cast<int64_t>(n) % keys;
+    result.push_back(hides(i, j) ? value : s[n]);
+  }
+  return result;
+}
+
+static void check_tile(int64_t queries, int64_t keys, Corner at) {
+  const std::vector<float> s = exercise::random_numbers(static_cast<int>(queries * keys), 1);
+  std::vector<float> got = s;
+  mask_tile({got.data(), queries, keys}, at.query, at.key, at.len_q, at.len_kv);
+  const int64_t corner = at.query - at.key, longer = at.len_kv - at.len_q;
+  const auto hidden = [&](int64_t distance, float value = -tiles::kInfinity) {
+    return masked(
+        s, keys, [=](int64_t i, int64_t j) { return j > i + distance; }, value);
+  };
+  const char* relative = "i and j are counted from the tile's corner; right in the first tile only";
+  exercise::check_output(
+      {"s", static_cast<int>(keys), 0}, exercise::numbers(got), hidden(corner + longer),
+      {{"tile-relative", hidden(longer), relative},
+       {"tile-relative", hidden(0), relative},
+       {"lengths-forgotten", hidden(corner),
+        "query i sees keys 0 to i, as if there were as many keys as queries; the last query sees "
+        "every "
+        "key: add len_kv - len_q"},
+       {"own-key-hidden", hidden(corner + longer - 1),
+        "one key too many is hidden from each query: a token sees itself, so > and not >="},
+       {"zero-for-hidden", hidden(corner + longer, 0),
+        "hidden scores are 0, and e^0 = 1 is a weight like any other; e^(-inf) is 0"}});
+}
+
+TEST_CASE("the whole matrix is one tile") { check_tile(4, 4, {0, 0, 4, 4}); }
+TEST_CASE("a tile on the diagonal") { check_tile(4, 4, {8, 8, 16, 16}); }
+TEST_CASE("a tile that the diagonal crosses elsewhere") { check_tile(4, 8, {12, 8, 16, 16}); }
+TEST_CASE("a tile that is hidden as a whole") { check_tile(4, 4, {4, 8, 16, 16}); }
+TEST_CASE("a tile that is seen as a whole") { check_tile(4, 4, {12, 0, 16, 16}); }
+TEST_CASE("more keys than queries") { check_tile(4, 8, {4, 8, 8, 14}); }
+TEST_CASE("more queries than keys") { check_tile(8, 4, {0, 0, 8, 4}); }

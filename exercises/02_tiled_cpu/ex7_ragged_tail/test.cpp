@@ -1,0 +1,75 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ragged_tail.hpp>
+
+#include "exercises/support/verdict.hpp"
+
+using exercise::Numbers;
+
+// The output o / l and the logarithm of the sum of all e^s, which does not depend on the tiles.
+static Numbers finished(const State& state) {
+  Numbers result;
+  for (const float value : state.o) result.push_back(value / state.l);
+  result.push_back(state.m + std::log(state.l));
+  return result;
+}
+
+struct Problem {
+  int keys, dim;
+  float scale;
+  std::vector<float> q, k, v;
+};
+
+// The right answer, from a list of the keys that take part; -1 is a row of zeros.
+static Numbers attended(const Problem& problem, const std::vector<int64_t>& keys) {
+  State state(problem.dim);
+  for (const int64_t j : keys) {
+    std::vector<float> k(problem.dim), v(problem.dim);
+    if (j >= 0) std::copy_n(problem.k.data() + j * problem.dim, problem.dim, k.data());
+    if (j >= 0) std::copy_n(problem.v.data() + j * problem.dim, problem.dim, v.data());
+    tiles::add_tile(state, tiles::scores(problem.q, {k, 1, problem.dim}, problem.scale),
+                    {v, 1, problem.dim});
+  }
+  return finished(state);
+}
+
+static void check_attend(int keys, int block, float q_scale = 1) {
+  const int dim = 4;
+  const Problem problem{keys,
+                        dim,
+                        0.5f,
+                        exercise::random_numbers(dim, 1, q_scale),
+                        exercise::random_numbers(keys * dim, 2),
+                        exercise::random_numbers(keys * dim, 3)};
+  const int full = keys / block * block, padded = (keys + block - 1) / block * block;
+  std::vector<int64_t> all, dropped, zeros, twice;
+  for (int j = 0; j < padded; ++j) zeros.push_back(j < keys ? j : -1);
+  for (int j = 0; j < keys; ++j) all.push_back(j);
+  for (int j = 0; j < full; ++j) dropped.push_back(j);
+  twice = dropped;
+  for (int j = std::max(0, std::min(full, keys - block)); j < keys; ++j) {
+    if (full < keys) twice.push_back(j);
+  }
+  const char* leak =
+      "the rows past the end are zeros, and score 0; e^(0 - m) is a weight: they must score "
+      "-inf";
+  exercise::check_output(
+      {"o, log-sum-exp", 0, 1e-4},
+      finished(attend(problem.q, {problem.k.data(), keys, dim}, {problem.v.data(), keys, dim},
+                      problem.scale, block)),
+      attended(problem, all),
+      {{"unmasked-tail", attended(problem, zeros), leak},
+       {"tail-dropped", attended(problem, dropped),
+        "the last keys, too few for a tile, are left out; there are as many tiles as keys / block, "
+        "rounded up"},
+       {"tail-read-twice", attended(problem, twice),
+        "the last tile was moved back to be full; then some keys count twice"}});
+}
+
+TEST_CASE("a multiple of the block") { check_attend(8, 4); }
+TEST_CASE("7 keys in tiles of 4") { check_attend(7, 4); }
+TEST_CASE("9 keys in tiles of 4") { check_attend(9, 4); }
+TEST_CASE("fewer keys than a tile has") { check_attend(3, 4); }
+TEST_CASE("257 keys in tiles of 64, every score far from 0") { check_attend(257, 64, 20); }

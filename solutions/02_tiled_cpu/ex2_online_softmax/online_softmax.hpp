@@ -1,0 +1,20 @@
+#pragma once
+// Why: l is a sum of e^(x_j - m). With m' in place of m each of its terms has the factor e^(m - m')
+// more, so l has. The factor is at most 1, and for the first score e^(-inf) = 0: nothing to
+// correct.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+struct Running {
+  float m = -std::numeric_limits<float>::infinity();  // the largest score so far
+  float l = 0;                                        // sum of e^(x - m) over the scores so far
+};
+
+// The next score of the row.
+inline void see(Running& state, float x) {
+  const float m_new = std::max(state.m, x);
+  state.l = state.l * std::exp(state.m - m_new) + std::exp(x - m_new);
+  state.m = m_new;
+}

@@ -1,0 +1,17 @@
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+struct Running {
+  float m = -std::numeric_limits<float>::infinity();  // the largest score so far
+  float l = 0;                                        // sum of e^(x - m) over the scores so far
+};
+
+// The next score of the row.
+inline void see(Running& state, float x) {
+  const float term = std::exp(x - state.m);
+  const float m_new = std::max(state.m, x);
+  state.l = state.l * std::exp(state.m - m_new) + term;
+  state.m = m_new;
+}

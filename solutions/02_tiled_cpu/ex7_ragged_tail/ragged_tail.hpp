@@ -1,0 +1,25 @@
+#pragma once
+// Why -inf and not 0: a row of zeros has the score 0, and e^(0 - m) is a weight. Zero-filled rows
+// are what a kernel loads past the end (cp.async with a source size); hiding them is its own job.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "exercises/02_tiled_cpu/tiles.hpp"
+
+using tiles::State;
+
+// q [dim], K and V [keys, dim]. tiles.hpp gives you load_tile, scores and add_tile.
+inline State attend(std::span<const float> q, fa::View<const float> K, fa::View<const float> V,
+                    float scale, int64_t block) {
+  State state(V.cols);
+  for (int64_t first = 0; first < K.rows; first += block) {
+    const tiles::Tile K_tile = tiles::load_tile(K, first, block);
+    const tiles::Tile V_tile = tiles::load_tile(V, first, block);
+    std::vector<float> s = tiles::scores(q, K_tile, scale);
+    for (int64_t j = K.rows - first; j < block; ++j) s[j] = -tiles::kInfinity;
+    tiles::add_tile(state, s, V_tile);
+  }
+  return state;
+}
