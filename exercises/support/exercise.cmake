@@ -13,6 +13,8 @@ add_library(exercise_support STATIC "${FA_ROOT}/exercises/support/verdict.cpp")
 target_link_libraries(exercise_support PUBLIC fa_flags doctest::doctest)
 add_library(exercise_trace STATIC EXCLUDE_FROM_ALL "${FA_ROOT}/exercises/support/trace.cpp")
 target_link_libraries(exercise_trace PUBLIC exercise_support ch01)
+add_library(exercise_warp STATIC EXCLUDE_FROM_ALL "${FA_ROOT}/exercises/support/warp.cpp")
+target_link_libraries(exercise_warp PUBLIC exercise_support fa_simt)
 add_custom_target(my_exercises)
 
 function(exercise topic exercise)
@@ -79,8 +81,8 @@ function(exercise_program target directory output)
   if(directory)
     target_include_directories(${target} BEFORE PRIVATE "${directory}")
   endif()
-  # A stub has no use for its parameters yet; what is tested are answers, not speed.
-  target_compile_options(${target} PRIVATE -O1 -Wno-unused-parameter)
+  # A stub has no use for its parameters and constants yet; what is tested are answers, not speed.
+  target_compile_options(${target} PRIVATE -O1 -Wno-unused-parameter -Wno-unused-variable)
   set_target_properties(${target} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/${output}")
 endfunction()

@@ -1,0 +1,91 @@
+#pragma once
+// What the tests of chapters 03 to 07 share: code that runs on the emulator, one block at a time,
+// and what it showed, in words and pictures.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/kernels/geometry.hpp"
+#include "common/simt/simt.hpp"
+#include "exercises/support/verdict.hpp"
+
+namespace exercise {
+
+// Runs thread() in each of `threads` threads of one block.
+template <class Thread>
+fa::simt::Report run_block(int threads, size_t smem_bytes, const Thread& thread,
+                           const fa::simt::Config& config = {}) {
+  return fa::simt::run(config, [&] {
+    emulator::launch(
+        +[](const Thread* body) { (*body)(); }, 1, threads, smem_bytes, &thread);
+  });
+}
+
+// All threads of the block together write a matrix to shared memory, and wait for each other.
+// where(offset): the byte at which the 16-byte chunk at `offset` of the row-major matrix is kept.
+template <class Where>
+void fill_shared(uint32_t smem, const std::vector<uint16_t>& matrix, int threads, Where where) {
+  struct alignas(16) Chunk {
+    uint16_t element[8];
+  };
+  for (size_t chunk = emulator::thread_index(); chunk < matrix.size() / 8; chunk += threads) {
+    Chunk value;
+    for (int i = 0; i < 8; ++i) value.element[i] = matrix[chunk * 8 + i];
+    emulator::store_shared<Chunk>(smem + where(static_cast<uint32_t>(chunk * 16)), value);
+  }
+  emulator::block_sync();
+}
+inline void fill_shared(uint32_t smem, const std::vector<uint16_t>& matrix, int threads = 32) {
+  fill_shared(smem, matrix, threads, [](uint32_t offset) { return offset; });
+}
+
+// What the emulator gives for bytes that nobody wrote, and for illegal addresses: a NaN.
+constexpr uint16_t UNWRITTEN = 0xFFFF;
+
+// A matrix whose 16-bit elements say where they stand, fewer than 65535 of them.
+std::vector<uint16_t> labelled_matrix(int rows, int columns);
+
+// The registers of a warp after loading pieces of a labelled matrix: [lane * registers + register];
+// and what the emulator saw meanwhile.
+struct Fragments {
+  int registers;
+  std::vector<uint32_t> values;
+  fa::simt::Report report;
+
+  explicit Fragments(int count) : registers(count), values(32 * count, 0xFFFFFFFFu) {}
+  // What this lane holds. (emulator::lane_index() says which.)
+  void keep(const uint32_t* r) {
+    for (int i = 0; i < registers; ++i) values[emulator::lane_index() * registers + i] = r[i];
+  }
+};
+
+// The same, known to come from a mistake that people make.
+struct FragmentsMistake {
+  std::string name;
+  Fragments fragments;
+  std::string explanation;
+};
+
+// Compares all registers; on a difference, or a hazard, fails with the hazards, the first wrong
+// register, and which 8x8 pieces the registers hold. `columns` of the labelled matrix.
+struct Labels {
+  std::string row = "row", column = "column";  // as the exercise calls them
+  int columns = 16;
+};
+void check_fragments(const Labels& labels, const Fragments& got, const Fragments& expected,
+                     const std::vector<FragmentsMistake>& mistakes, int line = __builtin_LINE(),
+                     const char* file = __builtin_FILE());
+
+// The hazards as the emulator words them, one a line.
+std::string hazards(const fa::simt::Report& report);
+bool has(const fa::simt::Report& report, fa::simt::HazardKind kind);
+
+// Fails with the hazards if there are any.
+void check_no_hazards(const fa::simt::Report& report, const std::vector<Suspect>& suspects = {},
+                      int line = __builtin_LINE(), const char* file = __builtin_FILE());
+
+// Which banks eight rows of 16 bytes hit, a line for each row.
+std::string bank_map(const uint32_t (&addresses)[8]);
+
+}  // namespace exercise

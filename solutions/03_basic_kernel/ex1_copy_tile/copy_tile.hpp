@@ -1,0 +1,20 @@
+#pragma once
+// Why thread t takes chunk t: the 32 lanes of a warp then read 512 neighbouring bytes, 16 whole
+// sectors. Why source_bytes 0 and not a skipped copy: what is skipped leaves old bytes in the tile,
+// and an old NaN times a weight of 0 is NaN.
+
+#include "common/kernels/geometry.hpp"
+
+namespace FA_BACKEND::ex03 {
+
+template <int HEIGHT, int WIDTH, int NUM_THREADS>
+FA_DEVICE void copy_tile(uint32_t smem, const bf16* gmem, int rows) {
+  constexpr int CHUNK = 16 / sizeof(bf16);
+  for (int chunk = thread_index(); chunk < HEIGHT * WIDTH / CHUNK; chunk += NUM_THREADS) {
+    const int row = chunk / (WIDTH / CHUNK);
+    const int source_bytes = row < rows ? 16 : 0;
+    cp_async_16(smem + chunk * 16, gmem + chunk * CHUNK, source_bytes);
+  }
+}
+
+}  // namespace FA_BACKEND::ex03
