@@ -1,0 +1,67 @@
+#include <doctest/doctest.h>
+
+#include <ldmatrix_a.hpp>
+
+#include "exercises/support/warp.hpp"
+
+using namespace emulator;
+using exercise::Fragments;
+
+// load(A_rmem, A_smem) by one warp.
+template <int MMAS_D, class Load>
+static Fragments run(Load load) {
+  const auto matrix = exercise::labelled_matrix(16, MMAS_D * 16);
+  Fragments loaded(MMAS_D * 4);
+  loaded.report = exercise::run_block(32, matrix.size() * 2, [&] {
+    exercise::fill_shared(dynamic_smem(), matrix);
+    uint32_t A_rmem[MMAS_D][4];
+    load(A_rmem, dynamic_smem());
+    loaded.keep(A_rmem[0]);
+  });
+  return loaded;
+}
+
+// The same with address(lane), and `step` bytes from tile to tile.
+template <int MMAS_D, class Address>
+static Fragments with(uint32_t step, Address address) {
+  return run<MMAS_D>([&](uint32_t(&A_rmem)[MMAS_D][4], uint32_t A_smem) {
+    for (int i = 0; i < MMAS_D; ++i)
+      ldmatrix_x4(A_rmem[i], A_smem + address(static_cast<uint32_t>(lane_index())) + i * step);
+  });
+}
+
+template <int MMAS_D>
+static void check_A() {
+  constexpr uint32_t ROW = MMAS_D * 32;
+  Fragments expected(MMAS_D * 4);
+  for (int lane = 0; lane < 32; ++lane) {
+    for (int r = 0; r < MMAS_D * 4; ++r) {
+      const uint32_t row = r % 2 * 8 + lane / 4, column = r / 2 * 8 + lane % 4 * 2;
+      const uint32_t low = row * MMAS_D * 16 + column;
+      expected.values[lane * expected.registers + r] = low | (low + 1) << 16;
+    }
+  }
+  const auto right = [](uint32_t lane) { return lane % 16 * ROW + lane / 16 * 16; };
+  const Fragments loaded = run<MMAS_D>([](uint32_t(&A_rmem)[MMAS_D][4], uint32_t A_smem) {
+    ex03::load_fragments_A(A_rmem, A_smem);
+  });
+  exercise::check_fragments(
+      {"row", "column", MMAS_D * 16}, loaded, expected,
+      {{"right-before-down",
+        with<MMAS_D>(
+            32, [](uint32_t lane) { return (lane / 16 * 8 + lane % 8) * ROW + lane / 8 % 2 * 16; }),
+        "registers 1 and 2 are exchanged: matrix 1 is below matrix 0, not beside it, so lanes 8-15 "
+        "give rows 8-15 and lanes 16-31 the columns to the right"},
+       {"address-of-received",
+        with<MMAS_D>(32, [](uint32_t lane) { return lane / 4 * ROW + lane % 4 * 4; }),
+        "each lane gave the address of what it receives; it should give the start of a row, and "
+        "ldmatrix hands the parts out"},
+       {"halves-in-elements",
+        with<MMAS_D>(32, [](uint32_t lane) { return lane % 16 * ROW + lane / 16 * 8; }),
+        "lanes 16-31 went 8 bytes to the right; 8 elements are 16 bytes"},
+       {"step-in-elements", with<MMAS_D>(16, right),
+        "the second tile begins 16 bytes after the first; 16 elements are 32 bytes"}});
+}
+
+TEST_CASE("one tile of 16 columns") { check_A<1>(); }
+TEST_CASE("four tiles side by side") { check_A<4>(); }
