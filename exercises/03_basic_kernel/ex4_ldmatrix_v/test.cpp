@@ -1,0 +1,71 @@
+#include <doctest/doctest.h>
+
+#include <ldmatrix_v.hpp>
+
+#include "exercises/support/warp.hpp"
+
+using namespace emulator;
+using exercise::Fragments;
+
+// load(V_rmem, V_smem) by one warp, from a tile of 16 keys.
+template <int MMAS_D, class Load>
+static Fragments run(Load load) {
+  const auto matrix = exercise::labelled_matrix(16, MMAS_D * 8);
+  Fragments loaded(MMAS_D * 2);
+  loaded.report = exercise::run_block(32, matrix.size() * 2, [&] {
+    exercise::fill_shared(dynamic_smem(), matrix);
+    uint32_t V_rmem[MMAS_D][2];
+    load(V_rmem, dynamic_smem());
+    loaded.keep(V_rmem[0]);
+  });
+  return loaded;
+}
+
+template <int MMAS_D, class Address>
+static Fragments with(bool trans, uint32_t step, Address address) {
+  return run<MMAS_D>([&](uint32_t(&V_rmem)[MMAS_D][2], uint32_t V_smem) {
+    const uint32_t lane_offset = address(static_cast<uint32_t>(lane_index()));
+    for (int i = 0; i < MMAS_D; ++i) {
+      if (trans) {
+        ldmatrix_x2_trans(V_rmem[i], V_smem + lane_offset + i * step);
+      } else {
+        ldmatrix_x2(V_rmem[i], V_smem + lane_offset + i * step);
+      }
+    }
+  });
+}
+
+template <int MMAS_D>
+static void check_V() {
+  constexpr uint32_t ROW = MMAS_D * 16;
+  Fragments expected(MMAS_D * 2);
+  for (int lane = 0; lane < 32; ++lane) {
+    for (int r = 0; r < MMAS_D * 2; ++r) {
+      const uint32_t key = r % 2 * 8 + lane % 4 * 2, column = r / 2 * 8 + lane / 4;
+      const uint32_t low = key * MMAS_D * 8 + column;
+      expected.values[lane * expected.registers + r] = low | (low + MMAS_D * 8) << 16;
+    }
+  }
+  const auto right = [](uint32_t lane) { return lane % 16 * ROW; };
+  const Fragments loaded = run<MMAS_D>([](uint32_t(&V_rmem)[MMAS_D][2], uint32_t V_smem) {
+    ex03::load_fragments_V(V_rmem, V_smem);
+  });
+  exercise::check_fragments(
+      {"key", "d", MMAS_D * 8}, loaded, expected,
+      {{"no-trans", with<MMAS_D>(false, 16, right),
+        "V was loaded as it lies; the sum runs over keys, so two neighbouring keys must share a "
+        "register, and they are two rows: .trans"},
+       {"addresses-of-k",
+        with<MMAS_D>(true, 16, [](uint32_t lane) { return lane % 8 * ROW + lane / 8 % 2 * 16; }),
+        "lanes 8-15 gave keys 0-7 again, further right, as for K; the second half of operand B is "
+        "keys 8-15 of the same columns"},
+       {"addresses-of-columns",
+        with<MMAS_D>(true, 16, [](uint32_t lane) { return lane % 8 * 2 + lane / 8 % 2 * 8 * ROW; }),
+        "the lanes gave addresses of columns; with .trans, too, a lane gives the address of a row "
+        "of 16 bytes"},
+       {"step-of-16-columns", with<MMAS_D>(true, 32, right),
+        "each load went 16 columns on; operand B is 8 columns wide, 16 bytes"}});
+}
+
+TEST_CASE("64 of d") { check_V<8>(); }
+TEST_CASE("128 of d") { check_V<16>(); }
