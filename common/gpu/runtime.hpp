@@ -31,7 +31,7 @@ class GpuBuffer {
 
  private:
   void* data_ = nullptr;
-  size_t bytes_;
+  [[maybe_unused]] size_t bytes_;  // no_runtime.cpp copies nothing
 };
 
 // Is this an address in device memory?

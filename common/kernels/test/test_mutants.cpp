@@ -38,9 +38,9 @@ TEST_CASE("every barrier and every wait is needed, and its absence is reported")
   const fa::simt::Report intact = run_without(0);
   CHECK_MESSAGE(intact.hazards.empty(), (intact.hazards.empty() ? "" : intact.hazards[0].text));
   REQUIRE(sites.size() == FA_SYNCHRONIZATIONS);
-  for (const auto& [line, what] : sites) {
-    const fa::simt::Report report = run_without(line);
-    INFO(what, " in line ", line, " left out");
+  for (const auto& site : sites) {
+    const fa::simt::Report report = run_without(site.first);
+    INFO(site.second, " in line ", site.first, " left out");
     CHECK(!report.hazards.empty());
   }
 }
