@@ -8,7 +8,7 @@
 //
 //   ./learn diff 08       ch08_fewer_instructions --shape 1,1,128,512,128 --profile
 //
-// 412 TFLOP/s at (2,16,8192,8192,128) on an H200, where PyTorch's FlashAttention-2 reached 350.
+// 413 TFLOP/s at (2,16,8192,8192,128) on an H200, where PyTorch's FlashAttention-2 reached 355.
 
 #include "common/kernels/epilogue.hpp"
 #include "common/kernels/geometry.hpp"
@@ -52,13 +52,13 @@ FA_DEVICE void load_tile(uint32_t smem, const bf16* gmem, int tile, int len, FA_
 // S += Q @ K.T   [WARP_Q, BLOCK_KV]
 // Operand B wants, for each key, neighbours along HEAD_DIM in a register: K's rows hold just that.
 // swizzle(lane + column) = swizzle(lane) ^ column: their bits do not overlap. One swizzle a lane.
-// [anchor: multiply_query_key]
 template <int HEAD_DIM, int MMAS_Q, int MMAS_KV, class Breaks>
 FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
                                   uint32_t Q_smem,  // this warp's rows [WARP_Q, HEAD_DIM]
                                   uint32_t K_smem, Breaks breaks) {
   constexpr uint32_t ROW_BYTES = HEAD_DIM * sizeof(bf16);
-  const uint32_t Q_lane = swizzle<ROW_BYTES>(lane_index() % 16 * ROW_BYTES + lane_index() / 16 * 16);
+  const uint32_t Q_lane =
+      swizzle<ROW_BYTES>(lane_index() % 16 * ROW_BYTES + lane_index() / 16 * 16);
   // keys 0-7, d 0-7 | keys 0-7, d 8-15 | keys 8-15, d 0-7 | keys 8-15, d 8-15
   const uint32_t lane_row = lane_index() / 16 * 8 + lane_index() % 8;
   const uint32_t row_major = lane_row * ROW_BYTES + lane_index() / 8 % 2 * 16;
@@ -69,6 +69,7 @@ FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
     uint32_t Q_rmem[MMAS_Q][4];
     for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
       ldmatrix_x4(Q_rmem[mma_q], Q_smem + mma_q * MMA_M * ROW_BYTES + (Q_lane ^ col_offset));
+    // [anchor: two_mma_for_each_fragment]
     for (int mma_kv = 0; mma_kv < MMAS_KV; mma_kv += 2) {
       uint32_t K_rmem[4];
       ldmatrix_x4(K_rmem, K_smem + mma_kv * MMA_N * ROW_BYTES + (K_lane ^ col_offset));
@@ -77,15 +78,14 @@ FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
         mma_m16n8k16(Q_rmem[mma_q], {K_rmem[2], K_rmem[3]}, S_rmem[mma_q][mma_kv + 1]);
       }
     }
+    // [/anchor: two_mma_for_each_fragment]
   }
 }
-// [/anchor: multiply_query_key]
 
 // m' = max(m, rowmax S),   O *= exp(m - m'),   l *= exp(m - m')
 // Any m will do, as long as O and l are summed by the same one and no exponential overflows. So m
-// stays until some row's scores pass it by a factor of 2^8, which is rare after the first tiles.
-// Each lane looks at its own columns: only a row that must move needs its quad's shuffles.
-// [anchor: raise_row_max]
+// stays until a weight would pass 2^8, which is rare after the first tiles. To see that, each lane
+// looks at its own columns and the warp votes. Shuffles are for the tiles in which m does move.
 template <int MMAS_Q, int MMAS_KV, int MMAS_D, class Breaks>
 FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
                              float (&O_rmem)[MMAS_Q][MMAS_D][4],
@@ -101,10 +101,12 @@ FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
         const float* c = &S_rmem[mma_q][mma_kv][half * 2];
         row_max[mma_q][half] = max(row_max[mma_q][half], max(c[0], c[1]));
       }
+      // [anchor: vote]
       // In the first tile m = -inf. Written so that NaN, from -inf - (-inf), counts as grown.
       grew |= !((row_max[mma_q][half] - m[mma_q][half]) * scale_log2 <= MAX_GROWTH);
     }
   if (!warp_any(grew)) return;
+  // [/anchor: vote]
 
   float rescale[MMAS_Q][2];
   for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
@@ -122,7 +124,6 @@ FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
     }
   scale_rows(O_rmem, rescale);
 }
-// [/anchor: raise_row_max]
 
 // P = exp(scale (S - m)) for 16 keys, as operand A,   l += this lane's part of rowsum P
 // exp(scale (s - m)) = 2^(s scale_log2 - m scale_log2): one FMA and one exponential.
@@ -148,7 +149,6 @@ FA_DEVICE void exponentiate(uint32_t (&P_rmem)[MMAS_Q][4], float (&l)[MMAS_Q][2]
 // Now the sum runs over keys, so operand B wants neighbours along the keys, and V's rows hold
 // neighbours along HEAD_DIM: ldmatrix transposes each 8x8 matrix on its way. The exponentials of
 // the next 16 keys do not wait for the mma of these: the two units work side by side.
-// [anchor: multiply_weights_value]
 template <int MMAS_Q, int MMAS_D, int MMAS_KV>
 FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4], float (&l)[MMAS_Q][2],
                                       const float (&S_rmem)[MMAS_Q][MMAS_KV][4],
@@ -156,7 +156,9 @@ FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4], float 
                                       uint32_t V_smem) {
   constexpr uint32_t ROW_BYTES = MMAS_D * MMA_N * sizeof(bf16);
   // keys 0-7, d 0-7 | keys 8-15, d 0-7 | keys 0-7, d 8-15 | keys 8-15, d 8-15
-  const uint32_t V_lane = swizzle<ROW_BYTES>(lane_index() % 16 * ROW_BYTES + lane_index() / 16 * 16);
+  const uint32_t V_lane =
+      swizzle<ROW_BYTES>(lane_index() % 16 * ROW_BYTES + lane_index() / 16 * 16);
+  // [anchor: beside_the_mma]
   for (int mma_kv = 0; mma_kv < MMAS_KV / 2; ++mma_kv) {
     uint32_t P_rmem[MMAS_Q][4];
     exponentiate(P_rmem, l, S_rmem, mma_kv, m, scale_log2);
@@ -170,8 +172,8 @@ FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4], float 
       }
     }
   }
+  // [/anchor: beside_the_mma]
 }
-// [/anchor: multiply_weights_value]
 
 // Asked for no more than one block on a multiprocessor, the compiler may use up to 255 registers a
 // thread. Left to itself it saves some, and loads fragments too late.
