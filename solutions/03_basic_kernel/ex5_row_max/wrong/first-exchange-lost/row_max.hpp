@@ -1,0 +1,21 @@
+#pragma once
+
+#include <limits>
+
+#include "common/kernels/geometry.hpp"
+
+namespace FA_BACKEND::ex03 {
+
+template <int MMAS_KV>
+FA_DEVICE void row_max(float (&result)[2], const float (&S_rmem)[MMAS_KV][4]) {
+  for (int half = 0; half < 2; ++half) {
+    float value = -std::numeric_limits<float>::infinity();
+    for (const auto& c : S_rmem) value = max(value, max(c[half * 2], c[half * 2 + 1]));
+    const float neighbour = shfl_xor(value, 1);
+    const float opposite = shfl_xor(value, 2);
+    value = max(value, max(neighbour, opposite));
+    result[half] = value;
+  }
+}
+
+}  // namespace FA_BACKEND::ex03
