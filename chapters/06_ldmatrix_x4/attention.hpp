@@ -161,7 +161,7 @@ void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
 
   // wait_group counts groups, so each call commits one, even when there is no tile left to copy:
   // the count in the loop then holds to the last tile.
-  const auto load_K = [&](int kv_tile) {
+  const auto load_K = [&, breaks](int kv_tile) {
     const bool exists = kv_tile < num_kv_tiles;
     if (exists)
       load_tile<BLOCK_KV, HEAD_DIM, NUM_THREADS>(buffer(K_smem, kv_tile), K, kv_tile, len_kv);

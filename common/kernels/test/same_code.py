@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""Breaks cost nothing when they are off: the intact kernel's machine code is, byte for byte, that of
+a source in which no break was ever written.
+
+    same_code.py CHAPTER COMPILER [FLAG …]     CHAPTER: the directory below chapters/
+
+Compiles three times: the kernel as it is; a copy from which the breaks are struck out of the text;
+and, so that the test can fail, the build with run-time breaks. The first two must have the same
+.text, the third must not. A compiler called nvcc makes a cubin for sm_90, and for it nothing is left
+of the breaks, no parameter and no template argument. For the host, every `breaks.has(…)` becomes
+`false` and the empty parameter stays: without it names and closures change, and registers swap.
+"""
+
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+
+STRIKE_OUT = [  # in this order
+    (r"breaks\.has\([\w:]+\)", "false"),
+    (r"template <class Breaks>\s*", ""),
+    (r",\s*class Breaks(?=\W)", ""),
+    (r"class Breaks,\s*", ""),
+    (r"(?:,\s*)?\bBreaks breaks\b", ""),
+    (r",\s*breaks(?=\s*[,)\]])", ""),
+    (r"\(breaks\)", "()"),
+    (r",\s*Breaks>", ">"),
+]
+
+# What the kernel files of a chapter are, what to compile, and which functions to compare.
+KERNEL = """#include "chapters/{directory}/attention.hpp"
+namespace FA_BACKEND::ch{number} {{
+void use(const fa::ForwardArgs& args) {{ launch_attention<64>(args{breaks}); }}
+}}
+"""
+TILED = """#include "chapters/02_tiled_cpu/tiled.hpp"
+const auto use = ch02::attend_tile<float, ch02::Causal{breaks}>;
+const void* volatile used = reinterpret_cast<const void*>(use);
+"""
+
+
+def without_breaks(text, parameters):
+    """C++ text as if nobody had written a break into it, with or without the parameter that says
+    which; comments and line breaks stay."""
+    for pattern, replacement in STRIKE_OUT[:1 if parameters else None]:
+        text = re.sub(pattern, lambda match: replacement + "\n" * match.group(0).count("\n"), text)
+    return text
+
+
+def text_sections(path):
+    """Name and bytes of every section of machine code in a 64-bit ELF file."""
+    data = path.read_bytes()
+    if data[:5] != b"\x7fELF\x02":
+        raise SystemExit(f"{path}: not a 64-bit ELF file")
+    offset, = struct.unpack_from("<Q", data, 0x28)
+    size, count, names = struct.unpack_from("<HHH", data, 0x3A)
+    headers = [struct.unpack_from("<IIQQQQ", data, offset + i * size) for i in range(count)]
+    strings = headers[names][4]
+    sections = []
+    for name, kind, flags, _, begin, length in headers:
+        end = data.index(b"\0", strings + name)
+        title = data[strings + name:end].decode()
+        if kind == 1 and flags & 4:  # SHT_PROGBITS, SHF_EXECINSTR
+            sections.append((title, data[begin:begin + length]))
+    return sections
+
+
+def code(sections):
+    """The kernel and what of it was not inlined, without what launches it; names differ."""
+    return sorted(bytes_ for name, bytes_ in sections
+                  if re.match(r"\.text\._ZN?(8emulator|3gpu|4ch02)", name)
+                  and not re.search(r"launch|3use", name))
+
+
+def build(directory, chapter, breaks, struck, compiler, flags):
+    """The machine code of one of the three builds, in a directory of its own."""
+    is_cuda = Path(compiler).name == "nvcc"
+    for source in ("common", f"chapters/{chapter}"):
+        for path in (ROOT / source).rglob("*.hpp"):
+            copy = directory / path.relative_to(ROOT)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            kernel_file = source != "common" or path.parent.name == "kernels"
+            text = path.read_text(encoding="utf-8")
+            if struck and kernel_file:
+                text = without_breaks(text, not is_cuda)
+                traces = r"breaks\.has"
+                if is_cuda:
+                    traces += r"|class Breaks|Breaks breaks|, breaks\W"
+                left = re.search(rf"^(?!//).*({traces}).*", text, re.MULTILINE)
+                if left:
+                    raise SystemExit(f"{path}: a break is left in: {left.group(0).strip()}")
+            copy.write_text(text, encoding="utf-8")
+    template = TILED if chapter.startswith("02") else KERNEL
+    source, result = ("use.cu", "use.cubin") if is_cuda else ("use.cpp", "use.o")
+    (directory / source).write_text(
+        template.format(directory=chapter, number=chapter[:2], breaks=breaks), encoding="utf-8")
+    how = ["-cubin", "-arch=sm_90"] if is_cuda else ["-c", "-O3", "-DNDEBUG", "-ffp-contract=off"]
+    subprocess.run([compiler, "-std=c++20", *how, "-I.", *flags, source, "-o", result],
+                   cwd=directory, check=True)
+    return code(text_sections(directory / result))
+
+
+def main():
+    if len(sys.argv) < 3:
+        print(__doc__, file=sys.stderr)
+        return 2
+    chapter, compiler, flags = sys.argv[1], shutil.which(sys.argv[2]) or sys.argv[2], sys.argv[3:]
+    tiled = chapter.startswith("02")
+    folder = Path(tempfile.mkdtemp())
+    try:
+        none = ", ch02::Intact" if tiled else ", NoBreaks{}"
+        some = ", ch02::Broken" if tiled else ", RuntimeBreaks{1}"
+        nothing = "" if Path(compiler).name == "nvcc" else none
+        intact = build(folder / "intact", chapter, none, False, compiler, flags)
+        struck = build(folder / "struck", chapter, nothing, True, compiler, flags)
+        broken = build(folder / "broken", chapter, some, False, compiler, flags)
+    finally:
+        shutil.rmtree(folder)
+    total = sum(map(len, intact))
+    print(f"{chapter}, {os.path.basename(compiler)}: {len(intact)} functions, {total} bytes; "
+          f"without the breaks in the source {sum(map(len, struck))}, with run-time breaks "
+          f"{sum(map(len, broken))}")
+    if total < 1000:
+        print("error: no kernel was found in the object file", file=sys.stderr)
+        return 1
+    if intact != struck:
+        print("error: the intact kernel is not what it would be without breaks", file=sys.stderr)
+        return 1
+    if intact == broken:
+        print("error: this test cannot fail: run-time breaks give the same code", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
