@@ -118,7 +118,7 @@ std::string bank_map(const uint32_t (&addresses)[8]) {
     map += "  row " + std::to_string(row);
     for (uint32_t group = 0; group < 8; ++group)
       map += addresses[row] / 16 % 8 == group ? "  [#] " : "   .  ";
-    map += "\n";
+    if (row < 7) map += "\n";
   }
   return map;
 }

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "common/kernels/geometry.hpp"
+
+namespace FA_BACKEND::ex04 {
+
+template <int ROW_BYTES>
+FA_DEVICE uint32_t swizzle(uint32_t offset) {
+  const uint32_t row = offset / ROW_BYTES;
+  return offset ^ (row % 8 * 16);
+}
+
+}  // namespace FA_BACKEND::ex04
