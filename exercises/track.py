@@ -283,8 +283,8 @@ class Track:
         todo = re.search(r"TODO\(.*", output)
         if todo:
             return Result("todo", [f"{exercise.title}: not written yet", "", f"  {todo.group(0)}", "",
-                                   f"in {self.shown(exercise.copy)}; what to do: "
-                                   f"{self.shown(exercise.here / 'README.md')}"], exercise)
+                                   f"  read    {self.shown(exercise.here / 'README.md')}",
+                                   f"  edit    {self.shown(exercise.copy)}"], exercise)
         failures = []  # of each failed test case its name and the messages
         for part in re.split(r"^={70,}$", output, flags=re.MULTILINE):
             case = re.search(r"^TEST CASE:\s+(.*)$", part, re.MULTILINE)
@@ -309,8 +309,10 @@ class Track:
                  + f" ({passed} of {total} test cases pass)", ""]
         if failures:
             name, messages = failures[0]
-            lines += [f"  {name}"] + [f"    {message}" for message in messages]
-            if len(failures) > 1:
+            same = len(failures) > 1 and all(said == messages for _, said in failures)
+            lines += ([f"  {message}" for message in messages] if same else
+                      [f"  {name}"] + [f"    {message}" for message in messages])
+            if len(failures) > 1 and not same:
                 lines.append("  also: " + "; ".join(name for name, _ in failures[1:]))
         else:
             lines += ["  " + line for line in output.splitlines()[-10:]]

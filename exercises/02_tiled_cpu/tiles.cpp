@@ -17,6 +17,12 @@ void check_tile(const char* what, int64_t tile, int64_t count) {
 
 }  // namespace
 
+std::vector<std::string> names_in_state(int64_t dim) {
+  std::vector<std::string> names = {"m", "l"};
+  for (int64_t d = 0; d < dim; ++d) names.push_back("o[" + std::to_string(d) + "]");
+  return names;
+}
+
 Tile load_tile(fa::View<const float> matrix, int64_t first, int64_t block) {
   if (first < 0 || first >= matrix.rows) {
     throw std::out_of_range("load_tile from row " + std::to_string(first) + ": there are " +

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "common/tensor.hpp"
@@ -20,6 +21,9 @@ struct State {
 
   explicit State(int64_t dim) : o(dim) {}
 };
+
+// What the tests call the numbers of a state: m, l, o[0], o[1], …
+std::vector<std::string> names_in_state(int64_t dim);
 
 // Rows of a matrix in fast memory.
 struct Tile {

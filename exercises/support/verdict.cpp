@@ -26,9 +26,11 @@ bool predicted(const Numbers& got, const Numbers& output, double tolerance) {
 
 std::string subscript(const Output& output, size_t count, size_t index) {
   if (count == 1) return output.name;
-  if (output.columns == 0) return output.name + "[" + std::to_string(index) + "]";
-  return output.name + "[" + std::to_string(index / output.columns) + "][" +
-         std::to_string(index % output.columns) + "]";
+  const size_t columns = output.columns ? output.columns : count;
+  const std::string row = "[" + std::to_string(index / columns) + "]",
+                    column = output.labels.empty() ? "[" + std::to_string(index % columns) + "]"
+                                                   : "." + output.labels[index % columns];
+  return output.name + (output.columns ? row : "") + column;
 }
 
 // Is `got` what one of the mistakes of that name leads to? Would each of them have shown?

@@ -34,6 +34,7 @@ struct Output {
   std::string name;         // "o": messages say o[1][3]
   int columns = 0;          // of a matrix; 0: one subscript
   double tolerance = 1e-5;  // |got - expected| <= tolerance * (1 + |expected|); 0: equal
+  std::vector<std::string> labels = {};  // of the columns, in place of numbers: o[1].l
 };
 
 // Compares all numbers; on a difference fails with the first wrong one.

@@ -20,14 +20,14 @@ static Numbers merged(const State& a, const State& b, float al, float bl, float 
   return all;
 }
 
-// m is [0], l is [1], o is the rest.
 static void check_merge(const State& a, const State& b) {
   const float m = std::max(a.m, b.m);
   const bool none = m == -tiles::kInfinity;
   const float fa = std::exp(a.m - m), fb = std::exp(b.m - m);
   const float ra = none ? 0 : fa, rb = none ? 0 : fb;
   exercise::check_output(
-      {"m, l, o"}, numbers(merge(a, b)), merged(a, b, ra, rb, ra, rb),
+      {"merged", 0, 1e-5, tiles::names_in_state(3)}, numbers(merge(a, b)),
+      merged(a, b, ra, rb, ra, rb),
       {{"only-l-rescaled", merged(a, b, ra, rb, 1, 1),
         "l is right, o is the plain sum; o holds the same e^(s - m) as l and needs the same "
         "factors"},

@@ -20,7 +20,6 @@ static Numbers attended(const std::vector<float>& s, fa::View<const float> V, fl
   return all;
 }
 
-// m is [0], l is [1], o is the rest.
 static void check_tile(int keys, int dim, float sharpness) {
   const std::vector<float> q = exercise::random_numbers(dim, 1, sharpness),
                            k = exercise::random_numbers(keys * dim, 2),
@@ -34,7 +33,7 @@ static void check_tile(int keys, int dim, float sharpness) {
   Numbers got = {state.m, state.l};
   got.insert(got.end(), state.o.begin(), state.o.end());
   exercise::check_output(
-      {"m, l, o", 0, 1e-4}, got, attended(raw, V, m, scale, m),
+      {"state", 0, 1e-4, tiles::names_in_state(dim)}, got, attended(raw, V, m, scale, m),
       {{"no-scale", attended(raw, V, most, 1, most),
         "the scores are q.k without the scale, 1 / sqrt(dim)"},
        {"divided-already", attended(raw, V, m, scale, m, true),

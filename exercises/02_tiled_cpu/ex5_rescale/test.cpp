@@ -19,9 +19,12 @@ struct Factors {
   float l, o, added;
 };
 
+enum When { kOnce, kForEachKey };  // the old sums are multiplied
+
 // m, l, o after each tile. `tile_only`: m' is the maximum of the tile, whatever came before.
 template <class Rule>
-static Numbers states(const std::vector<Keys>& all, Rule rule, bool tile_only = false) {
+static Numbers states(const std::vector<Keys>& all, Rule rule, bool tile_only = false,
+                      When when = kOnce) {
   Numbers result;
   float m = -tiles::kInfinity;
   std::vector<float> sums(1 + kDim);  // l, o
@@ -29,8 +32,10 @@ static Numbers states(const std::vector<Keys>& all, Rule rule, bool tile_only = 
     const float most = *std::max_element(keys.s.begin(), keys.s.end());
     const float m_new = tile_only ? most : std::max(m, most);
     const Factors factor = rule(std::exp(m - m_new));
-    for (size_t i = 0; i < sums.size(); ++i) sums[i] *= i == 0 ? factor.l : factor.o;
     for (size_t j = 0; j < keys.s.size(); ++j) {
+      if (j == 0 || when == kForEachKey) {
+        for (size_t i = 0; i < sums.size(); ++i) sums[i] *= i == 0 ? factor.l : factor.o;
+      }
       const float p = factor.added * std::exp(keys.s[j] - m_new);
       sums[0] += p;
       for (int d = 0; d < kDim; ++d) sums[1 + d] += p * keys.V()(j, d);
@@ -42,7 +47,6 @@ static Numbers states(const std::vector<Keys>& all, Rule rule, bool tile_only = 
   return result;
 }
 
-// A row for each tile: m, l, o[0], o[1], o[2].
 static void check_tiles(const std::vector<std::vector<float>>& scores) {
   std::vector<Keys> all;
   for (const auto& s : scores) {
@@ -58,7 +62,7 @@ static void check_tiles(const std::vector<std::vector<float>>& scores) {
   }
   const auto right = [](float f) { return Factors{f, f, 1}; };
   exercise::check_output(
-      {"tile", 2 + kDim}, got, states(all, right),
+      {"after tile", 2 + kDim, 1e-5, tiles::names_in_state(kDim)}, got, states(all, right),
       {{"o-not-rescaled",
         states(all,
                [](float f) {
@@ -85,6 +89,10 @@ static void check_tiles(const std::vector<std::vector<float>>& scores) {
                  return Factors{1, 1, f};
                }),
         "the factor is on the new terms; these are relative to m' already, the old sums are not"},
+       {"rescale-for-each-key", states(all, right, false, kForEachKey),
+        "the factor is inside the loop over the keys, and multiplies the old sums, and the new "
+        "terms "
+        "before it, once for each key; it belongs in front of the loop"},
        {"maximum-of-tile-only", states(all, right, true),
         "m is the maximum of the last tile, not of all keys; the factor can then be above 1, and "
         "overflow"}});
