@@ -1,7 +1,8 @@
 """The museum's labels: every break, where it shows, what it shows, and why. Data only.
 
-Each break has the texts of its exhibit (line, predict, happens, why, caught) and its demos. A demo runs in
-some chapters and says which symptom it must show there; docs/test_break_it.py holds it to that:
+Each break has the texts of its exhibit (line, predict, happens, why, caught) and its demos. A demo
+runs in some chapters and says which symptom it must show there; docs/test_break_it.py holds it to
+that:
 
     nan: n          at least n elements are not finite
     tile: t         of chapter 02's trace, the first in which p or l is not finite
@@ -22,37 +23,41 @@ PIPELINED = KERNELS[2:]
 BREAKS = {
     "no-max": {
         "line": "the row maximum is not subtracted before exp",
-        "predict": "e^x leaves fp32 at x = 88.7 and fp16 at x = 11.09. In which tile and in which "
-                   "queries does it start? What do those before it look like?",
-        "happens": "Nothing, as long as every e^x fits: softmax does not need the maximum. From the "
-                   "first p that does not, Inf, and o / l = Inf / Inf is NaN, for that query only. A "
-                   "query of which just the sum overflows gets o / Inf = 0, and no NaN warns.",
-        "why": "Subtracting m changes nothing on paper: e^(x - m) / sum e^(x - m). It keeps every p "
-               "between 0 and 1, whatever the scores are. The sum overflows ln n earlier than one "
-               "term, where it lives in the same type.",
-        "caught": "A test at a larger score scale (--scale 30), and a checker that a NaN fails: "
-                  "NaN > bound is false, so ours asks !(error <= bound).",
+        "predict": "e^x leaves fp32 at x = 88.7 and fp16 at x = 11.09. In which tile and in "
+                   "which queries does it start? What do those before it look like?",
+        "happens": "Nothing, as long as every e^x fits: softmax does not need the maximum. "
+                   "From the first p that does not, Inf, and o / l = Inf / Inf is NaN, for "
+                   "that query only. A query of which just the sum overflows gets o / Inf = "
+                   "0, and no NaN warns.",
+        "why": "Subtracting m changes nothing on paper: e^(x - m) / sum e^(x - m). It "
+               "keeps every p between 0 and 1, whatever the scores are. The sum "
+               "overflows ln n earlier than one term, where it lives in the same type.",
+        "caught": "A test at a larger score scale (--scale 30), and a checker that a NaN "
+                  "fails: NaN > bound is false, so ours asks !(error <= bound).",
         "demos": [
             {"chapters": ("01",), "command": "softmax", "x": [1, 2, 88.8], "symptom": {"nan": 1},
              "fine": [{"x": [1, 2, 88.7]}]},
             {"chapters": ("02",), "ramp": True, "shape": [1, 1, 16, 256, 4], "scale": 0.5,
              "options": ["--block-q", "16", "--block-kv", "16"],
-             "symptom": {"nan": 16, "tile": 11}, "fine": [{"scale": 0.3}, {"scale": 0.04, "dtype": "f16"}]},
+             "symptom": {"nan": 16, "tile": 11},
+             "fine": [{"scale": 0.3}, {"scale": 0.04, "dtype": "f16"}]},
             {"chapters": KERNELS, "shape": [1, 1, 64, 256, 64], "scale": 30,
              "symptom": {"nan": 64}, "fine": [{"scale": 1}]},
         ],
     },
     "no-rescale": {
         "line": "l and o are not moved to the new maximum",
-        "predict": "Each tile subtracts its own maximum, so nothing overflows. l and o are added up "
-                   "as they are. How wrong is the result: everywhere, or in some queries?",
-        "happens": "Finite, no warning, wrong. At scale 0.3 by 1 %, which a tolerance of 2 % lets "
-                   "through; at scale 3 by 60 %. With one tile it is right.",
-        "why": "Tile t counts e^(M - m_t) times too much, M being the maximum of all tiles. If the "
-               "tile maxima hardly differ, neither does the result; the sharper the softmax, the more "
-               "they differ.",
-        "caught": "More than one tile, scores of more than one scale, and a bound that comes from the "
-                  "type and not from taste: twice the error of plain attention.",
+        "predict": "Each tile subtracts its own maximum, so nothing overflows. l and o are "
+                   "added up as they are. How wrong is the result: everywhere, or in some "
+                   "queries?",
+        "happens": "Finite, no warning, wrong. At scale 0.3 by 1 %, which a tolerance of 2 % "
+                   "lets through; at scale 3 by 60 %. With one tile it is right.",
+        "why": "Tile t counts e^(M - m_t) times too much, M being the maximum of all "
+               "tiles. If the tile maxima hardly differ, neither does the result; the "
+               "sharper the softmax, the more they differ.",
+        "caught": "More than one tile, scores of more than one scale, and a bound that "
+                  "comes from the type and not from taste: twice the error of plain "
+                  "attention.",
         "demos": [
             {"chapters": ("01",), "command": "softmax", "options": ["--algorithm", "online"],
              "x": [1, 2, 3, 4, 5, 6], "symptom": {"wrong": 0.1},
@@ -65,40 +70,48 @@ BREAKS = {
     },
     "max-starts-at-zero": {
         "line": "m starts at 0 instead of -inf",
-        "predict": "m starts at 0 instead of -inf. All scores here lie far below 0. NaN, wrong, or "
-                   "right?",
-        "happens": "Where every score of a query lies below -104, e^(x - 0) rounds to 0: 0/0. Above "
-                   "that, nothing at all.",
-        "why": "Softmax does not mind which number is subtracted, as long as something survives. A "
-               "maximum that starts at 0 is right for every row with a score above 0, which is nearly "
-               "every row anybody tests with.",
-        "caught": "A test with very negative scores, and one with a query that sees no key: there the "
-                  "row's m is no longer -inf, so 0/0 is not recognised as an empty row.",
-        "demos": [{"chapters": ("02",), "shape": [1, 1, 64, 32, 64], "scale": -200,
-                   "symptom": {"nan": 64}, "fine": [{"scale": 1}, {"scale": -1}]}],
+        "predict": "m starts at 0 instead of -inf. All scores here lie far below 0. NaN, "
+                   "wrong, or right?",
+        "happens": "Where every score of a query lies below -104, e^(x - 0) rounds to 0: "
+                   "0/0. Above that, nothing at all.",
+        "why": "Softmax does not mind which number is subtracted, as long as something "
+               "survives. A maximum that starts at 0 is right for every row with a score "
+               "above 0, which is nearly every row anybody tests with.",
+        "caught": "A test with very negative scores, and one with a query that sees no key: "
+                  "there the row's m is no longer -inf, so 0/0 is not recognised as an "
+                  "empty row.",
+        "demos": [
+            {"chapters": ("02",), "shape": [1, 1, 64, 32, 64], "scale": -200,
+             "symptom": {"nan": 64}, "fine": [{"scale": 1}, {"scale": -1}]},
+        ],
     },
     "tile-relative-mask": {
         "line": "the causal mask counts from the tile's corner",
-        "predict": "The causal mask compares positions inside the tile. Which queries come out right?",
-        "happens": "The first tile of queries is right. From the second on only the last query of each "
-                   "tile is: it sees the whole of every tile, in relative positions as in true ones.",
-        "why": "A tile does not know where it is. Query i of a tile is allowed keys 0 to i of every "
-               "tile to the left, instead of all of them.",
+        "predict": "The causal mask compares positions inside the tile. Which queries come "
+                   "out right?",
+        "happens": "The first tile of queries is right. From the second on only the last "
+                   "query of each tile is: it sees the whole of every tile, in relative "
+                   "positions as in true ones.",
+        "why": "A tile does not know where it is. Query i of a tile is allowed keys 0 to "
+               "i of every tile to the left, instead of all of them.",
         "caught": "A causal test longer than one tile. Up to 64 queries nothing is wrong.",
-        "demos": [{"chapters": ("02",), "shape": [1, 1, 192, 192, 32], "causal": True,
-                   "symptom": {"wrong": 0.1},
-                   "fine": [{"causal": False}, {"shape": [1, 1, 64, 64, 32]}]}],
+        "demos": [
+            {"chapters": ("02",), "shape": [1, 1, 192, 192, 32], "causal": True,
+             "symptom": {"wrong": 0.1},
+             "fine": [{"causal": False}, {"shape": [1, 1, 64, 64, 32]}]},
+        ],
     },
     "unmasked-tail": {
         "line": "keys past the last one, filled with zeros, are not hidden",
-        "predict": "100 keys, tiles of 64: the last tile is filled up with zeros, which are no longer "
-                   "hidden. What is a score of 0 worth?",
+        "predict": "100 keys, tiles of 64: the last tile is filled up with zeros, which are "
+                   "no longer hidden. What is a score of 0 worth?",
         "happens": "The result is that of attention to 28 more keys, with value 0: too small "
                    "everywhere, by a few percent. Finite.",
-        "why": "Zeros are harmless in a matrix product and not in a softmax: e^(0 - m) is a weight like "
-               "any other, and l counts it.",
-        "caught": "A length that is no multiple of the tile; 64, 128 and 1024 are the wrong test "
-                  "lengths. Under --causal with Lq = Lkv the mask hides the tail as well.",
+        "why": "Zeros are harmless in a matrix product and not in a softmax: e^(0 - m) "
+               "is a weight like any other, and l counts it.",
+        "caught": "A length that is no multiple of the tile; 64, 128 and 1024 are the wrong "
+                  "test lengths. Under --causal with Lq = Lkv the mask hides the tail as "
+                  "well.",
         "demos": [
             {"chapters": ("02",), "shape": [1, 2, 50, 100, 16], "symptom": {"wrong": 0.05},
              "fine": [{"shape": [1, 2, 50, 128, 16]}, {"causal": True}]},
@@ -108,155 +121,179 @@ BREAKS = {
     },
     "shuffle-mask-0x10": {
         "line": "the second shuffle of a quad goes to lane ^ 0x10 instead of lane ^ 2",
-        "predict": "The second shuffle of a quad exchanges with lane ^ 0x10 instead of lane ^ 2. No "
-                   "race, no overflow. What does a lane's maximum mean now?",
-        "happens": "Finite and wrong, by 1 and more. The four lanes of a row disagree about its "
-                   "maximum and its sum.",
-        "why": "Lane 16 further holds another row, 4 further down. A lane ends with the maximum of half "
-               "of its own row and half of another's; the other half of its row does not.",
-        "caught": "Any comparison with a reference. Not V = constant alone: try it. The hazards stay "
-                  "silent, as nothing races: look at one row's four lanes.",
-        "demos": [{"chapters": KERNELS, "shape": [1, 1, 64, 128, 64], "symptom": {"wrong": 0.5}}],
+        "predict": "The second shuffle of a quad exchanges with lane ^ 0x10 instead of lane "
+                   "^ 2. No race, no overflow. What does a lane's maximum mean now?",
+        "happens": "Finite and wrong, by 1 and more. The four lanes of a row disagree about "
+                   "its maximum and its sum.",
+        "why": "Lane 16 further holds another row, 4 further down. A lane ends with the "
+               "maximum of half of its own row and half of another's; the other half of "
+               "its row does not.",
+        "caught": "Any comparison with a reference. Not V = constant alone: try it. The "
+                  "hazards stay silent, as nothing races: look at one row's four lanes.",
+        "demos": [
+            {"chapters": KERNELS, "shape": [1, 1, 64, 128, 64], "symptom": {"wrong": 0.5}},
+        ],
     },
     "conditional-commit": {
         "line": "no commit when there was nothing to copy",
-        "predict": "When there is no next tile to copy, no group is committed. wait_group counts groups. "
-                   "At which tile does it start to matter?",
-        "happens": "At the last tile: the wait lets one group stay in flight, and now the tile that is "
-                   "needed is that group.",
-        "why": "wait_group N means: all but the N youngest groups have landed. An empty group keeps the "
-               "count; skipping it makes the youngest group the one that is read next.",
-        "caught": "The emulator, on any length: read_before_wait. On a GPU the copy has often landed by "
-                  "then, and the numbers are right on most days.",
-        "demos": [{"chapters": PIPELINED, "shape": [1, 1, 64, 256, 64],
-                   "symptom": {"nan": 1, "hazard": "read_before_wait", "at": "V_rmem, V_smem",
-                               "other": "load_tile<BLOCK_KV"}}],
+        "predict": "When there is no next tile to copy, no group is committed. wait_group "
+                   "counts groups. At which tile does it start to matter?",
+        "happens": "At the last tile: the wait lets one group stay in flight, and now the "
+                   "tile that is needed is that group.",
+        "why": "wait_group N means: all but the N youngest groups have landed. An empty "
+               "group keeps the count; skipping it makes the youngest group the one that "
+               "is read next.",
+        "caught": "The emulator, on any length: read_before_wait. On a GPU the copy has "
+                  "often landed by then, and the numbers are right on most days.",
+        "demos": [
+            {"chapters": PIPELINED, "shape": [1, 1, 64, 256, 64],
+             "symptom": {"nan": 1, "hazard": "read_before_wait", "at": "V_rmem, V_smem", "other": "load_tile<BLOCK_KV"}},
+        ],
     },
     "missing-wait": {
         "line": "K is read without waiting for its copy",
-        "predict": "K's copy is started, and read without a wait. The barrier behind it is still there. "
-                   "Is a barrier not enough?",
-        "happens": "read_before_wait: the bytes are still in flight, and every output is NaN, as the "
-                   "memory held NaN before.",
-        "why": "A barrier waits for threads. cp.async is not a thread: only cp_async_wait of the thread "
-               "that issued it says that its bytes have landed.",
-        "caught": "The emulator, which delivers as late as the program allows. On a GPU it depends on "
-                  "how busy the memory is.",
-        "demos": [{"chapters": KERNELS, "shape": [1, 1, 64, 256, 64],
-                   "symptom": {"nan": 64, "hazard": "read_before_wait", "at": "K_rmem, K_smem",
-                               "other": "load_tile<BLOCK_KV"}}],
+        "predict": "K's copy is started, and read without a wait. The barrier behind it is "
+                   "still there. Is a barrier not enough?",
+        "happens": "read_before_wait: the bytes are still in flight, and every output is "
+                   "NaN, as the memory held NaN before.",
+        "why": "A barrier waits for threads. cp.async is not a thread: only "
+               "cp_async_wait of the thread that issued it says that its bytes have "
+               "landed.",
+        "caught": "The emulator, which delivers as late as the program allows. On a GPU it "
+                  "depends on how busy the memory is.",
+        "demos": [
+            {"chapters": KERNELS, "shape": [1, 1, 64, 256, 64],
+             "symptom": {"nan": 64, "hazard": "read_before_wait", "at": "K_rmem, K_smem", "other": "load_tile<BLOCK_KV"}},
+        ],
     },
     "missing-barrier": {
         "line": "one block_sync of the main loop is left out",
-        "predict": "Each thread has waited for its own copies. One block_sync is gone. Whose bytes are "
-                   "read too early, or overwritten too early?",
-        "happens": "In chapters 03 to 06 a warp reads what another warp's copies have not brought yet "
-                   "(read_before_barrier). In 07 and 08 the next V overwrites the one that a slower warp "
-                   "still reads (overwrite_while_read).",
-        "why": "wait_group speaks for the thread that calls it. What the other 127 threads copied is "
-               "there after a barrier, and what they still read is free after one.",
-        "caught": "The emulator, under every order of the threads. Numbers alone may pass: with 1 warp "
-                  "always, with 4 on a lucky day.",
+        "predict": "Each thread has waited for its own copies. One block_sync is gone. Whose "
+                   "bytes are read too early, or overwritten too early?",
+        "happens": "In chapters 03 to 06 a warp reads what another warp's copies have not "
+                   "brought yet (read_before_barrier). In 07 and 08 the next V overwrites "
+                   "the one that a slower warp still reads (overwrite_while_read).",
+        "why": "wait_group speaks for the thread that calls it. What the other 127 "
+               "threads copied is there after a barrier, and what they still read is "
+               "free after one.",
+        "caught": "The emulator, under every order of the threads. Numbers alone may pass: "
+                  "with 1 warp always, with 4 on a lucky day.",
         "demos": [
             {"chapters": KERNELS[:4], "shape": [1, 1, 64, 256, 64],
-             "symptom": {"hazard": "read_before_barrier", "at": "K_rmem, K_smem",
-                         "other": "load_tile<BLOCK_KV"}},
+             "symptom": {"hazard": "read_before_barrier", "at": "K_rmem, K_smem", "other": "load_tile<BLOCK_KV"}},
             {"chapters": KERNELS[4:], "shape": [1, 1, 64, 256, 64],
-             "symptom": {"hazard": "overwrite_while_read", "at": "(V_smem, V, kv_tile",
-                         "other": "V_rmem, V_smem"}},
+             "symptom": {"hazard": "overwrite_while_read", "at": "(V_smem, V, kv_tile", "other": "V_rmem, V_smem"}},
         ],
     },
     "swizzle-one-side": {
         "line": "K is written swizzled and read row-major",
-        "predict": "K is written with XORed chunks and read without. Every address is inside the tile. "
-                   "NaN, or numbers?",
-        "happens": "Numbers, finite and wrong: K's columns are shuffled within each row, differently in "
-                   "each of 8 rows.",
-        "why": "A swizzle is a permutation of where things lie. Applied on one side it is a permutation "
-               "of the data, and q . k pairs the wrong columns.",
-        "caught": "Any comparison with a reference, on random K. If all columns of K are equal nothing "
-                  "shows.",
-        "demos": [{"chapters": SWIZZLED, "shape": [1, 1, 64, 128, 64], "symptom": {"wrong": 0.2}}],
+        "predict": "K is written with XORed chunks and read without. Every address is inside "
+                   "the tile. NaN, or numbers?",
+        "happens": "Numbers, finite and wrong: K's columns are shuffled within each row, "
+                   "differently in each of 8 rows.",
+        "why": "A swizzle is a permutation of where things lie. Applied on one side it "
+               "is a permutation of the data, and q . k pairs the wrong columns.",
+        "caught": "Any comparison with a reference, on random K. If all columns of K are "
+                  "equal nothing shows.",
+        "demos": [
+            {"chapters": SWIZZLED, "shape": [1, 1, 64, 128, 64], "symptom": {"wrong": 0.2}},
+        ],
     },
     "wait-too-few": {
         "line": "the wait for V lets one group too many stay in flight",
-        "predict": "The wait for V lets one group more stay in flight. Which tile is read too early: "
-                   "the last, the first, all?",
-        "happens": "All: at each wait the group that is one too many is just the V that comes next.",
-        "why": "The number in wait_group is how many may be missing. Count the groups that are younger "
-               "than the one you need; that is the number, and not one more.",
+        "predict": "The wait for V lets one group more stay in flight. Which tile is read "
+                   "too early: the last, the first, all?",
+        "happens": "All: at each wait the group that is one too many is just the V that "
+                   "comes next.",
+        "why": "The number in wait_group is how many may be missing. Count the groups "
+               "that are younger than the one you need; that is the number, and not one "
+               "more.",
         "caught": "The emulator: read_before_wait, at the ldmatrix of V.",
-        "demos": [{"chapters": PIPELINED, "shape": [1, 1, 64, 256, 64],
-                   "symptom": {"nan": 64, "hazard": "read_before_wait", "at": "V_rmem, V_smem",
-                               "other": "load_tile<BLOCK_KV"}}],
+        "demos": [
+            {"chapters": PIPELINED, "shape": [1, 1, 64, 256, 64],
+             "symptom": {"nan": 64, "hazard": "read_before_wait", "at": "V_rmem, V_smem", "other": "load_tile<BLOCK_KV"}},
+        ],
     },
     "divergent-barrier": {
         "line": "only warp 0 arrives at one block_sync",
         "predict": "Only warp 0 arrives at one of the barriers. Does the kernel hang?",
-        "happens": "The emulator says barrier_divergence, and where both sides wait. On real GPUs it "
-                   "need not hang: the counter of arrivals is fed by the next barrier, the kernel runs "
-                   "to its end, and numeric tests can pass.",
-        "why": "__syncthreads counts arrivals, not places. Warps that skip one barrier arrive at the "
-               "next, and are taken for those that are missing at this one.",
-        "caught": "The emulator compares the places at which threads wait. On a GPU: compute-sanitizer "
-                  "--tool synccheck.",
-        "demos": [{"chapters": KERNELS, "shape": [1, 1, 64, 256, 64],
-                   "symptom": {"hazard": "barrier_divergence", "at": "block_sync",
-                               "other": "block_sync"}}],
+        "happens": "The emulator says barrier_divergence, and where both sides wait. On real "
+                   "GPUs it need not hang: the counter of arrivals is fed by the next "
+                   "barrier, the kernel runs to its end, and numeric tests can pass.",
+        "why": "__syncthreads counts arrivals, not places. Warps that skip one barrier "
+               "arrive at the next, and are taken for those that are missing at this "
+               "one.",
+        "caught": "The emulator compares the places at which threads wait. On a GPU: "
+                  "compute-sanitizer --tool synccheck.",
+        "demos": [
+            {"chapters": KERNELS, "shape": [1, 1, 64, 256, 64],
+             "symptom": {"hazard": "barrier_divergence", "at": "block_sync", "other": "block_sync"}},
+        ],
     },
     "state-reset-per-block": {
         "line": "m, l and o start again in the tile that the mask cuts",
-        "predict": "Kernels treat tiles that the causal mask cuts in a loop of their own. Here that loop "
-                   "starts m, l and o again. Which queries notice?",
-        "happens": "The first tile of queries is right: it has no earlier keys to forget. Every later "
-                   "query attends to its own tile only. Finite, smooth, wrong.",
-        "why": "The state belongs to the query, not to the loop. Two loops over its keys share one "
-               "state.",
-        "caught": "A causal test longer than one tile, held against a reference. Without --causal, and "
-                  "up to 64 queries, nothing is wrong.",
-        "demos": [{"chapters": ("02",), "shape": [1, 1, 192, 192, 32], "causal": True,
-                   "symptom": {"wrong": 0.5},
-                   "fine": [{"causal": False}, {"shape": [1, 1, 64, 64, 32]}]}],
+        "predict": "Kernels treat tiles that the causal mask cuts in a loop of their own. "
+                   "Here that loop starts m, l and o again. Which queries notice?",
+        "happens": "The first tile of queries is right: it has no earlier keys to forget. "
+                   "Every later query attends to its own tile only. Finite, smooth, wrong.",
+        "why": "The state belongs to the query, not to the loop. Two loops over its keys "
+               "share one state.",
+        "caught": "A causal test longer than one tile, held against a reference. Without "
+                  "--causal, and up to 64 queries, nothing is wrong.",
+        "demos": [
+            {"chapters": ("02",), "shape": [1, 1, 192, 192, 32], "causal": True,
+             "symptom": {"wrong": 0.5},
+             "fine": [{"causal": False}, {"shape": [1, 1, 64, 64, 32]}]},
+        ],
     },
     "max-stuck-after-masked-tile": {
         "line": "a tile of which a query sees nothing lifts its m to 0",
-        "predict": "A tile hides all its keys from a query. The number 0, meant for the subtraction only "
-                   "(-inf - (-inf) is NaN), is stored as that query's maximum. When does it hurt?",
-        "happens": "NaN for queries that meet a hidden tile first and low scores after it; right for "
-                   "all others. With ordinary scores, right everywhere.",
-        "why": "A maximum only grows. Stuck at 0 it is no longer a score's, and e^(x - 0) of scores "
-               "below -104 is 0 for all of them: 0/0.",
-        "caught": "A sliding window that is shorter than a tile, with very negative scores; and a query "
-                  "that sees no key at all.",
-        "demos": [{"chapters": ("02",), "shape": [1, 1, 256, 256, 64], "scale": -200,
-                   "options": ["--modifier", "window", "--window", "32"], "symptom": {"nan": 500},
-                   "fine": [{"scale": 1}, {"options": [], "causal": True}]}],
+        "predict": "A tile hides all its keys from a query. The number 0, meant for the "
+                   "subtraction only (-inf - (-inf) is NaN), is stored as that query's "
+                   "maximum. When does it hurt?",
+        "happens": "NaN for queries that meet a hidden tile first and low scores after it; "
+                   "right for all others. With ordinary scores, right everywhere.",
+        "why": "A maximum only grows. Stuck at 0 it is no longer a score's, and e^(x - "
+               "0) of scores below -104 is 0 for all of them: 0/0.",
+        "caught": "A sliding window that is shorter than a tile, with very negative scores; "
+                  "and a query that sees no key at all.",
+        "demos": [
+            {"chapters": ("02",), "shape": [1, 1, 256, 256, 64], "scale": -200,
+             "options": ["--modifier", "window", "--window", "32"], "symptom": {"nan": 500},
+             "fine": [{"scale": 1}, {"options": [], "causal": True}]},
+        ],
     },
     "finite-sentinel": {
         "line": "a hidden key scores -5e4 instead of -inf",
-        "predict": "Hidden keys score -5e4 instead of -inf. e^-50000 is 0 in any type. Where is it not "
-                   "the same?",
-        "happens": "A query that sees no key gets the average of V instead of 0, and a log-sum-exp of "
-                   "-49996 instead of -inf. With scores below -5e4 hidden keys win.",
-        "why": "Softmax subtracts the maximum first. If all keys are hidden the maximum is the sentinel, "
-               "and e^(-5e4 - (-5e4)) = 1. Only -inf stays -inf whatever is subtracted.",
-        "caught": "A shape with more queries than keys under --causal, and a checker that looks at the "
-                  "log-sum-exp too.",
-        "demos": [{"chapters": ("02",), "shape": [1, 1, 70, 10, 8], "causal": True,
-                   "symptom": {"wrong": 0.05},
-                   "fine": [{"shape": [1, 1, 192, 192, 32]}, {"causal": False}]}],
+        "predict": "Hidden keys score -5e4 instead of -inf. e^-50000 is 0 in any type. Where "
+                   "is it not the same?",
+        "happens": "A query that sees no key gets the average of V instead of 0, and a "
+                   "log-sum-exp of -49996 instead of -inf. With scores below -5e4 hidden "
+                   "keys win.",
+        "why": "Softmax subtracts the maximum first. If all keys are hidden the maximum "
+               "is the sentinel, and e^(-5e4 - (-5e4)) = 1. Only -inf stays -inf "
+               "whatever is subtracted.",
+        "caught": "A shape with more queries than keys under --causal, and a checker that "
+                  "looks at the log-sum-exp too.",
+        "demos": [
+            {"chapters": ("02",), "shape": [1, 1, 70, 10, 8], "causal": True,
+             "symptom": {"wrong": 0.05},
+             "fine": [{"shape": [1, 1, 192, 192, 32]}, {"causal": False}]},
+        ],
     },
     "sum-in-16-bit": {
         "line": "l is summed in the element type instead of fp32",
-        "predict": "l is a bf16. A bf16 has 8 significant bits. 4096 keys that weigh about the same: "
-                   "what does l say at the end?",
-        "happens": "l stops growing, near 256 if the weights are near 1, and the result is too large by "
-                   "what is missing from it. The longer the row, the worse.",
-        "why": "256 + 1 = 256 in bf16: the next number is 258, and a half rounds to even. In fp16 the "
-               "same at 2048. Products may be 16-bit, sums may not.",
-        "caught": "A test with long rows (1024 keys and more) in the 16-bit type, with flat scores "
-                  "(--scale 0.3).",
-        "demos": [{"chapters": ("02",), "shape": [1, 1, 64, 4096, 64], "dtype": "bf16", "scale": 0.3,
-                   "symptom": {"wrong": 1}, "fine": [{"dtype": "f32"}]}],
+        "predict": "l is a bf16. A bf16 has 8 significant bits. 4096 keys that weigh about "
+                   "the same: what does l say at the end?",
+        "happens": "l stops growing, near 256 if the weights are near 1, and the result is "
+                   "too large by what is missing from it. The longer the row, the worse.",
+        "why": "256 + 1 = 256 in bf16: the next number is 258, and a half rounds to "
+               "even. In fp16 the same at 2048. Products may be 16-bit, sums may not.",
+        "caught": "A test with long rows (1024 keys and more) in the 16-bit type, with flat "
+                  "scores (--scale 0.3).",
+        "demos": [
+            {"chapters": ("02",), "shape": [1, 1, 64, 4096, 64], "dtype": "bf16", "scale": 0.3,
+             "symptom": {"wrong": 1}, "fine": [{"dtype": "f32"}]},
+        ],
     },
 }

@@ -27,7 +27,9 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from break_data import BREAKS  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
-PROGRAMS = {path.name[:2]: "ch" + path.name for path in sorted((ROOT / "chapters").glob("[0-9]*_*"))}
+PROGRAMS = {path.name[:2]: "ch" + path.name
+            for path in sorted((ROOT / "chapters").glob("[0-9]*_*"))
+            if (path / "CMakeLists.txt").exists()}
 PLOT_WIDTH = 40
 
 
@@ -60,7 +62,7 @@ def changed(demo, chapter, scale=None, length=None, dtype=None):
     demo = dict(demo)
     if dtype is not None:
         if chapter != "02":
-            raise BadUsage(f"--dtype: chapter 02 has f32, f16 and bf16; chapter {chapter} has one type")
+            raise BadUsage(f"--dtype: only chapter 02 has f32, f16 and bf16, not chapter {chapter}")
         demo["dtype"] = dtype
     if "x" in demo:
         if length is not None:
@@ -103,7 +105,8 @@ def write_ramp(folder, shape, scale):
     zeros = [0.0] * (dim - 1)
     write_npy(folder / "q.npy", [[(i + 1) / queries] + zeros for i in range(queries)])
     write_npy(folder / "k.npy", [[scale * j] + zeros for j in range(keys)])
-    write_npy(folder / "v.npy", [[(j * 7 + d * 3) % 11 / 10 for d in range(dim)] for j in range(keys)])
+    write_npy(folder / "v.npy",
+              [[(j * 7 + d * 3) % 11 / 10 for d in range(dim)] for j in range(keys)])
 
 
 def arguments(demo, chapter, folder, shown=False):
@@ -142,7 +145,8 @@ class Run:
         result = subprocess.run(command, capture_output=True, text=True, timeout=300,
                                 env={**os.environ, "FA_HIDE_TIMES": "1"})
         if result.returncode not in (0, 1):
-            raise BadUsage((result.stderr.strip() or f"exit {result.returncode}").replace("error: ", ""))
+            said = result.stderr.strip() or f"{program}: exit {result.returncode}"
+            raise BadUsage(said.replace("error: ", ""))
         self.code = result.returncode
         self.text = result.stdout
         self.report = json.loads(report.read_text(encoding="utf-8"))
@@ -157,7 +161,7 @@ class Run:
 
 
 def run_pair(name, demo, chapter, program, folder, trace=True):
-    """Intact and broken on the same input; in chapter 02 with the trace of the first wrong query."""
+    """Intact and broken on the same input; in chapter 02 with the trace of a wrong query."""
     folder = Path(folder)
     if demo.get("ramp"):
         write_ramp(folder, demo["shape"], demo.get("scale", 1))
@@ -207,7 +211,8 @@ def verdicts(intact, broken):
     if isinstance(bad, dict):
         place = f"{bad['tensor']}[{', '.join(map(str, bad['index']))}]"
         got = "NaN or Inf" if bad["got"] is None else f"{bad['got']:.6g}"
-        lines.append(f"  first wrong element   {place}: expected {number(bad['expected'])}, got {got}")
+        expected = number(bad["expected"])
+        lines.append(f"  first wrong element   {place}: expected {expected}, got {got}")
     return lines
 
 
@@ -225,8 +230,8 @@ def first_tile(intact, broken):
             return b[0], "a p that is not finite"
         if not math.isfinite(b[5]):
             return b[0], "a sum l that is not finite"
-        if b[5] == 0 and a[5] > 0:
-            return b[0], "l = 0"
+        if (a[5] == 0) != (b[5] == 0):
+            return b[0], f"l = {number(b[5])} instead of {number(a[5])}"
         if not abs(log_sum(a) - log_sum(b)) <= rounding and a[5] > 0:
             return b[0], f"m + ln l = {number(log_sum(b))} instead of {number(log_sum(a))}"
     return None
@@ -258,7 +263,8 @@ def first_bad_instruction(broken):
     for step in broken.report["steps"]:
         for value, symbol in zip(step["registers"], step["symbols"]):
             if symbol is not None and value is None:
-                return [f"  It begins in step {step['step']}: {step['instruction']} leaves NaN or Inf."]
+                return [f"  It begins in step {step['step']}: {step['instruction']} leaves NaN "
+                        "or Inf."]
     return []
 
 
@@ -304,7 +310,8 @@ def source_line(chapter, where):
 def hazard_lines(chapter, broken):
     lines = []
     for hazard in broken.hazards:
-        lines.append(f"  {hazard['kind']}, {hazard['count']} times, in {hazard['where']}")
+        times = "once" if hazard["count"] == 1 else f"{hazard['count']} times"
+        lines.append(f"  {hazard['kind']}, {times}, in {hazard['where']}")
         lines.append(f"      {source_line(chapter, hazard['where'])}")
         if hazard["other"]:
             lines.append(f"    against {hazard['other']}")
@@ -331,17 +338,34 @@ def paragraph(title, text):
                          subsequent_indent=" " * 12).splitlines()
 
 
+def say(lines=("",)):
+    print("\n".join(lines), flush=True)
+
+
+def brief(name, demo, chapter, program):
+    """The numbers, where it begins, and the hazards; the exit status."""
+    with tempfile.TemporaryDirectory() as folder:
+        shown = " ".join([os.path.basename(program)] + arguments(demo, chapter, folder, shown=True))
+        intact, broken = run_pair(name, demo, chapter, program, folder)
+    say([f"  $ {shown} --break {name}"] + verdicts(intact, broken))
+    if broken.trace:
+        say(tiles(intact, broken)[-1:])
+    if broken.hazards:
+        say(hazard_lines(chapter, broken))
+    return intact.code
+
+
 def exhibit(name, demo, chapter, program, wait):
     """Prints the whole story; the exit status."""
-    say = lambda lines=("",): print("\n".join(lines), flush=True)  # noqa: E731
-    say([f"{name}, chapter {chapter}: {BREAKS[name]['line']}", ""] + paragraph("Predict", BREAKS[name]["predict"]))
+    say([f"{name}, chapter {chapter}: {BREAKS[name]['line']}", ""]
+        + paragraph("Predict", BREAKS[name]["predict"]))
     if wait and sys.stdin.isatty() and sys.stdout.isatty():
         input("\n  Write it down, then press Enter. ")
     with tempfile.TemporaryDirectory() as folder:
         shown = " ".join([os.path.basename(program)] + arguments(demo, chapter, folder, shown=True))
         say(["", f"  $ {shown} --break {name}"])
         if demo.get("ramp"):
-            say([f"    (the score of key j is {demo['scale']:g} j in the last query, less in those before)"])
+            say([f"    (the score of key j is {demo['scale']:g} j in the last query, less before)"])
         say()
         intact, broken = run_pair(name, demo, chapter, program, folder)
         say(verdicts(intact, broken) + [""])
@@ -367,7 +391,9 @@ def list_all():
     for name, entry in BREAKS.items():
         chapters = chapters_of(name)
         kernels = [c for c in chapters if c >= "03"]
-        span = [c for c in chapters if c < "03"] + ([f"{kernels[0]}-{kernels[-1]}"] if kernels else [])
+        span = [c for c in chapters if c < "03"]
+        if kernels:
+            span.append(f"{kernels[0]}-{kernels[-1]}")
         print(f"  {name:{width}} {', '.join(span):15} {entry['line']}")
     print("\n  ./learn break NAME [--chapter NN] [--scale X] [--length N] [--dtype T]")
 
@@ -402,6 +428,7 @@ def add_arguments(parser):
     parser.add_argument("--length", type=positive, metavar="N", help="number of keys")
     parser.add_argument("--dtype", choices=["f32", "f16", "bf16"], help="chapter 02's element type")
     parser.add_argument("--yes", action="store_true", help="do not wait for Enter")
+    parser.add_argument("--brief", action="store_true", help="only the numbers")
 
 
 def show(options, program_of=find_program):
@@ -411,7 +438,10 @@ def show(options, program_of=find_program):
         return 0
     demo, chapter = choose(options.name, options.chapter)
     demo = changed(demo, chapter, options.scale, options.length, options.dtype)
-    return exhibit(options.name, demo, chapter, program_of(PROGRAMS[chapter]), not options.yes)
+    program = program_of(PROGRAMS[chapter])
+    if options.brief:
+        return brief(options.name, demo, chapter, program)
+    return exhibit(options.name, demo, chapter, program, not options.yes)
 
 
 def main():

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Holds every break to the symptom on its label, in every chapter that has it.
 
-    test_break_it.py [NN …]     the programs are on the PATH; without NN, all chapters and the tool
+    test_break_it.py [NN …]     the programs are on the PATH; without NN, everything
 
 The intact program passes on the same input; the broken one shows what break_data.py claims: NaN
 where NaN is claimed, finite and wrong by at least so much where wrong is claimed, kind and source
@@ -20,7 +20,8 @@ import break_it  # noqa: E402
 from break_data import BREAKS, KERNELS  # noqa: E402
 
 CHAPTERS = sorted(set(sys.argv[1:])) or sorted(break_it.PROGRAMS)
-RACES = ("conditional-commit", "missing-wait", "missing-barrier", "wait-too-few", "divergent-barrier")
+RACES = ("conditional-commit", "missing-wait", "missing-barrier", "wait-too-few",
+         "divergent-barrier")
 
 
 def demos(chapter):
@@ -38,8 +39,7 @@ def run(*command):
 
 
 def tool(*arguments):
-    return run(sys.executable, "-B", os.path.join(os.path.dirname(break_it.__file__), "break_it.py"),
-               *arguments)
+    return run(sys.executable, "-B", break_it.__file__, *arguments)
 
 
 class Symptoms(unittest.TestCase):
@@ -71,8 +71,9 @@ class Symptoms(unittest.TestCase):
         if "hazard" in symptom:
             found = [(h["kind"], break_it.source_line(chapter, h["where"]),
                       break_it.source_line(chapter, h["other"])) for h in broken.hazards]
-            self.assertTrue(any(kind == symptom["hazard"] and symptom["at"] in where
-                                and symptom["other"] in other for kind, where, other in found), found)
+            self.assertTrue(any(
+                kind == symptom["hazard"] and symptom["at"] in where and symptom["other"] in other
+                for kind, where, other in found), found)
         else:
             self.assertEqual(broken.hazards, [])
         self.assertTrue({"nan", "wrong", "hazard"} & set(symptom))
@@ -102,8 +103,8 @@ class Symptoms(unittest.TestCase):
                 with self.subTest(chapter=chapter, name=name):
                     result = run(break_it.PROGRAMS[chapter], "--device", "gpu", "--break", name)
                     self.assertEqual((result.returncode, result.stdout), (2, ""))
-                    self.assertRegex(result.stderr, rf"^error: --break {name} is undefined .*--i-know"
-                                                    r".*\n$")
+                    self.assertRegex(result.stderr,
+                                     rf"^error: --break {name} is undefined .*--i-know.*\n$")
 
 
 @unittest.skipIf(len(sys.argv) > 1 and "02" not in CHAPTERS, "chapter 02 only")
