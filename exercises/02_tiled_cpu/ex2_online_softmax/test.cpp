@@ -23,6 +23,10 @@ static Numbers sums(const std::vector<float>& x, Next next) {
 
 static float e(float x) { return std::exp(x); }
 
+static const char* const kRatio =
+    "e^m / e^m' is e^(m - m') on paper; above 88.7 (709.8 in double) both are Inf, and Inf / Inf "
+    "is NaN";
+
 static void check_row(const std::vector<float>& x) {
   using F = float;
   Running state;
@@ -42,7 +46,8 @@ static void check_row(const std::vector<float>& x) {
         "because m was new already"},
        {"rescale-on-new-term",
         sums(x, [](F l, F x, F m, F m_new) { return l + e(m - m_new) * e(x - m_new); }),
-        "the factor e^(m - m') is on the new term; the new term is relative to m' already, the old "
+        "the factor e^(m - m') is on the new term; the new term is relative to m' already, the "
+        "old "
         "sum is not"},
        {"old-maximum-in-exponent",
         sums(x, [](F l, F x, F m, F m_new) { return l * e(m - m_new) + e(x - m); }),
@@ -51,11 +56,17 @@ static void check_row(const std::vector<float>& x) {
         "the new term is e^(x - m) with the maximum before x; the first one is e^(x + inf)"},
        {"ratio-of-exponentials",
         sums(x, [](F l, F x, F m, F m_new) { return l * (e(m) / e(m_new)) + e(x - m_new); }),
-        "e^m / e^m' is e^(m - m') on paper; above 88.7 both are Inf in fp32, and Inf / Inf is "
-        "NaN"}});
+        kRatio},
+       {"ratio-of-exponentials",
+        sums(x,
+             [](F l, F x, double m, double m_new) {
+               return static_cast<F>(l * (std::exp(m) / std::exp(m_new)) + std::exp(x - m_new));
+             }),
+        kRatio}});
 }
 
 TEST_CASE("the maximum grows each time") { check_row({1, 2, 3, 4, 5, 6}); }
 TEST_CASE("the maximum comes first") { check_row({6, 5, 4, 3, 2, 1}); }
 TEST_CASE("scores whose exponential overflows") { check_row({100, 150, 120}); }
+TEST_CASE("scores too large for a double's exponential") { check_row({1000, 1500, 1200}); }
 TEST_CASE("a long row") { check_row(exercise::random_numbers(300, 2, 3)); }

@@ -7,18 +7,21 @@
 using exercise::Numbers;
 
 // m, l, o with p = e^(factor * s - shift).
+template <class Real = float>
 static Numbers attended(const std::vector<float>& s, fa::View<const float> V, float m, float factor,
                         float shift, bool divided = false) {
   Numbers all = {m, 0};
   all.resize(2 + V.cols);
   for (int64_t j = 0; j < V.rows; ++j) {
-    const float p = std::exp(factor * s[j] - shift);
+    const Real p = std::exp(static_cast<Real>(factor * s[j] - shift));
     all[1] += p;
     for (int64_t d = 0; d < V.cols; ++d) all[2 + d] += p * V(j, d);
   }
   for (int64_t d = 0; divided && d < V.cols; ++d) all[2 + d] /= all[1];
   return all;
 }
+
+static const char* const kNoMax = "m is right, but p is e^s: the maximum is not subtracted";
 
 static void check_tile(int keys, int dim, float sharpness) {
   const std::vector<float> q = exercise::random_numbers(dim, 1, sharpness),
@@ -41,8 +44,8 @@ static void check_tile(int keys, int dim, float sharpness) {
        {"maximum-before-scale", attended(raw, V, most, scale, most),
         "the maximum is that of q.k, the exponents are of scale * q.k; take both from the same "
         "scores"},
-       {"no-max", attended(raw, V, m, scale, 0),
-        "m is right, but p is e^s: the maximum is not subtracted"}});
+       {"no-max", attended(raw, V, m, scale, 0), kNoMax},
+       {"no-max", attended<double>(raw, V, m, scale, 0), kNoMax}});
 }
 
 TEST_CASE("three keys") { check_tile(3, 4, 1); }

@@ -89,6 +89,12 @@ static void check_tiles(const std::vector<std::vector<float>>& scores) {
                  return Factors{1, 1, f};
                }),
         "the factor is on the new terms; these are relative to m' already, the old sums are not"},
+       {"rescale-after-adding",
+        states(all,
+               [](float f) {
+                 return Factors{f, f, f};
+               }),
+        "everything was multiplied by the factor, the new terms too; rescale first, then add"},
        {"rescale-for-each-key", states(all, right, false, kForEachKey),
         "the factor is inside the loop over the keys, and multiplies the old sums, and the new "
         "terms "

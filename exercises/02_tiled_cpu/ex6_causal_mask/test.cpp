@@ -22,6 +22,11 @@ static Numbers masked(const std::vector<float>& s, int64_t keys, Hides hides, fl
   return result;
 }
 
+static const char* const kLarge =
+    "hidden scores are a large negative number; if a query sees no key at all, its weights are "
+    "then 1 "
+    "and not 0: -inf says it";
+
 static void check_tile(int64_t queries, int64_t keys, Corner at) {
   const std::vector<float> s = exercise::random_numbers(static_cast<int>(queries * keys), 1);
   std::vector<float> got = s;
@@ -42,6 +47,10 @@ static void check_tile(int64_t queries, int64_t keys, Corner at) {
         "key: add len_kv - len_q"},
        {"own-key-hidden", hidden(corner + longer - 1),
         "one key too many is hidden from each query: a token sees itself, so > and not >="},
+       {"large-number-for-hidden", hidden(corner + longer, -1e9f), kLarge},
+       {"large-number-for-hidden", hidden(corner + longer, -1e10f), kLarge},
+       {"large-number-for-hidden", hidden(corner + longer, std::numeric_limits<float>::lowest()),
+        kLarge},
        {"zero-for-hidden", hidden(corner + longer, 0),
         "hidden scores are 0, and e^0 = 1 is a weight like any other; e^(-inf) is 0"}});
 }

@@ -1,0 +1,16 @@
+#pragma once
+#include <cstdint>
+
+#include "exercises/02_tiled_cpu/tiles.hpp"
+
+// s [queries, keys] is a tile of the whole score matrix, which is [len_q, len_kv]. Its corner s(0,
+// 0) belongs to query first_query and key first_key. A hidden score becomes -tiles::kInfinity.
+inline void mask_tile(fa::View<float> s, int64_t first_query, int64_t first_key, int64_t len_q,
+                      int64_t len_kv) {
+  for (int64_t i = 0; i < s.rows; ++i) {
+    for (int64_t j = 0; j < s.cols; ++j) {
+      const int64_t query = first_query + i, key = first_key + j;
+      if (key > query + (len_kv - len_q)) s(i, j) = -1e9f;
+    }
+  }
+}
