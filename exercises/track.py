@@ -4,6 +4,8 @@ A learner edits copies below my_exercises/. What is kept in .learn/ is derived f
 tests on them. LEARN_HOME puts both, and a build of the exercises alone, elsewhere.
 """
 
+import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -91,6 +93,15 @@ class Track:
         temporary.write_text(json.dumps(self.progress, indent=1) + "\n", encoding="utf-8")
         os.replace(temporary, self.progress_file)
 
+    @contextlib.contextmanager
+    def alone(self):
+        """A check in this terminal and a watch in another take turns, and see each other's progress."""
+        self.progress_file.parent.mkdir(parents=True, exist_ok=True)
+        with open(self.progress_file.with_name("lock"), "w", encoding="utf-8") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.progress = self.read_progress()
+            yield
+
     def passed(self, exercise):
         return self.progress.get(exercise.key, {}).get("status") == "passed"
 
@@ -175,25 +186,28 @@ class Track:
     def check(self, exercise):
         """Judges the copy, notes the outcome and prints it."""
         self.require_copy(exercise)
-        entry = self.entry(exercise)
-        digest = self.digest(exercise.copy)
-        result = self.judge(exercise)
-        if digest != self.digest(exercise.stub):
-            entry["tries"] = entry.get("tries", 0) + 1
-        entry["status"], entry["digest"] = result.status, digest
-        self.save()
+        with self.alone():
+            digest = self.digest(exercise.copy)
+            result = self.judge(exercise)
+            entry = self.entry(exercise)
+            if digest != self.digest(exercise.stub):
+                entry["tries"] = entry.get("tries", 0) + 1
+            entry["status"], entry["digest"] = result.status, digest
+            self.save()
         for line in result.lines:
             self.learn.say(line)
         return result
 
     def hint(self, exercise):
-        entry, hints = self.entry(exercise), exercise.hints
-        number = min(entry.get("hints", 0) + 1, len(hints))
+        hints = exercise.hints
+        with self.alone():
+            entry = self.entry(exercise)
+            seen = entry.get("hints", 0)
+            number = entry["hints"] = min(seen + 1, len(hints))
+            self.save()
         self.learn.say(f"Hint {number} of {len(hints)} for {exercise.title}\n\n{hints[number - 1]}\n")
-        if entry.get("hints", 0) >= len(hints):
+        if seen >= len(hints):
             self.learn.say(f"That was the last one: ./learn solution {exercise.id}")
-        entry["hints"] = number
-        self.save()
 
     def reset(self, exercise, yes):
         """The stub again. What was written is kept."""
@@ -212,8 +226,9 @@ class Track:
         folder.mkdir(parents=True, exist_ok=True)
         os.replace(exercise.copy, backup)
         exercise.copy.write_bytes(exercise.stub.read_bytes())
-        self.entry(exercise)["status"] = "todo"
-        self.save()
+        with self.alone():
+            self.entry(exercise)["status"] = "todo"
+            self.save()
         self.learn.say(f"{self.shown(exercise.copy)} is the stub again; "
                        f"yours is in {self.shown(backup)}")
 

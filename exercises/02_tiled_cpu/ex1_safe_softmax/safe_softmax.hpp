@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <span>
+#include <vector>
 
 #include "exercises/support/todo.hpp"
 

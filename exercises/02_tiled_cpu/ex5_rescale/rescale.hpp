@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <vector>
 
 #include "exercises/02_tiled_cpu/tiles.hpp"
 #include "exercises/support/todo.hpp"

@@ -1,6 +1,8 @@
 #pragma once
 // The causal mask on one tile of scores.
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 #include "exercises/02_tiled_cpu/tiles.hpp"

@@ -1,6 +1,8 @@
 #pragma once
 // All keys of one query, tile by tile. Their number need not be a multiple of the block.
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <vector>

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <span>
+#include <vector>
 
 inline void safe_softmax(std::span<const float> x, std::span<float> a) {
   float m = -std::numeric_limits<float>::infinity(), l = 0;

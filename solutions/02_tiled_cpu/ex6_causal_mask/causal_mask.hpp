@@ -2,6 +2,8 @@
 // Why absolute: the mask is a property of the sequence, not of the tile it is cut into. Why the
 // difference of the lengths: the last query is the newest token, and it sees every key.
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 #include "exercises/02_tiled_cpu/tiles.hpp"

@@ -2,6 +2,8 @@
 // Why -inf and not 0: a row of zeros has the score 0, and e^(0 - m) is a weight. Zero-filled rows
 // are what a kernel loads past the end (cp.async with a source size); hiding them is its own job.
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <vector>

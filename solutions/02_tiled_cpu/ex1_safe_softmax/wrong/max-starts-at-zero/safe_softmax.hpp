@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <span>
+#include <vector>
 
 inline void safe_softmax(std::span<const float> x, std::span<float> a) {
   float m = 0, l = 0;
