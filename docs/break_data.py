@@ -128,8 +128,8 @@ BREAKS = {
         "why": "Lane 16 further holds another row, 4 further down. A lane ends with the "
                "maximum of half of its own row and half of another's; the other half of "
                "its row does not.",
-        "caught": "Any comparison with a reference. Not V = constant alone: try it. The "
-                  "hazards stay silent, as nothing races: look at one row's four lanes.",
+        "caught": "Any comparison with a reference, even of V = 1: the weights no longer sum "
+                  "to 1. The hazards stay silent, as nothing races.",
         "demos": [
             {"chapters": KERNELS, "shape": [1, 1, 64, 128, 64], "symptom": {"wrong": 0.5}},
         ],
@@ -176,8 +176,8 @@ BREAKS = {
         "why": "wait_group speaks for the thread that calls it. What the other 127 "
                "threads copied is there after a barrier, and what they still read is "
                "free after one.",
-        "caught": "The emulator, under every order of the threads. Numbers alone may pass: "
-                  "with 1 warp always, with 4 on a lucky day.",
+        "caught": "The emulator, under every order of the threads. On a GPU the numbers may "
+                  "be right on a lucky day.",
         "demos": [
             {"chapters": KERNELS[:4], "shape": [1, 1, 64, 256, 64],
              "symptom": {"hazard": "read_before_barrier", "at": "K_rmem, K_smem", "other": "load_tile<BLOCK_KV"}},

@@ -175,6 +175,8 @@ def run_pair(name, demo, chapter, program, folder, trace=True):
         if bad and not demo.get("ramp"):
             batch, head, query = bad["index"][:3]
             row = (batch * shape["heads"] + head) * shape["q"] + query
+            nans = [i for i, x in enumerate(broken.o) if not math.isfinite(x)]
+            row = nans[0] // shape["dim"] if nans else row
         options = options + ["--trace", "--trace-row", str(row)]
         broken = Run(program, options + ["--break", name], folder, "broken", True)
         broken.row = row

@@ -172,3 +172,34 @@ TEST_CASE("sum-in-16-bit: passes at 32 random keys, fails from 512 on, worse wit
   const fa::Problem short_one = random({1, 1, 64, 32, 64}, false, 1, Dtype::bf16);
   CHECK(check(short_one, run(short_one, kSumIn16Bit)).o.passed());
 }
+
+TEST_CASE("no-rescale: right where all tiles have the same maximum, worse the more they differ") {
+  fa::Problem periodic = random({1, 1, 64, 256, 64}, false, 3);
+  for (auto* x : {&periodic.k, &periodic.v}) {  // four times the same tile
+    for (size_t i = 64 * 64; i < x->size(); ++i) (*x)[i] = (*x)[i - 64 * 64];
+  }
+  CHECK(check(periodic, run(periodic, kNoRescale)).passed());
+  double before = 0;
+  for (const double scale : {0.1, 0.3, 1.0, 3.0}) {
+    const fa::Problem problem = random({1, 1, 64, 1024, 64}, false, scale);
+    const fa::CheckResult result = check(problem, run(problem, kNoRescale));
+    CHECK_FALSE(result.passed());
+    CHECK(result.o.relative_error > 2 * before);
+    before = result.o.relative_error;
+  }
+  CHECK(before > 0.5);
+}
+
+TEST_CASE("the running maximum of 16 random tiles changes 1/2 + 1/3 + ... + 1/16 times") {
+  int changes = 0, queries = 0;
+  for (uint64_t seed = 0; seed < 300; ++seed) {  // queries of one head share keys: one each
+    const fa::Problem problem = fa::random_problem({1, 1, 1, 1024, 64}, Dtype::f32, seed);
+    Options options;
+    options.traced_row = 0;
+    ++queries;
+    for (const TraceStep& step : run(problem, 0, options).trace) {
+      changes += step.kv_tile > 0 && step.rescale != 1;
+    }
+  }
+  CHECK(std::abs(changes / double(queries) - 2.38) < 0.25);  // 3 standard errors
+}
