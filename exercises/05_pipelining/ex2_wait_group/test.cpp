@@ -1,0 +1,173 @@
+#include <doctest/doctest.h>
+
+#include <stdexcept>
+#include <wait_group.hpp>
+
+#include "exercises/support/warp.hpp"
+
+using namespace emulator;
+using fa::simt::EventKind;
+
+constexpr int NUM_THREADS = 64;
+constexpr uint32_t TILE_BYTES = NUM_THREADS * 16;
+
+static void wait(int groups, int line = __builtin_LINE()) {
+  if (groups < 0) throw std::runtime_error("cp_async_wait<" + std::to_string(groups) + ">");
+  detail::cp_async_wait(groups, line, __builtin_FILE());
+}
+
+// What the loops of README.md do with tiles of K and V, without the arithmetic.
+struct Schedule {
+  int stages, num_tiles, groups;
+  const float *K, *V;
+
+  void copy(const float* gmem, uint32_t smem, int tile) const {
+    if (tile >= num_tiles) return;
+    cp_async_16(smem + tile % stages * TILE_BYTES + thread_index() * 16,
+                gmem + (tile * NUM_THREADS + thread_index()) * 4, 16);
+  }
+  uint32_t V_smem() const { return dynamic_smem() + stages * TILE_BYTES; }
+  void load_K(int tile) const { copy(K, dynamic_smem(), tile), cp_async_commit(); }
+  void load_V(int tile) const { copy(V, V_smem(), tile), cp_async_commit(); }
+  void load_both(int tile) const {
+    copy(K, dynamic_smem(), tile);
+    copy(V, V_smem(), tile), cp_async_commit();
+  }
+  void use(uint32_t smem, int tile) const {
+    const uint32_t other = (thread_index() + NUM_THREADS / 2) % NUM_THREADS;
+    load_shared<float>(smem + tile % stages * TILE_BYTES + other * 16);
+  }
+  void wait_and_sync() const { wait(groups), block_sync(); }
+
+  void run_one_group() const {
+    for (int tile = 0; tile < stages - 1; ++tile) load_both(tile);
+    for (int tile = 0; tile < num_tiles; ++tile) {
+      load_both(tile + stages - 1);
+      wait_and_sync();
+      use(dynamic_smem(), tile);
+      use(V_smem(), tile);
+      block_sync();
+    }
+  }
+  void run_two_groups(bool loads_first) const {
+    for (int tile = 0; tile < stages - 1; ++tile) load_K(tile), load_V(tile);
+    for (int tile = 0; tile < num_tiles; ++tile) {
+      if (loads_first) load_K(tile + stages - 1);
+      wait_and_sync();
+      if (!loads_first) load_K(tile + stages - 1);
+      use(dynamic_smem(), tile);
+      if (loads_first) load_V(tile + stages - 1);
+      wait_and_sync();
+      if (!loads_first) load_V(tile + stages - 1);
+      use(V_smem(), tile);
+    }
+  }
+};
+
+// What the emulator sees with this N: the hazards, and what has landed when the first wait is over.
+template <class Run>
+static std::string consequence(int stages, int groups, bool together, Run run) {
+  if (groups < 0) return "there is no cp_async_wait<" + std::to_string(groups) + ">";
+  const int num_tiles = 2 * stages + 1;
+  fa::simt::Buffer<float> K(num_tiles * TILE_BYTES / 4, "K"), V(num_tiles * TILE_BYTES / 4, "V");
+  fa::simt::Config config;
+  config.events = true;
+  const auto report = exercise::run_block(
+      NUM_THREADS, 2 * stages * TILE_BYTES,
+      [&] {
+        run(Schedule{stages, num_tiles, groups, K.data(), V.data()});
+      },
+      config);
+  std::string landed, flying;
+  int committed = 0, arrived = 0;
+  bool waited = false;
+  for (const fa::simt::Event& event : report.events) {
+    if (event.warp != 0) continue;
+    if (event.kind == EventKind::kWait) waited = true;
+    if (event.kind == EventKind::kCommit && !waited) ++committed;
+    if (event.kind == EventKind::kLand) ++arrived;
+    if (event.kind == EventKind::kBarrier) break;
+  }
+  for (int group = 0; group < committed; ++group) {
+    const std::string tile = std::to_string(together ? group : group / 2);
+    const std::string name = together ? "KV" : group % 2 ? "V" : "K";
+    (group < arrived ? landed : flying) += " " + name + tile;
+  }
+  return exercise::hazards(report) +
+         "after the first wait, landed:" + (landed.empty() ? " nothing" : landed) +
+         "; in flight:" + (flying.empty() ? " nothing" : flying);
+}
+
+template <class Answer, class Right, class Run>
+static void check_schedule(const std::string& name, bool together, Answer answer, Right right,
+                           const std::vector<std::pair<exercise::Mistake, int (*)(int)>>& mistakes,
+                           Run run) {
+  for (int stages = 2; stages <= 4; ++stages) {
+    const int got = answer(stages);
+    std::vector<exercise::Mistake> here;
+    for (const auto& [mistake, formula] : mistakes) {
+      here.push_back(mistake);
+      here.back().output = {static_cast<double>(formula(stages))};
+    }
+    const std::string seen = got == right(stages) ? "" : consequence(stages, got, together, run);
+    INFO(seen);
+    exercise::check_output({name + "(" + std::to_string(stages) + ")", 0, 0},
+                           {static_cast<double>(got)}, {static_cast<double>(right(stages))}, here);
+  }
+}
+
+const exercise::Mistake tiles_for_groups = {
+    "tiles-for-groups", {}, "N counts groups, and a tile has two, one for K and one for V"};
+const exercise::Mistake needed_one_counted = {
+    "needed-one-counted",
+    {},
+    "N is the number of groups that may stay in flight; the one that is needed is not one of them"};
+const exercise::Mistake order_ignored = {
+    "order-ignored",
+    {},
+    "the load stands after the wait, so at the wait its group is not in flight yet: one fewer than "
+    "when loads come first"};
+const exercise::Mistake two_groups_a_tile = {
+    "two-groups-a-tile", {}, "K and V of a tile are one group here, so a tile counts once"};
+
+TEST_CASE("loads first") {
+  const auto right = [](int s) { return 2 * s - 2; };
+  check_schedule("loads_first", false, ex05::loads_first, right,
+                 {{tiles_for_groups, [](int s) { return s - 1; }},
+                  {needed_one_counted, [](int s) { return 2 * s - 1; }},
+                  {order_ignored, right}},  // which is right here
+                 [](const Schedule& schedule) { schedule.run_two_groups(true); });
+}
+TEST_CASE("loads after") {
+  check_schedule(
+      "loads_after", false, ex05::loads_after, [](int s) { return 2 * s - 3; },
+      {{tiles_for_groups, [](int s) { return s - 2; }},
+       {needed_one_counted, [](int s) { return 2 * s - 2; }},
+       {order_ignored, [](int s) { return 2 * s - 2; }}},
+      [](const Schedule& schedule) { schedule.run_two_groups(false); });
+}
+TEST_CASE("one group a tile") {
+  check_schedule(
+      "one_group", true, ex05::one_group, [](int s) { return s - 1; },
+      {{needed_one_counted, [](int s) { return s; }},
+       {two_groups_a_tile, [](int s) { return 2 * s - 2; }}},
+      [](const Schedule& schedule) { schedule.run_one_group(); });
+}
+
+// The numbers above are those that the emulator accepts, and one less waits for more.
+TEST_CASE("the schedules") {
+  const auto finds_hazard = [](int stages, int groups, bool together, auto run) {
+    return consequence(stages, groups, together, run).find("read_before_wait") != std::string::npos;
+  };
+  for (int stages = 2; stages <= 4; ++stages) {
+    const auto first = [](const Schedule& schedule) { schedule.run_two_groups(true); };
+    const auto after = [](const Schedule& schedule) { schedule.run_two_groups(false); };
+    const auto one = [](const Schedule& schedule) { schedule.run_one_group(); };
+    CHECK(!finds_hazard(stages, 2 * stages - 2, false, first));
+    CHECK(finds_hazard(stages, 2 * stages - 1, false, first));
+    CHECK(!finds_hazard(stages, 2 * stages - 3, false, after));
+    CHECK(finds_hazard(stages, 2 * stages - 2, false, after));
+    CHECK(!finds_hazard(stages, stages - 1, true, one));
+    CHECK(finds_hazard(stages, stages, true, one));
+  }
+}

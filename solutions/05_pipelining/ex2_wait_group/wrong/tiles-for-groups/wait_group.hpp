@@ -1,0 +1,11 @@
+#pragma once
+
+#include "common/kernels/geometry.hpp"
+
+namespace FA_BACKEND::ex05 {
+
+inline int loads_first(int stages) { return stages - 1; }
+inline int loads_after(int stages) { return stages - 2; }
+inline int one_group(int stages) { return stages - 1; }
+
+}  // namespace FA_BACKEND::ex05
