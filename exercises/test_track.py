@@ -63,7 +63,7 @@ class Learn(unittest.TestCase):
         output = self.learn("check", "02.1", code=1)
         lines = [line for line in output.splitlines() if line and not line.startswith("Building")]
         self.assertEqual(lines[0], "02.1 Safe softmax: does not compile")
-        self.assertRegex(lines[1], r"safe_softmax.hpp:13: .*max_of")
+        self.assertRegex(lines[1], r"safe_softmax.hpp:14: .*max_of")
         self.assertNotIn("test.cpp", output)
         self.assertNotIn("FAILED", output)
         self.assertEqual(self.progress()["status"], "broken")

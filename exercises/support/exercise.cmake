@@ -15,7 +15,11 @@ add_library(exercise_trace STATIC EXCLUDE_FROM_ALL "${FA_ROOT}/exercises/support
 target_link_libraries(exercise_trace PUBLIC exercise_support ch01)
 add_library(exercise_warp STATIC EXCLUDE_FROM_ALL "${FA_ROOT}/exercises/support/warp.cpp")
 target_link_libraries(exercise_warp PUBLIC exercise_support fa_simt)
-# A learner's warnings are no errors. Linked last: what comes from -Werror's own target precedes it.
+# Linked last, because what comes later on the command line wins. A stub has no use for its parameters
+# and constants yet; a learner's warnings are no errors; what is tested are answers, not speed.
+add_library(exercise_answer INTERFACE)
+target_compile_options(exercise_answer INTERFACE
+  -O1 -Wno-unused-parameter -Wno-unused-variable -Wno-unused-function)
 add_library(exercise_learner INTERFACE)
 target_compile_options(exercise_learner INTERFACE -Wno-error)
 add_custom_target(my_exercises)
@@ -79,12 +83,10 @@ endfunction()
 # One test.cpp against the answer in `directory`. Reads the variables of exercise().
 function(exercise_program target directory output)
   add_executable(${target} "${here}/test.cpp" $<TARGET_OBJECTS:fa_doctest_main>)
-  target_link_libraries(${target} PRIVATE exercise_support ${ARG_LIBRARIES})
+  target_link_libraries(${target} PRIVATE exercise_support ${ARG_LIBRARIES} exercise_answer)
   if(directory)
     target_include_directories(${target} BEFORE PRIVATE "${directory}")
   endif()
-  # A stub has no use for its parameters and constants yet; what is tested are answers, not speed.
-  target_compile_options(${target} PRIVATE -O1 -Wno-unused-parameter -Wno-unused-variable)
   set_target_properties(${target} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/${output}")
 endfunction()
