@@ -1,0 +1,25 @@
+#pragma once
+// Why the smallest: a block needs all three at once. Why whole numbers: half a block does not run,
+// so one register more for each thread may cost a whole block, or nothing.
+
+#include <algorithm>
+
+struct Multiprocessor {
+  int shared_bytes;
+  int threads;
+  int registers = 65536;
+};
+
+struct Kernel {
+  int shared_bytes;  // of a block; 0: none
+  int threads;       // of a block
+  int registers;     // of a thread
+};
+
+inline int blocks_per_sm(const Multiprocessor& sm, const Kernel& kernel) {
+  const int registers = (kernel.registers + 7) / 8 * 8;
+  const int by_shared = sm.shared_bytes / (kernel.shared_bytes + 1024);
+  const int by_registers = sm.registers / (registers * kernel.threads);
+  const int by_threads = sm.threads / kernel.threads;
+  return std::min({by_shared, by_registers, by_threads});
+}
