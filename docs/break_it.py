@@ -142,8 +142,12 @@ class Run:
         command = [program] + options + ["--json", str(report)]
         if has_output:
             command += ["--out", str(out)]
-        result = subprocess.run(command, capture_output=True, text=True, timeout=300,
-                                env={**os.environ, "FA_HIDE_TIMES": "1"})
+        try:
+            result = subprocess.run(command, capture_output=True, text=True, timeout=300,
+                                    env={**os.environ, "FA_HIDE_TIMES": "1"})
+        except subprocess.TimeoutExpired:
+            raise BadUsage(f"{os.path.basename(program)} takes more than 5 minutes: choose a "
+                           "smaller --length") from None
         if result.returncode not in (0, 1):
             said = result.stderr.strip() or f"{program}: exit {result.returncode}"
             raise BadUsage(said.replace("error: ", ""))
@@ -362,7 +366,10 @@ def exhibit(name, demo, chapter, program, wait):
     say([f"{name}, chapter {chapter}: {BREAKS[name]['line']}", ""]
         + paragraph("Predict", BREAKS[name]["predict"]))
     if wait and sys.stdin.isatty() and sys.stdout.isatty():
-        input("\n  Write it down, then press Enter. ")
+        try:
+            input("\n  Write it down, then press Enter. ")
+        except EOFError:
+            print()
     with tempfile.TemporaryDirectory() as folder:
         shown = " ".join([os.path.basename(program)] + arguments(demo, chapter, folder, shown=True))
         say(["", f"  $ {shown} --break {name}"])
@@ -454,6 +461,9 @@ def main():
     except BadUsage as problem:
         print(f"error: {problem}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # break_it.py no-max | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
 
 
 if __name__ == "__main__":
