@@ -46,15 +46,15 @@ static void check_copy(int rows) {
                (first < copied ? "gmem[" + std::to_string(first) + "], got " : "0, got ") +
                (tile[first] == UNWRITTEN ? "NaN, which nobody wrote"
                                          : "gmem[" + std::to_string(tile[first]) + "]") +
-               "; " + std::to_string(wrong) + " of " + std::to_string(tile.size()) + " are wrong\n";
+               "; " + std::to_string(wrong) + " of " + std::to_string(tile.size()) + " are wrong";
   } else {
     message += "the tile is right; " + std::to_string(sectors) +
-               " sectors of 32 bytes were asked for, " + std::to_string(fewest) + " hold it\n";
+               " sectors of 32 bytes were asked for, " + std::to_string(fewest) + " hold it";
   }
   const bool outside = exercise::has(report, HazardKind::kOutOfBounds);
   exercise::check(
       wrong == 0 && report.hazards.empty() && sectors == fewest,
-      message + exercise::hazards(report),
+      exercise::hazards(report) + message,
       {{"lanes-apart", wrong == 0 && report.hazards.empty() && sectors == 2 * fewest,
         "neighbouring lanes do not copy neighbouring chunks, so each lane has a sector to itself "
         "and uses half of it; thread t should begin with chunk t"},
