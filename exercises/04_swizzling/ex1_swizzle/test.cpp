@@ -14,6 +14,9 @@ static uint32_t by_half_lines(uint32_t offset, uint32_t row_bytes) {
 static uint32_t by_row(uint32_t offset, uint32_t row_bytes) {
   return offset ^ offset / row_bytes % 8 << 4;
 }
+static uint32_t by_row_in_row(uint32_t offset, uint32_t row_bytes) {
+  return offset ^ offset / row_bytes % (std::min(row_bytes, 128u) / 16) << 4;
+}
 static uint32_t by_line(uint32_t offset, uint32_t row_bytes) {
   return offset ^ offset / std::max(row_bytes, 128u) << 4;
 }
@@ -75,6 +78,9 @@ static void check_swizzle() {
        {"row-number-at-every-width", is(by_row),
         "row % 8 was XORed at every width; a row of less than 128 bytes has fewer than 8 chunks, "
         "and the term reaches into the bits of the row"},
+       {"row-for-line", is(by_row_in_row),
+        "the term grows from row to row, but rows that share a line of 128 bytes do not collide; "
+        "it should grow from line to line"},
        {"remainder-forgotten", is(by_line),
         "the term grows without end and moves chunks to other rows; take it modulo the chunks of a "
         "row, at most 8"},
