@@ -62,6 +62,11 @@ TEST_CASE("eight tiles side by side") {
         }),
         "swizzle saw an offset without its row, so every row was read as if it were row 0; give it "
         "the whole offset within the tile"},
+       {"address-xored", with([](uint32_t smem, uint32_t row, uint32_t right, uint32_t column) {
+          return (smem + swizzle(row + right)) ^ column;
+        }),
+        "the column was XORed into an address; that works while the tile begins at a multiple of "
+        "256, and here it does not: XOR the offset, then add where the tile begins"},
        {"address-swizzled", with([](uint32_t smem, uint32_t row, uint32_t right, uint32_t column) {
           return swizzle(smem + row + right) ^ column;
         }),
