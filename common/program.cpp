@@ -1,5 +1,7 @@
 #include "common/program.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -103,6 +105,21 @@ nlohmann::json first_bad(const CheckResult& check, const Shape& shape) {
           {"got", json_number(wrong.got)}};
 }
 
+// Scores that fp32 cannot hold are the input's fault, not the algorithm's.
+void check_scores_fit(const Problem& problem) {
+  const auto largest = [](const std::vector<float>& values) {
+    float result = 0;  // the values are finite
+    for (const float value : values) result = std::max(result, std::abs(value));
+    return static_cast<double>(result);
+  };
+  const double bound = std::abs(problem.scale) * static_cast<double>(problem.shape.dim) *
+                       largest(problem.q) * largest(problem.k);
+  if (!(bound < std::numeric_limits<float>::max())) {
+    throw InputError("scale * Q K.T could pass 3.4e38, the largest fp32 number: choose a smaller "
+                     "--scale or --input-scale, or smaller values");
+  }
+}
+
 nlohmann::json report(const AttentionProgram& program, const Problem& problem,
                       const Options& options, const Outcome& outcome, const CheckResult& check) {
   const Shape& shape = problem.shape;
@@ -169,6 +186,7 @@ int run(const AttentionProgram& program, int argc, char** argv) {
 
   bool two_dimensional = false;
   const Problem problem = make_problem(program, options, cli, &two_dimensional);
+  check_scores_fit(problem);
   program.validate(problem);
   const Shape& shape = problem.shape;
 
