@@ -15,12 +15,10 @@ float larger(float a, float b) { return std::isnan(a) || a > b ? a : b; }
 // The value that an instruction other than LOAD and STORE puts into its destination.
 Register compute(Op op, const Register& a, const Register& b, const Register& c) {
   switch (op) {
-    // [anchor: mac]
     case Op::kMacZ:
       return {true, a.number * b.number, multiply(a.symbol, b.symbol)};
     case Op::kMac:
       return {true, a.number * b.number + c.number, add(c.symbol, multiply(a.symbol, b.symbol))};
-    // [/anchor: mac]
     case Op::kMax:
       return {true, larger(a.number, b.number), maximum(a.symbol, b.symbol)};
     case Op::kSub:
