@@ -113,6 +113,36 @@ TEST_CASE("counters of a small kernel") {
   }
 }
 
+// One warp: the first `real` lanes copy `bytes` each, the others fill with zeros.
+void copy_ragged(const float* in, double* out, int real, int bytes) {
+  const int lane = thread_index();
+  cp_async_16(dynamic_smem() + 16u * static_cast<uint32_t>(lane), in + 4 * lane,
+              lane < real ? bytes : 0);
+  cp_async_commit();
+  cp_async_wait<0>();
+  if (out != nullptr) store_global(out + lane, 1.0);
+}
+
+TEST_CASE("what no hardware has confirmed is an estimate") {
+  Buffer<float> in(128, "in");
+  Buffer<double> out(32, "out");
+  const auto counters = [&](int real, int bytes, double* stores) {
+    return fa::simt::run(Config{}, [&] {
+      launch(copy_ragged, 1, 32, kSmem, static_cast<const float*>(in.data()), stores, real, bytes);
+    }).counters;
+  };
+  for (const int real : {0, 1, 31, 32}) {
+    const Counters c = counters(real, 16, nullptr);
+    CHECK(c.shared_store_wavefronts == 4);
+    CHECK(is_estimate(c, "shared_store_wavefronts") == (real == 1 || real == 31));
+    CHECK(!is_estimate(c, "global_load_sectors"));
+    CHECK(c.global_load_sectors == (real + 1) / 2);
+  }
+  CHECK(is_estimate(counters(32, 8, nullptr), "global_load_sectors"));  // part of each 16 bytes
+  CHECK(!is_estimate(counters(32, 16, nullptr), "global_store_sectors"));
+  CHECK(is_estimate(counters(32, 16, out.data()), "global_store_sectors"));  // 8 bytes a lane
+}
+
 // Lanes that take part in different instructions, and in different numbers of them.
 void divergent_stores(float* out) {
   const int lane = thread_index();

@@ -14,6 +14,15 @@ constexpr int kSectorBytes = 32;
 
 int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
+// Of a warp's copies, those that read global memory; the others fill with zeros.
+int lanes_that_read(const WarpAccess& access) {
+  int count = 0;
+  for (int lane = 0; lane < kWarpSize; ++lane) {
+    count += (access.lanes >> lane & 1) && access.sizes[static_cast<size_t>(lane)] > 0;
+  }
+  return count;
+}
+
 }  // namespace
 
 const char* event_name(EventKind kind) {
@@ -165,7 +174,10 @@ void Traffic::count(const WarpAccess& access) {
       ++counters_.cp_async_instructions;
       counters_.shared_store_wavefronts += wavefronts;
       counters_.shared_store_wavefronts_ideal += ideal;
-      if (wavefronts != ideal || lanes != kWarpSize) estimate(&Counters::shared_store_wavefronts);
+      // Where some lanes copy and others only fill with zeros, hardware takes a few passes more.
+      if (wavefronts != ideal || lanes != kWarpSize || lanes_that_read(access) % kWarpSize != 0) {
+        estimate(&Counters::shared_store_wavefronts);
+      }
       [[fallthrough]];
     }
     case EventKind::kLoadGlobal: {
@@ -176,14 +188,16 @@ void Traffic::count(const WarpAccess& access) {
       const int sectors = global_sectors(access.global.data(), access.sizes.data(), access.lanes);
       counters_.global_load_sectors += sectors;
       counters_.global_load_sectors_ideal += std::min(sectors, ceil_div(bytes, kSectorBytes));
-      const bool whole_copies = access.kind == EventKind::kCopyIssue && bytes == lanes * 16;
-      if (!whole_copies) estimate(&Counters::global_load_sectors);
+      const bool confirmed =
+          access.kind == EventKind::kCopyIssue && bytes == 16 * lanes_that_read(access);
+      if (!confirmed) estimate(&Counters::global_load_sectors);
       break;
     }
     case EventKind::kStoreGlobal:
       counters_.global_store_sectors +=
           global_sectors(access.global.data(), access.sizes.data(), access.lanes);
       counters_.global_store_sectors_ideal += ceil_div(lanes * access.bytes, kSectorBytes);
+      if (access.bytes != 4) estimate(&Counters::global_store_sectors);
       break;
     case EventKind::kLoadShared:
       counters_.shared_load_wavefronts += access_wavefronts(shared, access.lanes, access.bytes);
