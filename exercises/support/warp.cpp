@@ -120,6 +120,7 @@ std::string bank_map(const uint32_t (&addresses)[8]) {
     map += "  row " + std::to_string(row);
     for (uint32_t group = 0; group < 8; ++group)
       map += addresses[row] / 16 % 8 == group ? "  [#] " : "   .  ";
+    map.erase(map.find_last_not_of(' ') + 1);
     if (row < 7) map += "\n";
   }
   return map;

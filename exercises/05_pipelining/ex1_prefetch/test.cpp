@@ -10,6 +10,7 @@ using fa::simt::HazardKind;
 
 constexpr int NUM_THREADS = 64, TILE = NUM_THREADS * 4;  // floats; a chunk of 4 for each thread
 constexpr uint32_t TILE_BYTES = TILE * sizeof(float);
+constexpr int ROOM = 32;  // for the adds of a loop that does not end when it should
 
 // One run: what each add saw, and what the next tile's copy did meanwhile.
 struct Seen {
@@ -33,7 +34,7 @@ struct Steps {
     const uint32_t chunk = (thread_index() + NUM_THREADS / 2) % NUM_THREADS;
     const float value =
         load_shared<float>(dynamic_smem() + buffer * TILE_BYTES + chunk * 16, line, file);
-    (*added)[count++ * NUM_THREADS + thread_index()] = value;
+    if (count < ROOM) (*added)[count++ * NUM_THREADS + thread_index()] = value;
   }
 };
 
@@ -41,7 +42,6 @@ template <class AddTiles>
 static Seen run(int num_tiles, AddTiles add_tiles) {
   fa::simt::Buffer<float> x(num_tiles * TILE, "x");
   for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i / TILE);
-  constexpr int ROOM = 32;  // adds of a loop that does not end when it should
   std::vector<float> added(ROOM * NUM_THREADS, -1);
   Seen seen;
   fa::simt::Config config;
@@ -85,7 +85,7 @@ static Seen run(int num_tiles, AddTiles add_tiles) {
 static void check_tiles(int num_tiles) {
   const Seen seen = run(num_tiles, [](Steps& steps, int count) { ex05::add_tiles(steps, count); });
   bool right = seen.adds.size() == static_cast<size_t>(num_tiles);
-  bool last_wrong = !seen.adds.empty(), late = true, all_landed = true;
+  bool last_wrong = !seen.adds.empty(), none_right = true, late = true, all_landed = true;
   std::string message = std::to_string(num_tiles) + (num_tiles == 1 ? " tile\n" : " tiles\n") +
                         exercise::hazards(seen.report);
   for (size_t i = 0; i < seen.adds.size(); ++i) {
@@ -93,6 +93,7 @@ static void check_tiles(int num_tiles) {
     message += (i ? "\nadd " : "add ") + std::to_string(i) + " saw " + add;
     const bool ok = add.rfind("tile " + std::to_string(i), 0) == 0;
     right = right && ok;
+    none_right = none_right && !ok;
     const bool is_last = i + 1 == seen.adds.size();
     last_wrong = last_wrong && ok != is_last;
     if (!is_last) late = late && add.find("not started") != std::string::npos;
@@ -120,6 +121,10 @@ static void check_tiles(int num_tiles) {
         last_wrong && has(HazardKind::kReadBeforeWait) && seen.report.hazards.size() == 1,
         "only the last tile is read too early: nothing was committed after it, so wait<1> lets the "
         "tile itself stay in flight; commit in every turn, also when nothing is copied"},
+       {"wait-too-few", none_right && has(HazardKind::kReadBeforeWait),
+        "every tile was added while its copy was in flight: there was no wait, or its N let the "
+        "tile "
+        "itself stay in flight; when tile j is added, one group may be"},
        {"wait-for-all", right && clean && all_landed && num_tiles > 1,
         "right, but each wait waits for the tile that was started last, too; wait<1> leaves it in "
         "flight"},
