@@ -1,54 +1,90 @@
 #!/usr/bin/env bash
-# Everything that chapters 03 on claim about a GPU, measured there in one go (about 90 s on an H200).
+# Everything that chapters 03 to 08 claim about a GPU, measured there in one go (3 minutes on an H200).
 #   docs/measurements/h200/measure.sh BUILD_DIRECTORY OUTPUT_DIRECTORY
+# Needs Nsight Compute, compute-sanitizer and a python3 with PyTorch. Leaves the card's clocks alone.
 set -u
-build=$1 out=$2
-mkdir -p "$out"
-programs=$(cd "$build/bin" && ls -d ch0[3-9]_* 2> /dev/null)
-metrics=smsp__sass_inst_executed_op_ldsm.sum
-metrics+=,smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldsm.sum
-metrics+=,l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum
-metrics+=,l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum
-metrics+=,smsp__inst_executed_pipe_tensor_op_hmma.sum
-metrics+=,smsp__sass_inst_executed_op_ldgsts.sum
-metrics+=,smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum
-metrics+=,l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum
-metrics+=,l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum
-metrics+=,sass__inst_executed_per_opcode  # SHFL and BAR
+here=$(cd "$(dirname "$0")" && pwd) root=$(cd "$(dirname "$0")/../../.." && pwd)
+build=$(cd "$1" && pwd) out=$2
+mkdir -p "$out/raw"
+programs=$(cd "$build/bin" && ls -d ch0[3-8]_* | grep -v sweep)
+counter_shapes="1,1,128,512,128 1,2,257,513,128 2,2,200,300,64 1,1,64,64,64 2,3,65,127,64 1,4,512,1024,128"
+profile_shape=1,8,4096,8192,128
+correct_shapes="1,1,1,1,64 1,1,64,64,64 2,3,65,127,64 1,2,257,513,128 1,1,100,1,128 1,1,1,1000,128 1,8,1024,1024,128"
+counters=$(cd "$here/.." && python3 -B -c "import tables; print(','.join(tables.COLUMNS['counters']))")
+profile="--section SpeedOfLight --section WarpStateStats --section SchedulerStats --section Occupancy
+  --section LaunchStats --metrics smsp__inst_executed.sum"
+profile+=,sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active
+profile+=,l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed
+profile+=,sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_active
+profile+=,l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum
+part() { echo "== $(date -u +%H:%M:%S) $*"; }
 
-{ nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.sm,clocks.mem --format=csv
-  ncu --version; compute-sanitizer --version; nvcc --version; date -u; } > "$out/machine.txt" 2>&1
+part machine
+{
+  echo "gpu: $(nvidia-smi --query-gpu=name --format=csv,noheader | head -1)"
+  echo "driver: $(nvidia-smi --query-gpu=driver_version --format=csv,noheader | head -1)"
+  echo "clocks: $(nvidia-smi --query-gpu=clocks.sm,clocks.max.sm,clocks.mem,power.limit --format=csv,noheader | head -1)"
+  echo "cuda: $(nvcc --version | sed -n 's/.*release.*V//p')"
+  echo "ncu: $(ncu --version | sed -n 's/^Version \([0-9.]*\).*/\1/p')"
+  echo "sanitizer: $(compute-sanitizer --version | sed -n 's/^Version //p')"
+  echo "date: $(date -u +%F)"
+  echo "commit: ${COMMIT:-$(git -C "$root" rev-parse --short HEAD)}"
+} > "$out/machine.txt"
 
-for program in $programs; do  # speed first: the card is alone
-  for shape in 1,8,4096,8192,128 2,16,8192,8192,128 2,32,8192,8192,64; do
-    echo "== $program --device gpu --shape $shape --bench"
-    "$build/bin/$program" --device gpu --shape $shape --bench
-  done
-done 2>&1 | tee "$out/bench.txt"
+part speed  # first: the card is alone
+timeout 150 python3 "$root/reference/bench_peers.py" --library "$build/lib/libflash_attention.so" \
+  --json "$out/peers.json" --markdown "$out/raw/peers.md"
 
-for program in $programs; do
-  test="test_${program%%_*}_attention"
-  echo "== $test"
-  "$build/tests/$test" --no-version -tc="agrees*,returns*,three*" 2>&1
-  echo "exit $?"
-done > "$out/tests.txt"
-
-for program in $programs; do
-  for tool in memcheck racecheck synccheck initcheck; do
-    for shape in 1,2,65,127,64 1,1,100,150,128; do
-      echo "== compute-sanitizer --tool $tool $program --device gpu --shape $shape"
-      compute-sanitizer --tool $tool --error-exitcode 9 \
-        "$build/bin/$program" --device gpu --shape $shape 2>&1
-      echo "exit $?"
-    done
-  done
-done > "$out/sanitizer.txt"
-
-for shape in 1,1,128,512,128 1,2,257,513,128 2,2,200,300,64; do
+part counters
+for shape in $counter_shapes; do
   for program in $programs; do
-    echo "== ncu $program --device gpu --shape $shape"
-    ncu --clock-control none -k regex:attention --launch-count 1 --csv --page raw \
-      --print-metric-instances details --metrics $metrics \
+    echo "== $program $shape"
+    timeout 30 ncu --clock-control none -k regex:attention --launch-count 1 --csv --page raw \
+      --print-metric-instances details --metrics "$counters" \
       "$build/bin/$program" --device gpu --shape $shape 2>&1
   done
-done > "$out/ncu.csv"
+done > "$out/raw/counters.txt"
+"$here/../tables.py" trim counters "$out/raw/counters.txt" > "$out/counters.csv"
+
+part profile
+for program in $programs; do
+  echo "== $program $profile_shape"
+  timeout 60 ncu --clock-control none -k regex:attention --launch-count 1 --csv --page raw \
+    $profile "$build/bin/$program" --device gpu --shape $profile_shape 2>&1
+done > "$out/raw/profile.txt"
+"$here/../tables.py" trim profile "$out/raw/profile.txt" > "$out/profile.csv"
+
+# The rest is not timed: eight at once, each with its output in a file of its own.
+at_once() {
+  mkdir -p "$out/raw/$1"
+  nl -ba -nrz -w3 | xargs -P 8 -L 1 sh -c '
+    file=$0/$1; shift
+    { echo "== $*"; "$@" 2>&1; echo "exit $?"; } > "$file"' "$out/raw/$1"
+  cat "$out/raw/$1"/* | sed -e "s|$build/bin/||g" -e 's|^== timeout [0-9]* |== |' > "$out/$1.txt"
+}
+
+part correctness
+for program in $programs; do
+  for shape in $correct_shapes; do
+    for scale in 1 30 0.001; do
+      echo "timeout 60 $build/bin/$program --device gpu --shape $shape --input-scale $scale"
+    done
+  done
+done | at_once tests
+
+part sanitizer
+for program in $programs; do
+  for tool in memcheck racecheck synccheck initcheck; do
+    for shape in 1,2,70,150,64 1,1,130,200,128; do
+      echo "timeout 90 compute-sanitizer --tool $tool --error-exitcode 9 $build/bin/$program --device gpu --shape $shape"
+    done
+  done
+done | at_once sanitizer
+
+part summary
+cat "$out/machine.txt"
+for file in tests sanitizer; do
+  echo "$file: $(grep -c '^exit 0$' "$out/$file.txt") of $(grep -c '^== ' "$out/$file.txt") passed"
+  grep -B8 '^exit [1-9]' "$out/$file.txt" | head -20
+done
+wc -l "$out"/*.csv

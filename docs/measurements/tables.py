@@ -1,0 +1,363 @@
+#!/usr/bin/env python3
+"""Tables of the lessons, from the raw files beside this script. Standard library only.
+
+    tables.py speed [NN]       TFLOP/s of every chapter and peer; with NN: of it and the one before
+    tables.py counters [NN]    Nsight Compute's counters against the emulator's, every shape; runs
+                               the chapters' programs, which must be on the PATH
+    tables.py profile NN       what the warps waited for: chapter NN and the one before
+    tables.py trim KIND FILE   the columns used here (KIND: counters or profile) of Nsight Compute's
+                               raw export, as h200/measure.sh writes it
+
+A number that is missing or not finite is an error, one line and exit status 2, never a cell.
+Exit status 1: emulator and hardware differ in a way that nothing explains.
+"""
+
+import concurrent.futures
+import csv
+import io
+import json
+import math
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+H200 = Path(__file__).resolve().parent / "h200"
+
+OPCODES = "sass__inst_executed_per_opcode"
+COPIES = "smsp__sass_inst_executed_op_ldgsts.sum"
+COUNTERS = [  # the emulator's name, its column here, Nsight Compute's metric or SASS opcode
+    ("ldmatrix_instructions", "ldmatrix", "smsp__sass_inst_executed_op_ldsm.sum"),
+    ("mma_instructions", "mma", "smsp__inst_executed_pipe_tensor_op_hmma.sum"),
+    ("cp_async_instructions", "cp.async", COPIES),
+    ("shuffle_instructions", "shuffles", "SHFL"),
+    ("barriers", "barriers", "BAR"),
+    ("shared_load_wavefronts", "load wavef.",
+     "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldsm.sum"),
+    ("conflicts", "conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"),
+    ("shared_store_wavefronts", "copy wavef.",
+     "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum"),
+    ("global_load_sectors", "load sect.", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"),
+    ("global_store_sectors", "store sect.", "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"),
+]
+STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
+PROFILE = [  # what it says, metric, divided by, decimals
+    ("time under the profiler, ms", "gpu__time_duration.sum", 1e6, 3),
+    ("tensor pipe busy, % of the time",
+     "sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active", 1, 1),
+    ("shared-memory pipe busy, %",
+     "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed", 1, 1),
+    ("exponential unit busy, %", "sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_active", 1, 1),
+    ("issue slots used, %", "smsp__issue_active.avg.pct_of_peak_sustained_active", 1, 1),
+    ("instructions, millions", "smsp__inst_executed.sum", 1e6, 1),
+    ("load wavefronts, millions", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", 1e6, 1),
+    ("registers a thread", "launch__registers_per_thread", 1, 0),
+    ("shared memory a block, KB", "launch__shared_mem_per_block_dynamic", 1024, 0),
+    ("blocks that registers allow", "launch__occupancy_limit_registers", 1, 0),
+    ("warps a scheduler, of 16", "smsp__warps_active.avg.per_cycle_active", 1, 2),
+    ("warp-cycles for each instruction", "smsp__average_warp_latency_per_inst_issued.ratio", 1, 2),
+]
+STALLS = [  # what it waits for, Nsight Compute's name
+    ("the queue of shared-memory loads", "mio_throttle"),
+    ("shared memory, exponentials, shuffles", "short_scoreboard"),
+    ("global memory: copies", "long_scoreboard"),
+    ("other warps, at a barrier", "barrier"),
+    ("the tensor core, which is busy", "math_pipe_throttle"),
+    ("the fixed time of an instruction", "wait"),
+]
+COLUMNS = {
+    "counters": [metric for _, _, metric in COUNTERS if "__" in metric] + [OPCODES],
+    "profile": [metric for _, metric, _, _ in PROFILE] + [STALL.format(s) for _, s in STALLS],
+}
+
+
+class Problem(Exception):
+    """What is wrong with a file, in one sentence."""
+
+
+def number(text, where):
+    """A finite number from a cell such as "1,088" or "45.2"; anything else is a Problem."""
+    try:
+        value = float(str(text).replace(",", ""))
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise Problem(f"{where}: expected a number, found {str(text)!r}")
+    return value
+
+
+def read(path):
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Problem(f"{path}: cannot be read: {error}") from None
+
+
+# ---- Nsight Compute ----
+
+def trim(text, columns, name):
+    """Rows [program, shape, kernel, columns…] of an export: lines `== PROGRAM SHAPE`, and after each
+    what `ncu --csv --page raw` printed: messages, a header, a row of units, a row for each kernel."""
+    rows, run, header = [], None, None
+    for at, line in enumerate(text.splitlines(), 1):
+        where = f"{name}:{at}"
+        if line.startswith("== "):
+            if run and header != "done":
+                raise Problem(f"{where}: nothing was profiled for {' '.join(run)}")
+            run, header = line.split()[1:3], None
+        elif line.startswith('"ID",'):
+            header = next(csv.reader([line]))
+            missing = [c for c in columns if c not in header]
+            if missing or run is None:
+                raise Problem(f"{where}: no column {missing[0]}" if missing else
+                              f"{where}: no line `== PROGRAM SHAPE` before the table")
+        elif re.match(r'"\d+",', line):
+            if not isinstance(header, list):
+                raise Problem(f"{where}: expected one kernel after each header")
+            cells = next(csv.reader([line]))
+            if len(cells) != len(header):
+                raise Problem(f"{where}: {len(cells)} cells under {len(header)} headings")
+            row = dict(zip(header, cells))
+            rows.append([*run, row["Kernel Name"], *(row[c] for c in columns)])
+            header = "done"
+    if not run or header != "done":
+        raise Problem(f"{name}: nothing was profiled" + (f" for {' '.join(run)}" if run else ""))
+    return rows
+
+
+def read_trimmed(path, kind):
+    """{(program, shape): {metric: cell}} of a file that `trim` wrote."""
+    rows = list(csv.reader(io.StringIO(read(path))))
+    wanted = ["Program", "Shape", "Kernel Name", *COLUMNS[kind]]
+    if not rows or not set(wanted) <= set(rows[0]):
+        missing = [c for c in wanted if not rows or c not in rows[0]]
+        raise Problem(f"{path}: no column {missing[0]}")
+    found = {}
+    for row in rows[1:]:
+        if len(row) != len(rows[0]):
+            raise Problem(f"{path}: a row of {len(row)} cells under {len(rows[0])} headings")
+        cells = dict(zip(rows[0], row))
+        found[cells["Program"], cells["Shape"]] = cells
+    return found
+
+
+def opcode(cell, name, where):
+    """How often `name` ran, from "44,504 (FMUL: 8,832; LDSM: 8,256; …)"."""
+    if "(" not in cell:
+        raise Problem(f"{where}: expected counts of opcodes, found {cell!r}")
+    found = re.search(rf"\b{name}: ([\d,]+)", cell)
+    return number(found.group(1), where) if found else 0.0
+
+
+def hardware_counters(cells, where):
+    return {key: int(number(cells[metric], where) if "__" in metric
+                     else opcode(cells[OPCODES], metric, where))
+            for key, _, metric in COUNTERS}
+
+
+def machine():
+    lines = dict(line.split(": ", 1) for line in read(H200 / "machine.txt").splitlines())
+    try:
+        return (f"{lines['gpu']}, driver {lines['driver']}, CUDA {lines['cuda']}, "
+                f"Nsight Compute {lines['ncu']}, {lines['date']}")
+    except KeyError as key:
+        raise Problem(f"{H200 / 'machine.txt'}: no line {key}") from None
+
+
+# ---- The emulator ----
+
+def emulator_counters(program, shape):
+    """The program's own counters, and which of them it calls estimates."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "out.json")
+        command = [program, "--shape", shape, "--device", "emulator", "--profile", "--json", path]
+        try:
+            result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                    text=True, check=False)
+        except OSError:
+            raise Problem(f"{program}: not found on the PATH; ./learn build makes it") from None
+        if result.returncode != 0:
+            raise Problem(f"{' '.join(command[:3])}: exit status {result.returncode}")
+        profile = json.loads(read(path))["profile"]
+    profile["conflicts"] = (profile["shared_load_wavefronts"]
+                            - profile["shared_load_wavefronts_ideal"])
+    return profile, profile["estimates"]
+
+
+ZERO_FILL = ("* the emulator says estimate: where a warp copies rows that exist and rows that do not "
+             "in one instruction,\n  hardware takes a few more passes, not the same number each run")
+PREDICATED = ("+ ptxas has put these copies under a predicate (it executes more LDGSTS than copy), "
+              "and this metric of\n  Nsight Compute then leaves some of them out: fewer than 4 for "
+              "each instruction cannot be")
+
+
+def explain(key, cells, measured, estimates, where):
+    """The mark of a difference that is understood, or None."""
+    if key != "shared_store_wavefronts":
+        return None
+    if measured < 4 * number(cells[COPIES], where):
+        executed = opcode(cells[OPCODES], "LDGSTS", where)
+        return "+" if executed > number(cells[COPIES], where) else None
+    return "*" if key in estimates else None
+
+
+def compare(path, chapter, run_emulator=emulator_counters):
+    """Lines of the table, and whether every difference is explained."""
+    runs = {at: cells for at, cells in read_trimmed(path, "counters").items()
+            if chapter in (None, at[0][2:4])}
+    if not runs:
+        raise Problem(f"{path}: no row for chapter {chapter}")
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        emulated = dict(zip(runs, pool.map(lambda at: run_emulator(*at), runs)))
+    table = [["B,H,Lq,Lkv,D", "", *(column for _, column, _ in COUNTERS)]]
+    marks, equal, unexplained = set(), 0, []
+    for at, cells in sorted(runs.items(), key=lambda item: (shape_key(item[0][1]), item[0][0])):
+        where = f"{path.name}: {' '.join(at)}"
+        hardware, (emulator, estimates) = hardware_counters(cells, where), emulated[at]
+        line = [at[1] if at[1] != last_shape(table) else "", at[0][:4]]
+        for key, _, _ in COUNTERS:
+            if emulator[key] == hardware[key]:
+                equal += 1
+                line.append(str(hardware[key]))
+                continue
+            mark = explain(key, cells, hardware[key], estimates, where)
+            if mark is None:
+                unexplained.append(f"{where}: {key}: emulator {emulator[key]}, "
+                                   f"hardware {hardware[key]}")
+            marks.add(mark or "!")
+            line.append(f"{emulator[key]}/{hardware[key]}{mark or '!'}")
+        table.append(line)
+    total = len(runs) * len(COUNTERS)
+    lines = aligned(table) + ["", f"{total} counters, {equal} equal on both; a/b: emulator a, "
+                                  "hardware b" if equal < total else
+                                  f"{total} counters, all equal on both"]
+    lines += [text for text in (ZERO_FILL, PREDICATED) if text[0] in marks]
+    return lines, unexplained
+
+
+def last_shape(table):
+    return next((row[0] for row in reversed(table) if row[0]), "")
+
+
+def shape_key(shape):
+    return [int(n) for n in shape.split(",")]
+
+
+# ---- Tables ----
+
+def aligned(rows):
+    """The first column to the left, the others to the right, two spaces between."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return ["  ".join(cell.ljust(width) if i == 0 else cell.rjust(width)
+                      for i, (cell, width) in enumerate(zip(row, widths))).rstrip()
+            for row in rows]
+
+
+def chapter_before(chapter):
+    return f"{int(chapter) - 1:02d}"
+
+
+def speed(path, chapter):
+    def not_finite(text):
+        raise Problem(f"{path}: expected a number, found {text!r}")
+    try:
+        result = json.loads(read(path), parse_constant=not_finite)
+        card, rows = result["card"], result["rows"]
+        limit = number(result["mma_limit_tflops"], path)
+        names = sorted({name for row in rows for name in row["ms"]},
+                       key=lambda name: (not name.startswith("ch"), name))
+        cudnn = result["cudnn"]
+        lines = [f"{card['name']}, driver {card['driver_version']}, PyTorch {result['torch']}, "
+                 f"cuDNN {cudnn // 10000}.{cudnn // 100 % 100}, {result['date']}",
+                 f"bench_peers.py --rounds {result['rounds']}: TFLOP/s of 4 B H Lq Lkv D, median"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise Problem(f"{path}: not what bench_peers.py writes: {error!r}") from None
+    before, after = (f"ch{chapter_before(chapter)}", f"ch{chapter}") if chapter else ("", "")
+    if chapter and after not in names:
+        raise Problem(f"{path}: chapter {chapter} was not timed")
+    shown = [name for name in names if not chapter or name in (before, after, "FA2")]
+    table = [["B,H,Lq,Lkv,D", *shown] + (["ratio"] * (before in names)
+                                                + ["of mma.sync"] * bool(chapter))]
+    spread = 0.0
+    for row in rows:
+        tflops = {}
+        for name in shown:
+            samples = [number(ms, f"{path}: {name}") for ms in row["ms"].get(name, [])]
+            if not samples:
+                continue  # a peer that does not take this shape
+            if min(samples) <= 0:
+                raise Problem(f"{path}: {name}: a time that is not positive")
+            middle = statistics.median(samples)
+            tflops[name] = 4 * math.prod(row["shape"]) / middle * 1e-9
+            if len(samples) > 1:
+                low, _, high = statistics.quantiles(samples, n=4)
+                spread = max(spread, (high - low) / 2 / middle)
+        line = [",".join(map(str, row["shape"]))]
+        line += [f"{tflops[name]:.1f}" if name in tflops else "-" for name in shown]
+        if chapter and not {name for name in (before, after) if name in names} <= set(tflops):
+            raise Problem(f"{path}: {line[0]}: {before} and {after} were not both timed")
+        if before in tflops:
+            line.append(f"{tflops[after] / tflops[before]:.2f}")
+        if chapter:
+            line.append(f"{100 * tflops[after] / limit:.1f} %")
+        table.append(line)
+    lines += ["", *aligned(table), "",
+              f"mma.sync with registers only: {limit:.0f}. Half of the samples lie within "
+              f"{100 * spread:.1f} % of the median or closer."]
+    return lines
+
+
+def profile(path, chapter):
+    runs = read_trimmed(path, "profile")
+    shown = [at for n in (chapter_before(chapter), chapter) for at in runs if at[0][2:4] == n]
+    if not shown or shown[-1][0][2:4] != chapter:
+        raise Problem(f"{path}: no row for chapter {chapter}")
+    table = [[f"shape {shown[-1][1]}", *(program[:4] for program, _ in shown)]]
+
+    def add(title, metric, unit, decimals):
+        cells = [number(runs[at][metric], f"{path.name}: {at[0]}: {metric}") / unit for at in shown]
+        table.append([title, *(f"{cell:.{decimals}f}" for cell in cells)])
+    for row in PROFILE:
+        add(*row)
+    for title, stall in STALLS:
+        add(f"  {title} ({stall})", STALL.format(stall), 1, 2)
+    return [machine(), "", *aligned(table)]
+
+
+def main(arguments):
+    usage = "usage: tables.py speed [NN] | counters [NN] | profile NN | trim counters|profile FILE"
+    command, rest = (arguments or [""])[0], arguments[1:]
+    chapter = rest[0] if rest else None
+    try:
+        if command == "trim" and len(rest) == 2 and rest[0] in COLUMNS:
+            writer = csv.writer(sys.stdout, lineterminator="\n")
+            rows = trim(read(rest[1]), COLUMNS[rest[0]], rest[1])
+            writer.writerow(["Program", "Shape", "Kernel Name", *COLUMNS[rest[0]]])
+            writer.writerows(rows)
+            return 0
+        if len(rest) > 1 or (chapter and not re.fullmatch(r"0[3-9]|[1-9]\d", chapter)):
+            raise Problem(usage)
+        unexplained = []
+        if command == "speed":
+            lines = speed(H200 / "peers.json", chapter)
+        elif command == "counters":
+            lines, unexplained = compare(H200 / "counters.csv", chapter)
+            lines[:0] = [machine(), ""]
+        elif command == "profile" and chapter:
+            lines = profile(H200 / "profile.csv", chapter)
+        else:
+            raise Problem(usage)
+    except Problem as problem:
+        print(f"error: {problem}", file=sys.stderr)
+        return 2
+    print("\n".join(lines))
+    for sentence in unexplained:
+        print(f"error: {sentence}", file=sys.stderr)
+    return 1 if unexplained else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

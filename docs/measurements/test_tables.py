@@ -1,0 +1,208 @@
+"""Tests of tables.py: what it reads, and what it refuses."""
+
+import contextlib
+import csv
+import io
+import json
+import re
+import tempfile
+import unittest
+from pathlib import Path
+
+import tables
+
+METRICS = tables.COLUMNS["counters"]
+OPCODES = "500 (LDSM: 300; SHFL: 1,024; LDGSTS: 40; BAR: 7)"
+
+
+def line(cells):
+    text = io.StringIO()
+    csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n").writerow(cells)
+    return text.getvalue()
+
+
+def export(value="1,088", metrics=METRICS, run="== ch03_x 1,1,64,64,64\n", opcodes=OPCODES,
+           **changed):
+    """What ncu prints among other things: a column nobody asked for, commas, units."""
+    cells = [opcodes if metric == tables.OPCODES else changed.get(metric, value)
+             for metric in metrics]
+    return (run + "==PROF== Connected to process 7\nch03_x: bf16, \"shape\", on a GPU\n"
+            + line(["ID", "Kernel Name", "device__odd", *metrics])
+            + line(["", "", "%", *["inst"] * len(metrics)])
+            + line(["0", "void a<128, 64>(const bf16 *, int)", "n/a", *cells])
+            + "==PROF== Disconnected\n")
+
+
+def emulator(**changed):
+    counters = {key: 1088 for key, _, _ in tables.COUNTERS}
+    counters.update(shuffle_instructions=1024, barriers=7, **changed)
+    return counters
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def write(self, name, text):
+        (self.folder / name).write_text(text, encoding="utf-8")
+        return self.folder / name
+
+    def trimmed(self, text, kind="counters"):
+        rows = tables.trim(text, tables.COLUMNS[kind], "raw")
+        out = io.StringIO()
+        writer = csv.writer(out)
+        writer.writerow(["Program", "Shape", "Kernel Name", *tables.COLUMNS[kind]])
+        writer.writerows(rows)
+        return self.write("trimmed.csv", out.getvalue())
+
+    def assert_problem(self, text, function, *arguments):
+        with self.assertRaisesRegex(tables.Problem, text):
+            function(*arguments)
+
+
+class TestNumbers(unittest.TestCase):
+    def test_numbers(self):
+        self.assertEqual(tables.number("1,088", "x"), 1088)
+        self.assertEqual(tables.number("45.2", "x"), 45.2)
+
+    def test_what_is_not_finite_or_no_number_is_refused(self):
+        for text in ("", "n/a", "nan", "NaN", "-nan", "inf", "-inf", "(1; 2)", None):
+            with self.assertRaises(tables.Problem):
+                tables.number(text, "x")
+
+    def test_opcodes(self):
+        self.assertEqual(tables.opcode(OPCODES, "SHFL", "x"), 1024)
+        self.assertEqual(tables.opcode(OPCODES, "BAR", "x"), 7)
+        self.assertEqual(tables.opcode(OPCODES, "LDG", "x"), 0)  # not a part of LDGSTS
+        with self.assertRaises(tables.Problem):
+            tables.opcode("500", "SHFL", "x")
+
+
+class TestTrim(Folder):
+    def test_an_export_among_messages(self):
+        rows = tables.trim(export() + export(run="== ch04_x 2,2,8,8,64\n"), METRICS, "raw")
+        self.assertEqual([row[:2] for row in rows],
+                         [["ch03_x", "1,1,64,64,64"], ["ch04_x", "2,2,8,8,64"]])
+        self.assertEqual(rows[0][2], "void a<128, 64>(const bf16 *, int)")
+        self.assertEqual(rows[0][3:], ["1,088"] * (len(METRICS) - 1) + [OPCODES])
+
+    def test_a_missing_metric_is_named(self):
+        self.assert_problem(f"no column {METRICS[2]}", tables.trim,
+                            export(metrics=METRICS[:2] + METRICS[3:]), METRICS, "raw")
+
+    def test_runs_without_a_kernel_and_rows_that_do_not_fit(self):
+        refuse = lambda why, text: self.assert_problem(why, tables.trim, text, METRICS, "raw")
+        refuse("nothing was profiled", "")
+        refuse("nothing was profiled for ch04_x", "== ch04_x 1,1,1,1,64\nerror\n" + export())
+        refuse("nothing was profiled for ch04_x", export() + "== ch04_x 1,1,1,1,64\nerror\n")
+        refuse("no line", export(run=""))
+        refuse("cells under", export().replace('"n/a",', ""))
+        refuse("one kernel", export() + '"1","again"\n')
+
+
+class TestCounters(Folder):
+    def compare(self, text, counters, estimates=()):
+        return tables.compare(self.trimmed(text), None, lambda *_: (counters, list(estimates)))
+
+    def test_equal(self):
+        lines, unexplained = self.compare(export(), emulator())
+        self.assertEqual(unexplained, [])
+        self.assertIn("10 counters, all equal on both", lines)
+
+    def test_a_difference_that_nothing_explains(self):
+        lines, unexplained = self.compare(export(), emulator(mma_instructions=1089))
+        self.assertEqual(len(unexplained), 1)
+        self.assertIn("mma_instructions: emulator 1089, hardware 1088", unexplained[0])
+        self.assertIn("1089/1088!", "\n".join(lines))
+
+    def copies(self, hardware, executed, estimates):
+        """272 copies of 4 wavefronts each on the emulator; what is unexplained."""
+        text = export(opcodes=f"9 (SHFL: 1,024; BAR: 7; LDGSTS: {executed})",
+                      **{tables.COPIES: "272", tables.COUNTERS[7][2]: hardware})
+        return self.compare(text, emulator(cp_async_instructions=272), estimates)[1]
+
+    def test_more_wavefronts_of_copies_only_where_the_emulator_says_estimate(self):
+        self.assertEqual(self.copies("1,096", "272", ["shared_store_wavefronts"]), [])
+        self.assertEqual(len(self.copies("1,096", "272", ["global_load_sectors"])), 1)
+
+    def test_fewer_wavefronts_of_copies_only_where_they_are_predicated(self):
+        self.assertEqual(self.copies("64", "300", []), [])
+        self.assertEqual(len(self.copies("64", "272", ["shared_store_wavefronts"])), 1)
+
+    def test_not_a_number_on_the_hardware_side(self):
+        for value in ("nan", "n/a", "inf", ""):
+            self.assert_problem("expected a number", self.compare, export(value), emulator())
+
+    def test_a_file_without_a_metric(self):
+        path = self.trimmed(export())
+        path.write_text(path.read_text().replace(METRICS[1], "other"), encoding="utf-8")
+        self.assert_problem(f"no column {METRICS[1]}", tables.compare, path, None)
+        self.assert_problem("no row for chapter 09", tables.compare, self.trimmed(export()), "09")
+
+
+class TestProfile(Folder):
+    def test_a_cell_that_is_no_number_is_never_printed(self):
+        metrics = tables.COLUMNS["profile"]
+        for value in ("nan", "n/a"):
+            path = self.trimmed(export(value, metrics, opcodes=value), "profile")
+            self.assert_problem("expected a number", tables.profile, path, "03")
+        self.assert_problem("no row for chapter 05", tables.profile,
+                            self.trimmed(export("1", metrics), "profile"), "05")
+
+
+class TestSpeed(Folder):
+    def result(self, **samples):
+        return {"card": {"name": "GPU", "driver_version": "1"}, "torch": "2", "cudnn": 91900,
+                "date": "today", "rounds": 3, "mma_limit_tflops": 600.0,
+                "rows": [{"shape": [1, 1, 1000, 1000, 100], "ms": samples}]}
+
+    def speed(self, result, chapter=None):
+        return "\n".join(tables.speed(self.write("peers.json", json.dumps(result)), chapter))
+
+    def test_medians_and_ratio(self):
+        text = self.speed(self.result(ch03=[0.004, 0.004, 9.0], ch04=[0.002] * 3, FA2=[0.001] * 3),
+                          "04")
+        self.assertRegex(text, r"1,1,1000,1000,100 +100\.0 +200\.0 +400\.0 +2\.00 +33\.3 %")
+
+    def test_a_peer_that_was_left_out_is_a_dash(self):
+        result = self.result(ch03=[0.004] * 3)
+        result["rows"].append({"shape": [1, 1, 8, 8, 64], "ms": {"ch03": [1.0], "flex": [2.0]}})
+        self.assertRegex(self.speed(result), r"1,1,1000,1000,100 +100\.0 +-\n")
+
+    def test_what_is_refused(self):
+        refuse = lambda why, result, chapter=None: self.assert_problem(
+            why, self.speed, result, chapter)
+        refuse("expected a number", self.result(ch03=[0.004, float("nan")]))
+        refuse("expected a number", self.result(ch03=[0.004, None]))
+        refuse("not positive", self.result(ch03=[0.0]))
+        refuse("chapter 04 was not timed", self.result(ch03=[1.0]), "04")
+        refuse("not both timed", self.result(ch03=[], ch04=[1.0]), "04")
+        refuse("not what bench_peers.py writes", {"rows": []})
+        self.assert_problem("cannot be read", tables.speed, self.folder / "none.json", None)
+
+
+class TestKernelHeaders(unittest.TestCase):
+    def test_the_number_in_each_kernel_file_is_the_one_in_the_table(self):
+        root = Path(tables.__file__).resolve().parents[2]
+        for chapter in ("03", "04", "05", "06", "07"):
+            header, = root.glob(f"chapters/{chapter}_*/attention.hpp")
+            shape, tflops = re.search(r"shape ([\d,]+): ([\d.]+) TFLOP/s", header.read_text()).groups()
+            rows = [row.split() for row in tables.speed(tables.H200 / "peers.json", None)]
+            names, = (row[1:] for row in rows if row and row[0] == "B,H,Lq,Lkv,D")
+            values, = (row[1:] for row in rows if row and row[0] == shape)
+            self.assertEqual(dict(zip(names, values))[f"ch{chapter}"], tflops, header)
+
+
+class TestCommand(unittest.TestCase):
+    def test_bad_usage(self):
+        for arguments in ([], ["profile"], ["speed", "4"], ["speed", "04", "05"], ["trim", "x", "y"]):
+            errors = io.StringIO()
+            with contextlib.redirect_stderr(errors):
+                self.assertEqual(tables.main(arguments), 2)
+            self.assertRegex(errors.getvalue(), r"\Aerror: usage: [^\n]+\n\Z")
+
+
+if __name__ == "__main__":
+    unittest.main()
