@@ -127,9 +127,12 @@ TEST_CASE("what no hardware has confirmed is an estimate") {
   Buffer<float> in(128, "in");
   Buffer<double> out(32, "out");
   const auto counters = [&](int real, int bytes, double* stores) {
-    return fa::simt::run(Config{}, [&] {
-      launch(copy_ragged, 1, 32, kSmem, static_cast<const float*>(in.data()), stores, real, bytes);
-    }).counters;
+    return fa::simt::run(Config{},
+                         [&] {
+                           launch(copy_ragged, 1, 32, kSmem, static_cast<const float*>(in.data()),
+                                  stores, real, bytes);
+                         })
+        .counters;
   };
   for (const int real : {0, 1, 31, 32}) {
     const Counters c = counters(real, 16, nullptr);

@@ -50,7 +50,8 @@ PROFILE = [  # what it says, metric, divided by, decimals
      "sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active", 1, 1),
     ("shared-memory pipe busy, %",
      "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed", 1, 1),
-    ("exponential unit busy, %", "sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_active", 1, 1),
+    ("exponential unit busy, %",
+     "sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_active", 1, 1),
     ("issue slots used, %", "smsp__issue_active.avg.pct_of_peak_sustained_active", 1, 1),
     ("instructions, millions", "smsp__inst_executed.sum", 1e6, 1),
     ("load wavefronts, millions", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", 1e6, 1),
@@ -99,8 +100,8 @@ def read(path):
 # ---- Nsight Compute ----
 
 def trim(text, columns, name):
-    """Rows [program, shape, kernel, columns…] of an export: lines `== PROGRAM SHAPE`, and after each
-    what `ncu --csv --page raw` printed: messages, a header, a row of units, a row for each kernel."""
+    """Rows [program, shape, kernel, columns…] of an export: lines `== PROGRAM SHAPE`, and after
+    each what `ncu --csv --page raw` printed: messages, a header, a row of units, one kernel."""
     rows, run, header = [], None, None
     for at, line in enumerate(text.splitlines(), 1):
         where = f"{name}:{at}"
@@ -187,8 +188,8 @@ def emulator_counters(program, shape):
     return profile, profile["estimates"]
 
 
-ZERO_FILL = ("* the emulator says estimate: where a warp copies rows that exist and rows that do not "
-             "in one instruction,\n  hardware takes a few more passes, not the same number each run")
+ZERO_FILL = ("* the emulator says estimate: where a warp copies rows that exist and rows that do "
+             "not in one instruction,\n  hardware takes a few more passes, not the same number each run")
 PREDICATED = ("+ ptxas has put these copies under a predicate (it executes more LDGSTS than copy), "
               "and this metric of\n  Nsight Compute then leaves some of them out: fewer than 4 for "
               "each instruction cannot be")

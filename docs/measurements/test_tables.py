@@ -188,7 +188,8 @@ class TestKernelHeaders(unittest.TestCase):
         root = Path(tables.__file__).resolve().parents[2]
         for chapter in ("03", "04", "05", "06", "07"):
             header, = root.glob(f"chapters/{chapter}_*/attention.hpp")
-            shape, tflops = re.search(r"shape ([\d,]+): ([\d.]+) TFLOP/s", header.read_text()).groups()
+            shape, tflops = re.search(r"shape ([\d,]+): ([\d.]+) TFLOP/s",
+                                      header.read_text()).groups()
             rows = [row.split() for row in tables.speed(tables.H200 / "peers.json", None)]
             names, = (row[1:] for row in rows if row and row[0] == "B,H,Lq,Lkv,D")
             values, = (row[1:] for row in rows if row and row[0] == shape)
@@ -197,7 +198,8 @@ class TestKernelHeaders(unittest.TestCase):
 
 class TestCommand(unittest.TestCase):
     def test_bad_usage(self):
-        for arguments in ([], ["profile"], ["speed", "4"], ["speed", "04", "05"], ["trim", "x", "y"]):
+        for arguments in ([], ["profile"], ["speed", "4"], ["speed", "04", "05"],
+                          ["trim", "x", "y"]):
             errors = io.StringIO()
             with contextlib.redirect_stderr(errors):
                 self.assertEqual(tables.main(arguments), 2)
