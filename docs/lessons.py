@@ -7,7 +7,7 @@ In a source file, `// [anchor: load_tile]` … `// [/anchor: load_tile]` (or `#`
 that a page quotes. In a page,
 
     <!-- code: attention.cuh#load_tile -->         the lines between the markers
-    <!-- run: ch01_toy_machine run a.txt -->       what this command prints (stdout and stderr)
+    <!-- run: ch01_toy_machine run a.txt -->       the command and what it prints (stdout, stderr)
     <!-- run(2): ch01_toy_machine run bad.txt -->  the same, for a command that must exit with 2
 
 stand directly above a fenced block. Without --write the blocks are compared with the source and
@@ -215,7 +215,8 @@ class Checker:
         if result.returncode != exit_code:
             raise Problem(f"run: {command}: exit status {result.returncode}, expected {exit_code}"
                           + textwrap.indent("\n" + output.rstrip(), "    "))
-        return [line.rstrip() for line in output.strip("\n").split("\n")]
+        lines = [line.rstrip() for line in output.strip("\n").split("\n")]
+        return [f"$ {command}"] + lines  # comments do not show on a rendered page
 
     # -- pages --
 

@@ -44,11 +44,13 @@ for (;;) {
 
 <!-- run: greet you -->
 ```text
+$ greet you
 hello, you
 ```
 
 <!-- run(3): greet -->
 ```text
+$ greet
 error: nobody to greet
 ```
 
@@ -240,7 +242,7 @@ class Lessons(unittest.TestCase):
 
     def test_link_to_missing_file(self):
         self.change(self.page, "(code.cpp)", "(gone.cpp)")
-        self.assert_fails("README.md:29: link to gone.cpp: no such file")
+        self.assert_fails("README.md:31: link to gone.cpp: no such file")
 
     def test_link_to_missing_heading(self):
         self.change(self.page, "#what-hurts", "#what-helps")
