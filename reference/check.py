@@ -135,11 +135,12 @@ def bounds(problem: Problem, reference: Reference) -> Bounds:
     sum_error = 2 * np.sqrt(problem.shape[3]) * 2.0**-24
     fp32_error = score_error * problem.largest_v() + sum_error * largest_o
     one_ulp = attention.ulp(largest_o, problem.dtype)
+    weight_error = attention.ulp(1.0, problem.dtype) / 2  # l may sum P as rounded to the dtype
     return Bounds(
         2 * reference.plain_error + one_ulp + fp32_error,
         (2 * reference.plain_norm + one_ulp) / np.sqrt(reference.o.size) + fp32_error,
         2 * reference.plain_lse_error + 4 * attention.ulp(largest_lse, "f32")
-        + score_error + sum_error)
+        + score_error + sum_error + weight_error)
 
 
 def describe(name: str, result: Comparison, dimensions: int) -> str:

@@ -133,6 +133,15 @@ TEST_CASE("an infinite log-sum-exp must be met exactly") {
   CHECK_FALSE(check(problem, out).passed());
 }
 
+TEST_CASE("a log-sum-exp over rounded weights passes, one three times as far off does not") {
+  const Problem problem = random_problem({1, 1, 4, 2048, 64}, Dtype::bf16, 6, 0.1);  // flat rows
+  Output out = right_answer(problem);
+  for (float& lse : out.lse) lse += 0.9f * 0x1p-8f;
+  CHECK(check(problem, out).passed());
+  for (float& lse : out.lse) lse += 2 * 0x1p-8f;
+  CHECK_FALSE(check(problem, out).passed());
+}
+
 TEST_CASE("large problems are sampled, but a NaN in a row that was not sampled still fails") {
   const Problem problem = random_problem({1, 1, 20000, 8192, 16}, Dtype::bf16, 5);
   std::vector<float> o(problem.shape.q_elements(), 0.5f);
