@@ -27,6 +27,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # false alarm on "text" + std::string 
 endif()
 target_include_directories(fa_flags INTERFACE "${FA_ROOT}")
 if(FA_SANITIZE)
+  target_compile_definitions(fa_flags INTERFACE FA_SANITIZED)
   target_compile_options(fa_flags INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=address,undefined$<SEMICOLON>-fno-sanitize-recover=all>
     $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer$<SEMICOLON>-g1>)
