@@ -76,7 +76,9 @@ GpuBuffer::GpuBuffer(size_t bytes, const std::string& name) : bytes_(bytes) {
   if (code == cudaErrorMemoryAllocation) {
     cudaGetLastError();
     size_t free = 0, total = 0;
-    FA_CUDA_CHECK(cudaMemGetInfo(&free, &total));
+    if (cudaMemGetInfo(&free, &total) != cudaSuccess) {  // not even a context fits
+      throw InputError("the GPU has no memory left: another program holds it");
+    }
     throw InputError(name + " takes " + std::to_string(bytes >> 20) + " MiB and " +
                      std::to_string(free >> 20) + " of the GPU's " +
                      std::to_string(total >> 20) + " MiB are free: a smaller --shape fits");
