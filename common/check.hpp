@@ -52,7 +52,7 @@ struct CheckResult {
 // the first lets through, a small error that leans the same way everywhere.
 //
 // Large problems are checked on a sample of rows (first, last, and evenly spread ones with a random
-// offset; about 10¹⁰ operations), but every element of O is looked at for NaN and Inf.
+// offset; about 2·10¹⁰ operations), but every element of O is looked at for NaN and Inf.
 CheckResult check_output(const Problem& problem, std::span<const float> o,
                          std::span<const float> lse, uint64_t seed = 0);
 
