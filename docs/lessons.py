@@ -303,7 +303,8 @@ def files_under(root: Path, folders: Tuple[str, ...]) -> List[Path]:
     for folder in folders:
         for directory, subdirectories, names in os.walk(root / folder):
             subdirectories[:] = sorted(d for d in subdirectories
-                                       if not d.startswith(".") and d != "__pycache__")
+                                       if not d.startswith(".")
+                                       and d not in ("__pycache__", "node_modules"))
             found += [Path(directory) / name for name in sorted(names)]
     return found
 

@@ -1,0 +1,80 @@
+// What every figure draws with: strings of SVG, the same in Node (pictures for the READMEs) and in
+// the browser. No DOM. Coordinates are pixels of a drawing WIDE or NARROW pixels wide.
+
+export const WIDE = 720
+export const NARROW = 360
+
+// Name: [light, dark]. a to f tell categories apart, also for colour-blind readers; their soft_…
+// are backgrounds under --fg text.
+const COLORS = {
+  bg: ['#ffffff', '#1b1b1f'],
+  fg: ['#1f2328', '#e6e8eb'],
+  muted: ['#5c6570', '#a3abb5'],
+  line: ['#c9d0d8', '#454b54'],
+  soft: ['#eef1f4', '#2a2e35'],
+  a: ['#0b62c4', '#6cb2ff'], soft_a: ['#d8e8fb', '#173a61'],  // blue: Q, the first of two
+  b: ['#b45309', '#f2a65a'], soft_b: ['#fbe6cf', '#553110'],  // orange: K, the second
+  c: ['#0f7b5f', '#52c9a5'], soft_c: ['#d3f0e6', '#0e4537'],  // green: V, good
+  d: ['#8b3fa8', '#d39be8'], soft_d: ['#efdff6', '#472157'],  // purple: S and P
+  e: ['#c22b3c', '#ff8a94'], soft_e: ['#fbdcdf', '#5e1c25'],  // red: wrong, conflicts, NaN
+  f: ['#6b6400', '#d6cd55'], soft_f: ['#f1eebf', '#454108'],  // yellow: the thing pointed at
+}
+
+const rules = (which) => Object.entries(COLORS)
+  .map(([name, pair]) => `--${name.replace('_', '-')}:${pair[which]}`).join(';')
+
+const SHAPES = [
+  'text{font:13px system-ui,-apple-system,"Segoe UI",sans-serif;fill:var(--fg)}',
+  '.mono{font-family:ui-monospace,"DejaVu Sans Mono",Menlo,Consolas,monospace}',
+  '.small{font-size:11px}.large{font-size:16px}.strong{font-weight:600}.muted{fill:var(--muted)}',
+  '.middle{text-anchor:middle}.end{text-anchor:end}',
+  '.axis{stroke:var(--line);fill:none}.cell{stroke:var(--line);fill:var(--bg)}',
+  ...'abcdef'.split('').flatMap((c) => [
+    `.${c}{fill:var(--${c})}.soft-${c}{fill:var(--soft-${c})}`,
+    `.line-${c}{stroke:var(--${c});fill:none;stroke-width:2}`]),
+  '.soft{fill:var(--soft)}.on{stroke:var(--fg);stroke-width:2}',
+]
+
+// The style of a picture that stands alone: it follows the reader's colour scheme.
+const still_css = () => `svg{${rules(0)};background:var(--bg)}`
+  + `@media(prefers-color-scheme:dark){svg{${rules(1)}}}${SHAPES.join('')}`
+
+// The style of all figures of the site, where `.dark` on <html> decides.
+export const site_css = () => `.fa-figure{${rules(0)}}.dark .fa-figure{${rules(1)}}`
+  + SHAPES.flatMap((rule) => rule.split(/(?<=})/)).map((rule) => `.fa-figure svg ${rule}`).join('')
+
+export const escape = (value) => String(value)
+  .replace(/[&<>"]/g, (c) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[c])
+
+const attribute = (value) => escape(typeof value === 'number' ? +value.toFixed(2) : value)
+
+// <tag key="value">children</tag>; attributes that are undefined, null or false are left out.
+export function el(tag, attributes = {}, children = '') {
+  const list = Object.entries(attributes)
+    .filter(([, value]) => value !== undefined && value !== null && value !== false)
+    .map(([key, value]) => ` ${key}="${attribute(value)}"`).join('')
+  const inside = [children].flat(Infinity).join('')
+  return inside ? `<${tag}${list}>${inside}</${tag}>` : `<${tag}${list}/>`
+}
+
+export const rect = (x, y, width, height, more) => el('rect', { x, y, width, height, ...more })
+export const line = (x1, y1, x2, y2, more) => el('line', { x1, y1, x2, y2, class: 'axis', ...more })
+export const group = (x, y, children) => el('g', { transform: `translate(${+x.toFixed(2)} ${+y.toFixed(2)})` }, children)
+export const path = (points, more) => el('path', {
+  d: points.map(([x, y], i) => `${i ? 'L' : 'M'}${+x.toFixed(2)} ${+y.toFixed(2)}`).join(''), ...more })
+
+// A line of text. `name` marks a number of the program, so that a test can find it.
+export const text = (x, y, content, { name, ...more } = {}) =>
+  el('text', { x, y, 'data-name': name, ...more }, escape(content))
+
+// The drawing itself, of any height.
+export const svg = (width, height, children) => el('svg',
+  { xmlns: 'http://www.w3.org/2000/svg', viewBox: `0 0 ${width} ${Math.ceil(height)}` }, children)
+
+// A drawing as a file of its own: with its size, its colours, and its words for screen readers;
+// without what only the interactive version and its tests need.
+export const still = (drawing, title, description) => drawing.replace(/ data-[a-z]+="[^"]*"/g, '').replace(
+  /^<svg ([^>]*viewBox="0 0 (\d+) (\d+)")>/,
+  (_, head, width, height) => `<svg ${head} width="${width}" height="${height}" role="img">`
+    + `${el('title', {}, escape(title))}${el('desc', {}, escape(description))}`
+    + `${el('style', {}, still_css())}`) + '\n'

@@ -1,0 +1,28 @@
+// Runs the project's programs, for the figures' data and for the tests that hold figures to them.
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+
+export const ROOT = resolve(import.meta.dirname, '../..')
+export const BIN = join(ROOT, 'build/bin')
+
+// What a command made: the JSON that it wrote to the word {json}, or what it printed. A program is a
+// name in `bin` or a path from the root; it runs in the root. Throws if it fails; with --break,
+// exit status 1 (ran, and was found wrong) is what is wanted.
+export function output_of([program, ...words], bin = BIN) {
+  const folder = mkdtempSync(join(tmpdir(), 'figure-'))
+  const file = join(folder, 'out.json')
+  try {
+    const result = spawnSync(program.includes('/') ? join(ROOT, program) : join(bin, program),
+      words.map((word) => word.replace('{json}', file)),
+      { cwd: ROOT, encoding: 'utf8', maxBuffer: 1 << 28 })
+    if (result.error) throw result.error
+    if (result.status !== 0 && !(result.status === 1 && words.includes('--break'))) {
+      throw new Error(`${[program, ...words].join(' ')}: exit ${result.status}: ${result.stderr}`)
+    }
+    return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : result.stdout
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
