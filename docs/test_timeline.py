@@ -59,6 +59,13 @@ class Timeline(unittest.TestCase):
                                     ("copy_issue", 1, "V[0]"), ("copy_issue", 2, "K[4096]")]))
         self.assertEqual(set(rows), {"K tile 0", "V tile 0", "K tile 1", "mma", "barriers"})
 
+    def test_a_group_is_named_by_all_that_it_holds(self):
+        _, picture = self.draw(log_of([("copy_issue", 0, "Q[0]"), ("copy_issue", 0, "Q[512]"),
+                                       ("copy_issue", 0, "K[0]"), ("copy_issue", 0, "K[512]"),
+                                       ("copy_issue", 1, "V[0]"), ("copy_issue", 2, "K[4096]")]))
+        self.assertEqual([line.split("  ")[0] for line in picture.splitlines()[4:]],
+                         ["Q tile 0, K tile 0", "V tile 0", "K tile 1", "mma", "barriers"])
+
     def test_an_empty_group_has_no_row_and_an_unwaited_copy_no_end(self):
         rows, _ = self.draw(log_of([("copy_issue", 0, "V[0]"), ("commit", 0, None),
                                     ("commit", 1, None), "mma"]))

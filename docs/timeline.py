@@ -26,7 +26,7 @@ class BadInput(Exception):
 
 class Copy(NamedTuple):
     """One commit group that copied something, in steps of its warp."""
-    name: str   # "K tile 1"
+    name: str   # "K tile 1"; "Q tile 0, K tile 0" if the group holds both
     start: int  # the first cp.async
     end: int    # the wait that it ended with; after the last step if there was none
     landed: bool
@@ -58,21 +58,26 @@ def run_program(command: List[str]) -> List[dict]:
 
 
 def copies_of(events: List[dict], steps: int) -> List[Copy]:
-    """The groups of one warp's events that copied something, in the order of their first copy."""
+    """The groups of one warp's events that copied something, in the order of their first copy.
+
+    A group is named by every matrix that it holds, in the order of their first cp.async, and a
+    matrix's tile counts the groups before that held some of it. figures/timeline.js says the same.
+    """
     start: Dict[int, int] = {}
-    name: Dict[int, str] = {}
+    tiles: Dict[int, Dict[str, int]] = {}  # of each group, by matrix
     end: Dict[int, int] = {}
-    tiles: Dict[str, int] = {}
     for event in events:
         group = event.get("group")
-        if event["kind"] == "copy_issue" and group not in start:
+        if event["kind"] == "copy_issue":
             matrix = re.split(r"\W", event.get("source", "?"))[0]
-            start[group] = event["step"]
-            name[group] = f"{matrix} tile {tiles.get(matrix, 0)}"
-            tiles[matrix] = tiles.get(matrix, 0) + 1
+            start.setdefault(group, event["step"])
+            if matrix not in tiles.setdefault(group, {}):
+                tiles[group][matrix] = sum(matrix in held for held in tiles.values())
         elif event["kind"] == "land":
             end[group] = event["step"]
-    return [Copy(name[g], start[g], end.get(g, steps), g in end) for g in start]
+    names = {group: ", ".join(f"{matrix} tile {tile}" for matrix, tile in held.items())
+             for group, held in tiles.items()}
+    return [Copy(names[g], start[g], end.get(g, steps), g in end) for g in start]
 
 
 def draw(events: List[dict], warp: int, columns: int) -> str:
@@ -93,14 +98,16 @@ def draw(events: List[dict], warp: int, columns: int) -> str:
         first, last = copy.start // per_column, copy.end // per_column
         return " " * first + "=" * (last - first) + ("|" if copy.landed else "")
 
+    copies = copies_of(mine, steps)
+    names = max([10] + [len(copy.name) for copy in copies])
     lines = [f"warp {warp} of block 0: {steps} instructions, a column is {per_column} of them",
              "= copy in flight   | waited for   # mma   ^ barrier", "",
-             f"{'copy':10} {'mma meanwhile':>13}"]
-    for copy in copies_of(mine, steps):
+             f"{'copy':{names}} {'mma meanwhile':>13}"]
+    for copy in copies:
         meanwhile = sum(copy.start < step < copy.end for step in mma)
-        lines.append(f"{copy.name:10} {meanwhile:13}  {bar(copy)}")
-    lines.append(f"{'mma':10} {len(mma):13}  {marks(mma, '#')}")
-    lines.append(f"{'barriers':10} {len(barriers):13}  {marks(barriers, '^')}")
+        lines.append(f"{copy.name:{names}} {meanwhile:13}  {bar(copy)}")
+    lines.append(f"{'mma':{names}} {len(mma):13}  {marks(mma, '#')}")
+    lines.append(f"{'barriers':{names}} {len(barriers):13}  {marks(barriers, '^')}")
     return "\n".join(lines)
 
 
