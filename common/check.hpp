@@ -49,7 +49,11 @@ struct CheckResult {
 //         + 2 · max |score| · 2⁻²⁴ · max |V|     (fp32 scores: what e^s makes of their last bit)
 //
 // for each element, and the same rule for the root mean square over all of them: it catches what
-// the first lets through, a small error that leans the same way everywhere.
+// the first lets through, a small error that leans the same way everywhere. LSE is fp32 in every
+// dtype; its bound:
+//
+//   2 · (max LSE error of plain attention + the largest sum_rounding, see reference_row)
+//         + four units in the last place of fp32 at the largest |LSE| + 2 · max |score| · 2⁻²⁴
 //
 // Large problems are checked on a sample of rows (first, last, and evenly spread ones with a random
 // offset; about 2·10¹⁰ operations), but every element of O is looked at for NaN and Inf.

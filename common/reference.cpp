@@ -49,10 +49,16 @@ RowFacts attention_row(const Problem& problem, int64_t batch_head, int64_t query
   if (m == -kInfinity) return facts;
 
   Real l = 0;
+  double change = 0, squares = 0;
   for (int64_t j = 0; j < visible; ++j) {
     s[j] = std::exp(s[j] - m);
     l += s[j];
+    const double p = s[j], rounded = round_to(problem.dtype, static_cast<float>(p));
+    change += rounded - p;
+    if (rounded != p) squares += p * p;
   }
+  const double half_ulp = unit_in_last_place(problem.dtype, 1.0) / 2;
+  facts.sum_rounding = (std::abs(change) + half_ulp * std::sqrt(squares)) / double(l);
   for (int64_t j = 0; j < visible; ++j) {
     const Real p = round(s[j] / l);
     const float* const v_row = values.row(j);

@@ -11,10 +11,18 @@ namespace fa {
 struct RowFacts {
   double lse;                 // log Σ exp(score); −inf for a row that sees no key
   double largest_score = 0;   // max |scale · q·k| over the visible keys
+  double sum_rounding = 0;    // see reference_row
 };
 
 // Row `query` of O in float64, from the problem's rounded inputs: softmax(scale · q Kᵀ) V with the
 // row maximum subtracted. `o` is [dim]. A row without a visible key gives 0 and LSE −inf.
+//
+// sum_rounding is what a kernel may change in LSE that sums P as rounded to the problem's dtype:
+//
+//   (|Σ round(P) − Σ P| + half an ulp(1) · √Σ P²) / Σ P,   √ over the weights that rounding changes
+//
+// First what it does here, where all keys lean the same way; then what as many independent errors
+// add up to, since a kernel in tiles rounds P relative to another maximum.
 RowFacts reference_row(const Problem& problem, int64_t batch_head, int64_t query,
                        std::span<double> o);
 

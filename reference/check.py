@@ -15,8 +15,14 @@ within
 of the float64 answer, everywhere. The first line is the rule of FlashAttention's own tests; the
 last counts for f32 only and is lost in the others for 16-bit types. max|score| is taken as
 scale max|q| max|k|, with |.| the length of a row. For f64 the bound is 1e-12 max(1, max|O|).
-The same rule must hold for the Euclidean norm of the errors (shown per element: rms): a mistake
-that pulls all elements the same way may stay below the largest rounding error, but not below this.
+LSE, fp32 in every type, must be within
+
+    2 x (largest LSE error of plain attention + what rounding P may do to its sum, see sum_rounding)
+      + four units in the last place of fp32 + (2 max|score| + 2 sqrt(Lkv)) 2^-24
+
+The rule for O must also hold for the Euclidean norm of the errors (shown per element: rms): a
+mistake that pulls all elements the same way may stay below the largest rounding error, but not
+below this.
 A wrong answer is compared with what common mistakes would have given.
 Exit status: 0 agreed, 1 not, 2 bad input, with one line `error: …`.
 """
@@ -57,6 +63,7 @@ class Reference(NamedTuple):
     plain_error: float       # of plain attention in the problem's type, largest over O
     plain_norm: float        # of the same errors, Euclidean
     plain_lse_error: float   # the same over LSE
+    sum_rounding: float      # the largest of any row
     largest_score: float     # at most: scale max|q| max|k|, lengths of rows
 
 
@@ -86,11 +93,28 @@ def largest(values: np.ndarray) -> float:
     return float(np.abs(values).max(initial=0.0))
 
 
+def sum_rounding(s: np.ndarray, dtype: str) -> np.ndarray:
+    """What a kernel may change in each row's LSE that sums P = exp(S - m) as rounded to `dtype`:
+
+        (|sum round(P) - sum P| + half an ulp(1) sqrt(sum P^2)) / sum P
+
+    with the root over the weights that rounding changes. First what it does here, where all keys
+    lean the same way; then what as many independent errors add up to, since a kernel in tiles
+    rounds P relative to another maximum."""
+    m = s.max(axis=-1, initial=-np.inf)
+    p = np.exp(s - np.where(m == -np.inf, 0.0, m)[..., None])
+    rounded = attention.round_to(p, dtype)
+    half_ulp = attention.ulp(1.0, dtype) / 2
+    squares = np.sum(np.where(rounded == p, 0.0, p)**2, axis=-1)
+    l = np.where(m == -np.inf, 1.0, p.sum(axis=-1))
+    return (np.abs((rounded - p).sum(axis=-1)) + half_ulp * np.sqrt(squares)) / l
+
+
 def compute_reference(problem: Problem, show_progress: bool = False) -> Reference:
     """Head by head and in blocks of rows, so that memory stays near the size of the inputs."""
     batch, heads, len_q, len_kv, dim = problem.shape
     o, lse = np.empty((batch, heads, len_q, dim)), np.empty((batch, heads, len_q))
-    plain_error = plain_squares = plain_lse_error = largest_score = 0.0
+    plain_error = plain_squares = plain_lse_error = largest_score = rounding = 0.0
     for b in range(batch):
         for h in range(heads):
             if show_progress:
@@ -101,12 +125,14 @@ def compute_reference(problem: Problem, show_progress: bool = False) -> Referenc
                 np.linalg.norm(q, axis=1).max() * np.linalg.norm(k, axis=1).max()))
             for rows, keys in attention.row_blocks(len_q, len_kv, problem.causal):
                 block = (q[rows], k[keys], v[keys])
-                exact = attention.safe(*block, problem.scale, problem.causal)
+                s = attention.scores(*block[:2], problem.scale, problem.causal)
+                exact = attention.attend(s, np.asarray(block[2], np.float64))
                 o[b, h, rows], lse[b, h, rows] = exact
                 if problem.dtype == "f64":
                     continue
                 plain = attention.attention_like_16bit(*block, problem.dtype, problem.scale,
                                                        problem.causal)
+                rounding = max(rounding, largest(sum_rounding(s, problem.dtype)))
                 error = finite(plain.o - exact.o)
                 plain_error = max(plain_error, largest(error))
                 plain_squares += float(np.sum(error**2))
@@ -116,7 +142,7 @@ def compute_reference(problem: Problem, show_progress: bool = False) -> Referenc
     if show_progress:
         print("\r\x1b[K", end="", file=sys.stderr)
     return Reference(o, lse, plain_error, float(np.sqrt(plain_squares)), plain_lse_error,
-                     largest_score)
+                     rounding, largest_score)
 
 
 class Bounds(NamedTuple):
@@ -135,12 +161,11 @@ def bounds(problem: Problem, reference: Reference) -> Bounds:
     sum_error = 2 * np.sqrt(problem.shape[3]) * 2.0**-24
     fp32_error = score_error * problem.largest_v() + sum_error * largest_o
     one_ulp = attention.ulp(largest_o, problem.dtype)
-    weight_error = attention.ulp(1.0, problem.dtype) / 2  # l may sum P as rounded to the dtype
     return Bounds(
         2 * reference.plain_error + one_ulp + fp32_error,
         (2 * reference.plain_norm + one_ulp) / np.sqrt(reference.o.size) + fp32_error,
-        2 * reference.plain_lse_error + 4 * attention.ulp(largest_lse, "f32")
-        + score_error + sum_error + weight_error)
+        2 * (reference.plain_lse_error + reference.sum_rounding)
+        + 4 * attention.ulp(largest_lse, "f32") + score_error + sum_error)
 
 
 def describe(name: str, result: Comparison, dimensions: int) -> str:

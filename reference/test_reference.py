@@ -335,6 +335,36 @@ class Checker(unittest.TestCase):
             o, lse = flash_in("bf16", *inputs)
             self.assertTrue(self.judge(o, "bf16", lse, inputs)[0], seed)
 
+    def test_lse_may_sum_p_as_rounded_but_not_lose_a_key(self):
+        for shape in ((1, 1, 1, 300, 64), (1, 2, 20, 300, 64), (1, 1, 4, 2000, 64)):
+            for dtype in ("bf16", "f16"):
+                for seed in range(5):
+                    inputs = random_inputs(shape, seed, 0.1)  # flat rows
+                    q, k, v = (attention.round_to(x, dtype) for x in inputs)
+                    o, lse = attention.safe(q, k, v)
+                    s = attention.scores(q, k)
+                    m = s.max(-1)
+                    p = np.exp(s - m[..., None])
+                    with self.subTest(shape=shape, dtype=dtype, seed=seed):
+                        rounded = m + np.log(attention.round_to(p, dtype).sum(-1))
+                        agreed, verdict = self.judge(o, dtype, rounded, inputs)
+                        self.assertTrue(agreed, verdict)
+                        lost = m + np.log(p.sum(-1) - p[..., 7])
+                        self.assert_wrong("LSE: first at", o, dtype, lost, inputs)
+                        lse[0, 0, -1] = np.nan
+                        self.assert_wrong("expected", o, dtype, lse, inputs)
+
+    def test_one_of_300_equal_keys_is_missed(self):
+        q, k = np.full((1, 1, 4, 64), 0.5), np.full((1, 1, 300, 64), 0.5)
+        v = np.ones_like(k)
+        o = np.ones_like(q)
+        lse = np.full((1, 1, 4), 2 + np.log(300))  # a score of 2, exact in every type
+        for dtype in ("bf16", "f16", "f32", "f64"):
+            self.assertTrue(self.judge(o, dtype, lse, (q, k, v))[0])
+            lost = lse.copy()
+            lost[0, 0, 3] = 2 + np.log(299)
+            self.assert_wrong("LSE: first at [0, 0, 3]", o, dtype, lost, (q, k, v))
+
     def test_float64_agrees(self):
         inputs = random_inputs(self.SHAPE)
         o, lse = attention.tiled(*inputs, causal=True)

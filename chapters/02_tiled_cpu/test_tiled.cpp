@@ -156,6 +156,24 @@ TEST_CASE("scale: given, zero, negative; sharp and very negative scores") {
   }
 }
 
+TEST_CASE("16-bit types: flat, ordinary and sharp scores, every algorithm that takes them") {
+  for (const AlgorithmName& one : kAlgorithms) {
+    if (one.algorithm == Algorithm::fast) continue;
+    for (const Dtype dtype : {Dtype::f16, Dtype::bf16}) {
+      for (const double input_scale : {0.1, 1.0, 30.0}) {
+        if (one.algorithm == Algorithm::native && input_scale > 1) continue;  // overflows
+        for (const Shape& shape : {Shape{1, 1, 1, 300, 64}, Shape{1, 2, 33, 130, 64},
+                                   Shape{1, 1, 1, 2, 8}, Shape{1, 1, 5, 1000, 128}}) {
+          for (uint64_t seed = 0; seed < 5; ++seed) {
+            check_agrees(make(shape, dtype, seed % 2 == 1, seed, input_scale),
+                         with(one.algorithm, {64, shape.kv > 200 ? 64 : 7}));
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("P is rounded to the element type, and l sums the rounded P") {
   for (int seed = 0; seed < 20; ++seed) {
     std::mt19937_64 random(seed);

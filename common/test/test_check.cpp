@@ -1,6 +1,7 @@
 // The checker has tests of its own: whatever is wrong with an output, it must say so.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -133,13 +134,51 @@ TEST_CASE("an infinite log-sum-exp must be met exactly") {
   CHECK_FALSE(check(problem, out).passed());
 }
 
-TEST_CASE("a log-sum-exp over rounded weights passes, one three times as far off does not") {
-  const Problem problem = random_problem({1, 1, 4, 2048, 64}, Dtype::bf16, 6, 0.1);  // flat rows
-  Output out = right_answer(problem);
-  for (float& lse : out.lse) lse += 0.9f * 0x1p-8f;
-  CHECK(check(problem, out).passed());
-  for (float& lse : out.lse) lse += 2 * 0x1p-8f;
-  CHECK_FALSE(check(problem, out).passed());
+TEST_CASE("a log-sum-exp that sums P as rounded passes, one that lost a key does not") {
+  for (const Dtype dtype : {Dtype::f16, Dtype::bf16}) {
+    const Problem problem = random_problem({1, 1, 40, 300, 64}, dtype, 6, 0.1);  // flat rows
+    const Output right = right_answer(problem);
+    Output rounded = right, lost = right;
+    for (int64_t row = 0; row < problem.shape.q; ++row) {
+      std::vector<double> s(problem.shape.kv);
+      for (int64_t j = 0; j < problem.shape.kv; ++j) {
+        for (int64_t d = 0; d < 64; ++d) {
+          s[j] += problem.scale * problem.q[row * 64 + d] * problem.k[j * 64 + d];
+        }
+      }
+      const double m = *std::max_element(s.begin(), s.end());
+      double sum = 0, sum_rounded = 0;
+      for (const double score : s) {
+        sum += std::exp(score - m);
+        sum_rounded += round_to(dtype, static_cast<float>(std::exp(score - m)));
+      }
+      rounded.lse[row] = static_cast<float>(m + std::log(sum_rounded));
+      lost.lse[row] = static_cast<float>(m + std::log(sum - std::exp(s[7] - m)));
+    }
+    CHECK(check(problem, rounded).passed());
+    const CheckResult result = check(problem, lost);
+    CHECK(result.lse.mismatches > 0);
+    CHECK_FALSE(result.passed());
+    for (const float bad : {kNaN, kInfinity, -kInfinity}) {
+      Output out = right;
+      out.lse[39] = bad;
+      CHECK_FALSE(check(problem, out).passed());
+    }
+  }
+}
+
+TEST_CASE("one of 300 equal keys may not be missing from the log-sum-exp") {
+  for (const Dtype dtype : {Dtype::f32, Dtype::f16, Dtype::bf16}) {
+    Problem problem = random_problem({1, 1, 4, 300, 64}, dtype, 8);
+    std::fill(problem.q.begin(), problem.q.end(), 0.5f);
+    std::fill(problem.k.begin(), problem.k.end(), 0.5f);  // a score of 2, exact in every type
+    Output out = right_answer(problem);
+    CHECK(check(problem, out).passed());
+    out.lse[3] = 2 + std::log(299.0f);
+    const CheckResult result = check(problem, out);
+    CHECK(result.lse.first_bad == 3);
+    CHECK_FALSE(result.passed());
+  }
 }
 
 TEST_CASE("large problems are sampled, but a NaN in a row that was not sampled still fails") {
