@@ -1,3 +1,9 @@
 import DefaultTheme from 'vitepress/theme'
 
-export default { extends: DefaultTheme }
+import Figure from './Figure.vue'
+import './style.css'
+
+export default {
+  extends: DefaultTheme,
+  enhanceApp({ app }) { app.component('Figure', Figure) },
+}

@@ -1,0 +1,74 @@
+// How the repository's Markdown, written for a reader of files, becomes pages: pictures become figures,
+// links to files lead to pages, quoted code says where it comes from.
+import katex from '@vscode/markdown-it-katex'
+import { posix } from 'node:path'
+
+import { figure_at, target_of, url_of } from './pages.mjs'
+
+const escape = (text) => text.replace(/&/g, '&amp;').replace(/"/g, '&quot;').replace(/</g, '&lt;')
+
+// A paragraph that is one picture of a figure: the figure itself.
+function figures(md) {
+  md.core.ruler.push('figures', (state) => {
+    const { tokens } = state
+    for (let i = 0; i + 2 < tokens.length; ++i) {
+      const image = tokens[i + 1].children?.[0]
+      if (tokens[i].type !== 'paragraph_open' || tokens[i + 1].children?.length !== 1 || image.type !== 'image') continue
+      const path = posix.normalize(posix.join(posix.dirname(page_of(state.env)), image.attrGet('src')))
+      const found = figure_at(path)
+      if (!found) continue
+      const figure = new state.Token('html_block', '', 0)
+      figure.content = `<Figure name="${found.name}" still="${path}" title="${escape(found.title)}" `
+        + `alt="${escape(image.content)}" changes="${escape(JSON.stringify(found.state))}" />\n`
+      tokens.splice(i, 3, figure)
+    }
+  })
+}
+
+const page_of = (env) => env.relativePath.endsWith('index.md')
+  ? env.relativePath.replace(/index\.md$/, 'README.md') : env.relativePath
+
+// Relative links lead to pages. A page made from a file (docs/source/…) has absolute links only.
+function links(md) {
+  md.core.ruler.push('links', (state) => {
+    for (const token of state.tokens.flatMap((block) => block.children ?? [])) {
+      const href = token.type === 'link_open' && token.attrGet('href')
+      if (!href || /^([a-z]+:|#|\/)/.test(href)) continue
+      const [path, heading] = href.split('#')
+      token.attrSet('href', url_of(target_of(page_of(state.env), path)) + (heading ? `#${heading}` : ''))
+    }
+  })
+}
+
+// <!-- code: attention.hpp#swizzle --> above a block: the file's name, with a link to all of it.
+function quoted_code(md) {
+  md.core.ruler.push('quoted_code', (state) => {
+    for (const token of state.tokens) {
+      const [, file] = token.type === 'html_block' && /^<!-- code: ([^\s#]+)#/.exec(token.content) || []
+      if (!file) continue
+      const path = target_of(page_of(state.env), file)
+      token.content = `<p class="fa-source"><a href="${url_of(path)}">${path}</a></p>\n`
+    }
+  })
+}
+
+// Formulas as MathML, which browsers draw themselves; v-pre keeps Vue away from their braces.
+function formulas(md) {
+  md.use(katex.default ?? katex, { output: 'mathml', throwOnError: true })
+  for (const rule of ['math_inline', 'math_block', 'math_inline_block']) {
+    const render = md.renderer.rules[rule]
+    if (render) md.renderer.rules[rule] = (...all) => render(...all).replace(/<(span|p|math)\b/, '<$1 v-pre')
+  }
+}
+
+// Headings are named as GitHub names them: links between the files are written for that.
+const slugify = (heading) => heading.trim().toLowerCase().replace(/[^\p{L}\p{M}\p{N}_\- ]/gu, '').replace(/ /g, '-')
+
+export const markdown = {
+  anchor: { slugify },
+  toc: { slugify },
+  languageAlias: { cuda: 'cpp' },
+  config(md) {
+    [formulas, figures, quoted_code, links].forEach((rule) => md.use(rule))
+  },
+}

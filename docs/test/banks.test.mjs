@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+
+import { output_of } from '../figures/programs.mjs'
+import { figure_on, with_browser } from './browser.mjs'
+
+test('banks: every width, column and remedy costs what ch04_banks says', () => with_browser(async (open) => {
+  const { widths } = output_of(['ch04_banks', '--layout', '{json}'])
+  const page = await open('/chapters/04_swizzling/')
+  const figure = await figure_on(page, 'banks')
+  for (const { row_bytes, orders } of widths) {
+    await figure.slide('row_bytes', row_bytes)
+    for (const column of new Set([0, row_bytes / 32 | 0, row_bytes / 16 - 1])) {
+      await figure.slide('column', column)
+      for (const [order, label] of [['swizzled', 'swizzled'], ['half_lines', 'XOR by half lines']]) {
+        if (!orders[order]) continue
+        await figure.choose('remedy', label)
+        const shown = await figure.values()
+        for (const panel of ['plain', 'padded', order]) {
+          const cost = orders[panel].wavefronts[column]
+          assert.equal(parseInt(shown[`wavefronts_${panel}`]), cost, `${panel}, ${row_bytes} bytes, chunk ${column}`)
+          const hits = [...Array(8).keys()].map((slot) => +shown[`hits_${panel}_${slot}`])
+          assert.equal(Math.max(...hits), cost, `the fullest bank, ${panel}, ${row_bytes} bytes`)
+        }
+      }
+    }
+  }
+  assert.deepEqual(page.complaints, [])
+}))
+
+test('banks: pointing, keys and a narrower row', () => with_browser(async (open) => {
+  const page = await open('/chapters/04_swizzling/', { width: 390 })
+  const figure = await figure_on(page, 'banks')
+  await figure.point('plain:3,2')
+  assert.match(await figure.words(), /row 3, chunk 2 is at address 416, banks 8 to 11, where rows 0, 1, 2, 4, 5, 6, 7 are too/)
+  await figure.press('ArrowRight')
+  assert.match(await figure.words(), /row 3, chunk 3 is at address 432/)
+  await figure.press('ArrowDown')
+  assert.match(await figure.words(), /row 4, chunk 3 is at address 560/)
+  await figure.slide('row_bytes', 16)
+  assert.match(await figure.words(), /Rows of 16 bytes, chunk 0/)
+  assert.equal(parseInt(await figure.value('wavefronts_padded')), 2)
+  await figure.forward('row_bytes')
+  assert.match(await figure.words(), /Rows of 32 bytes/)
+}))

@@ -1,0 +1,95 @@
+// A browser on the built site, for the tests: pages that complain fail, figures are driven as a reader would.
+import assert from 'node:assert/strict'
+import { createReadStream, existsSync, statSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { extname, join, resolve } from 'node:path'
+import { chromium } from 'playwright-core'
+
+export const SITE = resolve(process.env.FA_SITE ?? join(import.meta.dirname, '../.vitepress/dist'))
+const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml',
+  '.json': 'application/json', '.woff2': 'font/woff2' }
+const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+  '--disable-component-update', '--disable-sync']
+
+const CHROMIUM = process.env.FA_CHROMIUM ?? ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
+  .find(existsSync)
+
+function serve() {
+  const server = createServer((request, response) => {
+    let path = join(SITE, decodeURIComponent(new URL(request.url, 'http://site').pathname))
+    if (existsSync(path) && statSync(path).isDirectory()) path = join(path, 'index.html')
+    const found = path.startsWith(SITE) && existsSync(path)
+    response.writeHead(found ? 200 : 404, { 'content-type': TYPES[extname(path)] ?? 'application/octet-stream' })
+    found ? createReadStream(path).pipe(response) : response.end()
+  })
+  return new Promise((done) => server.listen(0, '127.0.0.1', () => done(server)))
+}
+
+/// Runs `body(open)` with a browser. `open(url, { width, scheme })` loads a page of the site and gives
+/// Playwright's page; `page.complaints` are its console errors, exceptions and failed requests.
+export async function with_browser(body) {
+  const server = await serve()
+  const browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS })
+  const contexts = []
+  try {
+    await body(async (url, { width = 1280, height = 900, scheme = 'light' } = {}) => {
+      const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, reducedMotion: 'reduce' })
+      contexts.push(context)
+      const page = await context.newPage()
+      page.complaints = []
+      page.received = []
+      page.on('console', (message) => message.type() === 'error' && page.complaints.push(message.text()))
+      page.on('pageerror', (problem) => page.complaints.push(String(problem)))
+      page.on('requestfailed', (request) => page.complaints.push(`${request.url()}: ${request.failure()?.errorText}`))
+      page.on('response', (response) => page.received.push(response))
+      await page.goto(`http://127.0.0.1:${server.address().port}${url}`, { waitUntil: 'networkidle' })
+      return page
+    })
+  } finally {
+    await Promise.all(contexts.map((context) => context.close()))
+    await browser.close()
+    server.close()
+  }
+}
+
+/// A figure of a page, once it can be used. `place` tells figures of one name apart, from 0.
+export async function figure_on(page, name, place = 0) {
+  const root = page.locator(`[data-figure="${name}"]`).nth(place)
+  await root.scrollIntoViewIfNeeded()
+  await root.and(page.locator('[data-ready]')).waitFor()
+  const control = (key) => root.locator(`[data-control="${key}"]`)
+  return {
+    root,
+    words: () => root.locator('.fa-words').innerText(),
+    /// What stands in the drawing as the number `name`.
+    async value(name) {
+      const found = root.locator(`.fa-canvas [data-name="${name}"]`)
+      assert.equal(await found.count(), 1, `${name}: one such number in the drawing`)
+      return (await found.textContent()).trim()
+    },
+    /// All numbers in the drawing, by name.
+    values: () => root.locator('.fa-canvas [data-name]').evaluateAll(
+      (found) => Object.fromEntries(found.map((element) => [element.dataset.name, element.textContent.trim()]))),
+    /// Moves a slider, as dragging it would.
+    slide: (key, value) => control(key).locator('input[type=range]').fill(String(value)),
+    forward: (key) => control(key).getByRole('button', { name: 'forward' }).click(),
+    back: (key) => control(key).getByRole('button', { name: 'back' }).click(),
+    choose: (key, label) => control(key).getByText(label, { exact: true }).click(),
+    tick: (key) => control(key).locator('input[type=checkbox]').click(),
+    write: (key, text) => control(key).locator('textarea').fill(text),
+    point: (key) => root.locator(`[data-focus="${key}"]`).first().hover(),
+    async press(key) {
+      await root.locator('.fa-canvas').focus()
+      await page.keyboard.press(key)
+    },
+    /// Presses the pointer at `from` and drags it to `to`: [x, y] as parts of the drawing, 0 to 1.
+    async drag(from, to) {
+      const box = await root.locator('.fa-canvas svg').boundingBox()
+      const at = ([x, y]) => [box.x + x * box.width, box.y + y * box.height]
+      await page.mouse.move(...at(from))
+      await page.mouse.down()
+      await page.mouse.move(...at(to), { steps: 5 })
+      await page.mouse.up()
+    },
+  }
+}
