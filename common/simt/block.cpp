@@ -38,6 +38,7 @@ void Block::run(int index) {
     warp.arrived = warp.exited = 0;
     warp.at_barrier = false;
     warp.epoch = 0;
+    warp.before_barrier = 0;
     std::fill_n(warp.steps, kWarpSize, 0u);
     warp.accesses.clear();
   }
@@ -134,6 +135,7 @@ void Block::sync(Thread& thread, const Site& site) {
 // All lanes of thread's warp have arrived at block_sync.
 void Block::arrive_at_barrier(Thread& thread, const Site& site) {
   Warp& warp = *thread.warp;
+  warp.before_barrier += warp.steps[0];
   std::fill_n(warp.steps, kWarpSize, 0u);
   traffic_.collective(warp.index, EventKind::kBarrier, site);
   for (const Warp& other : warps_) {
@@ -183,6 +185,7 @@ void Block::report(HazardKind kind, const Thread& thread, const Site& site, uint
   hazard.count = 1;
   hazard.block = index_;
   hazard.thread = thread.index;
+  hazard.step = event_step(thread);
   hazard.address = address;
   if (hazards_.is_new(kind, site, index_)) {
     hazard.text = "thread " + std::to_string(thread.index) + " of block " + std::to_string(index_) +

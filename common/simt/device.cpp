@@ -19,7 +19,7 @@ constexpr uint32_t kCopyBytes = 16;
 constexpr uint32_t kRowBytes = 16;  // of an 8x8 matrix
 
 Access stamp(const Thread& thread, const Site& site) {
-  return {thread.index, thread.warp->epoch, step_of(thread), site};
+  return {thread.index, thread.warp->epoch, step_of(thread), event_step(thread), site};
 }
 
 std::string bytes_text(const char* verb, size_t bytes) {
@@ -98,7 +98,9 @@ Collective ldmatrix_kind(int count, bool trans) {
   const bool hazards = block.launch().config.hazards;
   uint32_t record = 0;
   if (hazards) {
-    record = block.shadow().begin_read({warp.first->index, warp.epoch, step_of(last), site}, true);
+    Access access = stamp(last, site);
+    access.thread = warp.first->index;
+    record = block.shadow().begin_read(access, true);
   }
   for (int matrix = 0; matrix < count; ++matrix) {
     const unsigned char* rows[8];

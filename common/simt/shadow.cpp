@@ -294,9 +294,11 @@ void Shadow::report(HazardKind kind, const Access& where, const Access* other, u
   hazard.count = 1;
   hazard.block = block_;
   hazard.thread = where.thread;
+  hazard.step = where.event_step;
   if (other != nullptr) {
     hazard.other = other->site;
     hazard.other_thread = other->thread;
+    hazard.other_step = other->event_step;
   }
   hazard.address = granule * kGranuleBytes;
   if (log_.is_new(kind, where.site, block_)) hazard.text = text();

@@ -31,6 +31,7 @@ struct Access {
   int thread = 0;  // in its block
   uint32_t warp_epoch = 0;
   uint32_t step = 0;
+  int64_t event_step = 0;  // counted from the block's start, as in the event log
   Site site;
 };
 

@@ -58,6 +58,7 @@ struct Hazard {
   int block = 0;
   int thread = -1;        // of `where`, in its block
   int other_thread = -1;  // of `other`; -1: none, or any
+  int64_t step = -1, other_step = -1;  // Event::step of the two; -1: not known
   uint64_t address = 0;   // shared: bytes from the start of dynamic memory; global: a pointer
   std::string text;       // the whole finding as a sentence
 };

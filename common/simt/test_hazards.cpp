@@ -38,6 +38,7 @@ Report run_kernel(Kernel kernel, bool broken, uint64_t seed = 0) {
   Buffer<float> in(kThreads * 4, "in"), out(kThreads * 4, "out");
   Config config;
   config.schedule_seed = seed;
+  config.events = true;
   return fa::simt::run(config, [&] {
     launch(kernel, 1, kThreads, kSmem, static_cast<const float*>(in.data()), out.data(), broken);
   });
@@ -370,6 +371,27 @@ TEST_CASE("one entry for each line, with a count and the two threads") {
   CHECK(hazard.thread != hazard.other_thread);
   CHECK(hazard.other.line == hazard.where.line - 4);    // the cp.async
   CHECK(hazard.text.find("in[") != std::string::npos);  // whose bytes they are
+}
+
+TEST_CASE("a hazard's steps are those of its two instructions in the event log") {
+  const auto line_at = [](const Report& report, int thread, int64_t step) {
+    for (const fa::simt::Event& event : report.events) {
+      if (event.warp == thread / 32 && event.step == step) return event.where.line;
+    }
+    return 0;
+  };
+  // The last three have barriers before, which the steps must count.
+  for (const Kernel kernel : {missing_wait, missing_barrier, two_copies_in_flight, overwrite,
+                              copy_over_a_tile_in_use, barrier_before_wait}) {
+    for (uint64_t seed = 0; seed < 20; ++seed) {
+      const Report report = run_kernel(kernel, true, seed);
+      REQUIRE(report.hazards.size() == 1);
+      const fa::simt::Hazard& hazard = report.hazards[0];
+      CAPTURE(hazard.text);
+      CHECK(line_at(report, hazard.thread, hazard.step) == hazard.where.line);
+      CHECK(line_at(report, hazard.other_thread, hazard.other_step) == hazard.other.line);
+    }
+  }
 }
 
 }  // namespace

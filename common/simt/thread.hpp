@@ -61,6 +61,7 @@ struct Warp {
   // Per lane: instructions since the last barrier. Lanes that took different ways are even again
   // after the next warp-wide instruction, as on a GPU.
   uint32_t steps[kWarpSize] = {};
+  int64_t before_barrier = 0;  // instructions up to the last barrier, this included
   AccessCollector accesses;
   // Operands of the collective, per lane. They point into the lanes' stacks.
   uint32_t* registers[kWarpSize] = {};
@@ -73,6 +74,10 @@ struct Warp {
 };
 
 inline uint32_t& step_of(const Thread& thread) { return thread.warp->steps[thread.lane]; }
+/// Of the instruction that `thread` is in: what Event::step is.
+inline int64_t event_step(const Thread& thread) {
+  return thread.warp->before_barrier + step_of(thread) - 1;
+}
 
 const char* collective_name(Collective collective);  // "ldmatrix_x4", ...
 
