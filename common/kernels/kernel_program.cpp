@@ -57,9 +57,26 @@ std::string place(const simt::Site& site) {
   return site.line == 0 ? "" : std::string(file) + ":" + std::to_string(site.line);
 }
 
-std::string events_as_json(const std::vector<simt::Event>& events) {
+nlohmann::json hazards_as_json(const std::vector<simt::Hazard>& hazards) {
   nlohmann::json list = nlohmann::json::array();
-  for (const simt::Event& event : events) {
+  for (const simt::Hazard& hazard : hazards) {
+    list.push_back({{"kind", simt::hazard_name(hazard.kind)},
+                    {"where", place(hazard.where)},
+                    {"other", place(hazard.other)},
+                    {"count", hazard.count},
+                    {"block", hazard.block},
+                    {"thread", hazard.thread},
+                    {"other_thread", hazard.other_thread},
+                    {"step", hazard.step},
+                    {"other_step", hazard.other_step},
+                    {"text", hazard.text}});
+  }
+  return list;
+}
+
+std::string events_as_json(const simt::Report& report) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const simt::Event& event : report.events) {
     nlohmann::json entry = {{"kind", simt::event_name(event.kind)},
                             {"block", event.block},
                             {"warp", event.warp},
@@ -76,22 +93,9 @@ std::string events_as_json(const std::vector<simt::Event>& events) {
     }
     list.push_back(std::move(entry));
   }
-  return nlohmann::json{{"events", std::move(list)}}.dump(1) + "\n";
-}
-
-nlohmann::json hazards_as_json(const std::vector<simt::Hazard>& hazards) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const simt::Hazard& hazard : hazards) {
-    list.push_back({{"kind", simt::hazard_name(hazard.kind)},
-                    {"where", place(hazard.where)},
-                    {"other", place(hazard.other)},
-                    {"count", hazard.count},
-                    {"block", hazard.block},
-                    {"thread", hazard.thread},
-                    {"other_thread", hazard.other_thread},
-                    {"text", hazard.text}});
-  }
-  return list;
+  const nlohmann::json log = {{"events", std::move(list)},
+                              {"hazards", hazards_as_json(report.hazards)}};
+  return log.dump(1) + "\n";
 }
 
 std::string hazards_as_text(const std::vector<simt::Hazard>& hazards) {
@@ -253,7 +257,7 @@ EmulatorRun run_on_emulator(KernelBuild build, const Problem& problem, std::span
     build(arguments(problem, Q.data(), K.data(), V.data(), O.data(), breaks, stages));
   });
   std::transform(O.begin(), O.end(), o.begin(), [](bf16 x) { return to_float(x); });
-  if (config.events) run.events_json = events_as_json(run.report.events);
+  if (config.events) run.events_json = events_as_json(run.report);
   return run;
 }
 
