@@ -118,6 +118,9 @@ int print_optimum(int registers, OperandRule rule, Schedule schedule, const std:
                              {"possible", best.possible},
                              {"states", best.states}};
     if (best.possible) {
+      const Program program = parse_program(optimum_program(best, registers, rule), "optimum");
+      const Run replay = run(program, true);
+      report["steps"] = json_of(program, replay, verify(program, replay), {})["steps"];
       report.update({{"cycles", best.cycles},
                      {"loads", best.loads},
                      {"stores", best.stores},

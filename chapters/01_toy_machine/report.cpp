@@ -157,7 +157,8 @@ nlohmann::json json_of(const Program& program, const Run& run, const Verdict& ve
     steps.push_back({{"step", i + 1},
                      {"instruction", instruction_text(program, program.instructions[i])},
                      {"registers", std::move(registers)},
-                     {"symbols", std::move(symbols)}});
+                     {"symbols", std::move(symbols)},
+                     {"formula", run.steps[i].formula}});
   }
   return report;
 }
