@@ -10,14 +10,15 @@ namespace ch02 {
 
 struct CommandOptions {
   int64_t longest = 4096;  // of memory
-  std::string json;        // of memory
+  std::string json;        // of memory and overflow
 };
 
 void add_commands(fa::Cli& cli, CommandOptions& options);
 int run_command(const std::string& name, const CommandOptions& options);
 
 int ladder_command();       // 1…6 through every rung; operations counted
-int overflow_command();     // from which score on each type overflows
+// From which score on each type overflows.
+int overflow_command(const CommandOptions& options);
 int walkthrough_command();  // FlashAttention-1 on N = 5, d = 3, M = 59, step by step
 int loop_order_command();   // loads and stores of both loop orders
 int memory_command(const CommandOptions& options);  // naive against tiled, L = 512 and up

@@ -1,4 +1,4 @@
-// The commands about one query: ladder and overflow.
+// ladder: one query, from the definition to one pass.
 
 #include <cmath>
 #include <iostream>
@@ -75,26 +75,6 @@ void print_times(int64_t keys, int64_t dim) {
   }
 }
 
-// The largest score x for which n keys of score x and value 1 still give 1 when no maximum is
-// subtracted: p = e^x is stored in one type, l and o are accumulated in another.
-double overflow_threshold(fa::Dtype p_type, fa::Dtype state_type, int64_t keys) {
-  const auto survives = [&](double x) {
-    const float p = fa::round_to(p_type, static_cast<float>(std::exp(x)));
-    float l = 0, o = 0;
-    for (int64_t j = 0; j < keys; ++j) {
-      l = fa::round_to(state_type, l + p);
-      o = fa::round_to(state_type, o + p);
-    }
-    return o / l == 1;  // false for NaN
-  };
-  double fine = 0, broken = 100;
-  while (broken - fine > 1e-6) {
-    const double middle = (fine + broken) / 2;
-    (survives(middle) ? fine : broken) = middle;
-  }
-  return fine;
-}
-
 }  // namespace
 
 int ladder_command() {
@@ -115,37 +95,6 @@ int ladder_command() {
   print_operations(1024, 64);
   if (!fa::times_hidden()) print_times(1024, 64);
   return agrees ? fa::kAgreed : fa::kDisagreed;
-}
-
-int overflow_command() {
-  using fa::Dtype;
-  const struct {
-    const char* name;
-    Dtype p, state;
-  } kinds[] = {{"p f32,  l and o f32", Dtype::f32, Dtype::f32},
-               {"p bf16, l and o f32", Dtype::bf16, Dtype::f32},
-               {"p f16,  l and o f32", Dtype::f16, Dtype::f32},
-               {"p f16,  l and o f16", Dtype::f16, Dtype::f16}};
-  const int64_t lengths[] = {1, 64, 256, 1024, 4096};
-  std::cout << "Without the maximum: the largest score at which n equal keys still average to 1.\n";
-  std::cout << text("%-22s", "n =");
-  for (const int64_t keys : lengths) std::cout << text("%9lld", (long long)keys);
-  std::cout << '\n';
-  for (const auto& kind : kinds) {
-    std::cout << text("%-22s", kind.name);
-    for (const int64_t keys : lengths) {
-      std::cout << text("%9.2f", overflow_threshold(kind.p, kind.state, keys));
-    }
-    std::cout << '\n';
-  }
-  for (const double largest : {3.40282347e38, 65504.0}) {
-    std::cout << text("ln %-9.4g - ln n    ", largest);
-    for (const int64_t keys : lengths) {
-      std::cout << text("%9.2f", std::log(largest) - std::log(static_cast<double>(keys)));
-    }
-    std::cout << '\n';
-  }
-  return fa::kAgreed;
 }
 
 }  // namespace ch02

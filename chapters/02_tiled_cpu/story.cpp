@@ -17,7 +17,9 @@ namespace ch02 {
 
 void add_commands(fa::Cli& cli, CommandOptions& options) {
   cli.command("ladder", "1 to 6 through every rung; operations counted");
-  cli.command("overflow", "without the maximum: from which score on each type overflows");
+  fa::Cli& overflow =
+      cli.command("overflow", "without the maximum: from which score on each type overflows");
+  overflow.text("--json", options.json, "write p, l and o at every score to this file");
   cli.command("walkthrough", "FlashAttention-1 on N = 5, d = 3, M = 59, step by step");
   cli.command("loop-order", "loads and stores of both loop orders, counted");
   fa::Cli& memory = cli.command("memory", "naive against tiled, memory at growing lengths");
@@ -30,7 +32,7 @@ void add_commands(fa::Cli& cli, CommandOptions& options) {
 
 int run_command(const std::string& name, const CommandOptions& options) {
   if (name == "ladder") return ladder_command();
-  if (name == "overflow") return overflow_command();
+  if (name == "overflow") return overflow_command(options);
   if (name == "walkthrough") return walkthrough_command();
   if (name == "loop-order") return loop_order_command();
   if (name == "memory") return memory_command(options);

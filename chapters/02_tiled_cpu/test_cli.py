@@ -129,6 +129,7 @@ class Cli(unittest.TestCase):
             self.refused(option, self.path("no/such/folder/file"), says="no/such/folder")
             self.refused(option, self.folder.name, says=self.folder.name)
         self.refused("memory", "--longest", 512, "--json", self.path("no/file"), says="no/file")
+        self.refused("overflow", "--json", self.path("no/file"), says="no/file")
 
     def test_files_in_and_out(self):
         for dtype in (np.float32, np.float16):
@@ -208,6 +209,54 @@ class Cli(unittest.TestCase):
             rows = json.load(file)["rows"]
         self.assertEqual([row["score_matrix_bytes"] for row in rows], [1 << 20, 1 << 22])
         self.assertEqual(rows[0]["tiled_peak_bytes"], rows[1]["tiled_peak_bytes"])
+
+    def test_overflow_json(self):
+        report = self.path("overflow.json")
+        self.assertEqual(run("overflow", "--json", report).stdout, run("overflow").stdout)
+        with open(report, encoding="utf-8") as file:
+            data = json.load(file)
+        scores, rows = np.array(data["scores"]), data["rows"]
+        self.assertEqual(len(rows), 4 * 3 * 3)
+        for row in rows:
+            without, with_maximum = row["without_maximum"], row["with_maximum"]
+            end = without["finite_up_to"]
+            for name in ("p", "l", "o"):
+                numbers = np.array(without[name], dtype=float)  # takes "inf" and "nan"
+                self.assertTrue(np.all(np.isfinite(numbers) == (scores <= end[name])), row)
+                safe = {"p": 1, "l": row["keys"], "o": row["keys"] * row["value"]}[name]
+                self.assertEqual(with_maximum[name], [safe] * len(scores))
+            self.assertEqual(with_maximum["output"], [row["value"]] * len(scores))
+            self.assertEqual(without["right_up_to"], min(end.values()))
+            # In theory: ln of the type's largest, less ln of how many add up, less ln of a value.
+            for name, factor in (("p", 1), ("l", row["keys"]), ("o", row["keys"] * row["value"])):
+                largest = row["p_largest" if name == "p" else "sums_largest"]
+                theory = np.log(largest) - np.log(factor)
+                if name != "p":
+                    theory = min(theory, end["p"])
+                self.assertAlmostEqual(end[name], theory, delta=2e-2, msg=(name, row["keys"]))
+
+    def test_overflow_json_against_the_kernel(self):
+        """What the tiled kernel of chapter 02 gives for the same scores, with and without m."""
+        report = self.path("overflow.json")
+        self.assertEqual(run("overflow", "--json", report).returncode, 0)
+        with open(report, encoding="utf-8") as file:
+            data = json.load(file)
+        seen = set()
+        for row in data["rows"]:
+            if row["sums_type"] != "f32" or row["keys"] != 256:  # the kernel sums in fp32
+                continue
+            for score in (5, 11, 11.5, 79.5, 84, 88.5, 89.5):
+                where = data["scores"].index(score)
+                q = self.save("q", np.array([[1]], dtype=np.float32))
+                k = self.save("k", np.full((row["keys"], 1), score, dtype=np.float32))
+                v = self.save("v", np.full((row["keys"], 1), row["value"], dtype=np.float32))
+                for breaks in ((), ("--break", "no-max")):
+                    run("--q", q, "--k", k, "--v", v, "--scale", 1, "--dtype", row["p_type"],
+                        "--out", self.path("o.npy"), *breaks)
+                    want = row["without_maximum" if breaks else "with_maximum"]["output"][where]
+                    np.testing.assert_equal(np.load(self.path("o.npy")).item(), float(want))
+                    seen.add(str(want))
+        self.assertTrue({"inf", "nan", "0.0"} <= seen, seen)
 
     def test_story(self):
         result = run(FA_HIDE_TIMES="1")
