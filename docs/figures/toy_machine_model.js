@@ -80,14 +80,14 @@ export function instruction_text(program, { op, registers, cell }) {
 
 // Runs a program that validate() let pass, one instruction for each next(). Always the same object:
 // `registers` and `dram` hold { number, symbol, since, uses } (cycle of writing, operand of how many
-// instructions) or null; `formula` is what a `-> name` hides. `known` are the numbers that the C++
-// machine put into the destinations, to be taken instead of computing.
+// instructions) or null; `reads[array][cell]` counts; `formula` is what a `-> name` hides. `known` are
+// the numbers that the C++ machine put into the destinations, to be taken instead of computing.
 export function* run(program, known = []) {
   const dram = program.arrays.map((array) => Array.from({ length: size_of(array) }, (_, i) =>
     array.is_input ? { number: array.values[i], symbol: atom(cell_symbol(array, i)) } : null))
-  const state = { registers: Array(program.registers).fill(null), dram, formula: '',
+  const reads = dram.map((cells) => cells.map(() => 0))
+  const state = { registers: Array(program.registers).fill(null), dram, reads, formula: '',
     cost: { cycles: 0, loads: 0, stores: 0, macs: 0, flops: 0, passes: 0 } }
-  const reads = new Map()
   yield state
   for (const { op, registers: r, cell, name } of program.instructions) {
     const { registers, cost } = state
@@ -97,17 +97,15 @@ export function* run(program, known = []) {
     state.formula = ''
     if (op === 'STORE') {
       cost.stores++
+      registers[r[0]].uses++
       dram[cell.array][cell.index] = registers[r[0]]
     } else {
       let value
       if (op === 'LOAD') {
         cost.loads++
         value = dram[cell.array][cell.index]
-        if (program.arrays[cell.array].is_input) {
-          const key = `${cell.array},${cell.index}`
-          reads.set(key, (reads.get(key) ?? 0) + 1)
-          cost.passes = Math.max(cost.passes, reads.get(key))
-        }
+        const times_read = ++reads[cell.array][cell.index]
+        if (program.arrays[cell.array].is_input) cost.passes = Math.max(cost.passes, times_read)
       } else {
         const sources = r.slice(0, kind.sources).map((source) => registers[source])
         for (const source of new Set(sources)) source.uses++

@@ -1,0 +1,188 @@
+// The parts of the toy machine's picture. Each is { height, parts }, its upper left corner at 0, 0.
+import { line, path, rect, svg, text } from './draw.js'
+import { cell_text, instruction_text, number_text, OPS, shortened } from './toy_machine_model.js'
+
+const SHOWN_CELLS = 64, SHOWN_REGISTERS = 16  // a reader's program may have more
+
+export const computes = (instruction) => instruction && !['LOAD', 'STORE'].includes(instruction.op)
+
+const WORDS = {
+  MAC_Z: (a, b) => `${a} · ${b}`, MAC: (a, b, c) => `${a} · ${b} + ${c}`, MAX: (a, b) => `max(${a}, ${b})`,
+  SUB: (a, b) => `${a} − ${b}`, EXP: (a) => `e^(${a})`, ADD: (a, b) => `${a} + ${b}`,
+  MUL: (a, b) => `${a} · ${b}`, DIV: (a, b) => `${a} / ${b}`, MOV: (a) => `copy of ${a}`,
+}
+
+// The last instruction in numbers: 2 · 7 + 5 = 19.
+export const computed = ({ op, registers }, operands, machine) =>
+  `${WORDS[op](...operands.map(number_text))} = ${number_text(machine.registers[registers.at(-1)].number)}`
+
+// Inputs are blue, orange, green, the output is purple.
+const kind_of = (program, array) => {
+  if (!program.arrays[array].is_input) return 'd'
+  return 'abc'[program.arrays.slice(0, array).filter((a) => a.is_input).length] ?? 'a'
+}
+const clipped = (words, length) => words.length > length ? `${words.slice(0, length - 1)}…` : words
+
+export function draw_listing({ program, source }, step, width, rows) {
+  const header = source.split('\n').findLastIndex((words) => /^\s*[.\d]/.test(words))
+  const at_line = new Map(program.instructions.map((instruction, i) =>
+    [instruction.line, { instruction, step: i + 1 }]))
+  const items = source.split('\n').flatMap((words, i) =>
+    at_line.get(i + 1) ?? (i > header && /^\s*#/.test(words) ? { comment: words.replace(/^\s*#\s*/, '') } : []))
+  const here = items.findIndex((item) => item.step === Math.max(step, 1))
+  const first = Math.max(0, Math.min(here - (rows >> 1), items.length - rows))
+  const parts = [text(0, 14, 'program', { class: 'strong' })]
+  items.slice(first, first + rows).forEach((item, i) => {
+    const y = 22 + i * 20
+    if (item.comment !== undefined) {
+      return parts.push(text(34, y + 14, clipped(item.comment, width / 6.4 - 5 | 0), { class: 'small muted' }))
+    }
+    const { instruction } = item, now = item.step === step
+    const words = instruction_text(program, instruction) + (instruction.name ? ` → ${instruction.name}` : '')
+    if (now) parts.push(rect(0, y, width, 20, { class: 'soft-f', rx: 3 }))
+    const shade = now ? 'strong' : item.step > step ? 'muted' : ''
+    parts.push(text(24, y + 14, item.step, { class: `small end ${shade}` }),
+      text(34, y + 14, clipped(words, (width - 34) / 7.8 | 0), { class: `mono ${shade}` }))
+  })
+  const hidden = items.length - first - rows
+  if (hidden > 0) parts.push(text(34, 22 + rows * 20 + 12, `… ${hidden} more`, { class: 'small muted' }))
+  return { height: 22 + rows * 20 + 16, parts }
+}
+
+export function draw_dram({ program, last }, machine, width) {
+  const parts = [text(0, 14, 'DRAM', { class: 'strong' }),
+    text(50, 14, 'large, far away; 2×: read twice', { class: 'muted small' })]
+  const touched = machine.instruction?.cell
+  let x = 0, y = 22, tallest = 0
+  program.arrays.forEach((array, a) => {
+    const cells = machine.dram[a].slice(0, SHOWN_CELLS)
+    const finals = last.dram[a].slice(0, SHOWN_CELLS)
+    const longest = Math.max(1, ...finals.map((cell) => cell && number_text(cell.number).length))
+    const small = longest > 6, cell_width = Math.max(28, longest * (small ? 6.4 : 7.4) + 8)
+    const fit = Math.floor(width / cell_width), [columns] = array.shape.slice(-1)
+    const wanted = columns > 1 && columns <= fit ? columns : cells.length
+    const across = Math.ceil(wanted / Math.ceil(wanted / fit))
+    const down = Math.ceil(cells.length / across)
+    if (x > 0 && x + across * cell_width > width) [x, y, tallest] = [0, y + tallest + 6, 0]
+    const color = kind_of(program, a), name = cell_text(array, 0).replace(/\[.*/, '')
+    const label = `${name}${array.shape.map((n) => `[${n}]`).join('')}`
+    const more = machine.dram[a].length - cells.length
+    parts.push(text(x + 1, y + 13, more ? `${label}, the first ${cells.length}` : label,
+      { class: `small strong mono ${color}` }))
+    cells.forEach((cell, i) => {
+      const cx = x + i % across * cell_width, cy = y + 18 + Math.floor(i / across) * 32
+      const now = touched?.array === a && touched.index === i
+      const shade = now ? 'soft-f on' : cell ? `soft-${color}` : 'cell', reads = machine.reads[a][i]
+      parts.push(rect(cx + 1, cy + 1, cell_width - 2, 30, { class: shade, rx: 3 }))
+      if (cell) {
+        parts.push(text(cx + cell_width / 2, cy + 15, number_text(cell.number),
+          { class: `middle${small ? ' small' : ''}`, name: `dram_${array.name}_${i}` }))
+      }
+      if (reads) {
+        parts.push(text(cx + cell_width / 2, cy + 27, `${reads}×`,
+          { class: `small middle ${reads > 1 ? 'strong' : 'muted'}` }))
+      }
+    })
+    tallest = Math.max(tallest, 18 + down * 32)
+    x += Math.max(across * cell_width, label.length * 6.8) + 12
+  })
+  return { height: y + tallest + 4, parts }
+}
+
+// Two arrows, down and up, with their words; what is `used` stands out: 'down', 'up', 'both' or nothing.
+export function draw_links(width, [down, up], used) {
+  const arrow = (x, y0, y1, on) => {
+    const tip = y1 > y0 ? -5 : 5
+    return [line(x, y0, x, y1, { class: on ? 'line-f' : 'axis' }),
+      path([[x - 4, y1 + tip], [x, y1], [x + 4, y1 + tip]], { class: on ? 'line-f' : 'axis' })]
+  }
+  const shade = (on) => on ? 'strong' : 'muted'
+  return { height: 34, parts: [
+    ...arrow(12, 4, 28, used !== 'up' && used), text(24, 21, down, { class: shade(used !== 'up' && used) }),
+    ...arrow(width / 2, 28, 4, used !== 'down' && used),
+    text(width / 2 + 12, 21, up, { class: shade(used !== 'down' && used) })] }
+}
+
+export function draw_registers({ program }, machine, width) {
+  const wide = width > 400
+  const [number_at, used_at] = wide ? [width - 146, width - 8] : [width - 66, width - 6]
+  const characters = Math.floor((number_at - 40 - 76) / 7.8)
+  const parts = [text(0, 14, 'registers', { class: 'strong' }),
+    text(72, 14, 'few, close', { class: 'muted small' })]
+  const { op, registers = [] } = machine.instruction ?? {}
+  const read = op ? registers.slice(0, OPS[op].sources) : []
+  const written = op && op !== 'STORE' ? registers.at(-1) : -1
+  machine.registers.slice(0, SHOWN_REGISTERS).forEach((register, r) => {
+    const y = 22 + r * 30
+    const shade = `${r === written ? 'soft-f' : register ? 'soft' : 'cell'}${read.includes(r) ? ' on' : ''}`
+    parts.push(rect(1, y + 1, width - 2, 26, { class: shade, rx: 3 }),
+      text(10, y + 18, `R${r}`, { class: 'strong mono' }))
+    if (!register) return parts.push(text(40, y + 18, 'empty', { class: 'muted' }))
+    const named = r === written && machine.formula
+    const formula = named ? `${register.symbol.text} = ${machine.formula}` : register.symbol.text
+    const used = register.uses ? `used ${register.uses}×` : 'not used'
+    parts.push(text(40, y + 18, shortened(formula, characters), { class: 'mono', name: `symbol_${r}` }),
+      text(number_at, y + 18, number_text(register.number), { class: 'end strong', name: `register_${r}` }),
+      text(used_at, y + 18, wide ? `since cycle ${register.since}, ${used}` : used,
+        { class: 'end small muted' }))
+  })
+  const more = machine.registers.length - SHOWN_REGISTERS
+  const rows = Math.min(machine.registers.length, SHOWN_REGISTERS)
+  if (more > 0) parts.push(text(10, 22 + rows * 30 + 14, `and ${more} more`, { class: 'muted' }))
+  return { height: 22 + rows * 30 + (more > 0 ? 20 : 0), parts }
+}
+
+export function draw_compute({ program }, machine, width) {
+  const { instruction, operands } = machine
+  const unit = program.machine === 'mac' ? 'MAC unit' : 'ALU'
+  const parts = [rect(1, 1, width - 2, 34, { class: computes(instruction) ? 'soft-c' : 'cell', rx: 3 }),
+    text(10, 23, unit, { class: 'strong' })]
+  if (computes(instruction)) {
+    parts.push(text(84, 23, computed(instruction, operands, machine), { class: 'large', name: 'computed' }))
+  } else parts.push(text(84, 23, instruction ? 'idle: a number is on its way' : 'idle', { class: 'muted' }))
+  return { height: 40, parts }
+}
+
+export function draw_cost({ program, steps, outcome }, machine, step, width) {
+  const { cost } = machine
+  const parts = [text(0, 14, `cycle ${step} of ${steps}`, { class: 'strong' }),
+    text(width, 14, 'tall: computes, low: moves a number', { class: 'small muted end' })]
+  const bar = Math.min(24, width / steps)
+  program.instructions.forEach((instruction, i) => {
+    const height = computes(instruction) ? 26 : 11, done = i < step
+    parts.push(rect(i * bar + 0.5, 50 - height, bar - (bar > 3 ? 1.5 : 0.5), height,
+      { class: `${done ? (computes(instruction) ? 'c' : 'muted') : 'cell'}${i === step - 1 ? ' on' : ''}` }))
+  })
+  const other = cost.cycles - cost.loads - cost.stores - cost.macs
+  const counts = [['cycles', cost.cycles], ['loads', cost.loads], ['stores', cost.stores],
+    program.machine === 'mac' ? ['MACs', cost.macs, 'macs'] : ['ALU', other, 'alu'],
+    ['bytes moved', 4 * (cost.loads + cost.stores), 'bytes']]
+  counts.forEach(([label, count, name = label], i) => parts.push(
+    text(i * width / 5.3, 78, count, { class: 'large strong', name }),
+    text(i * width / 5.3, 94, label, { class: 'small muted' })))
+  const done = step === steps
+  const result = done ? `Result: ${outcome.sentence}` : 'The result is checked after the last cycle.'
+  parts.push(text(0, 118, clipped(result, Math.floor(width / 6.6)),
+    { class: done ? (outcome.passed ? 'c strong' : 'e strong') : 'muted', name: 'verdict' }))
+  return { height: 124, parts }
+}
+
+// The line that the machine refuses, among its neighbours, and why.
+export function draw_problem({ heading, problem, line: number, source }, width) {
+  const parts = [text(0, 14, heading, { class: 'strong e' })]
+  let y = 26
+  source.split('\n').forEach((words, i) => {
+    if (!number || Math.abs(i + 1 - number) > 3) return
+    if (i + 1 === number) parts.push(rect(0, y, width, 20, { class: 'soft-e', rx: 3 }))
+    parts.push(text(24, y + 14, i + 1, { class: 'small end muted' }), text(34, y + 14,
+      clipped(words, (width - 34) / 7.8 | 0), { class: `mono ${i + 1 === number ? 'strong' : 'muted'}` }))
+    y += 20
+  })
+  const words = problem.split(' ').reduce((lines, word) => {
+    if ((lines.at(-1) + word).length * 7 > width) lines.push('')
+    lines[lines.length - 1] += `${word} `
+    return lines
+  }, [''])
+  words.forEach((part, i) => parts.push(text(0, y + 22 + i * 20, part.trim(), { class: 'e' })))
+  return svg(width, y + 30 + words.length * 20, parts)
+}
