@@ -9,21 +9,24 @@
 namespace ch02 {
 
 struct CommandOptions {
-  int64_t longest = 4096;  // of memory
-  std::string json;        // of memory and overflow
+  int64_t longest = 4096;                                  // of memory
+  int64_t length = 5, dim = 3, block_q = 3, block_kv = 4;  // of traffic
+  bool causal = false;                                     // of traffic
+  std::string json;                                        // of memory, overflow and traffic
 };
 
 void add_commands(fa::Cli& cli, CommandOptions& options);
 int run_command(const std::string& name, const CommandOptions& options);
 
-int ladder_command();       // 1…6 through every rung; operations counted
+int ladder_command();  // 1…6 through every rung; operations counted
 // From which score on each type overflows.
 int overflow_command(const CommandOptions& options);
 int walkthrough_command();  // FlashAttention-1 on N = 5, d = 3, M = 59, step by step
 int loop_order_command();   // loads and stores of both loop orders
-int memory_command(const CommandOptions& options);  // naive against tiled, L = 512 and up
-int fusion_command();       // three passes against one: bytes and time
-int roofline_command();     // where the algorithms stand on this machine
+int traffic_command(const CommandOptions& options);  // elements of each matrix, step by step
+int memory_command(const CommandOptions& options);   // naive against tiled, L = 512 and up
+int fusion_command();                                // three passes against one: bytes and time
+int roofline_command();                              // where the algorithms stand on this machine
 
 int story();
 void bench(const fa::Problem& problem);

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
+#include <utility>
 
+#include "ladder.hpp"
 #include "state.hpp"
 #include "tile.hpp"
 
@@ -34,26 +37,66 @@ class FastTiles {
         p_(rows_ * cols_),
         product_(rows_ * dim_),
         m_tile_(rows_),
-        l_tile_(rows_) {}
+        l_tile_(rows_) {
+    if (head.causal && head.q.rows != head.k.rows) {
+      throw std::invalid_argument("causal: as many keys as queries");
+    }
+  }
+
+  // What is loaded belongs to the visit that comes next, what is stored to the last one.
+  void load(Matrix matrix, int64_t elements) {
+    traffic.elements_read += elements;
+    loads_[matrix] += elements;
+  }
+  void visit(int pass, Range queries, Range keys) {
+    traffic.visits.push_back({pass, queries, keys, std::exchange(loads_, {}), {}});
+  }
+  void store(Matrix matrix, int64_t elements) {
+    traffic.elements_written += elements;
+    traffic.visits.back().stores[matrix] += elements;
+  }
 
   void load_q(Range queries) {
     load_tile(q_.data(), head_.q, queries, rows_, bytes_);
-    traffic.elements_read += queries.size() * dim_;
+    load(kQ, queries.size() * dim_);
     ++traffic.q_loads;
   }
-  void load_kv(Range keys) {
+  void load_k(Range keys) {
     load_tile_transposed(k_.data(), head_.k, keys, cols_, bytes_);
+    load(kK, keys.size() * dim_);
+  }
+  void load_v(Range keys) {
     load_tile(v_.data(), head_.v, keys, cols_, bytes_);
-    traffic.elements_read += 2 * keys.size() * dim_;
+    load(kV, keys.size() * dim_);
+  }
+  void load_kv(Range keys) {
+    load_k(keys);
+    load_v(keys);
     ++traffic.kv_loads;
+  }
+
+  bool hides(Range queries, Range keys) const {
+    return head_.causal && Causal{0}.hides(queries, keys);
+  }
+
+  // S of one tile, scaled and masked.
+  void multiply_scores(Range queries, Range keys) {
+    multiply_query_key(s_.data(), q_.data(), k_.data(), rows_, cols_, dim_);
+    for (int64_t i = 0; i < queries.size(); ++i) {
+      for (int64_t j = 0; j < keys.size(); ++j) {
+        float& score = s_[i * cols_ + j];
+        score *= head_.scale;
+        if (head_.causal) score = Causal{0}(score, queries.begin + i, keys.begin + j);
+      }
+    }
   }
 
   // What one tile of keys says alone: S, and m, l and P relative to the tile's own maximum.
   void attend(Range queries, Range keys) {
-    multiply_query_key(s_.data(), q_.data(), k_.data(), rows_, cols_, dim_);
+    visit(0, queries, keys);
+    multiply_scores(queries, keys);
     for (int64_t i = 0; i < queries.size(); ++i) {
       const std::span S_row(s_.data() + i * cols_, keys.size());
-      for (float& score : S_row) score *= head_.scale;
       m_tile_[i] = *std::max_element(S_row.begin(), S_row.end());
       l_tile_[i] = 0;
       for (int64_t j = 0; j < cols_; ++j) {
@@ -63,6 +106,15 @@ class FastTiles {
     }
     std::fill(product_.begin(), product_.end(), 0.0f);
     multiply_add(product_.data(), p_.data(), v_.data(), rows_, cols_, dim_);  // P @ V
+  }
+
+  // O += P @ V for one tile of plain attention's P, [len_q, len_kv].
+  void multiply_values(Range queries, Range keys, fa::View<const float> P, float* O) {
+    for (int64_t i = 0; i < queries.size(); ++i) {
+      std::copy_n(P.row(queries.begin + i) + keys.begin, keys.size(), p_.data() + i * cols_);
+      std::fill(p_.data() + i * cols_ + keys.size(), p_.data() + (i + 1) * cols_, 0.0f);
+    }
+    multiply_add(O, p_.data(), v_.data(), queries.size(), cols_, dim_);
   }
 
   fa::View<const float> s() const { return {s_.data(), rows_, cols_}; }
@@ -77,6 +129,7 @@ class FastTiles {
   const int64_t dim_, rows_, cols_;
   std::vector<float> q_, k_, v_, s_, p_, product_, m_tile_, l_tile_;
   Counts bytes_;
+  Elements loads_{};  // since the last visit
 };
 
 }  // namespace
@@ -89,17 +142,21 @@ LoopTraffic kv_outer(const HeadTensors& head, Blocks blocks, int64_t resident,
   std::vector<OutputTile> outputs(q_tiles, OutputTile(blocks.rows, dim));  // in slow memory
   LoopTraffic& traffic = fast.traffic;
   traffic.o_starts = q_tiles;
-  const int64_t output_elements = dim + 2;  // of one query: its row of O, m and l
   for (int64_t j = 0; j < kv_tiles; ++j) {
     const Range keys = tile_range(j, blocks.cols, len_kv);
     fast.load_kv(keys);
     for (int64_t i = 0; i < q_tiles; ++i) {
       const Range queries = tile_range(i, blocks.rows, len_q);
-      const bool load = i >= resident || j == 0, store = i >= resident || j == kv_tiles - 1;
+      if (fast.hides(queries, keys)) continue;
+      const bool last =
+          j == kv_tiles - 1 || fast.hides(queries, tile_range(j + 1, blocks.cols, len_kv));
       fast.load_q(queries);
       OutputTile tile = outputs[i];
-      traffic.o_loads += load;
-      traffic.elements_read += load ? queries.size() * output_elements : 0;
+      if (i >= resident || j == 0) {
+        ++traffic.o_loads;
+        fast.load(kO, queries.size() * dim);
+        fast.load(kState, queries.size() * 2);
+      }
 
       fast.attend(queries, keys);  // S, m̃, l̃ and P̃ V of this tile alone
       for (int64_t row = 0; row < queries.size(); ++row) {
@@ -118,8 +175,11 @@ LoopTraffic kv_outer(const HeadTensors& head, Blocks blocks, int64_t resident,
       }
 
       outputs[i] = tile;
-      traffic.o_stores += store;
-      traffic.elements_written += store ? queries.size() * output_elements : 0;
+      if (i >= resident || last) {
+        ++traffic.o_stores;
+        fast.store(kO, queries.size() * dim);
+        fast.store(kState, queries.size() * 2);
+      }
     }
   }
   for (int64_t row = 0; row < len_q; ++row) {
@@ -143,6 +203,7 @@ LoopTraffic q_outer(const HeadTensors& head, Blocks blocks, const LoopObserver& 
     ++traffic.o_starts;
     for (int64_t j = 0; j < kv_tiles; ++j) {
       const Range keys = tile_range(j, blocks.cols, len_kv);
+      if (fast.hides(queries, keys)) continue;
       fast.load_kv(keys);
 
       fast.attend(queries, keys);
@@ -168,9 +229,57 @@ LoopTraffic q_outer(const HeadTensors& head, Blocks blocks, const LoopObserver& 
       head.lse[queries.begin + row] = tile.m[row] + std::log(tile.l[row]);
     }
     ++traffic.o_stores;
-    traffic.elements_written += queries.size() * (dim + 1);  // O and the log-sum-exp
+    fast.store(kO, queries.size() * dim);
+    fast.store(kState, queries.size());  // the log-sum-exp
   }
   return traffic;
+}
+
+LoopTraffic three_passes(const HeadTensors& head, Blocks blocks) {
+  const int64_t len_q = head.q.rows, len_kv = head.k.rows, dim = head.q.cols;
+  const int64_t q_tiles = tiles_in(len_q, blocks.rows), kv_tiles = tiles_in(len_kv, blocks.cols);
+  FastTiles fast(head, blocks);
+  std::vector<float> S_memory(len_q * len_kv);  // in slow memory; P takes its place
+  const fa::View<float> S{S_memory.data(), len_q, len_kv};
+  for (int64_t i = 0; i < q_tiles; ++i) {  // S = Q @ K.T
+    const Range queries = tile_range(i, blocks.rows, len_q);
+    fast.load_q(queries);
+    for (int64_t j = 0; j < kv_tiles; ++j) {
+      const Range keys = tile_range(j, blocks.cols, len_kv);
+      fast.load_k(keys);
+      fast.visit(0, queries, keys);
+      fast.multiply_scores(queries, keys);
+      for (int64_t row = 0; row < queries.size(); ++row) {
+        std::copy_n(fast.s().row(row), keys.size(), S.row(queries.begin + row) + keys.begin);
+      }
+      fast.store(kS, queries.size() * keys.size());
+    }
+  }
+  for (int64_t i = 0; i < q_tiles; ++i) {  // P = softmax(S), row by row
+    const Range queries = tile_range(i, blocks.rows, len_q);
+    fast.load(kS, 3 * queries.size() * len_kv);  // for the maximum, the sum and the weights
+    fast.visit(1, queries, {0, len_kv});
+    for (int64_t row = queries.begin; row < queries.end; ++row) {
+      const std::span weights(S.row(row), len_kv);
+      head.lse[row] = safe_softmax<float>(weights, weights);
+    }
+    fast.store(kP, queries.size() * len_kv);
+    fast.store(kState, queries.size());
+  }
+  for (int64_t i = 0; i < q_tiles; ++i) {  // O = P @ V
+    const Range queries = tile_range(i, blocks.rows, len_q);
+    OutputTile tile(blocks.rows, dim);
+    for (int64_t j = 0; j < kv_tiles; ++j) {
+      const Range keys = tile_range(j, blocks.cols, len_kv);
+      fast.load_v(keys);
+      fast.load(kP, queries.size() * keys.size());
+      fast.visit(2, queries, keys);
+      fast.multiply_values(queries, keys, S, tile.o.data());
+    }
+    std::copy_n(tile.o.data(), queries.size() * dim, head.o.row(queries.begin));
+    fast.store(kO, queries.size() * dim);
+  }
+  return fast.traffic;
 }
 
 }  // namespace ch02

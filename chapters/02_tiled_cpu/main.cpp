@@ -2,9 +2,10 @@
 //
 //   ch02_tiled_cpu                                   the chapter as a story
 //   ch02_tiled_cpu --algorithm tiled --causal --trace
-//   ch02_tiled_cpu ladder | walkthrough | loop-order | overflow | memory | fusion | roofline
+//   ch02_tiled_cpu ladder | walkthrough | loop-order | traffic | overflow | memory | …
 
 #include <cstdio>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "attention.hpp"
@@ -21,6 +22,7 @@ struct Flags {
   int64_t block_q = 64, block_kv = 64, window = 128, memory_limit = kNoLimit, trace_row = 0;
   bool trace = false;
   CommandOptions command;
+  std::function<bool(const char* option)> given;
 };
 Flags flags;
 
@@ -40,6 +42,23 @@ void add_options(fa::Cli& cli) {
   cli.integer("--memory-limit", flags.memory_limit, 0, kNoLimit,
               "bytes the algorithm may allocate beside inputs and outputs");
   add_commands(cli, flags.command);
+  flags.given = [&cli](const char* option) { return cli.given(option); };
+}
+
+// An option that this run would not look at is a mistake of whoever gave it.
+void refuse_unused_options(Algorithm algorithm) {
+  if (flags.given("--trace-row") && !flags.trace) {
+    throw fa::InputError("--trace-row: goes with --trace, which prints that row");
+  }
+  if (flags.given("--window") && flags.modifier != "window") {
+    throw fa::InputError("--window: goes with --modifier window");
+  }
+  const bool has_tiles = algorithm <= Algorithm::online || algorithm == Algorithm::tiled;
+  for (const char* option : {"--block-q", "--block-kv"}) {
+    if (has_tiles || !flags.given(option)) continue;
+    throw fa::InputError(std::string(option) + ": --algorithm " + name(algorithm) +
+                         " has no such tiles; native, safe, online and tiled have");
+  }
 }
 
 Options chosen_options() {
@@ -130,7 +149,8 @@ int main(int argc, char** argv) {
   program.add_options = add_options;
   program.prepare = prepare;
   program.validate = [](const fa::Problem& problem) {
-    Options options = chosen_options();
+    const Options options = chosen_options();
+    refuse_unused_options(options.algorithm);
     validate(problem, options);
   };
   program.forward = forward;

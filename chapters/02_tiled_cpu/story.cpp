@@ -22,6 +22,13 @@ void add_commands(fa::Cli& cli, CommandOptions& options) {
   overflow.text("--json", options.json, "write p, l and o at every score to this file");
   cli.command("walkthrough", "FlashAttention-1 on N = 5, d = 3, M = 59, step by step");
   cli.command("loop-order", "loads and stores of both loop orders, counted");
+  fa::Cli& traffic = cli.command("traffic", "elements of each matrix, read and written");
+  traffic.integer("--length", options.length, 1, 1024, "queries, and keys [5]");
+  traffic.integer("--dim", options.dim, 1, 256, "their dimension [3]");
+  traffic.integer("--block-q", options.block_q, 1, 1024, "queries in a tile [3]");
+  traffic.integer("--block-kv", options.block_kv, 1, 1024, "keys in a tile [4]");
+  traffic.flag("--causal", options.causal, "query i sees keys 0 to i");
+  traffic.text("--json", options.json, "write each step to this file");
   fa::Cli& memory = cli.command("memory", "naive against tiled, memory at growing lengths");
   memory.integer("--longest", options.longest, 512, 65536, "length to stop at [4096]");
   memory.text("--json", options.json, "write the numbers to this file");
@@ -35,6 +42,7 @@ int run_command(const std::string& name, const CommandOptions& options) {
   if (name == "overflow") return overflow_command(options);
   if (name == "walkthrough") return walkthrough_command();
   if (name == "loop-order") return loop_order_command();
+  if (name == "traffic") return traffic_command(options);
   if (name == "memory") return memory_command(options);
   if (name == "fusion") return fusion_command();
   return roofline_command();

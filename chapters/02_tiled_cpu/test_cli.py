@@ -91,6 +91,16 @@ class Cli(unittest.TestCase):
         self.refused("--algorithm", "fast", "--dtype", "f16", says=["fast", "f32"])
         self.refused("--algorithm", "fast", "--modifier", "alibi", says=["fast", "--modifier"])
         self.refused("--trace", "--trace-row", 64, "--shape", "1,1,64,64,8", says="--trace-row")
+        self.refused("--trace-row", 3, says=["--trace-row", "--trace,"])
+        self.refused("--trace-row", 0, *self.files(), says="--trace-row")  # the default, but given
+        self.refused("--window", 128, says=["--window", "--modifier window"])
+        self.refused("--window", 9, "--modifier", "alibi", says="--modifier window")
+        for algorithm in ("two-pass", "one-pass-normalised", "one-pass", "fast"):
+            self.refused("--algorithm", algorithm, "--block-kv", 32, says=["--block-kv", algorithm])
+        self.refused("--shape", "1,1,8,8,8", "memory", says=["--shape before memory"])
+        for accepted in (["--algorithm", "safe", "--block-q", 32, "--block-kv", 16],
+                         ["--modifier", "window", "--window", 9], ["--trace", "--trace-row", 3]):
+            self.assertEqual(run("--shape", "1,1,20,20,8", *accepted).returncode, 0, accepted)
         self.refused(*self.files()[:4], says="all three")
         self.refused(*self.files(), "--shape", "1,1,5,6,4", says="not both")
 
@@ -203,6 +213,16 @@ class Cli(unittest.TestCase):
             self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
             self.assertNotIn("NOT", result.stdout)
             self.assertNotIn(" ms", result.stdout)
+        report = self.path("traffic.json")
+        self.assertEqual(run("traffic", "--causal", "--length", 16, "--json", report).returncode, 0)
+        with open(report, encoding="utf-8") as file:
+            orders = json.load(file)["orders"]
+        for order in orders.values():
+            for way, total in (("loads", "read"), ("stores", "written")):
+                moved = sum(sum(step[way].values()) for step in order["steps"])
+                self.assertEqual(moved, order[total])
+        self.refused("traffic", "--length", 1024, "--block-q", 1, says=["1 ", "at most 16384"])
+        self.refused("traffic", "--length", 0, says="--length")
         report = self.path("memory.json")
         self.assertEqual(run("memory", "--longest", 1024, "--json", report).returncode, 0)
         with open(report, encoding="utf-8") as file:

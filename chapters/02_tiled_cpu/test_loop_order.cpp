@@ -1,6 +1,7 @@
 // Loads and stores of both loop orders, against the formulas, exactly.
 #include <doctest/doctest.h>
 
+#include "attention.hpp"
 #include "common/check.hpp"
 #include "loop_order.hpp"
 #include "tile.hpp"
@@ -90,6 +91,77 @@ TEST_CASE("each tile of O kept in fast memory saves n - 1 loads and stores") {
     CHECK(ran.agrees);
     CHECK(ran.traffic.o_stores == n * n - kept * (n - 1));
     CHECK(ran.traffic.o_loads == n * n - kept * (n - 1));
+  }
+}
+
+namespace {
+
+// The same traffic as the algorithm that the chapter runs, and every element in one visit.
+void check_against(Algorithm algorithm, const LoopTraffic& traffic, const fa::Problem& problem,
+                   Blocks blocks) {
+  Options options;
+  options.algorithm = algorithm;
+  options.tiling = {blocks.rows, blocks.cols};
+  std::vector<float> o(problem.shape.q_elements()), lse(problem.shape.q);
+  const Counts counts = attend(problem, options, o, lse).counts;
+  CHECK(4 * traffic.elements_read == counts.bytes_read);
+  CHECK(4 * traffic.elements_written == counts.bytes_written);
+  int64_t loads = 0, stores = 0;
+  for (const Visit& visit : traffic.visits) {
+    for (const int64_t elements : visit.loads) loads += elements;
+    for (const int64_t elements : visit.stores) stores += elements;
+  }
+  CHECK(loads == traffic.elements_read);
+  CHECK(stores == traffic.elements_written);
+}
+
+Elements stored(const LoopTraffic& traffic) {
+  Elements sum{};
+  for (const Visit& visit : traffic.visits) {
+    for (int matrix = 0; matrix < kMatrices; ++matrix) sum[matrix] += visit.stores[matrix];
+  }
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("three passes move what safe attention moves, queries outside what tiled moves") {
+  for (const bool causal : {false, true}) {
+    for (const Blocks blocks : {Blocks{3, 4}, Blocks{16, 8}, Blocks{50, 50}, Blocks{64, 1}}) {
+      fa::Problem problem = fa::random_problem({1, 1, 50, 50, 6}, fa::Dtype::f32, 7);
+      problem.causal = causal;
+      std::vector<float> o(300), lse(50);
+      const HeadTensors head{{problem.q.data(), 50, 6},
+                             {problem.k.data(), 50, 6},
+                             {problem.v.data(), 50, 6},
+                             static_cast<float>(problem.scale),
+                             {o.data(), 50, 6},
+                             lse,
+                             causal};
+      const auto fresh = [&] {
+        std::fill(o.begin(), o.end(), std::nanf("")), lse = {o.begin(), o.begin() + 50};
+      };
+      CAPTURE(causal);
+      CAPTURE(blocks.rows);
+      fresh();
+      const LoopTraffic plain = three_passes(head, blocks);
+      CHECK(fa::check_output(problem, o, lse).passed());
+      check_against(Algorithm::safe, plain, problem, blocks);
+      CHECK(stored(plain)[kS] == 2500);
+      fresh();
+      const LoopTraffic tiled = q_outer(head, blocks);
+      CHECK(fa::check_output(problem, o, lse).passed());
+      check_against(Algorithm::tiled, tiled, problem, blocks);
+      CHECK(stored(tiled)[kS] + stored(tiled)[kP] == 0);
+      for (const int64_t resident : {0, 1, 50}) {
+        fresh();
+        const LoopTraffic outer = kv_outer(head, blocks, resident);
+        CHECK(fa::check_output(problem, o, lse).passed());
+        CHECK(outer.visits.size() == tiled.visits.size());  // the same tiles, in another order
+        CHECK(stored(outer)[kS] + stored(outer)[kP] == 0);
+        if (resident == 50) CHECK(outer.o_stores == tiled.o_stores);  // each once
+      }
+    }
   }
 }
 

@@ -1,29 +1,39 @@
-// The commands about loop order: walkthrough and loop-order.
+// The commands about loop order: walkthrough, loop-order and traffic.
 
 #include <cstdio>
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "commands.hpp"
 #include "common/check.hpp"
 #include "common/error.hpp"
+#include "common/file.hpp"
+#include "common/json_report.hpp"
 #include "loop_order.hpp"
 #include "text.hpp"
+#include "tile.hpp"
 
 namespace ch02 {
 namespace {
 
 // One head of random input, and the output of the run that is being looked at.
 struct OneHead {
-  explicit OneHead(int64_t length, int64_t dim)
+  OneHead(int64_t length, int64_t dim, bool causal = false)
       : problem(fa::random_problem({1, 1, length, length, dim}, fa::Dtype::f32, 0)),
         o(length * dim),
-        lse(length) {}
+        lse(length) {
+    problem.causal = causal;
+  }
 
   HeadTensors tensors() {
     const auto& shape = problem.shape;
-    return {{problem.q.data(), shape.q, shape.dim},  {problem.k.data(), shape.kv, shape.dim},
-            {problem.v.data(), shape.kv, shape.dim}, static_cast<float>(problem.scale),
-            {o.data(), shape.q, shape.dim},          lse};
+    return {{problem.q.data(), shape.q, shape.dim},
+            {problem.k.data(), shape.kv, shape.dim},
+            {problem.v.data(), shape.kv, shape.dim},
+            static_cast<float>(problem.scale),
+            {o.data(), shape.q, shape.dim},
+            lse,
+            problem.causal};
   }
   bool agrees() const { return fa::check_output(problem, o, lse).passed(); }
 
@@ -129,6 +139,100 @@ int loop_order_command() {
   run("queries outside, 128 x 64", large, {128, 64}, 0, true);
   run("keys outside, 64 x 128", large, {64, 128}, 0, false);
   std::cout << (agrees ? "\nEvery O agrees with the reference.\n" : "\nAn O does NOT agree.\n");
+  return agrees ? fa::kAgreed : fa::kDisagreed;
+}
+
+namespace {
+
+constexpr const char* kMatrixNames[kMatrices] = {"Q", "K", "V", "S", "P", "O", "m, l"};
+
+nlohmann::json named(const Elements& elements) {
+  nlohmann::json object = nlohmann::json::object();
+  for (int matrix = 0; matrix < kMatrices; ++matrix) {
+    if (elements[matrix] != 0) object[kMatrixNames[matrix]] = elements[matrix];
+  }
+  return object;
+}
+
+nlohmann::json as_json(const LoopTraffic& traffic, const std::vector<Elements>& fast) {
+  nlohmann::json visits = nlohmann::json::array(), memory = nlohmann::json::array();
+  for (const Visit& visit : traffic.visits) {
+    visits.push_back({{"pass", visit.pass},
+                      {"queries", {visit.queries.begin, visit.queries.end}},
+                      {"keys", {visit.keys.begin, visit.keys.end}},
+                      {"loads", named(visit.loads)},
+                      {"stores", named(visit.stores)}});
+  }
+  for (const Elements& pass : fast) memory.push_back(named(pass));
+  return {{"read", traffic.elements_read},
+          {"written", traffic.elements_written},
+          {"fast_memory", memory},
+          {"steps", visits}};
+}
+
+void print_line(const char* name, const char* direction, const LoopTraffic& traffic,
+                Elements Visit::*which) {
+  std::cout << text("%-16s %-8s", name, direction);
+  int64_t total = 0;
+  for (int matrix = 0; matrix < kMatrices; ++matrix) {
+    int64_t sum = 0;
+    for (const Visit& visit : traffic.visits) sum += (visit.*which)[matrix];
+    std::cout << text("%9lld", (long long)sum);
+    total += sum;
+  }
+  std::cout << text("%10lld\n", (long long)total);
+}
+
+}  // namespace
+
+int traffic_command(const CommandOptions& options) {
+  if (!options.json.empty()) fa::check_writable(options.json);
+  const int64_t length = options.length, dim = options.dim;
+  const int64_t rows = options.block_q, cols = options.block_kv;
+  const Blocks blocks{rows, cols};
+  const int64_t tiles = tiles_in(length, rows) * tiles_in(length, cols), most = 1 << 14;
+  if (tiles > most) {
+    throw fa::InputError(text("--block-q %lld --block-kv %lld: %lld tiles; at most %lld are listed",
+                              (long long)rows, (long long)cols, (long long)tiles, (long long)most));
+  }
+  std::cout << text(
+      "%lld queries and keys, d = %lld, tiles of %lld x %lld%s: elements between slow "
+      "and fast memory.\n%-25s",
+      (long long)length, (long long)dim, (long long)rows, (long long)cols,
+      options.causal ? ", causal" : "", "");
+  for (const char* name : kMatrixNames) std::cout << text("%9s", name);
+  std::cout << text("%10s\n", "together");
+
+  // What is in fast memory: in one pass everything; in three, what each of them works on.
+  const Elements all = {rows * dim, cols * dim, cols * dim, rows * cols, 0, rows * dim, 2 * rows};
+  const Elements scores = {all[kQ], all[kK], 0, all[kS], 0, 0, 0};
+  const Elements values = {0, 0, all[kV], 0, all[kS], all[kO], 0};
+  bool agrees = true;
+  nlohmann::json orders;
+  const auto add = [&](const char* name, const char* key, const std::vector<Elements>& fast,
+                       const std::function<LoopTraffic(const HeadTensors&)>& run) {
+    OneHead head(length, dim, options.causal);
+    const LoopTraffic traffic = run(head.tensors());
+    print_line(name, "read", traffic, &Visit::loads);
+    print_line("", "written", traffic, &Visit::stores);
+    orders[key] = as_json(traffic, fast);
+    agrees = agrees && head.agrees();
+  };
+  add("three passes", "three_passes", {scores, {}, values},
+      [&](const HeadTensors& head) { return three_passes(head, blocks); });
+  add("keys outside", "keys_outside", {all},
+      [&](const HeadTensors& head) { return kv_outer(head, blocks); });
+  add("queries outside", "queries_outside", {all},
+      [&](const HeadTensors& head) { return q_outer(head, blocks); });
+  std::cout << (agrees ? "Every O agrees with the reference.\n" : "An O does NOT agree.\n");
+  if (!options.json.empty()) {
+    fa::write_json(options.json, {{"length", length},
+                                  {"dim", dim},
+                                  {"block_q", rows},
+                                  {"block_kv", cols},
+                                  {"causal", options.causal},
+                                  {"orders", orders}});
+  }
   return agrees ? fa::kAgreed : fa::kDisagreed;
 }
 
