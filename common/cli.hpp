@@ -15,8 +15,8 @@ class Cli {
   ~Cli();
   Cli(const Cli&) = delete;
 
-  // A subcommand with options of its own. Once there is one, the user must name one, unless
-  // optional_command() was called.
+  // A subcommand with options of its own, and only those. Once there is one, the user must name
+  // one, unless optional_command() was called.
   Cli& command(const std::string& name, const std::string& about);
   void optional_command();
 

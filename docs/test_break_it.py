@@ -106,6 +106,15 @@ class Symptoms(unittest.TestCase):
                     self.assertRegex(result.stderr,
                                      rf"^error: --break {name} is undefined .*--i-know.*\n$")
 
+    def test_i_know_is_refused_where_there_is_nothing_to_know(self):
+        for chapter in set(CHAPTERS) & set(KERNELS):
+            for options in ([], ["--device", "gpu"], ["--device", "gpu", "--break", "no-max"],
+                            ["--break", "missing-wait"], ["--device", "emulator"]):
+                with self.subTest(chapter=chapter, options=options):
+                    result = run(break_it.PROGRAMS[chapter], "--i-know", *options)
+                    self.assertEqual((result.returncode, result.stdout), (2, ""))
+                    self.assertRegex(result.stderr, r"^error: --i-know: goes with --device gpu .*\n$")
+
 
 @unittest.skipIf(len(sys.argv) > 1 and "02" not in CHAPTERS, "chapter 02 only")
 class Thresholds(unittest.TestCase):

@@ -88,6 +88,10 @@ expect 2 'accepted: no-max, no-rescale' $m softmax --break no-min
 expect 2 'carries @no-rescale' $m softmax --break no-rescale
 expect 2 'from 2 to 8' $m optimum --registers 9
 expect 2 'needs --registers' $m optimum --operands any
+expect 2 'without --trace' $m run element --print --trace
+expect 2 'without --trace and --json' $m run element --print --json "$scratch/never.json"
+[ -e "$scratch/never.json" ] && { echo 'FAIL: a file was written'; failures=$((failures + 1)); }
+expect 2 '--list-breaks before optimum' $m --list-breaks optimum
 expect 2 'no/such/dir' $m run element --json /no/such/dir/r.json
 
 [ $failures -eq 0 ] && echo "all as expected"

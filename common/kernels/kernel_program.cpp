@@ -146,6 +146,10 @@ std::string counters_as_text(const KernelChapter& chapter, const simt::Counters&
 bool wants_gpu(const Request& request) {
   const bool emulator_only =
       request.breaks != 0 || request.schedule_seed != 0 || !request.events.empty();
+  if (request.i_know &&
+      (request.device != "gpu" || (request.breaks & UNDEFINED_ON_A_GPU) == 0)) {
+    throw InputError("--i-know: goes with --device gpu and a --break that is undefined there");
+  }
   if (request.device == "auto") return !emulator_only && gpu_problem().empty();
   if (request.device != "gpu") return false;
   for (const Break& b : KERNEL_BREAKS) {
