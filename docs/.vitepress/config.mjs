@@ -4,7 +4,7 @@ import { basename, dirname, join } from 'node:path'
 import { defineConfig } from 'vitepress'
 
 import { site_css } from '../figures/draw.js'
-import { markdown } from './markdown.mjs'
+import { code_css, markdown } from './markdown.mjs'
 import { pages, ROOT, sidebar } from './pages.mjs'
 
 const require = createRequire(import.meta.url)
@@ -22,7 +22,7 @@ export default defineConfig({
   rewrites: Object.fromEntries(pages.filter((page) => basename(page) === 'README.md')
     .map((page) => [page, join(dirname(page), 'index.md')])),
   markdown,
-  head: [['style', {}, site_css()], ['link', { rel: 'icon', href: ICON }]],
+  head: [['style', {}, site_css() + code_css], ['link', { rel: 'icon', href: ICON }]],
   themeConfig: {
     sidebar: sidebar(),
     nav: [{ text: 'Chapter 01', link: '/chapters/01_toy_machine/' },

@@ -3,8 +3,9 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, extname, join, posix, relative, resolve } from 'node:path'
 
 import figures from '../figures/index.js'
+import { ROOT } from '../figures/programs.mjs'
 
-export const ROOT = resolve(import.meta.dirname, '../..')
+export { ROOT }
 
 const FOLDERS = ['chapters', 'common', 'docs', 'exercises', 'reference']
 const NO_PAGE = ['hints.md']  // ./learn hint gives them one at a time

@@ -36,7 +36,7 @@ function write_or_compare(path, content, check) {
 
 function make(name, { bin, check, stills }) {
   const figure = figures[name]
-  const path = join(import.meta.dirname, 'data', `${name}.json`)
+  const path = join(ROOT, 'docs/figures/data', `${name}.json`)
   if (!stills) {
     const outputs = Object.fromEntries(Object.entries(figure.sources)
       .map(([key, command]) => [key, output_of(command, bin)]))

@@ -2,10 +2,11 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 
-export const ROOT = resolve(import.meta.dirname, '../..')
-export const BIN = join(ROOT, 'build/bin')
+export const ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '')
+export const BIN = process.env.FA_BIN ?? join(ROOT, 'build/bin')
 
 // What a command made: the JSON that it wrote to the word {json}, or what it printed. A program is a
 // name in `bin` or a path from the root; it runs in the root. Throws if it fails; with --break,

@@ -5,14 +5,15 @@ import { createServer } from 'node:http'
 import { extname, join, resolve } from 'node:path'
 import { chromium } from 'playwright-core'
 
-export const SITE = resolve(process.env.FA_SITE ?? join(import.meta.dirname, '../.vitepress/dist'))
+import { ROOT } from '../figures/programs.mjs'
+
+export const SITE = resolve(process.env.FA_SITE ?? join(ROOT, 'docs/.vitepress/dist'))
 const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml',
   '.json': 'application/json', '.woff2': 'font/woff2' }
 const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
   '--disable-component-update', '--disable-sync']
 
-const CHROMIUM = process.env.FA_CHROMIUM ?? ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
-  .find(existsSync)
+const CHROMIUM = process.env.FA_CHROMIUM ?? '/usr/bin/chromium'
 
 function serve() {
   const server = createServer((request, response) => {

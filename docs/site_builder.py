@@ -1,0 +1,97 @@
+"""./learn docs: builds the site, serves it, or tests it. The only part that needs Node.
+
+Standard library only. Pages come from the repository's READMEs, figures from docs/figures/.
+"""
+
+import functools
+import http.server
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parent
+SITE = DOCS / ".vitepress" / "dist"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+# As in learn: what answers if it is there, and what each system calls it.
+NODE = [("node>=18.17", "nodejs", "nodejs", "nodejs", "node"),
+        ("npm", "npm", "npm", "npm", "node")]
+BROWSER = [("chromium", "chromium", "chromium", "chromium", "chromium")]  # if there is no other
+
+
+class Missing(Exception):
+    """What the site needs cannot be had here; one sentence."""
+
+
+def add_arguments(parser) -> None:
+    parser.add_argument("--port", type=int, default=8000, help="serve at this port [8000]",
+                        choices=range(1, 65536), metavar="PORT")
+    parser.add_argument("--build", action="store_true", help="build only")
+    parser.add_argument("--test", action="store_true",
+                        help="build, and drive every page and figure in headless Chromium")
+    parser.add_argument("--skip-if-missing", action="store_true",
+                        help="with --test: no failure where Node or Chromium cannot be had")
+
+
+def run(command, what: str) -> None:
+    if subprocess.run(command, cwd=DOCS, stdin=subprocess.DEVNULL).returncode != 0:
+        raise RuntimeError(what)
+
+
+def browser():
+    return os.environ.get("FA_CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
+def requirements(with_browser: bool):
+    return NODE + (BROWSER if with_browser and not browser() else [])
+
+
+def install_packages() -> None:
+    """docs/node_modules as package-lock.json has it."""
+    stamp = DOCS / "node_modules" / ".package-lock.json"
+    lock = DOCS / "package-lock.json"
+    if stamp.exists() and stamp.stat().st_mtime >= lock.stat().st_mtime:
+        return
+    print("Installing the site's packages with npm", flush=True)
+    result = subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"], cwd=DOCS,
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, text=True)
+    if result.returncode != 0:
+        raise Missing("npm could not install the site's packages: "
+                      + (result.stdout.strip().splitlines() or ["no reason given"])[-1])
+
+
+def build() -> None:
+    install_packages()
+    run(["node", "node_modules/vitepress/bin/vitepress.js", "build"],
+        "the site could not be built; the reason is above")
+
+
+def test(bin_directory: Path) -> None:
+    """Figures against the programs, then every page in a browser."""
+    run(["node", "figures/make.mjs", "--check", "--bin", str(bin_directory)],
+        "a figure is not what the programs say; write it again: node docs/figures/make.mjs")
+    tests = sorted(str(path.relative_to(DOCS)) for path in (DOCS / "test").glob("*.test.mjs"))
+    environment = {**os.environ, "FA_CHROMIUM": browser(), "FA_BIN": str(bin_directory)}
+    if subprocess.run(["node", "--test", *tests], cwd=DOCS, env=environment,
+                      stdin=subprocess.DEVNULL).returncode != 0:
+        raise RuntimeError("a test of the site failed; its output is above")
+
+
+def serve(port: int) -> None:
+    handler = functools.partial(QuietHandler, directory=str(SITE))
+    try:
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
+    except OSError as error:
+        raise RuntimeError(f"--port {port}: {error.strerror}; another: ./learn docs --port 8001")
+    print(f"Read it at http://127.0.0.1:{server.server_port}/ (Ctrl-C ends)", flush=True)
+    with server:
+        server.serve_forever()
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    """Files, without a line for each request."""
+
+    def log_message(self, *_):
+        pass

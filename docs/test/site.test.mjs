@@ -1,0 +1,103 @@
+// Every page of the site: it loads without a complaint, its links lead somewhere, it is light enough and
+// fits a phone; search works; figures are there, and complete without JavaScript.
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join, posix } from 'node:path'
+import { test } from 'node:test'
+
+import { SITE, with_browser } from './browser.mjs'
+
+const LARGEST_PAGE = 500_000  // bytes, uncompressed, without fonts
+const AT_ONCE = 4  // pages
+
+const pages = readdirSync(SITE, { recursive: true }).filter((path) => path.endsWith('.html') && path !== '404.html').sort()
+const url_of = (path) => '/' + path.replace(/(^|\/)index\.html$/, '$1')
+const html = Object.fromEntries(pages.map((path) => [url_of(path), readFileSync(join(SITE, path), 'utf8')]))
+const lessons = Object.keys(html).filter((url) => /^\/(chapters\/[^/]+\/)?$/.test(url))
+
+test('every page has a title, one main heading and words for its pictures', () => {
+  assert.ok(pages.length > 60, `${pages.length} pages`)
+  assert.equal(lessons.length, 9)
+  for (const [url, content] of Object.entries(html)) {
+    assert.equal(content.match(/<h1[ >]/g)?.length, 1, `${url}: one main heading`)
+    for (const [picture] of content.matchAll(/<img [^>]*>/g)) assert.match(picture, /alt="[^"]{20,}/, `${url}: ${picture}`)
+    assert.doesNotMatch(content, /class="katex-error"/, `${url}: a formula`)
+  }
+})
+
+test('no link is broken, nor the heading it names', () => {
+  const ids = Object.fromEntries(Object.entries(html).map(([url, content]) =>
+    [url, new Set([...content.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id.replace(/&amp;/g, '&')))]))
+  let links = 0
+  for (const [url, content] of Object.entries(html)) {
+    for (const [, href] of content.matchAll(/<a [^>]*href="([^"]+)"/g)) {
+      if (/^(https?:|mailto:)/.test(href)) continue
+      const [path, heading] = href.split('#').map(decodeURIComponent)
+      const target = path ? posix.join(posix.dirname(url + 'x'), path).replace(/^(?=[^/])/, '/') : url
+      const found = path.startsWith('/') ? path.replace(/index\.html$/, '') : target
+      assert.ok(found in html, `${url}: link to ${href}`)
+      if (heading) assert.ok(ids[found].has(heading), `${url}: link to ${href}: no such heading`)
+      links++
+    }
+  }
+  assert.ok(links > 2000, `${links} links`)
+})
+
+test('every page loads without a complaint, light enough, and fits a phone', { timeout: 400_000 }, () => with_browser(async (open) => {
+  const left = Object.keys(html)
+  const visit = async (url) => {
+    const page = await open(url, { width: 390, height: 844 })
+    assert.deepEqual(page.complaints, [], url)
+    const bodies = await Promise.all(page.received.filter((response) => !response.url().endsWith('.woff2'))
+      .map((response) => response.body()))
+    const weight = bodies.reduce((sum, body) => sum + body.length, 0)
+    assert.ok(weight > 10_000 && weight <= LARGEST_PAGE, `${url}: ${weight} bytes`)
+    const [content, window] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth])
+    assert.ok(content <= window, `${url}: ${content} pixels wide on a phone of ${window}`)
+    await page.context().close()
+  }
+  const worker = async () => { while (left.length) await visit(left.pop()) }
+  await Promise.all(Array.from({ length: AT_ONCE }, worker))
+}))
+
+test('figures: each is on its page and becomes alive; without JavaScript its picture stands there', () => with_browser(async (open) => {
+  const { default: figures } = await import('../figures/index.js')
+  for (const [name, figure] of Object.entries(figures)) {
+    for (const still of Object.keys(figure.stills)) {
+      const url = still.startsWith('chapters/') ? `/${still.split('/').slice(0, 2).join('/')}/` : '/'
+      assert.ok(html[url].includes(`data-figure="${name}"`), `${name} in ${url}`)
+    }
+  }
+  for (const url of lessons) {
+    const page = await open(url, { scheme: 'dark' })
+    const found = page.locator('.fa-figure')
+    for (let i = 0; i < await found.count(); i++) {
+      await found.nth(i).scrollIntoViewIfNeeded()
+      await found.nth(i).and(page.locator('[data-ready]')).waitFor()
+      const words = await found.nth(i).locator('.fa-words').innerText()
+      assert.ok(words.length > 30 && !/NaN|undefined|null/.test(words.replace(/\bNaN\b(?= )/g, '')), `${url}: figure ${i} says "${words}"`)
+      assert.ok(await found.nth(i).locator('.fa-canvas svg *').count() > 5, `${url}: figure ${i} draws something`)
+    }
+    assert.deepEqual(page.complaints, [], url)
+    await page.context().close()
+  }
+}))
+
+test('search finds a word of a lesson, offline', () => with_browser(async (open) => {
+  const page = await open('/')
+  await page.keyboard.press('Control+k')
+  await page.locator('.VPLocalSearchBox input').fill('wavefront')
+  const first = page.locator('.VPLocalSearchBox .result').first()
+  await first.waitFor()
+  await first.click()
+  await page.waitForURL(/chapters|docs|common|exercises/)
+  assert.match(await page.locator('main').innerText(), /wavefront/i)
+  assert.deepEqual(page.complaints, [])
+}))
+
+test('formulas are MathML, code is highlighted, quoted code names its file', () => {
+  const shows = (url, what) => assert.ok(what.test(html[url]), `${url}: ${what}`)
+  shows('/chapters/03_basic_kernel/', /class="fa-source"><a href="[^"]+attention.hpp.html"/)
+  shows('/chapters/03_basic_kernel/', /<span class="t-k">/)
+  shows('/chapters/02_tiled_cpu/', /<math /)
+})
