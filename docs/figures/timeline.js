@@ -1,0 +1,234 @@
+// What is in flight while a warp multiplies: copies, waits, barriers and mma of chapters 04 to 08.
+import { el, group, line, path, rect, svg, text, WIDE } from './draw.js'
+import { barriers_around, count, describe_copy, doing, end_of, in_flight, listed, meanwhile, missing_in, name_of, places,
+  product, reduce, short, somewhere, steps_of, track_of, usual } from './timeline_log.js'
+
+const SHAPE = '1,1,64,256,64'
+const BREAKS = ['missing-wait', 'wait-too-few', 'conditional-commit', 'missing-barrier']
+// Chapter 08's tiles are twice as large both ways, so it gets twice as many queries and keys.
+// The seeds are some with which the emulator's example of a missing barrier is two different warps.
+const RUNS = {
+  ch04: { label: '04', program: 'ch04_swizzling', breaks: ['missing-wait', 'missing-barrier'], seed: 5 },
+  ch05: { label: '05', program: 'ch05_pipelining', breaks: BREAKS, seed: 1 },
+  stages3: { label: '05, three stages', program: 'ch05_pipelining', breaks: BREAKS, seed: 1, more: ['--stages', '3'] },
+  ch07: { label: '07', program: 'ch07_better_pipelining', breaks: BREAKS, seed: 3 },
+  ch08: { label: '08', program: 'ch08_fewer_instructions', breaks: BREAKS, seed: 3, shape: '1,1,128,512,64' },
+}
+const command = ({ program, seed, shape = SHAPE, more = [] }, broken) => [program, '--device', 'emulator',
+  '--shape', shape, ...more, ...(broken ? ['--break', broken, '--schedule-seed', `${seed}`] : []), '--events', '{json}']
+
+const COLOR = { Q: 'a', K: 'b', V: 'c' }
+const run_of = (data, state) => data[state.chapter][state.broken]
+
+// From an instruction to pixels, and back.
+function scale(run, width) {
+  const left = width >= WIDE ? 84 : 52, per_step = (width - 6 - left) / steps_of(run)
+  return { x: (step) => left + step * per_step, back: (x) => (x - left) / per_step }
+}
+
+// ---- drawing ----
+const LANE = 34, BAR = 14, ROW = 18, PITCH = 24
+
+// One buffer of shared memory: what is on its way to it, what is read from it.
+function draw_lane({ run, track, state, x, wide }, lane, y) {
+  const here = track.copies.flatMap((copy, index) => copy.parts
+    .filter(({ lanes }) => lanes.includes(lane)).map((part) => ({ copy, index, part })))
+  return [
+    text(4, y + 25, wide ? run.lanes[lane].name : run.lanes[lane].name.replace(' buffer', ''), { class: 'small' }),
+    rect(x(0), y + BAR, x(track.code.length) - x(0), BAR, { class: 'soft' }),
+    ...here.map(({ copy, index, part }, k) => {
+      const end = end_of(track, copy), [from, to] = [x(copy.first), x(end)]
+      const color = COLOR[part.matrix], label = `${part.matrix}${part.tile}`
+      const room = x(here[k + 1]?.copy.first ?? track.code.length) - from
+      const bar = (first, last, more) => rect(x(first), y + BAR, Math.max(x(last) - x(first), 2), BAR, more)
+      const counted = part === copy.parts[0] && part.lanes[0] === lane && room > (wide ? 60 : 30)
+      return el('g', { 'data-focus': `copy:${index}` }, [
+        rect(from, y, Math.max(room, 8), BAR * 2, { opacity: 0 }),
+        part.reads.map(([first, last]) => bar(first, last + 1, { class: color })),
+        part.reads.filter(([first]) => copy.first < first && first < end)
+          .map(([first, last]) => bar(first, Math.min(last + 1, end), { class: 'e' })),
+        bar(copy.first, end, { class: `line-${color}`, 'stroke-dasharray': '3 2' }),
+        copy.end === null ? '' : line(to, y + BAR - 3, to, y + 2 * BAR + 3, { class: 'on' }),
+        state.focus === `copy:${index}` ? rect(from - 2, y + BAR - 3, to - from + 4, BAR + 6, { class: 'line-f' }) : '',
+        room > 22 ? text(from, y + 10, label, { class: `small strong ${color}` }) : '',
+        counted ? text(from + 20, y + 10, `${meanwhile(track, copy)}${wide ? ' mma' : ''}`, { class: 'small', name: `mma_${index}` }) : ''])
+    })]
+}
+
+function draw_warp({ run, state, x }, warp, y) {
+  const track = track_of(run, warp), mine = warp === state.warp
+  const copy = mine && track.copies[state.focus?.match(/^copy:(\d+)/)?.[1]]
+  const [from, to] = copy ? [copy.first, end_of(track, copy)] : mine ? [0, 0] : somewhere(run, state, warp)
+  return el('g', { 'data-focus': `warp:${warp}` }, [
+    text(4, y + 13, `warp ${warp}`, { class: mine ? 'small strong' : 'small' }),
+    rect(x(0), y, x(track.code.length) - x(0), ROW, { class: 'soft' }),
+    [[x(from), y, ROW, 'soft-f'], [x(from), y + ROW, 2, 'f']].map(([left, at, height, color]) =>
+      rect(left, at, x(to) - x(from), height, { class: color })),
+    [...track.code.matchAll(/[qkvm]+|c+|[sa]+|o+/g)].map(({ 0: letters, index }) => {
+      const [left, width] = [x(index), x(index + letters.length) - x(index)]
+      if (letters[0] === 'c') {
+        const { parts } = track.copies.findLast(({ first }) => first <= index)
+        return rect(left, y, width, ROW, { class: COLOR[parts.at(-1).matrix] })
+      }
+      if (!letters.includes('m')) return rect(left, y + ROW / 2 - 1, width, 2, { class: 'muted' })
+      return [rect(left, y + 2, width, ROW - 4, { class: 'soft-d' }), rect(left, y + ROW - 5, width, 3, { class: 'd' }),
+        width > 12 ? text(left + width / 2, y + 12, product(track, index + letters.length - 1), { class: 'small middle' }) : '']
+    }),
+    places(track.code, 'w').map((step) => line(x(step), y, x(step), y + ROW, { class: 'on' }))])
+}
+
+// What the kernel as it is executes, and a broken one leaves out: red, where it would stand.
+function draw_missing({ whole, run, state, x }, y_of) {
+  const { code } = track_of(run, state.warp)
+  return missing_in(code, track_of(whole, state.warp).code).map(({ letter, step }) => {
+    const [top, bottom] = [y_of(0) - 6, y_of(run.warps.length - 1) + ROW + 3]
+    return [line(x(step), top, x(step), bottom, { class: 'line-e', 'stroke-dasharray': '4 3' }),
+      letter === 'b' ? path([[x(step) - 4, bottom + 7], [x(step) + 4, bottom + 7], [x(step), bottom]], { class: 'e' }) : '']
+  })
+}
+
+// Lines that no warp passes before all have come.
+function draw_barriers({ run, x }, y_of) {
+  const all = run.warps.map((_, warp) => places(track_of(run, warp).code, 'b'))
+  return all[0].map((_, k) => {
+    const points = all.flatMap((steps, warp) => [-3, ROW + 3].map((by) => [x(steps[k] + 0.5), y_of(warp) + by]))
+    const [left, bottom] = points.at(-1)
+    return [path(points, { class: 'on', fill: 'none', style: 'stroke-width:1' }),
+      path([[left - 4, bottom + 7], [left + 4, bottom + 7], [left, bottom]], { class: 'muted' })]
+  })
+}
+
+function draw_hazard({ state, x }, { at, other }, i, y_of) {
+  const ends = [at, other].filter(Boolean).map(({ warp, step }) => [x(step + 0.5), y_of(warp) + ROW / 2])
+  return el('g', { 'data-focus': `hazard:${i}` }, [path(ends, { class: 'line-e' }),
+    ends.map(([cx, cy], k) => el('circle', { cx, cy, r: 5, class: k ? 'soft-e' : 'e' })),
+    ends.map(([cx, cy]) => el('circle', { cx, cy, r: 5, class: state.focus === `hazard:${i}` ? 'line-f' : 'line-e' }))])
+}
+
+// Words in lines that fit; items are [words, attributes].
+function flow(items, width, y) {
+  let x = 4, row = 0
+  const drawn = items.map(([words, more]) => {
+    const length = (more.class.includes('small') ? 6.4 : 7.6) * words.length + 16
+    if (x > 4 && x + length > width) [x, row] = [4, row + 1]
+    x += length
+    return text(x - length, y + row * 17, words, more)
+  })
+  return { drawn, bottom: y + row * 17 + 8 }
+}
+
+function draw_legend(broken, width, y) {
+  const items = [
+    [40, 'copy in flight', () => rect(0, 2, 26, 10, { class: 'line-b', 'stroke-dasharray': '3 2' })],
+    [14, 'wait_group', () => line(4, -1, 4, 15, { class: 'on' })],
+    [40, 'ldmatrix', () => rect(0, 2, 26, 10, { class: 'b' })],
+    [40, 'mma', () => [rect(0, 1, 26, 12, { class: 'soft-d' }), rect(0, 10, 26, 3, { class: 'd' })]],
+    [40, 'other work', () => rect(0, 6, 26, 2, { class: 'muted' })],
+    [18, 'barrier', () => path([[1, 13], [11, 13], [6, 4]], { class: 'muted' })],
+    ...broken ? [[40, 'read in flight', () => rect(0, 2, 26, 10, { class: 'e' })],
+      [14, 'left out by the break', () => line(4, -1, 4, 15, { class: 'line-e', 'stroke-dasharray': '4 3' })]] : [],
+    [0, 'axis: instructions, not time', () => ''],
+  ]
+  let x = 4, row = 0
+  const drawn = items.map(([indent, words, mark]) => {
+    const length = Math.min(indent, 32) + 6.2 * words.length + 20
+    if (x + length > width) [x, row] = [4, row + 1]
+    x += length
+    return group(x - length, y + row * 18, [mark(), text(Math.min(indent, 32), 11, words, { class: 'small muted' })])
+  })
+  return { drawn, bottom: y + row * 18 + 20 }
+}
+
+export default {
+  title: 'What is in flight while a warp multiplies',
+  sources: Object.fromEntries(Object.entries(RUNS).flatMap(([key, run]) =>
+    ['', ...run.breaks].map((broken) => [`${key} ${broken}`, command(run, broken)]))),
+  data: (logs) => Object.fromEntries(Object.entries(RUNS).map(([key, { breaks }]) =>
+    [key, Object.fromEntries(['', ...breaks].map((broken) => [broken, reduce(logs[`${key} ${broken}`])]))])),
+  stills: {
+    'chapters/04_swizzling/figures/timeline.svg': { chapter: 'ch04', step: 225 },
+    'chapters/05_pipelining/figures/timeline.svg': {},
+    'chapters/05_pipelining/figures/conditional_commit.svg': { broken: 'conditional-commit', step: 600 },
+    'chapters/07_better_pipelining/figures/timeline.svg': { chapter: 'ch07', step: 170 },
+    'chapters/07_better_pipelining/figures/missing_barrier.svg':
+      { chapter: 'ch07', broken: 'missing-barrier', warp: 3, step: 135, focus: 'hazard:0' },
+    'chapters/08_fewer_instructions/figures/timeline.svg': { chapter: 'ch08', step: 600 },
+  },
+  initial: () => ({ chapter: 'ch05', broken: '', warp: 0, step: 290 }),
+
+  controls: (data, state) => [
+    { key: 'chapter', type: 'choice', label: 'chapter', options: Object.entries(RUNS).map(([key, { label }]) => [key, label]) },
+    { key: 'broken', type: 'choice', label: 'break', options: Object.keys(data[state.chapter]).map((key) => [key, key || 'none']) },
+    { key: 'step', type: 'step', label: `instruction of warp ${state.warp}`, min: 0,
+      max: track_of(run_of(data, state), state.warp).code.length - 1, play: 60 },
+  ],
+  // Another chapter may lack the break, or be shorter.
+  settle(data, state) {
+    const broken = data[state.chapter][state.broken] ? state.broken : ''
+    const { code } = track_of(data[state.chapter][broken], state.warp)
+    return { ...state, broken, step: Math.min(state.step, code.length - 1) }
+  },
+  focus(data, state, key) {
+    const [kind, index] = key.split(':')
+    if (kind === 'warp') return { ...state, focus: key, warp: +index }
+    if (kind === 'hazard') return { ...state, focus: key, ...run_of(data, state).hazards[index].at }
+    return { ...state, focus: key }
+  },
+  drag(data, state, { x }, width) {
+    const run = run_of(data, state), length = track_of(run, state.warp).code.length
+    return { ...state, step: Math.max(0, Math.min(length - 1, Math.floor(scale(run, width).back(x)))) }
+  },
+
+  draw(data, state, width) {
+    const run = run_of(data, state), track = track_of(run, state.warp), wide = width >= WIDE
+    const { x } = scale(run, width), view = { whole: data[state.chapter][''], run, track, state, x, wide }
+    const heading = flow([
+      [`Chapter ${RUNS[state.chapter].label}${state.broken ? `, broken: ${state.broken}` : ''}`, { class: 'strong' }],
+      state.broken ? [`${run.hazards.length} hazard${run.hazards.length > 1 ? 's' : ''} found`, { class: 'e strong', name: 'hazards' }]
+        : [`most copies have ${usual(track)} mma to hide behind`, { class: 'd strong', name: 'usual' }]], width, 14)
+    const lanes = heading.bottom + 4, warps = lanes + run.lanes.length * LANE + 12
+    const y_of = (warp) => warps + warp * PITCH
+    const bottom = y_of(run.warps.length - 1) + ROW, length = track.code.length
+    const ticks = Array.from({ length: Math.ceil(length / 100) }, (_, i) => i * 100).filter((at) => (wide || at % 200 === 0) && x(at) < width - 14)
+    const doing_now = flow([
+      [`instruction ${state.step} of warp ${state.warp}: ${doing(track, state.step)}`, { class: 'strong small', name: 'doing' }],
+      [`in flight: ${listed(in_flight(track, state.step).map(short))}`, { class: 'small', name: 'in_flight' }],
+      [`other warps: anywhere ${barriers_around(track, state.step)} (yellow)`, { class: 'small', name: 'others' }]], width, bottom + 46)
+    const found = run.hazards.map(({ kind, where, accesses }, i) => text(4, doing_now.bottom + 9 + i * 17,
+      `${kind} at ${where}, ${accesses} accesses`, { class: 'e strong small', name: `hazard_${i}` }))
+    const cursor = (from, to) => line(x(state.step + 0.5), from, x(state.step + 0.5), to, { class: 'line-f' })
+    const legend = draw_legend(state.broken, width, doing_now.bottom + found.length * 17 + 2)
+    return svg(width, legend.bottom, [
+      heading.drawn,
+      run.lanes.map((_, i) => draw_lane(view, i, lanes + i * LANE)),
+      run.warps.map((_, warp) => draw_warp(view, warp, y_of(warp))),
+      draw_barriers(view, y_of), draw_missing(view, y_of),
+      run.lanes.map((_, i) => cursor(lanes + i * LANE + BAR - 3, lanes + i * LANE + 2 * BAR + 3)),
+      cursor(warps - 6, bottom + 6),
+      run.hazards.map((hazard, i) => draw_hazard(view, hazard, i, y_of)),
+      text(4, bottom + 24, wide ? 'instructions' : 'instr.', { class: 'small muted' }),
+      ticks.map((at) => text(x(at), bottom + 24, at, { class: 'small muted middle' })),
+      doing_now.drawn, found, legend.drawn])
+  },
+
+  describe(data, state) {
+    const run = run_of(data, state), track = track_of(run, state.warp), { code } = track
+    const covers = track.copies.map((copy) => [short(copy), meanwhile(track, copy)])
+      .reduce((runs, [name, n]) => runs.at(-1)?.[2] === n
+        ? [...runs.slice(0, -1), [runs.at(-1)[0], name, n]] : [...runs, [name, name, n]], [])
+      .map(([first, last, n]) => `${first === last ? first : `${first} to ${last}`} ${n}`)
+    const [kind, index] = (state.focus ?? '').split(':')
+    const copy = kind === 'copy' && track.copies[index]
+    const [, , queries, keys, dim] = (RUNS[state.chapter].shape ?? SHAPE).split(',')
+    const hazards = kind === 'hazard' && run.hazards[index] ? [run.hazards[index]] : run.hazards
+    return [`Chapter ${RUNS[state.chapter].label}, ${state.broken ? `broken by ${state.broken}` : 'as it is'}: `
+      + `${queries} queries, ${keys} keys, D = ${dim}; ${run.warps.length} warps, ${code.length} instructions and `
+      + `${count(code, 'm')} mma each. `
+      + `mma while a copy is in flight: ${covers.join(', ')}.`,
+    `Warp ${state.warp} is at instruction ${state.step}: ${doing(track, state.step)}. `
+      + `In flight: ${listed(in_flight(track, state.step).map(name_of))}. `
+      + `The other warps are anywhere ${barriers_around(track, state.step)}.`,
+    ...copy ? [describe_copy(run, track, copy)] : [],
+    ...hazards.map((hazard) => `${hazard.text}.`)].join(' ')
+  },
+}

@@ -1,0 +1,161 @@
+// A kernel's event log, as a program writes it for --events: reduced to what the timeline draws, and
+// what can be said about it then.
+
+// An instruction is one letter, so a warp's program is a string; ldmatrix is q, k or v, for the
+// matrix that it reads.
+const LETTERS = { copy_issue: 'c', commit: 'g', wait: 'w', barrier: 'b', mma: 'm', shuffle: 's', vote: 'a', store_global: 'o' }
+const by = (list, key) => list.reduce((map, item) => map.set(key(item), [...map.get(key(item)) ?? [], item]), new Map())
+
+// A copy is a commit group that copied something, named by every matrix that it holds, in the order
+// of their first cp.async; a matrix's tile counts the groups before that held some of it.
+// docs/timeline.py says the same. Each part knows the bytes of shared memory that all warps together
+// copy it to, [from, to).
+function parts_of_groups(events) {
+  const tiles = {}
+  const issued = by(events.filter(({ kind }) => kind === 'copy_issue'), ({ group }) => group)
+  return new Map([...issued].sort(([one], [other]) => one - other).map(([group, issues]) => [group,
+    [...by(issues, ({ source }) => source.match(/^\w*/)[0])].map(([matrix, own]) => {
+      const from = Math.min(...own.map((event) => event.shared_address))
+      tiles[matrix] = (tiles[matrix] ?? -1) + 1
+      return { matrix, tile: tiles[matrix], from, to: from + own.reduce((sum, { bytes }) => sum + bytes, 0) }
+    })]))
+}
+
+// The buffers: where K and V are copied to; and where Q is, if it does not borrow theirs.
+function lanes_of(parts) {
+  const lanes = []
+  for (const matrix of ['K', 'V', 'Q']) {
+    const own = new Map(parts.filter((part) => part.matrix === matrix).map(({ from, to }) => [from, to]))
+    const free = [...own].filter(([from, to]) => !lanes.some((lane) => from < lane.to && lane.from < to))
+      .sort(([one], [other]) => one - other)
+    free.forEach(([from, to], i) => lanes.push({ name: `${matrix} buffer${free.length > 1 ? ` ${i}` : ''}`, from, to }))
+  }
+  return lanes
+}
+
+// One warp: its instructions; the N of each wait_group; of each copy the steps of its first cp.async
+// and of the wait that it ended with (null: none), and of each part its reads: the steps of the first
+// and the last ldmatrix between two barriers.
+function reduce_warp(events, groups, lanes) {
+  const copies = [], pending = []
+  let code = '', barrier = -1
+  for (const { kind, step, group, shared_address: address, pending_groups } of events) {
+    if (kind === 'land') {
+      const landed = copies.find((copy) => copy.group === group)
+      if (landed) landed.end = step  // else an empty group
+      continue
+    }
+    if (kind === 'barrier') barrier = step
+    if (kind === 'wait') pending.push(pending_groups)
+    if (kind === 'copy_issue' && !copies.some((copy) => copy.group === group)) {
+      copies.push({ group, first: step, end: null, parts: groups.get(group).map((part) => ({ ...part, reads: [] })) })
+    }
+    const part = kind === 'ldmatrix' && copies.flatMap((copy) => copy.parts)
+      .findLast(({ from, to }) => from <= address && address < to)
+    if (part && part.reads.at(-1)?.[1] > barrier) part.reads.at(-1)[1] = step
+    else if (part) part.reads.push([step, step])
+    const letter = part ? part.matrix.toLowerCase() : LETTERS[kind]
+    if (!letter) throw new Error(`event ${kind} at step ${step}: the timeline does not know it`)
+    code += letter
+  }
+  const touched = ({ from, to }) => lanes.flatMap((lane, i) => from < lane.to && lane.from < to ? [i] : [])
+  return { code, pending, copies: copies.map(({ parts, ...copy }) => ({ ...copy,
+    parts: parts.map(({ matrix, tile, reads, ...bytes }) => ({ matrix, tile, reads, lanes: touched(bytes) })) })) }
+}
+
+// Block 0 of a run. Warps that did the same are kept once: `warps` says which track is whose.
+export function reduce({ events, hazards }) {
+  const mine = events.filter(({ block }) => block === 0)
+  const groups = parts_of_groups(mine)
+  const lanes = lanes_of([...groups.values()].flat())
+  const tracks = [], warps = []
+  for (const [warp, own] of [...by(mine, (event) => event.warp)].sort(([one], [other]) => one - other)) {
+    const track = JSON.stringify(reduce_warp(own, groups, lanes))
+    if (!tracks.includes(track)) tracks.push(track)
+    warps[warp] = tracks.indexOf(track)
+  }
+  const place = (thread, step) => thread < 0 ? null : { warp: thread >> 5, step }
+  return { lanes, warps, tracks: tracks.map((track) => JSON.parse(track)),
+    hazards: hazards.map(({ kind, where, count: accesses, text, thread, step, other_thread, other_step }) => (
+      { kind, where, accesses, text, at: place(thread, step), other: place(other_thread, other_step) })) }
+}
+
+// ---- what a run says ----
+export const track_of = (run, warp) => run.tracks[run.warps[warp]]
+export const steps_of = (run) => Math.max(...run.tracks.map(({ code }) => code.length))
+export const count = (code, letter, from = 0, to = code.length) => code.slice(from, to).split(letter).length - 1
+export const places = (code, letter) => [...code].flatMap((each, step) => each === letter ? [step] : [])
+export const listed = (items) => items.length ? items.join(', ') : 'nothing'
+
+export const short = ({ parts }) => parts.map(({ matrix, tile }) => `${matrix}${tile}`).join('+')
+export const name_of = ({ parts }) => parts.map(({ matrix, tile }) => `${matrix} tile ${tile}`).join(', ')
+export const end_of = (track, copy) => copy.end ?? track.code.length
+export const meanwhile = (track, copy) => count(track.code, 'm', copy.first + 1, end_of(track, copy))
+export const in_flight = (track, step) => track.copies.filter((copy) => copy.first <= step && step < end_of(track, copy))
+
+// How many mma most copies have beside them.
+export function usual(track) {
+  const all = track.copies.map((copy) => meanwhile(track, copy))
+  const votes = (n) => all.filter((other) => other === n).length
+  return all.reduce((best, n) => votes(n) > votes(best) ? n : best)
+}
+
+// "S" or "O": what an mma at this step adds to, told by what was read last.
+export const product = (track, step) => track.code.slice(0, step + 1).match(/[kv](?=[^kv]*$)/)?.[0] === 'k' ? 'S' : 'O'
+
+// "K tile 1": what an ldmatrix of this matrix at this step, or before it, reads.
+function tile_of(track, matrix, step) {
+  const read = track.copies.flatMap(({ parts }) => parts).filter((part) => part.matrix === matrix)
+    .flatMap(({ tile, reads }) => reads.map(([first]) => ({ tile, first }))).filter(({ first }) => first <= step)
+  return `${matrix} tile ${read.reduce((last, each) => each.first > last.first ? each : last).tile}`
+}
+
+export function doing(track, step) {
+  const { code, copies, pending } = track, letter = code[step], before = count(code, letter, 0, step)
+  const copy = copies.findLast(({ first }) => first <= step)
+  const landed = copies.filter(({ end }) => end === step).map(name_of)
+  return {
+    c: () => `cp.async of ${name_of(copy)}`,
+    g: () => copy?.group === before ? `commits ${name_of(copy)}` : 'commits an empty group',
+    w: () => `wait_group ${pending[before]}: ${landed.length ? listed(landed) : 'nothing new'} has landed`,
+    b: () => `barrier ${before + 1} of ${count(code, 'b')}, waits for the other warps`,
+    q: () => `ldmatrix of ${tile_of(track, 'Q', step)}`,
+    k: () => `ldmatrix of ${tile_of(track, 'K', step)}`,
+    v: () => `ldmatrix of ${tile_of(track, 'V', step)}`,
+    m: () => product(track, step) === 'S' ? `mma, S = Q Kᵀ with ${tile_of(track, 'K', step)}`
+      : `mma, O += P V with ${tile_of(track, 'V', step)}`,
+    s: () => 'shuffle, for row maxima or sums', a: () => 'vote: has a maximum grown?', o: () => 'stores O',
+  }[letter]()
+}
+
+// Where another warp may be while the chosen one is at its step: between the same two barriers.
+export function somewhere(run, state, other) {
+  const passed = count(track_of(run, state.warp).code, 'b', 0, state.step)
+  const { code } = track_of(run, other), barriers = places(code, 'b')
+  return [passed ? barriers[passed - 1] : 0, (barriers[passed] ?? code.length - 1) + 1]
+}
+
+export function barriers_around({ code }, step) {
+  const passed = count(code, 'b', 0, step)
+  return `between ${passed ? `barrier ${passed}` : 'the start'} and ${passed < count(code, 'b') ? `barrier ${passed + 1}` : 'the end'}`
+}
+
+// The instructions of `whole` that `code` leaves out, and where in `code` each would stand.
+export function missing_in(code, whole) {
+  const missing = []
+  let step = 0
+  for (const letter of whole) {
+    if (code[step] === letter) step++
+    else missing.push({ letter, step })
+  }
+  return missing
+}
+
+export function describe_copy(run, track, copy) {
+  const buffers = copy.parts.flatMap((part) => part.lanes).map((lane) => run.lanes[lane])
+    .map(({ name, from, to }) => `${name}, bytes ${from} to ${to - 1}`)
+  const reads = copy.parts.flatMap((part) => part.reads).map(([first, last]) => `${first} to ${last}`)
+  return `${name_of(copy)}: first cp.async at instruction ${copy.first}, `
+    + `${copy.end === null ? 'no wait' : `waited for at ${copy.end}`}, ${meanwhile(track, copy)} mma meanwhile. `
+    + `To ${buffers.join(' and ')}; read by ldmatrix ${reads.join(', ')}.`
+}
