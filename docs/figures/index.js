@@ -1,4 +1,5 @@
 // Every figure by its name, which is its file's.
 import banks from './banks.js'
+import timeline from './timeline.js'
 
-export default { banks }
+export default { banks, timeline }
