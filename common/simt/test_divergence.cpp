@@ -139,6 +139,33 @@ void another_kind_on_the_same_line(bool broken) {
     ldmatrix_x2(r2, row, 7, "f");
 }
 
+void vote_against_shuffle(bool broken) {
+  if (broken && thread_index() % 32 >= 16) {
+    shfl_xor(1.0f, 1);
+  } else {
+    warp_any(true);
+  }
+}
+
+// What a vote is for: without it, lanes that differ in `grew` would part here.
+void vote_inside_a_branch(bool broken) {
+  const bool grew = thread_index() % 32 == 5;
+  if (!broken || grew) warp_any(grew);
+}
+
+void two_votes(bool broken) {
+  if (broken && thread_index() % 2 == 0) {
+    warp_any(true);
+  } else {
+    warp_any(false);
+  }
+}
+
+void return_before_vote(bool broken) {
+  if (broken && thread_index() % 32 == 31) return;
+  warp_any(true);
+}
+
 void return_before_shuffle(bool broken) {
   if (broken && thread_index() % 32 == 31) return;
   shfl_xor(1.0f, 16);
@@ -150,6 +177,10 @@ TEST_CASE("warp instructions that not all 32 lanes reach") {
   check_twins(half_a_warp_in_mma);
   check_twins(another_kind_on_the_same_line);
   check_twins(return_before_shuffle);
+  check_twins(vote_against_shuffle);
+  check_twins(vote_inside_a_branch);
+  check_twins(two_votes);
+  check_twins(return_before_vote);
 }
 
 TEST_CASE("the report names both places") {

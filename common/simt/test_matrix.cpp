@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "common/simt/device.hpp"
@@ -186,6 +187,57 @@ TEST_CASE("shfl_xor hands over the value of lane ^ mask") {
     for (int lane = 0; lane < 32; ++lane) {
       CHECK(out[static_cast<size_t>(lane)] == static_cast<float>(lane ^ mask));
     }
+  }
+}
+
+// Warp 0 votes by the bits of `votes`, warp 1 by those of `next`; then both the other way round.
+void vote_kernel(float* out, uint32_t votes, uint32_t next) {
+  const int lane = thread_index() % 32;
+  const bool first = (thread_index() < 32 ? votes : next) >> lane & 1;
+  const bool second = (thread_index() < 32 ? next : votes) >> lane & 1;
+  const bool any_first = warp_any(first), any_second = warp_any(second);
+  store_global(out + thread_index(), any_first * 10.0f + any_second);
+}
+
+TEST_CASE("warp_any tells every lane of the warp, and no other, whether one lane said yes") {
+  Buffer<float> out(64, "out");
+  const uint32_t cases[] = {0, 1, 1u << 31, 1u << 16, 0x8000'0001u, 0x0f0f'0f0fu, ~0u};
+  for (const uint32_t votes : cases) {
+    for (const uint32_t next : cases) {
+      for (const uint64_t seed : {0, 1, 2, 3}) {
+        fa::simt::Config config;
+        config.schedule_seed = seed;
+        const fa::simt::Report report = fa::simt::run(
+            config, [&] { launch(vote_kernel, 1, 64, 0, out.data(), votes, next); });
+        CHECK(report.hazards.empty());
+        CHECK(report.counters.shuffle_instructions == 0);
+        for (size_t i = 0; i < 64; ++i) {
+          const bool first = (i < 32 ? votes : next) != 0, second = (i < 32 ? next : votes) != 0;
+          CHECK(out[i] == first * 10.0f + second);
+        }
+      }
+    }
+  }
+}
+
+void fma_kernel(float* out, float a, float b, float c) { store_global(out, fma(a, b, c)); }
+
+TEST_CASE("fma rounds once, and passes NaN on") {
+  Buffer<float> out(1, "out");
+  const auto result = [&](float a, float b, float c) {
+    fa::simt::run({}, [&] { launch(fma_kernel, 1, 1, 0, out.data(), a, b, c); });
+    return out[0];
+  };
+  CHECK(result(2, 3, 4) == 10);
+  const float x = 1 + 0x1p-12f;  // x x = 1 + 2^-11 + 2^-24, and the last term is lost in fp32
+  CHECK(x * x - (1 + 0x1p-11f) == 0);
+  CHECK(result(x, x, -(1 + 0x1p-11f)) == 0x1p-24f);
+  const float infinity = std::numeric_limits<float>::infinity();
+  CHECK(result(1e30f, 1e30f, -1e30f) == infinity);
+  CHECK(result(1e30f, 1e30f, -infinity) == -infinity);  // the product itself is finite
+  for (const float c : {1.0f, infinity}) {
+    const float nan = result(infinity, 0, c);
+    CHECK(nan != nan);
   }
 }
 
