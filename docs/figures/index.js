@@ -2,5 +2,7 @@
 import banks from './banks.js'
 import break_it from './break_it.js'
 import timeline from './timeline.js'
+import online_softmax from './online_softmax.js'
+import toy_machine from './toy_machine.js'
 
-export default { banks, break_it, timeline }
+export default { banks, break_it, timeline, online_softmax, toy_machine }

@@ -26,7 +26,7 @@ const sources_of = (name, words, print) => ({
   [name]: ['ch01_toy_machine', ...words, '--json', '{json}'] })
 const NAMES = [...SHIPPED, ...REGISTERS.map((registers) => `best_${registers}`)]
 
-// What the choice stands for: { program, known }, or { heading, problem, line } where there is nothing to run.
+// What the choice stands for: { program, known, … }, or { heading, problem, line } if it cannot run.
 function loaded(data, { choice, registers, program: own }) {
   const { text: source, known } = choice === 'own' ? { text: own }
     : data.programs[choice === 'best' ? `best_${registers}` : choice]

@@ -27,15 +27,18 @@ export function draw_listing({ program, source }, step, width, rows) {
   const header = source.split('\n').findLastIndex((words) => /^\s*[.\d]/.test(words))
   const at_line = new Map(program.instructions.map((instruction, i) =>
     [instruction.line, { instruction, step: i + 1 }]))
-  const items = source.split('\n').flatMap((words, i) =>
-    at_line.get(i + 1) ?? (i > header && /^\s*#/.test(words) ? { comment: words.replace(/^\s*#\s*/, '') } : []))
+  const items = source.split('\n').flatMap((words, i) => {
+    const comment = i > header && words.match(/^\s*#\s*(.*)/)
+    return at_line.get(i + 1) ?? (comment ? { comment: comment[1] } : [])
+  })
   const here = items.findIndex((item) => item.step === Math.max(step, 1))
   const first = Math.max(0, Math.min(here - (rows >> 1), items.length - rows))
   const parts = [text(0, 14, 'program', { class: 'strong' })]
   items.slice(first, first + rows).forEach((item, i) => {
     const y = 22 + i * 20
     if (item.comment !== undefined) {
-      return parts.push(text(34, y + 14, clipped(item.comment, width / 6.4 - 5 | 0), { class: 'small muted' }))
+      const words = clipped(item.comment, Math.floor(width / 6.4 - 5))
+      return parts.push(text(34, y + 14, words, { class: 'small muted' }))
     }
     const { instruction } = item, now = item.step === step
     const words = instruction_text(program, instruction) + (instruction.name ? ` → ${instruction.name}` : '')
@@ -161,8 +164,9 @@ export function draw_cost({ program, steps, outcome }, machine, step, width) {
     text(i * width / 5.3, 78, count, { class: 'large strong', name }),
     text(i * width / 5.3, 94, label, { class: 'small muted' })))
   const done = step === steps
-  const result = done ? `Result: ${outcome.sentence}` : 'The result is checked after the last cycle.'
-  parts.push(text(0, 118, clipped(result, Math.floor(width / 6.6)),
+  const result = `${outcome.passed ? '' : 'wrong: '}${outcome.sentence}`
+  const shown = done ? clipped(result, Math.floor(width / 7.5)) : 'The result is checked after the last cycle.'
+  parts.push(text(0, 118, shown,
     { class: done ? (outcome.passed ? 'c strong' : 'e strong') : 'muted', name: 'verdict' }))
   return { height: 124, parts }
 }

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import test from 'node:test'
 
 import { expected, verdict } from '../figures/toy_machine_check.js'
-import { f32, instruction_text, OPS, run, shortened } from '../figures/toy_machine_model.js'
+import { instruction_text, OPS, run, shortened } from '../figures/toy_machine_model.js'
 import { parse, TraceError, validate } from '../figures/toy_machine_parser.js'
 import { BIN, ROOT } from '../figures/programs.mjs'
 
@@ -86,10 +86,12 @@ function compare(text) {
   const { cycles, loads, stores, macs, flops, passes } = report
   assert.deepEqual(last.cost, { cycles, loads, stores, macs, flops, passes })
   program.arrays.forEach(({ name, is_input }, a) => {
-    if (!is_input) assert.deepEqual(last.dram[a].map((cell) => finite(cell?.number)), report.outputs[name], text)
+    if (is_input) return
+    assert.deepEqual(last.dram[a].map((cell) => finite(cell?.number)), report.outputs[name], text)
   })
   const { mismatches, passed } = verdict(program, last)
-  assert.deepEqual({ mismatches, passed }, { mismatches: report.check.mismatches, passed: report.check.passed }, text)
+  assert.equal(mismatches, report.check.mismatches, text)
+  assert.equal(passed, report.check.passed, text)
   return passed ? 'agrees' : 'wrong'
 }
 
@@ -110,7 +112,7 @@ function random_program(random) {
   const operands = random.of(['fixed', 'any'])
   const registers = 2 + random.below(6)
   const bracketed = (numbers) => numbers.map((n) => `[${n}]`).join('')
-  const number = () => random.of([random.below(9), -random.next() * 5, random.next() * 1e-3, random.next() * 100])
+  const number = () => random.next() * random.of([1e-3, 1, -5, 100])
   const lines = [`.machine ${machine}`, `.registers ${registers}`, `.operands ${operands}`]
   arrays.forEach(([name, shape], i) => {
     const values = Array.from({ length: shape.reduce((a, b) => a * b) }, number).join(', ')
@@ -147,14 +149,16 @@ function random_program(random) {
 function broken(text, random) {
   const parts = random.of([() => [...text], () => text.split(/(\b|(?<=\W))/), () => text.split(/(?<=\n)/)])()
   const at = random.below(parts.length)
-  const other = random.of([...parts, 'R9', '@no-max', '@no-min', '->', '- >', 'x', '[', ']', ',', '\n', '#', ' ', '\t',
-    '.check sum\n', '7 cycles\n', '0', '99999', '1e39', 'MAC', 'EXP R0, R0\n', 'a[0][0]', '.', 'R'])
+  const other = random.of([...parts, 'R9', '@no-max', '@no-min', '->', '- >', 'x', '[', ']', ',', '\n', '#',
+    ' ', '\t', '.check sum\n', '7 cycles\n', '0', '99999', '1e39', 'MAC', 'EXP R0, R0\n', 'a[0][0]', '.',
+    'R'])
   parts.splice(at, random.below(2), ...random.of([[], [other], [parts[at], parts[at]]]))
   return parts.join('')
 }
 
 test('the shipped programs', () => {
-  const outcomes = readdirSync(PROGRAMS).map((file) => [file, compare(readFileSync(join(PROGRAMS, file), 'utf8'))])
+  const outcomes = readdirSync(PROGRAMS)
+    .map((file) => [file, compare(readFileSync(join(PROGRAMS, file), 'utf8'))])
   assert.ok(outcomes.length >= 14)
   const wrong = outcomes.filter(([, outcome]) => outcome !== 'agrees').map(([file]) => file)
   assert.deepEqual(wrong.sort(), ['ratio_unsafe.txt', 'sum_plain.txt', 'variance_textbook.txt'])
@@ -170,7 +174,8 @@ test('broken programs: the same line, column and sentence', () => {
   const shipped = readdirSync(PROGRAMS).map((file) => readFileSync(join(PROGRAMS, file), 'utf8'))
   let refused = 0
   for (let i = 0; i < 600; ++i) {
-    refused += compare(broken(random.below(3) ? random_program(random) : random.of(shipped), random)) === 'refused'
+    const text = random.below(3) ? random_program(random) : random.of(shipped)
+    refused += compare(broken(text, random)) === 'refused'
   }
   assert.ok(refused > 200, `${refused} refused`)
 })
@@ -182,21 +187,26 @@ test('every rule of the language is broken once', () => {
     `${head}.check matmul c[0][0]\n${body}`, `${head}.check matmul a[0][0]\n${body}`,
     `${head}.check matmul\n${body}LOAD c[1][1], R0\n`, `${head}.check matmul\n${body}STORE R2, a[0][0]\n`,
     `${head}.check matmul\n${body}MAC_Z R1, R0, R2\n`, `${head}.check matmul\n${body}MUL R1, R0, R2\n`,
-    `${head}.check matmul\n${body}MAC R0, R1, R3, R2\n`, `${head}.check matmul\n${body}STORE R2, c[0][0] -> x\n`,
+    `${head}.check matmul\n${body}MAC R0, R1, R3, R2\n`,
+    `${head}.check matmul\n${body}STORE R2, c[0][0] -> x\n`,
     `${head}.check matmul\n5 cycles\n${body}`, `${head}.check matmul\n5 cycles\n5 cycles\n${body}`,
     `${head}.check matmul\n5 years\n${body}`, `${head}.input a[1]\n`, `${head}.input z[0]\n`,
-    `${head}.input z[70000]\n`, `${head}.input z[400][400]\n`, `${head}.input z[1][1][1]\n`, `${head}.input z\n`,
+    `${head}.input z[70000]\n`, `${head}.input z[400][400]\n`, `${head}.input z[1][1][1]\n`,
+    `${head}.input z\n`,
     `${head}.input\n`, `${head}.input z[2] = 1\n`, `${head}.input z[1] = 1e39\n`, `${head}.input z[1] = +1\n`,
-    `${head}.input z[1] = .5\n.check matmul\n${body}`, `${head}.input z[1] = nan\n`, `${head}.check everything\n`,
+    `${head}.input z[1] = .5\n.check matmul\n${body}`, `${head}.input z[1] = nan\n`,
+    `${head}.check everything\n`,
     `${head}.check sum\n${body}`, '.machine gpu\n', '.machine alu\n.machine alu\n', '.registers 0\n',
     '.registers 129\n', '.registers 1234567890\n', '.operands some\n', `.machine mac\n${body}`,
     `${head}.check matmul\nLOAD a[0][2], R0\n`, `${head}.check matmul\nLOAD a[0], R0\n`,
     `${head}.check matmul\nLOAD a[0][0][0], R0\n`, `${head}.check matmul\nLOAD a[0][0] R0\n`,
     `${head}.check matmul\nLOAD a[0][0], 0\n`, `${head}.check matmul\nLOAD a[0][0], R\n`,
     `${head}.check matmul\nLOAD a[0][0], R0, R1\n`, `${head}.check matmul\nLOAD a[0][0], R0 R1\n`,
-    `${head}.check matmul\nLOAD , R0\n`, `${head}.check matmul\nLOAD q[0], R0\n`, `${head}.check matmul\n!LOAD\n`,
+    `${head}.check matmul\nLOAD , R0\n`, `${head}.check matmul\nLOAD q[0], R0\n`,
+    `${head}.check matmul\n!LOAD\n`,
     `${head}.check matmul\nLOAD a[0][0], R0 ->\n`, `${head}.check matmul\nLOAD a[0][0], R0 -\n`,
-    `${head}.check matmul\nLOAD a[0][0], R0 @no-way\n`, '.machine mac\n.input a[1]\n.check sum\nLOAD a[0], R0\n',
+    `${head}.check matmul\nLOAD a[0][0], R0 @no-way\n`,
+    '.machine mac\n.input a[1]\n.check sum\nLOAD a[0], R0\n',
     `${head.replace('c[2][2]', 'c[2][3]')}.check matmul\n${body}`, `${head}.check matmul\r\n${body}`]
   const outcomes = cases.map(compare)
   assert.ok(outcomes.filter((outcome) => outcome === 'refused').length > 40)
@@ -204,7 +214,7 @@ test('every rule of the language is broken once', () => {
 
 test('a long formula is shortened as the program does it', () => {
   const doubling = 'ADD R0, R0, R0\n'.repeat(12)
-  compare(`.machine alu\n.registers 1\n.input x[1] = 1\n.output out[1]\n.check sum\nLOAD x[0], R0\n${doubling}`)
+  const head = '.machine alu\n.registers 1\n.input x[1] = 1\n.output out[1]\n.check sum\nLOAD x[0], R0\n'
+  assert.equal(compare(head + doubling), 'wrong')
   assert.equal(shortened('a + b + c + d', 9), 'a + … + d')
-  assert.equal(f32(0.1) === 0.1, false)
 })

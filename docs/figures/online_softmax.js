@@ -1,0 +1,169 @@
+// Online softmax: numbers arrive one at a time, and one multiplication corrects all old terms at once.
+import { group, line, rect, svg, text, WIDE } from './draw.js'
+
+const COUNT = 6
+const VALUES = [1, 2, 3, 4, 5, 6]
+const PRESETS = {
+  rising: ['1 to 6', VALUES],
+  falling: ['6 to 1', [6, 5, 4, 3, 2, 1]],
+  giant: ['a late giant', [1, 2, 3, 4, 5, 100]],
+  equal: ['all equal', [3, 3, 3, 3, 3, 3]],
+  negative: ['very negative', [-1000, -999, -1002, -998, -1001, -997]],
+}
+const LENGTHS = VALUES.map((_, i) => i + 1)
+
+// The state after each key, from the steps of chapter 01's one-pass attention: m in R1, l in R2, the
+// unnormalised o in R6, the correction in R3, the new term in R0.
+function states_of({ steps }) {
+  const first = [...steps.keys()].filter((i) => steps[i].instruction.startsWith('LOAD k['))
+  const end = steps.findIndex(({ instruction }) => instruction.startsWith('DIV'))
+  return first.map((from, j) => {
+    const own = steps.slice(from, first[j + 1] ?? end)
+    const after = (words) => own.find(({ instruction }) => instruction === words)?.registers ?? []
+    const [, m, l, , , , o] = own.at(-1).registers
+    return { m, l, o, term: after('EXP R0, R0')[0], correction: after('EXP R3, R3')[3],
+      old_l: after('MUL R2, R3, R2')[2], instructions: own.length,
+      loads: own.filter(({ instruction }) => instruction.startsWith('LOAD')).length }
+  })
+}
+
+// What safe softmax finds for the first n numbers: m in R1, l in R2; its second pass leaves each term in R0.
+function safe_of({ steps, outputs, passes }) {
+  const exponentials = steps.filter(({ instruction }) => instruction === 'EXP R0, R0')
+  const [, m, l] = steps.at(-1).registers
+  return { terms: exponentials.slice(0, outputs.out.length).map(({ registers }) => registers[0]), m, l,
+    weights: outputs.out, passes }
+}
+
+// A number in four decimals, as the lesson prints it.
+const show = (value, digits = 1) => {
+  if (Number.isInteger(value)) return String(value).replace('-', '−')
+  return Math.abs(value) < 5e-5 ? value.toExponential(digits).replace('e-', 'e−') : value.toFixed(4)
+}
+const bracketed = (value) => value < 0 ? `(${show(value)})` : show(value)
+
+const view_of = (data, { preset, step }) => {
+  const chosen = data.presets[preset]
+  return { ...chosen, now: chosen.states[step - 1], before: chosen.states[step - 2],
+    terms: chosen.safe[step - 1]?.terms ?? [], old_terms: chosen.safe[step - 2]?.terms ?? [],
+    final: chosen.safe.at(-1) }
+}
+
+// The numbers that have come, and below each what it now counts for in the sum.
+function draw_row(view, step, width) {
+  const { x, now, terms, old_terms, states, final } = view
+  const cell = width / COUNT, floor = 196, tall = 100
+  const parts = [text(0, 14, 'scores x with their values v, as they arrive', { class: 'strong' }),
+    text(0, 84, `term e^(x − m), m = ${show(now.m)}`, { class: 'strong' }),
+    text(width, 84, 'dashed: before m rose', { class: 'small muted end' }), line(0, floor, width, floor)]
+  x.forEach((number, i) => {
+    const left = i * cell, middle = left + cell / 2, here = i === step - 1, come = i < step
+    const shade = here ? 'soft-f on' : come ? 'soft' : 'cell'
+    parts.push(rect(left + 3, 24, cell - 6, 38, { class: shade, rx: 4 }),
+      text(middle, 42, come ? show(number) : '?', { class: `middle ${come ? 'strong' : 'muted'}` }))
+    if (!come) return
+    parts.push(text(middle, 56, `v ${show(view.v[i])}`, { class: 'middle small c' }))
+    const height = terms[i] * tall, before = old_terms[i] === undefined ? height : old_terms[i] * tall
+    parts.push(rect(left + 10, floor - height, cell - 20, height, { class: here ? 'd' : 'soft-d' }))
+    if (before - height > 0.5) {
+      parts.push(rect(left + 10, floor - before, cell - 20, before,
+        { class: 'line-d', 'stroke-dasharray': '4 3' }))
+    }
+    parts.push(text(middle, floor + 16, show(terms[i], 0),
+      { class: `middle${here ? ' strong' : ''}`, name: `term_${i}` }),
+      text(middle, floor + 56, states[i].instructions, { class: 'middle', name: `instructions_${i}` }))
+    if (step === COUNT) {
+      parts.push(text(middle, floor + 94, show(final.weights[i], 0),
+        { class: 'middle strong', name: `weight_${i}` }))
+    }
+  })
+  const note = { class: 'small muted' }
+  parts.push(text(0, floor + 38, 'instructions for this number: no old one is read again', note),
+    text(0, floor + 76, step === COUNT ? 'weight: term / l' : 'weight: term / l, known at the end', note))
+  return { height: floor + 102, parts }
+}
+
+// The three numbers that are kept, and how this number changed them.
+function draw_state({ now, before, final, x, v, o, states }, step, width) {
+  const parts = [text(0, 14, 'all that is kept: m, l, o', { class: 'strong' })]
+  const number = x[step - 1], value = v[step - 1], rises = before && now.m > before.m
+  const m = before ? `max(${show(before.m)}, ${show(number)}) = ` : ''
+  const factor = !before ? 'none: the first number'
+    : `e^(${show(before.m)} − ${bracketed(now.m)}) = ${show(now.correction)}${rises ? '' : ': nothing to do'}`
+  parts.push(rect(0, 24, width, 26, { class: rises ? 'soft-f' : 'soft', rx: 3 }),
+    text(8, 42, `m = ${m}${show(now.m)}`, { class: 'strong', name: 'm' }),
+    text(width - 8, 42, !before ? '' : rises ? 'm rises' : 'm stays',
+      { class: `end ${rises ? 'strong' : 'muted'}` }),
+    text(8, 70, 'correction', { class: 'muted' }),
+    text(84, 70, factor, { class: rises ? 'strong' : '', name: 'correction' }))
+  const scale = (width - 168) / Math.max(...states.map(({ l }) => l)), bar = 84
+  const rows = before
+    ? [['l so far', before.l, 0], [`· ${show(now.correction)}`, now.old_l, 0],
+      [`+ ${show(now.term)}`, now.old_l, now.term]]
+    : [[`l = ${show(now.term)}`, 0, now.term]]
+  rows.forEach(([label, old, fresh], i) => {
+    const y = 82 + i * 26, last = i === rows.length - 1
+    parts.push(text(8, y + 15, label, { class: last ? 'strong' : '' }),
+      rect(bar, y + 2, old * scale, 18, { class: 'soft-d' }),
+      rect(bar + old * scale, y + 2, fresh * scale, 18, { class: 'd' }),
+      text(width - 8, y + 15, show(last ? now.l : old),
+        { class: `end${last ? ' strong' : ''}`, name: last ? 'l' : `l_${i}` }))
+  })
+  const old_o = before ? `${show(before.o)} · ${show(now.correction)} + ` : ''
+  parts.push(text(8, 178, `o = ${old_o}${show(now.term)} · ${show(value)}`),
+    text(8, 198, `= ${show(now.o)}`, { class: 'strong', name: 'o' }))
+  const done = step === COUNT
+  const [online, safe] = [width - 116, width - 8]
+  parts.push(line(0, 212, width, 212), text(online, 230, 'online, now', { class: 'small muted end' }),
+    text(safe, 230, `safe, ${final.passes} passes`, { class: 'small muted end' }))
+  ;['m', 'l'].forEach((key, i) => parts.push(text(8, 250 + i * 20, key, { class: 'strong' }),
+    text(online, 250 + i * 20, show(now[key]), { class: 'end strong' }),
+    text(safe, 250 + i * 20, show(final[key]), { class: 'end', name: `safe_${key}` })))
+  const output = done ? `attention: o / l = ${show(o)}` : 'o / l: one division, after the last number'
+  parts.push(text(8, 292, output,
+    { class: done ? 'strong c' : 'muted', name: 'output' }))
+  return { height: 300, parts }
+}
+
+export default {
+  title: 'Online softmax: one number at a time',
+  sources: Object.assign({}, ...Object.entries(PRESETS).map(([name, [, x]]) => ({
+    [name]: ['ch01_toy_machine', 'attention', '--n', `${COUNT}`, '--k', `${x}`, '--v', `${VALUES}`,
+      '--json', '{json}'],
+    ...Object.fromEntries(LENGTHS.map((n) => [`${name}_${n}`, ['ch01_toy_machine', 'softmax',
+      '--algorithm', 'safe', '--n', `${n}`, '--x', `${x.slice(0, n)}`, '--json', '{json}']])) }))),
+  data: (outputs) => ({ presets: Object.fromEntries(Object.entries(PRESETS).map(([name, [label, x]]) => [
+    name, { label, x, v: VALUES, o: outputs[name].outputs.o[0], states: states_of(outputs[name]),
+      safe: LENGTHS.map((n) => safe_of(outputs[`${name}_${n}`])) }])) }),
+  stills: { 'chapters/02_tiled_cpu/figures/online_softmax.svg': { step: 4 } },
+  initial: () => ({ preset: 'rising', step: 1 }),
+
+  controls: (data) => [
+    { key: 'step', type: 'step', label: 'numbers seen', min: 1, max: COUNT, play: 1500 },
+    { key: 'preset', type: 'choice', label: 'numbers',
+      options: Object.entries(data.presets).map(([name, { label }]) => [name, label]) },
+  ],
+
+  draw(data, state, width) {
+    const view = view_of(data, state), wide = width >= WIDE
+    const row = draw_row(view, state.step, wide ? 408 : width - 4)
+    const kept = draw_state(view, state.step, wide ? 272 : width - 4)
+    return wide ? svg(width, 304, [group(2, 0, row.parts), group(446, 0, kept.parts)])
+      : svg(width, row.height + 20 + 304, [group(2, 0, row.parts), group(2, row.height + 20, kept.parts)])
+  },
+
+  describe(data, { preset, step }) {
+    const { x, v, now, before, terms, final, o } = view_of(data, { preset, step })
+    const number = x[step - 1]
+    const head = `Number ${step} of ${COUNT}: x = ${show(number)}, v = ${show(v[step - 1])}.`
+    const corrected = (old) => before ? `${show(old)} · ${show(now.correction)} + ` : ''
+    const change = !before ? `m = ${show(now.m)}`
+      : `m ${now.m > before.m ? `rises from ${show(before.m)} to` : 'stays'} ${show(now.m)}`
+    const sums = `l = ${corrected(before?.l)}${show(now.term)} = ${show(now.l)}, `
+      + `o = ${corrected(before?.o)}${show(now.term)} · ${show(v[step - 1])} = ${show(now.o)}.`
+    const cost = `${now.instructions} instructions, ${now.loads} loads; no old number is read again.`
+    const end = step < COUNT ? `Terms now: ${terms.map((term) => show(term)).join(', ')}.`
+      : `Weights: ${final.weights.map((weight) => show(weight)).join(', ')}. Output o / l = ${show(o)}.`
+    return `${head} ${change}: ${sums} ${cost} ${end}`
+  },
+}
