@@ -175,11 +175,13 @@ json layout_of_load(const Load& load, const Mma& mma) {
     require(addresses[giver].is_null() || addresses[giver] == address, "one address for a row");
     addresses[giver] = address;
   }
-  return {{"name", load.name},
-          {"source", std::string(1, load.source)},
-          {"matrices", load.matrices},
-          {"trans", load.trans},
-          {"receives", by_lane(receives, load.matrices, 2)},
+  json becomes;  // of each register: the operand's register, and of which mma
+  for (size_t i = 0; i < load.matrices; ++i)
+    becomes.push_back(load.source == 'Q' ? json{"a" + std::to_string(i), 0}
+                                         : json{"b" + std::to_string(i % 2), i / 2});
+  return {{"name", load.name},         {"source", std::string(1, load.source)},
+          {"matrices", load.matrices}, {"trans", load.trans},
+          {"becomes", becomes},        {"receives", by_lane(receives, load.matrices, 2)},
           {"addresses", addresses}};
 }
 

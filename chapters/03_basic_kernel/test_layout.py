@@ -80,6 +80,22 @@ class Ldmatrix(unittest.TestCase):
                     self.assertEqual(halves, expected, (load["name"], lane, i))
                 self.assertEqual(len(load["receives"][lane]), load["matrices"])
 
+    def test_registers_are_operands(self):
+        """With these addresses, a register holds the elements that mma's figure has there: A = Q,
+        B = K.T or V, and for the second mma the B of the next 8 columns."""
+        for load in LAYOUT["loads"]:
+            self.assertEqual(len(load["becomes"]), load["matrices"])
+            for lane in LANES:
+                for halves, [name, mma] in zip(load["receives"][lane], load["becomes"]):
+                    self.assertEqual(name[0], "a" if load["source"] == "Q" else "b")
+                    operand = LAYOUT["mma"][name[0].upper()][lane][int(name[1])]
+                    for [giver, position], [row, column] in zip(halves, operand):
+                        at = [row, column + 8 * mma]
+                        if load["source"] == "K":
+                            at.reverse()
+                        [first_row, first_column] = load["addresses"][giver]
+                        self.assertEqual([first_row, first_column + position], at, (load["name"], lane))
+
     def test_addresses(self):
         """The lanes' addresses in chapters 03 and 06: load_fragments_Q, multiply_query_key,
         multiply_weights_value."""

@@ -4,5 +4,7 @@ import break_it from './break_it.js'
 import timeline from './timeline.js'
 import online_softmax from './online_softmax.js'
 import toy_machine from './toy_machine.js'
+import fragments from './fragments.js'
+import ldmatrix from './ldmatrix.js'
 
-export default { banks, break_it, timeline, online_softmax, toy_machine }
+export default { banks, break_it, timeline, online_softmax, toy_machine, fragments, ldmatrix }

@@ -1,0 +1,149 @@
+// ldmatrix: which lane gives which row's address, and which lane receives which elements.
+import { el, group, rect, svg, text, WIDE } from './draw.js'
+import { bottom_of, box, frame, H, INVERSE, LEFT, piece_names, piece_of, places, right_of, TOP }
+  from './warp_grid.js'
+
+const COLORS = { Q: 'a', K: 'b', V: 'c' }
+const ROWS = { Q: 'queries', K: 'keys', V: 'keys' }
+
+const load_of = ({ loads }, state) => loads.find(({ name }) => name === state.load)
+const instruction = ({ matrices, trans }) => `ldmatrix.x${matrices}${trans ? '.trans' : ''}`
+
+// The cells of the row that a lane points to; none if its address is not used.
+const row_of = ({ addresses }, lane) => addresses[lane]
+  ? [...Array(8).keys()].map((i) => [addresses[lane][0], addresses[lane][1] + i]) : []
+
+// The registers of all lanes: [{ lane, register, cells, givers }], cells where they lie in memory.
+const registers_of = (load) => load.receives.flatMap((registers, lane) => registers.map((halves, register) =>
+  ({ lane, register, givers: halves.map(([giver]) => giver),
+    cells: halves.map(([giver, position]) => row_of(load, giver)[position]) })))
+
+const size_of = (load) => [0, 1].map((i) =>
+  1 + Math.max(...registers_of(load).flatMap(({ cells }) => cells.map((cell) => cell[i]))))
+
+// Which matrix a lane's row belongs to, and which row of it it is: { matrix, row }.
+function given_by(load, lane) {
+  const all = registers_of(load)
+  const matrix = all.find(({ givers }) => givers.includes(lane))?.register
+  const rows = [...new Set(all.filter(({ register }) => register === matrix).flatMap(({ givers }) => givers))]
+  return { matrix, row: rows.sort((a, b) => a - b).indexOf(lane) }
+}
+
+// What a focus key names: the row that a lane gives, or an element in a register.
+function pointed_at(load, key) {
+  const [kind, place] = (key ?? '').split(':')
+  if (kind === 'row' && load.addresses[+place]) return { lane: +place }
+  for (const found of kind === 'element' ? registers_of(load) : []) {
+    const half = found.cells.findIndex((cell) => cell.join() === place)
+    if (half >= 0) return { ...found, half, giver: found.givers[half], cell: found.cells[half] }
+  }
+}
+
+function draw_addresses(load, state) {
+  const color = COLORS[load.source], found = pointed_at(load, state.focus), names = {}
+  const rows = load.addresses.map((address, lane) => {
+    if (!address) return ''
+    const [x, y, width, height] = box(row_of(load, lane)), chosen = lane === state.lane
+    names[piece_of(address)] = `matrix ${given_by(load, lane).matrix}`
+    return el('g', { 'data-focus': `row:${lane}` }, [
+      rect(x, y, width, height, { class: chosen ? color : `soft-${color}` }),
+      text(x + width / 2, y + 14, chosen ? `lane ${lane}` : lane,
+        { class: `small middle${chosen ? ' strong' : ''}`, ...(chosen && INVERSE) }),
+      found?.giver === lane ? rect(x, y, width, height, { class: 'on', fill: 'none' }) : ''])
+  })
+  return [frame(`${load.source}: who points where`, color, ...size_of(load)), piece_names(names), rows]
+}
+
+function draw_registers(load, state) {
+  const color = COLORS[load.source], names = {}, found = pointed_at(load, state.focus)
+  const all = registers_of(load)
+  const row = row_of(load, state.lane).join(' ').split(' ')
+  const cells = (chosen, given) => all.filter(({ lane }) => (lane === state.lane) === chosen)
+    .flatMap(({ cells }) => cells.filter((cell) => chosen || row.includes(`${cell}`) === given).map((cell) =>
+      rect(...box(cells, cell), { 'data-focus': `element:${cell}` })))
+  const labels = all.map(({ lane, register, cells }) => {
+    const [x, y, width, height] = box(cells), chosen = lane === state.lane
+    names[piece_of(cells[0])] = `r${register}`
+    return text(x + width / 2, y + height / 2 + 4, chosen ? `r${register}` : lane,
+      { class: chosen ? 'small strong' : 'small', ...(chosen && INVERSE) })
+  })
+  return [frame('who receives what', color, ...size_of(load)), piece_names(names),
+    el('g', { class: `soft-${color}` }, cells(false, false)),
+    el('g', { class: 'soft-f' }, cells(false, true)), el('g', { class: color }, cells(true)),
+    el('g', { class: 'middle', 'pointer-events': 'none' }, [labels,
+      found?.cells ? rect(...box(found.cells), { class: 'on', fill: 'none' }) : ''])]
+}
+
+// The chosen lane's two roles, a line for each register.
+function draw_list(load, state) {
+  const color = COLORS[load.source], found = pointed_at(load, state.focus)
+  const address = load.addresses[state.lane], given = given_by(load, state.lane)
+  const becomes = ([name, mma]) =>
+    `= ${name}${load.becomes.at(-1)[1] ? `, ${['first', 'second'][mma]} mma` : ''}`
+  return [text(LEFT, 0, `Lane ${state.lane}`, { class: 'strong' }), text(LEFT, 22, 'points to'),
+    address ? [rect(LEFT + 63, 8, 182, 20, { class: 'soft-f' }),
+      text(LEFT + 67, 22, `(${address.join(', ')})`, { name: 'address' }),
+      text(LEFT + 126, 22, `row ${given.row} of matrix ${given.matrix}`, { name: 'row' })]
+      : text(LEFT + 67, 22, 'nowhere: its address is not used', { name: 'address' }),
+    text(LEFT, 44, 'receives'),
+    registers_of(load).filter(({ lane }) => lane === state.lane).map(({ register, cells }, i) => [
+      text(LEFT + 67, 44 + 18 * i, `r${register}`, { class: `strong ${color}` }),
+      places(LEFT + 89, 44 + 18 * i, cells, `r${register}`, found?.register === register && found.half),
+      text(LEFT + 212, 44 + 18 * i, becomes(load.becomes[register]), { name: `r${register}_becomes` })])]
+}
+
+export default {
+  title: 'ldmatrix: who gives an address, who receives what',
+  sources: { layout: ['ch03_layout', '--layout', '{json}'] },
+  data: ({ layout: { loads } }) => ({ loads }),
+  stills: {
+    'chapters/03_basic_kernel/figures/ldmatrix.svg': {},
+    'chapters/03_basic_kernel/figures/ldmatrix_trans.svg': { load: 'V x2.trans' },
+    'chapters/06_ldmatrix_x4/figures/ldmatrix_x4.svg': { load: 'K x4', lane: 17 },
+  },
+  initial: () => ({ load: 'Q x4', lane: 9 }),
+
+  controls: ({ loads }) => [
+    { key: 'load', type: 'choice', label: 'load', options: loads.map(({ name }) => [name, name]) },
+    { key: 'lane', type: 'step', label: 'lane', min: 0, max: 31, play: 700 },
+  ],
+  focus: (data, state, key) => ({ ...state, focus: key, lane: pointed_at(load_of(data, state), key).lane }),
+  // What was pointed at is forgotten when it is no longer the chosen lane's, or no longer there.
+  settle: (data, state) => ({ ...state,
+    focus: pointed_at(load_of(data, state), state.focus)?.lane === state.lane ? state.focus : undefined }),
+
+  draw(data, state, width) {
+    const load = load_of(data, state), [rows, columns] = size_of(load)
+    const right = right_of(columns), height = bottom_of(rows) + (rows > 8 ? 22 : 4)
+    const pointing = draw_addresses(load, state), receiving = draw_registers(load, state)
+    const list = draw_list(load, state), list_height = 32 + 18 * load.matrices
+    if (width >= WIDE) {
+      const beside = columns <= 8  // the list has room beside the matrices
+      const arrow = group(right + 32, TOP + rows * H / 2 - 12, [
+        text(0, 0, 'ldmatrix', { class: 'small middle' }),
+        text(0, 15, instruction(load).replace('ldmatrix', ''), { class: 'small middle' }),
+        text(0, 36, '→', { class: 'middle large strong' })])
+      return svg(width, beside ? Math.max(height, TOP + list_height) : height + 22 + list_height,
+        [group(0, 0, pointing), arrow, group(right + 60, 0, receiving),
+          beside ? group(2 * right + 84, TOP + 14, list) : group(0, height + 22, list)])
+    }
+    const [x, y] = columns <= 8 ? [right + 12, 0] : [0, height + 40]
+    const bottom = y + height + (y ? 24 : 54)
+    return svg(width, bottom + list_height, [group(0, 0, pointing), group(x, y, receiving),
+      text((x + right) / 2, height + 18, `${y ? '↓' : '→'} ${instruction(load)}`, { class: 'middle' }),
+      group(0, bottom, list)])
+  },
+
+  describe(data, state) {
+    const load = load_of(data, state), { lane } = state, address = load.addresses[lane]
+    const found = pointed_at(load, state.focus), given = given_by(load, lane)
+    const here = !found?.cell ? '' : `Row ${found.cell[0]}, column ${found.cell[1]}: lane ${found.giver} `
+      + `points to its row, lane ${lane} has it in r${found.register}, ${['low', 'high'][found.half]} half. `
+    const points = !address ? 'gives an address that is not used' : `points to row ${address[0]}, `
+      + `column ${address[1]}: row ${given.row} of matrix ${given.matrix}`
+    const receives = registers_of(load).filter((r) => r.lane === lane).map(({ register, cells }) =>
+      `in r${register} ${cells.map((cell) => `(${cell.join(', ')})`).join(' ')}`)
+    return `${here}${instruction(load)}; rows of ${load.source} are ${ROWS[load.source]}, columns d. `
+      + `Lane ${lane} ${points}. It receives, as (row, column), ${receives.join(', ')}.`
+  },
+}
