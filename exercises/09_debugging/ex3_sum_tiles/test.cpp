@@ -2,7 +2,7 @@
 
 #include <sum_tiles.hpp>
 
-#include "exercises/support/warp.hpp"
+#include "exercises/support/tile_sums.hpp"
 
 using fa::simt::EventKind;
 using fa::simt::HazardKind;
@@ -10,23 +10,8 @@ using fa::simt::HazardKind;
 using namespace emulator::ex09;
 
 static void check_sums(int num_tiles, uint64_t schedule) {
-  const auto values = exercise::random_numbers(num_tiles * NUM_THREADS * 4, 1);
-  fa::simt::Buffer<float> tiles(values.size(), "tiles"), sums(NUM_THREADS, "sums");
-  std::copy(values.begin(), values.end(), tiles.begin());
-  exercise::Numbers right;
-  for (int t = 0; t < NUM_THREADS; ++t) {
-    float sum = 0;
-    for (int tile = 0; tile < num_tiles; ++tile)
-      sum += values[(tile * NUM_THREADS + NUM_THREADS - 1 - t) * 4];
-    right.push_back(sum);
-  }
-  fa::simt::Config config;
-  config.schedule_seed = schedule;
-  config.events = true;
-  const auto report = fa::simt::run(config, [&] {
-    emulator::launch(sum_tiles, 1, NUM_THREADS, NUM_THREADS * CHUNK_BYTES, tiles.data(),
-                     sums.data(), num_tiles);
-  });
+  const auto [got, right, report] = exercise::run_tile_sums(
+      sum_tiles, NUM_THREADS, NUM_THREADS * CHUNK_BYTES, num_tiles, schedule);
   bool warp_sync = false;
   for (const auto& event : report.events) warp_sync |= event.kind == EventKind::kWarpSync;
   const bool before_barrier = exercise::has(report, HazardKind::kReadBeforeBarrier);
@@ -41,7 +26,7 @@ static void check_sums(int num_tiles, uint64_t schedule) {
        {"one-warp-waits", exercise::has(report, HazardKind::kReadBeforeWait),
         "only the warp that waits knows that its copies have landed; each must wait for its own"}});
   if (report.hazards.empty())
-    exercise::check_output({"sums", 0, 0}, exercise::numbers(sums), right);
+    exercise::check_output({"sums", 0, 0}, got, right);
 }
 
 TEST_CASE("three tiles") { check_sums(3, 0); }

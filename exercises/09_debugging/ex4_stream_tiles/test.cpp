@@ -2,7 +2,7 @@
 
 #include <stream_tiles.hpp>
 
-#include "exercises/support/warp.hpp"
+#include "exercises/support/tile_sums.hpp"
 
 using fa::simt::EventKind;
 using fa::simt::HazardKind;
@@ -10,23 +10,8 @@ using fa::simt::HazardKind;
 using namespace emulator::ex09;
 
 static void check_stream(int num_tiles, uint64_t schedule) {
-  const auto values = exercise::random_numbers(num_tiles * NUM_THREADS * 4, 1);
-  fa::simt::Buffer<float> tiles(values.size(), "tiles"), sums(NUM_THREADS, "sums");
-  std::copy(values.begin(), values.end(), tiles.begin());
-  exercise::Numbers right;
-  for (int t = 0; t < NUM_THREADS; ++t) {
-    float sum = 0;
-    for (int tile = 0; tile < num_tiles; ++tile)
-      sum += values[(tile * NUM_THREADS + NUM_THREADS - 1 - t) * 4];
-    right.push_back(sum);
-  }
-  fa::simt::Config config;
-  config.schedule_seed = schedule;
-  config.events = true;
-  const auto report = fa::simt::run(config, [&] {
-    emulator::launch(stream_tiles, 1, NUM_THREADS, 2 * TILE_BYTES, tiles.data(), sums.data(),
-                     num_tiles);
-  });
+  const auto [got, right, report] =
+      exercise::run_tile_sums(stream_tiles, NUM_THREADS, 2 * TILE_BYTES, num_tiles, schedule);
   // What warp 0 had in flight at each sum.
   int issued = 0, landed = 0, sum = 0, overlaps = 0, barriers = 0, waits_for_all = 0;
   std::string flights;
@@ -58,7 +43,7 @@ static void check_stream(int num_tiles, uint64_t schedule) {
                   "the next tile should be in flight during every sum but the last", suspects);
   exercise::check(barriers == num_tiles, std::to_string(barriers) + " barriers for " +
                                              std::to_string(num_tiles) + " tiles; one is enough");
-  exercise::check_output({"sums", 0, 0}, exercise::numbers(sums), right);
+  exercise::check_output({"sums", 0, 0}, got, right);
 }
 
 TEST_CASE("five tiles") { check_stream(5, 0); }
