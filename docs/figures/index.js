@@ -1,5 +1,6 @@
 // Every figure by its name, which is its file's.
 import banks from './banks.js'
+import tiles from './tiles.js'
 import break_it from './break_it.js'
 import timeline from './timeline.js'
 import online_softmax from './online_softmax.js'
@@ -7,4 +8,4 @@ import toy_machine from './toy_machine.js'
 import fragments from './fragments.js'
 import ldmatrix from './ldmatrix.js'
 
-export default { banks, break_it, timeline, online_softmax, toy_machine, fragments, ldmatrix }
+export default { banks, tiles, break_it, timeline, online_softmax, toy_machine, fragments, ldmatrix }

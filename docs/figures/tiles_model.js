@@ -1,0 +1,91 @@
+// What `ch02_tiled_cpu traffic` lists, small, and where each order stands after a step.
+
+export const TILES = {  // queries and keys: the tiles [queries, keys] to choose from
+  5: [[3, 4], [3, 5], [1, 1]],
+  16: [[4, 4], [8, 4], [4, 8], [8, 8]],
+  512: [[64, 64], [128, 64], [64, 128], [128, 128]],
+}
+export const DIMS = { 5: 3, 16: 8, 512: 64 }
+export const MATRICES = ['Q', 'K', 'V', 'S', 'P', 'O', 'm, l']
+export const ORDERS = {
+  three_passes: { name: 'Plain attention', what: 'three passes' },
+  keys_outside: { name: 'FlashAttention-1', what: 'keys outside' },
+  queries_outside: { name: 'FlashAttention-2', what: 'queries outside' },
+}
+const PASSES = ['S = Q @ K.T', 'P = softmax(S)', 'O = P @ V']
+
+const CASES = Object.entries(TILES).flatMap(([length, tiles]) => tiles.flatMap(([rows, cols]) =>
+  [false, true].map((causal) => ({ length, rows, cols, causal }))))
+const key_of = ({ length, rows, cols, causal }) => `${length},${rows},${cols}${causal ? ',causal' : ''}`
+export const command_of = ({ length, rows, cols, causal }) => ['ch02_tiled_cpu', 'traffic',
+  '--length', `${length}`, '--dim', `${DIMS[length]}`, '--block-q', `${rows}`, '--block-kv', `${cols}`,
+  ...causal ? ['--causal'] : [], '--json', '{json}']
+export const sources = Object.fromEntries(CASES.map((one) => [key_of(one), command_of(one)]))
+
+// Steps in few bytes: [pass, tile of queries, tile of keys, which of `kinds`]; a kind is [loads, stores].
+function compact({ read, written, fast_memory, steps }, { rows, cols }) {
+  const kinds = [], known = new Map()
+  const kind_of = (kind) => {
+    const name = JSON.stringify(kind)
+    if (!known.has(name)) known.set(name, kinds.push(kind) - 1)
+    return known.get(name)
+  }
+  const short = steps.map(({ pass, queries, keys, loads, stores }) =>
+    [pass, queries[0] / rows, keys[0] / cols, kind_of([loads, stores])])
+  return { read, written, fast_memory, kinds, steps: short }
+}
+
+export const cases_of = (outputs) => Object.fromEntries(CASES.map((one) => {
+  const { orders, ...sizes } = outputs[key_of(one)]
+  const runs = Object.entries(orders).map(([order, run]) => [order, compact(run, one)])
+  return [key_of(one), { ...sizes, orders: Object.fromEntries(runs) }]
+}))
+
+export const sum = (elements) => Object.values(elements).reduce((a, b) => a + b, 0)
+export const tiles_in = (length, block) => Math.ceil(length / block)
+export const case_of = (data, { length, tile, causal }) =>
+  data.cases[`${length},${tile}${causal ? ',causal' : ''}`]
+export const panels_of = (state) => [state.beside, 'queries_outside']
+export const steps_in = (data, state) =>
+  Math.max(...panels_of(state).map((order) => case_of(data, state).orders[order].steps.length))
+export const label_of = (matrix, order) => matrix === 'm, l' && order !== 'keys_outside' ? 'LSE' : matrix
+
+// An order in its step `step`, from 1: the tiles i, j, what it moves (loads, stores), what is in fast
+// memory, the steps before; and by matrix [read, written] so far and in the end.
+export function stand(one, order, step) {
+  const { steps, kinds, fast_memory } = one.orders[order]
+  const far = Object.fromEntries(MATRICES.map((matrix) => [matrix, [0, 0]]))
+  const all = structuredClone(far)
+  steps.forEach(([, , , kind], at) => kinds[kind].forEach((moved, way) => {
+    for (const [matrix, count] of Object.entries(moved)) {
+      all[matrix][way] += count
+      if (at < step) far[matrix][way] += count
+    }
+  }))
+  const finished = step > steps.length
+  const [pass, i, j, kind] = steps[Math.min(step, steps.length) - 1]
+  const [loads, stores] = finished ? [{}, {}] : kinds[kind]
+  const before = steps.slice(0, finished ? step : step - 1)
+  const written = before.filter(([, , , one]) => 'O' in kinds[one][1]).map(([, i]) => i)
+  return { order, far, all, count: steps.length, finished, pass, i, j, loads, stores, before,
+    fast: finished ? {} : fast_memory[pass], O_written: new Set(written) }
+}
+
+// How many times the whole of a matrix crossed.
+export function times(one, order, matrix, count) {
+  const state = order === 'keys_outside' ? 2 : 1  // m and l, or the log-sum-exp
+  const columns = { S: one.length, P: one.length, 'm, l': state }[matrix] ?? one.dim
+  const often = count / (columns * one.length)
+  return `${Number.isInteger(often) ? often : often.toFixed(1)}×`
+}
+
+// The loops around a step, outer and inner.
+export function loops(one, at) {
+  const q = `${at.i + 1} of ${tiles_in(one.length, one.block_q)}`
+  const kv = `${at.j + 1} of ${tiles_in(one.length, one.block_kv)}`
+  if (at.finished) return ['finished', '']
+  if (at.order === 'keys_outside') return [`for each K, V tile: ${kv}`, `for each Q tile: ${q}`]
+  if (at.order === 'queries_outside') return [`for each Q tile: ${q}`, `for each K, V tile: ${kv}`]
+  return [`pass ${at.pass + 1} of 3: ${PASSES[at.pass]}`,
+    at.pass === 1 ? `rows of tile ${q}` : `Q tile ${q}, ${at.pass ? 'V' : 'K'} tile ${kv}`]
+}
