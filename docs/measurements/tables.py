@@ -2,6 +2,7 @@
 """Tables of the lessons, from the raw files beside this script. Standard library only.
 
     tables.py speed [NN]       TFLOP/s of every chapter and peer; with NN: of it and the one before
+    tables.py speed --json F   the same numbers as a JSON file
     tables.py counters [NN]    Nsight Compute's counters against the emulator's, every shape; runs
                                the chapters' programs, which must be on the PATH
     tables.py profile NN       what the warps waited for: chapter NN and the one before
@@ -24,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 H200 = Path(__file__).resolve().parent / "h200"
 
@@ -261,7 +263,27 @@ def chapter_before(chapter):
     return f"{int(chapter) - 1:02d}"
 
 
-def speed(path, chapter):
+class Timing(NamedTuple):
+    """One kernel on one shape, in TFLOP/s: at the median time, at its slow and its fast quartile."""
+    tflops: float
+    slow: float
+    fast: float
+    spread: float  # half of the samples lie within this part of the median, or closer
+
+
+def timing(samples, shape, where):
+    samples = [number(ms, where) for ms in samples]
+    if min(samples) <= 0:
+        raise Problem(f"{where}: a time that is not positive")
+    middle = statistics.median(samples)
+    low, _, high = statistics.quantiles(samples, n=4) if len(samples) > 1 else samples * 3
+    return Timing(*(4 * math.prod(shape) / ms * 1e-9 for ms in (middle, high, low)),
+                  (high - low) / 2 / middle)
+
+
+def read_speed(path):
+    """Of bench_peers.py's file: two lines that say what was measured and how, the limit of mma.sync,
+    the names in order, and for each shape {name: Timing} without peers that do not take it."""
     def not_finite(text):
         raise Problem(f"{path}: expected a number, found {text!r}")
     try:
@@ -271,44 +293,57 @@ def speed(path, chapter):
         names = sorted({name for row in rows for name in row["ms"]},
                        key=lambda name: (not name.startswith("ch"), name))
         cudnn = result["cudnn"]
-        lines = [f"{card['name']}, driver {card['driver_version']}, PyTorch {result['torch']}, "
+        about = [f"{card['name']}, driver {card['driver_version']}, PyTorch {result['torch']}, "
                  f"cuDNN {cudnn // 10000}.{cudnn // 100 % 100}, {result['date']}",
                  f"bench_peers.py --rounds {result['rounds']}: TFLOP/s of 4 B H Lq Lkv D, median"]
+        measured = {",".join(map(str, row["shape"])):
+                    {name: timing(row["ms"][name], row["shape"], f"{path}: {name}")
+                     for name in names if row["ms"].get(name)} for row in rows}
     except (ValueError, KeyError, TypeError) as error:
         raise Problem(f"{path}: not what bench_peers.py writes: {error!r}") from None
+    return about, limit, names, measured
+
+
+def speed(path, chapter):
+    lines, limit, names, measured = read_speed(path)
     before, after = (f"ch{chapter_before(chapter)}", f"ch{chapter}") if chapter else ("", "")
     if chapter and after not in names:
         raise Problem(f"{path}: chapter {chapter} was not timed")
     shown = [name for name in names if not chapter or name in (before, after, "FA2")]
     table = [["B,H,Lq,Lkv,D", *shown] + (["ratio"] * (before in names)
                                                 + ["of mma.sync"] * bool(chapter))]
-    spread = 0.0
-    for row in rows:
-        tflops = {}
-        for name in shown:
-            samples = [number(ms, f"{path}: {name}") for ms in row["ms"].get(name, [])]
-            if not samples:
-                continue  # a peer that does not take this shape
-            if min(samples) <= 0:
-                raise Problem(f"{path}: {name}: a time that is not positive")
-            middle = statistics.median(samples)
-            tflops[name] = 4 * math.prod(row["shape"]) / middle * 1e-9
-            if len(samples) > 1:
-                low, _, high = statistics.quantiles(samples, n=4)
-                spread = max(spread, (high - low) / 2 / middle)
-        line = [",".join(map(str, row["shape"]))]
-        line += [f"{tflops[name]:.1f}" if name in tflops else "-" for name in shown]
-        if chapter and not {name for name in (before, after) if name in names} <= set(tflops):
-            raise Problem(f"{path}: {line[0]}: {before} and {after} were not both timed")
-        if before in tflops:
-            line.append(f"{tflops[after] / tflops[before]:.2f}")
+    for shape, timings in measured.items():
+        line = [shape]
+        line += [f"{timings[name].tflops:.1f}" if name in timings else "-" for name in shown]
+        if chapter and not {name for name in (before, after) if name in names} <= set(timings):
+            raise Problem(f"{path}: {shape}: {before} and {after} were not both timed")
+        if before in timings:
+            line.append(f"{timings[after].tflops / timings[before].tflops:.2f}")
         if chapter:
-            line.append(f"{100 * tflops[after] / limit:.1f} %")
+            line.append(f"{100 * timings[after].tflops / limit:.1f} %")
         table.append(line)
-    lines += ["", *aligned(table), "",
-              f"mma.sync with registers only: {limit:.0f}. Half of the samples lie within "
-              f"{100 * spread:.1f} % of the median or closer."]
-    return lines
+    spread = max((timings[name].spread for timings in measured.values() for name in shown
+                  if name in timings), default=0)
+    return lines + ["", *aligned(table), "",
+                    f"mma.sync with registers only: {limit:.0f}. Half of the samples lie within "
+                    f"{100 * spread:.1f} % of the median or closer."]
+
+
+def speed_json(path):
+    """The same numbers, rounded as the tables round them (docs/figures/README.md)."""
+    (machine_line, how), limit, names, measured = read_speed(path)
+
+    def cells(name, timings):
+        own = timings[name].tflops
+        before = name[:2] == "ch" and timings.get(f"ch{chapter_before(name[2:])}")
+        fa2 = timings.get("FA2")
+        return {"tflops": round(own, 1), "slow": round(timings[name].slow, 1),
+                "fast": round(timings[name].fast, 1), "of_limit": round(100 * own / limit, 1),
+                "times_fa2": round(own / fa2.tflops, 2) if fa2 else None,
+                "times_before": round(own / before.tflops, 2) if before else None}
+    return {"machine": machine_line, "how": how, "limit": round(limit), "names": names,
+            "shapes": {shape: {name: cells(name, timings) for name in timings}
+                       for shape, timings in measured.items()}}
 
 
 def profile(path, chapter):
@@ -329,7 +364,8 @@ def profile(path, chapter):
 
 
 def main(arguments):
-    usage = "usage: tables.py speed [NN] | counters [NN] | profile NN | trim counters|profile FILE"
+    usage = ("usage: tables.py speed [NN] | speed --json FILE | counters [NN] | profile NN | "
+             "trim counters|profile FILE")
     command, rest = (arguments or [""])[0], arguments[1:]
     chapter = rest[0] if rest else None
     try:
@@ -338,6 +374,13 @@ def main(arguments):
             rows = trim(read(rest[1]), COLUMNS[rest[0]], rest[1])
             writer.writerow(["Program", "Shape", "Kernel Name", *COLUMNS[rest[0]]])
             writer.writerows(rows)
+            return 0
+        if command == "speed" and len(rest) == 2 and rest[0] == "--json":
+            text = json.dumps(speed_json(H200 / "peers.json"), indent=1) + "\n"
+            try:
+                Path(rest[1]).write_text(text, encoding="utf-8")
+            except OSError as error:
+                raise Problem(f"{rest[1]}: cannot be written: {error}") from None
             return 0
         if len(rest) > 1 or (chapter and not re.fullmatch(r"0[3-9]|[1-9]\d", chapter)):
             raise Problem(usage)

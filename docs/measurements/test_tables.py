@@ -171,6 +171,29 @@ class TestSpeed(Folder):
         result["rows"].append({"shape": [1, 1, 8, 8, 64], "ms": {"ch03": [1.0], "flex": [2.0]}})
         self.assertRegex(self.speed(result), r"1,1,1000,1000,100 +100\.0 +-\n")
 
+    def test_json_has_the_numbers_of_the_tables(self):
+        found = tables.speed_json(tables.H200 / "peers.json")
+        text = lambda value, decimals: "-" if value is None else f"{value:.{decimals}f}"
+        rows = [line.split() for line in tables.speed(tables.H200 / "peers.json", None)]
+        self.assertIn(["B,H,Lq,Lkv,D", *found["names"]], rows)
+        for shape, cells in found["shapes"].items():
+            values = [text(cells[name]["tflops"], 1) for name in found["names"]]
+            self.assertIn([shape, *values], rows)
+        for chapter in ("04", "05", "06", "07", "08"):
+            rows = [line.split() for line in tables.speed(tables.H200 / "peers.json", chapter)]
+            for shape, cells in found["shapes"].items():
+                own = cells[f"ch{chapter}"]
+                row, = (row for row in rows if row and row[0] == shape)
+                self.assertEqual(row[-3:-1], [text(own["times_before"], 2), text(own["of_limit"], 1)])
+
+    def test_json_quartiles_and_what_is_missing(self):
+        result = self.result(ch03=[0.005, 0.004, 0.002], ch04=[0.002])
+        cells = tables.speed_json(self.write("peers.json", json.dumps(result)))["shapes"]["1,1,1000,1000,100"]
+        self.assertEqual(cells["ch03"], {"tflops": 100.0, "slow": 80.0, "fast": 200.0, "of_limit": 16.7,
+                                         "times_fa2": None, "times_before": None})
+        self.assertEqual(cells["ch04"]["slow"], 200.0)
+        self.assertEqual(cells["ch04"]["times_before"], 2.0)
+
     def test_what_is_refused(self):
         refuse = lambda why, result, chapter=None: self.assert_problem(
             why, self.speed, result, chapter)
@@ -198,7 +221,7 @@ class TestKernelHeaders(unittest.TestCase):
 
 class TestCommand(unittest.TestCase):
     def test_bad_usage(self):
-        for arguments in ([], ["profile"], ["speed", "4"], ["speed", "04", "05"],
+        for arguments in ([], ["profile"], ["speed", "4"], ["speed", "04", "05"], ["speed", "--json"],
                           ["trim", "x", "y"]):
             errors = io.StringIO()
             with contextlib.redirect_stderr(errors):
