@@ -7,5 +7,6 @@ import online_softmax from './online_softmax.js'
 import toy_machine from './toy_machine.js'
 import fragments from './fragments.js'
 import ldmatrix from './ldmatrix.js'
+import speed from './speed.js'
 
-export default { banks, tiles, break_it, timeline, online_softmax, toy_machine, fragments, ldmatrix }
+export default { banks, tiles, break_it, timeline, online_softmax, toy_machine, fragments, ldmatrix, speed }
