@@ -1,7 +1,9 @@
 // What is in flight while a warp multiplies: copies, waits, barriers and mma of chapters 04 to 08.
-import { el, group, line, path, rect, svg, text, WIDE } from './draw.js'
-import { barriers_around, count, describe_copy, doing, end_of, in_flight, listed, meanwhile, missing_in, name_of, places,
-  product, reduce, short, somewhere, steps_of, track_of, usual } from './timeline_log.js'
+import { el, group, line, rect, svg, text, WIDE } from './draw.js'
+import {
+  barriers_around, count, describe_copy, doing, end_of, in_flight, listed, meanwhile, missing_in, name_of, places,
+  product, reduce, short, somewhere, steps_of, track_of, usual,
+} from './timeline_log.js'
 
 const SHAPE = '1,1,64,256,64'
 const BREAKS = ['missing-wait', 'wait-too-few', 'conditional-commit', 'missing-barrier']
@@ -10,12 +12,13 @@ const BREAKS = ['missing-wait', 'wait-too-few', 'conditional-commit', 'missing-b
 const RUNS = {
   ch04: { label: '04', program: 'ch04_swizzling', breaks: ['missing-wait', 'missing-barrier'], seed: 5 },
   ch05: { label: '05', program: 'ch05_pipelining', breaks: BREAKS, seed: 1 },
-  stages3: { label: '05, three stages', program: 'ch05_pipelining', breaks: BREAKS, seed: 1, more: ['--stages', '3'] },
+  stages3: { label: '05, three stages', program: 'ch05_pipelining', breaks: BREAKS, seed: 1, stages: 3 },
   ch07: { label: '07', program: 'ch07_better_pipelining', breaks: BREAKS, seed: 3 },
   ch08: { label: '08', program: 'ch08_fewer_instructions', breaks: BREAKS, seed: 3, shape: '1,1,128,512,64' },
 }
-const command = ({ program, seed, shape = SHAPE, more = [] }, broken) => [program, '--device', 'emulator',
-  '--shape', shape, ...more, ...(broken ? ['--break', broken, '--schedule-seed', `${seed}`] : []), '--events', '{json}']
+const command = ({ program, seed, stages, shape = SHAPE }, broken) => [
+  program, '--device', 'emulator', '--shape', shape, ...(stages ? ['--stages', `${stages}`] : []),
+  ...(broken ? ['--break', broken, '--schedule-seed', `${seed}`] : []), '--events', '{json}']
 
 const COLOR = { Q: 'a', K: 'b', V: 'c' }
 const run_of = (data, state) => data[state.chapter][state.broken]
@@ -29,6 +32,15 @@ function scale(run, width) {
 // ---- drawing ----
 const LANE = 34, BAR = 14, ROW = 18, PITCH = 24
 
+// Many rectangles, or many lines, are one path: a picture has hundreds.
+const round = (number) => +number.toFixed(1)
+const boxes = (list, more) => list.length ? el('path', { ...more, d: list.map(([x, y, width, height]) =>
+  `M${round(x)} ${round(y)}h${round(width)}v${round(height)}h${-round(width)}z`).join('') }) : ''
+const lines = (list, more) => list.length ? el('path', { ...more, fill: 'none', d: list.map((points) =>
+  points.map(([x, y], i) => `${i ? 'L' : 'M'}${round(x)} ${round(y)}`).join('')).join('') }) : ''
+const triangles = (tips, more) => el('path', { ...more,
+  d: tips.map(([x, y]) => `M${round(x)} ${round(y)}l4 7h-8z`).join('') })
+
 // One buffer of shared memory: what is on its way to it, what is read from it.
 function draw_lane({ run, track, state, x, wide }, lane, y) {
   const here = track.copies.flatMap((copy, index) => copy.parts
@@ -36,22 +48,23 @@ function draw_lane({ run, track, state, x, wide }, lane, y) {
   return [
     text(4, y + 25, wide ? run.lanes[lane].name : run.lanes[lane].name.replace(' buffer', ''), { class: 'small' }),
     rect(x(0), y + BAR, x(track.code.length) - x(0), BAR, { class: 'soft' }),
-    ...here.map(({ copy, index, part }, k) => {
+    here.map(({ copy, index, part }, k) => {
       const end = end_of(track, copy), [from, to] = [x(copy.first), x(end)]
       const color = COLOR[part.matrix], label = `${part.matrix}${part.tile}`
       const room = x(here[k + 1]?.copy.first ?? track.code.length) - from
-      const bar = (first, last, more) => rect(x(first), y + BAR, Math.max(x(last) - x(first), 2), BAR, more)
+      const bar = (first, last) => [x(first), y + BAR, Math.max(x(last) - x(first), 2), BAR]
+      const early = part.reads.filter(([first]) => copy.first < first && first < end)
       const counted = part === copy.parts[0] && part.lanes[0] === lane && room > (wide ? 60 : 30)
       return el('g', { 'data-focus': `copy:${index}` }, [
         rect(from, y, Math.max(room, 8), BAR * 2, { opacity: 0 }),
-        part.reads.map(([first, last]) => bar(first, last + 1, { class: color })),
-        part.reads.filter(([first]) => copy.first < first && first < end)
-          .map(([first, last]) => bar(first, Math.min(last + 1, end), { class: 'e' })),
-        bar(copy.first, end, { class: `line-${color}`, 'stroke-dasharray': '3 2' }),
-        copy.end === null ? '' : line(to, y + BAR - 3, to, y + 2 * BAR + 3, { class: 'on' }),
-        state.focus === `copy:${index}` ? rect(from - 2, y + BAR - 3, to - from + 4, BAR + 6, { class: 'line-f' }) : '',
+        boxes(part.reads.map(([first, last]) => bar(first, last + 1)), { class: color }),
+        boxes(early.map(([first, last]) => bar(first, Math.min(last + 1, end))), { class: 'e' }),
+        boxes([bar(copy.first, end)], { class: `line-${color}`, 'stroke-dasharray': '3 2' }),
+        copy.end === null ? '' : lines([[[to, y + BAR - 3], [to, y + 2 * BAR + 3]]], { class: 'on' }),
+        state.focus !== `copy:${index}` ? '' : rect(from - 2, y + BAR - 3, to - from + 4, BAR + 6, { class: 'line-f' }),
         room > 22 ? text(from, y + 10, label, { class: `small strong ${color}` }) : '',
-        counted ? text(from + 20, y + 10, `${meanwhile(track, copy)}${wide ? ' mma' : ''}`, { class: 'small', name: `mma_${index}` }) : ''])
+        counted ? text(from + 20, y + 10, `${meanwhile(track, copy)}${wide ? ' mma' : ''}`,
+          { class: 'small', name: `mma_${index}` }) : ''])
     })]
 }
 
@@ -59,50 +72,55 @@ function draw_warp({ run, state, x }, warp, y) {
   const track = track_of(run, warp), mine = warp === state.warp
   const copy = mine && track.copies[state.focus?.match(/^copy:(\d+)/)?.[1]]
   const [from, to] = copy ? [copy.first, end_of(track, copy)] : mine ? [0, 0] : somewhere(run, state, warp)
+  const products = [], others = [], copies = { a: [], b: [], c: [] }
+  for (const { 0: letters, index } of track.code.matchAll(/[qkvm]+|c+|[sa]+|o+/g)) {
+    const [left, width] = [x(index), x(index + letters.length) - x(index)]
+    if (letters.includes('m')) products.push([left, width, product(track, index + letters.length - 1)])
+    else if (letters[0] !== 'c') others.push([left, y + ROW / 2 - 1, width, 2])
+    else {
+      const { parts } = track.copies.findLast(({ first }) => first <= index)
+      copies[COLOR[parts.at(-1).matrix]].push([left, y, width, ROW])
+    }
+  }
   return el('g', { 'data-focus': `warp:${warp}` }, [
     text(4, y + 13, `warp ${warp}`, { class: mine ? 'small strong' : 'small' }),
     rect(x(0), y, x(track.code.length) - x(0), ROW, { class: 'soft' }),
-    [[x(from), y, ROW, 'soft-f'], [x(from), y + ROW, 2, 'f']].map(([left, at, height, color]) =>
-      rect(left, at, x(to) - x(from), height, { class: color })),
-    [...track.code.matchAll(/[qkvm]+|c+|[sa]+|o+/g)].map(({ 0: letters, index }) => {
-      const [left, width] = [x(index), x(index + letters.length) - x(index)]
-      if (letters[0] === 'c') {
-        const { parts } = track.copies.findLast(({ first }) => first <= index)
-        return rect(left, y, width, ROW, { class: COLOR[parts.at(-1).matrix] })
-      }
-      if (!letters.includes('m')) return rect(left, y + ROW / 2 - 1, width, 2, { class: 'muted' })
-      return [rect(left, y + 2, width, ROW - 4, { class: 'soft-d' }), rect(left, y + ROW - 5, width, 3, { class: 'd' }),
-        width > 12 ? text(left + width / 2, y + 12, product(track, index + letters.length - 1), { class: 'small middle' }) : '']
-    }),
-    places(track.code, 'w').map((step) => line(x(step), y, x(step), y + ROW, { class: 'on' }))])
+    rect(x(from), y, x(to) - x(from), ROW, { class: 'soft-f' }),
+    rect(x(from), y + ROW, x(to) - x(from), 2, { class: 'f' }),
+    boxes(products.map(([left, width]) => [left, y + 2, width, ROW - 4]), { class: 'soft-d' }),
+    boxes(products.map(([left, width]) => [left, y + ROW - 5, width, 3]), { class: 'd' }),
+    el('g', { class: 'small middle' }, products.filter(([, width]) => width > 12)
+      .map(([left, width, words]) => text(left + width / 2, y + 12, words, { class: 'small' }))),
+    boxes(others, { class: 'muted' }),
+    Object.entries(copies).map(([color, list]) => boxes(list, { class: color })),
+    lines(places(track.code, 'w').map((step) => [[x(step), y], [x(step), y + ROW]]), { class: 'on' })])
 }
 
 // What the kernel as it is executes, and a broken one leaves out: red, where it would stand.
 function draw_missing({ whole, run, state, x }, y_of) {
-  const { code } = track_of(run, state.warp)
-  return missing_in(code, track_of(whole, state.warp).code).map(({ letter, step }) => {
-    const [top, bottom] = [y_of(0) - 6, y_of(run.warps.length - 1) + ROW + 3]
-    return [line(x(step), top, x(step), bottom, { class: 'line-e', 'stroke-dasharray': '4 3' }),
-      letter === 'b' ? path([[x(step) - 4, bottom + 7], [x(step) + 4, bottom + 7], [x(step), bottom]], { class: 'e' }) : '']
-  })
+  const missing = missing_in(track_of(run, state.warp).code, track_of(whole, state.warp).code)
+  const bottom = y_of(run.warps.length - 1) + ROW + 3
+  const at = missing.map(({ letter, step }) => ({ letter, left: x(step) }))
+  return [
+    lines(at.map(({ left }) => [[left, y_of(0) - 6], [left, bottom]]), { class: 'line-e', 'stroke-dasharray': '4 3' }),
+    triangles(at.filter(({ letter }) => letter === 'b').map(({ left }) => [left, bottom]), { class: 'e' })]
 }
 
 // Lines that no warp passes before all have come.
 function draw_barriers({ run, x }, y_of) {
   const all = run.warps.map((_, warp) => places(track_of(run, warp).code, 'b'))
-  return all[0].map((_, k) => {
-    const points = all.flatMap((steps, warp) => [-3, ROW + 3].map((by) => [x(steps[k] + 0.5), y_of(warp) + by]))
-    const [left, bottom] = points.at(-1)
-    return [path(points, { class: 'on', fill: 'none', style: 'stroke-width:1' }),
-      path([[left - 4, bottom + 7], [left + 4, bottom + 7], [left, bottom]], { class: 'muted' })]
-  })
+  const through = all[0].map((_, k) => all.flatMap((steps, warp) =>
+    [-3, ROW + 3].map((by) => [x(steps[k] + 0.5), y_of(warp) + by])))
+  return [lines(through, { class: 'on', style: 'stroke-width:1' }),
+    triangles(through.map((points) => points.at(-1)), { class: 'muted' })]
 }
 
 function draw_hazard({ state, x }, { at, other }, i, y_of) {
   const ends = [at, other].filter(Boolean).map(({ warp, step }) => [x(step + 0.5), y_of(warp) + ROW / 2])
-  return el('g', { 'data-focus': `hazard:${i}` }, [path(ends, { class: 'line-e' }),
+  return el('g', { 'data-focus': `hazard:${i}` }, [lines([ends], { class: 'line-e' }),
     ends.map(([cx, cy], k) => el('circle', { cx, cy, r: 5, class: k ? 'soft-e' : 'e' })),
-    ends.map(([cx, cy]) => el('circle', { cx, cy, r: 5, class: state.focus === `hazard:${i}` ? 'line-f' : 'line-e' }))])
+    ends.map(([cx, cy]) => el('circle',
+      { cx, cy, r: 5, class: state.focus === `hazard:${i}` ? 'line-f' : 'line-e' }))])
 }
 
 // Words in lines that fit; items are [words, attributes].
@@ -124,10 +142,10 @@ function draw_legend(broken, width, y) {
     [40, 'ldmatrix', () => rect(0, 2, 26, 10, { class: 'b' })],
     [40, 'mma', () => [rect(0, 1, 26, 12, { class: 'soft-d' }), rect(0, 10, 26, 3, { class: 'd' })]],
     [40, 'other work', () => rect(0, 6, 26, 2, { class: 'muted' })],
-    [18, 'barrier', () => path([[1, 13], [11, 13], [6, 4]], { class: 'muted' })],
+    [18, 'barrier', () => triangles([[6, 5]], { class: 'muted' })],
     ...broken ? [[40, 'read in flight', () => rect(0, 2, 26, 10, { class: 'e' })],
       [14, 'left out by the break', () => line(4, -1, 4, 15, { class: 'line-e', 'stroke-dasharray': '4 3' })]] : [],
-    [0, 'axis: instructions, not time', () => ''],
+    [0, 'axis: not time', () => ''],
   ]
   let x = 4, row = 0
   const drawn = items.map(([indent, words, mark]) => {
@@ -157,8 +175,10 @@ export default {
   initial: () => ({ chapter: 'ch05', broken: '', warp: 0, step: 290 }),
 
   controls: (data, state) => [
-    { key: 'chapter', type: 'choice', label: 'chapter', options: Object.entries(RUNS).map(([key, { label }]) => [key, label]) },
-    { key: 'broken', type: 'choice', label: 'break', options: Object.keys(data[state.chapter]).map((key) => [key, key || 'none']) },
+    { key: 'chapter', type: 'choice', label: 'chapter',
+      options: Object.entries(RUNS).map(([key, { label }]) => [key, label]) },
+    { key: 'broken', type: 'choice', label: 'break',
+      options: Object.keys(data[state.chapter]).map((key) => [key, key || 'none']) },
     { key: 'step', type: 'step', label: `instruction of warp ${state.warp}`, min: 0,
       max: track_of(run_of(data, state), state.warp).code.length - 1, play: 60 },
   ],
@@ -184,18 +204,21 @@ export default {
     const { x } = scale(run, width), view = { whole: data[state.chapter][''], run, track, state, x, wide }
     const heading = flow([
       [`Chapter ${RUNS[state.chapter].label}${state.broken ? `, broken: ${state.broken}` : ''}`, { class: 'strong' }],
-      state.broken ? [`${run.hazards.length} hazard${run.hazards.length > 1 ? 's' : ''} found`, { class: 'e strong', name: 'hazards' }]
+      state.broken ? [`hazards found: ${run.hazards.length}`, { class: 'e strong', name: 'hazards' }]
         : [`most copies have ${usual(track)} mma to hide behind`, { class: 'd strong', name: 'usual' }]], width, 14)
     const lanes = heading.bottom + 4, warps = lanes + run.lanes.length * LANE + 12
     const y_of = (warp) => warps + warp * PITCH
     const bottom = y_of(run.warps.length - 1) + ROW, length = track.code.length
-    const ticks = Array.from({ length: Math.ceil(length / 100) }, (_, i) => i * 100).filter((at) => (wide || at % 200 === 0) && x(at) < width - 14)
+    const ticks = Array.from({ length: Math.ceil(length / 100) }, (_, i) => i * 100)
+      .filter((at) => (wide || at % 200 === 0) && x(at) < width - 14)
     const doing_now = flow([
-      [`instruction ${state.step} of warp ${state.warp}: ${doing(track, state.step)}`, { class: 'strong small', name: 'doing' }],
+      [`instruction ${state.step} of warp ${state.warp}: ${doing(track, state.step)}`,
+        { class: 'strong small', name: 'doing' }],
       [`in flight: ${listed(in_flight(track, state.step).map(short))}`, { class: 'small', name: 'in_flight' }],
-      [`other warps: anywhere ${barriers_around(track, state.step)} (yellow)`, { class: 'small', name: 'others' }]], width, bottom + 46)
+      [`other warps: anywhere ${barriers_around(track, state.step)} (yellow)`, { class: 'small', name: 'others' }],
+    ], width, bottom + 46)
     const found = run.hazards.map(({ kind, where, accesses }, i) => text(4, doing_now.bottom + 9 + i * 17,
-      `${kind} at ${where}, ${accesses} accesses`, { class: 'e strong small', name: `hazard_${i}` }))
+      `${kind} at ${where}, ${accesses} times`, { class: `e small${wide ? ' strong' : ''}`, name: `hazard_${i}` }))
     const cursor = (from, to) => line(x(state.step + 0.5), from, x(state.step + 0.5), to, { class: 'line-f' })
     const legend = draw_legend(state.broken, width, doing_now.bottom + found.length * 17 + 2)
     return svg(width, legend.bottom, [

@@ -3,8 +3,10 @@
 
 // An instruction is one letter, so a warp's program is a string; ldmatrix is q, k or v, for the
 // matrix that it reads.
-const LETTERS = { copy_issue: 'c', commit: 'g', wait: 'w', barrier: 'b', mma: 'm', shuffle: 's', vote: 'a', store_global: 'o' }
-const by = (list, key) => list.reduce((map, item) => map.set(key(item), [...map.get(key(item)) ?? [], item]), new Map())
+const LETTERS = {
+  copy_issue: 'c', commit: 'g', wait: 'w', barrier: 'b', mma: 'm', shuffle: 's', vote: 'a', store_global: 'o' }
+const by = (list, key) => list.reduce((map, item) =>
+  map.set(key(item), [...map.get(key(item)) ?? [], item]), new Map())
 
 // A copy is a commit group that copied something, named by every matrix that it holds, in the order
 // of their first cp.async; a matrix's tile counts the groups before that held some of it.
@@ -63,6 +65,16 @@ function reduce_warp(events, groups, lanes) {
     parts: parts.map(({ matrix, tile, reads, ...bytes }) => ({ matrix, tile, reads, lanes: touched(bytes) })) })) }
 }
 
+// A track as it is kept, and as it is used: repeated instructions are written once, 64(km).
+const packed = ({ code, pending, copies }) => [
+  code.replace(/(.{1,12}?)\1{2,}/g, (all, one) => `${all.length / one.length}(${one})`), pending,
+  ...copies.map(({ group, first, end, parts }) => [group, first, end,
+    ...parts.map(({ matrix, tile, lanes, reads }) => [matrix, tile, lanes, reads])])]
+const unpacked = ([code, pending, ...copies]) => ({
+  code: code.replace(/(\d+)\((\w+)\)/g, (_, times, one) => one.repeat(times)), pending,
+  copies: copies.map(([group, first, end, ...parts]) => ({ group, first, end,
+    parts: parts.map(([matrix, tile, lanes, reads]) => ({ matrix, tile, lanes, reads })) })) })
+
 // Block 0 of a run. Warps that did the same are kept once: `warps` says which track is whose.
 export function reduce({ events, hazards }) {
   const mine = events.filter(({ block }) => block === 0)
@@ -70,7 +82,7 @@ export function reduce({ events, hazards }) {
   const lanes = lanes_of([...groups.values()].flat())
   const tracks = [], warps = []
   for (const [warp, own] of [...by(mine, (event) => event.warp)].sort(([one], [other]) => one - other)) {
-    const track = JSON.stringify(reduce_warp(own, groups, lanes))
+    const track = JSON.stringify(packed(reduce_warp(own, groups, lanes)))
     if (!tracks.includes(track)) tracks.push(track)
     warps[warp] = tracks.indexOf(track)
   }
@@ -81,8 +93,12 @@ export function reduce({ events, hazards }) {
 }
 
 // ---- what a run says ----
-export const track_of = (run, warp) => run.tracks[run.warps[warp]]
-export const steps_of = (run) => Math.max(...run.tracks.map(({ code }) => code.length))
+const tracks_of = new WeakMap()  // unpacked once
+export function track_of(run, warp) {
+  if (!tracks_of.has(run)) tracks_of.set(run, run.tracks.map(unpacked))
+  return tracks_of.get(run)[run.warps[warp]]
+}
+export const steps_of = (run) => Math.max(...run.warps.map((_, warp) => track_of(run, warp).code.length))
 export const count = (code, letter, from = 0, to = code.length) => code.slice(from, to).split(letter).length - 1
 export const places = (code, letter) => [...code].flatMap((each, step) => each === letter ? [step] : [])
 export const listed = (items) => items.length ? items.join(', ') : 'nothing'
@@ -137,14 +153,17 @@ export function somewhere(run, state, other) {
 
 export function barriers_around({ code }, step) {
   const passed = count(code, 'b', 0, step)
-  return `between ${passed ? `barrier ${passed}` : 'the start'} and ${passed < count(code, 'b') ? `barrier ${passed + 1}` : 'the end'}`
+  return `between ${passed ? `barrier ${passed}` : 'the start'} and `
+    + (passed < count(code, 'b') ? `barrier ${passed + 1}` : 'the end')
 }
 
-// The instructions of `whole` that `code` leaves out, and where in `code` each would stand.
+// The instructions of `whole` that `code` leaves out, and where in `code` each would stand. Shuffles
+// aside: how many there are depends on the numbers, and a broken kernel's are NaN.
 export function missing_in(code, whole) {
   const missing = []
   let step = 0
-  for (const letter of whole) {
+  for (const letter of whole.replaceAll('s', '')) {
+    while (code[step] === 's') step++
     if (code[step] === letter) step++
     else missing.push({ letter, step })
   }
