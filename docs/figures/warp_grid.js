@@ -13,15 +13,15 @@ export const y_of = (row) => TOP + row * H + (row >= 8 ? GAP : 0)
 export const right_of = (columns) => x_of(columns - 1) + U
 export const bottom_of = (rows) => y_of(rows - 1) + H
 
-/// The box [x, y, width, height] of neighbouring cells, with a margin; or of one of them, which has
-/// no margin towards the others.
+/// The box [x, y, width, height] of neighbouring cells, with a margin; or the part of it that is one of
+/// them, which overlaps its neighbours by a hair, so that no seam shows.
 export function box(cells, cell) {
   const [rows, columns] = [0, 1].map((i) => cells.map((c) => c[i]))
   const x1 = x_of(Math.min(...columns)) + 1, x2 = x_of(Math.max(...columns)) + U - 1
   const y1 = y_of(Math.min(...rows)) + 1, y2 = y_of(Math.max(...rows)) + H - 1
   if (!cell) return [x1, y1, x2 - x1, y2 - y1]
-  const x = Math.max(x1, x_of(cell[1])), y = Math.max(y1, y_of(cell[0]))
-  return [x, y, Math.min(x2, x_of(cell[1]) + U) - x, Math.min(y2, y_of(cell[0]) + H) - y]
+  const x = Math.max(x1, x_of(cell[1]) - 0.5), y = Math.max(y1, y_of(cell[0]) - 0.5)
+  return [x, y, Math.min(x2, x_of(cell[1]) + U + 0.5) - x, Math.min(y2, y_of(cell[0]) + H + 0.5) - y]
 }
 
 /// The title, and the numbers of rows and columns.

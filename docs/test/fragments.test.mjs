@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+
+import figure from '../figures/fragments.js'
+import { output_of } from '../figures/programs.mjs'
+import { figure_on, with_browser } from './browser.mjs'
+
+const PAGE = '/chapters/03_basic_kernel/'
+const layout = output_of(['ch03_layout', '--layout', '{json}'])
+const { mma, weights } = layout
+const LANES = [...Array(layout.lanes).keys()]
+const show = (cell) => `(${cell.join(', ')})`
+
+// What the figure must say of a lane's registers: { 'a0_0': '(2, 2)', … }.
+const expected = (lane, matrices) => Object.fromEntries(matrices.flatMap((matrix) =>
+  mma[matrix][lane].flatMap((cells, register) => cells.map((cell, half) =>
+    [`${matrix.toLowerCase()}${register}_${half}`, show(cell)]))))
+
+// Its S and P, and the registers of S that each register of P was.
+function expected_s_to_p(lane) {
+  const wanted = expected(lane, ['A'])
+  weights[lane].forEach((halves, register) => {
+    assert.ok(halves.every(([from]) => from === lane), 'no lane needs another')
+    wanted[`from_a${register}`] = halves.map(([, , c]) => `c${c}`).join(' ')
+  })
+  return wanted
+}
+const quad_of = (lane) => LANES.filter((other) => mma.C[other].some(([[row]]) => row === mma.C[lane][0][0][0]))
+
+const numbers_in = (drawing) => Object.fromEntries(
+  [...drawing.matchAll(/<text[^>]* data-name="([^"]+)"[^>]*>([^<]*)</g)].map(([, name, content]) => [name, content]))
+
+test('fragments: every lane and every element, as ch03_layout says', () => {
+  const data = figure.data({ layout })
+  let elements = 0
+  for (const lane of LANES) {
+    const state = { ...figure.initial(data), lane }
+    const drawing = figure.draw(data, state, 360)
+    assert.deepEqual(numbers_in(drawing), { ...expected(lane, ['A', 'B', 'C']), quad: `quad: ${quad_of(lane).join(', ')}` })
+    const s_to_p = { ...state, mode: 's_to_p' }
+    assert.deepEqual(numbers_in(figure.draw(data, s_to_p, 720)), expected_s_to_p(lane))
+    for (const [register, [[, tile]]] of weights[lane].entries()) {
+      const cs = expected_s_to_p(lane)[`from_a${register}`]
+      assert.ok(figure.describe(data, s_to_p).includes(`${cs} of tile ${tile} become a${register}`))
+    }
+    for (const matrix of 'ABC') {
+      for (const [register, cells] of mma[matrix][lane].entries()) {
+        for (const cell of cells) {
+          const pointed = figure.focus(data, figure.initial(data), `${matrix}:${cell}`)
+          assert.equal(pointed.lane, lane)
+          assert.match(figure.describe(data, pointed), new RegExp(`^${matrix}, row ${cell[0]}, column ${cell[1]}: `
+            + `lane ${lane}, register ${matrix.toLowerCase()}${register}\\b`))
+          assert.ok(drawing.includes(` data-focus="${matrix}:${cell}"`))
+          ++elements
+        }
+      }
+    }
+  }
+  assert.equal(elements, 256 + 128 + 128)
+})
+
+test('fragments: what the page shows of a lane', () => with_browser(async (open) => {
+  const page = await open(PAGE)
+  const shown = await figure_on(page, 'fragments')
+  for (const lane of [0, 9, 22, 31]) {
+    await shown.slide('lane', lane)
+    const { quad, ...registers } = await shown.values()
+    assert.deepEqual(registers, expected(lane, ['A', 'B', 'C']), `lane ${lane}`)
+    assert.equal(quad, `quad: ${quad_of(lane).join(', ')}`)
+    for (const [color, cells] of [['a', 8], ['b', 4], ['d', 4]]) {
+      assert.equal(await shown.root.locator(`.fa-canvas g.${color} > [data-focus]`).count(), cells, `lit in ${color}`)
+    }
+  }
+  await shown.choose('mode', 'S becomes P')
+  for (const lane of [31, 4]) {
+    await shown.slide('lane', lane)
+    assert.deepEqual(await shown.values(), expected_s_to_p(lane), `lane ${lane}`)
+  }
+  assert.deepEqual(page.complaints, [])
+}))
+
+test('fragments: pointing, keys, steps, on a phone too', () => with_browser(async (open) => {
+  for (const width of [1280, 390]) {
+    const page = await open(PAGE, { width })
+    const shown = await figure_on(page, 'fragments')
+    const lane_of = async () => +await shown.root.locator('[data-control="lane"] output').innerText()
+    await shown.point('B:5,3')
+    assert.match(await shown.words(), /^B, row 5, column 3: lane 14, register b0, high half\./)
+    assert.equal(await lane_of(), 14)
+    await shown.press('ArrowRight')
+    assert.match(await shown.words(), /^B, row 5, column 4: lane 18, register b0, high half\./)
+    await shown.press('ArrowDown')
+    assert.match(await shown.words(), /^B, row 6, column 4: lane 19, register b0, low half\./)
+    await shown.forward('lane')
+    assert.equal(await lane_of(), 20)
+    assert.doesNotMatch(await shown.words(), /^B, row/, 'what was pointed at is forgotten')
+    const second = await figure_on(page, 'fragments', 1)
+    assert.equal(await second.value('from_a3'), 'c2 c3', 'the second figure of the page starts as its picture')
+    await second.point('P:13,15')
+    assert.match(await second.words(), /^P, row 13, column 15: lane 23, register a3, high half\./)
+    await second.point('S:13,15')
+    assert.match(await second.words(), /^S, row 13, column 15: lane 23, register c3 of tile 1\./)
+    assert.deepEqual(page.complaints, [])
+  }
+}))
