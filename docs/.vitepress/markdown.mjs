@@ -61,30 +61,37 @@ function indented_code(md) {
   })
 }
 
-// Formulas as MathML, which browsers draw themselves; v-pre keeps Vue away from their braces.
+// Formulas by KaTeX; v-pre keeps Vue away from their braces.
 function formulas(md) {
-  md.use(katex.default ?? katex, { output: 'mathml', throwOnError: true })
+  md.use(katex.default ?? katex, { throwOnError: true })
   for (const rule of ['math_inline', 'math_block', 'math_inline_block']) {
     const render = md.renderer.rules[rule]
-    if (render) md.renderer.rules[rule] = (...all) => render(...all).replace(/<(span|p|math)\b/, '<$1 v-pre')
+    if (render) md.renderer.rules[rule] = (...all) => render(...all).replace(/<(span|p)\b/, '<$1 v-pre')
   }
 }
 
 // Headings are named as GitHub names them: links between the files are written for that.
 const slugify = (heading) => heading.trim().toLowerCase().replace(/[^\p{L}\p{M}\p{N}_\- ]/gu, '').replace(/ /g, '-')
 
-// Colours of code as classes: a style attribute on every word would be half of a page's weight.
-const TOKENS = { '24292E/E1E4E8': '', 'D73A49/F97583': 'k', '6F42C1/B392F0': 'f', '005CC5/79B8FF': 'n', '032F62/9ECBFF': 's',
-  '6A737D/6A737D': 'c', 'E36209/FFAB70': 'v', '22863A/85E89D': 't' }
+// Colours of code as classes: a style attribute on every word would be half of a page's weight. Some
+// colours of the theme are too faint on its background and are made stronger here.
+const TOKENS = [  // the theme's colours, light and dark; what stands for them
+  ['24292E', 'E1E4E8'],
+  ['D73A49', 'F97583', 'k', '#b3202e', '#f97583'],
+  ['6F42C1', 'B392F0', 'f', '#6f42c1', '#b392f0'],
+  ['005CC5', '79B8FF', 'n', '#005cc5', '#79b8ff'],
+  ['032F62', '9ECBFF', 's', '#032f62', '#9ecbff'],
+  ['6A737D', '6A737D', 'c', '#59636e', '#9198a1'],
+  ['E36209', 'FFAB70', 'v', '#9a4a00', '#ffab70'],
+  ['22863A', '85E89D', 't', '#1a6e2e', '#85e89d'],
+]
 const code_colors = { postprocess: (html) => html.replace(
   / style="--shiki-light:#(\w{6});--shiki-dark:#(\w{6});?"/g, (style, light, dark) => {
-    const name = TOKENS[`${light}/${dark}`]
-    return name === undefined ? style : name && ` class="t-${name}"`
+    const token = TOKENS.find((known) => known[0] === light && known[1] === dark)
+    return !token ? style : token[2] ? ` class="t-${token[2]}"` : ''
   }) }
-export const code_css = Object.entries(TOKENS).filter(([, name]) => name).map(([colors, name]) => {
-  const [light, dark] = colors.split('/')
-  return `.t-${name}{--shiki-light:#${light};--shiki-dark:#${dark}}`
-}).join('')
+export const code_css = TOKENS.filter((token) => token[2])
+  .map(([, , name, light, dark]) => `.t-${name}{--shiki-light:${light};--shiki-dark:${dark}}`).join('')
 
 export const markdown = {
   anchor: { slugify },

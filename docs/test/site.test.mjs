@@ -5,6 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import { test } from 'node:test'
 
+import { ROOT } from '../figures/programs.mjs'
 import { SITE, with_browser } from './browser.mjs'
 
 const LARGEST_PAGE = 500_000  // bytes, uncompressed, without fonts
@@ -101,3 +102,20 @@ test('formulas are MathML, code is highlighted, quoted code names its file', () 
   shows('/chapters/03_basic_kernel/', /<span class="t-k">/)
   shows('/chapters/02_tiled_cpu/', /<math /)
 })
+
+test('figures and lessons break no rule of accessibility that a machine can check', { timeout: 300_000 }, () => with_browser(async (open) => {
+  for (const url of lessons) {
+    for (const scheme of ['light', 'dark']) {
+      const page = await open(url, { scheme })
+      for (const figure of await page.locator('.fa-figure').all()) {
+        await figure.scrollIntoViewIfNeeded()
+        await figure.and(page.locator('[data-ready]')).waitFor()
+      }
+      await page.addScriptTag({ path: join(ROOT, 'docs/node_modules/axe-core/axe.min.js') })
+      const { violations, passes } = await page.evaluate(() => axe.run('.vp-doc', { runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa'] }))
+      assert.deepEqual(violations.map(({ id, nodes }) => `${id}: ${nodes[0].html.slice(0, 200)} (${nodes.length})`), [], `${url}, ${scheme}`)
+      assert.ok(passes.length > 5, `${url}: ${passes.length} rules looked at`)
+      await page.context().close()
+    }
+  }
+}))

@@ -1,5 +1,6 @@
 import DefaultTheme from 'vitepress/theme'
 
+import 'katex/dist/katex.min.css'
 import Figure from './Figure.vue'
 import './style.css'
 
