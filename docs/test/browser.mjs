@@ -75,7 +75,10 @@ export async function figure_on(page, name, place = 0) {
     slide: (key, value) => control(key).locator('input[type=range]').fill(String(value)),
     forward: (key) => control(key).getByRole('button', { name: 'forward' }).click(),
     back: (key) => control(key).getByRole('button', { name: 'back' }).click(),
-    choose: (key, label) => control(key).getByText(label, { exact: true }).click(),
+    async choose(key, label) {
+      if (await control(key).locator('select').count()) await control(key).locator('select').selectOption({ label })
+      else await control(key).getByText(label, { exact: true }).click()
+    },
     tick: (key) => control(key).locator('input[type=checkbox]').click(),
     write: (key, text) => control(key).locator('textarea').fill(text),
     point: (key) => root.locator(`[data-focus="${key}"]`).first().hover(),
