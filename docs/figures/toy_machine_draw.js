@@ -109,7 +109,6 @@ export function draw_links(width, [down, up], used) {
 export function draw_registers({ program }, machine, width) {
   const wide = width > 400
   const [number_at, used_at] = wide ? [width - 146, width - 8] : [width - 66, width - 6]
-  const characters = Math.floor((number_at - 40 - 76) / 7.8)
   const parts = [text(0, 14, 'registers', { class: 'strong' }),
     text(72, 14, 'few, close', { class: 'muted small' })]
   const { op, registers = [] } = machine.instruction ?? {}
@@ -123,9 +122,11 @@ export function draw_registers({ program }, machine, width) {
     if (!register) return parts.push(text(40, y + 18, 'empty', { class: 'muted' }))
     const named = r === written && machine.formula
     const formula = named ? `${register.symbol.text} = ${machine.formula}` : register.symbol.text
+    const number = number_text(register.number)
+    const characters = Math.floor((number_at - 48 - number.length * 9) / 7.8)
     const used = register.uses ? `used ${register.uses}×` : 'not used'
     parts.push(text(40, y + 18, shortened(formula, characters), { class: 'mono', name: `symbol_${r}` }),
-      text(number_at, y + 18, number_text(register.number), { class: 'end strong', name: `register_${r}` }),
+      text(number_at, y + 18, number, { class: 'end strong', name: `register_${r}` }),
       text(used_at, y + 18, wide ? `since cycle ${register.since}, ${used}` : used,
         { class: 'end small muted' }))
   })
@@ -165,7 +166,7 @@ export function draw_cost({ program, steps, outcome }, machine, step, width) {
     text(i * width / 5.3, 94, label, { class: 'small muted' })))
   const done = step === steps
   const result = `${outcome.passed ? '' : 'wrong: '}${outcome.sentence}`
-  const shown = done ? clipped(result, Math.floor(width / 7.5)) : 'The result is checked after the last cycle.'
+  const shown = done ? clipped(result, Math.floor(width / 7.5)) : 'The result is checked at the end.'
   parts.push(text(0, 118, shown,
     { class: done ? (outcome.passed ? 'c strong' : 'e strong') : 'muted', name: 'verdict' }))
   return { height: 124, parts }

@@ -12,8 +12,7 @@ import { instruction_text, OPS, run, shortened } from '../figures/toy_machine_mo
 import { parse, TraceError, validate } from '../figures/toy_machine_parser.js'
 import { BIN, ROOT } from '../figures/programs.mjs'
 
-const PROGRAM = join(process.env.FA_BIN ?? BIN, 'ch01_toy_machine')
-
+const PROGRAM = join(BIN, 'ch01_toy_machine')
 const PROGRAMS = join(ROOT, 'chapters/01_toy_machine/programs')
 const folder = mkdtempSync(join(tmpdir(), 'toy-machine-'))
 test.after(() => rmSync(folder, { recursive: true }))
