@@ -2,7 +2,7 @@
 """Tables of the lessons, from the raw files beside this script. Standard library only.
 
     tables.py speed [NN]       TFLOP/s of every chapter and peer; with NN: of it and the one before
-    tables.py speed --json F   the same numbers as a JSON file
+    tables.py speed --json F, profile --json F   the same numbers, all chapters, as a JSON file
     tables.py counters [NN]    Nsight Compute's counters against the emulator's, every shape; runs
                                the chapters' programs, which must be on the PATH
     tables.py profile NN       what the warps waited for: chapter NN and the one before
@@ -264,7 +264,7 @@ def chapter_before(chapter):
 
 
 class Timing(NamedTuple):
-    """One kernel on one shape, in TFLOP/s: at the median time, at its slow and its fast quartile."""
+    """One kernel on one shape, in TFLOP/s: at its median time, its slow and its fast quartile."""
     tflops: float
     slow: float
     fast: float
@@ -282,8 +282,8 @@ def timing(samples, shape, where):
 
 
 def read_speed(path):
-    """Of bench_peers.py's file: two lines that say what was measured and how, the limit of mma.sync,
-    the names in order, and for each shape {name: Timing} without peers that do not take it."""
+    """Of bench_peers.py's file: two lines that say what was measured and how, the limit of
+    mma.sync, the names in order, and for each shape {name: Timing}, but peers that do not take it."""
     def not_finite(text):
         raise Problem(f"{path}: expected a number, found {text!r}")
     try:
@@ -363,9 +363,35 @@ def profile(path, chapter):
     return [machine(), "", *aligned(table)]
 
 
+def profile_json(path):
+    """Where the time of each chapter went (docs/figures/README.md): what a warp waits for, as in
+    the tables, and the part of the kernel's time that is."""
+    runs = read_trimmed(path, "profile")
+    shapes = {shape for _, shape in runs}
+    if len(shapes) != 1:
+        raise Problem(f"{path}: expected one shape, found {len(shapes)}")
+    chapters = {}
+    for (program, _), cells in sorted(runs.items()):
+        where = f"{path.name}: {program}"
+        value = lambda metric: number(cells[metric], f"{where}: {metric}")
+        time_ms = value("gpu__time_duration.sum") / 1e6
+        cycles = value("smsp__average_warp_latency_per_inst_issued.ratio")
+        waits = {stall: value(STALL.format(stall)) for _, stall in STALLS}
+        waits["other"] = cycles - sum(waits.values())
+        if min(waits.values()) < 0:
+            raise Problem(f"{where}: a warp waits longer than it lives")
+        chapters[program[:4]] = {
+            "time_ms": round(time_ms, 3), "cycles": round(cycles, 2),
+            "waits": {stall: {"cycles": round(wait, 2), "ms": round(time_ms * wait / cycles, 3),
+                              "percent": round(100 * wait / cycles)}
+                      for stall, wait in waits.items()}}
+    return {"machine": machine(), "shape": shapes.pop(),
+            "reasons": {stall: title for title, stall in STALLS}, "chapters": chapters}
+
+
 def main(arguments):
-    usage = ("usage: tables.py speed [NN] | speed --json FILE | counters [NN] | profile NN | "
-             "trim counters|profile FILE")
+    usage = ("usage: tables.py speed [NN] | counters [NN] | profile NN | "
+             "speed|profile --json FILE | trim counters|profile FILE")
     command, rest = (arguments or [""])[0], arguments[1:]
     chapter = rest[0] if rest else None
     try:
@@ -375,8 +401,10 @@ def main(arguments):
             writer.writerow(["Program", "Shape", "Kernel Name", *COLUMNS[rest[0]]])
             writer.writerows(rows)
             return 0
-        if command == "speed" and len(rest) == 2 and rest[0] == "--json":
-            text = json.dumps(speed_json(H200 / "peers.json"), indent=1) + "\n"
+        if command in ("speed", "profile") and len(rest) == 2 and rest[0] == "--json":
+            found = (speed_json(H200 / "peers.json") if command == "speed"
+                     else profile_json(H200 / "profile.csv"))
+            text = json.dumps(found, indent=1) + "\n"
             try:
                 Path(rest[1]).write_text(text, encoding="utf-8")
             except OSError as error:

@@ -152,6 +152,24 @@ class TestProfile(Folder):
                             self.trimmed(export("1", metrics), "profile"), "05")
 
 
+    def test_json_has_the_numbers_of_the_tables(self):
+        found = tables.profile_json(tables.H200 / "profile.csv")
+        self.assertEqual(list(found["chapters"]), ["ch03", "ch04", "ch05", "ch06", "ch07", "ch08"])
+        for chapter, run in found["chapters"].items():
+            lines = tables.profile(tables.H200 / "profile.csv", chapter[2:])
+            last = lambda title: next(line.split()[-1] for line in lines if title in line)
+            self.assertEqual(last("time under the profiler"), f"{run['time_ms']:.3f}")
+            self.assertEqual(last("warp-cycles"), f"{run['cycles']:.2f}")
+            for stall in found["reasons"]:
+                self.assertEqual(last(f"({stall})"), f"{run['waits'][stall]['cycles']:.2f}")
+            self.assertAlmostEqual(sum(w["ms"] for w in run["waits"].values()), run["time_ms"], delta=4e-3)
+
+    def test_json_refuses_waits_longer_than_a_life(self):
+        metrics = tables.COLUMNS["profile"]
+        self.assert_problem("waits longer", tables.profile_json,
+                            self.trimmed(export("1", metrics), "profile"))
+
+
 class TestSpeed(Folder):
     def result(self, **samples):
         return {"card": {"name": "GPU", "driver_version": "1"}, "torch": "2", "cudnn": 91900,
