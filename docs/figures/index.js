@@ -9,5 +9,6 @@ import toy_machine from './toy_machine.js'
 import fragments from './fragments.js'
 import ldmatrix from './ldmatrix.js'
 import speed from './speed.js'
+import profile from './profile.js'
 
-export default { banks, tiles, memory_curves, break_it, timeline, online_softmax, toy_machine, fragments, ldmatrix, speed }
+export default { banks, tiles, memory_curves, break_it, timeline, online_softmax, toy_machine, fragments, ldmatrix, speed, profile }

@@ -1,0 +1,110 @@
+// Where the time of chapters 03 to 08 goes: what a warp waits for, as a part of the kernel's time.
+import { el, line, rect, svg, text, WIDE } from './draw.js'
+
+// A short name for a segment, and its colour; the long names come from tables.py.
+const REASONS = {
+  mio_throttle: ['queue', 'e'], short_scoreboard: ['shared', 'd'], long_scoreboard: ['global', 'b'],
+  barrier: ['barrier', 'f'], math_pipe_throttle: ['tensor', 'c'], wait: ['fixed', 'a'], other: ['other', ''],
+}
+const soft = (color) => color ? `soft-${color}` : 'soft'
+const long_name = (data, reason) => data.reasons[reason] ?? 'issuing, and everything else'
+const TITLES = { ch03: 'basic kernel', ch04: 'swizzling', ch05: 'pipelining', ch06: 'ldmatrix.x4',
+  ch07: 'better pipelining', ch08: 'fewer instructions' }
+
+const names_of = (data, state) => Object.keys(data.chapters).filter((name) => name >= state.from)
+function pointed(data, state) {
+  const [name, reason] = state.focus.split(':')
+  const names = names_of(data, state)
+  return { name: names.includes(name) ? name : names[0], reason }
+}
+
+function draw_bar(data, state, name, y, { left, x, wide }) {
+  const { time_ms, waits } = data.chapters[name], chosen = pointed(data, state)
+  const words = wide ? y + 18 : y + 12, top = wide ? y : y + 17, margin = wide ? 4 : left
+  const parts = [text(margin, words, name.slice(2), { class: 'strong a' }),
+    text(margin + 24, words, TITLES[name] ?? '', { class: name === chosen.name ? 'strong' : null })]
+  let start = 0
+  for (const [reason, [short, color]] of Object.entries(REASONS)) {
+    const { ms } = waits[reason], width = x(ms) - left, on = name === chosen.name && reason === chosen.reason
+    parts.push(el('g', { 'data-focus': `${name}:${reason}` }, [
+      rect(x(start), top, width, 26, { class: on ? `${soft(color)} on` : soft(color) }),
+      rect(x(start), top + 23, width, 3, { class: color || 'muted' }),
+      width > 8 + 6.2 * short.length && text(x(start) + width / 2, top + 16, short,
+        { class: `small middle${reason === chosen.reason ? ' strong' : ''} ${color || 'muted'}` }),
+    ].filter(Boolean)))
+    start += ms
+  }
+  parts.push(text(x(time_ms) + 8, top + 17, `${time_ms.toFixed(3)} ms`,
+    { class: 'strong', name: `time_${name}` }))
+  return parts
+}
+
+// The parts of the chosen bar: the legend and its numbers.
+function draw_legend(data, state, y, { left, right, wide }) {
+  const { name, reason: chosen } = pointed(data, state), { waits } = data.chapters[name]
+  const [first, second, third] = wide ? [430, 560, 690] : [220, 284, right - 4]
+  const start = wide ? 4 : left
+  const heads = [[first, wide ? 'clocks for each instruction' : 'clocks'], [second, 'ms'],
+    [third, wide ? 'of the time' : '%']]
+  const title = `Chapter ${name.slice(2)}${wide ? ': a warp waits for …' : ' waits for'}`
+  const parts = [text(start, y, title, { class: 'strong' }),
+    ...heads.map(([end, head]) => text(end, y, head, { class: 'small muted end' }))]
+  Object.entries(REASONS).forEach(([reason, [short, color]], i) => {
+    const { cycles, ms, percent } = waits[reason]
+    const row = y + 22 + 20 * i, strong = reason === chosen ? ' strong' : ''
+    parts.push(line(start, row - 15, third, row - 15),
+      rect(start, row - 10, 11, 11, { class: color || 'muted' }),
+      text(start + 18, row, wide ? long_name(data, reason) : short, { class: strong.trim() || null }),
+      text(first, row, cycles.toFixed(2), { class: `mono end${strong}`, name: `cycles_${reason}` }),
+      text(second, row, ms.toFixed(3), { class: `mono end${strong}`, name: `ms_${reason}` }),
+      text(third, row, `${percent} %`, { class: `mono end${strong}`, name: `percent_${reason}` }))
+  })
+  return parts
+}
+
+export default {
+  title: 'What a warp’s time goes to, chapter by chapter',
+  sources: { profile: ['docs/measurements/tables.py', 'profile', '--json', '{json}'] },
+  data: ({ profile }) => profile,
+  stills: {
+    'chapters/04_swizzling/figures/profile.svg': { from: 'ch03', focus: 'ch04:mio_throttle' },
+    'chapters/05_pipelining/figures/profile.svg': { focus: 'ch05:long_scoreboard' },
+    'chapters/08_fewer_instructions/figures/profile.svg': {},
+  },
+  initial: () => ({ from: 'ch04', focus: 'ch08:math_pipe_throttle' }),
+  controls: () => [{ key: 'from', type: 'choice', label: 'chapters',
+    options: [['ch03', '03 to 08'], ['ch04', '04 to 08']] }],
+
+  draw(data, state, width) {
+    const wide = width >= WIDE, names = names_of(data, state)
+    const left = wide ? 170 : 8, right = width - 4
+    const most = Math.max(...names.map((name) => data.chapters[name].time_ms))
+    const place = { left, right, wide, x: (ms) => left + ms / most * (wide ? 470 : 272) }
+    const parts = [text(wide ? 4 : left, 14, `Time of the kernel at ${data.shape}`, { class: 'strong' })]
+    let y = 32
+    for (const name of names) {
+      parts.push(draw_bar(data, state, name, y, place))
+      y += wide ? 34 : 50
+    }
+    y += 24
+    parts.push(draw_legend(data, state, y, place))
+    y += 22 + 20 * 6 + 30
+    const about = data.machine.split(', ')
+    for (const words of wide ? [about] : [about.slice(0, 3), about.slice(3)]) {
+      parts.push(text(wide ? 4 : left, y, words.join(', '), { class: 'small muted' }))
+      y += 16
+    }
+    return svg(width, y - 6, parts)
+  },
+
+  describe(data, state) {
+    const { name, reason } = pointed(data, state), { time_ms, cycles, waits } = data.chapters[name]
+    const list = Object.keys(REASONS).map((one) => `${long_name(data, one)} ${waits[one].cycles.toFixed(2)}`)
+    const times = names_of(data, state)
+      .map((one) => `${one.slice(2)} ${data.chapters[one].time_ms.toFixed(3)}`)
+    return `Chapter ${name.slice(2)}, ${long_name(data, reason)}: ${waits[reason].cycles.toFixed(2)} of the `
+      + `${cycles.toFixed(2)} clocks that an instruction takes a warp, ${waits[reason].percent} % of `
+      + `${time_ms.toFixed(3)} ms. All: ${list.join('; ')}. Milliseconds of chapters ${times.join(', ')}, `
+      + `at ${data.shape}. ${data.machine}.`
+  },
+}
