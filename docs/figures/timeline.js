@@ -12,7 +12,7 @@ const BREAKS = ['missing-wait', 'wait-too-few', 'conditional-commit', 'missing-b
 const RUNS = {
   ch04: { label: '04', program: 'ch04_swizzling', breaks: ['missing-wait', 'missing-barrier'], seed: 5 },
   ch05: { label: '05', program: 'ch05_pipelining', breaks: BREAKS, seed: 1 },
-  stages3: { label: '05, three stages', program: 'ch05_pipelining', breaks: BREAKS, seed: 1, stages: 3 },
+  stages3: { label: '05, three stages', program: 'ch05_pipelining', breaks: [], stages: 3 },
   ch07: { label: '07', program: 'ch07_better_pipelining', breaks: BREAKS, seed: 3 },
   ch08: { label: '08', program: 'ch08_fewer_instructions', breaks: BREAKS, seed: 3, shape: '1,1,128,512,64' },
 }
@@ -89,8 +89,8 @@ function draw_warp({ run, state, x }, warp, y) {
     rect(x(from), y + ROW, x(to) - x(from), 2, { class: 'f' }),
     boxes(products.map(([left, width]) => [left, y + 2, width, ROW - 4]), { class: 'soft-d' }),
     boxes(products.map(([left, width]) => [left, y + ROW - 5, width, 3]), { class: 'd' }),
-    el('g', { class: 'small middle' }, products.filter(([, width]) => width > 12)
-      .map(([left, width, words]) => text(left + width / 2, y + 12, words, { class: 'small' }))),
+    text(products.map(([left, width]) => round(left + width / 2)).join(' '), y + 12,
+      products.map(([, , letter]) => letter).join(''), { class: 'small middle' }),
     boxes(others, { class: 'muted' }),
     Object.entries(copies).map(([color, list]) => boxes(list, { class: color })),
     lines(places(track.code, 'w').map((step) => [[x(step), y], [x(step), y + ROW]]), { class: 'on' })])

@@ -152,9 +152,9 @@ export function somewhere(run, state, other) {
 }
 
 export function barriers_around({ code }, step) {
-  const passed = count(code, 'b', 0, step)
-  return `between ${passed ? `barrier ${passed}` : 'the start'} and `
-    + (passed < count(code, 'b') ? `barrier ${passed + 1}` : 'the end')
+  const passed = count(code, 'b', 0, step), all = count(code, 'b')
+  if (passed > 0 && passed < all) return `between barriers ${passed} and ${passed + 1}`
+  return passed ? `between barrier ${passed} and the end` : 'between the start and barrier 1'
 }
 
 // The instructions of `whole` that `code` leaves out, and where in `code` each would stand. Shuffles
