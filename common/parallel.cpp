@@ -4,13 +4,74 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <cstdlib>
+#include <deque>
 #include <exception>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 namespace fa {
+namespace {
+
+// Threads that wait for work: starting one takes longer than a short piece of work.
+class Pool {
+ public:
+  // Calls work(0) here and work(1), work(2), … on helpers that are free, each number below
+  // `threads` at most once. Helpers that were busy all the while, with a call from another thread
+  // or one that this call is nested in, are not waited for.
+  void run(int threads, const std::function<void(int)>& work) {
+    Task task{&work, threads};
+    {
+      const std::lock_guard lock(mutex_);
+      while (static_cast<int>(helpers_.size()) < threads - 1) {
+        helpers_.emplace_back([this](std::stop_token stop) { help(stop); });
+      }
+      tasks_.push_back(&task);
+    }
+    for (int i = 1; i < threads; ++i) wake_.notify_one();
+    work(0);
+    std::unique_lock lock(mutex_);
+    std::erase(tasks_, &task);
+    task.left.wait(lock, [&] { return task.helpers == 0; });
+  }
+
+ private:
+  struct Task {
+    const std::function<void(int)>* work;
+    int threads;
+    int next = 1;     // the number for the next helper
+    int helpers = 0;  // that are at it
+    std::condition_variable left = {};
+  };
+
+  void help(const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    while (wake_.wait(lock, stop, [this] { return !tasks_.empty(); })) {
+      Task& task = *tasks_.front();
+      const int thread = task.next++;
+      if (task.next == task.threads) tasks_.pop_front();
+      ++task.helpers;
+      lock.unlock();
+      (*task.work)(thread);
+      lock.lock();
+      if (--task.helpers == 0) task.left.notify_one();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable_any wake_;
+  std::deque<Task*> tasks_;            // that may have more helpers
+  std::vector<std::jthread> helpers_;  // last: they stop before the rest goes
+};
+
+Pool& pool() {
+  static Pool the_pool;
+  return the_pool;
+}
+
+}  // namespace
 
 int hardware_threads() {
   if (const char* text = std::getenv("FA_THREADS")) {
@@ -37,10 +98,10 @@ void parallel_for(int64_t count, int threads, const std::function<void(int64_t, 
       if (!first_error) first_error = std::current_exception();
     }
   };
-  {
-    std::vector<std::jthread> helpers;
-    for (int thread = 1; thread < threads; ++thread) helpers.emplace_back(take_pieces, thread);
-    if (count > 0) take_pieces(0);
+  if (threads > 1) {
+    pool().run(threads, take_pieces);
+  } else {
+    take_pieces(0);
   }
   if (first_error) std::rethrow_exception(first_error);
 }

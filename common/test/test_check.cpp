@@ -2,8 +2,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
+#include <thread>
 
 #include "common/check.hpp"
 #include "common/memory.hpp"
@@ -241,4 +243,38 @@ TEST_CASE("parallel_for does every index once and rethrows") {
                     std::runtime_error);
   }
   parallel_for(0, 2, [](int64_t, int) { FAIL("no work"); });
+}
+
+TEST_CASE("parallel_for nested and from several threads: each index once, no number twice at once") {
+  constexpr int kCallers = 4, kThreads = 3, kOuter = 8, kInner = 50;
+  std::atomic<int> sum = 0, clashes = 0, caught = 0;
+  const auto nested = [&] {
+    for (int round = 0; round < 20; ++round) {
+      std::atomic<bool> busy[kThreads] = {};
+      parallel_for(kOuter, kThreads, [&](int64_t, int thread) {
+        clashes += busy[thread].exchange(true);
+        std::atomic<bool> inner_busy[kThreads] = {};
+        parallel_for(kInner, kThreads, [&](int64_t, int inner) {
+          clashes += inner_busy[inner].exchange(true);
+          ++sum;
+          inner_busy[inner] = false;
+        });
+        try {
+          parallel_for(kInner, kThreads, [](int64_t i, int) {
+            if (i == 20) throw std::runtime_error("inner");
+          });
+        } catch (const std::runtime_error&) {
+          ++caught;
+        }
+        busy[thread] = false;
+      });
+    }
+  };
+  {
+    std::vector<std::jthread> callers;
+    for (int i = 0; i < kCallers; ++i) callers.emplace_back(nested);
+  }
+  CHECK(sum == kCallers * 20 * kOuter * kInner);
+  CHECK(caught == kCallers * 20 * kOuter);
+  CHECK(clashes == 0);
 }
