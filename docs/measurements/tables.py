@@ -283,7 +283,7 @@ def timing(samples, shape, where):
 
 def read_speed(path):
     """Of bench_peers.py's file: two lines that say what was measured and how, the limit of
-    mma.sync, the names in order, and for each shape {name: Timing}, but peers that do not take it."""
+    mma.sync, the names in order, and for each shape {name: Timing} of those that take it."""
     def not_finite(text):
         raise Problem(f"{path}: expected a number, found {text!r}")
     try:

@@ -162,7 +162,8 @@ class TestProfile(Folder):
             self.assertEqual(last("warp-cycles"), f"{run['cycles']:.2f}")
             for stall in found["reasons"]:
                 self.assertEqual(last(f"({stall})"), f"{run['waits'][stall]['cycles']:.2f}")
-            self.assertAlmostEqual(sum(w["ms"] for w in run["waits"].values()), run["time_ms"], delta=4e-3)
+            whole = sum(wait["ms"] for wait in run["waits"].values())
+            self.assertAlmostEqual(whole, run["time_ms"], delta=4e-3)
 
     def test_json_refuses_waits_longer_than_a_life(self):
         metrics = tables.COLUMNS["profile"]
@@ -202,13 +203,16 @@ class TestSpeed(Folder):
             for shape, cells in found["shapes"].items():
                 own = cells[f"ch{chapter}"]
                 row, = (row for row in rows if row and row[0] == shape)
-                self.assertEqual(row[-3:-1], [text(own["times_before"], 2), text(own["of_limit"], 1)])
+                self.assertEqual(row[-3:-1],
+                                 [text(own["times_before"], 2), text(own["of_limit"], 1)])
 
     def test_json_quartiles_and_what_is_missing(self):
         result = self.result(ch03=[0.005, 0.004, 0.002], ch04=[0.002])
-        cells = tables.speed_json(self.write("peers.json", json.dumps(result)))["shapes"]["1,1,1000,1000,100"]
-        self.assertEqual(cells["ch03"], {"tflops": 100.0, "slow": 80.0, "fast": 200.0, "of_limit": 16.7,
-                                         "times_fa2": None, "times_before": None})
+        found = tables.speed_json(self.write("peers.json", json.dumps(result)))
+        cells = found["shapes"]["1,1,1000,1000,100"]
+        self.assertEqual(cells["ch03"],
+                         {"tflops": 100.0, "slow": 80.0, "fast": 200.0, "of_limit": 16.7,
+                          "times_fa2": None, "times_before": None})
         self.assertEqual(cells["ch04"]["slow"], 200.0)
         self.assertEqual(cells["ch04"]["times_before"], 2.0)
 
@@ -239,8 +243,8 @@ class TestKernelHeaders(unittest.TestCase):
 
 class TestCommand(unittest.TestCase):
     def test_bad_usage(self):
-        for arguments in ([], ["profile"], ["speed", "4"], ["speed", "04", "05"], ["speed", "--json"],
-                          ["trim", "x", "y"]):
+        for arguments in ([], ["profile"], ["speed", "4"], ["speed", "04", "05"],
+                          ["speed", "--json"], ["counters", "--json", "f"], ["trim", "x", "y"]):
             errors = io.StringIO()
             with contextlib.redirect_stderr(errors):
                 self.assertEqual(tables.main(arguments), 2)
