@@ -56,11 +56,11 @@ struct Hazard {
   Site other;         // what it collides with; line 0: nothing
   int64_t count = 0;  // accesses (a row of an ldmatrix, one thread's load, store or cp.async)
   int block = 0;
-  int thread = -1;        // of `where`, in its block
-  int other_thread = -1;  // of `other`; -1: none, or any
+  int thread = -1;                     // of `where`, in its block
+  int other_thread = -1;               // of `other`; -1: none, or any
   int64_t step = -1, other_step = -1;  // Event::step of the two; -1: not known
-  uint64_t address = 0;   // shared: bytes from the start of dynamic memory; global: a pointer
-  std::string text;       // the whole finding as a sentence
+  uint64_t address = 0;  // shared: bytes from the start of dynamic memory; global: a pointer
+  std::string text;      // the whole finding as a sentence
 };
 
 enum class EventKind {
