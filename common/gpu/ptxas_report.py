@@ -3,8 +3,9 @@
 
     ptxas_report.py keep nvcc …      runs the compiler; writes what ptxas said to OBJECT.ptxas and
                                      prints a line for each kernel
-    ptxas_report.py check OBJECT…    reads OBJECT.ptxas; fails if a kernel spills or has a stack
-                                     frame, or if there is no kernel
+    ptxas_report.py check CODES OBJECT…
+                                     reads OBJECT.ptxas; fails if a kernel spills or has a stack
+                                     frame, or if one of CODES (sm_80,sm_90) has no kernel
 """
 
 import re
@@ -59,15 +60,16 @@ def keep(command):
     return result.returncode
 
 
-def check(objects):
+def check(codes, objects):
     found = []
     for path in objects:
-        with open(path + ".ptxas", encoding="utf-8") as file:
+        with open(path.removesuffix(".ptxas") + ".ptxas", encoding="utf-8") as file:
             found += kernels(file.read())
     for kernel in found:
         print(describe(kernel))
-    if not found:
-        print("no kernel found in", *objects)
+    missing = set(codes.split(",")) - {architecture for _, architecture, *_ in found}
+    if missing:
+        print("no kernel found for", *sorted(missing), "in", *objects)
         return 1
     return 1 if any(stack or spilled for *_, stack, spilled in found) else 0
 
@@ -75,4 +77,4 @@ def check(objects):
 if __name__ == "__main__":
     if len(sys.argv) < 3 or sys.argv[1] not in ("keep", "check"):
         sys.exit(__doc__)
-    sys.exit(keep(sys.argv[2:]) if sys.argv[1] == "keep" else check(sys.argv[2:]))
+    sys.exit(keep(sys.argv[2:]) if sys.argv[1] == "keep" else check(sys.argv[2], sys.argv[3:]))
