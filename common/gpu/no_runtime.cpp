@@ -19,5 +19,6 @@ bool is_gpu_pointer(const void*) { return false; }
 void set_gpu_stream(void*) {}
 double gpu_time_ms(int, const std::function<void()>&) { require_gpu(); return 0; }
 double gpu_mma_limit_tflops() { require_gpu(); return 0; }
+double gpu_copy_limit_gbs() { require_gpu(); return 0; }
 
 }  // namespace fa

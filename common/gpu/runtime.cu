@@ -135,4 +135,15 @@ double gpu_mma_limit_tflops() {
   return flops / ms * 1e-9;
 }
 
+double gpu_copy_limit_gbs() {
+  constexpr size_t BYTES = size_t{1} << 29;  // several times any card's L2 cache
+  const GpuBuffer from(BYTES, "the copy's source"), to(BYTES, "the copy");
+  FA_CUDA_CHECK(cudaMemset(from.data(), 0x5a, BYTES));
+  const double ms = gpu_time_ms(5, [&] {
+    FA_CUDA_CHECK(cudaMemcpyAsync(to.data(), from.data(), BYTES, cudaMemcpyDeviceToDevice,
+                                  gpu::current_stream()));
+  });
+  return 2.0 * BYTES / ms * 1e-6;
+}
+
 }  // namespace fa

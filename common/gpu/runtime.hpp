@@ -47,4 +47,7 @@ double gpu_time_ms(int runs, const std::function<void()>& work);
 // kernel of chapters 03 to 08 can be faster.
 double gpu_mma_limit_tflops();
 
+// What copying memory to memory reaches on this card, in GB/s, reads and writes both counted.
+double gpu_copy_limit_gbs();
+
 }  // namespace fa

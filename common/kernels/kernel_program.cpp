@@ -225,12 +225,17 @@ void bench(const KernelChapter& chapter, int stages, const Shape& default_shape,
   std::vector<float> o(shape.q_elements());
   const double ms = run_on_gpu(chapter.gpu, large, o, 20, request.breaks, stages);
   const double tflops = shape.flops() / ms * 1e-9, limit = gpu_mma_limit_tflops();
-  char line[200];
-  std::snprintf(line, sizeof line,
+  const double once = 2.0 * (shape.q_elements() + shape.kv_elements()) * sizeof(bf16);
+  const double rate = once / ms * 1e-6, copy = gpu_copy_limit_gbs();
+  char lines[400];
+  std::snprintf(lines, sizeof lines,
                 "  bench      shape %s: %.3f ms, %.1f TFLOP/s, %.1f %% of the %.1f that mma.sync "
-                "alone reaches here\n",
-                to_string(shape).c_str(), ms, tflops, 100 * tflops / limit, limit);
-  std::cout << line;
+                "alone reaches here\n"
+                "             Q, K, V and O once: %.1f GB/s, %.1f %% of the %.0f that a copy "
+                "reaches here\n",
+                to_string(shape).c_str(), ms, tflops, 100 * tflops / limit, limit, rate,
+                100 * rate / copy, copy);
+  std::cout << lines;
 }
 
 }  // namespace
