@@ -38,15 +38,15 @@ FA_DEVICE void load_tile(uint32_t smem, const bf16* gmem, int tile, int len, FA_
   constexpr int STEP = NUM_THREADS * CHUNK;  // elements that all threads copy at once
   constexpr int STEP_ROWS = STEP / HEAD_DIM;
   static_assert(HEIGHT % STEP_ROWS == 0, "every thread copies the same number of chunks");
-  static_assert(STEP_ROWS % 8 == 0, "the swizzle repeats every 8 rows: one swizzle a thread");
 
   const int element = thread_index() * CHUNK;  // of this thread's first chunk
   const int rows_left = len - tile * HEIGHT - element / HEAD_DIM;
   const bf16* src = gmem + int64_t{tile} * HEIGHT * HEAD_DIM + element;
-  const uint32_t dst = smem + swizzle<HEAD_DIM * sizeof(bf16)>(element * sizeof(bf16));
   for (int step = 0; step < HEIGHT / STEP_ROWS; ++step) {
+    const uint32_t offset = (element + step * STEP) * sizeof(bf16);
+    const uint32_t dst = smem + swizzle<HEAD_DIM * sizeof(bf16)>(offset);
     const int source_bytes = step * STEP_ROWS < rows_left ? 16 : 0;
-    cp_async_16(dst + step * STEP * sizeof(bf16), src + step * STEP, source_bytes, line, file);
+    cp_async_16(dst, src + step * STEP, source_bytes, line, file);
   }
 }
 // [/anchor: load_tile]

@@ -116,10 +116,10 @@ FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4],
 }
 // [/anchor: multiply_weights_value]
 
-// Asked for no more than one block on a multiprocessor, the compiler may use up to 255 registers a
-// thread. Left to itself it saves some, and loads fragments too late.
+// Half a tile is half of S and P: at D = 128 three blocks fit on a multiprocessor, if a thread gets
+// by with 168 registers. Asked for three, the compiler sees to it.
 template <int HEAD_DIM, int STAGES, int BLOCK_Q, int BLOCK_KV, int NUM_WARPS, class Breaks>
-FA_KERNEL FA_LAUNCH_BOUNDS(NUM_WARPS * WARP_SIZE, 1)
+FA_KERNEL FA_LAUNCH_BOUNDS(NUM_WARPS * WARP_SIZE, HEAD_DIM == 128 && STAGES == 2 ? 3 : 1)
 void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
                const bf16* K,  // [batch*heads, len_kv, HEAD_DIM]
                const bf16* V,  // [batch*heads, len_kv, HEAD_DIM]
