@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+
+import { output_of } from '../figures/programs.mjs'
+import { figure_on, with_browser } from './browser.mjs'
+
+const MATRICES = ['Q', 'K', 'V', 'S', 'P', 'O', 'm, l']
+const NAMES = { keys_outside: 'FlashAttention-1', three_passes: 'Plain attention' }
+const sum = (numbers) => Object.values(numbers).reduce((a, b) => a + b, 0)
+const traffic = (length, dim, rows, cols, causal) => output_of(['ch02_tiled_cpu', 'traffic',
+  '--length', `${length}`, '--dim', `${dim}`, '--block-q', `${rows}`, '--block-kv', `${cols}`,
+  ...causal ? ['--causal'] : [], '--json', '{json}'])
+
+// What the figure must say of an order after `step` steps, from the program's list.
+function expected({ steps, fast_memory }, order, step) {
+  const now = steps[step - 1]
+  const numbers = {
+    [`${order}_step`]: now ? `↓ ${sum(now.loads)}  ↑ ${sum(now.stores)}` : '↓ 0  ↑ 0',
+    [`${order}_fast`]: `${now ? sum(fast_memory[now.pass]) : 0} elements`,
+  }
+  for (const matrix of MATRICES) {
+    const moved = (list, way) => list.reduce((total, one) => total + (one[way][matrix] ?? 0), 0)
+    const never = moved(steps, 'loads') + moved(steps, 'stores') === 0
+    for (const [way, name] of [['loads', 'read'], ['stores', 'written']]) {
+      numbers[`${order}_${matrix}_${name}`] = never ? '–' : `${moved(steps.slice(0, step), way)}`
+    }
+  }
+  return numbers
+}
+
+const assert_has = (values, wanted, what) => {
+  for (const [name, number] of Object.entries(wanted)) {
+    const shown = values[name]?.replace(/, M = \d+$/, '').replace(/\s+/g, ' ')
+    assert.equal(shown, number.replace(/\s+/g, ' '), `${name}, ${what}`)
+  }
+}
+
+test('tiles: every step moves what ch02_tiled_cpu traffic says', () => with_browser(async (open) => {
+  const page = await open('/chapters/02_tiled_cpu/')
+  const figure = await figure_on(page, 'tiles')
+  for (const [length, dim, rows, cols, steps] of [[5, 3, 3, 4, [1, 2, 3, 4, 9]], [16, 8, 8, 4, [3, 7, 17]],
+    [512, 64, 64, 64, [1, 20, 36, 64]], [512, 64, 128, 64, [9]]]) {
+    await figure.choose('length', `N = ${length}, d = ${dim}`)
+    await figure.choose('tile', `${rows} × ${cols}`)
+    for (const causal of [false, true]) {
+      if (causal) await figure.tick('causal')
+      const { orders } = traffic(length, dim, rows, cols, causal)
+      for (const beside of ['three_passes', 'keys_outside']) {
+        await figure.choose('beside', NAMES[beside])
+        const last = Math.max(orders[beside].steps.length, orders.queries_outside.steps.length)
+        for (const step of steps.filter((one) => one <= last)) {
+          await figure.slide('step', step)
+          const values = await figure.values()
+          const what = `${rows} x ${cols} of ${length}${causal ? ', causal' : ''}, step ${step}`
+          assert_has(values, expected(orders[beside], beside, step), what)
+          assert_has(values, expected(orders.queries_outside, 'queries_outside', step), what)
+          for (const [order, { read, written }] of Object.entries(orders)) {
+            assert.equal(values[`total_${order}`], `${read + written}`, `${order}, ${what}`)
+          }
+        }
+      }
+      if (causal) await figure.tick('causal')
+    }
+  }
+  assert.deepEqual(page.complaints, [])
+}))
+
+test('tiles: how often each matrix is read, and S never is', () => with_browser(async (open) => {
+  const page = await open('/chapters/02_tiled_cpu/', { width: 390 })
+  const figure = await figure_on(page, 'tiles')
+  const often = async (order) => Object.fromEntries(await Promise.all(MATRICES.map(async (matrix) =>
+    [matrix, await figure.value(`${order}_${matrix}_times`)])))
+  assert.deepEqual(await often('keys_outside'),
+    { Q: '↓8×', K: '↓1×', V: '↓1×', S: 'never', P: 'never', O: '↓8× ↑8×', 'm, l': '↓8× ↑8×' })
+  assert.deepEqual(await often('queries_outside'),
+    { Q: '↓1×', K: '↓8×', V: '↓8×', S: 'never', P: 'never', O: '↑1×', 'm, l': '↑1×' })
+  await figure.choose('beside', 'Plain attention')
+  assert.deepEqual(await often('three_passes'),
+    { Q: '↓1×', K: '↓8×', V: '↓8×', S: '↓3× ↑1×', P: '↓1× ↑1×', O: '↑1×', 'm, l': '↑1×' })
+}))
+
+test('tiles: steps, keys and pointing; the walk-through is there too', () => with_browser(async (open) => {
+  const page = await open('/chapters/02_tiled_cpu/')
+  const figure = await figure_on(page, 'tiles')
+  assert.match(await figure.words(),
+    /Step 20\. FlashAttention-1, keys outside: for each K, V tile: 3 of 8, for each Q tile: 4 of 8;/)
+  await figure.forward('step')
+  assert.match(await figure.words(),
+    /Step 21\. .* Q tile: 5 of 8; reads Q 4096, O 4096, m, l 128; writes O 4096, m, l 128\./)
+  await figure.back('step')
+  await figure.press('ArrowRight')  // the next tile of FlashAttention-2
+  assert.match(await figure.words(), /Step 21\. /)
+  await figure.press('ArrowDown')
+  assert.match(await figure.words(), /Step 29\. /)
+  await figure.point('keys_outside:7,7')
+  assert.match(await figure.words(),
+    /Step 64\. .* 868352 of 868352 elements so far\. .* 590336 of 590336 elements so far\./)
+  const by_hand = await figure_on(page, 'tiles', 1)
+  const { orders } = traffic(5, 3, 3, 4, false)
+  const values = await by_hand.values()
+  assert_has(values, expected(orders.keys_outside, 'keys_outside', 3), 'by hand')
+  assert.match(values.keys_outside_fast, /^60 elements, M = 59$/)
+  await by_hand.root.getByRole('button', { name: 'Play' }).click()
+  await by_hand.root.getByText('step 4 of 4').first().waitFor()
+}))
