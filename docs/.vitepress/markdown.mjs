@@ -19,7 +19,7 @@ function figures(md) {
       if (!found) continue
       const figure = new state.Token('html_block', '', 0)
       figure.content = `<Figure name="${found.name}" still="${path}" title="${escape(found.title)}" `
-        + `alt="${escape(image.content)}" changes="${escape(JSON.stringify(found.state))}" />\n`
+        + `alt="${escape(image.content)}" changes="${escape(JSON.stringify(found.state))}" :size="[${found.size}]" />\n`
       tokens.splice(i, 3, figure)
     }
   })
@@ -89,7 +89,7 @@ const code_colors = { postprocess: (html) => html.replace(
   / style="--shiki-light:#(\w{6});--shiki-dark:#(\w{6});?"/g, (style, light, dark) => {
     const token = TOKENS.find((known) => known[0] === light && known[1] === dark)
     return !token ? style : token[2] ? ` class="t-${token[2]}"` : ''
-  }) }
+  }).replace(/<span>([^<]*)<\/span>/g, '$1') }
 export const code_css = TOKENS.filter((token) => token[2])
   .map(([, , name, light, dark]) => `.t-${name}{--shiki-light:${light};--shiki-dark:${dark}}`).join('')
 

@@ -25,10 +25,12 @@ export const pages = ['README.md', ...FOLDERS.flatMap(files_below)]
 const read = (path) => readFileSync(join(ROOT, path), 'utf8')
 export const title_of = (path) => /^# (.+)$/m.exec(read(path))?.[1].replace(/`/g, '') ?? path
 
-/// The state in which a figure stands in a page: { name, state } of the picture at `path`, or nothing.
+/// How a figure stands in a page: { name, state, title, size } of the picture at `path`, or nothing.
 export function figure_at(path) {
   for (const [name, figure] of Object.entries(figures)) {
-    if (path in figure.stills) return { name, state: figure.stills[path], title: figure.title }
+    if (!(path in figure.stills)) continue
+    const [, ...size] = /viewBox="0 0 (\d+) (\d+)"/.exec(read(path))
+    return { name, state: figure.stills[path], title: figure.title, size }
   }
 }
 
@@ -91,15 +93,19 @@ const readmes = (folder) => pages.filter((path) => posix.dirname(posix.dirname(p
 export function sidebar() {
   const topics = [...new Set(readmes('exercises').concat(pages)
     .filter((path) => /^exercises\/\d/.test(path)).map((path) => path.split('/')[1]))]
-  return [
+  const chapters = [
     { text: 'Chapters', items: [entry('README.md', 'Start here'),
       ...readmes('chapters').map((path) => entry(path, title_of(path).replace(/^Chapter /, '').replace(':', '')))] },
     { text: 'Beside the chapters', items: [
       entry('docs/break-it.md'), entry('docs/profiling.md'), entry('common/simt/README.md'),
       entry('reference/README.md'), entry('docs/measurements/README.md'), entry('docs/figures/README.md'),
       entry('docs/CONTRIBUTING.md')] },
-    { text: 'Exercises', items: [entry('exercises/README.md', 'How the track works'), ...topics.map((topic) => ({
-      text: topic.replace(/_/g, ' '), collapsed: true,
-      items: readmes(`exercises/${topic}`).map((path) => entry(path)) }))] },
+    { text: 'Exercises', items: [entry('exercises/README.md', 'The exercise track')] },
   ]
+  const exercises = [
+    { text: 'Exercises', items: [entry('README.md', 'Back to the chapters'), entry('exercises/README.md', 'The exercise track')] },
+    ...topics.map((topic) => ({ text: topic.replace(/_/g, ' '), collapsed: false,
+      items: readmes(`exercises/${topic}`).map((path) => entry(path)) })),
+  ]
+  return { '/': chapters, '/exercises/': exercises }
 }
