@@ -4,7 +4,7 @@
 // A block of 4 warps owns BLOCK_Q query rows and walks over the keys, BLOCK_KV at a time. Tiles
 // travel global -> shared memory (cp.async) -> registers (ldmatrix) -> tensor cores (mma); S, P and
 // O never leave the registers.
-// On an H200, shape 1,8,4096,8192,128: 54.5 TFLOP/s (docs/measurements/h200).
+// On an H200, shape 1,8,4096,8192,128: 54.3 TFLOP/s (docs/measurements/h200).
 //
 //   ./learn run 03        ch03_basic_kernel --shape 1,1,128,512,128 --profile
 

@@ -4,7 +4,7 @@
 // Eight rows that ldmatrix reads at once lie 256 bytes apart: all in the same four of 32 banks. Now
 // the 16-byte chunks of each row stand in another order, XORed with the row's number, so that eight
 // rows cover all banks. Nothing else changes.
-// On an H200, shape 1,8,4096,8192,128: 245.5 TFLOP/s (docs/measurements/h200).
+// On an H200, shape 1,8,4096,8192,128: 249.9 TFLOP/s (docs/measurements/h200).
 //
 //   ./learn diff 04       ch04_swizzling --shape 1,1,128,512,128 --profile
 

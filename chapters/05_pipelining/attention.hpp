@@ -4,7 +4,7 @@
 // K and V get STAGES buffers each. A tile's copy starts STAGES - 1 tiles before its turn, so there
 // is a whole tile of tensor-core work to hide it behind. Two stages cost twice the shared memory:
 // the tile shrinks to 32 keys to pay for them.
-// On an H200, shape 1,8,4096,8192,128: 272.1 TFLOP/s (docs/measurements/h200).
+// On an H200, shape 1,8,4096,8192,128: 258.6 TFLOP/s (docs/measurements/h200).
 //
 //   ./learn diff 05       ch05_pipelining --shape 1,1,128,512,128 --profile
 

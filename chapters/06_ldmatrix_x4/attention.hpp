@@ -3,7 +3,7 @@
 //
 // One ldmatrix x4 brings what two x2 brought: operand B for two mma side by side (n16k16). The same
 // bytes cross the same banks in as many wavefronts; the scheduler issues half the instructions.
-// On an H200, shape 1,8,4096,8192,128: 282.1 TFLOP/s (docs/measurements/h200).
+// On an H200, shape 1,8,4096,8192,128: 271.4 TFLOP/s (docs/measurements/h200).
 //
 //   ./learn diff 06       ch06_ldmatrix_x4 --shape 1,1,128,512,128 --profile
 

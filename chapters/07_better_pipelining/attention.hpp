@@ -4,7 +4,7 @@
 // While S is computed this tile's V arrives; while O is computed the next tile's K arrives. So V
 // needs no second buffer, if a barrier keeps its copy from starting too early, and the memory saved
 // lets the tile grow back to 64 keys.
-// On an H200, shape 1,8,4096,8192,128: 314.6 TFLOP/s (docs/measurements/h200).
+// On an H200, shape 1,8,4096,8192,128: 313.2 TFLOP/s (docs/measurements/h200).
 //
 //   ./learn diff 07       ch07_better_pipelining --shape 1,1,128,512,128 --profile
 
