@@ -2,7 +2,8 @@
 // Chapter 08: fewer instructions.
 //
 // The schedule is chapter 07's. Each warp owns 32 query rows, so that every fragment of K and V
-// feeds two mma; Q stays in shared memory, as the registers are O's and S's.
+// feeds two mma; Q stays in shared memory, as the registers are O's and S's. The softmax loses what
+// it does not need: one FMA in front of each exponential, row sums that meet after the last tile.
 //
 //   ./learn diff 08       ch08_fewer_instructions --shape 1,1,128,512,128 --profile
 
@@ -78,12 +79,65 @@ FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
   }
 }
 
+// m' = max(m, rowmax S),   O *= exp(m - m'),   l *= exp(m - m')
+template <int MMAS_Q, int MMAS_KV, int MMAS_D, class Breaks>
+FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
+                             float (&O_rmem)[MMAS_Q][MMAS_D][4],
+                             const float (&S_rmem)[MMAS_Q][MMAS_KV][4], float scale_log2,
+                             Breaks breaks) {
+  float row_max[MMAS_Q][2];
+  for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
+    for (int half = 0; half < 2; ++half) {  // row lane/4, then row lane/4 + 8
+      row_max[mma_q][half] = NEG_INF;
+      for (int mma_kv = 0; mma_kv < MMAS_KV; ++mma_kv) {
+        const float* c = &S_rmem[mma_q][mma_kv][half * 2];
+        row_max[mma_q][half] = max(row_max[mma_q][half], max(c[0], c[1]));
+      }
+    }
+
+  float rescale[MMAS_Q][2];
+  for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
+    for (int half = 0; half < 2; ++half) {
+      const float tile_max = quad_reduce(row_max[mma_q][half], breaks,
+                                         [](float a, float b) { return max(a, b); });
+      const float m_old = m[mma_q][half];
+      float m_new = max(m_old, tile_max);
+      if (breaks.has(fa::NO_RESCALE)) m_new = tile_max;  // each tile by its own maximum
+      if (breaks.has(fa::NO_MAX)) m_new = 0.0f;
+      m[mma_q][half] = m_new;
+      rescale[mma_q][half] =
+          breaks.has(fa::NO_RESCALE) ? 1.0f : exp2((m_old - subtrahend(m_new)) * scale_log2);
+      l[mma_q][half] *= rescale[mma_q][half];
+    }
+  scale_rows(O_rmem, rescale);
+}
+
+// P = exp(scale (S - m)) for 16 keys, as operand A,   l += this lane's part of rowsum P
+// exp(scale (s - m)) = 2^(s scale_log2 - m scale_log2): one FMA and one exponential.
+// [anchor: exponentiate]
+template <int MMAS_Q, int MMAS_KV>
+FA_DEVICE void exponentiate(uint32_t (&P_rmem)[MMAS_Q][4], float (&l)[MMAS_Q][2],
+                            const float (&S_rmem)[MMAS_Q][MMAS_KV][4], int mma_kv,
+                            const float (&m)[MMAS_Q][2], float scale_log2) {
+  for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
+    for (int i = 0; i < 4; ++i) {
+      const int half = i % 2;
+      const float* s = &S_rmem[mma_q][mma_kv * 2 + i / 2][half * 2];
+      const float m_log2 = subtrahend(m[mma_q][half]) * scale_log2;
+      const float p0 = exp2(fma(s[0], scale_log2, -m_log2));
+      const float p1 = exp2(fma(s[1], scale_log2, -m_log2));
+      l[mma_q][half] += p0 + p1;
+      P_rmem[mma_q][i] = pack_bf16x2(p0, p1);
+    }
+}
+// [/anchor: exponentiate]
+
 // O += P @ V   [WARP_Q, HEAD_DIM]
 // Now the sum runs over keys, so operand B wants neighbours along the keys, and V's rows hold
 // neighbours along HEAD_DIM: ldmatrix transposes each 8x8 matrix on its way.
 template <int MMAS_Q, int MMAS_D, int MMAS_KV>
 FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4],
-                                      const uint32_t (&P_rmem)[MMAS_Q][MMAS_KV][4],
+                                      const uint32_t (&P_rmem)[MMAS_KV][MMAS_Q][4],
                                       uint32_t V_smem) {
   constexpr uint32_t ROW_BYTES = MMAS_D * MMA_N * sizeof(bf16);
   // keys 0-7, d 0-7 | keys 8-15, d 0-7 | keys 0-7, d 8-15 | keys 8-15, d 8-15
@@ -96,8 +150,8 @@ FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4],
       const uint32_t col_offset = mma_d * MMA_N * sizeof(bf16);
       ldmatrix_x4_trans(V_rmem, V_smem + mma_kv * MMA_K * ROW_BYTES + (V_lane ^ col_offset));
       for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q) {
-        mma_m16n8k16(P_rmem[mma_q][mma_kv], {V_rmem[0], V_rmem[1]}, O_rmem[mma_q][mma_d]);
-        mma_m16n8k16(P_rmem[mma_q][mma_kv], {V_rmem[2], V_rmem[3]}, O_rmem[mma_q][mma_d + 1]);
+        mma_m16n8k16(P_rmem[mma_kv][mma_q], {V_rmem[0], V_rmem[1]}, O_rmem[mma_q][mma_d]);
+        mma_m16n8k16(P_rmem[mma_kv][mma_q], {V_rmem[2], V_rmem[3]}, O_rmem[mma_q][mma_d + 1]);
       }
     }
   // [/anchor: beside_the_mma]
@@ -130,6 +184,8 @@ void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
   V += batch_head * len_kv * HEAD_DIM;
   O += batch_head * len_q * HEAD_DIM;
 
+  const float scale_log2 = scale * 1.44269504f;  // e^x = 2^(x log2 e)
+
   const uint32_t Q_smem = dynamic_smem();
   const uint32_t K_smem = Q_smem + BLOCK_Q * ROW_BYTES;
   const uint32_t V_smem = K_smem + 2 * KV_TILE_BYTES;
@@ -139,7 +195,7 @@ void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
 
   float O_rmem[WARP_Q / MMA_M][HEAD_DIM / MMA_N][4] = {};
   float m[WARP_Q / MMA_M][2];       // row maximum so far
-  float l[WARP_Q / MMA_M][2] = {};  // row sum so far
+  float l[WARP_Q / MMA_M][2] = {};  // row sum so far, of this lane's columns
   for (auto& row : m) row[0] = row[1] = NEG_INF;
 
   // wait_group counts groups, so each call commits one, even when there is no tile left to copy:
@@ -169,15 +225,13 @@ void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
     multiply_query_key<HEAD_DIM>(S_rmem, Q_smem + warp_index() * WARP_Q * ROW_BYTES,
                                  buffer(K_smem, kv_tile), breaks);  // S = Q @ K.T
     load_K(kv_tile + 1);
-    scale_scores(S_rmem, scale);  // S *= scale
     const int keys_left = len_kv - kv_tile * BLOCK_KV;
     if (keys_left < BLOCK_KV && !breaks.has(fa::UNMASKED_TAIL)) mask_tail(S_rmem, keys_left);
 
-    uint32_t P_rmem[WARP_Q / MMA_M][BLOCK_KV / MMA_K][4];
-    float rescale[WARP_Q / MMA_M][2];
-    update_row_max(m, rescale, S_rmem, breaks);                    // m' = max(m, rowmax S)
-    scale_rows(O_rmem, rescale);                                   // O *= exp(m - m')
-    exponentiate_and_pack(P_rmem, S_rmem, m, l, rescale, breaks);  // P = exp(S - m')
+    raise_row_max(m, l, O_rmem, S_rmem, scale_log2, breaks);  // m' = max(m, rowmax S)
+    uint32_t P_rmem[BLOCK_KV / MMA_K][WARP_Q / MMA_M][4];
+    for (int mma_kv = 0; mma_kv < BLOCK_KV / MMA_K; ++mma_kv)
+      exponentiate(P_rmem[mma_kv], l, S_rmem, mma_kv, m, scale_log2);
 
     breaks.has(fa::WAIT_TOO_FEW) ? cp_async_wait<2>() : cp_async_wait<1>();  // the next K stays
     // Every thread's part of this V has landed, and all warps have read this tile's K: its buffer
@@ -188,6 +242,9 @@ void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
   }
   // [/anchor: main_loop]
 
+  for (auto& row : l)
+    for (float& sum : row)
+      sum = quad_reduce(sum, breaks, [](float a, float b) { return a + b; });
   const int first_query = q_tile * BLOCK_Q + warp_index() * WARP_Q;
   store_output(O + int64_t{first_query} * HEAD_DIM, O_rmem, l, len_q - first_query);
 }
