@@ -3,7 +3,8 @@
 //
 // The schedule is chapter 07's. Each warp owns 32 query rows, so that every fragment of K and V
 // feeds two mma; Q stays in shared memory, as the registers are O's and S's. The softmax loses what
-// it does not need: one FMA in front of each exponential, row sums that meet after the last tile.
+// it does not need: one FMA in front of each exponential, no shuffle in most tiles, O rescaled only
+// when a maximum moved.
 //
 //   ./learn diff 08       ch08_fewer_instructions --shape 1,1,128,512,128 --profile
 
@@ -80,12 +81,16 @@ FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
 }
 
 // m' = max(m, rowmax S),   O *= exp(m - m'),   l *= exp(m - m')
+// Where no maximum moves there is nothing to do. To see that, each lane looks at its own columns and
+// the warp votes. Shuffles are for the tiles in which m does move.
 template <int MMAS_Q, int MMAS_KV, int MMAS_D, class Breaks>
 FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
                              float (&O_rmem)[MMAS_Q][MMAS_D][4],
                              const float (&S_rmem)[MMAS_Q][MMAS_KV][4], float scale_log2,
                              Breaks breaks) {
+  constexpr float MAX_GROWTH = 0.0f;  // log2
   float row_max[MMAS_Q][2];
+  bool grew = breaks.has(fa::NO_RESCALE);
   for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
     for (int half = 0; half < 2; ++half) {  // row lane/4, then row lane/4 + 8
       row_max[mma_q][half] = NEG_INF;
@@ -93,7 +98,12 @@ FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
         const float* c = &S_rmem[mma_q][mma_kv][half * 2];
         row_max[mma_q][half] = max(row_max[mma_q][half], max(c[0], c[1]));
       }
+      // [anchor: vote]
+      // In the first tile m = -inf. Written so that NaN, from -inf - (-inf), counts as grown.
+      grew |= !((row_max[mma_q][half] - m[mma_q][half]) * scale_log2 <= MAX_GROWTH);
     }
+  if (!warp_any(grew)) return;
+  // [/anchor: vote]
 
   float rescale[MMAS_Q][2];
   for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
@@ -228,7 +238,7 @@ void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
     const int keys_left = len_kv - kv_tile * BLOCK_KV;
     if (keys_left < BLOCK_KV && !breaks.has(fa::UNMASKED_TAIL)) mask_tail(S_rmem, keys_left);
 
-    raise_row_max(m, l, O_rmem, S_rmem, scale_log2, breaks);  // m' = max(m, rowmax S)
+    raise_row_max(m, l, O_rmem, S_rmem, scale_log2, breaks);  // m' = max(m, rowmax S), if it must
     uint32_t P_rmem[BLOCK_KV / MMA_K][WARP_Q / MMA_M][4];
     for (int mma_kv = 0; mma_kv < BLOCK_KV / MMA_K; ++mma_kv)
       exponentiate(P_rmem[mma_kv], l, S_rmem, mma_kv, m, scale_log2);

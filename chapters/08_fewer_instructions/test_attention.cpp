@@ -1,7 +1,9 @@
 #include <doctest/doctest.h>
 
+#include <utility>
 #include <vector>
 
+#include "common/check.hpp"
 #include "common/error.hpp"
 #include "common/kernels/builds.hpp"
 #include "common/kernels/test/kernel_test.hpp"
@@ -33,8 +35,8 @@ TEST_CASE("counts what Nsight Compute counted") {
   CHECK(counters.ldmatrix_instructions == 4 * 8 * (8 * (2 + 4) + 4 * 8));
   CHECK(counters.mma_instructions == 8192);
   CHECK(counters.cp_async_instructions == 576);
-  // each tile: 8 for the maxima of 4 rows; 8 for their sums after the loop
-  CHECK(counters.shuffle_instructions == 4 * (8 * 8 + 8));
+  // a maximum moved in 31 of 4 * 8 tiles of a warp: 8 shuffles each; 8 for the row sums at the end
+  CHECK(counters.shuffle_instructions == 31 * 8 + 4 * 8);
   CHECK(counters.barriers == 96);
   CHECK(counters.shared_load_wavefronts == 10240);
   CHECK(counters.shared_load_wavefronts_ideal == 10240);
@@ -44,6 +46,41 @@ TEST_CASE("counts what Nsight Compute counted") {
   CHECK(counters.global_store_sectors == 2048);
   CHECK(counters.global_store_sectors_ideal == 1024);
   CHECK(counters.shared_bytes_per_block == 81920);
+}
+
+// Scores that rise or fall by `step` from key to key, in all rows alike.
+Problem staircase(const Shape& shape, float step) {
+  Problem problem = random_problem(shape, Dtype::bf16, 6, 0.0);  // q = 0
+  for (int64_t row = 0; row < shape.batch * shape.heads * shape.q; ++row)
+    problem.q[row * shape.dim] = 1;
+  for (int64_t key = 0; key < shape.kv; ++key)
+    problem.k[key * shape.dim] = to_float(to_bf16(step * static_cast<float>(key)));
+  problem.scale = 1;
+  return problem;
+}
+
+struct Answer {
+  bool correct;
+  int64_t moves;  // tiles of a warp in which a maximum moved
+};
+Answer answer(const Problem& problem) {
+  std::vector<float> o(problem.shape.q_elements());
+  const simt::Report report = run_on_emulator(KERNEL.emulator, problem, o).report;
+  // one warp: 8 shuffles for each move, 8 for the row sums
+  return {report.hazards.empty() && check_output(problem, o, {}).passed(),
+          (report.counters.shuffle_instructions / 4 - 8) / 8};
+}
+
+TEST_CASE("O is rescaled only in tiles in which the maximum moves") {
+  const Shape shape{1, 1, 128, 640, 128};  // one block, ten tiles
+  for (const auto& one : {std::pair{0.0f, 1}, {-1.0f, 1}, {1.0f / 64, 10}, {1.0f, 10}}) {
+    const float step = one.first;  // clang 14 captures no structured binding
+    const int moves = one.second;
+    const Answer result = answer(staircase(shape, step));
+    INFO("step ", step);
+    CHECK(result.correct);
+    CHECK(result.moves == moves);
+  }
 }
 
 TEST_CASE("a scale that is not positive is an error in one line") {
