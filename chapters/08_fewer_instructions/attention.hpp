@@ -233,11 +233,11 @@ void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
   load_tile<BLOCK_Q, HEAD_DIM, NUM_THREADS>(Q_smem, Q, q_tile, len_q);  // in K's first group
   load_K(0);
   for (int kv_tile = 0; kv_tile < num_kv_tiles; ++kv_tile) {
-    if (!breaks.has(fa::MISSING_WAIT)) cp_async_wait<0>();
-    // Every thread's part of this K has landed, and all warps have read the last tile's V: this
-    // tile's may overwrite it.
+    // All warps have read the last tile's V: this tile's may overwrite it.
     if (!breaks.has(fa::MISSING_BARRIER)) block_sync();
     load_V(kv_tile);
+    if (!breaks.has(fa::MISSING_WAIT)) cp_async_wait<1>();  // V stays in flight
+    block_sync();  // every thread's part of this K has landed
 
     float S_rmem[WARP_Q / MMA_M][BLOCK_KV / MMA_N][4] = {};
     multiply_query_key<HEAD_DIM>(S_rmem, Q_smem + warp_index() * WARP_Q * ROW_BYTES,
