@@ -87,7 +87,7 @@ FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
 // stays until a weight would pass 2^8, which is rare after the first tiles. To see that, each lane
 // looks at its own columns and the warp votes. Shuffles are for the tiles in which m does move.
 template <int MMAS_Q, int MMAS_KV, int MMAS_D, class Breaks>
-FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][4],
+FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
                              float (&O_rmem)[MMAS_Q][MMAS_D][4],
                              const float (&S_rmem)[MMAS_Q][MMAS_KV][4], float scale_log2,
                              Breaks breaks) {
@@ -120,16 +120,16 @@ FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][4],
       m[mma_q][half] = m_new;
       rescale[mma_q][half] =
           breaks.has(fa::NO_RESCALE) ? 1.0f : exp2((m_old - subtrahend(m_new)) * scale_log2);
-      l[mma_q][2 * half] *= rescale[mma_q][half];
+      l[mma_q][half] *= rescale[mma_q][half];
     }
   scale_rows(O_rmem, rescale);
 }
 
-// P = exp(scale (S - m)) for 16 keys, as operand A
+// P = exp(scale (S - m)) for 16 keys, as operand A,   l += this lane's part of rowsum P
 // exp(scale (s - m)) = 2^(s scale_log2 - m scale_log2): one FMA and one exponential.
 // [anchor: exponentiate]
 template <int MMAS_Q, int MMAS_KV>
-FA_DEVICE void exponentiate(uint32_t (&P_rmem)[MMAS_Q][4],
+FA_DEVICE void exponentiate(uint32_t (&P_rmem)[MMAS_Q][4], float (&l)[MMAS_Q][2],
                             const float (&S_rmem)[MMAS_Q][MMAS_KV][4], int mma_kv,
                             const float (&m)[MMAS_Q][2], float scale_log2) {
   for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
@@ -139,6 +139,7 @@ FA_DEVICE void exponentiate(uint32_t (&P_rmem)[MMAS_Q][4],
       const float m_log2 = subtrahend(m[mma_q][half]) * scale_log2;
       const float p0 = exp2(fma(s[0], scale_log2, -m_log2));
       const float p1 = exp2(fma(s[1], scale_log2, -m_log2));
+      l[mma_q][half] += p0 + p1;
       P_rmem[mma_q][i] = pack_bf16x2(p0, p1);
     }
 }
@@ -149,7 +150,7 @@ FA_DEVICE void exponentiate(uint32_t (&P_rmem)[MMAS_Q][4],
 // neighbours along HEAD_DIM: ldmatrix transposes each 8x8 matrix on its way. The exponentials of
 // the next 16 keys do not wait for the mma of these: the two units work side by side.
 template <int MMAS_Q, int MMAS_D, int MMAS_KV>
-FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4], float (&l)[MMAS_Q][4],
+FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4], float (&l)[MMAS_Q][2],
                                       const float (&S_rmem)[MMAS_Q][MMAS_KV][4],
                                       const float (&m)[MMAS_Q][2], float scale_log2,
                                       uint32_t V_smem) {
@@ -160,9 +161,7 @@ FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4], float 
   // [anchor: beside_the_mma]
   for (int mma_kv = 0; mma_kv < MMAS_KV / 2; ++mma_kv) {
     uint32_t P_rmem[MMAS_Q][4];
-    exponentiate(P_rmem, S_rmem, mma_kv, m, scale_log2);
-    for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
-      mma_m16n8k16(P_rmem[mma_q], {0x3f803f80u, 0x3f803f80u}, l[mma_q]);  // l += P @ ones
+    exponentiate(P_rmem, l, S_rmem, mma_kv, m, scale_log2);
     for (int mma_d = 0; mma_d < MMAS_D; mma_d += 2) {
       uint32_t V_rmem[4];
       const uint32_t col_offset = mma_d * MMA_N * sizeof(bf16);
@@ -214,7 +213,7 @@ void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
 
   float O_rmem[WARP_Q / MMA_M][HEAD_DIM / MMA_N][4] = {};
   float m[WARP_Q / MMA_M][2];       // a row maximum, up to 2^8 behind
-  float l[WARP_Q / MMA_M][4] = {};  // row sum so far, twice
+  float l[WARP_Q / MMA_M][2] = {};  // row sum so far, of this lane's columns
   for (auto& row : m) row[0] = row[1] = NEG_INF;
 
   // wait_group counts groups, so each call commits one, even when there is no tile left to copy:
@@ -258,11 +257,11 @@ void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
   }
   // [/anchor: main_loop]
 
-  float sums[WARP_Q / MMA_M][2];
-  for (int mma_q = 0; mma_q < WARP_Q / MMA_M; ++mma_q)
-    for (int half = 0; half < 2; ++half) sums[mma_q][half] = l[mma_q][2 * half];
+  for (auto& row : l)
+    for (float& sum : row)
+      sum = quad_reduce(sum, breaks, [](float a, float b) { return a + b; });
   const int first_query = q_tile * BLOCK_Q + warp_index() * WARP_Q;
-  store_output(O + int64_t{first_query} * HEAD_DIM, O_rmem, sums, len_q - first_query);
+  store_output(O + int64_t{first_query} * HEAD_DIM, O_rmem, l, len_q - first_query);
 }
 
 template <int HEAD_DIM, int BLOCK_Q = 128, int BLOCK_KV = HEAD_DIM == 64 ? 128 : 64,
