@@ -26,23 +26,22 @@ function serve() {
   return new Promise((done) => server.listen(0, '127.0.0.1', () => done(server)))
 }
 
-/// Runs `body(open)` with a browser. `open(url, { width, scheme })` loads a page of the site and gives
+/// Runs `body(open)` with a browser. `open(url, { width, scheme, scripts })` loads a page of the site and gives
 /// Playwright's page; `page.complaints` are its console errors, exceptions and failed requests.
 export async function with_browser(body) {
   const server = await serve()
   const browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS })
   const contexts = []
   try {
-    await body(async (url, { width = 1280, height = 900, scheme = 'light' } = {}) => {
-      const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, reducedMotion: 'reduce' })
+    await body(async (url, { width = 1280, height = 900, scheme = 'light', scripts = true } = {}) => {
+      const context = await browser.newContext(
+        { viewport: { width, height }, colorScheme: scheme, reducedMotion: 'reduce', javaScriptEnabled: scripts })
       contexts.push(context)
       const page = await context.newPage()
       page.complaints = []
-      page.received = []
       page.on('console', (message) => message.type() === 'error' && page.complaints.push(message.text()))
       page.on('pageerror', (problem) => page.complaints.push(String(problem)))
       page.on('requestfailed', (request) => page.complaints.push(`${request.url()}: ${request.failure()?.errorText}`))
-      page.on('response', (response) => page.received.push(response))
       await page.goto(`http://127.0.0.1:${server.address().port}${url}`, { waitUntil: 'networkidle' })
       return page
     })
