@@ -194,6 +194,6 @@ export default {
       `${NAMES[name]} ${print(values[name][n])} ${unit}`).join(', ')
     const scores = values.scores ? `; the score matrix alone ${values.scores[n].toFixed(1)} MiB` : ''
     const all = lengths.map((length, i) => `${factors[i]} at ${length}`).join(', ')
-    return `n = ${lengths[n]}: ${now}${scores}. Naive / tiled: ${all}. ${notes_of(data, state).join(' ')}`
+    return `n = ${lengths[n]}: ${now}${scores}.\nNaive / tiled: ${all}. ${notes_of(data, state).join(' ')}`
   },
 }

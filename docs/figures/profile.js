@@ -104,7 +104,7 @@ export default {
       .map((one) => `${one.slice(2)} ${data.chapters[one].time_ms.toFixed(3)}`)
     return `Chapter ${name.slice(2)}, ${long_name(data, reason)}: ${waits[reason].cycles.toFixed(2)} of the `
       + `${cycles.toFixed(2)} clocks that an instruction takes a warp, ${waits[reason].percent} % of `
-      + `${time_ms.toFixed(3)} ms. All: ${list.join('; ')}. Milliseconds of chapters ${times.join(', ')}, `
+      + `${time_ms.toFixed(3)} ms.\nAll: ${list.join('; ')}. Milliseconds of chapters ${times.join(', ')}, `
       + `at ${data.shape}. ${data.machine}.`
   },
 }

@@ -220,10 +220,11 @@ export default {
       const now = at.finished ? `finished after ${at.count} steps.`
         : `${loops(one, at).join(', ')}; reads ${list(at.loads)}; writes ${list(at.stores)}.`
       const { name, what } = ORDERS[order]
-      return `${name}, ${what}: ${now} ${far} of ${total(order)} elements so far. In the end: ${often(at)}.`
+      return [`${name}, ${what}: ${now} ${far} of ${total(order)} elements so far.`, `${name} in the end: ${often(at)}.`]
     })
-    return `${one.length} queries and keys, d = ${one.dim}, tiles of ${one.block_q} × ${one.block_kv}`
-      + `${one.causal ? ', causal' : ''}. Step ${state.step}. ${panels.join(' ')} `
+    return `Step ${state.step}. ${panels.map(([now]) => now).join(' ')}\n`
+      + `${one.length} queries and keys, d = ${one.dim}, tiles of ${one.block_q} × ${one.block_kv}`
+      + `${one.causal ? ', causal' : ''}. ${panels.map(([, end]) => end).join(' ')} `
       + `Plain attention, with S and P in slow memory, moves ${total('three_passes')}.`
   },
 }

@@ -244,14 +244,13 @@ export default {
     const copy = kind === 'copy' && track.copies[index]
     const [, , queries, keys, dim] = (RUNS[state.chapter].shape ?? SHAPE).split(',')
     const hazards = kind === 'hazard' && run.hazards[index] ? [run.hazards[index]] : run.hazards
-    return [`Chapter ${RUNS[state.chapter].label}, ${state.broken ? `broken by ${state.broken}` : 'as it is'}: `
-      + `${queries} queries, ${keys} keys, D = ${dim}; ${run.warps.length} warps, ${code.length} instructions and `
-      + `${count(code, 'm')} mma each. `
-      + `mma while a copy is in flight: ${covers.join(', ')}.`,
-    `Warp ${state.warp} is at instruction ${state.step}: ${doing(track, state.step)}. `
+    return [`Warp ${state.warp} is at instruction ${state.step}: ${doing(track, state.step)}. `
       + `In flight: ${listed(in_flight(track, state.step).map(name_of))}. `
       + `The other warps are anywhere ${barriers_around(track, state.step)}.`,
     ...copy ? [describe_copy(run, track, copy)] : [],
     ...hazards.map((hazard) => `${hazard.text}.`)].join(' ')
+      + `\nChapter ${RUNS[state.chapter].label}, ${state.broken ? `broken by ${state.broken}` : 'as it is'}: `
+      + `${queries} queries, ${keys} keys, D = ${dim}; ${run.warps.length} warps, ${code.length} instructions and `
+      + `${count(code, 'm')} mma each. mma while a copy is in flight: ${covers.join(', ')}.`
   },
 }

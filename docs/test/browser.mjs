@@ -60,7 +60,8 @@ export async function figure_on(page, name, place = 0) {
   const control = (key) => root.locator(`[data-control="${key}"]`)
   return {
     root,
-    words: () => root.locator('.fa-words').innerText(),
+    /// What is said below the drawing, with what unfolds there.
+    words: async () => (await root.locator('.fa-words').allTextContents()).join(' '),
     /// What stands in the drawing as the number `name`.
     async value(name) {
       const found = root.locator(`.fa-canvas [data-name="${name}"]`)

@@ -75,7 +75,7 @@ test('figures: each is on its page and becomes alive; without JavaScript its pic
     for (let i = 0; i < await found.count(); i++) {
       await found.nth(i).scrollIntoViewIfNeeded()
       await found.nth(i).and(page.locator('[data-ready]')).waitFor()
-      const words = await found.nth(i).locator('.fa-words').innerText()
+      const words = (await found.nth(i).locator('.fa-words').allTextContents()).join(' ')
       assert.ok(words.length > 30 && !/undefined|null|\[object/.test(words), `${url}: figure ${i} says "${words}"`)
       assert.ok(await found.nth(i).locator('.fa-canvas svg *').count() > 5, `${url}: figure ${i} draws something`)
     }
