@@ -1,6 +1,6 @@
 // Attention without the maximum: how p, l and o grow with the score, where each type ends, and what
 // o / l is then. Every key has the same score and the same value, so the right answer is that value.
-import { el, group, line, path, rect, svg, text, WIDE } from './draw.js'
+import { circle, group, line, path, rect, svg, text, WIDE } from './draw.js'
 
 const KINDS = { 'f32/f32': 'fp32', 'f16/f32': 'p fp16', 'f16/f16': 'all fp16' }
 const LONG = {
@@ -109,8 +109,8 @@ function draw_curves({ scores }, row, state, { left, right, top, x, y, high }) {
     if (end >= state.up_to) return
     const last = points.at(-1)
     parts.push(rect(x(end), band, right - x(end), 10, { class: 'e' }),
-      line(x(end), band, x(end), last[1], { class: 'line-e', 'stroke-width': 1, 'stroke-dasharray': '1 3' }),
-      el('circle', { cx: last[0], cy: last[1], r: 3.5, class: 'e' }))
+      line(x(end), band, x(end), last[1], { class: 'line-e', 'stroke-dasharray': '1 3' }),
+      circle(...last, 3.5, { class: 'e' }))
   })
   const lowest = Math.min(...QUANTITIES.map(([key]) => row.safe[key]))
   parts.push(text(left + 6, y(lowest) + 13, 'the same with the maximum', { class: 'small c' }))
@@ -225,7 +225,7 @@ export default {
       draw_axes(data, state, plot), draw_curves(data, row, state, plot), lanes.parts,
       text(plot.x(state.up_to / 2), plot.bottom + 28, 's, the score of every key', { class: 'small middle' }),
       line(cursor, plot.top - 38, cursor, plot.bottom, { class: 'on' }),
-      el('circle', { cx: cursor, cy: plot.bottom, r: 6, class: 'soft-f on' }),
+      circle(cursor, plot.bottom, 6, { class: 'soft-f on' }),
       group(wide ? 510 : plot.left, wide ? 0 : lanes.bottom + 16, panel)])
   },
 

@@ -6,7 +6,7 @@ export const NARROW = 360
 
 // Name: [light, dark]. a to f tell categories apart, also for colour-blind readers; their soft_…
 // are backgrounds under --fg text.
-const COLORS = {
+const PALETTE = {
   bg: ['#ffffff', '#1b1b1f'],
   fg: ['#1f2328', '#e6e8eb'],
   muted: ['#5c6570', '#a3abb5'],
@@ -20,18 +20,22 @@ const COLORS = {
   f: ['#6b6400', '#d6cd55'], soft_f: ['#f1eebf', '#454108'],  // yellow: the thing pointed at
 }
 
-const rules = (which) => Object.entries(COLORS)
+// The colours of the matrices, and the background that goes with a colour.
+export const COLOR = { Q: 'a', K: 'b', V: 'c', S: 'd', P: 'd' }
+export const soft = (color) => color === 'muted' ? 'soft' : `soft-${color}`
+
+const rules = (which) => Object.entries(PALETTE)
   .map(([name, pair]) => `--${name.replace('_', '-')}:${pair[which]}`).join(';')
 
 const SHAPES = [
   'text{font:13px system-ui,-apple-system,"Segoe UI",sans-serif;fill:var(--fg)}',
   '.mono{font-family:ui-monospace,"DejaVu Sans Mono",Menlo,Consolas,monospace}',
   '.small{font-size:11px}.large{font-size:16px}.strong{font-weight:600}.muted{fill:var(--muted)}',
+  '.inverse{fill:var(--bg)}',  // text on a full colour
   '.middle{text-anchor:middle}.end{text-anchor:end}',
   '.axis{stroke:var(--line);fill:none}.cell{stroke:var(--line);fill:var(--bg)}',
-  ...'abcdef'.split('').flatMap((c) => [
-    `.${c}{fill:var(--${c})}.soft-${c}{fill:var(--soft-${c})}`,
-    `.line-${c}{stroke:var(--${c});fill:none;stroke-width:2}`]),
+  ...[...'abcdef'].map((c) => `.${c}{fill:var(--${c})}.soft-${c}{fill:var(--soft-${c})}`),
+  ...[...'abcdef', 'muted'].map((c) => `.line-${c}{stroke:var(--${c});fill:none;stroke-width:2}`),
   '.soft{fill:var(--soft)}.on{stroke:var(--fg);stroke-width:2}',
 ]
 
@@ -46,7 +50,8 @@ export const site_css = () => `.fa-figure{${rules(0)}}.dark .fa-figure{${rules(1
 export const escape = (value) => String(value)
   .replace(/[&<>"]/g, (c) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[c])
 
-const attribute = (value) => escape(typeof value === 'number' ? +value.toFixed(2) : value)
+const short = (number) => +number.toFixed(2)
+const attribute = (value) => escape(typeof value === 'number' ? short(value) : value)
 
 // <tag key="value">children</tag>; attributes that are undefined, null or false are left out.
 export function el(tag, attributes = {}, children = '') {
@@ -59,9 +64,11 @@ export function el(tag, attributes = {}, children = '') {
 
 export const rect = (x, y, width, height, more) => el('rect', { x, y, width, height, ...more })
 export const line = (x1, y1, x2, y2, more) => el('line', { x1, y1, x2, y2, class: 'axis', ...more })
-export const group = (x, y, children) => el('g', { transform: `translate(${+x.toFixed(2)} ${+y.toFixed(2)})` }, children)
+export const circle = (cx, cy, r, more) => el('circle', { cx, cy, r, ...more })
+export const group = (x, y, children) =>
+  el('g', { transform: `translate(${short(x)} ${short(y)})` }, children)
 export const path = (points, more) => el('path', {
-  d: points.map(([x, y], i) => `${i ? 'L' : 'M'}${+x.toFixed(2)} ${+y.toFixed(2)}`).join(''), ...more })
+  d: points.map(([x, y], i) => `${i ? 'L' : 'M'}${short(x)} ${short(y)}`).join(''), ...more })
 
 // A line of text. `name` marks a number of the program, so that a test can find it.
 export const text = (x, y, content, { name, ...more } = {}) =>

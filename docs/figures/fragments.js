@@ -1,6 +1,6 @@
 // Which lane of a warp holds which element of A, B and C in which register, and why P needs no moving.
 import { el, group, rect, svg, text, WIDE } from './draw.js'
-import { bottom_of, box, frame, H, INVERSE, LEFT, piece_names, piece_of, places, right_of, TOP, y_of }
+import { bottom_of, box, frame, H, LEFT, piece_names, piece_of, places, right_of, TOP, y_of }
   from './warp_grid.js'
 
 const MATRICES = {
@@ -60,7 +60,7 @@ function draw_matrix(data, state, matrix) {
     const [x, y, width, height] = box(cells)
     const chosen = lane === state.lane
     return text(x + width / 2, y + height / 2 + 4, chosen ? `${kind.name}${register}` : lane,
-      { class: chosen || quad.includes(lane) ? 'small strong' : 'small', ...(chosen && INVERSE) })
+      { class: chosen ? 'small strong inverse' : quad.includes(lane) ? 'small strong' : 'small' })
   })
   const rows = quad.length ? [...new Set(own(data, matrix, state.lane).map(({ cells: [[row]] }) => row))] : []
   const pointed = state.focus?.startsWith(`${matrix}:`) && holder(data, state.focus)

@@ -1,9 +1,8 @@
 // ldmatrix: which lane gives which row's address, and which lane receives which elements.
-import { el, group, rect, svg, text, WIDE } from './draw.js'
-import { bottom_of, box, frame, H, INVERSE, LEFT, piece_names, piece_of, places, right_of, TOP }
+import { COLOR, el, group, rect, svg, text, WIDE } from './draw.js'
+import { bottom_of, box, frame, H, LEFT, piece_names, piece_of, places, right_of, TOP }
   from './warp_grid.js'
 
-const COLORS = { Q: 'a', K: 'b', V: 'c' }
 const ROWS = { Q: 'queries', K: 'keys', V: 'keys' }
 
 const load_of = ({ loads }, state) => loads.find(({ name }) => name === state.load)
@@ -40,7 +39,7 @@ function pointed_at(load, key) {
 }
 
 function draw_addresses(load, state) {
-  const color = COLORS[load.source], found = pointed_at(load, state.focus), names = {}
+  const color = COLOR[load.source], found = pointed_at(load, state.focus), names = {}
   const rows = load.addresses.map((address, lane) => {
     if (!address) return ''
     const [x, y, width, height] = box(row_of(load, lane)), chosen = lane === state.lane
@@ -48,14 +47,14 @@ function draw_addresses(load, state) {
     return el('g', { 'data-focus': `row:${lane}` }, [
       rect(x, y, width, height, { class: chosen ? color : `soft-${color}` }),
       text(x + width / 2, y + 14, chosen ? `lane ${lane}` : lane,
-        { class: `small middle${chosen ? ' strong' : ''}`, ...(chosen && INVERSE) }),
+        { class: `small middle${chosen ? ' strong inverse' : ''}` }),
       found?.giver === lane ? rect(x, y, width, height, { class: 'on', fill: 'none' }) : ''])
   })
   return [frame(`${load.source}: who points where`, color, ...size_of(load)), piece_names(names), rows]
 }
 
 function draw_registers(load, state) {
-  const color = COLORS[load.source], names = {}, found = pointed_at(load, state.focus)
+  const color = COLOR[load.source], names = {}, found = pointed_at(load, state.focus)
   const all = registers_of(load)
   const row = row_of(load, state.lane).join(' ').split(' ')
   const cells = (chosen, given) => all.filter(({ lane }) => (lane === state.lane) === chosen)
@@ -65,7 +64,7 @@ function draw_registers(load, state) {
     const [x, y, width, height] = box(cells), chosen = lane === state.lane
     names[piece_of(cells[0])] = `r${register}`
     return text(x + width / 2, y + height / 2 + 4, chosen ? `r${register}` : lane,
-      { class: chosen ? 'small strong' : 'small', ...(chosen && INVERSE) })
+      { class: chosen ? 'small strong inverse' : 'small' })
   })
   return [frame('who receives what', color, ...size_of(load)), piece_names(names),
     el('g', { class: `soft-${color}` }, cells(false, false)),
@@ -76,7 +75,7 @@ function draw_registers(load, state) {
 
 // The chosen lane's two roles, a line for each register.
 function draw_list(load, state) {
-  const color = COLORS[load.source], found = pointed_at(load, state.focus)
+  const color = COLOR[load.source], found = pointed_at(load, state.focus)
   const address = load.addresses[state.lane], given = given_by(load, state.lane)
   const becomes = ([name, mma]) =>
     `= ${name}${load.becomes.at(-1)[1] ? `, ${['first', 'second'][mma]} mma` : ''}`

@@ -1,5 +1,5 @@
 // Memory and time over the length, naive against tiled, with the factor between them.
-import { el, group, line, path, rect, svg, text, WIDE } from './draw.js'
+import { circle, el, group, line, path, rect, svg, text, WIDE } from './draw.js'
 
 const MIB = 1 << 20
 const one_digit = (value) => value < 99.95 ? value.toFixed(1) : value.toFixed(0)
@@ -41,16 +41,15 @@ function layout(data, state, width) {
 }
 
 function mark(shape, x, y, size, more) {
-  if (shape === 'circle') return el('circle', { cx: x, cy: y, r: size, ...more })
+  if (shape === 'circle') return circle(x, y, size, more)
   const transform = shape === 'diamond' ? `rotate(45 ${x.toFixed(2)} ${y.toFixed(2)})` : null
   return rect(x - size * 0.9, y - size * 0.9, size * 1.8, size * 1.8, { transform, ...more })
 }
-const stroke = (color, width = 2) => `stroke:var(--${color});stroke-width:${width}`
 
 // A line and a point for each length, the chosen one larger.
 function draw_curve(data, state, values, at, height_of, name, color, shape) {
   const points = values.map((value, n) => [at(lengths_of(data, state)[n]), height_of(value)])
-  return [path(points, { fill: 'none', style: stroke(color) }), points.map(([x, y], n) => {
+  return [path(points, { class: `line-${color}` }), points.map(([x, y], n) => {
     const chosen = n === index_of(data, state)
     return el('g', { 'data-focus': `${name}:${powers_of(data, state)[n]}` }, [
       rect(x - 9, y - 9, 18, 18, { fill: 'none', 'pointer-events': 'all' }),
@@ -63,7 +62,7 @@ function draw_key(data, state, wide, width) {
   const { unit, curves, print_factor } = SHOWN[state.show], n = index_of(data, state)
   const rows = curves.map(([name, color, shape, print], row) => {
     const x = wide ? 2 + row * 190 : 2, y = wide ? 12 : 12 + row * 22
-    return [line(x, y, x + 26, y, { style: stroke(color) }), mark(shape, x + 13, y, 4, { class: color }),
+    return [line(x, y, x + 26, y, { class: `line-${color}` }), mark(shape, x + 13, y, 4, { class: color }),
       text(x + 34, y + 4, NAMES[name], { class: 'strong' }),
       text(wide ? x + 34 : width - 2, wide ? y + 23 : y + 4,
         `${print(data[state.show].curves[name][n])} ${unit}`,
@@ -84,7 +83,7 @@ function draw_axes(data, state, here) {
     const away = Math.abs(Math.log2(length) - state.power)
     return wide || away === 0 || away !== 1 && (lengths.length - 1 - n) % 2 === 0
   })
-  const cursor = { style: stroke('f', 1.5), 'stroke-dasharray': '4 3' }, chosen = at(2 ** state.power)
+  const cursor = { class: 'line-f', 'stroke-dasharray': '4 3' }, chosen = at(2 ** state.power)
   const right = chosen < x + 0.6 * (x_end - x)  // words stand where the cursor is not
   const words_at = right ? x_end - 6 : (x + x_end) / 2
   const words = { class: right ? 'small end' : 'small middle' }

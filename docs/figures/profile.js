@@ -1,12 +1,11 @@
 // Where the time of chapters 03 to 08 goes: what a warp waits for, as a part of the kernel's time.
-import { el, line, rect, svg, text, WIDE } from './draw.js'
+import { el, line, rect, soft, svg, text, WIDE } from './draw.js'
 
 // A short name for a segment, and its colour; the long names come from tables.py.
 const REASONS = {
   mio_throttle: ['queue', 'e'], short_scoreboard: ['shared', 'd'], long_scoreboard: ['global', 'b'],
-  barrier: ['barrier', 'f'], math_pipe_throttle: ['tensor', 'c'], wait: ['fixed', 'a'], other: ['other', ''],
+  barrier: ['barrier', 'f'], math_pipe_throttle: ['tensor', 'c'], wait: ['fixed', 'a'], other: ['other', 'muted'],
 }
-const soft = (color) => color ? `soft-${color}` : 'soft'
 const long_name = (data, reason) => data.reasons[reason] ?? 'issuing, and everything else'
 const TITLES = { ch03: 'basic kernel', ch04: 'swizzling', ch05: 'pipelining', ch06: 'ldmatrix.x4',
   ch07: 'better pipelining', ch08: 'fewer instructions' }
@@ -28,9 +27,9 @@ function draw_bar(data, state, name, y, { left, x, wide }) {
     const { ms } = waits[reason], width = x(ms) - left, on = name === chosen.name && reason === chosen.reason
     parts.push(el('g', { 'data-focus': `${name}:${reason}` }, [
       rect(x(start), top, width, 26, { class: on ? `${soft(color)} on` : soft(color) }),
-      rect(x(start), top + 23, width, 3, { class: color || 'muted' }),
+      rect(x(start), top + 23, width, 3, { class: color }),
       width > 8 + 6.2 * short.length && text(x(start) + width / 2, top + 16, short,
-        { class: `small middle${reason === chosen.reason ? ' strong' : ''} ${color || 'muted'}` }),
+        { class: `small middle${reason === chosen.reason ? ' strong' : ''} ${color}` }),
     ].filter(Boolean)))
     start += ms
   }
@@ -53,7 +52,7 @@ function draw_legend(data, state, y, { left, right, wide }) {
     const { cycles, ms, percent } = waits[reason]
     const row = y + 22 + 20 * i, strong = reason === chosen ? ' strong' : ''
     parts.push(line(start, row - 15, third, row - 15),
-      rect(start, row - 10, 11, 11, { class: color || 'muted' }),
+      rect(start, row - 10, 11, 11, { class: color }),
       text(start + 18, row, wide ? long_name(data, reason) : short, { class: strong.trim() || null }),
       text(first, row, cycles.toFixed(2), { class: `mono end${strong}`, name: `cycles_${reason}` }),
       text(second, row, ms.toFixed(3), { class: `mono end${strong}`, name: `ms_${reason}` }),

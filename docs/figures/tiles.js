@@ -1,10 +1,10 @@
 // Which tiles cross between slow and fast memory at each step, in both loop orders and in plain attention.
-import { el, group, line, path, rect, svg, text, WIDE } from './draw.js'
+import { COLOR, el, group, line, path, rect, soft, svg, text, WIDE } from './draw.js'
 import { case_of, cases_of, DIMS, label_of, loops, MATRICES, ORDERS, panels_of, sources, stand, steps_in,
   sum, tiles_in, TILES, times } from './tiles_model.js'
 
-const COLOR = { Q: 'a', K: 'b', V: 'c', S: 'd', P: 'd', O: 'muted', 'm, l': 'muted' }
-const SOFT = { Q: 'soft-a', K: 'soft-b', V: 'soft-c', S: 'soft-d', P: 'soft-d', O: 'soft', 'm, l': 'soft' }
+const color_of = (matrix) => COLOR[matrix] ?? 'muted'
+const soft_of = (matrix) => soft(color_of(matrix))
 const EDGE = { Q: 'line-a', K: 'line-b', V: 'line-c', O: 'on' }
 const OUTLINE = { stroke: 'var(--line)' }
 const WAYS = ['read', 'written']
@@ -16,7 +16,7 @@ const arrows = (at, matrix) => (at.loads[matrix] ? '↓' : '') + (at.stores[matr
 // A tile of Q, K, V or O in slow memory; `here`: the step works on it; `empty`: nothing is there yet.
 function draw_tile(at, matrix, x, y, width, height, here, empty) {
   const moved = here ? arrows(at, matrix) : ''
-  return [rect(x, y, width, height, { class: here && matrix in at.fast ? SOFT[matrix] : 'cell', ...OUTLINE,
+  return [rect(x, y, width, height, { class: here && matrix in at.fast ? soft_of(matrix) : 'cell', ...OUTLINE,
     'stroke-dasharray': empty ? '3 3' : null }),
     moved && [rect(x + 1, y + 1, width - 2, height - 2, { class: EDGE[matrix], fill: 'none' }),
       text(x + width / 2, y + height / 2 + 4, moved, { class: 'small strong middle' })]]
@@ -78,7 +78,7 @@ function draw_fast(one, at, width, limit, label) {
   const parts = MATRICES.filter((matrix) => matrix in at.fast).map((matrix) => {
     const w = at.fast[matrix] * scale, words = w > 30 ? matrix + arrows(at, matrix) : matrix
     x += w
-    return [rect(x - w, 17, w, 22, { class: SOFT[matrix], ...OUTLINE }),
+    return [rect(x - w, 17, w, 22, { class: soft_of(matrix), ...OUTLINE }),
       w > words.length * 6 + 8 ? text(x - w / 2, 32, words, { class: 'small middle' }) : '']
   })
   return [text(0, 11, label, { class: 'small muted' }),
@@ -98,8 +98,8 @@ function draw_table(one, { order, far, all }, width, most) {
       far[matrix].map((count, way) => text(ends[way], y + 12, moves ? count : '–',
         { class: `mono small end${moves ? '' : ' muted'}`,
           name: `${order}_${matrix}_${WAYS[way]}` })),
-      moves ? rect(bar, y + 2, Math.max(1, moves * scale), 12, { class: SOFT[matrix], ...OUTLINE }) : '',
-      moves ? rect(bar, y + 2, sum(far[matrix]) * scale, 12, { class: COLOR[matrix] }) : '',
+      moves ? rect(bar, y + 2, Math.max(1, moves * scale), 12, { class: soft_of(matrix), ...OUTLINE }) : '',
+      moves ? rect(bar, y + 2, sum(far[matrix]) * scale, 12, { class: color_of(matrix) }) : '',
       text(width, y + 12, often.filter(Boolean).join(' ') || 'never',
         { class: `small end${moves ? '' : ' strong'}`, name: `${order}_${matrix}_times` })]
   })
@@ -121,8 +121,8 @@ function draw_totals(one, width, wide) {
       MATRICES.filter((matrix) => sum(all[matrix])).map((matrix) => {
         const w = sum(all[matrix]) * scale
         x += w
-        return [rect(x - w, y, w, 15, { class: COLOR[matrix], stroke: 'var(--bg)' }),
-          w > 26 ? text(x - w / 2, y + 12, matrix, { class: 'small middle', style: 'fill:var(--bg)' }) : '']
+        return [rect(x - w, y, w, 15, { class: color_of(matrix), stroke: 'var(--bg)' }),
+          w > 26 ? text(x - w / 2, y + 12, matrix, { class: 'small middle inverse' }) : '']
       }),
       text(width, y + 12, total, { class: 'mono strong end', name: `total_${order}` })]
   })

@@ -17,7 +17,7 @@ const PASSES = ['S = Q @ K.T', 'P = softmax(S)', 'O = P @ V']
 const CASES = Object.entries(TILES).flatMap(([length, tiles]) => tiles.flatMap(([rows, cols]) =>
   [false, true].map((causal) => ({ length, rows, cols, causal }))))
 const key_of = ({ length, rows, cols, causal }) => `${length},${rows},${cols}${causal ? ',causal' : ''}`
-export const command_of = ({ length, rows, cols, causal }) => ['ch02_tiled_cpu', 'traffic',
+const command_of = ({ length, rows, cols, causal }) => ['ch02_tiled_cpu', 'traffic',
   '--length', `${length}`, '--dim', `${DIMS[length]}`, '--block-q', `${rows}`, '--block-kv', `${cols}`,
   ...causal ? ['--causal'] : [], '--json', '{json}']
 export const sources = Object.fromEntries(CASES.map((one) => [key_of(one), command_of(one)]))

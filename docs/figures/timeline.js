@@ -1,5 +1,5 @@
 // What is in flight while a warp multiplies: copies, waits, barriers and mma of chapters 04 to 08.
-import { el, group, line, rect, svg, text, WIDE } from './draw.js'
+import { circle, COLOR, el, group, line, rect, svg, text, WIDE } from './draw.js'
 import {
   barriers_around, count, describe_copy, doing, end_of, in_flight, listed, meanwhile, missing_in, name_of, places,
   product, reduce, short, somewhere, steps_of, track_of, usual,
@@ -20,7 +20,6 @@ const command = ({ program, seed, stages, shape = SHAPE }, broken) => [
   program, '--device', 'emulator', '--shape', shape, ...(stages ? ['--stages', `${stages}`] : []),
   ...(broken ? ['--break', broken, '--schedule-seed', `${seed}`] : []), '--events', '{json}']
 
-const COLOR = { Q: 'a', K: 'b', V: 'c' }
 const run_of = (data, state) => data[state.chapter][state.broken]
 
 // From an instruction to pixels, and back.
@@ -118,9 +117,9 @@ function draw_barriers({ run, x }, y_of) {
 function draw_hazard({ state, x }, { at, other }, i, y_of) {
   const ends = [at, other].filter(Boolean).map(({ warp, step }) => [x(step + 0.5), y_of(warp) + ROW / 2])
   return el('g', { 'data-focus': `hazard:${i}` }, [lines([ends], { class: 'line-e' }),
-    ends.map(([cx, cy], k) => el('circle', { cx, cy, r: 5, class: k ? 'soft-e' : 'e' })),
-    ends.map(([cx, cy]) => el('circle',
-      { cx, cy, r: 5, class: state.focus === `hazard:${i}` ? 'line-f' : 'line-e' }))])
+    ends.map(([cx, cy], k) => circle(cx, cy, 5, { class: k ? 'soft-e' : 'e' })),
+    ends.map(([cx, cy]) => circle(cx, cy, 5,
+      { class: state.focus === `hazard:${i}` ? 'line-f' : 'line-e' }))])
 }
 
 // Words in lines that fit; items are [words, attributes].
