@@ -94,3 +94,24 @@ function(fa_kernel_chapter directory)
     target_sources(${target} PRIVATE "${generated}/${target}_no_gpu.cpp")
   endif()
 endfunction()
+
+# fa_kernel_sweep(DIRECTORY [STAGES n]): the program chNN_sweep, which times the chapter's kernel at
+# several tile sizes. It instantiates the kernel many times: built only when asked for.
+function(fa_kernel_sweep directory)
+  if(NOT (FA_CUDA AND FA_NVCC))
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "STAGES" "" ${ARGN})
+  string(SUBSTRING ${directory} 0 2 chapter)
+  set(target ch${chapter}_sweep)
+  fa_program(${target} "${FA_ROOT}/common/kernels/sweep.cu" LIBRARIES fa_kernels)
+  target_compile_definitions(${target} PRIVATE FA_CHAPTER=ch${chapter}
+    FA_CHAPTER_NAME="ch${chapter}" FA_CHAPTER_HEADER="chapters/${directory}/attention.hpp")
+  if(ARG_STAGES)
+    target_compile_definitions(${target} PRIVATE FA_STAGES=${ARG_STAGES})
+  endif()
+  fa_cuda_options(${target})
+  # nvcc writes parentheses into what it hands on to g++, which then warns of them.
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wno-parentheses>)
+  set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
+endfunction()

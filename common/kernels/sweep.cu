@@ -1,12 +1,14 @@
-// Which tile size is fastest on this card? Every configuration is checked against float64, then
-// timed; registers and local memory are what the driver reports.
+// Which tile size is fastest on this card? Every configuration of a chapter's kernel is checked
+// against float64, then timed; registers and local memory are what the driver reports.
 //
 //   cmake --build build --target ch08_sweep && build/bin/ch08_sweep --dim 128
 
 #include <cstdio>
+#include <string>
+#include <string_view>
 #include <vector>
 
-#include "chapters/08_fewer_instructions/attention.hpp"
+#include FA_CHAPTER_HEADER
 #include "common/check.hpp"
 #include "common/cli.hpp"
 #include "common/error.hpp"
@@ -17,35 +19,54 @@ namespace {
 
 using namespace gpu;
 
+constexpr std::string_view CHAPTER = FA_CHAPTER_NAME;  // "ch08"
+
 struct Configuration {
   int block_q, block_kv, num_warps;
   fa::KernelBuild forward;
   const void* kernel;
 };
 
+// Chapters 05 and 06 have one parameter more, and keep twice as many tiles, half as high.
+#ifdef FA_STAGES
+#define FA_PARAMETERS HEAD_DIM, FA_STAGES, BLOCK_Q, BLOCK_KV, NUM_WARPS
+constexpr int OWN_KV = 32, OTHER_KV = 64;
+#else
+#define FA_PARAMETERS HEAD_DIM, BLOCK_Q, BLOCK_KV, NUM_WARPS
+constexpr int OWN_KV = 64, OTHER_KV = 32;
+#endif
+
 template <int HEAD_DIM, int BLOCK_Q, int BLOCK_KV, int NUM_WARPS>
 void forward(const fa::ForwardArgs& args) {
-  ch08::launch_attention<HEAD_DIM, BLOCK_Q, BLOCK_KV, NUM_WARPS>(args, NoBreaks{});
+  FA_CHAPTER::launch_attention<FA_PARAMETERS>(args, NoBreaks{});
 }
 
 template <int HEAD_DIM, int BLOCK_Q, int BLOCK_KV, int NUM_WARPS>
 Configuration configuration() {
-  const auto kernel = &ch08::attention<HEAD_DIM, BLOCK_Q, BLOCK_KV, NUM_WARPS, NoBreaks>;
+  const auto kernel = &FA_CHAPTER::attention<FA_PARAMETERS, NoBreaks>;
   return {BLOCK_Q, BLOCK_KV, NUM_WARPS, forward<HEAD_DIM, BLOCK_Q, BLOCK_KV, NUM_WARPS>,
           reinterpret_cast<const void*>(kernel)};
 }
 
-std::vector<Configuration> configurations(int64_t head_dim) {
-  if (head_dim == 64) {
-    return {configuration<64, 64, 64, 4>(),   configuration<64, 128, 32, 4>(),
-            configuration<64, 128, 64, 4>(),  configuration<64, 128, 96, 4>(),
-            configuration<64, 128, 128, 4>(), configuration<64, 256, 64, 8>(),
+// The first is the chapter's own. Up to chapter 07 that is 16 rows a warp, with 64 or 32 keys.
+template <int HEAD_DIM>
+std::vector<Configuration> configurations() {
+  if constexpr (CHAPTER != "ch08") {
+    return {configuration<HEAD_DIM, 64, OWN_KV, 4>(), configuration<HEAD_DIM, 64, OTHER_KV, 4>(),
+            configuration<HEAD_DIM, 64, 128, 4>(),    configuration<HEAD_DIM, 128, 32, 4>(),
+            configuration<HEAD_DIM, 128, 64, 4>(),    configuration<HEAD_DIM, 128, 32, 8>(),
+            configuration<HEAD_DIM, 128, 64, 8>(),    configuration<HEAD_DIM, 128, 128, 8>()};
+  } else if constexpr (HEAD_DIM == 64) {
+    return {configuration<64, 128, 128, 4>(), configuration<64, 64, 64, 4>(),
+            configuration<64, 128, 32, 4>(),  configuration<64, 128, 64, 4>(),
+            configuration<64, 128, 96, 4>(),  configuration<64, 256, 64, 8>(),
             configuration<64, 256, 128, 8>()};
+  } else {
+    return {configuration<128, 128, 64, 4>(), configuration<128, 64, 64, 4>(),
+            configuration<128, 128, 32, 4>(), configuration<128, 128, 48, 4>(),
+            configuration<128, 128, 96, 4>(), configuration<128, 128, 64, 8>(),
+            configuration<128, 256, 64, 8>()};
   }
-  return {configuration<128, 64, 64, 4>(),  configuration<128, 128, 32, 4>(),
-          configuration<128, 128, 48, 4>(), configuration<128, 128, 64, 4>(),
-          configuration<128, 128, 96, 4>(), configuration<128, 128, 64, 8>(),
-          configuration<128, 256, 64, 8>()};
 }
 
 // One line of the table. A configuration that this card has no room for says so.
@@ -70,7 +91,8 @@ void measure(const Configuration& config, const fa::Problem& small, const fa::Pr
 }
 
 int run(int argc, char** argv) {
-  fa::Cli cli("ch08_sweep", "Times chapter 08's kernel at several tile sizes on this GPU.");
+  fa::Cli cli(std::string(CHAPTER) + "_sweep",
+              "Times a chapter's kernel at several tile sizes on this GPU, its own first.");
   int64_t head_dim = 128;
   cli.integer("--dim", head_dim, 64, 128, "head size, 64 or 128 [128]");
   cli.parse(argc, argv);
@@ -81,7 +103,8 @@ int run(int argc, char** argv) {
   const fa::Problem large = fa::random_problem(shape, fa::Dtype::bf16, 2);
   std::printf("%s, shape %s\n  BLOCK_Q x BLOCK_KV\n", fa::gpu_name().c_str(),
               fa::to_string(shape).c_str());
-  for (const Configuration& config : configurations(head_dim)) measure(config, small, large);
+  const auto configs = head_dim == 64 ? configurations<64>() : configurations<128>();
+  for (const Configuration& config : configs) measure(config, small, large);
   return 0;
 }
 
