@@ -1,7 +1,8 @@
 // Where the eight rows of one ldmatrix matrix lie in shared memory, and what reading them costs.
 import { el, group, rect, svg, text, WIDE } from './draw.js'
 
-const ORDERS = { plain: 'plain', padded: 'padded by 16 bytes', swizzled: 'swizzled', half_lines: 'XOR by half lines' }
+const ORDERS = {
+  plain: 'plain', padded: 'padded by 16 bytes', swizzled: 'swizzled', half_lines: 'XOR by half lines' }
 const SLOTS = 8  // 16-byte chunks in a line of 32 banks
 
 const width_of = (data, state) => data.widths.find((w) => w.row_bytes === state.row_bytes)
@@ -27,7 +28,8 @@ function draw_panel({ order, layout }, state, cell) {
   }
   const lines = 1 + Math.max(...layout.addresses.flat().map((address) => address >> 7))
   for (let row = 0; row < lines * SLOTS; row++) {
-    parts.push(rect(row % SLOTS * cell, top + (row / SLOTS | 0) * row_height, cell, row_height, { class: 'cell' }))
+    parts.push(rect(row % SLOTS * cell, top + (row / SLOTS | 0) * row_height, cell, row_height,
+      { class: 'cell' }))
   }
   const hits = hits_of(layout, state.column)
   layout.addresses.forEach((chunks, row) => chunks.forEach((address, chunk) => {
@@ -37,11 +39,15 @@ function draw_panel({ order, layout }, state, cell) {
     const key = `${order}:${row},${chunk}`
     parts.push(el('g', { 'data-focus': key }, [
       rect(x + 1, y + 1, cell - 2, row_height - 2, { class: `${color}${state.focus === key ? ' on' : ''}` }),
-      text(x + cell / 2, y + 14, `${row},${chunk}`, { class: `small mono middle${asked ? ' strong' : ' muted'}` })]))
+      text(x + cell / 2, y + 14, `${row},${chunk}`,
+        { class: `small mono middle ${asked ? 'strong' : 'muted'}` })]))
   }))
   const bottom = top + lines * row_height
-  hits.forEach((count, slot) => parts.push(text((slot + 0.5) * cell, bottom + 16, count,
-    { class: `small middle ${count > 1 ? 'e strong' : count ? 'c' : 'muted'}`, name: `hits_${order}_${slot}` })))
+  hits.forEach((count, slot) => {
+    const shade = count > 1 ? 'e strong' : count ? 'c' : 'muted'
+    parts.push(text((slot + 0.5) * cell, bottom + 16, count,
+      { class: `small middle ${shade}`, name: `hits_${order}_${slot}` }))
+  })
   const cost = layout.wavefronts[state.column]
   parts.push(text(0, bottom + 38, `${cost} wavefront${cost > 1 ? 's' : ''}`,
     { class: `strong ${cost > 1 ? 'e' : 'c'}`, name: `wavefronts_${order}` }))
@@ -58,7 +64,8 @@ export default {
   controls: (data, state) => [
     { key: 'row_bytes', type: 'step', label: 'bytes in a row', min: 16, max: 256, step: 16 },
     { key: 'column', type: 'step', label: 'chunk that is read', min: 0, max: state.row_bytes / 16 - 1 },
-    { key: 'remedy', type: 'choice', label: 'third panel', options: [['swizzled', 'swizzled'], ['half_lines', 'XOR by half lines']] },
+    { key: 'remedy', type: 'choice', label: 'third panel',
+      options: ['swizzled', 'half_lines'].map((order) => [order, ORDERS[order]]) },
   ],
   // A narrower row may no longer have the chosen chunk.
   settle: (data, state) => ({ ...state, column: Math.min(state.column, state.row_bytes / 16 - 1) }),
@@ -82,7 +89,8 @@ export default {
   describe(data, state) {
     const costs = panels(data, state).map(({ order, layout }) => layout
       ? `${ORDERS[order]} ${layout.wavefronts[state.column]}` : `${ORDERS[order]} none`)
-    const all = `Rows of ${state.row_bytes} bytes, chunk ${state.column} of rows 0 to 7. Wavefronts: ${costs.join(', ')}.`
+    const all = `Rows of ${state.row_bytes} bytes, chunk ${state.column} of rows 0 to 7. `
+      + `Wavefronts: ${costs.join(', ')}.`
     const [order, place] = (state.focus ?? '').split(':')
     const layout = width_of(data, state).orders[order]
     const [row, chunk] = (place ?? '').split(',').map(Number)
@@ -91,7 +99,8 @@ export default {
     const bank = slot_of(address) * 4
     const others = layout.addresses.map((chunks, other) => [other, slot_of(chunks[chunk])])
       .filter(([other, slot]) => other !== row && slot === slot_of(address)).map(([other]) => other)
-    return `${all} ${ORDERS[order]}: row ${row}, chunk ${chunk} is at address ${address}, banks ${bank} to ${bank + 3}, `
+    return `${all} ${ORDERS[order]}: row ${row}, chunk ${chunk} is at address ${address}, `
+      + `banks ${bank} to ${bank + 3}, `
       + (others.length ? `where rows ${others.join(', ')} are too.` : 'alone.')
   },
 }

@@ -1,6 +1,6 @@
 // Which lane of a warp holds which element of A, B and C in which register, and why P needs no moving.
 import { el, group, rect, svg, text, WIDE } from './draw.js'
-import { bottom_of, box, frame, H, LEFT, piece_names, piece_of, places, right_of, TOP, y_of }
+import { bottom_of, box, frame, H, LEFT, pair, piece_names, piece_of, places, right_of, TOP, y_of }
   from './warp_grid.js'
 
 const MATRICES = {
@@ -170,11 +170,14 @@ export default {
         + all.map(({ register, tile, cs }) => `${cs} of tile ${tile} become a${register}`).join(', ')
         + `. All come from lane ${given}, rows and columns stay.`
     }
+    const held = SHOWN.abc.flatMap((matrix) => own(data, matrix, lane).map(({ register, cells }) =>
+      `${MATRICES[matrix].name}${register} ${cells.map(pair).join(' ')}`))
     const in_C = own(data, 'C', lane).map(({ cells: [cell] }) => cell)
     const [rows, columns] = [0, 1].map((i) => [...new Set(in_C.map((cell) => cell[i]))].join(' and '))
     return `${here}The number in a cell is its lane; a cell of two elements is a register with two halves. `
       + `Lane ${lane} has ${data.mma.A[lane].length} registers of A, ${data.mma.B[lane].length} of B, `
       + `and in C rows ${rows}, columns ${columns}. These rows are shared by its quad, lanes `
-      + `${quad_of(data, lane).join(', ')}.`
+      + `${quad_of(data, lane).join(', ')}.\n`
+      + `All that lane ${lane} holds, as (row, column): ${held.join('; ')}.`
   },
 }

@@ -11,4 +11,5 @@ import ldmatrix from './ldmatrix.js'
 import speed from './speed.js'
 import profile from './profile.js'
 
-export default { banks, tiles, memory_curves, break_it, timeline, online_softmax, toy_machine, fragments, ldmatrix, speed, profile }
+export default {
+  banks, tiles, memory_curves, break_it, timeline, online_softmax, toy_machine, fragments, ldmatrix, speed, profile }

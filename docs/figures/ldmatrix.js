@@ -1,6 +1,6 @@
 // ldmatrix: which lane gives which row's address, and which lane receives which elements.
 import { COLOR, el, group, rect, svg, text, WIDE } from './draw.js'
-import { bottom_of, box, frame, H, LEFT, piece_names, piece_of, places, right_of, TOP }
+import { bottom_of, box, frame, H, LEFT, pair, piece_names, piece_of, places, right_of, TOP }
   from './warp_grid.js'
 
 const ROWS = { Q: 'queries', K: 'keys', V: 'keys' }
@@ -73,22 +73,26 @@ function draw_registers(load, state) {
       found?.cells ? rect(...box(found.cells), { class: 'on', fill: 'none' }) : ''])]
 }
 
+// What a register is to the mma that follow: "= b0, second mma".
+function becomes(load, register) {
+  const [name, mma] = load.becomes[register]
+  return `= ${name}${load.becomes.at(-1)[1] ? `, ${['first', 'second'][mma]} mma` : ''}`
+}
+
 // The chosen lane's two roles, a line for each register.
 function draw_list(load, state) {
   const color = COLOR[load.source], found = pointed_at(load, state.focus)
   const address = load.addresses[state.lane], given = given_by(load, state.lane)
-  const becomes = ([name, mma]) =>
-    `= ${name}${load.becomes.at(-1)[1] ? `, ${['first', 'second'][mma]} mma` : ''}`
   return [text(LEFT, 0, `Lane ${state.lane}`, { class: 'strong' }), text(LEFT, 22, 'points to'),
     address ? [rect(LEFT + 63, 8, 182, 20, { class: 'soft-f' }),
-      text(LEFT + 67, 22, `(${address.join(', ')})`, { name: 'address' }),
+      text(LEFT + 67, 22, pair(address), { name: 'address' }),
       text(LEFT + 126, 22, `row ${given.row} of matrix ${given.matrix}`, { name: 'row' })]
       : text(LEFT + 67, 22, 'nowhere: its address is not used', { name: 'address' }),
     text(LEFT, 44, 'receives'),
     registers_of(load).filter(({ lane }) => lane === state.lane).map(({ register, cells }, i) => [
       text(LEFT + 67, 44 + 18 * i, `r${register}`, { class: `strong ${color}` }),
       places(LEFT + 89, 44 + 18 * i, cells, `r${register}`, found?.register === register && found.half),
-      text(LEFT + 212, 44 + 18 * i, becomes(load.becomes[register]), { name: `r${register}_becomes` })])]
+      text(LEFT + 212, 44 + 18 * i, becomes(load, register), { name: `r${register}_becomes` })])]
 }
 
 export default {
@@ -141,8 +145,8 @@ export default {
     const points = !address ? 'gives an address that is not used' : `points to row ${address[0]}, `
       + `column ${address[1]}: row ${given.row} of matrix ${given.matrix}`
     const receives = registers_of(load).filter((r) => r.lane === lane).map(({ register, cells }) =>
-      `in r${register} ${cells.map((cell) => `(${cell.join(', ')})`).join(' ')}`)
+      `in r${register} ${cells.map(pair).join(' ')} ${becomes(load, register)}`)
     return `${here}${instruction(load)}; rows of ${load.source} are ${ROWS[load.source]}, columns d. `
-      + `Lane ${lane} ${points}. It receives, as (row, column), ${receives.join(', ')}.`
+      + `Lane ${lane} ${points}. It receives, as (row, column), ${receives.join('; ')}.`
   },
 }

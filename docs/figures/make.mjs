@@ -58,5 +58,8 @@ try {
   process.exit(2)
 }
 for (const name of options.names) make(name, options)
-if (options.check) console.log(`${options.names.length} figures: ${wrong ? `${wrong} files differ` : 'data and pictures are what the programs say'}`)
+if (options.check) {
+  const verdict = wrong ? `${wrong} files differ` : 'data and pictures are what the programs say'
+  console.log(`${options.names.length} figures: ${verdict}`)
+}
 process.exit(wrong ? 1 : 0)

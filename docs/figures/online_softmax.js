@@ -163,7 +163,8 @@ export default {
       + `o = ${corrected(before?.o)}${show(now.term)} · ${show(v[step - 1])} = ${show(now.o)}.`
     const cost = `${now.instructions} instructions, ${now.loads} loads; no old number is read again.`
     const end = step < COUNT ? `Terms now: ${terms.map((term) => show(term)).join(', ')}.`
-      : `Weights: ${final.weights.map((weight) => show(weight)).join(', ')}. Output o / l = ${show(o)}.`
+      : `Safe softmax, in ${final.passes} passes: m = ${show(final.m)}, l = ${show(final.l)}. `
+        + `Weights: ${final.weights.map((weight) => show(weight)).join(', ')}. Output o / l = ${show(o)}.`
     return `${head} ${change}: ${sums} ${cost} ${end}`
   },
 }

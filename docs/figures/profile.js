@@ -4,7 +4,8 @@ import { el, line, rect, soft, svg, text, WIDE } from './draw.js'
 // A short name for a segment, and its colour; the long names come from tables.py.
 const REASONS = {
   mio_throttle: ['queue', 'e'], short_scoreboard: ['shared', 'd'], long_scoreboard: ['global', 'b'],
-  barrier: ['barrier', 'f'], math_pipe_throttle: ['tensor', 'c'], wait: ['fixed', 'a'], other: ['other', 'muted'],
+  barrier: ['barrier', 'f'], math_pipe_throttle: ['tensor', 'c'], wait: ['fixed', 'a'],
+  other: ['other', 'muted'],
 }
 const long_name = (data, reason) => data.reasons[reason] ?? 'issuing, and everything else'
 const TITLES = { ch03: 'basic kernel', ch04: 'swizzling', ch05: 'pipelining', ch06: 'ldmatrix.x4',

@@ -103,8 +103,10 @@ export default {
     const cells = cells_of(data, state), name = focused(data, state)
     const all = data.names.filter((one) => one in cells)
       .map((one) => `${full_name(one)} ${cells[one].tflops.toFixed(1)}`)
-    return `${full_name(name)}${IDEAS[name] ? `: ${IDEAS[name][1]}` : ''}. ${cells[name].tflops.toFixed(1)} TFLOP/s; `
-      + `${facts_of(data, state).map(([words]) => words).join(', ')}.\nAll at B,H,Lq,Lkv,D = ${state.shape}: `
+    return `${full_name(name)}${IDEAS[name] ? `: ${IDEAS[name][1]}` : ''}. `
+      + `${cells[name].tflops.toFixed(1)} TFLOP/s; `
+      + `${facts_of(data, state).map(([words]) => words).join(', ')}.\n`
+      + `All at B,H,Lq,Lkv,D = ${state.shape}: `
       + `${all.join('; ')}. mma.sync alone: ${data.limit}. ${data.machine}.`
   },
 }

@@ -220,7 +220,8 @@ export default {
       const now = at.finished ? `finished after ${at.count} steps.`
         : `${loops(one, at).join(', ')}; reads ${list(at.loads)}; writes ${list(at.stores)}.`
       const { name, what } = ORDERS[order]
-      return [`${name}, ${what}: ${now} ${far} of ${total(order)} elements so far.`, `${name} in the end: ${often(at)}.`]
+      return [`${name}, ${what}: ${now} ${far} of ${total(order)} elements so far.`,
+        `${name} in the end: ${often(at)}.`]
     })
     return `Step ${state.step}. ${panels.map(([now]) => now).join(' ')}\n`
       + `${one.length} queries and keys, d = ${one.dim}, tiles of ${one.block_q} × ${one.block_kv}`

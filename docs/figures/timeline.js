@@ -1,9 +1,7 @@
 // What is in flight while a warp multiplies: copies, waits, barriers and mma of chapters 04 to 08.
 import { circle, COLOR, el, group, line, rect, svg, text, WIDE } from './draw.js'
-import {
-  barriers_around, count, describe_copy, doing, end_of, in_flight, listed, meanwhile, missing_in, name_of, places,
-  product, reduce, short, somewhere, steps_of, track_of, usual,
-} from './timeline_log.js'
+import { barriers_around, count, describe_copy, doing, end_of, in_flight, listed, meanwhile, missing_in,
+  name_of, places, product, reduce, short, somewhere, steps_of, track_of, usual } from './timeline_log.js'
 
 const SHAPE = '1,1,64,256,64'
 const BREAKS = ['missing-wait', 'wait-too-few', 'conditional-commit', 'missing-barrier']
@@ -45,7 +43,7 @@ function draw_lane({ run, track, state, x, wide }, lane, y) {
   const here = track.copies.flatMap((copy, index) => copy.parts
     .filter(({ lanes }) => lanes.includes(lane)).map((part) => ({ copy, index, part })))
   return [
-    text(4, y + 25, wide ? run.lanes[lane].name : run.lanes[lane].name.replace(' buffer', ''), { class: 'small' }),
+    text(4, y + 25, run.lanes[lane].name.replace(wide ? '' : ' buffer', ''), { class: 'small' }),
     rect(x(0), y + BAR, x(track.code.length) - x(0), BAR, { class: 'soft' }),
     here.map(({ copy, index, part }, k) => {
       const end = end_of(track, copy), [from, to] = [x(copy.first), x(end)]
@@ -60,7 +58,8 @@ function draw_lane({ run, track, state, x, wide }, lane, y) {
         boxes(early.map(([first, last]) => bar(first, Math.min(last + 1, end))), { class: 'e' }),
         boxes([bar(copy.first, end)], { class: `line-${color}`, 'stroke-dasharray': '3 2' }),
         copy.end === null ? '' : lines([[[to, y + BAR - 3], [to, y + 2 * BAR + 3]]], { class: 'on' }),
-        state.focus !== `copy:${index}` ? '' : rect(from - 2, y + BAR - 3, to - from + 4, BAR + 6, { class: 'line-f' }),
+        state.focus !== `copy:${index}` ? ''
+          : rect(from - 2, y + BAR - 3, to - from + 4, BAR + 6, { class: 'line-f' }),
         room > 22 ? text(from, y + 10, label, { class: `small strong ${color}` }) : '',
         counted ? text(from + 20, y + 10, `${meanwhile(track, copy)}${wide ? ' mma' : ''}`,
           { class: 'small', name: `mma_${index}` }) : ''])
@@ -101,7 +100,8 @@ function draw_missing({ whole, run, state, x }, y_of) {
   const bottom = y_of(run.warps.length - 1) + ROW + 3
   const at = missing.map(({ letter, step }) => ({ letter, left: x(step) }))
   return [
-    lines(at.map(({ left }) => [[left, y_of(0) - 6], [left, bottom]]), { class: 'line-e', 'stroke-dasharray': '4 3' }),
+    lines(at.map(({ left }) => [[left, y_of(0) - 6], [left, bottom]]),
+      { class: 'line-e', 'stroke-dasharray': '4 3' }),
     triangles(at.filter(({ letter }) => letter === 'b').map(({ left }) => [left, bottom]), { class: 'e' })]
 }
 
@@ -122,38 +122,34 @@ function draw_hazard({ state, x }, { at, other }, i, y_of) {
       { class: state.focus === `hazard:${i}` ? 'line-f' : 'line-e' }))])
 }
 
-// Words in lines that fit; items are [words, attributes].
-function flow(items, width, y) {
+// Pieces in lines that fit: each is its length, and what draws it at (x, y).
+function flow(pieces, width, y, pitch) {
   let x = 4, row = 0
-  const drawn = items.map(([words, more]) => {
-    const length = (more.class.includes('small') ? 6.4 : 7.6) * words.length + 16
+  const drawn = pieces.map(([length, draw]) => {
     if (x > 4 && x + length > width) [x, row] = [4, row + 1]
     x += length
-    return text(x - length, y + row * 17, words, more)
+    return draw(x - length, y + row * pitch)
   })
-  return { drawn, bottom: y + row * 17 + 8 }
+  return { drawn, bottom: y + row * pitch + 8 }
 }
+const length_of = (words, more) => (more.class.includes('small') ? 6.4 : 7.6) * words.length + 16
+const flow_words = (items, width, y) => flow(items.map(([words, more]) =>
+  [length_of(words, more), (left, top) => text(left, top, words, more)]), width, y, 17)
 
 function draw_legend(broken, width, y) {
   const items = [
-    [40, 'copy in flight', () => rect(0, 2, 26, 10, { class: 'line-b', 'stroke-dasharray': '3 2' })],
-    [14, 'wait_group', () => line(4, -1, 4, 15, { class: 'on' })],
-    [40, 'ldmatrix', () => rect(0, 2, 26, 10, { class: 'b' })],
-    [40, 'mma', () => [rect(0, 1, 26, 12, { class: 'soft-d' }), rect(0, 10, 26, 3, { class: 'd' })]],
-    [40, 'other work', () => rect(0, 6, 26, 2, { class: 'muted' })],
-    [18, 'barrier', () => triangles([[6, 5]], { class: 'muted' })],
-    ...broken ? [[40, 'read in flight', () => rect(0, 2, 26, 10, { class: 'e' })],
-      [14, 'left out by the break', () => line(4, -1, 4, 15, { class: 'line-e', 'stroke-dasharray': '4 3' })]] : [],
-    [0, 'axis: not time', () => ''],
+    [32, 'copy in flight', rect(0, 2, 26, 10, { class: 'line-b', 'stroke-dasharray': '3 2' })],
+    [14, 'wait_group', line(4, -1, 4, 15, { class: 'on' })],
+    [32, 'ldmatrix', rect(0, 2, 26, 10, { class: 'b' })],
+    [32, 'mma', [rect(0, 1, 26, 12, { class: 'soft-d' }), rect(0, 10, 26, 3, { class: 'd' })]],
+    [32, 'other work', rect(0, 6, 26, 2, { class: 'muted' })],
+    [18, 'barrier', triangles([[6, 5]], { class: 'muted' })],
+    ...broken ? [[32, 'read in flight', rect(0, 2, 26, 10, { class: 'e' })],
+      [14, 'left out by the break', line(4, -1, 4, 15, { class: 'line-e', 'stroke-dasharray': '4 3' })]] : [],
+    [0, 'axis: not time', ''],
   ]
-  let x = 4, row = 0
-  const drawn = items.map(([indent, words, mark]) => {
-    const length = Math.min(indent, 32) + 6.2 * words.length + 20
-    if (x + length > width) [x, row] = [4, row + 1]
-    x += length
-    return group(x - length, y + row * 18, [mark(), text(Math.min(indent, 32), 11, words, { class: 'small muted' })])
-  })
-  return { drawn, bottom: y + row * 18 + 20 }
+  return flow(items.map(([indent, words, mark]) => [indent + 6.2 * words.length + 20, (left, top) =>
+    group(left, top, [mark, text(indent, 11, words, { class: 'small muted' })])]), width, y, 18)
 }
 
 export default {
@@ -201,26 +197,30 @@ export default {
   draw(data, state, width) {
     const run = run_of(data, state), track = track_of(run, state.warp), wide = width >= WIDE
     const { x } = scale(run, width), view = { whole: data[state.chapter][''], run, track, state, x, wide }
-    const heading = flow([
-      [`Chapter ${RUNS[state.chapter].label}${state.broken ? `, broken: ${state.broken}` : ''}`, { class: 'strong' }],
+    const { label } = RUNS[state.chapter]
+    const heading = flow_words([
+      [`Chapter ${label}${state.broken ? `, broken: ${state.broken}` : ''}`, { class: 'strong' }],
       state.broken ? [`hazards found: ${run.hazards.length}`, { class: 'e strong', name: 'hazards' }]
-        : [`most copies have ${usual(track)} mma to hide behind`, { class: 'd strong', name: 'usual' }]], width, 14)
+        : [`most copies have ${usual(track)} mma to hide behind`, { class: 'd strong', name: 'usual' }],
+    ], width, 14)
     const lanes = heading.bottom + 4, warps = lanes + run.lanes.length * LANE + 12
     const y_of = (warp) => warps + warp * PITCH
     const bottom = y_of(run.warps.length - 1) + ROW, length = track.code.length
     const ticks = Array.from({ length: Math.ceil(length / 100) }, (_, i) => i * 100)
       .filter((at) => (wide || at % 200 === 0) && x(at) < width - 14)
-    const doing_now = flow([
+    const small = { class: 'small' }
+    const doing_now = flow_words([
       [`instruction ${state.step} of warp ${state.warp}: ${doing(track, state.step)}`,
         { class: 'strong small', name: 'doing' }],
-      [`in flight: ${listed(in_flight(track, state.step).map(short))}`, { class: 'small', name: 'in_flight' }],
-      [`other warps: anywhere ${barriers_around(track, state.step)} (yellow)`, { class: 'small', name: 'others' }],
+      [`in flight: ${listed(in_flight(track, state.step).map(short))}`, { ...small, name: 'in_flight' }],
+      [`other warps: anywhere ${barriers_around(track, state.step)} (yellow)`, { ...small, name: 'others' }],
     ], width, bottom + 46)
     const found = run.hazards.map(({ kind, where, accesses }, i) => text(4, doing_now.bottom + 9 + i * 17,
-      `${kind} at ${where}, ${accesses} times`, { class: `e small${wide ? ' strong' : ''}`, name: `hazard_${i}` }))
+      `${kind} at ${where}, ${accesses} times`,
+      { class: `e small${wide ? ' strong' : ''}`, name: `hazard_${i}` }))
     const cursor = (from, to) => line(x(state.step + 0.5), from, x(state.step + 0.5), to, { class: 'line-f' })
     const legend = draw_legend(state.broken, width, doing_now.bottom + found.length * 17 + 2)
-    return svg(width, legend.bottom, [
+    return svg(width, legend.bottom + 12, [
       heading.drawn,
       run.lanes.map((_, i) => draw_lane(view, i, lanes + i * LANE)),
       run.warps.map((_, warp) => draw_warp(view, warp, y_of(warp))),
@@ -249,7 +249,7 @@ export default {
     ...copy ? [describe_copy(run, track, copy)] : [],
     ...hazards.map((hazard) => `${hazard.text}.`)].join(' ')
       + `\nChapter ${RUNS[state.chapter].label}, ${state.broken ? `broken by ${state.broken}` : 'as it is'}: `
-      + `${queries} queries, ${keys} keys, D = ${dim}; ${run.warps.length} warps, ${code.length} instructions and `
-      + `${count(code, 'm')} mma each. mma while a copy is in flight: ${covers.join(', ')}.`
+      + `${queries} queries, ${keys} keys, D = ${dim}; ${run.warps.length} warps, `
+      + `${code.length} instructions and ${count(code, 'm')} mma each. mma while a copy is in flight: ${covers.join(', ')}.`
   },
 }

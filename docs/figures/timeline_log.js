@@ -3,8 +3,8 @@
 
 // An instruction is one letter, so a warp's program is a string; ldmatrix is q, k or v, for the
 // matrix that it reads.
-const LETTERS = {
-  copy_issue: 'c', commit: 'g', wait: 'w', barrier: 'b', mma: 'm', shuffle: 's', vote: 'a', store_global: 'o' }
+const LETTERS = { copy_issue: 'c', commit: 'g', wait: 'w', barrier: 'b', mma: 'm', shuffle: 's', vote: 'a',
+  store_global: 'o' }
 const by = (list, key) => list.reduce((map, item) =>
   map.set(key(item), [...map.get(key(item)) ?? [], item]), new Map())
 
@@ -30,7 +30,8 @@ function lanes_of(parts) {
     const own = new Map(parts.filter((part) => part.matrix === matrix).map(({ from, to }) => [from, to]))
     const free = [...own].filter(([from, to]) => !lanes.some((lane) => from < lane.to && lane.from < to))
       .sort(([one], [other]) => one - other)
-    free.forEach(([from, to], i) => lanes.push({ name: `${matrix} buffer${free.length > 1 ? ` ${i}` : ''}`, from, to }))
+    const name_of_buffer = (i) => `${matrix} buffer${free.length > 1 ? ` ${i}` : ''}`
+    free.forEach(([from, to], i) => lanes.push({ name: name_of_buffer(i), from, to }))
   }
   return lanes
 }
@@ -50,7 +51,8 @@ function reduce_warp(events, groups, lanes) {
     if (kind === 'barrier') barrier = step
     if (kind === 'wait') pending.push(pending_groups)
     if (kind === 'copy_issue' && !copies.some((copy) => copy.group === group)) {
-      copies.push({ group, first: step, end: null, parts: groups.get(group).map((part) => ({ ...part, reads: [] })) })
+      const parts = groups.get(group).map((part) => ({ ...part, reads: [] }))
+      copies.push({ group, first: step, end: null, parts })
     }
     const part = kind === 'ldmatrix' && copies.flatMap((copy) => copy.parts)
       .findLast(({ from, to }) => from <= address && address < to)
@@ -61,8 +63,9 @@ function reduce_warp(events, groups, lanes) {
     code += letter
   }
   const touched = ({ from, to }) => lanes.flatMap((lane, i) => from < lane.to && lane.from < to ? [i] : [])
-  return { code, pending, copies: copies.map(({ parts, ...copy }) => ({ ...copy,
-    parts: parts.map(({ matrix, tile, reads, ...bytes }) => ({ matrix, tile, reads, lanes: touched(bytes) })) })) }
+  const placed = ({ matrix, tile, reads, ...bytes }) => ({ matrix, tile, reads, lanes: touched(bytes) })
+  return { code, pending,
+    copies: copies.map(({ parts, ...copy }) => ({ ...copy, parts: parts.map(placed) })) }
 }
 
 // A track as it is kept, and as it is used: repeated instructions are written once, 64(km).
@@ -99,7 +102,8 @@ export function track_of(run, warp) {
   return tracks_of.get(run)[run.warps[warp]]
 }
 export const steps_of = (run) => Math.max(...run.warps.map((_, warp) => track_of(run, warp).code.length))
-export const count = (code, letter, from = 0, to = code.length) => code.slice(from, to).split(letter).length - 1
+export const count = (code, letter, from = 0, to = code.length) =>
+  code.slice(from, to).split(letter).length - 1
 export const places = (code, letter) => [...code].flatMap((each, step) => each === letter ? [step] : [])
 export const listed = (items) => items.length ? items.join(', ') : 'nothing'
 
@@ -107,7 +111,8 @@ export const short = ({ parts }) => parts.map(({ matrix, tile }) => `${matrix}${
 export const name_of = ({ parts }) => parts.map(({ matrix, tile }) => `${matrix} tile ${tile}`).join(', ')
 export const end_of = (track, copy) => copy.end ?? track.code.length
 export const meanwhile = (track, copy) => count(track.code, 'm', copy.first + 1, end_of(track, copy))
-export const in_flight = (track, step) => track.copies.filter((copy) => copy.first <= step && step < end_of(track, copy))
+export const in_flight = (track, step) =>
+  track.copies.filter((copy) => copy.first <= step && step < end_of(track, copy))
 
 // How many mma most copies have beside them.
 export function usual(track) {
@@ -117,12 +122,14 @@ export function usual(track) {
 }
 
 // "S" or "O": what an mma at this step adds to, told by what was read last.
-export const product = (track, step) => track.code.slice(0, step + 1).match(/[kv](?=[^kv]*$)/)?.[0] === 'k' ? 'S' : 'O'
+export const product = (track, step) =>
+  track.code.slice(0, step + 1).match(/[kv](?=[^kv]*$)/)?.[0] === 'k' ? 'S' : 'O'
 
 // "K tile 1": what an ldmatrix of this matrix at this step, or before it, reads.
 function tile_of(track, matrix, step) {
   const read = track.copies.flatMap(({ parts }) => parts).filter((part) => part.matrix === matrix)
-    .flatMap(({ tile, reads }) => reads.map(([first]) => ({ tile, first }))).filter(({ first }) => first <= step)
+    .flatMap(({ tile, reads }) => reads.map(([first]) => ({ tile, first })))
+    .filter(({ first }) => first <= step)
   return `${matrix} tile ${read.reduce((last, each) => each.first > last.first ? each : last).tile}`
 }
 
@@ -174,7 +181,8 @@ export function describe_copy(run, track, copy) {
   const buffers = copy.parts.flatMap((part) => part.lanes).map((lane) => run.lanes[lane])
     .map(({ name, from, to }) => `${name}, bytes ${from} to ${to - 1}`)
   const reads = copy.parts.flatMap((part) => part.reads).map(([first, last]) => `${first} to ${last}`)
-  return `${name_of(copy)}: first cp.async at instruction ${copy.first}, `
-    + `${copy.end === null ? 'no wait' : `waited for at ${copy.end}`}, ${meanwhile(track, copy)} mma meanwhile. `
+  const waited = copy.end === null ? 'no wait' : `waited for at ${copy.end}`
+  return `${name_of(copy)}: first cp.async at instruction ${copy.first}, ${waited}, `
+    + `${meanwhile(track, copy)} mma meanwhile. `
     + `To ${buffers.join(' and ')}; read by ldmatrix ${reads.join(', ')}.`
 }

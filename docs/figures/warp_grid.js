@@ -38,6 +38,8 @@ export const piece_names = (names) => Object.entries(names).map(([piece, name]) 
 
 export const piece_of = ([row, column]) => `${row >> 3},${column >> 3}`
 
+export const pair = (cell) => `(${cell.join(', ')})`
+
 // (row, column) of a register's halves from (x, y) on; the one that is pointed at is strong.
 export const places = (x, y, cells, name, pointed) => cells.map((cell, half) => text(x + 62 * half, y,
-  `(${cell.join(', ')})`, { name: `${name}_${half}`, class: half === pointed && 'strong' }))
+  pair(cell), { name: `${name}_${half}`, class: half === pointed && 'strong' }))
