@@ -62,7 +62,6 @@ def install_packages() -> None:
 
 
 def build() -> None:
-    install_packages()
     run(["node", "node_modules/vitepress/bin/vitepress.js", "build"],
         "the site could not be built; the reason is above")
 
@@ -83,7 +82,7 @@ def serve(port: int) -> None:
     try:
         server = http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
     except OSError as error:
-        raise RuntimeError(f"--port {port}: {error.strerror}; another: ./learn docs --port 8001")
+        raise RuntimeError(f"--port {port}: {error.strerror}; another: ./learn docs --port 8001") from None
     print(f"Read it at http://127.0.0.1:{server.server_port}/ (Ctrl-C ends)", flush=True)
     with server:
         server.serve_forever()

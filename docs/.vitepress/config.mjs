@@ -10,12 +10,14 @@ import { pages, ROOT, sidebar } from './pages.mjs'
 const require = createRequire(import.meta.url)
 
 // Four tiles, one of them being worked on.
-const ICON = 'data:image/svg+xml,' + encodeURIComponent('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16">'
-  + '<path fill="#0b62c4" d="M1 1h6v6H1zM9 9h6v6H9z"/><path fill="#8fb8e8" d="M1 9h6v6H1z"/><path fill="#b45309" d="M9 1h6v6H9z"/></svg>')
+const ICON = 'data:image/svg+xml,' + encodeURIComponent(
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="#0b62c4" d="M1 1h6v6H1zM9 9h6v6H9z"/>'
+  + '<path fill="#8fb8e8" d="M1 9h6v6H1z"/><path fill="#b45309" d="M9 1h6v6H9z"/></svg>')
 
 export default defineConfig({
   title: 'Flash Attention, step by step',
-  description: 'From a machine with three registers to a FlashAttention kernel on tensor cores, one idea a chapter.',
+  description: 'From a machine with three registers to a FlashAttention kernel on tensor cores, '
+    + 'one idea a chapter.',
   lang: 'en',
   srcDir: ROOT,
   srcExclude: ['**/hints.md', 'solutions/**', 'build*/**', 'my_exercises/**', '**/node_modules/**'],

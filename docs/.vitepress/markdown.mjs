@@ -3,23 +3,23 @@
 import katex from '@vscode/markdown-it-katex'
 import { posix } from 'node:path'
 
+import { escape } from '../figures/draw.js'
 import { figure_at, target_of, url_of } from './pages.mjs'
-
-const escape = (text) => text.replace(/&/g, '&amp;').replace(/"/g, '&quot;').replace(/</g, '&lt;')
 
 // A paragraph that is one picture of a figure: the figure itself.
 function figures(md) {
   md.core.ruler.push('figures', (state) => {
     const { tokens } = state
     for (let i = 0; i + 2 < tokens.length; ++i) {
-      const image = tokens[i + 1].children?.[0]
-      if (tokens[i].type !== 'paragraph_open' || tokens[i + 1].children?.length !== 1 || image.type !== 'image') continue
+      const [image, ...others] = tokens[i + 1].children ?? []
+      if (tokens[i].type !== 'paragraph_open' || image?.type !== 'image' || others.length) continue
       const path = posix.normalize(posix.join(posix.dirname(page_of(state.env)), image.attrGet('src')))
       const found = figure_at(path)
       if (!found) continue
       const figure = new state.Token('html_block', '', 0)
+      const changes = escape(JSON.stringify(found.state))
       figure.content = `<Figure name="${found.name}" still="${path}" title="${escape(found.title)}" `
-        + `alt="${escape(image.content)}" changes="${escape(JSON.stringify(found.state))}" :size="[${found.size}]" />\n`
+        + `alt="${escape(image.content)}" changes="${changes}" :size="[${found.size}]" />\n`
       tokens.splice(i, 3, figure)
     }
   })
@@ -71,7 +71,8 @@ function formulas(md) {
 }
 
 // Headings are named as GitHub names them: links between the files are written for that.
-const slugify = (heading) => heading.trim().toLowerCase().replace(/[^\p{L}\p{M}\p{N}_\- ]/gu, '').replace(/ /g, '-')
+const slugify = (heading) =>
+  heading.trim().toLowerCase().replace(/[^\p{L}\p{M}\p{N}_\- ]/gu, '').replace(/ /g, '-')
 
 // Colours of code as classes: a style attribute on every word would be half of a page's weight. Some
 // colours of the theme are too faint on its background and are made stronger here.

@@ -1,6 +1,6 @@
 // What the repository offers the site: its pages, the files they link to, their places in the sidebar.
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
-import { dirname, extname, join, posix, relative, resolve } from 'node:path'
+import { dirname, extname, join, posix, relative } from 'node:path'
 
 import figures from '../figures/index.js'
 import { ROOT } from '../figures/programs.mjs'
@@ -18,14 +18,14 @@ function files_below(folder) {
   }).sort()
 }
 
-/// Every page, as a path from the root.
+// Every page, as a path from the root.
 export const pages = ['README.md', ...FOLDERS.flatMap(files_below)]
   .filter((path) => path.endsWith('.md') && !NO_PAGE.includes(posix.basename(path)) && !path.includes('['))
 
 const read = (path) => readFileSync(join(ROOT, path), 'utf8')
-export const title_of = (path) => /^# (.+)$/m.exec(read(path))?.[1].replace(/`/g, '') ?? path
+const title_of = (path) => /^# (.+)$/m.exec(read(path))?.[1].replace(/`/g, '') ?? path
 
-/// How a figure stands in a page: { name, state, title, size } of the picture at `path`, or nothing.
+// How a figure stands in a page: { name, state, title, size } of the picture at `path`, or nothing.
 export function figure_at(path) {
   for (const [name, figure] of Object.entries(figures)) {
     if (!(path in figure.stills)) continue
@@ -34,13 +34,13 @@ export function figure_at(path) {
   }
 }
 
-/// The page of a path from the root: a README is its folder's page, a file of code has one of its own.
+// The page of a path from the root: a README is its folder's page, a file of code has one of its own.
 export function url_of(path) {
   if (path.endsWith('.md')) return '/' + path.replace(/(?<![^/])README\.md$/, '').replace(/\.md$/, '.html')
   return `/docs/source/${path}.html`
 }
 
-/// What a link in a page leads to: a path from the root. A folder means its README.
+// What a link in a page leads to: a path from the root. A folder means its README.
 export function target_of(page, href) {
   const path = posix.normalize(posix.join(posix.dirname(page), decodeURIComponent(href))).replace(/\/$/, '')
   const full = join(ROOT, path)
@@ -52,7 +52,7 @@ export function target_of(page, href) {
 const LINK = /(?<!!)\[(?:[^[\]]|\[[^\]]*\])*\]\(\s*<?([^)\s>#]+)[^)]*\)|<!-- code: ([^\s#]+)/g
 const without_code = (markdown) => markdown.replace(/^(`{3,}|~{3,})[^]*?^\1/gm, '').replace(/`[^`\n]*`/g, '')
 
-/// The files and folders without a page that pages link to or quote: they get one, with their source.
+// The files and folders without a page that pages link to or quote: they get one, with their source.
 export function sources() {
   const found = new Set()
   for (const page of pages) {
@@ -73,7 +73,7 @@ const LANGUAGES = { '.hpp': 'cpp', '.cpp': 'cpp', '.cu': 'cpp', '.py': 'python',
   '.json': 'json', '.sh': 'bash', '.cmake': 'cmake', '.diff': 'diff' }
 const LARGEST = 60000  // characters of a file that a page shows
 
-/// The page that shows a file, or lists a folder.
+// The page that shows a file, or lists a folder.
 export function source_page(path) {
   if (statSync(join(ROOT, path)).isDirectory()) {
     const list = files_below(path).map((file) => `- [${relative(path, file)}](${url_of(file)})`)
@@ -82,7 +82,7 @@ export function source_page(path) {
   const content = read(path)
   const fence = '`'.repeat(4)
   const shown = content.slice(0, LARGEST)
-  const note = shown.length < content.length ? `The first ${LARGEST} of ${content.length} characters.\n\n` : ''
+  const note = content.length > LARGEST ? `The first ${LARGEST} of ${content.length} characters.\n\n` : ''
   const language = content.length > LARGEST / 2 ? 'text' : LANGUAGES[extname(path)] ?? 'text'
   return `# ${path}\n\n${note}${fence}${language}\n${shown.trimEnd()}\n${fence}\n`
 }
@@ -95,7 +95,8 @@ export function sidebar() {
     .filter((path) => /^exercises\/\d/.test(path)).map((path) => path.split('/')[1]))]
   const chapters = [
     { text: 'Chapters', items: [entry('README.md', 'Start here'),
-      ...readmes('chapters').map((path) => entry(path, title_of(path).replace(/^Chapter /, '').replace(':', '')))] },
+      ...readmes('chapters').map((path) =>
+        entry(path, title_of(path).replace(/^Chapter /, '').replace(':', '')))] },
     { text: 'Beside the chapters', items: [
       entry('docs/break-it.md'), entry('docs/profiling.md'), entry('common/simt/README.md'),
       entry('reference/README.md'), entry('docs/measurements/README.md'), entry('docs/figures/README.md'),
@@ -103,7 +104,8 @@ export function sidebar() {
     { text: 'Exercises', items: [entry('exercises/README.md', 'The exercise track')] },
   ]
   const exercises = [
-    { text: 'Exercises', items: [entry('README.md', 'Back to the chapters'), entry('exercises/README.md', 'The exercise track')] },
+    { text: 'Exercises', items: [
+      entry('README.md', 'Back to the chapters'), entry('exercises/README.md', 'The exercise track')] },
     ...topics.map((topic) => ({ text: topic.replace(/_/g, ' '), collapsed: false,
       items: readmes(`exercises/${topic}`).map((path) => entry(path)) })),
   ]
