@@ -61,7 +61,7 @@ def copies_of(events: List[dict], steps: int) -> List[Copy]:
     """The groups of one warp's events that copied something, in the order of their first copy.
 
     A group is named by every matrix that it holds, in the order of their first cp.async, and a
-    matrix's tile counts the groups before that held some of it. figures/timeline.js says the same.
+    matrix's tile counts the groups before that held some of it. figures/timeline_log.js says the same.
     """
     start: Dict[int, int] = {}
     tiles: Dict[int, Dict[str, int]] = {}  # of each group, by matrix

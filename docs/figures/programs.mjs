@@ -1,6 +1,6 @@
 // Runs the project's programs, for the figures' data and for the tests that hold figures to them.
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -20,13 +20,13 @@ export function output_of([program, ...words], bin = BIN) {
   const file = join(folder, 'out.json')
   try {
     const result = spawnSync(program.includes('/') ? join(ROOT, program) : join(bin, program),
-      words.map((word) => word.replace('{json}', file)),
+      words.map((word) => word === '{json}' ? file : word),
       { cwd: ROOT, encoding: 'utf8', maxBuffer: 1 << 28 })
     if (result.error) throw result.error
     if (result.status !== 0 && !(result.status === 1 && words.includes('--break'))) {
       throw new Error(`${[program, ...words].join(' ')}: exit ${result.status}: ${result.stderr}`)
     }
-    return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : result.stdout
+    return words.includes('{json}') ? JSON.parse(readFileSync(file, 'utf8')) : result.stdout
   } finally {
     rmSync(folder, { recursive: true })
   }
