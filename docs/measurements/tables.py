@@ -6,6 +6,7 @@
     tables.py counters [NN]    Nsight Compute's counters against the emulator's, every shape; runs
                                the chapters' programs, which must be on the PATH
     tables.py profile NN       what the warps waited for: chapter NN and the one before
+    tables.py sweep            each chapter's own tile size and the fastest that was tried
     tables.py trim KIND FILE   the columns used here (KIND: counters or profile) of Nsight Compute's
                                raw export, as h200/measure.sh writes it
 
@@ -389,8 +390,65 @@ def profile_json(path):
             "reasons": {stall: title for title, stall in STALLS}, "chapters": chapters}
 
 
+class Tile(NamedTuple):
+    """One tile size of a chapter's kernel."""
+    size: str  # BLOCK_Q x BLOCK_KV, warps
+    registers: int
+    local: int  # bytes a thread: what did not fit into registers
+    tflops: list  # one of each run
+
+
+TILE = re.compile(r" +(\d+) x (\d+) +(\d+) warps +(\d+) registers, +(\d+) bytes local +(.+)")
+
+
+def read_sweep(path):
+    """The first line, which says what was measured, and of each chapter and head size the tiles in
+    the order in which chNN_sweep printed them under `== chNN_sweep --dim D`: its own first."""
+    lines, runs, tiles = read(path).splitlines(), {}, None
+    for at, line in enumerate(lines, 1):
+        where = f"{path.name}:{at}"
+        run, row = re.fullmatch(r"== ch(\d\d)_sweep --dim (\d+)", line), TILE.fullmatch(line)
+        if run:
+            tiles = runs.setdefault(run.groups(), {})
+        elif row:
+            if tiles is None:
+                raise Problem(f"{where}: no line `== chNN_sweep --dim D` before the sizes")
+            size, speed_cell = "{} x {}, {}".format(*row.groups()[:3]), row[6]
+            timed = re.fullmatch(r"(\S+) ms +(\S+) TFLOP/s", speed_cell)
+            if not timed and tiles and speed_cell.startswith("this configuration needs"):
+                continue  # more shared memory than the card has
+            tflops = number(timed[2] if timed else speed_cell, where)
+            if tflops <= 0:
+                raise Problem(f"{where}: a speed that is not positive")
+            tile = Tile(size, int(row[4]), int(row[5]), [])
+            tiles.setdefault(size, tile).tflops.append(tflops)
+        elif line.startswith(("error", "exit", "==")):
+            raise Problem(f"{where}: {line}")
+    if not runs or not all(runs.values()):
+        raise Problem(f"{path}: a sweep without a size that was timed")
+    return lines[0], {run: list(tiles.values()) for run, tiles in runs.items()}
+
+
+def sweep(path):
+    about, runs = read_sweep(path)
+    columns = ["BLOCK_Q x KV, warps", "TFLOP/s", "registers", "local"]
+    table = [["", *columns, "", *columns, "ratio"]]
+    spread = 0
+    for (chapter, dim), tiles in sorted(runs.items(), key=lambda run: (-int(run[0][1]), run[0])):
+        tflops = {tile.size: statistics.median(tile.tflops) for tile in tiles}
+        own, best = tiles[0], max(tiles, key=lambda tile: tflops[tile.size])
+        cells = lambda tile: [tile.size, f"{tflops[tile.size]:.1f}", str(tile.registers),
+                              str(tile.local)]
+        table.append([f"ch{chapter}, D {dim}", *cells(own), "best:", *cells(best),
+                      f"{tflops[best.size] / tflops[own.size]:.2f}"])
+        spread = max([spread, *(abs(one / tflops[tile.size] - 1) for tile in tiles
+                                for one in tile.tflops)])
+    return [about, "", *aligned(table), "", "TFLOP/s: the median of all runs, which lie within "
+            f"{100 * spread:.1f} % of it. Local: bytes a thread."]
+
+
 def main(arguments):
-    usage = ("usage: tables.py speed [NN] | counters [NN] | profile NN | "
+    usage = ("usage: tables.py speed [NN] | counters [NN] | profile NN | sweep | "
              "speed|profile --json FILE | trim counters|profile FILE")
     command, rest = (arguments or [""])[0], arguments[1:]
     chapter = rest[0] if rest else None
@@ -420,6 +478,8 @@ def main(arguments):
             lines[:0] = [machine(), ""]
         elif command == "profile" and chapter:
             lines = profile(H200 / "profile.csv", chapter)
+        elif command == "sweep" and not chapter:
+            lines = sweep(H200 / "sweep.txt")
         else:
             raise Problem(usage)
     except Problem as problem:

@@ -228,6 +228,57 @@ class TestSpeed(Folder):
         self.assert_problem("cannot be read", tables.speed, self.folder / "none.json", None)
 
 
+class TestSweep(Folder):
+    def sweep(self, *rows, run="== ch04_sweep --dim 128"):
+        return tables.sweep(self.write("sweep.txt", "\n".join(["A card, today", run, *rows])))
+
+    def row(self, size, tflops, local=0):
+        return (f"  {size}  255 registers, {local:4d} bytes local  "
+                f"{1.5:8.3f} ms  {tflops:6.1f} TFLOP/s")
+
+    def test_own_size_and_the_fastest_over_two_runs(self):
+        own, fast = " 64 x 64   4 warps", "128 x 128  8 warps"
+        lines = self.sweep(self.row(own, 200.0), self.row(fast, 245.0, 16),
+                           "== ch04_sweep --dim 128",
+                           self.row(own, 200.0), self.row(fast, 255.0, 16))
+        self.assertEqual(lines[0], "A card, today")
+        self.assertRegex(lines[3], r"ch04, D 128 +64 x 64, 4 +200\.0 +255 +0 +best: +"
+                                   r"128 x 128, 8 +250\.0 +255 +16 +1\.25$")
+        self.assertIn("within 2.0 %", lines[-1])
+
+    def test_a_size_that_the_card_has_no_room_for(self):
+        own = " 64 x 64   4 warps"
+        too_large = "  256 x 64   8 warps  9 registers, 0 bytes local  this configuration needs 1"
+        self.assertRegex(self.sweep(self.row(own, 9.0), too_large)[3], "best: +64 x 64, 4 ")
+        self.assert_problem("expected a number", self.sweep, too_large)  # its own size: no table
+
+    def test_what_is_refused(self):
+        refuse = lambda why, *rows: self.assert_problem(why, self.sweep, *rows)
+        own = self.row(" 64 x 64   4 warps", 200.0)
+        for tflops in (float("nan"), float("inf")):
+            refuse("expected a number", own, self.row("128 x 64   8 warps", tflops))
+        refuse("not positive", self.row(" 64 x 64   4 warps", 0.0))
+        refuse("expected a number", own,
+               "  128 x 64   8 warps  9 registers, 0 bytes local  WRONG: not timed")
+        refuse("error: this machine has no GPU", own, "error: this machine has no GPU")
+        refuse("exit 124", own, "exit 124")
+        refuse("without a size")
+        refuse("without a size", own, "== ch05_sweep --dim 64")
+        self.assert_problem("no line", tables.sweep, self.write("sweep.txt", own))
+
+    def test_the_first_size_is_the_one_in_the_kernel_file(self):
+        root = Path(tables.__file__).resolve().parents[2]
+        _, runs = tables.read_sweep(tables.H200 / "sweep.txt")
+        self.assertEqual(len(runs), 12)
+        for (chapter, dim), tiles in runs.items():
+            header, = root.glob(f"chapters/{chapter}_*/attention.hpp")
+            block_q, block_kv, at_64, at_128, num_warps = re.search(
+                r"int BLOCK_Q = (\d+), int BLOCK_KV = (?:(\d+)|HEAD_DIM == 64 \? (\d+) : (\d+)),"
+                r"\s+int NUM_WARPS = (\d+)", header.read_text()).groups()
+            block_kv = block_kv or (at_64 if dim == "64" else at_128)
+            self.assertEqual(tiles[0].size, f"{block_q} x {block_kv}, {num_warps}", header)
+
+
 class TestKernelHeaders(unittest.TestCase):
     def test_the_number_in_each_kernel_file_is_the_one_in_the_table(self):
         root = Path(tables.__file__).resolve().parents[2]
@@ -244,7 +295,8 @@ class TestKernelHeaders(unittest.TestCase):
 class TestCommand(unittest.TestCase):
     def test_bad_usage(self):
         for arguments in ([], ["profile"], ["speed", "4"], ["speed", "04", "05"],
-                          ["speed", "--json"], ["counters", "--json", "f"], ["trim", "x", "y"]):
+                          ["speed", "--json"], ["counters", "--json", "f"], ["trim", "x", "y"],
+                          ["sweep", "04"]):
             errors = io.StringIO()
             with contextlib.redirect_stderr(errors):
                 self.assertEqual(tables.main(arguments), 2)
