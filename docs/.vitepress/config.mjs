@@ -11,8 +11,9 @@ const require = createRequire(import.meta.url)
 
 // Four tiles, one of them being worked on.
 const ICON = 'data:image/svg+xml,' + encodeURIComponent(
-  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="#0b62c4" d="M1 1h6v6H1zM9 9h6v6H9z"/>'
-  + '<path fill="#8fb8e8" d="M1 9h6v6H1z"/><path fill="#b45309" d="M9 1h6v6H9z"/></svg>')
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16">'
+  + '<path fill="#0b62c4" d="M1 1h6v6H1zM9 9h6v6H9z"/><path fill="#8fb8e8" d="M1 9h6v6H1z"/>'
+  + '<path fill="#b45309" d="M9 1h6v6H9z"/></svg>')
 
 export default defineConfig({
   title: 'Flash Attention, step by step',

@@ -12,4 +12,5 @@ import speed from './speed.js'
 import profile from './profile.js'
 
 export default {
-  banks, tiles, memory_curves, break_it, timeline, online_softmax, toy_machine, fragments, ldmatrix, speed, profile }
+  banks, tiles, memory_curves, break_it, timeline, online_softmax, toy_machine, fragments, ldmatrix, speed,
+  profile }

@@ -250,6 +250,7 @@ export default {
     ...hazards.map((hazard) => `${hazard.text}.`)].join(' ')
       + `\nChapter ${RUNS[state.chapter].label}, ${state.broken ? `broken by ${state.broken}` : 'as it is'}: `
       + `${queries} queries, ${keys} keys, D = ${dim}; ${run.warps.length} warps, `
-      + `${code.length} instructions and ${count(code, 'm')} mma each. mma while a copy is in flight: ${covers.join(', ')}.`
+      + `${code.length} instructions and ${count(code, 'm')} mma each. `
+      + `mma while a copy is in flight: ${covers.join(', ')}.`
   },
 }
