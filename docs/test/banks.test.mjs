@@ -18,9 +18,10 @@ test('banks: every width, column and remedy costs what ch04_banks says', () => w
         const shown = await figure.values()
         for (const panel of ['plain', 'padded', order]) {
           const cost = orders[panel].wavefronts[column]
-          assert.equal(parseInt(shown[`wavefronts_${panel}`]), cost, `${panel}, ${row_bytes} bytes, chunk ${column}`)
+          const where = `${panel}, ${row_bytes} bytes, chunk ${column}`
+          assert.equal(parseInt(shown[`wavefronts_${panel}`]), cost, where)
           const hits = [...Array(8).keys()].map((slot) => +shown[`hits_${panel}_${slot}`])
-          assert.equal(Math.max(...hits), cost, `the fullest bank, ${panel}, ${row_bytes} bytes`)
+          assert.equal(Math.max(...hits), cost, `the fullest bank, ${where}`)
         }
       }
     }
@@ -32,7 +33,8 @@ test('banks: pointing, keys and a narrower row', () => with_browser(async (open)
   const page = await open('/chapters/04_swizzling/', { width: 390 })
   const figure = await figure_on(page, 'banks')
   await figure.point('plain:3,2')
-  assert.match(await figure.words(), /row 3, chunk 2 is at address 416, banks 8 to 11, where rows 0, 1, 2, 4, 5, 6, 7 are too/)
+  assert.match(await figure.words(),
+    /row 3, chunk 2 is at address 416, banks 8 to 11, where rows 0, 1, 2, 4, 5, 6, 7 are too/)
   await figure.press('ArrowRight')
   assert.match(await figure.words(), /row 3, chunk 3 is at address 432/)
   await figure.press('ArrowDown')
@@ -42,4 +44,5 @@ test('banks: pointing, keys and a narrower row', () => with_browser(async (open)
   assert.equal(parseInt(await figure.value('wavefronts_padded')), 2)
   await figure.forward('row_bytes')
   assert.match(await figure.words(), /Rows of 32 bytes/)
+  assert.deepEqual(page.complaints, [])
 }))

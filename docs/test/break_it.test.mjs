@@ -2,20 +2,22 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
 import { shown } from '../figures/break_it.js'
-import { BIN, output_of } from '../figures/programs.mjs'
+import { output_of } from '../figures/programs.mjs'
 import { figure_on, with_browser } from './browser.mjs'
 
 const TYPES = [['f32', 'f32', 'fp32'], ['f16', 'f32', 'p fp16'], ['f16', 'f16', 'all fp16']]
-const fresh = output_of(['ch02_tiled_cpu', 'overflow', '--json', '{json}'], process.env.FA_BIN ?? BIN)
-const row_of = (p, sums, keys, value) =>
-  fresh.rows.find((row) => row.p_type === p && row.sums_type === sums && row.keys === keys && row.value === value)
+const CASES = [[256, 1, '1'], [64, 128, '128'], [256, 1 / 128, '1/128'], [1, 1, '1']]  // keys, value, label
+const fresh = output_of(['ch02_tiled_cpu', 'overflow', '--json', '{json}'])
+const row_of = (p, sums, keys, value) => fresh.rows.find((row) =>
+  row.p_type === p && row.sums_type === sums && row.keys === keys && row.value === value)
 
 // Every number in the drawing against the program's.
 function compare(numbers, { without_maximum, with_maximum }, score) {
   const index = fresh.scores.indexOf(score)
   for (const key of ['p', 'l', 'o', 'output']) {
-    assert.equal(numbers[`broken_${key}`], shown(without_maximum[key][index]), `${key} at ${score}`)
-    assert.equal(numbers[`safe_${key}`], shown(with_maximum[key][index]), `${key} at ${score}, with the maximum`)
+    const where = `${key} at ${score}`
+    assert.equal(numbers[`broken_${key}`], shown(without_maximum[key][index]), where)
+    assert.equal(numbers[`safe_${key}`], shown(with_maximum[key][index]), `${where}, with the maximum`)
   }
 }
 
@@ -25,7 +27,7 @@ test('break_it: every number is what ch02_tiled_cpu overflow prints', () => with
   const seen = new Set()
   for (const [p, sums, label] of TYPES) {
     await figure.choose('types', label)
-    for (const [keys, value, value_label] of [[256, 1, '1'], [64, 128, '128'], [256, 1 / 128, '1/128'], [1, 1, '1']]) {
+    for (const [keys, value, value_label] of CASES) {
       await figure.choose('keys', String(keys))
       await figure.choose('value', value_label)
       for (const score of [0, 5.5, 11, 11.5, 79.5, 84, 88.5, 89, 100]) {
@@ -37,7 +39,8 @@ test('break_it: every number is what ch02_tiled_cpu overflow prints', () => with
       for (const [of_p, of_sums] of TYPES) {
         const ends = row_of(of_p, of_sums, keys, value).without_maximum.finite_up_to
         const first = ['p', 'l', 'o'].reduce((least, key) => ends[key] < ends[least] ? key : least)
-        assert.equal(await figure.value(`first_${of_p}/${of_sums}`), `${first} is Inf above ${ends[first].toFixed(2)}`)
+        assert.equal(await figure.value(`first_${of_p}/${of_sums}`),
+          `${first} is Inf above ${ends[first].toFixed(2)}`)
       }
     }
   }

@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import figure from '../figures/fragments.js'
 import { output_of } from '../figures/programs.mjs'
 import { figure_on, with_browser } from './browser.mjs'
+import { numbers_in } from './drawing.mjs'
 
 const PAGE = '/chapters/03_basic_kernel/'
 const layout = output_of(['ch03_layout', '--layout', '{json}'])
@@ -25,10 +26,8 @@ function expected_s_to_p(lane) {
   })
   return wanted
 }
-const quad_of = (lane) => LANES.filter((other) => mma.C[other].some(([[row]]) => row === mma.C[lane][0][0][0]))
-
-const numbers_in = (drawing) => Object.fromEntries(
-  [...drawing.matchAll(/<text[^>]* data-name="([^"]+)"[^>]*>([^<]*)</g)].map(([, name, content]) => [name, content]))
+const quad_of = (lane) =>
+  LANES.filter((other) => mma.C[other].some(([[row]]) => row === mma.C[lane][0][0][0]))
 
 test('fragments: every lane and every element, as ch03_layout says', () => {
   const data = figure.data({ layout })
@@ -49,8 +48,10 @@ test('fragments: every lane and every element, as ch03_layout says', () => {
         for (const cell of cells) {
           const pointed = figure.focus(data, figure.initial(data), `${matrix}:${cell}`)
           assert.equal(pointed.lane, lane)
-          assert.match(figure.describe(data, pointed), new RegExp(`^${matrix}, row ${cell[0]}, column ${cell[1]}: `
-            + `lane ${lane}, register ${matrix.toLowerCase()}${register}\\b`))
+          const id = `${matrix.toLowerCase()}${register}`, words = figure.describe(data, pointed)
+          assert.match(words, new RegExp(
+            `^${matrix}, row ${cell[0]}, column ${cell[1]}: lane ${lane}, register ${id}\\b`))
+          assert.ok(words.includes(`${id} ${cells.map(show).join(' ')}`), `what ${id} holds, in words`)
           assert.ok(drawing.includes(` data-focus="${matrix}:${cell}"`))
           ++elements
         }
@@ -69,7 +70,8 @@ test('fragments: what the page shows of a lane', () => with_browser(async (open)
     assert.deepEqual(registers, expected(lane, ['A', 'B', 'C']), `lane ${lane}`)
     assert.equal(quad, `quad: ${quad_of(lane).join(', ')}`)
     for (const [color, cells] of [['a', 8], ['b', 4], ['d', 4]]) {
-      assert.equal(await shown.root.locator(`.fa-canvas g.${color} > [data-focus]`).count(), cells, `lit in ${color}`)
+      const lit = shown.root.locator(`.fa-canvas g.${color} > [data-focus]`)
+      assert.equal(await lit.count(), cells, `lit in ${color}`)
     }
   }
   await shown.choose('mode', 'S becomes P')
@@ -96,7 +98,7 @@ test('fragments: pointing, keys, steps, on a phone too', () => with_browser(asyn
     assert.equal(await lane_of(), 20)
     assert.doesNotMatch(await shown.words(), /^B, row/, 'what was pointed at is forgotten')
     const second = await figure_on(page, 'fragments', 1)
-    assert.equal(await second.value('from_a3'), 'c2 c3', 'the second figure of the page starts as its picture')
+    assert.equal(await second.value('from_a3'), 'c2 c3', 'the second starts as its picture')
     await second.point('P:13,15')
     assert.match(await second.words(), /^P, row 13, column 15: lane 23, register a3, high half\./)
     await second.point('S:13,15')

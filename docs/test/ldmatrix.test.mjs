@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import figure from '../figures/ldmatrix.js'
 import { output_of } from '../figures/programs.mjs'
 import { figure_on, with_browser } from './browser.mjs'
+import { numbers_in } from './drawing.mjs'
 
 const layout = output_of(['ch03_layout', '--layout', '{json}'])
 const { loads } = layout
@@ -21,9 +22,6 @@ function check(shown, load, lane) {
   })
   assert.equal(Object.keys(shown).filter((key) => /^r\d_\d$/.test(key)).length, 2 * load.matrices)
 }
-
-const numbers_in = (drawing) => Object.fromEntries(
-  [...drawing.matchAll(/<text[^>]* data-name="([^"]+)"[^>]*>([^<]*)</g)].map(([, name, content]) => [name, content]))
 
 test('ldmatrix: every lane of every load points and receives as ch03_layout says', () => {
   const data = figure.data({ layout })
@@ -47,22 +45,25 @@ test('ldmatrix: what the page shows of each load', () => with_browser(async (ope
     assert.equal(await shown.root.locator('.fa-canvas [data-focus^="element:"]').count(), 64 * load.matrices)
   }
   const second = await figure_on(page, 'ldmatrix', 1)
-  assert.match(await second.words(), /^ldmatrix\.x2\.trans;/, 'the second figure of the page starts as its picture')
+  assert.match(await second.words(), /^ldmatrix\.x2\.trans;/, 'the second starts as its picture')
   assert.deepEqual(page.complaints, [])
 }))
 
 test('ldmatrix: pointing and keys, and chapter 06 starts with its x4', () => with_browser(async (open) => {
   const page = await open('/chapters/06_ldmatrix_x4/', { width: 390 })
   const shown = await figure_on(page, 'ldmatrix')
-  assert.match(await shown.words(), /^ldmatrix\.x4; .* Lane 17 points to row 9, column 0: row 1 of matrix 2\./)
+  assert.match(await shown.words(),
+    /^ldmatrix\.x4; .* Lane 17 points to row 9, column 0: row 1 of matrix 2\./)
   await shown.point('row:20')
   assert.equal(await shown.value('address'), '(12, 0)')
   await shown.press('ArrowRight')
   assert.equal(await shown.value('address'), '(12, 8)')
   await shown.choose('load', 'V x2.trans')
   await shown.point('element:4,5')
-  assert.match(await shown.words(), /^Row 4, column 5: lane 4 points to its row, lane 22 has it in r0, low half\./)
+  assert.match(await shown.words(),
+    /^Row 4, column 5: lane 4 points to its row, lane 22 has it in r0, low half\./)
   await shown.press('ArrowDown')
-  assert.match(await shown.words(), /^Row 5, column 5: lane 5 points to its row, lane 22 has it in r0, high half\./)
+  assert.match(await shown.words(),
+    /^Row 5, column 5: lane 5 points to its row, lane 22 has it in r0, high half\./)
   assert.deepEqual(page.complaints, [])
 }))

@@ -37,9 +37,13 @@ test('online softmax: every step of every preset is what programs say', () => wi
     const shown = await figure.values()
     softmax(x, 'safe').outputs.out.forEach((weight, i) =>
       assert_near(shown[`weight_${i}`], weight, `${label}: weight ${i}`))
-    assert_near(shown.output, attention(x).outputs.o[0], `${label}: o / l`)
-    const costs = Array.from({ length: 6 }, (_, i) => shown[`instructions_${i}`])
+    const { outputs, steps } = attention(x)
+    assert_near(shown.output, outputs.o[0], `${label}: o / l`)
+    const costs = Array.from({ length: 6 }, (_, i) => +shown[`instructions_${i}`])
     assert.equal(new Set(costs.slice(1)).size, 1, 'every number after the first costs the same')
+    const place_of = (word) => steps.findIndex(({ instruction }) => instruction.startsWith(word))
+    const all = place_of('DIV') - place_of('LOAD k[')
+    assert.equal(costs.reduce((a, b) => a + b), all, `${label}: all instructions`)
   }
   assert.deepEqual(page.complaints, [])
 }))
