@@ -11,7 +11,8 @@ import { SITE, with_browser } from './browser.mjs'
 const LARGEST_PAGE = 500_000  // bytes, uncompressed, without fonts
 const AT_ONCE = 4  // pages
 
-const pages = readdirSync(SITE, { recursive: true }).filter((path) => path.endsWith('.html') && path !== '404.html').sort()
+const pages = readdirSync(SITE, { recursive: true })
+  .filter((path) => path.endsWith('.html') && path !== '404.html').sort()
 const url_of = (path) => '/' + path.replace(/(^|\/)index\.html$/, '$1')
 const html = Object.fromEntries(pages.map((path) => [url_of(path), readFileSync(join(SITE, path), 'utf8')]))
 const lessons = Object.keys(html).filter((url) => /^\/(chapters\/[^/]+\/)?$/.test(url))
@@ -21,7 +22,9 @@ test('every page has a title, one main heading and words for its pictures', () =
   assert.equal(lessons.length, 9)
   for (const [url, content] of Object.entries(html)) {
     assert.equal(content.match(/<h1[ >]/g)?.length, 1, `${url}: one main heading`)
-    for (const [picture] of content.matchAll(/<img [^>]*>/g)) assert.match(picture, /alt="[^"]{20,}/, `${url}: ${picture}`)
+    for (const [picture] of content.matchAll(/<img [^>]*>/g)) {
+      assert.match(picture, /alt="[^"]{20,}/, `${url}: ${picture}`)
+    }
     assert.doesNotMatch(content, /class="katex-error"/, `${url}: a formula`)
   }
 })
@@ -44,12 +47,14 @@ test('no link is broken, nor the heading it names', () => {
   assert.ok(links > 2000, `${links} links`)
 })
 
-test('every page loads without a complaint, light enough, and fits a phone', { timeout: 400_000 }, () => with_browser(async (open) => {
+const loads = 'every page loads without a complaint, light enough, and fits a phone'
+test(loads, { timeout: 400_000 }, () => with_browser(async (open) => {
   const left = Object.keys(html)
   const visit = async (url) => {
     const page = await open(url, { width: 390, height: 844 })
     assert.deepEqual(page.complaints, [], url)
-    const weight = await page.evaluate(() => performance.getEntries()  // without pages fetched ahead of a click
+    // Without pages fetched ahead of a click.
+    const weight = await page.evaluate(() => performance.getEntries()
       .filter(({ name }) => !/\.woff2$|\.md\.[^.]+\.js$/.test(name))
       .reduce((sum, { decodedBodySize }) => sum + (decodedBodySize ?? 0), 0))
     assert.ok(weight > 200_000 && weight <= LARGEST_PAGE, `${url}: ${weight} bytes`)
@@ -61,12 +66,13 @@ test('every page loads without a complaint, light enough, and fits a phone', { t
   await Promise.all(Array.from({ length: AT_ONCE }, worker))
 }))
 
-test('figures: each is on its page and becomes alive; without JavaScript its picture stands there', () => with_browser(async (open) => {
+test('figures: on their pages, alive; without JavaScript, their pictures', () => with_browser(async (open) => {
   const { default: figures } = await import('../figures/index.js')
   for (const [name, figure] of Object.entries(figures)) {
     for (const still of Object.keys(figure.stills)) {
       const place = `data-figure="${name}" data-still="${still}"`
-      assert.ok(Object.values(html).some((content) => content.includes(place)), `${name} stands in a page as ${still}`)
+      const there = Object.values(html).some((content) => content.includes(place))
+      assert.ok(there, `${name} stands in a page as ${still}`)
     }
   }
   for (const url of lessons) {
@@ -76,8 +82,9 @@ test('figures: each is on its page and becomes alive; without JavaScript its pic
       await found.nth(i).scrollIntoViewIfNeeded()
       await found.nth(i).and(page.locator('[data-ready]')).waitFor()
       const words = (await found.nth(i).locator('.fa-words').allTextContents()).join(' ')
-      assert.ok(words.length > 30 && !/undefined|null|\[object/.test(words), `${url}: figure ${i} says "${words}"`)
-      assert.ok(await found.nth(i).locator('.fa-canvas svg *').count() > 5, `${url}: figure ${i} draws something`)
+      const where = `${url}: figure ${i}`
+      assert.ok(words.length > 30 && !/undefined|null|\[object/.test(words), `${where} says "${words}"`)
+      assert.ok(await found.nth(i).locator('.fa-canvas svg *').count() > 5, `${where} draws something`)
     }
     assert.deepEqual(page.complaints, [], url)
     await page.context().close()
@@ -86,7 +93,8 @@ test('figures: each is on its page and becomes alive; without JavaScript its pic
   const picture = page.locator('[data-figure=banks] img')
   await picture.scrollIntoViewIfNeeded()
   await page.waitForLoadState('networkidle')
-  assert.ok(await picture.evaluate((image) => image.complete && image.naturalWidth > 300), 'the picture without JavaScript')
+  const complete = await picture.evaluate((image) => image.complete && image.naturalWidth > 300)
+  assert.ok(complete, 'the picture without JavaScript')
 }))
 
 test('search finds a word of a lesson, offline', () => with_browser(async (open) => {
@@ -108,7 +116,8 @@ test('formulas are MathML, code is highlighted, quoted code names its file', () 
   shows('/chapters/02_tiled_cpu/', /<math /)
 })
 
-test('figures and lessons break no rule of accessibility that a machine can check', { timeout: 300_000 }, () => with_browser(async (open) => {
+const accessible = 'figures and lessons break no rule of accessibility that a machine can check'
+test(accessible, { timeout: 300_000 }, () => with_browser(async (open) => {
   for (const url of lessons) {
     for (const scheme of ['light', 'dark']) {
       const page = await open(url, { scheme })
@@ -117,8 +126,11 @@ test('figures and lessons break no rule of accessibility that a machine can chec
         await figure.and(page.locator('[data-ready]')).waitFor()
       }
       await page.addScriptTag({ path: join(ROOT, 'docs/node_modules/axe-core/axe.min.js') })
-      const { violations, passes } = await page.evaluate(() => axe.run('.vp-doc', { runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa'] }))
-      assert.deepEqual(violations.map(({ id, nodes }) => `${id}: ${nodes[0].html.slice(0, 200)} (${nodes.length})`), [], `${url}, ${scheme}`)
+      const { violations, passes } = await page.evaluate(() =>
+        axe.run('.vp-doc', { runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa'] }))
+      const found = violations.map(({ id, nodes }) =>
+        `${id}: ${nodes[0].html.slice(0, 200)} (${nodes.length})`)
+      assert.deepEqual(found, [], `${url}, ${scheme}`)
       assert.ok(passes.length > 5, `${url}: ${passes.length} rules looked at`)
       await page.context().close()
     }

@@ -77,6 +77,7 @@ test('tiles: how often each matrix is read, and S never is', () => with_browser(
   await figure.choose('beside', 'Plain attention')
   assert.deepEqual(await often('three_passes'),
     { Q: '↓1×', K: '↓8×', V: '↓8×', S: '↓3× ↑1×', P: '↓1× ↑1×', O: '↑1×', 'm, l': '↑1×' })
+  assert.deepEqual(page.complaints, [])
 }))
 
 test('tiles: steps, keys and pointing; the walk-through is there too', () => with_browser(async (open) => {
@@ -102,4 +103,5 @@ test('tiles: steps, keys and pointing; the walk-through is there too', () => wit
   assert.match(values.keys_outside_fast, /^60 elements, M = 59$/)
   await by_hand.root.getByRole('button', { name: 'Play' }).click()
   await by_hand.root.getByText('step 4 of 4').first().waitFor()
+  assert.deepEqual(page.complaints, [])
 }))

@@ -5,24 +5,25 @@ import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import test from 'node:test'
+import { after, test } from 'node:test'
 
 import { output_of, ROOT } from '../figures/programs.mjs'
 import timeline from '../figures/timeline.js'
 import { count, meanwhile, missing_in, name_of, reduce, track_of } from '../figures/timeline_log.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'timeline-'))
-test.after(() => rmSync(folder, { recursive: true }))
+after(() => rmSync(folder, { recursive: true }))
 
-const logs = Object.fromEntries(Object.entries(timeline.sources).map(([key, command]) => [key, output_of(command)]))
+const logs = Object.fromEntries(Object.entries(timeline.sources)
+  .map(([key, command]) => [key, output_of(command)]))
 const runs = Object.fromEntries(Object.entries(logs).map(([key, log]) => [key, reduce(log)]))
 
 // Rows of the text picture: [name, count].
 function rows_of(log, warp) {
   const file = join(folder, 'log.json')
   writeFileSync(file, JSON.stringify(log))
-  const tool = join(ROOT, 'docs/timeline.py')
-  const { stdout, status } = spawnSync('python3', ['-B', tool, '--warp', `${warp}`, file], { encoding: 'utf8' })
+  const words = ['-B', join(ROOT, 'docs/timeline.py'), '--warp', `${warp}`, file]
+  const { stdout, status } = spawnSync('python3', words, { encoding: 'utf8' })
   assert.equal(status, 0)
   const [title, , , , ...rows] = stdout.trimEnd().split('\n')
   return { steps: +title.match(/(\d+) instructions/)[1], rows: rows.map((row) => {

@@ -13,14 +13,15 @@ const steps_of = (events, kind) => events.filter((event) => event.kind === kind)
 // The mma while it is in flight, of each group that copied something, told from the log alone.
 function copies_of(events) {
   const mma = steps_of(events, 'mma')
-  return [...new Set(events.filter(({ kind }) => kind === 'copy_issue').map(({ group }) => group))].map((group) => {
-    const first = events.find((event) => event.kind === 'copy_issue' && event.group === group).step
+  const issued = events.filter(({ kind }) => kind === 'copy_issue')
+  return [...new Set(issued.map(({ group }) => group))].map((group) => {
+    const first = issued.find((event) => event.group === group).step
     const last = events.find((event) => event.kind === 'land' && event.group === group)?.step ?? Infinity
     return mma.filter((step) => first < step && step < last).length
   })
 }
 
-test('timeline: the mma beside each copy, and what is found in a broken kernel', () => with_browser(async (open) => {
+test('timeline: mma beside each copy, and hazards of broken kernels', () => with_browser(async (open) => {
   const page = await open('/chapters/05_pipelining/')
   const figure = await figure_on(page, 'timeline')
   for (const key of Object.keys(timeline.sources)) {
@@ -34,7 +35,8 @@ test('timeline: the mma beside each copy, and what is found in a broken kernel',
     }
     if (!broken) {
       const usual = parseInt((await figure.value('usual')).match(/\d+/)[0])
-      assert.ok(counts.filter((count) => count === usual).length * 2 > counts.length, `${key}: most copies have ${usual}`)
+      const most = counts.filter((count) => count === usual).length * 2 > counts.length
+      assert.ok(most, `${key}: most copies have ${usual}`)
     }
     assert.equal(await figure.root.locator('[data-name^="hazard_"]').count(), log.hazards.length, key)
     for (const [i, { kind, where, count }] of log.hazards.entries()) {
@@ -44,13 +46,13 @@ test('timeline: the mma beside each copy, and what is found in a broken kernel',
   assert.deepEqual(page.complaints, [])
 }))
 
-test('timeline: what a warp does at each instruction, and what is in flight then', () => with_browser(async (open) => {
+test('timeline: what a warp does when, and what is in flight then', () => with_browser(async (open) => {
   const page = await open('/chapters/07_better_pipelining/')
   const figure = await figure_on(page, 'timeline')
   const events = of_warp(log_of('ch07 '), 0).filter(({ kind }) => kind !== 'land')
   const words = {
-    copy_issue: /cp\.async of/, commit: /commits/, wait: /wait_group \d: /, barrier: /barrier \d+ of/, mma: /mma, (S|O) /,
-    ldmatrix: /ldmatrix of [QKV] tile/, shuffle: /shuffle/, store_global: /stores O/,
+    copy_issue: /cp\.async of/, commit: /commits/, wait: /wait_group \d: /, barrier: /barrier \d+ of/,
+    mma: /mma, (S|O) /, ldmatrix: /ldmatrix of [QKV] tile/, shuffle: /shuffle/, store_global: /stores O/,
   }
   for (let step = 0; step < events.length; step += 1 + step % 7) {
     await figure.slide('step', step)
@@ -58,7 +60,8 @@ test('timeline: what a warp does at each instruction, and what is in flight then
   }
   const wait = events.findLast(({ kind }) => kind === 'wait')
   await figure.slide('step', wait.step)
-  assert.match(await figure.value('doing'), new RegExp(`wait_group ${wait.pending_groups}: V tile 3 has landed`))
+  assert.match(await figure.value('doing'),
+    new RegExp(`wait_group ${wait.pending_groups}: V tile 3 has landed`))
   assert.equal(await figure.value('in_flight'), 'in flight: nothing')
   await figure.back('step')
   assert.equal(await figure.value('in_flight'), 'in flight: V3')
@@ -71,11 +74,12 @@ test('timeline: pointing, dragging and keys', () => with_browser(async (open) =>
   const page = await open('/chapters/05_pipelining/', { width: 390 })
   const figure = await figure_on(page, 'timeline')
   const log = log_of('ch05 '), mine = of_warp(log, 0)
-  const copy = mine.find(({ kind, source }) => kind === 'copy_issue' && source === 'K[2048]')  // tile 1: 32 keys of 64
+  const copy = mine.find(({ source }) => source === 'K[2048]')  // tile 1: 32 keys of 64
   const landed = mine.find(({ kind, group }) => kind === 'land' && group === copy.group)
   await figure.point('copy:3')
   assert.match(await figure.words(), new RegExp(`K tile 1: first cp.async at instruction ${copy.step}, `
-    + `waited for at ${landed.step}, 32 mma meanwhile\\. To K buffer 1, bytes ${copy.shared_address} to ${copy.shared_address + 4095}`))
+    + `waited for at ${landed.step}, 32 mma meanwhile\\. `
+    + `To K buffer 1, bytes ${copy.shared_address} to ${copy.shared_address + 4095}`))
   await figure.press('ArrowRight')
   assert.match(await figure.words(), /K tile 3: first cp.async/)
   await figure.drag([0.3, 0.55], [0.99, 0.55])

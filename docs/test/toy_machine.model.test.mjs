@@ -5,7 +5,7 @@ import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import test from 'node:test'
+import { after, test } from 'node:test'
 
 import { expected, verdict } from '../figures/toy_machine_check.js'
 import { instruction_text, OPS, run, shortened } from '../figures/toy_machine_model.js'
@@ -15,7 +15,7 @@ import { BIN, ROOT } from '../figures/programs.mjs'
 const PROGRAM = join(BIN, 'ch01_toy_machine')
 const PROGRAMS = join(ROOT, 'chapters/01_toy_machine/programs')
 const folder = mkdtempSync(join(tmpdir(), 'toy-machine-'))
-test.after(() => rmSync(folder, { recursive: true }))
+after(() => rmSync(folder, { recursive: true }))
 
 // Random numbers that are the same each time (mulberry32).
 function random_from(seed) {

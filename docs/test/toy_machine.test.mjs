@@ -17,8 +17,10 @@ function assert_shows(shown, { steps }, i, where) {
   const { registers, symbols } = steps[i]
   registers.forEach((number, r) => {
     assert.equal(shown[`symbol_${r}`] === undefined, symbols[r] === null, `${where}: is R${r} empty`)
-    if (number === null) return
-    assert.equal(Number(shown[`register_${r}`]), six_digits(number), `${where}: R${r}`)
+    if (symbols[r] === null) return
+    const words = shown[`register_${r}`]
+    if (number === null) assert.match(words, /^(NaN|-?Inf)$/, `${where}: R${r}`)  // JSON has neither
+    else assert.equal(Number(words), six_digits(number), `${where}: R${r}`)
     assert.equal(shown[`symbol_${r}`].split(' = ')[0], symbols[r], `${where}: the formula of R${r}`)
   })
   const count = (word) =>
@@ -48,7 +50,8 @@ test('toy machine: registers, formulas, costs are what the program says', () => 
 }))
 
 test('toy machine: the fewest cycles for each number of registers', () => with_browser(async (open) => {
-  const figure = await figure_on(await open(PAGE), 'toy_machine')
+  const page = await open(PAGE)
+  const figure = await figure_on(page, 'toy_machine')
   await figure.choose('choice', 'fewest cycles')
   for (const registers of [3, 4, 6]) {
     const { cycles } = optimum_of(registers)
@@ -59,6 +62,7 @@ test('toy machine: the fewest cycles for each number of registers', () => with_b
   }
   await figure.slide('registers', 2)
   assert.match(await figure.words(), /impossible: a MAC reads two operands and a partial sum/)
+  assert.deepEqual(page.complaints, [])
 }))
 
 test('toy machine: forwards, back, too few registers, on a phone', () => with_browser(async (open) => {
