@@ -25,8 +25,7 @@ static void check_sums(int num_tiles, uint64_t schedule) {
         "reads"},
        {"one-warp-waits", exercise::has(report, HazardKind::kReadBeforeWait),
         "only the warp that waits knows that its copies have landed; each must wait for its own"}});
-  if (report.hazards.empty())
-    exercise::check_output({"sums", 0, 0}, got, right);
+  if (report.hazards.empty()) exercise::check_output({"sums", 0, 0}, got, right);
 }
 
 TEST_CASE("three tiles") { check_sums(3, 0); }
