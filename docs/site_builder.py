@@ -20,6 +20,10 @@ NODE = [("node>=18.17", "nodejs", "nodejs", "nodejs", "node"),
 BROWSER = [("chromium", "chromium", "chromium", "chromium", "chromium")]  # if there is no other
 
 
+# What npm says where no registry answers; anything else is a mistake of ours.
+NO_REGISTRY = ("ENOTFOUND", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "EAI_AGAIN", "ENETUNREACH")
+
+
 class Missing(Exception):
     """What the site needs cannot be had here; one sentence."""
 
@@ -57,8 +61,10 @@ def install_packages() -> None:
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                             stderr=subprocess.STDOUT, text=True)
     if result.returncode != 0:
-        raise Missing("npm could not install the site's packages: "
-                      + (result.stdout.strip().splitlines() or ["no reason given"])[-1])
+        print(result.stdout, flush=True)
+        unreachable = any(code in result.stdout for code in NO_REGISTRY)
+        raise (Missing if unreachable else RuntimeError)(
+            "npm could not install the site's packages; its words are above")
 
 
 def build() -> None:
