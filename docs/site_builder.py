@@ -51,20 +51,22 @@ def requirements(with_browser: bool):
 
 
 def install_packages() -> None:
-    """docs/node_modules as package-lock.json has it."""
+    """docs/node_modules as package-lock.json has it. (Not `npm ci`: it refuses a lock file without
+    download addresses if that lists packages for other systems.)"""
     stamp = DOCS / "node_modules" / ".package-lock.json"
     lock = DOCS / "package-lock.json"
     if stamp.exists() and stamp.stat().st_mtime >= lock.stat().st_mtime:
         return
     print("Installing the site's packages with npm", flush=True)
-    result = subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"], cwd=DOCS,
-                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+    command = ["npm", "install", "--no-save", "--no-audit", "--no-fund", "--loglevel=error"]
+    result = subprocess.run(command, cwd=DOCS, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                             stderr=subprocess.STDOUT, text=True)
     if result.returncode != 0:
         print(result.stdout, flush=True)
         unreachable = any(code in result.stdout for code in NO_REGISTRY)
         raise (Missing if unreachable else RuntimeError)(
             "npm could not install the site's packages; its words are above")
+    os.utime(stamp)
 
 
 def build() -> None:
