@@ -17,6 +17,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 # As in learn: what answers if it is there, and what each system calls it.
 NODE = [("node>=18.17", "nodejs", "nodejs", "nodejs", "node"),
         ("npm", "npm", "npm", "npm", "node")]
+TEST_NODE = [("node>=20.0", "nodejs", "nodejs", "nodejs", "node")]  # Playwright's
 BROWSER = [("chromium", "chromium", "chromium", "chromium", "chromium")]  # if there is no other
 
 
@@ -46,8 +47,8 @@ def browser():
     return os.environ.get("FA_CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
-def requirements(with_browser: bool):
-    return NODE + (BROWSER if with_browser and not browser() else [])
+def requirements(for_test: bool):
+    return NODE + (TEST_NODE if for_test else []) + (BROWSER if for_test and not browser() else [])
 
 
 def install_packages() -> None:
