@@ -8,12 +8,33 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "common/launch_config.hpp"
+
 #define FA_SITE int = 0, const char* = nullptr  // a call's place: the emulator's reports need it
 
 namespace gpu {
 
+using fa::Dim3;
+
 FA_DEVICE int thread_index() { return static_cast<int>(threadIdx.x); }
 FA_DEVICE int block_index() { return static_cast<int>(blockIdx.x); }
+
+// The same in up to three dimensions, and how far each reaches.
+FA_DEVICE Dim3 thread_index_3d() {
+  return {static_cast<int>(threadIdx.x), static_cast<int>(threadIdx.y),
+          static_cast<int>(threadIdx.z)};
+}
+FA_DEVICE Dim3 block_index_3d() {
+  return {static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y),
+          static_cast<int>(blockIdx.z)};
+}
+FA_DEVICE Dim3 block_size() {
+  return {static_cast<int>(blockDim.x), static_cast<int>(blockDim.y),
+          static_cast<int>(blockDim.z)};
+}
+FA_DEVICE Dim3 grid_size() {
+  return {static_cast<int>(gridDim.x), static_cast<int>(gridDim.y), static_cast<int>(gridDim.z)};
+}
 
 // Byte address of the block's dynamic shared memory in the shared window, as PTX wants it.
 FA_DEVICE uint32_t dynamic_smem() {

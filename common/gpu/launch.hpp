@@ -8,6 +8,7 @@
 #include <string>
 
 #include "common/error.hpp"
+#include "common/launch_config.hpp"
 
 namespace gpu {
 
@@ -42,8 +43,7 @@ inline void allow_shared_memory(const void* kernel, size_t smem_bytes) {
   if (smem_bytes > static_cast<size_t>(most)) {
     throw fa::InputError("this configuration needs " + std::to_string(smem_bytes) +
                          " bytes of shared memory per block and the GPU has " +
-                         std::to_string(most) +
-                         "; fewer --stages need less, --device emulator has no such limit");
+                         std::to_string(most));
   }
   if (smem_bytes > 48 * 1024) {
     FA_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -51,12 +51,39 @@ inline void allow_shared_memory(const void* kernel, size_t smem_bytes) {
   }
 }
 
+using fa::Dim3;
+using fa::LaunchConfig;
+
+template <class... Parameters, class... Arguments>
+void launch(void (*kernel)(Parameters...), const LaunchConfig& config, Arguments... arguments) {
+  allow_shared_memory(reinterpret_cast<const void*>(kernel), config.smem_bytes);
+  const auto dimensions = [](const Dim3& d) {
+    return dim3(static_cast<unsigned>(d.x), static_cast<unsigned>(d.y), static_cast<unsigned>(d.z));
+  };
+  cudaLaunchConfig_t launch = {};
+  launch.gridDim = dimensions(config.grid);
+  launch.blockDim = dimensions(config.block);
+  launch.dynamicSmemBytes = config.smem_bytes;
+  launch.stream =
+      config.stream != nullptr ? static_cast<cudaStream_t>(config.stream) : current_stream();
+  cudaLaunchAttribute cluster = {};
+  if (config.cluster != Dim3{}) {
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    const dim3 blocks = dimensions(config.cluster);
+    cluster.val.clusterDim.x = blocks.x;
+    cluster.val.clusterDim.y = blocks.y;
+    cluster.val.clusterDim.z = blocks.z;
+    launch.attrs = &cluster;
+    launch.numAttrs = 1;
+  }
+  FA_CUDA_CHECK(cudaLaunchKernelEx(&launch, kernel, static_cast<Parameters>(arguments)...));
+}
+
+// The same in one dimension.
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), int grid, int block, size_t smem_bytes,
             Arguments... arguments) {
-  allow_shared_memory(reinterpret_cast<const void*>(kernel), smem_bytes);
-  kernel<<<grid, block, smem_bytes, current_stream()>>>(arguments...);
-  FA_CUDA_CHECK(cudaGetLastError());
+  launch(kernel, LaunchConfig{grid, block, smem_bytes}, arguments...);
 }
 
 }  // namespace gpu

@@ -13,19 +13,20 @@ void fail_outside_kernel() { throw std::logic_error("device functions work insid
 
 Block::Block(const Launch& launch)
     : launch_(launch),
-      stacks_(borrow_stacks(launch.block)),
-      threads_(static_cast<size_t>(launch.block)),
-      warps_(static_cast<size_t>((launch.block + kWarpSize - 1) / kWarpSize)),
+      stacks_(borrow_stacks(launch.threads)),
+      threads_(static_cast<size_t>(launch.threads)),
+      warps_(static_cast<size_t>((launch.threads + kWarpSize - 1) / kWarpSize)),
       shared_(launch.smem_bytes),
       shadow_(hazards_),
-      traffic_(launch.config) {}
+      traffic_(launch.run) {}
 
 Block::~Block() { give_back_stacks(std::move(stacks_)); }
 
 void Block::run(int index) {
   index_ = index;
+  place_ = place_of(index, launch_.config.grid);
   std::fill(shared_.begin(), shared_.end(), 0xff);  // NaN in every floating-point type
-  if (launch_.config.hazards) shadow_.begin_block(index, launch_.smem_bytes);
+  if (launch_.run.hazards) shadow_.begin_block(index, launch_.smem_bytes);
   traffic_.begin_block(index, static_cast<int>(warps_.size()));
   aborting_ = false;
   error_ = nullptr;
@@ -34,7 +35,7 @@ void Block::run(int index) {
     Warp& warp = warps_[w];
     warp.index = static_cast<int>(w);
     warp.first = &threads_[w * kWarpSize];
-    warp.lanes = std::min(kWarpSize, launch_.block - warp.index * kWarpSize);
+    warp.lanes = std::min(kWarpSize, launch_.threads - warp.index * kWarpSize);
     warp.arrived = warp.exited = 0;
     warp.at_barrier = false;
     warp.epoch = 0;
@@ -42,12 +43,13 @@ void Block::run(int index) {
     std::fill_n(warp.steps, kWarpSize, 0u);
     warp.accesses.clear();
   }
-  for (int i = 0; i < launch_.block; ++i) {
+  for (int i = 0; i < launch_.threads; ++i) {
     Thread& thread = threads_[static_cast<size_t>(i)];
     thread.block = this;
     thread.warp = &warps_[static_cast<size_t>(i / kWarpSize)];
     thread.index = i;
     thread.lane = i % kWarpSize;
+    thread.place = place_of(i, launch_.config.block);
     thread.started = thread.finished = false;
     thread.copies.clear();
     thread.landed = 0;
@@ -60,7 +62,7 @@ void Block::run(int index) {
   switch_fiber(main_, first->fiber);
   if (aborting_) unwind();
   running_thread = nullptr;
-  if (launch_.config.hazards) aborting_ ? shadow_.give_up_block() : shadow_.end_block();
+  if (launch_.run.hazards) aborting_ ? shadow_.give_up_block() : shadow_.end_block();
   if (error_) std::rethrow_exception(error_);
 }
 
@@ -146,7 +148,7 @@ void Block::arrive_at_barrier(Thread& thread, const Site& site) {
   if (++waiting_warps_ == static_cast<int>(warps_.size())) {
     for (Warp& each : warps_) each.at_barrier = false;
     waiting_warps_ = 0;
-    if (launch_.config.hazards) shadow_.barrier();
+    if (launch_.run.hazards) shadow_.barrier();
     return;
   }
   warp.at_barrier = true;
@@ -178,7 +180,7 @@ void Block::unwind() {
 
 void Block::report(HazardKind kind, const Thread& thread, const Site& site, uint64_t address,
                    const std::function<std::string()>& what) {
-  if (!launch_.config.hazards) return;
+  if (!launch_.run.hazards) return;
   Hazard hazard;
   hazard.kind = kind;
   hazard.where = site;

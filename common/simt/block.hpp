@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "common/launch_config.hpp"
 #include "common/simt/global_memory.hpp"
 #include "common/simt/hazard_log.hpp"
 #include "common/simt/shadow.hpp"
@@ -28,11 +29,17 @@ inline constexpr uint32_t kSharedBase = 1024;
 
 struct Launch {
   const std::function<void()>& thread;  // what each thread runs
-  int grid, block;
+  const LaunchConfig& config;
+  int threads;  // of a block
   uint32_t smem_bytes;
-  const Config& config;
+  const Config& run;
   const GlobalMemory& global;
 };
+
+/// Place number `index` of `size`, x fastest.
+inline Dim3 place_of(int index, const Dim3& size) {
+  return {index % size.x, index / size.x % size.y, index / size.x / size.y};
+}
 
 /// The thread whose kernel is running on this CPU thread. Fibers of a block never move to another
 /// CPU thread, so that thread-local variables are theirs.
@@ -48,7 +55,8 @@ class Block {
   /// Runs block `index` to its end. Throws what a thread threw.
   void run(int index);
 
-  int index() const { return index_; }
+  int index() const { return index_; }  // its number, x fastest
+  const Dim3& place() const { return place_; }
   const Launch& launch() const { return launch_; }
   unsigned char* shared() { return shared_.data(); }
   Shadow& shadow() { return shadow_; }
@@ -113,6 +121,7 @@ class Block {
 
   Launch launch_;
   int index_ = 0;
+  Dim3 place_;
   std::unique_ptr<StackPool> stacks_;
   std::vector<Thread> threads_;
   std::vector<Warp> warps_;

@@ -95,7 +95,7 @@ Collective ldmatrix_kind(int count, bool trans) {
   Warp& warp = *last.warp;
   static constexpr unsigned char kNaN[kRowBytes] = {255, 255, 255, 255, 255, 255, 255, 255,
                                                     255, 255, 255, 255, 255, 255, 255, 255};
-  const bool hazards = block.launch().config.hazards;
+  const bool hazards = block.launch().run.hazards;
   uint32_t record = 0;
   if (hazards) {
     Access access = stamp(last, site);
@@ -147,8 +147,12 @@ Collective ldmatrix_kind(int count, bool trans) {
 
 }  // namespace
 
-int thread_index() { return current_thread().index; }
-int block_index() { return current_thread().block->index(); }
+int thread_index() { return thread_index_3d().x; }
+int block_index() { return block_index_3d().x; }
+Dim3 thread_index_3d() { return current_thread().place; }
+Dim3 block_index_3d() { return current_thread().block->place(); }
+Dim3 block_size() { return current_thread().block->launch().config.block; }
+Dim3 grid_size() { return current_thread().block->launch().config.grid; }
 uint32_t dynamic_smem() { return kSharedBase; }
 
 void cp_async_16(uint32_t dst, const void* src, int source_bytes, int line, const char* file) {
@@ -175,7 +179,7 @@ void cp_async_16(uint32_t dst, const void* src, int source_bytes, int line, cons
     access->global[lane] = reinterpret_cast<uint64_t>(src);
   }
   uint32_t record = 0;
-  if (block.launch().config.hazards) {
+  if (block.launch().run.hazards) {
     record = block.shadow().issue_copy(stamp(thread, site), offset, kCopyBytes,
                                        bytes > 0 ? src : nullptr);
   }
@@ -259,7 +263,7 @@ void cp_async_wait(int pending_groups, int line, const char* file) {
     unsigned char* target = block.shared() + copy.offset;
     if (copy.bytes > 0) std::memcpy(target, copy.source, copy.bytes);
     std::memset(target + copy.bytes, 0, kCopyBytes - copy.bytes);
-    if (block.launch().config.hazards) block.shadow().land_copy(copy.record, stamp(thread, site));
+    if (block.launch().run.hazards) block.shadow().land_copy(copy.record, stamp(thread, site));
   }
   if (thread.landed == thread.copies.size()) {
     thread.copies.clear();
@@ -324,7 +328,7 @@ void load_shared(void* value, uint32_t addr, size_t bytes, int line, const char*
           block.join(thread, EventKind::kLoadShared, site, static_cast<int>(bytes))) {
     access->shared[static_cast<size_t>(thread.lane)] = offset;
   }
-  if (block.launch().config.hazards) {
+  if (block.launch().run.hazards) {
     const uint32_t record = block.shadow().begin_read(stamp(thread, site), false);
     block.shadow().read(record, thread.index, offset, size);
   }
@@ -343,7 +347,7 @@ void store_shared(uint32_t addr, const void* value, size_t bytes, int line, cons
           block.join(thread, EventKind::kStoreShared, site, static_cast<int>(bytes))) {
     access->shared[static_cast<size_t>(thread.lane)] = offset;
   }
-  if (block.launch().config.hazards) block.shadow().store(stamp(thread, site), offset, size);
+  if (block.launch().run.hazards) block.shadow().store(stamp(thread, site), offset, size);
   std::memcpy(block.shared() + offset, value, bytes);
 }
 

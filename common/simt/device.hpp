@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "common/half.hpp"
+#include "common/launch_config.hpp"
 
 // Source position of a call. (backend.hpp has the same for kernels.)
 #define FA_SIMT_SITE int line = __builtin_LINE(), const char *file = __builtin_FILE()
@@ -19,10 +20,18 @@
 namespace emulator {
 
 using fa::bf16;
+using fa::Dim3;
+using fa::LaunchConfig;
 
-/// threadIdx.x and blockIdx.x: blocks and grids have one dimension.
+/// threadIdx.x and blockIdx.x: all there is in one dimension.
 int thread_index();
 int block_index();
+
+/// threadIdx and blockIdx, blockDim and gridDim. Warps are made of neighbours in x, then y, then z.
+Dim3 thread_index_3d();
+Dim3 block_index_3d();
+Dim3 block_size();
+Dim3 grid_size();
 
 /// Byte address of the block's dynamic shared memory in the .shared window. Not 0: as on hardware,
 /// the first 1024 bytes are the system's. Aligned to 1024.
@@ -43,7 +52,7 @@ void load_global(void* value, const void* p, size_t bytes, int line, const char*
 void store_global(void* p, const void* value, size_t bytes, int line, const char* file);
 void load_shared(void* value, uint32_t addr, size_t bytes, int line, const char* file);
 void store_shared(uint32_t addr, const void* value, size_t bytes, int line, const char* file);
-void launch(const std::function<void()>& thread, int grid, int block, size_t smem_bytes);
+void launch(const std::function<void()>& thread, const LaunchConfig& config);
 template <class T>
 inline constexpr bool kPlain = std::is_trivially_copyable_v<T> && sizeof(T) <= 16 &&
                                (sizeof(T) & (sizeof(T) - 1)) == 0;
@@ -136,12 +145,18 @@ inline float log(float x) { return std::log(x); }
 inline float fma(float a, float b, float c) { return std::fma(a, b, c); }  // a * b + c
 inline float max(float a, float b) { return std::fmax(a, b); }  // PTX max: a NaN gives way
 
-/// Runs grid blocks of `block` threads, each calling kernel(args...), with smem_bytes of dynamic
-/// shared memory, and returns when all are done. Throws fa::InputError for a launch that no GPU
+/// Runs config.grid blocks of config.block threads, each calling kernel(args...), and returns when
+/// all are done; config.stream does not matter. Throws fa::InputError for a launch that no GPU
 /// accepts, and whatever a kernel throws.
 template <class... P, class... A>
+void launch(void (*kernel)(P...), const LaunchConfig& config, A... args) {
+  detail::launch([&] { kernel(static_cast<P>(args)...); }, config);
+}
+
+/// The same in one dimension.
+template <class... P, class... A>
 void launch(void (*kernel)(P...), int grid, int block, size_t smem_bytes, A... args) {
-  detail::launch([&] { kernel(static_cast<P>(args)...); }, grid, block, smem_bytes);
+  launch(kernel, LaunchConfig{grid, block, smem_bytes}, args...);
 }
 
 }  // namespace emulator

@@ -99,7 +99,7 @@ void Block::report_divergence(const Thread& thread, Site place, Site other,
       std::make_pair(other.line, to_string(other)) < std::make_pair(place.line, to_string(place))) {
     std::swap(place, other);
   }
-  if (!launch_.config.hazards) {
+  if (!launch_.run.hazards) {
     error_ = std::make_exception_ptr(
         std::runtime_error(to_string(place) + ": barrier_divergence: " + text));
     return;

@@ -1,6 +1,7 @@
 // Launches and runs: blocks over the cores, and what they found added up.
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -20,6 +21,8 @@ namespace {
 
 // The limits of sm_90, the largest that the tutorial targets.
 constexpr int kMaxThreadsPerBlock = 1024;
+constexpr int kMaxBlockZ = 64;
+constexpr int kMaxGridYZ = 65535;
 constexpr size_t kMaxSharedBytes = 227 * 1024;
 
 struct Run {
@@ -31,14 +34,36 @@ struct Run {
 
 thread_local Run* active = nullptr;  // of the host thread that called run()
 
-void check_launch(int grid, int block, size_t smem_bytes) {
-  if (grid < 1) throw InputError("launch of " + std::to_string(grid) + " blocks: at least 1");
-  if (block < 1 || block > kMaxThreadsPerBlock) {
-    throw InputError("blocks of " + std::to_string(block) + " threads: 1 to 1024 are possible");
+std::string to_string(const Dim3& size) {
+  return std::to_string(size.x) + " x " + std::to_string(size.y) + " x " + std::to_string(size.z);
+}
+
+int64_t volume(const Dim3& size) { return int64_t{size.x} * size.y * size.z; }
+
+void check_launch(const LaunchConfig& config) {
+  const Dim3 &grid = config.grid, &block = config.block;
+  if (grid.x < 1 || grid.y < 1 || grid.z < 1) {
+    throw InputError("a grid of " + to_string(grid) + " blocks: at least 1 in each dimension");
   }
-  if (smem_bytes > kMaxSharedBytes) {
-    throw InputError("a block with " + std::to_string(smem_bytes) +
+  if (grid.y > kMaxGridYZ || grid.z > kMaxGridYZ) {
+    throw InputError("a grid of " + to_string(grid) + " blocks: at most 65535 in y and in z");
+  }
+  if (volume(grid) > std::numeric_limits<int>::max()) {
+    throw InputError("a grid of " + to_string(grid) + " blocks: the emulator numbers 2147483647");
+  }
+  if (block.x < 1 || block.y < 1 || block.z < 1 || block.x > kMaxThreadsPerBlock ||
+      block.y > kMaxThreadsPerBlock || block.z > kMaxBlockZ ||
+      volume(block) > kMaxThreadsPerBlock) {
+    throw InputError("a block of " + to_string(block) +
+                     " threads: 1 to 1024 are possible, 64 of them in z");
+  }
+  if (config.smem_bytes > kMaxSharedBytes) {
+    throw InputError("a block with " + std::to_string(config.smem_bytes) +
                      " bytes of shared memory: an H200 has 232448 for each block, an A100 166912");
+  }
+  if (config.cluster != Dim3{}) {
+    throw InputError("clusters of " + to_string(config.cluster) +
+                     " blocks: the emulator has none yet");
   }
 }
 
@@ -49,10 +74,15 @@ std::vector<int> block_order(int grid, uint64_t seed) {
   return order;
 }
 
-void launch_in(Run& run, const std::function<void()>& thread, int grid, int block,
-               size_t smem_bytes) {
+void launch_in(Run& run, const std::function<void()>& thread, const LaunchConfig& config) {
   const GlobalMemory global = GlobalMemory::snapshot();
-  const Launch launch{thread, grid, block, static_cast<uint32_t>(smem_bytes), run.config, global};
+  const Launch launch{thread,
+                      config,
+                      static_cast<int>(volume(config.block)),
+                      static_cast<uint32_t>(config.smem_bytes),
+                      run.config,
+                      global};
+  const auto grid = static_cast<int>(volume(config.grid));
   const std::vector<int> order = block_order(grid, run.config.schedule_seed);
   const int threads =
       std::min(run.config.threads > 0 ? run.config.threads : hardware_threads(), grid);
@@ -72,7 +102,7 @@ void launch_in(Run& run, const std::function<void()>& thread, int grid, int bloc
   std::stable_sort(run.events.begin(), run.events.end(),
                    [](const Event& a, const Event& b) { return a.block < b.block; });
   run.counters.shared_bytes_per_block =
-      std::max(run.counters.shared_bytes_per_block, static_cast<int64_t>(smem_bytes));
+      std::max(run.counters.shared_bytes_per_block, static_cast<int64_t>(config.smem_bytes));
 }
 
 }  // namespace
@@ -110,15 +140,15 @@ Report run(const Config& config, const std::function<void()>& body) {
 
 namespace emulator::detail {
 
-void launch(const std::function<void()>& thread, int grid, int block, size_t smem_bytes) {
+void launch(const std::function<void()>& thread, const LaunchConfig& config) {
   using namespace fa::simt;
-  check_launch(grid, block, smem_bytes);
+  check_launch(config);
   if (active != nullptr) {
-    launch_in(*active, thread, grid, block, smem_bytes);
+    launch_in(*active, thread, config);
     return;
   }
   Run alone;
-  launch_in(alone, thread, grid, block, smem_bytes);
+  launch_in(alone, thread, config);
   if (!alone.hazards.empty()) throw std::runtime_error(alone.hazards.hazards().front().text);
 }
 

@@ -8,7 +8,7 @@
 namespace fa::simt {
 
 void Block::prepare_schedule() {
-  const uint64_t seed = launch_.config.schedule_seed;
+  const uint64_t seed = launch_.run.schedule_seed;
   warp_order_.resize(warps_.size());
   std::iota(warp_order_.begin(), warp_order_.end(), 0);
   std::vector<uint8_t> lanes(kWarpSize);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/launch_config.hpp"
 #include "common/simt/fiber.hpp"
 #include "common/simt/simt.hpp"
 #include "common/simt/traffic.hpp"
@@ -27,6 +28,7 @@ struct Thread {
   Warp* warp = nullptr;
   Thread* next = nullptr;  // the lane of its warp that runs after it: a cycle
   int index = 0, lane = 0;
+  Dim3 place;  // threadIdx
   bool started = false, finished = false;
   std::vector<Copy> copies;
   size_t landed = 0;   // copies[0..landed) have landed

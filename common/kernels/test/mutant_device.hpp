@@ -6,13 +6,18 @@
 namespace mutant {
 
 using emulator::block_index;
+using emulator::block_index_3d;
+using emulator::block_size;
 using emulator::cp_async_16;
 using emulator::cp_async_commit;
+using emulator::Dim3;
 using emulator::dynamic_smem;
 using emulator::exp;
 using emulator::exp2;
 using emulator::fma;
+using emulator::grid_size;
 using emulator::launch;
+using emulator::LaunchConfig;
 using emulator::ldmatrix_x1;
 using emulator::ldmatrix_x1_trans;
 using emulator::ldmatrix_x2;
@@ -28,6 +33,7 @@ using emulator::shfl_xor;
 using emulator::store_global;
 using emulator::store_shared;
 using emulator::thread_index;
+using emulator::thread_index_3d;
 using emulator::warp_any;
 using emulator::warp_sync;
 
