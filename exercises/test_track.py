@@ -43,10 +43,12 @@ class Learn(unittest.TestCase):
         pristine = (ROOT / "exercises" / KEY / "safe_softmax.hpp").read_bytes()
         output = self.learn()
         self.assertIn("· 02.1 Safe softmax", output)
+        self.assertIn("  debugging\n      · D.1 A row of attention", output)
         self.assertIn("  0 of ", output)
         self.assertIn("error: exercise 99.1: accepted: 01.1 ", self.learn("check", "99.1", code=2))
         self.assertIn("not laid out yet", self.learn("check", "02.1", code=2))
         self.assertIn("01.1 One element", self.learn("next"))
+        self.assertIn("D.1 A row of attention", self.learn("next", "d.1"))
 
         # The stub is laid out, and fails with its TODO.
         self.learn("next", "2.1")

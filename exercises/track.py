@@ -29,6 +29,7 @@ class Exercise:
     def __init__(self, topic, directory, home):
         self.topic, self.directory = topic, directory
         self.id, self.name = prove.identifier(topic, directory)
+        self.chapter = self.id.partition(".")[0]  # "02", or "D" of debugging
         self.key = f"{topic}/{directory}"
         self.here = ROOT / "exercises" / topic / directory
         ending = ".txt" if (self.here / f"{self.name}.txt").exists() else ".hpp"
@@ -48,8 +49,7 @@ class Exercise:
         return [part.strip() for part in re.split(r"^## Hint \d+$", text, flags=re.MULTILINE)[1:]]
 
     def answers_to(self, name):
-        topic, _, number = self.id.partition(".")
-        short = {self.id, f"{int(topic)}.{number}", self.name, self.directory, self.key,
+        short = {self.id, self.id.lower(), self.id.removeprefix("0"), self.name, self.directory, self.key,
                  self.program, str(self.copy), str(self.stub)}
         return name.rstrip("/") in short or name.endswith(f"{self.key}/{self.stub.name}")
 
@@ -144,7 +144,7 @@ class Track:
     def map(self, chapter):
         """The lines of a chapter's exercises, for the map."""
         for exercise in self.exercises:
-            if exercise.topic[:2] != chapter:
+            if exercise.chapter != chapter:
                 continue
             entry = self.progress.get(exercise.key, {})
             mark, note = "·", ""

@@ -92,7 +92,7 @@ const readmes = (folder) => pages.filter((path) => posix.dirname(posix.dirname(p
 
 export function sidebar() {
   const topics = [...new Set(readmes('exercises').concat(pages)
-    .filter((path) => /^exercises\/\d/.test(path)).map((path) => path.split('/')[1]))]
+    .filter((path) => /^exercises\/[^/]+\/ex\d/.test(path)).map((path) => path.split('/')[1]))]
   const chapters = [
     { text: 'Chapters', items: [entry('README.md', 'Start here'),
       ...readmes('chapters').map((path) =>

@@ -31,7 +31,12 @@ add_custom_target(my_exercises)
 
 function(exercise topic exercise)
   cmake_parse_arguments(ARG "" "" "LIBRARIES" ${ARGN})
-  string(SUBSTRING "${topic}" 0 2 chapter)
+  if(topic MATCHES "^([0-9][0-9])_")
+    set(chapter "${CMAKE_MATCH_1}")
+  else()  # debugging: D.1, …, so that no chapter's number is taken
+    string(SUBSTRING "${topic}" 0 1 chapter)
+    string(TOUPPER "${chapter}" chapter)
+  endif()
   if(NOT exercise MATCHES "^ex([0-9]+)_(.+)$")
     message(FATAL_ERROR "exercise(${topic} ${exercise}): the name must be exK_name")
   endif()

@@ -28,9 +28,9 @@ def registry(root=ROOT):
 
 
 def identifier(topic, exercise):
-    """02_tiled_cpu, ex1_safe_softmax -> 02.1, safe_softmax"""
+    """02_tiled_cpu, ex1_safe_softmax -> 02.1, safe_softmax; of debugging D.1, …: no chapter's number"""
     number, name = re.fullmatch(r"ex(\d+)_(.+)", exercise).groups()
-    return f"{topic[:2]}.{number}", name
+    return f"{topic[:2] if topic[0].isdigit() else topic[0].upper()}.{number}", name
 
 
 def run(program, environment=None):
@@ -165,7 +165,7 @@ def prove_track(root=ROOT):
     """Every directory is registered, every registered one is there."""
     problems = []
     listed = registry(root)
-    found = {tree: {(path.parent.name, path.name) for path in (root / tree).glob("[0-9]*/*/")}
+    found = {tree: {(path.parent.name, path.name) for path in (root / tree).glob("*/ex*_*/")}
              for tree in ("exercises", "solutions")}
     if len(set(listed)) != len(listed) or not listed:
         problems.append("an exercise is registered twice, or none is")

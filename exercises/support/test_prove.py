@@ -112,6 +112,10 @@ class Texts(unittest.TestCase):
         self.write("exercises/09_topic/ex1_thing/thing.hpp", "int   i ;\n")
         self.assertNotEqual(prove.misformatted(self.root), "")  # None: no clang-format here
 
+    def test_identifiers(self):
+        self.assertEqual(prove.identifier("02_tiled_cpu", "ex1_safe_softmax"), ("02.1", "safe_softmax"))
+        self.assertEqual(prove.identifier("debugging", "ex12_thing"), ("D.12", "thing"))
+
     def test_registry(self):
         self.assertEqual(prove.registry(self.root), [("09_topic", "ex1_thing")])
         self.assertEqual(prove.prove_track(self.root), [])

@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of 09.3 and 09.4 share: a kernel that streams tiles through shared memory.
+// What the tests of D.3 and D.4 share: a kernel that streams tiles through shared memory.
 
 #include <algorithm>
 #include <cstdint>
