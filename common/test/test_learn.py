@@ -70,7 +70,21 @@ class Chapters(Case):
         for name, text in helps.items():
             self.script(f"build/bin/ch{name}", f'if [ "$1" = --help ]; then echo "{text}"; '
                         f'else echo {name} called with "[$*]"; fi\n')
+        self.script("build/bin/cuda_in_one_picture", 'echo "cuda called with [$*]"\n')
+        self.script("chapters/07_kernel/attention.hpp", "")
         self.learn.build = lambda *_, **__: self.root / "build"
+
+    def test_cuda_stands_before_the_first_kernel_or_alone(self):
+        output, stop = self.said(self.learn.command_run, Namespace(chapters=[], device="auto"))
+        self.assertIsNone(stop)
+        called = [line.split()[0] for line in output.splitlines() if "called with" in line]
+        self.assertEqual(called, ["01_plain", "cuda", "07_kernel", "18_other"])
+        output, stop = self.said(self.learn.command_run, Namespace(chapters=["cuda"], device="auto"))
+        self.assertIsNone(stop)
+        self.assertIn("cuda called with []", output)
+        self.assertNotIn("07_kernel", output)
+        output, _ = self.said(self.learn.command_run, Namespace(chapters=["7"], device="auto"))
+        self.assertNotIn("cuda called", output)
 
     def test_run(self):
         output, stop = self.said(self.learn.command_run, Namespace(chapters=[], device="auto"))

@@ -95,8 +95,9 @@ export function sidebar() {
     .filter((path) => /^exercises\/[^/]+\/ex\d/.test(path)).map((path) => path.split('/')[1]))]
   const chapters = [
     { text: 'Chapters', items: [entry('README.md', 'Start here'),
-      ...readmes('chapters').map((path) =>
-        entry(path, title_of(path).replace(/^Chapter /, '').replace(':', '')))] },
+      ...readmes('chapters').flatMap((path) => [
+        ...(path.includes('/03_') ? [entry('docs/cuda-in-one-picture.md')] : []),
+        entry(path, title_of(path).replace(/^Chapter /, '').replace(':', ''))])] },
     { text: 'Beside the chapters', items: [
       entry('docs/break-it.md'), entry('docs/profiling.md'), entry('common/simt/README.md'),
       entry('reference/README.md'), entry('docs/measurements/README.md'), entry('docs/figures/README.md'),

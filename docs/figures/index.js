@@ -10,7 +10,8 @@ import fragments from './fragments.js'
 import ldmatrix from './ldmatrix.js'
 import speed from './speed.js'
 import profile from './profile.js'
+import cuda from './cuda.js'
 
 export default {
   banks, tiles, memory_curves, break_it, timeline, online_softmax, toy_machine, fragments, ldmatrix, speed,
-  profile }
+  profile, cuda }
