@@ -6,6 +6,10 @@ import importlib.machinery
 import importlib.util
 import io
 import os
+import pty
+import re
+import select
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -102,6 +106,211 @@ class Chapters(Case):
             self.assertIn("18_other called with [--bench]", output)
             _, stop = self.said(self.learn.command_bench, Namespace(what="1"))
             self.assertEqual((str(stop), stop.code), ("chapter 1 has no benchmark", 2))
+
+
+class Machine(Case):
+    """A machine on which only scripts answer. They note how they were called."""
+
+    def setUp(self):
+        super().setUp()
+        self.bin, self.log = self.root / "bin", self.root / "log"
+        self.log.touch()
+        self.lacks()
+        self.command("g++", f'case "$*" in *"-x c++"*) text=$(cat);; esac\nfor what in $(cat "{self.root}/lacks"); do\n'
+                     '  case "$* $text" in *"$what"*) exit 1;; esac\ndone\necho "g++ 12.2.0"\n')
+        self.command("cmake", "echo cmake version 3.25.1\n")
+        self.command("ninja", "echo 1.11\n")
+        self.command("apt-cache", f'cat "{self.root}/candidate"\n')
+        self.command("apt-get", "exit 100\n")
+        self.command("sudo", '"$@"\n')
+        for name in ("cat", "env", "rm", "touch", "mkdir"):
+            (self.bin / name).symlink_to(f"/bin/{name}")
+        environment = {"PATH": str(self.bin), "HOME": str(self.root)}
+        for patch in (mock.patch.dict(os.environ, environment, clear=True),
+                      mock.patch.object(os, "geteuid", lambda: 1000),
+                      mock.patch.object(self.learn, "python_with", lambda _: "/usr/bin/python3"),
+                      mock.patch.object(self.learn, "nvcc", lambda: None)):
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def command(self, name, text):
+        self.script(f"bin/{name}", f'echo "{name} $*" >> "{self.log}"\n{text}')
+
+    def lacks(self, *what):
+        """Headers and libraries that the compiler does not find."""
+        (self.root / "lacks").write_text(" ".join(what))
+
+    def offers(self, version):
+        (self.root / "candidate").write_text(f"cmake:\n  Candidate: {version}\n")
+
+    def called(self, name):
+        return [line for line in self.log.read_text().splitlines() if line.startswith(name + " ")]
+
+    def ensure(self):
+        return self.said(lambda: self.learn.ensure_requirements(optional=self.learn.OPTIONAL))
+
+
+class Requirements(Machine):
+    def test_complete(self):
+        self.assertEqual(self.ensure(), ("", None))
+        self.assertEqual(self.called("apt-get"), [])
+
+    def test_missing_is_installed(self):
+        self.lacks("doctest")
+        self.command("apt-get", f'case "$*" in install*) : > "{self.root}/lacks";; esac; echo it works\n')
+        output, stop = self.ensure()
+        self.assertIsNone(stop)
+        self.assertIn("Missing: <doctest/doctest.h>\n", output)
+        self.assertIn("it works", output)  # what it installs streams by
+        self.assertEqual(self.called("sudo")[1], "sudo env DEBIAN_FRONTEND=noninteractive apt-get "
+                         "install -y doctest-dev -q --no-install-recommends")
+
+    def test_missing_stops(self):
+        self.lacks("doctest", "hwy")
+        _, stop = self.ensure()
+        self.assertIn("run this yourself, then try again: sudo apt-get install -y doctest-dev "
+                      "libhwy-dev", str(stop))
+
+    def test_optional_does_not_stop(self):
+        self.lacks("hwy", "benchmark/")
+        output, stop = self.ensure()
+        self.assertIsNone(stop)
+        self.assertIn("Going on without <hwy/highway.h>, <benchmark/benchmark.h>: could not", output)
+        (self.bin / "apt-get").unlink()
+        self.command("dnf", "")
+        output, stop = self.ensure()
+        self.assertIsNone(stop)
+        self.assertIn("sudo dnf install highway-devel google-benchmark-devel", output)
+        self.assertEqual(self.called("dnf"), [])
+
+    def test_too_old_cmake_is_found_before_sudo(self):
+        self.command("cmake", "echo cmake version 3.18.4\n")
+        self.offers("3.18.4-2")
+        _, stop = self.ensure()
+        self.assertIn("cmake 3.22 or later is needed, this system's packages have 3.18.4-2: install "
+                      "a newer one (python3 -m pip install --user cmake, or", str(stop))
+        self.assertEqual(self.called("sudo"), [])
+        self.offers("3.25.1-1")  # its packages have a newer one: that is installed
+        self.assertIn("then try again: sudo apt-get install -y cmake", str(self.ensure()[1]))
+
+    def test_compiler(self):
+        self.lacks("stop_token")
+        _, stop = self.ensure()
+        self.assertIn("g++ cannot compile C++20: install g++ 11 or clang 14", str(stop))
+        self.lacks()
+        os.environ["CXX"] = "no-such-compiler -O2"
+        _, stop = self.ensure()
+        self.assertIn("CXX=no-such-compiler -O2: this does not run; expected", str(stop))
+        self.assertIn("CXX=no-such-compiler -O2", str(self.said(self.learn.doctor, None)[1]))
+        self.assertEqual(self.called("sudo"), [])
+
+    def test_compiler_with_launcher_and_arguments(self):
+        for cxx, launcher, words in [("g++", [], ["g++"]), ("g++ -m64", [], ["g++", "-m64"]),
+                                     ("ccache g++ -m64", ["ccache"], ["g++", "-m64"])]:
+            with self.subTest(cxx):
+                os.environ["CXX"] = cxx
+                self.assertEqual(self.learn.compiler(), (launcher, words))
+                self.assertEqual(self.ensure(), ("", None))
+                self.assertIn(f"compiler: {cxx}: g++ 12.2.0", self.said(self.learn.doctor, None)[0])
+
+    def test_a_terminal_is_asked(self):
+        self.lacks("doctest")
+        self.command("apt-get", f'case "$*" in install*) : > "{self.root}/lacks";; esac; echo it works\n')
+        call = "learn.ensure_requirements()"
+        output = self.on_terminal(call, answer="n\n")
+        self.assertIn("Run sudo apt-get install -y doctest-dev? [Y/n]", output)
+        self.assertIn("nothing was installed; run this, then try again: sudo apt-get", output)
+        self.assertEqual(self.called("sudo"), [])
+        output = self.on_terminal(call, answer="\n")
+        self.assertIn("it works", output)
+        self.assertNotIn("nothing was installed", output)
+        self.assertEqual(len(self.called("sudo")), 2)
+
+    def on_terminal(self, call, answer=""):
+        """What a call of learn shows on a terminal."""
+        try:
+            leader, follower = pty.openpty()
+        except OSError as error:
+            self.skipTest(f"there are no terminals here: {error}")
+        script = ("import os, sys; from test_learn import load_learn; learn = load_learn(); "
+                  "os.geteuid = lambda: 1000; learn.ROOT = learn.Path(sys.argv[1])\n"
+                  f"try:\n  {call}\nexcept learn.Stop as stop:\n  print(stop)\n")
+        process = subprocess.Popen([sys.executable, "-B", "-c", script, str(self.root)],
+                                   stdin=follower, stdout=follower, stderr=follower,
+                                   cwd=Path(__file__).parent, env={**os.environ, "TERM": "xterm"})
+        os.close(follower)
+        os.write(leader, answer.encode())
+        shown = b""
+        with contextlib.suppress(OSError):
+            while select.select([leader], [], [], 60)[0]:
+                shown += os.read(leader, 4096)
+        os.close(leader)
+        self.assertEqual(process.wait(timeout=60), 0, shown.decode())
+        return shown.decode()
+
+    def test_busy_line(self):
+        for program, step, shown in [
+                ("ninja", "[3/40] Building CXX object common/CMakeFiles/fa.dir/a.cpp.o",
+                 "Busy 3/40  common/a.cpp.o"),
+                ("ninja", "[4/40] Linking b", "Busy 4/40  Linking b"),
+                ("ctest", " 12/96 Test #4: ch01_cli ......   Passed    0.52 sec", "Busy 12/96"),
+                ("ctest", "      Start  5: ch02_cli", "Busy   ch02_cli"),
+                ("cmake", "-- Looking for pthread", "Busy   Looking for pthread")]:
+            with self.subTest(step):
+                self.command(program, f"echo '{step}'; echo 'a warning'; exit 3\n")
+                output = self.on_terminal(f"print(learn.run_busy(['{program}'], 'Busy'))")
+                self.assertIn(f"\r\033[K{shown}\r\033[K", output)
+                self.assertIn("(3, [", output)
+                self.assertIn("'a warning\\n']", output)
+        self.command("ctest", "echo 1/2 Test '#1': a ...***Failed 1.0 sec; echo; echo why; exit 8\n")
+        output = self.on_terminal("learn.run_busy(['ctest'], 'Busy', at_once=True)")
+        self.assertIn("***Failed 1.0 sec\r\n\r\033[K\r\n\r\033[Kwhy\r\n", output)
+
+
+class Configuring(Machine):
+    def test_a_failure_deletes_what_cmake_made_and_nothing_else(self):
+        (self.root / "build").mkdir()
+        (self.root / "build" / "notes.txt").write_text("mine")
+        self.command("cmake", 'case "$*" in *version*) echo 3.25.1;; *) mkdir -p build/CMakeFiles; '
+                     'touch build/CMakeCache.txt; echo CMake Error: no; exit 1;; esac\n')
+        output, stop = self.said(self.learn.configure, "release")
+        self.assertIn("CMake Error: no", output)
+        self.assertEqual((stop.code, str(stop)),
+                         (1, "cmake could not configure the project; its words are above"))
+        self.assertEqual([path.name for path in (self.root / "build").iterdir()], ["notes.txt"])
+        # A cache that was there before stays.
+        (self.root / "build" / "CMakeCache.txt").write_text("mine, too")
+        self.said(self.learn.configure, "release")
+        self.assertEqual((self.root / "build" / "CMakeCache.txt").read_text(), "mine, too")
+
+    def test_what_is_left_out_is_said(self):
+        """In the words that the CMake files have now."""
+        notices = []
+        for file in [*(ROOT / "common/cmake").glob("*.cmake"), *ROOT.glob("chapters/02*/*.cmake"),
+                     *ROOT.glob("chapters/*/CMakeLists.txt")]:
+            notices += re.findall(r'message\(STATUS "(.*)"\)', file.read_text(encoding="utf-8"))
+        self.assertGreaterEqual(len(notices), 5)
+        (self.root / "notices").write_text("-- Detecting CXX\n" + "".join(
+            f"-- {notice}\n" for notice in notices))
+        self.command("cmake", f'case "$*" in *version*) echo 3.25.1;; '
+                     f'*) cat "{self.root}/notices";; esac\n')
+        output, stop = self.said(self.learn.configure, "release")
+        self.assertIsNone(stop)
+        self.assertEqual(output.splitlines(), ["Configuring build"] + notices)
+
+    def test_what_cmake_is_told(self):
+        os.environ["CXX"] = "ccache g++ -m64"
+        self.command("cmake", f'echo "CXX=$CXX" >> "{self.log}"; echo 3.25.1\n')
+        self.said(self.learn.configure, "release", ["FA_WERROR=ON"])
+        self.assertIn("cmake --preset release -DFA_PYTHON=/usr/bin/python3 "
+                      "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DFA_WERROR=ON\nCXX=g++ -m64\n",
+                      self.log.read_text())
+
+    def test_configured_already(self):
+        (self.root / "build").mkdir()
+        (self.root / "build" / "build.ninja").touch()
+        self.assertEqual(self.said(self.learn.configure, "release"), ("", None))
+        self.assertEqual(self.log.read_text(), "")
 
 
 if __name__ == "__main__":
