@@ -7,6 +7,9 @@
                                the chapters' programs, which must be on the PATH
     tables.py profile NN       what the warps waited for: chapter NN and the one before
     tables.py sweep            each chapter's own tile size and the fastest that was tried
+    tables.py crossover        chapter 02 by length: naive, tiled and fast, one thread
+    tables.py memory           chapter 02 by length: what naive and tiled allocate
+    tables.py cpu              chapter 02's fast version beside PyTorch on the CPU
     tables.py trim KIND FILE   the columns used here (KIND: counters or profile) of Nsight Compute's
                                raw export, as h200/measure.sh writes it
 
@@ -29,6 +32,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 H200 = Path(__file__).resolve().parent / "h200"
+CPU = Path(__file__).resolve().parent / "cpu"
 
 OPCODES = "sass__inst_executed_per_opcode"
 COPIES = "smsp__sass_inst_executed_op_ldgsts.sum"
@@ -361,7 +365,19 @@ def profile(path, chapter):
         add(*row)
     for title, stall in STALLS:
         add(f"  {title} ({stall})", STALL.format(stall), 1, 2)
+    table.append(["  other", *(f"{profile_cells(runs[at], at[0])[2]['other']:.2f}" for at in shown)])
     return [machine(), "", *aligned(table)]
+
+
+def profile_cells(cells, where):
+    """Milliseconds, warp-cycles for each instruction, and those by what the warp waits for."""
+    value = lambda metric: number(cells[metric], f"{where}: {metric}")
+    cycles = value("smsp__average_warp_latency_per_inst_issued.ratio")
+    waits = {stall: value(STALL.format(stall)) for _, stall in STALLS}
+    waits["other"] = cycles - sum(waits.values())
+    if min(waits.values()) < 0:
+        raise Problem(f"{where}: a warp waits longer than it lives")
+    return value("gpu__time_duration.sum") / 1e6, cycles, waits
 
 
 def profile_json(path):
@@ -373,14 +389,7 @@ def profile_json(path):
         raise Problem(f"{path}: expected one shape, found {len(shapes)}")
     chapters = {}
     for (program, _), cells in sorted(runs.items()):
-        where = f"{path.name}: {program}"
-        value = lambda metric: number(cells[metric], f"{where}: {metric}")
-        time_ms = value("gpu__time_duration.sum") / 1e6
-        cycles = value("smsp__average_warp_latency_per_inst_issued.ratio")
-        waits = {stall: value(STALL.format(stall)) for _, stall in STALLS}
-        waits["other"] = cycles - sum(waits.values())
-        if min(waits.values()) < 0:
-            raise Problem(f"{where}: a warp waits longer than it lives")
+        time_ms, cycles, waits = profile_cells(cells, f"{path.name}: {program}")
         chapters[program[:4]] = {
             "time_ms": round(time_ms, 3), "cycles": round(cycles, 2),
             "waits": {stall: {"cycles": round(wait, 2), "ms": round(time_ms * wait / cycles, 3),
@@ -447,8 +456,80 @@ def sweep(path):
             f"{100 * spread:.1f} % of it. Local: bytes a thread."]
 
 
+def crossover(path):
+    """Google Benchmark's medians by length."""
+    try:
+        result = json.loads(read(path))
+        cores, target = result["context"]["num_cpus"], result["context"]["vector target"]
+        peak = number(result["context"]["peak GFLOP/s"], path.name)
+        times, speeds = {}, {}
+        for row in result["benchmarks"]:
+            if row["aggregate_name"] == "median":
+                _, kernel, length = row["run_name"].split("/")
+                ns = number(row["real_time"], f"{path.name}: {row['run_name']}")
+                if row["time_unit"] != "ns" or ns <= 0:
+                    raise Problem(f"{path.name}: {row['run_name']}: expected nanoseconds above 0")
+                times.setdefault(int(length), {})[kernel] = ns / 1000
+                if kernel == "tiled":
+                    speeds[int(length)] = number(row["GFLOP/s"], f"{path.name}: {row['run_name']}")
+        table = [["L", "naive, µs", "tiled, µs", "fast, µs", "naive / tiled", "tiled, of peak"]]
+        for length, at in sorted(times.items()):
+            table.append([str(length), *(f"{at[k]:.1f}" for k in ("naive", "tiled", "fast")),
+                          f"{at['naive'] / at['tiled']:.2f}",
+                          f"{100 * speeds[length] / peak:.1f} %"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise Problem(f"{path}: not what ch02_bench writes: {error!r}") from None
+    return [f"Xeon with AVX-512, {cores} cores, Highway's target {target}, "
+            f"{result['context']['date'][:10]}", "one thread, one head, d = 64, fp32, medians", "",
+            *aligned(table)]
+
+
+def memory(path):
+    """What `ch02_tiled_cpu memory --json` counted, beside inputs and outputs, in MiB."""
+    try:
+        result = json.loads(read(path))
+        table = [["L", "score matrix", "O", "naive (safe)", "tiled", "naive / tiled"]]
+        for row in result["rows"]:
+            cells = [number(row[key], f"{path.name}: {row['length']}: {key}") for key in
+                     ("score_matrix_bytes", "output_bytes", "safe_peak_bytes", "tiled_peak_bytes")]
+            table.append([str(row["length"]), f"{cells[0] / 2**20:.1f}", f"{cells[1] / 2**20:.1f}",
+                          f"{cells[2] / 2**20:.2f}", f"{cells[3] / 2**20:.3f}",
+                          f"{cells[2] / cells[3]:.0f}"])
+        about = f"MiB; one head, {result['dtype']}, d = {result['dim']}, one thread, " \
+                f"tiles of {result['block_q']} x {result['block_kv']}"
+    except (ValueError, KeyError, TypeError, ZeroDivisionError) as error:
+        raise Problem(f"{path}: not what ch02_tiled_cpu memory writes: {error!r}") from None
+    return [about, "", *aligned(table)]
+
+
+def cpu(path):
+    """Chapter 02's fast version beside PyTorch: GFLOP/s, medians of bench_cpu_peers.py's file."""
+    try:
+        result = json.loads(read(path))
+        table = [["threads", "B,H,Lq,Lkv,D", "fast", "of peak", "PyTorch flash", "PyTorch plain",
+                  "fast / flash"]]
+        for case in result["cases"]:
+            where = f"{path.name}: {case['shape']}"
+            peak = number(case["peak_gflops"], where)
+            medians = [statistics.median(number(g, where) for g in case["gflops"][name])
+                       for name in ("fast", "torch flash", "torch math")]
+            if min(peak, *medians) <= 0:
+                raise Problem(f"{where}: a speed that is not positive")
+            table.append([str(case["threads"]), ",".join(map(str, case["shape"])) +
+                          (" causal" if case["causal"] else ""), f"{medians[0]:.1f}",
+                          f"{100 * medians[0] / peak:.1f} %", *(f"{m:.1f}" for m in medians[1:]),
+                          f"{medians[0] / medians[1]:.2f}"])
+        about = f"Xeon with AVX-512 and AMX, {result['cores']} cores, PyTorch {result['torch']}, " \
+                f"{result['date']}"
+    except (ValueError, KeyError, TypeError) as error:
+        raise Problem(f"{path}: not what bench_cpu_peers.py writes: {error!r}") from None
+    return [about, "GFLOP/s of 4 B H Lq Lkv D (half of it causal), fp32, medians", "",
+            *aligned(table)]
+
+
 def main(arguments):
     usage = ("usage: tables.py speed [NN] | counters [NN] | profile NN | sweep | "
+             "crossover | memory | cpu | "
              "speed|profile --json FILE | trim counters|profile FILE")
     command, rest = (arguments or [""])[0], arguments[1:]
     chapter = rest[0] if rest else None
@@ -480,6 +561,12 @@ def main(arguments):
             lines = profile(H200 / "profile.csv", chapter)
         elif command == "sweep" and not chapter:
             lines = sweep(H200 / "sweep.txt")
+        elif command == "crossover" and not chapter:
+            lines = crossover(CPU / "crossover.json")
+        elif command == "memory" and not chapter:
+            lines = memory(CPU / "ch02_memory.json")
+        elif command == "cpu" and not chapter:
+            lines = cpu(CPU / "peers_run2.json")
         else:
             raise Problem(usage)
     except Problem as problem:

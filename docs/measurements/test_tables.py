@@ -162,13 +162,15 @@ class TestProfile(Folder):
             self.assertEqual(last("warp-cycles"), f"{run['cycles']:.2f}")
             for stall in found["reasons"]:
                 self.assertEqual(last(f"({stall})"), f"{run['waits'][stall]['cycles']:.2f}")
+            self.assertEqual(lines[-1].split()[0], "other")
+            self.assertEqual(lines[-1].split()[-1], f"{run['waits']['other']['cycles']:.2f}")
             whole = sum(wait["ms"] for wait in run["waits"].values())
             self.assertAlmostEqual(whole, run["time_ms"], delta=4e-3)
 
-    def test_json_refuses_waits_longer_than_a_life(self):
-        metrics = tables.COLUMNS["profile"]
-        self.assert_problem("waits longer", tables.profile_json,
-                            self.trimmed(export("1", metrics), "profile"))
+    def test_waits_longer_than_a_life_are_refused(self):
+        path = self.trimmed(export("1", tables.COLUMNS["profile"]), "profile")
+        self.assert_problem("waits longer", tables.profile_json, path)
+        self.assert_problem("waits longer", tables.profile, path, "03")
 
 
 class TestSpeed(Folder):
@@ -226,6 +228,45 @@ class TestSpeed(Folder):
         refuse("not both timed", self.result(ch03=[], ch04=[1.0]), "04")
         refuse("not what bench_peers.py writes", {"rows": []})
         self.assert_problem("cannot be read", tables.speed, self.folder / "none.json", None)
+
+
+class TestCpu(Folder):
+    def table(self, tool, result):
+        return tool(self.write("raw.json", json.dumps(result)))
+
+    def test_crossover(self):
+        row = lambda kernel, ns, which="median": {
+            "aggregate_name": which, "run_name": f"attention/{kernel}/64", "real_time": ns,
+            "time_unit": "ns", "GFLOP/s": 20.0}
+        result = lambda naive: {
+            "context": {"num_cpus": 16, "vector target": "AVX3", "peak GFLOP/s": "200", "date": "2026-11-20T11"},
+            "benchmarks": [row("naive", 1.0, "mean"), row("naive", naive), row("tiled", 2e3),
+                           row("fast", 5e2)]}
+        lines = self.table(tables.crossover, result(3e3))
+        self.assertEqual(lines[-1].split(), ["64", "3.0", "2.0", "0.5", "1.50", "10.0", "%"])
+        for bad in (float("nan"), float("inf"), 0.0):
+            with self.assertRaises(tables.Problem):
+                self.table(tables.crossover, result(bad))
+        self.assert_problem("not what ch02_bench writes", self.table, tables.crossover, {})
+
+    def test_memory(self):
+        result = lambda tiled: {"dtype": "f32", "dim": 64, "block_q": 64, "block_kv": 64, "rows": [
+            {"length": 512, "score_matrix_bytes": 2**20, "output_bytes": 2**17,
+             "safe_peak_bytes": 2**21, "tiled_peak_bytes": tiled}]}
+        self.assertEqual(self.table(tables.memory, result(2**18))[-1].split(),
+                         ["512", "1.0", "0.1", "2.00", "0.250", "8"])
+        self.assert_problem("expected a number", self.table, tables.memory, result(None))
+        self.assert_problem("not what", self.table, tables.memory, result(0))
+
+    def test_cpu(self):
+        result = lambda fast: {"cores": 2, "torch": "2", "date": "today", "cases": [
+            {"shape": [1, 2], "causal": True, "threads": 16, "peak_gflops": 200.0,
+             "gflops": {"fast": fast, "torch flash": [50.0], "torch math": [10.0]}}]}
+        self.assertEqual(self.table(tables.cpu, result([99.0, 100.0, 120.0]))[-1].split(),
+                         ["16", "1,2", "causal", "100.0", "50.0", "%", "50.0", "10.0", "2.00"])
+        self.assert_problem("expected a number", self.table, tables.cpu, result([float("nan")]))
+        self.assert_problem("not positive", self.table, tables.cpu, result([0.0]))
+        self.assert_problem("not what", self.table, tables.cpu, {"cases": []})
 
 
 class TestSweep(Folder):
