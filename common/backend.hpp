@@ -21,13 +21,8 @@
 #define FA_DEVICE inline
 #define FA_HOST_DEVICE
 #define FA_UNROLL
-#if defined(FA_MUTANTS)  // the emulator with one barrier or wait left out, for the mutation tests
-#define FA_BACKEND mutant
-#include "common/kernels/test/mutant_device.hpp"
-#else
 #define FA_BACKEND emulator
 #include "common/simt/device.hpp"
-#endif
 #endif
 
 // Last parameters of a helper whose caller is the better place for the emulator to report.

@@ -24,6 +24,10 @@ TEST_CASE("gives the same bits under 100 schedules, without a hazard") {
   same_bits_under_every_schedule(KERNEL);
 }
 
+TEST_CASE("every barrier and every wait is needed, and its absence is reported") {
+  every_synchronization_is_needed(KERNEL, 8);
+}
+
 TEST_CASE("counts what Nsight Compute counted") {
   const simt::Counters counters = count(KERNEL);
   CHECK(counters.ldmatrix_instructions == 4160);

@@ -29,6 +29,10 @@ TEST_CASE("gives the same bits under 100 schedules, without a hazard") {
   same_bits_under_every_schedule(KERNEL);
 }
 
+TEST_CASE("every barrier and every wait is needed, and its absence is reported") {
+  every_synchronization_is_needed(KERNEL, 5);
+}
+
 TEST_CASE("counts what Nsight Compute counted") {
   const simt::Counters counters = count(KERNEL);
   // 4 warps, 8 tiles; S: 8 times 2 of Q and 4 of K, O: 4 times 8 of V

@@ -58,6 +58,10 @@ template <int N>
 FA_DEVICE void cp_async_wait(FA_SITE) {
   asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
+template <int N>
+FA_DEVICE void cp_async_wait(const char*, FA_SITE) {  // a label, for the emulator
+  cp_async_wait<N>();
+}
 
 // Loads 8x8 matrices of 16-bit elements from shared memory. Lane 8 i + r gives the address of row r
 // of matrix i; register i then holds two neighbours of row lane/4 (transposed: of column lane/4).
@@ -106,6 +110,8 @@ FA_DEVICE bool warp_any(bool condition, FA_SITE) { return __any_sync(0xffff'ffff
 
 FA_DEVICE void block_sync(FA_SITE) { __syncthreads(); }
 FA_DEVICE void warp_sync(FA_SITE) { __syncwarp(); }
+FA_DEVICE void block_sync(const char*, FA_SITE) { __syncthreads(); }
+FA_DEVICE void warp_sync(const char*, FA_SITE) { __syncwarp(); }
 
 template <class T>
 FA_DEVICE T load_global(const T* p, FA_SITE) { return *p; }

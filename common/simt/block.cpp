@@ -178,6 +178,25 @@ void Block::unwind() {
   }
 }
 
+// Does "attention.hpp:204" or a label mean this one? A path matches from any directory on.
+static bool names(const std::string& name, const Synchronization& sync) {
+  if (!sync.label.empty() && name == sync.label) return true;
+  const std::string place = to_string(sync.where);
+  if (!place.ends_with(name)) return false;
+  return place.size() == name.size() || place[place.size() - name.size() - 1] == '/';
+}
+
+const SyncSite& Block::add_sync_site(const char* instruction, const Site& site, const char* label) {
+  SyncSite fresh{{instruction, site, label}};
+  for (const LeaveOut& leave_out : launch_.run.leave_out) {
+    if (!names(leave_out.site, fresh.what)) continue;
+    fresh.what.left_out = true;
+    fresh.except_warp = leave_out.except_warp;
+    fresh.more_groups = leave_out.more_groups;
+  }
+  return sync_sites_.emplace_back(std::move(fresh));
+}
+
 void Block::report(HazardKind kind, const Thread& thread, const Site& site, uint64_t address,
                    const std::function<std::string()>& what) {
   if (!launch_.run.hazards) return;

@@ -7,6 +7,7 @@
 // block_sync, another warp runs.
 
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -88,6 +89,18 @@ class Block {
     return &thread.warp->accesses.join(thread.lane, kind, site, bytes);
   }
 
+  /// The barrier or wait at this place of the source.
+  const SyncSite& sync_site(const char* instruction, const Site& site, const char* label) {
+    for (const SyncSite& known : sync_sites_) {
+      if (known.what.where.line == site.line && known.what.where.file == site.file &&
+          known.what.instruction == instruction) {
+        return known;
+      }
+    }
+    return add_sync_site(instruction, site, label);
+  }
+  const std::deque<SyncSite>& sync_sites() const { return sync_sites_; }
+
   bool global_ok(uint64_t address, size_t bytes) {
     return launch_.global.contains(address, bytes, global_hint_);
   }
@@ -98,6 +111,7 @@ class Block {
  private:
   struct Unwind {};  // thrown through a thread that must not go on
 
+  const SyncSite& add_sync_site(const char* instruction, const Site& site, const char* label);
   static void thread_main(transfer_t from);
   void begin_collective(Thread& thread, Collective collective, const Site& site);
   void complete_collective(Thread& thread);
@@ -129,7 +143,8 @@ class Block {
   HazardLog hazards_;
   Shadow shadow_;
   Traffic traffic_;
-  Fiber main_;  // the CPU thread
+  std::deque<SyncSite> sync_sites_;  // that any block has reached on this CPU thread
+  Fiber main_;                       // the CPU thread
   size_t global_hint_ = 0;
   int waiting_warps_ = 0;  // at the barrier
   bool aborting_ = false;

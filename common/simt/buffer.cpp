@@ -5,11 +5,14 @@
 #include <map>
 #include <mutex>
 
+#include "common/simt/fiber.hpp"
 #include "common/simt/global_memory.hpp"
 
 namespace fa::simt {
 
 namespace {
+
+constexpr size_t kGapBytes = 64 * 1024;  // a tile and more
 
 struct Registry {
   std::mutex mutex;
@@ -24,6 +27,21 @@ Registry& registry() {
 uint64_t to_integer(const void* address) { return reinterpret_cast<uint64_t>(address); }
 
 }  // namespace
+
+void* allocate_buffer(size_t bytes) {
+  void* memory = ::operator new(bytes + kGapBytes, std::align_val_t(kBufferAlignment));
+#ifdef FA_SIMT_ASAN
+  __asan_poison_memory_region(static_cast<char*>(memory) + bytes, kGapBytes);
+#endif
+  return memory;
+}
+
+void free_buffer(void* memory, [[maybe_unused]] size_t bytes) {
+#ifdef FA_SIMT_ASAN
+  __asan_unpoison_memory_region(static_cast<char*>(memory) + bytes, kGapBytes);
+#endif
+  ::operator delete(memory, std::align_val_t(kBufferAlignment));
+}
 
 RegisteredBuffer::RegisteredBuffer(const void* data, size_t bytes, std::string name,
                                    size_t element_bytes)

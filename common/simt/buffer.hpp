@@ -13,6 +13,11 @@ namespace fa::simt {
 /// cudaMalloc aligns to 256 bytes; so do we, or sector counts and alignment checks would differ.
 inline constexpr size_t kBufferAlignment = 256;
 
+/// Memory for a buffer, aligned so, with bytes behind it that no other buffer has: an address
+/// beyond its end, as in a copy filled with zeros, is named after it and not after a neighbour.
+void* allocate_buffer(size_t bytes);
+void free_buffer(void* memory, size_t bytes);
+
 /// Registers memory that somebody else owns, for as long as the object lives.
 class RegisteredBuffer {
  public:
@@ -35,13 +40,13 @@ class Buffer {
  public:
   Buffer(size_t size, const std::string& name)
       : size_(size),
-        data_(static_cast<T*>(::operator new(bytes() + 1, std::align_val_t(kBufferAlignment)))),
+        data_(static_cast<T*>(allocate_buffer(bytes()))),
         registered_(std::in_place, data_, bytes(), name, sizeof(T)) {
     for (size_t i = 0; i < size_; ++i) ::new (static_cast<void*>(data_ + i)) T{};
   }
   ~Buffer() {
     registered_.reset();
-    ::operator delete(data_, std::align_val_t(kBufferAlignment));
+    free_buffer(data_, bytes());
   }
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;

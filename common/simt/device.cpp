@@ -228,16 +228,24 @@ void mma_m16n8k16(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4],
   if (thread.block->meet(thread, Collective::kMma, site)) execute_mma(thread, site);
 }
 
-void block_sync(int line, const char* file) {
+void block_sync(int line, const char* file) { block_sync("", line, file); }
+
+void block_sync(const char* label, int line, const char* file) {
   Thread& thread = current_thread();
+  const SyncSite& sync = thread.block->sync_site("block_sync", {file, line}, label);
+  if (sync.skipped_by(thread)) return;
   ++step_of(thread);
   thread.block->sync(thread, {file, line});
 }
 
-void warp_sync(int line, const char* file) {
+void warp_sync(int line, const char* file) { warp_sync("", line, file); }
+
+void warp_sync(const char* label, int line, const char* file) {
   Thread& thread = current_thread();
-  ++step_of(thread);
   const Site site{file, line};
+  const SyncSite& sync = thread.block->sync_site("warp_sync", site, label);
+  if (sync.skipped_by(thread)) return;
+  ++step_of(thread);
   if (thread.block->meet(thread, Collective::kWarpSync, site)) {
     ++thread.warp->epoch;
     thread.block->traffic().collective(thread.warp->index, EventKind::kWarpSync, site);
@@ -246,10 +254,13 @@ void warp_sync(int line, const char* file) {
 
 namespace detail {
 
-void cp_async_wait(int pending_groups, int line, const char* file) {
+void cp_async_wait(int pending_groups, const char* label, int line, const char* file) {
   Thread& thread = current_thread();
   Block& block = *thread.block;
   const Site site{file, line};
+  const SyncSite& sync = block.sync_site("cp_async_wait", site, label);
+  if (sync.skipped_by(thread)) return;
+  pending_groups += sync.more_groups;
   ++step_of(thread);
   const int land_before = thread.open_group - pending_groups;  // number of the first that may fly
   if (WarpAccess* access = block.join(thread, EventKind::kWait, site, 0)) {

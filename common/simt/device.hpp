@@ -46,7 +46,7 @@ void cp_async_16(uint32_t dst, const void* src, int source_bytes, FA_SIMT_SITE);
 void cp_async_commit(FA_SIMT_SITE);
 
 namespace detail {  // what the templates below call; not for kernels
-void cp_async_wait(int pending_groups, int line, const char* file);
+void cp_async_wait(int pending_groups, const char* label, int line, const char* file);
 void ldmatrix(uint32_t* r, int count, bool trans, uint32_t addr, int line, const char* file);
 void load_global(void* value, const void* p, size_t bytes, int line, const char* file);
 void store_global(void* p, const void* value, size_t bytes, int line, const char* file);
@@ -63,7 +63,12 @@ inline constexpr bool kPlain = std::is_trivially_copyable_v<T> && sizeof(T) <= 1
 template <int N>
 void cp_async_wait(FA_SIMT_SITE) {
   static_assert(N >= 0, "wait_group counts the groups that may stay in flight");
-  detail::cp_async_wait(N, line, file);
+  detail::cp_async_wait(N, "", line, file);
+}
+template <int N>
+void cp_async_wait(const char* label, FA_SIMT_SITE) {
+  static_assert(N >= 0, "wait_group counts the groups that may stay in flight");
+  detail::cp_async_wait(N, label, line, file);
 }
 
 /// Loads 1, 2 or 4 matrices of 8x8 16-bit elements. Lane 8i + j gives the address of row j of
@@ -101,10 +106,13 @@ float shfl_xor(float value, int lane_mask, FA_SIMT_SITE);
 bool warp_any(bool condition, FA_SIMT_SITE);
 
 /// Waits for all threads of the block; orders their accesses. PTX: barrier.sync 0.
+/// A barrier or wait may have a label, a literal: fa::simt::Config can leave it out by that name.
 void block_sync(FA_SIMT_SITE);
+void block_sync(const char* label, FA_SIMT_SITE);
 
 /// Waits for all lanes of the warp; orders their accesses. PTX: bar.warp.sync.
 void warp_sync(FA_SIMT_SITE);
+void warp_sync(const char* label, FA_SIMT_SITE);
 
 /// Plain accesses of 2, 4, 8 or 16 bytes (global: 1 too), aligned to their size. Out of bounds: a
 /// hazard; loads then give NaN and stores do nothing. PTX: ld/st.global, ld/st.shared.

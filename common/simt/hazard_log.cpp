@@ -29,7 +29,9 @@ const char* hazard_name(HazardKind kind) {
 const char* relative_path(const char* file) {
   const char* root = FA_SIMT_SOURCE_ROOT;  // ends with a slash
   const size_t length = std::strlen(root);
-  return std::strncmp(file, root, length) == 0 ? file + length : file;
+  if (std::strncmp(file, root, length) == 0) return file + length;
+  while (std::strncmp(file, "../", 3) == 0) file += 3;  // ccache makes paths relative to the build
+  return file;
 }
 
 std::string to_string(const Site& site) {

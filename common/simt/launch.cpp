@@ -2,17 +2,20 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "common/error.hpp"
 #include "common/parallel.hpp"
 #include "common/simt/block.hpp"
 #include "common/simt/device.hpp"
+#include "common/simt/shuffle.hpp"
 #include "common/simt/simt.hpp"
 
 namespace fa::simt {
@@ -30,6 +33,7 @@ struct Run {
   Counters counters;
   HazardLog hazards;
   std::vector<Event> events;
+  std::map<std::tuple<std::string, int, std::string>, Synchronization> synchronizations = {};
 };
 
 thread_local Run* active = nullptr;  // of the host thread that called run()
@@ -70,7 +74,10 @@ void check_launch(const LaunchConfig& config) {
 std::vector<int> block_order(int grid, uint64_t seed) {
   std::vector<int> order(static_cast<size_t>(grid));
   std::iota(order.begin(), order.end(), 0);
-  if (seed != 0) std::shuffle(order.begin(), order.end(), std::mt19937_64(seed));
+  if (seed != 0) {
+    std::mt19937_64 random(seed);
+    shuffle(order, random);
+  }
   return order;
 }
 
@@ -96,6 +103,11 @@ void launch_in(Run& run, const std::function<void()>& thread, const LaunchConfig
     if (!worker) continue;
     run.counters += worker->traffic().counters();
     run.hazards.merge(worker->hazards());
+    for (const SyncSite& site : worker->sync_sites()) {
+      Synchronization sync = site.what;
+      sync.where.file = relative_path(sync.where.file);
+      run.synchronizations.try_emplace({sync.where.file, sync.where.line, sync.instruction}, sync);
+    }
     std::vector<Event>& events = worker->traffic().events();
     run.events.insert(run.events.end(), events.begin(), events.end());
   }
@@ -126,14 +138,18 @@ bool is_estimate(const Counters& counters, const std::string& name) {
 
 Report run(const Config& config, const std::function<void()>& body) {
   if (active != nullptr) throw std::logic_error("fa::simt::run inside fa::simt::run");
-  Run state{config, {}, {}, {}};
+  Run state{config, {}, {}, {}, {}};
   struct Scope {
     explicit Scope(Run* run) { active = run; }
     ~Scope() { active = nullptr; }
   } scope(&state);
   body();
   for (Event& event : state.events) event.where.file = relative_path(event.where.file);
-  return {state.counters, state.hazards.hazards(), std::move(state.events)};
+  Report report{state.counters, state.hazards.hazards(), std::move(state.events), {}};
+  for (auto& [place, sync] : state.synchronizations) {
+    report.synchronizations.push_back(std::move(sync));
+  }
+  return report;
 }
 
 }  // namespace fa::simt

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "common/simt/block.hpp"
+#include "common/simt/shuffle.hpp"
 
 namespace fa::simt {
 
@@ -15,14 +16,14 @@ void Block::prepare_schedule() {
   change_warp_every_ = 0;  // seed 0: each warp in its turn runs to its next barrier
   if (seed != 0) {
     random_.seed(seed * 0x9e3779b97f4a7c15u + static_cast<uint64_t>(index_));
-    std::shuffle(warp_order_.begin(), warp_order_.end(), random_);
+    shuffle(warp_order_, random_);
     constexpr uint32_t kChangeEvery[] = {0, 1, 2, 8};  // 1: at every warp-wide instruction
     change_warp_every_ = kChangeEvery[seed % 4];
   }
   for (Warp& warp : warps_) {
     lanes.resize(static_cast<size_t>(warp.lanes));
     std::iota(lanes.begin(), lanes.end(), uint8_t{0});
-    if (seed != 0) std::shuffle(lanes.begin(), lanes.end(), random_);
+    if (seed != 0) shuffle(lanes, random_);
     for (size_t i = 0; i < lanes.size(); ++i) {
       warp.first[lanes[i]].next = &warp.first[lanes[(i + 1) % lanes.size()]];
     }

@@ -20,6 +20,13 @@
 
 namespace fa::simt {
 
+/// A barrier or a wait that a run does without, or weakens: what would happen then?
+struct LeaveOut {
+  std::string site;      // its label, or where it stands: "attention.hpp:204", as in any report
+  int except_warp = -1;  // this warp executes it all the same, and the others do not
+  int more_groups = 0;   // a cp_async_wait that lets so many groups more stay in flight
+};
+
 /// What a run does besides computing the result.
 struct Config {
   uint64_t schedule_seed = 0;  // 0: natural order; any other: another order of warps and lanes
@@ -28,6 +35,7 @@ struct Config {
   bool events = false;         // log what each warp of the first event_blocks blocks does
   int event_blocks = 1;
   int threads = 0;  // CPU threads that run blocks; 0: one for each core
+  std::vector<LeaveOut> leave_out = {};
 };
 
 enum class HazardKind {
@@ -96,10 +104,19 @@ struct Event {
   uint64_t source = 0;      // copy_issue: lane 0's global address (Buffer names: buffer_of)
 };
 
+/// A barrier or wait in the source of a kernel that ran.
+struct Synchronization {
+  std::string instruction;  // "block_sync"
+  Site where;
+  std::string label;      // what the source calls it; mostly nothing
+  bool left_out = false;  // Config::leave_out named it
+};
+
 struct Report {
   Counters counters;
   std::vector<Hazard> hazards;  // sorted by kind, file, line
   std::vector<Event> events;
+  std::vector<Synchronization> synchronizations;  // sorted by file and line, each once
 };
 
 /// Runs `body` on this thread; every emulator::launch inside uses `config` and adds to the report.

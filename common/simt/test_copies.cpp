@@ -137,4 +137,14 @@ TEST_CASE("a copy of source size 0 may name any address, and writes zeros") {
   for (float x : out) CHECK(x == 0.0f);
 }
 
+TEST_CASE("an address behind a buffer is named after it, not after its neighbour") {
+  for (const size_t size : {1, 100, 12345}) {
+    Buffer<float> q(size, "Q"), k(size, "K"), v(size, "V");
+    for (const size_t beyond : {0, 1, 7000}) {
+      CHECK(fa::simt::describe_address(q.data() + size + beyond) ==
+            "Q[" + std::to_string(size + beyond) + "]");
+    }
+  }
+}
+
 }  // namespace

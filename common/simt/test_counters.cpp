@@ -187,4 +187,22 @@ TEST_CASE("events tell what each warp did, in its order") {
   CHECK(report.events[4].where.line > 0);
 }
 
+TEST_CASE("putting lanes together takes time in proportion to their accesses") {
+  fa::simt::AccessCollector collector;
+  const fa::simt::Site load{"kernel.cpp", 1}, store{"kernel.cpp", 2};
+  // One lane after the other, as the emulator runs them. When each access was searched for among
+  // all that came before, this took a quarter of an hour.
+  constexpr int kTurns = 400'000;
+  for (const int lane : {0, 31, 5}) {
+    for (int turn = 0; turn < kTurns; ++turn) {
+      collector.join(lane, EventKind::kLoadGlobal, load, 4);
+      if (turn % 2 == 0) collector.join(lane, EventKind::kStoreGlobal, store, 4);
+    }
+  }
+  CHECK(collector.end() - collector.begin() == kTurns + kTurns / 2);
+  for (const fa::simt::WarpAccess& access : collector) {
+    if (access.lanes != (1u << 0 | 1u << 31 | 1u << 5)) FAIL("a lane is missing");
+  }
+}
+
 }  // namespace

@@ -363,6 +363,73 @@ TEST_CASE("misaligned") {
   check_twins(misaligned_load, HazardKind::kMisaligned);
 }
 
+// Barriers and waits that a run leaves out, by place and by label.
+void two_tiles(const float* in, float* out, bool) {
+  const int t = thread_index();
+  cp_async_16(chunk(t), in + 4 * t, 16);
+  cp_async_commit();
+  cp_async_wait<0>("landed");
+  block_sync("tile complete");
+  store_global(out + t, load_shared<float>(chunk(kThreads - 1 - t)));
+  block_sync("tile read");
+  store_shared<float>(chunk(t), 1.0f);
+}
+
+TEST_CASE("a run without one barrier or one wait") {
+  const auto run_without = [](const fa::simt::LeaveOut& leave_out, uint64_t seed) {
+    Buffer<float> in(kThreads * 4, "in"), out(kThreads * 4, "out");
+    Config config;
+    config.schedule_seed = seed;
+    config.leave_out = {leave_out};
+    return fa::simt::run(config, [&] {
+      launch(two_tiles, 1, kThreads, kSmem, static_cast<const float*>(in.data()), out.data(),
+             false);
+    });
+  };
+  const Report intact = run_kernel(two_tiles, false);
+  CHECK(kinds(intact) == "");
+  REQUIRE(intact.synchronizations.size() == 3);
+  const char* const names[] = {"cp_async_wait", "block_sync", "block_sync"};
+  const char* const labels[] = {"landed", "tile complete", "tile read"};
+  // Without the wait, the store at the end meets a copy that is still in flight, too.
+  const char* const symptoms[] = {"read_before_wait write_write", "read_before_barrier",
+                                  "overwrite_while_read"};
+  for (size_t i = 0; i < 3; ++i) {
+    const fa::simt::Synchronization& sync = intact.synchronizations[i];
+    CHECK(sync.instruction == names[i]);
+    CHECK(sync.label == labels[i]);
+    CHECK(!sync.left_out);
+    const std::string line = ":" + std::to_string(sync.where.line);
+    for (const std::string& site :
+         {sync.label, "common/simt/test_hazards.cpp" + line, "test_hazards.cpp" + line}) {
+      for (uint64_t seed = 0; seed < 20; ++seed) {
+        const Report report = run_without({site}, seed);
+        CAPTURE(site);
+        CHECK(kinds(report) == symptoms[i]);
+        CHECK(report.synchronizations[i].left_out);
+        CHECK(report.synchronizations.size() == 3);
+      }
+    }
+  }
+  CHECK(kinds(run_without({"hazards.cpp:1"}, 0)) == "");  // part of a name, or no such line
+  CHECK(kinds(run_without({""}, 0)) == "");
+}
+
+TEST_CASE("a barrier for one warp only, and a wait for too few groups") {
+  Buffer<float> in(kThreads * 4, "in"), out(kThreads * 4, "out");
+  Config config;
+  const auto run = [&](const fa::simt::LeaveOut& leave_out) {
+    config.leave_out = {leave_out};
+    return fa::simt::run(config, [&] {
+      launch(two_tiles, 1, kThreads, kSmem, static_cast<const float*>(in.data()), out.data(),
+             false);
+    });
+  };
+  CHECK(kinds(run({.site = "tile read", .except_warp = 0})).find("barrier_divergence") !=
+        std::string::npos);
+  CHECK(kinds(run({.site = "landed", .more_groups = 1})) == "read_before_wait write_write");
+}
+
 TEST_CASE("one entry for each line, with a count and the two threads") {
   const Report report = run_kernel(missing_barrier, true);
   REQUIRE(report.hazards.size() == 1);

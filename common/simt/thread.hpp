@@ -36,6 +36,14 @@ struct Thread {
   int landed_groups = 0;
 };
 
+/// A barrier or wait of the source, as Config::leave_out wants it.
+struct SyncSite {
+  Synchronization what;
+  int except_warp = -1, more_groups = 0;
+
+  bool skipped_by(const Thread& thread) const;
+};
+
 enum class Collective : uint8_t {
   kLdmatrixX1,
   kLdmatrixX1Trans,
@@ -79,6 +87,10 @@ inline uint32_t& step_of(const Thread& thread) { return thread.warp->steps[threa
 /// Of the instruction that `thread` is in: what Event::step is.
 inline int64_t event_step(const Thread& thread) {
   return thread.warp->before_barrier + step_of(thread) - 1;
+}
+
+inline bool SyncSite::skipped_by(const Thread& thread) const {
+  return what.left_out && more_groups == 0 && thread.warp->index != except_warp;
 }
 
 const char* collective_name(Collective collective);  // "ldmatrix_x4", ...

@@ -113,34 +113,42 @@ int global_sectors(const uint64_t* addresses, const uint8_t* sizes, uint32_t lan
 }
 
 WarpAccess& AccessCollector::join(int lane, EventKind kind, const Site& site, int bytes) {
-  const uint32_t bit = 1u << lane;
-  const auto fits = [&](const WarpAccess& a) {
-    return (a.lanes & bit) == 0 && a.kind == kind && a.bytes == bytes && a.site.line == site.line &&
-           a.site.file == site.file;
-  };
-  size_t i = next_[static_cast<size_t>(lane)];
-  if (i >= count_ || !fits(accesses_[i])) {
-    for (i = 0; i < count_ && !fits(accesses_[i]); ++i) {
-    }
+  const auto index = static_cast<size_t>(lane);
+  Line* line = lines_.data();
+  Line* const end = line + line_count_;
+  while (line != end && !(line->site.line == site.line && line->site.file == site.file &&
+                          line->kind == kind && line->bytes == bytes)) {
+    ++line;
   }
-  if (i == count_) {
+  if (line == end) line = &add_line(kind, site, bytes);
+  const uint32_t turn = line->joined[index]++;
+  if (turn == line->instructions.size()) {
     if (count_ == accesses_.size()) accesses_.emplace_back();
-    WarpAccess& fresh = accesses_[count_++];
+    WarpAccess& fresh = accesses_[count_];
     fresh.kind = kind;
     fresh.site = site;
     fresh.bytes = static_cast<uint8_t>(bytes);
     fresh.lanes = 0;
     fresh.group = fresh.first_landed = fresh.pending_groups = -1;
+    line->instructions.push_back(static_cast<uint32_t>(count_++));
   }
-  next_[static_cast<size_t>(lane)] = static_cast<uint32_t>(i) + 1;
-  accesses_[i].lanes |= bit;
-  return accesses_[i];
+  WarpAccess& access = accesses_[line->instructions[turn]];
+  access.lanes |= 1u << lane;
+  return access;
 }
 
-void AccessCollector::clear() {
-  count_ = 0;
-  next_.fill(0);
+AccessCollector::Line& AccessCollector::add_line(EventKind kind, const Site& site, int bytes) {
+  if (line_count_ == lines_.size()) lines_.emplace_back();
+  Line& line = lines_[line_count_++];
+  line.kind = kind;
+  line.site = site;
+  line.bytes = bytes;
+  line.instructions.clear();
+  line.joined.fill(0);
+  return line;
 }
+
+void AccessCollector::clear() { count_ = line_count_ = 0; }
 
 void Traffic::begin_block(int block, int warps) {
   block_ = block;

@@ -48,9 +48,20 @@ class AccessCollector {
   void clear();
 
  private:
+  // One line of the source: its instructions in order, and how many of them each lane has joined.
+  struct Line {
+    EventKind kind{};
+    Site site;
+    int bytes = 0;
+    std::vector<uint32_t> instructions;
+    std::array<uint32_t, kWarpSize> joined{};
+  };
+  Line& add_line(EventKind kind, const Site& site, int bytes);
+
   std::vector<WarpAccess> accesses_;  // reused; the first count_ are valid
   size_t count_ = 0;
-  std::array<uint32_t, kWarpSize> next_{};  // per lane: where its next access probably is
+  std::vector<Line> lines_;  // reused; the first line_count_ are valid
+  size_t line_count_ = 0;
 };
 
 /// What the blocks that one CPU thread runs add up to.

@@ -134,6 +134,25 @@ void same_bits_under_every_schedule(const Kernel& kernel) {
   }
 }
 
+void every_synchronization_is_needed(const Kernel& kernel, size_t count) {
+  // Ragged, and more tiles than any chapter keeps in flight.
+  const Problem problem = random_problem({1, 1, 70, 250, 64}, Dtype::bf16, 7);
+  std::vector<float> o(problem.shape.q_elements());
+  simt::Config config;
+  const auto run = [&] {
+    return run_on_emulator(kernel.emulator, problem, o, config, 0, kernel.stages).report;
+  };
+  const simt::Report intact = run();
+  CHECK_MESSAGE(intact.hazards.empty(), (intact.hazards.empty() ? "" : intact.hazards[0].text));
+  REQUIRE(intact.synchronizations.size() == count);
+  for (const simt::Synchronization& sync : intact.synchronizations) {
+    const std::string site = std::string(sync.where.file) + ":" + std::to_string(sync.where.line);
+    config.leave_out = {{site}};
+    INFO(sync.instruction, " at ", site, " left out");
+    CHECK(!run().hazards.empty());
+  }
+}
+
 simt::Counters count(const Kernel& kernel) {
   const Problem problem = random_problem({1, 1, 128, 512, 128}, Dtype::bf16, 4);
   std::vector<float> o(problem.shape.q_elements());

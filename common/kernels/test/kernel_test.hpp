@@ -18,6 +18,8 @@ void agrees_on_random_shapes(const Kernel& kernel);
 void agrees_with_golden_cases(const Kernel& kernel);  // NumPy's answers
 void returns_a_constant_v(const Kernel& kernel);
 void same_bits_under_every_schedule(const Kernel& kernel);  // and no hazard
+// The kernel has `count` barriers and waits, and each, left out alone, is reported as a hazard.
+void every_synchronization_is_needed(const Kernel& kernel, size_t count);
 
 // The emulator's counters at 1,1,128,512,128.
 simt::Counters count(const Kernel& kernel);
