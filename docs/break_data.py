@@ -13,7 +13,7 @@ that:
 
 Keys of an input: shape [B, H, Lq, Lkv, D], scale (of the scores), dtype, causal, options (further
 arguments), ramp (the score of key j is scale · j in the last query, less in those before it),
-x (chapter 01: the scores themselves).
+x (chapter 01: the scores themselves). Or run: all of the program's arguments (chapter 18).
 """
 
 KERNELS = ("03", "04", "05", "06", "07", "08")
@@ -295,6 +295,62 @@ BREAKS = {
         "demos": [
             {"chapters": ("02",), "shape": [1, 1, 64, 4096, 64], "dtype": "bf16", "scale": 0.3,
              "symptom": {"wrong": 1}, "fine": [{"dtype": "f32"}]},
+        ],
+    },
+    "no-stagger": {
+        "line": "a systolic array is fed in all rows at once",
+        "predict": "Row k of the array should be fed k cycles after row 0. Now all rows start in "
+                   "cycle 0. Does the array wait, stop, or go on? Does it take more cycles, or "
+                   "fewer?",
+        "happens": "It goes on, and is done K - 1 cycles earlier. Every sum mixes rows of A: finite, "
+                   "and wrong.",
+        "why": "A sum needs k cycles to come down to row k, and nothing there asks whose "
+               "activation it meets. When two numbers meet was decided when they were sent.",
+        "caught": "Any product with K > 1 held against a plain one. With K = 1 there is one row, "
+                  "and nothing to stagger.",
+        "demos": [
+            {"chapters": ("18",), "run": "matmul --m 2 --k 3 --n 2 --trace",
+             "symptom": {"wrong": 1},
+             "fine": [{"run": "matmul --m 5 --k 1 --n 7"}]},
+            {"chapters": ("18",), "run": "matmul --m 3 --k 4 --n 3 --dataflow output --trace",
+             "symptom": {"wrong": 1},
+             "fine": [{"run": "matmul --m 1 --k 9 --n 1 --dataflow output"}]},
+        ],
+    },
+    "weights-swapped-early": {
+        "line": "all cells take the next tile's weights at once",
+        "predict": "The next weights wait in a second register of each cell. All cells swap when "
+                   "the next tile's first row enters. Which results are wrong, the first or the "
+                   "last?",
+        "happens": "The last rows of the tile before are still on their way down, and finish "
+                   "with the new weights. Its first rows are right.",
+        "why": "The array is never in one tile as a whole: the old one leaves along a diagonal, "
+               "and the new one follows along the same. The swap has to walk with it.",
+        "caught": "More than one tile, and a look at the last rows. One tile has nothing to "
+                  "swap to; without --double-buffer the array is empty when it swaps.",
+        "demos": [
+            {"chapters": ("18",),
+             "run": "matmul --m 8 --k 6 --n 3 --rows 3 --cols 3 --double-buffer",
+             "symptom": {"wrong": 1},
+             "fine": [{"run": "matmul --m 8 --k 3 --n 3 --rows 3 --cols 3 --double-buffer"},
+                      {"run": "matmul --m 8 --k 6 --n 3 --rows 3 --cols 3"}]},
+        ],
+    },
+    "drain-forgotten": {
+        "line": "results are read when the last operand has entered the array",
+        "predict": "The last operand has entered; the results are read. M + K - 1 cycles instead "
+                   "of M + K + N - 2. How many of the M x N are missing?",
+        "happens": "Of column n the last n, a triangle: they never left the array, and what was "
+                   "never written is NaN. An array that keeps the results has them, without "
+                   "their last terms: finite, and wrong.",
+        "why": "Entering is not leaving. The last activation still has N - 1 columns to go.",
+        "caught": "A product with N > 1, and an output that is NaN before the run, not 0.",
+        "demos": [
+            {"chapters": ("18",), "run": "matmul --m 4 --k 3 --n 3", "symptom": {"nan": 3},
+             "fine": [{"run": "matmul --m 4 --k 3 --n 1"}]},
+            {"chapters": ("18",), "run": "matmul --m 4 --k 3 --n 3 --dataflow output",
+             "symptom": {"wrong": 1},
+             "fine": [{"run": "matmul --m 4 --k 3 --n 1 --dataflow output"}]},
         ],
     },
 }

@@ -60,6 +60,8 @@ def choose(name, chapter=None):
 def changed(demo, chapter, scale=None, length=None, dtype=None):
     """The demo with what the user wants to vary."""
     demo = dict(demo)
+    if "run" in demo and (scale is not None or length is not None):
+        raise BadUsage(f"--scale and --length: chapter {chapter} has no scores and no keys to vary")
     if dtype is not None:
         if chapter != "02":
             raise BadUsage(f"--dtype: only chapter 02 has f32, f16 and bf16, not chapter {chapter}")
@@ -112,6 +114,8 @@ def write_ramp(folder, shape, scale):
 def arguments(demo, chapter, folder, shown=False):
     """The program's arguments; `shown`: as a person would type them."""
     options = list(demo.get("options", []))
+    if "run" in demo:
+        return demo["run"].split()
     if chapter == "01":
         return [demo["command"]] + options + ["--n", str(len(demo["x"])),
                                               "--x", ",".join(f"{x:g}" for x in demo["x"])]
@@ -160,7 +164,7 @@ class Run:
         self.trace = []  # tile, max of S, max of P, rescale, m, l
         for line in result.stdout.splitlines():
             fields = line.split()
-            if len(fields) == 6 and fields[0].isdigit():
+            if has_output and len(fields) == 6 and fields[0].isdigit():
                 self.trace.append((int(fields[0]), *map(float, fields[1:])))
 
 
@@ -170,7 +174,7 @@ def run_pair(name, demo, chapter, program, folder, trace=True):
     if demo.get("ramp"):
         write_ramp(folder, demo["shape"], demo.get("scale", 1))
     options = arguments(demo, chapter, folder)
-    has_output = chapter != "01"
+    has_output = "shape" in demo
     broken = Run(program, options + ["--break", name], folder, "broken", has_output)
     if chapter == "02" and trace:
         bad = broken.check["first_bad"]
@@ -380,6 +384,8 @@ def exhibit(name, demo, chapter, program, wait):
         say(verdicts(intact, broken) + [""])
         if chapter == "01":
             say(first_bad_instruction(broken) + [""])
+        elif "run" in demo:
+            say([f"  {line}".rstrip() for line in broken.text.splitlines()] + [""])
         elif not broken.check["passed"]:
             if broken.trace:
                 say(tiles(intact, broken) + [""])
@@ -402,7 +408,7 @@ def list_all():
         kernels = [c for c in chapters if c >= "03"]
         span = [c for c in chapters if c < "03"]
         if kernels:
-            span.append(f"{kernels[0]}-{kernels[-1]}")
+            span.append("-".join(dict.fromkeys((kernels[0], kernels[-1]))))
         print(f"  {name:{width}} {', '.join(span):15} {entry['line']}")
     print("\n  ./learn break NAME [--chapter NN] [--scale X] [--length N] [--dtype T]")
 
