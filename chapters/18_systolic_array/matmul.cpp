@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::int64_t kMostCellTicks = std::int64_t{1} << 28;  // a few seconds
 constexpr std::int64_t kMostWords = std::int64_t{1} << 26;
-constexpr std::int64_t kMostTiles = 100'000'000;
 constexpr std::int64_t kMostTraced = 1 << 20;
 
 // Where a tile is in A [M, K] and B [K, N], and how large.
@@ -21,21 +20,56 @@ struct Place {
   Tile tile;
 };
 
-// The inner loop runs along the dimension that a result is summed over, or along a row of C.
-template <class Visit>
-void for_each_tile(const MatmulRequest& r, Visit visit) {
-  const bool weight = r.dataflow == Dataflow::kWeight;
-  for (std::int64_t n = 0; n < r.n; n += r.cols) {
-    const std::int64_t width = std::min(r.cols, r.n - n);
-    for (std::int64_t at = 0; at < (weight ? r.k : r.m); at += r.rows) {
-      const std::int64_t height = std::min(r.rows, (weight ? r.k : r.m) - at);
-      if (weight) {
-        visit(Place{0, at, n, {r.m, height, width}});
-      } else {
-        visit(Place{at, 0, n, {height, r.k, width}});
-      }
-    }
+// The tiles of a product, in the order in which they are done: first along the dimension that a
+// result is summed over, or down a column of C.
+class Tiling {
+ public:
+  explicit Tiling(const MatmulRequest& r)
+      : r_(r), weight_(r.dataflow == Dataflow::kWeight), height_(weight_ ? r.k : r.m) {
+    down_ = (height_ - 1) / r.rows + 1;
+    across_ = (r.n - 1) / r.cols + 1;
   }
+  std::int64_t size() const { return down_ * across_; }
+  Place operator[](std::int64_t i) const {
+    const std::int64_t at = i % down_ * r_.rows, n = i / down_ * r_.cols;
+    const std::int64_t height = std::min(r_.rows, height_ - at),
+                       width = std::min(r_.cols, r_.n - n);
+    return weight_ ? Place{0, at, n, {r_.m, height, width}}
+                   : Place{at, 0, n, {height, r_.k, width}};
+  }
+  // Σ cost(tile): there are only four kinds of tiles, as only the last in each direction is
+  // smaller.
+  template <class Cost>
+  auto sum(Cost cost) const {
+    const auto column = [&](std::int64_t first) {
+      const std::int64_t last = first + down_ - 1;
+      return (down_ - 1) * cost((*this)[first].tile) + cost((*this)[last].tile);
+    };
+    return (across_ - 1) * column(0) + column(size() - down_);
+  }
+
+ private:
+  const MatmulRequest& r_;
+  bool weight_;
+  std::int64_t height_, down_, across_;
+};
+
+// Cycles without ticking.
+std::int64_t formula_cycles(const MatmulRequest& request, const Tiling& tiling) {
+  if (!request.double_buffer) return tiling.sum([](const Tile& tile) { return tile.cycles(); });
+  // Tiles that are far from the end are over before it; the others are looked at one by one.
+  const std::int64_t near = std::min(tiling.size(), request.rows + request.cols);
+  std::vector<Tile> last;
+  std::int64_t entered = tiling.sum([](const Tile& tile) { return std::max(tile.m, tile.k); });
+  for (std::int64_t i = tiling.size() - near; i < tiling.size(); ++i) {
+    last.push_back(tiling[i].tile);
+    entered -= std::max(last.back().m, last.back().k);
+  }
+  if (near <
+      tiling.size()) {  // the first one did not wait for its weights, but the first of `last` did
+    entered += std::max(last[0].m, last[0].k) - std::max(tiling[0].tile.m, tiling[0].tile.k);
+  }
+  return entered + tile_cycles(last, true);
 }
 
 void keep(std::vector<CycleStep>* trace, std::int64_t cycle, int tile, auto& array, auto step_of) {
@@ -73,7 +107,8 @@ void tick_all(const MatmulRequest& request, const Matrix<Number>& A, const Matri
     };
   };
   std::vector<Place> places;
-  for_each_tile(request, [&](const Place& place) { places.push_back(place); });
+  const Tiling tiling(request);
+  for (std::int64_t i = 0; i < tiling.size(); ++i) places.push_back(tiling[i]);
   std::vector<Product<Number>> products;
   std::vector<Matrix<Number>> results;
   const auto take = [&](Streamed<Number> streamed) {
@@ -143,28 +178,19 @@ std::int64_t tile_cycles(const std::vector<Tile>& tiles, bool double_buffer) {
 
 MatmulRun run_matmul(const MatmulRequest& request) {
   MatmulRun run;
-  const std::int64_t outer = request.dataflow == Dataflow::kWeight ? request.k : request.m;
-  const auto pieces = [](std::int64_t length, std::int64_t size) {
-    return (length - 1) / size + 1;
-  };
-  run.tiles = pieces(outer, request.rows) * pieces(request.n, request.cols);
-  if (run.tiles > kMostTiles) {
-    throw fa::InputError("--rows " + std::to_string(request.rows) + " --cols " +
-                         std::to_string(request.cols) + ": " + std::to_string(run.tiles) +
-                         " tiles; accepted: up to " + std::to_string(kMostTiles));
-  }
-  std::vector<Tile> tiles;
-  tiles.reserve(run.tiles);
-  double cell_ticks = 0, words = 0;
-  for_each_tile(request, [&](const Place& place) {
-    const Tile& tile = place.tile;
-    cell_ticks += static_cast<double>(tile.cells(request.dataflow)) * tile.cycles();
-    words += static_cast<double>(tile.m) * tile.k + tile.k * tile.n + tile.m * tile.n;
-    tiles.push_back(tile);
+  const Tiling tiling(request);
+  run.tiles = tiling.size();
+  const double cell_ticks = tiling.sum([&](const Tile& tile) {
+    return static_cast<double>(tile.cells(request.dataflow)) * static_cast<double>(tile.cycles());
+  });
+  const double words = tiling.sum([](const Tile& tile) {
+    return static_cast<double>(tile.m) * tile.k + static_cast<double>(tile.k) * tile.n +
+           static_cast<double>(tile.m) * tile.n;
   });
   const double macs = static_cast<double>(request.m) * request.k * request.n;
   run.ticked = cell_ticks <= kMostCellTicks && words <= kMostWords;
-  run.feed_cycles = request.dataflow == Dataflow::kWeight ? tiles[0].k : tiles.back().m;
+  run.feed_cycles =
+      request.dataflow == Dataflow::kWeight ? tiling[0].tile.k : tiling[tiling.size() - 1].tile.m;
   if (request.trace && macs > kMostTraced) {
     throw fa::InputError("--trace: " + std::to_string(static_cast<std::int64_t>(macs)) +
                          " multiplications to print; accepted: up to " +
@@ -183,7 +209,7 @@ MatmulRun run_matmul(const MatmulRequest& request) {
     }
     compare(run);
   } else {
-    run.cycles = tile_cycles(tiles, request.double_buffer);
+    run.cycles = formula_cycles(request, tiling);
     run.macs = static_cast<std::int64_t>(macs);
   }
   run.utilization = static_cast<double>(run.macs) /

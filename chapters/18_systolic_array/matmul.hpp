@@ -60,7 +60,7 @@ struct MatmulRun {
   bool passed() const { return mismatches == 0; }
 };
 
-// Throws fa::InputError for what is too large to trace or to count.
+// Throws fa::InputError for what is too large to trace or to break.
 MatmulRun run_matmul(const MatmulRequest& request);
 
 // Cycles of the tiles one after the other, or with the weights double-buffered.

@@ -187,10 +187,31 @@ TEST_CASE("too large to tick: the formula, and it says so") {
   CHECK(run.macs == 1'000'000'000'000'000);
   CHECK(run.utilization > 0.99);
   CHECK(run.utilization < 1);
-  CHECK_THROWS_AS(run_matmul({1000000, 1000000, 1000000, 1, 1}), fa::InputError);
+  CHECK(run_matmul({1000000, 1000000, 1000000, 1, 1}).cycles == 1'000'000'000'000'000'000);
   MatmulRequest traced{200, 200, 200};
   traced.trace = true;
   CHECK_THROWS_AS(run_matmul(traced), fa::InputError);
+}
+
+TEST_CASE("what is not ticked is counted as ticking would") {
+  std::mt19937 random(6);
+  for (int i = 0; i < 20; ++i) {  // larger than anybody ticks, but few enough tiles to list
+    MatmulRequest r{1 + below(random, 900), 40000 + below(random, 9000),
+                    20000 + below(random, 9000)};
+    r.rows = 200 + below(random, 300);
+    r.cols = 200 + below(random, 300);
+    r.double_buffer = i % 2;
+    const MatmulRun run = run_matmul(r);
+    REQUIRE_FALSE(run.ticked);
+    std::vector<Tile> tiles;
+    for (std::int64_t n = 0; n < r.n; n += r.cols) {
+      for (std::int64_t k = 0; k < r.k; k += r.rows) {
+        tiles.push_back({r.m, std::min(r.rows, r.k - k), std::min(r.cols, r.n - n)});
+      }
+    }
+    REQUIRE(run.cycles == tile_cycles(tiles, r.double_buffer));
+    REQUIRE(run.tiles == static_cast<std::int64_t>(tiles.size()));
+  }
 }
 
 TEST_CASE("the trace has every multiplication once, with its sum") {
