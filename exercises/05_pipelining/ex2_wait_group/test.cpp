@@ -13,7 +13,7 @@ constexpr uint32_t TILE_BYTES = NUM_THREADS * 16;
 
 static void wait(int groups, int line = __builtin_LINE()) {
   if (groups < 0) throw std::runtime_error("cp_async_wait<" + std::to_string(groups) + ">");
-  detail::cp_async_wait(groups, line, __builtin_FILE());
+  detail::cp_async_wait(groups, "", line, __builtin_FILE());
 }
 
 // What the loops of README.md do with tiles of K and V, without the arithmetic.
