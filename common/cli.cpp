@@ -1,48 +1,12 @@
 #include "common/cli.hpp"
 
 #include <CLI/CLI.hpp>
-#include <charconv>
-#include <cmath>
 #include <functional>
 #include <iostream>
 
-#include "common/breaks.hpp"
 #include "common/error.hpp"
 
 namespace fa {
-namespace {
-
-template <class T>
-bool parse_whole(const std::string& text, T& value) {
-  const char* const end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(text.data(), end, value);
-  return error == std::errc() && stopped == end;
-}
-
-std::string shown(const std::string& text) {
-  return text.size() <= 60 ? text : text.substr(0, 57) + "...";
-}
-
-}  // namespace
-
-int64_t parse_integer(const std::string& text, const std::string& what, int64_t minimum,
-                      int64_t maximum) {
-  int64_t value = 0;
-  if (!parse_whole(text, value) || value < minimum || value > maximum) {
-    throw InputError(what + " " + shown(text) + ": expected a whole number from " +
-                     std::to_string(minimum) + " to " + std::to_string(maximum));
-  }
-  return value;
-}
-
-double parse_real(const std::string& text, const std::string& what) {
-  double value = 0;
-  if (!parse_whole(text, value) || !std::isfinite(value)) {
-    throw InputError(what + " " + shown(text) + ": expected a finite number, such as 0.125");
-  }
-  return value;
-}
-
 struct Cli::Impl {
   std::unique_ptr<CLI::App> owned;  // of the top level; subcommands belong to it
   CLI::App* app;
@@ -144,36 +108,6 @@ std::string Cli::parse(int argc, char** argv) {
     return name;
   }
   return "";
-}
-
-uint32_t parse_breaks(const std::vector<std::string>& names, std::span<const Break> known) {
-  uint32_t mask = 0;
-  for (const std::string& name : names) {
-    uint32_t bit = 0;
-    std::string listed;
-    for (const Break& one : known) {
-      if (name == one.name) bit = one.bit;
-      listed += (listed.empty() ? "" : ", ") + std::string(one.name);
-    }
-    if (bit == 0) {
-      throw InputError("--break " + shown(name) +
-                       (known.empty() ? ": there are none here" : ": accepted: " + listed));
-    }
-    mask |= bit;
-  }
-  return mask;
-}
-
-std::string list_breaks(std::span<const Break> known) {
-  size_t width = 0;
-  for (const Break& one : known) width = std::max(width, std::string_view(one.name).size());
-  std::string text;
-  for (const Break& one : known) {
-    std::string name = one.name;
-    name.resize(width + 2, ' ');
-    text += name + one.removes + "\n";
-  }
-  return text;
 }
 
 int guarded_main(int argc, char** argv, int (*body)(int, char**)) {

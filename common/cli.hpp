@@ -1,11 +1,13 @@
 #pragma once
 // Command lines. A thin face on CLI11, which is slow to compile and therefore included in cli.cpp
-// only; numbers are parsed here, strictly: no saturation, no trailing text, no NaN.
+// only; numbers are parsed strictly, by parse.hpp.
 
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "common/parse.hpp"
 
 namespace fa {
 
@@ -43,11 +45,5 @@ class Cli {
   explicit Cli(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
-
-// A whole number in [minimum, maximum], nothing before or after it. Throws InputError naming `what`.
-int64_t parse_integer(const std::string& text, const std::string& what, int64_t minimum,
-                      int64_t maximum);
-// A finite number, likewise.
-double parse_real(const std::string& text, const std::string& what);
 
 }  // namespace fa

@@ -12,7 +12,7 @@ set(FA_MY_EXERCISES "${FA_ROOT}/my_exercises" CACHE PATH "Where the learner's co
 add_library(exercise_support STATIC "${FA_ROOT}/exercises/support/verdict.cpp")
 target_link_libraries(exercise_support PUBLIC fa_flags doctest::doctest)
 add_library(exercise_trace STATIC EXCLUDE_FROM_ALL "${FA_ROOT}/exercises/support/trace.cpp")
-target_link_libraries(exercise_trace PUBLIC exercise_support ch01)
+target_link_libraries(exercise_trace PUBLIC exercise_support ch01_machine)
 add_library(exercise_warp STATIC EXCLUDE_FROM_ALL "${FA_ROOT}/exercises/support/warp.cpp")
 target_link_libraries(exercise_warp PUBLIC exercise_support fa_simt)
 # Linked last, because what comes later on the command line wins. A stub has no use for its parameters

@@ -1,0 +1,73 @@
+#include "common/parse.hpp"
+
+#include <charconv>
+#include <cmath>
+
+#include "common/breaks.hpp"
+#include "common/error.hpp"
+
+namespace fa {
+namespace {
+
+template <class T>
+bool parse_whole(const std::string& text, T& value) {
+  const char* const end = text.data() + text.size();
+  const auto [stopped, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc() && stopped == end;
+}
+
+}  // namespace
+
+std::string shown(const std::string& text) {
+  return text.size() <= 60 ? text : text.substr(0, 57) + "...";
+}
+
+int64_t parse_integer(const std::string& text, const std::string& what, int64_t minimum,
+                      int64_t maximum) {
+  int64_t value = 0;
+  if (!parse_whole(text, value) || value < minimum || value > maximum) {
+    throw InputError(what + " " + shown(text) + ": expected a whole number from " +
+                     std::to_string(minimum) + " to " + std::to_string(maximum));
+  }
+  return value;
+}
+
+double parse_real(const std::string& text, const std::string& what) {
+  double value = 0;
+  if (!parse_whole(text, value) || !std::isfinite(value)) {
+    throw InputError(what + " " + shown(text) + ": expected a finite number, such as 0.125");
+  }
+  return value;
+}
+
+uint32_t parse_breaks(const std::vector<std::string>& names, std::span<const Break> known) {
+  uint32_t mask = 0;
+  for (const std::string& name : names) {
+    uint32_t bit = 0;
+    std::string listed;
+    for (const Break& one : known) {
+      if (name == one.name) bit = one.bit;
+      listed += (listed.empty() ? "" : ", ") + std::string(one.name);
+    }
+    if (bit == 0) {
+      throw InputError("--break " + shown(name) +
+                       (known.empty() ? ": there are none here" : ": accepted: " + listed));
+    }
+    mask |= bit;
+  }
+  return mask;
+}
+
+std::string list_breaks(std::span<const Break> known) {
+  size_t width = 0;
+  for (const Break& one : known) width = std::max(width, std::string_view(one.name).size());
+  std::string text;
+  for (const Break& one : known) {
+    std::string name = one.name;
+    name.resize(width + 2, ' ');
+    text += name + one.removes + "\n";
+  }
+  return text;
+}
+
+}  // namespace fa

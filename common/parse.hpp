@@ -1,0 +1,18 @@
+#pragma once
+// Numbers in text, strictly: no saturation, no trailing text, no NaN.
+
+#include <cstdint>
+#include <string>
+
+namespace fa {
+
+// A whole number in [minimum, maximum], nothing before or after it. Throws InputError naming
+// `what`.
+int64_t parse_integer(const std::string& text, const std::string& what, int64_t minimum,
+                      int64_t maximum);
+// A finite number, likewise.
+double parse_real(const std::string& text, const std::string& what);
+// What the user gave, at most 60 characters of it: for error messages.
+std::string shown(const std::string& text);
+
+}  // namespace fa
