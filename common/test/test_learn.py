@@ -5,6 +5,7 @@ import contextlib
 import importlib.machinery
 import importlib.util
 import io
+import json
 import os
 import pty
 import re
@@ -106,6 +107,25 @@ class Chapters(Case):
             self.assertIn("18_other called with [--bench]", output)
             _, stop = self.said(self.learn.command_bench, Namespace(what="1"))
             self.assertEqual((str(stop), stop.code), ("chapter 1 has no benchmark", 2))
+
+
+class Map(unittest.TestCase):
+    def test_parts(self):
+        """Every chapter stands in one part; the map shows what is there and what is to come."""
+        parts = json.loads((ROOT / "chapters" / "parts.json").read_text(encoding="utf-8"))
+        listed = [name for part in parts for name in part["chapters"]]
+        self.assertEqual([int(name[:2]) for name in listed], list(range(1, 21)))
+        there = {path.name for path in (ROOT / "chapters").glob("[0-9]*/")}
+        self.assertEqual(there - set(listed), set())
+        shown = subprocess.run([str(ROOT / "learn")], capture_output=True, text=True, check=True,
+                               env={**os.environ, "LEARN_HOME": "/nowhere"}).stdout
+        for part, text in zip(parts, re.split("|".join(f"\n{part['part']}\n" for part in parts),
+                                              shown)[1:], strict=True):
+            for name in part["chapters"]:
+                self.assertIn(f"  {name} " if name in there else name.replace("_", " "), text)
+        self.assertLess(shown.index("02_tiled_cpu "), shown.index("\n  cuda "))
+        self.assertLess(shown.index("\n  cuda "), shown.index("03_basic_kernel "))
+        self.assertIn("\n  debugging\n", shown)
 
 
 class Machine(Case):
