@@ -14,8 +14,9 @@ stand directly above a fenced block. Without --write the blocks are compared wit
 with the command's output; with it they are filled in. Paths in `code:` and the working directory of
 `run:` are the page's directory; DIR of --bin (default ROOT/build/bin) comes first on the PATH.
 
-Also checked: relative links lead to files and headings that exist; and, unless pages are named,
-every anchor under chapters/ and common/ is quoted by some page.
+Also checked: relative links lead to files and headings that exist; every measured number of a
+lesson has a source (lesson_numbers.py); and, unless pages are named, every anchor under chapters/
+and common/ is quoted by some page.
 Exit status: 0 all true, 1 something is not, 2 bad usage.
 """
 
@@ -30,8 +31,12 @@ from pathlib import Path
 from typing import Dict, List, NamedTuple, Optional, Set, Tuple
 from urllib.parse import unquote
 
+import lesson_numbers
+from lesson_numbers import Unsourced
+
 PAGE_FOLDERS = ("chapters", "common", "docs", "exercises", "solutions", "reference")
 ANCHOR_FOLDERS = ("chapters", "common")  # here an anchor that no page quotes is an error
+LESSONS = ("README.md", "chapters/*/README.md", "docs/*.md", "docs/measurements/README.md")
 RUN_TIMEOUT_S = 120
 
 MARKER = re.compile(r"^\s*(?://|#|;)\s*\[(/?)anchor: ([\w-]+)\]\s*$")
@@ -171,7 +176,9 @@ class Checker:
         self.quoted: Set[Tuple[Path, str]] = set()
         self.blocks = 0
         self.links = 0
+        self.numbers = 0
         self._anchors: Dict[Path, Dict[str, List[str]]] = {}
+        self._outputs: Dict[Tuple[Path, str], str] = {}
 
     def shown(self, path: Path) -> str:
         return os.path.relpath(path, self.root)
@@ -227,7 +234,7 @@ class Checker:
         except Problem as problem:
             self.report(str(problem))
             return
-        filled = list(lines)
+        filled, printed = list(lines), ""
         for block in reversed(blocks):  # from the end, so that earlier line numbers stay true
             try:
                 wanted = (self.quoted_code(page, block.code) if block.code is not None else
@@ -241,6 +248,8 @@ class Checker:
                             else where + str(problem))
                 continue
             self.blocks += 1
+            if block.command is not None:
+                printed += "\n".join(wanted) + "\n"
             filled[block.first:block.last] = wanted
             if self.write and block.code is not None and not fence.group(2):
                 filled[block.first - 1] += LANGUAGE.get(Path(block.code.partition("#")[0]).suffix,
@@ -258,6 +267,32 @@ class Checker:
                             + "\n".join(diff))
         for number, line in prose:
             self.check_links(page, number, line)
+        if any(self.shown(page) == self.shown(path)
+               for pattern in LESSONS for path in self.root.glob(pattern)):
+            self.check_numbers(page, prose, printed)
+
+    def check_numbers(self, page: Path, prose: List[Tuple[int, str]], printed: str) -> None:
+        for paragraph in lesson_numbers.paragraphs(prose):
+            self.numbers += len(lesson_numbers.measured(paragraph.text))
+            for problem in lesson_numbers.problems(paragraph, printed,
+                                                   lambda where: self.source(page, where)):
+                self.report(f"{page}:{paragraph.line}: {problem}")
+
+    def source(self, page: Path, where: str) -> str:
+        """The text of a source that a comment names: a file, or what a command prints."""
+        if not where.startswith("$ "):
+            path = (page.parent / where).resolve()
+            if not path.is_file() or self.root not in path.parents:
+                raise Unsourced(f"source: {where}: no such file")
+            return path.read_text(encoding="utf-8")
+        at = (page.parent, where)
+        if at not in self._outputs:
+            try:
+                output = self.printed_output(page, where[2:], 0)
+            except Problem as problem:
+                raise Unsourced(str(problem)) from None
+            self._outputs[at] = "\n".join(output[1:])
+        return self._outputs[at]
 
     def check_links(self, page: Path, number: int, line: str) -> None:
         line = re.sub(r"(`+).+?\1", "", line)  # code is not a link
@@ -341,7 +376,8 @@ def main() -> int:
     for problem in checker.problems:
         print(problem)
     count = len(checker.problems)
-    print(f"{len(pages)} pages, {checker.blocks} quoted blocks, {checker.links} links: "
+    print(f"{len(pages)} pages, {checker.blocks} quoted blocks, {checker.links} links, "
+          f"{checker.numbers} measured numbers: "
           + ("all true" if count == 0 else f"{count} problem{'s' if count > 1 else ''}"))
     return 1 if count else 0
 

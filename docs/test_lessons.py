@@ -105,7 +105,92 @@ class Lessons(unittest.TestCase):
         return output
 
     def test_true_pages_pass(self):
-        self.assertIn("2 pages, 4 quoted blocks, 4 links: all true", self.assert_true())
+        self.assertIn("2 pages, 4 quoted blocks, 4 links, 0 measured numbers: all true",
+                      self.assert_true())
+
+    # ---- numbers ----
+
+    def numbers(self, paragraph, raw="chapter 04: 277.1 TFLOP/s, 12 %\nchapter 03: 55.6 TFLOP/s\n"):
+        self.write("raw.txt", raw)
+        self.page.write_text(PAGE + "\n" + paragraph + "\n", encoding="utf-8")
+
+    def test_numbers_that_have_a_source(self):
+        for paragraph in (
+                "It takes 3 tries, two registers, a 16 × 8 tile and `9.5` of chapter 01.2.",
+                "g++ 12.2, CUDA 13.0.88, exercises 10.2 and [09.1 One](code.cpp), $1.5$",
+                "![2 %](code.cpp)",
+                "It is 277.1.\n<!-- source: ../../raw.txt -->",
+                "It is 277.1, then\n55.6 TFLOP/s.\n<!-- source: ../../raw.txt -->",
+                "<!-- source: ../../raw.txt -->\n| a | b |\n|---|---|\n| 277.1 | x |",
+                "About 277 TFLOP/s, 12 %.\n<!-- source: ../../raw.txt \"chapter 04\" -->",
+                "Both 12 %.\n<!-- source: ../../raw.txt \"chapter; 04\" -->",
+                "4.98 × more.\n<!-- source: ../../raw.txt -->\n"
+                "<!-- number: 4.98 = 277.1 / 55.6 -->",
+                "A third, 33 %.\n<!-- number: 33 = 100 * 1 / 3 -->",
+                "4.9·10⁻⁴ and 33 %\n<!-- number: 4.9·10⁻⁴ = 1 / 2 ** 11; 33 = 100 / 3 -->",
+                "The vendor says 989 TFLOP/s.\n<!-- cited: 989: https://example.org/h200 -->",
+                "It costs about 40 µs.\n<!-- about: 40: no clock here is finer -->",
+                "Write `<!-- source: FILE -->` or `<!-- number: N = EXPRESSION -->`.",
+                "Hello to 1234.5.\n<!-- source: $ greet 1234.5 -->"):
+            self.numbers(paragraph)
+            with self.subTest(paragraph):
+                self.assert_true()
+
+    def test_output_on_the_page_is_a_source(self):
+        said = lambda number: (f"<!-- run: greet {number} -->\n```text\n$ greet {number}\n"
+                               f"hello, {number}\n```\n\nIt is {number} %.")
+        self.numbers(said("123.4"))
+        self.assert_true()
+        self.numbers(said("12"))
+        self.assert_fails("12 has no source")  # two digits are anywhere
+
+    def test_numbers_without_a_source(self):
+        for number, paragraph in (
+                ("277.1", "It is 277.1."), ("12", "It is 12 % less."), ("4", "4 or 5 % less."),
+                ("3", "3 times faster"), ("64", "64 registers"), ("52", "52 bytes, spilled"),
+                ("40", "40 µs"), ("700", "700 W"), ("1.1", "1.1 ×"), ("2", "It is 2× faster"),
+                ("186", "[186](code.cpp) registers"), ("1.5", "- one\n- 1.5 two"),
+                ("9.1e-8", "an error of 9.1e-8"), ("0.5", "| a |\n|---|\n| 0.5 |"),
+                ("277.2", "It is 277.2.\n<!-- source: ../../raw.txt -->"),
+                ("77.1", "It is 77.1.\n<!-- source: ../../raw.txt -->"),
+                ("277.1", "It is 277.1.\n\nA gap.\n<!-- number: 1 = 2 - 1 -->"),
+                ("277", "It is 277 TFLOP/s.\n<!-- source: ../../raw.txt -->"),  # not rounded
+                ("13", "13 %\n<!-- source: ../../raw.txt \"chapter 04\" -->"),
+                ("12", "12 %\n<!-- source: ../../raw.txt \"chapter 03\" -->"),
+                ("40", "It costs about 40 µs.")):
+            self.numbers(paragraph)
+            with self.subTest(paragraph):
+                self.assert_fails(f"{number} has no source")
+
+    def test_comments_that_are_not_true(self):
+        for why, paragraph in (
+                ("no such file", "1.5\n<!-- source: none.txt -->"),
+                ("no such file", "1.5\n<!-- source: ../../../x.txt -->"),
+                ("no line contains", "1.5\n<!-- source: ../../raw.txt \"chapter 09\" -->"),
+                ("no number of this paragraph", "Words.\n<!-- source: ../../raw.txt -->"),
+                ("exit status 3", "1.5\n<!-- source: $ greet -->"),
+                ("it is 4.98", "4.99 ×\n<!-- source: ../../raw.txt -->\n"
+                               "<!-- number: 4.99 = 277.1 / 55.6 -->"),
+                ("277.1 stands in none", "5 times\n<!-- number: 5 = 277.1 / 55.6 -->"),
+                ("no source of itself", "1.5\n<!-- number: 1.5 = 1.5 -->"),
+                ("cannot be computed", "5 %\n<!-- number: 5 = 1 / 0 -->"),
+                ("expected numbers", "5 %\n<!-- number: 5 = len([]) + 5 -->"),
+                ("expected N = ", "5 %\n<!-- number: 5 -->"),
+                ("does not hold", "5 %\n<!-- number: 5 = 2 + 3; 6 = 3 + 3 -->"),
+                ("no address", "5 %\n<!-- cited: 5: the vendor said so -->"),
+                ("where it is from", "about 5 %\n<!-- about: five: it is hard to tell -->"),
+                ("the reason, in a few words", "about 5 %\n<!-- about: 5: so -->"),
+                ("does not say", "5 %\n<!-- about: 5: it is hard to tell -->"),
+                ("malformed comment", "5 %\n<!-- source ../../raw.txt -->")):
+            self.numbers(paragraph)
+            with self.subTest(paragraph):
+                self.assert_fails(why)
+
+    def test_only_lessons_need_sources(self):
+        self.write("common/notes.md", "It is 277.1 TFLOP/s.\n")
+        self.assert_true()
+        self.write("docs/notes.md", "It is 277.1 TFLOP/s.\n")
+        self.assert_fails("docs/notes.md:1: 277.1 has no source")
 
     # ---- code ----
 

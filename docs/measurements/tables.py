@@ -365,7 +365,8 @@ def profile(path, chapter):
         add(*row)
     for title, stall in STALLS:
         add(f"  {title} ({stall})", STALL.format(stall), 1, 2)
-    table.append(["  other", *(f"{profile_cells(runs[at], at[0])[2]['other']:.2f}" for at in shown)])
+    waits = [profile_cells(runs[at], at[0])[2] for at in shown]
+    table.append(["  other", *(f"{cells['other']:.2f}" for cells in waits)])
     return [machine(), "", *aligned(table)]
 
 

@@ -239,7 +239,8 @@ class TestCpu(Folder):
             "aggregate_name": which, "run_name": f"attention/{kernel}/64", "real_time": ns,
             "time_unit": "ns", "GFLOP/s": 20.0}
         result = lambda naive: {
-            "context": {"num_cpus": 16, "vector target": "AVX3", "peak GFLOP/s": "200", "date": "2026-11-20T11"},
+            "context": {"num_cpus": 16, "vector target": "AVX3", "peak GFLOP/s": "200",
+                        "date": "2026-11-20T11"},
             "benchmarks": [row("naive", 1.0, "mean"), row("naive", naive), row("tiled", 2e3),
                            row("fast", 5e2)]}
         lines = self.table(tables.crossover, result(3e3))
