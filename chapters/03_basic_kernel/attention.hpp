@@ -96,8 +96,8 @@ FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4],
 }
 // [/anchor: multiply_weights_value]
 
-// Asked for no more than one block on a multiprocessor, the compiler may use up to 255 registers a
-// thread. Left to itself it saves some, and loads fragments too late.
+// The second number asks for at least one block on a multiprocessor, so that the compiler may use
+// all 255 registers of a thread. Not told, it may save some, and load fragments too late.
 template <int HEAD_DIM, int BLOCK_Q, int BLOCK_KV, int NUM_WARPS, class Breaks>
 FA_KERNEL FA_LAUNCH_BOUNDS(NUM_WARPS * WARP_SIZE, 1)
 void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
@@ -137,6 +137,7 @@ void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
   float rescale[WARP_Q / MMA_M][2];  // exp(m_old - m)
   for (auto& row : m) row[0] = row[1] = NEG_INF;
 
+  // [anchor: before_the_loop]
   const auto load_K = [&](int kv_tile) {
     load_tile<BLOCK_KV, HEAD_DIM, NUM_THREADS>(K_smem, K, kv_tile, len_kv);
     cp_async_commit();
@@ -152,6 +153,7 @@ void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
   block_sync();  // every thread's part of Q_smem has landed
   load_fragments_Q(Q_rmem, Q_smem);
   block_sync();  // all warps have read Q_smem: K and V may overwrite it
+  // [/anchor: before_the_loop]
 
   // [anchor: main_loop]
   for (int kv_tile = 0; kv_tile < num_kv_tiles; ++kv_tile) {

@@ -111,8 +111,8 @@ FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4],
     }
 }
 
-// Asked for no more than one block on a multiprocessor, the compiler may use up to 255 registers a
-// thread. Left to itself it saves some, and loads fragments too late.
+// The second number asks for at least one block on a multiprocessor, so that the compiler may use
+// all 255 registers of a thread. Not told, it may save some, and load fragments too late.
 template <int HEAD_DIM, int BLOCK_Q, int BLOCK_KV, int NUM_WARPS, class Breaks>
 FA_KERNEL FA_LAUNCH_BOUNDS(NUM_WARPS * WARP_SIZE, 1)
 void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]

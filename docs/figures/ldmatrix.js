@@ -101,6 +101,7 @@ export default {
   data: ({ layout: { loads } }) => ({ loads }),
   stills: {
     'chapters/03_basic_kernel/figures/ldmatrix.svg': {},
+    'chapters/03_basic_kernel/figures/ldmatrix_k.svg': { load: 'K x2' },
     'chapters/03_basic_kernel/figures/ldmatrix_trans.svg': { load: 'V x2.trans' },
     'chapters/06_ldmatrix_x4/figures/ldmatrix_x4.svg': { load: 'K x4', lane: 17 },
   },
