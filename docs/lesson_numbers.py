@@ -5,7 +5,7 @@ clocks, registers, bytes of spill, …), or has a decimal point or an exponent. 
 source. It has one if
 
 - it stands, with three digits or more, in output that the same page prints (`<!-- run: … -->`), or
-- a comment in its paragraph, list or table (up to the next blank line) says where it is from:
+- a comment at the end of its paragraph or list, or above its table, says where it is from:
 
     <!-- source: FILE "KEY" -->        it stands in a line of FILE that contains KEY
     <!-- source: $ COMMAND "KEY" -->   … of what a command prints; `page` for this page's own output
@@ -41,6 +41,7 @@ NOT_PROSE = [r"(`+).+?\1", r"!\[[^\]]*\]\([^)]*\)", r"\[\d\d\.\d [^\]]*\]\([^)]*
              r"<!--.*?-->", r"</?[a-z][^>]*>", r"\$[^$\n]+\$", VERSION, THOUSANDS]
 COMMENT = re.compile(r"<!--\s*(source|number|cited|about):\s*(.+?)\s*-->")
 MARKED = re.compile(r"<!--\s*(source|number|cited|about)\b")
+SPLITS = re.compile(r"(?m)^\s*<!--.*-->\n(?!\s*<!--|\||</|\s*- |\s*\d+\. )")
 SUPERSCRIPT = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 
 
@@ -193,6 +194,8 @@ def problems(paragraph: Paragraph, printed: str, read: Callable[[str], str]) -> 
     comments = COMMENT.findall(text)
     if len(MARKED.findall(text)) != len(comments):
         yield "malformed comment: expected <!-- source|number|cited|about: … --> on one line"
+    if SPLITS.search(paragraph.text):
+        yield "a comment splits this paragraph in two on the rendered page: put it at the end"
     sources, vouched = [Source(printed, False)], set()
 
     def known(number: str) -> bool:

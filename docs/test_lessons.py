@@ -181,6 +181,7 @@ class Lessons(unittest.TestCase):
                 ("where it is from", "about 5 %\n<!-- about: five: it is hard to tell -->"),
                 ("the reason, in a few words", "about 5 %\n<!-- about: 5: so -->"),
                 ("does not say", "5 %\n<!-- about: 5: it is hard to tell -->"),
+                ("splits this paragraph", "5 %\n<!-- number: 5 = 2 + 3 -->\nless."),
                 ("malformed comment", "5 %\n<!-- source ../../raw.txt -->")):
             self.numbers(paragraph)
             with self.subTest(paragraph):
