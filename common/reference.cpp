@@ -20,7 +20,7 @@ Real dot(const float* a, const float* b, int64_t count) {
   return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
 }
 
-// Round is applied to S, P and O.
+// Round is applied to P and O.
 template <class Real, class Round>
 RowFacts attention_row(const Problem& problem, int64_t batch_head, int64_t query, std::span<Real> o,
                        Round round) {
@@ -40,7 +40,6 @@ RowFacts attention_row(const Problem& problem, int64_t batch_head, int64_t query
     if (problem.modify_score) {
       s[j] = Real(problem.modify_score(s[j], batch_head % shape.heads, query, j));
     }
-    s[j] = round(s[j]);
     if (s[j] == -kInfinity) continue;  // hidden: no score
     m = std::max(m, s[j]);
     facts.largest_score = std::max(facts.largest_score, std::abs(double(s[j])));

@@ -26,9 +26,10 @@ struct RowFacts {
 RowFacts reference_row(const Problem& problem, int64_t batch_head, int64_t query,
                        std::span<double> o);
 
-// The same row as plain attention computes it in the problem's dtype: products accumulated in fp32;
-// S, P and O rounded to the dtype. Its distance to reference_row is what a 16-bit kernel is allowed
-// to have, twice (the rule of FlashAttention's own tests).
+// The same row as plain attention computes it with fp32 scores: products accumulated in fp32; P and O
+// rounded to the problem's dtype. Its distance to reference_row, twice, is what a 16-bit kernel is
+// allowed to have. FlashAttention's own tests round S as well, and then hardly see sharp softmax:
+// bf16 scores in the hundreds are off by 1, their weights by a factor of e.
 RowFacts plain_row(const Problem& problem, int64_t batch_head, int64_t query, std::span<float> o);
 
 }  // namespace fa

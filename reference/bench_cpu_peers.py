@@ -21,6 +21,11 @@ try:
 except ImportError:
     print("error: this Python has no NumPy; try /usr/bin/python3 " + __file__, file=sys.stderr)
     sys.exit(2)
+
+import attention
+import check
+from problem import Problem
+
 try:
     import torch
     import torch.nn.functional as F
@@ -63,19 +68,18 @@ class Fast:
             sys.exit("error: ch02_fast_attention failed")
 
 
-def max_error(q, k, v, o, causal, rows=24):
-    """The largest difference to float64 over some rows of every head; NaN if there is one."""
-    errors = []
-    lq, lkv = q.shape[2], k.shape[2]
-    chosen = np.unique(np.linspace(0, lq - 1, rows).astype(int))
-    for b, h in np.ndindex(*q.shape[:2]):
-        s = q[b, h, chosen].astype(np.float64) @ k[b, h].astype(np.float64).T * q.shape[3] ** -0.5
-        if causal:
-            s[np.arange(lkv) > chosen[:, None] + lkv - lq] = -np.inf
-        p = np.exp(s - s.max(axis=1, keepdims=True))
-        p /= p.sum(axis=1, keepdims=True)
-        errors.append(np.abs(p @ v[b, h].astype(np.float64) - o[b, h, chosen]).max())
-    return float(np.max(errors))  # np.max keeps a NaN
+def judge(q, k, v, o, causal):
+    """On three blocks of 8 rows of every head: the largest difference to float64, NaN if there is
+    one, and check.py's verdict on the first block that does not agree, or None."""
+    blocks = list(attention.row_blocks(q.shape[2], k.shape[2], causal, 8 * k.shape[2]))
+    errors, reason = [], None
+    for rows, keys in (blocks[0], blocks[len(blocks) // 2], blocks[-1]):
+        problem = Problem(q[:, :, rows], k[:, :, keys], v[:, :, keys], causal, dtype="f32")
+        reference = check.compute_reference(problem)
+        agreed, verdict = check.judge(problem, o[:, :, rows], None, reference=reference)
+        reason = reason or (None if agreed else " ".join(verdict.split()))
+        errors.append(np.abs(o[:, :, rows] - reference.o).max())
+    return float(np.max(errors)), reason  # np.max keeps a NaN
 
 
 def take_turns(contestants, rounds, repeats, give_up_after):
@@ -109,16 +113,16 @@ def race(fast, case, threads, rounds):
     q, k, v = (rng.standard_normal((b, h, n, d), dtype=np.float32) for n in (lq, lkv, lkv))
     o = np.full_like(q, np.nan)
     fast(q, k, v, o, causal, threads)
-    error = max_error(q, k, v, o, causal)
-    if not error < 2e-5:
-        sys.exit(f"error: the fast version is wrong by {error} at {case}")
+    error, reason = judge(q, k, v, o, causal)
+    if reason:
+        sys.exit(f"error: the fast version is wrong at {case}: {reason}")
     flops = 4 * b * h * lq * lkv * d * (0.5 if causal else 1)
     repeats = max(1, min(50, int(3e10 * threads / flops)))
     contestants = {"fast": lambda: fast(q, k, v, o, causal, threads)}
     if torch:
         torch.set_num_threads(threads)
         flash = torch_call(SDPBackend.FLASH_ATTENTION, q, k, v, causal)
-        theirs = max_error(q, k, v, flash().numpy(), causal)
+        theirs = judge(q, k, v, flash().numpy(), causal)[0]
         contestants["torch flash"] = flash
         contestants["torch math"] = torch_call(SDPBackend.MATH, q, k, v, causal)
     seconds = take_turns(contestants, rounds, repeats, give_up_after=6)

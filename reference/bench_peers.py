@@ -32,7 +32,7 @@ SHAPES = [  # B, H, Lq, Lkv, D
 ]
 CHECKED = [(1, 1, 1, 1), (2, 3, 65, 127), (1, 2, 257, 513), (1, 1, 100, 1), (1, 1, 1, 1000),
            (1, 8, 1024, 1024)]  # B, H, Lq, Lkv, each with D 64 and 128 and three input scales
-ROWS = 64  # of each head that a large problem is checked on
+ROWS = 64  # of each head that are checked
 
 
 def fail(sentence):
@@ -46,6 +46,9 @@ try:
     from torch.nn.attention import SDPBackend, sdpa_kernel
 except ImportError:
     fail("this Python has no PyTorch to race against; ./learn bench times the chapters alone")
+
+import check  # says so if there is no NumPy
+from problem import Problem
 
 
 class Library:
@@ -72,40 +75,43 @@ def inputs(shape, input_scale=1.0):
     return draw(lq) * input_scale, draw(lkv), draw(lkv)
 
 
-def wrong(library, chapter, q, k, v):
-    """None, or a sentence: the rule of common/check.hpp on up to ROWS rows of each head."""
-    o = torch.full_like(q, float("nan"))
-    library.forward(chapter, q, k, v, o)
-    torch.cuda.synchronize()
-    bad = int((~torch.isfinite(o)).sum())
-    if bad:
-        return f"{bad} elements of {o.numel()} are not finite"
-    rows = torch.randperm(q.shape[2], device="cuda")[:ROWS].sort().values
-    scale = q.shape[3] ** -0.5
-    scores = q[:, :, rows].double() @ k.double().mT * scale
-    exact = torch.softmax(scores, -1) @ v.double()
-    plain_scores = (q[:, :, rows].float() @ k.float().mT) * scale
-    plain = (torch.softmax(plain_scores, -1).bfloat16().float() @ v.float()).bfloat16()
-    last_place = 2.0 ** (torch.log2(exact.abs().max().clamp_min(1e-30)).floor().item() - 7)
-    bound = (2 * (plain.double() - exact).abs().max().item() + last_place
-             + 2 * scores.abs().max().item() * 2.0 ** -24 * v.abs().max().item())
-    error = (o[:, :, rows].double() - exact).abs().max().item()
-    return None if error <= bound else f"error {error:.3e}, bound {bound:.3e}"
+def on_host(tensor):
+    return tensor.float().cpu().numpy()
+
+
+class Judge:
+    """check.py's verdict on up to ROWS rows of each head; every element must be finite."""
+
+    def __init__(self, q, k, v):
+        self.inputs = q, k, v
+        self.rows = torch.randperm(q.shape[2], device=q.device)[:ROWS].sort().values
+        self.problem = Problem(*map(on_host, (q[:, :, self.rows], k, v)), dtype="bf16")
+        self.reference = check.compute_reference(self.problem)
+
+    def wrong(self, library, chapter):
+        """None, or a sentence."""
+        o = torch.full_like(self.inputs[0], float("nan"))
+        library.forward(chapter, *self.inputs, o)
+        torch.cuda.synchronize()
+        bad = int((~torch.isfinite(o)).sum())
+        if bad:
+            return f"{bad} elements of {o.numel()} are not finite"
+        agreed, verdict = check.judge(self.problem, on_host(o[:, :, self.rows]), None,
+                                      reference=self.reference)
+        return None if agreed else " ".join(verdict.split())
 
 
 def correct_chapters(library, chapters):
-    good = []
-    for chapter in chapters:
-        reason = None
-        for sizes in CHECKED:
-            for d in (64, 128):
-                for input_scale in (1.0, 30.0, 1e-3):
-                    found = wrong(library, chapter, *inputs((*sizes, d), input_scale))
-                    reason = reason or found and f"{(*sizes, d)} x {input_scale}: {found}"
+    reasons = dict.fromkeys(chapters)
+    for shape in ((*sizes, d) for sizes in CHECKED for d in (64, 128)):
+        for input_scale in (1.0, 30.0, 1e-3):
+            judge = Judge(*inputs(shape, input_scale))
+            for chapter in chapters:
+                found = judge.wrong(library, chapter)
+                reasons[chapter] = reasons[chapter] or found and f"{shape} x {input_scale}: {found}"
+    for chapter, reason in reasons.items():
         print(f"chapter {chapter:02d}: {reason or 'agrees with float64'}", flush=True)
-        if not reason:
-            good.append(chapter)
-    return good
+    return [chapter for chapter in chapters if not reasons[chapter]]
 
 
 def peers(with_flex):
@@ -227,9 +233,10 @@ def main():
         print(f"shape {shape}", flush=True)
         q, k, v = inputs(shape)
         o = torch.empty_like(q)
+        judge = Judge(q, k, v)
         runners = {}
         for chapter in good:
-            reason = wrong(library, chapter, q, k, v)
+            reason = judge.wrong(library, chapter)
             if reason:
                 print(f"  chapter {chapter:02d}: {reason}: not timed", flush=True)
                 all_good = False

@@ -9,13 +9,17 @@ q is [B,H,Lq,D], k and v [B,H,Lkv,D], in the type that case.json names (bf16: fl
 hold bf16 values; f64: that hold fp32 values); o [B,H,Lq,D] and lse [B,H,Lq] are float64, computed from the files' values.
 Inputs are normal with mean 0.5, so that outputs stay away from 0 and a relative error means
 something. Everything follows from the case's place in the list: the same bytes on every run.
+
+Also DIR/verdicts/NAME/, cases of the same form with outputs of somebody's, right and wrong
+(CHANGE_o.npy, CHANGE_lse.npy, float32), and DIR/verdicts.json, what check.py says of each: another
+checker with the same rule must say the same.
 """
 
 import argparse
 import json
 import os
 import sys
-from typing import NamedTuple, Optional, Tuple
+from typing import Iterator, NamedTuple, Optional, Tuple
 
 try:
     import numpy as np
@@ -24,6 +28,8 @@ except ImportError:
     sys.exit(2)
 
 import attention
+import check
+from problem import Problem
 
 FILE_TYPE = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "bf16": np.float32}
 
@@ -35,7 +41,7 @@ class Case(NamedTuple):
     causal: bool = False
     scale: Optional[float] = None          # None: 1/sqrt(D)
     input_scale: float = 1.0               # multiplies q
-    special: str = ""                      # "one-to-six" or "very-negative"
+    special: str = ""                      # "one-to-six", "very-negative" or "values-0"
 
 
 CASES = [
@@ -71,6 +77,21 @@ CASES = [
 ]
 
 
+VERDICT_CASES = [
+    Case("bf16", (1, 2, 24, 70, 64), dtype="bf16"),
+    Case("bf16_causal", (1, 2, 40, 30, 64), dtype="bf16", causal=True),  # 10 rows see no key
+    Case("bf16_flat", (1, 1, 24, 70, 64), dtype="bf16", input_scale=1e-3),
+    Case("bf16_sharp", (1, 2, 24, 70, 64), dtype="bf16", input_scale=30.0),
+    Case("bf16_too_sharp", (1, 1, 24, 70, 64), dtype="bf16", input_scale=1e7),
+    Case("f16", (1, 1, 24, 70, 80), dtype="f16"),
+    Case("f16_sharp", (1, 1, 24, 70, 64), dtype="f16", causal=True, input_scale=30.0),
+    Case("f32", (2, 1, 24, 70, 64), dtype="f32", causal=True),
+    Case("f32_sharp", (1, 1, 24, 70, 64), dtype="f32", input_scale=30.0),
+    Case("f32_too_sharp", (1, 1, 24, 70, 64), dtype="f32", input_scale=1e7),
+    Case("f32_values_0", (1, 1, 24, 70, 64), dtype="f32", special="values-0"),
+]
+
+
 def inputs(case: Case, seed: int) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
     """q, k, v of a case, in the type of its files."""
     batch, heads, len_q, len_kv, dim = case.shape
@@ -83,9 +104,77 @@ def inputs(case: Case, seed: int) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
     v = random.normal(0.5, 1.0, (batch, heads, len_kv, dim))
     if case.special == "very-negative":  # every score below -800: exp(score) is 0 in any type
         q, k = np.abs(q) + 15.0, -np.abs(k) - 15.0
+    if case.special == "values-0":
+        v = np.zeros_like(v)
     # f64 files hold fp32 values: programs keep their inputs in fp32 at most, and must lose nothing.
     values = "f32" if case.dtype == "f64" else case.dtype
     return tuple(attention.round_to(x, values).astype(FILE_TYPE[case.dtype]) for x in (q, k, v))
+
+
+def tiles_not_rescaled(s: np.ndarray, v: np.ndarray, tile: int = 16) -> np.ndarray:
+    """O of a kernel in which each tile of keys keeps its own maximum."""
+    with np.errstate(invalid="ignore"):  # a tile without a visible key
+        p = np.concatenate([np.nan_to_num(np.exp(part - part.max(-1, keepdims=True))) for part in
+                            np.split(s, range(tile, s.shape[-1], tile), axis=-1)], axis=-1)
+    l = p.sum(-1, keepdims=True)
+    return p @ v / np.where(l == 0, 1, l)
+
+
+def outputs(problem: Problem, reference: check.Reference, limit: check.Bounds
+            ) -> Iterator[Tuple[str, np.ndarray, np.ndarray]]:
+    """(name, O, LSE): two right ones, then wrong ones. Not all of the latter can be seen at every
+    scale: where softmax is flat, tiles that are not rescaled are right but for the last digits."""
+    o, lse = reference.o, reference.lse
+    yield "exact", attention.round_to(o, problem.dtype), lse
+    plain = attention.plain(problem.q, problem.k, problem.v, problem.dtype, problem.scale,
+                            problem.causal)
+    yield "plain", plain.o, plain.lse
+
+    def changed(values: np.ndarray, where, value) -> np.ndarray:
+        values = values.copy()
+        values[where] = value
+        return values
+
+    largest = np.unravel_index(np.argmax(np.abs(o)), o.shape)
+    yield "times_1.08", 1.08 * o, lse
+    yield "three_rows_plus_1", changed(o, np.s_[0, 0, 20:23], o[0, 0, 20:23] + 1), lse
+    yield "one_zero", changed(o, largest, 0), lse
+    yield "one_nan", changed(o, largest, np.nan), lse
+    yield "one_infinite", changed(o, (0, 0, 23, 63), -np.inf), lse
+    yield "all_lean", o + 0.9 * limit.o, lse
+    yield "next_query", np.roll(o, 1, axis=2), lse
+    exact = [x.astype(np.float64) for x in (problem.q, problem.k, problem.v)]
+    s = attention.scores(*exact[:2], problem.scale, problem.causal)
+    yield "not_rescaled", tiles_not_rescaled(s, exact[2]), lse
+    padded = np.concatenate([s, np.zeros(s.shape[:-1] + (26,))], axis=-1)  # 26 keys of 0
+    p = np.exp(padded - padded.max(-1, keepdims=True))
+    yield "tail", (p / p.sum(-1, keepdims=True))[..., :s.shape[-1]] @ exact[2], lse
+    yield "lse_nan", o, changed(lse, (0, 0, 23), np.nan)
+    yield "lse_0", o, changed(lse, (0, 0, 0), 0)
+    yield "lse_base_2", o, lse / np.log(2)
+    lost = s[..., :-1]
+    yield "lse_lost_a_key", o, attention.attend(lost, exact[2][..., :-1, :]).lse
+
+
+def write_verdicts(case: Case, seed: int, directory: str) -> list:
+    """What check.py says of each output of a case."""
+    write_case(case, seed, directory)
+    arrays = [np.load(os.path.join(directory, name + ".npy")) for name in "qkv"]
+    problem = Problem(*arrays, case.causal, case.scale, case.dtype)
+    reference = check.compute_reference(problem)
+    limit = check.bounds(problem, reference)
+    verdicts = []
+    for name, *tensors in outputs(problem, reference, limit):
+        o, lse = (x.astype(np.float32) for x in tensors)
+        for kind, array in (("o", o), ("lse", lse)):
+            np.save(os.path.join(directory, f"{name}_{kind}.npy"), array)
+        verdict = check.judge(problem, o, lse, reference=reference)[1].split(":")[0].lower()
+        verdicts.append({
+            "case": case.name, "output": name, "verdict": verdict, "bound": limit.o,
+            "rms_bound": limit.o_rms, "lse_bound": limit.lse,
+            "wrong": check.compare(o, reference.o, limit.o).wrong,
+            "lse_wrong": check.compare(lse, reference.lse, limit.lse).wrong})
+    return verdicts
 
 
 def write_case(case: Case, seed: int, directory: str) -> None:
@@ -112,6 +201,11 @@ def main() -> int:
             write_case(case, seed, os.path.join(out, case.name))
         with open(os.path.join(out, "cases.json"), "w", encoding="utf-8") as file:
             json.dump([case.name for case in CASES], file, indent=2)
+            file.write("\n")
+        verdicts = [verdict for seed, case in enumerate(VERDICT_CASES, len(CASES)) for verdict in
+                    write_verdicts(case, seed, os.path.join(out, "verdicts", case.name))]
+        with open(os.path.join(out, "verdicts.json"), "w", encoding="utf-8") as file:
+            json.dump(verdicts, file, indent=2)
             file.write("\n")
     except OSError as error:
         print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)

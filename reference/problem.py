@@ -93,10 +93,17 @@ class Problem:
         self.causal = causal
         self.scale = float(attention.default_scale(dim) if scale is None else scale)
         self.dtype = dtype or DTYPE_OF_FILE[q.dtype.itemsize]
+        sizes = {}
         for name, array in (("q", self.q), ("k", self.k), ("v", self.v)):
             largest = max(float(np.abs(array[index]).max()) for index in np.ndindex(batch, heads))
             if not np.isfinite(attention.round_to(np.float64(largest), self.dtype)):
                 raise BadInput(f"{name}: its largest value {largest:g} overflows {self.dtype}")
+            sizes[name] = largest
+        # As common/program.cpp: kernels form Q K.T in fp32 first, and scale it then.
+        product = max(1.0, dim * sizes["q"] * sizes["k"])
+        if (self.dtype != "f64" and not
+                product * max(1.0, abs(self.scale) * math.log2(math.e)) < np.finfo(np.float32).max):
+            raise BadInput("Q K.T or scale * Q K.T could pass 3.4e38, the largest fp32 number")
 
     def head(self, b: int, h: int) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
         """q, k, v of one head, [L, D] each, rounded to the type the program computes in."""

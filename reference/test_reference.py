@@ -18,6 +18,7 @@ import numpy as np
 
 import attention
 import check
+from check import largest
 import make_cases
 import mistakes
 from problem import Problem
@@ -225,15 +226,20 @@ class Rounding(unittest.TestCase):
             self.assertEqual(attention.ulp(x, "f16"), np.spacing(np.float16(x)))
 
     def test_plain_attention_rounds_where_it_says(self):
-        """One query, two keys, by hand: S, P and O are each rounded."""
+        """One query, two keys, by hand: P and O are rounded, and S is not."""
         q, k, v = np.array([[1.0]]), np.array([[1.01], [0.0]]), np.array([[3.0], [1.0]])
         bf16 = attention.round_bf16
-        s = bf16(bf16(np.float32(1.01)) * np.float32(0.9))
+        s = bf16(np.float32(1.01)) * np.float32(0.9)
         p = np.exp(np.array([0, -s], np.float32))
         p = bf16(p / p.sum())
         want = bf16(p[0] * np.float32(3) + p[1])
-        self.assertEqual(attention.attention_like_16bit(q, k, v, "bf16", 0.9).o[0, 0], want)
+        got = attention.plain(q, k, v, "bf16", 0.9)
+        self.assertEqual(got.o[0, 0], want)
         self.assertNotEqual(float(want), float(attention.safe(q, k, v, 0.9).o[0, 0]))
+        q, k, v = (bf16(x) for x in random_inputs((1, 1, 40, 60, 64), q_scale=30.0))
+        exact = attention.safe(q, k, v)
+        self.assertGreater(largest(np.abs(exact.lse)), 200)
+        self.assertLess(largest(attention.plain(q, k, v, "bf16").lse - exact.lse), 1e-4)
 
 
 class GoldenCases(unittest.TestCase):
@@ -252,9 +258,10 @@ class GoldenCases(unittest.TestCase):
     def test_list_and_folders_agree(self):
         names = json.loads((self.out / "cases.json").read_text())
         self.assertEqual(len(names), len(set(names)))
-        self.assertEqual(sorted(names), sorted(p.name for p in self.out.iterdir() if p.is_dir()))
+        self.assertEqual(sorted(names + ["verdicts"]),
+                         sorted(p.name for p in self.out.iterdir() if p.is_dir()))
         self.assertGreater(len(names), 20)
-        self.assertLess(sum(p.stat().st_size for p in self.out.rglob("*")), 6e6)
+        self.assertLess(sum(p.stat().st_size for p in self.out.rglob("*")), 1e7)
 
     def test_what_the_cases_cover(self):
         cases = [json.loads(p.read_text()) for p in self.out.glob("*/case.json")]
@@ -264,6 +271,35 @@ class GoldenCases(unittest.TestCase):
         self.assertTrue(any(c["causal"] and c["shape"]["q"] > c["shape"]["kv"] for c in cases))
         self.assertTrue(any(c["causal"] and c["shape"]["q"] < c["shape"]["kv"] for c in cases))
         self.assertTrue(any(s["batch"] > 1 and s["heads"] > 1 for s in shapes))
+
+    def test_verdicts_are_what_they_must_be(self):
+        """By hand for each case and output: what is right, what is wrong, what cannot be seen."""
+        wrong = dict.fromkeys(
+            ("times_1.08", "three_rows_plus_1", "one_zero", "one_nan", "one_infinite", "all_lean",
+             "next_query", "not_rescaled", "tail", "lse_nan", "lse_0", "lse_base_2",
+             "lse_lost_a_key"), "wrong")
+        expected = dict(wrong, exact="agreed", plain="agreed")
+        invisible = dict.fromkeys(expected, "inconclusive")
+        invisible.update(dict.fromkeys(("one_nan", "one_infinite", "lse_nan", "lse_0",
+                                        "lse_base_2"), "wrong"))
+        changes = {
+            "bf16_flat": {"next_query": "agreed", "not_rescaled": "agreed"},  # all rows are alike
+            "bf16_sharp": {"tail": "agreed"},  # a score of 0 weighs nothing there
+            "f16_sharp": {"tail": "agreed", "lse_lost_a_key": "agreed"},  # nor does the last key
+            "f32_sharp": {"tail": "agreed", "lse_lost_a_key": "agreed"},
+            "bf16_too_sharp": invisible,
+            "f32_too_sharp": dict(invisible, lse_lost_a_key="wrong"),  # the last key was the largest
+            "f32_values_0": dict.fromkeys(("times_1.08", "one_zero", "next_query", "not_rescaled",
+                                           "tail"), "agreed"),
+        }
+        verdicts = json.loads((self.out / "verdicts.json").read_text())
+        self.assertEqual({(v["case"], v["output"]) for v in verdicts},
+                         {(case.name, output) for case in make_cases.VERDICT_CASES
+                          for output in expected})
+        for verdict in verdicts:
+            with self.subTest(case=verdict["case"], output=verdict["output"]):
+                self.assertEqual(verdict["verdict"], changes.get(verdict["case"], {}).get(
+                    verdict["output"], expected[verdict["output"]]))
 
     def test_answers_one_number_at_a_time(self):
         for path in self.out.glob("*/case.json"):
@@ -410,7 +446,7 @@ class Checker(unittest.TestCase):
         for dtype in ("bf16", "f16", "f32", "f64"):
             problem = Problem(*inputs, dtype=dtype)
             reference = check.compute_reference(problem)
-            bound, _, lse_bound = check.bounds(problem, reference)
+            bound, _, lse_bound, _ = check.bounds(problem, reference)
             for name, factor, passes in (("in", 0.999, True), ("out", 1.001, False)):
                 for sign in (1, -1):
                     with self.subTest(dtype=dtype, name=name, sign=sign):
@@ -439,7 +475,7 @@ class Checker(unittest.TestCase):
             problem = Problem(*inputs, dtype=dtype)
             rounded = [attention.round_to(x, dtype) for x in inputs]
             exact = attention.safe(*rounded).o
-            plain = attention.attention_like_16bit(*rounded, dtype).o
+            plain = attention.plain(*rounded, dtype).o
             rule = 2 * np.abs(plain - exact).max() + attention.ulp(np.abs(exact).max(), dtype)
             bound = check.bounds(problem, check.compute_reference(problem))[0]
             self.assertTrue(rule <= bound < 1.01 * rule, (rule, bound))
@@ -485,19 +521,66 @@ class Checker(unittest.TestCase):
                           inputs=inputs)
 
     def test_plain_attention_that_overflows_excuses_nothing(self):
-        """In f16 a score above 65504 is infinite, plain attention NaN, the bound still finite."""
-        q, k, v = np.full((1, 1, 2, 4), 300.0), np.full((1, 1, 3, 4), 300.0), np.ones((1, 1, 3, 4))
-        k[0, 0, 0] = 1
+        """1/2047 rounds up in f16: such weights carry its largest number to Inf. The bound stays."""
+        q, k, v = np.zeros((1, 1, 2, 4)), np.zeros((1, 1, 2047, 4)), np.full((1, 1, 2047, 4), 65504)
+        plain = attention.plain(q, k, v, "f16", 1.0).o
+        self.assertTrue(np.isinf(plain).any())
         problem = Problem(q, k, v, dtype="f16", scale=1.0)
-        self.assertTrue(check.judge(problem, np.ones_like(q), None)[0])
-        self.assertFalse(check.judge(problem, np.full_like(q, np.nan), None)[0])
-        self.assertFalse(check.judge(problem, 1.1 * np.ones_like(q), None)[0])
+        right = np.full_like(q, 65504.0)
+        self.assertTrue(check.judge(problem, right, None)[0])
+        self.assertFalse(check.judge(problem, plain, None)[0])
+        self.assertFalse(check.judge(problem, 0.9 * right, None)[0])
 
-    def test_a_bound_that_says_little_is_called_so(self):
-        inputs = random_inputs(self.SHAPE, q_scale=100.0)
-        out, _ = flash_in("bf16", *inputs)
-        self.assertIn("note: the bound is", self.judge(out, inputs=inputs)[1])
-        self.assertNotIn("note:", self.judge(self.right()[0])[1])
+    def test_a_bound_that_is_too_wide_is_inconclusive(self):
+        for dtype in ("bf16", "f16", "f32"):
+            q, k, v = random_inputs(self.SHAPE)
+            scale = 1e6
+            out, lse = flash_in(dtype, q, k, v, scale)
+            verdict = check.judge(Problem(q, k, v, scale=scale, dtype=dtype), out, lse)
+            self.assertFalse(verdict[0])
+            self.assertTrue(verdict[1].startswith("INCONCLUSIVE: "), verdict[1])
+            self.assertIn("it proves nothing", verdict[1])
+            out[0, 0, 3, 4] = np.nan  # that is wrong whatever the bound is
+            verdict = check.judge(Problem(q, k, v, scale=scale, dtype=dtype), out, lse)
+            self.assertTrue(verdict[1].startswith("WRONG: "), verdict[1])
+
+    def test_a_quarter_of_the_outputs_rms_is_the_limit(self):
+        """Each side of the limit, by the largest score that decides the bound there."""
+        inputs = random_inputs(self.SHAPE)
+        problem = Problem(*inputs, dtype="bf16")
+        reference = check.compute_reference(problem)
+        o = reference.o[np.isfinite(reference.lse)]
+        room = np.sqrt(np.mean(o**2)) / 4 - check.bounds(problem, reference).o
+        at_limit = reference.largest_score + room / (2 * 2.0**-24 * problem.largest_v())
+        for factor, conclusive in ((0.999, True), (1.001, False)):
+            changed = reference._replace(largest_score=factor * at_limit)
+            self.assertEqual(check.bounds(problem, changed).conclusive, conclusive)
+
+    def test_rows_that_see_no_key_do_not_make_a_verdict_inconclusive(self):
+        """999 of 1000 rows are 0. The one that is not says how large O is."""
+        inputs = random_inputs((1, 1, 1000, 1, 8))
+        out, lse = flash_in("bf16", *inputs, causal=True)
+        self.assertTrue(self.judge(out, "bf16", lse, inputs, causal=True)[0])
+        q, k, v = random_inputs(self.SHAPE)
+        zeros = np.zeros_like(v)
+        self.assertTrue(self.judge(np.zeros_like(q), "bf16", None, (q, k, zeros))[0])
+        self.assert_wrong("first at", np.full_like(q, 1e-30), "bf16", None, (q, k, zeros))
+
+    def test_no_mistake_hides_at_any_scale(self):
+        """What a bound made from bf16 scores let through at scores in the hundreds."""
+        for dtype in ("bf16", "f16", "f32"):
+            for q_scale in (1e-3, 1.0, 30.0, 300.0):
+                inputs = random_inputs((1, 2, 64, 100, 64), q_scale=q_scale)
+                right, lse = flash_in(dtype, *inputs)
+                agreed, verdict = self.judge(right, dtype, lse, inputs)
+                self.assertTrue(agreed, verdict)
+                three = right.copy()
+                three[0, 1, 7:10] += 1.0
+                one = right.copy()
+                one[0, 1, 63, 63] *= -1
+                self.assertGreater(abs(one[0, 1, 63, 63]), 0.05)
+                for wrong in (1.08 * right, 0.92 * right, three, one):
+                    self.assert_wrong("O: ", wrong, dtype, lse, inputs)
 
     def test_blocks_of_rows_give_the_same_verdict(self):
         o, lse = self.right(causal=True)

@@ -40,20 +40,13 @@ SoftmaxRung softmax_rung(Algorithm algorithm) {
   return {online_softmax<float>, 2};
 }
 
-template <class T>
-int64_t naive_bytes(const fa::Problem& problem, const Options& options) {
-  return Naive<T>::bytes(problem.shape, options.tiling, thread_count(options));
-}
-
 // Bytes that `options.algorithm` allocates for `problem`.
 int64_t needed_bytes(const fa::Problem& problem, const Options& options) {
   switch (options.algorithm) {
     case Algorithm::native:
     case Algorithm::safe:
     case Algorithm::online:
-      return problem.dtype == fa::Dtype::f32    ? naive_bytes<float>(problem, options)
-             : problem.dtype == fa::Dtype::bf16 ? naive_bytes<fa::bf16>(problem, options)
-                                                : naive_bytes<fa::fp16>(problem, options);
+      return naive_bytes(problem.shape, options.tiling, thread_count(options));
     case Algorithm::tiled:
       return thread_count(options) * FastMemory::bytes(options.tiling, problem.shape.dim);
     case Algorithm::fast:

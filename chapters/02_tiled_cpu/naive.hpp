@@ -1,10 +1,10 @@
 #pragma once
 // Attention as the formula reads: three passes, with the whole score matrix in memory between
-// them. It uses the same tile products as tiled.hpp, so what differs is where S lives.
+// them. It uses the same tile products as tiled.hpp, so what differs is where S lives. S is fp32 for
+// every T: a bf16 score of 600 would be off by 1, and its weight by a factor of e.
 
 #include <algorithm>
 #include <span>
-#include <type_traits>
 #include <vector>
 
 #include "tiled.hpp"
@@ -17,20 +17,20 @@ struct SoftmaxRung {
   int reads;                                                       // passes over x
 };
 
+// What Naive::run() allocates: S [batch, heads, q, kv], and what each thread needs.
+inline int64_t naive_bytes(const fa::Shape& shape, Tiling tiling, int threads) {
+  return shape.rows() * shape.kv * static_cast<int64_t>(sizeof(float)) +
+         threads * FastMemory::bytes(tiling, shape.dim);
+}
+
 template <class T>
 class Naive {
  public:
-  // What run() allocates: S [batch, heads, q, kv], and what each thread needs.
-  static int64_t bytes(const fa::Shape& shape, Tiling tiling, int threads) {
-    return shape.rows() * shape.kv * static_cast<int64_t>(sizeof(T)) +
-           threads * (FastMemory::bytes(tiling, shape.dim) + converted_floats(shape) * 4);
-  }
-
   Naive(const Tensors<T>& tensors, Tiling tiling, const ModifierChoice& modifier,
         SoftmaxRung rung, int threads)
       : t_(tensors), tiling_(tiling), modifier_(modifier), rung_(rung), threads_(threads),
         q_tiles_(tiles_in(t_.shape.q, tiling.block_q)), counts_(threads),
-        converted_(threads * converted_floats(t_.shape)), S_(t_.shape.rows() * t_.shape.kv) {
+        S_(t_.shape.rows() * t_.shape.kv) {
     for (int i = 0; i < threads; ++i) fast_.emplace_back(tiling, t_.shape.dim);
   }
 
@@ -45,11 +45,6 @@ class Naive {
   }
 
  private:
-  // A row of S is converted to fp32 for the softmax if it is not fp32 already.
-  static int64_t converted_floats(const fa::Shape& shape) {
-    return std::is_same_v<T, float> ? 0 : shape.kv;
-  }
-
   // S = scale · Q @ K.T for one tile of queries
   void scores(int64_t q_tile, int thread) {
     const int64_t block_q = tiling_.block_q, block_kv = tiling_.block_kv;
@@ -66,27 +61,19 @@ class Naive {
         multiply_query_key(fast.s.data(), fast.q.data(), fast.k.data(), block_q, block_kv, dim);
         modify_scores(fast.s.data(), queries, keys, block_kv, t_.scale, modifier, Intact{});
         for (int64_t i = 0; i < queries.size(); ++i) {
-          T* const S_row = row(head * t_.shape.q + queries.begin + i).data() + keys.begin;
-          for (int64_t j = 0; j < keys.size(); ++j) {
-            S_row[j] = fa::from_float<T>(fast.s[i * block_kv + j]);
-          }
+          std::copy_n(fast.s.data() + i * block_kv, keys.size(),
+                      row(head * t_.shape.q + queries.begin + i).data() + keys.begin);
         }
       }
     });
     counts_[thread].bytes_written += queries.size() * row_bytes();
   }
 
-  // P = softmax(S) for one row, in place
+  // P = softmax(S) for one row, in place, rounded to T
   void weights(int64_t index, int thread) {
-    const std::span<T> S_row = row(index);
-    if constexpr (std::is_same_v<T, float>) {
-      t_.lse[index] = softmax(S_row);
-    } else {
-      const std::span x(converted_.data() + thread * t_.shape.kv, S_row.size());
-      for (size_t j = 0; j < x.size(); ++j) x[j] = fa::to_float(S_row[j]);
-      t_.lse[index] = softmax(x);
-      for (size_t j = 0; j < x.size(); ++j) S_row[j] = fa::from_float<T>(x[j]);
-    }
+    const std::span<float> S_row = row(index);
+    t_.lse[index] = softmax(S_row);
+    for (float& p : S_row) p = rounded<T>(p);
     counts_[thread].bytes_read += rung_.reads * row_bytes();
     counts_[thread].bytes_written += row_bytes() + static_cast<int64_t>(sizeof(float));
   }
@@ -113,10 +100,8 @@ class Naive {
       load_tile(fast.v.data(), fa::head(t_.v, head, t_.shape.kv, dim), keys, block_kv,
                 counts_[thread]);
       for (int64_t i = 0; i < queries.size(); ++i) {
-        const T* const P_row = row(first_row + i).data() + keys.begin;
-        for (int64_t j = 0; j < keys.size(); ++j) {
-          fast.s[i * keys.size() + j] = fa::to_float(P_row[j]);
-        }
+        std::copy_n(row(first_row + i).data() + keys.begin, keys.size(),
+                    fast.s.data() + i * keys.size());
       }
       multiply_add(fast.o.data(), fast.s.data(), fast.v.data(), queries.size(), keys.size(), dim);
     }
@@ -127,10 +112,10 @@ class Naive {
     counts_[thread].bytes_written += queries.size() * dim * static_cast<int64_t>(sizeof(T));
   }
 
-  std::span<T> row(int64_t index) {
+  std::span<float> row(int64_t index) {
     return {S_.data() + index * t_.shape.kv, static_cast<size_t>(t_.shape.kv)};
   }
-  int64_t row_bytes() const { return t_.shape.kv * static_cast<int64_t>(sizeof(T)); }
+  int64_t row_bytes() const { return t_.shape.kv * static_cast<int64_t>(sizeof(float)); }
 
   const Tensors<T> t_;
   const Tiling tiling_;
@@ -140,8 +125,7 @@ class Naive {
   const int64_t q_tiles_;  // of one head
   std::vector<FastMemory> fast_;
   std::vector<Counts> counts_;
-  fa::counted_vector<float> converted_;
-  fa::counted_vector<T> S_;
+  fa::counted_vector<float> S_;
 };
 
 }  // namespace ch02

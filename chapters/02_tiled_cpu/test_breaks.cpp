@@ -217,6 +217,32 @@ TEST_CASE("unmasked-tail: harmless when the length is a multiple of the tile, an
   CHECK(check(causal, run(causal, kUnmaskedTail)).passed());
 }
 
+TEST_CASE("every break of the arithmetic fails at every input scale at which it is not rounding") {
+  const struct {
+    uint32_t flag;
+    bool causal;
+    std::vector<double> input_scales;
+  } cases[] = {{kNoMax, false, {30.0}},  // below, no score passes 88.7
+               {kNoRescale, false, {1.0, 30.0}},  // at 1e-3 all tile maxima are alike
+               {kTileRelativeMask, true, {1e-3, 1.0, 30.0}},
+               {kStateResetPerBlock, true, {1e-3, 1.0, 30.0}},
+               {kUnmaskedTail, false, {1e-3, 1.0, -30.0}}};  // at 30 a score of 0 weighs nothing
+  for (const auto& [flag, causal, input_scales] : cases) {
+    for (const Dtype dtype : {Dtype::f32, Dtype::f16, Dtype::bf16}) {
+      for (const double input_scale : input_scales) {
+        CAPTURE(flag);
+        CAPTURE(input_scale);
+        fa::Problem problem = fa::random_problem({1, 2, 170, 170, 32}, dtype, 3, input_scale);
+        problem.causal = causal;
+        CHECK(check(problem, run(problem, 0)).passed());
+        const fa::CheckResult broken = check(problem, run(problem, flag));
+        CHECK_FALSE(broken.passed());
+        CHECK_FALSE(broken.inconclusive);
+      }
+    }
+  }
+}
+
 TEST_CASE("a break mask without bits gives the intact result, bit for bit") {
   const fa::Problem problem = random({1, 2, 100, 130, 32}, true);
   const Result intact = run(problem, 0), unused = run(problem, 1u << 31);

@@ -134,7 +134,7 @@ TEST_CASE("finite-sentinel: a query that sees no key averages V, finite and with
 TEST_CASE("finite-sentinel: scores below it lose to hidden keys; ordinary masks do not notice") {
   const fa::Problem ordinary = random({1, 1, 192, 192, 32}, true);
   CHECK(check(ordinary, run(ordinary, kFiniteSentinel)).passed());
-  const fa::Problem low = random({1, 1, 64, 64, 64}, true, -1e5);
+  const fa::Problem low = random({1, 1, 64, 64, 64}, true, -5e4);
   CHECK(check(low, run(low, 0)).passed());
   const fa::CheckResult result = check(low, run(low, kFiniteSentinel));
   CHECK(result.o.nonfinite == 0);
@@ -157,9 +157,9 @@ TEST_CASE("sum-in-16-bit: a sum of ones stops at 256 in bf16 and at 2048 in fp16
   CHECK(run(equal_scores(4096, 1.0f, Dtype::f32), kSumIn16Bit).o[0] == 1);
 }
 
-TEST_CASE("sum-in-16-bit: passes at 32 random keys, fails from 512 on, worse with length") {
+TEST_CASE("sum-in-16-bit: fails from 32 random keys on, worse with length") {
   double before = 0;
-  for (const int64_t keys : {512, 2048, 8192}) {
+  for (const int64_t keys : {32, 512, 2048, 8192}) {
     const fa::Problem problem = random({1, 1, 64, keys, 64}, false, 1, Dtype::bf16);
     CHECK(check(problem, run(problem, 0)).passed());
     const fa::CheckResult result = check(problem, run(problem, kSumIn16Bit));
@@ -169,8 +169,6 @@ TEST_CASE("sum-in-16-bit: passes at 32 random keys, fails from 512 on, worse wit
     before = result.o.relative_error;
   }
   CHECK(before > 0.5);
-  const fa::Problem short_one = random({1, 1, 64, 32, 64}, false, 1, Dtype::bf16);
-  CHECK(check(short_one, run(short_one, kSumIn16Bit)).o.passed());
 }
 
 TEST_CASE("no-rescale: right where all tiles have the same maximum, worse the more they differ") {

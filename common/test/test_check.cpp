@@ -106,6 +106,59 @@ TEST_CASE("a small error that leans the same way everywhere fails") {
   CHECK(describe(result, problem.shape).find("lean the same way") != std::string::npos);
 }
 
+TEST_CASE("no mistake hides at any input scale") {
+  for (const Dtype dtype : {Dtype::f32, Dtype::f16, Dtype::bf16}) {
+    for (const double input_scale : {1e-3, 1.0, 30.0, 300.0}) {
+      CAPTURE(input_scale);
+      const Problem problem = random_problem({1, 2, 64, 100, 64}, dtype, 9, input_scale);
+      const Output right = right_answer(problem);
+      CHECK(check(problem, right).passed());
+      const auto is_wrong = [&](auto change) {
+        Output out = right;
+        for (size_t i = 0; i < out.o.size(); ++i) out.o[i] = change(out.o[i], i);
+        const CheckResult result = check(problem, out);
+        CHECK_FALSE(result.passed());
+        CHECK_FALSE(result.inconclusive);  // it is seen to be wrong
+        CHECK(describe(result, problem.shape).rfind("FAILED", 0) == 0);
+      };
+      is_wrong([](float x, size_t) { return 1.08f * x; });
+      is_wrong([](float x, size_t) { return 0.92f * x; });
+      is_wrong([](float x, size_t i) { return i / 64 >= 70 && i / 64 < 73 ? x + 1 : x; });
+      is_wrong([](float x, size_t i) { return i == 5000 ? x + 0.5f : x; });
+      is_wrong([&](float, size_t i) { return right.o[right.o.size() - 1 - i] + 0.1f; });
+    }
+  }
+}
+
+TEST_CASE("a bound above a quarter of the output proves nothing: inconclusive, and no pass") {
+  for (const Dtype dtype : {Dtype::f32, Dtype::f16, Dtype::bf16}) {
+    Problem problem = random_problem({1, 1, 64, 100, 64}, dtype, 10);
+    problem.scale = 1e6;  // scores of 10⁷: fp32 knows them to within 1
+    Output out = right_answer(problem);
+    const CheckResult result = check(problem, out);
+    CHECK(result.agrees());
+    CHECK(result.inconclusive);
+    CHECK_FALSE(result.passed());
+    CHECK(result.o.bound > result.rms_expected / 4);
+    CHECK(describe(result, problem.shape).rfind("INCONCLUSIVE: ", 0) == 0);
+    CHECK(describe(result, problem.shape).find("it proves nothing") != std::string::npos);
+    out.o[7] = kNaN;  // wrong, whatever the bound is
+    CHECK_FALSE(check(problem, out).inconclusive);
+    CHECK_FALSE(check(problem, out).passed());
+  }
+}
+
+TEST_CASE("an output that is 0, or 0 in most rows, is no reason to be inconclusive") {
+  Problem problem = random_problem({1, 1, 1000, 1, 8}, Dtype::bf16, 11);
+  problem.causal = true;  // only the last query sees the key
+  CHECK(check(problem, right_answer(problem)).passed());
+  std::fill(problem.v.begin(), problem.v.end(), 0.0f);
+  Output zero = right_answer(problem);
+  CHECK(check(problem, zero).passed());
+  zero.o[7999] = 1e-30f;
+  CHECK_FALSE(check(problem, zero).passed());
+}
+
 TEST_CASE("a wrong shape or nothing at all fails") {
   const Problem problem = random_problem({1, 1, 4, 4, 8}, Dtype::f32, 3);
   Output out = right_answer(problem);

@@ -154,6 +154,9 @@ TEST_CASE("bad input is one sentence and exit 2") {
   check_refused({"--scale", "1e999"}, "finite number");
   check_refused({"--scale", "1e308"}, "could pass 3.4e38");
   check_refused({"--input-scale", "1e37", "--scale", "1e3"}, "could pass 3.4e38");
+  check_refused({"--input-scale", "1e37", "--scale", "1e-30", "--shape", "1,1,3,4,64"},
+                "Q K.T or scale * Q K.T could pass 3.4e38");
+  CHECK(run({"--input-scale", "1e36", "--scale", "1e-36"}).code == 0);
   check_refused({"--input-scale", "1e5", "--dtype", "f16"}, "too large for f16");
   check_refused({"--break", "everything"}, "accepted: nan, wrong, hazard");
   check_refused({"--dtype", "f8"}, "accepted: f32, f16, bf16");

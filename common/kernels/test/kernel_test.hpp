@@ -26,6 +26,7 @@ simt::Counters count(const Kernel& kernel);
 
 // Each break shows the symptom that its lesson promises, and only where it promises one.
 void no_max_overflows(const Kernel& kernel);
+// At every input scale where it is more than rounding, the checker must see it.
 void is_finite_and_wrong(const Kernel& kernel, KernelBreak flag, const Shape& shape);
 void is_harmless(const Kernel& kernel, KernelBreak flag, const Shape& shape);
 void is_reported_as(const Kernel& kernel, KernelBreak flag, simt::HazardKind kind);
