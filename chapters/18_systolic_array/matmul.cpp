@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "common/error.hpp"
 #include "output_stationary.hpp"
@@ -72,11 +73,26 @@ std::int64_t formula_cycles(const MatmulRequest& request, const Tiling& tiling) 
   return entered + tile_cycles(last, true);
 }
 
-void keep(std::vector<CycleStep>* trace, std::int64_t cycle, int tile, auto& array, auto step_of) {
-  auto& step = trace->emplace_back(CycleStep{cycle, tile, {}});
+void keep_cell(std::vector<CellStep>& steps, int tile, int row, int col,
+               const WeightStationary<Named>::Cell& cell) {
+  if (!cell.activation.here) return;
+  steps.push_back({tile + cell.activation.product, row, col, cell.activation.value.name,
+                   cell.weight.name, cell.above.value, cell.sum.value, cell.sum.name});
+}
+
+void keep_cell(std::vector<CellStep>& steps, int tile, int row, int col,
+               const OutputStationary<Named>::Cell& cell) {
+  if (!cell.a.here || !cell.b.here) return;
+  steps.push_back({tile, row, col, cell.a.value.name, cell.b.value.name, cell.before.value,
+                   cell.sum.value, cell.sum.name});
+}
+
+template <class Array>
+void keep(std::vector<CycleStep>& trace, std::int64_t cycle, int tile, const Array& array) {
+  auto& step = trace.emplace_back(CycleStep{cycle, {}});
   for (int row = 0; row < array.cells().rows; ++row) {
     for (int col = 0; col < array.cells().cols; ++col) {
-      step_of(row, col, array.cells()(row, col), step.cells);
+      keep_cell(step.cells, tile, row, col, array.cells()(row, col));
     }
   }
 }
@@ -89,22 +105,13 @@ template <class Number>
 void tick_all(const MatmulRequest& request, const Matrix<Number>& A, const Matrix<Number>& B,
               MatmulRun& run) {
   const auto watch = [&](int tile) {
-    return [&run, &request, tile, before = run.cycles](std::int64_t cycle, auto& array) {
-      if constexpr (std::is_same_v<Number, Named>) {
-        keep(&run.trace, before + cycle, tile, array,
-             [&](int row, int col, auto& cell, std::vector<CellStep>& steps) {
-               if constexpr (requires { cell.activation; }) {
-                 if (!cell.activation.here) return;
-                 steps.push_back({row, col, cell.activation.value.name, cell.weight.name,
-                                  cell.above.value, cell.sum.value, cell.sum.name});
-               } else {
-                 if (!cell.a.here || !cell.b.here) return;
-                 steps.push_back({row, col, cell.a.value.name, cell.b.value.name, cell.before.value,
-                                  cell.sum.value, cell.sum.name});
-               }
-             });
-      }
-    };
+    if constexpr (std::is_same_v<Number, Named>) {
+      return [&run, tile, before = run.cycles](std::int64_t cycle, auto& array) {
+        keep(run.trace, before + cycle, tile, array);
+      };
+    } else {
+      return [](auto...) {};
+    }
   };
   std::vector<Place> places;
   const Tiling tiling(request);

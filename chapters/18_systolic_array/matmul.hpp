@@ -23,7 +23,7 @@ struct MatmulRequest {
 
 // What one cell did in one cycle.
 struct CellStep {
-  int row, col;
+  int tile, row, col;
   std::string a, b;      // which operands met: a01, b10
   double before, after;  // the sum without and with their product
   std::string sum;       // the sum as a formula
@@ -31,7 +31,6 @@ struct CellStep {
 
 struct CycleStep {
   std::int64_t cycle;
-  int tile;
   std::vector<CellStep> cells;  // those that multiplied
 };
 

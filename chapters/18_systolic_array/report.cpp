@@ -129,7 +129,8 @@ nlohmann::json matmul_json(const MatmulRequest& r, const MatmulRun& run,
   for (const CycleStep& step : run.trace) {
     json cells = json::array();
     for (const CellStep& cell : step.cells) {
-      cells.push_back({{"row", cell.row},
+      cells.push_back({{"tile", cell.tile},
+                       {"row", cell.row},
                        {"col", cell.col},
                        {"a", cell.a},
                        {"b", cell.b},
@@ -137,7 +138,7 @@ nlohmann::json matmul_json(const MatmulRequest& r, const MatmulRun& run,
                        {"after", fa::json_number(cell.after)},
                        {"sum", cell.sum}});
     }
-    trace.push_back({{"cycle", step.cycle}, {"tile", step.tile}, {"cells", cells}});
+    trace.push_back({{"cycle", step.cycle}, {"cells", cells}});
   }
   return report;
 }

@@ -76,13 +76,13 @@ LoopModel attention_loop(Loop loop, const LoopShape& shape) {
   const auto& machine = shape.machine;
   const AttentionShape tile{Algorithm::kFlash, shape.block, shape.dim, shape.block, false};
   const AttentionCost cost = attention_cost(tile, Accounting::kPipelined, machine);
-  const auto matrix_task = [&](int which) {
-    const MatrixWork& work = cost.matrix[which];
-    const std::int64_t drain = std::min(work.k, machine.rows) + std::min(work.n, machine.cols) - 2;
-    return std::pair{work.cycles, drain};
+  struct Pass {
+    std::int64_t occupies, drain;
   };
-  const auto [scores, scores_drain] = matrix_task(0);
-  const auto [values, values_drain] = matrix_task(1);
+  const auto pass = [&](const MatrixWork& work) {
+    return Pass{work.cycles, std::min(work.k, machine.rows) + std::min(work.n, machine.cols) - 2};
+  };
+  const Pass scores = pass(cost.matrix[0]), values = pass(cost.matrix[1]);
   const std::int64_t softmax = cost.vector[0].cycles + cost.vector[1].cycles;
   const std::int64_t rescale = cost.vector[2].cycles;
   const std::int64_t load = static_cast<std::int64_t>(std::ceil(
@@ -100,9 +100,9 @@ LoopModel attention_loop(Loop loop, const LoopShape& shape) {
   // [anchor: tile_tasks]
   // What one tile does, once K and V are there. The state m, l, o makes a chain of a row of tiles.
   const auto tile_tasks = [&](int i, int loaded) {
-    const int S = add("S = Q @ K.T", Unit::kMxu, scores, scores_drain, {loaded});
+    const int S = add("S = Q @ K.T", Unit::kMxu, scores.occupies, scores.drain, {loaded});
     state[i] = add("softmax", Unit::kVpu, softmax, 0, {S, state[i]});
-    const int PV = add("P @ V", Unit::kMxu, values, values_drain, {state[i]});
+    const int PV = add("P @ V", Unit::kMxu, values.occupies, values.drain, {state[i]});
     output[i] = add("O += P @ V", Unit::kVpu, rescale, 0, {PV, output[i]});
     return output[i];
   };

@@ -1,0 +1,11 @@
+#pragma once
+// Who enters row k of a weight-stationary array, cycle by cycle.
+#include <cstdint>
+#include "exercises/support/todo.hpp"
+
+constexpr int kNothing = -1;
+
+// A is [M, K]; the array has K rows. kNothing: nothing enters in this cycle.
+inline int row_of_A(int k, int cycle, int M, int K) {
+  exercise::todo("TODO(18.1): the row of A whose number k enters in this cycle, or kNothing");
+}

@@ -1,0 +1,48 @@
+#include <doctest/doctest.h>
+
+#include <feed.hpp>
+#include <string>
+
+#include "exercises/support/verdict.hpp"
+
+using exercise::Numbers;
+
+// One line for each cycle, one column for each row of the array.
+template <class Rule>
+static Numbers timetable(int M, int K, Rule rule) {
+  Numbers table;
+  for (int cycle = 0; cycle < M + 2 * K + 2; ++cycle) {
+    for (int k = 0; k < K; ++k) table.push_back(rule(k, cycle));
+  }
+  return table;
+}
+
+static void check_feed(int M, int K) {
+  const auto within = [M](int m) { return m >= 0 && m < M ? m : kNothing; };
+  const auto of = [&](auto rule) { return timetable(M, K, rule); };
+  exercise::check_output(
+      {"row of A, by [cycle][row of the array]", K, 0},
+      of([&](int k, int cycle) { return row_of_A(k, cycle, M, K); }),
+      of([&](int k, int cycle) { return within(cycle - k); }),
+      {{"no-stagger", of([&](int, int cycle) { return within(cycle); }),
+        "all rows start in cycle 0; the sum needs k cycles to come down to row k"},
+       {"one-cycle-late", of([&](int k, int cycle) { return within(cycle - k - 1); }),
+        "every row starts one cycle late: cycles count from 0, and row 0 has nothing to wait for"},
+       {"staggered-upwards", of([&](int k, int cycle) { return within(cycle - (K - 1 - k)); }),
+        "the last row starts first; sums go down, so row 0 must"},
+       {"staggered-twice", of([&](int k, int cycle) { return within(cycle - 2 * k); }),
+        "row k starts 2k cycles late; the sum takes one cycle a row"},
+       {"end-forgotten",
+        of([&](int k, int cycle) { return cycle - k >= 0 ? cycle - k : kNothing; }),
+        "A has M rows, and after them nothing enters"},
+       {"start-forgotten",
+        of([&](int k, int cycle) { return cycle - k < M ? cycle - k : kNothing; }),
+        "before its first number a row gets nothing; a row of A below 0 does not exist"},
+       {"fed-ahead", of([&](int k, int cycle) { return within(cycle + k); }),
+        "row k is k rows of A ahead; it must be behind"}});
+}
+
+TEST_CASE("2 rows of A, 3 rows of the array") { check_feed(2, 3); }
+TEST_CASE("more rows of A than of the array") { check_feed(7, 2); }
+TEST_CASE("fewer rows of A than of the array") { check_feed(1, 5); }
+TEST_CASE("a square") { check_feed(4, 4); }

@@ -1,0 +1,67 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <tiled_product.hpp>
+
+#include "exercises/support/verdict.hpp"
+
+struct Sizes {
+  int M, K, N, rows, cols;
+};
+
+// Σ over the tiles that a cut of K and N at `rows` and `cols` gives.
+template <class Cost>
+static std::int64_t over_tiles(const Sizes& s, int rows, int cols, Cost cost) {
+  std::int64_t sum = 0;
+  for (int k = 0; k < s.K; k += rows) {
+    for (int n = 0; n < s.N; n += cols)
+      sum += cost(std::min(rows, s.K - k), std::min(cols, s.N - n));
+  }
+  return sum;
+}
+
+static void check_cycles(const Sizes& s) {
+  const auto [M, K, N, rows, cols] = s;
+  const int m = M, r = rows, c = cols;
+  const auto number = [](std::int64_t cycles) {
+    return exercise::Numbers{static_cast<double>(cycles)};
+  };
+  const auto own = [m](int height, int width) { return m + height + width - 2; };
+  std::int64_t cut_too = 0;
+  for (int i = 0; i < M; i += rows) {
+    const int part = std::min(rows, M - i);
+    cut_too +=
+        over_tiles(s, r, c, [part](int height, int width) { return part + height + width - 2; });
+  }
+  exercise::check_output(
+      {"cycles of " + std::to_string(M) + " × " + std::to_string(K) + " by " + std::to_string(K) +
+           " × " + std::to_string(N) + " on " + std::to_string(rows) + " × " + std::to_string(cols),
+       0, 0},
+      number(product_cycles(M, K, N, rows, cols)), number(over_tiles(s, r, c, own)),
+      {{"array-as-wide-as-the-product", number(M + K + N - 2),
+        "this is one pass through an array of K × N cells; the array has rows × cols"},
+       {"full-tiles-only", number(over_tiles(s, r, c, [=](int, int) { return m + r + c - 2; })),
+        "every tile is charged as a full one; a smaller tile occupies only its own rows and "
+        "columns"},
+       {"last-tile-lost", number(std::int64_t{K / rows} * (N / cols) * (M + rows + cols - 2)),
+        "K / rows rounds down: what is left over is a tile, too"},
+       {"drained-once",
+        number(over_tiles(s, r, c, [m](int, int) { return m; }) + std::min(rows, K) +
+               std::min(cols, N) - 2),
+        "fill and drain are counted once; here the array drains before each next tile"},
+       {"rows-of-a-cut-too", number(cut_too),
+        "A is cut into blocks of rows; the array does not limit M, A streams past"},
+       {"two-forgotten",
+        number(over_tiles(s, r, c, [m](int height, int width) { return m + height + width; })),
+        "M + K + N: the first cycle of a tile is its first row's, column's and row of A's at once"},
+       {"rows-and-columns-swapped", number(over_tiles(s, c, r, own)),
+        "K lies along the rows of the array, N along its columns"}});
+}
+
+TEST_CASE("it fits") { check_cycles({9, 3, 5, 8, 8}); }
+TEST_CASE("Q @ K.T of the lesson") { check_cycles({512, 64, 512, 128, 128}); }
+TEST_CASE("P @ V of the lesson") { check_cycles({512, 512, 64, 128, 128}); }
+TEST_CASE("the last tiles are smaller") { check_cycles({10, 13, 19, 8, 8}); }
+TEST_CASE("an array that is no square") { check_cycles({10, 12, 18, 4, 9}); }
+TEST_CASE("one row of A") { check_cycles({1, 16, 16, 4, 4}); }

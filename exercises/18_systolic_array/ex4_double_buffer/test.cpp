@@ -1,0 +1,68 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <double_buffer.hpp>
+#include <string>
+
+#include "exercises/support/verdict.hpp"
+
+// The end of the last tile, if tile i starts gap(before, tile) cycles after the one before.
+template <class Gap>
+static std::int64_t ends(const std::vector<Tile>& tiles, Gap gap, bool all = true) {
+  std::int64_t start = 0, end = 0;
+  for (size_t i = 0; i < tiles.size(); ++i) {
+    if (i > 0) start += gap(tiles[i - 1], tiles[i]);
+    const std::int64_t own = start + tiles[i].m + tiles[i].k + tiles[i].n - 2;
+    end = all ? std::max(end, own) : own;
+  }
+  return end;
+}
+
+static void check_stream(const std::string& what, const std::vector<Tile>& tiles) {
+  const auto number = [](std::int64_t cycles) {
+    return exercise::Numbers{static_cast<double>(cycles)};
+  };
+  const auto right = [](const Tile& before, const Tile& tile) {
+    return std::max(before.m, tile.k);
+  };
+  const Tile& last = tiles.back();
+  exercise::check_output(
+      {"cycles of " + what, 0, 0}, number(stream_cycles(tiles)), number(ends(tiles, right)),
+      {{"one-after-the-other",
+        number(ends(
+            tiles, [](const Tile& b, const Tile&) { return b.m + b.k + b.n - 2; }, false)),
+        "each tile waits until the one before has drained; it may start behind it"},
+       {"weights-not-waited-for",
+        number(ends(tiles, [](const Tile& before, const Tile&) { return before.m; })),
+        "a tile starts as soon as the one before has entered, even if its weights are not there "
+        "yet"},
+       {"weights-after-the-rows",
+        number(ends(tiles, [](const Tile& before, const Tile& tile) { return before.m + tile.k; })),
+        "the weights are loaded after the rows have entered; a second register is there to do both "
+        "at the same time"},
+       {"weights-of-the-tile-before",
+        number(ends(tiles,
+                    [](const Tile& before, const Tile&) { return std::max(before.m, before.k); })),
+        "the weights to wait for are those of the tile that starts, not of the one before"},
+       {"rows-of-this-tile",
+        number(ends(tiles, [](const Tile&, const Tile& tile) { return std::max(tile.m, tile.k); })),
+        "the rows to wait for are those of the tile before; this one's have not begun"},
+       {"never-drained", number(ends(tiles, right, false) - last.k - last.n + 2),
+        "the last tile has entered, but it is finished k + n - 2 cycles later"},
+       {"only-the-last-end", number(ends(tiles, right, false)),
+        "a small tile can be finished before a large one in front of it: every end counts"}});
+}
+
+TEST_CASE("one tile") { check_stream("one tile", {{5, 4, 3}}); }
+TEST_CASE("the lesson's two") {
+  check_stream("two of 512 by 128 × 128", {{512, 128, 128}, {512, 128, 128}});
+}
+TEST_CASE("few rows: the weights decide") {
+  check_stream("three of 4 by 16 × 8", {{4, 16, 8}, {4, 16, 8}, {4, 16, 8}});
+}
+TEST_CASE("different tiles") {
+  check_stream("different tiles", {{9, 4, 6}, {3, 7, 2}, {8, 12, 5}, {6, 2, 7}});
+}
+TEST_CASE("a small one behind a large one") {
+  check_stream("a small behind a large", {{2, 9, 9}, {1, 1, 1}});
+}

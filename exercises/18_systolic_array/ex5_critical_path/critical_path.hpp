@@ -1,0 +1,15 @@
+#pragma once
+// When is everything done, if nobody waits for a unit?
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+#include "exercises/support/todo.hpp"
+
+struct Task {
+  std::int64_t occupies, latency;  // its unit; until its result is there, after that
+  std::vector<int> needs;          // numbers of tasks that stand before it in the list
+};
+
+inline std::int64_t critical_path(const std::vector<Task>& tasks) {
+  exercise::todo("TODO(18.5): the cycle in which the last result is there");
+}

@@ -1,0 +1,15 @@
+#pragma once
+// Why M is in every tile's cost: what stays in the array is a tile of B, and all of A passes it. So
+// long streams waste little, and many small tiles much.
+#include <algorithm>
+#include <cstdint>
+
+inline std::int64_t product_cycles(int M, int K, int N, int rows, int cols) {
+  std::int64_t cycles = 0;
+  for (int k = 0; k < K; k += rows) {
+    for (int n = 0; n < N; n += cols) {
+      cycles += M + std::min(rows, K - k) + std::min(cols, N - n) - 2;
+    }
+  }
+  return cycles;
+}

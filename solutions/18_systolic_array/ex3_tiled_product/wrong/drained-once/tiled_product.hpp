@@ -1,0 +1,12 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+inline std::int64_t product_cycles(int M, int K, int N, int rows, int cols) {
+  std::int64_t cycles = 0;
+  for (int k = 0; k < K; k += rows) {
+    for (int n = 0; n < N; n += cols) cycles += M;
+  }
+  return cycles + std::min(rows, K) + std::min(cols, N) - 2;
+}

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+inline std::int64_t product_cycles(int M, int K, int N, int rows, int cols) {
+  std::int64_t cycles = 0;
+  for (int k = 0; k < K; k += cols) {
+    for (int n = 0; n < N; n += rows) {
+      cycles += M + std::min(cols, K - k) + std::min(rows, N - n) - 2;
+    }
+  }
+  return cycles;
+}

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+inline std::int64_t product_cycles(int M, int K, int N, int rows, int cols) {
+  std::int64_t cycles = 0;
+  for (int m = 0; m < M; m += rows) {
+    for (int k = 0; k < K; k += rows) {
+      for (int n = 0; n < N; n += cols) {
+        cycles += std::min(rows, M - m) + std::min(rows, K - k) + std::min(cols, N - n) - 2;
+      }
+    }
+  }
+  return cycles;
+}
