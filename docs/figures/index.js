@@ -11,7 +11,8 @@ import ldmatrix from './ldmatrix.js'
 import speed from './speed.js'
 import profile from './profile.js'
 import cuda from './cuda.js'
+import systolic from './systolic.js'
 
 export default {
   banks, tiles, memory_curves, break_it, timeline, online_softmax, toy_machine, fragments, ldmatrix, speed,
-  profile, cuda }
+  profile, cuda, systolic }

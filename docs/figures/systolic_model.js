@@ -1,0 +1,66 @@
+// What `ch18_systolic_array matmul --trace` lists, small, and what each cell holds after a cycle.
+
+export const SIZES = [[2, 3, 2], [4, 3, 5], [8, 4, 4], [8, 8, 8]]  // M, K, N
+export const DATAFLOWS = {
+  weight: { name: 'weight-stationary', stays: 'B: weight-stationary',
+    moves: ['B stays in the cells, A comes from the left and goes right, sums go down to C',
+      'B stays, A goes right, sums go down'] },
+  output: { name: 'output-stationary', stays: 'C: output-stationary',
+    moves: ['C stays in the cells, A comes from the left and goes right, B from above and goes down',
+      'C stays, A goes right, B goes down'] },
+}
+const CASES = SIZES.flatMap(([m, k, n]) => [['weight', true], ['weight', false], ['output', true]]
+  .map(([dataflow, stagger]) => ({ m, k, n, dataflow, stagger })))
+const key_of = ({ m, k, n, dataflow, stagger }) => `${dataflow},${m},${k},${n}${stagger ? '' : ',no-stagger'}`
+export const sources = Object.fromEntries(CASES.map((one) => [key_of(one), ['ch18_systolic_array', 'matmul',
+  '--m', `${one.m}`, '--k', `${one.k}`, '--n', `${one.n}`, '--dataflow', one.dataflow, '--trace',
+  ...one.stagger ? [] : ['--break', 'no-stagger'], '--json', '{json}']]))
+
+const indices = (name) => [+name[1], +name[2]]  // a01: sizes are below 10
+
+// Steps in few bytes: for each cycle [row, column, m, k, n, sum] of each cell that multiplies a_mk and b_kn.
+export const cases_of = (outputs) => Object.fromEntries(CASES.map((one) => {
+  const { trace, c, check } = outputs[key_of(one)]
+  const steps = trace.map(({ cells }) => cells.map(({ row, col, a, b, after }) => {
+    const [m, k] = indices(a), [, n] = indices(b)
+    return [row, col, m, k, n, after]
+  }))
+  return [key_of(one), { ...one, wrong: !check.passed, results: c, steps }]
+}))
+
+export function case_of(data, { dataflow, size, stagger }) {
+  const [m, k, n] = size.split(',').map(Number)
+  const one = data[key_of({ m, k, n, dataflow, stagger })]
+  const [rows, cols] = dataflow === 'weight' ? [k, n] : [m, n]
+  return { ...one, rows, cols, macs: m * k * n }
+}
+
+export const label_of = (matrix, row, col) => `${matrix}${row}${col}`
+
+// The numbers that enter the array in a cycle: A's at the left, B's above (if B moves).
+export const entering = (one, cycle) => (one.steps[cycle] ?? []).flatMap(([row, col, m, k, n]) => [
+  ...col === 0 ? [{ from: 'left', lane: row, name: label_of('a', m, k) }] : [],
+  ...row === 0 && one.dataflow === 'output' ? [{ from: 'top', lane: col, name: label_of('b', k, n) }] : []])
+
+// After a cycle: what each cell has, which results are below the array, and which have just come.
+export function after_cycle(one, cycle) {
+  const cells = Array.from({ length: one.rows }, () => Array.from({ length: one.cols }, () => ({ busy: false })))
+  const results = one.results.map((row) => row.map(() => undefined)), fresh = new Set()
+  const left = Array(one.cols).fill(0)
+  let macs = 0
+  one.steps.slice(0, cycle + 1).forEach((step, at) => {
+    macs += step.length
+    for (const [row, col, m, k, n, sum] of step) {
+      const held = cells[row][col]
+      if (one.dataflow === 'output') held.sum = sum
+      if (at === cycle) {
+        Object.assign(held, { busy: true, a: label_of('a', m, k), b: label_of('b', k, n), sum })
+      }
+      if (one.dataflow === 'weight' && row === one.rows - 1) {  // it leaves below
+        if (at === cycle) fresh.add(`${left[col]},${col}`)
+        results[left[col]++][col] = sum
+      }
+    }
+  })
+  return { cells, results, fresh, macs, busy: one.steps[cycle].length }
+}
