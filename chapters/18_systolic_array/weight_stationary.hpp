@@ -116,8 +116,7 @@ class Feeder {
   }
 
   // [anchor: arrival]
-  // What enters row k in this cycle. Row k starts k cycles late: the sum needs k cycles to come
-  // down.
+  // What enters row k in this cycle. Row k starts k cycles late: a sum needs them to come down.
   Arrival<Number> arrival(int k, std::int64_t cycle) {
     const std::int64_t stagger = breaks_ & kNoStagger ? 0 : k;
     std::size_t& p = entering_[k];
