@@ -15,7 +15,7 @@ with the command's output; with it they are filled in. Paths in `code:` and the 
 `run:` are the page's directory; DIR of --bin (default ROOT/build/bin) comes first on the PATH.
 
 Also checked: relative links lead to files and headings that exist; every measured number of a
-lesson has a source (lesson_numbers.py); and, unless pages are named, every anchor under chapters/
+lesson has a source (lesson_numbers.py); what answers a question is folded; and, unless pages are named, every anchor under chapters/
 and common/ is quoted by some page.
 Exit status: 0 all true, 1 something is not, 2 bad usage.
 """
@@ -270,6 +270,22 @@ class Checker:
         if any(self.shown(page) == self.shown(path)
                for pattern in LESSONS for path in self.root.glob(pattern)):
             self.check_numbers(page, prose, printed)
+            self.check_predictions(page, prose, blocks)
+
+    def check_predictions(self, page: Path, prose: List[Tuple[int, str]],
+                          blocks: List[Block]) -> None:
+        """Code or output that follows "Write down …" is folded: the answer is out of sight."""
+        asked, depth = 0, 0
+        for number, line in sorted([*prose, *((block.line, "") for block in blocks)]):
+            depth += line.count("<details") - line.count("</details>")
+            if re.search(r"\bWrite down\b", line):
+                asked = number
+            elif asked and depth > 0:
+                asked = 0
+            elif asked and not line and any(block.line == number for block in blocks):
+                self.report(f"{page}:{number}: stands in sight after \"Write down …\" in line "
+                            f"{asked}: fold it (docs/CONTRIBUTING.md says how)")
+                asked = 0
 
     def check_numbers(self, page: Path, prose: List[Tuple[int, str]], printed: str) -> None:
         for paragraph in lesson_numbers.paragraphs(prose):

@@ -193,6 +193,23 @@ class Lessons(unittest.TestCase):
         self.write("docs/notes.md", "It is 277.1 TFLOP/s.\n")
         self.assert_fails("docs/notes.md:1: 277.1 has no source")
 
+    # ---- what is folded ----
+
+    def test_the_answer_to_a_question_is_folded(self):
+        run = "<!-- run: greet you -->\n```text\n$ greet you\nhello, you\n```\n"
+        asked = "*Write down: who is greeted?*\n\n"
+        folded = f"<details class=\"answer\"><summary>It prints</summary>\n\n{run}\n</details>\n"
+        for paragraph in (asked + folded + run, run + asked + folded, asked + "Nobody knows.",
+                          asked + "Words.\n\n" + folded, run):
+            self.numbers(paragraph)
+            with self.subTest(paragraph):
+                self.assert_true()
+        for paragraph in (asked + run, asked + "Words.\n\n" + run, asked + run + folded,
+                          asked + folded + asked + run):
+            self.numbers(paragraph)
+            with self.subTest(paragraph):
+                self.assert_fails('stands in sight after "Write down')
+
     # ---- code ----
 
     def test_code_drift(self):
