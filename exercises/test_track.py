@@ -46,19 +46,22 @@ class Learn(unittest.TestCase):
         self.assertIn("  debugging\n      · D.1 A row of attention", output)
         self.assertIn("  0 of ", output)
         self.assertIn("error: exercise 99.1: accepted: 01.1 ", self.learn("check", "99.1", code=2))
-        self.assertIn("not laid out yet", self.learn("check", "02.1", code=2))
+        self.assertIn("not laid out yet", self.learn("reset", "02.1", code=2))
         self.assertIn("01.1 One element", self.learn("next"))
         self.assertIn("D.1 A row of attention", self.learn("next", "d.1"))
 
-        # The stub is laid out, and fails with its TODO.
-        self.learn("next", "2.1")
+        # The stub is laid out, by check too, and fails with its TODO.
+        self.assertIn("TODO(02.1): three loops", self.learn("check", "2.1", code=1))
         self.assertEqual(self.copy.read_bytes(), pristine)
         self.assertEqual([path.name for path in self.copy.parent.iterdir()], ["safe_softmax.hpp"])
-        self.assertIn("TODO(02.1): three loops", self.learn("check", "02.1", code=1))
+        self.assertIn("edit ", self.learn("next", "02.1"))
+        self.assertFalse((self.home / "build").exists())  # no compiler was needed to say so
         self.assertEqual(self.progress()["status"], "todo")
         self.assertIn("try 02.1 first", self.learn("solution", "02.1", code=1))
         self.assertIn("std::exp", self.learn("solution", "02.1", "--force"))
         self.assertIn("begun, 0 tries", self.learn())
+        self.copy.write_bytes(pristine + b"// soon\n")
+        self.assertIn("TODO(02.1): three loops", self.learn("check", "2.1", code=1))
 
         # What does not compile: the learner's error comes first, and no other line of the compiler.
         self.copy.write_text(pristine.decode().replace("exercise::todo(", "float m = max_of(x);\n("))
@@ -88,7 +91,10 @@ class Learn(unittest.TestCase):
 
         # The solution passes and counts.
         shutil.copy(ANSWERS / "safe_softmax.hpp", self.copy)
-        self.assertIn("02.1 Safe softmax: right", self.learn("check", "02.1"))
+        output = self.learn("check", "02.1")
+        self.assertIn("02.1 Safe softmax: right", output)
+        self.assertIn("./learn next 02.2", output)
+        self.assertIn("02.2 Online softmax", self.learn("next"))
         self.assertEqual(self.progress()["status"], "passed")
         output = self.learn()
         self.assertIn("✓ 02.1 Safe softmax", output)
@@ -119,7 +125,21 @@ class Learn(unittest.TestCase):
         self.assertNotIn("✓", self.learn())
         self.assertEqual((ROOT / "exercises" / KEY / "safe_softmax.hpp").read_bytes(), pristine)
 
+        self.a_program_to_mend()
         self.watch_on_a_terminal()
+
+    def a_program_to_mend(self):
+        """Its test shows what it sees from the first check on, and tells a mistake from the stub."""
+        output = self.learn("check", "D.3", code=1)
+        self.assertIn("D.3 Sums that are right today: not mended yet", output)
+        self.assertIn("read_before_barrier", output)
+        self.assertNotIn("not written yet", output)
+        copy = self.home / "my_exercises/debugging/ex3_sum_tiles/sum_tiles.hpp"
+        shutil.copy(ROOT / "solutions/debugging/ex3_sum_tiles/wrong/one-barrier/sum_tiles.hpp", copy)
+        output = self.learn("check", "D.3", code=1)
+        self.assertIn("D.3 Sums that are right today: wrong", output)
+        self.assertIn("overwrite_while_read", output)
+        self.assertIn("looks like: one-barrier: ", output)
 
     def watch_on_a_terminal(self):
         """Save, be judged, ask for a hint, go on, quit: with keys, as on a real terminal."""

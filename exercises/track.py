@@ -133,6 +133,17 @@ class Track:
         if not exercise.copy.exists():
             raise self.learn.Stop(f"{exercise.id} is not laid out yet: ./learn next {exercise.id}")
 
+    @staticmethod
+    def lay_out(exercise):
+        if not exercise.copy.exists():
+            exercise.copy.parent.mkdir(parents=True, exist_ok=True)
+            exercise.copy.write_bytes(exercise.stub.read_bytes())
+
+    def after(self, exercise):
+        """All exercises, from the one behind it on, and round to it at last."""
+        here = self.exercises.index(exercise) + 1 if exercise else 0
+        return self.exercises[here:] + self.exercises[:here]
+
     def shown(self, path):
         for base in (Path.cwd(), ROOT):
             if path.is_relative_to(base):
@@ -165,18 +176,16 @@ class Track:
         """Lays out the next exercise, or the one named."""
         say = self.learn.say
         if name is None:
-            todo = [exercise for exercise in self.exercises if not self.passed(exercise)]
-            if after in todo:  # skip it, coming round to it at last
-                todo = todo[todo.index(after) + 1:] + todo[:todo.index(after) + 1]
+            if after is None:  # where the learner is, who may have begun at chapter 03
+                after = next((one for one in reversed(self.exercises) if self.passed(one)), None)
+            todo = [exercise for exercise in self.after(after) if not self.passed(exercise)]
             if not todo:
                 say(f"All {len(self.exercises)} exercises are done.")
                 return None
             exercise = todo[0]
         else:
             exercise = self.find(name)
-        if not exercise.copy.exists():
-            exercise.copy.parent.mkdir(parents=True, exist_ok=True)
-            exercise.copy.write_bytes(exercise.stub.read_bytes())
+        self.lay_out(exercise)
         say(self.learn.bold(exercise.title))
         say(f"  read    {self.shown(exercise.here / 'README.md')}")
         say(f"  edit    {self.shown(exercise.copy)}")
@@ -184,8 +193,8 @@ class Track:
         return exercise
 
     def check(self, exercise):
-        """Judges the copy, notes the outcome and prints it."""
-        self.require_copy(exercise)
+        """Judges the copy, notes the outcome and prints it; lays out what is not there yet."""
+        self.lay_out(exercise)
         with self.alone():
             digest = self.digest(exercise.copy)
             result = self.judge(exercise)
@@ -253,7 +262,19 @@ class Track:
                 raise self.learn.Stop("cmake could not configure:\n" + result.stderr, 1)
         return directory
 
+    @staticmethod
+    def untouched(exercise):
+        return exercise.copy.read_bytes() == exercise.stub.read_bytes()
+
+    def not_written(self, todo, exercise):
+        return Result("todo", [f"{exercise.title}: not written yet", "", f"  {todo}", "",
+                               f"  read    {self.shown(exercise.here / 'README.md')}",
+                               f"  edit    {self.shown(exercise.copy)}"], exercise)
+
     def judge(self, exercise):
+        stub = exercise.stub.read_text(encoding="utf-8")
+        if self.untouched(exercise) and not prove.to_mend(stub, exercise.id):
+            return self.not_written(prove.todo_of(stub, exercise.id), exercise)  # nothing to build
         directory = self.build_directory()
         code, lines = self.learn.run_ninja(["ninja", "-C", str(directory), exercise.program],
                                            "Building")
@@ -295,11 +316,9 @@ class Track:
 
     def verdict(self, code, output, exercise):
         """doctest's words, shortened to what helps."""
-        todo = re.search(r"TODO\(.*", output)
+        todo = prove.unwritten(output)
         if todo:
-            return Result("todo", [f"{exercise.title}: not written yet", "", f"  {todo.group(0)}", "",
-                                   f"  read    {self.shown(exercise.here / 'README.md')}",
-                                   f"  edit    {self.shown(exercise.copy)}"], exercise)
+            return self.not_written(todo, exercise)
         failures = []  # of each failed test case its name and the messages
         for part in re.split(r"^={70,}$", output, flags=re.MULTILINE):
             case = re.search(r"^TEST CASE:\s+(.*)$", part, re.MULTILINE)
@@ -307,21 +326,22 @@ class Track:
                 continue
             messages = re.sub(r"^\S*:\d+: (FATAL )?ERROR: (test case THREW exception: )?", "",
                               part[case.end():].strip(), flags=re.MULTILINE)
-            messages = re.sub(r"^looks like: .*|^could be .*", "", messages, flags=re.MULTILINE)
+            messages = re.sub(r"^looks like: .*|^could be .*|^not written yet: .*", "", messages,
+                              flags=re.MULTILINE)
             failures.append((case.group(1), messages.strip().splitlines()))
         count = re.search(r"test cases:\s+(\d+) \|\s+(\d+) passed", output)
         total, passed = (int(count.group(1)), int(count.group(2))) if count else (0, 0)
         if code == 0 and passed == total and prove.asserted(output) > 0:
             said = re.findall(r"MESSAGE: (.*)", output)
-            following = [other for other in self.exercises
-                         if other is not exercise and not self.passed(other)]
+            following = [other for other in self.after(exercise) if not self.passed(other)]
             lines = [self.learn.colored(f"{exercise.title}: right", "32") + f" ({total} test cases)"]
             lines += said + [f"  compare {self.shown(exercise.solution)}"]
-            lines += ([f"  next    {following[0].title}: ./learn next"] if following else
+            lines += ([f"  next    {following[0].title}: ./learn next {following[0].id}"] if following else
                       ["  that was the last one: every exercise is done"])
             return Result("passed", lines, exercise)
-        lines = [self.learn.colored(f"{exercise.title}: wrong", "31")
-                 + f" ({passed} of {total} test cases pass)", ""]
+        untouched = self.untouched(exercise)
+        lines = [self.learn.colored(f"{exercise.title}: {'not mended yet' if untouched else 'wrong'}",
+                                    "31") + f" ({passed} of {total} test cases pass)", ""]
         if failures:
             name, messages = failures[0]
             same = len(failures) > 1 and all(said == messages for _, said in failures)
@@ -334,7 +354,7 @@ class Track:
         for name in re.findall(r"^(?:looks like: |could be ).*", output, re.MULTILINE):
             lines += ["", "  " + self.learn.bold(name)]
         lines += ["", f"  stuck: ./learn hint {exercise.id}"]
-        return Result("wrong", lines, exercise)
+        return Result("todo" if untouched else "wrong", lines, exercise)
 
     # ------------------------------------------------------------ watch
 

@@ -51,6 +51,17 @@ def recognised(output):
     return set(re.findall(r"^looks like: ([\w-]+): \S", output, re.MULTILINE))
 
 
+def unwritten(output):
+    """The TODO line that the program has thrown, if it has."""
+    match = re.search(r"ERROR: test case THREW exception: (TODO\(.*)$", output, re.MULTILINE)
+    return match.group(1) if match else None
+
+
+def to_mend(text, identity):
+    """Is the stub a program to mend? Then its TODO line is a comment, and thrown by nobody."""
+    return f"// TODO({identity}): " in text
+
+
 def judge_solution(code, output):
     if code != 0 or recognised(output) or "Status: SUCCESS!" not in output:
         return f"the solution does not pass (exit {code})"

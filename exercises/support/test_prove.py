@@ -33,6 +33,12 @@ class Judging(unittest.TestCase):
         self.assertIsNotNone(prove.judge_stub(1, "segmentation fault", TODO))
         self.assertIsNotNone(prove.judge_stub(1, output.replace("09.1", "09.2"), TODO))
 
+    def test_unwritten(self):
+        self.assertEqual(prove.unwritten(f"a.cpp:3: ERROR: test case THREW exception: {TODO}\n"), TODO)
+        self.assertIsNone(prove.unwritten(f"logged: {TODO}\n"))  # said, not thrown
+        self.assertTrue(prove.to_mend("// TODO(D.1): mend it\n", "D.1"))
+        self.assertFalse(prove.to_mend('exercise::todo("TODO(02.1): write it");\n', "02.1"))
+
     def test_wrong_answer(self):
         named = "looks like: no-max: it overflows\n"
         self.assertIsNone(prove.judge_wrong(1, named, "no-max"))
