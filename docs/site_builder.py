@@ -15,10 +15,10 @@ SITE = DOCS / ".vitepress" / "dist"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 # As in learn: what answers if it is there, and what each system calls it.
-NODE = [("node>=18.17", "nodejs", "nodejs", "nodejs", "node"),
-        ("npm", "npm", "npm", "npm", "node")]
-TEST_NODE = [("node>=20.0", "nodejs", "nodejs", "nodejs", "node")]  # Playwright's
-BROWSER = [("chromium", "chromium", "chromium", "chromium", "chromium")]  # if there is no other
+NODE = [("node>=18.17", "nodejs", "nodejs", "nodejs"),
+        ("npm", "npm", "npm", "npm")]
+TEST_NODE = [("node>=20.0", "nodejs", "nodejs", "nodejs")]  # Playwright's
+BROWSER = [("chromium", "chromium", "chromium", "chromium")]  # if there is no other
 
 
 # What npm says where no registry answers; anything else is a mistake of ours.

@@ -19,6 +19,10 @@ TEST_CASE("agrees with float64 on the named shapes, at three input scales") {
   agrees_on_named_shapes(KERNEL);
 }
 
+TEST_CASE("agrees with float64 on a large shape" * doctest::test_suite("large")) {
+  agrees_on_a_large_shape(KERNEL);
+}
+
 TEST_CASE("agrees with float64 on random shapes") { agrees_on_random_shapes(KERNEL); }
 
 TEST_CASE("agrees with NumPy's golden cases") { agrees_with_golden_cases(KERNEL); }

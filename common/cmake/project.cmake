@@ -71,17 +71,25 @@ function(fa_program name)
   target_link_libraries(${name} PRIVATE fa_common ${ARG_LIBRARIES})
 endfunction()
 
-# fa_test(NAME SOURCES… LIBRARIES… CHAPTER NN): a doctest program, in <build>/tests; CTest label chNN.
+# fa_test(NAME SOURCES… LIBRARIES… CHAPTER NN [THREADS n] [LARGE]): a doctest program, in <build>/tests;
+# CTest label chNN. LARGE: test cases marked * doctest::test_suite("large") are a test of their own,
+# NAME_large, with the label large: ./learn test leaves it out, ./learn test --all does not.
 function(fa_test name)
-  cmake_parse_arguments(ARG "" "CHAPTER;TIMEOUT" "LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "LARGE" "CHAPTER;TIMEOUT;THREADS" "LIBRARIES" ${ARGN})
   add_executable(test_${name} ${ARG_UNPARSED_ARGUMENTS} $<TARGET_OBJECTS:fa_doctest_main>)
   target_link_libraries(test_${name} PRIVATE fa_common doctest::doctest ${ARG_LIBRARIES})
   target_compile_definitions(test_${name} PRIVATE FA_SOURCE_DIR="${FA_ROOT}"
     FA_BINARY_DIR="${CMAKE_BINARY_DIR}" FA_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
   set_target_properties(test_${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
-  add_test(NAME ${name} COMMAND test_${name} --no-version)
-  fa_label_test(${name} "${ARG_CHAPTER}" "${ARG_TIMEOUT}")
+  add_test(NAME ${name} COMMAND test_${name} --no-version --test-suite-exclude=large)
+  fa_label_test(${name} "${ARG_CHAPTER}" "${ARG_TIMEOUT}" ${ARG_THREADS})
+  if(ARG_LARGE AND NOT FA_SANITIZE)  # minutes there, and nothing in it that the others lack
+    add_test(NAME ${name}_large COMMAND test_${name} --no-version --test-suite=large)
+    fa_label_test(${name}_large "${ARG_CHAPTER}" 1200 ${ARG_THREADS})
+    set_property(TEST ${name}_large APPEND PROPERTY LABELS large)
+    set_tests_properties(${name}_large PROPERTIES FAIL_REGULAR_EXPRESSION "test cases: +0 ")
+  endif()
 endfunction()
 
 # fa_command_test(NAME COMMAND … CHAPTER NN): any command whose exit status says whether it passed.
@@ -94,15 +102,19 @@ function(fa_command_test name)
   fa_label_test(${name} "${ARG_CHAPTER}" "${ARG_TIMEOUT}")
 endfunction()
 
+# CTest runs as many tests at a time as there are cores, so one has one thread, or as many as it
+# tells CTest of.
 function(fa_label_test name chapter timeout)
+  set(threads 1 ${ARGN})
+  list(GET threads -1 threads)
   if(chapter)
     set_tests_properties(${name} PROPERTIES LABELS "ch${chapter}")
   endif()
   if(NOT timeout)
     set(timeout 300)
   endif()
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout}
-    ENVIRONMENT "ASAN_OPTIONS=exitcode=99:detect_leaks=0;UBSAN_OPTIONS=exitcode=99:print_stacktrace=1")
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} PROCESSORS ${threads}
+    ENVIRONMENT "FA_THREADS=${threads};ASAN_OPTIONS=exitcode=99:detect_leaks=0;UBSAN_OPTIONS=exitcode=99:print_stacktrace=1")
 endfunction()
 
 if(NOT TARGET fa_common)

@@ -109,6 +109,39 @@ class Chapters(Case):
             self.assertEqual((str(stop), stop.code), ("chapter 1 has no benchmark", 2))
 
 
+class Tests(Case):
+    def test_the_quick_set_and_all(self):
+        self.script("bin/ctest", f'echo "$*" > "{self.root}/log"\n')
+        self.learn.build = lambda *_, **__: self.root
+        self.learn.track = lambda: mock.Mock(exercises=[])
+        for everything, excludes in ((False, True), (True, False)):
+            with mock.patch.dict(os.environ, {"PATH": f"{self.root}/bin:{os.environ['PATH']}"}):
+                _, stop = self.said(self.learn.command_test, Namespace(
+                    chapters=[], preset="release", definitions=[], again=True, all=everything))
+            self.assertIsNone(stop)
+            self.assertEqual("-LE ^large$" in (self.root / "log").read_text(), excludes)
+
+    @unittest.skipUnless("FA_BINARY_DIR" in os.environ, "CTest says where the build is")
+    def test_threads_are_bounded(self):
+        """CTest's jobs times the threads of each are no more than CTest counts on."""
+        binary = os.environ["FA_BINARY_DIR"]
+        listing = json.loads(subprocess.run(
+            ["ctest", "--test-dir", binary, "--show-only=json-v1"], capture_output=True, text=True,
+            check=True).stdout)
+        checked = 0
+        for test in listing["tests"]:
+            properties = {one["name"]: one["value"] for one in test["properties"]}
+            if test["name"] in ("learn", "lessons", "exercise_learn", "exercise_track",
+                                "exercise_prove", "kernel_symbols") or test["name"].endswith(
+                                    ("_tool", "_python")):
+                continue  # no emulator, or all cores
+            with self.subTest(test["name"]):
+                self.assertIn(f"FA_THREADS={int(properties.get('PROCESSORS', 1))}",
+                              properties["ENVIRONMENT"])
+            checked += 1
+        self.assertGreater(checked, 20)
+
+
 class Map(unittest.TestCase):
     def test_parts(self):
         """Every chapter stands in one part; the map shows what is there and what is to come."""
@@ -325,6 +358,18 @@ class Configuring(Machine):
         self.assertIn("cmake --preset release -DFA_PYTHON=/usr/bin/python3 "
                       "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DFA_WERROR=ON\nCXX=g++ -m64\n",
                       self.log.read_text())
+
+    def test_another_system(self):
+        for system in ("darwin", "freebsd14"):
+            with mock.patch.object(sys, "platform", system):
+                _, stop = self.said(self.learn.configure, "release")
+            self.assertIn(f"built on Linux, this is {system}; any system has containers (README.md: "
+                          "On another system)", str(stop))
+        self.assertEqual(self.log.read_text(), "")
+        self.assertIn("\n## On another system\n", (ROOT / "README.md").read_text(encoding="utf-8"))
+        with mock.patch.object(sys, "platform", "win32"), self.assertRaises(SystemExit) as ended:
+            load_learn()
+        self.assertIn("error: ./learn runs on Linux: Windows has WSL", str(ended.exception))
 
     def test_configured_already(self):
         (self.root / "build").mkdir()

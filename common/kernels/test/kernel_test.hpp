@@ -14,6 +14,7 @@ struct Kernel {
 };
 
 void agrees_on_named_shapes(const Kernel& kernel);    // at input scales 1, 30 and 1e-3
+void agrees_on_a_large_shape(const Kernel& kernel);   // likewise
 void agrees_on_random_shapes(const Kernel& kernel);
 void agrees_with_golden_cases(const Kernel& kernel);  // NumPy's answers
 void returns_a_constant_v(const Kernel& kernel);
