@@ -6,7 +6,7 @@ mistaken answer varies. Nothing is guessed from a pattern that a mistake merely 
 """
 
 from functools import lru_cache
-from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional
 
 import numpy as np
 

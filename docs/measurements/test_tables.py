@@ -151,7 +151,6 @@ class TestProfile(Folder):
         self.assert_problem("no row for chapter 05", tables.profile,
                             self.trimmed(export("1", metrics), "profile"), "05")
 
-
     def test_json_has_the_numbers_of_the_tables(self):
         found = tables.profile_json(tables.H200 / "profile.csv")
         self.assertEqual(list(found["chapters"]), ["ch03", "ch04", "ch05", "ch06", "ch07", "ch08"])

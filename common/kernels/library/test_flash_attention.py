@@ -9,9 +9,9 @@ import numpy as np
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(HERE, "..", "..", "..", "reference"))
 
-import check  # noqa: E402
-import flash_attention  # noqa: E402
-from problem import Problem  # noqa: E402
+import check
+import flash_attention
+from problem import Problem
 
 LIBRARY = flash_attention.load(os.environ["FA_LIBRARY"])
 
