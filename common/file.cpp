@@ -87,9 +87,9 @@ void write_file(const std::string& path, std::string_view bytes) {
   }
   const std::string target = resolved(path);
   const std::string temporary = target + ".partial-" + std::to_string(getpid());
+  const Descriptor file{open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};
+  if (file.number < 0) fail(temporary, "create");  // somebody else's file, perhaps: it stays
   try {
-    const Descriptor file{open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};
-    if (file.number < 0) fail(path, "write");
     write_all(file.number, bytes, path);
     if (fsync(file.number) != 0) fail(path, "write");
     if (rename(temporary.c_str(), target.c_str()) != 0) fail(path, "write");

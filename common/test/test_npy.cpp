@@ -118,6 +118,15 @@ TEST_CASE("a file is written whole or not at all") {
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(directory)) ++files;
   CHECK(files == 1);  // no temporary left
 
+  // What bears the temporary's name was not made here, and stays.
+  const std::string theirs = path + ".partial-" + std::to_string(getpid());
+  write_file(theirs, "theirs");
+  CHECK_THROWS_WITH_AS(write_file(path, "x"), (theirs + ": cannot create: File exists").c_str(),
+                       InputError);
+  CHECK(read_file(theirs) == "theirs");
+  CHECK(read_npy(path).floats() == values);
+  std::filesystem::remove(theirs);
+
   std::filesystem::create_symlink(path, directory + "/link.npy");
   write_file(directory + "/link.npy", "through the link");
   CHECK(std::filesystem::is_symlink(directory + "/link.npy"));
