@@ -11,6 +11,10 @@
 
 namespace fa {
 
+// Bytes that this process may use: the machine's memory, or the limit of a cgroup (v1 or v2) that it
+// is in, a container's for example, if that is less. `root` stands before /proc and /sys in tests.
+double memory_bytes(const std::string& root = "");
+
 // An allocation that would pass the limit of the MemoryProbe in force.
 struct MemoryLimitExceeded : std::runtime_error {
   using std::runtime_error::runtime_error;

@@ -1,7 +1,5 @@
 #include "common/problem.hpp"
 
-#include <unistd.h>
-
 #include <array>
 #include <cmath>
 #include <numbers>
@@ -48,10 +46,10 @@ void fill(std::vector<float>& values, uint64_t stream, double factor, Dtype dtyp
 
 void check_memory(const Shape& shape) {
   const double needed = 2.0 * sizeof(float) * (shape.q_elements() + shape.kv_elements());
-  const double present = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  const double present = memory_bytes();
   if (!(needed < 0.9 * present)) {
     throw InputError("shape " + to_string(shape) + ": Q, K, V and O need " + format_bytes(needed) +
-                     ", this machine has " + format_bytes(present));
+                     ", this machine has " + format_bytes(present) + " for this process");
   }
 }
 

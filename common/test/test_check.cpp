@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <thread>
 
 #include "common/check.hpp"
+#include "common/file.hpp"
 #include "common/memory.hpp"
 #include "common/parallel.hpp"
 #include "common/reference.hpp"
@@ -279,6 +281,42 @@ TEST_CASE("the memory probe counts exactly, and enforces its limit") {
   CHECK(probe.current_bytes() == 0);
   CHECK(probe.peak_bytes() == 10000);
   CHECK(format_bytes(1536) == "1.50 KiB");
+}
+
+TEST_CASE("memory: the machine's, or what a cgroup leaves of it") {
+  const std::string root = FA_BINARY_DIR "/test_memory_root";
+  const auto write = [&](const std::string& path, const std::string& text) {
+    const std::filesystem::path file = root + path;
+    std::filesystem::create_directories(file.parent_path());
+    write_file(file, text);
+  };
+  std::filesystem::remove_all(root);
+  const double machine = memory_bytes(root);  // no cgroups at all: macOS, an old kernel
+  CHECK(machine > 1e8);
+  CHECK(memory_bytes() <= machine);
+
+  write("/proc/self/cgroup", "0::/user.slice/a/b\n");  // version 2: limits of all its parents hold
+  CHECK(memory_bytes(root) == machine);
+  write("/sys/fs/cgroup/user.slice/a/b/memory.max", "max\n");
+  CHECK(memory_bytes(root) == machine);
+  write("/sys/fs/cgroup/user.slice/a/memory.max", "50000000\n");
+  CHECK(memory_bytes(root) == 5e7);
+  write("/sys/fs/cgroup/user.slice/a/b/memory.max", "60000000\n");
+  CHECK(memory_bytes(root) == 5e7);
+  write("/sys/fs/cgroup/memory.max", "40000000\n");  // a container's own cgroup is its root
+  CHECK(memory_bytes(root) == 4e7);
+  write("/proc/self/cgroup", "0::/\n");
+  CHECK(memory_bytes(root) == 4e7);
+
+  std::filesystem::remove_all(root);
+  write("/proc/self/cgroup", "5:cpu,cpuacct:/x\n4:memory:/docker/abc\n0::/\n");  // version 1
+  CHECK(memory_bytes(root) == machine);
+  write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");  // none
+  CHECK(memory_bytes(root) == machine);
+  write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "70000000\n");
+  CHECK(memory_bytes(root) == 7e7);
+  write("/sys/fs/cgroup/memory/docker/abc/memory.limit_in_bytes", "30000000\n");
+  CHECK(memory_bytes(root) == 3e7);
 }
 
 TEST_CASE("parallel_for does every index once and rethrows") {
