@@ -93,9 +93,18 @@ function(fa_test name)
 endfunction()
 
 # fa_command_test(NAME COMMAND … CHAPTER NN): any command whose exit status says whether it passed.
-# It runs in the caller's source directory with <build>/bin first on the PATH.
+# It runs in the caller's source directory with <build>/bin first on the PATH. With STATUS n OUTPUT
+# regex: it must exit with n, and print what the regular expression (Python's) finds.
 function(fa_command_test name)
-  cmake_parse_arguments(ARG "" "CHAPTER;TIMEOUT" "COMMAND" ${ARGN})
+  cmake_parse_arguments(ARG "" "CHAPTER;TIMEOUT;STATUS;OUTPUT" "COMMAND" ${ARGN})
+  if(ARG_OUTPUT)  # add_test replaces the name of a target in the first place only
+    list(POP_FRONT ARG_COMMAND program)
+    if(TARGET ${program})
+      set(program $<TARGET_FILE:${program}>)
+    endif()
+    list(PREPEND ARG_COMMAND "${FA_PYTHON}" -B "${FA_ROOT}/common/cmake/expect.py" ${ARG_STATUS}
+      "${ARG_OUTPUT}" ${program})
+  endif()
   add_test(NAME ${name} COMMAND ${ARG_COMMAND} WORKING_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}")
   set_tests_properties(${name} PROPERTIES
     ENVIRONMENT_MODIFICATION "PATH=path_list_prepend:${CMAKE_BINARY_DIR}/bin")
