@@ -24,6 +24,7 @@ class GpuBuffer {
   GpuBuffer(size_t bytes, const std::string& name);
   ~GpuBuffer();
   GpuBuffer(const GpuBuffer&) = delete;
+  GpuBuffer& operator=(const GpuBuffer&) = delete;
 
   void* data() const { return data_; }
   void upload(const void* host);

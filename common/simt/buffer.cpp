@@ -16,7 +16,8 @@ constexpr size_t kGapBytes = 64 * 1024;  // a tile and more
 
 struct Registry {
   std::mutex mutex;
-  std::multimap<uint64_t, GlobalRange> ranges;  // by begin
+  std::map<uint64_t, GlobalRange> ranges;  // by id
+  uint64_t next_id = 0;
 };
 
 Registry& registry() {
@@ -44,16 +45,16 @@ void free_buffer(void* memory, [[maybe_unused]] size_t bytes) {
 }
 
 RegisteredBuffer::RegisteredBuffer(const void* data, size_t bytes, std::string name,
-                                   size_t element_bytes)
-    : data_(data) {
+                                   size_t element_bytes) {
   const std::lock_guard lock(registry().mutex);
   const uint64_t begin = to_integer(data);
-  registry().ranges.insert({begin, {begin, begin + bytes, element_bytes, std::move(name)}});
+  id_ = registry().next_id++;
+  registry().ranges.insert({id_, {begin, begin + bytes, element_bytes, std::move(name)}});
 }
 
 RegisteredBuffer::~RegisteredBuffer() {
   const std::lock_guard lock(registry().mutex);
-  registry().ranges.erase(registry().ranges.find(to_integer(data_)));
+  registry().ranges.erase(id_);
 }
 
 std::string describe_address(const void* address) {
@@ -62,7 +63,7 @@ std::string describe_address(const void* address) {
   const std::lock_guard lock(registry().mutex);
   const GlobalRange* nearest = nullptr;
   int64_t nearest_distance = kNear;
-  for (const auto& [begin, range] : registry().ranges) {
+  for (const auto& [id, range] : registry().ranges) {
     int64_t distance = 0;
     if (at < range.begin) distance = static_cast<int64_t>(range.begin - at);
     if (at >= range.end) distance = static_cast<int64_t>(at - range.end + 1);
@@ -85,7 +86,7 @@ std::string describe_address(const void* address) {
 GlobalMemory GlobalMemory::snapshot() {
   GlobalMemory memory;
   const std::lock_guard lock(registry().mutex);
-  for (const auto& [begin, range] : registry().ranges) memory.ranges_.push_back(range);
+  for (const auto& [id, range] : registry().ranges) memory.ranges_.push_back(range);
   return memory;
 }
 

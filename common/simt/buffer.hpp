@@ -28,7 +28,7 @@ class RegisteredBuffer {
   RegisteredBuffer& operator=(const RegisteredBuffer&) = delete;
 
  private:
-  const void* data_;
+  uint64_t id_;  // not the address: a view of a buffer's beginning has the same
 };
 
 /// "K[17]" for an address in, or shortly behind or before, a registered buffer; else "0x7f…".

@@ -44,6 +44,19 @@ Report run_kernel(Kernel kernel, bool broken, uint64_t seed = 0) {
   });
 }
 
+TEST_CASE("a view that ends leaves the buffer behind it registered") {
+  Buffer<float> parent(4, "parent");
+  for (const size_t offset : {0, 1}) {  // at the parent's own address, and inside it
+    const fa::simt::RegisteredBuffer view(parent.data() + offset, 8, "view", 4);
+    CHECK(fa::simt::describe_address(parent.data() + 3) == "parent[3]");
+  }
+  CHECK(fa::simt::describe_address(parent.data() + 3) == "parent[3]");
+  {
+    const fa::simt::RegisteredBuffer all(parent.data(), parent.bytes(), "all", 4);
+  }
+  CHECK(fa::simt::describe_address(parent.data() + 3) == "parent[3]");
+}
+
 void check_twins(Kernel kernel, HazardKind expected) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     CAPTURE(seed);
