@@ -1,6 +1,8 @@
 #include "common/parallel.hpp"
 
+#ifdef __linux__
 #include <sched.h>
+#endif
 
 #include <algorithm>
 #include <atomic>
@@ -78,8 +80,10 @@ int hardware_threads() {
     const long threads = std::strtol(text, nullptr, 10);
     if (threads >= 1 && threads <= 1024) return static_cast<int>(threads);
   }
+#ifdef __linux__
   cpu_set_t available;  // fewer than the machine has, inside a container
   if (sched_getaffinity(0, sizeof available, &available) == 0) return CPU_COUNT(&available);
+#endif
   return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 }
 

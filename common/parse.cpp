@@ -2,6 +2,8 @@
 
 #include <charconv>
 #include <cmath>
+#include <locale>
+#include <sstream>
 
 #include "common/breaks.hpp"
 #include "common/error.hpp"
@@ -15,6 +17,15 @@ bool parse_whole(const std::string& text, T& value) {
   const auto [stopped, error] = std::from_chars(text.data(), end, value);
   return error == std::errc() && stopped == end;
 }
+
+#ifndef __cpp_lib_to_chars  // libc++ before version 20 reads no floating-point numbers so
+template <>
+bool parse_whole(const std::string& text, double& value) {
+  std::istringstream stream(text);
+  stream.imbue(std::locale::classic());
+  return stream >> std::noskipws >> value && stream.peek() == std::istringstream::traits_type::eof();
+}
+#endif
 
 }  // namespace
 
