@@ -15,8 +15,8 @@ with the command's output; with it they are filled in. Paths in `code:` and the 
 `run:` are the page's directory; DIR of --bin (default ROOT/build/bin) comes first on the PATH.
 
 Also checked: relative links lead to files and headings that exist; every measured number of a
-lesson has a source (lesson_numbers.py); what answers a question is folded; and, unless pages are named, every anchor under chapters/
-and common/ is quoted by some page.
+lesson has a source (lesson_numbers.py); what answers a question is folded; and, unless pages are
+named, every anchor under chapters/ and common/ is quoted by some page.
 Exit status: 0 all true, 1 something is not, 2 bad usage.
 """
 
