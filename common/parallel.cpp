@@ -28,7 +28,7 @@ class Pool {
     {
       const std::lock_guard lock(mutex_);
       while (static_cast<int>(helpers_.size()) < threads - 1) {
-        helpers_.emplace_back([this](std::stop_token stop) { help(stop); });
+        helpers_.emplace_back([this](const std::stop_token& stop) { help(stop); });
       }
       tasks_.push_back(&task);
     }

@@ -75,7 +75,7 @@ std::string Scanner::symbol() {
 
 std::string Scanner::rest_of_token() {
   const std::size_t begin = at_;
-  const std::string text = symbol();
+  std::string text = symbol();
   at_ = begin;
   return text;
 }

@@ -79,7 +79,7 @@ std::string shortened(const std::string& text, int width) {
   if (width_of(text) <= width) return text;
   const std::size_t first = text.find(" + "), last = text.rfind(" + ");
   if (first != std::string::npos && first != last) {
-    const std::string ends = text.substr(0, first) + " + …" + text.substr(last);
+    std::string ends = text.substr(0, first) + " + …" + text.substr(last);
     if (width_of(ends) <= width) return ends;
   }
   return cut(text, width / 2, false) + "…" + cut(text, width - width / 2 - 1, true);

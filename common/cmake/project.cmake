@@ -15,7 +15,7 @@ endif()
 
 option(FA_SANITIZE "Build with the address and undefined-behaviour sanitizers" OFF)
 option(FA_FUZZ "Build the libFuzzer targets (clang)" OFF)
-option(FA_WERROR "Warnings are errors: for CI, whose compilers are known" ON)
+option(FA_WERROR "Warnings are errors: for CI, whose compilers are known" OFF)
 
 # No fused multiply-add behind our back: the lessons quote numbers, and
 # a contracted a*b+c changes their last digits from one machine to the next.
