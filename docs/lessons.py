@@ -36,7 +36,8 @@ from lesson_numbers import Unsourced
 
 PAGE_FOLDERS = ("chapters", "common", "docs", "exercises", "solutions", "reference")
 ANCHOR_FOLDERS = ("chapters", "common")  # here an anchor that no page quotes is an error
-LESSONS = ("README.md", "chapters/*/README.md", "docs/*.md", "docs/measurements/README.md")
+LESSONS = ("README.md", "chapters/*/README.md", "common/*/README.md", "docs/*.md",
+           "docs/measurements/README.md", "docs/measurements/h200/README.md")
 RUN_TIMEOUT_S = 120
 
 MARKER = re.compile(r"^\s*(?://|#|;)\s*\[(/?)anchor: ([\w-]+)\]\s*$")
