@@ -39,7 +39,20 @@ static void check_feed(int M, int K) {
         of([&](int k, int cycle) { return cycle - k < M ? cycle - k : kNothing; }),
         "before its first number a row gets nothing; a row of A below 0 does not exist"},
        {"fed-ahead", of([&](int k, int cycle) { return within(cycle + k); }),
-        "row k is k rows of A ahead; it must be behind"}});
+        "row k is k rows of A ahead; it must be behind"},
+       {"first-row-lost",
+        of([&](int k, int cycle) { return cycle - k > 0 ? within(cycle - k) : kNothing; }),
+        "row 0 of A never enters: m = 0 is a row, too"},
+       {"one-row-too-many",
+        of([&](int k, int cycle) { return cycle - k == M ? M : within(cycle - k); }),
+        "A has rows 0 to M - 1; there is no row M"},
+       {"limited-by-k", of([&](int k, int cycle) {
+          return cycle - k >= 0 && cycle - k < K ? cycle - k : kNothing;
+        }),
+        "m counts the rows of A: there are M of them, not K"},
+       {"all-rows-end-together",
+        of([&](int k, int cycle) { return cycle < M ? within(cycle - k) : kNothing; }),
+        "all rows end in cycle M - 1; a row that starts k cycles late ends k cycles late"}});
 }
 
 TEST_CASE("2 rows of A, 3 rows of the array") { check_feed(2, 3); }

@@ -58,8 +58,7 @@ static void check_collect(int M, int K, int N) {
                     "result: m must be from 0 to M - 1"}});
   exercise::check_output(
       {"C", N, 0}, C.values, by(right, kAll, M),
-      {{"no-limits", by(right, kAll, M), "m must be from 0 to M - 1"},
-       {"all-columns-at-once", by([&](int cycle, int) { return cycle - (K - 1); }, kAll, M),
+      {{"all-columns-at-once", by([&](int cycle, int) { return cycle - (K - 1); }, kAll, M),
         "a row of C does not leave in one cycle: column n is n cycles behind column 0"},
        {"way-down-forgotten", by([&](int cycle, int n) { return cycle - n; }, kAll, M),
         "a sum takes K - 1 cycles from the first row to the last"},
@@ -68,7 +67,12 @@ static void check_collect(int M, int K, int N) {
        {"drain-forgotten", by(right, M + K - 2, M),
         "the last results are missing: after the last number of A has entered, N - 1 more cycles "
         "bring results"},
-       {"last-row-forgotten", by(right, kAll, M - 1), "the last row of C, M - 1, is a row too"}});
+       {"last-row-forgotten", by(right, kAll, M - 1), "the last row of C, M - 1, is a row too"},
+       {"first-row-lost",
+        by([&](int cycle, int n) { return right(cycle, n) > 0 ? right(cycle, n) : -1; }, kAll, M),
+        "row 0 of C stays empty: m = 0 is a row, too"},
+       {"slanted-the-other-way", by([&](int cycle, int n) { return cycle - (K - 1) + n; }, kAll, M),
+        "the columns on the right are behind, not ahead"}});
 }
 
 TEST_CASE("3 × 3 results, K = 2") { check_collect(3, 2, 3); }

@@ -23,7 +23,7 @@ static std::int64_t over_tiles(const Sizes& s, int rows, int cols, Cost cost) {
 
 static void check_cycles(const Sizes& s) {
   const auto [M, K, N, rows, cols] = s;
-  const int m = M, r = rows, c = cols;
+  const int m = M, r = rows, c = cols, K_ = K, N_ = N;  // lambdas cannot hold the names above
   const auto number = [](std::int64_t cycles) {
     return exercise::Numbers{static_cast<double>(cycles)};
   };
@@ -55,6 +55,13 @@ static void check_cycles(const Sizes& s) {
        {"two-forgotten",
         number(over_tiles(s, r, c, [m](int height, int width) { return m + height + width; })),
         "M + K + N: the first cycle of a tile is its first row's, column's and row of A's at once"},
+       {"tiles-of-full-size",
+        number(over_tiles(s, r, c, [=](int, int) { return m + K_ + N_ - 2; })),
+        "each tile is charged K + N, the whole product's; its own height and width count"},
+       {"all-tiles-as-the-first",
+        number(over_tiles(s, r, c,
+                          [=](int, int) { return m + std::min(r, K_) + std::min(c, N_) - 2; })),
+        "every tile is charged as the first one; the last ones may be smaller"},
        {"rows-and-columns-swapped", number(over_tiles(s, c, r, own)),
         "K lies along the rows of the array, N along its columns"}});
 }

@@ -49,6 +49,20 @@ static void check_stream(const std::string& what, const std::vector<Tile>& tiles
         "the rows to wait for are those of the tile before; this one's have not begun"},
        {"never-drained", number(ends(tiles, right, false) - last.k - last.n + 2),
         "the last tile has entered, but it is finished k + n - 2 cycles later"},
+       {"smaller-of-the-two",
+        number(ends(tiles, [](const Tile& before,
+                              const Tile& tile) { return std::min(before.m, tile.k); })),
+        "the rows have entered or the weights are there; a tile needs both, so the later one "
+        "counts"},
+       {"two-forgotten", number(ends(tiles, right) + 2),
+        "a tile takes m + k + n - 2 cycles: its first cycle is the first of its rows and columns, "
+        "too"},
+       {"columns-waited-for",
+        number(ends(tiles,
+                    [](const Tile& b, const Tile& t) {
+                      return std::max({b.m, t.k, t.n});
+                    })),
+        "the columns shift their weights at the same time: n of them take no longer than one"},
        {"only-the-last-end", number(ends(tiles, right, false)),
         "a small tile can be finished before a large one in front of it: every end counts"}});
 }
@@ -63,6 +77,7 @@ TEST_CASE("few rows: the weights decide") {
 TEST_CASE("different tiles") {
   check_stream("different tiles", {{9, 4, 6}, {3, 7, 2}, {8, 12, 5}, {6, 2, 7}});
 }
+TEST_CASE("wide tiles") { check_stream("wide tiles", {{2, 3, 11}, {4, 3, 12}, {2, 5, 9}}); }
 TEST_CASE("a small one behind a large one") {
   check_stream("a small behind a large", {{2, 9, 9}, {1, 1, 1}});
 }

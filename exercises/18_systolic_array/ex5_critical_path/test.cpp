@@ -6,7 +6,7 @@
 
 #include "exercises/support/verdict.hpp"
 
-enum class Start { kLargest, kFirst, kSum };
+enum class Start { kLargest, kFirst, kLast, kSum, kNone };
 
 // done of each task under a rule, with the latency or without it.
 static std::vector<std::int64_t> ends(const std::vector<Task>& tasks, Start rule, bool latency) {
@@ -17,6 +17,7 @@ static std::vector<std::int64_t> ends(const std::vector<Task>& tasks, Start rule
       const std::int64_t at = done[task.needs[i]];
       if (rule == Start::kLargest) start = std::max(start, at);
       if (rule == Start::kFirst && i == 0) start = at;
+      if (rule == Start::kLast) start = at;
       if (rule == Start::kSum) start += at;
     }
     done.push_back(start + task.occupies + (latency ? task.latency : 0));
@@ -48,6 +49,10 @@ static void check_path(const std::string& what, const std::vector<Task>& tasks) 
         "a task in the chain waits for the latency too: it needs the result"},
        {"only-the-first-need", number(largest(ends(tasks, Start::kFirst, true))),
         "a task needs all of its needs, not the first one"},
+       {"only-the-last-need", number(largest(ends(tasks, Start::kLast, true))),
+        "a task needs all of its needs, not the last one of the list"},
+       {"needs-ignored", number(largest(ends(tasks, Start::kNone, true))),
+        "every task starts in cycle 0; it must wait for what it needs"},
        {"needs-added-up", number(largest(ends(tasks, Start::kSum, true))),
         "needs are waited for at the same time: the latest decides, they do not add up"},
        {"end-of-the-last-task", number(right.empty() ? 0 : right.back()),
@@ -84,6 +89,7 @@ TEST_CASE("three tiles of one row: m and l are handed on") {
 }
 TEST_CASE("the slower of two") {
   check_path("two needs, the second slower", {{2, 1, {}}, {9, 3, {}}, {4, 0, {0, 1}}});
+  check_path("two needs, the first slower", {{9, 3, {}}, {2, 1, {}}, {4, 0, {0, 1}}});
 }
 TEST_CASE("a long task in the middle of the list") {
   check_path("a long task first", {{3, 0, {}}, {50, 8, {}}, {4, 2, {0}}});

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+struct Task {
+  std::int64_t occupies, latency;  // its unit; until its result is there, after that
+  std::vector<int> needs;          // numbers of tasks that stand before it in the list
+};
+
+inline std::int64_t critical_path(const std::vector<Task>& tasks) {
+  std::vector<std::int64_t> done;
+  std::int64_t end = 0;
+  for (const Task& task : tasks) {
+    std::int64_t start = 0;
+    for (const int needed : task.needs) start = done[needed];
+    done.push_back(start + task.occupies + task.latency);
+    end = std::max(end, done.back());
+  }
+  return end;
+}
