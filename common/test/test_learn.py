@@ -77,7 +77,9 @@ class Chapters(Case):
                         f'else echo {name} called with "[$*]"; fi\n')
         self.script("build/bin/cuda_in_one_picture", 'echo "cuda called with [$*]"\n')
         self.script("chapters/07_kernel/attention.hpp", "")
-        self.learn.build = lambda *_, **__: self.root / "build"
+        self.built = "".join(f"build {path.name}: phony\n" for path in (self.root / "build/bin").iterdir())
+        (self.root / "build" / "build.ninja").write_text(self.built)
+        self.learn.configure = self.learn.build = lambda *_, **__: self.root / "build"
 
     def test_cuda_stands_before_the_first_kernel_or_alone(self):
         output, stop = self.said(self.learn.command_run, Namespace(chapters=[], device="auto"))
@@ -97,6 +99,22 @@ class Chapters(Case):
         self.assertIn("01_plain called with []", output)
         self.assertIn("07_kernel called with [--device auto --profile]", output)
         self.assertIn("18_other called with []", output)
+
+    def test_what_cmake_left_out(self):
+        (self.root / "build" / "build.ninja").write_text(self.built.replace("build ch07", "build no_ch07"))
+        output, stop = self.said(self.learn.command_run, Namespace(chapters=[], device="auto"))
+        self.assertIsNone(stop)
+        self.assertIn("ch07_kernel is left out of this build; `cmake build` says why", output)
+        self.assertNotIn("07_kernel called", output)
+        self.assertIn("18_other called", output)
+        _, stop = self.said(self.learn.command_run, Namespace(chapters=["7"], device="auto"))
+        self.assertEqual((str(stop), stop.code), ("nothing is left to run", 2))
+
+        def configured_again(*_):
+            (self.root / "build" / "build.ninja").write_text(self.built)
+        self.learn.run_ninja = configured_again
+        output, _ = self.said(self.learn.command_run, Namespace(chapters=["7"], device="auto"))
+        self.assertIn("07_kernel called", output)
 
     def test_bench(self):
         with mock.patch.object(self.learn, "gpu", lambda: None):
