@@ -15,23 +15,58 @@ const ICON = 'data:image/svg+xml,' + encodeURIComponent(
   + '<path fill="#0b62c4" d="M1 1h6v6H1zM9 9h6v6H9z"/><path fill="#8fb8e8" d="M1 9h6v6H1z"/>'
   + '<path fill="#b45309" d="M9 1h6v6H9z"/></svg>')
 
+const TITLE = 'Flash Attention, step by step'
+const DESCRIPTION = 'From a machine with three registers to a FlashAttention kernel on tensor cores, '
+  + 'one idea a chapter. No GPU needed.'
+
+// ---- search: every word must be there; lessons come first ----
+
+// The diffs that a page shows are not its words; what its figures show is.
+function searchable(source, env, md) {
+  const html = md.render(source, env)
+  return env.frontmatter?.search === false ? ''
+    : html.replace(/<details class="fa-diff"[^]*?<\/details>/g, '')
+    .replace(/<Figure [^>]*title="([^"]*)" alt="([^"]*)"[^>]*>/g, '<p>$1. $2</p>')
+}
+
+// These two go to the browser as text, so they stand alone.
+function processTerm(term) {
+  const word = term.toLowerCase().replace(/^[`*("]+|[`*)".,:;?!]+$/g, '')
+  return /^(|the|a|an|of|to|do|does|how|is|are|i|it|in|on|for|what|why|where|which|and)$/.test(word)
+    ? null : word
+}
+function boostDocument(id) {
+  if (/^\/(#|$|docs\/cuda)/.test(id)) return 3
+  if (/^\/docs\/glossary/.test(id)) return 1.5
+  if (/^\/chapters\//.test(id)) return 2
+  return /^\/docs\/(figures|measurements|CONTRIBUTING)|^\/(common|reference)/.test(id) ? 0.2 : 0.6
+}
+
 export default defineConfig({
-  title: 'Flash Attention, step by step',
-  description: 'From a machine with three registers to a FlashAttention kernel on tensor cores, '
-    + 'one idea a chapter.',
+  title: TITLE,
+  description: DESCRIPTION,
   lang: 'en',
   srcDir: ROOT,
   srcExclude: ['**/hints.md', 'solutions/**', 'build*/**', 'my_exercises/**', '**/node_modules/**'],
   rewrites: Object.fromEntries(pages.filter((page) => basename(page) === 'README.md')
     .map((page) => [page, join(dirname(page), 'index.md')])),
   markdown,
-  head: [['style', {}, site_css() + code_css], ['link', { rel: 'icon', href: ICON }]],
+  head: [['style', {}, site_css() + code_css], ['link', { rel: 'icon', href: ICON }],
+    ['meta', { property: 'og:type', content: 'website' }],
+      ['meta', { property: 'og:site_name', content: TITLE }]],
+  transformHead: ({ title, pageData }) => [['meta',
+    { property: 'og:title', content: pageData.title || title }],
+    ['meta', { property: 'og:description', content: pageData.description || DESCRIPTION }]],
   themeConfig: {
+    siteTitle: 'Flash Attention',
+    logo: { src: ICON, alt: '' },
     sidebar: sidebar(),
     nav: [{ text: 'Chapter 01', link: '/chapters/01_toy_machine/' },
-      { text: 'Break it', link: '/docs/break-it.html' }, { text: 'Exercises', link: '/exercises/' }],
+      { text: 'Exercises', link: '/exercises/' }, { text: 'Break it', link: '/docs/break-it.html' },
+      { text: 'Glossary', link: '/docs/glossary.html' }],
     outline: [2, 3],
-    search: { provider: 'local' },
+    search: { provider: 'local', options: { _render: searchable, miniSearch: { options: { processTerm },
+      searchOptions: { combineWith: 'AND', fuzzy: 0.1, boostDocument } } } },
   },
   vite: {  // pages lie outside of docs/, where Vue is installed
     resolve: { alias: [

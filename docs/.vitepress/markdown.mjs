@@ -4,7 +4,8 @@ import katex from '@vscode/markdown-it-katex'
 import { posix } from 'node:path'
 
 import { escape } from '../figures/draw.js'
-import { figure_at, target_of, url_of } from './pages.mjs'
+import { clone_command, diff_of, figure_at, first_chapter, level_of, slugify, sources, target_of, terms,
+  url_of } from './pages.mjs'
 
 // A paragraph that is one picture of a figure: the figure itself.
 function figures(md) {
@@ -18,12 +19,21 @@ function figures(md) {
       if (!found) continue
       const figure = new state.Token('html_block', '', 0)
       const changes = escape(JSON.stringify(found.state))
-      figure.content = `<Figure name="${found.name}" still="${path}" title="${escape(found.title)}" `
+      const first = found.name === 'ladder'  // the first page: the sentence before it is the headline
+      if (first) tokens.slice(0, i).findLast(({ type }) => type === 'paragraph_open')?.attrJoin('class',
+        'fa-headline')
+      const hero = first ? start_html(url_of(first_chapter()), clone_command()) : ''
+      figure.content = `${hero}<Figure name="${found.name}" still="${path}" title="${escape(found.title)}" `
         + `alt="${escape(image.content)}" changes="${changes}" :size="[${found.size}]" />\n`
       tokens.splice(i, 3, figure)
     }
   })
 }
+
+// Where to begin, above the ladder.
+const start_html = (first, clone) =>
+  `<p class="fa-start"><a class="fa-button" href="${first}">Start with chapter 01</a> `
+  + `<a href="#commands">All commands</a>${clone ? ` <code>${escape(clone)}</code>` : ''}</p>\n`
 
 const page_of = (env) => env.relativePath.endsWith('index.md')
   ? env.relativePath.replace(/index\.md$/, 'README.md') : env.relativePath
@@ -52,12 +62,158 @@ function quoted_code(md) {
   })
 }
 
+// The corner of a table that says nothing is no heading.
+function corners(md) {
+  md.core.ruler.push('corners', ({ tokens }) => tokens.forEach((token, i) => {
+    if (token.type !== 'th_open' || tokens[i + 1].content) return
+    token.tag = tokens[i + 2].tag = 'td'
+  }))
+}
+
 // Indented code is drawn like fenced code.
 function indented_code(md) {
   md.core.ruler.push('indented_code', (state) => {
     for (const token of state.tokens) {
       if (token.type === 'code_block') Object.assign(token, { type: 'fence', info: 'text', markup: '```' })
     }
+  })
+}
+
+// Below the title of a chapter with a kernel: where in the machine its idea is at work.
+const LEVELS = [['grid', 'global memory'], ['', 'L2'], ['block', 'shared memory'], ['warp', 'registers'],
+  ['mma', 'tensor core']]
+function locator(md) {
+  md.core.ruler.push('locator', (state) => {
+    const on = level_of(page_of(state.env)), at = state.tokens.findIndex(({ type }) =>
+      type === 'heading_close')
+    if (!on || at < 0) return
+    const items = LEVELS.map(([who, memory]) => {
+      const here = on.includes(memory)
+      return `<li${here ? ' class="on"' : ''}>${who ? `<small>${who}</small> ` : ''}${memory}`
+        + `${here ? '<span class="fa-said"> (here)</span>' : ''}</li>`
+    })
+    state.tokens.splice(at + 1, 0, Object.assign(new state.Token('html_block', '', 0),
+      { content: `<ol class="fa-locator" aria-label="Where this chapter is at work">${items.join('')}</ol>\n` }))
+  })
+}
+
+// `./learn diff 04 | tail -1` prints how many lines changed: below it stand the lines.
+function diffs(md) {
+  md.core.ruler.push('diffs', (state) => {
+    const { tokens } = state
+    for (let i = 0; i + 1 < tokens.length; ++i) {
+      const [, chapter] = tokens[i].type === 'html_block'
+        && /^<!-- run: \S*learn diff (\d\d)\b/.exec(tokens[i].content) || []
+      if (!chapter || tokens[i + 1].type !== 'fence') continue
+      const { before, after, lines, count } = diff_of(chapter)
+      const html = (content) => Object.assign(new state.Token('html_block', '', 0), { content })
+      const fence = Object.assign(new state.Token('fence', 'code', 0), { info: 'cpp', markup: '```',
+        content: lines.map((line) => `${words_in_diff(line)}\n`).join(''),
+          meta: { signs: lines.map(([sign]) => sign) } })
+      tokens.splice(i, 2, html(`<details class="fa-diff" open><summary>${count}: from `
+        + `<a href="${url_of(before)}">${before}</a> to <a href="${url_of(after)}">${after}</a></summary>\n`),
+      fence, html('</details>\n'))
+    }
+  })
+}
+
+// A line without its sign; where lines are left out, the number of the next.
+const words_in_diff = (line) => line.replace(/^@@ .*\+(\d+)(?:,\d+)? @@.*/, ' // … line $1').slice(1)
+
+// ---- what a line of a code block may need ----
+
+const LONGEST = 100  // columns that a page has room for; a longer line is broken, if it is not one of a table's
+const SIGNS = { '+': ' diff add', '-': ' diff remove', '@': ' fa-gap' }
+
+// A place in the source, file:line, in what a program printed: a link to that line. A file without its
+// folder is the one of the chapter whose program was named last.
+function with_places(line, state) {
+  const [, chapter] = /(?<![\w/])(ch\d\d_\w+)/.exec(line) ?? []
+  if (chapter) state.folder = `chapters/${chapter.slice(2)}`
+  return line.replace(/(?<![\w/#])((?:chapters|common)\/)?([\w/]+\.(?:hpp|cpp|cu)):(\d+)/g,
+    (words, root, name, number) => {
+      const path = root ? root + name : `${state.folder}/${name}`
+      return known_sources().has(path) ? `<a href="${url_of(path)}#L${number}">${words}</a>` : words
+    })
+}
+let all_sources
+const known_sources = () => all_sources ??= new Set(sources())
+
+function lines_of_code(md) {
+  const { fence } = md.renderer.rules
+  md.renderer.rules.fence = (tokens, i, ...more) => {
+    const { info, meta, content } = tokens[i], plain = /^(text|sh)\b/.test(info)
+    const numbered = /\bnumbered\b/.test(info), words = content.split('\n'), place = {}
+    const lengths = words.map(({ length }) => length)
+    const table = lengths.filter((length) => length > LONGEST).length > lengths.length / 3
+    let number = 0
+    return fence(tokens, i, ...more).replace(/<span class="line">(.*)<\/span>/g, (_, line) => {
+      const sign = meta?.signs?.[number], long = plain && !table && lengths[number] > LONGEST ? ' fa-long'
+        : ''
+      const id = numbered ? ` id="L${++number}"` : (++number, '')
+      return `<span class="line${SIGNS[sign] ?? ''}${long}"${id}>${plain ? with_places(line, place) : line}</span>`
+    }).replace(/^<div class="language-/, `<div class="${numbered ? 'fa-numbered ' : ''}language-`)
+  }
+}
+
+// ---- a prediction before its answer ----
+
+// "Write down …", and then <details class="answer">: the reader's answer first.
+function predictions(md) {
+  md.core.ruler.push('predictions', (state) => {
+    let depth = null, prompt = ''
+    for (const token of state.tokens) {
+      if (token.type === 'inline' && /Write down/.test(token.content)) prompt = words_of(token)
+      if (token.type !== 'html_block') continue
+      token.content = token.content.replace(/<details(?=[\s>])[^>]*>|<\/details>/g, (tag) => {
+        if (tag === '</details>') return depth === null ? tag : depth-- > 0 ? tag
+          : (depth = null, '</Prediction>')
+        if (depth !== null) depth++
+        else if (/class="answer"/.test(tag)) {
+          depth = 0
+          return `<Prediction prompt="${escape(prompt)}">`
+        }
+        return tag
+      })
+    }
+  })
+}
+const words_of = ({ children }) => children.map(({ content }) => content).join('').trim()
+
+// ---- words of the glossary ----
+
+const GLOSSARY = 'docs/glossary.md'
+
+// The first time that a page uses a word of the glossary, it leads there and says what it means.
+function glossary(md) {
+  md.core.ruler.push('glossary', (state) => {
+    const page = page_of(state.env)
+    if (!/^(README|chapters\/|docs\/(break-it|profiling|cuda)|exercises\/)/.test(page)) return
+    const left = new Map(terms().flatMap((term) => term.names.map((name) => [name, term])))
+    if (!left.size) return
+    const name_of = new RegExp(`(?<![\\w.-])(?:${[...left.keys()].sort((a, b) => b.length - a.length)
+      .map((name) => name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('|')})(?:s|es)?(?![\\w-])`)
+    state.tokens.forEach((token, i) => {
+      if (token.type !== 'inline' || state.tokens[i - 1].type !== 'paragraph_open') return
+      let links = 0
+      token.children = token.children.flatMap((child) => {
+        if (/^link_/.test(child.type)) links += child.nesting
+        if (links || !['text', 'code_inline'].includes(child.type)) return [child]
+        const match = name_of.exec(child.content)
+        const term = match && (left.get(match[0]) ?? left.get(match[0].replace(/e?s$/, '')))
+        if (!term || child.type === 'code_inline' && match[0] !== child.content) return [child]
+        term.names.forEach((name) => left.delete(name))
+        const piece = (type, content, more) =>
+          Object.assign(new state.Token(type, '', 0), child.type === type ? { ...child } : {},
+            { content, ...more })
+        const open = piece('html_inline', `<a class="fa-term" href="${url_of(GLOSSARY)}#${term.id}" `
+          + `data-means="${escape(term.means)}">`)
+        const close = piece('html_inline', '</a>')
+        if (child.type === 'code_inline') return [open, child, close]
+        return [piece('text', child.content.slice(0, match.index)), open, piece('text', match[0]), close,
+          piece('text', child.content.slice(match.index + match[0].length))]
+      })
+    })
   })
 }
 
@@ -69,10 +225,6 @@ function formulas(md) {
     if (render) md.renderer.rules[rule] = (...all) => render(...all).replace(/<(span|p)\b/, '<$1 v-pre')
   }
 }
-
-// Headings are named as GitHub names them: links between the files are written for that.
-const slugify = (heading) =>
-  heading.trim().toLowerCase().replace(/[^\p{L}\p{M}\p{N}_\- ]/gu, '').replace(/ /g, '-')
 
 // Colours of code as classes: a style attribute on every word would be half of a page's weight. Some
 // colours of the theme are too faint on its background and are made stronger here.
@@ -100,6 +252,7 @@ export const markdown = {
   languageAlias: { cuda: 'cpp' },
   codeTransformers: [code_colors],
   config(md) {
-    [formulas, figures, quoted_code, indented_code, links].forEach((rule) => md.use(rule))
+    [formulas, figures, quoted_code, indented_code, corners, locator, diffs, links, predictions, glossary,
+      lines_of_code].forEach((rule) => md.use(rule))
   },
 }

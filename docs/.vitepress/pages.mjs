@@ -1,4 +1,5 @@
 // What the repository offers the site: its pages, the files they link to, their places in the sidebar.
+import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, extname, join, posix, relative } from 'node:path'
 
@@ -73,7 +74,7 @@ const LANGUAGES = { '.hpp': 'cpp', '.cpp': 'cpp', '.cu': 'cpp', '.py': 'python',
   '.json': 'json', '.sh': 'bash', '.cmake': 'cmake', '.diff': 'diff' }
 const LARGEST = 60000  // characters of a file that a page shows
 
-// The page that shows a file, or lists a folder.
+// The page that shows a file, its lines numbered, or lists a folder.
 export function source_page(path) {
   if (statSync(join(ROOT, path)).isDirectory()) {
     const list = files_below(path).map((file) => `- [${relative(path, file)}](${url_of(file)})`)
@@ -84,25 +85,96 @@ export function source_page(path) {
   const shown = content.slice(0, LARGEST)
   const note = content.length > LARGEST ? `The first ${LARGEST} of ${content.length} characters.\n\n` : ''
   const language = content.length > LARGEST / 2 ? 'text' : LANGUAGES[extname(path)] ?? 'text'
-  return `# ${path}\n\n${note}${fence}${language}\n${shown.trimEnd()}\n${fence}\n`
+  return `# ${path}\n\n${note}${fence}${language} numbered\n${shown.trimEnd()}\n${fence}\n`
 }
+
+// What a chapter's kernel changes against the one before, as `./learn diff` prints it: the lines without
+// the names of the files, what it says about their number.
+const diffs = {}
+export const diff_of = (chapter) => diffs[chapter] ??= diff_from_learn(chapter)
+function diff_from_learn(chapter) {
+  const { status, stdout, stderr } = spawnSync(join(ROOT, 'learn'), ['diff', chapter], { encoding: 'utf8' })
+  if (status !== 0) throw new Error(`./learn diff ${chapter}: ${stderr}`)
+  const [from, to, ...lines] = stdout.trimEnd().split('\n'), [, count] = lines.splice(-2)
+  return { before: from.slice(4), after: to.slice(4), lines, count }
+}
+
+// The words of the glossary: their names, the first sentence of what they mean, the heading's anchor.
+export function terms() {
+  if (!pages.includes('docs/glossary.md')) return []
+  return [...read('docs/glossary.md').matchAll(/^### (.+)\n\n([^]+?)\n(?=\n|$)/gm)].map(([, heading,
+    text]) => ({
+    names: heading.replace(/`/g, '').split(', '), id: slugify(heading),
+    means: /^[^]+?\.(?=\s|$)/.exec(text.replace(/[`*]|\]\([^)]*\)|\[/g, '').replace(/\s+/g, ' '))[0] }))
+}
+
+// Headings are named as GitHub names them: links between the files are written for that.
+export const slugify = (heading) =>
+  heading.trim().toLowerCase().replace(/[^\p{L}\p{M}\p{N}_\- ]/gu, '').replace(/ /g, '-')
 
 const entry = (path, text = title_of(path)) => ({ text, link: url_of(path) })
 const readmes = (folder) => pages.filter((path) => posix.dirname(posix.dirname(path)) === folder)
+const folder_of = posix.dirname
+
+// The curriculum: a chapter is there when its directory has a README; until then it is named, without a
+// link. A directory that the list does not know comes last.
+const PARTS = JSON.parse(read('chapters/parts.json'))
+const listed = PARTS.flatMap(({ chapters }) => chapters)
+const unlisted = readmes('chapters').map((path) => path.split('/')[1])
+  .filter((name) => !listed.includes(name))
+if (unlisted.length) PARTS.push({ part: 'More', chapters: unlisted })
+const readme_of = (name) => pages.find((path) => path === `chapters/${name}/README.md`)
+
+// The memories between which, or in which, a chapter's idea is at work.
+const WHERE = { '03': ['global memory', 'shared memory', 'registers', 'tensor core'], '04': ['shared memory'],
+  '05': ['global memory', 'shared memory'], '06': ['shared memory', 'registers'], '07': ['shared memory'],
+  '08': ['registers', 'tensor core'] }
+export const level_of = (page) => WHERE[/^chapters\/(\d\d)_[^/]+\/README\.md$/.exec(page)?.[1]]
+
+export const first_chapter = () => readme_of(PARTS[0].chapters[0])
+
+// How to get the project, where it is known from where this copy came.
+export function clone_command() {
+  const { status, stdout } = spawnSync('git', ['remote', 'get-url', 'origin'],
+    { cwd: ROOT, encoding: 'utf8' })
+  const [url] = status === 0 && /^https:\/\/[^@\s]+$/.exec(stdout.trim()) || []
+  return url ? `git clone ${url}` : ''
+}
+
+const BEFORE = { '03_basic_kernel': 'docs/cuda-in-one-picture.md' }  // a page of its own that a chapter starts from
+
+function chapter_entries(name) {
+  const path = readme_of(name), before = pages.includes(BEFORE[name]) ? [entry(BEFORE[name])] : []
+  const words = name.replace(/_/g, ' ').replace(/\b(tma|gpt)$|(?<=^\d+ )(?!wgmma)[a-z]/g,
+    (letters) => letters.toUpperCase())
+  if (!path) return [...before, { text: `<span class="fa-coming">${words}</span>` }]
+  const own = pages.filter((other) => folder_of(other) === folder_of(path) && other !== path)
+  const title = title_of(path).replace(/^Chapter /, '').replace(':', '')
+  return [...before, { ...entry(path, title), ...own.length && { items: own.map((other) => entry(other)) } }]
+}
+
+// " 17, 19, 20 coming", as far as they are.
+function coming({ chapters }) {
+  const numbers = chapters.filter((name) => !readme_of(name)).map((name) => name.slice(0, 2))
+  if (!numbers.length) return ''
+  return ` <span class="fa-coming">${numbers.length < chapters.length ? `${numbers.join(', ')} ` : ''}coming</span>`
+}
+
+const LAST = ['docs/figures/README.md', 'docs/CONTRIBUTING.md']  // for those who work on the project
 
 export function sidebar() {
   const topics = [...new Set(readmes('exercises').concat(pages)
     .filter((path) => /^exercises\/[^/]+\/ex\d/.test(path)).map((path) => path.split('/')[1]))]
-  const chapters = [
-    { text: 'Chapters', items: [entry('README.md', 'Start here'),
-      ...readmes('chapters').flatMap((path) => [
-        ...(path.includes('/03_') ? [entry('docs/cuda-in-one-picture.md')] : []),
-        entry(path, title_of(path).replace(/^Chapter /, '').replace(':', ''))])] },
-    { text: 'Beside the chapters', items: [
-      entry('docs/break-it.md'), entry('docs/profiling.md'), entry('common/simt/README.md'),
-      entry('reference/README.md'), entry('docs/measurements/README.md'), entry('docs/figures/README.md'),
-      entry('docs/CONTRIBUTING.md')] },
-    { text: 'Exercises', items: [entry('exercises/README.md', 'The exercise track')] },
+  const known = Object.values(BEFORE)
+  const beside = pages.filter((path) => folder_of(path) === 'docs' && ![...known, ...LAST].includes(path))
+  const course = [
+    { text: 'Flash Attention', items: [entry('README.md', 'Start here')] },
+    ...PARTS.map((one) => ({ text: one.part + coming(one), items: one.chapters.flatMap(chapter_entries) })),
+    { text: 'Practice', items: [entry('exercises/README.md', 'Exercises'),
+      ...beside.map((path) => entry(path))] },
+    { text: 'Evidence', items: ['docs/measurements/README.md', 'common/simt/README.md', 'reference/README.md']
+      .map((path) => entry(path)) },
+    { text: 'For contributors', collapsed: true, items: LAST.map((path) => entry(path)) },
   ]
   const exercises = [
     { text: 'Exercises', items: [
@@ -110,5 +182,5 @@ export function sidebar() {
     ...topics.map((topic) => ({ text: topic.replace(/_/g, ' '), collapsed: false,
       items: readmes(`exercises/${topic}`).map((path) => entry(path)) })),
   ]
-  return { '/': chapters, '/exercises/': exercises }
+  return { '/': course, '/exercises/': exercises }
 }

@@ -10,7 +10,8 @@ import { ROOT } from '../figures/programs.mjs'
 export const SITE = resolve(process.env.FA_SITE ?? join(ROOT, 'docs/.vitepress/dist'))
 const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml',
   '.json': 'application/json', '.woff2': 'font/woff2' }
-const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
+  '--disable-background-networking',
   '--disable-component-update', '--disable-sync']
 
 const CHROMIUM = process.env.FA_CHROMIUM ?? '/usr/bin/chromium'
@@ -20,13 +21,15 @@ function serve() {
     let path = join(SITE, decodeURIComponent(new URL(request.url, 'http://site').pathname))
     if (existsSync(path) && statSync(path).isDirectory()) path = join(path, 'index.html')
     const found = path.startsWith(SITE) && existsSync(path)
-    response.writeHead(found ? 200 : 404, { 'content-type': TYPES[extname(path)] ?? 'application/octet-stream' })
+    response.writeHead(found ? 200 : 404, { 'content-type': TYPES[extname(path)]
+      ?? 'application/octet-stream' })
     found ? createReadStream(path).pipe(response) : response.end()
   })
   return new Promise((done) => server.listen(0, '127.0.0.1', () => done(server)))
 }
 
-/// Runs `body(open)` with a browser. `open(url, { width, scheme, scripts })` loads a page of the site and gives
+/// Runs `body(open)` with a browser. `open(url, { width, scheme, scripts })` loads a page of the site
+// and gives
 /// Playwright's page; `page.complaints` are its console errors, exceptions and failed requests.
 export async function with_browser(body) {
   const server = await serve()
@@ -35,13 +38,15 @@ export async function with_browser(body) {
   try {
     await body(async (url, { width = 1280, height = 900, scheme = 'light', scripts = true } = {}) => {
       const context = await browser.newContext(
-        { viewport: { width, height }, colorScheme: scheme, reducedMotion: 'reduce', javaScriptEnabled: scripts })
+        { viewport: { width, height }, colorScheme: scheme, reducedMotion: 'reduce',
+          javaScriptEnabled: scripts })
       contexts.push(context)
       const page = await context.newPage()
       page.complaints = []
       page.on('console', (message) => message.type() === 'error' && page.complaints.push(message.text()))
       page.on('pageerror', (problem) => page.complaints.push(String(problem)))
-      page.on('requestfailed', (request) => page.complaints.push(`${request.url()}: ${request.failure()?.errorText}`))
+      page.on('requestfailed', (request) =>
+        page.complaints.push(`${request.url()}: ${request.failure()?.errorText}`))
       await page.goto(`http://127.0.0.1:${server.address().port}${url}`, { waitUntil: 'networkidle' })
       return page
     })
@@ -52,12 +57,29 @@ export async function with_browser(body) {
   }
 }
 
+/// Scrolls to a figure until it can be used: figures above it may load on the way and push it down.
+export async function ready(root) {
+  for (let tries = 0; tries < 100 && await root.getAttribute('data-ready') === null; tries++) {
+    await root.scrollIntoViewIfNeeded()
+    await root.page().waitForTimeout(100)
+  }
+  await root.and(root.page().locator('[data-ready]')).waitFor()
+}
+
 /// A figure of a page, once it can be used. `place` tells figures of one name apart, from 0.
 export async function figure_on(page, name, place = 0) {
   const root = page.locator(`[data-figure="${name}"]`).nth(place)
-  await root.scrollIntoViewIfNeeded()
-  await root.and(page.locator('[data-ready]')).waitFor()
+  await ready(root)
   const control = (key) => root.locator(`[data-control="${key}"]`)
+  // A figure that is shown a part at a time: does `look` in each part until it finds something.
+  const in_parts = async (look) => {
+    const parts = control('part').locator('label')
+    const count = await parts.count()
+    for (let i = 0; i < Math.max(count, 1); i++) {
+      if (count) await parts.nth(i).click()
+      if (await look()) return
+    }
+  }
   return {
     root,
     /// What is said below the drawing, with what unfolds there.
@@ -65,23 +87,35 @@ export async function figure_on(page, name, place = 0) {
     /// What stands in the drawing as the number `name`.
     async value(name) {
       const found = root.locator(`.fa-canvas [data-name="${name}"]`)
+      if (!await found.count()) await in_parts(() => found.count())
       assert.equal(await found.count(), 1, `${name}: one such number in the drawing`)
       return (await found.textContent()).trim()
     },
     /// All numbers in the drawing, by name.
-    values: () => root.locator('.fa-canvas [data-name]').evaluateAll(
-      (found) => Object.fromEntries(found.map((element) => [element.dataset.name, element.textContent.trim()]))),
+    async values() {
+      const all = {}
+      await in_parts(async () => { Object.assign(all,
+        await root.locator('.fa-canvas [data-name]').evaluateAll(
+        (found) => Object.fromEntries(found.map((element) =>
+          [element.dataset.name, element.textContent.trim()])))) })
+      return all
+    },
     /// Moves a slider, as dragging it would.
     slide: (key, value) => control(key).locator('input[type=range]').fill(String(value)),
     forward: (key) => control(key).getByRole('button', { name: 'forward' }).click(),
     back: (key) => control(key).getByRole('button', { name: 'back' }).click(),
     async choose(key, label) {
-      if (await control(key).locator('select').count()) await control(key).locator('select').selectOption({ label })
+      if (await control(key).locator('select').count()) await control(key).locator('select')
+        .selectOption({ label })
       else await control(key).getByText(label, { exact: true }).click()
     },
     tick: (key) => control(key).locator('input[type=checkbox]').click(),
     write: (key, text) => control(key).locator('textarea').fill(text),
-    point: (key) => root.locator(`[data-focus="${key}"]`).first().hover(),
+    async point(key) {
+      const found = root.locator(`[data-focus="${key}"]`)
+      if (!await found.count()) await in_parts(() => found.count())
+      await found.first().hover()
+    },
     async press(key) {
       await root.locator('.fa-canvas').focus()
       await page.keyboard.press(key)
@@ -95,5 +129,15 @@ export async function figure_on(page, name, place = 0) {
       await page.mouse.move(...at(to), { steps: 5 })
       await page.mouse.up()
     },
+  }
+}
+
+/// Runs `body(page)` with an empty page of a browser.
+export async function blank_page(body) {
+  const browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS })
+  try {
+    await body(await browser.newPage())
+  } finally {
+    await browser.close()
   }
 }

@@ -1,0 +1,193 @@
+// What a reader meets on the pages: the first screen, predictions, figures that fit the window and
+// stay with their
+// controls, what is said aloud, and how a drawing moves.
+import assert from 'node:assert/strict'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+
+import { ROOT } from '../figures/programs.mjs'
+import { figure_on, ready, with_browser } from './browser.mjs'
+
+const WINDOWS = [[1440, 900], [390, 844]]
+const MOST = 0.8  // of the window's height, for a figure's title, controls and drawing
+const chapters = readdirSync(join(ROOT, 'chapters')).filter((name) => /^\d/.test(name))
+  .map((name) => `/chapters/${name}/`)
+
+test('the first screen says what this is, in numbers, with a picture and where to begin',
+  () => with_browser(async (open) => {
+  const page = await open('/', { width: 1440, height: 900 })
+  const within = (selector) => page.locator(selector).first()
+    .evaluate((one) => one.getBoundingClientRect().bottom <= innerHeight)
+  assert.match(await page.locator('.fa-headline').innerText(),
+    /\d+(\.\d)? → \d+(\.\d)? TFLOP\/s.*FlashAttention-2/s)
+  for (const selector of ['.fa-headline', '.fa-button', '[data-figure=ladder] .fa-canvas svg']) {
+    assert.ok(await within(selector), `${selector} is on the first screen`)
+  }
+  await page.locator('.fa-button').click()
+  await page.waitForURL(/01_toy_machine/)
+  await page.goBack()
+  await figure_on(page, 'ladder')
+  const rung = page.locator('[data-figure=ladder] a[data-focus="04"]'), box = await rung.boundingBox()
+  await page.mouse.move(box.x + 200, box.y + box.height / 2)
+  await page.waitForTimeout(300)  // pointing draws again
+  await page.mouse.click(box.x + 200, box.y + box.height / 2)
+  await page.waitForURL(/04_swizzling/)
+  for (const property of ['og:title', 'og:description', 'og:type']) {
+    assert.ok((await page.locator(`meta[property="${property}"]`).getAttribute('content')).length > 5,
+      property)
+  }
+  assert.match(await page.locator('.fa-locator .on').innerText(), /shared memory/)
+  assert.deepEqual(page.complaints, [])
+}))
+
+test('a prediction is asked for before its answer, and stands beside it then',
+  () => with_browser(async (open) => {
+  const page = await open('/chapters/01_toy_machine/')
+  const one = page.locator('.fa-prediction').first()
+  assert.ok(await page.locator('.fa-prediction').count() > 2)
+  assert.equal(await one.locator('pre').isVisible(), false, 'the answer is out of sight')
+  await one.locator('input').fill('about 13 loads, 999 in all')
+  await one.locator('button[type=submit]').click()
+  assert.ok(await one.locator('pre').isVisible(), 'the answer is shown')
+  const compared = await one.locator('.fa-compare').innerText()
+  assert.match(compared, /You wrote\s+about 13 loads, 999 in all/)
+  assert.match(compared, /13 stands in 25 cycles: 13 LOAD/)
+  assert.match(compared, /999 is not among the numbers/)
+  await one.getByRole('button', { name: 'write again' }).click()
+  assert.equal(await one.locator('pre').isVisible(), false)
+  await one.locator('summary').click()
+  assert.ok(await one.locator('pre').isVisible(), 'without a prediction too')
+  assert.deepEqual(page.complaints, [])
+  const plain = await open('/chapters/01_toy_machine/', { scripts: false })
+  await plain.locator('.fa-prediction summary').first().click()
+  assert.ok(await plain.locator('.fa-prediction pre').first().isVisible(), 'without JavaScript')
+}))
+
+test('figures fit the window with their controls, in every part', { timeout: 900_000 },
+  () => with_browser(async (open) => {
+  for (const [width, height] of WINDOWS) {
+    for (const url of ['/', '/docs/cuda-in-one-picture.html', ...chapters]) {
+      const page = await open(url, { width, height })
+      for (const root of await page.locator('.fa-figure').all()) {
+        await ready(root)
+        const parts = root.locator('[data-control=part] label'), count = await parts.count()
+        for (let i = 0; i < Math.max(1, count); i++) {
+          if (count) await parts.nth(i).click()
+          const [name, tall] = await root.evaluate((one) => [one.dataset.figure,
+            one.querySelector('.fa-canvas').getBoundingClientRect().bottom - one.getBoundingClientRect().top])
+          const limit = MOST * height
+          assert.ok(tall > 100 && tall <= limit,
+            `${url}, ${width}: ${name}, part ${i}: ${tall} of ${limit} pixels`)
+        }
+      }
+      await page.context().close()
+    }
+  }
+}))
+
+test('controls stay in sight while their drawing is', () => with_browser(async (open) => {
+  const page = await open('/chapters/04_swizzling/', { width: 1440, height: 600 })
+  const { root } = await figure_on(page, 'banks')
+  const place = () => root.locator('.fa-controls').evaluate((one) => one.getBoundingClientRect().top)
+  await root.locator('.fa-canvas').evaluate((one) =>
+    scrollTo(0, scrollY + one.getBoundingClientRect().bottom - 260))
+  await page.waitForTimeout(200)
+  const [top, drawing] = [await place(), await root.locator('.fa-canvas')
+    .evaluate((one) => one.getBoundingClientRect().top)]
+  assert.ok(drawing < 0, 'the drawing has begun to leave')
+  assert.ok(top >= 60 && top < 130, `the controls are at ${top}`)
+}))
+
+test('the reader’s own steps are said aloud, those of Play are not', () => with_browser(async (open) => {
+  const page = await open('/chapters/02_tiled_cpu/')
+  const { root, forward } = await figure_on(page, 'online_softmax')
+  assert.equal(await root.locator('[role=img]').count(), 0, 'nothing with parts is an image')
+  assert.equal(await root.locator('.fa-canvas').getAttribute('role'), 'group')
+  const described = await root.locator('.fa-canvas').getAttribute('aria-describedby')
+  assert.ok((await page.locator(`[id="${described}"]`).innerText()).length > 30)
+  assert.equal(await root.locator('[aria-live]').count(), 1)
+  const said = root.locator('[aria-live=polite]')
+  assert.equal(await said.innerText(), '', 'nothing before the first step')
+  await forward('step')
+  await page.waitForTimeout(700)
+  const first = await said.textContent()
+  assert.match(first, /^Number \d of 6/)
+  await root.getByRole('button', { name: 'Play' }).click()
+  await page.waitForTimeout(1900)
+  assert.match(await root.locator('.fa-words').first().innerText(), /^Number \d of 6/)
+  assert.notEqual(await root.locator('.fa-words').first().innerText(), first, 'Play has gone on')
+  assert.equal(await said.textContent(), first, 'and has said nothing')
+  await root.getByRole('button', { name: 'Pause' }).click()
+  await page.waitForTimeout(700)
+  assert.notEqual(await said.textContent(), first, 'where it was stopped is said')
+}))
+
+test('a drawing moves to its next state, and jumps for readers who ask for that',
+  () => with_browser(async (open) => {
+  for (const motion of ['no-preference', 'reduce']) {
+    const page = await open('/chapters/02_tiled_cpu/')
+    await page.emulateMedia({ reducedMotion: motion })
+    const { root, slide } = await figure_on(page, 'merge')
+    const widths = () => root.locator('.fa-canvas rect')
+      .evaluateAll((all) => all.map((one) => one.getAttribute('height')).join())
+    await page.evaluate(() => {  // time stands still but for the test's steps
+      let now = 0
+      const waiting = []
+      performance.now = () => now
+      window.requestAnimationFrame = (next) => waiting.push(next)
+      window.cancelAnimationFrame = () => { waiting.length = 0 }
+      window.advance = (by) => { now += by; waiting.splice(0).forEach((next) => next(now)) }
+    })
+    const before = await widths()
+    await root.locator('[data-control=preset]').getByText('6 to 1', { exact: true }).click()
+    const start = await widths()
+    await page.evaluate(() => advance(125))
+    const middle = await widths()
+    await page.evaluate(() => advance(200))
+    const end = await widths()
+    assert.notEqual(end, before)
+    if (motion === 'reduce') assert.deepEqual([start, middle], [end, end], 'it jumps')
+    else {
+      assert.equal(start, before, 'it starts where it was')
+      assert.ok(middle !== start && middle !== end, 'it is on its way')
+    }
+    await slide('cut', 3)
+    await page.context().close()
+  }
+}))
+
+test('online softmax: scores follow the pointer', () => with_browser(async (open) => {
+  const page = await open('/chapters/02_tiled_cpu/')
+  const figure = await figure_on(page, 'online_softmax')
+  await figure.choose('preset', 'your own')
+  await figure.slide('step', 6)
+  const scores = async () => (await figure.root.locator('[data-control=scores] input').inputValue())
+    .split(', ').map(Number)
+  const before = await scores()
+  const box = await figure.root.locator('[data-drag=score]').nth(1).boundingBox()
+  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2)
+  await page.mouse.down()
+  await page.mouse.move(box.x + box.width / 2, box.y + 14, { steps: 4 })
+  await page.mouse.up()
+  const after = await scores()
+  assert.ok(after[1] >= 7 && after[1] > before[1], `${before} became ${after}`)
+  assert.deepEqual(after.toSpliced(1, 1), before.toSpliced(1, 1), 'the others stay')
+  await figure.root.locator('[data-control=scores] input').fill('1, 2, 3')
+  assert.match(await figure.words(), /Your own numbers: expected 6 numbers/)
+  assert.deepEqual(page.complaints, [])
+}))
+
+test('banks: the reader’s own formula', () => with_browser(async (open) => {
+  const page = await open('/chapters/04_swizzling/')
+  const figure = await figure_on(page, 'banks')
+  await figure.choose('remedy', 'your formula')
+  assert.match(await figure.value('wavefronts_own'), /^1 /)
+  await figure.root.locator('[data-control=formula] input').fill('chunk')
+  assert.match(await figure.value('wavefronts_own'), /^8 /)
+  await figure.root.locator('[data-control=formula] input').fill('chunk + row')
+  assert.match(await figure.words(), /Your formula: row 1, chunk 7 goes to 8/)
+  await figure.root.locator('[data-control=formula] input').fill('(chunk + row) % 8')
+  assert.match(await figure.value('wavefronts_own'), /^1 /)
+  assert.deepEqual(page.complaints, [])
+}))
