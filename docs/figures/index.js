@@ -12,7 +12,14 @@ import speed from './speed.js'
 import profile from './profile.js'
 import cuda from './cuda.js'
 import systolic from './systolic.js'
+import ladder from './ladder.js'
+import levels from './levels.js'
+import tiled from './tiled.js'
+import merge from './merge.js'
+import pipeline from './pipeline.js'
+import reuse from './reuse.js'
+import lazy_maximum from './lazy_maximum.js'
 
 export default {
   banks, tiles, memory_curves, break_it, timeline, online_softmax, toy_machine, fragments, ldmatrix, speed,
-  profile, cuda, systolic }
+  profile, cuda, systolic, ladder, levels, tiled, merge, pipeline, reuse, lazy_maximum }
