@@ -1,14 +1,17 @@
 // Where the eight rows of one ldmatrix matrix lie in shared memory, and what reading them costs.
-import { el, group, rect, svg, text, WIDE } from './draw.js'
+import { layout_of } from './banks_formula.js'
+import { el, group, line, rect, svg, text, WIDE, wrapped } from './draw.js'
 
-const ORDERS = {
-  plain: 'plain', padded: 'padded by 16 bytes', swizzled: 'swizzled', half_lines: 'XOR by half lines' }
+const ORDERS = { plain: 'plain', padded: 'padded by 16 bytes', swizzled: 'swizzled',
+  half_lines: 'XOR by half lines', own: 'your formula' }
 const SLOTS = 8  // 16-byte chunks in a line of 32 banks
 
 const width_of = (data, state) => data.widths.find((w) => w.row_bytes === state.row_bytes)
 const slot_of = (address) => address / 16 % SLOTS
+const layout_in = (data, state, order) =>
+  order === 'own' ? layout_of(state.formula, state.row_bytes) : width_of(data, state).orders[order]
 const panels = (data, state) => ['plain', 'padded', state.remedy]
-  .map((order) => ({ order, layout: width_of(data, state).orders[order] }))
+  .map((order) => ({ order, layout: layout_in(data, state, order) }))
 
 // How many rows of the chosen column fall on each slot of four banks.
 const hits_of = (layout, column) => {
@@ -21,6 +24,10 @@ function draw_panel({ order, layout }, state, cell) {
   const parts = [text(0, 14, ORDERS[order], { class: 'strong' })]
   if (!layout) {
     return { height: 60, drawing: [...parts, text(0, 38, 'only for powers of two', { class: 'muted' })] }
+  }
+  if (layout.problem) {
+    return { height: 120, drawing: [...parts, wrapped(layout.problem, 8 * cell).map((words, i) =>
+      text(0, 38 + 18 * i, words, { class: 'e' }))] }
   }
   const top = 40, row_height = 20
   for (let slot = 0; slot < SLOTS; slot++) {
@@ -40,7 +47,7 @@ function draw_panel({ order, layout }, state, cell) {
     parts.push(el('g', { 'data-focus': key }, [
       rect(x + 1, y + 1, cell - 2, row_height - 2, { class: `${color}${state.focus === key ? ' on' : ''}` }),
       text(x + cell / 2, y + 14, `${row},${chunk}`,
-        { class: `small mono middle ${asked ? 'strong' : 'muted'}` })]))
+        { class: `small middle ${asked ? 'strong' : 'muted'}` })]))
   }))
   const bottom = top + lines * row_height
   hits.forEach((count, slot) => {
@@ -54,47 +61,114 @@ function draw_panel({ order, layout }, state, cell) {
   return { height: bottom + 46, drawing: parts }
 }
 
+// The chunk that is pointed at, or row 1 of the column.
+function pointed(data, state) {
+  const [order, place] = (state.focus ?? '').split(':')
+  const [row, chunk] = (place ?? '').split(',').map(Number)
+  const found = panels(data, state).find((panel) => panel.order === order)
+  const address = found?.layout?.addresses?.[row]?.[chunk]
+  if (address !== undefined) return { order, row, chunk, address, layout: found.layout }
+  const third = panels(data, state)[2], layout = third.layout?.addresses ? third.layout
+    : panels(data, state)[0].layout
+  return { order: layout === third.layout ? third.order : 'plain', row: 1, chunk: state.column, layout,
+    address: layout.addresses[1][state.column] }
+}
+
+// Why it works, in bits: the chunk's number, what it is XORed with, the place in its row, the banks.
+function draw_bits(data, state, width) {
+  const { order, row, chunk, address, layout } = pointed(data, state), wide = width >= WIDE
+  const places = state.row_bytes / 16, digits = Math.max(3, Math.ceil(Math.log2(places)))
+  const place = order === 'padded' ? chunk : (address - row * state.row_bytes) / 16
+  const bits = (number) => number.toString(2).padStart(digits, '0')
+  const rows = [['chunk', chunk, 'b'], ['⊕ term of its row', place ^ chunk, 'a'],
+    ['place in the row', place, 'c']]
+  const left = wide ? 132 : 120
+  const table = rows.map(([label, number, color], i) => [
+    text(0, 36 + 19 * i, label, { class: 'small' }),
+    [...bits(number)].map((bit, n) => text(left + 14 * n, 36 + 19 * i, bit,
+      { class: `mono strong middle ${color}` })),
+    text(left + 14 * digits + 8, 36 + 19 * i, `= ${number}`,
+      { name: `bits_${['chunk', 'term', 'place'][i]}` })])
+  const others = terms_of(pointed(data, state), state)
+  return { height: wide ? 96 : 84, parts: [line(0, 0, width - 8, 0),
+    text(0, 17, `${ORDERS[order]}: row ${row}, chunk ${chunk}`, { class: 'strong' }), table,
+    line(left - 8, 60, left + 14 * digits, 60),
+    wide ? [text(330, 17, 'term of each row, 0 to 7', { class: 'small muted' }),
+      others.map((term, n) => [rect(330 + 45 * n, 24, 42, 22,
+        { class: n === row ? 'soft-f on' : 'soft', rx: 3 }),
+        text(351 + 45 * n, 39, term, { class: 'small mono middle', name: `term_${n}` })]),
+      text(330, 68, new Set(others).size === 8 ? 'All eight differ: the column meets eight places.'
+        : new Set(others).size === 1 ? 'All equal: XOR changes nothing between rows.'
+          : `${new Set(others).size} different terms for eight rows, ${layout.wavefronts[chunk]} wavefronts.`,
+        { class: 'small' }),
+      text(330, 86, `Byte ${address} of shared memory: banks ${slot_of(address) * 4} to ${slot_of(address) * 4 + 3}.`,
+        { class: 'small muted' })] : ''] }
+}
+
+// Of each row, by what its chunk's number is XORed; '–' where there is no one number for the whole row.
+function terms_of({ order, layout }, { row_bytes }) {
+  const start = (row) => order === 'padded' ? layout.addresses[row][0] : row * row_bytes
+  return layout.addresses.map((addresses, row) => {
+    const terms = new Set(addresses.map((address, chunk) => (address - start(row)) / 16 ^ chunk))
+    return terms.size === 1 ? [...terms][0].toString(2).padStart(3, '0') : '–'
+  })
+}
+
 export default {
   title: 'Which banks a column of eight rows hits',
   sources: { layout: ['ch04_banks', '--layout', '{json}'] },
   data: ({ layout }) => layout,
   stills: { 'chapters/04_swizzling/figures/banks.svg': {} },
-  initial: () => ({ row_bytes: 128, column: 0, remedy: 'swizzled' }),
+  initial: () => ({ row_bytes: 128, column: 0, remedy: 'swizzled', formula: 'chunk ^ row' }),
 
   controls: (data, state) => [
     { key: 'row_bytes', type: 'step', label: 'bytes in a row', min: 16, max: 256, step: 16 },
     { key: 'column', type: 'step', label: 'chunk that is read', min: 0, max: state.row_bytes / 16 - 1 },
     { key: 'remedy', type: 'choice', label: 'third panel',
-      options: ['swizzled', 'half_lines'].map((order) => [order, ORDERS[order]]) },
+      options: ['swizzled', 'half_lines', 'own'].map((order) => [order, ORDERS[order]]) },
+    ...state.remedy === 'own'
+      ? [{ key: 'formula', type: 'line', label: 'chunk of a row goes to place, from row and chunk' }] : [],
   ],
   // A narrower row may no longer have the chosen chunk.
   settle: (data, state) => ({ ...state, column: Math.min(state.column, state.row_bytes / 16 - 1) }),
   focus: (data, state, key) => ({ ...state, focus: key, column: +key.split(',')[1] }),
 
+  parts: (data, state, width) => width >= WIDE ? null
+    : panels(data, state).map(({ order }) => [order, order === 'padded' ? 'padded' : ORDERS[order]])
+      .toReversed(),
+
   draw(data, state, width) {
-    const side_by_side = width >= WIDE
-    const cell = side_by_side ? 28 : 43
-    let x = 4, y = 0, height = 0
-    const drawing = panels(data, state).map((panel) => {
+    const wide = width >= WIDE, cell = wide ? 28 : 43
+    let x = 4, height = 0
+    const all = panels(data, state), shown = wide ? all
+      : all.filter(({ order }) => order === (state.part ?? all[2].order))
+    const drawing = shown.map((panel) => {
       const drawn = draw_panel(panel, state, cell)
-      const placed = group(x, y, drawn.drawing)
-      height = Math.max(height, y + drawn.height)
-      if (side_by_side) x += 8 * cell + 20
-      else y += drawn.height + 12
+      const placed = group(x, 0, drawn.drawing)
+      height = Math.max(height, drawn.height)
+      x += 8 * cell + 20
       return placed
     })
-    return svg(width, height, drawing)
+    const bits = draw_bits(data, state, width)
+    const costs = wide ? '' : all.map(({ order, layout }, n) => text(4 + 118 * n, height + 8,
+      `${order === 'padded' ? 'padded' : ['plain', 'swizzled'].includes(order) ? order : 'third'}: `
+        + `${layout?.wavefronts?.[state.column] ?? 'none'}`,
+      { class: 'small strong' }))
+    const top = height + (wide ? 4 : 16)
+    return svg(width, top + bits.height, [drawing, costs, group(4, top, bits.parts)])
   },
 
   describe(data, state) {
-    const costs = panels(data, state).map(({ order, layout }) => layout
+    const costs = panels(data, state).map(({ order, layout }) => layout?.wavefronts
       ? `${ORDERS[order]} ${layout.wavefronts[state.column]}` : `${ORDERS[order]} none`)
     const all = `Rows of ${state.row_bytes} bytes, chunk ${state.column} of rows 0 to 7. `
       + `Wavefronts: ${costs.join(', ')}.`
+    const problem = state.remedy === 'own' && layout_in(data, state, 'own').problem
+    if (problem) return `${all} Your formula: ${problem}.`
     const [order, place] = (state.focus ?? '').split(':')
-    const layout = width_of(data, state).orders[order]
+    const layout = panels(data, state).find((panel) => panel.order === order)?.layout
     const [row, chunk] = (place ?? '').split(',').map(Number)
-    const address = layout?.addresses[row]?.[chunk]
+    const address = layout?.addresses?.[row]?.[chunk]
     if (address === undefined) return `${all} A cell is 16 bytes, four banks; above it its first bank.`
     const bank = slot_of(address) * 4
     const others = layout.addresses.map((chunks, other) => [other, slot_of(chunks[chunk])])

@@ -1,6 +1,6 @@
 // Attention without the maximum: how p, l and o grow with the score, where each type ends, and what
 // o / l is then. Every key has the same score and the same value, so the right answer is that value.
-import { circle, group, line, path, rect, svg, text, WIDE } from './draw.js'
+import { circle, group, line, path, rect, svg, text, WIDE, wrapped } from './draw.js'
 
 const KINDS = { 'f32/f32': 'fp32', 'f16/f32': 'p fp16', 'f16/f16': 'all fp16' }
 const LONG = {
@@ -67,7 +67,7 @@ const plot_of = (state, width) => {
   const [left, right] = width >= WIDE ? [64, 492] : [52, 352]
   const x = (score) => left + (right - left) * score / state.up_to
   const [low, high] = state.up_to > 20 ? [-5, 44] : [-3, 12]  // powers of ten
-  const [top, bottom] = [62, 282]
+  const [top, bottom] = [62, width >= WIDE ? 282 : 252]
   const y = (value) => bottom - (bottom - top) * (Math.log10(value) - low) / (high - low)
   return { left, right, top, bottom, x, y, low, high }
 }
@@ -212,21 +212,27 @@ export default {
     return { ...state, score: Math.max(0, Math.min(1, (x - left) / (right - left))) * state.up_to }
   },
 
+  parts: (data, state, width) => width >= WIDE ? null : [['curves', 'curves'], ['numbers', 'numbers']],
+
   draw(data, state, width) {
     const wide = width >= WIDE, plot = plot_of(state, width), row = row_of(data, state, state.types)
     const lanes = draw_lanes(data, state, width, plot, plot.bottom + 44)
     const cursor = plot.x(state.score)
-    const sentences = meaning(data, row, state)
-      .map((sentence, i) => text(0, 178 + 17 * i, sentence, { class: i ? '' : 'strong' }))
-    const panel = [draw_table(data, row, state, 0, wide ? 206 : 300), sentences]
-    return svg(width, wide ? lanes.bottom + 8 : lanes.bottom + 240, [
+    const room = wide ? 206 : 300
+    const sentences = meaning(data, row, state).flatMap((sentence, i) =>
+      wrapped(sentence.replaceAll('o / l', 'o\u00a0/\u00a0l'), room)
+        .map((words) => [words, i ? '' : 'strong']))
+      .map(([words, style], i) => text(0, 178 + 17 * i, words, { class: style }))
+    const panel = [draw_table(data, row, state, 0, room), sentences]
+    if (state.part === 'numbers') return svg(width, 240, group(plot.left, 0, panel))
+    return svg(width, lanes.bottom + 8 + (wide || state.part ? 0 : 232), [
       text(plot.left, 14, LONG[state.types], { class: 'strong' }),
       text(plot.right, 14, 'Inf', { class: 'small strong e end' }),
       draw_axes(data, state, plot), draw_curves(data, row, state, plot), lanes.parts,
       text(plot.x(state.up_to / 2), plot.bottom + 28, 's, the score of every key', { class: 'small middle' }),
       line(cursor, plot.top - 38, cursor, plot.bottom, { class: 'on' }),
       circle(cursor, plot.bottom, 6, { class: 'soft-f on' }),
-      group(wide ? 510 : plot.left, wide ? 0 : lanes.bottom + 16, panel)])
+      state.part ? '' : group(wide ? 510 : plot.left, wide ? 0 : lanes.bottom + 16, panel)])
   },
 
   describe(data, state) {

@@ -28,7 +28,7 @@ const rules = (which) => Object.entries(PALETTE)
   .map(([name, pair]) => `--${name.replace('_', '-')}:${pair[which]}`).join(';')
 
 const SHAPES = [
-  'text{font:13px system-ui,-apple-system,"Segoe UI",sans-serif;fill:var(--fg)}',
+  'text{font-size:13px;fill:var(--fg)}',
   '.mono{font-family:ui-monospace,"DejaVu Sans Mono",Menlo,Consolas,monospace}',
   '.small{font-size:11px}.large{font-size:16px}.strong{font-weight:600}.muted{fill:var(--muted)}',
   '.inverse{fill:var(--bg)}',  // text on a full colour
@@ -39,11 +39,13 @@ const SHAPES = [
   '.soft{fill:var(--soft)}.on{stroke:var(--fg);stroke-width:2}',
 ]
 
-// The style of a picture that stands alone: it follows the reader's colour scheme.
-const still_css = () => `svg{${rules(0)};background:var(--bg)}`
+// The style of a picture that stands alone: it follows the reader's colour scheme. Its font is one that is
+// equally wide everywhere.
+const still_css = () => `svg{${rules(0)};background:var(--bg);`
+  + 'font-family:Arial,"Liberation Sans",Helvetica,sans-serif}'
   + `@media(prefers-color-scheme:dark){svg{${rules(1)}}}${SHAPES.join('')}`
 
-// The style of all figures of the site, where `.dark` on <html> decides.
+// The style of all figures of the site, where `.dark` on <html> decides, and the font is the page's.
 export const site_css = () => `.fa-figure{${rules(0)}}.dark .fa-figure{${rules(1)}}`
   + SHAPES.flatMap((rule) => rule.split(/(?<=})/)).map((rule) => `.fa-figure svg ${rule}`).join('')
 
@@ -73,6 +75,18 @@ export const path = (points, more) => el('path', {
 // A line of text. `name` marks a number of the program, so that a test can find it.
 export const text = (x, y, content, { name, ...more } = {}) =>
   el('text', { x, y, 'data-name': name, ...more }, escape(content))
+
+// Words in lines that fit into `width` in every font that a reader may have.
+export const wrapped = (words, width, size = 13) => words.split(' ').reduce((lines, word) => {
+  const longer = `${lines.at(-1)} ${word}`.trim()
+  return longer.length * size * 0.66 <= width ? [...lines.slice(0, -1), longer] : [...lines, word]
+}, ['']).filter(Boolean)
+
+// B,H,Lq,Lkv,D in words.
+export const shape_words = (shape) => {
+  const [B, H, Lq, Lkv, D] = shape.split(',')
+  return `B ${B}, H ${H}, ${Lq} × ${Lkv}, D ${D}`
+}
 
 // The drawing itself, of any height.
 export const svg = (width, height, children) => el('svg',

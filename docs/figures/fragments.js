@@ -113,22 +113,20 @@ function draw_abc(data, state, width) {
     return svg(width, y + 100, [[A, B, C].map((m, i) => group(xs[i], 0, m.drawing)), group(0, y, heading),
       group(xs[0], y + 4, holds[0]), group(xs[1], y + 4, holds[1]), group(xs[2], y + 4, [holds[2], quad])])
   }
-  const x = B.width + 12, y = A.height + 16, bottom = y + B.height + 26
-  return svg(width, bottom + 142, [group(0, 0, A.drawing), group(0, y, B.drawing), group(x, y, C.drawing),
-    group(0, bottom, heading), group(0, bottom + 4, holds[0]), group(x, bottom + 4, holds[1]),
-    group(x, bottom + 40, [holds[2], quad])])
+  const n = SHOWN.abc.indexOf(state.part ?? 'A'), y = A.height + 22
+  return svg(width, y + 84, [group(0, 0, [A, B, C][n].drawing), group(0, y, heading),
+    group(0, y + 2, holds[n]), n === 2 ? group(180, y - 54, quad) : ''])
 }
 
 function draw_s_to_p(data, state, width) {
   const [S, P] = SHOWN.s_to_p.map((matrix) => draw_matrix(data, state, matrix))
-  const wide = width >= WIDE, gap = wide ? width - 2 * S.width - 2 : 38
+  const wide = width >= WIDE, gap = width - 2 * S.width - 2
   const arrow = (x, y, sign) => group(x, y, [text(0, 0, 'exp,', { class: 'middle' }),
     text(0, 17, 'bf16', { class: 'middle' }), text(0, 38, sign, { class: 'middle large strong' })])
-  const [x, y] = wide ? [S.width + gap, 0] : [0, S.height + gap]
-  const bottom = y + P.height + 26
-  return svg(width, bottom + 86, [group(0, 0, S.drawing), group(x, y, P.drawing),
-    wide ? arrow(S.width + gap / 2 + 8, TOP + 8 * H - 12, '→')
-      : text(S.width / 2, S.height + 22, '↓ exp, rounded to bf16', { class: 'middle' }),
+  const bottom = P.height + 24
+  return svg(width, bottom + 80, [
+    wide ? [group(0, 0, S.drawing), group(S.width + gap, 0, P.drawing),
+      arrow(S.width + gap / 2 + 8, TOP + 8 * H - 12, '→')] : (state.part === 'P' ? P : S).drawing,
     text(LEFT, bottom, `In lane ${state.lane}, at (row, column):`),
     group(0, bottom + 4, moves(data, state))])
 }
@@ -154,6 +152,9 @@ export default {
     const kept = found && found.lane === state.lane && SHOWN[state.mode].includes(found.matrix)
     return { ...state, focus: kept ? state.focus : undefined }
   },
+
+  parts: (data, { mode }, width) =>
+    width >= WIDE ? null : SHOWN[mode].map((matrix) => [matrix, MATRICES[matrix].title]),
 
   draw: (data, state, width) => (state.mode === 'abc' ? draw_abc : draw_s_to_p)(data, state, width),
 

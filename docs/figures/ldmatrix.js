@@ -3,6 +3,8 @@ import { COLOR, el, group, rect, svg, text, WIDE } from './draw.js'
 import { bottom_of, box, frame, H, LEFT, pair, piece_names, piece_of, places, right_of, TOP }
   from './warp_grid.js'
 
+const SHAPE = '1,1,128,512,128'
+const COUNTED = { '05': 'ch05_pipelining', '06': 'ch06_ldmatrix_x4' }
 const ROWS = { Q: 'queries', K: 'keys', V: 'keys' }
 
 const load_of = ({ loads }, state) => loads.find(({ name }) => name === state.load)
@@ -80,6 +82,25 @@ function becomes(load, register) {
 }
 
 // The chosen lane's two roles, a line for each register.
+// K x2 beside K x4: what one instruction brings, and how many it takes.
+function draw_both(data, state, width) {
+  const both = ['K x2', 'K x4'].map((wanted) => data.loads.find(({ name }) => name === wanted))
+  const kernels = [['x2', '05'], ['x4', '06']], shown = width >= WIDE ? [0, 1] : [state.part === 'x2' ? 0 : 1]
+  const step = right_of(16) + 22
+  return svg(width, bottom_of(16) + 108, shown.map((n, place) => {
+    const load = both[n], bottom = bottom_of(16) + 34, [name, chapter] = kernels[n]
+    const products = new Set(load.becomes.map(([, mma]) => mma)).size
+    return group(place * step, 0, [draw_registers(load, { ...state, focus: undefined }),
+      text(LEFT, bottom, `${name}: ${load.matrices} matrices, operand B of ${products} mma`,
+        { class: 'strong' }),
+      text(LEFT, bottom + 22, `chapter ${chapter}: ${data.counts[chapter].ldmatrix} ldmatrix for ${data.counts[chapter].mma} mma`,
+        { name: `count_${name}` }),
+      text(LEFT, bottom + 40, `${(data.counts[chapter].mma / data.counts[chapter].ldmatrix).toFixed(2)} mma for each ldmatrix`,
+        { class: 'strong b', name: `ratio_${name}` }),
+      text(LEFT, bottom + 58, `at ${SHAPE}, on the emulator`, { class: 'small muted' })])
+  }))
+}
+
 function draw_list(load, state) {
   const color = COLOR[load.source], found = pointed_at(load, state.focus)
   const address = load.addresses[state.lane], given = given_by(load, state.lane)
@@ -87,7 +108,7 @@ function draw_list(load, state) {
     address ? [rect(LEFT + 63, 8, 182, 20, { class: 'soft-f' }),
       text(LEFT + 67, 22, pair(address), { name: 'address' }),
       text(LEFT + 126, 22, `row ${given.row} of matrix ${given.matrix}`, { name: 'row' })]
-      : text(LEFT + 67, 22, 'nowhere: its address is not used', { name: 'address' }),
+      : text(LEFT + 67, 22, 'nowhere: not used', { name: 'address' }),
     text(LEFT, 44, 'receives'),
     registers_of(load).filter(({ lane }) => lane === state.lane).map(({ register, cells }, i) => [
       text(LEFT + 67, 44 + 18 * i, `r${register}`, { class: `strong ${color}` }),
@@ -97,8 +118,13 @@ function draw_list(load, state) {
 
 export default {
   title: 'ldmatrix: who gives an address, who receives what',
-  sources: { layout: ['ch03_layout', '--layout', '{json}'] },
-  data: ({ layout: { loads } }) => ({ loads }),
+  sources: { layout: ['ch03_layout', '--layout', '{json}'],
+    ...Object.fromEntries(Object.entries(COUNTED).map(([chapter, program]) =>
+      [chapter, [program, '--device', 'emulator', '--shape', SHAPE, '--profile', '--json', '{json}']])) },
+  data: ({ layout: { loads }, ...outputs }) => ({ loads,
+    counts: Object.fromEntries(Object.entries(outputs).map(
+    ([chapter, { profile }]) => [chapter, { ldmatrix: profile.ldmatrix_instructions,
+      mma: profile.mma_instructions }])) }),
   stills: {
     'chapters/03_basic_kernel/figures/ldmatrix.svg': {},
     'chapters/03_basic_kernel/figures/ldmatrix_k.svg': { load: 'K x2' },
@@ -108,15 +134,24 @@ export default {
   initial: () => ({ load: 'Q x4', lane: 9 }),
 
   controls: ({ loads }) => [
-    { key: 'load', type: 'choice', label: 'load', options: loads.map(({ name }) => [name, name]) },
+    { key: 'load', type: 'choice', label: 'load', options:
+      [...loads.map(({ name }) => [name, name]), ['both', 'K x2 beside K x4']] },
     { key: 'lane', type: 'step', label: 'lane', min: 0, max: 31, play: 700 },
   ],
-  focus: (data, state, key) => ({ ...state, focus: key, lane: pointed_at(load_of(data, state), key).lane }),
+  focus: (data, state, key) => {
+    const found = pointed_at(load_of(data, state.load === 'both' ? { load: 'K x4' } : state), key)
+    return { ...state, focus: key, lane: found?.lane ?? state.lane }
+  },
   // What was pointed at is forgotten when it is no longer the chosen lane's, or no longer there.
-  settle: (data, state) => ({ ...state,
+  settle: (data, state) => state.load === 'both' ? { ...state, focus: undefined } : ({ ...state,
     focus: pointed_at(load_of(data, state), state.focus)?.lane === state.lane ? state.focus : undefined }),
 
+  parts: (data, state, width) => width >= WIDE ? null : state.load === 'both'
+    ? [['x2', 'x2'], ['x4', 'x4']] : size_of(load_of(data, state))[1] <= 8 ? null
+    : [['point', 'who points where'], ['receive', 'who receives what']],
+
   draw(data, state, width) {
+    if (state.load === 'both') return draw_both(data, state, width)
     const load = load_of(data, state), [rows, columns] = size_of(load)
     const right = right_of(columns), height = bottom_of(rows) + (rows > 8 ? 22 : 4)
     const pointing = draw_addresses(load, state), receiving = draw_registers(load, state)
@@ -131,14 +166,21 @@ export default {
         [group(0, 0, pointing), arrow, group(right + 60, 0, receiving),
           beside ? group(2 * right + 84, TOP + 14, list) : group(0, height + 22, list)])
     }
-    const [x, y] = columns <= 8 ? [right + 12, 0] : [0, height + 40]
-    const bottom = y + height + (y ? 24 : 54)
-    return svg(width, bottom + list_height, [group(0, 0, pointing), group(x, y, receiving),
-      text((x + right) / 2, height + 18, `${y ? '↓' : '→'} ${instruction(load)}`, { class: 'middle' }),
-      group(0, bottom, list)])
+    if (columns <= 8) {
+      return svg(width, height + 42 + list_height, [pointing, group(right + 12, 0, receiving),
+        text(right + 6, height + 18, `→ ${instruction(load)}`, { class: 'middle' }),
+          group(0, height + 46, list)])
+    }
+    return svg(width, height + 18 + list_height,
+      [state.part === 'receive' ? receiving : pointing, group(0, height + 18, list)])
   },
 
   describe(data, state) {
+    if (state.load === 'both') {
+      const [two, four] = ['05', '06'].map((chapter) => data.counts[chapter])
+      return `One x2 brings operand B of one mma, one x4 that of two. Chapter 05, with x2: ${two.ldmatrix} ldmatrix for `
+        + `${two.mma} mma; chapter 06, with x4: ${four.ldmatrix} for ${four.mma}, counted at ${SHAPE}.`
+    }
     const load = load_of(data, state), { lane } = state, address = load.addresses[lane]
     const found = pointed_at(load, state.focus), given = given_by(load, lane)
     const here = !found?.cell ? '' : `Row ${found.cell[0]}, column ${found.cell[1]}: lane ${found.giver} `

@@ -34,7 +34,7 @@ const log_scale = ([low, high], from, to) => (value) =>
 function layout(data, state, width) {
   const wide = width >= WIDE, lengths = lengths_of(data, state), shown = SHOWN[state.show]
   const x = wide ? 66 : 58, x_end = width - (wide ? 24 : 16)
-  const y = wide ? 64 : 122, bottom = y + (wide ? 230 : 200), strip = bottom + 44, strip_end = strip + 76
+  const y = wide ? 64 : 122, bottom = y + (wide ? 230 : 190), strip = bottom + 44, strip_end = strip + 76
   return { wide, x, x_end, y, bottom, strip, strip_end,
     at: log_scale([lengths[0], lengths.at(-1)], x + 10, x_end - 10),
     height_of: log_scale(shown.range, bottom, y), factor_at: log_scale(shown.factor_range, strip_end, strip) }
@@ -88,8 +88,12 @@ function draw_axes(data, state, here) {
   const words_at = right ? x_end - 6 : (x + x_end) / 2
   const words = { class: right ? 'small end' : 'small middle' }
   const band = rect(x, factor_at(1), x_end - x, strip_end - factor_at(1), { class: 'soft-d' })
+  // Where a cache ends, on the machine of the times.
+  const caches = state.show === 'memory' ? Object.entries(data.time.caches).map(([name, size]) => [
+    line(x, height_of(size), x_end, height_of(size), { class: 'line-e', 'stroke-dasharray': '5 4' }),
+    text(x_end - 4, height_of(size) + (name === 'L3' ? -5 : 13), `Xeon ${name}: ${size} MiB`, { class: 'small e end' })]) : ''
   return [
-    state.show === 'time' ? band : '',
+    state.show === 'time' ? band : '', caches,
     shown.ticks.map((value) => tick(value, height_of(value))),
     shown.factor_ticks.map((value) => tick(value, factor_at(value))),
     text(x + 6, y + 11, shown.title, small), text(x + 6, strip - 4, 'naive / tiled', small),
@@ -128,6 +132,7 @@ function time_data({ context, benchmarks }) {
     how: `fp32, d = 64, median of ${medians[0].repetitions}, ${context.date.slice(0, 10)}`,
     machine: [`Xeon with AVX-512, ${context.num_cpus} cores, virtual machine`,
       `${cache(2)} of L2 a core, ${cache(3)} of L3, g++ 12.2`],
+    caches: Object.fromEntries([2, 3].map((level) => [`L${level}`, parseFloat(cache(level))])),
     curves: Object.fromEntries(['naive', 'tiled', 'fast'].map(curve)),
   }
 }

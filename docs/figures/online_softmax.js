@@ -1,5 +1,5 @@
 // Online softmax: numbers arrive one at a time, and one multiplication corrects all old terms at once.
-import { group, line, rect, svg, text, WIDE } from './draw.js'
+import { el, group, line, rect, svg, text, WIDE, wrapped } from './draw.js'
 
 const COUNT = 6
 const VALUES = [1, 2, 3, 4, 5, 6]
@@ -10,6 +10,7 @@ const PRESETS = {
   equal: ['all equal', [3, 3, 3, 3, 3, 3]],
   negative: ['very negative', [-1000, -999, -1002, -998, -1001, -997]],
 }
+const OWN = { lowest: -4, highest: 8, top: 24, height: 66 }  // the scale on which the reader drags scores
 const LENGTHS = VALUES.map((_, i) => i + 1)
 
 // The state after each key, from the steps of chapter 01's one-pass attention: m in R1, l in R2, the
@@ -35,6 +36,41 @@ function safe_of({ steps, outputs, passes }) {
     weights: outputs.out, passes }
 }
 
+// ---- the reader's own scores: the same formulas here, held to the program by the test ----
+
+// Six numbers, or a sentence that says why not.
+export function scores_in(words) {
+  const x = words.trim().split(/[\s,]+/).map((word) => Number(word.replace('−', '-')))
+  const right = x.length === COUNT && x.every((number) => Number.isFinite(number) && Math.abs(number) <= 1000)
+  return right ? { x } : { problem: `expected ${COUNT} numbers from −1000 to 1000, such as ${VALUES.join(', ')}` }
+}
+
+export function safe_model(x) {
+  const m = Math.max(...x), terms = x.map((number) => Math.exp(number - m)), l = terms.reduce((a, b) => a + b)
+  return { terms, m, l, weights: terms.map((term) => term / l), passes: 3 }
+}
+
+// The state after each number, and what the program paid for it, which does not depend on the numbers.
+export function online_model(x, v, costs) {
+  let m = -Infinity, l = 0, o = 0
+  return x.map((number, i) => {
+    const before = m
+    m = Math.max(m, number)
+    const correction = Math.exp(before - m), term = Math.exp(number - m), old_l = correction * l
+    l = old_l + term
+    o = correction * o + term * v[i]
+    const { instructions, loads } = costs[i]
+    return { m, l, o, term, ...i ? { correction, old_l } : {}, instructions, loads }
+  })
+}
+
+function own_view(data, words) {
+  const { x, problem } = scores_in(words), { v, states: costs } = data.presets.rising
+  if (problem) return { problem }
+  const states = online_model(x, v, costs), { l, o } = states.at(-1)
+  return { x, v, states, o: o / l, safe: LENGTHS.map((n) => safe_model(x.slice(0, n))) }
+}
+
 // A number in four decimals, as the lesson prints it.
 const show = (value, digits = 1) => {
   if (Number.isInteger(value)) return String(value).replace('-', '−')
@@ -42,27 +78,35 @@ const show = (value, digits = 1) => {
 }
 const bracketed = (value) => value < 0 ? `(${show(value)})` : show(value)
 
-const view_of = (data, { preset, step }) => {
-  const chosen = data.presets[preset]
-  return { ...chosen, now: chosen.states[step - 1], before: chosen.states[step - 2],
+const view_of = (data, { preset, step, scores }) => {
+  const own = preset === 'own', chosen = own ? own_view(data, scores) : data.presets[preset]
+  if (chosen.problem) return chosen
+  return { own, ...chosen, now: chosen.states[step - 1], before: chosen.states[step - 2],
     terms: chosen.safe[step - 1]?.terms ?? [], old_terms: chosen.safe[step - 2]?.terms ?? [],
     final: chosen.safe.at(-1) }
 }
 
 // The numbers that have come, and below each what it now counts for in the sum.
-function draw_row(view, step, width) {
-  const { x, now, terms, old_terms, states, final } = view
-  const cell = width / COUNT, floor = 196, tall = 100
-  const parts = [text(0, 14, 'scores x with their values v, as they arrive', { class: 'strong' }),
-    text(0, 84, `term e^(x − m), m = ${show(now.m)}`, { class: 'strong' }),
-    text(width, 84, 'dashed: before m rose', { class: 'small muted end' }), line(0, floor, width, floor)]
+function draw_row(view, step, width, wide) {
+  const { x, now, terms, old_terms, states, final, own } = view
+  const down = own ? OWN.top + OWN.height + 30 : 84  // where the terms begin
+  const cell = width / COUNT, tall = wide ? 100 : 64, floor = down + 12 + tall
+  const parts = [text(0, 14, own ? 'scores x: drag them up and down'
+    : 'scores x with their values v, as they arrive',
+    { class: 'strong' }),
+    text(0, down, `term e^(x − m), m = ${show(now.m)}`, { class: 'strong' }),
+    text(width, down, wide ? 'dashed: before m rose' : 'dashed: before', { class: 'small muted end' }),
+    line(0, floor, width, floor)]
   x.forEach((number, i) => {
     const left = i * cell, middle = left + cell / 2, here = i === step - 1, come = i < step
     const shade = here ? 'soft-f on' : come ? 'soft' : 'cell'
-    parts.push(rect(left + 3, 24, cell - 6, 38, { class: shade, rx: 4 }),
-      text(middle, 42, come ? show(number) : '?', { class: `middle ${come ? 'strong' : 'muted'}` }))
+    if (own) parts.push(draw_handle(number, view.v[i], left, cell, here, come))
+    else {
+      parts.push(rect(left + 3, 24, cell - 6, 38, { class: shade, rx: 4 }),
+        text(middle, 42, come ? show(number) : '?', { class: `middle ${come ? 'strong' : 'muted'}` }),
+        come ? text(middle, 56, `v ${show(view.v[i])}`, { class: 'middle small c' }) : '')
+    }
     if (!come) return
-    parts.push(text(middle, 56, `v ${show(view.v[i])}`, { class: 'middle small c' }))
     const height = terms[i] * tall, before = old_terms[i] === undefined ? height : old_terms[i] * tall
     parts.push(rect(left + 10, floor - height, cell - 20, height, { class: here ? 'd' : 'soft-d' }))
     if (before - height > 0.5) {
@@ -71,31 +115,44 @@ function draw_row(view, step, width) {
     }
     parts.push(text(middle, floor + 16, show(terms[i], 0),
       { class: `middle${here ? ' strong' : ''}`, name: `term_${i}` }),
-      text(middle, floor + 56, states[i].instructions, { class: 'middle', name: `instructions_${i}` }))
+      wide && text(middle, floor + 56, states[i].instructions,
+        { class: 'middle', name: `instructions_${i}` }))
     if (step === COUNT) {
-      parts.push(text(middle, floor + 94, show(final.weights[i], 0),
+      parts.push(text(middle, floor + (wide ? 94 : 54), show(final.weights[i], 0),
         { class: 'middle strong', name: `weight_${i}` }))
     }
   })
   const note = { class: 'small muted' }
-  parts.push(text(0, floor + 38, 'instructions for this number: no old one is read again', note),
-    text(0, floor + 76, step === COUNT ? 'weight: term / l' : 'weight: term / l, known at the end', note))
-  return { height: floor + 102, parts }
+  parts.push(wide && text(0, floor + 38, 'instructions for this number: no old one is read again', note),
+    text(0, floor + (wide ? 76 : 36), step === COUNT ? 'weight: term / l'
+      : 'weight: term / l, known at the end', note))
+  return { height: floor + (wide ? 102 : 62), parts: parts.filter(Boolean) }
+}
+
+// A score of the reader's, on its track.
+function draw_handle(number, value, left, cell, here, come) {
+  const { lowest, highest, top, height } = OWN, middle = left + cell / 2
+  const part = (Math.min(highest, Math.max(lowest, number)) - lowest) / (highest - lowest)
+  const y = top + (1 - part) * (height - 20)
+  return el('g', { 'data-drag': 'score', opacity: come ? null : 0.5 }, [
+    rect(left + 2, top, cell - 4, height, { class: 'soft', rx: 4 }),
+      line(middle, top + 6, middle, top + height - 6),
+    rect(left + 5, y, cell - 10, 20, { class: here ? 'soft-f on' : 'cell', rx: 4 }),
+    text(middle, y + 14, String(number).replace('-', '−'), { class: 'middle strong' }),
+    text(middle, top + height + 13, `v ${show(value)}`, { class: 'middle small c' })])
 }
 
 // The three numbers that are kept, and how this number changed them.
-function draw_state({ now, before, final, x, v, o, states }, step, width) {
+function draw_state({ now, before, final, x, v, o, states }, step, width, wide) {
   const parts = [text(0, 14, 'all that is kept: m, l, o', { class: 'strong' })]
   const number = x[step - 1], value = v[step - 1], rises = before && now.m > before.m
   const m = before ? `max(${show(before.m)}, ${show(number)}) = ` : ''
   const factor = !before ? 'none: the first number'
-    : `e^(${show(before.m)} − ${bracketed(now.m)}) = ${show(now.correction)}${rises ? '' : ': nothing to do'}`
+    : `e^(${show(before.m)} − ${bracketed(now.m)}) = ${show(now.correction)}`
   parts.push(rect(0, 24, width, 26, { class: rises ? 'soft-f' : 'soft', rx: 3 }),
     text(8, 42, `m = ${m}${show(now.m)}`, { class: 'strong', name: 'm' }),
-    text(width - 8, 42, !before ? '' : rises ? 'm rises' : 'm stays',
-      { class: `end ${rises ? 'strong' : 'muted'}` }),
-    text(8, 70, 'correction', { class: 'muted' }),
-    text(84, 70, factor, { class: rises ? 'strong' : '', name: 'correction' }))
+    text(8, 70, !before || rises ? 'rises' : 'stays', { class: rises ? 'strong' : 'muted' }),
+    text(width - 8, 70, factor, { class: `end${rises ? ' strong' : ''}`, name: 'correction' }))
   const scale = (width - 168) / Math.max(...states.map(({ l }) => l)), bar = 84
   const rows = before
     ? [['l so far', before.l, 0], [`· ${show(now.correction)}`, now.old_l, 0],
@@ -113,6 +170,7 @@ function draw_state({ now, before, final, x, v, o, states }, step, width) {
   parts.push(text(8, 178, `o = ${old_o}${show(now.term)} · ${show(value)}`),
     text(8, 198, `= ${show(now.o)}`, { class: 'strong', name: 'o' }))
   const done = step === COUNT
+  if (!wide) return { height: 204, parts }
   const [online, safe] = [width - 116, width - 8]
   parts.push(line(0, 212, width, 212), text(online, 230, 'online, now', { class: 'small muted end' }),
     text(safe, 230, `safe, ${final.passes} passes`, { class: 'small muted end' }))
@@ -136,24 +194,41 @@ export default {
     name, { label, x, v: VALUES, o: outputs[name].outputs.o[0], states: states_of(outputs[name]),
       safe: LENGTHS.map((n) => safe_of(outputs[`${name}_${n}`])) }])) }),
   stills: { 'chapters/02_tiled_cpu/figures/online_softmax.svg': { step: 4 } },
-  initial: () => ({ preset: 'rising', step: 1 }),
+  initial: () => ({ preset: 'rising', step: 1, scores: '2, 0.5, 4, 1, 6, 3' }),
 
-  controls: (data) => [
+  controls: (data, state) => [
     { key: 'step', type: 'step', label: 'numbers seen', min: 1, max: COUNT, play: 1500 },
-    { key: 'preset', type: 'choice', label: 'numbers',
-      options: Object.entries(data.presets).map(([name, { label }]) => [name, label]) },
+    { key: 'preset', type: 'choice', label: 'numbers', options:
+      [...Object.entries(data.presets).map(([name, { label }]) => [name, label]), ['own', 'your own']] },
+    ...state.preset === 'own' ? [{ key: 'scores', type: 'line', label: 'six scores' }] : [],
   ],
+  // The score under the pointer becomes what its height says.
+  drag(data, state, { x, y }, width) {
+    const { lowest, highest, top, height } = OWN, cell = (width >= WIDE ? 408 : width - 4) / COUNT
+    const scores = state.preset === 'own' ? scores_in(state.scores).x : null
+    const i = Math.floor((x - 2) / cell)
+    if (!scores || i < 0 || i >= COUNT || y < top - 10 || y > top + height + 10) return state
+    const part = 1 - (y - top - 10) / (height - 20)
+    const number = Math.round(2 * (lowest + part * (highest - lowest))) / 2
+    return { ...state, scores: scores.with(i, Math.max(lowest, Math.min(highest, number))).join(', ') }
+  },
 
   draw(data, state, width) {
     const view = view_of(data, state), wide = width >= WIDE
-    const row = draw_row(view, state.step, wide ? 408 : width - 4)
-    const kept = draw_state(view, state.step, wide ? 272 : width - 4)
-    return wide ? svg(width, 304, [group(2, 0, row.parts), group(446, 0, kept.parts)])
-      : svg(width, row.height + 20 + 304, [group(2, 0, row.parts), group(2, row.height + 20, kept.parts)])
+    if (view.problem) {
+      return svg(width, 80, wrapped(view.problem, width - 8)
+        .map((words, i) => text(4, 20 + 20 * i, words, { class: 'e' })))
+    }
+    const row = draw_row(view, state.step, wide ? 408 : width - 4, wide)
+    const kept = draw_state(view, state.step, wide ? 272 : width - 4, wide)
+    return wide ? svg(width, Math.max(304, row.height), [group(2, 0, row.parts), group(446, 0, kept.parts)])
+      : svg(width, row.height + 12 + kept.height,
+        [group(2, 0, row.parts), group(2, row.height + 12, kept.parts)])
   },
 
-  describe(data, { preset, step }) {
-    const { x, v, now, before, terms, final, o } = view_of(data, { preset, step })
+  describe(data, state) {
+    const { step } = state, { x, v, now, before, terms, final, o, problem, own } = view_of(data, state)
+    if (problem) return `Your own numbers: ${problem}.`
     const number = x[step - 1]
     const head = `Number ${step} of ${COUNT}: x = ${show(number)}, v = ${show(v[step - 1])}.`
     const corrected = (old) => before ? `${show(old)} · ${show(now.correction)} + ` : ''
@@ -165,6 +240,6 @@ export default {
     const end = step < COUNT ? `Terms now: ${terms.map((term) => show(term)).join(', ')}.`
       : `Safe softmax, in ${final.passes} passes: m = ${show(final.m)}, l = ${show(final.l)}. `
         + `Weights: ${final.weights.map((weight) => show(weight)).join(', ')}. Output o / l = ${show(o)}.`
-    return `${head} ${change}: ${sums} ${cost} ${end}`
+    return `${own ? 'Computed on this page. ' : ''}${head} ${change}: ${sums} ${cost} ${end}`
   },
 }

@@ -1,5 +1,5 @@
 // Where the time of chapters 03 to 08 goes: what a warp waits for, as a part of the kernel's time.
-import { el, line, rect, soft, svg, text, WIDE } from './draw.js'
+import { el, line, rect, shape_words, soft, svg, text, WIDE } from './draw.js'
 
 // A short name for a segment, and its colour; the long names come from tables.py.
 const REASONS = {
@@ -20,7 +20,7 @@ function pointed(data, state) {
 
 function draw_bar(data, state, name, y, { left, x, wide }) {
   const { time_ms, waits } = data.chapters[name], chosen = pointed(data, state)
-  const words = wide ? y + 18 : y + 12, top = wide ? y : y + 17, margin = wide ? 4 : left
+  const words = wide ? y + 18 : y + 10, top = wide ? y : y + 14, margin = wide ? 4 : left
   const parts = [text(margin, words, name.slice(2), { class: 'strong a' }),
     text(margin + 24, words, TITLES[name] ?? '', { class: name === chosen.name ? 'strong' : null })]
   let start = 0
@@ -71,7 +71,13 @@ export default {
     'chapters/05_pipelining/figures/profile.svg': { focus: 'ch05:long_scoreboard' },
     'chapters/08_fewer_instructions/figures/profile.svg': {},
   },
-  initial: () => ({ from: 'ch04', focus: 'ch08:math_pipe_throttle' }),
+  // The last chapter, and what its warps wait for most.
+  initial({ chapters }) {
+    const [name, { waits }] = Object.entries(chapters).at(-1)
+    const most = Object.keys(REASONS).filter((reason) => reason !== 'other')
+      .reduce((best, reason) => waits[reason].cycles > waits[best].cycles ? reason : best)
+    return { from: 'ch04', focus: `${name}:${most}` }
+  },
   controls: () => [{ key: 'from', type: 'choice', label: 'chapters',
     options: [['ch03', '03 to 08'], ['ch04', '04 to 08']] }],
 
@@ -80,21 +86,20 @@ export default {
     const left = wide ? 170 : 8, right = width - 4
     const most = Math.max(...names.map((name) => data.chapters[name].time_ms))
     const place = { left, right, wide, x: (ms) => left + ms / most * (wide ? 470 : 272) }
-    const parts = [text(wide ? 4 : left, 14, `Time of the kernel at ${data.shape}`, { class: 'strong' })]
+    const parts = [text(wide ? 4 : left, 14, wide ? `Time of the kernel at ${shape_words(data.shape)}`
+      : `At ${shape_words(data.shape)}`, { class: 'strong' })]
     let y = 32
     for (const name of names) {
       parts.push(draw_bar(data, state, name, y, place))
-      y += wide ? 34 : 50
+      y += wide ? 34 : 46
     }
     y += 24
     parts.push(draw_legend(data, state, y, place))
     y += 22 + 20 * 6 + 30
     const about = data.machine.split(', ')
-    for (const words of wide ? [about] : [about.slice(0, 3), about.slice(3)]) {
-      parts.push(text(wide ? 4 : left, y, words.join(', '), { class: 'small muted' }))
-      y += 16
-    }
-    return svg(width, y - 6, parts)
+    if (!wide) return svg(width, y - 24, parts)  // the machine is named in the words
+    parts.push(text(4, y, about.join(', '), { class: 'small muted' }))
+    return svg(width, y + 10, parts)
   },
 
   describe(data, state) {
@@ -105,6 +110,6 @@ export default {
     return `Chapter ${name.slice(2)}, ${long_name(data, reason)}: ${waits[reason].cycles.toFixed(2)} of the `
       + `${cycles.toFixed(2)} clocks that an instruction takes a warp, ${waits[reason].percent} % of `
       + `${time_ms.toFixed(3)} ms.\nAll: ${list.join('; ')}. Milliseconds of chapters ${times.join(', ')}, `
-      + `at ${data.shape}. ${data.machine}.`
+      + `at ${shape_words(data.shape)}. ${data.machine}.`
   },
 }

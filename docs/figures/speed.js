@@ -1,5 +1,5 @@
 // How fast chapters 03 to 08 and their peers are on one GPU: the numbers of the lessons' tables.
-import { el, line, rect, svg, text, WIDE } from './draw.js'
+import { el, line, rect, shape_words, svg, text, WIDE } from './draw.js'
 
 // Name and idea; a peer that is not here is drawn with the name alone.
 const IDEAS = {
@@ -37,8 +37,8 @@ function facts_of(data, state) {
 
 function draw_bar(name, cell, on, y, { left, right, x, wide }) {
   const color = color_of(name), start = wide ? 4 : left
-  const [words, top] = wide ? [y + 17, y + 3] : [y + 12, y + 17]
-  const parts = [rect(0, y, right, wide ? 26 : 38, { opacity: 0 }),
+  const [words, top] = wide ? [y + 17, y + 3] : [y + 10, y + 14]
+  const parts = [rect(0, y, right, wide ? 26 : 33, { opacity: 0 }),
     is_chapter(name) && text(start, words, name.slice(2), { class: `strong ${color}` }),
     text(start + (is_chapter(name) ? 24 : 0), words, title_of(name), { class: on ? 'strong' : null })]
   if (!cell) return [parts, text(left + 6, top + 14, 'does not take this shape', { class: 'small muted' })]
@@ -63,8 +63,8 @@ export default {
     const usual = '2,16,8192,8192,128'
     return { shape: usual in shapes ? usual : Object.keys(shapes)[0], focus: 'ch08' }
   },
-  controls: ({ shapes }) => [{ key: 'shape', type: 'choice', label: 'B,H,Lq,Lkv,D',
-    options: Object.keys(shapes).map((shape) => [shape, shape]) }],
+  controls: ({ shapes }) => [{ key: 'shape', type: 'choice', label: 'problem',
+    options: Object.keys(shapes).map((shape) => [shape, shape_words(shape)]) }],
 
   draw(data, state, width) {
     const wide = width >= WIDE, cells = cells_of(data, state), name = focused(data, state)
@@ -72,13 +72,13 @@ export default {
     const most = Math.max(data.limit,
       ...Object.values(data.shapes).flatMap((shape) => Object.values(shape).map(({ fast }) => fast)))
     const x = (tflops) => left + tflops / most * (wide ? 432 : 290)
-    const parts = [text(wide ? 4 : left, 14, `TFLOP/s at ${state.shape}`, { class: 'strong' }),
+    const parts = [text(wide ? 4 : left, 14, `TFLOP/s at ${shape_words(state.shape)}`, { class: 'strong' }),
       text(right, 40, wide ? '× chapter before' : '× before', { class: 'small muted end' })]
     let y = 48
     data.names.forEach((one, i) => {
       if (i && !is_chapter(one) && is_chapter(data.names[i - 1])) y += 12  // the peers apart
       parts.push(draw_bar(one, cells[one], one === name, y, { left, right, x, wide }))
-      y += wide ? 28 : 40
+      y += wide ? 28 : 34
     })
     parts.push(line(x(data.limit), 46, x(data.limit), y + 2, { class: 'line-e', 'stroke-dasharray': '5 4' }),
       text(x(data.limit) - 6, 40, 'mma.sync alone:', { class: 'small e end' }),
@@ -92,11 +92,9 @@ export default {
       : text(left, y += 18, words, { class: 'muted', name: key })))
     y += wide ? 70 : 30
     const about = data.machine.split(', ')
-    for (const words of wide ? [about] : [about.slice(0, 2), about.slice(2)]) {
-      parts.push(text(start, y, words.join(', '), { class: 'small muted' }))
-      y += 16
-    }
-    return svg(width, y - 6, parts)
+    if (!wide) return svg(width, y - 18, parts)  // the machine is named in the words
+    parts.push(text(start, y, about.join(', '), { class: 'small muted' }))
+    return svg(width, y + 10, parts)
   },
 
   describe(data, state) {
@@ -106,7 +104,7 @@ export default {
     return `${full_name(name)}${IDEAS[name] ? `: ${IDEAS[name][1]}` : ''}. `
       + `${cells[name].tflops.toFixed(1)} TFLOP/s; `
       + `${facts_of(data, state).map(([words]) => words).join(', ')}.\n`
-      + `All at B,H,Lq,Lkv,D = ${state.shape}: `
+      + `All at ${shape_words(state.shape)}: `
       + `${all.join('; ')}. mma.sync alone: ${data.limit}. ${data.machine}.`
   },
 }

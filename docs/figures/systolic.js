@@ -30,7 +30,8 @@ function draw_cell(one, now, k, n, { width, height }, focus) {
   return el('g', { 'data-focus': `${k},${n}` }, [
     rect(0, 0, width, height, { class: busy ? 'soft-d' : 'cell', stroke: 'var(--line)' }),
     on ? rect(1.5, 1.5, width - 3, height - 3, { class: 'line-d' }) : '',
-    text(4, 13, stays, { class: `mono small ${weight ? 'b' : 'muted'}` }),
+    // A narrow cell has room for one of the two.
+    text(4, 13, weight && passes && width < 46 ? '' : stays, { class: `mono small ${weight ? 'b' : 'muted'}` }),
     weight
       ? text(width - 4, 13, busy && width > 66 ? `${passes} →` : passes, { class: 'mono small a end', name: `a_${k}_${n}` })
       : text(width / 2, 26, width > 50 || !busy ? passes : held.a, { class: 'mono small a middle', name: `a_${k}_${n}` }),
@@ -47,11 +48,13 @@ function draw_busy(one, cycle, width) {
   })
 }
 
+const pitch_of = ({ results }) => results.length > 5 ? 14 : 16  // of the rows of C
+
 // C: filled in as results leave; aligned with the columns that they leave from.
 function draw_results(one, now, { x, cell }) {
   return one.results.map((row, m) => row.map((_, n) => {
     const value = now.results[m][n]
-    return text(x + n * cell.width + cell.width / 2, 14 + m * 16, value ?? '·',
+    return text(x + n * cell.width + cell.width / 2, 14 + m * pitch_of(one), value ?? '·',
       { class: `mono small middle ${value === undefined ? 'muted' : now.fresh.has(`${m},${n}`) ? 'strong d' : ''}`,
         name: `c_${m}_${n}` })
   }))
@@ -89,7 +92,8 @@ export default {
     const wide = full_width >= WIDE, weight = one.dataflow === 'weight'
     const ahead = wide ? QUEUED.wide : QUEUED.narrow, step = wide ? 34 : 27
     const x = ahead * step + 22, top = weight ? 58 : 58 + ahead * 17
-    const cell = { width: Math.min(wide ? 96 : 60, (full_width - x - 4) / one.cols), height: 42 }
+    const cell = { width: Math.min(wide ? 96 : 60, (full_width - x - 4) / one.cols),
+      height: weight && one.rows > 5 ? 34 : 42 }
     const grid = [one.cols * cell.width, one.rows * cell.height]
     const place = { x, y: top, cell, ahead, step }
     const parts = [
@@ -107,7 +111,7 @@ export default {
       parts.push(text(x - 8, y + 16, 'C', { class: 'strong end' }),
         group(0, y + 2, draw_results(one, now, place)),
         one.wrong ? text(2, y + 34, 'wrong', { class: 'small e strong' }) : '')
-      y += 16 * one.results.length + 8
+      y += pitch_of(one) * one.results.length + 8
     }
     const aside = x + grid[0] + 230 < full_width  // room for the bars beside the array
     const words = [`${now.busy} of ${one.rows * one.cols} cells multiply in this cycle`,

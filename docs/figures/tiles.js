@@ -9,7 +9,7 @@ const EDGE = { Q: 'line-a', K: 'line-b', V: 'line-c', O: 'on' }
 const OUTLINE = { stroke: 'var(--line)' }
 const WAYS = ['read', 'written']
 const LEGEND = ['↓ read: HBM to SRAM', '↑ written: SRAM to HBM', 'tinted: in SRAM',
-  'grey: scores computed and gone']
+  'grey: scores, gone again']
 
 const arrows = (at, matrix) => (at.loads[matrix] ? '↓' : '') + (at.stores[matrix] ? '↑' : '')
 
@@ -81,10 +81,16 @@ function draw_fast(one, at, width, limit, label) {
     return [rect(x - w, 17, w, 22, { class: soft_of(matrix), ...OUTLINE }),
       w > words.length * 6 + 8 ? text(x - w / 2, 32, words, { class: 'small middle' }) : '']
   })
+  // Softmax row by row keeps no tile: every number comes, is used and is forgotten.
+  const streams = !parts.length && at.loads.S
+    && (width > 200 ? `S streams through, read ${at.loads.S / at.stores.P}×; P goes out`
+      : `S streams ${at.loads.S / at.stores.P}×`)
   return [text(0, 11, label, { class: 'small muted' }),
+    
     text(width, 11, `${sum(at.fast)} elements${limit ? `, M = ${limit}` : ''}`,
       { class: 'small end', name: `${at.order}_fast` }),
     rect(0, 17, width, 22, { class: 'cell', 'stroke-dasharray': '3 3' }), parts,
+    streams ? text(width / 2, 32, streams, { class: 'small middle d', name: `${at.order}_streams` }) : '',
     limit ? line(limit * scale, 14, limit * scale, 42, { class: 'on' }) : '']
 }
 
@@ -170,14 +176,18 @@ export default {
     return { ...state, focus: key, step: step_of(pass) || step_of(0) || state.step }
   },
 
+  // On the site, what moves and how much moved in the end do not fit into one window.
+  parts: () => [['tiles', 'tiles, step by step'], ['counts', 'how often each is moved']],
+
   draw(data, state, full_width) {
     const one = case_of(data, state), wide = full_width >= WIDE, width = full_width - 4
     const column = wide ? 340 : 170, side = wide ? 232 : 110, strip = wide ? 32 : 19
+    const { part } = state
     const ats = panels_of(state).map((order) => stand(one, order, state.step))
     const most = Math.max(...ats.flatMap(({ all }) => Object.values(all).map(sum)))
     const parts = []
-    let y
-    ats.forEach((at, n) => {
+    let y = 0
+    if (part !== 'counts') ats.forEach((at, n) => {
       const grid = draw_grid(one, at, side, strip), [outer, inner] = loops(one, at)
       y = 64 + grid.height
       parts.push(group(n * (width - column), 0, [
@@ -188,22 +198,28 @@ export default {
         group(0, 58, grid.drawing),
         group(0, y, draw_fast(one, at, grid.width, state.length === 5 ? data.fast_memory : null,
           wide ? 'in fast memory (SRAM)' : 'SRAM')),
-        text(0, y + 58, 'this step', { class: 'small muted' }),
+        text(0, y + 58, wide ? 'this step' : 'step', { class: 'small muted' }),
         text(grid.width, y + 58, `↓ ${sum(at.loads)}  ↑ ${sum(at.stores)}`,
           { class: 'small strong end', name: `${at.order}_step` })]))
     })
-    y += 76
-    ats.forEach((at, n) => {
-      const name = wide ? '' : text(0, 11, ORDERS[at.order].name, { class: 'strong' })
-      parts.push(group(wide ? n * (width - column) : 0, wide ? y : y + n * 178,
-        [name, group(0, wide ? 0 : 16, draw_table(one, at, wide ? column : width, most))]))
-    })
-    y += wide ? 160 : 360
-    parts.push(group(0, y, draw_totals(one, width, wide)))
-    y += wide ? 106 : 150
-    LEGEND.forEach((words, n) => parts.push(text(wide ? [0, 150, 320, 450][n] : n % 2 * 172,
-      wide ? y : y + (n >> 1) * 16, words, { class: 'small muted' })))
-    return svg(full_width, y + (wide ? 8 : 24), group(2, 0, parts))
+    if (part !== 'counts') y += 76
+    if (part !== 'tiles') {
+      ats.forEach((at, n) => {
+        const place = group(wide ? n * (width - column) : 0, wide ? y : y + n * 168, [
+          text(0, 11, part || !wide ? ORDERS[at.order].name : '', { class: 'strong' }),
+          group(0, part || !wide ? 16 : 0, draw_table(one, at, wide ? column : width, most))])
+        parts.push(place)
+      })
+      y += wide ? (part ? 176 : 160) : 336
+      parts.push(group(0, y, draw_totals(one, width, wide)))
+      y += wide ? 106 : 148
+    } else y += wide ? 10 : 4
+    if (part !== 'counts') {
+      LEGEND.forEach((words, n) => parts.push(text(wide ? [0, 158, 338, 470][n] : n % 2 * 180,
+        wide ? y : y + (n >> 1) * 16, words, { class: 'small muted' })))
+      y += wide ? 8 : 24
+    }
+    return svg(full_width, y, group(2, 0, parts))
   },
 
   describe(data, state) {

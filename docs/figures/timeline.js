@@ -146,7 +146,7 @@ function draw_legend(broken, width, y) {
     [18, 'barrier', triangles([[6, 5]], { class: 'muted' })],
     ...broken ? [[32, 'read in flight', rect(0, 2, 26, 10, { class: 'e' })],
       [14, 'left out by the break', line(4, -1, 4, 15, { class: 'line-e', 'stroke-dasharray': '4 3' })]] : [],
-    [0, 'axis: not time', ''],
+    [0, 'axis: instructions, not time', ''],
   ]
   return flow(items.map(([indent, words, mark]) => [indent + 6.2 * words.length + 20, (left, top) =>
     group(left, top, [mark, text(indent, 11, words, { class: 'small muted' })])]), width, y, 18)

@@ -1,6 +1,6 @@
 // The toy machine, one instruction at a time: what each register holds, where from, for how long, and
 // what it has cost so far. The shipped programs show the program's numbers, the reader's own the model's.
-import { group, svg, WIDE } from './draw.js'
+import { el, group, line, rect, svg, text, WIDE } from './draw.js'
 import { verdict } from './toy_machine_check.js'
 import { computed, computes, draw_compute, draw_cost, draw_dram, draw_links, draw_listing, draw_problem,
   draw_registers } from './toy_machine_draw.js'
@@ -65,6 +65,31 @@ function machine_at({ program, known }, step) {
   return { ...at, operands, instruction: program.instructions[step - 1] }
 }
 
+// Programs for one and the same 2 × 2 product: from 28 cycles to the floor.
+const BOARD = ['four_elements:3', 'best:3', 'best:4', 'best:6', 'inner_product_6:6']
+const cycles_of = (data, key) => {
+  const [choice, registers] = key.split(':')
+  return parse(data.programs[choice === 'best' ? `best_${registers}` : choice].text).instructions.length
+}
+const BOARD_WORDS = [['each on its own', 'alone'], ['3 registers', '3 reg.'], ['4 registers', '4 reg.'],
+  ['6 registers', '6 reg.'], ['6, any operands', '6, any']]
+
+function draw_scoreboard(data, { choice, registers }, width) {
+  const here = BOARD.findIndex((key) => key === `${choice}:${registers}` || key === `best:${registers}`
+    && choice === 'inner_product' && registers === 3)
+  if (here < 0 && !['four_elements', 'inner_product', 'inner_product_6', 'outer_product',
+    'best'].includes(choice)) {
+    return { height: 0, parts: [] }
+  }
+  const cell = width / BOARD.length, wide = cell > 100
+  return { height: 56, parts: [line(0, 1, width, 2),
+    text(0, 15, 'the same 2 × 2 product, in cycles', { class: 'small muted' }),
+    BOARD.map((key, i) => el('g', { 'data-focus': `board:${key}` }, [
+      rect(i * cell + 1, 20, cell - 4, 35, { class: i === here ? 'soft-f on' : 'soft', rx: 4 }),
+      text(i * cell + 8, wide ? 43 : 36, cycles_of(data, key), { class: 'large strong', name: `board_${i}` }),
+      text(i * cell + (wide ? 34 : 8), wide ? 42 : 51, BOARD_WORDS[i][wide ? 0 : 1], { class: 'small' })]))] }
+}
+
 export default {
   title: 'The toy machine, one instruction at a time',
   sources: Object.assign({}, ...SHIPPED.map((name) => sources_of(name, ['run', name], ['--print'])),
@@ -88,6 +113,13 @@ export default {
     return { ...next, step: Math.min(next.step, loaded(data, next).steps ?? 0) }
   },
 
+  parts: (data, state, width) => width >= WIDE ? null
+    : [['machine', 'machine'], ['program', 'program and cost']],
+  focus(data, state, key) {
+    const [, choice, registers] = key.split(':')
+    return { ...state, focus: key, choice, shown: choice, step: 0, registers: +registers }
+  },
+
   draw(data, state, width) {
     const view = loaded(data, state)
     if (view.problem) return draw_problem(view, width)
@@ -97,7 +129,8 @@ export default {
     const place = cell && cell_text(view.program.arrays[cell.array], cell.index)
     const moves = { LOAD: 'down', STORE: 'up' }[instruction?.op]
     const register = `R${instruction?.registers.at(-1)}`
-    const parts = [
+    const { part } = state
+    const parts = part === 'program' ? [] : [
       draw_dram(view, machine, machine_width),
       draw_links(machine_width, [moves === 'down' ? `LOAD ${place} → ${register}` : 'LOAD',
         moves === 'up' ? `STORE ${register} → ${place}` : 'STORE'], moves),
@@ -111,12 +144,16 @@ export default {
       return drawn
     })
     const height = parts.reduce((sum, { height: one }) => sum + one, 0)
+    const board = draw_scoreboard(data, state, width - 4),
+      cost = draw_cost(view, machine, state.step, width - 4)
+    if (part === 'machine') return svg(width, height + 4, stacked(2, 0, parts))
     const listing = wide ? draw_listing(view, state.step, 232, Math.floor((height - 38) / 20))
-      : draw_listing(view, state.step, width - 4, 7)
-    const top = wide ? height + 18 : listing.height + 10 + height + 14
-    return svg(width, top + 124, [
-      ...stacked(2, 0, [listing]), ...stacked(wide ? 254 : 2, wide ? 0 : listing.height + 10, parts),
-      ...stacked(2, top, [draw_cost(view, machine, state.step, width - 4)])])
+      : draw_listing(view, state.step, width - 4, part ? 12 : 7)
+    const top = wide ? height + 10 : listing.height + 10 + (part ? 0 : height + 14)
+    return svg(width, top + cost.height + board.height, [
+      ...stacked(2, 0, [listing]), ...part ? [] : stacked(wide ? 254 : 2, wide ? 0 : listing.height + 10,
+        parts),
+      ...stacked(2, top, [cost, board])])
   },
 
   describe(data, state) {

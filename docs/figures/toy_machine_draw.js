@@ -100,40 +100,42 @@ export function draw_links(width, [down, up], used) {
       path([[x - 4, y1 + tip], [x, y1], [x + 4, y1 + tip]], { class: on ? 'line-f' : 'axis' })]
   }
   const shade = (on) => on ? 'strong' : 'muted'
-  return { height: 34, parts: [
-    ...arrow(12, 4, 28, used !== 'up' && used), text(24, 21, down, { class: shade(used !== 'up' && used) }),
-    ...arrow(width / 2, 28, 4, used !== 'down' && used),
-    text(width / 2 + 12, 21, up, { class: shade(used !== 'down' && used) })] }
+  return { height: 30, parts: [
+    ...arrow(12, 2, 26, used !== 'up' && used), text(24, 19, down, { class: shade(used !== 'up' && used) }),
+    ...arrow(width / 2, 26, 2, used !== 'down' && used),
+    text(width / 2 + 12, 19, up, { class: shade(used !== 'down' && used) })] }
 }
 
 export function draw_registers({ program }, machine, width) {
   const wide = width > 400
-  const [number_at, used_at] = wide ? [width - 146, width - 8] : [width - 66, width - 6]
+  const [number_at, used_at] = wide ? [width - 158, width - 8] : [width - 72, width - 6]
   const parts = [text(0, 14, 'registers', { class: 'strong' }),
     text(72, 14, 'few, close', { class: 'muted small' })]
   const { op, registers = [] } = machine.instruction ?? {}
   const read = op ? registers.slice(0, OPS[op].sources) : []
   const written = op && op !== 'STORE' ? registers.at(-1) : -1
+  // Many registers lie closer together.
+  const count = machine.registers.length, pitch = count > 5 ? 20 : 30, tall = pitch - 4
   machine.registers.slice(0, SHOWN_REGISTERS).forEach((register, r) => {
-    const y = 22 + r * 30
+    const y = 22 + r * pitch, words = y + tall / 2 + 5
     const shade = `${r === written ? 'soft-f' : register ? 'soft' : 'cell'}${read.includes(r) ? ' on' : ''}`
-    parts.push(rect(1, y + 1, width - 2, 26, { class: shade, rx: 3 }),
-      text(10, y + 18, `R${r}`, { class: 'strong mono' }))
-    if (!register) return parts.push(text(40, y + 18, 'empty', { class: 'muted' }))
+    parts.push(rect(1, y + 1, width - 2, tall, { class: shade, rx: 3 }),
+      text(10, words, `R${r}`, { class: 'strong mono' }))
+    if (!register) return parts.push(text(40, words, 'empty', { class: 'muted' }))
     const named = r === written && machine.formula
     const formula = named ? `${register.symbol.text} = ${machine.formula}` : register.symbol.text
     const number = number_text(register.number)
     const characters = Math.floor((number_at - 48 - number.length * 9) / 7.8)
     const used = register.uses ? `used ${register.uses}×` : 'not used'
-    parts.push(text(40, y + 18, shortened(formula, characters), { class: 'mono', name: `symbol_${r}` }),
-      text(number_at, y + 18, number, { class: 'end strong', name: `register_${r}` }),
-      text(used_at, y + 18, wide ? `since cycle ${register.since}, ${used}` : used,
+    parts.push(text(40, words, shortened(formula, characters), { class: 'mono', name: `symbol_${r}` }),
+      text(number_at, words, number, { class: 'end strong', name: `register_${r}` }),
+      text(used_at, words, wide ? `since cycle ${register.since}, ${used}` : used,
         { class: 'end small muted' }))
   })
   const more = machine.registers.length - SHOWN_REGISTERS
   const rows = Math.min(machine.registers.length, SHOWN_REGISTERS)
-  if (more > 0) parts.push(text(10, 22 + rows * 30 + 14, `and ${more} more`, { class: 'muted' }))
-  return { height: 22 + rows * 30 + (more > 0 ? 20 : 0), parts }
+  if (more > 0) parts.push(text(10, 22 + rows * pitch + 14, `and ${more} more`, { class: 'muted' }))
+  return { height: 22 + rows * pitch + (more > 0 ? 20 : 0), parts }
 }
 
 export function draw_compute({ program }, machine, width) {
@@ -154,7 +156,7 @@ export function draw_cost({ program, steps, outcome }, machine, step, width) {
   const bar = Math.min(24, width / steps)
   program.instructions.forEach((instruction, i) => {
     const height = computes(instruction) ? 26 : 11, done = i < step
-    parts.push(rect(i * bar + 0.5, 50 - height, bar - (bar > 3 ? 1.5 : 0.5), height,
+    parts.push(rect(i * bar + 0.5, 46 - height, bar - (bar > 3 ? 1.5 : 0.5), height,
       { class: `${done ? (computes(instruction) ? 'c' : 'muted') : 'cell'}${i === step - 1 ? ' on' : ''}` }))
   })
   const other = cost.cycles - cost.loads - cost.stores - cost.macs
@@ -162,14 +164,14 @@ export function draw_cost({ program, steps, outcome }, machine, step, width) {
     program.machine === 'mac' ? ['MACs', cost.macs, 'macs'] : ['ALU', other, 'alu'],
     ['bytes moved', 4 * (cost.loads + cost.stores), 'bytes']]
   counts.forEach(([label, count, name = label], i) => parts.push(
-    text(i * width / 5.3, 78, count, { class: 'large strong', name }),
-    text(i * width / 5.3, 94, label, { class: 'small muted' })))
+    text(i * width / 5.3, 70, count, { class: 'large strong', name }),
+    text(i * width / 5.3, 85, label, { class: 'small muted' })))
   const done = step === steps
   const result = `${outcome.passed ? '' : 'wrong: '}${outcome.sentence}`
   const shown = done ? clipped(result, Math.floor(width / 7.5)) : 'The result is checked at the end.'
-  parts.push(text(0, 118, shown,
+  parts.push(text(0, 106, shown,
     { class: done ? (outcome.passed ? 'c strong' : 'e strong') : 'muted', name: 'verdict' }))
-  return { height: 124, parts }
+  return { height: 112, parts }
 }
 
 // The line that the machine refuses, among its neighbours, and why.

@@ -34,9 +34,11 @@ test('fragments: every lane and every element, as ch03_layout says', () => {
   let elements = 0
   for (const lane of LANES) {
     const state = { ...figure.initial(data), lane }
-    const drawing = figure.draw(data, state, 360)
-    assert.deepEqual(numbers_in(drawing),
-      { ...expected(lane, ['A', 'B', 'C']), quad: `quad: ${quad_of(lane).join(', ')}` })
+    const drawing = figure.draw(data, state, 720), all = expected(lane, ['A', 'B', 'C'])
+    const parts = ['A', 'B', 'C'].map((part) => figure.draw(data, { ...state, part }, 360)).join('')
+    for (const one of [drawing, parts]) {
+      assert.deepEqual(numbers_in(one), { ...all, quad: `quad: ${quad_of(lane).join(', ')}` })
+    }
     const s_to_p = { ...state, mode: 's_to_p' }
     assert.deepEqual(numbers_in(figure.draw(data, s_to_p, 720)), expected_s_to_p(lane))
     for (const [register, [[, tile]]] of weights[lane].entries()) {

@@ -13,7 +13,7 @@ const place = ({ addresses }, [giver, position]) => [addresses[giver][0], addres
 
 function check(shown, load, lane) {
   const address = load.addresses[lane]
-  assert.equal(shown.address, address ? show(address) : 'nowhere: its address is not used')
+  assert.equal(shown.address, address ? show(address) : 'nowhere: not used')
   load.receives[lane].forEach((halves, register) => {
     halves.forEach((half, i) => assert.equal(shown[`r${register}_${i}`], show(place(load, half)),
       `${load.name}, lane ${lane}, r${register}`))
@@ -29,6 +29,17 @@ test('ldmatrix: every lane of every load points and receives as ch03_layout says
     for (let lane = 0; lane < layout.lanes; ++lane) {
       check(numbers_in(figure.draw(data, { load: load.name, lane }, lane % 2 ? 720 : 360)), load, lane)
     }
+  }
+})
+
+test('ldmatrix: x2 beside x4, with what chapters 05 and 06 count', () => {
+  const outputs = Object.fromEntries(Object.entries(figure.sources)
+    .map(([key, command]) => [key, output_of(command)]))
+  const numbers = numbers_in(figure.draw(figure.data(outputs), { load: 'both', lane: 9 }, 720))
+  for (const [name, chapter] of [['x2', '05'], ['x4', '06']]) {
+    const { ldmatrix_instructions: loads, mma_instructions: products } = outputs[chapter].profile
+    assert.equal(numbers[`count_${name}`], `chapter ${chapter}: ${loads} ldmatrix for ${products} mma`)
+    assert.equal(numbers[`ratio_${name}`], `${(products / loads).toFixed(2)} mma for each ldmatrix`)
   }
 })
 

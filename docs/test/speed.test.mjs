@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
-import { NARROW, WIDE } from '../figures/draw.js'
+import { NARROW, shape_words, WIDE } from '../figures/draw.js'
 import { output_of } from '../figures/programs.mjs'
 import speed from '../figures/speed.js'
 import { figure_on, with_browser } from './browser.mjs'
@@ -69,7 +69,7 @@ test('speed: pointing, keys and shapes on the site', () => with_browser(async (o
     const figure = await figure_on(page, 'speed')
     const shapes = Object.keys(printed)
     for (const shape of [shapes.at(-1), shapes[0]]) {
-      await figure.choose('shape', shape)
+      await figure.choose('shape', shape_words(shape))
       compare(await figure.values(), shape)
     }
     await figure.point('ch08')

@@ -1,0 +1,49 @@
+// The states of a figure that tests look at: those that two controls, pointing or dragging lead to.
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+import { NARROW, WIDE } from '../figures/draw.js'
+import { ROOT } from '../figures/programs.mjs'
+
+const MOST_KEYS = 24  // of a drawing's, spread evenly: ldmatrix has 288
+
+function frozen(value) {
+  if (typeof value === 'object' && value) Object.values(Object.freeze(value)).forEach(frozen)
+  return value
+}
+
+const values_of = ({ type, options, min, max, step = 1 }) => ({
+  choice: () => options.map(([value]) => value), flag: () => [false, true], text: () => ['', 'no program'],
+  line: () => ['', '1, 2', '0, -3.5, 8, 2, 2, -0.25', 'chunk ^ row % 8', '(chunk + row) % 8'],
+  step: () => [min, min + step * Math.floor((max - min) / step / 2), max] })[type]()
+
+// Where a state leads to: by one control, and from there by another; by pointing; by dragging.
+function states_from(figure, data, start) {
+  const settled = (next) => frozen(figure.settle?.(data, next) ?? next)
+  const controlled = (state) => figure.controls(data, state).flatMap((control) =>
+    values_of(control).map((value) => settled({ ...state, [control.key]: value })))
+  const first = settled(start), keys = [...figure.draw(data, first, WIDE).matchAll(/ data-focus="([^"]*)"/g)]
+  const some = keys.filter((_, i) => i % Math.ceil(keys.length / MOST_KEYS) === 0).map(([, key]) => key)
+  const once = controlled(first)
+  return [first, ...once, ...once.flatMap(controlled),
+    ...some.map((key) => settled(figure.focus?.(data, first, key) ?? { ...first, focus: key })),
+    ...(figure.drag ? [-5, 200, 5000] : []).map((x) =>
+      settled(figure.drag(data, first, { x, y: 0 }, NARROW)))]
+}
+
+export const data_of = (name) =>
+  frozen(JSON.parse(readFileSync(join(ROOT, `docs/figures/data/${name}.json`), 'utf8')))
+
+// Each once, the first still's first.
+export function states_of(figure, data) {
+  const starts = Object.values(figure.stills).map((changes) =>
+    frozen({ ...figure.initial(data), ...changes }))
+  const all = starts.flatMap((start) => states_from(figure, data, start))
+  return [...new Map(all.map((state) => [JSON.stringify(state), state])).values()]
+}
+
+// Every drawing of a state: wide and narrow, and each part where a figure shows a part at a time.
+export const drawings_of = (figure, data, state) => [WIDE, NARROW].flatMap((width) => {
+  const parts = figure.parts?.(data, state, width) ?? [[]]
+  return parts.map(([part]) => [figure.draw(data, part ? { ...state, part } : state, width), width, part])
+})
