@@ -21,10 +21,11 @@ const DESCRIPTION = 'From a machine with three registers to a FlashAttention ker
 
 // ---- search: every word must be there; lessons come first ----
 
-// The diffs that a page shows are not its words; what its figures show is.
+// The diffs that a page shows are not its words; what its figures show is. Contributors' pages are left out.
 function searchable(source, env, md) {
   const html = md.render(source, env)
-  return env.frontmatter?.search === false ? ''
+  const left_out = env.frontmatter?.search === false || /^docs\/(figures\/|CONTRIBUTING)/.test(env.relativePath)
+  return left_out ? ''
     : html.replace(/<details class="fa-diff"[^]*?<\/details>/g, '')
     .replace(/<Figure [^>]*title="([^"]*)" alt="([^"]*)"[^>]*>/g, '<p>$1. $2</p>')
 }

@@ -110,8 +110,8 @@ function diffs(md) {
       const fence = Object.assign(new state.Token('fence', 'code', 0), { info: 'cpp', markup: '```',
         content: lines.map((line) => `${words_in_diff(line)}\n`).join(''),
           meta: { signs: lines.map(([sign]) => sign) } })
-      tokens.splice(i, 2, html(`<details class="fa-diff" open><summary>${count}: from `
-        + `<a href="${url_of(before)}">${before}</a> to <a href="${url_of(after)}">${after}</a></summary>\n`),
+      tokens.splice(i, 2, html(`<details class="fa-diff" open><summary>${count}</summary>\n`
+        + `<p>from <a href="${url_of(before)}">${before}</a> to <a href="${url_of(after)}">${after}</a></p>\n`),
       fence, html('</details>\n'))
     }
   })

@@ -154,7 +154,7 @@ export default {
   },
 
   parts: (data, { mode }, width) =>
-    width >= WIDE ? null : SHOWN[mode].map((matrix) => [matrix, MATRICES[matrix].title]),
+    width >= WIDE ? null : SHOWN[mode].map((matrix) => [matrix, matrix]),
 
   draw: (data, state, width) => (state.mode === 'abc' ? draw_abc : draw_s_to_p)(data, state, width),
 

@@ -177,7 +177,7 @@ export default {
   },
 
   // On the site, what moves and how much moved in the end do not fit into one window.
-  parts: () => [['tiles', 'tiles, step by step'], ['counts', 'how often each is moved']],
+  parts: () => [['tiles', 'steps'], ['counts', 'counts']],
 
   draw(data, state, full_width) {
     const one = case_of(data, state), wide = full_width >= WIDE, width = full_width - 4
