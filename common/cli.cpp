@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
-#include <iostream>
 
 #include "common/error.hpp"
 
@@ -108,17 +107,6 @@ std::string Cli::parse(int argc, char** argv) {
     return name;
   }
   return "";
-}
-
-int guarded_main(int argc, char** argv, int (*body)(int, char**)) {
-  try {
-    return body(argc, argv);
-  } catch (const std::bad_alloc&) {
-    std::cerr << "error: not enough memory for this size\n";
-  } catch (const std::exception& error) {
-    std::cerr << "error: " << error.what() << '\n';
-  }
-  return kBadInput;
 }
 
 }  // namespace fa

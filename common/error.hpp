@@ -11,6 +11,11 @@ struct InputError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// The machine has too little of something. The caller knows which setting asks for less.
+struct TooLittle : InputError {
+  using InputError::InputError;
+};
+
 // Exit codes of every program: 0 ran and agreed with the reference, 1 ran and did not, 2 bad input.
 enum ExitCode : int { kAgreed = 0, kDisagreed = 1, kBadInput = 2 };
 

@@ -5,7 +5,6 @@
 #include <numbers>
 #include <span>
 
-#include "common/cli.hpp"
 #include "common/error.hpp"
 #include "common/memory.hpp"
 #include "common/npy.hpp"
@@ -13,8 +12,6 @@
 
 namespace fa {
 namespace {
-
-constexpr int64_t kMostElements = int64_t{1} << 40;
 
 // SplitMix64 (Steele, Lea and Flood 2014): a counter in, 64 well-mixed bits out.
 uint64_t mix(uint64_t counter) {
@@ -100,46 +97,6 @@ std::vector<float> load(const std::string& path, Dtype dtype, double factor,
 }
 
 }  // namespace
-
-std::string to_string(const Shape& shape) {
-  std::string text;
-  for (const int64_t size : {shape.batch, shape.heads, shape.q, shape.kv, shape.dim}) {
-    text += (text.empty() ? "" : ",") + std::to_string(size);
-  }
-  return text;
-}
-
-void check_addressable(const Shape& shape, const std::string& what) {
-  for (const int64_t length : {shape.q, shape.kv}) {
-    int64_t elements = 1;
-    for (const int64_t size : {shape.batch, shape.heads, length, shape.dim}) {
-      if (elements > kMostElements / size) {
-        throw InputError(what + ": a tensor of more than 2^40 elements");
-      }
-      elements *= size;
-    }
-  }
-}
-
-Shape parse_shape(const std::string& text) {
-  std::vector<std::string> parts(1);
-  for (const char c : text) {
-    if (c == ',') {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  const std::string what = "--shape " + (text.size() <= 60 ? text : text.substr(0, 57) + "...");
-  if (parts.size() != 5) throw InputError(what + ": expected five numbers B,H,Lq,Lkv,D");
-  Shape shape;
-  int64_t* const sizes[] = {&shape.batch, &shape.heads, &shape.q, &shape.kv, &shape.dim};
-  for (size_t i = 0; i < parts.size(); ++i) {
-    *sizes[i] = parse_integer(parts[i], what + ": size", 1, kMostElements);
-  }
-  check_addressable(shape, what);
-  return shape;
-}
 
 Problem random_problem(const Shape& shape, Dtype dtype, uint64_t seed, double input_scale) {
   check_addressable(shape, "shape " + to_string(shape));

@@ -61,6 +61,27 @@ void declare(Cli& cli, const AttentionProgram& program, Options& options) {
   program.add_options(cli);
 }
 
+// "B,H,Lq,Lkv,D", every size at least 1.
+Shape parse_shape(const std::string& text) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == ',') {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  const std::string what = "--shape " + shown(text);
+  if (parts.size() != 5) throw InputError(what + ": expected five numbers B,H,Lq,Lkv,D");
+  Shape shape;
+  int64_t* const sizes[] = {&shape.batch, &shape.heads, &shape.q, &shape.kv, &shape.dim};
+  for (size_t i = 0; i < parts.size(); ++i) {
+    *sizes[i] = parse_integer(parts[i], what + ": size", 1, kMostElements);
+  }
+  check_addressable(shape, what);
+  return shape;
+}
+
 Problem make_problem(const AttentionProgram& program, const Options& options, const Cli& cli,
                      bool* two_dimensional) {
   Dtype dtype = program.dtypes.front();

@@ -22,11 +22,9 @@ struct Shape {
 
 std::string to_string(const Shape& shape);  // "1,8,1024,1024,64"
 
-// Parses "B,H,Lq,Lkv,D"; every size at least 1. Throws InputError, also when a tensor of that shape
-// could not be addressed (more than 2^40 elements).
-Shape parse_shape(const std::string& text);
+inline constexpr int64_t kMostElements = int64_t{1} << 40;  // of one tensor
 
-// Throws InputError if a tensor of this shape could not be addressed.
+// Throws InputError if a tensor of this shape has more.
 void check_addressable(const Shape& shape, const std::string& what);
 
 // Key j is hidden from query i when j > i + (kv - q): the last query sees every key.
