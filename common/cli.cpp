@@ -6,6 +6,7 @@
 #include "common/error.hpp"
 
 namespace fa {
+
 struct Cli::Impl {
   std::unique_ptr<CLI::App> owned;  // of the top level; subcommands belong to it
   CLI::App* app;

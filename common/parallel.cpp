@@ -1,5 +1,6 @@
 #include "common/parallel.hpp"
 
+#include <pthread.h>
 #ifdef __linux__
 #include <sched.h>
 #endif
@@ -10,6 +11,7 @@
 #include <cstdlib>
 #include <deque>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -68,9 +70,21 @@ class Pool {
   std::vector<std::jthread> helpers_;  // last: they stop before the rest goes
 };
 
+// A child of fork has none of its parent's threads: it gets a pool of its own, and what it inherited
+// is left alone, as ending it would wait for them.
+std::unique_ptr<Pool> the_pool;
+
 Pool& pool() {
-  static Pool the_pool;
-  return the_pool;
+  static const bool made = [] {
+    the_pool = std::make_unique<Pool>();
+    pthread_atfork(nullptr, nullptr, [] {
+      static_cast<void>(the_pool.release());
+      the_pool = std::make_unique<Pool>();
+    });
+    return true;
+  }();
+  static_cast<void>(made);
+  return *the_pool;
 }
 
 }  // namespace

@@ -169,10 +169,8 @@ nlohmann::json report(const AttentionProgram& program, const Problem& problem,
                    {"elements", check.o.elements + check.lse.elements},
                    {"first_bad", first_bad(check, shape)}};
   json["time_ms"] = json_number(outcome.time_ms);
-  json["profile"] = outcome.profile_json.empty() ? nlohmann::json::object()
-                                                 : nlohmann::json::parse(outcome.profile_json);
-  json["hazards"] = outcome.hazards_json.empty() ? nlohmann::json::array()
-                                                 : nlohmann::json::parse(outcome.hazards_json);
+  json["profile"] = outcome.profile;
+  json["hazards"] = outcome.hazards;
   return json;
 }
 
@@ -197,9 +195,12 @@ int run(const AttentionProgram& program, int argc, char** argv) {
     return kAgreed;
   }
   options.request.breaks = parse_breaks(options.breaks, program.breaks);
-  if (!program.has_causal && (options.causal || !options.lse.empty())) {
-    throw InputError(std::string(options.causal ? "--causal" : "--lse") +
-                     ": on the GPU it comes with chapter 09; here chapter 02 has it");
+  for (const auto& [asked, feature, option] :
+       {std::tuple{options.causal, CAUSAL, "--causal"}, {!options.lse.empty(), LSE, "--lse"}}) {
+    if (asked && !(program.features & feature)) {
+      throw InputError(std::string(option) +
+                       ": on the GPU it comes with chapter 09; here chapter 02 has it");
+    }
   }
   for (const auto& [option, path] : {std::pair{"--out", &options.out}, {"--lse", &options.lse},
                                      {"--json", &options.json},
@@ -217,7 +218,7 @@ int run(const AttentionProgram& program, int argc, char** argv) {
 
   constexpr float kUnwritten = std::numeric_limits<float>::quiet_NaN();
   std::vector<float> o(shape.q_elements(), kUnwritten);
-  std::vector<float> lse(program.has_causal ? shape.rows() : 0, kUnwritten);
+  std::vector<float> lse(program.features & LSE ? shape.rows() : 0, kUnwritten);
   const Outcome outcome = program.forward(problem, options.request, o, lse);
   const CheckResult check = check_output(problem, o, lse, static_cast<uint64_t>(options.seed));
 

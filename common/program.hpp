@@ -4,13 +4,14 @@
 
 #include <cstdint>
 #include <functional>
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "common/breaks.hpp"
 #include "common/cli.hpp"
+#include "common/features.hpp"
 #include "common/problem.hpp"
 
 namespace fa {
@@ -32,8 +33,8 @@ struct Outcome {
   std::string title;          // what ran, for people: "tiled, block 64 x 64"
   double time_ms = 0;
   std::string notes;          // further lines for people, each ending in \n: trace, profile, hazards
-  std::string hazards_json;   // a JSON array, or empty
-  std::string profile_json;   // a JSON object, or empty
+  nlohmann::json hazards = nlohmann::json::array();  // as --json has them
+  nlohmann::json profile = nlohmann::json::object();
   bool hazardous = false;     // a hazard was found: exit 1 even if the numbers agree
 };
 
@@ -43,7 +44,7 @@ struct AttentionProgram {
   Shape default_shape;
   std::vector<Break> breaks;
   std::vector<Dtype> dtypes;         // the first is the default; with more than one, --dtype
-  bool has_causal = true;            // otherwise --causal and --lse say that chapter 09 brings them
+  uint32_t features = CAUSAL | LSE;  // without them --causal and --lse name the chapter that has
   bool has_device = false;           // chapters 03 on: --device --schedule-seed --events
 
   // The chapter's own options.

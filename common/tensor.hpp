@@ -1,10 +1,12 @@
 #pragma once
-// Row-major tensors of attention: [batch, heads, length, dim].
+// Tensors of attention: [batch, heads, length, dim].
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <vector>
+
+#include "common/half.hpp"
 
 namespace fa {
 
@@ -34,6 +36,23 @@ inline int64_t visible_keys(const Shape& shape, bool causal, int64_t query) {
   const int64_t visible = query + (shape.kv - shape.q) + 1;
   return visible < 0 ? 0 : visible > shape.kv ? shape.kv : visible;
 }
+
+// A tensor in somebody's memory. Element [b, h, i, d] stands b * strides[0] + h * strides[1] +
+// i * strides[2] + d * strides[3] elements behind `data`. No data: there is no tensor.
+struct TensorRef {
+  void* data = nullptr;
+  Dtype dtype = Dtype::bf16;
+  std::array<int64_t, 4> shape = {}, strides = {};
+};
+
+// The strides of a row-major tensor without gaps.
+std::array<int64_t, 4> contiguous_strides(const std::array<int64_t, 4>& shape);
+// Dimensions of size 1 have no stride that matters.
+bool is_contiguous(const TensorRef& tensor);
+
+// Elements from the first to behind the last: its size in memory, gaps included. Throws InputError
+// for a negative stride, and for more than kMostElements.
+int64_t extent(const TensorRef& tensor);
 
 // A non-owning matrix, row-major and contiguous: [rows, cols].
 template <class T>

@@ -125,13 +125,11 @@ fa::Outcome forward(const fa::Problem& problem, const fa::Request& request, std:
   if (options.modifier.kind != ModifierChoice::kNone) outcome.title += ", " + flags.modifier;
   if (flags.trace) outcome.notes += trace_table(report.trace, flags.trace_row);
   if (request.profile) outcome.notes += profile_table(report);
-  outcome.profile_json = nlohmann::json{
-      {"bytes_read", report.counts.bytes_read},
-      {"bytes_written", report.counts.bytes_written},
-      {"tiles", report.counts.tiles},
-      {"tiles_skipped", report.counts.tiles_skipped},
-      {"peak_bytes",
-       report.peak_bytes}}.dump();
+  outcome.profile = {{"bytes_read", report.counts.bytes_read},
+                     {"bytes_written", report.counts.bytes_written},
+                     {"tiles", report.counts.tiles},
+                     {"tiles_skipped", report.counts.tiles_skipped},
+                     {"peak_bytes", report.peak_bytes}};
   return outcome;
 }
 

@@ -192,4 +192,12 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
                                      args, SMEM_ROWS * HEAD_DIM * sizeof(bf16), breaks);
 }
 
+// What host code calls. (A template: compiled only where it is used.)
+template <class Args>
+void forward(const Args& args) {
+  dispatch(args, [&](auto head_dim, auto breaks) {
+    launch_attention<head_dim>(args, breaks);
+  });
+}
+
 }  // namespace FA_BACKEND::ch03

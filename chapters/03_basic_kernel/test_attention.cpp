@@ -1,15 +1,15 @@
 #include <doctest/doctest.h>
 
-#include "common/kernels/builds.hpp"
-#include "common/kernels/test/kernel_test.hpp"
 #include "attention.hpp"
+#include "chapter.hpp"
+#include "common/kernels/test/kernel_test.hpp"
 
 using namespace fa;
 using namespace fa::test;
 
 namespace {
 
-const Kernel KERNEL{emulator::ch03::forward, gpu::ch03::forward};
+const KernelChapter& KERNEL = ch03::CHAPTER;
 
 TEST_CASE("agrees with float64 on the named shapes, at three input scales") {
   agrees_on_named_shapes(KERNEL);
@@ -52,9 +52,11 @@ TEST_CASE("counts what Nsight Compute counted") {
 
 // 128 query rows a block: half the blocks, so K and V are copied half as often.
 TEST_CASE("counts what Nsight Compute counted at 128 query rows a block") {
-  const Kernel large{[](const ForwardArgs& args) {
+  const KernelBuild build{[](const ForwardArgs& args) {
     emulator::ch03::launch_attention<128, 128, 64>(args, emulator::NoBreaks{});
-  }, nullptr};
+  }};
+  KernelChapter large = KERNEL;
+  large.emulator = &build;
   const simt::Counters counters = count(large);
   CHECK(counters.ldmatrix_instructions == 4160);
   CHECK(counters.shared_load_wavefronts == 67584);

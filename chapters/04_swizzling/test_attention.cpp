@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "common/kernels/builds.hpp"
+#include "chapter.hpp"
 #include "common/kernels/test/kernel_test.hpp"
 #include <algorithm>
 #include <set>
@@ -12,7 +12,7 @@ using namespace fa::test;
 
 namespace {
 
-const Kernel KERNEL{emulator::ch04::forward, gpu::ch04::forward};
+const KernelChapter& KERNEL = ch04::CHAPTER;
 
 TEST_CASE("agrees with float64 on the named shapes, at three input scales") {
   agrees_on_named_shapes(KERNEL);

@@ -219,4 +219,14 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
       SMEM_ROWS * HEAD_DIM * sizeof(bf16), breaks);
 }
 
+// What host code calls. (A template: compiled only where it is used.)
+template <class Args>
+void forward(const Args& args) {
+  dispatch(args, [&](auto head_dim, auto breaks) {
+    if (args.options[0] == 3) return launch_attention<head_dim, 3>(args, breaks);  // --stages
+    if (args.options[0] == 4) return launch_attention<head_dim, 4>(args, breaks);
+    launch_attention<head_dim>(args, breaks);
+  });
+}
+
 }  // namespace FA_BACKEND::ch05

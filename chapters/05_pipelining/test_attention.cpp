@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "common/kernels/builds.hpp"
+#include "chapter.hpp"
 #include "common/kernels/test/kernel_test.hpp"
 
 using namespace fa;
@@ -8,7 +8,7 @@ using namespace fa::test;
 
 namespace {
 
-const Kernel KERNEL{emulator::ch05::forward, gpu::ch05::forward};
+const KernelChapter& KERNEL = ch05::CHAPTER;
 
 TEST_CASE("agrees with float64 on the named shapes, at three input scales") {
   agrees_on_named_shapes(KERNEL);
@@ -51,7 +51,9 @@ TEST_CASE("counts what Nsight Compute counted") {
 
 TEST_CASE("three and four stages: the same answer, no hazard, more shared memory") {
   for (const int stages : {3, 4}) {
-    const Kernel deeper{KERNEL.emulator, KERNEL.gpu, stages};
+    const KernelOption option{"--stages", 2, 4, stages, "", "stages"};
+    KernelChapter deeper = KERNEL;
+    deeper.options = {&option, 1};
     agrees_on_random_shapes(deeper);
     CHECK(count(deeper).shared_bytes_per_block == stages * 16384);
     is_reported_as(deeper, CONDITIONAL_COMMIT, simt::HazardKind::kReadBeforeWait);

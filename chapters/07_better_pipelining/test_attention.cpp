@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "common/kernels/builds.hpp"
+#include "chapter.hpp"
 #include "common/kernels/test/kernel_test.hpp"
 
 using namespace fa;
@@ -8,7 +8,7 @@ using namespace fa::test;
 
 namespace {
 
-const Kernel KERNEL{emulator::ch07::forward, gpu::ch07::forward};
+const KernelChapter& KERNEL = ch07::CHAPTER;
 
 TEST_CASE("agrees with float64 on the named shapes, at three input scales") {
   agrees_on_named_shapes(KERNEL);

@@ -5,7 +5,7 @@
 
 #include "common/check.hpp"
 #include "common/error.hpp"
-#include "common/kernels/builds.hpp"
+#include "chapter.hpp"
 #include "common/kernels/test/kernel_test.hpp"
 
 using namespace fa;
@@ -13,7 +13,7 @@ using namespace fa::test;
 
 namespace {
 
-const Kernel KERNEL{emulator::ch08::forward, gpu::ch08::forward};
+const KernelChapter& KERNEL = ch08::CHAPTER;
 
 TEST_CASE("agrees with float64 on the named shapes, at three input scales") {
   agrees_on_named_shapes(KERNEL);
@@ -74,7 +74,7 @@ struct Answer {
 };
 Answer answer(const Problem& problem) {
   std::vector<float> o(problem.shape.q_elements());
-  const simt::Report report = run_on_emulator(KERNEL.emulator, problem, o).report;
+  const simt::Report report = forward_on_emulator(KERNEL, problem, o).report;
   // one warp: 8 shuffles for each move, 8 for the row sums
   return {report.hazards.empty() && check_output(problem, o, {}).passed(),
           (report.counters.shuffle_instructions / 4 - 8) / 8};
@@ -98,7 +98,7 @@ TEST_CASE("a scale that is not positive is an error in one line") {
     Problem problem = random_problem({1, 1, 16, 16, 64}, Dtype::bf16, 1);
     problem.scale = scale;
     std::vector<float> o(problem.shape.q_elements());
-    CHECK_THROWS_AS(run_on_emulator(KERNEL.emulator, problem, o), InputError);
+    CHECK_THROWS_AS(forward_on_emulator(KERNEL, problem, o), InputError);
   }
 }
 

@@ -61,33 +61,35 @@ if(NOT TARGET fa_golden)
 endif()
 add_subdirectory("${FA_ROOT}/common/kernels" "${CMAKE_BINARY_DIR}/common/kernels")
 
-# fa_kernel_chapter(DIRECTORY [STAGES 2 3 4]): the library chNN_kernel with emulator::chNN::forward
-# and gpu::chNN::forward. A chapter also names the one before it, whose counters it prints beside
-# its own; the second call of the same name does nothing.
+# fa_kernel_chapter(DIRECTORY [MACHINE_CODE sm_90a]): the library chNN_kernel with the two builds that
+# chapter.hpp declares, emulator::chNN::build and gpu::chNN::build. Without MACHINE_CODE the GPU's is
+# made for sm_80 and up; with it, for that one card. A build that cannot make it leaves the GPU part
+# out, and the program says why. The second call of the same name does nothing.
 function(fa_kernel_chapter directory)
-  cmake_parse_arguments(ARG "" "" "STAGES" ${ARGN})
+  cmake_parse_arguments(ARG "" "MACHINE_CODE" "" ${ARGN})
   string(SUBSTRING ${directory} 0 2 FA_CHAPTER)
   set(target ch${FA_CHAPTER}_kernel)
   if(TARGET ${target})
     return()
   endif()
+  set_property(GLOBAL APPEND PROPERTY FA_KERNEL_CHAPTERS ${directory})
   set(FA_DIRECTORY ${directory})
-  set(FA_LAUNCHES "")
-  foreach(stages ${ARG_STAGES})
-    string(APPEND FA_LAUNCHES "    if (args.stages == ${stages}) "
-      "return launch_attention<head_dim, ${stages}>(args, breaks);\n")
-  endforeach()
-  string(APPEND FA_LAUNCHES "    return launch_attention<head_dim>(args, breaks);")
+  fa_machine_code("${ARG_MACHINE_CODE}")
 
   set(generated "${CMAKE_BINARY_DIR}/kernels")
   configure_file("${FA_ROOT}/common/kernels/build.cpp.in" "${generated}/${target}_emulator.cpp")
   add_library(${target} STATIC "${generated}/${target}_emulator.cpp")
   target_link_libraries(${target} PUBLIC fa_kernels fa_simt)
-  if(FA_CUDA AND FA_NVCC)
+  if(NOT FA_LEFT_OUT)
     configure_file("${FA_ROOT}/common/kernels/build.cpp.in" "${generated}/${target}_gpu.cu")
     add_library(${target}_gpu STATIC "${generated}/${target}_gpu.cu")
     target_link_libraries(${target}_gpu PUBLIC fa_kernels)
-    fa_cuda_options(${target}_gpu)
+    fa_cuda_options(${target}_gpu ${ARG_MACHINE_CODE})
+    string(REPLACE ";" "," codes "${FA_CUDA_CODES}")
+    if(ARG_MACHINE_CODE)
+      set(codes ${ARG_MACHINE_CODE})
+    endif()
+    set_target_properties(${target}_gpu PROPERTIES FA_CODES ${codes})
     target_link_libraries(${target} PUBLIC ${target}_gpu)
   else()
     configure_file("${FA_ROOT}/common/kernels/no_gpu.cpp.in" "${generated}/${target}_no_gpu.cpp")
@@ -95,14 +97,54 @@ function(fa_kernel_chapter directory)
   endif()
 endfunction()
 
+# Sets FA_MACHINE_CODE, the card that a kernel needs at least ("sm_80"), or alone ("sm_90a"), and
+# FA_LEFT_OUT, the reason why this build has no GPU kernel of it, or nothing.
+function(fa_machine_code only)
+  set(left_out "")
+  if(NOT FA_CUDA)
+    set(left_out "this build has no GPU kernels, as FA_CUDA is OFF")
+  elseif(NOT FA_NVCC)
+    set(left_out "this build has no GPU kernels, as no CUDA toolkit was found")
+  elseif(only)
+    set(code ${only})
+    string(REGEX REPLACE "a$" "" family ${only})
+    execute_process(COMMAND "${FA_NVCC}" -arch=${only} --dryrun -c none.cu
+      RESULT_VARIABLE unknown OUTPUT_QUIET ERROR_QUIET)  # --list-gpu-code does not list sm_90a
+    if(unknown)
+      set(left_out "this build has no GPU kernel of chapter ${FA_CHAPTER}: its nvcc knows no ${only}")
+    elseif(NOT "${FA_CUDA_CODES}" MATCHES "(^|;)(${family}|sm_$)")
+      set(left_out "this build has no GPU kernel of chapter ${FA_CHAPTER}: it makes no ${only}")
+    endif()
+    if(left_out)
+      message(STATUS "${left_out}")
+    endif()
+  else()
+    list(SORT FA_CUDA_CODES COMPARE NATURAL)
+    list(GET FA_CUDA_CODES 0 code)
+    if(code STREQUAL "sm_")  # native, all: nobody says which
+      set(code sm_80)
+    endif()
+  endif()
+  set(FA_MACHINE_CODE "${code}" PARENT_SCOPE)
+  set(FA_LEFT_OUT "${left_out}" PARENT_SCOPE)
+endfunction()
+
+# fa_previous_chapter(DIRECTORY): the kernel of the chapter before, whose counters a chapter prints
+# beside its own; as that chapter's own CMakeLists.txt declares it.
+function(fa_previous_chapter directory)
+  file(STRINGS "${FA_ROOT}/chapters/${directory}/CMakeLists.txt" call
+    REGEX "^fa_kernel_chapter\\(${directory}")
+  cmake_language(EVAL CODE "${call}")
+endfunction()
+
 # fa_kernel_sweep(DIRECTORY [STAGES n]): the program chNN_sweep, which times the chapter's kernel at
 # several tile sizes. It instantiates the kernel many times: built only when asked for.
 function(fa_kernel_sweep directory)
-  if(NOT (FA_CUDA AND FA_NVCC))
-    return()
-  endif()
   cmake_parse_arguments(ARG "" "STAGES" "" ${ARGN})
   string(SUBSTRING ${directory} 0 2 chapter)
+  if(NOT TARGET ch${chapter}_kernel_gpu)
+    return()
+  endif()
   set(target ch${chapter}_sweep)
   fa_program(${target} "${FA_ROOT}/common/kernels/sweep.cu" LIBRARIES fa_kernels)
   target_compile_definitions(${target} PRIVATE FA_CHAPTER=ch${chapter}

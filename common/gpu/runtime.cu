@@ -1,6 +1,8 @@
 // common/gpu/runtime.hpp with the CUDA runtime.
 #include "common/gpu/runtime.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -29,36 +31,57 @@ __global__ void mma_limit(float* out) {
   if (sum == -1.0f) *out = sum;  // never: keeps the compiler from dropping it all
 }
 
+// The process that asked for the GPU first.
+pid_t first_process() {
+  static const pid_t first = getpid();
+  return first;
+}
+
+int current_device() {
+  int device = 0;
+  FA_CUDA_CHECK(cudaGetDevice(&device));
+  return device;
+}
+
+std::string find_problem() {
+  int driver = 0, count = 0;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
+    return "no NVIDIA driver was found";
+  }
+  const cudaError_t code = cudaGetDeviceCount(&count);
+  if (code == cudaErrorInsufficientDriver) {
+    return "the NVIDIA driver supports CUDA " + version(driver) + ", this program needs " +
+           version(CUDART_VERSION) + ": update the driver";
+  }
+  if (code == cudaErrorNoDevice || (code == cudaSuccess && count == 0)) {
+    return "this machine has no GPU";
+  }
+  if (code != cudaSuccess) {
+    return std::string("no GPU can be used: ") + cudaGetErrorString(code);
+  }
+  if (gpu_capability() < 80) {
+    return "the GPU " + gpu_name() + " is sm_" + std::to_string(gpu_capability()) +
+           "; cp.async and bf16 mma need sm_80 or later";
+  }
+  return "";
+}
+
+const std::string& problem_at_first() {
+  static const std::string problem = find_problem();
+  return problem;
+}
+
 }  // namespace
 
+bool gpu_lost_by_fork() {
+  const pid_t first = first_process();
+  return problem_at_first().empty() && getpid() != first;
+}
+
 std::string gpu_problem() {
-  static const std::string problem = []() -> std::string {
-    const std::string instead = "; --device emulator runs here";
-    int driver = 0, count = 0;
-    if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
-      return "no NVIDIA driver was found" + instead;
-    }
-    const cudaError_t code = cudaGetDeviceCount(&count);
-    if (code == cudaErrorInsufficientDriver) {
-      return "the NVIDIA driver supports CUDA " + version(driver) + ", this program needs " +
-             version(CUDART_VERSION) + ": update the driver" + instead;
-    }
-    if (code == cudaErrorNoDevice || (code == cudaSuccess && count == 0)) {
-      return "this machine has no GPU" + instead;
-    }
-    if (code != cudaSuccess) {
-      return std::string("no GPU can be used: ") + cudaGetErrorString(code) + instead;
-    }
-    int major = 0, minor = 0;
-    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0);
-    cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0);
-    if (major < 8) {
-      return "the GPU " + gpu_name() + " is sm_" + std::to_string(major * 10 + minor) +
-             "; cp.async and bf16 mma need sm_80 or later" + instead;
-    }
-    return "";
-  }();
-  return problem;
+  if (!gpu_lost_by_fork()) return problem_at_first();
+  return "this process was forked from one that had used the GPU, which CUDA does not survive: "
+         "start it by spawn or exec";
 }
 
 void require_gpu() {
@@ -67,8 +90,16 @@ void require_gpu() {
 
 std::string gpu_name() {
   cudaDeviceProp properties;
-  FA_CUDA_CHECK(cudaGetDeviceProperties(&properties, 0));
+  FA_CUDA_CHECK(cudaGetDeviceProperties(&properties, current_device()));
   return properties.name;
+}
+
+int gpu_capability() {
+  const int device = current_device();
+  int major = 0, minor = 0;
+  FA_CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+  FA_CUDA_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
+  return major * 10 + minor;
 }
 
 GpuBuffer::GpuBuffer(size_t bytes, const std::string& name) : bytes_(bytes) {
@@ -77,11 +108,11 @@ GpuBuffer::GpuBuffer(size_t bytes, const std::string& name) : bytes_(bytes) {
     cudaGetLastError();
     size_t free = 0, total = 0;
     if (cudaMemGetInfo(&free, &total) != cudaSuccess) {  // not even a context fits
-      throw InputError("the GPU has no memory left: another program holds it");
+      throw TooLittle("the GPU has no memory left: another program holds it");
     }
-    throw InputError(name + " takes " + std::to_string(bytes >> 20) + " MiB and " +
+    throw TooLittle(name + " takes " + std::to_string(bytes >> 20) + " MiB and " +
                      std::to_string(free >> 20) + " of the GPU's " +
-                     std::to_string(total >> 20) + " MiB are free: a smaller --shape fits");
+                     std::to_string(total >> 20) + " MiB are free");
   }
   FA_CUDA_CHECK(code);
 }
@@ -94,14 +125,22 @@ void GpuBuffer::download(void* host) const {
   FA_CUDA_CHECK(cudaMemcpy(host, data_, bytes_, cudaMemcpyDeviceToHost));
 }
 
-bool is_gpu_pointer(const void* pointer) {
+int gpu_of_pointer(const void* pointer) {
   cudaPointerAttributes attributes;
   if (cudaPointerGetAttributes(&attributes, pointer) != cudaSuccess) {
     cudaGetLastError();
-    return false;
+    return -1;
   }
-  return attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged;
+  const bool on_gpu =
+      attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged;
+  return on_gpu ? attributes.device : -1;
 }
+
+CurrentGpu::CurrentGpu(int device) {
+  FA_CUDA_CHECK(cudaGetDevice(&previous_));
+  FA_CUDA_CHECK(cudaSetDevice(device));
+}
+CurrentGpu::~CurrentGpu() { cudaSetDevice(previous_); }
 
 void set_gpu_stream(void* stream) { gpu::current_stream() = static_cast<cudaStream_t>(stream); }
 

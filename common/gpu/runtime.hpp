@@ -10,13 +10,16 @@
 namespace fa {
 
 // Why no kernel can run on a GPU here, as a sentence; empty if one can. Checked: a build with CUDA,
-// a driver that is new enough, a GPU, and one of sm_80 or later.
+// a driver that is new enough, a GPU, and one of sm_80 or later. What a chapter's own kernel needs
+// beyond that, gpu_problem(const KernelBuild&) says.
 std::string gpu_problem();
 
 // Throws InputError(gpu_problem()) unless it is empty.
 void require_gpu();
 
+// Of the current GPU.
 std::string gpu_name();  // "NVIDIA H200"
+int gpu_capability();    // 90 for sm_90
 
 // Device memory, freed with the object. Throws InputError when the card has too little.
 class GpuBuffer {
@@ -35,8 +38,22 @@ class GpuBuffer {
   [[maybe_unused]] size_t bytes_;  // no_runtime.cpp copies nothing
 };
 
-// Is this an address in device memory?
-bool is_gpu_pointer(const void* pointer);
+// Is that the reason of gpu_problem(): a parent of this process used the GPU, then forked?
+bool gpu_lost_by_fork();
+
+// The number of the GPU in whose memory this address is; -1 for host memory.
+int gpu_of_pointer(const void* pointer);
+
+// Makes a GPU the current one, and what it was before at the end.
+class CurrentGpu {
+ public:
+  explicit CurrentGpu(int device);
+  ~CurrentGpu();
+  CurrentGpu(const CurrentGpu&) = delete;
+
+ private:
+  int previous_ = 0;
+};
 
 // The stream that launches of this thread use, from now on; nullptr is the default stream.
 void set_gpu_stream(void* stream);

@@ -1,28 +1,28 @@
 #pragma once
-// The plain data that crosses from host code into a kernel build, and the two builds of a chapter.
+// The plain data that crosses from host code into a kernel build.
 
 #include <cstdint>
 
-#include "common/half.hpp"
+#include "common/tensor.hpp"
 
 namespace fa {
 
-// One forward pass: O = softmax(scale Q K^T) V. Pointers are device pointers on the GPU, registered
-// buffers on the emulator; all are 16-byte aligned, row-major [batch*heads, length, head_dim].
+// One forward pass: O = softmax(scale Q K^T) V. The tensors lie in GPU memory, or in registered
+// buffers of the emulator, at multiples of 16 bytes. A chapter takes what its KernelChapter says;
+// check_arguments has refused the rest before a kernel's launcher sees it.
 struct ForwardArgs {
-  const bf16* Q;
-  const bf16* K;
-  const bf16* V;
-  bf16* O;
-  int batch_heads;
-  int len_q, len_kv;
-  int head_dim;     // 64 or 128
-  float scale;
-  uint32_t breaks;  // KernelBreak bits; 0 runs the build that has none compiled in
-  int stages;       // tiles in flight, where a chapter has the choice; else ignored
+  TensorRef q, k, v;   // [batch, heads, len, dim]; K and V may have fewer heads
+  TensorRef o;         // like Q
+  TensorRef lse = {};  // [batch, heads, len_q, 1], fp32; without data: not wanted
+  float scale = 1;
+  // Query i sees keys i + (len_kv - len_q) - window_left up to … + window_right; -1: no limit.
+  int64_t window_left = -1, window_right = -1;  // causal: right 0
+  uint32_t breaks = 0;  // bits of the chapter's breaks; 0 runs the build that has none compiled in
+  int options[2] = {};  // the chapter's own, in the order of KernelChapter::options
 };
 
-// One bit for each line that --break can switch off in chapters 03 to 08.
+// One bit for each line that --break can switch off in several chapters. What only one chapter can
+// switch off stands in its own chapter.hpp, from OWN_BREAK up.
 enum KernelBreak : uint32_t {
   NO_MAX = 1u << 0,
   NO_RESCALE = 1u << 1,
@@ -34,6 +34,7 @@ enum KernelBreak : uint32_t {
   SWIZZLE_ONE_SIDE = 1u << 7,
   WAIT_TOO_FEW = 1u << 8,
   DIVERGENT_BARRIER = 1u << 9,
+  OWN_BREAK = 1u << 16,
 };
 
 }  // namespace fa

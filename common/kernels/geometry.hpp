@@ -23,11 +23,11 @@ FA_HOST_DEVICE constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
 // A kernel is compiled twice: with NoBreaks, where `has` is false at compile time and every
 // `if (!breaks.has(...))` costs nothing, and with RuntimeBreaks, for --break.
 struct NoBreaks {
-  FA_HOST_DEVICE static constexpr bool has(fa::KernelBreak) { return false; }
+  FA_HOST_DEVICE static constexpr bool has(uint32_t) { return false; }
 };
 struct RuntimeBreaks {
   uint32_t mask;
-  FA_HOST_DEVICE bool has(fa::KernelBreak b) const { return (mask & b) != 0; }
+  FA_HOST_DEVICE bool has(uint32_t bit) const { return (mask & bit) != 0; }
 };
 
 }  // namespace FA_BACKEND

@@ -1,5 +1,5 @@
 #pragma once
-// From the host's arguments to a running kernel.
+// From the host's arguments to a running kernel, as chapters 03 to 08 have it.
 
 #include <algorithm>
 #include <limits>
@@ -14,13 +14,16 @@ namespace FA_BACKEND {
 // One block of NUM_WARPS warps for each BLOCK_Q query rows of each head.
 template <int BLOCK_Q, int NUM_WARPS, class Kernel, class Breaks>
 void launch_forward(Kernel kernel, const fa::ForwardArgs& args, size_t smem_bytes, Breaks breaks) {
-  const int64_t num_blocks = int64_t{args.batch_heads} * ceil_div(args.len_q, BLOCK_Q);
+  const auto [batch, heads, len_q, head_dim] = args.q.shape;
+  const int64_t num_blocks = batch * heads * ((len_q + BLOCK_Q - 1) / BLOCK_Q);
   if (num_blocks > std::numeric_limits<int>::max()) {
     throw fa::InputError("batch x heads x Lq needs " + std::to_string(num_blocks) +
                          " blocks; a grid holds at most 2147483647");
   }
-  launch(kernel, static_cast<int>(num_blocks), NUM_WARPS * WARP_SIZE, smem_bytes, args.Q, args.K,
-         args.V, args.O, args.len_q, args.len_kv, args.scale, breaks);
+  const auto data = [](const fa::TensorRef& tensor) { return static_cast<bf16*>(tensor.data); };
+  launch(kernel, static_cast<int>(num_blocks), NUM_WARPS * WARP_SIZE, smem_bytes, data(args.q),
+         data(args.k), data(args.v), data(args.o), static_cast<int>(len_q),
+         static_cast<int>(args.k.shape[2]), args.scale, breaks);
 }
 // [/anchor: launch]
 
@@ -32,9 +35,10 @@ void dispatch(const fa::ForwardArgs& args, Run run) {
     if (args.breaks == 0) return run(head_dim, NoBreaks{});
     return run(head_dim, RuntimeBreaks{args.breaks});
   };
-  if (args.head_dim == 64) return with_breaks(std::integral_constant<int, 64>{});
-  if (args.head_dim == 128) return with_breaks(std::integral_constant<int, 128>{});
-  throw fa::InputError("head size " + std::to_string(args.head_dim) +
+  const int64_t head_dim = args.q.shape[3];
+  if (head_dim == 64) return with_breaks(std::integral_constant<int, 64>{});
+  if (head_dim == 128) return with_breaks(std::integral_constant<int, 128>{});
+  throw fa::InputError("head size " + std::to_string(head_dim) +
                        ": these kernels take 64 and 128");
 }
 

@@ -13,7 +13,7 @@
 #include "common/cli.hpp"
 #include "common/error.hpp"
 #include "common/gpu/runtime.hpp"
-#include "common/kernels/kernel_program.hpp"
+#include "common/kernels/runner.hpp"
 
 namespace {
 
@@ -23,7 +23,7 @@ constexpr std::string_view CHAPTER = FA_CHAPTER_NAME;  // "ch08"
 
 struct Configuration {
   int block_q, block_kv, num_warps;
-  fa::KernelBuild forward;
+  fa::KernelBuild build;
   const void* kernel;
 };
 
@@ -44,7 +44,7 @@ void forward(const fa::ForwardArgs& args) {
 template <int HEAD_DIM, int BLOCK_Q, int BLOCK_KV, int NUM_WARPS>
 Configuration configuration() {
   const auto kernel = &FA_CHAPTER::attention<FA_PARAMETERS, NoBreaks>;
-  return {BLOCK_Q, BLOCK_KV, NUM_WARPS, forward<HEAD_DIM, BLOCK_Q, BLOCK_KV, NUM_WARPS>,
+  return {BLOCK_Q, BLOCK_KV, NUM_WARPS, {forward<HEAD_DIM, BLOCK_Q, BLOCK_KV, NUM_WARPS>, "sm_80"},
           reinterpret_cast<const void*>(kernel)};
 }
 
@@ -77,13 +77,15 @@ void measure(const Configuration& config, const fa::Problem& small, const fa::Pr
   std::printf("%3d registers, %4zu bytes local  ", attributes.numRegs, attributes.localSizeBytes);
   try {
     std::vector<float> o(small.shape.q_elements());
-    fa::run_on_gpu(config.forward, small, o);
+    const fa::KernelChapter chapter{
+        .name = FA_CHAPTER_NAME, .about = "", .emulator = nullptr, .gpu = &config.build};
+    fa::forward_on_gpu(chapter, small, o);
     if (!fa::check_output(small, o, {}).passed()) {
       std::printf("WRONG: not timed\n");
       return;
     }
     o.resize(large.shape.q_elements());
-    const double ms = fa::run_on_gpu(config.forward, large, o, 10);
+    const double ms = fa::forward_on_gpu(chapter, large, o, {}, {}, 10);
     std::printf("%8.3f ms  %6.1f TFLOP/s\n", ms, large.shape.flops() / ms * 1e-9);
   } catch (const fa::InputError& error) {
     std::printf("%s\n", error.what());

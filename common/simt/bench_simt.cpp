@@ -87,8 +87,14 @@ struct Problem {
   }
 
   Time time(const Config& config, int runs) {
-    const fa::ForwardArgs args{Q.data(), K.data(), V.data(), O.data(), heads, len_q,
-                               len_kv,   128,      0.0884f,  0,        1};
+    const auto tensor = [&](Buffer<fa::bf16>& buffer, int64_t len) -> fa::TensorRef {
+      return {buffer.data(), fa::Dtype::bf16, {1, heads, len, 128}, {heads * len * 128, len * 128, 128, 1}};
+    };
+    const fa::ForwardArgs args{.q = tensor(Q, len_q),
+                               .k = tensor(K, len_kv),
+                               .v = tensor(V, len_kv),
+                               .o = tensor(O, len_q),
+                               .scale = 0.0884f};
     return best_time(runs, [&] {
       fa::simt::run(config,
                     [&] { emulator::ch03::launch_attention<128>(args, emulator::NoBreaks{}); });

@@ -45,8 +45,15 @@ struct Attention {
   }
   Report run(const Forward& forward, const Config& config, uint32_t breaks = 0) {
     for (fa::bf16& x : O) x = fa::bf16{0x7fff};
-    const fa::ForwardArgs args{Q.data(), K.data(), V.data(), O.data(), 1, kLenQ,
-                               kLenKv,   kDim,     0.125f,   breaks,   2};
+    const auto tensor = [](Buffer<fa::bf16>& buffer, int64_t length) -> fa::TensorRef {
+      return {buffer.data(), fa::Dtype::bf16, {1, 1, length, kDim}, {length * kDim, length * kDim, kDim, 1}};
+    };
+    const fa::ForwardArgs args{.q = tensor(Q, kLenQ),
+                               .k = tensor(K, kLenKv),
+                               .v = tensor(V, kLenKv),
+                               .o = tensor(O, kLenQ),
+                               .scale = 0.125f,
+                               .breaks = breaks};
     return fa::simt::run(config, [&] { forward(args, RuntimeBreaks{breaks}); });
   }
 };

@@ -197,7 +197,7 @@ TEST_CASE("bad input is one sentence and exit 2") {
 
 TEST_CASE("a chapter without causal names the one that has it; nothing is written on bad input") {
   AttentionProgram program = make_program();
-  program.has_causal = false;
+  program.features = 0;
   const Result result = run({"--causal"}, program);
   CHECK(result.code == 2);
   CHECK(result.error.find("chapter 09") != std::string::npos);

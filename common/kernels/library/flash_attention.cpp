@@ -1,102 +1,198 @@
 #include "common/kernels/library/flash_attention.h"
 
+#include <algorithm>
+#include <cmath>
 #include <exception>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "common/error.hpp"
 #include "common/gpu/runtime.hpp"
-#include "common/kernels/builds.hpp"
-#include "common/kernels/kernel_program.hpp"
+#include "common/kernels/library/chapters.hpp"
 #include "common/simt/buffer.hpp"
 
 namespace {
 
+using fa::ForwardArgs;
+using fa::InputError;
+using fa::KernelChapter;
+using fa::TensorRef;
+
 thread_local std::string last_error;
 
-struct Builds {
-  fa::KernelBuild emulator, gpu;
+// Runs `body`; whatever it throws becomes the last error.
+template <class Body>
+int guarded(Body body) {
+  try {
+    body();
+    return 0;
+  } catch (const std::bad_alloc&) {
+    last_error = "not enough memory for this size";
+  } catch (const std::exception& error) {
+    last_error = error.what();
+  } catch (...) {
+    last_error = "an exception of unknown type";
+  }
+  return 1;
+}
+
+struct Named {
+  const char* name;
+  const TensorRef& tensor;
 };
-
-Builds builds_of(int chapter) {
-  switch (chapter) {
-    case 3: return {emulator::ch03::forward, gpu::ch03::forward};
-    case 4: return {emulator::ch04::forward, gpu::ch04::forward};
-    case 5: return {emulator::ch05::forward, gpu::ch05::forward};
-    case 6: return {emulator::ch06::forward, gpu::ch06::forward};
-    case 7: return {emulator::ch07::forward, gpu::ch07::forward};
-    case 8: return {emulator::ch08::forward, gpu::ch08::forward};
-  }
-  throw fa::InputError("chapter " + std::to_string(chapter) + ": this library has 3 to 8");
+std::vector<Named> tensors_of(const ForwardArgs& args) {
+  std::vector<Named> all = {{"q", args.q}, {"k", args.k}, {"v", args.v}, {"o", args.o}};
+  if (args.lse.data) all.push_back({"lse", args.lse});
+  return all;
 }
 
-bool on_gpu(const void* pointer) {
-  return fa::gpu_problem().empty() && fa::is_gpu_pointer(pointer);
+// A later version with more fields will take the sizes of earlier ones.
+const flash_attention_arguments& checked(const flash_attention_arguments* given) {
+  if (!given) throw InputError("no arguments");
+  if (given->size != sizeof *given) {
+    throw InputError("arguments of " + std::to_string(given->size) + " bytes: this version has " +
+                     std::to_string(sizeof *given) + "; begin with FLASH_ATTENTION_DEFAULTS");
+  }
+  return *given;
 }
 
-void check_pointer(const char* name, const void* pointer, bool gpu) {
-  if (reinterpret_cast<uintptr_t>(pointer) % 16 != 0 || pointer == nullptr) {
-    throw fa::InputError(std::string(name) + " is null or not aligned to 16 bytes");
+TensorRef tensor_ref(const char* name, const flash_attention_tensor& given) {
+  TensorRef tensor{given.data, fa::Dtype::bf16, {}, {}};
+  if (given.type == FLASH_ATTENTION_FP16) {
+    tensor.dtype = fa::Dtype::f16;
+  } else if (given.type == FLASH_ATTENTION_FP32) {
+    tensor.dtype = fa::Dtype::f32;
+  } else if (given.type != FLASH_ATTENTION_BF16) {
+    throw InputError(std::string(name) + ": type " + std::to_string(given.type) +
+                     " is none of 0 (bf16), 1 (fp16), 2 (fp32)");
   }
-  if (on_gpu(pointer) != gpu) {
-    throw fa::InputError("q is in " + std::string(gpu ? "GPU" : "host") + " memory and " + name +
-                         " is not");
-  }
+  std::copy_n(given.shape, 4, tensor.shape.begin());
+  std::copy_n(given.strides, 4, tensor.strides.begin());
+  return tensor;
 }
 
-void forward(const Builds& builds, const fa::ForwardArgs& args, bool gpu, void* stream) {
-  if (gpu) {
-    fa::set_gpu_stream(stream);
-    builds.gpu(args);
-    return;
+ForwardArgs forward_args(const flash_attention_arguments& given) {
+  ForwardArgs args{.q = tensor_ref("q", given.q),
+                   .k = tensor_ref("k", given.k),
+                   .v = tensor_ref("v", given.v),
+                   .o = tensor_ref("o", given.o),
+                   .lse = tensor_ref("lse", given.lse)};
+  for (const Named& one : tensors_of(args)) {
+    if (one.tensor.data == nullptr || reinterpret_cast<uintptr_t>(one.tensor.data) % 16 != 0) {
+      throw InputError(std::string(one.name) + " is null or not aligned to 16 bytes");
+    }
   }
-  const size_t row_bytes = args.head_dim * sizeof(fa::bf16);
-  const size_t q_bytes = row_bytes * args.batch_heads * args.len_q;
-  const size_t kv_bytes = row_bytes * args.batch_heads * args.len_kv;
-  const fa::simt::RegisteredBuffer Q(args.Q, q_bytes, "Q", sizeof(fa::bf16));
-  const fa::simt::RegisteredBuffer K(args.K, kv_bytes, "K", sizeof(fa::bf16));
-  const fa::simt::RegisteredBuffer V(args.V, kv_bytes, "V", sizeof(fa::bf16));
-  const fa::simt::RegisteredBuffer O(args.O, q_bytes, "O", sizeof(fa::bf16));
-  builds.emulator(args);  // outside a simt::run a hazard throws
+  if (!std::isfinite(given.scale)) throw InputError("scale: expected a finite number");
+  args.scale = static_cast<float>(given.scale);
+  args.window_left = given.window_left;
+  args.window_right = given.window_right;
+  return args;
+}
+
+// The GPU's number, or FLASH_ATTENTION_EMULATOR. Every tensor must be there.
+int device_of(int asked, const ForwardArgs& args) {
+  const bool has_gpu = fa::gpu_problem().empty();
+  const auto place = [&](const TensorRef& tensor) {
+    return has_gpu ? fa::gpu_of_pointer(tensor.data) : FLASH_ATTENTION_EMULATOR;
+  };
+  const auto name = [](int device) {
+    return device < 0 ? std::string("host memory") : "GPU " + std::to_string(device) + "'s memory";
+  };
+  if (!has_gpu && (asked >= 0 || (asked == FLASH_ATTENTION_WHERE_Q_IS && fa::gpu_lost_by_fork()))) {
+    throw InputError(fa::gpu_problem());
+  }
+  const int device = asked == FLASH_ATTENTION_WHERE_Q_IS ? place(args.q) : asked;
+  for (const Named& one : tensors_of(args)) {
+    if (has_gpu && place(one.tensor) != device) {
+      throw InputError(std::string(one.name) + " is in " + name(place(one.tensor)) + ", expected " +
+                       name(device));
+    }
+  }
+  return device;
+}
+
+const KernelChapter& chosen_chapter(int number, const ForwardArgs& args, bool gpu) {
+  const auto chapters = fa::kernel_chapters();
+  const auto answers = [&](const KernelChapter& chapter) {
+    return (fa::features_of(args) & ~chapter.features) == 0 &&
+           (!gpu || fa::gpu_problem(*chapter.gpu).empty());
+  };
+  for (auto chapter = chapters.rbegin(); chapter != chapters.rend(); ++chapter) {
+    if (number == 0 ? answers(**chapter) : (*chapter)->number() == number) return **chapter;
+  }
+  if (number == 0) return *chapters.back();  // its refusal names what is missing
+  throw InputError("chapter " + std::to_string(number) + ": this library has " +
+                   std::to_string(chapters.front()->number()) + " to " +
+                   std::to_string(chapters.back()->number()));
+}
+
+// The emulator may touch the tensors' bytes, under their names.
+void emulate(const fa::KernelBuild& build, const ForwardArgs& args) {
+  const std::vector<Named> tensors = tensors_of(args);
+  std::vector<std::optional<fa::simt::RegisteredBuffer>> registered(tensors.size());
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const size_t bytes = tensors[i].tensor.dtype == fa::Dtype::f32 ? 4 : 2;
+    registered[i].emplace(tensors[i].tensor.data, bytes * fa::extent(tensors[i].tensor),
+                          tensors[i].name, bytes);
+  }
+  build.forward(args);  // outside a simt::run a hazard throws
+}
+
+void attend(const flash_attention_arguments& given) {
+  ForwardArgs args = forward_args(given);
+  const int device = device_of(given.device, args);
+  fa::check_shapes(args);
+  const KernelChapter& chapter = chosen_chapter(given.chapter, args, device >= 0);
+  for (size_t i = 0; i < chapter.options.size(); ++i) {
+    args.options[i] = chapter.options[i].otherwise;
+  }
+  fa::check_arguments(chapter, args);
+  if (device < 0) return emulate(*chapter.emulator, args);
+  const fa::CurrentGpu current(device);
+  if (const std::string why = fa::gpu_problem(*chapter.gpu); !why.empty()) throw InputError(why);
+  struct Stream {  // of the launches below only
+    explicit Stream(void* stream) { fa::set_gpu_stream(stream); }
+    ~Stream() { fa::set_gpu_stream(nullptr); }
+  } const stream(given.stream);
+  chapter.gpu->forward(args);
+}
+
+flash_attention_tensor contiguous(const void* data, int64_t batch, int64_t heads, int64_t length,
+                                  int64_t dim) {
+  flash_attention_tensor tensor = {
+      const_cast<void*>(data), FLASH_ATTENTION_BF16, 0, {batch, heads, length, dim}, {}};
+  const auto strides = fa::contiguous_strides({batch, heads, length, dim});
+  std::copy(strides.begin(), strides.end(), tensor.strides);
+  return tensor;
 }
 
 }  // namespace
 
+int flash_attention(const flash_attention_arguments* arguments) {
+  return guarded([&] { attend(checked(arguments)); });
+}
+
 int flash_attention_forward(int chapter, const void* q, const void* k, const void* v, void* o,
                             int64_t batch, int64_t heads, int64_t len_q, int64_t len_kv,
                             int64_t head_dim, double scale, void* stream) {
-  try {
-    const Builds builds = builds_of(chapter);
-    const fa::Shape shape{batch, heads, len_q, len_kv, head_dim};
-    if (batch < 1 || heads < 1 || len_q < 1 || len_kv < 1) {
-      throw fa::InputError("shape " + fa::to_string(shape) + ": every size must be at least 1");
-    }
-    fa::check_kernel_shape(shape);
-    const bool gpu = on_gpu(q);
-    check_pointer("q", q, gpu);
-    check_pointer("k", k, gpu);
-    check_pointer("v", v, gpu);
-    check_pointer("o", o, gpu);
-    using fa::bf16;
-    forward(builds,
-            {static_cast<const bf16*>(q), static_cast<const bf16*>(k),
-             static_cast<const bf16*>(v), static_cast<bf16*>(o),
-             static_cast<int>(batch * heads), static_cast<int>(len_q), static_cast<int>(len_kv),
-             static_cast<int>(head_dim), static_cast<float>(scale), 0, 2},
-            gpu, stream);
-    return 0;
-  } catch (const std::exception& error) {
-    last_error = error.what();
-    return 1;
-  }
+  return guarded([&] {
+    flash_attention_arguments arguments = FLASH_ATTENTION_DEFAULTS;
+    arguments.chapter = chapter;
+    arguments.q = contiguous(q, batch, heads, len_q, head_dim);
+    arguments.k = contiguous(k, batch, heads, len_kv, head_dim);
+    arguments.v = contiguous(v, batch, heads, len_kv, head_dim);
+    arguments.o = contiguous(o, batch, heads, len_q, head_dim);
+    arguments.scale = scale;
+    arguments.stream = stream;
+    attend(arguments);
+  });
 }
 
 const char* flash_attention_error(void) { return last_error.c_str(); }
 
 double flash_attention_mma_limit(void) {
-  try {
-    return fa::gpu_mma_limit_tflops();
-  } catch (const std::exception& error) {
-    last_error = error.what();
-    return 0;
-  }
+  double limit = 0;
+  guarded([&] { limit = fa::gpu_mma_limit_tflops(); });
+  return limit;
 }

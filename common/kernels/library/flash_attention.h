@@ -1,4 +1,4 @@
-/* Chapters 03 to 08 as one shared library, for Python's ctypes and anybody else's. */
+/* The kernels of chapters 03 on as one shared library, for Python's ctypes and anybody else's. */
 #ifndef FLASH_ATTENTION_H
 #define FLASH_ATTENTION_H
 
@@ -8,11 +8,45 @@
 extern "C" {
 #endif
 
-/* O = softmax(scale Q K^T) V with the kernel of `chapter` (3 to 8). q and o are
-   [batch, heads, len_q, head_dim], k and v [batch, heads, len_kv, head_dim], bf16, row-major,
-   16-byte aligned. Pointers to GPU memory: the kernel is started on `stream` (a cudaStream_t, or
-   null), and the call returns before it ends. Pointers to host memory: the emulator runs it.
+enum { FLASH_ATTENTION_BF16 = 0, FLASH_ATTENTION_FP16 = 1, FLASH_ATTENTION_FP32 = 2 };
+enum { FLASH_ATTENTION_WHERE_Q_IS = -2, FLASH_ATTENTION_EMULATOR = -1 }; /* or a GPU's number */
+
+typedef struct {
+  void *data; /* 16-byte aligned; null: there is no such tensor */
+  int32_t type;
+  int32_t reserved;   /* 0 */
+  int64_t shape[4];   /* batch, heads, length, dim */
+  int64_t strides[4]; /* of the same, in elements: [batch, length, heads, dim] is a matter of strides */
+} flash_attention_tensor;
+
+/* Later versions append to it; who fills in FLASH_ATTENTION_DEFAULTS first stays right. */
+typedef struct {
+  uint64_t size;    /* sizeof(flash_attention_arguments) */
+  int32_t chapter;  /* from 3 on; 0: the newest that takes all this */
+  int32_t device;   /* where the tensors are */
+  flash_attention_tensor q, k, v; /* K and V may have fewer heads, a divisor of Q's */
+  flash_attention_tensor o;       /* like Q */
+  flash_attention_tensor lse;     /* [batch, heads, len_q, 1], fp32, or null */
+  double scale;
+  /* Query i sees keys i + (len_kv - len_q) - window_left to ... + window_right; -1: no limit.
+     Causal: -1 and 0. */
+  int64_t window_left, window_right;
+  void *stream; /* a cudaStream_t, or null */
+} flash_attention_arguments;
+
+#define FLASH_ATTENTION_NO_TENSOR {0, 0, 0, {0, 0, 0, 0}, {0, 0, 0, 0}}
+#define FLASH_ATTENTION_DEFAULTS                                          \
+  {sizeof(flash_attention_arguments), 0, FLASH_ATTENTION_WHERE_Q_IS,      \
+   FLASH_ATTENTION_NO_TENSOR, FLASH_ATTENTION_NO_TENSOR,                  \
+   FLASH_ATTENTION_NO_TENSOR, FLASH_ATTENTION_NO_TENSOR,                  \
+   FLASH_ATTENTION_NO_TENSOR, 1.0, -1, -1, 0}
+
+/* O = softmax(scale Q K^T) V. On a GPU the kernel is started on `stream`, and the call returns
+   before it ends; the current device stays what it was. In host memory the emulator runs it.
    Returns 0, or 1 after an error; flash_attention_error() then says which, in one sentence. */
+int flash_attention(const flash_attention_arguments *arguments);
+
+/* The same for contiguous bf16 tensors with equally many heads. */
 int flash_attention_forward(int chapter, const void *q, const void *k, const void *v, void *o,
                             int64_t batch, int64_t heads, int64_t len_q, int64_t len_kv,
                             int64_t head_dim, double scale, void *stream);

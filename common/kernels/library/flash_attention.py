@@ -2,15 +2,32 @@
 
     import flash_attention
     library = flash_attention.load("build/lib/libflash_attention.so")
-    o = library.forward(q, k, v, chapter=7)
+    o = library.attention(q, k, v)
 
-q, k, v: NumPy arrays [B,H,L,D] (rounded to bf16; runs on the emulator; gives float32), or PyTorch
-tensors in bf16, contiguous, on the GPU (gives a tensor) or not.
+q, k, v: NumPy arrays (rounded to bf16; the emulator runs; gives float32), or PyTorch tensors of 16-bit
+floats, on a GPU or not. What no chapter can do is a ValueError with a sentence.
 """
 
 import ctypes
 
 import numpy as np
+
+TYPES = {"torch.bfloat16": 0, "torch.float16": 1, "torch.float32": 2}
+EMULATOR = -1  # instead of a GPU's number
+LAYOUTS = ("bhld", "blhd")
+
+
+class Tensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("type", ctypes.c_int32), ("reserved", ctypes.c_int32),
+                ("shape", ctypes.c_int64 * 4), ("strides", ctypes.c_int64 * 4)]
+
+
+class Arguments(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_uint64), ("chapter", ctypes.c_int32), ("device", ctypes.c_int32),
+                *[(name, Tensor) for name in ("q", "k", "v", "o", "lse")],
+                ("scale", ctypes.c_double),
+                ("window_left", ctypes.c_int64), ("window_right", ctypes.c_int64),
+                ("stream", ctypes.c_void_p)]
 
 
 def to_bf16(x):
@@ -24,37 +41,78 @@ def from_bf16(bits):
     return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
+def of_array(x):
+    """A NumPy array of bf16 (as uint16) or fp32, as the library sees it."""
+    return Tensor(x.ctypes.data, 2 if x.dtype == np.float32 else 0, 0, x.shape,
+                  tuple(stride // x.itemsize for stride in x.strides))
+
+
+def of_torch(x):
+    return Tensor(x.data_ptr(), TYPES[str(x.dtype)], 0, tuple(x.shape), tuple(x.stride()))
+
+
+def check(name, x):
+    if len(x.shape) != 4:
+        raise ValueError(f"{name} has {len(x.shape)} dimensions, expected 4")
+    if not isinstance(x, np.ndarray) and str(x.dtype) not in TYPES:
+        raise ValueError(f"{name} is {x.dtype}, expected one of {', '.join(TYPES)}")
+
+
 class Library:
     def __init__(self, path):
         self._library = ctypes.CDLL(path)
-        self._forward = self._library.flash_attention_forward
-        pointer, size = ctypes.c_void_p, ctypes.c_int64
-        self._forward.argtypes = [ctypes.c_int] + [pointer] * 4 + [size] * 5 + [
-            ctypes.c_double, pointer]
         self._library.flash_attention_error.restype = ctypes.c_char_p
 
-    def forward(self, q, k, v, chapter=7, scale=None, stream=None):
+    def attention(self, q, k, v, causal=False, window=None, scale=None, layout="bhld", chapter=None,
+                  return_lse=False, stream=None):
+        """softmax(scale · q kᵀ) v, and its log-sum-exp [B,H,L] if return_lse.
+
+        layout: of all tensors, "bhld" for [batch, heads, length, dim], "blhd" for [batch, length,
+        heads, dim]. k and v may have fewer heads. causal and window are aligned to the last query and
+        the last key; window=(left, right) is inclusive, -1 has no limit. chapter=None takes the newest
+        that can do what is asked. stream: a cudaStream_t; PyTorch's current one by default."""
+        if layout not in LAYOUTS:
+            raise ValueError(f"layout {layout!r}: expected one of {', '.join(LAYOUTS)}")
+        for name, x in zip("qkv", (q, k, v)):
+            check(name, x)
+            if isinstance(x, np.ndarray) != isinstance(q, np.ndarray):
+                raise ValueError(f"{name} and q must both be NumPy arrays or both be tensors")
+        left, right = (-1, -1) if window is None else map(int, window)
+        if left < -1 or right < -1:
+            raise ValueError(f"window {left},{right}: expected lengths, or -1 for no limit")
+        if causal:
+            right = 0
+        # [batch, length, heads, dim] is the same memory with other strides.
+        swapped = (lambda x: x.swapaxes(1, 2)) if layout == "blhd" else (lambda x: x)
+        lse = None
         if isinstance(q, np.ndarray):
-            # 16-byte alignment: NumPy gives it to new arrays
-            q, k, v = (to_bf16(x) for x in (q, k, v))
+            q, k, v = (to_bf16(np.ascontiguousarray(swapped(x))) for x in (q, k, v))
             o = np.full(q.shape, 0x7FFF, np.uint16)  # NaN: what is not written shows
-            address = lambda x: x.ctypes.data
+            result = lambda: swapped(from_bf16(o))
+            if return_lse:
+                lse = np.full((*q.shape[:3], 1), np.nan, np.float32)
+            view, device = of_array, EMULATOR
         else:
-            import torch
-            if not all(x.dtype == torch.bfloat16 and x.is_contiguous() for x in (q, k, v)):
-                raise ValueError("q, k and v must be contiguous bfloat16 tensors")
-            o = torch.full_like(q, float("nan"))
-            if stream is None and q.is_cuda:
-                stream = torch.cuda.current_stream().cuda_stream
-            address = lambda x: x.data_ptr()
-        batch, heads, len_q, dim = q.shape
-        if tuple(k.shape) != tuple(v.shape) or tuple(k.shape) != (batch, heads, k.shape[2], dim):
-            raise ValueError(f"shapes do not fit: q {q.shape}, k {k.shape}, v {v.shape}")
-        failed = self._forward(chapter, *(address(x) for x in (q, k, v, o)), batch, heads, len_q,
-                               k.shape[2], dim, dim ** -0.5 if scale is None else scale, stream)
-        if failed:
+            filled = q.new_full(tuple(q.shape), float("nan"))
+            result = lambda: filled
+            q, k, v, o = (swapped(x) for x in (q, k, v, filled))
+            view, device = of_torch, q.device.index if q.device.type == "cuda" else EMULATOR
+            if return_lse or device != EMULATOR:
+                import torch
+            if return_lse:
+                lse = q.new_full((*q.shape[:3], 1), float("nan"), dtype=torch.float32)
+            if stream is None and device != EMULATOR:
+                stream = torch.cuda.current_stream(q.device).cuda_stream
+        arguments = Arguments(
+            ctypes.sizeof(Arguments), chapter or 0, device, *(view(x) for x in (q, k, v, o)),
+            Tensor() if lse is None else view(lse),
+            (q.shape[3] or 1) ** -0.5 if scale is None else scale, left, right, stream)
+        if self._library.flash_attention(ctypes.byref(arguments)):
             raise ValueError(self._library.flash_attention_error().decode())
-        return from_bf16(o) if isinstance(o, np.ndarray) else o
+        return (result(), lse[..., 0]) if return_lse else result()
+
+    def forward(self, q, k, v, chapter=7, scale=None, stream=None):
+        return self.attention(q, k, v, scale=scale, chapter=chapter, stream=stream)
 
 
 def load(path):

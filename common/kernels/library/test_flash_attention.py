@@ -1,6 +1,8 @@
-"""Calls every chapter through the shared library. FA_LIBRARY names the .so file."""
+"""Calls every chapter through the shared library. FA_LIBRARY names the .so file, FA_CHAPTERS what it
+should have."""
 
 import os
+import subprocess
 import sys
 import unittest
 
@@ -13,7 +15,9 @@ import check
 import flash_attention
 from problem import Problem
 
-LIBRARY = flash_attention.load(os.environ["FA_LIBRARY"])
+PATH = os.environ["FA_LIBRARY"]
+LIBRARY = flash_attention.load(PATH)
+CHAPTERS = [int(number) for number in os.environ["FA_CHAPTERS"].split(",")]
 
 
 def inputs(batch=1, heads=2, len_q=70, len_kv=90, dim=64):
@@ -23,38 +27,115 @@ def inputs(batch=1, heads=2, len_q=70, len_kv=90, dim=64):
             for shape in shapes]
 
 
+class Device:
+    type, index = "cpu", None
+
+
+class HostTensor:
+    """What the module asks of a bf16 tensor, for want of PyTorch: bits in a NumPy array."""
+    dtype, device = "torch.bfloat16", Device
+
+    def __init__(self, bits):
+        self.bits, self.shape = bits, bits.shape
+
+    def data_ptr(self):
+        return self.bits.ctypes.data
+
+    def stride(self):
+        return [stride // 2 for stride in self.bits.strides]
+
+    def swapaxes(self, a, b):
+        return HostTensor(self.bits.swapaxes(a, b))
+
+    def new_full(self, shape, value):
+        return HostTensor(np.full(shape, flash_attention.to_bf16(np.float32(value)), np.uint16))
+
+
 class TestLibrary(unittest.TestCase):
+    def assert_agrees(self, q, k, v, o, message=""):
+        agreed, verdict = check.judge(Problem(q, k, v, dtype="bf16"), o, None)
+        self.assertTrue(agreed, message + verdict)
+
     def test_every_chapter_agrees_with_numpy(self):
         for dim in (64, 128):
             q, k, v = inputs(dim=dim)
-            problem = Problem(q, k, v, dtype="bf16")
-            for chapter in (3, 4, 5, 6, 7, 8):
-                agreed, verdict = check.judge(problem, LIBRARY.forward(q, k, v, chapter), None)
-                self.assertTrue(agreed, f"chapter {chapter}: {verdict}")
+            for chapter in CHAPTERS:
+                o = LIBRARY.attention(q, k, v, chapter=chapter)
+                self.assert_agrees(q, k, v, o, f"chapter {chapter}: ")
+
+    def test_the_newest_chapter_is_the_default(self):
+        q, k, v = inputs(len_kv=300)
+        newest = LIBRARY.attention(q, k, v, chapter=CHAPTERS[-1])
+        self.assertTrue(np.array_equal(LIBRARY.attention(q, k, v), newest))
 
     def test_chapters_are_not_one_and_the_same(self):
         # 32 keys a tile instead of 64: other maxima, other roundings.
         q, k, v = inputs(len_kv=300)
         self.assertFalse(np.array_equal(LIBRARY.forward(q, k, v, 4), LIBRARY.forward(q, k, v, 5)))
 
+    def test_both_layouts(self):
+        q, k, v = inputs()
+        o = LIBRARY.attention(*(x.swapaxes(1, 2) for x in (q, k, v)), layout="blhd")
+        self.assert_agrees(q, k, v, o.swapaxes(1, 2))
+
+    def test_a_tensor_is_passed_by_its_pointer_and_strides(self):
+        q, k, v = inputs()
+        tensors = [HostTensor(flash_attention.to_bf16(x)) for x in (q, k, v)]
+        o = LIBRARY.attention(*tensors)
+        self.assert_agrees(q, k, v, flash_attention.from_bf16(o.bits))
+        # [B,L,H,D] in memory: the strides say so, and no chapter takes them yet.
+        swapped = [HostTensor(np.ascontiguousarray(x.bits.swapaxes(1, 2))) for x in tensors]
+        self.assert_error("takes no strided tensors", *swapped, layout="blhd")
+        self.assert_error("takes no strided tensors", *(x.swapaxes(1, 2) for x in swapped))
+
     def assert_error(self, text, *arguments, **keywords):
         with self.assertRaisesRegex(ValueError, text):
-            LIBRARY.forward(*arguments, **keywords)
+            LIBRARY.attention(*arguments, **keywords)
 
     def test_errors_are_sentences(self):
         q, k, v = inputs()
-        self.assert_error("chapter 2: this library has 3 to 8", q, k, v, chapter=2)
+        self.assert_error(f"chapter 2: this library has 3 to {CHAPTERS[-1]}", q, k, v, chapter=2)
         self.assert_error("head size 80: .* takes 64 and 128", *inputs(dim=80))
         self.assert_error("every size must be at least 1", *inputs(len_kv=0))
+        self.assert_error("every size must be at least 1", *inputs(dim=0))
+        self.assert_error("ch08 takes no causal mask", q, k, v, causal=True, chapter=8)
+        self.assert_error("ch08 takes no sliding window", q, k, v, window=(8, 0), chapter=8)
+        self.assert_error("ch08 takes no log-sum-exp", q, k, v, return_lse=True, chapter=8)
+        self.assert_error("ch08 takes no grouped heads", q, k[:, :1], v[:, :1], chapter=8)
+        self.assert_error("3 of K and V: the second must divide", q, *(x.repeat(3, 1)[:, :3] for x in
+                                                                       (k, v)))
+        self.assert_error("K is .* and V is .*: their shapes must be equal", q, k, v[:, :, 1:])
+        self.assert_error("k has 3 dimensions, expected 4", q, k[0], v[0])
+        self.assert_error("window -2,0", q, k, v, window=(-2, 0))
+        self.assert_error("layout 'bld'", q, k, v, layout="bld")
+        self.assert_error("scale: expected a finite number", q, k, v, scale=float("nan"))
+        self.assert_error("v and q must both be", q, k, HostTensor(flash_attention.to_bf16(v)))
 
-    def test_misaligned_and_null_pointers(self):
-        q = np.zeros(64 * 65, np.uint16)
-        call = lambda pointer: LIBRARY._forward(7, pointer, *[q.ctypes.data] * 3, 1, 1, 64, 64, 64,
-                                                1.0, None)
-        self.assertEqual(call(q.ctypes.data + 2), 1)
-        self.assertIn(b"16 bytes", LIBRARY._library.flash_attention_error())
-        self.assertEqual(call(None), 1)
-        self.assertIn(b"null", LIBRARY._library.flash_attention_error())
+    def test_a_child_of_fork_runs_and_ends(self):
+        # Its parent's threads are not there: waiting for them would never end.
+        script = """if True:
+            import os, sys, threading
+            sys.path.insert(0, sys.argv[1])
+            import flash_attention, numpy as np
+            library = flash_attention.load(sys.argv[2])
+            q = np.ones((1, 4, 300, 64), np.float32)  # 20 blocks: more than one thread
+            expected = library.attention(q, q, q)
+            child = os.fork()
+            same = np.array_equal(library.attention(q, q, q), expected)
+            if child == 0:
+                sys.exit(0 if same else 3)  # exit, not _exit: destructors run
+            sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) or (0 if same else 4))
+            """
+        child = subprocess.run([sys.executable, "-c", script, HERE, PATH], timeout=60,
+                               env={**os.environ, "FA_THREADS": "4"})
+        self.assertEqual(child.returncode, 0)
+
+    def test_exports_its_own_functions_only(self):
+        listing = subprocess.run(["nm", "-D", "--defined-only", PATH], check=True,
+                                 capture_output=True, text=True).stdout
+        self.assertEqual(sorted(line.split()[-1] for line in listing.splitlines()),
+                         ["flash_attention", "flash_attention_error", "flash_attention_forward",
+                          "flash_attention_mma_limit"])
 
 
 if __name__ == "__main__":

@@ -25,17 +25,58 @@ std::vector<bf16> rounded(const std::vector<float>& values) {
   return result;
 }
 
-TEST_CASE("every chapter answers through the C interface, on host memory") {
-  const fa::Problem problem = fa::random_problem({1, 2, 70, 150, 64}, fa::Dtype::bf16, 9);
-  const std::vector<bf16> q = rounded(problem.q), k = rounded(problem.k), v = rounded(problem.v);
-  for (int chapter = 3; chapter <= 8; ++chapter) {
-    INFO("chapter ", chapter);
-    std::vector<bf16> o(q.size(), bf16{0x7fff});  // NaN
-    REQUIRE(flash_attention_forward(chapter, q.data(), k.data(), v.data(), o.data(), 1, 2, 70, 150,
-                                    64, problem.scale, nullptr) == 0);
+flash_attention_tensor tensor(const std::vector<bf16>& values, const std::vector<int64_t>& shape) {
+  flash_attention_tensor result = FLASH_ATTENTION_NO_TENSOR;
+  result.data = const_cast<bf16*>(values.data());
+  int64_t stride = 1;
+  for (size_t d = 4; d-- > 0; stride *= shape[d]) {
+    result.shape[d] = shape[d];
+    result.strides[d] = stride;
+  }
+  return result;
+}
+
+// A problem as the C interface has it; `o` is full of NaN.
+struct Call {
+  fa::Problem problem = fa::random_problem({1, 2, 70, 150, 64}, fa::Dtype::bf16, 9);
+  std::vector<bf16> q = rounded(problem.q), k = rounded(problem.k), v = rounded(problem.v);
+  std::vector<bf16> o = std::vector<bf16>(q.size(), bf16{0x7fff});
+  std::vector<float> lse = std::vector<float>(problem.shape.rows());
+  flash_attention_arguments arguments = FLASH_ATTENTION_DEFAULTS;
+
+  Call() {
+    arguments.q = tensor(q, {1, 2, 70, 64});
+    arguments.k = tensor(k, {1, 2, 150, 64});
+    arguments.v = tensor(v, {1, 2, 150, 64});
+    arguments.o = tensor(o, {1, 2, 70, 64});
+    arguments.scale = problem.scale;
+  }
+  bool correct() const {
     std::vector<float> values(o.size());
     std::transform(o.begin(), o.end(), values.begin(), [](bf16 x) { return fa::to_float(x); });
-    CHECK(fa::check_output(problem, values, {}).passed());
+    return fa::check_output(problem, values, {}).passed();
+  }
+  std::string error() const {
+    CHECK(flash_attention(&arguments) == 1);
+    return flash_attention_error();
+  }
+};
+
+TEST_CASE("every chapter answers through the C interface, on host memory") {
+  for (const int chapter : {FA_CHAPTERS}) {
+    INFO("chapter ", chapter);
+    for (const int device : {FLASH_ATTENTION_EMULATOR, FLASH_ATTENTION_WHERE_Q_IS}) {
+      Call call;
+      call.arguments.chapter = chapter;
+      call.arguments.device = device;
+      REQUIRE(flash_attention(&call.arguments) == 0);
+      CHECK(call.correct());
+    }
+    Call call;
+    REQUIRE(flash_attention_forward(chapter, call.q.data(), call.k.data(), call.v.data(),
+                                    call.o.data(), 1, 2, 70, 150, 64, call.problem.scale,
+                                    nullptr) == 0);
+    CHECK(call.correct());
   }
 }
 
@@ -74,17 +115,65 @@ TEST_CASE("a chapter's number runs that chapter's kernel: it counts what no othe
 }
 
 TEST_CASE("what it cannot do is said in one sentence") {
-  alignas(16) bf16 x[64] = {};
-  const auto error = [&](int chapter, const void* q, int64_t length, int64_t dim, double scale) {
-    CHECK(flash_attention_forward(chapter, q, x, x, x, 1, 1, length, 1, dim, scale, nullptr) == 1);
-    return std::string(flash_attention_error());
+  const auto error = [](auto change) {
+    Call call;
+    call.arguments.chapter = 8;
+    change(call.arguments);
+    return call.error();
   };
-  CHECK(error(9, x, 1, 64, 1) == "chapter 9: this library has 3 to 8");
-  CHECK(error(8, nullptr, 1, 64, 1) == "q is null or not aligned to 16 bytes");
-  CHECK(error(8, x + 1, 1, 64, 1) == "q is null or not aligned to 16 bytes");
-  CHECK(error(8, x, 0, 64, 1) == "shape 1,1,0,1,64: every size must be at least 1");
-  CHECK(error(8, x, 1, 80, 1) == "head size 80: this chapter's kernel takes 64 and 128");
-  CHECK(error(8, x, 1, 64, -1).find("positive scale") != std::string::npos);
+  using Arguments = flash_attention_arguments;
+  CHECK(flash_attention(nullptr) == 1);
+  CHECK(error([](Arguments& a) { a.size = 8; }).find("arguments of 8 bytes") == 0);
+  CHECK(error([](Arguments& a) { a.chapter = 99; }).find("chapter 99: this library has 3 to ") ==
+        0);
+  CHECK(error([](Arguments& a) { a.q.data = nullptr; }) == "q is null or not aligned to 16 bytes");
+  CHECK(error([](Arguments& a) { a.v.data = static_cast<char*>(a.v.data) + 2; }) ==
+        "v is null or not aligned to 16 bytes");
+  CHECK(error([](Arguments& a) { a.k.type = 7; }).find("k: type 7 is none of") == 0);
+  CHECK(error([](Arguments& a) { a.k.type = FLASH_ATTENTION_FP16; }).find("must have one type") !=
+        std::string::npos);
+  CHECK(error([](Arguments& a) { a.q.shape[2] = a.o.shape[2] = 0; }) ==
+        "shape [1, 2, 0, 64]: every size must be at least 1");
+  CHECK(error([](Arguments& a) {
+          for (auto* t : {&a.q, &a.k, &a.v, &a.o}) {
+            t->shape[3] = t->strides[2] = 80;
+            t->strides[1] = 80 * t->shape[2];
+          }
+        }) == "head size 80: this chapter's kernel takes 64 and 128");
+  CHECK(error([](Arguments& a) { a.scale = -1; }).find("positive scale") != std::string::npos);
+  CHECK(error([](Arguments& a) { a.scale = 1e300 * 1e300; }).find("finite") != std::string::npos);
+  CHECK(error([](Arguments& a) { a.window_right = 0; }) == "ch08 takes no causal mask");
+  CHECK(error([](Arguments& a) { a.window_left = 3; }) == "ch08 takes no sliding window");
+  CHECK(error([](Arguments& a) { a.window_left = -7; }).find("a window of -7") == 0);
+  CHECK(error([](Arguments& a) {
+          a.k.shape[1] = a.v.shape[1] = 1;
+        }).find("ch08 takes no grouped") == 0);
+  CHECK(error([](Arguments& a) { a.q.strides[2] = 128; }) == "ch08 takes no strided tensors");
+  CHECK(error([](Arguments& a) { a.q.strides[2] = -64; }).find("a stride of -64") == 0);
+  CHECK(error([](Arguments& a) { a.q.strides[2] = int64_t{1} << 62; }).find("spans more than") !=
+        std::string::npos);
+  Call with_lse;
+  with_lse.arguments.chapter = 8;
+  with_lse.arguments.lse = {
+      with_lse.lse.data(), FLASH_ATTENTION_FP32, 0, {1, 2, 70, 1}, {140, 70, 1, 1}};
+  CHECK(with_lse.error() == "ch08 takes no log-sum-exp");
+}
+
+TEST_CASE("sizes whose product passes 64 bits are refused, through both entry points") {
+  Call call;
+  constexpr int64_t BATCH = 7905747460161236407;  // times 7 heads: 1 in 64 bits
+  call.arguments.q.shape[0] = call.arguments.k.shape[0] = BATCH;
+  call.arguments.v.shape[0] = call.arguments.o.shape[0] = BATCH;
+  CHECK(call.error().find("a tensor of more than 2^40 elements") != std::string::npos);
+  CHECK(flash_attention_forward(8, call.q.data(), call.k.data(), call.v.data(), call.o.data(),
+                                BATCH, 7, 1, 1, 64, 1.0, nullptr) == 1);
+  CHECK(std::string(flash_attention_error()).find("2^40") != std::string::npos);
+}
+
+TEST_CASE("a GPU that is not there") {
+  Call call;
+  call.arguments.device = 1000;
+  CHECK(!call.error().empty());
 }
 
 }  // namespace

@@ -10,19 +10,16 @@
 
 #include "common/check.hpp"
 #include "common/file.hpp"
-#include "common/gpu/runtime.hpp"
 #include "common/npy.hpp"
 
 namespace fa::test {
 namespace {
 
-bool has_gpu() { return gpu_problem().empty(); }
-
-std::vector<float> emulate(const Kernel& kernel, const Problem& problem, uint32_t breaks = 0,
+std::vector<float> emulate(const KernelChapter& kernel, const Problem& problem, uint32_t breaks = 0,
                            std::vector<simt::Hazard>* hazards = nullptr, uint64_t seed = 0) {
   std::vector<float> o(problem.shape.q_elements());
-  const EmulatorRun run = run_on_emulator(kernel.emulator, problem, o, {.schedule_seed = seed},
-                                          breaks, kernel.stages);
+  const EmulatorRun run =
+      forward_on_emulator(kernel, problem, o, {}, {.breaks = breaks}, {.schedule_seed = seed});
   if (hazards) {
     *hazards = run.report.hazards;
   } else {
@@ -37,12 +34,12 @@ void check_against_reference(const Problem& problem, const std::vector<float>& o
   CHECK_MESSAGE(result.passed(), describe(result, problem.shape));
 }
 
-void agrees(const Kernel& kernel, const Problem& problem) {
+void agrees(const KernelChapter& kernel, const Problem& problem) {
   INFO("shape ", to_string(problem.shape));
   check_against_reference(problem, emulate(kernel, problem));
-  if (has_gpu()) {
+  if (gpu_problem(*kernel.gpu).empty()) {
     std::vector<float> o(problem.shape.q_elements());
-    run_on_gpu(kernel.gpu, problem, o, 1, 0, kernel.stages);
+    forward_on_gpu(kernel, problem, o);
     check_against_reference(problem, o);
   }
 }
@@ -62,7 +59,7 @@ bool all_finite(const std::vector<float>& values) {
 
 }  // namespace
 
-void agrees_on_named_shapes(const Kernel& kernel) {
+void agrees_on_named_shapes(const KernelChapter& kernel) {
   const Shape shapes[] = {{1, 1, 1, 1, 64},      {1, 1, 64, 64, 64},  {2, 3, 65, 127, 64},
                           {1, 2, 257, 513, 128}, {1, 1, 100, 1, 128}, {1, 1, 1, 1000, 128}};
   for (const Shape& shape : shapes) {
@@ -73,14 +70,14 @@ void agrees_on_named_shapes(const Kernel& kernel) {
   }
 }
 
-void agrees_on_a_large_shape(const Kernel& kernel) {
+void agrees_on_a_large_shape(const KernelChapter& kernel) {
   for (const double input_scale : {1.0, 30.0, 1e-3}) {
     INFO("input scale ", input_scale);
     agrees(kernel, random_problem({1, 8, 1024, 1024, 128}, Dtype::bf16, 1, input_scale));
   }
 }
 
-void agrees_on_random_shapes(const Kernel& kernel) {
+void agrees_on_random_shapes(const KernelChapter& kernel) {
   std::mt19937_64 random(20);
   const auto pick = [&](int64_t low, int64_t high) {
     return low + static_cast<int64_t>(random() % static_cast<uint64_t>(high - low + 1));
@@ -91,7 +88,7 @@ void agrees_on_random_shapes(const Kernel& kernel) {
   }
 }
 
-void agrees_with_golden_cases(const Kernel& kernel) {
+void agrees_with_golden_cases(const KernelChapter& kernel) {
   const std::string golden = FA_BINARY_DIR "/golden/";
   int cases = 0;
   for (const auto& name : nlohmann::json::parse(read_file(golden + "cases.json"))) {
@@ -117,7 +114,7 @@ void agrees_with_golden_cases(const Kernel& kernel) {
   CHECK(cases >= 4);
 }
 
-void returns_a_constant_v(const Kernel& kernel) {
+void returns_a_constant_v(const KernelChapter& kernel) {
   for (const float constant : {1.0f, -0.75f, 1.5f, 96.0f}) {
     for (const double input_scale : INPUT_SCALES) {
       for (const Shape& shape : {Shape{1, 1, 1, 1, 64}, Shape{2, 3, 65, 127, 64},
@@ -127,9 +124,9 @@ void returns_a_constant_v(const Kernel& kernel) {
         const std::vector<float> o = emulate(kernel, problem);
         INFO("constant ", constant, ", input scale ", input_scale, ", shape ", to_string(shape));
         CHECK(std::count(o.begin(), o.end(), constant) == static_cast<int64_t>(o.size()));
-        if (has_gpu()) {
+        if (gpu_problem(*kernel.gpu).empty()) {
           std::vector<float> from_gpu(o.size());
-          run_on_gpu(kernel.gpu, problem, from_gpu, 1, 0, kernel.stages);
+          forward_on_gpu(kernel, problem, from_gpu);
           CHECK(std::count(from_gpu.begin(), from_gpu.end(), constant) ==
                 static_cast<int64_t>(o.size()));
         }
@@ -138,7 +135,7 @@ void returns_a_constant_v(const Kernel& kernel) {
   }
 }
 
-void same_bits_under_every_schedule(const Kernel& kernel) {
+void same_bits_under_every_schedule(const KernelChapter& kernel) {
   const Problem problem = random_problem({1, 1, 70, 150, 64}, Dtype::bf16, 3);
   const std::vector<float> first = emulate(kernel, problem);
   for (uint64_t seed = 1; seed <= 100; ++seed) {
@@ -147,13 +144,13 @@ void same_bits_under_every_schedule(const Kernel& kernel) {
   }
 }
 
-void every_synchronization_is_needed(const Kernel& kernel, size_t count) {
+void every_synchronization_is_needed(const KernelChapter& kernel, size_t count) {
   // Ragged, and more tiles than any chapter keeps in flight.
   const Problem problem = random_problem({1, 1, 70, 250, 64}, Dtype::bf16, 7);
   std::vector<float> o(problem.shape.q_elements());
   simt::Config config;
   const auto run = [&] {
-    return run_on_emulator(kernel.emulator, problem, o, config, 0, kernel.stages).report;
+    return forward_on_emulator(kernel, problem, o, {}, {}, config).report;
   };
   const simt::Report intact = run();
   CHECK_MESSAGE(intact.hazards.empty(), (intact.hazards.empty() ? "" : intact.hazards[0].text));
@@ -166,13 +163,13 @@ void every_synchronization_is_needed(const Kernel& kernel, size_t count) {
   }
 }
 
-simt::Counters count(const Kernel& kernel) {
+simt::Counters count(const KernelChapter& kernel) {
   const Problem problem = random_problem({1, 1, 128, 512, 128}, Dtype::bf16, 4);
   std::vector<float> o(problem.shape.q_elements());
-  return run_on_emulator(kernel.emulator, problem, o, {}, 0, kernel.stages).report.counters;
+  return forward_on_emulator(kernel, problem, o).report.counters;
 }
 
-void no_max_overflows(const Kernel& kernel) {
+void no_max_overflows(const KernelChapter& kernel) {
   // Scores around 4: exp is far from fp32's end, and softmax does not need the maximum.
   is_harmless(kernel, NO_MAX, {1, 1, 40, 100, 64});
   // 30 times that passes 88.7, where exp leaves fp32.
@@ -183,7 +180,7 @@ void no_max_overflows(const Kernel& kernel) {
   CHECK(std::any_of(o.begin(), o.end(), [](float x) { return std::isnan(x); }));
 }
 
-void is_finite_and_wrong(const Kernel& kernel, KernelBreak flag, const Shape& shape) {
+void is_finite_and_wrong(const KernelChapter& kernel, KernelBreak flag, const Shape& shape) {
   for (const double input_scale : {1.0, 30.0, -30.0, 1e-3}) {
     INFO("input scale ", input_scale);
     const Problem problem = random_problem(shape, Dtype::bf16, 5, input_scale);
@@ -200,12 +197,12 @@ void is_finite_and_wrong(const Kernel& kernel, KernelBreak flag, const Shape& sh
   }
 }
 
-void is_harmless(const Kernel& kernel, KernelBreak flag, const Shape& shape) {
+void is_harmless(const KernelChapter& kernel, KernelBreak flag, const Shape& shape) {
   const Problem problem = random_problem(shape, Dtype::bf16, 5);
   check_against_reference(problem, emulate(kernel, problem, flag));
 }
 
-void is_reported_as(const Kernel& kernel, KernelBreak flag, simt::HazardKind kind) {
+void is_reported_as(const KernelChapter& kernel, KernelBreak flag, simt::HazardKind kind) {
   const Problem problem = random_problem({1, 1, 70, 250, 64}, Dtype::bf16, 5);
   for (const uint64_t seed : {0, 1, 2, 3}) {
     std::vector<simt::Hazard> hazards;

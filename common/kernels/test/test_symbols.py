@@ -64,7 +64,7 @@ def main(cxx, nvcc, directory):
             chapter, backend = re.match(r"ch(\d\d)_kernel_(\w+)\.", name).groups()
             symbols = defined_symbols(source, scratch, cxx, nvcc)
             own = f"{backend}::ch{chapter}::"
-            if not any(own + "forward(" in symbol for symbol in symbols) or \
+            if not any(own + "forward<" in symbol for symbol in symbols) or \
                not any(own + "launch_attention" in symbol for symbol in symbols):
                 print(f"{name}: does not define {own}launch_attention: "
                       "this test would compare nothing")

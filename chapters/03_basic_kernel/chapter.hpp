@@ -1,0 +1,19 @@
+#pragma once
+// Chapter 03 as host code sees it.
+
+#include "common/kernels/chapter.hpp"
+
+namespace emulator::ch03 { extern const fa::KernelBuild build; }
+namespace gpu::ch03 { extern const fa::KernelBuild build; }
+
+namespace ch03 {
+
+inline constexpr fa::KernelChapter CHAPTER{
+    .name = "ch03_basic_kernel",
+    .about = "Attention on the tensor cores: cp.async, ldmatrix, mma, softmax in registers.",
+    .emulator = &emulator::ch03::build,
+    .gpu = &gpu::ch03::build,
+    .breaks = fa::BASIC_BREAKS,
+};
+
+}  // namespace ch03

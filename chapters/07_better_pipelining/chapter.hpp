@@ -1,0 +1,21 @@
+#pragma once
+// Chapter 07 as host code sees it.
+
+#include "chapters/06_ldmatrix_x4/chapter.hpp"
+
+namespace emulator::ch07 { extern const fa::KernelBuild build; }
+namespace gpu::ch07 { extern const fa::KernelBuild build; }
+
+namespace ch07 {
+
+inline constexpr fa::KernelChapter CHAPTER{
+    .name = "ch07_better_pipelining",
+    .about = "Only K needs two buffers, and the tile grows back.",
+    .emulator = &emulator::ch07::build,
+    .gpu = &gpu::ch07::build,
+    .breaks = fa::BASIC_BREAKS | fa::SWIZZLE_ONE_SIDE | fa::PIPELINE_BREAKS,
+    .previous_name = "ch06_ldmatrix_x4",
+    .previous = &emulator::ch06::build,
+};
+
+}  // namespace ch07

@@ -1,0 +1,29 @@
+#pragma once
+// What an attention program or kernel may take beyond the plain problem: no mask, as many heads of K
+// and V as of Q, no gaps in memory, O alone. Each says which of these it takes; asked for another,
+// it refuses with a sentence.
+
+#include <cstdint>
+
+namespace fa {
+
+enum Feature : uint32_t {
+  CAUSAL = 1u << 0,    // key j is hidden from query i when j > i + (len_kv - len_q)
+  WINDOW = 1u << 1,    // any other limits around i + (len_kv - len_q)
+  LSE = 1u << 2,       // the log-sum-exp of each row as a second output
+  KV_HEADS = 1u << 3,  // several heads of Q share one of K and V
+  STRIDES = 1u << 4,   // tensors with gaps, or stored [batch, length, heads, dim]
+  FP16 = 1u << 5,      // beside bf16
+};
+
+struct FeatureName {
+  Feature bit;
+  const char* name;  // goes on "this takes no "
+};
+inline constexpr FeatureName FEATURES[] = {
+    {CAUSAL, "causal mask"},      {WINDOW, "sliding window"},
+    {LSE, "log-sum-exp"},         {KV_HEADS, "grouped heads (fewer of K and V than of Q)"},
+    {STRIDES, "strided tensors"}, {FP16, "fp16"},
+};
+
+}  // namespace fa

@@ -1,0 +1,79 @@
+#pragma once
+// A kernel chapter as host code sees it: what it is called, what it takes, its two builds. Each
+// chapter's own chapter.hpp fills one in; program, tests and library read it.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/breaks.hpp"
+#include "common/features.hpp"
+#include "common/kernels/forward.hpp"
+
+namespace fa {
+
+// A chapter's kernel for one backend: emulator::chNN::build or gpu::chNN::build.
+struct KernelBuild {
+  void (*forward)(const ForwardArgs&) = nullptr;  // null: left out of this build
+  // Of the GPU build. "sm_80": runs there and on newer cards; "sm_90a": there only.
+  const char* machine_code = "";
+  const char* left_out = "";  // why, as a sentence
+};
+
+// An option of one chapter: a whole number, handed on in ForwardArgs::options.
+struct KernelOption {
+  const char* name;  // "--stages"
+  int least, most, otherwise;
+  const char* about;
+  const char* title;  // goes behind the number: "3 stages"
+};
+
+// Throws InputError unless the head size is 64 or 128 and an int holds the lengths.
+void check_kernel_shape(const Shape& shape);
+
+struct KernelChapter {
+  const char* name;   // "ch04_swizzling"
+  const char* about;  // the idea in a line
+  const KernelBuild* emulator;
+  const KernelBuild* gpu;
+  uint32_t features = 0;                                   // Feature bits: what the kernel takes
+  void (*check_shape)(const Shape&) = check_kernel_shape;  // throws InputError: not this size
+  uint32_t breaks = 0;                     // KernelBreak bits that it can switch off
+  std::span<const Break> own_breaks = {};  // and those that no other chapter has
+  std::span<const KernelOption> options = {};
+  const char* previous_name = "";         // the chapter before: --profile shows its counters too
+  const KernelBuild* previous = nullptr;  // its emulator build
+
+  int number() const { return (name[2] - '0') * 10 + (name[3] - '0'); }  // 4
+  std::string short_name() const { return std::string(name, 4); }        // "ch04"
+};
+
+// Breaks that every chapter from 03 on has; the others come with what they break.
+constexpr uint32_t BASIC_BREAKS = NO_MAX | NO_RESCALE | UNMASKED_TAIL | SHUFFLE_MASK_0X10 |
+                                  MISSING_WAIT | MISSING_BARRIER | DIVERGENT_BARRIER;
+constexpr uint32_t PIPELINE_BREAKS = CONDITIONAL_COMMIT | WAIT_TOO_FEW;
+
+// Breaks of the synchronization: the emulator reports them, real hardware does whatever it does.
+constexpr uint32_t UNDEFINED_ON_A_GPU =
+    CONDITIONAL_COMMIT | MISSING_WAIT | MISSING_BARRIER | WAIT_TOO_FEW | DIVERGENT_BARRIER;
+
+// The breaks of a chapter, shared and own, for --break and --list-breaks.
+std::vector<Break> breaks_of(const KernelChapter& chapter);
+
+// Feature bits that these arguments ask for.
+uint32_t features_of(const ForwardArgs& args);
+
+// Throws InputError for tensors that do not fit together or cannot be addressed.
+void check_shapes(const ForwardArgs& args);
+
+// Likewise, and for sizes and features that the chapter does not take.
+void check_arguments(const KernelChapter& chapter, const ForwardArgs& args);
+
+// Why this build's kernel cannot run on a GPU here, as a sentence; empty if it can.
+std::string gpu_problem(const KernelBuild& build);
+
+// Does machine code run on a card of this compute capability, 90 for sm_90?
+bool machine_code_fits(const std::string& machine_code, int capability);
+
+}  // namespace fa

@@ -1,0 +1,58 @@
+#pragma once
+// Runs an operation's kernels: copies named tensors to the GPU or to the emulator's memory, starts
+// the kernels, copies the results back. Programs, tests and measurements call it.
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/kernels/chapter.hpp"
+#include "common/problem.hpp"
+#include "common/simt/simt.hpp"
+
+namespace fa {
+
+// Tensors of an operation as the host keeps them, in fp32; the kernels see `dtype`.
+struct Input {
+  const char* name;
+  Dtype dtype;
+  std::array<int64_t, 4> shape;
+  std::span<const float> values;
+};
+struct Output {  // what the kernels leave unwritten is NaN
+  const char* name;
+  Dtype dtype;
+  std::array<int64_t, 4> shape;
+  std::span<float> values;
+};
+
+// Starts the kernels on tensors in device memory: the inputs, then the outputs.
+using Launch = std::function<void(std::span<const TensorRef>)>;
+
+struct EmulatorRun {
+  simt::Report report;
+  std::vector<std::string> sources;  // "K[17]": what each event's `source` points to
+};
+EmulatorRun run_on_emulator(std::span<const Input> inputs, std::span<const Output> outputs,
+                            const Launch& launch, const simt::Config& config = {});
+
+// Returns milliseconds, the median of `runs`.
+double run_on_gpu(std::span<const Input> inputs, std::span<const Output> outputs,
+                  const Launch& launch, int runs = 1);
+
+// The forward pass of a chapter. What stands here as default is what its intact kernel gets.
+struct ForwardRun {
+  uint32_t breaks = 0;
+  std::vector<int> options = {};  // of the chapter, in order; those that are missing: their default
+};
+
+// O [B,H,Lq,D] and, unless it is empty, LSE [B,H,Lq] of `problem`, whose values are its dtype's.
+// Throws InputError for what the chapter does not take.
+EmulatorRun forward_on_emulator(const KernelChapter& chapter, const Problem& problem,
+                                std::span<float> o, std::span<float> lse = {},
+                                const ForwardRun& run = {}, const simt::Config& config = {});
+double forward_on_gpu(const KernelChapter& chapter, const Problem& problem, std::span<float> o,
+                      std::span<float> lse = {}, const ForwardRun& run = {}, int runs = 1);
+
+}  // namespace fa
