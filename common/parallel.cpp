@@ -70,8 +70,8 @@ class Pool {
   std::vector<std::jthread> helpers_;  // last: they stop before the rest goes
 };
 
-// A child of fork has none of its parent's threads: it gets a pool of its own, and what it inherited
-// is left alone, as ending it would wait for them.
+// A child of fork has none of its parent's threads: it gets a pool of its own, and what it
+// inherited is left alone, as ending it would wait for them.
 std::unique_ptr<Pool> the_pool;
 
 Pool& pool() {

@@ -1,5 +1,6 @@
 #include "common/problem.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <numbers>
@@ -114,6 +115,29 @@ Problem random_problem(const Shape& shape, Dtype dtype, uint64_t seed, double in
     }
   }
   return problem;
+}
+
+int64_t elements_of(std::span<const int64_t> shape) {
+  int64_t elements = 1;
+  for (const int64_t size : shape) elements *= size;
+  return elements;
+}
+
+std::vector<float> random_values(std::span<const int64_t> shape, Dtype dtype, uint64_t seed,
+                                 uint64_t number) {
+  std::vector<float> values(elements_of(shape));
+  fill(values, mix(~(3 * seed + number)), 1, dtype);  // no seed's Q, K or V has this stream
+  return values;
+}
+
+std::vector<float> load_values(const std::string& path, Dtype dtype,
+                               std::span<const int64_t> shape) {
+  std::array<int64_t, 4> sizes;
+  std::vector<float> values = load(path, dtype, 1, sizes);
+  if (!std::equal(sizes.begin(), sizes.end(), shape.begin(), shape.end())) {
+    throw InputError(path + ": is " + bracketed(sizes) + ", expected " + bracketed(shape));
+  }
+  return values;
 }
 
 Problem load_problem(const std::string& q, const std::string& k, const std::string& v, Dtype dtype,

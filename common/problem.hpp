@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct Problem {
   bool causal = false;
   std::vector<float> q;     // [batch, heads, q, dim]
   std::vector<float> k, v;  // [batch, heads, kv, dim]
+  std::vector<std::vector<float>> more = {};  // inputs that only some operations have
   // Changes a score before softmax sees it; −inf hides the key. Empty: none.
   std::function<double(double score, int64_t head, int64_t query, int64_t key)> modify_score = {};
 };
@@ -34,5 +36,13 @@ Problem random_problem(const Shape& shape, Dtype dtype, uint64_t seed, double in
 // `*two_dimensional` says which of the two forms Q had.
 Problem load_problem(const std::string& q, const std::string& k, const std::string& v, Dtype dtype,
                      double input_scale, bool* two_dimensional);
+
+// A further input of an operation, of this shape; `number` tells several apart.
+std::vector<float> random_values(std::span<const int64_t> shape, Dtype dtype, uint64_t seed,
+                                 uint64_t number);
+std::vector<float> load_values(const std::string& path, Dtype dtype,
+                               std::span<const int64_t> shape);
+
+int64_t elements_of(std::span<const int64_t> shape);
 
 }  // namespace fa

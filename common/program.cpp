@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 #include <numbers>
 
-#include "common/check.hpp"
 #include "common/error.hpp"
 #include "common/file.hpp"
 #include "common/json_report.hpp"
@@ -20,7 +19,8 @@ namespace {
 
 struct Options {
   Request request;
-  std::string shape, q, k, v, out, lse, json, dtype;
+  std::string shape, q, k, v, json, dtype;
+  std::vector<std::string> inputs, outputs;  // files of the operation's own, in its order
   std::vector<std::string> breaks;
   int64_t seed = 0;
   double scale = 0, input_scale = 1;
@@ -34,8 +34,15 @@ void declare(Cli& cli, const AttentionProgram& program, Options& options) {
   cli.text("--q", options.q, "Q from a .npy file, float16 or float32, [B,H,L,D] or [L,D]");
   cli.text("--k", options.k, "K, likewise");
   cli.text("--v", options.v, "V, likewise");
-  cli.text("--out", options.out, "write O to this .npy file (float32)");
-  cli.text("--lse", options.lse, "write the log-sum-exp of each row to this .npy file (float32)");
+  const Operation& operation = *program.operation;
+  options.inputs.resize(operation.inputs.size());
+  for (size_t i = 0; i < options.inputs.size(); ++i) {
+    cli.text(operation.inputs[i].option, options.inputs[i], operation.inputs[i].about);
+  }
+  options.outputs.resize(operation.outputs.size());
+  for (size_t i = 0; i < options.outputs.size(); ++i) {
+    cli.text(operation.outputs[i].option, options.outputs[i], operation.outputs[i].about);
+  }
   cli.flag("--causal", options.causal, "hide key j from query i when j > i + (Lkv - Lq)");
   cli.real("--scale", options.scale, "of the scores [1/sqrt(D)]");
   cli.real("--input-scale", options.input_scale, "multiplies Q: sharper softmax [1]");
@@ -88,14 +95,24 @@ Problem make_problem(const AttentionProgram& program, const Options& options, co
   for (const Dtype accepted : program.dtypes) {
     if (options.dtype == name(accepted)) dtype = accepted;
   }
-  const int files = cli.given("--q") + cli.given("--k") + cli.given("--v");
-  if (files != 0 && files != 3) throw InputError("--q, --k and --v go together: give all three");
-  if (files == 3 && (cli.given("--shape") || cli.given("--seed"))) {
-    throw InputError("--shape and --seed make random input: give them or --q --k --v, not both");
+  const std::vector<OperandName>& inputs = program.operation->inputs;
+  size_t files = cli.given("--q") + cli.given("--k") + cli.given("--v");
+  std::string also;
+  for (const OperandName& input : inputs) {
+    files += cli.given(input.option);
+    also += std::string(" ") + input.option;
+  }
+  if (files != 0 && files != 3 + inputs.size()) {
+    throw InputError(inputs.empty() ? "--q, --k and --v go together: give all three"
+                                    : "--q --k --v" + also + " go together: give all of them");
+  }
+  if (files != 0 && (cli.given("--shape") || cli.given("--seed"))) {
+    throw InputError("--shape and --seed make random input: give them or --q --k --v" + also +
+                     ", not both");
   }
   *two_dimensional = false;
   Problem problem;
-  if (files == 3) {
+  if (files != 0) {
     problem = load_problem(options.q, options.k, options.v, dtype, options.input_scale,
                            two_dimensional);
   } else {
@@ -106,25 +123,15 @@ Problem make_problem(const AttentionProgram& program, const Options& options, co
     problem = random_problem(shape, dtype, static_cast<uint64_t>(options.seed),
                              options.input_scale);
   }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const std::vector<int64_t> shape = inputs[i].shape(problem.shape);
+    problem.more.push_back(files != 0 ? load_values(options.inputs[i], dtype, shape)
+                                      : random_values(shape, dtype, options.seed, i));
+  }
   problem.causal = options.causal;
   if (cli.given("--scale")) problem.scale = options.scale;
   program.prepare(problem);
   return problem;
-}
-
-// The first element of O, or else of LSE, that is wrong: tensor, index, expected, got; or null.
-nlohmann::json first_bad(const CheckResult& check, const Shape& shape) {
-  const bool in_o = check.o.first_bad >= 0;
-  const Comparison& wrong = in_o ? check.o : check.lse;
-  if (wrong.first_bad < 0) return nullptr;
-  const int64_t row = in_o ? wrong.first_bad / shape.dim : wrong.first_bad;
-  std::vector<int64_t> index = {row / shape.q / shape.heads, row / shape.q % shape.heads,
-                                row % shape.q};
-  if (in_o) index.push_back(wrong.first_bad % shape.dim);
-  return {{"tensor", in_o ? "O" : "LSE"},
-          {"index", index},
-          {"expected", json_number(wrong.expected)},
-          {"got", json_number(wrong.got)}};
 }
 
 // Scores that fp32 cannot hold are the input's fault, not the algorithm's. Kernels form Q K.T first
@@ -145,7 +152,7 @@ void check_scores_fit(const Problem& problem) {
 }
 
 nlohmann::json report(const AttentionProgram& program, const Problem& problem,
-                      const Options& options, const Outcome& outcome, const CheckResult& check) {
+                      const Options& options, const Outcome& outcome, const Verdict& verdict) {
   const Shape& shape = problem.shape;
   nlohmann::json json;
   json["chapter"] = program.name;
@@ -155,19 +162,7 @@ nlohmann::json report(const AttentionProgram& program, const Problem& problem,
                    {"kv", shape.kv},       {"dim", shape.dim}};
   json["causal"] = problem.causal;
   json["breaks"] = options.breaks;
-  json["check"] = {{"passed", check.passed()},
-                   {"inconclusive", check.inconclusive},
-                   {"max_abs_error", json_number(check.o.max_abs_error)},
-                   {"relative_error", json_number(check.o.relative_error)},
-                   {"nonfinite", check.o.nonfinite + check.lse.nonfinite},
-                   {"mismatches", check.o.mismatches + check.lse.mismatches},
-                   {"bound", json_number(check.o.bound)},
-                   {"rms_error", json_number(check.o.rms_error)},
-                   {"rms_bound", json_number(check.rms_bound)},
-                   {"rows", check.rows},
-                   {"rows_checked", check.rows_checked},
-                   {"elements", check.o.elements + check.lse.elements},
-                   {"first_bad", first_bad(check, shape)}};
+  json["check"] = verdict.report;
   json["time_ms"] = json_number(outcome.time_ms);
   json["profile"] = outcome.profile;
   json["hazards"] = outcome.hazards;
@@ -195,20 +190,25 @@ int run(const AttentionProgram& program, int argc, char** argv) {
     return kAgreed;
   }
   options.request.breaks = parse_breaks(options.breaks, program.breaks);
-  for (const auto& [asked, feature, option] :
-       {std::tuple{options.causal, CAUSAL, "--causal"}, {!options.lse.empty(), LSE, "--lse"}}) {
-    if (asked && !(program.features & feature)) {
-      throw InputError(std::string(option) +
-                       ": on the GPU it comes with chapter 09; here chapter 02 has it");
-    }
+  const Operation& operation = *program.operation;
+  const auto refuse_without = [&](uint32_t feature, const char* option) {
+    if (!cli.given(option) || (program.features & feature) == feature) return;
+    throw InputError(std::string(option) +
+                     ": on the GPU it comes with chapter 09; here chapter 02 has it");
+  };
+  refuse_without(CAUSAL, "--causal");
+  for (const OperandName& output : operation.outputs) refuse_without(output.feature, output.option);
+
+  const auto check_file = [&](const char* option, const std::string& path) {
+    if (!cli.given(option)) return;
+    if (path.empty()) throw InputError(std::string(option) + ": empty path");
+    check_writable(path);
+  };
+  for (size_t i = 0; i < options.outputs.size(); ++i) {
+    check_file(operation.outputs[i].option, options.outputs[i]);
   }
-  for (const auto& [option, path] : {std::pair{"--out", &options.out}, {"--lse", &options.lse},
-                                     {"--json", &options.json},
-                                     {"--events", &options.request.events}}) {
-    if (option == std::string("--events") && !program.has_device) continue;
-    if (cli.given(option) && path->empty()) throw InputError(std::string(option) + ": empty path");
-    if (cli.given(option)) check_writable(*path);
-  }
+  check_file("--json", options.json);
+  if (program.has_device) check_file("--events", options.request.events);
 
   bool two_dimensional = false;
   const Problem problem = make_problem(program, options, cli, &two_dimensional);
@@ -216,36 +216,37 @@ int run(const AttentionProgram& program, int argc, char** argv) {
   program.validate(problem);
   const Shape& shape = problem.shape;
 
-  constexpr float kUnwritten = std::numeric_limits<float>::quiet_NaN();
-  std::vector<float> o(shape.q_elements(), kUnwritten);
-  std::vector<float> lse(program.features & LSE ? shape.rows() : 0, kUnwritten);
-  const Outcome outcome = program.forward(problem, options.request, o, lse);
-  const CheckResult check = check_output(problem, o, lse, static_cast<uint64_t>(options.seed));
+  std::vector<std::vector<float>> outputs;
+  for (const OperandName& output : operation.outputs) {
+    const bool has_it = (program.features & output.feature) == output.feature;
+    outputs.emplace_back(has_it ? elements_of(output.shape(shape)) : 0,
+                         std::numeric_limits<float>::quiet_NaN());
+  }
+  const Outcome outcome = program.run(problem, options.request, outputs);
+  const Verdict verdict = operation.check(problem, outputs, static_cast<uint64_t>(options.seed));
 
   std::cout << program.name << ": " << (outcome.title.empty() ? "" : outcome.title + ", ")
             << name(problem.dtype) << ", shape " << to_string(shape)
             << (problem.causal ? ", causal" : "") << ", on " << outcome.device << '\n';
   for (const std::string& broken : options.breaks) std::cout << "  broken     " << broken << '\n';
   if (!times_hidden()) {
-    const double flops = shape.flops() * (problem.causal ? 0.5 : 1.0);
+    const double flops = operation.flops(problem);
     char text[128];
     std::snprintf(text, sizeof text, "  time       %.3f ms (%.1f GFLOP/s)\n", outcome.time_ms,
                   flops / outcome.time_ms * 1e-6);
     std::cout << text;
   }
-  std::cout << outcome.notes << "  check      " << indented(describe(check, shape)) << '\n';
+  std::cout << outcome.notes << "  check      " << indented(verdict.text) << '\n';
 
-  const std::vector<int64_t> o_shape = two_dimensional
-      ? std::vector<int64_t>{shape.q, shape.dim}
-      : std::vector<int64_t>{shape.batch, shape.heads, shape.q, shape.dim};
-  if (!options.out.empty()) write_npy(options.out, o, o_shape);
-  if (!options.lse.empty()) {
-    write_npy(options.lse, lse, std::span(o_shape).first(o_shape.size() - 1));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (options.outputs[i].empty()) continue;
+    const std::vector<int64_t> sizes = operation.outputs[i].shape(shape);
+    write_npy(options.outputs[i], outputs[i], std::span(sizes).subspan(two_dimensional ? 2 : 0));
   }
   if (!options.json.empty()) {
-    write_json(options.json, report(program, problem, options, outcome, check));
+    write_json(options.json, report(program, problem, options, outcome, verdict));
   }
-  if (!check.passed() || outcome.hazardous) return kDisagreed;
+  if (!verdict.passed || outcome.hazardous) return kDisagreed;
   if (options.request.bench && program.bench) program.bench(problem, options.request);
   return kAgreed;
 }

@@ -12,6 +12,7 @@
 #include "common/breaks.hpp"
 #include "common/cli.hpp"
 #include "common/features.hpp"
+#include "common/operation.hpp"
 #include "common/problem.hpp"
 
 namespace fa {
@@ -27,7 +28,7 @@ struct Request {
   bool i_know = false;      // a break may run where its behaviour is undefined
 };
 
-// What a forward pass tells about itself, besides filling O and LSE.
+// What a run tells about itself, besides filling the outputs.
 struct Outcome {
   std::string device = "cpu";
   std::string title;          // what ran, for people: "tiled, block 64 x 64"
@@ -55,10 +56,11 @@ struct AttentionProgram {
   std::function<int(const std::string&)> command;
   // Throws InputError for a problem that this chapter does not take.
   std::function<void(const Problem&)> validate = [](const Problem&) {};
-  // Fills O [B,H,Lq,D] and LSE [B,H,Lq]; both arrive full of NaN, so what is not written shows.
-  std::function<Outcome(const Problem&, const Request&, std::span<float> o, std::span<float> lse)>
-      forward;
-  // Prints measurements; called instead of forward's report, after the check, under --bench.
+  const Operation* operation = &forward_operation();
+  // Fills the operation's outputs, in its order. They arrive full of NaN, so what is not written
+  // shows; one whose feature the program lacks is empty.
+  std::function<Outcome(const Problem&, const Request&, std::span<std::vector<float>> outputs)> run;
+  // Prints measurements; called instead of run's report, after the check, under --bench.
   std::function<void(const Problem&, const Request&)> bench;
   // With no arguments at all: the chapter as a story. Returns the exit code. Optional.
   std::function<int()> story;

@@ -109,14 +109,14 @@ std::string profile_table(const Report& report) {
   return text;
 }
 
-fa::Outcome forward(const fa::Problem& problem, const fa::Request& request, std::span<float> o,
-                    std::span<float> lse) {
+fa::Outcome forward(const fa::Problem& problem, const fa::Request& request,
+                    std::span<std::vector<float>> outputs) {
   Options options = chosen_options();
   options.breaks = request.breaks;
   validate(problem, options);
   fa::Outcome outcome;
   Report report;
-  outcome.time_ms = fa::time_ms([&] { report = attend(problem, options, o, lse); });
+  outcome.time_ms = fa::time_ms([&] { report = attend(problem, options, outputs[0], outputs[1]); });
   outcome.title = name(options.algorithm);
   if (options.algorithm == Algorithm::tiled) {
     outcome.title += ", block " + std::to_string(options.tiling.block_q) + " x " +
@@ -151,7 +151,7 @@ int main(int argc, char** argv) {
     refuse_unused_options(options.algorithm);
     validate(problem, options);
   };
-  program.forward = forward;
+  program.run = forward;
   program.command = [](const std::string& command) { return run_command(command, flags.command); };
   program.bench = [](const fa::Problem& problem, const fa::Request&) { bench(problem); };
   program.story = story;

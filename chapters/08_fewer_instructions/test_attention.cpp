@@ -3,9 +3,9 @@
 #include <utility>
 #include <vector>
 
+#include "chapter.hpp"
 #include "common/check.hpp"
 #include "common/error.hpp"
-#include "chapter.hpp"
 #include "common/kernels/test/kernel_test.hpp"
 
 using namespace fa;

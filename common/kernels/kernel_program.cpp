@@ -245,9 +245,9 @@ int run_kernel_program(const KernelChapter& chapter, int argc, char** argv) {
     return ForwardRun{request.breaks, {values.begin(), values.end()}};
   };
   program.validate = [&](const Problem& problem) { chapter.check_shape(problem.shape); };
-  program.forward = [&](const Problem& problem, const Request& request, std::span<float> o,
-                        std::span<float> lse) {
-    return forward(chapter, options(request), problem, request, o, lse);
+  program.run = [&](const Problem& problem, const Request& request,
+                    std::span<std::vector<float>> outputs) {
+    return forward(chapter, options(request), problem, request, outputs[0], outputs[1]);
   };
   program.bench = [&](const Problem& problem, const Request& request) {
     bench(chapter, options(request), program.default_shape, problem, request);

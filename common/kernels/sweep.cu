@@ -44,7 +44,10 @@ void forward(const fa::ForwardArgs& args) {
 template <int HEAD_DIM, int BLOCK_Q, int BLOCK_KV, int NUM_WARPS>
 Configuration configuration() {
   const auto kernel = &FA_CHAPTER::attention<FA_PARAMETERS, NoBreaks>;
-  return {BLOCK_Q, BLOCK_KV, NUM_WARPS, {forward<HEAD_DIM, BLOCK_Q, BLOCK_KV, NUM_WARPS>, "sm_80"},
+  return {BLOCK_Q,
+          BLOCK_KV,
+          NUM_WARPS,
+          {forward<HEAD_DIM, BLOCK_Q, BLOCK_KV, NUM_WARPS>, "sm_80"},
           reinterpret_cast<const void*>(kernel)};
 }
 

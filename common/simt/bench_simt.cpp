@@ -88,7 +88,10 @@ struct Problem {
 
   Time time(const Config& config, int runs) {
     const auto tensor = [&](Buffer<fa::bf16>& buffer, int64_t len) -> fa::TensorRef {
-      return {buffer.data(), fa::Dtype::bf16, {1, heads, len, 128}, {heads * len * 128, len * 128, 128, 1}};
+      return {buffer.data(),
+              fa::Dtype::bf16,
+              {1, heads, len, 128},
+              {heads * len * 128, len * 128, 128, 1}};
     };
     const fa::ForwardArgs args{.q = tensor(Q, len_q),
                                .k = tensor(K, len_kv),

@@ -46,7 +46,10 @@ struct Attention {
   Report run(const Forward& forward, const Config& config, uint32_t breaks = 0) {
     for (fa::bf16& x : O) x = fa::bf16{0x7fff};
     const auto tensor = [](Buffer<fa::bf16>& buffer, int64_t length) -> fa::TensorRef {
-      return {buffer.data(), fa::Dtype::bf16, {1, 1, length, kDim}, {length * kDim, length * kDim, kDim, 1}};
+      return {buffer.data(),
+              fa::Dtype::bf16,
+              {1, 1, length, kDim},
+              {length * kDim, length * kDim, kDim, 1}};
     };
     const fa::ForwardArgs args{.q = tensor(Q, kLenQ),
                                .k = tensor(K, kLenKv),

@@ -26,8 +26,9 @@ AttentionProgram make_program() {
   program.default_shape = {1, 1, 3, 4, 2};
   program.breaks = {{"nan", 1, "writes NaN"}, {"wrong", 2, "adds one"}, {"hazard", 4, "reports one"}};
   program.dtypes = {Dtype::f32, Dtype::f16, Dtype::bf16};
-  program.forward = [](const Problem& problem, const Request& request, std::span<float> o,
-                       std::span<float> lse) {
+  program.run = [](const Problem& problem, const Request& request,
+                   std::span<std::vector<float>> outputs) {
+    std::vector<float>&o = outputs[0], &lse = outputs[1];
     const Shape& shape = problem.shape;
     std::vector<double> row(shape.dim);
     for (int64_t i = 0; i < shape.rows(); ++i) {
@@ -206,4 +207,67 @@ TEST_CASE("a chapter without causal names the one that has it; nothing is writte
   std::filesystem::remove(path);
   CHECK(run({"--json", path, "--shape", "x"}).code == 2);
   CHECK_FALSE(std::filesystem::exists(path));
+}
+
+// Another operation in the same frame: an input more, and outputs with names of their own.
+AttentionProgram program_of_another_operation() {
+  static const Operation operation{
+      .inputs = {{"dO", "--do", "dO", like_q}},
+      .outputs = {{"dQ", "--dq", "dQ", like_q}, {"dK", "--dk", "dK", like_k}},
+      .check =
+          [](const Problem& problem, std::span<const std::vector<float>> outputs, uint64_t) {
+            bool passed = outputs[0].size() == problem.more[0].size() && outputs[1] == problem.k;
+            for (size_t i = 0; i < outputs[0].size(); ++i) {
+              passed = passed && outputs[0][i] == 2 * problem.more[0][i];
+            }
+            return Verdict{passed, passed ? "passed" : "FAILED", {{"passed", passed}}};
+          },
+      .flops = [](const Problem&) { return 1.0; }};
+  AttentionProgram program = make_program();
+  program.operation = &operation;
+  program.run = [](const Problem& problem, const Request& request,
+                   std::span<std::vector<float>> outputs) {
+    for (size_t i = 0; i < outputs[0].size(); ++i) outputs[0][i] = 2 * problem.more[0][i];
+    outputs[1] = problem.k;
+    if (request.breaks & 1) outputs[1][0] = std::numeric_limits<float>::quiet_NaN();
+    return Outcome{};
+  };
+  return program;
+}
+
+TEST_CASE("another operation: its inputs and outputs have names, files and a check of their own") {
+  const AttentionProgram program = program_of_another_operation();
+  std::filesystem::create_directories(kDirectory);
+  const std::string dq = file("dq.npy"), dk = file("dk.npy"), json = file("operation.json");
+  const std::vector<std::string> shape = {"--shape", "1,2,3,4,2"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), shape.begin(), shape.end());
+    return more;
+  };
+  CHECK(run(with({"--dq", dq, "--dk", dk, "--json", json}), program).code == 0);
+  CHECK(read_npy(dq).shape == std::vector<int64_t>{1, 2, 3, 2});
+  CHECK(read_npy(dk).shape == std::vector<int64_t>{1, 2, 4, 2});
+  CHECK(nlohmann::json::parse(read_file(json))["check"]["passed"] == true);
+  CHECK(run(with({"--break", "nan"}), program).code == 1);
+  CHECK(run(with({"--out", dq}), program).code == 2);  // there is no O
+
+  const std::vector<float> first = read_npy(dq).floats();
+  CHECK(run(with({"--dq", dq, "--seed", "1"}), program).code == 0);
+  CHECK(read_npy(dq).floats() != first);
+
+  // The first run's dQ as dO, and K as Q, K and V of one head each: sizes that fit.
+  const std::string k = file("k_square.npy"), d_o = file("do.npy"), small = file("small.npy");
+  write_npy(k, std::vector<float>{1, 2, 3, 4}, std::vector<int64_t>{2, 2});
+  write_npy(d_o, std::vector<float>{5, 6, 7, 8}, std::vector<int64_t>{2, 2});
+  write_npy(small, std::vector<float>{5, 6}, std::vector<int64_t>{1, 2});
+  CHECK(run({"--q", k, "--k", k, "--v", k, "--do", d_o, "--dq", dq}, program).code == 0);
+  CHECK(read_npy(dq).shape == std::vector<int64_t>{2, 2});
+  CHECK(read_npy(dq).floats() == std::vector<float>{10, 12, 14, 16});
+  const Result missing = run({"--q", k, "--k", k, "--v", k}, program);
+  CHECK(missing.code == 2);
+  CHECK(missing.error == "error: --q --k --v --do go together: give all of them\n");
+  const Result misfit = run({"--q", k, "--k", k, "--v", k, "--do", small}, program);
+  CHECK(misfit.code == 2);
+  CHECK(misfit.error.find("small.npy: is [1, 1, 1, 2], expected [1, 1, 2, 2]") !=
+        std::string::npos);
 }

@@ -7,9 +7,9 @@
 
 #include "common/check.hpp"
 #include "common/gpu/runtime.hpp"
-#include "common/kernels/builds.hpp"
-#include "common/kernels/kernel_program.hpp"
+#include "common/kernels/library/chapters.hpp"
 #include "common/kernels/library/flash_attention.h"
+#include "common/kernels/runner.hpp"
 
 namespace {
 
@@ -89,26 +89,24 @@ std::vector<int64_t> counted(const fa::simt::Report& report) {
 }
 
 TEST_CASE("a chapter's number runs that chapter's kernel: it counts what no other chapter does") {
-  const fa::KernelBuild builds[] = {emulator::ch03::forward, emulator::ch04::forward,
-                                    emulator::ch05::forward, emulator::ch06::forward,
-                                    emulator::ch07::forward, emulator::ch08::forward};
   const fa::Problem problem = fa::random_problem({1, 1, 64, 150, 64}, fa::Dtype::bf16, 9);
   const size_t q_size = problem.q.size(), kv_size = problem.k.size();
-  // Aligned as run_on_emulator's are: the number of sectors depends on it.
+  // Aligned as the runner's are: the number of sectors depends on it.
   fa::simt::Buffer<bf16> q(q_size, "q"), k(kv_size, "k"), v(kv_size, "v"), o(q_size, "o");
   std::transform(problem.q.begin(), problem.q.end(), q.begin(), fa::to_bf16);
   std::transform(problem.k.begin(), problem.k.end(), k.begin(), fa::to_bf16);
   std::transform(problem.v.begin(), problem.v.end(), v.begin(), fa::to_bf16);
   std::vector<float> values(q_size);
   std::vector<std::vector<int64_t>> seen;
-  for (int chapter = 3; chapter <= 8; ++chapter) {
+  for (const fa::KernelChapter* kernel : fa::kernel_chapters()) {
+    const int chapter = kernel->number();
     INFO("chapter ", chapter);
     const fa::simt::Report library = fa::simt::run({}, [&] {
       CHECK(flash_attention_forward(chapter, q.data(), k.data(), v.data(), o.data(), 1, 1, 64, 150,
                                     64, problem.scale, nullptr) == 0);
     });
     const std::vector<int64_t> counters = counted(library);
-    CHECK(counters == counted(fa::run_on_emulator(builds[chapter - 3], problem, values).report));
+    CHECK(counters == counted(fa::forward_on_emulator(*kernel, problem, values).report));
     CHECK(std::count(seen.begin(), seen.end(), counters) == 0);
     seen.push_back(counters);
   }
