@@ -217,15 +217,16 @@ BREAKS = {
     "divergent-barrier": {
         "line": "only warp 0 arrives at one block_sync",
         "predict": "Only warp 0 arrives at one of the barriers. Does the kernel hang?",
-        "happens": "The emulator says barrier_divergence, and where both sides wait. On real "
+        "happens": "The emulator says barrier_divergence, and where both sides met. On real "
                    "GPUs it need not hang: the counter of arrivals is fed by the next "
                    "barrier, and the kernel runs to its end. On an H200 chapters 03 to 08 "
                    "all did, with wrong numbers.",
         "why": "__syncthreads counts arrivals, not places. Warps that skip one barrier "
                "arrive at the next, and are taken for those that are missing at this "
                "one.",
-        "caught": "The emulator compares the places at which threads wait. On a GPU: "
-                  "compute-sanitizer --tool synccheck.",
+        "caught": "The emulator: a warp waits at the end for threads that have returned, and "
+                  "warps had met from different lines. On a GPU: compute-sanitizer --tool "
+                  "synccheck.",
         "demos": [
             {"chapters": KERNELS, "shape": [1, 1, 64, 256, 64],
              "symptom": {"hazard": "barrier_divergence", "at": "block_sync", "other": "block_sync"}},

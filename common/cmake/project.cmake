@@ -14,6 +14,7 @@ if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
 endif()
 
 option(FA_SANITIZE "Build with the address and undefined-behaviour sanitizers" OFF)
+option(FA_SANITIZE_THREAD "Build with the thread sanitizer" OFF)
 option(FA_FUZZ "Build the libFuzzer targets (clang)" OFF)
 option(FA_WERROR "Warnings are errors: for CI, whose compilers are known" OFF)
 
@@ -36,6 +37,12 @@ if(FA_SANITIZE)
     $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=address,undefined$<SEMICOLON>-fno-sanitize-recover=all>
     $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer$<SEMICOLON>-g1>)
   target_link_options(fa_flags INTERFACE -fsanitize=address,undefined)
+endif()
+if(FA_SANITIZE_THREAD)
+  target_compile_definitions(fa_flags INTERFACE FA_SANITIZED)
+  target_compile_options(fa_flags INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=thread$<SEMICOLON>-g1>)
+  target_link_options(fa_flags INTERFACE -fsanitize=thread)
 endif()
 
 find_package(Threads REQUIRED)

@@ -110,8 +110,17 @@ FA_DEVICE bool warp_any(bool condition, FA_SITE) { return __any_sync(0xffff'ffff
 
 FA_DEVICE void block_sync(FA_SITE) { __syncthreads(); }
 FA_DEVICE void warp_sync(FA_SITE) { __syncwarp(); }
-FA_DEVICE void block_sync(const char*, FA_SITE) { __syncthreads(); }
+FA_DEVICE void block_sync(const char*, FA_SITE) { __syncthreads(); }  // a label, for the emulator
 FA_DEVICE void warp_sync(const char*, FA_SITE) { __syncwarp(); }
+
+// Named barriers 1 to 15 for `threads` threads, whole warps: wait there, or only be counted.
+FA_DEVICE void barrier_sync(int barrier, int threads, FA_SITE) {
+  asm volatile("barrier.sync.aligned %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+}
+FA_DEVICE void barrier_arrive(int barrier, int threads, FA_SITE) {
+  asm volatile("barrier.arrive.aligned %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+}
+
 
 template <class T>
 FA_DEVICE T load_global(const T* p, FA_SITE) { return *p; }
@@ -126,6 +135,23 @@ template <class T>
 FA_DEVICE void store_shared(uint32_t addr, std::type_identity_t<T> value, FA_SITE) {
   *static_cast<T*>(__cvta_shared_to_generic(addr)) = value;
 }
+
+// *p += value in one step, for everybody on the GPU; returns what was there before.
+FA_DEVICE float atomic_add(float* p, float value, FA_SITE) { return atomicAdd(p, value); }
+FA_DEVICE int atomic_add(int* p, int value, FA_SITE) { return atomicAdd(p, value); }
+
+// A flag between blocks, and the fence that does the same for atomic_add.
+FA_DEVICE int load_acquire(const int* p, FA_SITE) {
+  int value;
+  asm volatile("ld.acquire.gpu.global.s32 %0, [%1];"
+               : "=r"(value) : "l"(__cvta_generic_to_global(p)) : "memory");
+  return value;
+}
+FA_DEVICE void store_release(int* p, int value, FA_SITE) {
+  asm volatile("st.release.gpu.global.s32 [%0], %1;"
+               ::"l"(__cvta_generic_to_global(p)), "r"(value) : "memory");
+}
+FA_DEVICE void thread_fence(FA_SITE) { __threadfence(); }
 
 // Two floats as two bf16 in one register, each rounded to nearest even; `low` in the low half.
 FA_DEVICE uint32_t pack_bf16x2(float low, float high) {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
+#include <limits>
 #include <stdexcept>
+
+#include "common/simt/overflow.hpp"
 
 namespace fa::simt {
 
@@ -11,37 +13,50 @@ constinit thread_local Thread* running_thread = nullptr;
 
 void fail_outside_kernel() { throw std::logic_error("device functions work inside a kernel only"); }
 
-Block::Block(const Launch& launch)
+Block::Block(const Launch& launch, bool& idle)
     : launch_(launch),
+      idle_(idle),
+      most_steps_(static_cast<uint32_t>(
+          std::clamp<int64_t>(launch.run.max_steps, 1, std::numeric_limits<uint32_t>::max()))),
       stacks_(borrow_stacks(launch.threads)),
       threads_(static_cast<size_t>(launch.threads)),
       warps_(static_cast<size_t>((launch.threads + kWarpSize - 1) / kWarpSize)),
       shared_(launch.smem_bytes),
       shadow_(hazards_),
-      traffic_(launch.run) {}
+      traffic_(launch.run),
+      warpgroups_(warps_.size() / kWarpgroupWarps) {}
 
 Block::~Block() { give_back_stacks(std::move(stacks_)); }
 
-void Block::run(int index) {
+Block::State Block::start(int index) {
+  catch_stack_overflows();
   index_ = index;
   place_ = place_of(index, launch_.config.grid);
   std::fill(shared_.begin(), shared_.end(), 0xff);  // NaN in every floating-point type
-  if (launch_.run.hazards) shadow_.begin_block(index, launch_.smem_bytes);
+  if (launch_.run.hazards) {
+    shadow_.begin_block(index, launch_.smem_bytes, static_cast<int>(warps_.size()));
+  }
+  global_log_.begin(index, static_cast<int>(warps_.size()));
   traffic_.begin_block(index, static_cast<int>(warps_.size()));
-  aborting_ = false;
+  aborting_ = polling_ = false;
   error_ = nullptr;
-  waiting_warps_ = 0;
+  idle_polls_ = 0;
+  for (Barrier& barrier : barriers_) barrier = {};
+  parted_ = parted_too_ = {};
+  std::fill(warpgroups_.begin(), warpgroups_.end(), Warpgroup{});
   for (size_t w = 0; w < warps_.size(); ++w) {
     Warp& warp = warps_[w];
     warp.index = static_cast<int>(w);
     warp.first = &threads_[w * kWarpSize];
     warp.lanes = std::min(kWarpSize, launch_.threads - warp.index * kWarpSize);
     warp.arrived = warp.exited = 0;
-    warp.at_barrier = false;
-    warp.epoch = 0;
+    warp.parked = false;
+    warp.time = 1;
+    warp.clock.clear();
     warp.before_barrier = 0;
     std::fill_n(warp.steps, kWarpSize, 0u);
     warp.accesses.clear();
+    warp.accesses.set_lanes(warp.lanes);
   }
   for (int i = 0; i < launch_.threads; ++i) {
     Thread& thread = threads_[static_cast<size_t>(i)];
@@ -50,19 +65,64 @@ void Block::run(int index) {
     thread.index = i;
     thread.lane = i % kWarpSize;
     thread.place = place_of(i, launch_.config.block);
-    thread.started = thread.finished = false;
+    thread.started = thread.finished = thread.parked = false;
     thread.copies.clear();
     thread.landed = 0;
     thread.open_group = thread.landed_groups = 0;
+    thread.poll = {};
+    thread.clock.reset();
+    thread.fenced = thread.met = thread.acquired = thread.last_met = nullptr;
     stacks_->prepare(thread.fiber, i, thread_main);
   }
   prepare_schedule();
-  Thread* first = pick_warp()->resume;
-  running_thread = first;
-  switch_fiber(main_, first->fiber);
+  return run_from(pick_thread(threads_[0]));
+}
+
+Block::State Block::go_on() { return run_from(last_); }
+
+Block::State Block::run_from(Thread* thread) {
+  polling_ = false;
+  running_thread = thread;
+  switch_fiber(main_, thread->fiber);
+  running_thread = nullptr;
+  if (polling_ && !aborting_) return State::kPolling;
+  finish();
+  return State::kFinished;
+}
+
+void Block::stop() {
+  aborting_ = true;
+  unwind();
+  running_thread = nullptr;
+}
+
+void Block::moves_again() {
+  idle_polls_ = 0;
+  if (!idle_) return;
+  idle_ = false;
+  --launch_.idle.workers;
+  ++launch_.idle.moves;
+}
+
+// Nobody can go on: the block has come to its end, or threads are left that will never meet.
+void Block::finish() {
+  if (!aborting_) {
+    const auto done = [](const Warp& warp) { return warp.exited == warp.lanes; };
+    if (!std::all_of(warps_.begin(), warps_.end(), done)) {
+      report_nobody_can_run();
+      aborting_ = true;
+    }
+  }
   if (aborting_) unwind();
   running_thread = nullptr;
-  if (launch_.run.hazards) aborting_ ? shadow_.give_up_block() : shadow_.end_block();
+  for (Thread& thread : threads_) StackPool::release(thread.fiber);
+  if (launch_.run.hazards) {
+    aborting_ ? shadow_.give_up_block() : shadow_.end_block();
+    if (launch_.many_blocks) {
+      global_log_.end();
+      global_logs_.push_back(std::move(global_log_));
+    }
+  }
   if (error_) std::rethrow_exception(error_);
 }
 
@@ -79,33 +139,23 @@ void Block::thread_main(transfer_t from) {
     block.aborting_ = true;
   }
   self.finished = true;
-  Thread* next = block.aborting_ ? nullptr : block.next_after_exit(self);
+  Thread* next = nullptr;
+  if (!block.aborting_) {
+    Warp& warp = *self.warp;
+    ++warp.exited;
+    warp.ready &= ~(1u << self.position);
+    block.note_progress();
+    if (warp.arrived != 0) {
+      block.report_early_return(self);
+      block.aborting_ = true;
+    } else {
+      if (warp.exited == warp.lanes) block.finish_accesses(warp);
+      const uint32_t busy = warp.ready & ~warp.polling;
+      next = busy != 0 ? block.ready_lane(warp, busy, self.position) : block.pick_thread(self);
+    }
+  }
   running_thread = next;
   leave_fiber(self.fiber, next != nullptr ? next->fiber : block.main_);
-}
-
-// Who runs when `thread` has returned from the kernel; nullptr: nobody is left, or nobody can.
-Thread* Block::next_after_exit(Thread& thread) {
-  Warp& warp = *thread.warp;
-  ++warp.exited;
-  if (warp.arrived != 0) {
-    report_early_return(thread);
-    aborting_ = true;
-    return nullptr;
-  }
-  if (warp.exited < warp.lanes) {
-    Thread* next = thread.next;
-    while (next->finished) next = next->next;
-    return next;
-  }
-  finish_accesses(warp);
-  Warp* other = pick_warp();
-  if (other != nullptr) return other->resume;
-  if (waiting_warps_ > 0) {
-    report_missing_arrivals(thread);
-    aborting_ = true;
-  }
-  return nullptr;
 }
 
 void Block::finish_accesses(Warp& warp) {
@@ -114,51 +164,144 @@ void Block::finish_accesses(Warp& warp) {
   warp.accesses.clear();
 }
 
-void Block::begin_collective(Thread& thread, Collective collective, const Site& site) {
+void Block::begin_meeting(Thread& thread, Instruction instruction, const Site& site) {
   if (aborting_) throw Unwind();  // the kernel has caught the first one
   Warp& warp = *thread.warp;
-  if (warp.exited != 0) diverge(thread, collective, site);
-  warp.collective = collective;
+  if (warp.exited != 0) diverge(thread, instruction, site);
+  warp.meeting = instruction;
   warp.site = site;
 }
 
-void Block::complete_collective(Thread& thread) {
+void Block::complete_meeting(Thread& thread) {
   Warp& warp = *thread.warp;
   warp.arrived = 0;
+  warp.ready = warp.all;
   std::fill_n(warp.steps, kWarpSize, *std::max_element(warp.steps, warp.steps + kWarpSize));
   finish_accesses(warp);
   maybe_change_warp(thread);
 }
 
-void Block::sync(Thread& thread, const Site& site) {
-  if (meet(thread, Collective::kBlockSync, site)) arrive_at_barrier(thread, site);
+bool Block::meet_warpgroup(Thread& thread, Instruction instruction, const Site& site) {
+  if (!meet(thread, instruction, site)) return false;
+  Warp& warp = *thread.warp;
+  const auto number = static_cast<size_t>(warp.index / kWarpgroupWarps);
+  if (number >= warpgroups_.size()) {
+    throw std::runtime_error(std::string(info(instruction).name) +
+                             " needs four warps, and the last " +
+                             std::to_string(warps_.size() % kWarpgroupWarps) +
+                             " of this block are fewer: launch a multiple of 128 threads");
+  }
+  Warpgroup& group = warpgroups_[number];
+  if (group.arrived == 0) {
+    group.meeting = instruction;
+    group.site = site;
+  } else if (group.meeting != instruction || !same_site(group.site, site)) {
+    diverge(thread, instruction, site);
+  }
+  if (++group.arrived < kWarpgroupWarps) {
+    park_warp(thread, {instruction, site});
+    return false;
+  }
+  group.arrived = 0;
+  Warp* const first = &warps_[number * kWarpgroupWarps];
+  for (Warp* each = first; each != first + kWarpgroupWarps; ++each) wake_warp(*each);
+  return true;
 }
 
-// All lanes of thread's warp have arrived at block_sync.
-void Block::arrive_at_barrier(Thread& thread, const Site& site) {
+void Block::sync(Thread& thread, Instruction instruction, int number, int expected,
+                 const Site& site) {
+  if (!meet(thread, instruction, site)) return;
   Warp& warp = *thread.warp;
   warp.before_barrier += warp.steps[0];
+  if (warp.before_barrier >= launch_.run.max_steps) out_of_steps(thread, site);
   std::fill_n(warp.steps, kWarpSize, 0u);
-  traffic_.collective(warp.index, EventKind::kBarrier, site);
-  for (const Warp& other : warps_) {
-    if (other.at_barrier && !same_site(other.site, site)) {
-      diverge(thread, Collective::kBlockSync, site);
+  traffic_.collective(warp.index, instruction, site);
+  Barrier& barrier = barriers_[number];
+  if (barrier.arrived != 0 && barrier.expected != expected) diverge(thread, instruction, site);
+  if (barrier.arrived == 0 || comes_before(site, barrier.first)) barrier.first = site;
+  if (barrier.arrived == 0 || comes_before(barrier.last, site)) barrier.last = site;
+  barrier.expected = expected;
+  barrier.arrived += warp.lanes;
+  const bool stays = instruction != Instruction::kBarrierArrive;
+  if (stays) {
+    sync_warp(warp);
+    barrier.waiting |= 1u << warp.index;
+  } else {  // the others learn what its lanes did; they learn nothing
+    for (int lane = 0; lane < warp.lanes; ++lane) {
+      if (warp.first[lane].clock != nullptr) barrier.clock.join(*warp.first[lane].clock);
     }
+    barrier.clock.learn_warp(warp.index, ++warp.time);
   }
-  if (++waiting_warps_ == static_cast<int>(warps_.size())) {
-    for (Warp& each : warps_) each.at_barrier = false;
-    waiting_warps_ = 0;
-    if (launch_.run.hazards) shadow_.barrier();
-    return;
+  barrier.clock.join(warp.clock);
+  if (barrier.arrived >= expected) {
+    if (number == 0) {
+      if (parted_.line == 0 && !same_site(barrier.first, barrier.last)) {
+        parted_ = barrier.first;
+        parted_too_ = barrier.last;
+      }
+      if (launch_.run.hazards) shadow_.barrier();
+    }
+    complete(barrier);
+  } else if (stays) {
+    park_warp(thread, {instruction, site, number, expected});
   }
-  warp.at_barrier = true;
-  warp.resume = &thread;
-  Warp* next = pick_warp();
-  if (next == nullptr) {
-    report_missing_arrivals(thread);
-    abandon(thread);
+}
+
+void Block::complete(Barrier& barrier) {
+  for (Warp& warp : warps_) {
+    if ((barrier.waiting >> warp.index & 1) == 0) continue;
+    warp.clock.join(barrier.clock);
+    wake_warp(warp);
   }
-  hand_over(thread, *next->resume);
+  barrier = {};
+  note_progress();
+}
+
+void Block::sync_warp(Warp& warp) {
+  for (int lane = 0; lane < warp.lanes; ++lane) {
+    std::unique_ptr<Clock>& clock = warp.first[lane].clock;
+    if (clock == nullptr) continue;
+    warp.clock.join(*clock);
+    clock.reset();
+  }
+  warp.clock.learn_warp(warp.index, ++warp.time);
+}
+
+Clock Block::release(Thread& thread) {
+  Clock clock = thread.warp->clock;
+  if (thread.clock != nullptr) clock.join(*thread.clock);
+  clock.learn_thread(thread.index, ++thread.warp->time);
+  return clock;
+}
+
+// A thread's own clock holds all that its warp knows of other blocks, too: it alone is asked.
+void Block::acquire(Thread& thread, const Clock& released) {
+  if (thread.clock == nullptr) {
+    thread.clock = std::make_unique<Clock>();
+    thread.clock->foreign = thread.warp->clock.foreign;
+  }
+  thread.clock->join(released);
+}
+
+std::shared_ptr<const Foreign> Block::release_to_others(Thread& thread) {
+  global_log_.synchronizes();
+  Clock mine = release(thread);
+  auto all = std::make_shared<Foreign>();
+  if (mine.foreign != nullptr) *all = *mine.foreign;
+  mine.foreign = nullptr;
+  all->blocks[index_].join(mine);
+  return all;
+}
+
+void Block::acquire_from_others(Thread& thread, const std::shared_ptr<const Foreign>& released) {
+  global_log_.synchronizes();
+  if (released == nullptr || released == thread.acquired) return;
+  thread.acquired = released;
+  Clock clock;
+  const auto own = released->blocks.find(index_);  // what came back from this block
+  if (own != released->blocks.end()) clock = own->second;
+  clock.foreign = released;
+  acquire(thread, clock);
 }
 
 void Block::abandon(Thread& thread) {
@@ -166,6 +309,17 @@ void Block::abandon(Thread& thread) {
   running_thread = nullptr;
   switch_fiber(thread.fiber, main_);
   throw Unwind();
+}
+
+void Block::end_by_overflow(Thread& thread) {
+  error_ = std::make_exception_ptr(
+      std::runtime_error("local arrays of thread " + std::to_string(thread.index) + " of block " +
+                         std::to_string(index_) + " exceed " + std::to_string(kStackBytes / 1024) +
+                         " KB, the stack that the emulator gives a thread"));
+  aborting_ = true;
+  thread.finished = true;  // what stands on its stack is lost
+  running_thread = nullptr;
+  leave_fiber(thread.fiber, main_);
 }
 
 // Each thread that is in the middle of its kernel is woken with aborting_ set, throws Unwind, and
@@ -186,8 +340,8 @@ static bool names(const std::string& name, const Synchronization& sync) {
   return place.size() == name.size() || place[place.size() - name.size() - 1] == '/';
 }
 
-const SyncSite& Block::add_sync_site(const char* instruction, const Site& site, const char* label) {
-  SyncSite fresh{{instruction, site, label}};
+const SyncSite& Block::add_sync_site(Instruction instruction, const Site& site, const char* label) {
+  SyncSite fresh{instruction, {info(instruction).name, site, label}};
   for (const LeaveOut& leave_out : launch_.run.leave_out) {
     if (!names(leave_out.site, fresh.what)) continue;
     fresh.what.left_out = true;

@@ -1,11 +1,12 @@
 #pragma once
 // Runs the threads of one block at a time, each a fiber, on one CPU thread.
 //
-// A lane runs until it reaches a warp-wide instruction or a barrier, and then hands over to the
-// next lane of its warp. The lane that arrives last executes the instruction for all 32 and goes
-// on; the others find their results when their turn comes. When all lanes of a warp wait at
-// block_sync, another warp runs.
+// A lane runs until it must wait, and hands over to the next lane of its warp that is ready, or to
+// another warp. At a warp-wide instruction the lane that arrives last executes it for all 32 and
+// goes on; the others find their results when their turn comes. Whole warps meet in the same way,
+// at barriers and in warpgroups. A lane can also wait alone (park), until another wakes it.
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <exception>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "common/launch_config.hpp"
+#include "common/simt/global_log.hpp"
 #include "common/simt/global_memory.hpp"
 #include "common/simt/hazard_log.hpp"
 #include "common/simt/shadow.hpp"
@@ -28,6 +30,17 @@ namespace fa::simt {
 /// The first bytes of the shared window belong to the system: addresses start behind them.
 inline constexpr uint32_t kSharedBase = 1024;
 
+/// Barriers of a block, as the hardware numbers them. block_sync is number 0.
+inline constexpr int kNumBarriers = 16;
+
+inline constexpr int kWarpgroupWarps = 4;
+
+/// Is anybody doing anything? Shared by the CPU threads of a launch.
+struct Idle {
+  std::atomic<int> workers{0};     // CPU threads whose blocks all poll
+  std::atomic<uint64_t> moves{0};  // how often one of them went on, or one more stopped
+};
+
 struct Launch {
   const std::function<void()>& thread;  // what each thread runs
   const LaunchConfig& config;
@@ -35,6 +48,9 @@ struct Launch {
   uint32_t smem_bytes;
   const Config& run;
   const GlobalMemory& global;
+  Idle& idle;
+  GlobalClocks& clocks;
+  bool many_blocks;  // that could race
 };
 
 /// Place number `index` of `size`, x fastest.
@@ -48,13 +64,29 @@ extern constinit thread_local Thread* running_thread;
 
 class Block {
  public:
-  explicit Block(const Launch& launch);
+  enum class State {
+    kFinished,
+    kPolling,  // all threads that do not wait look at memory that does not change: others must run
+  };
+
+  /// `idle`: is the CPU thread that runs it counted in launch.idle?
+  Block(const Launch& launch, bool& idle);
   ~Block();
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
 
-  /// Runs block `index` to its end. Throws what a thread threw.
-  void run(int index);
+  /// Starts block `index`, and runs it until it has finished or only polls. Throws what a thread
+  /// threw. Blocks of a cluster would be started together and take turns in the same way.
+  State start(int index);
+  State go_on();
+  void stop();  // unwinds the threads of a block that polls
+  /// Ends the block, from a signal handler: `thread` (running) has left its stack.
+  [[noreturn]] void end_by_overflow(Thread& thread);
+  const StackPool& stacks() const { return *stacks_; }
+
+  /// Ends a block that polls: nobody will ever change what it looks at.
+  void give_up_polling();
+  int64_t idle_polls() const { return idle_polls_; }
 
   int index() const { return index_; }  // its number, x fastest
   const Dim3& place() const { return place_; }
@@ -64,36 +96,107 @@ class Block {
   HazardLog& hazards() { return hazards_; }
   Traffic& traffic() { return traffic_; }
 
-  /// `thread` (running) has arrived at a collective, its operands stored. True: it is the last one
-  /// of its warp and has to execute the instruction for all. False: that has been done.
-  bool meet(Thread& thread, Collective collective, const Site& site) {
+  /// `thread` (running) begins its next instruction.
+  void begin_instruction(Thread& thread, const Site& site) {
+    if (++step_of(thread) >= most_steps_) [[unlikely]]
+      out_of_steps(thread, site);
+  }
+
+  /// `thread` (running) has arrived at a warp-wide instruction, its operands stored. True: it is
+  /// the last one of its warp and has to execute the instruction for all. False: that has been
+  /// done.
+  bool meet(Thread& thread, Instruction instruction, const Site& site) {
     Warp& warp = *thread.warp;
     if (warp.arrived == 0) {
-      begin_collective(thread, collective, site);
-    } else if (warp.collective != collective || !same_site(warp.site, site)) [[unlikely]] {
-      diverge(thread, collective, site);
+      begin_meeting(thread, instruction, site);
+    } else if (warp.meeting != instruction || !same_site(warp.site, site)) [[unlikely]] {
+      diverge(thread, instruction, site);
     }
     if (++warp.arrived < warp.lanes) {
-      hand_over(thread, *thread.next);
+      warp.ready &= ~(1u << thread.position);
+      pass_on(thread);
       return false;
     }
-    complete_collective(thread);
+    complete_meeting(thread);
     return true;
   }
 
-  void sync(Thread& thread, const Site& site);  // block_sync
+  /// The same for a warpgroup: four warps, the first a multiple of four, execute it together.
+  bool meet_warpgroup(Thread& thread, Instruction instruction, const Site& site);
 
-  /// The warp instruction that this lane's access is part of, or nullptr if nobody counts.
-  WarpAccess* join(Thread& thread, EventKind kind, const Site& site, int bytes) {
-    if (!traffic_.wanted()) return nullptr;
-    return &thread.warp->accesses.join(thread.lane, kind, site, bytes);
+  /// All lanes of thread's warp arrive at a barrier of `expected` threads, and wait there or go on.
+  /// Orders what they did before what the warps that wait there do afterwards.
+  void sync(Thread& thread, Instruction instruction, int barrier, int expected, const Site& site);
+
+  /// Waits alone until somebody wakes this thread; `wait` is for the report of a deadlock.
+  void park(Thread& thread, const Wait& wait);
+  void wake(Thread& thread);
+
+  /// What a single thread has done so far, and knows, for others to learn; and learning it.
+  Clock release(Thread& thread);
+  void acquire(Thread& thread, const Clock& released);
+  /// The same between blocks.
+  std::shared_ptr<const Foreign> release_to_others(Thread& thread);
+  void acquire_from_others(Thread& thread, const std::shared_ptr<const Foreign>& released);
+  void sync_warp(Warp& warp);  // all its lanes know what each of them knows
+
+  /// A load of `thread`. One that keeps looking at what does not change lets the others run.
+  void note_load(Thread& thread, uint64_t address, uint64_t value, const Site& site) {
+    Poll& poll = thread.poll;
+    const bool repeats = (address == poll.addresses[0] && value == poll.values[0]) ||
+                         (address == poll.addresses[1] && value == poll.values[1]);
+    if (!repeats) {
+      poll.addresses[1] = poll.addresses[0];
+      poll.values[1] = poll.values[0];
+      poll.addresses[0] = address;
+      poll.values[0] = value;
+      poll.repeats = 0;
+      note_progress();
+    } else if (++poll.repeats % kPollsATurn == 0) {
+      poll.site = site;
+      take_turns_polling(thread);
+    }
+  }
+  /// Does it look there again and again? Such loads are not counted: on a GPU, time decides how
+  /// many they are.
+  static bool polls(const Thread& thread, uint64_t address) {
+    const Poll& poll = thread.poll;
+    return poll.repeats >= kPollsATurn &&
+           (address == poll.addresses[0] || address == poll.addresses[1]);
+  }
+  void note_progress() {  // something that others might be waiting for
+    if (idle_polls_ != 0) [[unlikely]]
+      moves_again();
   }
 
+  /// The warp instruction that this lane's access is part of, or nullptr if nobody counts.
+  WarpAccess* join_load(Thread& thread, Instruction instruction, const Site& site, int bytes,
+                        uint64_t address) {
+    return polls(thread, address) ? nullptr : join(thread, instruction, site, bytes);
+  }
+  WarpAccess* join(Thread& thread, Instruction instruction, const Site& site, int bytes) {
+    if (!traffic_.wanted()) return nullptr;
+    AccessCollector& accesses = thread.warp->accesses;
+    if (accesses.complete()) finish_accesses(*thread.warp);
+    if (accesses.far_ahead(thread.lane)) let_lanes_catch_up(thread);
+    return &accesses.join(thread.lane, instruction, site, bytes);
+  }
+
+  /// An access to global memory: other blocks may be at the same bytes.
+  void note_global(const Thread& thread, GlobalUse use, const Site& site, const void* p,
+                   size_t bytes) {
+    if (!launch_.many_blocks || !launch_.run.hazards) return;
+    const Clock& clock = thread.clock != nullptr ? *thread.clock : thread.warp->clock;
+    global_log_.add(use, site, thread.index, thread.warp->time, clock.foreign,
+                    reinterpret_cast<uint64_t>(p), static_cast<uint32_t>(bytes));
+  }
+  std::vector<BlockLog>& global_logs() { return global_logs_; }
+
   /// The barrier or wait at this place of the source.
-  const SyncSite& sync_site(const char* instruction, const Site& site, const char* label) {
+  const SyncSite& sync_site(Instruction instruction, const Site& site, const char* label) {
     for (const SyncSite& known : sync_sites_) {
       if (known.what.where.line == site.line && known.what.where.file == site.file &&
-          known.what.instruction == instruction) {
+          known.instruction == instruction) {
         return known;
       }
     }
@@ -109,33 +212,71 @@ class Block {
               const std::function<std::string()>& what);
 
  private:
+  static constexpr uint32_t kPollsATurn = 64;
+
   struct Unwind {};  // thrown through a thread that must not go on
 
-  const SyncSite& add_sync_site(const char* instruction, const Site& site, const char* label);
+  struct Barrier {
+    int expected = 0, arrived = 0;  // threads
+    uint32_t waiting = 0;           // bit i: warp i
+    Clock clock;                    // what those that arrived had done
+    Site first, last;               // of the places from which they came, in the source
+  };
+  struct Warpgroup {
+    Instruction meeting{};
+    Site site;
+    int arrived = 0;  // warps
+  };
+
+  const SyncSite& add_sync_site(Instruction instruction, const Site& site, const char* label);
   static void thread_main(transfer_t from);
-  void begin_collective(Thread& thread, Collective collective, const Site& site);
-  void complete_collective(Thread& thread);
-  void arrive_at_barrier(Thread& thread, const Site& site);
+  void begin_meeting(Thread& thread, Instruction instruction, const Site& site);
+  void complete_meeting(Thread& thread);
+  void finish_accesses(Warp& warp);
+  void let_lanes_catch_up(Thread& thread);
+  [[noreturn]] void out_of_steps(Thread& thread, const Site& site);
+  void complete(Barrier& barrier);
+  State run_from(Thread* thread);
+  void finish();
+  void moves_again();
+
+  // schedule.cpp: who runs next.
   void prepare_schedule();
+  Thread* ready_lane(const Warp& warp, uint32_t lanes, int from) const;
+  Warp* pick_warp();
+  Thread* pick_thread(Thread& last);
+  void maybe_change_warp(Thread& thread);
+  void take_turns_polling(Thread& thread);
+  void pass_on(Thread& thread) {
+    const uint32_t behind = thread.warp->ready & ~thread.warp->polling;
+    Thread* next = behind != 0 ? ready_lane(*thread.warp, behind, thread.position) : nullptr;
+    if (next == nullptr) next = pick_thread(thread);
+    next != nullptr ? hand_over(thread, *next) : leave(thread);
+  }
   void hand_over(Thread& from, Thread& to) {
+    if (&from == &to) return;
     running_thread = &to;
     switch_fiber(from.fiber, to.fiber);
     if (aborting_) throw Unwind();
   }
-  void maybe_change_warp(Thread& thread);
-  void finish_accesses(Warp& warp);
-  Thread* next_after_exit(Thread& thread);
-  Warp* pick_warp();
-  [[noreturn]] void diverge(Thread& thread, Collective collective, const Site& site);
-  void report_divergence(const Thread& thread, Site place, Site other, const std::string& text);
+  void leave(Thread& thread);  // to the CPU thread: nobody can go on
+  void park_warp(Thread& last, const Wait& wait);
+  void wake_warp(Warp& warp);
+
+  // divergence.cpp: what to say when threads that should meet do not.
+  [[noreturn]] void diverge(Thread& thread, Instruction instruction, const Site& site);
+  void report_stuck(HazardKind kind, const Thread& thread, Site place, Site other,
+                    const std::string& text);
   void report_early_return(const Thread& thread);
-  void report_missing_arrivals(const Thread& last);
+  void report_nobody_can_run();
   [[noreturn]] void abandon(Thread& thread);  // lets the CPU thread unwind all fibers
   void unwind();
 
-  Launch launch_;
+  const Launch& launch_;
+  bool& idle_;
   int index_ = 0;
   Dim3 place_;
+  uint32_t most_steps_ = 0;
   std::unique_ptr<StackPool> stacks_;
   std::vector<Thread> threads_;
   std::vector<Warp> warps_;
@@ -143,16 +284,26 @@ class Block {
   HazardLog hazards_;
   Shadow shadow_;
   Traffic traffic_;
-  std::deque<SyncSite> sync_sites_;  // that any block has reached on this CPU thread
-  Fiber main_;                       // the CPU thread
+  BlockLog global_log_;
+  std::vector<BlockLog> global_logs_;  // of the blocks that have finished
+  std::deque<SyncSite> sync_sites_;    // that any block has reached on this CPU thread
+  Barrier barriers_[kNumBarriers];
+  Site parted_, parted_too_;  // the first two places from which warps met at a block_sync
+  std::vector<Warpgroup> warpgroups_;
+  Fiber main_;              // the CPU thread
+  Thread* last_ = nullptr;  // who ran when nobody could go on
   size_t global_hint_ = 0;
-  int waiting_warps_ = 0;  // at the barrier
+  int64_t idle_polls_ = 0;  // loads that brought nothing new, since anybody did anything else
+  bool polling_ = false;    // `last_` polls, and so does everybody else who does not wait
   bool aborting_ = false;
   std::exception_ptr error_;
   std::mt19937_64 random_;
   std::vector<int> warp_order_;
   uint32_t change_warp_every_ = 0;  // on average; 0: only when a warp waits at a barrier
 };
+
+/// Does `a` stand before `b` in the source?
+bool comes_before(const Site& a, const Site& b);
 
 [[noreturn]] void fail_outside_kernel();
 /// The thread whose kernel is running on this CPU thread; throws std::logic_error outside kernels.

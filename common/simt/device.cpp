@@ -2,7 +2,10 @@
 
 #include "common/simt/device.hpp"
 
+#include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 
@@ -19,7 +22,7 @@ constexpr uint32_t kCopyBytes = 16;
 constexpr uint32_t kRowBytes = 16;  // of an 8x8 matrix
 
 Access stamp(const Thread& thread, const Site& site) {
-  return {thread.index, thread.warp->epoch, step_of(thread), event_step(thread), site};
+  return {thread.index, thread.warp->time, step_of(thread), event_step(thread), site};
 }
 
 std::string bytes_text(const char* verb, size_t bytes) {
@@ -74,18 +77,24 @@ bool global_ok(Block& block, const Thread& thread, const Site& site, const char*
                            ": launch blocks of a multiple of 32 threads");
 }
 
-// The running thread, counted one step on, for an instruction of the whole warp.
-Thread& warp_thread() {
+// The running thread, which begins an instruction of its own.
+Thread& begin(const Site& site) {
   Thread& thread = current_thread();
-  if (thread.warp->lanes != kWarpSize) fail_partial_warp(*thread.warp);
-  ++step_of(thread);
+  thread.block->begin_instruction(thread, site);
   return thread;
 }
 
-Collective ldmatrix_kind(int count, bool trans) {
-  if (count == 1) return trans ? Collective::kLdmatrixX1Trans : Collective::kLdmatrixX1;
-  if (count == 2) return trans ? Collective::kLdmatrixX2Trans : Collective::kLdmatrixX2;
-  return trans ? Collective::kLdmatrixX4Trans : Collective::kLdmatrixX4;
+// Likewise, for an instruction of the whole warp.
+Thread& begin_warp_wide(const Site& site) {
+  Thread& thread = begin(site);
+  if (thread.warp->lanes != kWarpSize) fail_partial_warp(*thread.warp);
+  return thread;
+}
+
+Instruction ldmatrix_instruction(int count, bool trans) {
+  if (count == 1) return trans ? Instruction::kLdmatrixX1Trans : Instruction::kLdmatrixX1;
+  if (count == 2) return trans ? Instruction::kLdmatrixX2Trans : Instruction::kLdmatrixX2;
+  return trans ? Instruction::kLdmatrixX4Trans : Instruction::kLdmatrixX4;
 }
 
 // Loads the matrices for the whole warp, when all lanes have brought their addresses.
@@ -93,6 +102,8 @@ Collective ldmatrix_kind(int count, bool trans) {
                                         const Site& site) {
   Block& block = *last.block;
   Warp& warp = *last.warp;
+  const Observer reader = observer(warp);
+  block.note_progress();
   static constexpr unsigned char kNaN[kRowBytes] = {255, 255, 255, 255, 255, 255, 255, 255,
                                                     255, 255, 255, 255, 255, 255, 255, 255};
   const bool hazards = block.launch().run.hazards;
@@ -100,7 +111,7 @@ Collective ldmatrix_kind(int count, bool trans) {
   if (hazards) {
     Access access = stamp(last, site);
     access.thread = warp.first->index;
-    record = block.shadow().begin_read(access, true);
+    record = block.shadow().begin_read(access);
   }
   for (int matrix = 0; matrix < count; ++matrix) {
     const unsigned char* rows[8];
@@ -114,19 +125,20 @@ Collective ldmatrix_kind(int count, bool trans) {
       }
       const uint32_t offset = addr - kSharedBase;
       rows[row] = block.shared() + offset;
-      if (hazards) block.shadow().read(record, thread.index, offset, kRowBytes);
+      if (hazards) block.shadow().read(record, reader, thread.index, offset, kRowBytes);
     }
     load_matrix(rows, trans, warp.registers, matrix);
   }
   uint32_t offsets[kWarpSize];
   for (int lane = 0; lane < kWarpSize; ++lane) offsets[lane] = warp.addresses[lane] - kSharedBase;
-  block.traffic().ldmatrix(warp.index, site, offsets, count);
+  block.traffic().ldmatrix(warp.index, ldmatrix_instruction(count, trans), site, offsets, count);
 }
 
 [[gnu::noinline]] void execute_mma(const Thread& last, const Site& site) {
   Warp& warp = *last.warp;
   multiply_accumulate(warp.a, warp.b, warp.c);
-  last.block->traffic().collective(warp.index, EventKind::kMma, site);
+  last.block->note_progress();
+  last.block->traffic().collective(warp.index, Instruction::kMma, site);
 }
 
 [[gnu::noinline]] void execute_shuffle(const Thread& last, const Site& site) {
@@ -134,7 +146,7 @@ Collective ldmatrix_kind(int count, bool trans) {
   for (int lane = 0; lane < kWarpSize; ++lane) {
     *warp.c[lane] = warp.values[(lane ^ warp.masks[lane]) & (kWarpSize - 1)];
   }
-  last.block->traffic().collective(warp.index, EventKind::kShuffle, site);
+  last.block->traffic().collective(warp.index, Instruction::kShuffle, site);
 }
 
 [[gnu::noinline]] void execute_vote(const Thread& last, const Site& site) {
@@ -142,7 +154,36 @@ Collective ldmatrix_kind(int count, bool trans) {
   uint32_t any = 0;
   for (const uint32_t* vote : warp.registers) any |= *vote;
   for (uint32_t* vote : warp.registers) *vote = any;
-  last.block->traffic().collective(warp.index, EventKind::kVote, site);
+  last.block->traffic().collective(warp.index, Instruction::kVote, site);
+}
+
+// Does this run do without the barrier or wait that the running thread is at?
+bool skips(Instruction instruction, const Site& site, const char* label) {
+  Thread& thread = current_thread();
+  return thread.block->sync_site(instruction, site, label).skipped_by(thread);
+}
+
+Thread& begin_at_barrier(int barrier, int threads, const Site& site) {
+  Thread& thread = begin(site);
+  const int most = thread.block->launch().threads;
+  if (barrier < 1 || barrier >= kNumBarriers) {
+    throw std::runtime_error("barrier " + std::to_string(barrier) +
+                             ": named barriers are 1 to 15; 0 is block_sync's");
+  }
+  if (threads < kWarpSize || threads > most || threads % kWarpSize != 0) {
+    throw std::runtime_error(
+        "barrier " + std::to_string(barrier) + " for " + std::to_string(threads) +
+        " threads: it takes whole warps, at most the block's " + std::to_string(most) + " threads");
+  }
+  return thread;
+}
+
+// For a thread that polls: have the bytes changed, or the first 8 of them?
+void note_load(Thread& thread, uint64_t address, const void* value, size_t bytes,
+               const Site& site) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, value, std::min(bytes, sizeof bits));
+  thread.block->note_load(thread, address, bits, site);
 }
 
 }  // namespace
@@ -156,10 +197,10 @@ Dim3 grid_size() { return current_thread().block->launch().config.grid; }
 uint32_t dynamic_smem() { return kSharedBase; }
 
 void cp_async_16(uint32_t dst, const void* src, int source_bytes, int line, const char* file) {
-  Thread& thread = current_thread();
-  Block& block = *thread.block;
   const Site site{file, line};
-  ++step_of(thread);
+  Thread& thread = begin(site);
+  Block& block = *thread.block;
+  block.note_progress();
   if (source_bytes < 0 || source_bytes > static_cast<int>(kCopyBytes)) {
     block.report(HazardKind::kOutOfBounds, thread, site, reinterpret_cast<uint64_t>(src), [&] {
       return "asks cp.async for " + std::to_string(source_bytes) + " of 16 bytes";
@@ -168,10 +209,13 @@ void cp_async_16(uint32_t dst, const void* src, int source_bytes, int line, cons
   }
   const auto bytes = static_cast<uint32_t>(source_bytes);
   if (!shared_ok(block, thread, site, "copies to", dst, kCopyBytes, kCopyBytes)) return;
-  if (bytes > 0 && !global_ok(block, thread, site, "copies", src, bytes, kCopyBytes)) return;
+  if (bytes > 0) {
+    if (!global_ok(block, thread, site, "copies", src, bytes, kCopyBytes)) return;
+    block.note_global(thread, GlobalUse::kRead, site, src, bytes);
+  }
 
   const uint32_t offset = dst - kSharedBase;
-  if (WarpAccess* access = block.join(thread, EventKind::kCopyIssue, site, kCopyBytes)) {
+  if (WarpAccess* access = block.join(thread, Instruction::kCpAsync, site, kCopyBytes)) {
     const auto lane = static_cast<size_t>(thread.lane);
     access->group = thread.open_group;
     access->sizes[lane] = static_cast<uint8_t>(bytes);
@@ -180,7 +224,7 @@ void cp_async_16(uint32_t dst, const void* src, int source_bytes, int line, cons
   }
   uint32_t record = 0;
   if (block.launch().run.hazards) {
-    record = block.shadow().issue_copy(stamp(thread, site), offset, kCopyBytes,
+    record = block.shadow().issue_copy(stamp(thread, site), observer(thread), offset, kCopyBytes,
                                        bytes > 0 ? src : nullptr);
   }
   std::memset(block.shared() + offset, 0xff, kCopyBytes);  // whoever reads it now reads NaN
@@ -188,82 +232,192 @@ void cp_async_16(uint32_t dst, const void* src, int source_bytes, int line, cons
 }
 
 void cp_async_commit(int line, const char* file) {
-  Thread& thread = current_thread();
-  ++step_of(thread);
-  if (WarpAccess* access = thread.block->join(thread, EventKind::kCommit, {file, line}, 0)) {
+  const Site site{file, line};
+  Thread& thread = begin(site);
+  if (WarpAccess* access = thread.block->join(thread, Instruction::kCpAsyncCommit, site, 0)) {
     access->group = thread.open_group;
   }
   ++thread.open_group;
 }
 
 float shfl_xor(float value, int lane_mask, int line, const char* file) {
-  Thread& thread = warp_thread();
-  Warp& warp = *thread.warp;
   const Site site{file, line};
+  Thread& thread = begin_warp_wide(site);
+  Warp& warp = *thread.warp;
   float result = 0;
   warp.values[thread.lane] = value;
   warp.masks[thread.lane] = lane_mask;
   warp.c[thread.lane] = &result;
-  if (thread.block->meet(thread, Collective::kShuffle, site)) execute_shuffle(thread, site);
+  if (thread.block->meet(thread, Instruction::kShuffle, site)) execute_shuffle(thread, site);
   return result;
 }
 
 bool warp_any(bool condition, int line, const char* file) {
-  Thread& thread = warp_thread();
   const Site site{file, line};
+  Thread& thread = begin_warp_wide(site);
   uint32_t vote = condition;
   thread.warp->registers[thread.lane] = &vote;
-  if (thread.block->meet(thread, Collective::kVote, site)) execute_vote(thread, site);
+  if (thread.block->meet(thread, Instruction::kVote, site)) execute_vote(thread, site);
   return vote != 0;
 }
 
 void mma_m16n8k16(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4], int line,
                   const char* file) {
-  Thread& thread = warp_thread();
-  Warp& warp = *thread.warp;
   const Site site{file, line};
+  Thread& thread = begin_warp_wide(site);
+  Warp& warp = *thread.warp;
   warp.a[thread.lane] = a;
   warp.b[thread.lane] = b;
   warp.c[thread.lane] = c;
-  if (thread.block->meet(thread, Collective::kMma, site)) execute_mma(thread, site);
+  if (thread.block->meet(thread, Instruction::kMma, site)) execute_mma(thread, site);
 }
 
 void block_sync(int line, const char* file) { block_sync("", line, file); }
 
 void block_sync(const char* label, int line, const char* file) {
-  Thread& thread = current_thread();
-  const SyncSite& sync = thread.block->sync_site("block_sync", {file, line}, label);
-  if (sync.skipped_by(thread)) return;
-  ++step_of(thread);
-  thread.block->sync(thread, {file, line});
+  const Site site{file, line};
+  if (skips(Instruction::kBlockSync, site, label)) return;
+  Thread& thread = begin(site);
+  Block& block = *thread.block;
+  block.sync(thread, Instruction::kBlockSync, 0, block.launch().threads, site);
 }
 
 void warp_sync(int line, const char* file) { warp_sync("", line, file); }
 
 void warp_sync(const char* label, int line, const char* file) {
-  Thread& thread = current_thread();
   const Site site{file, line};
-  const SyncSite& sync = thread.block->sync_site("warp_sync", site, label);
-  if (sync.skipped_by(thread)) return;
-  ++step_of(thread);
-  if (thread.block->meet(thread, Collective::kWarpSync, site)) {
-    ++thread.warp->epoch;
-    thread.block->traffic().collective(thread.warp->index, EventKind::kWarpSync, site);
+  if (skips(Instruction::kWarpSync, site, label)) return;
+  Thread& thread = begin(site);
+  Block& block = *thread.block;
+  if (block.meet(thread, Instruction::kWarpSync, site)) {
+    block.sync_warp(*thread.warp);
+    block.traffic().collective(thread.warp->index, Instruction::kWarpSync, site);
   }
+}
+
+void barrier_sync(int barrier, int threads, int line, const char* file) {
+  const Site site{file, line};
+  if (skips(Instruction::kBarrierSync, site, "")) return;
+  Thread& thread = begin_at_barrier(barrier, threads, site);
+  thread.block->sync(thread, Instruction::kBarrierSync, barrier, threads, site);
+}
+
+void barrier_arrive(int barrier, int threads, int line, const char* file) {
+  const Site site{file, line};
+  if (skips(Instruction::kBarrierArrive, site, "")) return;
+  Thread& thread = begin_at_barrier(barrier, threads, site);
+  thread.block->sync(thread, Instruction::kBarrierArrive, barrier, threads, site);
+}
+
+namespace {
+
+// An atomic access of `thread`: its place in the log, its part of a warp instruction.
+bool begin_atomic(Thread& thread, Instruction instruction, const char* verb, const void* p,
+                  size_t bytes, const Site& site) {
+  Block& block = *thread.block;
+  if (!global_ok(block, thread, site, verb, p, bytes, bytes)) return false;
+  if (WarpAccess* access = block.join_load(thread, instruction, site, static_cast<int>(bytes),
+                                           reinterpret_cast<uint64_t>(p))) {
+    access->sizes[static_cast<size_t>(thread.lane)] = static_cast<uint8_t>(bytes);
+    access->global[static_cast<size_t>(thread.lane)] = reinterpret_cast<uint64_t>(p);
+  }
+  block.note_global(thread, GlobalUse::kAtomic, site, p, bytes);
+  return true;
+}
+
+template <class T>
+T add_atomically(T* p, T value, const Site& site) {
+  Thread& thread = begin(site);
+  Block& block = *thread.block;
+  if (!begin_atomic(thread, Instruction::kAtomicAdd, "adds to", p, sizeof(T), site)) return {};
+  GlobalClocks& clocks = block.launch().clocks;
+  const auto address = reinterpret_cast<uint64_t>(p);
+  T before;
+  {
+    const std::lock_guard lock(clocks.mutex);
+    before = std::atomic_ref(*p).fetch_add(value);
+    const auto found = clocks.released.find(address);
+    if (found != clocks.released.end() && found->second != thread.last_met) {
+      thread.last_met = found->second;
+      thread.met = join(thread.met, found->second);
+    }
+    if (thread.fenced != nullptr) {
+      std::shared_ptr<const Foreign>& released = clocks.released[address];
+      released = join(released, thread.fenced);
+    }
+  }
+  if (value == T{}) {  // looks, and changes nothing
+    uint64_t bits = 0;
+    std::memcpy(&bits, &before, sizeof before);
+    block.note_load(thread, address, bits, site);
+  } else {
+    block.note_progress();
+  }
+  return before;
+}
+
+}  // namespace
+
+float atomic_add(float* p, float value, int line, const char* file) {
+  return add_atomically(p, value, {file, line});
+}
+int atomic_add(int* p, int value, int line, const char* file) {
+  return add_atomically(p, value, {file, line});
+}
+
+int load_acquire(const int* p, int line, const char* file) {
+  const Site site{file, line};
+  Thread& thread = begin(site);
+  Block& block = *thread.block;
+  if (!begin_atomic(thread, Instruction::kLoadAcquire, "reads", p, sizeof *p, site)) return -1;
+  GlobalClocks& clocks = block.launch().clocks;
+  const auto address = reinterpret_cast<uint64_t>(p);
+  int value;
+  std::shared_ptr<const Foreign> released;
+  {
+    const std::lock_guard lock(clocks.mutex);
+    value = std::atomic_ref(*const_cast<int*>(p)).load();
+    const auto found = clocks.released.find(address);
+    if (found != clocks.released.end()) released = found->second;
+  }
+  block.acquire_from_others(thread, released);
+  block.note_load(thread, address, static_cast<uint32_t>(value), site);
+  return value;
+}
+
+void store_release(int* p, int value, int line, const char* file) {
+  const Site site{file, line};
+  Thread& thread = begin(site);
+  Block& block = *thread.block;
+  block.note_progress();
+  if (!begin_atomic(thread, Instruction::kStoreRelease, "writes", p, sizeof *p, site)) return;
+  GlobalClocks& clocks = block.launch().clocks;
+  const std::shared_ptr<const Foreign> released = block.release_to_others(thread);
+  const std::lock_guard lock(clocks.mutex);
+  std::atomic_ref(*p).store(value);
+  clocks.released[reinterpret_cast<uint64_t>(p)] = released;
+}
+
+void thread_fence(int line, const char* file) {
+  const Site site{file, line};
+  Thread& thread = begin(site);
+  Block& block = *thread.block;
+  block.join(thread, Instruction::kThreadFence, site, 0);
+  block.acquire_from_others(thread, thread.met);
+  thread.met = thread.last_met = nullptr;
+  thread.fenced = block.release_to_others(thread);
 }
 
 namespace detail {
 
 void cp_async_wait(int pending_groups, const char* label, int line, const char* file) {
-  Thread& thread = current_thread();
-  Block& block = *thread.block;
   const Site site{file, line};
-  const SyncSite& sync = block.sync_site("cp_async_wait", site, label);
-  if (sync.skipped_by(thread)) return;
-  pending_groups += sync.more_groups;
-  ++step_of(thread);
+  if (skips(Instruction::kCpAsyncWait, site, label)) return;
+  Thread& thread = begin(site);
+  Block& block = *thread.block;
+  pending_groups += block.sync_site(Instruction::kCpAsyncWait, site, label).more_groups;
   const int land_before = thread.open_group - pending_groups;  // number of the first that may fly
-  if (WarpAccess* access = block.join(thread, EventKind::kWait, site, 0)) {
+  if (WarpAccess* access = block.join(thread, Instruction::kCpAsyncWait, site, 0)) {
     access->pending_groups = pending_groups;
     access->first_landed = thread.landed_groups;
     access->group = land_before - 1;
@@ -283,82 +437,85 @@ void cp_async_wait(int pending_groups, const char* label, int line, const char* 
 }
 
 void ldmatrix(uint32_t* r, int count, bool trans, uint32_t addr, int line, const char* file) {
-  Thread& thread = warp_thread();
-  Warp& warp = *thread.warp;
   const Site site{file, line};
+  Thread& thread = begin_warp_wide(site);
+  Warp& warp = *thread.warp;
   warp.registers[thread.lane] = r;
   warp.addresses[thread.lane] = addr;
-  if (thread.block->meet(thread, ldmatrix_kind(count, trans), site)) {
+  if (thread.block->meet(thread, ldmatrix_instruction(count, trans), site)) {
     execute_ldmatrix(thread, count, trans, site);
   }
 }
 
 void load_global(void* value, const void* p, size_t bytes, int line, const char* file) {
-  Thread& thread = current_thread();
-  Block& block = *thread.block;
   const Site site{file, line};
-  ++step_of(thread);
+  Thread& thread = begin(site);
+  Block& block = *thread.block;
   if (!global_ok(block, thread, site, "reads", p, bytes, bytes)) {
     std::memset(value, 0xff, bytes);
     return;
   }
   if (WarpAccess* access =
-          block.join(thread, EventKind::kLoadGlobal, site, static_cast<int>(bytes))) {
+          block.join_load(thread, Instruction::kLoadGlobal, site, static_cast<int>(bytes),
+                          reinterpret_cast<uint64_t>(p))) {
     access->sizes[static_cast<size_t>(thread.lane)] = static_cast<uint8_t>(bytes);
     access->global[static_cast<size_t>(thread.lane)] = reinterpret_cast<uint64_t>(p);
   }
+  block.note_global(thread, GlobalUse::kRead, site, p, bytes);
   std::memcpy(value, p, bytes);
+  note_load(thread, reinterpret_cast<uint64_t>(p), value, bytes, site);
 }
 
 void store_global(void* p, const void* value, size_t bytes, int line, const char* file) {
-  Thread& thread = current_thread();
-  Block& block = *thread.block;
   const Site site{file, line};
-  ++step_of(thread);
+  Thread& thread = begin(site);
+  Block& block = *thread.block;
+  block.note_progress();
   if (!global_ok(block, thread, site, "writes", p, bytes, bytes)) return;
   if (WarpAccess* access =
-          block.join(thread, EventKind::kStoreGlobal, site, static_cast<int>(bytes))) {
+          block.join(thread, Instruction::kStoreGlobal, site, static_cast<int>(bytes))) {
     access->sizes[static_cast<size_t>(thread.lane)] = static_cast<uint8_t>(bytes);
     access->global[static_cast<size_t>(thread.lane)] = reinterpret_cast<uint64_t>(p);
   }
+  block.note_global(thread, GlobalUse::kWrite, site, p, bytes);
   std::memcpy(p, value, bytes);
 }
 
 void load_shared(void* value, uint32_t addr, size_t bytes, int line, const char* file) {
-  Thread& thread = current_thread();
-  Block& block = *thread.block;
   const Site site{file, line};
   const auto size = static_cast<uint32_t>(bytes);
-  ++step_of(thread);
+  Thread& thread = begin(site);
+  Block& block = *thread.block;
   if (!shared_ok(block, thread, site, "reads", addr, size, size)) {
     std::memset(value, 0xff, bytes);
     return;
   }
   const uint32_t offset = addr - kSharedBase;
-  if (WarpAccess* access =
-          block.join(thread, EventKind::kLoadShared, site, static_cast<int>(bytes))) {
+  if (WarpAccess* access = block.join_load(thread, Instruction::kLoadShared, site,
+                                           static_cast<int>(bytes), offset)) {
     access->shared[static_cast<size_t>(thread.lane)] = offset;
   }
   if (block.launch().run.hazards) {
-    const uint32_t record = block.shadow().begin_read(stamp(thread, site), false);
-    block.shadow().read(record, thread.index, offset, size);
+    block.shadow().load(stamp(thread, site), observer(thread), offset, size);
   }
   std::memcpy(value, block.shared() + offset, bytes);
+  note_load(thread, offset, value, bytes, site);
 }
 
 void store_shared(uint32_t addr, const void* value, size_t bytes, int line, const char* file) {
-  Thread& thread = current_thread();
-  Block& block = *thread.block;
   const Site site{file, line};
   const auto size = static_cast<uint32_t>(bytes);
-  ++step_of(thread);
+  Thread& thread = begin(site);
+  Block& block = *thread.block;
+  block.note_progress();
   if (!shared_ok(block, thread, site, "writes", addr, size, size)) return;
   const uint32_t offset = addr - kSharedBase;
   if (WarpAccess* access =
-          block.join(thread, EventKind::kStoreShared, site, static_cast<int>(bytes))) {
+          block.join(thread, Instruction::kStoreShared, site, static_cast<int>(bytes))) {
     access->shared[static_cast<size_t>(thread.lane)] = offset;
   }
-  if (block.launch().run.hazards) block.shadow().store(stamp(thread, site), offset, size);
+  if (block.launch().run.hazards)
+    block.shadow().store(stamp(thread, site), observer(thread), offset, size);
   std::memcpy(block.shared() + offset, value, bytes);
 }
 

@@ -114,6 +114,13 @@ void block_sync(const char* label, FA_SIMT_SITE);
 void warp_sync(FA_SIMT_SITE);
 void warp_sync(const char* label, FA_SIMT_SITE);
 
+/// Barrier number 1 to 15 for `threads` threads, whole warps: those that arrive and those that wait
+/// are counted together; the last one opens it, and it can be used again. barrier_sync waits, and
+/// comes after what all of them did; barrier_arrive goes on at once. Different warps may call it
+/// from different lines. PTX: barrier.sync, barrier.arrive.
+void barrier_sync(int barrier, int threads, FA_SIMT_SITE);
+void barrier_arrive(int barrier, int threads, FA_SIMT_SITE);
+
 /// Plain accesses of 2, 4, 8 or 16 bytes (global: 1 too), aligned to their size. Out of bounds: a
 /// hazard; loads then give NaN and stores do nothing. PTX: ld/st.global, ld/st.shared.
 template <class T>
@@ -140,6 +147,20 @@ void store_shared(uint32_t addr, std::type_identity_t<T> value, FA_SIMT_SITE) {
   static_assert(detail::kPlain<T> && sizeof(T) > 1, "a store moves 2, 4, 8 or 16 plain bytes");
   detail::store_shared(addr, &value, sizeof(T), line, file);
 }
+
+/// *p += value, in one step with respect to everybody else's; returns what was there before. Orders
+/// nothing else: see thread_fence. PTX: atom.relaxed.gpu.global.add.
+float atomic_add(float* p, float value, FA_SIMT_SITE);
+int atomic_add(int* p, int value, FA_SIMT_SITE);
+
+/// A flag between blocks. What a thread did, and knew, before a store_release comes before what a
+/// thread does after the load_acquire that reads it. PTX: ld.acquire.gpu, st.release.gpu.
+int load_acquire(const int* p, FA_SIMT_SITE);
+void store_release(int* p, int value, FA_SIMT_SITE);
+
+/// The same with atomic_add: a fence before it releases, a fence after it acquires.
+/// PTX: fence.acq_rel.gpu (__threadfence).
+void thread_fence(FA_SIMT_SITE);
 
 /// Two floats rounded to nearest even; `low` in the low 16 bits. PTX: cvt.rn.bf16x2.f32.
 inline uint32_t pack_bf16x2(float low, float high) {

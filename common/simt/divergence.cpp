@@ -1,8 +1,10 @@
-// barrier_divergence: threads that should meet, and do not. A GPU hangs, or goes on with garbage;
-// here the block ends, because nothing that it would do from there on has a meaning.
+// Threads that should meet, and do not. A GPU hangs, or goes on with garbage; here the block ends,
+// because nothing that it would do from there on has a meaning.
 
+#include <map>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "common/simt/block.hpp"
@@ -11,101 +13,163 @@ namespace fa::simt {
 
 namespace {
 
-std::string at(Collective collective, const Site& site) {
-  return std::string(collective_name(collective)) + " (" + to_string(site) + ")";
+std::string at(Instruction instruction, const Site& site, int id = -1) {
+  std::string text = info(instruction).name;
+  if (id > 0) text += " " + std::to_string(id);
+  return text + " (" + to_string(site) + ")";
 }
 
 }  // namespace
 
-const char* collective_name(Collective collective) {
-  switch (collective) {
-    case Collective::kLdmatrixX1:
-      return "ldmatrix_x1";
-    case Collective::kLdmatrixX1Trans:
-      return "ldmatrix_x1_trans";
-    case Collective::kLdmatrixX2:
-      return "ldmatrix_x2";
-    case Collective::kLdmatrixX2Trans:
-      return "ldmatrix_x2_trans";
-    case Collective::kLdmatrixX4:
-      return "ldmatrix_x4";
-    case Collective::kLdmatrixX4Trans:
-      return "ldmatrix_x4_trans";
-    case Collective::kMma:
-      return "mma_m16n8k16";
-    case Collective::kShuffle:
-      return "shfl_xor";
-    case Collective::kVote:
-      return "warp_any";
-    case Collective::kWarpSync:
-      return "warp_sync";
-    case Collective::kBlockSync:
-      return "block_sync";
-  }
-  return "?";
+bool comes_before(const Site& a, const Site& b) {
+  if (a.line != b.line) return a.line < b.line;
+  return !same_site(a, b) && to_string(a) < to_string(b);
 }
 
 // `thread` has arrived where it can never be joined by the others.
-void Block::diverge(Thread& thread, Collective collective, const Site& site) {
+void Block::diverge(Thread& thread, Instruction instruction, const Site& site) {
   const Warp& warp = *thread.warp;
   const std::string here =
-      "thread " + std::to_string(thread.index) + " is at " + at(collective, site) + ", but ";
+      "thread " + std::to_string(thread.index) + " is at " + at(instruction, site) + ", but ";
+  Site other;
+  std::string text;
   if (warp.arrived > 0) {
-    report_divergence(thread, site, warp.site,
-                      here + std::to_string(warp.arrived) + " of its warp's lanes wait at " +
-                          at(warp.collective, warp.site));
+    other = warp.site;
+    text = std::to_string(warp.arrived) + " of its warp's lanes wait at " +
+           at(warp.meeting, warp.site);
   } else if (warp.exited > 0) {
-    report_divergence(
-        thread, site, {},
-        here + std::to_string(warp.exited) + " of its warp's lanes have returned from the kernel");
-  } else {
-    const Warp* other = &warps_[0];
-    while (!other->at_barrier) ++other;
-    report_divergence(thread, site, other->site,
-                      here + "warp " + std::to_string(other->index) + " waits at " +
-                          at(other->collective, other->site));
+    text = std::to_string(warp.exited) + " of its warp's lanes have returned from the kernel";
+  } else {  // whole warps: of one warpgroup, or at a barrier for different numbers of threads
+    text = "others have arrived there for something else";
+    for (const Warp& waiting : warps_) {
+      if (!waiting.parked) continue;
+      const Wait& wait = waiting.wait;
+      other = wait.site;
+      text = "warp " + std::to_string(waiting.index) + " waits at " + at(wait.what, other, wait.id);
+      if (wait.expected >= 0) text += " for " + std::to_string(wait.expected) + " threads";
+      break;
+    }
   }
+  report_stuck(HazardKind::kBarrierDivergence, thread, site, other, here + text);
   abandon(thread);
 }
 
 void Block::report_early_return(const Thread& thread) {
   const Warp& warp = *thread.warp;
-  report_divergence(thread, warp.site, {},
-                    "thread " + std::to_string(thread.index) +
-                        " has returned from the kernel, but " + std::to_string(warp.arrived) +
-                        " of its warp's lanes wait at " + at(warp.collective, warp.site));
+  report_stuck(HazardKind::kBarrierDivergence, thread, warp.site, {},
+               "thread " + std::to_string(thread.index) + " has returned from the kernel, but " +
+                   std::to_string(warp.arrived) + " of its warp's lanes wait at " +
+                   at(warp.meeting, warp.site));
 }
 
-// Nobody can run any more, but some warps wait at a barrier; `last` was the last that ran.
-void Block::report_missing_arrivals(const Thread& last) {
-  int returned = 0;
-  const Warp* waiting = nullptr;
+// Threads are left, and none of them can go on. Where only block_sync is waited for, the others
+// have returned: barrier_divergence. Everything else is a deadlock: who waits where, for what?
+void Block::report_nobody_can_run() {
+  struct Waiting {
+    int warps = 0, lanes = 0;
+    const Thread* first = nullptr;
+  };
+  using Key = std::tuple<int, std::string, Instruction, int>;  // by place
+  std::map<Key, std::pair<Wait, Waiting>> places;
+  int returned = 0, waiting_warps = 0;
+  bool only_block_sync = true;
+  const auto add = [&](const Wait& wait, const Thread& thread, int warps, int lanes) {
+    auto& [what, waiting] = places[{wait.site.line, to_string(wait.site), wait.what, wait.id}];
+    what = wait;
+    if (waiting.first == nullptr) waiting.first = &thread;
+    waiting.warps += warps;
+    waiting.lanes += lanes;
+    if (wait.what != Instruction::kBlockSync || warps == 0) only_block_sync = false;
+  };
+  const Warp* first_waiting = nullptr;
   for (const Warp& warp : warps_) {
     returned += warp.exited;
-    if (warp.at_barrier && waiting == nullptr) waiting = &warp;
+    if (warp.parked) {
+      ++waiting_warps;
+      if (first_waiting == nullptr) first_waiting = &warp;
+      add(warp.wait, *warp.first, 1, 0);
+      continue;
+    }
+    for (int lane = 0; lane < warp.lanes; ++lane) {
+      const Thread& thread = warp.first[lane];
+      if (thread.finished) continue;
+      add(thread.parked ? thread.wait : Wait{warp.meeting, warp.site}, thread, 0, 1);
+    }
   }
-  report_divergence(last, waiting->site, {},
-                    std::to_string(waiting_warps_) + " of " + std::to_string(warps_.size()) +
-                        (waiting_warps_ == 1 ? " warps waits at " : " warps wait at ") +
-                        at(waiting->collective, waiting->site) + ", but " +
-                        std::to_string(returned) +
-                        " threads have returned from the kernel and never arrive");
+  std::string text;
+  if (only_block_sync) {
+    text = std::to_string(waiting_warps) + " of " + std::to_string(warps_.size()) +
+           (waiting_warps == 1 ? " warps waits at " : " warps wait at ") +
+           at(first_waiting->wait.what, first_waiting->wait.site) + ", but " +
+           std::to_string(returned) + " threads have returned from the kernel and never arrive";
+    Site place = first_waiting->wait.site, other;
+    if (parted_.line != 0) {  // roles may do so; most likely it is the mistake
+      place = parted_;
+      other = parted_too_;
+      text += "; before, some warps had met at " + at(Instruction::kBlockSync, place) +
+              " with others at " + at(Instruction::kBlockSync, other);
+    }
+    report_stuck(HazardKind::kBarrierDivergence, *last_, place, other, text);
+    return;
+  }
+  for (const auto& [key, entry] : places) {
+    const auto& [wait, waiting] = entry;
+    if (!text.empty()) text += "; ";
+    const int number = waiting.warps > 0 ? waiting.warps : waiting.lanes;
+    const char* const noun = waiting.warps > 0 ? "warp" : "thread";
+    const int who = waiting.warps > 0 ? waiting.first->warp->index : waiting.first->index;
+    text += number == 1 ? noun + (" " + std::to_string(who)) + " waits"
+                        : std::to_string(number) + " " + noun + "s (" + noun + " " +
+                              std::to_string(who) + " first) wait";
+    text += " at " + at(wait.what, wait.site, wait.id);
+    if (wait.id >= 0 && wait.id < kNumBarriers && wait.expected > 0) {
+      text += ", where " + std::to_string(barriers_[wait.id].arrived) + " of " +
+              std::to_string(wait.expected) + " threads have arrived";
+    }
+  }
+  if (returned > 0) text += "; " + std::to_string(returned) + " threads have returned";
+  const auto& [wait, waiting] = places.begin()->second;
+  const Site other = places.size() > 1 ? std::next(places.begin())->second.first.site : Site{};
+  report_stuck(HazardKind::kDeadlock, *waiting.first, wait.site, other,
+               "nobody can go on: " + text);
 }
 
-void Block::report_divergence(const Thread& thread, Site place, Site other,
-                              const std::string& text) {
-  // Who came first is chance: the place that comes first in the source is reported.
-  if (other.line != 0 &&
-      std::make_pair(other.line, to_string(other)) < std::make_pair(place.line, to_string(place))) {
-    std::swap(place, other);
+void Block::give_up_polling() {
+  const Thread* first = nullptr;  // in the source
+  int polling = 0;
+  for (const Thread& thread : threads_) {
+    if (thread.finished || thread.parked || thread.poll.repeats < kPollsATurn) continue;
+    ++polling;
+    if (first == nullptr || comes_before(thread.poll.site, first->poll.site)) first = &thread;
   }
+  report_stuck(
+      HazardKind::kDeadlock, *first, first->poll.site, {},
+      "thread " + std::to_string(first->index) + " of block " + std::to_string(index_) +
+          (polling > 1 ? " and " + std::to_string(polling - 1) + " others look" : " looks") +
+          " again and again at memory that nobody changes any more");
+  aborting_ = true;
+  finish();
+}
+
+void Block::out_of_steps(Thread& thread, const Site& site) {
+  report_stuck(HazardKind::kDeadlock, thread, site, {},
+               "thread " + std::to_string(thread.index) + " of block " + std::to_string(index_) +
+                   " has executed " + std::to_string(launch_.run.max_steps) +
+                   " instructions and has not come to an end");
+  abandon(thread);
+}
+
+void Block::report_stuck(HazardKind kind, const Thread& thread, Site place, Site other,
+                         const std::string& text) {
+  // Who came first is chance: the place that comes first in the source is reported.
+  if (other.line != 0 && comes_before(other, place)) std::swap(place, other);
   if (!launch_.run.hazards) {
     error_ = std::make_exception_ptr(
-        std::runtime_error(to_string(place) + ": barrier_divergence: " + text));
+        std::runtime_error(to_string(place) + ": " + hazard_name(kind) + ": " + text));
     return;
   }
   Hazard hazard;
-  hazard.kind = HazardKind::kBarrierDivergence;
+  hazard.kind = kind;
   hazard.where = place;
   hazard.other = other;
   hazard.count = 1;

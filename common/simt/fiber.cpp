@@ -1,7 +1,6 @@
 #include "common/simt/fiber.hpp"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <mutex>
 #include <new>
@@ -10,32 +9,32 @@
 
 namespace fa::simt {
 
+#if defined(FA_SIMT_ASAN) || defined(FA_SIMT_TSAN)
+const size_t kStackBytes = 1024 * 1024;  // the sanitizers' frames are several times as large
+#else
+const size_t kStackBytes = 256 * 1024;
+#endif
+
 namespace {
 
-#ifdef FA_SIMT_ASAN
-constexpr size_t kStackBytes = 1024 * 1024;  // the sanitizer's frames are several times as large
-#else
-constexpr size_t kStackBytes = 256 * 1024;
-#endif
+constexpr size_t kGuardBytes = 512 * 1024;
 
 // All tops at the same offset in a page would share the same few sets of the first-level cache,
 // and each switch would miss. Neighbouring threads start two cache lines apart instead.
 size_t colour(int i) { return static_cast<size_t>(i % 32) * 128; }
 
-size_t page_bytes() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
-
 }  // namespace
 
 StackPool::StackPool(int count)
     : count_(count),
-      stride_(kStackBytes + page_bytes()),
+      stride_(kStackBytes + kGuardBytes),
       total_bytes_(stride_ * static_cast<size_t>(count)) {
   void* memory = mmap(nullptr, total_bytes_, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   memory_ = static_cast<char*>(memory);
   for (int i = 0; i < count; ++i) {
-    if (mprotect(memory_ + stride_ * static_cast<size_t>(i), page_bytes(), PROT_NONE) != 0) {
+    if (mprotect(memory_ + stride_ * static_cast<size_t>(i), kGuardBytes, PROT_NONE) != 0) {
       munmap(memory_, total_bytes_);
       throw std::bad_alloc();
     }
@@ -44,8 +43,14 @@ StackPool::StackPool(int count)
 
 StackPool::~StackPool() { munmap(memory_, total_bytes_); }
 
+bool StackPool::is_overflow(const void* address) const {
+  const char* at = static_cast<const char*>(address);
+  return at >= memory_ && at < memory_ + total_bytes_ &&
+         static_cast<size_t>(at - memory_) % stride_ < kGuardBytes;
+}
+
 void StackPool::prepare(Fiber& fiber, int i, void (*entry)(transfer_t)) const {
-  char* bottom = memory_ + stride_ * static_cast<size_t>(i) + page_bytes();
+  char* bottom = memory_ + stride_ * static_cast<size_t>(i) + kGuardBytes;
   const size_t bytes = kStackBytes - colour(i);
   fiber.stack_bottom = bottom;
   fiber.stack_bytes = bytes;
@@ -54,7 +59,18 @@ void StackPool::prepare(Fiber& fiber, int i, void (*entry)(transfer_t)) const {
   constexpr size_t kTop = 64 * 1024;
   __asan_unpoison_memory_region(bottom + kStackBytes - kTop, kTop);
 #endif
+#ifdef FA_SIMT_TSAN
+  release(fiber);
+  fiber.tsan_fiber = __tsan_create_fiber(0);
+#endif
   fiber.context = boost::context::detail::make_fcontext(bottom + bytes, bytes, entry);
+}
+
+void StackPool::release([[maybe_unused]] Fiber& fiber) {
+#ifdef FA_SIMT_TSAN
+  if (fiber.tsan_fiber != nullptr) __tsan_destroy_fiber(fiber.tsan_fiber);
+  fiber.tsan_fiber = nullptr;
+#endif
 }
 
 namespace {
@@ -75,6 +91,13 @@ std::unique_ptr<StackPool> borrow_stacks(int count) {
       kept.pop_back();
       return found;
     }
+  }
+  try {
+    return std::make_unique<StackPool>(count);
+  } catch (const std::bad_alloc&) {
+    const std::lock_guard lock(kept_mutex);
+    if (kept.empty()) throw;
+    kept.clear();  // of other sizes
   }
   return std::make_unique<StackPool>(count);
 }

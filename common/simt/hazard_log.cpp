@@ -22,6 +22,10 @@ const char* hazard_name(HazardKind kind) {
       return "misaligned";
     case HazardKind::kBarrierDivergence:
       return "barrier_divergence";
+    case HazardKind::kDeadlock:
+      return "deadlock";
+    case HazardKind::kGlobalRace:
+      return "global_race";
   }
   return "?";
 }

@@ -1,13 +1,18 @@
 // Launches and runs: blocks over the cores, and what they found added up.
 
 #include <algorithm>
+#include <atomic>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <new>
 #include <numeric>
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -71,46 +76,171 @@ void check_launch(const LaunchConfig& config) {
   }
 }
 
+// A GPU starts blocks in about their order, and kernels count on it: a block may wait for one with
+// a lower number. So none starts much too early.
 std::vector<int> block_order(int grid, uint64_t seed) {
-  std::vector<int> order(static_cast<size_t>(grid));
-  std::iota(order.begin(), order.end(), 0);
-  if (seed != 0) {
-    std::mt19937_64 random(seed);
-    shuffle(order, random);
+  constexpr int kWindow = 64;
+  std::vector<int> order;
+  std::mt19937_64 random(seed);
+  for (int first = 0; first < grid; first += kWindow) {
+    std::vector<int> window(static_cast<size_t>(std::min(kWindow, grid - first)));
+    std::iota(window.begin(), window.end(), first);
+    if (seed != 0) shuffle(window, random);
+    order.insert(order.end(), window.begin(), window.end());
   }
   return order;
 }
 
+// Blocks over CPU threads. A thread runs one block after the other; one that only polls, because it
+// waits for what another block will write, is set aside, and looks again before the next one
+// begins.
+class Workers {
+ public:
+  Workers(const Launch& launch, const std::vector<int>& order, int threads)
+      : launch_(launch), order_(order), blocks_(static_cast<size_t>(threads)) {}
+
+  void work(size_t worker) {
+    Blocks& blocks = blocks_[worker];
+    ++active_;
+    try {
+      run(blocks);
+    } catch (...) {
+      failed_ = true;
+      leave(blocks);
+      throw;
+    }
+    leave(blocks);
+  }
+
+  template <class F>
+  void for_each_block(F f) {
+    for (const Blocks& blocks : blocks_) {
+      for (const std::unique_ptr<Block>& block : blocks.all) f(*block);
+    }
+  }
+
+ private:
+  // So many loads without anybody doing anything else: nobody ever will.
+  static constexpr int64_t kMostPolls = 4'000'000;
+
+  struct Blocks {  // of one CPU thread
+    std::vector<std::unique_ptr<Block>> all;
+    std::vector<Block*> free, polling;
+    bool idle = false;  // all of them poll, and none is left to begin
+  };
+
+  void run(Blocks& blocks) {
+    int64_t polls = 0;
+    uint64_t moves = launch_.idle.moves;
+    while (!failed_) {
+      for (size_t i = blocks.polling.size(); i-- > 0;) {
+        Block* const block = blocks.polling[i];
+        const int64_t before = block->idle_polls();
+        if (block->go_on() == Block::State::kFinished) {
+          blocks.polling.erase(blocks.polling.begin() + static_cast<ptrdiff_t>(i));
+          blocks.free.push_back(block);
+        } else {
+          polls += std::max<int64_t>(block->idle_polls() - before, 0);
+        }
+      }
+      if (begin_next(blocks)) continue;
+      if (blocks.polling.empty()) return;
+      if (!blocks.idle) {
+        blocks.idle = true;
+        ++launch_.idle.moves;  // what it did last has to be looked at
+        ++launch_.idle.workers;
+      }
+      const bool all_idle = launch_.idle.workers == active_;  // asked before moves: see leave
+      if (const uint64_t now = launch_.idle.moves; now != moves) {
+        moves = now;
+        polls = 0;
+      }
+      if (polls >= kMostPolls && all_idle) {
+        for (Block* block : blocks.polling) block->give_up_polling();
+        blocks.polling.clear();
+        return;
+      }
+      std::this_thread::yield();
+    }
+  }
+
+  bool begin_next(Blocks& blocks) {
+    if (next_ >= order_.size() || (blocks.free.empty() && !add_block(blocks))) return false;
+    const size_t next = next_++;
+    if (next >= order_.size()) return false;
+    Block* const block = blocks.free.back();
+    blocks.free.pop_back();
+    const bool finished = block->start(order_[next]) == Block::State::kFinished;
+    (finished ? blocks.free : blocks.polling).push_back(block);
+    return true;
+  }
+
+  // False: the system has no stacks left, but other blocks can go on with theirs.
+  bool add_block(Blocks& blocks) {
+    const std::lock_guard lock(adding_);
+    try {
+      blocks.all.push_back(std::make_unique<Block>(launch_, blocks.idle));
+    } catch (const std::bad_alloc&) {
+      if (blocks_made_ > 0) return false;
+      throw std::runtime_error("the system has no memory for the stacks of " +
+                               std::to_string(launch_.threads) +
+                               " threads: see ulimit -v and sysctl vm.max_map_count");
+    }
+    ++blocks_made_;
+    blocks.free.push_back(blocks.all.back().get());
+    return true;
+  }
+
+  void leave(Blocks& blocks) {
+    for (Block* block : blocks.polling) block->stop();
+    ++launch_.idle.moves;
+    if (blocks.idle) --launch_.idle.workers;
+    --active_;
+  }
+
+  const Launch& launch_;
+  const std::vector<int>& order_;
+  std::vector<Blocks> blocks_;
+  std::atomic<size_t> next_{0};
+  std::atomic<int> active_{0};
+  std::mutex adding_;
+  int blocks_made_ = 0;
+  std::atomic<bool> failed_{false};
+};
+
 void launch_in(Run& run, const std::function<void()>& thread, const LaunchConfig& config) {
   const GlobalMemory global = GlobalMemory::snapshot();
+  Idle idle;
+  GlobalClocks clocks;
+  std::vector<BlockLog> logs;
   const Launch launch{thread,
                       config,
                       static_cast<int>(volume(config.block)),
                       static_cast<uint32_t>(config.smem_bytes),
                       run.config,
-                      global};
+                      global,
+                      idle,
+                      clocks,
+                      volume(config.grid) > 1};
   const auto grid = static_cast<int>(volume(config.grid));
   const std::vector<int> order = block_order(grid, run.config.schedule_seed);
   const int threads =
       std::min(run.config.threads > 0 ? run.config.threads : hardware_threads(), grid);
-  std::vector<std::unique_ptr<Block>> workers(static_cast<size_t>(threads));
-  parallel_for(grid, threads, [&](int64_t i, int worker) {
-    std::unique_ptr<Block>& mine = workers[static_cast<size_t>(worker)];
-    if (!mine) mine = std::make_unique<Block>(launch);
-    mine->run(order[static_cast<size_t>(i)]);
-  });
-  for (const std::unique_ptr<Block>& worker : workers) {
-    if (!worker) continue;
-    run.counters += worker->traffic().counters();
-    run.hazards.merge(worker->hazards());
-    for (const SyncSite& site : worker->sync_sites()) {
+  Workers workers(launch, order, threads);
+  parallel_for(threads, threads, [&](int64_t i, int) { workers.work(static_cast<size_t>(i)); });
+  workers.for_each_block([&](Block& block) {
+    run.counters += block.traffic().counters();
+    run.hazards.merge(block.hazards());
+    std::move(block.global_logs().begin(), block.global_logs().end(), std::back_inserter(logs));
+    for (const SyncSite& site : block.sync_sites()) {
       Synchronization sync = site.what;
       sync.where.file = relative_path(sync.where.file);
       run.synchronizations.try_emplace({sync.where.file, sync.where.line, sync.instruction}, sync);
     }
-    std::vector<Event>& events = worker->traffic().events();
+    std::vector<Event>& events = block.traffic().events();
     run.events.insert(run.events.end(), events.begin(), events.end());
-  }
+  });
+  find_global_races(logs, run.hazards);
   std::stable_sort(run.events.begin(), run.events.end(),
                    [](const Event& a, const Event& b) { return a.block < b.block; });
   run.counters.shared_bytes_per_block =

@@ -1,6 +1,7 @@
 // In which order warps and lanes take turns. A correct kernel cannot tell.
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 #include "common/simt/block.hpp"
@@ -25,31 +26,123 @@ void Block::prepare_schedule() {
     std::iota(lanes.begin(), lanes.end(), uint8_t{0});
     if (seed != 0) shuffle(lanes, random_);
     for (size_t i = 0; i < lanes.size(); ++i) {
-      warp.first[lanes[i]].next = &warp.first[lanes[(i + 1) % lanes.size()]];
+      warp.order[i] = lanes[i];
+      warp.first[lanes[i]].position = static_cast<int>(i);
     }
-    warp.resume = &warp.first[lanes[0]];
+    warp.all = warp.ready = static_cast<uint32_t>((uint64_t{1} << warp.lanes) - 1);
+    warp.polling = 0;
+    warp.turn = 0;
   }
 }
 
-// The next warp that can run, nullptr if there is none.
+// The first of `lanes` (not 0) at position `from` or behind it; behind the last comes the first.
+Thread* Block::ready_lane(const Warp& warp, uint32_t lanes, int from) const {
+  const int position = (std::countr_zero(std::rotr(lanes, from)) + from) % kWarpSize;
+  return &warp.first[warp.order[position]];
+}
+
+// The next warp that can run, nullptr if there is none. One that only polls comes last.
 Warp* Block::pick_warp() {
   if (change_warp_every_ != 0) {
     std::rotate(warp_order_.begin(),
                 warp_order_.begin() + static_cast<ptrdiff_t>(random_() % warp_order_.size()),
                 warp_order_.end());
   }
+  Warp* polls = nullptr;
   for (int index : warp_order_) {
     Warp& warp = warps_[static_cast<size_t>(index)];
-    if (!warp.at_barrier && warp.exited < warp.lanes) return &warp;
+    if ((warp.ready & ~warp.polling) != 0) return &warp;
+    if (warp.ready != 0 && polls == nullptr) polls = &warp;
   }
-  return nullptr;
+  return polls;
+}
+
+// Who runs when `last` cannot, or has ended; nullptr: nobody can.
+Thread* Block::pick_thread(Thread& last) {
+  last_ = &last;
+  Warp* warp = pick_warp();
+  if (warp == nullptr) return nullptr;
+  const uint32_t busy = warp->ready & ~warp->polling;
+  return ready_lane(*warp, busy != 0 ? busy : warp->ready, warp->turn);
 }
 
 void Block::maybe_change_warp(Thread& thread) {
   if (change_warp_every_ == 0 || random_() % change_warp_every_ != 0) return;
-  thread.warp->resume = &thread;
+  thread.warp->turn = thread.position;
   Warp* next = pick_warp();  // at least this one can run
-  if (next != thread.warp) hand_over(thread, *next->resume);
+  if (next == thread.warp) return;
+  const uint32_t busy = next->ready & ~next->polling;
+  hand_over(thread, *ready_lane(*next, busy != 0 ? busy : next->ready, next->turn));
+}
+
+void Block::leave(Thread& thread) {
+  last_ = &thread;
+  running_thread = nullptr;
+  switch_fiber(thread.fiber, main_);
+  if (aborting_) throw Unwind();
+}
+
+// `thread` has looked often enough: first all others that can do something, then all that look too,
+// then other blocks.
+void Block::take_turns_polling(Thread& thread) {
+  idle_polls_ += kPollsATurn;
+  Warp& own = *thread.warp;
+  own.polling |= 1u << thread.position;
+  own.turn = thread.position;
+  Thread* next = nullptr;
+  if (const uint32_t busy = own.ready & ~own.polling) {
+    next = ready_lane(own, busy, thread.position);
+  } else {
+    for (Warp& warp : warps_) {
+      const uint32_t busy_there = warp.ready & ~warp.polling;
+      if (busy_there == 0) continue;
+      next = ready_lane(warp, busy_there, warp.turn);
+      break;
+    }
+  }
+  if (next != nullptr) {
+    hand_over(thread, *next);
+  } else {
+    for (Warp& warp : warps_) warp.polling = 0;
+    polling_ = true;
+    leave(thread);
+  }
+  own.polling &= ~(1u << thread.position);
+}
+
+// `thread` has executed many instructions that the rest of its warp has not begun.
+void Block::let_lanes_catch_up(Thread& thread) {
+  Warp& warp = *thread.warp;
+  const uint32_t others = warp.ready & ~warp.polling & ~(1u << thread.position);
+  if (others != 0) hand_over(thread, *ready_lane(warp, others, thread.position));
+}
+
+void Block::park(Thread& thread, const Wait& wait) {
+  thread.wait = wait;
+  thread.parked = true;
+  thread.warp->ready &= ~(1u << thread.position);
+  pass_on(thread);
+}
+
+void Block::wake(Thread& thread) {
+  thread.parked = false;
+  thread.warp->ready |= 1u << thread.position;
+  note_progress();
+}
+
+// All lanes of last's warp have arrived; `last` goes on first.
+void Block::park_warp(Thread& last, const Wait& wait) {
+  Warp& warp = *last.warp;
+  warp.wait = wait;
+  warp.parked = true;
+  warp.ready = 0;
+  warp.turn = last.position;
+  pass_on(last);
+}
+
+void Block::wake_warp(Warp& warp) {
+  warp.parked = false;
+  warp.ready = warp.all;
 }
 
 }  // namespace fa::simt

@@ -1,6 +1,8 @@
 #include "common/simt/shadow.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <limits>
 
 #include "common/simt/matrix.hpp"
 
@@ -23,40 +25,44 @@ std::string thread_text(int thread) {
 
 }  // namespace
 
-void Shadow::begin_block(int block, uint32_t smem_bytes) {
+void Shadow::begin_block(int block, uint32_t smem_bytes, int warps) {
   block_ = block;
   epoch_ = 0;
   const size_t granules = (smem_bytes + kGranuleBytes - 1) / kGranuleBytes;
   last_write_.assign(granules, 0);
-  reader_.assign(granules, 0);
-  other_reader_.assign(granules, 0);
+  last_read_.resize(static_cast<size_t>(warps));
+  first_read_ += static_cast<uint32_t>(reads_.size());
+  reads_.clear();
+  if (first_read_ >
+      std::numeric_limits<uint32_t>::max() / 2) {  // numbers go on from block to block
+    for (std::vector<uint32_t>& reads : last_read_) std::fill(reads.begin(), reads.end(), 0);
+    first_read_ = 1;
+  }
   if (writes_.empty()) writes_.resize(4096);
   first_write_ = next_write_ = 1;
-  reads_.clear();
-  first_read_ = 1;
   pending_.clear();
 }
 
-uint32_t Shadow::store(const Access& access, uint32_t offset, uint32_t bytes) {
-  return add_write({access, epoch_, epoch_, access.warp_epoch, access.step, WriteState::kStored,
-                    offset, nullptr},
-                   bytes);
+uint32_t Shadow::store(const Access& access, const Observer& writer, uint32_t offset,
+                       uint32_t bytes) {
+  return add_write({access, epoch_, access.time, access.step, WriteState::kStored, offset, nullptr},
+                   writer, bytes);
 }
 
-uint32_t Shadow::issue_copy(const Access& access, uint32_t offset, uint32_t bytes,
-                            const void* source) {
-  return add_write({access, epoch_, 0, 0, 0, WriteState::kInFlight, offset, source}, bytes);
+uint32_t Shadow::issue_copy(const Access& access, const Observer& writer, uint32_t offset,
+                            uint32_t bytes, const void* source) {
+  return add_write({access, 0, 0, 0, WriteState::kInFlight, offset, source}, writer, bytes);
 }
 
 void Shadow::land_copy(uint32_t record, const Access& wait) {
   Write& write = write_of(record);
   write.state = WriteState::kLanded;
   write.landed_epoch = epoch_;
-  write.landed_warp_epoch = wait.warp_epoch;
+  write.landed_time = wait.time;
   write.landed_step = wait.step;
 }
 
-uint32_t Shadow::add_write(const Write& write, uint32_t bytes) {
+uint32_t Shadow::add_write(const Write& write, const Observer& writer, uint32_t bytes) {
   if (next_write_ - first_write_ == writes_.size()) {
     std::vector<Write> larger(writes_.size() * 2);
     for (uint32_t id = first_write_; id != next_write_; ++id) {
@@ -66,86 +72,131 @@ uint32_t Shadow::add_write(const Write& write, uint32_t bytes) {
   }
   const uint32_t id = next_write_++;
   write_of(id) = write;
-  bool found = false;  // one hazard for each access is enough
-  const uint32_t end = (write.offset + bytes) / kGranuleBytes;
-  for (uint32_t granule = write.offset / kGranuleBytes; granule < end; ++granule) {
-    if (last_write_[granule] >= first_write_) {
-      found = found || check_write(write, granule, last_write_[granule]);
-    }
-    if (reader_[granule] >= first_read_) {
-      found = found || check_reader(write, granule, reader_[granule]);
-      if (other_reader_[granule] >= first_read_) {
-        found = found || check_reader(write, granule, other_reader_[granule]);
-      }
-    }
-    last_write_[granule] = id;
+  const uint32_t first = write.offset / kGranuleBytes, count = bytes / kGranuleBytes;
+  uint32_t* const writes = &last_write_[first];
+  // Most often nobody has touched the bytes since the last block_sync.
+  bool untouched = true;
+  for (uint32_t i = 0; i < count; ++i) untouched &= writes[i] < first_write_;
+  for (const std::vector<uint32_t>& reads : last_read_) {
+    if (reads.empty()) continue;
+    for (uint32_t i = 0; i < count; ++i) untouched &= reads[first + i] < first_read_;
   }
+  bool found = untouched;  // one hazard for each access is enough
+  for (uint32_t granule = first; !found && granule < first + count; ++granule) {
+    const uint32_t before = last_write_[granule];
+    found = before >= first_write_ && check_write(write, writer, granule, before);
+    bool was_read = false;
+    for (const std::vector<uint32_t>& reads : last_read_) {
+      if (found || reads.empty() || reads[granule] < first_read_) continue;
+      was_read = true;
+      found = check_readers(write, writer, granule, reads[granule]);
+    }
+    if (before == 0 && was_read && !found) resolve_uninitialized(granule);
+  }
+  std::fill(writes, writes + count, id);
   return id;
 }
 
-bool Shadow::check_write(const Write& now, uint32_t granule, uint32_t before) {
+bool Shadow::check_write(const Write& now, const Observer& writer, uint32_t granule,
+                         uint32_t before) {
   const Write& old = write_of(before);
-  if (old.state != WriteState::kInFlight) {
-    const bool same_warp = warp_of(old.access.thread) == warp_of(now.access.thread);
-    if (old.access.thread == now.access.thread || old.landed_epoch < epoch_ ||
-        (same_warp && old.landed_warp_epoch < now.access.warp_epoch)) {
-      return false;
-    }
+  if (old.state != WriteState::kInFlight && writer.knows(old.access.thread, old.landed_time)) {
+    return false;
   }
   report_write(now, old, granule);
   return true;
 }
 
-bool Shadow::check_reader(const Write& now, uint32_t granule, uint32_t id) {
-  const Read& read = read_of(id);
-  const bool same_warp = warp_of(read.access.thread) == warp_of(now.access.thread);
-  if (same_warp && read.access.warp_epoch < now.access.warp_epoch) return false;
-  int reader = read.access.thread;
-  if (!read.whole_warp && reader == now.access.thread) {
-    if (read.other_thread < 0) return false;
-    reader = read.other_thread;
+// `id` and the reads of the same warp that are not ordered before it.
+bool Shadow::check_readers(const Write& now, const Observer& writer, uint32_t granule,
+                           uint32_t id) {
+  for (; id >= first_read_; id = read_of(id).previous) {
+    const Read& read = read_of(id);
+    int reader = -1;
+    if (read.whole_warp) {  // its lanes have read for each other: program order is not enough
+      if (!writer.warp.knows(read.access.thread, read.access.time) &&
+          (writer.own == nullptr || !writer.own->knows(read.access.thread, read.access.time))) {
+        reader = read.access.thread;
+      }
+    } else {
+      const int first_lane = read.access.thread / kWarpSize * kWarpSize;
+      if (!writer.knows(read.access.thread, read.access.time)) reader = read.access.thread;
+      for (uint32_t lanes = read.lanes; reader < 0 && lanes != 0; lanes &= lanes - 1) {
+        const int lane = first_lane + std::countr_zero(lanes);
+        if (!writer.knows(lane, read.access.time)) reader = lane;
+      }
+    }
+    if (reader < 0) continue;
+    report_read(name_of_race(read.access, now.access), read, reader, granule, &now);
+    return true;
   }
-  report_read(name_of_race(read.access, now.access), read, reader, granule, &now);
-  return true;
+  return false;
 }
 
-uint32_t Shadow::begin_read(const Access& access, bool whole_warp) {
-  reads_.push_back({access, whole_warp, -1});
+// The first write of a granule, by somebody who knows of all reads before: those read nothing.
+void Shadow::resolve_uninitialized(uint32_t granule) {
+  std::erase_if(pending_, [&](const Pending& pending) {
+    if (pending.write != 0 || pending.granule != granule) return false;
+    report_read(HazardKind::kUninitializedRead, read_of(pending.read), pending.thread, granule,
+                nullptr);
+    return true;
+  });
+}
+
+uint32_t Shadow::add_read(const Read& read) {
+  reads_.push_back(read);
   return first_read_ + static_cast<uint32_t>(reads_.size()) - 1;
 }
 
-void Shadow::read(uint32_t id, int thread, uint32_t offset, uint32_t bytes) {
+uint32_t Shadow::begin_read(const Access& access) { return add_read({access, true, 0, 0}); }
+
+void Shadow::load(const Access& access, const Observer& reader, uint32_t offset, uint32_t bytes) {
+  const uint32_t lane = 1u << access.thread % kWarpSize;
+  const std::vector<uint32_t>& reads = last_read_[static_cast<size_t>(warp_of(access.thread))];
+  const uint32_t granule = offset / kGranuleBytes;
+  if (!reads.empty() && reads[granule] >= first_read_) {
+    Read& last = read_of(reads[granule]);
+    if (last.lanes == lane && last.access.time == access.time && last.previous == 0 &&
+        last.offset == offset && last.bytes == bytes && same_site(last.access.site, access.site) &&
+        last_write_[granule] == last.write) {
+      last.access = access;  // it looks again, and nobody has written: one record is enough
+      return;
+    }
+  }
+  read(add_read({access, false, lane, 0, offset, bytes, last_write_[granule]}), reader,
+       access.thread, offset, bytes);
+}
+
+void Shadow::read(uint32_t id, const Observer& reader, int thread, uint32_t offset,
+                  uint32_t bytes) {
   const uint32_t first = offset / kGranuleBytes, count = bytes / kGranuleBytes;
   const uint32_t* writes = &last_write_[first];
-  uint32_t* readers = &reader_[first];
-  // Most often all bytes were written before the last barrier, and nobody has read them since.
-  bool settled = true, unread = true;
+  // Most often all bytes were written before the last block_sync.
+  bool settled = true;
   for (uint32_t i = 0; i < count; ++i) {
     settled &= writes[i] - 1 < first_write_ - 1;  // not 0, and below first_write_
-    unread &= readers[i] < first_read_;
   }
   if (!settled) {
     for (uint32_t i = 0; i < count; ++i) {
       const bool judge = writes[i] == 0 || writes[i] >= first_write_;
-      if (judge && check_read(id, thread, first + i, writes[i])) break;
+      if (judge && check_read(id, reader, thread, first + i, writes[i])) break;
     }
   }
-  if (unread) {
-    std::fill(readers, readers + count, id);
-  } else {
-    for (uint32_t i = 0; i < count; ++i) remember_reader(id, first + i);
+  std::vector<uint32_t>& reads = last_read_[static_cast<size_t>(warp_of(thread))];
+  if (reads.size() < last_write_.size()) reads.resize(last_write_.size(), 0);
+  uint32_t* const own = &reads[first];
+  if (read_of(id).whole_warp) {  // stands for any lane's read before it, too
+    std::fill(own, own + count, id);
+    return;
   }
-}
-
-// Is what happened in `thread` at that epoch ordered before the read?
-bool Shadow::before_read(int thread, uint32_t epoch, uint32_t warp_epoch, const Read& read) const {
-  if (epoch < epoch_) return true;
-  if (warp_of(thread) != warp_of(read.access.thread)) return false;
-  return warp_epoch < read.access.warp_epoch || (!read.whole_warp && thread == read.access.thread);
+  for (uint32_t i = 0; i < count; ++i) {
+    own[i] = own[i] < first_read_ ? id : merge_reads(own[i], id, reader);
+  }
 }
 
 // Returns true when the read is a hazard, or may turn out to be one.
-bool Shadow::check_read(uint32_t id, int thread, uint32_t granule, uint32_t write_id) {
+bool Shadow::check_read(uint32_t id, const Observer& reader, int thread, uint32_t granule,
+                        uint32_t write_id) {
   if (write_id == 0) {
     pending_.push_back({id, 0, granule, thread});
     return true;
@@ -153,7 +204,7 @@ bool Shadow::check_read(uint32_t id, int thread, uint32_t granule, uint32_t writ
   const Read& read = read_of(id);
   const Write& write = write_of(write_id);
   const int writer = write.access.thread;
-  if (!before_read(writer, write.epoch, write.access.warp_epoch, read)) {
+  if (!reader.knows(writer, write.access.time)) {
     report_read(name_of_race(read.access, write.access), read, thread, granule, &write);
     return true;
   }
@@ -167,37 +218,25 @@ bool Shadow::check_read(uint32_t id, int thread, uint32_t granule, uint32_t writ
     }
     return true;
   }
-  if (before_read(writer, write.landed_epoch, write.landed_warp_epoch, read)) return false;
+  if (reader.knows(writer, write.landed_time)) return false;
   report_read(write.landed_step < read.access.step ? HazardKind::kReadBeforeBarrier
                                                    : HazardKind::kReadBeforeWait,
               read, thread, granule, &write);
   return true;
 }
 
-void Shadow::remember_reader(uint32_t id, uint32_t granule) {
-  uint32_t& reader = reader_[granule];
-  uint32_t& other = other_reader_[granule];
-  const int warp = warp_of(read_of(id).access.thread);
-  if (reader < first_read_ || warp_of(read_of(reader).access.thread) == warp) {
-    reader = merge_readers(reader, id);
-  } else if (other < first_read_ || warp_of(read_of(other).access.thread) == warp) {
-    other = merge_readers(other, id);
-  }
-  // Else two other warps have read it: whoever writes it next races with one of them anyway.
-}
-
-// One record that stands for two reads of the same warp.
-uint32_t Shadow::merge_readers(uint32_t before, uint32_t now) {
-  if (before < first_read_) return now;
+// One number that stands for both reads of the same warp.
+uint32_t Shadow::merge_reads(uint32_t before, uint32_t now, const Observer& reader) {
+  if (before == merged_.before && now == merged_.now) return merged_.id;
   const Read old = read_of(before), read = read_of(now);
-  if (old.access.warp_epoch < read.access.warp_epoch || read.whole_warp) return now;
-  if (old.whole_warp) return before;
-  if (old.access.thread == read.access.thread && old.other_thread == read.other_thread) return now;
-  if (old.other_thread == read.access.thread) return before;
-  const uint32_t both = begin_read(read.access, false);
-  read_of(both).other_thread =
-      old.access.thread != read.access.thread ? old.access.thread : old.other_thread;
-  return both;
+  if (reader.warp.knows(old.access.thread, old.access.time)) return now;  // a warp_sync since
+  if (old.access.time != read.access.time) {  // only single lanes have synchronized since
+    merged_ = {before, now, add_read({read.access, false, read.lanes, before})};
+  } else {
+    if (old.whole_warp || (old.lanes & read.lanes) == read.lanes) return before;
+    merged_ = {before, now, add_read({read.access, false, old.lanes | read.lanes, old.previous})};
+  }
+  return merged_.id;
 }
 
 void Shadow::barrier() {
@@ -214,12 +253,8 @@ void Shadow::resolve_pending() {
   for (const Pending& pending : pending_) {
     const Read& read = read_of(pending.read);
     if (pending.write == 0) {
-      const uint32_t last = last_write_[pending.granule];
       // Written since by somebody it races with: that has been reported as the race it is.
-      if (last != 0 && !before_read(write_of(last).access.thread, write_of(last).epoch,
-                                    write_of(last).access.warp_epoch, read)) {
-        continue;
-      }
+      if (last_write_[pending.granule] != 0) continue;
       report_read(HazardKind::kUninitializedRead, read, pending.thread, pending.granule, nullptr);
     } else {
       const Write& write = write_of(pending.write);

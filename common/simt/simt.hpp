@@ -34,7 +34,8 @@ struct Config {
   bool counters = true;        // count instructions, wavefronts, sectors
   bool events = false;         // log what each warp of the first event_blocks blocks does
   int event_blocks = 1;
-  int threads = 0;  // CPU threads that run blocks; 0: one for each core
+  int threads = 0;                       // CPU threads that run blocks; 0: one for each core
+  int64_t max_steps = int64_t{1} << 28;  // instructions of a thread; one that takes more never ends
   std::vector<LeaveOut> leave_out = {};
 };
 
@@ -47,6 +48,8 @@ enum class HazardKind {
   kOutOfBounds,         // outside shared memory or every registered buffer
   kMisaligned,          // an address that the instruction does not accept
   kBarrierDivergence,   // a barrier or warp instruction that not every thread reaches
+  kDeadlock,            // nobody can go on, or threads go on for ever
+  kGlobalRace,          // two blocks at the same global memory, and nothing orders them
 };
 const char* hazard_name(HazardKind kind);  // "read_before_wait", ...
 
@@ -62,7 +65,8 @@ struct Hazard {
   HazardKind kind{};
   Site where;         // the access that is at fault
   Site other;         // what it collides with; line 0: nothing
-  int64_t count = 0;  // accesses (a row of an ldmatrix, one thread's load, store or cp.async)
+  int64_t count = 0;  // accesses (a row of an ldmatrix, one thread's load, store or cp.async);
+                      // global_race: blocks
   int block = 0;
   int thread = -1;                     // of `where`, in its block
   int other_thread = -1;               // of `other`; -1: none, or any
@@ -85,7 +89,9 @@ enum class EventKind {
   kLoadShared,
   kStoreShared,
   kLoadGlobal,
-  kStoreGlobal
+  kStoreGlobal,
+  kAtomic,
+  kFence
 };
 const char* event_name(EventKind kind);  // "copy_issue", ...
 

@@ -67,11 +67,11 @@ void copy_and_read(const float* in, float* out, uint32_t stride) {
   uint32_t r[4];
   ldmatrix_x4(r, dynamic_smem() + lane * stride);
   const float x = shfl_xor(static_cast<float>(r[0]), 1);
-  store_global(out + 2 * lane, x);
+  store_global(out + 64 * block_index() + 2 * lane, x);
 }
 
 Counters counters_of(const Config& config, uint32_t stride, int grid) {
-  Buffer<float> in(128, "in"), out(64, "out");
+  Buffer<float> in(128, "in"), out(64 * static_cast<size_t>(grid), "out");
   const Report report = fa::simt::run(config, [&] {
     launch(copy_and_read, grid, 32, kSmem, static_cast<const float*>(in.data()), out.data(),
            stride);
@@ -165,7 +165,7 @@ TEST_CASE("lanes are put together to warp instructions by line and by turn") {
 }
 
 TEST_CASE("events tell what each warp did, in its order") {
-  Buffer<float> in(128, "in"), out(64, "out");
+  Buffer<float> in(128, "in"), out(128, "out");
   Config config;
   config.events = true;
   const Report report = fa::simt::run(config, [&] {
@@ -195,8 +195,8 @@ TEST_CASE("putting lanes together takes time in proportion to their accesses") {
   constexpr int kTurns = 400'000;
   for (const int lane : {0, 31, 5}) {
     for (int turn = 0; turn < kTurns; ++turn) {
-      collector.join(lane, EventKind::kLoadGlobal, load, 4);
-      if (turn % 2 == 0) collector.join(lane, EventKind::kStoreGlobal, store, 4);
+      collector.join(lane, fa::simt::Instruction::kLoadGlobal, load, 4);
+      if (turn % 2 == 0) collector.join(lane, fa::simt::Instruction::kStoreGlobal, store, 4);
     }
   }
   CHECK(collector.end() - collector.begin() == kTurns + kTurns / 2);

@@ -110,11 +110,13 @@ std::string findings(const Report& report) {
   return text;
 }
 
+// Not with divergent-barrier: several races at the same bytes follow, and order decides which
+// shows.
 TEST_CASE("a broken kernel has the same hazards, at the same lines, under every schedule") {
   Attention attention;
   for (size_t i = 0; i < std::size(kForwards); ++i) {
-    for (fa::KernelBreak broken : {fa::CONDITIONAL_COMMIT, fa::MISSING_WAIT, fa::MISSING_BARRIER,
-                                   fa::WAIT_TOO_FEW, fa::DIVERGENT_BARRIER}) {
+    for (fa::KernelBreak broken :
+         {fa::CONDITIONAL_COMMIT, fa::MISSING_WAIT, fa::MISSING_BARRIER, fa::WAIT_TOO_FEW}) {
       CAPTURE(i);
       CAPTURE(broken);
       Config config;

@@ -25,40 +25,6 @@ int lanes_that_read(const WarpAccess& access) {
 
 }  // namespace
 
-const char* event_name(EventKind kind) {
-  switch (kind) {
-    case EventKind::kCopyIssue:
-      return "copy_issue";
-    case EventKind::kCommit:
-      return "commit";
-    case EventKind::kWait:
-      return "wait";
-    case EventKind::kLand:
-      return "land";
-    case EventKind::kBarrier:
-      return "barrier";
-    case EventKind::kWarpSync:
-      return "warp_sync";
-    case EventKind::kLdmatrix:
-      return "ldmatrix";
-    case EventKind::kMma:
-      return "mma";
-    case EventKind::kShuffle:
-      return "shuffle";
-    case EventKind::kVote:
-      return "vote";
-    case EventKind::kLoadShared:
-      return "load_shared";
-    case EventKind::kStoreShared:
-      return "store_shared";
-    case EventKind::kLoadGlobal:
-      return "load_global";
-    case EventKind::kStoreGlobal:
-      return "store_global";
-  }
-  return "?";
-}
-
 int matrix_wavefronts(const uint32_t (&addresses)[8]) {
   // A row covers four banks, and rows are aligned: rows meet in all four banks or in none.
   uint32_t rows[8][8];
@@ -112,35 +78,39 @@ int global_sectors(const uint64_t* addresses, const uint8_t* sizes, uint32_t lan
   return count;
 }
 
-WarpAccess& AccessCollector::join(int lane, EventKind kind, const Site& site, int bytes) {
+WarpAccess& AccessCollector::join(int lane, Instruction instruction, const Site& site, int bytes) {
   const auto index = static_cast<size_t>(lane);
   Line* line = lines_.data();
   Line* const end = line + line_count_;
   while (line != end && !(line->site.line == site.line && line->site.file == site.file &&
-                          line->kind == kind && line->bytes == bytes)) {
+                          line->instruction == instruction && line->bytes == bytes)) {
     ++line;
   }
-  if (line == end) line = &add_line(kind, site, bytes);
+  if (line == end) line = &add_line(instruction, site, bytes);
   const uint32_t turn = line->joined[index]++;
   if (turn == line->instructions.size()) {
     if (count_ == accesses_.size()) accesses_.emplace_back();
     WarpAccess& fresh = accesses_[count_];
-    fresh.kind = kind;
+    fresh.instruction = instruction;
     fresh.site = site;
     fresh.bytes = static_cast<uint8_t>(bytes);
     fresh.lanes = 0;
     fresh.group = fresh.first_landed = fresh.pending_groups = -1;
     line->instructions.push_back(static_cast<uint32_t>(count_++));
+    ++unfinished_;
   }
   WarpAccess& access = accesses_[line->instructions[turn]];
   access.lanes |= 1u << lane;
+  if (access.lanes == all_lanes_) --unfinished_;
+  ++lane_counts_[index];
   return access;
 }
 
-AccessCollector::Line& AccessCollector::add_line(EventKind kind, const Site& site, int bytes) {
+AccessCollector::Line& AccessCollector::add_line(Instruction instruction, const Site& site,
+                                                 int bytes) {
   if (line_count_ == lines_.size()) lines_.emplace_back();
   Line& line = lines_[line_count_++];
-  line.kind = kind;
+  line.instruction = instruction;
   line.site = site;
   line.bytes = bytes;
   line.instructions.clear();
@@ -148,7 +118,11 @@ AccessCollector::Line& AccessCollector::add_line(EventKind kind, const Site& sit
   return line;
 }
 
-void AccessCollector::clear() { count_ = line_count_ = 0; }
+void AccessCollector::clear() {
+  count_ = line_count_ = unfinished_ = 0;
+  far_ = kFar;
+  lane_counts_.fill(0);
+}
 
 void Traffic::begin_block(int block, int warps) {
   block_ = block;
@@ -169,17 +143,25 @@ void Traffic::estimate(int64_t Counters::*field) {
 
 void Traffic::access(int warp, const WarpAccess& access) {
   if (config_.counters) count(access);
-  if (logging_) log(warp, access.kind, access.site, &access);
+  if (logging_) log(warp, access.instruction, access.site, &access);
+}
+
+void Traffic::count_instruction(Instruction instruction) {
+  const InstructionInfo& row = info(instruction);
+  if (row.counter == nullptr) return;
+  ++(counters_.*row.counter);
+  if (row.confirmed == Confirmed::kNo) estimate(row.counter);
 }
 
 void Traffic::count(const WarpAccess& access) {
   const int lanes = std::popcount(access.lanes);
   const uint32_t* shared = access.shared.data();
-  switch (access.kind) {
-    case EventKind::kCopyIssue: {
+  const bool estimated = info(access.instruction).confirmed == Confirmed::kNo;
+  count_instruction(access.instruction);
+  switch (access.instruction) {
+    case Instruction::kCpAsync: {
       const int wavefronts = access_wavefronts(shared, access.lanes, 16);
       const int ideal = ceil_div(lanes * 16, kWavefrontBytes);
-      ++counters_.cp_async_instructions;
       counters_.shared_store_wavefronts += wavefronts;
       counters_.shared_store_wavefronts_ideal += ideal;
       // Where some lanes copy and others only fill with zeros, hardware takes a few passes more.
@@ -188,7 +170,8 @@ void Traffic::count(const WarpAccess& access) {
       }
       [[fallthrough]];
     }
-    case EventKind::kLoadGlobal: {
+    case Instruction::kLoadGlobal:
+    case Instruction::kLoadAcquire: {
       int bytes = 0;
       for (int lane = 0; lane < kWarpSize; ++lane) {
         if (access.lanes >> lane & 1) bytes += access.sizes[static_cast<size_t>(lane)];
@@ -196,35 +179,37 @@ void Traffic::count(const WarpAccess& access) {
       const int sectors = global_sectors(access.global.data(), access.sizes.data(), access.lanes);
       counters_.global_load_sectors += sectors;
       counters_.global_load_sectors_ideal += std::min(sectors, ceil_div(bytes, kSectorBytes));
-      const bool confirmed =
-          access.kind == EventKind::kCopyIssue && bytes == 16 * lanes_that_read(access);
-      if (!confirmed) estimate(&Counters::global_load_sectors);
+      if (estimated || bytes != 16 * lanes_that_read(access)) {
+        estimate(&Counters::global_load_sectors);
+      }
       break;
     }
-    case EventKind::kStoreGlobal:
+    case Instruction::kStoreGlobal:
+    case Instruction::kStoreRelease:
       counters_.global_store_sectors +=
           global_sectors(access.global.data(), access.sizes.data(), access.lanes);
       counters_.global_store_sectors_ideal += ceil_div(lanes * access.bytes, kSectorBytes);
-      if (access.bytes != 4) estimate(&Counters::global_store_sectors);
+      if (estimated || access.bytes != 4) estimate(&Counters::global_store_sectors);
       break;
-    case EventKind::kLoadShared:
+    case Instruction::kLoadShared:
       counters_.shared_load_wavefronts += access_wavefronts(shared, access.lanes, access.bytes);
       counters_.shared_load_wavefronts_ideal += ceil_div(lanes * access.bytes, kWavefrontBytes);
-      estimate(&Counters::shared_load_wavefronts);
+      if (estimated) estimate(&Counters::shared_load_wavefronts);
       break;
-    case EventKind::kStoreShared:
+    case Instruction::kStoreShared:
       counters_.shared_store_wavefronts += access_wavefronts(shared, access.lanes, access.bytes);
       counters_.shared_store_wavefronts_ideal += ceil_div(lanes * access.bytes, kWavefrontBytes);
-      estimate(&Counters::shared_store_wavefronts);
+      if (estimated) estimate(&Counters::shared_store_wavefronts);
       break;
     default:
       break;
   }
 }
 
-void Traffic::ldmatrix(int warp, const Site& site, const uint32_t* addresses, int matrices) {
+void Traffic::ldmatrix(int warp, Instruction instruction, const Site& site,
+                       const uint32_t* addresses, int matrices) {
   if (config_.counters) {
-    ++counters_.ldmatrix_instructions;
+    count_instruction(instruction);
     for (int i = 0; i < matrices; ++i) {
       uint32_t rows[8];
       std::copy(addresses + 8 * i, addresses + 8 * i + 8, rows);
@@ -233,20 +218,19 @@ void Traffic::ldmatrix(int warp, const Site& site, const uint32_t* addresses, in
     counters_.shared_load_wavefronts_ideal += matrices;
   }
   if (logging_) {
-    log(warp, EventKind::kLdmatrix, site, nullptr);
+    log(warp, instruction, site, nullptr);
     events_.back().address = addresses[0];
     events_.back().bytes = matrices * 128;
   }
 }
 
-void Traffic::collective(int warp, EventKind kind, const Site& site) {
-  if (kind == EventKind::kMma) ++counters_.mma_instructions;
-  if (kind == EventKind::kShuffle) ++counters_.shuffle_instructions;
-  if (kind == EventKind::kBarrier) ++counters_.barriers;
-  if (logging_) log(warp, kind, site, nullptr);
+void Traffic::collective(int warp, Instruction instruction, const Site& site) {
+  count_instruction(instruction);
+  if (logging_) log(warp, instruction, site, nullptr);
 }
 
-void Traffic::log(int warp, EventKind kind, const Site& site, const WarpAccess* access) {
+void Traffic::log(int warp, Instruction instruction, const Site& site, const WarpAccess* access) {
+  const EventKind kind = info(instruction).event;
   Event event;
   event.kind = kind;
   event.block = block_;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/simt/instructions.hpp"
 #include "common/simt/matrix.hpp"
 #include "common/simt/simt.hpp"
 
@@ -24,7 +25,7 @@ int global_sectors(const uint64_t* addresses, const uint8_t* sizes, uint32_t lan
 
 /// One warp instruction that lanes execute on their own.
 struct WarpAccess {
-  EventKind kind{};
+  Instruction instruction{};
   Site site;
   uint32_t lanes = 0;       // bit i: lane i takes part
   uint8_t bytes = 0;        // moved per lane
@@ -40,8 +41,20 @@ struct WarpAccess {
 /// since the last warp-wide instruction belongs to the k-th time that the others do.
 class AccessCollector {
  public:
+  void set_lanes(int lanes) { all_lanes_ = static_cast<uint32_t>((uint64_t{1} << lanes) - 1); }
+
   /// The instruction to which this lane's access belongs; the caller fills in the lane's part.
-  WarpAccess& join(int lane, EventKind kind, const Site& site, int bytes);
+  WarpAccess& join(int lane, Instruction instruction, const Site& site, int bytes);
+
+  /// Has this lane gone so far ahead of the others that they should catch up? Says so each time
+  /// that the number of unfinished instructions has doubled.
+  bool far_ahead(int lane) {
+    if (count_ < far_ || lane_counts_[static_cast<size_t>(lane)] != count_) return false;
+    far_ *= 2;
+    return true;
+  }
+  /// Do all of many instructions have all their lanes? Then they need not be kept.
+  bool complete() const { return unfinished_ == 0 && count_ >= kFar; }
   bool empty() const { return count_ == 0; }
   const WarpAccess* begin() const { return accesses_.data(); }
   const WarpAccess* end() const { return accesses_.data() + count_; }
@@ -50,18 +63,23 @@ class AccessCollector {
  private:
   // One line of the source: its instructions in order, and how many of them each lane has joined.
   struct Line {
-    EventKind kind{};
+    Instruction instruction{};
     Site site;
     int bytes = 0;
     std::vector<uint32_t> instructions;
     std::array<uint32_t, kWarpSize> joined{};
   };
-  Line& add_line(EventKind kind, const Site& site, int bytes);
+  static constexpr size_t kFar = 256;
+  Line& add_line(Instruction instruction, const Site& site, int bytes);
+
+  uint32_t all_lanes_ = 0xffffffff;
 
   std::vector<WarpAccess> accesses_;  // reused; the first count_ are valid
   size_t count_ = 0;
   std::vector<Line> lines_;  // reused; the first line_count_ are valid
   size_t line_count_ = 0;
+  size_t unfinished_ = 0, far_ = kFar;
+  std::array<size_t, kWarpSize> lane_counts_{};  // accesses of each lane
 };
 
 /// What the blocks that one CPU thread runs add up to.
@@ -71,17 +89,19 @@ class Traffic {
 
   void begin_block(int block, int warps);
   void access(int warp, const WarpAccess& access);
-  void ldmatrix(int warp, const Site& site, const uint32_t* addresses, int matrices);
-  void collective(int warp, EventKind kind, const Site& site);  // mma, shuffle, syncs
+  void ldmatrix(int warp, Instruction instruction, const Site& site, const uint32_t* addresses,
+                int matrices);
+  void collective(int warp, Instruction instruction, const Site& site);  // mma, shuffle, syncs
 
   bool wanted() const { return config_.counters || logging_; }
   const Counters& counters() const { return counters_; }
   std::vector<Event>& events() { return events_; }
 
  private:
+  void count_instruction(Instruction instruction);
   void count(const WarpAccess& access);
   void estimate(int64_t Counters::*field);
-  void log(int warp, EventKind kind, const Site& site, const WarpAccess* access);
+  void log(int warp, Instruction instruction, const Site& site, const WarpAccess* access);
 
   const Config& config_;
   Counters counters_;

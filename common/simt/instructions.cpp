@@ -1,0 +1,19 @@
+#include "common/simt/instructions.hpp"
+
+#include <iterator>
+
+namespace fa::simt {
+
+namespace {
+
+constexpr const char* kEventNames[] = {"copy_issue",  "commit",       "wait",        "land",
+                                       "barrier",     "warp_sync",    "ldmatrix",    "mma",
+                                       "shuffle",     "vote",         "load_shared", "store_shared",
+                                       "load_global", "store_global", "atomic",      "fence"};
+static_assert(std::size(kEventNames) == static_cast<size_t>(EventKind::kFence) + 1);
+
+}  // namespace
+
+const char* event_name(EventKind kind) { return kEventNames[static_cast<size_t>(kind)]; }
+
+}  // namespace fa::simt

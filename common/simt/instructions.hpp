@@ -1,0 +1,67 @@
+#pragma once
+// One table of all that a kernel can call: a new instruction is a line here, and a function that
+// says what it does. Names in messages, event kinds and counters all come from this table.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/simt/counters.hpp"
+#include "common/simt/simt.hpp"
+
+namespace fa::simt {
+
+/// Who executes an instruction: each thread on its own, or so many together, once for all.
+enum class Scope : uint8_t { kThread, kWarp, kWarpgroup };
+
+/// Has hardware confirmed what it adds to the counters? kByCase: Traffic::count judges each one.
+enum class Confirmed : uint8_t { kNo, kByCase, kYes };
+
+// X(identifier, name, scope, event, counter of instructions, what it adds is confirmed)
+#define FA_SIMT_INSTRUCTIONS(X)                                                                  \
+  X(CpAsync, "cp_async_16", Thread, CopyIssue, &Counters::cp_async_instructions, ByCase)         \
+  X(CpAsyncCommit, "cp_async_commit", Thread, Commit, nullptr, Yes)                              \
+  X(CpAsyncWait, "cp_async_wait", Thread, Wait, nullptr, Yes)                                    \
+  X(LoadShared, "load_shared", Thread, LoadShared, nullptr, No)                                  \
+  X(StoreShared, "store_shared", Thread, StoreShared, nullptr, No)                               \
+  X(LoadGlobal, "load_global", Thread, LoadGlobal, nullptr, No)                                  \
+  X(StoreGlobal, "store_global", Thread, StoreGlobal, nullptr, ByCase)                           \
+  X(AtomicAdd, "atomic_add", Thread, Atomic, nullptr, No)                                        \
+  X(LoadAcquire, "load_acquire", Thread, LoadGlobal, nullptr, No)                                \
+  X(StoreRelease, "store_release", Thread, StoreGlobal, nullptr, No)                             \
+  X(ThreadFence, "thread_fence", Thread, Fence, nullptr, Yes)                                    \
+  X(LdmatrixX1, "ldmatrix_x1", Warp, Ldmatrix, &Counters::ldmatrix_instructions, Yes)            \
+  X(LdmatrixX1Trans, "ldmatrix_x1_trans", Warp, Ldmatrix, &Counters::ldmatrix_instructions, Yes) \
+  X(LdmatrixX2, "ldmatrix_x2", Warp, Ldmatrix, &Counters::ldmatrix_instructions, Yes)            \
+  X(LdmatrixX2Trans, "ldmatrix_x2_trans", Warp, Ldmatrix, &Counters::ldmatrix_instructions, Yes) \
+  X(LdmatrixX4, "ldmatrix_x4", Warp, Ldmatrix, &Counters::ldmatrix_instructions, Yes)            \
+  X(LdmatrixX4Trans, "ldmatrix_x4_trans", Warp, Ldmatrix, &Counters::ldmatrix_instructions, Yes) \
+  X(Mma, "mma_m16n8k16", Warp, Mma, &Counters::mma_instructions, Yes)                            \
+  X(Shuffle, "shfl_xor", Warp, Shuffle, &Counters::shuffle_instructions, Yes)                    \
+  X(Vote, "warp_any", Warp, Vote, nullptr, Yes)                                                  \
+  X(WarpSync, "warp_sync", Warp, WarpSync, nullptr, Yes)                                         \
+  X(BlockSync, "block_sync", Warp, Barrier, &Counters::barriers, Yes)                            \
+  X(BarrierSync, "barrier_sync", Warp, Barrier, &Counters::barriers, No)                         \
+  X(BarrierArrive, "barrier_arrive", Warp, Barrier, &Counters::barriers, No)
+
+#define FA_SIMT_IDENTIFIER(identifier, ...) k##identifier,
+enum class Instruction : uint8_t { FA_SIMT_INSTRUCTIONS(FA_SIMT_IDENTIFIER) };
+#undef FA_SIMT_IDENTIFIER
+
+struct InstructionInfo {
+  const char* name;
+  Scope scope;
+  EventKind event;
+  int64_t Counters::*counter;
+  Confirmed confirmed;
+};
+
+#define FA_SIMT_ROW(identifier, name, scope, event, counter, confirmed) \
+  {name, Scope::k##scope, EventKind::k##event, counter, Confirmed::k##confirmed},
+inline constexpr InstructionInfo kInstructions[] = {FA_SIMT_INSTRUCTIONS(FA_SIMT_ROW)};
+#undef FA_SIMT_ROW
+
+constexpr const InstructionInfo& info(Instruction instruction) {
+  return kInstructions[static_cast<size_t>(instruction)];
+}
+
+}  // namespace fa::simt
