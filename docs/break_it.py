@@ -290,17 +290,23 @@ def row_errors(intact, broken):
 
 
 def plot(errors, most=16):
-    """Bars on a log scale, 1e-6 to 10; rows are put together so that there are at most `most`."""
+    """Bars on a log scale, 1e-6 to 10; rows are put together so that there are at most `most`, and
+    neighbours that are not finite are one."""
     size = -(-len(errors) // most)
     low, high = -6.0, 1.0
-    lines = ["  Error by query (log scale, | is 1e-6 on the left and 10 on the right):"]
+    bars = []  # [first, last, worst]
     for begin in range(0, len(errors), size):
         group = errors[begin:begin + size]
         worst = math.nan if any(e != e for e in group) else max(group)
+        if bars and not math.isfinite(worst) and not math.isfinite(bars[-1][2]):
+            bars[-1][1] = begin + len(group) - 1
+        else:
+            bars.append([begin, begin + len(group) - 1, worst])
+    lines = ["  Error by query (log scale, | is 1e-6 on the left and 10 on the right):"]
+    for begin, last, worst in bars:
         share = 1.0 if not math.isfinite(worst) else (
             0.0 if worst <= 10 ** low else min(1.0, (math.log10(worst) - low) / (high - low)))
         bar = ("#" if math.isfinite(worst) else "?") * round(PLOT_WIDTH * share)
-        last = begin + len(group) - 1
         label = f"{begin}" if last == begin else f"{begin}-{last}"
         lines.append(f"  {label:>9} |{bar:{PLOT_WIDTH}}| "
                      + (f"{worst:.1e}" if math.isfinite(worst) else "not finite"))
