@@ -1,8 +1,13 @@
 #pragma once
 // 2×2 products for the tests of this topic.
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "exercises/support/trace.hpp"
 
@@ -11,51 +16,177 @@ namespace exercise {
 inline const Inputs kInFile = {{"a", {1, 2, 3, 4}}, {"b", {5, 6, 7, 8}}};
 inline const Inputs kOther = {{"a", {2, -3, 5, 7}}, {"b", {-11, 4, 0.5f, 13}}};
 
-// c_ij = sum over the k from `first` on of a_ik · b_kj
-inline Numbers product(const Inputs& inputs, int first = 0) {
+// c_ij = sum of a_ik · b_kj
+inline Numbers product(const Inputs& inputs) {
   const std::vector<float>&a = inputs.at("a"), &b = inputs.at("b");
   Numbers c(4);
   for (int i = 0; i < 2; ++i) {
     for (int j = 0; j < 2; ++j) {
-      for (int k = first; k < 2; ++k) c[2 * i + j] += a[2 * i + k] * b[2 * k + j];
+      for (int k = 0; k < 2; ++k) c[2 * i + j] += a[2 * i + k] * b[2 * k + j];
     }
   }
   return c;
 }
 
-inline bool close(double a, double b) { return std::abs(a - b) <= 1e-5 * (1 + std::abs(b)); }
+// One factor of a product as a trace forms it: the input that the register held, whether an earlier
+// MAC had used it already, and what else the register had held before.
+struct Factor {
+  std::string cell;
+  bool used = false;
+  std::set<std::string> before = {};
+};
+using Term = std::array<Factor, 2>;  // a's factor first, where there is one
 
-// Is `value` c_ij with one factor taken from another input? That happens when a register holds
-// something else than the program's author thinks.
-inline bool one_factor_is_another(const Inputs& inputs, int i, int j, double value) {
-  const std::vector<float>&a = inputs.at("a"), &b = inputs.at("b");
-  const double right[4] = {a[2 * i], b[j], a[2 * i + 1], b[2 + j]};
-  for (int position = 0; position < 4; ++position) {
-    for (int other = 0; other < 8; ++other) {
-      double factor[4] = {right[0], right[1], right[2], right[3]};
-      factor[position] = other < 4 ? a[other] : b[other - 4];
-      if (close(value, factor[0] * factor[1] + factor[2] * factor[3])) return true;
-    }
-  }
-  return false;
+// What each cell of the output is made of; and all products that were formed.
+struct Formulas {
+  std::map<std::string, std::vector<Term>> cells;
+  std::set<std::string> formed;
+  bool any_operands = false;  // with two registers for operands, room must be made
+};
+
+inline std::string term_text(const Term& term) { return term[0].cell + "·" + term[1].cell; }
+
+inline std::string sum_text(const std::vector<Term>& terms) {
+  std::string all;
+  for (const Term& term : terms) all += (all.empty() ? "" : " + ") + term_text(term);
+  return all.empty() ? "nothing" : all;
 }
 
-// All four elements, one check each; a wrong one is suspected of a wrong operand, named `mistake`.
-inline void check_elements(const Inputs& inputs, const std::string& mistake,
-                           int line = __builtin_LINE(), const char* file = __builtin_FILE()) {
-  const Numbers c = answer().output(inputs), expected = product(inputs);
-  for (int i = 0; i < 2; ++i) {
-    for (int j = 0; j < 2; ++j) {
-      const double got = c[2 * i + j];
-      const std::string name = "c" + std::to_string(i) + std::to_string(j);
-      check(close(got, expected[2 * i + j]),
-            name + ": expected " + text(expected[2 * i + j]) + ", got " + text(got),
-            {{mistake, one_factor_is_another(inputs, i, j, got),
-              name + " has a wrong factor: a register held something else than you thought at one "
-                     "of its MACs; run it with --trace and read the row"}},
-            line, file);
+inline Formulas formulas(const ch01::Program& program) {
+  struct Value {
+    Factor factor;
+    std::vector<Term> terms;
+  };
+  std::vector<Value> registers(program.registers);
+  Formulas result;
+  result.any_operands = program.operands == ch01::OperandRule::kAny;
+  for (const ch01::Instruction& instruction : program.instructions) {
+    const auto& r = instruction.registers;
+    if (instruction.op == ch01::Op::kLoad) {
+      Value& value = registers[r[0]];
+      Factor loaded{ch01::cell_symbol(program, instruction.cell), false, value.factor.before};
+      if (!value.factor.cell.empty()) loaded.before.insert(value.factor.cell);
+      value = {loaded, {}};
+    } else if (instruction.op == ch01::Op::kStore) {
+      result.cells[ch01::cell_symbol(program, instruction.cell)] = registers[r[0]].terms;
+    } else {
+      Term term = {registers[r[0]].factor, registers[r[1]].factor};
+      if (term[0].cell > term[1].cell) std::swap(term[0], term[1]);
+      result.formed.insert(term_text(term));
+      Value sum;
+      sum.factor.before = registers[r.back()].factor.before;
+      if (instruction.op == ch01::Op::kMac) sum.terms = registers[r[2]].terms;
+      sum.terms.push_back(term);
+      registers[r[0]].factor.used = registers[r[1]].factor.used = true;
+      registers[r.back()] = sum;
     }
   }
+  return result;
+}
+
+inline Term term_of(int i, int j, int k) {
+  const auto symbol = [](const char* name, int row, int column) {
+    return name + std::to_string(row) + std::to_string(column);
+  };
+  return {Factor{symbol("a", i, k)}, Factor{symbol("b", k, j)}};
+}
+
+// What went wrong with c_ij, by name; empty: it is right, or nothing that has a name.
+inline std::string mistake_in(const Formulas& seen, int i, int j) {
+  const auto cell = seen.cells.find("c" + std::to_string(i) + std::to_string(j));
+  if (cell == seen.cells.end()) return "store-forgotten";
+  const std::vector<Term>& terms = cell->second;
+  std::multiset<std::string> is, right;
+  for (const Term& term : terms) is.insert(term_text(term));
+  for (int k = 0; k < 2; ++k) right.insert(term_text(term_of(i, j, k)));
+  if (is == right) return "";
+  for (int other = 0; other < 4; ++other) {
+    std::multiset<std::string> there;
+    for (int k = 0; k < 2; ++k) there.insert(term_text(term_of(other / 2, other % 2, k)));
+    if (is == there) return "stored-elsewhere";
+  }
+  if (std::includes(right.begin(), right.end(), is.begin(), is.end())) {
+    for (const std::string& term : right)
+      if (!is.count(term) && !seen.formed.count(term)) return "term-forgotten";
+    return "sum-begun-again";
+  }
+  if (std::includes(is.begin(), is.end(), right.begin(), right.end())) return "sum-not-begun";
+  if (terms.size() != 2) return "";
+  for (int order = 0; order < 2; ++order) {  // which term is which
+    std::set<std::string> kinds;
+    for (int k = 0; k < 2; ++k) {
+      const Term expected = term_of(i, j, k);
+      int wrong = 0;
+      for (const Factor& wanted : expected) {  // which of the factors is not there?
+        const Term& term = terms[k ^ order];
+        if (term[0].cell == wanted.cell || term[1].cell == wanted.cell) continue;
+        const Factor& kept = &wanted == &expected[0] ? expected[1] : expected[0];
+        const Factor& instead = term[0].cell == kept.cell ? term[1] : term[0];
+        const std::string transposed = {wanted.cell[0], wanted.cell[2], wanted.cell[1]};
+        ++wrong;
+        kinds.insert(seen.any_operands && instead.before.count(wanted.cell) ? "room-made-too-early"
+                     : instead.used                                         ? "stale-operand"
+                     : instead.cell == transposed                           ? "indices-transposed"
+                                                                            : "wrong-cell-loaded");
+      }
+      if (wrong > 1) kinds.insert("too much");
+    }
+    if (kinds.size() == 1 && !kinds.count("too much")) return *kinds.begin();
+    if (kinds == std::set<std::string>{"indices-transposed", "wrong-cell-loaded"})
+      return "wrong-cell-loaded";
+  }
+  return "";
+}
+
+inline bool close(double a, double b) { return std::abs(a - b) <= 1e-5 * (1 + std::abs(b)); }
+
+// The first `count` elements of the product, by number; what is wrong with them is judged by the
+// formula. A mistake is named if all that are wrong have it.
+inline bool check_elements(const Inputs& inputs, int count = 4, int line = __builtin_LINE(),
+                           const char* file = __builtin_FILE()) {
+  const Trace trace = answer();
+  const Formulas seen = formulas(trace.program());
+  const Numbers c = trace.output(inputs), expected = product(inputs);
+  std::string message;
+  std::set<std::string> mistakes;
+  for (int at = 0; at < count; ++at) {
+    const int i = at / 2, j = at % 2;
+    const std::string mistake = mistake_in(seen, i, j),
+                      name = "c" + std::to_string(i) + std::to_string(j);
+    const bool ok = close(c[at], expected[at]);
+    if (!ok || !mistake.empty()) mistakes.insert(mistake);
+    if (ok) continue;
+    const auto cell = seen.cells.find(name);
+    message += (message.empty() ? "" : "\n") + name + ": expected " + text(expected[at]) +
+               ", got " + text(c[at]) + "; it is " +
+               (cell == seen.cells.end() ? "not stored" : sum_text(cell->second)) + ", expected " +
+               sum_text({term_of(i, j, 0), term_of(i, j, 1)});
+  }
+  const auto all = [&](const char* name) { return mistakes == std::set<std::string>{name}; };
+  check(message.empty(), message,
+        {{"stale-operand", all("stale-operand"),
+          "a factor is one that an earlier MAC used, and is still in the register; load the one "
+          "that is needed, or begin with the other term"},
+         {"room-made-too-early", all("room-made-too-early"),
+          "a factor was in its register once, and was overwritten before its last use"},
+         {"indices-transposed", all("indices-transposed"),
+          "an index pair is transposed: a row of A runs along its second index, a column of B "
+          "along its first"},
+         {"wrong-cell-loaded", all("wrong-cell-loaded"),
+          "a LOAD brings the wrong cell; c_ij takes row i of A and column j of B"},
+         {"term-forgotten", all("term-forgotten"),
+          "a product was never formed: each element is the sum of two"},
+         {"sum-begun-again", all("sum-begun-again"),
+          "a product was formed and is gone: MAC_Z begins a new sum, MAC adds to it"},
+         {"sum-not-begun", all("sum-not-begun"),
+          "a sum has terms of another element: MAC adds to what the register holds, MAC_Z begins "
+          "anew"},
+         {"stored-elsewhere", all("stored-elsewhere"),
+          "a sum is right, and stands in the cell of another element: going round the square you "
+          "meet c11 before c10"},
+         {"store-forgotten", all("store-forgotten"), "an element was never stored"}},
+        line, file);
+  return message.empty();
 }
 
 }  // namespace exercise

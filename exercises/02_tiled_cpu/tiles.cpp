@@ -65,7 +65,8 @@ SlowMemory::SlowMemory(fa::View<const float> Q, fa::View<const float> K, fa::Vie
       scale_(scale),
       block_q_(block_q),
       block_kv_(block_kv),
-      outputs_(Q.rows / block_q, std::vector<State>(block_q, State(V.cols))) {}
+      outputs_(Q.rows / block_q, std::vector<State>(block_q, State(V.cols))),
+      stored_(outputs_.size()) {}
 
 Tile SlowMemory::load_q(int64_t q_tile) {
   check_tile("load_q", q_tile, q_tiles());
@@ -93,6 +94,7 @@ void SlowMemory::store_output(int64_t q_tile, std::vector<State> states) {
                             " states for a tile of " + std::to_string(block_q_) + " queries");
   }
   ++traffic_.output_stores;
+  stored_[q_tile].insert(stored_[q_tile].end(), states.begin(), states.end());
   outputs_[q_tile] = std::move(states);
 }
 

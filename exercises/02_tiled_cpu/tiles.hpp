@@ -70,12 +70,15 @@ class SlowMemory {
 
   const Traffic& traffic() const { return traffic_; }
   const std::vector<std::vector<State>>& outputs() const { return outputs_; }
+  // Of each tile of queries all that was stored, one state after the other.
+  const std::vector<std::vector<State>>& stored() const { return stored_; }
 
  private:
   const fa::View<const float> Q_, K_, V_;
   const float scale_;
   const int64_t block_q_, block_kv_;
   std::vector<std::vector<State>> outputs_;  // [q_tiles][block_q]
+  std::vector<std::vector<State>> stored_;   // [q_tiles][stores * block_q]
   Traffic traffic_;
 };
 

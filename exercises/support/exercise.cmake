@@ -27,6 +27,11 @@ add_library(exercise_headers STATIC "${FA_ROOT}/exercises/support/headers.cpp")
 target_link_libraries(exercise_headers PRIVATE exercise_support exercise_answer)
 target_precompile_headers(exercise_headers PRIVATE <doctest/doctest.h> <algorithm> <cmath> <span>
   <string> <vector> "${FA_ROOT}/exercises/support/verdict.hpp")
+add_library(exercise_warp_headers STATIC EXCLUDE_FROM_ALL
+  "${FA_ROOT}/exercises/support/headers.cpp")
+target_link_libraries(exercise_warp_headers PRIVATE exercise_warp exercise_answer)
+target_precompile_headers(exercise_warp_headers PRIVATE <doctest/doctest.h> <algorithm> <cmath> <span>
+  <string> <vector> "${FA_ROOT}/exercises/support/warp.hpp" "${FA_ROOT}/exercises/support/todo.hpp")
 add_custom_target(my_exercises)
 
 function(exercise topic exercise)
@@ -96,7 +101,11 @@ function(exercise_program target directory output)
   target_link_libraries(${target} PRIVATE exercise_support ${ARG_LIBRARIES} exercise_answer)
   if(directory)
     target_include_directories(${target} BEFORE PRIVATE "${directory}")
-    target_precompile_headers(${target} REUSE_FROM exercise_headers)
+    if("exercise_warp" IN_LIST ARG_LIBRARIES)
+      target_precompile_headers(${target} REUSE_FROM exercise_warp_headers)
+    else()
+      target_precompile_headers(${target} REUSE_FROM exercise_headers)
+    endif()
   endif()
   set_target_properties(${target} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/${output}")

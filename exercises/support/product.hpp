@@ -41,12 +41,15 @@ struct Product {
           A_rmem[step][r] = emulator::pack_bf16x2(element(row, k, 0), element(row, k + 1, 0));
         }
       }
-      float C_rmem[TILES][4] = {};
-      multiply(C_rmem, A_rmem, emulator::dynamic_smem());
+      struct {
+        float c[TILES][4] = {};
+        float behind[2][4] = {};  // where a loop that goes too far writes
+      } C_rmem;
+      multiply(C_rmem.c, A_rmem, emulator::dynamic_smem());
       for (int tile = 0; tile < TILES; ++tile) {
         for (int i = 0; i < 4; ++i) {
           const int row = i / 2 * 8 + lane / 4, column = tile * 8 + lane % 4 * 2 + i % 2;
-          seen.c[row * COLUMNS + column] = C_rmem[tile][i];
+          seen.c[row * COLUMNS + column] = C_rmem.c[tile][i];
         }
       }
     });
@@ -66,17 +69,25 @@ struct Product {
     return c;
   }
 
-  // An ldmatrix.x4 brings operand B for two mma.
-  void check_two_mma_a_load(int line = __builtin_LINE(),
-                            const char* file = __builtin_FILE()) const {
+  // The product, no hazard, and an ldmatrix.x4 that brings operand B for two mma.
+  void check(const std::string& name, const std::vector<Look>& mistakes,
+             int line = __builtin_LINE(), const char* file = __builtin_FILE()) const {
+    constexpr int64_t LOADS = TILES * STEPS / 2;
     const int64_t loads = report.counters.ldmatrix_instructions;
-    check(loads == TILES * STEPS / 2,
-          std::to_string(loads) + " ldmatrix for " +
-              std::to_string(report.counters.mma_instructions) + " mma, expected " +
-              std::to_string(TILES * STEPS / 2),
-          {{"still-x2", loads == TILES * STEPS,
-            "one ldmatrix for each mma: an x4 brings operand B for two"}},
-          line, file);
+    std::string message = hazards(report) + difference({name, COLUMNS, 0}, c, expected());
+    if (loads != LOADS) {
+      message += (message.empty() ? "the product is right; " : "\n") + std::to_string(loads) +
+                 " ldmatrix for " + std::to_string(report.counters.mma_instructions) +
+                 " mma, expected " + std::to_string(LOADS) + " for " + std::to_string(2 * LOADS);
+    }
+    check_shown(message.empty(), message, shown(), mistakes, line, file);
+  }
+
+  // All that a mistake must explain.
+  std::string shown() const {
+    std::string all = hazard_kinds(report) + std::to_string(report.counters.ldmatrix_instructions);
+    for (const double value : c) all += " " + text(value);
+    return all;
   }
 
  private:

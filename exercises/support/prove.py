@@ -5,8 +5,9 @@
     prove.py TOPIC/EXERCISE --judge P          a trace: one program judges every file
     prove.py --track                           every exercise is registered; the code is formatted
 
-The solution passes. The stub fails with its own TODO line. Every wrong answer is rejected with a
-message that names its mistake and no other. The texts are there.
+The solution passes, and its run proves that the mistakes that the test knows differ. The stub throws
+its own TODO line; of debugging it is a program that is wrong, and taken for no mistake. Every wrong
+answer is rejected with a message that names its mistake and no other. The texts are there.
 """
 
 import argparse
@@ -37,7 +38,7 @@ def run(program, environment=None):
     """Exit code and output; a crash has a negative code."""
     result = subprocess.run([program, "--no-version"], stdout=subprocess.PIPE,
                             stderr=subprocess.STDOUT, timeout=60,
-                            env={**os.environ, **(environment or {})})
+                            env={**os.environ, "EXERCISE_PROVE": "1", **(environment or {})})
     return result.returncode, result.stdout.decode("utf-8", "replace")
 
 
@@ -48,22 +49,35 @@ def asserted(output):
 
 
 def recognised(output):
-    return set(re.findall(r"^looks like: ([\w-]+): \S", output, re.MULTILINE))
+    return set(re.findall(r"^(?:looks like: |could be )([\w-]+): \S", output, re.MULTILINE))
 
 
 def unwritten(output):
     """The TODO line that the program has thrown, if it has."""
-    match = re.search(r"ERROR: test case THREW exception: (TODO\(.*)$", output, re.MULTILINE)
+    match = re.search(r"^not written yet: (TODO\(.*)$", output, re.MULTILINE)
     return match.group(1) if match else None
 
 
-def to_mend(text, identity):
-    """Is the stub a program to mend? Then its TODO line is a comment, and thrown by nobody."""
-    return f"// TODO({identity}): " in text
+def told(output, by):
+    """The mistakes that a solution's run says are told so."""
+    return set(re.findall(rf"^told by {by}: (.+)$", output, re.MULTILINE))
+
+
+def judge_mistakes(output, wrong, wrong_in_topic=()):
+    """Of the mistakes that the test knows each is rejected, and told from the others: by what the
+    test computes that it leads to, or by an answer in wrong/, perhaps of another exercise of the topic
+    that asks the same question."""
+    unproved = told(output, "an answer") - set(wrong) - set(wrong_in_topic)
+    problems = re.findall(r"^(?:never shows|the same): .+$", output, re.MULTILINE)
+    problems += [f"{name} is known, but there is no wrong/{name}" for name in sorted(unproved)]
+    unknown = set(wrong) - told(output, "an answer") - told(output, "what it shows")
+    problems += [f"wrong/{name} is there, but the test knows no such mistake"
+                 for name in sorted(unknown)]
+    return "; ".join(problems) or None
 
 
 def judge_solution(code, output):
-    if code != 0 or recognised(output) or "Status: SUCCESS!" not in output:
+    if code != 0 or recognised(output) or unwritten(output) or "Status: SUCCESS!" not in output:
         return f"the solution does not pass (exit {code})"
     if asserted(output) == 0:
         return "the solution passes, but nothing was asserted"
@@ -71,10 +85,13 @@ def judge_solution(code, output):
 
 
 def judge_stub(code, output, todo):
+    """`todo`: the line that it throws; None: it is a program to mend, and fails as a wrong answer does."""
     if code != 1:
         return f"the stub exits with {code}, expected 1"
-    if todo not in output:
-        return f"the stub does not print its line: {todo}"
+    if unwritten(output) != todo:
+        return f"the stub throws {unwritten(output)}, expected {todo}"
+    if todo is None and "ERROR: " not in output:
+        return "the test does not say what is wrong with the stub"
     if recognised(output):
         return "the stub is taken for a mistake"
     return None
@@ -83,6 +100,8 @@ def judge_stub(code, output, todo):
 def judge_wrong(code, output, mistake):
     if code != 1:
         return f"wrong/{mistake} exits with {code}, expected 1"
+    if unwritten(output):
+        return f"wrong/{mistake} is taken for the stub"
     if recognised(output) != {mistake}:
         return (f"wrong/{mistake} is told it looks like "
                 + (", ".join(sorted(recognised(output))) or "nothing that is known"))
@@ -93,6 +112,11 @@ def todo_of(text, identity):
     """The stub's own TODO line, without what the language puts around it."""
     match = re.search(rf"TODO\({re.escape(identity)}\): [^\"\n]+", text)
     return match.group(0).strip() if match else None
+
+
+def to_mend(text, identity):
+    """Is the stub a program to mend? Then its TODO line is a comment, and thrown by nobody."""
+    return f"// TODO({identity}): " in text
 
 
 def missing_texts(topic, exercise, root=ROOT):
@@ -128,13 +152,9 @@ def missing_texts(topic, exercise, root=ROOT):
     wrong = sorted((there / "wrong").glob("*/"))
     if len(wrong) < 2:
         problems.append("fewer than two wrong answers")
-    test = (here / "test.cpp").read_text(encoding="utf-8")
     for directory in wrong:
         if [path.name for path in directory.iterdir()] != [stub.name]:
             problems.append(f"wrong/{directory.name} must hold {stub.name} and nothing else")
-    for mistake in re.findall(r"\{\"([a-z0-9]+(?:-[a-z0-9]+)+)\",", test):
-        if not (there / "wrong" / mistake).is_dir():
-            problems.append(f"test.cpp recognises {mistake}, but there is no wrong/{mistake}")
     return problems
 
 
@@ -146,6 +166,7 @@ def prove(topic, exercise, programs, judge):
         return problems
     there = ROOT / "solutions" / topic / exercise
     mistakes = sorted(path.name for path in (there / "wrong").iterdir())
+    in_topic = {path.name for path in there.parent.glob("*/wrong/*")}
     if judge:
         stub = ROOT / "exercises" / topic / exercise / f"{name}.txt"
         files = {"stub": stub, "solution": there / stub.name}
@@ -156,14 +177,16 @@ def prove(topic, exercise, programs, judge):
         runs = {what: (program, None) for what, program in programs}
         if sorted(runs) != sorted(mistakes + ["stub", "solution"]):
             return [f"built are {sorted(runs)}, the directories say {mistakes}: configure again"]
-    todo = todo_of(stub.read_text(encoding="utf-8"), identity)
+    stub_text = stub.read_text(encoding="utf-8")
+    todo = None if to_mend(stub_text, identity) else todo_of(stub_text, identity)
     for what, (program, environment) in runs.items():
         try:
             code, output = run(program, environment)
         except subprocess.TimeoutExpired:
             problems.append(f"{what} runs for more than a minute")
             continue
-        problem = (judge_solution(code, output) if what == "solution" else
+        problem = (judge_solution(code, output) or judge_mistakes(output, mistakes, in_topic)
+                   if what == "solution" else
                    judge_stub(code, output, todo) if what == "stub" else
                    judge_wrong(code, output, what))
         print(f"{'NO' if problem else 'ok':3} {what}")

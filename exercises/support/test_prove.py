@@ -25,17 +25,24 @@ class Judging(unittest.TestCase):
         self.assertIsNotNone(prove.judge_solution(0, PASSED + "looks like: no-max: it overflows\n"))
 
     def test_stub(self):
-        output = f"ERROR: test case THREW exception: {TODO}\n"
+        output = f"ERROR: test case THREW exception: {TODO}\nnot written yet: {TODO}\n"
         self.assertIsNone(prove.judge_stub(1, output, TODO))
         self.assertIsNotNone(prove.judge_stub(0, output, TODO))
         self.assertIsNotNone(prove.judge_stub(-6, output, TODO))
         self.assertIsNotNone(prove.judge_stub(99, output, TODO))
         self.assertIsNotNone(prove.judge_stub(1, "segmentation fault", TODO))
         self.assertIsNotNone(prove.judge_stub(1, output.replace("09.1", "09.2"), TODO))
+        self.assertIsNotNone(prove.judge_stub(1, f"ERROR: {TODO}\n", TODO))  # said, not thrown
 
-    def test_unwritten(self):
-        self.assertEqual(prove.unwritten(f"a.cpp:3: ERROR: test case THREW exception: {TODO}\n"), TODO)
+    def test_stub_to_mend(self):
+        self.assertEqual(prove.unwritten(f"x\nnot written yet: {TODO}\n"), TODO)
         self.assertIsNone(prove.unwritten(f"logged: {TODO}\n"))  # said, not thrown
+        self.assertIsNone(prove.judge_stub(1, "ERROR: o is wrong\n", None))
+        self.assertIsNotNone(prove.judge_stub(1, "", None))
+        self.assertIsNotNone(prove.judge_stub(0, "", None))
+        self.assertIsNotNone(prove.judge_stub(-11, "ERROR: o is wrong\n", None))
+        self.assertIsNotNone(prove.judge_stub(1, f"ERROR: o\nnot written yet: {TODO}\n", None))
+        self.assertIsNotNone(prove.judge_stub(1, "ERROR: o\nlooks like: no-max: it grows\n", None))
         self.assertTrue(prove.to_mend("// TODO(D.1): mend it\n", "D.1"))
         self.assertFalse(prove.to_mend('exercise::todo("TODO(02.1): write it");\n', "02.1"))
 
@@ -49,6 +56,18 @@ class Judging(unittest.TestCase):
         self.assertIsNotNone(prove.judge_wrong(1, "looks like: no-max:\n", "no-max"))
         both = named + "looks like: no-rescale: the old sum stays\n"
         self.assertIsNotNone(prove.judge_wrong(1, both, "no-max"))
+        self.assertIsNotNone(prove.judge_wrong(1, both.replace("looks like: ", "could be "), "no-max"))
+        self.assertIsNotNone(prove.judge_wrong(1, named + f"not written yet: {TODO}\n", "no-max"))
+
+    def test_mistakes(self):
+        shows, answer = "told by what it shows: no-max\n", "told by an answer: too-long\n"
+        self.assertIsNone(prove.judge_mistakes(shows + answer, ["no-max", "too-long"]))
+        self.assertIsNone(prove.judge_mistakes(shows + answer, ["too-long"]))
+        self.assertIsNone(prove.judge_mistakes(shows + answer, ["no-max"], ["too-long"]))
+        self.assertIsNotNone(prove.judge_mistakes(shows + answer, ["no-max"]))
+        self.assertIsNotNone(prove.judge_mistakes(shows, ["no-rescale"]))
+        self.assertIsNotNone(prove.judge_mistakes(shows + "never shows: no-max\n", []))
+        self.assertIsNotNone(prove.judge_mistakes(shows + "the same: no-max, no-rescale\n", []))
 
     def test_programs_are_run(self):
         code, output = prove.run("/bin/echo")
@@ -101,7 +120,6 @@ class Texts(unittest.TestCase):
                            (here + "hints.md", "## Hint 1\n\n## Hint 2\n\n"),
                            (here + "thing.hpp", "// nothing to do\n"),
                            (here + "thing.hpp", self.files[here + "thing.hpp"] + 60 * "\n"),
-                           (here + "test.cpp", '{"never-proved", a, "b"}'),
                            ("solutions/09_topic/ex1_thing/thing.hpp", TODO)]:
             with self.subTest(path):
                 self.write(path, text)

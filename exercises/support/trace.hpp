@@ -22,6 +22,7 @@ class Trace {
   // What the output array holds after a run on these inputs; NaN where nothing was stored.
   Numbers output(const Inputs& inputs) const;
 
+  const ch01::Program& program() const { return program_; }
   const ch01::Cost& cost() const { return cost_; }
   // How often the cell is loaded, e.g. "a[0][1]".
   int loads_of(const std::string& cell) const;

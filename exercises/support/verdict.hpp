@@ -1,7 +1,9 @@
 #pragma once
 // What the tests of the exercises share: arrays are compared so that a NaN never passes, and a
-// wrong answer is told which mistake it looks like: the one that explains every output seen in the
-// run, the right ones too. It is printed once, after the last test case.
+// wrong answer is told which mistake it looks like: the one that explains every failure of the run,
+// and that nothing right contradicts. It is printed once, after the last test case. If two mistakes
+// explain it all, both are; if none does, none: there are the first wrong number and its
+// neighbours.
 
 #include <string>
 #include <vector>
@@ -30,6 +32,11 @@ struct Mistake {
   std::string explanation;
 };
 
+// The same, known by what a run would show, in words: its hazards, what lay where, and when.
+struct Look {
+  std::string name, shown, explanation;
+};
+
 struct Output {
   std::string name;         // "o": messages say o[1][3]
   int columns = 0;          // of a matrix; 0: one subscript
@@ -42,9 +49,17 @@ void check_output(const Output& output, const Numbers& got, const Numbers& expec
                   const std::vector<Mistake>& mistakes = {}, int line = __builtin_LINE(),
                   const char* file = __builtin_FILE());
 
+// The first wrong number, its neighbours, and how many are wrong; empty if none is.
+std::string difference(const Output& output, const Numbers& got, const Numbers& expected);
+
 // A condition on anything else. The message says what was expected and what was found.
 void check(bool ok, const std::string& message, const std::vector<Suspect>& suspects = {},
            int line = __builtin_LINE(), const char* file = __builtin_FILE());
+
+// The same for what was shown. On success, mistakes that would have shown something else are out.
+void check_shown(bool ok, const std::string& message, const std::string& shown,
+                 const std::vector<Look>& looks, int line = __builtin_LINE(),
+                 const char* file = __builtin_FILE());
 
 // Normally distributed numbers, the same on every machine.
 std::vector<float> random_numbers(int count, int seed, float scale = 1);

@@ -1,5 +1,8 @@
 #include "exercises/support/warp.hpp"
 
+#include <algorithm>
+#include <set>
+
 namespace exercise {
 namespace {
 
@@ -56,7 +59,18 @@ std::string piece_text(const Labels& labels, const Fragments& fragments, int r) 
          (transposed ? ", transposed" : "");
 }
 
+// All that a mistake must explain: every register, and the kinds of hazards.
+std::string shown(const Fragments& fragments) {
+  std::string all = hazard_kinds(fragments.report);
+  for (const uint32_t value : fragments.values) all += std::to_string(value) + " ";
+  return all;
+}
+
 }  // namespace
+
+std::string Labels::register_name(size_t r) const {
+  return array + "[" + std::to_string(r / of_each) + "][" + std::to_string(r % of_each) + "]";
+}
 
 std::vector<uint16_t> labelled_matrix(int rows, int columns) {
   std::vector<uint16_t> matrix;
@@ -74,8 +88,8 @@ void check_fragments(const Labels& labels, const Fragments& got, const Fragments
   }
   std::string message = hazards(got.report);
   if (wrong) {
-    message += "lane " + std::to_string(first / got.registers) + ", register " +
-               std::to_string(first % got.registers) + ": expected " +
+    message += "lane " + std::to_string(first / got.registers) + ", " +
+               labels.register_name(first % got.registers) + ": expected " +
                pair_text(labels, expected.values[first]) + "; got " +
                pair_text(labels, got.values[first]) + "\n" + std::to_string(wrong) + " of " +
                std::to_string(got.values.size()) + " registers are wrong";
@@ -84,20 +98,44 @@ void check_fragments(const Labels& labels, const Fragments& got, const Fragments
   for (int r = 0; r < got.registers && listed < 4; ++r) {
     const std::string piece = piece_text(labels, got, r), right = piece_text(labels, expected, r);
     if (piece == right) continue;
-    message += "\n  register " + std::to_string(r) + " holds " + piece + "; expected " + right;
+    message += "\n  " + labels.register_name(r) + " holds " + piece + "; expected " + right;
     ++listed;
   }
-  std::vector<Suspect> suspects;
-  for (const FragmentsMistake& mistake : mistakes) {
-    suspects.push_back({mistake.name, mistake.fragments.values == got.values, mistake.explanation});
+  std::vector<Look> looks;
+  for (const FragmentsMistake& mistake : mistakes)
+    looks.push_back({mistake.name, shown(mistake.fragments), mistake.explanation});
+  check_shown(wrong == 0 && got.report.hazards.empty(), message, shown(got), looks, line, file);
+}
+
+std::string hazard_kinds(const fa::simt::Report& report) {
+  std::set<std::string> kinds;
+  for (const fa::simt::Hazard& hazard : report.hazards)
+    kinds.insert(fa::simt::hazard_name(hazard.kind));
+  std::string all;
+  for (const std::string& kind : kinds) all += kind + "\n";
+  return all;
+}
+
+std::string synchronization(const fa::simt::Report& report, int turns, int most_waits,
+                            int most_barriers) {
+  bool commits = false;
+  int waits = 0, barriers = 0;
+  for (const fa::simt::Event& event : report.events) {
+    if (event.warp != 0) continue;
+    commits |= event.kind == fa::simt::EventKind::kCommit;
+    waits += event.kind == fa::simt::EventKind::kWait;
+    barriers += event.kind == fa::simt::EventKind::kBarrier;
   }
-  check(wrong == 0 && got.report.hazards.empty(), message, suspects, line, file);
+  return (commits ? "commits, " : "no commit, ") +
+         std::to_string(std::min(waits / turns, most_waits)) + " waits and " +
+         std::to_string(std::min(barriers / turns, most_barriers)) + " barriers a turn\n";
 }
 
 std::string hazards(const fa::simt::Report& report) {
-  std::string all;
-  for (const fa::simt::Hazard& hazard : report.hazards) all += hazard.text + "\n";
-  return all;
+  std::string own, others;  // those at lines of the answer first
+  for (const fa::simt::Hazard& hazard : report.hazards)
+    (std::string(hazard.where.file).ends_with("test.cpp") ? others : own) += hazard.text + "\n";
+  return own + others;
 }
 
 bool has(const fa::simt::Report& report, fa::simt::HazardKind kind) {

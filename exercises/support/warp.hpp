@@ -22,6 +22,12 @@ fa::simt::Report run_block(int threads, size_t smem_bytes, const Thread& thread,
   });
 }
 
+// cp_async_wait<groups>, where the number is not known before.
+inline void wait_for_groups(int groups, int line = __builtin_LINE(),
+                            const char* file = __builtin_FILE()) {
+  emulator::detail::cp_async_wait(groups, "", line, file);
+}
+
 // All threads of the block together write a matrix to shared memory, and wait for each other.
 // where(offset): the byte at which the 16-byte chunk at `offset` of the row-major matrix is kept.
 template <class Where>
@@ -72,6 +78,9 @@ struct FragmentsMistake {
 struct Labels {
   std::string row = "row", column = "column";  // as the exercise calls them
   int columns = 16;
+  std::string array = "A_rmem";  // of the registers: A_rmem[i][0] to A_rmem[i][of_each - 1]
+  size_t of_each = 4;
+  std::string register_name(size_t r) const;
 };
 void check_fragments(const Labels& labels, const Fragments& got, const Fragments& expected,
                      const std::vector<FragmentsMistake>& mistakes, int line = __builtin_LINE(),
@@ -79,6 +88,12 @@ void check_fragments(const Labels& labels, const Fragments& got, const Fragments
 
 // The hazards as the emulator words them, one a line.
 std::string hazards(const fa::simt::Report& report);
+// The kinds of them, each once, one a line: what they are under every order of the threads.
+std::string hazard_kinds(const fa::simt::Report& report);
+// What warp 0 did in a run with events: did it commit, and how many waits and barriers, up to so
+// many, were there in each of `turns`.
+std::string synchronization(const fa::simt::Report& report, int turns, int most_waits,
+                            int most_barriers);
 bool has(const fa::simt::Report& report, fa::simt::HazardKind kind);
 
 // Fails with the hazards if there are any.

@@ -7,17 +7,18 @@
 
 using exercise::Numbers;
 
-// Softmax with the sum made by `next(s, x, old maximum, new maximum)`, in fp32 like the machine.
+// Maximum and sum so far.
+struct State {
+  float m, s;
+};
+
+// Softmax with the state made by `next(state, x)`, in fp32 like the machine.
 template <class Next>
 static Numbers softmax(const std::vector<float>& x, Next next) {
-  float m = x[0], s = 1;
-  for (size_t i = 1; i < x.size(); ++i) {
-    const float m_new = std::max(m, x[i]);
-    s = next(s, x[i], m, m_new);
-    m = m_new;
-  }
+  State state = {x[0], 1};
+  for (size_t i = 1; i < x.size(); ++i) state = next(state, x[i]);
   Numbers out;
-  for (const float value : x) out.push_back(std::exp(value - m) / s);
+  for (const float value : x) out.push_back(std::exp(value - state.m) / state.s);
   return out;
 }
 
@@ -25,28 +26,71 @@ static float e(float x) { return std::exp(x); }
 
 static void check_softmax(const std::vector<float>& x) {
   using F = float;
+  // The new maximum is right: sum(s, x, old maximum, new maximum).
+  const auto with = [&](const std::vector<float>& all, auto sum) {
+    return softmax(all, [&](State state, F value) {
+      const F m = std::max(state.m, value);
+      return State{m, sum(state.s, value, state.m, m)};
+    });
+  };
+  const auto right = [](F s, F x, F m, F m_new) { return s * e(m - m_new) + e(x - m_new); };
+  // x1 twice, x2 never: then x2 is still divided by a sum that does not know it.
+  State twice = {x[0], 1};
+  for (int i = 0; i < 2; ++i) {
+    const F m = std::max(twice.m, x[1]);
+    twice = {m, right(twice.s, x[1], twice.m, m)};
+  }
+  Numbers same_x;
+  for (const F value : x) same_x.push_back(e(value - twice.m) / twice.s);
   exercise::check_output(
-      {"out"}, exercise::answer().output({{"x", x}}),
-      softmax(x, [](F s, F x, F m, F m_new) { return s * e(m - m_new) + e(x - m_new); }),
-      {{"old-maximum-lost", softmax(x, [](F s, F x, F, F m_new) { return s + e(x - m_new); }),
-        "s stays as it was when the maximum grows: the factor came out as e^0 = 1. Was the old "
-        "maximum "
-        "still there when you computed m - m'?"},
+      {"out"}, exercise::answer().output({{"x", x}}), with(x, right),
+      {{"old-maximum-lost", with(x, [](F s, F x, F, F m_new) { return s + e(x - m_new); }),
+        "s stays as it was when the maximum grows: the factor came out as e^0 = 1, or s was not "
+        "multiplied by it. Was the old maximum still there when you computed m - m'?"},
        {"rescale-on-new-term",
-        softmax(x, [](F s, F x, F m, F m_new) { return s + e(m - m_new) * e(x - m_new); }),
+        with(x, [](F s, F x, F m, F m_new) { return s + e(m - m_new) * e(x - m_new); }),
         "the factor e^(m - m') is on the new term; that one is relative to m' already, the old sum "
         "needs it"},
+       {"factor-on-both",
+        with(x, [](F s, F x, F m, F m_new) { return (s + e(x - m_new)) * e(m - m_new); }),
+        "the new term was added before the product, so the factor is on both; the new term is "
+        "relative to m' already: MUL, then ADD"},
        {"factor-upside-down",
-        softmax(x, [](F s, F x, F m, F m_new) { return s * e(m_new - m) + e(x - m_new); }),
+        with(x, [](F s, F x, F m, F m_new) { return s * e(m_new - m) + e(x - m_new); }),
         "the old sum was multiplied by e^(m' - m); it must shrink when the maximum grows: e^(m - "
         "m')"},
+       {"term-upside-down",
+        with(x, [](F s, F x, F m, F m_new) { return s * e(m - m_new) + e(m_new - x); }),
+        "the new term is e^(m' - x); it is e^(x - m')"},
+       {"exponential-forgotten",
+        with(x, [](F s, F x, F m, F m_new) { return s * (m - m_new) + e(x - m_new); }),
+        "the factor is m - m' itself; it needs an EXP"},
+       {"exponential-forgotten",
+        with(x, [](F s, F x, F m, F m_new) { return s * e(m - m_new) + (x - m_new); }),
+        "the new term is x - m' itself; it needs an EXP"},
+       {"term-forgotten", with(x, [](F s, F, F m, F m_new) { return s * e(m - m_new); }),
+        "s was rescaled, and the new term never added"},
+       {"maximum-not-taken",
+        softmax(x,
+                [](State state, F x) {
+                  return State{state.m, state.s + e(x - state.m)};
+                }),
+        "m stays x0: without MAX an x far above it overflows"},
+       {"maximum-replaced",
+        softmax(x,
+                [](State state, F x) {
+                  return State{x, state.s * e(state.m - x) + 1};
+                }),
+        "m became x, whether that is larger or not: MAX and not MOV"},
+       {"same-x-twice", same_x, "both steps take x[1]; the second takes x[2]"},
        {"exponent-with-old-maximum",
-        softmax(x, [](F s, F x, F m, F m_new) { return s * e(m - m_new) + e(x - m); }),
+        with(x, [](F s, F x, F m, F m_new) { return s * e(m - m_new) + e(x - m); }),
         "the new term is e^(x - m) with the old maximum; take the new one, or it overflows"}});
 }
 
 TEST_CASE("the maximum grows each time") { check_softmax({1, 2, 3}); }
 TEST_CASE("the maximum comes first") { check_softmax({3, 1, 2}); }
 TEST_CASE("the maximum is in the middle") { check_softmax({-1, 2, 0.5f}); }
-TEST_CASE("no exponential overflows") { check_softmax({100, 150, 149}); }
+TEST_CASE("no exponential overflows") { check_softmax({100, 200, 199}); }
+TEST_CASE("the maximum falls by a hundred") { check_softmax({200, 100, 199}); }
 TEST_CASE("as few cycles as can be") { exercise::answer().check_cycles(38); }

@@ -20,6 +20,22 @@ static Numbers normalised(const std::vector<float>& x, Term term) {
   return a;
 }
 
+// above(x_i) / sum of all below(x_j)
+template <class Above, class Below>
+static Numbers divided(const std::vector<float>& x, Above above, Below below) {
+  float sum = 0;
+  for (const float value : x) sum += below(value);
+  Numbers a;
+  for (const float value : x) a.push_back(above(value) / sum);
+  return a;
+}
+template <class Term>
+static Numbers terms(const std::vector<float>& x, Term term) {
+  Numbers a;
+  for (const float value : x) a.push_back(term(value));
+  return a;
+}
+
 static const char* const kNoMax =
     "e^x without the maximum subtracted: above x = 88.7 it is Inf in fp32 (709.8 in double), and "
     "Inf / Inf is NaN";
@@ -33,6 +49,38 @@ static void check_softmax(const std::vector<float>& x) {
       {{"no-max", normalised(x, [](float v) { return std::exp(v); }), kNoMax},
        {"no-max", normalised(x, [](double v) { return std::exp(v); }), kNoMax},
        {"no-max", normalised<double>(x, [](double v) { return std::exp(v); }), kNoMax},
+       {"not-divided", terms(x, [&](float v) { return std::exp(v - m); }),
+        "these are the terms e^(x - m); the weights are divided by their sum"},
+       {"sum-without-maximum",
+        divided(
+            x, [&](float v) { return std::exp(v - m); }, [](float v) { return std::exp(v); }),
+        "the maximum is subtracted above the line and not in the sum; both need the same factor"},
+       {"numerator-without-maximum",
+        divided(
+            x, [](float v) { return std::exp(v); }, [&](float v) { return std::exp(v - m); }),
+        "the maximum is subtracted in the sum and not above the line; both need the same factor"},
+       {"exponent-upside-down", normalised(x, [&](float v) { return std::exp(m - v); }),
+        "this is e^(m - x), which is largest for the smallest score; it is e^(x - m)"},
+       {"maximum-added", normalised(x, [&](float v) { return std::exp(v + m); }),
+        "the maximum was added in the exponent; it is subtracted, so that no exponent is above 0"},
+       {"minimum-for-maximum",
+        normalised(x, [&](float v) { return std::exp(v - *std::min_element(x.begin(), x.end())); }),
+        "the smallest score was subtracted; then the largest exponent is above 0, and may "
+        "overflow"},
+       {"first-score-subtracted", normalised(x, [&](float v) { return std::exp(v - x[0]); }),
+        "the first score was subtracted, not the largest; an exponent above 88.7 overflows"},
+       {"first-score-left-out",
+        divided(
+            x, [&](float v) { return std::exp(v - m); },
+            [&, i = 0](float v) mutable { return i++ ? std::exp(v - m) : 0.0f; }),
+        "the sum begins at the second score"},
+       {"sum-starts-at-one",
+        divided(
+            x, [&](float v) { return std::exp(v - m); },
+            [&, i = 0](float v) mutable { return std::exp(v - m) + (i++ ? 0.0f : 1.0f); }),
+        "the sum began with 1, and counts one term that is not there"},
+       {"exponential-forgotten", normalised(x, [&](float v) { return v - m; }),
+        "the terms are x - m; they are e^(x - m)"},
        {"max-outside-exponent", normalised(x, [&](float v) { return std::exp(v) - m; }),
         "this is e^x - m; the maximum is subtracted in the exponent: e^(x - m)"},
        {"max-starts-at-zero",
@@ -45,4 +93,6 @@ TEST_CASE("one number") { check_softmax({-3}); }
 TEST_CASE("numbers whose exponential overflows") { check_softmax({1, 2, 100}); }
 TEST_CASE("numbers far below zero") { check_softmax({-300, -302, -301}); }
 TEST_CASE("numbers too large for a double's exponential") { check_softmax({-1, 1000, 999}); }
+TEST_CASE("neither the first nor the smallest") { check_softmax({3, -40, 60}); }
+TEST_CASE("numbers a million below zero") { check_softmax({-1000001, -1000000}); }
 TEST_CASE("a long row") { check_softmax(exercise::random_numbers(1000, 1)); }

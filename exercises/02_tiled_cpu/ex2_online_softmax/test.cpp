@@ -7,18 +7,25 @@
 
 using exercise::Numbers;
 
-// l after each score, if `next(l, x, old maximum, new maximum)` is what happens to it.
+// m and l after each score, if next(m, l, x) is what happens to them.
 template <class Next>
-static Numbers sums(const std::vector<float>& x, Next next) {
+static Numbers states(const std::vector<float>& x, Next next) {
   float m = -std::numeric_limits<float>::infinity(), l = 0;
   Numbers all;
   for (const float value : x) {
+    next(m, l, value);
+    all.insert(all.end(), {m, l});
+  }
+  return all;
+}
+// The same with m right, and l = next(l, x, old maximum, new maximum).
+template <class Next>
+static Numbers sums(const std::vector<float>& x, Next next) {
+  return states(x, [&](float& m, float& l, float value) {
     const float m_new = std::max(m, value);
     l = next(l, value, m, m_new);
     m = m_new;
-    all.push_back(l);
-  }
-  return all;
+  });
 }
 
 static float e(float x) { return std::exp(x); }
@@ -30,16 +37,13 @@ static const char* const kRatio =
 static void check_row(const std::vector<float>& x) {
   using F = float;
   Running state;
-  Numbers m, l, maxima;
+  Numbers got;
   for (const float value : x) {
     see(state, value);
-    m.push_back(state.m);
-    l.push_back(state.l);
-    maxima.push_back(maxima.empty() ? value : std::max<double>(maxima.back(), value));
+    got.insert(got.end(), {state.m, state.l});
   }
-  exercise::check_output({"m after score"}, m, maxima);
   exercise::check_output(
-      {"l after score"}, l,
+      {"after score", 2, 1e-5, {"m", "l"}}, got,
       sums(x, [](F l, F x, F m, F m_new) { return l * e(m - m_new) + e(x - m_new); }),
       {{"no-rescale", sums(x, [](F l, F x, F, F m_new) { return l + e(x - m_new); }),
         "the old sum stays relative to the old maximum; the factor is missing, or it came out as 1 "
@@ -54,6 +58,54 @@ static void check_row(const std::vector<float>& x) {
         "the new term is e^(x - m) with the maximum before x; the first one is e^(x + inf)"},
        {"old-maximum-in-exponent", sums(x, [](F l, F x, F m, F) { return l + e(x - m); }),
         "the new term is e^(x - m) with the maximum before x; the first one is e^(x + inf)"},
+       {"factor-upside-down",
+        sums(x, [](F l, F x, F m, F m_new) { return l * e(m_new - m) + e(x - m_new); }),
+        "the old sum was multiplied by e^(m' - m); it must shrink when the maximum grows: e^(m - "
+        "m')"},
+       {"term-upside-down",
+        sums(x, [](F l, F x, F m, F m_new) { return l * e(m - m_new) + e(m_new - x); }),
+        "the new term is e^(m' - x); it is e^(x - m')"},
+       {"factor-on-both",
+        sums(x, [](F l, F x, F m, F m_new) { return (l + e(x - m_new)) * e(m - m_new); }),
+        "the factor e^(m - m') is on the new term, too; that one is relative to m' already"},
+       {"old-sum-forgotten", sums(x, [](F, F x, F, F m_new) { return e(x - m_new); }),
+        "l is the last term alone; the old sum, times the factor, belongs to it"},
+       {"new-term-forgotten", sums(x, [](F l, F, F m, F m_new) { return l * e(m - m_new); }),
+        "l was moved to the new maximum, and the new term never added"},
+       {"new-term-is-one", sums(x, [](F l, F, F m, F m_new) { return l * e(m - m_new) + 1; }),
+        "1 was added: that is the new term only if x is the new maximum; else it is e^(x - m')"},
+       {"no-maximum", sums(x, [](F l, F x, F, F) { return l + e(x); }),
+        "l is the sum of e^x: no maximum was subtracted"},
+       {"maximum-not-stored",
+        states(x,
+               [](F& m, F& l, F x) {
+                 const F m_new = std::max(m, x);
+                 l = l * e(m - m_new) + e(x - m_new);
+               }),
+        "m stays what it was: store the new maximum"},
+       {"maximum-replaced",
+        states(x,
+               [](F& m, F& l, F x) {
+                 l = l * e(m - x) + 1;
+                 m = x;
+               }),
+        "m became x, whether that is larger or not"},
+       {"maximum-replaced",
+        states(x,
+               [](F& m, F& l, F x) {
+                 const F m_new = std::max(m, x);
+                 l = l * e(m - m_new) + e(x - m_new);
+                 m = x;
+               }),
+        "m became x, whether that is larger or not"},
+       {"max-starts-at-zero",
+        states(x,
+               [](F& m, F& l, F x) {
+                 const F m_new = std::max({m, x, 0.0f});
+                 l = l * e(m - m_new) + e(x - m_new);
+                 m = m_new;
+               }),
+        "m is never below 0; all scores may be negative"},
        {"ratio-of-exponentials",
         sums(x, [](F l, F x, F m, F m_new) { return l * (e(m) / e(m_new)) + e(x - m_new); }),
         kRatio},
@@ -70,3 +122,4 @@ TEST_CASE("the maximum comes first") { check_row({6, 5, 4, 3, 2, 1}); }
 TEST_CASE("scores whose exponential overflows") { check_row({100, 150, 120}); }
 TEST_CASE("scores too large for a double's exponential") { check_row({1000, 1500, 1200}); }
 TEST_CASE("a long row") { check_row(exercise::random_numbers(300, 2, 3)); }
+TEST_CASE("all scores are negative") { check_row({-5, -3, -4}); }

@@ -20,25 +20,93 @@ static Numbers merged(const State& a, const State& b, float al, float bl, float 
   return all;
 }
 
+// Both sides moved to m, whether that is the larger one or not.
+static Numbers merged_to(const State& a, const State& b, float m) {
+  const float fa = std::exp(a.m - m), fb = std::exp(b.m - m);
+  Numbers all = merged(a, b, fa, fb, fa, fb);
+  all[0] = m;
+  return all;
+}
+
 static void check_merge(const State& a, const State& b) {
   const float m = std::max(a.m, b.m);
   const bool none = m == -tiles::kInfinity;
   const float fa = std::exp(a.m - m), fb = std::exp(b.m - m);
   const float ra = none ? 0 : fa, rb = none ? 0 : fb;
-  exercise::check_output(
-      {"merged", 0, 1e-5, tiles::names_in_state(3)}, numbers(merge(a, b)),
-      merged(a, b, ra, rb, ra, rb),
-      {{"only-l-rescaled", merged(a, b, ra, rb, 1, 1),
-        "l is right, o is the plain sum; o holds the same e^(s - m) as l and needs the same "
-        "factors"},
-       {"factors-swapped", merged(a, b, rb, ra, rb, ra),
-        "a has the factor of b and b that of a; the side that moves is the one with the smaller m"},
-       {"no-key-is-nan", merged(a, b, fa, fb, fa, fb),
-        "neither side has seen a key, and -inf - (-inf) is NaN; the state of no key is m = -inf, l "
-        "= 0, "
-        "o = 0"},
-       {"not-rescaled", merged(a, b, 1, 1, 1, 1),
-        "l and o were added as they are, but each side is relative to a maximum of its own"}});
+  const bool either = std::isinf(a.m) || std::isinf(b.m);
+  const Numbers right = merged(a, b, ra, rb, ra, rb), nobody = numbers(State(3));
+  const auto with_m = [&](float other) {
+    Numbers all = right;
+    all[0] = other;
+    return all;
+  };
+  const Numbers no_m = with_m(-tiles::kInfinity);
+  Numbers divided = right, only_m = nobody;
+  only_m[0] = m;
+  for (size_t d = 2; d < divided.size() && !none; ++d) divided[d] /= divided[1];
+  std::vector<exercise::Mistake> mistakes = {
+      {"only-l-rescaled", merged(a, b, ra, rb, 1, 1),
+       "l is right, o is the plain sum; o holds the same e^(s - m) as l and needs the same "
+       "factors"},
+      {"factors-swapped", merged(a, b, rb, ra, rb, ra),
+       "a has the factor of b and b that of a; the side that moves is the one with the smaller m"},
+      {"no-key-is-nan", merged(a, b, fa, fb, fa, fb),
+       "neither side has seen a key, and -inf - (-inf) is NaN; the state of no key is m = -inf, l "
+       "= 0, "
+       "o = 0"},
+      {"only-o-rescaled", merged(a, b, 1, 1, ra, rb),
+       "o is right, l is the plain sum; l holds the same e^(s - m) as o and needs the same "
+       "factors"},
+      {"one-side-rescaled", merged(a, b, ra, 1, ra, 1),
+       "b was added as it is; the side that moves is the one with the smaller m, and that may be "
+       "b"},
+      {"one-side-rescaled", merged(a, b, 1, rb, 1, rb),
+       "a was added as it is; the side that moves is the one with the smaller m, and that may be "
+       "a"},
+      {"one-side-rescaled", merged(a, b, fa, 1, fa, 1),
+       "b was added as it is; the side that moves is the one with the smaller m, and that may be "
+       "b"},
+      {"one-side-rescaled", merged(a, b, 1, fb, 1, fb),
+       "a was added as it is; the side that moves is the one with the smaller m, and that may be "
+       "a"},
+      {"factor-upside-down", merged(a, b, 1 / fa, 1 / fb, 1 / fa, 1 / fb),
+       "the factors are e^(m - a.m) and e^(m - b.m), 1 and more; they are e^(a.m - m) and e^(b.m "
+       "- "
+       "m)"},
+      {"factor-upside-down", none ? right : merged(a, b, 1 / fa, 1 / fb, 1 / fa, 1 / fb),
+       "the factors are e^(m - a.m) and e^(m - b.m), 1 and more; they are e^(a.m - m) and e^(b.m "
+       "- "
+       "m)"},
+      {"divided-already", divided, "o is divided by l already; a state keeps the sum"},
+      {"guard-for-either-side", either ? nobody : right,
+       "an empty side made the other one vanish: only if neither has seen a key is the merge "
+       "empty "
+       "(&& and not ||)"},
+      {"guard-for-either-side", either ? only_m : right,
+       "an empty side made the other one vanish: only if neither has seen a key is the merge "
+       "empty "
+       "(&& and not ||)"},
+      {"m-not-set", no_m, "l and o are right, m was never stored"},
+      {"m-of-one-side", with_m(a.m), "m is that of a; it is the larger of the two"},
+      {"m-of-one-side", with_m(b.m), "m is that of b; it is the larger of the two"},
+      {"m-of-one-side", merged_to(a, b, a.m),
+       "both sides moved to the m of a; if that of b is larger, its factor is above 1 and may "
+       "overflow"},
+      {"m-of-one-side", merged_to(a, b, b.m),
+       "both sides moved to the m of b; if that of a is larger, its factor is above 1 and may "
+       "overflow"},
+      {"smaller-maximum", merged_to(a, b, std::min(a.m, b.m)),
+       "both sides moved to the smaller m; then a factor is above 1 and may overflow"},
+      {"not-rescaled", merged(a, b, 1, 1, 1, 1),
+       "l and o were added as they are, but each side is relative to a maximum of its own"}};
+  const size_t count = mistakes.size();  // with the question, too, whether a side has seen a key
+  for (size_t i = 0; i < count; ++i) {
+    if (mistakes[i].name == "no-key-is-nan") continue;
+    mistakes.push_back(mistakes[i]);
+    if (none) mistakes.back().output = right;
+  }
+  exercise::check_output({"merged", 0, 1e-5, tiles::names_in_state(3)}, numbers(merge(a, b)), right,
+                         mistakes);
 }
 
 // The state of some keys with the given scores.

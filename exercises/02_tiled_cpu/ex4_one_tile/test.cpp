@@ -23,15 +23,26 @@ static Numbers attended(const std::vector<float>& s, fa::View<const float> V, fl
 
 static const char* const kNoMax = "m is right, but p is e^s: the maximum is not subtracted";
 
-static void check_tile(int keys, int dim, float sharpness) {
+// `sign` of all scores; 0: as they come.
+static void check_tile(int keys, int dim, float sharpness, int sign = 0) {
   const std::vector<float> q = exercise::random_numbers(dim, 1, sharpness),
-                           k = exercise::random_numbers(keys * dim, 2),
                            v = exercise::random_numbers(keys * dim, 3);
+  std::vector<float> k = exercise::random_numbers(keys * dim, 2);
+  for (int i = 0; i < keys * dim && sign; ++i)
+    k[i] = static_cast<float>(sign) * std::copysign(k[i], q[i % dim]);
   const fa::View<const float> K{k.data(), keys, dim}, V{v.data(), keys, dim};
   const float scale = 1 / std::sqrt(static_cast<float>(dim));
   const std::vector<float> raw = tiles::scores(q, {k, keys, dim}, 1);
   const float most = *std::max_element(raw.begin(), raw.end()), m = scale * most;
 
+  const auto changed = [&](auto change) {
+    Numbers all = attended(raw, V, m, scale, m);
+    change(all);
+    return all;
+  };
+  const Numbers last_only = changed([&](Numbers& all) {
+    for (int d = 0; d < dim; ++d) all[2 + d] = std::exp(scale * raw[keys - 1] - m) * V(keys - 1, d);
+  });
   const State state = attend_tile(q, K, V, scale);
   Numbers got = {state.m, state.l};
   got.insert(got.end(), state.o.begin(), state.o.end());
@@ -44,6 +55,22 @@ static void check_tile(int keys, int dim, float sharpness) {
        {"maximum-before-scale", attended(raw, V, most, scale, most),
         "the maximum is that of q.k, the exponents are of scale * q.k; take both from the same "
         "scores"},
+       {"k-for-v", attended(raw, K, m, scale, m), "o is the sum of p times K; it is times V"},
+       {"exponent-upside-down", attended(raw, V, m, -scale, -m),
+        "p is e^(m - s), which is largest for the smallest score; it is e^(s - m)"},
+       {"scaled-twice", attended(raw, V, scale * m, scale * scale, scale * m),
+        "the scores were multiplied by scale twice"},
+       {"divided-by-scale", attended(raw, V, most / scale, 1 / scale, most / scale),
+        "the scores were divided by scale; it is 1 / sqrt(dim) already"},
+       {"max-starts-at-zero", attended(raw, V, std::max(m, 0.0f), scale, std::max(m, 0.0f)),
+        "the maximum started at 0, and all scores of a tile may be negative"},
+       {"maximum-not-stored", attended(raw, V, -tiles::kInfinity, scale, m),
+        "l and o are right; state.m was never set"},
+       {"weights-not-summed", changed([](Numbers& all) { all[1] = 0; }),
+        "m and o are right; l, the sum of all p, was never added up"},
+       {"keys-counted", changed([&](Numbers& all) { all[1] = keys; }),
+        "l is the number of keys; it is the sum of all p"},
+       {"last-key-only", last_only, "o is that of the last key alone: += and not ="},
        {"no-max", attended(raw, V, m, scale, 0), kNoMax},
        {"no-max", attended<double>(raw, V, m, scale, 0), kNoMax}});
 }
@@ -52,3 +79,4 @@ TEST_CASE("three keys") { check_tile(3, 4, 1); }
 TEST_CASE("one key") { check_tile(1, 8, 1); }
 TEST_CASE("a tile of 64 keys") { check_tile(64, 64, 1); }
 TEST_CASE("sharp scores") { check_tile(16, 16, 30); }
+TEST_CASE("every score is negative") { check_tile(5, 4, 1, -1); }

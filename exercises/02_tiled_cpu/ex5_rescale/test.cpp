@@ -21,6 +21,28 @@ struct Factors {
 
 enum When { kOnce, kForEachKey };  // the old sums are multiplied
 
+// m, l, o after each tile, if next(m, the tile's maximum) is the new m, and a key's weight p(s, m',
+// old m, the tile's maximum); the old sums move by factor(m, m').
+template <class Next, class Factor, class Weight>
+static Numbers states(const std::vector<Keys>& all, Next next, Factor factor, Weight weight) {
+  Numbers result;
+  float m = -tiles::kInfinity;
+  std::vector<float> sums(1 + kDim);  // l, o
+  for (const Keys& keys : all) {
+    const float most = *std::max_element(keys.s.begin(), keys.s.end()), m_new = next(m, most);
+    for (float& sum : sums) sum *= factor(m, m_new);
+    for (size_t j = 0; j < keys.s.size(); ++j) {
+      const float p = weight(keys.s[j], m_new, m, most);
+      sums[0] += p;
+      for (int d = 0; d < kDim; ++d) sums[1 + d] += p * keys.V()(j, d);
+    }
+    m = m_new;
+    result.push_back(m);
+    result.insert(result.end(), sums.begin(), sums.end());
+  }
+  return result;
+}
+
 // m, l, o after each tile. `tile_only`: m' is the maximum of the tile, whatever came before.
 template <class Rule>
 static Numbers states(const std::vector<Keys>& all, Rule rule, bool tile_only = false,
@@ -61,6 +83,21 @@ static void check_tiles(const std::vector<std::vector<float>>& scores) {
     got.insert(got.end(), state.o.begin(), state.o.end());
   }
   const auto right = [](float f) { return Factors{f, f, 1}; };
+  const auto larger = [](float m, float most) { return std::max(m, most); };
+  const auto factor = [](float m, float m_new) { return std::exp(m - m_new); };
+  const auto weight = [](float s, float m_new, float, float) { return std::exp(s - m_new); };
+  // m is -inf before every tile: l and o are multiplied by e^-inf = 0 each time.
+  Numbers not_stored = states(
+      all, [](float, float most) { return most; }, [](float, float) { return 0.0f; }, weight);
+  for (size_t i = 0; i < not_stored.size(); i += 2 + kDim) not_stored[i] = -tiles::kInfinity;
+  // o is divided after every tile, and multiplied by the factor as it is.
+  Numbers divided;
+  for (State one(kDim); const Keys& keys : all) {
+    tiles::add_tile(one, keys.s, {keys.v, keys.V().rows, kDim});
+    for (float& value : one.o) value /= one.l;
+    divided.insert(divided.end(), {one.m, one.l});
+    divided.insert(divided.end(), one.o.begin(), one.o.end());
+  }
   exercise::check_output(
       {"after tile", 2 + kDim, 1e-5, tiles::names_in_state(kDim)}, got, states(all, right),
       {{"o-not-rescaled",
@@ -95,6 +132,42 @@ static void check_tiles(const std::vector<std::vector<float>>& scores) {
                  return Factors{f, f, f};
                }),
         "everything was multiplied by the factor, the new terms too; rescale first, then add"},
+       {"factor-upside-down",
+        states(
+            all, larger, [](float m, float m_new) { return std::exp(m_new - m); }, weight),
+        "the factor was e^(m' - m), which is Inf at the first tile; what was summed must shrink "
+        "when the maximum grows: e^(m - m')"},
+       {"exponent-upside-down",
+        states(all, larger, factor, [](float s, float m, float, float) { return std::exp(m - s); }),
+        "the new terms are e^(m' - s), largest for the smallest score; they are e^(s - m')"},
+       {"exponent-with-old-maximum",
+        states(all, larger, factor,
+               [](float s, float, float old, float) { return std::exp(s - old); }),
+        "the new terms are e^(s - m) with the old maximum; take the new one, or they overflow"},
+       {"terms-relative-to-tile",
+        states(all, larger, factor,
+               [](float s, float, float, float most) { return std::exp(s - most); }),
+        "the new terms are relative to the maximum of this tile; they add up with the old sums "
+        "only "
+        "if both are relative to m'"},
+       {"no-max-in-terms",
+        states(all, larger, factor, [](float s, float, float, float) { return std::exp(s); }),
+        "the new terms are e^s: the maximum is not subtracted"},
+       {"max-starts-at-zero",
+        states(
+            all,
+            [](float m, float most) {
+              return std::max({m, most, 0.0f});
+            },
+            factor, weight),
+        "m is never below 0; all scores may be negative, and then it is too large"},
+       {"old-sums-forgotten",
+        states(
+            all, larger, [](float, float) { return 0.0f; }, weight),
+        "l and o are those of the last tile alone: the old sums, times the factor, belong to them"},
+       {"maximum-not-stored", not_stored,
+        "m stays what it was before the first tile: store the new maximum at the end"},
+       {"divided-already", divided, "o is divided by l; a state keeps the sum"},
        {"rescale-for-each-key", states(all, right, false, kForEachKey),
         "the factor is inside the loop over the keys, and multiplies the old sums, and the new "
         "terms "
@@ -108,3 +181,4 @@ TEST_CASE("one tile") { check_tiles({{1, 2, 0.5f}}); }
 TEST_CASE("the maximum grows with each tile") { check_tiles({{1, 2}, {3, 2.5f}, {4, 1}}); }
 TEST_CASE("the maximum is in the first tile") { check_tiles({{5, 2}, {3, 2.5f}, {4, 1}}); }
 TEST_CASE("far apart") { check_tiles({{100, 99}, {0, 1}, {150, 149}}); }
+TEST_CASE("all scores are negative") { check_tiles({{-3, -5}, {-1, -2}}); }

@@ -45,6 +45,32 @@ static void check_tile(int64_t queries, int64_t keys, Corner at) {
         "query i sees keys 0 to i, as if there were as many keys as queries; the last query sees "
         "every "
         "key: add len_kv - len_q"},
+       {"offset-reversed", hidden(corner - longer),
+        "len_q - len_kv was added; it is len_kv - len_q: with more keys, a query sees further"},
+       {"row-offset-forgotten", hidden(longer - at.key),
+        "i is counted from the tile's first row; add first_query"},
+       {"column-offset-forgotten", hidden(longer + at.query),
+        "j is counted from the tile's first column; add first_key"},
+       {"offsets-exchanged", hidden(at.key - at.query + longer),
+        "first_key was added to the row and first_query to the column"},
+       {"other-triangle",
+        masked(
+            s, keys, [=](int64_t i, int64_t j) { return j < i + corner + longer; },
+            -tiles::kInfinity),
+        "the keys before the query were hidden; it is those that come after it"},
+       {"other-triangle",
+        masked(
+            s, keys, [=](int64_t i, int64_t j) { return j <= i + corner + longer; },
+            -tiles::kInfinity),
+        "the keys before the query were hidden; it is those that come after it"},
+       {"other-triangle",
+        masked(
+            s, keys, [=](int64_t i, int64_t j) { return at.query + i > at.key + j + longer; },
+            -tiles::kInfinity),
+        "query and key are exchanged: hidden is a key that comes after the query"},
+       {"next-key-seen", hidden(corner + longer + 1),
+        "each query sees one key too many: the one after it"},
+       {"nothing-hidden", exercise::numbers(s), "no score was hidden"},
        {"own-key-hidden", hidden(corner + longer - 1),
         "one key too many is hidden from each query: a token sees itself, so > and not >="},
        {"large-number-for-hidden", hidden(corner + longer, -1e9f), kLarge},

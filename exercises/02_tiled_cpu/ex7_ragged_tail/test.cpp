@@ -52,6 +52,18 @@ static void check_attend(int keys, int block, float q_scale = 1) {
   for (int j = std::max(0, std::min(full, keys - block)); j < keys; ++j) {
     if (full < keys) twice.push_back(j);
   }
+  std::vector<int64_t> one_less = all, one_more = all, no_full_tail = all, every_cut, first_only,
+                       K_again;
+  if (full < keys) one_less.pop_back(), one_more.push_back(-1);
+  if (full == keys) no_full_tail.resize(keys - block);
+  const int rest = keys % block;
+  for (int j = 0; j < padded; ++j) {
+    if (j % block < rest) every_cut.push_back(j);
+    if (j < std::min(block, keys)) first_only.push_back(j);
+    if (j < keys) K_again.push_back(j % block);
+  }
+  Problem unscaled = problem;
+  unscaled.scale = 1;
   const char* leak =
       "the rows past the end are zeros, and score 0; e^(0 - m) is a weight: they must score "
       "-inf";
@@ -64,6 +76,18 @@ static void check_attend(int keys, int block, float q_scale = 1) {
        {"tail-dropped", attended(problem, dropped),
         "the last keys, too few for a tile, are left out; there are as many tiles as keys / block, "
         "rounded up"},
+       {"last-key-hidden", attended(problem, one_less),
+        "the last real key of the ragged tile is hidden, too: the first to hide is K.rows - first"},
+       {"one-row-left", attended(problem, one_more),
+        "one row of zeros is left in the ragged tile: the first to hide is K.rows - first"},
+       {"full-last-tile-hidden", attended(problem, full ? no_full_tail : all),
+        "keys % block is 0 when the last tile is full, and then all of it was hidden"},
+       {"every-tile-cut", attended(problem, every_cut),
+        "every tile was cut as the last one is; the others are full"},
+       {"first-tile-only", attended(problem, first_only), "only the first tile was taken in"},
+       {"rows-from-the-beginning", attended(problem, K_again),
+        "every tile is the first one: load_tile takes the number of the row, not 0"},
+       {"scale-forgotten", attended(unscaled, all), "the scores were taken without the scale"},
        {"tail-read-twice", attended(problem, twice),
         "the last tile was moved back to be full; then some keys count twice"}});
 }

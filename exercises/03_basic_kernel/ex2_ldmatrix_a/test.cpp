@@ -59,6 +59,30 @@ static void check_A() {
        {"halves-in-elements",
         with<MMAS_D>(32, [](uint32_t lane) { return lane % 16 * ROW + lane / 16 * 8; }),
         "lanes 16-31 went 8 bytes to the right; 8 elements are 16 bytes"},
+       {"right-half-forgotten", with<MMAS_D>(32, [](uint32_t lane) { return lane % 16 * ROW; }),
+        "lanes 16-31 gave the addresses of lanes 0-15 again, so registers 2 and 3 repeat 0 and 1; "
+        "they hold the columns to the right"},
+       {"half-too-far",
+        with<MMAS_D>(32, [](uint32_t lane) { return lane % 16 * ROW + lane / 16 * 32; }),
+        "lanes 16-31 went 16 elements to the right; a half is 8 of them, 16 bytes"},
+       {"four-side-by-side",
+        with<MMAS_D>(32, [](uint32_t lane) { return lane % 8 * ROW + lane / 8 * 16; }),
+        "the four matrices were taken side by side from rows 0-7; they are a square, two of them "
+        "in rows 8-15"},
+       {"two-lanes-a-row",
+        with<MMAS_D>(32, [](uint32_t lane) { return lane / 2 * ROW + lane % 2 * 16; }),
+        "neighbouring lanes gave the two halves of one row; lanes 8 i to 8 i + 7 give the rows of "
+        "matrix i"},
+       {"row-and-chunk-exchanged",
+        with<MMAS_D>(32, [](uint32_t lane) { return lane / 16 * ROW + lane % 16 * 16; }),
+        "lane % 16 counted chunks and lane / 16 rows; it is the other way round"},
+       {"lane-for-row", with<MMAS_D>(32, [](uint32_t lane) { return lane * ROW + lane / 16 * 16; }),
+        "lanes 16-31 went on to rows 16-31, which do not exist; they give rows 0-15 again"},
+       {"lane-for-row", with<MMAS_D>(32, [](uint32_t lane) { return lane * ROW; }),
+        "lanes 16-31 went on to rows 16-31, which do not exist; they give rows 0-15 again, further "
+        "right"},
+       {"step-forgotten", with<MMAS_D>(0, right),
+        "every tile is the first one; the next begins 16 elements, 32 bytes, further right"},
        {"step-in-elements", with<MMAS_D>(16, right),
         "the second tile begins 16 bytes after the first; 16 elements are 32 bytes"}});
 }

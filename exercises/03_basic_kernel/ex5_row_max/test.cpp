@@ -15,19 +15,24 @@ constexpr int MMAS_KV = 4, COLUMNS = MMAS_KV * 8;
 // Results are [row][lane of the quad]: result of lane t and half h is element (h * 8 + t/4, t%4).
 static int index(int lane, int half) { return (half * 8 + lane / 4) * 4 + lane % 4; }
 
-// The maximum of what each lane has, of its rows that `mixed` allows, starting from `least`.
-static Numbers partial(const std::vector<float>& S, bool mixed = false, double least = -INFINITY) {
+// The maximum of what each lane has of its two rows, starting from `least`; of all columns of S, or
+// of those for which takes(row, column) is true. `mixed`: of both rows at once.
+template <class Takes>
+static Numbers partial(const std::vector<float>& S, bool mixed, double least, Takes takes) {
   Numbers result(64, least);
   for (int row = 0; row < 16; ++row) {
     for (int column = 0; column < COLUMNS; ++column) {
       for (int half = 0; half < 2; ++half) {
-        const int at = index(row % 8 * 4 + column / 2 % 4, half);
-        if (mixed || half == row / 8)
-          result[at] = std::max(result[at], static_cast<double>(S[row * COLUMNS + column]));
+        double& mine = result[index(row % 8 * 4 + column / 2 % 4, half)];
+        if ((mixed || half == row / 8) && takes(half, row, column))
+          mine = std::max(mine, static_cast<double>(S[row * COLUMNS + column]));
       }
     }
   }
   return result;
+}
+static Numbers partial(const std::vector<float>& S, bool mixed = false, double least = -INFINITY) {
+  return partial(S, mixed, least, [](int, int, int) { return true; });
 }
 
 // Exchanges with each mask in turn; `own`: what is sent is always what the lane had at first.
@@ -63,6 +68,8 @@ static void check_row_max(const std::vector<float>& S) {
         "lanes, so it stands in no branch that lanes take differently"}});
   if (!report.hazards.empty()) return;
   const Numbers has = partial(S);
+  Numbers exchanged = butterfly(has, {1, 2});
+  std::rotate(exchanged.begin(), exchanged.begin() + 32, exchanged.end());
   exercise::check_output(
       {"row_max", 4, 0}, got, butterfly(has, {1, 2}),
       {{"mask-0x10", butterfly(has, {1, 0x10}),
@@ -76,6 +83,52 @@ static void check_row_max(const std::vector<float>& S) {
         "further down"},
        {"starts-at-zero", butterfly(partial(S, false, 0), {1, 2}),
         "the maximum started from 0, and all scores of a row may be negative; start from -Inf"},
+       {"starts-at-zero", butterfly(partial(S, false, 1.1754943508222875e-38), {1, 2}),
+        "the maximum started from numeric_limits<float>::min(), the smallest number above 0, and "
+        "all scores of a row may be negative; start from -Inf"},
+       {"no-exchange", has,
+        "each lane has the maximum of its own columns only; it must hear of the other three lanes "
+        "of its quad"},
+       {"one-exchange", butterfly(has, {1}),
+        "one exchange, with mask 1, tells of one other lane; the second, with mask 2, tells what "
+        "the other two have found"},
+       {"one-exchange", butterfly(has, {2}),
+        "one exchange, with mask 2, tells of one other lane; a quad has four"},
+       {"other-quads", butterfly(has, {1, 4}),
+        "the second exchange went to lane ^ 4, which holds the next row; the lanes of a quad "
+        "differ "
+        "in their two lowest bits: masks 1 and 2"},
+       {"other-quads", butterfly(has, {2, 4}),
+        "the second exchange went to lane ^ 4, which holds the next row; the lanes of a quad "
+        "differ "
+        "in their two lowest bits: masks 1 and 2"},
+       {"other-quads", butterfly(has, {4, 8}),
+        "the exchanges went to lanes of other rows; the lanes of a quad differ in their two lowest "
+        "bits: masks 1 and 2"},
+       {"other-quads", butterfly(has, {4, 8, 16}),
+        "the exchanges went to lanes of other rows; the lanes of a quad differ in their two lowest "
+        "bits: masks 1 and 2"},
+       {"whole-warp", butterfly(has, {1, 2, 4}),
+        "the third exchange, with mask 4, went to the next row; a row has four lanes, and two "
+        "exchanges reach them all"},
+       {"every-other-element",
+        butterfly(partial(S, true, -INFINITY,
+                          [](int half, int, int column) { return column % 2 == half; }),
+                  {1, 2}),
+        "c[half] and c[half + 2] were taken, which are two rows; row lane/4 has c[0] c[1], the row "
+        "eight further down c[2] c[3]"},
+       {"one-column-of-two",
+        butterfly(
+            partial(S, false, -INFINITY, [](int, int, int column) { return column % 2 == 0; }),
+            {1, 2}),
+        "of the two neighbours that a lane has in a row only the left one was looked at: c[0] and "
+        "c[1], c[2] and c[3]"},
+       {"first-tile-only",
+        butterfly(partial(S, false, -INFINITY, [](int, int, int column) { return column < 8; }),
+                  {1, 2}),
+        "only the first 16x8 tile was looked at; S_rmem has MMAS_KV of them"},
+       {"rows-exchanged", exchanged,
+        "result[0] and result[1] have changed places: [0] is for row lane/4, c[0] c[1]"},
        {"whole-warp", butterfly(has, {16, 8, 4, 2, 1}),
         "all 32 lanes exchanged, and eight rows share one maximum; a row has four lanes"}});
 }

@@ -14,23 +14,18 @@ struct State {
   float m[2], l[2], O[MMAS_D][4];
 };
 
-// m (2 numbers), l (2) and O (8) after `step(half, state)` has been taken for both rows.
-template <class Step>
-static Numbers after(State state, Step step) {
-  for (int half = 0; half < 2; ++half) step(half, state);
-  Numbers all;
-  for (const float value : state.m) all.push_back(value);
-  for (const float value : state.l) all.push_back(value);
-  for (const auto& tile : state.O)
-    for (const float value : tile) all.push_back(value);
+// m (2 numbers), l (2) and O (8).
+static Numbers numbers_of(const State& state) {
+  Numbers all = {state.m[0], state.m[1], state.l[0], state.l[1]};
+  for (const auto& tile : state.O) all.insert(all.end(), tile, tile + 4);
   return all;
 }
 
-static void scale_O(State& state, int half, float factor) {
-  for (auto& tile : state.O) {
-    tile[half * 2] *= factor;
-    tile[half * 2 + 1] *= factor;
-  }
+// O with element i of tile t multiplied by factor(t, i).
+template <class Factor>
+static void scale_O(State& state, Factor factor) {
+  for (int t = 0; t < MMAS_D; ++t)
+    for (int i = 0; i < 4; ++i) state.O[t][i] *= factor(t, i);
 }
 
 static void check_update(float m0, float m1, float max0, float max1) {
@@ -38,63 +33,125 @@ static void check_update(float m0, float m1, float max0, float max1) {
   for (int half = 0; half < 2; ++half) {
     if (!std::isinf(before.m[half])) continue;  // nothing was summed yet
     before.l[half] = 0;
-    scale_O(before, half, 0);
+    scale_O(before, [&](int, int i) { return i / 2 == half ? 0.0f : 1.0f; });
   }
   const float row_max[2] = {max0, max1};
   const auto new_max = [&](int half) { return std::max(before.m[half], row_max[half]); };
   const auto factor = [&](int half) {
     return std::isinf(new_max(half)) ? 0 : std::exp(before.m[half] - new_max(half));
   };
-  const auto with = [&](auto m, auto l_factor, auto O_factor) {
-    return after(before, [&](int half, State& state) {
+  // m as m(half) says; l and O multiplied by l_factor(half) and O_factor(tile, element).
+  const auto with_elements = [&](auto m, auto l_factor, auto O_factor) {
+    State state = before;
+    for (int half = 0; half < 2; ++half) {
       state.m[half] = m(half);
       state.l[half] *= l_factor(half);
-      scale_O(state, half, O_factor(half));
-    });
+    }
+    scale_O(state, O_factor);
+    return numbers_of(state);
+  };
+  const auto with = [&](auto m, auto l_factor, auto O_factor) {
+    return with_elements(m, l_factor, [&](int, int i) { return O_factor(i / 2); });
   };
   const auto one = [](int) { return 1.0f; };
   const auto upside_down = [&](int half) { return 1 / factor(half); };
   const auto naive = [&](int half) { return std::exp(before.m[half] - new_max(half)); };
+  const auto old_max = [&](int half) { return before.m[half]; };
   const auto tile_max = [&](int half) { return row_max[half]; };
   const auto from_tile_max = [&](int half) { return std::exp(before.m[half] - row_max[half]); };
+  const auto guarded = [&](int half) {
+    return std::isinf(new_max(half)) ? 0 : from_tile_max(half);
+  };
+  const auto zero_for_hidden = [&](int half) {
+    return std::exp(before.m[half] - (std::isinf(row_max[half]) ? 0 : row_max[half]));
+  };
+  const auto zero_if_hidden = [&](int half) {
+    return std::isinf(row_max[half]) ? 0 : factor(half);
+  };
+  const float both = std::max({before.m[0], before.m[1], row_max[0], row_max[1]});
+  const auto common = [&](int) { return both; };
+  const auto from_common = [&](int half) { return std::exp(before.m[half] - both); };
 
-  const Numbers got = after(before, [&](int half, State& state) {
-    if (half == 0) emulator::ex03::update_max(state.m, state.l, state.O, row_max);
-  });
+  State state = before;
+  emulator::ex03::update_max(state.m, state.l, state.O, row_max);
+  const Numbers got = numbers_of(state);
   Numbers flipped = with(new_max, upside_down, upside_down);
   for (double& value : flipped)
     if (std::isnan(value)) value = 0;  // 0 / 0: whoever flips the factor and keeps the empty row
+  const char* const nan =
+      "a row that has seen no key has m = -Inf before and after, and -Inf - "
+      "(-Inf) is NaN";
   const std::vector<exercise::Mistake> mistakes = {
       {"m-updated-first", with(new_max, one, one),
        "nothing was rescaled: m already held the new maximum when the factor was taken, and "
-       "e^(m' - m') is 1"},
+       "e^(m' - m') is 1; or there is no factor"},
       {"factor-upside-down", flipped,
+       "the factor was e^(m' - m), above 1; what was summed is too large by that, so multiply by "
+       "e^(m - m')"},
+      {"factor-upside-down", with(new_max, upside_down, upside_down),
        "the factor was e^(m' - m), above 1; what was summed is too large by that, so multiply by "
        "e^(m - m')"},
       {"one-factor-for-both-rows", with(new_max, factor, [&](int) { return factor(0); }),
        "all four elements of a tile of O got the factor of row lane/4; elements 2 and 3 are in "
        "row lane/4 + 8"},
-      {"infinity-minus-infinity", with(new_max, naive, naive),
-       "a row that has seen no key has m = -Inf before and after, and -Inf - (-Inf) is NaN"},
+      {"one-factor-for-both-rows", with(new_max, factor, [&](int) { return factor(1); }),
+       "all four elements of a tile of O got the factor of row lane/4 + 8; elements 0 and 1 are in "
+       "row lane/4"},
+      {"one-factor-for-both-rows",
+       with(new_max, factor, [&](int) { return factor(0) * factor(1); }),
+       "all four elements of a tile of O got both factors; elements 0 and 1 are in row lane/4, 2 "
+       "and 3 in row lane/4 + 8"},
+      {"columns-for-rows",
+       with_elements(new_max, factor, [&](int, int i) { return factor(i % 2); }),
+       "element i of a tile of O got the factor of row i % 2; its row is i / 2, and i % 2 the "
+       "column"},
+      {"tiles-for-rows",
+       with_elements(new_max, factor, [&](int tile, int) { return factor(tile % 2); }),
+       "even and odd tiles of O got the two factors; each tile holds both rows, elements 0 and 1 "
+       "the first, 2 and 3 the second"},
+      {"first-tile-only",
+       with_elements(new_max, factor, [&](int t, int i) { return t ? 1 : factor(i / 2); }),
+       "only the first tile of O was rescaled; O_rmem has MMAS_D of them"},
+      {"second-row-forgotten",
+       with([&](int half) { return half ? before.m[1] : new_max(0); },
+            [&](int half) { return half ? 1 : factor(0); },
+            [&](int half) { return half ? 1 : factor(0); }),
+       "only row lane/4 was updated; index 1 of m and l, elements 2 and 3 of O are row lane/4 + 8"},
+      {"one-maximum-for-both-rows", with(common, from_common, from_common),
+       "both rows got the larger of their two maxima; each row has its own"},
+      {"infinity-minus-infinity", with(new_max, naive, naive), nan},
+      {"hidden-tile-wipes", with(new_max, zero_if_hidden, zero_if_hidden),
+       "a tile in which the row sees no key made the factor 0 and wiped what earlier tiles had "
+       "summed; the maximum stays there, and the factor is 1"},
+      {"m-not-stored", with(old_max, factor, factor),
+       "l and O moved to the new maximum, m did not: the next tile takes it for the old one"},
       {"l-forgotten", with(new_max, one, factor),
        "O was rescaled and l was not; both are sums of e^(s - m) with the old m"},
+      {"o-forgotten", with(new_max, factor, one),
+       "l was rescaled and O was not; both are sums of e^(s - m) with the old m"},
+      {"factor-from-tile-maximum", with(new_max, from_tile_max, from_tile_max),
+       "the factor is e^(m - row_max), but m' is the larger of the two: where the old maximum "
+       "stays it must be 1"},
+      {"factor-from-tile-maximum", with(new_max, guarded, guarded),
+       "the factor is e^(m - row_max), but m' is the larger of the two: where the old maximum "
+       "stays it must be 1"},
+      {"factor-from-tile-maximum", with(new_max, zero_for_hidden, zero_for_hidden),
+       "the factor is e^(m - row_max), but m' is the larger of the two: where the old maximum "
+       "stays it must be 1"},
+      {"old-max-dropped", with(tile_max, zero_for_hidden, zero_for_hidden),
+       "m became the maximum of this tile alone; it is the largest of all tiles so far"},
       {"old-max-dropped", with(tile_max, from_tile_max, from_tile_max),
        "m became the maximum of this tile alone; it is the largest of all tiles so far"}};
-  const Numbers expected = with(new_max, factor, factor);
-  const auto check_part = [&](const exercise::Output& output, int first, int count) {
-    const auto part = [&](const Numbers& all) {
-      return Numbers(all.begin() + first, all.begin() + first + count);
-    };
-    std::vector<exercise::Mistake> here = mistakes;
-    for (exercise::Mistake& mistake : here) mistake.output = part(mistake.output);
-    exercise::check_output(output, part(got), part(expected), here);
-  };
-  check_part({"m"}, 0, 2);
-  check_part({"l"}, 2, 2);
-  check_part({"O_rmem", 4}, 4, MMAS_D * 4);
+  exercise::check_output({"after",
+                          0,
+                          1e-5,
+                          {"m[0]", "m[1]", "l[0]", "l[1]", "O[0][0]", "O[0][1]", "O[0][2]",
+                           "O[0][3]", "O[1][0]", "O[1][1]", "O[1][2]", "O[1][3]"}},
+                         got, with(new_max, factor, factor), mistakes);
 }
 
 TEST_CASE("the maximum grows in both rows") { check_update(1, 2, 3, 2.5f); }
 TEST_CASE("it stays in one row") { check_update(1, 2, 1.5f, 1.75f); }
 TEST_CASE("the first tile") { check_update(-INFINITY, -INFINITY, -2, 3); }
 TEST_CASE("a row that sees no key, now or before") { check_update(0.5f, -INFINITY, 1, -INFINITY); }
+TEST_CASE("a tile that hides all its keys") { check_update(0.5f, 2, -INFINITY, 3); }

@@ -7,22 +7,76 @@
 #include "exercises/support/warp.hpp"
 
 // Formulas that people write, for any width.
-static uint32_t by_half_lines(uint32_t offset, uint32_t row_bytes) {
-  const uint32_t row = offset / row_bytes % 8;
-  return row_bytes == 16 ? offset : offset ^ row / std::max(64 / row_bytes, 1u) << 4;
+struct Formula {
+  const char* name;
+  uint32_t (*place)(uint32_t offset, uint32_t row_bytes);
+  const char* explanation;
+};
+static uint32_t line(uint32_t offset, uint32_t row_bytes) {
+  return offset / std::max(row_bytes, 128u);
 }
-static uint32_t by_row(uint32_t offset, uint32_t row_bytes) {
-  return offset ^ offset / row_bytes % 8 << 4;
-}
-static uint32_t by_row_in_row(uint32_t offset, uint32_t row_bytes) {
-  return offset ^ offset / row_bytes % (std::min(row_bytes, 128u) / 16) << 4;
-}
-static uint32_t by_line(uint32_t offset, uint32_t row_bytes) {
-  return offset ^ offset / std::max(row_bytes, 128u) << 4;
-}
-static uint32_t by_chunk_number(uint32_t offset, uint32_t row_bytes) {
-  return offset ^ offset / std::max(row_bytes, 128u) % (std::min(row_bytes, 128u) / 16);
-}
+static uint32_t chunks(uint32_t row_bytes) { return std::min(row_bytes, 128u) / 16; }
+
+static const char* const kLeavesRow =
+    "the term grows without end and moves chunks to other rows; take it modulo the chunks of a "
+    "row, "
+    "at most 8";
+static const char* const kAdded =
+    "the term was added: it carries, and a chunk leaves its row or meets another; XOR it, or let "
+    "the sum wrap within the row";
+static const Formula kFormulas[] = {
+    {"not-swizzled", [](uint32_t o, uint32_t) { return o; },
+     "every chunk stays where it was, so eight rows of a column are in the same banks"},
+    {"half-lines",
+     [](uint32_t o, uint32_t w) { return w == 16 ? o : o ^ o / w % 8 / std::max(64 / w, 1u) << 4; },
+     "rows are counted in units of 64 bytes; at 32 bytes a row the term is row / 2, which XORs "
+     "the bit of the row's own number into the address: two rows swap places and the conflict "
+     "stays; a line has 128 bytes"},
+    {"row-number-at-every-width", [](uint32_t o, uint32_t w) { return o ^ o / w % 8 << 4; },
+     "row % 8 was XORed at every width; a row of less than 128 bytes has fewer than 8 chunks, "
+     "and the term reaches into the bits of the row"},
+    {"row-for-line", [](uint32_t o, uint32_t w) { return o ^ o / w % chunks(w) << 4; },
+     "the term grows from row to row, but rows that share a line of 128 bytes do not collide; "
+     "it should grow from line to line"},
+    {"row-for-line", [](uint32_t o, uint32_t w) { return o ^ o / w % (w / 16) << 4; },
+     "the term grows from row to row, but rows that share a line of 128 bytes do not collide; "
+     "it should grow from line to line"},
+    {"remainder-forgotten", [](uint32_t o, uint32_t w) { return o ^ line(o, w) << 4; }, kLeavesRow},
+    {"remainder-forgotten", [](uint32_t o, uint32_t) { return o ^ o / 128 << 4; }, kLeavesRow},
+    {"remainder-forgotten", [](uint32_t o, uint32_t w) { return o ^ o / w << 4; }, kLeavesRow},
+    {"remainder-of-eight", [](uint32_t o, uint32_t w) { return o ^ line(o, w) % 8 << 4; },
+     "the number of the line was taken modulo 8 at every width; a row of less than 128 bytes has "
+     "fewer chunks, and the term reaches into the bits of the row"},
+    {"two-lines-a-row", [](uint32_t o, uint32_t w) { return o ^ o / 128 % chunks(w) << 4; },
+     "offset / 128 counts lines, and a row of 256 bytes has two: the term grows by 2 from row to "
+     "row and takes only four values; count rows there"},
+    {"two-lines-a-row", [](uint32_t o, uint32_t w) { return o ^ o / 128 % (w / 16) << 4; },
+     "offset / 128 counts lines, and a row of 256 bytes has two: the term grows by 2 from row to "
+     "row and takes only four values; count rows there"},
+    {"two-lines-a-row", [](uint32_t o, uint32_t) { return o ^ o / 128 % 8 << 4; },
+     "offset / 128 % 8 was XORed at every width: a row of 256 bytes has two lines, so the term "
+     "takes only four values there; a narrow one has fewer than 8 chunks"},
+    {"row-within-its-line",
+     [](uint32_t o, uint32_t w) { return o ^ o / w % std::max(128 / w, 1u) % chunks(w) << 4; },
+     "the term is the number of the row within its line of 128 bytes; these rows do not collide, "
+     "and lines do: divide by the rows of a line"},
+    {"chunks-for-bytes", [](uint32_t o, uint32_t w) { return o ^ line(o, w) % chunks(w); },
+     "the term was XORed into the lowest bits, the bytes within a chunk; the number of the chunk "
+     "begins at bit 4"},
+    {"chunks-for-bytes", [](uint32_t o, uint32_t w) { return o ^ o / w % 8; },
+     "the term was XORed into the lowest bits, the bytes within a chunk; the number of the chunk "
+     "begins at bit 4"},
+    {"chunks-for-bytes", [](uint32_t o, uint32_t w) { return o ^ line(o, w) % chunks(w) * 8; },
+     "the term was XORed one bit too low: a chunk has 8 elements, and 16 bytes"},
+    {"added-not-wrapped", [](uint32_t o, uint32_t w) { return o + line(o, w) % chunks(w) * 16; },
+     kAdded},
+    {"added-not-wrapped", [](uint32_t o, uint32_t w) { return o + o / w % 8 * 16; }, kAdded},
+    {"added-not-wrapped", [](uint32_t o, uint32_t w) { return o + o / w % chunks(w) * 16; },
+     kAdded},
+    {"row-padded", [](uint32_t o, uint32_t w) { return o + o / w * 16; },
+     "each row begins 16 bytes later than it should, as with padding; there is no room for that: a "
+     "chunk stays in its row"},
+};
 
 template <uint32_t ROW_BYTES>
 static void check_swizzle() {
@@ -64,30 +118,21 @@ static void check_swizzle() {
     }
   }
 
-  const auto is = [&](uint32_t (*formula)(uint32_t, uint32_t)) {
-    for (uint32_t chunk = 0; chunk < CHUNKS; ++chunk)
-      if (place[chunk] != formula(chunk * 16, ROW_BYTES)) return false;
-    return true;
+  const auto shown = [](const std::vector<uint32_t>& all) {
+    std::string text;
+    for (const uint32_t at : all) text += std::to_string(at) + " ";
+    return text;
   };
-  exercise::check(
-      message.empty(), "rows of " + std::to_string(ROW_BYTES) + " bytes: " + message,
-      {{"half-lines", is(by_half_lines),
-        "rows are counted in units of 64 bytes; at 32 bytes a row the term is row / 2, which XORs "
-        "the bit of the row's own number into the address: two rows swap places and the conflict "
-        "stays; a line has 128 bytes"},
-       {"row-number-at-every-width", is(by_row),
-        "row % 8 was XORed at every width; a row of less than 128 bytes has fewer than 8 chunks, "
-        "and the term reaches into the bits of the row"},
-       {"row-for-line", is(by_row_in_row),
-        "the term grows from row to row, but rows that share a line of 128 bytes do not collide; "
-        "it should grow from line to line"},
-       {"remainder-forgotten", is(by_line),
-        "the term grows without end and moves chunks to other rows; take it modulo the chunks of a "
-        "row, at most 8"},
-       {"chunks-for-bytes", is(by_chunk_number),
-        "the term was XORed into the lowest bits, the bytes within a chunk; the number of the "
-        "chunk "
-        "begins at bit 4"}});
+  std::vector<exercise::Look> looks;
+  for (const Formula& formula : kFormulas) {
+    std::vector<uint32_t> places;
+    for (uint32_t chunk = 0; chunk < CHUNKS; ++chunk)
+      places.push_back(formula.place(chunk * 16, ROW_BYTES));
+    looks.push_back({formula.name, shown(places), formula.explanation});
+  }
+  exercise::check_shown(message.empty(),
+                        "rows of " + std::to_string(ROW_BYTES) + " bytes: " + message, shown(place),
+                        looks);
 }
 
 TEST_CASE("rows of 128 bytes") { check_swizzle<128>(); }

@@ -49,29 +49,99 @@ TEST_CASE("eight tiles side by side") {
       return swizzle(offset);
     });
   });
-  exercise::check_fragments(
-      {"row", "column", ROW_BYTES / 2}, loaded, expected,
-      {{"plus-for-xor", with([](uint32_t smem, uint32_t row, uint32_t right, uint32_t column) {
-          return smem + swizzle(row + right) + column;
-        }),
-        "the column was added to the swizzled offset, and carries into bits that the swizzle has "
-        "set; swizzle(lane + column) is swizzle(lane) ^ column"},
-       {"swizzle-without-row",
-        with([](uint32_t smem, uint32_t row, uint32_t right, uint32_t column) {
-          return smem + row + swizzle(right) + column;
-        }),
-        "swizzle saw an offset without its row, so every row was read as if it were row 0; give it "
-        "the whole offset within the tile"},
-       {"address-xored", with([](uint32_t smem, uint32_t row, uint32_t right, uint32_t column) {
-          return (smem + swizzle(row + right)) ^ column;
-        }),
-        "the column was XORed into an address; that works while the tile begins at a multiple of "
-        "256, and here it does not: XOR the offset, then add where the tile begins"},
-       {"address-swizzled", with([](uint32_t smem, uint32_t row, uint32_t right, uint32_t column) {
-          return swizzle(smem + row + right) ^ column;
-        }),
-        "swizzle saw an address; where the tile begins is no part of the offset, and the bits that "
-        "number row and chunk are elsewhere"}});
+  std::vector<exercise::FragmentsMistake> mistakes;
+  const auto mistake = [&](const char* name, const char* explanation, auto address) {
+    mistakes.push_back({name, with(address), explanation});
+  };
+  using u32 = uint32_t;
+  const auto as_if_unswizzled = [](u32 smem, u32 row, u32 right, u32 column) {
+    return smem + row + right + column;
+  };
+  mistake("not-swizzled", "the tile was read as if it lay row by row: swizzle was never called",
+          as_if_unswizzled);
+  if (calls > 0) mistakes.back().fragments.values.clear();  // it is not that
+  mistake("swizzle-without-row",
+          "swizzle saw an offset without its row, so every row was read as if it were row 0; give "
+          "it the whole offset within the tile",
+          as_if_unswizzled);
+  if (calls == 0) mistakes.back().fragments.values.clear();
+  mistake("plus-for-xor",
+          "the column was added to the swizzled offset, and carries into bits that the swizzle has "
+          "set; swizzle(lane + column) is swizzle(lane) ^ column",
+          [](u32 smem, u32 row, u32 right, u32 column) {
+            return smem + swizzle(row + right) + column;
+          });
+  mistake("or-for-xor",
+          "the column was ORed into the swizzled offset; a bit that both have must become 0: XOR",
+          [](u32 smem, u32 row, u32 right, u32 column) {
+            return smem + (swizzle(row + right) | column);
+          });
+  mistake("address-xored",
+          "the column was XORed into an address (+ binds before ^, so without parentheses too); "
+          "that works while the tile begins at a multiple of 256, and here it does not: XOR the "
+          "offset, then add where the tile begins",
+          [](u32 smem, u32 row, u32 right, u32 column) {
+            return (smem + swizzle(row + right)) ^ column;
+          });
+  const char* const swizzled_address =
+      "swizzle saw an address; where the tile begins is no part of the offset, and the bits that "
+      "number row and chunk are elsewhere";
+  mistake("address-swizzled", swizzled_address, [](u32 smem, u32 row, u32 right, u32 column) {
+    return swizzle(smem + row + right) ^ column;
+  });
+  mistake("address-swizzled", swizzled_address, [](u32 smem, u32 row, u32 right, u32 column) {
+    return swizzle(smem + row + right) + column;
+  });
+  mistake("address-swizzled", swizzled_address, [](u32 smem, u32 row, u32 right, u32 column) {
+    return swizzle(smem + row + right + column);
+  });
+  const char* const half_added =
+      "the half of the tile, lane / 16 chunks, was added to the swizzled offset; it belongs inside "
+      "swizzle, or is XORed";
+  mistake("half-added-later", half_added, [](u32 smem, u32 row, u32 right, u32 column) {
+    return smem + (swizzle(row) ^ column) + right;
+  });
+  mistake("half-added-later", half_added, [](u32 smem, u32 row, u32 right, u32 column) {
+    return smem + ((swizzle(row) + right) ^ column);
+  });
+  mistake("half-added-later", half_added, [](u32 smem, u32 row, u32 right, u32 column) {
+    return smem + swizzle(row) + right + column;
+  });
+  mistake("half-added-later", half_added, [](u32 smem, u32 row, u32 right, u32 column) {
+    return smem + swizzle(row + column) + right;
+  });
+  mistake("half-forgotten", "lanes 16-31 gave the addresses of lanes 0-15 again",
+          [](u32 smem, u32 row, u32, u32 column) { return smem + (swizzle(row) ^ column); });
+  mistake("halves-in-elements", "lanes 16-31 went 8 bytes to the right; 8 elements are 16 bytes",
+          [](u32 smem, u32 row, u32 right, u32 column) {
+            return smem + (swizzle(row + right / 2) ^ column);
+          });
+  mistake("step-in-elements", "the tiles are 16 bytes apart; 16 elements are 32 bytes",
+          [](u32 smem, u32 row, u32 right, u32 column) {
+            return smem + (swizzle(row + right) ^ column / 2);
+          });
+  mistake("step-in-tiles", "the number of the tile was XORed; the column is 32 bytes for each tile",
+          [](u32 smem, u32 row, u32 right, u32 column) {
+            return smem + (swizzle(row + right) ^ column / 32);
+          });
+  mistake("step-forgotten", "every tile is the first one",
+          [](u32 smem, u32 row, u32 right, u32) { return smem + swizzle(row + right); });
+  mistake("address-of-received",
+          "each lane gave the address of what it receives; it should give the start of a row, and "
+          "ldmatrix hands the parts out",
+          [](u32 smem, u32, u32, u32 column) {
+            const u32 lane = lane_index();
+            return smem + (swizzle(lane / 4 * ROW_BYTES + lane % 4 * 4) ^ column);
+          });
+  mistake("right-before-down",
+          "registers 1 and 2 are exchanged: matrix 1 is below matrix 0, not beside it, so lanes "
+          "8-15 give rows 8-15 and lanes 16-31 the columns to the right",
+          [](u32 smem, u32, u32, u32 column) {
+            const u32 lane = lane_index();
+            return smem +
+                   (swizzle((lane / 16 * 8 + lane % 8) * ROW_BYTES + lane / 8 % 2 * 16) ^ column);
+          });
+  exercise::check_fragments({"row", "column", ROW_BYTES / 2}, loaded, expected, mistakes);
   exercise::check(calls <= 32,
                   "each lane called swizzle " + std::to_string(calls / 32) +
                       " times; the fragments need it once",

@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <initializer_list>
 #include <prefetch.hpp>
 
 #include "exercises/support/warp.hpp"
@@ -82,66 +84,144 @@ static Seen run(int num_tiles, AddTiles add_tiles) {
   return seen;
 }
 
+// The loop as people write it: right as it stands here, and each mistake is a change to it.
+struct Way {
+  enum Commit { kAlways, kWithCopy, kBeforeCopy, kNever } commit = kAlways;
+  enum Start { kBeforeWait, kBeforeAdd, kAfterAdd } start = kBeforeWait;  // the next tile
+  enum Barriers { kBoth, kLandedOnly, kReadOnly, kBeforeTheWait, kNone } barriers = kBoth;
+  int wait = 1;  // -1: none
+  bool first_commit = true, guard = true;
+  int more_turns = 0;
+  enum Buffer { kAlternating, kOther, kZero, kOne } into = kAlternating, from = kAlternating;
+};
+
+static int buffer(Way::Buffer which, int tile) {
+  const int zero_or_one = which == Way::kZero ? 0 : 1;
+  return which == Way::kAlternating ? tile % 2
+         : which == Way::kOther     ? (tile + 1) % 2
+                                    : zero_or_one;
+}
+
+static Seen run(int num_tiles, const Way& way) {
+  return run(num_tiles, [&](Steps& steps, int count) {
+    const auto start = [&](int tile) {
+      if (way.commit == Way::kBeforeCopy) cp_async_commit();
+      if (tile < count || !way.guard) steps.start_copy(buffer(way.into, tile), tile);
+      if (way.commit == Way::kAlways || (way.commit == Way::kWithCopy && tile < count))
+        cp_async_commit();
+    };
+    const auto barrier = [&](std::initializer_list<Way::Barriers> ways) {
+      if (std::find(ways.begin(), ways.end(), way.barriers) != ways.end()) block_sync();
+    };
+    steps.start_copy(0, 0);
+    if (way.first_commit) cp_async_commit();
+    for (int tile = 0; tile < count + way.more_turns; ++tile) {
+      if (way.start == Way::kBeforeWait) start(tile + 1);
+      barrier({Way::kBeforeTheWait});
+      if (way.wait >= 0) exercise::wait_for_groups(way.wait);
+      barrier({Way::kBoth, Way::kLandedOnly});
+      if (way.start == Way::kBeforeAdd) start(tile + 1);
+      steps.add(buffer(way.from, tile));
+      barrier({Way::kBoth, Way::kReadOnly, Way::kBeforeTheWait});
+      if (way.start == Way::kAfterAdd) start(tile + 1);
+    }
+  });
+}
+
+// All that a mistake must explain. A run without a hazard may have barriers as it likes.
+static std::string shown(const Seen& seen, int num_tiles) {
+  std::string all = exercise::hazard_kinds(seen.report);
+  if (!all.empty()) all += exercise::synchronization(seen.report, num_tiles, 1, 2);
+  for (const std::string& add : seen.adds) all += add + "\n";
+  return all;
+}
+
 static void check_tiles(int num_tiles) {
   const Seen seen = run(num_tiles, [](Steps& steps, int count) { ex05::add_tiles(steps, count); });
   bool right = seen.adds.size() == static_cast<size_t>(num_tiles);
-  bool last_wrong = !seen.adds.empty(), none_right = true, late = true, all_landed = true;
   std::string message = std::to_string(num_tiles) + (num_tiles == 1 ? " tile\n" : " tiles\n") +
                         exercise::hazards(seen.report);
   for (size_t i = 0; i < seen.adds.size(); ++i) {
-    const std::string& add = seen.adds[i];
-    message += (i ? "\nadd " : "add ") + std::to_string(i) + " saw " + add;
-    const bool ok = add.rfind("tile " + std::to_string(i), 0) == 0;
-    right = right && ok;
-    none_right = none_right && !ok;
-    const bool is_last = i + 1 == seen.adds.size();
-    last_wrong = last_wrong && ok != is_last;
-    if (!is_last) late = late && add.find("not started") != std::string::npos;
-    if (!is_last) all_landed = all_landed && add.find("landed already") != std::string::npos;
+    message += (i ? "\nadd " : "add ") + std::to_string(i) + " saw " + seen.adds[i];
+    right = right && seen.adds[i].rfind("tile " + std::to_string(i), 0) == 0;
   }
   if (seen.adds.empty()) message += "nothing was added";
-  const auto has = [&](HazardKind kind) { return exercise::has(seen.report, kind); };
-  const bool clean = seen.report.hazards.empty();
-  const bool in_place = has(HazardKind::kOverwriteWhileRead);
-  const Seen one_buffer = run(num_tiles, [](Steps& steps, int count) {
-    steps.start_copy(0, 0);
-    cp_async_commit();
-    for (int tile = 0; tile < count; ++tile) {
-      if (tile + 1 < count) steps.start_copy(0, tile + 1);
-      cp_async_commit();
-      cp_async_wait<1>();
-      block_sync();
-      steps.add(0);
-      block_sync();
-    }
-  });
-  exercise::check(
-      right && clean && seen.on_its_way, message,
-      {{"conditional-commit",
-        last_wrong && has(HazardKind::kReadBeforeWait) && seen.report.hazards.size() == 1,
-        "only the last tile is read too early: nothing was committed after it, so wait<1> lets the "
-        "tile itself stay in flight; commit in every turn, also when nothing is copied"},
-       {"wait-too-few", none_right && has(HazardKind::kReadBeforeWait),
-        "every tile was added while its copy was in flight: there was no wait, or its N let the "
-        "tile "
-        "itself stay in flight; when tile j is added, one group may be"},
-       {"wait-for-all", right && clean && all_landed && num_tiles > 1,
-        "right, but each wait waits for the tile that was started last, too; wait<1> leaves it in "
-        "flight"},
-       {"copy-too-late", right && clean && late && num_tiles > 1,
-        "right, but the next tile's copy starts after this tile was added, and has nothing to hide "
-        "behind"},
-       {"second-barrier-missing",
-        in_place && !has(HazardKind::kReadBeforeWait) && !has(HazardKind::kReadBeforeBarrier),
-        "a fast thread starts the copy after next into the buffer that a slow one still adds; a "
-        "barrier must stand between an add and the next copy into its buffer"},
-       {"barrier-before-wait",
-        has(HazardKind::kReadBeforeBarrier) && !in_place && !has(HazardKind::kReadBeforeWait),
-        "the wait speaks for one thread; a barrier after it tells that the others' parts have "
-        "landed, one before it tells nothing"},
-       {"one-buffer", seen.adds == one_buffer.adds && has(HazardKind::kReadBeforeWait),
-        "the next tile was copied into the buffer that is added now; tile j lives in buffer "
-        "j % 2"}});
+
+  std::vector<exercise::Look> looks;
+  const auto mistake = [&](const char* name, const char* explanation, const Way& way) {
+    looks.push_back({name, shown(run(num_tiles, way), num_tiles), explanation});
+  };
+  const char* const too_few =
+      "every tile was added while its copy was in flight: before the add there was no wait, or its "
+      "N was larger than the number of groups that were started after this tile's";
+  mistake("wait-too-few", too_few, {.wait = 2});
+  mistake("wait-too-few", too_few, {.wait = -1});
+  mistake("wait-too-few", too_few, {.start = Way::kBeforeAdd});
+  mistake("wait-too-few", too_few, {.start = Way::kAfterAdd});
+  mistake("wait-too-few", too_few, {.barriers = Way::kLandedOnly, .wait = -1});
+  mistake("nothing-committed",
+          "no group was ever committed, so there is none to wait for: cp_async_wait counts groups",
+          {.commit = Way::kNever, .first_commit = false});
+  mistake("first-commit-forgotten",
+          "tile 0 has no group of its own: it shares one with tile 1, and wait<1> leaves both in "
+          "flight; commit after the first start_copy, too",
+          {.first_commit = false});
+  const char* const before_copy =
+      "the commit stands before start_copy and closes a group that the copy is not in; the copy "
+      "belongs to the next one";
+  mistake("commit-before-copy", before_copy, {.commit = Way::kBeforeCopy});
+  mistake("conditional-commit",
+          "only the last tile is read too early: nothing was committed after it, so wait<1> lets "
+          "the tile itself stay in flight; commit in every turn, also when nothing is copied",
+          {.commit = Way::kWithCopy});
+  const char* const no_guard =
+      "in the last turn a tile was started that does not exist; start the next tile if there is "
+      "one, and commit all the same";
+  mistake("no-guard", no_guard, {.guard = false});
+  mistake("no-guard", no_guard, {.start = Way::kBeforeAdd, .wait = 0, .guard = false});
+  mistake("wait-for-all",
+          "right, but each wait waits for the tile that was started last, too; wait<1> leaves it "
+          "in flight",
+          {.wait = 0});
+  mistake("copy-too-late",
+          "right, but the next tile's copy starts after this tile was added, and has nothing to "
+          "hide behind",
+          {.start = Way::kAfterAdd, .wait = 0});
+  const char* const second =
+      "a fast thread starts the copy after next into the buffer that a slow one still adds; a "
+      "barrier must stand between an add and the next copy into its buffer";
+  mistake("second-barrier-missing", second, {.barriers = Way::kLandedOnly});
+  mistake("landing-barrier-missing",
+          "the wait speaks for one thread; without a barrier between it and the add nobody knows "
+          "that the other threads' parts have landed",
+          {.barriers = Way::kReadOnly});
+  mistake("barrier-before-wait",
+          "the wait speaks for one thread; a barrier after it tells that the others' parts have "
+          "landed, one before it tells nothing",
+          {.barriers = Way::kBeforeTheWait});
+  mistake("no-barrier",
+          "there is no barrier: one must stand between a wait and the add, because each thread "
+          "waits for its own copies only, and one between an add and the next copy into its buffer",
+          {.barriers = Way::kNone});
+  const char* const fixed =
+      "start_copy or add got the same buffer in every turn; tile j lives in buffer j % 2";
+  for (const auto into : {Way::kAlternating, Way::kZero, Way::kOne})
+    for (const auto from : {Way::kAlternating, Way::kZero, Way::kOne})
+      if (into != from || into != Way::kAlternating)
+        mistake("one-buffer", fixed, {.into = into, .from = from});
+  mistake("next-into-this-buffer",
+          "the next tile was copied into the buffer that is added now; tile j + 1 goes to buffer "
+          "(j + 1) % 2",
+          {.into = Way::kOther});
+  mistake("adds-the-other-buffer",
+          "add got the buffer of the next tile; tile j lives in buffer j % 2",
+          {.from = Way::kOther});
+  mistake("last-tile-missing", "the loop ends one turn too early: the last tile is never added",
+          {.more_turns = -1});
+  mistake("one-turn-too-many",
+          "the loop takes one turn more than there are tiles: < and not <=", {.more_turns = 1});
+  exercise::check_shown(right && seen.report.hazards.empty() && seen.on_its_way, message,
+                        shown(seen, num_tiles), looks);
 }
 
 TEST_CASE("five tiles") { check_tiles(5); }

@@ -13,7 +13,7 @@ constexpr uint32_t TILE_BYTES = NUM_THREADS * 16;
 
 static void wait(int groups, int line = __builtin_LINE()) {
   if (groups < 0) throw std::runtime_error("cp_async_wait<" + std::to_string(groups) + ">");
-  detail::cp_async_wait(groups, "", line, __builtin_FILE());
+  exercise::wait_for_groups(groups, line);
 }
 
 // What the loops of README.md do with tiles of K and V, without the arithmetic.
@@ -98,60 +98,96 @@ static std::string consequence(int stages, int groups, bool together, Run run) {
          "; in flight:" + (flying.empty() ? " nothing" : flying);
 }
 
-template <class Answer, class Right, class Run>
-static void check_schedule(const std::string& name, bool together, Answer answer, Right right,
-                           const std::vector<std::pair<exercise::Mistake, int (*)(int)>>& mistakes,
-                           Run run) {
+using Formula = int (*)(int stages);
+enum Function { kLoadsFirst, kLoadsAfter, kOneGroup };
+const Formula kRight[] = {[](int s) { return 2 * s - 2; }, [](int s) { return 2 * s - 3; },
+                          [](int s) { return s - 1; }};
+
+// What the three functions give under a mistake; nullptr: the right number. People make a mistake
+// in one of them, or in all.
+struct Wrong {
+  const char *name, *explanation;
+  Formula formulas[3];
+};
+const char* const kTiles = "N counts groups, and a tile has two, one for K and one for V";
+const char* const kNeeded =
+    "N is the number of groups that may stay in flight; the one that is needed is not one of them";
+const char* const kTwoStages = "right for two stages; the number of stages is a parameter";
+const char* const kTooFew =
+    "right, but N is one smaller than it could be, so each wait waits for a group that is not "
+    "needed yet; a load that stands before the wait has committed its group already";
+const Wrong kWrong[] = {
+    {"tiles-for-groups", kTiles, {[](int s) { return s - 1; }, [](int s) { return s - 2; }}},
+    {"tiles-for-groups", kTiles, {[](int s) { return s - 1; }}},
+    {"tiles-for-groups", kTiles, {nullptr, [](int s) { return s - 2; }}},
+    {"tiles-for-groups", kTiles, {nullptr, [](int s) { return s - 1; }}},
+    {"tiles-for-groups", kTiles, {[](int s) { return s - 1; }, [](int s) { return s - 1; }}},
+    {"needed-one-counted",
+     kNeeded,
+     {[](int s) { return 2 * s - 1; }, [](int s) { return 2 * s - 2; }, [](int s) { return s; }}},
+    {"needed-one-counted", kNeeded, {[](int s) { return 2 * s - 1; }}},
+    {"needed-one-counted", kNeeded, {nullptr, nullptr, [](int s) { return s; }}},
+    {"needed-one-counted",
+     kNeeded,
+     {[](int s) { return 2 * s; }, [](int s) { return 2 * s; }, [](int s) { return s; }}},
+    {"order-ignored",
+     "the load stands after the wait, so at the wait its group is not in flight yet: one fewer "
+     "than when loads come first",
+     {nullptr, [](int s) { return 2 * s - 2; }}},
+    {"two-groups-a-tile",
+     "K and V of a tile are one group here, so a tile counts once",
+     {nullptr, nullptr, [](int s) { return 2 * s - 2; }}},
+    {"for-two-stages",
+     kTwoStages,
+     {[](int) { return 2; }, [](int) { return 1; }, [](int) { return 1; }}},
+    {"for-two-stages", kTwoStages, {[](int) { return 2; }}},
+    {"for-two-stages", kTwoStages, {nullptr, [](int) { return 1; }}},
+    {"for-two-stages", kTwoStages, {nullptr, nullptr, [](int) { return 1; }}},
+    {"one-too-few",
+     kTooFew,
+     {[](int s) { return 2 * s - 3; }, [](int s) { return 2 * s - 4; },
+      [](int s) { return s - 2; }}},
+    {"one-too-few", kTooFew, {[](int s) { return 2 * s - 3; }}},
+    {"one-too-few", kTooFew, {nullptr, [](int s) { return 2 * s - 4; }}},
+    {"one-too-few", kTooFew, {nullptr, nullptr, [](int s) { return s - 2; }}},
+    {"waits-for-all",
+     "right, but each wait waits for every copy that is on its way",
+     {[](int) { return 0; }, [](int) { return 0; }, [](int) { return 0; }}},
+    {"stages-for-groups",
+     "N is the number of stages; it is the number of groups that may stay in flight",
+     {[](int s) { return s; }, [](int s) { return s; }, [](int s) { return s; }}},
+};
+
+template <class Run>
+static void check_schedule(const std::string& name, Function function, Formula answer, Run run) {
   for (int stages = 2; stages <= 4; ++stages) {
-    const int got = answer(stages);
-    std::vector<exercise::Mistake> here;
-    for (const auto& [mistake, formula] : mistakes) {
-      here.push_back(mistake);
-      here.back().output = {static_cast<double>(formula(stages))};
+    const int got = answer(stages), right = kRight[function](stages);
+    std::vector<exercise::Mistake> mistakes;
+    for (const Wrong& wrong : kWrong) {
+      const Formula formula = wrong.formulas[function];
+      mistakes.push_back({wrong.name,
+                          {static_cast<double>(formula ? formula(stages) : right)},
+                          wrong.explanation});
     }
-    const std::string seen = got == right(stages) ? "" : consequence(stages, got, together, run);
+    const std::string seen =
+        got == right ? "" : consequence(stages, got, function == kOneGroup, run);
     INFO(seen);
     exercise::check_output({name + "(" + std::to_string(stages) + ")", 0, 0},
-                           {static_cast<double>(got)}, {static_cast<double>(right(stages))}, here);
+                           {static_cast<double>(got)}, {static_cast<double>(right)}, mistakes);
   }
 }
 
-const exercise::Mistake tiles_for_groups = {
-    "tiles-for-groups", {}, "N counts groups, and a tile has two, one for K and one for V"};
-const exercise::Mistake needed_one_counted = {
-    "needed-one-counted",
-    {},
-    "N is the number of groups that may stay in flight; the one that is needed is not one of them"};
-const exercise::Mistake order_ignored = {
-    "order-ignored",
-    {},
-    "the load stands after the wait, so at the wait its group is not in flight yet: one fewer than "
-    "when loads come first"};
-const exercise::Mistake two_groups_a_tile = {
-    "two-groups-a-tile", {}, "K and V of a tile are one group here, so a tile counts once"};
-
 TEST_CASE("loads first") {
-  const auto right = [](int s) { return 2 * s - 2; };
-  check_schedule("loads_first", false, ex05::loads_first, right,
-                 {{tiles_for_groups, [](int s) { return s - 1; }},
-                  {needed_one_counted, [](int s) { return 2 * s - 1; }},
-                  {order_ignored, right}},  // which is right here
+  check_schedule("loads_first", kLoadsFirst, ex05::loads_first,
                  [](const Schedule& schedule) { schedule.run_two_groups(true); });
 }
 TEST_CASE("loads after") {
-  check_schedule(
-      "loads_after", false, ex05::loads_after, [](int s) { return 2 * s - 3; },
-      {{tiles_for_groups, [](int s) { return s - 2; }},
-       {needed_one_counted, [](int s) { return 2 * s - 2; }},
-       {order_ignored, [](int s) { return 2 * s - 2; }}},
-      [](const Schedule& schedule) { schedule.run_two_groups(false); });
+  check_schedule("loads_after", kLoadsAfter, ex05::loads_after,
+                 [](const Schedule& schedule) { schedule.run_two_groups(false); });
 }
 TEST_CASE("one group a tile") {
-  check_schedule(
-      "one_group", true, ex05::one_group, [](int s) { return s - 1; },
-      {{needed_one_counted, [](int s) { return s; }},
-       {two_groups_a_tile, [](int s) { return 2 * s - 2; }}},
-      [](const Schedule& schedule) { schedule.run_one_group(); });
+  check_schedule("one_group", kOneGroup, ex05::one_group,
+                 [](const Schedule& schedule) { schedule.run_one_group(); });
 }
 
 // The numbers above are those that the emulator accepts, and one less waits for more.

@@ -5,55 +5,127 @@
 #include "exercises/support/product.hpp"
 
 using namespace emulator;
-using exercise::Numbers;
 
+// Tiles of keys, steps along d.
 template <int MMAS_KV, int MMAS_D>
 using Scores = exercise::Product<exercise::Factor::K, MMAS_KV, MMAS_D>;
 
-// 16 keys and 16 of d at a time with address(lane); the second mma adds to tile j + `next`.
-template <int MMAS_KV, int MMAS_D, class Address>
-static Numbers with(Address address, int next = 1) {
+static uint32_t lane() { return static_cast<uint32_t>(lane_index()); }
+
+// The loops as people write them: right as it stands here, and each mistake is a change to it.
+struct Way {
+  uint32_t (*address)(uint32_t row_bytes) = [](uint32_t row) {
+    return (lane() / 16 * 8 + lane() % 8) * row + lane() / 8 % 2 * 16;
+  };
+  bool trans = false, x2 = false;
+  int tiles_a_turn = 2, second_tile = 1;  // the second mma adds to tile j + second_tile
+  int first_register = 0;                 // of the first mma
+  int tile_rows = 8, tile_bytes = 0;      // of tile j: rows down, and bytes further
+  int step_bytes = 32;                    // along d
+};
+
+template <int MMAS_KV, int MMAS_D>
+static std::string with(const Way& way) {
   constexpr uint32_t ROW = MMAS_D * 32;
   return Scores<MMAS_KV, MMAS_D>::run([&](auto& S_rmem, const auto& Q_rmem, uint32_t K_smem) {
-           for (int d = 0; d < MMAS_D; ++d) {
-             for (int j = 0; j < MMAS_KV; j += 2) {
+           for (int step = 0; step < MMAS_D; ++step) {
+             for (int tile = 0; tile < MMAS_KV; tile += way.tiles_a_turn) {
+               const uint32_t at = K_smem + way.address(ROW) +
+                                   tile * (way.tile_rows * ROW + way.tile_bytes) +
+                                   step * way.step_bytes;
                uint32_t r[4];
-               ldmatrix_x4(r, K_smem + address(static_cast<uint32_t>(lane_index()), ROW) +
-                                  j * 8 * ROW + d * 32);
-               mma_m16n8k16(Q_rmem[d], {r[0], r[1]}, S_rmem[j]);
-               mma_m16n8k16(Q_rmem[d], {r[2], r[3]}, S_rmem[j + next]);
+               if (way.x2) {
+                 uint32_t pair[2];
+                 ldmatrix_x2(pair, at);
+                 mma_m16n8k16(Q_rmem[step], pair, S_rmem[tile]);
+                 continue;
+               }
+               if (way.trans) {
+                 ldmatrix_x4_trans(r, at);
+               } else {
+                 ldmatrix_x4(r, at);
+               }
+               const int first = way.first_register;
+               mma_m16n8k16(Q_rmem[step], {r[first], r[first + 1]}, S_rmem[tile]);
+               if (tile + way.second_tile < MMAS_KV)
+                 mma_m16n8k16(Q_rmem[step], {r[2 - first], r[3 - first]},
+                              S_rmem[tile + way.second_tile]);
              }
            }
          })
-      .c;
+      .shown();
 }
 
 template <int MMAS_KV, int MMAS_D>
 static void check_scores() {
-  using Product = Scores<MMAS_KV, MMAS_D>;
-  const Product seen = Product::run([](auto& S_rmem, const auto& Q_rmem, uint32_t K_smem) {
-    ex06::multiply_query_key(S_rmem, Q_rmem, K_smem);
-  });
-  const auto right = [](uint32_t lane, uint32_t row) {
-    return (lane / 16 * 8 + lane % 8) * row + lane / 8 % 2 * 16;
+  const auto seen =
+      Scores<MMAS_KV, MMAS_D>::run([](auto& S_rmem, const auto& Q_rmem, uint32_t K_smem) {
+        ex06::multiply_query_key(S_rmem, Q_rmem, K_smem);
+      });
+  std::vector<exercise::Look> looks;
+  const auto mistake = [&](const char* name, const char* explanation, const Way& way) {
+    looks.push_back({name, with<MMAS_KV, MMAS_D>(way), explanation});
   };
-  exercise::check_no_hazards(seen.report);
-  exercise::check_output(
-      {"S", Product::COLUMNS, 0}, seen.c, Product::expected(),
-      {{"lanes-16-to-31-repeat", with<MMAS_KV, MMAS_D>([](uint32_t lane, uint32_t row) {
-          return lane % 8 * row + lane / 8 % 2 * 16;
-        }),
-        "lanes 16-31 gave the addresses of lanes 0-15 again, so keys 8-15 of every 16 have the "
-        "scores of keys 0-7; x2 ignores these lanes, x4 does not"},
-       {"order-of-v", with<MMAS_KV, MMAS_D>([](uint32_t lane, uint32_t row) {
-          return lane % 16 * row + lane / 16 * 16;
-        }),
-        "the matrices are numbered down first, as for V, so the first mma got two pieces of d 0-7; "
-        "for K registers 0 and 1 are d 0-7 and d 8-15 of the same keys"},
-       {"both-to-one-tile", with<MMAS_KV, MMAS_D>(right, 0),
-        "both mma added to the same tile of S, and the next tile stayed 0; with 16 keys a load the "
-        "second mma belongs to the next 8 keys"}});
-  seen.check_two_mma_a_load();
+  mistake("still-x2", "right, but with one ldmatrix for each mma: an x4 brings operand B for two",
+          {.address = [](uint32_t row) { return lane() % 8 * row + lane() / 8 % 2 * 16; },
+           .x2 = true,
+           .tiles_a_turn = 1});
+  mistake("lanes-16-to-31-repeat",
+          "lanes 16-31 gave the addresses of lanes 0-15 again, so keys 8-15 of every 16 have the "
+          "scores of keys 0-7; x2 ignores these lanes, x4 does not",
+          {.address = [](uint32_t row) { return lane() % 8 * row + lane() / 8 % 2 * 16; }});
+  mistake("matrices-mispaired",
+          "the first mma got two pieces of d 0-7: either the addresses number the matrices down "
+          "first, as for V, or registers 0 and 2 were paired; the first B is registers 0 and 1, "
+          "d 0-7 and d 8-15 of the same keys",
+          {.address = [](uint32_t row) { return lane() % 16 * row + lane() / 16 * 16; }});
+  mistake("pairs-exchanged",
+          "registers 2 and 3 went to the first tile and 0 and 1 to the second; registers 0 and 1 "
+          "are keys 0-7",
+          {.first_register = 2});
+  mistake("four-to-the-right",
+          "the four matrices were taken from the same 8 keys, one right of the other; matrices 2 "
+          "and 3 are the next 8 keys",
+          {.address = [](uint32_t row) { return lane() % 8 * row + lane() / 8 * 16; }});
+  mistake("four-down",
+          "the four matrices were taken one below the other; matrices 1 and 3 are right of 0 and 2",
+          {.address = [](uint32_t row) { return lane() * row; }});
+  mistake("halves-in-elements",
+          "the second half went 8 bytes to the right; 8 elements are 16 bytes",
+          {.address = [](uint32_t row) {
+            return (lane() / 16 * 8 + lane() % 8) * row + lane() / 8 % 2 * 8;
+          }});
+  mistake("trans-on-k", "K was transposed; a row of K holds neighbours along d as they are needed",
+          {.trans = true});
+  mistake("both-to-one-tile",
+          "both mma added to the same tile of S, and the next tile stayed 0; with 16 keys a load "
+          "the second mma belongs to the next 8 keys",
+          {.second_tile = 0});
+  mistake("tiles-far-apart",
+          "the second mma added to a tile MMAS_KV / 2 further on; it belongs to the next 8 keys",
+          {.second_tile = MMAS_KV / 2});
+  const char* const one =
+      "each turn goes one tile on, and loads two: the tiles are added twice; step by two";
+  mistake("one-tile-a-turn", one, {.tiles_a_turn = 1});
+  const char* const doubled =
+      "the loads go twice as far down as they should: mma_kv counts tiles of 8 keys already";
+  mistake("step-doubled", doubled, {.tile_rows = 16});
+  mistake("rows-forgotten",
+          "the offset of the keys is no whole number of rows: 8 keys are 8 times ROW_BYTES",
+          {.tile_rows = 0, .tile_bytes = 8});
+  mistake("rows-forgotten",
+          "the offset of the keys is no whole number of rows: 8 keys are 8 times ROW_BYTES",
+          {.tile_rows = 0, .tile_bytes = 16});
+  mistake("rows-forgotten", "each tile went one row down; a tile has 8 keys", {.tile_rows = 1});
+  mistake("half-the-rows", "every load went 8 keys on for 16: mma_kv counts tiles, not loads",
+          {.tile_rows = 4});
+  mistake("keys-forgotten", "every load was of the first 16 keys", {.tile_rows = 0});
+  mistake("step-in-elements", "the next 16 of d begin 16 bytes on; 16 elements are 32 bytes",
+          {.step_bytes = 16});
+  mistake("step-too-far", "the next 16 of d begin 32 bytes on, and here it is 64",
+          {.step_bytes = 64});
+  mistake("d-forgotten", "every step along d loaded the first 16", {.step_bytes = 0});
+  seen.check("S", looks);
 }
 
 TEST_CASE("16 keys, d = 32") { check_scores<2, 2>(); }

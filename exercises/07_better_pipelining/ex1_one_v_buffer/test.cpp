@@ -1,12 +1,12 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <one_v_buffer.hpp>
 
 #include "exercises/support/warp.hpp"
 
 using namespace emulator;
 using fa::simt::EventKind;
-using fa::simt::HazardKind;
 
 constexpr int NUM_THREADS = 64, TILE = NUM_THREADS * 4;  // floats; a chunk of 4 for each thread
 constexpr uint32_t TILE_BYTES = TILE * sizeof(float);
@@ -49,8 +49,7 @@ struct Seen {
   std::vector<std::string> lines;  // one for each multiplication
   fa::simt::Report report;
   bool in_order = true;
-  bool V_flies = true, K_flies = true;  // what comes next is on its way meanwhile
-  bool V_waits = true, K_waits = true;  // what comes next is never on its way
+  bool next_flies = true;  // what comes next is on its way meanwhile
 };
 
 template <class Walk>
@@ -89,10 +88,7 @@ static Seen run(int num_tiles, Walk walk) {
                        name(static_cast<float>(at));
     if (at + 1 < 2 * num_tiles) {
       const bool flies = issued >= at + 2 && landed < at + 2;
-      bool& all = at % 2 ? seen.K_flies : seen.V_flies;
-      bool& none = at % 2 ? seen.K_waits : seen.V_waits;
-      all = all && flies;
-      none = none && !flies;
+      seen.next_flies = seen.next_flies && flies;
       what += "; " + name(static_cast<float>(at + 1)) +
               (flies             ? " on its way"
                : issued < at + 2 ? " not started"
@@ -104,38 +100,140 @@ static Seen run(int num_tiles, Walk walk) {
   return seen;
 }
 
+// The loop as people write it: right as it stands here, and each mistake is a change to it.
+struct Way {
+  enum LoadV { kBeforeK, kAfterK } load_V = kBeforeK;  // before or after multiply_K
+  enum LoadK { kBeforeV, kAfterV, kAtTheTop } load_K = kBeforeV;
+  int K_wait = 1, V_wait = 1;                         // -1: none
+  enum Barrier { kThere, kMissing, kBeforeTheWait };  // for landing
+  Barrier K_barrier = kThere, V_barrier = kThere;
+  enum Top { kBeforeLoadV, kAfterLoadV, kNone } top = kBeforeLoadV;
+  bool guard = false;
+  int next = 1, more_turns = 0;
+};
+
+static Seen run(int num_tiles, const Way& way) {
+  return run(num_tiles, [&](Steps& steps, int count) {
+    const auto land = [](int wait, Way::Barrier barrier) {
+      if (barrier == Way::kBeforeTheWait) block_sync();
+      if (wait >= 0) exercise::wait_for_groups(wait);
+      if (barrier == Way::kThere) block_sync();
+    };
+    const auto load_K = [&](int tile) {
+      if (tile < count || !way.guard) steps.load_K(tile);
+    };
+    if (way.load_K != Way::kAtTheTop) steps.load_K(0);
+    for (int tile = 0; tile < count + way.more_turns; ++tile) {
+      if (way.top == Way::kBeforeLoadV) block_sync();
+      if (way.load_K == Way::kAtTheTop) steps.load_K(tile);
+      if (way.load_V == Way::kBeforeK) steps.load_V(tile);
+      if (way.top == Way::kAfterLoadV) block_sync();
+      land(way.K_wait, way.K_barrier);
+      steps.multiply_K(tile);
+      if (way.load_V == Way::kAfterK) steps.load_V(tile);
+      if (way.load_K == Way::kBeforeV) load_K(tile + way.next);
+      land(way.V_wait, way.V_barrier);
+      steps.multiply_V(tile);
+      if (way.load_K == Way::kAfterV) load_K(tile + 1);
+    }
+  });
+}
+
+// All that a mistake must explain. A run without a hazard may have waits and barriers as it likes.
+static std::string shown(const Seen& seen, int num_tiles) {
+  std::string all = exercise::hazard_kinds(seen.report);
+  if (!all.empty()) all += exercise::synchronization(seen.report, num_tiles, 2, 3);
+  for (const std::string& line : seen.lines) all += line + "\n";
+  return all;
+}
+
 static void check_walk(int num_tiles) {
   const Seen seen = run(num_tiles, [](Steps& steps, int n) { ex07::walk_tiles(steps, n); });
   std::string message = std::to_string(num_tiles) + " tiles\n" + exercise::hazards(seen.report);
   for (size_t i = 0; i < seen.lines.size(); ++i) message += (i ? "\n" : "") + seen.lines[i];
   if (seen.lines.empty()) message += "nothing was multiplied";
 
-  const auto has = [&](HazardKind kind) { return exercise::has(seen.report, kind); };
-  const bool clean = seen.in_order && seen.report.hazards.empty();
-  const bool overwritten = has(HazardKind::kOverwriteWhileRead) && seen.report.hazards.size() == 1;
-  // Of a warp. (A loop that is right has 2 or 3 for each tile, and perhaps one after the last.)
-  const int64_t barriers = seen.report.counters.barriers / (NUM_THREADS / 32);
-  const bool some_next = num_tiles > 1;
-  exercise::check(
-      clean && seen.V_flies && seen.K_flies, message,
-      {{"no-barrier-before-v", overwritten && barriers <= 2 * num_tiles + 1,
-        "load_V fills the only V buffer while a slower warp still multiplies with the last tile's "
-        "V; a barrier must stand between multiply_V and the next load_V"},
-       {"barrier-after-the-load", overwritten && barriers > 2 * num_tiles + 1,
-        "there are barriers enough, but none between multiply_V and the next load_V: the copy "
-        "starts at load_V, and what comes after it is too late"},
-       {"wait-for-all",
-        clean && seen.V_waits && (seen.K_waits || !some_next) &&
-            seen.lines[0].find("landed") != std::string::npos,
-        "right, but each wait waits for the copy that was started last, too; wait<1> leaves it in "
-        "flight"},
-       {"wait-too-few", has(HazardKind::kReadBeforeWait),
-        "a tile was read while its copy was in flight; at both waits the needed group is the older "
-        "of two, so N is 1: with a larger N it stays in flight itself"},
-       {"v-loaded-late",
-        clean && seen.V_waits && seen.lines[0].find("not started") != std::string::npos,
-        "right, but V's copy starts after multiply_K, and has nothing to hide behind; its buffer "
-        "is free from the end of the last tile on"}});
+  std::vector<exercise::Look> looks;
+  const auto mistake = [&](const char* name, const char* explanation, const Way& way) {
+    looks.push_back({name, shown(run(num_tiles, way), num_tiles), explanation});
+  };
+  const char* const before_v =
+      "load_V fills the only V buffer while a slower warp still multiplies with the last tile's "
+      "V; a barrier must stand between multiply_V and the next load_V";
+  mistake("no-barrier-before-v", before_v, {.top = Way::kNone});
+  mistake("barrier-after-the-load",
+          "there are barriers enough, but none between multiply_V and the next load_V: the copy "
+          "starts at load_V, and what comes after it is too late",
+          {.top = Way::kAfterLoadV});
+  mistake("k-barrier-missing",
+          "the wait before multiply_K speaks for one thread; a barrier behind it must say that the "
+          "other threads' parts of K have landed",
+          {.K_barrier = Way::kMissing});
+  mistake("v-barrier-missing",
+          "the wait before multiply_V speaks for one thread; a barrier behind it must say that the "
+          "other threads' parts of V have landed",
+          {.V_barrier = Way::kMissing});
+  const char* const too_early =
+      "a wait speaks for one thread; a barrier after it tells that the others' parts have landed, "
+      "one before it tells nothing";
+  mistake("barrier-before-wait", too_early, {.K_barrier = Way::kBeforeTheWait});
+  mistake("barrier-before-wait", too_early, {.V_barrier = Way::kBeforeTheWait});
+  mistake("barrier-before-wait", too_early,
+          {.K_barrier = Way::kBeforeTheWait, .V_barrier = Way::kBeforeTheWait});
+  mistake("no-barrier",
+          "there is no barrier: each multiplication reads what other threads copied, and load_V "
+          "overwrites what they read",
+          {.K_barrier = Way::kMissing, .V_barrier = Way::kMissing, .top = Way::kNone});
+  mistake("wait-for-all",
+          "right, but each wait waits for the copy that was started last, too; wait<1> leaves it "
+          "in flight",
+          {.K_wait = 0, .V_wait = 0});
+  mistake("wait-for-all",
+          "right, but the wait before multiply_K waits for this tile's V, too; leave it in flight",
+          {.K_wait = 0});
+  mistake("wait-for-all",
+          "right, but the wait before multiply_V waits for the next K, too; leave it in flight",
+          {.V_wait = 0});
+  const char* const too_few =
+      "a tile was read while its copy was in flight: the N of a wait counts the groups that were "
+      "started after the one that is needed, and here it is larger";
+  mistake("wait-too-few", too_few, {.K_wait = 2});
+  mistake("wait-too-few", too_few, {.V_wait = 2});
+  mistake("wait-too-few", too_few, {.K_wait = 2, .V_wait = 2});
+  mistake("wait-too-few", too_few, {.load_V = Way::kAfterK});
+  mistake("wait-too-few", too_few, {.load_K = Way::kAfterV});
+  mistake("wait-too-few", too_few, {.load_K = Way::kAtTheTop});
+  mistake("missing-wait",
+          "nothing waits for V: the wait before multiply_K leaves it in flight, so multiply_V "
+          "needs a wait of its own",
+          {.V_wait = -1});
+  mistake("missing-wait",
+          "nothing waits for K before multiply_K, and the wait before multiply_V is too late",
+          {.K_wait = -1});
+  mistake("missing-wait", "there is no wait at all: every tile was read while it was in flight",
+          {.K_wait = -1, .V_wait = -1});
+  const char* const conditional =
+      "only the last V is read too early: load_K was left out for the tile that does not exist, "
+      "and with it its group, so wait<1> lets V itself stay in flight. load_K commits an empty "
+      "group there: call it in every turn";
+  mistake("conditional-commit", conditional, {.guard = true});
+  mistake("v-loaded-late",
+          "right, but V's copy starts after multiply_K, and has nothing to hide behind; its buffer "
+          "is free from the end of the last tile on",
+          {.load_V = Way::kAfterK, .K_wait = 0});
+  const char* const k_late =
+      "right, but the next K's copy starts after multiply_V, and has nothing to hide behind; the "
+      "other K buffer is free from the last multiply_K on";
+  mistake("k-loaded-late", k_late, {.load_K = Way::kAfterV, .V_wait = 0});
+  mistake("k-loaded-late", k_late, {.load_K = Way::kAtTheTop, .V_wait = 0});
+  mistake("same-k-again", "load_K got the number of this tile, whose K was multiplied already",
+          {.next = 0});
+  mistake("last-tile-missing", "the loop ends one turn too early: the last tile is left out",
+          {.more_turns = -1});
+  mistake("one-turn-too-many",
+          "the loop takes one turn more than there are tiles: < and not <=", {.more_turns = 1});
+  exercise::check_shown(seen.in_order && seen.report.hazards.empty() && seen.next_flies, message,
+                        shown(seen, num_tiles), looks);
 }
 
 TEST_CASE("four tiles") { check_walk(4); }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <blocks_per_sm.hpp>
+#include <initializer_list>
 #include <string>
 
 #include "exercises/support/verdict.hpp"
@@ -12,24 +13,51 @@ constexpr Multiprocessor SM_86 = {100 * KB, 1536};
 constexpr Multiprocessor SM_90 = {228 * KB, 2048};
 
 static void check_blocks(const std::string& what, const Multiprocessor& sm, const Kernel& kernel) {
-  const auto limits = [&](int system, int rounded_to) {
-    const int registers = (kernel.registers + rounded_to - 1) / rounded_to * rounded_to;
-    return std::vector<int>{sm.shared_bytes / std::max(kernel.shared_bytes + system, 1),
-                            sm.threads / kernel.threads,
-                            sm.registers / (registers * kernel.threads)};
+  const auto least = [](std::initializer_list<int> limits) {
+    return exercise::Numbers{static_cast<double>(std::min(limits))};
   };
-  const auto smallest = [](const std::vector<int>& l) { return std::min({l[0], l[1], l[2]}); };
-  const std::vector<int> right = limits(KB, 8);
-  const auto number = [](int blocks) { return exercise::Numbers{static_cast<double>(blocks)}; };
+  const auto by_shared = [&](int system) {
+    return sm.shared_bytes / std::max(kernel.shared_bytes + system, 1);
+  };
+  const auto by_registers = [&](int of_a_thread) {
+    return sm.registers / (of_a_thread * kernel.threads);
+  };
+  const int threads = sm.threads / kernel.threads, shared = by_shared(KB);
+  const int rounded = (kernel.registers + 7) / 8 * 8, registers = by_registers(rounded);
+  const auto up = [](int have, int cost) { return (have + cost - 1) / std::max(cost, 1); };
   exercise::check_output(
-      {"blocks of " + what, 0, 0}, number(blocks_per_sm(sm, kernel)), number(smallest(right)),
-      {{"kilobyte-forgotten", number(smallest(limits(0, 8))),
+      {"blocks of " + what, 0, 0}, {static_cast<double>(blocks_per_sm(sm, kernel))},
+      least({shared, threads, registers}),
+      {{"kilobyte-forgotten", least({by_shared(0), threads, registers}),
         "each block pays 1 KB of shared memory to the system, besides its own"},
-       {"registers-not-rounded", number(smallest(limits(KB, 1))),
-        "registers are given out 8 at a time: 101 cost 104"},
-       {"registers-forgotten", number(std::min(right[0], right[1])),
-        "registers are a limit too: 65536 of them for all threads of all blocks"},
-       {"largest-for-smallest", number(std::max({right[0], right[1], right[2]})),
+       {"kilobyte-once",
+        least({(sm.shared_bytes - KB) / std::max(kernel.shared_bytes, 1), threads, registers}),
+        "the 1 KB for the system was paid once; each block pays it"},
+       {"kilobyte-of-1000", least({by_shared(1000), threads, registers}),
+        "the 1 KB for the system is 1024 bytes"},
+       {"kilobyte-as-one", least({by_shared(1), threads, registers}),
+        "1 was added to a number of bytes; 1 KB is 1024 of them"},
+       {"shared-forgotten", least({threads, registers}),
+        "shared memory is a limit too: of a block its own and 1 KB"},
+       {"registers-not-rounded", least({shared, threads, by_registers(kernel.registers)}),
+        "registers are given out 8 at a time, to each thread: 101 cost 104"},
+       {"registers-rounded-down",
+        least({shared, threads, by_registers(std::max(kernel.registers / 8 * 8, 8))}),
+        "the registers were rounded down to a multiple of 8; they are rounded up"},
+       {"one-step-too-many", least({shared, threads, by_registers((kernel.registers / 8 + 1) * 8)}),
+        "a number that is a multiple of 8 already was rounded up to the next; add 7, not 8"},
+       {"registers-forgotten", least({shared, threads}),
+        "registers do not limit anything: 65536 are for all threads of all blocks, so a block "
+        "costs those "
+        "of a thread times its threads"},
+       {"threads-forgotten", least({shared, registers}),
+        "threads are a limit too: an SM runs 2048 or 1536 at the same time"},
+       {"blocks-rounded-up",
+        least({up(sm.shared_bytes, kernel.shared_bytes + KB), up(sm.threads, kernel.threads),
+               up(sm.registers, rounded * kernel.threads)}),
+        "half a block does not run: round down"},
+       {"largest-for-smallest",
+        {static_cast<double>(std::max({shared, threads, registers}))},
         "the smallest limit counts: a block needs shared memory and registers and threads"}});
 }
 
@@ -44,6 +72,15 @@ TEST_CASE("shared memory decides") {
 TEST_CASE("threads decide") { check_blocks("32 registers on sm_86", SM_86, {0, 512, 32}); }
 TEST_CASE("50 KB twice in 100 KB") { check_blocks("50 KB on sm_86", SM_86, {50 * KB, 128, 168}); }
 TEST_CASE("101 registers") { check_blocks("101 registers on sm_80", SM_80, {16 * KB, 128, 101}); }
+TEST_CASE("103 registers") { check_blocks("103 registers on sm_80", SM_80, {16 * KB, 128, 103}); }
 TEST_CASE("a block that never fits") {
   check_blocks("101 KB on sm_86", SM_86, {101 * KB, 128, 64});
+}
+TEST_CASE("64 registers, a multiple of 8") {
+  check_blocks("64 registers on sm_80", SM_80, {0, 256, 64});
+}
+TEST_CASE("shared memory to the byte") {
+  check_blocks("9473 bytes on sm_80", SM_80, {9473, 64, 32});
+  check_blocks("10496 bytes on sm_80", SM_80, {10496, 64, 32});
+  check_blocks("5385 bytes on sm_80", SM_80, {5385, 64, 32});
 }

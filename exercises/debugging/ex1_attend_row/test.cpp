@@ -7,7 +7,18 @@
 
 using debugging::Step;
 
-enum class Way { kRight, kSumNotMoved, kMaximumMayFall };
+enum class Way {
+  kRight,
+  kSumNotMoved,
+  kOutputNotMoved,
+  kMaximumMayFall,
+  kOnlyMaximumFalls,
+  kFactorOfTheTile,
+  kFactorUpsideDown,
+  kMovedAfterAdding,
+  kMaximumNotStored,
+  kNewTermsMoved,
+};
 
 // The trace in fp32, as the exercise computes it, right or with a mistake.
 static std::vector<Step> steps(const std::vector<float>& s, const std::vector<float>& v,
@@ -17,15 +28,25 @@ static std::vector<Step> steps(const std::vector<float>& s, const std::vector<fl
   for (size_t first = 0; first < s.size(); first += block) {
     const size_t last = std::min(first + block, s.size());
     const float tile_max = *std::max_element(s.begin() + first, s.begin() + last);
-    const float m_new = way == Way::kMaximumMayFall ? tile_max : std::max(m, tile_max);
-    const float rescale = std::exp(m - m_new);
-    if (way != Way::kSumNotMoved) l *= rescale;
-    o *= rescale;
-    m = m_new;
+    const float larger = std::max(m, tile_max);
+    const bool falls = way == Way::kMaximumMayFall || way == Way::kOnlyMaximumFalls;
+    const float m_new = falls ? tile_max : larger;
+    const bool of_tile = way == Way::kMaximumMayFall || way == Way::kFactorOfTheTile;
+    const float factor = way == Way::kFactorUpsideDown
+                             ? std::exp(larger - m)
+                             : std::exp(m - (of_tile ? tile_max : larger));
+    const auto move = [&] {
+      if (way != Way::kSumNotMoved) l *= factor;
+      if (way != Way::kOutputNotMoved) o *= factor;
+    };
+    if (way != Way::kMovedAfterAdding && way != Way::kNewTermsMoved) move();
+    const float on_new = way == Way::kNewTermsMoved ? factor : 1;
     for (size_t j = first; j < last; ++j) {
-      l += std::exp(s[j] - m);
-      o += std::exp(s[j] - m) * v[j];
+      l += on_new * std::exp(s[j] - m_new);
+      o += on_new * std::exp(s[j] - m_new) * v[j];
     }
+    if (way == Way::kMovedAfterAdding) move();
+    if (way != Way::kMaximumNotStored) m = m_new;
     trace.push_back({m, l, o});
   }
   return trace;
@@ -39,7 +60,7 @@ static exercise::Numbers result(const std::vector<float>& s, const std::vector<f
 
 static std::string table(const std::vector<Step>& got, const std::vector<Step>& right) {
   std::string text =
-      "TODO(D.1): this program is wrong; find the line and mend it\n  tile       m       l       "
+      "  tile       m       l       "
       "o   |   right m       l       o\n";
   for (size_t t = 0; t < got.size() && t < right.size(); ++t) {
     char line[120];
@@ -54,12 +75,27 @@ static void check_row(const std::vector<float>& s, const std::vector<float>& v, 
   std::vector<Step> trace;
   const float o = debugging::attend_row(s, v, block, trace);
   INFO(table(trace, steps(s, v, block, Way::kRight)));
+  const auto with = [&](Way way) { return result(s, v, block, way); };
   exercise::check_output(
-      {"o"}, {o}, result(s, v, block, Way::kRight),
-      {{"sum-not-moved", result(s, v, block, Way::kSumNotMoved),
+      {"o"}, {o}, with(Way::kRight),
+      {{"sum-not-moved", with(Way::kSumNotMoved),
         "o moved to the new maximum and l did not: they are divided at the end, so both must"},
-       {"maximum-may-fall", result(s, v, block, Way::kMaximumMayFall),
-        "m fell to the maximum of a lower tile, and e^(m - m') of the step down overflows"}});
+       {"output-not-moved", with(Way::kOutputNotMoved),
+        "l moved to the new maximum and o did not: they are divided at the end, so both must"},
+       {"maximum-may-fall", with(Way::kMaximumMayFall),
+        "m fell to the maximum of a lower tile, and e^(m - m') of the step down overflows"},
+       {"maximum-may-fall", with(Way::kOnlyMaximumFalls),
+        "m fell to the maximum of a lower tile; it is the largest of all tiles so far"},
+       {"factor-of-the-tile", with(Way::kFactorOfTheTile),
+        "the factor is e^(m - maximum of the tile); where the old maximum stays it must be 1"},
+       {"factor-upside-down", with(Way::kFactorUpsideDown),
+        "the factor is e^(m' - m); what was summed must shrink when the maximum grows"},
+       {"moved-after-adding", with(Way::kMovedAfterAdding),
+        "l and o are moved after the new terms were added; those are relative to m' already"},
+       {"new-terms-moved", with(Way::kNewTermsMoved),
+        "the factor is on the new terms; those are relative to m' already, the old sums are not"},
+       {"maximum-not-stored", with(Way::kMaximumNotStored),
+        "m is never stored: each tile takes what was before for nothing"}});
 }
 
 TEST_CASE("one tile") { check_row({1, 3, 2}, {1, 2, 3}, 4); }

@@ -5,27 +5,111 @@
 #include "exercises/support/tile_sums.hpp"
 
 using fa::simt::EventKind;
-using fa::simt::HazardKind;
 
+using namespace emulator;
 using namespace emulator::debugging;
 
+// The loop as people mend it: right as it stands here, and each mistake is a change to it.
+struct Way {
+  enum Wait { kAll, kOneWarp, kOneThread, kNone } wait = kAll;
+  int groups = 0;
+  enum Barrier { kBehindWait, kBeforeWait, kBoth, kMissing } barrier = kBehindWait;
+  bool wait_behind_sum = false, warp_sync = false, last_barrier = true, own_chunk = false;
+};
+static Way way;
+
+static void sums_with_way(const float* tiles, float* sums, int num_tiles) {
+  const uint32_t mine = dynamic_smem() + thread_index() * CHUNK_BYTES;
+  const uint32_t theirs = dynamic_smem() + (NUM_THREADS - 1 - thread_index()) * CHUNK_BYTES;
+  const auto wait = [] {
+    if (way.wait == Way::kAll || (way.wait == Way::kOneWarp && warp_index() == 0) ||
+        (way.wait == Way::kOneThread && thread_index() == 0))
+      exercise::wait_for_groups(way.groups);
+  };
+  float sum = 0;
+  for (int tile = 0; tile < num_tiles; ++tile) {
+    cp_async_16(mine, tiles + (tile * NUM_THREADS + thread_index()) * 4, CHUNK_BYTES);
+    cp_async_commit();
+    if (way.barrier == Way::kBeforeWait || way.barrier == Way::kBoth) block_sync();
+    if (!way.wait_behind_sum) wait();
+    if (way.warp_sync) warp_sync();
+    if (way.barrier == Way::kBehindWait || way.barrier == Way::kBoth) block_sync();
+    sum += load_shared<float>(way.own_chunk ? mine : theirs);
+    if (way.wait_behind_sum) wait();
+    if (way.last_barrier) block_sync();
+  }
+  store_global(sums + thread_index(), sum);
+}
+
+// All that a mistake must explain. Without a hazard a kernel may wait as it likes.
+static std::string shown(const exercise::TileSums& seen, int num_tiles) {
+  std::string all = exercise::hazard_kinds(seen.report);
+  if (all.empty()) {
+    for (const double sum : seen.got) all += exercise::text(sum) + " ";
+    return all;
+  }
+  bool warp_sync = false, both_wait = false;
+  for (const auto& event : seen.report.events) {
+    warp_sync |= event.kind == EventKind::kWarpSync;
+    both_wait |= event.kind == EventKind::kWait && event.warp == 1;
+  }
+  return all + exercise::synchronization(seen.report, num_tiles, 1, 2) +
+         (warp_sync ? "warp_sync " : "") + (both_wait ? "both wait" : "");
+}
+
 static void check_sums(int num_tiles, uint64_t schedule) {
-  const auto [got, right, report] = exercise::run_tile_sums(
-      sum_tiles, NUM_THREADS, NUM_THREADS * CHUNK_BYTES, num_tiles, schedule);
-  bool warp_sync = false;
-  for (const auto& event : report.events) warp_sync |= event.kind == EventKind::kWarpSync;
-  const bool before_barrier = exercise::has(report, HazardKind::kReadBeforeBarrier);
-  INFO("TODO(D.3): this kernel is wrong; find the line and mend it");
-  exercise::check_no_hazards(
-      report,
-      {{"warp-for-block", before_barrier && warp_sync,
-        "warp_sync orders the lanes of one warp; the chunk that is read comes from the other warp"},
-       {"one-barrier", !before_barrier && exercise::has(report, HazardKind::kOverwriteWhileRead),
-        "the barrier behind the sum is gone: the next tile overwrites what the other warp still "
-        "reads"},
-       {"one-warp-waits", exercise::has(report, HazardKind::kReadBeforeWait),
-        "only the warp that waits knows that its copies have landed; each must wait for its own"}});
-  if (report.hazards.empty()) exercise::check_output({"sums", 0, 0}, got, right);
+  const auto run = [&](auto kernel) {
+    return exercise::run_tile_sums(kernel, NUM_THREADS, NUM_THREADS * CHUNK_BYTES, num_tiles,
+                                   schedule);
+  };
+  const exercise::TileSums seen = run(sum_tiles);
+  std::vector<exercise::Look> looks;
+  const auto mistake = [&](const char* name, const char* explanation, const Way& changed) {
+    way = changed;
+    looks.push_back({name, shown(run(sums_with_way), num_tiles), explanation});
+  };
+  const char* const warp =
+      "warp_sync orders the lanes of one warp; the chunk that is read comes from the other warp";
+  mistake("warp-for-block", warp, {.barrier = Way::kBeforeWait, .warp_sync = true});
+  mistake("warp-for-block", warp, {.barrier = Way::kMissing, .warp_sync = true});
+  mistake("one-barrier",
+          "the barrier behind the sum is gone: the next tile overwrites what the other warp still "
+          "reads",
+          {.last_barrier = false});
+  mistake("both-barriers-early",
+          "the barriers stand before the wait; what each thread has waited for must be told to the "
+          "others by one behind it",
+          {.barrier = Way::kBeforeWait, .last_barrier = false});
+  const char* const some =
+      "only the threads that wait know that their copies have landed; each must wait for its own";
+  mistake("one-warp-waits", some, {.wait = Way::kOneWarp});
+  mistake("one-warp-waits", some, {.wait = Way::kOneWarp, .barrier = Way::kBoth});
+  mistake("one-warp-waits", some, {.wait = Way::kOneWarp, .barrier = Way::kBeforeWait});
+  mistake("one-warp-waits", some, {.wait = Way::kOneThread});
+  mistake("one-warp-waits", some, {.wait = Way::kOneThread, .barrier = Way::kBeforeWait});
+  const char* const late = "every thread waits after it has read; wait, barrier, then the sum";
+  mistake("wait-behind-the-sum", late, {.wait_behind_sum = true});
+  mistake("no-wait", "nobody waits: a barrier orders threads, not the copies that are in flight",
+          {.wait = Way::kNone});
+  mistake("wait-too-few",
+          "cp_async_wait<1> lets the youngest group stay in flight, and that is this tile's",
+          {.groups = 1});
+  mistake("no-barrier",
+          "there is no barrier, and the chunk that is read was copied by the other warp",
+          {.barrier = Way::kMissing, .last_barrier = false});
+  mistake("landing-barrier-missing",
+          "no barrier stands between the wait and the sum; the one behind the sum comes too late",
+          {.barrier = Way::kMissing});
+  const char* const own =
+      "each thread adds its own chunk: no race, and another sum; thread t adds that of thread 63 - "
+      "t";
+  mistake("own-chunk", own, {.own_chunk = true});
+  const std::string difference = exercise::difference({"sums", 0, 0}, seen.got, seen.expected);
+  const bool clean = seen.report.hazards.empty();
+  exercise::check_shown(
+      clean && difference.empty(),
+      clean ? difference : "the emulator found:\n" + exercise::hazards(seen.report),
+      shown(seen, num_tiles), looks);
 }
 
 TEST_CASE("three tiles") { check_sums(3, 0); }

@@ -5,45 +5,152 @@
 #include "exercises/support/tile_sums.hpp"
 
 using fa::simt::EventKind;
-using fa::simt::HazardKind;
 
+using namespace emulator;
 using namespace emulator::debugging;
 
-static void check_stream(int num_tiles, uint64_t schedule) {
-  const auto [got, right, report] =
-      exercise::run_tile_sums(stream_tiles, NUM_THREADS, 2 * TILE_BYTES, num_tiles, schedule);
-  // What warp 0 had in flight at each sum.
-  int issued = 0, landed = 0, sum = 0, overlaps = 0, barriers = 0, waits_for_all = 0;
-  std::string flights;
-  for (const auto& event : report.events) {
-    if (event.warp != 0) continue;
-    issued += event.kind == EventKind::kCopyIssue;
-    landed += event.kind == EventKind::kLand && event.bytes > 0;
-    barriers += event.kind == EventKind::kBarrier;
-    waits_for_all += event.kind == EventKind::kWait && event.pending_groups == 0;
-    if (event.kind != EventKind::kLoadShared) continue;
-    flights += "  sum of tile " + std::to_string(sum++) + ": " + std::to_string(issued - landed) +
-               " in flight\n";
-    overlaps += issued > landed;
+// The loop as people mend it: right as it stands here, and each mistake is a change to it.
+struct Way {
+  enum Load { kBeforeWait, kBehindBarrier, kBehindSum, kNotAhead } load = kBehindBarrier;
+  int wait = 0;  // -1: none
+  enum Barrier { kBehindWait, kBeforeLoad, kBoth, kMissing } barrier = kBehindWait;
+  bool warp_sync = false;
+  int buffers = 2;
+};
+static Way way;
+
+static void stream_with_way(const float* tiles, float* sums, int num_tiles) {
+  const auto chunk = [](int tile, int thread) {
+    return dynamic_smem() + tile % way.buffers * TILE_BYTES + thread * CHUNK_BYTES;
+  };
+  const auto load_tile = [&](int tile) {
+    if (tile < num_tiles) {
+      cp_async_16(chunk(tile, thread_index()), tiles + (tile * NUM_THREADS + thread_index()) * 4,
+                  CHUNK_BYTES);
+    }
+    cp_async_commit();
+  };
+  float sum = 0;
+  if (way.load != Way::kNotAhead) load_tile(0);
+  for (int tile = 0; tile < num_tiles; ++tile) {
+    if (way.barrier == Way::kBeforeLoad) block_sync();
+    if (way.load == Way::kNotAhead) load_tile(tile);
+    if (way.load == Way::kBeforeWait) load_tile(tile + 1);
+    if (way.wait >= 0) exercise::wait_for_groups(way.wait);
+    if (way.warp_sync) warp_sync();
+    if (way.barrier == Way::kBehindWait || way.barrier == Way::kBoth) block_sync();
+    if (way.load == Way::kBehindBarrier) load_tile(tile + 1);
+    sum += load_shared<float>(chunk(tile, NUM_THREADS - 1 - thread_index()));
+    if (way.barrier == Way::kBoth) block_sync();
+    if (way.load == Way::kBehindSum) load_tile(tile + 1);
   }
-  const bool overwritten = exercise::has(report, HazardKind::kOverwriteWhileRead);
-  const bool unwaited = exercise::has(report, HazardKind::kReadBeforeWait);
-  INFO("TODO(D.4): this kernel is wrong; find the line and mend it\n", flights);
-  const std::vector<exercise::Suspect> suspects = {
-      {"longer-wait", overwritten && waits_for_all > 0,
-       "waiting longer does not help: it is the other warp's reading that must be over, not a "
-       "copy"},
-      {"nothing-in-flight", report.hazards.empty() && overlaps == 0,
-       "each tile is started and waited for at once: right, and two buffers for nothing"},
-      {"wait-not-recounted", unwaited,
-       "behind the barrier there is one group fewer in flight at the wait, so its N is one less"}};
-  exercise::check_no_hazards(report, suspects);
-  if (!report.hazards.empty()) return;
-  exercise::check(overlaps == num_tiles - 1,
-                  "the next tile should be in flight during every sum but the last", suspects);
-  exercise::check(barriers == num_tiles, std::to_string(barriers) + " barriers for " +
-                                             std::to_string(num_tiles) + " tiles; one is enough");
-  exercise::check_output({"sums", 0, 0}, got, right);
+  store_global(sums + thread_index(), sum);
+}
+
+// What a run showed of warp 0: how much was in flight at each sum, and the barriers.
+struct Flights {
+  std::string text;
+  int overlaps = 0, barriers = 0;
+  bool warp_sync = false;
+
+  explicit Flights(const fa::simt::Report& report) {
+    int issued = 0, landed = 0, sum = 0;
+    for (const auto& event : report.events) {
+      if (event.warp != 0) continue;
+      issued += event.kind == EventKind::kCopyIssue;
+      landed += event.kind == EventKind::kLand && event.bytes > 0;
+      barriers += event.kind == EventKind::kBarrier;
+      warp_sync |= event.kind == EventKind::kWarpSync;
+      if (event.kind != EventKind::kLoadShared) continue;
+      text += "  sum of tile " + std::to_string(sum++) + ": " + std::to_string(issued - landed) +
+              " in flight\n";
+      overlaps += issued > landed;
+    }
+  }
+};
+
+// All that a mistake must explain.
+static std::string shown(const exercise::TileSums& seen, int num_tiles) {
+  const Flights flights(seen.report);
+  std::string all =
+      exercise::hazard_kinds(seen.report) + flights.text + (flights.warp_sync ? "warp " : "");
+  if (seen.report.hazards.empty()) {
+    all += std::to_string(std::min(flights.barriers / num_tiles, 2));
+    for (const double sum : seen.got) all += " " + exercise::text(sum);
+    return all;
+  }
+  return all + exercise::synchronization(seen.report, num_tiles, 1, 2);
+}
+
+static void check_stream(int num_tiles, uint64_t schedule) {
+  const auto run = [&](auto kernel) {
+    return exercise::run_tile_sums(kernel, NUM_THREADS, 2 * TILE_BYTES, num_tiles, schedule);
+  };
+  const exercise::TileSums seen = run(stream_tiles);
+  const Flights flights(seen.report);
+  std::string message = exercise::hazards(seen.report);
+  if (message.empty()) {
+    message = exercise::difference({"sums", 0, 0}, seen.got, seen.expected);
+    if (flights.overlaps != num_tiles - 1)
+      message += "the next tile should be in flight during every sum but the last\n";
+    if (flights.barriers != num_tiles)
+      message += std::to_string(flights.barriers) + " barriers for " + std::to_string(num_tiles) +
+                 " tiles; one is enough\n";
+  }
+  std::vector<exercise::Look> looks;
+  const auto mistake = [&](const char* name, const char* explanation, const Way& changed) {
+    way = changed;
+    looks.push_back({name, shown(run(stream_with_way), num_tiles), explanation});
+  };
+  mistake("longer-wait",
+          "waiting longer does not help: it is the other warp's reading that must be over, not a "
+          "copy",
+          {.load = Way::kBeforeWait});
+  const char* const nothing =
+      "each tile is waited for before the next is started: right, and two buffers for nothing";
+  mistake("nothing-in-flight", nothing, {.load = Way::kNotAhead});
+  mistake("nothing-in-flight", nothing, {.load = Way::kBehindSum});
+  mistake("nothing-in-flight", nothing, {.load = Way::kNotAhead, .barrier = Way::kBoth});
+  mistake("nothing-in-flight", nothing, {.load = Way::kBeforeWait, .barrier = Way::kBoth});
+  mistake("nothing-in-flight", nothing, {.load = Way::kBehindSum, .barrier = Way::kBoth});
+  mistake("wait-not-recounted",
+          "behind the barrier there is one group fewer in flight at the wait, so its N is one less",
+          {.wait = 1});
+  mistake("second-barrier",
+          "right, but with two barriers a tile; with the load behind the first the second has "
+          "nothing to order",
+          {.load = Way::kBeforeWait, .wait = 1, .barrier = Way::kBoth});
+  mistake("second-barrier",
+          "right, but with two barriers a tile; with the load behind the first the second has "
+          "nothing to order",
+          {.barrier = Way::kBoth});
+  const char* const landing =
+      "no barrier stands between the wait and the sum, so nobody knows that the other warp's "
+      "copies "
+      "have landed; the one at the top or at the end of the loop keeps the buffers apart only";
+  for (const int wait : {0, 1})
+    mistake("landing-barrier-missing", landing,
+            {.load = Way::kBeforeWait, .wait = wait, .barrier = Way::kBeforeLoad});
+  mistake("three-buffers",
+          "there is room for two buffers; a third would help, and would cost a third more memory",
+          {.load = Way::kBeforeWait, .wait = 1, .buffers = 3});
+  mistake("no-barrier", "there is no barrier: each warp reads what the other has copied",
+          {.load = Way::kBeforeWait, .wait = 1, .barrier = Way::kMissing});
+  mistake("no-barrier", "there is no barrier: each warp reads what the other has copied",
+          {.barrier = Way::kMissing});
+  mistake("warp-for-block",
+          "warp_sync orders the lanes of one warp; the chunk comes from the other",
+          {.barrier = Way::kMissing, .warp_sync = true});
+  mistake("warp-for-block",
+          "warp_sync orders the lanes of one warp; the chunk comes from the other",
+          {.load = Way::kBeforeWait, .wait = 1, .barrier = Way::kMissing, .warp_sync = true});
+  mistake("wait-too-few", "the N of the wait lets this tile itself stay in flight",
+          {.load = Way::kBeforeWait, .wait = 2});
+  mistake("wait-too-few", "nothing waits for the tile that is added", {.wait = -1});
+  mistake("wait-too-few", "nothing waits for the tile that is added",
+          {.load = Way::kBeforeWait, .wait = -1});
+  INFO(flights.text);
+  exercise::check_shown(message.empty(), message, shown(seen, num_tiles), looks);
 }
 
 TEST_CASE("five tiles") { check_stream(5, 0); }

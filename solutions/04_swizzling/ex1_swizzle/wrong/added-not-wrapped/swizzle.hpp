@@ -1,0 +1,15 @@
+#pragma once
+
+#include "common/kernels/geometry.hpp"
+
+namespace FA_BACKEND::ex04 {
+
+template <int ROW_BYTES>
+FA_DEVICE uint32_t swizzle(uint32_t offset) {
+  constexpr uint32_t CHUNKS = (ROW_BYTES < 128 ? ROW_BYTES : 128) / 16;
+  constexpr uint32_t ROWS_PER_LINE = ROW_BYTES < 128 ? 128 / ROW_BYTES : 1;
+  const uint32_t row = offset / ROW_BYTES;
+  return offset + row / ROWS_PER_LINE % CHUNKS * 16;
+}
+
+}  // namespace FA_BACKEND::ex04

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "common/kernels/geometry.hpp"
+
+namespace FA_BACKEND::ex05 {
+
+template <class Steps>
+FA_DEVICE void add_tiles(Steps& steps, int num_tiles) {
+  steps.start_copy(0, 0);
+  for (int tile = 0; tile < num_tiles; ++tile) {
+    if (tile + 1 < num_tiles) steps.start_copy((tile + 1) % 2, tile + 1);
+    cp_async_commit();
+    cp_async_wait<1>();
+    block_sync();
+    steps.add(tile % 2);
+    block_sync();
+  }
+}
+
+}  // namespace FA_BACKEND::ex05
