@@ -39,7 +39,7 @@ class BlockLog {
       Entry& entry = entries_[stream->entry];
       if (address > entry.end || end < entry.begin) continue;
       if (synchronizes_ && entry.thread != thread) continue;  // what one lane releases is its own
-      entry.begin = std::min(entry.begin, address);  // it goes on where it ended, mostly
+      entry.begin = std::min(entry.begin, address);           // it goes on where it ended, mostly
       entry.end = std::max(entry.end, end);
       if (entry.thread != thread) entry.thread = -1;
       return;

@@ -21,10 +21,10 @@ enum class Confirmed : uint8_t { kNo, kByCase, kYes };
   X(CpAsync, "cp_async_16", Thread, CopyIssue, &Counters::cp_async_instructions, ByCase)         \
   X(CpAsyncCommit, "cp_async_commit", Thread, Commit, nullptr, Yes)                              \
   X(CpAsyncWait, "cp_async_wait", Thread, Wait, nullptr, Yes)                                    \
-  X(LoadShared, "load_shared", Thread, LoadShared, nullptr, No)                                  \
-  X(StoreShared, "store_shared", Thread, StoreShared, nullptr, No)                               \
-  X(LoadGlobal, "load_global", Thread, LoadGlobal, nullptr, No)                                  \
-  X(StoreGlobal, "store_global", Thread, StoreGlobal, nullptr, ByCase)                           \
+  X(LoadShared, "load_shared", Thread, LoadShared, nullptr, Yes)                                 \
+  X(StoreShared, "store_shared", Thread, StoreShared, nullptr, Yes)                              \
+  X(LoadGlobal, "load_global", Thread, LoadGlobal, nullptr, Yes)                                 \
+  X(StoreGlobal, "store_global", Thread, StoreGlobal, nullptr, Yes)                              \
   X(AtomicAdd, "atomic_add", Thread, Atomic, nullptr, No)                                        \
   X(LoadAcquire, "load_acquire", Thread, LoadGlobal, nullptr, No)                                \
   X(StoreRelease, "store_release", Thread, StoreGlobal, nullptr, No)                             \

@@ -17,8 +17,9 @@ namespace fa::simt {
 int matrix_wavefronts(const uint32_t (&addresses)[8]);
 
 /// The same for a plain shared access of `bytes` (up to 16) by each lane in `lanes`. Accesses of 8
-/// bytes go by half warps, of 16 by quarter warps, so that a pass moves at most 128 bytes.
-int access_wavefronts(const uint32_t* addresses, uint32_t lanes, int bytes);
+/// bytes go by half warps, of 16 by quarter warps, so that a pass moves at most 128 bytes; a load
+/// takes two halves or quarters at once where neighbours ask for the same. Confirmed likewise.
+int access_wavefronts(const uint32_t* addresses, uint32_t lanes, int bytes, bool load);
 
 /// How many 32-byte sectors hold bytes [addresses[i], addresses[i] + sizes[i]) of any lane.
 int global_sectors(const uint64_t* addresses, const uint8_t* sizes, uint32_t lanes);

@@ -1,0 +1,92 @@
+#pragma once
+// One warp instruction at a time, each lane at the element that a table names: the same on the
+// emulator, whose counts a test checks, and on a GPU, where docs/measurements/access_patterns.py
+// has Nsight Compute count them.
+
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "common/backend.hpp"
+
+namespace FA_BACKEND::access_patterns {
+
+constexpr int MOST_ELEMENTS = 2048;
+
+struct Lanes {
+  int element[32];  // -1: this lane does nothing
+};
+
+enum class Access { kLoadShared, kStoreShared, kLoadGlobal, kStoreGlobal };
+
+template <int WORDS>
+struct alignas(4 * WORDS) Words {
+  uint32_t word[WORDS];
+};
+
+template <class T>
+FA_KERNEL void access(Access kind, Lanes lanes, T* array, T* sink) {
+  const int lane = thread_index();
+  const int element = lanes.element[lane];
+  if (element < 0) return;
+  const uint32_t smem = dynamic_smem() + static_cast<uint32_t>(element) * sizeof(T);
+  if (kind == Access::kLoadShared) store_global(sink + lane, load_shared<T>(smem));
+  if (kind == Access::kStoreShared) store_shared<T>(smem, T{});
+  if (kind == Access::kLoadGlobal)
+    store_shared<T>(dynamic_smem() + lane * sizeof(T), load_global(array + element));
+  if (kind == Access::kStoreGlobal) store_global(array + element, T{});
+}
+
+struct Pattern {
+  Access kind;
+  int bytes;
+  Lanes lanes;
+  long counted;  // on the GPU: wavefronts of shared memory, sectors of global memory
+};
+
+// The rows of access_patterns.csv: instruction,bytes,32 elements or -,counted.
+inline std::vector<Pattern> read_patterns(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<Pattern> patterns;
+  std::string row;
+  std::getline(file, row);  // names of the columns
+  while (std::getline(file, row)) {
+    std::istringstream fields(row);
+    std::string name, bytes, elements, element;
+    Pattern pattern;
+    std::getline(fields, name, ',');
+    std::getline(fields, bytes, ',');
+    std::getline(fields, elements, ',');
+    fields >> pattern.counted;
+    pattern.kind = name == "load_shared"    ? Access::kLoadShared
+                   : name == "store_shared" ? Access::kStoreShared
+                   : name == "load_global"  ? Access::kLoadGlobal
+                                            : Access::kStoreGlobal;
+    pattern.bytes = std::stoi(bytes);
+    std::istringstream list(elements);
+    for (int& lane : pattern.lanes.element) {
+      if (!(list >> element)) throw std::runtime_error(path + ": fewer than 32 lanes: " + row);
+      lane = element == "-" ? -1 : std::stoi(element);
+    }
+    patterns.push_back(pattern);
+  }
+  return patterns;
+}
+
+template <class T>
+void run(const Pattern& pattern, void* array, void* sink) {
+  launch(access<T>, 1, 32, MOST_ELEMENTS * sizeof(T), pattern.kind, pattern.lanes,
+         static_cast<T*>(array), static_cast<T*>(sink));
+}
+
+// `array` and `sink` have room for MOST_ELEMENTS of 16 bytes each.
+inline void run(const Pattern& pattern, void* array, void* sink) {
+  if (pattern.bytes == 2) run<uint16_t>(pattern, array, sink);
+  if (pattern.bytes == 4) run<uint32_t>(pattern, array, sink);
+  if (pattern.bytes == 8) run<Words<2>>(pattern, array, sink);
+  if (pattern.bytes == 16) run<Words<4>>(pattern, array, sink);
+}
+
+}  // namespace FA_BACKEND::access_patterns

@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+"""Has Nsight Compute count the patterns of h200/access_patterns.csv again, on the GPU that is here.
+
+    cmake --build build --target access_patterns
+    docs/measurements/access_patterns.py build/bin/access_patterns > new.csv
+
+Prints the table with what was counted; exit status 1 if that differs from the table's own numbers.
+"""
+import csv
+import subprocess
+import sys
+from pathlib import Path
+
+TABLE = Path(__file__).parent / "h200" / "access_patterns.csv"
+METRICS = {
+    "load_shared": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
+    "store_shared": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
+    "load_global": "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+    "store_global": "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
+}
+
+
+def main():
+    rows = list(csv.reader(TABLE.open()))
+    output = subprocess.run(
+        ["ncu", "--clock-control", "none", "--csv", "--page", "raw",
+         "--metrics", ",".join(METRICS.values()), sys.argv[1], str(TABLE)],
+        stdout=subprocess.PIPE, text=True, check=True).stdout
+    counted = list(csv.reader(line for line in output.splitlines() if line.startswith('"')))
+    names, kernels = counted[0], [row for row in counted[1:] if row[0].isdigit()]
+    if len(kernels) != len(rows) - 1:
+        sys.exit(f"error: {len(kernels)} kernels were counted, the table has {len(rows) - 1} rows")
+    differ = 0
+    print(",".join(rows[0]))
+    for row, kernel in zip(rows[1:], kernels):
+        count = kernel[names.index(METRICS[row[0]])].replace(",", "")
+        differ += count != row[3]
+        print(",".join([*row[:3], count]))
+    print(f"{differ} of {len(kernels)} differ from the table", file=sys.stderr)
+    return 1 if differ else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
