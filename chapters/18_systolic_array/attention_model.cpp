@@ -62,14 +62,12 @@ AttentionCost attention_cost(const AttentionShape& shape, Accounting accounting,
     const std::int64_t tiles = tiles_visited(shape), blocks = ceil_div(n, block);
     cost.matrix = {product("S = Q @ K.T", block, dim, block, tiles, accounting, machine),
                    product("O += P @ V", block, block, dim, tiles, accounting, machine)};
-    // [anchor: vector_work]
     cost.vector = {{"scale, mask, maximum, subtract, exp, select, sum", block * block, 7, tiles, 0},
                    {"new maximum, its difference, exp, select, rescale l, add", block, 6, tiles, 0},
                    {"rescale O, add", block * dim, 2, tiles, 0},
                    {"m, l, their start and end", block, 4, blocks, 0},
                    {"divide O", block * dim, 1, blocks, 0},
                    {"the rest", n, 1, 1, 0}};
-    // [/anchor: vector_work]
     // The last tile of a row or column may be shorter; it is padded, but that is not useful work.
     const std::int64_t rest = n - (blocks - 1) * block;
     double pairs = 0;

@@ -34,7 +34,6 @@ struct CycleStep {
   std::vector<CellStep> cells;  // those that multiplied
 };
 
-// [anchor: tile]
 // A tile: the part of the product that the array does at once. Weights: all M rows, K × N of B.
 // Outputs: all of K, M × N of C.
 struct Tile {
@@ -44,7 +43,6 @@ struct Tile {
   }
   std::int64_t cycles() const { return m + k + n - 2; }
 };
-// [/anchor: tile]
 
 struct MatmulRun {
   bool ticked = false;  // false: too large to tick; cycles by the formula that ticking proves

@@ -13,7 +13,6 @@ namespace ch18 {
 enum class Unit { kDma, kMxu, kVpu };
 inline constexpr int kUnits = 3;
 
-// [anchor: task]
 struct Task {
   const char* name;
   Unit unit;
@@ -23,7 +22,6 @@ struct Task {
   std::int64_t start = 0;  // filled in by run_schedule
   int waited_for = -1;     // the task that decided the start: a result, or the unit's last user
 };
-// [/anchor: task]
 
 struct Link {  // of the critical path: tasks of one name
   std::string name;
