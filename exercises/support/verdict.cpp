@@ -163,7 +163,7 @@ struct Naming : doctest::IReporter {
 REGISTER_LISTENER("naming", 1, Naming);
 
 REGISTER_EXCEPTION_TRANSLATOR(const Todo& todo) {
-  todo_line = todo.what();
+  if (todo_line.empty()) todo_line = todo.what();  // the first that is left
   return todo.what();
 }
 
