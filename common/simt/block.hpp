@@ -7,6 +7,7 @@
 // at barriers and in warpgroups. A lane can also wait alone (park), until another wakes it.
 
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <deque>
 #include <exception>
@@ -242,7 +243,11 @@ class Block {
 
   // schedule.cpp: who runs next.
   void prepare_schedule();
-  Thread* ready_lane(const Warp& warp, uint32_t lanes, int from) const;
+  // The first of `lanes` (not 0) at position `from` or behind it; behind the last comes the first.
+  static Thread* ready_lane(const Warp& warp, uint32_t lanes, int from) {
+    const uint32_t behind = lanes & (~0u << from);
+    return &warp.first[warp.order[std::countr_zero(behind != 0 ? behind : lanes)]];
+  }
   Warp* pick_warp();
   Thread* pick_thread(Thread& last);
   void maybe_change_warp(Thread& thread);

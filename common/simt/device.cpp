@@ -188,8 +188,8 @@ void note_load(Thread& thread, uint64_t address, const void* value, size_t bytes
 
 }  // namespace
 
-int thread_index() { return thread_index_3d().x; }
-int block_index() { return block_index_3d().x; }
+int thread_index() { return current_thread().place.x; }
+int block_index() { return current_thread().block->place().x; }
 Dim3 thread_index_3d() { return current_thread().place; }
 Dim3 block_index_3d() { return current_thread().block->place(); }
 Dim3 block_size() { return current_thread().block->launch().config.block; }

@@ -1,7 +1,6 @@
 // In which order warps and lanes take turns. A correct kernel cannot tell.
 
 #include <algorithm>
-#include <bit>
 #include <numeric>
 
 #include "common/simt/block.hpp"
@@ -33,12 +32,6 @@ void Block::prepare_schedule() {
     warp.polling = 0;
     warp.turn = 0;
   }
-}
-
-// The first of `lanes` (not 0) at position `from` or behind it; behind the last comes the first.
-Thread* Block::ready_lane(const Warp& warp, uint32_t lanes, int from) const {
-  const int position = (std::countr_zero(std::rotr(lanes, from)) + from) % kWarpSize;
-  return &warp.first[warp.order[position]];
 }
 
 // The next warp that can run, nullptr if there is none. One that only polls comes last.
