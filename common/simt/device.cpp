@@ -71,6 +71,19 @@ bool global_ok(Block& block, const Thread& thread, const Site& site, const char*
   return true;
 }
 
+// Blocks on two CPU threads may race here, if the kernel does. The emulator reports that itself;
+// the thread sanitizer is to look for races of the emulator's own.
+void copy_global(void* to, const void* from, size_t bytes) {
+#ifdef FA_SIMT_TSAN
+  for (size_t i = 0; i < bytes; ++i) {
+    const char byte = __atomic_load_n(static_cast<const char*>(from) + i, __ATOMIC_RELAXED);
+    __atomic_store_n(static_cast<char*>(to) + i, byte, __ATOMIC_RELAXED);
+  }
+#else
+  std::memcpy(to, from, bytes);
+#endif
+}
+
 [[noreturn]] void fail_partial_warp(const Warp& warp) {
   throw std::runtime_error("a warp-wide instruction needs 32 lanes, but this warp has " +
                            std::to_string(warp.lanes) +
@@ -426,7 +439,7 @@ void cp_async_wait(int pending_groups, const char* label, int line, const char* 
   while (thread.landed < thread.copies.size() && thread.copies[thread.landed].group < land_before) {
     const Copy& copy = thread.copies[thread.landed++];
     unsigned char* target = block.shared() + copy.offset;
-    if (copy.bytes > 0) std::memcpy(target, copy.source, copy.bytes);
+    if (copy.bytes > 0) copy_global(target, copy.source, copy.bytes);
     std::memset(target + copy.bytes, 0, kCopyBytes - copy.bytes);
     if (block.launch().run.hazards) block.shadow().land_copy(copy.record, stamp(thread, site));
   }
@@ -462,7 +475,7 @@ void load_global(void* value, const void* p, size_t bytes, int line, const char*
     access->global[static_cast<size_t>(thread.lane)] = reinterpret_cast<uint64_t>(p);
   }
   block.note_global(thread, GlobalUse::kRead, site, p, bytes);
-  std::memcpy(value, p, bytes);
+  copy_global(value, p, bytes);
   note_load(thread, reinterpret_cast<uint64_t>(p), value, bytes, site);
 }
 
@@ -478,7 +491,7 @@ void store_global(void* p, const void* value, size_t bytes, int line, const char
     access->global[static_cast<size_t>(thread.lane)] = reinterpret_cast<uint64_t>(p);
   }
   block.note_global(thread, GlobalUse::kWrite, site, p, bytes);
-  std::memcpy(p, value, bytes);
+  copy_global(p, value, bytes);
 }
 
 void load_shared(void* value, uint32_t addr, size_t bytes, int line, const char* file) {
