@@ -122,7 +122,9 @@ const words_in_diff = (line) => line.replace(/^@@ .*\+(\d+)(?:,\d+)? @@.*/, ' //
 
 // ---- what a line of a code block may need ----
 
-const LONGEST = 100  // columns that a page has room for; a longer line is broken, if it is not one of a table's
+// Columns that a page has room for, and those of the widest table: a table is made smaller, another line that
+// is longer is broken.
+const LONGEST = 100, WIDEST_TABLE = 134
 const SIGNS = { '+': ' diff add', '-': ' diff remove', '@': ' fa-gap' }
 
 // A place in the source, file:line, in what a program printed: a link to that line. A file without its
@@ -145,14 +147,16 @@ function lines_of_code(md) {
     const { info, meta, content } = tokens[i], plain = /^(text|sh)\b/.test(info)
     const numbered = /\bnumbered\b/.test(info), words = content.split('\n'), place = {}
     const lengths = words.map(({ length }) => length)
-    const table = lengths.filter((length) => length > LONGEST).length > lengths.length / 3
+    const widest = Math.max(...lengths), table = widest > LONGEST && widest <= WIDEST_TABLE
+      && lengths.filter((length) => length > LONGEST).length > lengths.length / 3
+    const smaller = plain && table ? ` style="--vp-code-font-size: ${(0.875 * LONGEST / widest).toFixed(3)}em"` : ''
     let number = 0
     return fence(tokens, i, ...more).replace(/<span class="line">(.*)<\/span>/g, (_, line) => {
       const sign = meta?.signs?.[number], long = plain && !table && lengths[number] > LONGEST ? ' fa-long'
         : ''
       const id = numbered ? ` id="L${++number}"` : (++number, '')
       return `<span class="line${SIGNS[sign] ?? ''}${long}"${id}>${plain ? with_places(line, place) : line}</span>`
-    }).replace(/^<div class="language-/, `<div class="${numbered ? 'fa-numbered ' : ''}language-`)
+    }).replace(/^<div class="language-/, `<div${smaller} class="${numbered ? 'fa-numbered ' : ''}language-`)
   }
 }
 

@@ -55,8 +55,10 @@ test('ldmatrix: what the page shows of each load', () => with_browser(async (ope
     assert.equal(await shown.root.locator('.fa-canvas [data-focus^="row:"]').count(), 8 * load.matrices)
     assert.equal(await shown.root.locator('.fa-canvas [data-focus^="element:"]').count(), 64 * load.matrices)
   }
-  const second = await figure_on(page, 'ldmatrix', 1)
-  assert.match(await second.words(), /^ldmatrix\.x2\.trans;/, 'the second starts as its picture')
+  for (const [place, load] of [[1, /^ldmatrix\.x2;/], [2, /^ldmatrix\.x2\.trans;/]]) {
+    const other = await figure_on(page, 'ldmatrix', place)
+    assert.match(await other.words(), load, `figure ${place + 1} starts as its picture`)
+  }
   assert.deepEqual(page.complaints, [])
 }))
 

@@ -15,7 +15,7 @@ function frozen(value) {
 const values_of = ({ type, options, min, max, step = 1 }) => ({
   choice: () => options.map(([value]) => value), flag: () => [false, true], text: () => ['', 'no program'],
   line: () => ['', '1, 2', '0, -3.5, 8, 2, 2, -0.25', 'chunk ^ row % 8', '(chunk + row) % 8'],
-  step: () => [min, min + step * Math.floor((max - min) / step / 2), max] })[type]()
+  step: () => [0, 1, 2, 3, 4].map((i) => min + step * Math.floor((max - min) / step * i / 4)) })[type]()
 
 // Where a state leads to: by one control, and from there by another; by pointing; by dragging.
 function states_from(figure, data, start) {

@@ -102,6 +102,6 @@ test('tiles: steps, keys and pointing; the walk-through is there too', () => wit
   assert_has(values, expected(orders.keys_outside, 'keys_outside', 3), 'by hand')
   assert.match(values.keys_outside_fast, /^60 elements, M = 59$/)
   await by_hand.root.getByRole('button', { name: 'Play' }).click()
-  await by_hand.root.getByText('step 4 of 4').first().waitFor()
+  await by_hand.root.locator('.fa-words').getByText(/^Step 4\./).first().waitFor({ state: 'attached' })
   assert.deepEqual(page.complaints, [])
 }))
