@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -140,13 +141,49 @@ inline std::string mistake_in(const Formulas& seen, int i, int j) {
 
 inline bool close(double a, double b) { return std::abs(a - b) <= 1e-5 * (1 + std::abs(b)); }
 
+// Every product was formed once, and some were added up in other elements than their own.
+inline bool exchanged(const Formulas& seen, int count) {
+  std::multiset<std::string> is, right;
+  for (int at = 0; at < count; ++at) {
+    const auto cell = seen.cells.find("c" + std::to_string(at / 2) + std::to_string(at % 2));
+    if (cell == seen.cells.end()) return false;
+    for (const Term& term : cell->second) is.insert(term_text(term));
+    for (int k = 0; k < 2; ++k) right.insert(term_text(term_of(at / 2, at % 2, k)));
+  }
+  return is == right;
+}
+
+static const char* const kSumNotBegun =
+    "MAC adds to what the register holds, and here that is nothing, or terms of another element; "
+    "MAC_Z begins a sum";
+
+// The answer, if the machine takes it.
+inline std::optional<Trace> accepted_answer(int line, const char* file) {
+  std::optional<Trace> trace;
+  std::string why;
+  bool sum = false, factor = false;
+  try {
+    trace = answer();
+  } catch (const Refused& refused) {
+    why = refused.what();
+    sum = refused.empty(ch01::Op::kMac, 2);
+    factor = !sum && refused.source >= 0 && refused.op != ch01::Op::kStore;
+  }
+  check(trace.has_value(), why,
+        {{"sum-not-begun", sum, kSumNotBegun},
+         {"factor-not-loaded", factor, "a MAC multiplies a register that nothing was loaded into"}},
+        line, file);
+  return trace;
+}
+
 // The first `count` elements of the product, by number; what is wrong with them is judged by the
 // formula. A mistake is named if all that are wrong have it.
 inline bool check_elements(const Inputs& inputs, int count = 4, int line = __builtin_LINE(),
                            const char* file = __builtin_FILE()) {
-  const Trace trace = answer();
-  const Formulas seen = formulas(trace.program());
-  const Numbers c = trace.output(inputs), expected = product(inputs);
+  const std::optional<Trace> trace = accepted_answer(line, file);
+  if (!trace) return false;
+  const Formulas seen = formulas(trace->program());
+  const Numbers c = trace->output(inputs), expected = product(inputs);
   std::string message;
   std::set<std::string> mistakes;
   for (int at = 0; at < count; ++at) {
@@ -162,6 +199,8 @@ inline bool check_elements(const Inputs& inputs, int count = 4, int line = __bui
                (cell == seen.cells.end() ? "not stored" : sum_text(cell->second)) + ", expected " +
                sum_text({term_of(i, j, 0), term_of(i, j, 1)});
   }
+  if (exchanged(seen, count) && mistakes.count("stored-elsewhere") == 0)
+    mistakes = {"added-to-another-sum"};
   const auto all = [&](const char* name) { return mistakes == std::set<std::string>{name}; };
   check(message.empty(), message,
         {{"stale-operand", all("stale-operand"),
@@ -178,9 +217,10 @@ inline bool check_elements(const Inputs& inputs, int count = 4, int line = __bui
           "a product was never formed: each element is the sum of two"},
          {"sum-begun-again", all("sum-begun-again"),
           "a product was formed and is gone: MAC_Z begins a new sum, MAC adds to it"},
-         {"sum-not-begun", all("sum-not-begun"),
-          "a sum has terms of another element: MAC adds to what the register holds, MAC_Z begins "
-          "anew"},
+         {"sum-not-begun", all("sum-not-begun"), kSumNotBegun},
+         {"added-to-another-sum", all("added-to-another-sum"),
+          "all products are there, and some went into the register of another element: a_ik · b_kj "
+          "belongs to c_ij"},
          {"stored-elsewhere", all("stored-elsewhere"),
           "a sum is right, and stands in the cell of another element: going round the square you "
           "meet c11 before c10"},

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 #include <sstream>
 
-#include "common/error.hpp"
 #include "common/file.hpp"
 #include "exercises/support/todo.hpp"
 #include "parser.hpp"
@@ -47,6 +47,18 @@ std::string answer_path(const char* copy, const char* stub) {
   return std::filesystem::exists(copy) ? copy : stub;
 }
 
+Refused::Refused(const std::string& what, const ch01::Program& program) : fa::InputError(what) {
+  std::set<int> full;
+  for (const ch01::Instruction& instruction : program.instructions) {
+    for (int i = 0; i < ch01::info(instruction.op).sources; ++i) {
+      if (full.count(instruction.registers[i])) continue;
+      op = instruction.op, source = i;
+      return;
+    }
+    if (instruction.writes_register()) full.insert(instruction.destination());
+  }
+}
+
 Trace::Trace(const std::string& path, const std::string& stub) {
   const std::string name = std::filesystem::path(path).filename().string();
   std::string todo, ignored;
@@ -60,7 +72,11 @@ Trace::Trace(const std::string& path, const std::string& stub) {
                          ": the lines that begin with a dot describe the exercise; they were\n" +
                          theirs + "and are\n" + mine);
   }
-  ch01::validate(program_);
+  try {
+    ch01::validate(program_);
+  } catch (const fa::InputError& error) {
+    throw Refused(error.what(), program_);
+  }
   cost_ = ch01::run(program_, false).cost;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "common/error.hpp"
 #include "exercises/support/verdict.hpp"
 #include "machine.hpp"
 
@@ -12,11 +13,20 @@ namespace exercise {
 
 using Inputs = std::map<std::string, std::vector<float>>;
 
+// The machine does not take the answer; and which register is read while it is empty, if one is.
+struct Refused : fa::InputError {
+  Refused(const std::string& what, const ch01::Program& program);
+  ch01::Op op = ch01::Op::kLoad;  // the first instruction that does
+  int source = -1;                // which of its operands; -1: that is not why
+
+  bool empty(ch01::Op reader, int operand) const { return op == reader && source == operand; }
+};
+
 class Trace {
  public:
-  // Reads the answer. Throws Todo with its first TODO line, if one is left, and fa::InputError with
-  // line and column for what the machine does not accept, or if the lines that describe the
-  // exercise (.registers, .input, …) are not those of the stub.
+  // Reads the answer. Throws Todo with its first TODO line, if one is left, Refused with line and
+  // column for what the machine does not accept, and fa::InputError for what is no trace, or if the
+  // lines that describe the exercise (.registers, .input, …) are not those of the stub.
   Trace(const std::string& path, const std::string& stub);
 
   // What the output array holds after a run on these inputs; NaN where nothing was stored.

@@ -36,12 +36,30 @@ static Numbers terms(const std::vector<float>& x, Term term) {
   return a;
 }
 
+// The terms of the sum, each relative to the largest score before it or at it.
+static Numbers summed_meanwhile(const std::vector<float>& x, float m) {
+  float so_far = -std::numeric_limits<float>::infinity(), sum = 0;
+  for (const float value : x) {
+    so_far = std::max(so_far, value);
+    sum += std::exp(value - so_far);
+  }
+  return terms(x, [&](float v) { return std::exp(v - m) / sum; });
+}
+
+// The largest of all but the last score.
+static float without_last(const std::vector<float>& x) {
+  float m = -std::numeric_limits<float>::infinity();
+  for (size_t i = 0; i + 1 < x.size(); ++i) m = std::max(m, x[i]);
+  return m;
+}
+
 static const char* const kNoMax =
     "e^x without the maximum subtracted: above x = 88.7 it is Inf in fp32 (709.8 in double), and "
     "Inf / Inf is NaN";
 
 static void check_softmax(const std::vector<float>& x) {
   const float m = *std::max_element(x.begin(), x.end());
+  const float last = x.back(), m_before_last = without_last(x);
   std::vector<float> a(x.size(), NAN);
   safe_softmax(x, a);
   exercise::check_output(
@@ -74,6 +92,20 @@ static void check_softmax(const std::vector<float>& x) {
             x, [&](float v) { return std::exp(v - m); },
             [&, i = 0](float v) mutable { return i++ ? std::exp(v - m) : 0.0f; }),
         "the sum begins at the second score"},
+       {"last-score-left-out",
+        divided(
+            x, [&](float v) { return std::exp(v - m); },
+            [&, i = x.size()](float v) mutable { return --i ? std::exp(v - m) : 0.0f; }),
+        "the sum ends before the last score"},
+       {"last-score-left-out", normalised(x, [&](float v) { return std::exp(v - m_before_last); }),
+        "the loop for the maximum ends before the last score; if that is the largest, its exponent "
+        "is above 0"},
+       {"last-term-for-sum",
+        terms(x, [&](float v) { return std::exp(v - m) / std::exp(last - m); }),
+        "the weights are divided by the last term, not by the sum of all: += and not ="},
+       {"summed-while-looking", summed_meanwhile(x, m),
+        "the sum was made in the loop that looks for the maximum, so each term is relative to the "
+        "largest score so far; the maximum comes first, or the sum must be corrected (02.2)"},
        {"sum-starts-at-one",
         divided(
             x, [&](float v) { return std::exp(v - m); },
@@ -85,7 +117,8 @@ static void check_softmax(const std::vector<float>& x) {
         "this is e^x - m; the maximum is subtracted in the exponent: e^(x - m)"},
        {"max-starts-at-zero",
         normalised(x, [&](float v) { return std::exp(v - std::max(m, 0.0f)); }),
-        "the maximum started at 0; no score reaches it, every term is 0, and 0 / 0 is NaN"}});
+        "the maximum started at 0, or at numeric_limits<float>::min(), the smallest number above "
+        "0; no score reaches it, every term is 0, and 0 / 0 is NaN"}});
 }
 
 TEST_CASE("1 to 6") { check_softmax({1, 2, 3, 4, 5, 6}); }

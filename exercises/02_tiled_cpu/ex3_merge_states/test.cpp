@@ -43,13 +43,21 @@ static void check_merge(const State& a, const State& b) {
   const Numbers no_m = with_m(-tiles::kInfinity);
   Numbers divided = right, only_m = nobody;
   only_m[0] = m;
-  for (size_t d = 2; d < divided.size() && !none; ++d) divided[d] /= divided[1];
+  for (size_t d = 2; d < divided.size(); ++d) divided[d] /= divided[1];
+  // o of each side taken for its output: multiplied by its l, and divided by that of both, or not.
+  Numbers averaged = merged(a, b, ra, rb, ra * a.l, rb * b.l), multiplied = averaged;
+  for (size_t d = 2; d < averaged.size(); ++d) averaged[d] /= averaged[1];
+  const float a_from_b = std::exp(a.m - b.m), b_from_a = std::exp(b.m - a.m);
   std::vector<exercise::Mistake> mistakes = {
       {"only-l-rescaled", merged(a, b, ra, rb, 1, 1),
        "l is right, o is the plain sum; o holds the same e^(s - m) as l and needs the same "
        "factors"},
       {"factors-swapped", merged(a, b, rb, ra, rb, ra),
        "a has the factor of b and b that of a; the side that moves is the one with the smaller m"},
+      {"factors-swapped", merged(a, b, ra, rb, rb, ra),
+       "for o a has the factor of b and b that of a; for l they are right"},
+      {"factors-swapped", merged(a, b, rb, ra, ra, rb),
+       "for l a has the factor of b and b that of a; for o they are right"},
       {"no-key-is-nan", merged(a, b, fa, fb, fa, fb),
        "neither side has seen a key, and -inf - (-inf) is NaN; the state of no key is m = -inf, l "
        "= 0, "
@@ -63,6 +71,18 @@ static void check_merge(const State& a, const State& b) {
       {"one-side-rescaled", merged(a, b, 1, rb, 1, rb),
        "a was added as it is; the side that moves is the one with the smaller m, and that may be "
        "a"},
+      {"one-side-rescaled", merged(a, b, ra, rb, ra, 1),
+       "b's o was added as it is; the side that moves is the one with the smaller m, and that may "
+       "be b"},
+      {"one-side-rescaled", merged(a, b, ra, rb, 1, rb),
+       "a's o was added as it is; the side that moves is the one with the smaller m, and that may "
+       "be a"},
+      {"one-side-rescaled", merged(a, b, ra, 1, ra, rb),
+       "b's l was added as it is; the side that moves is the one with the smaller m, and that may "
+       "be b"},
+      {"one-side-rescaled", merged(a, b, 1, rb, ra, rb),
+       "a's l was added as it is; the side that moves is the one with the smaller m, and that may "
+       "be a"},
       {"one-side-rescaled", merged(a, b, fa, 1, fa, 1),
        "b was added as it is; the side that moves is the one with the smaller m, and that may be "
        "b"},
@@ -78,6 +98,26 @@ static void check_merge(const State& a, const State& b) {
        "- "
        "m)"},
       {"divided-already", divided, "o is divided by l already; a state keeps the sum"},
+      {"o-taken-for-average", averaged,
+       "o was multiplied by its side's l, and divided by that of both; a state keeps the sum of "
+       "e^(s "
+       "- m) v, which no l is in"},
+      {"o-taken-for-average", multiplied,
+       "o was multiplied by its side's l; a state keeps the sum of e^(s - m) v, which is not "
+       "divided by l"},
+      {"relative-to-each-other", merged(a, b, a_from_b, b_from_a, a_from_b, b_from_a),
+       "the factors are e^(a.m - b.m) and e^(b.m - a.m); both sides move to m, the larger of the "
+       "two, and one factor is 1"},
+      {"one-side-lost", merged(a, b, ra, 0, ra, 0), "b is in neither l nor o"},
+      {"one-side-lost", merged(a, b, 0, rb, 0, rb), "a is in neither l nor o"},
+      {"one-side-lost", merged(a, b, ra, 0, ra, rb), "b is not in l"},
+      {"one-side-lost", merged(a, b, 0, rb, ra, rb), "a is not in l"},
+      {"one-side-lost", merged(a, b, ra, rb, ra, 0), "b is not in o"},
+      {"one-side-lost", merged(a, b, ra, rb, 0, rb), "a is not in o"},
+      {"guard-for-either-side", std::isinf(a.m) ? nobody : right,
+       "an empty a made b vanish: with no key on one side the merge is the other side"},
+      {"guard-for-either-side", std::isinf(b.m) ? nobody : right,
+       "an empty b made a vanish: with no key on one side the merge is the other side"},
       {"guard-for-either-side", either ? nobody : right,
        "an empty side made the other one vanish: only if neither has seen a key is the merge "
        "empty "

@@ -21,6 +21,20 @@ static Numbers attended(const std::vector<float>& s, fa::View<const float> V, fl
   return all;
 }
 
+// The same with weights relative to the largest score so far, and never corrected.
+static Numbers attended_meanwhile(const std::vector<float>& s, fa::View<const float> V) {
+  float m = -tiles::kInfinity;
+  Numbers all(2 + V.cols);
+  for (int64_t j = 0; j < V.rows; ++j) {
+    m = std::max(m, s[j]);
+    const float p = std::exp(s[j] - m);
+    all[1] += p;
+    for (int64_t d = 0; d < V.cols; ++d) all[2 + d] += p * V(j, d);
+  }
+  all[0] = m;
+  return all;
+}
+
 static const char* const kNoMax = "m is right, but p is e^s: the maximum is not subtracted";
 
 // `sign` of all scores; 0: as they come.
@@ -43,6 +57,19 @@ static void check_tile(int keys, int dim, float sharpness, int sign = 0) {
   const Numbers last_only = changed([&](Numbers& all) {
     for (int d = 0; d < dim; ++d) all[2 + d] = std::exp(scale * raw[keys - 1] - m) * V(keys - 1, d);
   });
+  std::vector<float> scaled, piled_up, piled_up_scaled;  // scores on top of those before
+  for (const float score : raw) {
+    scaled.push_back(scale * score);
+    piled_up.push_back(piled_up.empty() ? score : piled_up.back() + score);
+    piled_up_scaled.push_back(scale *
+                              (piled_up_scaled.empty() ? score : piled_up_scaled.back() + score));
+  }
+  const auto from_scores = [&](const std::vector<float>& s, float factor) {
+    const float largest = factor * *std::max_element(s.begin(), s.end());
+    return attended(s, V, largest, factor, largest);
+  };
+  const char* const piled =
+      "each score has those before it in it: the sum over d begins at 0 for each key";
   const State state = attend_tile(q, K, V, scale);
   Numbers got = {state.m, state.l};
   got.insert(got.end(), state.o.begin(), state.o.end());
@@ -55,6 +82,17 @@ static void check_tile(int keys, int dim, float sharpness, int sign = 0) {
        {"maximum-before-scale", attended(raw, V, most, scale, most),
         "the maximum is that of q.k, the exponents are of scale * q.k; take both from the same "
         "scores"},
+       {"maximum-before-scale", attended(raw, V, most, scale, m),
+        "l and o are right; m is the maximum of q.k, without the scale"},
+       {"scale-in-maximum-only", attended(raw, V, m, 1, m),
+        "m is the maximum of the scaled scores, and the exponents are of q.k without the scale"},
+       {"summed-while-looking", attended_meanwhile(scaled, V),
+        "l and o were made in the loop that looks for the maximum, so each p is relative to the "
+        "largest score so far; first all scores and m, then all p"},
+       {"score-not-reset", from_scores(piled_up, scale), piled},
+       {"score-not-reset", from_scores(piled_up_scaled, 1), piled},
+       {"v-for-k", from_scores(tiles::scores(q, {v, keys, dim}, 1), scale),
+        "the scores are of q and V; they are of q and K"},
        {"k-for-v", attended(raw, K, m, scale, m), "o is the sum of p times K; it is times V"},
        {"exponent-upside-down", attended(raw, V, m, -scale, -m),
         "p is e^(m - s), which is largest for the smallest score; it is e^(s - m)"},
@@ -68,9 +106,15 @@ static void check_tile(int keys, int dim, float sharpness, int sign = 0) {
         "l and o are right; state.m was never set"},
        {"weights-not-summed", changed([](Numbers& all) { all[1] = 0; }),
         "m and o are right; l, the sum of all p, was never added up"},
+       {"summed-for-each-element", changed([&](Numbers& all) { all[1] *= dim; }),
+        "p was added to l once for each element of o: that line belongs in front of the loop over "
+        "d"},
        {"keys-counted", changed([&](Numbers& all) { all[1] = keys; }),
         "l is the number of keys; it is the sum of all p"},
        {"last-key-only", last_only, "o is that of the last key alone: += and not ="},
+       {"last-key-only",
+        changed([&](Numbers& all) { all[1] = std::exp(scale * raw[keys - 1] - m); }),
+        "l is the p of the last key alone: += and not ="},
        {"no-max", attended(raw, V, m, scale, 0), kNoMax},
        {"no-max", attended<double>(raw, V, m, scale, 0), kNoMax}});
 }

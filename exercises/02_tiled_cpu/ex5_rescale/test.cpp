@@ -19,7 +19,7 @@ struct Factors {
   float l, o, added;
 };
 
-enum When { kOnce, kForEachKey };  // the old sums are multiplied
+enum When { kOnce, kForEachKey, kOForEachKey, kLForEachKey };  // the old sums are multiplied
 
 // m, l, o after each tile, if next(m, the tile's maximum) is the new m, and a key's weight p(s, m',
 // old m, the tile's maximum); the old sums move by factor(m, m').
@@ -55,9 +55,9 @@ static Numbers states(const std::vector<Keys>& all, Rule rule, bool tile_only = 
     const float m_new = tile_only ? most : std::max(m, most);
     const Factors factor = rule(std::exp(m - m_new));
     for (size_t j = 0; j < keys.s.size(); ++j) {
-      if (j == 0 || when == kForEachKey) {
-        for (size_t i = 0; i < sums.size(); ++i) sums[i] *= i == 0 ? factor.l : factor.o;
-      }
+      if (j == 0 || when == kForEachKey || when == kLForEachKey) sums[0] *= factor.l;
+      for (int d = 0; d < kDim && (j == 0 || when == kForEachKey || when == kOForEachKey); ++d)
+        sums[1 + d] *= factor.o;
       const float p = factor.added * std::exp(keys.s[j] - m_new);
       sums[0] += p;
       for (int d = 0; d < kDim; ++d) sums[1 + d] += p * keys.V()(j, d);
@@ -67,6 +67,20 @@ static Numbers states(const std::vector<Keys>& all, Rule rule, bool tile_only = 
     result.insert(result.end(), sums.begin(), sums.end());
   }
   return result;
+}
+
+// The same with m' right, and a factor that is made of m and the tile's maximum.
+template <class Factor>
+static Numbers states_by_tile(const std::vector<Keys>& all, Factor factor) {
+  float m = -tiles::kInfinity, most = 0;
+  return states(
+      all,
+      [&](float old, float tile_max) {
+        m = old, most = tile_max;
+        return std::max(old, tile_max);
+      },
+      [&](float, float) { return factor(m, most); },
+      [](float s, float m_new, float, float) { return std::exp(s - m_new); });
 }
 
 static void check_tiles(const std::vector<std::vector<float>>& scores) {
@@ -161,6 +175,22 @@ static void check_tiles(const std::vector<std::vector<float>>& scores) {
             },
             factor, weight),
         "m is never below 0; all scores may be negative, and then it is too large"},
+       {"factor-of-the-tile",
+        states_by_tile(all, [](float m, float most) { return std::exp(m - most); }),
+        "the factor is e^(m - maximum of the tile); where the old maximum stays it must be 1: e^(m "
+        "- m')"},
+       {"old-sums-forgotten",
+        states(all,
+               [](float f) {
+                 return Factors{0, f, 1};
+               }),
+        "l is that of the last tile alone: the old sum, times the factor, belongs to it"},
+       {"old-sums-forgotten",
+        states(all,
+               [](float f) {
+                 return Factors{f, 0, 1};
+               }),
+        "o is that of the last tile alone: the old sum, times the factor, belongs to it"},
        {"old-sums-forgotten",
         states(
             all, larger, [](float, float) { return 0.0f; }, weight),
@@ -172,6 +202,12 @@ static void check_tiles(const std::vector<std::vector<float>>& scores) {
         "the factor is inside the loop over the keys, and multiplies the old sums, and the new "
         "terms "
         "before it, once for each key; it belongs in front of the loop"},
+       {"rescale-for-each-key", states(all, right, false, kOForEachKey),
+        "o was multiplied by the factor once for each key of the tile; once for the tile is right, "
+        "as for l"},
+       {"rescale-for-each-key", states(all, right, false, kLForEachKey),
+        "l was multiplied by the factor once for each key of the tile; once for the tile is right, "
+        "as for o"},
        {"maximum-of-tile-only", states(all, right, true),
         "m is the maximum of the last tile, not of all keys; the factor can then be above 1, and "
         "overflow"}});

@@ -36,6 +36,9 @@ static void check_tile(int64_t queries, int64_t keys, Corner at) {
     return masked(
         s, keys, [=](int64_t i, int64_t j) { return j > i + distance; }, value);
   };
+  float large = -1e30f;  // or what the answer took instead
+  for (size_t n = 0; n < s.size(); ++n)
+    if (got[n] != s[n] && got[n] < -1000 && std::isfinite(got[n])) large = got[n];
   const char* relative = "i and j are counted from the tile's corner; right in the first tile only";
   exercise::check_output(
       {"s", static_cast<int>(keys), 0}, exercise::numbers(got), hidden(corner + longer),
@@ -45,6 +48,8 @@ static void check_tile(int64_t queries, int64_t keys, Corner at) {
         "query i sees keys 0 to i, as if there were as many keys as queries; the last query sees "
         "every "
         "key: add len_kv - len_q"},
+       {"shape-of-the-tile", hidden(corner + keys - queries),
+        "the tile's own s.cols - s.rows was added; it is len_kv - len_q, of the whole matrix"},
        {"offset-reversed", hidden(corner - longer),
         "len_q - len_kv was added; it is len_kv - len_q: with more keys, a query sees further"},
        {"row-offset-forgotten", hidden(longer - at.key),
@@ -73,10 +78,13 @@ static void check_tile(int64_t queries, int64_t keys, Corner at) {
        {"nothing-hidden", exercise::numbers(s), "no score was hidden"},
        {"own-key-hidden", hidden(corner + longer - 1),
         "one key too many is hidden from each query: a token sees itself, so > and not >="},
+       {"large-number-for-hidden", hidden(corner + longer, large), kLarge},
        {"large-number-for-hidden", hidden(corner + longer, -1e9f), kLarge},
        {"large-number-for-hidden", hidden(corner + longer, -1e10f), kLarge},
        {"large-number-for-hidden", hidden(corner + longer, std::numeric_limits<float>::lowest()),
         kLarge},
+       {"plus-infinity", hidden(corner + longer, tiles::kInfinity),
+        "hidden scores are +inf, the largest; the sign is missing"},
        {"zero-for-hidden", hidden(corner + longer, 0),
         "hidden scores are 0, and e^0 = 1 is a weight like any other; e^(-inf) is 0"}});
 }

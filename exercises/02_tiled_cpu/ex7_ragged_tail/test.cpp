@@ -22,8 +22,8 @@ struct Problem {
   std::vector<float> q, k, v;
 };
 
-// The right answer, from a list of the keys that take part; -1 is a row of zeros.
-static Numbers attended(const Problem& problem, const std::vector<int64_t>& keys) {
+// The state of the keys in a list; -1 is a row of zeros.
+static State state_of(const Problem& problem, const std::vector<int64_t>& keys) {
   State state(problem.dim);
   for (const int64_t j : keys) {
     std::vector<float> k(problem.dim), v(problem.dim);
@@ -32,7 +32,10 @@ static Numbers attended(const Problem& problem, const std::vector<int64_t>& keys
     tiles::add_tile(state, tiles::scores(problem.q, {k, 1, problem.dim}, problem.scale),
                     {v, 1, problem.dim});
   }
-  return finished(state);
+  return state;
+}
+static Numbers attended(const Problem& problem, const std::vector<int64_t>& keys) {
+  return finished(state_of(problem, keys));
 }
 
 static void check_attend(int keys, int block, float q_scale = 1) {
@@ -53,7 +56,7 @@ static void check_attend(int keys, int block, float q_scale = 1) {
     if (full < keys) twice.push_back(j);
   }
   std::vector<int64_t> one_less = all, one_more = all, no_full_tail = all, every_cut, first_only,
-                       K_again;
+                       K_again, last_only, cut_in_tile;
   if (full < keys) one_less.pop_back(), one_more.push_back(-1);
   if (full == keys) no_full_tail.resize(keys - block);
   const int rest = keys % block;
@@ -61,9 +64,15 @@ static void check_attend(int keys, int block, float q_scale = 1) {
     if (j % block < rest) every_cut.push_back(j);
     if (j < std::min(block, keys)) first_only.push_back(j);
     if (j < keys) K_again.push_back(j % block);
+    if (j < keys && j >= padded - block) last_only.push_back(j);
+    if (j % block < keys) cut_in_tile.push_back(j < keys ? j : -1);
   }
+  State divided = state_of(problem, all);
+  for (float& value : divided.o) value /= divided.l;
   Problem unscaled = problem;
   unscaled.scale = 1;
+  Problem k_for_v = problem, v_for_k = problem;
+  k_for_v.v = problem.k, v_for_k.k = problem.v;
   const char* leak =
       "the rows past the end are zeros, and score 0; e^(0 - m) is a weight: they must score "
       "-inf";
@@ -85,6 +94,14 @@ static void check_attend(int keys, int block, float q_scale = 1) {
        {"every-tile-cut", attended(problem, every_cut),
         "every tile was cut as the last one is; the others are full"},
        {"first-tile-only", attended(problem, first_only), "only the first tile was taken in"},
+       {"row-of-the-tile-compared", attended(problem, cut_in_tile),
+        "j counts the rows of the tile, and was compared with the number of all keys; row j of the "
+        "tile is key first + j"},
+       {"last-tile-only", attended(problem, last_only),
+        "the state begins anew with each tile; it is made once, in front of the loop"},
+       {"divided-already", finished(divided), "o is divided by l; a state keeps the sum"},
+       {"k-for-v", attended(k_for_v, all), "the tile of V was loaded from K"},
+       {"v-for-k", attended(v_for_k, all), "the tile of K was loaded from V"},
        {"rows-from-the-beginning", attended(problem, K_again),
         "every tile is the first one: load_tile takes the number of the row, not 0"},
        {"scale-forgotten", attended(unscaled, all), "the scores were taken without the scale"},

@@ -131,6 +131,26 @@ static void check_output(const Problem& problem) {
           return (a.old() * a.state.l * o + a.add() * o_alone) / a.state.l;
         }),
         "o was divided by the old l, which is 0 at first; it is divided by l'"},
+       {"factors-swapped", with_o([](M a, F o, F o_alone) {
+          return (a.add() * a.state.l * o + a.old() * o_alone) / a.l();
+        }),
+        "the old o has the tile's factor and the tile's o the old one: keep = e^(m - m') l, add = "
+        "e^(m~ - m')"},
+       {"factors-upside-down", with([](M a) {
+          const F keep = a.state.l / a.old(), add = 1 / a.add(), l = keep + add * a.alone.l;
+          const F m = a.m();
+          for (size_t d = 0; d < a.state.o.size(); ++d)
+            a.state.o[d] = (keep * a.state.o[d] + add * a.alone.o[d]) / l;
+          a.state.m = m;
+          a.state.l = l;
+        }),
+        "the exponents are m' - m and m' - m~; then the factors are above 1, and Inf at first"},
+       {"sums-not-rescaled", with([&](M a) {
+          const F l = a.state.l + a.alone.l;
+          a.update([&](size_t d) { return right(a, a.state.o[d], a.alone.o[d]) * a.l() / l; });
+          a.state.l = l;
+        }),
+        "l' is l + l~; each of them moves to m' first: keep + add l~"},
        {"tile-sum-forgotten", with([](M a) {
           const F m = a.m(), add = a.add(), keep = a.old() * a.state.l, l = keep + add;
           for (size_t d = 0; d < a.state.o.size(); ++d)
@@ -160,6 +180,18 @@ static void check_output(const Problem& problem) {
         }),
         "only o was stored in the state: m and l stay what they were at first, and the next tile "
         "takes all that was before for nothing"},
+       {"state-not-updated", with([&](M a) {
+          const F m = a.state.m;
+          a.update([&](size_t d) { return right(a, a.state.o[d], a.alone.o[d]); });
+          a.state.m = m;
+        }),
+        "m' was never stored in the state: the next tile takes the old m"},
+       {"state-not-updated", with([&](M a) {
+          const F l = a.state.l;
+          a.update([&](size_t d) { return right(a, a.state.o[d], a.alone.o[d]); });
+          a.state.l = l;
+        }),
+        "l' was never stored in the state: the next tile takes the old l"},
        {"load-output-skipped", with([&](M a) {
           a.state = State(static_cast<int64_t>(a.state.o.size()));
           a.update([&](size_t d) { return right(a, a.state.o[d], a.alone.o[d]); });

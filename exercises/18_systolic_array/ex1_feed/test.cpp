@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <feed.hpp>
 #include <string>
 
@@ -28,10 +29,18 @@ static void check_feed(int M, int K) {
         "all rows start in cycle 0; the sum needs k cycles to come down to row k"},
        {"one-cycle-late", of([&](int k, int cycle) { return within(cycle - k - 1); }),
         "every row starts one cycle late: cycles count from 0, and row 0 has nothing to wait for"},
+       {"one-cycle-early", of([&](int k, int cycle) { return within(cycle - k + (k > 0)); }),
+        "row 1 starts with row 0, and each row below it one cycle early: row k waits k cycles"},
+       {"one-cycle-early", of([&](int k, int cycle) { return within(cycle - k + 1); }),
+        "every row starts one cycle early, with m = 1: row 0 of A enters in cycle k"},
        {"staggered-upwards", of([&](int k, int cycle) { return within(cycle - (K - 1 - k)); }),
         "the last row starts first; sums go down, so row 0 must"},
        {"staggered-twice", of([&](int k, int cycle) { return within(cycle - 2 * k); }),
         "row k starts 2k cycles late; the sum takes one cycle a row"},
+       {"row-minus-cycle", of([&](int k, int cycle) { return within(k - cycle); }),
+        "this is k - cycle; A[m][k] enters in cycle m + k, so m = cycle - k"},
+       {"zero-for-nothing", of([&](int k, int cycle) { return std::max(within(cycle - k), 0); }),
+        "0 is the first row of A; nothing is kNothing"},
        {"end-forgotten",
         of([&](int k, int cycle) { return cycle - k >= 0 ? cycle - k : kNothing; }),
         "A has M rows, and after them nothing enters"},

@@ -40,6 +40,8 @@ static void check_stream(const std::string& what, const std::vector<Tile>& tiles
         number(ends(tiles, [](const Tile& before, const Tile& tile) { return before.m + tile.k; })),
         "the weights are loaded after the rows have entered; a second register is there to do both "
         "at the same time"},
+       {"first-weights-waited-for", number(ends(tiles, right) + tiles.front().k),
+        "the first tile starts in cycle 0: its weights are there already"},
        {"weights-of-the-tile-before",
         number(ends(tiles,
                     [](const Tile& before, const Tile&) { return std::max(before.m, before.k); })),

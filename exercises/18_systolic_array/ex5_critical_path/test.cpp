@@ -6,16 +6,17 @@
 
 #include "exercises/support/verdict.hpp"
 
-enum class Start { kLargest, kFirst, kLast, kSum, kNone };
+enum class Start { kLargest, kFirst, kLast, kSum, kNone, kCarried };
 
 // done of each task under a rule, with the latency or without it.
 static std::vector<std::int64_t> ends(const std::vector<Task>& tasks, Start rule, bool latency) {
   std::vector<std::int64_t> done;
+  std::int64_t start = 0;
   for (const Task& task : tasks) {
-    std::int64_t start = 0;
+    if (rule != Start::kCarried) start = 0;
     for (size_t i = 0; i < task.needs.size(); ++i) {
       const std::int64_t at = done[task.needs[i]];
-      if (rule == Start::kLargest) start = std::max(start, at);
+      if (rule == Start::kLargest || rule == Start::kCarried) start = std::max(start, at);
       if (rule == Start::kFirst && i == 0) start = at;
       if (rule == Start::kLast) start = at;
       if (rule == Start::kSum) start += at;
@@ -55,6 +56,8 @@ static void check_path(const std::string& what, const std::vector<Task>& tasks) 
         "every task starts in cycle 0; it must wait for what it needs"},
        {"needs-added-up", number(largest(ends(tasks, Start::kSum, true))),
         "needs are waited for at the same time: the latest decides, they do not add up"},
+       {"start-carried-over", number(largest(ends(tasks, Start::kCarried, true))),
+        "a task starts no earlier than the one before it in the list: start begins at 0 for each"},
        {"end-of-the-last-task", number(right.empty() ? 0 : right.back()),
         "the last task of the list need not be the last to finish"}});
 }

@@ -18,6 +18,7 @@ enum class Way {
   kMovedAfterAdding,
   kMaximumNotStored,
   kNewTermsMoved,
+  kFromTileMaximum,
 };
 
 // The trace in fp32, as the exercise computes it, right or with a mistake.
@@ -32,8 +33,9 @@ static std::vector<Step> steps(const std::vector<float>& s, const std::vector<fl
     const bool falls = way == Way::kMaximumMayFall || way == Way::kOnlyMaximumFalls;
     const float m_new = falls ? tile_max : larger;
     const bool of_tile = way == Way::kMaximumMayFall || way == Way::kFactorOfTheTile;
-    const float factor = way == Way::kFactorUpsideDown
-                             ? std::exp(larger - m)
+    const float factor = way == Way::kFactorUpsideDown ? std::exp(larger - m)
+                         : way == Way::kFromTileMaximum
+                             ? std::exp(tile_max - larger)
                              : std::exp(m - (of_tile ? tile_max : larger));
     const auto move = [&] {
       if (way != Way::kSumNotMoved) l *= factor;
@@ -88,6 +90,10 @@ static void check_row(const std::vector<float>& s, const std::vector<float>& v, 
         "m fell to the maximum of a lower tile; it is the largest of all tiles so far"},
        {"factor-of-the-tile", with(Way::kFactorOfTheTile),
         "the factor is e^(m - maximum of the tile); where the old maximum stays it must be 1"},
+       {"factor-of-the-tile", with(Way::kFromTileMaximum),
+        "the factor is e^(maximum of the tile - m'); what was summed is relative to the old "
+        "maximum, "
+        "so it is e^(m - m')"},
        {"factor-upside-down", with(Way::kFactorUpsideDown),
         "the factor is e^(m' - m); what was summed must shrink when the maximum grows"},
        {"moved-after-adding", with(Way::kMovedAfterAdding),

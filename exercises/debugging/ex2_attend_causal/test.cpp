@@ -68,6 +68,9 @@ static void check_shape(int len_q, int len_kv, int block) {
        {"offset-nowhere", with(behind(0), 0),
         "without the offset, skipping and masking agree with each other, and the last query no "
         "longer sees the last key"},
+       {"offset-clamped", with(behind(std::max(offset, 0)), offset),
+        "right, but the offset is taken for 0 where it is negative: with fewer keys than queries "
+        "tiles are visited in which every key is hidden"},
        {"own-tile-skipped", with([=](int i, int first) { return first >= i + offset; }, offset),
         "the tile that begins with the last visible key is skipped: a query sees that key, so > "
         "and not >="},

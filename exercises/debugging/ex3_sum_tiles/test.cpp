@@ -76,6 +76,10 @@ static void check_sums(int num_tiles, uint64_t schedule) {
           "the barrier behind the sum is gone: the next tile overwrites what the other warp still "
           "reads",
           {.last_barrier = false});
+  mistake("one-barrier",
+          "the barrier behind the sum is gone: the next tile overwrites what the other warp still "
+          "reads",
+          {.barrier = Way::kBoth, .last_barrier = false});
   mistake("both-barriers-early",
           "the barriers stand before the wait; what each thread has waited for must be told to the "
           "others by one behind it",
