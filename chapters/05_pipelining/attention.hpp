@@ -171,7 +171,6 @@ void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
   load_fragments_Q(Q_rmem, Q_smem);
   block_sync();  // all warps have read Q_smem: K and V may overwrite it
 
-  // [anchor: main_loop]
   for (int kv_tile = 0; kv_tile < STAGES - 1; ++kv_tile) {
     load_K(kv_tile);
     load_V(kv_tile);
@@ -179,6 +178,7 @@ void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
   // At each wait the oldest group is the one that is needed now; this many are younger.
   constexpr int YOUNGER = 2 * (STAGES - 1);
 
+  // [anchor: main_loop]
   for (int kv_tile = 0; kv_tile < num_kv_tiles; ++kv_tile) {
     load_K(kv_tile + STAGES - 1);
     if (!breaks.has(fa::MISSING_WAIT)) cp_async_wait<YOUNGER>();
