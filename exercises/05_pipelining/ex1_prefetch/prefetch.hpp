@@ -6,7 +6,8 @@
 
 namespace FA_BACKEND::ex05 {
 
-// steps.start_copy(buffer, tile): starts this thread's part; there are tiles 0 to num_tiles - 1.
+// steps.start_copy(buffer, tile): starts this thread's part; there are tiles 0 to num_tiles - 1,
+// one or more.
 // steps.add(buffer): adds the tile in buffer 0 or 1, also the parts that other threads copied.
 // Yours: cp_async_commit(), cp_async_wait<N>(), block_sync().
 template <class Steps>
