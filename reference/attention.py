@@ -3,19 +3,29 @@
     S = scale * Q @ K.T      P = softmax(S)      O = P @ V      LSE = log(sum(exp(S)))
 
 Arrays are [..., L, D]: [L, D] for one head, [batch, heads, L, D] for many. Lengths may be any and
-Lq may differ from Lkv. `causal` hides key j from query i when j > i + (Lkv - Lq): the last query
-sees every key. A row that sees no key has O = 0 and LSE = -inf. That is decided by its maximum,
-m = -inf, and never by l = 0, which would hide a real 0/0.
+Lq may differ from Lkv. A row that sees no key has O = 0 and LSE = -inf. That is decided by its
+maximum, m = -inf, and never by l = 0, which would hide a real 0/0.
+
+Every forward pass takes, beside the scale, what makes of Q @ K.T a score, in this order:
+
+    softcap c    S = c * tanh(S / c); 0: none
+    slope        S = S - slope * |i + (Lkv - Lq) - j|, ALiBi: a number, or one a head, [heads, 1, 1]
+    window L, R  query i sees key j if i + (Lkv - Lq) - L <= j <= i + (Lkv - Lq) + R; -1: no limit
+    causal       R = 0: the last query sees every key
+
+`general` adds heads of K and V that several heads of Q share, and packed sequences.
 
 Sources: online softmax, Milakov and Gimelshein 2018 (arXiv:1805.02867); tiles, FlashAttention,
-Dao et al. 2022 (arXiv:2205.14135) and FlashAttention-2, Dao 2023 (arXiv:2307.08691).
+Dao et al. 2022 (arXiv:2205.14135) and FlashAttention-2, Dao 2023 (arXiv:2307.08691); ALiBi, Press,
+Smith and Lewis 2021 (arXiv:2108.12409); grouped heads, Ainslie et al. 2023 (arXiv:2305.13245).
 """
 
-from typing import Iterator, NamedTuple, Optional, Tuple
+from typing import Callable, Iterator, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
 NEG_INF = -np.inf
+NO_LIMITS = (-1, -1)  # a window
 
 
 class Attention(NamedTuple):
@@ -55,21 +65,38 @@ def default_scale(dim: int) -> float:
     return 1.0 / np.sqrt(dim)
 
 
-def hidden_keys(query: np.ndarray, key: np.ndarray, len_q: int, len_kv: int) -> np.ndarray:
-    """True where causal attention hides key[j] from query[i]: [len(query), len(key)]."""
-    return key[None, :] > query[:, None] + (len_kv - len_q)
+def limits(causal: bool, window: Tuple[int, int] = NO_LIMITS) -> Tuple[int, int]:
+    return (window[0], 0) if causal else tuple(window)
 
 
-def scores(q: np.ndarray, k: np.ndarray, scale: Optional[float] = None, causal: bool = False
-           ) -> np.ndarray:
-    """S = scale * Q @ K.T in float64, hidden keys at -inf: [..., Lq, Lkv]."""
+def modified(s: np.ndarray, causal=False, window=NO_LIMITS, softcap=0.0, slope=0.0,
+             offset: Optional[int] = None) -> np.ndarray:
+    """The scores that softmax sees, from scaled products s[..., queries, keys]; in the type of s.
+
+    Key j = i + offset is on the diagonal of query i. That is Lkv - Lq, unless s is a tile.
+    """
+    len_q, len_kv = s.shape[-2:]
+    offset = len_kv - len_q if offset is None else offset
+    distance = np.arange(len_kv) - (np.arange(len_q)[:, None] + offset)  # of a key to the diagonal
+    if softcap:  # before the mask: tanh(-inf) = -1 would show hidden keys
+        s = s.dtype.type(softcap) * np.tanh(s / s.dtype.type(softcap))
+    if np.any(slope):
+        s = s - np.asarray(slope, s.dtype) * np.abs(distance).astype(s.dtype)
+    left, right = limits(causal, window)
+    hidden = np.zeros(distance.shape, bool)
+    if left >= 0:
+        hidden |= distance < -left
+    if right >= 0:
+        hidden |= distance > right
+    return np.where(hidden, s.dtype.type(NEG_INF), s) if hidden.any() else s
+
+
+def scores(q: np.ndarray, k: np.ndarray, scale: Optional[float] = None, causal: bool = False,
+           **modifiers) -> np.ndarray:
+    """S in float64, hidden keys at -inf: [..., Lq, Lkv]."""
     q, k = np.asarray(q, np.float64), np.asarray(k, np.float64)
     scale = default_scale(q.shape[-1]) if scale is None else scale
-    s = scale * (q @ np.swapaxes(k, -1, -2))
-    if causal:
-        len_q, len_kv = s.shape[-2:]
-        s[..., hidden_keys(np.arange(len_q), np.arange(len_kv), len_q, len_kv)] = NEG_INF
-    return s
+    return modified(scale * (q @ np.swapaxes(k, -1, -2)), causal, **modifiers)
 
 
 def _zero_if_empty(m: np.ndarray) -> np.ndarray:
@@ -91,10 +118,10 @@ def _start(s: np.ndarray, v: np.ndarray) -> Tuple[np.ndarray, np.ndarray, np.nda
 
 # ---- The forward passes: one answer, six ways ----
 
-def naive(q, k, v, scale=None, causal=False) -> Attention:
+def naive(q, k, v, scale=None, causal=False, **modifiers) -> Attention:
     """exp(S) as it stands: NaN once a score passes 709, or once all are below -745."""
-    s, v = scores(q, k, scale, causal), np.asarray(v, np.float64)
-    empty = s.max(axis=-1) == NEG_INF
+    s, v = scores(q, k, scale, causal, **modifiers), np.asarray(v, np.float64)
+    empty = s.max(axis=-1, initial=NEG_INF) == NEG_INF
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         p = np.exp(s)
         l = np.where(empty, 1.0, p.sum(axis=-1))
@@ -108,9 +135,9 @@ def attend(s: np.ndarray, v: np.ndarray) -> Attention:
     return _finish(m, p.sum(axis=-1), p @ v)
 
 
-def safe(q, k, v, scale=None, causal=False) -> Attention:
+def safe(q, k, v, scale=None, causal=False, **modifiers) -> Attention:
     """Three passes over a stored S: maximum, sum, weights. The form that the checker uses."""
-    return attend(scores(q, k, scale, causal), np.asarray(v, np.float64))
+    return attend(scores(q, k, scale, causal, **modifiers), np.asarray(v, np.float64))
 
 
 def _online_max_and_sum(s: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
@@ -124,16 +151,16 @@ def _online_max_and_sum(s: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
     return m, l
 
 
-def online(q, k, v, scale=None, causal=False) -> Attention:
+def online(q, k, v, scale=None, causal=False, **modifiers) -> Attention:
     """Maximum and sum in one pass over S; the weights are stored, then multiplied with V."""
-    s, v = scores(q, k, scale, causal), np.asarray(v, np.float64)
+    s, v = scores(q, k, scale, causal, **modifiers), np.asarray(v, np.float64)
     m, l = _online_max_and_sum(s)
     return _finish(m, l, np.exp(s - _zero_if_empty(m)[..., None]) @ v)
 
 
-def two_pass(q, k, v, scale=None, causal=False) -> Attention:
+def two_pass(q, k, v, scale=None, causal=False, **modifiers) -> Attention:
     """Online softmax, then O accumulated key by key: no weights are stored."""
-    s, v = scores(q, k, scale, causal), np.asarray(v, np.float64)
+    s, v = scores(q, k, scale, causal, **modifiers), np.asarray(v, np.float64)
     o = _start(s, v)[2]
     m, l = _online_max_and_sum(s)
     for j in range(s.shape[-1]):
@@ -141,7 +168,8 @@ def two_pass(q, k, v, scale=None, causal=False) -> Attention:
     return _finish(m, l, o)
 
 
-def tiled(q, k, v, scale=None, causal=False, block_q: int = 64, block_kv: int = 64) -> Attention:
+def tiled(q, k, v, scale=None, causal=False, block_q: int = 64, block_kv: int = 64, **modifiers
+          ) -> Attention:
     """FlashAttention-2's order: for each block of queries, one pass over the blocks of keys."""
     q, k, v = (np.asarray(x, np.float64) for x in (q, k, v))
     len_q, len_kv = q.shape[-2], k.shape[-2]
@@ -151,11 +179,8 @@ def tiled(q, k, v, scale=None, causal=False, block_q: int = 64, block_kv: int = 
         q_i = q[..., i:i + block_q, :]
         m, l, o = _start(q_i, v)
         for j in range(0, len_kv, block_kv):
-            s = scores(q_i, k[..., j:j + block_kv, :], scale)      # [..., rows, keys of this tile]
-            if causal:
-                rows = np.arange(i, i + s.shape[-2])
-                keys = np.arange(j, j + s.shape[-1])
-                s[..., hidden_keys(rows, keys, len_q, len_kv)] = NEG_INF
+            s = scores(q_i, k[..., j:j + block_kv, :], scale, causal,  # [..., rows, keys of this tile]
+                       offset=i + (len_kv - len_q) - j, **modifiers)
             m_new = np.maximum(m, s.max(axis=-1))
             shift = _zero_if_empty(m_new)
             rescale = np.exp(m - shift)                            # 0 before the first visible key
@@ -167,13 +192,47 @@ def tiled(q, k, v, scale=None, causal=False, block_q: int = 64, block_kv: int = 
     return Attention(o_out, lse_out)
 
 
-def one_pass(q, k, v, scale=None, causal=False) -> Attention:
+def one_pass(q, k, v, scale=None, causal=False, **modifiers) -> Attention:
     """Maximum, sum and output in one pass, key by key: a tile of one key."""
-    return tiled(q, k, v, scale, causal, block_q=np.shape(q)[-2], block_kv=1)
+    return tiled(q, k, v, scale, causal, max(1, np.shape(q)[-2]), 1, **modifiers)
 
 
 FORWARD = {"naive": naive, "safe": safe, "online": online, "two-pass": two_pass,
            "one-pass": one_pass, "tiled": tiled}
+
+
+# ---- Grouped heads and packed sequences ----
+
+def alibi_slopes(heads: int) -> np.ndarray:
+    """2^(-8 (h + 1) / heads)."""
+    return np.exp2(-8.0 * np.arange(1, heads + 1) / heads)
+
+
+def sequences(cu_seqlens_q: Sequence[int], cu_seqlens_k: Sequence[int]
+              ) -> Iterator[Tuple[slice, slice]]:
+    """Queries and keys of each packed sequence: from one entry of cu_seqlens to the next."""
+    for n in range(len(cu_seqlens_q) - 1):
+        yield slice(*cu_seqlens_q[n:n + 2]), slice(*cu_seqlens_k[n:n + 2])
+
+
+def general(q, k, v, forward: Callable[..., Attention] = safe, alibi: bool = False,
+            cu_seqlens_q: Optional[Sequence[int]] = None,
+            cu_seqlens_k: Optional[Sequence[int]] = None, **options) -> Attention:
+    """A forward pass on [B,H,L,D] in which head h of Q uses head h // (H / Hkv) of K and V.
+
+    With cu_seqlens the tensors are [1,H,sum of L,D], and the queries of a sequence see its own keys
+    only. A mask is aligned to the ends of each.
+    """
+    heads = q.shape[1]
+    k, v = (np.repeat(x, heads // x.shape[1], axis=1) for x in (k, v))
+    if alibi:
+        options["slope"] = alibi_slopes(heads)[:, None, None]
+    if cu_seqlens_q is None:
+        return forward(q, k, v, **options)
+    parts = [forward(q[:, :, queries], k[:, :, keys], v[:, :, keys], **options)
+             for queries, keys in sequences(cu_seqlens_q, cu_seqlens_k)]
+    return Attention(np.concatenate([part.o for part in parts], axis=2),
+                     np.concatenate([part.lse for part in parts], axis=2))
 
 
 # ---- 16-bit types, and the yardstick for kernels that compute in them ----
@@ -211,7 +270,7 @@ def ulp(magnitude: float, dtype: str) -> float:
     return float(np.ldexp(1.0, max(exponent, smallest_exponent) - mantissa_bits))
 
 
-def plain(q, k, v, dtype: str, scale=None, causal=False) -> Attention:
+def plain(q, k, v, dtype: str, scale=None, causal=False, **modifiers) -> Attention:
     """Plain attention in float32, with P and O rounded to `dtype`: the yardstick for kernels.
 
     FlashAttention's own tests measure its kernels against plain attention of which S is rounded
@@ -222,11 +281,8 @@ def plain(q, k, v, dtype: str, scale=None, causal=False) -> Attention:
     """
     q, k, v = (round_to(x, dtype) for x in (q, k, v))
     scale = np.float32(default_scale(q.shape[-1]) if scale is None else scale)
-    with np.errstate(over="ignore"):
-        s = scale * (q @ np.swapaxes(k, -1, -2))
-    if causal:
-        len_q, len_kv = s.shape[-2:]
-        s[..., hidden_keys(np.arange(len_q), np.arange(len_kv), len_q, len_kv)] = NEG_INF
+    with np.errstate(over="ignore", invalid="ignore"):
+        s = modified(scale * (q @ np.swapaxes(k, -1, -2)), causal, **modifiers)
     m = s.max(axis=-1, initial=NEG_INF)
     with np.errstate(invalid="ignore"):  # a score that overflowed: NaN
         p = np.exp(s - np.where(m == NEG_INF, np.float32(0), m)[..., None])
@@ -237,15 +293,15 @@ def plain(q, k, v, dtype: str, scale=None, causal=False) -> Attention:
 
 # ---- Long inputs: rows in blocks, so that S is never whole ----
 
-def row_blocks(len_q: int, len_kv: int, causal: bool, max_scores: int = 1 << 22
-               ) -> Iterator[Tuple[slice, slice]]:
-    """Query rows and the keys they need, such that a block has at most `max_scores` scores.
-
-    Under `causal` the keys end with the last one that the block's last row sees. The block is
-    then a causal problem of its own: Lkv - Lq, and with it the mask, fits its rows again.
-    """
-    rows = max(1, max_scores // len_kv)
+def row_blocks(len_q: int, len_kv: int, window: Tuple[int, int] = NO_LIMITS,
+               max_scores: int = 1 << 22) -> Iterator[Tuple[slice, slice, int]]:
+    """Query rows, the keys they need (such that a block has at most `max_scores` scores), and the
+    offset of the block's diagonal, for `modified`."""
+    left, right = window
+    rows = max(1, max_scores // max(1, len_kv))
     for first in range(0, len_q, rows):
         last = min(first + rows, len_q)
-        keys = max(0, len_kv - len_q + last) if causal else len_kv
-        yield slice(first, last), slice(0, keys)
+        offset = len_kv - len_q
+        begin = 0 if left < 0 else min(max(0, first + offset - left), len_kv)
+        end = len_kv if right < 0 else min(max(begin, last + offset + right), len_kv)
+        yield slice(first, last), slice(begin, end), first + offset - begin

@@ -2,11 +2,14 @@
 """Judges anybody's attention output, from any framework, against float64.
 
     reference/check.py --q q.npy --k k.npy --v v.npy --out o.npy [--lse lse.npy]
-                       [--causal] [--scale X] [--dtype bf16|f16|f32|f64]
+                       [--causal] [--window L,R] [--scale X] [--softcap X] [--alibi] [--kv-heads N]
+                       [--cu-seqlens-q 0,…  --cu-seqlens-k 0,…] [--layout bhld|blhd]
+                       [--dtype bf16|f16|f32|f64]
 
-Files are float16, float32 or float64: [B,H,L,D] or [L,D], LSE [B,H,Lq] or [Lq]. --dtype is the type
-the program computed in (default: that of the q file); inputs are rounded to it first. O must be
-within
+Files are float16, float32 or float64: [B,H,L,D] ([B,L,H,D] with --layout blhd) or [L,D], LSE
+[B,H,Lq] or [Lq]. K and V may have fewer heads, a divisor of Q's. Packed sequences are [1,H,sum of
+L,D]. --dtype is the type the program computed in (default: that of the q file); inputs are rounded
+to it first. O must be within
 
     2 x (largest error of plain attention: S in fp32, P and O rounded to that type)
       + one unit in the last place of the type at the largest |O|
@@ -29,7 +32,7 @@ Exit status: 0 agreed, 1 not, or inconclusive, 2 bad input, with one line `error
 
 import argparse
 import sys
-from typing import NamedTuple, Optional, Tuple
+from typing import Iterator, NamedTuple, Optional, Tuple
 
 try:
     import numpy as np
@@ -110,9 +113,19 @@ def sum_rounding(s: np.ndarray, dtype: str) -> np.ndarray:
     return (np.abs((rounded - p).sum(axis=-1)) + half_ulp * np.sqrt(squares)) / l
 
 
+def head_blocks(problem: Problem, b: int, h: int) -> Iterator[Tuple[slice, tuple, dict]]:
+    """(rows of O, their (q, k, v), modifiers) of one head, sequence by sequence, in blocks of rows."""
+    q, k, v = problem.head(b, h)
+    for queries, keys in problem.sequences():
+        q_n, k_n, v_n = q[queries], k[keys], v[keys]
+        for rows, seen, offset in attention.row_blocks(len(q_n), len(k_n), problem.window):
+            yield (slice(queries.start + rows.start, queries.start + rows.stop),
+                   (q_n[rows], k_n[seen], v_n[seen]), dict(problem.modifiers(h), offset=offset))
+
+
 def compute_reference(problem: Problem, show_progress: bool = False) -> Reference:
     """Head by head and in blocks of rows, so that memory stays near the size of the inputs."""
-    batch, heads, len_q, len_kv, dim = problem.shape
+    batch, heads, len_q, _, dim = problem.shape
     o, lse = np.empty((batch, heads, len_q, dim)), np.empty((batch, heads, len_q))
     plain_error = plain_squares = plain_lse_error = largest_score = rounding = 0.0
     for b in range(batch):
@@ -120,16 +133,14 @@ def compute_reference(problem: Problem, show_progress: bool = False) -> Referenc
             if show_progress:
                 print(f"\rreference: head {b * heads + h + 1} of {batch * heads} ", end="",
                       file=sys.stderr)
-            q, k, v = problem.head(b, h)
-            for rows, keys in attention.row_blocks(len_q, len_kv, problem.causal):
-                block = (q[rows], k[keys], v[keys])
-                s = attention.scores(*block[:2], problem.scale, problem.causal)
+            for rows, block, modifiers in head_blocks(problem, b, h):
+                s = attention.scores(*block[:2], problem.scale, **modifiers)
                 exact = attention.attend(s, np.asarray(block[2], np.float64))
                 o[b, h, rows], lse[b, h, rows] = exact
                 if problem.dtype == "f64":
                     continue
                 largest_score = max(largest_score, largest(finite(s)))
-                plain = attention.plain(*block, problem.dtype, problem.scale, problem.causal)
+                plain = attention.plain(*block, problem.dtype, problem.scale, **modifiers)
                 rounding = max(rounding, largest(sum_rounding(s, problem.dtype)))
                 error = finite(plain.o - exact.o)
                 plain_error = max(plain_error, largest(error))
@@ -169,7 +180,7 @@ def bounds(problem: Problem, reference: Reference) -> Bounds:
         o = 1e-12 * max(1.0, largest_o)
         return Bounds(o, o, 1e-12 * max(1.0, largest_lse), is_conclusive(o, problem, reference))
     score_error = 2 * reference.largest_score * 2.0**-24
-    sum_error = 2 * np.sqrt(problem.shape[3]) * 2.0**-24
+    sum_error = 2 * np.sqrt(problem.longest_keys()) * 2.0**-24
     fp32_error = score_error * problem.largest_v() + sum_error * largest_o
     one_ulp = attention.ulp(largest_o, problem.dtype)
     o = 2 * reference.plain_error + one_ulp + fp32_error
@@ -203,8 +214,7 @@ def judge(problem: Problem, out: np.ndarray, lse: Optional[np.ndarray],
           ) -> Tuple[bool, str]:
     """Whether O (and LSE, if given) agree with the reference, and the verdict in words: "agreed",
     "WRONG" or "INCONCLUSIVE", a colon, the rest. `reference`: if the caller has it already."""
-    title = "B,H,Lq,Lkv,D = " + ",".join(map(str, problem.shape)) + f", {problem.dtype}" + (
-        ", causal" if problem.causal else "")
+    title = problem.title()
     shape = problem.output_shape
     wrong = [wrong_shape(name, tensor.shape, wanted)
              for name, tensor, wanted in (("O", out, shape), ("LSE", lse, shape[:-1]))
@@ -240,6 +250,11 @@ def judge(problem: Problem, out: np.ndarray, lse: Optional[np.ndarray],
     return agreed, "\n".join([("agreed: " if agreed else "WRONG: ") + title] + lines)
 
 
+def whole_numbers(text: str) -> Tuple[int, ...]:
+    """A type for argparse: "0,3,7"."""
+    return tuple(int(number) for number in text.split(","))
+
+
 class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> None:
         raise BadInput(message)
@@ -252,18 +267,43 @@ def parse(arguments) -> argparse.Namespace:
     parser.add_argument("--lse", metavar="FILE", help=".npy, log-sum-exp of the scaled scores")
     parser.add_argument("--causal", action="store_true",
                         help="key j is hidden from query i when j > i + (Lkv - Lq)")
+    parser.add_argument("--window", type=whole_numbers, default=attention.NO_LIMITS, metavar="L,R",
+                        help="query i sees keys i + (Lkv - Lq) - L to i + (Lkv - Lq) + R; -1: no "
+                        "limit; with --causal, R is 0")
     parser.add_argument("--scale", type=float, help="default 1/sqrt(D)")
+    parser.add_argument("--softcap", type=float, default=0.0, metavar="X",
+                        help="scores are X tanh(score / X); 0: none")
+    parser.add_argument("--alibi", action="store_true",
+                        help="subtract 2^(-8 (h + 1) / H) |i + (Lkv - Lq) - j| from the scores")
+    parser.add_argument("--kv-heads", type=int, metavar="N", help="of K and V; the files must agree")
+    for name, tensor in (("q", "Q"), ("k", "K and V")):
+        parser.add_argument(f"--cu-seqlens-{name}", type=whole_numbers, metavar="0,…",
+                            help=f"where packed sequences begin in {tensor}, and where the last ends")
+    parser.add_argument("--layout", choices=("bhld", "blhd"), default="bhld",
+                        help="of the files of Q, K, V and O")
     parser.add_argument("--dtype", choices=("bf16", "f16", "f32", "f64"),
                         help="type the program computed in; default: that of the q file")
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if "--window" in arguments[:-1]:  # argparse takes -1,0 for an option
+        at = arguments.index("--window")
+        arguments[at:at + 2] = ["--window=" + arguments[at + 1]]
     return parser.parse_args(arguments)
+
+
+def in_bhld(array: np.ndarray, layout: str) -> np.ndarray:
+    return array.swapaxes(1, 2) if layout == "blhd" and array.ndim == 4 else array
 
 
 def main(arguments=None) -> int:
     try:
         options = parse(arguments)
-        problem = Problem(read_npy(options.q), read_npy(options.k), read_npy(options.v),
-                          options.causal, options.scale, options.dtype)
-        out = read_npy(options.out)
+        q, k, v, out = (in_bhld(read_npy(path), options.layout)
+                        for path in (options.q, options.k, options.v, options.out))
+        problem = Problem(q, k, v, options.causal, options.scale, options.dtype, options.window,
+                          options.softcap, options.alibi, options.cu_seqlens_q,
+                          options.cu_seqlens_k)
+        if options.kv_heads not in (None, problem.kv_heads):
+            raise BadInput(f"--kv-heads {options.kv_heads}: k has {problem.kv_heads}")
         lse = read_npy(options.lse) if options.lse else None
         agreed, verdict = judge(problem, out, lse, sys.stderr.isatty())
     except BadInput as error:

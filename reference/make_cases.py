@@ -6,16 +6,19 @@
 writes DIR/NAME/{q,k,v,o,lse}.npy and DIR/NAME/case.json for every case, and last DIR/cases.json,
 the list of names: a reader that goes by the list cannot pass because a folder was empty.
 q is [B,H,Lq,D], k and v [B,H,Lkv,D], in the type that case.json names (bf16: float32 files that
-hold bf16 values; f64: that hold fp32 values); o [B,H,Lq,D] and lse [B,H,Lq] are float64, computed from the files' values.
+hold bf16 values; f64: that hold fp32 values); o [B,H,Lq,D] and lse [B,H,Lq] are float64, computed
+from the files' values. DIR/masks_and_shapes.json lists the cases of which case.json has more keys:
+kv_heads (k and v are [B,kv_heads,Lkv,D]), window, softcap, alibi, cu_seqlens_q and cu_seqlens_k.
 Inputs are normal with mean 0.5, so that outputs stay away from 0 and a relative error means
 something. Everything follows from the case's place in the list: the same bytes on every run.
 
 Also DIR/verdicts/NAME/, cases of the same form with outputs of somebody's, right and wrong
 (CHANGE_o.npy, CHANGE_lse.npy, float32), and DIR/verdicts.json, what check.py says of each: another
-checker with the same rule must say the same.
+checker with the same rule must say the same. DIR/masks_and_shapes_verdicts.json likewise.
 """
 
 import argparse
+import itertools
 import json
 import os
 import sys
@@ -42,6 +45,18 @@ class Case(NamedTuple):
     scale: Optional[float] = None          # None: 1/sqrt(D)
     input_scale: float = 1.0               # multiplies q
     special: str = ""                      # "one-to-six", "very-negative" or "values-0"
+    kv_heads: Optional[int] = None         # None: H
+    window: Tuple[int, int] = attention.NO_LIMITS
+    softcap: float = 0.0
+    alibi: bool = False
+    cu_seqlens_q: Optional[Tuple[int, ...]] = None
+    cu_seqlens_k: Optional[Tuple[int, ...]] = None
+
+    def options(self) -> dict:
+        """Those that not every program takes, where used."""
+        return {name: getattr(self, name) for name in
+                ("window", "softcap", "alibi", "cu_seqlens_q", "cu_seqlens_k")
+                if getattr(self, name) != self._field_defaults[name]}
 
 
 CASES = [
@@ -77,6 +92,39 @@ CASES = [
 ]
 
 
+# Lengths 3, 0, 1, 20, 9 of queries and 5, 4, 0, 30, 6 of keys: no query, no key, more of either.
+PACKED = {"cu_seqlens_q": (0, 3, 3, 4, 24, 33), "cu_seqlens_k": (0, 5, 9, 9, 39, 45)}
+
+MASK_CASES = [
+    Case("grouped_heads", (2, 6, 17, 23, 8), dtype="f32", kv_heads=2),
+    Case("one_kv_head_causal", (1, 4, 33, 65, 64), dtype="bf16", causal=True, kv_heads=1),
+    Case("window", (1, 2, 60, 80, 16), window=(10, 5)),
+    Case("window_more_queries", (1, 2, 80, 50, 16), window=(4, 7)),  # the first 23 see no key
+    Case("window_before_all_keys", (1, 1, 40, 8, 8), dtype="f32", window=(-1, 2)),
+    Case("window_left_only", (1, 2, 45, 70, 16), dtype="f16", window=(9, -1)),
+    Case("window_right_only", (1, 2, 70, 45, 16), window=(-1, 9)),
+    Case("window_diagonal", (1, 1, 40, 40, 8), window=(0, 0)),
+    Case("window_causal", (1, 2, 50, 70, 64), dtype="bf16", causal=True, window=(20, 11)),
+    Case("window_wider_than_all", (1, 1, 30, 40, 8), window=(1000, 1000)),
+    Case("window_one_query", (1, 2, 1, 300, 64), dtype="bf16", window=(128, 0)),
+    Case("softcap", (1, 2, 40, 60, 16), softcap=1.5),
+    Case("softcap_50", (1, 2, 40, 60, 64), dtype="bf16", softcap=50.0, input_scale=50.0),
+    Case("softcap_causal", (1, 2, 50, 30, 16), causal=True, softcap=0.5),  # 20 rows see no key
+    Case("softcap_window", (1, 2, 50, 60, 32), dtype="f16", window=(7, 7), softcap=2.0),
+    Case("alibi", (1, 4, 40, 60, 16), alibi=True),
+    Case("alibi_six_heads_causal", (1, 6, 60, 40, 16), dtype="f32", causal=True, alibi=True),
+    Case("packed", (1, 2, 33, 45, 16), **PACKED),
+    Case("packed_causal", (1, 2, 33, 45, 64), dtype="bf16", causal=True, **PACKED),
+    Case("packed_one", (1, 2, 33, 45, 8), dtype="f32", causal=True, cu_seqlens_q=(0, 33),
+         cu_seqlens_k=(0, 45)),
+    Case("packed_all", (1, 4, 33, 45, 80), dtype="f16", kv_heads=2, window=(6, 3), softcap=3.0,
+         alibi=True, **PACKED),
+    Case("kernel_96_all", (1, 4, 130, 200, 96), dtype="bf16", causal=True, kv_heads=2,
+         window=(70, -1), softcap=20.0),
+    Case("kernel_128_f16", (1, 4, 100, 150, 128), dtype="f16", causal=True, kv_heads=1),
+]
+
+
 VERDICT_CASES = [
     Case("bf16", (1, 2, 24, 70, 64), dtype="bf16"),
     Case("bf16_causal", (1, 2, 40, 30, 64), dtype="bf16", causal=True),  # 10 rows see no key
@@ -91,6 +139,13 @@ VERDICT_CASES = [
     Case("f32_values_0", (1, 1, 24, 70, 64), dtype="f32", special="values-0"),
 ]
 
+MASK_VERDICT_CASES = [
+    Case("grouped_heads_causal", (1, 4, 40, 30, 64), dtype="bf16", causal=True, kv_heads=2),
+    Case("window_all", (1, 4, 24, 70, 64), dtype="f16", window=(20, 5), softcap=1.5, alibi=True),
+    Case("packed_causal", (1, 2, 64, 75, 64), dtype="bf16", causal=True,
+         cu_seqlens_q=(0, 20, 20, 50, 64), cu_seqlens_k=(0, 25, 35, 60, 75)),
+]
+
 
 def inputs(case: Case, seed: int) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
     """q, k, v of a case, in the type of its files."""
@@ -99,9 +154,10 @@ def inputs(case: Case, seed: int) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
         x = np.arange(1.0, 7.0).reshape(1, 1, 6, 1)
         return np.ones((1, 1, 1, 1)), x, x
     random = np.random.default_rng(seed)
+    kv_shape = (batch, case.kv_heads or heads, len_kv, dim)
     q = case.input_scale * random.normal(0.5, 1.0, (batch, heads, len_q, dim))
-    k = random.normal(0.5, 1.0, (batch, heads, len_kv, dim))
-    v = random.normal(0.5, 1.0, (batch, heads, len_kv, dim))
+    k = random.normal(0.5, 1.0, kv_shape)
+    v = random.normal(0.5, 1.0, kv_shape)
     if case.special == "very-negative":  # every score below -800: exp(score) is 0 in any type
         q, k = np.abs(q) + 15.0, -np.abs(k) - 15.0
     if case.special == "values-0":
@@ -126,8 +182,9 @@ def outputs(problem: Problem, reference: check.Reference, limit: check.Bounds
     scale: where softmax is flat, tiles that are not rescaled are right but for the last digits."""
     o, lse = reference.o, reference.lse
     yield "exact", attention.round_to(o, problem.dtype), lse
-    plain = attention.plain(problem.q, problem.k, problem.v, problem.dtype, problem.scale,
-                            problem.causal)
+    plain = attention.general(problem.q, problem.k, problem.v,
+                              lambda *qkv, **options: attention.plain(*qkv, problem.dtype, **options),
+                              **problem.options())
     yield "plain", plain.o, plain.lse
 
     def changed(values: np.ndarray, where, value) -> np.ndarray:
@@ -143,24 +200,61 @@ def outputs(problem: Problem, reference: check.Reference, limit: check.Bounds
     yield "one_infinite", changed(o, (0, 0, 23, 63), -np.inf), lse
     yield "all_lean", o + 0.9 * limit.o, lse
     yield "next_query", np.roll(o, 1, axis=2), lse
+    yield "lse_nan", o, changed(lse, (0, 0, 23), np.nan)
+    yield "lse_0", o, changed(lse, (0, 0, 0), 0)
+    yield "lse_base_2", o, lse / np.log(2)
+    yield from (with_other_options(problem) if uses_masks(problem) else
+                with_other_scores(problem, o, lse))
+
+
+def uses_masks(problem: Problem) -> bool:
+    """Whether the problem needs more than --causal says."""
+    return (problem.packed or problem.kv_heads != problem.shape[1] or problem.softcap > 0
+            or problem.window not in (attention.NO_LIMITS, (-1, 0)))
+
+
+def with_other_scores(problem: Problem, o: np.ndarray, lse: np.ndarray
+                      ) -> Iterator[Tuple[str, np.ndarray, np.ndarray]]:
     exact = [x.astype(np.float64) for x in (problem.q, problem.k, problem.v)]
     s = attention.scores(*exact[:2], problem.scale, problem.causal)
     yield "not_rescaled", tiles_not_rescaled(s, exact[2]), lse
     padded = np.concatenate([s, np.zeros(s.shape[:-1] + (26,))], axis=-1)  # 26 keys of 0
     p = np.exp(padded - padded.max(-1, keepdims=True))
     yield "tail", (p / p.sum(-1, keepdims=True))[..., :s.shape[-1]] @ exact[2], lse
-    yield "lse_nan", o, changed(lse, (0, 0, 23), np.nan)
-    yield "lse_0", o, changed(lse, (0, 0, 0), 0)
-    yield "lse_base_2", o, lse / np.log(2)
     lost = s[..., :-1]
     yield "lse_lost_a_key", o, attention.attend(lost, exact[2][..., :-1, :]).lse
+
+
+def with_other_options(problem: Problem) -> Iterator[Tuple[str, np.ndarray, np.ndarray]]:
+    """The exact answers to other problems."""
+    tensors = problem.q, problem.k, problem.v
+    options = problem.options()
+
+    def other(k_and_v=tensors[1:], **changes):
+        return attention.general(problem.q, *k_and_v, **dict(options, **changes))
+
+    left, right = problem.window
+    yield ("window_right_1", *other(window=(left, right + 1)))
+    yield ("window_none", *other(window=attention.NO_LIMITS))
+    if left >= 0:
+        yield ("window_left_1", *other(window=(left + 1, right)))
+    if problem.kv_heads < problem.shape[1]:
+        modulo = np.arange(problem.shape[1]) % problem.kv_heads
+        yield ("kv_heads_modulo", *other([x[:, modulo] for x in tensors[1:]]))
+    if problem.softcap:
+        yield ("softcap_none", *other(softcap=0.0))
+        yield ("alibi_none", *other(alibi=False))
+    if problem.packed:
+        late = [min(n + 1, problem.shape[3]) for n in problem.cu_seqlens_k]
+        yield ("cu_seqlens_late", *other(cu_seqlens_k=late))
+        yield ("cu_seqlens_none", *other(cu_seqlens_q=None, cu_seqlens_k=None))
 
 
 def write_verdicts(case: Case, seed: int, directory: str) -> list:
     """What check.py says of each output of a case."""
     write_case(case, seed, directory)
     arrays = [np.load(os.path.join(directory, name + ".npy")) for name in "qkv"]
-    problem = Problem(*arrays, case.causal, case.scale, case.dtype)
+    problem = Problem(*arrays, case.causal, case.scale, case.dtype, **case.options())
     reference = check.compute_reference(problem)
     limit = check.bounds(problem, reference)
     verdicts = []
@@ -181,12 +275,15 @@ def write_case(case: Case, seed: int, directory: str) -> None:
     os.makedirs(directory, exist_ok=True)
     q, k, v = inputs(case, seed)
     scale = attention.default_scale(case.shape[-1]) if case.scale is None else case.scale
-    o, lse = attention.safe(q, k, v, scale, case.causal)
+    o, lse = attention.general(q, k, v, scale=scale, causal=case.causal, **case.options())
     for name, array in (("q", q), ("k", k), ("v", v), ("o", o), ("lse", lse)):
         np.save(os.path.join(directory, name + ".npy"), array)
     description = {"name": case.name, "shape": dict(zip(("batch", "heads", "q", "kv", "dim"),
                                                         case.shape)),
-                   "causal": case.causal, "scale": float(scale), "dtype": case.dtype}
+                   "causal": case.causal, "scale": float(scale), "dtype": case.dtype,
+                   **case.options()}
+    if case.kv_heads:
+        description["kv_heads"] = case.kv_heads
     with open(os.path.join(directory, "case.json"), "w", encoding="utf-8") as file:
         json.dump(description, file, indent=2)
         file.write("\n")
@@ -196,17 +293,26 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Writes the golden cases.")
     parser.add_argument("--out", required=True, help="directory to write into, created if missing")
     out = parser.parse_args().out
+    seeds = itertools.count()
+
+    def write_list(name: str, entries: list) -> None:
+        with open(os.path.join(out, name), "w", encoding="utf-8") as file:
+            json.dump(entries, file, indent=2)
+            file.write("\n")
+
     try:
-        for seed, case in enumerate(CASES):
-            write_case(case, seed, os.path.join(out, case.name))
-        with open(os.path.join(out, "cases.json"), "w", encoding="utf-8") as file:
-            json.dump([case.name for case in CASES], file, indent=2)
-            file.write("\n")
-        verdicts = [verdict for seed, case in enumerate(VERDICT_CASES, len(CASES)) for verdict in
-                    write_verdicts(case, seed, os.path.join(out, "verdicts", case.name))]
-        with open(os.path.join(out, "verdicts.json"), "w", encoding="utf-8") as file:
-            json.dump(verdicts, file, indent=2)
-            file.write("\n")
+        for name, cases, prefix in (("cases", CASES, ""), ("verdicts", VERDICT_CASES, "verdicts"),
+                                    ("masks_and_shapes", MASK_CASES, ""),
+                                    ("masks_and_shapes_verdicts", MASK_VERDICT_CASES, "verdicts")):
+            entries = []
+            for case in cases:
+                seed, directory = next(seeds), os.path.join(out, prefix, case.name)
+                if prefix:
+                    entries += write_verdicts(case, seed, directory)
+                else:
+                    write_case(case, seed, directory)
+                    entries.append(case.name)
+            write_list(name + ".json", entries)
     except OSError as error:
         print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
         return 2

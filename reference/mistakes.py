@@ -5,12 +5,13 @@ to what the mistake gives is a small part of its distance to the right answer, a
 mistaken answer varies. Nothing is guessed from a pattern that a mistake merely might leave.
 """
 
+import itertools
 from functools import lru_cache
-from typing import Callable, Dict, Iterator, List, NamedTuple, Optional
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
-from attention import NEG_INF
+from attention import NEG_INF, NO_LIMITS
 from problem import Problem
 
 EXPLAINED = 0.2      # of the distance to the right answer may remain
@@ -19,12 +20,15 @@ SAMPLE_BUDGET = 1e8  # elements of K to read for the sampled rows of one mistake
 
 
 class Head(NamedTuple):
-    """One head as a program, mistaken or not, sees it; float64."""
+    """One head of one sequence as a program, mistaken or not, sees it; float64."""
     q: np.ndarray   # [Lq, D]
     k: np.ndarray   # [Lkv, D]
     v: np.ndarray   # [Lkv, D]
     scale: float
-    causal: bool
+    softcap: float
+    slope: float
+    first: float    # query i sees keys i + first to i + last
+    last: float
 
 
 class Place(NamedTuple):
@@ -34,7 +38,7 @@ class Place(NamedTuple):
     i: int
 
 
-Heads = Callable[[int, int], Head]           # (b, h) -> that head
+Heads = Callable[[Place], Tuple[Head, int]]  # where a row of O is, and its number there
 RowOf = Callable[[Head, int], np.ndarray]    # (head, i) -> row i of O, [D]
 
 
@@ -43,20 +47,24 @@ class Mistake(NamedTuple):
     row_at: Callable[[Heads, Place], np.ndarray]  # what a program with this mistake writes there
 
 
-def scores_of(head: Head, i: int, visible: Optional[int] = None) -> np.ndarray:
-    """Scores of query i with the keys it sees (the first `visible`, if given)."""
-    len_q, len_kv = len(head.q), len(head.k)
-    if visible is None:
-        visible = i + (len_kv - len_q) + 1 if head.causal else len_kv
-    return head.scale * (head.k[:min(max(0, visible), len_kv)] @ head.q[i])
+def scores_of(head: Head, i: int) -> np.ndarray:
+    """Scores of query i with all keys; -inf: hidden."""
+    s = head.scale * (head.k @ head.q[i])
+    if head.softcap:
+        s = head.softcap * np.tanh(s / head.softcap)
+    from_i = np.arange(len(head.k)) - i
+    if head.slope:
+        s = s - head.slope * np.abs(from_i - (len(head.k) - len(head.q)))
+    return np.where((head.first <= from_i) & (from_i <= head.last), s, NEG_INF)
 
 
 def weighted(s: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """softmax(s) @ v over the first len(s) keys; 0 without any."""
-    if len(s) == 0:
+    """softmax(s) @ v; 0 where all are hidden."""
+    m = s.max(initial=NEG_INF)
+    if m == NEG_INF:
         return np.zeros(v.shape[-1])
-    p = np.exp(s - s.max())
-    return p @ v[:len(s)] / p.sum()
+    p = np.exp(s - m)
+    return p @ v / p.sum()
 
 
 def right_row(head: Head, i: int) -> np.ndarray:
@@ -65,27 +73,24 @@ def right_row(head: Head, i: int) -> np.ndarray:
 
 # ---- Mistakes in one row ----
 
-def visible_row(keys: Callable[[Head, int], int]) -> RowOf:
-    return lambda head, i: weighted(scores_of(head, i, keys(head, i)), head.v)
-
-
-def scaled_row(change: Callable[[Head], float]) -> RowOf:
-    return lambda head, i: right_row(head._replace(scale=change(head)), i)
+def changed_row(change: Callable[[Head], dict]) -> RowOf:
+    """The right row of a head that differs from the true one by `change`."""
+    return lambda head, i: right_row(head._replace(**change(head)), i)
 
 
 def unnormalised_row(head: Head, i: int) -> np.ndarray:
     s = scores_of(head, i)
-    return np.exp(s - s.max(initial=NEG_INF)) @ head.v[:len(s)] if len(s) else 0 * head.v[0]
+    m = s.max(initial=NEG_INF)
+    return np.exp(s - (0 if m == NEG_INF else m)) @ head.v
 
 
 def no_max_unnormalised_row(head: Head, i: int) -> np.ndarray:
-    s = scores_of(head, i)
-    return np.exp(np.minimum(s, 700.0)) @ head.v[:len(s)]
+    return np.exp(np.minimum(scores_of(head, i), 700.0)) @ head.v
 
 
 def no_softmax_row(head: Head, i: int) -> np.ndarray:
     s = scores_of(head, i)
-    return s @ head.v[:len(s)]
+    return np.where(s == NEG_INF, 0.0, s) @ head.v
 
 
 def base_2_row(head: Head, i: int) -> np.ndarray:
@@ -94,11 +99,9 @@ def base_2_row(head: Head, i: int) -> np.ndarray:
 
 def leaking_tail_row(tile: int) -> RowOf:
     def row(head: Head, i: int) -> np.ndarray:
-        padding = np.zeros((-len(head.k) % tile, head.k.shape[1]))
-        s = scores_of(head, i)
-        s = np.concatenate([s, np.zeros(len(padding))])  # zero-filled keys score 0
-        v = np.concatenate([head.v[:len(s) - len(padding)], padding])
-        return weighted(s, v)
+        padding = -len(head.k) % tile
+        s = np.concatenate([scores_of(head, i), np.zeros(padding)])  # zero-filled keys score 0
+        return weighted(s, np.concatenate([head.v, np.zeros((padding, head.v.shape[1]))]))
     return row
 
 
@@ -106,14 +109,21 @@ def no_rescale_row(tile: int, running: bool) -> RowOf:
     """Each tile's weights relative to its own (or the running) maximum, added up as they are."""
     def row(head: Head, i: int) -> np.ndarray:
         s = scores_of(head, i)
-        if len(s) == 0:
-            return np.zeros(head.v.shape[-1])
         maxima = np.array([s[j:j + tile].max() for j in range(0, len(s), tile)])
+        if not len(s) or maxima.max() == NEG_INF:
+            return np.zeros(head.v.shape[-1])
         if running:
             maxima = np.maximum.accumulate(maxima)
+        maxima[maxima == NEG_INF] = 0  # of hidden keys
         p = np.exp(s - np.repeat(maxima, tile)[:len(s)])
-        return p @ head.v[:len(s)] / p.sum()
+        return p @ head.v / p.sum()
     return row
+
+
+def late_softcap_row(head: Head, i: int) -> np.ndarray:
+    """Softcap after the mask: hidden keys score c tanh(-inf) = -c."""
+    s = scores_of(head, i)
+    return weighted(np.where(s == NEG_INF, -head.softcap, s), head.v)
 
 
 def reread(matrix: np.ndarray) -> np.ndarray:
@@ -122,22 +132,41 @@ def reread(matrix: np.ndarray) -> np.ndarray:
 
 
 def average_without_keys_row(head: Head, i: int) -> np.ndarray:
-    return right_row(head, i) if len(scores_of(head, i)) else head.v.mean(axis=0)
+    unseeing = len(head.k) and (scores_of(head, i) == NEG_INF).all()
+    return head.v.mean(axis=0) if unseeing else right_row(head, i)
 
 
 # ---- Mistakes about which row, which head ----
 
 def in_row(sentence: str, row: RowOf) -> Mistake:
-    return Mistake(sentence, lambda heads, at: row(heads(at.b, at.h), at.i))
+    return Mistake(sentence, lambda heads, at: row(*heads(at)))
 
 
-def in_inputs(sentence: str, change: Callable[[Head], Head]) -> Mistake:
-    return Mistake(sentence, lambda heads, at: right_row(change(heads(at.b, at.h)), at.i))
+def in_head(sentence: str, change: Callable[[Head], dict]) -> Mistake:
+    return in_row(sentence, changed_row(change))
 
 
 def head_0_row(heads: Heads, at: Place) -> np.ndarray:
-    first = heads(at.b, 0)
-    return right_row(heads(at.b, at.h)._replace(k=first.k, v=first.v), at.i)
+    (head, i), (first, _) = heads(at), heads(at._replace(h=0))
+    return right_row(head._replace(k=first.k, v=first.v), i)
+
+
+def seen(window: Tuple[int, int], offset: int) -> Tuple[float, float]:
+    """`first` and `last` of a head whose query i is across from key i + offset."""
+    left, right = window
+    return (offset - left if left >= 0 else -np.inf), (offset + right if right >= 0 else np.inf)
+
+
+def head_at(problem: Problem, at: Place, q: np.ndarray, k: np.ndarray, v: np.ndarray,
+            keys_late: int = 0, sequences_late: int = 0) -> Tuple[Head, int]:
+    """The head of [L, D] tensors, and of packed sequences the one, that a row is in."""
+    parts = list(problem.sequences())
+    n = next(n for n, (queries, _) in enumerate(parts) if queries.start <= at.i < queries.stop)
+    queries, _ = parts[n]
+    _, keys = parts[min(n + sequences_late, len(parts) - 1)]
+    q, k, v = q[queries], *(x[keys.start + keys_late:keys.stop + keys_late] for x in (k, v))
+    return Head(q, k, v, problem.scale, problem.softcap, problem.slopes[at.h],
+                *seen(problem.window, len(k) - len(q))), at.i - queries.start
 
 
 def exchanged(problem: Problem, at: Place) -> Place:
@@ -146,65 +175,129 @@ def exchanged(problem: Problem, at: Place) -> Place:
     return Place(at.b, flat % problem.shape[1], flat // problem.shape[1])
 
 
-def exchanged_head(problem: Problem, b: int, h: int) -> Head:
-    """Head h of inputs that are [B,H,L,D] and are read as [B,L,H,D]."""
-    heads, dim = problem.shape[1], problem.shape[4]
-    return Head(*(np.ascontiguousarray(x[b]).reshape(-1, heads, dim)[:, h].astype(np.float64)
-                  for x in (problem.q, problem.k, problem.v)), problem.scale, problem.causal)
+def exchanged_head(problem: Problem, at: Place) -> Tuple[Head, int]:
+    """A head of inputs that are [B,H,L,D] and are read as [B,L,H,D]."""
+    dim, kv_head = problem.shape[4], at.h // (problem.shape[1] // problem.kv_heads)
+    return head_at(problem, at, *(
+        np.ascontiguousarray(x[at.b]).reshape(-1, x.shape[1], dim)[:, h].astype(np.float64)
+        for x, h in ((problem.q, at.h), (problem.k, kv_head), (problem.v, kv_head))))
 
 
 # ---- All mistakes ----
 
+def mask_mistakes(problem: Problem, aligned: bool) -> Iterator[Mistake]:
+    """`aligned`: each sequence has as many queries as keys."""
+    left, right = problem.window
+    causal_only = problem.window == (-1, 0)
+    name = "causal mask" if causal_only else "window"
+    if problem.window != NO_LIMITS:
+        yield in_head(f"the {name} is missing", lambda head: {"first": -np.inf, "last": np.inf})
+        if not aligned:
+            yield in_head(f"the {name} is aligned top-left: query i is across from key i; here it is "
+                          "across from key i + (Lkv - Lq)", lambda head: top_left(problem.window))
+        if any(len_q > len_kv for len_q, len_kv in
+               zip(np.diff(problem.cu_seqlens_q), np.diff(problem.cu_seqlens_k))):
+            yield in_row("rows that see no key average V: their answer is 0",
+                         average_without_keys_row)
+        if right >= 0:
+            where = ": its diagonal one" if causal_only else " on the right"
+            yield in_head(f"the {name} is off by one: each query sees one key too few{where}",
+                          lambda head: {"last": head.last - 1})
+            where = ": the one after its diagonal" if causal_only else " on the right"
+            yield in_head(f"the {name} is off by one: each query sees one key too many{where}",
+                          lambda head: {"last": head.last + 1})
+        if left >= 0:
+            yield in_head("the window is off by one: each query sees one key too few on the left",
+                          lambda head: {"first": head.first + 1})
+            yield in_head("the window is off by one: each query sees one key too many on the left",
+                          lambda head: {"first": head.first - 1})
+        if left >= 0 and right >= 0:
+            yield in_head("the window has no left side", lambda head: {"first": -np.inf})
+            yield in_head("the window has no right side", lambda head: {"last": np.inf})
+    if right != 0:
+        yield in_head("a causal mask is applied (and --causal was not given here)",
+                      lambda head: {"last": len(head.k) - len(head.q)})
+        if not aligned and problem.window == NO_LIMITS:
+            yield in_head("a causal mask is applied, aligned top-left (and --causal was not given "
+                          "here)", lambda head: {"last": 0})
+
+
+def top_left(window: Tuple[int, int]) -> dict:
+    first, last = seen(window, 0)
+    return {"first": first, "last": last}
+
+
+def packed_mistakes(problem: Problem) -> Iterator[Mistake]:
+    def whole(at: Place) -> List[np.ndarray]:
+        return [x.astype(np.float64) for x in problem.head(at.b, at.h)]
+
+    def one_sequence_row(_: Heads, at: Place) -> np.ndarray:
+        q, k, v = whole(at)
+        return right_row(Head(q, k, v, problem.scale, problem.softcap, problem.slopes[at.h],
+                              *seen(problem.window, len(k) - len(q))), at.i)
+
+    yield Mistake("cu_seqlens are ignored: the tensors are taken for one sequence",
+                  one_sequence_row)
+    yield Mistake("each sequence reads K and V one row late: its first key is missing, the next "
+                  "sequence's is there",
+                  lambda _, at: right_row(*head_at(problem, at, *whole(at), keys_late=1)))
+    yield Mistake("each sequence reads the next one's K and V: cu_seqlens_k one entry late",
+                  lambda _, at: right_row(*head_at(problem, at, *whole(at), sequences_late=1)))
+
+
 def mistakes_for(problem: Problem) -> Iterator[Mistake]:
     """Those that would change the answer to this problem, the likelier before the rarer."""
     _, heads, len_q, len_kv, _ = problem.shape
+    aligned = all(queries == keys for queries, keys in problem.sequences())  # Lq = Lkv
     if problem.scale != 1:
-        yield in_row(f"the scores are not multiplied by the scale {problem.scale:.6g}",
-                     scaled_row(lambda head: 1.0))
-        yield in_row("the scale is applied twice", scaled_row(lambda head: head.scale**2))
-    if problem.causal:
-        yield in_row("the causal mask is missing", visible_row(lambda head, i: len_kv))
-        if len_q != len_kv:
-            yield in_row("the causal mask is aligned top-left (hides j > i); here key j is hidden "
-                         "from query i when j > i + (Lkv - Lq)", visible_row(lambda _, i: i + 1))
-        if len_q > len_kv:
-            yield in_row("rows that see no key average V: their answer is 0",
-                         average_without_keys_row)
-        for step, which in ((-1, "few: its diagonal one"), (1, "many: the one after its diagonal")):
-            yield in_row(f"the causal mask is off by one: each query sees one key too {which}",
-                         visible_row(lambda _, i, step=step: i + len_kv - len_q + 1 + step))
-    else:
-        yield in_row("a causal mask is applied (and --causal was not given here)",
-                     visible_row(lambda _, i: i + len_kv - len_q + 1))
-        if len_q != len_kv:
-            yield in_row("a causal mask is applied, aligned top-left (and --causal was not given "
-                         "here)", visible_row(lambda _, i: i + 1))
+        yield in_head(f"the scores are not multiplied by the scale {problem.scale:.6g}",
+                      lambda head: {"scale": 1.0})
+        yield in_head("the scale is applied twice", lambda head: {"scale": head.scale**2})
+    yield from mask_mistakes(problem, aligned)
+    if problem.softcap:
+        yield in_head("softcap is missing", lambda head: {"softcap": 0.0})
+        yield in_head("softcap is applied before the scale", lambda head: {
+            "softcap": head.softcap * head.scale})
+        if problem.window != NO_LIMITS:
+            yield in_row("softcap is applied after the mask: hidden keys score "
+                         f"{-problem.softcap:g}, not -inf", late_softcap_row)
+    if problem.slopes.any():
+        yield in_head("ALiBi is missing", lambda head: {"slope": 0.0})
+        yield in_head("ALiBi's slopes begin with 1, not with 2^(-8/H)", lambda head: {
+            "slope": head.slope * 2 ** (8 / heads)})
+    if problem.packed:
+        yield from packed_mistakes(problem)
     yield in_row("O is not divided by the row sum l", unnormalised_row)
     yield in_row("O is not divided by the row sum, and no maximum is subtracted",
                  no_max_unnormalised_row)
     yield in_row("softmax is missing: O is S @ V", no_softmax_row)
     yield in_row("exp2 is used where e^x is meant: multiply the scores by log2(e) first",
                  base_2_row)
-    yield in_inputs("K and V are exchanged", lambda head: head._replace(k=head.v, v=head.k))
-    if len_q == len_kv:
-        yield in_inputs("Q and K are exchanged", lambda head: head._replace(q=head.k, k=head.q))
-    yield in_inputs("K is read transposed", lambda head: head._replace(k=reread(head.k)))
-    yield in_inputs("V is read transposed", lambda head: head._replace(v=reread(head.v)))
+    yield in_head("K and V are exchanged", lambda head: {"k": head.v, "v": head.k})
+    if aligned:
+        yield in_head("Q and K are exchanged", lambda head: {"q": head.k, "k": head.q})
+    yield in_head("K is read transposed", lambda head: {"k": reread(head.k)})
+    yield in_head("V is read transposed", lambda head: {"v": reread(head.v)})
     if heads > 1:
         def written_exchanged(all_heads: Heads, at: Place) -> np.ndarray:
-            b, h, i = exchanged(problem, at)
-            return right_row(all_heads(b, h), i)
+            return right_row(*all_heads(exchanged(problem, at)))
 
         def all_exchanged(_: Heads, at: Place) -> np.ndarray:
-            b, h, i = exchanged(problem, at)
-            return right_row(exchanged_head(problem, b, h), i)
+            return right_row(*exchanged_head(problem, exchanged(problem, at)))
 
         yield Mistake("heads and length are exchanged in the output: it is written as [B,L,H,D]",
                       written_exchanged)
         yield Mistake("heads and length are exchanged: inputs and output are taken for [B,L,H,D]",
                       all_exchanged)
-        yield Mistake("every head uses K and V of head 0", head_0_row)
-    if not problem.causal:  # a causal mask hides the tail as well
+        if problem.kv_heads > 1:
+            yield Mistake("every head uses K and V of head 0", head_0_row)
+    if 1 < problem.kv_heads < heads:
+        def modulo_row(_: Heads, at: Place) -> np.ndarray:
+            q, k, v = problem.head(at.b, at.h, at.h % problem.kv_heads)
+            return right_row(*head_at(problem, at, *(x.astype(np.float64) for x in (q, k, v))))
+
+        yield Mistake("head h of Q uses head h % Hkv of K and V: it is h // (H / Hkv)", modulo_row)
+    if problem.window[1] < 0 and not problem.packed:  # a mask to the right hides the tail as well
         tails: Dict[int, List[str]] = {}
         for tile in (8, 16, 32, 64, 128):
             tails.setdefault(-len_kv % tile, []).append(str(tile))  # that pad alike leak alike
@@ -235,11 +328,34 @@ def blank_text(blank: np.ndarray, what: str) -> Optional[str]:
     return None
 
 
+def unguarded_rows(problem: Problem) -> Iterator[np.ndarray]:
+    """Rows [Lq] that see none of the keys of the first tile that their block visits, while another
+    row of it does; for common sizes of tiles, visited from left to right and the other way."""
+    for block_q, block_kv, backwards in itertools.product((64, 128), (32, 64, 128), (False, True)):
+        bad = np.zeros(problem.shape[2], bool)
+        for queries, keys in problem.sequences():
+            len_q, len_kv = queries.stop - queries.start, keys.stop - keys.start
+            first, last = seen(problem.window, len_kv - len_q)
+            for block in range(0, len_q, block_q):
+                i = np.arange(block, min(block + block_q, len_q))
+                begin, end = np.maximum(0, i + first), np.minimum(len_kv - 1, i + last)
+                if begin[0] > end[-1]:
+                    continue  # no tile is visited
+                tile = (end[-1] if backwards else begin[0]) // block_kv * block_kv
+                unseen = (np.maximum(begin, tile) > np.minimum(end, tile + block_kv - 1))
+                bad[queries.start + i] = unseen
+        if bad.any():
+            yield bad
+
+
 def diagnose_nonfinite(problem: Problem, got: np.ndarray, lse: np.ndarray) -> Optional[str]:
     """What the places of NaN and Inf say."""
     bad_rows = ~np.isfinite(got).all(axis=-1)
     if np.array_equal(bad_rows, lse == -np.inf):
-        return "rows that see no key are 0/0: their answer is 0"
+        return "rows that see no key are 0/0, or exp(-inf - (-inf)): their answer is 0"
+    if any((bad_rows == rows).all() for rows in unguarded_rows(problem)):
+        return ("rows that see no key in the first tile they visit are exp(-inf - (-inf)): subtract "
+                "0 where the maximum is -inf")
     if np.isnan(got).any():
         text = blank_text(np.isnan(got), "NaN")
         if text and not text.startswith("every"):
@@ -293,9 +409,11 @@ def explain(problem: Problem, got: np.ndarray, expected: np.ndarray, finite_rows
                         + sample_places(finite_rows, count - count // 2)))
 
     @lru_cache(maxsize=4)
-    def heads(b: int, h: int) -> Head:
-        return Head(*(x.astype(np.float64) for x in problem.head(b, h)), problem.scale,
-                    problem.causal)
+    def whole_head(b: int, h: int) -> Tuple[np.ndarray, ...]:
+        return tuple(x.astype(np.float64) for x in problem.head(b, h))
+
+    def heads(at: Place) -> Tuple[Head, int]:
+        return head_at(problem, at, *whole_head(at.b, at.h))
 
     got_rows = np.array([got[at] for at in places], np.float64)
     distance = np.linalg.norm(got_rows - np.array([expected[at] for at in places]))

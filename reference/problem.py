@@ -2,7 +2,7 @@
 
 import math
 import os
-from typing import Optional, Tuple
+from typing import Iterator, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -62,11 +62,27 @@ def nonfinite_text(array: np.ndarray) -> Optional[str]:
             f"the first at {list(first)}")
 
 
+def checked_lengths(name: str, cu_seqlens: Sequence[int], total: int) -> Tuple[int, ...]:
+    """cu_seqlens as given, which must go from 0 to the tensors' length."""
+    text = f"{name} {','.join(map(str, cu_seqlens))}"
+    if len(cu_seqlens) < 2 or any(int(x) != x for x in cu_seqlens):
+        raise BadInput(f"{text}: expected two or more whole numbers")
+    if cu_seqlens[0] != 0 or any(a > b for a, b in zip(cu_seqlens, cu_seqlens[1:])):
+        raise BadInput(f"{text}: expected numbers that begin with 0 and do not descend")
+    if cu_seqlens[-1] != total:
+        raise BadInput(f"{text}: ends with {cu_seqlens[-1]}, the tensors are {total} long")
+    return tuple(map(int, cu_seqlens))
+
+
 class Problem:
-    """q, k, v [B, H, L, D] or [L, D], and what was asked of them."""
+    """q [B, H, Lq, D] and k, v [B, Hkv, Lkv, D], or [L, D] each, and what was asked of them. With
+    cu_seqlens, sequences are packed along L."""
 
     def __init__(self, q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool = False,
-                 scale: Optional[float] = None, dtype: Optional[str] = None) -> None:
+                 scale: Optional[float] = None, dtype: Optional[str] = None,
+                 window: Tuple[int, int] = attention.NO_LIMITS, softcap: float = 0.0,
+                 alibi: bool = False, cu_seqlens_q: Optional[Sequence[int]] = None,
+                 cu_seqlens_k: Optional[Sequence[int]] = None) -> None:
         """Raises BadInput if the shapes do not fit together or a value is NaN or Inf, also after
         rounding to `dtype` (default: the type of q)."""
         for name, array in (("q", q), ("k", k), ("v", v)):
@@ -76,26 +92,50 @@ class Problem:
         if k.shape != v.shape:
             raise BadInput(f"k has shape {list(k.shape)} and v {list(v.shape)}; "
                            "they must be the same")
-        if q.ndim != k.ndim or q.shape[:-2] != k.shape[:-2] or q.shape[-1] != k.shape[-1]:
-            raise BadInput(f"q has shape {list(q.shape)} and k {list(k.shape)}; "
-                           "they may differ in the length only")
+        self.output_shape: Tuple[int, ...] = q.shape
+        both = f"q has shape {list(q.shape)} and k {list(k.shape)}; "
+        if q.ndim != k.ndim:
+            raise BadInput(both + "both must be [B,H,L,D] or both [L,D]")
+        self.q, self.k, self.v = (x.reshape((1, 1) + x.shape) if x.ndim == 2 else x
+                                  for x in (q, k, v))
+        batch, heads, len_q, dim = self.q.shape
+        self.kv_heads, len_kv = self.k.shape[1:3]
+        if self.k.shape[0] != batch or self.k.shape[3] != dim or heads % self.kv_heads:
+            raise BadInput(both + "they may differ in the length, and k's heads may divide q's")
         for name, array in (("q", q), ("k", k), ("v", v)):
             text = nonfinite_text(array)
             if text:
                 raise BadInput(f"{name}: {text}")
         if scale is not None and not math.isfinite(scale):
             raise BadInput(f"scale {scale}: accepted: a finite number")
-        self.output_shape: Tuple[int, ...] = q.shape
-        self.q, self.k, self.v = (x.reshape((1, 1) + x.shape) if x.ndim == 2 else x
-                                  for x in (q, k, v))
-        batch, heads, len_q, dim = self.q.shape
-        self.shape = (batch, heads, len_q, self.k.shape[2], dim)
+        if len(window) != 2 or any(int(x) != x or x < -1 for x in window):
+            raise BadInput(f"window {','.join(map(str, window))}: accepted: two whole numbers, left "
+                           "and right; -1 has no limit")
+        if not (0 <= softcap and math.isfinite(softcap)):
+            raise BadInput(f"softcap {softcap}: accepted: a positive number, or 0 for none")
+        if (cu_seqlens_q is None) != (cu_seqlens_k is None):
+            raise BadInput("cu_seqlens_q and cu_seqlens_k go together: give both")
+        self.cu_seqlens_q, self.cu_seqlens_k = (0, len_q), (0, len_kv)
+        self.packed = cu_seqlens_q is not None
+        if self.packed:
+            if batch != 1:
+                raise BadInput(f"{both}packed sequences have batch 1")
+            self.cu_seqlens_q = checked_lengths("cu_seqlens_q", cu_seqlens_q, len_q)
+            self.cu_seqlens_k = checked_lengths("cu_seqlens_k", cu_seqlens_k, len_kv)
+            if len(self.cu_seqlens_q) != len(self.cu_seqlens_k):
+                raise BadInput(f"cu_seqlens_q has {len(self.cu_seqlens_q)} numbers and "
+                               f"cu_seqlens_k {len(self.cu_seqlens_k)}: expected as many")
+        self.shape = (batch, heads, len_q, len_kv, dim)
         self.causal = causal
+        self.window = attention.limits(causal, window)  # with causal's
+        self.softcap = float(softcap)
+        self.slopes = attention.alibi_slopes(heads) if alibi else np.zeros(heads)
         self.scale = float(attention.default_scale(dim) if scale is None else scale)
         self.dtype = dtype or DTYPE_OF_FILE[q.dtype.itemsize]
         sizes = {}
         for name, array in (("q", self.q), ("k", self.k), ("v", self.v)):
-            largest = max(float(np.abs(array[index]).max()) for index in np.ndindex(batch, heads))
+            largest = max(float(np.abs(array[index]).max())
+                          for index in np.ndindex(array.shape[:2]))
             if not np.isfinite(attention.round_to(np.float64(largest), self.dtype)):
                 raise BadInput(f"{name}: its largest value {largest:g} overflows {self.dtype}")
             sizes[name] = largest
@@ -105,9 +145,48 @@ class Problem:
                 product * max(1.0, abs(self.scale) * math.log2(math.e)) < np.finfo(np.float32).max):
             raise BadInput("Q K.T or scale * Q K.T could pass 3.4e38, the largest fp32 number")
 
-    def head(self, b: int, h: int) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def title(self) -> str:
+        """In words, for reports."""
+        left, right = self.window
+        words = ["B,H,Lq,Lkv,D = " + ",".join(map(str, self.shape)), self.dtype]
+        if self.kv_heads != self.shape[1]:
+            words.append(f"{self.kv_heads} heads of K and V")
+        words += ["causal"] if self.causal else []
+        if left >= 0 or (right >= 0 and not self.causal):
+            words.append(f"window {left},{right}")
+        words += [f"softcap {self.softcap:g}"] if self.softcap else []
+        words += ["ALiBi"] if self.slopes.any() else []
+        if self.packed:
+            words.append(f"{len(self.cu_seqlens_q) - 1} sequences")
+        return ", ".join(words)
+
+    def head(self, b: int, h: int, kv_head: Optional[int] = None
+             ) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
         """q, k, v of one head, [L, D] each, rounded to the type the program computes in."""
-        return tuple(attention.round_to(x[b, h], self.dtype) for x in (self.q, self.k, self.v))
+        if kv_head is None:
+            kv_head = h // (self.shape[1] // self.kv_heads)
+        return tuple(attention.round_to(x, self.dtype)
+                     for x in (self.q[b, h], self.k[b, kv_head], self.v[b, kv_head]))
+
+    def sequences(self) -> Iterator[Tuple[slice, slice]]:
+        """Queries and keys that belong together: all, unless sequences are packed."""
+        return attention.sequences(self.cu_seqlens_q, self.cu_seqlens_k)
+
+    def modifiers(self, h: int) -> dict:
+        """What `attention.scores` takes beside the scale."""
+        return {"window": self.window, "softcap": self.softcap, "slope": self.slopes[h]}
+
+    def options(self) -> dict:
+        """What `attention.general` takes beside the tensors."""
+        options = {"scale": self.scale, "window": self.window, "softcap": self.softcap,
+                   "alibi": bool(self.slopes.any())}
+        if self.packed:
+            options.update(cu_seqlens_q=self.cu_seqlens_q, cu_seqlens_k=self.cu_seqlens_k)
+        return options
+
+    def longest_keys(self) -> int:
+        """Of a sequence."""
+        return max(np.diff(self.cu_seqlens_k))
 
     def largest_v(self) -> float:
         return max(float(np.abs(self.v[b, h]).max()) for b, h in np.ndindex(self.v.shape[:2]))

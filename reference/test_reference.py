@@ -26,12 +26,22 @@ from problem import Problem
 HERE = Path(__file__).resolve().parent
 
 
-def scalar_attention(q, k, v, scale, causal):
+def scalar_attention(q, k, v, scale, causal, window=(-1, -1), softcap=0.0, slope=0.0):
     """One head, one number at a time, with exactly rounded sums: shares no code with the module."""
     o, lse = [], []
+    left, right = window
     for i, q_row in enumerate(q.tolist()):
-        s = [scale * math.fsum(a * b for a, b in zip(q_row, k_row)) for j, k_row in
-             enumerate(k.tolist()) if not (causal and j > i + (len(k) - len(q)))]
+        s, seen = [], []
+        for j, (k_row, v_row) in enumerate(zip(k.tolist(), v.tolist())):
+            beyond = j - (i + len(k) - len(q))  # the diagonal
+            if ((causal and beyond > 0) or (right >= 0 and beyond > right)
+                    or (left >= 0 and -beyond > left)):
+                continue
+            score = scale * math.fsum(a * b for a, b in zip(q_row, k_row))
+            if softcap:
+                score = softcap * math.tanh(score / softcap)
+            s.append(score - slope * abs(beyond))
+            seen.append(v_row)
         if not s:
             o.append([0.0] * v.shape[1])
             lse.append(-math.inf)
@@ -39,8 +49,7 @@ def scalar_attention(q, k, v, scale, causal):
         m = max(s)
         p = [math.exp(x - m) for x in s]
         l = math.fsum(p)
-        o.append([math.fsum(w * row[d] for w, row in zip(p, v.tolist())) / l
-                  for d in range(v.shape[1])])
+        o.append([math.fsum(w * row[d] for w, row in zip(p, seen)) / l for d in range(v.shape[1])])
         lse.append(m + math.log(l))
     return np.array(o), np.array(lse)
 
@@ -52,7 +61,8 @@ def random_inputs(shape, seed=0, q_scale=1.0):
                  for length, factor in ((len_q, q_scale), (len_kv, 1.0), (len_kv, 1.0)))
 
 
-def flash_in(dtype, q, k, v, scale=None, causal=False, tile=16):
+def flash_in(dtype, q, k, v, scale=None, causal=False, tile=16, window=(-1, -1), softcap=0.0,
+             slope=0.0):
     """What a correct kernel in `dtype` computes: fp32 state, P rounded for the second product, O
     divided once at the end; every sum in sequence, the worst order."""
     q, k, v = (attention.round_to(x, dtype).astype(np.float32) for x in (q, k, v))
@@ -62,8 +72,13 @@ def flash_in(dtype, q, k, v, scale=None, causal=False, tile=16):
     for d in range(dim):
         s += q[..., :, None, d] * k[..., None, :, d]
     s *= scale
-    if causal:
-        s[..., np.arange(len_kv) > np.arange(len_q)[:, None] + (len_kv - len_q)] = -np.inf
+    beyond = np.arange(len_kv) - np.arange(len_q)[:, None] - (len_kv - len_q)  # the diagonal
+    if softcap:
+        s = np.float32(softcap) * np.tanh(s / np.float32(softcap))
+    s -= np.asarray(slope, np.float32) * np.abs(beyond).astype(np.float32)
+    left, right = window
+    s[..., (beyond > (0 if causal else right if right >= 0 else np.inf))
+      | (-beyond > (left if left >= 0 else np.inf))] = -np.inf
     m = np.full(q.shape[:-1], -np.inf, np.float32)
     l, o = np.zeros_like(m), np.zeros_like(q)
     for j in range(0, len_kv, tile):
@@ -166,15 +181,141 @@ class ForwardPasses(unittest.TestCase):
     def test_row_blocks_cover_every_row_once_within_the_limit(self):
         for len_q, len_kv in ((1, 1), (37, 50), (50, 37), (50, 1)):
             q, k, v = random_inputs((1, 1, len_q, len_kv, 4))
-            for causal in (False, True):
-                want = attention.safe(q, k, v, causal=causal)
+            for window in ((-1, -1), (-1, 0), (3, -1), (7, 2), (0, 0), (-1, 9), (99, 99)):
+                want = attention.safe(q, k, v, window=window)
                 o = np.full_like(want.o, np.nan)
-                for rows, keys in attention.row_blocks(len_q, len_kv, causal, max_scores=200):
+                for rows, keys, offset in attention.row_blocks(len_q, len_kv, window,
+                                                               max_scores=200):
                     self.assertTrue(np.isnan(o[:, :, rows]).all())
-                    self.assertLessEqual((rows.stop - rows.start) * keys.stop, 200)
+                    self.assertLessEqual((rows.stop - rows.start) * (keys.stop - keys.start), 200)
+                    if min(window) >= 0:
+                        self.assertLessEqual(keys.stop - keys.start,
+                                             rows.stop - rows.start + sum(window))
                     o[:, :, rows] = attention.safe(q[:, :, rows], k[:, :, keys], v[:, :, keys],
-                                                   causal=causal).o
+                                                   window=window, offset=offset).o
                 np.testing.assert_allclose(o, want.o, atol=1e-13)
+
+
+class MasksAndShapes(unittest.TestCase):
+    MODIFIERS = [{}, {"causal": True}, {"window": (3, 4)}, {"window": (0, 0)}, {"window": (5, -1)},
+                 {"window": (-1, 2)}, {"window": (4, 9), "causal": True}, {"softcap": 0.8},
+                 {"slope": 0.3}, {"softcap": 0.8, "slope": 0.3, "window": (2, 0)}]
+    CU_Q, CU_K = (0, 3, 3, 4, 13, 20), (0, 5, 9, 9, 17, 20)  # no query, no key, more of either
+
+    def packed_inputs(self):
+        q, _, _ = random_inputs((1, 4, 20, 1, 6))
+        _, k, v = random_inputs((1, 2, 1, 20, 6), seed=1)
+        return q, k, v
+
+    def assert_same(self, got, want):
+        np.testing.assert_allclose(got.o, want.o, rtol=0, atol=1e-13)
+        np.testing.assert_allclose(got.lse, want.lse, rtol=0, atol=1e-13)
+
+    def test_all_agree_with_one_number_at_a_time(self):
+        for shape in ((1, 2, 9, 14, 5), (1, 1, 14, 9, 5), (1, 1, 1, 12, 3), (1, 1, 9, 1, 3)):
+            q, k, v = random_inputs(shape)
+            for modifiers in self.MODIFIERS:
+                want = [scalar_attention(q[0, h], k[0, h], v[0, h], 0.7,
+                                         **{"causal": False, **modifiers})
+                        for h in range(shape[1])]
+                for name, forward in attention.FORWARD.items():
+                    with self.subTest(shape=shape, name=name, **modifiers):
+                        got = forward(q, k, v, 0.7, **modifiers)
+                        self.assert_same(got, attention.Attention(
+                            *(np.stack(x)[None] for x in zip(*want))))
+
+    def test_modifiers_of_each_head_differ(self):
+        q, k, v = random_inputs((1, 4, 9, 14, 5))
+        got = attention.general(q, k, v, alibi=True, scale=1.0)
+        for h, slope in enumerate((1 / 4, 1 / 16, 1 / 64, 1 / 256)):
+            want = scalar_attention(q[0, h], k[0, h], v[0, h], 1.0, False, slope=slope)
+            np.testing.assert_allclose(got.o[0, h], want[0], atol=1e-13)
+        self.assertEqual(attention.alibi_slopes(8)[0], 0.5)
+
+    def test_windows_without_limits_and_causal_ones(self):
+        q, k, v = random_inputs((1, 2, 15, 11, 4))
+        none, causal = attention.safe(q, k, v), attention.safe(q, k, v, causal=True)
+        self.assert_same(attention.safe(q, k, v, window=(-1, -1)), none)
+        self.assert_same(attention.safe(q, k, v, window=(15, 15)), none)
+        self.assert_same(attention.safe(q, k, v, window=(-1, 0)), causal)
+        for right in (-1, 0, 7):
+            self.assert_same(attention.safe(q, k, v, causal=True, window=(-1, right)), causal)
+        self.assertFalse(np.allclose(causal.o, none.o))
+
+    def test_softcap_that_is_large_is_none(self):
+        q, k, v = random_inputs((1, 2, 15, 11, 4))
+        none = attention.safe(q, k, v).o
+        np.testing.assert_allclose(attention.safe(q, k, v, softcap=1e6).o, none, atol=1e-9)
+        self.assertFalse(np.allclose(attention.safe(q, k, v, softcap=1.0).o, none, atol=1e-2))
+
+    def test_grouped_heads_are_repeated_heads(self):
+        q, _, _ = random_inputs((2, 6, 9, 1, 4))
+        for kv_heads in (1, 2, 3, 6):
+            _, k, v = random_inputs((2, kv_heads, 1, 11, 4))
+            got = attention.general(q, k, v, causal=True)
+            for h in range(6):
+                self.assert_same(
+                    attention.Attention(got.o[:, h], got.lse[:, h]),
+                    attention.safe(q[:, h], k[:, h * kv_heads // 6], v[:, h * kv_heads // 6],
+                                   causal=True))
+
+    def test_packed_sequences_are_problems_of_their_own(self):
+        q, k, v = self.packed_inputs()
+        for modifiers in self.MODIFIERS:
+            for forward in (attention.safe, attention.tiled):
+                got = attention.general(q, k, v, forward, cu_seqlens_q=self.CU_Q,
+                                        cu_seqlens_k=self.CU_K, **modifiers)
+                self.assertEqual((got.o.shape, got.lse.shape), ((1, 4, 20, 6), (1, 4, 20)))
+                for n in range(5):
+                    rows, keys = slice(*self.CU_Q[n:n + 2]), slice(*self.CU_K[n:n + 2])
+                    for h in range(4):
+                        want = attention.Attention(np.zeros((0, 6)), np.zeros(0))
+                        if rows.stop > rows.start:
+                            want = attention.Attention(*scalar_attention(
+                                q[0, h, rows], k[0, h // 2, keys], v[0, h // 2, keys],
+                                6**-0.5, **{"causal": False, **modifiers}))
+                        self.assert_same(attention.Attention(got.o[0, h, rows],
+                                                             got.lse[0, h, rows]), want)
+        self.assertTrue((got.o[:, :, 3] == 0).all() and (got.lse[:, :, 3] == -np.inf).all())
+
+    def test_a_poisoned_neighbour_is_not_read(self):
+        q, k, v = self.packed_inputs()
+        lengths = {"cu_seqlens_q": self.CU_Q, "cu_seqlens_k": self.CU_K}
+        right = attention.general(q, k, v, attention.tiled, **lengths)
+        for x in (q[:, :, 4:13], k[:, :, 9:17], v[:, :, 9:17]):
+            x[:] = np.nan
+        with np.errstate(invalid="ignore"):
+            poisoned = attention.general(q, k, v, attention.tiled, **lengths)
+        clean = np.r_[0:4, 13:20]
+        self.assertTrue((poisoned.o[:, :, clean] == right.o[:, :, clean]).all())
+        self.assertTrue(np.isnan(poisoned.o[:, :, 4:13]).all())
+
+    def test_states_merge_by_their_lse(self):
+        q, k, v = random_inputs((1, 2, 15, 30, 4))
+        for modifiers in ({}, {"window": (9, 4)}, {"causal": True, "softcap": 1.0}):
+            whole = attention.safe(q, k, v, **modifiers)
+            parts = [attention.safe(q, k[:, :, keys], v[:, :, keys], offset=15 - keys.start,
+                                    **modifiers)
+                     for keys in (slice(0, 7), slice(7, 8), slice(8, 30))]
+            weights = [np.exp(part.lse - whole.lse) for part in parts]
+            np.testing.assert_allclose(sum(weights), 1, atol=1e-13)
+            np.testing.assert_allclose(sum(w[..., None] * part.o for w, part in zip(weights, parts)),
+                                       whole.o, atol=1e-13)
+
+    def test_hidden_keys_are_hidden_before_and_after_softcap(self):
+        """tanh(-inf) would make -softcap of them."""
+        q, k, v = random_inputs((1, 1, 20, 8, 4))
+        o, lse = attention.safe(q, k, v, causal=True, softcap=0.1)
+        self.assertTrue((o[:, :, :12] == 0).all() and (lse[:, :, :12] == -np.inf).all())
+
+    def test_plain_attention_takes_them_too(self):
+        q, k, v = random_inputs((1, 4, 20, 30, 8))
+        for modifiers in self.MODIFIERS:
+            got = attention.plain(q, k, v, "f32", **modifiers)
+            want = attention.safe(q, k, v, **modifiers)
+            self.assertEqual((got.o.dtype, got.lse.dtype), (np.float32, np.float32))
+            np.testing.assert_allclose(got.o, want.o, atol=1e-5)
+            np.testing.assert_allclose(got.lse, want.lse, atol=1e-5)
 
 
 class Rounding(unittest.TestCase):
@@ -256,12 +397,13 @@ class GoldenCases(unittest.TestCase):
                         str(out)], check=True)
 
     def test_list_and_folders_agree(self):
-        names = json.loads((self.out / "cases.json").read_text())
+        names = [name for list_name in ("cases", "masks_and_shapes")
+                 for name in json.loads((self.out / f"{list_name}.json").read_text())]
         self.assertEqual(len(names), len(set(names)))
         self.assertEqual(sorted(names + ["verdicts"]),
                          sorted(p.name for p in self.out.iterdir() if p.is_dir()))
         self.assertGreater(len(names), 20)
-        self.assertLess(sum(p.stat().st_size for p in self.out.rglob("*")), 1e7)
+        self.assertLess(sum(p.stat().st_size for p in self.out.rglob("*")), 1.2e7)
 
     def test_what_the_cases_cover(self):
         cases = [json.loads(p.read_text()) for p in self.out.glob("*/case.json")]
@@ -271,6 +413,26 @@ class GoldenCases(unittest.TestCase):
         self.assertTrue(any(c["causal"] and c["shape"]["q"] > c["shape"]["kv"] for c in cases))
         self.assertTrue(any(c["causal"] and c["shape"]["q"] < c["shape"]["kv"] for c in cases))
         self.assertTrue(any(s["batch"] > 1 and s["heads"] > 1 for s in shapes))
+
+    def test_options_stand_where_they_are_used_and_nowhere_else(self):
+        known = {"name", "shape", "causal", "scale", "dtype"}
+        options = {"kv_heads", "window", "softcap", "alibi", "cu_seqlens_q", "cu_seqlens_k"}
+        seen = {}
+        for name in json.loads((self.out / "cases.json").read_text()):
+            case = json.loads((self.out / name / "case.json").read_text())
+            self.assertEqual(set(case), known)
+        for name in json.loads((self.out / "masks_and_shapes.json").read_text()):
+            case = json.loads((self.out / name / "case.json").read_text())
+            self.assertTrue(known <= set(case) <= known | options)
+            self.assertEqual("cu_seqlens_q" in case, "cu_seqlens_k" in case)
+            for option in set(case) - known:
+                seen.setdefault(option, set()).add(case["dtype"])
+            rows = np.load(self.out / name / "lse.npy")
+            seen.setdefault("rows without keys", set()).add(bool(np.isinf(rows).any()))
+        self.assertEqual(set(seen), options | {"rows without keys"})
+        self.assertEqual(seen["rows without keys"], {False, True})
+        for option in options - {"alibi"}:
+            self.assertTrue({"bf16", "f16"} & seen[option], option)
 
     def test_verdicts_are_what_they_must_be(self):
         """By hand for each case and output: what is right, what is wrong, what cannot be seen."""
@@ -293,6 +455,11 @@ class GoldenCases(unittest.TestCase):
                                            "tail"), "agreed"),
         }
         verdicts = json.loads((self.out / "verdicts.json").read_text())
+        masks = json.loads((self.out / "masks_and_shapes_verdicts.json").read_text())
+        self.assertGreater(len(masks), 45)
+        for verdict in masks:
+            right = verdict["output"] in ("exact", "plain")
+            self.assertEqual(verdict["verdict"], "agreed" if right else "wrong", verdict)
         self.assertEqual({(v["case"], v["output"]) for v in verdicts},
                          {(case.name, output) for case in make_cases.VERDICT_CASES
                           for output in expected})
@@ -311,13 +478,20 @@ class GoldenCases(unittest.TestCase):
             self.assertEqual(q.dtype, make_cases.FILE_TYPE[case["dtype"]])
             held = {"bf16": "bf16", "f16": "f16"}.get(case["dtype"], "f32")
             self.assertTrue((attention.round_to(k, held) == k).all())
-            some = slice(-3, None)  # the last rows of a causal problem are one themselves
-            want_o, want_lse = scalar_attention(*(x[0, 0].astype(float) for x in (q[:, :, some], k,
-                                                                                v)),
-                                                case["scale"], case["causal"])
-            with self.subTest(case["name"]):
-                np.testing.assert_allclose(o[0, 0, some], want_o, rtol=0, atol=1e-12)
-                np.testing.assert_allclose(lse[0, 0, some], want_lse, rtol=1e-13, atol=1e-12)
+            some = slice(-3, None)  # the last rows of a mask are one themselves
+            first_key = case.get("cu_seqlens_k", [0, 0])[-2]  # of the last sequence
+            group = sizes["heads"] // k.shape[1]
+            self.assertEqual(k.shape[1], case.get("kv_heads", sizes["heads"]))
+            for b, h in ((0, 0), (-1, -1), (0, sizes["heads"] // 2)):
+                head = h % sizes["heads"]
+                slope = 2 ** (-8 * (head + 1) / sizes["heads"]) if "alibi" in case else 0.0
+                want_o, want_lse = scalar_attention(
+                    q[b, h, some].astype(float), *(x[b, head // group, first_key:].astype(float)
+                                                   for x in (k, v)), case["scale"], case["causal"],
+                    case.get("window", (-1, -1)), case.get("softcap", 0.0), slope)
+                with self.subTest(case["name"], b=b, h=h):
+                    np.testing.assert_allclose(o[b, h, some], want_o, rtol=0, atol=1e-12)
+                    np.testing.assert_allclose(lse[b, h, some], want_lse, rtol=1e-13, atol=1e-12)
 
     def test_same_bytes_every_time(self):
         with tempfile.TemporaryDirectory() as again:
@@ -363,6 +537,59 @@ class Checker(unittest.TestCase):
                             with self.subTest(shape=shape, dtype=dtype, causal=causal, q=q_scale):
                                 self.assertTrue(agreed, verdict)
                                 self.assertTrue(verdict.startswith("agreed: "))
+
+    MASKED = [  # shape, K and V's heads, what is asked
+        ((1, 4, 40, 56, 16), 2, {"causal": True}),
+        ((2, 3, 70, 40, 64), 1, {"window": (9, 4)}),
+        ((1, 2, 40, 56, 16), 2, {"window": (20, -1), "softcap": 2.0}),
+        ((1, 4, 40, 90, 32), 4, {"alibi": True, "causal": True}),
+        ((1, 4, 60, 64, 16), 2, {"cu_seqlens_q": (0, 7, 7, 8, 60), "cu_seqlens_k": (0, 9, 20, 20, 64)}),
+        ((1, 4, 60, 64, 16), 2, {"cu_seqlens_q": (0, 0, 60), "cu_seqlens_k": (0, 40, 64),
+                                 "window": (12, 2), "softcap": 3.0, "alibi": True}),
+    ]
+
+    def masked(self):
+        """(problem, O, LSE) of correct kernels."""
+        for dtype in ("bf16", "f16", "f32"):
+            for shape, kv_heads, options in self.MASKED:
+                for q_scale in (1.0, 20.0):
+                    q, k, v = random_inputs(shape, 0, q_scale)
+                    k, v = k[:, :kv_heads], v[:, :kv_heads]
+                    problem = Problem(q, k, v, dtype=dtype, **options)
+                    o, lse = attention.general(
+                        q, k, v, lambda *qkv, **kw: attention.Attention(*flash_in(dtype, *qkv, **kw)),
+                        **options)
+                    yield problem, o, lse
+
+    def test_correct_masked_kernels_agree(self):
+        for problem, o, lse in self.masked():
+            agreed, verdict = check.judge(problem, o, lse)
+            self.assertTrue(agreed, verdict)
+
+    def test_a_nan_anywhere_in_a_masked_problem_fails(self):
+        random = np.random.default_rng(0)
+        for problem, o, lse in self.masked():
+            reference = check.compute_reference(problem)
+            for tensor in (o, lse):
+                at = np.unravel_index(random.integers(tensor.size), tensor.shape)
+                kept, tensor[at] = tensor[at], np.nan
+                self.assertFalse(check.judge(problem, o, lse, reference=reference)[0], at)
+                tensor[at] = kept
+            self.assertTrue(check.judge(problem, o, lse, reference=reference)[0])
+
+    def test_the_reference_is_the_general_one(self):
+        """Head by head and block by block, or all at once."""
+        blocks, attention.row_blocks = attention.row_blocks, lambda *a: blocks(*a, max_scores=300)
+        try:
+            for problem, _, _ in self.masked():
+                if problem.dtype == "f32":
+                    reference = check.compute_reference(problem)
+                    inputs = (attention.round_to(x, "f32") for x in (problem.q, problem.k, problem.v))
+                    want = attention.general(*inputs, **problem.options())
+                    np.testing.assert_allclose(reference.o, want.o, atol=1e-12)
+                    np.testing.assert_allclose(reference.lse, want.lse, atol=1e-12)
+        finally:
+            attention.row_blocks = blocks
 
     def test_tiny_lengths_agree(self):
         """Without the unit in the last place, a right kernel fails here about once in 3000."""
@@ -677,6 +904,87 @@ def wrong_outputs(q, k, v):
                    p @ v / p.sum(-1, keepdims=True))
 
 
+def wrong_masked_outputs():
+    """(options, what the diagnosis must say, (q, k, v), wrong O). Whole matrices again."""
+    def attend(inputs, mask, softcap=0.0, slopes=0.0, hidden=-np.inf, scale=0.25):
+        q, k, v = inputs
+        k, v = (np.repeat(x, q.shape[1] // x.shape[1], 1) for x in (k, v))
+        s = scale * q @ k.swapaxes(-1, -2)
+        s = softcap * np.tanh(s / softcap) if softcap else s
+        distance = np.abs(np.arange(s.shape[-1]) - np.arange(s.shape[-2])[:, None]
+                          - s.shape[-1] + s.shape[-2])
+        s = np.where(mask, s - np.reshape(slopes, (-1, 1, 1)) * distance, hidden)
+        return softmax_rows(np.maximum(s, -1e30)) @ v * (mask.any(-1)[:, None] | (hidden > -1e9))
+
+    def band(shape, left, right, shift=None):
+        shift = shape[3] - shape[2] if shift is None else shift
+        return (lower(shape[2], shape[3], shift + right)
+                & ~lower(shape[2], shape[3], shift - left - 1))
+
+    for shape in ((2, 4, 60, 150, 16), (1, 4, 150, 100, 16)):
+        q, k, v = inputs = random_inputs(shape, q_scale=3.0)
+        everything = np.ones(shape[2:4], bool)
+        for window in ((30, 10), (-1, 10), (30, -1), (30, 0)):
+            options = {"window": window, "causal": window[1] == 0}
+            left, right = (x if x >= 0 else 999 for x in window)
+            yield options, "the window is missing", inputs, attend(inputs, everything)
+            yield (options, "the window is aligned top-left", inputs,
+                   attend(inputs, band(shape, left, right, 0)))
+            for step, word in ((-1, "few"), (1, "many")):
+                if window[0] >= 0:
+                    yield (options, f"one key too {word} on the left", inputs,
+                           attend(inputs, band(shape, left + step, right)))
+                if window[1] >= 0:
+                    yield (options, f"one key too {word} on the right", inputs,
+                           attend(inputs, band(shape, left, right + step)))
+            if min(window) >= 0:
+                yield (options, "the window has no left side", inputs,
+                       attend(inputs, band(shape, 999, right)))
+                yield (options, "the window has no right side", inputs,
+                       attend(inputs, band(shape, left, 999)))
+            if window[1] != 0:
+                yield (options, "a causal mask is applied", inputs,
+                       attend(inputs, band(shape, left, 0)))
+            right_answer = attend(inputs, band(shape, left, right))
+            if not band(shape, left, right).any(-1).all():
+                yield (options, "rows that see no key average V", inputs, right_answer
+                       + v.mean(2, keepdims=True) * ~band(shape, left, right).any(-1)[:, None])
+        causal = band(shape, 999, 0)
+        options = {"softcap": 2.0, "causal": True}
+        yield options, "softcap is missing", inputs, attend(inputs, causal)
+        yield (options, "softcap is applied before the scale", inputs,
+               attend(inputs, causal, softcap=0.5))
+        yield (options, "softcap is applied after the mask: hidden keys score -2", inputs,
+               attend(inputs, causal, softcap=2.0, hidden=-2.0))
+        options = {"alibi": True, "causal": True}
+        slopes = 2.0 ** np.array([-2, -4, -6, -8])
+        yield options, "ALiBi is missing", inputs, attend(inputs, causal)
+        yield options, "ALiBi's slopes begin with 1", inputs, attend(inputs, causal, slopes=4 * slopes)
+        grouped = q, k[:, :2], v[:, :2]
+        yield ({"causal": True}, "head h % Hkv", grouped,
+               attend((q, *(x[:, [0, 1, 0, 1]] for x in grouped[1:])), causal))
+        yield ({}, "every head uses K and V of head 0", grouped,
+               attend((q, *(x[:, :1] for x in grouped[1:])), everything))
+        if shape[0] == 1:
+            cu_q, cu_k = (0, 40, 40, 41, 120, 150), (0, 30, 35, 35, 70, 100)
+            options = {"cu_seqlens_q": cu_q, "cu_seqlens_k": cu_k, "causal": True}
+
+            def packed(key_ranges, inputs=inputs):
+                parts = []
+                for rows, keys in zip(zip(cu_q, cu_q[1:]), key_ranges):
+                    q_n, k_n, v_n = (x[:, :, slice(*r)] for x, r in
+                                     zip(inputs, (rows, keys, keys)))
+                    mask = lower(q_n.shape[2], k_n.shape[2], k_n.shape[2] - q_n.shape[2])
+                    parts.append(attend((q_n, k_n, v_n), mask) if mask.any() else 0 * q_n)
+                return np.concatenate(parts, 2)
+
+            yield options, "cu_seqlens are ignored", inputs, attend(inputs, causal)
+            yield (options, "reads K and V one row late", inputs,
+                   packed([(a + 1, b + 1) for a, b in zip(cu_k, cu_k[1:])]))
+            yield (options, "cu_seqlens_k one entry late", inputs,
+                   packed([*zip(cu_k[1:], cu_k[2:]), cu_k[-2:]]))
+
+
 class Diagnosis(unittest.TestCase):
     SHAPES = [(2, 3, 60, 150, 16), (1, 2, 150, 100, 16), (1, 4, 150, 150, 16)]
 
@@ -697,15 +1005,49 @@ class Diagnosis(unittest.TestCase):
                                                   causal=causal)
                         self.assertIn(message, diagnosis or "nothing")
 
+    def test_each_mistake_about_masks_and_shapes_is_recognised(self):
+        for options, message, inputs, out in wrong_masked_outputs():
+            dtype = "bf16" if inputs[0].shape[0] == 1 else "f32"
+            with self.subTest(message=message, dtype=dtype, shape=inputs[0].shape, **options):
+                diagnosis = self.diagnose(inputs, attention.round_to(out, dtype), dtype, **options)
+                self.assertIn(message, diagnosis or "nothing")
+
     def test_no_mistake_is_left_untested(self):
+        everything = []
         for shape in self.SHAPES:
             inputs = random_inputs(shape)
+            tested = [message for _, message, _ in wrong_outputs(*inputs)]
+            everything += tested
             for causal in (False, True):
-                tested = [message for _, message, _ in wrong_outputs(*inputs)]
-                for mistake in mistakes.mistakes_for(Problem(*inputs, causal=causal)):
-                    if "zero-filled" not in mistake.sentence:  # two of the tile sizes are tested
-                        self.assertTrue(any(message in mistake.sentence for message in tested),
-                                        mistake.sentence)
+                self.assert_tested(tested, Problem(*inputs, causal=causal))
+        wrong = list(wrong_masked_outputs())
+        tested = everything + [message for _, message, _, _ in wrong]
+        for options, _, inputs, _ in wrong:
+            self.assert_tested(tested, Problem(*inputs, **options))
+
+    def assert_tested(self, tested, problem):
+        for mistake in mistakes.mistakes_for(problem):
+            if "zero-filled" not in mistake.sentence:  # two of the tile sizes are tested
+                self.assertTrue(any(message in mistake.sentence for message in tested),
+                                mistake.sentence)
+
+    def test_an_unguarded_row_maximum(self):
+        """NaN where a row sees no key in the first tile; tiles of 64 queries and 32 keys."""
+        shape = (1, 2, 200, 300, 16)
+        inputs = random_inputs(shape)
+        for backwards in (False, True):
+            out = attention.safe(*inputs, window=(40, 20)).o
+            for i in range(200):
+                first, last = i // 64 * 64 + 100 - 40, min(i // 64 * 64 + 63, 199) + 100 + 20
+                tile = min(last, 299) // 32 if backwards else first // 32
+                sees = range(i + 100 - 40, min(300, i + 100 + 20 + 1))
+                if not set(sees) & set(range(32 * tile, 32 * tile + 32)):
+                    out[:, :, i] = np.nan
+            self.assertTrue(np.isnan(out).any())
+            diagnosis = self.diagnose(inputs, out, window=(40, 20))
+            self.assertIn("exp(-inf - (-inf)): subtract 0", diagnosis)
+            out[0, 0, 0] = np.nan if np.isfinite(out[0, 0, 0, 0]) else 0.0
+            self.assertNotIn("exp(-inf", self.diagnose(inputs, out, window=(40, 20)) or "")
 
     def test_no_diagnosis_where_none_fits(self):
         inputs = random_inputs(self.SHAPES[0])
@@ -856,9 +1198,10 @@ class CommandLine(unittest.TestCase):
     def test_shapes(self):
         for name, shape, message in (
                 ("q", (2, 9, 8), "accepted: [B,H,L,D] or [L,D]"),
-                ("q", (9, 8), "they may differ in the length only"),
-                ("q", (1, 3, 9, 8), "they may differ in the length only"),
-                ("q", (1, 2, 9, 4), "they may differ in the length only"),
+                ("q", (9, 8), "both must be [B,H,L,D] or both [L,D]"),
+                ("q", (1, 3, 9, 8), "and k's heads may divide q's"),
+                ("q", (2, 2, 9, 8), "and k's heads may divide q's"),
+                ("q", (1, 2, 9, 4), "they may differ in the length"),
                 ("v", (1, 2, 12, 8), "they must be the same"),
                 ("k", (1, 2, 0, 8), "has no elements")):
             self.save("other", np.ones(shape, np.float32))
@@ -873,6 +1216,63 @@ class CommandLine(unittest.TestCase):
                                 text=True)
         self.assertEqual(result.returncode, 2)
         self.assertRegex(result.stderr, r"\Aerror: the following arguments are req[^\n]*\n\Z")
+
+    def test_masks_and_shapes(self):
+        options = {"kv_heads": 2, "window": (4, 1), "softcap": 2.0, "alibi": True,
+                   "cu_seqlens_q": (0, 3, 3, 9), "cu_seqlens_k": (0, 5, 6, 11)}
+        q = np.concatenate([self.inputs[0], self.inputs[0][:, ::-1]], 1)
+        tensors = q, *self.inputs[1:]
+        right = attention.general(*tensors, **{name: value for name, value in options.items()
+                                               if name != "kv_heads"})
+        arguments = ["--kv-heads", "2", "--window", "4,1", "--softcap", "2", "--alibi",
+                     "--cu-seqlens-q", "0,3,3,9", "--cu-seqlens-k", "0,5,6,11", "--lse",
+                     str(self.folder / "lse.npy"), "--dtype", "f16"]
+        self.save("lse", right.lse)
+        for layout in ("bhld", "blhd"):
+            for name, x in zip(("q", "k", "v", "out"), (*tensors, right.o)):
+                self.save(name, x if layout == "bhld" else x.swapaxes(1, 2))
+            code, out, err = self.check(*arguments, "--layout", layout)
+            self.assertEqual((code, err), (0, ""), out)
+            self.assertIn("agreed: B,H,Lq,Lkv,D = 1,4,9,11,8, f16, 2 heads of K and V, window 4,1, "
+                          "softcap 2, ALiBi, 3 sequences", out)
+        self.assertEqual(self.check(*arguments)[0], 2)  # 9 heads and 11
+        for change in (("4,1", "4,2"), ("2", "2.1"), ("0,5,6,11", "0,5,5,11")):
+            changed = [change[1] if x == change[0] and "--kv-heads" != before else x
+                       for before, x in zip([""] + arguments, arguments)]
+            self.assertEqual(self.check(*changed, "--layout", "blhd")[0], 1, change)
+
+    def test_a_window_may_begin_with_minus_1(self):
+        code, out, _ = self.check("--window", "-1,0", "--lse", str(self.folder / "lse.npy"))
+        self.assertEqual(code, 0, out)
+        self.assertIn("window -1,0", out)
+
+    def test_errors_in_masks_and_shapes(self):
+        for message, *arguments in (
+                ("window -2,0: accepted: two whole numbers", "--window", "-2,0"),
+                ("window 3: accepted: two whole numbers", "--window", "3"),
+                ("--window: invalid", "--window", "3,x"),
+                ("expected one argument", "--window"),
+                ("softcap -1.0: accepted: a positive number", "--softcap", "-1"),
+                ("softcap nan: accepted", "--softcap", "nan"),
+                ("--kv-heads 1: k has 2", "--kv-heads", "1"),
+                ("go together: give both", "--cu-seqlens-q", "0,9"),
+                ("cu_seqlens_q 0,8: ends with 8, the tensors are 9 long", "--cu-seqlens-q", "0,8",
+                 "--cu-seqlens-k", "0,11"),
+                ("cu_seqlens_k 1,11: expected numbers that begin with 0 and do not descend",
+                 "--cu-seqlens-q", "0,9", "--cu-seqlens-k", "1,11"),
+                ("cu_seqlens_k 0,6,5,11: expected numbers that begin with 0",
+                 "--cu-seqlens-q", "0,1,2,9", "--cu-seqlens-k", "0,6,5,11"),
+                ("cu_seqlens_q has 2 numbers and cu_seqlens_k 3", "--cu-seqlens-q", "0,9",
+                 "--cu-seqlens-k", "0,6,11"),
+                ("cu_seqlens_k 0: expected two or more", "--cu-seqlens-q", "0,9",
+                 "--cu-seqlens-k", "0"),
+                ("invalid choice: 'bld'", "--layout", "bld")):
+            with self.subTest(message):
+                self.assert_error(message, *arguments)
+        for name in "qkv":
+            self.save(name, np.zeros((2, 2, 9, 8), np.float32))
+        self.assert_error("packed sequences have batch 1", "--cu-seqlens-q", "0,9",
+                          "--cu-seqlens-k", "0,9")
 
     def test_fortran_order_and_other_versions_are_read(self):
         for array, version in ((np.asfortranarray(self.inputs[0]), (1, 0)),
