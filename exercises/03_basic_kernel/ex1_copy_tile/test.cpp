@@ -44,8 +44,14 @@ static Seen run(int rows, Copy copy) {
 
 // The loop as people write it: right as it stands here, and each mistake is a change to it.
 struct Way {
-  enum Order { kStrided, kPieces, kRows } order = kStrided;  // which chunks a thread takes
-  enum Tail { kZeros, kSkipped, kRead } tail = kZeros;
+  enum Order {
+    kStrided,
+    kPieces,
+    kRows,
+    kAll,
+    kLane
+  } order = kStrided;  // which chunks a thread takes
+  enum Tail { kZeros, kSkipped, kRead, kByChunk, kByElement } tail = kZeros;
   int last_row = 0;  // 1: row <= rows
   int end = CHUNKS, step = NUM_THREADS;
   int bytes = 16, dst = 16, src = 8, row_chunks = WIDTH / 8;
@@ -60,8 +66,14 @@ static Seen run(int rows, const Way& way) {
       first = thread_index() * way.row_chunks, step = 1;
       end = thread_index() < HEIGHT ? first + way.row_chunks : 0;
     }
+    if (way.order == Way::kAll) first = 0, step = 1;
+    if (way.order == Way::kLane) first = lane_index();
     for (int chunk = first; chunk < end; chunk += step) {
-      const bool there = chunk / way.row_chunks < rows + way.last_row;
+      const bool by_row = way.tail != Way::kByChunk && way.tail != Way::kByElement;
+      const int place = by_row                      ? chunk / way.row_chunks
+                        : way.tail == Way::kByChunk ? chunk
+                                                    : chunk * 8;
+      const bool there = place < rows + way.last_row;
       if (!there && way.tail == Way::kSkipped) continue;
       cp_async_16(smem + chunk * way.dst, gmem + chunk * way.src,
                   there || way.tail == Way::kRead ? way.bytes : 0);
@@ -115,6 +127,12 @@ static void check_copy(int rows) {
           "rows that do not exist were read: source_bytes must be 0 for them, and a row has WIDTH "
           "/ 8 chunks",
           {.tail = Way::kRead});
+  const char* const no_row =
+      "the number of the chunk was compared with the number of rows; chunk c is in row c / (WIDTH "
+      "/ "
+      "8)";
+  mistake("chunk-for-row", no_row, {.tail = Way::kByChunk});
+  mistake("chunk-for-row", no_row, {.tail = Way::kByElement});
   mistake("one-row-too-many",
           "the first row that does not exist was read: rows 0 to rows - 1 exist, so < and not <=",
           {.last_row = 1});
@@ -143,6 +161,14 @@ static void check_copy(int rows) {
       "each thread copied one chunk, and the tile has more chunks than there are threads: there "
       "is no loop, or its step is more than NUM_THREADS chunks",
       {.end = NUM_THREADS});
+  mistake("every-thread-copies-all",
+          "every thread copied the whole tile; thread t begins with chunk t, and goes on by "
+          "NUM_THREADS",
+          {.order = Way::kAll});
+  mistake("lane-for-thread",
+          "lane_index() counts 0 to 31 in each warp, so all warps copied the same chunks; "
+          "thread_index() counts through the block",
+          {.order = Way::kLane});
   const char* const step =
       "the threads went on by less than NUM_THREADS chunks, and copied again what others copy";
   for (const int by : {1, 8, 16, 32, 64}) mistake("step-too-short", step, {.step = by});

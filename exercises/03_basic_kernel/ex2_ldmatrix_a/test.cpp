@@ -59,6 +59,20 @@ static void check_A() {
        {"halves-in-elements",
         with<MMAS_D>(32, [](uint32_t lane) { return lane % 16 * ROW + lane / 16 * 8; }),
         "lanes 16-31 went 8 bytes to the right; 8 elements are 16 bytes"},
+       {"row-in-elements",
+        with<MMAS_D>(32, [](uint32_t lane) { return lane % 16 * ROW / 2 + lane / 16 * 16; }),
+        "a row was taken for as many bytes as it has elements; an element has 2"},
+       {"half-after-eight-lanes",
+        with<MMAS_D>(32, [](uint32_t lane) { return lane % 16 * ROW + lane / 8 % 2 * 16; }),
+        "lanes 8-15 and 24-31 went to the right; the first 16 lanes give 16 rows, and the next 16 "
+        "the same rows, further right: lane / 16"},
+       {"half-after-eight-lanes",
+        with<MMAS_D>(32, [](uint32_t lane) { return lane % 16 * ROW + lane / 8 * 16; }),
+        "the lanes went to the right after each 8; the first 16 lanes give 16 rows, and the next "
+        "16 "
+        "the same rows, further right: lane / 16"},
+       {"step-down", with<MMAS_D>(16 * ROW, right),
+        "each step went 16 rows down; the tiles lie side by side, 32 bytes apart"},
        {"right-half-forgotten", with<MMAS_D>(32, [](uint32_t lane) { return lane % 16 * ROW; }),
         "lanes 16-31 gave the addresses of lanes 0-15 again, so registers 2 and 3 repeat 0 and 1; "
         "they hold the columns to the right"},

@@ -67,6 +67,17 @@ static void check_V() {
         with<MMAS_D>(true, 16, [](uint32_t lane) { return lane % 8 * 2 + lane / 8 % 2 * 8 * ROW; }),
         "the lanes gave addresses of columns; with .trans, too, a lane gives the address of a row "
         "of 16 bytes"},
+       {"addresses-of-columns", with<MMAS_D>(true, 16, [](uint32_t lane) { return lane % 16 * 2; }),
+        "the lanes gave addresses of columns; with .trans, too, a lane gives the address of a row "
+        "of 16 bytes"},
+       {"addresses-of-columns",
+        with<MMAS_D>(true, 8 * ROW, [](uint32_t lane) { return lane % 16 * 2; }),
+        "the lanes gave addresses of columns, and the steps went down; with .trans, too, a lane "
+        "gives the address of a row of 16 bytes, and a step is 8 columns to the right"},
+       {"addresses-of-columns",
+        with<MMAS_D>(true, 16 * ROW, [](uint32_t lane) { return lane % 16 * 2; }),
+        "the lanes gave addresses of columns, and the steps went down; with .trans, too, a lane "
+        "gives the address of a row of 16 bytes, and a step is 8 columns to the right"},
        {"loader-of-k", with<MMAS_D>(false, 16, of_k),
         "this is the loader of K: for V the second matrix is the next 8 keys of the same columns, "
         "and two neighbouring keys must share a register: .trans"},
@@ -101,6 +112,9 @@ static void check_V() {
         with<MMAS_D>(true, 16, [](uint32_t lane) { return lane / 2 * ROW + lane % 2 * 16; }),
         "neighbouring lanes gave two pieces of one row; lanes 0-7 give the rows of the first "
         "matrix, lanes 8-15 those of the second"},
+       {"row-in-elements",
+        with<MMAS_D>(true, 16, [](uint32_t lane) { return lane % 16 * ROW / 2; }),
+        "a row was taken for as many bytes as it has elements; an element has 2"},
        {"step-in-elements", with<MMAS_D>(true, 8, right),
         "the next 8 columns begin 8 bytes after the first; 8 elements are 16 bytes"},
        {"step-forgotten", with<MMAS_D>(true, 0, right),

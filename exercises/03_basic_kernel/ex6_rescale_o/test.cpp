@@ -105,6 +105,10 @@ static void check_update(float m0, float m1, float max0, float max1) {
        with_elements(new_max, factor, [&](int, int i) { return factor(i % 2); }),
        "element i of a tile of O got the factor of row i % 2; its row is i / 2, and i % 2 the "
        "column"},
+      {"one-column-of-two",
+       with_elements(new_max, factor, [&](int, int i) { return i % 2 ? 1 : factor(i / 2); }),
+       "of the two neighbours that a lane has in a row only the left one was rescaled: elements 0 "
+       "and 1, 2 and 3"},
       {"tiles-for-rows",
        with_elements(new_max, factor, [&](int tile, int) { return factor(tile % 2); }),
        "even and odd tiles of O got the two factors; each tile holds both rows, elements 0 and 1 "
@@ -123,6 +127,11 @@ static void check_update(float m0, float m1, float max0, float max1) {
       {"hidden-tile-wipes", with(new_max, zero_if_hidden, zero_if_hidden),
        "a tile in which the row sees no key made the factor 0 and wiped what earlier tiles had "
        "summed; the maximum stays there, and the factor is 1"},
+      {"subtrahend-stored",
+       with([&](int half) { return std::isinf(new_max(half)) ? 0 : new_max(half); }, factor,
+            factor),
+       "where no key was seen, 0 was stored as the maximum: it only stands in for -Inf in the "
+       "subtraction; m stays -Inf"},
       {"m-not-stored", with(old_max, factor, factor),
        "l and O moved to the new maximum, m did not: the next tile takes it for the old one"},
       {"l-forgotten", with(new_max, one, factor),

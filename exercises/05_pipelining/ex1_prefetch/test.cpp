@@ -90,7 +90,7 @@ struct Way {
   enum Start { kBeforeWait, kBeforeAdd, kAfterAdd } start = kBeforeWait;  // the next tile
   enum Barriers { kBoth, kLandedOnly, kReadOnly, kBeforeTheWait, kNone } barriers = kBoth;
   int wait = 1;  // -1: none
-  bool first_commit = true, guard = true;
+  bool first_copy = true, first_commit = true, guard = true;
   int more_turns = 0;
   enum Buffer { kAlternating, kOther, kZero, kOne } into = kAlternating, from = kAlternating;
 };
@@ -113,7 +113,7 @@ static Seen run(int num_tiles, const Way& way) {
     const auto barrier = [&](std::initializer_list<Way::Barriers> ways) {
       if (std::find(ways.begin(), ways.end(), way.barriers) != ways.end()) block_sync();
     };
-    steps.start_copy(0, 0);
+    if (way.first_copy) steps.start_copy(0, 0);
     if (way.first_commit) cp_async_commit();
     for (int tile = 0; tile < count + way.more_turns; ++tile) {
       if (way.start == Way::kBeforeWait) start(tile + 1);
@@ -166,6 +166,11 @@ static void check_tiles(int num_tiles) {
           "tile 0 has no group of its own: it shares one with tile 1, and wait<1> leaves both in "
           "flight; commit after the first start_copy, too",
           {.first_commit = false});
+  const char* const no_first =
+      "tile 0 was never started: each turn starts the next one, and the first has no turn before "
+      "it";
+  mistake("first-tile-not-started", no_first, {.first_copy = false, .first_commit = false});
+  mistake("first-tile-not-started", no_first, {.first_copy = false});
   const char* const before_copy =
       "the commit stands before start_copy and closes a group that the copy is not in; the copy "
       "belongs to the next one";

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <set>
 #include <stdexcept>
 #include <wait_group.hpp>
 
@@ -103,11 +104,11 @@ enum Function { kLoadsFirst, kLoadsAfter, kOneGroup };
 const Formula kRight[] = {[](int s) { return 2 * s - 2; }, [](int s) { return 2 * s - 3; },
                           [](int s) { return s - 1; }};
 
-// What the three functions give under a mistake; nullptr: the right number. People make a mistake
-// in one of them, or in all.
+// What the three functions give under a mistake. People make it in one of them, or in some, or in
+// all: a function may also be right.
 struct Wrong {
   const char *name, *explanation;
-  Formula formulas[3];
+  std::vector<Formula> formulas[3];
 };
 const char* const kTiles = "N counts groups, and a tile has two, one for K and one for V";
 const char* const kNeeded =
@@ -116,58 +117,85 @@ const char* const kTwoStages = "right for two stages; the number of stages is a 
 const char* const kTooFew =
     "right, but N is one smaller than it could be, so each wait waits for a group that is not "
     "needed yet; a load that stands before the wait has committed its group already";
-const Wrong kWrong[] = {
-    {"tiles-for-groups", kTiles, {[](int s) { return s - 1; }, [](int s) { return s - 2; }}},
-    {"tiles-for-groups", kTiles, {[](int s) { return s - 1; }}},
-    {"tiles-for-groups", kTiles, {nullptr, [](int s) { return s - 2; }}},
-    {"tiles-for-groups", kTiles, {nullptr, [](int s) { return s - 1; }}},
-    {"tiles-for-groups", kTiles, {[](int s) { return s - 1; }, [](int s) { return s - 1; }}},
-    {"needed-one-counted",
-     kNeeded,
-     {[](int s) { return 2 * s - 1; }, [](int s) { return 2 * s - 2; }, [](int s) { return s; }}},
-    {"needed-one-counted", kNeeded, {[](int s) { return 2 * s - 1; }}},
-    {"needed-one-counted", kNeeded, {nullptr, nullptr, [](int s) { return s; }}},
-    {"needed-one-counted",
-     kNeeded,
-     {[](int s) { return 2 * s; }, [](int s) { return 2 * s; }, [](int s) { return s; }}},
+const std::vector<Wrong> kWrong = {
     {"order-ignored",
      "the load stands after the wait, so at the wait its group is not in flight yet: one fewer "
      "than when loads come first",
-     {nullptr, [](int s) { return 2 * s - 2; }}},
+     {{}, {[](int s) { return 2 * s - 2; }}, {}}},
     {"two-groups-a-tile",
      "K and V of a tile are one group here, so a tile counts once",
-     {nullptr, nullptr, [](int s) { return 2 * s - 2; }}},
-    {"for-two-stages",
-     kTwoStages,
-     {[](int) { return 2; }, [](int) { return 1; }, [](int) { return 1; }}},
-    {"for-two-stages", kTwoStages, {[](int) { return 2; }}},
-    {"for-two-stages", kTwoStages, {nullptr, [](int) { return 1; }}},
-    {"for-two-stages", kTwoStages, {nullptr, nullptr, [](int) { return 1; }}},
+     {{}, {}, {[](int s) { return 2 * s - 2; }}}},
+    {"needed-one-counted",
+     kNeeded,
+     {{[](int s) { return 2 * s - 1; }, [](int s) { return 2 * s; }},
+      {[](int s) { return 2 * s - 2; }, [](int s) { return 2 * s - 1; },
+       [](int s) { return 2 * s; }},
+      {[](int s) { return s; }}}},
+    {"tiles-for-groups",
+     kTiles,
+     {{[](int s) { return s - 1; }},
+      {[](int s) { return s - 1; }, [](int s) { return s - 2; }},
+      {}}},
+    {"for-two-stages", kTwoStages, {{[](int) { return 2; }}, {[](int) { return 1; }}, {[](int) {
+                                      return 1;
+                                    }}}},
     {"one-too-few",
      kTooFew,
-     {[](int s) { return 2 * s - 3; }, [](int s) { return 2 * s - 4; },
-      [](int s) { return s - 2; }}},
-    {"one-too-few", kTooFew, {[](int s) { return 2 * s - 3; }}},
-    {"one-too-few", kTooFew, {nullptr, [](int s) { return 2 * s - 4; }}},
-    {"one-too-few", kTooFew, {nullptr, nullptr, [](int s) { return s - 2; }}},
+     {{[](int s) { return 2 * s - 3; }}, {[](int s) { return 2 * s - 4; }}, {[](int s) {
+        return s - 2;
+      }}}},
     {"waits-for-all",
      "right, but each wait waits for every copy that is on its way",
-     {[](int) { return 0; }, [](int) { return 0; }, [](int) { return 0; }}},
+     {{[](int) { return 0; }}, {[](int) { return 0; }}, {[](int) { return 0; }}}},
     {"stages-for-groups",
      "N is the number of stages; it is the number of groups that may stay in flight",
-     {[](int s) { return s; }, [](int s) { return s; }, [](int s) { return s; }}},
+     {{[](int s) { return s; }}, {[](int s) { return s; }}, {[](int s) { return s; }}}},
 };
+
+// Each mistake in each choice of the functions, once.
+struct Variant {
+  const Wrong* wrong;
+  Formula formulas[3];  // nullptr: the right number
+};
+
+static std::vector<Variant> variants() {
+  std::vector<Variant> all;
+  std::set<std::vector<int>> known;
+  const auto add = [&](const Variant& variant) {
+    std::vector<int> numbers;
+    for (int stages = 2; stages <= 4; ++stages) {
+      for (int f = 0; f < 3; ++f)
+        numbers.push_back((variant.formulas[f] ? variant.formulas[f] : kRight[f])(stages));
+    }
+    if (known.insert(numbers).second) all.push_back(variant);
+  };
+  add({nullptr, {}});  // all right is no mistake
+  for (const Wrong& wrong : kWrong) {
+    const auto options = [&](int f) {
+      std::vector<Formula> formulas = wrong.formulas[f];
+      formulas.insert(formulas.begin(), nullptr);
+      return formulas;
+    };
+    for (const Formula first : options(kLoadsFirst)) {
+      for (const Formula after : options(kLoadsAfter)) {
+        for (const Formula one : options(kOneGroup)) add({&wrong, {first, after, one}});
+      }
+    }
+  }
+  all.erase(all.begin());
+  return all;
+}
 
 template <class Run>
 static void check_schedule(const std::string& name, Function function, Formula answer, Run run) {
   for (int stages = 2; stages <= 4; ++stages) {
     const int got = answer(stages), right = kRight[function](stages);
     std::vector<exercise::Mistake> mistakes;
-    for (const Wrong& wrong : kWrong) {
-      const Formula formula = wrong.formulas[function];
-      mistakes.push_back({wrong.name,
+    for (const Variant& variant : variants()) {
+      const Formula formula = variant.formulas[function];
+      mistakes.push_back({variant.wrong->name,
                           {static_cast<double>(formula ? formula(stages) : right)},
-                          wrong.explanation});
+                          variant.wrong->explanation});
     }
     const std::string seen =
         got == right ? "" : consequence(stages, got, function == kOneGroup, run);

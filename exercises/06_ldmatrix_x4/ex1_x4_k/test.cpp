@@ -95,6 +95,13 @@ static void check_scores() {
           {.address = [](uint32_t row) {
             return (lane() / 16 * 8 + lane() % 8) * row + lane() / 8 % 2 * 8;
           }});
+  mistake("row-in-elements",
+          "a row was taken for as many bytes as it has elements; an element has 2",
+          {.address =
+               [](uint32_t row) {
+                 return (lane() / 16 * 8 + lane() % 8) * row / 2 + lane() / 8 % 2 * 16;
+               },
+           .tile_rows = 4});
   mistake("trans-on-k", "K was transposed; a row of K holds neighbours along d as they are needed",
           {.trans = true});
   mistake("both-to-one-tile",

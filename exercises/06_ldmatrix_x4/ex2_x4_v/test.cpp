@@ -93,6 +93,10 @@ static void check_product() {
           {.address = [](uint32_t row) { return lane() * row; }});
   mistake("halves-in-elements", "lanes 16-31 went 8 bytes to the right; 8 elements are 16 bytes",
           {.address = [](uint32_t row) { return lane() % 16 * row + lane() / 16 * 8; }});
+  mistake("row-in-elements",
+          "a row was taken for as many bytes as it has elements; an element has 2",
+          {.address = [](uint32_t row) { return lane() % 16 * row / 2 + lane() / 16 * 16; },
+           .step_rows = 8});
   mistake("no-trans",
           "V was loaded as it lies; the sum runs over keys, so two neighbouring keys must share a "
           "register: .trans",

@@ -108,7 +108,7 @@ struct Way {
   enum Barrier { kThere, kMissing, kBeforeTheWait };  // for landing
   Barrier K_barrier = kThere, V_barrier = kThere;
   enum Top { kBeforeLoadV, kAfterLoadV, kNone } top = kBeforeLoadV;
-  bool guard = false;
+  bool first_K = true, guard = false;
   int next = 1, more_turns = 0;
 };
 
@@ -122,7 +122,7 @@ static Seen run(int num_tiles, const Way& way) {
     const auto load_K = [&](int tile) {
       if (tile < count || !way.guard) steps.load_K(tile);
     };
-    if (way.load_K != Way::kAtTheTop) steps.load_K(0);
+    if (way.load_K != Way::kAtTheTop && way.first_K) steps.load_K(0);
     for (int tile = 0; tile < count + way.more_turns; ++tile) {
       if (way.top == Way::kBeforeLoadV) block_sync();
       if (way.load_K == Way::kAtTheTop) steps.load_K(tile);
@@ -226,6 +226,10 @@ static void check_walk(int num_tiles) {
       "other K buffer is free from the last multiply_K on";
   mistake("k-loaded-late", k_late, {.load_K = Way::kAfterV, .V_wait = 0});
   mistake("k-loaded-late", k_late, {.load_K = Way::kAtTheTop, .V_wait = 0});
+  mistake("first-k-not-loaded",
+          "K of tile 0 was never loaded: each turn loads the next one, and the first has no turn "
+          "before it",
+          {.first_K = false});
   mistake("same-k-again", "load_K got the number of this tile, whose K was multiplied already",
           {.next = 0});
   mistake("last-tile-missing", "the loop ends one turn too early: the last tile is left out",

@@ -40,7 +40,7 @@ static void check_blocks(const std::string& what, const Multiprocessor& sm, cons
        {"shared-forgotten", least({threads, registers}),
         "shared memory is a limit too: of a block its own and 1 KB"},
        {"registers-not-rounded", least({shared, threads, by_registers(kernel.registers)}),
-        "registers are given out 8 at a time, to each thread: 101 cost 104"},
+        "registers are given out 8 at a time to each thread, not to the block: 101 cost 104"},
        {"registers-rounded-down",
         least({shared, threads, by_registers(std::max(kernel.registers / 8 * 8, 8))}),
         "the registers were rounded down to a multiple of 8; they are rounded up"},
