@@ -19,6 +19,7 @@ enum class Way {
   kMaximumNotStored,
   kNewTermsMoved,
   kFromTileMaximum,
+  kTermsByOldMaximum,
 };
 
 // The trace in fp32, as the exercise computes it, right or with a mistake.
@@ -44,8 +45,9 @@ static std::vector<Step> steps(const std::vector<float>& s, const std::vector<fl
     if (way != Way::kMovedAfterAdding && way != Way::kNewTermsMoved) move();
     const float on_new = way == Way::kNewTermsMoved ? factor : 1;
     for (size_t j = first; j < last; ++j) {
-      l += on_new * std::exp(s[j] - m_new);
-      o += on_new * std::exp(s[j] - m_new) * v[j];
+      const float p = std::exp(s[j] - (way == Way::kTermsByOldMaximum ? m : m_new));
+      l += on_new * p;
+      o += on_new * p * v[j];
     }
     if (way == Way::kMovedAfterAdding) move();
     if (way != Way::kMaximumNotStored) m = m_new;
@@ -54,10 +56,17 @@ static std::vector<Step> steps(const std::vector<float>& s, const std::vector<fl
   return trace;
 }
 
-static exercise::Numbers result(const std::vector<float>& s, const std::vector<float>& v,
-                                size_t block, Way way) {
-  const Step last = steps(s, v, block, way).back();
-  return {static_cast<double>(last.o / last.l)};
+// All that a mistake must explain. Many results are a NaN; the trace says which mistake made it.
+static std::string shown(const std::vector<Step>& trace, float result) {
+  std::string all;
+  const auto add = [&](float value) {
+    char number[32];
+    std::snprintf(number, sizeof number, "%.3g ", value);
+    all += std::isnan(value) ? "NaN " : number;
+  };
+  for (const Step& step : trace) add(step.m), add(step.l), add(step.o);
+  add(result);
+  return all;
 }
 
 static std::string table(const std::vector<Step>& got, const std::vector<Step>& right) {
@@ -76,32 +85,42 @@ static std::string table(const std::vector<Step>& got, const std::vector<Step>& 
 static void check_row(const std::vector<float>& s, const std::vector<float>& v, size_t block) {
   std::vector<Step> trace;
   const float o = debugging::attend_row(s, v, block, trace);
-  INFO(table(trace, steps(s, v, block, Way::kRight)));
-  const auto with = [&](Way way) { return result(s, v, block, way); };
-  exercise::check_output(
-      {"o"}, {o}, with(Way::kRight),
-      {{"sum-not-moved", with(Way::kSumNotMoved),
-        "o moved to the new maximum and l did not: they are divided at the end, so both must"},
-       {"output-not-moved", with(Way::kOutputNotMoved),
-        "l moved to the new maximum and o did not: they are divided at the end, so both must"},
-       {"maximum-may-fall", with(Way::kMaximumMayFall),
-        "m fell to the maximum of a lower tile, and e^(m - m') of the step down overflows"},
-       {"maximum-may-fall", with(Way::kOnlyMaximumFalls),
-        "m fell to the maximum of a lower tile; it is the largest of all tiles so far"},
-       {"factor-of-the-tile", with(Way::kFactorOfTheTile),
-        "the factor is e^(m - maximum of the tile); where the old maximum stays it must be 1"},
-       {"factor-of-the-tile", with(Way::kFromTileMaximum),
-        "the factor is e^(maximum of the tile - m'); what was summed is relative to the old "
-        "maximum, "
-        "so it is e^(m - m')"},
-       {"factor-upside-down", with(Way::kFactorUpsideDown),
-        "the factor is e^(m' - m); what was summed must shrink when the maximum grows"},
-       {"moved-after-adding", with(Way::kMovedAfterAdding),
-        "l and o are moved after the new terms were added; those are relative to m' already"},
-       {"new-terms-moved", with(Way::kNewTermsMoved),
-        "the factor is on the new terms; those are relative to m' already, the old sums are not"},
-       {"maximum-not-stored", with(Way::kMaximumNotStored),
-        "m is never stored: each tile takes what was before for nothing"}});
+  const std::vector<Step> right = steps(s, v, block, Way::kRight);
+  INFO(table(trace, right));
+  const auto result = [](const std::vector<Step>& steps) {
+    return steps.back().o / steps.back().l;
+  };
+  std::vector<exercise::Look> looks;
+  const auto mistake = [&](const char* name, Way way, const char* explanation) {
+    const std::vector<Step> wrong = steps(s, v, block, way);
+    looks.push_back({name, shown(wrong, result(wrong)), explanation});
+  };
+  mistake("sum-not-moved", Way::kSumNotMoved,
+          "o moved to the new maximum and l did not: they are divided at the end, so both must");
+  mistake("output-not-moved", Way::kOutputNotMoved,
+          "l moved to the new maximum and o did not: they are divided at the end, so both must");
+  mistake("maximum-may-fall", Way::kMaximumMayFall,
+          "m fell to the maximum of a lower tile, and e^(m - m') of the step down overflows");
+  mistake("maximum-may-fall", Way::kOnlyMaximumFalls,
+          "m fell to the maximum of a lower tile; it is the largest of all tiles so far");
+  mistake("factor-of-the-tile", Way::kFactorOfTheTile,
+          "the factor is e^(m - maximum of the tile); where the old maximum stays it must be 1");
+  mistake("factor-of-the-tile", Way::kFromTileMaximum,
+          "the factor is e^(maximum of the tile - m'); what was summed is relative to the old "
+          "maximum, so it is e^(m - m')");
+  mistake("factor-upside-down", Way::kFactorUpsideDown,
+          "the factor is e^(m' - m); what was summed must shrink when the maximum grows");
+  mistake("moved-after-adding", Way::kMovedAfterAdding,
+          "l and o are moved after the new terms were added; those are relative to m' already");
+  mistake("new-terms-moved", Way::kNewTermsMoved,
+          "the factor is on the new terms; those are relative to m' already, the old sums are not");
+  mistake("maximum-not-stored", Way::kMaximumNotStored,
+          "m is never stored: each tile takes what was before for nothing");
+  mistake("terms-by-old-maximum", Way::kTermsByOldMaximum,
+          "the factor is right, but m grows only behind the loop over the keys: the new terms are "
+          "e^(s - old m), in the first tile e^(s + Inf)");
+  const std::string difference = exercise::difference({"o"}, {o}, {result(right)});
+  exercise::check_shown(difference.empty(), difference, shown(trace, o), looks);
 }
 
 TEST_CASE("one tile") { check_row({1, 3, 2}, {1, 2, 3}, 4); }

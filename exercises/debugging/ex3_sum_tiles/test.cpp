@@ -13,6 +13,7 @@ using namespace emulator::debugging;
 struct Way {
   enum Wait { kAll, kOneWarp, kOneThread, kNone } wait = kAll;
   int groups = 0;
+  bool wait_before_commit = false;
   enum Barrier { kBehindWait, kBeforeWait, kBoth, kMissing } barrier = kBehindWait;
   bool wait_behind_sum = false, warp_sync = false, last_barrier = true, own_chunk = false;
 };
@@ -29,9 +30,10 @@ static void sums_with_way(const float* tiles, float* sums, int num_tiles) {
   float sum = 0;
   for (int tile = 0; tile < num_tiles; ++tile) {
     cp_async_16(mine, tiles + (tile * NUM_THREADS + thread_index()) * 4, CHUNK_BYTES);
+    if (way.wait_before_commit) wait();
     cp_async_commit();
     if (way.barrier == Way::kBeforeWait || way.barrier == Way::kBoth) block_sync();
-    if (!way.wait_behind_sum) wait();
+    if (!way.wait_before_commit && !way.wait_behind_sum) wait();
     if (way.warp_sync) warp_sync();
     if (way.barrier == Way::kBehindWait || way.barrier == Way::kBoth) block_sync();
     sum += load_shared<float>(way.own_chunk ? mine : theirs);
@@ -48,13 +50,16 @@ static std::string shown(const exercise::TileSums& seen, int num_tiles) {
     for (const double sum : seen.got) all += exercise::text(sum) + " ";
     return all;
   }
-  bool warp_sync = false, both_wait = false;
+  bool warp_sync = false, both_wait = false, committed = false, wait_first = false;
   for (const auto& event : seen.report.events) {
     warp_sync |= event.kind == EventKind::kWarpSync;
     both_wait |= event.kind == EventKind::kWait && event.warp == 1;
+    committed |= event.kind == EventKind::kCommit;
+    wait_first |= event.kind == EventKind::kWait && !committed;
   }
   return all + exercise::synchronization(seen.report, num_tiles, 1, 2) +
-         (warp_sync ? "warp_sync " : "") + (both_wait ? "both wait" : "");
+         (warp_sync ? "warp_sync " : "") + (both_wait ? "both wait " : "") +
+         (wait_first ? "wait, then commit" : "");
 }
 
 static void check_sums(int num_tiles, uint64_t schedule) {
@@ -98,6 +103,11 @@ static void check_sums(int num_tiles, uint64_t schedule) {
   mistake("wait-too-few",
           "cp_async_wait<1> lets the youngest group stay in flight, and that is this tile's",
           {.groups = 1});
+  const char* const early =
+      "the wait stands before the commit: this tile's copies are in no group yet, so it waits for "
+      "the ones before";
+  for (const auto barrier : {Way::kBehindWait, Way::kBeforeWait, Way::kBoth})
+    mistake("wait-before-commit", early, {.wait_before_commit = true, .barrier = barrier});
   mistake("no-barrier",
           "there is no barrier, and the chunk that is read was copied by the other warp",
           {.barrier = Way::kMissing, .last_barrier = false});
