@@ -92,6 +92,10 @@ inline Term term_of(int i, int j, int k) {
   return {Factor{symbol("a", i, k)}, Factor{symbol("b", k, j)}};
 }
 
+inline std::string transposed(const Factor& factor) {
+  return {factor.cell[0], factor.cell[2], factor.cell[1]};
+}
+
 // What went wrong with c_ij, by name; empty: it is right, or nothing that has a name.
 inline std::string mistake_in(const Formulas& seen, int i, int j) {
   const auto cell = seen.cells.find("c" + std::to_string(i) + std::to_string(j));
@@ -113,6 +117,13 @@ inline std::string mistake_in(const Formulas& seen, int i, int j) {
   }
   if (std::includes(is.begin(), is.end(), right.begin(), right.end())) return "sum-not-begun";
   if (terms.size() != 2) return "";
+  const auto factors = [](const std::vector<Term>& of) {
+    std::multiset<std::string> cells;
+    for (const Term& term : of)
+      for (const Factor& factor : term) cells.insert(factor.cell);
+    return cells;
+  };
+  if (factors(terms) == factors({term_of(i, j, 0), term_of(i, j, 1)})) return "factors-mispaired";
   for (int order = 0; order < 2; ++order) {  // which term is which
     std::set<std::string> kinds;
     for (int k = 0; k < 2; ++k) {
@@ -123,11 +134,10 @@ inline std::string mistake_in(const Formulas& seen, int i, int j) {
         if (term[0].cell == wanted.cell || term[1].cell == wanted.cell) continue;
         const Factor& kept = &wanted == &expected[0] ? expected[1] : expected[0];
         const Factor& instead = term[0].cell == kept.cell ? term[1] : term[0];
-        const std::string transposed = {wanted.cell[0], wanted.cell[2], wanted.cell[1]};
         ++wrong;
         kinds.insert(seen.any_operands && instead.before.count(wanted.cell) ? "room-made-too-early"
                      : instead.used                                         ? "stale-operand"
-                     : instead.cell == transposed                           ? "indices-transposed"
+                     : instead.cell == transposed(wanted)                   ? "indices-transposed"
                                                                             : "wrong-cell-loaded");
       }
       if (wrong > 1) kinds.insert("too much");
@@ -151,6 +161,26 @@ inline bool exchanged(const Formulas& seen, int count) {
     for (int k = 0; k < 2; ++k) right.insert(term_text(term_of(at / 2, at % 2, k)));
   }
   return is == right;
+}
+
+// Every factor is the one that belongs there, or that one with its indices exchanged.
+inline bool only_transposed(const Formulas& seen, int count) {
+  for (int at = 0; at < count; ++at) {
+    const auto cell = seen.cells.find("c" + std::to_string(at / 2) + std::to_string(at % 2));
+    if (cell == seen.cells.end() || cell->second.size() != 2) return false;
+    bool fits = false;
+    for (int order = 0; order < 2; ++order) {  // which term is which
+      bool all = true;
+      for (int k = 0; k < 2; ++k) {
+        const Term wanted = term_of(at / 2, at % 2, k), &term = cell->second[k ^ order];
+        for (int f = 0; f < 2; ++f)
+          all &= term[f].cell == wanted[f].cell || term[f].cell == transposed(wanted[f]);
+      }
+      fits |= all;
+    }
+    if (!fits) return false;
+  }
+  return true;
 }
 
 static const char* const kSumNotBegun =
@@ -201,6 +231,8 @@ inline bool check_elements(const Inputs& inputs, int count = 4, int line = __bui
   }
   if (exchanged(seen, count) && mistakes.count("stored-elsewhere") == 0)
     mistakes = {"added-to-another-sum"};
+  if (mistakes.count("indices-transposed") && only_transposed(seen, count))
+    mistakes = {"indices-transposed"};  // kept for another product, it is no stale operand
   const auto all = [&](const char* name) { return mistakes == std::set<std::string>{name}; };
   check(message.empty(), message,
         {{"stale-operand", all("stale-operand"),
@@ -213,6 +245,9 @@ inline bool check_elements(const Inputs& inputs, int count = 4, int line = __bui
           "along its first"},
          {"wrong-cell-loaded", all("wrong-cell-loaded"),
           "a LOAD brings the wrong cell; c_ij takes row i of A and column j of B"},
+         {"factors-mispaired", all("factors-mispaired"),
+          "row i of A and column j of B are the right ones, and their numbers were paired wrongly: "
+          "a product takes the same k from both, a_ik · b_kj"},
          {"term-forgotten", all("term-forgotten"),
           "a product was never formed: each element is the sum of two"},
          {"sum-begun-again", all("sum-begun-again"),

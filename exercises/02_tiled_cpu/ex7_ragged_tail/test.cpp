@@ -55,8 +55,9 @@ static void check_attend(int keys, int block, float q_scale = 1) {
   for (int j = std::max(0, std::min(full, keys - block)); j < keys; ++j) {
     if (full < keys) twice.push_back(j);
   }
-  std::vector<int64_t> one_less = all, one_more = all, no_full_tail = all, every_cut, first_only,
-                       K_again, last_only, cut_in_tile;
+  std::vector<int64_t> one_less = all, always_one_less = all, one_more = all, no_full_tail = all,
+                       every_cut, first_only, K_again, last_only, cut_in_tile;
+  always_one_less.pop_back();
   if (full < keys) one_less.pop_back(), one_more.push_back(-1);
   if (full == keys) no_full_tail.resize(keys - block);
   const int rest = keys % block;
@@ -87,6 +88,9 @@ static void check_attend(int keys, int block, float q_scale = 1) {
         "rounded up"},
        {"last-key-hidden", attended(problem, one_less),
         "the last real key of the ragged tile is hidden, too: the first to hide is K.rows - first"},
+       {"last-key-hidden", attended(problem, always_one_less),
+        "the last key is hidden, too, also where the last tile is full: the last one is row "
+        "K.rows - first - 1 of its tile, and the first to hide is K.rows - first"},
        {"one-row-left", attended(problem, one_more),
         "one row of zeros is left in the ragged tile: the first to hide is K.rows - first"},
        {"full-last-tile-hidden", attended(problem, full ? no_full_tail : all),

@@ -127,6 +127,19 @@ static void check_row_max(const std::vector<float>& S) {
         butterfly(partial(S, false, -INFINITY, [](int, int, int column) { return column < 8; }),
                   {1, 2}),
         "only the first 16x8 tile was looked at; S_rmem has MMAS_KV of them"},
+       {"starts-with-the-other-row",
+        butterfly(partial(S, true, -INFINITY,
+                          [](int half, int row, int column) {
+                            return half == row / 8 || (half == 1 && column < 8 && column % 2 == 0);
+                          }),
+                  {1, 2}),
+        "result[1] started from S_rmem[0][0], which is in row lane/4; c[2] and c[3] are in the row "
+        "eight further down. Start from -Inf"},
+       {"starts-with-the-other-row",
+        butterfly(partial(S, true, -INFINITY,
+                          [](int half, int row, int) { return half == 1 || row < 8; }),
+                  {1, 2}),
+        "result[1] started from the maximum of row lane/4; each of the two rows starts from -Inf"},
        {"rows-exchanged", exchanged,
         "result[0] and result[1] have changed places: [0] is for row lane/4, c[0] c[1]"},
        {"whole-warp", butterfly(has, {16, 8, 4, 2, 1}),

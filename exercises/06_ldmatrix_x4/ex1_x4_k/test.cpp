@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <utility>
 #include <x4_k.hpp>
 
 #include "exercises/support/product.hpp"
@@ -20,6 +21,7 @@ struct Way {
   bool trans = false, x2 = false;
   int tiles_a_turn = 2, second_tile = 1;  // the second mma adds to tile j + second_tile
   int first_register = 0;                 // of the first mma
+  bool halves_exchanged = false;          // the second register of each B in front of the first
   int tile_rows = 8, tile_bytes = 0;      // of tile j: rows down, and bytes further
   int step_bytes = 32;                    // along d
 };
@@ -45,6 +47,7 @@ static std::string with(const Way& way) {
                } else {
                  ldmatrix_x4(r, at);
                }
+               if (way.halves_exchanged) std::swap(r[0], r[1]), std::swap(r[2], r[3]);
                const int first = way.first_register;
                mma_m16n8k16(Q_rmem[step], {r[first], r[first + 1]}, S_rmem[tile]);
                if (tile + way.second_tile < MMAS_KV)
@@ -83,6 +86,9 @@ static void check_scores() {
           "registers 2 and 3 went to the first tile and 0 and 1 to the second; registers 0 and 1 "
           "are keys 0-7",
           {.first_register = 2});
+  mistake("halves-exchanged",
+          "the two registers of each B are exchanged: the first holds d 0-7, the second d 8-15",
+          {.halves_exchanged = true});
   mistake("four-to-the-right",
           "the four matrices were taken from the same 8 keys, one right of the other; matrices 2 "
           "and 3 are the next 8 keys",
@@ -132,6 +138,20 @@ static void check_scores() {
   mistake("step-too-far", "the next 16 of d begin 32 bytes on, and here it is 64",
           {.step_bytes = 64});
   mistake("d-forgotten", "every step along d loaded the first 16", {.step_bytes = 0});
+  const auto same_Q = [](auto& S_rmem, const auto& Q_rmem, uint32_t K_smem) {
+    for (int tile = 0; tile < MMAS_KV; ++tile) {
+      for (int step = 0; step < MMAS_D; step += 2) {
+        uint32_t r[4];
+        ldmatrix_x4(r,
+                    K_smem + (tile * 8 + lane() % 8) * MMAS_D * 32 + step * 32 + lane() / 8 * 16);
+        mma_m16n8k16(Q_rmem[step], {r[0], r[1]}, S_rmem[tile]);
+        mma_m16n8k16(Q_rmem[step], {r[2], r[3]}, S_rmem[tile]);
+      }
+    }
+  };
+  looks.push_back({"same-q-twice", Scores<MMAS_KV, MMAS_D>::run(same_Q).shown(),
+                   "a load took 32 of d of the same 8 keys, and both mma the same 16 columns of Q; "
+                   "the second B belongs to the next Q_rmem"});
   seen.check("S", looks);
 }
 

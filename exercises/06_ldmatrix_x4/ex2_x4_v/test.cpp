@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <utility>
 #include <x4_v.hpp>
 
 #include "exercises/support/product.hpp"
@@ -20,6 +21,7 @@ struct Way {
   bool trans = true, x2 = false;
   int tiles_a_turn = 2, second_tile = 1;  // the second mma adds to tile j + second_tile
   int first_register = 0;                 // of the first mma
+  bool halves_exchanged = false;          // the second register of each B in front of the first
   int tile_bytes = 16;                    // of tile i
   int step_rows = 16, step_bytes = 0;     // of 16 keys: rows down, and bytes further
 };
@@ -45,6 +47,7 @@ static std::string with(const Way& way) {
                } else {
                  ldmatrix_x4(r, at);
                }
+               if (way.halves_exchanged) std::swap(r[0], r[1]), std::swap(r[2], r[3]);
                const int first = way.first_register;
                mma_m16n8k16(P_rmem[step], {r[first], r[first + 1]}, O_rmem[tile]);
                if (tile + way.second_tile < MMAS_D)
@@ -84,6 +87,11 @@ static void check_product() {
           "registers 2 and 3 went to the first tile and 0 and 1 to the second; registers 0 and 1 "
           "are columns 0-7",
           {.first_register = 2});
+  mistake(
+      "halves-exchanged",
+      "the two registers of each B are exchanged: the first holds keys 0-7, the second keys 8-15; "
+      ".trans transposes each piece in itself and leaves their order",
+      {.halves_exchanged = true});
   mistake("four-to-the-right",
           "the four matrices were taken from the same 8 keys, one right of the other; matrices 1 "
           "and 3 are the next 8 keys",

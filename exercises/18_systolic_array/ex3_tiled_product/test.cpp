@@ -46,6 +46,10 @@ static void check_cycles(const Sizes& s) {
         "columns"},
        {"last-tile-lost", number(std::int64_t{K / rows} * (N / cols) * (M + rows + cols - 2)),
         "K / rows rounds down: what is left over is a tile, too"},
+       {"last-tile-lost",
+        number(std::int64_t{std::max(1, K / rows)} * std::max(1, N / cols) *
+               own(std::min(rows, K), std::min(cols, N))),
+        "K / rows rounds down: what is left over is a tile, too"},
        {"drained-once",
         number(over_tiles(s, r, c, [m](int, int) { return m; }) + std::min(rows, K) +
                std::min(cols, N) - 2),

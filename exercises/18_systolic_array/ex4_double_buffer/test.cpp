@@ -18,6 +18,16 @@ static std::int64_t ends(const std::vector<Tile>& tiles, Gap gap, bool all = tru
   return end;
 }
 
+// The same, if the weights of every tile begin to arrive in cycle 0.
+static std::int64_t ends_if_weights_begin_at_once(const std::vector<Tile>& tiles) {
+  std::int64_t start = 0, end = 0;
+  for (size_t i = 0; i < tiles.size(); ++i) {
+    if (i > 0) start = std::max<std::int64_t>(start + tiles[i - 1].m, tiles[i].k);
+    end = std::max(end, start + tiles[i].m + tiles[i].k + tiles[i].n - 2);
+  }
+  return end;
+}
+
 static void check_stream(const std::string& what, const std::vector<Tile>& tiles) {
   const auto number = [](std::int64_t cycles) {
     return exercise::Numbers{static_cast<double>(cycles)};
@@ -36,6 +46,9 @@ static void check_stream(const std::string& what, const std::vector<Tile>& tiles
         number(ends(tiles, [](const Tile& before, const Tile&) { return before.m; })),
         "a tile starts as soon as the one before has entered, even if its weights are not there "
         "yet"},
+       {"weights-from-cycle-0", number(ends_if_weights_begin_at_once(tiles)),
+        "the weights of every tile were on their way from cycle 0 on; they begin when the tile "
+        "before starts, so k is counted from there"},
        {"weights-after-the-rows",
         number(ends(tiles, [](const Tile& before, const Tile& tile) { return before.m + tile.k; })),
         "the weights are loaded after the rows have entered; a second register is there to do both "

@@ -1,0 +1,27 @@
+#pragma once
+// All keys of one query, tile by tile. Their number need not be a multiple of the block.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "exercises/02_tiled_cpu/tiles.hpp"
+
+using tiles::State;
+
+// q [dim], K and V [keys, dim], at least one key: K.rows is their number. From tiles.hpp:
+// tiles::load_tile, tiles::scores, tiles::add_tile, -tiles::kInfinity.
+inline State attend(std::span<const float> q, fa::View<const float> K, fa::View<const float> V,
+                    float scale, int64_t block) {
+  State state(V.cols);
+  for (int64_t first = 0; first < K.rows; first += block) {
+    const tiles::Tile K_tile = tiles::load_tile(K, first, block);
+    const tiles::Tile V_tile = tiles::load_tile(V, first, block);
+    std::vector<float> s = tiles::scores(q, K_tile, scale);
+    for (int64_t j = K.rows - first - 1; j < block; ++j) s[j] = -tiles::kInfinity;
+    tiles::add_tile(state, s, V_tile);
+  }
+  return state;
+}
