@@ -13,7 +13,7 @@ using namespace emulator::debugging;
 struct Way {
   enum Wait { kAll, kOneWarp, kOneThread, kNone } wait = kAll;
   int groups = 0;
-  bool wait_before_commit = false;
+  bool wait_before_commit = false, wait_before_copy = false;
   enum Barrier { kBehindWait, kBeforeWait, kBoth, kMissing } barrier = kBehindWait;
   bool wait_behind_sum = false, warp_sync = false, last_barrier = true, own_chunk = false;
 };
@@ -29,11 +29,12 @@ static void sums_with_way(const float* tiles, float* sums, int num_tiles) {
   };
   float sum = 0;
   for (int tile = 0; tile < num_tiles; ++tile) {
+    if (way.wait_before_copy) wait();
     cp_async_16(mine, tiles + (tile * NUM_THREADS + thread_index()) * 4, CHUNK_BYTES);
     if (way.wait_before_commit) wait();
     cp_async_commit();
     if (way.barrier == Way::kBeforeWait || way.barrier == Way::kBoth) block_sync();
-    if (!way.wait_before_commit && !way.wait_behind_sum) wait();
+    if (!way.wait_before_commit && !way.wait_before_copy && !way.wait_behind_sum) wait();
     if (way.warp_sync) warp_sync();
     if (way.barrier == Way::kBehindWait || way.barrier == Way::kBoth) block_sync();
     sum += load_shared<float>(way.own_chunk ? mine : theirs);
@@ -106,8 +107,10 @@ static void check_sums(int num_tiles, uint64_t schedule) {
   const char* const early =
       "the wait stands before the commit: this tile's copies are in no group yet, so it waits for "
       "the ones before";
-  for (const auto barrier : {Way::kBehindWait, Way::kBeforeWait, Way::kBoth})
+  for (const auto barrier : {Way::kBehindWait, Way::kBeforeWait, Way::kBoth}) {
     mistake("wait-before-commit", early, {.wait_before_commit = true, .barrier = barrier});
+    mistake("wait-before-commit", early, {.wait_before_copy = true, .barrier = barrier});
+  }
   mistake("no-barrier",
           "there is no barrier, and the chunk that is read was copied by the other warp",
           {.barrier = Way::kMissing, .last_barrier = false});
