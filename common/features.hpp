@@ -14,6 +14,9 @@ enum Feature : uint32_t {
   KV_HEADS = 1u << 3,  // several heads of Q share one of K and V
   STRIDES = 1u << 4,   // tensors with gaps, or stored [batch, length, heads, dim]
   FP16 = 1u << 5,      // beside bf16
+  PACKED = 1u << 6,    // sequences of several lengths, one behind the other
+  SOFTCAP = 1u << 7,   // scores that pass through c tanh(s / c)
+  ALIBI = 1u << 8,     // scores that fall with the distance
 };
 
 struct FeatureName {
@@ -24,6 +27,8 @@ inline constexpr FeatureName FEATURES[] = {
     {CAUSAL, "causal mask"},      {WINDOW, "sliding window"},
     {LSE, "log-sum-exp"},         {KV_HEADS, "grouped heads (fewer of K and V than of Q)"},
     {STRIDES, "strided tensors"}, {FP16, "fp16"},
+    {PACKED, "packed sequences"}, {SOFTCAP, "softcap"},
+    {ALIBI, "ALiBi"},
 };
 
 }  // namespace fa

@@ -17,7 +17,7 @@ struct OperandName {
   const char* name;    // "O", in sentences
   const char* option;  // "--out": the .npy file that it is read from or written to
   const char* about;   // of the option, for --help
-  std::vector<int64_t> (*shape)(const Shape&);  // [B,H,L,D], or [B,H,L]
+  std::vector<int64_t> (*shape)(const Problem&);  // [B,H,L,D], or [B,H,L]
   uint32_t feature = 0;  // Feature bit that a program needs to have it; 0: all have it
 };
 
@@ -41,8 +41,8 @@ struct Operation {
 const Operation& forward_operation();
 
 // Shapes that operands have.
-std::vector<int64_t> like_q(const Shape& shape);
-std::vector<int64_t> like_k(const Shape& shape);
-std::vector<int64_t> rows_of_q(const Shape& shape);  // [B,H,Lq]
+std::vector<int64_t> like_q(const Problem& problem);
+std::vector<int64_t> like_k(const Problem& problem);
+std::vector<int64_t> rows_of_q(const Problem& problem);  // [B,H,Lq]
 
 }  // namespace fa

@@ -99,13 +99,67 @@ std::vector<float> load(const std::string& path, Dtype dtype, double factor,
 
 }  // namespace
 
-Problem random_problem(const Shape& shape, Dtype dtype, uint64_t seed, double input_scale) {
+Keys Problem::keys_of(int64_t query) const {
+  Keys whole{0, shape.kv, query + shape.kv - shape.q};  // of the sequence that the query is in
+  if (!q_starts.empty()) {
+    const size_t next = std::upper_bound(q_starts.begin(), q_starts.end(), query) - q_starts.begin();
+    const int64_t from_end = q_starts[next] - query;
+    whole = {kv_starts[next - 1], kv_starts[next], kv_starts[next] - from_end};
+  }
+  Keys seen = whole;
+  if (window_left >= 0) seen.begin = std::max(whole.begin, whole.diagonal - window_left);
+  if (right() >= 0) seen.end = std::min(whole.end, whole.diagonal + right() + 1);
+  return seen;
+}
+
+double alibi_slope(int64_t head, int64_t heads) {
+  return std::exp2(-8.0 * static_cast<double>(head + 1) / static_cast<double>(heads));
+}
+
+void check_mask(const Problem& problem) {
+  const Shape& shape = problem.shape;
+  if (problem.group < 1 || shape.heads % problem.group != 0) {
+    throw InputError(std::to_string(problem.group) + " heads of Q cannot share one of K and V: " +
+                     std::to_string(shape.heads) + " is no multiple of it");
+  }
+  for (const int64_t side : {problem.window_left, problem.window_right}) {
+    if (side < -1) {
+      throw InputError("--window: a side of " + std::to_string(side) +
+                       ": expected a number of keys, or -1 for no limit");
+    }
+  }
+  const auto check_starts = [](const char* option, const std::vector<int64_t>& starts,
+                               int64_t length) {
+    if (starts.size() >= 2 && starts.front() == 0 && starts.back() == length &&
+        std::is_sorted(starts.begin(), starts.end())) {
+      return;
+    }
+    throw InputError(std::string(option) + " " + bracketed(starts) +
+                     ": expected numbers that ascend from 0 to " + std::to_string(length) +
+                     ", the length of all sequences together");
+  };
+  if (problem.q_starts.empty() && problem.kv_starts.empty()) return;
+  if (shape.batch != 1) {
+    throw InputError("packed sequences: expected batch 1, not " + std::to_string(shape.batch));
+  }
+  check_starts("--cu-seqlens-q", problem.q_starts, shape.q);
+  check_starts("--cu-seqlens-k", problem.kv_starts, shape.kv);
+  if (problem.q_starts.size() != problem.kv_starts.size()) {
+    throw InputError("--cu-seqlens-q and --cu-seqlens-k: expected as many numbers of each, not " +
+                     std::to_string(problem.q_starts.size()) + " and " +
+                     std::to_string(problem.kv_starts.size()));
+  }
+}
+
+Problem random_problem(const Shape& shape, Dtype dtype, uint64_t seed, double input_scale,
+                       int64_t group) {
   check_addressable(shape, "shape " + to_string(shape));
   check_memory(shape);
   Problem problem{shape, dtype, 1 / std::sqrt(static_cast<double>(shape.dim)), false, {}, {}, {}};
   problem.q.resize(shape.q_elements());
-  problem.k.resize(shape.kv_elements());
-  problem.v.resize(shape.kv_elements());
+  problem.group = group;
+  problem.k.resize(problem.kv_elements());
+  problem.v.resize(problem.kv_elements());
   fill(problem.q, mix(3 * seed), input_scale, dtype);
   fill(problem.k, mix(3 * seed + 1), 1, dtype);
   fill(problem.v, mix(3 * seed + 2), 1, dtype);
@@ -152,10 +206,15 @@ Problem load_problem(const std::string& q, const std::string& k, const std::stri
     throw InputError("K is " + bracketed(k_sizes) + " and V is " + bracketed(v_sizes) +
                      ": their shapes must be equal");
   }
-  if (q_sizes[0] != k_sizes[0] || q_sizes[1] != k_sizes[1] || q_sizes[3] != k_sizes[3]) {
+  if (q_sizes[0] != k_sizes[0] || q_sizes[3] != k_sizes[3]) {
     throw InputError("Q is " + bracketed(q_sizes) + " and K is " + bracketed(k_sizes) +
-                     ": batch, heads and dim must be equal");
+                     ": batch and dim must be equal");
   }
+  if (q_sizes[1] % k_sizes[1] != 0) {
+    throw InputError("Q is " + bracketed(q_sizes) + " and K is " + bracketed(k_sizes) +
+                     ": the heads of K must divide those of Q");
+  }
+  problem.group = q_sizes[1] / k_sizes[1];
   problem.shape = {q_sizes[0], q_sizes[1], q_sizes[2], k_sizes[2], q_sizes[3]};
   problem.scale = 1 / std::sqrt(static_cast<double>(problem.shape.dim));
   return problem;

@@ -1,5 +1,8 @@
 #pragma once
 // One attention problem: O = softmax(scale · Q Kᵀ) V for every batch and head.
+//
+// Packed sequences lie one behind the other in one batch, [1, heads, sum of lengths, dim]; none sees
+// another's keys. Sequence n is rows [q_starts[n], q_starts[n + 1]) of Q and, likewise, of K and V.
 
 #include <cstdint>
 #include <functional>
@@ -12,6 +15,12 @@
 
 namespace fa {
 
+// The keys that a query may see, [begin, end), none if that is empty; and the one that it stands at:
+// the last query of a sequence stands at the sequence's last key.
+struct Keys {
+  int64_t begin, end, diagonal;
+};
+
 // The values are kept as fp32 but have been rounded to `dtype`, so that kernel and reference start
 // from the same numbers.
 struct Problem {
@@ -20,16 +29,37 @@ struct Problem {
   double scale = 1;  // 1/√dim unless the user chose another
   bool causal = false;
   std::vector<float> q;     // [batch, heads, q, dim]
-  std::vector<float> k, v;  // [batch, heads, kv, dim]
+  std::vector<float> k, v;  // [batch, kv_heads, kv, dim]
   std::vector<std::vector<float>> more = {};  // inputs that only some operations have
   // Changes a score before softmax sees it; −inf hides the key. Empty: none.
   std::function<double(double score, int64_t head, int64_t query, int64_t key)> modify_score = {};
+  int64_t group = 1;  // so many heads of Q in a row share a head of K and V
+  // A query sees the keys from window_left before the one that it stands at to window_right behind;
+  // -1: no limit. `causal` is a window_right of 0.
+  int64_t window_left = -1, window_right = -1;
+  std::vector<int64_t> q_starts = {}, kv_starts = {};  // of packed sequences; empty: not packed
+  double softcap = 0;  // c: a score s becomes c tanh(s / c), before the mask; 0: it stays
+  bool alibi = false;  // then a score loses alibi_slope(head) for each key of distance
+
+  int64_t kv_heads() const { return shape.heads / group; }
+  int64_t kv_elements() const { return shape.kv_elements() / group; }  // of K and of V
+  int64_t right() const { return causal ? 0 : window_right; }
+  Keys keys_of(int64_t query) const;
 };
+
+// 2^(-8 (head + 1) / heads): Press, Smith and Lewis 2021, for a number of heads that is a power of
+// two, and here for any.
+double alibi_slope(int64_t head, int64_t heads);
+
+// Throws InputError unless `group` divides the heads, the windows are lengths or -1, and the starts
+// of packed sequences go from 0 up to the lengths of Q and K, as many of both.
+void check_mask(const Problem& problem);
 
 // Normally distributed values with mean 0.5 and deviation 1: O then has a mean that is not zero, so
 // a relative error means something. The same seed gives the same values on every machine.
 // `input_scale` multiplies Q: softmax becomes sharper. Throws InputError if memory cannot hold it.
-Problem random_problem(const Shape& shape, Dtype dtype, uint64_t seed, double input_scale = 1);
+Problem random_problem(const Shape& shape, Dtype dtype, uint64_t seed, double input_scale = 1,
+                       int64_t group = 1);
 
 // Reads Q, K, V from .npy files (float16 or float32, [B,H,L,D] or [L,D]). Throws InputError for
 // files that cannot be read, shapes that do not fit together, and values that are not finite.

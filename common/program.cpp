@@ -23,8 +23,10 @@ struct Options {
   std::vector<std::string> inputs, outputs;  // files of the operation's own, in its order
   std::vector<std::string> breaks;
   int64_t seed = 0;
-  double scale = 0, input_scale = 1;
-  bool causal = false, list_breaks = false;
+  double scale = 0, input_scale = 1, softcap = 0;
+  std::string window, q_starts, kv_starts;
+  int64_t kv_heads = 0;
+  bool causal = false, alibi = false, list_breaks = false;
 };
 
 void declare(Cli& cli, const AttentionProgram& program, Options& options) {
@@ -44,6 +46,31 @@ void declare(Cli& cli, const AttentionProgram& program, Options& options) {
     cli.text(operation.outputs[i].option, options.outputs[i], operation.outputs[i].about);
   }
   cli.flag("--causal", options.causal, "hide key j from query i when j > i + (Lkv - Lq)");
+  const auto has = [&](uint32_t feature) { return (program.features & feature) != 0; };
+  // A program for a device refuses what its chapter does not have yet; the others do not know of it.
+  const auto knows = [&](uint32_t feature) { return has(feature) || program.has_device; };
+  if (knows(WINDOW)) {
+    cli.text("--window", options.window,
+             "L,R: query i sees keys i + (Lkv - Lq) - L up to ... + R; -1: no limit");
+  }
+  if (knows(KV_HEADS)) {
+    cli.integer("--kv-heads", options.kv_heads, 1, kMostElements, "heads of K and V [as many as of Q]");
+  }
+  if (knows(PACKED)) {
+    cli.text("--cu-seqlens-q", options.q_starts,
+             "0,a,b,...: sequences packed into one, by where each begins in Q, and the last ends");
+    cli.text("--cu-seqlens-k", options.kv_starts, "the same of K and V");
+  }
+  if (knows(SOFTCAP)) {
+    cli.real("--softcap", options.softcap, "C: scores pass through C tanh(score / C)");
+  }
+  if (knows(ALIBI)) {
+    cli.flag("--alibi", options.alibi, "scores fall with the distance, by 2^(-8 (h + 1) / H) a key");
+  }
+  if (knows(STRIDES)) {
+    cli.choice("--layout", options.request.layout, {"bhld", "blhd"},
+               "of Q, K, V and O in the kernel's memory [bhld]");
+  }
   cli.real("--scale", options.scale, "of the scores [1/sqrt(D)]");
   cli.real("--input-scale", options.input_scale, "multiplies Q: sharper softmax [1]");
   std::vector<std::string> dtypes;
@@ -68,8 +95,7 @@ void declare(Cli& cli, const AttentionProgram& program, Options& options) {
   program.add_options(cli);
 }
 
-// "B,H,Lq,Lkv,D", every size at least 1.
-Shape parse_shape(const std::string& text) {
+std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> parts(1);
   for (const char c : text) {
     if (c == ',') {
@@ -78,6 +104,12 @@ Shape parse_shape(const std::string& text) {
       parts.back() += c;
     }
   }
+  return parts;
+}
+
+// "B,H,Lq,Lkv,D", every size at least 1.
+Shape parse_shape(const std::string& text) {
+  const std::vector<std::string> parts = split(text);
   const std::string what = "--shape " + shown(text);
   if (parts.size() != 5) throw InputError(what + ": expected five numbers B,H,Lq,Lkv,D");
   Shape shape;
@@ -87,6 +119,43 @@ Shape parse_shape(const std::string& text) {
   }
   check_addressable(shape, what);
   return shape;
+}
+
+std::vector<int64_t> parse_starts(const std::string& option, const std::string& text) {
+  std::vector<int64_t> starts;
+  for (const std::string& part : split(text)) {
+    starts.push_back(parse_integer(part, option + " " + shown(text) + ": start", 0, kMostElements));
+  }
+  return starts;
+}
+
+// What hides or changes scores, of a problem that has its shape.
+void take_mask(const Options& options, const Cli& cli, const AttentionProgram& program,
+               Problem& problem) {
+  const auto given = [&](uint32_t feature, const char* option) {
+    return (program.features & feature) && cli.given(option);
+  };
+  problem.causal = options.causal;
+  if (given(WINDOW, "--window")) {
+    const std::vector<std::string> sides = split(options.window);
+    const std::string what = "--window " + shown(options.window);
+    if (sides.size() != 2) throw InputError(what + ": expected two numbers L,R");
+    problem.window_left = parse_integer(sides[0], what + ": L", -1, kMostElements);
+    problem.window_right = parse_integer(sides[1], what + ": R", -1, kMostElements);
+  }
+  if (given(PACKED, "--cu-seqlens-q") != given(PACKED, "--cu-seqlens-k")) {
+    throw InputError("--cu-seqlens-q and --cu-seqlens-k go together: give both");
+  }
+  if (given(PACKED, "--cu-seqlens-q")) {
+    problem.q_starts = parse_starts("--cu-seqlens-q", options.q_starts);
+    problem.kv_starts = parse_starts("--cu-seqlens-k", options.kv_starts);
+  }
+  if (given(SOFTCAP, "--softcap")) {
+    if (!(options.softcap > 0)) throw InputError("--softcap: expected a number above 0");
+    problem.softcap = options.softcap;
+  }
+  problem.alibi = options.alibi;
+  check_mask(problem);
 }
 
 Problem make_problem(const AttentionProgram& program, const Options& options, const Cli& cli,
@@ -112,23 +181,38 @@ Problem make_problem(const AttentionProgram& program, const Options& options, co
   }
   *two_dimensional = false;
   Problem problem;
+  const bool grouped = (program.features & KV_HEADS) != 0 && cli.given("--kv-heads");
   if (files != 0) {
     problem = load_problem(options.q, options.k, options.v, dtype, options.input_scale,
                            two_dimensional);
+    if (problem.group > 1 && !(program.features & KV_HEADS)) {
+      throw InputError("K and V have fewer heads than Q: that comes with chapter 09");
+    }
+    if (grouped && options.kv_heads != problem.kv_heads()) {
+      throw InputError("--kv-heads " + std::to_string(options.kv_heads) + ": the files have " +
+                       std::to_string(problem.kv_heads()));
+    }
+    take_mask(options, cli, program, problem);
   } else {
     const Shape shape =
         cli.given("--shape") ? parse_shape(options.shape) : program.default_shape;
-    Problem shape_only{shape, dtype, 1, options.causal, {}, {}, {}};
-    program.validate(shape_only);  // before the time that random numbers take
+    if (grouped && shape.heads % options.kv_heads != 0) {
+      throw InputError("--kv-heads " + std::to_string(options.kv_heads) + ": expected a divisor of " +
+                       std::to_string(shape.heads) + ", the heads of Q");
+    }
+    Problem no_values{shape, dtype, 1, false, {}, {}, {}};
+    no_values.group = grouped ? shape.heads / options.kv_heads : 1;
+    take_mask(options, cli, program, no_values);
+    program.validate(no_values);  // before the time that random numbers take
     problem = random_problem(shape, dtype, static_cast<uint64_t>(options.seed),
-                             options.input_scale);
+                             options.input_scale, no_values.group);
+    take_mask(options, cli, program, problem);
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const std::vector<int64_t> shape = inputs[i].shape(problem.shape);
+    const std::vector<int64_t> shape = inputs[i].shape(problem);
     problem.more.push_back(files != 0 ? load_values(options.inputs[i], dtype, shape)
                                       : random_values(shape, dtype, options.seed, i));
   }
-  problem.causal = options.causal;
   if (cli.given("--scale")) problem.scale = options.scale;
   program.prepare(problem);
   return problem;
@@ -161,12 +245,44 @@ nlohmann::json report(const AttentionProgram& program, const Problem& problem,
   json["shape"] = {{"batch", shape.batch}, {"heads", shape.heads}, {"q", shape.q},
                    {"kv", shape.kv},       {"dim", shape.dim}};
   json["causal"] = problem.causal;
+  if (problem.group > 1) json["kv_heads"] = problem.kv_heads();
+  if (problem.window_left >= 0 || problem.window_right >= 0) {
+    json["window"] = {problem.window_left, problem.right()};
+  }
+  if (!problem.q_starts.empty()) {
+    json["cu_seqlens_q"] = problem.q_starts;
+    json["cu_seqlens_k"] = problem.kv_starts;
+  }
+  if (problem.softcap > 0) json["softcap"] = problem.softcap;
+  if (problem.alibi) json["alibi"] = true;
   json["breaks"] = options.breaks;
   json["check"] = verdict.report;
   json["time_ms"] = json_number(outcome.time_ms);
   json["profile"] = outcome.profile;
   json["hazards"] = outcome.hazards;
   return json;
+}
+
+// What makes it more than the plain problem: ", causal, 2 heads of K and V".
+std::string in_words(const Problem& problem) {
+  std::string words;
+  if (problem.causal) words += ", causal";
+  if (problem.window_left >= 0 || problem.window_right >= 0) {
+    words += ", window " + std::to_string(problem.window_left) + "," +
+             std::to_string(problem.right());
+  }
+  if (problem.group > 1) {
+    words += ", " + std::to_string(problem.kv_heads()) + " heads of K and V";
+  }
+  if (!problem.q_starts.empty()) {
+    words += ", " + std::to_string(problem.q_starts.size() - 1) + " sequences";
+  }
+  if (problem.softcap > 0) {
+    char number[32];
+    std::snprintf(number, sizeof number, ", softcap %g", problem.softcap);
+    words += number;
+  }
+  return words + (problem.alibi ? ", ALiBi" : "");
 }
 
 std::string indented(const std::string& lines) {
@@ -192,12 +308,22 @@ int run(const AttentionProgram& program, int argc, char** argv) {
   options.request.breaks = parse_breaks(options.breaks, program.breaks);
   const Operation& operation = *program.operation;
   const auto refuse_without = [&](uint32_t feature, const char* option) {
-    if (!cli.given(option) || (program.features & feature) == feature) return;
-    throw InputError(std::string(option) +
-                     ": on the GPU it comes with chapter 09; here chapter 02 has it");
+    if ((program.features & feature) == feature || !cli.given(option)) return;
+    const bool in_02 = (feature & (CAUSAL | LSE | ALIBI)) != 0;
+    throw InputError(std::string(option) + ": on the GPU it comes with chapter 09" +
+                     (in_02 ? "; here chapter 02 has it" : ""));
   };
   refuse_without(CAUSAL, "--causal");
   for (const OperandName& output : operation.outputs) refuse_without(output.feature, output.option);
+  if (program.has_device) {
+    refuse_without(WINDOW, "--window");
+    refuse_without(KV_HEADS, "--kv-heads");
+    refuse_without(PACKED, "--cu-seqlens-q");
+    refuse_without(PACKED, "--cu-seqlens-k");
+    refuse_without(SOFTCAP, "--softcap");
+    refuse_without(ALIBI, "--alibi");
+    refuse_without(STRIDES, "--layout");
+  }
 
   const auto check_file = [&](const char* option, const std::string& path) {
     if (!cli.given(option)) return;
@@ -219,7 +345,7 @@ int run(const AttentionProgram& program, int argc, char** argv) {
   std::vector<std::vector<float>> outputs;
   for (const OperandName& output : operation.outputs) {
     const bool has_it = (program.features & output.feature) == output.feature;
-    outputs.emplace_back(has_it ? elements_of(output.shape(shape)) : 0,
+    outputs.emplace_back(has_it ? elements_of(output.shape(problem)) : 0,
                          std::numeric_limits<float>::quiet_NaN());
   }
   const Outcome outcome = program.run(problem, options.request, outputs);
@@ -227,7 +353,7 @@ int run(const AttentionProgram& program, int argc, char** argv) {
 
   std::cout << program.name << ": " << (outcome.title.empty() ? "" : outcome.title + ", ")
             << name(problem.dtype) << ", shape " << to_string(shape)
-            << (problem.causal ? ", causal" : "") << ", on " << outcome.device << '\n';
+            << in_words(problem) << ", on " << outcome.device << '\n';
   for (const std::string& broken : options.breaks) std::cout << "  broken     " << broken << '\n';
   if (!times_hidden()) {
     const double flops = operation.flops(problem);
@@ -240,7 +366,7 @@ int run(const AttentionProgram& program, int argc, char** argv) {
 
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (options.outputs[i].empty()) continue;
-    const std::vector<int64_t> sizes = operation.outputs[i].shape(shape);
+    const std::vector<int64_t> sizes = operation.outputs[i].shape(problem);
     write_npy(options.outputs[i], outputs[i], std::span(sizes).subspan(two_dimensional ? 2 : 0));
   }
   if (!options.json.empty()) {

@@ -26,6 +26,7 @@ struct Request {
   int64_t schedule_seed = 0;
   std::string events;       // path, or empty
   bool i_know = false;      // a break may run where its behaviour is undefined
+  std::string layout = "bhld";  // of the tensors in the kernel's memory, or blhd
 };
 
 // What a run tells about itself, besides filling the outputs.

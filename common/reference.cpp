@@ -26,9 +26,11 @@ RowFacts attention_row(const Problem& problem, int64_t batch_head, int64_t query
                        Round round) {
   const Shape& shape = problem.shape;
   const float* const q_row = problem.q.data() + (batch_head * shape.q + query) * shape.dim;
-  const View<const float> keys = head(problem.k.data(), batch_head, shape.kv, shape.dim);
-  const View<const float> values = head(problem.v.data(), batch_head, shape.kv, shape.dim);
-  const int64_t visible = visible_keys(shape, problem.causal, query);
+  const int64_t kv_head = batch_head / problem.group, of_q = batch_head % shape.heads;
+  const View<const float> K = head(problem.k.data(), kv_head, shape.kv, shape.dim);
+  const View<const float> V = head(problem.v.data(), kv_head, shape.kv, shape.dim);
+  const Keys keys = problem.keys_of(query);
+  const int64_t visible = std::max<int64_t>(0, keys.end - keys.begin);
   constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
 
   thread_local std::vector<Real> s;
@@ -36,10 +38,15 @@ RowFacts attention_row(const Problem& problem, int64_t batch_head, int64_t query
   RowFacts facts{-kInfinity};
   Real m = -kInfinity;
   for (int64_t j = 0; j < visible; ++j) {
-    s[j] = Real(problem.scale) * dot<Real>(q_row, keys.row(j), shape.dim);
-    if (problem.modify_score) {
-      s[j] = Real(problem.modify_score(s[j], batch_head % shape.heads, query, j));
+    const int64_t key = keys.begin + j;
+    s[j] = Real(problem.scale) * dot<Real>(q_row, K.row(key), shape.dim);
+    if (problem.softcap > 0) {
+      s[j] = Real(problem.softcap) * std::tanh(s[j] / Real(problem.softcap));
     }
+    if (problem.alibi) {
+      s[j] -= Real(alibi_slope(of_q, shape.heads)) * Real(std::abs(key - keys.diagonal));
+    }
+    if (problem.modify_score) s[j] = Real(problem.modify_score(s[j], of_q, query, key));
     if (s[j] == -kInfinity) continue;  // hidden: no score
     m = std::max(m, s[j]);
     facts.largest_score = std::max(facts.largest_score, std::abs(double(s[j])));
@@ -60,7 +67,7 @@ RowFacts attention_row(const Problem& problem, int64_t batch_head, int64_t query
   facts.sum_rounding = (std::abs(change) + half_ulp * std::sqrt(squares)) / double(l);
   for (int64_t j = 0; j < visible; ++j) {
     const Real p = round(s[j] / l);
-    const float* const v_row = values.row(j);
+    const float* const v_row = V.row(keys.begin + j);
     for (int64_t d = 0; d < shape.dim; ++d) o[d] += p * Real(v_row[d]);
   }
   for (Real& value : o) value = round(value);

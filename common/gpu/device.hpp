@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "common/half.hpp"
 #include "common/launch_config.hpp"
 
 #define FA_SITE int = 0, const char* = nullptr  // a call's place: the emulator's reports need it
@@ -100,9 +101,26 @@ FA_DEVICE void mma_m16n8k16(const uint32_t (&a)[4], const uint32_t (&b)[2], floa
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
+// The same for either 16-bit type.
+template <class T>
+FA_DEVICE void mma_m16n8k16(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4],
+                            FA_SITE) {
+  if constexpr (std::is_same_v<T, fa::bf16>) return mma_m16n8k16(a, b, c);
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
 // The value of lane (own lane XOR lane_mask); all 32 lanes take part.
 FA_DEVICE float shfl_xor(float value, int lane_mask, FA_SITE) {
   return __shfl_xor_sync(0xffff'ffffu, value, lane_mask);
+}
+
+// The value of lane `source`, for all lanes.
+FA_DEVICE int shfl(int value, int source, FA_SITE) {
+  return __shfl_sync(0xffff'ffffu, value, source);
 }
 
 // Is `condition` true in any of the warp's 32 lanes? All get the answer.
@@ -153,10 +171,23 @@ FA_DEVICE void store_release(int* p, int value, FA_SITE) {
 }
 FA_DEVICE void thread_fence(FA_SITE) { __threadfence(); }
 
+// For the emulator, which counts and draws them.
+FA_DEVICE void tile_row(int, int) {}
+FA_DEVICE void tile_visit(int, bool) {}
+
 // Two floats as two bf16 in one register, each rounded to nearest even; `low` in the low half.
 FA_DEVICE uint32_t pack_bf16x2(float low, float high) {
   uint32_t packed;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+  return packed;
+}
+
+// The same in T, bf16 or fp16.
+template <class T>
+FA_DEVICE uint32_t pack(float low, float high) {
+  if constexpr (std::is_same_v<T, fa::bf16>) return pack_bf16x2(low, high);
+  uint32_t packed;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
   return packed;
 }
 
@@ -168,6 +199,9 @@ FA_DEVICE float exp2(float x) {
   return y;
 }
 FA_DEVICE float exp(float x) { return exp2(x * 1.44269504f); }  // e^x = 2^(x log2 e)
+
+// The hardware's lg2, times ln 2: 2^-22 of an error for arguments from 1 up.
+FA_DEVICE float log(float x) { return __logf(x); }
 
 FA_DEVICE float max(float a, float b) { return fmaxf(a, b); }
 FA_DEVICE float fma(float a, float b, float c) { return fmaf(a, b, c); }  // a * b + c

@@ -49,6 +49,10 @@ void check_kernel_shape(const Shape& shape) {
     throw InputError("head size " + std::to_string(shape.dim) +
                      ": this chapter's kernel takes 64 and 128");
   }
+  check_kernel_lengths(shape);
+}
+
+void check_kernel_lengths(const Shape& shape) {
   constexpr int64_t LONGEST = int64_t{1} << 30;
   if (shape.q > LONGEST || shape.kv > LONGEST || shape.batch > LONGEST / shape.heads) {
     throw InputError("shape " + to_string(shape) +
@@ -87,6 +91,13 @@ void check_shapes(const ForwardArgs& args) {
     throw InputError(std::to_string(q[1]) + " heads of Q cannot share " + std::to_string(k[1]) +
                      " of K and V: the second must divide the first");
   }
+  if ((args.q_starts == nullptr) != (args.kv_starts == nullptr)) {
+    throw InputError("packed sequences: give the starts of both, in Q and in K and V");
+  }
+  if (args.q_starts && (q[0] != 1 || args.sequences < 1 || args.longest_q < 0)) {
+    throw InputError("packed sequences: expected batch 1, and at least one sequence");
+  }
+  if (!(args.softcap >= 0)) throw InputError("softcap: expected a number above 0, or 0 for none");
   for (const int64_t window : {args.window_left, args.window_right}) {
     if (window < -1) {
       throw InputError("a window of " + std::to_string(window) +
@@ -115,6 +126,9 @@ uint32_t features_of(const ForwardArgs& args) {
     if (tensor->data && !is_contiguous(*tensor)) features |= STRIDES;
   }
   if (args.q.dtype == Dtype::f16) features |= FP16;
+  if (args.q_starts) features |= PACKED;
+  if (args.softcap > 0) features |= SOFTCAP;
+  if (args.alibi) features |= ALIBI;
   return features;
 }
 

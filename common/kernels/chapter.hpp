@@ -29,7 +29,10 @@ struct KernelOption {
   const char* title;  // goes behind the number: "3 stages"
 };
 
-// Throws InputError unless the head size is 64 or 128 and an int holds the lengths.
+// Throws InputError unless an int holds the lengths.
+void check_kernel_lengths(const Shape& shape);
+
+// Likewise, and unless the head size is 64 or 128.
 void check_kernel_shape(const Shape& shape);
 
 struct KernelChapter {

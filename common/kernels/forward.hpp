@@ -17,6 +17,12 @@ struct ForwardArgs {
   float scale = 1;
   // Query i sees keys i + (len_kv - len_q) - window_left up to … + window_right; -1: no limit.
   int64_t window_left = -1, window_right = -1;  // causal: right 0
+  // Packed sequences, in batch 1: sequence n is rows [q_starts[n], q_starts[n + 1]) of Q and O, and
+  // [kv_starts[n], kv_starts[n + 1]) of K and V. `sequences` + 1 numbers each, where the kernel runs.
+  const int *q_starts = nullptr, *kv_starts = nullptr;
+  int64_t sequences = 0, longest_q = 0;
+  float softcap = 0;    // scores become softcap * tanh(score / softcap), before the mask; 0: none
+  bool alibi = false;   // head h's scores lose 2^(-8 (h + 1) / heads) for each key of distance
   uint32_t breaks = 0;  // bits of the chapter's breaks; 0 runs the build that has none compiled in
   int options[2] = {};  // the chapter's own, in the order of KernelChapter::options
 };

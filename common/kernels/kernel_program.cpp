@@ -57,8 +57,14 @@ std::string event_log(const EmulatorRun& run) {
     if (!run.sources[i].empty()) entry["source"] = run.sources[i];
     list.push_back(std::move(entry));
   }
-  const nlohmann::json log = {{"events", std::move(list)},
-                              {"hazards", hazards_as_json(run.report.hazards)}};
+  nlohmann::json log = {{"events", std::move(list)},
+                        {"hazards", hazards_as_json(run.report.hazards)}};
+  for (const simt::TileRow& row : run.report.tiles) {
+    nlohmann::json visits = nlohmann::json::array();
+    for (const simt::TileVisit& visit : row.visits) visits.push_back({visit.column, visit.masked});
+    log["tiles"].push_back({{"block", row.block}, {"row", row.row}, {"columns", row.columns},
+                            {"visits", std::move(visits)}});
+  }
   return log.dump(1) + "\n";
 }
 
@@ -105,6 +111,33 @@ std::string counters_as_text(const KernelChapter& chapter, const simt::Counters&
   };
   add("load wavefronts for each ideal", previous ? ratio(*previous) : "", ratio(counters), "");
   return text;
+}
+
+struct TileCounts {
+  int64_t visited = 0, masked = 0, skipped = 0;
+};
+TileCounts count_tiles(const std::vector<simt::TileRow>& rows) {
+  TileCounts tiles;
+  for (const simt::TileRow& row : rows) {
+    const auto visited = static_cast<int64_t>(row.visits.size());
+    tiles.visited += visited;
+    tiles.skipped += row.columns - visited;
+    for (const simt::TileVisit& visit : row.visits) tiles.masked += visit.masked;
+  }
+  return tiles;
+}
+std::string tiles_as_text(const TileCounts& tiles) {
+  return "  tiles      " + std::to_string(tiles.visited) + " visited, " +
+         std::to_string(tiles.masked) + " of them masked; " + std::to_string(tiles.skipped) +
+         " skipped\n";
+}
+
+// Chapter 08's kernel knows none of this.
+bool previous_takes(const Problem& problem, const Request& request) {
+  return !problem.causal && problem.group == 1 && problem.window_left < 0 &&
+         problem.window_right < 0 && problem.q_starts.empty() && problem.softcap == 0 &&
+         !problem.alibi && request.layout == "bhld" && problem.dtype == Dtype::bf16 &&
+         (problem.shape.dim == 64 || problem.shape.dim == 128);
 }
 
 // Where a request runs. `auto` takes the GPU unless only the emulator can answer.
@@ -179,7 +212,14 @@ Outcome forward(const KernelChapter& chapter, const ForwardRun& options, const P
   if (request.profile) {
     simt::Counters previous;
     outcome.profile = counters_as_json(run.report.counters);
-    const bool comparable = chapter.previous && !problem.causal;  // the chapter before has no mask
+    if (!run.report.tiles.empty()) {
+      const TileCounts tiles = count_tiles(run.report.tiles);
+      outcome.profile["tiles_visited"] = tiles.visited;
+      outcome.profile["tiles_masked"] = tiles.masked;
+      outcome.profile["tiles_skipped"] = tiles.skipped;
+      outcome.notes += tiles_as_text(tiles);
+    }
+    const bool comparable = chapter.previous && previous_takes(problem, request);
     if (comparable) {
       KernelChapter before = chapter;
       before.emulator = chapter.previous;
@@ -205,10 +245,14 @@ void bench(const KernelChapter& chapter, const ForwardRun& options, const Shape&
   // The default shape is made for reading counters: too small to fill a GPU.
   const bool small = problem.shape == default_shape;
   const Shape shape = small ? Shape{1, 8, 4096, 8192, 128} : problem.shape;
-  const Problem large = small ? random_problem(shape, Dtype::bf16, 0) : problem;
+  Problem large = problem;
+  if (small) {
+    large = random_problem(shape, problem.dtype, 0);
+    large.causal = problem.causal;
+  }
   std::vector<float> o(shape.q_elements());
   const double ms = time_on_gpu(chapter, large, o, {}, options, 20);
-  const double tflops = shape.flops() / ms * 1e-9, limit = gpu_mma_limit_tflops();
+  const double tflops = forward_operation().flops(large) / ms * 1e-9, limit = gpu_mma_limit_tflops();
   const double once = 2.0 * (shape.q_elements() + shape.kv_elements()) * sizeof(bf16);
   const double rate = once / ms * 1e-6, copy = gpu_copy_limit_gbs();
   char lines[400];
@@ -233,6 +277,7 @@ int run_kernel_program(const KernelChapter& chapter, int argc, char** argv) {
   program.default_shape = {1, 1, 128, 512, 128};
   program.breaks = breaks_of(chapter);
   program.dtypes = {Dtype::bf16};
+  if (chapter.features & FP16) program.dtypes.push_back(Dtype::f16);
   program.features = chapter.features;
   program.has_device = true;
   program.add_options = [&](Cli& cli) {
@@ -242,7 +287,7 @@ int run_kernel_program(const KernelChapter& chapter, int argc, char** argv) {
     }
   };
   const auto options = [&](const Request& request) {
-    return ForwardRun{request.breaks, {values.begin(), values.end()}};
+    return ForwardRun{request.breaks, {values.begin(), values.end()}, request.layout == "blhd"};
   };
   program.validate = [&](const Problem& problem) { chapter.check_shape(problem.shape); };
   program.run = [&](const Problem& problem, const Request& request,

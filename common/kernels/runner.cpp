@@ -1,6 +1,7 @@
 #include "common/kernels/runner.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -16,25 +17,49 @@ constexpr int UNWRITTEN = 0xff;  // in every byte: a NaN of each type
 
 size_t element_bytes(Dtype dtype) { return dtype == Dtype::f32 ? 4 : 2; }
 
-template <class T>
-void round_into(std::span<const float> values, void* memory) {
-  std::transform(values.begin(), values.end(), static_cast<T*>(memory), from_float<T>);
+// Where a tensor's elements stand in memory: row-major, or with the length before the heads.
+TensorRef placed(void* data, Dtype dtype, const std::array<int64_t, 4>& shape, bool by_length) {
+  TensorRef tensor{data, dtype, shape, contiguous_strides(shape)};
+  const auto [batch, heads, length, dim] = shape;
+  if (by_length) tensor.strides = {length * heads * dim, dim, heads * dim, 1};
+  return tensor;
 }
-void store(Dtype dtype, std::span<const float> values, void* memory) {
-  if (dtype == Dtype::bf16) return round_into<bf16>(values, memory);
-  if (dtype == Dtype::f16) return round_into<fp16>(values, memory);
-  round_into<float>(values, memory);
+
+// Calls work(row of the row-major values, the row in memory), `dim` elements each.
+template <class T, class Value, class Work>
+void for_rows(const TensorRef& tensor, std::span<Value> values, Work work) {
+  const auto [batch, heads, length, dim] = tensor.shape;
+  Value* row = values.data();
+  for (int64_t b = 0; b < batch; ++b)
+    for (int64_t h = 0; h < heads; ++h)
+      for (int64_t i = 0; i < length; ++i, row += dim) {
+        work(row, static_cast<T*>(tensor.data) + b * tensor.strides[0] + h * tensor.strides[1] +
+                      i * tensor.strides[2]);
+      }
 }
 
 template <class T>
-void widen_from(const void* memory, std::span<float> values) {
-  const T* first = static_cast<const T*>(memory);
-  std::transform(first, first + values.size(), values.begin(), [](T x) { return to_float(x); });
+void round_into(std::span<const float> values, const TensorRef& tensor) {
+  for_rows<T>(tensor, values, [&](const float* row, T* memory) {
+    std::transform(row, row + tensor.shape[3], memory, from_float<T>);
+  });
 }
-void load(Dtype dtype, const void* memory, std::span<float> values) {
-  if (dtype == Dtype::bf16) return widen_from<bf16>(memory, values);
-  if (dtype == Dtype::f16) return widen_from<fp16>(memory, values);
-  widen_from<float>(memory, values);
+void store(std::span<const float> values, const TensorRef& tensor) {
+  if (tensor.dtype == Dtype::bf16) return round_into<bf16>(values, tensor);
+  if (tensor.dtype == Dtype::f16) return round_into<fp16>(values, tensor);
+  round_into<float>(values, tensor);
+}
+
+template <class T>
+void widen_from(const TensorRef& tensor, std::span<float> values) {
+  for_rows<T>(tensor, values, [&](float* row, const T* memory) {
+    std::transform(memory, memory + tensor.shape[3], row, [](T x) { return to_float(x); });
+  });
+}
+void load(const TensorRef& tensor, std::span<float> values) {
+  if (tensor.dtype == Dtype::bf16) return widen_from<bf16>(tensor, values);
+  if (tensor.dtype == Dtype::f16) return widen_from<fp16>(tensor, values);
+  widen_from<float>(tensor, values);
 }
 
 // "Global memory" of the emulator for one tensor.
@@ -59,10 +84,6 @@ class EmulatorMemory {
   simt::RegisteredBuffer registered_;
 };
 
-TensorRef contiguous(void* data, Dtype dtype, const std::array<int64_t, 4>& shape) {
-  return {data, dtype, shape, contiguous_strides(shape)};
-}
-
 // What the forward pass reads and fills, and how its arguments are made of them.
 struct Forward {
   const KernelChapter& chapter;
@@ -70,23 +91,49 @@ struct Forward {
   const ForwardRun& run;
   std::vector<Input> inputs;
   std::vector<Output> outputs;
+  std::vector<float> q_starts, kv_starts;
 
   Forward(const KernelChapter& chapter_, const Problem& problem_, std::span<float> o,
           std::span<float> lse, const ForwardRun& run_)
       : chapter(chapter_), problem(problem_), run(run_) {
     const Shape& s = problem.shape;
     const Dtype dtype = problem.dtype;
-    const std::array<int64_t, 4> q{s.batch, s.heads, s.q, s.dim}, kv{s.batch, s.heads, s.kv, s.dim};
-    inputs = {{"Q", dtype, q, problem.q}, {"K", dtype, kv, problem.k}, {"V", dtype, kv, problem.v}};
-    outputs = {{"O", dtype, q, o}};
+    const std::array<int64_t, 4> q{s.batch, s.heads, s.q, s.dim};
+    const std::array<int64_t, 4> kv{s.batch, problem.kv_heads(), s.kv, s.dim};
+    inputs = {{"Q", dtype, q, problem.q, run.by_length},
+              {"K", dtype, kv, problem.k, run.by_length},
+              {"V", dtype, kv, problem.v, run.by_length}};
+    if (!problem.q_starts.empty()) {
+      add_starts("cu_seqlens_q", problem.q_starts, q_starts);
+      add_starts("cu_seqlens_k", problem.kv_starts, kv_starts);
+    }
+    outputs = {{"O", dtype, q, o, run.by_length}};
     if (!lse.empty()) outputs.push_back({"LSE", Dtype::f32, {s.batch, s.heads, s.q, 1}, lse});
   }
 
+  // Whole numbers travel as the bits of fp32, which nothing on the way computes with.
+  void add_starts(const char* name, const std::vector<int64_t>& starts, std::vector<float>& bits) {
+    for (const int64_t start : starts) bits.push_back(std::bit_cast<float>(static_cast<int>(start)));
+    inputs.push_back({name, Dtype::f32, {1, 1, 1, static_cast<int64_t>(bits.size())}, bits});
+  }
+
   void launch(const KernelBuild& build, std::span<const TensorRef> tensors) const {
-    ForwardArgs args{.q = tensors[0], .k = tensors[1], .v = tensors[2], .o = tensors[3]};
-    if (tensors.size() > 4) args.lse = tensors[4];
+    ForwardArgs args{.q = tensors[0], .k = tensors[1], .v = tensors[2]};
+    if (!q_starts.empty()) {
+      args.q_starts = static_cast<const int*>(tensors[3].data);
+      args.kv_starts = static_cast<const int*>(tensors[4].data);
+      args.sequences = static_cast<int64_t>(q_starts.size()) - 1;
+      for (size_t n = 1; n < problem.q_starts.size(); ++n) {
+        args.longest_q = std::max(args.longest_q, problem.q_starts[n] - problem.q_starts[n - 1]);
+      }
+    }
+    args.o = tensors[inputs.size()];
+    if (outputs.size() > 1) args.lse = tensors[inputs.size() + 1];
+    args.softcap = static_cast<float>(problem.softcap);
+    args.alibi = problem.alibi;
     args.scale = static_cast<float>(problem.scale);
-    if (problem.causal) args.window_right = 0;
+    args.window_left = problem.window_left;
+    args.window_right = problem.right();
     args.breaks = run.breaks;
     for (size_t i = 0; i < chapter.options.size(); ++i) {
       args.options[i] = i < run.options.size() ? run.options[i] : chapter.options[i].otherwise;
@@ -105,11 +152,12 @@ EmulatorRun run_on_emulator(std::span<const Input> inputs, std::span<const Outpu
   const auto add = [&](const auto& tensor) {
     memory.push_back(
         std::make_unique<EmulatorMemory>(tensor.name, tensor.dtype, tensor.values.size()));
-    tensors.push_back(contiguous(memory.back()->data(), tensor.dtype, tensor.shape));
+    tensors.push_back(
+        placed(memory.back()->data(), tensor.dtype, tensor.shape, tensor.by_length));
   };
   for (const Input& input : inputs) {
     add(input);
-    store(input.dtype, input.values, memory.back()->data());
+    store(input.values, tensors.back());
   }
   for (const Output& output : outputs) add(output);
 
@@ -121,7 +169,7 @@ EmulatorRun run_on_emulator(std::span<const Input> inputs, std::span<const Outpu
                               : "");
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
-    load(outputs[i].dtype, memory[inputs.size() + i]->data(), outputs[i].values);
+    load(tensors[inputs.size() + i], outputs[i].values);
   }
   return run;
 }
@@ -135,11 +183,17 @@ double run_on_gpu(std::span<const Input> inputs, std::span<const Output> outputs
   const auto add = [&](const auto& tensor) {
     host.resize(tensor.values.size() * element_bytes(tensor.dtype));
     memory.push_back(std::make_unique<GpuBuffer>(host.size(), tensor.name));
-    tensors.push_back(contiguous(memory.back()->data(), tensor.dtype, tensor.shape));
+    tensors.push_back(
+        placed(memory.back()->data(), tensor.dtype, tensor.shape, tensor.by_length));
+  };
+  // The same tensor in the host's copy of it.
+  const auto on_host = [&](TensorRef tensor) {
+    tensor.data = host.data();
+    return tensor;
   };
   for (const Input& input : inputs) {
     add(input);
-    store(input.dtype, input.values, host.data());
+    store(input.values, on_host(tensors.back()));
     memory.back()->upload(host.data());
   }
   for (const Output& output : outputs) {
@@ -151,7 +205,7 @@ double run_on_gpu(std::span<const Input> inputs, std::span<const Output> outputs
   for (size_t i = 0; i < outputs.size(); ++i) {
     host.resize(outputs[i].values.size() * element_bytes(outputs[i].dtype));
     memory[inputs.size() + i]->download(host.data());
-    load(outputs[i].dtype, host.data(), outputs[i].values);
+    load(on_host(tensors[inputs.size() + i]), outputs[i].values);
   }
   return ms;
 }

@@ -18,13 +18,15 @@ struct Input {
   const char* name;
   Dtype dtype;
   std::array<int64_t, 4> shape;
-  std::span<const float> values;
+  std::span<const float> values;  // row-major
+  bool by_length = false;         // the kernels see a [B,H,L,D] that is stored as [B,L,H,D]
 };
 struct Output {  // what the kernels leave unwritten is NaN
   const char* name;
   Dtype dtype;
   std::array<int64_t, 4> shape;
   std::span<float> values;
+  bool by_length = false;
 };
 
 // Starts the kernels on tensors in device memory: the inputs, then the outputs.
@@ -45,6 +47,7 @@ double run_on_gpu(std::span<const Input> inputs, std::span<const Output> outputs
 struct ForwardRun {
   uint32_t breaks = 0;
   std::vector<int> options = {};  // of the chapter, in order; those that are missing: their default
+  bool by_length = false;         // Q, K, V and O are stored as [B,L,H,D]
 };
 
 // O [B,H,Lq,D] and, unless it is empty, LSE [B,H,Lq] of `problem`, whose values are its dtype's.

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstring>
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 #include "common/simt/block.hpp"
 #include "common/simt/matrix.hpp"
@@ -147,19 +149,24 @@ Instruction ldmatrix_instruction(int count, bool trans) {
   block.traffic().ldmatrix(warp.index, ldmatrix_instruction(count, trans), site, offsets, count);
 }
 
+template <class T>
+constexpr Instruction kMmaOf = std::is_same_v<T, bf16> ? Instruction::kMma : Instruction::kMmaFp16;
+
+template <class T>
 [[gnu::noinline]] void execute_mma(const Thread& last, const Site& site) {
   Warp& warp = *last.warp;
-  multiply_accumulate(warp.a, warp.b, warp.c);
+  multiply_accumulate<T>(warp.a, warp.b, warp.c);
   last.block->note_progress();
-  last.block->traffic().collective(warp.index, Instruction::kMma, site);
+  last.block->traffic().collective(warp.index, kMmaOf<T>, site);
 }
 
-[[gnu::noinline]] void execute_shuffle(const Thread& last, const Site& site) {
+[[gnu::noinline]] void execute_shuffle(const Thread& last, Instruction instruction,
+                                        const Site& site) {
   Warp& warp = *last.warp;
   for (int lane = 0; lane < kWarpSize; ++lane) {
     *warp.c[lane] = warp.values[(lane ^ warp.masks[lane]) & (kWarpSize - 1)];
   }
-  last.block->traffic().collective(warp.index, Instruction::kShuffle, site);
+  last.block->traffic().collective(warp.index, instruction, site);
 }
 
 [[gnu::noinline]] void execute_vote(const Thread& last, const Site& site) {
@@ -261,8 +268,24 @@ float shfl_xor(float value, int lane_mask, int line, const char* file) {
   warp.values[thread.lane] = value;
   warp.masks[thread.lane] = lane_mask;
   warp.c[thread.lane] = &result;
-  if (thread.block->meet(thread, Instruction::kShuffle, site)) execute_shuffle(thread, site);
+  if (thread.block->meet(thread, Instruction::kShuffle, site)) {
+    execute_shuffle(thread, Instruction::kShuffle, site);
+  }
   return result;
+}
+
+int shfl(int value, int source, int line, const char* file) {
+  const Site site{file, line};
+  Thread& thread = begin_warp_wide(site);
+  Warp& warp = *thread.warp;
+  float result = 0;
+  warp.values[thread.lane] = std::bit_cast<float>(value);
+  warp.masks[thread.lane] = thread.lane ^ source;
+  warp.c[thread.lane] = &result;
+  if (thread.block->meet(thread, Instruction::kShuffleFrom, site)) {
+    execute_shuffle(thread, Instruction::kShuffleFrom, site);
+  }
+  return std::bit_cast<int>(result);
 }
 
 bool warp_any(bool condition, int line, const char* file) {
@@ -274,6 +297,7 @@ bool warp_any(bool condition, int line, const char* file) {
   return vote != 0;
 }
 
+template <class T>
 void mma_m16n8k16(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4], int line,
                   const char* file) {
   const Site site{file, line};
@@ -282,7 +306,28 @@ void mma_m16n8k16(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4],
   warp.a[thread.lane] = a;
   warp.b[thread.lane] = b;
   warp.c[thread.lane] = c;
-  if (thread.block->meet(thread, Instruction::kMma, site)) execute_mma(thread, site);
+  if (thread.block->meet(thread, kMmaOf<T>, site)) execute_mma<T>(thread, site);
+}
+template void mma_m16n8k16<bf16>(const uint32_t (&)[4], const uint32_t (&)[2], float (&)[4], int,
+                                 const char*);
+template void mma_m16n8k16<fp16>(const uint32_t (&)[4], const uint32_t (&)[2], float (&)[4], int,
+                                 const char*);
+void mma_m16n8k16(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4], int line,
+                  const char* file) {
+  mma_m16n8k16<bf16>(a, b, c, line, file);
+}
+
+void tile_row(int row, int columns) {
+  Thread& thread = current_thread();
+  if (thread.index == 0) {
+    Block& block = *thread.block;
+    block.traffic().tiles().push_back({block.index(), row, columns, {}});
+  }
+}
+
+void tile_visit(int column, bool masked) {
+  Thread& thread = current_thread();
+  if (thread.index == 0) thread.block->traffic().tiles().back().visits.push_back({column, masked});
 }
 
 void block_sync(int line, const char* file) { block_sync("", line, file); }

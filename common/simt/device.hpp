@@ -20,6 +20,7 @@
 namespace emulator {
 
 using fa::bf16;
+using fa::fp16;
 using fa::Dim3;
 using fa::LaunchConfig;
 
@@ -97,10 +98,16 @@ inline void ldmatrix_x4_trans(uint32_t (&r)[4], uint32_t addr, FA_SIMT_SITE) {
 /// PTX figures show. Order of the sum here: c first, then k = 0..15, each addition rounded to
 /// fp32 (the products are exact); hardware does not document its own.
 /// PTX: mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32.
+/// With T = fp16: …f32.f16.f16.f32.
+template <class T>
+void mma_m16n8k16(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4], FA_SIMT_SITE);
 void mma_m16n8k16(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4], FA_SIMT_SITE);
 
 /// The value of lane (own lane ^ lane_mask), 0 <= lane_mask < 32. PTX: shfl.sync.bfly.b32.
 float shfl_xor(float value, int lane_mask, FA_SIMT_SITE);
+
+/// The value of lane `source`, 0 <= source < 32, for all lanes. PTX: shfl.sync.idx.b32.
+int shfl(int value, int source, FA_SIMT_SITE);
 
 /// Is `condition` true in any of the warp's lanes? All lanes get the answer. PTX: vote.sync.any.
 bool warp_any(bool condition, FA_SIMT_SITE);
@@ -162,10 +169,22 @@ void store_release(int* p, int value, FA_SIMT_SITE);
 /// PTX: fence.acq_rel.gpu (__threadfence).
 void thread_fence(FA_SIMT_SITE);
 
+/// For counts and pictures: this block works on a row of `columns` tiles; it visits one of them.
+/// What thread 0 says goes to Report::tiles. On a GPU: nothing.
+void tile_row(int row, int columns);
+void tile_visit(int column, bool masked);
+
 /// Two floats rounded to nearest even; `low` in the low 16 bits. PTX: cvt.rn.bf16x2.f32.
 inline uint32_t pack_bf16x2(float low, float high) {
   return static_cast<uint32_t>(fa::to_bf16(low).bits) |
          static_cast<uint32_t>(fa::to_bf16(high).bits) << 16;
+}
+
+/// The same in T, bf16 or fp16.
+template <class T>
+uint32_t pack(float low, float high) {
+  return static_cast<uint32_t>(fa::from_float<T>(low).bits) |
+         static_cast<uint32_t>(fa::from_float<T>(high).bits) << 16;
 }
 
 inline float exp(float x) { return std::exp(x); }

@@ -36,7 +36,9 @@ enum class Confirmed : uint8_t { kNo, kByCase, kYes };
   X(LdmatrixX4, "ldmatrix_x4", Warp, Ldmatrix, &Counters::ldmatrix_instructions, Yes)            \
   X(LdmatrixX4Trans, "ldmatrix_x4_trans", Warp, Ldmatrix, &Counters::ldmatrix_instructions, Yes) \
   X(Mma, "mma_m16n8k16", Warp, Mma, &Counters::mma_instructions, Yes)                            \
+  X(MmaFp16, "mma_m16n8k16", Warp, Mma, &Counters::mma_instructions, Yes)                        \
   X(Shuffle, "shfl_xor", Warp, Shuffle, &Counters::shuffle_instructions, Yes)                    \
+  X(ShuffleFrom, "shfl", Warp, Shuffle, &Counters::shuffle_instructions, Yes)                    \
   X(Vote, "warp_any", Warp, Vote, nullptr, Yes)                                                  \
   X(WarpSync, "warp_sync", Warp, WarpSync, nullptr, Yes)                                         \
   X(BlockSync, "block_sync", Warp, Barrier, &Counters::barriers, Yes)                            \

@@ -38,6 +38,7 @@ struct Run {
   Counters counters;
   HazardLog hazards;
   std::vector<Event> events;
+  std::vector<TileRow> tiles;
   std::map<std::tuple<std::string, int, std::string>, Synchronization> synchronizations = {};
 };
 
@@ -239,10 +240,14 @@ void launch_in(Run& run, const std::function<void()>& thread, const LaunchConfig
     }
     std::vector<Event>& events = block.traffic().events();
     run.events.insert(run.events.end(), events.begin(), events.end());
+    std::vector<TileRow>& tiles = block.traffic().tiles();
+    std::move(tiles.begin(), tiles.end(), std::back_inserter(run.tiles));
   });
   find_global_races(logs, run.hazards);
   std::stable_sort(run.events.begin(), run.events.end(),
                    [](const Event& a, const Event& b) { return a.block < b.block; });
+  std::stable_sort(run.tiles.begin(), run.tiles.end(),
+                   [](const TileRow& a, const TileRow& b) { return a.block < b.block; });
   run.counters.shared_bytes_per_block =
       std::max(run.counters.shared_bytes_per_block, static_cast<int64_t>(config.smem_bytes));
 }
@@ -268,14 +273,15 @@ bool is_estimate(const Counters& counters, const std::string& name) {
 
 Report run(const Config& config, const std::function<void()>& body) {
   if (active != nullptr) throw std::logic_error("fa::simt::run inside fa::simt::run");
-  Run state{config, {}, {}, {}, {}};
+  Run state{config, {}, {}, {}, {}, {}};
   struct Scope {
     explicit Scope(Run* run) { active = run; }
     ~Scope() { active = nullptr; }
   } scope(&state);
   body();
   for (Event& event : state.events) event.where.file = relative_path(event.where.file);
-  Report report{state.counters, state.hazards.hazards(), std::move(state.events), {}};
+  Report report{state.counters, state.hazards.hazards(), std::move(state.events), {}, {}};
+  report.tiles = std::move(state.tiles);
   for (auto& [place, sync] : state.synchronizations) {
     report.synchronizations.push_back(std::move(sync));
   }

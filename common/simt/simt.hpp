@@ -118,11 +118,23 @@ struct Synchronization {
   bool left_out = false;  // Config::leave_out named it
 };
 
+/// A row of tiles of scores that a block works on, as its kernel says (tile_row, tile_visit).
+struct TileVisit {
+  int column;
+  bool masked;
+};
+struct TileRow {
+  int block = 0;
+  int row = 0, columns = 0;
+  std::vector<TileVisit> visits;  // in order
+};
+
 struct Report {
   Counters counters;
   std::vector<Hazard> hazards;  // sorted by kind, file, line
   std::vector<Event> events;
   std::vector<Synchronization> synchronizations;  // sorted by file and line, each once
+  std::vector<TileRow> tiles;                     // by block
 };
 
 /// Runs `body` on this thread; every emulator::launch inside uses `config` and adds to the report.

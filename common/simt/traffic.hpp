@@ -97,6 +97,7 @@ class Traffic {
   bool wanted() const { return config_.counters || logging_; }
   const Counters& counters() const { return counters_; }
   std::vector<Event>& events() { return events_; }
+  std::vector<TileRow>& tiles() { return tiles_; }
 
  private:
   void count_instruction(Instruction instruction);
@@ -107,6 +108,7 @@ class Traffic {
   const Config& config_;
   Counters counters_;
   std::vector<Event> events_;
+  std::vector<TileRow> tiles_;
   std::vector<int64_t> steps_;                 // per warp
   std::vector<std::vector<int>> group_bytes_;  // per warp and group: for the land events
   int block_ = 0;

@@ -1,0 +1,46 @@
+#pragma once
+// Chapter 09 as host code sees it.
+
+#include "breaks.hpp"
+#include "chapters/08_fewer_instructions/chapter.hpp"
+#include "common/error.hpp"
+
+namespace emulator::ch09 { extern const fa::KernelBuild build; }
+namespace gpu::ch09 { extern const fa::KernelBuild build; }
+
+namespace ch09 {
+
+inline constexpr fa::Break OWN_BREAKS[] = {
+    {"mask-every-tile", fa::ch09::MASK_EVERY_TILE, "tiles that are seen whole are masked too"},
+    {"top-left", fa::ch09::TOP_LEFT, "query i stands at key i, not at key i + Lkv - Lq"},
+    {"window-off-by-one", fa::ch09::WINDOW_OFF_BY_ONE, "the farthest key of a window is left out"},
+    {"modulo-heads", fa::ch09::MODULO_HEADS, "head h takes K and V of h modulo their number"},
+    {"unguarded-max", fa::ch09::UNGUARDED_MAX, "-inf is subtracted from -inf"},
+    {"softcap-after-mask", fa::ch09::SOFTCAP_AFTER_MASK, "hidden scores pass through the modifier"},
+    {"late-sequence", fa::ch09::LATE_SEQUENCE, "cu_seqlens is read one element late"},
+};
+
+// Throws InputError unless the head size is a multiple of 8 up to 128 and an int holds the lengths.
+inline void check_shape(const fa::Shape& shape) {
+  if (shape.dim % 8 != 0 || shape.dim > 128) {
+    throw fa::InputError("head size " + std::to_string(shape.dim) +
+                         ": this chapter's kernel takes multiples of 8 up to 128");
+  }
+  fa::check_kernel_lengths(shape);
+}
+
+inline constexpr fa::KernelChapter CHAPTER{
+    .name = "ch09_masks_and_shapes",
+    .about = "Attention as it is used: which tiles does a row of tiles need?",
+    .emulator = &emulator::ch09::build,
+    .gpu = &gpu::ch09::build,
+    .features = fa::CAUSAL | fa::WINDOW | fa::LSE | fa::KV_HEADS | fa::STRIDES | fa::FP16 |
+                fa::PACKED | fa::SOFTCAP | fa::ALIBI,
+    .check_shape = check_shape,
+    .breaks = fa::BASIC_BREAKS | fa::SWIZZLE_ONE_SIDE | fa::PIPELINE_BREAKS,
+    .own_breaks = OWN_BREAKS,
+    .previous_name = "ch08_fewer_instructions",
+    .previous = &emulator::ch08::build,
+};
+
+}  // namespace ch09

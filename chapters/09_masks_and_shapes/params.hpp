@@ -1,0 +1,127 @@
+#pragma once
+// From the host's arguments to what the kernel is given, and to what one block makes of it.
+
+#include <string>
+
+#include "chapters/09_masks_and_shapes/mask.hpp"
+#include "common/error.hpp"
+
+namespace FA_BACKEND::ch09 {
+
+constexpr int ELEMENT = 2;  // bytes of a bf16 or an fp16
+
+// [anchor: params]
+// A tensor [batch, heads, len, dim] whose rows, heads and batches may lie any distance apart: these
+// are in bytes. A row itself is contiguous.
+struct Tensor {
+  char* data;
+  int64_t batch, head;
+  uint32_t row;
+};
+
+struct Params {
+  Tensor Q, K, V, O;  // K and V have heads / group
+  float* LSE;         // [batch, heads, len_q], or null
+  int64_t LSE_head;   // elements from one head to the next
+  const int *q_starts, *kv_starts;  // packed: sequence n is rows [starts[n], starts[n + 1])
+  int heads, group;  // `group` query heads in a row share a head of K and V
+  int len_q, dim;    // dim: up to HEAD_DIM; the columns from there on are zeros
+  float scale;
+  Modifiers modifiers;
+  Mask mask;
+};
+// [/anchor: params]
+
+// [anchor: sequence]
+// The queries and keys that a block has to do with: a batch, or one of the packed sequences.
+struct Sequence {
+  int64_t Q_start, K_start, V_start, O_start;  // bytes in front of its first row
+  int64_t LSE_start;                           // elements
+  int len_q;
+  Mask mask;
+};
+
+template <class Breaks>
+FA_DEVICE Sequence sequence_of(const Params& p, int index, Breaks breaks) {
+  if (p.q_starts == nullptr) {
+    return {index * p.Q.batch, index * p.K.batch, index * p.V.batch, index * p.O.batch,
+            index * p.LSE_head * p.heads, p.len_q, p.mask};
+  }
+  const int at = index + (breaks.has(fa::ch09::LATE_SEQUENCE) ? 1 : 0);
+  const int64_t q = load_global(p.q_starts + at), kv = load_global(p.kv_starts + at);
+  const int len_q = load_global(p.q_starts + at + 1) - static_cast<int>(q);
+  Mask mask = p.mask;
+  mask.len_kv = load_global(p.kv_starts + at + 1) - static_cast<int>(kv);
+  mask.diagonal = breaks.has(fa::ch09::TOP_LEFT) ? 0 : mask.len_kv - len_q;
+  return {q * p.Q.row, kv * p.K.row, kv * p.V.row, q * p.O.row, q, len_q, mask};
+}
+// [/anchor: sequence]
+
+// Throws InputError for what this kernel cannot address.
+inline Params params_of(const fa::ForwardArgs& args) {
+  if (!(args.scale > 0)) {
+    throw fa::InputError("--scale " + std::to_string(args.scale) +
+                         ": this chapter takes the maximum before it scales, which needs a "
+                         "positive scale");
+  }
+  if (args.breaks != 0 && args.q.dtype != fa::Dtype::bf16) {
+    throw fa::InputError("--break: this chapter has its breaks in bf16 only");
+  }
+  for (const fa::TensorRef* tensor : {&args.q, &args.k, &args.v, &args.o}) {
+    const auto& stride = tensor->strides;
+    for (int d = 0; d < 4; ++d) {
+      const bool whole_chunks = d == 3 ? stride[d] == 1 : stride[d] % 8 == 0;
+      if (tensor->shape[d] > 1 && !whole_chunks) {
+        throw fa::InputError("a stride of " + std::to_string(stride[d]) + " in dimension " +
+                             std::to_string(d) +
+                             ": rows must be contiguous, and all begin at multiples of 16 bytes");
+      }
+    }
+    if (tensor->shape[2] * stride[2] >= int64_t{1} << 31)
+      throw fa::InputError("a head of 4 GB or more from its first row to its last");
+  }
+  const auto tensor = [](const fa::TensorRef& ref) {
+    return Tensor{static_cast<char*>(ref.data), ref.strides[0] * ELEMENT, ref.strides[1] * ELEMENT,
+                  static_cast<uint32_t>(ref.strides[2] * ELEMENT)};
+  };
+  const auto limit = [](int64_t side) {
+    return side < 0 || side > UNLIMITED ? UNLIMITED : static_cast<int>(side);
+  };
+  const int heads = static_cast<int>(args.q.shape[1]), len_q = static_cast<int>(args.q.shape[2]);
+  const int len_kv = static_cast<int>(args.k.shape[2]);
+  const int diagonal = args.breaks & fa::ch09::TOP_LEFT ? 0 : len_kv - len_q;
+  int left = limit(args.window_left);
+  if ((args.breaks & fa::ch09::WINDOW_OFF_BY_ONE) && left != UNLIMITED) --left;
+  return {.Q = tensor(args.q),
+          .K = tensor(args.k),
+          .V = tensor(args.v),
+          .O = tensor(args.o),
+          .LSE = static_cast<float*>(args.lse.data),
+          .LSE_head = args.q.shape[2],
+          .q_starts = args.q_starts,
+          .kv_starts = args.kv_starts,
+          .heads = heads,
+          .group = static_cast<int>(args.q.shape[1] / args.k.shape[1]),
+          .len_q = len_q,
+          .dim = static_cast<int>(args.q.shape[3]),
+          .scale = args.scale,
+          .modifiers = {args.softcap, args.alibi ? -8.0f / static_cast<float>(heads) : 0.0f},
+          .mask = {len_kv, diagonal, left, limit(args.window_right)}};
+}
+
+// A block for each head, each tile of the longest sequence, each sequence.
+inline Dim3 grid_of(const fa::ForwardArgs& args, int block_q) {
+  const int64_t longest = args.q_starts ? args.longest_q : args.q.shape[2];
+  const int64_t tiles = (longest + block_q - 1) / block_q;
+  const int64_t sequences = args.q_starts ? args.sequences : args.q.shape[0];
+  constexpr int64_t MOST = 65535;  // of a grid's second and third dimension
+  if (tiles > MOST || sequences > MOST) {
+    throw fa::InputError(std::to_string(tiles) + " tiles of " + std::to_string(block_q) +
+                         " queries, " + std::to_string(sequences) +
+                         " sequences: up to 65535 of each in this chapter");
+  }
+  return {static_cast<int>(args.q.shape[1]), static_cast<int>(tiles > 0 ? tiles : 1),
+          static_cast<int>(sequences)};
+}
+
+}  // namespace FA_BACKEND::ch09
