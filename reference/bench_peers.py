@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Races chapters 03 to 08 against PyTorch's attention on this GPU: one process, taking turns.
+"""Races chapters 03 to 09 against PyTorch's attention on this GPU: one process, taking turns.
 
     cmake --build build --target flash_attention
     reference/bench_peers.py --json out.json --markdown out.md
 
 Every chapter is first held against float64, on fresh random inputs, into an output full of NaN; one
 that fails is not timed. Peers that this PyTorch does not have are left out. TFLOP/s are
-4 B H Lq Lkv D / time. Exit status: 0, 1 if a chapter was wrong, 2 if nothing could be measured.
+4 B H Lq Lkv D / time, half of it for causal. Exit status: 0, 1 if a chapter was wrong, 2 if nothing could be measured.
 """
 import argparse
 import ctypes
+import dataclasses
 import datetime
 import json
 import os
@@ -19,7 +20,41 @@ import subprocess
 import sys
 import time
 
-SHAPES = [  # B, H, Lq, Lkv, D
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    batch: int
+    heads: int
+    q: int
+    kv: int
+    dim: int
+    kv_heads: int = 0  # 0: as many as of Q
+    causal: bool = False
+
+    def __str__(self):
+        heads = f"{self.heads}/{self.kv_heads}" if self.kv_heads else self.heads
+        return (f"{self.batch},{heads},{self.q},{self.kv},{self.dim}"
+                + (" causal" if self.causal else ""))
+
+    @property
+    def plain(self):
+        return not (self.kv_heads or self.causal)
+
+    def flops(self):
+        return (2 if self.causal else 4) * self.batch * self.heads * self.q * self.kv * self.dim
+
+
+def parse_case(text):
+    """B,H,Lq,Lkv,D or B,H/Hkv,Lq,Lkv,D, and ":causal" behind it."""
+    sizes, _, causal = text.partition(":")
+    batch, heads, *rest = sizes.split(",")
+    heads, _, kv_heads = heads.partition("/")
+    if causal not in ("", "causal") or len(rest) != 3:
+        raise ValueError
+    return Case(int(batch), int(heads), *map(int, rest), int(kv_heads or 0), causal == "causal")
+
+
+SHAPES = [Case(*sizes) for sizes in (  # B, H, Lq, Lkv, D
     (1, 8, 4096, 8192, 128),
     (4, 8, 4096, 8192, 128),
     (2, 16, 8192, 8192, 128),
@@ -29,7 +64,12 @@ SHAPES = [  # B, H, Lq, Lkv, D
     (2, 32, 4001, 4099, 64),
     (16, 16, 512, 512, 128),
     (16, 32, 512, 512, 64),
-]
+)]
+# Chapter 09's: with heads of K and V, and causal.
+MASKED = [Case(*sizes, causal=True) for sizes in (
+    (2, 16, 8192, 8192, 128), (1, 16, 16384, 16384, 128), (2, 32, 8192, 8192, 64),
+    (8, 16, 1024, 1024, 128), (16, 16, 512, 512, 128))] + [
+        Case(2, 32, 8192, 8192, 128, kv_heads=8, causal=True)]
 CHECKED = [(1, 1, 1, 1), (2, 3, 65, 127), (1, 2, 257, 513), (1, 1, 100, 1), (1, 1, 1, 1000),
            (1, 8, 1024, 1024)]  # B, H, Lq, Lkv, each with D 64 and 128 and three input scales
 ROWS = 64  # of each head that are checked
@@ -47,6 +87,9 @@ try:
 except ImportError:
     fail("this Python has no PyTorch to race against; ./learn bench times the chapters alone")
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "common", "kernels",
+                             "library"))
+import flash_attention
 import check  # says so if there is no NumPy
 from problem import Problem
 
@@ -54,11 +97,19 @@ from problem import Problem
 class Library:
     def __init__(self, path):
         try:
+            self.all = flash_attention.load(os.path.abspath(path))
             self.c = ctypes.CDLL(os.path.abspath(path))
         except OSError as error:
             fail(f"{error}; build the target flash_attention and name the file with --library")
         self.c.flash_attention_error.restype = ctypes.c_char_p
         self.c.flash_attention_mma_limit.restype = ctypes.c_double
+
+    def attend(self, chapter, case, q, k, v, o):
+        """Fills o. The plain call is as short as it can be: it is timed."""
+        if case.plain:
+            self.forward(chapter, q, k, v, o)
+        else:
+            self.all.attention(q, k, v, causal=case.causal, chapter=chapter, out=o)
 
     def forward(self, chapter, q, k, v, o):
         pointers = [ctypes.c_void_p(x.data_ptr()) for x in (q, k, v, o)]
@@ -69,10 +120,12 @@ class Library:
             raise RuntimeError(self.c.flash_attention_error().decode())
 
 
-def inputs(shape, input_scale=1.0):
-    b, h, lq, lkv, d = shape
-    draw = lambda length: (torch.randn(b, h, length, d, device="cuda") + 0.5).bfloat16()
-    return draw(lq) * input_scale, draw(lkv), draw(lkv)
+def inputs(case, input_scale=1.0):
+    def draw(heads, length):
+        shape = (case.batch, heads, length, case.dim)
+        return (torch.randn(shape, device="cuda") + 0.5).bfloat16()
+    kv_heads = case.kv_heads or case.heads
+    return draw(case.heads, case.q) * input_scale, draw(kv_heads, case.kv), draw(kv_heads, case.kv)
 
 
 def on_host(tensor):
@@ -82,16 +135,21 @@ def on_host(tensor):
 class Judge:
     """check.py's verdict on up to ROWS rows of each head; every element must be finite."""
 
-    def __init__(self, q, k, v):
-        self.inputs = q, k, v
-        self.rows = torch.randperm(q.shape[2], device=q.device)[:ROWS].sort().values
-        self.problem = Problem(*map(on_host, (q[:, :, self.rows], k, v)), dtype="bf16")
+    def __init__(self, case, q, k, v):
+        self.case, self.inputs = case, (q, k, v)
+        # The last rows of a causal problem are one of its own: Lkv keys, the last ROWS queries.
+        self.rows = (torch.arange(q.shape[2] - min(ROWS, q.shape[2]), q.shape[2], device=q.device)
+                     if case.causal else
+                     torch.randperm(q.shape[2], device=q.device)[:ROWS].sort().values)
+        k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], dim=1) for x in (k, v))
+        self.problem = Problem(*map(on_host, (q[:, :, self.rows], k, v)), dtype="bf16",
+                               causal=case.causal)
         self.reference = check.compute_reference(self.problem)
 
     def wrong(self, library, chapter):
         """None, or a sentence."""
         o = torch.full_like(self.inputs[0], float("nan"))
-        library.forward(chapter, *self.inputs, o)
+        library.attend(chapter, self.case, *self.inputs, o)
         torch.cuda.synchronize()
         bad = int((~torch.isfinite(o)).sum())
         if bad:
@@ -101,27 +159,36 @@ class Judge:
         return None if agreed else " ".join(verdict.split())
 
 
+def takers(chapters, case):
+    return chapters if case.plain else [chapter for chapter in chapters if chapter >= 9]
+
+
 def correct_chapters(library, chapters):
     reasons = dict.fromkeys(chapters)
-    for shape in ((*sizes, d) for sizes in CHECKED for d in (64, 128)):
+    for case in (Case(*sizes, d, causal=causal) for sizes in CHECKED for d in (64, 128)
+                 for causal in (False, True)):
         for input_scale in (1.0, 30.0, 1e-3):
-            judge = Judge(*inputs(shape, input_scale))
-            for chapter in chapters:
+            judge = Judge(case, *inputs(case, input_scale))
+            for chapter in takers(chapters, case):
                 found = judge.wrong(library, chapter)
-                reasons[chapter] = reasons[chapter] or found and f"{shape} x {input_scale}: {found}"
+                reasons[chapter] = reasons[chapter] or found and f"{case} x {input_scale}: {found}"
     for chapter, reason in reasons.items():
         print(f"chapter {chapter:02d}: {reason or 'agrees with float64'}", flush=True)
     return [chapter for chapter in chapters if not reasons[chapter]]
 
 
-def peers(with_flex):
+def peers(with_flex, case):
+    options = {"is_causal": case.causal}
+    if case.kv_heads:
+        options["enable_gqa"] = True
+
     def sdpa(backend):
         def run(q, k, v):
             with sdpa_kernel(backend):
-                return F.scaled_dot_product_attention(q, k, v)
+                return F.scaled_dot_product_attention(q, k, v, **options)
         return run
     found = {"FA2": sdpa(SDPBackend.FLASH_ATTENTION), "cuDNN": sdpa(SDPBackend.CUDNN_ATTENTION)}
-    if with_flex:
+    if with_flex and case.plain:
         try:
             from torch.nn.attention.flex_attention import flex_attention
             torch.compiler.reset()  # after eight shapes it would give up compiling
@@ -183,14 +250,22 @@ def as_markdown(result):
              f"{result['date']}; registers-only mma.sync {result['mma_limit_tflops']:.0f} TFLOP/s.",
              f"TFLOP/s, median of {result['rounds']} rounds. "
              f"`{result['command']}`", "",
-             "| (B, H, Lq, Lkv, D) | " + " | ".join(names) + " | ch08 / FA2 |",
-             "|---" * (len(names) + 2) + "|"]
+             "| B,H,Lq,Lkv,D | " + " | ".join(names) + " | best / FA2 | ch09 / ch08, paired |",
+             "|---" * (len(names) + 3) + "|"]
     for row in result["rows"]:
         t = row["tflops"]
         cells = [f"{t[name]:.1f}" if name in t else "" for name in names]
-        ratio = f"{t['ch08'] / t['FA2']:.2f}" if "ch08" in t and "FA2" in t else ""
-        lines.append("| " + " | ".join([", ".join(map(str, row["shape"])), *cells, ratio]) + " |")
+        best = next((name for name in ("ch09", "ch08") if name in t), None)
+        ratio = f"{t[best] / t['FA2']:.2f}" if best and "FA2" in t else ""
+        lines.append("| " + " | ".join([row["case"], *cells, ratio, paired(row["ms"])]) + " |")
     return "\n".join(lines) + "\n"
+
+
+def paired(times):
+    """The median over the rounds of how much faster chapter 09 was than chapter 08 in the same round."""
+    if not {"ch08", "ch09"} <= times.keys():
+        return ""
+    return f"{statistics.median(a / b for a, b in zip(times['ch08'], times['ch09'])):.3f}"
 
 
 def write(path, text):
@@ -203,8 +278,9 @@ def write(path, text):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--library", default="build/lib/libflash_attention.so")
-    parser.add_argument("--chapters", default="3,4,5,6,7,8")
-    parser.add_argument("--shape", action="append", help="B,H,Lq,Lkv,D; may repeat")
+    parser.add_argument("--chapters", default="3,4,5,6,7,8,9")
+    parser.add_argument("--shape", action="append", help="B,H,Lq,Lkv,D, B,H/Hkv,…, with :causal behind it; may repeat")
+    parser.add_argument("--masked", action="store_true", help="chapter 09's shapes too")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--no-flex", action="store_true", help="flex compiles for every shape")
     parser.add_argument("--json")
@@ -212,8 +288,9 @@ def main():
     options = parser.parse_args()
     try:
         chapters = [int(x) for x in options.chapters.split(",")]
-        shapes = [tuple(int(x) for x in s.split(",")) for s in options.shape or []] or SHAPES
-        if any(len(shape) != 5 for shape in shapes) or options.rounds < 1:
+        cases = [parse_case(text) for text in options.shape or []] or SHAPES
+        cases = cases + (MASKED if options.masked else [])
+        if options.rounds < 1:
             raise ValueError
     except ValueError:
         fail("--chapters takes 3,4,…, --shape five numbers B,H,Lq,Lkv,D, --rounds at least 1")
@@ -229,25 +306,25 @@ def main():
               "command": "bench_peers.py " + " ".join(sys.argv[1:]), "correct_chapters": good,
               "mma_limit_tflops": library.c.flash_attention_mma_limit(), "rows": []}
     all_good = good == chapters
-    for shape in shapes:
-        print(f"shape {shape}", flush=True)
-        q, k, v = inputs(shape)
+    for case in cases:
+        print(f"shape {case}", flush=True)
+        q, k, v = inputs(case)
         o = torch.empty_like(q)
-        judge = Judge(q, k, v)
+        judge = Judge(case, q, k, v)
         runners = {}
-        for chapter in good:
+        for chapter in takers(good, case):
             reason = judge.wrong(library, chapter)
             if reason:
                 print(f"  chapter {chapter:02d}: {reason}: not timed", flush=True)
                 all_good = False
                 continue
-            runners[f"ch{chapter:02d}"] = lambda c=chapter: library.forward(c, q, k, v, o)
-        for name, run in peers(not options.no_flex).items():
+            runners[f"ch{chapter:02d}"] = lambda c=chapter: library.attend(c, case, q, k, v, o)
+        for name, run in peers(not options.no_flex, case).items():
             runners[name] = lambda run=run: run(q, k, v)
         times = race(runners, options.rounds)
-        flops = 4 * shape[0] * shape[1] * shape[2] * shape[3] * shape[4]
+        flops = case.flops()
         result["rows"].append({
-            "shape": shape, "card": card(), "ms": times,  # the card is still warm
+            "case": str(case), "shape": dataclasses.astuple(case)[:5], "card": card(), "ms": times,  # the card is still warm
             "tflops": {name: flops / statistics.median(ms) * 1e-9 for name, ms in times.items()}})
     write(options.json, json.dumps(result, indent=1) + "\n")
     write(options.markdown, as_markdown(result))

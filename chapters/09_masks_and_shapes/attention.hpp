@@ -249,7 +249,7 @@ FA_KERNEL FA_LAUNCH_BOUNDS(NUM_WARPS* WARP_SIZE, 1) void attention(const Params 
   if (first_row >= sequence.len_q) return;  // of a longer one
 
   // [anchor: heads]
-  const int kv_head = breaks.has(fa::ch09::MODULO_HEADS) ? head % (params.heads / params.group)
+  const int kv_head = breaks.has(fa::MODULO_HEADS) ? head % (params.heads / params.group)
                                                          : head / params.group;
   // [/anchor: heads]
   const auto rows = [&](const Tensor& tensor, int64_t start, int of_head, int len) {
@@ -319,7 +319,7 @@ FA_KERNEL FA_LAUNCH_BOUNDS(NUM_WARPS* WARP_SIZE, 1) void attention(const Params 
   load_tile<BLOCK_Q, HEAD_DIM, NUM_THREADS>(Q_smem, Q, q_tile);  // in K's first group
   load_K(0);
   int n = 0;
-  const int clear = breaks.has(fa::ch09::MASK_EVERY_TILE) ? 0 : tiles.clear_count();
+  const int clear = breaks.has(fa::MASK_EVERY_TILE) ? 0 : tiles.clear_count();
   for (; n < clear; ++n) step(n, std::false_type{});
   for (; n < tiles.count(); ++n) step(n, std::true_type{});
   // [/anchor: main_loop]

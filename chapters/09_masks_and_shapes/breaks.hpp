@@ -3,9 +3,9 @@
 
 #include "common/kernels/forward.hpp"
 
-namespace fa::ch09 {
+namespace fa {
 
-enum Break : uint32_t {
+enum MaskBreak : uint32_t {
   MASK_EVERY_TILE = OWN_BREAK << 0,
   TOP_LEFT = OWN_BREAK << 1,
   WINDOW_OFF_BY_ONE = OWN_BREAK << 2,
@@ -15,4 +15,4 @@ enum Break : uint32_t {
   LATE_SEQUENCE = OWN_BREAK << 6,
 };
 
-}  // namespace fa::ch09
+}  // namespace fa

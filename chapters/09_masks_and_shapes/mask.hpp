@@ -139,7 +139,7 @@ FA_DEVICE void change_scores(float (&S_rmem)[MMAS_Q][MMAS_KV][4], const Modifier
   const auto hide = [&] {
     if (MASKED && !breaks.has(fa::UNMASKED_TAIL)) mask_scores(S_rmem, mask, query, key);
   };
-  const bool mask_first = breaks.has(fa::ch09::SOFTCAP_AFTER_MASK);
+  const bool mask_first = breaks.has(fa::SOFTCAP_AFTER_MASK);
   if (mask_first) hide();
   if constexpr (Modifier::EXISTS) modify_scores(S_rmem, modifier, scale, mask, query, key);
   if (!mask_first) hide();
@@ -149,7 +149,7 @@ FA_DEVICE void change_scores(float (&S_rmem)[MMAS_Q][MMAS_KV][4], const Modifier
 // A row that has seen no key has m = -inf, and -inf - (-inf) is NaN: see subtrahend.
 template <class Breaks>
 FA_DEVICE float guarded(float m, Breaks breaks) {
-  return breaks.has(fa::ch09::UNGUARDED_MAX) ? m : subtrahend(m);
+  return breaks.has(fa::UNGUARDED_MAX) ? m : subtrahend(m);
 }
 
 }  // namespace FA_BACKEND::ch09

@@ -47,12 +47,12 @@ FA_DEVICE Sequence sequence_of(const Params& p, int index, Breaks breaks) {
     return {index * p.Q.batch, index * p.K.batch, index * p.V.batch, index * p.O.batch,
             index * p.LSE_head * p.heads, p.len_q, p.mask};
   }
-  const int at = index + (breaks.has(fa::ch09::LATE_SEQUENCE) ? 1 : 0);
+  const int at = index + (breaks.has(fa::LATE_SEQUENCE) ? 1 : 0);
   const int64_t q = load_global(p.q_starts + at), kv = load_global(p.kv_starts + at);
   const int len_q = load_global(p.q_starts + at + 1) - static_cast<int>(q);
   Mask mask = p.mask;
   mask.len_kv = load_global(p.kv_starts + at + 1) - static_cast<int>(kv);
-  mask.diagonal = breaks.has(fa::ch09::TOP_LEFT) ? 0 : mask.len_kv - len_q;
+  mask.diagonal = breaks.has(fa::TOP_LEFT) ? 0 : mask.len_kv - len_q;
   return {q * p.Q.row, kv * p.K.row, kv * p.V.row, q * p.O.row, q, len_q, mask};
 }
 // [/anchor: sequence]
@@ -89,9 +89,9 @@ inline Params params_of(const fa::ForwardArgs& args) {
   };
   const int heads = static_cast<int>(args.q.shape[1]), len_q = static_cast<int>(args.q.shape[2]);
   const int len_kv = static_cast<int>(args.k.shape[2]);
-  const int diagonal = args.breaks & fa::ch09::TOP_LEFT ? 0 : len_kv - len_q;
+  const int diagonal = args.breaks & fa::TOP_LEFT ? 0 : len_kv - len_q;
   int left = limit(args.window_left);
-  if ((args.breaks & fa::ch09::WINDOW_OFF_BY_ONE) && left != UNLIMITED) --left;
+  if ((args.breaks & fa::WINDOW_OFF_BY_ONE) && left != UNLIMITED) --left;
   return {.Q = tensor(args.q),
           .K = tensor(args.k),
           .V = tensor(args.v),

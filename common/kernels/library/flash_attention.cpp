@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstring>
 #include <exception>
 #include <optional>
 #include <string>
@@ -47,14 +49,17 @@ std::vector<Named> tensors_of(const ForwardArgs& args) {
   return all;
 }
 
-// A later version with more fields will take the sizes of earlier ones.
-const flash_attention_arguments& checked(const flash_attention_arguments* given) {
+// An earlier version ended with `stream`: what came later keeps its default.
+flash_attention_arguments checked(const flash_attention_arguments* given) {
   if (!given) throw InputError("no arguments");
-  if (given->size != sizeof *given) {
+  flash_attention_arguments arguments = FLASH_ATTENTION_DEFAULTS;
+  if (given->size != sizeof arguments &&
+      given->size != offsetof(flash_attention_arguments, cu_seqlens_q)) {
     throw InputError("arguments of " + std::to_string(given->size) + " bytes: this version has " +
-                     std::to_string(sizeof *given) + "; begin with FLASH_ATTENTION_DEFAULTS");
+                     std::to_string(sizeof arguments) + "; begin with FLASH_ATTENTION_DEFAULTS");
   }
-  return *given;
+  std::memcpy(&arguments, given, given->size);
+  return arguments;
 }
 
 TensorRef tensor_ref(const char* name, const flash_attention_tensor& given) {
@@ -87,6 +92,13 @@ ForwardArgs forward_args(const flash_attention_arguments& given) {
   args.scale = static_cast<float>(given.scale);
   args.window_left = given.window_left;
   args.window_right = given.window_right;
+  args.q_starts = given.cu_seqlens_q;
+  args.kv_starts = given.cu_seqlens_k;
+  args.sequences = given.sequences;
+  args.longest_q = given.longest_q;
+  if (!std::isfinite(given.softcap)) throw InputError("softcap: expected a finite number");
+  args.softcap = static_cast<float>(given.softcap);
+  args.alibi = given.alibi != 0;
   return args;
 }
 
@@ -127,6 +139,15 @@ const KernelChapter& chosen_chapter(int number, const ForwardArgs& args, bool gp
                    std::to_string(chapters.back()->number()));
 }
 
+void check_starts(const char* name, const int* starts, int64_t sequences, int64_t length) {
+  if (starts[0] == 0 && starts[sequences] == length &&
+      std::is_sorted(starts, starts + sequences + 1)) {
+    return;
+  }
+  throw InputError(std::string(name) + ": expected numbers that ascend from 0 to " +
+                   std::to_string(length) + ", the length of all sequences together");
+}
+
 // The emulator may touch the tensors' bytes, under their names.
 void emulate(const fa::KernelBuild& build, const ForwardArgs& args) {
   const std::vector<Named> tensors = tensors_of(args);
@@ -135,6 +156,14 @@ void emulate(const fa::KernelBuild& build, const ForwardArgs& args) {
     const size_t bytes = tensors[i].tensor.dtype == fa::Dtype::f32 ? 4 : 2;
     registered[i].emplace(tensors[i].tensor.data, bytes * fa::extent(tensors[i].tensor),
                           tensors[i].name, bytes);
+  }
+  std::optional<fa::simt::RegisteredBuffer> starts[2];
+  if (args.q_starts) {
+    const size_t bytes = static_cast<size_t>(args.sequences + 1) * sizeof(int);
+    check_starts("cu_seqlens_q", args.q_starts, args.sequences, args.q.shape[2]);
+    check_starts("cu_seqlens_k", args.kv_starts, args.sequences, args.k.shape[2]);
+    starts[0].emplace(const_cast<int*>(args.q_starts), bytes, "cu_seqlens_q", sizeof(int));
+    starts[1].emplace(const_cast<int*>(args.kv_starts), bytes, "cu_seqlens_k", sizeof(int));
   }
   build.forward(args);  // outside a simt::run a hazard throws
 }

@@ -32,6 +32,14 @@ typedef struct {
      Causal: -1 and 0. */
   int64_t window_left, window_right;
   void *stream; /* a cudaStream_t, or null */
+  /* Packed sequences, in batch 1: sequence n is rows cu_seqlens_q[n] up to cu_seqlens_q[n + 1] of Q
+     and O, and likewise of K and V. `sequences` + 1 ascending numbers each, where the tensors are;
+     what they hold on a GPU is not looked at. longest_q: the most queries of a sequence. */
+  const int32_t *cu_seqlens_q, *cu_seqlens_k; /* null: not packed */
+  int64_t sequences, longest_q;
+  double softcap; /* scores become softcap * tanh(score / softcap), before the mask; 0: none */
+  int32_t alibi;  /* 1: head h's scores lose 2^(-8 (h + 1) / heads) for each key of distance */
+  int32_t reserved; /* 0 */
 } flash_attention_arguments;
 
 #define FLASH_ATTENTION_NO_TENSOR {0, 0, 0, {0, 0, 0, 0}, {0, 0, 0, 0}}
@@ -39,7 +47,7 @@ typedef struct {
   {sizeof(flash_attention_arguments), 0, FLASH_ATTENTION_WHERE_Q_IS,      \
    FLASH_ATTENTION_NO_TENSOR, FLASH_ATTENTION_NO_TENSOR,                  \
    FLASH_ATTENTION_NO_TENSOR, FLASH_ATTENTION_NO_TENSOR,                  \
-   FLASH_ATTENTION_NO_TENSOR, 1.0, -1, -1, 0}
+   FLASH_ATTENTION_NO_TENSOR, 1.0, -1, -1, 0, 0, 0, 0, 0, 0.0, 0, 0}
 
 /* O = softmax(scale Q K^T) V. On a GPU the kernel is started on `stream`, and the call returns
    before it ends; the current device stays what it was. In host memory the emulator runs it.

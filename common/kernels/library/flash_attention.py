@@ -27,7 +27,11 @@ class Arguments(ctypes.Structure):
                 *[(name, Tensor) for name in ("q", "k", "v", "o", "lse")],
                 ("scale", ctypes.c_double),
                 ("window_left", ctypes.c_int64), ("window_right", ctypes.c_int64),
-                ("stream", ctypes.c_void_p)]
+                ("stream", ctypes.c_void_p),
+                ("cu_seqlens_q", ctypes.c_void_p), ("cu_seqlens_k", ctypes.c_void_p),
+                ("sequences", ctypes.c_int64), ("longest_q", ctypes.c_int64),
+                ("softcap", ctypes.c_double), ("alibi", ctypes.c_int32),
+                ("reserved", ctypes.c_int32)]
 
 
 def to_bf16(x):
@@ -58,19 +62,45 @@ def check(name, x):
         raise ValueError(f"{name} is {x.dtype}, expected one of {', '.join(TYPES)}")
 
 
+def padded(x, dim):
+    """x with zeros behind each row."""
+    if isinstance(x, np.ndarray):
+        return np.pad(x, [(0, 0)] * 3 + [(0, dim - x.shape[3])])
+    import torch
+    return torch.nn.functional.pad(x, (0, dim - x.shape[3]))
+
+
+def int32_on(starts, like):
+    """Numbers as an array or tensor of int32, where `like` is."""
+    if isinstance(like, np.ndarray) or not hasattr(like, "is_cuda"):
+        return np.ascontiguousarray(starts, np.int32)
+    import torch
+    return torch.as_tensor(starts, dtype=torch.int32, device=like.device).contiguous()
+
+
+def address(x):
+    return x.ctypes.data if isinstance(x, np.ndarray) else x.data_ptr()
+
+
 class Library:
     def __init__(self, path):
         self._library = ctypes.CDLL(path)
         self._library.flash_attention_error.restype = ctypes.c_char_p
 
     def attention(self, q, k, v, causal=False, window=None, scale=None, layout="bhld", chapter=None,
-                  return_lse=False, stream=None):
+                  return_lse=False, stream=None, softcap=0.0, alibi=False, cu_seqlens_q=None,
+                  cu_seqlens_k=None, longest_q=None, out=None):
         """softmax(scale · q kᵀ) v, and its log-sum-exp [B,H,L] if return_lse.
 
         layout: of all tensors, "bhld" for [batch, heads, length, dim], "blhd" for [batch, length,
         heads, dim]. k and v may have fewer heads. causal and window are aligned to the last query and
         the last key; window=(left, right) is inclusive, -1 has no limit. chapter=None takes the newest
-        that can do what is asked. stream: a cudaStream_t; PyTorch's current one by default."""
+        that can do what is asked. stream: a cudaStream_t; PyTorch's current one by default.
+
+        Head sizes that the kernels do not take are padded with zeros, in copies. cu_seqlens_q and
+        cu_seqlens_k: sequences packed into batch 1, by where each begins and the last one ends, int32
+        and on q's device; longest_q, the most queries of one, is read from there if it is not given
+        (on a GPU that waits). softcap and alibi: see flash_attention.h. out: a tensor like q to fill."""
         if layout not in LAYOUTS:
             raise ValueError(f"layout {layout!r}: expected one of {', '.join(LAYOUTS)}")
         for name, x in zip("qkv", (q, k, v)):
@@ -85,6 +115,21 @@ class Library:
         # [batch, length, heads, dim] is the same memory with other strides.
         swapped = (lambda x: x.swapaxes(1, 2)) if layout == "blhd" else (lambda x: x)
         lse = None
+        dim = q.shape[3]
+        scale = (dim or 1) ** -0.5 if scale is None else scale
+        if dim % 8:
+            q, k, v = (padded(x, (dim + 7) // 8 * 8) for x in (q, k, v))
+        starts, sequences = (None, None), 0
+        if (cu_seqlens_q is None) != (cu_seqlens_k is None):
+            raise ValueError("cu_seqlens_q and cu_seqlens_k go together: give both")
+        if cu_seqlens_q is not None:
+            starts = [int32_on(x, q) for x in (cu_seqlens_q, cu_seqlens_k)]
+            if len(starts[0]) != len(starts[1]) or len(starts[0]) < 2:
+                raise ValueError("cu_seqlens_q and cu_seqlens_k: expected as many numbers of each, "
+                                 "at least two")
+            sequences = len(starts[0]) - 1
+            if longest_q is None:
+                longest_q = int((starts[0][1:] - starts[0][:-1]).max())
         if isinstance(q, np.ndarray):
             q, k, v = (to_bf16(np.ascontiguousarray(swapped(x))) for x in (q, k, v))
             o = np.full(q.shape, 0x7FFF, np.uint16)  # NaN: what is not written shows
@@ -93,7 +138,7 @@ class Library:
                 lse = np.full((*q.shape[:3], 1), np.nan, np.float32)
             view, device = of_array, EMULATOR
         else:
-            filled = q.new_full(tuple(q.shape), float("nan"))
+            filled = q.new_full(tuple(q.shape), float("nan")) if out is None or dim % 8 else out
             result = lambda: filled
             q, k, v, o = (swapped(x) for x in (q, k, v, filled))
             view, device = of_torch, q.device.index if q.device.type == "cuda" else EMULATOR
@@ -106,10 +151,12 @@ class Library:
         arguments = Arguments(
             ctypes.sizeof(Arguments), chapter or 0, device, *(view(x) for x in (q, k, v, o)),
             Tensor() if lse is None else view(lse),
-            (q.shape[3] or 1) ** -0.5 if scale is None else scale, left, right, stream)
+            scale, left, right, stream, *(None if x is None else address(x) for x in starts),
+            sequences, longest_q or 0, softcap, alibi, 0)
         if self._library.flash_attention(ctypes.byref(arguments)):
             raise ValueError(self._library.flash_attention_error().decode())
-        return (result(), lse[..., 0]) if return_lse else result()
+        o = result()[..., :dim]
+        return (o, lse[..., 0]) if return_lse else o
 
     def forward(self, q, k, v, chapter=7, scale=None, stream=None):
         return self.attention(q, k, v, scale=scale, chapter=chapter, stream=stream)
