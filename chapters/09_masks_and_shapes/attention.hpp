@@ -40,8 +40,7 @@ struct Rows {
 // Starts copying rows [tile * HEIGHT, (tile + 1) * HEIGHT) of one head from global to shared
 // memory, 16 bytes a thread at a time; neighbouring threads copy neighbouring chunks. What lies
 // outside of [rows, cols] does not exist: nothing is read for it, and zeros are written. A head
-// takes less than 4 GB, so that a 32-bit offset from its start is enough: one register instead of
-// two.
+// takes less than 4 GB: 32 bits are enough for the offset from its start.
 template <int HEIGHT, int HEAD_DIM, int NUM_THREADS>
 FA_DEVICE void load_tile(uint32_t smem, const Rows& gmem, int tile, FA_SITE) {
   constexpr int CHUNK = 16 / ELEMENT;   // elements in 16 bytes
@@ -53,11 +52,11 @@ FA_DEVICE void load_tile(uint32_t smem, const Rows& gmem, int tile, FA_SITE) {
   const int element = thread_index() * CHUNK;  // of this thread's first chunk
   const int row = tile * HEIGHT + element / HEAD_DIM, col = element % HEAD_DIM;
   const int rows_left = col < gmem.cols ? gmem.rows - row : 0;
-  uint32_t src = row * gmem.stride + col * ELEMENT;
+  const char* src = gmem.data + (row * gmem.stride + col * ELEMENT);
   const uint32_t dst = smem + swizzle<HEAD_DIM * ELEMENT>(element * ELEMENT);
   for (int step = 0; step < HEIGHT / STEP_ROWS; ++step) {
     const int source_bytes = step * STEP_ROWS < rows_left ? 16 : 0;
-    cp_async_16(dst + step * STEP * ELEMENT, gmem.data + src, source_bytes, line, file);
+    cp_async_16(dst + step * STEP * ELEMENT, src, source_bytes, line, file);
     src += STEP_ROWS * gmem.stride;
   }
 }
@@ -334,7 +333,7 @@ FA_KERNEL FA_LAUNCH_BOUNDS(NUM_WARPS* WARP_SIZE, 1) void attention(const Params 
 
 template <class T, int HEAD_DIM, class Modifier, class Breaks>
 void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
-  constexpr int BLOCK_Q = 128, BLOCK_KV = HEAD_DIM == 64 ? 80 : 64, NUM_WARPS = 4;
+  constexpr int BLOCK_Q = 128, BLOCK_KV = HEAD_DIM == 64 ? 128 : 64, NUM_WARPS = 4;
   constexpr int SMEM_ROWS = BLOCK_Q + 3 * BLOCK_KV;  // Q; then K twice and V
   const Params params = params_of(args);
   const LaunchConfig config{.grid = grid_of(args, BLOCK_Q),

@@ -57,7 +57,7 @@ struct Tiles {
   // The n-th to visit: from the first clear tile to the last tile, then those before.
   FA_DEVICE int visit(int n) const {
     const int tile = clear_begin + n;
-    return tile < end ? tile : tile - count();
+    return tile - (tile < end ? 0 : count());
   }
 };
 // [/anchor: tiles]
