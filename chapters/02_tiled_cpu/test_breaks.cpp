@@ -227,13 +227,14 @@ TEST_CASE("every break of the arithmetic fails at every input scale at which it 
                {kTileRelativeMask, true, {1e-3, 1.0, 30.0}},
                {kStateResetPerBlock, true, {1e-3, 1.0, 30.0}},
                {kUnmaskedTail, false, {1e-3, 1.0, -30.0}}};  // at 30 a score of 0 weighs nothing
-  for (const auto& [flag, causal, input_scales] : cases) {
+  for (const auto& one : cases) {  // clang 14 captures no structured binding
+    const uint32_t flag = one.flag;
     for (const Dtype dtype : {Dtype::f32, Dtype::f16, Dtype::bf16}) {
-      for (const double input_scale : input_scales) {
+      for (const double input_scale : one.input_scales) {
         CAPTURE(flag);
         CAPTURE(input_scale);
         fa::Problem problem = fa::random_problem({1, 2, 170, 170, 32}, dtype, 3, input_scale);
-        problem.causal = causal;
+        problem.causal = one.causal;
         CHECK(check(problem, run(problem, 0)).passed());
         const fa::CheckResult broken = check(problem, run(problem, flag));
         CHECK_FALSE(broken.passed());
