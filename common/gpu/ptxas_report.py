@@ -3,10 +3,11 @@
 
     ptxas_report.py keep nvcc …      runs the compiler; writes what ptxas said to OBJECT.ptxas and
                                      prints a line for each kernel
-    ptxas_report.py check CODES OBJECT…
+    ptxas_report.py check CODES OBJECT… [--for CODE]
                                      reads OBJECT.ptxas; fails if a kernel spills or has a stack
                                      frame, or if one of CODES (sm_80,sm_90; sm_ for any)
-                                     has no kernel
+                                     has no kernel. With --for only CODE's kernels must not spill:
+                                     the one that tile sizes were chosen for
 """
 
 import re
@@ -61,7 +62,7 @@ def keep(command):
     return result.returncode
 
 
-def check(codes, objects):
+def check(codes, objects, chosen=""):
     found = []
     for path in objects:
         with open(path.removesuffix(".ptxas") + ".ptxas", encoding="utf-8") as file:
@@ -73,10 +74,20 @@ def check(codes, objects):
     if missing:
         print("no kernel found for", *missing, "in", *objects)
         return 1
-    return 1 if any(stack or spilled for *_, stack, spilled in found) else 0
+    return 1 if any((stack or spilled) and architecture.startswith(chosen)
+                      for _, architecture, _, stack, spilled in found) else 0
+
+
+def main(arguments):
+    if len(arguments) < 2 or arguments[0] not in ("keep", "check"):
+        sys.exit(__doc__)
+    if arguments[0] == "keep":
+        return keep(arguments[1:])
+    chosen = ""
+    if arguments[-2] == "--for":
+        *arguments, _, chosen = arguments
+    return check(arguments[1], arguments[2:], chosen)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 3 or sys.argv[1] not in ("keep", "check"):
-        sys.exit(__doc__)
-    sys.exit(keep(sys.argv[2:]) if sys.argv[1] == "keep" else check(sys.argv[2], sys.argv[3:]))
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,41 @@
+#pragma once
+// The end of the kernel: divide by the row sums, round, write O and the log-sum-exp.
+
+#include "chapters/09_masks_and_shapes/params.hpp"
+
+namespace FA_BACKEND::ch09 {
+
+// [anchor: epilogue]
+// O = O / l, rounded, and LSE = ln(sum of exp(scale S)) = scale m + ln(l). A row that has seen no key
+// has m = -inf: its O is 0 and its LSE -inf. (l = 0 would not do as the sign: it would also hide a
+// 0/0 that is a mistake.)
+template <class T, int MMAS_Q, int MMAS_D>
+FA_DEVICE void store_output(char* O_gmem,     // this warp's rows, `stride` bytes apart
+                            float* LSE_gmem,  // this warp's rows; null: not wanted
+                            const float (&O_rmem)[MMAS_Q][MMAS_D][4], const float (&m)[MMAS_Q][2],
+                            const float (&l)[MMAS_Q][2], float scale, int rows, int cols,
+                            uint32_t stride) {
+  FA_UNROLL
+  for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
+    for (int half = 0; half < 2; ++half) {
+      const int row = mma_q * MMA_M + half * 8 + lane_index() / 4;
+      if (row >= rows) continue;
+      const bool saw_a_key = m[mma_q][half] != NEG_INF;
+      const float inverse = saw_a_key ? 1.0f / l[mma_q][half] : 0.0f;
+      for (int mma_d = 0; mma_d < MMAS_D; ++mma_d) {
+        const int col = mma_d * MMA_N + lane_index() % 4 * 2;
+        const float* c = &O_rmem[mma_q][mma_d][half * 2];
+        if (col < cols) {
+          store_global(reinterpret_cast<uint32_t*>(O_gmem + int64_t{row} * stride + col * ELEMENT),
+                       pack<T>(c[0] * inverse, c[1] * inverse));
+        }
+      }
+      if (LSE_gmem != nullptr && lane_index() % 4 == 0) {
+        store_global(LSE_gmem + row,
+                     saw_a_key ? m[mma_q][half] * scale + log(l[mma_q][half]) : NEG_INF);
+      }
+    }
+}
+// [/anchor: epilogue]
+
+}  // namespace FA_BACKEND::ch09
