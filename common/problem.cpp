@@ -102,7 +102,8 @@ std::vector<float> load(const std::string& path, Dtype dtype, double factor,
 Keys Problem::keys_of(int64_t query) const {
   Keys whole{0, shape.kv, query + shape.kv - shape.q};  // of the sequence that the query is in
   if (!q_starts.empty()) {
-    const size_t next = std::upper_bound(q_starts.begin(), q_starts.end(), query) - q_starts.begin();
+    const size_t next =
+        std::upper_bound(q_starts.begin(), q_starts.end(), query) - q_starts.begin();
     const int64_t from_end = q_starts[next] - query;
     whole = {kv_starts[next - 1], kv_starts[next], kv_starts[next] - from_end};
   }

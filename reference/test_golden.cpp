@@ -27,7 +27,11 @@ struct GoldenCase {
 };
 
 std::vector<std::string> case_names() {
-  return nlohmann::json::parse(fa::read_file(kGolden + "cases.json"));
+  std::vector<std::string> names = nlohmann::json::parse(fa::read_file(kGolden + "cases.json"));
+  const std::vector<std::string> more =
+      nlohmann::json::parse(fa::read_file(kGolden + "masks_and_shapes.json"));
+  names.insert(names.end(), more.begin(), more.end());
+  return names;
 }
 
 // The inputs of a case; fails if one of them is not an fp32 number.
@@ -53,9 +57,20 @@ GoldenCase read_case(const std::string& name) {
                   : result.dtype == "bf16" ? fa::Dtype::bf16
                                            : fa::Dtype::f32;
   const auto [batch, heads, q, kv, dim] = problem.shape;
+  const int64_t kv_heads = json.value("kv_heads", heads);
+  problem.group = heads / kv_heads;
+  if (json.contains("window")) {
+    problem.window_left = json["window"][0];
+    problem.window_right = json["window"][1];
+  }
+  problem.softcap = json.value("softcap", 0.0);
+  problem.alibi = json.value("alibi", false);
+  problem.q_starts = json.value("cu_seqlens_q", std::vector<int64_t>{});
+  problem.kv_starts = json.value("cu_seqlens_k", std::vector<int64_t>{});
+  fa::check_mask(problem);
   problem.q = read_input(directory + "q.npy", {batch, heads, q, dim});
-  problem.k = read_input(directory + "k.npy", {batch, heads, kv, dim});
-  problem.v = read_input(directory + "v.npy", {batch, heads, kv, dim});
+  problem.k = read_input(directory + "k.npy", {batch, kv_heads, kv, dim});
+  problem.v = read_input(directory + "v.npy", {batch, kv_heads, kv, dim});
   const fa::NpyArray o = fa::read_npy(directory + "o.npy"), lse = fa::read_npy(directory + "lse.npy");
   REQUIRE(o.shape == std::vector<int64_t>{batch, heads, q, dim});
   REQUIRE(lse.shape == std::vector<int64_t>{batch, heads, q});
@@ -128,7 +143,11 @@ TEST_CASE("the C++ checker accepts NumPy's answers, and not a changed one") {
 }
 
 TEST_CASE("the C++ checker's verdicts and bounds are NumPy's") {
-  const auto verdicts = nlohmann::json::parse(fa::read_file(kGolden + "verdicts.json"));
+  auto verdicts = nlohmann::json::parse(fa::read_file(kGolden + "verdicts.json"));
+  for (const auto& more :
+       nlohmann::json::parse(fa::read_file(kGolden + "masks_and_shapes_verdicts.json"))) {
+    verdicts.push_back(more);
+  }
   std::map<std::string, int> seen;
   for (const auto& verdict : verdicts) {
     const std::string name = verdict["case"], output = verdict["output"];

@@ -5,8 +5,12 @@
 #include "chapters/08_fewer_instructions/chapter.hpp"
 #include "common/error.hpp"
 
-namespace emulator::ch09 { extern const fa::KernelBuild build; }
-namespace gpu::ch09 { extern const fa::KernelBuild build; }
+namespace emulator::ch09 {
+extern const fa::KernelBuild build;
+}
+namespace gpu::ch09 {
+extern const fa::KernelBuild build;
+}
 
 namespace ch09 {
 

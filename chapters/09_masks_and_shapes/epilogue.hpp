@@ -6,9 +6,9 @@
 namespace FA_BACKEND::ch09 {
 
 // [anchor: epilogue]
-// O = O / l, rounded, and LSE = ln(sum of exp(scale S)) = scale m + ln(l). A row that has seen no key
-// has m = -inf: its O is 0 and its LSE -inf. (l = 0 would not do as the sign: it would also hide a
-// 0/0 that is a mistake.)
+// O = O / l, rounded, and LSE = ln(sum of exp(scale S)) = scale m + ln(l). A row that has seen no
+// key has m = -inf and l = 0: its O is 0, its LSE -inf. (l = 0 alone would also hide a 0/0 that is
+// a mistake, and m = -inf alone scores that are all NaN, which max drops.)
 template <class T, int MMAS_Q, int MMAS_D>
 FA_DEVICE void store_output(char* O_gmem,     // this warp's rows, `stride` bytes apart
                             float* LSE_gmem,  // this warp's rows; null: not wanted
@@ -20,19 +20,20 @@ FA_DEVICE void store_output(char* O_gmem,     // this warp's rows, `stride` byte
     for (int half = 0; half < 2; ++half) {
       const int row = mma_q * MMA_M + half * 8 + lane_index() / 4;
       if (row >= rows) continue;
-      const bool saw_a_key = m[mma_q][half] != NEG_INF;
-      const float inverse = saw_a_key ? 1.0f / l[mma_q][half] : 0.0f;
+      const bool saw_nothing = m[mma_q][half] == NEG_INF && l[mma_q][half] == 0.0f;
+      const float inverse = saw_nothing ? 0.0f : 1.0f / l[mma_q][half];
       for (int mma_d = 0; mma_d < MMAS_D; ++mma_d) {
         const int col = mma_d * MMA_N + lane_index() % 4 * 2;
         const float* c = &O_rmem[mma_q][mma_d][half * 2];
         if (col < cols) {
-          store_global(reinterpret_cast<uint32_t*>(O_gmem + int64_t{row} * stride + col * ELEMENT),
-                       pack<T>(c[0] * inverse, c[1] * inverse));
+          store_global(
+              reinterpret_cast<uint32_t*>(O_gmem + int64_t{row} * stride + col * sizeof(bf16)),
+              pack<T>(c[0] * inverse, c[1] * inverse));
         }
       }
       if (LSE_gmem != nullptr && lane_index() % 4 == 0) {
         store_global(LSE_gmem + row,
-                     saw_a_key ? m[mma_q][half] * scale + log(l[mma_q][half]) : NEG_INF);
+                     saw_nothing ? NEG_INF : m[mma_q][half] * scale + log(l[mma_q][half]));
       }
     }
 }

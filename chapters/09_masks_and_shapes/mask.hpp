@@ -62,8 +62,9 @@ struct Tiles {
 };
 // [/anchor: tiles]
 
-// Calls work(score, column) for this lane's scores of a row. A lane's columns are 2 (lane%4) and the
-// next in each group of 8: `column` leaves out lane%4, so that it is a constant in unrolled code.
+// Calls work(score, column) for this lane's scores of a row. A lane's columns are 2 (lane%4) and
+// the next in each group of 8: `column` leaves out lane%4, so that it is a constant in unrolled
+// code.
 template <int MMAS_Q, int MMAS_KV, class Work>
 FA_DEVICE void for_scores(float (&S_rmem)[MMAS_Q][MMAS_KV][4], int mma_q, int half, Work work) {
   FA_UNROLL
@@ -92,8 +93,8 @@ FA_DEVICE void mask_scores(float (&S_rmem)[MMAS_Q][MMAS_KV][4], const Mask& mask
 // [/anchor: mask_scores]
 
 // [anchor: modifiers]
-// What a kernel may do to a score between Q @ K.T and the mask. `distance` is how far the key is from
-// the one that the query stands at. A kernel with NoModifier has none of this in it.
+// What a kernel may do to a score between Q @ K.T and the mask. `distance` is how far the key is
+// from the one that the query stands at. A kernel with NoModifier has none of this in it.
 struct NoModifier {
   static constexpr bool EXISTS = false;
   FA_DEVICE NoModifier(const Modifiers&, int) {}

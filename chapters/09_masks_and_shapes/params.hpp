@@ -20,12 +20,12 @@ struct Tensor {
 };
 
 struct Params {
-  Tensor Q, K, V, O;  // K and V have heads / group
-  float* LSE;         // [batch, heads, len_q], or null
-  int64_t LSE_head;   // elements from one head to the next
+  Tensor Q, K, V, O;                // K and V have heads / group
+  float* LSE;                       // [batch, heads, len_q], or null
+  int64_t LSE_head;                 // elements from one head to the next
   const int *q_starts, *kv_starts;  // packed: sequence n is rows [starts[n], starts[n + 1])
-  int heads, group;  // `group` query heads in a row share a head of K and V
-  int len_q, dim;    // dim: up to HEAD_DIM; the columns from there on are zeros
+  int heads, group;                 // `group` query heads in a row share a head of K and V
+  int len_q, dim;                   // dim: up to HEAD_DIM; the columns from there on are zeros
   float scale;
   Modifiers modifiers;
   Mask mask;
@@ -44,8 +44,13 @@ struct Sequence {
 template <class Breaks>
 FA_DEVICE Sequence sequence_of(const Params& p, int index, Breaks breaks) {
   if (p.q_starts == nullptr) {
-    return {index * p.Q.batch, index * p.K.batch, index * p.V.batch, index * p.O.batch,
-            index * p.LSE_head * p.heads, p.len_q, p.mask};
+    return {index * p.Q.batch,
+            index * p.K.batch,
+            index * p.V.batch,
+            index * p.O.batch,
+            index * p.LSE_head * p.heads,
+            p.len_q,
+            p.mask};
   }
   const int at = index + (breaks.has(fa::LATE_SEQUENCE) ? 1 : 0);
   const int64_t q = load_global(p.q_starts + at), kv = load_global(p.kv_starts + at);

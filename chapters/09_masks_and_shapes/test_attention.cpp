@@ -1,5 +1,9 @@
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <numeric>
+#include <random>
+
 #include "chapter.hpp"
 #include "common/check.hpp"
 #include "common/error.hpp"
@@ -14,6 +18,314 @@ const KernelChapter& KERNEL = ch09::CHAPTER;
 
 TEST_CASE("agrees with float64 on the named shapes, at three input scales") {
   agrees_on_named_shapes(KERNEL);
+}
+
+TEST_CASE("agrees with float64 on a large shape" * doctest::test_suite("large")) {
+  agrees_on_a_large_shape(KERNEL);
+}
+
+TEST_CASE("agrees with float64 on random shapes") { agrees_on_random_shapes(KERNEL); }
+
+TEST_CASE("agrees with NumPy's golden cases") { agrees_with_golden_cases(KERNEL); }
+
+TEST_CASE("returns a constant V exactly") { returns_a_constant_v(KERNEL); }
+
+TEST_CASE("gives the same bits under 100 schedules, without a hazard") {
+  same_bits_under_every_schedule(KERNEL);
+}
+
+TEST_CASE("every barrier and every wait is needed, and its absence is reported") {
+  every_synchronization_is_needed(KERNEL, 5);
+}
+
+TEST_CASE("without a mask it counts what chapter 08 counts, and a shuffle for each warp") {
+  const simt::Counters now = count(KERNEL), before = count(ch08::CHAPTER);
+  CHECK(now.shuffle_instructions == before.shuffle_instructions + 4);
+  for (const simt::CounterField& field : simt::kCounterFields) {
+    if (field.value == &simt::Counters::shuffle_instructions) continue;
+    INFO(field.name);
+    CHECK(now.*field.value == before.*field.value);
+  }
+}
+
+struct Answer {
+  std::vector<float> o, lse;
+  simt::Report report;
+};
+
+Answer answer(const Problem& problem, uint32_t breaks = 0, bool by_length = false) {
+  Answer result{
+      std::vector<float>(problem.shape.q_elements()), std::vector<float>(problem.shape.rows()), {}};
+  const ForwardRun run{.breaks = breaks, .by_length = by_length};
+  result.report = forward_on_emulator(KERNEL, problem, result.o, result.lse, run).report;
+  return result;
+}
+
+void check_agrees(const Problem& problem, bool by_length = false) {
+  INFO("shape ", to_string(problem.shape), ", kv heads ", problem.kv_heads(), ", window ",
+       problem.window_left, ",", problem.right(), ", softcap ", problem.softcap);
+  const Answer got = answer(problem, 0, by_length);
+  CHECK(got.report.hazards.empty());
+  const CheckResult result = check_output(problem, got.o, got.lse);
+  CHECK_MESSAGE(result.passed(), describe(result, problem.shape));
+  if (!gpu_problem(*KERNEL.gpu).empty()) return;
+  std::vector<float> o(got.o.size()), lse(got.lse.size());
+  forward_on_gpu(KERNEL, problem, o, lse, {.by_length = by_length});
+  const CheckResult on_gpu = check_output(problem, o, lse);
+  CHECK_MESSAGE(on_gpu.passed(), describe(on_gpu, problem.shape));
+}
+
+Problem causal(const Shape& shape, uint64_t seed = 1) {
+  Problem problem = random_problem(shape, Dtype::bf16, seed);
+  problem.causal = true;
+  return problem;
+}
+
+Problem window(const Shape& shape, int64_t left, int64_t right) {
+  Problem problem = random_problem(shape, Dtype::bf16, 2);
+  problem.window_left = left;
+  problem.window_right = right;
+  return problem;
+}
+
+Problem packed(const std::vector<int64_t>& len_q, const std::vector<int64_t>& len_kv, int64_t dim) {
+  const auto starts = [](const std::vector<int64_t>& lengths) {
+    std::vector<int64_t> all(lengths.size() + 1);
+    std::partial_sum(lengths.begin(), lengths.end(), all.begin() + 1);
+    return all;
+  };
+  const std::vector<int64_t> q = starts(len_q), kv = starts(len_kv);
+  Problem problem = random_problem({1, 2, q.back(), kv.back(), dim}, Dtype::bf16, 3);
+  problem.q_starts = q;
+  problem.kv_starts = kv;
+  return problem;
+}
+
+TEST_CASE("causal: ragged both ways, one query, more queries than keys") {
+  for (const Shape& shape :
+       {Shape{1, 1, 1, 300, 64}, Shape{1, 2, 200, 70, 64}, Shape{1, 1, 300, 1, 128},
+        Shape{2, 1, 257, 513, 64}, Shape{1, 1, 130, 131, 128}, Shape{1, 1, 1, 1, 64}}) {
+    check_agrees(causal(shape));
+  }
+}
+
+TEST_CASE("windows: each side, both, none of the keys, all of them") {
+  const Shape shape{1, 1, 300, 260, 128};
+  for (const auto& [left, right] :
+       {std::pair{10, 5}, {0, 0}, {-1, 3}, {100, -1}, {64, 64}, {1000, 1000}, {127, 0}}) {
+    check_agrees(window(shape, left, right));
+    check_agrees(window({1, 1, 70, 600, 64}, left, right));
+  }
+  Problem both = window(shape, 20, 40);
+  both.causal = true;  // the right side is then 0
+  check_agrees(both);
+}
+
+TEST_CASE("heads of K and V that several heads of Q share, in both layouts") {
+  for (const int64_t group : {1, 2, 6}) {
+    Problem problem = random_problem({2, 6, 70, 90, 64}, Dtype::bf16, 4, 1, group);
+    problem.causal = true;
+    check_agrees(problem);
+    check_agrees(problem, true);
+    CHECK(answer(problem).o == answer(problem, 0, true).o);  // the same bits
+  }
+}
+
+TEST_CASE("head sizes: every multiple of 8 up to 128, others are refused") {
+  for (int64_t dim = 8; dim <= 128; dim += 8) check_agrees(causal({1, 1, 40, 70, dim}));
+  for (const int64_t dim : {1, 60, 136, 256}) {
+    const Problem problem = random_problem({1, 1, 4, 4, dim}, Dtype::bf16, 1);
+    std::vector<float> o(problem.shape.q_elements());
+    CHECK_THROWS_AS(forward_on_emulator(KERNEL, problem, o), InputError);
+  }
+}
+
+TEST_CASE("fp16, softcap and ALiBi, alone and together") {
+  for (const Dtype dtype : {Dtype::bf16, Dtype::f16}) {
+    for (const int64_t dim : {64, 128}) {
+      for (const int which : {0, 1, 2, 3}) {
+        Problem problem = random_problem({1, 3, 140, 200, dim}, dtype, 5);
+        if (which & 1) problem.softcap = 1.5;
+        problem.alibi = (which & 2) != 0;
+        problem.causal = dim == 64;
+        check_agrees(problem);
+      }
+    }
+  }
+}
+
+TEST_CASE("packed sequences: lengths 0 and 1, and all masks") {
+  Problem problem = packed({1, 0, 130, 40, 5}, {7, 30, 70, 0, 140}, 64);
+  check_agrees(problem);
+  problem.causal = true;
+  check_agrees(problem);
+  problem.window_left = 20;
+  problem.softcap = 2;
+  check_agrees(problem);
+  check_agrees(packed({100}, {90}, 128));
+}
+
+TEST_CASE("no row reads its neighbour sequence, also when NaN lies there") {
+  const Problem clean = packed({70, 60, 50}, {90, 33, 130}, 64);
+  const Answer expected = answer(clean);
+  const auto poisoned = [&](size_t sequence) {
+    Problem problem = clean;
+    for (int64_t head = 0; head < 2; ++head) {
+      for (int64_t key = clean.kv_starts[sequence]; key < clean.kv_starts[sequence + 1]; ++key) {
+        for (int64_t d = 0; d < 64; ++d) {
+          const int64_t at = (head * clean.shape.kv + key) * 64 + d;
+          problem.k[at] = problem.v[at] = std::nanf("");
+        }
+      }
+    }
+    return problem;
+  };
+  for (size_t sequence = 0; sequence < 3; ++sequence) {
+    const Answer got = answer(poisoned(sequence));
+    for (int64_t row = 0; row < clean.shape.rows(); ++row) {
+      const int64_t query = row % clean.shape.q;
+      const bool own = query >= clean.q_starts[sequence] && query < clean.q_starts[sequence + 1];
+      CHECK(std::isnan(got.lse[row]) == own);
+      if (!own) CHECK(got.lse[row] == expected.lse[row]);
+    }
+  }
+}
+
+TEST_CASE("a row that sees nothing gives 0 and an LSE of -inf; a NaN stays a NaN") {
+  Problem problem = causal({1, 1, 200, 70, 64});  // the first 130 rows see nothing
+  const Answer got = answer(problem);
+  for (int64_t row = 0; row < 200; ++row) {
+    CHECK((got.lse[row] == -INFINITY) == (row < 130));
+    if (row < 130) CHECK(got.o[row * 64] == 0);
+  }
+  for (float& q : problem.q) q = std::nanf("");
+  const Answer all_nan = answer(problem);
+  CHECK(std::isnan(all_nan.o[150 * 64]));  // l = 0 would have hidden it
+  CHECK(all_nan.o[0] == 0);
+}
+
+// Tiles that somebody sees, and of these the tiles that not everybody sees whole: by looking at
+// every pair of a query and a key.
+struct Tiles {
+  int64_t visited = 0, masked = 0, skipped = 0;
+  bool operator==(const Tiles&) const = default;
+};
+Tiles by_hand(const Problem& problem, int64_t block_q, int64_t block_kv) {
+  Tiles tiles;
+  const Shape& s = problem.shape;
+  for (int64_t q = 0; q < s.q; q += block_q) {
+    for (int64_t kv = 0; kv < s.kv; kv += block_kv) {
+      bool some = false, all = kv + block_kv <= s.kv;
+      for (int64_t i = q; i < std::min(q + block_q, s.q); ++i) {
+        const Keys keys = problem.keys_of(i);
+        for (int64_t j = kv; j < std::min(kv + block_kv, s.kv); ++j) {
+          const bool sees = j >= keys.begin && j < keys.end;
+          some |= sees;
+          all &= sees;
+        }
+      }
+      ++(some ? tiles.visited : tiles.skipped);
+      tiles.masked += some && !all;
+    }
+  }
+  return tiles;
+}
+Tiles counted(const Problem& problem, uint32_t breaks = 0) {
+  Tiles tiles;
+  for (const simt::TileRow& row : answer(problem, breaks).report.tiles) {
+    tiles.visited += static_cast<int64_t>(row.visits.size());
+    tiles.skipped += row.columns - static_cast<int64_t>(row.visits.size());
+    for (const simt::TileVisit& visit : row.visits) tiles.masked += visit.masked;
+  }
+  return tiles;
+}
+
+TEST_CASE("only tiles that somebody sees are visited, only those at the edges are masked") {
+  std::mt19937 random(7);
+  const auto pick = [&](int low, int high) {
+    return low + static_cast<int64_t>(random() % static_cast<unsigned>(high - low + 1));
+  };
+  CHECK(counted(causal({1, 1, 512, 512, 128})) == Tiles{20, 8, 12});
+  for (int i = 0; i < 40; ++i) {
+    const int64_t dim = pick(1, 2) * 64;
+    Problem problem = window({1, 1, pick(1, 500), pick(1, 500), dim}, pick(-1, 200), pick(-1, 200));
+    INFO("shape ", to_string(problem.shape), ", window ", problem.window_left, ",",
+         problem.window_right);
+    CHECK(counted(problem) == by_hand(problem, 128, 8192 / dim));
+  }
+}
+
+bool right(const Problem& problem, uint32_t breaks) {
+  const Answer got = answer(problem, breaks);
+  return got.report.hazards.empty() && check_output(problem, got.o, got.lse).passed();
+}
+
+TEST_CASE("break: mask-every-tile is right, and masks every tile") {
+  const Problem problem = causal({1, 1, 512, 512, 128});
+  CHECK(right(problem, MASK_EVERY_TILE));
+  CHECK(counted(problem, MASK_EVERY_TILE) == Tiles{20, 20, 12});
+}
+
+TEST_CASE("break: top-left is wrong as soon as the lengths differ") {
+  CHECK(right(causal({1, 1, 100, 100, 64}), TOP_LEFT));
+  CHECK_FALSE(right(causal({1, 1, 100, 130, 64}), TOP_LEFT));
+  CHECK_FALSE(right(causal({1, 1, 1, 100, 64}), TOP_LEFT));  // decoding: it sees the first key only
+}
+
+TEST_CASE("break: window-off-by-one is wrong in every row that has a key there") {
+  CHECK_FALSE(right(window({1, 1, 100, 100, 64}, 20, 0), WINDOW_OFF_BY_ONE));
+  CHECK(right(causal({1, 1, 100, 100, 64}), WINDOW_OFF_BY_ONE));  // no left side
+}
+
+TEST_CASE("break: modulo-heads is wrong, unless there is one head of K or as many as of Q") {
+  const auto grouped = [](int64_t group) {
+    return random_problem({1, 4, 40, 50, 64}, Dtype::bf16, 4, 1, group);
+  };
+  CHECK_FALSE(right(grouped(2), MODULO_HEADS));
+  CHECK(right(grouped(1), MODULO_HEADS));
+  CHECK(right(grouped(4), MODULO_HEADS));
+}
+
+TEST_CASE("break: unguarded-max gives NaN to rows that have seen nothing yet") {
+  const Answer got = answer(causal({1, 1, 200, 70, 64}), UNGUARDED_MAX);
+  CHECK(got.report.hazards.empty());
+  CHECK(std::isnan(got.lse[129]) + std::isnan(got.o[129 * 64]) > 0);
+  CHECK(right(causal({1, 1, 128, 128, 64}), UNGUARDED_MAX));  // every row sees a key in each tile
+}
+
+TEST_CASE("break: softcap-after-mask lets hidden keys weigh something") {
+  Problem problem = causal({1, 1, 100, 100, 64});
+  CHECK(right(problem, SOFTCAP_AFTER_MASK));  // no softcap
+  problem.softcap = 1.5;
+  CHECK_FALSE(right(problem, SOFTCAP_AFTER_MASK));
+}
+
+TEST_CASE("break: late-sequence reads behind the end of cu_seqlens, which is reported") {
+  const Answer got = answer(packed({70, 60}, {90, 33}, 64), LATE_SEQUENCE);
+  REQUIRE_FALSE(got.report.hazards.empty());
+  CHECK(got.report.hazards[0].kind == simt::HazardKind::kOutOfBounds);
+  CHECK_FALSE(check_output(packed({70, 60}, {90, 33}, 64), got.o, got.lse).passed());
+}
+
+TEST_CASE("breaks of the softmax") {
+  no_max_overflows(KERNEL);
+  is_finite_and_wrong(KERNEL, NO_RESCALE, {1, 1, 64, 256, 64});
+  is_harmless(KERNEL, NO_RESCALE, {1, 1, 64, 20, 64});  // one tile: nothing to rescale
+  is_finite_and_wrong(KERNEL, UNMASKED_TAIL, {1, 1, 64, 70, 64});
+  is_harmless(KERNEL, UNMASKED_TAIL, {1, 1, 64, 128, 64});  // whole tiles: no tail
+  is_finite_and_wrong(KERNEL, SHUFFLE_MASK_0X10, {1, 1, 64, 128, 64});
+}
+
+TEST_CASE("breaks of the synchronization") {
+  is_reported_as(KERNEL, MISSING_WAIT, simt::HazardKind::kReadBeforeWait);
+  is_reported_as(KERNEL, MISSING_BARRIER, simt::HazardKind::kOverwriteWhileRead);
+  is_reported_as(KERNEL, DIVERGENT_BARRIER, simt::HazardKind::kBarrierDivergence);
+  is_reported_as(KERNEL, CONDITIONAL_COMMIT, simt::HazardKind::kReadBeforeWait);
+  is_reported_as(KERNEL, WAIT_TOO_FEW, simt::HazardKind::kReadBeforeWait);
+}
+
+TEST_CASE("break: swizzle on one side only") {
+  is_finite_and_wrong(KERNEL, SWIZZLE_ONE_SIDE, {1, 1, 64, 128, 64});
 }
 
 }  // namespace

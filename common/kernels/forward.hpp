@@ -18,7 +18,8 @@ struct ForwardArgs {
   // Query i sees keys i + (len_kv - len_q) - window_left up to … + window_right; -1: no limit.
   int64_t window_left = -1, window_right = -1;  // causal: right 0
   // Packed sequences, in batch 1: sequence n is rows [q_starts[n], q_starts[n + 1]) of Q and O, and
-  // [kv_starts[n], kv_starts[n + 1]) of K and V. `sequences` + 1 numbers each, where the kernel runs.
+  // [kv_starts[n], kv_starts[n + 1]) of K and V. `sequences` + 1 numbers each, where the kernel
+  // runs.
   const int *q_starts = nullptr, *kv_starts = nullptr;
   int64_t sequences = 0, longest_q = 0;
   float softcap = 0;    // scores become softcap * tanh(score / softcap), before the mask; 0: none

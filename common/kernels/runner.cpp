@@ -113,7 +113,8 @@ struct Forward {
 
   // Whole numbers travel as the bits of fp32, which nothing on the way computes with.
   void add_starts(const char* name, const std::vector<int64_t>& starts, std::vector<float>& bits) {
-    for (const int64_t start : starts) bits.push_back(std::bit_cast<float>(static_cast<int>(start)));
+    for (const int64_t start : starts)
+      bits.push_back(std::bit_cast<float>(static_cast<int>(start)));
     inputs.push_back({name, Dtype::f32, {1, 1, 1, static_cast<int64_t>(bits.size())}, bits});
   }
 
@@ -152,8 +153,7 @@ EmulatorRun run_on_emulator(std::span<const Input> inputs, std::span<const Outpu
   const auto add = [&](const auto& tensor) {
     memory.push_back(
         std::make_unique<EmulatorMemory>(tensor.name, tensor.dtype, tensor.values.size()));
-    tensors.push_back(
-        placed(memory.back()->data(), tensor.dtype, tensor.shape, tensor.by_length));
+    tensors.push_back(placed(memory.back()->data(), tensor.dtype, tensor.shape, tensor.by_length));
   };
   for (const Input& input : inputs) {
     add(input);
@@ -183,8 +183,7 @@ double run_on_gpu(std::span<const Input> inputs, std::span<const Output> outputs
   const auto add = [&](const auto& tensor) {
     host.resize(tensor.values.size() * element_bytes(tensor.dtype));
     memory.push_back(std::make_unique<GpuBuffer>(host.size(), tensor.name));
-    tensors.push_back(
-        placed(memory.back()->data(), tensor.dtype, tensor.shape, tensor.by_length));
+    tensors.push_back(placed(memory.back()->data(), tensor.dtype, tensor.shape, tensor.by_length));
   };
   // The same tensor in the host's copy of it.
   const auto on_host = [&](TensorRef tensor) {

@@ -161,7 +161,7 @@ template <class T>
 }
 
 [[gnu::noinline]] void execute_shuffle(const Thread& last, Instruction instruction,
-                                        const Site& site) {
+                                       const Site& site) {
   Warp& warp = *last.warp;
   for (int lane = 0; lane < kWarpSize; ++lane) {
     *warp.c[lane] = warp.values[(lane ^ warp.masks[lane]) & (kWarpSize - 1)];

@@ -20,8 +20,8 @@
 namespace emulator {
 
 using fa::bf16;
-using fa::fp16;
 using fa::Dim3;
+using fa::fp16;
 using fa::LaunchConfig;
 
 /// threadIdx.x and blockIdx.x: all there is in one dimension.

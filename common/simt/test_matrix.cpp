@@ -86,11 +86,10 @@ TEST_CASE("ldmatrix gives every lane the elements of the PTX figure") {
 
 // A [16,16], B [16,8], C [16,8] fp32; fragments filled by the formulas of PTX ISA, "Matrix
 // Fragments for mma.m16n8k16 with floating point type": groupID = lane >> 2, ...
-void mma_kernel(const fa::bf16* A, const fa::bf16* B, float* C) {
+template <class T>
+void mma_kernel(const T* A, const T* B, float* C) {
   const int lane = thread_index(), group = lane >> 2, in_group = lane % 4;
-  const auto pair = [](fa::bf16 low, fa::bf16 high) {
-    return low.bits | static_cast<uint32_t>(high.bits) << 16;
-  };
+  const auto pair = [](T low, T high) { return low.bits | static_cast<uint32_t>(high.bits) << 16; };
   uint32_t a[4], b[2];
   for (int i = 0; i < 8; i += 2) {
     const int row = (i < 2 || (i >= 4 && i < 6)) ? group : group + 8;
@@ -105,30 +104,32 @@ void mma_kernel(const fa::bf16* A, const fa::bf16* B, float* C) {
   for (int i = 0; i < 4; ++i) {
     c[i] = load_global(C + 8 * (i < 2 ? group : group + 8) + in_group * 2 + (i & 1));
   }
-  mma_m16n8k16(a, b, c);
+  mma_m16n8k16<T>(a, b, c);
   for (int i = 0; i < 4; ++i) {
     store_global(C + 8 * (i < 2 ? group : group + 8) + in_group * 2 + (i & 1), c[i]);
   }
 }
 
+template <class T>
 struct Operands {
-  Buffer<fa::bf16> A{256, "A"}, B{128, "B"};
+  Buffer<T> A{256, "A"}, B{128, "B"};
   Buffer<float> C{128, "C"};
   void multiply() {
     const fa::simt::Report report =
-        fa::simt::run({}, [&] { launch(mma_kernel, 1, 32, 0, A.data(), B.data(), C.data()); });
+        fa::simt::run({}, [&] { launch(mma_kernel<T>, 1, 32, 0, A.data(), B.data(), C.data()); });
     CHECK(report.hazards.empty());
     CHECK(report.counters.mma_instructions == 1);
   }
 };
 
-TEST_CASE("mma multiplies each pair of elements exactly where it belongs") {
+TEST_CASE_TEMPLATE("mma multiplies each pair of elements exactly where it belongs", T, fa::bf16,
+                   fa::fp16) {
   for (int row = 0; row < 16; ++row) {
     for (int k = 0; k < 16; ++k) {
-      Operands x;  // one element of A, a different value in each column of B's row k
-      x.A[static_cast<size_t>(16 * row + k)] = fa::to_bf16(2.0f);
+      Operands<T> x;  // one element of A, a different value in each column of B's row k
+      x.A[static_cast<size_t>(16 * row + k)] = fa::from_float<T>(2.0f);
       for (int i = 0; i < 128; ++i)
-        x.B[static_cast<size_t>(i)] = fa::to_bf16(static_cast<float>(i));
+        x.B[static_cast<size_t>(i)] = fa::from_float<T>(static_cast<float>(i));
       x.multiply();
       for (int i = 0; i < 16; ++i) {
         for (int n = 0; n < 8; ++n) {
@@ -140,15 +141,16 @@ TEST_CASE("mma multiplies each pair of elements exactly where it belongs") {
   }
 }
 
-TEST_CASE("mma adds c first, then k = 0..15, each sum rounded to fp32") {
-  Operands x;
+TEST_CASE_TEMPLATE("mma adds c first, then k = 0..15, each sum rounded to fp32", T, fa::bf16,
+                   fa::fp16) {
+  Operands<T> x;
   uint32_t state = 7;
   const auto next = [&] {
     state = state * 1664525u + 1013904223u;
     return static_cast<float>(static_cast<int32_t>(state)) * 0x1p-28f;
   };
-  for (fa::bf16& a : x.A) a = fa::to_bf16(next());
-  for (fa::bf16& b : x.B) b = fa::to_bf16(next());
+  for (T& a : x.A) a = fa::from_float<T>(next());
+  for (T& b : x.B) b = fa::from_float<T>(next());
   for (float& c : x.C) c = next();
   const std::vector<float> c0(x.C.begin(), x.C.end());
   x.multiply();
@@ -163,11 +165,11 @@ TEST_CASE("mma adds c first, then k = 0..15, each sum rounded to fp32") {
   }
 }
 
-TEST_CASE("NaN and infinity go through mma") {
-  Operands x;
-  x.A[0] = fa::bf16{0x7fc0};   // row 0
-  x.A[16] = fa::bf16{0x7f80};  // row 1
-  for (fa::bf16& b : x.B) b = fa::to_bf16(1.0f);
+TEST_CASE_TEMPLATE("NaN and infinity go through mma", T, fa::bf16, fa::fp16) {
+  Operands<T> x;
+  x.A[0] = fa::from_float<T>(std::numeric_limits<float>::quiet_NaN());  // row 0
+  x.A[16] = fa::from_float<T>(std::numeric_limits<float>::infinity());  // row 1
+  for (T& b : x.B) b = fa::from_float<T>(1.0f);
   x.multiply();
   CHECK(!(x.C[0] == x.C[0]));
   CHECK(x.C[8] == std::numeric_limits<float>::infinity());
@@ -190,6 +192,22 @@ TEST_CASE("shfl_xor hands over the value of lane ^ mask") {
   }
 }
 
+void shuffle_from_kernel(int* out, int source) {
+  store_global(out + thread_index(), shfl(-7 * thread_index(), source));
+}
+
+TEST_CASE("shfl hands the value of one lane to all") {
+  Buffer<int> out(64, "out");
+  for (int source = 0; source < 32; ++source) {
+    const fa::simt::Report report =
+        fa::simt::run({}, [&] { launch(shuffle_from_kernel, 1, 64, 0, out.data(), source); });
+    CHECK(report.counters.shuffle_instructions == 2);
+    for (int thread = 0; thread < 64; ++thread) {
+      CHECK(out[static_cast<size_t>(thread)] == -7 * (source + thread / 32 * 32));
+    }
+  }
+}
+
 // Warp 0 votes by the bits of `votes`, warp 1 by those of `next`; then both the other way round.
 void vote_kernel(float* out, uint32_t votes, uint32_t next) {
   const int lane = thread_index() % 32;
@@ -207,8 +225,8 @@ TEST_CASE("warp_any tells every lane of the warp, and no other, whether one lane
       for (const uint64_t seed : {0, 1, 2, 3}) {
         fa::simt::Config config;
         config.schedule_seed = seed;
-        const fa::simt::Report report = fa::simt::run(
-            config, [&] { launch(vote_kernel, 1, 64, 0, out.data(), votes, next); });
+        const fa::simt::Report report =
+            fa::simt::run(config, [&] { launch(vote_kernel, 1, 64, 0, out.data(), votes, next); });
         CHECK(report.hazards.empty());
         CHECK(report.counters.shuffle_instructions == 0);
         for (size_t i = 0; i < 64; ++i) {

@@ -4,8 +4,8 @@
     library = flash_attention.load("build/lib/libflash_attention.so")
     o = library.attention(q, k, v)
 
-q, k, v: NumPy arrays (rounded to bf16; the emulator runs; gives float32), or PyTorch tensors of 16-bit
-floats, on a GPU or not. What no chapter can do is a ValueError with a sentence.
+q, k, v: NumPy arrays (float16 as it is, others rounded to bf16; the emulator runs; gives float32), or
+PyTorch tensors of 16-bit floats, on a GPU or not. What no chapter can do is a ValueError with a sentence.
 """
 
 import ctypes
@@ -46,8 +46,8 @@ def from_bf16(bits):
 
 
 def of_array(x):
-    """A NumPy array of bf16 (as uint16) or fp32, as the library sees it."""
-    return Tensor(x.ctypes.data, 2 if x.dtype == np.float32 else 0, 0, x.shape,
+    """A NumPy array of bf16 (as uint16), fp16 or fp32, as the library sees it."""
+    return Tensor(x.ctypes.data, {"float32": 2, "float16": 1}.get(x.dtype.name, 0), 0, x.shape,
                   tuple(stride // x.itemsize for stride in x.strides))
 
 
@@ -131,9 +131,11 @@ class Library:
             if longest_q is None:
                 longest_q = int((starts[0][1:] - starts[0][:-1]).max())
         if isinstance(q, np.ndarray):
-            q, k, v = (to_bf16(np.ascontiguousarray(swapped(x))) for x in (q, k, v))
-            o = np.full(q.shape, 0x7FFF, np.uint16)  # NaN: what is not written shows
-            result = lambda: swapped(from_bf16(o))
+            is_fp16 = q.dtype == np.float16
+            as_bits = (lambda x: x.astype(np.float16)) if is_fp16 else to_bf16
+            q, k, v = (as_bits(np.ascontiguousarray(swapped(x))) for x in (q, k, v))
+            o = np.full(q.shape, np.nan if is_fp16 else 0x7FFF, q.dtype)  # what is not written shows
+            result = lambda: swapped(o.astype(np.float32) if is_fp16 else from_bf16(o))
             if return_lse:
                 lse = np.full((*q.shape[:3], 1), np.nan, np.float32)
             view, device = of_array, EMULATOR
