@@ -180,8 +180,8 @@ TEST_CASE("bad input is one sentence and exit 2") {
     return std::vector<std::string>{"--q", file(q), "--k", file(k), "--v", file(v)};
   };
   CHECK(run(with("q.npy", "k.npy", "k.npy")).code == 0);
-  check_refused(with("q.npy", "k_dim.npy", "k_dim.npy"), "batch, heads and dim must be equal");
-  check_refused(with("q.npy", "k_heads.npy", "k_heads.npy"), "batch, heads and dim must be equal");
+  check_refused(with("q.npy", "k_dim.npy", "k_dim.npy"), "batch and dim must be equal");
+  check_refused(with("q.npy", "k_heads.npy", "k_heads.npy"), "must divide those of Q");
   check_refused(with("q.npy", "k.npy", "k_dim.npy"), "K is [1, 2, 5, 4] and V is [1, 2, 5, 8]");
   check_refused(with("q.npy", "three.npy", "three.npy"), "has 3 dimensions");
   check_refused(with("q.npy", "empty.npy", "empty.npy"), "dimension of size 0");

@@ -47,6 +47,9 @@ class HostTensor:
     def swapaxes(self, a, b):
         return HostTensor(self.bits.swapaxes(a, b))
 
+    def __getitem__(self, index):
+        return HostTensor(self.bits[index])
+
     def new_full(self, shape, value):
         return HostTensor(np.full(shape, flash_attention.to_bf16(np.float32(value)), np.uint16))
 
@@ -83,10 +86,50 @@ class TestLibrary(unittest.TestCase):
         tensors = [HostTensor(flash_attention.to_bf16(x)) for x in (q, k, v)]
         o = LIBRARY.attention(*tensors)
         self.assert_agrees(q, k, v, flash_attention.from_bf16(o.bits))
-        # [B,L,H,D] in memory: the strides say so, and no chapter takes them yet.
+        # [B,L,H,D] in memory: the strides say so. Chapter 09 takes them, those before do not.
         swapped = [HostTensor(np.ascontiguousarray(x.bits.swapaxes(1, 2))) for x in tensors]
-        self.assert_error("takes no strided tensors", *swapped, layout="blhd")
-        self.assert_error("takes no strided tensors", *(x.swapaxes(1, 2) for x in swapped))
+        by_length = LIBRARY.attention(*swapped, layout="blhd")
+        np.testing.assert_array_equal(by_length.bits.swapaxes(1, 2), o.bits)
+        by_stride = LIBRARY.attention(*(x.swapaxes(1, 2) for x in swapped))
+        np.testing.assert_array_equal(by_stride.bits, o.bits)
+        self.assert_error("ch08 takes no strided tensors", *swapped, layout="blhd", chapter=8)
+
+    def test_a_slice_of_a_fused_tensor_is_not_copied(self):
+        q, k, v = inputs(len_q=70, len_kv=70)
+        fused = np.full((1, 70, 6, 64), 0x7FC0, np.uint16)  # NaN between what is read
+        for i, x in enumerate((q, k, v)):
+            fused[:, :, 2 * i:2 * i + 2] = flash_attention.to_bf16(x).swapaxes(1, 2)
+        slices = [HostTensor(fused[:, :, 2 * i:2 * i + 2]) for i in range(3)]
+        o = LIBRARY.attention(*slices, layout="blhd", causal=True)
+        np.testing.assert_array_equal(
+            flash_attention.from_bf16(o.bits.swapaxes(1, 2)), LIBRARY.attention(q, k, v, causal=True))
+
+    def test_masks_and_shapes(self):
+        q, k, v = inputs(heads=4)
+        for name, options in {"causal": {"causal": True}, "window": {"window": (9, 3)},
+                              "softcap": {"softcap": 2.0}, "alibi": {"alibi": True}}.items():
+            problem = Problem(q, k[:, :2], v[:, :2], dtype="bf16", **options)
+            o, lse = LIBRARY.attention(q, k[:, :2], v[:, :2], return_lse=True, **options)
+            agreed, verdict = check.judge(problem, o, lse)
+            self.assertTrue(agreed, f"{name}: {verdict}")
+
+    def test_packed_sequences_and_fp16(self):
+        q, k, v = (x.astype(np.float16) for x in inputs())
+        starts = {"cu_seqlens_q": [0, 30, 30, 70], "cu_seqlens_k": [0, 20, 60, 90]}
+        problem = Problem(*(x.astype(np.float32) for x in (q, k, v)), dtype="f16", **starts)
+        o, lse = LIBRARY.attention(q, k, v, return_lse=True, **starts)
+        agreed, verdict = check.judge(problem, o, lse)
+        self.assertTrue(agreed, verdict)
+        self.assert_error("ascend from 0 to 70", q, k, v, cu_seqlens_q=[0, 80], cu_seqlens_k=[0, 90])
+        self.assert_error("as many numbers of each", q, k, v, cu_seqlens_q=[0, 9, 70],
+                          cu_seqlens_k=[0, 90])
+
+    def test_head_sizes_are_padded(self):
+        for dim in (59, 80, 111):
+            q, k, v = inputs(dim=dim)
+            o = LIBRARY.attention(q, k, v)
+            self.assertEqual(o.shape, q.shape)
+            self.assert_agrees(q, k, v, o, f"dim {dim}: ")
 
     def assert_error(self, text, *arguments, **keywords):
         with self.assertRaisesRegex(ValueError, text):
@@ -95,7 +138,8 @@ class TestLibrary(unittest.TestCase):
     def test_errors_are_sentences(self):
         q, k, v = inputs()
         self.assert_error(f"chapter 2: this library has 3 to {CHAPTERS[-1]}", q, k, v, chapter=2)
-        self.assert_error("head size 80: .* takes 64 and 128", *inputs(dim=80))
+        self.assert_error("head size 80: .* takes 64 and 128", *inputs(dim=80), chapter=8)
+        self.assert_error("head size 136: .* multiples of 8 up to 128", *inputs(dim=136))
         self.assert_error("every size must be at least 1", *inputs(len_kv=0))
         self.assert_error("every size must be at least 1", *inputs(dim=0))
         self.assert_error("ch08 takes no causal mask", q, k, v, causal=True, chapter=8)
