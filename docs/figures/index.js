@@ -19,7 +19,8 @@ import merge from './merge.js'
 import pipeline from './pipeline.js'
 import reuse from './reuse.js'
 import lazy_maximum from './lazy_maximum.js'
+import mask_tiles from './mask_tiles.js'
 
 export default {
   banks, tiles, memory_curves, break_it, timeline, online_softmax, toy_machine, fragments, ldmatrix, speed,
-  profile, cuda, systolic, ladder, levels, tiled, merge, pipeline, reuse, lazy_maximum }
+  profile, cuda, systolic, ladder, levels, tiled, merge, pipeline, reuse, lazy_maximum, mask_tiles }
