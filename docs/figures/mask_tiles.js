@@ -2,15 +2,15 @@
 // masks, as the emulator traced it.
 import { el, group, line, path, rect, svg, text, WIDE } from './draw.js'
 
-export const BLOCK_Q = 128, BLOCK_KV = 64  // of the kernel at D = 128
+const BLOCK_Q = 128, BLOCK_KV = 64  // of the kernel at D = 128
 // Keys [first, end) that a query at key `at` sees, if they exist.
-export const MASKS = {
+const MASKS = {
   full: { name: 'no mask', words: [], sees: () => [0, Infinity] },
   causal: { name: 'causal', words: ['--causal'], sees: (at) => [0, at + 1] },
   window: { name: 'window 256,0', words: ['--window', '256,0'], sees: (at) => [at - 256, at + 1] },
 }
 const whole = (queries, keys) => [{ queries, keys }]
-export const LENGTHS = {
+const LENGTHS = {
   equal: { name: '1024 × 1024', sequences: whole(1024, 1024) },
   keys: { name: 'more keys: 512 × 1024', sequences: whole(512, 1024) },
   queries: { name: 'more queries: 1024 × 576', sequences: whole(1024, 576) },
@@ -25,7 +25,7 @@ const all = (sequences, which) => sum(sequences.map((one) => one[which]))
 const starts = (sequences, which) =>
   [0, ...sequences.map((_, n) => all(sequences.slice(0, n + 1), which))].join()
 
-export const command_of = (mask, lengths) => {
+const command_of = (mask, lengths) => {
   const { sequences } = LENGTHS[lengths]
   const packed = ['--cu-seqlens-q', starts(sequences, 'queries'), '--cu-seqlens-k', starts(sequences, 'keys')]
   return ['ch09_masks_and_shapes', '--device', 'emulator', '--shape',
@@ -77,18 +77,25 @@ function edge_of(mask, lengths) {
 
 const OUTLINE = { stroke: 'var(--line)' }
 
+const fill_of = (cell, on) => on ? 'soft-f' : !cell ? 'cell' : cell.masked ? 'soft-b' : 'soft-d'
 function draw_cell(cell, width, height, on) {
   const box = (inset, more) => rect(inset, inset, width - 2 * inset, height - 2 * inset, more)
-  const fill = on ? 'soft-f' : !cell ? 'cell' : cell.masked ? 'soft-b' : 'soft-d'
-  return [box(0, { class: fill, ...OUTLINE }), cell?.masked ? box(2, { class: 'line-b' }) : '',
-    cell ? text(width / 2, height / 2 + 4, cell.order, { class: 'small middle' }) : '']
+  return [box(0, { class: fill_of(cell, on), ...OUTLINE }), cell?.masked ? box(2, { class: 'line-b' }) : '']
+}
+
+// The order of a visit, which the line of what is seen leaves room for.
+function draw_order(cell, x, y, on, name) {
+  const half = cell.order > 9 ? 7 : 4.5
+  return [cell.masked ? rect(x - half, y - 6, 2 * half, 12, { class: fill_of(cell, on) }) : '',
+    text(x, y + 4, cell.order, { class: 'small middle', name })]
 }
 
 const length_words = ({ queries, keys }) => queries !== keys ? `${queries} queries, ${keys} keys`
   : queries === 1 ? '1 query, 1 key' : `${queries} queries and keys`
 
 function draw_map(state, bands, left, width, height, top) {
-  const { sequences } = LENGTHS[state.lengths], packed = sequences.length > 1, edges = [], parts = []
+  const { sequences } = LENGTHS[state.lengths], packed = sequences.length > 1
+  const parts = [], edges = [], orders = []
   let y = top
   bands.forEach((rows, sequence) => {
     const label = packed ? `sequence ${sequence}: ` : ''
@@ -96,36 +103,37 @@ function draw_map(state, bands, left, width, height, top) {
     y += 16
     const start = y
     for (const { block, cells, row, visits } of rows) {
-      parts.push(text(0, y + height / 2 + 4, block, { class: 'small' }),
-        text(left - 8, y + height / 2 + 4, visits, { class: 'small end', name: `visits_${sequence}_${row}` }),
-        cells.map((cell, column) => {
-          const key = `${sequence},${row},${column}`
-          return el('g', { 'data-focus': key, transform: `translate(${left + column * width} ${y})` },
-            draw_cell(cell, width, height, state.focus === key))
-        }))
+      const middle = y + height / 2
+      parts.push(text(0, middle + 4, block, { class: 'small' }),
+        text(left - 8, middle + 4, visits, { class: 'small end', name: `visits_${sequence}_${row}` }))
+      cells.forEach((cell, column) => {
+        const key = `${sequence},${row},${column}`, x = left + column * width, on = state.focus === key
+        parts.push(el('g', { 'data-focus': key, transform: `translate(${x} ${y})` },
+          draw_cell(cell, width, height, on)))
+        if (cell) orders.push(draw_order(cell, x + width / 2, middle, on, `order_${key.replaceAll(',', '_')}`))
+      })
       y += height
     }
     const corners = edge_of(state.mask, sequences[sequence]).map(([key, query]) =>
       [left + key * width / BLOCK_KV, start + query * height / BLOCK_Q])
-    if (corners.length) {
-      edges.push(path([...corners, corners[0]], { class: 'on', fill: 'none', 'pointer-events': 'none' }))
-    }
+    if (corners.length) edges.push(path([...corners, corners[0]], { class: 'on', fill: 'none' }))
     y += rows.length ? 6 : 2
   })
-  return { drawing: [parts, edges], bottom: y }
+  return { drawing: [parts, el('g', { 'pointer-events': 'none' }, [edges, orders])], bottom: y }
 }
 
 const percent = ({ skipped, all }) => `${Math.round(100 * skipped / all)} %`
 
 function draw_legend({ visited, masked, skipped, all }, wide) {
   const swatch = [{ masked: false }, { masked: true }, null].map((cell) =>
-    draw_cell(cell && { ...cell, order: '' }, 16, 16))
+    draw_cell(cell, 16, 16))
   const lines = [[`${visited} visited`, 'visited'], [`${masked} of them masked`, 'masked'],
     [`${skipped} skipped`, 'skipped']]
   const place = (n) => wide ? [0, n * 24] : [n % 2 * 160, (n >> 1) * 22]
   return [lines.map(([words, name], n) => group(...place(n), [swatch[n],
     text(24, 13, words, { class: 'strong', name })])),
-    group(...place(3), [line(0, 8, 16, 8, { class: 'on' }), text(24, 12, 'what each query sees', { class: 'small' })]),
+    group(...place(3), [line(0, 8, 16, 8, { class: 'on' }),
+      text(24, 12, 'what each query sees', { class: 'small' })]),
     text(0, wide ? 122 : 58, wide ? '1, 2, …: order of visits' : '1, 2, …: order', { class: 'small muted' }),
     text(wide ? 0 : 160, wide ? 158 : 58, wide ? 'work saved against all tiles' : 'work saved:',
       { class: 'small' }),
@@ -139,6 +147,20 @@ const ranges = (columns) => columns.reduce((list, column) =>
     : [...list, [column, column]], [])
   .map(([first, last]) => first === last ? `${first}` : `${first} to ${last}`).join(', ')
 
+// The tile that is pointed at, and what its first and last query see.
+function said_of(bands, { mask, lengths, focus }) {
+  const [sequence, row, column] = focus.split(',').map(Number), of = LENGTHS[lengths].sequences[sequence]
+  const { cells, visits } = bands[sequence][row], cell = cells[column]
+  const from = row * BLOCK_Q, to = Math.min(from + BLOCK_Q, of.queries) - 1
+  const sees = [...new Set([from, to])].map((query) => {
+    const [first, end] = seen_by(mask, of, query)
+    return `query ${query} sees ${first < end ? `keys ${first} to ${end - 1}` : 'no key'}`
+  }).join(', ')
+  const what = cell ? `visit ${cell.order} of ${visits}, ${cell.masked ? 'masked' : 'clear'}` : 'skipped'
+  return `${bands.length > 1 ? `Sequence ${sequence}, queries` : 'Queries'} ${from} to ${to}, keys `
+    + `${column * BLOCK_KV} to ${Math.min((column + 1) * BLOCK_KV, of.keys) - 1}: ${what}; ${sees}.`
+}
+
 export default {
   title: 'The tile map: which tiles of keys a tile of queries needs',
   sources: Object.fromEntries(Object.keys(MASKS).flatMap((mask) => Object.keys(LENGTHS).map((lengths) =>
@@ -149,7 +171,7 @@ export default {
     'chapters/09_masks_and_shapes/figures/tile_map.svg': {},
     'chapters/09_masks_and_shapes/figures/window.svg': { mask: 'window' },
   },
-  initial: () => ({ mask: 'causal', lengths: 'equal', focus: '0,7,14' }),
+  initial: () => ({ mask: 'causal', lengths: 'equal' }),
 
   controls: () => [
     { key: 'mask', type: 'choice', label: 'mask',
@@ -157,8 +179,9 @@ export default {
     { key: 'lengths', type: 'choice', label: 'queries × keys',
       options: Object.entries(LENGTHS).map(([key, { name }]) => [key, name]) },
   ],
-  // The nearest tile that there is.
+  // What was pointed at, or the nearest tile that there is.
   settle(data, state) {
+    if (!state.focus) return state
     const { bands } = map_of(data, state), [sequence, row, column] = state.focus.split(',').map(Number)
     const rows = bands[sequence]?.length ? bands[sequence] : bands.findLast(({ length }) => length)
     const there = rows[Math.min(row, rows.length - 1)]
@@ -175,32 +198,24 @@ export default {
       text(0, 14, `${MASKS[state.mask].name}, ${LENGTHS[state.lengths].name}`, { class: 'strong' }),
       text(left, 32, wide ? 'a row of tiles: 128 queries; a column: 64 keys' : 'a tile: 128 queries, 64 keys',
         { class: 'small muted' }),
-      text(0, wide ? 51 : 32, 'block', { class: 'small muted' }), text(left - 8, 51, 'visits', { class: 'small muted end' }),
+      text(0, wide ? 51 : 32, 'block', { class: 'small muted' }),
+      text(left - 8, 51, 'visits', { class: 'small muted end' }),
       map.drawing, wide ? group(left + 16 * width + 22, 56, legend) : group(0, map.bottom, legend)]))
   },
 
   describe(data, state) {
-    const { bands, counts } = map_of(data, state), { sequences } = LENGTHS[state.lengths]
-    const [sequence, row, column] = state.focus.split(',').map(Number), own = bands[sequence][row]
-    const cell = own.cells[column], of = sequences[sequence], packed = sequences.length > 1
-    const from = row * BLOCK_Q, to = Math.min(from + BLOCK_Q, of.queries) - 1
-    const sees = [...new Set([from, to])].map((query) => {
-      const [first, end] = seen_by(state.mask, of, query)
-      return `query ${query} sees ${first < end ? `keys ${first} to ${end - 1}` : 'no key'}`
-    }).join(', ')
-    const what = !cell ? 'skipped' : `visit ${cell.order} of ${own.visits}, ${cell.masked ? 'masked' : 'clear'}`
-    const rows = bands.flat().sort((a, b) => a.block - b.block).map(({ block, cells, sequence: n }) => {
+    const { bands, counts } = map_of(data, state), packed = bands.length > 1
+    const mask = MASKS[state.mask].name
+    const rows = bands.flat().sort((a, b) => a.block - b.block).map(({ block, cells, sequence }) => {
       const which = (masked) => ranges(cells.flatMap((one, at) => one?.masked === masked ? [at] : []))
       const list = [[false, 'clear'], [true, 'masked']].filter(([masked]) => which(masked))
         .map(([masked, name]) => `${name} ${which(masked)}`)
-      return `block ${block}: ${packed ? `of sequence ${n}, ` : ''}${list.join(', ') || 'none'}`
+      return `block ${block}: ${packed ? `of sequence ${sequence}, ` : ''}${list.join(', ') || 'none'}`
     })
-    const mask = MASKS[state.mask].name, where = packed ? `Sequence ${sequence}, queries` : 'Queries'
     return `${mask[0].toUpperCase()}${mask.slice(1)}, ${LENGTHS[state.lengths].name}: of ${counts.all} tiles `
-      + `${counts.visited} are visited, ${counts.masked} of them masked, and ${counts.skipped} skipped, which saves ${percent(counts)} of the work. `
-      + `${where} ${from} to ${to}, keys ${column * BLOCK_KV} to `
-      + `${Math.min((column + 1) * BLOCK_KV, of.keys) - 1}: ${what}; ${sees}.\n`
+      + `${counts.visited} are visited, ${counts.masked} of them masked, and ${counts.skipped} skipped, which `
+      + `saves ${percent(counts)} of the work.${state.focus ? ` ${said_of(bands, state)}` : ''}\n`
       + `Tiles that each block visits: ${rows.join('; ')}. A tile is clear when each of its queries sees each of `
-      + 'its 64 keys; a tile that nobody sees is skipped. Blocks start in the order of their numbers.'
+      + 'its 64 keys; a tile of which no query sees a key is skipped. Blocks start in the order of their numbers.'
   },
 }
