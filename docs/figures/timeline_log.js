@@ -141,7 +141,7 @@ export function doing(track, step) {
     c: () => `cp.async of ${name_of(copy)}`,
     g: () => copy?.group === before ? `commits ${name_of(copy)}` : 'commits an empty group',
     w: () => `wait_group ${pending[before]}: ${landed.length ? listed(landed) : 'nothing new'} has landed`,
-    b: () => `barrier ${before + 1} of ${count(code, 'b')}, waits for the other warps`,
+    b: () => `barrier ${before + 1} of ${count(code, 'b')}, waits for all`,
     q: () => `ldmatrix of ${tile_of(track, 'Q', step)}`,
     k: () => `ldmatrix of ${tile_of(track, 'K', step)}`,
     v: () => `ldmatrix of ${tile_of(track, 'V', step)}`,
