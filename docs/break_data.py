@@ -9,6 +9,7 @@ that:
     wrong: x        all finite, the largest error at least x
     hazard: kind    the emulator reports it, in a source line that contains `at`, against another
                     line that contains `other`
+    masked: n       all right, but so many tiles are masked, more than in the intact program
     fine: […]       changes under which the broken program passes: the tests that miss the break
 
 Keys of an input: shape [B, H, Lq, Lkv, D], scale (of the scores), dtype, causal, options (further
@@ -16,7 +17,7 @@ arguments), ramp (the score of key j is scale · j in the last query, less in th
 x (chapter 01: the scores themselves). Or run: all of the program's arguments (chapter 18).
 """
 
-KERNELS = ("03", "04", "05", "06", "07", "08")
+KERNELS = ("03", "04", "05", "06", "07", "08", "09")
 SWIZZLED = KERNELS[1:]
 PIPELINED = KERNELS[2:]
 
@@ -171,7 +172,7 @@ BREAKS = {
         "predict": "Each thread has waited for its own copies. One block_sync is gone. Whose "
                    "bytes are read too early, or overwritten too early?",
         "happens": "In chapters 03 to 06 a warp reads what another warp's copies have not "
-                   "brought yet (read_before_barrier). In 07 and 08 the next V overwrites "
+                   "brought yet (read_before_barrier). From 07 on the next V overwrites "
                    "the one that a slower warp still reads (overwrite_while_read).",
         "why": "wait_group speaks for the thread that calls it. What the other 127 "
                "threads copied is there after a barrier, and what they still read is "
@@ -182,7 +183,7 @@ BREAKS = {
             {"chapters": KERNELS[:4], "shape": [1, 1, 64, 256, 64],
              "symptom": {"hazard": "read_before_barrier", "at": "K_rmem, K_smem", "other": "load_tile<BLOCK_KV"}},
             {"chapters": KERNELS[4:], "shape": [1, 1, 64, 256, 64],
-             "symptom": {"hazard": "overwrite_while_read", "at": "(V_smem, V, kv_tile", "other": "V_rmem, V_smem"}},
+             "symptom": {"hazard": "overwrite_while_read", "at": "(V_smem, V, ", "other": "V_rmem, V_smem"}},
         ],
     },
     "swizzle-one-side": {
@@ -316,6 +317,103 @@ BREAKS = {
             {"chapters": ("18",), "run": "matmul --m 3 --k 4 --n 3 --dataflow output --trace",
              "symptom": {"wrong": 1},
              "fine": [{"run": "matmul --m 1 --k 9 --n 1 --dataflow output"}]},
+        ],
+    },
+    "mask-every-tile": {
+        "line": "tiles that every row sees whole are masked too",
+        "predict": "512 causal queries and keys: 20 tiles are visited, and the diagonal runs "
+                   "through 8 of them. What changes in the output?",
+        "happens": "Nothing: a mask that hides nothing changes nothing. Twelve tiles more pay "
+                   "for a comparison of each score.",
+        "why": "Most tiles lie wholly below the diagonal. The loop that visits them needs no "
+               "mask, and knows that at compile time.",
+        "caught": "A counter: tiles_masked of --profile --json. The output cannot tell.",
+        "demos": [
+            {"chapters": ("09",), "shape": [1, 1, 512, 512, 128], "causal": True,
+             "options": ["--profile"], "symptom": {"masked": 20}},
+        ],
+    },
+    "top-left": {
+        "line": "query i stands at key i, not at key i + Lkv - Lq",
+        "predict": "100 queries, 130 keys. Which key is the last that query 0 should see, and "
+                   "which one does it see now?",
+        "happens": "Finite and wrong, in every row. With as many queries as keys, nothing.",
+        "why": "New queries follow keys that are already there: the last query stands at the "
+               "last key. FlashAttention aligns like that since 2.1; PyTorch's is_causal does not.",
+        "caught": "A test with Lq < Lkv, and one with a single query.",
+        "demos": [
+            {"chapters": ("09",), "shape": [1, 1, 100, 130, 64], "causal": True,
+             "symptom": {"wrong": 0.1}, "fine": [{"shape": [1, 1, 100, 100, 64]}]},
+        ],
+    },
+    "window-off-by-one": {
+        "line": "the farthest key of a window is left out",
+        "predict": "A window of 20 keys before the query's own. How many keys has a row then, "
+                   "and from which row on is one missing?",
+        "happens": "Finite and a little wrong, from row 20 on: one key of 21 is missing.",
+        "why": "Both sides of a window are inclusive: left + 1 + right keys.",
+        "caught": "The log-sum-exp of each row, held to its own bound: one key of many hardly "
+                  "moves O.",
+        "demos": [
+            {"chapters": ("09",), "shape": [1, 1, 100, 100, 64], "options": ["--window", "20,0"],
+             "symptom": {"wrong": 0.1}, "fine": [{"options": ["--window", "-1,0"]}]},
+        ],
+    },
+    "modulo-heads": {
+        "line": "head h takes the K and V of head h modulo their number",
+        "predict": "Four heads of Q, two of K and V. Which heads of Q get the wrong ones?",
+        "happens": "Heads 1 and 2 are finite and wrong, heads 0 and 3 right.",
+        "why": "Heads that share are neighbours: 0 and 1 share the first, 2 and 3 the second. "
+               "So the number is divided by the size of a group.",
+        "caught": "Two or more heads of K, and fewer than of Q. With one (MQA) or as many (MHA) "
+                  "both rules agree.",
+        "demos": [
+            {"chapters": ("09",), "shape": [1, 4, 40, 50, 64], "options": ["--kv-heads", "2"],
+             "symptom": {"wrong": 0.5},
+             "fine": [{"options": ["--kv-heads", "1"]}, {"options": ["--kv-heads", "4"]}]},
+        ],
+    },
+    "unguarded-max": {
+        "line": "-inf is subtracted from -inf where a row has seen no key",
+        "predict": "200 causal queries, 70 keys: rows 0 to 129 see nothing. Which of them "
+                   "become NaN?",
+        "happens": "Rows 128 and 129 are NaN. Rows 0 to 127 are a block of their own, which "
+                   "visits no tile.",
+        "why": "m stays -inf, and e^(-inf - (-inf)) is e^NaN. Subtracting 0 instead gives "
+               "e^-inf = 0.",
+        "caught": "More queries than keys under a causal mask, by a number that is no multiple "
+                  "of the tile.",
+        "demos": [
+            {"chapters": ("09",), "shape": [1, 1, 200, 70, 64], "causal": True,
+             "symptom": {"nan": 128}, "fine": [{"shape": [1, 1, 128, 128, 64]}]},
+        ],
+    },
+    "softcap-after-mask": {
+        "line": "hidden scores pass through the softcap",
+        "predict": "c tanh(s / c) for s = -inf: what does a hidden key score now?",
+        "happens": "Finite and wrong: each hidden key scores -c. With c = 1.5 it weighs as much "
+                   "as many a visible one.",
+        "why": "tanh(-inf) is -1. A modifier must come before the mask.",
+        "caught": "A small softcap. At 50, as models have it, hidden keys weigh e^-50.",
+        "demos": [
+            {"chapters": ("09",), "shape": [1, 1, 100, 100, 64], "causal": True,
+             "options": ["--softcap", "1.5"], "symptom": {"wrong": 0.5},
+             "fine": [{"options": []}]},
+        ],
+    },
+    "late-sequence": {
+        "line": "cu_seqlens is read one element late",
+        "predict": "Three numbers say where two sequences begin and end. What does the second "
+                   "block read?",
+        "happens": "The first sequence's rows are never written, and the last block reads "
+                   "behind the end of both arrays.",
+        "why": "Sequence n is rows cu_seqlens[n] up to cu_seqlens[n + 1].",
+        "caught": "An output that starts as NaN, and a memory checker; on a GPU a length that "
+                  "is garbage may look like a short sequence.",
+        "demos": [
+            {"chapters": ("09",), "shape": [1, 2, 130, 123, 64],
+             "options": ["--cu-seqlens-q", "0,70,130", "--cu-seqlens-k", "0,90,123"],
+             "symptom": {"hazard": "out_of_bounds", "at": "load_global", "other": ""}},
         ],
     },
     "weights-swapped-early": {

@@ -213,7 +213,9 @@ def verdicts(intact, broken):
             ("relative error", lambda r: number(r.check["relative_error"])
              if "relative_error" in r.check else None),
             ("hazards", lambda r: str(sum(h["count"] for h in r.hazards))
-             if r.report.get("device") == "emulator" else None)):
+             if r.report.get("device") == "emulator" else None),
+            ("tiles masked", lambda r: str(r.report["profile"]["tiles_masked"])
+             if "tiles_masked" in r.report.get("profile", {}) else None)):
         if show(intact) is not None:
             rows.append((title, show(intact), show(broken)))
     lines = [f"  {a:22}{b:>18}{c:>18}" for a, b, c in rows]

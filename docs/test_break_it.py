@@ -58,6 +58,11 @@ class Symptoms(unittest.TestCase):
         self.assertEqual(intact.code, 0, intact.text)
         self.assertTrue(intact.check["passed"])
         self.assertEqual(intact.hazards, [])
+        if "masked" in symptom:
+            masked = [one.report["profile"]["tiles_masked"] for one in (intact, broken)]
+            self.assertEqual((broken.code, masked[1]), (0, symptom["masked"]), broken.text)
+            self.assertLess(*masked)
+            return
         self.assertEqual(broken.code, 1)
         if "nan" in symptom:
             self.assertGreaterEqual(broken.check["nonfinite"], symptom["nan"])
