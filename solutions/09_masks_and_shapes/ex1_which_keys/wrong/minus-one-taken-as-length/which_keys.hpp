@@ -1,0 +1,21 @@
+#pragma once
+
+#include <algorithm>
+
+constexpr int UNLIMITED = 1 << 29;  // of a window's side: farther than any length
+
+// Query i stands at key i + diagonal. It sees the `left` keys before that one, the one itself and
+// the `right` ones behind it, as far as they exist.
+struct Mask {
+  int len_kv, diagonal;
+  int left, right;
+
+  // Query i sees keys [first_key(i), end_key(i)), and none if that is empty.
+  int first_key(int query) const { return std::max(query + diagonal - left, 0); }
+  int end_key(int query) const { return std::min(query + diagonal + right + 1, len_kv); }
+};
+
+// left, right: -1 is no limit on that side.
+inline Mask mask_of(int len_q, int len_kv, int left, int right) {
+  return {len_kv, len_kv - len_q, left, right};
+}
