@@ -1,0 +1,19 @@
+#pragma once
+// Which tiles of keys a tile of queries needs, and which of them need no mask.
+
+#include <algorithm>
+
+#include "exercises/09_masks_and_shapes/mask.hpp"
+#include "exercises/support/todo.hpp"
+
+struct Tiles {
+  int begin, end;              // needed: every key that one of the queries sees lies in these
+  int clear_begin, clear_end;  // in each of these each of the queries sees each key
+};
+
+// Of queries [q_tile * BLOCK_Q, (q_tile + 1) * BLOCK_Q), as far as there are any: len_q in all.
+// q_tile * BLOCK_Q is below len_q.
+template <int BLOCK_Q, int BLOCK_KV>
+Tiles tiles_of(const Mask& mask, int len_q, int q_tile) {
+  exercise::todo("TODO(09.2): begin, end, clear_begin and clear_end, from two queries");
+}

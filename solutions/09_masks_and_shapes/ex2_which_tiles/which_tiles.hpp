@@ -1,0 +1,24 @@
+#pragma once
+// Why two queries are enough: both limits grow with the query, so the first one and the last one
+// bound what any of them sees, and what all of them see. Why needed is rounded outwards and clear
+// inwards: a key in a tile makes it needed, and a key that is hidden makes it masked.
+
+#include <algorithm>
+
+#include "exercises/09_masks_and_shapes/mask.hpp"
+
+struct Tiles {
+  int begin, end;              // needed: every key that one of the queries sees lies in these
+  int clear_begin, clear_end;  // in each of these each of the queries sees each key
+};
+
+// Of queries [q_tile * BLOCK_Q, (q_tile + 1) * BLOCK_Q), as far as there are any: len_q in all.
+// q_tile * BLOCK_Q is below len_q.
+template <int BLOCK_Q, int BLOCK_KV>
+Tiles tiles_of(const Mask& mask, int len_q, int q_tile) {
+  const int first = q_tile * BLOCK_Q, last = std::min(first + BLOCK_Q, len_q) - 1;
+  const auto down = [](int key) { return key / BLOCK_KV; };
+  const auto up = [](int key) { return (key + BLOCK_KV - 1) / BLOCK_KV; };
+  return {down(mask.first_key(first)), up(mask.end_key(last)), up(mask.first_key(last)),
+          down(mask.end_key(first))};
+}

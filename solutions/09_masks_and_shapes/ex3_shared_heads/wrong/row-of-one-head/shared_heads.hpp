@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+
+constexpr int64_t ELEMENT = 2;  // bytes of a number
+
+// [batch, heads, len, dim], all in bytes: where its first row begins, and how far it is from one
+// batch, head, row to the next. A row itself is contiguous.
+struct Tensor {
+  int64_t start;
+  int64_t batch, head, row;
+};
+
+struct Params {
+  Tensor Q, K, V;
+  int heads;  // of Q
+  int group;  // so many query heads in a row share a head of K and V
+};
+
+// Q, K and V as they lie in [batch, len, heads + 2 kv_heads, dim]; it begins at byte 0.
+inline Params fused_qkv(int len, int heads, int kv_heads, int dim) {
+  const int64_t head = dim * ELEMENT, row = head;
+  const int64_t batch = len * (heads + 2 * kv_heads) * head;
+  return {.Q = {0, batch, head, row},
+          .K = {heads * head, batch, head, row},
+          .V = {(heads + kv_heads) * head, batch, head, row},
+          .heads = heads,
+          .group = heads / kv_heads};
+}
+
+// Where row `row` begins of the K that query head `head` reads.
+inline int64_t K_row(const Params& p, int batch, int head, int row) {
+  const int kv_head = head / p.group;
+  return p.K.start + batch * p.K.batch + kv_head * p.K.head + row * p.K.row;
+}
