@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <vector>
 #include <which_keys.hpp>
@@ -15,13 +16,20 @@ struct Sizes {
 
 // The limits as people write them: right as it stands here, and each mistake is a change to it.
 struct Way {
-  enum Diagonal { kRight, kNone, kReversed } first_diagonal = kRight, end_diagonal = kRight;
+  enum Diagonal {
+    kRight,
+    kNone,
+    kReversed,
+    kNotNegative,
+    kPositive
+  } first_diagonal = kRight,
+    end_diagonal = kRight;
   int left = 0, right = 0;        // added to the sides that have a limit
   int first_shift = 0, last = 0;  // added to first_key and to end_key
   bool sides_exchanged = false;
   bool first_clamped = true, end_clamped = true, end_by_len_q = false;
   bool far_free = false;  // not clamped either where there is no limit
-  enum Unlimited { kKnown, kMinusOne, kZero } unlimited = kKnown;
+  enum Unlimited { kKnown, kMinusOne, kZero, kZeroToo } unlimited = kKnown;
 };
 
 struct Keys {
@@ -30,11 +38,15 @@ struct Keys {
 
 static Keys keys_of(const Sizes& s, int query, const Way& way) {
   const auto stands_at = [&](Way::Diagonal diagonal) {
-    return query + (diagonal == Way::kNone       ? 0
-                    : diagonal == Way::kReversed ? s.len_q - s.len_kv
+    return query + (diagonal == Way::kNone          ? 0
+                    : diagonal == Way::kReversed    ? s.len_q - s.len_kv
+                    : diagonal == Way::kNotNegative ? std::max(s.len_kv - s.len_q, 0)
+                    : diagonal == Way::kPositive    ? std::abs(s.len_kv - s.len_q)
+
                                                  : s.len_kv - s.len_q);
   };
   const auto side = [&](int limit, int added) {
+    if (way.unlimited == Way::kZeroToo && limit <= 0) return 1 << 29;
     if (limit >= 0) return limit + added;
     return way.unlimited == Way::kKnown ? 1 << 29 : way.unlimited == Way::kZero ? 0 : -1;
   };
@@ -88,6 +100,13 @@ static void check_limits(const Sizes& s) {
           {.first_diagonal = Way::kReversed, .end_diagonal = Way::kReversed});
   mistake("diagonal-reversed", reversed, {.first_diagonal = Way::kReversed});
   mistake("diagonal-reversed", reversed, {.end_diagonal = Way::kReversed});
+  for (const Way::Diagonal diagonal : {Way::kNotNegative, Way::kPositive}) {
+    mistake(
+        "diagonal-never-negative",
+        "with more queries than keys the diagonal is negative: the first queries stand in front of "
+        "key 0",
+        {.first_diagonal = diagonal, .end_diagonal = diagonal});
+  }
   mistake("window-too-narrow",
           "`left` keys were counted with the query's own; they are those before it", {.left = -1});
   mistake("window-too-wide", "one key too many to the left: the first is at stands - left",
@@ -102,6 +121,9 @@ static void check_limits(const Sizes& s) {
             "the first key is below 0 for the first queries; no such key exists, and -3 / 4 is 0, "
             "not -1: take 0",
             {.first_clamped = false, .far_free = far_free});
+    mistake("limits-not-clamped",
+            "neither limit is clamped: no key is below 0, and no more than len_kv exist",
+            {.first_clamped = false, .end_clamped = false, .far_free = far_free});
     mistake("end-not-clamped", "the end is behind the last key: no more than len_kv exist",
             {.end_clamped = false, .far_free = far_free});
   }
@@ -112,6 +134,8 @@ static void check_limits(const Sizes& s) {
           {.sides_exchanged = true});
   mistake("minus-one-taken-as-length", "-1 was taken as a number of keys; it means no limit",
           {.unlimited = Way::kMinusOne});
+  mistake("zero-as-no-limit", "0 keys on a side was taken as no limit; only -1 is",
+          {.unlimited = Way::kZeroToo});
   mistake("no-limit-as-zero", "no limit was taken as 0 keys on that side",
           {.unlimited = Way::kZero});
   exercise::check_output({"query", 2, 0, {"first_key", "end_key"}}, all_limits(s, got),

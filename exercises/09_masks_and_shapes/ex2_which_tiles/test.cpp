@@ -21,10 +21,11 @@ struct Case {
 // The four numbers as people write them: right as it stands here, each mistake is a change to it.
 struct Way {
   enum Query { kFirst, kLast } begin = kFirst, end = kLast, clear_begin = kLast, clear_end = kFirst;
-  enum Round { kDown, kUp, kOneMore } begin_round = kDown, end_round = kUp;
+  enum Round { kDown, kUp, kOneMore, kAndOne } begin_round = kDown, end_round = kUp;
   Round clear_begin_round = kUp, clear_end_round = kDown;
   enum Last { kClipped, kWhole, kBehind } last = kClipped;
   bool tile_for_row = false, blocks_exchanged = false;
+  bool clear_from_zero = false, tail_clear = false;
   bool from_zero = false, to_the_end = false;  // all tiles on that side
   enum Clear { kInside, kNone, kAll } clear = kInside;
 };
@@ -38,16 +39,16 @@ static Tiles tiles_as(const Way& way, const Case& c, int block_q, int block_kv) 
   if (way.last == Way::kBehind) last = std::min(first + block_q, c.len_q);
   const auto of = [&](Way::Query query) { return query == Way::kFirst ? first : last; };
   const auto tile = [&](int key, Way::Round round) {
-    return (key + (round == Way::kUp        ? block_kv - 1
-                   : round == Way::kOneMore ? block_kv
-                                            : 0)) /
-           block_kv;
+    const int added = round == Way::kUp ? block_kv - 1 : round == Way::kOneMore ? block_kv : 0;
+    return (key + added) / block_kv + (round == Way::kAndOne ? 1 : 0);
   };
   Tiles tiles;
   tiles.begin = way.from_zero ? 0 : tile(mask.first_key(of(way.begin)), way.begin_round);
   tiles.end = tile(way.to_the_end ? c.len_kv : mask.end_key(of(way.end)), way.end_round);
   tiles.clear_begin = tile(mask.first_key(of(way.clear_begin)), way.clear_begin_round);
   tiles.clear_end = tile(mask.end_key(of(way.clear_end)), way.clear_end_round);
+  if (way.clear_from_zero) tiles.clear_begin = 0;
+  if (way.tail_clear && mask.end_key(first) == c.len_kv) tiles.clear_end = tile(c.len_kv, Way::kUp);
   if (way.clear == Way::kNone) tiles.clear_end = tiles.clear_begin;
   if (way.clear == Way::kAll) tiles.clear_begin = tiles.begin, tiles.clear_end = tiles.end;
   return tiles;
@@ -98,6 +99,11 @@ static std::vector<std::pair<const char*, Way>> ways() {
       {"end-rounded-down", {.end_round = W::kDown}},
       {"begin-rounded-up", {.begin_round = W::kUp}},
       {"one-tile-too-many", {.end_round = W::kOneMore}},
+      {"one-tile-too-many", {.end_round = W::kAndOne}},
+      {"left-limit-forgotten", {.clear_from_zero = true, .from_zero = true}},
+      {"tail-called-clear", {.tail_clear = true}},
+      {"edge-not-masked", {.clear_begin = W::kFirst, .clear_begin_round = W::kDown}},
+      {"edge-not-masked", {.clear_end = W::kLast, .clear_end_round = W::kUp}},
       {"all-tiles-visited", {.from_zero = true, .to_the_end = true}},
       {"all-tiles-visited", {.from_zero = true}},
       {"all-tiles-visited", {.to_the_end = true}},
@@ -131,6 +137,14 @@ static const char* explanation(const std::string& name) {
              ? "an end that is a multiple of BLOCK_KV is rounded up to the next; add BLOCK_KV - 1"
          : is("all-tiles-visited")
              ? "tiles are visited that nobody sees: right, and slow; the mask bounds both sides"
+         : is("left-limit-forgotten")
+             ? "tiles begin at 0, needed and clear ones; a window has a first key too"
+         : is("tail-called-clear") ? "the last tile is called clear where the keys end inside it; "
+                                     "those that do not exist "
+                                     "must be masked, too"
+         : is("edge-not-masked")   ? "on one side the tiles at the edge are called clear; some of "
+                                     "their keys are hidden from "
+                                     "some query"
          : is("queries-exchanged")
              ? "the first query has the smallest first key, the last query the largest end"
          : is("one-query-for-all")

@@ -2,6 +2,7 @@
 
 #include <shared_heads.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "exercises/support/verdict.hpp"
@@ -16,7 +17,7 @@ struct Sizes {
 struct Way {
   int64_t element = ELEMENT;
   enum Row { kAll, kOwn, kDim, kThreeParts, kWithoutV } row = kAll;
-  enum Start { kBehindQ, kBehindKvHeads, kZero, kThirds } start = kBehindQ;
+  enum Start { kBehindQ, kBehindKvHeads, kZero, kThirds, kVBeforeK } start = kBehindQ;
   bool heads_before_rows = false, batch_of_one = false;
   enum Group { kHeadsPerKv, kKvHeads, kUpsideDown } group = kHeadsPerKv;
   bool thirty_two_bits = false;
@@ -37,12 +38,11 @@ static Params fused_as(const Sizes& s, const Way& way) {
     if (way.thirty_two_bits) t.batch = static_cast<int32_t>(t.batch);
     return t;
   };
-  const int64_t k = way.start == Way::kBehindKvHeads ? s.kv_heads
-                    : way.start == Way::kZero        ? 0
-                                                     : s.heads;
-  const int64_t v = way.start == Way::kThirds ? 2 * s.heads
-                    : way.start == Way::kZero ? 0
-                                              : k + s.kv_heads;
+  int64_t k = way.start == Way::kBehindKvHeads ? s.kv_heads : way.start == Way::kZero ? 0 : s.heads;
+  int64_t v = way.start == Way::kThirds ? 2 * s.heads
+              : way.start == Way::kZero ? 0
+                                        : k + s.kv_heads;
+  if (way.start == Way::kVBeforeK) std::swap(k, v);
   return {tensor(0, s.heads), tensor(k, s.kv_heads), tensor(v, s.kv_heads), s.heads,
           way.group == Way::kHeadsPerKv ? s.heads / s.kv_heads
           : way.group == Way::kKvHeads  ? s.kv_heads
@@ -83,6 +83,8 @@ static void check_fused(const Sizes& s) {
   mistake("three-equal-parts", thirds, {.start = Way::kThirds});
   mistake("k-behind-kv-heads", "K begins behind all heads of Q, and there are `heads` of those",
           {.start = Way::kBehindKvHeads});
+  mistake("v-before-k", "V begins before K; behind Q all heads of K come first",
+          {.start = Way::kVBeforeK});
   mistake("all-begin-at-zero",
           "Q, K and V all begin at byte 0; K begins behind the heads of Q, V behind those of K",
           {.start = Way::kZero});

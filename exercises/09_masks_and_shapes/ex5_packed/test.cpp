@@ -40,6 +40,7 @@ struct Way {
     kOfQueries,
     kBlocksOfQueries
   } tiles = kUp;
+  bool without_keys = true;  // queries of a sequence that has no key are visited
 };
 
 static Block block_as(const Way& way, const Packed& p, int q_tile, int sequence) {
@@ -56,6 +57,7 @@ static Block block_as(const Way& way, const Packed& p, int q_tile, int sequence)
                : way.diagonal == Way::kOfStarts ? kv[0] - q[0]
                : way.diagonal == Way::kOfEnds   ? kv[1] - q[1]
                                                 : b.len_kv - b.len_q;
+  if (!way.without_keys && b.len_kv <= 0) return {};
   const bool in_tensor = way.row == Way::kCompared || way.row == Way::kInTensor;
   b.first_row = way.row == Way::kTile
                     ? q_tile
@@ -166,6 +168,9 @@ static void check_blocks(const std::vector<int>& q_lengths, const std::vector<in
         "computed too; they end at len_q";
     mistake("end-of-the-tensor", tensor, {.end = W::kTensor});
     mistake("end-of-the-tensor", tensor, {.end = W::kNeighbours});
+    mistake("no-keys-no-block",
+            "a sequence that has queries and no key was left out; its output, 0, must be written",
+            {.without_keys = false});
     mistake("kv-tiles-rounded-down", "the last keys are lost: round the tiles up",
             {.tiles = W::kDown});
     mistake("one-tile-too-many", "len / block + 1 is one tile too many if nothing is left over",
@@ -194,7 +199,9 @@ static void check_blocks(const std::vector<int>& q_lengths, const std::vector<in
 }
 
 static void check_longest(const std::vector<int>& lengths) {
-  const Starts q(lengths, 30), kv(lengths, 30);
+  std::vector<int> kv_lengths;
+  for (const int length : lengths) kv_lengths.push_back(25 - length);
+  const Starts q(lengths, 30), kv(kv_lengths, 10);
   const Packed packed{q.data(), kv.data(), static_cast<int>(lengths.size())};
   const auto up = [](int rows) {
     return Numbers{static_cast<double>((rows + BLOCK_Q - 1) / BLOCK_Q)};
@@ -235,6 +242,8 @@ static void check_longest(const std::vector<int>& lengths) {
         "the first sequence is not looked at; it is rows starts[0] to starts[1] - 1"},
        {"one-sequence-too-many", up(std::max(longest, 30)),
         "behind the last start there is none: the last sequence is sequences - 1"},
+       {"longest-of-keys", longest_in(kv_lengths),
+        "this is the longest in keys; the grid has tiles of queries: q_starts"},
        {"shortest-for-longest", up(*std::min_element(lengths.begin(), lengths.end())),
         "this is the shortest sequence"}});
 }
