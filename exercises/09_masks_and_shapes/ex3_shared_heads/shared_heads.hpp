@@ -20,12 +20,12 @@ struct Params {
   int group;  // so many query heads in a row share a head of K and V
 };
 
-// Q, K and V as they lie in [batch, len, heads + 2 kv_heads, dim]; it begins at byte 0.
-inline Params fused_qkv(int len, int heads, int kv_heads, int dim) {
-  exercise::todo("TODO(09.3): the strides of a fused tensor, and the byte of a row of K");
-}
-
 // Where row `row` begins of the K that query head `head` reads.
 inline int64_t K_row(const Params& p, int batch, int head, int row) {
-  exercise::todo("TODO(09.3): the strides of a fused tensor, and the byte of a row of K");
+  exercise::todo("TODO(09.3): the head of K, then its start and three steps");
+}
+
+// Q, K and V as they lie in [batch, len, heads + 2 kv_heads, dim]; it begins at byte 0.
+inline Params fused_qkv(int len, int heads, int kv_heads, int dim) {
+  exercise::todo("TODO(09.3): where Q, K and V begin, their strides, heads and group");
 }

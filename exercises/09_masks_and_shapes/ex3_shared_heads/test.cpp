@@ -119,14 +119,14 @@ static Numbers bytes(int batch, int heads, Byte byte) {
   return result;
 }
 
-static void check_K_row(const Sizes& s, const Params& p, int batch) {
+static void check_K_row(const Sizes& s, const Params& p, int which) {
   const int kv_heads = s.kv_heads;
   std::vector<exercise::Mistake> mistakes;
   const auto at = [](const Tensor& t, int batch, int head, int row) {
     return t.start + batch * t.batch + head * t.head + row * t.row;
   };
   const auto mistake = [&](const char* name, const char* explanation, auto byte) {
-    mistakes.push_back({name, bytes(batch, s.heads, byte), explanation});
+    mistakes.push_back({name, bytes(which, s.heads, byte), explanation});
   };
   const auto of_head = [&](const char* name, const char* explanation, auto map) {
     mistake(name, explanation,
@@ -174,10 +174,10 @@ static void check_K_row(const Sizes& s, const Params& p, int batch) {
             "the next row was taken to lie dim numbers further; its stride says where",
             {p.K.start, p.K.batch, p.K.head, s.dim * ELEMENT});
   exercise::check_output(
-      {"batch " + std::to_string(batch) + ", head", 3, 0, {"row 0", "row 1", "row 5"}},
-      bytes(batch, s.heads,
+      {"batch " + std::to_string(which) + ", head", 3, 0, {"row 0", "row 1", "row 5"}},
+      bytes(which, s.heads,
             [&](int batch, int head, int row) { return K_row(p, batch, head, row); }),
-      bytes(batch, s.heads,
+      bytes(which, s.heads,
             [&](int batch, int head, int row) { return at(p.K, batch, head / p.group, row); }),
       mistakes);
 }

@@ -19,12 +19,12 @@ struct State {
 // m' = max(m, largest of s),   l and o *= e^(scale (m - m'))
 // s: a tile of scores; of a key that is hidden it is -inf. scale > 0.
 inline void raise_row_max(State& state, const std::vector<float>& s, float scale) {
-  exercise::todo("TODO(09.4): the new maximum, the weights, the end: without -inf - (-inf)");
+  exercise::todo("TODO(09.4): m, and what l and o are multiplied by, also if m stays -inf");
 }
 
 // Returns p = e^(scale (s - m)) of each score, and adds them to l. m is the new one already.
 inline std::vector<float> exponentiate(State& state, const std::vector<float>& s, float scale) {
-  exercise::todo("TODO(09.4): the new maximum, the weights, the end: without -inf - (-inf)");
+  exercise::todo("TODO(09.4): the weights, also if m is -inf");
 }
 
 struct Row {
@@ -33,5 +33,5 @@ struct Row {
 
 // O = o / l and LSE = scale m + ln l; 0 and -inf if no key was seen.
 inline Row store_output(const State& state, float scale) {
-  exercise::todo("TODO(09.4): the new maximum, the weights, the end: without -inf - (-inf)");
+  exercise::todo("TODO(09.4): O and LSE, and those of a row that saw nothing");
 }

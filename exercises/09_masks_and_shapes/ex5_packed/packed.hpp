@@ -20,10 +20,10 @@ struct Block {
 
 // How many tiles of block_q queries the longest sequence has. (There is one that is not empty.)
 inline int tiles_of_longest(const Packed& packed, int block_q) {
-  exercise::todo("TODO(09.5): the tiles of the longest sequence, and what a block has to do with");
+  exercise::todo("TODO(09.5): the tiles of the longest sequence");
 }
 
 // Tile q_tile of the queries of a sequence. end_row <= first_row: there is nothing to do.
 inline Block block_of(const Packed& packed, int block_q, int block_kv, int q_tile, int sequence) {
-  exercise::todo("TODO(09.5): the tiles of the longest sequence, and what a block has to do with");
+  exercise::todo("TODO(09.5): eight numbers, from two starts of Q and two of K and V");
 }

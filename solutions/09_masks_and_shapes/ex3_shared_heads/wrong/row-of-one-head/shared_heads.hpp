@@ -17,6 +17,12 @@ struct Params {
   int group;  // so many query heads in a row share a head of K and V
 };
 
+// Where row `row` begins of the K that query head `head` reads.
+inline int64_t K_row(const Params& p, int batch, int head, int row) {
+  const int kv_head = head / p.group;
+  return p.K.start + batch * p.K.batch + kv_head * p.K.head + row * p.K.row;
+}
+
 // Q, K and V as they lie in [batch, len, heads + 2 kv_heads, dim]; it begins at byte 0.
 inline Params fused_qkv(int len, int heads, int kv_heads, int dim) {
   const int64_t head = dim * ELEMENT, row = head;
@@ -26,10 +32,4 @@ inline Params fused_qkv(int len, int heads, int kv_heads, int dim) {
           .V = {(heads + kv_heads) * head, batch, head, row},
           .heads = heads,
           .group = heads / kv_heads};
-}
-
-// Where row `row` begins of the K that query head `head` reads.
-inline int64_t K_row(const Params& p, int batch, int head, int row) {
-  const int kv_head = head / p.group;
-  return p.K.start + batch * p.K.batch + kv_head * p.K.head + row * p.K.row;
 }
