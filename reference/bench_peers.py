@@ -324,7 +324,8 @@ def main():
         times = race(runners, options.rounds)
         flops = case.flops()
         result["rows"].append({
-            "case": str(case), "shape": dataclasses.astuple(case)[:5], "card": card(), "ms": times,  # the card is still warm
+            "case": str(case), "shape": dataclasses.astuple(case)[:5],
+            "card": card(), "ms": times,  # the card is still warm
             "tflops": {name: flops / statistics.median(ms) * 1e-9 for name, ms in times.items()}})
     write(options.json, json.dumps(result, indent=1) + "\n")
     write(options.markdown, as_markdown(result))
