@@ -18,7 +18,7 @@ struct Way {
   bool rescale_guarded = true, weights_guarded = true, guard_kept = false;
   bool old_max_dropped = false, hidden_tile_wipes = false, upside_down = false;
   bool rescale_scaled = true, weights_scaled = true, rescaled = true, l_summed = true;
-  enum Sign { kByM, kByLZero, kByLPositive, kNever } sign = kByM;
+  enum Sign { kByBoth, kByM, kByLZero, kByLPositive, kNever } sign = kByBoth;
   enum Lse { kNatural, kWithoutM, kWithoutScale, kBase2, kLog2OfL, kZero, kMinus } lse = kNatural;
   bool divided = true, nan_replaced = false;
 
@@ -45,7 +45,8 @@ struct Way {
     return p;
   }
   Row store_output(const State& state, float scale) const {
-    const bool seen = sign == kByM           ? state.m != NEG_INF
+    const bool seen = sign == kByBoth        ? state.m != NEG_INF || state.l != 0
+                      : sign == kByM         ? state.m != NEG_INF
                       : sign == kByLZero     ? state.l != 0
                       : sign == kByLPositive ? state.l > 0
                                              : true;
@@ -86,9 +87,8 @@ struct Known {
 static const std::vector<Known>& all_known() {
   using W = Way;
   static const char* const by_l =
-      "a row that sees nothing is told by l; that also hides a 0/0 or a NaN that is a mistake: m "
-      "is "
-      "-inf";
+      "a row that sees nothing is told by l alone; that also hides a 0/0 or a NaN that is a "
+      "mistake: m is -inf, too";
   static const char* const unscaled =
       "the difference of scores is not multiplied by scale in the factor or in the weights";
   static const std::vector<Known> known = {
@@ -125,6 +125,11 @@ static const std::vector<Known>& all_known() {
        {.rescaled = false},
        "m grew, and l and o still belong to the old one: both times e^(scale (m - m'))"},
       {"l-not-summed", {.l_summed = false}, "the weights were not added to l"},
+      {"decided-by-m",
+       {.sign = W::kByM},
+       "a row that sees nothing is told by m alone; a maximum drops a NaN, so m is -inf as well if "
+       "all "
+       "scores are NaN: l is 0, too"},
       {"decided-by-l", {.sign = W::kByLZero}, by_l},
       {"decided-by-l", {.sign = W::kByLPositive}, by_l},
       {"nothing-divided-by-nothing",
@@ -227,6 +232,11 @@ TEST_CASE("store_output: keys were seen") { check_end({3, 2.5f, -4}); }
 TEST_CASE("store_output: nothing was seen") { check_end({}); }
 TEST_CASE("store_output: l is 0 and m is 3, which no right row is") {
   check_nan("m 3, l 0, o 0", [](const auto& way) { return way.store_output({3, 0, 0}, SCALE); });
+}
+TEST_CASE("store_output: l and o are NaN, and the maximum has dropped it") {
+  check_nan("m -Inf, l NaN, o NaN", [](const auto& way) {
+    return way.store_output({NEG_INF, NOT_A_NUMBER, NOT_A_NUMBER}, SCALE);
+  });
 }
 TEST_CASE("a row: visible tiles") { check_row({{1, 2, 3}, {4, NEG_INF, -2}}); }
 TEST_CASE("a row: a hidden tile, a visible one, a hidden one") {

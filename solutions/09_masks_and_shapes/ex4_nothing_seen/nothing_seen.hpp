@@ -1,7 +1,7 @@
 #pragma once
 // Why 0 in place of -inf: as long as no key was seen every score is -inf, and e^(-inf - 0) = 0 is
-// the weight that it should have. Why m decides: it is -inf if and only if nothing was seen, while
-// an l of 0 or NaN may be a mistake, and has to show.
+// the weight that it should have. Why m and l decide together: an l of 0 with a finite m is a
+// mistake, and so is a NaN that the maximum dropped. Both have to show.
 
 #include <algorithm>
 #include <cmath>
@@ -45,6 +45,6 @@ struct Row {
 
 // O = o / l and LSE = scale m + ln l; 0 and -inf if no key was seen.
 inline Row store_output(const State& state, float scale) {
-  if (state.m == NEG_INF) return {0, NEG_INF};
+  if (state.m == NEG_INF && state.l == 0) return {0, NEG_INF};
   return {state.o / state.l, scale * state.m + std::log(state.l)};
 }

@@ -42,6 +42,6 @@ struct Row {
 
 // O = o / l and LSE = scale m + ln l; 0 and -inf if no key was seen.
 inline Row store_output(const State& state, float scale) {
-  if (state.m == NEG_INF) return {0, NEG_INF};
+  if (state.m == NEG_INF && state.l == 0) return {0, NEG_INF};
   return {state.o / state.l, scale * state.m + std::log(state.l)};
 }
