@@ -119,7 +119,8 @@ struct Forward {
   }
 
   void launch(const KernelBuild& build, std::span<const TensorRef> tensors) const {
-    ForwardArgs args{.q = tensors[0], .k = tensors[1], .v = tensors[2]};
+    ForwardArgs args{
+        .q = tensors[0], .k = tensors[1], .v = tensors[2], .o = tensors[inputs.size()]};
     if (!q_starts.empty()) {
       args.q_starts = static_cast<const int*>(tensors[3].data);
       args.kv_starts = static_cast<const int*>(tensors[4].data);
@@ -128,7 +129,6 @@ struct Forward {
         args.longest_q = std::max(args.longest_q, problem.q_starts[n] - problem.q_starts[n - 1]);
       }
     }
-    args.o = tensors[inputs.size()];
     if (outputs.size() > 1) args.lse = tensors[inputs.size() + 1];
     args.softcap = static_cast<float>(problem.softcap);
     args.alibi = problem.alibi;
