@@ -30,14 +30,12 @@ FA_HOST_DEVICE constexpr uint32_t swizzle(uint32_t offset) {
   return offset ^ (offset / ROW_BYTES / ROWS_PER_LINE % CHUNKS * 16);
 }
 
-// [anchor: rows]
 // One head of a tensor in global memory: [rows, cols], rows `stride` bytes apart.
 struct Rows {
   const char* data;
   int rows, cols;
   uint32_t stride;
 };
-// [/anchor: rows]
 
 // Starts copying rows [tile * HEIGHT, (tile + 1) * HEIGHT) of one head from global to shared
 // memory, 16 bytes a thread at a time; neighbouring threads copy neighbouring chunks. What lies
@@ -83,7 +81,6 @@ FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
     uint32_t Q_rmem[MMAS_Q][4];
     for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
       ldmatrix_x4(Q_rmem[mma_q], Q_smem + mma_q * MMA_M * ROW_BYTES + (Q_lane ^ col_offset));
-    // [anchor: two_mma_for_each_fragment]
     for (int mma_kv = 0; mma_kv < MMAS_KV; mma_kv += 2) {
       uint32_t K_rmem[4];
       ldmatrix_x4(K_rmem, K_smem + mma_kv * MMA_N * ROW_BYTES + (K_lane ^ col_offset));
@@ -92,7 +89,6 @@ FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
         mma_m16n8k16<T>(Q_rmem[mma_q], {K_rmem[2], K_rmem[3]}, S_rmem[mma_q][mma_kv + 1]);
       }
     }
-    // [/anchor: two_mma_for_each_fragment]
   }
 }
 
@@ -115,12 +111,10 @@ FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
         const float* c = &S_rmem[mma_q][mma_kv][half * 2];
         row_max[mma_q][half] = max(row_max[mma_q][half], max(c[0], c[1]));
       }
-      // [anchor: vote]
       // In the first tile m = -inf. Written so that NaN, from -inf - (-inf), counts as grown.
       grew |= !((row_max[mma_q][half] - m[mma_q][half]) * scale_log2 <= MAX_GROWTH);
     }
   if (!warp_any(grew)) return;
-  // [/anchor: vote]
 
   float rescale[MMAS_Q][2];
   for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
@@ -141,7 +135,6 @@ FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
 
 // P = exp(scale (S - m)) for 16 keys, as operand A,   l += this lane's part of rowsum P
 // exp(scale (s - m)) = 2^(s scale_log2 - m scale_log2): one FMA and one exponential.
-// [anchor: exponentiate]
 template <class T, int MMAS_Q, int MMAS_KV, class Breaks>
 FA_DEVICE void exponentiate(uint32_t (&P_rmem)[MMAS_Q][4], float (&l)[MMAS_Q][2],
                             const float (&S_rmem)[MMAS_Q][MMAS_KV][4], int mma_kv,
@@ -157,7 +150,6 @@ FA_DEVICE void exponentiate(uint32_t (&P_rmem)[MMAS_Q][4], float (&l)[MMAS_Q][2]
       P_rmem[mma_q][i] = pack<T>(p0, p1);
     }
 }
-// [/anchor: exponentiate]
 
 // O += exp(S - m) @ V   [WARP_Q, HEAD_DIM]
 // Now the sum runs over keys, so operand B wants neighbours along the keys, and V's rows hold
@@ -172,7 +164,6 @@ FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4], float 
   // keys 0-7, d 0-7 | keys 8-15, d 0-7 | keys 0-7, d 8-15 | keys 8-15, d 8-15
   const uint32_t V_lane =
       swizzle<ROW_BYTES>(lane_index() % 16 * ROW_BYTES + lane_index() / 16 * 16);
-  // [anchor: beside_the_mma]
   for (int mma_kv = 0; mma_kv < MMAS_KV / 2; ++mma_kv) {
     uint32_t P_rmem[MMAS_Q][4];
     exponentiate<T>(P_rmem, l, S_rmem, mma_kv, m, scale_log2, breaks);
@@ -186,7 +177,6 @@ FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4], float 
       }
     }
   }
-  // [/anchor: beside_the_mma]
 }
 
 // The second number asks for at least one block on a multiprocessor, so that the compiler may use
@@ -263,7 +253,6 @@ void attention(const Params params, Breaks breaks) {
     cp_async_commit();
   };
 
-  // [anchor: step]
   const auto step = [&](int n, auto masked) {  // the n-th tile of keys
     // All warps have read the last tile's V: this tile's may overwrite it.
     if (!breaks.has(fa::MISSING_BARRIER)) block_sync();
@@ -289,7 +278,6 @@ void attention(const Params params, Breaks breaks) {
     // O += exp(S - m) @ V
     multiply_weights_value<T>(O_rmem, l, S_rmem, m, scale_log2, V_smem, breaks);
   };
-  // [/anchor: step]
 
   // [anchor: main_loop]
   load_tile<BLOCK_Q, HEAD_DIM, NUM_THREADS>(Q_smem, Q, q_tile);  // in K's first group

@@ -92,7 +92,6 @@ FA_DEVICE void mask_scores(float (&S_rmem)[MMAS_Q][MMAS_KV][4], const Mask& mask
 }
 // [/anchor: mask_scores]
 
-// [anchor: modifiers]
 // What a kernel may do to a score between Q @ K.T and the mask. `distance` is how far the key is
 // from the one that the query stands at. A kernel with NoModifier has none of this in it.
 struct NoModifier {
@@ -130,7 +129,6 @@ FA_DEVICE void modify_scores(float (&S_rmem)[MMAS_Q][MMAS_KV][4], const Modifier
     });
   }
 }
-// [/anchor: modifiers]
 
 // [anchor: change_scores]
 // The modifier first: it would turn a hidden score's -inf into a number, tanh(-inf) = -1.
