@@ -52,7 +52,8 @@ FA_DEVICE void load_tile(uint32_t smem, const Rows& gmem, int tile, FA_SITE) {
   const int element = thread_index() * CHUNK;  // of this thread's first chunk
   const int row = tile * HEIGHT + element / HEAD_DIM, col = element % HEAD_DIM;
   const int rows_left = col < gmem.cols ? gmem.rows - row : 0;
-  const char* src = gmem.data + (row * gmem.stride + col * sizeof(bf16));
+  const uint32_t offset = row * gmem.stride + col * sizeof(bf16);
+  const char* src = gmem.data + offset;
   const uint32_t dst = smem + swizzle<HEAD_DIM * sizeof(bf16)>(element * sizeof(bf16));
   for (int step = 0; step < HEIGHT / STEP_ROWS; ++step) {
     const int source_bytes = step * STEP_ROWS < rows_left ? 16 : 0;
