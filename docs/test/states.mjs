@@ -12,16 +12,18 @@ function frozen(value) {
   return value
 }
 
-const values_of = ({ type, options, min, max, step = 1 }) => ({
+// `many` of a slider's values, from end to end.
+const values_of = ({ type, options, min, max, step = 1 }, many) => ({
   choice: () => options.map(([value]) => value), flag: () => [false, true], text: () => ['', 'no program'],
   line: () => ['', '1, 2', '0, -3.5, 8, 2, 2, -0.25', 'chunk ^ row % 8', '(chunk + row) % 8'],
-  step: () => [0, 1, 2, 3, 4].map((i) => min + step * Math.floor((max - min) / step * i / 4)) })[type]()
+  step: () => Array.from({ length: many }, (_, i) =>
+    min + step * Math.floor((max - min) / step * i / (many - 1))) })[type]()
 
 // Where a state leads to: by one control, and from there by another; by pointing; by dragging.
 function states_from(figure, data, start) {
   const settled = (next) => frozen(figure.settle?.(data, next) ?? next)
-  const controlled = (state) => figure.controls(data, state).flatMap((control) =>
-    values_of(control).map((value) => settled({ ...state, [control.key]: value })))
+  const controlled = (state) => figure.controls(data, state).flatMap((control, _, all) =>
+    values_of(control, all.length > 1 ? 3 : 5).map((value) => settled({ ...state, [control.key]: value })))
   const first = settled(start), keys = [...figure.draw(data, first, WIDE).matchAll(/ data-focus="([^"]*)"/g)]
   const some = keys.filter((_, i) => i % Math.ceil(keys.length / MOST_KEYS) === 0).map(([, key]) => key)
   const once = controlled(first)
