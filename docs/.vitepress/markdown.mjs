@@ -149,7 +149,7 @@ function lines_of_code(md) {
     const lengths = words.map(({ length }) => length)
     const widest = Math.max(...lengths), table = widest > LONGEST && widest <= WIDEST_TABLE
       && lengths.filter((length) => length > LONGEST).length > lengths.length / 3
-    const smaller = plain && table ? ` style="--vp-code-font-size: ${(0.875 * LONGEST / widest).toFixed(3)}em"` : ''
+    const smaller = plain && table ? ` style="--vp-code-font-size: ${(0.875 * (LONGEST - 2) / widest).toFixed(3)}em"` : ''
     let number = 0
     return fence(tokens, i, ...more).replace(/<span class="line">(.*)<\/span>/g, (_, line) => {
       const sign = meta?.signs?.[number], long = plain && !table && lengths[number] > LONGEST ? ' fa-long'
