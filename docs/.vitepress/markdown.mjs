@@ -124,7 +124,7 @@ const words_in_diff = (line) => line.replace(/^@@ .*\+(\d+)(?:,\d+)? @@.*/, ' //
 
 // Columns that a page has room for, and those of the widest table: a table is made smaller, another line that
 // is longer is broken.
-const LONGEST = 100, WIDEST_TABLE = 134
+const LONGEST = 97, WIDEST_TABLE = 134
 const SIGNS = { '+': ' diff add', '-': ' diff remove', '@': ' fa-gap' }
 
 // A place in the source, file:line, in what a program printed: a link to that line. A file without its
@@ -149,7 +149,7 @@ function lines_of_code(md) {
     const lengths = words.map(({ length }) => length)
     const widest = Math.max(...lengths), table = widest > LONGEST && widest <= WIDEST_TABLE
       && lengths.filter((length) => length > LONGEST).length > lengths.length / 3
-    const smaller = plain && table ? ` style="--vp-code-font-size: ${(0.875 * (LONGEST - 2) / widest).toFixed(3)}em"` : ''
+    const smaller = plain && table ? ` style="--fa-table: ${(LONGEST / widest).toFixed(3)}"` : ''
     let number = 0
     return fence(tokens, i, ...more).replace(/<span class="line">(.*)<\/span>/g, (_, line) => {
       const sign = meta?.signs?.[number], long = plain && !table && lengths[number] > LONGEST ? ' fa-long'
