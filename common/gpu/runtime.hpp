@@ -35,7 +35,7 @@ class GpuBuffer {
 
  private:
   void* data_ = nullptr;
-  [[maybe_unused]] size_t bytes_;  // no_runtime.cpp copies nothing
+  size_t bytes_;
 };
 
 // Is that the reason of gpu_problem(): a parent of this process used the GPU, then forked?

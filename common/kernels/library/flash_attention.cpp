@@ -7,6 +7,7 @@
 #include <exception>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/error.hpp"
@@ -118,6 +119,14 @@ int device_of(int asked, const ForwardArgs& args) {
   for (const Named& one : tensors_of(args)) {
     if (has_gpu && place(one.tensor) != device) {
       throw InputError(std::string(one.name) + " is in " + name(place(one.tensor)) + ", expected " +
+                       name(device));
+    }
+  }
+  for (const auto& [name_of, starts] :
+       {std::pair{"cu_seqlens_q", args.q_starts}, {"cu_seqlens_k", args.kv_starts}}) {
+    if (!starts || !has_gpu) continue;
+    if (const int where = fa::gpu_of_pointer(starts); where != device) {
+      throw InputError(std::string(name_of) + " is in " + name(where) + ", expected " +
                        name(device));
     }
   }

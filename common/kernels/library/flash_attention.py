@@ -117,7 +117,7 @@ class Library:
         lse = None
         dim = q.shape[3]
         scale = (dim or 1) ** -0.5 if scale is None else scale
-        if dim % 8:
+        if dim % 8 and k.shape[3] == v.shape[3] == dim:
             q, k, v = (padded(x, (dim + 7) // 8 * 8) for x in (q, k, v))
         starts, sequences = (None, None), 0
         if (cu_seqlens_q is None) != (cu_seqlens_k is None):
