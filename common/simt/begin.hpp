@@ -1,0 +1,55 @@
+#pragma once
+// How an instruction begins: which thread, at which step; whether its addresses are good.
+
+#include <cstdint>
+#include <string>
+
+#include "common/simt/block.hpp"
+
+namespace fa::simt {
+
+inline Access stamp(const Thread& thread, const Site& site) {
+  return {thread.index, thread.warp->time, step_of(thread), event_step(thread), site};
+}
+
+inline std::string bytes_text(const char* verb, size_t bytes) {
+  return std::string(verb) + " " + std::to_string(bytes) + " bytes at ";
+}
+
+// Reports and returns false unless bytes [addr, addr + bytes) are in the block's shared memory and
+// addr is a multiple of `alignment`.
+inline bool shared_ok(Block& block, const Thread& thread, const Site& site, const char* verb,
+                      uint32_t addr, uint32_t bytes, uint32_t alignment) {
+  const uint32_t size = block.launch().smem_bytes;
+  const int64_t offset = static_cast<int64_t>(addr) - kSharedBase;
+  if (offset < 0 || offset + bytes > size) {
+    block.report(HazardKind::kOutOfBounds, thread, site, addr, [&] {
+      return bytes_text(verb, bytes) + "byte " + std::to_string(offset) +
+             " of dynamic shared memory, which has " + std::to_string(size);
+    });
+    return false;
+  }
+  if (addr % alignment != 0) {
+    block.report(HazardKind::kMisaligned, thread, site, addr, [&] {
+      return bytes_text(verb, bytes) + "byte " + std::to_string(offset) +
+             " of shared memory, which is not a multiple of " + std::to_string(alignment);
+    });
+    return false;
+  }
+  return true;
+}
+
+// The running thread, which begins an instruction of its own.
+inline Thread& begin(const Site& site) {
+  Thread& thread = current_thread();
+  thread.block->begin_instruction(thread, site);
+  return thread;
+}
+
+// Does this run do without the barrier or wait that the running thread is at?
+inline bool skips(Instruction instruction, const Site& site, const char* label) {
+  Thread& thread = current_thread();
+  return thread.block->sync_site(instruction, site, label).skipped_by(thread);
+}
+
+}  // namespace fa::simt
