@@ -2,9 +2,9 @@
 // A kernel file compiles twice: by nvcc for the GPU, by any C++20 compiler for the emulator. Both
 // sides offer the same functions in namespace FA_BACKEND; a kernel calls nothing else.
 //
-// Everything a kernel file defines stands in namespace FA_BACKEND::chNN. Without it nvcc's host pass
-// and the emulator build would instantiate the same templates under the same names, the linker would
-// keep one of each without a word, and one chapter would run another's code.
+// Everything a kernel file defines stands in namespace FA_BACKEND::chNN. Without it nvcc's host
+// pass and the emulator build would instantiate the same templates under the same names, the linker
+// would keep one of each without a word, and one chapter would run another's code.
 
 #if defined(__CUDACC__)
 #define FA_BACKEND gpu
@@ -26,4 +26,4 @@
 #endif
 
 // Last parameters of a helper whose caller is the better place for the emulator to report.
-#define FA_SITE int line = __builtin_LINE(), const char* file = __builtin_FILE()
+#define FA_SITE int line = __builtin_LINE(), const char *file = __builtin_FILE()

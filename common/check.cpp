@@ -163,8 +163,8 @@ CheckResult check_output(const Problem& problem, std::span<const float> o,
     }
     if (std::isfinite(plain_lse_error[i])) lse_error = std::max(lse_error, plain_lse_error[i]);
   }
-  result.rms_expected = std::sqrt(squares / static_cast<double>(std::max<int64_t>(1, seeing) *
-                                                                shape.dim));
+  result.rms_expected =
+      std::sqrt(squares / static_cast<double>(std::max<int64_t>(1, seeing) * shape.dim));
   const double score_error = 2 * largest_score * 0x1p-24;
   const double sum_error = 2 * std::sqrt(static_cast<double>(shape.kv)) * 0x1p-24;
   const double one_ulp = unit_in_last_place(problem.dtype, largest_o);
@@ -211,12 +211,11 @@ CheckResult check_output(const Problem& problem, std::span<const float> o,
 std::string describe(const CheckResult& result, const Shape& shape) {
   char text[256];
   std::snprintf(text, sizeof text, "%s: max error %.1e, bound %.1e, %lld of %lld rows",
-                result.passed()         ? "passed"
+                result.passed()       ? "passed"
                 : result.inconclusive ? "INCONCLUSIVE"
                                       : "FAILED",
-                unsigned_nan(result.o.max_abs_error),
-                result.o.bound, static_cast<long long>(result.rows_checked),
-                static_cast<long long>(result.rows));
+                unsigned_nan(result.o.max_abs_error), result.o.bound,
+                static_cast<long long>(result.rows_checked), static_cast<long long>(result.rows));
   std::string lines = text;
   if (result.inconclusive) {
     std::snprintf(text, sizeof text,

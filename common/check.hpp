@@ -13,14 +13,14 @@ namespace fa {
 // How one tensor compares to its reference.
 struct Comparison {
   bool same_shape = true;
-  int64_t elements = 0;        // compared
-  int64_t nonfinite = 0;       // of them NaN or Inf where the reference is finite
-  int64_t mismatches = 0;      // not within the bound; nonfinite ones included
-  double max_abs_error = 0;    // NaN once any difference is
-  double rms_error = 0;        // root mean square of the differences; NaN likewise
-  double relative_error = 0;   // ‖got − expected‖ / ‖expected‖; NaN likewise
+  int64_t elements = 0;       // compared
+  int64_t nonfinite = 0;      // of them NaN or Inf where the reference is finite
+  int64_t mismatches = 0;     // not within the bound; nonfinite ones included
+  double max_abs_error = 0;   // NaN once any difference is
+  double rms_error = 0;       // root mean square of the differences; NaN likewise
+  double relative_error = 0;  // ‖got − expected‖ / ‖expected‖; NaN likewise
   double bound = 0;
-  int64_t first_bad = -1;      // flat index
+  int64_t first_bad = -1;        // flat index
   double expected = 0, got = 0;  // there
 
   bool passed() const { return same_shape && elements > 0 && mismatches == 0; }
@@ -31,12 +31,12 @@ Comparison compare(View<const float> got, View<const double> expected, double bo
 
 // The verdict on a whole output.
 struct CheckResult {
-  Comparison o, lse;            // lse.elements is 0 where there is none
+  Comparison o, lse;  // lse.elements is 0 where there is none
   int64_t rows = 0, rows_checked = 0;
-  double plain_error = 0;       // max error of plain attention, see below
-  double rms_bound = 0;         // for o.rms_error
-  double rms_expected = 0;      // of O in the rows that see a key
-  bool inconclusive = false;    // nothing is wrong, but the bound is too wide to tell
+  double plain_error = 0;     // max error of plain attention, see below
+  double rms_bound = 0;       // for o.rms_error
+  double rms_expected = 0;    // of O in the rows that see a key
+  bool inconclusive = false;  // nothing is wrong, but the bound is too wide to tell
 
   bool agrees() const {
     return o.passed() && o.rms_error <= rms_bound && (lse.elements == 0 || lse.passed());

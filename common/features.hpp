@@ -1,7 +1,7 @@
 #pragma once
-// What an attention program or kernel may take beyond the plain problem: no mask, as many heads of K
-// and V as of Q, no gaps in memory, O alone. Each says which of these it takes; asked for another,
-// it refuses with a sentence.
+// What an attention program or kernel may take beyond the plain problem: no mask, as many heads of
+// K and V as of Q, no gaps in memory, O alone. Each says which of these it takes; asked for
+// another, it refuses with a sentence.
 
 #include <cstdint>
 
@@ -24,10 +24,14 @@ struct FeatureName {
   const char* name;  // goes on "this takes no "
 };
 inline constexpr FeatureName FEATURES[] = {
-    {CAUSAL, "causal mask"},      {WINDOW, "sliding window"},
-    {LSE, "log-sum-exp"},         {KV_HEADS, "grouped heads (fewer of K and V than of Q)"},
-    {STRIDES, "strided tensors"}, {FP16, "fp16"},
-    {PACKED, "packed sequences"}, {SOFTCAP, "softcap"},
+    {CAUSAL, "causal mask"},
+    {WINDOW, "sliding window"},
+    {LSE, "log-sum-exp"},
+    {KV_HEADS, "grouped heads (fewer of K and V than of Q)"},
+    {STRIDES, "strided tensors"},
+    {FP16, "fp16"},
+    {PACKED, "packed sequences"},
+    {SOFTCAP, "softcap"},
     {ALIBI, "ALiBi"},
 };
 

@@ -36,8 +36,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     // What was read can be written and read again: same shape, same numbers.
     const fa::NpyArray again = fa::parse_npy(fa::npy_bytes(values, array.shape), "again");
     require(again.type == fa::NpyType::f64 && again.shape == array.shape, "shape survives a copy");
-    require(values.empty() || std::memcmp(again.bytes.data(), values.data(), again.bytes.size()) == 0,
-            "numbers survive a copy");
+    require(
+        values.empty() || std::memcmp(again.bytes.data(), values.data(), again.bytes.size()) == 0,
+        "numbers survive a copy");
   } catch (const fa::InputError& error) {
     const std::string_view what = error.what();
     require(what.starts_with("input: "), "an error names the file that was read");

@@ -6,18 +6,24 @@ namespace fa {
 
 const char* name(Dtype dtype) {
   switch (dtype) {
-    case Dtype::f32: return "f32";
-    case Dtype::f16: return "f16";
-    case Dtype::bf16: return "bf16";
+    case Dtype::f32:
+      return "f32";
+    case Dtype::f16:
+      return "f16";
+    case Dtype::bf16:
+      return "bf16";
   }
   return "?";
 }
 
 float round_to(Dtype dtype, float value) {
   switch (dtype) {
-    case Dtype::f32: return value;
-    case Dtype::f16: return to_float(to_fp16(value));
-    case Dtype::bf16: return to_float(to_bf16(value));
+    case Dtype::f32:
+      return value;
+    case Dtype::f16:
+      return to_float(to_fp16(value));
+    case Dtype::bf16:
+      return to_float(to_bf16(value));
   }
   return value;
 }

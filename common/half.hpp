@@ -32,9 +32,9 @@ constexpr fp16 to_fp16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint16_t sign = static_cast<uint16_t>((bits >> 16) & 0x8000u);
   const uint32_t magnitude = bits & 0x7fffffffu;
-  if (magnitude > 0x7f800000u) return {static_cast<uint16_t>(sign | 0x7e00u)};  // NaN
+  if (magnitude > 0x7f800000u) return {static_cast<uint16_t>(sign | 0x7e00u)};   // NaN
   if (magnitude >= 0x477ff000u) return {static_cast<uint16_t>(sign | 0x7c00u)};  // ≥ 65520: Inf
-  if (magnitude < 0x33000001u) return {sign};  // ≤ 2^-25: ties to even zero
+  if (magnitude < 0x33000001u) return {sign};      // ≤ 2^-25: ties to even zero
   const bool subnormal = magnitude < 0x38800000u;  // < 2^-14
   const uint32_t exponent = magnitude >> 23;
   const uint32_t mantissa = (magnitude & 0x007fffffu) | 0x00800000u;
@@ -53,7 +53,8 @@ constexpr float to_float(fp16 value) {
   const uint32_t exponent = (value.bits >> 10) & 0x1fu;
   const uint32_t mantissa = value.bits & 0x3ffu;
   if (exponent == 0x1fu) return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
-  if (exponent != 0) return std::bit_cast<float>(sign | ((exponent + 112u) << 23) | (mantissa << 13));
+  if (exponent != 0)
+    return std::bit_cast<float>(sign | ((exponent + 112u) << 23) | (mantissa << 13));
   const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;  // zero or subnormal: exact
   return sign ? -magnitude : magnitude;
 }
@@ -63,11 +64,17 @@ constexpr float to_float(float value) { return value; }
 template <class T>
 constexpr T from_float(float value);
 template <>
-constexpr float from_float<float>(float value) { return value; }
+constexpr float from_float<float>(float value) {
+  return value;
+}
 template <>
-constexpr bf16 from_float<bf16>(float value) { return to_bf16(value); }
+constexpr bf16 from_float<bf16>(float value) {
+  return to_bf16(value);
+}
 template <>
-constexpr fp16 from_float<fp16>(float value) { return to_fp16(value); }
+constexpr fp16 from_float<fp16>(float value) {
+  return to_fp16(value);
+}
 
 // The element types a program computes in.
 enum class Dtype { f32, f16, bf16 };

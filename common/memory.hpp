@@ -11,8 +11,9 @@
 
 namespace fa {
 
-// Bytes that this process may use: the machine's memory, or the limit of a cgroup (v1 or v2) that it
-// is in, a container's for example, if that is less. `root` stands before /proc and /sys in tests.
+// Bytes that this process may use: the machine's memory, or the limit of a cgroup (v1 or v2) that
+// it is in, a container's for example, if that is less. `root` stands before /proc and /sys in
+// tests.
 double memory_bytes(const std::string& root = "");
 
 // An allocation that would pass the limit of the MemoryProbe in force.

@@ -17,9 +17,7 @@ constexpr size_t kLargestHeader = 1 << 16;  // NumPy's own files need a few hund
 constexpr size_t kMostDimensions = 32;      // NumPy's limit up to version 1
 constexpr int64_t kMostElements = int64_t{1} << 40;
 
-int64_t bytes_each(NpyType type) {
-  return type == NpyType::f16 ? 2 : type == NpyType::f32 ? 4 : 8;
-}
+int64_t bytes_each(NpyType type) { return type == NpyType::f16 ? 2 : type == NpyType::f32 ? 4 : 8; }
 
 // The beginning of a text from the file, fit for an error message: one printable line.
 std::string shown(std::string_view text) {

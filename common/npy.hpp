@@ -17,7 +17,7 @@ struct NpyArray {
   std::vector<int64_t> shape;
   std::string bytes;  // elements in C order
 
-  int64_t size() const;  // number of elements
+  int64_t size() const;                 // number of elements
   std::vector<float> floats() const;    // float64 is rounded
   std::vector<double> doubles() const;  // exact
 };

@@ -22,7 +22,8 @@ template <>
 bool parse_whole(const std::string& text, double& value) {
   std::istringstream stream(text);
   stream.imbue(std::locale::classic());
-  return stream >> std::noskipws >> value && stream.peek() == std::istringstream::traits_type::eof();
+  return stream >> std::noskipws >> value &&
+         stream.peek() == std::istringstream::traits_type::eof();
 }
 #endif
 

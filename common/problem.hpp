@@ -1,8 +1,9 @@
 #pragma once
 // One attention problem: O = softmax(scale · Q Kᵀ) V for every batch and head.
 //
-// Packed sequences lie one behind the other in one batch, [1, heads, sum of lengths, dim]; none sees
-// another's keys. Sequence n is rows [q_starts[n], q_starts[n + 1]) of Q and, likewise, of K and V.
+// Packed sequences lie one behind the other in one batch, [1, heads, sum of lengths, dim]; none
+// sees another's keys. Sequence n is rows [q_starts[n], q_starts[n + 1]) of Q and, likewise, of K
+// and V.
 
 #include <cstdint>
 #include <functional>
@@ -15,8 +16,8 @@
 
 namespace fa {
 
-// The keys that a query may see, [begin, end), none if that is empty; and the one that it stands at:
-// the last query of a sequence stands at the sequence's last key.
+// The keys that a query may see, [begin, end), none if that is empty; and the one that it stands
+// at: the last query of a sequence stands at the sequence's last key.
 struct Keys {
   int64_t begin, end, diagonal;
 };
@@ -28,8 +29,8 @@ struct Problem {
   Dtype dtype = Dtype::f32;
   double scale = 1;  // 1/√dim unless the user chose another
   bool causal = false;
-  std::vector<float> q;     // [batch, heads, q, dim]
-  std::vector<float> k, v;  // [batch, kv_heads, kv, dim]
+  std::vector<float> q;                       // [batch, heads, q, dim]
+  std::vector<float> k, v;                    // [batch, kv_heads, kv, dim]
   std::vector<std::vector<float>> more = {};  // inputs that only some operations have
   // Changes a score before softmax sees it; −inf hides the key. Empty: none.
   std::function<double(double score, int64_t head, int64_t query, int64_t key)> modify_score = {};

@@ -30,9 +30,10 @@ struct Options {
 };
 
 void declare(Cli& cli, const AttentionProgram& program, Options& options) {
-  cli.text("--shape", options.shape, "B,H,Lq,Lkv,D of a random input [" +
-                                         to_string(program.default_shape) + "]");
-  cli.integer("--seed", options.seed, 0, std::numeric_limits<int64_t>::max(), "of random input [0]");
+  cli.text("--shape", options.shape,
+           "B,H,Lq,Lkv,D of a random input [" + to_string(program.default_shape) + "]");
+  cli.integer("--seed", options.seed, 0, std::numeric_limits<int64_t>::max(),
+              "of random input [0]");
   cli.text("--q", options.q, "Q from a .npy file, float16 or float32, [B,H,L,D] or [L,D]");
   cli.text("--k", options.k, "K, likewise");
   cli.text("--v", options.v, "V, likewise");
@@ -47,14 +48,16 @@ void declare(Cli& cli, const AttentionProgram& program, Options& options) {
   }
   cli.flag("--causal", options.causal, "hide key j from query i when j > i + (Lkv - Lq)");
   const auto has = [&](uint32_t feature) { return (program.features & feature) != 0; };
-  // A program for a device refuses what its chapter does not have yet; the others do not know of it.
+  // A program for a device refuses what its chapter does not have yet; the others do not know of
+  // it.
   const auto knows = [&](uint32_t feature) { return has(feature) || program.has_device; };
   if (knows(WINDOW)) {
     cli.text("--window", options.window,
              "L,R: query i sees keys i + (Lkv - Lq) - L up to ... + R; -1: no limit");
   }
   if (knows(KV_HEADS)) {
-    cli.integer("--kv-heads", options.kv_heads, 1, kMostElements, "heads of K and V [as many as of Q]");
+    cli.integer("--kv-heads", options.kv_heads, 1, kMostElements,
+                "heads of K and V [as many as of Q]");
   }
   if (knows(PACKED)) {
     cli.text("--cu-seqlens-q", options.q_starts,
@@ -65,7 +68,8 @@ void declare(Cli& cli, const AttentionProgram& program, Options& options) {
     cli.real("--softcap", options.softcap, "C: scores pass through C tanh(score / C)");
   }
   if (knows(ALIBI)) {
-    cli.flag("--alibi", options.alibi, "scores fall with the distance, by 2^(-8 (h + 1) / H) a key");
+    cli.flag("--alibi", options.alibi,
+             "scores fall with the distance, by 2^(-8 (h + 1) / H) a key");
   }
   if (knows(STRIDES)) {
     cli.choice("--layout", options.request.layout, {"bhld", "blhd"},
@@ -183,8 +187,8 @@ Problem make_problem(const AttentionProgram& program, const Options& options, co
   Problem problem;
   const bool grouped = (program.features & KV_HEADS) != 0 && cli.given("--kv-heads");
   if (files != 0) {
-    problem = load_problem(options.q, options.k, options.v, dtype, options.input_scale,
-                           two_dimensional);
+    problem =
+        load_problem(options.q, options.k, options.v, dtype, options.input_scale, two_dimensional);
     if (problem.group > 1 && !(program.features & KV_HEADS)) {
       throw InputError("K and V have fewer heads than Q: that comes with chapter 09");
     }
@@ -194,18 +198,18 @@ Problem make_problem(const AttentionProgram& program, const Options& options, co
     }
     take_mask(options, cli, program, problem);
   } else {
-    const Shape shape =
-        cli.given("--shape") ? parse_shape(options.shape) : program.default_shape;
+    const Shape shape = cli.given("--shape") ? parse_shape(options.shape) : program.default_shape;
     if (grouped && shape.heads % options.kv_heads != 0) {
-      throw InputError("--kv-heads " + std::to_string(options.kv_heads) + ": expected a divisor of " +
-                       std::to_string(shape.heads) + ", the heads of Q");
+      throw InputError("--kv-heads " + std::to_string(options.kv_heads) +
+                       ": expected a divisor of " + std::to_string(shape.heads) +
+                       ", the heads of Q");
     }
     Problem no_values{shape, dtype, 1, false, {}, {}, {}};
     no_values.group = grouped ? shape.heads / options.kv_heads : 1;
     take_mask(options, cli, program, no_values);
     program.validate(no_values);  // before the time that random numbers take
-    problem = random_problem(shape, dtype, static_cast<uint64_t>(options.seed),
-                             options.input_scale, no_values.group);
+    problem = random_problem(shape, dtype, static_cast<uint64_t>(options.seed), options.input_scale,
+                             no_values.group);
     take_mask(options, cli, program, problem);
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -230,8 +234,9 @@ void check_scores_fit(const Problem& problem) {
       static_cast<double>(problem.shape.dim) * largest(problem.q) * largest(problem.k);
   const double scale = std::abs(problem.scale) * std::numbers::log2e;
   if (!(std::max(1.0, product) * std::max(1.0, scale) < std::numeric_limits<float>::max())) {
-    throw InputError("Q K.T or scale * Q K.T could pass 3.4e38, the largest fp32 number: choose a "
-                     "smaller --scale or --input-scale, or smaller values");
+    throw InputError(
+        "Q K.T or scale * Q K.T could pass 3.4e38, the largest fp32 number: choose a "
+        "smaller --scale or --input-scale, or smaller values");
   }
 }
 
@@ -242,8 +247,11 @@ nlohmann::json report(const AttentionProgram& program, const Problem& problem,
   json["chapter"] = program.name;
   json["device"] = outcome.device;
   json["dtype"] = name(problem.dtype);
-  json["shape"] = {{"batch", shape.batch}, {"heads", shape.heads}, {"q", shape.q},
-                   {"kv", shape.kv},       {"dim", shape.dim}};
+  json["shape"] = {{"batch", shape.batch},
+                   {"heads", shape.heads},
+                   {"q", shape.q},
+                   {"kv", shape.kv},
+                   {"dim", shape.dim}};
   json["causal"] = problem.causal;
   if (problem.group > 1) json["kv_heads"] = problem.kv_heads();
   if (problem.window_left >= 0 || problem.window_right >= 0) {
@@ -268,8 +276,8 @@ std::string in_words(const Problem& problem) {
   std::string words;
   if (problem.causal) words += ", causal";
   if (problem.window_left >= 0 || problem.window_right >= 0) {
-    words += ", window " + std::to_string(problem.window_left) + "," +
-             std::to_string(problem.right());
+    words +=
+        ", window " + std::to_string(problem.window_left) + "," + std::to_string(problem.right());
   }
   if (problem.group > 1) {
     words += ", " + std::to_string(problem.kv_heads()) + " heads of K and V";
@@ -352,8 +360,8 @@ int run(const AttentionProgram& program, int argc, char** argv) {
   const Verdict verdict = operation.check(problem, outputs, static_cast<uint64_t>(options.seed));
 
   std::cout << program.name << ": " << (outcome.title.empty() ? "" : outcome.title + ", ")
-            << name(problem.dtype) << ", shape " << to_string(shape)
-            << in_words(problem) << ", on " << outcome.device << '\n';
+            << name(problem.dtype) << ", shape " << to_string(shape) << in_words(problem) << ", on "
+            << outcome.device << '\n';
   for (const std::string& broken : options.breaks) std::cout << "  broken     " << broken << '\n';
   if (!times_hidden()) {
     const double flops = operation.flops(problem);

@@ -19,29 +19,29 @@ namespace fa {
 
 // What the user asked of this run, beyond the problem itself.
 struct Request {
-  uint32_t breaks = 0;      // mask of AttentionProgram::breaks
-  std::string device;       // auto, gpu or emulator; empty where a chapter has no choice
+  uint32_t breaks = 0;  // mask of AttentionProgram::breaks
+  std::string device;   // auto, gpu or emulator; empty where a chapter has no choice
   bool profile = false;
   bool bench = false;
   int64_t schedule_seed = 0;
-  std::string events;       // path, or empty
-  bool i_know = false;      // a break may run where its behaviour is undefined
+  std::string events;           // path, or empty
+  bool i_know = false;          // a break may run where its behaviour is undefined
   std::string layout = "bhld";  // of the tensors in the kernel's memory, or blhd
 };
 
 // What a run tells about itself, besides filling the outputs.
 struct Outcome {
   std::string device = "cpu";
-  std::string title;          // what ran, for people: "tiled, block 64 x 64"
+  std::string title;  // what ran, for people: "tiled, block 64 x 64"
   double time_ms = 0;
-  std::string notes;          // further lines for people, each ending in \n: trace, profile, hazards
+  std::string notes;  // further lines for people, each ending in \n: trace, profile, hazards
   nlohmann::json hazards = nlohmann::json::array();  // as --json has them
   nlohmann::json profile = nlohmann::json::object();
-  bool hazardous = false;     // a hazard was found: exit 1 even if the numbers agree
+  bool hazardous = false;  // a hazard was found: exit 1 even if the numbers agree
 };
 
 struct AttentionProgram {
-  std::string name;                  // "ch02_tiled_cpu"
+  std::string name;  // "ch02_tiled_cpu"
   std::string about;
   Shape default_shape;
   std::vector<Break> breaks;

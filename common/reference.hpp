@@ -9,9 +9,9 @@
 namespace fa {
 
 struct RowFacts {
-  double lse;                 // log Σ exp(score); −inf for a row that sees no key
-  double largest_score = 0;   // max |scale · q·k| over the visible keys
-  double sum_rounding = 0;    // see reference_row
+  double lse;                // log Σ exp(score); −inf for a row that sees no key
+  double largest_score = 0;  // max |scale · q·k| over the visible keys
+  double sum_rounding = 0;   // see reference_row
 };
 
 // Row `query` of O in float64, from the problem's rounded inputs: softmax(scale · q Kᵀ) V with the
@@ -26,10 +26,10 @@ struct RowFacts {
 RowFacts reference_row(const Problem& problem, int64_t batch_head, int64_t query,
                        std::span<double> o);
 
-// The same row as plain attention computes it with fp32 scores: products accumulated in fp32; P and O
-// rounded to the problem's dtype. Its distance to reference_row, twice, is what a 16-bit kernel is
-// allowed to have. FlashAttention's own tests round S as well, and then hardly see sharp softmax:
-// bf16 scores in the hundreds are off by 1, their weights by a factor of e.
+// The same row as plain attention computes it with fp32 scores: products accumulated in fp32; P and
+// O rounded to the problem's dtype. Its distance to reference_row, twice, is what a 16-bit kernel
+// is allowed to have. FlashAttention's own tests round S as well, and then hardly see sharp
+// softmax: bf16 scores in the hundreds are off by 1, their weights by a factor of e.
 RowFacts plain_row(const Problem& problem, int64_t batch_head, int64_t query, std::span<float> o);
 
 }  // namespace fa

@@ -10,12 +10,13 @@
 
 namespace fa {
 
-// Sizes of one attention problem: Q and O are [batch, heads, q, dim], K and V [batch, heads, kv, dim].
+// Sizes of one attention problem: Q and O are [batch, heads, q, dim], K and V [batch, heads, kv,
+// dim].
 struct Shape {
   int64_t batch = 1, heads = 1, q = 1, kv = 1, dim = 1;
 
-  int64_t rows() const { return batch * heads * q; }          // query rows = rows of O
-  int64_t q_elements() const { return rows() * dim; }         // of Q and of O
+  int64_t rows() const { return batch * heads * q; }   // query rows = rows of O
+  int64_t q_elements() const { return rows() * dim; }  // of Q and of O
   int64_t kv_elements() const { return batch * heads * kv * dim; }
   // Two matrix products of 2·q·kv·dim operations each (halved by callers for causal).
   double flops() const { return 4.0 * batch * heads * q * kv * dim; }

@@ -12,7 +12,8 @@ template <class Work>
 double time_ms(Work&& work) {
   const auto start = std::chrono::steady_clock::now();
   work();
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+      .count();
 }
 
 // Median milliseconds of `runs` calls, after `warm_up` calls that do not count.

@@ -17,7 +17,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 # As in learn: what answers if it is there, and what each system calls it.
 NODE = [("node>=18.17", "nodejs", "nodejs", "nodejs"),
         ("npm", "npm", "npm", "npm")]
-TEST_NODE = [("node>=20.0", "nodejs", "nodejs", "nodejs")]  # Playwright's
+TEST_NODE = [("node>=20.10", "nodejs", "nodejs", "nodejs")]  # Playwright's, --test-concurrency
 BROWSER = [("chromium", "chromium", "chromium", "chromium")]  # if there is no other
 
 
@@ -81,7 +81,8 @@ def test(bin_directory: Path) -> None:
         "a figure is not what the programs say; write it again: node docs/figures/make.mjs")
     tests = sorted(str(path.relative_to(DOCS)) for path in (DOCS / "test").glob("*.test.mjs"))
     environment = {**os.environ, "FA_CHROMIUM": browser(), "FA_BIN": str(bin_directory)}
-    if subprocess.run(["node", "--test", *tests], cwd=DOCS, env=environment,
+    at_once = f"--test-concurrency={os.cpu_count()}"  # a browser each
+    if subprocess.run(["node", "--test", at_once, *tests], cwd=DOCS, env=environment,
                       stdin=subprocess.DEVNULL).returncode != 0:
         raise RuntimeError("a test of the site failed; its output is above")
 

@@ -71,7 +71,8 @@ GoldenCase read_case(const std::string& name) {
   problem.q = read_input(directory + "q.npy", {batch, heads, q, dim});
   problem.k = read_input(directory + "k.npy", {batch, kv_heads, kv, dim});
   problem.v = read_input(directory + "v.npy", {batch, kv_heads, kv, dim});
-  const fa::NpyArray o = fa::read_npy(directory + "o.npy"), lse = fa::read_npy(directory + "lse.npy");
+  const fa::NpyArray o = fa::read_npy(directory + "o.npy"),
+                     lse = fa::read_npy(directory + "lse.npy");
   REQUIRE(o.shape == std::vector<int64_t>{batch, heads, q, dim});
   REQUIRE(lse.shape == std::vector<int64_t>{batch, heads, q});
   REQUIRE(o.type == fa::NpyType::f64);
@@ -82,8 +83,7 @@ GoldenCase read_case(const std::string& name) {
 
 // |got - expected| <= 1e-12, relative above 1; infinities must be equal. False for NaN.
 bool agrees(double got, double expected) {
-  return got == expected ||
-         std::abs(got - expected) <= 1e-12 * std::max(1.0, std::abs(expected));
+  return got == expected || std::abs(got - expected) <= 1e-12 * std::max(1.0, std::abs(expected));
 }
 
 }  // namespace
@@ -113,8 +113,7 @@ TEST_CASE("float64 attention in C++ and in NumPy agree to 1e-12") {
     double largest = 0;
     int64_t wrong = 0;
     for (int64_t row = 0; row < shape.rows(); ++row) {
-      const fa::RowFacts facts =
-          fa::reference_row(golden.problem, row / shape.q, row % shape.q, o);
+      const fa::RowFacts facts = fa::reference_row(golden.problem, row / shape.q, row % shape.q, o);
       wrong += !agrees(facts.lse, golden.lse[row]);
       for (int64_t d = 0; d < shape.dim; ++d) {
         const double expected = golden.o[row * shape.dim + d];

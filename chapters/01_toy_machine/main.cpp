@@ -82,8 +82,9 @@ int run_program(const std::string& text, const std::string& name, const RunOptio
   validate(program);
   if (options.print) {
     if (options.trace || !options.json.empty()) {
-      throw fa::InputError("--print shows the program and does not run it: accepted without "
-                           "--trace and --json");
+      throw fa::InputError(
+          "--print shows the program and does not run it: accepted without "
+          "--trace and --json");
     }
     const bool as_it_is = values.empty() && options.breaks.empty() && !options.registers;
     std::cout << (as_it_is ? text : program_text(program));

@@ -14,8 +14,12 @@
 namespace ch02 {
 
 enum class Algorithm {
-  native, safe, online,                     // three passes, the score matrix in memory
-  two_pass, one_pass_normalised, one_pass,  // one query at a time, no matrix
+  native,
+  safe,
+  online,  // three passes, the score matrix in memory
+  two_pass,
+  one_pass_normalised,
+  one_pass,  // one query at a time, no matrix
   tiled,
   fast,
 };
@@ -35,10 +39,10 @@ constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 struct Options {
   Algorithm algorithm = Algorithm::tiled;
   Tiling tiling;
-  ModifierChoice modifier;        // its `causal` is that of the problem
-  uint32_t breaks = 0;            // of BreakBit; tiled only
-  int threads = 0;                // 0: all
-  int64_t memory_limit = kNoLimit;  // bytes the algorithm may allocate
+  ModifierChoice modifier;            // its `causal` is that of the problem
+  uint32_t breaks = 0;                // of BreakBit; tiled only
+  int threads = 0;                    // 0: all
+  int64_t memory_limit = kNoLimit;    // bytes the algorithm may allocate
   std::optional<int64_t> traced_row;  // tiled only
 };
 

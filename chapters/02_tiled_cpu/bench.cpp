@@ -19,8 +19,8 @@ void attention(benchmark::State& state, ch02::Algorithm algorithm) {
     ch02::attend(problem, options, o, lse);
     benchmark::DoNotOptimize(o.data());
   }
-  state.counters["GFLOP/s"] = benchmark::Counter(
-      problem.shape.flops() * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["GFLOP/s"] = benchmark::Counter(problem.shape.flops() * 1e-9,
+                                                 benchmark::Counter::kIsIterationInvariantRate);
 }
 
 BENCHMARK_CAPTURE(attention, naive, ch02::Algorithm::safe)->RangeMultiplier(2)->Range(16, 4096);

@@ -116,13 +116,13 @@ void attend(const Panel& panel, const float* K, const float* V, int64_t dim, int
             int64_t count, int64_t diagonal, float* S) {
   const Row m_old = load(panel.m);
   const Row m = score_tile(panel, K, dim, first, count, diagonal, S, m_old);  // S = Q @ K.T
-  store(m, panel.m);                                        // m' = max(m, rowmax S)
+  store(m, panel.m);  // m' = max(m, rowmax S)
   // No key seen yet: -inf - (-inf) would be NaN; 2^(-inf - 0) is the 0 that is meant.
   const Row m_safe = zero_if_minus_infinity(m);
-  const Row rescale = exp2_minus(m_old, m_safe);            // exp(m - m')
-  const Row sum = exponentiate(S, count, m_safe);           // P = exp(S - m')
-  store(multiply_add(load(panel.l), rescale, sum), panel.l);     // l = l * exp(m - m') + rowsum P
-  add_values(panel, V + first * dim, dim, count, S, rescale);    // O = O * exp(m - m') + P @ V
+  const Row rescale = exp2_minus(m_old, m_safe);               // exp(m - m')
+  const Row sum = exponentiate(S, count, m_safe);              // P = exp(S - m')
+  store(multiply_add(load(panel.l), rescale, sum), panel.l);   // l = l * exp(m - m') + rowsum P
+  add_values(panel, V + first * dim, dim, count, S, rescale);  // O = O * exp(m - m') + P @ V
 }
 // [/anchor: tile]
 
@@ -144,8 +144,13 @@ Panel load_queries(const float* Q, const fa::Shape& shape, float factor, bool ca
   std::fill_n(O, O_floats(shape.dim), 0.0f);
   std::fill_n(m, LANES, -kInfinity);
   std::fill_n(m + LANES, LANES, 0.0f);
-  return {first_query, fa::visible_keys(shape, causal, last_query),
-          fa::visible_keys(shape, causal, first_query), Q_panel, O, m, m + LANES};
+  return {first_query,
+          fa::visible_keys(shape, causal, last_query),
+          fa::visible_keys(shape, causal, first_query),
+          Q_panel,
+          O,
+          m,
+          m + LANES};
 }
 
 void store_output(const Panel& panel, const fa::Shape& shape, float* O, float* lse) {
@@ -230,9 +235,9 @@ void fast_attention(const float* q, const float* k, const float* v, float* o, fl
     const int64_t head = index / q_blocks;
     const int64_t q_block = q_blocks - 1 - index % q_blocks;  // causal: the longest first
     const int64_t q_offset = head * shape.q * shape.dim, kv_offset = head * shape.kv * shape.dim;
-    HWY_DYNAMIC_DISPATCH(attend_block)(q + q_offset, k + kv_offset, v + kv_offset, o + q_offset,
-                                       lse ? lse + head * shape.q : nullptr, shape, scale, causal,
-                                       q_block, scratch.data() + thread * own);
+    HWY_DYNAMIC_DISPATCH(attend_block)
+    (q + q_offset, k + kv_offset, v + kv_offset, o + q_offset, lse ? lse + head * shape.q : nullptr,
+     shape, scale, causal, q_block, scratch.data() + thread * own);
   });
 }
 

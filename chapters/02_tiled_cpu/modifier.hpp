@@ -49,8 +49,7 @@ struct SlidingWindow {
     return key > last || key <= last - window ? -std::numeric_limits<float>::infinity() : score;
   }
   bool hides(Range queries, Range keys) const {
-    return keys.begin > queries.end - 1 + offset ||
-           keys.end - 1 <= queries.begin + offset - window;
+    return keys.begin > queries.end - 1 + offset || keys.end - 1 <= queries.begin + offset - window;
   }
 };
 
@@ -97,8 +96,10 @@ void with_modifier(const ModifierChoice& choice, const fa::Shape& shape, int64_t
   switch (choice.kind) {
     case ModifierChoice::kAlibi:
       return work(Alibi{offset, alibi_slope(head, shape.heads), choice.causal});
-    case ModifierChoice::kWindow: return work(SlidingWindow{offset, choice.window});
-    case ModifierChoice::kNone: return choice.causal ? work(Causal{offset}) : work(NoModifier{});
+    case ModifierChoice::kWindow:
+      return work(SlidingWindow{offset, choice.window});
+    case ModifierChoice::kNone:
+      return choice.causal ? work(Causal{offset}) : work(NoModifier{});
   }
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// Attention as the formula reads: three passes, with the whole score matrix in memory between
-// them. It uses the same tile products as tiled.hpp, so what differs is where S lives. S is fp32 for
+// Attention as the formula reads: three passes, with the whole score matrix in memory between them.
+// It uses the same tile products as tiled.hpp, so what differs is where S lives. S is fp32 for
 // every T: a bf16 score of 600 would be off by 1, and its weight by a factor of e.
 
 #include <algorithm>
@@ -26,10 +26,15 @@ inline int64_t naive_bytes(const fa::Shape& shape, Tiling tiling, int threads) {
 template <class T>
 class Naive {
  public:
-  Naive(const Tensors<T>& tensors, Tiling tiling, const ModifierChoice& modifier,
-        SoftmaxRung rung, int threads)
-      : t_(tensors), tiling_(tiling), modifier_(modifier), rung_(rung), threads_(threads),
-        q_tiles_(tiles_in(t_.shape.q, tiling.block_q)), counts_(threads),
+  Naive(const Tensors<T>& tensors, Tiling tiling, const ModifierChoice& modifier, SoftmaxRung rung,
+        int threads)
+      : t_(tensors),
+        tiling_(tiling),
+        modifier_(modifier),
+        rung_(rung),
+        threads_(threads),
+        q_tiles_(tiles_in(t_.shape.q, tiling.block_q)),
+        counts_(threads),
         S_(t_.shape.rows() * t_.shape.kv) {
     for (int i = 0; i < threads; ++i) fast_.emplace_back(tiling, t_.shape.dim);
   }
@@ -79,9 +84,8 @@ class Naive {
   }
 
   float softmax(std::span<float> x) const {
-    const bool sees_a_key = std::any_of(x.begin(), x.end(), [](float score) {
-      return score != -kInfinity<float>;
-    });
+    const bool sees_a_key =
+        std::any_of(x.begin(), x.end(), [](float score) { return score != -kInfinity<float>; });
     if (sees_a_key) return rung_.softmax(x, x);
     std::fill(x.begin(), x.end(), 0.0f);
     return -kInfinity<float>;

@@ -222,7 +222,7 @@ TEST_CASE("every break of the arithmetic fails at every input scale at which it 
     uint32_t flag;
     bool causal;
     std::vector<double> input_scales;
-  } cases[] = {{kNoMax, false, {30.0}},  // below, no score passes 88.7
+  } cases[] = {{kNoMax, false, {30.0}},           // below, no score passes 88.7
                {kNoRescale, false, {1.0, 30.0}},  // at 1e-3 all tile maxima are alike
                {kTileRelativeMask, true, {1e-3, 1.0, 30.0}},
                {kStateResetPerBlock, true, {1e-3, 1.0, 30.0}},

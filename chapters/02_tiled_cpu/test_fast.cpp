@@ -98,7 +98,7 @@ TEST_CASE("a long row") { check(make({1, 1, 5, 20000, 64}, false, 1)); }
 
 TEST_CASE("scores that only a running maximum survives") {
   on_every_target([] {
-    check(make({1, 1, 50, 300, 64}, false, 1, 30));   // |score| up to some hundreds
+    check(make({1, 1, 50, 300, 64}, false, 1, 30));  // |score| up to some hundreds
     check(make({1, 1, 50, 300, 64}, true, 2, -30));
     fa::Problem negative = make({1, 1, 50, 300, 4}, false, 3);  // all scores about -4000
     for (float& x : negative.q) x = -100 - std::abs(x);

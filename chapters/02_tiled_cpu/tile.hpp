@@ -82,8 +82,8 @@ inline void multiply_add(float* c, const float* a, const float* b, int64_t rows,
 }
 
 // S = Q @ K.T   [block_q, block_kv]
-inline void multiply_query_key(float* s, const float* q, const float* k_transposed,
-                               int64_t block_q, int64_t block_kv, int64_t dim) {
+inline void multiply_query_key(float* s, const float* q, const float* k_transposed, int64_t block_q,
+                               int64_t block_kv, int64_t dim) {
   std::fill(s, s + block_q * block_kv, 0.0f);
   multiply_add(s, q, k_transposed, block_q, dim, block_kv);
 }

@@ -30,8 +30,12 @@ struct Tensors {
 // What one thread keeps in fast memory.
 struct FastMemory {
   FastMemory(Tiling tiling, int64_t dim)
-      : q(tiling.block_q * dim), k(dim * tiling.block_kv), v(tiling.block_kv * dim),
-        s(tiling.block_q * tiling.block_kv), o(tiling.block_q * dim), m(tiling.block_q),
+      : q(tiling.block_q * dim),
+        k(dim * tiling.block_kv),
+        v(tiling.block_kv * dim),
+        s(tiling.block_q * tiling.block_kv),
+        o(tiling.block_q * dim),
+        m(tiling.block_q),
         l(tiling.block_q) {}
 
   static int64_t bytes(Tiling tiling, int64_t dim) {
@@ -63,7 +67,7 @@ struct TraceStep {
   int64_t kv_tile = 0;
 };
 struct Trace {
-  int64_t row;  // batch, head and query in one number
+  int64_t row;                   // batch, head and query in one number
   std::vector<TraceStep> steps;  // tiles that were skipped are missing
 
   void add(int64_t kv_tile, std::span<const float> p, TraceStep step) {
@@ -113,14 +117,14 @@ TraceStep update_row(std::span<float> s, float& m, float& l, std::span<float> o,
   const float m_new = next_max(m, tile_max, breaks);                       // m' = max(m, rowmax S)
   const float rescale = breaks.has(kNoRescale) ? 1 : exp_minus(m, m_new);  // e^(m − m')
   l *= rescale;
-  for (float& value : o) value *= rescale;                                 // O = e^(m − m') O
+  for (float& value : o) value *= rescale;  // O = e^(m − m') O
   float sum = 0;
   for (float& p : s) {
-    p = rounded<T>(exp_minus(p, m_new));                                   // P = e^(S − m')
-    sum += p;  // the same rounded p that will multiply V
+    p = rounded<T>(exp_minus(p, m_new));  // P = e^(S − m')
+    sum += p;                             // the same rounded p that will multiply V
     if (breaks.has(kSumIn16Bit)) l = rounded<T>(l + p);
   }
-  if (!breaks.has(kSumIn16Bit)) l += sum;                   // l' = e^(m − m') l + rowsum P
+  if (!breaks.has(kSumIn16Bit)) l += sum;  // l' = e^(m − m') l + rowsum P
   m = m_new;
   return {tile_max, rescale, m, l};
 }

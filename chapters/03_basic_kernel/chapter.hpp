@@ -3,8 +3,12 @@
 
 #include "common/kernels/chapter.hpp"
 
-namespace emulator::ch03 { extern const fa::KernelBuild build; }
-namespace gpu::ch03 { extern const fa::KernelBuild build; }
+namespace emulator::ch03 {
+extern const fa::KernelBuild build;
+}
+namespace gpu::ch03 {
+extern const fa::KernelBuild build;
+}
 
 namespace ch03 {
 

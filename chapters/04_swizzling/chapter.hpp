@@ -3,8 +3,12 @@
 
 #include "chapters/03_basic_kernel/chapter.hpp"
 
-namespace emulator::ch04 { extern const fa::KernelBuild build; }
-namespace gpu::ch04 { extern const fa::KernelBuild build; }
+namespace emulator::ch04 {
+extern const fa::KernelBuild build;
+}
+namespace gpu::ch04 {
+extern const fa::KernelBuild build;
+}
 
 namespace ch04 {
 

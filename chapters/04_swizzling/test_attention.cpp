@@ -1,9 +1,9 @@
 #include <doctest/doctest.h>
 
-#include "chapter.hpp"
-#include "common/kernels/test/kernel_test.hpp"
 #include <algorithm>
 #include <set>
+#include "chapter.hpp"
+#include "common/kernels/test/kernel_test.hpp"
 
 #include "attention.hpp"
 

@@ -3,8 +3,12 @@
 
 #include "chapters/04_swizzling/chapter.hpp"
 
-namespace emulator::ch05 { extern const fa::KernelBuild build; }
-namespace gpu::ch05 { extern const fa::KernelBuild build; }
+namespace emulator::ch05 {
+extern const fa::KernelBuild build;
+}
+namespace gpu::ch05 {
+extern const fa::KernelBuild build;
+}
 
 namespace ch05 {
 

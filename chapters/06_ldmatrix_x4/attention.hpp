@@ -30,7 +30,7 @@ FA_HOST_DEVICE constexpr uint32_t swizzle(uint32_t offset) {
 // Rows from `len` on do not exist: nothing is read for them, and zeros are written.
 template <int HEIGHT, int HEAD_DIM, int NUM_THREADS>
 FA_DEVICE void load_tile(uint32_t smem, const bf16* gmem, int tile, int len, FA_SITE) {
-  constexpr int CHUNK = 16 / sizeof(bf16);  // elements in 16 bytes
+  constexpr int CHUNK = 16 / sizeof(bf16);   // elements in 16 bytes
   constexpr int STEP = NUM_THREADS * CHUNK;  // elements that all threads copy at once
   constexpr int STEP_ROWS = STEP / HEAD_DIM;
   static_assert(HEIGHT % STEP_ROWS == 0, "every thread copies the same number of chunks");
@@ -119,7 +119,7 @@ FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4],
 // Half a tile is half of S and P: at D = 128 three blocks fit on a multiprocessor, if a thread gets
 // by with 168 registers. Asked for three, the compiler sees to it.
 template <int HEAD_DIM, int STAGES, int BLOCK_Q, int BLOCK_KV, int NUM_WARPS, class Breaks>
-FA_KERNEL FA_LAUNCH_BOUNDS(NUM_WARPS * WARP_SIZE, HEAD_DIM == 128 && STAGES == 2 ? 3 : 1)
+FA_KERNEL FA_LAUNCH_BOUNDS(32 * NUM_WARPS, HEAD_DIM == 128 && STAGES == 2 ? 3 : 1)
 void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
                const bf16* K,  // [batch*heads, len_kv, HEAD_DIM]
                const bf16* V,  // [batch*heads, len_kv, HEAD_DIM]
@@ -229,9 +229,7 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
 // What host code calls. (A template: compiled only where it is used.)
 template <class Args>
 void forward(const Args& args) {
-  dispatch(args, [&](auto head_dim, auto breaks) {
-    launch_attention<head_dim>(args, breaks);
-  });
+  dispatch(args, [&](auto head_dim, auto breaks) { launch_attention<head_dim>(args, breaks); });
 }
 
 }  // namespace FA_BACKEND::ch06

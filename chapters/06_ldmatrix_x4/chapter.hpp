@@ -3,8 +3,12 @@
 
 #include "chapters/05_pipelining/chapter.hpp"
 
-namespace emulator::ch06 { extern const fa::KernelBuild build; }
-namespace gpu::ch06 { extern const fa::KernelBuild build; }
+namespace emulator::ch06 {
+extern const fa::KernelBuild build;
+}
+namespace gpu::ch06 {
+extern const fa::KernelBuild build;
+}
 
 namespace ch06 {
 

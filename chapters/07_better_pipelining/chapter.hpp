@@ -3,8 +3,12 @@
 
 #include "chapters/06_ldmatrix_x4/chapter.hpp"
 
-namespace emulator::ch07 { extern const fa::KernelBuild build; }
-namespace gpu::ch07 { extern const fa::KernelBuild build; }
+namespace emulator::ch07 {
+extern const fa::KernelBuild build;
+}
+namespace gpu::ch07 {
+extern const fa::KernelBuild build;
+}
 
 namespace ch07 {
 

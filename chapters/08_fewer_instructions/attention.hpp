@@ -17,9 +17,10 @@
 
 namespace FA_BACKEND::ch08 {
 
-// Where the 16-byte chunk at `offset` of a row-major tile is kept. A line of 128 bytes hits each bank
-// once, so rows that share a line do not collide, and the XOR term grows by one from line to line.
-// It only touches the bits that number a chunk in its row (in its line, where a row is longer).
+// Where the 16-byte chunk at `offset` of a row-major tile is kept. A line of 128 bytes hits each
+// bank once, so rows that share a line do not collide, and the XOR term grows by one from line to
+// line. It only touches the bits that number a chunk in its row (in its line, where a row is
+// longer).
 template <int ROW_BYTES>
 FA_HOST_DEVICE constexpr uint32_t swizzle(uint32_t offset) {
   static_assert(ROW_BYTES >= 16 && (ROW_BYTES & (ROW_BYTES - 1)) == 0, "a power of two from 16 up");
@@ -33,7 +34,7 @@ FA_HOST_DEVICE constexpr uint32_t swizzle(uint32_t offset) {
 // Rows from `len` on do not exist: nothing is read for them, and zeros are written.
 template <int HEIGHT, int HEAD_DIM, int NUM_THREADS>
 FA_DEVICE void load_tile(uint32_t smem, const bf16* gmem, int tile, int len, FA_SITE) {
-  constexpr int CHUNK = 16 / sizeof(bf16);  // elements in 16 bytes
+  constexpr int CHUNK = 16 / sizeof(bf16);   // elements in 16 bytes
   constexpr int STEP = NUM_THREADS * CHUNK;  // elements that all threads copy at once
   constexpr int STEP_ROWS = STEP / HEAD_DIM;
   static_assert(HEIGHT % STEP_ROWS == 0, "every thread copies the same number of chunks");
@@ -111,8 +112,8 @@ FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
   float rescale[MMAS_Q][2];
   for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
     for (int half = 0; half < 2; ++half) {
-      const float tile_max = quad_reduce(row_max[mma_q][half], breaks,
-                                         [](float a, float b) { return max(a, b); });
+      const float tile_max =
+          quad_reduce(row_max[mma_q][half], breaks, [](float a, float b) { return max(a, b); });
       const float m_old = m[mma_q][half];
       float m_new = max(m_old, tile_max);
       if (breaks.has(fa::NO_RESCALE)) m_new = tile_max;  // each tile by its own maximum
@@ -178,7 +179,7 @@ FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4], float 
 // The second number asks for at least one block on a multiprocessor, so that the compiler may use
 // all 255 registers of a thread. Not told, it may save some, and load fragments too late.
 template <int HEAD_DIM, int BLOCK_Q, int BLOCK_KV, int NUM_WARPS, class Breaks>
-FA_KERNEL FA_LAUNCH_BOUNDS(NUM_WARPS * WARP_SIZE, 1)
+FA_KERNEL FA_LAUNCH_BOUNDS(32 * NUM_WARPS, 1)
 void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
                const bf16* K,  // [batch*heads, len_kv, HEAD_DIM]
                const bf16* V,  // [batch*heads, len_kv, HEAD_DIM]
@@ -207,9 +208,7 @@ void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
   const uint32_t Q_smem = dynamic_smem();
   const uint32_t K_smem = Q_smem + BLOCK_Q * ROW_BYTES;
   const uint32_t V_smem = K_smem + 2 * KV_TILE_BYTES;
-  const auto buffer = [](uint32_t smem, int kv_tile) {
-    return smem + kv_tile % 2 * KV_TILE_BYTES;
-  };
+  const auto buffer = [](uint32_t smem, int kv_tile) { return smem + kv_tile % 2 * KV_TILE_BYTES; };
 
   float O_rmem[WARP_Q / MMA_M][HEAD_DIM / MMA_N][4] = {};
   float m[WARP_Q / MMA_M][2];       // a row maximum, up to 2^8 behind
@@ -258,8 +257,7 @@ void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
   // [/anchor: main_loop]
 
   for (auto& row : l)
-    for (float& sum : row)
-      sum = quad_reduce(sum, breaks, [](float a, float b) { return a + b; });
+    for (float& sum : row) sum = quad_reduce(sum, breaks, [](float a, float b) { return a + b; });
   const int first_query = q_tile * BLOCK_Q + warp_index() * WARP_Q;
   store_output(O + int64_t{first_query} * HEAD_DIM, O_rmem, l, len_q - first_query);
 }
@@ -280,9 +278,7 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
 // What host code calls. (A template: compiled only where it is used.)
 template <class Args>
 void forward(const Args& args) {
-  dispatch(args, [&](auto head_dim, auto breaks) {
-    launch_attention<head_dim>(args, breaks);
-  });
+  dispatch(args, [&](auto head_dim, auto breaks) { launch_attention<head_dim>(args, breaks); });
 }
 
 }  // namespace FA_BACKEND::ch08

@@ -3,8 +3,12 @@
 
 #include "chapters/07_better_pipelining/chapter.hpp"
 
-namespace emulator::ch08 { extern const fa::KernelBuild build; }
-namespace gpu::ch08 { extern const fa::KernelBuild build; }
+namespace emulator::ch08 {
+extern const fa::KernelBuild build;
+}
+namespace gpu::ch08 {
+extern const fa::KernelBuild build;
+}
 
 namespace ch08 {
 

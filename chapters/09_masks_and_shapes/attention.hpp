@@ -19,9 +19,10 @@
 
 namespace FA_BACKEND::ch09 {
 
-// Where the 16-byte chunk at `offset` of a row-major tile is kept. A line of 128 bytes hits each bank
-// once, so rows that share a line do not collide, and the XOR term grows by one from line to line.
-// It only touches the bits that number a chunk in its row (in its line, where a row is longer).
+// Where the 16-byte chunk at `offset` of a row-major tile is kept. A line of 128 bytes hits each
+// bank once, so rows that share a line do not collide, and the XOR term grows by one from line to
+// line. It only touches the bits that number a chunk in its row (in its line, where a row is
+// longer).
 template <int ROW_BYTES>
 FA_HOST_DEVICE constexpr uint32_t swizzle(uint32_t offset) {
   static_assert(ROW_BYTES >= 16 && (ROW_BYTES & (ROW_BYTES - 1)) == 0, "a power of two from 16 up");
@@ -43,7 +44,7 @@ struct Rows {
 // takes less than 4 GB: 32 bits are enough for the offset from its start.
 template <int HEIGHT, int HEAD_DIM, int NUM_THREADS>
 FA_DEVICE void load_tile(uint32_t smem, const Rows& gmem, int tile, FA_SITE) {
-  constexpr int CHUNK = 16 / sizeof(bf16);  // elements in 16 bytes
+  constexpr int CHUNK = 16 / sizeof(bf16);   // elements in 16 bytes
   constexpr int STEP = NUM_THREADS * CHUNK;  // elements that all threads copy at once
   constexpr int STEP_ROWS = STEP / HEAD_DIM;
   static_assert(HEIGHT % STEP_ROWS == 0, "every thread copies the same number of chunks");
@@ -120,8 +121,8 @@ FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
   float rescale[MMAS_Q][2];
   for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
     for (int half = 0; half < 2; ++half) {
-      const float tile_max = quad_reduce(row_max[mma_q][half], breaks,
-                                         [](float a, float b) { return max(a, b); });
+      const float tile_max =
+          quad_reduce(row_max[mma_q][half], breaks, [](float a, float b) { return max(a, b); });
       const float m_old = m[mma_q][half];
       float m_new = max(m_old, tile_max);
       if (breaks.has(fa::NO_RESCALE)) m_new = tile_max;  // each tile by its own maximum
@@ -184,7 +185,7 @@ FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4], float 
 // all 255 registers of a thread. Not told, it may save some, and load fragments too late.
 template <class T, int HEAD_DIM, int BLOCK_Q, int BLOCK_KV, int NUM_WARPS, class Modifier,
           class Breaks>
-FA_KERNEL FA_LAUNCH_BOUNDS(NUM_WARPS * WARP_SIZE, 1)
+FA_KERNEL FA_LAUNCH_BOUNDS(32 * NUM_WARPS, 1)
 void attention(const Params params, Breaks breaks) {
   constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;
   constexpr int WARP_Q = BLOCK_Q / NUM_WARPS;
@@ -204,12 +205,12 @@ void attention(const Params params, Breaks breaks) {
   // [/anchor: longest_first]
   const Sequence sequence = sequence_of(params, batch, breaks);
   const Mask& mask = sequence.mask;
-  const int first_row = q_tile * BLOCK_Q;  // of this block
+  const int first_row = q_tile * BLOCK_Q;   // of this block
   if (first_row >= sequence.len_q) return;  // of a longer one
 
   // [anchor: heads]
-  const int kv_head = breaks.has(fa::MODULO_HEADS) ? head % (params.heads / params.group)
-                                                   : head / params.group;
+  const int kv_head =
+      breaks.has(fa::MODULO_HEADS) ? head % (params.heads / params.group) : head / params.group;
   // [/anchor: heads]
   const auto rows = [&](const Tensor& tensor, int64_t start, int of_head, int len) {
     return Rows{tensor.data + start + of_head * tensor.head, len, params.dim, tensor.row};
@@ -231,9 +232,7 @@ void attention(const Params params, Breaks breaks) {
   const uint32_t Q_smem = dynamic_smem();
   const uint32_t K_smem = Q_smem + BLOCK_Q * ROW_BYTES;
   const uint32_t V_smem = K_smem + 2 * KV_TILE_BYTES;
-  const auto buffer = [](uint32_t smem, int n) {
-    return smem + n % 2 * KV_TILE_BYTES;
-  };
+  const auto buffer = [](uint32_t smem, int n) { return smem + n % 2 * KV_TILE_BYTES; };
 
   float O_rmem[MMAS_Q][HEAD_DIM / MMA_N][4] = {};
   float m[MMAS_Q][2];       // a row maximum, up to 2^8 behind
@@ -244,8 +243,7 @@ void attention(const Params params, Breaks breaks) {
   // the count in the loop then holds to the last tile.
   const auto load_K = [&, breaks](int n) {  // the n-th tile to visit
     const bool exists = n < tiles.count();
-    if (exists)
-      load_tile<BLOCK_KV, HEAD_DIM, NUM_THREADS>(buffer(K_smem, n), K, tiles.visit(n));
+    if (exists) load_tile<BLOCK_KV, HEAD_DIM, NUM_THREADS>(buffer(K_smem, n), K, tiles.visit(n));
     if (exists || !breaks.has(fa::CONDITIONAL_COMMIT)) cp_async_commit();
   };
 
@@ -290,10 +288,9 @@ void attention(const Params params, Breaks breaks) {
   // [/anchor: main_loop]
 
   for (auto& row : l)
-    for (float& sum : row)
-      sum = quad_reduce(sum, breaks, [](float a, float b) { return a + b; });
-  char* O = params.O.data + sequence.O_start + head * params.O.head +
-            int64_t{warp_row} * params.O.row;
+    for (float& sum : row) sum = quad_reduce(sum, breaks, [](float a, float b) { return a + b; });
+  char* O =
+      params.O.data + sequence.O_start + head * params.O.head + int64_t{warp_row} * params.O.row;
   float* LSE = params.LSE;
   if (LSE != nullptr) LSE += sequence.LSE_start + head * params.LSE_head + warp_row;
   store_output<T>(O, LSE, O_rmem, m, l, scale, sequence.len_q - warp_row, params.dim, params.O.row);

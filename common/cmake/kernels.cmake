@@ -2,13 +2,10 @@
 # toolkit. Included by each chapter from 03 on, after project.cmake.
 
 # Sets FA_CUDA_CODES, the machine code to make, and FA_CUDA_FLAGS, nvcc's options for it.
-# sm_80 is the oldest GPU that has cp.async and bf16 mma. By default: its kind and the newer ones, as
-# far as this nvcc knows them; what is newer still translates the PTX when it loads a kernel.
-# All are made from one PTX, compute_80's: nvcc then reads each file once, and five machine codes take
-# as long as two did with a PTX each (chapters 04, 05, 08: 7.8, 12.3, 12.0 CPU seconds; 8.6, 13.0,
-# 9.5). Code for sm_86, 89 and 90 stays the same byte for byte. sm_120's does not: from compute_120's
-# PTX ptxas spills 12 bytes in chapter 08, from this one none.
-# -DCMAKE_CUDA_ARCHITECTURES=90 narrows it, in CMake's own way: each from its own PTX.
+# sm_80 is the oldest GPU that has cp.async and bf16 mma; its code also runs on sm_86 and sm_89. By
+# default: that and sm_90, both made from one PTX, compute_80's, so that nvcc reads each file once.
+# The PTX is there too: a newer GPU translates it when it loads a kernel for the first time.
+# -DCMAKE_CUDA_ARCHITECTURES=90 makes that alone, in CMake's own way: each from its own PTX.
 macro(fa_cuda_architectures)
   set(FA_CUDA_FLAGS "")
   if(CMAKE_CUDA_ARCHITECTURES)  # not the OFF from below
@@ -21,7 +18,7 @@ macro(fa_cuda_architectures)
   else()
     set(CMAKE_CUDA_ARCHITECTURES OFF)
     execute_process(COMMAND "${FA_NVCC}" --list-gpu-code OUTPUT_VARIABLE known)
-    string(REGEX MATCHALL "sm_(80|86|89|90|120)\n" FA_CUDA_CODES "${known}")
+    string(REGEX MATCHALL "sm_(80|90)\n" FA_CUDA_CODES "${known}")
     list(TRANSFORM FA_CUDA_CODES STRIP)
     string(REPLACE ";" "," codes "${FA_CUDA_CODES}")
     set(FA_CUDA_FLAGS "SHELL:-gencode arch=compute_80,code=[compute_80,${codes}]")

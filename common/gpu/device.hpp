@@ -26,12 +26,10 @@ FA_DEVICE Dim3 thread_index_3d() {
           static_cast<int>(threadIdx.z)};
 }
 FA_DEVICE Dim3 block_index_3d() {
-  return {static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y),
-          static_cast<int>(blockIdx.z)};
+  return {static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y), static_cast<int>(blockIdx.z)};
 }
 FA_DEVICE Dim3 block_size() {
-  return {static_cast<int>(blockDim.x), static_cast<int>(blockDim.y),
-          static_cast<int>(blockDim.z)};
+  return {static_cast<int>(blockDim.x), static_cast<int>(blockDim.y), static_cast<int>(blockDim.z)};
 }
 FA_DEVICE Dim3 grid_size() {
   return {static_cast<int>(gridDim.x), static_cast<int>(gridDim.y), static_cast<int>(gridDim.z)};
@@ -68,27 +66,39 @@ FA_DEVICE void cp_async_wait(const char*, FA_SITE) {  // a label, for the emulat
 // of matrix i; register i then holds two neighbours of row lane/4 (transposed: of column lane/4).
 FA_DEVICE void ldmatrix_x1(uint32_t (&r)[1], uint32_t addr, FA_SITE) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];"
-               : "=r"(r[0]) : "r"(addr) : "memory");
+               : "=r"(r[0])
+               : "r"(addr)
+               : "memory");
 }
 FA_DEVICE void ldmatrix_x1_trans(uint32_t (&r)[1], uint32_t addr, FA_SITE) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];"
-               : "=r"(r[0]) : "r"(addr) : "memory");
+               : "=r"(r[0])
+               : "r"(addr)
+               : "memory");
 }
 FA_DEVICE void ldmatrix_x2(uint32_t (&r)[2], uint32_t addr, FA_SITE) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
-               : "=r"(r[0]), "=r"(r[1]) : "r"(addr) : "memory");
+               : "=r"(r[0]), "=r"(r[1])
+               : "r"(addr)
+               : "memory");
 }
 FA_DEVICE void ldmatrix_x2_trans(uint32_t (&r)[2], uint32_t addr, FA_SITE) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
-               : "=r"(r[0]), "=r"(r[1]) : "r"(addr) : "memory");
+               : "=r"(r[0]), "=r"(r[1])
+               : "r"(addr)
+               : "memory");
 }
 FA_DEVICE void ldmatrix_x4(uint32_t (&r)[4], uint32_t addr, FA_SITE) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(addr) : "memory");
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(addr)
+               : "memory");
 }
 FA_DEVICE void ldmatrix_x4_trans(uint32_t (&r)[4], uint32_t addr, FA_SITE) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(addr) : "memory");
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(addr)
+               : "memory");
 }
 
 // c += a @ b: a [16, 16] row-major, b [16, 8] column-major, both bf16; c [16, 8] fp32.
@@ -139,11 +149,14 @@ FA_DEVICE void barrier_arrive(int barrier, int threads, FA_SITE) {
   asm volatile("barrier.arrive.aligned %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 
-
 template <class T>
-FA_DEVICE T load_global(const T* p, FA_SITE) { return *p; }
+FA_DEVICE T load_global(const T* p, FA_SITE) {
+  return *p;
+}
 template <class T>
-FA_DEVICE void store_global(T* p, std::type_identity_t<T> value, FA_SITE) { *p = value; }
+FA_DEVICE void store_global(T* p, std::type_identity_t<T> value, FA_SITE) {
+  *p = value;
+}
 
 template <class T>
 FA_DEVICE T load_shared(uint32_t addr, FA_SITE) {
@@ -162,12 +175,14 @@ FA_DEVICE int atomic_add(int* p, int value, FA_SITE) { return atomicAdd(p, value
 FA_DEVICE int load_acquire(const int* p, FA_SITE) {
   int value;
   asm volatile("ld.acquire.gpu.global.s32 %0, [%1];"
-               : "=r"(value) : "l"(__cvta_generic_to_global(p)) : "memory");
+               : "=r"(value)
+               : "l"(__cvta_generic_to_global(p))
+               : "memory");
   return value;
 }
 FA_DEVICE void store_release(int* p, int value, FA_SITE) {
-  asm volatile("st.release.gpu.global.s32 [%0], %1;"
-               ::"l"(__cvta_generic_to_global(p)), "r"(value) : "memory");
+  asm volatile("st.release.gpu.global.s32 [%0], %1;" ::"l"(__cvta_generic_to_global(p)), "r"(value)
+               : "memory");
 }
 FA_DEVICE void thread_fence(FA_SITE) { __threadfence(); }
 

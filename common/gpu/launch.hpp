@@ -38,8 +38,7 @@ inline cudaStream_t& current_stream() {
 inline void allow_shared_memory(const void* kernel, size_t smem_bytes) {
   int device = 0, most = 0;
   FA_CUDA_CHECK(cudaGetDevice(&device));
-  FA_CUDA_CHECK(
-      cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  FA_CUDA_CHECK(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
   if (smem_bytes > static_cast<size_t>(most)) {
     throw fa::TooLittle("this configuration needs " + std::to_string(smem_bytes) +
                         " bytes of shared memory per block and the GPU has " +

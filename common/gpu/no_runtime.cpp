@@ -4,9 +4,7 @@
 
 namespace fa {
 
-std::string gpu_problem() {
-  return "this build has no GPU kernels, as no CUDA toolkit was found";
-}
+std::string gpu_problem() { return "this build has no GPU kernels, as no CUDA toolkit was found"; }
 
 void require_gpu() { throw InputError(gpu_problem()); }
 
@@ -21,8 +19,17 @@ int gpu_of_pointer(const void*) { return -1; }
 CurrentGpu::CurrentGpu(int) { require_gpu(); }
 CurrentGpu::~CurrentGpu() { static_cast<void>(previous_); }
 void set_gpu_stream(void*) {}
-double gpu_time_ms(int, const std::function<void()>&) { require_gpu(); return 0; }
-double gpu_mma_limit_tflops() { require_gpu(); return 0; }
-double gpu_copy_limit_gbs() { require_gpu(); return 0; }
+double gpu_time_ms(int, const std::function<void()>&) {
+  require_gpu();
+  return 0;
+}
+double gpu_mma_limit_tflops() {
+  require_gpu();
+  return 0;
+}
+double gpu_copy_limit_gbs() {
+  require_gpu();
+  return 0;
+}
 
 }  // namespace fa

@@ -15,7 +15,7 @@ std::string version(int number) {
   return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
 }
 
-constexpr int LIMIT_CHAINS = 8;       // independent accumulators: one mma need not wait for another
+constexpr int LIMIT_CHAINS = 8;  // independent accumulators: one mma need not wait for another
 constexpr int LIMIT_ITERATIONS = 4096;
 
 __global__ void mma_limit(float* out) {
@@ -111,8 +111,8 @@ GpuBuffer::GpuBuffer(size_t bytes, const std::string& name) : bytes_(bytes) {
       throw TooLittle("the GPU has no memory left: another program holds it");
     }
     throw TooLittle(name + " takes " + std::to_string(bytes >> 20) + " MiB and " +
-                     std::to_string(free >> 20) + " of the GPU's " +
-                     std::to_string(total >> 20) + " MiB are free");
+                    std::to_string(free >> 20) + " of the GPU's " + std::to_string(total >> 20) +
+                    " MiB are free");
   }
   FA_CUDA_CHECK(code);
 }

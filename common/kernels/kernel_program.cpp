@@ -62,7 +62,9 @@ std::string event_log(const EmulatorRun& run) {
   for (const simt::TileRow& row : run.report.tiles) {
     nlohmann::json visits = nlohmann::json::array();
     for (const simt::TileVisit& visit : row.visits) visits.push_back({visit.column, visit.masked});
-    log["tiles"].push_back({{"block", row.block}, {"row", row.row}, {"columns", row.columns},
+    log["tiles"].push_back({{"block", row.block},
+                            {"row", row.row},
+                            {"columns", row.columns},
                             {"visits", std::move(visits)}});
   }
   return log.dump(1) + "\n";
@@ -144,8 +146,7 @@ bool previous_takes(const Problem& problem, const Request& request) {
 bool wants_gpu(const KernelChapter& chapter, const Request& request) {
   const bool emulator_only =
       request.breaks != 0 || request.schedule_seed != 0 || !request.events.empty();
-  if (request.i_know &&
-      (request.device != "gpu" || (request.breaks & UNDEFINED_ON_A_GPU) == 0)) {
+  if (request.i_know && (request.device != "gpu" || (request.breaks & UNDEFINED_ON_A_GPU) == 0)) {
     throw InputError("--i-know: goes with --device gpu and a --break that is undefined there");
   }
   if (request.device == "auto") return !emulator_only && gpu_problem(*chapter.gpu).empty();
@@ -225,8 +226,7 @@ Outcome forward(const KernelChapter& chapter, const ForwardRun& options, const P
       before.emulator = chapter.previous;
       scratch.resize(o.size());
       config.hazards = config.events = false;
-      previous =
-          forward_on_emulator(before, problem, scratch, {}, {}, config).report.counters;
+      previous = forward_on_emulator(before, problem, scratch, {}, {}, config).report.counters;
       outcome.profile["previous"] = counters_as_json(previous);
     }
     outcome.notes +=
@@ -252,7 +252,8 @@ void bench(const KernelChapter& chapter, const ForwardRun& options, const Shape&
   }
   std::vector<float> o(shape.q_elements());
   const double ms = time_on_gpu(chapter, large, o, {}, options, 20);
-  const double tflops = forward_operation().flops(large) / ms * 1e-9, limit = gpu_mma_limit_tflops();
+  const double tflops = forward_operation().flops(large) / ms * 1e-9,
+               limit = gpu_mma_limit_tflops();
   const double once = 2.0 * (shape.q_elements() + shape.kv_elements()) * sizeof(bf16);
   const double rate = once / ms * 1e-6, copy = gpu_copy_limit_gbs();
   char lines[400];

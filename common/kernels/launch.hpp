@@ -38,8 +38,7 @@ void dispatch(const fa::ForwardArgs& args, Run run) {
   const int64_t head_dim = args.q.shape[3];
   if (head_dim == 64) return with_breaks(std::integral_constant<int, 64>{});
   if (head_dim == 128) return with_breaks(std::integral_constant<int, 128>{});
-  throw fa::InputError("head size " + std::to_string(head_dim) +
-                       ": these kernels take 64 and 128");
+  throw fa::InputError("head size " + std::to_string(head_dim) + ": these kernels take 64 and 128");
 }
 
 }  // namespace FA_BACKEND

@@ -51,9 +51,7 @@ TEST_CASE("a view that ends leaves the buffer behind it registered") {
     CHECK(fa::simt::describe_address(parent.data() + 3) == "parent[3]");
   }
   CHECK(fa::simt::describe_address(parent.data() + 3) == "parent[3]");
-  {
-    const fa::simt::RegisteredBuffer all(parent.data(), parent.bytes(), "all", 4);
-  }
+  { const fa::simt::RegisteredBuffer all(parent.data(), parent.bytes(), "all", 4); }
   CHECK(fa::simt::describe_address(parent.data() + 3) == "parent[3]");
 }
 

@@ -48,7 +48,8 @@ CheckResult check(const Problem& problem, const Output& out) {
 TEST_CASE("the right answer passes in every type, causal or not") {
   for (const Dtype dtype : {Dtype::f32, Dtype::f16, Dtype::bf16}) {
     for (const bool causal : {false, true}) {
-      for (const Shape& shape : {Shape{1, 1, 1, 1, 64}, Shape{2, 3, 5, 9, 16}, Shape{1, 2, 9, 5, 8}}) {
+      for (const Shape& shape :
+           {Shape{1, 1, 1, 1, 64}, Shape{2, 3, 5, 9, 16}, Shape{1, 2, 9, 5, 8}}) {
         Problem problem = random_problem(shape, dtype, 1);
         problem.causal = causal;
         const CheckResult result = check(problem, right_answer(problem));
@@ -336,7 +337,8 @@ TEST_CASE("parallel_for does every index once and rethrows") {
   parallel_for(0, 2, [](int64_t, int) { FAIL("no work"); });
 }
 
-TEST_CASE("parallel_for nested and from several threads: each index once, no number twice at once") {
+TEST_CASE(
+    "parallel_for nested and from several threads: each index once, no number twice at once") {
   constexpr int kCallers = 4, kThreads = 3, kOuter = 8, kInner = 50;
   std::atomic<int> sum = 0, clashes = 0, caught = 0;
   const auto nested = [&] {

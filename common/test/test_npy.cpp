@@ -60,7 +60,7 @@ TEST_CASE("what npy_bytes writes, parse_npy reads") {
 
 TEST_CASE("float16, versions 2 and 3, scalars and empty arrays") {
   std::string halves = npy(header("<f2", "False", "(2,)"), 4);
-  halves[halves.size() - 3] = 0x3c;  // 1.0
+  halves[halves.size() - 3] = 0x3c;                     // 1.0
   halves[halves.size() - 1] = static_cast<char>(0xc0);  // -2.0
   CHECK(parse_npy(halves, "x").floats() == std::vector<float>{1, -2});
   CHECK(parse_npy(npy(header("<f4", "False", "(2, 3)"), 24, 2), "x").size() == 6);
@@ -83,8 +83,9 @@ TEST_CASE("each way to be wrong has a sentence of its own") {
   CHECK(contains(refusal(npy(header("<i8", "False", "(2, 3)"), 48)), "holds type '<i8'"));
   CHECK(contains(refusal(npy(header("|O", "False", "(2, 3)"), 48)), "holds type '|O'"));
   CHECK(contains(refusal(npy(header(">f4", "False", "(2, 3)"), 24)), "is big-endian"));
-  CHECK(contains(refusal(npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", 4)),
-                 "structured type"));
+  CHECK(
+      contains(refusal(npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", 4)),
+               "structured type"));
   CHECK(contains(refusal(npy(header("<f4", "True", "(2, 3)"), 24)), "Fortran order"));
   CHECK(contains(refusal(npy(header("<f4", "False", "(2, -3)"), 24)), "malformed header"));
   CHECK(contains(refusal(npy(header("<f4", "Maybe", "(2, 3)"), 24)), "malformed header"));

@@ -24,7 +24,8 @@ AttentionProgram make_program() {
   program.name = "ch99_test";
   program.about = "float64 answers";
   program.default_shape = {1, 1, 3, 4, 2};
-  program.breaks = {{"nan", 1, "writes NaN"}, {"wrong", 2, "adds one"}, {"hazard", 4, "reports one"}};
+  program.breaks = {
+      {"nan", 1, "writes NaN"}, {"wrong", 2, "adds one"}, {"hazard", 4, "reports one"}};
   program.dtypes = {Dtype::f32, Dtype::f16, Dtype::bf16};
   program.run = [](const Problem& problem, const Request& request,
                    std::span<std::vector<float>> outputs) {
@@ -107,7 +108,8 @@ TEST_CASE("JSON holds what other tools rely on; what is not finite is null") {
   const auto json = nlohmann::json::parse(read_file(path));
   CHECK(json["chapter"] == "ch99_test");
   CHECK(json["device"] == "cpu");
-  CHECK(json["shape"] == nlohmann::json({{"batch", 1}, {"heads", 2}, {"q", 3}, {"kv", 4}, {"dim", 5}}));
+  CHECK(json["shape"] ==
+        nlohmann::json({{"batch", 1}, {"heads", 2}, {"q", 3}, {"kv", 4}, {"dim", 5}}));
   CHECK(json["causal"] == true);
   CHECK(json["breaks"] == nlohmann::json({"nan"}));
   CHECK(json["check"]["passed"] == false);
@@ -128,7 +130,8 @@ TEST_CASE("files in, files out, two or four dimensions") {
   write("q2.npy", {3, 4}, 0.5f);
   write("k2.npy", {5, 4});
   CHECK(run({"--q", file("q2.npy"), "--k", file("k2.npy"), "--v", file("k2.npy"), "--out",
-             file("o.npy"), "--lse", file("lse.npy")}).code == 0);
+             file("o.npy"), "--lse", file("lse.npy")})
+            .code == 0);
   CHECK(read_npy(file("o.npy")).shape == std::vector<int64_t>{3, 4});
   CHECK(read_npy(file("lse.npy")).shape == std::vector<int64_t>{3});
   CHECK(read_npy(file("lse.npy")).floats()[0] == doctest::Approx(1 + std::log(5.0)));

@@ -232,24 +232,3 @@ test('formulas are MathML, code is highlighted, quoted code names its file', () 
   shows('/chapters/03_basic_kernel/', /<span class="t-k">/)
   shows('/chapters/02_tiled_cpu/', /<math /)
 })
-
-const accessible = 'figures and lessons break no rule of accessibility that a machine can check'
-test(accessible, { timeout: 900_000 }, () => with_browser(async (open) => {
-  for (const url of lessons) {
-    for (const scheme of ['light', 'dark']) {
-      const page = await open(url, { scheme })
-      for (const figure of await page.locator('.fa-figure').all()) {
-        await ready(figure)
-      }
-      await page.addScriptTag({ path: join(ROOT, 'docs/node_modules/axe-core/axe.min.js') })
-      const { violations, passes } = await page.evaluate(() =>
-        axe.run('.vp-doc', { runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa'],
-          rules: { 'empty-table-header': { enabled: true }, 'nested-interactive': { enabled: true } } }))
-      const found = violations.map(({ id, nodes }) =>
-        `${id}: ${nodes[0].html.slice(0, 200)} (${nodes.length})`)
-      assert.deepEqual(found, [], `${url}, ${scheme}`)
-      assert.ok(passes.length > 5, `${url}: ${passes.length} rules looked at`)
-      await page.context().close()
-    }
-  }
-}))

@@ -68,6 +68,14 @@ std::string shown(const Fragments& fragments) {
 
 }  // namespace
 
+fa::simt::Report run_block(int threads, size_t smem_bytes, const std::function<void()>& thread,
+                           const fa::simt::Config& config) {
+  return fa::simt::run(config, [&] {
+    emulator::launch(
+        +[](const std::function<void()>* body) { (*body)(); }, 1, threads, smem_bytes, &thread);
+  });
+}
+
 std::string Labels::register_name(size_t r) const {
   return array + "[" + std::to_string(r / of_each) + "][" + std::to_string(r % of_each) + "]";
 }

@@ -3,6 +3,7 @@
 // and what it showed, in words and pictures.
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,14 +14,8 @@
 namespace exercise {
 
 // Runs thread() in each of `threads` threads of one block.
-template <class Thread>
-fa::simt::Report run_block(int threads, size_t smem_bytes, const Thread& thread,
-                           const fa::simt::Config& config = {}) {
-  return fa::simt::run(config, [&] {
-    emulator::launch(
-        +[](const Thread* body) { (*body)(); }, 1, threads, smem_bytes, &thread);
-  });
-}
+fa::simt::Report run_block(int threads, size_t smem_bytes, const std::function<void()>& thread,
+                           const fa::simt::Config& config = {});
 
 // cp_async_wait<groups>, where the number is not known before.
 inline void wait_for_groups(int groups, int line = __builtin_LINE(),

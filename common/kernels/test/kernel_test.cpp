@@ -104,8 +104,7 @@ void agrees_with_golden_cases(const KernelChapter& kernel) {
     const NpyArray expected = read_npy(directory + "o.npy");
     const CheckResult bound = check_output(problem, o, {});
     const std::vector<double> values = expected.doubles();
-    const View<const double> answer{values.data(), problem.shape.rows(),
-                                    problem.shape.dim};
+    const View<const double> answer{values.data(), problem.shape.rows(), problem.shape.dim};
     const Comparison comparison =
         compare({o.data(), problem.shape.rows(), problem.shape.dim}, answer, bound.o.bound);
     CHECK(comparison.passed());
@@ -149,9 +148,7 @@ void every_synchronization_is_needed(const KernelChapter& kernel, size_t count) 
   const Problem problem = random_problem({1, 1, 70, 250, 64}, Dtype::bf16, 7);
   std::vector<float> o(problem.shape.q_elements());
   simt::Config config;
-  const auto run = [&] {
-    return forward_on_emulator(kernel, problem, o, {}, {}, config).report;
-  };
+  const auto run = [&] { return forward_on_emulator(kernel, problem, o, {}, {}, config).report; };
   const simt::Report intact = run();
   CHECK_MESSAGE(intact.hazards.empty(), (intact.hazards.empty() ? "" : intact.hazards[0].text));
   REQUIRE(intact.synchronizations.size() == count);

@@ -8,8 +8,8 @@
 
 namespace fa::test {
 
-void agrees_on_named_shapes(const KernelChapter& kernel);    // at input scales 1, 30 and 1e-3
-void agrees_on_a_large_shape(const KernelChapter& kernel);   // likewise
+void agrees_on_named_shapes(const KernelChapter& kernel);   // at input scales 1, 30 and 1e-3
+void agrees_on_a_large_shape(const KernelChapter& kernel);  // likewise
 void agrees_on_random_shapes(const KernelChapter& kernel);
 void agrees_with_golden_cases(const KernelChapter& kernel);  // NumPy's answers
 void returns_a_constant_v(const KernelChapter& kernel);

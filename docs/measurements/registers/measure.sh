@@ -10,7 +10,7 @@ trap 'rm -r "$folder"' EXIT
 # bounds LABEL CHAPTER BOUNDS: the same kernel at D = 128 on sm_90, under other launch bounds or none.
 bounds() {
   mkdir -p "$folder/chapters/$2"
-  sed "s/FA_LAUNCH_BOUNDS(NUM_WARPS \* WARP_SIZE, .*)/$3/" "chapters/$2/attention.hpp" \
+  sed "s/FA_LAUNCH_BOUNDS(32 \* NUM_WARPS, .*)/$3/" "chapters/$2/attention.hpp" \
     > "$folder/chapters/$2/attention.hpp"
   cat > "$folder/bounds.cu" <<END
 #include "chapters/$2/attention.hpp"
@@ -26,7 +26,7 @@ if [ "$1" = bounds ]; then
   echo "# $(nvcc --version | grep release); launch bounds that the chapters do not ask for"
   bounds "none" 03_basic_kernel ""
   bounds "none" 04_swizzling ""
-  bounds "(128, 1)" 05_pipelining "FA_LAUNCH_BOUNDS(NUM_WARPS * WARP_SIZE, 1)"
+  bounds "(128, 1)" 05_pipelining "FA_LAUNCH_BOUNDS(32 * NUM_WARPS, 1)"
   exit
 fi
 echo "# $(nvcc --version | grep release); attention<HEAD_DIM, [STAGES,] BLOCK_Q, BLOCK_KV, NUM_WARPS, NoBreaks>"
