@@ -91,7 +91,9 @@ Comparison compare(View<const float> got, View<const double> expected, double bo
     result.max_abs_error = max_keeping_nan(error, result.max_abs_error);
     squared_error += error * error;
     squared_norm += std::isinf(want) ? 0 : want * want;
-    if (std::isfinite(want) && !std::isfinite(have)) ++result.nonfinite;
+    if (std::isnan(have) ? !std::isnan(want) : std::isinf(have) && std::isfinite(want)) {
+      ++result.nonfinite;
+    }
     if (!(error <= bound)) {
       if (result.mismatches++ == 0) {
         result.first_bad = i;

@@ -14,7 +14,7 @@ namespace fa {
 struct Comparison {
   bool same_shape = true;
   int64_t elements = 0;       // compared
-  int64_t nonfinite = 0;      // of them NaN or Inf where the reference is finite
+  int64_t nonfinite = 0;      // of them NaN where the reference is none, or Inf where it is finite
   int64_t mismatches = 0;     // not within the bound; nonfinite ones included
   double max_abs_error = 0;   // NaN once any difference is
   double rms_error = 0;       // root mean square of the differences; NaN likewise

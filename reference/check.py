@@ -53,7 +53,7 @@ class Comparison(NamedTuple):
     max_error: float                  # NaN once any difference is
     rms_error: float                  # the same
     wrong: int                        # elements not within the bound; the next ones included
-    nonfinite: int                    # NaN or Inf where the reference is finite
+    nonfinite: int                    # NaN where the reference is none, or Inf where it is finite
     total: int
     first: Optional[Tuple[int, ...]]  # index of the first wrong element
     expected: float = 0.0             # there
@@ -77,7 +77,7 @@ def compare(got: np.ndarray, expected: np.ndarray, bound: float) -> Comparison:
         error = np.abs(got - expected)
     error[np.isinf(expected) & (got == expected)] = 0.0
     wrong = ~(error <= bound)            # not `error > bound`: a NaN would pass
-    nonfinite = np.isfinite(expected) & ~np.isfinite(got)
+    nonfinite = (np.isnan(got) & ~np.isnan(expected)) | (np.isinf(got) & np.isfinite(expected))
     max_error, rms_error = float(error.max()), float(np.sqrt(np.mean(error**2)))
     if not wrong.any():
         return Comparison(bound, max_error, rms_error, 0, 0, error.size, None)

@@ -573,7 +573,9 @@ class Checker(unittest.TestCase):
             for tensor in (o, lse):
                 at = np.unravel_index(random.integers(tensor.size), tensor.shape)
                 kept, tensor[at] = tensor[at], np.nan
-                self.assertFalse(check.judge(problem, o, lse, reference=reference)[0], at)
+                agreed, verdict = check.judge(problem, o, lse, reference=reference)
+                self.assertFalse(agreed, at)
+                self.assertIn("1 of them NaN or Inf", verdict, at)  # also where -inf is expected
                 tensor[at] = kept
             self.assertTrue(check.judge(problem, o, lse, reference=reference)[0])
 

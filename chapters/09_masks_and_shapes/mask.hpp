@@ -17,13 +17,14 @@ constexpr int UNLIMITED = 1 << 29;  // of a window's side: farther than any leng
 
 // [anchor: mask]
 // The last query stands at the last key, so query i stands at key i + diagonal, where diagonal is
-// len_kv - len_q. It sees the `left` keys before that one and the `right` ones behind it. Causal:
-// everything before, nothing behind.
+// len_kv - len_q. It sees that key, `left` keys back from there and `right` ahead. Causal:
+// UNLIMITED back, 0 ahead.
 struct Mask {
   int len_kv, diagonal;
   int left, right;
 
-  // Query i sees keys [first_key(i), end_key(i)), and none if that is empty. Both grow with i.
+  // Query i sees keys [first_key(i), end_key(i)), and none if that is empty: the end may be
+  // negative, the first may lie past the last key. Both grow with i.
   FA_DEVICE int first_key(int query) const {
     const int first = query + diagonal - left;
     return first > 0 ? first : 0;
