@@ -115,7 +115,6 @@ void Block::finish() {
   }
   if (aborting_) unwind();
   running_thread = nullptr;
-  for (Thread& thread : threads_) StackPool::release(thread.fiber);
   if (launch_.run.hazards) {
     aborting_ ? shadow_.give_up_block() : shadow_.end_block();
     if (launch_.many_blocks) {

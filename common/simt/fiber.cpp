@@ -41,7 +41,14 @@ StackPool::StackPool(int count)
   }
 }
 
-StackPool::~StackPool() { munmap(memory_, total_bytes_); }
+StackPool::~StackPool() {
+#ifdef FA_SIMT_TSAN
+  for (const TsanFiber& known : tsan_fibers_) {
+    if (known.fiber != nullptr) __tsan_destroy_fiber(known.fiber);
+  }
+#endif
+  munmap(memory_, total_bytes_);
+}
 
 bool StackPool::is_overflow(const void* address) const {
   const char* at = static_cast<const char*>(address);
@@ -49,7 +56,7 @@ bool StackPool::is_overflow(const void* address) const {
          static_cast<size_t>(at - memory_) % stride_ < kGuardBytes;
 }
 
-void StackPool::prepare(Fiber& fiber, int i, void (*entry)(transfer_t)) const {
+void StackPool::prepare(Fiber& fiber, int i, void (*entry)(transfer_t)) {
   char* bottom = memory_ + stride_ * static_cast<size_t>(i) + kGuardBytes;
   const size_t bytes = kStackBytes - colour(i);
   fiber.stack_bottom = bottom;
@@ -60,22 +67,27 @@ void StackPool::prepare(Fiber& fiber, int i, void (*entry)(transfer_t)) const {
   __asan_unpoison_memory_region(bottom + kStackBytes - kTop, kTop);
 #endif
 #ifdef FA_SIMT_TSAN
-  release(fiber);
-  fiber.tsan_fiber = __tsan_create_fiber(0);
+  // To make one takes longer than to run a small kernel. But each use leaves a few calls that never
+  // return on its list of calls, which has room for 65536.
+  constexpr int kMostUses = 1000;
+  tsan_fibers_.resize(static_cast<size_t>(count_));
+  TsanFiber& own = tsan_fibers_[static_cast<size_t>(i)];
+  if (own.uses++ % kMostUses == 0) {
+    if (own.fiber != nullptr) __tsan_destroy_fiber(own.fiber);
+    own.fiber = __tsan_create_fiber(0);
+  }
+  fiber.tsan_fiber = own.fiber;
 #endif
   fiber.context = boost::context::detail::make_fcontext(bottom + bytes, bytes, entry);
 }
 
-void StackPool::release([[maybe_unused]] Fiber& fiber) {
-#ifdef FA_SIMT_TSAN
-  if (fiber.tsan_fiber != nullptr) __tsan_destroy_fiber(fiber.tsan_fiber);
-  fiber.tsan_fiber = nullptr;
-#endif
-}
-
 namespace {
 
+#ifdef FA_SIMT_TSAN
+constexpr size_t kMaxKept = 4;  // it knows 8128 fibers at a time
+#else
 constexpr size_t kMaxKept = 64;
+#endif
 std::mutex kept_mutex;
 std::vector<std::unique_ptr<StackPool>> kept;
 

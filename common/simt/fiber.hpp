@@ -5,6 +5,7 @@
 #include <boost/context/detail/fcontext.hpp>
 #include <cstddef>
 #include <memory>
+#include <vector>
 
 #if defined(__SANITIZE_ADDRESS__)
 #define FA_SIMT_ASAN 1
@@ -100,14 +101,20 @@ class StackPool {
   /// Is the address below one of the stacks?
   bool is_overflow(const void* address) const;
   /// Makes `fiber` start with entry(transfer_t) on stack i when it is first switched to.
-  void prepare(Fiber& fiber, int i, void (*entry)(transfer_t)) const;
-  static void release(Fiber& fiber);  // when it will not run any more
+  void prepare(Fiber& fiber, int i, void (*entry)(transfer_t));
 
  private:
   int count_;
   size_t stride_;
   size_t total_bytes_;
   char* memory_;
+#ifdef FA_SIMT_TSAN
+  struct TsanFiber {
+    void* fiber = nullptr;
+    int uses = 0;
+  };
+  std::vector<TsanFiber> tsan_fibers_;
+#endif
 };
 
 /// Reserving and protecting stacks costs more than a small kernel, so they are kept between

@@ -122,7 +122,11 @@ class Workers {
 
  private:
   // So many loads without anybody doing anything else: nobody ever will.
+#ifdef FA_SIMT_TSAN
+  static constexpr int64_t kMostPolls = 100'000;  // everything takes fifty times as long there
+#else
   static constexpr int64_t kMostPolls = 4'000'000;
+#endif
 
   struct Blocks {  // of one CPU thread
     std::vector<std::unique_ptr<Block>> all;
@@ -294,6 +298,7 @@ namespace emulator::detail {
 
 void launch(const std::function<void()>& thread, const LaunchConfig& config) {
   using namespace fa::simt;
+  if (running_thread != nullptr) throw std::logic_error("a kernel cannot launch another one");
   check_launch(config);
   if (active != nullptr) {
     launch_in(*active, thread, config);

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <stdexcept>
 #include <string>
 
 #include "common/error.hpp"
@@ -69,6 +70,14 @@ TEST_CASE("launches that no GPU accepts") {
                        doctest::Contains("clusters of 2 x 1 x 1"), fa::InputError);
   CHECK_NOTHROW(launch(nothing, 1, 1024, 232448));
   CHECK_NOTHROW(launch(nothing, {.grid = {1, 2, 3}, .block = {4, 4, 64}}));
+}
+
+void launches() { launch(nothing, 1, 32, 0); }
+
+TEST_CASE("a kernel cannot launch") {
+  CHECK_THROWS_WITH_AS(launch(launches, 1, 32, 0), doctest::Contains("a kernel cannot launch"),
+                       std::logic_error);
+  CHECK_NOTHROW(launch(nothing, 1, 32, 0));
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ std::string kinds(const Report& report) {
 
 using Kernel = void (*)(float* out, bool broken);
 
-constexpr int64_t kMaxSteps = 5000;
+constexpr int64_t kMaxSteps = 1000;
 
 Report run_kernel(Kernel kernel, bool broken, uint64_t seed, int threads = kThreads,
                   int64_t max_steps = kMaxSteps) {
@@ -361,7 +361,7 @@ TEST_CASE("a kernel that does not come to an end is ended") {
   check_twins(synchronizes_for_ever, "deadlock");
   check_twins(votes_for_ever, "deadlock");
   CHECK(
-      run_kernel(counts_for_ever, true, 0).hazards[0].text.find("has executed 5000 instructions") !=
+      run_kernel(counts_for_ever, true, 0).hazards[0].text.find("has executed 1000 instructions") !=
       std::string::npos);
   Config config;
   config.hazards = false;
