@@ -1,9 +1,11 @@
 #include "common/simt/global_log.hpp"
 
 #include <algorithm>
-#include <set>
+#include <iterator>
+#include <map>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "common/simt/buffer.hpp"
 
@@ -91,54 +93,101 @@ class RaceSearch {
 
   void run(HazardLog& hazards) {
     collect();
+    rank();
     compare();
     for (const auto& [places, race] : races_) report(race, hazards);
   }
 
  private:
   struct Item {
-    const BlockLog* log;
-    const BlockLog::Entry* entry;
+    const BlockLog* log = nullptr;
+    const BlockLog::Entry* entry = nullptr;
+    int rank = 0;  // of its place among all
     const BlockLog::Place& place() const { return log->places_[entry->place]; }
     GlobalUse use() const { return place().use; }
   };
   struct Race {  // of two source lines; the example has the lowest blocks
     Item one, other;
     uint64_t address = 0;
-    std::set<int> blocks;
+    std::vector<bool> blocks;
+  };
+  static constexpr GlobalUse kUses[] = {GlobalUse::kRead, GlobalUse::kWrite, GlobalUse::kAtomic};
+
+  // Two reads do not race, nor do two atomic accesses.
+  static bool may_race(GlobalUse a, GlobalUse b) { return a != b || a == GlobalUse::kWrite; }
+
+  // Addresses that somebody uses in this way, in order and disjoint.
+  class Ranges {
+   public:
+    void add(const BlockLog::Entry& entry) { ranges_.emplace_back(entry.begin, entry.end); }
+    void join() {
+      std::sort(ranges_.begin(), ranges_.end());
+      size_t kept = 0;
+      for (const auto& range : ranges_) {
+        if (kept > 0 && range.first <= ranges_[kept - 1].second) {
+          ranges_[kept - 1].second = std::max(ranges_[kept - 1].second, range.second);
+        } else {
+          ranges_[kept++] = range;
+        }
+      }
+      ranges_.resize(kept);
+    }
+    bool overlap(const BlockLog::Entry& entry) const {  // the first that ends behind its begin
+      const auto range = std::partition_point(
+          ranges_.begin(), ranges_.end(), [&](const auto& r) { return r.second <= entry.begin; });
+      return range != ranges_.end() && range->first < entry.end;
+    }
+
+   private:
+    std::vector<std::pair<uint64_t, uint64_t>> ranges_;
   };
 
-  // All writes, and the reads that overlap one.
+  // All writes, and what else overlaps something that it may race with.
   void collect() {
-    std::vector<std::pair<uint64_t, uint64_t>> written;
-    for (const BlockLog& log : logs_) {
-      for (const BlockLog::Entry& entry : log.entries_) {
-        const Item item{&log, &entry};
-        if (item.use() == GlobalUse::kRead) continue;
-        written.emplace_back(entry.begin, entry.end);
-        items_.push_back(item);
+    Ranges ranges[std::size(kUses)];
+    const auto for_each = [&](auto work) {
+      for (const BlockLog& log : logs_) {
+        for (const BlockLog::Entry& entry : log.entries_) work(Item{&log, &entry});
       }
+    };
+    for_each([&](const Item& item) { ranges[static_cast<size_t>(item.use())].add(*item.entry); });
+    for (Ranges& each : ranges) each.join();
+    for_each([&](const Item& item) {
+      for (const GlobalUse use : kUses) {
+        if (may_race(use, item.use()) && ranges[static_cast<size_t>(use)].overlap(*item.entry)) {
+          items_.push_back(item);
+          return;
+        }
+      }
+    });
+  }
+
+  // A plain access is at fault before an atomic one, a write before a read, then the earlier line.
+  void rank() {
+    using Rank = std::tuple<int, int, std::string>;
+    std::vector<BlockLog::Place> places;  // a name may be there twice, by two pointers
+    std::vector<Rank> ranks;
+    for (Item& item : items_) {
+      const BlockLog::Place& place = item.place();
+      size_t number = 0;
+      while (number < places.size() &&
+             !(places[number].use == place.use && places[number].site.line == place.site.line &&
+               places[number].site.file == place.site.file)) {
+        ++number;
+      }
+      if (number == places.size()) {
+        const int use = place.use == GlobalUse::kWrite ? 0 : place.use == GlobalUse::kRead ? 1 : 2;
+        places.push_back(place);
+        ranks.emplace_back(use, place.site.line, to_string(place.site));
+      }
+      item.rank = static_cast<int>(number);
     }
-    std::sort(written.begin(), written.end());
-    size_t kept = 0;
-    for (const auto& range : written) {
-      if (kept > 0 && range.first <= written[kept - 1].second) {
-        written[kept - 1].second = std::max(written[kept - 1].second, range.second);
-      } else {
-        written[kept++] = range;
-      }
-    }
-    written.resize(kept);
-    if (written.empty()) return;
-    for (const BlockLog& log : logs_) {
-      for (const BlockLog::Entry& entry : log.entries_) {
-        const Item item{&log, &entry};
-        if (item.use() != GlobalUse::kRead) continue;
-        auto range = std::upper_bound(written.begin(), written.end(),
-                                      std::make_pair(entry.begin, ~uint64_t{0}));
-        if (range != written.begin() && std::prev(range)->second > entry.begin) --range;
-        if (range != written.end() && range->first < entry.end) items_.push_back(item);
-      }
+    std::vector<Rank> sorted = ranks;
+    std::sort(sorted.begin(), sorted.end());
+    for (Item& item : items_) {
+      const Rank& own = ranks[static_cast<size_t>(item.rank)];
+      item.rank =
+          static_cast<int>(std::lower_bound(sorted.begin(), sorted.end(), own) - sorted.begin());
     }
   }
 
@@ -146,21 +195,20 @@ class RaceSearch {
     std::sort(items_.begin(), items_.end(), [](const Item& a, const Item& b) {
       return std::tie(a.entry->begin, a.log->block_) < std::tie(b.entry->begin, b.log->block_);
     });
-    std::vector<Item> open;
+    std::vector<Item> open[std::size(kUses)];
     for (const Item& item : items_) {
-      std::erase_if(open, [&](const Item& o) { return o.entry->end <= item.entry->begin; });
-      for (const Item& before : open) {
-        if (races(before, item)) note(before, item);
+      for (const GlobalUse use : kUses) {
+        if (!may_race(use, item.use())) continue;
+        std::vector<Item>& others = open[static_cast<size_t>(use)];
+        std::erase_if(others, [&](const Item& o) { return o.entry->end <= item.entry->begin; });
+        for (const Item& before : others) {
+          if (before.log != item.log && !knows(before, item) && !knows(item, before)) {
+            note(before, item);
+          }
+        }
       }
-      open.push_back(item);
+      open[static_cast<size_t>(item.use())].push_back(item);
     }
-  }
-
-  static bool races(const Item& a, const Item& b) {
-    if (a.log == b.log) return false;
-    if (a.use() == GlobalUse::kRead && b.use() == GlobalUse::kRead) return false;
-    if (a.use() == GlobalUse::kAtomic && b.use() == GlobalUse::kAtomic) return false;
-    return !knows(a, b) && !knows(b, a);
   }
 
   // Does a's thread know of b's access?
@@ -173,20 +221,13 @@ class RaceSearch {
                                 : found->second.knows_warp(b.entry->warp, b.entry->time);
   }
 
-  // A plain access is at fault before an atomic one, a write before a read, then the earlier line.
-  static auto rank(const Item& item) {
-    const int use = item.use() == GlobalUse::kWrite ? 0 : item.use() == GlobalUse::kRead ? 1 : 2;
-    return std::make_tuple(use, item.place().site.line, to_string(item.place().site));
-  }
-
   void note(Item a, Item b) {
-    const auto rank_a = rank(a), rank_b = rank(b);
-    if (std::tie(rank_b, b.log->block_) < std::tie(rank_a, a.log->block_)) std::swap(a, b);
-    const auto [found, is_new] = races_.try_emplace(std::minmax(rank_a, rank_b), Race{a, b, 0, {}});
-    Race& race = found->second;
-    race.blocks.insert(a.log->block_);
-    if (rank_a == rank_b) race.blocks.insert(b.log->block_);
+    if (std::tie(b.rank, b.log->block_) < std::tie(a.rank, a.log->block_)) std::swap(a, b);
     const uint64_t address = std::max(a.entry->begin, b.entry->begin);
+    const auto [found, is_new] = races_.try_emplace({a.rank, b.rank});
+    Race& race = found->second;
+    add_block(race, a);
+    if (a.rank == b.rank) add_block(race, b);
     const auto key = [](const Item& x, const Item& y, uint64_t where) {
       return std::make_tuple(x.log->block_, y.log->block_, where);
     };
@@ -195,6 +236,12 @@ class RaceSearch {
       race.other = b;
       race.address = address;
     }
+  }
+
+  static void add_block(Race& race, const Item& item) {
+    const auto block = static_cast<size_t>(item.log->block_);
+    if (block >= race.blocks.size()) race.blocks.resize(block + 1);
+    race.blocks[block] = true;
   }
 
   static void report(const Race& race, HazardLog& hazards) {
@@ -206,7 +253,7 @@ class RaceSearch {
     hazard.kind = HazardKind::kGlobalRace;
     hazard.where = race.one.place().site;
     hazard.other = race.other.place().site;
-    hazard.count = static_cast<int64_t>(race.blocks.size());
+    hazard.count = std::count(race.blocks.begin(), race.blocks.end(), true);
     hazard.block = race.one.log->block_;
     hazard.thread = race.one.entry->thread;
     hazard.other_thread = race.other.entry->thread;
@@ -218,10 +265,9 @@ class RaceSearch {
     hazards.add(std::move(hazard));
   }
 
-  using Rank = std::tuple<int, int, std::string>;
   const std::vector<BlockLog>& logs_;
   std::vector<Item> items_;
-  std::map<std::pair<Rank, Rank>, Race> races_;
+  std::map<std::pair<int, int>, Race> races_;  // by the two ranks
 };
 
 void find_global_races(const std::vector<BlockLog>& logs, HazardLog& hazards) {

@@ -21,7 +21,7 @@ class GlobalMemory {
   bool contains(uint64_t address, size_t bytes, size_t& hint) const;
 
  private:
-  std::vector<GlobalRange> ranges_;  // sorted by begin, disjoint
+  std::vector<GlobalRange> ranges_;  // as they were registered; one may be a view of another
 };
 
 }  // namespace fa::simt
