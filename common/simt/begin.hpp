@@ -23,14 +23,14 @@ inline bool shared_ok(Block& block, const Thread& thread, const Site& site, cons
   const uint32_t size = block.launch().smem_bytes;
   const int64_t offset = static_cast<int64_t>(addr) - kSharedBase;
   if (offset < 0 || offset + bytes > size) {
-    block.report(HazardKind::kOutOfBounds, thread, site, addr, [&] {
+    block.report(HazardKind::kOutOfBounds, thread, site, static_cast<uint64_t>(offset), [&] {
       return bytes_text(verb, bytes) + "byte " + std::to_string(offset) +
              " of dynamic shared memory, which has " + std::to_string(size);
     });
     return false;
   }
   if (addr % alignment != 0) {
-    block.report(HazardKind::kMisaligned, thread, site, addr, [&] {
+    block.report(HazardKind::kMisaligned, thread, site, static_cast<uint64_t>(offset), [&] {
       return bytes_text(verb, bytes) + "byte " + std::to_string(offset) +
              " of shared memory, which is not a multiple of " + std::to_string(alignment);
     });

@@ -151,18 +151,26 @@ class Block {
       poll.values[1] = poll.values[0];
       poll.addresses[0] = address;
       poll.values[0] = value;
-      poll.repeats = 0;
+      poll.repeats = poll.alone = 0;
+      poll.step = step_of(thread);
       note_progress();
-    } else if (++poll.repeats % kPollsATurn == 0) {
+      return;
+    }
+    if (step_of(thread) != ++poll.step) {
+      poll.step = step_of(thread);
+      poll.alone = 0;
+    }
+    ++poll.alone;
+    if (++poll.repeats % kPollsATurn == 0) {
       poll.site = site;
       take_turns_polling(thread);
     }
   }
-  /// Does it look there again and again? Such loads are not counted: on a GPU, time decides how
-  /// many they are.
+  /// Does it do nothing but look there? Such loads are not counted: on a GPU, time decides how many
+  /// they are.
   static bool polls(const Thread& thread, uint64_t address) {
     const Poll& poll = thread.poll;
-    return poll.repeats >= kPollsATurn &&
+    return poll.alone >= kPollsATurn && step_of(thread) == poll.step + 1 &&
            (address == poll.addresses[0] || address == poll.addresses[1]);
   }
   void note_progress() {  // something that others might be waiting for

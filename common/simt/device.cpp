@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "common/simt/begin.hpp"
 #include "common/simt/block.hpp"
@@ -196,7 +197,13 @@ void tile_row(int row, int columns) {
 
 void tile_visit(int column, bool masked) {
   Thread& thread = current_thread();
-  if (thread.index == 0) thread.block->traffic().tiles().back().visits.push_back({column, masked});
+  if (thread.index != 0) return;
+  Block& block = *thread.block;
+  std::vector<TileRow>& rows = block.traffic().tiles();
+  if (rows.empty() || rows.back().block != block.index()) {
+    throw std::logic_error("tile_visit: its block has not said yet in which row (tile_row)");
+  }
+  rows.back().visits.push_back({column, masked});
 }
 
 void block_sync(int line, const char* file) { block_sync("", line, file); }

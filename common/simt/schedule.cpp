@@ -103,11 +103,16 @@ void Block::take_turns_polling(Thread& thread) {
   own.polling &= ~(1u << thread.position);
 }
 
-// `thread` has executed many instructions that the rest of its warp has not begun.
+// `thread` has executed many instructions that the rest of its warp has not begun. If none of them
+// can run, it has executed them alone.
 void Block::let_lanes_catch_up(Thread& thread) {
   Warp& warp = *thread.warp;
   const uint32_t others = warp.ready & ~warp.polling & ~(1u << thread.position);
-  if (others != 0) hand_over(thread, *ready_lane(warp, others, thread.position));
+  if (others != 0) {
+    hand_over(thread, *ready_lane(warp, others, thread.position));
+  } else {
+    finish_accesses(warp);
+  }
 }
 
 void Block::park(Thread& thread, const Wait& wait) {

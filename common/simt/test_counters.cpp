@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <stdexcept>
+
+#include "common/simt/block.hpp"
 #include "common/simt/device.hpp"
 #include "common/simt/simt.hpp"
 #include "common/simt/traffic.hpp"
@@ -185,6 +188,90 @@ TEST_CASE("events tell what each warp did, in its order") {
   CHECK(report.events[3].bytes == 512);
   CHECK(report.events[4].step == 3);  // the landing is part of the wait
   CHECK(report.events[4].where.line > 0);
+}
+
+// Lane 0 works alone while the others wait for it, or have nothing more to do.
+void a_lane_alone(const float* in, float* out, int loads, bool others_wait, size_t* kept) {
+  float sum = 0;
+  if (thread_index() == 0) {
+    for (int i = 0; i < loads; ++i) sum += load_global(in + i % 128);
+    const fa::simt::AccessCollector& accesses = fa::simt::current_thread().warp->accesses;
+    *kept = static_cast<size_t>(accesses.end() - accesses.begin());
+    store_global(out, sum);
+  }
+  if (others_wait) warp_sync();
+}
+
+TEST_CASE("what a lane does alone is counted at once, and not kept until the warp meets") {
+  constexpr int kLoads = 100'000;
+  Buffer<float> in(128, "in"), out(1, "out");
+  for (const bool others_wait : {false, true}) {
+    for (uint64_t seed = 0; seed < 4; ++seed) {
+      Config config;
+      config.schedule_seed = seed;
+      size_t kept = 0;
+      const Report report = fa::simt::run(config, [&] {
+        launch(a_lane_alone, 1, 32, 0, static_cast<const float*>(in.data()), out.data(), kLoads,
+               others_wait, &kept);
+      });
+      CHECK(report.counters.global_load_sectors == kLoads);
+      CHECK(kept < 2000);
+    }
+  }
+}
+
+// Loads that bring the same again, but the thread does more than wait for something else.
+void the_same_value(float* out, int turns) {
+  const int t = thread_index();
+  float sum = 0;
+  for (int i = 0; i < turns; ++i) {
+    store_shared<float>(dynamic_smem() + 4 * t, 1.0f);
+    block_sync();
+    sum += load_shared<float>(dynamic_smem() + 4 * (63 - t));
+    block_sync();
+  }
+  store_global(out + t, sum);
+}
+
+TEST_CASE("loads that bring the same value again are counted") {
+  Buffer<float> out(64, "out");
+  const Report report =
+      fa::simt::run({}, [&] { launch(the_same_value, 1, 64, 256, out.data(), 500); });
+  CHECK(report.hazards.empty());
+  CHECK(report.counters.shared_load_wavefronts == 2 * 500);
+  for (float x : out) CHECK(x == 500);
+}
+
+// A thread that waits for a flag looks some number of times: time decides. The first is counted, and 64 that bring the same.
+void waits_for_a_flag(int* flag) {
+  if (block_index() == 0) {
+    while (load_acquire(flag) == 0) {
+    }
+  } else {
+    for (int i = 0; i < 1000; ++i) load_global(flag + 1 + i % 64);
+    store_release(flag, 1);
+  }
+}
+
+TEST_CASE("the looks of a thread that waits are not counted") {
+  Buffer<int> flag(65, "flag");
+  Config config;
+  config.threads = 1;  // the one that waits runs first
+  const Report report =
+      fa::simt::run(config, [&] { launch(waits_for_a_flag, 2, 1, 0, flag.data()); });
+  CHECK(report.counters.global_load_sectors == 1000 + 1 + 64);
+}
+
+void says_a_tile(bool row) {
+  if (row) tile_row(0, 1);
+  tile_visit(0, false);
+}
+
+TEST_CASE("a tile is visited in a row that its block has named") {
+  const Report report = fa::simt::run({}, [] { launch(says_a_tile, 3, 32, 0, true); });
+  CHECK(report.tiles.size() == 3);
+  CHECK_THROWS_WITH_AS(launch(says_a_tile, 1, 32, 0, false), doctest::Contains("tile_row"),
+                       std::logic_error);
 }
 
 TEST_CASE("putting lanes together takes time in proportion to their accesses") {

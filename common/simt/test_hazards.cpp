@@ -347,6 +347,8 @@ TEST_CASE("out_of_bounds, shared and global") {
   const Report report = run_kernel(global_load_behind_the_end, true);
   CHECK(report.hazards[0].thread == 3);
   CHECK(report.hazards[0].text.find("in[256]") != std::string::npos);
+  // Shared memory: the address is counted from the block's first byte.
+  CHECK(run_kernel(ldmatrix_behind_the_end, true).hazards[0].address == kSmem);
 }
 
 void misaligned_copy(const float* in, float*, bool broken) {

@@ -37,6 +37,8 @@ struct Wait {
 struct Poll {
   uint64_t addresses[2] = {}, values[2] = {};  // the last two
   uint32_t repeats = 0;                        // loads in a row that brought one of the two
+  uint32_t alone = 0;                          // of those, since it did anything else, too
+  uint32_t step = 0;                           // of the last
   Site site;
 };
 
