@@ -1,6 +1,12 @@
 #include <doctest/doctest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -168,10 +174,131 @@ TEST_CASE("sizes whose product passes 64 bits are refused, through both entry po
   CHECK(std::string(flash_attention_error()).find("2^40") != std::string::npos);
 }
 
+TEST_CASE("arguments of the first version, which ended with the stream") {
+  Call first, now;
+  REQUIRE(flash_attention(&now.arguments) == 0);
+  first.arguments.size = offsetof(flash_attention_arguments, cu_seqlens_q);
+  // What its caller has in memory behind them is none of the library's business.
+  std::memset(reinterpret_cast<char*>(&first.arguments) + first.arguments.size, 0x55,
+              sizeof first.arguments - first.arguments.size);
+  REQUIRE_MESSAGE(flash_attention(&first.arguments) == 0, flash_attention_error());
+  CHECK(std::memcmp(first.o.data(), now.o.data(), now.o.size() * sizeof(bf16)) == 0);
+  first.arguments.size += 8;  // no version ended there
+  CHECK(first.error().find("arguments of ") == 0);
+  first.arguments.size = sizeof first.arguments + 8;  // a later one, whose fields might matter
+  CHECK(first.error().find("arguments of ") == 0);
+}
+
 TEST_CASE("a GPU that is not there") {
   Call call;
   call.arguments.device = 1000;
   CHECK(!call.error().empty());
+}
+
+// The same call with its tensors in the current GPU's memory.
+struct GpuCall : Call {
+  fa::GpuBuffer q_gpu{q.size() * sizeof(bf16), "Q"}, k_gpu{k.size() * sizeof(bf16), "K"};
+  fa::GpuBuffer v_gpu{v.size() * sizeof(bf16), "V"}, o_gpu{o.size() * sizeof(bf16), "O"};
+
+  GpuCall() {
+    q_gpu.upload(q.data());
+    k_gpu.upload(k.data());
+    v_gpu.upload(v.data());
+    o_gpu.upload(o.data());
+    arguments.q.data = q_gpu.data();
+    arguments.k.data = k_gpu.data();
+    arguments.v.data = v_gpu.data();
+    arguments.o.data = o_gpu.data();
+  }
+  bool correct() {
+    o_gpu.download(o.data());
+    return Call::correct();
+  }
+};
+
+int current_gpu() { return fa::gpu_of_pointer(fa::GpuBuffer(256, "probe").data()); }
+
+bool has_gpus(int number) {
+  std::string problem = fa::gpu_problem();
+  if (problem.empty()) {
+    try {
+      const fa::CurrentGpu last(number - 1);
+    } catch (const std::exception& error) {
+      problem = error.what();
+    }
+  }
+  if (!problem.empty()) MESSAGE("skipped, it takes " << number << " GPU(s): " << problem);
+  return problem.empty();
+}
+
+TEST_CASE("on a GPU" * doctest::test_suite("gpu")) {
+  if (!has_gpus(1)) return;
+  for (const fa::KernelChapter* chapter : fa::kernel_chapters()) {
+    if (!fa::gpu_problem(*chapter->gpu).empty()) continue;
+    for (const int device : {0, static_cast<int>(FLASH_ATTENTION_WHERE_Q_IS)}) {
+      GpuCall call;
+      call.arguments.chapter = chapter->number();
+      call.arguments.device = device;
+      INFO(chapter->name);
+      REQUIRE_MESSAGE(flash_attention(&call.arguments) == 0, flash_attention_error());
+      CHECK(call.correct());
+    }
+  }
+  GpuCall call;
+  const Call on_host;
+  call.arguments.k.data = on_host.arguments.k.data;
+  CHECK(call.error() == "k is in host memory, expected GPU 0's memory");
+  call.arguments.device = FLASH_ATTENTION_EMULATOR;
+  CHECK(call.error() == "q is in GPU 0's memory, expected host memory");
+  Call with_gpu_there;  // tensors in host memory still go to the emulator
+  REQUIRE(flash_attention(&with_gpu_there.arguments) == 0);
+  CHECK(with_gpu_there.correct());
+}
+
+TEST_CASE("a child of fork, after its parent has used the GPU" * doctest::test_suite("gpu")) {
+  if (!has_gpus(1)) return;
+  GpuCall call;
+  REQUIRE(flash_attention(&call.arguments) == 0);
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {  // no doctest in here: the exit status says which check failed
+    Call on_host;
+    on_host.arguments.device = FLASH_ATTENTION_EMULATOR;
+    if (flash_attention(&on_host.arguments) != 0 || !on_host.correct()) _exit(1);
+    for (const int device : {0, static_cast<int>(FLASH_ATTENTION_WHERE_Q_IS)}) {
+      call.arguments.device = device;
+      if (flash_attention(&call.arguments) != 1) _exit(2);
+      if (!std::strstr(flash_attention_error(), "was forked from one")) _exit(3);
+    }
+    _exit(0);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+  CHECK(call.correct());  // and the parent goes on
+}
+
+TEST_CASE("tensors on another GPU than the current one" * doctest::test_suite("two gpus")) {
+  if (!has_gpus(2)) return;
+  const auto on_second = [] {
+    const fa::CurrentGpu second(1);
+    return std::make_unique<GpuCall>();
+  };
+  const auto call = on_second();
+  REQUIRE(current_gpu() == 0);
+  for (const int device : {1, static_cast<int>(FLASH_ATTENTION_WHERE_Q_IS)}) {
+    call->arguments.device = device;
+    call->o_gpu.upload(std::vector<bf16>(call->o.size(), bf16{0x7fff}).data());
+    REQUIRE_MESSAGE(flash_attention(&call->arguments) == 0, flash_attention_error());
+    CHECK(current_gpu() == 0);
+    CHECK(call->correct());
+  }
+  const GpuCall first;
+  call->arguments.device = FLASH_ATTENTION_WHERE_Q_IS;
+  call->arguments.v.data = first.arguments.v.data;
+  CHECK(call->error() == "v is in GPU 0's memory, expected GPU 1's memory");
+  CHECK(current_gpu() == 0);
 }
 
 }  // namespace
