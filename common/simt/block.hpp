@@ -77,7 +77,7 @@ class Block {
   Block& operator=(const Block&) = delete;
 
   /// Starts block `index`, and runs it until it has finished or only polls. Throws what a thread
-  /// threw. Blocks of a cluster would be started together and take turns in the same way.
+  /// threw.
   State start(int index);
   State go_on();
   void stop();  // unwinds the threads of a block that polls

@@ -73,7 +73,7 @@ void check_launch(const LaunchConfig& config) {
   }
   if (config.cluster != Dim3{}) {
     throw InputError("clusters of " + to_string(config.cluster) +
-                     " blocks: the emulator has none yet");
+                     " blocks: the emulator has no clusters");
   }
 }
 

@@ -20,7 +20,8 @@
 
 namespace fa::simt {
 
-/// A barrier or a wait that a run does without, or weakens: what would happen then?
+/// A barrier or a wait that a run does without, or weakens: what would happen then? A name that no
+/// place of the kernel has leaves nothing out: Report::synchronizations says what was.
 struct LeaveOut {
   std::string site;      // its label, or where it stands: "attention.hpp:204", as in any report
   int except_warp = -1;  // this warp executes it all the same, and the others do not
