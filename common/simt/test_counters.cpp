@@ -242,7 +242,8 @@ TEST_CASE("loads that bring the same value again are counted") {
   for (float x : out) CHECK(x == 500);
 }
 
-// A thread that waits for a flag looks some number of times: time decides. The first is counted, and 64 that bring the same.
+// A thread that waits for a flag looks some number of times: time decides. The first is counted,
+// and 64 that bring the same.
 void waits_for_a_flag(int* flag) {
   if (block_index() == 0) {
     while (load_acquire(flag) == 0) {
