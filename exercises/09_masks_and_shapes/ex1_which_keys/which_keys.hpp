@@ -7,8 +7,8 @@
 
 constexpr int UNLIMITED = 1 << 29;  // of a window's side: farther than any length
 
-// Query i stands at key i + diagonal. It sees the `left` keys before that one, the one itself and
-// the `right` ones behind it, as far as they exist.
+// Query i stands at key i + diagonal. It sees the `left` keys back from there, the one where it
+// stands and the `right` keys ahead, as far as they exist.
 struct Mask {
   int len_kv, diagonal;
   int left, right;
