@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "exercises/01_toy_machine/products.hpp"
+#include "exercises/support/trace_products.hpp"
 
 using namespace exercise;
 

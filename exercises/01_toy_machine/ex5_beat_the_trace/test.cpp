@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "exercises/01_toy_machine/products.hpp"
+#include "exercises/support/trace_products.hpp"
 
 using namespace exercise;
 

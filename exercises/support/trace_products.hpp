@@ -1,5 +1,5 @@
 #pragma once
-// 2×2 products for the tests of this topic.
+// 2×2 products for the tests of 01_toy_machine: what a trace computes, and the mistakes in it.
 
 #include <algorithm>
 #include <array>
