@@ -103,16 +103,16 @@ static void check_limits(const Sizes& s) {
   for (const Way::Diagonal diagonal : {Way::kNotNegative, Way::kPositive}) {
     mistake(
         "diagonal-never-negative",
-        "with more queries than keys the diagonal is negative: the first queries stand in front of "
-        "key 0",
+        "with more queries than keys the diagonal is negative: the first queries stand before key "
+        "0",
         {.first_diagonal = diagonal, .end_diagonal = diagonal});
   }
   mistake("window-too-narrow",
-          "`left` keys were counted with the query's own; they are those before it", {.left = -1});
-  mistake("window-too-wide", "one key too many to the left: the first is at stands - left",
+          "`left` keys were counted with the query's own; they are those back from it",
+          {.left = -1});
+  mistake("window-too-wide", "one key too many back: the first is at query + diagonal - left",
           {.left = 1});
-  mistake("end-is-the-last-key",
-          "the end is the last key that is seen; it must be the first one behind it: + 1",
+  mistake("end-is-the-last-key", "the end is the last key that is seen; it must be one more: + 1",
           {.last = -1});
   mistake("next-key-seen", "each query sees one key too many ahead: + 1 was added twice",
           {.last = 1});
@@ -124,13 +124,14 @@ static void check_limits(const Sizes& s) {
     mistake("limits-not-clamped",
             "neither limit is clamped: no key is below 0, and no more than len_kv exist",
             {.first_clamped = false, .end_clamped = false, .far_free = far_free});
-    mistake("end-not-clamped", "the end is behind the last key: no more than len_kv exist",
+    mistake("end-not-clamped", "the end is past the last key: no more than len_kv exist",
             {.end_clamped = false, .far_free = far_free});
   }
   mistake("end-by-queries", "the end was limited by len_q; it counts keys: len_kv",
           {.end_by_len_q = true});
   mistake("sides-exchanged",
-          "left and right are exchanged: `left` keys lie before the query, `right` behind it",
+          "left and right are exchanged: `left` keys lie back, earlier than the query, and `right` "
+          "keys ahead",
           {.sides_exchanged = true});
   mistake("minus-one-taken-as-length", "-1 was taken as a number of keys; it means no limit",
           {.unlimited = Way::kMinusOne});

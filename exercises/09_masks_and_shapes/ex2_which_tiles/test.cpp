@@ -25,6 +25,7 @@ struct Way {
   Round clear_begin_round = kUp, clear_end_round = kDown;
   enum Last { kClipped, kWhole, kBehind } last = kClipped;
   bool tile_for_row = false, blocks_exchanged = false;
+  bool queries_in_kv_blocks = false, keys_in_q_blocks = false;
   bool clear_from_zero = false, tail_clear = false;
   bool from_zero = false, to_the_end = false;  // all tiles on that side
   enum Clear { kInside, kNone, kAll } clear = kInside;
@@ -33,6 +34,8 @@ struct Way {
 static Tiles tiles_as(const Way& way, const Case& c, int block_q, int block_kv) {
   const Mask mask = c.mask();
   if (way.blocks_exchanged) std::swap(block_q, block_kv);
+  if (way.queries_in_kv_blocks) block_q = block_kv;
+  if (way.keys_in_q_blocks) block_kv = block_q;
   const int first = way.tile_for_row ? c.q_tile : c.q_tile * block_q;
   int last = first + block_q - (way.last == Way::kBehind ? 0 : 1);
   if (way.last != Way::kWhole) last = std::min(last, c.len_q - 1);
@@ -54,8 +57,10 @@ static Tiles tiles_as(const Way& way, const Case& c, int block_q, int block_kv) 
   return tiles;
 }
 
-// A letter for each tile of keys, and those that do not exist.
-static std::string map_of(const Tiles& tiles, int count) {
+// A letter for each tile of keys, and those that do not exist. An empty range may be anywhere.
+static std::string map_of(Tiles tiles, int count) {
+  if (tiles.end <= tiles.begin) tiles.begin = tiles.end = 0;
+  if (tiles.clear_end <= tiles.clear_begin) tiles.clear_begin = tiles.clear_end = 0;
   std::string map;
   for (int tile = std::max(std::min({0, tiles.begin, tiles.clear_begin}), -3);
        tile < std::max({count, std::min(tiles.end, count + 3)}); ++tile) {
@@ -110,6 +115,8 @@ static std::vector<std::pair<const char*, Way>> ways() {
       {"queries-exchanged", {.begin = W::kLast, .end = W::kFirst}},
       {"queries-exchanged",
        {.begin = W::kLast, .end = W::kFirst, .clear_begin = W::kFirst, .clear_end = W::kLast}},
+      {"one-query-for-all", {.end = W::kFirst}},
+      {"one-query-for-all", {.begin = W::kLast}},
       {"one-query-for-all", {.end = W::kFirst, .clear_begin = W::kFirst}},
       {"one-query-for-all", {.begin = W::kLast, .clear_end = W::kLast}},
       {"clear-for-one-query", {.clear_begin = W::kFirst, .clear_end = W::kLast}},
@@ -122,6 +129,8 @@ static std::vector<std::pair<const char*, Way>> ways() {
       {"last-query-behind-the-tile", {.last = W::kBehind}},
       {"tile-for-row", {.tile_for_row = true}},
       {"blocks-exchanged", {.blocks_exchanged = true}},
+      {"blocks-exchanged", {.queries_in_kv_blocks = true}},
+      {"blocks-exchanged", {.keys_in_q_blocks = true}},
       {"nothing-clear", {.clear = W::kNone}},
       {"nothing-masked", {.clear = W::kAll}},
   };
@@ -156,16 +165,16 @@ static const char* explanation(const std::string& name) {
              ? "a tile is called clear that lies only partly in what all see: round its begin up "
                "and its end down"
          : is("last-query-not-clipped")
-             ? "the last query of the last tile is behind the end: len_q - 1 is the last that "
-               "there "
+             ? "the last query of the last tile is past the end: len_q - 1 is the last that there "
                "is; right, and tiles are masked for a query that does not exist"
          : is("last-query-behind-the-tile")
              ? "the query behind the tile was taken as its last one: - 1"
-         : is("tile-for-row") ? "q_tile was taken as a query; its first one is q_tile * BLOCK_Q"
-         : is("blocks-exchanged")
-             ? "BLOCK_Q and BLOCK_KV are exchanged: queries are counted in one, keys in the other"
-         : is("nothing-clear") ? "no tile is clear: right, and every tile pays for a mask"
-                               : "every tile is clear: those at the edges need the mask";
+         : is("tile-for-row")     ? "q_tile was taken as a query; its first one is q_tile * BLOCK_Q"
+         : is("blocks-exchanged") ? "one block was taken for the other: queries are counted in "
+                                    "tiles of BLOCK_Q, keys in "
+                                    "tiles of BLOCK_KV"
+         : is("nothing-clear")    ? "no tile is clear: right, and every tile pays for a mask"
+                                  : "every tile is clear: those at the edges need the mask";
 }
 
 template <int BLOCK_Q, int BLOCK_KV>

@@ -173,6 +173,12 @@ static void check_K_row(const Sizes& s, const Params& p, int which) {
   of_tensor("rows-taken-as-contiguous",
             "the next row was taken to lie dim numbers further; its stride says where",
             {p.K.start, p.K.batch, p.K.head, s.dim * ELEMENT});
+  mistake("offset-in-32-bits",
+          "the strides are int64_t, and their sum went through an int: past 2^31 bytes it wraps",
+          [&](int batch, int head, int row) {
+            return p.K.start +
+                   static_cast<int32_t>(at(p.K, batch, head / p.group, row) - p.K.start);
+          });
   exercise::check_output(
       {"batch " + std::to_string(which) + ", head", 3, 0, {"row 0", "row 1", "row 5"}},
       bytes(which, s.heads,

@@ -20,7 +20,7 @@ struct Way {
   bool rescale_scaled = true, weights_scaled = true, rescaled = true, l_summed = true;
   enum Sign { kByBoth, kByM, kByLZero, kByLPositive, kNever } sign = kByBoth;
   enum Lse { kNatural, kWithoutM, kWithoutScale, kBase2, kLog2OfL, kZero, kMinus } lse = kNatural;
-  bool divided = true, nan_replaced = false;
+  bool divided = true, nan_replaced = false, hidden_tile_skipped = false;
 
   void raise_row_max(State& state, const Scores& s, float scale) const {
     float tile_max = NEG_INF;
@@ -37,6 +37,7 @@ struct Way {
   Scores exponentiate(State& state, const Scores& s, float scale) const {
     const float minus = weights_guarded && state.m == NEG_INF ? 0 : state.m;
     Scores p;
+    if (hidden_tile_skipped && state.m == NEG_INF) return Scores(s.size());
     for (const float score : s) {
       p.push_back(std::exp((score - minus) * (weights_scaled ? scale : 1)));
       if (nan_replaced && std::isnan(p.back())) p.back() = 0;
@@ -108,6 +109,10 @@ static const std::vector<Known>& all_known() {
        {.nan_replaced = true},
        "a NaN was replaced afterwards; that hides those that are mistakes as well: do not subtract "
        "-inf"},
+      {"hidden-tile-skipped",
+       {.hidden_tile_skipped = true},
+       "the weights are 0 at once as long as m is -inf; if all scores are NaN, m is -inf too, and "
+       "no NaN comes out: subtract 0 and compute them"},
       {"guard-kept",
        {.guard_kept = true},
        "m itself became 0 where no key was seen; subtract 0 there, and keep m: the end asks it"},
@@ -159,17 +164,17 @@ static void check_numbers(const char* name, const std::vector<std::string>& labe
   exercise::check_output({name, 0, 1e-4, labels}, run(Answer{}), run(Way{}), mistakes);
 }
 
-// The same for an O that has to be NaN.
+// The same for a number that has to be NaN.
 template <class Run>
-static void check_nan(const std::string& what, Run run) {
+static void check_nan(const std::string& what, const std::string& name, Run run) {
   const auto shown = [&](const auto& way) {
-    const float O = run(way).O;
-    return std::string(std::isnan(O) ? "NaN" : O == 0 ? "0" : "a number");
+    const float number = run(way);
+    return std::string(std::isnan(number) ? "NaN" : number == 0 ? "0" : "a number");
   };
   std::vector<exercise::Look> looks;
   for (const Known& one : all_known()) looks.push_back({one.name, shown(one.way), one.explanation});
   const std::string got = shown(Answer{});
-  exercise::check_shown(got == "NaN", what + ": expected O NaN, got " + got, got, looks);
+  exercise::check_shown(got == "NaN", what + ": expected " + name + " NaN, got " + got, got, looks);
 }
 
 static void check_raise(const State& before, const Scores& s) {
@@ -217,6 +222,7 @@ static void check_row(const std::vector<Scores>& tiles) {
 
 static const Scores HIDDEN = {NEG_INF, NEG_INF, NEG_INF};
 constexpr float NOT_A_NUMBER = std::numeric_limits<float>::quiet_NaN();
+static const Scores NANS = {NOT_A_NUMBER, NOT_A_NUMBER, NOT_A_NUMBER};
 
 TEST_CASE("raise_row_max: the maximum grows") { check_raise({1, 2, 3}, {2, NEG_INF, 0}); }
 TEST_CASE("raise_row_max: it stays") { check_raise({4, 2, 3}, {2, NEG_INF, 0}); }
@@ -228,14 +234,23 @@ TEST_CASE("exponentiate: two keys of three are visible") {
 }
 TEST_CASE("exponentiate: a hidden tile after a visible one") { check_weights({2, 1, 3}, HIDDEN); }
 TEST_CASE("exponentiate: nothing was seen yet") { check_weights({}, HIDDEN); }
+TEST_CASE("exponentiate: all scores are NaN, and the maximum has dropped them") {
+  check_nan("m -Inf, l 0, scores NaN", "l", [](const auto& way) {
+    State state;
+    way.exponentiate(state, NANS, SCALE);
+    return state.l;
+  });
+}
 TEST_CASE("store_output: keys were seen") { check_end({3, 2.5f, -4}); }
 TEST_CASE("store_output: nothing was seen") { check_end({}); }
 TEST_CASE("store_output: l is 0 and m is 3, which no right row is") {
-  check_nan("m 3, l 0, o 0", [](const auto& way) { return way.store_output({3, 0, 0}, SCALE); });
+  check_nan("m 3, l 0, o 0", "O", [](const auto& way) {
+    return way.store_output({3, 0, 0}, SCALE).O;
+  });
 }
 TEST_CASE("store_output: l and o are NaN, and the maximum has dropped it") {
-  check_nan("m -Inf, l NaN, o NaN", [](const auto& way) {
-    return way.store_output({NEG_INF, NOT_A_NUMBER, NOT_A_NUMBER}, SCALE);
+  check_nan("m -Inf, l NaN, o NaN", "O", [](const auto& way) {
+    return way.store_output({NEG_INF, NOT_A_NUMBER, NOT_A_NUMBER}, SCALE).O;
   });
 }
 TEST_CASE("a row: visible tiles") { check_row({{1, 2, 3}, {4, NEG_INF, -2}}); }
@@ -244,7 +259,15 @@ TEST_CASE("a row: a hidden tile, a visible one, a hidden one") {
 }
 TEST_CASE("a row: all tiles are hidden") { check_row({HIDDEN, HIDDEN}); }
 TEST_CASE("a row: one score is NaN") {
-  check_nan("scores 1, NaN, 2", [](const auto& way) {
-    return whole_row(way, {{1, NOT_A_NUMBER, 2}});
+  check_nan("scores 1, NaN, 2", "O", [](const auto& way) {
+    return whole_row(way, {{1, NOT_A_NUMBER, 2}}).O;
+  });
+}
+TEST_CASE("a row: all scores are NaN") {
+  check_nan("scores NaN", "O", [](const auto& way) { return whole_row(way, {NANS}).O; });
+}
+TEST_CASE("a row: all scores are NaN, then a tile that is visible") {
+  check_nan("scores NaN; 1, 2, 3", "O", [](const auto& way) {
+    return whole_row(way, {NANS, {1, 2, 3}}).O;
   });
 }

@@ -28,9 +28,10 @@ class Starts {
 struct Way {
   int q_late = 0, kv_late = 0;
   bool q_length_is_end = false, kv_length_is_end = false, kv_from_q = false, q_from_kv = false;
+  bool kv_start_from_q = false, q_start_from_kv = false;  // the start alone, and the length with it
   enum Diagonal { kOwn, kOfAll, kReversed, kNone, kOfStarts, kOfEnds } diagonal = kOwn;
   enum Row { kInSequence, kCompared, kInTensor, kTile, kTileOfKeys } row = kInSequence;
-  enum End { kClipped, kWhole, kWholeLate, kTensor, kNeighbours } end = kClipped;
+  enum End { kClipped, kWhole, kWholeLate, kAlwaysWhole, kTensor, kNeighbours } end = kClipped;
   enum Tiles {
     kUp,
     kDown,
@@ -48,9 +49,10 @@ static Block block_as(const Way& way, const Packed& p, int q_tile, int sequence)
   const int* const kv = (way.kv_from_q ? p.q_starts : p.kv_starts) + sequence + way.kv_late;
   const int total_q = p.q_starts[p.sequences], total_kv = p.kv_starts[p.sequences];
   Block b{};
-  b.q_start = q[0], b.kv_start = kv[0];
-  b.len_q = way.q_length_is_end ? q[1] : q[1] - q[0];
-  b.len_kv = way.kv_length_is_end ? kv[1] : kv[1] - kv[0];
+  b.q_start = way.q_start_from_kv ? kv[0] : q[0];
+  b.kv_start = way.kv_start_from_q ? q[0] : kv[0];
+  b.len_q = way.q_length_is_end ? q[1] : q[1] - b.q_start;
+  b.len_kv = way.kv_length_is_end ? kv[1] : kv[1] - b.kv_start;
   b.diagonal = way.diagonal == Way::kOfAll      ? total_kv - total_q
                : way.diagonal == Way::kReversed ? b.len_q - b.len_kv
                : way.diagonal == Way::kNone     ? 0
@@ -66,8 +68,9 @@ static Block block_as(const Way& way, const Packed& p, int q_tile, int sequence)
   const int behind = b.first_row + BLOCK_Q;
   const int end = way.row == Way::kInTensor ? b.q_start + b.len_q : b.len_q;
   const bool whole = way.end == Way::kWhole ? b.first_row < end : b.first_row <= end;
-  b.end_row = way.end == Way::kClipped  ? std::min(behind, end)
-              : way.end == Way::kTensor ? std::min(behind, total_q - b.q_start)
+  b.end_row = way.end == Way::kClipped       ? std::min(behind, end)
+              : way.end == Way::kAlwaysWhole ? behind
+              : way.end == Way::kTensor      ? std::min(behind, total_q - b.q_start)
               : way.end == Way::kNeighbours
                   ? (b.first_row < end ? std::min(behind, total_q - b.q_start) : 0)
               : whole ? behind
@@ -134,8 +137,13 @@ static void check_blocks(const std::vector<int>& q_lengths, const std::vector<in
     mistake("end-for-length", is_end, {.kv_length_is_end = true});
     mistake("keys-from-q-starts", "K's rows were taken from Q's starts; K and V have their own",
             {.kv_from_q = true});
+    mistake("keys-from-q-starts",
+            "K begins where Q's sequence begins; K and V have their own starts",
+            {.kv_start_from_q = true});
     mistake("queries-from-kv-starts", "Q's rows were taken from the starts of K and V",
             {.q_from_kv = true});
+    mistake("queries-from-kv-starts", "Q begins where K's sequence begins; Q has its own starts",
+            {.q_start_from_kv = true});
     mistake("diagonal-of-the-tensor",
             "the diagonal is that of all rows; each sequence has its own, len_kv - len_q",
             {.diagonal = W::kOfAll});
@@ -155,11 +163,13 @@ static void check_blocks(const std::vector<int>& q_lengths, const std::vector<in
             {.row = W::kTile});
     mistake("blocks-exchanged", "queries were counted in tiles of block_kv",
             {.row = W::kTileOfKeys});
-    mistake(
-        "end-not-clipped",
-        "the end is first_row + block_q; the sequence's last tile may be shorter, and behind it "
-        "lies the neighbour: no more than len_q",
-        {.end = W::kWhole});
+    for (const W::End whole : {W::kWhole, W::kAlwaysWhole}) {
+      mistake(
+          "end-not-clipped",
+          "the end is first_row + block_q; the sequence's last tile may be shorter, and after it "
+          "comes the neighbour: no more than len_q",
+          {.end = whole});
+    }
     mistake("empty-tile-visited",
             "a tile that begins at len_q has no row: an empty sequence has no tile at all",
             {.end = W::kWholeLate});
