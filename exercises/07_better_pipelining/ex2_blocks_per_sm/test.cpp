@@ -46,10 +46,9 @@ static void check_blocks(const std::string& what, const Multiprocessor& sm, cons
         "the registers were rounded down to a multiple of 8; they are rounded up"},
        {"one-step-too-many", least({shared, threads, by_registers((kernel.registers / 8 + 1) * 8)}),
         "a number that is a multiple of 8 already was rounded up to the next; add 7, not 8"},
-       {"registers-forgotten", least({shared, threads}),
-        "registers do not limit anything: 65536 are for all threads of all blocks, so a block "
-        "costs those "
-        "of a thread times its threads"},
+       {"registers-limit-nothing", least({shared, threads}),
+        "registers limit nothing: they were left out, or those of a thread taken for a warp's; of "
+        "the 65536 a block costs those of a thread times its threads"},
        {"threads-forgotten", least({shared, registers}),
         "threads are a limit too: an SM runs 2048 or 1536 at the same time"},
        {"blocks-rounded-up",

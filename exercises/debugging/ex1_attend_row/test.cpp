@@ -15,6 +15,7 @@ enum class Way {
   kOnlyMaximumFalls,
   kFactorOfTheTile,
   kFactorUpsideDown,
+  kUpsideDownGuarded,
   kMovedAfterAdding,
   kMaximumNotStored,
   kNewTermsMoved,
@@ -34,7 +35,8 @@ static std::vector<Step> steps(const std::vector<float>& s, const std::vector<fl
     const bool falls = way == Way::kMaximumMayFall || way == Way::kOnlyMaximumFalls;
     const float m_new = falls ? tile_max : larger;
     const bool of_tile = way == Way::kMaximumMayFall || way == Way::kFactorOfTheTile;
-    const float factor = way == Way::kFactorUpsideDown ? std::exp(larger - m)
+    const float factor = way == Way::kFactorUpsideDown    ? std::exp(larger - m)
+                         : way == Way::kUpsideDownGuarded ? (first == 0 ? 0 : std::exp(larger - m))
                          : way == Way::kFromTileMaximum
                              ? std::exp(tile_max - larger)
                              : std::exp(m - (of_tile ? tile_max : larger));
@@ -109,6 +111,8 @@ static void check_row(const std::vector<float>& s, const std::vector<float>& v, 
           "the factor is e^(maximum of the tile - m'); what was summed is relative to the old "
           "maximum, so it is e^(m - m')");
   mistake("factor-upside-down", Way::kFactorUpsideDown,
+          "the factor is e^(m' - m); what was summed must shrink when the maximum grows");
+  mistake("factor-upside-down", Way::kUpsideDownGuarded,
           "the factor is e^(m' - m); what was summed must shrink when the maximum grows");
   mistake("moved-after-adding", Way::kMovedAfterAdding,
           "l and o are moved after the new terms were added; those are relative to m' already");

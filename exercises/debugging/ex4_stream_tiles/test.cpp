@@ -11,7 +11,13 @@ using namespace emulator::debugging;
 
 // The loop as people mend it: right as it stands here, and each mistake is a change to it.
 struct Way {
-  enum Load { kBeforeWait, kBehindBarrier, kBehindSum, kNotAhead } load = kBehindBarrier;
+  enum Load {
+    kBeforeWait,
+    kBeforeBarrier,
+    kBehindBarrier,
+    kBehindSum,
+    kNotAhead
+  } load = kBehindBarrier;
   int wait = 0;  // -1: none
   enum Barrier { kBehindWait, kBeforeLoad, kBoth, kMissing } barrier = kBehindWait;
   bool warp_sync = false;
@@ -37,6 +43,7 @@ static void stream_with_way(const float* tiles, float* sums, int num_tiles) {
     if (way.load == Way::kNotAhead) load_tile(tile);
     if (way.load == Way::kBeforeWait) load_tile(tile + 1);
     if (way.wait >= 0) exercise::wait_for_groups(way.wait);
+    if (way.load == Way::kBeforeBarrier) load_tile(tile + 1);
     if (way.warp_sync) warp_sync();
     if (way.barrier == Way::kBehindWait || way.barrier == Way::kBoth) block_sync();
     if (way.load == Way::kBehindBarrier) load_tile(tile + 1);
@@ -52,15 +59,19 @@ struct Flights {
   std::string text;
   int overlaps = 0, barriers = 0;
   bool warp_sync = false;
+  bool copy_before_barrier = false;  // between a wait and the barrier behind it
 
   explicit Flights(const fa::simt::Report& report) {
     int issued = 0, landed = 0, sum = 0;
+    bool waited = false;
     for (const auto& event : report.events) {
       if (event.warp != 0) continue;
       issued += event.kind == EventKind::kCopyIssue;
       landed += event.kind == EventKind::kLand && event.bytes > 0;
       barriers += event.kind == EventKind::kBarrier;
       warp_sync |= event.kind == EventKind::kWarpSync;
+      copy_before_barrier |= waited && event.kind == EventKind::kCopyIssue;
+      waited = (waited || event.kind == EventKind::kWait) && event.kind != EventKind::kBarrier;
       if (event.kind != EventKind::kLoadShared) continue;
       text += "  sum of tile " + std::to_string(sum++) + ": " + std::to_string(issued - landed) +
               " in flight\n";
@@ -72,8 +83,9 @@ struct Flights {
 // All that a mistake must explain.
 static std::string shown(const exercise::TileSums& seen, int num_tiles) {
   const Flights flights(seen.report);
-  std::string all =
-      exercise::hazard_kinds(seen.report) + flights.text + (flights.warp_sync ? "warp " : "");
+  std::string all = exercise::hazard_kinds(seen.report) + flights.text +
+                    (flights.warp_sync ? "warp " : "") +
+                    (flights.copy_before_barrier ? "copy before barrier " : "");
   if (seen.report.hazards.empty()) {
     all += std::to_string(std::min(flights.barriers / num_tiles, 2));
     for (const double sum : seen.got) all += " " + exercise::text(sum);
@@ -106,6 +118,10 @@ static void check_stream(int num_tiles, uint64_t schedule) {
           "waiting longer does not help: it is the other warp's reading that must be over, not a "
           "copy",
           {.load = Way::kBeforeWait});
+  mistake("load-before-barrier",
+          "the load stands behind the wait, and still before the barrier: the other warp may be "
+          "reading the tile that it overwrites",
+          {.load = Way::kBeforeBarrier});
   const char* const nothing =
       "each tile is waited for before the next is started: right, and two buffers for nothing";
   mistake("nothing-in-flight", nothing, {.load = Way::kNotAhead});
