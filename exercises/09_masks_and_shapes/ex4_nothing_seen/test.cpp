@@ -18,7 +18,7 @@ struct Way {
   bool rescale_guarded = true, weights_guarded = true, guard_kept = false;
   bool old_max_dropped = false, hidden_tile_wipes = false, upside_down = false;
   bool rescale_scaled = true, weights_scaled = true, rescaled = true, l_summed = true;
-  enum Sign { kByBoth, kByM, kByLZero, kByLPositive, kNever } sign = kByBoth;
+  enum Sign { kByBoth, kByEither, kByM, kByLZero, kByLPositive, kNever } sign = kByBoth;
   enum Lse { kNatural, kWithoutM, kWithoutScale, kBase2, kLog2OfL, kZero, kMinus } lse = kNatural;
   bool divided = true, nan_replaced = false, hidden_tile_skipped = false;
 
@@ -47,6 +47,7 @@ struct Way {
   }
   Row store_output(const State& state, float scale) const {
     const bool seen = sign == kByBoth        ? state.m != NEG_INF || state.l != 0
+                      : sign == kByEither    ? state.m != NEG_INF && state.l != 0
                       : sign == kByM         ? state.m != NEG_INF
                       : sign == kByLZero     ? state.l != 0
                       : sign == kByLPositive ? state.l > 0
@@ -135,6 +136,10 @@ static const std::vector<Known>& all_known() {
        "a row that sees nothing is told by m alone; a maximum drops a NaN, so m is -inf as well if "
        "all "
        "scores are NaN: l is 0, too"},
+      {"decided-by-either",
+       {.sign = W::kByEither},
+       "m = -inf or l = 0 was enough to tell a row that sees nothing; either alone is a mistake "
+       "that must show: m = -inf and l = 0"},
       {"decided-by-l", {.sign = W::kByLZero}, by_l},
       {"decided-by-l", {.sign = W::kByLPositive}, by_l},
       {"nothing-divided-by-nothing",

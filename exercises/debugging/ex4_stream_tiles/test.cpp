@@ -122,6 +122,10 @@ static void check_stream(int num_tiles, uint64_t schedule) {
           "the load stands behind the wait, and still before the barrier: the other warp may be "
           "reading the tile that it overwrites",
           {.load = Way::kBeforeBarrier});
+  mistake("load-before-barrier",
+          "the load stands behind the wait, and still before the barrier: the other warp may be "
+          "reading the tile that it overwrites; and at the wait there is one group fewer in flight",
+          {.load = Way::kBeforeBarrier, .wait = 1});
   const char* const nothing =
       "each tile is waited for before the next is started: right, and two buffers for nothing";
   mistake("nothing-in-flight", nothing, {.load = Way::kNotAhead});
