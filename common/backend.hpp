@@ -13,7 +13,9 @@
 #define FA_DEVICE __device__ __forceinline__
 #define FA_HOST_DEVICE __host__ __device__
 #define FA_UNROLL _Pragma("unroll")  // registers have no run-time index: unroll what indexes them
+#define FA_GRID_CONSTANT __grid_constant__  // a parameter that keeps its place: a tensor map
 #include "common/gpu/device.hpp"
+#include "common/gpu/hopper.hpp"
 #include "common/gpu/launch.hpp"
 #else
 #define FA_KERNEL
@@ -21,9 +23,11 @@
 #define FA_DEVICE inline
 #define FA_HOST_DEVICE
 #define FA_UNROLL
+#define FA_GRID_CONSTANT
 #define FA_BACKEND emulator
-#include "common/simt/device.hpp"
+#include "common/simt/hopper.hpp"
 #endif
+#include "common/matrix_descriptor.hpp"
 
 // Last parameters of a helper whose caller is the better place for the emulator to report.
 #define FA_SITE int line = __builtin_LINE(), const char *file = __builtin_FILE()

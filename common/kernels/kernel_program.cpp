@@ -100,6 +100,7 @@ std::string counters_as_text(const KernelChapter& chapter, const simt::Counters&
   add("counted on the emulator", std::string(chapter.previous_name).substr(0, 4),
       chapter.short_name(), "");
   for (const simt::CounterField& field : simt::kCounterFields) {
+    if (field.hopper && counters.*field.value == 0) continue;
     add(field.name, previous ? std::to_string(previous->*field.value) : "",
         std::to_string(counters.*field.value),
         simt::is_estimate(counters, field.name) ? "  estimate" : "");

@@ -19,38 +19,6 @@ using namespace fa::simt;
 
 constexpr uint32_t kCopyBytes = 16;
 
-bool global_ok(Block& block, const Thread& thread, const Site& site, const char* verb,
-               const void* p, size_t bytes, size_t alignment) {
-  const auto address = reinterpret_cast<uint64_t>(p);
-  if (!block.global_ok(address, bytes)) {
-    block.report(HazardKind::kOutOfBounds, thread, site, address, [&] {
-      return bytes_text(verb, bytes) + describe_address(p) + ", outside every registered buffer";
-    });
-    return false;
-  }
-  if (address % alignment != 0) {
-    block.report(HazardKind::kMisaligned, thread, site, address, [&] {
-      return bytes_text(verb, bytes) + describe_address(p) +
-             ", whose address is not a multiple of " + std::to_string(alignment);
-    });
-    return false;
-  }
-  return true;
-}
-
-// Blocks on two CPU threads may race here, if the kernel does. The emulator reports that itself;
-// the thread sanitizer is to look for races of the emulator's own.
-void copy_global(void* to, const void* from, size_t bytes) {
-#ifdef FA_SIMT_TSAN
-  for (size_t i = 0; i < bytes; ++i) {
-    const char byte = __atomic_load_n(static_cast<const char*>(from) + i, __ATOMIC_RELAXED);
-    __atomic_store_n(static_cast<char*>(to) + i, byte, __ATOMIC_RELAXED);
-  }
-#else
-  std::memcpy(to, from, bytes);
-#endif
-}
-
 // For a thread that polls: have the bytes changed, or the first 8 of them?
 void note_load(Thread& thread, uint64_t address, const void* value, size_t bytes,
                const Site& site) {

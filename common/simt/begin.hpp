@@ -2,6 +2,8 @@
 // How an instruction begins: which thread, at which step; whether its addresses are good.
 
 #include <cstdint>
+#include <cstring>
+#include <stdexcept>
 #include <string>
 
 #include "common/simt/block.hpp"
@@ -39,10 +41,56 @@ inline bool shared_ok(Block& block, const Thread& thread, const Site& site, cons
   return true;
 }
 
+// The same for a registered buffer.
+inline bool global_ok(Block& block, const Thread& thread, const Site& site, const char* verb,
+                      const void* p, size_t bytes, size_t alignment) {
+  const auto address = reinterpret_cast<uint64_t>(p);
+  if (!block.global_ok(address, bytes)) {
+    block.report(HazardKind::kOutOfBounds, thread, site, address, [&] {
+      return bytes_text(verb, bytes) + describe_address(p) + ", outside every registered buffer";
+    });
+    return false;
+  }
+  if (address % alignment != 0) {
+    block.report(HazardKind::kMisaligned, thread, site, address, [&] {
+      return bytes_text(verb, bytes) + describe_address(p) +
+             ", whose address is not a multiple of " + std::to_string(alignment);
+    });
+    return false;
+  }
+  return true;
+}
+
+// Blocks on two CPU threads may race here, if the kernel does. The emulator reports that itself;
+// the thread sanitizer is to look for races of the emulator's own.
+inline void copy_global(void* to, const void* from, size_t bytes) {
+#ifdef FA_SIMT_TSAN
+  for (size_t i = 0; i < bytes; ++i) {
+    const char byte = __atomic_load_n(static_cast<const char*>(from) + i, __ATOMIC_RELAXED);
+    __atomic_store_n(static_cast<char*>(to) + i, byte, __ATOMIC_RELAXED);
+  }
+#else
+  std::memcpy(to, from, bytes);
+#endif
+}
+
 // The running thread, which begins an instruction of its own.
 inline Thread& begin(const Site& site) {
   Thread& thread = current_thread();
   thread.block->begin_instruction(thread, site);
+  return thread;
+}
+
+[[noreturn]] inline void fail_partial_warp(const Warp& warp) {
+  throw std::runtime_error("a warp-wide instruction needs 32 lanes, but this warp has " +
+                           std::to_string(warp.lanes) +
+                           ": launch blocks of a multiple of 32 threads");
+}
+
+// As begin, for an instruction of the whole warp.
+inline Thread& begin_warp_wide(const Site& site) {
+  Thread& thread = begin(site);
+  if (thread.warp->lanes != kWarpSize) fail_partial_warp(*thread.warp);
   return thread;
 }
 

@@ -24,7 +24,12 @@ Block::Block(const Launch& launch, bool& idle)
       shared_(launch.smem_bytes),
       shadow_(hazards_),
       traffic_(launch.run),
-      warpgroups_(warps_.size() / kWarpgroupWarps) {}
+      meetings_(warps_.size() / kWarpgroupWarps),
+      mbarriers_(*this) {
+  for (size_t i = 0; i < meetings_.size(); ++i) {
+    warpgroups_.push_back(std::make_unique<Warpgroup>(*this, &warps_[i * kWarpgroupWarps]));
+  }
+}
 
 Block::~Block() { give_back_stacks(std::move(stacks_)); }
 
@@ -43,7 +48,13 @@ Block::State Block::start(int index) {
   idle_polls_ = 0;
   for (Barrier& barrier : barriers_) barrier = {};
   parted_ = parted_too_ = {};
-  std::fill(warpgroups_.begin(), warpgroups_.end(), Warpgroup{});
+  constexpr int kRegisters = 64 * 1024, kMost = 256, kUnit = 8;
+  Meeting meeting;  // registers: what __launch_bounds__(threads, 1) leaves to each thread
+  meeting.registers = std::min(kRegisters / launch_.threads / kUnit * kUnit, kMost);
+  std::fill(meetings_.begin(), meetings_.end(), meeting);
+  for (const std::unique_ptr<Warpgroup>& group : warpgroups_) group->begin_block();
+  mbarriers_.clear();
+  engines_ = free_registers_ = 0;
   for (size_t w = 0; w < warps_.size(); ++w) {
     Warp& warp = warps_[w];
     warp.index = static_cast<int>(w);
@@ -70,6 +81,7 @@ Block::State Block::start(int index) {
     thread.landed = 0;
     thread.open_group = thread.landed_groups = 0;
     thread.poll = {};
+    thread.stores.reset();
     thread.clock.reset();
     thread.fenced = thread.met = thread.acquired = thread.last_met = nullptr;
     stacks_->prepare(thread.fiber, i, thread_main);
@@ -111,6 +123,8 @@ void Block::finish() {
     if (!std::all_of(warps_.begin(), warps_.end(), done)) {
       report_nobody_can_run();
       aborting_ = true;
+    } else {
+      report_leftovers();
     }
   }
   if (aborting_) unwind();
@@ -180,33 +194,6 @@ void Block::complete_meeting(Thread& thread) {
   maybe_change_warp(thread);
 }
 
-bool Block::meet_warpgroup(Thread& thread, Instruction instruction, const Site& site) {
-  if (!meet(thread, instruction, site)) return false;
-  Warp& warp = *thread.warp;
-  const auto number = static_cast<size_t>(warp.index / kWarpgroupWarps);
-  if (number >= warpgroups_.size()) {
-    throw std::runtime_error(std::string(info(instruction).name) +
-                             " needs four warps, and the last " +
-                             std::to_string(warps_.size() % kWarpgroupWarps) +
-                             " of this block are fewer: launch a multiple of 128 threads");
-  }
-  Warpgroup& group = warpgroups_[number];
-  if (group.arrived == 0) {
-    group.meeting = instruction;
-    group.site = site;
-  } else if (group.meeting != instruction || !same_site(group.site, site)) {
-    diverge(thread, instruction, site);
-  }
-  if (++group.arrived < kWarpgroupWarps) {
-    park_warp(thread, {instruction, site});
-    return false;
-  }
-  group.arrived = 0;
-  Warp* const first = &warps_[number * kWarpgroupWarps];
-  for (Warp* each = first; each != first + kWarpgroupWarps; ++each) wake_warp(*each);
-  return true;
-}
-
 void Block::sync(Thread& thread, Instruction instruction, int number, int expected,
                  const Site& site) {
   if (!meet(thread, instruction, site)) return;
@@ -221,6 +208,9 @@ void Block::sync(Thread& thread, Instruction instruction, int number, int expect
   if (barrier.arrived == 0 || comes_before(barrier.last, site)) barrier.last = site;
   barrier.expected = expected;
   barrier.arrived += warp.lanes;
+  if (instruction == Instruction::kBarrierRedOr) {
+    for (int lane = 0; lane < warp.lanes; ++lane) barrier.vote |= warp.masks[lane] != 0;
+  }
   const bool stays = instruction != Instruction::kBarrierArrive;
   if (stays) {
     sync_warp(warp);
@@ -250,6 +240,7 @@ void Block::complete(Barrier& barrier) {
   for (Warp& warp : warps_) {
     if ((barrier.waiting >> warp.index & 1) == 0) continue;
     warp.clock.join(barrier.clock);
+    warp.vote = barrier.vote;
     wake_warp(warp);
   }
   barrier = {};
@@ -276,10 +267,11 @@ Clock Block::release(Thread& thread) {
 // A thread's own clock holds all that its warp knows of other blocks, too: it alone is asked.
 void Block::acquire(Thread& thread, const Clock& released) {
   if (thread.clock == nullptr) {
-    thread.clock = std::make_unique<Clock>();
-    thread.clock->foreign = thread.warp->clock.foreign;
+    thread.clock = std::make_unique<Clock>(released);
+    thread.clock->foreign = simt::join(released.foreign, thread.warp->clock.foreign);
+  } else {
+    thread.clock->join(released);
   }
-  thread.clock->join(released);
 }
 
 std::shared_ptr<const Foreign> Block::release_to_others(Thread& thread) {

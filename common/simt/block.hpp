@@ -15,16 +15,19 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/launch_config.hpp"
 #include "common/simt/global_log.hpp"
 #include "common/simt/global_memory.hpp"
 #include "common/simt/hazard_log.hpp"
+#include "common/simt/mbarrier.hpp"
 #include "common/simt/shadow.hpp"
 #include "common/simt/simt.hpp"
 #include "common/simt/thread.hpp"
 #include "common/simt/traffic.hpp"
+#include "common/simt/warpgroup.hpp"
 
 namespace fa::simt {
 
@@ -33,8 +36,6 @@ inline constexpr uint32_t kSharedBase = 1024;
 
 /// Barriers of a block, as the hardware numbers them. block_sync is number 0.
 inline constexpr int kNumBarriers = 16;
-
-inline constexpr int kWarpgroupWarps = 4;
 
 /// Is anybody doing anything? Shared by the CPU threads of a launch.
 struct Idle {
@@ -96,6 +97,9 @@ class Block {
   Shadow& shadow() { return shadow_; }
   HazardLog& hazards() { return hazards_; }
   Traffic& traffic() { return traffic_; }
+  Mbarriers& mbarriers() { return mbarriers_; }
+  /// The warpgroup that `thread` belongs to; throws for warps behind the last multiple of four.
+  Warpgroup& warpgroup(const Thread& thread, Instruction instruction);
 
   /// `thread` (running) begins its next instruction.
   void begin_instruction(Thread& thread, const Site& site) {
@@ -124,6 +128,14 @@ class Block {
 
   /// The same for a warpgroup: four warps, the first a multiple of four, execute it together.
   bool meet_warpgroup(Thread& thread, Instruction instruction, const Site& site);
+
+  /// A row of the clocks for what works beside the threads: see clock.hpp.
+  int new_engine() { return static_cast<int>(warps_.size()) + engines_++; }
+  /// Warps that execute wgmma together with this one wait for each other there: first and last.
+  std::pair<int, int> converged_warps(int warp) const;
+
+  /// All four warps of a warpgroup give up registers, or wait until they get some.
+  void set_registers(Thread& thread, Instruction instruction, int registers, const Site& site);
 
   /// All lanes of thread's warp arrive at a barrier of `expected` threads, and wait there or go on.
   /// Orders what they did before what the warps that wait there do afterwards.
@@ -216,6 +228,9 @@ class Block {
   bool global_ok(uint64_t address, size_t bytes) {
     return launch_.global.contains(address, bytes, global_hint_);
   }
+  /// Ends the block, whose threads would go on with garbage.
+  [[noreturn]] void give_up(HazardKind kind, Thread& thread, const Site& site,
+                            const std::function<std::string()>& what);
   /// Reports a bad access (out_of_bounds, misaligned) of `thread`; `what` goes on "thread 5 ".
   void report(HazardKind kind, const Thread& thread, const Site& site, uint64_t address,
               const std::function<std::string()>& what);
@@ -230,11 +245,14 @@ class Block {
     uint32_t waiting = 0;           // bit i: warp i
     Clock clock;                    // what those that arrived had done
     Site first, last;               // of the places from which they came, in the source
+    bool vote = false;              // barrier_red_or: has anybody said yes?
   };
-  struct Warpgroup {
+  struct Meeting {  // of the warps of a warpgroup
     Instruction meeting{};
     Site site;
-    int arrived = 0;  // warps
+    int arrived = 0;           // warps
+    int registers = 0;         // of each thread
+    int wanted_registers = 0;  // it waits for so many
   };
 
   const SyncSite& add_sync_site(Instruction instruction, const Site& site, const char* label);
@@ -282,6 +300,7 @@ class Block {
                     const std::string& text);
   void report_early_return(const Thread& thread);
   void report_nobody_can_run();
+  void report_leftovers();
   [[noreturn]] void abandon(Thread& thread);  // lets the CPU thread unwind all fibers
   void unwind();
 
@@ -301,8 +320,12 @@ class Block {
   std::vector<BlockLog> global_logs_;  // of the blocks that have finished
   std::deque<SyncSite> sync_sites_;    // that any block has reached on this CPU thread
   Barrier barriers_[kNumBarriers];
-  Site parted_, parted_too_;  // the first two places from which warps met at a block_sync
-  std::vector<Warpgroup> warpgroups_;
+  Site parted_, parted_too_;       // the first two places from which warps met at a block_sync
+  std::vector<Meeting> meetings_;  // of each warpgroup
+  std::vector<std::unique_ptr<Warpgroup>> warpgroups_;
+  Mbarriers mbarriers_;
+  int engines_ = 0;
+  int free_registers_ = 0;  // for all threads of a warpgroup
   Fiber main_;              // the CPU thread
   Thread* last_ = nullptr;  // who ran when nobody could go on
   size_t global_hint_ = 0;

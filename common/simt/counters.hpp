@@ -24,6 +24,10 @@ struct Counters {
   int64_t global_store_sectors = 0;
   int64_t global_store_sectors_ideal = 0;
   int64_t shared_bytes_per_block = 0;  // the largest of the launches
+  int64_t wgmma_instructions = 0;      // four for each wgmma of a warpgroup
+  int64_t tma_instructions = 0;        // bulk tensor loads and stores
+  int64_t tma_bytes = 0;               // whole boxes, also what lies outside the tensor
+  int64_t mbarrier_operations = 0;     // init, arrive, wait (once, however often it looks), inval
 
   /// Bit i is set when kCounterFields[i] holds a part whose rule no hardware has confirmed yet.
   uint32_t estimates = 0;
@@ -35,6 +39,7 @@ struct Counters {
 struct CounterField {
   const char* name;
   int64_t Counters::*value;
+  bool hopper = false;  // of instructions that only chapters 12 on use
 };
 inline constexpr CounterField kCounterFields[] = {
     {"ldmatrix_instructions", &Counters::ldmatrix_instructions},
@@ -51,6 +56,10 @@ inline constexpr CounterField kCounterFields[] = {
     {"global_store_sectors", &Counters::global_store_sectors},
     {"global_store_sectors_ideal", &Counters::global_store_sectors_ideal},
     {"shared_bytes_per_block", &Counters::shared_bytes_per_block},
+    {"wgmma_instructions", &Counters::wgmma_instructions, true},
+    {"tma_instructions", &Counters::tma_instructions, true},
+    {"tma_bytes", &Counters::tma_bytes, true},
+    {"mbarrier_operations", &Counters::mbarrier_operations, true},
 };
 
 /// True when the counter of that name holds an estimate (see Counters::estimates).

@@ -11,6 +11,7 @@
 
 #include "common/simt/begin.hpp"
 #include "common/simt/block.hpp"
+#include "common/simt/hopper.hpp"
 #include "common/simt/matrix.hpp"
 
 namespace emulator {
@@ -20,19 +21,6 @@ namespace {
 using namespace fa::simt;
 
 constexpr uint32_t kRowBytes = 16;  // of an 8x8 matrix
-
-[[noreturn]] void fail_partial_warp(const Warp& warp) {
-  throw std::runtime_error("a warp-wide instruction needs 32 lanes, but this warp has " +
-                           std::to_string(warp.lanes) +
-                           ": launch blocks of a multiple of 32 threads");
-}
-
-// As begin, for an instruction of the whole warp.
-Thread& begin_warp_wide(const Site& site) {
-  Thread& thread = begin(site);
-  if (thread.warp->lanes != kWarpSize) fail_partial_warp(*thread.warp);
-  return thread;
-}
 
 Instruction ldmatrix_instruction(int count, bool trans) {
   if (count == 1) return trans ? Instruction::kLdmatrixX1Trans : Instruction::kLdmatrixX1;
@@ -241,6 +229,15 @@ void barrier_arrive(int barrier, int threads, int line, const char* file) {
   if (skips(Instruction::kBarrierArrive, site, "")) return;
   Thread& thread = begin_at_barrier(barrier, threads, site);
   thread.block->sync(thread, Instruction::kBarrierArrive, barrier, threads, site);
+}
+
+bool barrier_red_or(int barrier, int threads, bool condition, int line, const char* file) {
+  const Site site{file, line};
+  if (skips(Instruction::kBarrierRedOr, site, "")) return condition;
+  Thread& thread = begin_at_barrier(barrier, threads, site);
+  thread.warp->masks[thread.lane] = condition;
+  thread.block->sync(thread, Instruction::kBarrierRedOr, barrier, threads, site);
+  return thread.warp->vote;
 }
 
 namespace detail {

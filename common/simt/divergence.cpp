@@ -69,12 +69,13 @@ void Block::report_nobody_can_run() {
     int warps = 0, lanes = 0;
     const Thread* first = nullptr;
   };
-  using Key = std::tuple<int, std::string, Instruction, int>;  // by place
+  using Key = std::tuple<int, std::string, Instruction, int, int>;  // by place
   std::map<Key, std::pair<Wait, Waiting>> places;
   int returned = 0, waiting_warps = 0;
   bool only_block_sync = true;
   const auto add = [&](const Wait& wait, const Thread& thread, int warps, int lanes) {
-    auto& [what, waiting] = places[{wait.site.line, to_string(wait.site), wait.what, wait.id}];
+    auto& [what, waiting] =
+        places[{wait.site.line, to_string(wait.site), wait.what, wait.id, wait.mbarrier}];
     what = wait;
     if (waiting.first == nullptr) waiting.first = &thread;
     waiting.warps += warps;
@@ -112,6 +113,7 @@ void Block::report_nobody_can_run() {
     report_stuck(HazardKind::kBarrierDivergence, *last_, place, other, text);
     return;
   }
+  bool mismatch = false;
   for (const auto& [key, entry] : places) {
     const auto& [wait, waiting] = entry;
     if (!text.empty()) text += "; ";
@@ -126,12 +128,41 @@ void Block::report_nobody_can_run() {
       text += ", where " + std::to_string(barriers_[wait.id].arrived) + " of " +
               std::to_string(wait.expected) + " threads have arrived";
     }
+    if (wait.mbarrier >= 0) {
+      text += " for " + mbarriers_.missing(wait.mbarrier);
+      mismatch = mismatch || mbarriers_.mismatched(wait.mbarrier);
+    }
+    if (wait.what == Instruction::kSetmaxnregInc) {
+      text += ", and " + std::to_string(free_registers_) + " registers a thread are free";
+    }
   }
   if (returned > 0) text += "; " + std::to_string(returned) + " threads have returned";
   const auto& [wait, waiting] = places.begin()->second;
   const Site other = places.size() > 1 ? std::next(places.begin())->second.first.site : Site{};
-  report_stuck(HazardKind::kDeadlock, *waiting.first, wait.site, other,
-               "nobody can go on: " + text);
+  report_stuck(mismatch ? HazardKind::kTransactionMismatch : HazardKind::kDeadlock, *waiting.first,
+               wait.site, other, "nobody can go on: " + text);
+}
+
+// All threads have returned. What is still on its way is lost.
+void Block::report_leftovers() {
+  mbarriers_.report_leftovers(threads_[0]);
+  for (const std::unique_ptr<Warpgroup>& group : warpgroups_) group->report_leftovers();
+  for (Thread& thread : threads_) {
+    if (thread.stores == nullptr) continue;
+    for (const TensorCopy& copy : thread.stores->copies) {
+      report(HazardKind::kOverwriteWhileRead, thread, copy.site, copy.offset, [] {
+        return "ends before its tma_store has read shared memory: no tma_store_wait_read for it";
+      });
+    }
+  }
+}
+
+void Block::give_up(HazardKind kind, Thread& thread, const Site& site,
+                    const std::function<std::string()>& what) {
+  report_stuck(kind, thread, site, {},
+               "thread " + std::to_string(thread.index) + " of block " + std::to_string(index_) +
+                   " " + what());
+  abandon(thread);
 }
 
 void Block::give_up_polling() {

@@ -26,6 +26,16 @@ const char* hazard_name(HazardKind kind) {
       return "deadlock";
     case HazardKind::kGlobalRace:
       return "global_race";
+    case HazardKind::kMissingProxyFence:
+      return "missing_proxy_fence";
+    case HazardKind::kWaitWrongPhase:
+      return "wait_wrong_phase";
+    case HazardKind::kTransactionMismatch:
+      return "transaction_mismatch";
+    case HazardKind::kRegistersInFlight:
+      return "registers_in_flight";
+    case HazardKind::kBadDescriptor:
+      return "bad_descriptor";
   }
   return "?";
 }

@@ -6,11 +6,12 @@ namespace fa::simt {
 
 namespace {
 
-constexpr const char* kEventNames[] = {"copy_issue",  "commit",       "wait",        "land",
-                                       "barrier",     "warp_sync",    "ldmatrix",    "mma",
-                                       "shuffle",     "vote",         "load_shared", "store_shared",
-                                       "load_global", "store_global", "atomic",      "fence"};
-static_assert(std::size(kEventNames) == static_cast<size_t>(EventKind::kFence) + 1);
+constexpr const char* kEventNames[] = {
+    "copy_issue",  "commit",       "wait",     "land",  "barrier",     "warp_sync",
+    "ldmatrix",    "mma",          "shuffle",  "vote",  "load_shared", "store_shared",
+    "load_global", "store_global", "atomic",   "fence", "mbarrier",    "tma_load",
+    "tma_store",   "wgmma",        "registers"};
+static_assert(std::size(kEventNames) == static_cast<size_t>(EventKind::kRegisters) + 1);
 
 }  // namespace
 

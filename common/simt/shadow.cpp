@@ -14,16 +14,33 @@ constexpr uint32_t kGranuleBytes = 2;
 
 int warp_of(int thread) { return thread / kWarpSize; }
 
-// Two accesses race; the one that comes first in the program gives the race its name.
-HazardKind name_of_race(const Access& read, const Access& write) {
-  return read.step < write.step ? HazardKind::kOverwriteWhileRead : HazardKind::kReadBeforeBarrier;
-}
-
 std::string thread_text(int thread) {
   return "thread " + std::to_string(thread) + " (warp " + std::to_string(warp_of(thread)) + ")";
 }
 
+std::string copy_text(const Access& access) {
+  return (access.engine >= 0 ? info(access.engine_work).name : "cp.async") + std::string(" of ") +
+         thread_text(access.thread);
+}
+
+std::string writer_text(const Access& access) {
+  return access.engine >= 0 ? "the " + copy_text(access) : thread_text(access.thread);
+}
+
 }  // namespace
+
+// Two accesses race; the one that comes first in the program gives the race its name. Steps of
+// threads with different roles cannot be compared: there, a bulk copy over bytes that somebody had
+// written before comes second.
+HazardKind Shadow::name_of_race(const Access& read, const Write& write) {
+  const bool bulk = write.access.engine >= 0;
+  if (bulk || read.engine >= 0) {
+    if (write.before != 0) return HazardKind::kOverwriteWhileRead;
+    return bulk ? HazardKind::kReadBeforeWait : HazardKind::kReadBeforeBarrier;
+  }
+  return read.step < write.access.step ? HazardKind::kOverwriteWhileRead
+                                       : HazardKind::kReadBeforeBarrier;
+}
 
 void Shadow::begin_block(int block, uint32_t smem_bytes, int warps) {
   block_ = block;
@@ -41,6 +58,9 @@ void Shadow::begin_block(int block, uint32_t smem_bytes, int warps) {
   if (writes_.empty()) writes_.resize(4096);
   first_write_ = next_write_ = 1;
   pending_.clear();
+  async_reads_ = 0;
+  stamps_.assign(1, 0);
+  fences_.assign(static_cast<size_t>(warps) * kWarpSize, {});
 }
 
 uint32_t Shadow::store(const Access& access, const Observer& writer, uint32_t offset,
@@ -60,6 +80,59 @@ void Shadow::land_copy(uint32_t record, const Access& wait) {
   write.landed_epoch = epoch_;
   write.landed_time = wait.time;
   write.landed_step = wait.step;
+  stamps_[record] = stamp_of(write.access.thread);  // a fence before the wait does not count
+}
+
+void Shadow::fence_proxy(int thread, uint32_t time) {
+  fences_[static_cast<size_t>(thread)].push_back(time);
+}
+
+uint32_t Shadow::bulk_write(const Access& access, const Observer& writer, uint32_t offset,
+                            uint32_t bytes, const void* tensor) {
+  check_fence(access, {&writer, 1}, offset, bytes);
+  Write write{access, 0, 0, 0, WriteState::kInFlight, offset, tensor};
+  write.before = last_write_[offset / kGranuleBytes];
+  return add_write(write, writer, bytes);
+}
+
+bool Shadow::last_written_by(uint32_t record, uint32_t offset, uint32_t bytes) const {
+  const uint32_t* const first = &last_write_[offset / kGranuleBytes];
+  return std::all_of(first, first + bytes / kGranuleBytes,
+                     [&](uint32_t write) { return write == record; });
+}
+
+// The first granule that an ordinary store has written without a fence that `issuers` know; or -1.
+int64_t Shadow::unfenced_granule(std::span<const Observer> issuers, uint32_t offset,
+                                 uint32_t bytes) const {
+  const uint32_t first = offset / kGranuleBytes;
+  uint32_t judged = 0;
+  for (uint32_t granule = first; granule < first + bytes / kGranuleBytes; ++granule) {
+    const uint32_t stamp = stamps_[last_write_[granule]];
+    if (stamp == 0 || stamp == judged) continue;
+    judged = stamp;
+    const auto thread = static_cast<int>(stamp >> kFenceBits) - 1;
+    const std::vector<uint32_t>& fences = fences_[static_cast<size_t>(thread)];
+    const size_t before = stamp & ((1u << kFenceBits) - 1);
+    if (fences.size() <= before) return granule;
+    for (const Observer& issuer : issuers) {
+      if (!issuer.knows(thread, fences[before])) return granule;
+    }
+  }
+  return -1;
+}
+
+void Shadow::check_fence(const Access& access, std::span<const Observer> issuers, uint32_t offset,
+                         uint32_t bytes) {
+  const int64_t found = unfenced_granule(issuers, offset, bytes);
+  if (found < 0) return;
+  const auto granule = static_cast<uint32_t>(found);
+  report(HazardKind::kMissingProxyFence, access, nullptr, granule, [&] {
+    const auto writer = static_cast<int>(stamps_[last_write_[granule]] >> kFenceBits) - 1;
+    return "the " + copy_text(access) + " uses " + place(granule, nullptr) +
+           " through the async proxy, which " + thread_text(writer) +
+           " has written: no fence_proxy_async of that thread stands between, or none that is "
+           "ordered before";
+  });
 }
 
 uint32_t Shadow::add_write(const Write& write, const Observer& writer, uint32_t bytes) {
@@ -82,24 +155,38 @@ uint32_t Shadow::add_write(const Write& write, const Observer& writer, uint32_t 
     for (uint32_t i = 0; i < count; ++i) untouched &= reads[first + i] < first_read_;
   }
   bool found = untouched;  // one hazard for each access is enough
+  uint32_t judged = 0;     // an access's granules mostly have the same history
+  if (!untouched) judged_.assign(last_read_.size(), 0);
   for (uint32_t granule = first; !found && granule < first + count; ++granule) {
     const uint32_t before = last_write_[granule];
-    found = before >= first_write_ && check_write(write, writer, granule, before);
+    if (before >= first_write_ && before != judged) {
+      found = check_write(write, writer, granule, before);
+      judged = before;
+    }
     bool was_read = false;
-    for (const std::vector<uint32_t>& reads : last_read_) {
+    for (size_t row = 0; row < last_read_.size(); ++row) {
+      const std::vector<uint32_t>& reads = last_read_[row];
       if (found || reads.empty() || reads[granule] < first_read_) continue;
       was_read = true;
+      if (reads[granule] == judged_[row]) continue;
       found = check_readers(write, writer, granule, reads[granule]);
+      judged_[row] = reads[granule];
     }
     if (before == 0 && was_read && !found) resolve_uninitialized(granule);
   }
   std::fill(writes, writes + count, id);
+  stamps_.push_back(write.access.engine >= 0 ? 0 : stamp_of(write.access.thread));
   return id;
 }
 
 bool Shadow::check_write(const Write& now, const Observer& writer, uint32_t granule,
                          uint32_t before) {
   const Write& old = write_of(before);
+  if (old.access.engine >= 0) {
+    if (writer.knows_engine(old.access.engine, old.access.engine_time)) return false;
+    report_write(now, old, granule);
+    return true;
+  }
   if (old.state != WriteState::kInFlight && writer.knows(old.access.thread, old.landed_time)) {
     return false;
   }
@@ -113,6 +200,13 @@ bool Shadow::check_readers(const Write& now, const Observer& writer, uint32_t gr
   for (; id >= first_read_; id = read_of(id).previous) {
     const Read& read = read_of(id);
     int reader = -1;
+    if (read.access.engine >= 0) {
+      if (writer.knows_engine(read.access.engine, read.access.engine_time)) continue;
+      const bool knows_issue = writer.knows(read.access.thread, read.access.time);
+      report_read(knows_issue ? HazardKind::kOverwriteWhileRead : name_of_race(read.access, now),
+                  read, read.access.thread, granule, &now);
+      return true;
+    }
     if (read.whole_warp) {  // its lanes have read for each other: program order is not enough
       if (!writer.warp.knows(read.access.thread, read.access.time) &&
           (writer.own == nullptr || !writer.own->knows(read.access.thread, read.access.time))) {
@@ -127,7 +221,7 @@ bool Shadow::check_readers(const Write& now, const Observer& writer, uint32_t gr
       }
     }
     if (reader < 0) continue;
-    report_read(name_of_race(read.access, now.access), read, reader, granule, &now);
+    report_read(name_of_race(read.access, now), read, reader, granule, &now);
     return true;
   }
   return false;
@@ -177,9 +271,11 @@ void Shadow::read(uint32_t id, const Observer& reader, int thread, uint32_t offs
     settled &= writes[i] - 1 < first_write_ - 1;  // not 0, and below first_write_
   }
   if (!settled) {
+    uint32_t judged = 0;
     for (uint32_t i = 0; i < count; ++i) {
-      const bool judge = writes[i] == 0 || writes[i] >= first_write_;
+      const bool judge = writes[i] == 0 || (writes[i] >= first_write_ && writes[i] != judged);
       if (judge && check_read(id, reader, thread, first + i, writes[i])) break;
+      judged = writes[i];
     }
   }
   std::vector<uint32_t>& reads = last_read_[static_cast<size_t>(warp_of(thread))];
@@ -204,8 +300,15 @@ bool Shadow::check_read(uint32_t id, const Observer& reader, int thread, uint32_
   const Read& read = read_of(id);
   const Write& write = write_of(write_id);
   const int writer = write.access.thread;
+  if (write.access.engine >= 0) {
+    if (reader.knows_engine(write.access.engine, write.access.engine_time)) return false;
+    const bool knows_issue = reader.knows(writer, write.access.time);
+    report_read(knows_issue ? HazardKind::kReadBeforeWait : name_of_race(read.access, write), read,
+                thread, granule, &write);
+    return true;
+  }
   if (!reader.knows(writer, write.access.time)) {
-    report_read(name_of_race(read.access, write.access), read, thread, granule, &write);
+    report_read(name_of_race(read.access, write), read, thread, granule, &write);
     return true;
   }
   if (write.state == WriteState::kStored) return false;
@@ -223,6 +326,40 @@ bool Shadow::check_read(uint32_t id, const Observer& reader, int thread, uint32_
                                                    : HazardKind::kReadBeforeWait,
               read, thread, granule, &write);
   return true;
+}
+
+uint32_t Shadow::begin_async_read(const Access& access) {
+  ++async_reads_;
+  const auto rows = static_cast<size_t>(access.engine) + 1;
+  if (last_read_.size() < rows) last_read_.resize(rows);
+  std::vector<uint32_t>& reads = last_read_[rows - 1];
+  if (reads.size() < last_write_.size()) reads.resize(last_write_.size(), 0);
+  return add_read({access, false, 0, 0});
+}
+
+const void* Shadow::async_read(uint32_t id, std::span<const Observer> issuers, uint32_t offset,
+                               uint32_t bytes) {
+  const uint32_t first = offset / kGranuleBytes, count = bytes / kGranuleBytes;
+  const Access& access = read_of(id).access;
+  const void* tensor = nullptr;
+  uint32_t good = 0;
+  for (uint32_t granule = first; granule < first + count; ++granule) {
+    const uint32_t write = last_write_[granule];
+    if (write == good && write != 0) continue;
+    good = write;
+    bool found = false;
+    if (write == 0 || write >= first_write_) {
+      if (write != 0 && write_of(write).access.engine >= 0) tensor = write_of(write).source;
+      for (const Observer& issuer : issuers) {
+        found = found || check_read(id, issuer, access.thread, granule, write);
+      }
+    }
+    if (found) break;
+  }
+  check_fence(access, issuers, offset, bytes);
+  // The engine does one thing after the other: this read stands for those before it.
+  std::fill_n(&last_read_[static_cast<size_t>(access.engine)][first], count, id);
+  return tensor;
 }
 
 // One number that stands for both reads of the same warp.
@@ -245,6 +382,7 @@ void Shadow::barrier() {
   while (first_write_ != next_write_ && write_of(first_write_).state != WriteState::kInFlight) {
     ++first_write_;
   }
+  if (async_reads_ > 0) return;  // no block_sync waits for them
   first_read_ += static_cast<uint32_t>(reads_.size());
   reads_.clear();
 }
@@ -271,7 +409,8 @@ void Shadow::resolve_pending() {
 std::string Shadow::place(uint32_t granule, const Write* write) const {
   const uint32_t offset = granule * kGranuleBytes;
   std::string text = "shared memory at byte " + std::to_string(offset);
-  if (write != nullptr && write->source != nullptr) {  // "(K[8192])": which element it holds
+  if (write != nullptr && write->source != nullptr && write->access.engine < 0) {
+    // "(K[8192])": which element it holds
     const char* source = static_cast<const char*>(write->source) + (offset - write->offset);
     text += " (" + describe_address(source) + ")";
   }
@@ -284,26 +423,27 @@ void Shadow::report_read(HazardKind kind, const Read& read, int thread, uint32_t
   reader.thread = thread;
   // ldmatrix reads for its whole warp, whoever gave the address.
   const auto reader_text = [&] {
+    if (read.access.engine >= 0) {
+      return "the " + copy_text(read.access);
+    }
     return read.whole_warp ? "warp " + std::to_string(warp_of(thread)) : thread_text(thread);
   };
   const auto at = [](const Access& access) { return " at " + to_string(access.site); };
   switch (kind) {
     case HazardKind::kReadBeforeWait:
       return report(kind, reader, &write->access, granule, [&] {
-        return reader_text() + " reads " + place(granule, write) + " while the cp.async of " +
-               thread_text(write->access.thread) + at(write->access) +
-               " is in flight: no wait covers it";
+        return reader_text() + " reads " + place(granule, write) + " while the " +
+               copy_text(write->access) + at(write->access) + " is in flight: no wait covers it";
       });
     case HazardKind::kReadBeforeBarrier:
       return report(kind, reader, &write->access, granule, [&] {
         return reader_text() + " reads " + place(granule, write) + ", written by " +
-               thread_text(write->access.thread) + at(write->access) +
-               ", and no barrier stands between";
+               writer_text(write->access) + at(write->access) + ", and no barrier stands between";
       });
     case HazardKind::kOverwriteWhileRead:
       return report(kind, write->access, &reader, granule, [&] {
-        return thread_text(write->access.thread) + " overwrites " + place(granule, write) +
-               " while " + reader_text() + " reads it" + at(reader) + ": no barrier stands between";
+        return writer_text(write->access) + " overwrites " + place(granule, write) + " while " +
+               reader_text() + " reads it" + at(reader) + ": no barrier stands between";
       });
     default:
       return report(kind, reader, nullptr, granule, [&] {
@@ -314,10 +454,12 @@ void Shadow::report_read(HazardKind kind, const Read& read, int thread, uint32_t
 
 void Shadow::report_write(const Write& now, const Write& old, uint32_t granule) {
   report(HazardKind::kWriteWrite, now.access, &old.access, granule, [&] {
-    return thread_text(now.access.thread) + " writes " + place(granule, &now) + ", and so does " +
-           thread_text(old.access.thread) + " at " + to_string(old.access.site) +
-           (old.state == WriteState::kInFlight ? ", whose cp.async is in flight"
-                                               : ": no barrier stands between");
+    const bool bulk = old.access.engine >= 0;
+    return writer_text(now.access) + " writes " + place(granule, &now) + ", and so does " +
+           writer_text(old.access) + " at " + to_string(old.access.site) +
+           (bulk                                 ? ": no wait for it stands between"
+            : old.state == WriteState::kInFlight ? ", whose cp.async is in flight"
+                                                 : ": no barrier stands between");
   });
 }
 

@@ -20,20 +20,22 @@
 // warp that of its last read; the records behind the numbers are shared by all granules of an
 // access. A block_sync orders everything: what came before it need not be looked at again, so most
 // accesses are judged by comparing numbers, and no clock is asked.
+//
+// Bulk copies and wgmma read and write beside the threads, between the instruction that starts them
+// and somebody's wait. Their accesses bear the time of an engine (clock.hpp): who has not waited,
+// or learned from somebody who has, does not know of it.
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "common/simt/clock.hpp"
 #include "common/simt/hazard_log.hpp"
+#include "common/simt/instructions.hpp"
 
 namespace fa::simt {
-
-/// How an access goes to memory. What the async proxy (bulk copies, wgmma) does is ordered with
-/// ordinary accesses by a proxy fence only; no instruction uses it yet.
-enum class Proxy : uint8_t { kGeneric, kAsync };
 
 struct Access {
   int thread = 0;     // in its block
@@ -41,7 +43,11 @@ struct Access {
   uint32_t step = 0;
   int64_t event_step = 0;  // counted from the block's start, as in the event log
   Site site;
-  Proxy proxy = Proxy::kGeneric;
+  // Of bulk copies and wgmma: who does it, and when it is done. They go through the async proxy,
+  // which sees what threads have written only behind a proxy fence of theirs.
+  int16_t engine = -1;
+  Instruction engine_work{};
+  uint32_t engine_time = 0;
 };
 
 class Shadow {
@@ -57,6 +63,27 @@ class Shadow {
                       const void* source);
   /// The issuing thread's wait for the copy with that record.
   void land_copy(uint32_t record, const Access& wait);
+
+  /// A bulk copy to shared memory, issued by `writer`. `tensor` is what it is a tile of.
+  uint32_t bulk_write(const Access& access, const Observer& writer, uint32_t offset, uint32_t bytes,
+                      const void* tensor);
+  /// Its bytes are there.
+  void land_bulk(uint32_t record) { write_of(record).state = WriteState::kLanded; }
+  /// Starts a read by wgmma or by a bulk copy; returns its record, for use until end_async_read.
+  uint32_t begin_async_read(const Access& access);
+  /// Its bytes, which all of `issuers` must know. Returns the tensor that a bulk copy brought them
+  /// from, or nullptr.
+  const void* async_read(uint32_t record, std::span<const Observer> issuers, uint32_t offset,
+                         uint32_t bytes);
+  void end_async_read() { --async_reads_; }  // its engine has done it
+  /// A proxy fence of this thread, at this time of its warp.
+  void fence_proxy(int thread, uint32_t time);
+  /// Bytes that the async proxy uses: is there a fence behind each ordinary write of them?
+  bool fenced(std::span<const Observer> issuers, uint32_t offset, uint32_t bytes) const {
+    return unfenced_granule(issuers, offset, bytes) < 0;
+  }
+  /// Has nobody written there since?
+  bool last_written_by(uint32_t record, uint32_t offset, uint32_t bytes) const;
 
   /// A read by one thread.
   void load(const Access& access, const Observer& reader, uint32_t offset, uint32_t bytes);
@@ -79,7 +106,8 @@ class Shadow {
     uint32_t landed_epoch, landed_time, landed_step;  // the wait
     WriteState state;
     uint32_t offset;
-    const void* source;
+    const void* source;   // where the byte at `offset` comes from; of a bulk copy: its tensor
+    uint32_t before = 0;  // of a bulk copy: the last write of its first bytes
   };
   struct Read {
     Access access;
@@ -98,6 +126,11 @@ class Shadow {
   bool check_write(const Write& now, const Observer& writer, uint32_t granule, uint32_t before);
   bool check_readers(const Write& now, const Observer& writer, uint32_t granule, uint32_t read);
   void resolve_uninitialized(uint32_t granule);
+  int64_t unfenced_granule(std::span<const Observer> issuers, uint32_t offset,
+                           uint32_t bytes) const;
+  void check_fence(const Access& access, std::span<const Observer> issuers, uint32_t offset,
+                   uint32_t bytes);
+  static HazardKind name_of_race(const Access& read, const Write& write);
   bool check_read(uint32_t read, const Observer& reader, int thread, uint32_t granule,
                   uint32_t write);
   uint32_t merge_reads(uint32_t before, uint32_t now, const Observer& reader);
@@ -128,6 +161,18 @@ class Shadow {
     uint32_t before = 0, now = 0, id = 0;
   } merged_;  // by the last merge_reads: the next granule of the access mostly asks the same
   std::vector<Pending> pending_;
+  std::vector<uint32_t> judged_;  // by add_write, for each row of last_read_
+  int async_reads_ = 0;           // going on
+  // For the async proxy, of each write since the block began: its thread, plus 1, and how many
+  // fences that had executed until then; 0: a bulk copy.
+  static constexpr uint32_t kFenceBits = 20;
+  uint32_t stamp_of(int thread) const {
+    const size_t fences = fences_[static_cast<size_t>(thread)].size();
+    return static_cast<uint32_t>(thread + 1) << kFenceBits |
+           static_cast<uint32_t>(fences & ((1u << kFenceBits) - 1));
+  }
+  std::vector<uint32_t> stamps_;               // [numbers of writes]
+  std::vector<std::vector<uint32_t>> fences_;  // [threads]: the time of each fence
 };
 
 }  // namespace fa::simt

@@ -41,16 +41,21 @@ struct Config {
 };
 
 enum class HazardKind {
-  kReadBeforeWait,      // bytes of a cp.async that its thread has not waited for
-  kReadBeforeBarrier,   // another thread's bytes, no barrier since it stored or waited for them
-  kOverwriteWhileRead,  // bytes that another thread reads, no barrier since
-  kWriteWrite,          // two writes that nothing orders
-  kUninitializedRead,   // shared memory that nobody wrote
-  kOutOfBounds,         // outside shared memory or every registered buffer
-  kMisaligned,          // an address that the instruction does not accept
-  kBarrierDivergence,   // a barrier or warp instruction that not every thread reaches
-  kDeadlock,            // nobody can go on, or threads go on for ever
-  kGlobalRace,          // two blocks at the same global memory, and nothing orders them
+  kReadBeforeWait,       // bytes of a cp.async that its thread has not waited for
+  kReadBeforeBarrier,    // another thread's bytes, no barrier since it stored or waited for them
+  kOverwriteWhileRead,   // bytes that another thread reads, no barrier since
+  kWriteWrite,           // two writes that nothing orders
+  kUninitializedRead,    // shared memory that nobody wrote
+  kOutOfBounds,          // outside shared memory or every registered buffer
+  kMisaligned,           // an address that the instruction does not accept
+  kBarrierDivergence,    // a barrier or warp instruction that not every thread reaches
+  kDeadlock,             // nobody can go on, or threads go on for ever
+  kGlobalRace,           // two blocks at the same global memory, and nothing orders them
+  kMissingProxyFence,    // ordinary stores, then the async proxy, without a fence of the writer
+  kWaitWrongPhase,       // a parity that means another phase of the mbarrier than it should
+  kTransactionMismatch,  // an mbarrier's expected bytes and those that come do not fit
+  kRegistersInFlight,    // registers of a wgmma, used before its wait or without a fence
+  kBadDescriptor,        // a matrix descriptor that leaves its tile, or cannot be one
 };
 const char* hazard_name(HazardKind kind);  // "read_before_wait", ...
 
@@ -92,7 +97,12 @@ enum class EventKind {
   kLoadGlobal,
   kStoreGlobal,
   kAtomic,
-  kFence
+  kFence,
+  kMbarrier,
+  kTmaLoad,
+  kTmaStore,
+  kWgmma,
+  kRegisters
 };
 const char* event_name(EventKind kind);  // "copy_issue", ...
 

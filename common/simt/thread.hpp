@@ -2,6 +2,7 @@
 // The state of a thread and of a warp while their block runs.
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -9,8 +10,10 @@
 #include "common/simt/clock.hpp"
 #include "common/simt/fiber.hpp"
 #include "common/simt/instructions.hpp"
+#include "common/simt/mbarrier.hpp"
 #include "common/simt/simt.hpp"
 #include "common/simt/traffic.hpp"
+#include "common/simt/warpgroup.hpp"
 
 namespace fa::simt {
 
@@ -29,8 +32,17 @@ struct Copy {  // a cp.async in flight
 struct Wait {
   Instruction what{};
   Site site;
-  int id = -1;        // of the barrier, if it has one
+  int id = -1;        // of the barrier, if it has one; registers of setmaxnreg
   int expected = -1;  // threads that it takes, if it is not all of them
+  int mbarrier = -1;  // number of an mbarrier
+};
+
+/// The bulk copies to global memory of one thread.
+struct BulkStores {
+  int engine;
+  std::deque<TensorCopy> copies;  // that have not been done; `phase` is their group
+  uint32_t done = 0;              // how many have
+  int open_group = 0;
 };
 
 /// Loads that bring nothing new: see Block::note_load.
@@ -57,6 +69,7 @@ struct Thread {
   int open_group = 0;  // number of the group that the next commit closes
   int landed_groups = 0;
   Poll poll;
+  std::unique_ptr<BulkStores> stores;
   std::unique_ptr<Clock> clock;  // what it has learned alone since its warp's last warp_sync
   // Fences and atomic accesses make an edge together: what the last fence covers is released by
   // atomic stores behind it; what atomic loads have met is acquired by the next fence.
@@ -108,6 +121,8 @@ struct Warp {
   float* c[kWarpSize] = {};
   float values[kWarpSize] = {};
   int masks[kWarpSize] = {};
+  WgmmaCall* wgmma[kWarpSize] = {};
+  bool vote = false;  // of the last barrier_red_or
 };
 
 inline uint32_t& step_of(const Thread& thread) { return thread.warp->steps[thread.lane]; }

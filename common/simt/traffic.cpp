@@ -112,6 +112,7 @@ WarpAccess& AccessCollector::join(int lane, Instruction instruction, const Site&
     fresh.bytes = static_cast<uint8_t>(bytes);
     fresh.lanes = 0;
     fresh.group = fresh.first_landed = fresh.pending_groups = -1;
+    fresh.box_bytes = 0;
     line->instructions.push_back(static_cast<uint32_t>(count_++));
     ++unfinished_;
   }
@@ -223,6 +224,11 @@ void Traffic::count(const WarpAccess& access) {
       counters_.shared_store_wavefronts_ideal += ceil_div(lanes * access.bytes, kWavefrontBytes);
       if (estimated) estimate(&Counters::shared_store_wavefronts);
       break;
+    case Instruction::kTmaLoad:
+    case Instruction::kTmaStore:
+      counters_.tma_bytes += access.box_bytes;
+      if (estimated) estimate(&Counters::tma_bytes);
+      break;
     default:
       break;
   }
@@ -272,7 +278,12 @@ void Traffic::log(int warp, Instruction instruction, const Site& site, const War
       }
       group_bytes[static_cast<size_t>(event.group)] += event.bytes;
     }
-    if (kind == EventKind::kWait) {
+    if (kind == EventKind::kTmaLoad || kind == EventKind::kTmaStore) {
+      event.address = access->shared[lane];
+      event.source = access->global[lane];
+      event.bytes = static_cast<int>(access->box_bytes);
+    }
+    if (access->instruction == Instruction::kCpAsyncWait) {
       event.pending_groups = access->pending_groups;
       event.group = -1;
       events_.push_back(event);

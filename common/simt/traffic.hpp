@@ -33,6 +33,7 @@ struct WarpAccess {
   int group = -1;           // copy_issue, commit: the group's number; land: the last that landed
   int first_landed = -1;    // wait: groups first_landed..group land
   int pending_groups = -1;  // wait
+  uint32_t box_bytes = 0;   // of bulk copies, by all lanes
   std::array<uint8_t, kWarpSize> sizes{};    // bytes of global memory each lane touches
   std::array<uint32_t, kWarpSize> shared{};  // offsets in shared memory
   std::array<uint64_t, kWarpSize> global{};  // global addresses

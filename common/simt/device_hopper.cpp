@@ -1,0 +1,310 @@
+// The kernel-facing functions of hopper.hpp.
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "common/simt/begin.hpp"
+#include "common/simt/hopper.hpp"
+
+namespace emulator {
+
+namespace {
+
+using namespace fa::simt;
+
+constexpr uint32_t kMbarrierBytes = 8;
+constexpr uint32_t kBoxAlignment = 128;
+
+// The running thread at an instruction of its own that is counted: nullptr if this run does
+// without.
+Thread* begin_counted(Instruction instruction, const Site& site, const char* label = "") {
+  if (skips(instruction, site, label)) return nullptr;
+  Thread& thread = begin(site);
+  thread.block->note_progress();
+  thread.block->join(thread, instruction, site, 0);
+  return &thread;
+}
+
+// The offset of an mbarrier. An address where none can be ends the block.
+uint32_t mbarrier_at(Thread& thread, uint32_t address, const Site& site) {
+  Block& block = *thread.block;
+  const int64_t offset = int64_t{address} - kSharedBase;
+  if (offset < 0 || offset + kMbarrierBytes > block.launch().smem_bytes) {
+    block.give_up(HazardKind::kOutOfBounds, thread, site, [&] {
+      return "uses an mbarrier at byte " + std::to_string(offset) +
+             " of dynamic shared memory, which has " + std::to_string(block.launch().smem_bytes);
+    });
+  }
+  if (address % kMbarrierBytes != 0) {
+    block.give_up(HazardKind::kMisaligned, thread, site, [&] {
+      return "uses an mbarrier at byte " + std::to_string(offset) +
+             " of shared memory, which is not a multiple of 8";
+    });
+  }
+  return static_cast<uint32_t>(offset);
+}
+
+// A box between `address` of shared memory and the coordinates `at`. False: it cannot be.
+bool begin_copy(Thread& thread, TensorCopy& copy, Instruction instruction, const TensorMap& map,
+                std::initializer_list<int> at, uint32_t address, GlobalUse use, const Site& site) {
+  Block& block = *thread.block;
+  copy.map = map.box;
+  copy.site = site;
+  std::copy(at.begin(), at.end(), copy.at);
+  const char* const verb = use == GlobalUse::kRead ? "copies a box to" : "copies a box from";
+  if (static_cast<int>(at.size()) != map.box.rank) {
+    throw std::runtime_error(std::string(info(instruction).name) + "_" + std::to_string(at.size()) +
+                             "d with a tensor map of " + std::to_string(map.box.rank) +
+                             " dimensions");
+  }
+  const uint32_t bytes = map.box.box_bytes(), span = swizzle_span(map.box.swizzle);
+  if (!shared_ok(block, thread, site, verb, address, (bytes + span - 1) / span * span,
+                 kBoxAlignment)) {
+    return false;
+  }
+  copy.offset = address - kSharedBase;
+  const char *first = nullptr, *end = nullptr;
+  for_each_row(copy, [&](const char* row, size_t row_bytes) {
+    if (first == nullptr) first = row;
+    end = row + row_bytes;
+    block.note_global(thread, use, site, row, row_bytes);
+  });
+  if (first != nullptr &&
+      !global_ok(block, thread, site, "copies", first, static_cast<size_t>(end - first), 1)) {
+    return false;
+  }
+  if (WarpAccess* access = block.join(thread, instruction, site, 0)) {
+    access->box_bytes += bytes;
+    access->shared[static_cast<size_t>(thread.lane)] = copy.offset;
+    access->global[static_cast<size_t>(thread.lane)] = reinterpret_cast<uint64_t>(first);
+  }
+  return true;
+}
+
+}  // namespace
+
+void mbarrier_init(uint32_t mbarrier, int arrivals, int line, const char* file) {
+  const Site site{file, line};
+  if (Thread* thread = begin_counted(Instruction::kMbarrierInit, site)) {
+    if (arrivals < 1 || arrivals >= 1 << 20) {
+      throw std::runtime_error("an mbarrier for " + std::to_string(arrivals) +
+                               " arrivals: 1 to 1048575 are possible");
+    }
+    const uint32_t offset = mbarrier_at(*thread, mbarrier, site);
+    thread->block->mbarriers().init(*thread, offset, arrivals, site);
+  }
+}
+
+void mbarrier_inval(uint32_t mbarrier, int line, const char* file) {
+  const Site site{file, line};
+  if (Thread* thread = begin_counted(Instruction::kMbarrierInval, site)) {
+    thread->block->mbarriers().invalidate(*thread, mbarrier_at(*thread, mbarrier, site), site);
+  }
+}
+
+void fence_mbarrier_init(int line, const char* file) {
+  const Site site{file, line};
+  if (Thread* thread = begin_counted(Instruction::kFenceMbarrierInit, site)) {
+    thread->block->mbarriers().fence_init(*thread);
+  }
+}
+
+void mbarrier_arrive(uint32_t mbarrier, int line, const char* file) {
+  const Site site{file, line};
+  if (Thread* thread = begin_counted(Instruction::kMbarrierArrive, site)) {
+    const uint32_t offset = mbarrier_at(*thread, mbarrier, site);
+    thread->block->mbarriers().arrive(*thread, offset, 0, true, site);
+  }
+}
+
+void mbarrier_expect_tx(uint32_t mbarrier, uint32_t bytes, int line, const char* file) {
+  const Site site{file, line};
+  if (Thread* thread = begin_counted(Instruction::kMbarrierExpectTx, site)) {
+    const uint32_t offset = mbarrier_at(*thread, mbarrier, site);
+    thread->block->mbarriers().arrive(*thread, offset, bytes, false, site);
+  }
+}
+
+void mbarrier_arrive_expect_tx(uint32_t mbarrier, uint32_t bytes, int line, const char* file) {
+  const Site site{file, line};
+  if (Thread* thread = begin_counted(Instruction::kMbarrierArriveExpectTx, site)) {
+    const uint32_t offset = mbarrier_at(*thread, mbarrier, site);
+    thread->block->mbarriers().arrive(*thread, offset, bytes, true, site);
+  }
+}
+
+bool mbarrier_try_wait(uint32_t mbarrier, int parity, int line, const char* file) {
+  const Site site{file, line};
+  if (skips(Instruction::kMbarrierTryWait, site, "")) return true;
+  Thread& thread = begin(site);
+  Block& block = *thread.block;
+  const uint32_t offset = mbarrier_at(thread, mbarrier, site);
+  block.join_load(thread, Instruction::kMbarrierTryWait, site, 0, offset);
+  const bool complete = block.mbarriers().test(thread, offset, parity & 1, site);
+  if (complete) {
+    block.note_progress();
+  } else {
+    block.note_load(thread, offset, 0, site);
+  }
+  return complete;
+}
+
+void mbarrier_wait(uint32_t mbarrier, int parity, int line, const char* file) {
+  mbarrier_wait(mbarrier, parity, "", line, file);
+}
+void mbarrier_wait(uint32_t mbarrier, int parity, const char* label, int line, const char* file) {
+  const Site site{file, line};
+  if (Thread* thread = begin_counted(Instruction::kMbarrierWait, site, label)) {
+    const uint32_t offset = mbarrier_at(*thread, mbarrier, site);
+    thread->block->mbarriers().wait(*thread, offset, parity & 1, site);
+  }
+}
+
+void fence_proxy_async(int line, const char* file) {
+  const Site site{file, line};
+  if (Thread* thread = begin_counted(Instruction::kFenceProxyAsync, site)) {
+    if (thread->block->launch().run.hazards) {
+      thread->block->shadow().fence_proxy(thread->index, thread->warp->time);
+    }
+  }
+}
+
+void tma_store_commit(int line, const char* file) {
+  const Site site{file, line};
+  Thread* thread = begin_counted(Instruction::kTmaStoreCommit, site);
+  if (thread != nullptr && thread->stores != nullptr) ++thread->stores->open_group;
+}
+
+bool elect_one(int line, const char* file) {
+  const Site site{file, line};
+  Thread& thread = begin_warp_wide(site);
+  if (thread.block->meet(thread, Instruction::kElectOne, site)) {
+    thread.block->traffic().collective(thread.warp->index, Instruction::kElectOne, site);
+  }
+  return thread.lane == 0;
+}
+
+void wgmma_fence(int line, const char* file) {
+  const Site site{file, line};
+  if (skips(Instruction::kWgmmaFence, site, "")) return;
+  Thread& thread = begin_warp_wide(site);
+  Block& block = *thread.block;
+  if (block.meet(thread, Instruction::kWgmmaFence, site)) {
+    block.warpgroup(thread, Instruction::kWgmmaFence).fence(*thread.warp);
+    block.traffic().collective(thread.warp->index, Instruction::kWgmmaFence, site);
+  }
+}
+
+void wgmma_commit(int line, const char* file) {
+  const Site site{file, line};
+  Thread& thread = begin_warp_wide(site);
+  Block& block = *thread.block;
+  if (block.meet(thread, Instruction::kWgmmaCommit, site)) {
+    block.warpgroup(thread, Instruction::kWgmmaCommit).commit(*thread.warp);
+    block.traffic().collective(thread.warp->index, Instruction::kWgmmaCommit, site);
+  }
+}
+
+namespace detail {
+
+void tma_load(uint32_t dst, const TensorMap& map, std::initializer_list<int> at, uint32_t mbarrier,
+              int line, const char* file) {
+  const Site site{file, line};
+  Thread& thread = begin(site);
+  thread.block->note_progress();
+  const uint32_t offset = mbarrier_at(thread, mbarrier, site);
+  TensorCopy copy;
+  if (!begin_copy(thread, copy, Instruction::kTmaLoad, map, at, dst, GlobalUse::kRead, site)) {
+    return;
+  }
+  thread.block->mbarriers().load(thread, offset, copy, site);
+}
+
+void tma_store(const TensorMap& map, std::initializer_list<int> at, uint32_t src, int line,
+               const char* file) {
+  const Site site{file, line};
+  Thread& thread = begin(site);
+  Block& block = *thread.block;
+  block.note_progress();
+  TensorCopy copy;
+  if (!begin_copy(thread, copy, Instruction::kTmaStore, map, at, src, GlobalUse::kWrite, site)) {
+    return;
+  }
+  if (thread.stores == nullptr) {
+    thread.stores = std::make_unique<BulkStores>();
+    thread.stores->engine = block.new_engine();
+  }
+  BulkStores& stores = *thread.stores;
+  copy.phase = stores.open_group;
+  if (block.launch().run.hazards) {
+    Access access = stamp(thread, site);
+    access.engine = static_cast<int16_t>(stores.engine);
+    access.engine_time = stores.done + static_cast<uint32_t>(stores.copies.size()) + 1;
+    access.engine_work = Instruction::kTmaStore;
+    copy.record = block.shadow().begin_async_read(access);
+    const Observer issuer = observer(thread);
+    block.shadow().async_read(copy.record, {&issuer, 1}, copy.offset, map.box.box_bytes());
+  }
+  stores.copies.push_back(copy);
+}
+
+void tma_store_wait(int pending_groups, bool read, int line, const char* file) {
+  const Site site{file, line};
+  const Instruction instruction =
+      read ? Instruction::kTmaStoreWaitRead : Instruction::kTmaStoreWait;
+  Thread* const thread = begin_counted(instruction, site);
+  if (thread == nullptr || thread->stores == nullptr) return;
+  Block& block = *thread->block;
+  BulkStores& stores = *thread->stores;
+  pending_groups += block.sync_site(instruction, site, "").more_groups;
+  while (!stores.copies.empty() &&
+         stores.copies.front().phase < stores.open_group - pending_groups) {
+    store_box(stores.copies.front(), block.shared());
+    if (block.launch().run.hazards) block.shadow().end_async_read();
+    stores.copies.pop_front();
+    ++stores.done;
+  }
+  if (thread->clock == nullptr) {
+    thread->clock = std::make_unique<Clock>();
+    thread->clock->foreign = thread->warp->clock.foreign;
+  }
+  thread->clock->learn_warp(stores.engine, stores.done + 1);
+}
+
+void wgmma(float* d, int n, uint32_t* a, uint64_t descriptor_a, uint64_t descriptor_b,
+           bool accumulate, bool mn_major_a, bool mn_major_b, bool fp16, int line,
+           const char* file) {
+  const Site site{file, line};
+  Thread& thread = begin_warp_wide(site);
+  Block& block = *thread.block;
+  WgmmaCall call{d, a, descriptor_a, descriptor_b, n, accumulate, mn_major_a, mn_major_b, fp16};
+  thread.warp->wgmma[thread.lane] = &call;
+  if (block.meet_warpgroup(thread, Instruction::kWgmma, site)) {
+    block.warpgroup(thread, Instruction::kWgmma).issue(thread, site);
+  }
+}
+
+void wgmma_wait(int pending_groups, std::initializer_list<const float*> registers, int line,
+                const char* file) {
+  const Site site{file, line};
+  if (skips(Instruction::kWgmmaWait, site, "")) return;
+  Thread& thread = begin_warp_wide(site);
+  Block& block = *thread.block;
+  if (block.meet(thread, Instruction::kWgmmaWait, site)) {
+    pending_groups += block.sync_site(Instruction::kWgmmaWait, site, "").more_groups;
+    block.warpgroup(thread, Instruction::kWgmmaWait).wait(thread, pending_groups, registers, site);
+    block.traffic().collective(thread.warp->index, Instruction::kWgmmaWait, site);
+  }
+}
+
+void setmaxnreg(bool more, int registers, int line, const char* file) {
+  const Site site{file, line};
+  const Instruction instruction = more ? Instruction::kSetmaxnregInc : Instruction::kSetmaxnregDec;
+  if (skips(instruction, site, "")) return;
+  Thread& thread = begin_warp_wide(site);
+  thread.block->set_registers(thread, instruction, registers, site);
+}
+
+}  // namespace detail
+
+}  // namespace emulator

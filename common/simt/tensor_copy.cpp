@@ -1,0 +1,82 @@
+// Where the bytes of a box come from and go to.
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/simt/begin.hpp"
+#include "common/simt/block.hpp"
+#include "common/simt/mbarrier.hpp"
+
+namespace fa::simt {
+
+namespace {
+
+constexpr uint32_t kChunkBytes = 16;
+
+// Calls f(offset in the dense box, global address, first byte, end) for each row of the box: of its
+// bytes, [first, end) lie in the tensor.
+template <class F>
+void for_each_box_row(const TensorCopy& copy, F f) {
+  const TensorBox& map = copy.map;
+  const int64_t row_bytes = int64_t{map.box[0]} * map.element_bytes;
+  const auto clamp = [&](int64_t element) {
+    return std::clamp<int64_t>(element - copy.at[0], 0, map.box[0]) * map.element_bytes;
+  };
+  const int64_t first = clamp(0), end = clamp(map.sizes[0]);
+  int64_t index[TensorBox::kMaxRank] = {};
+  for (uint32_t dense = 0;; dense += static_cast<uint32_t>(row_bytes)) {
+    bool inside = first < end;
+    int64_t address = copy.at[0] * map.element_bytes;  // relative to the tensor
+    for (int i = 1; i < map.rank; ++i) {
+      const int64_t at = copy.at[i] + index[i];
+      inside = inside && at >= 0 && at < map.sizes[i];
+      address += at * map.strides[i];
+    }
+    f(dense, static_cast<const char*>(map.data) + address, inside ? first : 0, inside ? end : 0);
+    int i = 1;
+    while (i < map.rank && ++index[i] == map.box[i]) index[i++] = 0;
+    if (i >= map.rank) return;
+  }
+}
+
+// The byte `dense` of a box is kept there, chunk by chunk.
+uint32_t place_in_shared(const TensorCopy& copy, uint32_t dense) {
+  return swizzled(copy.map.swizzle, kSharedBase + copy.offset + dense) - kSharedBase;
+}
+
+}  // namespace
+
+void load_box(const TensorCopy& copy, unsigned char* shared) {
+  const auto row_bytes = copy.map.box[0] * copy.map.element_bytes;
+  for_each_box_row(copy, [&](uint32_t dense, const char* row, int64_t first, int64_t end) {
+    for (int64_t chunk = 0; chunk < row_bytes; chunk += kChunkBytes) {
+      unsigned char* const target =
+          shared + place_in_shared(copy, dense + static_cast<uint32_t>(chunk));
+      const int64_t from = std::clamp<int64_t>(first - chunk, 0, kChunkBytes);
+      const int64_t to = std::clamp<int64_t>(end - chunk, from, kChunkBytes);
+      if (to - from < int64_t{kChunkBytes}) std::memset(target, 0, kChunkBytes);
+      if (to > from) copy_global(target + from, row + chunk + from, static_cast<size_t>(to - from));
+    }
+  });
+}
+
+void store_box(const TensorCopy& copy, const unsigned char* shared) {
+  for_each_box_row(copy, [&](uint32_t dense, const char* row, int64_t first, int64_t end) {
+    for (int64_t byte = first; byte < end;) {
+      const int64_t chunk = byte / kChunkBytes * kChunkBytes;
+      const int64_t to = std::min<int64_t>(end, chunk + kChunkBytes);
+      const unsigned char* const source =
+          shared + place_in_shared(copy, dense + static_cast<uint32_t>(chunk)) + (byte - chunk);
+      copy_global(const_cast<char*>(row) + byte, source, static_cast<size_t>(to - byte));
+      byte = to;
+    }
+  });
+}
+
+void for_each_row(const TensorCopy& copy, const std::function<void(const char*, size_t)>& f) {
+  for_each_box_row(copy, [&](uint32_t, const char* row, int64_t first, int64_t end) {
+    if (first < end) f(row + first, static_cast<size_t>(end - first));
+  });
+}
+
+}  // namespace fa::simt

@@ -1,0 +1,528 @@
+// Tensor maps, tensor copies and the async proxy.
+
+#include <bit>
+#include <string>
+
+#include "common/error.hpp"
+#include "common/simt/test_twins.hpp"
+
+namespace {
+
+using namespace emulator;
+using fa::simt::Buffer;
+using fa::simt::check_twins;
+using fa::simt::Config;
+using fa::simt::Report;
+
+constexpr int kThreads = 64;
+constexpr uint32_t kSmem = 4096;
+
+TEST_CASE("a tensor map that cannot be is refused with a sentence") {
+  alignas(16) static uint16_t data[64];
+  const auto refuses = [&](const char* why, const void* p, std::initializer_list<int64_t> sizes,
+                           std::initializer_list<int64_t> strides, std::initializer_list<int> box,
+                           Swizzle swizzle = Swizzle::none) {
+    CHECK_THROWS_WITH_AS(fa::make_tensor_box(p, 2, sizes, strides, box, swizzle),
+                         doctest::Contains(why), fa::InputError);
+  };
+  fa::make_tensor_box(data, 2, {64, 2}, {128}, {64, 2}, Swizzle::bytes_128);
+  fa::make_tensor_box(data, 2, {8, 1, 1, 1, 1}, {16, 16, 16, 16}, {8, 1, 1, 1, 1}, Swizzle::none);
+  refuses("tensor map: 0 dimensions: 1 to 5", data, {}, {}, {});
+  refuses("6 dimensions", data, {8, 1, 1, 1, 1, 1}, {16, 16, 16, 16, 16}, {8, 1, 1, 1, 1, 1});
+  refuses("2 sizes need 1 strides and a box of as many sizes, not 0 and 2", data, {8, 8}, {},
+          {8, 8});
+  refuses("not 1 and 1", data, {8, 8}, {16}, {8});
+  refuses("address is not a multiple of 16", data + 1, {8}, {}, {8});
+  refuses("dimension 1: 0 elements", data, {8, 0}, {16}, {8, 1});
+  refuses("dimension 0: 4294967297 elements", data, {(int64_t{1} << 32) + 1}, {}, {8});
+  refuses("dimension 1: a stride of 24 bytes: it is a multiple of 16", data, {8, 2}, {24}, {8, 2});
+  refuses("a stride of -16 bytes", data, {8, 2}, {-16}, {8, 2});
+  refuses("a stride of 1099511627776 bytes", data, {8, 2}, {int64_t{1} << 40}, {8, 2});
+  refuses("dimension 1: a box of 257", data, {8, 300}, {16}, {8, 257});
+  refuses("dimension 0: a box of 0", data, {8}, {}, {0});
+  refuses("rows have 8 bytes: a multiple of 16", data, {8}, {}, {4});
+  refuses("rows have 256 bytes, which exceeds the swizzle's 128", data, {128}, {}, {128},
+          Swizzle::bytes_128);
+  refuses("exceeds the swizzle's 32", data, {32}, {}, {32}, Swizzle::bytes_32);
+}
+
+TEST_CASE("the swizzle exchanges bits of the address") {
+  CHECK(fa::swizzled(Swizzle::none, 0x3f0) == 0x3f0);
+  CHECK(fa::swizzled(Swizzle::bytes_32, 0x080) == 0x090);
+  CHECK(fa::swizzled(Swizzle::bytes_32, 0x100) == 0x100);
+  CHECK(fa::swizzled(Swizzle::bytes_64, 0x180) == 0x1b0);
+  CHECK(fa::swizzled(Swizzle::bytes_128, 0x380) == 0x3f0);
+  CHECK(fa::swizzled(Swizzle::bytes_128, 0x7f0) == 0x780);
+  for (const Swizzle s : {Swizzle::bytes_32, Swizzle::bytes_64, Swizzle::bytes_128}) {
+    for (uint32_t a = 0; a < 4096; a += 16) CHECK(fa::swizzled(s, fa::swizzled(s, a)) == a);
+  }
+}
+
+// Loads one box and stores what shared memory then holds, in order of addresses.
+void load_one_box(const TensorMap map, int x, int y, int z, int w, uint16_t* out) {
+  const uint32_t tile = dynamic_smem(), barrier = dynamic_smem() + kSmem - 8;
+  if (thread_index() == 0) {
+    mbarrier_init(barrier, 1);
+    fence_mbarrier_init();
+    mbarrier_arrive_expect_tx(barrier, map.box.box_bytes());
+    switch (map.box.rank) {
+      case 1:
+        tma_load_1d(tile, map, x, barrier);
+        break;
+      case 2:
+        tma_load_2d(tile, map, x, y, barrier);
+        break;
+      case 3:
+        tma_load_3d(tile, map, x, y, z, barrier);
+        break;
+      case 4:
+        tma_load_4d(tile, map, x, y, z, w, barrier);
+        break;
+      default:
+        tma_load_5d(tile, map, x, y, z, w, 0, barrier);
+    }
+  }
+  block_sync();
+  mbarrier_wait(barrier, 0);
+  const int count = static_cast<int>(map.box.box_bytes() / 2);
+  for (int i = thread_index(); i < count; i += kThreads) {
+    store_global(out + i, load_shared<uint16_t>(tile + static_cast<uint32_t>(i) * 2));
+  }
+}
+
+TEST_CASE("a box comes as the map says: swizzled, zeros outside the tensor, every rank") {
+  Buffer<uint16_t> tensor(80 * 11 * 2 * 2 * 2, "tensor");
+  struct Case {
+    Swizzle swizzle;
+    int row;  // elements of a box's row
+    int x, y, z, w;
+  };
+  const Case cases[] = {
+      {Swizzle::none, 32, 0, 0, 0, 0},        {Swizzle::none, 32, 50, 9, 1, 1},
+      {Swizzle::bytes_128, 64, 0, 0, 0, 0},   {Swizzle::bytes_128, 64, 64, 8, 1, 0},
+      {Swizzle::bytes_128, 64, -3, -5, 0, 0}, {Swizzle::bytes_64, 32, 48, 7, 0, 1},
+      {Swizzle::bytes_32, 16, 16, 3, 1, 1},   {Swizzle::bytes_32, 16, -70, 0, 0, 0}};
+  for (size_t i = 0; i < tensor.size(); ++i) tensor[i] = static_cast<uint16_t>(i * 7 + 1);
+  const auto element = [&](const int(&at)[5]) -> uint16_t {
+    const int sizes[] = {70, 11, 2, 2, 2};
+    const int strides[] = {1, 80, 880, 1760, 3520};
+    int offset = 0;
+    for (int i = 0; i < 5; ++i) {
+      if (at[i] < 0 || at[i] >= sizes[i]) return 0;
+      offset += at[i] * strides[i];
+    }
+    return tensor[static_cast<size_t>(offset)];
+  };
+  for (const Case& c : cases) {
+    for (int rank = 1; rank <= 5; ++rank) {
+      CAPTURE(rank);
+      CAPTURE(c.row);
+      const auto make = [&]() -> TensorMap {
+        const int64_t r = 160;
+        const int n = c.row;
+        switch (rank) {
+          case 1:
+            return make_tensor_map(tensor.data(), {70}, {}, {n}, c.swizzle);
+          case 2:
+            return make_tensor_map(tensor.data(), {70, 11}, {r}, {n, 8}, c.swizzle);
+          case 3:
+            return make_tensor_map(tensor.data(), {70, 11, 2}, {r, r * 11}, {n, 4, 2}, c.swizzle);
+          case 4:
+            return make_tensor_map(tensor.data(), {70, 11, 2, 2}, {r, r * 11, r * 22}, {n, 4, 2, 1},
+                                   c.swizzle);
+          default:
+            return make_tensor_map(tensor.data(), {70, 11, 2, 2, 2}, {r, r * 11, r * 22, r * 44},
+                                   {n, 2, 2, 1, 2}, c.swizzle);
+        }
+      };
+      const TensorMap map = make();
+      Buffer<uint16_t> result(map.box.box_bytes() / 2, "result");
+      const Report report = fa::simt::run({}, [&] {
+        launch(load_one_box, 1, kThreads, kSmem, map, c.x, c.y, c.z, c.w, result.data());
+      });
+      CHECK(texts(report) == "");
+      CHECK(report.counters.tma_instructions == 1);
+      CHECK(report.counters.tma_bytes == map.box.box_bytes());
+      const int* const box = map.box.box;
+      const int last[] = {c.x, c.y, c.z, c.w, 0};
+      int index[5] = {};
+      for (uint32_t dense = 0; dense < map.box.box_bytes() / 2; ++dense) {
+        int rest = static_cast<int>(dense), at[5] = {};
+        for (int i = 0; i < rank; ++i) {
+          index[i] = rest % box[i];
+          rest /= box[i];
+          at[i] = last[i] + index[i];
+        }
+        const uint32_t place = fa::swizzled(c.swizzle, dense * 2) / 2;  // the tile begins at 1024
+        CHECK(result[place] == element(at));
+      }
+    }
+  }
+}
+
+struct Maps {
+  Buffer<uint16_t> matrix{64 * 16, "matrix"}, other{64 * 16, "other"};
+  TensorMap map, store;
+  Maps()
+      : map(make_tensor_map(matrix.data(), {64, 16}, {128}, {64, 8}, Swizzle::bytes_128)),
+        store(make_tensor_map(other.data(), {64, 16}, {128}, {64, 8}, Swizzle::none)) {
+    for (size_t i = 0; i < matrix.size(); ++i) matrix[i] = static_cast<uint16_t>(i);
+  }
+};
+
+constexpr uint32_t kBox = 1024;
+uint32_t tile(int i) { return dynamic_smem() + static_cast<uint32_t>(i) * kBox; }
+uint32_t barrier(int i) { return dynamic_smem() + 3072 + static_cast<uint32_t>(i) * 8; }
+
+using Kernel = void (*)(TensorMap map, TensorMap store, float* out, bool broken);
+
+Report run_kernel(Kernel kernel, const Config& config, bool broken) {
+  Maps maps;
+  Buffer<float> out(kThreads, "out");
+  return fa::simt::run(config, [&] {
+    launch(kernel, 1, kThreads, kSmem, maps.map, maps.store, out.data(), broken);
+  });
+}
+std::string twins(Kernel kernel, const std::string& expected) {
+  return check_twins(
+      [=](const Config& config, bool broken) { return run_kernel(kernel, config, broken); },
+      expected);
+}
+
+void init(int i, int arrivals) {
+  if (thread_index() == 0) {
+    mbarrier_init(barrier(i), arrivals);
+    fence_mbarrier_init();
+  }
+}
+float read_tile(int i) {
+  return load_shared<float>(tile(i) + 4u * static_cast<uint32_t>(thread_index()));
+}
+void fill(int i, TensorMap map, uint32_t bytes = kBox) {
+  mbarrier_arrive_expect_tx(barrier(i), bytes);
+  tma_load_2d(tile(i), map, 0, 0, barrier(i));
+}
+
+void reads_before_wait(TensorMap map, TensorMap, float* out, bool broken) {
+  init(0, 1);
+  block_sync();
+  if (thread_index() == 0) fill(0, map);
+  if (!broken) mbarrier_wait(barrier(0), 0);
+  store_global(out + thread_index(), read_tile(0));
+}
+
+// The issuing thread has waited; the others neither wait nor meet it.
+void waits_for_itself(TensorMap map, TensorMap, float* out, bool broken) {
+  init(0, 1);
+  block_sync();
+  if (thread_index() == 0) {
+    fill(0, map);
+    mbarrier_wait(barrier(0), 0);
+  }
+  if (!broken) block_sync();
+  store_global(out + thread_index(), read_tile(0));
+}
+
+// A ring of one tile. Consumers have to say when they have read it.
+void overwrites_a_tile_in_use(TensorMap map, TensorMap, float* out, bool broken) {
+  init(0, 1);
+  init(1, 32);
+  block_sync();
+  float sum = 0;
+  for (int i = 0; i < 2; ++i) {
+    if (thread_index() == 0) {
+      if (!broken) mbarrier_wait(barrier(1), i ^ 1);
+      fill(0, map);
+    } else if (thread_index() >= 32) {
+      mbarrier_wait(barrier(0), i);
+      sum += read_tile(0);
+      mbarrier_arrive(barrier(1));
+    }
+  }
+  store_global(out + thread_index(), sum);
+}
+
+// Everybody reads a tile; then the next one comes to the same place.
+void overwrites_what_others_read(TensorMap map, TensorMap, float* out, bool broken) {
+  init(0, 1);
+  init(1, 1);
+  block_sync();
+  if (thread_index() == 0) fill(0, map);
+  mbarrier_wait(barrier(0), 0);
+  const float sum = read_tile(0);
+  if (!broken) block_sync();
+  if (thread_index() == 0) {
+    mbarrier_arrive_expect_tx(barrier(1), kBox);
+    tma_load_2d(tile(0), map, 0, 8, barrier(1));
+  }
+  mbarrier_wait(barrier(1), 0);
+  store_global(out + thread_index(), sum + read_tile(0));
+}
+
+void two_copies_to_one_place(TensorMap map, TensorMap, float*, bool broken) {
+  init(0, 1);
+  if (thread_index() != 0) return;
+  mbarrier_arrive_expect_tx(barrier(0), 2 * kBox);
+  tma_load_2d(tile(0), map, 0, 0, barrier(0));
+  tma_load_2d(tile(broken ? 0 : 1), map, 0, 8, barrier(0));
+  mbarrier_wait(barrier(0), 0);
+}
+
+TEST_CASE("a tile that is read too early, or overwritten too early") {
+  const std::string text = twins(reads_before_wait, "read_before_wait");
+  CHECK(text.find("while the tma_load of thread 0") != std::string::npos);
+  twins(waits_for_itself, "read_before_wait");
+  twins(overwrites_what_others_read, "overwrite_while_read");
+  twins(two_copies_to_one_place, "write_write");
+  // In a ring, the barrier that nothing holds back runs ahead as well, or the copies meet.
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    Config config;
+    config.schedule_seed = seed;
+    CHECK(texts(run_kernel(overwrites_a_tile_in_use, config, false)) == "");
+    CHECK(kinds(run_kernel(overwrites_a_tile_in_use, config, true)) != "");
+  }
+}
+
+TEST_CASE("until somebody waits, a tile holds NaN; then the bytes, as late as possible") {
+  Maps maps;
+  Buffer<float> out(2, "out");
+  Config config;
+  config.hazards = false;
+  fa::simt::run(config, [&] {
+    launch(
+        +[](TensorMap map, float* result) {
+          init(0, 1);
+          if (thread_index() != 0) return;
+          fill(0, map);
+          store_global(result, load_shared<float>(tile(0) + 4));
+          mbarrier_wait(barrier(0), 0);
+          store_global(result + 1, load_shared<float>(tile(0) + 4));
+        },
+        1, 32, kSmem, maps.map, out.data());
+  });
+  CHECK(!(out[0] == out[0]));
+  CHECK(std::bit_cast<uint32_t>(out[1]) == 0x0003'0002);
+}
+
+void expects_too_little(TensorMap map, TensorMap, float* out, bool broken) {
+  init(0, 1);
+  block_sync();
+  if (thread_index() == 0) fill(0, map, broken ? kBox / 2 : kBox);
+  mbarrier_wait(barrier(0), 0);
+  store_global(out + thread_index(), read_tile(0));
+}
+
+void expects_too_much(TensorMap map, TensorMap, float* out, bool broken) {
+  init(0, 1);
+  block_sync();
+  if (thread_index() == 0) fill(0, map, broken ? kBox * 2 : kBox);
+  mbarrier_wait(barrier(0), 0);
+  store_global(out + thread_index(), read_tile(0));
+}
+
+TEST_CASE("expected bytes that do not fit") {
+  std::string text = twins(expects_too_little, "transaction_mismatch");
+  CHECK(text.find("phase 0 (parity 0) has 512 bytes more than it expects") != std::string::npos);
+  text = twins(expects_too_much, "transaction_mismatch");
+  CHECK(text.find("phase 0 (parity 0) lacks 1024 bytes") != std::string::npos);
+}
+
+void no_init_fence(TensorMap map, TensorMap, float*, bool broken) {
+  if (thread_index() == 0) {
+    mbarrier_init(barrier(0), 1);
+    if (!broken) fence_mbarrier_init();
+  }
+  block_sync();
+  if (thread_index() == 32) fill(0, map);
+  mbarrier_wait(barrier(0), 0);
+}
+
+// Ordinary stores, then a tensor store: each writer fences, then all meet.
+void stores_its_tile(TensorMap, TensorMap store, float*, bool broken) {
+  for (int i = 0; i < 4; ++i) {
+    store_shared<float>(tile(0) + 4u * static_cast<uint32_t>(thread_index() + i * kThreads), 1.0f);
+  }
+  if (!broken || thread_index() == 0) fence_proxy_async();
+  block_sync();
+  if (thread_index() == 0) {
+    tma_store_2d(store, 0, 0, tile(0));
+    tma_store_commit();
+    tma_store_wait_read<0>();
+  }
+}
+
+// A fence comes behind the store that it is for.
+void fences_too_early(TensorMap, TensorMap store, float*, bool broken) {
+  if (broken) fence_proxy_async();
+  for (int i = 0; i < 4; ++i) {
+    store_shared<float>(tile(0) + 4u * static_cast<uint32_t>(thread_index() + i * kThreads), 1.0f);
+  }
+  if (!broken) fence_proxy_async();
+  block_sync();
+  if (thread_index() != 0) return;
+  tma_store_2d(store, 0, 0, tile(0));
+  tma_store_commit();
+  tma_store_wait_read<0>();
+}
+
+// Bytes that a tensor copy brought need no fence, and ordinary reads of them neither.
+void brought_and_stored(TensorMap map, TensorMap store, float* out, bool broken) {
+  init(0, 1);
+  block_sync();
+  if (thread_index() == 0) fill(0, map);
+  mbarrier_wait(barrier(0), 0);
+  store_global(out + thread_index(), read_tile(0));
+  if (broken && thread_index() == 3) store_shared<float>(tile(0) + 12, 0.0f);
+  block_sync();
+  if (thread_index() == 0) {
+    tma_store_2d(store, 0, 0, tile(0));
+    tma_store_commit();
+    tma_store_wait_read<0>();
+  }
+}
+
+// Ordinary stores, then a tensor copy over them.
+void copies_over_stores(TensorMap map, TensorMap, float* out, bool broken) {
+  init(0, 1);
+  store_shared<float>(tile(0) + 4u * static_cast<uint32_t>(thread_index()), 1.0f);
+  if (!broken) fence_proxy_async();
+  block_sync();
+  if (thread_index() == 0) fill(0, map);
+  mbarrier_wait(barrier(0), 0);
+  store_global(out + thread_index(), read_tile(0));
+}
+
+// A cp.async belongs to the threads' proxy: its fence comes behind its wait.
+void fences_before_its_copy(TensorMap, TensorMap store, float* out, bool broken) {
+  cp_async_16(tile(0) + 16u * static_cast<uint32_t>(thread_index()), out, 0);
+  cp_async_commit();
+  if (broken) fence_proxy_async();
+  cp_async_wait<0>();
+  if (!broken) fence_proxy_async();
+  block_sync();
+  if (thread_index() == 0) {
+    tma_store_2d(store, 0, 0, tile(0));
+    tma_store_commit();
+    tma_store_wait_read<0>();
+  }
+}
+
+TEST_CASE("missing_proxy_fence") {
+  const std::string text = twins(no_init_fence, "missing_proxy_fence");
+  CHECK(text.find("no fence_mbarrier_init of that thread") != std::string::npos);
+  twins(stores_its_tile, "missing_proxy_fence");
+  twins(fences_too_early, "missing_proxy_fence");
+  twins(brought_and_stored, "missing_proxy_fence");
+  twins(copies_over_stores, "missing_proxy_fence");
+  twins(fences_before_its_copy, "missing_proxy_fence");
+}
+
+// The source of a tensor store is written again before it has been read.
+void overwrites_what_is_stored(TensorMap, TensorMap store, float*, bool broken) {
+  for (int i = 0; i < 4; ++i) {
+    store_shared<float>(tile(0) + 4u * static_cast<uint32_t>(thread_index() + i * kThreads), 1.0f);
+  }
+  fence_proxy_async();
+  block_sync();
+  if (thread_index() == 0) {
+    tma_store_2d(store, 0, 0, tile(0));
+    tma_store_commit();
+    if (!broken) tma_store_wait_read<0>();
+    store_shared<float>(tile(0), 2.0f);
+    tma_store_wait<0>();
+  }
+}
+
+void ends_before_it_is_stored(TensorMap, TensorMap store, float*, bool broken) {
+  for (int i = 0; i < 4; ++i) {
+    store_shared<float>(tile(0) + 4u * static_cast<uint32_t>(thread_index() + i * kThreads), 1.0f);
+  }
+  fence_proxy_async();
+  block_sync();
+  if (thread_index() == 0) {
+    tma_store_2d(store, 0, 0, tile(0));
+    tma_store_commit();
+    if (!broken) tma_store_wait<0>();
+  }
+}
+
+TEST_CASE("a tensor store whose source is not kept") {
+  twins(overwrites_what_is_stored, "overwrite_while_read");
+  twins(ends_before_it_is_stored, "overwrite_while_read");
+}
+
+TEST_CASE("a tensor store: swizzled back, nothing outside the tensor") {
+  Maps maps;
+  const TensorMap edge =
+      make_tensor_map(maps.other.data(), {60, 13}, {128}, {64, 8}, Swizzle::bytes_128);
+  for (uint16_t& x : maps.other) x = 0xffff;
+  const Report report = fa::simt::run({}, [&] {
+    launch(
+        +[](TensorMap map, TensorMap store) {
+          init(0, 1);
+          block_sync();
+          if (thread_index() != 0) return;
+          fill(0, map);
+          mbarrier_wait(barrier(0), 0);
+          tma_store_2d(store, 0, 8, tile(0));
+          tma_store_commit();
+          tma_store_wait<0>();
+        },
+        1, 32, kSmem, maps.map, edge);
+  });
+  CHECK(texts(report) == "");
+  CHECK(report.counters.tma_instructions == 2);
+  CHECK(report.counters.tma_bytes == 2 * kBox);
+  for (int row = 0; row < 16; ++row) {
+    for (int col = 0; col < 64; ++col) {
+      const bool stored = row >= 8 && row < 13 && col < 60;
+      CHECK(maps.other[static_cast<size_t>(row * 64 + col)] ==
+            (stored ? (row - 8) * 64 + col : 0xffff));
+    }
+  }
+}
+
+void misaligned_tile(TensorMap map, TensorMap, float*, bool broken) {
+  init(0, 1);
+  if (thread_index() != 0) return;
+  if (!broken) {
+    mbarrier_arrive_expect_tx(barrier(0), kBox);
+    tma_load_2d(tile(0) + 128, map, 0, 0, barrier(0));
+    mbarrier_wait(barrier(0), 0);
+  } else {
+    tma_load_2d(tile(0) + 64, map, 0, 0, barrier(0));
+  }
+}
+
+void tile_behind_the_end(TensorMap map, TensorMap, float*, bool broken) {
+  init(0, 1);
+  if (thread_index() != 0) return;
+  if (!broken) mbarrier_arrive_expect_tx(barrier(0), kBox);
+  tma_load_2d(tile(broken ? 4 : 0), map, 0, 0, barrier(0));
+  if (!broken) mbarrier_wait(barrier(0), 0);
+}
+
+TEST_CASE("tiles that cannot be") {
+  twins(misaligned_tile, "misaligned");
+  twins(tile_behind_the_end, "out_of_bounds");
+  Maps maps;
+  const TensorMap beyond =  // more rows than the buffer has
+      make_tensor_map(maps.matrix.data(), {64, 32}, {128}, {64, 8}, Swizzle::none);
+  const auto load = +[](TensorMap map, int row) {
+    init(0, 1);
+    if (thread_index() != 0) return;
+    tma_load_2d(tile(0), map, 0, row, barrier(0));
+  };
+  const Report report = fa::simt::run({}, [&] { launch(load, 1, 32, kSmem, beyond, 12); });
+  CHECK(kinds(report) == "out_of_bounds");
+  CHECK_THROWS_WITH_AS(launch(
+                           +[](TensorMap map) {
+                             init(0, 1);
+                             tma_load_3d(tile(0), map, 0, 0, 0, barrier(0));
+                           },
+                           1, 32, kSmem, maps.map),
+                       doctest::Contains("tma_load_3d with a tensor map of 2 dimensions"),
+                       std::runtime_error);
+}
+
+}  // namespace

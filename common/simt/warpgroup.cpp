@@ -1,0 +1,377 @@
+#include "common/simt/warpgroup.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <functional>
+
+#include "common/simt/begin.hpp"
+#include "common/simt/block.hpp"
+
+// A kernel that forgets a wait may leave the scope of an array that is in flight. It is not written
+// unless it still holds the poison, but it is looked at.
+#define FA_SIMT_NO_ASAN __attribute__((no_sanitize_address))
+
+namespace fa::simt {
+
+namespace {
+
+// Signalling NaNs, of a pattern that nothing computes: of fp32, of a pair of bf16.
+constexpr uint32_t kPoison = 0x7fa5c3e1, kOperandPoison = 0x7fa17fa1;
+
+typedef float Float4 __attribute__((vector_size(16)));
+
+template <class T>
+float from_bits(uint16_t bits) {
+  return to_float(T{bits});
+}
+
+typedef uint32_t Bits __attribute__((may_alias));
+
+FA_SIMT_NO_ASAN uint32_t load_bits(const void* p) { return *static_cast<const Bits*>(p); }
+FA_SIMT_NO_ASAN void store_bits(void* p, uint32_t bits) { *static_cast<Bits*>(p) = bits; }
+
+}  // namespace
+
+void Warpgroup::begin_block() {
+  engine_ = -1;
+  operations_.clear();
+  first_ = computed_ = 0;
+  for (int w = 0; w < kWarpgroupWarps; ++w) {
+    landed_[w] = 0;
+    open_group_[w] = 0;
+    fenced_[w] = false;
+  }
+  accumulators_.clear();
+  operands_.clear();
+}
+
+int Warpgroup::index_of(const Warp& warp) const { return static_cast<int>(&warp - warps_); }
+const WgmmaCall& Warpgroup::call_of(int i) const {
+  return *warps_[i / kWarpSize].wgmma[i % kWarpSize];
+}
+Thread& Warpgroup::thread(int i) const { return warps_[i / kWarpSize].first[i % kWarpSize]; }
+
+void Warpgroup::report(int i, const Site& site, HazardKind kind, const std::string& text) {
+  block_.report(kind, thread(i), site, 0, [&] { return text; });
+}
+
+// The entry for these arrays: the one that has them already, one that nobody uses, or a new one.
+template <class Registers, class Pointer>
+Registers& Warpgroup::find(std::vector<std::unique_ptr<Registers>>& all, Pointer pointer_of) {
+  Registers* idle = nullptr;
+  for (const std::unique_ptr<Registers>& each : all) {
+    if (std::none_of(each->in_flight, each->in_flight + kWarpgroupWarps, std::identity{})) {
+      idle = each.get();
+      continue;
+    }
+    bool same = true;
+    for (int i = 0; same && i < kWarpgroupSize; ++i) same = each->of[i] == pointer_of(i);
+    if (same) return *each;
+  }
+  if (idle == nullptr) idle = all.emplace_back(std::make_unique<Registers>()).get();
+  for (int i = 0; i < kWarpgroupSize; ++i) idle->of[i] = pointer_of(i);
+  return *idle;
+}
+
+void Warpgroup::issue(const Thread& last, const Site& site) {
+  if (engine_ < 0) engine_ = block_.new_engine();
+  Operation operation{};
+  operation.call = *last.warp->wgmma[last.lane];
+  operation.site = site;
+  for (int i = 0; i < kWarpgroupSize; ++i) {
+    if (call_of(i).agrees_with(operation.call)) continue;
+    report(i, site, HazardKind::kBadDescriptor,
+           "passes another descriptor than thread " + std::to_string(last.index) +
+               ": all threads of a warpgroup pass the same");
+    break;
+  }
+  operation.d = &find(accumulators_, [&](int i) { return call_of(i).d; });
+  if (operation.call.a != nullptr) {
+    operation.a = &find(operands_, [&](int i) { return call_of(i).a; });
+  }
+  check_fence(operation);
+  take_accumulators(operation);
+  if (operation.a != nullptr) take_operand(operation);
+  for (int w = 0; w < kWarpgroupWarps; ++w) {
+    operation.group[w] = open_group_[w];
+    block_.traffic().collective(warps_[w].index, Instruction::kWgmma, site);
+  }
+  if (block_.launch().run.hazards) check_shared(operation);
+  operations_.push_back(operation);
+}
+
+// Ordinary instructions may have used these registers: since this warp's last wait, or ever.
+void Warpgroup::check_fence(const Operation& operation) {
+  for (int w = 0; w < kWarpgroupWarps; ++w) {
+    const bool chained =
+        operation.d->in_flight[w] && (operation.a == nullptr || operation.a->in_flight[w]);
+    if (fenced_[w] || chained) continue;
+    report(w * kWarpSize, operation.site, HazardKind::kRegistersInFlight,
+           landed_[w] == 0 ? "begins a wgmma without a wgmma_fence before it"
+                           : "begins a wgmma without a wgmma_fence since its last wgmma_wait: its "
+                             "registers may not have been written yet");
+    return;
+  }
+}
+
+void Warpgroup::take_accumulators(Operation& operation) {
+  Accumulator& d = *operation.d;
+  const int registers = operation.call.n / 2;
+  if (d.n != operation.call.n) {
+    d.n = operation.call.n;
+    d.columns.resize(static_cast<size_t>(d.n) * kRows);
+  }
+  d.last = first_ + static_cast<int64_t>(operations_.size());
+  bool poisoned = false;
+  for (int w = 0; w < kWarpgroupWarps; ++w) {
+    if (d.in_flight[w]) continue;
+    d.in_flight[w] = true;
+    for (int lane = 0; lane < kWarpSize; ++lane) {
+      const int i = w * kWarpSize + lane, row = w * 16 + lane / 4;
+      float* const values = d.of[i];
+      for (int r = 0; r < registers; ++r) {
+        const uint32_t bits = std::bit_cast<uint32_t>(values[r]);
+        if (bits == kPoison && operation.call.accumulate && !poisoned) {
+          poisoned = true;
+          report(i, operation.site, HazardKind::kRegistersInFlight,
+                 "accumulates in registers that another wgmma in flight has");
+        }
+        const int column = r / 4 * 8 + lane % 4 * 2 + r % 2;
+        d.columns[static_cast<size_t>(column * kRows + row + r / 2 % 2 * 8)] = values[r];
+        store_bits(values + r, kPoison);
+      }
+    }
+  }
+}
+
+void Warpgroup::take_operand(Operation& operation) {
+  Operand& a = *operation.a;
+  a.last = first_ + static_cast<int64_t>(operations_.size());
+  a.site = operation.site;
+  for (int w = 0; w < kWarpgroupWarps; ++w) {
+    if (a.in_flight[w]) continue;
+    a.in_flight[w] = true;
+    for (int i = w * kWarpSize; i < (w + 1) * kWarpSize; ++i) {
+      std::copy_n(a.of[i], 4, a.values[i]);
+      for (int r = 0; r < 4; ++r) store_bits(a.of[i] + r, kOperandPoison);
+    }
+  }
+}
+
+void Warpgroup::check_shared(const Operation& operation) {
+  const WgmmaCall& call = operation.call;
+  Access access = stamp(thread(0), operation.site);
+  access.engine = static_cast<int16_t>(engine_);
+  access.engine_time = static_cast<uint32_t>(first_ + static_cast<int64_t>(operations_.size())) + 1;
+  access.engine_work = Instruction::kWgmma;
+  const uint32_t record = block_.shadow().begin_async_read(access);
+  if (call.a == nullptr) {
+    check_operand(operation, "A", call.descriptor_a, call.mn_major_a, kRows, record);
+  }
+  check_operand(operation, "B", call.descriptor_b, call.mn_major_b, call.n, record);
+}
+
+// Do all 16-byte chunks lie in shared memory, in one tensor's tile, and may they be read?
+void Warpgroup::check_operand(const Operation& operation, const char* name, uint64_t bits,
+                              bool mn_major, int rows, uint32_t record) {
+  const MatrixDescriptor descriptor(bits);
+  const std::string of = std::string("gives a descriptor for ") + name;
+  const auto bad = [&](const std::string& why) {
+    report(0, operation.site, HazardKind::kBadDescriptor, of + why);
+  };
+  if (descriptor.reserved) bad(" with bits that mean nothing");
+  if (descriptor.base_offset != 0) {
+    bad(" with a base offset, which the emulator does not know: align tiles to 8 lines");
+  }
+  if (!descriptor.aligned()) {
+    bad(" that begins at byte " + std::to_string(int64_t{descriptor.start} - kSharedBase) +
+        ", in the middle of 8 swizzled lines");
+  }
+  const Observer issuers[] = {observer(warps_[0]), observer(warps_[1]), observer(warps_[2]),
+                              observer(warps_[3])};
+  const void* tensor = nullptr;
+  const int chunks = rows * kDepth / 8;
+  for (int i = 0; i < chunks; ++i) {
+    const uint32_t address = mn_major ? descriptor.mn_major(i % (rows / 8), i / (rows / 8))
+                                      : descriptor.k_major(i / 2, i % 2);
+    const int64_t offset = int64_t{address} - kSharedBase;
+    if (offset < 0 || offset + 16 > int64_t{block_.launch().smem_bytes}) {
+      return bad(" that leads to byte " + std::to_string(offset) +
+                 " of dynamic shared memory, which has " +
+                 std::to_string(block_.launch().smem_bytes));
+    }
+    const void* const from =
+        block_.shadow().async_read(record, issuers, static_cast<uint32_t>(offset), 16);
+    if (from == nullptr) continue;
+    if (tensor != nullptr && from != tensor) {
+      return bad(" that leads from a tile of " + describe_address(tensor) + " into one of " +
+                 describe_address(from) + ", at byte " + std::to_string(offset));
+    }
+    tensor = from;
+  }
+}
+
+void Warpgroup::fence(const Warp& warp) { fenced_[index_of(warp)] = true; }
+void Warpgroup::commit(const Warp& warp) { ++open_group_[index_of(warp)]; }
+
+void Warpgroup::wait(const Thread& last, int pending_groups,
+                     std::span<const float* const> registers, const Site& site) {
+  Warp& warp = *last.warp;
+  const int w = index_of(warp);
+  const int limit = open_group_[w] - pending_groups;  // number of the first that may fly
+  const int64_t before = landed_[w];
+  while (landed_[w] < first_ + static_cast<int64_t>(operations_.size()) &&
+         operations_[static_cast<size_t>(landed_[w] - first_)].group[w] < limit) {
+    if (computed_ == landed_[w]) {
+      compute(operations_[static_cast<size_t>(computed_++ - first_)]);
+      if (block_.launch().run.hazards) block_.shadow().end_async_read();
+    }
+    ++landed_[w];
+  }
+  if (landed_[w] == before) return;
+  fenced_[w] = false;
+  give_back(w, last, registers, site);
+  warp.clock.learn_warp(engine_, static_cast<uint32_t>(landed_[w]) + 1);
+  const int64_t done = *std::min_element(landed_, landed_ + kWarpgroupWarps);
+  for (; first_ < done; ++first_) operations_.pop_front();
+}
+
+// What no operation in flight uses belongs to the warp again.
+void Warpgroup::give_back(int w, const Thread& last, std::span<const float* const> registers,
+                          const Site& wait) {
+  for (const std::unique_ptr<Accumulator>& d : accumulators_) {
+    if (!d->in_flight[w] || d->last >= landed_[w]) continue;
+    d->in_flight[w] = false;
+    const Site site = operations_[static_cast<size_t>(d->last - first_)].site;
+    const float* const own = d->of[w * kWarpSize + last.lane];
+    if (std::find(registers.begin(), registers.end(), own) == registers.end()) {
+      report(w * kWarpSize, site, HazardKind::kRegistersInFlight,
+             "has its accumulators in flight up to the wgmma_wait at " + to_string(wait) +
+                 ", which does not name them: no wait does that returns them");
+    }
+    bool touched = false;
+    for (int lane = 0; lane < kWarpSize; ++lane) {
+      const int i = w * kWarpSize + lane, row = w * 16 + lane / 4;
+      for (int r = 0; r < d->n / 2; ++r) {
+        if (load_bits(d->of[i] + r) != kPoison) {
+          if (!touched) {
+            report(i, site, HazardKind::kRegistersInFlight,
+                   "writes accumulator " + std::to_string(r) +
+                       " before its wgmma_wait, while this wgmma is in flight");
+          }
+          touched = true;
+          continue;  // it may be something else by now
+        }
+        const int column = r / 4 * 8 + lane % 4 * 2 + r % 2;
+        const float value = d->columns[static_cast<size_t>(column * kRows + row + r / 2 % 2 * 8)];
+        store_bits(d->of[i] + r, std::bit_cast<uint32_t>(value));
+      }
+    }
+  }
+  for (const std::unique_ptr<Operand>& a : operands_) {
+    if (!a->in_flight[w] || a->last >= landed_[w]) continue;
+    a->in_flight[w] = false;
+    for (int i = w * kWarpSize; i < (w + 1) * kWarpSize; ++i) {
+      for (int r = 0; r < 4; ++r) {
+        if (load_bits(a->of[i] + r) == kOperandPoison) store_bits(a->of[i] + r, a->values[i][r]);
+      }
+    }
+  }
+}
+
+void Warpgroup::compute(Operation& operation) {
+  operation.call.fp16 ? multiply<fp16>(operation) : multiply<bf16>(operation);
+}
+
+// A from registers: what is there now, if somebody has written it meanwhile.
+void Warpgroup::load_registers(const Operation& operation, float (&A)[kDepth][kRows],
+                               float (*value)(uint16_t)) {
+  const Operand& a = *operation.a;
+  bool touched = false;
+  for (int i = 0; i < kWarpgroupSize; ++i) {
+    const int lane = i % kWarpSize, w = i / kWarpSize;
+    for (int r = 0; r < 4; ++r) {
+      uint32_t pair = a.values[i][r];
+      if (a.in_flight[w]) {
+        const uint32_t now = load_bits(a.of[i] + r);
+        if (now != kOperandPoison) {
+          pair = now;
+          if (!touched) {
+            report(i, operation.site, HazardKind::kRegistersInFlight,
+                   "writes a register of operand A before its wgmma_wait, while this wgmma is in "
+                   "flight");
+          }
+          touched = true;
+        }
+      }
+      const int row = w * 16 + lane / 4 + r % 2 * 8, k = lane % 4 * 2 + r / 2 * 8;
+      A[k][row] = value(static_cast<uint16_t>(pair));
+      A[k + 1][row] = value(static_cast<uint16_t>(pair >> 16));
+    }
+  }
+}
+
+// D = A B (+ D), summed in the order of mma_m16n8k16 on the emulator: what is there, then k =
+// 0..15.
+template <class T>
+void Warpgroup::multiply(Operation& operation) {
+  const WgmmaCall& call = operation.call;
+  const auto chunk = [&](uint32_t address, float* values, int distance) {
+    uint16_t bits[8];
+    const int64_t offset = int64_t{address} - kSharedBase;
+    if (offset < 0 || offset + 16 > int64_t{block_.launch().smem_bytes}) {
+      std::memset(bits, 0xff, sizeof bits);
+    } else {
+      std::memcpy(bits, block_.shared() + offset, sizeof bits);
+    }
+    for (int i = 0; i < 8; ++i) values[i * distance] = from_bits<T>(bits[i]);
+  };
+
+  alignas(16) float A[kDepth][kRows];
+  if (call.a != nullptr) {
+    load_registers(operation, A, from_bits<T>);
+  } else {
+    const MatrixDescriptor a(call.descriptor_a);
+    for (int i = 0; i < kRows * kDepth / 8; ++i) {
+      if (call.mn_major_a) {
+        chunk(a.mn_major(i % 8, i / 8), &A[i / 8][i % 8 * 8], 1);
+      } else {
+        chunk(a.k_major(i / 2, i % 2), &A[i % 2 * 8][i / 2], kRows);
+      }
+    }
+  }
+  float B[kMaxColumns][kDepth];
+  const MatrixDescriptor b(call.descriptor_b);
+  const int groups = call.n / 8;
+  for (int i = 0; i < call.n * kDepth / 8; ++i) {
+    if (call.mn_major_b) {
+      chunk(b.mn_major(i % groups, i / groups), &B[i % groups * 8][i / groups], kDepth);
+    } else {
+      chunk(b.k_major(i / 2, i % 2), &B[i / 2][i % 2 * 8], 1);
+    }
+  }
+  constexpr int kVectors = 4, kStep = kVectors * 4;  // rows at a time
+  for (int column = 0; column < call.n; ++column) {
+    for (int row = 0; row < kRows; row += kStep) {
+      float* const place = &operation.d->columns[static_cast<size_t>(column * kRows + row)];
+      Float4 sum[kVectors] = {};
+      if (call.accumulate) std::memcpy(sum, place, sizeof sum);
+      for (int k = 0; k < kDepth; ++k) {
+        Float4 rows[kVectors];
+        std::memcpy(rows, &A[k][row], sizeof rows);
+        for (int i = 0; i < kVectors; ++i) sum[i] += rows[i] * B[column][k];
+      }
+      std::memcpy(place, sum, sizeof sum);
+    }
+  }
+}
+
+void Warpgroup::report_leftovers() {
+  for (const Operation& operation : operations_) {
+    report(0, operation.site, HazardKind::kRegistersInFlight,
+           "ends while this wgmma is in flight: no wgmma_wait for it");
+  }
+}
+
+}  // namespace fa::simt
