@@ -5,7 +5,8 @@
                                      prints a line for each kernel
     ptxas_report.py check CODES OBJECT… [--for CODE]
                                      reads OBJECT.ptxas; fails if a kernel spills or has a stack
-                                     frame, or if one of CODES (sm_80,sm_90; sm_ for any)
+                                     frame, if ptxas serializes wgmma or sets fences of its own
+                                     (C75xx), or if one of CODES (sm_80,sm_90; sm_ for any)
                                      has no kernel. With --for only CODE's kernels must not spill:
                                      the one that tile sizes were chosen for
 """
@@ -18,6 +19,7 @@ import sys
 ENTRY = re.compile(r"Compiling entry function '(\w+)' for '(\w+)'")
 FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 REGISTERS = re.compile(r"Used (\d+) registers")
+WGMMA = re.compile(r".*\(C75\d\d\).*")
 
 
 def kernels(report):
@@ -63,16 +65,21 @@ def keep(command):
 
 
 def check(codes, objects, chosen=""):
-    found = []
+    found, remarks = [], []
     for path in objects:
         with open(path.removesuffix(".ptxas") + ".ptxas", encoding="utf-8") as file:
-            found += kernels(file.read())
+            report = file.read()
+        found += kernels(report)
+        remarks += WGMMA.findall(report)
     for kernel in found:
         print(describe(kernel))
     missing = [code for code in codes.split(",")
                if not any(kernel[1].startswith(code) for kernel in found)]
     if missing:
         print("no kernel found for", *missing, "in", *objects)
+        return 1
+    if remarks:
+        print(*remarks, sep="\n")
         return 1
     return 1 if any((stack or spilled) and architecture.startswith(chosen)
                       for _, architecture, _, stack, spilled in found) else 0
