@@ -98,7 +98,7 @@ std::string Cli::parse(int argc, char** argv) {
   for (const auto& convert : impl_->conversions) convert();
   for (const auto& command : impl_->commands) {
     if (!command->impl_->app->parsed()) continue;
-    const std::string name = command->impl_->app->get_name();
+    std::string name = command->impl_->app->get_name();
     for (const CLI::Option* option : impl_->app->get_options()) {
       if (option->count() == 0) continue;
       throw InputError(option->get_name() + " before " + name + ": " + name +

@@ -6,6 +6,7 @@
 #include "common/error.hpp"
 #include "common/file.hpp"
 #include "common/half.hpp"
+#include "common/tensor.hpp"
 
 namespace fa {
 namespace {
@@ -15,7 +16,6 @@ static_assert(std::endian::native == std::endian::little);
 constexpr std::string_view kMagic("\x93NUMPY", 6);
 constexpr size_t kLargestHeader = 1 << 16;  // NumPy's own files need a few hundred bytes
 constexpr size_t kMostDimensions = 32;      // NumPy's limit up to version 1
-constexpr int64_t kMostElements = int64_t{1} << 40;
 
 int64_t bytes_each(NpyType type) { return type == NpyType::f16 ? 2 : type == NpyType::f32 ? 4 : 8; }
 
