@@ -152,7 +152,7 @@ bool machine_code_fits(const std::string& machine_code, int capability) {
 
 std::string gpu_problem(const KernelBuild& build) {
   if (!build.forward) return build.left_out;
-  if (const std::string problem = gpu_problem(); !problem.empty()) return problem;
+  if (std::string problem = gpu_problem(); !problem.empty()) return problem;
   if (machine_code_fits(build.machine_code, gpu_capability())) return "";
   return "the GPU " + gpu_name() + " is sm_" + std::to_string(gpu_capability()) +
          ", this build's kernel needs " + build.machine_code;
