@@ -164,9 +164,9 @@ EmulatorRun run_on_emulator(std::span<const Input> inputs, std::span<const Outpu
   EmulatorRun run;
   run.report = simt::run(config, [&] { launch(tensors); });
   for (const simt::Event& event : run.report.events) {  // while the memory has its names
-    run.sources.push_back(event.kind == simt::EventKind::kCopyIssue
-                              ? simt::describe_address(reinterpret_cast<const void*>(event.source))
-                              : "");
+    const auto* source = reinterpret_cast<const void*>(event.source);  // NOLINT: it is only named
+    run.sources.push_back(event.kind == simt::EventKind::kCopyIssue ? simt::describe_address(source)
+                                                                    : "");
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     load(tensors[inputs.size() + i], outputs[i].values);
