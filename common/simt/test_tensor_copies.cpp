@@ -293,6 +293,7 @@ TEST_CASE("until somebody waits, a tile holds NaN; then the bytes, as late as po
         +[](TensorMap map, float* result) {
           init(0, 1);
           if (thread_index() != 0) return;
+          store_shared<float>(tile(0) + 4, 1.0f);
           fill(0, map);
           store_global(result, load_shared<float>(tile(0) + 4));
           mbarrier_wait(barrier(0), 0);
@@ -365,6 +366,23 @@ void fences_too_early(TensorMap, TensorMap store, float*, bool broken) {
   tma_store_wait_read<0>();
 }
 
+// One warp stores. Its fences have come before the copy, but nothing orders them: a shuffle waits
+// for the other lanes and promises nothing about memory.
+void fences_behind_the_barrier(TensorMap, TensorMap store, float*, bool broken) {
+  const int lane = thread_index() - 32;
+  for (int i = 0; lane >= 0 && i < 8; ++i) {
+    store_shared<float>(tile(0) + 4u * static_cast<uint32_t>(lane + i * 32), 1.0f);
+  }
+  if (!broken) fence_proxy_async();
+  block_sync();
+  if (broken) fence_proxy_async();
+  shfl_xor(0.0f, 1);
+  if (lane != 31) return;
+  tma_store_2d(store, 0, 0, tile(0));
+  tma_store_commit();
+  tma_store_wait_read<0>();
+}
+
 // Bytes that a tensor copy brought need no fence, and ordinary reads of them neither.
 void brought_and_stored(TensorMap map, TensorMap store, float* out, bool broken) {
   init(0, 1);
@@ -412,6 +430,7 @@ TEST_CASE("missing_proxy_fence") {
   CHECK(text.find("no fence_mbarrier_init of that thread") != std::string::npos);
   twins(stores_its_tile, "missing_proxy_fence");
   twins(fences_too_early, "missing_proxy_fence");
+  twins(fences_behind_the_barrier, "missing_proxy_fence");
   twins(brought_and_stored, "missing_proxy_fence");
   twins(copies_over_stores, "missing_proxy_fence");
   twins(fences_before_its_copy, "missing_proxy_fence");

@@ -59,7 +59,7 @@ Report check_example(const Config& config) {
   fill(Q, 1);
   fill(K, 2);
   fill(V, 3);
-  const Report report = fa::simt::run(config, [&] {
+  Report report = fa::simt::run(config, [&] {
     hopper_example::launch_multiply_twice<T, KEYS, HEAD_DIM>(Q.data(), K.data(), V.data(), S.data(),
                                                              O.data());
   });
