@@ -151,7 +151,7 @@ function draw_state({ now, before, final, x, v, o, states }, step, width, wide) 
     : `e^(${show(before.m)} − ${bracketed(now.m)}) = ${show(now.correction)}`
   parts.push(rect(0, 24, width, 26, { class: rises ? 'soft-f' : 'soft', rx: 3 }),
     text(8, 42, `m = ${m}${show(now.m)}`, { class: 'strong', name: 'm' }),
-    text(8, 70, !before || rises ? 'rises' : 'stays', { class: rises ? 'strong' : 'muted' }),
+    text(8, 70, !before || rises ? 'up' : 'stays', { class: rises ? 'strong' : 'muted' }),
     text(width - 8, 70, factor, { class: `end${rises ? ' strong' : ''}`, name: 'correction' }))
   const scale = (width - 168) / Math.max(...states.map(({ l }) => l)), bar = 84
   const rows = before
