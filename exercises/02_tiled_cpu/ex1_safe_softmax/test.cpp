@@ -60,6 +60,8 @@ static const char* const kNoMax =
 static void check_softmax(const std::vector<float>& x) {
   const float m = *std::max_element(x.begin(), x.end());
   const float last = x.back(), m_before_last = without_last(x);
+  float magnitude = 0;
+  for (const float value : x) magnitude = std::max(magnitude, std::abs(value));
   std::vector<float> a(x.size(), NAN);
   safe_softmax(x, a);
   exercise::check_output(
@@ -115,6 +117,9 @@ static void check_softmax(const std::vector<float>& x) {
         "the terms are x - m; they are e^(x - m)"},
        {"max-outside-exponent", normalised(x, [&](float v) { return std::exp(v) - m; }),
         "this is e^x - m; the maximum is subtracted in the exponent: e^(x - m)"},
+       {"largest-magnitude", normalised(x, [&](float v) { return std::exp(v - magnitude); }),
+        "the largest |x| was subtracted; where that is a score far below zero every term is 0, and "
+        "0 / 0 is NaN"},
        {"max-starts-at-zero",
         normalised(x, [&](float v) { return std::exp(v - std::max(m, 0.0f)); }),
         "the maximum started at 0, or at numeric_limits<float>::min(), the smallest number above "
@@ -128,4 +133,5 @@ TEST_CASE("numbers far below zero") { check_softmax({-300, -302, -301}); }
 TEST_CASE("numbers too large for a double's exponential") { check_softmax({-1, 1000, 999}); }
 TEST_CASE("neither the first nor the smallest") { check_softmax({3, -40, 60}); }
 TEST_CASE("numbers a million below zero") { check_softmax({-1000001, -1000000}); }
+TEST_CASE("the largest in magnitude is the smallest") { check_softmax({3, -1000, 1}); }
 TEST_CASE("a long row") { check_softmax(exercise::random_numbers(1000, 1)); }

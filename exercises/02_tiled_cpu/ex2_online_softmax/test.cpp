@@ -68,6 +68,11 @@ static void check_row(const std::vector<float>& x) {
        {"factor-on-both",
         sums(x, [](F l, F x, F m, F m_new) { return (l + e(x - m_new)) * e(m - m_new); }),
         "the factor e^(m - m') is on the new term, too; that one is relative to m' already"},
+       {"new-term-overflows",
+        sums(x, [](F l, F x, F m, F m_new) { return l == 0 ? 1 : (l + e(x - m)) * e(m - m_new); }),
+        "the new term was added as e^(x - m) with the old maximum, and the sum corrected after "
+        "that: the same on paper, but e^(x - m) overflows where the maximum grows by more than "
+        "88.7"},
        {"old-sum-forgotten", sums(x, [](F, F x, F, F m_new) { return e(x - m_new); }),
         "l is the last term alone; the old sum, times the factor, belongs to it"},
        {"new-term-forgotten", sums(x, [](F l, F, F m, F m_new) { return l * e(m - m_new); }),
@@ -147,5 +152,6 @@ TEST_CASE("the maximum grows each time") { check_row({1, 2, 3, 4, 5, 6}); }
 TEST_CASE("the maximum comes first") { check_row({6, 5, 4, 3, 2, 1}); }
 TEST_CASE("scores whose exponential overflows") { check_row({100, 150, 120}); }
 TEST_CASE("scores too large for a double's exponential") { check_row({1000, 1500, 1200}); }
+TEST_CASE("the maximum grows by 250") { check_row({-200, 50, 3}); }
 TEST_CASE("a long row") { check_row(exercise::random_numbers(300, 2, 3)); }
 TEST_CASE("all scores are negative") { check_row({-5, -3, -4}); }

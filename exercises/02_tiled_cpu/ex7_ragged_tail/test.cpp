@@ -22,15 +22,17 @@ struct Problem {
   std::vector<float> q, k, v;
 };
 
-// The state of the keys in a list; -1 is a row of zeros.
-static State state_of(const Problem& problem, const std::vector<int64_t>& keys) {
+// The state of the keys in a list; -1 is a row of zeros. A score `hidden` becomes -inf.
+static State state_of(const Problem& problem, const std::vector<int64_t>& keys,
+                      float hidden = -tiles::kInfinity) {
   State state(problem.dim);
   for (const int64_t j : keys) {
     std::vector<float> k(problem.dim), v(problem.dim);
     if (j >= 0) std::copy_n(problem.k.data() + j * problem.dim, problem.dim, k.data());
     if (j >= 0) std::copy_n(problem.v.data() + j * problem.dim, problem.dim, v.data());
-    tiles::add_tile(state, tiles::scores(problem.q, {k, 1, problem.dim}, problem.scale),
-                    {v, 1, problem.dim});
+    std::vector<float> s = tiles::scores(problem.q, {k, 1, problem.dim}, problem.scale);
+    std::replace(s.begin(), s.end(), hidden, -tiles::kInfinity);
+    tiles::add_tile(state, s, {v, 1, problem.dim});
   }
   return state;
 }
@@ -95,6 +97,9 @@ static void check_attend(int keys, int block, float q_scale = 1) {
         "one row of zeros is left in the ragged tile: the first to hide is K.rows - first"},
        {"full-last-tile-hidden", attended(problem, full ? no_full_tail : all),
         "keys % block is 0 when the last tile is full, and then all of it was hidden"},
+       {"score-zero-hidden", finished(state_of(problem, all, 0)),
+        "what scores 0 was hidden; a real key may score 0, too: only its number tells what is past "
+        "the end"},
        {"every-tile-cut", attended(problem, every_cut),
         "every tile was cut as the last one is; the others are full"},
        {"first-tile-only", attended(problem, first_only), "only the first tile was taken in"},
@@ -117,4 +122,5 @@ TEST_CASE("a multiple of the block") { check_attend(8, 4); }
 TEST_CASE("7 keys in tiles of 4") { check_attend(7, 4); }
 TEST_CASE("9 keys in tiles of 4") { check_attend(9, 4); }
 TEST_CASE("fewer keys than a tile has") { check_attend(3, 4); }
+TEST_CASE("every score is 0") { check_attend(7, 4, 0); }
 TEST_CASE("257 keys in tiles of 64, every score far from 0") { check_attend(257, 64, 20); }

@@ -30,6 +30,9 @@ static void check_blocks(const std::string& what, const Multiprocessor& sm, cons
       least({shared, threads, registers}),
       {{"kilobyte-forgotten", least({by_shared(0), threads, registers}),
         "each block pays 1 KB of shared memory to the system, besides its own"},
+       {"kilobyte-not-for-zero",
+        least({kernel.shared_bytes ? shared : 1 << 20, threads, registers}),
+        "a block that asks for no shared memory pays 1 KB to the system all the same"},
        {"kilobyte-once",
         least({(sm.shared_bytes - KB) / std::max(kernel.shared_bytes, 1), threads, registers}),
         "the 1 KB for the system was paid once; each block pays it"},
@@ -69,6 +72,9 @@ TEST_CASE("shared memory decides") {
   check_blocks("64 KB and 96 registers on sm_86", SM_86, {64 * KB, 128, 96});
 }
 TEST_CASE("threads decide") { check_blocks("32 registers on sm_86", SM_86, {0, 512, 32}); }
+TEST_CASE("no shared memory asked for, on an SM set to 16 KB of it, the rest a cache") {
+  check_blocks("64 threads on 16 KB", {16 * KB, 2048}, {0, 64, 32});
+}
 TEST_CASE("50 KB twice in 100 KB") { check_blocks("50 KB on sm_86", SM_86, {50 * KB, 128, 168}); }
 TEST_CASE("101 registers") { check_blocks("101 registers on sm_80", SM_80, {16 * KB, 128, 101}); }
 TEST_CASE("103 registers") { check_blocks("103 registers on sm_80", SM_80, {16 * KB, 128, 103}); }

@@ -29,7 +29,7 @@ struct Way {
   bool sides_exchanged = false;
   bool first_clamped = true, end_clamped = true, end_by_len_q = false;
   bool far_free = false;  // not clamped either where there is no limit
-  enum Unlimited { kKnown, kMinusOne, kZero, kZeroToo } unlimited = kKnown;
+  enum Unlimited { kKnown, kMinusOne, kZero, kZeroToo, kLength } unlimited = kKnown;
 };
 
 struct Keys {
@@ -48,6 +48,7 @@ static Keys keys_of(const Sizes& s, int query, const Way& way) {
   const auto side = [&](int limit, int added) {
     if (way.unlimited == Way::kZeroToo && limit <= 0) return 1 << 29;
     if (limit >= 0) return limit + added;
+    if (way.unlimited == Way::kLength) return s.len_kv;
     return way.unlimited == Way::kKnown ? 1 << 29 : way.unlimited == Way::kZero ? 0 : -1;
   };
   const int left = way.sides_exchanged ? s.right : s.left;
@@ -139,6 +140,10 @@ static void check_limits(const Sizes& s) {
           {.unlimited = Way::kZeroToo});
   mistake("no-limit-as-zero", "no limit was taken as 0 keys on that side",
           {.unlimited = Way::kZero});
+  mistake("no-limit-too-near",
+          "no limit was taken as len_kv keys; a query that stands before key 0 looks farther ahead "
+          "than that: take UNLIMITED",
+          {.unlimited = Way::kLength});
   exercise::check_output({"query", 2, 0, {"first_key", "end_key"}}, all_limits(s, got),
                          all_limits(s, [&](int query) { return keys_of(s, query, Way{}); }),
                          mistakes);
@@ -153,5 +158,6 @@ TEST_CASE("left 0, no limit ahead: 6 queries, 9 keys") { check_limits({6, 9, 0, 
 TEST_CASE("causal: 1 query, the newest token, 9 keys") { check_limits({1, 9, -1, 0}); }
 TEST_CASE("left 3, right 0: 1 query, 9 keys") { check_limits({1, 9, 3, 0}); }
 TEST_CASE("causal: 7 queries, 4 keys: the first see nothing") { check_limits({7, 4, -1, 0}); }
+TEST_CASE("no mask: 7 queries, 4 keys") { check_limits({7, 4, -1, -1}); }
 TEST_CASE("left 1, right 1: 7 queries, 4 keys") { check_limits({7, 4, 1, 1}); }
 TEST_CASE("causal: 2 queries, no key at all") { check_limits({2, 0, -1, 0}); }

@@ -41,6 +41,8 @@ static void check_cycles(const Sizes& s) {
       number(product_cycles(M, K, N, rows, cols)), number(over_tiles(s, r, c, own)),
       {{"array-as-wide-as-the-product", number(M + K + N - 2),
         "this is one pass through an array of K × N cells; the array has rows × cols"},
+       {"sum-in-an-int", number(static_cast<std::int32_t>(over_tiles(s, r, c, own))),
+        "the sum was an int, and passed 2^31: add up in an int64_t, which is what is returned"},
        {"full-tiles-only", number(over_tiles(s, r, c, [=](int, int) { return m + r + c - 2; })),
         "every tile is charged as a full one; a smaller tile occupies only its own rows and "
         "columns"},
@@ -75,4 +77,7 @@ TEST_CASE("Q @ K.T of the lesson") { check_cycles({512, 64, 512, 128, 128}); }
 TEST_CASE("P @ V of the lesson") { check_cycles({512, 512, 64, 128, 128}); }
 TEST_CASE("the last tiles are smaller") { check_cycles({10, 13, 19, 8, 8}); }
 TEST_CASE("an array that is no square") { check_cycles({10, 12, 18, 4, 9}); }
+TEST_CASE("a million rows of A, 4096 tiles of B: more than 2^31 cycles") {
+  check_cycles({1 << 20, 1 << 14, 1 << 14, 256, 256});
+}
 TEST_CASE("one row of A") { check_cycles({1, 16, 16, 4, 4}); }
