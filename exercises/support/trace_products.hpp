@@ -42,7 +42,8 @@ using Term = std::array<Factor, 2>;  // a's factor first, where there is one
 struct Formulas {
   std::map<std::string, std::vector<Term>> cells;
   std::set<std::string> formed;
-  bool any_operands = false;  // with two registers for operands, room must be made
+  std::set<std::multiset<std::string>> sums;  // of products, that a register held at some time
+  bool any_operands = false;                  // with two registers for operands, room must be made
 };
 
 inline std::string term_text(const Term& term) { return term[0].cell + "·" + term[1].cell; }
@@ -80,6 +81,9 @@ inline Formulas formulas(const ch01::Program& program) {
       sum.terms.push_back(term);
       registers[r[0]].factor.used = registers[r[1]].factor.used = true;
       registers[r.back()] = sum;
+      std::multiset<std::string> held;
+      for (const Term& one : sum.terms) held.insert(term_text(one));
+      result.sums.insert(held);
     }
   }
   return result;
@@ -113,7 +117,7 @@ inline std::string mistake_in(const Formulas& seen, int i, int j) {
   if (std::includes(right.begin(), right.end(), is.begin(), is.end())) {
     for (const std::string& term : right)
       if (!is.count(term) && !seen.formed.count(term)) return "term-forgotten";
-    return "sum-begun-again";
+    return seen.sums.count(right) ? "sum-put-elsewhere" : "sum-begun-again";
   }
   if (std::includes(is.begin(), is.end(), right.begin(), right.end())) return "sum-not-begun";
   if (terms.size() != 2) return "";
@@ -252,6 +256,9 @@ inline bool check_elements(const Inputs& inputs, int count = 4, int line = __bui
           "a product was never formed: each element is the sum of two"},
          {"sum-begun-again", all("sum-begun-again"),
           "a product was formed and is gone: MAC_Z begins a new sum, MAC adds to it"},
+         {"sum-put-elsewhere", all("sum-put-elsewhere"),
+          "the whole sum was formed, and is not what is stored: a MAC puts it into the last "
+          "register that it names, and STORE writes another"},
          {"sum-not-begun", all("sum-not-begun"), kSumNotBegun},
          {"added-to-another-sum", all("added-to-another-sum"),
           "all products are there, and some went into the register of another element: a_ik · b_kj "
