@@ -116,7 +116,8 @@ const char* const kNeeded =
 const char* const kTwoStages = "right for two stages; the number of stages is a parameter";
 const char* const kTooFew =
     "right, but N is one smaller than it could be, so each wait waits for a group that is not "
-    "needed yet; a load that stands before the wait has committed its group already";
+    "needed yet; a load that stands before the wait has committed its group already, and V of a "
+    "tile, if it has a group of its own, is younger than its K";
 const std::vector<Wrong> kWrong = {
     {"order-ignored",
      "the load stands after the wait, so at the wait its group is not in flight yet: one fewer "
