@@ -259,6 +259,7 @@ class RaceSearch {
     hazard.other_thread = race.other.entry->thread;
     hazard.address = race.address;
     hazard.text = "block " + std::to_string(hazard.block) + " " + verb(race.one) + " " +
+                  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address that is only named
                   describe_address(reinterpret_cast<const void*>(race.address)) + ", which block " +
                   std::to_string(race.other.log->block_) + " " + verb(race.other) + " at " +
                   to_string(hazard.other) + ": nothing orders the two";
