@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { createReadStream, existsSync, statSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { extname, join, resolve } from 'node:path'
+import { after } from 'node:test'
 import { chromium } from 'playwright-core'
 
 import { ROOT } from '../figures/programs.mjs'
@@ -16,54 +17,84 @@ const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-ru
 
 const CHROMIUM = process.env.FA_CHROMIUM ?? '/usr/bin/chromium'
 
+const BLANK = '/blank'  // no page of the site
+const LONGEST = 90_000  // milliseconds for anything: machines of CI can be busy
+
 function serve() {
   const server = createServer((request, response) => {
     let path = join(SITE, decodeURIComponent(new URL(request.url, 'http://site').pathname))
     if (existsSync(path) && statSync(path).isDirectory()) path = join(path, 'index.html')
     const found = path.startsWith(SITE) && existsSync(path)
-    response.writeHead(found ? 200 : 404, { 'content-type': TYPES[extname(path)]
-      ?? 'application/octet-stream' })
+    response.writeHead(found || request.url === BLANK ? 200 : 404,
+      { 'content-type': TYPES[extname(path) || '.html'] ?? 'application/octet-stream' })
     found ? createReadStream(path).pipe(response) : response.end()
   })
   return new Promise((done) => server.listen(0, '127.0.0.1', () => done(server)))
 }
 
-/// Runs `body(open)` with a browser. `open(url, { width, scheme, scripts })` loads a page of the site
-// and gives
-/// Playwright's page; `page.complaints` are its console errors, exceptions and failed requests.
+// One of each for a file of tests: to start a browser costs as much as to load ten pages.
+let browser, server
+const started = async () => {
+  browser ??= chromium.launch({ executablePath: CHROMIUM, args: FLAGS })
+  server ??= serve()
+  return [await browser, `http://127.0.0.1:${(await server).address().port}`]
+}
+after(async () => {
+  await (await browser)?.close();
+  (await server)?.close()
+})
+
+/// Runs `body(open)` with a browser. `open(url, { width, height, scheme, scripts, quiet })` loads a page
+/// of the site and gives Playwright's page, once its scripts run; with `quiet` once nothing more is
+/// fetched. `page.complaints` are its console errors, exceptions and failed requests. A page that is
+/// given back with `page.done()` is loaded into again: a new one costs more than all else.
 export async function with_browser(body) {
-  const server = await serve()
-  const browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS })
-  const contexts = []
+  const [browser, site] = await started()
+  const contexts = [], idle = []
+  const new_page = async (scripts) => {
+    const context = await browser.newContext({ reducedMotion: 'reduce', javaScriptEnabled: scripts })
+    contexts.push(context)
+    context.setDefaultTimeout(LONGEST)
+    const page = await context.newPage()
+    page.on('console', (message) => message.type() === 'error' && page.complaints.push(message.text()))
+    page.on('pageerror', (problem) => page.complaints.push(String(problem)))
+    page.on('requestfailed', (request) =>
+      page.complaints.push(`${request.url()}: ${request.failure()?.errorText}`))
+    page.done = async () => {
+      await page.mouse.move(0, 0)
+      await page.goto(site + BLANK)
+      await page.evaluate(() => { localStorage.clear(); sessionStorage.clear() })
+      if (scripts) idle.push(page)
+    }
+    return page
+  }
   try {
-    await body(async (url, { width = 1280, height = 900, scheme = 'light', scripts = true } = {}) => {
-      const context = await browser.newContext(
-        { viewport: { width, height }, colorScheme: scheme, reducedMotion: 'reduce',
-          javaScriptEnabled: scripts })
-      contexts.push(context)
-      const page = await context.newPage()
+    await body(async (url,
+      { width = 1280, height = 900, scheme = 'light', scripts = true, quiet = false } = {}) => {
+      const page = scripts && idle.pop() || await new_page(scripts)
       page.complaints = []
-      page.on('console', (message) => message.type() === 'error' && page.complaints.push(message.text()))
-      page.on('pageerror', (problem) => page.complaints.push(String(problem)))
-      page.on('requestfailed', (request) =>
-        page.complaints.push(`${request.url()}: ${request.failure()?.errorText}`))
-      await page.goto(`http://127.0.0.1:${server.address().port}${url}`, { waitUntil: 'networkidle' })
+      await page.setViewportSize({ width, height })
+      await page.emulateMedia({ colorScheme: scheme, reducedMotion: 'reduce' })
+      await page.goto(site + url, { waitUntil: quiet ? 'networkidle' : 'load' })
+      if (scripts) await page.waitForFunction(() => document.querySelector('#app').__vue_app__)
       return page
     })
   } finally {
     await Promise.all(contexts.map((context) => context.close()))
-    await browser.close()
-    server.close()
   }
 }
 
-/// Scrolls to a figure until it can be used: figures above it may load on the way and push it down.
+/// Scrolls to a figure until it can be used and has its size: figures above it may load on the way and
+/// push it down.
 export async function ready(root) {
-  for (let tries = 0; tries < 100 && await root.getAttribute('data-ready') === null; tries++) {
-    await root.scrollIntoViewIfNeeded()
-    await root.page().waitForTimeout(100)
-  }
-  await root.and(root.page().locator('[data-ready]')).waitFor()
+  await root.evaluate(async (figure, longest) => {
+    const frame = () => new Promise(requestAnimationFrame), start = performance.now()
+    for (; figure.dataset.ready === undefined; await frame()) {
+      if (performance.now() - start > longest) throw new Error(`${figure.dataset.figure} does not load`)
+      figure.scrollIntoView({ block: 'center' })
+    }
+    for (let i = 0; i < 3; i++) await frame()  // its width is measured, and it is drawn for that
+  }, LONGEST)
 }
 
 /// A figure of a page, once it can be used. `place` tells figures of one name apart, from 0.
@@ -134,10 +165,11 @@ export async function figure_on(page, name, place = 0) {
 
 /// Runs `body(page)` with an empty page of a browser.
 export async function blank_page(body) {
-  const browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS })
+  const [browser] = await started()
+  const page = await browser.newPage()
   try {
-    await body(await browser.newPage())
+    await body(page)
   } finally {
-    await browser.close()
+    await page.close()
   }
 }

@@ -52,7 +52,7 @@ const loads = 'every page loads without a complaint, light enough, and fits a ph
 test(loads, { timeout: 900_000 }, () => with_browser(async (open) => {
   const left = Object.keys(html)
   const visit = async (url) => {
-    const page = await open(url, { width: 390, height: 844 })
+    const page = await open(url, { width: 390, height: 844, quiet: true })
     assert.deepEqual(page.complaints, [], url)
     // Without pages fetched ahead of a click.
     const weight = await page.evaluate(() => performance.getEntries()
@@ -61,7 +61,7 @@ test(loads, { timeout: 900_000 }, () => with_browser(async (open) => {
     assert.ok(weight > 200_000 && weight <= LARGEST_PAGE, `${url}: ${weight} bytes`)
     const [content, window] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth])
     assert.ok(content <= window, `${url}: ${content} pixels wide on a phone of ${window}`)
-    await page.context().close()
+    await page.done()
   }
   const worker = async () => { while (left.length) await visit(left.pop()) }
   await Promise.all(Array.from({ length: AT_ONCE }, worker))
@@ -88,22 +88,23 @@ test('figures: on their pages, alive; without JavaScript, their pictures',
       assert.ok(await found.nth(i).locator('.fa-canvas svg *').count() > 5, `${where} draws something`)
     }
     assert.deepEqual(page.complaints, [], url)
-    await page.context().close()
+    await page.done()
   }
   const page = await open('/chapters/04_swizzling/', { scripts: false })
   const picture = page.locator('[data-figure=banks] img')
   await picture.scrollIntoViewIfNeeded()
-  await page.waitForLoadState('networkidle')
-  const complete = await picture.evaluate((image) => image.complete && image.naturalWidth > 300)
-  assert.ok(complete, 'the picture without JavaScript')
+  const complete = () => picture.evaluate((image) => image.complete && image.naturalWidth > 300)
+  for (let tries = 0; tries < 200 && !await complete(); tries++) await page.waitForTimeout(50)
+  assert.ok(await complete(), 'the picture without JavaScript')
 }))
 
 const desktop = 'on a desktop no code is wider than its column, and sentences are no wider than an eye can follow'
 test(desktop, { timeout: 600_000 }, () => with_browser(async (open) => {
-  for (const width of [1440, 1280]) {
-    for (const url of [...lessons, '/docs/break-it.html']) {
-      const page = await open(url, { width })
-      await page.evaluate(() => document.querySelectorAll('details').forEach((one) => { one.open = true }))
+  for (const url of [...lessons, '/docs/break-it.html']) {
+    const page = await open(url)
+    await page.evaluate(() => document.querySelectorAll('details').forEach((one) => { one.open = true }))
+    for (const width of [1440, 1280]) {
+      await page.setViewportSize({ width, height: 900 })
       const wide = await page.locator('.vp-doc pre').evaluateAll((all) => all
         .filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth + 1)
           .map(({ innerText }) => innerText.slice(0, 80)))
@@ -111,8 +112,8 @@ test(desktop, { timeout: 600_000 }, () => with_browser(async (open) => {
       const longest = await page.locator('.vp-doc > div > p')
         .evaluateAll((all) => Math.max(...all.map((p) => p.offsetWidth)))
       assert.ok(longest > 300 && longest <= 760, `${url}, ${width}: a paragraph is ${longest} pixels wide`)
-      await page.context().close()
     }
+    await page.done()
   }
 }))
 
@@ -221,8 +222,8 @@ test('search finds a word of a lesson, offline', () => with_browser(async (open)
   const first = page.locator('.VPLocalSearchBox .result').first()
   await first.waitFor()
   await first.click()
-  await page.waitForURL(/chapters|docs|common|exercises/)
-  assert.match(await page.locator('main').innerText(), /wavefront/i)
+  await page.waitForURL(/chapters|docs|common|exercises/, { waitUntil: 'commit' })
+  await page.locator('main', { hasText: /wavefront/i }).waitFor()
   assert.deepEqual(page.complaints, [])
 }))
 
