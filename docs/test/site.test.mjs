@@ -48,9 +48,15 @@ test('no link is broken, nor the heading it names', () => {
   assert.ok(links > 2000, `${links} links`)
 })
 
-const loads = 'every page loads without a complaint, light enough, and fits a phone'
+// Source files have two thirds of the pages, all made alike: every eighth of those and the longest ones
+// stand for them. FA_EVERY_STATE=1 visits them all.
+const sources = Object.keys(html).filter((url) => url.startsWith('/docs/source/'))
+  .sort((one, other) => html[other].length - html[one].length)
+const alike = process.env.FA_EVERY_STATE ? [] : sources.filter((_, i) => i >= 8 && i % 8)
+const loads = 'pages of every kind load without a complaint, light enough, and fit a phone'
 test(loads, { timeout: 900_000 }, () => with_browser(async (open) => {
-  const left = Object.keys(html)
+  const left = Object.keys(html).filter((url) => !alike.includes(url))
+  assert.ok(left.length > 60, `${left.length} pages`)
   const visit = async (url) => {
     const page = await open(url, { width: 390, height: 844, quiet: true })
     assert.deepEqual(page.complaints, [], url)
