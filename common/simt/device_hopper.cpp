@@ -14,6 +14,7 @@ using namespace fa::simt;
 
 constexpr uint32_t kMbarrierBytes = 8;
 constexpr uint32_t kBoxAlignment = 128;
+constexpr int64_t kChunkBytes = 16;
 
 // The running thread at an instruction of its own that is counted: nullptr if this run does
 // without.
@@ -56,6 +57,14 @@ bool begin_copy(Thread& thread, TensorCopy& copy, Instruction instruction, const
     throw std::runtime_error(std::string(info(instruction).name) + "_" + std::to_string(at.size()) +
                              "d with a tensor map of " + std::to_string(map.box.rank) +
                              " dimensions");
+  }
+  const int64_t first_byte = copy.at[0] * map.box.element_bytes;
+  if (first_byte % kChunkBytes != 0) {
+    block.give_up(HazardKind::kMisaligned, thread, site, [&] {
+      return std::string(verb) + " shared memory whose rows begin at byte " +
+             std::to_string(first_byte) +
+             " of the tensor's, which is not a multiple of 16: an illegal instruction on a GPU";
+    });
   }
   const uint32_t bytes = map.box.box_bytes(), span = swizzle_span(map.box.swizzle);
   if (!shared_ok(block, thread, site, verb, address, (bytes + span - 1) / span * span,

@@ -79,7 +79,8 @@ void wgmma(float* d, int n, uint32_t* a, uint64_t descriptor_a, uint64_t descrip
 
 /// Starts copying the box whose first element has these coordinates to `dst`, a multiple of 128
 /// (of 1024, if the 128-byte swizzle is to begin there). Elements outside the tensor become zeros.
-/// The mbarrier is told of the whole box's bytes, also at the edges.
+/// The mbarrier is told of the whole box's bytes, also at the edges. x times the size of an element
+/// is a multiple of 16, or an H200 calls it an illegal instruction.
 /// PTX: cp.async.bulk.tensor.{1..5}d.shared::cluster.global.mbarrier::complete_tx::bytes.
 inline void tma_load_1d(uint32_t dst, const TensorMap& map, int x, uint32_t mbarrier,
                         FA_SIMT_SITE) {

@@ -98,10 +98,10 @@ TEST_CASE("a box comes as the map says: swizzled, zeros outside the tensor, ever
     int x, y, z, w;
   };
   const Case cases[] = {
-      {Swizzle::none, 32, 0, 0, 0, 0},        {Swizzle::none, 32, 50, 9, 1, 1},
+      {Swizzle::none, 32, 0, 0, 0, 0},        {Swizzle::none, 32, 56, 9, 1, 1},
       {Swizzle::bytes_128, 64, 0, 0, 0, 0},   {Swizzle::bytes_128, 64, 64, 8, 1, 0},
-      {Swizzle::bytes_128, 64, -3, -5, 0, 0}, {Swizzle::bytes_64, 32, 48, 7, 0, 1},
-      {Swizzle::bytes_32, 16, 16, 3, 1, 1},   {Swizzle::bytes_32, 16, -70, 0, 0, 0}};
+      {Swizzle::bytes_128, 64, -8, -5, 0, 0}, {Swizzle::bytes_64, 32, 48, 7, 0, 1},
+      {Swizzle::bytes_32, 16, 16, 3, 1, 1},   {Swizzle::bytes_32, 16, -72, 0, 0, 0}};
   for (size_t i = 0; i < tensor.size(); ++i) tensor[i] = static_cast<uint16_t>(i * 7 + 1);
   const auto element = [&](const int(&at)[5]) -> uint16_t {
     const int sizes[] = {70, 11, 2, 2, 2};
@@ -513,6 +513,15 @@ void misaligned_tile(TensorMap map, TensorMap, float*, bool broken) {
   }
 }
 
+// Rows of a box begin at multiples of 16 bytes of the tensor's, columns of bf16 at multiples of 8.
+void misaligned_column(TensorMap map, TensorMap, float*, bool broken) {
+  init(0, 1);
+  if (thread_index() != 0) return;
+  mbarrier_arrive_expect_tx(barrier(0), kBox);
+  tma_load_2d(tile(0), map, broken ? 4 : 8, 0, barrier(0));
+  mbarrier_wait(barrier(0), 0);
+}
+
 void tile_behind_the_end(TensorMap map, TensorMap, float*, bool broken) {
   init(0, 1);
   if (thread_index() != 0) return;
@@ -523,6 +532,7 @@ void tile_behind_the_end(TensorMap map, TensorMap, float*, bool broken) {
 
 TEST_CASE("tiles that cannot be") {
   twins(misaligned_tile, "misaligned");
+  twins(misaligned_column, "misaligned");
   twins(tile_behind_the_end, "out_of_bounds");
   Maps maps;
   const TensorMap beyond =  // more rows than the buffer has
