@@ -137,8 +137,10 @@ void load_and_store(const FA_GRID_CONSTANT TensorMap map, const FA_GRID_CONSTANT
   if (!complete) return;
   for (int i = thread_index(); i < bytes / 2; i += NUM_THREADS)
     store_global(dump + i, load_shared<uint16_t>(tile + i * 2));
-  if (thread_index() == 0) {
-    const int* x = at.at;
+  const int* x = at.at;
+  bool negative = false;  // a store takes none
+  for (int i = 0; i < rank; ++i) negative = negative || x[i] < 0;
+  if (thread_index() == 0 && !negative) {
     if (rank == 1) tma_store_1d(copy_map, x[0], tile);
     if (rank == 2) tma_store_2d(copy_map, x[0], x[1], tile);
     if (rank == 3) tma_store_3d(copy_map, x[0], x[1], x[2], tile);

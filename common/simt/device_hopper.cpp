@@ -66,6 +66,13 @@ bool begin_copy(Thread& thread, TensorCopy& copy, Instruction instruction, const
              " of the tensor's, which is not a multiple of 16: an illegal instruction on a GPU";
     });
   }
+  if (use == GlobalUse::kWrite && *std::min_element(at.begin(), at.end()) < 0) {
+    block.give_up(HazardKind::kOutOfBounds, thread, site, [&] {
+      return std::string(verb) +
+             " shared memory to a negative coordinate: an illegal instruction on a GPU, where a "
+             "load has zeros";
+    });
+  }
   const uint32_t bytes = map.box.box_bytes(), span = swizzle_span(map.box.swizzle);
   if (!shared_ok(block, thread, site, verb, address, (bytes + span - 1) / span * span,
                  kBoxAlignment)) {
@@ -73,7 +80,7 @@ bool begin_copy(Thread& thread, TensorCopy& copy, Instruction instruction, const
   }
   copy.offset = address - kSharedBase;
   const char *first = nullptr, *end = nullptr;
-  for_each_row(copy, [&](const char* row, size_t row_bytes) {
+  for_each_row(copy, use, [&](const char* row, size_t row_bytes) {
     if (first == nullptr) first = row;
     end = row + row_bytes;
     block.note_global(thread, use, site, row, row_bytes);

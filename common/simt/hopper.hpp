@@ -103,7 +103,8 @@ inline void tma_load_5d(uint32_t dst, const TensorMap& map, int x, int y, int z,
   detail::tma_load(dst, map, {x, y, z, w, v}, mbarrier, line, file);
 }
 
-/// Starts copying a box from shared memory; elements outside the tensor are not stored.
+/// Starts copying a box from shared memory; elements outside the tensor are not stored, unless they
+/// share 16 bytes with one inside. x as in a load; a negative coordinate is an illegal instruction.
 /// PTX: cp.async.bulk.tensor.{1..5}d.global.shared::cta.bulk_group.
 inline void tma_store_1d(const TensorMap& map, int x, uint32_t src, FA_SIMT_SITE) {
   detail::tma_store(map, {x}, src, line, file);

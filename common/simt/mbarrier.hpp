@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "common/simt/clock.hpp"
+#include "common/simt/global_log.hpp"
 #include "common/simt/shadow.hpp"
 #include "common/tensor_map.hpp"
 
@@ -38,12 +39,14 @@ struct TensorCopy {
   Site site = {};
 };
 
-/// Moves the bytes: what lies outside the tensor is zeros in shared memory, and is not stored.
+/// Moves the bytes: what lies outside the tensor is zeros in shared memory, and is not stored; but
+/// 16 bytes of which some lie in the tensor are stored whole.
 void load_box(const TensorCopy& copy, unsigned char* shared);
 void store_box(const TensorCopy& copy, const unsigned char* shared);
 
 /// Calls f(address of the first byte, bytes) for each row of the box that lies in the tensor.
-void for_each_row(const TensorCopy& copy, const std::function<void(const char*, size_t)>& f);
+void for_each_row(const TensorCopy& copy, GlobalUse use,
+                  const std::function<void(const char*, size_t)>& f);
 
 class Mbarriers {
  public:

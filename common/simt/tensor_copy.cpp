@@ -11,22 +11,25 @@ namespace fa::simt {
 
 namespace {
 
-constexpr uint32_t kChunkBytes = 16;
+constexpr int64_t kChunkBytes = 16;
 
 // Calls f(offset in the dense box, global address, first byte, end) for each row of the box: of its
-// bytes, [first, end) lie in the tensor.
+// bytes, [first, end) lie in the tensor. A store writes the last chunk of a row whole, as an H200
+// does.
 template <class F>
-void for_each_box_row(const TensorCopy& copy, F f) {
+void for_each_box_row(const TensorCopy& copy, GlobalUse use, F f) {
   const TensorBox& map = copy.map;
   const int64_t row_bytes = int64_t{map.box[0]} * map.element_bytes;
-  const auto clamp = [&](int64_t element) {
-    return std::clamp<int64_t>(element - copy.at[0], 0, map.box[0]) * map.element_bytes;
-  };
-  const int64_t first = clamp(0), end = clamp(map.sizes[0]);
+  const int64_t from = copy.at[0] * map.element_bytes;
+  const int64_t row_end = map.sizes[0] * map.element_bytes;
+  const int64_t partial = use == GlobalUse::kWrite ? (row_end - from) % kChunkBytes : 0;
+  const int64_t first = std::clamp<int64_t>(-from, 0, row_bytes);
+  const int64_t end =
+      std::clamp<int64_t>(row_end - from + (partial > 0 ? kChunkBytes - partial : 0), 0, row_bytes);
   int64_t index[TensorBox::kMaxRank] = {};
   for (uint32_t dense = 0;; dense += static_cast<uint32_t>(row_bytes)) {
     bool inside = first < end;
-    int64_t address = copy.at[0] * map.element_bytes;  // relative to the tensor
+    int64_t address = from;  // relative to the tensor
     for (int i = 1; i < map.rank; ++i) {
       const int64_t at = copy.at[i] + index[i];
       inside = inside && at >= 0 && at < map.sizes[i];
@@ -48,33 +51,37 @@ uint32_t place_in_shared(const TensorCopy& copy, uint32_t dense) {
 
 void load_box(const TensorCopy& copy, unsigned char* shared) {
   const auto row_bytes = copy.map.box[0] * copy.map.element_bytes;
-  for_each_box_row(copy, [&](uint32_t dense, const char* row, int64_t first, int64_t end) {
-    for (int64_t chunk = 0; chunk < row_bytes; chunk += kChunkBytes) {
-      unsigned char* const target =
-          shared + place_in_shared(copy, dense + static_cast<uint32_t>(chunk));
-      const int64_t from = std::clamp<int64_t>(first - chunk, 0, kChunkBytes);
-      const int64_t to = std::clamp<int64_t>(end - chunk, from, kChunkBytes);
-      if (to - from < int64_t{kChunkBytes}) std::memset(target, 0, kChunkBytes);
-      if (to > from) copy_global(target + from, row + chunk + from, static_cast<size_t>(to - from));
-    }
-  });
+  for_each_box_row(
+      copy, GlobalUse::kRead, [&](uint32_t dense, const char* row, int64_t first, int64_t end) {
+        for (int64_t chunk = 0; chunk < row_bytes; chunk += kChunkBytes) {
+          unsigned char* const target =
+              shared + place_in_shared(copy, dense + static_cast<uint32_t>(chunk));
+          const int64_t from = std::clamp<int64_t>(first - chunk, 0, kChunkBytes);
+          const int64_t to = std::clamp<int64_t>(end - chunk, from, kChunkBytes);
+          if (to - from < kChunkBytes) std::memset(target, 0, kChunkBytes);
+          if (to > from)
+            copy_global(target + from, row + chunk + from, static_cast<size_t>(to - from));
+        }
+      });
 }
 
 void store_box(const TensorCopy& copy, const unsigned char* shared) {
-  for_each_box_row(copy, [&](uint32_t dense, const char* row, int64_t first, int64_t end) {
-    for (int64_t byte = first; byte < end;) {
-      const int64_t chunk = byte / kChunkBytes * kChunkBytes;
-      const int64_t to = std::min<int64_t>(end, chunk + kChunkBytes);
-      const unsigned char* const source =
-          shared + place_in_shared(copy, dense + static_cast<uint32_t>(chunk)) + (byte - chunk);
-      copy_global(const_cast<char*>(row) + byte, source, static_cast<size_t>(to - byte));
-      byte = to;
-    }
-  });
+  for_each_box_row(
+      copy, GlobalUse::kWrite, [&](uint32_t dense, const char* row, int64_t first, int64_t end) {
+        for (int64_t byte = first; byte < end;) {
+          const int64_t chunk = byte / kChunkBytes * kChunkBytes;
+          const int64_t to = std::min<int64_t>(end, chunk + kChunkBytes);
+          const unsigned char* const source =
+              shared + place_in_shared(copy, dense + static_cast<uint32_t>(chunk)) + (byte - chunk);
+          copy_global(const_cast<char*>(row) + byte, source, static_cast<size_t>(to - byte));
+          byte = to;
+        }
+      });
 }
 
-void for_each_row(const TensorCopy& copy, const std::function<void(const char*, size_t)>& f) {
-  for_each_box_row(copy, [&](uint32_t, const char* row, int64_t first, int64_t end) {
+void for_each_row(const TensorCopy& copy, GlobalUse use,
+                  const std::function<void(const char*, size_t)>& f) {
+  for_each_box_row(copy, use, [&](uint32_t, const char* row, int64_t first, int64_t end) {
     if (first < end) f(row + first, static_cast<size_t>(end - first));
   });
 }
