@@ -244,7 +244,6 @@ void check_all() {
     }
     check_copy(2, row, swizzle, {80, 2, 0, 0, 0});
   }
-  check_copy(2, 32, widest, {8, 1, 0, 0, 0});  // rows of half a line
 
   HopperTask task{HopperTask::parities};
   Memory memory;

@@ -41,9 +41,11 @@ TEST_CASE("a tensor map that cannot be is refused with a sentence") {
   refuses("dimension 1: a box of 257", data, {8, 300}, {16}, {8, 257});
   refuses("dimension 0: a box of 0", data, {8}, {}, {0});
   refuses("rows have 8 bytes: a multiple of 16", data, {8}, {}, {4});
-  refuses("rows have 256 bytes, which exceeds the swizzle's 128", data, {128}, {}, {128},
+  refuses("rows have 256 bytes, where the swizzle has 128", data, {128}, {}, {128},
           Swizzle::bytes_128);
-  refuses("exceeds the swizzle's 32", data, {32}, {}, {32}, Swizzle::bytes_32);
+  refuses("rows have 64 bytes, where the swizzle has 128", data, {32}, {}, {32},
+          Swizzle::bytes_128);
+  refuses("where the swizzle has 32", data, {32}, {}, {32}, Swizzle::bytes_32);
 }
 
 TEST_CASE("the swizzle exchanges bits of the address") {
