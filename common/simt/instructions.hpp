@@ -45,22 +45,22 @@ enum class Confirmed : uint8_t { kNo, kByCase, kYes };
   X(BarrierSync, "barrier_sync", Warp, Barrier, &Counters::barriers, No)                          \
   X(BarrierArrive, "barrier_arrive", Warp, Barrier, &Counters::barriers, No)                      \
   X(BarrierRedOr, "barrier_red_or", Warp, Barrier, &Counters::barriers, No)                       \
-  X(MbarrierInit, "mbarrier_init", Thread, Mbarrier, &Counters::mbarrier_operations, No)          \
+  X(MbarrierInit, "mbarrier_init", Thread, Mbarrier, &Counters::mbarrier_operations, Yes)         \
   X(MbarrierInval, "mbarrier_inval", Thread, Mbarrier, &Counters::mbarrier_operations, No)        \
   X(MbarrierArrive, "mbarrier_arrive", Thread, Mbarrier, &Counters::mbarrier_operations, No)      \
   X(MbarrierExpectTx, "mbarrier_expect_tx", Thread, Mbarrier, &Counters::mbarrier_operations, No) \
   X(MbarrierArriveExpectTx, "mbarrier_arrive_expect_tx", Thread, Mbarrier,                        \
-    &Counters::mbarrier_operations, No)                                                           \
+    &Counters::mbarrier_operations, Yes)                                                          \
   X(MbarrierTryWait, "mbarrier_try_wait", Thread, Mbarrier, &Counters::mbarrier_operations, No)   \
   X(MbarrierWait, "mbarrier_wait", Thread, Mbarrier, &Counters::mbarrier_operations, No)          \
   X(FenceMbarrierInit, "fence_mbarrier_init", Thread, Fence, nullptr, No)                         \
   X(FenceProxyAsync, "fence_proxy_async", Thread, Fence, nullptr, No)                             \
-  X(TmaLoad, "tma_load", Thread, TmaLoad, &Counters::tma_instructions, No)                        \
+  X(TmaLoad, "tma_load", Thread, TmaLoad, &Counters::tma_instructions, Yes)                       \
   X(TmaStore, "tma_store", Thread, TmaStore, &Counters::tma_instructions, No)                     \
   X(TmaStoreCommit, "tma_store_commit", Thread, Commit, nullptr, No)                              \
   X(TmaStoreWait, "tma_store_wait", Thread, Wait, nullptr, No)                                    \
   X(TmaStoreWaitRead, "tma_store_wait_read", Thread, Wait, nullptr, No)                           \
-  X(Wgmma, "wgmma", Warpgroup, Wgmma, &Counters::wgmma_instructions, No)                          \
+  X(Wgmma, "wgmma", Warpgroup, Wgmma, &Counters::wgmma_instructions, Yes)                         \
   X(WgmmaFence, "wgmma_fence", Warp, Fence, nullptr, No)                                          \
   X(WgmmaCommit, "wgmma_commit", Warp, Commit, nullptr, No)                                       \
   X(WgmmaWait, "wgmma_wait", Warp, Wait, nullptr, No)                                             \

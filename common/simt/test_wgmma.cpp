@@ -100,8 +100,9 @@ TEST_CASE("S = Q K^T and O = S V through tensor copies and wgmma, as a loop in d
   CHECK(texts(report) == "");
   CHECK(report.counters.wgmma_instructions == (8 + 8) * 4);
   for (const char* name : {"wgmma_instructions", "tma_instructions", "tma_bytes"}) {
-    CHECK(is_estimate(report.counters, name));
+    CHECK(!is_estimate(report.counters, name));
   }
+  CHECK(is_estimate(report.counters, "mbarrier_operations"));  // a card may look more than once
   CHECK(texts(check_example<fp16, 128, 64>({})) == "");
   CHECK(texts(check_example<bf16, 256, 64>({})) == "");
   CHECK(texts(check_example<bf16, 16, 128>({})) == "");

@@ -23,6 +23,12 @@ int lanes_that_read(const WarpAccess& access) {
   return count;
 }
 
+// A card reads its rows' sectors whole.
+bool starts_within_a_sector(const WarpAccess& access) {
+  return std::any_of(access.global.begin(), access.global.end(),
+                     [](uint64_t address) { return address % kSectorBytes != 0; });
+}
+
 }  // namespace
 
 int matrix_wavefronts(const uint32_t (&addresses)[8]) {
@@ -227,7 +233,7 @@ void Traffic::count(const WarpAccess& access) {
     case Instruction::kTmaLoad:
     case Instruction::kTmaStore:
       counters_.tma_bytes += access.box_bytes;
-      if (estimated) estimate(&Counters::tma_bytes);
+      if (estimated || starts_within_a_sector(access)) estimate(&Counters::tma_bytes);
       break;
     default:
       break;
