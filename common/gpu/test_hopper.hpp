@@ -139,7 +139,8 @@ void load_and_store(const FA_GRID_CONSTANT TensorMap map, const FA_GRID_CONSTANT
     store_global(dump + i, load_shared<uint16_t>(tile + i * 2));
   const int* x = at.at;
   bool negative = false;  // a store takes none
-  for (int i = 0; i < rank; ++i) negative = negative || x[i] < 0;
+  FA_UNROLL
+  for (int i = 0; i < 5; ++i) negative = negative || (i < rank && x[i] < 0);
   if (thread_index() == 0 && !negative) {
     if (rank == 1) tma_store_1d(copy_map, x[0], tile);
     if (rank == 2) tma_store_2d(copy_map, x[0], x[1], tile);
