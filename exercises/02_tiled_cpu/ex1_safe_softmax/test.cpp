@@ -46,6 +46,20 @@ static Numbers summed_meanwhile(const std::vector<float>& x, float m) {
   return terms(x, [&](float v) { return std::exp(v - m) / sum; });
 }
 
+// Each term divided by what was summed before it, with its own term or without; relative to m, or
+// to the largest score so far.
+static Numbers divided_meanwhile(const std::vector<float>& x, bool own, const float* m) {
+  float so_far = -std::numeric_limits<float>::infinity(), sum = 0;
+  Numbers a;
+  for (const float value : x) {
+    so_far = std::max(so_far, value);
+    const float term = std::exp(value - (m ? *m : so_far));
+    a.push_back(term / (own ? sum + term : sum));
+    sum += term;
+  }
+  return a;
+}
+
 // The largest of all but the last score.
 static float without_last(const std::vector<float>& x) {
   float m = -std::numeric_limits<float>::infinity();
@@ -56,6 +70,10 @@ static float without_last(const std::vector<float>& x) {
 static const char* const kNoMax =
     "e^x without the maximum subtracted: above x = 88.7 it is Inf in fp32 (709.8 in double), and "
     "Inf / Inf is NaN";
+
+static const char* const kDividedMeanwhile =
+    "each weight was divided by the sum so far; the loop that divides comes after the one that "
+    "sums";
 
 static void check_softmax(const std::vector<float>& x) {
   const float m = *std::max_element(x.begin(), x.end());
@@ -108,6 +126,11 @@ static void check_softmax(const std::vector<float>& x) {
        {"summed-while-looking", summed_meanwhile(x, m),
         "the sum was made in the loop that looks for the maximum, so each term is relative to the "
         "largest score so far; the maximum comes first, or the sum must be corrected (02.2)"},
+       {"divided-while-summing", divided_meanwhile(x, true, &m), kDividedMeanwhile},
+       {"divided-while-summing", divided_meanwhile(x, false, &m), kDividedMeanwhile},
+       {"divided-while-summing", divided_meanwhile(x, true, nullptr),
+        "all is done in one loop: each weight is relative to the largest score so far and divided "
+        "by the sum so far; first the maximum, then the whole sum, then the weights"},
        {"sum-starts-at-one",
         divided(
             x, [&](float v) { return std::exp(v - m); },

@@ -35,6 +35,7 @@ static void check_merge(const State& a, const State& b) {
   const float ra = none ? 0 : fa, rb = none ? 0 : fb;
   const bool either = std::isinf(a.m) || std::isinf(b.m);
   const Numbers right = merged(a, b, ra, rb, ra, rb), nobody = numbers(State(3));
+  const State result = merge(a, b);
   const auto with_m = [&](float other) {
     Numbers all = right;
     all[0] = other;
@@ -127,6 +128,12 @@ static void check_merge(const State& a, const State& b) {
        "empty "
        "(&& and not ||)"},
       {"m-not-set", no_m, "l and o are right, m was never stored"},
+      {"stand-in-stored", with_m(none ? std::isfinite(result.m) ? result.m : 0 : m),
+       "where no side has seen a key, m became a number: it only stands in for -inf in the "
+       "subtraction; m stays -inf, or scores below that number lose what they weigh"},
+      {"max-starts-at-zero", merged_to(a, b, std::max(m, 0.0f)),
+       "m is never below 0; where all scores are negative it is, and where no key was seen it is "
+       "-inf"},
       {"m-of-one-side", with_m(a.m), "m is that of a; it is the larger of the two"},
       {"m-of-one-side", with_m(b.m), "m is that of b; it is the larger of the two"},
       {"m-of-one-side", merged_to(a, b, a.m),
@@ -139,13 +146,20 @@ static void check_merge(const State& a, const State& b) {
        "both sides moved to the smaller m; then a factor is above 1 and may overflow"},
       {"not-rescaled", merged(a, b, 1, 1, 1, 1),
        "l and o were added as they are, but each side is relative to a maximum of its own"}};
-  const size_t count = mistakes.size();  // with the question, too, whether a side has seen a key
-  for (size_t i = 0; i < count; ++i) {
-    if (mistakes[i].name == "no-key-is-nan") continue;
-    mistakes.push_back(mistakes[i]);
-    if (none) mistakes.back().output = right;
+  // The same with the question first whether both sides, or one of them, have seen no key: then the
+  // other one is returned, and that is right.
+  const size_t count = mistakes.size();
+  const bool none_in_a = std::isinf(a.m), none_in_b = std::isinf(b.m);
+  for (const bool returned : {none, none_in_a, none_in_b, either}) {
+    for (size_t i = 0; i < count; ++i) {
+      const std::string& name = mistakes[i].name;
+      if (name == "no-key-is-nan" || name == "guard-for-either-side" || name == "stand-in-stored")
+        continue;  // what is asked is the mistake itself
+      mistakes.push_back(mistakes[i]);
+      if (returned) mistakes.back().output = right;
+    }
   }
-  exercise::check_output({"merged", 0, 1e-5, tiles::names_in_state(3)}, numbers(merge(a, b)), right,
+  exercise::check_output({"merged", 0, 1e-5, tiles::names_in_state(3)}, numbers(result), right,
                          mistakes);
 }
 
@@ -167,6 +181,7 @@ TEST_CASE("the left side has the larger maximum") {
 TEST_CASE("scores whose exponential overflows") {
   check_merge(state_of({200}, 5), state_of({201, 190}, 6));
 }
+TEST_CASE("every score is negative") { check_merge(state_of({-4, -6}, 9), state_of({-5, -3}, 10)); }
 TEST_CASE("one side has seen no key") {
   check_merge(State(3), state_of({-5, -7}, 7));
   check_merge(state_of({-5, -7}, 8), State(3));

@@ -57,6 +57,13 @@ static void check_tile(int keys, int dim, float sharpness, int sign = 0) {
   const Numbers last_only = changed([&](Numbers& all) {
     for (int d = 0; d < dim; ++d) all[2 + d] = std::exp(scale * raw[keys - 1] - m) * V(keys - 1, d);
   });
+  const auto without = [&](int key, bool in_l, bool in_o) {
+    return changed([&](Numbers& all) {
+      const float p = std::exp(scale * raw[key] - m);
+      if (in_l) all[1] -= p;
+      for (int d = 0; d < dim && in_o; ++d) all[2 + d] -= p * V(key, d);
+    });
+  };
   std::vector<float> scaled, piled_up, piled_up_scaled;  // scores on top of those before
   for (const float score : raw) {
     scaled.push_back(scale * score);
@@ -109,6 +116,18 @@ static void check_tile(int keys, int dim, float sharpness, int sign = 0) {
        {"summed-for-each-element", changed([&](Numbers& all) { all[1] *= dim; }),
         "p was added to l once for each element of o: that line belongs in front of the loop over "
         "d"},
+       {"sum-starts-at-one", changed([](Numbers& all) { all[1] += 1; }),
+        "m and o are right, and l is larger by 1: it began with 1, or the best key was added "
+        "twice; "
+        "its p = 1 is in the sum already"},
+       {"best-key-left-out", changed([](Numbers& all) { all[1] -= 1; }),
+        "m and o are right, and l is smaller by 1: the p of the best key belongs to the sum, too"},
+       {"first-key-left-out", without(0, true, true), "l and o begin at the second key"},
+       {"first-key-left-out", without(0, true, false), "l begins at the second key"},
+       {"first-key-left-out", without(0, false, true), "o begins at the second key"},
+       {"last-key-left-out", without(keys - 1, true, true), "l and o end before the last key"},
+       {"last-key-left-out", without(keys - 1, true, false), "l ends before the last key"},
+       {"last-key-left-out", without(keys - 1, false, true), "o ends before the last key"},
        {"keys-counted", changed([&](Numbers& all) { all[1] = keys; }),
         "l is the number of keys; it is the sum of all p"},
        {"last-key-only", last_only, "o is that of the last key alone: += and not ="},

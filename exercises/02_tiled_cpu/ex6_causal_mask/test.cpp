@@ -39,9 +39,26 @@ static void check_tile(int64_t queries, int64_t keys, Corner at) {
   float large = -1e30f;  // or what the answer took instead
   for (size_t n = 0; n < s.size(); ++n)
     if (got[n] != s[n] && got[n] < -1000 && std::isfinite(got[n])) large = got[n];
+  const Numbers right = hidden(corner + longer);
+  // Rows whose last visible key, in the tile, comes before this one are left as they are.
+  const auto seen_from = [&](int64_t key) {
+    return masked(
+        s, keys,
+        [=](int64_t i, int64_t j) {
+          const int64_t last = i + corner + longer;
+          return last >= key && j > last;
+        },
+        -tiles::kInfinity);
+  };
+  // The last key that a query sees, in the tile, is none before this one.
+  const auto not_before = [&](int64_t key) {
+    return masked(
+        s, keys, [=](int64_t i, int64_t j) { return j > std::max(i + corner + longer, key); },
+        -tiles::kInfinity);
+  };
   const char* relative = "i and j are counted from the tile's corner; right in the first tile only";
   exercise::check_output(
-      {"s", static_cast<int>(keys), 0}, exercise::numbers(got), hidden(corner + longer),
+      {"s", static_cast<int>(keys), 0}, exercise::numbers(got), right,
       {{"tile-relative", hidden(longer), relative},
        {"tile-relative", hidden(0), relative},
        {"lengths-forgotten", hidden(corner),
@@ -73,6 +90,28 @@ static void check_tile(int64_t queries, int64_t keys, Corner at) {
             s, keys, [=](int64_t i, int64_t j) { return at.query + i > at.key + j + longer; },
             -tiles::kInfinity),
         "query and key are exchanged: hidden is a key that comes after the query"},
+       {"hidden-rows-left-alone", seen_from(0),
+        "a row that sees no key of this tile kept its scores: it was skipped, or the last key that "
+        "it sees, below 0 in the tile, was taken as unsigned; all of such a row is hidden"},
+       {"hidden-rows-left-alone", seen_from(1),
+        "a row that sees no key of this tile, or only the first one, kept its scores; hide all "
+        "keys that come after the query"},
+       {"hidden-rows-left-alone", seen_from(-at.key),
+        "a query that stands before every key kept its scores: it was skipped, or its place, below "
+        "0, was taken as unsigned; all of such a row is hidden"},
+       {"hidden-tile-left-alone", queries - 1 + corner + longer < 0 ? exercise::numbers(s) : right,
+        "a tile that is hidden as a whole was left as it was: it can be skipped where it is "
+        "loaded, "
+        "but who asks for its mask wants -inf"},
+       {"hidden-tile-left-alone", at.key > at.query + queries - 1 ? exercise::numbers(s) : right,
+        "a tile whose first key comes after its last query was left as it was; who asks for the "
+        "mask wants -inf, and with len_kv - len_q the query may even see it"},
+       {"first-key-always-seen", not_before(0),
+        "a query that sees no key of this tile sees its first one: the last key that it sees was "
+        "not allowed below 0; then there is none"},
+       {"first-key-always-seen", not_before(-at.key),
+        "a query that sees no key sees key 0: the last key that it sees was not allowed below 0; "
+        "then there is none"},
        {"next-key-seen", hidden(corner + longer + 1),
         "each query sees one key too many: the one after it"},
        {"nothing-hidden", exercise::numbers(s), "no score was hidden"},

@@ -228,6 +228,17 @@ TEST_CASE("what crosses between slow and fast memory") {
         "the loop over the queries"},
        {"load-output-skipped", t.kv_loads == 5 && t.output_loads == 0 && t.output_stores == 20,
         "each tile of keys begins with an empty state: load what the tiles before have left"},
+       {"first-load-saved",
+        t.q_loads == 20 && t.kv_loads == 5 && t.output_loads == 16 && t.output_stores == 20,
+        "right, but for one tile of keys the states were not loaded: those of no key lie in slow "
+        "memory from the start, so that every tile of keys does the same"},
+       {"queries-kept", t.q_loads == 4 && t.kv_loads == 5 && t.output_stores == 20,
+        "each tile of queries was loaded once and kept; fast memory has room for one: load it when "
+        "a tile of keys meets it"},
+       {"states-kept", t.kv_loads == 5 && t.output_loads <= 4 && t.output_stores == 4,
+        "the states of all queries stayed in fast memory until the end; it has room for one "
+        "tile's: "
+        "load and store them for each tile of keys"},
        {"output-not-stored", t.output_stores == 0,
         "slow memory still holds what it held at first; what you computed was never stored"}});
 }

@@ -1,0 +1,35 @@
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "exercises/02_tiled_cpu/tiles.hpp"
+
+using tiles::SlowMemory;
+using tiles::State;
+
+// Here a state in slow memory holds o *divided by l*: the finished attention over the keys so far.
+// `alone`, from SlowMemory::attend, is what one tile of keys means: its o is not divided.
+inline void flash_attention_1(SlowMemory& memory) {
+  std::vector<std::vector<State>> all;
+  for (int64_t i = 0; i < memory.q_tiles(); ++i) all.push_back(memory.load_output(i));
+  for (int64_t j = 0; j < memory.kv_tiles(); ++j) {
+    const SlowMemory::KeyTile keys = memory.load_kv(j);
+    for (int64_t i = 0; i < memory.q_tiles(); ++i) {
+      std::vector<State>& states = all[i];
+      const std::vector<State> alone = memory.attend(memory.load_q(i), keys);
+      for (size_t row = 0; row < states.size(); ++row) {
+        State& state = states[row];
+        const float m = std::max(state.m, alone[row].m);
+        const float keep = std::exp(state.m - m) * state.l, add = std::exp(alone[row].m - m);
+        const float l = keep + add * alone[row].l;
+        for (size_t d = 0; d < state.o.size(); ++d) {
+          state.o[d] = (keep * state.o[d] + add * alone[row].o[d]) / l;
+        }
+        state.m = m;
+        state.l = l;
+      }
+    }
+  }
+  for (int64_t i = 0; i < memory.q_tiles(); ++i) memory.store_output(i, all[i]);
+}
