@@ -62,6 +62,17 @@ static void check_A() {
        {"row-in-elements",
         with<MMAS_D>(32, [](uint32_t lane) { return lane % 16 * ROW / 2 + lane / 16 * 16; }),
         "a row was taken for as many bytes as it has elements; an element has 2"},
+       {"tiles-packed",
+        with<MMAS_D>(512, [](uint32_t lane) { return lane % 16 * 32 + lane / 16 * 16; }),
+        "each tile was taken for 512 bytes of its own with rows of 32; A_smem is one matrix, its "
+        "rows are ROW_BYTES apart, and the next tile begins 32 bytes further right"},
+       {"tiles-packed",
+        with<MMAS_D>(32, [](uint32_t lane) { return lane % 16 * 32 + lane / 16 * 16; }),
+        "the rows were taken to be 32 bytes apart, as if the matrix were one tile wide; a row of "
+        "it has ROW_BYTES"},
+       {"tiles-packed", with<MMAS_D>(512, right),
+        "the tiles were taken to be 512 bytes apart, one behind the other; they lie side by side "
+        "in each row, 32 bytes apart"},
        {"half-after-eight-lanes",
         with<MMAS_D>(32, [](uint32_t lane) { return lane % 16 * ROW + lane / 8 % 2 * 16; }),
         "lanes 8-15 and 24-31 went to the right; the first 16 lanes give 16 rows, and the next 16 "

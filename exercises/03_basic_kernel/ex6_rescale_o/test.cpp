@@ -8,13 +8,13 @@
 
 using exercise::Numbers;
 
-constexpr int MMAS_D = 2;
+constexpr int MMAS_D = 3;  // not as many as a lane has rows
 
 struct State {
   float m[2], l[2], O[MMAS_D][4];
 };
 
-// m (2 numbers), l (2) and O (8).
+// m (2 numbers), l (2) and O (12).
 static Numbers numbers_of(const State& state) {
   Numbers all = {state.m[0], state.m[1], state.l[0], state.l[1]};
   for (const auto& tile : state.O) all.insert(all.end(), tile, tile + 4);
@@ -29,7 +29,7 @@ static void scale_O(State& state, Factor factor) {
 }
 
 static void check_update(float m0, float m1, float max0, float max1) {
-  State before = {{m0, m1}, {3, 5}, {{1, 2, 3, 4}, {-5, 6, -7, 8}}};
+  State before = {{m0, m1}, {3, 5}, {{1, 2, 3, 4}, {-5, 6, -7, 8}, {9, -1, 5, 7}}};
   for (int half = 0; half < 2; ++half) {
     if (!std::isinf(before.m[half])) continue;  // nothing was summed yet
     before.l[half] = 0;
@@ -71,6 +71,24 @@ static void check_update(float m0, float m1, float max0, float max1) {
   const float both = std::max({before.m[0], before.m[1], row_max[0], row_max[1]});
   const auto common = [&](int) { return both; };
   const auto from_common = [&](int half) { return std::exp(before.m[half] - both); };
+
+  const auto power = [&](int count) {
+    return [&factor, count](int half) { return std::pow(factor(half), static_cast<float>(count)); };
+  };
+  // Row lane/4 as `usual` says, the other one too if the condition holds.
+  const auto second_if = [](bool holds, const auto& usual, const auto& otherwise) {
+    return [&, holds](int half) { return half == 0 || holds ? usual(half) : otherwise(half); };
+  };
+  const char* const again =
+      "l was multiplied inside the loop over O, once for each tile or element; it is one number a "
+      "row, and is multiplied once";
+  const char* const other_row =
+      "one of the two rows sees no key, and the other one was not updated either: return or break "
+      "in the loop over the rows, where continue would do";
+
+  const char* const stays =
+      "the maximum of one row stays, and the other row was not updated either: return or break in "
+      "the loop over the rows, where continue would do";
 
   State state = before;
   emulator::ex03::update_max(state.m, state.l, state.O, row_max);
@@ -116,6 +134,41 @@ static void check_update(float m0, float m1, float max0, float max1) {
       {"first-tile-only",
        with_elements(new_max, factor, [&](int t, int i) { return t ? 1 : factor(i / 2); }),
        "only the first tile of O was rescaled; O_rmem has MMAS_D of them"},
+      {"two-tiles-only",
+       with_elements(new_max, factor, [&](int t, int i) { return t < 2 ? factor(i / 2) : 1; }),
+       "only the first two tiles of O were rescaled; O_rmem has MMAS_D of them"},
+      {"l-rescaled-again", with(new_max, power(MMAS_D), factor), again},
+      {"l-rescaled-again", with(new_max, power(2 * MMAS_D), factor), again},
+      {"l-rescaled-again", with(new_max, power(4 * MMAS_D), factor), again},
+      {"l-rescaled-again", with(new_max, power(2), factor),
+       "l was multiplied by the factor twice; once moves it to the new maximum"},
+      {"return-for-continue",
+       with(second_if(!std::isinf(row_max[0]), new_max, old_max),
+            second_if(!std::isinf(row_max[0]), factor, one),
+            second_if(!std::isinf(row_max[0]), factor, one)),
+       other_row},
+      {"return-for-continue",
+       with(second_if(!std::isinf(new_max(0)), new_max, old_max),
+            second_if(!std::isinf(new_max(0)), factor, one),
+            second_if(!std::isinf(new_max(0)), factor, one)),
+       other_row},
+      {"return-for-continue",
+       std::isinf(row_max[0]) || std::isinf(row_max[1]) ? numbers_of(before)
+                                                        : with(new_max, factor, factor),
+       other_row},
+      {"return-for-continue",
+       std::isinf(new_max(0)) || std::isinf(new_max(1)) ? numbers_of(before)
+                                                        : with(new_max, factor, factor),
+       other_row},
+      {"return-for-continue",
+       with(second_if(new_max(0) != before.m[0], new_max, old_max),
+            second_if(new_max(0) != before.m[0], factor, one),
+            second_if(new_max(0) != before.m[0], factor, one)),
+       stays},
+      {"return-for-continue",
+       new_max(0) == before.m[0] || new_max(1) == before.m[1] ? numbers_of(before)
+                                                              : with(new_max, factor, factor),
+       stays},
       {"second-row-forgotten",
        with([&](int half) { return half ? before.m[1] : new_max(0); },
             [&](int half) { return half ? 1 : factor(0); },
@@ -151,16 +204,22 @@ static void check_update(float m0, float m1, float max0, float max1) {
        "m became the maximum of this tile alone; it is the largest of all tiles so far"},
       {"old-max-dropped", with(tile_max, from_tile_max, from_tile_max),
        "m became the maximum of this tile alone; it is the largest of all tiles so far"}};
-  exercise::check_output({"after",
-                          0,
-                          1e-5,
-                          {"m[0]", "m[1]", "l[0]", "l[1]", "O[0][0]", "O[0][1]", "O[0][2]",
-                           "O[0][3]", "O[1][0]", "O[1][1]", "O[1][2]", "O[1][3]"}},
-                         got, with(new_max, factor, factor), mistakes);
+  exercise::check_output(
+      {"after",
+       0,
+       1e-5,
+       {"m[0]", "m[1]", "l[0]", "l[1]", "O[0][0]", "O[0][1]", "O[0][2]", "O[0][3]", "O[1][0]",
+        "O[1][1]", "O[1][2]", "O[1][3]", "O[2][0]", "O[2][1]", "O[2][2]", "O[2][3]"}},
+      got, with(new_max, factor, factor), mistakes);
 }
 
 TEST_CASE("the maximum grows in both rows") { check_update(1, 2, 3, 2.5f); }
 TEST_CASE("it stays in one row") { check_update(1, 2, 1.5f, 1.75f); }
+TEST_CASE("it stays in the other row") { check_update(2, 1, 1.75f, 1.5f); }
 TEST_CASE("the first tile") { check_update(-INFINITY, -INFINITY, -2, 3); }
 TEST_CASE("a row that sees no key, now or before") { check_update(0.5f, -INFINITY, 1, -INFINITY); }
 TEST_CASE("a tile that hides all its keys") { check_update(0.5f, 2, -INFINITY, 3); }
+TEST_CASE("the same of the other row") { check_update(0.5f, 2, 3, -INFINITY); }
+TEST_CASE("a first row that sees no key, now or before") {
+  check_update(-INFINITY, 0.5f, -INFINITY, 1);
+}

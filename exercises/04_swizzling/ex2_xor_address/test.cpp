@@ -95,6 +95,21 @@ TEST_CASE("eight tiles side by side") {
   mistake("address-swizzled", swizzled_address, [](u32 smem, u32 row, u32 right, u32 column) {
     return swizzle(smem + row + right + column);
   });
+  mistake("address-swizzled", swizzled_address, [](u32 smem, u32 row, u32 right, u32 column) {
+    return smem + ((swizzle(smem + row + right) - smem) ^ column);
+  });
+  mistake("address-swizzled", swizzled_address, [](u32 smem, u32 row, u32 right, u32 column) {
+    return smem + (swizzle(smem + row + right + column) - smem);
+  });
+  const char* const begin_twice =
+      "swizzle saw an address, and where the tile begins was added once more; it is no part of the "
+      "offset: swizzle the offset, then add it";
+  mistake("address-swizzled", begin_twice, [](u32 smem, u32 row, u32 right, u32 column) {
+    return smem + (swizzle(smem + row + right) ^ column);
+  });
+  mistake("address-swizzled", begin_twice, [](u32 smem, u32 row, u32 right, u32 column) {
+    return smem + swizzle(smem + row + right + column);
+  });
   const char* const half_added =
       "the half of the tile, lane / 16 chunks, was added to the swizzled offset; it belongs inside "
       "swizzle, or is XORed";

@@ -156,8 +156,10 @@ static void check_tiles(int num_tiles) {
       "N was larger than the number of groups that were started after this tile's";
   mistake("wait-too-few", too_few, {.wait = 2});
   mistake("wait-too-few", too_few, {.wait = -1});
-  mistake("wait-too-few", too_few, {.start = Way::kBeforeAdd});
-  mistake("wait-too-few", too_few, {.start = Way::kAfterAdd});
+  for (const auto start : {Way::kBeforeAdd, Way::kAfterAdd})
+    for (const auto barriers : {Way::kBoth, Way::kLandedOnly})
+      for (const int wait : {1, 2, -1})
+        mistake("wait-too-few", too_few, {.start = start, .barriers = barriers, .wait = wait});
   mistake("wait-too-few", too_few, {.barriers = Way::kLandedOnly, .wait = -1});
   mistake("nothing-committed",
           "no group was ever committed, so there is none to wait for: cp_async_wait counts groups",
@@ -204,27 +206,60 @@ static void check_tiles(int num_tiles) {
           "the wait speaks for one thread; a barrier after it tells that the others' parts have "
           "landed, one before it tells nothing",
           {.barriers = Way::kBeforeTheWait});
-  mistake("no-barrier",
-          "there is no barrier: one must stand between a wait and the add, because each thread "
-          "waits for its own copies only, and one between an add and the next copy into its buffer",
-          {.barriers = Way::kNone});
+  const char* const no_barrier =
+      "there is no barrier: one must stand between a wait and the add, because each thread waits "
+      "for its own copies only, and one between an add and the next copy into its buffer";
+  mistake("no-barrier", no_barrier, {.barriers = Way::kNone});
   const char* const fixed =
       "start_copy or add got the same buffer in every turn; tile j lives in buffer j % 2";
   for (const auto into : {Way::kAlternating, Way::kZero, Way::kOne})
     for (const auto from : {Way::kAlternating, Way::kZero, Way::kOne})
       if (into != from || into != Way::kAlternating)
         mistake("one-buffer", fixed, {.into = into, .from = from});
-  mistake("next-into-this-buffer",
-          "the next tile was copied into the buffer that is added now; tile j + 1 goes to buffer "
-          "(j + 1) % 2",
-          {.into = Way::kOther});
-  mistake("adds-the-other-buffer",
-          "add got the buffer of the next tile; tile j lives in buffer j % 2",
-          {.from = Way::kOther});
-  mistake("last-tile-missing", "the loop ends one turn too early: the last tile is never added",
-          {.more_turns = -1});
-  mistake("one-turn-too-many",
-          "the loop takes one turn more than there are tiles: < and not <=", {.more_turns = 1});
+  const char* const next_into_this =
+      "the next tile was copied into the buffer that is added now; tile j + 1 goes to buffer "
+      "(j + 1) % 2";
+  mistake("next-into-this-buffer", next_into_this, {.into = Way::kOther});
+  const char* const adds_other =
+      "add got the buffer of the next tile; tile j lives in buffer j % 2";
+  mistake("adds-the-other-buffer", adds_other, {.from = Way::kOther});
+  const char* const last_missing = "the loop ends one turn too early: the last tile is never added";
+  mistake("last-tile-missing", last_missing, {.more_turns = -1});
+  const char* const too_many = "the loop takes one turn more than there are tiles: < and not <=";
+  mistake("one-turn-too-many", too_many, {.more_turns = 1});
+  // The order with one barrier: the next tile starts behind it, and nothing younger is in flight at
+  // the wait. Right with wait<0>.
+  const auto one_barrier = [&](const char* name, const char* explanation, Way way) {
+    way.start = Way::kBeforeAdd;
+    way.wait = 0;
+    if (way.barriers == Way::kBoth) way.barriers = Way::kLandedOnly;
+    mistake(name, explanation, way);
+  };
+  one_barrier("nothing-committed",
+              "no group was ever committed, so there is none to wait for: cp_async_wait counts "
+              "groups",
+              {.commit = Way::kNever, .first_commit = false});
+  one_barrier("first-commit-forgotten",
+              "tile 0 has no group when it is waited for; commit after the first start_copy, too",
+              {.first_commit = false});
+  one_barrier("first-tile-not-started", no_first, {.first_copy = false, .first_commit = false});
+  one_barrier("first-tile-not-started", no_first, {.first_copy = false});
+  one_barrier("commit-before-copy", before_copy, {.commit = Way::kBeforeCopy});
+  one_barrier("no-guard", no_guard, {.guard = false});
+  one_barrier(
+      "landing-barrier-missing",
+      "the wait speaks for one thread; a barrier must stand between it and the add, and the "
+      "only one stands behind the add, or before the wait",
+      {.barriers = Way::kReadOnly});
+  one_barrier("no-barrier", no_barrier, {.barriers = Way::kNone});
+  for (const auto into : {Way::kAlternating, Way::kZero, Way::kOne})
+    for (const auto from : {Way::kAlternating, Way::kZero, Way::kOne})
+      if (into != from || into != Way::kAlternating)
+        one_barrier("one-buffer", fixed, {.into = into, .from = from});
+  one_barrier("next-into-this-buffer", next_into_this, {.into = Way::kOther});
+  one_barrier("adds-the-other-buffer", adds_other, {.from = Way::kOther});
+  one_barrier("last-tile-missing", last_missing, {.more_turns = -1});
+  one_barrier("one-turn-too-many", too_many, {.more_turns = 1});
   exercise::check_shown(right && seen.report.hazards.empty() && seen.on_its_way, message,
                         shown(seen, num_tiles), looks);
 }

@@ -20,6 +20,7 @@ struct Way {
   };
   bool trans = false, x2 = false;
   int tiles_a_turn = 2, second_tile = 1;  // the second mma adds to tile j + second_tile
+  bool by_load = false;                   // j is the number of the load, not of its first tile
   int first_register = 0;                 // of the first mma
   bool halves_exchanged = false;          // the second register of each B in front of the first
   int tile_rows = 8, tile_bytes = 0;      // of tile j: rows down, and bytes further
@@ -49,10 +50,46 @@ static std::string with(const Way& way) {
                }
                if (way.halves_exchanged) std::swap(r[0], r[1]), std::swap(r[2], r[3]);
                const int first = way.first_register;
-               mma_m16n8k16(Q_rmem[step], {r[first], r[first + 1]}, S_rmem[tile]);
-               if (tile + way.second_tile < MMAS_KV)
+               const int j = way.by_load ? tile / 2 : tile;
+               mma_m16n8k16(Q_rmem[step], {r[first], r[first + 1]}, S_rmem[j]);
+               if (j + way.second_tile < MMAS_KV)
                  mma_m16n8k16(Q_rmem[step], {r[2 - first], r[3 - first]},
-                              S_rmem[tile + way.second_tile]);
+                              S_rmem[j + way.second_tile]);
+             }
+           }
+         })
+      .shown();
+}
+
+// The other choice, 8 keys × 32 of d: right as it stands here, and each mistake is a change to it.
+struct Wide {
+  uint32_t (*address)(uint32_t row_bytes) = [](uint32_t row) {
+    return lane() % 8 * row + lane() / 8 * 16;
+  };
+  bool trans = false;
+  int registers[4] = {0, 1, 2, 3};  // of the first mma, then of the second
+  int first_q = 0, second_q = 1;    // their steps along d
+  int tile_rows = 8;                // of tile j: rows down
+  int step_bytes = 64;              // along d, of two steps
+};
+
+template <int MMAS_KV, int MMAS_D>
+static std::string with(const Wide& way) {
+  constexpr uint32_t ROW = MMAS_D * 32;
+  return Scores<MMAS_KV, MMAS_D>::run([&](auto& S_rmem, const auto& Q_rmem, uint32_t K_smem) {
+           for (int tile = 0; tile < MMAS_KV; ++tile) {
+             for (int step = 0; step < MMAS_D; step += 2) {
+               const uint32_t at = K_smem + way.address(ROW) + tile * way.tile_rows * ROW +
+                                   step / 2 * way.step_bytes;
+               uint32_t r[4];
+               if (way.trans) {
+                 ldmatrix_x4_trans(r, at);
+               } else {
+                 ldmatrix_x4(r, at);
+               }
+               const auto& of = way.registers;
+               mma_m16n8k16(Q_rmem[step + way.first_q], {r[of[0]], r[of[1]]}, S_rmem[tile]);
+               mma_m16n8k16(Q_rmem[step + way.second_q], {r[of[2]], r[of[3]]}, S_rmem[tile]);
              }
            }
          })
@@ -117,6 +154,16 @@ static void check_scores() {
   mistake("tiles-far-apart",
           "the second mma added to a tile MMAS_KV / 2 further on; it belongs to the next 8 keys",
           {.second_tile = MMAS_KV / 2});
+  mistake(
+      "tiles-far-apart",
+      "load j's tiles went to S_rmem[j] and S_rmem[j + MMAS_KV / 2]; its keys are 16 j to 16 j + "
+      "15, tiles 2 j and 2 j + 1",
+      {.second_tile = MMAS_KV / 2, .by_load = true});
+  mistake(
+      "loads-for-tiles",
+      "load j's tiles went to S_rmem[j] and S_rmem[j + 1], as if a load were one tile; its keys "
+      "are 16 j to 16 j + 15, tiles 2 j and 2 j + 1",
+      {.by_load = true});
   const char* const one =
       "each turn goes one tile on, and loads two: the tiles are added twice; step by two";
   mistake("one-tile-a-turn", one, {.tiles_a_turn = 1});
@@ -138,20 +185,56 @@ static void check_scores() {
   mistake("step-too-far", "the next 16 of d begin 32 bytes on, and here it is 64",
           {.step_bytes = 64});
   mistake("d-forgotten", "every step along d loaded the first 16", {.step_bytes = 0});
-  const auto same_Q = [](auto& S_rmem, const auto& Q_rmem, uint32_t K_smem) {
-    for (int tile = 0; tile < MMAS_KV; ++tile) {
-      for (int step = 0; step < MMAS_D; step += 2) {
-        uint32_t r[4];
-        ldmatrix_x4(r,
-                    K_smem + (tile * 8 + lane() % 8) * MMAS_D * 32 + step * 32 + lane() / 8 * 16);
-        mma_m16n8k16(Q_rmem[step], {r[0], r[1]}, S_rmem[tile]);
-        mma_m16n8k16(Q_rmem[step], {r[2], r[3]}, S_rmem[tile]);
-      }
-    }
+  const auto wide = [&](const char* name, const char* explanation, const Wide& way) {
+    looks.push_back({name, with<MMAS_KV, MMAS_D>(way), explanation});
   };
-  looks.push_back({"same-q-twice", Scores<MMAS_KV, MMAS_D>::run(same_Q).shown(),
-                   "a load took 32 of d of the same 8 keys, and both mma the same 16 columns of Q; "
-                   "the second B belongs to the next Q_rmem"});
+  wide(
+      "same-q-twice",
+      "a load took 32 of d of the same 8 keys, and both mma the same 16 columns of Q; the second B "
+      "belongs to the next Q_rmem",
+      {.second_q = 0});
+  wide(
+      "pairs-exchanged",
+      "registers 2 and 3 went to the first Q_rmem and 0 and 1 to the second; registers 0 and 1 are "
+      "the first 16 of d",
+      {.first_q = 1, .second_q = 0});
+  wide("halves-exchanged",
+       "the two registers of each B are exchanged: the first holds d 0-7, the second d 8-15",
+       {.registers = {1, 0, 3, 2}});
+  wide(
+      "matrices-mispaired",
+      "the first mma got d 0-7 and d 16-23: registers 0 and 2 were paired, or the addresses number "
+      "the matrices so; a B is two neighbours along d",
+      {.registers = {0, 2, 1, 3}});
+  wide("addresses-of-16-keys",
+       "lanes 16-31 gave rows of the next 8 keys, and both mma added to the same tile of S; 8 keys "
+       "× 32 of d are four matrices side by side",
+       {.address = [](uint32_t row) {
+         return (lane() / 16 * 8 + lane() % 8) * row + lane() / 8 % 2 * 16;
+       }});
+  wide("lanes-16-to-31-repeat",
+       "lanes 16-31 gave the addresses of lanes 0-15 again, so d 16-31 of each load is d 0-15; x2 "
+       "ignores these lanes, x4 does not",
+       {.address = [](uint32_t row) { return lane() % 8 * row + lane() / 8 % 2 * 16; }});
+  wide("halves-in-elements",
+       "each next matrix was taken 8 bytes further right; 8 elements are 16 bytes",
+       {.address = [](uint32_t row) { return lane() % 8 * row + lane() / 8 * 8; }});
+  wide("row-in-elements", "a row was taken for as many bytes as it has elements; an element has 2",
+       {.address = [](uint32_t row) { return lane() % 8 * row / 2 + lane() / 8 * 16; },
+        .tile_rows = 4});
+  wide("trans-on-k", "K was transposed; a row of K holds neighbours along d as they are needed",
+       {.trans = true});
+  wide("step-doubled", "the loads go twice as far down as they should: a load has 8 keys here",
+       {.tile_rows = 16});
+  wide("rows-forgotten", "each tile went one row down; a tile has 8 keys", {.tile_rows = 1});
+  wide("keys-forgotten", "every load was of the first 8 keys", {.tile_rows = 0});
+  wide("step-too-far",
+       "the next 32 of d begin 64 bytes on, and here it is 128: a counter that goes by two has the "
+       "second factor 2 in it already",
+       {.step_bytes = 128});
+  wide("step-too-short", "the next 32 of d begin 64 bytes on, and here it is 32",
+       {.step_bytes = 32});
+  wide("d-forgotten", "every step along d loaded the first 32", {.step_bytes = 0});
   seen.check("S", looks);
 }
 
