@@ -21,12 +21,13 @@ struct Way {
     kNone,
     kReversed,
     kNotNegative,
-    kPositive
+    kPositive,
+    kClamped,  // the place i + diagonal, not the diagonal
   } first_diagonal = kRight,
     end_diagonal = kRight;
   int left = 0, right = 0;        // added to the sides that have a limit
   int first_shift = 0, last = 0;  // added to first_key and to end_key
-  bool sides_exchanged = false;
+  bool sides_exchanged = false, one_key_at_least = false;
   bool first_clamped = true, end_clamped = true, end_by_len_q = false;
   bool far_free = false;  // not clamped either where there is no limit
   enum Unlimited { kKnown, kMinusOne, kZero, kZeroToo, kLength } unlimited = kKnown;
@@ -38,6 +39,7 @@ struct Keys {
 
 static Keys keys_of(const Sizes& s, int query, const Way& way) {
   const auto stands_at = [&](Way::Diagonal diagonal) {
+    if (diagonal == Way::kClamped) return std::max(query + s.len_kv - s.len_q, 0);
     return query + (diagonal == Way::kNone          ? 0
                     : diagonal == Way::kReversed    ? s.len_q - s.len_kv
                     : diagonal == Way::kNotNegative ? std::max(s.len_kv - s.len_q, 0)
@@ -58,7 +60,9 @@ static Keys keys_of(const Sizes& s, int query, const Way& way) {
   const int last = way.end_by_len_q ? s.len_q : s.len_kv;
   const bool first_free = !way.first_clamped && (left >= 0 || way.far_free);
   const bool end_free = !way.end_clamped && (right >= 0 || way.far_free);
-  return {first_free ? first : std::max(first, 0), end_free ? end : std::min(end, last)};
+  Keys keys{first_free ? first : std::max(first, 0), end_free ? end : std::min(end, last)};
+  if (way.one_key_at_least) keys.end = std::max(keys.end, keys.first + 1);
+  return keys;
 }
 
 // Farther than any key: how far does not matter.
@@ -108,6 +112,13 @@ static void check_limits(const Sizes& s) {
         "0",
         {.first_diagonal = diagonal, .end_diagonal = diagonal});
   }
+  mistake("place-never-negative",
+          "the place of a query was not allowed below key 0; with more queries than keys the first "
+          "queries stand before it, and see `right` keys from there, or none",
+          {.first_diagonal = Way::kClamped, .end_diagonal = Way::kClamped});
+  mistake("one-key-at-least",
+          "a query that sees nothing was given one key; its end is at or before its first key",
+          {.one_key_at_least = true});
   mistake("window-too-narrow",
           "`left` keys were counted with the query's own; they are those back from it",
           {.left = -1});

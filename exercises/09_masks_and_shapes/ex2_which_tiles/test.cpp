@@ -23,7 +23,7 @@ struct Way {
   enum Query { kFirst, kLast } begin = kFirst, end = kLast, clear_begin = kLast, clear_end = kFirst;
   enum Round { kDown, kUp, kOneMore, kAndOne } begin_round = kDown, end_round = kUp;
   Round clear_begin_round = kUp, clear_end_round = kDown;
-  enum Last { kClipped, kWhole, kBehind } last = kClipped;
+  enum Last { kClipped, kWhole, kBehind, kByKeys, kLastOfAll } last = kClipped;
   bool tile_for_row = false, blocks_exchanged = false;
   bool queries_in_kv_blocks = false, keys_in_q_blocks = false;
   bool clear_from_zero = false, tail_clear = false;
@@ -38,7 +38,9 @@ static Tiles tiles_as(const Way& way, const Case& c, int block_q, int block_kv) 
   if (way.keys_in_q_blocks) block_kv = block_q;
   const int first = way.tile_for_row ? c.q_tile : c.q_tile * block_q;
   int last = first + block_q - (way.last == Way::kBehind ? 0 : 1);
-  if (way.last != Way::kWhole) last = std::min(last, c.len_q - 1);
+  if (way.last == Way::kClipped) last = std::min(last, c.len_q - 1);
+  if (way.last == Way::kByKeys) last = std::min(last, c.len_kv - 1);
+  if (way.last == Way::kLastOfAll) last = c.len_q - 1;
   if (way.last == Way::kBehind) last = std::min(first + block_q, c.len_q);
   const auto of = [&](Way::Query query) { return query == Way::kFirst ? first : last; };
   const auto tile = [&](int key, Way::Round round) {
@@ -127,6 +129,8 @@ static std::vector<std::pair<const char*, Way>> ways() {
       {"clear-rounded-outwards", {.clear_end_round = W::kUp}},
       {"last-query-not-clipped", {.last = W::kWhole}},
       {"last-query-behind-the-tile", {.last = W::kBehind}},
+      {"last-query-by-the-keys", {.last = W::kByKeys}},
+      {"last-query-of-all", {.last = W::kLastOfAll}},
       {"tile-for-row", {.tile_for_row = true}},
       {"blocks-exchanged", {.blocks_exchanged = true}},
       {"blocks-exchanged", {.queries_in_kv_blocks = true}},
@@ -169,6 +173,11 @@ static const char* explanation(const std::string& name) {
                "is; right, and tiles are masked for a query that does not exist"
          : is("last-query-behind-the-tile")
              ? "the query behind the tile was taken as its last one: - 1"
+         : is("last-query-by-the-keys")
+             ? "the last query was limited by len_kv; it counts queries: len_q - 1 is the last"
+         : is("last-query-of-all")
+             ? "the last query of all was asked; the last one of this tile is at most BLOCK_Q - 1 "
+               "behind its first"
          : is("tile-for-row")     ? "q_tile was taken as a query; its first one is q_tile * BLOCK_Q"
          : is("blocks-exchanged") ? "one block was taken for the other: queries are counted in "
                                     "tiles of BLOCK_Q, keys in "

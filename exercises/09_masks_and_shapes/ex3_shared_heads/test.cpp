@@ -145,6 +145,18 @@ static void check_K_row(const Sizes& s, const Params& p, int which) {
   of_head("divided-by-kv-heads",
           "the head was divided by the number of groups; divide by how many are in one: group",
           [=](int head) { return head / kv_heads; });
+  mistake("divided-after-the-stride",
+          "head * stride / group is a place between two heads of K; head / group comes first, and "
+          "drops what is left over",
+          [=](int batch, int head, int row) {
+            return p.K.start + batch * p.K.batch + head * p.K.head / p.group + row * p.K.row;
+          });
+  mistake("divided-after-the-stride",
+          "the stride was divided by group; it is the head that is divided, and what is left over "
+          "is dropped",
+          [=](int batch, int head, int row) {
+            return p.K.start + batch * p.K.batch + head * (p.K.head / p.group) + row * p.K.row;
+          });
   of_head("head-not-mapped",
           "the query head was taken as the head of K; several query heads share one: head / group",
           [](int head) { return head; });

@@ -19,7 +19,19 @@ struct Way {
   bool old_max_dropped = false, hidden_tile_wipes = false, upside_down = false;
   bool rescale_scaled = true, weights_scaled = true, rescaled = true, l_summed = true;
   enum Sign { kByBoth, kByEither, kByM, kByLZero, kByLPositive, kNever } sign = kByBoth;
-  enum Lse { kNatural, kWithoutM, kWithoutScale, kBase2, kLog2OfL, kZero, kMinus } lse = kNatural;
+  enum Lse {
+    kNatural,
+    kWithoutM,
+    kWithoutScale,
+    kScaledWhole,
+    kScaledLog,
+    kDividedM,
+    kBase2,
+    kLog2OfL,
+    kPlusL,
+    kZero,
+    kMinus
+  } lse = kNatural;
   bool divided = true, nan_replaced = false, hidden_tile_skipped = false;
 
   void raise_row_max(State& state, const Scores& s, float scale) const {
@@ -56,6 +68,10 @@ struct Way {
     const float natural = scale * state.m + log_l;
     const float value = lse == kWithoutM       ? log_l
                         : lse == kWithoutScale ? state.m + log_l
+                        : lse == kScaledWhole  ? scale * (state.m + log_l)
+                        : lse == kScaledLog    ? state.m + scale * log_l
+                        : lse == kDividedM     ? state.m / scale + log_l
+                        : lse == kPlusL        ? scale * state.m + state.l
                         : lse == kBase2        ? natural * log2e
                         : lse == kLog2OfL      ? scale * state.m + log_l * log2e
                         : lse == kMinus        ? scale * state.m - log_l
@@ -150,6 +166,17 @@ static const std::vector<Known>& all_known() {
       {"lse-without-scale",
        {.lse = W::kWithoutScale},
        "m was added to ln l as it is; it is of scores that are not scaled yet: scale m"},
+      {"logarithm-scaled",
+       {.lse = W::kScaledWhole},
+       "ln l was multiplied by scale with m; l is a sum of scaled exponentials already: scale m + "
+       "ln l"},
+      {"logarithm-scaled",
+       {.lse = W::kScaledLog},
+       "ln l was multiplied by scale, and m was not; it is the other way round: scale m + ln l"},
+      {"divided-by-scale", {.lse = W::kDividedM}, "m was divided by scale; scale m + ln l"},
+      {"logarithm-forgotten",
+       {.lse = W::kPlusL},
+       "l was added; it is its logarithm: scale m + ln l"},
       {"lse-in-base-2",
        {.lse = W::kBase2},
        "the LSE is in base 2; it is the natural logarithm: times ln 2"},

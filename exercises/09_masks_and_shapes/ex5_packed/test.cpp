@@ -39,7 +39,10 @@ struct Way {
     kAtLeastOne,
     kTotal,
     kOfQueries,
-    kBlocksOfQueries
+    kBlocksOfQueries,
+    kTouched,      // of the tensor, from the one with its first row to the one with its last
+    kToItsEnd,     // of the tensor, up to its last row
+    kBetweenTiles  // of the tensor, between those of the two starts
   } tiles = kUp;
   bool without_keys = true;  // queries of a sequence that has no key are visited
 };
@@ -76,13 +79,17 @@ static Block block_as(const Way& way, const Packed& p, int q_tile, int sequence)
               : whole ? behind
                       : 0;
   const auto up = [](int length, int block) { return (length + block - 1) / block; };
-  b.kv_tiles = way.tiles == Way::kDown              ? b.len_kv / BLOCK_KV
-               : way.tiles == Way::kOneMore         ? b.len_kv / BLOCK_KV + 1
-               : way.tiles == Way::kAtLeastOne      ? (b.len_kv - 1) / BLOCK_KV + 1
-               : way.tiles == Way::kTotal           ? up(total_kv, BLOCK_KV)
-               : way.tiles == Way::kOfQueries       ? up(b.len_q, BLOCK_KV)
-               : way.tiles == Way::kBlocksOfQueries ? up(b.len_kv, BLOCK_Q)
-                                                    : up(b.len_kv, BLOCK_KV);
+  b.kv_tiles =
+      way.tiles == Way::kDown         ? b.len_kv / BLOCK_KV
+      : way.tiles == Way::kOneMore    ? b.len_kv / BLOCK_KV + 1
+      : way.tiles == Way::kAtLeastOne ? (b.len_kv - 1) / BLOCK_KV + 1
+      : way.tiles == Way::kTotal      ? up(total_kv, BLOCK_KV)
+      : way.tiles == Way::kOfQueries  ? up(b.len_q, BLOCK_KV)
+      : way.tiles == Way::kTouched    ? up(b.kv_start + b.len_kv, BLOCK_KV) - b.kv_start / BLOCK_KV
+      : way.tiles == Way::kBetweenTiles ? (b.kv_start + b.len_kv) / BLOCK_KV - b.kv_start / BLOCK_KV
+      : way.tiles == Way::kToItsEnd     ? up(b.kv_start + b.len_kv, BLOCK_KV)
+      : way.tiles == Way::kBlocksOfQueries ? up(b.len_kv, BLOCK_Q)
+                                           : up(b.len_kv, BLOCK_KV);
   return b;
 }
 
@@ -193,6 +200,12 @@ static void check_blocks(const std::vector<int>& q_lengths, const std::vector<in
     mistake("kv-tiles-of-the-tensor",
             "these are the tiles of all keys in the tensor; the sequence has its own len_kv",
             {.tiles = W::kTotal});
+    const char* const touched =
+        "the tiles were counted in the tensor, where the sequence may begin inside one; they are "
+        "counted in the sequence, from its first key: len_kv / block_kv, rounded up";
+    mistake("kv-tiles-in-the-tensor", touched, {.tiles = W::kTouched});
+    mistake("kv-tiles-in-the-tensor", touched, {.tiles = W::kToItsEnd});
+    mistake("kv-tiles-in-the-tensor", touched, {.tiles = W::kBetweenTiles});
     mistake("kv-tiles-of-queries", "the tiles of keys were counted by len_q",
             {.tiles = W::kOfQueries});
     mistake("kv-tiles-by-block-q", "the tiles of keys were counted in block_q",

@@ -21,6 +21,13 @@ static Numbers timetable(int M, int K, Rule rule) {
 static void check_feed(int M, int K) {
   const auto within = [M](int m) { return m >= 0 && m < M ? m : kNothing; };
   const auto of = [&](auto rule) { return timetable(M, K, rule); };
+  // All rows of the array end before this cycle, whenever they began.
+  const auto ends_at = [&](int end) {
+    return of([&](int k, int cycle) { return cycle < k || cycle >= end ? kNothing : cycle - k; });
+  };
+  const char* const whole_feed =
+      "all rows of the array end with the feed, when the last of them has had its last number; row "
+      "k ends M cycles after its own beginning: A has no row M";
   exercise::check_output(
       {"row of A, by [cycle][row of the array]", K, 0},
       of([&](int k, int cycle) { return row_of_A(k, cycle, M, K); }),
@@ -55,6 +62,19 @@ static void check_feed(int M, int K) {
        {"one-row-too-many",
         of([&](int k, int cycle) { return cycle - k == M ? M : within(cycle - k); }),
         "A has rows 0 to M - 1; there is no row M"},
+       {"begun-again", of([&](int k, int cycle) { return cycle < k ? kNothing : (cycle - k) % M; }),
+        "after its last row A begins anew; it passes once, and after it nothing enters"},
+       {"begun-again", of([&](int k, int cycle) { return ((cycle - k) % M + M) % M; }),
+        "A comes again and again, and before its beginning, too; it passes once, and nothing "
+        "enters before it and after it"},
+       {"last-row-repeated",
+        of([&](int k, int cycle) { return cycle < k ? kNothing : std::min(cycle - k, M - 1); }),
+        "the last row of A enters again and again; after it nothing enters"},
+       {"end-of-the-last-row", ends_at(M + K - 1), whole_feed},
+       {"end-of-the-last-row", ends_at(M + K), whole_feed},
+       {"end-of-the-last-row", ends_at(M + K - 2),
+        "all rows of the array end with the feed, and that one cycle early; row k ends M cycles "
+        "after its own beginning, in cycle k + M - 1"},
        {"limited-by-k", of([&](int k, int cycle) {
           return cycle - k >= 0 && cycle - k < K ? cycle - k : kNothing;
         }),

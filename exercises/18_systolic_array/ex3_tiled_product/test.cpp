@@ -34,6 +34,24 @@ static void check_cycles(const Sizes& s) {
     cut_too +=
         over_tiles(s, r, c, [part](int height, int width) { return part + height + width - 2; });
   }
+  // The last tile down or across is charged what is left over, also if that is 0; or there is one
+  // more for it.
+  const auto with_rest = [=](bool down, bool across, bool one_more) {
+    const auto count = [=](int length, int block) {
+      return one_more ? length / block + 1 : (length + block - 1) / block;
+    };
+    const auto size = [](bool rest, int i, int tiles, int length, int block) {
+      return rest && i + 1 == tiles ? length % block : std::min(block, length - i * block);
+    };
+    std::int64_t sum = 0;
+    for (int i = 0; i < count(K_, r); ++i)
+      for (int j = 0; j < count(N_, c); ++j)
+        sum += own(size(down, i, count(K_, r), K_, r), size(across, j, count(N_, c), N_, c));
+    return sum;
+  };
+  const char* const rest =
+      "the last tile was given K % rows rows or N % cols columns; that is 0, and not a whole tile, "
+      "if the size is a multiple of the array's";
   exercise::check_output(
       {"cycles of " + std::to_string(M) + " × " + std::to_string(K) + " by " + std::to_string(K) +
            " × " + std::to_string(N) + " on " + std::to_string(rows) + " × " + std::to_string(cols),
@@ -52,6 +70,12 @@ static void check_cycles(const Sizes& s) {
         number(std::int64_t{std::max(1, K / rows)} * std::max(1, N / cols) *
                own(std::min(rows, K), std::min(cols, N))),
         "K / rows rounds down: what is left over is a tile, too"},
+       {"rest-that-is-zero", number(with_rest(true, true, false)), rest},
+       {"rest-that-is-zero", number(with_rest(true, false, false)), rest},
+       {"rest-that-is-zero", number(with_rest(false, true, false)), rest},
+       {"rest-that-is-zero", number(with_rest(true, true, true)),
+        "K / rows full tiles and one of what is left over, and that may be nothing: then there is "
+        "no such tile"},
        {"drained-once",
         number(over_tiles(s, r, c, [m](int, int) { return m; }) + std::min(rows, K) +
                std::min(cols, N) - 2),

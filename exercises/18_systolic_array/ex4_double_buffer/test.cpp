@@ -18,11 +18,31 @@ static std::int64_t ends(const std::vector<Tile>& tiles, Gap gap, bool all = tru
   return end;
 }
 
-// The same, if the weights of every tile begin to arrive in cycle 0.
-static std::int64_t ends_if_weights_begin_at_once(const std::vector<Tile>& tiles) {
+// The same, if the weights of every tile begin to arrive in cycle 0, or a tile earlier than they
+// do.
+static std::int64_t ends_if_weights_begin_early(const std::vector<Tile>& tiles, bool all_at_once) {
+  std::int64_t start = 0, before = 0, end = 0;
+  for (size_t i = 0; i < tiles.size(); ++i) {
+    if (i > 0) {
+      const std::int64_t weights = (all_at_once ? 0 : before) + tiles[i].k;
+      before = start;
+      start = std::max(start + tiles[i - 1].m, weights);
+    }
+    end = std::max(end, start + tiles[i].m + tiles[i].k + tiles[i].n - 2);
+  }
+  return end;
+}
+
+// The same, if the weights of all tiles but the first arrive one tile after the other, from a cycle
+// on, and wait for no tile.
+static std::int64_t ends_if_weights_never_pause(const std::vector<Tile>& tiles,
+                                                std::int64_t weights) {
   std::int64_t start = 0, end = 0;
   for (size_t i = 0; i < tiles.size(); ++i) {
-    if (i > 0) start = std::max<std::int64_t>(start + tiles[i - 1].m, tiles[i].k);
+    if (i > 0) {
+      weights += tiles[i].k;
+      start = std::max(start + tiles[i - 1].m, weights);
+    }
     end = std::max(end, start + tiles[i].m + tiles[i].k + tiles[i].n - 2);
   }
   return end;
@@ -35,6 +55,10 @@ static void check_stream(const std::string& what, const std::vector<Tile>& tiles
   const auto right = [](const Tile& before, const Tile& tile) {
     return std::max(before.m, tile.k);
   };
+  const char* const stream =
+      "the weights arrive one tile after the other without a pause; there is one register for "
+      "them: "
+      "those of a tile begin when the tile before starts, so k is counted from there";
   const Tile& last = tiles.back();
   exercise::check_output(
       {"cycles of " + what, 0, 0}, number(stream_cycles(tiles)), number(ends(tiles, right)),
@@ -46,9 +70,15 @@ static void check_stream(const std::string& what, const std::vector<Tile>& tiles
         number(ends(tiles, [](const Tile& before, const Tile&) { return before.m; })),
         "a tile starts as soon as the one before has entered, even if its weights are not there "
         "yet"},
-       {"weights-from-cycle-0", number(ends_if_weights_begin_at_once(tiles)),
+       {"weights-from-cycle-0", number(ends_if_weights_begin_early(tiles, true)),
         "the weights of every tile were on their way from cycle 0 on; they begin when the tile "
         "before starts, so k is counted from there"},
+       {"weights-a-tile-early", number(ends_if_weights_begin_early(tiles, false)),
+        "the weights of a tile began when the tile two in front of it started; until the tile just "
+        "before starts, the second register holds that one's weights"},
+       {"weights-in-one-stream", number(ends_if_weights_never_pause(tiles, 0)), stream},
+       {"weights-in-one-stream", number(ends_if_weights_never_pause(tiles, tiles.front().k)),
+        stream},
        {"weights-after-the-rows",
         number(ends(tiles, [](const Tile& before, const Tile& tile) { return before.m + tile.k; })),
         "the weights are loaded after the rows have entered; a second register is there to do both "
@@ -93,6 +123,9 @@ TEST_CASE("different tiles") {
   check_stream("different tiles", {{9, 4, 6}, {3, 7, 2}, {8, 12, 5}, {6, 2, 7}});
 }
 TEST_CASE("wide tiles") { check_stream("wide tiles", {{2, 3, 11}, {4, 3, 12}, {2, 5, 9}}); }
+TEST_CASE("weights that take longer and longer") {
+  check_stream("weights that take longer", {{2, 3, 3}, {2, 4, 3}, {2, 5, 3}, {2, 30, 3}});
+}
 TEST_CASE("a small one behind a large one") {
   check_stream("a small behind a large", {{2, 9, 9}, {1, 1, 1}});
 }

@@ -21,25 +21,33 @@ enum class Way {
   kNewTermsMoved,
   kFromTileMaximum,
   kTermsByOldMaximum,
+  kFactorFromTileBefore,
+  kFactorFromTwoTiles,
+  kMaximumOfTwoTiles,
 };
 
 // The trace in fp32, as the exercise computes it, right or with a mistake.
 static std::vector<Step> steps(const std::vector<float>& s, const std::vector<float>& v,
                                size_t block, Way way) {
   std::vector<Step> trace;
-  float m = -INFINITY, l = 0, o = 0;
+  float m = -INFINITY, l = 0, o = 0, before = -INFINITY;  // of the tile before alone
   for (size_t first = 0; first < s.size(); first += block) {
     const size_t last = std::min(first + block, s.size());
     const float tile_max = *std::max_element(s.begin() + first, s.begin() + last);
     const float larger = std::max(m, tile_max);
     const bool falls = way == Way::kMaximumMayFall || way == Way::kOnlyMaximumFalls;
-    const float m_new = falls ? tile_max : larger;
+    const float m_new = falls                            ? tile_max
+                        : way == Way::kMaximumOfTwoTiles ? std::max(before, tile_max)
+                                                         : larger;
     const bool of_tile = way == Way::kMaximumMayFall || way == Way::kFactorOfTheTile;
-    const float factor = way == Way::kFactorUpsideDown    ? std::exp(larger - m)
-                         : way == Way::kUpsideDownGuarded ? (first == 0 ? 0 : std::exp(larger - m))
-                         : way == Way::kFromTileMaximum
-                             ? std::exp(tile_max - larger)
-                             : std::exp(m - (of_tile ? tile_max : larger));
+    const float factor =
+        way == Way::kFactorUpsideDown       ? std::exp(larger - m)
+        : way == Way::kUpsideDownGuarded    ? (first == 0 ? 0 : std::exp(larger - m))
+        : way == Way::kFactorFromTileBefore ? std::exp(before - larger)
+        : way == Way::kFactorFromTwoTiles   ? std::exp(before - std::max(before, tile_max))
+        : way == Way::kMaximumOfTwoTiles    ? std::exp(m - m_new)
+        : way == Way::kFromTileMaximum      ? std::exp(tile_max - larger)
+                                            : std::exp(m - (of_tile ? tile_max : larger));
     const auto move = [&] {
       if (way != Way::kSumNotMoved) l *= factor;
       if (way != Way::kOutputNotMoved) o *= factor;
@@ -53,6 +61,7 @@ static std::vector<Step> steps(const std::vector<float>& s, const std::vector<fl
     }
     if (way == Way::kMovedAfterAdding) move();
     if (way != Way::kMaximumNotStored) m = m_new;
+    before = tile_max;
     trace.push_back({m, l, o});
   }
   return trace;
@@ -110,6 +119,16 @@ static void check_row(const std::vector<float>& s, const std::vector<float>& v, 
   mistake("factor-of-the-tile", Way::kFromTileMaximum,
           "the factor is e^(maximum of the tile - m'); what was summed is relative to the old "
           "maximum, so it is e^(m - m')");
+  mistake("maximum-may-fall", Way::kMaximumOfTwoTiles,
+          "m is the larger of this tile's maximum and that of the tile before, so it can fall; it "
+          "is the largest of all tiles so far");
+  mistake("maximum-of-the-tile-before", Way::kFactorFromTileBefore,
+          "the factor is e^(maximum of the tile before - m'); what was summed is relative to the "
+          "largest of all tiles before, and that may be an earlier one");
+  mistake(
+      "maximum-of-the-tile-before", Way::kFactorFromTwoTiles,
+      "the factor is made of this tile's maximum and that of the tile before; what was summed is "
+      "relative to the largest of all tiles before, and that may be an earlier one");
   mistake("factor-upside-down", Way::kFactorUpsideDown,
           "the factor is e^(m' - m); what was summed must shrink when the maximum grows");
   mistake("factor-upside-down", Way::kUpsideDownGuarded,
@@ -130,7 +149,13 @@ static void check_row(const std::vector<float>& s, const std::vector<float>& v, 
 TEST_CASE("one tile") { check_row({1, 3, 2}, {1, 2, 3}, 4); }
 TEST_CASE("the first tile has the maximum") { check_row({5, 3, 2, 1}, {1, 2, 3, 4}, 2); }
 TEST_CASE("the maximum grows") { check_row({1, 2, 5, 3, 4, 7}, {1, 2, 3, 4, 5, 6}, 2); }
+TEST_CASE("the first of three tiles has the maximum") {
+  check_row({5, 1, 3, 2, 4, 0}, {1, 2, 3, 4, 5, 6}, 2);
+}
 TEST_CASE("a tile far below") { check_row({100, 99, -100, -101}, {1, 2, 3, 4}, 2); }
+TEST_CASE("each of three tiles far below the one before") {
+  check_row({100, 99, -100, -101, -200, -201}, {1, 2, 3, 4, 5, 6}, 2);
+}
 TEST_CASE("a long row") {
   check_row(exercise::random_numbers(1000, 1, 3), exercise::random_numbers(1000, 2), 64);
 }

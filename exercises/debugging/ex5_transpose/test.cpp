@@ -25,6 +25,12 @@ TEST_CASE("a tile") {
   const std::vector<exercise::Suspect> suspects = {
       {"even-pitch", right && PITCH % 2 == 0 && PITCH % 32 && loads == 32 * std::gcd(PITCH, 32),
        "with an even pitch rows of a column share a bank: two wavefronts for each load, or more"},
+      {"too-few-distances",
+       right && PITCH % 32 == 0 && stores == 32 && loads > 32 && loads < 1024 &&
+           sectors == ideal_sectors,
+       "the rows are a multiple of 32 banks long, and moved against each other by too few "
+       "distances: some of a column still share a bank; with single floats each of the 32 rows "
+       "needs a distance of its own (row % 8 is for chunks of 16 bytes)"},
       {"conflict-moved", right && loads == 32 && stores == 1024,
        "now the stores go down a column: what was slow has moved to them"},
       {"global-out-of-order", right && loads + stores == 64 && sectors > ideal_sectors,

@@ -1,0 +1,12 @@
+#pragma once
+// Who enters row k of a weight-stationary array, cycle by cycle.
+#include <cstdint>
+
+constexpr int kNothing = -1;
+
+// A is [M, K]; the array has K rows, and k is one of them. kNothing: nothing enters in this cycle.
+inline int row_of_A(int k, int cycle, int M, int K) {
+  const bool begun = cycle >= k;
+  const bool over = cycle >= M + K - 1;
+  return begun && !over ? cycle - k : kNothing;
+}
