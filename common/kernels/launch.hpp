@@ -11,18 +11,22 @@
 namespace FA_BACKEND {
 
 // [anchor: launch]
-// One block of NUM_WARPS warps for each BLOCK_Q query rows of each head.
-template <int BLOCK_Q, int NUM_WARPS, class Kernel, class Breaks>
-void launch_forward(Kernel kernel, const fa::ForwardArgs& args, size_t smem_bytes, Breaks breaks) {
+// One block for each block_q query rows of each head.
+inline int num_blocks(const fa::ForwardArgs& args, int block_q) {
   const auto [batch, heads, len_q, head_dim] = args.q.shape;
-  const int64_t num_blocks = batch * heads * ((len_q + BLOCK_Q - 1) / BLOCK_Q);
-  if (num_blocks > std::numeric_limits<int>::max()) {
-    throw fa::InputError("batch x heads x Lq needs " + std::to_string(num_blocks) +
+  const int64_t blocks = batch * heads * ((len_q + block_q - 1) / block_q);
+  if (blocks > std::numeric_limits<int>::max()) {
+    throw fa::InputError("batch x heads x Lq needs " + std::to_string(blocks) +
                          " blocks; a grid holds at most 2147483647");
   }
+  return static_cast<int>(blocks);
+}
+
+template <int BLOCK_Q, int NUM_WARPS, class Kernel, class Breaks>
+void launch_forward(Kernel kernel, const fa::ForwardArgs& args, size_t smem_bytes, Breaks breaks) {
   const auto data = [](const fa::TensorRef& tensor) { return static_cast<bf16*>(tensor.data); };
-  launch(kernel, static_cast<int>(num_blocks), NUM_WARPS * WARP_SIZE, smem_bytes, data(args.q),
-         data(args.k), data(args.v), data(args.o), static_cast<int>(len_q),
+  launch(kernel, num_blocks(args, BLOCK_Q), NUM_WARPS * WARP_SIZE, smem_bytes, data(args.q),
+         data(args.k), data(args.v), data(args.o), static_cast<int>(args.q.shape[2]),
          static_cast<int>(args.k.shape[2]), args.scale, breaks);
 }
 // [/anchor: launch]
