@@ -10,6 +10,7 @@
 //
 // For sm_90a.
 
+#include "breaks.hpp"
 #include "common/kernels/epilogue.hpp"
 #include "common/kernels/geometry.hpp"
 #include "common/kernels/launch.hpp"
@@ -27,8 +28,11 @@ struct Tile {
   static constexpr uint32_t PANEL_BYTES = HEIGHT * ROW_BYTES;
   static constexpr int PANEL_MMAS = 64 / MMA_K;  // of 16 columns
 
-  // Where row `row`, columns 8 * chunk to 8 * chunk + 7 are, chunk < 2.
-  FA_DEVICE static uint32_t at(uint32_t smem, uint32_t row, uint32_t chunk) {
+  // Where this lane's row of an ldmatrix_x4 begins, for the 16 x 16 matrix at the tile's corner:
+  // rows 0-7, columns 0-7 | rows 8-15, columns 0-7 | rows 0-7, columns 8-15 | rows 8-15, columns
+  // 8-15
+  FA_DEVICE static uint32_t lane_row(uint32_t smem) {
+    const uint32_t row = lane_index() % 16, chunk = lane_index() / 16;
     return smem + row * ROW_BYTES + ((chunk ^ row % 8) * 16);
   }
   // The same, mma_d times 16 columns to the right. A tile begins at a multiple of 1024: an address
@@ -42,19 +46,14 @@ struct Tile {
 
 // S += Q @ K.T   [WARP_Q, BLOCK_KV]
 // Operand B wants, for each key, neighbours along HEAD_DIM in a register: K's rows hold just that.
-template <int HEAD_DIM, int BLOCK_Q, int MMAS_Q, int MMAS_KV, class Breaks>
+template <int HEAD_DIM, int BLOCK_Q, int MMAS_Q, int MMAS_KV>
 FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
                                   uint32_t Q_smem,  // this warp's rows of the tile
-                                  uint32_t K_smem, Breaks breaks) {
+                                  uint32_t K_smem) {
   using QTile = Tile<BLOCK_Q>;
   using KTile = Tile<MMAS_KV * MMA_N>;
-  const uint32_t Q_lane = QTile::at(Q_smem, lane_index() % 16, lane_index() / 16);
-  // keys 0-7, d 0-7 | keys 0-7, d 8-15 | keys 8-15, d 0-7 | keys 8-15, d 8-15
-  const uint32_t lane_row = lane_index() / 16 * 8 + lane_index() % 8;
-  const uint32_t lane_chunk = lane_index() / 8 % 2;
-  const uint32_t K_lane = breaks.has(fa::SWIZZLE_ONE_SIDE)
-                              ? K_smem + lane_row * KTile::ROW_BYTES + lane_chunk * 16
-                              : KTile::at(K_smem, lane_row, lane_chunk);
+  const uint32_t Q_lane = QTile::lane_row(Q_smem);
+  const uint32_t K_lane = KTile::lane_row(K_smem);
   for (int mma_d = 0; mma_d < HEAD_DIM / MMA_K; ++mma_d) {
     uint32_t Q_rmem[MMAS_Q][4];
     for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
@@ -64,8 +63,8 @@ FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
       uint32_t K_rmem[4];
       ldmatrix_x4(K_rmem, KTile::right(K_lane, mma_d) + mma_kv * MMA_N * KTile::ROW_BYTES);
       for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q) {
-        mma_m16n8k16(Q_rmem[mma_q], {K_rmem[0], K_rmem[1]}, S_rmem[mma_q][mma_kv]);
-        mma_m16n8k16(Q_rmem[mma_q], {K_rmem[2], K_rmem[3]}, S_rmem[mma_q][mma_kv + 1]);
+        mma_m16n8k16(Q_rmem[mma_q], {K_rmem[0], K_rmem[2]}, S_rmem[mma_q][mma_kv]);
+        mma_m16n8k16(Q_rmem[mma_q], {K_rmem[1], K_rmem[3]}, S_rmem[mma_q][mma_kv + 1]);
       }
     }
     // [/anchor: two_mma_for_each_fragment]
@@ -145,8 +144,7 @@ FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4], float 
                                       const float (&m)[MMAS_Q][2], float scale_log2,
                                       uint32_t V_smem) {
   using VTile = Tile<MMAS_KV * MMA_N>;
-  // keys 0-7, d 0-7 | keys 8-15, d 0-7 | keys 0-7, d 8-15 | keys 8-15, d 8-15
-  const uint32_t V_lane = VTile::at(V_smem, lane_index() % 16, lane_index() / 16);
+  const uint32_t V_lane = VTile::lane_row(V_smem);
   // [anchor: beside_the_mma]
   for (int mma_kv = 0; mma_kv < MMAS_KV / 2; ++mma_kv) {
     uint32_t P_rmem[MMAS_Q][4];
@@ -200,24 +198,29 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
 
   // [anchor: loads]
   // One thread says how many bytes will come, whole tiles also at the end, and asks for them.
-  const auto load = [&](uint32_t smem, const TensorMap& map, int first_row, uint32_t bytes,
+  const auto load = [&](uint32_t smem, const TensorMap& map, int len, int first_row, uint32_t bytes,
                         uint32_t full) {
-    mbarrier_arrive_expect_tx(full, bytes);
-    tma_load_4d(smem, map, 0, first_row, 0, batch_head, full);
+    mbarrier_arrive_expect_tx(full, breaks.has(fa::EXPECT_TOO_LITTLE) ? bytes / 2 : bytes);
+    if (breaks.has(fa::FLAT_MAP)) {
+      tma_load_4d(smem, map, 0, batch_head * len + first_row, 0, 0, full);
+    } else {
+      tma_load_4d(smem, map, 0, first_row, 0, batch_head, full);
+    }
   };
   const auto load_K = [&](int kv_tile) {
-    load(buffer(K_smem, kv_tile), K, kv_tile * BLOCK_KV, KV_TILE_BYTES, K_full + kv_tile % 2 * 8);
+    load(buffer(K_smem, kv_tile), K, len_kv, kv_tile * BLOCK_KV, KV_TILE_BYTES,
+         K_full + kv_tile % 2 * 8);
   };
   const auto load_V = [&](int kv_tile) {
-    load(V_smem, V, kv_tile * BLOCK_KV, KV_TILE_BYTES, V_full);
+    load(V_smem, V, len_kv, kv_tile * BLOCK_KV, KV_TILE_BYTES, V_full);
   };
   // [/anchor: loads]
 
   // [anchor: init]
   if (thread_index() == 0) {
     for (int i = 0; i < 4; ++i) mbarrier_init(Q_full + i * 8, 1);  // one arrival: this thread's
-    fence_mbarrier_init();
-    load(Q_smem, Q, q_tile * BLOCK_Q, Q_TILE_BYTES, Q_full);
+    if (!breaks.has(fa::NO_INIT_FENCE)) fence_mbarrier_init();     // the copy engine sees them
+    load(Q_smem, Q, len_q, q_tile * BLOCK_Q, Q_TILE_BYTES, Q_full);
     load_K(0);
   }
   block_sync();  // nobody waits at an mbarrier that does not exist yet
@@ -227,7 +230,8 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
   // [anchor: main_loop]
   for (int kv_tile = 0; kv_tile < num_kv_tiles; ++kv_tile) {
     // All warps have read the last tile's K and V: this V and the next K may overwrite them.
-    if (!breaks.has(fa::MISSING_BARRIER)) block_sync();
+    const bool arrives = !breaks.has(fa::DIVERGENT_BARRIER) || warp_index() == 0;
+    if (!breaks.has(fa::MISSING_BARRIER) && arrives) block_sync();
     if (warp_index() == 0 && elect_one()) {
       load_V(kv_tile);
       if (kv_tile + 1 < num_kv_tiles) load_K(kv_tile + 1);
@@ -235,9 +239,10 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
 
     float S_rmem[WARP_Q / MMA_M][BLOCK_KV / MMA_N][4] = {};
     // Each buffer of K is filled every second tile, so its phase is kv_tile / 2.
-    if (!breaks.has(fa::MISSING_WAIT)) mbarrier_wait(K_full + kv_tile % 2 * 8, kv_tile / 2 % 2);
+    const int K_parity = breaks.has(fa::WRONG_PARITY) ? kv_tile % 2 : kv_tile / 2 % 2;
+    if (!breaks.has(fa::MISSING_WAIT)) mbarrier_wait(K_full + kv_tile % 2 * 8, K_parity);
     multiply_query_key<HEAD_DIM, BLOCK_Q>(S_rmem, Q_smem + warp_index() * WARP_Q * 128,
-                                          buffer(K_smem, kv_tile), breaks);  // S = Q @ K.T
+                                          buffer(K_smem, kv_tile));  // S = Q @ K.T
     const int keys_left = len_kv - kv_tile * BLOCK_KV;
     if (keys_left < BLOCK_KV && !breaks.has(fa::UNMASKED_TAIL)) mask_tail(S_rmem, keys_left);
 
@@ -265,19 +270,23 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
   }
   // [anchor: map]
   // A tensor [batch*heads, len, HEAD_DIM] seen as panels of 64 columns: one box is a whole tile.
-  const auto map = [](const fa::TensorRef& tensor, int rows) {
+  const auto map = [&](const fa::TensorRef& tensor, int rows, Swizzle swizzle) {
     const auto [batch, heads, len, dim] = tensor.shape;
+    const int64_t rows_of_all = batch * heads * len;
     return make_tensor_map(
-        static_cast<const bf16*>(tensor.data), {64, len, HEAD_DIM / 64, batch * heads},
-        {HEAD_DIM * 2, 128, len * HEAD_DIM * 2}, {64, rows, HEAD_DIM / 64, 1}, Swizzle::bytes_128);
+        static_cast<const bf16*>(tensor.data),
+        {64, breaks.has(fa::FLAT_MAP) ? rows_of_all : len, HEAD_DIM / 64, batch * heads},
+        {HEAD_DIM * 2, 128, len * HEAD_DIM * 2}, {64, rows, HEAD_DIM / 64, 1}, swizzle);
   };
+  const Swizzle K_swizzle = breaks.has(fa::SWIZZLE_ONE_SIDE) ? Swizzle::none : Swizzle::bytes_128;
   // [/anchor: map]
   constexpr int SMEM_ROWS = BLOCK_Q + 3 * BLOCK_KV;              // Q; then K twice and V
   constexpr size_t SMEM = SMEM_ROWS * HEAD_DIM * sizeof(bf16) +  // and
                           1024 + 4 * 8;                          // to align it; four mbarriers
   launch(attention<HEAD_DIM, BLOCK_Q, BLOCK_KV, NUM_WARPS, Breaks>, num_blocks(args, BLOCK_Q),
-         NUM_WARPS * WARP_SIZE, SMEM, map(args.q, BLOCK_Q), map(args.k, BLOCK_KV),
-         map(args.v, BLOCK_KV), static_cast<bf16*>(args.o.data), static_cast<int>(args.q.shape[2]),
+         NUM_WARPS * WARP_SIZE, SMEM, map(args.q, BLOCK_Q, Swizzle::bytes_128),
+         map(args.k, BLOCK_KV, K_swizzle), map(args.v, BLOCK_KV, Swizzle::bytes_128),
+         static_cast<bf16*>(args.o.data), static_cast<int>(args.q.shape[2]),
          static_cast<int>(args.k.shape[2]), args.scale * 1.44269504f, breaks);
 }
 

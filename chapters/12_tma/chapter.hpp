@@ -1,6 +1,7 @@
 #pragma once
 // Chapter 12 as host code sees it.
 
+#include "breaks.hpp"
 #include "chapters/08_fewer_instructions/chapter.hpp"
 
 namespace emulator::ch12 {
@@ -12,12 +13,22 @@ extern const fa::KernelBuild build;
 
 namespace ch12 {
 
+inline constexpr fa::Break OWN_BREAKS[] = {
+    {"expect-too-little", fa::EXPECT_TOO_LITTLE, "an mbarrier is told of half a tile's bytes"},
+    {"wrong-parity", fa::WRONG_PARITY, "the parity flips with each tile, not with each round"},
+    {"no-init-fence", fa::NO_INIT_FENCE, "the copy engine is not shown the new mbarriers"},
+    {"flat-map", fa::FLAT_MAP, "a tensor map in which the heads are one long matrix"},
+};
+
 inline constexpr fa::KernelChapter CHAPTER{
     .name = "ch12_tma",
     .about = "Tiles by TMA: one instruction of one thread.",
     .emulator = &emulator::ch12::build,
     .gpu = &gpu::ch12::build,
     .breaks = fa::BASIC_BREAKS | fa::SWIZZLE_ONE_SIDE,
+    .own_breaks = OWN_BREAKS,
+    .undefined_on_a_gpu =
+        fa::UNDEFINED_ON_A_GPU | fa::EXPECT_TOO_LITTLE | fa::WRONG_PARITY | fa::NO_INIT_FENCE,
     .previous_name = "ch08_fewer_instructions",
     .previous = &emulator::ch08::build,
 };

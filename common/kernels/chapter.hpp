@@ -35,6 +35,15 @@ void check_kernel_lengths(const Shape& shape);
 // Likewise, and unless the head size is 64 or 128.
 void check_kernel_shape(const Shape& shape);
 
+// Breaks that every chapter from 03 on has; the others come with what they break.
+constexpr uint32_t BASIC_BREAKS = NO_MAX | NO_RESCALE | UNMASKED_TAIL | SHUFFLE_MASK_0X10 |
+                                  MISSING_WAIT | MISSING_BARRIER | DIVERGENT_BARRIER;
+constexpr uint32_t PIPELINE_BREAKS = CONDITIONAL_COMMIT | WAIT_TOO_FEW;
+
+// Breaks of the synchronization: the emulator reports them, real hardware does whatever it does.
+constexpr uint32_t UNDEFINED_ON_A_GPU =
+    CONDITIONAL_COMMIT | MISSING_WAIT | MISSING_BARRIER | WAIT_TOO_FEW | DIVERGENT_BARRIER;
+
 struct KernelChapter {
   const char* name;   // "ch04_swizzling"
   const char* about;  // the idea in a line
@@ -44,6 +53,7 @@ struct KernelChapter {
   void (*check_shape)(const Shape&) = check_kernel_shape;  // throws InputError: not this size
   uint32_t breaks = 0;                     // KernelBreak bits that it can switch off
   std::span<const Break> own_breaks = {};  // and those that no other chapter has
+  uint32_t undefined_on_a_gpu = UNDEFINED_ON_A_GPU;
   std::span<const KernelOption> options = {};
   const char* previous_name = "";         // the chapter before: --profile shows its counters too
   const KernelBuild* previous = nullptr;  // its emulator build
@@ -51,15 +61,6 @@ struct KernelChapter {
   int number() const { return (name[2] - '0') * 10 + (name[3] - '0'); }  // 4
   std::string short_name() const { return std::string(name, 4); }        // "ch04"
 };
-
-// Breaks that every chapter from 03 on has; the others come with what they break.
-constexpr uint32_t BASIC_BREAKS = NO_MAX | NO_RESCALE | UNMASKED_TAIL | SHUFFLE_MASK_0X10 |
-                                  MISSING_WAIT | MISSING_BARRIER | DIVERGENT_BARRIER;
-constexpr uint32_t PIPELINE_BREAKS = CONDITIONAL_COMMIT | WAIT_TOO_FEW;
-
-// Breaks of the synchronization: the emulator reports them, real hardware does whatever it does.
-constexpr uint32_t UNDEFINED_ON_A_GPU =
-    CONDITIONAL_COMMIT | MISSING_WAIT | MISSING_BARRIER | WAIT_TOO_FEW | DIVERGENT_BARRIER;
 
 // The breaks of a chapter, shared and own, for --break and --list-breaks.
 std::vector<Break> breaks_of(const KernelChapter& chapter);

@@ -147,13 +147,14 @@ bool previous_takes(const Problem& problem, const Request& request) {
 bool wants_gpu(const KernelChapter& chapter, const Request& request) {
   const bool emulator_only =
       request.breaks != 0 || request.schedule_seed != 0 || !request.events.empty();
-  if (request.i_know && (request.device != "gpu" || (request.breaks & UNDEFINED_ON_A_GPU) == 0)) {
+  if (request.i_know &&
+      (request.device != "gpu" || (request.breaks & chapter.undefined_on_a_gpu) == 0)) {
     throw InputError("--i-know: goes with --device gpu and a --break that is undefined there");
   }
   if (request.device == "auto") return !emulator_only && gpu_problem(*chapter.gpu).empty();
   if (request.device != "gpu") return false;
   for (const Break& b : breaks_of(chapter)) {
-    if (!request.i_know && (request.breaks & b.bit & UNDEFINED_ON_A_GPU)) {
+    if (!request.i_know && (request.breaks & b.bit & chapter.undefined_on_a_gpu)) {
       throw InputError(std::string("--break ") + b.name +
                        " is undefined behaviour on a GPU, which may hang or pass by luck: --device "
                        "emulator shows the hazard, --i-know runs it all the same");
