@@ -28,11 +28,8 @@ struct Tile {
   static constexpr uint32_t PANEL_BYTES = HEIGHT * ROW_BYTES;
   static constexpr int PANEL_MMAS = 64 / MMA_K;  // of 16 columns
 
-  // Where this lane's row of an ldmatrix_x4 begins, for the 16 x 16 matrix at the tile's corner:
-  // rows 0-7, columns 0-7 | rows 8-15, columns 0-7 | rows 0-7, columns 8-15 | rows 8-15, columns
-  // 8-15
-  FA_DEVICE static uint32_t lane_row(uint32_t smem) {
-    const uint32_t row = lane_index() % 16, chunk = lane_index() / 16;
+  // Where row `row`, columns 8 * chunk to 8 * chunk + 7 are, chunk < 2.
+  FA_DEVICE static uint32_t at(uint32_t smem, uint32_t row, uint32_t chunk) {
     return smem + row * ROW_BYTES + ((chunk ^ row % 8) * 16);
   }
   // The same, mma_d times 16 columns to the right. A tile begins at a multiple of 1024: an address
@@ -52,8 +49,10 @@ FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
                                   uint32_t K_smem) {
   using QTile = Tile<BLOCK_Q>;
   using KTile = Tile<MMAS_KV * MMA_N>;
-  const uint32_t Q_lane = QTile::lane_row(Q_smem);
-  const uint32_t K_lane = KTile::lane_row(K_smem);
+  const uint32_t Q_lane = QTile::at(Q_smem, lane_index() % 16, lane_index() / 16);
+  // keys 0-7, d 0-7 | keys 0-7, d 8-15 | keys 8-15, d 0-7 | keys 8-15, d 8-15
+  const uint32_t K_lane =
+      KTile::at(K_smem, lane_index() / 16 * 8 + lane_index() % 8, lane_index() / 8 % 2);
   for (int mma_d = 0; mma_d < HEAD_DIM / MMA_K; ++mma_d) {
     uint32_t Q_rmem[MMAS_Q][4];
     for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
@@ -63,8 +62,8 @@ FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
       uint32_t K_rmem[4];
       ldmatrix_x4(K_rmem, KTile::right(K_lane, mma_d) + mma_kv * MMA_N * KTile::ROW_BYTES);
       for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q) {
-        mma_m16n8k16(Q_rmem[mma_q], {K_rmem[0], K_rmem[2]}, S_rmem[mma_q][mma_kv]);
-        mma_m16n8k16(Q_rmem[mma_q], {K_rmem[1], K_rmem[3]}, S_rmem[mma_q][mma_kv + 1]);
+        mma_m16n8k16(Q_rmem[mma_q], {K_rmem[0], K_rmem[1]}, S_rmem[mma_q][mma_kv]);
+        mma_m16n8k16(Q_rmem[mma_q], {K_rmem[2], K_rmem[3]}, S_rmem[mma_q][mma_kv + 1]);
       }
     }
     // [/anchor: two_mma_for_each_fragment]
@@ -144,7 +143,8 @@ FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4], float 
                                       const float (&m)[MMAS_Q][2], float scale_log2,
                                       uint32_t V_smem) {
   using VTile = Tile<MMAS_KV * MMA_N>;
-  const uint32_t V_lane = VTile::lane_row(V_smem);
+  // keys 0-7, d 0-7 | keys 8-15, d 0-7 | keys 0-7, d 8-15 | keys 8-15, d 8-15
+  const uint32_t V_lane = VTile::at(V_smem, lane_index() % 16, lane_index() / 16);
   // [anchor: beside_the_mma]
   for (int mma_kv = 0; mma_kv < MMAS_KV / 2; ++mma_kv) {
     uint32_t P_rmem[MMAS_Q][4];
@@ -260,7 +260,7 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
   store_output(O, O_rmem, l, len_q - first_query);
 }
 
-template <int HEAD_DIM, int BLOCK_Q = 128, int BLOCK_KV = HEAD_DIM == 64 ? 128 : 64,
+template <int HEAD_DIM, int BLOCK_Q = 128, int BLOCK_KV = HEAD_DIM == 64 ? 128 : 48,
           int NUM_WARPS = 4, class Breaks>
 void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
   if (!(args.scale > 0)) {
