@@ -57,7 +57,6 @@ FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
     uint32_t Q_rmem[MMAS_Q][4];
     for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
       ldmatrix_x4(Q_rmem[mma_q], QTile::right(Q_lane, mma_d) + mma_q * MMA_M * QTile::ROW_BYTES);
-    // [anchor: two_mma_for_each_fragment]
     for (int mma_kv = 0; mma_kv < MMAS_KV; mma_kv += 2) {
       uint32_t K_rmem[4];
       ldmatrix_x4(K_rmem, KTile::right(K_lane, mma_d) + mma_kv * MMA_N * KTile::ROW_BYTES);
@@ -66,7 +65,6 @@ FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
         mma_m16n8k16(Q_rmem[mma_q], {K_rmem[2], K_rmem[3]}, S_rmem[mma_q][mma_kv + 1]);
       }
     }
-    // [/anchor: two_mma_for_each_fragment]
   }
 }
 
@@ -89,12 +87,10 @@ FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
         const float* c = &S_rmem[mma_q][mma_kv][half * 2];
         row_max[mma_q][half] = max(row_max[mma_q][half], max(c[0], c[1]));
       }
-      // [anchor: vote]
       // In the first tile m = -inf. Written so that NaN, from -inf - (-inf), counts as grown.
       grew |= !((row_max[mma_q][half] - m[mma_q][half]) * scale_log2 <= MAX_GROWTH);
     }
   if (!warp_any(grew)) return;
-  // [/anchor: vote]
 
   float rescale[MMAS_Q][2];
   for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
@@ -115,7 +111,6 @@ FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
 
 // P = exp(scale (S - m)) for 16 keys, as operand A,   l += this lane's part of rowsum P
 // exp(scale (s - m)) = 2^(s scale_log2 - m scale_log2): one FMA and one exponential.
-// [anchor: exponentiate]
 template <int MMAS_Q, int MMAS_KV>
 FA_DEVICE void exponentiate(uint32_t (&P_rmem)[MMAS_Q][4], float (&l)[MMAS_Q][2],
                             const float (&S_rmem)[MMAS_Q][MMAS_KV][4], int mma_kv,
@@ -131,7 +126,6 @@ FA_DEVICE void exponentiate(uint32_t (&P_rmem)[MMAS_Q][4], float (&l)[MMAS_Q][2]
       P_rmem[mma_q][i] = pack_bf16x2(p0, p1);
     }
 }
-// [/anchor: exponentiate]
 
 // O += exp(S - m) @ V   [WARP_Q, HEAD_DIM]
 // Now the sum runs over keys, so operand B wants neighbours along the keys, and V's rows hold
@@ -145,7 +139,6 @@ FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4], float 
   using VTile = Tile<MMAS_KV * MMA_N>;
   // keys 0-7, d 0-7 | keys 8-15, d 0-7 | keys 0-7, d 8-15 | keys 8-15, d 8-15
   const uint32_t V_lane = VTile::at(V_smem, lane_index() % 16, lane_index() / 16);
-  // [anchor: beside_the_mma]
   for (int mma_kv = 0; mma_kv < MMAS_KV / 2; ++mma_kv) {
     uint32_t P_rmem[MMAS_Q][4];
     exponentiate(P_rmem, l, S_rmem, mma_kv, m, scale_log2);
@@ -159,7 +152,6 @@ FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4], float 
       }
     }
   }
-  // [/anchor: beside_the_mma]
 }
 
 // The second number asks for at least one block on a multiprocessor, so that the compiler may use
