@@ -3,12 +3,11 @@
 //
 // The arithmetic is chapter 08's. A tile comes by one instruction of one thread: the copy engine
 // computes the addresses, swizzles, fills what does not exist with zeros, and counts its bytes on
-// an mbarrier. Whoever needs the tile waits there itself, so one of the two barriers in the loop
-// goes too.
+// an mbarrier. Whoever needs the tile waits there itself: of three barriers in the loop one is left.
 //
 //   ./learn diff 12       ch12_tma --shape 1,1,128,512,128 --profile
 //
-// For sm_90a.
+// 405 TFLOP/s at (2,16,8192,8192,128) on an H200, chapter 08 379 in the same run. For sm_90a.
 
 #include "breaks.hpp"
 #include "common/kernels/epilogue.hpp"
