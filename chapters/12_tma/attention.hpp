@@ -3,7 +3,8 @@
 //
 // The arithmetic is chapter 08's. A tile comes by one instruction of one thread: the copy engine
 // computes the addresses, swizzles, fills what does not exist with zeros, and counts its bytes on
-// an mbarrier. Whoever needs the tile waits there itself: of three barriers in the loop one is left.
+// an mbarrier. Whoever needs the tile waits there itself: of three barriers in the loop one is
+// left.
 //
 //   ./learn diff 12       ch12_tma --shape 1,1,128,512,128 --profile
 //
