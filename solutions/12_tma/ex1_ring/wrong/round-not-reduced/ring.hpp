@@ -1,0 +1,14 @@
+#pragma once
+
+// Tiles are 0, 1, 2, …; the ring has `stages` buffers, one or more. Each buffer has two mbarriers,
+// full[buffer] and empty[buffer]. A parity is 0 or 1.
+
+// The buffer that tile `tile` comes to, 0 to stages - 1; tile 0 comes to buffer 0.
+inline int buffer_of(int tile, int stages) { return tile % stages; }
+
+// What the consumer gives mbarrier_wait(full[buffer], parity) before it reads the tile.
+inline int full_parity(int tile, int stages) { return tile / stages; }
+
+// What the producer gives mbarrier_wait(empty[buffer], parity) before it fills the buffer with the
+// tile. In the first round nobody has read anything yet, and the wait must end at once.
+inline int empty_parity(int tile, int stages) { return tile / stages + 1; }
