@@ -1,0 +1,21 @@
+#pragma once
+// How many bytes an mbarrier is told to expect.
+
+struct Tiles {
+  int block_q, block_kv;  // rows of a box of Q; rows, that is keys, of a box of K and of one of V
+  int head_dim;           // columns of Q, K and V, in bf16: 64, one panel, or 128, two
+  int len_q, len_kv;      // rows that a head has. The last tile may reach behind them.
+  int threads;            // of the block. One of them expects, and asks for the copies.
+};
+
+// A tile comes by one copy, of a box {64, rows, head_dim / 64, 1}: all panels of its rows. What
+// does that thread give mbarrier_arrive_expect_tx, if for this phase the mbarrier counts
+
+// tile q_tile of Q,
+inline int q_bytes(const Tiles& tiles, int q_tile) { return tiles.block_q * tiles.head_dim; }
+
+// tile kv_tile of K,
+inline int k_bytes(const Tiles& tiles, int kv_tile) { return tiles.block_kv * tiles.head_dim; }
+
+// tiles kv_tile of K and of V, two copies?
+inline int kv_bytes(const Tiles& tiles, int kv_tile) { return 2 * k_bytes(tiles, kv_tile); }
