@@ -164,7 +164,9 @@ static void check_ring(int stages) {
       for (const Function f : {kBuffer, kFull, kEmpty}) all.push_back(functions(f, tile, stages));
     return all;
   };
-  const Functions answer = {{buffer_of, full_parity, empty_parity}};
+  const Functions answer = {{[](int t, int s) { return static_cast<int>(buffer_of(t, s)); },
+                             [](int t, int s) { return static_cast<int>(full_parity(t, s)); },
+                             [](int t, int s) { return static_cast<int>(empty_parity(t, s)); }}};
   std::vector<exercise::Mistake> mistakes;
   for (const Variant& variant : variants())
     mistakes.push_back(

@@ -143,7 +143,10 @@ static std::string wait_for(const Tiles& x, Function function, int tile, int byt
 }
 
 static void check_bytes(const Tiles& x) {
-  const Functions answer = {{q_bytes, k_bytes, kv_bytes}};
+  const Functions answer = {
+      {[](const Tiles& tiles, int tile) { return static_cast<int>(q_bytes(tiles, tile)); },
+       [](const Tiles& tiles, int tile) { return static_cast<int>(k_bytes(tiles, tile)); },
+       [](const Tiles& tiles, int tile) { return static_cast<int>(kv_bytes(tiles, tile)); }}};
   std::string seen;
   for (int tile = 0; tile < num_tiles(x) && seen.empty(); ++tile)
     for (const Function f : {kQ, kK, kKV})

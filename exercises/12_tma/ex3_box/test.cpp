@@ -71,7 +71,14 @@ static std::vector<uint16_t> right_tile(const Case& c) {
 // The map and the copy as people write them: right as it stands here, and each mistake is a change.
 struct Way {
   enum Stride { kRight, kInElements, kOfBhld, kPanelForHead } stride = kRight;
-  enum Rows { kOwn, kHeadsFlat, kHeadsFlatAsBhld, kSequencesFlat, kRoundedUp } rows = kOwn;
+  enum Rows {
+    kOwn,
+    kHeadsFlat,
+    kHeadsFlatAsBhld,
+    kSequencesFlat,
+    kBatchInHeads,
+    kRoundedUp
+  } rows = kOwn;
   enum At { kFirstRow, kTile, kHeadForPanel, kHeadForSequence, kHeadForRow, kBytes } at = kFirstRow;
   enum Box { kWhole, kOnePanel, kLongRow, kAllHeads } box = kWhole;
   bool swizzle = true;
@@ -96,6 +103,9 @@ static Seen run(const Case& c, const Way& way) {
   } else if (way.rows == Way::kSequencesFlat) {
     num_rows = batch * len, num_sequences = 1, v = 0;
     y += c.sequence * length;
+  } else if (way.rows == Way::kBatchInHeads) {
+    num_heads = batch * heads, num_sequences = 1, v = 0;
+    w += c.sequence * of_heads;
   } else if (way.rows == Way::kRoundedUp) {
     num_rows = ceil_div(length, rows) * rows;
   }
@@ -173,6 +183,10 @@ static void check_copy(const Case& c) {
           "all sequences are one long one, so the last tile of one ends with rows of the next; the "
           "engine writes zeros only behind the end of a dimension",
           {.rows = Way::kSequencesFlat});
+  mistake("sequences-among-heads",
+          "batch * heads is one dimension, as in the lesson; here the step from a sequence to the "
+          "next is not heads times that from a head to the next",
+          {.rows = Way::kBatchInHeads});
   mistake("length-rounded-up",
           "the rows were rounded up to whole tiles, so the engine does not know where the sequence "
           "ends; the size is len",
