@@ -151,7 +151,8 @@ static void check_bytes(const Tiles& x) {
   for (int tile = 0; tile < num_tiles(x) && seen.empty(); ++tile)
     for (const Function f : {kQ, kK, kKV})
       if (seen.empty() && answer.f[f](x, tile) != kRight.f[f](x, tile))
-        seen = wait_for(x, f, tile, answer.f[f](x, tile));
+        seen =
+            "the first wrong one on the emulator:\n" + wait_for(x, f, tile, answer.f[f](x, tile));
   INFO(seen);
   std::vector<exercise::Mistake> mistakes;
   for (const Variant& variant : variants())
