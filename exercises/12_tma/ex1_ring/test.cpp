@@ -27,8 +27,7 @@ struct Wrong {
 const std::vector<Wrong> kWrong = {
     {"consumer-like-producer",
      "the consumer waits for the parity of the round before, whose phase is complete: the wait "
-     "ends "
-     "at once, and the tile is not there",
+     "ends at once, and the tile is not there",
      {{}, {[](int t, int s) { return (t / s + 1) % 2; }}, {}}},
     {"producer-like-consumer",
      "the producer waits for this round's parity as the consumer does: in the first round nobody "
