@@ -1,6 +1,7 @@
 #include "common/kernels/library/flash_attention.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -133,19 +134,33 @@ int device_of(int asked, const ForwardArgs& args) {
   return device;
 }
 
+bool takes(const KernelChapter& chapter, const ForwardArgs& args) {
+  try {
+    fa::check_arguments(chapter, args);
+    return true;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
 const KernelChapter& chosen_chapter(int number, const ForwardArgs& args, bool gpu) {
   const auto chapters = fa::kernel_chapters();
-  const auto answers = [&](const KernelChapter& chapter) {
-    return (fa::features_of(args) & ~chapter.features) == 0 &&
-           (!gpu || fa::gpu_problem(*chapter.gpu).empty());
-  };
-  for (auto chapter = chapters.rbegin(); chapter != chapters.rend(); ++chapter) {
-    if (number == 0 ? answers(**chapter) : (*chapter)->number() == number) return **chapter;
+  if (number == 0) {
+    for (auto chapter = chapters.rbegin(); chapter != chapters.rend(); ++chapter) {
+      const bool runs = !gpu || fa::gpu_problem(*(*chapter)->gpu).empty();
+      if (runs && takes(**chapter, args)) return **chapter;
+    }
+    // The refusal of the one with the most features names what none has.
+    return **std::max_element(chapters.begin(), chapters.end(), [](auto one, auto other) {
+      return std::popcount(one->features) < std::popcount(other->features);
+    });
   }
-  if (number == 0) return *chapters.back();  // its refusal names what is missing
-  throw InputError("chapter " + std::to_string(number) + ": this library has " +
-                   std::to_string(chapters.front()->number()) + " to " +
-                   std::to_string(chapters.back()->number()));
+  std::string numbers;
+  for (const KernelChapter* chapter : chapters) {
+    if (chapter->number() == number) return *chapter;
+    numbers += (numbers.empty() ? "" : ", ") + std::to_string(chapter->number());
+  }
+  throw InputError("chapter " + std::to_string(number) + ": this library has " + numbers);
 }
 
 void check_starts(const char* name, const int* starts, int64_t sequences, int64_t length) {
