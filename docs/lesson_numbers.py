@@ -37,7 +37,7 @@ AND_UNIT = re.compile(rf"(?:,| to| or| and|,? against|–| ±)\s?{NUMERAL}")  # 
 VERSION = (r"(?:\b(?:g\+\+|GCC|[Cc]lang|CMake|CUDA|nvcc|PyTorch|cuDNN|Python|Compute|Boost|driver|"
            r"Node|version|PTX ISA|[Ee]xercises?)\s+\d[\d.]*)|\b\d+(?:\.\d+){2,}|\b0\d\.\d\b")
 THOUSANDS = r"\b\d{1,3}(?:,\d{3})+\b"  # counts; a measured number has no commas here
-NOT_PROSE = [r"(`+).+?\1", r"!\[[^\]]*\]\([^)]*\)", r"\[\d\d\.\d [^\]]*\]\([^)]*\)",
+NOT_PROSE = [r"(`+).+?\1", r"\*\*\d\d\.\d\*\*", r"!\[[^\]]*\]\([^)]*\)", r"\[\d\d\.\d [^\]]*\]\([^)]*\)",
              r"<!--.*?-->", r"</?[a-z][^>]*>", r"\$[^$\n]+\$", VERSION, THOUSANDS]
 COMMENT = re.compile(r"<!--\s*(source|number|cited|about):\s*(.+?)\s*-->")
 MARKED = re.compile(r"<!--\s*(source|number|cited|about)\b")
