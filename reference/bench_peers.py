@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Races chapters 03 to 09 against PyTorch's attention on this GPU: one process, taking turns.
+"""Races the chapters' kernels against PyTorch's attention on this GPU: one process, taking turns.
 
     cmake --build build --target flash_attention
     reference/bench_peers.py --json out.json --markdown out.md
 
 Every chapter is first held against float64, on fresh random inputs, into an output full of NaN; one
 that fails is not timed. Peers that this PyTorch does not have are left out. TFLOP/s are
-4 B H Lq Lkv D / time, half of it for causal. Exit status: 0, 1 if a chapter was wrong, 2 if nothing could be measured.
+4 B H Lq Lkv D / time, half of it for causal. Exit status: 0, 1 if a chapter was wrong, 2 if nothing
+could be measured.
 """
 import argparse
 import ctypes
@@ -120,10 +121,10 @@ class Library:
             raise RuntimeError(self.c.flash_attention_error().decode())
 
 
-def inputs(case, input_scale=1.0):
+def inputs(case, input_scale=1.0, mean=0.5):
     def draw(heads, length):
         shape = (case.batch, heads, length, case.dim)
-        return (torch.randn(shape, device="cuda") + 0.5).bfloat16()
+        return (torch.randn(shape, device="cuda") + mean).bfloat16()
     kv_heads = case.kv_heads or case.heads
     return draw(case.heads, case.q) * input_scale, draw(kv_heads, case.kv), draw(kv_heads, case.kv)
 
@@ -232,6 +233,74 @@ def race(runners, rounds):
     return times
 
 
+class NvmlField(ctypes.Structure):  # nvmlFieldValue_t
+    _fields_ = [("field", ctypes.c_uint), ("scope", ctypes.c_uint), ("time", ctypes.c_longlong),
+                ("latency", ctypes.c_longlong), ("type", ctypes.c_int), ("code", ctypes.c_int),
+                ("value", ctypes.c_ulonglong)]
+
+
+class Sensors:
+    """The card's clock and power, as the driver's library tells them."""
+
+    def __init__(self):
+        self.nvml = ctypes.CDLL("libnvidia-ml.so.1")
+        self.device = ctypes.c_void_p()
+        name = f"GPU-{torch.cuda.get_device_properties(0).uuid}"
+        if self.nvml.nvmlInit_v2() or self.nvml.nvmlDeviceGetHandleByUUID(
+                name.encode(), ctypes.byref(self.device)):
+            fail("--steady: the driver's library does not know this GPU")
+
+    def read(self):
+        """GHz of the multiprocessors, watts: both of now, not of the last second."""
+        clock, power = ctypes.c_uint(), NvmlField(186)  # NVML_FI_DEV_POWER_INSTANT
+        if self.nvml.nvmlDeviceGetClockInfo(self.device, 1, ctypes.byref(clock)) or (
+                self.nvml.nvmlDeviceGetFieldValues(self.device, 1, ctypes.byref(power))):
+            return float("nan"), float("nan")
+        return clock.value / 1000, power.value / 1000 if power.code == 0 else float("nan")
+
+
+STEADY_MS = 300  # of warming, and as much that is timed
+
+
+def steady_race(runners, rounds):
+    """For each runner and round, in a new order each round: milliseconds of one call after half a
+    second of rest; then of a call in the steady state, with the clock and the power meanwhile."""
+    sensors = Sensors()
+    found = {name: {"ms": [], "once": [], "GHz": [], "W": []} for name in runners}
+    start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+
+    def timed(run, repeat, watch=None):
+        start.record()
+        for _ in range(repeat):
+            run()
+        stop.record()
+        while watch is not None and not stop.query():
+            watch.append(sensors.read())
+            time.sleep(0.02)
+        stop.synchronize()
+        return start.elapsed_time(stop) / repeat
+
+    for name in list(runners):
+        try:
+            timed(runners[name], 3)
+        except Exception as error:  # a peer that does not take this shape
+            print(f"  {name}: left out ({str(error).splitlines()[0]})", flush=True)
+            del found[name]
+    for _ in range(rounds):
+        for name in random.sample(list(found), len(found)):
+            torch.cuda.synchronize()
+            time.sleep(0.5)
+            own, run, seen = found[name], runners[name], []
+            own["once"].append(timed(run, 1))
+            repeat = max(1, round(STEADY_MS / own["once"][-1]))
+            timed(run, repeat)
+            own["ms"].append(timed(run, repeat, seen))
+            later = seen[len(seen) // 2:]
+            for i, key in enumerate(("GHz", "W")):
+                own[key].append(statistics.median(each[i] for each in later))
+    return found
+
+
 def card():
     query = ("name,driver_version,clocks.sm,clocks.max.sm,clocks.mem,power.draw,power.limit,"
              "temperature.gpu")
@@ -264,6 +333,29 @@ def as_markdown(result):
     return "\n".join(lines) + "\n"
 
 
+def steady_markdown(result):
+    """A line for each case and runner."""
+    gpu = result["card"]
+    lines = [f"{gpu['name']}, driver {gpu.get('driver_version', '?')}, PyTorch {result['torch']}, "
+             f"CUDA {result['cuda']}, cuDNN {result['cudnn']}, {result['date']}. Inputs normal + "
+             f"{result['mean']:g}. Median of {result['rounds']} rounds: {STEADY_MS} ms warm, then "
+             f"{STEADY_MS} ms timed; once: one call after half a second of rest.",
+             f"`{result['command']}`", "",
+             "| B,H,Lq,Lkv,D | | TFLOP/s, steady | of cuDNN | of FA2 | once | GHz | W |",
+             "|---" * 8 + "|"]
+    for row in result["rows"]:
+        tflops = row["tflops"]
+
+        def ratio(name, peer):
+            return f"{tflops[name] / tflops[peer]:.2f}" if peer in tflops else ""
+        for name in sorted(tflops, key=lambda name: (not name.startswith("ch"), name)):
+            own = {key: statistics.median(values) for key, values in row["steady"][name].items()}
+            lines.append(f"| {row['case']} | {name} | {tflops[name]:.1f} | {ratio(name, 'cuDNN')} | "
+                         f"{ratio(name, 'FA2')} | {row['flops'] / own['once'] * 1e-9:.1f} | "
+                         f"{own['GHz']:.2f} | {own['W']:.0f} |")
+    return "\n".join(lines) + "\n"
+
+
 def paired(times):
     """The median over the rounds of how much faster chapter 09 was than chapter 08 in the same round."""
     if not {"ch08", "ch09"} <= times.keys():
@@ -282,9 +374,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--library", default="build/lib/libflash_attention.so")
     parser.add_argument("--chapters", default="3,4,5,6,7,8,9")
-    parser.add_argument("--shape", action="append", help="B,H,Lq,Lkv,D, B,H/Hkv,…, with :causal behind it; may repeat")
+    parser.add_argument("--shape", action="append",
+                        help="B,H,Lq,Lkv,D, B,H/Hkv,…, with :causal behind it; may repeat")
     parser.add_argument("--masked", action="store_true", help="chapter 09's shapes too")
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--rounds", type=int, help="[15; with --steady 3]")
+    parser.add_argument("--steady", action="store_true",
+                        help=f"{STEADY_MS} ms warm and {STEADY_MS} ms timed, clock and power beside them")
+    parser.add_argument("--mean", type=float, default=0.5, help="of the normal inputs [0.5]")
     parser.add_argument("--no-flex", action="store_true", help="flex compiles for every shape")
     parser.add_argument("--json")
     parser.add_argument("--markdown")
@@ -293,7 +389,8 @@ def main():
         chapters = [int(x) for x in options.chapters.split(",")]
         cases = [parse_case(text) for text in options.shape or []] or SHAPES
         cases = cases + (MASKED if options.masked else [])
-        if options.rounds < 1:
+        options.rounds = options.rounds if options.rounds is not None else 3 if options.steady else 15
+        if options.rounds < 1 or not abs(options.mean) < 100:
             raise ValueError
     except ValueError:
         fail("--chapters takes 3,4,…, --shape five numbers B,H,Lq,Lkv,D, --rounds at least 1")
@@ -304,14 +401,14 @@ def main():
 
     good = correct_chapters(library, chapters)
     result = {"card": card(), "torch": torch.__version__, "cuda": torch.version.cuda,
-              "cudnn": torch.backends.cudnn.version(), "rounds": options.rounds,
+              "cudnn": torch.backends.cudnn.version(), "rounds": options.rounds, "mean": options.mean,
               "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
               "command": "bench_peers.py " + " ".join(sys.argv[1:]), "correct_chapters": good,
               "mma_limit_tflops": library.c.flash_attention_mma_limit(), "rows": []}
     all_good = good == chapters
     for case in cases:
         print(f"shape {case}", flush=True)
-        q, k, v = inputs(case)
+        q, k, v = inputs(case, mean=options.mean)
         o = torch.empty_like(q)
         judge = Judge(case, q, k, v)
         runners = {}
@@ -324,15 +421,18 @@ def main():
             runners[f"ch{chapter:02d}"] = lambda c=chapter: library.attend(c, case, q, k, v, o)
         for name, run in peers(not options.no_flex, case).items():
             runners[name] = lambda run=run: run(q, k, v)
-        times = race(runners, options.rounds)
+        steady = steady_race(runners, options.rounds) if options.steady else {}
+        times = ({name: own["ms"] for name, own in steady.items()} if steady else
+                 race(runners, options.rounds))
         flops = case.flops()
         result["rows"].append({
-            "case": str(case), "shape": dataclasses.astuple(case)[:5],
-            "card": card(), "ms": times,  # the card is still warm
+            "case": str(case), "shape": dataclasses.astuple(case)[:5], "flops": flops,
+            "card": card(), "ms": times, **({"steady": steady} if steady else {}),  # still warm
             "tflops": {name: flops / statistics.median(ms) * 1e-9 for name, ms in times.items()}})
+    markdown = steady_markdown(result) if options.steady else as_markdown(result)
     write(options.json, json.dumps(result, indent=1) + "\n")
-    write(options.markdown, as_markdown(result))
-    print(as_markdown(result))
+    write(options.markdown, markdown)
+    print(markdown)
     return 0 if all_good else 1
 
 
