@@ -318,8 +318,8 @@ int run(const AttentionProgram& program, int argc, char** argv) {
   const auto refuse_without = [&](uint32_t feature, const char* option) {
     if ((program.features & feature) == feature || !cli.given(option)) return;
     const bool in_02 = (feature & (CAUSAL | LSE | ALIBI)) != 0;
-    throw InputError(std::string(option) + ": on the GPU it comes with chapter 09" +
-                     (in_02 ? "; here chapter 02 has it" : ""));
+    throw InputError(std::string(option) + ": not in this chapter; chapter 09 has it" +
+                     (in_02 ? ", and in fp32 chapter 02" : ""));
   };
   refuse_without(CAUSAL, "--causal");
   for (const OperandName& output : operation.outputs) refuse_without(output.feature, output.option);

@@ -78,6 +78,8 @@ FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
   const uint32_t row_major = lane_row * ROW_BYTES + lane_index() / 8 % 2 * 16;
   const uint32_t K_lane =
       breaks.has(fa::SWIZZLE_ONE_SIDE) ? row_major : swizzle<ROW_BYTES>(row_major);
+  // All 16 rounds of a head size of 256 would spill.
+  FA_UNROLL_8
   for (int mma_d = 0; mma_d < HEAD_DIM / MMA_K; ++mma_d) {
     const uint32_t col_offset = mma_d * MMA_K * sizeof(bf16);
     uint32_t Q_rmem[MMAS_Q][4];
@@ -300,8 +302,9 @@ template <int HEAD_DIM, class T = bf16, class Modifier = NoModifier, class Break
 void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
   // The largest without spills on sm_90. A modifier takes registers of its own.
   constexpr int BLOCK_KV = Modifier::EXISTS ? (HEAD_DIM == 64 ? 80 : 32) : 8192 / HEAD_DIM;
-  constexpr int BLOCK_Q = 128, NUM_WARPS = 4;
-  constexpr int SMEM_ROWS = BLOCK_Q + 3 * BLOCK_KV;  // Q; then K twice and V
+  constexpr int BLOCK_Q = 128;
+  constexpr int NUM_WARPS = HEAD_DIM == 256 ? 8 : 4;  // O of 32 rows would take 256 registers
+  constexpr int SMEM_ROWS = BLOCK_Q + 3 * BLOCK_KV;   // Q; then K twice and V
   const Params params = params_of(args);
   const LaunchConfig config{.grid = grid_of(args, BLOCK_Q),
                             .block = {NUM_WARPS * WARP_SIZE},
@@ -330,7 +333,8 @@ void forward(const Args& args) {
     with_modifier(head_dim, std::type_identity<NoModifier>{});
   };
   if (args.q.shape[3] <= 64) return with_size(std::integral_constant<int, 64>{});
-  with_size(std::integral_constant<int, 128>{});
+  if (args.q.shape[3] <= 128) return with_size(std::integral_constant<int, 128>{});
+  with_size(std::integral_constant<int, 256>{});
 }
 
 }  // namespace FA_BACKEND::ch09

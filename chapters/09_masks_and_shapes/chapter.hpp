@@ -24,11 +24,11 @@ inline constexpr fa::Break OWN_BREAKS[] = {
     {"late-sequence", fa::LATE_SEQUENCE, "cu_seqlens is read one element late"},
 };
 
-// Throws InputError unless the head size is a multiple of 8 up to 128 and an int holds the lengths.
+// Throws InputError unless the head size is a multiple of 8 up to 256 and an int holds the lengths.
 inline void check_shape(const fa::Shape& shape) {
-  if (shape.dim % 8 != 0 || shape.dim > 128) {
+  if (shape.dim % 8 != 0 || shape.dim > 256) {
     throw fa::InputError("head size " + std::to_string(shape.dim) +
-                         ": this chapter's kernel takes multiples of 8 up to 128");
+                         ": this chapter's kernel takes multiples of 8 up to 256");
   }
   fa::check_kernel_lengths(shape);
 }

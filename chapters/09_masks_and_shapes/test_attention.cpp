@@ -131,9 +131,9 @@ TEST_CASE("heads of K and V that several heads of Q share, in both layouts") {
   }
 }
 
-TEST_CASE("head sizes: every multiple of 8 up to 128, others are refused") {
-  for (int64_t dim = 8; dim <= 128; dim += 8) check_agrees(causal({1, 1, 40, 70, dim}));
-  for (const int64_t dim : {1, 60, 136, 256}) {
+TEST_CASE("head sizes: every multiple of 8 up to 256, others are refused") {
+  for (int64_t dim = 8; dim <= 256; dim += 8) check_agrees(causal({1, 1, 40, 70, dim}));
+  for (const int64_t dim : {1, 60, 254, 264}) {
     const Problem problem = random_problem({1, 1, 4, 4, dim}, Dtype::bf16, 1);
     std::vector<float> o(problem.shape.q_elements());
     CHECK_THROWS_AS(forward_on_emulator(KERNEL, problem, o), InputError);
@@ -142,7 +142,7 @@ TEST_CASE("head sizes: every multiple of 8 up to 128, others are refused") {
 
 TEST_CASE("fp16, softcap and ALiBi, alone and together") {
   for (const Dtype dtype : {Dtype::bf16, Dtype::f16}) {
-    for (const int64_t dim : {64, 128}) {
+    for (const int64_t dim : {64, 128, 256}) {
       for (const int which : {0, 1, 2, 3}) {
         Problem problem = random_problem({1, 3, 140, 200, dim}, dtype, 5);
         if (which & 1) problem.softcap = 1.5;

@@ -140,7 +140,7 @@ class TestLibrary(unittest.TestCase):
         self.assert_error(f"chapter 2: this library has {', '.join(map(str, CHAPTERS))}$", q, k, v,
                           chapter=2)
         self.assert_error("head size 80: .* takes 64 and 128", *inputs(dim=80), chapter=8)
-        self.assert_error("head size 136: .* multiples of 8 up to 128", *inputs(dim=136))
+        self.assert_error("head size 264: .* multiples of 8 up to 256", *inputs(dim=264))
         self.assert_error("every size must be at least 1", *inputs(len_kv=0))
         self.assert_error("every size must be at least 1", *inputs(dim=0))
         self.assert_error("ch08 takes no causal mask", q, k, v, causal=True, chapter=8)
