@@ -69,6 +69,24 @@ const std::vector<Wrong> kWrong = {
      "in the first round the producer waits for parity 0, a phase that ends when somebody has read "
      "a tile that never came; parity 1 passes there",
      {{}, {}, {[](int t, int s) { return t < s ? 0 : (t / s + 1) % 2; }}}},
+    {"first-round-only",
+     "right in the first round; later the producer waits for this round's phase, which ends when "
+     "the tile that it has not filled yet was read: it needs the phase of the round before",
+     {{}, {}, {[](int t, int s) { return t < s ? 1 : t / s % 2; }}}},
+    {"round-cut-towards-zero",
+     "(tile - stages) / stages is cut towards 0 in C++: in the first round it is 0 or -1, and not "
+     "the phase before the first, whose parity is 1",
+     {{}, {}, {[](int t, int s) { return (t - s) / s % 2; }}}},
+    {"parity-never-flips",
+     "the parity is the same in each round; a phase ends once a round, so it flips with each",
+     {{},
+      {[](int, int) { return 0; }, [](int, int) { return 1; }},
+      {[](int, int) { return 1; }, [](int, int) { return 0; }}}},
+    {"round-rounded-up",
+     "the round was rounded up; tiles 0 to stages - 1 are round 0: tile / stages",
+     {{}, {[](int t, int s) { return (t + s - 1) / s % 2; }}, {[](int t, int s) {
+        return ((t + s - 1) / s + 1) % 2;
+      }}}},
     {"one-tile-off",
      "the round changes one tile too early or too late; tiles count from 0",
      {{},

@@ -70,18 +70,40 @@ static std::vector<uint16_t> right_tile(const Case& c) {
 
 // The map and the copy as people write them: right as it stands here, and each mistake is a change.
 struct Way {
-  enum Stride { kRight, kInElements, kOfBhld, kPanelForHead } stride = kRight;
+  enum Stride {
+    kRight,
+    kInElements,
+    kPanelInElements,
+    kOfBhld,
+    kPanelForHead,
+    kHeadOfOnePanel,
+    kPanelOfTile,
+    kSequenceOfOneHead
+  } stride = kRight;
   enum Rows {
     kOwn,
     kHeadsFlat,
     kHeadsFlatAsBhld,
+    kHeadsFlatInSequence,
     kSequencesFlat,
     kBatchInHeads,
+    kBatchInHeadsBySequence,
     kRoundedUp
   } rows = kOwn;
-  enum At { kFirstRow, kTile, kHeadForPanel, kHeadForSequence, kHeadForRow, kBytes } at = kFirstRow;
+  enum At {
+    kFirstRow,
+    kTile,
+    kHeadForPanel,
+    kHeadForSequence,
+    kHeadForRow,
+    kBytes,
+    kHeadInColumn
+  } at = kFirstRow;
   enum Box { kWhole, kOnePanel, kLongRow, kAllHeads } box = kWhole;
   bool swizzle = true;
+  bool panels_first = false;  // of a row, then the rows
+  // One copy for each panel: to one place, of panel 0 again, or 128 bytes apart.
+  enum Copies { kOne, kSamePlace, kSamePanel, kSideBySide } copies = kOne;
 };
 
 static Seen run(const Case& c, const Way& way) {
@@ -91,8 +113,12 @@ static Seen run(const Case& c, const Way& way) {
   int64_t row = heads * dim, panel = 64, head = dim, sequence = len * heads * dim;
   if (way.stride == Way::kOfBhld) row = dim, head = len * dim;
   if (way.stride == Way::kPanelForHead) panel = dim, head = 64;
+  if (way.stride == Way::kPanelInElements) panel = 32;
+  if (way.stride == Way::kHeadOfOnePanel) head = 64;
+  if (way.stride == Way::kPanelOfTile) panel = rows * 64;
+  if (way.stride == Way::kSequenceOfOneHead) sequence = len * dim;
   int64_t num_rows = len, num_heads = heads, num_sequences = batch;
-  int y = c.kv_tile * rows, z = 0, w = c.head, v = c.sequence;
+  int x = 0, y = c.kv_tile * rows, z = 0, w = c.head, v = c.sequence;
   const int length = static_cast<int>(len), of_heads = static_cast<int>(heads);
   if (way.rows == Way::kHeadsFlat) {
     num_rows = batch * len * heads, num_heads = num_sequences = 1, row = dim, w = v = 0;
@@ -100,10 +126,14 @@ static Seen run(const Case& c, const Way& way) {
   } else if (way.rows == Way::kHeadsFlatAsBhld) {
     num_rows = batch * len * heads, num_heads = num_sequences = 1, row = dim, w = v = 0;
     y = (c.sequence * of_heads + c.head) * length + y;
+  } else if (way.rows == Way::kHeadsFlatInSequence) {
+    num_rows = len * heads, num_heads = 1, row = dim, w = 0;
+    y = y * of_heads + c.head;
   } else if (way.rows == Way::kSequencesFlat) {
     num_rows = batch * len, num_sequences = 1, v = 0;
     y += c.sequence * length;
-  } else if (way.rows == Way::kBatchInHeads) {
+  } else if (way.rows == Way::kBatchInHeads || way.rows == Way::kBatchInHeadsBySequence) {
+    if (way.rows == Way::kBatchInHeadsBySequence) head = sequence;
     num_heads = batch * heads, num_sequences = 1, v = 0;
     w += c.sequence * of_heads;
   } else if (way.rows == Way::kRoundedUp) {
@@ -114,20 +144,35 @@ static Seen run(const Case& c, const Way& way) {
   if (way.at == Way::kHeadForSequence) std::swap(w, v);
   if (way.at == Way::kHeadForRow) std::swap(y, w);
   if (way.at == Way::kBytes) y *= static_cast<int>(row) * 2;
+  if (way.at == Way::kHeadInColumn) x = c.head * static_cast<int>(dim);
   const bool is_long = way.box == Way::kLongRow;
+  const int columns = is_long ? static_cast<int>(dim) : 64;  // lambdas cannot hold the names above
+  const int panels_in_box =
+      is_long || way.box == Way::kOnePanel || way.copies != Way::kOne ? 1 : panels;
+  const int heads_in_box = way.box == Way::kAllHeads ? of_heads : 1;
+  const auto swizzle = way.swizzle ? Swizzle::bytes_128 : Swizzle::none;
   return run(
       c,
       [&](const bf16* K) {
-        return make_tensor_map(
-            K, {is_long ? dim : 64, num_rows, is_long ? 1 : panels, num_heads, num_sequences},
-            {row * unit, panel * unit, head * unit, sequence * unit},
-            {is_long ? static_cast<int>(dim) : 64, rows,
-             is_long || way.box == Way::kOnePanel ? 1 : panels,
-             way.box == Way::kAllHeads ? of_heads : 1, 1},
-            way.swizzle ? Swizzle::bytes_128 : Swizzle::none);
+        if (way.panels_first) {
+          return make_tensor_map(K, {64, panels, num_rows, num_heads, num_sequences},
+                                 {panel * unit, row * unit, head * unit, sequence * unit},
+                                 {64, panels, rows, 1, 1}, swizzle);
+        }
+        return make_tensor_map(K,
+                               {columns, num_rows, is_long ? 1 : panels, num_heads, num_sequences},
+                               {row * unit, panel * unit, head * unit, sequence * unit},
+                               {columns, rows, panels_in_box, heads_in_box, 1}, swizzle);
       },
       [&](uint32_t smem, const TensorMap& map, uint32_t full) {
-        tma_load_5d(smem, map, 0, y, z, w, v, full);
+        if (way.panels_first) std::swap(y, z);
+        for (int copy = 0; copy < (way.copies == Way::kOne ? 1 : panels); ++copy) {
+          const int apart = way.copies == Way::kSamePlace    ? 0
+                            : way.copies == Way::kSideBySide ? 128
+                                                             : rows * 128;
+          tma_load_5d(smem + copy * apart, map, x, y,
+                      z + (way.copies == Way::kSamePanel ? 0 : copy), w, v, full);
+        }
       });
 }
 
@@ -179,6 +224,7 @@ static void check_copy(const Case& c) {
       "head and row need dimensions of their own";
   mistake("heads-flattened", flat, {.rows = Way::kHeadsFlat});
   mistake("heads-flattened", flat, {.rows = Way::kHeadsFlatAsBhld});
+  mistake("heads-flattened", flat, {.rows = Way::kHeadsFlatInSequence});
   mistake("sequences-flattened",
           "all sequences are one long one, so the last tile of one ends with rows of the next; the "
           "engine writes zeros only behind the end of a dimension",
@@ -187,12 +233,19 @@ static void check_copy(const Case& c) {
           "batch * heads is one dimension, as in the lesson; here the step from a sequence to the "
           "next is not heads times that from a head to the next",
           {.rows = Way::kBatchInHeads});
+  mistake("sequences-among-heads",
+          "batch * heads is one dimension with the step from a sequence to the next; from head to "
+          "head it is head_dim, so they need dimensions of their own",
+          {.rows = Way::kBatchInHeadsBySequence});
   mistake("length-rounded-up",
           "the rows were rounded up to whole tiles, so the engine does not know where the sequence "
           "ends; the size is len",
           {.rows = Way::kRoundedUp});
   mistake("strides-in-elements", "the strides are in elements; they are in bytes, two for a bf16",
           {.stride = Way::kInElements});
+  mistake("strides-in-elements",
+          "the panel's stride is 64 bytes; it is 64 columns, two bytes for a bf16",
+          {.stride = Way::kPanelInElements});
   mistake("strides-of-bhld",
           "these strides are those of [batch, heads, len, head_dim]; here a row has all heads side "
           "by side",
@@ -212,8 +265,39 @@ static void check_copy(const Case& c) {
   mistake("tiles-for-rows",
           "the coordinate is the tile's number; it is the first row's: kv_tile * block_kv",
           {.at = Way::kTile});
-  mistake("bytes-for-rows", "the coordinate is a distance in bytes; it is the number of a row",
+  mistake("box-behind-the-end",
+          "the box lies behind the end of the map, and zeros come: the tile's first row was given "
+          "in elements or bytes, or as another coordinate than the row's",
           {.at = Way::kBytes});
+  mistake("head-in-the-column",
+          "the head is in the column, and has a coordinate of its own; the column is 0 in each "
+          "panel",
+          {.at = Way::kHeadInColumn});
+  mistake(
+      "panels-interleaved",
+      "the box has the panels of a row one behind the other; in shared memory all rows of panel "
+      "0 come first, so in the map rows stand before panels",
+      {.panels_first = true});
+  mistake("panels-to-one-place",
+          "each panel was copied to the same place; panel 1 lies block_kv * 128 bytes behind panel "
+          "0",
+          {.copies = Way::kSamePlace});
+  mistake("first-panel-twice",
+          "both copies are of panel 0; the second has the next coordinate, or 64 columns more",
+          {.copies = Way::kSamePanel});
+  mistake("panels-side-by-side",
+          "panel 1 was copied 128 bytes behind panel 0; before it come all rows of panel 0: "
+          "block_kv * 128",
+          {.copies = Way::kSideBySide});
+  mistake("head-of-one-panel",
+          "the step from a head to the next is 64 columns; it is head_dim, all its panels",
+          {.stride = Way::kHeadOfOnePanel});
+  mistake("panel-of-shared-memory",
+          "the step from a panel to the next is that of shared memory; in K it is 64 columns",
+          {.stride = Way::kPanelOfTile});
+  mistake("sequence-of-one-head",
+          "the step from a sequence to the next has no heads in it: len * heads * head_dim",
+          {.stride = Way::kSequenceOfOneHead});
   mistake("one-panel", "the box has one panel; of a head of 128 columns the other never comes",
           {.box = Way::kOnePanel});
   mistake("row-too-long",

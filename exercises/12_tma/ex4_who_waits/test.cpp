@@ -2,19 +2,29 @@
 
 #include <algorithm>
 #include <set>
-#include <who_waits.hpp>
 
 #include "exercises/support/warp.hpp"
 
+// The answer's waits come by here: a parity is 0 or 1, and hardware promises nothing for more.
+namespace emulator::ex12 {
+static int other_parity = 0;  // one that was neither
+inline void mbarrier_wait(uint32_t mbarrier, int parity, FA_SITE) {
+  if (parity != 0 && parity != 1) other_parity = parity;
+  emulator::mbarrier_wait(mbarrier, parity, line, file);
+}
+}  // namespace emulator::ex12
+
+#include <who_waits.hpp>
+
 using namespace emulator;
-using namespace emulator::ex12;
+using emulator::ex12::stream_tiles, emulator::ex12::TILE_ROWS, emulator::ex12::TILE_BYTES;
 using fa::simt::EventKind;
 
 constexpr int NUM_THREADS = 64;
 constexpr int ROOM = 16;  // for the reads of a loop that does not end when it should
 constexpr uint16_t NO_READ = 0xFFFE;
 
-// Each thread reads a piece of its own; all elements of tile t are t.
+// Each thread reads a piece of its own; all elements of tile t are t + 1.
 struct Steps {
   uint32_t smem;
   std::vector<uint16_t>* seen;  // [read][thread]
@@ -37,7 +47,7 @@ struct Seen {
 template <class Kernel>
 static Seen run(int num_tiles, uint64_t schedule, Kernel kernel) {
   fa::simt::Buffer<bf16> K(static_cast<size_t>(num_tiles) * TILE_ROWS * 64, "K");
-  for (size_t i = 0; i < K.size(); ++i) K[i].bits = static_cast<uint16_t>(i / (TILE_ROWS * 64));
+  for (size_t i = 0; i < K.size(); ++i) K[i].bits = static_cast<uint16_t>(i / (TILE_ROWS * 64) + 1);
   const TensorMap map = make_tensor_map(K.data(), {64, num_tiles * TILE_ROWS}, {128},
                                         {64, TILE_ROWS}, Swizzle::bytes_128);
   Seen seen;
@@ -59,12 +69,28 @@ struct Way {
   enum Ask { kThread0, kEachWarp, kEveryThread } ask = kThread0;
   enum Wait { kAll, kAsker, kAskersWarp, kFirstLanes, kNone } wait = kAll;
   bool fence = true, init_barrier = true;
-  enum Barrier { kTop, kEnd, kBehindCopy, kBehindWait, kMissing } barrier = kTop;
-  enum Parity { kOfTile, kZero, kOne, kOther } parity = kOfTile;
+  enum Barrier {
+    kTop,
+    kEnd,
+    kBehindCopy,
+    kBehindWait,
+    kEndAndBehindCopy,
+    kOfAsker,
+    kMissing
+  } barrier = kTop;
+  enum Parity { kOfTile, kZero, kOne, kOther, kOfTwoBuffers, kTile } parity = kOfTile;
   int arrivals = 1;
   enum Init { kOnce, kEachTile, kByAll } init = kOnce;
-  enum Row { kFirst, kTileForRow } row = kFirst;
-  enum Expect { kArriveAndExpect, kCopyOnly, kOnce0 } expect = kArriveAndExpect;
+  enum Row { kFirst, kTileForRow, kBehindTheEnd, kColumn } row = kFirst;
+  bool ahead = false;  // the next tile is asked for before this one is read
+  enum Expect {
+    kArriveAndExpect,
+    kCopyOnly,
+    kOnce0,
+    kByEach,
+    kHalf,
+    kOfAllTiles
+  } expect = kArriveAndExpect;
   int more_turns = 0;
 };
 
@@ -80,25 +106,46 @@ static void stream_with_way(const Way& way, Steps& steps, const TensorMap& map, 
   for (int tile = 0; tile < num_tiles + way.more_turns; ++tile) {
     if (way.barrier == Way::kTop) block_sync();
     if (way.init == Way::kEachTile) init(), block_sync();
+    const auto copy = [&](int of) {
+      const int first = way.row == Way::kFirst        ? of * TILE_ROWS
+                        : way.row == Way::kTileForRow ? of
+                        : way.row == Way::kColumn     ? 0
+                                                      : of * static_cast<int>(TILE_BYTES);
+      tma_load_2d(smem, map, way.row == Way::kColumn ? of * TILE_ROWS : 0, first, full);
+    };
     const bool asks = way.ask == Way::kEveryThread ||
                       (way.ask == Way::kEachWarp ? thread_index() % 32 == 0 : thread_index() == 0);
+    if (way.expect == Way::kByEach) mbarrier_arrive_expect_tx(full, TILE_BYTES);
     if (asks) {
-      if (way.expect == Way::kArriveAndExpect || (way.expect == Way::kOnce0 && tile == 0))
-        mbarrier_arrive_expect_tx(full, TILE_BYTES);
-      tma_load_2d(smem, map, 0, way.row == Way::kFirst ? tile * TILE_ROWS : tile, full);
+      if (way.barrier == Way::kOfAsker && tile > 0) block_sync();
+      const bool expects = way.expect != Way::kCopyOnly && way.expect != Way::kByEach &&
+                           (way.expect != Way::kOnce0 || tile == 0);
+      const uint32_t bytes = way.expect == Way::kHalf         ? TILE_BYTES / 2
+                             : way.expect == Way::kOfAllTiles ? TILE_BYTES * num_tiles
+                                                              : TILE_BYTES;
+      if (!way.ahead || tile == 0) {
+        if (expects) mbarrier_arrive_expect_tx(full, bytes);
+        copy(tile);
+      }
     }
-    if (way.barrier == Way::kBehindCopy) block_sync();
-    const int parity = way.parity == Way::kZero    ? 0
-                       : way.parity == Way::kOne   ? 1
-                       : way.parity == Way::kOther ? (tile + 1) % 2
-                                                   : tile % 2;
+    if (way.barrier == Way::kBehindCopy || way.barrier == Way::kEndAndBehindCopy) block_sync();
+    const int parity = way.parity == Way::kZero           ? 0
+                       : way.parity == Way::kOne          ? 1
+                       : way.parity == Way::kOther        ? (tile + 1) % 2
+                       : way.parity == Way::kOfTwoBuffers ? tile / 2 % 2
+                       : way.parity == Way::kTile         ? tile
+                                                          : tile % 2;
     if (way.wait == Way::kAll || (way.wait == Way::kAsker && asks) ||
         (way.wait == Way::kAskersWarp && thread_index() < 32) ||
         (way.wait == Way::kFirstLanes && thread_index() % 32 == 0))
-      mbarrier_wait(full, parity);
+      ex12::mbarrier_wait(full, parity);
+    if (way.ahead && asks && tile + 1 < num_tiles) {
+      mbarrier_arrive_expect_tx(full, TILE_BYTES);
+      copy(tile + 1);
+    }
     if (way.barrier == Way::kBehindWait) block_sync();
     steps.read();
-    if (way.barrier == Way::kEnd) block_sync();
+    if (way.barrier == Way::kEnd || way.barrier == Way::kEndAndBehindCopy) block_sync();
   }
 }
 
@@ -108,6 +155,8 @@ struct Runs {
   std::string first;            // the hazards and the wrong read of the first run that has some
   std::string lacking;          // what the mbarrier lacks, if all wait for it
   bool wrong[ROOM] = {};        // of each read: did some thread see something else?
+  std::string values;           // what was seen, where no hazard makes it chance
+  int other_parity = 0;
   int64_t copies = 0;
   std::string barriers;
 
@@ -117,6 +166,8 @@ struct Runs {
     std::string all = kinds.empty() ? "" : barriers + std::to_string(copies) + " copies\n";
     for (const std::string& kind : kinds) all += kind + "\n";
     for (const bool is_wrong : wrong) all += is_wrong ? "x" : ".";
+    if (kinds.empty()) all += values;
+    if (other_parity != 0) all += " parity " + std::to_string(other_parity);
     return all + lacking;
   }
 };
@@ -124,18 +175,20 @@ struct Runs {
 static std::string name(int tile) {
   return tile == NO_READ               ? "none"
          : tile == exercise::UNWRITTEN ? "NaN: no tile that has landed"
-                                       : "tile " + std::to_string(tile);
+         : tile == 0                   ? "zero: no row of the map"
+                                       : "tile " + std::to_string(tile - 1);
 }
 
 template <class Kernel>
 static Runs run_all(int num_tiles, Kernel kernel) {
   Runs runs;
+  ex12::other_parity = 0;
   for (uint64_t schedule = 0; schedule < 6; ++schedule) {
     const Seen seen = run(num_tiles, schedule, kernel);
     std::string message;
     for (int read = 0; read < ROOM; ++read)
       for (int thread = 0; thread < NUM_THREADS; ++thread) {
-        const int expected = read < num_tiles ? read : NO_READ, got = seen.at(read, thread);
+        const int expected = read < num_tiles ? read + 1 : NO_READ, got = seen.at(read, thread);
         if (got == expected) continue;
         if (message.empty())
           message = "read " + std::to_string(read) + " of thread " + std::to_string(thread) +
@@ -143,6 +196,9 @@ static Runs run_all(int num_tiles, Kernel kernel) {
         runs.wrong[read] = true;
       }
     message = exercise::hazards(seen.report) + message;
+    if (ex12::other_parity != 0)
+      message += "a parity is 0 or 1, and not " + std::to_string(ex12::other_parity) + "\n";
+    for (const uint16_t tile : seen.tiles) runs.values += std::to_string(tile) + " ";
     if (runs.first.empty()) runs.first = message;
     for (const fa::simt::Hazard& hazard : seen.report.hazards)
       runs.kinds.insert(fa::simt::hazard_name(hazard.kind));
@@ -154,6 +210,7 @@ static Runs run_all(int num_tiles, Kernel kernel) {
         std::max(runs.copies, seen.report.counters.tma_bytes / static_cast<int64_t>(TILE_BYTES));
     runs.barriers = exercise::synchronization(seen.report, num_tiles, 1, 1);
   }
+  runs.other_parity = ex12::other_parity;
   return runs;
 }
 
@@ -229,11 +286,53 @@ static void check_stream(int num_tiles) {
             {.barrier = barrier, .init = W::kEachTile});
     mistake("tile-for-row", "the coordinate is the tile's number; it is the first row's",
             {.barrier = barrier, .row = W::kTileForRow});
+    mistake("made-for-each-tile",
+            "the mbarrier is initialized again for each tile; its next phase begins by itself, and "
+            "the parity flips",
+            {.barrier = barrier, .parity = W::kZero, .init = W::kEachTile});
+    mistake(
+        "box-behind-the-end",
+        "the box lies behind the end of the map, and zeros come: the tile's first row was given "
+        "in elements or bytes, or a column that is not 0",
+        {.barrier = barrier, .row = W::kBehindTheEnd});
+    mistake("column-for-row",
+            "the tile's first row was given as a column; the column is 0, the row comes after it",
+            {.barrier = barrier, .row = W::kColumn});
+    mistake(
+        "parity-of-two-buffers",
+        "the parity flips with every second tile, as in a ring of two buffers; here is one, and "
+        "its phase ends with each tile",
+        {.barrier = barrier, .parity = W::kOfTwoBuffers});
+    mistake("phase-for-parity", "this is the number of the phase; a parity is its last bit, 0 or 1",
+            {.barrier = barrier, .parity = W::kTile});
+    for (const int arrivals : {1, NUM_THREADS}) {
+      mistake("expected-by-all",
+              "each thread expects the tile's bytes, 64 times as many as come; one thread expects",
+              {.barrier = barrier, .arrivals = arrivals, .expect = W::kByEach});
+    }
+    mistake("half-expected",
+            "half of the bytes were expected, as if they were elements; TILE_BYTES come",
+            {.barrier = barrier, .expect = W::kHalf});
+    mistake("all-tiles-expected",
+            "the bytes of all tiles were expected at once; a phase counts those of its own tile",
+            {.barrier = barrier, .expect = W::kOfAllTiles});
+    mistake(
+        "next-tile-too-early",
+        "the next tile is asked for before this one is read; there is one buffer, and the engine "
+        "overwrites it",
+        {.barrier = barrier, .ahead = true});
     mistake("last-tile-missing", "the loop ends one turn too early: the last tile is left out",
             {.barrier = barrier, .more_turns = -1});
     mistake("one-turn-too-many", "the loop takes one turn more than there are tiles: < and not <=",
             {.barrier = barrier, .more_turns = 1});
   }
+  mistake("nobody-waits", "nobody waits at the mbarrier: a barrier orders threads, not the engine",
+          {.wait = W::kNone, .barrier = W::kEndAndBehindCopy});
+  mistake("nobody-waits", "nobody waits at the mbarrier: a barrier orders threads, not the engine",
+          {.wait = W::kNone, .barrier = W::kBehindCopy});
+  mistake("barrier-of-one-thread",
+          "block_sync stands in the branch of the thread that asks; all threads must come to it",
+          {.barrier = W::kOfAsker});
   mistake("no-barrier-before-reuse", reuse, {.barrier = W::kMissing});
   mistake("barrier-too-late", late, {.wait = W::kAsker, .barrier = W::kBehindWait});
   mistake("barrier-too-late", late, {.barrier = W::kBehindCopy});
