@@ -51,9 +51,17 @@ std::string event_log(const EmulatorRun& run) {
     if (event.group >= 0) entry["group"] = event.group;
     if (event.pending_groups >= 0) entry["pending_groups"] = event.pending_groups;
     if (event.bytes > 0) entry["bytes"] = event.bytes;
-    if (event.kind == simt::EventKind::kCopyIssue || event.kind == simt::EventKind::kLdmatrix) {
+    const bool is_box = !event.coordinates.empty();
+    if (event.kind == simt::EventKind::kCopyIssue || event.kind == simt::EventKind::kLdmatrix ||
+        is_box) {
       entry["shared_address"] = event.address;
     }
+    if (is_box) entry["coordinates"] = event.coordinates;
+    if (event.mbarrier >= 0) {
+      entry["mbarrier"] = event.mbarrier;
+      entry["phase"] = event.phase;
+    }
+    if (event.parity >= 0) entry["parity"] = event.parity;
     if (!run.sources[i].empty()) entry["source"] = run.sources[i];
     list.push_back(std::move(entry));
   }

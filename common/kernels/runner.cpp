@@ -165,8 +165,7 @@ EmulatorRun run_on_emulator(std::span<const Input> inputs, std::span<const Outpu
   run.report = simt::run(config, [&] { launch(tensors); });
   for (const simt::Event& event : run.report.events) {  // while the memory has its names
     const auto* source = reinterpret_cast<const void*>(event.source);  // NOLINT: it is only named
-    run.sources.push_back(event.kind == simt::EventKind::kCopyIssue ? simt::describe_address(source)
-                                                                    : "");
+    run.sources.push_back(source == nullptr ? "" : simt::describe_address(source));
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     load(tensors[inputs.size() + i], outputs[i].values);

@@ -127,7 +127,10 @@ void Block::finish() {
       report_leftovers();
     }
   }
-  if (aborting_) unwind();
+  if (aborting_) {
+    for (Warp& warp : warps_) finish_accesses(warp);  // the log ends with what all were at
+    unwind();
+  }
   running_thread = nullptr;
   if (launch_.run.hazards) {
     aborting_ ? shadow_.give_up_block() : shadow_.end_block();
@@ -173,7 +176,7 @@ void Block::thread_main(transfer_t from) {
 
 void Block::finish_accesses(Warp& warp) {
   if (warp.accesses.empty()) return;
-  for (const WarpAccess& access : warp.accesses) traffic_.access(warp.index, access);
+  warp.accesses.for_each([&](const WarpAccess& access) { traffic_.access(warp.index, access); });
   warp.accesses.clear();
 }
 

@@ -193,14 +193,20 @@ class Block {
   /// The warp instruction that this lane's access is part of, or nullptr if nobody counts.
   WarpAccess* join_load(Thread& thread, Instruction instruction, const Site& site, int bytes,
                         uint64_t address) {
-    return polls(thread, address) ? nullptr : join(thread, instruction, site, bytes);
+    return joined_ = polls(thread, address) ? nullptr : join(thread, instruction, site, bytes);
   }
   WarpAccess* join(Thread& thread, Instruction instruction, const Site& site, int bytes) {
-    if (!traffic_.wanted()) return nullptr;
+    if (!traffic_.wanted()) return joined_ = nullptr;
     AccessCollector& accesses = thread.warp->accesses;
     if (accesses.complete()) finish_accesses(*thread.warp);
     if (accesses.far_ahead(thread.lane)) let_lanes_catch_up(thread);
-    return &accesses.join(thread.lane, instruction, site, bytes);
+    return joined_ = &accesses.join(thread.lane, instruction, site, bytes);
+  }
+  /// What the running thread has joined, for what is known of it later. It speaks for its warp if
+  /// it is the first of those lanes; else, or if nobody counts: nullptr.
+  WarpAccess* speaks_for(const Thread& thread) const {
+    const bool first = joined_ != nullptr && std::countr_zero(joined_->lanes) == thread.lane;
+    return first ? joined_ : nullptr;
   }
 
   /// An access to global memory: other blocks may be at the same bytes.
@@ -329,6 +335,7 @@ class Block {
   Fiber main_;              // the CPU thread
   Thread* last_ = nullptr;  // who ran when nobody could go on
   size_t global_hint_ = 0;
+  WarpAccess* joined_ = nullptr;
   int64_t idle_polls_ = 0;  // loads that brought nothing new, since anybody did anything else
   bool polling_ = false;    // `last_` polls, and so does everybody else who does not wait
   bool aborting_ = false;

@@ -18,11 +18,14 @@ constexpr int64_t kChunkBytes = 16;
 
 // The running thread at an instruction of its own that is counted: nullptr if this run does
 // without.
-Thread* begin_counted(Instruction instruction, const Site& site, const char* label = "") {
+Thread* begin_counted(Instruction instruction, const Site& site, const char* label = "",
+                      uint32_t expected_bytes = 0) {
   if (skips(instruction, site, label)) return nullptr;
   Thread& thread = begin(site);
   thread.block->note_progress();
-  thread.block->join(thread, instruction, site, 0);
+  if (WarpAccess* access = thread.block->join(thread, instruction, site, 0)) {
+    access->box_bytes += expected_bytes;
+  }
   return &thread;
 }
 
@@ -93,6 +96,7 @@ bool begin_copy(Thread& thread, TensorCopy& copy, Instruction instruction, const
     access->box_bytes += bytes;
     access->shared[static_cast<size_t>(thread.lane)] = copy.offset;
     access->global[static_cast<size_t>(thread.lane)] = reinterpret_cast<uint64_t>(first);
+    if (block.speaks_for(thread)) access->coordinates = at;
   }
   return true;
 }
@@ -135,7 +139,7 @@ void mbarrier_arrive(uint32_t mbarrier, int line, const char* file) {
 
 void mbarrier_expect_tx(uint32_t mbarrier, uint32_t bytes, int line, const char* file) {
   const Site site{file, line};
-  if (Thread* thread = begin_counted(Instruction::kMbarrierExpectTx, site)) {
+  if (Thread* thread = begin_counted(Instruction::kMbarrierExpectTx, site, "", bytes)) {
     const uint32_t offset = mbarrier_at(*thread, mbarrier, site);
     thread->block->mbarriers().arrive(*thread, offset, bytes, false, site);
   }
@@ -143,7 +147,7 @@ void mbarrier_expect_tx(uint32_t mbarrier, uint32_t bytes, int line, const char*
 
 void mbarrier_arrive_expect_tx(uint32_t mbarrier, uint32_t bytes, int line, const char* file) {
   const Site site{file, line};
-  if (Thread* thread = begin_counted(Instruction::kMbarrierArriveExpectTx, site)) {
+  if (Thread* thread = begin_counted(Instruction::kMbarrierArriveExpectTx, site, "", bytes)) {
     const uint32_t offset = mbarrier_at(*thread, mbarrier, site);
     thread->block->mbarriers().arrive(*thread, offset, bytes, true, site);
   }

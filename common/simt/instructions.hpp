@@ -47,12 +47,12 @@ enum class Confirmed : uint8_t { kNo, kByCase, kYes };
   X(BarrierRedOr, "barrier_red_or", Warp, Barrier, &Counters::barriers, No)                       \
   X(MbarrierInit, "mbarrier_init", Thread, Mbarrier, &Counters::mbarrier_operations, Yes)         \
   X(MbarrierInval, "mbarrier_inval", Thread, Mbarrier, &Counters::mbarrier_operations, No)        \
-  X(MbarrierArrive, "mbarrier_arrive", Thread, Mbarrier, &Counters::mbarrier_operations, No)      \
-  X(MbarrierExpectTx, "mbarrier_expect_tx", Thread, Mbarrier, &Counters::mbarrier_operations, No) \
-  X(MbarrierArriveExpectTx, "mbarrier_arrive_expect_tx", Thread, Mbarrier,                        \
+  X(MbarrierArrive, "mbarrier_arrive", Thread, Arriving, &Counters::mbarrier_operations, No)      \
+  X(MbarrierExpectTx, "mbarrier_expect_tx", Thread, Arriving, &Counters::mbarrier_operations, No) \
+  X(MbarrierArriveExpectTx, "mbarrier_arrive_expect_tx", Thread, Arriving,                        \
     &Counters::mbarrier_operations, Yes)                                                          \
-  X(MbarrierTryWait, "mbarrier_try_wait", Thread, Mbarrier, &Counters::mbarrier_operations, No)   \
-  X(MbarrierWait, "mbarrier_wait", Thread, Mbarrier, &Counters::mbarrier_operations, No)          \
+  X(MbarrierTryWait, "mbarrier_try_wait", Thread, Awaiting, &Counters::mbarrier_operations, No)   \
+  X(MbarrierWait, "mbarrier_wait", Thread, Awaiting, &Counters::mbarrier_operations, No)          \
   X(FenceMbarrierInit, "fence_mbarrier_init", Thread, Fence, nullptr, No)                         \
   X(FenceProxyAsync, "fence_proxy_async", Thread, Fence, nullptr, No)                             \
   X(TmaLoad, "tma_load", Thread, TmaLoad, &Counters::tma_instructions, Yes)                       \

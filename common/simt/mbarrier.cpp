@@ -43,6 +43,7 @@ void Mbarriers::init(Thread& thread, uint32_t offset, int count, const Site& sit
   barrier->count = barrier->pending = count;
   barrier->init = stamp(thread, site);
   barrier->bytes_site = site;
+  note(thread, *barrier, 0);
   if (block_.launch().run.hazards) {
     barrier->init_record =
         block_.shadow().store(barrier->init, observer(thread), offset, kMbarrierBytes);
@@ -74,6 +75,15 @@ Mbarriers::Mbarrier* Mbarriers::find(Thread& thread, uint32_t offset, const char
   return found;
 }
 
+// For the event log.
+void Mbarriers::note(const Thread& thread, const Mbarrier& barrier, int phase, int parity) const {
+  if (WarpAccess* access = block_.speaks_for(thread)) {
+    access->mbarrier = static_cast<int>(barrier.offset);
+    access->phase = phase;
+    access->parity = parity;
+  }
+}
+
 void Mbarriers::invalidate(Thread& thread, uint32_t offset, const Site& site) {
   find(thread, offset, "invalidates", site)->alive = false;
 }
@@ -100,6 +110,7 @@ void Mbarriers::count_bytes(Mbarrier& barrier, const Thread& thread, int64_t byt
 void Mbarriers::arrive(Thread& thread, uint32_t offset, uint32_t expected_bytes, bool arrives,
                        const Site& site) {
   Mbarrier& barrier = *find(thread, offset, "arrives at", site);
+  note(thread, barrier, barrier.completed);
   if (expected_bytes != 0) count_bytes(barrier, thread, expected_bytes, site);
   if (arrives) {
     if (barrier.pending == 0) {
@@ -118,6 +129,7 @@ void Mbarriers::arrive(Thread& thread, uint32_t offset, uint32_t expected_bytes,
 
 void Mbarriers::load(Thread& thread, uint32_t offset, TensorCopy copy, const Site& site) {
   Mbarrier& barrier = *find(thread, offset, "copies a tile for", site);
+  note(thread, barrier, barrier.completed);
   const uint32_t bytes = copy.map.box_bytes();
   copy.phase = barrier.completed;
   if (block_.launch().run.hazards) {
@@ -226,6 +238,7 @@ void Mbarriers::pass(Mbarrier& barrier, Thread& thread, const Site& site) {
 
 bool Mbarriers::test(Thread& thread, uint32_t offset, int parity, const Site& site) {
   Mbarrier& barrier = *find(thread, offset, "waits for", site);
+  note(thread, barrier, wanted_phase(barrier, thread, parity), parity);
   if ((barrier.completed & 1) == parity) return false;  // a look may be at any phase
   pass(barrier, thread, site);
   return true;
@@ -233,6 +246,7 @@ bool Mbarriers::test(Thread& thread, uint32_t offset, int parity, const Site& si
 
 void Mbarriers::wait(Thread& thread, uint32_t offset, int parity, const Site& site) {
   Mbarrier& barrier = *find(thread, offset, "waits for", site);
+  note(thread, barrier, wanted_phase(barrier, thread, parity), parity);
   if (passes(barrier, thread, parity, site)) {
     pass(barrier, thread, site);
     return;

@@ -99,6 +99,7 @@ class Mbarriers {
   };
 
   Mbarrier* find(Thread& thread, uint32_t offset, const char* verb, const Site& site);
+  void note(const Thread& thread, const Mbarrier& barrier, int phase, int parity = -1) const;
   int wanted_phase(const Mbarrier& barrier, const Thread& thread, int parity) const;
   bool passes(Mbarrier& barrier, Thread& thread, int parity, const Site& site);
   void complete_if_ready(Mbarrier& barrier);

@@ -99,6 +99,8 @@ enum class EventKind {
   kAtomic,
   kFence,
   kMbarrier,
+  kArriving,
+  kAwaiting,
   kTmaLoad,
   kTmaStore,
   kWgmma,
@@ -116,9 +118,15 @@ struct Event {
   Site where;
   int group = -1;           // copy_issue, commit, land: number of the commit group, from 0
   int pending_groups = -1;  // wait: the N of wait_group N
-  int bytes = 0;            // moved by all lanes (copy_issue, land, loads and stores)
-  uint32_t address = 0;     // copy_issue, ldmatrix: lane 0's offset in dynamic shared memory
-  uint64_t source = 0;      // copy_issue: lane 0's global address (Buffer names: buffer_of)
+  int bytes = 0;            // moved by all lanes (copies, land, loads and stores); mbarrier_arrive:
+                            // that all lanes expect
+  uint32_t address = 0;     // copies, ldmatrix: lane 0's offset in dynamic shared memory
+  uint64_t source = 0;      // copies: lane 0's global address (Buffer names: buffer_of)
+  // Of the first of the lanes:
+  int mbarrier = -1;  // mbarrier_…, tma_load: its offset in dynamic shared memory
+  int phase = -1;   // that counts the arrival or the copy; that a wait means, -1: before the first
+  int parity = -1;  // mbarrier_wait: that it gives
+  std::vector<int> coordinates = {};  // tma_load, tma_store: of the box's first element
 };
 
 /// A barrier or wait in the source of a kernel that ran.

@@ -196,7 +196,7 @@ void a_lane_alone(const float* in, float* out, int loads, bool others_wait, size
   if (thread_index() == 0) {
     for (int i = 0; i < loads; ++i) sum += load_global(in + i % 128);
     const fa::simt::AccessCollector& accesses = fa::simt::current_thread().warp->accesses;
-    *kept = static_cast<size_t>(accesses.end() - accesses.begin());
+    *kept = accesses.size();
     store_global(out, sum);
   }
   if (others_wait) warp_sync();
@@ -287,10 +287,31 @@ TEST_CASE("putting lanes together takes time in proportion to their accesses") {
       if (turn % 2 == 0) collector.join(lane, fa::simt::Instruction::kStoreGlobal, store, 4);
     }
   }
-  CHECK(collector.end() - collector.begin() == kTurns + kTurns / 2);
-  for (const fa::simt::WarpAccess& access : collector) {
+  CHECK(collector.size() == kTurns + kTurns / 2);
+  collector.for_each([](const fa::simt::WarpAccess& access) {
     if (access.lanes != (1u << 0 | 1u << 31 | 1u << 5)) FAIL("a lane is missing");
-  }
+  });
+}
+
+TEST_CASE("what one lane alone does stands behind what it did before, whoever ran first") {
+  fa::simt::AccessCollector collector;
+  const auto join = [&](int lane, std::initializer_list<int> lines) {
+    for (const int line : lines)
+      collector.join(lane, fa::simt::Instruction::kLoadGlobal, {"kernel.cpp", line}, 4);
+  };
+  const auto order = [&] {
+    std::string lines;
+    collector.for_each(
+        [&](const auto& access) { lines += std::to_string(access.site.line) + " "; });
+    return lines;
+  };
+  join(1, {1, 5, 6});
+  join(0, {1, 2, 2, 5, 6});
+  join(2, {0, 1, 5, 6, 7});
+  CHECK(order() == "0 1 2 2 5 6 7 ");
+  collector.clear();
+  join(0, {3, 2});
+  CHECK(order() == "3 2 ");
 }
 
 }  // namespace

@@ -543,6 +543,76 @@ void stores_above_the_tensor(TensorMap map, TensorMap store, float*, bool broken
   tma_store_wait<0>();
 }
 
+TEST_CASE("the event log says which mbarrier, phase and parity, and which box") {
+  Maps maps;
+  Config config;
+  config.events = true;
+  const auto kernel = +[](TensorMap map, TensorMap store) {
+    init(0, 1);
+    init(1, 1);
+    block_sync();
+    mbarrier_wait(barrier(1), 1);  // nobody has arrived there: the phase before the first
+    for (int i = 0; i < 2; ++i) {
+      if (thread_index() / 32 == 1 && elect_one()) {  // here other lanes may run first
+        mbarrier_arrive_expect_tx(barrier(0), kBox);
+        tma_load_2d(tile(i), map, 0, 8 * i, barrier(0));
+      }
+      mbarrier_wait(barrier(0), i);
+      block_sync();
+    }
+    if (thread_index() == 37) tma_store_2d(store, 0, 8, tile(1));
+  };
+  const Report report =
+      fa::simt::run(config, [&] { launch(kernel, 1, kThreads, kSmem, maps.map, maps.store); });
+  std::string log;
+  for (const fa::simt::Event& event : report.events) {
+    if (event.warp != 1 || event.kind == fa::simt::EventKind::kBarrier) continue;
+    log += event_name(event.kind);
+    if (event.mbarrier >= 0)
+      log += " at " + std::to_string(event.mbarrier) + " phase " + std::to_string(event.phase);
+    if (event.parity >= 0) log += " parity " + std::to_string(event.parity);
+    if (event.bytes > 0) log += ", " + std::to_string(event.bytes) + " bytes";
+    for (const int at : event.coordinates) log += " " + std::to_string(at);
+    if (event.source != 0)
+      log += " of " + fa::simt::describe_address(reinterpret_cast<const void*>(event.source));
+    log += "\n";
+  }
+  CHECK(log ==
+        "mbarrier_wait at 3080 phase -1 parity 1\n"
+        "vote\n"
+        "mbarrier_arrive at 3072 phase 0, 1024 bytes\n"
+        "tma_load at 3072 phase 0, 1024 bytes 0 0 of matrix[0]\n"
+        "mbarrier_wait at 3072 phase 0 parity 0\n"
+        "vote\n"
+        "mbarrier_arrive at 3072 phase 1, 1024 bytes\n"
+        "tma_load at 3072 phase 1, 1024 bytes 0 8 of matrix[512]\n"
+        "mbarrier_wait at 3072 phase 1 parity 1\n"
+        "tma_store, 1024 bytes 0 8 of other[512]\n");
+  REQUIRE(!report.events.empty());
+  CHECK(report.events[0].kind == fa::simt::EventKind::kMbarrier);
+  CHECK(report.events[0].mbarrier == 3072);
+}
+
+TEST_CASE("the event log of a deadlock ends with what each warp waits for") {
+  Config config;
+  config.events = true;
+  const auto kernel = +[] {
+    init(0, 1);
+    block_sync();
+    mbarrier_wait(barrier(0), 0);
+  };
+  const Report report = fa::simt::run(config, [&] { launch(kernel, 1, kThreads, kSmem); });
+  CHECK(kinds(report) == "deadlock");
+  for (int warp = 0; warp < 2; ++warp) {
+    const fa::simt::Event* last = nullptr;
+    for (const fa::simt::Event& event : report.events)
+      if (event.warp == warp) last = &event;
+    REQUIRE(last != nullptr);
+    CHECK(last->kind == fa::simt::EventKind::kAwaiting);
+    CHECK(last->mbarrier == 3072);
+  }
+}
+
 TEST_CASE("tiles that cannot be") {
   twins(stores_above_the_tensor, "out_of_bounds");
   twins(misaligned_tile, "misaligned");

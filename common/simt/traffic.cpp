@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace fa::simt {
 
@@ -119,10 +120,14 @@ WarpAccess& AccessCollector::join(int lane, Instruction instruction, const Site&
     fresh.lanes = 0;
     fresh.group = fresh.first_landed = fresh.pending_groups = -1;
     fresh.box_bytes = 0;
+    fresh.mbarrier = -1;
+    uint32_t& next = last_[index] == 0 ? first_ : accesses_[last_[index] - 1].next;
     line->instructions.push_back(static_cast<uint32_t>(count_++));
+    fresh.next = std::exchange(next, static_cast<uint32_t>(count_));
     ++unfinished_;
   }
   WarpAccess& access = accesses_[line->instructions[turn]];
+  last_[index] = line->instructions[turn] + 1;
   access.lanes |= 1u << lane;
   if (access.lanes == all_lanes_) --unfinished_;
   ++lane_counts_[index];
@@ -145,6 +150,8 @@ void AccessCollector::clear() {
   count_ = line_count_ = unfinished_ = 0;
   far_ = kFar;
   lane_counts_.fill(0);
+  first_ = 0;
+  last_.fill(0);
 }
 
 void Traffic::begin_block(int block, int warps) {
@@ -287,7 +294,13 @@ void Traffic::log(int warp, Instruction instruction, const Site& site, const War
     if (kind == EventKind::kTmaLoad || kind == EventKind::kTmaStore) {
       event.address = access->shared[lane];
       event.source = access->global[lane];
-      event.bytes = static_cast<int>(access->box_bytes);
+      event.coordinates = access->coordinates;
+    }
+    if (access->box_bytes > 0) event.bytes = static_cast<int>(access->box_bytes);
+    if (access->mbarrier >= 0) {
+      event.mbarrier = access->mbarrier;
+      event.phase = access->phase;
+      event.parity = access->parity;
     }
     if (access->instruction == Instruction::kCpAsyncWait) {
       event.pending_groups = access->pending_groups;

@@ -29,11 +29,14 @@ struct WarpAccess {
   Instruction instruction{};
   Site site;
   uint32_t lanes = 0;       // bit i: lane i takes part
+  uint32_t next = 0;        // AccessCollector's
   uint8_t bytes = 0;        // moved per lane
   int group = -1;           // copy_issue, commit: the group's number; land: the last that landed
   int first_landed = -1;    // wait: groups first_landed..group land
   int pending_groups = -1;  // wait
-  uint32_t box_bytes = 0;   // of bulk copies, by all lanes
+  uint32_t box_bytes = 0;   // of bulk copies, or that an mbarrier is told to expect, by all lanes
+  int mbarrier = -1, phase = -1, parity = -1;  // these: as Event has them
+  std::vector<int> coordinates = {};
   std::array<uint8_t, kWarpSize> sizes{};    // bytes of global memory each lane touches
   std::array<uint32_t, kWarpSize> shared{};  // offsets in shared memory
   std::array<uint64_t, kWarpSize> global{};  // global addresses
@@ -58,8 +61,13 @@ class AccessCollector {
   /// Do all of many instructions have all their lanes? Then they need not be kept.
   bool complete() const { return unfinished_ == 0 && count_ >= kFar; }
   bool empty() const { return count_ == 0; }
-  const WarpAccess* begin() const { return accesses_.data(); }
-  const WarpAccess* end() const { return accesses_.data() + count_; }
+  size_t size() const { return count_; }
+  /// f(access) of each, so that what a lane has executed stands in its order: an instruction that
+  /// some lanes alone execute comes behind what they did before, whoever ran first.
+  template <class F>
+  void for_each(F f) const {
+    for (uint32_t i = first_; i != 0; i = accesses_[i - 1].next) f(accesses_[i - 1]);
+  }
   void clear();
 
  private:
@@ -82,6 +90,9 @@ class AccessCollector {
   size_t line_count_ = 0;
   size_t unfinished_ = 0, far_ = kFar;
   std::array<size_t, kWarpSize> lane_counts_{};  // accesses of each lane
+  // In their order: the first access, and the last of each lane, counted from 1; 0: none.
+  uint32_t first_ = 0;
+  std::array<uint32_t, kWarpSize> last_{};
 };
 
 /// What the blocks that one CPU thread runs add up to.
