@@ -88,6 +88,33 @@ export const shape_words = (shape) => {
   return `B ${B}, H ${H}, ${Lq} × ${Lkv}, D ${D}`
 }
 
+// Many rectangles, or many lines, are one path: a picture has hundreds.
+export const round = (number) => +number.toFixed(1)
+export const boxes = (list, more) => list.length ? el('path', { ...more, d: list.map(([x, y, width, height]) =>
+  `M${round(x)} ${round(y)}h${round(width)}v${round(height)}h${-round(width)}z`).join('') }) : ''
+export const lines = (list, more) => list.length ? el('path', { ...more, fill: 'none', d: list.map((points) =>
+  points.map(([x, y], i) => `${i ? 'L' : 'M'}${round(x)} ${round(y)}`).join('')).join('') }) : ''
+export const triangles = (tips, more) => el('path', { ...more,
+  d: tips.map(([x, y]) => `M${round(x)} ${round(y)}l4 7h-8z`).join('') })
+
+// Pieces in lines that fit: each is its length, and what draws it at (x, y).
+function flow(pieces, width, y, pitch) {
+  let x = 4, row = 0
+  const drawn = pieces.map(([length, draw]) => {
+    if (x > 4 && x + length > width) [x, row] = [4, row + 1]
+    x += length
+    return draw(x - length, y + row * pitch)
+  })
+  return { drawn, bottom: y + row * pitch + 8 }
+}
+const length_of = (words, more) => (more.class.includes('small') ? 6.4 : 7.6) * words.length + 16
+export const flow_words = (items, width, y) => flow(items.map(([words, more]) =>
+  [length_of(words, more), (left, top) => text(left, top, words, more)]), width, y, 17)
+// A legend: [where the words begin, the words, a mark of 14 pixels' height].
+export const flow_marks = (items, width, y) => flow(items.map(([indent, words, mark]) =>
+  [indent + 6.2 * words.length + 20, (left, top) =>
+    group(left, top, [mark, text(indent, 11, words, { class: 'small muted' })])]), width, y, 18)
+
 // The drawing itself, of any height.
 export const svg = (width, height, children) => el('svg',
   { xmlns: 'http://www.w3.org/2000/svg', viewBox: `0 0 ${width} ${Math.ceil(height)}` }, children)

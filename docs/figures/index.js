@@ -20,7 +20,8 @@ import pipeline from './pipeline.js'
 import reuse from './reuse.js'
 import lazy_maximum from './lazy_maximum.js'
 import mask_tiles from './mask_tiles.js'
+import mbarriers from './mbarriers.js'
 
 export default {
   banks, tiles, memory_curves, break_it, timeline, online_softmax, toy_machine, fragments, ldmatrix, speed,
-  profile, cuda, systolic, ladder, levels, tiled, merge, pipeline, reuse, lazy_maximum, mask_tiles }
+  profile, cuda, systolic, ladder, levels, tiled, merge, pipeline, reuse, lazy_maximum, mask_tiles, mbarriers }

@@ -1,5 +1,6 @@
 // What is in flight while a warp multiplies: copies, waits, barriers and mma of chapters 04 to 08.
-import { circle, COLOR, el, group, line, rect, svg, text, WIDE } from './draw.js'
+import { boxes, circle, COLOR, el, flow_marks, flow_words, line, lines, rect, round, svg, text, triangles, WIDE }
+  from './draw.js'
 import { barriers_around, count, describe_copy, doing, end_of, in_flight, listed, meanwhile, missing_in,
   name_of, places, product, reduce, short, somewhere, steps_of, track_of, usual } from './timeline_log.js'
 
@@ -28,15 +29,6 @@ function scale(run, width) {
 
 // ---- drawing ----
 const LANE = 34, BAR = 14, ROW = 18, PITCH = 24
-
-// Many rectangles, or many lines, are one path: a picture has hundreds.
-const round = (number) => +number.toFixed(1)
-const boxes = (list, more) => list.length ? el('path', { ...more, d: list.map(([x, y, width, height]) =>
-  `M${round(x)} ${round(y)}h${round(width)}v${round(height)}h${-round(width)}z`).join('') }) : ''
-const lines = (list, more) => list.length ? el('path', { ...more, fill: 'none', d: list.map((points) =>
-  points.map(([x, y], i) => `${i ? 'L' : 'M'}${round(x)} ${round(y)}`).join('')).join('') }) : ''
-const triangles = (tips, more) => el('path', { ...more,
-  d: tips.map(([x, y]) => `M${round(x)} ${round(y)}l4 7h-8z`).join('') })
 
 // One buffer of shared memory: what is on its way to it, what is read from it.
 function draw_lane({ run, track, state, x, wide }, lane, y) {
@@ -122,20 +114,6 @@ function draw_hazard({ state, x }, { at, other }, i, y_of) {
       { class: state.focus === `hazard:${i}` ? 'line-f' : 'line-e' }))])
 }
 
-// Pieces in lines that fit: each is its length, and what draws it at (x, y).
-function flow(pieces, width, y, pitch) {
-  let x = 4, row = 0
-  const drawn = pieces.map(([length, draw]) => {
-    if (x > 4 && x + length > width) [x, row] = [4, row + 1]
-    x += length
-    return draw(x - length, y + row * pitch)
-  })
-  return { drawn, bottom: y + row * pitch + 8 }
-}
-const length_of = (words, more) => (more.class.includes('small') ? 6.4 : 7.6) * words.length + 16
-const flow_words = (items, width, y) => flow(items.map(([words, more]) =>
-  [length_of(words, more), (left, top) => text(left, top, words, more)]), width, y, 17)
-
 function draw_legend(broken, width, y) {
   const items = [
     [32, 'copy in flight', rect(0, 2, 26, 10, { class: 'line-b', 'stroke-dasharray': '3 2' })],
@@ -148,8 +126,7 @@ function draw_legend(broken, width, y) {
       [14, 'left out by the break', line(4, -1, 4, 15, { class: 'line-e', 'stroke-dasharray': '4 3' })]] : [],
     [0, 'axis: instructions, not time', ''],
   ]
-  return flow(items.map(([indent, words, mark]) => [indent + 6.2 * words.length + 20, (left, top) =>
-    group(left, top, [mark, text(indent, 11, words, { class: 'small muted' })])]), width, y, 18)
+  return flow_marks(items, width, y)
 }
 
 export default {
