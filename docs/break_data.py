@@ -10,6 +10,7 @@ that:
     hazard: kind    the emulator reports it, in a source line that contains `at`, against another
                     line that contains `other`
     masked: n       all right, but so many tiles are masked, more than in the intact program
+    silent: True    all right: on finite numbers it cannot be seen
     fine: […]       changes under which the broken program passes: the tests that miss the break
 
 Keys of an input: shape [B, H, Lq, Lkv, D], scale (of the scores), dtype, causal, options (further
@@ -17,9 +18,10 @@ arguments), ramp (the score of key j is scale · j in the last query, less in th
 x (chapter 01: the scores themselves). Or run: all of the program's arguments (chapter 18).
 """
 
-KERNELS = ("03", "04", "05", "06", "07", "08", "09")
+CP_ASYNC = ("03", "04", "05", "06", "07", "08", "09")  # kernels whose threads copy
+KERNELS = CP_ASYNC + ("12",)
 SWIZZLED = KERNELS[1:]
-PIPELINED = KERNELS[2:]
+PIPELINED = CP_ASYNC[2:]
 
 BREAKS = {
     "no-max": {
@@ -159,12 +161,14 @@ BREAKS = {
                    "NaN, as the memory held NaN before.",
         "why": "A barrier waits for threads. cp.async is not a thread: only "
                "cp_async_wait of the thread that issued it says that its bytes have "
-               "landed.",
+               "landed. Nor is chapter 12's copy engine: there the mbarrier says it.",
         "caught": "The emulator, which delivers as late as the program allows. On a GPU it "
                   "depends on how busy the memory is.",
         "demos": [
-            {"chapters": KERNELS, "shape": [1, 1, 64, 256, 64],
+            {"chapters": CP_ASYNC, "shape": [1, 1, 64, 256, 64],
              "symptom": {"nan": 64, "hazard": "read_before_wait", "at": "K_rmem, K_smem", "other": "load_tile<BLOCK_KV"}},
+            {"chapters": ("12",), "shape": [1, 1, 64, 256, 64],
+             "symptom": {"nan": 64, "hazard": "read_before_wait", "at": "K_rmem, KTile", "other": "tma_load_4d"}},
         ],
     },
     "missing-barrier": {
@@ -180,10 +184,12 @@ BREAKS = {
         "caught": "The emulator, under every order of the threads. On a GPU the numbers may "
                   "be right on a lucky day.",
         "demos": [
-            {"chapters": KERNELS[:4], "shape": [1, 1, 64, 256, 64],
+            {"chapters": CP_ASYNC[:4], "shape": [1, 1, 64, 256, 64],
              "symptom": {"hazard": "read_before_barrier", "at": "K_rmem, K_smem", "other": "load_tile<BLOCK_KV"}},
-            {"chapters": KERNELS[4:], "shape": [1, 1, 64, 256, 64],
+            {"chapters": CP_ASYNC[4:], "shape": [1, 1, 64, 256, 64],
              "symptom": {"hazard": "overwrite_while_read", "at": "(V_smem, V, ", "other": "V_rmem, V_smem"}},
+            {"chapters": ("12",), "shape": [1, 1, 64, 256, 64],
+             "symptom": {"hazard": "overwrite_while_read", "at": "tma_load_4d", "other": "V_rmem"}},
         ],
     },
     "swizzle-one-side": {
@@ -218,7 +224,8 @@ BREAKS = {
     "divergent-barrier": {
         "line": "only warp 0 arrives at one block_sync",
         "predict": "Only warp 0 arrives at one of the barriers. Does the kernel hang?",
-        "happens": "The emulator says barrier_divergence, and where both sides met. On real "
+        "happens": "The emulator says barrier_divergence, and where both sides met; in chapter 12, "
+                   "which has one barrier a tile, deadlock. On real "
                    "GPUs it need not hang: the counter of arrivals is fed by the next "
                    "barrier, and the kernel runs to its end. On an H200 chapters 03 to 08 "
                    "all did, with wrong numbers.",
@@ -229,8 +236,10 @@ BREAKS = {
                   "warps had met from different lines. On a GPU: compute-sanitizer --tool "
                   "synccheck.",
         "demos": [
-            {"chapters": KERNELS, "shape": [1, 1, 64, 256, 64],
+            {"chapters": CP_ASYNC, "shape": [1, 1, 64, 256, 64],
              "symptom": {"hazard": "barrier_divergence", "at": "block_sync", "other": "block_sync"}},
+            {"chapters": ("12",), "shape": [1, 1, 64, 256, 64],
+             "symptom": {"hazard": "deadlock", "at": "block_sync", "other": ""}},
         ],
     },
     "state-reset-per-block": {
@@ -414,6 +423,65 @@ BREAKS = {
             {"chapters": ("09",), "shape": [1, 2, 130, 123, 64],
              "options": ["--cu-seqlens-q", "0,70,130", "--cu-seqlens-k", "0,90,123"],
              "symptom": {"hazard": "out_of_bounds", "at": "load_global", "other": ""}},
+        ],
+    },
+    "expect-too-little": {
+        "line": "an mbarrier is told of half of a tile's bytes",
+        "predict": "An mbarrier is told of half of a tile's bytes. All of them come. Wrong numbers, "
+                   "or something else?",
+        "happens": "Nothing more: nobody gets past the first wait. More bytes have come than were "
+                   "expected, the count is not zero, and the phase never ends.",
+        "why": "A phase ends when as many bytes have come as were announced, not at least as "
+               "many. The engine counts each byte that it writes.",
+        "caught": "Any run: on a GPU it hangs. The emulator says how many bytes are too many, and "
+                  "at which mbarrier.",
+        "demos": [
+            {"chapters": ("12",), "shape": [1, 1, 64, 256, 64],
+             "symptom": {"nan": 64, "hazard": "transaction_mismatch", "at": "mbarrier_wait(Q_full", "other": ""}},
+        ],
+    },
+    "wrong-parity": {
+        "line": "the parity of K's mbarriers flips with each tile, not with each round",
+        "predict": "K has two buffers, and each has its own mbarrier. The parity flips with each "
+                   "tile, as if there were one. At which tile does it go wrong?",
+        "happens": "At tile 1. While the tile is on its way its mbarrier is in phase 0, and a wait "
+                   "for parity 1 passes at once. Once it has landed phase 1 runs, and the wait is "
+                   "for its end, which never comes: on an H200 the kernel hangs.",
+        "why": "A parity is the last bit of a phase's number, and each mbarrier counts its own "
+               "phases: one for every second tile.",
+        "caught": "The emulator, under every order of the threads: wait_wrong_phase. One tile shows "
+                  "nothing.",
+        "demos": [
+            {"chapters": ("12",), "shape": [1, 1, 64, 256, 64],
+             "symptom": {"hazard": "wait_wrong_phase", "at": "mbarrier_wait(K_full", "other": ""},
+             "fine": [{"shape": [1, 1, 64, 128, 64]}]},
+        ],
+    },
+    "no-init-fence": {
+        "line": "no fence between the making of the mbarriers and the first copy",
+        "predict": "A thread makes an mbarrier, and tells the copy engine to count there. It is the "
+                   "same thread. Is program order not enough?",
+        "happens": "missing_proxy_fence. On an H200 nothing was ever seen to go wrong.",
+        "why": "The engine reaches shared memory by another way than threads do. What a thread has "
+               "stored, it sees for certain only behind a fence.",
+        "caught": "The emulator alone: that a card is kind today says nothing about tomorrow's.",
+        "demos": [
+            {"chapters": ("12",), "shape": [1, 1, 64, 256, 64],
+             "symptom": {"hazard": "missing_proxy_fence", "at": "tma_load_4d", "other": ""}},
+        ],
+    },
+    "flat-map": {
+        "line": "a tensor map in which all heads are one long matrix",
+        "predict": "To the tensor map all heads are one long matrix, and a head begins at row "
+                   "head * len. What happens to the last tile of a head?",
+        "happens": "Nothing that a comparison of finite numbers finds. The tile ends with the next "
+                   "head's rows, their scores are masked, and they weigh 0.",
+        "why": "The engine writes zeros where a dimension ends, and the heads are no dimension any "
+               "more. 0 times a value is 0, unless the value is NaN or Inf.",
+        "caught": "NaN in the second head's V, and a look at the first head: test_attention.cpp of "
+                  "chapter 12.",
+        "demos": [
+            {"chapters": ("12",), "shape": [1, 2, 64, 150, 64], "symptom": {"silent": True}},
         ],
     },
     "weights-swapped-early": {

@@ -412,12 +412,14 @@ def exhibit(name, demo, chapter, program, wait):
 def list_all():
     width = max(map(len, BREAKS)) + 2
     for name, entry in BREAKS.items():
-        chapters = chapters_of(name)
-        kernels = [c for c in chapters if c >= "03"]
-        span = [c for c in chapters if c < "03"]
-        if kernels:
-            span.append("-".join(dict.fromkeys((kernels[0], kernels[-1]))))
-        print(f"  {name:{width}} {', '.join(span):15} {entry['line']}")
+        spans = []  # of neighbours: 01, 02, 03-09, 12
+        for chapter in sorted(set(chapters_of(name))):
+            if chapter > "03" and spans and int(chapter) == int(spans[-1][-1]) + 1:
+                spans[-1].append(chapter)
+            else:
+                spans.append([chapter])
+        listed = ", ".join("-".join(dict.fromkeys((span[0], span[-1]))) for span in spans)
+        print(f"  {name:{width}} {listed:18} {entry['line']}")
     print("\n  ./learn break NAME [--chapter NN] [--scale X] [--length N] [--dtype T]")
 
 
