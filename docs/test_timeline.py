@@ -72,6 +72,23 @@ class Timeline(unittest.TestCase):
         self.assertEqual(rows["V tile 0"], ["1", "===="])
         self.assertEqual(len(rows), 3)
 
+    def test_tensor_copies_end_where_their_phase_is_waited_for(self):
+        events = []
+        for kind, mbarrier, phase, source in [
+                ("tma_load", 64, 0, "K[0]"), ("tma_load", 64, 0, "V[0]"), ("mma",) + 3 * (None,),
+                ("mbarrier_wait", 64, -1, None), ("mbarrier_wait", 72, 0, None),
+                ("mbarrier_wait", 64, 0, None), ("tma_load", 64, 1, "K[6144]"), ("mma",) + 3 * (None,)]:
+            event = {"kind": kind, "block": 0, "warp": 0, "step": len(events)}
+            if mbarrier:
+                event.update(mbarrier=mbarrier, phase=phase)
+            if source:
+                event["source"] = source
+            events.append(event)
+        _, picture = self.draw(events)
+        rows = [line.split() for line in picture.splitlines()[4:]]
+        self.assertEqual(rows[:2], [["K", "tile", "0,", "V", "tile", "0", "1", "=====|"],
+                                    ["K", "tile", "1", "1", "=="]])
+
     def test_only_the_chosen_warp_is_drawn(self):
         events = log_of(["mma"] * 3) + log_of(["mma"] * 5, warp=1)
         self.assertEqual(self.draw(events)[0]["mma"][0], "3")

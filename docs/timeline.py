@@ -25,9 +25,9 @@ class BadInput(Exception):
 
 
 class Copy(NamedTuple):
-    """One commit group that copied something, in steps of its warp."""
+    """One commit group that copied something, or a phase of an mbarrier; in steps of its warp."""
     name: str   # "K tile 1"; "Q tile 0, K tile 0" if the group holds both
-    start: int  # the first cp.async
+    start: int  # the first cp.async or tma_load
     end: int    # the wait that it ended with; after the last step if there was none
     landed: bool
 
@@ -62,19 +62,20 @@ def copies_of(events: List[dict], steps: int) -> List[Copy]:
 
     A group is named by every matrix that it holds, in the order of their first cp.async, and a
     matrix's tile counts the groups before that held some of it. figures/timeline_log.js says the same.
+    Tensor copies have no groups: those that a phase of an mbarrier counts belong together.
     """
-    start: Dict[int, int] = {}
-    tiles: Dict[int, Dict[str, int]] = {}  # of each group, by matrix
-    end: Dict[int, int] = {}
+    start: Dict[object, int] = {}
+    tiles: Dict[object, Dict[str, int]] = {}  # of each group, by matrix
+    end: Dict[object, int] = {}
     for event in events:
-        group = event.get("group")
-        if event["kind"] == "copy_issue":
+        group = event.get("group", (event.get("mbarrier"), event.get("phase")))
+        if event["kind"] in ("copy_issue", "tma_load"):
             matrix = re.split(r"\W", event.get("source", "?"))[0]
             start.setdefault(group, event["step"])
             if matrix not in tiles.setdefault(group, {}):
                 tiles[group][matrix] = sum(matrix in held for held in tiles.values())
-        elif event["kind"] == "land":
-            end[group] = event["step"]
+        elif event["kind"] in ("land", "mbarrier_wait"):
+            end.setdefault(group, event["step"])
     names = {group: ", ".join(f"{matrix} tile {tile}" for matrix, tile in held.items())
              for group, held in tiles.items()}
     return [Copy(names[g], start[g], end.get(g, steps), g in end) for g in start]
