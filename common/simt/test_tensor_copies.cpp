@@ -573,8 +573,8 @@ TEST_CASE("the event log says which mbarrier, phase and parity, and which box") 
     if (event.parity >= 0) log += " parity " + std::to_string(event.parity);
     if (event.bytes > 0) log += ", " + std::to_string(event.bytes) + " bytes";
     for (const int at : event.coordinates) log += " " + std::to_string(at);
-    if (event.source != 0)
-      log += " of " + fa::simt::describe_address(reinterpret_cast<const void*>(event.source));
+    const auto* source = reinterpret_cast<const void*>(event.source);  // NOLINT: it is only named
+    if (source != nullptr) log += " of " + fa::simt::describe_address(source);
     log += "\n";
   }
   CHECK(log ==
