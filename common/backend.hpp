@@ -13,7 +13,6 @@
 #define FA_DEVICE __device__ __forceinline__
 #define FA_HOST_DEVICE __host__ __device__
 #define FA_UNROLL _Pragma("unroll")  // registers have no run-time index: unroll what indexes them
-#define FA_UNROLL_8 _Pragma("unroll 8")     // 8 rounds of a loop in one
 #define FA_GRID_CONSTANT __grid_constant__  // a parameter that keeps its place: a tensor map
 #include "common/gpu/device.hpp"
 #include "common/gpu/hopper.hpp"
@@ -24,7 +23,6 @@
 #define FA_DEVICE inline
 #define FA_HOST_DEVICE
 #define FA_UNROLL
-#define FA_UNROLL_8
 #define FA_GRID_CONSTANT
 #define FA_BACKEND emulator
 #include "common/simt/hopper.hpp"

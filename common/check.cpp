@@ -167,7 +167,8 @@ CheckResult check_output(const Problem& problem, std::span<const float> o,
   }
   result.rms_expected =
       std::sqrt(squares / static_cast<double>(std::max<int64_t>(1, seeing) * shape.dim));
-  const double score_error = 2 * largest_score * 0x1p-24;
+  const double roundings = std::max(2.0, static_cast<double>(shape.dim) / 64);  // of a score
+  const double score_error = roundings * largest_score * 0x1p-24;
   const double sum_error = 2 * std::sqrt(static_cast<double>(shape.kv)) * 0x1p-24;
   const double one_ulp = unit_in_last_place(problem.dtype, largest_o);
   const double fp32_error = score_error * largest(problem.v) + sum_error * largest_o;

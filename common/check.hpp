@@ -49,16 +49,17 @@ struct CheckResult {
 //
 //   bound = 2 · (max error of plain attention: S in fp32, P and O rounded to the dtype)
 //         + one unit in the last place of the dtype at the largest |O|
-//         + 2 · max |score| · 2⁻²⁴ · max |V|     (fp32 scores: what e^s makes of their last bit)
+//         + n · max |score| · 2⁻²⁴ · max |V|     (fp32 scores: what e^s makes of their last bits)
 //         + 2 · √Lkv · 2⁻²⁴ · max |O|            (fp32 sums in another order)
 //
-// for each element, and the same rule for the root mean square over all of them: it catches what
-// the first lets through, a small error that leans the same way everywhere. LSE is fp32 in every
+// for each element, with n = max(2, dim / 64), as a score is a sum of dim products; and the same
+// rule for the root mean square over all of them: it catches what the first lets through, a small
+// error that leans the same way everywhere. LSE is fp32 in every
 // dtype; its bound:
 //
 //   2 · (max LSE error of plain attention + the largest sum_rounding, see reference_row)
 //         + four units in the last place of fp32 at the largest |LSE|
-//         + 2 · (max |score| + √Lkv) · 2⁻²⁴
+//         + (n · max |score| + 2 · √Lkv) · 2⁻²⁴
 //
 // A bound above a quarter of the root mean square of O proves nothing: inconclusive, which is no
 // pass. (Not so where the bound is the smallest number of the dtype: then O is 0, and must be.)

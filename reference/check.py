@@ -13,13 +13,14 @@ to it first. O must be within
 
     2 x (largest error of plain attention: S in fp32, P and O rounded to that type)
       + one unit in the last place of the type at the largest |O|
-      + (2 max|score| max|V| + 2 sqrt(Lkv) max|O|) 2^-24    what fp32 sums in another order may do
+      + (n max|score| max|V| + 2 sqrt(Lkv) max|O|) 2^-24    what fp32 sums in another order may do
 
-of the float64 answer, everywhere. The last line counts for f32 and for large scores only. For f64
+of the float64 answer, everywhere; n = max(2, D/64), as a score is a sum of D products. The last
+line counts for f32 and for large scores only. For f64
 the bound is 1e-12 max(1, max|O|). LSE, fp32 in every type, must be within
 
     2 x (largest LSE error of plain attention + what rounding P may do to its sum, see sum_rounding)
-      + four units in the last place of fp32 + (2 max|score| + 2 sqrt(Lkv)) 2^-24
+      + four units in the last place of fp32 + (n max|score| + 2 sqrt(Lkv)) 2^-24
 
 The rule for O must also hold for the Euclidean norm of the errors (shown per element: rms): a
 mistake that pulls all elements the same way may stay below the largest rounding error, but not
@@ -179,7 +180,7 @@ def bounds(problem: Problem, reference: Reference) -> Bounds:
     if problem.dtype == "f64":
         o = 1e-12 * max(1.0, largest_o)
         return Bounds(o, o, 1e-12 * max(1.0, largest_lse), is_conclusive(o, problem, reference))
-    score_error = 2 * reference.largest_score * 2.0**-24
+    score_error = max(2, problem.q.shape[3] / 64) * reference.largest_score * 2.0**-24
     sum_error = 2 * np.sqrt(problem.longest_keys()) * 2.0**-24
     fp32_error = score_error * problem.largest_v() + sum_error * largest_o
     one_ulp = attention.ulp(largest_o, problem.dtype)

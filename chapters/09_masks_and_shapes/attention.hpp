@@ -78,8 +78,6 @@ FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
   const uint32_t row_major = lane_row * ROW_BYTES + lane_index() / 8 % 2 * 16;
   const uint32_t K_lane =
       breaks.has(fa::SWIZZLE_ONE_SIDE) ? row_major : swizzle<ROW_BYTES>(row_major);
-  // All 16 rounds of a head size of 256 would spill.
-  FA_UNROLL_8
   for (int mma_d = 0; mma_d < HEAD_DIM / MMA_K; ++mma_d) {
     const uint32_t col_offset = mma_d * MMA_K * sizeof(bf16);
     uint32_t Q_rmem[MMAS_Q][4];
@@ -301,7 +299,8 @@ void attention(const Params params, Breaks breaks) {
 template <int HEAD_DIM, class T = bf16, class Modifier = NoModifier, class Breaks>
 void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
   // The largest without spills on sm_90. A modifier takes registers of its own.
-  constexpr int BLOCK_KV = Modifier::EXISTS ? (HEAD_DIM == 64 ? 80 : 32) : 8192 / HEAD_DIM;
+  constexpr int BLOCK_KV =
+      HEAD_DIM == 64 ? (Modifier::EXISTS ? 80 : 128) : (Modifier::EXISTS ? 32 : 64);
   constexpr int BLOCK_Q = 128;
   constexpr int NUM_WARPS = HEAD_DIM == 256 ? 8 : 4;  // O of 32 rows would take 256 registers
   constexpr int SMEM_ROWS = BLOCK_Q + 3 * BLOCK_KV;   // Q; then K twice and V
