@@ -160,7 +160,7 @@ bool mbarrier_try_wait(uint32_t mbarrier, int parity, int line, const char* file
   Block& block = *thread.block;
   const uint32_t offset = mbarrier_at(thread, mbarrier, site);
   block.join_load(thread, Instruction::kMbarrierTryWait, site, 0, offset);
-  const bool complete = block.mbarriers().test(thread, offset, parity & 1, site);
+  const bool complete = block.mbarriers().test(thread, offset, parity, site);
   if (complete) {
     block.note_progress();
   } else {
@@ -176,7 +176,7 @@ void mbarrier_wait(uint32_t mbarrier, int parity, const char* label, int line, c
   const Site site{file, line};
   if (Thread* thread = begin_counted(Instruction::kMbarrierWait, site, label)) {
     const uint32_t offset = mbarrier_at(*thread, mbarrier, site);
-    thread->block->mbarriers().wait(*thread, offset, parity & 1, site);
+    thread->block->mbarriers().wait(*thread, offset, parity, site);
   }
 }
 

@@ -184,6 +184,18 @@ void Mbarriers::complete_if_ready(Mbarrier& barrier) {
   }
 }
 
+// PTX has the parities 0 and 1, and says nothing of other numbers: reported, and taken modulo 2.
+int Mbarriers::checked_parity(const Mbarrier& barrier, Thread& thread, int parity,
+                              const Site& site) {
+  if ((parity & ~1) != 0) {
+    block_.report(HazardKind::kWaitWrongPhase, thread, site, barrier.offset, [&] {
+      return "waits for parity " + std::to_string(parity) + " of " + at_byte(barrier.offset) +
+             ": a parity is 0 or 1, the last bit of the phase's number";
+    });
+  }
+  return parity & 1;
+}
+
 // Number of the phase that `thread` means by `parity`; -1: the one before the first.
 int Mbarriers::wanted_phase(const Mbarrier& barrier, const Thread& thread, int parity) const {
   uint32_t known = thread.warp->clock.time_of(barrier.engine);
@@ -238,6 +250,7 @@ void Mbarriers::pass(Mbarrier& barrier, Thread& thread, const Site& site) {
 
 bool Mbarriers::test(Thread& thread, uint32_t offset, int parity, const Site& site) {
   Mbarrier& barrier = *find(thread, offset, "waits for", site);
+  parity = checked_parity(barrier, thread, parity, site);
   note(thread, barrier, wanted_phase(barrier, thread, parity), parity);
   if ((barrier.completed & 1) == parity) return false;  // a look may be at any phase
   pass(barrier, thread, site);
@@ -246,6 +259,7 @@ bool Mbarriers::test(Thread& thread, uint32_t offset, int parity, const Site& si
 
 void Mbarriers::wait(Thread& thread, uint32_t offset, int parity, const Site& site) {
   Mbarrier& barrier = *find(thread, offset, "waits for", site);
+  parity = checked_parity(barrier, thread, parity, site);
   note(thread, barrier, wanted_phase(barrier, thread, parity), parity);
   if (passes(barrier, thread, parity, site)) {
     pass(barrier, thread, site);

@@ -44,7 +44,8 @@ struct TensorCopy {
 void load_box(const TensorCopy& copy, unsigned char* shared);
 void store_box(const TensorCopy& copy, const unsigned char* shared);
 
-/// Calls f(address of the first byte, bytes) for each row of the box that lies in the tensor.
+/// Calls f(address of the first byte, bytes) for each row of the box that lies in the tensor; of a
+/// store, bytes are rounded up to 16.
 void for_each_row(const TensorCopy& copy, GlobalUse use,
                   const std::function<void(const char*, size_t)>& f);
 
@@ -100,6 +101,7 @@ class Mbarriers {
 
   Mbarrier* find(Thread& thread, uint32_t offset, const char* verb, const Site& site);
   void note(const Thread& thread, const Mbarrier& barrier, int phase, int parity = -1) const;
+  int checked_parity(const Mbarrier& barrier, Thread& thread, int parity, const Site& site);
   int wanted_phase(const Mbarrier& barrier, const Thread& thread, int parity) const;
   bool passes(Mbarrier& barrier, Thread& thread, int parity, const Site& site);
   void complete_if_ready(Mbarrier& barrier);

@@ -68,13 +68,10 @@ void load_box(const TensorCopy& copy, unsigned char* shared) {
 void store_box(const TensorCopy& copy, const unsigned char* shared) {
   for_each_box_row(
       copy, GlobalUse::kWrite, [&](uint32_t dense, const char* row, int64_t first, int64_t end) {
-        for (int64_t byte = first; byte < end;) {
-          const int64_t chunk = byte / kChunkBytes * kChunkBytes;
-          const int64_t to = std::min<int64_t>(end, chunk + kChunkBytes);
-          const unsigned char* const source =
-              shared + place_in_shared(copy, dense + static_cast<uint32_t>(chunk)) + (byte - chunk);
-          copy_global(const_cast<char*>(row) + byte, source, static_cast<size_t>(to - byte));
-          byte = to;
+        for (int64_t chunk = first; chunk < end; chunk += kChunkBytes) {  // whole chunks
+          copy_global(const_cast<char*>(row) + chunk,
+                      shared + place_in_shared(copy, dense + static_cast<uint32_t>(chunk)),
+                      kChunkBytes);
         }
       });
 }

@@ -265,6 +265,18 @@ void parity_not_flipped(float*, bool broken) {
   }
 }
 
+// The number of a phase in place of its last bit.
+void phase_for_parity(float*, bool broken) {
+  init(0, 1);
+  block_sync();
+  if (thread_index() == 0) {
+    for (int phase = 0; phase < 3; ++phase) {
+      mbarrier_arrive(barrier(0));
+      mbarrier_wait(barrier(0), broken ? phase : phase & 1);
+    }
+  }
+}
+
 // A consumer that starts like a producer passes at once.
 void consumer_starts_with_parity_1(float*, bool broken) {
   init(0, 1);
@@ -276,6 +288,8 @@ void consumer_starts_with_parity_1(float*, bool broken) {
 TEST_CASE("wait_wrong_phase") {
   twins(runs_ahead, "wait_wrong_phase");
   twins(parity_not_flipped, "wait_wrong_phase");
+  CHECK(twins(phase_for_parity, "wait_wrong_phase").find("waits for parity 2") !=
+        std::string::npos);
   twins(consumer_starts_with_parity_1, "wait_wrong_phase");
 }
 
