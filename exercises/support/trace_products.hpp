@@ -89,6 +89,25 @@ inline Formulas formulas(const ch01::Program& program) {
   return result;
 }
 
+// Of a trace that is right: do two products in turn belong to elements that share neither row nor
+// column?
+inline bool jumps(const ch01::Program& program) {
+  std::vector<std::string> loaded(program.registers, "?00");
+  std::string last;
+  for (const ch01::Instruction& instruction : program.instructions) {
+    const auto& r = instruction.registers;
+    if (instruction.op == ch01::Op::kLoad) {
+      loaded[r[0]] = ch01::cell_symbol(program, instruction.cell);
+    } else if (instruction.op != ch01::Op::kStore) {
+      const auto [a, b] = std::minmax(loaded[r[0]], loaded[r[1]]);
+      const std::string element{a[1], b[2]};  // a_ik · b_kj belongs to c_ij
+      if (!last.empty() && element[0] != last[0] && element[1] != last[1]) return true;
+      last = element;
+    }
+  }
+  return false;
+}
+
 inline Term term_of(int i, int j, int k) {
   const auto symbol = [](const char* name, int row, int column) {
     return name + std::to_string(row) + std::to_string(column);

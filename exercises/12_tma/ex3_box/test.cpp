@@ -238,8 +238,8 @@ static void check_copy(const Case& c) {
           "head it is head_dim, so they need dimensions of their own",
           {.rows = Way::kBatchInHeadsBySequence});
   mistake("length-rounded-up",
-          "the rows were rounded up to whole tiles, so the engine does not know where the sequence "
-          "ends; the size is len",
+          "there are more rows than the sequence has (are they rounded up to whole tiles?), so the "
+          "engine does not know where it ends; the size is len",
           {.rows = Way::kRoundedUp});
   mistake("strides-in-elements", "the strides are in elements; they are in bytes, two for a bf16",
           {.stride = Way::kInElements});
