@@ -147,7 +147,7 @@ export function doing(track, step) {
     v: () => `ldmatrix of ${tile_of(track, 'V', step)}`,
     m: () => product(track, step) === 'S' ? `mma, S = Q Kᵀ with ${tile_of(track, 'K', step)}`
       : `mma, O += P V with ${tile_of(track, 'V', step)}`,
-    s: () => 'shuffle, for row maxima or sums', a: () => 'vote: has a maximum grown?', o: () => 'stores O',
+    s: () => 'shuffle: row maxima or sums', a: () => 'vote: has a maximum grown?', o: () => 'stores O',
   }[letter]()
 }
 

@@ -44,6 +44,12 @@ struct Formulas {
   std::set<std::string> formed;
   std::set<std::multiset<std::string>> sums;  // of products, that a register held at some time
   bool any_operands = false;                  // with two registers for operands, room must be made
+
+  bool uses(const std::string& cell) const {
+    return std::any_of(formed.begin(), formed.end(), [&](const std::string& term) {
+      return term.find(cell) != std::string::npos;
+    });
+  }
 };
 
 inline std::string term_text(const Term& term) { return term[0].cell + "·" + term[1].cell; }
@@ -158,10 +164,12 @@ inline std::string mistake_in(const Formulas& seen, int i, int j) {
         const Factor& kept = &wanted == &expected[0] ? expected[1] : expected[0];
         const Factor& instead = term[0].cell == kept.cell ? term[1] : term[0];
         ++wrong;
-        kinds.insert(seen.any_operands && instead.before.count(wanted.cell) ? "room-made-too-early"
-                     : instead.used                                         ? "stale-operand"
-                     : instead.cell == transposed(wanted)                   ? "indices-transposed"
-                                                                            : "wrong-cell-loaded");
+        const bool may_be_early = seen.any_operands || !seen.uses(wanted.cell);
+        kinds.insert(may_be_early && instead.before.count(wanted.cell) ? "room-made-too-early"
+                     : instead.used                                    ? "stale-operand"
+                     : instead.cell == transposed(wanted)              ? "indices-transposed"
+                     : seen.formed.count(term_text(expected))          ? "added to another"
+                                                                       : "wrong-cell-loaded");
       }
       if (wrong > 1) kinds.insert("too much");
     }
