@@ -11,7 +11,8 @@ inline TensorMap map_of_K(const bf16* K, const Shape& shape, int block_kv) {
   return make_tensor_map(K, {64, shape.len, shape.head_dim / 64, shape.heads, shape.batch},
                          {shape.heads * shape.head_dim * 2, 128, shape.head_dim * 2,
                           shape.len * shape.heads * shape.head_dim * 2},
-                         {64, block_kv, shape.head_dim / 64, 1, 1}, Swizzle::bytes_128);
+                         {64, block_kv, static_cast<int>(shape.head_dim / 64), 1, 1},
+                         Swizzle::bytes_128);
 }
 FA_DEVICE void load_K(uint32_t smem, const TensorMap& map, const Shape& shape, int block_kv,
                       int sequence, int head, int kv_tile, uint32_t full) {
