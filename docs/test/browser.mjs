@@ -17,7 +17,7 @@ const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-ru
 
 const CHROMIUM = process.env.FA_CHROMIUM ?? '/usr/bin/chromium'
 
-const BLANK = '/blank'  // no page of the site
+const BLANK = '/blank', ICON = '/favicon.ico'  // no pages of the site: the blank page asks for an icon
 const LONGEST = 90_000  // milliseconds for anything: machines of CI can be busy
 
 function serve() {
@@ -25,7 +25,7 @@ function serve() {
     let path = join(SITE, decodeURIComponent(new URL(request.url, 'http://site').pathname))
     if (existsSync(path) && statSync(path).isDirectory()) path = join(path, 'index.html')
     const found = path.startsWith(SITE) && existsSync(path)
-    response.writeHead(found || request.url === BLANK ? 200 : 404,
+    response.writeHead(found || [BLANK, ICON].includes(request.url) ? 200 : 404,
       { 'content-type': TYPES[extname(path) || '.html'] ?? 'application/octet-stream' })
     found ? createReadStream(path).pipe(response) : response.end()
   })
