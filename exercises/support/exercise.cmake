@@ -9,7 +9,8 @@
 # `all`, so that a copy in the making breaks no build.
 set(FA_MY_EXERCISES "${FA_ROOT}/my_exercises" CACHE PATH "Where the learner's copies are")
 
-add_library(exercise_support STATIC "${FA_ROOT}/exercises/support/verdict.cpp")
+add_library(exercise_support STATIC "${FA_ROOT}/exercises/support/verdict.cpp"
+  "${FA_ROOT}/exercises/support/instances.cpp")
 target_link_libraries(exercise_support PUBLIC fa_flags doctest::doctest)
 add_library(exercise_trace STATIC EXCLUDE_FROM_ALL "${FA_ROOT}/exercises/support/trace.cpp")
 target_link_libraries(exercise_trace PUBLIC exercise_support ch01_machine)
@@ -19,19 +20,20 @@ target_link_libraries(exercise_warp PUBLIC exercise_support fa_simt)
 # and constants yet; a learner's warnings are no errors; what is tested are answers, not speed.
 add_library(exercise_answer INTERFACE)
 target_compile_options(exercise_answer INTERFACE
-  -O0 -Wno-unused-parameter -Wno-unused-variable -Wno-unused-function)
+  ${FA_NOT_OPTIMIZED} -Wno-unused-parameter -Wno-unused-variable -Wno-unused-function)
 add_library(exercise_learner INTERFACE)
 target_compile_options(exercise_learner INTERFACE -Wno-error)
 # Half of a test's compile time is these headers; parsed once, they cost nothing.
 add_library(exercise_headers STATIC "${FA_ROOT}/exercises/support/headers.cpp")
 target_link_libraries(exercise_headers PRIVATE exercise_support exercise_answer)
 target_precompile_headers(exercise_headers PRIVATE <doctest/doctest.h> <algorithm> <cmath> <span>
-  <string> <vector> "${FA_ROOT}/exercises/support/verdict.hpp")
+  <string> <vector> "${FA_ROOT}/exercises/support/instances.hpp")
 add_library(exercise_warp_headers STATIC EXCLUDE_FROM_ALL
   "${FA_ROOT}/exercises/support/headers.cpp")
 target_link_libraries(exercise_warp_headers PRIVATE exercise_warp exercise_answer)
 target_precompile_headers(exercise_warp_headers PRIVATE <doctest/doctest.h> <algorithm> <cmath> <span>
-  <string> <vector> "${FA_ROOT}/exercises/support/warp.hpp" "${FA_ROOT}/exercises/support/todo.hpp")
+  <string> <vector> "${FA_ROOT}/exercises/support/instances.hpp"
+  "${FA_ROOT}/exercises/support/warp.hpp" "${FA_ROOT}/exercises/support/todo.hpp")
 add_custom_target(my_exercises)
 
 function(exercise topic exercise)

@@ -173,3 +173,12 @@ std::string bank_map(const uint32_t (&addresses)[8]) {
 }
 
 }  // namespace exercise
+
+template class std::function<void()>;
+template class std::vector<uint16_t>;
+template class std::vector<uint32_t>;
+template class std::vector<fa::simt::Event>;
+template class std::vector<fa::simt::Hazard>;
+template class std::vector<fa::simt::LeaveOut>;
+template class std::vector<fa::simt::Synchronization>;
+template class std::vector<fa::simt::TileRow>;

@@ -99,3 +99,13 @@ void check_no_hazards(const fa::simt::Report& report, const std::vector<Suspect>
 std::string bank_map(const uint32_t (&addresses)[8]);
 
 }  // namespace exercise
+
+// As in instances.hpp: instantiated in warp.cpp.
+extern template class std::function<void()>;
+extern template class std::vector<uint16_t>;
+extern template class std::vector<uint32_t>;
+extern template class std::vector<fa::simt::Event>;
+extern template class std::vector<fa::simt::Hazard>;
+extern template class std::vector<fa::simt::LeaveOut>;
+extern template class std::vector<fa::simt::Synchronization>;
+extern template class std::vector<fa::simt::TileRow>;

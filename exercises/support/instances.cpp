@@ -1,0 +1,2 @@
+#define EXERCISE_INSTANCE template class
+#include "exercises/support/instances.hpp"
