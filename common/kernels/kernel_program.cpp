@@ -114,13 +114,15 @@ std::string counters_as_text(const KernelChapter& chapter, const simt::Counters&
         simt::is_estimate(counters, field.name) ? "  estimate" : "");
   }
   const auto ratio = [](const simt::Counters& c) {
+    if (c.shared_load_wavefronts_ideal == 0) return std::string();
     char number[32];
     std::snprintf(number, sizeof number, "%.2f",
                   static_cast<double>(c.shared_load_wavefronts) /
                       static_cast<double>(c.shared_load_wavefronts_ideal));
     return std::string(number);
   };
-  add("load wavefronts for each ideal", previous ? ratio(*previous) : "", ratio(counters), "");
+  if (counters.shared_load_wavefronts_ideal != 0)
+    add("load wavefronts for each ideal", previous ? ratio(*previous) : "", ratio(counters), "");
   return text;
 }
 
@@ -183,7 +185,7 @@ double time_on_gpu(const KernelChapter& chapter, const Problem& problem, std::sp
     return forward_on_gpu(chapter, problem, o, lse, run, runs);
   } catch (const TooLittle& error) {
     throw InputError(error.what() + std::string("; a smaller --shape") +
-                     (chapter.options.empty() ? "" : " or fewer --stages") +
+                     (chapter.options.empty() ? "" : std::string(" or fewer ") + chapter.options[0].name) +
                      " may fit, --device emulator has the host's memory");
   }
 }

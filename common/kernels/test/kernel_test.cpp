@@ -50,7 +50,8 @@ const double INPUT_SCALES[] = {1.0, 30.0, 1e-3};
 bool shows(KernelBreak flag, double input_scale) {
   // A score of 0 weighs something among scores near 0 and below, and nothing among those of 30 up.
   if (flag == UNMASKED_TAIL) return input_scale < 30;
-  return std::abs(input_scale) >= 1;  // at 1e-3 all scores are alike, and so are all maxima
+  if (flag >= OWN_BREAK) return true;  // those here have to do with V
+  return std::abs(input_scale) >= 1;   // at 1e-3 all scores are alike, and so are all maxima
 }
 
 bool all_finite(const std::vector<float>& values) {
@@ -145,7 +146,7 @@ void same_bits_under_every_schedule(const KernelChapter& kernel) {
 
 void every_synchronization_is_needed(const KernelChapter& kernel, size_t count) {
   // Ragged, and more tiles than any chapter keeps in flight.
-  const Problem problem = random_problem({1, 1, 70, 250, 64}, Dtype::bf16, 7);
+  const Problem problem = random_problem({1, 1, 70, 450, 64}, Dtype::bf16, 7);
   std::vector<float> o(problem.shape.q_elements());
   simt::Config config;
   const auto run = [&] { return forward_on_emulator(kernel, problem, o, {}, {}, config).report; };
@@ -153,6 +154,8 @@ void every_synchronization_is_needed(const KernelChapter& kernel, size_t count) 
   CHECK_MESSAGE(intact.hazards.empty(), (intact.hazards.empty() ? "" : intact.hazards[0].text));
   REQUIRE(intact.synchronizations.size() == count);
   for (const simt::Synchronization& sync : intact.synchronizations) {
+    if (sync.instruction == "setmaxnreg_inc")
+      continue;  // a thread here has all the registers it wants
     const std::string site = std::string(sync.where.file) + ":" + std::to_string(sync.where.line);
     config.leave_out = {{site}};
     INFO(sync.instruction, " at ", site, " left out");
@@ -200,11 +203,11 @@ void is_harmless(const KernelChapter& kernel, KernelBreak flag, const Shape& sha
 }
 
 void is_reported_as(const KernelChapter& kernel, KernelBreak flag, simt::HazardKind kind) {
-  const Problem problem = random_problem({1, 1, 70, 250, 64}, Dtype::bf16, 5);
+  const Problem problem = random_problem({1, 1, 70, 450, 64}, Dtype::bf16, 5);
   for (const uint64_t seed : {0, 1, 2, 3}) {
     std::vector<simt::Hazard> hazards;
     emulate(kernel, problem, flag, &hazards, seed);
-    INFO("schedule seed ", seed, ", expected ", simt::hazard_name(kind));
+    INFO("schedule seed ", seed, ", expected ", std::string(simt::hazard_name(kind)));
     CHECK(std::any_of(hazards.begin(), hazards.end(),
                       [&](const simt::Hazard& hazard) { return hazard.kind == kind; }));
   }

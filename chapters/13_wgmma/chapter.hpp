@@ -1,0 +1,39 @@
+#pragma once
+// Chapter 13 as host code sees it.
+
+#include "breaks.hpp"
+#include "chapters/12_tma/chapter.hpp"
+
+namespace emulator::ch13 {
+extern const fa::KernelBuild build;
+}
+namespace gpu::ch13 {
+extern const fa::KernelBuild build;
+}
+
+namespace ch13 {
+
+inline constexpr fa::KernelOption OPTIONS[] = {
+    {"--warpgroups", 1, 2, 2, "warpgroups of a block, 64 queries each [2]", "warpgroups"},
+};
+
+inline constexpr fa::Break OWN_BREAKS[] = {
+    {"k-descriptor-for-v", fa::K_DESCRIPTOR_FOR_V,
+     "V's panels are 16 bytes apart, as in a descriptor of K"},
+    {"no-wgmma-wait", fa::NO_WGMMA_WAIT, "S is read while the tensor cores may still write it"},
+};
+
+inline constexpr fa::KernelChapter CHAPTER{
+    .name = "ch13_wgmma",
+    .about = "The tensor cores read shared memory themselves.",
+    .emulator = &emulator::ch13::build,
+    .gpu = &gpu::ch13::build,
+    .breaks = fa::BASIC_BREAKS | fa::SWIZZLE_ONE_SIDE,
+    .own_breaks = OWN_BREAKS,
+    .undefined_on_a_gpu = fa::UNDEFINED_ON_A_GPU | fa::NO_WGMMA_WAIT,
+    .options = OPTIONS,
+    .previous_name = "ch12_tma",
+    .previous = &emulator::ch12::build,
+};
+
+}  // namespace ch13

@@ -1,0 +1,42 @@
+#pragma once
+// Chapter 14 as host code sees it.
+
+#include "breaks.hpp"
+#include "chapters/13_wgmma/chapter.hpp"
+
+namespace emulator::ch14 {
+extern const fa::KernelBuild build;
+}
+namespace gpu::ch14 {
+extern const fa::KernelBuild build;
+}
+
+namespace ch14 {
+
+inline constexpr fa::KernelOption OPTIONS[] = {
+    {"--consumers", 2, 3, 3, "consumer warpgroups of a block, 64 queries each [3]", "consumers"},
+};
+
+inline constexpr fa::Break OWN_BREAKS[] = {
+    {"empty-count", fa::EMPTY_COUNT, "`empty` expects one arrival too few"},
+    {"no-empty-wait", fa::NO_EMPTY_WAIT, "the producer fills K's buffers without asking who reads"},
+    {"full-for-empty", fa::FULL_FOR_EMPTY, "the consumers wait at K's `empty`, not at its `full`"},
+    {"keep-registers", fa::KEEP_REGISTERS, "the producer does not give its registers away"},
+};
+
+inline constexpr fa::KernelChapter CHAPTER{
+    .name = "ch14_warp_specialization",
+    .about = "Warps with roles: a producer, two or three consumers.",
+    .emulator = &emulator::ch14::build,
+    .gpu = &gpu::ch14::build,
+    .breaks =
+        (fa::BASIC_BREAKS & ~(fa::MISSING_BARRIER | fa::DIVERGENT_BARRIER)) | fa::SWIZZLE_ONE_SIDE,
+    .own_breaks = OWN_BREAKS,
+    .undefined_on_a_gpu = fa::UNDEFINED_ON_A_GPU | fa::EMPTY_COUNT | fa::NO_EMPTY_WAIT |
+                          fa::FULL_FOR_EMPTY | fa::KEEP_REGISTERS,
+    .options = OPTIONS,
+    .previous_name = "ch13_wgmma",
+    .previous = &emulator::ch13::build,
+};
+
+}  // namespace ch14
