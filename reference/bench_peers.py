@@ -45,6 +45,15 @@ class Case:
         return (2 if self.causal else 4) * self.batch * self.heads * self.q * self.kv * self.dim
 
 
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    chapter: int
+    option: int = 0  # the chapter's own; 0: its default
+
+    def __str__(self):
+        return f"ch{self.chapter:02d}" + (f":{self.option}" if self.option else "")
+
+
 def parse_case(text):
     """B,H,Lq,Lkv,D or B,H/Hkv,Lq,Lkv,D, and ":causal" behind it."""
     sizes, _, causal = text.partition(":")
@@ -105,12 +114,13 @@ class Library:
         self.c.flash_attention_error.restype = ctypes.c_char_p
         self.c.flash_attention_mma_limit.restype = ctypes.c_double
 
-    def attend(self, chapter, case, q, k, v, o):
+    def attend(self, entry, case, q, k, v, o):
         """Fills o. The plain call is as short as it can be: it is timed."""
-        if case.plain:
-            self.forward(chapter, q, k, v, o)
+        if case.plain and not entry.option:
+            self.forward(entry.chapter, q, k, v, o)
         else:
-            self.all.attention(q, k, v, causal=case.causal, chapter=chapter, out=o)
+            self.all.attention(q, k, v, causal=case.causal, chapter=entry.chapter, out=o,
+                               option=entry.option)
 
     def forward(self, chapter, q, k, v, o):
         pointers = [ctypes.c_void_p(x.data_ptr()) for x in (q, k, v, o)]
@@ -147,10 +157,10 @@ class Judge:
                                causal=case.causal)
         self.reference = check.compute_reference(self.problem)
 
-    def wrong(self, library, chapter):
+    def wrong(self, library, entry):
         """None, or a sentence."""
         o = torch.full_like(self.inputs[0], float("nan"))
-        library.attend(chapter, self.case, *self.inputs, o)
+        library.attend(entry, self.case, *self.inputs, o)
         torch.cuda.synchronize()
         bad = int((~torch.isfinite(o)).sum())
         if bad:
@@ -163,22 +173,22 @@ class Judge:
 MASKS = (9,)  # chapters that take causal masks and shared heads
 
 
-def takers(chapters, case):
-    return chapters if case.plain else [chapter for chapter in chapters if chapter in MASKS]
+def takers(entries, case):
+    return entries if case.plain else [entry for entry in entries if entry.chapter in MASKS]
 
 
-def correct_chapters(library, chapters):
-    reasons = dict.fromkeys(chapters)
+def correct_entries(library, entries):
+    reasons = dict.fromkeys(entries)
     for case in (Case(*sizes, d, causal=causal) for sizes in CHECKED for d in (64, 128)
                  for causal in (False, True)):
         for input_scale in (1.0, 30.0, 1e-3):
             judge = Judge(case, *inputs(case, input_scale))
-            for chapter in takers(chapters, case):
-                found = judge.wrong(library, chapter)
-                reasons[chapter] = reasons[chapter] or found and f"{case} x {input_scale}: {found}"
-    for chapter, reason in reasons.items():
-        print(f"chapter {chapter:02d}: {reason or 'agrees with float64'}", flush=True)
-    return [chapter for chapter in chapters if not reasons[chapter]]
+            for entry in takers(entries, case):
+                found = judge.wrong(library, entry)
+                reasons[entry] = reasons[entry] or found and f"{case} x {input_scale}: {found}"
+    for entry, reason in reasons.items():
+        print(f"{entry}: {reason or 'agrees with float64'}", flush=True)
+    return [entry for entry in entries if not reasons[entry]]
 
 
 def peers(with_flex, case):
@@ -373,7 +383,8 @@ def write(path, text):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--library", default="build/lib/libflash_attention.so")
-    parser.add_argument("--chapters", default="3,4,5,6,7,8,9")
+    parser.add_argument("--chapters", default="3,4,5,6,7,8,9",
+                        help="13:1 is chapter 13 with 1 for its own option")
     parser.add_argument("--shape", action="append",
                         help="B,H,Lq,Lkv,D, B,H/Hkv,…, with :causal behind it; may repeat")
     parser.add_argument("--masked", action="store_true", help="chapter 09's shapes too")
@@ -386,39 +397,40 @@ def main():
     parser.add_argument("--markdown")
     options = parser.parse_args()
     try:
-        chapters = [int(x) for x in options.chapters.split(",")]
+        entries = [Entry(*map(int, x.split(":"))) for x in options.chapters.split(",")]
         cases = [parse_case(text) for text in options.shape or []] or SHAPES
         cases = cases + (MASKED if options.masked else [])
         options.rounds = options.rounds if options.rounds is not None else 3 if options.steady else 15
         if options.rounds < 1 or not abs(options.mean) < 100:
             raise ValueError
-    except ValueError:
+    except (ValueError, TypeError):
         fail("--chapters takes 3,4,…, --shape five numbers B,H,Lq,Lkv,D, --rounds at least 1")
     library = Library(options.library)
     if not torch.cuda.is_available():
         fail("PyTorch sees no GPU on this machine")
     torch.manual_seed(int.from_bytes(os.urandom(4), "little"))
 
-    good = correct_chapters(library, chapters)
+    good = correct_entries(library, entries)
     result = {"card": card(), "torch": torch.__version__, "cuda": torch.version.cuda,
               "cudnn": torch.backends.cudnn.version(), "rounds": options.rounds, "mean": options.mean,
               "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-              "command": "bench_peers.py " + " ".join(sys.argv[1:]), "correct_chapters": good,
+              "command": "bench_peers.py " + " ".join(sys.argv[1:]),
+              "correct_chapters": [str(entry) for entry in good],
               "mma_limit_tflops": library.c.flash_attention_mma_limit(), "rows": []}
-    all_good = good == chapters
+    all_good = good == entries
     for case in cases:
         print(f"shape {case}", flush=True)
         q, k, v = inputs(case, mean=options.mean)
         o = torch.empty_like(q)
         judge = Judge(case, q, k, v)
         runners = {}
-        for chapter in takers(good, case):
-            reason = judge.wrong(library, chapter)
+        for entry in takers(good, case):
+            reason = judge.wrong(library, entry)
             if reason:
-                print(f"  chapter {chapter:02d}: {reason}: not timed", flush=True)
+                print(f"  {entry}: {reason}: not timed", flush=True)
                 all_good = False
                 continue
-            runners[f"ch{chapter:02d}"] = lambda c=chapter: library.attend(c, case, q, k, v, o)
+            runners[str(entry)] = lambda e=entry: library.attend(e, case, q, k, v, o)
         for name, run in peers(not options.no_flex, case).items():
             runners[name] = lambda run=run: run(q, k, v)
         steady = steady_race(runners, options.rounds) if options.steady else {}

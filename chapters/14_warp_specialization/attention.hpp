@@ -243,7 +243,10 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
 }
 
 template <int HEAD_DIM, int CONSUMERS = 3,
-          int BLOCK_KV = HEAD_DIM == 128 && CONSUMERS == 3 ? 112 : 128, class Breaks>
+          int BLOCK_KV = CONSUMERS == 2   ? 128
+                         : HEAD_DIM == 64 ? 144
+                                          : 112,
+          class Breaks>
 void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
   if (!(args.scale > 0)) {
     throw fa::InputError("--scale " + std::to_string(args.scale) +

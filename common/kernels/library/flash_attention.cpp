@@ -192,6 +192,18 @@ void emulate(const fa::KernelBuild& build, const ForwardArgs& args) {
   build.forward(args);  // outside a simt::run a hazard throws
 }
 
+int checked_option(const KernelChapter& chapter, int option) {
+  if (chapter.options.empty()) {
+    throw InputError("option " + std::to_string(option) + ": " + chapter.name + " has none");
+  }
+  const fa::KernelOption& own = chapter.options[0];
+  if (option < own.least || option > own.most) {
+    throw InputError("option " + std::to_string(option) + ": " + own.name + " of " + chapter.name +
+                     " is " + std::to_string(own.least) + " to " + std::to_string(own.most));
+  }
+  return option;
+}
+
 void attend(const flash_attention_arguments& given) {
   ForwardArgs args = forward_args(given);
   const int device = device_of(given.device, args);
@@ -200,6 +212,7 @@ void attend(const flash_attention_arguments& given) {
   for (size_t i = 0; i < chapter.options.size(); ++i) {
     args.options[i] = chapter.options[i].otherwise;
   }
+  if (given.option != 0) args.options[0] = checked_option(chapter, given.option);
   fa::check_arguments(chapter, args);
   if (device < 0) return emulate(*chapter.emulator, args);
   const fa::CurrentGpu current(device);

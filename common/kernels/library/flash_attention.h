@@ -39,7 +39,7 @@ typedef struct {
   int64_t sequences, longest_q;
   double softcap; /* scores become softcap * tanh(score / softcap), before the mask; 0: none */
   int32_t alibi;  /* 1: head h's scores lose 2^(-8 (h + 1) / heads) for each key of distance */
-  int32_t reserved; /* 0 */
+  int32_t option; /* the chapter's own: 05's --stages, 13's --warpgroups, …; 0: as it is by default */
 } flash_attention_arguments;
 
 #define FLASH_ATTENTION_NO_TENSOR {0, 0, 0, {0, 0, 0, 0}, {0, 0, 0, 0}}

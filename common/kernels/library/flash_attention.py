@@ -31,7 +31,7 @@ class Arguments(ctypes.Structure):
                 ("cu_seqlens_q", ctypes.c_void_p), ("cu_seqlens_k", ctypes.c_void_p),
                 ("sequences", ctypes.c_int64), ("longest_q", ctypes.c_int64),
                 ("softcap", ctypes.c_double), ("alibi", ctypes.c_int32),
-                ("reserved", ctypes.c_int32)]
+                ("option", ctypes.c_int32)]
 
 
 def to_bf16(x):
@@ -89,7 +89,7 @@ class Library:
 
     def attention(self, q, k, v, causal=False, window=None, scale=None, layout="bhld", chapter=None,
                   return_lse=False, stream=None, softcap=0.0, alibi=False, cu_seqlens_q=None,
-                  cu_seqlens_k=None, longest_q=None, out=None):
+                  cu_seqlens_k=None, longest_q=None, out=None, option=0):
         """softmax(scale · q kᵀ) v, and its log-sum-exp [B,H,L] if return_lse.
 
         layout: of all tensors, "bhld" for [batch, heads, length, dim], "blhd" for [batch, length,
@@ -100,7 +100,8 @@ class Library:
         Head sizes that the kernels do not take are padded with zeros, in copies. cu_seqlens_q and
         cu_seqlens_k: sequences packed into batch 1, by where each begins and the last one ends, int32
         and on q's device; longest_q, the most queries of one, is read from there if it is not given
-        (on a GPU that waits). softcap and alibi: see flash_attention.h. out: a tensor like q to fill."""
+        (on a GPU that waits). softcap, alibi and option: see flash_attention.h. out: a tensor like q
+        to fill."""
         if layout not in LAYOUTS:
             raise ValueError(f"layout {layout!r}: expected one of {', '.join(LAYOUTS)}")
         for name, x in zip("qkv", (q, k, v)):
@@ -154,7 +155,7 @@ class Library:
             ctypes.sizeof(Arguments), chapter or 0, device, *(view(x) for x in (q, k, v, o)),
             Tensor() if lse is None else view(lse),
             scale, left, right, stream, *(None if x is None else address(x) for x in starts),
-            sequences, longest_q or 0, softcap, alibi, 0)
+            sequences, longest_q or 0, softcap, alibi, option)
         if self._library.flash_attention(ctypes.byref(arguments)):
             raise ValueError(self._library.flash_attention_error().decode())
         o = result()[..., :dim]

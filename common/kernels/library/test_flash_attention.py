@@ -113,6 +113,16 @@ class TestLibrary(unittest.TestCase):
             agreed, verdict = check.judge(problem, o, lse)
             self.assertTrue(agreed, f"{name}: {verdict}")
 
+    def test_a_chapters_own_option(self):
+        q, k, v = inputs()
+        for chapter, option in ((5, 3), (13, 1), (14, 2)):
+            o = LIBRARY.attention(q, k, v, chapter=chapter, option=option)
+            agreed, verdict = check.judge(Problem(q, k, v, dtype="bf16"), o, None)
+            self.assertTrue(agreed, verdict)
+        self.assert_error("option 9: --consumers of ch14_warp_specialization is 2 to 3", q, k, v,
+                          chapter=14, option=9)
+        self.assert_error("option 2: ch08_fewer_instructions has none", q, k, v, chapter=8, option=2)
+
     def test_packed_sequences_and_fp16(self):
         q, k, v = (x.astype(np.float16) for x in inputs())
         starts = {"cu_seqlens_q": [0, 30, 30, 70], "cu_seqlens_k": [0, 20, 60, 90]}
