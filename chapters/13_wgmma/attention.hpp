@@ -7,7 +7,7 @@
 //
 //   ./learn diff 13       ch13_wgmma --shape 1,1,128,512,128 --profile
 //
-// 533 TFLOP/s at (2,16,8192,8192,128) on an H200, chapter 12 405 in another run. For sm_90a.
+// 538 TFLOP/s at (2,16,8192,8192,128) on an H200, chapter 12 424 in the same run. For sm_90a.
 
 #include "breaks.hpp"
 #include "common/kernels/epilogue.hpp"
@@ -42,6 +42,7 @@ struct Tile {
 };
 // [/anchor: tile]
 
+// [anchor: query_key]
 // S = Q @ K.T   [64, BLOCK_KV]
 // One instruction for 16 columns of Q and K. The first one sets S, the others add to it.
 template <int HEAD_DIM, int BLOCK_Q, int MMAS_KV, class Breaks>
@@ -57,6 +58,7 @@ FA_DEVICE void multiply_query_key(float (&S_rmem)[1][MMAS_KV][4],
   // Until here the tensor cores may still write S.
   if (!breaks.has(fa::NO_WGMMA_WAIT)) wgmma_wait<0>(S_rmem[0]);
 }
+// [/anchor: query_key]
 
 // m' = max(m, rowmax S),   O *= exp(m - m'),   l *= exp(m - m')
 // Any m will do, as long as O and l are summed by the same one and no exponential overflows. So m
@@ -117,6 +119,7 @@ FA_DEVICE void exponentiate(uint32_t (&P_rmem)[MMAS_Q][4], float (&l)[MMAS_Q][2]
     }
 }
 
+// [anchor: weights_value]
 // O += exp(S - m) @ V   [64, HEAD_DIM]
 // P is operand A, from registers: what a lane has of S is what it needs of P. Nobody transposes V:
 // its descriptor says that the sum runs down the columns. The exponentials of the next 16 keys do
@@ -138,6 +141,7 @@ FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4], float 
   }
   wgmma_wait<0>(O_rmem[0]);
 }
+// [/anchor: weights_value]
 
 // The second number asks for at least one block on a multiprocessor, so that the compiler may use
 // all 255 registers of a thread.

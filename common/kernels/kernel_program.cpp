@@ -184,9 +184,10 @@ double time_on_gpu(const KernelChapter& chapter, const Problem& problem, std::sp
   try {
     return forward_on_gpu(chapter, problem, o, lse, run, runs);
   } catch (const TooLittle& error) {
-    throw InputError(error.what() + std::string("; a smaller --shape") +
-                     (chapter.options.empty() ? "" : std::string(" or fewer ") + chapter.options[0].name) +
-                     " may fit, --device emulator has the host's memory");
+    throw InputError(
+        error.what() + std::string("; a smaller --shape") +
+        (chapter.options.empty() ? "" : std::string(" or fewer ") + chapter.options[0].name) +
+        " may fit, --device emulator has the host's memory");
   }
 }
 
@@ -194,8 +195,10 @@ Outcome forward(const KernelChapter& chapter, const ForwardRun& options, const P
                 const Request& request, std::span<float> o, std::span<float> lse) {
   Outcome outcome;
   for (size_t i = 0; i < chapter.options.size(); ++i) {
-    outcome.title += (outcome.title.empty() ? "" : ", ") + std::to_string(options.options[i]) +
-                     " " + chapter.options[i].title;
+    std::string title = chapter.options[i].title;  // "stages"
+    if (options.options[i] == 1) title.pop_back();
+    outcome.title +=
+        (outcome.title.empty() ? "" : ", ") + std::to_string(options.options[i]) + " " + title;
   }
   const bool gpu = wants_gpu(chapter, request);
   simt::Config config;
