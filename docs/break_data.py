@@ -19,7 +19,7 @@ x (chapter 01: the scores themselves). Or run: all of the program's arguments (c
 """
 
 CP_ASYNC = ("03", "04", "05", "06", "07", "08", "09")  # kernels whose threads copy
-KERNELS = CP_ASYNC + ("12",)
+KERNELS = CP_ASYNC + ("12", "13", "14")
 SWIZZLED = KERNELS[1:]
 PIPELINED = CP_ASYNC[2:]
 
@@ -119,7 +119,7 @@ BREAKS = {
             {"chapters": ("02",), "shape": [1, 2, 50, 100, 16], "symptom": {"wrong": 0.05},
              "fine": [{"shape": [1, 2, 50, 128, 16]}, {"causal": True}]},
             {"chapters": KERNELS, "shape": [1, 1, 64, 100, 64], "symptom": {"wrong": 0.05},
-             "fine": [{"shape": [1, 1, 64, 128, 64]}]},
+             "fine": [{"shape": [1, 1, 64, 1152, 64]}]},
         ],
     },
     "shuffle-mask-0x10": {
@@ -169,6 +169,8 @@ BREAKS = {
              "symptom": {"nan": 64, "hazard": "read_before_wait", "at": "K_rmem, K_smem", "other": "load_tile<BLOCK_KV"}},
             {"chapters": ("12",), "shape": [1, 1, 64, 256, 64],
              "symptom": {"nan": 64, "hazard": "read_before_wait", "at": "K_rmem, KTile", "other": "tma_load_4d"}},
+            {"chapters": ("13", "14"), "shape": [1, 1, 64, 256, 64],
+             "symptom": {"nan": 64, "hazard": "read_before_wait", "at": "wgmma<bf16>(S_rmem", "other": "tma_load_4d"}},
         ],
     },
     "missing-barrier": {
@@ -190,6 +192,8 @@ BREAKS = {
              "symptom": {"hazard": "overwrite_while_read", "at": "(V_smem, V, ", "other": "V_rmem, V_smem"}},
             {"chapters": ("12",), "shape": [1, 1, 64, 256, 64],
              "symptom": {"hazard": "overwrite_while_read", "at": "tma_load_4d", "other": "V_rmem"}},
+            {"chapters": ("13",), "shape": [1, 1, 128, 400, 64],
+             "symptom": {"hazard": "overwrite_while_read", "at": "tma_load_4d", "other": "wgmma<bf16>(S_rmem"}},
         ],
     },
     "swizzle-one-side": {
@@ -224,8 +228,8 @@ BREAKS = {
     "divergent-barrier": {
         "line": "only warp 0 arrives at one block_sync",
         "predict": "Only warp 0 arrives at one of the barriers. Does the kernel hang?",
-        "happens": "The emulator says barrier_divergence, and where both sides met; in chapter 12, "
-                   "which has one barrier a tile, deadlock. On real "
+        "happens": "The emulator says barrier_divergence, and where both sides met; in chapters 12 "
+                   "and 13, which have one barrier a tile, deadlock. On real "
                    "GPUs it need not hang: the counter of arrivals is fed by the next "
                    "barrier, and the kernel runs to its end. On an H200 chapters 03 to 08 "
                    "all did, with wrong numbers.",
@@ -240,6 +244,8 @@ BREAKS = {
              "symptom": {"hazard": "barrier_divergence", "at": "block_sync", "other": "block_sync"}},
             {"chapters": ("12",), "shape": [1, 1, 64, 256, 64],
              "symptom": {"hazard": "deadlock", "at": "block_sync", "other": ""}},
+            {"chapters": ("13",), "shape": [1, 1, 64, 256, 64],
+             "symptom": {"hazard": "deadlock", "at": "wgmma<bf16>(S_rmem", "other": "block_sync"}},
         ],
     },
     "state-reset-per-block": {
@@ -482,6 +488,91 @@ BREAKS = {
                   "chapter 12.",
         "demos": [
             {"chapters": ("12",), "shape": [1, 2, 64, 150, 64], "symptom": {"silent": True}},
+        ],
+    },
+    "no-wgmma-wait": {
+        "line": "S is read while the tensor cores may still write it",
+        "predict": "wgmma only starts a product. Nobody waits for it, and the softmax reads S. What "
+                   "does the emulator say, and what does a GPU do?",
+        "happens": "registers_in_flight, and every output is NaN: the emulator keeps the registers "
+                   "of a running wgmma poisoned. On an H200 the result was right.",
+        "why": "The compiler sees registers that wgmma will write and somebody reads. ptxas then "
+               "waits behind every wgmma and says so, in a remark (C7514): right, and slow.",
+        "caught": "The emulator. On a GPU by reading what ptxas prints; this project's build fails "
+                  "on it.",
+        "demos": [
+            {"chapters": ("13",), "shape": [1, 1, 64, 256, 64],
+             "symptom": {"nan": 64, "hazard": "registers_in_flight", "at": "wgmma<bf16>(S_rmem", "other": ""}},
+        ],
+    },
+    "k-descriptor-for-v": {
+        "line": "V's panels are said to be 16 bytes apart, as in a descriptor of K",
+        "predict": "In a descriptor of K the leading distance does nothing, and 16 bytes stand "
+                   "there. V's descriptor has them too. Which columns of O are wrong at D = 128, "
+                   "and what stands in them?",
+        "happens": "Columns 0 to 63 are right, 64 to 119 are columns 8 to 63 once more.",
+        "why": "V's sum runs down its columns. There the leading distance leads to the next 64 "
+               "columns; 16 bytes are 8 columns.",
+        "caught": "Any comparison at D = 128. At D = 64 there is one panel, and no way to the next.",
+        "demos": [
+            {"chapters": ("13",), "shape": [1, 1, 64, 256, 128], "symptom": {"wrong": 0.3},
+             "fine": [{"shape": [1, 1, 64, 256, 64]}]},
+        ],
+    },
+    "empty-count": {
+        "line": "`empty` expects one arrival too few",
+        "predict": "Three consumers read a tile, and its `empty` counts to two. Who is harmed, and "
+                   "when does it show?",
+        "happens": "The third arrival counts for the next phase. `empty` runs ahead, the producer "
+                   "with it, and the slowest consumer waits for a phase that is over. On an H200 "
+                   "right at a short length, and a hang at a longer one.",
+        "why": "The count of an mbarrier is how many arrive, no fewer and no more. What is left "
+               "over is not forgotten.",
+        "caught": "The emulator: wait_wrong_phase. As long as there are no more tiles than buffers "
+                  "nothing is filled again, and nothing shows.",
+        "demos": [
+            {"chapters": ("14",), "shape": [1, 1, 192, 450, 64],
+             "symptom": {"hazard": "wait_wrong_phase", "at": "mbarrier_wait(full", "other": ""},
+             "fine": [{"shape": [1, 1, 192, 200, 64]}]},
+        ],
+    },
+    "no-empty-wait": {
+        "line": "the producer fills K's buffers without asking who still reads",
+        "predict": "The producer waits for V's buffers only. What of K?",
+        "happens": "overwrite_while_read: the next K lands on the one that a consumer multiplies "
+                   "by. On an H200: unspecified launch failure.",
+        "why": "`full` says that a tile has come; that the one before has gone only `empty` says.",
+        "caught": "The emulator, under every order of the threads. Two tiles show nothing: there "
+                  "are two buffers.",
+        "demos": [
+            {"chapters": ("14",), "shape": [1, 1, 192, 450, 64],
+             "symptom": {"hazard": "overwrite_while_read", "at": "tma_load_4d", "other": "wgmma<bf16>(S_rmem"},
+             "fine": [{"shape": [1, 1, 192, 200, 64]}]},
+        ],
+    },
+    "full-for-empty": {
+        "line": "the consumers wait at K's `empty`, not at its `full`",
+        "predict": "The consumers wait at `empty` until K is there. What happens first?",
+        "happens": "Nothing, for ever: a deadlock. `empty` waits for three arrivals of consumers, "
+                   "and the consumers wait for `empty`.",
+        "why": "Each of the two mbarriers is one side's question and the other side's answer.",
+        "caught": "Any run: on a GPU it hangs. The emulator says who waits where, and for how many "
+                  "arrivals.",
+        "demos": [
+            {"chapters": ("14",), "shape": [1, 1, 192, 450, 64],
+             "symptom": {"nan": 64, "hazard": "deadlock", "at": "mbarrier_wait", "other": ""}},
+        ],
+    },
+    "keep-registers": {
+        "line": "the producer does not give its registers away",
+        "predict": "The consumers ask for 160 registers, and the producer keeps its 128. Wrong "
+                   "numbers, slow, or a hang?",
+        "happens": "A deadlock: setmaxnreg waits until there are enough, and there never are.",
+        "why": "65536 registers, 512 threads: 128 for each, and none left over.",
+        "caught": "Any run: on a GPU it hangs. The emulator says how many registers are free: 0.",
+        "demos": [
+            {"chapters": ("14",), "shape": [1, 1, 192, 450, 64],
+             "symptom": {"nan": 64, "hazard": "deadlock", "at": "mbarrier_wait", "other": ""}},
         ],
     },
     "weights-swapped-early": {

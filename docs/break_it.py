@@ -419,7 +419,7 @@ def list_all():
             else:
                 spans.append([chapter])
         listed = ", ".join("-".join(dict.fromkeys((span[0], span[-1]))) for span in spans)
-        print(f"  {name:{width}} {listed:18} {entry['line']}")
+        print(f"  {name:{width}} {listed:21} {entry['line']}")
     print("\n  ./learn break NAME [--chapter NN] [--scale X] [--length N] [--dtype T]")
 
 
