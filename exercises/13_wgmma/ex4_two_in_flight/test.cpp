@@ -1,0 +1,324 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "exercises/support/warp.hpp"
+
+// The answer's commits and waits come by here, and are counted for thread 0.
+namespace emulator::ex13 {
+static int commits = 0, longest_wait = 0;  // the largest N
+inline void wgmma_commit(FA_SITE) {
+  if (thread_index() == 0) ++commits;
+  emulator::wgmma_commit(line, file);
+}
+inline void wait_for_groups(int groups, std::initializer_list<const float*> registers, int line,
+                            const char* file) {
+  if (thread_index() == 0) longest_wait = std::max(longest_wait, groups);
+  emulator::detail::wgmma_wait(groups, registers, line, file);
+}
+template <int N>
+void wgmma_wait(FA_SITE) {
+  wait_for_groups(N, {}, line, file);
+}
+template <int N, int N8>
+void wgmma_wait(float (&a)[N8][4], FA_SITE) {
+  wait_for_groups(N, {&a[0][0]}, line, file);
+}
+template <int N, int A8, int B8>
+void wgmma_wait(float (&a)[A8][4], float (&b)[B8][4], FA_SITE) {
+  wait_for_groups(N, {&a[0][0], &b[0][0]}, line, file);
+}
+}  // namespace emulator::ex13
+
+#include <two_in_flight.hpp>
+
+using namespace emulator;
+using emulator::ex13::KEYS;
+using Scores = float[KEYS / 8][4];
+
+constexpr int THREADS = 128, HEAD_DIM = 64;
+constexpr uint32_t Q_BYTES = 64 * HEAD_DIM * 2, TILE_BYTES = KEYS * HEAD_DIM * 2;
+
+// What thread 0 saw.
+struct Log {
+  std::string calls;  // "multiply 0, multiply 1, use 0"
+  std::string seen;   // "+": another tile is in flight; of a use, "r": right, "n": NaN, "w": wrong
+  std::string first;  // what was wrong first, in words
+  int multiplied = 0, used = 0, queued = 0, overlapped = 0;
+
+  void call(const char* what, int tile) {
+    calls += (calls.empty() ? "" : ", ") + std::string(what) + " " + std::to_string(tile);
+  }
+};
+
+// Q is all ones, K of tile t is t + 1, so each score of tile t is 64 (t + 1).
+struct Steps {
+  Log& log;
+  Scores* S_rmem;
+  int num_tiles;
+
+  bool writes() const { return thread_index() == 0; }
+  Scores& other_than(const Scores& S) const { return &S == &S_rmem[0] ? S_rmem[1] : S_rmem[0]; }
+  static bool is_in_flight(const Scores& S) { return S[0][0] != S[0][0]; }  // poison is NaN
+
+  void multiply(Scores& S, int tile, FA_SITE) {
+    if (writes()) {
+      log.call("multiply", tile);
+      log.seen += is_in_flight(other_than(S)) ? "+ " : "- ";
+      log.multiplied += 1;
+      log.queued += is_in_flight(other_than(S));
+    }
+    if (tile < 0 || tile >= num_tiles) {
+      note("multiply was called for tile " + std::to_string(tile) + ", and there are " +
+           std::to_string(num_tiles));
+      return;
+    }
+    const uint32_t Q = dynamic_smem(), K = Q + Q_BYTES + static_cast<uint32_t>(tile) * TILE_BYTES;
+    for (uint32_t step = 0; step < HEAD_DIM / 16; ++step) {
+      const auto at = [&](uint32_t smem) {
+        return wgmma_descriptor(smem + step * 32, 16, 1024, Swizzle::bytes_128);
+      };
+      wgmma<fa::bf16>(S, at(Q), at(K), step > 0, line, file);
+    }
+  }
+
+  void use(Scores& S, int tile, FA_SITE) {
+    const float score = S[0][0], expected = HEAD_DIM * (tile + 1.0f);
+    const bool in_flight = is_in_flight(S), next_in_flight = is_in_flight(other_than(S));
+    if (writes()) {
+      log.call("use", tile);
+      log.seen += score == expected ? "r" : in_flight ? "n" : "w";
+      log.seen += next_in_flight ? "+ " : "- ";
+      if (score != expected)
+        note("tile " + std::to_string(tile) + ": expected a score of " + exercise::text(expected) +
+             ", got " + (in_flight ? "NaN: it is still in flight" : exercise::text(score)));
+      log.used += 1;
+      log.overlapped += next_in_flight;
+    }
+    for (auto& fragment : S)
+      for (float& x : fragment) x = 0.5f * x;
+  }
+
+  void note(const std::string& text) {
+    if (writes() && log.first.empty()) log.first = text + "\n";
+  }
+};
+
+struct Run {
+  Log log;
+  fa::simt::Report report;
+  int commits = 0, longest_wait = 0;
+};
+
+template <class Kernel>
+static Run run(int num_tiles, Kernel kernel) {
+  Run result;
+  ex13::commits = ex13::longest_wait = 0;
+  result.report = exercise::run_block(THREADS, Q_BYTES + num_tiles * TILE_BYTES, [&] {
+    const uint32_t words = (Q_BYTES + static_cast<uint32_t>(num_tiles) * TILE_BYTES) / 4;
+    for (uint32_t at = static_cast<uint32_t>(thread_index()); at < words; at += THREADS) {
+      const int tile = at * 4 < Q_BYTES ? 0 : static_cast<int>((at * 4 - Q_BYTES) / TILE_BYTES);
+      const float value = static_cast<float>(tile + 1);
+      store_shared<uint32_t>(dynamic_smem() + at * 4, pack_bf16x2(value, value));
+    }
+    fence_proxy_async();
+    block_sync();
+    Scores S_rmem[2] = {};
+    Steps steps{result.log, S_rmem, num_tiles};
+    kernel(steps, S_rmem, num_tiles);
+  });
+  result.commits = ex13::commits;
+  result.longest_wait = ex13::longest_wait;
+  return result;
+}
+
+// The loop as people write it: right as it stands here, and each mistake is a change.
+struct Way {
+  enum Fence { kEach, kNoFence, kFirst, kBehind, kBeforeCommit, kNotFirst } fence = kEach;
+  enum Commit { kEachTile, kNoCommit, kInLoop, kBefore, kFirstOnly } commit = kEachTile;
+  enum Wait {
+    kOneThenNone,
+    kAlwaysOne,
+    kAlwaysNone,
+    kNoneNamesBoth,
+    kTwo,
+    kExchanged,
+    kNoWait,
+    kBehindUse,
+    kOnlyLast
+  } wait = kOneThenNone;
+  enum Name { kThis, kOther, kNobody, kAlwaysFirst } name = kThis;
+  enum Next { kBeforeWait, kBehindWait, kAfterUse, kNone } next = kBeforeWait;
+  enum Into { kAlternating, kOneForAll, kSameAsThis } into = kAlternating;
+  bool guard = true;
+  int turns_less = 0;
+};
+
+static void score_with(const Way& way, Steps& steps, Scores (&S_rmem)[2], int num_tiles) {
+  const auto multiply = [&](int tile, bool in_loop) {
+    const bool fenced = way.fence == Way::kEach || (way.fence == Way::kFirst && !in_loop) ||
+                        (way.fence == Way::kNotFirst && in_loop);
+    if (fenced) wgmma_fence();
+    const int into = way.into == Way::kOneForAll               ? 0
+                     : way.into == Way::kSameAsThis && in_loop ? (tile + 1) % 2
+                                                               : tile % 2;
+    const bool commits = way.commit == Way::kEachTile || (way.commit == Way::kInLoop && in_loop) ||
+                         (way.commit == Way::kFirstOnly && !in_loop);
+    if (way.commit == Way::kBefore) ex13::wgmma_commit();
+    steps.multiply(S_rmem[into], tile);
+    if (way.fence == Way::kBeforeCommit) wgmma_fence();
+    if (commits) ex13::wgmma_commit();
+    if (way.fence == Way::kBehind) wgmma_fence();
+  };
+  if (way.next != Way::kNone) multiply(0, false);
+  for (int tile = 0; tile < num_tiles - way.turns_less; ++tile) {
+    const bool has_next = tile + 1 < num_tiles || !way.guard;
+    Scores& S = S_rmem[way.into == Way::kOneForAll ? 0 : tile % 2];
+    Scores& other = S_rmem[(tile + 1) % 2];
+    const bool next_is_there = way.next == Way::kBeforeWait && has_next;
+    if (way.next == Way::kNone) multiply(tile, true);
+    if (next_is_there) multiply(tile + 1, true);
+    const int groups = way.wait == Way::kAlwaysOne   ? 1
+                       : way.wait == Way::kTwo       ? (next_is_there ? 2 : 0)
+                       : way.wait == Way::kExchanged ? (next_is_there ? 0 : 1)
+                       : way.wait == Way::kOneThenNone || way.wait == Way::kBehindUse
+                           ? (next_is_there ? 1 : 0)
+                           : 0;
+    const auto wait = [&] {
+      const float* const named = way.name == Way::kOther         ? &other[0][0]
+                                 : way.name == Way::kAlwaysFirst ? &S_rmem[0][0][0]
+                                                                 : &S[0][0];
+      const int line = __builtin_LINE();
+      if (way.wait == Way::kNoneNamesBoth) {
+        ex13::wait_for_groups(0, {named, &other[0][0]}, line, __FILE__);
+      } else if (way.name == Way::kNobody) {
+        ex13::wait_for_groups(groups, {}, line, __FILE__);
+      } else {
+        ex13::wait_for_groups(groups, {named}, line, __FILE__);
+      }
+    };
+    const bool waits = way.wait != Way::kNoWait && way.wait != Way::kBehindUse &&
+                       (way.wait != Way::kOnlyLast || !next_is_there);
+    if (waits) wait();
+    if (way.next == Way::kBehindWait && has_next) multiply(tile + 1, true);
+    steps.use(S, tile);
+    if (way.wait == Way::kBehindUse) wait();
+    if (way.next == Way::kAfterUse && has_next) multiply(tile + 1, true);
+  }
+}
+
+// All that a mistake must explain.
+static std::string shown(const Run& run) {
+  std::string all = run.log.calls + run.log.seen;
+  const std::string texts = exercise::hazards(run.report);
+  for (const char* const words :
+       {"without a wgmma_fence before it", "without a wgmma_fence since", "does not name them",
+        "writes accumulator", "ends while", "that another wgmma in flight has"})
+    if (texts.find(words) != std::string::npos) all += words;
+  if (texts.empty()) return all;
+  // What tells two mistakes apart that lead to the same.
+  all += run.commits == 0 ? "no commit" : run.commits < run.log.multiplied ? "some commits" : "";
+  if (run.longest_wait > 1) all += "a wait for two";
+  return all + exercise::hazard_kinds(run.report);
+}
+
+struct Wrong {
+  const char *name, *explanation;
+  std::vector<Way> ways;
+};
+
+static std::vector<Wrong> wrong_ways() {
+  using W = Way;
+  return {
+      {"wait-for-all",
+       "wgmma_wait<0> waits for the next tile, too: then nothing is in flight when this one is "
+       "used; wgmma_wait<1> lets the youngest group go on",
+       {{.wait = W::kNoneNamesBoth}, {.wait = W::kAlwaysNone}}},
+      {"last-tile-not-waited",
+       "the last tile has no next one behind it, so wgmma_wait<1> lets its own group go on",
+       {{.wait = W::kAlwaysOne}}},
+      {"wait-for-too-few",
+       "wgmma_wait<2> lets two groups go on, this tile's and the next one's",
+       {{.wait = W::kTwo}}},
+      {"waits-exchanged",
+       "wgmma_wait<1> belongs where a next tile is in flight, wgmma_wait<0> to the last tile",
+       {{.wait = W::kExchanged}}},
+      {"wait-forgotten",
+       "a tile was used without a wait: its multiply goes on by itself",
+       {{.wait = W::kNoWait}, {.wait = W::kOnlyLast}}},
+      {"wait-behind-the-use",
+       "the wait stands behind the use; it belongs before it",
+       {{.wait = W::kBehindUse}}},
+      {"fence-forgotten",
+       "no fence stands before a multiply whose registers ordinary instructions have used; it "
+       "belongs before each",
+       {{.fence = W::kNoFence},
+        {.fence = W::kBehind},
+        {.fence = W::kBeforeCommit},
+        {.fence = W::kNotFirst}}},
+      {"fence-once",
+       "one fence stands before the first multiply; the next but one takes registers that have "
+       "been used since",
+       {{.fence = W::kFirst}}},
+      {"commit-forgotten",
+       "a multiply was not committed: it is in no group, and no wait waits for it",
+       {{.commit = W::kNoCommit}, {.commit = W::kFirstOnly}}},
+      {"one-group-for-both",
+       "the first tile was not committed, so it is in the second one's group, and is waited for "
+       "with it",
+       {{.commit = W::kInLoop}}},
+      {"commit-before-the-multiply",
+       "the commit stands before the multiply, and closes a group without it",
+       {{.commit = W::kBefore}}},
+      {"wait-names-another",
+       "the wait names other registers than those of the tile that it waits for, or none: the "
+       "compiler may then read them before it",
+       {{.name = W::kOther}, {.name = W::kNobody}, {.name = W::kAlwaysFirst}}},
+      {"same-registers",
+       "the next tile goes to the registers that this one is used from; it has the others",
+       {{.into = W::kSameAsThis}, {.into = W::kOneForAll}}},
+      {"one-after-the-other",
+       "the next multiply begins when this tile has been used: nothing is in flight meanwhile",
+       {{.next = W::kNone}, {.next = W::kAfterUse}}},
+      {"wait-before-the-next",
+       "the wait stands before the next multiply: from the end of one tile to the beginning of the "
+       "next the tensor core has nothing to do",
+       {{.next = W::kBehindWait}}},
+      {"one-tile-too-many", "behind the last tile one more was multiplied", {{.guard = false}}},
+      {"last-tile-forgotten", "the last tile was never used", {{.turns_less = 1}}},
+  };
+}
+
+static void check_tiles(int num_tiles) {
+  const Run seen = run(num_tiles, [](auto&&... args) { ex13::score_tiles(args...); });
+  const Run right = run(num_tiles, [](auto&&... args) { score_with({}, args...); });
+  std::string message = exercise::hazards(seen.report) + seen.log.first;
+  if (message.empty() && seen.log.used != num_tiles)
+    message = std::to_string(seen.log.used) + " tiles were used, and there are " +
+              std::to_string(num_tiles);
+  const auto of_uses = [&](int seen_so, int expected) {
+    return std::to_string(seen_so) + " of " + std::to_string(expected) + " times";
+  };
+  if (message.empty() && seen.log.overlapped < right.log.overlapped)
+    message =
+        "all scores are right, but nothing overlaps as it should: a tile was used while the "
+        "next was in flight " +
+        of_uses(seen.log.overlapped, right.log.overlapped);
+  if (message.empty() && seen.log.queued < right.log.queued)
+    message =
+        "all scores are right, but two tiles are never in flight: a multiply began while "
+        "another was in flight " +
+        of_uses(seen.log.queued, right.log.queued);
+  const bool ok = message.empty();
+  std::vector<exercise::Look> looks;
+  for (const Wrong& wrong : wrong_ways())
+    for (const Way& way : wrong.ways)
+      looks.push_back({wrong.name,
+                       shown(run(num_tiles, [&](auto&&... args) { score_with(way, args...); })),
+                       wrong.explanation});
+  exercise::check_shown(ok, "calls: " + seen.log.calls + "\n" + message, shown(seen), looks);
+}
+
+TEST_CASE("one tile") { check_tiles(1); }
+TEST_CASE("two tiles") { check_tiles(2); }
+TEST_CASE("five tiles") { check_tiles(5); }
