@@ -31,7 +31,9 @@ struct Way {
     kPanelIsStep,
     kPanelOfEightRows,
     kPanelElements,
-    kSixteenBytes
+    kSixteenBytes,
+    kLineForStep,
+    kNoAddress
   } start = kStep;
   enum Stride {
     kEightLines,
@@ -46,14 +48,19 @@ struct Way {
   bool leading = false;                          // 16 bytes, as chapter 13 has it
   enum Place { kAt32, kAt16, kBoth16And32, kAt30, kIn32Bits } stride_at = kAt32;
   enum CodeAt { kAt62, kAt61, kAt60, kAt48, kUnsigned32, kSigned32 } code_at = kAt62;
-  bool steps_of_128 = false, stride_of_128 = false;
+  // What is taken as that of lines of 128 bytes; or a line as so many columns as it has bytes.
+  bool steps_of_128 = false, panels_of_128 = false, stride_of_128 = false;
+  bool bytes_for_columns = false;
 };
 
 static uint64_t descriptor_of(const Way& way, uint32_t smem, uint32_t rows, uint32_t line_bytes,
                               uint32_t step) {
-  const uint32_t steps = way.steps_of_128 ? 4 : line_bytes / 32;
+  const uint32_t steps = way.steps_of_128        ? 4
+                         : way.bytes_for_columns ? line_bytes / 16
+                                                 : line_bytes / 32;
+  const uint32_t panel_bytes = rows * (way.panels_of_128 ? 128 : line_bytes);
   const uint32_t panel = step / steps, inside = step % steps;
-  uint32_t start = smem + panel * rows * line_bytes + inside * 32, behind = 0;
+  uint32_t start = smem + panel * panel_bytes + inside * 32, behind = 0;
   switch (way.start) {
     case Way::kStep:
       break;
@@ -85,6 +92,12 @@ static uint64_t descriptor_of(const Way& way, uint32_t smem, uint32_t rows, uint
       break;
     case Way::kPanelElements:
       start = smem + panel * rows * line_bytes / 2 + inside * 32;
+      break;
+    case Way::kLineForStep:
+      start = smem + panel * rows * line_bytes + inside * line_bytes;
+      break;
+    case Way::kNoAddress:
+      start -= smem;
       break;
     case Way::kSixteenBytes:
       start = smem + step * 16;
@@ -191,6 +204,18 @@ static std::vector<Wrong> wrong_ways() {
        "the start is that of the panel; inside a line each step is 32 bytes further on (fewer than "
        "16 the shift would lose)",
        {{.start = W::kNoStepInside}}},
+      {"line-for-a-step",
+       "the next 16 columns were looked for in the next line; they are 32 bytes further on in the "
+       "same one",
+       {{.start = W::kLineForStep}}},
+      {"bytes-for-columns",
+       "a line was taken to have line_bytes columns; it has half as many, two bytes each, so "
+       "line_bytes / 32 steps",
+       {{.bytes_for_columns = true}}},
+      {"address-forgotten",
+       "the tile's address is missing: the start is an address in shared memory, and not counted "
+       "from the tile",
+       {{.start = W::kNoAddress}}},
       {"step-forgotten",
        "the start is the same for each step; 16 columns further on is 32 bytes, and after a line "
        "the next panel",
@@ -247,14 +272,19 @@ static std::vector<Wrong> wrong_ways() {
        {{.code_at = W::kAt61}, {.code_at = W::kAt60}, {.code_at = W::kAt48}}},
       {"lines-of-128-only",
        "right for lines of 128 bytes; a line of `line_bytes` has line_bytes / 32 steps, 8 of them "
-       "are the stride, and its swizzle has another number",
+       "are the stride, a panel has rows * line_bytes, and the swizzle has another number",
        {{.steps_of_128 = true},
         {.stride_of_128 = true},
         {.code = W::kOnlyOne},
         {.steps_of_128 = true, .stride_of_128 = true},
         {.code = W::kOnlyOne, .steps_of_128 = true},
         {.code = W::kOnlyOne, .stride_of_128 = true},
-        {.code = W::kOnlyOne, .steps_of_128 = true, .stride_of_128 = true}}},
+        {.code = W::kOnlyOne, .steps_of_128 = true, .stride_of_128 = true},
+        {.panels_of_128 = true},
+        {.steps_of_128 = true, .panels_of_128 = true},
+        {.steps_of_128 = true, .panels_of_128 = true, .stride_of_128 = true},
+        {.code = W::kOnlyOne, .steps_of_128 = true, .panels_of_128 = true},
+        {.code = W::kOnlyOne, .steps_of_128 = true, .panels_of_128 = true, .stride_of_128 = true}}},
   };
 }
 

@@ -11,8 +11,15 @@ using fa::fp16;
 // The descriptor as people write it: right as it stands here, and each mistake is a change.
 struct Way {
   enum Page { kWhole, kStraightOn, kNotReduced, kPageElements } page = kWhole;
-  enum Key { kLine, kStepOfK, kElements, kNone, kRowOfHead } key = kLine;
-  enum Column { kPanels, kPanelsOfTile, kInLine, kForgotten } column = kPanels;
+  enum Key { kLine, kStepOfK, kElements, kNone, kRowOfHead, kSteps } key = kLine;
+  enum Column {
+    kPanels,
+    kPanelsOfTile,
+    kInLine,
+    kForgotten,
+    kPanelElements,
+    kEightLinesEach
+  } column = kPanels;
   enum Leading {
     kPanel,
     kPanelOfTile,
@@ -22,9 +29,16 @@ struct Way {
     kWholePage,
     kEightLines
   } leading = kPanel;
-  enum Stride { kEight, kOne, kSixteenRows, kEightInElements, kOfPanel } stride = kEight;
+  enum Stride {
+    kEight,
+    kOne,
+    kSixteenRows,
+    kEightInElements,
+    kOfPanel,
+    kEightOfHead
+  } stride = kEight;
   enum Twice { kNothing, kDistances, kAll, kWayToStart } shifted_before = kNothing;
-  bool swizzle = true;
+  bool swizzle = true, smem = true;
 };
 
 static uint64_t descriptor_of(const Way& way, const Tile& tile, uint32_t key, uint32_t column) {
@@ -32,18 +46,21 @@ static uint64_t descriptor_of(const Way& way, const Tile& tile, uint32_t key, ui
   const uint32_t page = tile.page_keys * tile.head_dim * 2;
   const bool one_row = way.page == Way::kStraightOn || way.page == Way::kNotReduced;
   const uint32_t line = one_row ? key : key % tile.page_keys;
-  uint32_t address = tile.smem;
+  uint32_t address = way.smem ? tile.smem : 0;
   if (way.page != Way::kStraightOn)
     address += key / tile.page_keys * (way.page == Way::kPageElements ? page / 2 : page);
   address += way.key == Way::kStepOfK     ? line / 16 * 32
              : way.key == Way::kElements  ? line * 64
              : way.key == Way::kNone      ? 0
+             : way.key == Way::kSteps     ? line * 2048
              : way.key == Way::kRowOfHead ? line * tile.head_dim * 2
                                           : line * 128;
-  address += way.column == Way::kPanelsOfTile ? column / 64 * panel_of_tile
-             : way.column == Way::kInLine     ? column * 2
-             : way.column == Way::kForgotten  ? 0
-                                              : column / 64 * panel;
+  address += way.column == Way::kPanelsOfTile     ? column / 64 * panel_of_tile
+             : way.column == Way::kInLine         ? column * 2
+             : way.column == Way::kForgotten      ? 0
+             : way.column == Way::kPanelElements  ? column / 64 * panel / 2
+             : way.column == Way::kEightLinesEach ? column / 64 * 1024
+                                                  : column / 64 * panel;
   uint32_t leading = way.leading == Way::kPanelOfTile  ? panel_of_tile
                      : way.leading == Way::kSixteen    ? 16
                      : way.leading == Way::kInElements ? panel / 2
@@ -55,6 +72,7 @@ static uint64_t descriptor_of(const Way& way, const Tile& tile, uint32_t key, ui
                     : way.stride == Way::kSixteenRows     ? 2048
                     : way.stride == Way::kEightInElements ? 512
                     : way.stride == Way::kOfPanel         ? panel
+                    : way.stride == Way::kEightOfHead     ? 16 * tile.head_dim
                                                           : 1024;
   if (way.shifted_before == Way::kWayToStart) address = tile.smem + ((address - tile.smem) >> 4);
   if (way.shifted_before == Way::kDistances || way.shifted_before == Way::kAll)
@@ -103,15 +121,17 @@ static std::vector<Wrong> wrong_ways() {
       {"key-forgotten",
        "the key inside its page is missing: 16 keys further on is 16 lines further on",
        {{.key = W::kNone}}},
-      {"step-in-elements",
-       "16 keys were taken as 1024 bytes, elements for bytes or 8 keys, or a page as half of one; "
-       "a "
-       "line of 64 elements has 128 bytes",
-       {{.key = W::kElements}, {.page = W::kPageElements}}},
       {"rows-of-the-head",
        "the way to the key is that of global memory, head_dim columns a key; in a panel a key has "
        "a line of 128 bytes",
-       {{.key = W::kRowOfHead}, {.key = W::kRowOfHead, .leading = W::kOneLine}}},
+       {{.key = W::kRowOfHead},
+        {.key = W::kRowOfHead, .leading = W::kOneLine},
+        {.key = W::kRowOfHead, .column = W::kInLine, .leading = W::kOneLine},
+        {.key = W::kRowOfHead,
+         .column = W::kInLine,
+         .leading = W::kOneLine,
+         .stride = W::kEightOfHead},
+        {.key = W::kRowOfHead, .stride = W::kEightOfHead}}},
       {"window-forgotten",
        "the column is missing: the window begins in panel column / 64",
        {{.column = W::kForgotten}}},
@@ -126,11 +146,37 @@ static std::vector<Wrong> wrong_ways() {
       {"leading-of-a-page",
        "the leading distance is that of a whole page; it is from a panel to the next",
        {{.leading = W::kWholePage}}},
-      {"distances-in-elements",
-       "a distance counts elements; it is in bytes, two for each",
-       {{.leading = W::kInElements},
+      {"elements-for-bytes",
+       "a line, a panel or a page was measured in elements; a line of 64 of them has 128 bytes",
+       {{.key = W::kElements},
+        {.page = W::kPageElements},
+        {.column = W::kPanelElements},
+        {.leading = W::kInElements},
         {.stride = W::kEightInElements},
-        {.leading = W::kInElements, .stride = W::kEightInElements}}},
+        {.leading = W::kInElements, .stride = W::kEightInElements},
+        {.column = W::kPanelElements, .leading = W::kInElements},
+        {.page = W::kPageElements, .column = W::kPanelElements, .leading = W::kInElements},
+        {.page = W::kPageElements, .key = W::kElements, .column = W::kPanelElements},
+        {.page = W::kPageElements,
+         .key = W::kElements,
+         .column = W::kPanelElements,
+         .leading = W::kInElements,
+         .stride = W::kEightInElements}}},
+      {"key-for-step",
+       "the key was taken as the number of a step of 16; it counts keys, a line of 128 bytes each",
+       {{.key = W::kSteps}}},
+      {"address-forgotten",
+       "the tile's address is missing: the start is an address in shared memory, and not counted "
+       "from the tile",
+       {{.smem = false}}},
+      {"panel-of-eight-keys",
+       "the window's panel was taken to begin 8 lines further on; all keys of the page come before "
+       "it",
+       {{.column = W::kEightLinesEach}}},
+      {"tile-of-the-lesson",
+       "this is a tile of one box, and all its columns are multiplied; here are pages, and a "
+       "window",
+       {{.page = W::kStraightOn, .column = W::kForgotten, .leading = W::kPanelOfTile}}},
       {"stride-of-one-row",
        "the stride is that of one line; it is the one from 8 keys to the next 8",
        {{.stride = W::kOne}}},

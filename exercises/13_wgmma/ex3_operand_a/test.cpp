@@ -11,17 +11,36 @@ using fa::fp16;
 
 // Both functions as people write them: right as it stands here, and each mistake is a change.
 struct Way {
-  enum Warp { kSixteen, kNoWarp, kThirtyTwo, kThread, kThreadOnly } warp = kSixteen;
-  enum Half { kEightApart, kNeighbours, kNoHalf, kHalfOfI } half = kEightApart;
+  enum Warp {
+    kSixteen,
+    kNoWarp,
+    kThirtyTwo,
+    kEightRows,
+    kThread,
+    kThreadOnly,
+    kThreadOf64
+  } warp = kSixteen;
+  enum Half { kEightApart, kThirtyTwoApart, kNeighbours, kNoHalf, kHalfOfI } half = kEightApart;
   enum Eight { kEight, kSixteenKeys, kNoEight } eight = kEight;
-  enum Lane { kTwoKeys, kOneKey, kFourApart, kNoLane, kDownTheLanes } lane = kTwoKeys;
+  enum Lane {
+    kTwoKeys,
+    kOneKey,
+    kFourApart,
+    kFourKeys,
+    kNoLane,
+    kDownTheLanes,
+    kExchanged,
+    kExchangedTwo,
+    kByRow,
+    kByRowTwo
+  } lane = kTwoKeys;
   enum Element { kOfI, kIHalf, kNoElement } element = kOfI;
   // Who has these places: both functions, or one of them.
   enum Of { kBoth, kPlaceOnly, kPackOnly } of = kBoth;
 
   enum Register { kRowsFirst, kKeysFirst, kUpperOnly, kFirstEight } reg = kRowsFirst;
   enum Fragment { kTwoAStep, kOneAStep, kFirstStep } fragment = kTwoAStep;
-  enum Pair { kLowHigh, kHighLow, kLowLow, kTwoApart } pair = kLowHigh;
+  enum Pair { kLowHigh, kHighLow, kLowLow, kSameScore, kTwoApart } pair = kLowHigh;
   enum Scale {
     kOfKey,
     kNone,
@@ -29,7 +48,9 @@ struct Way {
     kOfPair,
     kRegister,
     kFirstEightScale,
-    kOfRow
+    kOfRow,
+    kStepAsFragment,
+    kStepAndEight
   } scale = kOfKey;
   bool next_key = false;  // the second key of a register is the first one's + 1
   enum Round { kOnce, kBf16, kTwice } round = kOnce;
@@ -38,13 +59,19 @@ struct Way {
 static Place place_by(const Way& way, int thread, int j, int i) {
   const int lane = thread % 32;
   const int upper = way.half == Way::kHalfOfI ? i % 2 : i / 2;
-  const int down = way.lane == Way::kDownTheLanes ? lane % 8 : lane / 4;
+  const bool exchanged = way.lane == Way::kExchanged || way.lane == Way::kExchangedTwo;
+  const int down = way.lane == Way::kDownTheLanes ? lane % 8 : exchanged ? lane % 4 : lane / 4;
   int row = thread / 32 * 16 + down;
   if (way.warp == Way::kNoWarp) row = down;
   if (way.warp == Way::kThirtyTwo) row = thread / 32 * 32 + down;
   if (way.warp == Way::kThread) row = thread / 32 * 16 + thread / 4;
   if (way.warp == Way::kThreadOnly) row = thread / 4;
-  row += way.half == Way::kNoHalf ? 0 : way.half == Way::kNeighbours ? upper : 8 * upper;
+  if (way.warp == Way::kThreadOf64) row = thread / 4 % 16;
+  if (way.warp == Way::kEightRows) row = thread / 32 * 8 + down;
+  row += way.half == Way::kNoHalf || way.lane == Way::kFourKeys ? 0
+         : way.half == Way::kNeighbours                         ? upper
+         : way.half == Way::kThirtyTwoApart                     ? 32 * upper
+                                                                : 8 * upper;
   const int element = way.element == Way::kOfI ? i % 2 : way.element == Way::kIHalf ? i / 2 : 0;
   int key = way.eight == Way::kNoEight ? 0 : way.eight == Way::kSixteenKeys ? 16 * j : 8 * j;
   switch (way.lane) {
@@ -58,6 +85,14 @@ static Place place_by(const Way& way, int thread, int j, int i) {
       return {row, key + element};
     case Way::kDownTheLanes:
       return {row, key + lane / 8 * 2 + element};
+    case Way::kFourKeys:
+      return {row, key + lane % 4 * 4 + i};
+    case Way::kExchanged:
+    case Way::kByRow:
+      return {row, key + lane / 4 + element};
+    case Way::kExchangedTwo:
+    case Way::kByRowTwo:
+      return {row, key + lane / 4 * 2 + element};
   }
   return {};
 }
@@ -86,11 +121,14 @@ static void pack_with(const Way& way, uint32_t (&P_rmem)[4], const float (&S_rme
       int key = right;
       if (way.scale == Way::kInStep) key = right - 8 * j + 8 * second;
       if (way.scale == Way::kOfPair) key = place_by(place, thread_index(), j, half * 2).key;
-      if (way.scale == Way::kRegister) key = place_by(place, thread_index(), j, i).key;
+      if (way.scale == Way::kRegister)
+        key = place_by(place, thread_index(), j, i).key + (way.next_key ? e : 0);
+      if (way.scale == Way::kStepAsFragment) key = right - 8 * j + 8 * step;
+      if (way.scale == Way::kStepAndEight) key = right - 8 * j + 8 * (step + second);
       if (way.scale == Way::kFirstEightScale) key = right - 8 * second;
       if (way.scale == Way::kOfRow) key = place_by({}, thread_index(), j, element).row;
       const float scale = way.scale == Way::kNone ? 1.0f : key_scale[key];
-      float s = S_rmem[j][element];
+      float s = S_rmem[j][way.pair == Way::kSameScore ? half * 2 : element];
       if (way.round == Way::kTwice) s = fa::to_float(fa::from_float<fp16>(s));
       p[e] = s * scale;
     }
@@ -132,7 +170,10 @@ static std::vector<Wrong> wrong_ways() {
        {{.warp = W::kThirtyTwo}}},
       {"thread-for-lane",
        "the thread's number stands where the lane's belongs, thread % 32",
-       {{.warp = W::kThread}, {.warp = W::kThreadOnly}}},
+       {{.warp = W::kThread}, {.warp = W::kThreadOnly}, {.warp = W::kThreadOf64}}},
+      {"warp-of-eight-rows",
+       "a warp was given eight rows, and other ones far below; it has 16 rows in one piece",
+       {{.warp = W::kEightRows, .half = W::kThirtyTwoApart}}},
       {"eight-rows-forgotten",
        "elements 2 and 3 of an accumulator are 8 rows below 0 and 1",
        {{.half = W::kNoHalf}, {.half = W::kNeighbours}}},
@@ -144,6 +185,14 @@ static std::vector<Wrong> wrong_ways() {
       {"one-key-a-lane",
        "a lane was given one of each eight keys, or keys 4 apart; it has two neighbours",
        joined(of_both({.lane = W::kOneKey}), of_both({.lane = W::kFourApart}))},
+      {"four-keys-a-lane",
+       "the four floats were taken as neighbouring keys of one row; they are two keys of one row "
+       "and two of the row 8 below",
+       joined(of_both({.lane = W::kFourKeys}),
+              of_both({.eight = W::kSixteenKeys, .lane = W::kFourKeys}))},
+      {"lane-parts-exchanged", "lane / 4 is the row, lane % 4 the pair of keys",
+       joined(joined(of_both({.lane = W::kExchanged}), of_both({.lane = W::kExchangedTwo})),
+              joined(of_both({.lane = W::kByRow}), of_both({.lane = W::kByRowTwo})))},
       {"lane-forgotten",
        "the lane is missing in the key: each of the four that share a row has two others",
        of_both({.lane = W::kNoLane})},
@@ -172,7 +221,7 @@ static std::vector<Wrong> wrong_ways() {
        {{.pair = W::kHighLow}}},
       {"one-element-twice",
        "the same element stands low and high; the other is its neighbour",
-       {{.pair = W::kLowLow}}},
+       {{.pair = W::kLowLow}, {.pair = W::kSameScore}}},
       {"rows-for-keys",
        "a register was packed of two rows of one key; it has two neighbouring keys of one row",
        {{.pair = W::kTwoApart}}},
@@ -185,6 +234,12 @@ static std::vector<Wrong> wrong_ways() {
       {"one-scale-for-a-pair",
        "both elements of a register got one scale; they are two keys",
        {{.scale = W::kOfPair}, {.scale = W::kRegister}}},
+      {"register-for-element",
+       "the i of a[i] was taken for that of an accumulator; a register has two of them",
+       {{.scale = W::kRegister, .next_key = true}}},
+      {"scale-of-another-fragment",
+       "the scale is that of fragment `step`; a step has two fragments",
+       {{.scale = W::kStepAsFragment}, {.scale = W::kStepAndEight}}},
       {"scale-of-the-row",
        "the scale is that of the row's number; each key has one",
        {{.scale = W::kOfRow}}},
@@ -254,7 +309,7 @@ template <int KEYS, class Pack>
 static std::vector<float> read_weights(const Scores& scores, Pack pack_step) {
   std::vector<float> weights(ROWS * KEYS);
   // Wrong keys may lie behind the last one.
-  std::vector<float> key_scale(130, 0.5f);
+  std::vector<float> key_scale(130, 1.0f);
   std::copy(scores.scale.begin(), scores.scale.end(), key_scale.begin());
   exercise::run_block(THREADS, 512, [&] {
     // B [16 keys][16 columns]: 8 x 8 pieces of 128 bytes.
