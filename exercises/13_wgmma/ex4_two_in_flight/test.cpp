@@ -4,9 +4,14 @@
 
 #include "exercises/support/warp.hpp"
 
-// The answer's commits and waits come by here, and are counted for thread 0.
+// The answer's fences, commits and waits come by here. Of thread 0:
 namespace emulator::ex13 {
 static int commits = 0, longest_wait = 0;  // the largest N
+static int uses = 0, uses_before_fence = 0;
+inline void wgmma_fence(FA_SITE) {
+  if (thread_index() == 0) uses_before_fence = uses;
+  emulator::wgmma_fence(line, file);
+}
 inline void wgmma_commit(FA_SITE) {
   if (thread_index() == 0) ++commits;
   emulator::wgmma_commit(line, file);
@@ -43,7 +48,8 @@ constexpr uint32_t Q_BYTES = 64 * HEAD_DIM * 2, TILE_BYTES = KEYS * HEAD_DIM * 2
 struct Log {
   std::string calls;  // "multiply 0, multiply 1, use 0"
   std::string seen;   // "+": another tile is in flight; of a use, "r": right, "n": NaN, "w": wrong
-  std::string first;  // what was wrong first, in words
+  std::string unfenced;  // multiplies whose registers were used behind the last fence
+  std::string first;     // what was wrong first, in words
   int multiplied = 0, used = 0, queued = 0, overlapped = 0;
 
   void call(const char* what, int tile) {
@@ -56,6 +62,8 @@ struct Steps {
   Log& log;
   Scores* S_rmem;
   int num_tiles;
+  bool apart;               // hazards are kept one for each line: a line for each tile
+  int used_at[2] = {0, 0};  // the last use of these registers, counted from 1
 
   bool writes() const { return thread_index() == 0; }
   Scores& other_than(const Scores& S) const { return &S == &S_rmem[0] ? S_rmem[1] : S_rmem[0]; }
@@ -73,6 +81,12 @@ struct Steps {
            std::to_string(num_tiles));
       return;
     }
+    if (writes() && used_at[&S != &S_rmem[0]] > ex13::uses_before_fence) {
+      log.unfenced += std::to_string(tile) + " ";
+      note("multiply " + std::to_string(tile) +
+           ": ordinary instructions have used these registers, and no wgmma_fence stands between");
+    }
+    if (apart) line = tile + 1, file = "multiply";
     const uint32_t Q = dynamic_smem(), K = Q + Q_BYTES + static_cast<uint32_t>(tile) * TILE_BYTES;
     for (uint32_t step = 0; step < HEAD_DIM / 16; ++step) {
       const auto at = [&](uint32_t smem) {
@@ -86,6 +100,7 @@ struct Steps {
     const float score = S[0][0], expected = HEAD_DIM * (tile + 1.0f);
     const bool in_flight = is_in_flight(S), next_in_flight = is_in_flight(other_than(S));
     if (writes()) {
+      used_at[&S != &S_rmem[0]] = ++ex13::uses;
       log.call("use", tile);
       log.seen += score == expected ? "r" : in_flight ? "n" : "w";
       log.seen += next_in_flight ? "+ " : "- ";
@@ -111,9 +126,9 @@ struct Run {
 };
 
 template <class Kernel>
-static Run run(int num_tiles, Kernel kernel) {
+static Run run(int num_tiles, bool apart, Kernel kernel) {
   Run result;
-  ex13::commits = ex13::longest_wait = 0;
+  ex13::commits = ex13::longest_wait = ex13::uses = ex13::uses_before_fence = 0;
   result.report = exercise::run_block(THREADS, Q_BYTES + num_tiles * TILE_BYTES, [&] {
     const uint32_t words = (Q_BYTES + static_cast<uint32_t>(num_tiles) * TILE_BYTES) / 4;
     for (uint32_t at = static_cast<uint32_t>(thread_index()); at < words; at += THREADS) {
@@ -124,7 +139,7 @@ static Run run(int num_tiles, Kernel kernel) {
     fence_proxy_async();
     block_sync();
     Scores S_rmem[2] = {};
-    Steps steps{result.log, S_rmem, num_tiles};
+    Steps steps{result.log, S_rmem, num_tiles, apart};
     kernel(steps, S_rmem, num_tiles);
   });
   result.commits = ex13::commits;
@@ -134,7 +149,15 @@ static Run run(int num_tiles, Kernel kernel) {
 
 // The loop as people write it: right as it stands here, and each mistake is a change.
 struct Way {
-  enum Fence { kEach, kNoFence, kFirst, kBehind, kBeforeCommit, kNotFirst } fence = kEach;
+  enum Fence {
+    kEach,
+    kNoFence,
+    kFirst,
+    kBehind,
+    kBeforeCommit,
+    kNotFirst,
+    kBeforeUse
+  } fence = kEach;
   enum Commit { kEachTile, kNoCommit, kInLoop, kBefore, kFirstOnly } commit = kEachTile;
   enum Wait {
     kOneThenNone,
@@ -145,41 +168,51 @@ struct Way {
     kExchanged,
     kNoWait,
     kBehindUse,
+    kAllBehindUse,
+    kOneIfNext,
     kOnlyLast
   } wait = kOneThenNone;
   enum Name { kThis, kOther, kNobody, kAlwaysFirst } name = kThis;
   enum Next { kBeforeWait, kBehindWait, kAfterUse, kNone } next = kBeforeWait;
   enum Into { kAlternating, kOneForAll, kSameAsThis } into = kAlternating;
-  bool guard = true;
+  bool guard = true, prologue = true, uses_other = false;
+  int next_tile = 1;  // how far the next one is
   int turns_less = 0;
+  enum Pairs { kOneByOne, kOneGroup, kTwoGroups } pairs = kOneByOne;
 };
 
+static void score_in_pairs(bool one_group, Steps& steps, Scores (&S_rmem)[2], int num_tiles);
+
 static void score_with(const Way& way, Steps& steps, Scores (&S_rmem)[2], int num_tiles) {
-  const auto multiply = [&](int tile, bool in_loop) {
+  if (way.pairs != Way::kOneByOne)
+    return score_in_pairs(way.pairs == Way::kOneGroup, steps, S_rmem, num_tiles);
+  const auto multiply = [&](int tile, bool in_loop, int registers) {
     const bool fenced = way.fence == Way::kEach || (way.fence == Way::kFirst && !in_loop) ||
+                        (way.fence == Way::kBeforeUse && !in_loop) ||
                         (way.fence == Way::kNotFirst && in_loop);
-    if (fenced) wgmma_fence();
+    if (fenced) ex13::wgmma_fence();
     const int into = way.into == Way::kOneForAll               ? 0
-                     : way.into == Way::kSameAsThis && in_loop ? (tile + 1) % 2
-                                                               : tile % 2;
+                     : way.into == Way::kSameAsThis && in_loop ? 1 - registers
+                                                               : registers;
     const bool commits = way.commit == Way::kEachTile || (way.commit == Way::kInLoop && in_loop) ||
                          (way.commit == Way::kFirstOnly && !in_loop);
     if (way.commit == Way::kBefore) ex13::wgmma_commit();
     steps.multiply(S_rmem[into], tile);
-    if (way.fence == Way::kBeforeCommit) wgmma_fence();
+    if (way.fence == Way::kBeforeCommit) ex13::wgmma_fence();
     if (commits) ex13::wgmma_commit();
-    if (way.fence == Way::kBehind) wgmma_fence();
+    if (way.fence == Way::kBehind) ex13::wgmma_fence();
   };
-  if (way.next != Way::kNone) multiply(0, false);
+  if (way.next != Way::kNone && way.prologue) multiply(0, false, 0);
   for (int tile = 0; tile < num_tiles - way.turns_less; ++tile) {
     const bool has_next = tile + 1 < num_tiles || !way.guard;
     Scores& S = S_rmem[way.into == Way::kOneForAll ? 0 : tile % 2];
     Scores& other = S_rmem[(tile + 1) % 2];
     const bool next_is_there = way.next == Way::kBeforeWait && has_next;
-    if (way.next == Way::kNone) multiply(tile, true);
-    if (next_is_there) multiply(tile + 1, true);
+    if (way.next == Way::kNone) multiply(tile, true, tile % 2);
+    if (next_is_there) multiply(tile + way.next_tile, true, (tile + 1) % 2);
     const int groups = way.wait == Way::kAlwaysOne   ? 1
                        : way.wait == Way::kTwo       ? (next_is_there ? 2 : 0)
+                       : way.wait == Way::kOneIfNext ? (has_next ? 1 : 0)
                        : way.wait == Way::kExchanged ? (next_is_there ? 0 : 1)
                        : way.wait == Way::kOneThenNone || way.wait == Way::kBehindUse
                            ? (next_is_there ? 1 : 0)
@@ -189,7 +222,7 @@ static void score_with(const Way& way, Steps& steps, Scores (&S_rmem)[2], int nu
                                  : way.name == Way::kAlwaysFirst ? &S_rmem[0][0][0]
                                                                  : &S[0][0];
       const int line = __builtin_LINE();
-      if (way.wait == Way::kNoneNamesBoth) {
+      if (way.wait == Way::kNoneNamesBoth || way.wait == Way::kAllBehindUse) {
         ex13::wait_for_groups(0, {named, &other[0][0]}, line, __FILE__);
       } else if (way.name == Way::kNobody) {
         ex13::wait_for_groups(groups, {}, line, __FILE__);
@@ -197,25 +230,53 @@ static void score_with(const Way& way, Steps& steps, Scores (&S_rmem)[2], int nu
         ex13::wait_for_groups(groups, {named}, line, __FILE__);
       }
     };
-    const bool waits = way.wait != Way::kNoWait && way.wait != Way::kBehindUse &&
-                       (way.wait != Way::kOnlyLast || !next_is_there);
+    const bool behind = way.wait == Way::kBehindUse || way.wait == Way::kAllBehindUse;
+    const bool waits =
+        way.wait != Way::kNoWait && !behind && (way.wait != Way::kOnlyLast || !next_is_there);
     if (waits) wait();
-    if (way.next == Way::kBehindWait && has_next) multiply(tile + 1, true);
-    steps.use(S, tile);
-    if (way.wait == Way::kBehindUse) wait();
-    if (way.next == Way::kAfterUse && has_next) multiply(tile + 1, true);
+    if (way.next == Way::kBehindWait && has_next)
+      multiply(tile + way.next_tile, true, (tile + 1) % 2);
+    if (way.fence == Way::kBeforeUse) ex13::wgmma_fence();
+    steps.use(way.uses_other ? other : S, tile);
+    if (behind) wait();
+    if (way.next == Way::kAfterUse && has_next)
+      multiply(tile + way.next_tile, true, (tile + 1) % 2);
+  }
+}
+
+// Two tiles at a time, in one group or in two.
+static void score_in_pairs(bool one_group, Steps& steps, Scores (&S_rmem)[2], int num_tiles) {
+  for (int tile = 0; tile < num_tiles; tile += 2) {
+    const bool both = tile + 1 < num_tiles;
+    ex13::wgmma_fence();
+    steps.multiply(S_rmem[0], tile);
+    if (!one_group) ex13::wgmma_commit();
+    if (both) steps.multiply(S_rmem[1], tile + 1);
+    if (both || one_group) ex13::wgmma_commit();
+    if (one_group) {
+      ex13::wgmma_wait<0>(S_rmem[0], S_rmem[1]);
+    } else if (both) {
+      ex13::wgmma_wait<1>(S_rmem[0]);
+    } else {
+      ex13::wgmma_wait<0>(S_rmem[0]);
+    }
+    steps.use(S_rmem[0], tile);
+    if (!both) return;
+    if (!one_group) ex13::wgmma_wait<0>(S_rmem[1]);
+    steps.use(S_rmem[1], tile + 1);
   }
 }
 
 // All that a mistake must explain.
 static std::string shown(const Run& run) {
-  std::string all = run.log.calls + run.log.seen;
-  const std::string texts = exercise::hazards(run.report);
-  for (const char* const words :
-       {"without a wgmma_fence before it", "without a wgmma_fence since", "does not name them",
-        "writes accumulator", "ends while", "that another wgmma in flight has"})
-    if (texts.find(words) != std::string::npos) all += words;
-  if (texts.empty()) return all;
+  std::string all = run.log.calls + run.log.seen + run.log.unfenced;
+  for (const fa::simt::Hazard& hazard : run.report.hazards)
+    for (const char* const words :
+         {"without a wgmma_fence before it", "without a wgmma_fence since", "does not name them",
+          "writes accumulator", "ends while", "that another wgmma in flight has"})
+      if (hazard.text.find(words) != std::string::npos)
+        all += std::to_string(hazard.where.line) + words;
+  if (run.report.hazards.empty()) return all;
   // What tells two mistakes apart that lead to the same.
   all += run.commits == 0 ? "no commit" : run.commits < run.log.multiplied ? "some commits" : "";
   if (run.longest_wait > 1) all += "a wait for two";
@@ -238,8 +299,11 @@ static std::vector<Wrong> wrong_ways() {
        "the last tile has no next one behind it, so wgmma_wait<1> lets its own group go on",
        {{.wait = W::kAlwaysOne}}},
       {"wait-for-too-few",
-       "wgmma_wait<2> lets two groups go on, this tile's and the next one's",
-       {{.wait = W::kTwo}}},
+       "the wait lets this tile's group go on, too: N is the number of groups that were committed "
+       "behind it, before the wait",
+       {{.wait = W::kTwo},
+        {.wait = W::kAlwaysOne, .next = W::kBehindWait},
+        {.wait = W::kOneIfNext, .next = W::kBehindWait}}},
       {"waits-exchanged",
        "wgmma_wait<1> belongs where a next tile is in flight, wgmma_wait<0> to the last tile",
        {{.wait = W::kExchanged}}},
@@ -248,7 +312,7 @@ static std::vector<Wrong> wrong_ways() {
        {{.wait = W::kNoWait}, {.wait = W::kOnlyLast}}},
       {"wait-behind-the-use",
        "the wait stands behind the use; it belongs before it",
-       {{.wait = W::kBehindUse}}},
+       {{.wait = W::kBehindUse}, {.wait = W::kAllBehindUse}}},
       {"fence-forgotten",
        "no fence stands before a multiply whose registers ordinary instructions have used; it "
        "belongs before each",
@@ -256,6 +320,22 @@ static std::vector<Wrong> wrong_ways() {
         {.fence = W::kBehind},
         {.fence = W::kBeforeCommit},
         {.fence = W::kNotFirst}}},
+      {"fence-before-the-use",
+       "the fence stands before the use; it belongs between the use and the next multiply into the "
+       "same registers",
+       {{.fence = W::kBeforeUse}}},
+      {"in-pairs",
+       "tiles are taken by twos: when the second one is used, nothing is in flight",
+       {{.pairs = W::kOneGroup}, {.pairs = W::kTwoGroups}}},
+      {"first-tile-forgotten",
+       "tile 0 was never multiplied: the loop begins with the next one",
+       {{.prologue = false}}},
+      {"this-tile-again",
+       "the tile was multiplied again, and not the next one",
+       {{.next_tile = 0}}},
+      {"other-registers-used",
+       "the tile was used from the registers in which the next one is in flight",
+       {{.uses_other = true}}},
       {"fence-once",
        "one fence stands before the first multiply; the next but one takes registers that have "
        "been used since",
@@ -290,8 +370,9 @@ static std::vector<Wrong> wrong_ways() {
 }
 
 static void check_tiles(int num_tiles) {
-  const Run seen = run(num_tiles, [](auto&&... args) { ex13::score_tiles(args...); });
-  const Run right = run(num_tiles, [](auto&&... args) { score_with({}, args...); });
+  const auto answer = [](auto&&... args) { ex13::score_tiles(args...); };
+  const Run seen = run(num_tiles, false, answer);
+  const Run right = run(num_tiles, true, [](auto&&... args) { score_with({}, args...); });
   std::string message = exercise::hazards(seen.report) + seen.log.first;
   if (message.empty() && seen.log.used != num_tiles)
     message = std::to_string(seen.log.used) + " tiles were used, and there are " +
@@ -313,10 +394,12 @@ static void check_tiles(int num_tiles) {
   std::vector<exercise::Look> looks;
   for (const Wrong& wrong : wrong_ways())
     for (const Way& way : wrong.ways)
-      looks.push_back({wrong.name,
-                       shown(run(num_tiles, [&](auto&&... args) { score_with(way, args...); })),
-                       wrong.explanation});
-  exercise::check_shown(ok, "calls: " + seen.log.calls + "\n" + message, shown(seen), looks);
+      looks.push_back(
+          {wrong.name,
+           shown(run(num_tiles, true, [&](auto&&... args) { score_with(way, args...); })),
+           wrong.explanation});
+  exercise::check_shown(ok, "calls: " + seen.log.calls + "\n" + message,
+                        shown(run(num_tiles, true, answer)), looks);
 }
 
 TEST_CASE("one tile") { check_tiles(1); }
