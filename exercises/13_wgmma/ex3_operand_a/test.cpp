@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <bit>
+#include <limits>
 #include <operand_a.hpp>
 
 #include "exercises/support/warp.hpp"
@@ -102,8 +102,8 @@ static Place place_with(const Way& way, int thread, int j, int i) {
 }
 
 template <int KEYS>
-static void pack_with(const Way& way, uint32_t (&P_rmem)[4], const float (&S_rmem)[KEYS / 8][4],
-                      int step, const float* key_scale) {
+static void pack_with(const Way& way, int thread, uint32_t (&P_rmem)[4],
+                      const float (&S_rmem)[KEYS / 8][4], int step, const float* key_scale) {
   const Way place = way.of == Way::kPlaceOnly ? Way{} : way;
   for (int i = 0; i < 4; ++i) {
     const int half = way.reg == Way::kKeysFirst ? i / 2 : way.reg == Way::kUpperOnly ? 0 : i % 2;
@@ -116,17 +116,17 @@ static void pack_with(const Way& way, uint32_t (&P_rmem)[4], const float (&S_rme
       const int element = way.pair == Way::kLowLow     ? half * 2
                           : way.pair == Way::kTwoApart ? half + e * 2
                                                        : half * 2 + e;
-      const int right = way.next_key ? place_by(place, thread_index(), j, half * 2).key + e
-                                     : place_by(place, thread_index(), j, element).key;
+      const int right = way.next_key ? place_by(place, thread, j, half * 2).key + e
+                                     : place_by(place, thread, j, element).key;
       int key = right;
       if (way.scale == Way::kInStep) key = right - 8 * j + 8 * second;
-      if (way.scale == Way::kOfPair) key = place_by(place, thread_index(), j, half * 2).key;
+      if (way.scale == Way::kOfPair) key = place_by(place, thread, j, half * 2).key;
       if (way.scale == Way::kRegister)
-        key = place_by(place, thread_index(), j, i).key + (way.next_key ? e : 0);
+        key = place_by(place, thread, j, i).key + (way.next_key ? e : 0);
       if (way.scale == Way::kStepAsFragment) key = right - 8 * j + 8 * step;
       if (way.scale == Way::kStepAndEight) key = right - 8 * j + 8 * (step + second);
       if (way.scale == Way::kFirstEightScale) key = right - 8 * second;
-      if (way.scale == Way::kOfRow) key = place_by({}, thread_index(), j, element).row;
+      if (way.scale == Way::kOfRow) key = place_by({}, thread, j, element).row;
       const float scale = way.scale == Way::kNone ? 1.0f : key_scale[key];
       float s = S_rmem[j][way.pair == Way::kSameScore ? half * 2 : element];
       if (way.round == Way::kTwice) s = fa::to_float(fa::from_float<fp16>(s));
@@ -265,7 +265,7 @@ static std::string shown_places(const PlaceOf& place) {
   for (int thread = 0; thread < THREADS; ++thread)
     for (int at = 0; at < FRAGMENTS * 4; ++at) {
       const Place p = place(thread, at / 4, at % 4);
-      all += std::to_string(p.row) + "," + std::to_string(p.key) + " ";
+      all.append(reinterpret_cast<const char*>(&p), sizeof p);  // compared, never printed
     }
   return all;
 }
@@ -304,13 +304,48 @@ struct Scores {
   std::vector<float> S, scale;  // [ROWS][keys], [keys]
 };
 
-// What wgmma takes P to be: [step][row][16], multiplied by the identity.
+// Wrong keys may lie behind the last one.
+static std::vector<float> padded(std::vector<float> key_scale) {
+  key_scale.resize(130, 1.0f);
+  return key_scale;
+}
+
+// What a thread holds of S.
+template <int KEYS>
+static void hold(float (&S_rmem)[KEYS / 8][4], const Scores& scores, int thread) {
+  for (int at = 0; at < KEYS / 2; ++at) {
+    const Place p = place_with({}, thread, at / 4, at % 4);
+    S_rmem[at / 4][at % 4] = scores.S[p.row * KEYS + p.key];
+  }
+}
+
+// P as people pack it: [row][key]. What operand A's layout makes of the registers, without wgmma.
+template <int KEYS>
+static std::vector<float> weights_with(const Way& way, const Scores& scores) {
+  std::vector<float> weights(ROWS * KEYS);
+  const std::vector<float> key_scale = padded(scores.scale);
+  for (int thread = 0; thread < THREADS; ++thread) {
+    float S_rmem[KEYS / 8][4];
+    hold<KEYS>(S_rmem, scores, thread);
+    for (int step = 0; step < KEYS / 16; ++step) {
+      uint32_t P_rmem[4];
+      pack_with<KEYS>(way, thread, P_rmem, S_rmem, step, key_scale.data());
+      for (int at = 0; at < 8; ++at) {
+        const Place p = place_with({}, thread, at / 4, at % 4);
+        const uint32_t pair = P_rmem[at / 4 * 2 + at % 4 / 2];
+        const fp16 element{static_cast<uint16_t>(at % 2 ? pair >> 16 : pair)};
+        weights[p.row * KEYS + step * 16 + p.key] = 0.0f + fa::to_float(element);
+      }
+    }
+  }
+  return weights;
+}
+
+// What wgmma takes P to be: [row][key], multiplied by the identity.
 template <int KEYS, class Pack>
 static std::vector<float> read_weights(const Scores& scores, Pack pack_step) {
   std::vector<float> weights(ROWS * KEYS);
-  // Wrong keys may lie behind the last one.
-  std::vector<float> key_scale(130, 1.0f);
-  std::copy(scores.scale.begin(), scores.scale.end(), key_scale.begin());
+  const std::vector<float> key_scale = padded(scores.scale);
   exercise::run_block(THREADS, 512, [&] {
     // B [16 keys][16 columns]: 8 x 8 pieces of 128 bytes.
     for (int at = thread_index(); at < 256; at += THREADS) {
@@ -321,10 +356,7 @@ static std::vector<float> read_weights(const Scores& scores, Pack pack_step) {
     fence_proxy_async();
     block_sync();
     float S_rmem[KEYS / 8][4];
-    for (int at = 0; at < KEYS / 2; ++at) {
-      const Place p = place_with({}, thread_index(), at / 4, at % 4);
-      S_rmem[at / 4][at % 4] = scores.S[p.row * KEYS + p.key];
-    }
+    hold<KEYS>(S_rmem, scores, thread_index());
     for (int step = 0; step < KEYS / 16; ++step) {
       uint32_t P_rmem[4] = {};
       pack_step(P_rmem, S_rmem, step, key_scale.data());
@@ -344,8 +376,10 @@ static std::vector<float> read_weights(const Scores& scores, Pack pack_step) {
 
 static std::string shown_weights(const std::vector<float>& weights) {
   std::string all;
-  for (const float x : weights)
-    all += x == x ? std::to_string(std::bit_cast<uint32_t>(x)) + " " : "NaN ";
+  for (float x : weights) {
+    if (x != x) x = std::numeric_limits<float>::quiet_NaN();
+    all.append(reinterpret_cast<const char*>(&x), sizeof x);  // compared, never printed
+  }
   return all;
 }
 
@@ -353,6 +387,10 @@ template <int KEYS>
 static void check_weights(const std::string& what, const Scores& scores) {
   const auto got =
       read_weights<KEYS>(scores, [](auto&&... args) { ex13::pack_weights<KEYS>(args...); });
+  // The layout by which the mistakes are computed is wgmma's.
+  CHECK(weights_with<KEYS>({}, scores) == read_weights<KEYS>(scores, [](auto&&... args) {
+          pack_with<KEYS>({}, thread_index(), args...);
+        }));
   int wrong = 0;
   std::string message = what + "\n";
   for (int at = 0; at < ROWS * KEYS; ++at) {
@@ -368,10 +406,7 @@ static void check_weights(const std::string& what, const Scores& scores) {
   std::vector<exercise::Look> looks;
   for (const Wrong& w : wrong_ways())
     for (const Way& way : w.ways)
-      looks.push_back({w.name,
-                       shown_weights(read_weights<KEYS>(
-                           scores, [&](auto&&... args) { pack_with<KEYS>(way, args...); })),
-                       w.explanation});
+      looks.push_back({w.name, shown_weights(weights_with<KEYS>(way, scores)), w.explanation});
   exercise::check_shown(wrong == 0, message, shown_weights(got), looks);
 }
 
