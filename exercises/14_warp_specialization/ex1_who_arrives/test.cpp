@@ -69,6 +69,13 @@ const std::vector<Wrong> kWrong = {
      {[](const Cast& c, int thread, int product) {
        return thread % 128 == 0 && product == c.products - 1;
      }}},
+    {"warp-and-warpgroup-exchanged",
+     "each_warp is taken the wrong way: true, and each of a consumer's four warps arrives",
+     {},
+     {[](const Cast& c) { return c.consumers * (c.each_warp ? 1 : 4); }},
+     {[](const Cast& c, int thread, int product) {
+       return thread % (c.each_warp ? 128 : 32) == 0 && product == c.products - 1;
+     }}},
     {"producer-counted",
      "the producer is counted among those who arrive at empty; it waits there",
      {},
@@ -233,9 +240,9 @@ static void check_cast(const Cast& c) {
                               return static_cast<bool>(arrives(cast, thread, product));
                             }};
   const exercise::Numbers got = numbers(c, answer), right = numbers(c, kRight);
-  std::string seen = std::to_string(c.loaders) + " loaders, " + std::to_string(c.copies) +
-                     " copies each; " + std::to_string(c.consumers) + " consumers, " +
-                     std::to_string(c.products) + " products; the first thread of each " +
+  std::string seen = "loaders " + std::to_string(c.loaders) + ", copies of each " +
+                     std::to_string(c.copies) + ", consumers " + std::to_string(c.consumers) +
+                     ", products " + std::to_string(c.products) + "; the first thread of each " +
                      (c.each_warp ? "warp" : "warpgroup") + " arrives";
   if (got != right) {
     const std::string hazards = play(c, answer);

@@ -41,6 +41,14 @@ static int most_by(int consumer_needs, int producer_needs) {
   return most_that([&](int c) { return consumer_needs <= CLAIM(c, producer_needs); });
 }
 
+template <int CONSUMERS>
+static int most_up_to(int consumer_needs, int producer_needs) {
+  int most = 0;
+  for (int c = 1; c <= CONSUMERS; ++c)
+    if (consumer_needs <= right_claim(c, producer_needs)) most = c;
+  return most;
+}
+
 const Functions kRight = {right_launch, right_claim, most_by<right_claim>};
 
 // A wrong claim; most_consumers may come from it, or be right.
@@ -127,6 +135,13 @@ static const std::vector<Wrong> kWrong = {
       return std::min(MOST, right_launch(c) + down((right_launch(c) - keeps(needs)) / (1 + c)));
     }>("shared-with-the-producer",
        "what the producer gives up was shared among all warpgroups, itself too"),
+    {"fits-at-launch",
+     "the need was compared with what a thread has at launch; setmaxnreg gives a consumer more",
+     {},
+     {},
+     {[](int consumer_needs, int) {
+       return most_that([&](int c) { return consumer_needs <= right_launch(c); });
+     }}},
     wrong_claim<[](int c, int) { return right_launch(c); }>(
         "nothing-given-up",
         "each consumer kept what it had at launch; the producer gives up what it does not need"),
@@ -157,13 +172,19 @@ static const std::vector<Wrong> kWrong = {
      {[](int consumer_needs, int producer_needs) {
        return most_that([&](int c) { return consumer_needs < right_claim(c, producer_needs); });
      }}},
-    {"fits-at-launch",
-     "the need was compared with what a thread has at launch; setmaxnreg gives a consumer more",
+    {"first-that-fits",
+     "this is the smallest number of consumers that fits; asked is the largest",
      {},
      {},
-     {[](int consumer_needs, int) {
-       return most_that([&](int c) { return consumer_needs <= right_launch(c); });
+     {[](int consumer_needs, int producer_needs) {
+       return consumer_needs <= right_claim(1, producer_needs) ? 1 : 0;
      }}},
+    {"other-than-seven",
+     "1 to 7 consumers are to be tried: of 1024 threads, the most that a block has, 128 are the "
+     "producer's",
+     {},
+     {},
+     {most_up_to<2>, most_up_to<3>, most_up_to<4>, most_up_to<6>, most_up_to<8>}},
     {"one-division",
      "the number of consumers is no division: what the launch gives out, and each claim, is "
      "rounded",

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <power.hpp>
 #include <set>
 
@@ -79,6 +80,8 @@ static const std::vector<Wrong> kWrong = {
         "with a causal mask half of the operations are counted; the others nobody needs"),
     wrong_speed<[](const Launch& x) { return right_speed(x) * (x.causal ? 2 : 0.5); }>(
         "causal-the-wrong-way", "half is counted with a causal mask, all without"),
+    wrong_speed<[](const Launch& x) { return x.causal ? 0 : right_speed(x); }>(
+        "half-of-an-integer", "1 / 2 is 0 in C++: half is 0.5, or a division by 2 at the end"),
     {"multiply-add-as-one",
      "a multiply-add is two operations, in what the kernel does and in the peak; and it makes two "
      "products, Q K.T and P V",
@@ -86,6 +89,11 @@ static const std::vector<Wrong> kWrong = {
      {share<half_speed>, [](const Launch& x) { return 2 * right_share(x); }},
      {energy<half_speed>},
      {}},
+    wrong_speed<[](const Launch& x) {
+      return 2 * right_speed(x);
+    }>("operations-counted-twice",
+       "4 for each element of S and each column of a head, and not 8: two products, two operations "
+       "a multiply-add"),
     wrong_share<[](const Launch& x) { return right_speed(x) / peak(BOOST_GHZ); }>(
         "highest-clock-for-the-peak",
         "the peak is that of the highest clock; the tensor cores ran at launch.ghz"),
@@ -174,6 +182,15 @@ static const std::vector<Wrong> kWrong = {
      {},
      {[](const Launch& before, const Launch& after) {
        return 1 - gain<right_speed>(before, after) / (right_share(after) - right_share(before));
+     }}},
+    {"gain-that-is-missing",
+     "this is what the speed has gained less than the utilisation; asked is its share of the "
+     "utilisation's gain",
+     {},
+     {},
+     {},
+     {[](const Launch& before, const Launch& after) {
+       return gain<right_share>(before, after) - gain<right_speed>(before, after);
      }}},
     {"gains-exchanged",
      "the gains are exchanged: the whole is that of the utilisation",
@@ -275,8 +292,8 @@ TEST_CASE("paid back") { check_numbers({"paid_back", 0, 1e-6}, of_pairs); }
 
 // In each pair the second has the higher utilisation, and no kernel does more than the cores can.
 TEST_CASE("the launches") {
-  for (const auto& [before, after] : kPairs) {
-    CHECK(right_share(kLaunches[before]) < right_share(kLaunches[after]));
-    CHECK(right_share(kLaunches[after]) < 1);
+  for (const auto& pair : kPairs) {
+    CHECK(right_share(kLaunches[pair[0]]) < right_share(kLaunches[pair[1]]));
+    CHECK(right_share(kLaunches[pair[1]]) < 1);
   }
 }
