@@ -39,6 +39,16 @@ nlohmann::json hazards_as_json(const std::vector<simt::Hazard>& hazards) {
   return list;
 }
 
+// A descriptor has 64 bits, more than a number of JavaScript keeps: in hexadecimal.
+nlohmann::json operand_as_json(const simt::EventOperand& operand) {
+  char text[2 + 16 + 1];
+  std::snprintf(text, sizeof text, "0x%016llx",
+                static_cast<unsigned long long>(operand.descriptor));
+  return {{"descriptor", text},
+          {"major", operand.mn_major ? "mn" : "k"},
+          {"shared_address", operand.address}};
+}
+
 std::string event_log(const EmulatorRun& run) {
   nlohmann::json list = nlohmann::json::array();
   for (size_t i = 0; i < run.report.events.size(); ++i) {
@@ -62,6 +72,9 @@ std::string event_log(const EmulatorRun& run) {
       entry["phase"] = event.phase;
     }
     if (event.parity >= 0) entry["parity"] = event.parity;
+    if (event.n > 0) entry["n"] = event.n;
+    if (event.a.descriptor != 0) entry["a"] = operand_as_json(event.a);
+    if (event.b.descriptor != 0) entry["b"] = operand_as_json(event.b);
     if (!run.sources[i].empty()) entry["source"] = run.sources[i];
     list.push_back(std::move(entry));
   }

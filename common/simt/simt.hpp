@@ -108,6 +108,13 @@ enum class EventKind {
 };
 const char* event_name(EventKind kind);  // "copy_issue", ...
 
+/// An operand of wgmma in shared memory.
+struct EventOperand {
+  uint64_t descriptor = 0;  // 0: there is none, the operand is in registers
+  bool mn_major = false;
+  int address = 0;  // that the descriptor begins at: its offset in dynamic shared memory
+};
+
 /// One warp instruction. Events of one warp stand in program order; over warps, in the order in
 /// which the emulator ran them.
 struct Event {
@@ -127,6 +134,9 @@ struct Event {
   int phase = -1;   // that counts the arrival or the copy; that a wait means, -1: before the first
   int parity = -1;  // mbarrier_wait: that it gives
   std::vector<int> coordinates = {};  // tma_load, tma_store: of the box's first element
+  // wgmma:
+  int n = 0;  // columns of B
+  EventOperand a = {}, b = {};
 };
 
 /// A barrier or wait in the source of a kernel that ran.

@@ -142,6 +142,41 @@ TEST_CASE("whatever the example leaves out is found") {
   CHECK(found == 12 * 10);
 }
 
+TEST_CASE("the event log says which descriptors a wgmma has") {
+  Config config;
+  config.events = true;
+  const Report report = check_example<bf16, 64, 128>(config);
+  constexpr int K = 64 * 128 * 2, V = 2 * K, PANEL = 64 * 128;  // Q stands at 0
+  constexpr uint64_t WINDOW = 1024;  // of shared memory, on the emulator: dynamic_smem()
+  const uint64_t along = wgmma_descriptor(WINDOW, 16, 1024, Swizzle::bytes_128);
+  const uint64_t across = wgmma_descriptor(WINDOW, PANEL, 1024, Swizzle::bytes_128);
+  for (int warp = 0; warp < 4; ++warp) {
+    int step = 0;
+    for (const fa::simt::Event& event : report.events) {
+      if (event.kind != fa::simt::EventKind::kWgmma || event.warp != warp) continue;
+      CAPTURE(step);
+      if (step < 8) {  // S = Q @ K.T
+        const int column = step / 4 * PANEL + step % 4 * 32;
+        CHECK(event.n == 64);
+        CHECK(event.a.address == column);
+        CHECK(event.a.descriptor == advance_descriptor(along, column));
+        CHECK(!event.a.mn_major);
+        CHECK(event.b.address == K + column);
+        CHECK(event.b.descriptor == advance_descriptor(along, K + column));
+        CHECK(!event.b.mn_major);
+      } else {  // O = S @ V, S from registers
+        CHECK(event.n == 128);
+        CHECK(event.a.descriptor == 0);
+        CHECK(event.b.address == V + (step - 8) * 2048);
+        CHECK(event.b.descriptor == advance_descriptor(across, V + (step - 8) * 2048));
+        CHECK(event.b.mn_major);
+      }
+      ++step;
+    }
+    CHECK(step == 8 + 4);
+  }
+}
+
 // Operands anywhere in shared memory, with any swizzle and major: [rows][16 k] each.
 struct Layout {
   Swizzle swizzle;

@@ -4,6 +4,8 @@
 #include <bit>
 #include <utility>
 
+#include "common/simt/block.hpp"
+
 namespace fa::simt {
 
 namespace {
@@ -268,6 +270,19 @@ void Traffic::ldmatrix(int warp, Instruction instruction, const Site& site,
 void Traffic::collective(int warp, Instruction instruction, const Site& site) {
   count_instruction(instruction);
   if (logging_) log(warp, instruction, site, nullptr);
+}
+
+void Traffic::wgmma(int warp, const Site& site, const WgmmaCall& call) {
+  collective(warp, Instruction::kWgmma, site);
+  if (!logging_) return;
+  const auto operand = [](uint64_t bits, bool mn_major) {
+    const auto start = static_cast<int>(MatrixDescriptor(bits).start);
+    return EventOperand{bits, mn_major, start - static_cast<int>(kSharedBase)};
+  };
+  Event& event = events_.back();
+  event.n = call.n;
+  if (call.a == nullptr) event.a = operand(call.descriptor_a, call.mn_major_a);
+  event.b = operand(call.descriptor_b, call.mn_major_b);
 }
 
 void Traffic::log(int warp, Instruction instruction, const Site& site, const WarpAccess* access) {

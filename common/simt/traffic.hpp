@@ -12,6 +12,8 @@
 
 namespace fa::simt {
 
+struct WgmmaCall;
+
 /// Passes over the 32 banks of 4 bytes that one ldmatrix matrix costs: the busiest bank's distinct
 /// words. `addresses` of its 8 rows of 16 bytes. Confirmed by Nsight Compute on an H200.
 int matrix_wavefronts(const uint32_t (&addresses)[8]);
@@ -105,6 +107,7 @@ class Traffic {
   void ldmatrix(int warp, Instruction instruction, const Site& site, const uint32_t* addresses,
                 int matrices);
   void collective(int warp, Instruction instruction, const Site& site);  // mma, shuffle, syncs
+  void wgmma(int warp, const Site& site, const WgmmaCall& call);
 
   bool wanted() const { return config_.counters || logging_; }
   const Counters& counters() const { return counters_; }

@@ -95,7 +95,7 @@ void Warpgroup::issue(const Thread& last, const Site& site) {
   if (operation.a != nullptr) take_operand(operation);
   for (int w = 0; w < kWarpgroupWarps; ++w) {
     operation.group[w] = open_group_[w];
-    block_.traffic().collective(warps_[w].index, Instruction::kWgmma, site);
+    block_.traffic().wgmma(warps_[w].index, site, operation.call);
   }
   if (block_.launch().run.hazards) check_shared(operation);
   operations_.push_back(operation);
