@@ -1,6 +1,6 @@
 // Chapter 12's event log: reduced to what the picture of its mbarriers draws, and what can be said about it.
 
-const matrix_of = ({ source }) => source.match(/^\w*/)[0]
+export const matrix_of = ({ source }) => source.match(/^\w*/)[0]
 
 // Which mbarriers there are, told from the copies that report there: Q's, K's for each buffer, V's.
 export function mbarriers_of({ events }) {
