@@ -3,6 +3,7 @@
 
     tables.py speed [NN]       TFLOP/s of every chapter and peer; with NN: of it and the one before
     tables.py speed --json F, profile --json F   the same numbers, all chapters, as a JSON file
+    tables.py steady --json F  speed, clock and power in the steady state, and the tensor pipe
     tables.py counters [NN]    Nsight Compute's counters against the emulator's, every shape; runs
                                the chapters' programs, which must be on the PATH
     tables.py profile NN       what the warps waited for: chapter NN and the one before
@@ -400,6 +401,54 @@ def profile_json(path):
             "reasons": {stall: title for title, stall in STALLS}, "chapters": chapters}
 
 
+def markdown(text, name, columns):
+    """The lines before the first table, and its rows as a dictionary of the cells of `columns`."""
+    lines = text.splitlines()
+    at = next((n for n, line in enumerate(lines) if line.startswith("|")), len(lines))
+    cells = lambda line: [cell.strip() for cell in line.strip().strip("|").split("|")]
+    header = cells(lines[at]) if at < len(lines) else []
+    missing = [column for column in columns if column not in header]
+    if missing:
+        raise Problem(f"{name}: no column {missing[0]}")
+    rows = []
+    for line in lines[at + 2:]:
+        if not line.startswith("|"):
+            break
+        if len(cells(line)) != len(header):
+            raise Problem(f"{name}: a row of {len(cells(line))} cells: {line}")
+        rows.append({column: cells(line)[header.index(column)] for column in columns})
+    return " ".join(lines[:at]).strip(), rows
+
+
+def steady_json(path, profiled):
+    """Speed, clock and power of chapters and peers while they run for long, by shape, and at one
+    shape how busy the tensor pipe is in one launch (docs/figures/README.md)."""
+    how, rows = markdown(read(path), path.name,
+                         ["B,H,Lq,Lkv,D", "", "TFLOP/s, steady", "GHz", "W"])
+    shapes = {}
+    for row in rows:
+        where = f"{path.name}: {row['']} at {row['B,H,Lq,Lkv,D']}"
+        measured = {key: number(row[column], where) for key, column in
+                    (("tflops", "TFLOP/s, steady"), ("ghz", "GHz"), ("watts", "W"))}
+        if min(measured.values()) <= 0:
+            raise Problem(f"{where}: a measurement that is not positive")
+        if shapes.setdefault(row["B,H,Lq,Lkv,D"], {}).setdefault(row[""], measured) != measured:
+            raise Problem(f"{where}: twice, with other numbers")
+    about, rows = markdown(read(profiled), profiled.name, ["", "tensor pipe, %"])
+    at = re.search(r"at \(([\d,]+)\)", about)
+    if not at or at[1] not in shapes:
+        raise Problem(f"{profiled}: no shape of {path.name}")
+    tensor = {}
+    for row in rows:
+        program = re.fullmatch(r"(ch\d\d)_\w+(?: --\w+ (\d))?", row[""])
+        name = ":".join(filter(None, program.groups())) if program else row[""]
+        if name not in shapes[at[1]]:
+            raise Problem(f"{profiled.name}: {name} is not in {path.name}")
+        tensor[name] = number(row["tensor pipe, %"], f"{profiled.name}: {name}")
+    return {"how": how.split(" `")[0], "profiled": about, "shapes": shapes,
+            "tensor": {"shape": at[1], "percent": tensor}}
+
+
 class Tile(NamedTuple):
     """One tile size of a chapter's kernel."""
     size: str  # BLOCK_Q x BLOCK_KV, warps
@@ -531,7 +580,7 @@ def cpu(path):
 def main(arguments):
     usage = ("usage: tables.py speed [NN] | counters [NN] | profile NN | sweep | "
              "crossover | memory | cpu | "
-             "speed|profile --json FILE | trim counters|profile FILE")
+             "speed|profile|steady --json FILE | trim counters|profile FILE")
     command, rest = (arguments or [""])[0], arguments[1:]
     chapter = rest[0] if rest else None
     try:
@@ -541,10 +590,12 @@ def main(arguments):
             writer.writerow(["Program", "Shape", "Kernel Name", *COLUMNS[rest[0]]])
             writer.writerows(rows)
             return 0
-        if command in ("speed", "profile") and len(rest) == 2 and rest[0] == "--json":
-            found = (speed_json(H200 / "peers.json") if command == "speed"
-                     else profile_json(H200 / "profile.csv"))
-            text = json.dumps(found, indent=1) + "\n"
+        as_json = {"speed": lambda: speed_json(H200 / "peers.json"),
+                   "profile": lambda: profile_json(H200 / "profile.csv"),
+                   "steady": lambda: steady_json(H200 / "ch13_steady.txt",
+                                                 H200 / "ch13_profile.txt")}
+        if command in as_json and len(rest) == 2 and rest[0] == "--json":
+            text = json.dumps(as_json[command](), indent=1) + "\n"
             try:
                 Path(rest[1]).write_text(text, encoding="utf-8")
             except OSError as error:

@@ -172,6 +172,51 @@ class TestProfile(Folder):
         self.assert_problem("waits longer", tables.profile, path, "03")
 
 
+class TestSteady(Folder):
+    STEADY = (tables.H200 / "ch13_steady.txt").read_text(encoding="utf-8")
+    PROFILE = (tables.H200 / "ch13_profile.txt").read_text(encoding="utf-8")
+
+    def steady(self, steady=STEADY, profile=PROFILE):
+        return tables.steady_json(self.write("steady.txt", steady), self.write("p.txt", profile))
+
+    def test_json_has_the_numbers_of_the_first_table(self):
+        found = self.steady()
+        first, second = self.STEADY.split("--mean 0:")
+        rows = 0
+        for shape, cells in found["shapes"].items():
+            for name, cell in cells.items():
+                line, = re.findall(rf"\| {shape} \| {name} \|.*", first)
+                values = [value.strip() for value in line.split("|")]
+                self.assertEqual(values[3], f"{cell['tflops']:.1f}")
+                self.assertEqual(values[7:9], [f"{cell['ghz']:.2f}", f"{cell['watts']:.0f}"])
+                rows += 1
+        self.assertEqual(rows, len(re.findall(r"\n\| \d", first)))
+        self.assertIn("| ch14 |", second)  # the other table
+        for name, percent in found["tensor"]["percent"].items():
+            program = re.sub(r":", r".* ", name)
+            self.assertRegex(self.PROFILE, rf"\| {program}[^|]*\| [\d.]+ \| [\d.]+ \| {percent} \|")
+        self.assertEqual(len(found["tensor"]["percent"]), self.PROFILE.count("\n| c"))
+        self.assertEqual(found["tensor"]["shape"], "2,16,8192,8192,128")
+        self.assertTrue(found["how"].endswith("half a second of rest."))
+
+    def test_what_is_missing_or_no_number_is_refused(self):
+        for wrong in ("nan", "-", "", "0"):
+            with self.assertRaises(tables.Problem):
+                self.steady(self.STEADY.replace("| 1.68 | 713 |", f"| 1.68 | {wrong} |", 1))
+        self.assert_problem("no column GHz", self.steady, self.STEADY.replace("| GHz", "| Hz"))
+        self.assert_problem("no column", self.steady, "nothing")
+        self.assert_problem("a row of 7 cells", self.steady,
+                            self.STEADY.replace("| 1.68 | 713 |", "| 713 |", 1))
+        self.assert_problem("twice, with other numbers", self.steady,
+                            self.STEADY.replace("| ch12 |", "| ch08 |", 1))
+        self.assert_problem("ch15 is not in", self.steady, self.STEADY,
+                            self.PROFILE.replace("ch12_", "ch15_"))
+        self.assert_problem("no shape of", self.steady, self.STEADY,
+                            self.PROFILE.replace("8192,128)", "8192,64)"))
+        self.assert_problem("expected a number", self.steady, self.STEADY,
+                            self.PROFILE.replace("| 66.2 |", "| n/a |"))
+
+
 class TestSpeed(Folder):
     def result(self, **samples):
         return {"card": {"name": "GPU", "driver_version": "1"}, "torch": "2", "cudnn": 91900,

@@ -14,11 +14,13 @@ import { BIN, output_of } from '../figures/programs.mjs'
 import { figure_on, with_browser } from './browser.mjs'
 import { numbers_in } from './drawing.mjs'
 
-const logs = Object.fromEntries(Object.entries(figure.sources).map(([key, command]) => [key, output_of(command)]))
+const logs = Object.fromEntries(Object.entries(figure.sources)
+  .map(([key, command]) => [key, output_of(command)]))
 const data = figure.data(logs)
 const operands = (log, major) => log.events.filter(({ kind, warp, b }) => kind === 'wgmma' && warp === 0 && b)
   .map(({ b }) => b).filter((b) => b.major === major)
-const LISTS = { K: operands(logs.intact, 'k'), V: operands(logs.intact, 'mn'), broken: operands(logs.broken, 'mn') }
+const LISTS = { K: operands(logs.intact, 'k'), V: operands(logs.intact, 'mn'),
+  broken: operands(logs.broken, 'mn') }
 const drawn = (operand, step, more = {}, width = WIDE) =>
   numbers_in(figure.draw(data, { operand, step, ...more }, width))
 
@@ -44,7 +46,8 @@ test('the bits and what they say are those of the log', () => {
 
 test('all eight wgmma read the tile once: 16 columns of K, 16 keys of V', () => {
   for (const operand of ['K', 'V']) {
-    const all = LISTS[operand].flatMap((_, step) => reads_of(data[operand], step).map((read) => ({ ...read, step })))
+    const all = LISTS[operand].flatMap((_, step) =>
+      reads_of(data[operand], step).map((read) => ({ ...read, step })))
     assert.equal(new Set(all.map(({ panel, row, place }) => `${panel},${row},${place}`)).size, 2 * 128 * 8)
     assert.equal(all.length, 2 * 128 * 8)
     for (const { panel, row, place, chunk, step, for: wanted } of all) {
@@ -87,8 +90,8 @@ test('the broken descriptor: where V has the same in both places, the program’
   const other = join(folder, 'qk.npy')
   const exit = (columns, ...words) => {
     save(file, columns)
-    return spawnSync(join(BIN, 'ch13_wgmma'), ['--device', 'emulator', '--q', other, '--k', other, '--v', file,
-      ...words]).status
+    return spawnSync(join(BIN, 'ch13_wgmma'),
+      ['--device', 'emulator', '--q', other, '--k', other, '--v', file, ...words]).status
   }
   try {
     save(other, alike.map((x) => x / 4))
@@ -118,7 +121,8 @@ test('descriptors on the page: operands, steps, pointing', () => with_browser(as
       assert.equal((await shown.values()).descriptor, LISTS.K[step].descriptor)
     }
     await shown.point('group:0:4')  // the first panel: back to the first that reads there
-    assert.match(await shown.words(), /wgmma 1 of 8 reads columns 0 to 15 .* rows 32 to 39 in panel 0 it reads chunks 0, 1\./)
+    assert.match(await shown.words(),
+      /wgmma 1 of 8 reads columns 0 to 15 .* rows 32 to 39 in panel 0 it reads chunks 0, 1\./)
     await shown.choose('operand', 'V')
     assert.equal((await shown.values()).descriptor, LISTS.V[0].descriptor)
     await shown.choose('operand', 'V, k-descriptor-for-v')

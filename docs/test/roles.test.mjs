@@ -11,7 +11,8 @@ import figure from '../figures/roles.js'
 import { figure_on, with_browser } from './browser.mjs'
 import { numbers_in } from './drawing.mjs'
 
-const logs = Object.fromEntries(Object.entries(figure.sources).map(([key, command]) => [key, output_of(command)]))
+const logs = Object.fromEntries(Object.entries(figure.sources)
+  .map(([key, command]) => [key, output_of(command)]))
 const data = figure.data(logs)
 const TILES = 4, CONSUMERS = 3, WARPS = [0, 4, 8, 12]
 
@@ -26,7 +27,7 @@ const name_in = ({ buffer, is_empty }) => `${data.buffers[buffer].name}${is_empt
 test('the log: who waits for which phase, who asks, who arrives', () => {
   const { events } = logs['']
   for (const [lane, warp] of WARPS.entries()) {
-    const mine = events.filter((event) => event.warp === warp && event.mbarrier !== undefined && event.phase !== undefined)
+    const mine = events.filter((event) => event.warp === warp)
     const seen = mine.filter(({ kind }) => kind === 'mbarrier_wait' || kind === 'mbarrier_arrive')
       .map((event) => `${event.kind.slice(9)} ${name_of(event)} ${event.phase} ${event.parity ?? ''}`.trim())
     const wanted = Array.from({ length: TILES }, (_, tile) => {
@@ -64,7 +65,8 @@ test('the picture: each lane in its order, nothing before what it waits for', ()
 // complete the phase of `full`; they come when somebody has waited for them, or the next are asked for.
 function states_of(broken) {
   const all = data.runs[broken].lanes.flat(), each = broken === 'empty-count' ? CONSUMERS - 1 : CONSUMERS
-  const now = Object.fromEntries(ORDER.slice(1, 5).map((name) => [name, { full: 0, empty: 0, lacks: each, coming: false }]))
+  const now = Object.fromEntries(ORDER.slice(1, 5).map((name) =>
+    [name, { full: 0, empty: 0, lacks: each, coming: false }]))
   return Array.from({ length: steps_of(broken) }, (_, step) => {
     for (const { kind, buffer, from, to, tile, is_empty, phase, arrives } of all) {
       const state = now[data.buffers[buffer]?.name]
@@ -78,7 +80,9 @@ function states_of(broken) {
         Object.assign(state, { coming: true, tile, asked: (state.asked ?? 0) + 1 })
       }
       if (kind === 'wait' && !is_empty && to === step && phase === state.full) lands()
-      if (arrives !== undefined && to === step && --state.lacks === 0) Object.assign(state, { lacks: each, empty: state.empty + 1 })
+      if (arrives !== undefined && to === step && --state.lacks === 0) {
+        Object.assign(state, { lacks: each, empty: state.empty + 1 })
+      }
     }
     return structuredClone(now)
   })
@@ -119,8 +123,9 @@ test('broken: another tile is read by the consumers whose rows the program finds
     for (const { text } of logs[broken].hazards) assert.ok(described.includes(text))
   }
   assert.equal(logs[''].hazards.length, 0)
-  const all = Array.from({ length: steps_of('') }, (_, step) => figure.describe(data, { broken: '', step })).join()
-  assert.doesNotMatch(all, /lies there/)
+  for (let step = 0; step < steps_of(''); step++) {
+    assert.doesNotMatch(figure.describe(data, { broken: '', step }), /lies there/)
+  }
 })
 
 test('roles on the page: steps, breaks, pointing', () => with_browser(async (open) => {
@@ -131,7 +136,8 @@ test('roles on the page: steps, breaks, pointing', () => with_browser(async (ope
       await shown.slide('step', step)
       assert.deepEqual(await shown.values(), drawn('', step, width < 500 ? NARROW : WIDE))
     }
-    assert.match(await shown.words(), /producer waits for K 1 empty, phase 0, parity 0; consumer 0 S = Q Kᵀ with K tile 1/)
+    assert.match(await shown.words(),
+      /producer waits for K 1 empty, phase 0, parity 0; consumer 0 S = Q Kᵀ with K tile 1/)
     await shown.point('fill:1:1')
     assert.match(await shown.words(), /K tile 2 in buffer K 0: asked for at 12, counted by phase 1 of full,/)
     await shown.choose('broken', 'empty-count')
