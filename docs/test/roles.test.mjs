@@ -58,6 +58,10 @@ test('the picture: each lane in its order, nothing before what it waits for', ()
       assert.equal(before.length, step.is_empty ? each : 1, name_in(step))
       for (const { to } of before) assert.ok(to < step.to, `${broken}: ${name_in(step)} passes too early`)
     }
+    for (const step of all.filter(({ arrives }) => arrives > 0)) {
+      const before = all.filter(({ buffer, arrives }) => buffer === step.buffer && arrives === step.arrives - 1)
+      for (const { to } of before) assert.ok(to < step.to, `${broken}: arrives in phase ${step.arrives} too early`)
+    }
   }
 })
 
