@@ -35,8 +35,8 @@ function doing(data, run, steps, now) {
     wait: () => `${now < to ? 'waits' : 'has waited'} for ${name} ${is_empty ? 'empty' : 'full'}, `
       + (phase < 0 ? `before phase 0, parity ${parity}` : `phase ${phase}, parity ${parity}`),
     S: () => `S = Q Kᵀ with ${tile_of(data, step)}${is_wrong}`,
-    softmax: () => 'softmax: row maximum, is O rescaled?',
-    O: () => `O += P V with ${tile_of(data, step)}${is_wrong.replace('K', 'V')}`,
+    softmax: () => 'row maximum, must O be rescaled?',
+    O: () => `P = exp(S − m), O += P V with ${tile_of(data, step)}${is_wrong.replace('K', 'V')}`,
     store: () => 'stores its rows of O',
   }[kind]()
 }
@@ -122,8 +122,8 @@ function draw_legend(broken, width, y) {
     [20, 'asks for Q, K, V', box('b')],
     [20, 'waits', box('cell')],
     [20, 'S = Q Kᵀ', [box('soft-d'), text(7, 11, 'S', { class: 'small middle' })]],
-    [20, 'softmax', box('d', 4, 7)],
-    [20, 'O += P V', [box('soft-d'), text(7, 11, 'O', { class: 'small middle' })]],
+    [20, 'row maximum', box('d', 4, 7)],
+    [20, 'exponentials, O += P V', [box('soft-d'), text(7, 11, 'O', { class: 'small middle' })]],
     [18, 'arrives at empty', triangles([[6, 4]], { class: 'muted' })],
     [32, 'buffer taken', [rect(0, 2, 26, 10, { class: 'soft-b' }),
       rect(0, 2, 26, 10, { class: 'line-b', 'stroke-dasharray': '3 2' })]],
