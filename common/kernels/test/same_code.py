@@ -100,7 +100,9 @@ def build(directory, chapter, breaks, struck, compiler, flags):
     source, result = ("use.cu", "use.cubin") if is_cuda else ("use.cpp", "use.o")
     (directory / source).write_text(
         template.format(directory=chapter, number=chapter[:2], breaks=breaks), encoding="utf-8")
-    how = ["-cubin", "-arch=sm_90"] if is_cuda else ["-c", "-O3", "-DNDEBUG", "-ffp-contract=off"]
+    how = ["-cubin"] if is_cuda else ["-c", "-O3", "-DNDEBUG", "-ffp-contract=off"]
+    if is_cuda and not any(flag.startswith("-arch") for flag in flags):
+        how.append("-arch=sm_90")
     subprocess.run([compiler, "-std=c++20", *how, "-I.", *flags, source, "-o", result],
                    cwd=directory, check=True)
     return code(text_sections(directory / result))

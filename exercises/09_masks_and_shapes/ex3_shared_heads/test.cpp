@@ -16,7 +16,7 @@ struct Sizes {
 // fused_qkv as people write it: right as it stands here, each mistake is a change to it.
 struct Way {
   int64_t element = ELEMENT;
-  enum Row { kAll, kOwn, kDim, kThreeParts, kWithoutV } row = kAll;
+  enum Row { kAll, kOwn, kOwnOfKV, kDim, kThreeParts, kWithoutV } row = kAll;
   enum Start { kBehindQ, kBehindKvHeads, kZero, kThirds, kVBeforeK } start = kBehindQ;
   bool heads_before_rows = false, batch_of_one = false;
   enum Group { kHeadsPerKv, kKvHeads, kUpsideDown } group = kHeadsPerKv;
@@ -26,13 +26,15 @@ struct Way {
 static Params fused_as(const Sizes& s, const Way& way) {
   const int64_t dim = s.dim * way.element;
   const auto tensor = [&](int64_t before, int64_t own) {
-    const int64_t all = way.row == Way::kAll          ? s.heads + 2 * s.kv_heads
-                        : way.row == Way::kOwn        ? own
-                        : way.row == Way::kDim        ? 1
+    const int64_t all = way.row == Way::kAll       ? s.heads + 2 * s.kv_heads
+                        : way.row == Way::kOwn     ? own
+                        : way.row == Way::kOwnOfKV ? (before > 0 ? own : s.heads + 2 * s.kv_heads)
+                        : way.row == Way::kDim     ? 1
                         : way.row == Way::kThreeParts ? 3 * s.heads
                                                       : s.heads + s.kv_heads;
     Tensor t{before * dim, s.len * all * dim, dim, all * dim};
-    if (way.row == Way::kDim) t.batch = s.len * (s.heads + 2 * s.kv_heads) * dim;
+    if (way.row == Way::kDim || way.row == Way::kOwnOfKV)  // the row alone
+      t.batch = s.len * (s.heads + 2 * s.kv_heads) * dim;
     if (way.heads_before_rows) t.head = s.len * dim, t.row = dim, t.start *= s.len;
     if (way.batch_of_one) t.batch = s.len * own * dim;
     if (way.thirty_two_bits) t.batch = static_cast<int32_t>(t.batch);
@@ -74,6 +76,7 @@ static void check_fused(const Sizes& s) {
       "the next row is a whole fused row further, also where only Q, K or V is "
       "wanted: heads + 2 kv_heads times dim";
   mistake("rows-of-one-tensor", own, {.row = Way::kOwn});
+  mistake("rows-of-one-tensor", own, {.row = Way::kOwnOfKV});
   mistake("rows-of-one-tensor", own, {.row = Way::kWithoutV});
   mistake("three-equal-parts",
           "Q, K and V were taken to be as large as each other; K and V have kv_heads",
@@ -234,7 +237,7 @@ TEST_CASE("K_row: K as a slice of a fused tensor") {
 }
 TEST_CASE("fused_qkv: len 9, heads 3, kv_heads 3, dim 64") { check_fused({9, 3, 3, 64}); }
 TEST_CASE("fused_qkv: len 9, heads 8, kv_heads 2, dim 64") { check_fused({9, 8, 2, 64}); }
-TEST_CASE("fused_qkv: len 262144, heads 32, kv_heads 8, dim 128") {
-  check_fused({262144, 32, 8, 128});
-  check_K_row({262144, 32, 8, 128}, fused_as({262144, 32, 8, 128}, Way{}));
+TEST_CASE("fused_qkv: len 524288, heads 32, kv_heads 8, dim 128") {
+  check_fused({524288, 32, 8, 128});
+  check_K_row({524288, 32, 8, 128}, fused_as({524288, 32, 8, 128}, Way{}));
 }
