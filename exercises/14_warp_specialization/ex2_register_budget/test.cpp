@@ -28,7 +28,7 @@ static int shared(int sum, int producer, int consumers) {
 static int right_claim(int c, int needs) {
   return shared((1 + c) * right_launch(c), keeps(needs), c);
 }
-// The largest number of consumers for which claim(c) is enough.
+// The largest number of consumers for which it is enough.
 template <class Needs>
 static int most_that(Needs enough) {
   int most = 0;
@@ -36,16 +36,20 @@ static int most_that(Needs enough) {
     if (enough(c)) most = c;
   return most;
 }
-template <Claim CLAIM>
+// Both must have enough: the producer at launch, each consumer when it has claimed.
+template <Claim CLAIM, Launch LAUNCH = right_launch>
 static int most_by(int consumer_needs, int producer_needs) {
-  return most_that([&](int c) { return consumer_needs <= CLAIM(c, producer_needs); });
+  return most_that([&](int c) {
+    return producer_needs <= LAUNCH(c) && consumer_needs <= CLAIM(c, producer_needs);
+  });
 }
 
 template <int CONSUMERS>
 static int most_up_to(int consumer_needs, int producer_needs) {
   int most = 0;
   for (int c = 1; c <= CONSUMERS; ++c)
-    if (consumer_needs <= right_claim(c, producer_needs)) most = c;
+    if (producer_needs <= right_launch(c) && consumer_needs <= right_claim(c, producer_needs))
+      most = c;
   return most;
 }
 
@@ -57,15 +61,15 @@ struct Wrong {
   std::vector<Launch> at_launch;
   std::vector<Claim> claim, most;
 };
-template <Claim CLAIM>
-static Wrong wrong_claim(const char* name, const char* explanation,
-                         std::vector<Launch> at_launch = {}) {
-  return {name, explanation, std::move(at_launch), {CLAIM}, {most_by<CLAIM>}};
+template <Claim CLAIM, Launch... LAUNCHES>
+static Wrong wrong_claim(const char* name, const char* explanation) {
+  return {name, explanation, {LAUNCHES...}, {CLAIM}, {most_by<CLAIM>, most_by<CLAIM, LAUNCHES>...}};
 }
 
 static int without_producer(int c) { return launched(128 * c); }
 static int capped_without_producer(int c) { return std::min(MOST, without_producer(c)); }
 static int with_one_warp(int c) { return launched(128 * c + 32); }
+static int capped_with_one_warp(int c) { return std::min(MOST, with_one_warp(c)); }
 static int not_rounded(int c) { return REGISTERS / (128 * (1 + c)); }
 static int rounded_up(int c) { return up(REGISTERS / (128 * (1 + c))); }
 static int capped_at_255(int c) { return std::min(255, right_launch(c)); }
@@ -79,30 +83,34 @@ static const char* const kUp =
     "the claim was rounded up, and all consumers together claim more than there is";
 
 static const std::vector<Wrong> kWrong = {
-    wrong_claim<[](int c, int) { return without_producer(c); }>(
-        "producer-forgotten-at-launch", kAllThreads, {without_producer, capped_without_producer}),
+    wrong_claim<[](int c, int) { return without_producer(c); }, without_producer,
+                capped_without_producer>("producer-forgotten-at-launch", kAllThreads),
     wrong_claim<[](int c, int needs) {
       return shared((1 + c) * without_producer(c), keeps(needs), c);
-    }>("producer-forgotten-at-launch", kAllThreads, {without_producer, capped_without_producer}),
-    wrong_claim<[](int c, int needs) { return shared(c * without_producer(c), keeps(needs), c); }>(
-        "producer-forgotten-at-launch", kAllThreads, {without_producer, capped_without_producer}),
+    },
+                without_producer, capped_without_producer>("producer-forgotten-at-launch",
+                                                           kAllThreads),
+    wrong_claim<[](int c, int needs) { return shared(c * without_producer(c), keeps(needs), c); },
+                without_producer, capped_without_producer>("producer-forgotten-at-launch",
+                                                           kAllThreads),
     wrong_claim<[](int c, int needs) {
       return shared((1 + c) * with_one_warp(c), keeps(needs), c);
-    }>("producer-of-one-warp", "the producer was taken for one warp; it is a warpgroup of four",
-       {with_one_warp, [](int c) { return std::min(MOST, with_one_warp(c)); }}),
+    },
+                with_one_warp, capped_with_one_warp>(
+        "producer-of-one-warp", "the producer was taken for one warp; it is a warpgroup of four"),
     wrong_claim<[](int c, int needs) { return shared(REGISTERS / 128, keeps(needs), c); }>(
         "whole-file-shared",
         "the claim shares out all 65536; only what the launch has given out can be claimed, and "
         "what its rounding left over is lost"),
-    wrong_claim<[](int c, int needs) { return shared((1 + c) * not_rounded(c), keeps(needs), c); }>(
+    wrong_claim<[](int c, int needs) { return shared((1 + c) * not_rounded(c), keeps(needs), c); },
+                not_rounded>(
         "launch-not-rounded",
-        "at launch each thread gets a multiple of 8; what that leaves over nobody gets",
-        {not_rounded}),
-    wrong_claim<[](int c, int needs) { return shared((1 + c) * rounded_up(c), keeps(needs), c); }>(
+        "at launch each thread gets a multiple of 8; what that leaves over nobody gets"),
+    wrong_claim<[](int c, int needs) { return shared((1 + c) * rounded_up(c), keeps(needs), c); },
+                rounded_up>(
         "launch-rounded-up",
         "what each thread has at launch was rounded up, and all together would have more than "
-        "65536",
-        {rounded_up}),
+        "65536"),
     wrong_claim<[](int c, int needs) {
       return down(((1 + c) * right_launch(c) - keeps(needs)) / c);
     }>("more-than-256",
@@ -139,9 +147,10 @@ static const std::vector<Wrong> kWrong = {
      "the need was compared with what a thread has at launch; setmaxnreg gives a consumer more",
      {},
      {},
-     {[](int consumer_needs, int) {
-       return most_that([&](int c) { return consumer_needs <= right_launch(c); });
-     }}},
+     {most_by<[](int c, int) { return right_launch(c); }>,
+      [](int consumer_needs, int) {
+        return most_that([&](int c) { return consumer_needs <= right_launch(c); });
+      }}},
     wrong_claim<[](int c, int) { return right_launch(c); }>(
         "nothing-given-up",
         "each consumer kept what it had at launch; the producer gives up what it does not need"),
@@ -150,9 +159,14 @@ static const std::vector<Wrong> kWrong = {
      "claimed are multiples of 8, up to 256",
      {capped_at_255},
      {[](int c, int needs) { return std::min(255, right_claim(c, needs)); }},
+     {most_by<[](int c, int needs) { return std::min(255, right_claim(c, needs)); }>}},
+    {"producer-not-asked",
+     "the consumers have what they need, but the producer does not: it cannot need more than a "
+     "thread has at launch, and with more consumers that is less",
+     {},
+     {},
      {[](int consumer_needs, int producer_needs) {
-       return most_that(
-           [&](int c) { return consumer_needs <= std::min(255, right_claim(c, producer_needs)); });
+       return most_that([&](int c) { return consumer_needs <= right_claim(c, producer_needs); });
      }}},
     {"producer-counted-as-a-consumer",
      "this is the number of warpgroups; one of them is the producer",
@@ -169,15 +183,16 @@ static const std::vector<Wrong> kWrong = {
      "a need that is just met fits, too: <= and not <",
      {},
      {},
-     {[](int consumer_needs, int producer_needs) {
-       return most_that([&](int c) { return consumer_needs < right_claim(c, producer_needs); });
-     }}},
+     {most_by<[](int c, int needs) { return right_claim(c, needs) - 1; }>,
+      most_by<right_claim, [](int c) { return right_launch(c) - 1; }>,
+      most_by<[](int c, int needs) { return right_claim(c, needs) - 1; },
+              [](int c) { return right_launch(c) - 1; }>}},
     {"first-that-fits",
      "this is the smallest number of consumers that fits; asked is the largest",
      {},
      {},
      {[](int consumer_needs, int producer_needs) {
-       return consumer_needs <= right_claim(1, producer_needs) ? 1 : 0;
+       return most_by<right_claim>(consumer_needs, producer_needs) > 0 ? 1 : 0;
      }}},
     {"other-than-seven",
      "1 to 7 consumers are to be tried: of 1024 threads, the most that a block has, 128 are the "
@@ -203,6 +218,7 @@ static const std::vector<Wrong> kWrong = {
 };
 
 const int kProducerNeeds[] = {8, 24, 33, 56};
+const int kMuchForProducer[] = {72, 97};  // with seven consumers a thread has 64 at launch
 const int kConsumerNeeds[] = {40,  64,  72,  80,  81,  88,  100, 112, 113,
                               150, 160, 161, 232, 240, 241, 256, 257};
 
@@ -238,6 +254,8 @@ static const std::vector<Variant>& variants() {
       for (const double number : claims(functions, needs)) sum.push_back(number);
       for (const double number : fitting(functions, needs)) sum.push_back(number);
     }
+    for (const int needs : kMuchForProducer)
+      for (const double number : fitting(functions, needs)) sum.push_back(number);
     if (known.insert(sum).second && wrong) all.push_back({wrong, functions});
   };
   add(nullptr, kRight);
@@ -321,6 +339,8 @@ TEST_CASE("how many consumers, the producer needs 24") { check_most(24); }
 TEST_CASE("how many consumers, the producer needs 8") { check_most(8); }
 TEST_CASE("how many consumers, the producer needs 33") { check_most(33); }
 TEST_CASE("how many consumers, the producer needs 56") { check_most(56); }
+TEST_CASE("how many consumers, the producer needs 72") { check_most(kMuchForProducer[0]); }
+TEST_CASE("how many consumers, the producer needs 97") { check_most(kMuchForProducer[1]); }
 
 // What is claimed above is there, and 8 more are not.
 TEST_CASE("the emulator comes through") {

@@ -12,7 +12,7 @@ inline int at_launch(int consumers) { return 65536 / (128 * (1 + consumers)) / 8
 
 // The producer's code needs `producer_needs` registers, not more than it has at launch. It gives up
 // what it can, by setmaxnreg_dec; the consumers share that, all alike, by setmaxnreg_inc. How many
-// has each thread of a consumer then, at most?
+// has each thread of a consumer then, at most? More than 256 setmaxnreg does not give.
 inline int claim(int consumers, int producer_needs) {
   const int keeps = std::max(24, (producer_needs + 7) / 8 * 8);
   const int sum = (1 + consumers) * at_launch(consumers);
@@ -20,9 +20,12 @@ inline int claim(int consumers, int producer_needs) {
 }
 
 // The consumers' code needs `consumer_needs`. How many consumers can the block have? 0: not one.
+// Here too the producer's code runs with what it has at launch, and that must be enough.
 inline int most_consumers(int consumer_needs, int producer_needs) {
   int most = 0;
   for (int consumers = 1; consumers <= 7; ++consumers)
-    if (consumer_needs <= claim(consumers, producer_needs)) most = consumers;
+    if (producer_needs <= at_launch(consumers) &&
+        consumer_needs <= claim(consumers, producer_needs))
+      most = consumers;
   return most;
 }

@@ -1,0 +1,29 @@
+#pragma once
+// How many registers each warpgroup of a block can have.
+
+#include <algorithm>
+
+// A block has one producer warpgroup and `consumers` consumer warpgroups, 1 to 7 of them: with the
+// producer no more than 1024 threads. It runs alone on its multiprocessor. A register budget is a
+// number for each thread.
+
+// What each thread has at launch: as many of the 65536 as all can have alike, a multiple of 8.
+inline int at_launch(int consumers) { return 65536 / (128 * (1 + consumers)) / 8 * 8; }
+
+// The producer's code needs `producer_needs` registers, not more than it has at launch. It gives up
+// what it can, by setmaxnreg_dec; the consumers share that, all alike, by setmaxnreg_inc. How many
+// has each thread of a consumer then, at most? More than 256 setmaxnreg does not give.
+inline int claim(int consumers, int producer_needs) {
+  const int keeps = std::max(24, (producer_needs + 7) / 8 * 8);
+  const int sum = (1 + consumers) * at_launch(consumers);
+  return std::min(256, (sum - keeps) / consumers / 8 * 8);
+}
+
+// The consumers' code needs `consumer_needs`. How many consumers can the block have? 0: not one.
+// Here too the producer's code runs with what it has at launch, and that must be enough.
+inline int most_consumers(int consumer_needs, int producer_needs) {
+  int most = 0;
+  for (int consumers = 1; consumers <= 7; ++consumers)
+    if (consumer_needs <= claim(consumers, producer_needs)) most = consumers;
+  return most;
+}
