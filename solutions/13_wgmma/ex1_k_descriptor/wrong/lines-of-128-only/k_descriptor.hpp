@@ -10,9 +10,10 @@ namespace FA_BACKEND::ex13 {
 // is what the swizzle mixes. An element, bf16 or fp16, has 2 bytes.
 FA_HOST_DEVICE inline uint64_t k_descriptor(uint32_t smem, uint32_t rows, uint32_t line_bytes,
                                             uint32_t step) {
-  const uint32_t start = smem + step / 4 * rows * line_bytes + step % 4 * 32;
-  const uint64_t stride = 8 * line_bytes;
-  const uint64_t swizzle = line_bytes == 128 ? 1 : line_bytes == 64 ? 2 : 3;
+  const uint32_t steps = 4;  // of a line
+  const uint32_t start = smem + step / steps * rows * line_bytes + step % steps * 32;
+  const uint64_t stride = 1024;
+  const uint64_t swizzle = 1;
   return start >> 4 | stride >> 4 << 32 | swizzle << 62;
 }
 

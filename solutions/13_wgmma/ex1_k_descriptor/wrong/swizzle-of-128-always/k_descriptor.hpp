@@ -1,0 +1,20 @@
+#pragma once
+// The 64 bits that tell wgmma how a tile of K lies in shared memory.
+
+#include "common/kernels/geometry.hpp"
+
+namespace FA_BACKEND::ex13 {
+
+// A tile of K lies at `smem`, a multiple of 1024: panels one behind the other, each of `rows` keys
+// (a multiple of 8). In a panel a key has a line of `line_bytes`: 128, 64 or 32, and so many bytes
+// is what the swizzle mixes. An element, bf16 or fp16, has 2 bytes.
+FA_HOST_DEVICE inline uint64_t k_descriptor(uint32_t smem, uint32_t rows, uint32_t line_bytes,
+                                            uint32_t step) {
+  const uint32_t steps = line_bytes / 32;  // of a line
+  const uint32_t start = smem + step / steps * rows * line_bytes + step % steps * 32;
+  const uint64_t stride = 8 * line_bytes;
+  const uint64_t swizzle = 1;
+  return start >> 4 | stride >> 4 << 32 | swizzle << 62;
+}
+
+}  // namespace FA_BACKEND::ex13
