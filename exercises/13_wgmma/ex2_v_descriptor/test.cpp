@@ -10,7 +10,7 @@ using fa::fp16;
 
 // The descriptor as people write it: right as it stands here, and each mistake is a change.
 struct Way {
-  enum Page { kWhole, kStraightOn, kNotReduced, kPageElements } page = kWhole;
+  enum Page { kWhole, kStraightOn, kNotReduced, kPageElements, kOfTile } page = kWhole;
   enum Key { kLine, kStepOfK, kElements, kNone, kRowOfHead, kSteps } key = kLine;
   enum Column {
     kPanels,
@@ -48,7 +48,10 @@ static uint64_t descriptor_of(const Way& way, const Tile& tile, uint32_t key, ui
   const uint32_t line = one_row ? key : key % tile.page_keys;
   uint32_t address = way.smem ? tile.smem : 0;
   if (way.page != Way::kStraightOn)
-    address += key / tile.page_keys * (way.page == Way::kPageElements ? page / 2 : page);
+    address += key / tile.page_keys *
+               (way.page == Way::kPageElements ? page / 2
+                : way.page == Way::kOfTile     ? tile.head_dim / 64 * panel_of_tile
+                                               : page);
   address += way.key == Way::kStepOfK     ? line / 16 * 32
              : way.key == Way::kElements  ? line * 64
              : way.key == Way::kNone      ? 0
@@ -110,6 +113,13 @@ static std::vector<Wrong> wrong_ways() {
         {.column = W::kPanelsOfTile},
         {.column = W::kPanelsOfTile, .leading = W::kPanelOfTile},
         {.leading = W::kPanelOfTile}}},
+      {"panel-of-all-keys",
+       "a panel was given the lines of all keys, as in the lesson; here a panel has page_keys "
+       "lines, and the pages are closer together, too",
+       {{.page = W::kOfTile, .column = W::kPanelsOfTile, .leading = W::kPanelOfTile},
+        {.page = W::kOfTile, .column = W::kPanelsOfTile},
+        {.page = W::kOfTile, .leading = W::kPanelOfTile},
+        {.page = W::kOfTile}}},
       {"page-of-one-panel",
        "behind the keys of a panel the next page was taken to begin; the other panels of this page "
        "come first, head_dim / 64 in all",

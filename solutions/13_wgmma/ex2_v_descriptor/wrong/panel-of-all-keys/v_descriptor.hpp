@@ -1,0 +1,27 @@
+#pragma once
+// What wgmma is told of a tile of V that came in pages.
+
+#include "common/kernels/geometry.hpp"
+
+namespace FA_BACKEND::ex13 {
+
+// A tile of V in shared memory, in bf16 or fp16: `keys` keys in pages of `page_keys` keys, one page
+// behind the other. In a page: panels of 64 columns one behind the other, of each all its keys, a
+// line of 128 bytes for each key, swizzled.
+struct Tile {
+  uint32_t smem;             // a multiple of 1024
+  uint32_t keys, page_keys;  // multiples of 16
+  uint32_t head_dim;         // columns, a multiple of 64
+};
+
+// The descriptor of keys `key` to `key` + 15, and of the columns from `column` on: how many is said
+// by the wgmma, and they may go over several panels. MN-major. `key` is a multiple of 16 and counts
+// from the tile's first key, `column` is a multiple of 64.
+FA_HOST_DEVICE inline uint64_t v_descriptor(const Tile& tile, uint32_t key, uint32_t column) {
+  const uint32_t panel = tile.keys * 128, page = tile.head_dim / 64 * panel;
+  const uint32_t address =
+      tile.smem + key / tile.page_keys * page + column / 64 * panel + key % tile.page_keys * 128;
+  return wgmma_descriptor(address, panel, 8 * 128, Swizzle::bytes_128);
+}
+
+}  // namespace FA_BACKEND::ex13
