@@ -151,6 +151,11 @@ static std::vector<Wrong> wrong_ways() {
     ways[3].next_key = ways[4].next_key = true, ways[4].of = W::kPackOnly;
     return ways;
   };
+  // Without the last, in which the lanes overlap.
+  const auto first_four = [](std::vector<Way> ways) {
+    ways.pop_back();
+    return ways;
+  };
   // Only in the place: in packing alone it would be one scale for both.
   const auto of_place = [](Way way) {
     std::vector<Way> ways(3, way);
@@ -182,9 +187,13 @@ static std::vector<Wrong> wrong_ways() {
                                               of_place({.element = W::kIHalf})))},
       {"down-the-lanes", "neighbouring lanes were put below each other; four of them share a row",
        of_both({.lane = W::kDownTheLanes})},
+      {"lanes-overlap",
+       "the next lane's two keys were taken as one key further on, so that lanes share keys; they "
+       "are two keys further on: lane % 4 * 2",
+       of_both({.lane = W::kOneKey})},
       {"one-key-a-lane",
-       "a lane was given one of each eight keys, or keys 4 apart; it has two neighbours",
-       joined(of_both({.lane = W::kOneKey}), of_both({.lane = W::kFourApart}))},
+       "a lane was given one of each four keys, so two that are 4 apart; it has two neighbours",
+       first_four(of_both({.lane = W::kFourApart}))},
       {"four-keys-a-lane",
        "the four floats were taken as neighbouring keys of one row; they are two keys of one row "
        "and two of the row 8 below",
