@@ -172,7 +172,7 @@ struct Way {
     kOneIfNext,
     kOnlyLast
   } wait = kOneThenNone;
-  enum Name { kThis, kOther, kNobody, kAlwaysFirst } name = kThis;
+  enum Name { kThis, kOther, kOtherButLast, kNobody, kAlwaysFirst } name = kThis;
   enum Next { kBeforeWait, kBehindWait, kAfterUse, kNone } next = kBeforeWait;
   enum Into { kAlternating, kOneForAll, kSameAsThis } into = kAlternating;
   bool guard = true, prologue = true, uses_other = false;
@@ -218,7 +218,8 @@ static void score_with(const Way& way, Steps& steps, Scores (&S_rmem)[2], int nu
                            ? (next_is_there ? 1 : 0)
                            : 0;
     const auto wait = [&] {
-      const float* const named = way.name == Way::kOther         ? &other[0][0]
+      const bool next = way.name == Way::kOther || (way.name == Way::kOtherButLast && has_next);
+      const float* const named = next                            ? &other[0][0]
                                  : way.name == Way::kAlwaysFirst ? &S_rmem[0][0][0]
                                                                  : &S[0][0];
       const int line = __builtin_LINE();
@@ -353,7 +354,10 @@ static std::vector<Wrong> wrong_ways() {
       {"wait-names-another",
        "the wait names other registers than those of the tile that it waits for, or none: the "
        "compiler may then read them before it",
-       {{.name = W::kOther}, {.name = W::kNobody}, {.name = W::kAlwaysFirst}}},
+       {{.name = W::kOther},
+        {.name = W::kOtherButLast},
+        {.name = W::kNobody},
+        {.name = W::kAlwaysFirst}}},
       {"same-registers",
        "the next tile goes to the registers that this one is used from; it has the others",
        {{.into = W::kSameAsThis}, {.into = W::kOneForAll}}},
