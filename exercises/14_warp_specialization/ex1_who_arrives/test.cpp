@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <iterator>
 #include <set>
 #include <who_arrives.hpp>
 
@@ -48,6 +50,13 @@ const std::vector<Wrong> kWrong = {
       [](const Cast& c) { return c.consumers * speakers(c); },
       [](const Cast& c) { return c.consumers * 128; }},
      {[](const Cast& c) { return c.loaders; }},
+     {}},
+    {"loaders-and-consumers",
+     "full counts the consumers besides; they wait there, and only loaders arrive",
+     {[](const Cast& c) { return c.loaders + c.consumers; },
+      [](const Cast& c) { return c.loaders + c.consumers * speakers(c); },
+      [](const Cast& c) { return c.loaders + c.consumers * 128; }},
+     {},
      {}},
     {"threads-counted",
      "all threads of a warpgroup are counted, and not all of them arrive: the phase never ends",
@@ -106,11 +115,29 @@ const std::vector<Wrong> kWrong = {
      {},
      {[](const Cast& c, int thread, int product) { return speaks(c, thread) && product == 0; }}},
     {"nobody-arrives",
-     "no thread of a consumer arrives: thread 0 is the producer's, and products are 0 to products "
-     "- 1",
+     "no thread of a consumer arrives: thread 0 is the producer's, a consumer's are 128 and more",
      {},
      {},
      {[](const Cast&, int, int) { return false; }}},
+    {"product-behind-the-last",
+     "a consumer arrives behind product number `products`, and there is none: the last is products "
+     "- 1",
+     {},
+     {},
+     {[](const Cast& c, int thread, int product) {
+       return speaks(c, thread) && product == c.products;
+     }}},
+    {"first-consumer-only",
+     "only the first consumer arrives, thread 128; each one does, and the first thread of a "
+     "warpgroup is a multiple of 128",
+     {},
+     {},
+     {[](const Cast& c, int thread, int product) {
+        return (c.each_warp ? thread % 32 == 0 : thread == 128) && product == c.products - 1;
+      },
+      [](const Cast& c, int thread, int product) {
+        return speaks(c, thread) && thread < 256 && product == c.products - 1;
+      }}},
     {"every-thread-arrives",
      "every thread arrives; one speaks for its warp or its warpgroup, as the cast says",
      {},
@@ -137,6 +164,9 @@ static exercise::Numbers numbers(const Cast& c, const Functions& functions) {
   for (int thread = 128; thread < 128 * (1 + c.consumers); ++thread)
     for (int product = 0; product < c.products; ++product)
       all.push_back(functions.arrives(c, thread, product));
+  // Whom no product lets arrive may have counted them from 1.
+  const bool nobody = std::count(all.begin() + 2, all.end(), 0.0) == std::ssize(all) - 2;
+  all.push_back(nobody && functions.arrives(c, 128, c.products));
   return all;
 }
 
@@ -145,6 +175,7 @@ static std::vector<std::string> labels(const Cast& c) {
   for (int thread = 128; thread < 128 * (1 + c.consumers); ++thread)
     for (int product = 0; product < c.products; ++product)
       all.push_back("arrives(" + std::to_string(thread) + ", " + std::to_string(product) + ")");
+  all.push_back("arrives(128, " + std::to_string(c.products) + ")");
   return all;
 }
 

@@ -24,5 +24,5 @@ inline int empty_count(const Cast& cast) { return cast.consumers * (cast.each_wa
 // 1, of each tile: do I arrive at empty now? `thread` is thread_index(): warpgroup 0 is the
 // producer, so it is 128 or more.
 inline bool arrives(const Cast& cast, int thread, int product) {
-  return thread % (cast.each_warp ? 32 : 128) == 0 && product == cast.products;
+  return thread == 0 && product == cast.products - 1;
 }
