@@ -437,6 +437,8 @@ static void check_loops(int num_tiles) {
           {.producer = W::kArrivesTwice});
   mistake("half-expected", "half of the bytes were expected, as if they were elements",
           {.expected = TILE_BYTES / 2});
+  mistake("one-row-expected", "the bytes of one row were expected; a tile has TILE_ROWS of them",
+          {.expected = TILE_BYTES / TILE_ROWS});
   mistake("tile-for-row", "the coordinate is the tile's number; it is the first row's",
           {.row = W::kTiles});
   mistake("column-for-row",
