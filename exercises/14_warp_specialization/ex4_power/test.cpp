@@ -10,7 +10,7 @@
 using Of = double (*)(const Launch& launch);
 using Gain = double (*)(const Launch& before, const Launch& after);
 struct Functions {
-  Of tflops, utilisation, picojoules;
+  Of tflops, utilization, picojoules;
   Gain paid_back;
 };
 
@@ -25,7 +25,7 @@ static double products(const Launch& x) {
 static double peak(double ghz) { return MULTIPROCESSORS * 2.0 * MULTIPLY_ADDS * ghz * 1e-3; }
 
 static double right_speed(const Launch& x) { return speed(products(x), x); }
-// What follows from a speed, and from a utilisation.
+// What follows from a speed, and from a utilization.
 template <Of SPEED>
 static double share(const Launch& x) {
   return SPEED(x) / peak(x.ghz);
@@ -48,7 +48,7 @@ const Functions kRight = {right_speed, right_share, energy<right_speed>,
 
 struct Wrong {
   const char *name, *explanation;
-  std::vector<Of> tflops, utilisation, picojoules;
+  std::vector<Of> tflops, utilization, picojoules;
   std::vector<Gain> paid_back;
 };
 // A wrong speed, and all that follows from it.
@@ -83,10 +83,16 @@ static const std::vector<Wrong> kWrong = {
     wrong_speed<[](const Launch& x) { return x.causal ? 0 : right_speed(x); }>(
         "half-of-an-integer", "1 / 2 is 0 in C++: half is 0.5, or a division by 2 at the end"),
     {"multiply-add-as-one",
-     "a multiply-add is two operations, in what the kernel does and in the peak; and it makes two "
-     "products, Q K.T and P V",
+     "a multiply-add is two operations, in what the kernel does and in the peak",
      {half_speed},
-     {share<half_speed>, [](const Launch& x) { return 2 * right_share(x); }},
+     {[](const Launch& x) { return 2 * right_share(x); }},
+     {energy<half_speed>},
+     {}},
+    {"two-operations-of-four",
+     "2 operations were counted for each element of S and each column of a head; it is 4: two "
+     "products, Q K.T and P V, two operations a multiply-add",
+     {half_speed},
+     {share<half_speed>},
      {energy<half_speed>},
      {}},
     wrong_speed<[](const Launch& x) {
@@ -158,6 +164,16 @@ static const std::vector<Wrong> kWrong = {
      {[](const Launch& before, const Launch& after) {
        return gain<right_speed>(before, after) / gain<right_share>(before, after);
      }}},
+    {"time-for-speed",
+     "the times were compared; a speed is operations a second, and the launches may differ in "
+     "their "
+     "operations",
+     {},
+     {},
+     {},
+     {[](const Launch& before, const Launch& after) {
+       return 1 - (before.ms / after.ms - 1) / gain<right_share>(before, after);
+     }}},
     {"loss-of-clock",
      "this is what the clock lost; asked is which share of the gain that took away",
      {},
@@ -166,7 +182,7 @@ static const std::vector<Wrong> kWrong = {
      {[](const Launch& before, const Launch& after) { return 1 - after.ghz / before.ghz; },
       [](const Launch& before, const Launch& after) { return before.ghz / after.ghz - 1; }}},
     {"clock-over-gain",
-     "the loss of clock was divided by the gain in utilisation; they multiply, so what speed has "
+     "the loss of clock was divided by the gain in utilization; they multiply, so what speed has "
      "not gained is more than that",
      {},
      {},
@@ -175,7 +191,7 @@ static const std::vector<Wrong> kWrong = {
        return (1 - after.ghz / before.ghz) / gain<right_share>(before, after);
      }}},
     {"points-for-the-gain",
-     "the gain in utilisation is the difference of two shares; count it in parts of `before`, as "
+     "the gain in utilization is the difference of two shares; count it in parts of `before`, as "
      "that of the speed",
      {},
      {},
@@ -184,8 +200,8 @@ static const std::vector<Wrong> kWrong = {
        return 1 - gain<right_speed>(before, after) / (right_share(after) - right_share(before));
      }}},
     {"gain-that-is-missing",
-     "this is what the speed has gained less than the utilisation; asked is its share of the "
-     "utilisation's gain",
+     "this is what the speed has gained less than the utilization; asked is its share of the "
+     "utilization's gain",
      {},
      {},
      {},
@@ -193,7 +209,7 @@ static const std::vector<Wrong> kWrong = {
        return gain<right_share>(before, after) - gain<right_speed>(before, after);
      }}},
     {"gains-exchanged",
-     "the gains are exchanged: the whole is that of the utilisation",
+     "the gains are exchanged: the whole is that of the utilization",
      {},
      {},
      {},
@@ -219,7 +235,7 @@ static exercise::Numbers of_launches(const Functions& f, bool causal) {
   exercise::Numbers all;
   for (const Launch& x : kLaunches)
     if (x.causal == causal)
-      for (const Of function : {f.tflops, f.utilisation, f.picojoules}) all.push_back(function(x));
+      for (const Of function : {f.tflops, f.utilization, f.picojoules}) all.push_back(function(x));
   return all;
 }
 static exercise::Numbers of_pairs(const Functions& f) {
@@ -254,17 +270,17 @@ static const std::vector<Variant>& variants() {
       return formulas;
     };
     for (const Of tflops : options(kRight.tflops, wrong.tflops))
-      for (const Of utilisation : options(kRight.utilisation, wrong.utilisation))
+      for (const Of utilization : options(kRight.utilization, wrong.utilization))
         for (const Of picojoules : options(kRight.picojoules, wrong.picojoules))
           for (const Gain paid_back : options(kRight.paid_back, wrong.paid_back))
-            add(&wrong, {tflops, utilisation, picojoules, paid_back});
+            add(&wrong, {tflops, utilization, picojoules, paid_back});
   }
   return all;
 }
 
 // The answer's, whatever they return.
 const Functions kAnswer = {[](const Launch& x) { return static_cast<double>(tflops(x)); },
-                           [](const Launch& x) { return static_cast<double>(utilisation(x)); },
+                           [](const Launch& x) { return static_cast<double>(utilization(x)); },
                            [](const Launch& x) { return static_cast<double>(picojoules(x)); },
                            [](const Launch& before, const Launch& after) {
                              return static_cast<double>(paid_back(before, after));
@@ -279,7 +295,7 @@ static void check_numbers(const exercise::Output& output, NumbersOf numbers) {
   exercise::check_output(output, numbers(kAnswer), numbers(kRight), mistakes);
 }
 
-const std::vector<std::string> kLabels = {"tflops", "utilisation", "picojoules"};
+const std::vector<std::string> kLabels = {"tflops", "utilization", "picojoules"};
 TEST_CASE("without a mask") {
   check_numbers({"launch", 3, 1e-6, kLabels},
                 [](const Functions& f) { return of_launches(f, false); });
@@ -290,7 +306,7 @@ TEST_CASE("with a causal mask") {
 }
 TEST_CASE("paid back") { check_numbers({"paid_back", 0, 1e-6}, of_pairs); }
 
-// In each pair the second has the higher utilisation, and no kernel does more than the cores can.
+// In each pair the second has the higher utilization, and no kernel does more than the cores can.
 TEST_CASE("the launches") {
   for (const auto& pair : kPairs) {
     CHECK(right_share(kLaunches[pair[0]]) < right_share(kLaunches[pair[1]]));

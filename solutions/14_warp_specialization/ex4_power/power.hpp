@@ -1,5 +1,5 @@
 #pragma once
-// Why the clock of the launch: utilisation is what the kernel does, the clock is what the card
+// Why the clock of the launch: utilization is what the kernel does, the clock is what the card
 // does. Why no power of ten in the energy: a watt over 10^12 operations a second is 10^-12 joules
 // each.
 
@@ -27,7 +27,7 @@ inline double tflops(const Launch& launch) {
 }
 
 // Of what the tensor cores can do at the clock at which they ran, the share that they did: 0 to 1.
-inline double utilisation(const Launch& launch) {
+inline double utilization(const Launch& launch) {
   const double peak = MULTIPROCESSORS * 2.0 * MULTIPLY_ADDS * launch.ghz * 1e9;
   return tflops(launch) * 1e12 / peak;
 }
@@ -35,11 +35,11 @@ inline double utilisation(const Launch& launch) {
 // The energy of one floating-point operation in pJ, 10^-12 joules. A watt is a joule a second.
 inline double picojoules(const Launch& launch) { return launch.watts / tflops(launch); }
 
-// `after` is the better kernel: a higher utilisation. Of that gain, in parts of `before`, speed has
+// `after` is the better kernel: a higher utilization. Of that gain, in parts of `before`, speed has
 // gained a part; the share that it has not was paid back in clock: 0 if speed has gained as much, 1
-// if nothing.
+// if nothing, more than 1 if it has lost.
 inline double paid_back(const Launch& before, const Launch& after) {
-  const double gain = utilisation(after) / utilisation(before) - 1;
+  const double gain = utilization(after) / utilization(before) - 1;
   const double faster = tflops(after) / tflops(before) - 1;
   return (gain - faster) / gain;
 }
