@@ -26,10 +26,11 @@ int lanes_that_read(const WarpAccess& access) {
   return count;
 }
 
-// A card reads its rows' sectors whole.
+// A card reads its rows' sectors whole. (Other lanes' addresses are those of an earlier access.)
 bool starts_within_a_sector(const WarpAccess& access) {
-  return std::any_of(access.global.begin(), access.global.end(),
-                     [](uint64_t address) { return address % kSectorBytes != 0; });
+  for (size_t lane = 0; lane < kWarpSize; ++lane)
+    if ((access.lanes >> lane & 1) && access.global[lane] % kSectorBytes != 0) return true;
+  return false;
 }
 
 }  // namespace
