@@ -499,7 +499,7 @@ BREAKS = {
         "why": "The compiler sees registers that wgmma will write and somebody reads. ptxas then "
                "waits behind every wgmma and says so, in a remark (C7514): right, and slow.",
         "caught": "The emulator. On a GPU by reading what ptxas prints; this project's build fails "
-                  "on it.",
+                  "on it in every kernel without breaks.",
         "demos": [
             {"chapters": ("13",), "shape": [1, 1, 64, 256, 64],
              "symptom": {"nan": 64, "hazard": "registers_in_flight", "at": "wgmma<bf16>(S_rmem", "other": ""}},
