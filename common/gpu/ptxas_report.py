@@ -7,7 +7,8 @@
                                      reads OBJECT.ptxas; fails if a kernel spills or has a stack
                                      frame, if ptxas serializes wgmma or sets fences of its own
                                      (C75xx) in one without breaks, or if one of CODES
-                                     (sm_80,sm_90; sm_ for any) has no kernel. With --for only CODE's kernels must not spill:
+                                     (sm_80,sm_90; sm_ for any) has no kernel. With --for
+                                     only CODE's kernels must not spill:
                                      the one that tile sizes were chosen for
 """
 
