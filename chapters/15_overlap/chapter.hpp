@@ -1,0 +1,43 @@
+#pragma once
+// Chapter 15 as host code sees it.
+
+#include "breaks.hpp"
+#include "chapters/14_warp_specialization/chapter.hpp"
+
+namespace emulator::ch15 {
+extern const fa::KernelBuild build;
+}
+namespace gpu::ch15 {
+extern const fa::KernelBuild build;
+}
+
+namespace ch15 {
+
+inline constexpr fa::KernelOption OPTIONS[] = {
+    {"--consumers", 2, 3, 3, "consumer warpgroups of a block, 64 queries each [3]", "consumers"},
+    {"--ping-pong", 0, 1, 0, "1: the consumers multiply one after the other [0]", "ping_pong"},
+};
+
+inline constexpr fa::Break OWN_BREAKS[] = {
+    {"early-pack", fa::EARLY_PACK, "P is packed while the product of the last one may read it"},
+    {"early-rescale", fa::EARLY_RESCALE, "O is rescaled while a product is added to it"},
+    {"wait-for-neither", fa::WAIT_FOR_NEITHER, "S is read while both products may be in flight"},
+    {"no-first-turn", fa::NO_FIRST_TURN, "with --ping-pong 1, nobody gives the first turn"},
+};
+
+inline constexpr fa::KernelChapter CHAPTER{
+    .name = "ch15_overlap",
+    .about = "Overlap: the next tile's scores are computed beside this tile's product.",
+    .emulator = &emulator::ch15::build,
+    .gpu = &gpu::ch15::build,
+    .breaks =
+        (fa::BASIC_BREAKS & ~(fa::MISSING_BARRIER | fa::DIVERGENT_BARRIER)) | fa::SWIZZLE_ONE_SIDE,
+    .own_breaks = OWN_BREAKS,
+    .undefined_on_a_gpu = fa::UNDEFINED_ON_A_GPU | fa::EARLY_PACK | fa::EARLY_RESCALE |
+                          fa::WAIT_FOR_NEITHER | fa::NO_FIRST_TURN,
+    .options = OPTIONS,
+    .previous_name = "ch14_warp_specialization",
+    .previous = &emulator::ch14::build,
+};
+
+}  // namespace ch15

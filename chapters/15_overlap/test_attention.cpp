@@ -1,0 +1,95 @@
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "chapter.hpp"
+#include "common/check.hpp"
+#include "common/error.hpp"
+#include "common/kernels/test/kernel_test.hpp"
+
+using namespace fa;
+using namespace fa::test;
+
+namespace {
+
+const KernelChapter& KERNEL = ch15::CHAPTER;
+
+TEST_CASE("agrees with float64 on the named shapes, at three input scales") {
+  agrees_on_named_shapes(KERNEL);
+}
+
+TEST_CASE("agrees with float64 on a large shape" * doctest::test_suite("large")) {
+  agrees_on_a_large_shape(KERNEL);
+}
+
+TEST_CASE("agrees with float64 on random shapes") { agrees_on_random_shapes(KERNEL); }
+
+TEST_CASE("agrees with NumPy's golden cases") { agrees_with_golden_cases(KERNEL); }
+
+TEST_CASE("returns a constant V exactly") { returns_a_constant_v(KERNEL); }
+
+TEST_CASE("gives the same bits under 100 schedules, without a hazard") {
+  same_bits_under_every_schedule(KERNEL);
+}
+
+// 2 mbarrier_init and their fence, block_sync, 5 waits, mbarrier_arrive_expect_tx, 2 arrivals;
+// 2 setmaxnreg; 2 wgmma_fence, 2 wgmma_wait
+TEST_CASE("every barrier, wait, arrival, fence and expect_tx is needed, and its absence reported") {
+  every_synchronization_is_needed(KERNEL, 18);
+}
+
+TEST_CASE("two consumers agree with float64, too") {
+  KernelOption option = KERNEL.options[0];
+  option.otherwise = 2;
+  KernelChapter two = KERNEL;
+  two.options = {&option, 1};
+  agrees_on_random_shapes(two);
+}
+
+TEST_CASE("counts what Nsight Compute counted") {
+  const simt::Counters counters = count(KERNEL);
+  // 5 tiles of 112 keys, 3 warpgroups of 4 warps: 8 for S, 7 for O
+  CHECK(counters.wgmma_instructions == 5 * 12 * (8 + 7));
+  CHECK(counters.shared_load_wavefronts == 0);
+  CHECK(counters.barriers == 16);
+  CHECK(counters.tma_instructions == 1 + 2 * 5);
+  CHECK(counters.tma_bytes == (192 + 2 * 5 * 112) * 256);
+  // 9 are made, 11 are told of bytes; the producer waits 10 times; 12 warps wait for Q and for each
+  // K and V; 3 warpgroups arrive for each
+  CHECK(counters.mbarrier_operations == 9 + 11 + 10 + 12 * (1 + 2 * 5) + 3 * 2 * 5);
+  CHECK(counters.global_store_sectors == 2048);
+}
+
+TEST_CASE("a scale that is not positive is an error in one line") {
+  for (const double scale : {0.0, -0.125}) {
+    Problem problem = random_problem({1, 1, 16, 16, 64}, Dtype::bf16, 1);
+    problem.scale = scale;
+    std::vector<float> o(problem.shape.q_elements());
+    CHECK_THROWS_AS(forward_on_emulator(KERNEL, problem, o), InputError);
+  }
+}
+
+TEST_CASE("breaks of the softmax") {
+  no_max_overflows(KERNEL);
+  is_finite_and_wrong(KERNEL, NO_RESCALE, {1, 1, 64, 256, 64});
+  is_harmless(KERNEL, NO_RESCALE, {1, 1, 64, 20, 64});  // one tile: nothing to rescale
+  is_finite_and_wrong(KERNEL, UNMASKED_TAIL, {1, 1, 64, 70, 64});
+  is_harmless(KERNEL, UNMASKED_TAIL, {1, 1, 64, 288, 64});  // whole tiles: no tail
+  is_finite_and_wrong(KERNEL, SHUFFLE_MASK_0X10, {1, 1, 64, 128, 64});
+}
+
+TEST_CASE("break: swizzle on one side only") {
+  is_finite_and_wrong(KERNEL, SWIZZLE_ONE_SIDE, {1, 1, 64, 128, 64});
+}
+
+KernelBreak own(RoleBreak flag) { return static_cast<KernelBreak>(flag); }
+
+TEST_CASE("breaks of the roles") {
+  is_reported_as(KERNEL, MISSING_WAIT, simt::HazardKind::kReadBeforeWait);
+  is_reported_as(KERNEL, own(EMPTY_COUNT), simt::HazardKind::kWaitWrongPhase);
+  is_reported_as(KERNEL, own(NO_EMPTY_WAIT), simt::HazardKind::kOverwriteWhileRead);
+  is_reported_as(KERNEL, own(FULL_FOR_EMPTY), simt::HazardKind::kDeadlock);
+  is_reported_as(KERNEL, own(KEEP_REGISTERS), simt::HazardKind::kDeadlock);
+}
+
+}  // namespace
