@@ -14,8 +14,10 @@ void agrees_on_random_shapes(const KernelChapter& kernel);
 void agrees_with_golden_cases(const KernelChapter& kernel);  // NumPy's answers
 void returns_a_constant_v(const KernelChapter& kernel);
 void same_bits_under_every_schedule(const KernelChapter& kernel);  // and no hazard
-// The kernel has `count` barriers and waits, and each, left out alone, is reported as a hazard.
-void every_synchronization_is_needed(const KernelChapter& kernel, size_t count);
+// The kernel has `count` barriers and waits, and each, left out alone, is reported as a hazard; but
+// for the instruction `for_speed`: without it the kernel is as right.
+void every_synchronization_is_needed(const KernelChapter& kernel, size_t count,
+                                     const std::string& for_speed = "");
 
 // The emulator's counters at 1,1,128,512,128.
 simt::Counters count(const KernelChapter& kernel);
@@ -25,6 +27,7 @@ void no_max_overflows(const KernelChapter& kernel);
 // At every input scale where it is more than rounding, the checker must see it.
 void is_finite_and_wrong(const KernelChapter& kernel, KernelBreak flag, const Shape& shape);
 void is_harmless(const KernelChapter& kernel, KernelBreak flag, const Shape& shape);
-void is_reported_as(const KernelChapter& kernel, KernelBreak flag, simt::HazardKind kind);
+void is_reported_as(const KernelChapter& kernel, KernelBreak flag, simt::HazardKind kind,
+                    double input_scale = 1.0);
 
 }  // namespace fa::test
