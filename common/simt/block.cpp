@@ -204,7 +204,7 @@ void Block::sync(Thread& thread, Instruction instruction, int number, int expect
   warp.before_barrier += warp.steps[0];
   if (warp.before_barrier >= launch_.run.max_steps) out_of_steps(thread, site);
   std::fill_n(warp.steps, kWarpSize, 0u);
-  traffic_.collective(warp.index, instruction, site);
+  traffic_.barrier(warp.index, instruction, site, number);
   Barrier& barrier = barriers_[number];
   if (barrier.arrived != 0 && barrier.expected != expected) diverge(thread, instruction, site);
   if (barrier.arrived == 0 || comes_before(site, barrier.first)) barrier.first = site;

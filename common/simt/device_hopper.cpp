@@ -313,7 +313,7 @@ void wgmma_wait(int pending_groups, std::initializer_list<const float*> register
   if (block.meet(thread, Instruction::kWgmmaWait, site)) {
     pending_groups += block.sync_site(Instruction::kWgmmaWait, site, "").more_groups;
     block.warpgroup(thread, Instruction::kWgmmaWait).wait(thread, pending_groups, registers, site);
-    block.traffic().collective(thread.warp->index, Instruction::kWgmmaWait, site);
+    block.traffic().wgmma_wait(thread.warp->index, site, pending_groups);
   }
 }
 

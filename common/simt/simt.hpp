@@ -87,6 +87,7 @@ enum class EventKind {
   kWait,
   kLand,
   kBarrier,
+  kBarrierArrive,
   kWarpSync,
   kLdmatrix,
   kMma,
@@ -125,6 +126,7 @@ struct Event {
   Site where;
   int group = -1;           // copy_issue, commit, land: number of the commit group, from 0
   int pending_groups = -1;  // wait: the N of wait_group N
+  int barrier = -1;         // barrier, barrier_arrive: its number
   int bytes = 0;            // moved by all lanes (copies, land, loads and stores); mbarrier_arrive:
                             // that all lanes expect
   uint32_t address = 0;     // copies, ldmatrix: lane 0's offset in dynamic shared memory

@@ -100,6 +100,34 @@ TEST_CASE("named barriers: producers and consumers of a ring") {
   }
 }
 
+TEST_CASE("named barriers: the event log says which one, and who only arrives") {
+  using fa::simt::EventKind;
+  Buffer<float> out(kThreads, "out");
+  Config config;
+  config.events = true;
+  const Report report =
+      fa::simt::run(config, [&] { launch(ring, 1, kThreads, kSmem, out.data(), false); });
+  for (int warp = 0; warp < 4; ++warp) {
+    const bool produces = warp < 2;
+    int waits = 0, arrivals = 0;
+    for (const fa::simt::Event& event : report.events) {
+      if (event.warp != warp) continue;
+      CHECK((event.barrier == -1) ==
+            (event.kind != EventKind::kBarrier && event.kind != EventKind::kBarrierArrive));
+      if (event.kind == EventKind::kBarrier) {
+        CHECK(event.barrier == (produces ? kEmpty : kFull));
+        ++waits;
+      }
+      if (event.kind == EventKind::kBarrierArrive) {
+        CHECK(event.barrier == (produces ? kFull : kEmpty));
+        ++arrivals;
+      }
+    }
+    CHECK(waits == (produces ? 3 : 4));
+    CHECK(arrivals == (produces ? 4 : 3));
+  }
+}
+
 // Consumers only arrive at "full" instead of waiting: nothing orders the tile before their reads.
 void consumers_do_not_wait(float* out, bool broken) {
   const int t = thread_index() % kHalf;

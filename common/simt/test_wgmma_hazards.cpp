@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "common/backend.hpp"
 #include "common/simt/test_twins.hpp"
@@ -212,6 +213,23 @@ TEST_CASE("two groups in flight, under 100 schedules") {
         config, [&] { launch(overlapped, 1, 2 * kThreads, kSmem, out.data(), false); });
     CHECK(texts(report) == "");
     for (size_t i = 0; i < 256; ++i) CHECK(out[i] == 3 * (16.0f + 32.0f));
+  }
+}
+
+TEST_CASE("the event log says how many groups a wgmma_wait leaves in flight") {
+  Config config;
+  config.events = true;
+  Buffer<float> out(1024, "out");
+  const Report report =
+      fa::simt::run(config, [&] { launch(overlapped, 1, kThreads, kSmem, out.data(), false); });
+  for (int warp = 0; warp < 4; ++warp) {
+    std::vector<int> pending;
+    for (const fa::simt::Event& event : report.events) {
+      if (event.warp == warp && event.kind == fa::simt::EventKind::kWait) {
+        pending.push_back(event.pending_groups);
+      }
+    }
+    CHECK(pending == std::vector<int>{1, 0, 1, 0, 1, 0});
   }
 }
 

@@ -273,6 +273,16 @@ void Traffic::collective(int warp, Instruction instruction, const Site& site) {
   if (logging_) log(warp, instruction, site, nullptr);
 }
 
+void Traffic::barrier(int warp, Instruction instruction, const Site& site, int number) {
+  collective(warp, instruction, site);
+  if (logging_) events_.back().barrier = number;
+}
+
+void Traffic::wgmma_wait(int warp, const Site& site, int pending_groups) {
+  collective(warp, Instruction::kWgmmaWait, site);
+  if (logging_) events_.back().pending_groups = pending_groups;
+}
+
 void Traffic::wgmma(int warp, const Site& site, const WgmmaCall& call) {
   collective(warp, Instruction::kWgmma, site);
   if (!logging_) return;

@@ -107,7 +107,9 @@ class Traffic {
   void ldmatrix(int warp, Instruction instruction, const Site& site, const uint32_t* addresses,
                 int matrices);
   void collective(int warp, Instruction instruction, const Site& site);  // mma, shuffle, syncs
+  void barrier(int warp, Instruction instruction, const Site& site, int number);
   void wgmma(int warp, const Site& site, const WgmmaCall& call);
+  void wgmma_wait(int warp, const Site& site, int pending_groups);
 
   bool wanted() const { return config_.counters || logging_; }
   const Counters& counters() const { return counters_; }
