@@ -15,7 +15,7 @@ namespace ch15 {
 
 inline constexpr fa::KernelOption OPTIONS[] = {
     {"--consumers", 2, 3, 3, "consumer warpgroups of a block, 64 queries each [3]", "consumers"},
-    {"--ping-pong", 0, 1, 0, "1: the consumers multiply one after the other [0]", "ping_pong"},
+    {"--ping-pong", 0, 1, 0, "1: the consumers multiply one after the other [0]", "with ping-pong"},
 };
 
 inline constexpr fa::Break OWN_BREAKS[] = {

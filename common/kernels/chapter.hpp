@@ -21,12 +21,12 @@ struct KernelBuild {
   const char* left_out = "";  // why, as a sentence
 };
 
-// An option of one chapter: a whole number, handed on in ForwardArgs::options.
+// An option of one chapter: a whole number, handed on in ForwardArgs::options; 0 to 1: a switch.
 struct KernelOption {
   const char* name;  // "--stages"
   int least, most, otherwise;
   const char* about;
-  const char* title;  // goes behind the number: "3 stages"
+  const char* title;  // goes behind the number: "3 stages"; of a switch that is on, without it
 };
 
 // Throws InputError unless an int holds the lengths.

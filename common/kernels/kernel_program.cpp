@@ -60,6 +60,7 @@ std::string event_log(const EmulatorRun& run) {
                             {"where", place(event.where)}};
     if (event.group >= 0) entry["group"] = event.group;
     if (event.pending_groups >= 0) entry["pending_groups"] = event.pending_groups;
+    if (event.barrier > 0) entry["barrier"] = event.barrier;  // 0 is block_sync's
     if (event.bytes > 0) entry["bytes"] = event.bytes;
     const bool is_box = !event.coordinates.empty();
     if (event.kind == simt::EventKind::kCopyIssue || event.kind == simt::EventKind::kLdmatrix ||
@@ -204,15 +205,26 @@ double time_on_gpu(const KernelChapter& chapter, const Problem& problem, std::sp
   }
 }
 
+// "3 consumers, with ping-pong"
+std::string title_of(std::span<const KernelOption> options, const std::vector<int>& values) {
+  std::string text;
+  for (size_t i = 0; i < options.size(); ++i) {
+    std::string title = options[i].title;
+    if (options[i].least == 0 && options[i].most == 1) {
+      if (values[i] == 0) continue;
+    } else {
+      if (values[i] == 1) title.pop_back();
+      title = std::to_string(values[i]) + " " + title;
+    }
+    text += (text.empty() ? "" : ", ") + title;
+  }
+  return text;
+}
+
 Outcome forward(const KernelChapter& chapter, const ForwardRun& options, const Problem& problem,
                 const Request& request, std::span<float> o, std::span<float> lse) {
   Outcome outcome;
-  for (size_t i = 0; i < chapter.options.size(); ++i) {
-    std::string title = chapter.options[i].title;  // "stages"
-    if (options.options[i] == 1) title.pop_back();
-    outcome.title +=
-        (outcome.title.empty() ? "" : ", ") + std::to_string(options.options[i]) + " " + title;
-  }
+  outcome.title = title_of(chapter.options, options.options);
   const bool gpu = wants_gpu(chapter, request);
   simt::Config config;
   config.schedule_seed = static_cast<uint64_t>(request.schedule_seed);
