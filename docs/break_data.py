@@ -19,7 +19,7 @@ x (chapter 01: the scores themselves). Or run: all of the program's arguments (c
 """
 
 CP_ASYNC = ("03", "04", "05", "06", "07", "08", "09")  # kernels whose threads copy
-KERNELS = CP_ASYNC + ("12", "13", "14")
+KERNELS = CP_ASYNC + ("12", "13", "14", "15")
 SWIZZLED = KERNELS[1:]
 PIPELINED = CP_ASYNC[2:]
 
@@ -169,7 +169,7 @@ BREAKS = {
              "symptom": {"nan": 64, "hazard": "read_before_wait", "at": "K_rmem, K_smem", "other": "load_tile<BLOCK_KV"}},
             {"chapters": ("12",), "shape": [1, 1, 64, 256, 64],
              "symptom": {"nan": 64, "hazard": "read_before_wait", "at": "K_rmem, KTile", "other": "tma_load_4d"}},
-            {"chapters": ("13", "14"), "shape": [1, 1, 64, 256, 64],
+            {"chapters": ("13", "14", "15"), "shape": [1, 1, 64, 256, 64],
              "symptom": {"nan": 64, "hazard": "read_before_wait", "at": "wgmma<bf16>(S_rmem", "other": "tma_load_4d"}},
         ],
     },
@@ -573,6 +573,70 @@ BREAKS = {
         "demos": [
             {"chapters": ("14",), "shape": [1, 1, 192, 450, 64],
              "symptom": {"nan": 64, "hazard": "deadlock", "at": "mbarrier_wait", "other": ""}},
+        ],
+    },
+    "early-pack": {
+        "line": "P is packed while the product of the last one may read it",
+        "predict": "The next weights are packed as soon as they are there. O += P V of the tile "
+                   "before is in flight. Which weights does it multiply?",
+        "happens": "registers_in_flight. Those of either tile: the first instructions may have "
+                   "read P before it was overwritten, the others after. Finite and wrong.",
+        "why": "wgmma reads operand A from the registers until the wait that covers it, not when "
+               "it is issued.",
+        "caught": "The emulator, and a comparison if the product is late. With one tile nothing "
+                  "is in flight.",
+        "demos": [
+            {"chapters": ("15",), "shape": [1, 1, 192, 450, 64],
+             "symptom": {"wrong": 0.3, "hazard": "registers_in_flight", "at": "Major::mn>(O_rmem", "other": ""},
+             "fine": [{"shape": [1, 1, 192, 100, 64]}]},
+        ],
+    },
+    "early-rescale": {
+        "line": "O is rescaled while a product is added to it",
+        "predict": "O moves to the new maximum before the product of the tile before is waited "
+                   "for. Which data shows it?",
+        "happens": "Where no maximum grows by more than 2^8, nothing: O is not touched. Where one "
+                   "does, registers_in_flight and NaN: the emulator keeps the registers of a "
+                   "running wgmma poisoned.",
+        "why": "The accumulators belong to the tensor cores until the wait. What a thread writes "
+               "into them meanwhile, and what it reads, is anybody's guess.",
+        "caught": "Sharp scores: --scale 4 and a row maximum that grows late. Normal inputs "
+                  "at scale 1 / sqrt(D) hardly come this way.",
+        "demos": [
+            {"chapters": ("15",), "shape": [1, 1, 192, 450, 64], "scale": 4,
+             "symptom": {"nan": 64, "hazard": "registers_in_flight", "at": "Major::mn>(O_rmem", "other": ""},
+             "fine": [{"scale": 0.125}, {"shape": [1, 1, 192, 100, 64]}]},
+        ],
+    },
+    "wait-for-neither": {
+        "line": "S is read while both products may be in flight",
+        "predict": "S of the next tile and O of this one have been issued. Nobody waits, and the "
+                   "softmax reads S. Does the wait for O, further down, help?",
+        "happens": "registers_in_flight, and every output is NaN. The wait comes behind the "
+                   "exponentials.",
+        "why": "wgmma_wait<1> is there for S alone: all but the youngest group are complete, and "
+               "S is the elder. The order of issue makes it so.",
+        "caught": "The emulator. With one tile there is no loop.",
+        "demos": [
+            {"chapters": ("15",), "shape": [1, 1, 192, 450, 64],
+             "symptom": {"nan": 64, "hazard": "registers_in_flight", "at": "wgmma<bf16>(S_rmem", "other": ""},
+             "fine": [{"shape": [1, 1, 192, 100, 64]}]},
+        ],
+    },
+    "no-first-turn": {
+        "line": "with --ping-pong 1, nobody gives the first turn",
+        "predict": "Each consumer waits for its turn and then gives the next one theirs. Who is "
+                   "first?",
+        "happens": "Nobody: a deadlock, before the first product. Without --ping-pong nothing.",
+        "why": "A named barrier has no phase that counts as complete from the start, as a fresh "
+               "mbarrier has. The first turn is an arrival like the others, and somebody has to "
+               "make it.",
+        "caught": "Any run with turns: on a GPU it hangs. The emulator names the barrier and how "
+                  "many arrivals it lacks.",
+        "demos": [
+            {"chapters": ("15",), "shape": [1, 1, 192, 450, 64], "options": ["--ping-pong", "1"],
+             "symptom": {"nan": 64, "hazard": "deadlock", "at": "mbarrier_wait", "other": ""},
+             "fine": [{"options": []}]},
         ],
     },
     "weights-swapped-early": {

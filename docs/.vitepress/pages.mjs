@@ -129,7 +129,8 @@ const readme_of = (name) => pages.find((path) => path === `chapters/${name}/READ
 const WHERE = { '03': ['global memory', 'shared memory', 'registers', 'tensor core'], '04': ['shared memory'],
   '05': ['global memory', 'shared memory'], '06': ['shared memory', 'registers'], '07': ['shared memory'],
   '08': ['registers', 'tensor core'], '12': ['global memory', 'shared memory'],
-  '13': ['shared memory', 'tensor core'], '14': ['shared memory', 'registers'] }
+  '13': ['shared memory', 'tensor core'], '14': ['shared memory', 'registers'],
+  '15': ['registers', 'tensor core'] }
 export const level_of = (page) => WHERE[/^chapters\/(\d\d)_[^/]+\/README\.md$/.exec(page)?.[1]]
 
 export const first_chapter = () => readme_of(PARTS[0].chapters[0])
