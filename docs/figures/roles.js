@@ -10,8 +10,9 @@ const SHORT_LANES = ['prod.', 'cons. 0', 'cons. 1', 'cons. 2']
 const LANE = 27, BUFFER = 25, ROW = 19
 
 const run_of = (data, { broken }) => data.runs[broken]
-function scale(run, width) {
-  const left = width >= WIDE ? 76 : 50, unit = (width - 4 - left) / length_of(run)
+// So many steps side by side.
+export function scale(steps, width) {
+  const left = width >= WIDE ? 76 : 50, unit = (width - 4 - left) / steps
   return { left, unit, x: (now) => left + now * unit, back: (at) => Math.floor((at - left) / unit) }
 }
 
@@ -42,9 +43,11 @@ function doing(data, run, steps, now) {
 }
 
 // ---- drawing ----
+export const box_at = ({ from, to }, x, unit, y, height, inset = 1) =>
+  [x(from) + 0.5, y + inset, (to - from + 1) * unit - 1, height - 2 * inset]
+
 function draw_lane({ data, run, x, unit, wide, right }, steps, lane, y) {
-  const box = ({ from, to }, inset = 1) =>
-    [x(from) + 0.5, y + inset, (to - from + 1) * unit - 1, ROW - 2 * inset]
+  const box = (step, inset) => box_at(step, x, unit, y, ROW, inset)
   const of = (kinds) => steps.filter(({ kind }) => kinds.includes(kind))
   const products = of(['S', 'O']), bad = products.filter((step) => wrong(run, step))
   const middle = ({ from, to }) => (x(from) + x(to + 1)) / 2
@@ -154,12 +157,12 @@ export default {
   ],
   settle: (data, state) => ({ ...state, step: Math.min(state.step, length_of(run_of(data, state)) - 1) }),
   drag(data, state, { x }, width) {
-    const run = run_of(data, state), step = scale(run, width).back(x)
+    const run = run_of(data, state), step = scale(length_of(run), width).back(x)
     return { ...state, step: Math.max(0, Math.min(length_of(run) - 1, step)) }
   },
 
   draw(data, state, width) {
-    const run = run_of(data, state), wide = width >= WIDE, { x, unit } = scale(run, width)
+    const run = run_of(data, state), wide = width >= WIDE, { x, unit } = scale(length_of(run), width)
     const view = { data, run, state, x, unit, wide, right: x(length_of(run)) }
     const [hazard] = run.hazards
     const heading = flow_words([

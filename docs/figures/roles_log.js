@@ -5,7 +5,7 @@ const WARPGROUP = 4  // warps
 // How long a step is drawn. Nothing measured: the log knows an order, no times.
 const LENGTH = { start: 1, registers: 1, ask: 1, wait: 1, S: 3, softmax: 2, O: 3, store: 2 }
 
-const mine_of = ({ events }) => events.filter(({ block }) => block === 0)
+export const mine_of = ({ events }) => events.filter(({ block }) => block === 0)
 
 // The mbarriers of each buffer, told from the run as it is: `full` counts the copies into it, `empty` is what
 // the producer waits for before it asks for one.
@@ -20,8 +20,26 @@ export function buffers_of(log) {
   })
 }
 
+// Where in shared memory the tiles of each buffer lie.
+const boxes_of = (mine, buffers) => mine.filter(({ kind }) => kind === 'tma_load').map((copy) => ({
+  from: copy.shared_address, to: copy.shared_address + copy.bytes,
+  buffer: buffers.findIndex(({ full }) => full === copy.mbarrier) }))
+
+// The buffer that a wgmma reads its B from, and which product that is.
+export function products_of(log) {
+  const buffers = buffers_of(log), boxes = boxes_of(mine_of(log), buffers)
+  return ({ b }) => {
+    const { buffer } = boxes.find(({ from, to }) => from <= b.shared_address && b.shared_address < to)
+    return { buffer, product: buffers[buffer].matrix === 'K' ? 'S' : 'O' }
+  }
+}
+
+// Of each warpgroup that multiplies, the first warp.
+export const consumers_of = (mine) => [...new Set(mine.filter(({ kind, b }) => kind === 'wgmma' && b)
+  .map(({ warp }) => warp - warp % WARPGROUP))].sort((one, other) => one - other)
+
 // What a warp does, in few steps, each with the numbers of its first and last event and their lines.
-function steps_of_warp(events, buffers, boxes) {
+function steps_of_warp(events, buffers, product_of) {
   const steps = [], tiles = {}
   const add = (event, step) => steps.push({ ...step, first: event.step, last: event.step, lines: [event.where] })
   const extend = (event, more) => {
@@ -44,10 +62,9 @@ function steps_of_warp(events, buffers, boxes) {
       extend(event, { tile: next_tile(matrix) })
     }
     if (kind === 'wgmma' && event.b) {
-      const box = boxes.find(({ from, to }) => from <= event.b.shared_address && event.b.shared_address < to)
-      const product = buffers[box.buffer].matrix === 'K' ? 'S' : 'O'
+      const { buffer, product } = product_of(event)
       if (last.kind === product) extend(event)
-      else add(event, { kind: product, buffer: box.buffer, tile: next_tile(product) })
+      else add(event, { kind: product, buffer, tile: next_tile(product) })
     }
     if (kind === 'mbarrier_arrive' && !bytes) extend(event, { arrives: phase })
     if (kind === 'vote' && last.kind === 'S') add(event, { kind: 'softmax' })
@@ -71,15 +88,21 @@ function place_steps(lanes, late) {
       if (late.includes(step)) step.after.push(...asked(step.buffer, step.phase + 1))
       step.until = step.kind !== 'wait' ? []
         : step.is_empty ? arrived(step.buffer, step.phase) : asked(step.buffer, step.phase)
-      Object.assign(step, { from: 0, to: 0 })
     })
   }
+  settle(all, ({ kind }) => LENGTH[kind])
+}
+
+// Each step, [from, to], as early as it can be: behind those that it comes after, and not over before those
+// that it waits for.
+export function settle(all, length_of) {
+  for (const step of all) Object.assign(step, { from: 0, to: 0 })
   const end = (steps) => Math.max(-1, ...steps.map(({ to }) => to)) + 1
   for (let moved = true, rounds = 0; moved; rounds++) {
     if (rounds > all.length) throw new Error('steps that wait for each other')
     moved = false
     for (const step of all) {
-      const from = end(step.after), to = Math.max(from + LENGTH[step.kind] - 1, end(step.until))
+      const from = end(step.after), to = Math.max(from + length_of(step) - 1, end(step.until))
       moved ||= from !== step.from || to !== step.to
       Object.assign(step, { from, to })
     }
@@ -89,13 +112,9 @@ function place_steps(lanes, late) {
 // Block 0 of a run: the warp that asks, and of each warpgroup that multiplies the first warp.
 export function reduce(log, buffers) {
   const mine = mine_of(log)
-  const boxes = mine.filter(({ kind }) => kind === 'tma_load').map((copy) => ({ from: copy.shared_address,
-    to: copy.shared_address + copy.bytes, buffer: buffers.findIndex(({ full }) => full === copy.mbarrier) }))
   const producer = mine.find(({ kind }) => kind === 'tma_load').warp
-  const consumers = [...new Set(mine.filter(({ kind, b }) => kind === 'wgmma' && b)
-    .map(({ warp }) => warp - warp % WARPGROUP))].sort((one, other) => one - other)
-  const warps = [producer, ...consumers]
-  const lanes = warps.map((warp) => steps_of_warp(mine.filter((event) => event.warp === warp), buffers, boxes))
+  const warps = [producer, ...consumers_of(mine)], product_of = products_of(log)
+  const lanes = warps.map((warp) => steps_of_warp(mine.filter((event) => event.warp === warp), buffers, product_of))
 
   // Of a hazard's line the step of its lane that is nearest: other warps of the warpgroup do not arrive.
   const step_of = (thread, step, where) => {
