@@ -115,7 +115,7 @@ class TestLibrary(unittest.TestCase):
 
     def test_a_chapters_own_option(self):
         q, k, v = inputs()
-        for chapter, option in ((5, 3), (13, 1), (14, 2)):
+        for chapter, option in ((5, 3), (13, 1), (14, 2), (15, 2)):
             o = LIBRARY.attention(q, k, v, chapter=chapter, option=option)
             agreed, verdict = check.judge(Problem(q, k, v, dtype="bf16"), o, None)
             self.assertTrue(agreed, verdict)
