@@ -1,0 +1,34 @@
+#pragma once
+// Groups end in order, so the last group that adds to the result decides. N counts groups, not
+// wgmma: all that were committed behind it, the empty ones too.
+
+#include <vector>
+
+// What a warpgroup has done so far, in order.
+struct Step {
+  enum Kind {
+    kWgmma,  // it adds to the accumulators `result`
+    kCommit  // wgmma_commit(): closes a group of all wgmma since the last one
+  } kind;
+  char result = ' ';  // of a wgmma: the name of its accumulators, 'S', 'O', …
+};
+using Program = std::vector<Step>;
+
+// The program goes on with wgmma_wait<N>, and then ordinary instructions read all that its wgmma
+// have added to `result`; there is at least one such wgmma. The largest N that is right: whatever
+// else may stay in flight does. -1: no N is.
+inline int groups_that_may_fly(const Program& program, char result) {
+  bool open = false;  // a wgmma into `result` since the last commit: no wait waits for it
+  int newer = -1;     // groups committed behind the last one with such a wgmma
+  for (const Step& step : program) {
+    if (step.kind == Step::kWgmma) {
+      open = open || step.result == result;
+    } else if (open) {
+      open = false;
+      newer = 0;
+    } else if (newer >= 0) {
+      ++newer;
+    }
+  }
+  return open ? -1 : newer;
+}
