@@ -1,0 +1,48 @@
+#pragma once
+// Groups end in order: of several products that use a thing the last one decides. A wait lets the N
+// youngest go on, so it is enough once N others are younger.
+
+#include <vector>
+
+// What a consumer has: registers S, P, O, for all tiles the same; of K and of V two buffers in
+// shared memory, 0 for even tiles, 1 for odd ones.
+enum class Thing { S, P, O, K0, K1, V0, V1 };
+
+// What it does, in order. A product is issued and committed: one group.
+struct Step {
+  enum Kind {
+    kScores,  // S = Q @ K.T
+    kOutput,  // O += P @ V
+    kWait     // wgmma_wait<N>
+  } kind;
+  int number;  // of a product: the tile; of a wait: N
+};
+using Program = std::vector<Step>;
+
+inline bool uses(const Step& product, Thing thing) {
+  const bool odd = product.number % 2 == 1;
+  if (product.kind == Step::kScores)
+    return thing == Thing::S || thing == Thing::P || thing == (odd ? Thing::K1 : Thing::K0);
+  return thing == Thing::O || thing == (odd ? Thing::V1 : Thing::V0);
+}
+
+// The index in `program` of the first wait behind which no product of the program uses `thing` any
+// more: from there on ordinary instructions, or the producer, may write it. -1: there is no such
+// wait. At least one product uses it.
+inline int free_behind(const Program& program, Thing thing) {
+  bool used = false;
+  int newer = 0, found = -1;  // products behind the last one that uses it; the wait
+  for (int i = 0; i < static_cast<int>(program.size()); ++i) {
+    const Step& step = program[i];
+    if (step.kind == Step::kWait) {
+      if (used && found < 0 && step.number <= newer) found = i;
+    } else if (uses(step, thing)) {
+      used = true;
+      newer = 0;
+      found = -1;
+    } else {
+      ++newer;
+    }
+  }
+  return found;
+}
