@@ -122,15 +122,15 @@ static std::vector<Wrong> wrong_ways() {
        "P, or K and V too, are taken to be read when the product is issued; it reads its operands "
        "until it has ended, those in registers as well",
        {{.which = W::kPAtIssue}, {.which = W::kOperandsAtIssue}}},
-      {"P-with-S",
+      {"p-with-s",
        "P is taken to be free with S; the product of scores writes S, and P is the operand of the "
        "output's product",
        {{.uses = W::kPWithScores}}},
-      {"S-until-the-output",
+      {"s-until-the-output",
        "S is taken to be in use until the output's product has ended; that one reads P, which "
        "ordinary instructions made of S",
        {{.uses = W::kSWithOutput}}},
-      {"K-and-V-exchanged",
+      {"k-and-v-exchanged",
        "scores read K and output reads V, not the other way round",
        {{.uses = W::kKAndV}}},
       {"one-buffer-for-all",

@@ -207,14 +207,7 @@ static Run run(const Inputs& inputs, Attend attend) {
 
 // The loop as people write it: right as it stands here, and each mistake is a change.
 struct Way {
-  enum First {
-    kTileZero,
-    kNoFirst,
-    kNoFirstWait,
-    kNoFirstPack,
-    kZeroAgain,
-    kPackedInLoop  // by the next turn
-  } first = kTileZero;
+  enum First { kTileZero, kNoFirst, kNoFirstWait, kNoFirstPack, kZeroAgain } first = kTileZero;
   enum Order {
     kScoresOutput,
     kOutputScores,
@@ -229,7 +222,6 @@ struct Way {
   enum Rescale {
     kBehindO,
     kBeforeO,
-    kBeforeBoth,  // behind the softmax, before the wait for O; and P is packed there, too
     kNever,
     kPrevious,         // by the factors of the tile before
     kPreviousAndLast,  // and behind the last output by the last

@@ -10,11 +10,11 @@
 namespace emulator::ex15 {
 static std::set<std::string> counts;  // "arrive 256"
 inline void barrier_sync(int barrier, int threads, FA_SITE) {
-  counts.insert("sync " + std::to_string(threads));
+  if (lane_index() == 0) counts.insert("sync " + std::to_string(threads));
   emulator::barrier_sync(barrier, threads, line, file);
 }
 inline void barrier_arrive(int barrier, int threads, FA_SITE) {
-  counts.insert("arrive " + std::to_string(threads));
+  if (lane_index() == 0) counts.insert("arrive " + std::to_string(threads));
   emulator::barrier_arrive(barrier, threads, line, file);
 }
 }  // namespace emulator::ex15
@@ -37,7 +37,7 @@ struct Run {
   std::string hazards;  // or what was thrown
   std::string kinds;
   std::string lacking;  // "128 of 256 threads have arrived"
-  bool out_of_turn = false, overlapped = false;
+  bool out_of_turn = false, overlapped = false, complete = true;
 };
 
 struct Steps {
@@ -59,7 +59,7 @@ struct Steps {
   }
   void softmax(int tile, FA_SITE) const {
     write(Entry::kSoftmax, tile);
-    for (int i = 0; i < 8; ++i) warp_sync(line, file);
+    for (int i = 0; i < 4; ++i) warp_sync(line, file);
     write(Entry::kComputed, tile);
   }
 };
@@ -89,6 +89,15 @@ static void judge(Run& run, int consumers, int num_tiles) {
   if (std::ssize(order) < turns && run.first.empty())
     run.first =
         std::to_string(order.size()) + " turns were taken of " + std::to_string(turns) + "\n";
+  // Does each warp issue and compute each tile once, in order?
+  std::vector<int> done(4 * consumers);
+  for (const Entry& entry : run.log) {
+    const int i = done[entry.warp]++;
+    run.complete &= entry.kind == i % 4 && entry.turn == i / 4 * consumers + entry.warp / 4;
+  }
+  for (const int entries : done) run.complete &= entries == 4 * num_tiles;
+  if (!run.complete && run.first.empty())
+    run.first = "not each warp has called issue and softmax once for each tile, in this order\n";
   // Does a warp issue while one of another consumer computes?
   std::set<int> computing;
   for (const Entry& entry : run.log) {
@@ -120,7 +129,7 @@ static Run run(int consumers, int num_tiles, uint64_t schedule, Consume consume)
       for (const std::string& count : ex15::counts) result.kinds += count + "\n";
   } catch (const std::runtime_error& error) {
     result.hazards = std::string(error.what()) + "\n";
-    result.kinds = result.hazards.substr(result.hazards.find(':'));
+    result.kinds = result.hazards.substr(result.hazards.find(':') + 1);  // without the number
     if (result.hazards.starts_with("barrier 0:")) result.kinds += "barrier 0\n";
     for (const std::string& count : ex15::counts)
       if (std::stoi(count.substr(count.find(' '))) % 32 != 0) result.kinds += "no whole warp\n";
@@ -151,7 +160,8 @@ static Runs run_all(int consumers, int num_tiles, Consume consume) {
   for (uint64_t schedule = 0; schedule < SCHEDULES; ++schedule) {
     Run one = run(consumers, num_tiles, schedule, consume);
     runs.overlapped |= one.overlapped;
-    runs.shown += one.kinds + (one.out_of_turn ? "out of turn\n" : "");
+    runs.shown +=
+        one.kinds + (one.out_of_turn ? "out of turn\n" : "") + (one.complete ? "" : "incomplete\n");
     if (schedule == 0) {
       runs.shown += one.lacking;
       for (const Entry& entry : one.log)
