@@ -211,12 +211,13 @@ struct Way {
   enum Order {
     kScoresOutput,
     kOutputScores,
-    kWaitBetween,      // scores, wait, output, softmax
-    kSoftmaxBetween,   // scores, wait, softmax, output
-    kOneAfterTheOther  // chapter 14's
+    kWaitBetween,       // scores, wait, output, softmax
+    kSoftmaxBetween,    // scores, wait, softmax, output
+    kOneAfterTheOther,  // chapter 14's
+    kNextScores         // the next scores before this softmax
   } order = kScoresOutput;
   int wait_S = 1, wait_O = 0;  // -1: none
-  enum Names { kOwn, kExchanged, kFirstNamesBoth } names = kOwn;
+  enum Names { kOwn, kExchanged, kFirstNamesBoth, kSOnly, kNobody } names = kOwn;
   int output_tile = -1, softmax_tile = 0, first_softmax = 0;
   enum Pack { kPackBehindO, kPackEarly, kPackBehindNext, kPackNever } pack = kPackBehindO;
   enum Rescale {
@@ -238,13 +239,33 @@ static void wait_with(const Way& way, bool for_S, Scores& S, Output& O) {
   const int groups = for_S ? way.wait_S : way.wait_O;
   if (groups < 0) return;
   if (for_S && way.names == Way::kFirstNamesBoth) return ex15::wgmma_wait<0>(S, O);
+  if (way.names == Way::kNobody || (way.names == Way::kSOnly && !for_S))
+    return groups ? ex15::wgmma_wait<1>() : ex15::wgmma_wait<0>();
   if (for_S != (way.names == Way::kExchanged))
     return groups ? ex15::wgmma_wait<1>(S) : ex15::wgmma_wait<0>(S);
   groups ? ex15::wgmma_wait<1>(O) : ex15::wgmma_wait<0>(O);
 }
 
+static void attend_with_next_scores(Steps& steps, Scores& S, Weights& P, Output& O, int num_tiles) {
+  steps.begin_scores(S, 0);
+  for (int tile = 0; tile < num_tiles; ++tile) {
+    if (tile + 1 < num_tiles) {
+      steps.begin_scores(S, tile + 1);
+      ex15::wgmma_wait<1>(S);
+    } else {
+      ex15::wgmma_wait<0>(S);
+    }
+    const Factors factors = steps.softmax(S, tile);
+    steps.rescale(O, factors);
+    steps.pack(P, S);
+    steps.begin_output(O, P, tile);
+    ex15::wgmma_wait<0>(O);
+  }
+}
+
 static void attend_with(const Way& way, Steps& steps, Scores& S, Weights& P, Output& O,
                         int num_tiles) {
+  if (way.order == Way::kNextScores) return attend_with_next_scores(steps, S, P, O, num_tiles);
   Factors previous = {{1, 1}};
   if (way.first != Way::kNoFirst) {
     steps.begin_scores(S, 0);
@@ -387,6 +408,11 @@ static std::vector<Wrong> wrong_ways() {
         {.order = W::kOutputScores, .wait_S = 0},
         {.order = W::kOutputScores, .wait_S = 0, .wait_O = -1},
         {.order = W::kSoftmaxBetween}}},
+      {"next-scores-before-the-softmax",
+       "the next scores were issued before this softmax, and there is one S: its registers belong "
+       "to "
+       "them now. What may run beside the softmax is the output of the tile before",
+       {{.order = W::kNextScores}}},
       {"output-behind-the-wait",
        "the output is issued when the scores have ended: until then the tensor cores had nothing "
        "else to do. Issue both, then wait for the older one",
@@ -409,7 +435,7 @@ static std::vector<Wrong> wrong_ways() {
       {"wait-names-another",
        "a wait names other registers than those that it returns: the compiler may then read them "
        "before it",
-       {{.names = W::kExchanged}}},
+       {{.names = W::kExchanged}, {.names = W::kSOnly}, {.names = W::kNobody}}},
       {"rescale-before-the-wait",
        "O was rescaled before wgmma_wait<0>(O): until then its registers belong to the product",
        {{.rescale = W::kBeforeO}}},
