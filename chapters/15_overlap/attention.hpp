@@ -11,15 +11,13 @@
 
 #include "breaks.hpp"
 #include "common/kernels/epilogue.hpp"
-#include "common/kernels/geometry.hpp"
 #include "common/kernels/launch.hpp"
 #include "common/kernels/softmax.hpp"
 #include "common/kernels/wgmma_tile.hpp"
 
 namespace FA_BACKEND::ch15 {
 
-// Begins S = Q @ K.T   [64, BLOCK_KV]
-// One instruction for 16 columns of Q and K. The first one sets S, the others add to it.
+// Begins S = Q @ K.T   [64, BLOCK_KV]. The first wgmma sets S, the others add to it.
 template <int HEAD_DIM, int BLOCK_Q, int MMAS_KV>
 FA_DEVICE void multiply_query_key(float (&S_rmem)[1][MMAS_KV][4],
                                   uint32_t Q_smem,  // this warpgroup's rows of the tile
@@ -72,8 +70,7 @@ FA_DEVICE bool raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
 }
 
 // S = exp(scale (S - m)),   l += this lane's part of rowsum S
-// exp(scale (s - m)) = 2^(s scale_log2 - m scale_log2): one FMA and one exponential. In place: P's
-// registers belong to the product that is in flight.
+// One FMA and one exponential. In place: P's registers belong to the product that is in flight.
 template <int MMAS_Q, int MMAS_KV>
 FA_DEVICE void exponentiate(float (&S_rmem)[MMAS_Q][MMAS_KV][4], float (&l)[MMAS_Q][2],
                             const float (&m)[MMAS_Q][2], float scale_log2) {
@@ -100,8 +97,7 @@ FA_DEVICE void pack(uint32_t (&P_rmem)[MMAS_KV / 2][MMAS_Q][4],
       }
 }
 
-// Begins O += P @ V   [64, HEAD_DIM]
-// Nobody transposes V: its descriptor says that the sum runs down the columns.
+// Begins O += P @ V   [64, HEAD_DIM]. Nobody transposes V: its descriptor says where the sum runs.
 template <int MMAS_Q, int MMAS_D, int MMAS_KV>
 FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4],
                                       uint32_t (&P_rmem)[MMAS_KV][MMAS_Q][4], uint32_t V_smem) {
@@ -125,8 +121,7 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
   constexpr uint32_t KV_TILE_BYTES = BLOCK_KV * HEAD_DIM * sizeof(bf16);
   static_assert(BLOCK_KV % MMA_K == 0 && HEAD_DIM % 64 == 0, "whole mma tiles, whole panels");
 
-  // One block for each BLOCK_Q rows of each head. Blocks of one head are neighbours: they read the
-  // same K and V, which then come from the L2 cache.
+  // Blocks of one head are neighbours: they read the same K and V, which then come from L2.
   const int num_q_tiles = ceil_div(len_q, BLOCK_Q);
   const int num_kv_tiles = ceil_div(len_kv, BLOCK_KV);
   const int batch_head = block_index() / num_q_tiles;
