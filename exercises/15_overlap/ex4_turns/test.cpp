@@ -38,11 +38,12 @@ struct Run {
   std::string kinds;
   std::string lacking;  // "128 of 256 threads have arrived"
   bool out_of_turn = false, overlapped = false, complete = true;
+  bool done[16][2] = {};  // of each warp of the slow consumer
 };
 
 struct Steps {
   Run& run;
-  int consumers, num_tiles;
+  int consumers, num_tiles, slow;  // slow: the consumer that computes until the others have
 
   void write(Entry::Kind kind, int tile) const {
     if (lane_index() != 0) return;
@@ -52,6 +53,14 @@ struct Steps {
                   std::to_string(num_tiles) + " tiles\n";
     run.log.push_back({kind, tile * consumers + consumer, warp_index()});
   }
+  // Have all computed whose turns come between this one and the same consumer's next?
+  bool others_done(int turn) const {
+    const int next = std::min(turn + consumers, consumers * num_tiles);
+    std::vector<int> warps(next);
+    for (const Entry& entry : run.log)
+      if (entry.kind == Entry::kComputed && entry.turn < next) ++warps[entry.turn];
+    return std::all_of(warps.begin() + turn + 1, warps.end(), [](int n) { return n == 4; });
+  }
   void issue(int tile, FA_SITE) const {
     write(Entry::kIssue, tile);
     for (int i = 0; i < 2; ++i) warp_sync(line, file);  // others may run meanwhile
@@ -59,7 +68,15 @@ struct Steps {
   }
   void softmax(int tile, FA_SITE) const {
     write(Entry::kSoftmax, tile);
+    const int turn = tile * consumers + warp_index() / 4;
     for (int i = 0; i < 4; ++i) warp_sync(line, file);
+    // Lane 0 looks, and all lanes hear of it behind the next warp_sync.
+    for (int i = 0; i < 1000 && warp_index() / 4 == slow; ++i) {
+      bool& done = run.done[warp_index()][i % 2];
+      if (lane_index() == 0) done = others_done(turn);
+      warp_sync(line, file);
+      if (done) break;
+    }
     write(Entry::kComputed, tile);
   }
 };
@@ -108,8 +125,28 @@ static void judge(Run& run, int consumers, int num_tiles) {
   }
 }
 
+// While the slow consumer computes, the others can take all turns up to its next one, and compute,
+// too. In words what they have not done, or nothing.
+static std::string who_waited(const Run& run, const Steps& steps) {
+  std::vector<int> computed(steps.consumers * steps.num_tiles);  // warps, of each turn
+  for (const Entry& entry : run.log) {
+    if (entry.kind != Entry::kComputed) continue;
+    if (entry.warp / 4 == steps.slow) {
+      const int next = std::min<int>(entry.turn + steps.consumers, std::ssize(computed));
+      for (int turn = entry.turn + 1; turn < next; ++turn)
+        if (computed[turn] < 4)
+          return "while consumer " + std::to_string(steps.slow) +
+                 " computed a long softmax of its tile " +
+                 std::to_string(entry.turn / steps.consumers) + ", " +
+                 named(turn, steps.consumers) + " waited for it\n";
+    }
+    ++computed[entry.turn];
+  }
+  return "";
+}
+
 template <class Consume>
-static Run run(int consumers, int num_tiles, uint64_t schedule, Consume consume) {
+static Run run(int consumers, int num_tiles, uint64_t schedule, Consume consume, int slow = -1) {
   Run result;
   ex15::counts.clear();
   fa::simt::Config config;
@@ -119,7 +156,7 @@ static Run run(int consumers, int num_tiles, uint64_t schedule, Consume consume)
     const fa::simt::Report report = exercise::run_block(
         128 * consumers, 0,
         [&] {
-          Steps steps{result, consumers, num_tiles};
+          Steps steps{result, consumers, num_tiles, slow};
           consume(steps, warp_index() / 4, consumers, num_tiles);
         },
         config);
@@ -138,6 +175,8 @@ static Run run(int consumers, int num_tiles, uint64_t schedule, Consume consume)
   for (size_t at = 0; (at = result.hazards.find(words, at)) != std::string::npos; ++at)
     result.lacking += result.hazards.substr(at, result.hazards.find("arrived", at) - at) + "\n";
   judge(result, consumers, num_tiles);
+  if (slow >= 0 && result.first.empty() && result.hazards.empty())
+    result.first = who_waited(result, {result, consumers, num_tiles, slow});
   return result;
 }
 
@@ -170,6 +209,11 @@ static Runs run_all(int consumers, int num_tiles, Consume consume) {
     }
     const bool right = runs.first.hazards.empty() && runs.first.first.empty();
     if (schedule == 0 || right) runs.first = std::move(one);
+  }
+  for (int slow = 0; slow < consumers && runs.message().empty(); ++slow) {
+    Run one = run(consumers, num_tiles, 1, consume, slow);
+    runs.shown += one.first;
+    runs.first = std::move(one);
   }
   runs.shown += runs.overlapped ? "overlaps" : "nothing overlaps";
   return runs;
@@ -212,7 +256,11 @@ struct Way {
     kOneThreadArrives,
     kOneWarpArrives,
     kLastDoesNotArrive,  // behind the last tile; right
-    kMeetAll             // one barrier for all before each issue
+    kMeetAll,            // one barrier for all before each issue
+    kSyncButLast,        // as kSyncForArrive, but not behind the last tile
+    kMeetBehindSoftmax,
+    kLastBehindSoftmax,  // the last consumer passes behind its softmax, the others before it
+    kNoPassAtTheEnd      // of the last tile, by nobody
   } turn = kWaitIssueArrive;
 };
 
@@ -269,14 +317,22 @@ static void consume_with(const Way& way, const Steps& steps, int consumer, int c
     if (way.turn == Way::kWaitBehindIssue) wait();
     if (way.turn == Way::kSyncForArrive)
       ex15::barrier_sync(barrier(way.arrive), count(way.arrive_count));
-    const bool arrives = way.turn == Way::kWaitIssueArrive || way.turn == Way::kNeverWait ||
-                         way.turn == Way::kWaitBehindIssue || way.turn == Way::kWaitOnce ||
+    if (way.turn == Way::kSyncButLast && (!last || tile + 1 < num_tiles))
+      ex15::barrier_sync(barrier(way.arrive), count(way.arrive_count));
+    const bool arrives = way.turn == Way::kWaitIssueArrive || way.turn == Way::kMeetBehindSoftmax ||
+                         (way.turn == Way::kLastBehindSoftmax && !last) ||
+                         (way.turn == Way::kNoPassAtTheEnd && tile + 1 < num_tiles) ||
+                         way.turn == Way::kNeverWait || way.turn == Way::kWaitBehindIssue ||
+                         way.turn == Way::kWaitOnce ||
                          (way.turn == Way::kOneThreadArrives && thread_index() % 128 == 0) ||
                          (way.turn == Way::kOneWarpArrives && warp_index() % 4 == 0) ||
                          (way.turn == Way::kLastDoesNotArrive && (!last || tile + 1 < num_tiles));
     if (arrives) arrive();
     steps.softmax(tile);
-    if (way.turn == Way::kArriveBehindSoftmax) arrive();
+    if (way.turn == Way::kArriveBehindSoftmax || (way.turn == Way::kLastBehindSoftmax && last))
+      arrive();
+    if (way.turn == Way::kMeetBehindSoftmax)
+      ex15::barrier_sync(way.base + consumers, 128 * consumers);
   }
 }
 
@@ -345,6 +401,13 @@ static std::vector<Wrong> wrong_ways() {
       {"all-meet",
        "all consumers meet at a barrier, and then issue at once",
        {{.turn = W::kMeetAll}}},
+      {"all-meet-behind-the-softmax",
+       "all consumers meet behind each softmax: the fast ones wait for the slowest. The turns are "
+       "enough",
+       {{.turn = W::kMeetBehindSoftmax}}},
+      {"last-tile-not-passed",
+       "no turn is passed behind the last tile; but consumers 1 and on still have theirs to take",
+       {{.turn = W::kNoPassAtTheEnd}}},
       {"barrier-zero",
        "barrier 0 is block_sync's; named barriers are 1 to 15",
        {{.base = 0}, {.wait = W::kOne, .arrive = W::kOne, .base = 0}}},
@@ -359,20 +422,23 @@ static std::vector<Wrong> wrong_ways() {
        "the turn is passed on behind the softmax: nobody issues while another computes, and that "
        "is "
        "what turns are for",
-       {{.turn = W::kArriveBehindSoftmax}}},
+       {{.turn = W::kArriveBehindSoftmax}, {.turn = W::kLastBehindSoftmax}}},
       {"never-passes",
        "the turn is never passed on: behind the first consumer all wait for ever",
        {{.turn = W::kNeverArrive}}},
       {"never-waits",
-       "nobody waits for a turn before it issues",
+       "not each tile waits for its turn before it is issued",
        {{.turn = W::kNeverWait}, {.turn = W::kWaitOnce}}},
       {"waits-behind-the-issue",
        "a consumer waits for its turn when it has issued; the wait belongs before",
        {{.turn = W::kWaitBehindIssue}}},
       {"sync-to-pass",
-       "a consumer passes its turn with barrier_sync, and so waits there itself; behind the last "
-       "tile nobody meets it. barrier_arrive goes on",
-       {{.turn = W::kSyncForArrive}}},
+       "a consumer passes its turn with barrier_sync, and so waits there itself, up to when the "
+       "next one has ended its softmax. barrier_arrive goes on",
+       {{.turn = W::kSyncForArrive},
+        {.first = W::kLastWaits, .turn = W::kSyncForArrive},
+        {.turn = W::kSyncButLast},
+        {.first = W::kLastWaits, .turn = W::kSyncButLast}}},
       {"one-thread-passes",
        "one thread arrives for its warpgroup; a named barrier counts threads, and all 128 arrive",
        {{.turn = W::kOneThreadArrives}}},
