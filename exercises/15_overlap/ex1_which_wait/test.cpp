@@ -176,6 +176,11 @@ const std::vector<Wrong> kWrong = {
      "and "
      "no wait waits for it: -1",
      [](const Groups& g, char) { return g.last < 0 ? 0 : newer(g); }},
+    {"another-result-is-open",
+     "a wgmma into another result was not committed; this result's groups all were, and a wait "
+     "ends "
+     "them",
+     [](const Groups& g, char) { return g.open.empty() ? newer(g) : -1; }},
     {"groups-of-the-result",
      "N counts the groups that add to this result only; wgmma_wait counts all groups",
      [](const Groups& g, char r) {

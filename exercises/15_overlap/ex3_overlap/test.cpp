@@ -399,7 +399,9 @@ static std::vector<Wrong> wrong_ways() {
        "the softmax of tile 0 does not wait for its scores",
        {{.first = W::kNoFirstWait}}},
       {"nothing-overlaps",
-       "this is one product after the other: while a softmax is computed, nothing is in flight",
+       "while a softmax is computed, nothing is in flight: one product is issued behind the other, "
+       "or the "
+       "wait in front of the softmax is for both",
        {{.order = W::kOneAfterTheOther},
         {.wait_S = 0},
         {.wait_S = 0, .wait_O = -1},
