@@ -138,7 +138,6 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
   const auto buffer = [](uint32_t smem, int kv_tile) { return smem + kv_tile % 2 * KV_TILE_BYTES; };
   const auto of = [](uint32_t mbarriers, int kv_tile) { return mbarriers + kv_tile % 2 * 8; };
 
-  // [anchor: init]
   if (thread_index() == 0) {
     for (int i = 0; i < 5; ++i) mbarrier_init(Q_full + i * 8, 1);  // one arrival: the producer's
     // One of each consumer: a thread that has waited for the product of its warpgroup.
@@ -146,9 +145,7 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
     fence_mbarrier_init();  // the copy engine sees them
   }
   block_sync();  // nobody waits at an mbarrier that does not exist yet
-  // [/anchor: init]
 
-  // [anchor: producer]
   if (warp_index() < 4) {
     setmaxnreg_dec<CONSUMERS == 3 ? 32 : 24>();
     if (warp_index() > 0 || !elect_one()) return;
@@ -170,7 +167,6 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
     }
     return;
   }
-  // [/anchor: producer]
   setmaxnreg_inc<CONSUMERS == 3 ? 160 : 240>();
 
   // The same in all lanes; from a shuffle, so that the compiler may keep what follows from it, Q's
