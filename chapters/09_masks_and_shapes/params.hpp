@@ -4,7 +4,7 @@
 #include <string>
 
 #include "chapters/09_masks_and_shapes/mask.hpp"
-#include "common/error.hpp"
+#include "common/kernels/launch.hpp"
 
 namespace FA_BACKEND::ch09 {
 
@@ -64,27 +64,10 @@ FA_DEVICE Sequence sequence_of(const Params& p, int index, Breaks breaks) {
 
 // Throws InputError for what this kernel cannot address.
 inline Params params_of(const fa::ForwardArgs& args) {
-  if (!(args.scale > 0)) {
-    throw fa::InputError("--scale " + std::to_string(args.scale) +
-                         ": this chapter takes the maximum before it scales, which needs a "
-                         "positive scale");
-  }
   if (args.breaks != 0 && args.q.dtype != fa::Dtype::bf16) {
     throw fa::InputError("--break: this chapter has its breaks in bf16 only");
   }
-  for (const fa::TensorRef* tensor : {&args.q, &args.k, &args.v, &args.o}) {
-    const auto& stride = tensor->strides;
-    for (int d = 0; d < 4; ++d) {
-      const bool whole_chunks = d == 3 ? stride[d] == 1 : stride[d] % 8 == 0;
-      if (tensor->shape[d] > 1 && !whole_chunks) {
-        throw fa::InputError("a stride of " + std::to_string(stride[d]) + " in dimension " +
-                             std::to_string(d) +
-                             ": rows must be contiguous, and all begin at multiples of 16 bytes");
-      }
-    }
-    if (tensor->shape[2] * stride[2] >= int64_t{1} << 31)
-      throw fa::InputError("a head of 4 GB or more from its first row to its last");
-  }
+  check_scale_and_strides(args);
   const auto tensor = [](const fa::TensorRef& ref) {
     return Tensor{static_cast<char*>(ref.data), ref.strides[0] * ELEMENT, ref.strides[1] * ELEMENT,
                   static_cast<uint32_t>(ref.strides[2] * ELEMENT)};

@@ -127,6 +127,9 @@ FA_DEVICE void mma_m16n8k16(const uint32_t (&a)[4], const uint32_t (&b)[2], floa
 FA_DEVICE float shfl_xor(float value, int lane_mask, FA_SITE) {
   return __shfl_xor_sync(0xffff'ffffu, value, lane_mask);
 }
+FA_DEVICE uint32_t shfl_xor(uint32_t value, int lane_mask, FA_SITE) {
+  return __shfl_xor_sync(0xffff'ffffu, value, lane_mask);
+}
 
 // The value of lane `source`, for all lanes.
 FA_DEVICE int shfl(int value, int source, FA_SITE) {
@@ -185,6 +188,13 @@ FA_DEVICE void store_release(int* p, int value, FA_SITE) {
                : "memory");
 }
 FA_DEVICE void thread_fence(FA_SITE) { __threadfence(); }
+
+// The same value, but the compiler does not know it: what follows from it is computed where it is
+// used, rather than kept in registers from the beginning of a loop.
+FA_DEVICE int opaque(int value) {
+  asm volatile("" : "+r"(value));
+  return value;
+}
 
 // For the emulator, which counts and draws them.
 FA_DEVICE void tile_row(int, int) {}

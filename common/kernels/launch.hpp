@@ -31,6 +31,29 @@ void launch_forward(Kernel kernel, const fa::ForwardArgs& args, size_t smem_byte
 }
 // [/anchor: launch]
 
+// From chapter 09 on. Throws InputError unless the scale is positive and the rows of all tensors are
+// contiguous, begin at multiples of 16 bytes, and lie within 4 GB of their head's first.
+inline void check_scale_and_strides(const fa::ForwardArgs& args) {
+  if (!(args.scale > 0)) {
+    throw fa::InputError("--scale " + std::to_string(args.scale) +
+                         ": this chapter takes the maximum before it scales, which needs a "
+                         "positive scale");
+  }
+  for (const fa::TensorRef* tensor : {&args.q, &args.k, &args.v, &args.o}) {
+    const auto& stride = tensor->strides;
+    for (int d = 0; d < 4; ++d) {
+      const bool whole_chunks = d == 3 ? stride[d] == 1 : stride[d] % 8 == 0;
+      if (tensor->shape[d] > 1 && !whole_chunks) {
+        throw fa::InputError("a stride of " + std::to_string(stride[d]) + " in dimension " +
+                             std::to_string(d) +
+                             ": rows must be contiguous, and all begin at multiples of 16 bytes");
+      }
+    }
+    if (tensor->shape[2] * stride[2] >= int64_t{1} << 31)
+      throw fa::InputError("a head of 4 GB or more from its first row to its last");
+  }
+}
+
 // Calls run(head_dim, breaks) with the head size as a compile-time constant and with the build that
 // the arguments ask for: none broken, or those of args.breaks.
 template <class Run>

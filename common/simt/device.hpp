@@ -105,6 +105,9 @@ void mma_m16n8k16(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4],
 
 /// The value of lane (own lane ^ lane_mask), 0 <= lane_mask < 32. PTX: shfl.sync.bfly.b32.
 float shfl_xor(float value, int lane_mask, FA_SIMT_SITE);
+inline uint32_t shfl_xor(uint32_t value, int lane_mask, FA_SIMT_SITE) {
+  return std::bit_cast<uint32_t>(shfl_xor(std::bit_cast<float>(value), lane_mask, line, file));
+}
 
 /// The value of lane `source`, 0 <= source < 32, for all lanes. PTX: shfl.sync.idx.b32.
 int shfl(int value, int source, FA_SIMT_SITE);
@@ -168,6 +171,10 @@ void store_release(int* p, int value, FA_SIMT_SITE);
 /// The same with atomic_add: a fence before it releases, a fence after it acquires.
 /// PTX: fence.acq_rel.gpu (__threadfence).
 void thread_fence(FA_SIMT_SITE);
+
+/// The same value. On a GPU the compiler does not know that, and computes what follows from it where
+/// it is used, rather than keep it in registers.
+inline int opaque(int value) { return value; }
 
 /// For counts and pictures: this block works on a row of `columns` tiles; it visits one of them.
 /// What thread 0 says goes to Report::tiles. On a GPU: nothing.

@@ -12,7 +12,8 @@ void agrees_on_named_shapes(const KernelChapter& kernel);   // at input scales 1
 void agrees_on_a_large_shape(const KernelChapter& kernel);  // likewise
 void agrees_on_random_shapes(const KernelChapter& kernel);
 void agrees_with_golden_cases(const KernelChapter& kernel);  // NumPy's answers
-void returns_a_constant_v(const KernelChapter& kernel);
+// Within `tolerance` of it: exactly, where the largest weight of a row is 1, which has no rounding.
+void returns_a_constant_v(const KernelChapter& kernel, double tolerance = 0);
 void same_bits_under_every_schedule(const KernelChapter& kernel);  // and no hazard
 // The kernel has `count` barriers and waits, and each, left out alone, is reported as a hazard; but
 // for the instruction `for_speed`: without it the kernel is as right.

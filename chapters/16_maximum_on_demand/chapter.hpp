@@ -1,0 +1,44 @@
+#pragma once
+// Chapter 16 as host code sees it.
+
+#include "breaks.hpp"
+#include "chapters/15_overlap/chapter.hpp"
+
+namespace emulator::ch16 {
+extern const fa::KernelBuild build;
+}
+namespace gpu::ch16 {
+extern const fa::KernelBuild build;
+}
+
+namespace ch16 {
+
+inline constexpr fa::KernelOption OPTIONS[] = {
+    {"--consumers", 0, 3, 0, "2 or 3 consumer warpgroups of 64 queries; 0: by the shape [0]",
+     "consumers"},
+};
+
+inline constexpr fa::Break OWN_BREAKS[] = {
+    {"no-sum-check", fa::NO_SUM_CHECK, "nobody looks whether a sum of weights is too large"},
+    {"early-release", fa::EARLY_RELEASE, "K's buffer is given back before the sums are known"},
+    {"top-left", fa::TOP_LEFT_MASK, "query i stands at key i, not at key i + Lkv - Lq"},
+    {"unmasked-diagonal", fa::UNMASKED_DIAGONAL, "tiles at the edge are not masked"},
+    {"no-second-try", fa::NO_SECOND_TRY, "rows of O that overflowed are written as they are"},
+};
+
+inline constexpr fa::KernelChapter CHAPTER{
+    .name = "ch16_maximum_on_demand",
+    .about = "The maximum on demand: the sums say when it has to be looked for.",
+    .emulator = &emulator::ch16::build,
+    .gpu = &gpu::ch16::build,
+    .features = fa::CAUSAL | fa::WINDOW | fa::LSE | fa::KV_HEADS | fa::STRIDES | fa::PACKED,
+    .breaks = fa::NO_MAX | fa::NO_RESCALE | fa::SHUFFLE_MASK_0X10 | fa::MISSING_WAIT |
+              fa::SWIZZLE_ONE_SIDE,
+    .own_breaks = OWN_BREAKS,
+    .undefined_on_a_gpu = fa::UNDEFINED_ON_A_GPU | fa::EARLY_RELEASE,
+    .options = OPTIONS,
+    .previous_name = "ch15_overlap",
+    .previous = &emulator::ch15::build,
+};
+
+}  // namespace ch16

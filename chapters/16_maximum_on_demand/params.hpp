@@ -1,0 +1,133 @@
+#pragma once
+// From the host's arguments to what the kernel is given, and to what one block makes of it.
+
+#include "breaks.hpp"
+#include "common/kernels/launch.hpp"
+#include "common/kernels/mask.hpp"
+
+namespace FA_BACKEND::ch16 {
+
+// A tensor [batch, heads, len, HEAD_DIM], twice: as the copy engine takes it, a box at a time, and
+// with the distances in bytes of its batches, heads and rows. (O has no map.)
+struct Tensor {
+  char* data;
+  int64_t batch, head, row;
+
+  FA_DEVICE char* at(int of_batch, int of_head, int of_row) const {
+    return data + of_batch * batch + of_head * head + of_row * row;
+  }
+};
+
+struct Params {
+  TensorMap Q_map, K_map, V_map;
+  Tensor Q, K, V, O;                // K and V have heads / group
+  float* LSE;                       // [batch, heads, len_q], or null
+  const int *q_starts, *kv_starts;  // packed: sequence n is rows [starts[n], starts[n + 1])
+  int heads, group;                 // `group` query heads in a row share a head of K and V
+  int sequences, q_tiles;           // q_tiles: of the longest sequence
+  int together;                     // heads whose K and V the L2 cache holds at a time
+  int len_q;
+  float scale;
+  Mask mask;
+};
+
+// What a block has to do: a tile of queries of one head of a batch, or of a packed sequence.
+struct Work {
+  int q_tile, head, batch;
+  int q_start, kv_start;  // rows of the tensor in front of the sequence's first
+  int len_q;
+  Mask mask;
+};
+
+// [anchor: order]
+// Blocks start in the order of their index. The heads go by groups whose K and V fit into L2, and
+// in a group the tiles at the end of the sequence, which see the most keys, go first.
+template <class Breaks>
+FA_DEVICE Work work_of(const Params& p, int block, Breaks breaks) {
+  const int all_heads = p.heads * p.sequences;
+  const int first_head = block / (p.together * p.q_tiles) * p.together;
+  const int heads_left = all_heads - first_head;
+  const int group_heads = heads_left < p.together ? heads_left : p.together;
+  const int in_group = block - first_head * p.q_tiles;
+  const int head = first_head + in_group % group_heads;
+  Work work{p.q_tiles - 1 - in_group / group_heads,
+            head % p.heads,
+            head / p.heads,
+            0,
+            0,
+            p.len_q,
+            p.mask};
+  // [/anchor: order]
+  if (p.q_starts == nullptr) return work;
+  const int sequence = work.batch;
+  work.batch = 0;
+  work.q_start = load_global(p.q_starts + sequence);
+  work.kv_start = load_global(p.kv_starts + sequence);
+  work.len_q = load_global(p.q_starts + sequence + 1) - work.q_start;
+  work.mask.len_kv = load_global(p.kv_starts + sequence + 1) - work.kv_start;
+  work.mask.diagonal = breaks.has(fa::TOP_LEFT_MASK) ? 0 : work.mask.len_kv - work.len_q;
+  return work;
+}
+
+// A tensor seen as panels of 64 columns: one box is `rows` whole rows of a head.
+inline TensorMap map_of(const fa::TensorRef& tensor, int rows, Swizzle swizzle) {
+  const auto [batch, heads, len, dim] = tensor.shape;
+  // Of a dimension of one there is no next, and its stride may be anything.
+  const auto stride = [&](int d) {
+    return (tensor.shape[d] > 1 ? tensor.strides[d] : dim) * int64_t{sizeof(bf16)};
+  };
+  return make_tensor_map(static_cast<const bf16*>(tensor.data), {64, len, dim / 64, heads, batch},
+                         {stride(2), 128, stride(1), stride(0)},
+                         {64, rows, static_cast<int>(dim / 64), 1, 1}, swizzle);
+}
+
+// Throws InputError for what this kernel cannot address.
+inline Params params_of(const fa::ForwardArgs& args, int block_q, int block_kv) {
+  check_scale_and_strides(args);
+  const auto tensor = [](const fa::TensorRef& ref) {
+    const auto bytes = [&](int d) { return ref.strides[d] * int64_t{sizeof(bf16)}; };
+    return Tensor{static_cast<char*>(ref.data), bytes(0), bytes(1), bytes(2)};
+  };
+  const auto limit = [](int64_t side) {
+    return side < 0 || side > UNLIMITED ? UNLIMITED : static_cast<int>(side);
+  };
+  const bool one_side = args.breaks & fa::SWIZZLE_ONE_SIDE;
+  const int64_t longest = args.q_starts ? args.longest_q : args.q.shape[2];
+  const int len_q = static_cast<int>(args.q.shape[2]), len_kv = static_cast<int>(args.k.shape[2]);
+  // K and V of these heads take half of an H200's L2 cache of 50 MB: Q and O pass through it, too.
+  const int64_t heads = args.q.shape[1], group = heads / args.k.shape[1];
+  const int64_t sequences = args.q_starts ? args.sequences : args.q.shape[0];
+  const int64_t head_bytes = 2 * args.k.shape[2] * args.k.shape[3] * int64_t{sizeof(bf16)};
+  const int64_t together = (int64_t{32} << 20) / head_bytes * group;
+  return {.Q_map = map_of(args.q, block_q, Swizzle::bytes_128),
+          .K_map = map_of(args.k, block_kv, one_side ? Swizzle::none : Swizzle::bytes_128),
+          .V_map = map_of(args.v, block_kv, Swizzle::bytes_128),
+          .Q = tensor(args.q),
+          .K = tensor(args.k),
+          .V = tensor(args.v),
+          .O = tensor(args.o),
+          .LSE = static_cast<float*>(args.lse.data),
+          .q_starts = args.q_starts,
+          .kv_starts = args.kv_starts,
+          .heads = static_cast<int>(heads),
+          .group = static_cast<int>(group),
+          .sequences = static_cast<int>(sequences),
+          .q_tiles = longest > 0 ? static_cast<int>((longest + block_q - 1) / block_q) : 1,
+          .together = static_cast<int>(std::clamp<int64_t>(together, 1, heads * sequences)),
+          .len_q = len_q,
+          .scale = args.scale,
+          .mask = {len_kv, args.breaks & fa::TOP_LEFT_MASK ? 0 : len_kv - len_q,
+                   limit(args.window_left), limit(args.window_right)}};
+}
+
+// Throws InputError if a grid cannot hold them.
+inline int num_blocks(const Params& p) {
+  const int64_t blocks = int64_t{p.heads} * p.sequences * p.q_tiles;
+  if (blocks > std::numeric_limits<int>::max()) {
+    throw fa::InputError(std::to_string(blocks) + " tiles of queries in all heads; a grid holds " +
+                         "at most 2147483647 blocks");
+  }
+  return static_cast<int>(blocks);
+}
+
+}  // namespace FA_BACKEND::ch16
