@@ -3,6 +3,7 @@
 // scores of one tile, whose place its weights have taken; or all that these rows have to do.
 
 #include "chapters/16_maximum_on_demand/params.hpp"
+#include "chapters/16_maximum_on_demand/softmax.hpp"
 #include "common/kernels/wgmma_tile.hpp"
 
 namespace FA_BACKEND::ch16 {
@@ -51,12 +52,12 @@ FA_DEVICE void load_16x16(uint32_t (&A_rmem)[4], const char* head, int64_t row_b
 }
 
 // [anchor: rows_again]
-// O, m and l of 16 rows from the beginning, straight from global memory, 16 keys at a time, each
-// tile by the maximum so far, as in chapter 03. Slow and rare: what it gives has the range of fp32,
-// because no weight passes 1.
+// O, m and l of 16 rows from the beginning, straight from global memory, 16 keys at a time, and
+// exact: no weight passes 2^8. Slow, and rare.
 template <int MMAS_D, class Breaks>
 FA_DEVICE void rows_again(float (&O_rmem)[1][MMAS_D][4], float (&m)[1][2], float (&l)[1][2],
-                          const Params& p, const Work& work, int first_row, Breaks breaks) {
+                          const Params& p, const Work& work, int first_row, float scale_log2,
+                          Breaks breaks) {
   const int last_row = work.len_q - 1, last_key = work.mask.len_kv - 1;
   const int kv_head = work.head / p.group;
   const char* Q = p.Q.at(work.batch, work.head, work.q_start);
@@ -64,10 +65,6 @@ FA_DEVICE void rows_again(float (&O_rmem)[1][MMAS_D][4], float (&m)[1][2], float
   const char* V = p.V.at(work.batch, kv_head, work.kv_start);
   const int bottom = first_row + MMA_M - 1 < last_row ? first_row + MMA_M - 1 : last_row;
   const Tiles<MMA_K> tiles(work.mask, first_row, bottom);
-  for (auto& tile : O_rmem[0])
-    for (float& o : tile) o = 0.0f;
-  for (int half = 0; half < 2; ++half) m[0][half] = NEG_INF, l[0][half] = 0.0f;
-
   FA_NO_UNROLL
   for (int key = tiles.begin * MMA_K; key < tiles.end * MMA_K; key += MMA_K) {
     float S_rmem[1][2][4] = {}, rescale[1][2];
@@ -79,16 +76,16 @@ FA_DEVICE void rows_again(float (&O_rmem)[1][MMAS_D][4], float (&m)[1][2], float
       mma_m16n8k16(Q_rmem, {K_rmem[0], K_rmem[2]}, S_rmem[0][0]);
       mma_m16n8k16(Q_rmem, {K_rmem[1], K_rmem[3]}, S_rmem[0][1]);
     }
-    scale_scores(S_rmem, p.scale);
     mask_scores(S_rmem, work.mask, first_row, key);
-    update_row_max(m, rescale, S_rmem, breaks);
-    scale_rows(O_rmem, rescale);
+    if (raise_row_max(m, l, rescale, S_rmem, scale_log2, breaks)) scale_rows(O_rmem, rescale);
+    exponentiate(S_rmem, l[0], {subtrahend(m[0][0]), subtrahend(m[0][1])}, scale_log2);
     uint32_t P_rmem[1][1][4];
-    exponentiate_and_pack(P_rmem, S_rmem, m, l, rescale, breaks);
+    pack(P_rmem, S_rmem);
     for (int mma_d = 0; mma_d < MMAS_D; ++mma_d) {
       uint32_t V_rmem[2];
       for (int i = 0; i < 2; ++i) {
-        const int first = key + i * 8 + lane_index() % 4 * 2;
+        // opaque: one operand at a time; all 64 loads at once would take registers that O needs
+        const int first = opaque(key) + i * 8 + lane_index() % 4 * 2;
         const auto value = [&](int at) -> uint32_t {
           const char* from = V + (at < last_key ? at : last_key) * p.V.row;
           return load_global(reinterpret_cast<const uint16_t*>(from) + mma_d * MMA_N +
@@ -98,11 +95,6 @@ FA_DEVICE void rows_again(float (&O_rmem)[1][MMAS_D][4], float (&m)[1][2], float
       }
       mma_m16n8k16(P_rmem[0][0], V_rmem, O_rmem[0][mma_d]);
     }
-  }
-  // As the caller has them: maxima before scaling, sums of this lane's columns only.
-  for (int half = 0; half < 2; ++half) {
-    m[0][half] /= p.scale;
-    if (lane_index() % 4 != 0) l[0][half] = 0.0f;
   }
 }
 // [/anchor: rows_again]

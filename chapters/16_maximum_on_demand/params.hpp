@@ -25,6 +25,7 @@ struct Params {
   const int *q_starts, *kv_starts;  // packed: sequence n is rows [starts[n], starts[n + 1])
   int heads, group;                 // `group` query heads in a row share a head of K and V
   int sequences, q_tiles;           // q_tiles: of the longest sequence
+  int num_q_tiles;                  // of all heads and sequences
   int together;                     // heads whose K and V the L2 cache holds at a time
   int len_q;
   float scale;
@@ -43,12 +44,12 @@ struct Work {
 // Blocks start in the order of their index. The heads go by groups whose K and V fit into L2, and
 // in a group the tiles at the end of the sequence, which see the most keys, go first.
 template <class Breaks>
-FA_DEVICE Work work_of(const Params& p, int block, Breaks breaks) {
+FA_DEVICE Work work_of(const Params& p, int index, Breaks breaks) {
   const int all_heads = p.heads * p.sequences;
-  const int first_head = block / (p.together * p.q_tiles) * p.together;
+  const int first_head = index / (p.together * p.q_tiles) * p.together;
   const int heads_left = all_heads - first_head;
   const int group_heads = heads_left < p.together ? heads_left : p.together;
-  const int in_group = block - first_head * p.q_tiles;
+  const int in_group = index - first_head * p.q_tiles;
   const int head = first_head + in_group % group_heads;
   Work work{p.q_tiles - 1 - in_group / group_heads,
             head % p.heads,
@@ -98,6 +99,11 @@ inline Params params_of(const fa::ForwardArgs& args, int block_q, int block_kv) 
   const int64_t heads = args.q.shape[1], group = heads / args.k.shape[1];
   const int64_t sequences = args.q_starts ? args.sequences : args.q.shape[0];
   const int64_t head_bytes = 2 * args.k.shape[2] * args.k.shape[3] * int64_t{sizeof(bf16)};
+  const int64_t q_tiles = longest > 0 ? (longest + block_q - 1) / block_q : 1;
+  if (heads * sequences * q_tiles > std::numeric_limits<int>::max()) {
+    throw fa::InputError(std::to_string(heads * sequences * q_tiles) +
+                         " tiles of queries in all heads: up to 2147483647 in this chapter");
+  }
   const int64_t together = (int64_t{32} << 20) / head_bytes * group;
   return {.Q_map = map_of(args.q, block_q, Swizzle::bytes_128),
           .K_map = map_of(args.k, block_kv, one_side ? Swizzle::none : Swizzle::bytes_128),
@@ -112,22 +118,13 @@ inline Params params_of(const fa::ForwardArgs& args, int block_q, int block_kv) 
           .heads = static_cast<int>(heads),
           .group = static_cast<int>(group),
           .sequences = static_cast<int>(sequences),
-          .q_tiles = longest > 0 ? static_cast<int>((longest + block_q - 1) / block_q) : 1,
+          .q_tiles = static_cast<int>(q_tiles),
+          .num_q_tiles = static_cast<int>(heads * sequences * q_tiles),
           .together = static_cast<int>(std::clamp<int64_t>(together, 1, heads * sequences)),
           .len_q = len_q,
           .scale = args.scale,
           .mask = {len_kv, args.breaks & fa::TOP_LEFT_MASK ? 0 : len_kv - len_q,
                    limit(args.window_left), limit(args.window_right)}};
-}
-
-// Throws InputError if a grid cannot hold them.
-inline int num_blocks(const Params& p) {
-  const int64_t blocks = int64_t{p.heads} * p.sequences * p.q_tiles;
-  if (blocks > std::numeric_limits<int>::max()) {
-    throw fa::InputError(std::to_string(blocks) + " tiles of queries in all heads; a grid holds " +
-                         "at most 2147483647 blocks");
-  }
-  return static_cast<int>(blocks);
 }
 
 }  // namespace FA_BACKEND::ch16

@@ -1,0 +1,81 @@
+#pragma once
+// From scores to weights, as in chapter 15: the maximum, looked for; the exponentials, by any
+// maximum.
+
+#include "common/kernels/softmax.hpp"
+
+namespace FA_BACKEND::ch16 {
+
+// m' = max(m, rowmax S),   l *= exp(m - m');   true if O has to be multiplied by `rescale`, too
+// The exact way, as in chapter 15: m stays until a weight would pass 2^8.
+template <int MMAS_Q, int MMAS_KV, class Breaks>
+FA_DEVICE bool raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
+                             float (&rescale)[MMAS_Q][2], const float (&S_rmem)[MMAS_Q][MMAS_KV][4],
+                             float scale_log2, Breaks breaks) {
+  constexpr float MAX_GROWTH = 8.0f;  // log2: weights reach 256, far from any overflow
+  float row_max[MMAS_Q][2];
+  bool grew = breaks.has(fa::NO_RESCALE);
+  for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
+    for (int half = 0; half < 2; ++half) {  // row lane/4, then row lane/4 + 8
+      row_max[mma_q][half] = NEG_INF;
+      for (int mma_kv = 0; mma_kv < MMAS_KV; ++mma_kv) {
+        const float* c = &S_rmem[mma_q][mma_kv][half * 2];
+        row_max[mma_q][half] = max(row_max[mma_q][half], max(c[0], c[1]));
+      }
+      // In the first tile m = -inf. Written so that NaN, from -inf - (-inf), counts as grown.
+      grew |= !((row_max[mma_q][half] - m[mma_q][half]) * scale_log2 <= MAX_GROWTH);
+    }
+  if (!warp_any(grew)) return false;
+
+  for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
+    for (int half = 0; half < 2; ++half) {
+      const float tile_max =
+          quad_reduce(row_max[mma_q][half], breaks, [](float a, float b) { return max(a, b); });
+      const float m_old = m[mma_q][half];
+      float m_new = max(m_old, tile_max);
+      if (breaks.has(fa::NO_RESCALE)) m_new = tile_max;  // each tile by its own maximum
+      if (breaks.has(fa::NO_MAX)) m_new = 0.0f;
+      m[mma_q][half] = m_new;
+      rescale[mma_q][half] =
+          breaks.has(fa::NO_RESCALE) ? 1.0f : exp2((m_old - subtrahend(m_new)) * scale_log2);
+      l[mma_q][half] *= rescale[mma_q][half];
+    }
+  return true;
+}
+
+// S = exp(scale (S - m)),   sum += this lane's part of rowsum S
+template <int MMAS_KV>
+FA_DEVICE void exponentiate(float (&S_rmem)[1][MMAS_KV][4], float (&sum)[2], const float (&m)[2],
+                            float scale_log2) {
+  for (int mma_kv = 0; mma_kv < MMAS_KV; ++mma_kv)
+    for (int half = 0; half < 2; ++half) {
+      float* s = &S_rmem[0][mma_kv][half * 2];
+      const float m_log2 = m[half] * scale_log2;
+      s[0] = exp2(fma(s[0], scale_log2, -m_log2));
+      s[1] = exp2(fma(s[1], scale_log2, -m_log2));
+      sum[half] += s[0] + s[1];
+    }
+}
+
+// P = S, rounded, as operand A: what a lane has of S is what it needs of P.
+template <int MMAS_Q, int MMAS_KV>
+FA_DEVICE void pack(uint32_t (&P_rmem)[MMAS_KV / 2][MMAS_Q][4],
+                    const float (&S_rmem)[MMAS_Q][MMAS_KV][4]) {
+  for (int mma_kv = 0; mma_kv < MMAS_KV / 2; ++mma_kv)
+    for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
+      for (int i = 0; i < 4; ++i) {
+        const float* s = &S_rmem[mma_q][mma_kv * 2 + i / 2][i % 2 * 2];
+        P_rmem[mma_kv][mma_q][i] = pack_bf16x2(s[0], s[1]);
+      }
+}
+
+// Of a row's O: Inf and NaN stay what they are times 0, all else becomes 0.
+template <int MMAS_D>
+FA_DEVICE bool is_finite(const float (&O_rmem)[1][MMAS_D][4], int half) {
+  float zero = 0.0f;
+  for (int mma_d = 0; mma_d < MMAS_D; ++mma_d)
+    for (int i = 0; i < 2; ++i) zero = fma(O_rmem[0][mma_d][half * 2 + i], 0.0f, zero);
+  return zero == 0.0f;
+}
+
+}  // namespace FA_BACKEND::ch16
