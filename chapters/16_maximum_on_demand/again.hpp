@@ -84,12 +84,11 @@ FA_DEVICE void rows_again(float (&O_rmem)[1][MMAS_D][4], float (&m)[1][2], float
     for (int mma_d = 0; mma_d < MMAS_D; ++mma_d) {
       uint32_t V_rmem[2];
       for (int i = 0; i < 2; ++i) {
-        // opaque: one operand at a time; all 64 loads at once would take registers that O needs
-        const int first = opaque(key) + i * 8 + lane_index() % 4 * 2;
+        // opaque: one operand at a time; all loads at once would take registers that O needs
+        const int lane = opaque(lane_index()), first = key + i * 8 + lane % 4 * 2;
         const auto value = [&](int at) -> uint32_t {
           const char* from = V + (at < last_key ? at : last_key) * p.V.row;
-          return load_global(reinterpret_cast<const uint16_t*>(from) + mma_d * MMA_N +
-                             lane_index() / 4);
+          return load_global(reinterpret_cast<const uint16_t*>(from) + mma_d * MMA_N + lane / 4);
         };
         V_rmem[i] = value(first) | value(first + 1) << 16;
       }

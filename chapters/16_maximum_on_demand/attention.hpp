@@ -60,8 +60,6 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
   const uint32_t K_empty = V_full + 16;
   const uint32_t V_empty = K_empty + 16;
   const uint32_t Q_empty = V_empty + 16;
-  const auto buffer = [](uint32_t smem, int n) { return smem + n % 2 * KV_TILE_BYTES; };
-  const auto of = [](uint32_t mbarriers, int n) { return mbarriers + n % 2 * 8; };
 
   if (thread_index() == 0) {
     for (int i = 0; i < 6; ++i) mbarrier_init(Q_full + i * 8, 1);  // one arrival: the producer's
@@ -81,6 +79,8 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
       mbarrier_arrive_expect_tx(full, bytes);
       tma_load_5d(smem, map, 0, first_row, 0, head, batch, full);
     };
+    const auto buffer = [](uint32_t smem, int n) { return smem + n % 2 * KV_TILE_BYTES; };
+    const auto of = [](uint32_t mbarriers, int n) { return mbarriers + n % 2 * 8; };
     int n = 0;  // tiles of K and V so far
     int Q_tiles = 0, landed = 0;
     for (int index = block_index(); index < params.num_q_tiles; index += grid_size().x) {
@@ -88,6 +88,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
       const int block_row = work.q_tile * BLOCK_Q, kv_head = work.head / params.group;
       if (block_row >= work.len_q) continue;  // of a longer sequence
       const Tiles<BLOCK_KV> tiles = tiles_of(work, block_row, BLOCK_Q);
+      if (tiles.count() <= 0) continue;  // nobody sees anything
       mbarrier_wait(Q_empty, Q_tiles++ % 2 ^ 1);
       load(Q_smem, params.Q_map, work.q_start + block_row, work.head, work.batch, Q_TILE_BYTES,
            Q_full);
@@ -141,9 +142,9 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     store_output(params.O.at(work.batch, work.head, 0) + row * params.O.row, LSE, O_rmem, m, l,
                  params.scale, work.len_q - warp_row, params.O.row);
   };
-  int n = 0;  // tiles of K and V so far
+  int filled = 0;  // tiles of K and V for earlier tiles of queries
   int Q_tiles = 0;
-  uint32_t overflows = 0;  // bit i: in the i-th tile of queries, modulo 32
+  uint32_t overflows = 0;  // bit i: in this block's i-th tile of queries, modulo 32
   for (int index = block_index(); index < params.num_q_tiles; index += grid_size().x) {
     const Work work = work_of(params, index, breaks);
     const int block_row = work.q_tile * BLOCK_Q;
@@ -151,13 +152,19 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     const Tiles<BLOCK_KV> tiles = tiles_of(work, block_row, BLOCK_Q);
     const int first_row = block_row + consumer * 64;           // of the warpgroup
     const int warp_row = block_row + (warp_index() - 4) * 16;  // of the warp
-    // Tile n stands at key (n + origin) * BLOCK_KV. These rows need the tiles from n up to `end`,
-    // and see whole those between the other two.
-    const int origin = tiles.begin - n;
+    // Of the block's tiles these rows need the first `end`, and see whole those between the other
+    // two.
     const Tiles<BLOCK_KV> mine = tiles_of(work, first_row, 64);
-    const int end = first_row < work.len_q ? mine.end - origin : n;
-    const int clear_begin = mine.clear_begin - origin, clear_end = mine.clear_end - origin;
-    const int block_end = tiles.end > tiles.begin ? tiles.end - origin : n;
+    const int end = first_row < work.len_q ? mine.end - tiles.begin : 0;
+    const int clear_begin = mine.clear_begin - tiles.begin;
+    const int clear_end = mine.clear_end - tiles.begin;
+    const int count = tiles.count() > 0 ? tiles.count() : 0;
+    // The n-th of them is the (filled + n)-th in the ring of two buffers.
+    const auto buffer = [&](uint32_t smem, int n) {
+      return smem + (filled + n) % 2 * KV_TILE_BYTES;
+    };
+    const auto of = [&](uint32_t mbarriers, int n) { return mbarriers + (filled + n) % 2 * 8; };
+    const auto parity = [&](int n) { return (filled + n) / 2 % 2; };
 
     float O_rmem[1][HEAD_DIM / MMA_N][4] = {};
     float m[1][2] = {{NEG_INF, NEG_INF}};  // what is subtracted: never above the row's maximum
@@ -167,11 +174,11 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     bool raised = false;                      // a maximum moved since the last vote
 
     const auto begin_scores = [&](int n) {  // S = Q @ K.T
-      if (!breaks.has(fa::MISSING_WAIT)) mbarrier_wait(of(K_full, n), n / 2 % 2);
+      if (!breaks.has(fa::MISSING_WAIT)) mbarrier_wait(of(K_full, n), parity(n));
       multiply_query_key<HEAD_DIM, BLOCK_Q>(S_rmem, Q_warpgroup, buffer(K_smem, n));
     };
     const auto begin_output = [&](int n) {  // O += P @ V
-      mbarrier_wait(of(V_full, n), n / 2 % 2);
+      mbarrier_wait(of(V_full, n), parity(n));
       multiply_weights_value(O_rmem, P_rmem, buffer(V_smem, n));
     };
     const auto finish_output = [&](int n) {
@@ -185,7 +192,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     const auto softmax = [&](int n, bool edge, float(&rescale)[1][2]) {
       release(of(K_empty, n));
       if (edge && !breaks.has(fa::UNMASKED_DIAGONAL))
-        mask_scores(S_rmem, work.mask, opaque(warp_row), (n + origin) * BLOCK_KV);
+        mask_scores(S_rmem, work.mask, opaque(warp_row), (tiles.begin + n) * BLOCK_KV);
       const bool grew = raise_row_max(m, l, rescale, S_rmem, scale_log2, breaks);
       exponentiate(S_rmem, l[0], {subtrahend(m[0][0]), subtrahend(m[0][1])}, scale_log2);
       return grew;
@@ -233,31 +240,33 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     // [/anchor: on_demand]
     const auto skip = [&](int n) {  // other warpgroups need it
       if (lane_index() == 0) {
-        mbarrier_wait(of(K_full, n), n / 2 % 2);
+        mbarrier_wait(of(K_full, n), parity(n));
         mbarrier_arrive(of(K_empty, n));
-        mbarrier_wait(of(V_full, n), n / 2 % 2);
+        mbarrier_wait(of(V_full, n), parity(n));
         mbarrier_arrive(of(V_empty, n));
       }
       warp_sync();  // no lane waits for the next round before this one is over
     };
 
     // [anchor: main_loop]
-    mbarrier_wait(Q_full, Q_tiles++ % 2);
+    if (count > 0) mbarrier_wait(Q_full, Q_tiles++ % 2);
+    int n = 0;
     if (n < end) {  // the first tile: there is no maximum at hand, and O is still 0
       begin_scores(n);
       wgmma_wait<0>(S_rmem[0]);
       float rescale[1][2];
-      softmax(n, true, rescale);
+      softmax(n, clear_begin > 0 || clear_end < 1, rescale);
       pack(P_rmem, S_rmem);
       ++n;
-      // The others in rounds of 8. Edges are masked, and exact. If a maximum moved in the last
-      // round, the next is exact, too: a wrong guess costs more than a look.
+      // The others in rounds up to 4, 8, 16, 24 and so on. Edges are masked, and exact. If a
+      // maximum moved in the last round, the next is exact, too: a wrong guess costs more than a
+      // look.
       while (n < end) {
         const bool edge = n < clear_begin || n >= clear_end;
-        const int next = edge ? (n < clear_begin ? clear_begin : end) : (n / 8 + 1) * 8;
+        const int next = edge ? (n < clear_begin ? clear_begin : end) : n < 4 ? 4 : (n / 8 + 1) * 8;
         const int most = edge ? end : clear_end;
         const int round_end = next < most ? next : most;
-        const bool exact = edge || barrier_red_or(1 + consumer, 128, raised);
+        const bool exact = edge || (n > 1 && barrier_red_or(1 + consumer, 128, raised));
         raised = false;
         if (exact) {
           for (; n < round_end; ++n) step_exact(n, edge);
@@ -269,10 +278,11 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
       release(Q_empty);  // the next tile of queries may come
       begin_output(n - 1);
       finish_output(n - 1);
-    } else {
+    } else if (count > 0) {
       release(Q_empty);
     }
-    for (; n < block_end; ++n) skip(n);
+    for (; n < count; ++n) skip(n);
+    filled += count;
     // [/anchor: main_loop]
 
     // [anchor: overflow]
@@ -283,7 +293,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
       finite &= is_finite(O_rmem, half) || half * 8 + lane_index() / 4 >= rows;
     if (warp_any(!finite) && !breaks.has(fa::NO_SECOND_TRY)) {
       if (RESIDENT) {
-        overflows |= 1u << Q_tiles % 32;
+        overflows |= 1u << index / grid_size().x % 32;
       } else {
         rows_again(O_rmem, m, l, params, work, warp_row, scale_log2, breaks);
       }
@@ -295,11 +305,11 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
 
   // [anchor: second_try]
   if (overflows == 0) return;
-  Q_tiles = 0;
   for (int index = block_index(); index < params.num_q_tiles; index += grid_size().x) {
     const Work work = work_of(params, index, breaks);
     const int warp_row = work.q_tile * BLOCK_Q + (warp_index() - 4) * 16;
-    if (work.q_tile * BLOCK_Q >= work.len_q || (overflows >> ++Q_tiles % 32 & 1) == 0) continue;
+    if (work.q_tile * BLOCK_Q >= work.len_q || (overflows >> index / grid_size().x % 32 & 1) == 0)
+      continue;
     float O_rmem[1][HEAD_DIM / MMA_N][4] = {}, m[1][2] = {{NEG_INF, NEG_INF}}, l[1][2] = {};
     rows_again(O_rmem, m, l, params, work, warp_row, scale_log2, breaks);
     store(work, warp_row, O_rmem, m, l);
@@ -307,10 +317,9 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
   // [/anchor: second_try]
 }
 
-template <int HEAD_DIM, int CONSUMERS, bool RESIDENT, class Breaks>
+template <int HEAD_DIM, int CONSUMERS, int BLOCK_KV, bool RESIDENT, class Breaks>
 void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
   constexpr int BLOCK_Q = 64 * CONSUMERS;
-  constexpr int BLOCK_KV = CONSUMERS == 2 ? 128 : HEAD_DIM == 128 ? 80 : 112;  // without spills
   constexpr int SMEM_ROWS = BLOCK_Q + 4 * BLOCK_KV;              // Q; then K and V twice
   constexpr size_t SMEM = SMEM_ROWS * HEAD_DIM * sizeof(bf16) +  // and
                           1024 + 11 * 8;                         // to align it; eleven mbarriers
@@ -325,8 +334,8 @@ template <class Args>
 void forward(const Args& args) {
   dispatch(args, [&](auto head_dim, auto breaks) {
     const int consumers = args.options[0];
-    if (consumers == 2) return launch_attention<head_dim, 2, true>(args, breaks);
-    launch_attention<head_dim, 3, false>(args, breaks);
+    if (consumers == 2) return launch_attention<head_dim, 2, 128, true>(args, breaks);
+    launch_attention<head_dim, 3, head_dim == 128 ? 80 : 128, false>(args, breaks);
   });
 }
 
