@@ -16,6 +16,8 @@ namespace ch16 {
 inline constexpr fa::KernelOption OPTIONS[] = {
     {"--consumers", 0, 3, 0, "2 or 3 consumer warpgroups of 64 queries; 0: by the shape [0]",
      "consumers"},
+    {"--blocks", 0, 1 << 20, 0,
+     "blocks, which take one tile of queries after the other; 0: by the shape [0]", "blocks"},
 };
 
 inline constexpr fa::Break OWN_BREAKS[] = {

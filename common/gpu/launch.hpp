@@ -53,6 +53,14 @@ inline void allow_shared_memory(const void* kernel, size_t smem_bytes) {
 using fa::Dim3;
 using fa::LaunchConfig;
 
+// Of the current GPU: so many large blocks run at a time.
+inline int multiprocessors() {
+  int device = 0, count = 0;
+  FA_CUDA_CHECK(cudaGetDevice(&device));
+  FA_CUDA_CHECK(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
+  return count;
+}
+
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), const LaunchConfig& config, Arguments... arguments) {
   allow_shared_memory(reinterpret_cast<const void*>(kernel), config.smem_bytes);

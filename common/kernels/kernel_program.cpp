@@ -210,9 +210,8 @@ std::string title_of(std::span<const KernelOption> options, const std::vector<in
   std::string text;
   for (size_t i = 0; i < options.size(); ++i) {
     std::string title = options[i].title;
-    if (options[i].least == 0 && options[i].most == 1) {
-      if (values[i] == 0) continue;
-    } else {
+    if (options[i].least == 0 && values[i] == 0) continue;  // off, or by the shape
+    if (options[i].least != 0 || options[i].most != 1) {
       if (values[i] == 1) title.pop_back();
       title = std::to_string(values[i]) + " " + title;
     }

@@ -200,6 +200,9 @@ inline float log(float x) { return std::log(x); }
 inline float fma(float a, float b, float c) { return std::fma(a, b, c); }  // a * b + c
 inline float max(float a, float b) { return std::fmax(a, b); }  // PTX max: a NaN gives way
 
+/// An H200's, so that both run as many blocks.
+inline int multiprocessors() { return 132; }
+
 /// Runs config.grid blocks of config.block threads, each calling kernel(args...), and returns when
 /// all are done; config.stream does not matter. Throws fa::InputError for a launch that no GPU
 /// accepts, and whatever a kernel throws.
