@@ -170,7 +170,7 @@ class Judge:
         return None if agreed else " ".join(verdict.split())
 
 
-MASKS = (9,)  # chapters that take causal masks and shared heads
+MASKS = (9, 16)  # chapters that take causal masks and shared heads
 
 
 def takers(entries, case):

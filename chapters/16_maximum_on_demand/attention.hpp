@@ -279,7 +279,8 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
       release(Q_empty);  // the next tile of queries may come
       begin_output(n - 1);
       finish_output(n - 1);
-    } else if (count > 0) {
+    } else if (count > 0) {  // these rows see nothing, or do not exist
+      warp_sync();           // all lanes have waited
       release(Q_empty);
     }
     for (; n < count; ++n) skip(n);

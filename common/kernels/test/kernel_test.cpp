@@ -147,9 +147,9 @@ void same_bits_under_every_schedule(const KernelChapter& kernel) {
 }
 
 void every_synchronization_is_needed(const KernelChapter& kernel, size_t count,
-                                     const std::string& for_speed) {
-  // Ragged, and more tiles than any chapter keeps in flight.
-  const Problem problem = random_problem({1, 1, 70, 450, 64}, Dtype::bf16, 7);
+                                     const std::string& for_speed, const Shape& shape) {
+  // By default ragged, and more tiles than any chapter keeps in flight.
+  const Problem problem = random_problem(shape, Dtype::bf16, 7);
   std::vector<float> o(problem.shape.q_elements());
   simt::Config config;
   const auto run = [&] { return forward_on_emulator(kernel, problem, o, {}, {}, config).report; };

@@ -18,7 +18,8 @@ void same_bits_under_every_schedule(const KernelChapter& kernel);  // and no haz
 // The kernel has `count` barriers and waits, and each, left out alone, is reported as a hazard; but
 // for the instruction `for_speed`: without it the kernel is as right.
 void every_synchronization_is_needed(const KernelChapter& kernel, size_t count,
-                                     const std::string& for_speed = "");
+                                     const std::string& for_speed = "",
+                                     const Shape& shape = {1, 1, 70, 450, 64});
 
 // The emulator's counters at 1,1,128,512,128.
 simt::Counters count(const KernelChapter& kernel);

@@ -1,4 +1,3 @@
-import faulthandler; faulthandler.dump_traceback_later(100, exit=True)
 import sys,ctypes,random,torch,os
 names=sys.argv[1].split(','); shapes=sys.argv[2].split(';'); rounds=int(sys.argv[3]); ms=float(sys.argv[4])
 here=os.path.dirname(os.path.abspath(__file__))
