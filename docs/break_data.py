@@ -19,7 +19,7 @@ x (chapter 01: the scores themselves). Or run: all of the program's arguments (c
 """
 
 CP_ASYNC = ("03", "04", "05", "06", "07", "08", "09")  # kernels whose threads copy
-KERNELS = CP_ASYNC + ("12", "13", "14", "15")
+KERNELS = CP_ASYNC + ("12", "13", "14", "15", "16")
 SWIZZLED = KERNELS[1:]
 PIPELINED = CP_ASYNC[2:]
 
@@ -118,7 +118,7 @@ BREAKS = {
         "demos": [
             {"chapters": ("02",), "shape": [1, 2, 50, 100, 16], "symptom": {"wrong": 0.05},
              "fine": [{"shape": [1, 2, 50, 128, 16]}, {"causal": True}]},
-            {"chapters": KERNELS, "shape": [1, 1, 64, 100, 64], "symptom": {"wrong": 0.05},
+            {"chapters": KERNELS[:-1], "shape": [1, 1, 64, 100, 64], "symptom": {"wrong": 0.05},
              "fine": [{"shape": [1, 1, 64, 1152, 64]}]},
         ],
     },
@@ -169,7 +169,7 @@ BREAKS = {
              "symptom": {"nan": 64, "hazard": "read_before_wait", "at": "K_rmem, K_smem", "other": "load_tile<BLOCK_KV"}},
             {"chapters": ("12",), "shape": [1, 1, 64, 256, 64],
              "symptom": {"nan": 64, "hazard": "read_before_wait", "at": "K_rmem, KTile", "other": "tma_load_4d"}},
-            {"chapters": ("13", "14", "15"), "shape": [1, 1, 64, 256, 64],
+            {"chapters": ("13", "14", "15", "16"), "shape": [1, 1, 64, 256, 64],
              "symptom": {"nan": 64, "hazard": "read_before_wait", "at": "wgmma<bf16>(S_rmem", "other": "tma_load_4d"}},
         ],
     },
@@ -357,7 +357,7 @@ BREAKS = {
                "last key. FlashAttention aligns like that since 2.1; PyTorch's is_causal does not.",
         "caught": "A test with Lq < Lkv, and one with a single query.",
         "demos": [
-            {"chapters": ("09",), "shape": [1, 1, 100, 130, 64], "causal": True,
+            {"chapters": ("09", "16"), "shape": [1, 1, 100, 130, 64], "causal": True,
              "symptom": {"wrong": 0.1}, "fine": [{"shape": [1, 1, 100, 100, 64]}]},
         ],
     },
@@ -637,6 +637,64 @@ BREAKS = {
             {"chapters": ("15",), "shape": [1, 1, 192, 450, 64], "options": ["--ping-pong", "1"],
              "symptom": {"nan": 64, "hazard": "deadlock", "at": "mbarrier_wait", "other": ""},
              "fine": [{"options": []}]},
+        ],
+    },
+    "no-sum-check": {
+        "line": "nobody looks whether a sum of weights is too large",
+        "predict": "Scores 60 times as large, and the maximum of the first tile for all. A weight "
+                   "may be e^100. What is the result?",
+        "happens": "Right, and slow: O overflows, and the rows that it befell are done again from "
+                   "the beginning. Without that second try (--break no-second-try): Inf and NaN.",
+        "why": "The maximum at hand is a guess. The sum of the weights is what checks it, as long "
+               "as K is still there to do the tile again.",
+        "caught": "Scores whose maximum grows late, and a counter: loads from global memory, which "
+                  "the intact kernel has none of. Ordinary inputs do not notice.",
+        "demos": [
+            {"chapters": ("16",), "shape": [1, 1, 128, 1024, 128], "scale": 60,
+             "options": ["--break", "no-second-try"], "symptom": {"nan": 64},
+             "fine": [{"options": []}, {"scale": 1}]},
+        ],
+    },
+    "no-second-try": {
+        "line": "rows of O that overflowed are written as they are",
+        "predict": "Nothing overflows where the sums are looked at, unless V is huge. So what is "
+                   "the second try for?",
+        "happens": "With V up to 2^60 nothing: weights of 2^50 leave room. Beyond that, or if "
+                   "nobody looks at the sums (--break no-sum-check): Inf and NaN.",
+        "why": "Nobody looks through V for its largest element. What comes out is looked at "
+               "instead: one multiplication by 0 for each element of O.",
+        "caught": "V of 1e30 and sharp scores, together.",
+        "demos": [
+            {"chapters": ("16",), "shape": [1, 1, 128, 1024, 128], "scale": 60,
+             "options": ["--break", "no-sum-check"], "symptom": {"nan": 64},
+             "fine": [{"options": []}, {"scale": 1}]},
+        ],
+    },
+    "early-release": {
+        "line": "K's buffer is given back before the sums are known",
+        "predict": "S has been computed, so K is not needed any more. Who reads it after all?",
+        "happens": "overwrite_while_read where a tile is done again: the producer fills the buffer "
+                   "while a warp computes its scores from it a second time. Where none is, nothing.",
+        "why": "Until a tile's sums are known to be good, its scores may be needed again.",
+        "caught": "The emulator, with scores whose maximum grows late. On an H200 the result was "
+                  "wrong with such scores, and right with ordinary ones.",
+        "demos": [
+            {"chapters": ("16",), "shape": [1, 1, 128, 1024, 128], "scale": 60,
+             "symptom": {"silent": True, "hazard": "overwrite_while_read", "at": "tma_load_5d", "other": ""},
+             "fine": [{"scale": 1}]},
+        ],
+    },
+    "unmasked-diagonal": {
+        "line": "tiles at the edge are not masked",
+        "predict": "Tiles that nobody sees are skipped, tiles that all see need no mask. What are "
+                   "the others, under a causal mask, and without one?",
+        "happens": "Finite and wrong: the future weighs something, and so do the zeros behind the "
+                   "last key. Whole tiles without a mask are right.",
+        "why": "Skipping tiles is a mask with a resolution of a tile. The rest is at the edges.",
+        "caught": "Any causal input; without a mask, a length that is no multiple of the tile.",
+        "demos": [
+            {"chapters": ("16",), "shape": [1, 1, 100, 130, 64], "causal": True,
+             "symptom": {"wrong": 0.1}, "fine": [{"shape": [1, 1, 64, 256, 64], "causal": False}]},
         ],
     },
     "weights-swapped-early": {

@@ -51,7 +51,6 @@ FA_DEVICE void load_16x16(uint32_t (&A_rmem)[4], const char* head, int64_t row_b
   }
 }
 
-// [anchor: rows_again]
 // O, m and l of 16 rows from the beginning, straight from global memory, 16 keys at a time, and
 // exact: no weight passes 2^8. Slow, and rare.
 template <int MMAS_D, class Breaks>
@@ -96,6 +95,5 @@ FA_DEVICE void rows_again(float (&O_rmem)[1][MMAS_D][4], float (&m)[1][2], float
     }
   }
 }
-// [/anchor: rows_again]
 
 }  // namespace FA_BACKEND::ch16

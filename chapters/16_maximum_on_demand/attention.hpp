@@ -188,7 +188,6 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
       release(of(V_empty, n));
     };
 
-    // [anchor: exact]
     // S, which has been computed, becomes the weights, by a maximum that is raised first if it
     // must.
     const auto softmax = [&](int n, bool edge, float(&rescale)[1][2]) {
@@ -210,7 +209,6 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
       raised |= grew;
       pack(P_rmem, S_rmem);
     };
-    // [/anchor: exact]
     // [anchor: on_demand]
     const auto step_on_demand = [&](int n) {
       begin_scores(n);

@@ -9,7 +9,6 @@ struct alignas(16) FourWords {
   uint32_t word[4];
 };
 
-// [anchor: transpose]
 // Lane q of a quad has word q of four chunks of 16 bytes; afterwards it has all four words of chunk
 // q. Twice, lanes exchange what the other one needs: first with the neighbour, then two further.
 FA_DEVICE FourWords transpose(FourWords chunks) {
@@ -25,7 +24,6 @@ FA_DEVICE FourWords transpose(FourWords chunks) {
   }
   return chunks;
 }
-// [/anchor: transpose]
 
 // O = O / l, rounded, and LSE = scale m + ln(l); of a row that has seen no key, 0 and -inf. A lane
 // has two neighbours of each 8 columns, 4 bytes; the quad exchanges them, so that each lane stores

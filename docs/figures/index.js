@@ -25,8 +25,9 @@ import descriptor from './descriptor.js'
 import roles from './roles.js'
 import power from './power.js'
 import overlap from './overlap.js'
+import on_demand from './on_demand.js'
 
 export default {
   banks, tiles, memory_curves, break_it, timeline, online_softmax, toy_machine, fragments, ldmatrix, speed,
   profile, cuda, systolic, ladder, levels, tiled, merge, pipeline, reuse, lazy_maximum, mask_tiles, mbarriers,
-  descriptor, roles, power, overlap }
+  descriptor, roles, power, overlap, on_demand }
