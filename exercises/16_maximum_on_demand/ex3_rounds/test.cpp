@@ -1,0 +1,348 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <rounds.hpp>
+#include <stdexcept>
+
+#include "exercises/support/warp.hpp"
+
+using namespace emulator;
+
+constexpr int WARPS = 4;
+
+// The tiles of a consumer. moves: of each warp a letter for each tile; 'M': a maximum moves, 'm':
+// it moves the exact way, and on demand the tile is good enough; '.': it does not move.
+struct Case {
+  int end, clear_begin, clear_end;
+  std::string moves[WARPS];
+
+  bool moved(int warp, int tile, bool exact) const {
+    const char letter = tile < std::ssize(moves[warp]) ? moves[warp][tile] : '.';
+    return letter == 'M' || (letter == 'm' && exact);
+  }
+};
+
+struct Run {
+  std::string modes[WARPS];  // of each tile; x: exact, d: on demand, 2: twice, -: not at all
+  int last[WARPS] = {-1, -1, -1, -1};
+  std::string notes[WARPS];  // what else was wrong first
+  std::string hazards, kinds;
+
+  std::string shown() const {
+    std::string all = kinds;
+    for (int warp = 0; warp < WARPS; ++warp) all += modes[warp] + notes[warp] + "\n";
+    return all;
+  }
+};
+
+struct Steps {
+  Run& run;
+  const Case& c;
+
+  bool step(int tile, bool exact, int line, const char* file) const {
+    const int warp = warp_index();
+    if (lane_index() == 0) {
+      std::string& note = run.notes[warp];
+      if (tile < 0 || tile >= c.end) {
+        if (note.empty()) note = "  there is no tile " + std::to_string(tile);
+      } else {
+        char& mode = run.modes[warp][tile];
+        mode = mode != '-' ? '2' : exact ? 'x' : 'd';
+        if (tile < run.last[warp] && note.empty())
+          note =
+              "  tile " + std::to_string(tile) + " comes behind " + std::to_string(run.last[warp]);
+        run.last[warp] = tile;
+      }
+    }
+    warp_sync(line, file);
+    return c.moved(warp, tile, exact);
+  }
+  bool exact(int tile, FA_SITE) const { return step(tile, true, line, file); }
+  bool on_demand(int tile, FA_SITE) const { return step(tile, false, line, file); }
+};
+
+template <class Consume>
+static Run run(const Case& c, Consume consume) {
+  Run result;
+  for (std::string& modes : result.modes) modes = std::string(c.end, '-');
+  fa::simt::Config config;
+  config.counters = false;
+  try {
+    const fa::simt::Report report = exercise::run_block(
+        32 * WARPS, 0,
+        [&] {
+          Steps steps{result, c};
+          consume(steps);
+        },
+        config);
+    result.hazards = exercise::hazards(report);
+    result.kinds = exercise::hazard_kinds(report);
+  } catch (const std::runtime_error& error) {
+    result.hazards = std::string(error.what()) + "\n";
+    result.kinds = "thrown\n";
+  }
+  return result;
+}
+
+// The loop as people write it: right as it stands here, and each mistake is a change.
+struct Way {
+  enum Ends {
+    kRight,
+    kOneEarly,
+    kOneLate,
+    kFours,
+    kEights,
+    kTwelve,
+    kFourAndEights,
+    kDouble,
+    kEdge,
+    kNever
+  } ends = kRight;
+  enum Vote { kAll, kOwn, kOwnBarrier, kOnlyMoved, kEachTile, kFrom8 } vote = kAll;
+  enum Counted {
+    kSinceVote,
+    kSinceBeginning,
+    kLastTile,
+    kOnlyMisses,
+    kOnlyExact
+  } counted = kSinceVote;
+  bool first_counted = false, edge_counted = false;
+  enum Skips { kNothing, kClear, kEdgesToo } skips = kNothing;
+  enum Mode { kRounds, kAllExact, kAllOnDemand, kUpsideDown } mode = kRounds;
+  bool first_on_demand = false, begin_on_demand = false, end_on_demand = false;
+  bool cut_at_clear = true, cut_at_end = true;
+
+  int next(int n, int clear_begin) const {
+    const int from = std::max(clear_begin, 1);
+    switch (ends) {
+      case kRight:
+        break;
+      case kOneEarly:
+        return n < 3 ? 3 : (n + 1) / 8 * 8 + 7;
+      case kOneLate:
+        return n < 5 ? 5 : (n - 1) / 8 * 8 + 9;
+      case kFours:
+        return (n / 4 + 1) * 4;
+      case kEights:
+        return (n / 8 + 1) * 8;
+      case kTwelve:
+        return n < 4 ? 4 : n + 8;
+      case kFourAndEights:
+        return (n + 4) / 8 * 8 + 4;
+      case kDouble: {
+        int power = 4;
+        while (power <= n) power *= 2;
+        return power;
+      }
+      case kEdge:
+        return n - clear_begin < 4 ? clear_begin + 4 : from + ((n - from) / 8 + 1) * 8;
+      case kNever:
+        return 1 << 20;
+    }
+    return n < 4 ? 4 : (n / 8 + 1) * 8;
+  }
+  bool any(bool moved, int n) const {
+    switch (vote) {
+      case kAll:
+      case kEachTile:
+        break;
+      case kOwn:
+        return moved;
+      case kOwnBarrier:
+        return barrier_red_or(1 + warp_index(), 32, moved);
+      case kOnlyMoved:
+        return moved && barrier_red_or(1, 128, moved);
+      case kFrom8:
+        return n >= 8 && barrier_red_or(1, 128, moved);
+    }
+    return barrier_red_or(1, 128, moved);
+  }
+  void consume(Steps& steps, int end, int clear_begin, int clear_end) const {
+    const bool first = first_on_demand ? steps.on_demand(0) : steps.exact(0);
+    bool moved = first_counted && first;
+    int n = 1;
+    while (n < end) {
+      const bool edge = n < clear_begin || n >= clear_end;
+      int round_end = edge                ? (n < clear_begin ? clear_begin : end)
+                      : vote == kEachTile ? n + 1
+                                          : next(n, clear_begin);
+      if (!edge && cut_at_clear) round_end = std::min(round_end, clear_end);
+      if (edge || cut_at_end) round_end = std::min(round_end, end);
+      bool exact = edge || any(moved, n);
+      if (mode == kUpsideDown && !edge) exact = !exact;
+      if (mode == kAllExact) exact = true;
+      if (mode == kAllOnDemand) exact = edge;
+      if (begin_on_demand && n < clear_begin) exact = false;
+      if (end_on_demand && n >= clear_end) exact = false;
+      if (counted != kSinceBeginning && !(edge && edge_counted)) moved = false;
+      bool seen = false;
+      for (; n < round_end; ++n) {
+        if ((skips == kClear && moved) || (skips == kEdgesToo && seen)) continue;
+        const bool now = exact ? steps.exact(n) : steps.on_demand(n);
+        seen = seen || now;
+        if (counted == kOnlyMisses && exact) continue;
+        if (counted == kOnlyExact && !exact) continue;
+        if (edge && !edge_counted) continue;
+        moved = counted == kLastTile ? now : moved || now;
+      }
+    }
+  }
+};
+
+struct Wrong {
+  const char *name, *explanation;
+  std::vector<Way> ways;
+};
+
+static const std::vector<Wrong>& wrong_ways() {
+  using W = Way;
+  static const std::vector<Wrong> wrong = {
+      {"own-warp-only",
+       "each warp asked its own maxima, and the four go different ways; a wgmma is all four's, so "
+       "they vote: barrier_red_or over 128 threads",
+       {{.vote = W::kOwn}, {.vote = W::kOwnBarrier}}},
+      {"not-all-vote",
+       "only warps in which a maximum moved call barrier_red_or; it waits for all 128 threads",
+       {{.vote = W::kOnlyMoved}}},
+      {"since-the-beginning",
+       "what moved once counts for ever, and the loop never returns to on demand: only the last "
+       "round counts. Clear the flag behind each vote",
+       {{.counted = W::kSinceBeginning}}},
+      {"last-tile-only",
+       "only the last tile of a round counts: moved |= …, not moved = …",
+       {{.counted = W::kLastTile}}},
+      {"only-misses-count",
+       "in exact rounds nothing is counted, so behind each of them the next is on demand, and "
+       "may miss again: a maximum that an exact tile raised counts, too",
+       {{.counted = W::kOnlyMisses}}},
+      {"never-exact",
+       "no miss makes the next round exact: misses are not counted, or nobody votes, or all tiles "
+       "are one round",
+       {{.ends = W::kNever}, {.counted = W::kOnlyExact}, {.mode = W::kAllOnDemand}}},
+      {"first-tile-counted",
+       "tile 0 always raises a maximum, from -inf, and that makes the next round exact; it does "
+       "not count",
+       {{.first_counted = true}}},
+      {"edge-counted",
+       "tiles at an edge were counted, and perhaps tile 0 as one: the first round behind them is "
+       "exact; they do not count",
+       {{.edge_counted = true}, {.first_counted = true, .edge_counted = true}}},
+      {"step-skipped",
+       "behind || or && a step runs only where the left side has not decided yet: tiles are left "
+       "out. |= runs it in any case",
+       {{.skips = W::kClear}, {.skips = W::kEdgesToo}}},
+      {"other-round-ends",
+       "rounds end elsewhere than in front of tile 4, 8, 16, 24, and so on by 8",
+       {{.ends = W::kOneEarly},
+        {.ends = W::kOneLate},
+        {.ends = W::kFours},
+        {.ends = W::kEights},
+        {.ends = W::kTwelve},
+        {.ends = W::kFourAndEights},
+        {.ends = W::kDouble},
+        {.vote = W::kFrom8}}},
+      {"rounds-from-the-edge",
+       "rounds are counted from clear_begin; they end in front of tile 4, 8, 16, whatever "
+       "clear_begin is",
+       {{.ends = W::kEdge}}},
+      {"vote-for-each-tile",
+       "each tile goes by the one before it, and votes; a round is one way, and one vote",
+       {{.vote = W::kEachTile}}},
+      {"ways-exchanged",
+       "a round is on demand where a maximum moved, and exact where none did",
+       {{.mode = W::kUpsideDown}}},
+      {"all-exact",
+       "no tile is on demand; a flag that tile 0 sets and nobody clears is one way to that",
+       {{.mode = W::kAllExact}}},
+      {"first-tile-on-demand",
+       "tile 0 is on demand, and there is no maximum at hand",
+       {{.first_on_demand = true}}},
+      {"edge-on-demand",
+       "tiles at an edge are on demand; there is a mask to apply, in the exact way",
+       {{.begin_on_demand = true},
+        {.end_on_demand = true},
+        {.begin_on_demand = true, .end_on_demand = true}}},
+      {"round-not-cut-off",
+       "the last round goes on behind clear_end, where tiles are masked, or behind end",
+       {{.cut_at_clear = false},
+        {.cut_at_end = false},
+        {.cut_at_clear = false, .cut_at_end = false}}},
+  };
+  return wrong;
+}
+
+static void check_rounds(const Case& c) {
+  const Run got =
+      run(c, [&](Steps& steps) { ex16::consume(steps, c.end, c.clear_begin, c.clear_end); });
+  const Run expected =
+      run(c, [&](Steps& steps) { Way{}.consume(steps, c.end, c.clear_begin, c.clear_end); });
+  std::string message = std::to_string(c.end) + " tiles, clear are [" +
+                        std::to_string(c.clear_begin) + ", " + std::to_string(c.clear_end) + ")\n" +
+                        got.hazards;
+  message += "  tile              0   4   8       16      24      32\n";
+  for (int warp = 0; warp < WARPS; ++warp) {
+    const std::string of = "  warp " + std::to_string(warp);
+    message += of + " moves    " + c.moves[warp] + "\n" + of + " got      " + got.modes[warp] +
+               got.notes[warp] + "\n";
+  }
+  message += "  expected        " + expected.modes[0] +
+             "    (x: exact, d: on demand; moves: M either way, m only the exact way)";
+  std::vector<exercise::Look> looks;
+  for (const Wrong& wrong : wrong_ways())
+    for (const Way& way : wrong.ways)
+      looks.push_back(
+          {wrong.name,
+           run(c, [&](Steps& steps) { way.consume(steps, c.end, c.clear_begin, c.clear_end); })
+               .shown(),
+           wrong.explanation});
+  exercise::check_shown(got.hazards.empty() && got.shown() == expected.shown(), message,
+                        got.shown(), looks);
+}
+
+static Case all_alike(int end, int clear_begin, int clear_end, const std::string& moves) {
+  return {end, clear_begin, clear_end, {moves, moves, moves, moves}};
+}
+
+TEST_CASE("nothing moves behind tile 0") { check_rounds(all_alike(14, 0, 14, "M.............")); }
+TEST_CASE("one tile, and three") {
+  check_rounds(all_alike(1, 0, 1, "M"));
+  check_rounds(all_alike(3, 0, 3, "M.."));
+}
+TEST_CASE("a miss in the first round") {
+  check_rounds(all_alike(20, 0, 20, "M.M................."));
+}
+TEST_CASE("a miss in one warp") {
+  const std::string none = "M.......................";
+  check_rounds({24, 0, 24, {none, none, "M....M..................", none}});
+}
+TEST_CASE("misses at the ends of rounds") {
+  check_rounds(all_alike(40, 0, 40, "M..M...........M.......................M"));
+  check_rounds(all_alike(40, 0, 40, "M......M...............M................"));
+}
+TEST_CASE("misses at the begin of rounds") {
+  check_rounds(all_alike(40, 0, 40, "M...M...........M......................."));
+  check_rounds(all_alike(40, 0, 40, "M.......M...............M..............."));
+}
+TEST_CASE("exact rounds in which a maximum moves") {
+  check_rounds(all_alike(32, 0, 32, "M.M..m...m......................"));
+}
+TEST_CASE("what would move the exact way, on demand") {
+  check_rounds(all_alike(32, 0, 32, "Mmm.m....m......m..............."));
+}
+TEST_CASE("edges") {
+  check_rounds(all_alike(22, 2, 20, "MM..................MM"));
+  check_rounds(all_alike(30, 6, 28, "MMMMMM.....M................MM"));
+  check_rounds(all_alike(30, 3, 40, "MMM..........................."));
+}
+TEST_CASE("all is edge") {
+  check_rounds(all_alike(5, 5, 5, "MMMMM"));
+  check_rounds(all_alike(7, 3, 2, "MMMMMMM"));
+}
+TEST_CASE("different rows") {
+  check_rounds(
+      {40,
+       1,
+       38,
+       {"M..M....................................", "M.......M...............M...............",
+        "M....m..................................", "M.....................................MM"}});
+}
