@@ -13,7 +13,7 @@
 #define FA_DEVICE __device__ __forceinline__
 #define FA_HOST_DEVICE __host__ __device__
 #define FA_UNROLL _Pragma("unroll")  // registers have no run-time index: unroll what indexes them
-#define FA_NO_UNROLL _Pragma("unroll 1")  // a loop that runs seldom: short code is better
+#define FA_NO_UNROLL _Pragma("unroll 1")    // a loop that runs seldom: short code is better
 #define FA_GRID_CONSTANT __grid_constant__  // a parameter that keeps its place: a tensor map
 #include "common/gpu/device.hpp"
 #include "common/gpu/hopper.hpp"

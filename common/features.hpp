@@ -17,6 +17,7 @@ enum Feature : uint32_t {
   PACKED = 1u << 6,    // sequences of several lengths, one behind the other
   SOFTCAP = 1u << 7,   // scores that pass through c tanh(s / c)
   ALIBI = 1u << 8,     // scores that fall with the distance
+  REPEATS = 1u << 9,   // tensors that repeat a row, a head or a batch: a stride of 0
 };
 
 struct FeatureName {
@@ -33,6 +34,7 @@ inline constexpr FeatureName FEATURES[] = {
     {PACKED, "packed sequences"},
     {SOFTCAP, "softcap"},
     {ALIBI, "ALiBi"},
+    {REPEATS, "tensors that repeat themselves (a stride of 0)"},
 };
 
 }  // namespace fa

@@ -39,7 +39,7 @@ inline constexpr fa::KernelChapter CHAPTER{
     .emulator = &emulator::ch09::build,
     .gpu = &gpu::ch09::build,
     .features = fa::CAUSAL | fa::WINDOW | fa::LSE | fa::KV_HEADS | fa::STRIDES | fa::FP16 |
-                fa::PACKED | fa::SOFTCAP | fa::ALIBI,
+                fa::PACKED | fa::SOFTCAP | fa::ALIBI | fa::REPEATS,
     .check_shape = check_shape,
     .breaks = fa::BASIC_BREAKS | fa::SWIZZLE_ONE_SIDE | fa::PIPELINE_BREAKS,
     .own_breaks = OWN_BREAKS,

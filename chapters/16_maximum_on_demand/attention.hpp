@@ -318,7 +318,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
 }
 
 template <int HEAD_DIM, int CONSUMERS, int BLOCK_KV, bool RESIDENT, class Breaks>
-void launch_attention(const fa::ForwardArgs& args, int blocks, Breaks breaks) {
+void launch_blocks(const fa::ForwardArgs& args, int blocks, Breaks breaks) {
   constexpr int BLOCK_Q = 64 * CONSUMERS;
   constexpr int SMEM_ROWS = BLOCK_Q + 4 * BLOCK_KV;              // Q; then K and V twice
   constexpr size_t SMEM = SMEM_ROWS * HEAD_DIM * sizeof(bf16) +  // and
@@ -329,21 +329,23 @@ void launch_attention(const fa::ForwardArgs& args, int blocks, Breaks breaks) {
          128 * (1 + CONSUMERS), SMEM, params, breaks);
 }
 
-// What host code calls. (A template: compiled only where it is used.)
-template <class Args>
-void forward(const Args& args) {
+template <int HEAD_DIM, class Breaks>
+void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
   const auto [asked_consumers, asked_blocks] = args.options;
   if (asked_consumers == 1) throw fa::InputError("--consumers 1: this chapter takes 2 or 3");
   const int blocks = asked_blocks != 0 ? asked_blocks : multiprocessors();
   const int consumers = asked_consumers != 0 ? asked_consumers : consumers_of(args, blocks);
-  const bool one_each = asked_blocks == 0 && has_long_rows(args);
-  dispatch(args, [&](auto head_dim, auto breaks) {
-    constexpr bool LARGE = head_dim == 128;  // tiles of keys: the largest without spills
-    if (consumers == 2) return launch_attention<head_dim, 2, 128, true>(args, blocks, breaks);
-    if (one_each)
-      return launch_attention < head_dim, 3, LARGE ? 80 : 128, false > (args, blocks, breaks);
-    launch_attention<head_dim, 3, LARGE ? 64 : 128, true>(args, blocks, breaks);
-  });
+  constexpr bool LARGE = HEAD_DIM == 128;  // tiles of keys: the largest without spills
+  if (consumers == 2) return launch_blocks<HEAD_DIM, 2, 128, true>(args, blocks, breaks);
+  if (asked_blocks == 0 && has_long_rows(args))
+    return launch_blocks < HEAD_DIM, 3, LARGE ? 80 : 128, false > (args, blocks, breaks);
+  launch_blocks<HEAD_DIM, 3, LARGE ? 64 : 128, true>(args, blocks, breaks);
+}
+
+// What host code calls. (A template: compiled only where it is used.)
+template <class Args>
+void forward(const Args& args) {
+  dispatch(args, [&](auto head_dim, auto breaks) { launch_attention<head_dim>(args, breaks); });
 }
 
 }  // namespace FA_BACKEND::ch16

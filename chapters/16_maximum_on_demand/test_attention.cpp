@@ -219,6 +219,8 @@ TEST_CASE("maxima that rise in every tile, now and then, once: right in every ke
   for (const Shape& shape : {Shape{1, 2, 200, 700, 64}, Shape{1, 1, 70, 700, 128}})
     for (const auto& options : KERNELS)
       for (const double step : {0.05, 0.5, 2.0}) check_right(rising(shape, step), options);
+  check_right(rising({1, 1, 200, 2100, 64}, 0.5), {3, 0});  // long rows: a block for each tile
+  check_right(rising({1, 1, 200, 2100, 128}, 2.0), {3, 0});
   for (const auto& options : KERNELS) {
     check_right(rising({1, 1, 130, 900, 64}, 300, true), options);
     check_right(rising({1, 1, 130, 900, 128}, -300, true), options);
@@ -271,6 +273,11 @@ Problem overflowing() {
 
 TEST_CASE("rows of O that overflow are done again") {
   for (const auto& options : KERNELS) check_right(overflowing(), options);
+  Problem problem = rising({1, 1, 200, 2100, 64}, 30, true);
+  for (float& v : problem.v) v = round_bf16(v * 1e30);
+  check_right(problem, {3, 0});
+  problem = causal({1, 1, 300, 2200, 64});
+  check_right(problem, {3, 0});
 }
 
 TEST_CASE("break: without a second try they stay what they are") {
@@ -330,9 +337,11 @@ TEST_CASE("breaks of the softmax") {
   is_reported_as(KERNEL, MISSING_WAIT, simt::HazardKind::kReadBeforeWait);
 }
 
+// Two tiles of queries for one block. Waits of a warpgroup that only skips are not among them: one
+// that is missing shows only if others lag behind, and the emulator does not look for that.
 TEST_CASE("every barrier, wait, arrival, fence and expect_tx is needed, and its absence reported") {
   with_options(2, 1, [](const KernelChapter& kernel) {
-    every_synchronization_is_needed(kernel, 26, "barrier_red_or", {1, 1, 300, 450, 64});
+    every_synchronization_is_needed(kernel, 22, "", {1, 1, 256, 450, 64});
   });
 }
 

@@ -124,6 +124,8 @@ uint32_t features_of(const ForwardArgs& args) {
   if (args.q.shape[1] != args.k.shape[1]) features |= KV_HEADS;
   for (const TensorRef* tensor : {&args.q, &args.k, &args.v, &args.o, &args.lse}) {
     if (tensor->data && !is_contiguous(*tensor)) features |= STRIDES;
+    for (int d = 0; d < 3; ++d)
+      if (tensor->data && tensor->shape[d] > 1 && tensor->strides[d] == 0) features |= REPEATS;
   }
   if (args.q.dtype == Dtype::f16) features |= FP16;
   if (args.q_starts) features |= PACKED;

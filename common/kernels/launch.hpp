@@ -31,8 +31,8 @@ void launch_forward(Kernel kernel, const fa::ForwardArgs& args, size_t smem_byte
 }
 // [/anchor: launch]
 
-// From chapter 09 on. Throws InputError unless the scale is positive and the rows of all tensors are
-// contiguous, begin at multiples of 16 bytes, and lie within 4 GB of their head's first.
+// From chapter 09 on. Throws InputError unless the scale is positive and the rows of all tensors
+// are contiguous, begin at multiples of 16 bytes, and lie within 4 GB of their head's first.
 inline void check_scale_and_strides(const fa::ForwardArgs& args) {
   if (!(args.scale > 0)) {
     throw fa::InputError("--scale " + std::to_string(args.scale) +

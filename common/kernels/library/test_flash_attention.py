@@ -94,6 +94,19 @@ class TestLibrary(unittest.TestCase):
         np.testing.assert_array_equal(by_stride.bits, o.bits)
         self.assert_error("ch08 takes no strided tensors", *swapped, layout="blhd", chapter=8)
 
+    def test_a_tensor_may_repeat_itself(self):
+        q, k, v = inputs(heads=3)
+        k, v = k[:, :1], v[:, :1]
+        repeated = [HostTensor(np.broadcast_to(flash_attention.to_bf16(x), q.shape[:2] + x.shape[2:]))
+                    for x in (k, v)]
+        query = HostTensor(flash_attention.to_bf16(q))
+        o = LIBRARY.attention(query, *repeated)  # by the newest chapter that takes it
+        shared = LIBRARY.attention(query, *(HostTensor(flash_attention.to_bf16(x)) for x in (k, v)),
+                                   chapter=9)
+        np.testing.assert_array_equal(o.bits, shared.bits)
+        self.assert_error("ch16 takes no tensors that repeat themselves", query,
+                          *repeated, chapter=16)
+
     def test_a_slice_of_a_fused_tensor_is_not_copied(self):
         q, k, v = inputs(len_q=70, len_kv=70)
         fused = np.full((1, 70, 6, 64), 0x7FC0, np.uint16)  # NaN between what is read
