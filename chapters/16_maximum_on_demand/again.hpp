@@ -64,6 +64,9 @@ FA_DEVICE void rows_again(float (&O_rmem)[1][MMAS_D][4], float (&m)[1][2], float
   const char* V = p.V.at(work.batch, kv_head, work.kv_start);
   const int bottom = first_row + MMA_M - 1 < last_row ? first_row + MMA_M - 1 : last_row;
   const Tiles<MMA_K> tiles(work.mask, first_row, bottom);
+  for (auto& tile : O_rmem[0])
+    for (float& o : tile) o = 0.0f;
+  for (int half = 0; half < 2; ++half) m[0][half] = NEG_INF, l[0][half] = 0.0f;
   FA_NO_UNROLL
   for (int key = tiles.begin * MMA_K; key < tiles.end * MMA_K; key += MMA_K) {
     float S_rmem[1][2][4] = {}, rescale[1][2];

@@ -154,8 +154,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     const Tiles<BLOCK_KV> tiles = tiles_of(work, block_row, BLOCK_Q);
     const int first_row = block_row + consumer * 64;           // of the warpgroup
     const int warp_row = block_row + (warp_index() - 4) * 16;  // of the warp
-    // Of the block's tiles these rows need the first `end`, and see whole those between the other
-    // two.
+    // Of the block's tiles these rows need the first `end`, and see whole those between the others.
     const Tiles<BLOCK_KV> mine = tiles_of(work, first_row, 64);
     const int end = first_row < work.len_q ? mine.end - tiles.begin : 0;
     const int clear_begin = mine.clear_begin - tiles.begin;
@@ -175,7 +174,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     uint32_t P_rmem[BLOCK_KV / MMA_K][1][4];  // wgmma may read it until the wait
     bool raised = false;                      // a maximum moved since the last vote
 
-    const auto begin_scores = [&](int n) {  // S = Q @ K.T
+    const auto begin_scores = [&, breaks](int n) {  // S = Q @ K.T
       if (!breaks.has(fa::MISSING_WAIT)) mbarrier_wait(of(K_full, n), parity(n));
       multiply_query_key<HEAD_DIM, BLOCK_Q>(S_rmem, Q_warpgroup, buffer(K_smem, n));
     };
@@ -190,7 +189,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
 
     // S, which has been computed, becomes the weights, by a maximum that is raised first if it
     // must.
-    const auto softmax = [&](int n, bool edge, float(&rescale)[1][2]) {
+    const auto softmax = [&, breaks](int n, bool edge, float(&rescale)[1][2]) {
       release(of(K_empty, n));
       if (edge && !breaks.has(fa::UNMASKED_DIAGONAL))
         mask_scores(S_rmem, work.mask, opaque(warp_row), (tiles.begin + n) * BLOCK_KV);
@@ -210,7 +209,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
       pack(P_rmem, S_rmem);
     };
     // [anchor: on_demand]
-    const auto step_on_demand = [&](int n) {
+    const auto step_on_demand = [&, breaks](int n) {
       begin_scores(n);
       begin_output(n - 1);
       wgmma_wait<1>(S_rmem[0]);
@@ -310,7 +309,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     const int warp_row = work.q_tile * BLOCK_Q + (warp_index() - 4) * 16;
     if (work.q_tile * BLOCK_Q >= work.len_q || (overflows >> index / grid_size().x % 32 & 1) == 0)
       continue;
-    float O_rmem[1][HEAD_DIM / MMA_N][4] = {}, m[1][2] = {{NEG_INF, NEG_INF}}, l[1][2] = {};
+    float O_rmem[1][HEAD_DIM / MMA_N][4], m[1][2], l[1][2];
     rows_again(O_rmem, m, l, params, work, warp_row, scale_log2, breaks);
     store(work, warp_row, O_rmem, m, l);
   }

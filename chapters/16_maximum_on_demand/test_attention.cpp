@@ -341,7 +341,7 @@ TEST_CASE("breaks of the softmax") {
 // that is missing shows only if others lag behind, and the emulator does not look for that.
 TEST_CASE("every barrier, wait, arrival, fence and expect_tx is needed, and its absence reported") {
   with_options(2, 1, [](const KernelChapter& kernel) {
-    every_synchronization_is_needed(kernel, 22, "", {1, 1, 256, 450, 64});
+    every_synchronization_is_needed(kernel, 20, "", {1, 1, 256, 450, 64});
   });
 }
 
