@@ -15,7 +15,7 @@ that:
 
 Keys of an input: shape [B, H, Lq, Lkv, D], scale (of the scores), dtype, causal, options (further
 arguments), ramp (the score of key j is scale · j in the last query, less in those before it),
-x (chapter 01: the scores themselves). Or run: all of the program's arguments (chapter 18).
+values (V of a ramp is so many times as large), x (chapter 01: the scores themselves). Or run: all of the program's arguments (chapter 18).
 """
 
 CP_ASYNC = ("03", "04", "05", "06", "07", "08", "09")  # kernels whose threads copy
@@ -158,7 +158,8 @@ BREAKS = {
         "predict": "K's copy is started, and read without a wait. The barrier behind it is "
                    "still there. Is a barrier not enough?",
         "happens": "read_before_wait: the bytes are still in flight, and every output is "
-                   "NaN, as the memory held NaN before.",
+                   "NaN, as the memory held NaN before. In chapter 16 the numbers are right: "
+                   "its second try computes rows of O that are not finite from global memory.",
         "why": "A barrier waits for threads. cp.async is not a thread: only "
                "cp_async_wait of the thread that issued it says that its bytes have "
                "landed. Nor is chapter 12's copy engine: there the mbarrier says it.",
@@ -171,7 +172,7 @@ BREAKS = {
              "symptom": {"nan": 64, "hazard": "read_before_wait", "at": "K_rmem, KTile", "other": "tma_load_4d"}},
             {"chapters": ("13", "14", "15"), "shape": [1, 1, 64, 256, 64],
              "symptom": {"nan": 64, "hazard": "read_before_wait", "at": "wgmma<bf16>(S_rmem", "other": "tma_load_4d"}},
-            {"chapters": ("16",), "shape": [1, 1, 64, 256, 64],  # rows that are NaN are done again
+            {"chapters": ("16",), "shape": [1, 1, 64, 256, 64],
              "symptom": {"hazard": "read_before_wait", "at": "wgmma<bf16>(S_rmem", "other": "tma_load_5d"}},
         ],
     },
@@ -643,14 +644,14 @@ BREAKS = {
     },
     "no-sum-check": {
         "line": "nobody looks whether a sum of weights is too large",
-        "predict": "Scores 60 times as large, and the maximum of the first tile for all. A weight "
-                   "may be e^100. What is the result?",
-        "happens": "Right, and slow: O overflows, and the rows that it befell are done again from "
-                   "the beginning. Without that second try (--break no-second-try): Inf and NaN.",
-        "why": "The maximum at hand is a guess. The sum of the weights is what checks it, as long "
-               "as K is still there to do the tile again.",
-        "caught": "Scores whose maximum grows late, and a counter: loads from global memory, which "
-                  "the intact kernel has none of. Ordinary inputs do not notice.",
+        "predict": "The maximum of the first tile serves for all. Where scores are 60 times as "
+                   "large, one may lie 100 above it, and e^100 leaves fp32. What is the result?",
+        "happens": "Right, and slow: O is not finite in rows that overflow, and the second try does "
+                   "them again. Here it is switched off on both sides: NaN, in those rows only.",
+        "why": "The maximum at hand is a guess, and the sum of the weights is what checks it. O "
+               "says it, too, but only at the end: then all keys have to be read again.",
+        "caught": "A counter: global_load_sectors, of which the intact kernel has none. Ordinary "
+                  "inputs do not notice.",
         "demos": [
             {"chapters": ("16",), "shape": [1, 1, 128, 1024, 128], "scale": 60,
              "options": ["--break", "no-second-try"], "symptom": {"nan": 64},
@@ -659,17 +660,19 @@ BREAKS = {
     },
     "no-second-try": {
         "line": "rows of O that overflowed are written as they are",
-        "predict": "Nothing overflows where the sums are looked at, unless V is huge. So what is "
-                   "the second try for?",
-        "happens": "With V up to 2^60 nothing: weights of 2^50 leave room. Beyond that, or if "
-                   "nobody looks at the sums (--break no-sum-check): Inf and NaN.",
-        "why": "Nobody looks through V for its largest element. What comes out is looked at "
-               "instead: one multiplication by 0 for each element of O.",
-        "caught": "V of 1e30 and sharp scores, together.",
+        "predict": "Sums of weights stay below 2^50. Scores rise by 0.25 from key to key, and V "
+                   "holds numbers up to 1e30, which is 2^100. Which rows overflow, those whose "
+                   "scores rise fast or slowly?",
+        "happens": "Those whose scores rise fast: Inf. Their weights go up to 2^46, and no sum is too "
+                   "large. By the exact maximum they would end at 2^8, and O would be finite.",
+        "why": "A weight passes if fp32 holds it. Its product with V need not fit. Nobody looks "
+               "through V for its largest element: what comes out is looked at instead.",
+        "caught": "A large V and rising scores, together. With V up to 2^60 there is nothing to "
+                  "find.",
         "demos": [
-            {"chapters": ("16",), "shape": [1, 1, 128, 1024, 128], "scale": 60,
-             "options": ["--break", "no-sum-check"], "symptom": {"nan": 64},
-             "fine": [{"options": []}, {"scale": 1}]},
+            {"chapters": ("16",), "ramp": True, "shape": [1, 1, 64, 256, 64], "scale": 0.25,
+             "values": 1e30, "symptom": {"nan": 64},
+             "fine": [{"values": 1}, {"scale": 0.05}]},
         ],
     },
     "early-release": {

@@ -101,14 +101,14 @@ def read_npy(path):
     return values
 
 
-def write_ramp(folder, shape, scale):
+def write_ramp(folder, shape, scale, values):
     """q . k_j = scale * j in the last query, and evenly less in those before it."""
     _, _, queries, keys, dim = shape
     zeros = [0.0] * (dim - 1)
     write_npy(folder / "q.npy", [[(i + 1) / queries] + zeros for i in range(queries)])
     write_npy(folder / "k.npy", [[scale * j] + zeros for j in range(keys)])
     write_npy(folder / "v.npy",
-              [[(j * 7 + d * 3) % 11 / 10 for d in range(dim)] for j in range(keys)])
+              [[(j * 7 + d * 3) % 11 / 10 * values for d in range(dim)] for j in range(keys)])
 
 
 def arguments(demo, chapter, folder, shown=False):
@@ -172,7 +172,7 @@ def run_pair(name, demo, chapter, program, folder, trace=True):
     """Intact and broken on the same input; in chapter 02 with the trace of a wrong query."""
     folder = Path(folder)
     if demo.get("ramp"):
-        write_ramp(folder, demo["shape"], demo.get("scale", 1))
+        write_ramp(folder, demo["shape"], demo.get("scale", 1), demo.get("values", 1))
     options = arguments(demo, chapter, folder)
     has_output = "shape" in demo
     broken = Run(program, options + ["--break", name], folder, "broken", has_output)
@@ -386,7 +386,8 @@ def exhibit(name, demo, chapter, program, wait):
         shown = " ".join([os.path.basename(program)] + arguments(demo, chapter, folder, shown=True))
         say(["", f"  $ {shown} --break {name}"])
         if demo.get("ramp"):
-            say([f"    (the score of key j is {demo['scale']:g} j in the last query, less before)"])
+            values = f"; V up to {demo['values']:g}" if "values" in demo else ""
+            say([f"    (the score of key j is {demo['scale']:g} j in the last query, less before{values})"])
         say()
         intact, broken = run_pair(name, demo, chapter, program, folder)
         say(verdicts(intact, broken) + [""])

@@ -21,7 +21,7 @@ from break_data import BREAKS, KERNELS  # noqa: E402
 
 CHAPTERS = sorted(set(sys.argv[1:])) or sorted(break_it.PROGRAMS)
 RACES = ("conditional-commit", "missing-wait", "missing-barrier", "wait-too-few",
-         "divergent-barrier")
+         "divergent-barrier", "early-release")
 
 
 def demos(chapter):
