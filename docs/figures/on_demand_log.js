@@ -1,38 +1,65 @@
-// Chapter 16's event log: how each warp of a warpgroup came to the weights of each tile of keys.
-import { mine_of } from './roles_log.js'
+// Chapter 16's event log: what each warp of the consumer did with each tile, and at which tiles it voted.
 
-// What a warp did, told by the order of its waits and votes (attention.hpp, softmax.hpp). In front of an exact
-// tile's vote only S was waited for, or it is the first tile. Behind the wait for O, too, the vote asks for the
-// sums; if mma follows, the tile is done again, and the next vote is that of the maximum it looks for. Shuffles
-// behind a vote move a maximum. The last vote asks whether O is finite. With whole tiles, none is masked.
+const first_of = (events, kind) => events.findIndex((event) => event.kind === kind)
+
+// A tile of scores is there when a warp has waited for it: the wait that leaves one product, O of the tile
+// before, in flight; for the first tile the first wait. What the warp does with it ends at the next fence, in
+// front of the next product. In between the log tells:
+//   exact   the vote that asks whether a maximum grew stands in front of the wait for O, as the exponentials do
+//   demand  the only vote, whether a sum is too large, stands behind it: nobody has looked at the scores
+//   again   the scores were computed by mma
+//   moved   a quad has shuffled: its maxima, which it does only to raise them
 function tiles_of_warp(events) {
-  const tiles = []
-  let pending = 0, again = false
-  const votes = events.filter(({ kind }) => kind === 'vote').length
-  let seen = 0
-  for (const { kind, pending_groups, mma } of events) {
-    if (kind === 'wait') pending = pending_groups
-    if (kind === 'mma') again = true
-    if (kind === 'shuffle' && tiles.length && seen < votes) tiles.at(-1).moved = true
-    if (kind === 'vote' && ++seen < votes) {
-      if (again) tiles.at(-1).kind = 'again'
-      else tiles.push({ kind: pending === 1 || !tiles.length ? 'exact' : 'on demand', moved: false })
-      again = false
-    }
+  const tiles = [], votes = []
+  let own = null  // the events of the tile at hand
+  for (const event of events) {
+    const { kind, barrier, pending_groups } = event
+    if (kind === 'barrier' && barrier) votes.push(tiles.length)
+    if (kind === 'fence') own = null
+    own?.push(event)
+    if (kind === 'wait' && (pending_groups === 1 || !tiles.length)) tiles.push(own = [])
   }
-  return tiles
+  return { votes, tiles: tiles.map((own) => {
+    const vote = first_of(own, 'vote'), wait = first_of(own, 'wait')
+    const again = first_of(own, 'mma') >= 0
+    return { done: again ? 'again' : wait < 0 || vote < wait ? 'exact' : 'demand',
+      moved: first_of(own, 'shuffle') >= 0 }
+  }) }
 }
 
-// The first warpgroup that multiplies, of block 0: for each warp its tiles, and in front of which tiles the
-// four vote.
-export function reduce(log) {
-  const mine = mine_of(log), first = Math.min(...mine.filter(({ kind }) => kind === 'wgmma').map(({ warp }) => warp))
-  const warps = [0, 1, 2, 3].map((i) => mine.filter(({ warp }) => warp === first + i))
-  const votes = []
-  let tiles = 0
-  for (const { kind, barrier } of warps[0]) {
-    if (kind === 'commit') tiles++
-    if (kind === 'barrier' && barrier) votes.push((tiles + 1) / 2)  // S of each tile, O of each but the last
-  }
-  return { warps: warps.map(tiles_of_warp), votes }
+const LETTERS = { exact: 'x', demand: 'd', again: 'a' }
+
+// Block 0, consumer 0. A tile is masked if its box of K reaches past the last key.
+export function reduce({ events, hazards }, keys) {
+  if (hazards.length) throw new Error('a hazard')
+  const mine = events.filter(({ block }) => block === 0)
+  const warps = [...new Set(mine.filter(({ kind, b }) => kind === 'wgmma' && b).map(({ warp }) => warp))]
+    .sort((one, other) => one - other).slice(0, 4)
+  const all = warps.map((warp) => tiles_of_warp(mine.filter((event) => event.warp === warp)))
+  const rows = mine.filter(({ kind, source }) => kind === 'tma_load' && source[0] === 'K')
+    .map(({ coordinates }) => coordinates[1])
+  const [{ votes }] = all
+  if (all.some((one) => `${one.votes}` !== `${votes}`)) throw new Error('warps that vote at different tiles')
+  return {
+    warps: all.map(({ tiles }) => tiles.map(({ done, moved }) =>
+      moved ? LETTERS[done].toUpperCase() : LETTERS[done]).join('')),
+    votes,
+    masked: rows.flatMap((row, tile) => row + rows[1] - rows[0] > keys ? [tile] : []) }
 }
+
+// ---- what a run says ----
+const DONE = Object.fromEntries(Object.entries(LETTERS).map(([done, letter]) => [letter, done]))
+export const cell = (run, warp, tile) => {
+  const letter = run.warps[warp][tile]
+  return { done: DONE[letter.toLowerCase()], moved: letter !== letter.toLowerCase() }
+}
+export const count_of = ({ warps }) => warps[0].length
+
+// The rounds, [first tile, tile behind the last]: between votes, but the first tile and the masked ones are none.
+export function rounds_of(run) {
+  const ends = [...run.votes, run.masked[0] ?? count_of(run)]
+  return ends.map((end, i) => [i ? ends[i - 1] : 1, end])
+}
+
+// What a vote found, told from what follows: the round behind it is exact, or it is not.
+export const said_yes = (run, vote) => cell(run, 0, vote).done === 'exact'

@@ -1,6 +1,6 @@
 // Runs the project's programs, for the figures' data and for the tests that hold figures to them.
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -8,8 +8,17 @@ import { fileURLToPath } from 'node:url'
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '')
 export const BIN = process.env.FA_BIN ?? join(ROOT, 'build/bin')
 
+// Rows of numbers as a .npy file, float32.
+function write_npy(path, rows) {
+  const header = `{'descr': '<f4', 'fortran_order': False, 'shape': (${rows.length}, ${rows[0].length}), }`
+  writeFileSync(path, Buffer.concat([Buffer.from([0x93]), Buffer.from(`NUMPY\x01\x00\x76\x00${header.padEnd(117)}\n`),
+    Buffer.from(Float32Array.from(rows.flat()).buffer)]))
+  return path
+}
+
 // What a command made: the JSON that it wrote to the word {json}, or what it printed. A program is a
-// name in `bin` or a path from the root; it runs in the root. Throws if it fails; with --break,
+// name in `bin` or a path from the root; it runs in the root. A word that is a function gives the rows of a
+// matrix, and stands for a .npy file of them. Throws if it fails; with --break,
 // exit status 1 (ran, and was found wrong) is what is wanted. A single word ending in .json is a file
 // from the root, such as a measurement, which nobody repeats here.
 export function output_of([program, ...words], bin = BIN) {
@@ -20,7 +29,8 @@ export function output_of([program, ...words], bin = BIN) {
   const file = join(folder, 'out.json')
   try {
     const result = spawnSync(program.includes('/') ? join(ROOT, program) : join(bin, program),
-      words.map((word) => word === '{json}' ? file : word),
+      words.map((word, i) => typeof word === 'function' ? write_npy(join(folder, `${i}.npy`), word())
+        : word === '{json}' ? file : word),
       { cwd: ROOT, encoding: 'utf8', maxBuffer: 1 << 28 })
     if (result.error) throw result.error
     if (result.status !== 0 && !(result.status === 1 && words.includes('--break'))) {
