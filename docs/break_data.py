@@ -647,7 +647,8 @@ BREAKS = {
         "predict": "The maximum of the first tile serves for all. Where scores are 60 times as "
                    "large, one may lie 100 above it, and e^100 leaves fp32. What is the result?",
         "happens": "Right, and slow: O is not finite in rows that overflow, and the second try does "
-                   "them again. Here it is switched off on both sides: NaN, in those rows only.",
+                   "them again. Here it is switched off on both sides: Inf and NaN, in those "
+                   "rows only.",
         "why": "The maximum at hand is a guess, and the sum of the weights is what checks it. O "
                "says it, too, but only at the end: then all keys have to be read again.",
         "caught": "A counter: global_load_sectors, of which the intact kernel has none. Ordinary "

@@ -130,7 +130,7 @@ const WHERE = { '03': ['global memory', 'shared memory', 'registers', 'tensor co
   '05': ['global memory', 'shared memory'], '06': ['shared memory', 'registers'], '07': ['shared memory'],
   '08': ['registers', 'tensor core'], '12': ['global memory', 'shared memory'],
   '13': ['shared memory', 'tensor core'], '14': ['shared memory', 'registers'],
-  '15': ['registers', 'tensor core'] }
+  '15': ['registers', 'tensor core'], '16': ['shared memory', 'registers', 'tensor core'] }
 export const level_of = (page) => WHERE[/^chapters\/(\d\d)_[^/]+\/README\.md$/.exec(page)?.[1]]
 
 export const first_chapter = () => readme_of(PARTS[0].chapters[0])

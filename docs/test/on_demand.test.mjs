@@ -95,7 +95,8 @@ test('what the figure tells one kind of tile by stands so in the source', () => 
     return next
   }, source.indexOf(from))
   in_order('const auto step_exact', 'wgmma_wait<1>(S_rmem', 'softmax(n', 'finish_output(n - 1)', 'scale_rows')
-  in_order('const auto step_on_demand', 'wgmma_wait<1>(S_rmem', 'finish_output(n - 1)', 'warp_any(too_large)', 'scores_again')
+  in_order('const auto step_on_demand', 'wgmma_wait<1>(S_rmem', 'finish_output(n - 1)', 'warp_any(too_large)',
+    'scores_again')
   in_order('[anchor: main_loop]', 'n < 4 ? 4 : (n / 8 + 1) * 8', 'barrier_red_or')
 })
 
@@ -107,7 +108,8 @@ test('the words: each tile, against the letters', () => {
         : data[run].masked.includes(tile) ? 'masked, exact' : /x/i.test(letters[0]) ? 'exact' : 'on demand', words)
       const named = /done again by (.*)\./.exec(words)?.[1] ?? ''
       const again = letters.flatMap((letter, warp) => letter === 'A' ? [warp] : [])
-      assert.deepEqual(named === 'all four warps' ? WARPS : [...named.matchAll(/\d/g)].map(([digit]) => +digit), again, words)
+      const read = named === 'all four warps' ? WARPS : [...named.matchAll(/\d/g)].map(([digit]) => +digit)
+      assert.deepEqual(read, again, words)
     }
   }
 })
