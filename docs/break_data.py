@@ -15,7 +15,8 @@ that:
 
 Keys of an input: shape [B, H, Lq, Lkv, D], scale (of the scores), dtype, causal, options (further
 arguments), ramp (the score of key j is scale · j in the last query, less in those before it),
-values (V of a ramp is so many times as large), x (chapter 01: the scores themselves). Or run: all of the program's arguments (chapter 18).
+values (V of a ramp is so many times as large), x (chapter 01: the scores themselves). Or run: all of
+the program's arguments (chapter 18).
 """
 
 CP_ASYNC = ("03", "04", "05", "06", "07", "08", "09")  # kernels whose threads copy
