@@ -9,8 +9,8 @@
 namespace FA_BACKEND::ch16 {
 
 // [anchor: scores_again]
-// S = Q @ K.T   [16, BLOCK_KV], from shared memory, while wgmma adds to O. Both tiles are swizzled
-// panels of 64 columns: 16-byte chunk c of row r lies at place (c XOR r) mod 8 of its 128 bytes.
+// S = Q @ K.T   [16, BLOCK_KV], from shared memory. Both tiles are swizzled panels of 64
+// columns: 16-byte chunk c of row r lies at place (c XOR r) mod 8 of its 128 bytes.
 template <int HEAD_DIM, int BLOCK_Q, int MMAS_KV>
 FA_DEVICE void scores_again(float (&S_rmem)[1][MMAS_KV][4],
                             uint32_t Q_smem,  // this warp's rows of the tile
