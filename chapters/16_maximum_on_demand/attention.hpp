@@ -47,17 +47,12 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
   constexpr uint32_t KV_TILE_BYTES = BLOCK_KV * HEAD_DIM * sizeof(bf16);
   static_assert(BLOCK_KV % MMA_K == 0 && HEAD_DIM % 64 == 0, "whole mma tiles, whole panels");
 
-  const auto tiles_of = [](const Work& work, int first_row, int rows) {
-    const int end = first_row + rows < work.len_q ? first_row + rows : work.len_q;
-    return Tiles<BLOCK_KV>(work.mask, first_row, end - 1);
-  };
-
   const uint32_t Q_smem = dynamic_smem();
   const uint32_t K_smem = Q_smem + Q_TILE_BYTES;
   const uint32_t V_smem = K_smem + 2 * KV_TILE_BYTES;
   const uint32_t Q_full = V_smem + 2 * KV_TILE_BYTES;  // mbarriers, 8 bytes each
-  const uint32_t V_landed = Q_full + 8;
-  const uint32_t K_full = V_landed + 8;  // of either buffer
+  const uint32_t all_landed = Q_full + 8;
+  const uint32_t K_full = all_landed + 8;  // of either buffer
   const uint32_t V_full = K_full + 16;
   const uint32_t K_empty = V_full + 16;
   const uint32_t V_empty = K_empty + 16;
@@ -75,49 +70,58 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     setmaxnreg_dec<CONSUMERS == 3 ? 32 : 24>();
     if (warp_index() > 0) return;
     // It says how many bytes will come, whole tiles also at the end, and asks for them.
-    const auto load = [&](uint32_t smem, const TensorMap& map, int first_row, int head, int batch,
-                          uint32_t bytes, uint32_t full) {
+    const auto ask = [&](uint32_t smem, const TensorMap& map, int first_row, int head, int batch,
+                         uint32_t bytes, uint32_t full) {
       if (!elect_one()) return;
       mbarrier_arrive_expect_tx(full, bytes);
       tma_load_5d(smem, map, 0, first_row, 0, head, batch, full);
     };
+    // Rows behind a packed sequence's last are the next one's, and become zeros. V's have weight 0,
+    // but 0 times their Inf or NaN is not; with Q's, a warp might do a tile again.
+    int landed = 0;
+    const auto load = [&](auto height, uint32_t smem, const TensorMap& map, int first_row, int head,
+                          int batch, int own_rows, uint32_t full) {
+      constexpr int HEIGHT = decltype(height)::value;
+      using Rows = Tile<HEIGHT>;
+      const bool foreign = params.q_starts != nullptr && own_rows < HEIGHT;
+      ask(smem, map, first_row, head, batch, HEAD_DIM / 64 * Rows::PANEL_BYTES,
+          foreign ? all_landed : full);
+      if (!foreign) return;
+      mbarrier_wait(all_landed, landed++ % 2);
+      for (int panel = 0; panel < HEAD_DIM / 64; ++panel)
+        for (uint32_t byte = own_rows * Rows::ROW_BYTES + lane_index() * 4;
+             byte < Rows::PANEL_BYTES; byte += Rows::ROW_BYTES)
+          store_shared<uint32_t>(smem + panel * Rows::PANEL_BYTES + byte, 0);
+      fence_proxy_async();  // wgmma sees the zeros
+      warp_sync();          // all lanes have stored theirs
+      if (elect_one()) mbarrier_arrive(full);
+    };
+    constexpr std::integral_constant<int, BLOCK_Q> Q_rows;
+    constexpr std::integral_constant<int, BLOCK_KV> KV_rows;
     const auto buffer = [](uint32_t smem, int n) { return smem + n % 2 * KV_TILE_BYTES; };
     const auto of = [](uint32_t mbarriers, int n) { return mbarriers + n % 2 * 8; };
     int n = 0;  // tiles of K and V so far
-    int Q_tiles = 0, landed = 0;
+    int Q_tiles = 0;
     for (int index = block_index(); index < params.num_q_tiles; index += grid_size().x) {
       const Work work = work_of(params, index, breaks);
       const int block_row = work.q_tile * BLOCK_Q, kv_head = work.head / params.group;
       if (block_row >= work.len_q) continue;  // of a longer sequence
-      const Tiles<BLOCK_KV> tiles = tiles_of(work, block_row, BLOCK_Q);
+      const Tiles<BLOCK_KV> tiles = tiles_of<BLOCK_KV>(work, block_row, BLOCK_Q);
       if (tiles.count() <= 0) continue;  // nobody sees anything
       mbarrier_wait(Q_empty, Q_tiles++ % 2 ^ 1);
-      load(Q_smem, params.Q_map, work.q_start + block_row, work.head, work.batch, Q_TILE_BYTES,
-           Q_full);
+      load(Q_rows, Q_smem, params.Q_map, work.q_start + block_row, work.head, work.batch,
+           work.len_q - block_row, Q_full);
       for (int tile = tiles.begin; tile < tiles.end; ++tile, ++n) {
         const int key = tile * BLOCK_KV, row = work.kv_start + key;
         // All warps have done with the tile that was here. In round 0 none was: of a fresh mbarrier
         // the phase before, of parity 1, counts as complete.
         const int parity = n / 2 % 2 ^ 1;
         mbarrier_wait(of(K_empty, n), parity);
-        load(buffer(K_smem, n), params.K_map, row, kv_head, work.batch, KV_TILE_BYTES,
-             of(K_full, n));
+        ask(buffer(K_smem, n), params.K_map, row, kv_head, work.batch, KV_TILE_BYTES,
+            of(K_full, n));
         mbarrier_wait(of(V_empty, n), parity);
-        // The rows behind a packed sequence's last key are the next one's. Their weights are 0, but
-        // 0 times their Inf or NaN is not: they have to be 0, too.
-        const bool foreign = params.kv_starts != nullptr && key + BLOCK_KV > work.mask.len_kv;
-        const uint32_t V = buffer(V_smem, n);
-        load(V, params.V_map, row, kv_head, work.batch, KV_TILE_BYTES,
-             foreign ? V_landed : of(V_full, n));
-        if (!foreign) continue;
-        mbarrier_wait(V_landed, landed++ % 2);
-        for (int panel = 0; panel < HEAD_DIM / 64; ++panel)
-          for (uint32_t byte = (work.mask.len_kv - key) * 128 + lane_index() * 4;
-               byte < BLOCK_KV * 128; byte += 128)
-            store_shared<uint32_t>(V + panel * Tile<BLOCK_KV>::PANEL_BYTES + byte, 0);
-        fence_proxy_async();  // wgmma sees the zeros
-        warp_sync();          // all lanes have stored theirs
-        if (elect_one()) mbarrier_arrive(of(V_full, n));
+        load(KV_rows, buffer(V_smem, n), params.V_map, row, kv_head, work.batch,
+             work.mask.len_kv - key, of(V_full, n));
       }
       if (!RESIDENT) return;
     }
@@ -151,11 +155,11 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     const Work work = work_of(params, index, breaks);
     const int block_row = work.q_tile * BLOCK_Q;
     if (block_row >= work.len_q) continue;  // of a longer sequence
-    const Tiles<BLOCK_KV> tiles = tiles_of(work, block_row, BLOCK_Q);
+    const Tiles<BLOCK_KV> tiles = tiles_of<BLOCK_KV>(work, block_row, BLOCK_Q);
     const int first_row = block_row + consumer * 64;           // of the warpgroup
     const int warp_row = block_row + (warp_index() - 4) * 16;  // of the warp
     // Of the block's tiles these rows need the first `end`, and see whole those between the others.
-    const Tiles<BLOCK_KV> mine = tiles_of(work, first_row, 64);
+    const Tiles<BLOCK_KV> mine = tiles_of<BLOCK_KV>(work, first_row, 64);
     const int end = first_row < work.len_q ? mine.end - tiles.begin : 0;
     const int clear_begin = mine.clear_begin - tiles.begin;
     const int clear_end = mine.clear_end - tiles.begin;
@@ -334,11 +338,13 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
   if (asked_consumers == 1) throw fa::InputError("--consumers 1: this chapter takes 2 or 3");
   const int blocks = asked_blocks != 0 ? asked_blocks : multiprocessors();
   const int consumers = asked_consumers != 0 ? asked_consumers : consumers_of(args, blocks);
-  constexpr bool LARGE = HEAD_DIM == 128;  // tiles of keys: the largest without spills
+  // Tiles of keys: the largest without spills. Run-time breaks take a register or two.
+  constexpr bool LARGE = HEAD_DIM == 128;
+  constexpr int SMALL_TILE = std::is_same_v<Breaks, NoBreaks> ? 128 : 112;
   if (consumers == 2) return launch_blocks<HEAD_DIM, 2, 128, true>(args, blocks, breaks);
   if (asked_blocks == 0 && has_long_rows(args))
     return launch_blocks < HEAD_DIM, 3, LARGE ? 80 : 128, false > (args, blocks, breaks);
-  launch_blocks<HEAD_DIM, 3, LARGE ? 64 : 128, true>(args, blocks, breaks);
+  launch_blocks<HEAD_DIM, 3, LARGE ? 64 : SMALL_TILE, true>(args, blocks, breaks);
 }
 
 // What host code calls. (A template: compiled only where it is used.)

@@ -70,6 +70,13 @@ FA_DEVICE Work work_of(const Params& p, int index, Breaks breaks) {
   return work;
 }
 
+// What `rows` queries from `first_row` on need, as far as they exist.
+template <int BLOCK_KV>
+FA_DEVICE Tiles<BLOCK_KV> tiles_of(const Work& work, int first_row, int rows) {
+  const int end = first_row + rows < work.len_q ? first_row + rows : work.len_q;
+  return Tiles<BLOCK_KV>(work.mask, first_row, end - 1);
+}
+
 // A tensor seen as panels of 64 columns: one box is `rows` whole rows of a head.
 inline TensorMap map_of(const fa::TensorRef& tensor, int rows, Swizzle swizzle) {
   const auto [batch, heads, len, dim] = tensor.shape;
