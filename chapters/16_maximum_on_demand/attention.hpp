@@ -332,25 +332,26 @@ void launch_blocks(const fa::ForwardArgs& args, int blocks, Breaks breaks) {
          128 * (1 + CONSUMERS), SMEM, params, breaks);
 }
 
-template <int HEAD_DIM, class Breaks>
+template <int HEAD_DIM, int SMALL_TILE = 128, class Breaks>
 void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
   const auto [asked_consumers, asked_blocks] = args.options;
   if (asked_consumers == 1) throw fa::InputError("--consumers 1: this chapter takes 2 or 3");
   const int blocks = asked_blocks != 0 ? asked_blocks : multiprocessors();
   const int consumers = asked_consumers != 0 ? asked_consumers : consumers_of(args, blocks);
-  // Tiles of keys: the largest without spills. Run-time breaks take a register or two.
-  constexpr bool LARGE = HEAD_DIM == 128;
-  constexpr int SMALL_TILE = std::is_same_v<Breaks, NoBreaks> ? 128 : 112;
+  // Tiles of keys, of long rows and of short ones: the largest without spills.
+  constexpr int LONG = HEAD_DIM == 128 ? 80 : 128, SHORT = HEAD_DIM == 128 ? 64 : SMALL_TILE;
   if (consumers == 2) return launch_blocks<HEAD_DIM, 2, 128, true>(args, blocks, breaks);
-  if (asked_blocks == 0 && has_long_rows(args))
-    return launch_blocks < HEAD_DIM, 3, LARGE ? 80 : 128, false > (args, blocks, breaks);
-  launch_blocks<HEAD_DIM, 3, LARGE ? 64 : SMALL_TILE, true>(args, blocks, breaks);
+  const bool one_each = asked_blocks == 0 && has_long_rows(args);
+  if (one_each) return launch_blocks<HEAD_DIM, 3, LONG, false>(args, blocks, breaks);
+  launch_blocks<HEAD_DIM, 3, SHORT, true>(args, blocks, breaks);
 }
 
 // What host code calls. (A template: compiled only where it is used.)
 template <class Args>
 void forward(const Args& args) {
-  dispatch(args, [&](auto head_dim, auto breaks) { launch_attention<head_dim>(args, breaks); });
+  dispatch(args, [&](auto head_dim, auto which) {  // run-time breaks take a register or two
+    launch_attention<head_dim, std::is_empty_v<decltype(which)> ? 128 : 112>(args, which);
+  });
 }
 
 }  // namespace FA_BACKEND::ch16
