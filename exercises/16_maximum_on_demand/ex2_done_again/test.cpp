@@ -282,3 +282,28 @@ TEST_CASE("row 0 has not seen a key yet, nor does it see one here") {
   check_step({{{NEG_INF, 0, {0, 0}}, {3, 2, {3, 1}}},
               {{NEG_INF, NEG_INF, NEG_INF, NEG_INF}, {1, 2.5f, -1, 0}}});
 }
+
+// Whether the good row's m rises, too, is free: O / l and m + ln l are what they are.
+TEST_CASE("row 0 misses, and row 1 has larger scores than before") {
+  const Case c = {{{1, 8, {9, 7}}, {1, 8, {9, 7}}}, {{1, 36.5f, 37.5f, 2}, {1, 2.5f, 3, 0}}};
+  const auto quotients = [&](auto step) {
+    const After all = after(c, step);
+    exercise::Numbers result;
+    for (size_t row = 0; row < all.rows.size(); row += 4) {
+      const double m = all.rows[row], l = all.rows[row + 1];
+      for (const double number : {m + std::log(l), all.rows[row + 2] / l, all.rows[row + 3] / l})
+        result.push_back(number);
+    }
+    return result;
+  };
+  std::vector<exercise::Mistake> mistakes;
+  for (const Wrong& wrong : wrong_ways())
+    for (const Way& way : wrong.ways)
+      mistakes.push_back({wrong.name,
+                          quotients([&](auto& rows, const Tile& tile) { way.step(rows, tile); }),
+                          wrong.explanation});
+  exercise::check_output(
+      {"rows", 3, 1e-5, {"m + ln l", "O[0] / l", "O[1] / l"}},
+      quotients([](auto& rows, const Tile& tile) { step_on_demand(rows, tile); }),
+      quotients([](auto& rows, const Tile& tile) { Way{}.step(rows, tile); }), mistakes);
+}
