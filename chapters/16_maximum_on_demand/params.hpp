@@ -79,7 +79,8 @@ FA_DEVICE Tiles<BLOCK_KV> tiles_of(const Work& work, int first_row, int rows) {
 
 // A tensor seen as panels of 64 columns: one box is `rows` whole rows of a head.
 inline TensorMap map_of(const fa::TensorRef& tensor, int rows, Swizzle swizzle) {
-  const auto [batch, heads, len, dim] = tensor.shape;
+  const int64_t batch = tensor.shape[0], heads = tensor.shape[1], len = tensor.shape[2];
+  const int64_t dim = tensor.shape[3];
   // Of a dimension of one there is no next, and its stride may be anything.
   const auto stride = [&](int d) {
     return (tensor.shape[d] > 1 ? tensor.strides[d] : dim) * int64_t{sizeof(bf16)};

@@ -172,8 +172,8 @@ void store_release(int* p, int value, FA_SIMT_SITE);
 /// PTX: fence.acq_rel.gpu (__threadfence).
 void thread_fence(FA_SIMT_SITE);
 
-/// The same value. On a GPU the compiler does not know that, and computes what follows from it where
-/// it is used, rather than keep it in registers.
+/// The same value. On a GPU the compiler does not know that, and computes what follows from it
+/// where it is used, rather than keep it in registers.
 inline int opaque(int value) { return value; }
 
 /// For counts and pictures: this block works on a row of `columns` tiles; it visits one of them.
