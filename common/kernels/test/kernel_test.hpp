@@ -3,6 +3,7 @@
 // emulator, and on the GPU too where there is one.
 
 #include <string>
+#include <vector>
 
 #include "common/kernels/runner.hpp"
 
@@ -31,5 +32,24 @@ void is_finite_and_wrong(const KernelChapter& kernel, KernelBreak flag, const Sh
 void is_harmless(const KernelChapter& kernel, KernelBreak flag, const Shape& shape);
 void is_reported_as(const KernelChapter& kernel, KernelBreak flag, simt::HazardKind kind,
                     double input_scale = 1.0);
+
+// What chapters with chapter 09's arguments share. O and LSE on the emulator.
+struct Answer {
+  std::vector<float> o, lse;
+  simt::Report report;
+};
+Answer answer(const KernelChapter& kernel, const Problem& problem, const ForwardRun& run = {});
+void check_agrees(const KernelChapter& kernel, const Problem& problem, bool by_length = false);
+
+Problem causal(const Shape& shape, uint64_t seed = 1);
+Problem window(const Shape& shape, int64_t left, int64_t right);
+Problem packed(const std::vector<int64_t>& len_q, const std::vector<int64_t>& len_kv, int64_t dim);
+
+void agrees_under_causal_masks(const KernelChapter& kernel);
+void agrees_in_windows(const KernelChapter& kernel);
+void agrees_with_shared_heads(const KernelChapter& kernel);  // in both layouts
+void agrees_on_packed_sequences(const KernelChapter& kernel);
+void no_row_reads_its_neighbour(const KernelChapter& kernel);  // not even a NaN in another sequence
+void a_row_may_see_nothing(const KernelChapter& kernel);       // 0 and -inf; a NaN stays one
 
 }  // namespace fa::test
