@@ -173,9 +173,11 @@ CheckResult check_output(const Problem& problem, std::span<const float> o,
   const double one_ulp = unit_in_last_place(problem.dtype, largest_o);
   const double fp32_error = score_error * largest(problem.v) + sum_error * largest_o;
   const double bound = 2 * result.plain_error + one_ulp + fp32_error;
-  result.rms_bound =
-      (2 * std::sqrt(plain_norm) + one_ulp) / std::sqrt(static_cast<double>(count * shape.dim)) +
-      fp32_error;
+  const double row_lean =
+      unit_in_last_place(problem.dtype, 1.0) / 2 * std::sqrt(squares / static_cast<double>(count));
+  result.rms_bound = (2 * std::sqrt(plain_norm) + one_ulp + row_lean) /
+                         std::sqrt(static_cast<double>(count * shape.dim)) +
+                     fp32_error;
   result.o = compare({got.data(), count, shape.dim}, {expected.data(), count, shape.dim}, bound);
   if (!lse.empty()) {
     const double lse_bound = 2 * (lse_error + largest_sum_rounding) + score_error + sum_error +

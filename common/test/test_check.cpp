@@ -109,6 +109,17 @@ TEST_CASE("a small error that leans the same way everywhere fails") {
   CHECK(describe(result, problem.shape).find("lean the same way") != std::string::npos);
 }
 
+TEST_CASE("one row may lean by the rounding of its one large weight, many rows may not") {
+  for (const int64_t rows : {int64_t{1}, int64_t{64}}) {
+    const Problem problem = random_problem({1, 1, rows, 1000, 128}, Dtype::bf16, 16, 30);
+    Output out = right_answer(problem);
+    for (float& value : out.o) value = round_to(Dtype::bf16, value * (1 - 0.9f * 0x1p-8f));
+    const CheckResult result = check(problem, out);
+    CHECK(result.o.passed());
+    CHECK(result.passed() == (rows == 1));
+  }
+}
+
 TEST_CASE("no mistake hides at any input scale") {
   for (const Dtype dtype : {Dtype::f32, Dtype::f16, Dtype::bf16}) {
     for (const double input_scale : {1e-3, 1.0, 30.0, 300.0}) {
