@@ -12,38 +12,12 @@
 namespace fa {
 namespace {
 
-constexpr double kSampleBudget = 2e10;  // operations for reference and plain attention together
-
-// std::max would drop a NaN on its right.
-double max_keeping_nan(double a, double b) { return std::isnan(a) || a > b ? a : b; }
-
 // The rows to check, ascending: all, or as many as the budget allows.
 std::vector<int64_t> rows_to_check(const Problem& problem, uint64_t seed) {
   const Shape& shape = problem.shape;
-  const int64_t rows = shape.rows();
   const double cost = 8.0 * static_cast<double>(shape.kv) * static_cast<double>(shape.dim);
   const int64_t affordable = std::max<int64_t>(64, static_cast<int64_t>(kSampleBudget / cost));
-  const int64_t count = std::min(rows, affordable);
-  std::vector<int64_t> chosen;
-  for (int64_t i = 0; i < count; ++i) {
-    // One row from each of `count` equal pieces; where in the piece depends on seed and piece.
-    const int64_t begin = static_cast<int64_t>(static_cast<double>(rows) * i / count);
-    const int64_t end = static_cast<int64_t>(static_cast<double>(rows) * (i + 1) / count);
-    const uint64_t spread = (seed + static_cast<uint64_t>(i) + 1) * 0x9e3779b97f4a7c15u >> 33;
-    int64_t row = begin + static_cast<int64_t>(spread % std::max<int64_t>(1, end - begin));
-    if (i == 0) row = 0;
-    if (i + 1 == count) row = rows - 1;
-    chosen.push_back(row);
-  }
-  return chosen;
-}
-
-constexpr double kWidestBound = 0.25;  // of the output's root mean square; above: inconclusive
-
-double largest(std::span<const float> values) {
-  float result = 0;
-  for (const float value : values) result = std::max(result, std::abs(value));
-  return result;  // inputs are finite: Problem says so
+  return spread_sample(shape.rows(), affordable, seed);
 }
 
 std::string index_text(int64_t flat, const Shape& shape, bool is_lse) {
@@ -56,9 +30,6 @@ std::string index_text(int64_t flat, const Shape& shape, bool is_lse) {
   return "[" + std::to_string(batch_head / shape.heads) + ", " +
          std::to_string(batch_head % shape.heads) + ", " + std::to_string(query) + text + "]";
 }
-
-// printf writes a NaN's sign, which differs from machine to machine.
-double unsigned_nan(double value) { return std::isnan(value) ? std::abs(value) : value; }
 
 std::string describe(const Comparison& result, const Shape& shape, const char* name, bool is_lse) {
   char text[256];
@@ -74,6 +45,28 @@ std::string describe(const Comparison& result, const Shape& shape, const char* n
 }
 
 }  // namespace
+
+double largest(std::span<const float> values) {
+  float result = 0;
+  for (const float value : values) result = std::max(result, std::abs(value));
+  return result;
+}
+
+std::vector<int64_t> spread_sample(int64_t total, int64_t count, uint64_t seed) {
+  count = std::min(total, count);
+  std::vector<int64_t> chosen;
+  for (int64_t i = 0; i < count; ++i) {
+    // One from each of `count` equal pieces; where in the piece depends on seed and piece.
+    const int64_t begin = static_cast<int64_t>(static_cast<double>(total) * i / count);
+    const int64_t end = static_cast<int64_t>(static_cast<double>(total) * (i + 1) / count);
+    const uint64_t spread = (seed + static_cast<uint64_t>(i) + 1) * 0x9e3779b97f4a7c15u >> 33;
+    int64_t number = begin + static_cast<int64_t>(spread % std::max<int64_t>(1, end - begin));
+    if (i == 0 && count > 1) number = 0;
+    if (i + 1 == count && count > 1) number = total - 1;
+    chosen.push_back(number);
+  }
+  return chosen;
+}
 
 Comparison compare(View<const float> got, View<const double> expected, double bound) {
   Comparison result;

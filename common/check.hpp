@@ -2,13 +2,30 @@
 // The checker. A NaN must never pass: every comparison is written as !(difference <= bound), and
 // maxima are taken so that a NaN stays visible.
 
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "common/problem.hpp"
 
 namespace fa {
+
+inline constexpr double kSampleBudget = 2e10;  // operations that a check may cost
+inline constexpr double kWidestBound = 0.25;   // of the output's root mean square
+
+// std::max would drop a NaN on its right.
+inline double max_keeping_nan(double a, double b) { return std::isnan(a) || a > b ? a : b; }
+// printf writes a NaN's sign, which differs from machine to machine.
+inline double unsigned_nan(double value) { return std::isnan(value) ? std::abs(value) : value; }
+
+// max |value| of a problem's inputs, which are finite.
+double largest(std::span<const float> values);
+
+// `count` of the numbers [0, total), ascending and evenly spread; all of them if there are no more.
+// The first and the last are among them, unless count is 1; the others depend on the seed.
+std::vector<int64_t> spread_sample(int64_t total, int64_t count, uint64_t seed);
 
 // How one tensor compares to its reference.
 struct Comparison {

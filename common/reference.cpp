@@ -5,31 +5,20 @@
 #include <limits>
 #include <vector>
 
+#include "common/scores.hpp"
+
 namespace fa {
 namespace {
-
-// Σ a[i]·b[i] in Real, in eight interleaved partial sums (compilers may not reorder one long sum).
-template <class Real>
-Real dot(const float* a, const float* b, int64_t count) {
-  Real sums[8] = {};
-  int64_t i = 0;
-  for (; i + 8 <= count; i += 8) {
-    for (int lane = 0; lane < 8; ++lane) sums[lane] += Real(a[i + lane]) * Real(b[i + lane]);
-  }
-  for (; i < count; ++i) sums[0] += Real(a[i]) * Real(b[i]);
-  return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
-}
 
 // Round is applied to P and O.
 template <class Real, class Round>
 RowFacts attention_row(const Problem& problem, int64_t batch_head, int64_t query, std::span<Real> o,
                        Round round) {
   const Shape& shape = problem.shape;
-  const float* const q_row = problem.q.data() + (batch_head * shape.q + query) * shape.dim;
-  const int64_t kv_head = batch_head / problem.group, of_q = batch_head % shape.heads;
-  const View<const float> K = head(problem.k.data(), kv_head, shape.kv, shape.dim);
-  const View<const float> V = head(problem.v.data(), kv_head, shape.kv, shape.dim);
-  const Keys keys = problem.keys_of(query);
+  const View<const float> V =
+      head(problem.v.data(), batch_head / problem.group, shape.kv, shape.dim);
+  const QueryScores<Real> scores(problem, batch_head, query);
+  const Keys& keys = scores.keys();
   const int64_t visible = std::max<int64_t>(0, keys.end - keys.begin);
   constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
 
@@ -38,15 +27,7 @@ RowFacts attention_row(const Problem& problem, int64_t batch_head, int64_t query
   RowFacts facts{-kInfinity};
   Real m = -kInfinity;
   for (int64_t j = 0; j < visible; ++j) {
-    const int64_t key = keys.begin + j;
-    s[j] = Real(problem.scale) * dot<Real>(q_row, K.row(key), shape.dim);
-    if (problem.softcap > 0) {
-      s[j] = Real(problem.softcap) * std::tanh(s[j] / Real(problem.softcap));
-    }
-    if (problem.alibi) {
-      s[j] -= Real(alibi_slope(of_q, shape.heads)) * Real(std::abs(key - keys.diagonal));
-    }
-    if (problem.modify_score) s[j] = Real(problem.modify_score(s[j], of_q, query, key));
+    s[j] = scores(keys.begin + j).value;
     if (s[j] == -kInfinity) continue;  // hidden: no score
     m = std::max(m, s[j]);
     facts.largest_score = std::max(facts.largest_score, std::abs(double(s[j])));

@@ -1,0 +1,311 @@
+#include "common/backward.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "common/gradients.hpp"
+#include "common/json_report.hpp"
+#include "common/parallel.hpp"
+
+namespace fa {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+// What is checked: these heads of K and V, and of each these rows.
+struct Sample {
+  std::vector<int64_t> kv_heads, queries, keys;
+};
+
+Sample sample(const Problem& problem, uint64_t seed) {
+  const Shape& shape = problem.shape;
+  const int64_t num_queries = problem.group * shape.q;
+  const GradientCost cost = cost_of_gradients(problem);
+  const auto share = [](double part, double whole, int64_t total) {
+    const double count = static_cast<double>(total) * part / std::max(1.0, whole);
+    return static_cast<int64_t>(std::clamp(count, 64.0, 1e15));
+  };
+  const int64_t heads =
+      static_cast<int64_t>(std::clamp(kSampleBudget / std::max(1.0, cost.all()), 1.0, 1e15));
+  Sample chosen{spread_sample(shape.batch * problem.kv_heads(), heads, seed), {}, {}};
+  const bool whole = cost.all() <= kSampleBudget;
+  const double left = (kSampleBudget - cost.forward) / 2;
+  chosen.queries = spread_sample(
+      num_queries, whole ? num_queries : share(left, cost.queries, num_queries), seed);
+  chosen.keys = spread_sample(shape.kv, whole ? shape.kv : share(left, cost.keys, shape.kv), seed);
+  return chosen;
+}
+
+// The checked rows of one gradient.
+struct Rows {
+  std::vector<int64_t> numbers;  // in the whole tensor
+  std::vector<double> expected;
+  std::vector<float> plain;
+  int64_t seen = 0;
+
+  void add(int64_t first, std::span<const int64_t> rows, const std::vector<double>& exact,
+           const std::vector<float>& yardstick, const std::vector<bool>& sees) {
+    for (const int64_t row : rows) numbers.push_back(first + row);
+    expected.insert(expected.end(), exact.begin(), exact.end());
+    plain.insert(plain.end(), yardstick.begin(), yardstick.end());
+    seen += std::count(sees.begin(), sees.end(), true);
+  }
+};
+
+// `cancelled` is what fp32 leaves of dP − D, `fp32_error` that and all else that fp32 does.
+GradientComparison compare_gradient(const Problem& problem, std::span<const float> got_whole,
+                                    const Rows& rows, double cancelled, double fp32_error) {
+  const int64_t dim = problem.shape.dim, count = static_cast<int64_t>(rows.numbers.size());
+  GradientComparison result;
+  result.rows = static_cast<int64_t>(got_whole.size()) / dim;
+  result.rows_checked = count;
+  result.fp32_error = fp32_error;
+  std::vector<float> got;
+  got.reserve(count * dim);
+  for (const int64_t row : rows.numbers) {
+    got.insert(got.end(), got_whole.begin() + row * dim, got_whole.begin() + (row + 1) * dim);
+  }
+  double largest_gradient = 0, squares = 0, plain_squares = 0;
+  for (size_t i = 0; i < rows.expected.size(); ++i) {
+    largest_gradient = std::max(largest_gradient, std::abs(rows.expected[i]));
+    squares += rows.expected[i] * rows.expected[i];
+    const double error = std::abs(rows.plain[i] - rows.expected[i]);
+    if (!std::isfinite(error)) continue;  // plain attention overflows in fp16: no excuse
+    result.plain_error = std::max(result.plain_error, error);
+    plain_squares += error * error;
+  }
+  const double elements = static_cast<double>(count * dim);
+  const double one_ulp = unit_in_last_place(problem.dtype, largest_gradient);
+  const double bound = 2 * result.plain_error + one_ulp + fp32_error;
+  result.rms_bound = (2 * std::sqrt(plain_squares) + one_ulp) / std::sqrt(elements) + fp32_error;
+  result.rms_expected =
+      std::sqrt(squares / static_cast<double>(std::max<int64_t>(1, rows.seen) * dim));
+  result.values = compare({got.data(), count, dim}, {rows.expected.data(), count, dim}, bound);
+  Comparison& values = result.values;
+  if (values.first_bad >= 0) {
+    values.first_bad = rows.numbers[values.first_bad / dim] * dim + values.first_bad % dim;
+  }
+
+  // The rows that were not sampled: at least they must be written and finite.
+  if (count < result.rows) {
+    std::vector<bool> sampled(result.rows);
+    for (const int64_t row : rows.numbers) sampled[row] = true;
+    for (int64_t i = 0; i < static_cast<int64_t>(got_whole.size()); ++i) {
+      if (std::isfinite(got_whole[i]) || sampled[i / dim]) continue;
+      if (values.mismatches++ == 0) {
+        values.first_bad = i;
+        values.expected = kNaN;  // nobody knows: a finite number
+        values.got = got_whole[i];
+      }
+      ++values.nonfinite;
+      values.max_abs_error = values.relative_error = kNaN;
+    }
+  }
+  result.inconclusive = result.agrees() && result.rms_expected > cancelled &&
+                        !(bound <= kWidestBound * result.rms_expected);
+  return result;
+}
+
+struct NamedGradient {
+  const char* name;
+  const GradientComparison* comparison;
+  std::vector<int64_t> shape;
+};
+
+std::array<NamedGradient, 3> named(const GradientCheck& check, const Problem& problem) {
+  return {{{"dQ", &check.dq, like_q(problem)},
+           {"dK", &check.dk, like_k(problem)},
+           {"dV", &check.dv, like_k(problem)}}};
+}
+
+std::vector<int64_t> index_of(int64_t flat, const std::vector<int64_t>& shape) {
+  std::vector<int64_t> index(shape.size());
+  for (size_t d = shape.size(); d-- > 0; flat /= shape[d]) index[d] = flat % shape[d];
+  return index;
+}
+
+std::string formatted(const char* format, double number) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, unsigned_nan(number));
+  return text;
+}
+
+std::string what_is_wrong(const NamedGradient& gradient) {
+  const GradientComparison& comparison = *gradient.comparison;
+  const Comparison& values = comparison.values;
+  const std::string name = gradient.name;
+  if (!values.same_shape) return "\n" + name + " or dO has the wrong shape";
+  if (values.elements == 0) return "";  // not compared, as another's shape is wrong
+  if (values.mismatches > 0) {
+    std::string where;
+    for (const int64_t i : index_of(values.first_bad, gradient.shape)) {
+      where += (where.empty() ? "" : ", ") + std::to_string(i);
+    }
+    const std::string expected =
+        std::isnan(values.expected) ? "a finite number" : formatted("%.9g", values.expected);
+    return "\n" + name + "[" + where + "]: expected " + expected + ", got " +
+           formatted("%.9g", values.got) + "; " + std::to_string(values.mismatches) + " of " +
+           std::to_string(values.elements) + " checked elements are wrong, " +
+           std::to_string(values.nonfinite) + " of them not finite";
+  }
+  if (!comparison.agrees()) {
+    return "\n" + name + ": no element is far off, but all lean the same way: rms error " +
+           formatted("%.1e", values.rms_error) + ", bound " +
+           formatted("%.1e", comparison.rms_bound);
+  }
+  if (comparison.inconclusive) {
+    return "\n" + name + ": no element is out of bounds, but the bound is more than a quarter of " +
+           "its rms, " + formatted("%.1e", comparison.rms_expected) +
+           ":\nit proves nothing; with smaller scores (--input-scale, --scale) it would";
+  }
+  return "";
+}
+
+// 0 is exact, 1 at the bound; a wrong shape and NaN are above all.
+double badness(const GradientComparison& comparison) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  if (!comparison.values.same_shape) return infinity;
+  const double element = comparison.values.max_abs_error / comparison.values.bound;
+  const double rms = comparison.values.rms_error / comparison.rms_bound;
+  return std::isnan(element) || std::isnan(rms) ? infinity : std::max(element, rms);
+}
+
+nlohmann::json report(const NamedGradient& gradient) {
+  const GradientComparison& comparison = *gradient.comparison;
+  const Comparison& values = comparison.values;
+  nlohmann::json first_bad = nullptr;
+  if (values.first_bad >= 0) {
+    first_bad = {{"tensor", gradient.name},
+                 {"index", index_of(values.first_bad, gradient.shape)},
+                 {"expected", json_number(values.expected)},
+                 {"got", json_number(values.got)}};
+  }
+  return {{"passed", comparison.agrees() && !comparison.inconclusive},
+          {"inconclusive", comparison.inconclusive},
+          {"max_abs_error", json_number(values.max_abs_error)},
+          {"relative_error", json_number(values.relative_error)},
+          {"nonfinite", values.nonfinite},
+          {"mismatches", values.mismatches},
+          {"bound", json_number(values.bound)},
+          {"rms_error", json_number(values.rms_error)},
+          {"rms_bound", json_number(comparison.rms_bound)},
+          {"rows", comparison.rows},
+          {"rows_checked", comparison.rows_checked},
+          {"elements", values.elements},
+          {"first_bad", first_bad}};
+}
+
+Verdict check_backward(const Problem& problem, std::span<const std::vector<float>> outputs,
+                       uint64_t seed) {
+  const GradientCheck check =
+      check_gradients(problem, problem.more.at(0), outputs[0], outputs[1], outputs[2], seed);
+  const auto gradients = named(check, problem);
+  const NamedGradient& worst = *std::max_element(
+      gradients.begin(), gradients.end(), [](const NamedGradient& a, const NamedGradient& b) {
+        return badness(*a.comparison) < badness(*b.comparison);
+      });
+  nlohmann::json json = report(worst);
+  json["passed"] = check.passed();
+  json["inconclusive"] = check.inconclusive();
+  for (const char* count : {"nonfinite", "mismatches", "rows", "rows_checked", "elements"}) {
+    int64_t sum = 0;
+    for (const NamedGradient& gradient : gradients) sum += report(gradient)[count].get<int64_t>();
+    json[count] = sum;
+  }
+  for (const NamedGradient& gradient : gradients) json[gradient.name] = report(gradient);
+  return {check.passed(), describe(check, problem), json};
+}
+
+}  // namespace
+
+GradientCheck check_gradients(const Problem& problem, std::span<const float> d_o,
+                              std::span<const float> d_q, std::span<const float> d_k,
+                              std::span<const float> d_v, uint64_t seed) {
+  const Shape& shape = problem.shape;
+  GradientCheck result;
+  const auto fits = [](std::span<const float> tensor, int64_t elements) {
+    return static_cast<int64_t>(tensor.size()) == elements;
+  };
+  const bool any_dq = fits(d_o, shape.q_elements());  // without dO no gradient can be right
+  result.dq.values.same_shape = any_dq && fits(d_q, shape.q_elements());
+  result.dk.values.same_shape = any_dq && fits(d_k, problem.kv_elements());
+  result.dv.values.same_shape = any_dq && fits(d_v, problem.kv_elements());
+  for (const GradientComparison* gradient : {&result.dq, &result.dk, &result.dv}) {
+    if (!gradient->values.same_shape) return result;
+  }
+
+  const Sample chosen = sample(problem, seed);
+  const int64_t heads = static_cast<int64_t>(chosen.kv_heads.size());
+  std::vector<GradientRows<double>> exact(heads);
+  std::vector<GradientRows<float>> plain(heads);
+  parallel_for(heads, 0, [&](int64_t i, int) {
+    exact[i] = reference_gradients(problem, d_o, chosen.kv_heads[i], chosen.queries, chosen.keys);
+    plain[i] = plain_gradients(problem, d_o, chosen.kv_heads[i], chosen.queries, chosen.keys);
+  });
+  Rows dq, dk, dv;
+  GradientFacts facts;
+  for (int64_t i = 0; i < heads; ++i) {
+    const int64_t first_query = chosen.kv_heads[i] * problem.group * shape.q;
+    const int64_t first_key = chosen.kv_heads[i] * shape.kv;
+    dq.add(first_query, chosen.queries, exact[i].dq, plain[i].dq, exact[i].query_sees);
+    dk.add(first_key, chosen.keys, exact[i].dk, plain[i].dk, exact[i].key_is_seen);
+    dv.add(first_key, chosen.keys, exact[i].dv, plain[i].dv, exact[i].key_is_seen);
+    facts.include(exact[i].facts);
+    exact[i] = {};
+    plain[i] = {};
+  }
+
+  const double scale = std::abs(problem.scale);
+  const double root_q = std::sqrt(static_cast<double>(problem.group * shape.q));
+  const double root_kv = std::sqrt(static_cast<double>(shape.kv));
+  const double roundings = std::max(2.0, static_cast<double>(shape.dim) / 64);  // of a score
+  const double weight_error = roundings * facts.largest_score + facts.largest_lse + 2 * root_kv;
+  const double over_keys = (weight_error + 2 * root_kv) * 0x1p-24;
+  const double over_queries = (weight_error + 2 * root_q) * 0x1p-24;
+  const double cancelled = 0x1p-20 * scale * facts.largest_dp;
+  const double cancelled_dq = cancelled * largest(problem.k);
+  const double cancelled_dk = cancelled * largest(problem.q) * root_q;
+  result.dq =
+      compare_gradient(problem, d_q, dq, cancelled_dq,
+                       cancelled_dq + over_keys * scale * facts.row_ds * largest(problem.k));
+  result.dk =
+      compare_gradient(problem, d_k, dk, cancelled_dk,
+                       cancelled_dk + over_queries * scale * facts.column_ds * largest(problem.q));
+  result.dv = compare_gradient(problem, d_v, dv, 0, over_queries * facts.column_p * largest(d_o));
+  return result;
+}
+
+std::string describe(const GradientCheck& check, const Problem& problem) {
+  std::string text = check.passed()         ? "passed: "
+                     : check.inconclusive() ? "INCONCLUSIVE: "
+                                            : "FAILED: ";
+  std::string wrong;
+  int64_t rows = 0, rows_checked = 0;
+  for (const NamedGradient& gradient : named(check, problem)) {
+    const Comparison& values = gradient.comparison->values;
+    text += std::string(gradient.name) + " max error " + formatted("%.1e", values.max_abs_error) +
+            ", bound " + formatted("%.1e", values.bound) + "; ";
+    wrong += what_is_wrong(gradient);
+    rows += gradient.comparison->rows;
+    rows_checked += gradient.comparison->rows_checked;
+  }
+  return text + std::to_string(rows_checked) + " of " + std::to_string(rows) + " rows" + wrong;
+}
+
+const Operation& backward_operation() {
+  static const Operation backward{
+      .inputs = {{"dO", "--do", "dO, the gradient of the loss by O, likewise", like_q}},
+      .outputs = {{"dQ", "--dq", "write dQ to this .npy file (float32)", like_q},
+                  {"dK", "--dk", "write dK to this .npy file (float32)", like_k},
+                  {"dV", "--dv", "write dV to this .npy file (float32)", like_k}},
+      .check = check_backward,
+      .flops = [](const Problem& problem) { return 2.5 * forward_operation().flops(problem); }};
+  return backward;
+}
+
+}  // namespace fa

@@ -1,0 +1,84 @@
+#pragma once
+// The backward pass as an operation: dQ, dK and dV from Q, K, V and dO, and the check of them.
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "common/check.hpp"
+#include "common/operation.hpp"
+#include "common/problem.hpp"
+
+namespace fa {
+
+// One gradient against float64.
+struct GradientComparison {
+  Comparison values;
+  int64_t rows = 0, rows_checked = 0;
+  double plain_error = 0;     // max error of plain attention's backward pass
+  double fp32_error = 0;      // the terms of the bound that are not of the dtype
+  double rms_bound = 0;       // for values.rms_error
+  double rms_expected = 0;    // over the rows that see a key, or that a query sees
+  bool inconclusive = false;  // nothing is wrong, but the bound is too wide to tell
+
+  bool agrees() const { return values.passed() && values.rms_error <= rms_bound; }
+};
+
+struct GradientCheck {
+  GradientComparison dq, dk, dv;
+
+  bool agrees() const { return dq.agrees() && dk.agrees() && dv.agrees(); }
+  bool inconclusive() const {
+    return agrees() && (dq.inconclusive || dk.inconclusive || dv.inconclusive);
+  }
+  bool passed() const { return agrees() && !inconclusive(); }
+};
+
+// Holds dQ [batch, heads, q, dim], dK and dV [batch, kv_heads, kv, dim] against float64. dO is like
+// dQ. The bound for each element:
+//
+//   2 · (max error of plain attention's backward pass, see plain_gradients)
+//   + one unit in the last place of the dtype at the largest |gradient|
+//   + dQ: 2⁻²⁰ · scale · max(|dP| + |D|) · max|K|
+//     dK: 2⁻²⁰ · scale · max(|dP| + |D|) · max|Q| · √Lq
+//   + dQ: e(Lkv) · scale · max Σⱼ|dS| · max|K|
+//     dK: e(Lq) · scale · max Σᵢ|dS| · max|Q|
+//     dV: e(Lq) · max Σᵢ P · max|dO|
+//
+// and the same rule for the root mean square over all of them. Lq counts the queries of all heads
+// that share a head of K and V.
+//
+// The third line is what is left of dP − D where the two cancel, as with one key: 16 units of
+// fp32's 2⁻²⁴ for two sums of dim products and the O in one of them. Weights of a row add up to 1,
+// so it comes whole to dQ; into dK it comes once from each query, independently. The last lines
+// are what fp32 makes of P and of the sums,
+//
+//   e(L) = (n · max|score| + max|LSE| + 2 √Lkv + 2 √L) · 2⁻²⁴
+//
+// with n = max(2, dim / 64) roundings of a score as in check_output, one of an LSE that is stored,
+// the sum in it, and the gradient's own sum of L terms in another order. Against it stand sums of
+// absolute values: terms of dQ and dK cancel, so the result says nothing about them. These lines
+// decide in fp32, and are small next to 16-bit roundings.
+//
+// A bound above a quarter of the gradient's root mean square proves nothing: inconclusive, which is
+// no pass. Not so where that root mean square is no more than the third line or, for dV, 0: with
+// one key dQ = dK = 0, and nothing but fp32's noise may be there.
+//
+// Large problems are checked on a sample, of about 2·10¹⁰ operations: all rows of some heads of K
+// and V (first, last, and evenly spread ones), or, if that is too much for one head, evenly spread
+// rows of dQ and of dK and dV of one that the seed chooses, at least 64 of each. (A row of dK needs
+// the LSE of every query: from lengths of about 4000 at dim 128 that alone is more than this.)
+// Every element is looked at for NaN and Inf.
+GradientCheck check_gradients(const Problem& problem, std::span<const float> d_o,
+                              std::span<const float> d_q, std::span<const float> d_k,
+                              std::span<const float> d_v, uint64_t seed = 0);
+
+// For people: a line with the verdict, then what is wrong, if anything is.
+std::string describe(const GradientCheck& check, const Problem& problem);
+
+// Input dO in problem.more[0]; outputs dQ, dK and dV, in this order. Counted as 2.5 times the
+// forward pass: five products for its two. "check" of --json holds one report for each gradient;
+// the values beside them are of the one that is farthest from its bound, or nearest to it.
+const Operation& backward_operation();
+
+}  // namespace fa
