@@ -22,7 +22,7 @@ struct Sample {
   std::vector<int64_t> kv_heads, queries, keys;
 };
 
-Sample sample(const Problem& problem, uint64_t seed) {
+Sample sample(const Problem& problem, uint64_t seed, double budget) {
   const Shape& shape = problem.shape;
   const int64_t num_queries = problem.group * shape.q;
   const GradientCost cost = cost_of_gradients(problem);
@@ -31,10 +31,10 @@ Sample sample(const Problem& problem, uint64_t seed) {
     return static_cast<int64_t>(std::clamp(count, 64.0, 1e15));
   };
   const int64_t heads =
-      static_cast<int64_t>(std::clamp(kSampleBudget / std::max(1.0, cost.all()), 1.0, 1e15));
+      static_cast<int64_t>(std::clamp(budget / std::max(1.0, cost.all()), 1.0, 1e15));
   Sample chosen{spread_sample(shape.batch * problem.kv_heads(), heads, seed), {}, {}};
-  const bool whole = cost.all() <= kSampleBudget;
-  const double left = (kSampleBudget - cost.forward) / 2;
+  const bool whole = cost.all() <= budget;
+  const double left = (budget - cost.forward) / 2;
   chosen.queries = spread_sample(
       num_queries, whole ? num_queries : share(left, cost.queries, num_queries), seed);
   chosen.keys = spread_sample(shape.kv, whole ? shape.kv : share(left, cost.keys, shape.kv), seed);
@@ -107,7 +107,7 @@ GradientComparison compare_gradient(const Problem& problem, std::span<const floa
     }
   }
   result.inconclusive = result.agrees() && result.rms_expected > cancelled &&
-                        !(bound <= kWidestBound * result.rms_expected);
+                        !(result.rms_bound <= kWidestBound * result.rms_expected);
   return result;
 }
 
@@ -159,8 +159,9 @@ std::string what_is_wrong(const NamedGradient& gradient) {
            formatted("%.1e", comparison.rms_bound);
   }
   if (comparison.inconclusive) {
-    return "\n" + name + ": no element is out of bounds, but the bound is more than a quarter of " +
-           "its rms, " + formatted("%.1e", comparison.rms_expected) +
+    return "\n" + name + ": nothing is out of bounds, but the bound of the rms error, " +
+           formatted("%.1e", comparison.rms_bound) + ", is more than a quarter of " + name +
+           "'s rms, " + formatted("%.1e", comparison.rms_expected) +
            ":\nit proves nothing; with smaller scores (--input-scale, --scale) it would";
   }
   return "";
@@ -225,7 +226,7 @@ Verdict check_backward(const Problem& problem, std::span<const std::vector<float
 
 GradientCheck check_gradients(const Problem& problem, std::span<const float> d_o,
                               std::span<const float> d_q, std::span<const float> d_k,
-                              std::span<const float> d_v, uint64_t seed) {
+                              std::span<const float> d_v, uint64_t seed, double budget) {
   const Shape& shape = problem.shape;
   GradientCheck result;
   const auto fits = [](std::span<const float> tensor, int64_t elements) {
@@ -239,7 +240,7 @@ GradientCheck check_gradients(const Problem& problem, std::span<const float> d_o
     if (!gradient->values.same_shape) return result;
   }
 
-  const Sample chosen = sample(problem, seed);
+  const Sample chosen = sample(problem, seed, budget);
   const int64_t heads = static_cast<int64_t>(chosen.kv_heads.size());
   std::vector<GradientRows<double>> exact(heads);
   std::vector<GradientRows<float>> plain(heads);
