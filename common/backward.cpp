@@ -57,14 +57,32 @@ struct Rows {
   }
 };
 
-// `cancelled` is what fp32 leaves of dP − D, `fp32_error` that and all else that fp32 does.
+// The largest ‖·‖ of a row.
+double largest_norm(std::span<const float> values, int64_t dim) {
+  double result = 0;
+  for (size_t i = 0; i < values.size(); i += dim) {
+    double squares = 0;
+    for (const float value : values.subspan(i, dim)) squares += double(value) * double(value);
+    result = std::max(result, std::sqrt(squares));
+  }
+  return result;
+}
+
+// What the bound of a gradient has beside plain attention's error and the unit in the last place.
+struct Terms {
+  double cancelled;  // what fp32 leaves of dP − D
+  double fp32;       // all else that fp32 does
+  double lean;       // what rounding O does, as a ‖·‖
+  double elements;   // it is spread over so many
+};
+
 GradientComparison compare_gradient(const Problem& problem, std::span<const float> got_whole,
-                                    const Rows& rows, double cancelled, double fp32_error) {
+                                    const Rows& rows, const Terms& terms) {
   const int64_t dim = problem.shape.dim, count = static_cast<int64_t>(rows.numbers.size());
   GradientComparison result;
   result.rows = static_cast<int64_t>(got_whole.size()) / dim;
   result.rows_checked = count;
-  result.fp32_error = fp32_error;
+  result.fp32_error = terms.cancelled + terms.fp32;
   std::vector<float> got;
   got.reserve(count * dim);
   for (const int64_t row : rows.numbers) {
@@ -81,8 +99,10 @@ GradientComparison compare_gradient(const Problem& problem, std::span<const floa
   }
   const double elements = static_cast<double>(count * dim);
   const double one_ulp = unit_in_last_place(problem.dtype, largest_gradient);
-  const double bound = 2 * result.plain_error + one_ulp + fp32_error;
-  result.rms_bound = (2 * std::sqrt(plain_squares) + one_ulp) / std::sqrt(elements) + fp32_error;
+  const double bound = 2 * result.plain_error + one_ulp + result.fp32_error +
+                       2 * terms.lean / std::sqrt(static_cast<double>(dim));
+  result.rms_bound = (2 * std::sqrt(plain_squares) + one_ulp) / std::sqrt(elements) +
+                     result.fp32_error + terms.lean / std::sqrt(terms.elements);
   result.rms_expected =
       std::sqrt(squares / static_cast<double>(std::max<int64_t>(1, rows.seen) * dim));
   result.values = compare({got.data(), count, dim}, {rows.expected.data(), count, dim}, bound);
@@ -106,7 +126,7 @@ GradientComparison compare_gradient(const Problem& problem, std::span<const floa
       values.max_abs_error = values.relative_error = kNaN;
     }
   }
-  result.inconclusive = result.agrees() && result.rms_expected > cancelled &&
+  result.inconclusive = result.agrees() && result.rms_expected > terms.cancelled &&
                         !(result.rms_bound <= kWidestBound * result.rms_expected);
   return result;
 }
@@ -264,20 +284,29 @@ GradientCheck check_gradients(const Problem& problem, std::span<const float> d_o
   const double scale = std::abs(problem.scale);
   const double root_q = std::sqrt(static_cast<double>(problem.group * shape.q));
   const double root_kv = std::sqrt(static_cast<double>(shape.kv));
-  const double roundings = std::max(2.0, static_cast<double>(shape.dim) / 64);  // of a score
-  const double weight_error = roundings * facts.largest_score + facts.largest_lse + 2 * root_kv;
+  const double products =
+      scale * largest_norm(problem.q, shape.dim) * largest_norm(problem.k, shape.dim);
+  const double weight_error = products + 2 * facts.largest_score + facts.largest_lse + 2 * root_kv;
   const double over_keys = (weight_error + 2 * root_kv) * 0x1p-24;
   const double over_queries = (weight_error + 2 * root_q) * 0x1p-24;
   const double cancelled = 0x1p-20 * scale * facts.largest_dp;
-  const double cancelled_dq = cancelled * largest(problem.k);
-  const double cancelled_dk = cancelled * largest(problem.q) * root_q;
-  result.dq =
-      compare_gradient(problem, d_q, dq, cancelled_dq,
-                       cancelled_dq + over_keys * scale * facts.row_ds * largest(problem.k));
-  result.dk =
-      compare_gradient(problem, d_k, dk, cancelled_dk,
-                       cancelled_dk + over_queries * scale * facts.column_ds * largest(problem.q));
-  result.dv = compare_gradient(problem, d_v, dv, 0, over_queries * facts.column_p * largest(d_o));
+  const double dq_elements = static_cast<double>(dq.expected.size());
+  const double dk_elements = static_cast<double>(heads * shape.kv * shape.dim);
+  result.dq = compare_gradient(problem, d_q, dq,
+                               {.cancelled = cancelled * largest(problem.k),
+                                .fp32 = over_keys * scale * facts.row_ds * largest(problem.k),
+                                .lean = facts.dq.spread(),
+                                .elements = dq_elements});
+  result.dk = compare_gradient(problem, d_k, dk,
+                               {.cancelled = cancelled * largest(problem.q) * root_q,
+                                .fp32 = over_queries * scale * facts.column_ds * largest(problem.q),
+                                .lean = facts.dk.spread(),
+                                .elements = dk_elements});
+  result.dv = compare_gradient(problem, d_v, dv,
+                               {.cancelled = 0,
+                                .fp32 = over_queries * facts.column_p * largest(d_o),
+                                .lean = 0,
+                                .elements = dk_elements});
   return result;
 }
 

@@ -16,7 +16,7 @@ struct GradientComparison {
   Comparison values;
   int64_t rows = 0, rows_checked = 0;
   double plain_error = 0;     // max error of plain attention's backward pass
-  double fp32_error = 0;      // the terms of the bound that are not of the dtype
+  double fp32_error = 0;      // the terms of the bound that are fp32's in every dtype
   double rms_bound = 0;       // for values.rms_error
   double rms_expected = 0;    // over the rows that see a key, or that a query sees
   bool inconclusive = false;  // nothing is wrong, but the bound is too wide to tell
@@ -45,20 +45,28 @@ struct GradientCheck {
 //     dK: e(Lq) · scale · max Σᵢ|dS| · max|Q|
 //     dV: e(Lq) · max Σᵢ P · max|dO|
 //
-// and the same rule for the root mean square over all of them. Lq counts the queries of all heads
-// that share a head of K and V.
+//   + dQ, dK: 2 · lean / √dim
+//
+// and the same rule for the root mean square over all of them, with lean / √elements at the end. Lq
+// counts the queries of all heads that share a head of K and V.
 //
 // The third line is what is left of dP − D where the two cancel, as with one key: 16 units of
 // fp32's 2⁻²⁴ for two sums of dim products and the O in one of them. Weights of a row add up to 1,
-// so it comes whole to dQ; into dK it comes once from each query, independently. The last lines
+// so it comes whole to dQ; into dK it comes once from each query, independently. The next lines
 // are what fp32 makes of P and of the sums,
 //
-//   e(L) = (n · max|score| + max|LSE| + 2 √Lkv + 2 √L) · 2⁻²⁴
+//   e(L) = (scale · max‖q‖ · max‖k‖ + 2 · max|score| + max|LSE| + 2 √Lkv + 2 √L) · 2⁻²⁴
 //
-// with n = max(2, dim / 64) roundings of a score as in check_output, one of an LSE that is stored,
-// the sum in it, and the gradient's own sum of L terms in another order. Against it stand sums of
-// absolute values: terms of dQ and dK cancel, so the result says nothing about them. These lines
-// decide in fp32, and are small next to 16-bit roundings.
+// with a score's dim products, its scaling, an LSE that is stored, the sum in it, and the
+// gradient's own sum of L terms in another order. Against it stand sums of absolute values: terms
+// of dQ and dK cancel, so the result says nothing about them. These lines decide in fp32, and are
+// small next to 16-bit roundings.
+//
+// The last line is for few queries. The O in D is rounded, in which D_i moves by about half an
+// ulp(1) · (√Σ (dO O)² + √Σ (P dP)²), the latter where a kernel rounds P before it divides by the
+// sum; and all of query i's dS move with it, by −P. Over many queries this averages out, and twice
+// what it does to plain attention is enough. For one query plain attention may be lucky: a right
+// kernel would fail once in 20 times. Hence what two such moves may differ by, see Lean.
 //
 // A bound for the root mean square above a quarter of the gradient's own proves nothing:
 // inconclusive, which is no pass. (Not the bound for each element, as for O: gradients are uneven.

@@ -73,8 +73,8 @@ struct CheckResult {
 // rule for the root mean square over all of them: it catches what the first lets through, a small
 // error that leans the same way everywhere. To that comes half an ulp(1) · |O|, as far as it does
 // not average out over the rows: divided by their root. A row that has one large weight leans as
-// a whole by that weight's rounding; plain attention, which rounds 1, has none there. LSE is fp32 in every
-// dtype; its bound:
+// a whole by that weight's rounding; plain attention, which rounds 1, has none there. LSE is fp32
+// in every dtype; its bound:
 //
 //   2 · (max LSE error of plain attention + the largest sum_rounding, see reference_row)
 //         + four units in the last place of fp32 at the largest |LSE|

@@ -36,7 +36,12 @@ class Backward {
         V_(head(problem.v.data(), kv_head, problem.shape.kv, dim_)),
         round_(round),
         lse_(rows_, -std::numeric_limits<Real>::infinity()),
-        d_(rows_) {
+        d_(rows_),
+        d_terms_(rows_),
+        k_norms_(problem.shape.kv) {
+    for (int64_t key = 0; key < problem.shape.kv; ++key) {
+      k_norms_[key] = std::sqrt(dot<double>(K_.row(key), K_.row(key), dim_));
+    }
     scores_.reserve(rows_);
     for (int64_t row = 0; row < rows_; ++row) {
       scores_.emplace_back(problem, first_head_ + row / problem.shape.q, row % problem.shape.q);
@@ -52,8 +57,14 @@ class Backward {
         forward_row(problem_, first_head_ + row / len_q, row % len_q, std::span<Real>(o));
     lse_[row] = static_cast<Real>(facts.lse);
     Real sum = 0;
-    for (int64_t d = 0; d < dim_; ++d) sum += Real(dO_(row, d)) * o[d];
+    double squares = 0;
+    for (int64_t d = 0; d < dim_; ++d) {
+      const Real term = Real(dO_(row, d)) * o[d];
+      sum += term;
+      squares += double(term) * double(term);
+    }
     d_[row] = sum;
+    d_terms_[row] = std::sqrt(squares);
   }
 
   bool sees(int64_t row) const { return lse_[row] != -std::numeric_limits<Real>::infinity(); }
@@ -62,14 +73,28 @@ class Backward {
   bool query(int64_t row, Real* dq, GradientFacts& facts) const {
     const Keys& keys = scores_[row].keys();
     bool seen = false;
-    double sum_ds = 0;
+    double sum_ds = 0, largest_p = 0, p_squares = 0, pdp_squares = 0, k_norm = 0;
     for (int64_t key = keys.begin; sees(row) && key < keys.end; ++key) {
       const Pair pair = pair_of(row, key, facts);
+      const double p = double(pair.p), pdp = p * double(pair.dp);
       seen |= pair.visible;
+      largest_p = std::max(largest_p, p);
+      p_squares += p * p;
+      pdp_squares += pdp * pdp;
+      k_norm += p * k_norms_[key];
       sum_ds += std::abs(double(pair.ds));
       add(dq, round_(pair.ds), K_.row(key));
     }
     facts.row_ds = std::max(facts.row_ds, sum_ds);
+    if (seen) {
+      // O and P are rounded by half an ulp(1), but O by no more than other keys add to the largest.
+      const double half_ulp = unit_in_last_place(problem_.dtype, 1.0) / 2;
+      const double d_error = std::min(half_ulp, std::max(0.0, 1 - largest_p)) *
+                             (d_terms_[row] + std::sqrt(pdp_squares));
+      const double q_norm = std::sqrt(dot<double>(Q_.row(row), Q_.row(row), dim_));
+      facts.dq.add(std::abs(problem_.scale) * d_error * k_norm);
+      facts.dk.add(std::abs(problem_.scale) * d_error * q_norm * std::sqrt(p_squares));
+    }
     for (int64_t d = 0; d < dim_; ++d) dq[d] = round_(Real(problem_.scale) * dq[d]);
     return seen;
   }
@@ -98,7 +123,7 @@ class Backward {
 
  private:
   struct Pair {  // of a query and a key
-    Real p = 0, ds = 0;
+    Real p = 0, dp = 0, ds = 0;
     bool visible = false;
   };
 
@@ -110,7 +135,7 @@ class Backward {
     facts.largest_score = std::max(facts.largest_score, std::abs(double(s.value)));
     facts.largest_lse = std::max(facts.largest_lse, std::abs(double(lse_[row])));
     facts.largest_dp = std::max(facts.largest_dp, std::abs(double(dp)) + std::abs(double(d_[row])));
-    return {p, p * (dp - d_[row]) * s.derivative, true};
+    return {p, dp, p * (dp - d_[row]) * s.derivative, true};
   }
 
   void add(Real* sum, Real factor, const float* row) const {
@@ -123,6 +148,8 @@ class Backward {
   Round round_;
   std::vector<QueryScores<Real>> scores_;
   std::vector<Real> lse_, d_;
+  std::vector<double> d_terms_;  // √Σ (dO O)²
+  std::vector<double> k_norms_;
 };
 
 template <class Real, class Round>
@@ -165,6 +192,18 @@ std::vector<int64_t> all(int64_t count) {
 
 }  // namespace
 
+void Lean::add(double norm) {
+  squares += norm * norm;
+  fourth_powers += norm * norm * norm * norm;
+}
+
+void Lean::include(const Lean& other) {
+  squares += other.squares;
+  fourth_powers += other.fourth_powers;
+}
+
+double Lean::spread() const { return squares > 0 ? std::sqrt(2 * fourth_powers / squares) : 0; }
+
 void GradientFacts::include(const GradientFacts& other) {
   largest_score = std::max(largest_score, other.largest_score);
   largest_lse = std::max(largest_lse, other.largest_lse);
@@ -172,6 +211,8 @@ void GradientFacts::include(const GradientFacts& other) {
   row_ds = std::max(row_ds, other.row_ds);
   column_ds = std::max(column_ds, other.column_ds);
   column_p = std::max(column_p, other.column_p);
+  dq.include(other.dq);
+  dk.include(other.dk);
 }
 
 GradientRows<double> reference_gradients(const Problem& problem, std::span<const float> d_o,

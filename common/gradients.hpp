@@ -18,8 +18,20 @@
 
 namespace fa {
 
+// How far a gradient may be moved by what rounds the O in D, and with it D_i, in queries of which
+// each moves by itself: ‖·‖ of what query i moves, added up.
+struct Lean {
+  double squares = 0, fourth_powers = 0;
+
+  void add(double norm);
+  void include(const Lean& other);
+  // By how much two such moves may differ. With one query, or one that outweighs the others, √2 of
+  // its own; with n alike, 1/√n of √2 of the ‖·‖ of all.
+  double spread() const;
+};
+
 // Sizes of what the gradients are sums of, for the bounds of a check: maxima over what was
-// computed.
+// computed, and over queries.
 struct GradientFacts {
   double largest_score = 0;  // |score| of a visible key
   double largest_lse = 0;    // |LSE| of a query that sees a key
@@ -27,8 +39,9 @@ struct GradientFacts {
   double row_ds = 0;         // Σ |dS| over the keys of a query
   double column_ds = 0;      // Σ |dS| over the queries of a key
   double column_p = 0;       // Σ P over the queries of a key
+  Lean dq, dk;
 
-  void include(const GradientFacts& other);  // the maximum of each
+  void include(const GradientFacts& other);
 };
 
 template <class Real>

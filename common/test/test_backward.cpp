@@ -61,12 +61,14 @@ Outputs right_answer(const Problem& problem) {
 }
 
 // Plain attention's backward pass with fp32 scores, one number at a time and every sum in sequence;
-// shares no code with the reference but the mask. The switches are mistakes.
-struct Mistakes {
-  bool no_d = false, no_scale = false, top_left = false, no_softcap_factor = false;
+// shares no code with the reference but the mask. `late_division` rounds P before it is divided by
+// its sum, in the forward pass, as kernels do; the other switches are variant.
+struct Variant {
+  bool late_division = false, no_d = false, no_scale = false, top_left = false,
+       no_softcap_factor = false;
 };
 
-Outputs plain_backward(const Problem& problem, const Mistakes& mistakes = {}) {
+Outputs plain_backward(const Problem& problem, const Variant& variant = {}) {
   const Shape& shape = problem.shape;
   const auto round = [&](float x) { return round_to(problem.dtype, x); };
   const float scale = static_cast<float>(problem.scale), cap = static_cast<float>(problem.softcap);
@@ -78,7 +80,7 @@ Outputs plain_backward(const Problem& problem, const Mistakes& mistakes = {}) {
     const float* const q = problem.q.data() + row * shape.dim;
     const float* const d_o = problem.more[0].data() + row * shape.dim;
     Keys keys = problem.keys_of(query);
-    if (mistakes.top_left) keys.end = std::min(keys.end, query + 1);
+    if (variant.top_left) keys.end = std::min(keys.end, query + 1);
     const int64_t visible = keys.end - keys.begin;
     if (visible <= 0) continue;
     const float* const k = problem.k.data() + (first + keys.begin) * shape.dim;
@@ -94,7 +96,7 @@ Outputs plain_backward(const Problem& problem, const Mistakes& mistakes = {}) {
       if (cap > 0) {
         const float t = std::tanh(s[j] / cap);
         s[j] = cap * t;
-        if (!mistakes.no_softcap_factor) factor[j] = 1 - t * t;
+        if (!variant.no_softcap_factor) factor[j] = 1 - t * t;
       }
       if (problem.alibi) {
         s[j] -= static_cast<float>(alibi_slope(of_q, shape.heads)) *
@@ -106,11 +108,12 @@ Outputs plain_backward(const Problem& problem, const Mistakes& mistakes = {}) {
     for (const float score : s) l += std::exp(score - m);
     const float lse = m + std::log(l);
     for (int64_t j = 0; j < visible; ++j) {
-      const float p = round(std::exp(s[j] - lse));
+      const float p =
+          variant.late_division ? round(std::exp(s[j] - m)) / l : round(std::exp(s[j] - lse));
       for (int64_t d = 0; d < shape.dim; ++d) o[d] += p * v[j * shape.dim + d];
     }
     for (int64_t d = 0; d < shape.dim; ++d) big_d += d_o[d] * round(o[d]);
-    if (mistakes.no_d) big_d = 0;
+    if (variant.no_d) big_d = 0;
     for (int64_t j = 0; j < visible; ++j) {
       const float p = std::exp(s[j] - lse), dp = product(d_o, v + j * shape.dim);
       const float ds = round(p * (dp - big_d) * factor[j]);
@@ -122,8 +125,8 @@ Outputs plain_backward(const Problem& problem, const Mistakes& mistakes = {}) {
       }
     }
   }
-  for (float& value : out[0]) value = round(mistakes.no_scale ? value : scale * value);
-  for (float& value : out[1]) value = round(mistakes.no_scale ? value : scale * value);
+  for (float& value : out[0]) value = round(variant.no_scale ? value : scale * value);
+  for (float& value : out[1]) value = round(variant.no_scale ? value : scale * value);
   for (float& value : out[2]) value = round(value);
   return out;
 }
@@ -209,7 +212,8 @@ TEST_CASE("right gradients pass, and those of a plain implementation, in every t
       for (const uint64_t seed : {1, 2, 3}) {
         const Problem problem = make_problem(named.shape, dtype, named.options, seed);
         CAPTURE(to_string(problem.shape));
-        for (const Outputs& out : {right_answer(problem), plain_backward(problem)}) {
+        for (const Outputs& out : {right_answer(problem), plain_backward(problem),
+                                   plain_backward(problem, {.late_division = true})}) {
           const GradientCheck result = check(problem, out);
           CHECK_MESSAGE(result.passed(), describe(result, problem));
           CHECK(result.dq.rows_checked == problem.shape.rows());
@@ -221,8 +225,8 @@ TEST_CASE("right gradients pass, and those of a plain implementation, in every t
 }
 
 TEST_CASE("gradients of a mistake fail") {
-  const auto fails = [](const Problem& problem, const Mistakes& mistakes, size_t where) {
-    const GradientCheck result = check(problem, plain_backward(problem, mistakes));
+  const auto fails = [](const Problem& problem, const Variant& variant, size_t where) {
+    const GradientCheck result = check(problem, plain_backward(problem, variant));
     CHECK_FALSE(result.passed());
     CHECK_FALSE(result.inconclusive());  // it is seen to be wrong
     CHECK(part(result, where).values.mismatches > 0);
@@ -342,7 +346,7 @@ TEST_CASE("scores far apart at every length: right gradients agree, a NaN or Inf
             make_problem({1, 5, length, length, 64}, Dtype::bf16, {.causal = causal}, seed);
         for (float& value : problem.q) value = round_to(Dtype::bf16, 5 * value);
         for (float& value : problem.k) value = round_to(Dtype::bf16, 3 * value);
-        Outputs out = plain_backward(problem);
+        Outputs out = plain_backward(problem, {.late_division = seed % 2 == 1});
         const GradientCheck result = check(problem, out);
         CHECK_MESSAGE(result.agrees(), describe(result, problem));
         // With two keys one has nearly all the weight, and bf16's O leaves nothing of dP − D.
@@ -359,6 +363,19 @@ TEST_CASE("scores far apart at every length: right gradients agree, a NaN or Inf
   for (float& value : two.k) value = round_to(Dtype::bf16, 3 * value);
   CHECK(check(two, plain_backward(two)).passed());
   CHECK(check(two, right_answer(two)).passed());
+}
+
+TEST_CASE("few queries: a right kernel does not fail because plain attention was lucky") {
+  for (const int64_t queries : {1, 2, 3}) {
+    for (const int64_t keys : {2, 3, 40}) {
+      for (uint64_t seed = 0; seed < 100; ++seed) {
+        const Problem problem = make_problem({1, 1, queries, keys, 64}, Dtype::bf16, {}, seed);
+        const Outputs out = plain_backward(problem, {.late_division = true});
+        const GradientCheck result = check(problem, out);
+        CHECK_MESSAGE(result.agrees(), describe(result, problem));
+      }
+    }
+  }
 }
 
 TEST_CASE("a bound above a quarter of the gradient proves nothing: inconclusive, and no pass") {
