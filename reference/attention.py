@@ -291,6 +291,80 @@ def plain(q, k, v, dtype: str, scale=None, causal=False, **modifiers) -> Attenti
         return Attention(o, m + np.log(l))
 
 
+# ---- The backward pass ----
+
+class Gradients(NamedTuple):
+    dq: np.ndarray  # [..., Lq, D]
+    dk: np.ndarray  # [..., Lkv, D]
+    dv: np.ndarray  # [..., Lkv, D]
+
+
+class Terms(NamedTuple):
+    """What gradients are made of, [..., Lq, Lkv] or [..., Lq]; hidden keys have P = dS = 0."""
+    s: np.ndarray    # -inf where hidden
+    lse: np.ndarray
+    o: np.ndarray    # [..., Lq, D]
+    p: np.ndarray    # exp(S - LSE)
+    dp: np.ndarray   # dO @ V.T
+    d: np.ndarray    # rowsum(dO * O)
+    ds: np.ndarray   # P * (dP - D), by the scaled products: under a softcap times 1 - tanh^2
+
+
+def backward_terms(q, k, v, do, dtype: str = "f64", scale=None, causal=False, **modifiers
+                   ) -> Terms:
+    """In float64; or, as the yardstick for kernels in another `dtype`, in float32 with the O that
+    `plain` gives. Dao et al. 2022, appendix B."""
+    real = np.float64 if dtype == "f64" else np.float32
+    q, k, v, do = (round_to(x, dtype).astype(real) for x in (q, k, v, do))
+    scale = real(default_scale(q.shape[-1]) if scale is None else scale)
+    products = scale * (q @ np.swapaxes(k, -1, -2))
+    s = modified(products, causal, **modifiers)
+    o, lse = attend(s, v) if dtype == "f64" else plain(q, k, v, dtype, scale, causal, **modifiers)
+    p = np.exp(s - _zero_if_empty(lse).astype(real)[..., None])
+    dp, d = do @ np.swapaxes(v, -1, -2), (do * o).sum(axis=-1)
+    ds = p * (dp - d[..., None])
+    softcap = modifiers.get("softcap", 0.0)
+    if softcap:
+        ds = ds * (1 - np.tanh(products / real(softcap))**2)
+    return Terms(s, lse, o, p, dp, d, ds)
+
+
+def gradients_of(terms: Terms, q, k, do, dtype: str = "f64", scale=None) -> Gradients:
+    """dQ = scale dS K, dK = scale dS^T Q, dV = P^T dO; P and dS rounded to `dtype` as operands, the
+    results not yet: heads of Q that share one of K and V add up first."""
+    real = terms.p.dtype.type
+    scale = real(default_scale(q.shape[-1]) if scale is None else scale)
+    q, k, do = (round_to(x, dtype).astype(real) for x in (q, k, do))
+    p, ds = round_to(terms.p, dtype), round_to(terms.ds, dtype)
+    return Gradients(scale * (ds @ k), scale * (np.swapaxes(ds, -1, -2) @ q),
+                     np.swapaxes(p, -1, -2) @ do)
+
+
+def backward(q, k, v, do, dtype: str = "f64", alibi: bool = False,
+             cu_seqlens_q: Optional[Sequence[int]] = None,
+             cu_seqlens_k: Optional[Sequence[int]] = None, **options) -> Gradients:
+    """The gradients of sum(dO * O) on [B,H,L,D], with what `general` takes; dK and dV like K and V,
+    summed over the heads of Q that share them. In float64, or as plain attention has them, see
+    `backward_terms`; rounded to `dtype`."""
+    heads, kv_heads = q.shape[1], k.shape[1]
+    group = heads // kv_heads
+    if alibi:
+        options["slope"] = alibi_slopes(heads)[:, None, None]
+    if cu_seqlens_q is None:
+        cu_seqlens_q, cu_seqlens_k = (0, q.shape[2]), (0, k.shape[2])
+    parts = []
+    for queries, keys in sequences(cu_seqlens_q, cu_seqlens_k):
+        q_n, do_n = q[:, :, queries], do[:, :, queries]
+        k_n, v_n = (np.repeat(x[:, :, keys], group, axis=1) for x in (k, v))
+        terms = backward_terms(q_n, k_n, v_n, do_n, dtype, **options)
+        parts.append(gradients_of(terms, q_n, k_n, do_n, dtype, options.get("scale")))
+    dq, dk, dv = (np.concatenate(tensors, axis=2) for tensors in zip(*parts))
+
+    def over_group(x):
+        return x.reshape(x.shape[0], kv_heads, group, *x.shape[2:]).sum(axis=2)
+    return Gradients(*(round_to(x, dtype) for x in (dq, over_group(dk), over_group(dv))))
+
+
 # ---- Long inputs: rows in blocks, so that S is never whole ----
 
 def row_blocks(len_q: int, len_kv: int, window: Tuple[int, int] = NO_LIMITS,

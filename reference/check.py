@@ -5,6 +5,8 @@
                        [--causal] [--window L,R] [--scale X] [--softcap X] [--alibi] [--kv-heads N]
                        [--cu-seqlens-q 0,…  --cu-seqlens-k 0,…] [--layout bhld|blhd]
                        [--dtype bf16|f16|f32|f64]
+    reference/check.py --q q.npy --k k.npy --v v.npy --do do.npy --dq dq.npy --dk dk.npy --dv dv.npy
+                       [the same options]
 
 Files are float16, float32 or float64: [B,H,L,D] ([B,L,H,D] with --layout blhd) or [L,D], LSE
 [B,H,Lq] or [Lq]. K and V may have fewer heads, a divisor of Q's. Packed sequences are [1,H,sum of
@@ -29,6 +31,9 @@ whole by that weight's rounding, and few rows do not average it out.
 A bound above a quarter of the root mean square of O (over the rows that see a key) proves nothing:
 the verdict is INCONCLUSIVE. common/check.hpp has the same rule, for the programs.
 A wrong answer is compared with what common mistakes would have given.
+
+With --do, gradients are judged, of sum(dO * O): dQ like Q, dK and dV like K and V. gradients.py has
+their rule. Both may be asked for at once.
 Exit status: 0 agreed, 1 not, or inconclusive, 2 bad input, with one line `error: …`.
 """
 
@@ -43,9 +48,12 @@ except ImportError:
     sys.exit(2)
 
 import attention
+import gradients
 import mistakes
 from comparison import WIDEST_BOUND, compare, describe, finite, largest, wrong_shape
 from problem import BadInput, Problem, read_npy
+
+GRADIENTS = ("do", "dq", "dk", "dv")  # options
 
 
 class Reference(NamedTuple):
@@ -208,8 +216,12 @@ class Parser(argparse.ArgumentParser):
 
 def parse(arguments) -> argparse.Namespace:
     parser = Parser(description="Judges an attention output against float64.")
-    for name in ("q", "k", "v", "out"):
+    for name in ("q", "k", "v"):
         parser.add_argument("--" + name, required=True, metavar="FILE", help=".npy")
+    parser.add_argument("--out", metavar="FILE", help=".npy, O")
+    for name in GRADIENTS:
+        parser.add_argument("--" + name, metavar="FILE",
+                            help=".npy, the gradient of the loss by " + name[1:].upper())
     parser.add_argument("--lse", metavar="FILE", help=".npy, log-sum-exp of the scaled scores")
     parser.add_argument("--causal", action="store_true",
                         help="key j is hidden from query i when j > i + (Lkv - Lq)")
@@ -226,14 +238,22 @@ def parse(arguments) -> argparse.Namespace:
         parser.add_argument(f"--cu-seqlens-{name}", type=whole_numbers, metavar="0,…",
                             help=f"where packed sequences begin in {tensor}, and where the last ends")
     parser.add_argument("--layout", choices=("bhld", "blhd"), default="bhld",
-                        help="of the files of Q, K, V and O")
+                        help="of the files of Q, K, V, O and gradients")
     parser.add_argument("--dtype", choices=("bf16", "f16", "f32", "f64"),
                         help="type the program computed in; default: that of the q file")
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     if "--window" in arguments[:-1]:  # argparse takes -1,0 for an option
         at = arguments.index("--window")
         arguments[at:at + 2] = ["--window=" + arguments[at + 1]]
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    given = [name for name in GRADIENTS if getattr(options, name)]
+    if given and len(given) != len(GRADIENTS):
+        raise BadInput("--do --dq --dk --dv go together: give all of them")
+    if not given and not options.out:
+        raise BadInput("the following arguments are required: --out, or --do --dq --dk --dv")
+    if options.lse and not options.out:
+        raise BadInput("--lse goes with --out")
+    return options
 
 
 def in_bhld(array: np.ndarray, layout: str) -> np.ndarray:
@@ -243,20 +263,28 @@ def in_bhld(array: np.ndarray, layout: str) -> np.ndarray:
 def main(arguments=None) -> int:
     try:
         options = parse(arguments)
-        q, k, v, out = (in_bhld(read_npy(path), options.layout)
-                        for path in (options.q, options.k, options.v, options.out))
+
+        def read(name: str) -> np.ndarray:
+            return in_bhld(read_npy(getattr(options, name)), options.layout)
+
+        q, k, v = (read(name) for name in "qkv")
         problem = Problem(q, k, v, options.causal, options.scale, options.dtype, options.window,
                           options.softcap, options.alibi, options.cu_seqlens_q,
                           options.cu_seqlens_k)
         if options.kv_heads not in (None, problem.kv_heads):
             raise BadInput(f"--kv-heads {options.kv_heads}: k has {problem.kv_heads}")
-        lse = read_npy(options.lse) if options.lse else None
-        agreed, verdict = judge(problem, out, lse, sys.stderr.isatty())
+        verdicts = []
+        if options.out:
+            lse = read_npy(options.lse) if options.lse else None
+            verdicts.append(judge(problem, read("out"), lse, sys.stderr.isatty()))
+        if options.do:
+            do, *got = (read(name) for name in GRADIENTS)
+            verdicts.append(gradients.judge(problem, do, attention.Gradients(*got)))
     except BadInput as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    print(verdict)
-    return 0 if agreed else 1
+    print("\n".join(verdict for _, verdict in verdicts))
+    return 0 if all(agreed for agreed, _ in verdicts) else 1
 
 
 if __name__ == "__main__":

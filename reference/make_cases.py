@@ -15,6 +15,10 @@ something. Everything follows from the case's place in the list: the same bytes 
 Also DIR/verdicts/NAME/, cases of the same form with outputs of somebody's, right and wrong
 (CHANGE_o.npy, CHANGE_lse.npy, float32), and DIR/verdicts.json, what check.py says of each: another
 checker with the same rule must say the same. DIR/masks_and_shapes_verdicts.json likewise.
+
+Also DIR/backward/NAME/, cases of the same form with do, dq, dk and dv beside (float64, the gradients
+of sum(do * o)), and gradients of somebody's (CHANGE_dq.npy and so on, float32; a file that is not
+there is as exact_dq.npy). DIR/backward.json says of each what gradients.py says.
 """
 
 import argparse
@@ -32,6 +36,7 @@ except ImportError:
 
 import attention
 import check
+import gradients
 from problem import Problem
 
 FILE_TYPE = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "bf16": np.float32}
@@ -144,6 +149,22 @@ MASK_VERDICT_CASES = [
     Case("window_all", (1, 4, 24, 70, 64), dtype="f16", window=(20, 5), softcap=1.5, alibi=True),
     Case("packed_causal", (1, 2, 64, 75, 64), dtype="bf16", causal=True,
          cu_seqlens_q=(0, 20, 20, 50, 64), cu_seqlens_k=(0, 25, 35, 60, 75)),
+]
+
+
+BACKWARD_CASES = [
+    Case("f64", (1, 2, 17, 23, 5), causal=True),
+    Case("bf16", (1, 1, 24, 70, 64), dtype="bf16"),
+    Case("bf16_causal", (1, 2, 40, 30, 64), dtype="bf16", causal=True),  # 10 rows see no key
+    Case("bf16_grouped_causal", (2, 6, 23, 30, 32), dtype="bf16", causal=True, kv_heads=2),
+    Case("bf16_one_key", (1, 2, 20, 1, 64), dtype="bf16"),               # dQ = dK = 0
+    Case("bf16_one_query", (1, 1, 1, 90, 64), dtype="bf16"),
+    Case("bf16_sharp", (1, 1, 40, 50, 64), dtype="bf16", input_scale=15.0),
+    Case("bf16_too_sharp", (1, 1, 24, 70, 64), dtype="bf16", input_scale=1e7),
+    Case("f16_all", (1, 4, 33, 45, 80), dtype="f16", kv_heads=2, window=(6, 3), softcap=3.0,
+         alibi=True, **PACKED),
+    Case("f32_softcap_causal", (1, 1, 35, 50, 48), dtype="f32", causal=True, softcap=1.5),
+    Case("f32_sharp", (1, 1, 24, 70, 64), dtype="f32", input_scale=30.0),
 ]
 
 
@@ -271,6 +292,56 @@ def write_verdicts(case: Case, seed: int, directory: str) -> list:
     return verdicts
 
 
+def wrong_gradients(problem: Problem, do: np.ndarray, exact: attention.Gradients
+                    ) -> Iterator[Tuple[str, attention.Gradients]]:
+    """(name, gradients) that are wrong, unless they are 0."""
+    factor = 1 / problem.scale
+    yield "no_scale", attention.Gradients(exact.dq * factor, exact.dk * factor, exact.dv)
+    without_o = attention.backward(problem.q, problem.k, np.zeros_like(problem.v), do,
+                                   **problem.options())
+    yield "dp_of_0", attention.Gradients(without_o.dq, without_o.dk, exact.dv)
+    yield "zeros", attention.Gradients(*(np.zeros_like(x) for x in exact))
+    for which, name in enumerate(("dq", "dk", "dv")):
+        for change, value in (("nan", np.nan), ("infinite", -np.inf), ("plus_1", None)):
+            if change == "infinite" and name != "dk":
+                continue
+            tensor = exact[which].copy()
+            tensor[0, -1, -1, 3] = tensor[0, -1, -1, 3] + 1 if value is None else value
+            yield f"{name}_{change}", exact._replace(**{name: tensor})
+
+
+def write_backward(case: Case, seed: int, directory: str) -> list:
+    """What gradients.py says of each set of gradients of a case."""
+    write_case(case, seed, directory)
+    q, k, v = (np.load(os.path.join(directory, name + ".npy")) for name in "qkv")
+    do = np.random.default_rng([seed, 1]).normal(0.5, 1.0, q.shape)
+    do = attention.round_to(do, "f32" if case.dtype == "f64" else case.dtype).astype(q.dtype)
+    problem = Problem(q, k, v, case.causal, case.scale, case.dtype, **case.options())
+    reference = gradients.compute_reference(problem, do)
+    for name, array in zip(("do", "dq", "dk", "dv"), (do, *reference.exact)):
+        np.save(os.path.join(directory, name + ".npy"), array)
+    if case.dtype == "f64":
+        return [{"case": case.name, "output": None}]
+    limits = gradients.bounds(problem, do, reference)
+    rounded = attention.Gradients(*(attention.round_to(x, case.dtype) for x in reference.exact))
+    plain = attention.backward(q, k, v, do, case.dtype, **problem.options())
+    verdicts = []
+    for name, got in (("exact", rounded), ("plain", plain),
+                      *wrong_gradients(problem, do, rounded)):
+        got = attention.Gradients(*(x.astype(np.float32) for x in got))
+        for tensor, array, right in zip(("dq", "dk", "dv"), got, rounded):
+            if name == "exact" or not np.array_equal(array, right):
+                np.save(os.path.join(directory, f"{name}_{tensor}.npy"), array)
+        verdict = gradients.judge(problem, do, got, reference)[1].split(":")[0].lower()
+        verdicts.append({
+            "case": case.name, "output": name, "verdict": verdict,
+            "bounds": [limit.element for limit in limits],
+            "rms_bounds": [limit.rms for limit in limits],
+            "wrong": [check.compare(x, want, limit.element).wrong
+                      for x, want, limit in zip(got, reference.exact, limits)]})
+    return verdicts
+
+
 def write_case(case: Case, seed: int, directory: str) -> None:
     os.makedirs(directory, exist_ok=True)
     q, k, v = inputs(case, seed)
@@ -313,6 +384,8 @@ def main() -> int:
                     write_case(case, seed, directory)
                     entries.append(case.name)
             write_list(name + ".json", entries)
+        write_list("backward.json", [entry for case in BACKWARD_CASES for entry in write_backward(
+            case, next(seeds), os.path.join(out, "backward", case.name))])
     except OSError as error:
         print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
         return 2
