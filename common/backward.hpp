@@ -44,7 +44,6 @@ struct GradientCheck {
 //   + dQ: e(Lkv) · scale · max Σⱼ|dS| · max|K|
 //     dK: e(Lq) · scale · max Σᵢ|dS| · max|Q|
 //     dV: e(Lq) · max Σᵢ P · max|dO|
-//
 //   + dQ, dK: 2 · lean / √dim
 //
 // and the same rule for the root mean square over all of them, with lean / √elements at the end. Lq

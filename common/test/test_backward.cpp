@@ -5,12 +5,17 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
+#include <filesystem>
+#include <iostream>
 #include <limits>
-#include <numeric>
+#include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "common/backward.hpp"
+#include "common/file.hpp"
 #include "common/gradients.hpp"
+#include "common/npy.hpp"
+#include "common/program.hpp"
 #include "common/reference.hpp"
 
 using namespace fa;
@@ -481,6 +486,54 @@ TEST_CASE("the operation: its operands, its flops and its report") {
   CHECK(verdict.report["dK"]["passed"] == false);
   CHECK(verdict.report["dK"]["mismatches"] == 1);
   CHECK(verdict.text.find("dK[1, 0, 1, 3]: expected ") != std::string::npos);
+}
+
+TEST_CASE("a program with this operation takes dO and writes dQ, dK and dV") {
+  AttentionProgram program;
+  program.name = "ch99_test";
+  program.about = "float64 gradients";
+  program.default_shape = {1, 4, 5, 7, 4};
+  program.breaks = {{"nan", 1, "writes NaN"}};
+  program.dtypes = {Dtype::bf16};
+  program.features = CAUSAL | KV_HEADS;
+  program.operation = &backward_operation();
+  program.run = [](const Problem& problem, const Request& request,
+                   std::span<std::vector<float>> outputs) {
+    const Outputs right = right_answer(problem);
+    for (const size_t i : {0, 1, 2}) {
+      CHECK(outputs[i].size() == right[i].size());
+      CHECK(std::all_of(outputs[i].begin(), outputs[i].end(),
+                        [](float value) { return std::isnan(value); }));
+      outputs[i] = right[i];
+    }
+    if (request.breaks & 1) outputs[2].back() = kNaN;
+    return Outcome{};
+  };
+  const std::string directory = FA_BINARY_DIR "/test_backward_files/";
+  std::filesystem::create_directories(directory);
+  const auto run = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), program.name);
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    std::ostringstream out;
+    std::streambuf* const before = std::cout.rdbuf(out.rdbuf());
+    const int code =
+        run_attention_program(program, static_cast<int>(arguments.size()), argv.data());
+    std::cout.rdbuf(before);
+    return code;
+  };
+  const std::string dq = directory + "dq.npy", dk = directory + "dk.npy", dv = directory + "dv.npy",
+                    json = directory + "check.json";
+  CHECK(run({"--causal", "--kv-heads", "2", "--dq", dq, "--dk", dk, "--dv", dv, "--json", json}) ==
+        0);
+  CHECK(read_npy(dq).shape == std::vector<int64_t>{1, 4, 5, 4});
+  CHECK(read_npy(dk).shape == std::vector<int64_t>{1, 2, 7, 4});
+  CHECK(read_npy(dv).shape == std::vector<int64_t>{1, 2, 7, 4});
+  CHECK(nlohmann::json::parse(read_file(json))["check"]["dK"]["passed"] == true);
+  CHECK(run({"--break", "nan", "--json", json}) == 1);
+  CHECK(nlohmann::json::parse(read_file(json))["check"]["first_bad"]["tensor"] == "dV");
+  CHECK(run({"--q", dq, "--k", dk, "--v", dv, "--do", dq}) == 0);
 }
 
 TEST_CASE("a sample has the first and the last, and others for another seed") {
