@@ -1,0 +1,27 @@
+#pragma once
+// The experiments of this chapter on the CPU, each a subcommand that prints a table.
+
+#include <cstdint>
+#include <string>
+
+#include "common/cli.hpp"
+
+namespace fa::ch10 {
+
+struct CommandOptions {
+  int64_t length = 512, dim = 64, block_q = 64, block_kv = 64;  // of schedules
+  bool causal = false;                                          // of schedules
+  int64_t longest = 2048;                                       // of memory
+  int64_t rows = 256, head_dim = 32, width = 64;                // of projections
+  std::string json;                                             // of schedules
+};
+
+void add_commands(Cli& cli, CommandOptions& options);
+int run_command(const std::string& name, const CommandOptions& options);
+
+int chain_command();  // every formula on 3 x 3 matrices, each gradient beside its difference
+int schedules_command(const CommandOptions& options);    // bytes of each tensor, step by step
+int memory_command(const CommandOptions& options);       // naive against tiled, L = 256 and up
+int projections_command(const CommandOptions& options);  // what comes behind dQ, dK and dV
+
+}  // namespace fa::ch10
