@@ -164,10 +164,10 @@ bool print_jacobian() {
     }
     return sum;
   });
-  std::cout
-      << "The Jacobian of a product, C = A B: dC_ij / dA_kl, 81 numbers.\n"
-      << text("  %d of them are delta_ik B_lj; %d are not 0: row i of C knows row i of A only.\n\n",
-              predicted, not_zero);
+  std::cout << "The Jacobian of a product, C = A B: dC_ij / dA_kl, 81 numbers.\n"
+            << text("  %d of them are delta_ik B_lj: row i of C knows row i of A only.\n",
+                    predicted)
+            << text("  %d of them are not 0.\n\n", not_zero);
   print("B", B);
   print("sum_ij dC_ij dC_ij/dA_kl", contracted);
   print("dC B.T", dC * transposed(B));

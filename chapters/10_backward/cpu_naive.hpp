@@ -55,6 +55,7 @@ class Naive {
         fast.load(B.name, fast.K, B.values, head / t.group, len_kv, keys, block_kv);
         multiply_transposed(fast.P.data(), fast.Q.data(), fast.K.data(), queries.size(), block_kv,
                             dim);
+        ++fast.traffic.products;
         for (int64_t i = 0; i < queries.size(); ++i) {
           std::copy_n(fast.P.begin() + i * block_kv, keys.size(),
                       row(C, head, queries.begin + i) + keys.begin);
@@ -100,6 +101,8 @@ class Naive {
         const Range keys = tile_range(kv_tile, tiling.block_kv, len_kv);
         load_block(fast, tiling.block_kv, Tensor::dS, dS, head, queries, keys);
         fast.load(Tensor::K, fast.K, t.K, head / t.group, len_kv, keys, tiling.block_kv);
+        ++fast.traffic.products;
+        ++fast.traffic.tiles;  // here once for all five
         add_inner(fast.dQ.data(), fast.P.data(), fast.K.data(), queries.size(), tiling.block_kv,
                   dim);
       }
@@ -118,6 +121,7 @@ class Naive {
           const Range queries = tile_range(q_tile, tiling.block_q, len_q);
           load_block(fast, tiling.block_kv, a_name, A, head, queries, keys);
           fast.load(B.name, fast.Q, B.values, head, len_q, queries, tiling.block_q);
+          ++fast.traffic.products;
           add_outer(fast.dK.data(), fast.P.data(), fast.Q.data(), tiling.block_kv, queries.size(),
                     dim);
         }

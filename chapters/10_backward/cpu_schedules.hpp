@@ -59,6 +59,7 @@ class Schedule {
           fast.store(Tensor::dK, fast.dK, t.dK, kv_head, len_kv, keys);
           fast.store(Tensor::dV, fast.dV, t.dV, kv_head, len_kv, keys);
         }
+        if (t.hides(queries, {0, len_kv})) traffic.step("no key", head, queries, {0, 0});
         fast.store_result(Tensor::dQ, fast.dQ, t.dQ, head, len_q, queries, t.scale);
       }
     }
