@@ -124,10 +124,14 @@ void validate(const Problem& problem, const Options& options) {
     throw InputError("--trace: " + std::to_string(steps) + " pairs of tiles; at most " +
                      std::to_string(kLongestTrace) + " are listed");
   }
-  const int64_t bytes = FastMemory<float>::bytes(options.tiling, shape.dim);
+  validate_tiling(options.tiling, shape.dim);
+}
+
+void validate_tiling(Tiling tiling, int64_t dim) {
+  const int64_t bytes = FastMemory<float>::bytes(tiling, dim);
   if (bytes > kFastMemoryLimit) {
-    throw InputError("--block-q " + std::to_string(block_q) + " --block-kv " +
-                     std::to_string(block_kv) + " at D = " + std::to_string(shape.dim) +
+    throw InputError("--block-q " + std::to_string(tiling.block_q) + " --block-kv " +
+                     std::to_string(tiling.block_kv) + " at D = " + std::to_string(dim) +
                      ": the tiles need " + format_bytes(static_cast<double>(bytes)) + ", at most " +
                      format_bytes(static_cast<double>(kFastMemoryLimit)) + " are accepted");
   }

@@ -48,6 +48,7 @@ struct Report {
 
 // Throws InputError for what differentiate does not take.
 void validate(const Problem& problem, const Options& options);
+void validate_tiling(Tiling tiling, int64_t dim);  // its part that needs no problem
 
 // dO is problem.more[0]. Computes O and LSE, then fills dQ [batch, heads, q, dim], and dK and dV
 // [batch, heads / group, kv, dim]. Throws InputError if the memory limit is too low.

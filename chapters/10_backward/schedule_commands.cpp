@@ -79,6 +79,14 @@ void print_line(const char* name, const char* direction, const Bytes& bytes) {
 int schedules_command(const CommandOptions& options) {
   if (!options.json.empty()) check_writable(options.json);
   const Tiling tiling{options.block_q, options.block_kv};
+  const int64_t tiles =
+      tiles_in(options.length, tiling.block_q) * tiles_in(options.length, tiling.block_kv);
+  if (tiles > kLongestTrace) {
+    throw InputError(text("--block-q %lld --block-kv %lld: %lld pairs of tiles; at most %lld",
+                          (long long)tiling.block_q, (long long)tiling.block_kv, (long long)tiles,
+                          (long long)kLongestTrace));
+  }
+  validate_tiling(tiling, options.dim);
   std::cout
       << text("One head, %lld queries and keys, d = %lld, fp32, tiles of %lld x %lld%s: KiB.\n",
               (long long)options.length, (long long)options.dim, (long long)options.block_q,

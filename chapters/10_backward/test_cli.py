@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""ch10_backward from the outside: gradients against NumPy, bad input, files in and out, subcommands."""
+
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+
+import numpy as np
+
+PROGRAM = "ch10_backward"
+ALGORITHMS = ("naive", "rows", "columns", "tiled")
+
+
+def run(*arguments):
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True,
+                          timeout=120, check=False)
+
+
+def backward(q, k, v, do, causal, scale):
+    """dQ, dK, dV in float64; q and do [B, H, Lq, D], k and v [B, Hkv, Lkv, D]."""
+    group = q.shape[1] // k.shape[1]
+    q, k, v, do = (array.astype(np.float64) for array in (q, k, v, do))
+    keys, values = np.repeat(k, group, axis=1), np.repeat(v, group, axis=1)
+    s = scale * np.einsum("bhid,bhjd->bhij", q, keys)
+    if causal:
+        i, j = np.ogrid[:s.shape[2], :s.shape[3]]
+        s = np.where(j > i + s.shape[3] - s.shape[2], -np.inf, s)
+    m = np.maximum(s.max(axis=-1, keepdims=True), -1e300)
+    p = np.exp(s - m)
+    p /= np.maximum(p.sum(axis=-1, keepdims=True), 1e-300)
+    dp = np.einsum("bhid,bhjd->bhij", do, values)
+    ds = p * (dp - (p * dp).sum(axis=-1, keepdims=True))
+    summed = (k.shape[0], k.shape[1], group, *k.shape[2:])
+    return (scale * np.einsum("bhij,bhjd->bhid", ds, keys),
+            scale * np.einsum("bhij,bhid->bhjd", ds, q).reshape(summed).sum(axis=2),
+            np.einsum("bhij,bhid->bhjd", p, do).reshape(summed).sum(axis=2))
+
+
+class Cli(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def files(self, q=(2, 4, 7, 6), k=(2, 2, 5, 6), do=None, spoil=None):
+        """Random inputs, written; the arrays, and the options that name them."""
+        random = np.random.default_rng(0)
+        arrays = {}
+        for name, shape in (("q", q), ("k", k), ("v", k), ("do", do or q)):
+            arrays[name] = random.normal(0.5, 1, shape).astype(np.float32)
+        if spoil:
+            spoil(arrays["do"])
+        options = []
+        for name, array in arrays.items():
+            np.save(self.path(name), array)
+            options += ["--" + name, self.path(name + ".npy")]
+        return arrays, options
+
+    def refused(self, *arguments, says):
+        """Exit 2, one line on stderr that says why, nothing on stdout, no file written."""
+        before = sorted(os.listdir(self.folder.name))
+        result = run(*arguments)
+        self.assertEqual(result.returncode, 2, (arguments, result.stdout, result.stderr))
+        lines = result.stderr.splitlines()
+        self.assertEqual(len(lines), 1, result.stderr)
+        self.assertTrue(lines[0].startswith("error: "), result.stderr)
+        for word in [says] if isinstance(says, str) else says:
+            self.assertIn(word, lines[0])
+        self.assertEqual(result.stdout, "")
+        self.assertEqual(sorted(os.listdir(self.folder.name)), before)
+
+    def test_gradients_are_numpys(self):
+        for q, k in (((2, 4, 7, 6), (2, 2, 5, 6)), ((1, 1, 40, 16), (1, 1, 70, 16)),
+                     ((1, 3, 1, 8), (1, 1, 9, 8)), ((1, 2, 33, 8), (1, 2, 1, 8))):
+            arrays, options = self.files(q, k)
+            for causal in (False, True):
+                expected = backward(*arrays.values(), causal, q[-1] ** -0.5)
+                for algorithm in ALGORITHMS:
+                    outputs = [self.path(name) for name in ("dq.npy", "dk.npy", "dv.npy")]
+                    result = run(*options, "--dtype", "f32", "--algorithm", algorithm,
+                                 *(["--causal"] if causal else []),
+                                 "--dq", outputs[0], "--dk", outputs[1], "--dv", outputs[2])
+                    self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+                    for path, exact in zip(outputs, expected):
+                        got = np.load(path)
+                        self.assertEqual(got.dtype, np.float32)
+                        self.assertEqual(got.shape, exact.shape)
+                        error = np.abs(got - exact).max()
+                        self.assertTrue(error <= 1e-5, (algorithm, path, error))
+
+    def test_two_dimensions(self):
+        _, options = self.files((7, 6), (5, 6))
+        self.assertEqual(run(*options, "--dk", self.path("dk.npy")).returncode, 0)
+        self.assertEqual(np.load(self.path("dk.npy")).shape, (5, 6))
+
+    def test_bad_gradient_of_the_output(self):
+        _, options = self.files()
+        self.refused(*options[:6], says=["--q --k --v --do", "give all of them"])
+        self.refused(*options[6:], says="give all of them")
+        self.refused(*options, "--shape", "2,4,7,5,6", says="not both")
+        self.refused(*options[:6], "--do", self.path("none.npy"), says="none.npy")
+        _, options = self.files(do=(2, 4, 7, 5))
+        self.refused(*options, says=["do.npy", "[2, 4, 7, 5]", "[2, 4, 7, 6]"])
+        _, options = self.files(do=(2, 4, 5, 6))
+        self.refused(*options, "--dq", self.path("dq.npy"), says="do.npy")
+
+        def nan(array):
+            array[1, 2, 3, 4] = np.nan
+        _, options = self.files(spoil=nan)
+        self.refused(*options, "--dq", self.path("dq.npy"), says=["do.npy", "1 of 336", "[1, 2, 3, 4]"])
+
+        def infinite(array):
+            array[0, 0, 6, 5] = np.inf
+        _, options = self.files(spoil=infinite)
+        self.refused(*options, says=["do.npy", "[0, 0, 6, 5]"])
+
+    def test_bad_options(self):
+        self.refused("--algorithm", "fast", says=["fast", "columns"])
+        self.refused("--dtype", "f64", says=["f64", "bf16"])
+        self.refused("--d-from", "q", says="--d-from")
+        self.refused("--algorithm", "naive", "--d-from", "o", says=["--d-from", "naive"])
+        self.refused("--algorithm", "naive", "--trace", says=["naive", "--trace"])
+        self.refused("--algorithm", "naive", "--break", "no-d", says=["naive", "no breaks"])
+        self.refused("--algorithm", "rows", "--break", "bf16-dq", says=["rows", "bf16-dq"])
+        self.refused("--algorithm", "rows", "--trace", says=["--trace", "at most 16384"])
+        self.refused("--break", "everything", says=["everything", "no-d", "lse-of-empty-row"])
+        self.refused("--kv-heads", 3, says=["--kv-heads 3", "divisor of 4"])
+        self.refused("--out", self.path("o.npy"), says="--out")
+        self.refused("--dq", self.path("no/such/file"), says="no/such")
+        self.refused("--block-q", 0, says="--block-q")
+        self.refused("--block-q", 1024, "--block-kv", 1024, says=["--block-q 1024", "1.00 MiB"])
+        self.refused("--shape", "1,1,8,8,257", says="1 to 256")
+        self.refused("--memory-limit", 1000, says=["tiled needs", "1000 B"])
+        self.refused("schedules", "--length", 4096, "--block-q", 1, "--block-kv", 1, "--json",
+                     self.path("s.json"), says="at most 16384")
+        self.refused("chain", "--length", 3, says="--length")
+        self.refused("projections", "--dim", 0, says="--dim")
+
+    def test_memory_limit_tells_the_algorithms_apart(self):
+        limit = ("--shape", "1,1,600,600,64", "--memory-limit", 1 << 20)
+        self.refused("--algorithm", "naive", *limit, says="naive needs 5.")
+        for algorithm in ALGORITHMS[1:]:
+            self.assertEqual(run("--algorithm", algorithm, *limit).returncode, 0)
+
+    def test_report(self):
+        path = self.path("report.json")
+        shape = ("--shape", "1,4,32,48,8", "--kv-heads", 2, "--causal", "--json", path)
+        for algorithm, d_from, products in (("naive", [], 5), ("rows", [], 5),
+                                            ("tiled", ["--d-from", "p"], 7)):
+            result = run("--algorithm", algorithm, *d_from, *shape, "--profile")
+            self.assertEqual(result.returncode, 0, result.stdout)
+            self.assertIn(f"{products} products each", result.stdout)
+            with open(path, encoding="utf-8") as file:
+                report = json.load(file)
+            profile = report["profile"]
+            self.assertEqual(profile["products"], products)
+            self.assertEqual(profile["bytes_read"], sum(profile["read"].values()))
+            self.assertEqual(profile["bytes_written"], sum(profile["written"].values()))
+            self.assertTrue(report["check"]["passed"])
+            self.assertEqual((report["dtype"], report["kv_heads"]), ("bf16", 2))
+
+    def test_trace_is_in_the_report(self):
+        path = self.path("report.json")
+        result = run("--shape", "1,1,3,4,8", "--algorithm", "columns", "--dtype", "f32", "--trace",
+                     "--json", path)
+        self.assertEqual(result.returncode, 0)
+        with open(path, encoding="utf-8") as file:
+            profile = json.load(file)["profile"]
+        steps = profile["steps"]
+        self.assertEqual(sum(step["phase"] == "gradient" for step in steps), 12)
+        for direction, total in (("loads", "bytes_read"), ("stores", "bytes_written")):
+            moved = sum(sum(step[direction].values()) for step in steps)
+            self.assertEqual(moved, profile[total])
+
+    def test_breaks_disagree(self):
+        for arguments in (["no-d"], ["no-scale-in-dk"], ["unmasked-backward", "--causal"],
+                          ["lse-of-empty-row", "--causal", "--shape", "1,1,100,70,8"],
+                          ["bf16-dq", "--algorithm", "columns"]):
+            result = run("--break", *arguments)
+            self.assertEqual(result.returncode, 1, arguments)
+            self.assertIn("FAILED", result.stdout)
+
+    def test_commands(self):
+        path = self.path("schedules.json")
+        for command, says in ((["chain"], "Every pair above agrees to 1e-7."),
+                              (["projections"], "All three agree."),
+                              (["memory", "--longest", 512], "512"),
+                              (["schedules", "--length", 8, "--dim", 4, "--block-q", 2,
+                                "--block-kv", 4, "--causal", "--json", path], "float64")):
+            result = run(*command)
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+            self.assertIn(says, result.stdout)
+        with open(path, encoding="utf-8") as file:
+            schedules = json.load(file)["schedules"]
+        self.assertEqual(schedules["rows"]["tiles"], 6)
+        self.assertEqual(schedules["columns, D from P"]["products"], 7)
+
+
+if __name__ == "__main__":
+    unittest.main()
