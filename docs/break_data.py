@@ -435,6 +435,89 @@ BREAKS = {
              "symptom": {"hazard": "out_of_bounds", "at": "load_global", "other": ""}},
         ],
     },
+    "no-d": {
+        "line": "D is not subtracted from dP: dS = P o dP",
+        "predict": "dS = P o (dP - D) loses its D. dV = P.T dO does not use dS, dQ and dK do. By how "
+                   "much are they wrong: by a little, or by more than they are large?",
+        "happens": "dV is right. dQ and dK are finite and wrong by several times their own size.",
+        "why": "The weights of a row add up to 1, so what moves them moves them against each other: "
+               "a row of dS adds up to 0. Without D it adds up to D, and dQ is too large by "
+               "scale D times the average key.",
+        "caught": "Any ordinary input. Where D is 0, as with equal values and a dO that adds up to "
+                  "0, nothing is wrong.",
+        "demos": [
+            {"chapters": ("10",), "run": "--algorithm tiled --shape 1,1,100,100,64",
+             "symptom": {"wrong": 1}},
+        ],
+    },
+    "no-scale-in-dk": {
+        "line": "dK is not multiplied by the scale of the scores",
+        "predict": "S = scale Q K.T, so scale belongs to dQ and to dK. It is missing in dK. D = 64: by "
+                   "which factor is dK wrong, and what else is?",
+        "happens": "dK is 8 times too large, dQ and dV are right. A training run goes on, with "
+                   "another step size for the keys.",
+        "why": "Kernels leave the scale out of dS and multiply once at the end: at two places, and "
+               "one is easily forgotten.",
+        "caught": "A check of dK by itself, at a scale that is not 1: with D = 1 nothing shows.",
+        "demos": [
+            {"chapters": ("10",), "run": "--algorithm tiled --shape 1,1,100,100,64",
+             "symptom": {"wrong": 1},
+             "fine": [{"run": "--algorithm tiled --shape 1,1,100,100,1 --dtype f32"}]},
+        ],
+    },
+    "unmasked-backward": {
+        "line": "hidden keys, and those past the end, are hidden in the forward pass only",
+        "predict": "LSE knows nothing of a hidden key, so e^(S - LSE) may be above 1. How far above? "
+                   "And what of the keys past the end, of which K and V are zeros?",
+        "happens": "Under a causal mask all three gradients are wrong, by thousands; with sharper "
+                   "scores Inf. Past the end nothing happens, until every score of a row lies "
+                   "below -88.7: e^(0 - LSE) is Inf, times a K of 0 is NaN.",
+        "why": "P is at most 1 because LSE contains each key that is seen. For one that is not, "
+               "nothing bounds e^(S - LSE). Zeros in K make a term 0, unless it is 0 times Inf.",
+        "caught": "A causal input; for the end, a ragged length with very negative scores.",
+        "demos": [
+            {"chapters": ("10",), "run": "--algorithm tiled --shape 1,1,100,100,64 --causal",
+             "symptom": {"wrong": 1},
+             "fine": [{"run": "--algorithm tiled --shape 1,1,100,100,64"}]},
+            {"chapters": ("10",), "run": "--algorithm tiled --shape 1,1,20,1,64 --input-scale -60",
+             "symptom": {"nan": 1},
+             "fine": [{"run": "--algorithm tiled --shape 1,1,20,1,64 --input-scale -60 "
+                              "--block-kv 1"}]},
+        ],
+    },
+    "lse-of-empty-row": {
+        "line": "a row that sees no key keeps its LSE of -inf",
+        "predict": "130 causal queries, 100 keys: rows 0 to 29 see nothing, and their LSE is -inf. All "
+                   "their scores are -inf too. What is P, and which gradients does it reach?",
+        "happens": "-inf - (-inf) is NaN: in dQ for the 30 rows, and in dK and dV for all 64 keys "
+                   "of each tile that one of those rows meets.",
+        "why": "dV = P.T dO and dK = dS.T Q sum over queries, and one NaN is enough. With 0 in "
+               "place of the -inf, P of an empty row is e^-inf = 0.",
+        "caught": "More queries than keys under a causal mask, by a number that is no multiple of "
+                  "the tile: whole empty tiles are skipped, and hide it.",
+        "demos": [
+            {"chapters": ("10",), "run": "--algorithm tiled --shape 1,1,130,100,64 --causal",
+             "symptom": {"nan": 30 * 64 + 2 * 64 * 64},
+             "fine": [{"run": "--algorithm tiled --shape 1,1,164,100,64 --causal"},
+                      {"run": "--algorithm tiled --shape 1,1,100,130,64 --causal"}]},
+        ],
+    },
+    "bf16-dq": {
+        "line": "dQ is added up in bf16 instead of fp32, over the key tiles",
+        "predict": "dQ is a sum over the key tiles, kept in bf16 between them. 2048 keys in 32 tiles, "
+                   "or in 2048: does the check see it?",
+        "happens": "32 tiles add a seventh to the error, which the check lets through: twice plain "
+                   "attention's is allowed. 2048 tiles make it four times as large.",
+        "why": "Each store rounds to 8 bits. Terms of both signs make the errors a random walk. If "
+               "all had one sign, the sum would stand still at 256 terms: the next one is half "
+               "a unit in its last place.",
+        "caught": "Many tiles. And a comparison in fp32 that expects fp32's error.",
+        "demos": [
+            {"chapters": ("10",), "run": "--algorithm columns --shape 1,1,64,2048,64",
+             "symptom": {"wrong": 0.005},
+             "fine": [{"run": "--algorithm tiled --shape 1,1,64,2048,64"}]},
+        ],
+    },
     "expect-too-little": {
         "line": "an mbarrier is told of half of a tile's bytes",
         "predict": "An mbarrier is told of half of a tile's bytes. All of them come. Wrong numbers, "

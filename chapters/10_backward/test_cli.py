@@ -134,7 +134,7 @@ class Cli(unittest.TestCase):
         self.refused("--block-q", 0, says="--block-q")
         self.refused("--block-q", 1024, "--block-kv", 1024, says=["--block-q 1024", "1.00 MiB"])
         self.refused("--shape", "1,1,8,8,257", says="1 to 256")
-        self.refused("--memory-limit", 1000, says=["tiled needs", "1000 B"])
+        self.refused("--algorithm", "tiled", "--memory-limit", 1000, says=["tiled needs", "1000 B"])
         self.refused("schedules", "--length", 4096, "--block-q", 1, "--block-kv", 1, "--json",
                      self.path("s.json"), says="at most 16384")
         self.refused("chain", "--length", 3, says="--length")
@@ -179,8 +179,8 @@ class Cli(unittest.TestCase):
     def test_breaks_disagree(self):
         for arguments in (["no-d"], ["no-scale-in-dk"], ["unmasked-backward", "--causal"],
                           ["lse-of-empty-row", "--causal", "--shape", "1,1,100,70,8"],
-                          ["bf16-dq", "--algorithm", "columns"]):
-            result = run("--break", *arguments)
+                          ["bf16-dq"]):
+            result = run("--algorithm", "columns", "--block-q", 64, "--break", *arguments)
             self.assertEqual(result.returncode, 1, arguments)
             self.assertIn("FAILED", result.stdout)
 
