@@ -64,7 +64,7 @@ int64_t sum(const Bytes& bytes, std::initializer_list<Tensor> tensors) {
   return result;
 }
 
-std::string kib(int64_t bytes) { return text("%9.1f", static_cast<double>(bytes) / 1024); }
+std::string kib(int64_t bytes) { return text("%10.1f", static_cast<double>(bytes) / 1024); }
 
 void print_line(const char* name, const char* direction, const Bytes& bytes) {
   std::cout << text("%-22s %-8s", name, direction)
@@ -91,8 +91,8 @@ int schedules_command(const CommandOptions& options) {
       << text("One head, %lld queries and keys, d = %lld, fp32, tiles of %lld x %lld%s: KiB.\n",
               (long long)options.length, (long long)options.dim, (long long)options.block_q,
               (long long)options.block_kv, options.causal ? ", causal" : "")
-      << text("%-31s%9s%9s%9s%9s%9s%9s%9s %9s\n", "", "Q,dO,O", "K,V", "LSE,D", "dQ", "dK,dV",
-              "matrices", "together", "products");
+      << text("%-31s%10s%10s%10s%10s%10s%10s%10s %9s\n", "", "Q,dO,O", "K,V", "LSE,D", "dQ",
+              "dK,dV", "matrices", "together", "products");
   bool passed = true;
   nlohmann::json schedules = nlohmann::json::object();
   const auto add = [&](const char* name, Algorithm algorithm, DFrom d_from) {
