@@ -107,6 +107,10 @@ void validate(const Problem& problem, const Options& options) {
     throw InputError("D = " + std::to_string(shape.dim) + ": this chapter takes 1 to " +
                      std::to_string(kLargestDim));
   }
+  if (problem.window_left >= 0 || problem.window_right >= 0 || !problem.q_starts.empty() ||
+      problem.softcap > 0 || problem.alibi || problem.modify_score) {
+    throw InputError(algorithm + " takes no mask but causal, and no softcap or ALiBi");
+  }
   if (options.algorithm == Algorithm::naive) {
     if (options.breaks != 0) {
       throw InputError(algorithm + " has no breaks: they are in rows, columns and tiled");

@@ -3,11 +3,15 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <random>
+#include <set>
 
 #include "common/backward.hpp"
 #include "common/error.hpp"
+#include "common/file.hpp"
 #include "common/gradients.hpp"
+#include "common/npy.hpp"
 #include "cpu_backward.hpp"
 
 using namespace fa::ch10;
@@ -208,6 +212,49 @@ TEST_CASE("smallest and edge shapes, fp32") {
       }
     }
   }
+}
+
+TEST_CASE("golden cases of reference/make_cases.py: NumPy's gradients") {
+  const std::string golden = FA_BINARY_DIR "/golden/";
+  std::set<std::string> names;
+  for (const auto& entry : nlohmann::json::parse(fa::read_file(golden + "backward.json"))) {
+    names.insert(entry["case"].get<std::string>());
+  }
+  int taken = 0;
+  for (const std::string& name : names) {
+    CAPTURE(name);
+    const std::string path = golden + "backward/" + name + "/";
+    const auto about = nlohmann::json::parse(fa::read_file(path + "case.json"));
+    if (about.contains("softcap") || name == "bf16_too_sharp") continue;
+    ++taken;
+    const auto& sizes = about["shape"];
+    Problem problem;
+    problem.shape = {sizes["batch"], sizes["heads"], sizes["q"], sizes["kv"], sizes["dim"]};
+    problem.group = problem.shape.heads / about.value("kv_heads", problem.shape.heads);
+    problem.causal = about["causal"];
+    problem.scale = about["scale"];
+    const std::string dtype = about["dtype"];
+    problem.dtype = dtype == "f16" ? Dtype::f16 : dtype == "bf16" ? Dtype::bf16 : Dtype::f32;
+    problem.q = fa::read_npy(path + "q.npy").floats();
+    problem.k = fa::read_npy(path + "k.npy").floats();
+    problem.v = fa::read_npy(path + "v.npy").floats();
+    problem.more.push_back(fa::read_npy(path + "do.npy").floats());
+    Exact exact(problem);
+    for (const AlgorithmName& one : kAlgorithms) {
+      CAPTURE(std::string(one.name));
+      exact.differentiate(with(one.algorithm, {16, 8}));
+      const std::pair<const char*, const std::vector<double>&> all[] = {
+          {"dq.npy", exact.dQ}, {"dk.npy", exact.dK}, {"dv.npy", exact.dV}};
+      for (const auto& [file, got] : all) {
+        const std::vector<double> expected = fa::read_npy(path + file).doubles();
+        double largest = 1;
+        for (const double value : expected) largest = std::max(largest, std::abs(value));
+        CHECK(largest_difference(got, expected) <= 1e-12 * largest);
+      }
+      check_agrees(problem, with(one.algorithm, {16, 8}));
+    }
+  }
+  CHECK(taken >= 8);
 }
 
 TEST_CASE("one key: P is 1 and dQ = dK = 0, but for rounding") {
@@ -587,6 +634,9 @@ TEST_CASE("what is refused is refused with a sentence") {
   rows.breaks = kBf16Dq;
   says(problem, rows, "bf16-dq");
   says(problem, with(Algorithm::tiled, {1024, 1024}), "--block-q 1024");
+  Problem windowed = problem;
+  windowed.window_left = 3;
+  says(windowed, {}, "no mask but causal");
   Options traced = with(Algorithm::columns, {1, 1});
   traced.trace = true;
   says(make({1, 1, 200, 200, 4}), traced, "at most 16384");
