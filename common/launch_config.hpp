@@ -22,7 +22,7 @@ struct LaunchConfig {
   Dim3 grid;               // blocks
   Dim3 block;              // threads of each
   size_t smem_bytes = 0;   // dynamic shared memory of each block
-  Dim3 cluster = {};       // blocks that share their shared memory (sm_90); 1: none do
+  Dim3 cluster = {};       // blocks that run at the same time, and can meet (sm_90)
   void* stream = nullptr;  // cudaStream_t; nullptr: the calling thread's (set_gpu_stream)
 };
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "common/simt/cluster.hpp"
 #include "common/simt/overflow.hpp"
 
 namespace fa::simt {
@@ -13,8 +14,9 @@ constinit thread_local Thread* running_thread = nullptr;
 
 void fail_outside_kernel() { throw std::logic_error("device functions work inside a kernel only"); }
 
-Block::Block(const Launch& launch, bool& idle)
+Block::Block(const Launch& launch, Cluster& cluster, bool& idle)
     : launch_(launch),
+      cluster_(cluster),
       idle_(idle),
       most_steps_(static_cast<uint32_t>(
           std::clamp<int64_t>(launch.run.max_steps, 1, std::numeric_limits<uint32_t>::max()))),
@@ -33,9 +35,10 @@ Block::Block(const Launch& launch, bool& idle)
 
 Block::~Block() { give_back_stacks(std::move(stacks_)); }
 
-Block::State Block::start(int index) {
+void Block::begin(int index, int rank) {
   catch_stack_overflows();
   index_ = index;
+  rank_ = rank;
   place_ = place_of(index, launch_.config.grid);
   std::fill(shared_.begin(), shared_.end(), 0xff);  // NaN in every floating-point type
   if (launch_.run.hazards) {
@@ -43,10 +46,12 @@ Block::State Block::start(int index) {
   }
   global_log_.begin(index, static_cast<int>(warps_.size()));
   traffic_.begin_block(index, static_cast<int>(warps_.size()));
+  state_ = State::kWaiting;
   aborting_ = polling_ = false;
   error_ = nullptr;
   idle_polls_ = 0;
   for (Barrier& barrier : barriers_) barrier = {};
+  at_cluster_sync_ = 0;
   parted_ = parted_too_ = {};
   constexpr int kRegisters = 64 * 1024, kMost = 256, kUnit = 8;
   Meeting meeting;  // registers: what __launch_bounds__(threads, 1) leaves to each thread
@@ -87,22 +92,32 @@ Block::State Block::start(int index) {
     stacks_->prepare(thread.fiber, i, thread_main);
   }
   prepare_schedule();
-  return run_from(pick_thread(threads_[0]));
+  last_ = &threads_[0];
 }
 
-Block::State Block::go_on() { return run_from(last_); }
+bool Block::can_go_on() const {
+  if (state_ != State::kWaiting) return state_ == State::kPolling;
+  return std::any_of(warps_.begin(), warps_.end(), [](const Warp& w) { return w.ready != 0; });
+}
+
+Block::State Block::go_on() { return run_from(polling_ ? last_ : pick_thread(*last_)); }
 
 Block::State Block::run_from(Thread* thread) {
   polling_ = false;
   running_thread = thread;
   switch_fiber(main_, thread->fiber);
   running_thread = nullptr;
-  if (polling_ && !aborting_) return State::kPolling;
-  finish();
-  return State::kFinished;
+  const auto done = [](const Warp& warp) { return warp.exited == warp.lanes; };
+  if (aborting_ || std::all_of(warps_.begin(), warps_.end(), done)) {
+    finish();
+  } else {
+    state_ = polling_ ? State::kPolling : State::kWaiting;
+  }
+  return state_;
 }
 
 void Block::stop() {
+  state_ = State::kFinished;
   aborting_ = true;
   unwind();
   running_thread = nullptr;
@@ -116,18 +131,12 @@ void Block::moves_again() {
   ++launch_.idle.moves;
 }
 
-// Nobody can go on: the block has come to its end, or threads are left that will never meet.
+// The block has come to its end, or been given up.
 void Block::finish() {
+  state_ = State::kFinished;
   if (!aborting_) {
-    const auto done = [](const Warp& warp) { return warp.exited == warp.lanes; };
-    if (!std::all_of(warps_.begin(), warps_.end(), done)) {
-      report_nobody_can_run();
-      aborting_ = true;
-    } else {
-      report_leftovers();
-    }
-  }
-  if (aborting_) {
+    report_leftovers();
+  } else {
     for (Warp& warp : warps_) finish_accesses(warp);  // the log ends with what all were at
     unwind();
   }
@@ -165,7 +174,10 @@ void Block::thread_main(transfer_t from) {
       block.report_early_return(self);
       block.aborting_ = true;
     } else {
-      if (warp.exited == warp.lanes) block.finish_accesses(warp);
+      if (warp.exited == warp.lanes) {
+        block.finish_accesses(warp);
+        block.cluster_.open_if_complete();
+      }
       const uint32_t busy = warp.ready & ~warp.polling;
       next = busy != 0 ? block.ready_lane(warp, busy, self.position) : block.pick_thread(self);
     }
@@ -197,13 +209,18 @@ void Block::complete_meeting(Thread& thread) {
   maybe_change_warp(thread);
 }
 
-void Block::sync(Thread& thread, Instruction instruction, int number, int expected,
-                 const Site& site) {
-  if (!meet(thread, instruction, site)) return;
+void Block::begin_barrier(Thread& thread, const Site& site) {
   Warp& warp = *thread.warp;
   warp.before_barrier += warp.steps[0];
   if (warp.before_barrier >= launch_.run.max_steps) out_of_steps(thread, site);
   std::fill_n(warp.steps, kWarpSize, 0u);
+}
+
+void Block::sync(Thread& thread, Instruction instruction, int number, int expected,
+                 const Site& site) {
+  if (!meet(thread, instruction, site)) return;
+  begin_barrier(thread, site);
+  Warp& warp = *thread.warp;
   traffic_.barrier(warp.index, instruction, site, number);
   Barrier& barrier = barriers_[number];
   if (barrier.arrived != 0 && barrier.expected != expected) diverge(thread, instruction, site);
@@ -248,6 +265,62 @@ void Block::complete(Barrier& barrier) {
   }
   barrier = {};
   note_progress();
+}
+
+void Block::sync_cluster(Thread& thread, const Site& site) {
+  if (!meet(thread, Instruction::kClusterSync, site)) return;
+  begin_barrier(thread, site);
+  Warp& warp = *thread.warp;
+  traffic_.collective(warp.index, Instruction::kClusterSync, site);
+  sync_warp(warp);
+  at_cluster_sync_ |= 1u << warp.index;
+  if (!cluster_.open_if_complete()) park_warp(thread, {Instruction::kClusterSync, site});
+}
+
+bool Block::all_at_cluster_sync() const {
+  return !aborting_ && std::all_of(warps_.begin(), warps_.end(), [&](const Warp& warp) {
+    return warp.exited == warp.lanes || (at_cluster_sync_ >> warp.index & 1) != 0;
+  });
+}
+
+Clock Block::clock_at_cluster_sync() const {
+  Clock clock;
+  for (const Warp& warp : warps_) {
+    if ((at_cluster_sync_ >> warp.index & 1) != 0) clock.join(warp.clock);
+  }
+  return clock;
+}
+
+void Block::release_to_cluster(Foreign& known) const {
+  Clock clock = clock_at_cluster_sync();
+  if (clock.foreign != nullptr) {
+    for (const auto& [block, other] : clock.foreign->blocks) known.blocks[block].join(other);
+  }
+  clock.foreign = nullptr;
+  known.blocks[index_].join(clock);
+}
+
+// `known`: what all blocks of the cluster have done, and know; nullptr: there is no other block.
+void Block::open_cluster_sync(const std::shared_ptr<const Foreign>& known) {
+  if (at_cluster_sync_ == 0) return;
+  Clock clock;
+  if (known == nullptr) {
+    clock = clock_at_cluster_sync();
+  } else {
+    clock = known->blocks.at(index_);
+    clock.foreign = known;
+    global_log_.orders_warps();
+  }
+  for (Warp& warp : warps_) {
+    if ((at_cluster_sync_ >> warp.index & 1) == 0) continue;
+    warp.clock = clock;
+    wake_warp(warp);
+  }
+  // A warp that has returned has not arrived: what it did is not ordered.
+  const bool all = std::popcount(at_cluster_sync_) == static_cast<int>(warps_.size());
+  if (all && launch_.run.hazards) shadow_.barrier();
+  at_cluster_sync_ = 0;
+  moves_again();
 }
 
 void Block::sync_warp(Warp& warp) {

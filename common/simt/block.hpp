@@ -4,7 +4,8 @@
 // A lane runs until it must wait, and hands over to the next lane of its warp that is ready, or to
 // another warp. At a warp-wide instruction the lane that arrives last executes it for all 32 and
 // goes on; the others find their results when their turn comes. Whole warps meet in the same way,
-// at barriers and in warpgroups. A lane can also wait alone (park), until another wakes it.
+// at barriers and in warpgroups. A lane can also wait alone (park), until another wakes it. Warps
+// of several blocks meet at cluster_sync: cluster.hpp.
 
 #include <atomic>
 #include <bit>
@@ -64,34 +65,44 @@ inline Dim3 place_of(int index, const Dim3& size) {
 /// CPU thread, so that thread-local variables are theirs.
 extern constinit thread_local Thread* running_thread;
 
+class Cluster;
+
 class Block {
  public:
   enum class State {
     kFinished,
+    kWaiting,  // nobody can go on; another block of the cluster may wake those at cluster_sync
     kPolling,  // all threads that do not wait look at memory that does not change: others must run
   };
 
   /// `idle`: is the CPU thread that runs it counted in launch.idle?
-  Block(const Launch& launch, bool& idle);
+  Block(const Launch& launch, Cluster& cluster, bool& idle);
   ~Block();
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
 
-  /// Starts block `index`, and runs it until it has finished or only polls. Throws what a thread
+  /// Makes it block `index` of the launch, which has not begun yet.
+  void begin(int index, int rank);
+  /// Runs it, if can_go_on(), until it has finished, waits or only polls. Throws what a thread
   /// threw.
-  State start(int index);
   State go_on();
-  void stop();  // unwinds the threads of a block that polls
+  State state() const { return state_; }
+  bool can_go_on() const;
+  void stop();  // unwinds the threads of a block that polls or waits
   /// Ends the block, from a signal handler: `thread` (running) has left its stack.
   [[noreturn]] void end_by_overflow(Thread& thread);
   const StackPool& stacks() const { return *stacks_; }
 
-  /// Ends a block that polls: nobody will ever change what it looks at.
-  void give_up_polling();
+  /// Ends a block that polls: nobody will ever change what it looks at. `others` ends the report.
+  void give_up_polling(const std::string& others);
+  /// Ends a block that waits: nobody will ever wake it. It says so, unless it only waits for others
+  /// of its cluster.
+  void give_up_waiting(const std::string& others);
   int64_t idle_polls() const { return idle_polls_; }
 
   int index() const { return index_; }  // its number, x fastest
   const Dim3& place() const { return place_; }
+  int rank() const { return rank_; }  // in its cluster, x fastest
   const Launch& launch() const { return launch_; }
   unsigned char* shared() { return shared_.data(); }
   Shadow& shadow() { return shadow_; }
@@ -140,6 +151,16 @@ class Block {
   /// All lanes of thread's warp arrive at a barrier of `expected` threads, and wait there or go on.
   /// Orders what they did before what the warps that wait there do afterwards.
   void sync(Thread& thread, Instruction instruction, int barrier, int expected, const Site& site);
+
+  /// The same at the barrier of the whole cluster, for all threads that have not returned.
+  void sync_cluster(Thread& thread, const Site& site);
+  // What Cluster asks, and does, when a warp has arrived there or returned.
+  bool all_at_cluster_sync() const;
+  void release_to_cluster(Foreign& known) const;
+  void open_cluster_sync(const std::shared_ptr<const Foreign>& known);
+  // For a deadlock's report.
+  bool waits_at_cluster_sync_only() const;
+  std::string place_at_cluster_sync() const;
 
   /// Waits alone until somebody wakes this thread; `wait` is for the report of a deadlock.
   void park(Thread& thread, const Wait& wait);
@@ -268,6 +289,8 @@ class Block {
   void finish_accesses(Warp& warp);
   void let_lanes_catch_up(Thread& thread);
   [[noreturn]] void out_of_steps(Thread& thread, const Site& site);
+  void begin_barrier(Thread& thread, const Site& site);
+  Clock clock_at_cluster_sync() const;  // of all who wait there
   void complete(Barrier& barrier);
   State run_from(Thread* thread);
   void finish();
@@ -305,14 +328,15 @@ class Block {
   void report_stuck(HazardKind kind, const Thread& thread, Site place, Site other,
                     const std::string& text);
   void report_early_return(const Thread& thread);
-  void report_nobody_can_run();
+  void report_nobody_can_run(const std::string& others);
   void report_leftovers();
   [[noreturn]] void abandon(Thread& thread);  // lets the CPU thread unwind all fibers
   void unwind();
 
   const Launch& launch_;
+  Cluster& cluster_;
   bool& idle_;
-  int index_ = 0;
+  int index_ = 0, rank_ = 0;
   Dim3 place_;
   uint32_t most_steps_ = 0;
   std::unique_ptr<StackPool> stacks_;
@@ -326,6 +350,7 @@ class Block {
   std::vector<BlockLog> global_logs_;  // of the blocks that have finished
   std::deque<SyncSite> sync_sites_;    // that any block has reached on this CPU thread
   Barrier barriers_[kNumBarriers];
+  uint32_t at_cluster_sync_ = 0;   // bit i: warp i waits there
   Site parted_, parted_too_;       // the first two places from which warps met at a block_sync
   std::vector<Meeting> meetings_;  // of each warpgroup
   std::vector<std::unique_ptr<Warpgroup>> warpgroups_;
@@ -337,7 +362,8 @@ class Block {
   size_t global_hint_ = 0;
   WarpAccess* joined_ = nullptr;
   int64_t idle_polls_ = 0;  // loads that brought nothing new, since anybody did anything else
-  bool polling_ = false;    // `last_` polls, and so does everybody else who does not wait
+  State state_ = State::kFinished;
+  bool polling_ = false;  // `last_` polls, and so does everybody else who does not wait
   bool aborting_ = false;
   std::exception_ptr error_;
   std::mt19937_64 random_;

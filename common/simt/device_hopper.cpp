@@ -204,6 +204,22 @@ bool elect_one(int line, const char* file) {
   return thread.lane == 0;
 }
 
+int cluster_rank() { return current_thread().block->rank(); }
+
+int cluster_size() {
+  const Dim3& size = current_thread().block->launch().config.cluster;
+  return size.x * size.y * size.z;
+}
+
+void cluster_sync(int line, const char* file) { cluster_sync("", line, file); }
+
+void cluster_sync(const char* label, int line, const char* file) {
+  const Site site{file, line};
+  if (skips(Instruction::kClusterSync, site, label)) return;
+  Thread& thread = begin(site);
+  thread.block->sync_cluster(thread, site);
+}
+
 void wgmma_fence(int line, const char* file) {
   const Site site{file, line};
   if (skips(Instruction::kWgmmaFence, site, "")) return;

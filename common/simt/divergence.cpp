@@ -1,6 +1,7 @@
 // Threads that should meet, and do not. A GPU hangs, or goes on with garbage; here the block ends,
 // because nothing that it would do from there on has a meaning.
 
+#include <bit>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -64,7 +65,7 @@ void Block::report_early_return(const Thread& thread) {
 
 // Threads are left, and none of them can go on. Where only block_sync is waited for, the others
 // have returned: barrier_divergence. Everything else is a deadlock: who waits where, for what?
-void Block::report_nobody_can_run() {
+void Block::report_nobody_can_run(const std::string& others) {
   struct Waiting {
     int warps = 0, lanes = 0;
     const Thread* first = nullptr;
@@ -110,7 +111,7 @@ void Block::report_nobody_can_run() {
       text += "; before, some warps had met at " + at(Instruction::kBlockSync, place) +
               " with others at " + at(Instruction::kBlockSync, other);
     }
-    report_stuck(HazardKind::kBarrierDivergence, *last_, place, other, text);
+    report_stuck(HazardKind::kBarrierDivergence, *last_, place, other, text + others);
     return;
   }
   bool mismatch = false;
@@ -140,7 +141,7 @@ void Block::report_nobody_can_run() {
   const auto& [wait, waiting] = places.begin()->second;
   const Site other = places.size() > 1 ? std::next(places.begin())->second.first.site : Site{};
   report_stuck(mismatch ? HazardKind::kTransactionMismatch : HazardKind::kDeadlock, *waiting.first,
-               wait.site, other, "nobody can go on: " + text);
+               wait.site, other, "nobody can go on: " + text + others);
 }
 
 // All threads have returned. What is still on its way is lost.
@@ -165,7 +166,22 @@ void Block::give_up(HazardKind kind, Thread& thread, const Site& site,
   abandon(thread);
 }
 
-void Block::give_up_polling() {
+bool Block::waits_at_cluster_sync_only() const {
+  return state_ == State::kWaiting && at_cluster_sync_ != 0 && all_at_cluster_sync();
+}
+
+std::string Block::place_at_cluster_sync() const {
+  const Wait& wait = warps_[static_cast<size_t>(std::countr_zero(at_cluster_sync_))].wait;
+  return at(wait.what, wait.site);
+}
+
+void Block::give_up_waiting(const std::string& others) {
+  if (!waits_at_cluster_sync_only()) report_nobody_can_run(others);
+  aborting_ = true;
+  finish();
+}
+
+void Block::give_up_polling(const std::string& others) {
   const Thread* first = nullptr;  // in the source
   int polling = 0;
   for (const Thread& thread : threads_) {
@@ -177,7 +193,7 @@ void Block::give_up_polling() {
       HazardKind::kDeadlock, *first, first->poll.site, {},
       "thread " + std::to_string(first->index) + " of block " + std::to_string(index_) +
           (polling > 1 ? " and " + std::to_string(polling - 1) + " others look" : " looks") +
-          " again and again at memory that nobody changes any more");
+          " again and again at memory that nobody changes any more" + others);
   aborting_ = true;
   finish();
 }

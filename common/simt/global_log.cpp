@@ -19,7 +19,7 @@ constexpr size_t kMergeAt = 1 << 16;
 
 void BlockLog::begin(int block, int warps) {
   block_ = block;
-  synchronizes_ = false;
+  orders_warps_ = synchronizes_ = false;
   merge_at_ = kMergeAt;
   places_.clear();
   entries_.clear();
@@ -75,7 +75,7 @@ void BlockLog::merge() {
 }
 
 void BlockLog::end() {
-  if (!synchronizes_) {  // nothing orders any of it with another block's: who and when is the same
+  if (!orders_warps_) {  // nothing orders any of it with another block's: who and when is the same
     for (Entry& entry : entries_) {
       entry.time = 0;
       entry.warp = 0;

@@ -47,8 +47,10 @@ class BlockLog {
     add_entry(set[next_way_++ % kWays], use, site, thread, time, known, address, bytes);
   }
 
-  /// This block has released or acquired: from now on it matters which lane did what and when.
-  void synchronizes() { synchronizes_ = true; }
+  /// This block has met others: it matters when each of its warps did what.
+  void orders_warps() { orders_warps_ = true; }
+  /// It has released or acquired: from now on it matters which lane did what, too.
+  void synchronizes() { synchronizes_ = orders_warps_ = true; }
   void end();  // puts together what belongs together
 
  private:
@@ -81,7 +83,7 @@ class BlockLog {
   void merge();
 
   int block_ = 0;
-  bool synchronizes_ = false;
+  bool orders_warps_ = false, synchronizes_ = false;
   size_t merge_at_ = 0;
   std::vector<Place> places_;
   std::vector<std::shared_ptr<const Foreign>> known_;

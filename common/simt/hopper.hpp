@@ -1,7 +1,8 @@
 #pragma once
 // What a kernel may call on a Hopper GPU besides what device.hpp has: mbarriers, tensor copies,
-// wgmma, register budgets. common/gpu/hopper.hpp declares the same for the GPU. Addresses are those
-// of shared memory, as dynamic_smem gives them. "PTX:" names the instruction that each stands for.
+// wgmma, register budgets, clusters. common/gpu/hopper.hpp declares the same for the GPU. Addresses
+// are those of shared memory, as dynamic_smem gives them. "PTX:" names the instruction that each
+// stands for.
 
 #include <cstdint>
 #include <initializer_list>
@@ -202,6 +203,20 @@ bool elect_one(FA_SIMT_SITE);
 /// barrier_sync that says whether `condition` is true in any of its threads.
 /// PTX: barrier.red.or.pred.
 bool barrier_red_or(int barrier, int threads, bool condition, FA_SIMT_SITE);
+
+// ---- Clusters: up to 8 blocks that run at the same time (LaunchConfig::cluster)
+
+/// This block's number in its cluster, x fastest, and how many there are: 0 and 1 in a launch
+/// without clusters. PTX: %cluster_ctarank, %cluster_nctarank.
+int cluster_rank();
+int cluster_size();
+
+/// Waits for all threads of the cluster that have not returned; orders their accesses to global
+/// memory, and within each block to shared memory. What a thread did that has returned is not
+/// ordered: it has not arrived. Different warps may call it from different lines.
+/// PTX: barrier.cluster.arrive.release.aligned, barrier.cluster.wait.acquire.aligned.
+void cluster_sync(FA_SIMT_SITE);
+void cluster_sync(const char* label, FA_SIMT_SITE);
 
 }  // namespace emulator
 

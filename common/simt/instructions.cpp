@@ -7,10 +7,11 @@ namespace fa::simt {
 namespace {
 
 constexpr const char* kEventNames[] = {
-    "copy_issue",      "commit",        "wait",         "land",      "barrier", "barrier_arrive",
-    "warp_sync",       "ldmatrix",      "mma",          "shuffle",   "vote",    "load_shared",
-    "store_shared",    "load_global",   "store_global", "atomic",    "fence",   "mbarrier",
-    "mbarrier_arrive", "mbarrier_wait", "tma_load",     "tma_store", "wgmma",   "registers"};
+    "copy_issue",     "commit",       "wait",        "land",         "barrier",
+    "barrier_arrive", "cluster_sync", "warp_sync",   "ldmatrix",     "mma",
+    "shuffle",        "vote",         "load_shared", "store_shared", "load_global",
+    "store_global",   "atomic",       "fence",       "mbarrier",     "mbarrier_arrive",
+    "mbarrier_wait",  "tma_load",     "tma_store",   "wgmma",        "registers"};
 static_assert(std::size(kEventNames) == static_cast<size_t>(EventKind::kRegisters) + 1);
 
 }  // namespace

@@ -45,6 +45,7 @@ enum class Confirmed : uint8_t { kNo, kByCase, kYes };
   X(BarrierSync, "barrier_sync", Warp, Barrier, &Counters::barriers, No)                          \
   X(BarrierArrive, "barrier_arrive", Warp, BarrierArrive, &Counters::barriers, No)                \
   X(BarrierRedOr, "barrier_red_or", Warp, Barrier, &Counters::barriers, No)                       \
+  X(ClusterSync, "cluster_sync", Warp, ClusterSync, &Counters::barriers, No)                      \
   X(MbarrierInit, "mbarrier_init", Thread, Mbarrier, &Counters::mbarrier_operations, Yes)         \
   X(MbarrierInval, "mbarrier_inval", Thread, Mbarrier, &Counters::mbarrier_operations, No)        \
   X(MbarrierArrive, "mbarrier_arrive", Thread, Arriving, &Counters::mbarrier_operations, No)      \

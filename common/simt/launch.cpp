@@ -19,6 +19,7 @@
 #include "common/error.hpp"
 #include "common/parallel.hpp"
 #include "common/simt/block.hpp"
+#include "common/simt/cluster.hpp"
 #include "common/simt/device.hpp"
 #include "common/simt/shuffle.hpp"
 #include "common/simt/simt.hpp"
@@ -32,6 +33,7 @@ constexpr int kMaxThreadsPerBlock = 1024;
 constexpr int kMaxBlockZ = 64;
 constexpr int kMaxGridYZ = 65535;
 constexpr size_t kMaxSharedBytes = 227 * 1024;
+constexpr int kMaxBlocksPerCluster = 8;  // that every such card runs
 
 struct Run {
   Config config;
@@ -71,20 +73,26 @@ void check_launch(const LaunchConfig& config) {
     throw InputError("a block with " + std::to_string(config.smem_bytes) +
                      " bytes of shared memory: an H200 has 232448 for each block, an A100 166912");
   }
-  if (config.cluster != Dim3{}) {
-    throw InputError("clusters of " + to_string(config.cluster) +
-                     " blocks: the emulator has no clusters");
+  const Dim3& cluster = config.cluster;
+  if (cluster.x < 1 || cluster.y < 1 || cluster.z < 1 || cluster.x > kMaxBlocksPerCluster ||
+      cluster.y > kMaxBlocksPerCluster || cluster.z > kMaxBlocksPerCluster ||
+      volume(cluster) > kMaxBlocksPerCluster) {
+    throw InputError("clusters of " + to_string(cluster) + " blocks: 1 to 8 are possible");
+  }
+  if (grid.x % cluster.x != 0 || grid.y % cluster.y != 0 || grid.z % cluster.z != 0) {
+    throw InputError("a grid of " + to_string(grid) + " blocks in clusters of " +
+                     to_string(cluster) + ": it takes a multiple of them in each dimension");
   }
 }
 
-// A GPU starts blocks in about their order, and kernels count on it: a block may wait for one with
-// a lower number. So none starts much too early.
-std::vector<int> block_order(int grid, uint64_t seed) {
-  constexpr int kWindow = 64;
+// Of clusters. A GPU starts blocks in about their order, and kernels count on it: a block may wait
+// for one with a lower number. So none starts much too early.
+std::vector<int> cluster_order(int clusters, int blocks_each, uint64_t seed) {
+  const int most = 64 / blocks_each;
   std::vector<int> order;
   std::mt19937_64 random(seed);
-  for (int first = 0; first < grid; first += kWindow) {
-    std::vector<int> window(static_cast<size_t>(std::min(kWindow, grid - first)));
+  for (int first = 0; first < clusters; first += most) {
+    std::vector<int> window(static_cast<size_t>(std::min(most, clusters - first)));
     std::iota(window.begin(), window.end(), first);
     if (seed != 0) shuffle(window, random);
     order.insert(order.end(), window.begin(), window.end());
@@ -92,31 +100,33 @@ std::vector<int> block_order(int grid, uint64_t seed) {
   return order;
 }
 
-// Blocks over CPU threads. A thread runs one block after the other; one that only polls, because it
-// waits for what another block will write, is set aside, and looks again before the next one
-// begins.
+// Clusters over CPU threads; without them, each block is one. A thread runs one after the other;
+// one that only polls, because it waits for what another block will write, is set aside, and looks
+// again before the next one begins.
 class Workers {
  public:
   Workers(const Launch& launch, const std::vector<int>& order, int threads)
-      : launch_(launch), order_(order), blocks_(static_cast<size_t>(threads)) {}
+      : launch_(launch), order_(order), shares_(static_cast<size_t>(threads)) {}
 
   void work(size_t worker) {
-    Blocks& blocks = blocks_[worker];
+    Share& share = shares_[worker];
     ++active_;
     try {
-      run(blocks);
+      run(share);
     } catch (...) {
       failed_ = true;
-      leave(blocks);
+      leave(share);
       throw;
     }
-    leave(blocks);
+    leave(share);
   }
 
   template <class F>
   void for_each_block(F f) {
-    for (const Blocks& blocks : blocks_) {
-      for (const std::unique_ptr<Block>& block : blocks.all) f(*block);
+    for (const Share& share : shares_) {
+      for (const std::unique_ptr<Cluster>& cluster : share.all) {
+        for (const std::unique_ptr<Block>& block : cluster->blocks()) f(*block);
+      }
     }
   }
 
@@ -128,30 +138,30 @@ class Workers {
   static constexpr int64_t kMostPolls = 4'000'000;
 #endif
 
-  struct Blocks {  // of one CPU thread
-    std::vector<std::unique_ptr<Block>> all;
-    std::vector<Block*> free, polling;
+  struct Share {  // of one CPU thread
+    std::vector<std::unique_ptr<Cluster>> all;
+    std::vector<Cluster*> free, polling;
     bool idle = false;  // all of them poll, and none is left to begin
   };
 
-  void run(Blocks& blocks) {
+  void run(Share& share) {
     int64_t polls = 0;
     uint64_t moves = launch_.idle.moves;
     while (!failed_) {
-      for (size_t i = blocks.polling.size(); i-- > 0;) {
-        Block* const block = blocks.polling[i];
-        const int64_t before = block->idle_polls();
-        if (block->go_on() == Block::State::kFinished) {
-          blocks.polling.erase(blocks.polling.begin() + static_cast<ptrdiff_t>(i));
-          blocks.free.push_back(block);
+      for (size_t i = share.polling.size(); i-- > 0;) {
+        Cluster* const cluster = share.polling[i];
+        const int64_t before = cluster->idle_polls();
+        if (cluster->go_on() == Block::State::kFinished) {
+          share.polling.erase(share.polling.begin() + static_cast<ptrdiff_t>(i));
+          share.free.push_back(cluster);
         } else {
-          polls += std::max<int64_t>(block->idle_polls() - before, 0);
+          polls += std::max<int64_t>(cluster->idle_polls() - before, 0);
         }
       }
-      if (begin_next(blocks)) continue;
-      if (blocks.polling.empty()) return;
-      if (!blocks.idle) {
-        blocks.idle = true;
+      if (begin_next(share)) continue;
+      if (share.polling.empty()) return;
+      if (!share.idle) {
+        share.idle = true;
         ++launch_.idle.moves;  // what it did last has to be looked at
         ++launch_.idle.workers;
       }
@@ -161,55 +171,55 @@ class Workers {
         polls = 0;
       }
       if (polls >= kMostPolls && all_idle) {
-        for (Block* block : blocks.polling) block->give_up_polling();
-        blocks.polling.clear();
+        for (Cluster* cluster : share.polling) cluster->give_up_polling();
+        share.polling.clear();
         return;
       }
       std::this_thread::yield();
     }
   }
 
-  bool begin_next(Blocks& blocks) {
-    if (next_ >= order_.size() || (blocks.free.empty() && !add_block(blocks))) return false;
+  bool begin_next(Share& share) {
+    if (next_ >= order_.size() || (share.free.empty() && !add_cluster(share))) return false;
     const size_t next = next_++;
     if (next >= order_.size()) return false;
-    Block* const block = blocks.free.back();
-    blocks.free.pop_back();
-    const bool finished = block->start(order_[next]) == Block::State::kFinished;
-    (finished ? blocks.free : blocks.polling).push_back(block);
+    Cluster* const cluster = share.free.back();
+    share.free.pop_back();
+    const bool finished = cluster->start(order_[next]) == Block::State::kFinished;
+    (finished ? share.free : share.polling).push_back(cluster);
     return true;
   }
 
-  // False: the system has no stacks left, but other blocks can go on with theirs.
-  bool add_block(Blocks& blocks) {
+  // False: the system has no stacks left, but other clusters can go on with theirs.
+  bool add_cluster(Share& share) {
     const std::lock_guard lock(adding_);
     try {
-      blocks.all.push_back(std::make_unique<Block>(launch_, blocks.idle));
+      share.all.push_back(std::make_unique<Cluster>(launch_, share.idle));
     } catch (const std::bad_alloc&) {
-      if (blocks_made_ > 0) return false;
+      if (clusters_made_ > 0) return false;
       throw std::runtime_error("the system has no memory for the stacks of " +
-                               std::to_string(launch_.threads) +
+                               std::to_string(launch_.threads * volume(launch_.config.cluster)) +
                                " threads: see ulimit -v and sysctl vm.max_map_count");
     }
-    ++blocks_made_;
-    blocks.free.push_back(blocks.all.back().get());
+    ++clusters_made_;
+    share.free.push_back(share.all.back().get());
     return true;
   }
 
-  void leave(Blocks& blocks) {
-    for (Block* block : blocks.polling) block->stop();
+  void leave(Share& share) {
+    for (Cluster* cluster : share.polling) cluster->stop();
     ++launch_.idle.moves;
-    if (blocks.idle) --launch_.idle.workers;
+    if (share.idle) --launch_.idle.workers;
     --active_;
   }
 
   const Launch& launch_;
   const std::vector<int>& order_;
-  std::vector<Blocks> blocks_;
+  std::vector<Share> shares_;
   std::atomic<size_t> next_{0};
   std::atomic<int> active_{0};
   std::mutex adding_;
-  int blocks_made_ = 0;
+  int clusters_made_ = 0;
   std::atomic<bool> failed_{false};
 };
 
@@ -227,10 +237,11 @@ void launch_in(Run& run, const std::function<void()>& thread, const LaunchConfig
                       idle,
                       clocks,
                       volume(config.grid) > 1};
-  const auto grid = static_cast<int>(volume(config.grid));
-  const std::vector<int> order = block_order(grid, run.config.schedule_seed);
+  const auto blocks_each = static_cast<int>(volume(config.cluster));
+  const auto clusters = static_cast<int>(volume(config.grid) / blocks_each);
+  const std::vector<int> order = cluster_order(clusters, blocks_each, run.config.schedule_seed);
   const int threads =
-      std::min(run.config.threads > 0 ? run.config.threads : hardware_threads(), grid);
+      std::min(run.config.threads > 0 ? run.config.threads : hardware_threads(), clusters);
   Workers workers(launch, order, threads);
   parallel_for(threads, threads, [&](int64_t i, int) { workers.work(static_cast<size_t>(i)); });
   workers.for_each_block([&](Block& block) {

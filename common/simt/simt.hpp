@@ -88,6 +88,7 @@ enum class EventKind {
   kLand,
   kBarrier,
   kBarrierArrive,
+  kClusterSync,
   kWarpSync,
   kLdmatrix,
   kMma,

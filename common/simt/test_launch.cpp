@@ -66,8 +66,6 @@ TEST_CASE("launches that no GPU accepts") {
   CHECK_THROWS_AS(launch(nothing, {.grid = {65536, 65535}, .block = 1}), fa::InputError);
   CHECK_THROWS_AS(launch(nothing, {.grid = 1, .block = {32, 33}}), fa::InputError);
   CHECK_THROWS_AS(launch(nothing, {.grid = 1, .block = {1, 1, 65}}), fa::InputError);
-  CHECK_THROWS_WITH_AS(launch(nothing, {.grid = 2, .block = 1, .cluster = 2}),
-                       doctest::Contains("clusters of 2 x 1 x 1"), fa::InputError);
   CHECK_NOTHROW(launch(nothing, 1, 1024, 232448));
   CHECK_NOTHROW(launch(nothing, {.grid = {1, 2, 3}, .block = {4, 4, 64}}));
 }
