@@ -225,6 +225,29 @@ FA_DEVICE bool barrier_red_or(int barrier, int threads, bool condition, FA_SITE)
   return any != 0;
 }
 
+// ---- Clusters
+
+FA_DEVICE int cluster_rank() {
+  int rank;
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+FA_DEVICE int cluster_size() {
+  int size;
+  asm("mov.u32 %0, %%cluster_nctarank;" : "=r"(size));
+  return size;
+}
+
+FA_DEVICE void cluster_sync(FA_SITE) {
+  asm volatile(
+      "barrier.cluster.arrive.release.aligned;\n"
+      "barrier.cluster.wait.acquire.aligned;" ::
+          : "memory");
+}
+FA_DEVICE void cluster_sync(const char*, FA_SITE) {  // a label, for the emulator
+  cluster_sync();
+}
+
 }  // namespace gpu
 
 #undef FA_SITE

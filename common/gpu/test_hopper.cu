@@ -252,6 +252,9 @@ void check_all() {
   task.kind = HopperTask::roles;
   memory.out = {space(384 * 4)};
   check("setmaxnreg, elect_one, barrier_red_or", task, memory, 4);
+  task.kind = HopperTask::clusters;
+  memory.out = {space(16 * 128 * 4), space(16 * 128 * 4)};
+  check("cluster_sync, cluster_rank, cluster_size", task, memory, 4);
   check_misaligned();
 }
 

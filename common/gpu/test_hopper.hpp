@@ -9,7 +9,7 @@ namespace fa {
 
 // One kernel and its arguments. `in` and `out` are memory of whoever runs it.
 struct HopperTask {
-  enum Kind { product, product_registers, copy, parities, roles, example };
+  enum Kind { product, product_registers, copy, parities, roles, clusters, example };
   Kind kind;
   int n = 0;  // of a product; keys of the example
   bool fp16 = false;
@@ -178,6 +178,26 @@ void roles(int* out) {
   store_global(out + t, value);
 }
 
+constexpr int CLUSTER = 2, CLUSTERS = 2;  // a grid of 4 x 4 blocks in clusters of 2 x 2
+
+// Each block reads what the one across has written. The last of each cluster returns early; the
+// others meet without it.
+FA_KERNEL void clusters(int* x, int* out) {
+  const Dim3 place = block_index_3d(), grid = grid_size();
+  const int block = place.y * grid.x + place.x, t = thread_index();
+  const int across = (place.y ^ 1) * grid.x + (place.x ^ 1);
+  int value = cluster_rank() * 1000 + cluster_size() * 100;
+  for (int round = 0; round < 3; ++round) {
+    store_global(x + block * NUM_THREADS + t, block + round);
+    cluster_sync();
+    value += load_global(x + across * NUM_THREADS + t);
+    cluster_sync();
+  }
+  store_global(out + block * NUM_THREADS + t, value);
+  if (cluster_rank() == cluster_size() - 1) return;
+  cluster_sync();
+}
+
 // A tensor [2][2][2][11][70] of 16-bit numbers, rows 160 bytes apart, and one box of it.
 inline TensorMap map_of(uint16_t* tensor, int rank, int row, Swizzle swizzle) {
   const int64_t r = 160;
@@ -236,6 +256,11 @@ inline void run(const fa::HopperTask& task) {
   if (task.kind == Task::parities)
     return launch(parities, 1, 32, 64, static_cast<int*>(task.out[0]));
   if (task.kind == Task::roles) return launch(roles, 1, 384, 0, static_cast<int*>(task.out[0]));
+  if (task.kind == Task::clusters) {
+    constexpr int BLOCKS = CLUSTERS * CLUSTER;  // in x and in y
+    return launch(clusters, LaunchConfig{{BLOCKS, BLOCKS}, NUM_THREADS, 0, {CLUSTER, CLUSTER}},
+                  static_cast<int*>(task.out[1]), static_cast<int*>(task.out[0]));
+  }
   if (task.kind == Task::example && task.n == 64) return run_example<64, 64>(task);
   if (task.kind == Task::example && task.n == 128) return run_example<128, 128>(task);
   throw fa::InputError("no kernel for this task");
