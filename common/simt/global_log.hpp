@@ -5,7 +5,8 @@
 // block writes down what it reads and writes, neighbouring addresses together: a tile is one entry.
 // When the launch ends, entries of two blocks that overlap, one of them a write, are a race unless
 // both are atomic or one block knew of the other's access: through a flag that was released and
-// acquired. The end of a launch orders everything. The same races are found under every schedule.
+// acquired, or a barrier of their cluster. The end of a launch orders everything. The same races
+// are found under every schedule.
 
 #include <cstdint>
 #include <map>

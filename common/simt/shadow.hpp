@@ -94,7 +94,7 @@ class Shadow {
   /// Its bytes, or part of them, read by `reader`; `thread` is the lane that gave the address.
   void read(uint32_t record, const Observer& reader, int thread, uint32_t offset, uint32_t bytes);
 
-  void barrier();  // all threads of the block have arrived at block_sync
+  void barrier();  // all threads of the block have arrived at block_sync, or cluster_sync
   void end_block() { barrier(); }
   /// The block ended in the middle: what its last epoch would have shown is not known.
   void give_up_block() { pending_.clear(); }
