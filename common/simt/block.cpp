@@ -320,7 +320,7 @@ void Block::open_cluster_sync(const std::shared_ptr<const Foreign>& known) {
   const bool all = std::popcount(at_cluster_sync_) == static_cast<int>(warps_.size());
   if (all && launch_.run.hazards) shadow_.barrier();
   at_cluster_sync_ = 0;
-  moves_again();
+  note_progress();
 }
 
 void Block::sync_warp(Warp& warp) {
