@@ -119,7 +119,7 @@ void validate(const Problem& problem, const Options& options) {
       throw InputError(algorithm + " has no schedule: --trace goes with rows, columns and tiled");
     }
   }
-  if (options.algorithm == Algorithm::rows && (options.breaks & kBf16Dq)) {
+  if (options.algorithm == Algorithm::rows && (options.breaks & BF16_DQ)) {
     throw InputError(algorithm + " adds dQ up in fast memory: bf16-dq is in columns and tiled");
   }
   const auto [block_q, block_kv] = options.tiling;

@@ -35,7 +35,7 @@ struct Options {
   Algorithm algorithm = Algorithm::tiled;
   Tiling tiling = {};
   DFrom d_from = DFrom::o;
-  uint32_t breaks = 0;              // of BreakBit; not naive
+  uint32_t breaks = 0;              // of BackwardBreak; not naive
   int threads = 0;                  // 0: all
   int64_t memory_limit = kNoLimit;  // bytes the algorithm may allocate
   bool trace = false;               // of the first head of K and V; not naive

@@ -117,8 +117,8 @@ class Schedule {
     multiply_transposed(fast.P.data(), fast.Q.data(), fast.K.data(), queries.size(), block_kv, dim);
     for (int64_t i = 0; i < queries.size(); ++i) {
       const int64_t visible =
-          breaks.has(kUnmaskedBackward) ? block_kv : t.visible(queries.begin + i, keys);
-      const bool empty = fast.LSE[i] == -kInfinity<R> && !breaks.has(kLseOfEmptyRow);
+          breaks.has(UNMASKED_BACKWARD) ? block_kv : t.visible(queries.begin + i, keys);
+      const bool empty = fast.LSE[i] == -kInfinity<R> && !breaks.has(LSE_OF_EMPTY_ROW);
       const R lse = empty ? 0 : fast.LSE[i];
       for (int64_t j = 0; j < block_kv; ++j) {
         R& p = fast.P[i * block_kv + j];
@@ -144,7 +144,7 @@ class Schedule {
     make_p(queries, keys);
     make_dp(queries);
     for (int64_t i = 0; i < queries.size(); ++i) {
-      const R d = breaks.has(kNoD) ? 0 : fast.D[i];
+      const R d = breaks.has(NO_D) ? 0 : fast.D[i];
       for (int64_t j = i * block_kv; j < (i + 1) * block_kv; ++j) {
         fast.dS[j] = rounded<T>(fast.P[j] * (fast.dS[j] - d));
         fast.P[j] = rounded<T>(fast.P[j]);
@@ -153,7 +153,7 @@ class Schedule {
   }
   // [/anchor: make_ds]
 
-  R dk_scale() const { return breaks.has(kNoScaleInDk) ? 1 : t.scale; }
+  R dk_scale() const { return breaks.has(NO_SCALE_IN_DK) ? 1 : t.scale; }
 
   // ---- D, three ways to get it ----
 
@@ -249,7 +249,7 @@ class Schedule {
     fast.load(Tensor::V, fast.V, t.V, kv_head, len_kv, keys, block_kv);
   }
   void store_dq(int64_t head, Range queries) {
-    if (breaks.has(kBf16Dq)) {
+    if (breaks.has(BF16_DQ)) {
       for (R& value : fast.dQ) value = rounded<bf16>(static_cast<float>(value));
     }
     fast.store(Tensor::dQ, fast.dQ, t.dQ, head, len_q, queries);

@@ -486,7 +486,7 @@ TEST_CASE("no-d: dQ is off by scale D sum_j P_ij K_j, dV is right; harmless wher
   Exact exact(make({1, 1, 20, 30, 8}));
   exact.differentiate(with(Algorithm::tiled));
   const std::vector<double> dQ = exact.dQ, dV = exact.dV;
-  exact.differentiate(broken(kNoD));
+  exact.differentiate(broken(fa::NO_D));
   CHECK(exact.dV == dV);
   Exact mean(exact.problem);  // its V is K, so its O is Σ_j P_ij K_j
   mean.V = mean.K;
@@ -496,7 +496,7 @@ TEST_CASE("no-d: dQ is off by scale D sum_j P_ij K_j, dV is right; harmless wher
     CHECK(exact.dQ[i] - dQ[i] == doctest::Approx(error).epsilon(1e-9));
   }
   const Problem problem = make({1, 1, 64, 64, 32});
-  const fa::GradientCheck result = check(problem, run(problem, broken(kNoD)));
+  const fa::GradientCheck result = check(problem, run(problem, broken(fa::NO_D)));
   CHECK_FALSE(result.dq.agrees());
   CHECK_FALSE(result.dk.agrees());
   CHECK(result.dv.agrees());
@@ -507,23 +507,23 @@ TEST_CASE("no-d: dQ is off by scale D sum_j P_ij K_j, dV is right; harmless wher
   Problem harmless = make({1, 1, 16, 16, 4});
   std::fill(harmless.v.begin(), harmless.v.end(), 1.0f);
   for (size_t i = 0; i < harmless.more[0].size(); ++i) harmless.more[0][i] = i % 2 == 0 ? 1 : -1;
-  CHECK(run(harmless, broken(kNoD)).dQ == run(harmless).dQ);
+  CHECK(run(harmless, broken(fa::NO_D)).dQ == run(harmless).dQ);
 }
 
 TEST_CASE("no-scale-in-dk: dK is off by 1 / scale and nothing else is; harmless at scale 1") {
   const Problem problem = make({1, 2, 40, 50, 64});
-  const Result intact = run(problem), wrong = run(problem, broken(kNoScaleInDk));
+  const Result intact = run(problem), wrong = run(problem, broken(fa::NO_SCALE_IN_DK));
   CHECK(wrong.dQ == intact.dQ);
   CHECK(wrong.dV == intact.dV);
   for (size_t i = 0; i < wrong.dK.size(); ++i) CHECK(wrong.dK[i] == 8 * intact.dK[i]);  // √64
   CHECK_FALSE(check(problem, wrong).passed());
   const Problem one = make({1, 2, 40, 50, 1});
-  CHECK(run(one, broken(kNoScaleInDk)).dK == run(one).dK);
+  CHECK(run(one, broken(fa::NO_SCALE_IN_DK)).dK == run(one).dK);
 }
 
 TEST_CASE("unmasked-backward: wrong under a causal mask, harmless without one") {
   const Problem causal = make({1, 1, 100, 100, 16}, Dtype::f32, true);
-  const fa::GradientCheck result = check(causal, run(causal, broken(kUnmaskedBackward)));
+  const fa::GradientCheck result = check(causal, run(causal, broken(fa::UNMASKED_BACKWARD)));
   CHECK_FALSE(result.dq.agrees());
   CHECK_FALSE(result.dk.agrees());
   CHECK_FALSE(result.dv.agrees());
@@ -531,7 +531,7 @@ TEST_CASE("unmasked-backward: wrong under a causal mask, harmless without one") 
 
   // Also where the last tile is ragged: K and V are zeros there, and so is what they add.
   const Problem plain = make({1, 1, 100, 100, 16});
-  const Result intact = run(plain), unmasked = run(plain, broken(kUnmaskedBackward));
+  const Result intact = run(plain), unmasked = run(plain, broken(fa::UNMASKED_BACKWARD));
   CHECK(unmasked.dQ == intact.dQ);
   CHECK(unmasked.dK == intact.dK);
 }
@@ -546,17 +546,17 @@ TEST_CASE("unmasked-backward: 0 * Inf is NaN once a row's LSE is below -88.7") {
     CHECK(not_finite(intact.dQ) == 0);
     // LSE = score + ln 3; the fourth key of the tile is not there, and scores 0.
     problem.k = {score - std::log(3.0f), score - std::log(3.0f), score - std::log(3.0f)};
-    const Result wrong = run(problem, broken(kUnmaskedBackward, {1, 4}));
+    const Result wrong = run(problem, broken(fa::UNMASKED_BACKWARD, {1, 4}));
     CHECK(std::isnan(wrong.dQ[0]) == (score == -89.0f));  // Inf · (0 of K's tail)
     CHECK(not_finite(wrong.dV) == 0);                     // the tail's own rows are never stored
-    CHECK(not_finite(run(problem, broken(kUnmaskedBackward, {1, 3})).dQ) == 0);  // no tail
+    CHECK(not_finite(run(problem, broken(fa::UNMASKED_BACKWARD, {1, 3})).dQ) == 0);  // no tail
   }
   // Under a causal mask, a hidden key may score anything: Inf in dV.
   Problem causal = make({1, 1, 2, 2, 1}, Dtype::f32, true);
   causal.scale = 1;
   causal.q = {1, 1};
   causal.k = {-50, 50};
-  const Result wrong = run(causal, broken(kUnmaskedBackward));
+  const Result wrong = run(causal, broken(fa::UNMASKED_BACKWARD));
   CHECK(not_finite(wrong.dV) == 1);
   CHECK(not_finite(run(causal).dV) == 0);
 }
@@ -564,17 +564,17 @@ TEST_CASE("unmasked-backward: 0 * Inf is NaN once a row's LSE is below -88.7") {
 TEST_CASE("lse-of-empty-row: NaN wherever an empty row shares a tile with one that is not") {
   // 30 empty rows, in the first tile of 64 queries: with all of its keys, the first 64.
   const Problem tall = make({1, 1, 130, 100, 8}, Dtype::f32, true);
-  const Result wrong = run(tall, broken(kLseOfEmptyRow));
+  const Result wrong = run(tall, broken(fa::LSE_OF_EMPTY_ROW));
   CHECK(not_finite(wrong.dQ) == 30 * 8);
   CHECK(not_finite(wrong.dK) == 64 * 8);
   CHECK(not_finite(wrong.dV) == 64 * 8);
   CHECK(check(tall, run(tall)).passed());
 
   // Harmless where whole tiles are empty, because those are skipped; and where no row is.
-  const Result whole = run(tall, broken(kLseOfEmptyRow, {30, 64}));
+  const Result whole = run(tall, broken(fa::LSE_OF_EMPTY_ROW, {30, 64}));
   CHECK(check(tall, whole).passed());
   const Problem wide = make({1, 1, 100, 130, 8}, Dtype::f32, true);
-  CHECK(run(wide, broken(kLseOfEmptyRow)).dQ == run(wide).dQ);
+  CHECK(run(wide, broken(fa::LSE_OF_EMPTY_ROW)).dQ == run(wide).dQ);
 }
 
 TEST_CASE("bf16-dq: the more key tiles, the worse; harmless with one") {
@@ -587,19 +587,19 @@ TEST_CASE("bf16-dq: the more key tiles, the worse; harmless with one") {
   };
   // dQ's terms have either sign: its errors grow as a random walk does.
   const double exact = compared(2048, 64, 0).values.rms_error;
-  const double tiles_32 = compared(2048, 64, kBf16Dq).values.rms_error / exact;
-  const double tiles_2048 = compared(2048, 1, kBf16Dq).values.rms_error / exact;
+  const double tiles_32 = compared(2048, 64, fa::BF16_DQ).values.rms_error / exact;
+  const double tiles_2048 = compared(2048, 1, fa::BF16_DQ).values.rms_error / exact;
   CAPTURE(tiles_32);
   CAPTURE(tiles_2048);
   CHECK(tiles_32 > 1.05);
   CHECK(tiles_32 < 1.5);  // the check does not see it: within twice plain attention's error
-  CHECK(compared(2048, 64, kBf16Dq).agrees());
+  CHECK(compared(2048, 64, fa::BF16_DQ).agrees());
   CHECK(tiles_2048 > 3);
-  CHECK_FALSE(compared(2048, 1, kBf16Dq).agrees());
+  CHECK_FALSE(compared(2048, 1, fa::BF16_DQ).agrees());
   CHECK(compared(2048, 1, 0).agrees());
 
   const Problem problem = make({1, 1, 64, 64, 64}, Dtype::bf16);  // scale 1/8: exact in bf16
-  CHECK(run(problem, broken(kBf16Dq)).dQ == run(problem).dQ);
+  CHECK(run(problem, broken(fa::BF16_DQ)).dQ == run(problem).dQ);
 }
 
 TEST_CASE("bf16-dq: terms of one sign, and the sum stands still") {
@@ -611,9 +611,9 @@ TEST_CASE("bf16-dq: terms of one sign, and the sum stands still") {
   problem.more[0] = {1};
   for (int64_t j = 0; j < keys; ++j) problem.k[j] = problem.v[j] = j % 2 == 0 ? -1 : 1;
   CHECK(run(problem).dQ[0] == doctest::Approx(1));
-  CHECK(run(problem, broken(kBf16Dq, {1, 64})).dQ[0] == doctest::Approx(1));  // 256 tiles
-  CHECK(run(problem, broken(kBf16Dq, {1, 1})).dQ[0] == 256.0f / keys);
-  CHECK(run(problem, broken(kBf16Dq, {1, 16})).dQ[0] == 256.0f * 16 / keys);
+  CHECK(run(problem, broken(fa::BF16_DQ, {1, 64})).dQ[0] == doctest::Approx(1));  // 256 tiles
+  CHECK(run(problem, broken(fa::BF16_DQ, {1, 1})).dQ[0] == 256.0f / keys);
+  CHECK(run(problem, broken(fa::BF16_DQ, {1, 16})).dQ[0] == 256.0f * 16 / keys);
 }
 
 // ---- what it does not take ----
@@ -625,13 +625,13 @@ TEST_CASE("what is refused is refused with a sentence") {
   const Problem problem = make({1, 1, 8, 8, 4});
   says(make({1, 1, 2, 2, 257}), {}, "1 to 256");
   Options naive = with(Algorithm::naive);
-  naive.breaks = kNoD;
+  naive.breaks = fa::NO_D;
   says(problem, naive, "no breaks");
   naive.breaks = 0;
   naive.trace = true;
   says(problem, naive, "--trace");
   Options rows = with(Algorithm::rows);
-  rows.breaks = kBf16Dq;
+  rows.breaks = fa::BF16_DQ;
   says(problem, rows, "bf16-dq");
   says(problem, with(Algorithm::tiled, {1024, 1024}), "--block-q 1024");
   Problem windowed = problem;

@@ -216,6 +216,22 @@ FA_DEVICE uint32_t pack(float low, float high) {
   return packed;
 }
 
+// The float that the low, or the high, half of a register holds as T, bf16 or fp16.
+template <class T>
+FA_DEVICE float unpack_low(uint32_t packed) {
+  if constexpr (std::is_same_v<T, fa::bf16>) return __uint_as_float(packed << 16);
+  float value;
+  asm("{.reg .b16 low, high; mov.b32 {low, high}, %1; cvt.f32.f16 %0, low;}"
+      : "=f"(value)
+      : "r"(packed));
+  return value;
+}
+template <class T>
+FA_DEVICE float unpack_high(uint32_t packed) {
+  if constexpr (std::is_same_v<T, fa::bf16>) return __uint_as_float(packed & 0xffff'0000u);
+  return unpack_low<T>(packed >> 16);
+}
+
 // The hardware computes 2^x. Results below 2^-126 become zero (ftz): without it the compiler adds
 // instructions to each exponential that rescue numbers no sum of ours would notice.
 FA_DEVICE float exp2(float x) {

@@ -194,6 +194,16 @@ uint32_t pack(float low, float high) {
          static_cast<uint32_t>(fa::from_float<T>(high).bits) << 16;
 }
 
+/// The float that the low, or the high, half of a register holds as T.
+template <class T>
+float unpack_low(uint32_t packed) {
+  return fa::to_float(T{static_cast<uint16_t>(packed)});
+}
+template <class T>
+float unpack_high(uint32_t packed) {
+  return fa::to_float(T{static_cast<uint16_t>(packed >> 16)});
+}
+
 inline float exp(float x) { return std::exp(x); }
 inline float exp2(float x) { return std::exp2(x); }
 inline float log(float x) { return std::log(x); }

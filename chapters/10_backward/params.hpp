@@ -1,0 +1,128 @@
+#pragma once
+// What a backward kernel is given, and which part of it a block takes.
+
+#include <string>
+
+#include "breaks.hpp"
+#include "common/kernels/backward.hpp"
+#include "common/kernels/launch.hpp"
+
+namespace FA_BACKEND::ch10 {
+
+constexpr int BLOCK_Q = fa::BACKWARD_TILE_Q;  // queries of a tile
+constexpr int BLOCK_KV = 128;                 // keys of a tile
+constexpr int ELEMENT = 2;                    // bytes of a bf16 or an fp16
+constexpr float LOG2_E = 1.44269504f;
+
+// A tensor [batch, heads, len, dim]: its rows, heads and batches lie so many bytes apart. A row
+// itself is contiguous.
+struct Tensor {
+  char* data;
+  int64_t batch, head;
+  uint32_t row;
+};
+
+struct Params {
+  Tensor Q, K, V, O, dO, dQ, dK, dV;
+  const float* LSE;     // [batch, heads, len_q]
+  float *LSE_log2, *D;  // [batch, heads, q_tiles * BLOCK_Q]
+  float* dQ_sum;        // [batch, heads, q_tiles][BLOCK_Q * HEAD_DIM], in the order of mma tiles
+  int heads, group;     // `group` query heads in a row share a head of K and V
+  int batches, batch_kv_heads;  // the latter: batches * heads / group
+  int len_q, len_kv, dim;       // dim: up to HEAD_DIM; the columns from there on are zeros
+  int q_tiles, kv_tiles;
+  int diagonal;  // query i stands at key i + diagonal
+  bool causal;
+  float scale;
+};
+
+// Throws InputError for what these kernels cannot address.
+inline Params params_of(const fa::BackwardArgs& args) {
+  if (args.breaks != 0 && args.q.dtype != fa::Dtype::bf16) {
+    throw fa::InputError("--break: this chapter has its breaks in bf16 only");
+  }
+  const auto tensor = [](const fa::TensorRef& ref) {
+    return Tensor{static_cast<char*>(ref.data), ref.strides[0] * ELEMENT, ref.strides[1] * ELEMENT,
+                  static_cast<uint32_t>(ref.strides[2] * ELEMENT)};
+  };
+  const auto [batch, heads, len_q, dim] = args.q.shape;
+  const int64_t len_kv = args.k.shape[2], kv_heads = args.k.shape[1];
+  const int64_t q_tiles = (len_q + BLOCK_Q - 1) / BLOCK_Q;
+  const int64_t rows = batch * heads * q_tiles * BLOCK_Q;
+  float* const LSE_log2 = args.workspace;
+  float* const dQ_sum = LSE_log2 + 2 * rows;
+  return {.Q = tensor(args.q),
+          .K = tensor(args.k),
+          .V = tensor(args.v),
+          .O = tensor(args.o),
+          .dO = tensor(args.d_o),
+          .dQ = tensor(args.dq),
+          .dK = tensor(args.dk),
+          .dV = tensor(args.dv),
+          .LSE = static_cast<const float*>(args.lse.data),
+          .LSE_log2 = LSE_log2,
+          .D = LSE_log2 + rows,
+          .dQ_sum = dQ_sum,
+          .heads = static_cast<int>(heads),
+          .group = static_cast<int>(heads / kv_heads),
+          .batches = static_cast<int>(batch),
+          .batch_kv_heads = static_cast<int>(batch * kv_heads),
+          .len_q = static_cast<int>(len_q),
+          .len_kv = static_cast<int>(len_kv),
+          .dim = static_cast<int>(dim),
+          .q_tiles = static_cast<int>(q_tiles),
+          .kv_tiles = static_cast<int>((len_kv + BLOCK_KV - 1) / BLOCK_KV),
+          .diagonal = static_cast<int>(len_kv - len_q),
+          .causal = args.causal,
+          .scale = args.scale};
+}
+
+// [anchor: work]
+// One block for each tile of keys of each head of K and V. It walks over the tiles of queries that
+// see one of its keys, of all the heads that share them.
+//
+// Four heads side by side: their Q and dO share the L2 cache. Causal: the tile that most queries
+// see comes first, so what runs last is short.
+constexpr int HEADS_AT_ONCE = 4;
+
+struct Work {
+  int batch, kv_head, kv_tile;
+  int first_q_tile, count;  // of each head; of all
+
+  FA_DEVICE explicit Work(const Params& p) {
+    const auto [x, y, z] = block_index_3d();
+    const int head = z * HEADS_AT_ONCE + x, kv_heads = p.heads / p.group;
+    batch = shfl(head / kv_heads, 0);  // the same in all lanes: one register for the warp
+    kv_head = shfl(head % kv_heads, 0);
+    kv_tile = y;
+    const int first_query = p.causal ? kv_tile * BLOCK_KV - p.diagonal : 0;
+    first_q_tile = first_query > 0 ? first_query / BLOCK_Q : 0;
+    const bool exists = head < p.batch_kv_heads && first_q_tile < p.q_tiles;
+    count = exists ? (p.q_tiles - first_q_tile) * p.group : 0;
+  }
+};
+
+inline Dim3 grid_of(const Params& p) {
+  return {HEADS_AT_ONCE, p.kv_tiles, (p.batch_kv_heads + HEADS_AT_ONCE - 1) / HEADS_AT_ONCE};
+}
+
+// The tile of queries that a block is at: all of one head, then those of the next.
+struct Place {
+  int head, q_tile;
+
+  FA_DEVICE Place(const Work& work, const Params& p)
+      : head(work.kv_head * p.group), q_tile(work.first_q_tile) {}
+  FA_DEVICE void advance(const Work& work, const Params& p) {
+    const bool last = q_tile + 1 == p.q_tiles;
+    head += last ? 1 : 0;
+    q_tile = last ? work.first_q_tile : q_tile + 1;
+  }
+};
+// [/anchor: work]
+
+// Where the rows of a tile of queries stand among those of LSE_log2, D and dQ_sum.
+FA_DEVICE int64_t tile_index(const Params& p, int batch, int head, int q_tile) {
+  return (int64_t{batch} * p.heads + head) * p.q_tiles + q_tile;
+}
+
+}  // namespace FA_BACKEND::ch10

@@ -1,0 +1,147 @@
+#pragma once
+// What the backward pass does between its products, on scores that are kept transposed: of a 16x8
+// tile a lane has c0 c1 (key lane/4, queries 2 (lane%4) and the next) and c2 c3 (key lane/4 + 8).
+
+#include "common/kernels/softmax.hpp"
+#include "products.hpp"
+
+namespace FA_BACKEND::ch10 {
+
+// LSE_log2 and D of a tile of queries in shared memory, one behind the other.
+constexpr uint32_t ROWS_BYTES = 2 * BLOCK_Q * sizeof(float);
+
+template <int NUM_THREADS>
+FA_DEVICE void load_rows(uint32_t smem, const Params& p, int64_t tile, int thread, FA_SITE) {
+  static_assert(NUM_THREADS >= 32, "16 bytes a thread");
+  if (thread >= 32) return;
+  const float* from = (thread < 16 ? p.LSE_log2 : p.D) + tile * BLOCK_Q + thread % 16 * 4;
+  cp_async_16(smem + thread * 16, from, 16, line, file);
+}
+
+// The two queries that this lane has in columns [8 mma_q, 8 mma_q + 8) of a tile.
+struct Pair {
+  float x, y;
+};
+FA_DEVICE Pair pair_of(uint32_t rows_smem, int mma_q) {
+  return load_shared<Pair>(rows_smem + (mma_q * MMA_N + lane_index() % 4 * 2) * sizeof(float));
+}
+
+// Does a tile of keys hide anything from this tile of queries, or reach past the last key?
+FA_DEVICE bool needs_mask(const Params& p, int kv_tile, int q_tile) {
+  const int last_key = kv_tile * BLOCK_KV + BLOCK_KV - 1;
+  return last_key >= p.len_kv || (p.causal && last_key > q_tile * BLOCK_Q + p.diagonal);
+}
+
+// S = -inf for what is hidden: keys behind the query's own, and past the last. The zero-filled rows
+// of K score 0, and exp(0 - LSE) is Inf where all scores are small: Inf times K's zeros is NaN.
+template <int MMAS_M, int MMAS_Q>
+FA_DEVICE void mask_scores(float (&S_rmem)[MMAS_M][MMAS_Q][4], const Params& p, int first_key,
+                           int first_query) {
+  for (int mma_m = 0; mma_m < MMAS_M; ++mma_m)
+    for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
+      for (int i = 0; i < 4; ++i) {
+        const int key = first_key + mma_m * MMA_M + i / 2 * 8 + lane_index() / 4;
+        const int query = first_query + mma_q * MMA_N + lane_index() % 4 * 2 + i % 2;
+        const bool hidden = key >= p.len_kv || (p.causal && key > query + p.diagonal);
+        if (hidden) S_rmem[mma_m][mma_q][i] = NEG_INF;
+      }
+}
+
+// P = exp(scale S - LSE): no maximum, no sum, they are in LSE. Rows that do not exist, or see no
+// key, have an LSE of +inf here: P = 0.
+template <int MMAS_M, int MMAS_Q>
+FA_DEVICE void exponentiate(float (&S_rmem)[MMAS_M][MMAS_Q][4], uint32_t rows_smem,
+                            float scale_log2) {
+  for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q) {
+    const Pair lse = pair_of(rows_smem, mma_q);
+    for (int mma_m = 0; mma_m < MMAS_M; ++mma_m)
+      for (int i = 0; i < 4; ++i) {
+        float& s = S_rmem[mma_m][mma_q][i];
+        s = exp2(fma(s, scale_log2, -(i % 2 == 0 ? lse.x : lse.y)));
+      }
+  }
+}
+
+// Transposed scores as operand A of a product over the queries, rounded.
+template <class T, int MMAS_M, int MMAS_Q>
+FA_DEVICE void pack_rows(uint32_t (&A_rmem)[MMAS_Q / 2][MMAS_M][4],
+                         const float (&S_rmem)[MMAS_M][MMAS_Q][4]) {
+  for (int mma_k = 0; mma_k < MMAS_Q / 2; ++mma_k)
+    for (int mma_m = 0; mma_m < MMAS_M; ++mma_m)
+      for (int i = 0; i < 4; ++i) {
+        const float* s = &S_rmem[mma_m][mma_k * 2 + i / 2][i % 2 * 2];
+        A_rmem[mma_k][mma_m][i] = pack<T>(s[0], s[1]);
+      }
+}
+
+// dS = P o (dP - D), P as rounded. dP becomes dS.
+template <class T, int MMAS_M, int MMAS_Q>
+FA_DEVICE void differentiate_softmax(float (&dP_rmem)[MMAS_M][MMAS_Q][4],
+                                     const uint32_t (&P_rmem)[MMAS_Q / 2][MMAS_M][4],
+                                     uint32_t rows_smem) {
+  for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q) {
+    const Pair d = pair_of(rows_smem + BLOCK_Q * sizeof(float), mma_q);
+    for (int mma_m = 0; mma_m < MMAS_M; ++mma_m)
+      for (int half = 0; half < 2; ++half) {
+        const uint32_t p = P_rmem[mma_q / 2][mma_m][mma_q % 2 * 2 + half];
+        float* dp = &dP_rmem[mma_m][mma_q][half * 2];
+        dp[0] = unpack_low<T>(p) * (dp[0] - d.x);
+        dp[1] = unpack_high<T>(p) * (dp[1] - d.y);
+      }
+  }
+}
+
+// dS.T, rounded, into shared memory [BLOCK_KV, BLOCK_Q], for the warps that multiply it by K.
+template <int MMAS_M, int MMAS_K>
+FA_DEVICE void store_dS(uint32_t dS_smem, int first_key,
+                        const uint32_t (&dS_rmem)[MMAS_K][MMAS_M][4]) {
+  const uint32_t lane =
+      swizzle<DS_ROW_BYTES>(lane_index() / 4 * DS_ROW_BYTES) + lane_index() % 4 * 4;
+  for (int mma_k = 0; mma_k < MMAS_K; ++mma_k)
+    for (int mma_m = 0; mma_m < MMAS_M; ++mma_m)
+      for (int i = 0; i < 4; ++i) {
+        const int row = first_key + mma_m * MMA_M + i % 2 * 8, chunk = mma_k * 2 + i / 2;
+        store_shared<uint32_t>(dS_smem + row * DS_ROW_BYTES + (lane ^ (chunk * 16)),
+                               dS_rmem[mma_k][mma_m][i]);
+      }
+}
+
+// [anchor: dq_order]
+// dQ is summed in fp32, 32 lanes side by side: register i of mma tile (mma_q, mma_d) of all lanes
+// makes 128 bytes in a row.
+template <int HEAD_DIM>
+FA_HOST_DEVICE constexpr int dQ_place(int mma_q, int mma_d, int i) {
+  return ((mma_q * (HEAD_DIM / MMA_N) + mma_d) * 4 + i) * WARP_SIZE;
+}
+// [/anchor: dq_order]
+
+template <int HEAD_DIM, int MMAS_M, int MMAS_N>
+FA_DEVICE void add_dQ(float* dQ_sum, int mma_q, int mma_d,
+                      const float (&dQ_rmem)[MMAS_M][MMAS_N][4]) {
+  FA_UNROLL
+  for (int m = 0; m < MMAS_M; ++m)
+    for (int n = 0; n < MMAS_N; ++n)
+      for (int i = 0; i < 4; ++i)
+        atomic_add(dQ_sum + dQ_place<HEAD_DIM>(mma_q + m, mma_d + n, i) + lane_index(),
+                   dQ_rmem[m][n][i]);
+}
+
+// A tile of dK or dV, [16 MMAS_M, HEAD_DIM], times `factor`, rounded, to global memory.
+template <class T, int MMAS_M, int MMAS_D>
+FA_DEVICE void store_rows(char* gmem, uint32_t stride, int rows, int cols,
+                          const float (&C_rmem)[MMAS_M][MMAS_D][4], float factor) {
+  FA_UNROLL
+  for (int mma_m = 0; mma_m < MMAS_M; ++mma_m)
+    for (int half = 0; half < 2; ++half) {
+      const int row = mma_m * MMA_M + half * 8 + lane_index() / 4;
+      for (int mma_d = 0; mma_d < MMAS_D; ++mma_d) {
+        const int col = mma_d * MMA_N + lane_index() % 4 * 2;
+        const float* c = &C_rmem[mma_m][mma_d][half * 2];
+        if (row < rows && col < cols)
+          store_global(reinterpret_cast<uint32_t*>(gmem + int64_t{row} * stride + col * ELEMENT),
+                       pack<T>(c[0] * factor, c[1] * factor));
+      }
+    }
+}
+
+}  // namespace FA_BACKEND::ch10
