@@ -77,7 +77,6 @@ inline Params params_of(const fa::BackwardArgs& args) {
           .scale = args.scale};
 }
 
-// [anchor: work]
 // One block for each tile of keys of each head of K and V. It walks over the tiles of queries that
 // see one of its keys, of all the heads that share them.
 //
@@ -118,7 +117,6 @@ struct Place {
     q_tile = last ? work.first_q_tile : q_tile + 1;
   }
 };
-// [/anchor: work]
 
 // Where the rows of a tile of queries stand among those of LSE_log2, D and dQ_sum.
 FA_DEVICE int64_t tile_index(const Params& p, int batch, int head, int q_tile) {

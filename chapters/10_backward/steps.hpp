@@ -106,14 +106,12 @@ FA_DEVICE void store_dS(uint32_t dS_smem, int first_key,
       }
 }
 
-// [anchor: dq_order]
 // dQ is summed in fp32, 32 lanes side by side: register i of mma tile (mma_q, mma_d) of all lanes
 // makes 128 bytes in a row.
 template <int HEAD_DIM>
 FA_HOST_DEVICE constexpr int dQ_place(int mma_q, int mma_d, int i) {
   return ((mma_q * (HEAD_DIM / MMA_N) + mma_d) * 4 + i) * WARP_SIZE;
 }
-// [/anchor: dq_order]
 
 template <int HEAD_DIM, int MMAS_M, int MMAS_N>
 FA_DEVICE void add_dQ(float* dQ_sum, int mma_q, int mma_d,
