@@ -36,7 +36,7 @@ struct Params {
   float scale;
 };
 
-// Throws InputError for what these kernels cannot address.
+// Throws InputError for breaks in fp16. Shapes, strides and lengths are the caller's to check.
 inline Params params_of(const fa::BackwardArgs& args) {
   if (args.breaks != 0 && args.q.dtype != fa::Dtype::bf16) {
     throw fa::InputError("--break: this chapter has its breaks in bf16 only");
