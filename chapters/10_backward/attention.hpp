@@ -2,7 +2,7 @@
 // Chapter 10: the backward pass on the tensor cores.
 //
 // Three designs of one loop, each in a file: two_kernels.hpp, one_kernel.hpp, two_roles.hpp. At
-// (2,16,8192,8192,128) on an H200 232, 308 and 340 TFLOP/s, FlashAttention-2 298 in the same run
+// (2,16,8192,8192,128) on an H200 232, 308 and 340 TFLOP/s, FlashAttention-2 295 in the same run
 // (docs/measurements/h200/ch10_trial.txt).
 
 #include "one_kernel.hpp"
