@@ -67,7 +67,7 @@ inline Params params_of(const fa::ForwardArgs& args) {
   if (args.breaks != 0 && args.q.dtype != fa::Dtype::bf16) {
     throw fa::InputError("--break: this chapter has its breaks in bf16 only");
   }
-  check_scale_and_strides(args);
+  check_scale_and_strides(args.scale, {&args.q, &args.k, &args.v, &args.o});
   const auto tensor = [](const fa::TensorRef& ref) {
     return Tensor{static_cast<char*>(ref.data), ref.strides[0] * ELEMENT, ref.strides[1] * ELEMENT,
                   static_cast<uint32_t>(ref.strides[2] * ELEMENT)};

@@ -1,6 +1,7 @@
 #pragma once
 // What only chapter 10 can switch off, on the CPU and in its kernels.
 
+#include "common/breaks.hpp"
 #include "common/kernels/forward.hpp"
 
 namespace fa {
@@ -10,7 +11,23 @@ enum BackwardBreak : uint32_t {
   NO_SCALE_IN_DK = OWN_BREAK << 1,
   UNMASKED_BACKWARD = OWN_BREAK << 2,
   LSE_OF_EMPTY_ROW = OWN_BREAK << 3,
-  BF16_DQ = OWN_BREAK << 4,
+  BF16_DQ = OWN_BREAK << 4,       // on the CPU only
+  LATE_ZERO = OWN_BREAK << 5,     // in the kernels only
+  UNORDERED_DQ = OWN_BREAK << 6,  // likewise
 };
+
+inline constexpr Break BACKWARD_BREAKS[] = {
+    {"bf16-dq", BF16_DQ, "on the CPU: dQ is added up in bf16 instead of fp32, over the key tiles"},
+    {"no-d", NO_D, "D is not subtracted: dS = P o dP"},
+    {"no-scale-in-dk", NO_SCALE_IN_DK, "dK is not multiplied by the scale of the scores"},
+    {"unmasked-backward", UNMASKED_BACKWARD,
+     "hidden keys, and those past the end, are hidden in the forward pass only"},
+    {"lse-of-empty-row", LSE_OF_EMPTY_ROW, "a row that sees no key keeps its LSE of -inf"},
+    {"late-zero", LATE_ZERO,
+     "in the kernels: dQ's sum becomes 0 in the kernel that adds to it, not in the one before"},
+    {"unordered-dq", UNORDERED_DQ, "in the kernels: --deterministic waits for nobody's turn"},
+};
+constexpr uint32_t CPU_BREAKS =
+    NO_D | NO_SCALE_IN_DK | UNMASKED_BACKWARD | LSE_OF_EMPTY_ROW | BF16_DQ;
 
 }  // namespace fa

@@ -1,13 +1,10 @@
 // The backward pass's kernels on the emulator: three designs against float64.
 #include <doctest/doctest.h>
 
-#include <array>
-#include <limits>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "attention.hpp"
+#include "chapter.hpp"
 #include "common/backward.hpp"
 #include "common/kernels/runner.hpp"
 #include "common/reference.hpp"
@@ -16,8 +13,8 @@ using namespace fa;
 
 namespace {
 
-constexpr emulator::ch10::Design DESIGNS[] = {
-    emulator::ch10::TWO_KERNELS, emulator::ch10::ONE_KERNEL, emulator::ch10::TWO_ROLES};
+constexpr int TWO_KERNELS = 1, ONE_KERNEL = 2, TWO_ROLES = 3;
+constexpr int DESIGNS[] = {TWO_KERNELS, ONE_KERNEL, TWO_ROLES};
 
 struct Case {
   Shape shape;
@@ -40,7 +37,7 @@ struct Gradients {
 };
 
 // O, as rounded, and LSE are float64's.
-Gradients differentiate(const Problem& problem, emulator::ch10::Design design, uint32_t breaks = 0,
+Gradients differentiate(const Problem& problem, int design, uint32_t breaks = 0,
                         const simt::Config& config = {}) {
   const Shape& s = problem.shape;
   std::vector<float> o(s.q_elements()), lse(s.rows());
@@ -50,39 +47,14 @@ Gradients differentiate(const Problem& problem, emulator::ch10::Design design, u
     for (int64_t d = 0; d < s.dim; ++d)
       o[i * s.dim + d] = round_to(problem.dtype, static_cast<float>(row[d]));
   }
-  const std::array<int64_t, 4> q{s.batch, s.heads, s.q, s.dim};
-  const std::array<int64_t, 4> kv{s.batch, problem.kv_heads(), s.kv, s.dim};
-  const std::array<int64_t, 4> rows{s.batch, s.heads, s.q, 1};
-  std::vector<float> workspace(backward_workspace(s));
   Gradients result{std::vector<float>(s.q_elements()),
                    std::vector<float>(problem.kv_elements()),
                    std::vector<float>(problem.kv_elements()),
                    {}};
-  const Dtype dtype = problem.dtype;
-  const Input inputs[] = {{"Q", dtype, q, problem.q},        {"K", dtype, kv, problem.k},
-                          {"V", dtype, kv, problem.v},       {"O", dtype, q, o},
-                          {"dO", dtype, q, problem.more[0]}, {"LSE", Dtype::f32, rows, lse}};
-  const Output outputs[] = {{"dQ", dtype, q, result.dq},
-                            {"dK", dtype, kv, result.dk},
-                            {"dV", dtype, kv, result.dv},
-                            {"workspace", Dtype::f32, {1, 1, 1, backward_workspace(s)}, workspace}};
-  const auto launch = [&](std::span<const TensorRef> t) {
-    emulator::ch10::backward(BackwardArgs{.q = t[0],
-                                          .k = t[1],
-                                          .v = t[2],
-                                          .o = t[3],
-                                          .d_o = t[4],
-                                          .lse = t[5],
-                                          .dq = t[6],
-                                          .dk = t[7],
-                                          .dv = t[8],
-                                          .workspace = static_cast<float*>(t[9].data),
-                                          .scale = static_cast<float>(problem.scale),
-                                          .causal = problem.causal,
-                                          .breaks = breaks,
-                                          .options = {design}});
-  };
-  result.report = run_on_emulator(inputs, outputs, launch, config).report;
+  result.report = backward_on_emulator(ch10::CHAPTER, problem,
+                                       {o, lse, result.dq, result.dk, result.dv},
+                                       {breaks, {design}}, config)
+                      .report;
   return result;
 }
 
@@ -92,10 +64,10 @@ GradientCheck check(const Problem& problem, const Gradients& got) {
 
 void agrees(const Case& c) {
   const Problem problem = problem_of(c);
-  for (const auto design : DESIGNS) {
+  for (const int design : DESIGNS) {
     CAPTURE(to_string(c.shape));
     CAPTURE(c.causal);
-    CAPTURE(static_cast<int>(design));
+    CAPTURE(design);
     const Gradients got = differentiate(problem, design);
     const GradientCheck result = check(problem, got);
     CHECK_MESSAGE(result.passed(), describe(result, problem));
@@ -136,7 +108,7 @@ TEST_CASE("zeros of K's tail times the Inf of a score that is very small") {
   Problem low = problem;  // scores of -100 and less: exp(0 - LSE) overflows
   for (float& value : low.q) value = -4;
   for (float& value : low.k) value = 4;
-  for (const auto design : DESIGNS) {
+  for (const int design : DESIGNS) {
     CHECK(check(low, differentiate(low, design)).agrees());
     const Gradients broken = differentiate(low, design, UNMASKED_BACKWARD);
     CHECK(check(low, broken).dq.values.nonfinite > 0);
@@ -145,7 +117,7 @@ TEST_CASE("zeros of K's tail times the Inf of a score that is very small") {
 
 TEST_CASE("each break is wrong as on the CPU") {
   const Problem problem = problem_of({{1, 1, 200, 130, 64}, true});  // 70 rows see no key
-  for (const auto design : DESIGNS) {
+  for (const int design : DESIGNS) {
     const auto broken = [&](uint32_t bit) {
       return check(problem, differentiate(problem, design, bit));
     };
@@ -164,14 +136,14 @@ TEST_CASE("each break is wrong as on the CPU") {
 
 TEST_CASE("dK and dV have the same bits under every schedule; dQ only if nobody else adds to it") {
   const Problem problem = problem_of({{1, 2, 150, 300, 64}});
-  for (const auto design : DESIGNS) {
+  for (const int design : DESIGNS) {
     const Gradients first = differentiate(problem, design);
     for (uint64_t seed = 1; seed <= 3; ++seed) {
       const Gradients other = differentiate(problem, design, 0, {.schedule_seed = seed});
       CHECK(other.report.hazards.empty());
       CHECK(other.dk == first.dk);
       CHECK(other.dv == first.dv);
-      if (design == emulator::ch10::TWO_KERNELS) CHECK(other.dq == first.dq);
+      if (design == TWO_KERNELS) CHECK(other.dq == first.dq);
       CHECK(check(problem, other).passed());
     }
   }
@@ -179,14 +151,14 @@ TEST_CASE("dK and dV have the same bits under every schedule; dQ only if nobody 
 
 TEST_CASE("every barrier and wait of the three designs is needed") {
   const Problem problem = problem_of({{1, 1, 300, 200, 64}});
-  for (const auto design : DESIGNS) {
+  for (const int design : DESIGNS) {
     const Gradients intact = differentiate(problem, design);
     REQUIRE(!intact.report.synchronizations.empty());
     for (const simt::Synchronization& one : intact.report.synchronizations) {
       const std::string site = std::string(one.where.file) + ":" + std::to_string(one.where.line);
       simt::Config config;
       config.leave_out = {{site}};
-      INFO(one.instruction, " at ", site, " left out of design ", static_cast<int>(design));
+      INFO(one.instruction, " at ", site, " left out of design ", design);
       const Gradients without = differentiate(problem, design, 0, config);
       CHECK(!without.report.hazards.empty());
     }

@@ -92,7 +92,7 @@ inline TensorMap map_of(const fa::TensorRef& tensor, int rows, Swizzle swizzle) 
 
 // Throws InputError for what this kernel cannot address.
 inline Params params_of(const fa::ForwardArgs& args, int block_q, int block_kv) {
-  check_scale_and_strides(args);
+  check_scale_and_strides(args.scale, {&args.q, &args.k, &args.v, &args.o});
   const auto tensor = [](const fa::TensorRef& ref) {
     const auto bytes = [&](int d) { return ref.strides[d] * int64_t{sizeof(bf16)}; };
     return Tensor{static_cast<char*>(ref.data), bytes(0), bytes(1), bytes(2)};

@@ -255,7 +255,7 @@ TEST_CASE("counts what follows from the tiles") {
 TEST_CASE("head sizes 64 and 128, two or three consumers, a positive scale: the rest is refused") {
   const auto refuses = [](Problem problem, int consumers) {
     std::vector<float> o(problem.shape.q_elements());
-    const ForwardRun run{.options = {consumers}};
+    const KernelRun run{.options = {consumers}};
     CHECK_THROWS_AS(forward_on_emulator(KERNEL, problem, o, {}, run), InputError);
   };
   refuses(random_problem({1, 1, 4, 4, 96}, Dtype::bf16, 1), 0);

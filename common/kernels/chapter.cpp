@@ -34,12 +34,48 @@ void check_same_shape(const char* first, const TensorRef& a, const char* second,
                    bracketed(b.shape) + ": their shapes must be equal");
 }
 
-void check_types(const ForwardArgs& args) {
-  for (const TensorRef* tensor : {&args.k, &args.v, &args.o}) {
-    if (tensor->dtype != args.q.dtype) throw InputError("Q, K, V and O must have one type");
+using Tensors = std::initializer_list<const TensorRef*>;
+
+void check_types(Tensors tensors, const char* names, const TensorRef& lse) {
+  const Dtype dtype = (*tensors.begin())->dtype;
+  for (const TensorRef* tensor : tensors) {
+    if (tensor->dtype != dtype) throw InputError(std::string(names) + " must have one type");
   }
-  if (args.q.dtype == Dtype::f32) throw InputError("fp32 tensors: these kernels take 16 bits");
-  if (args.lse.data && args.lse.dtype != Dtype::f32) throw InputError("LSE must be fp32");
+  if (dtype == Dtype::f32) throw InputError("fp32 tensors: these kernels take 16 bits");
+  if (lse.data && lse.dtype != Dtype::f32) throw InputError("LSE must be fp32");
+}
+
+// Of how tensors lie in memory; those that are not there ask for nothing.
+uint32_t layout_features(Tensors tensors) {
+  uint32_t features = 0;
+  for (const TensorRef* tensor : tensors) {
+    if (!tensor->data) continue;
+    if (!is_contiguous(*tensor)) features |= STRIDES;
+    for (int d = 0; d < 3; ++d)
+      if (tensor->shape[d] > 1 && tensor->strides[d] == 0) features |= REPEATS;
+  }
+  return features;
+}
+
+// The pass whose gradients they are.
+ForwardArgs forward_of(const BackwardArgs& args) {
+  return {.q = args.q,
+          .k = args.k,
+          .v = args.v,
+          .o = args.o,
+          .lse = args.lse,
+          .scale = args.scale,
+          .window_right = args.causal ? 0 : -1};
+}
+
+void check_chapter_takes(const KernelChapter& chapter, uint32_t features, const TensorRef& q,
+                         const TensorRef& k) {
+  for (const FeatureName& feature : FEATURES) {
+    if (features & ~chapter.features & feature.bit) {
+      throw InputError(chapter.short_name() + " takes no " + feature.name);
+    }
+  }
+  chapter.check_shape({q.shape[0], q.shape[1], q.shape[2], k.shape[2], q.shape[3]});
 }
 
 }  // namespace
@@ -108,6 +144,9 @@ void check_shapes(const ForwardArgs& args) {
     throw InputError("LSE is " + bracketed(args.lse.shape) + " and Q is " + bracketed(q) +
                      ": LSE must be [batch, heads, length, 1]");
   }
+  if (args.lse.data && !is_contiguous(args.lse)) {
+    throw InputError("LSE must be contiguous, [batch, heads, length]");
+  }
   for (const TensorRef* tensor : {&args.q, &args.k, &args.v, &args.o, &args.lse}) {
     if (tensor->data) extent(*tensor);
   }
@@ -122,11 +161,7 @@ uint32_t features_of(const ForwardArgs& args) {
   }
   if (args.lse.data) features |= LSE;
   if (args.q.shape[1] != args.k.shape[1]) features |= KV_HEADS;
-  for (const TensorRef* tensor : {&args.q, &args.k, &args.v, &args.o, &args.lse}) {
-    if (tensor->data && !is_contiguous(*tensor)) features |= STRIDES;
-    for (int d = 0; d < 3; ++d)
-      if (tensor->data && tensor->shape[d] > 1 && tensor->strides[d] == 0) features |= REPEATS;
-  }
+  features |= layout_features({&args.q, &args.k, &args.v, &args.o, &args.lse});
   if (args.q.dtype == Dtype::f16) features |= FP16;
   if (args.q_starts) features |= PACKED;
   if (args.softcap > 0) features |= SOFTCAP;
@@ -134,17 +169,36 @@ uint32_t features_of(const ForwardArgs& args) {
   return features;
 }
 
-void check_arguments(const KernelChapter& chapter, const ForwardArgs& args) {
-  check_shapes(args);
-  check_types(args);
-  const uint32_t lacking = features_of(args) & ~chapter.features;
-  for (const FeatureName& feature : FEATURES) {
-    if (lacking & feature.bit) {
-      throw InputError(chapter.short_name() + " takes no " + feature.name);
+void check_shapes(const BackwardArgs& args) {
+  check_shapes(forward_of(args));
+  check_same_shape("Q", args.q, "dO", args.d_o);
+  check_same_shape("Q", args.q, "dQ", args.dq);
+  check_same_shape("K", args.k, "dK", args.dk);
+  check_same_shape("V", args.v, "dV", args.dv);
+  for (const TensorRef* tensor : {&args.d_o, &args.dq, &args.dk, &args.dv}) extent(*tensor);
+  for (const TensorRef* tensor : {&args.dq, &args.dk, &args.dv}) {
+    if (layout_features({tensor}) & REPEATS) {
+      throw InputError("a gradient with a stride of 0: each of its elements needs a place");
     }
   }
-  chapter.check_shape(
-      {args.q.shape[0], args.q.shape[1], args.q.shape[2], args.k.shape[2], args.q.shape[3]});
+}
+
+uint32_t features_of(const BackwardArgs& args) {
+  return features_of(forward_of(args)) |
+         layout_features({&args.d_o, &args.dq, &args.dk, &args.dv});
+}
+
+void check_arguments(const KernelChapter& chapter, const ForwardArgs& args) {
+  check_shapes(args);
+  check_types({&args.q, &args.k, &args.v, &args.o}, "Q, K, V and O", args.lse);
+  check_chapter_takes(chapter, features_of(args), args.q, args.k);
+}
+
+void check_arguments(const KernelChapter& chapter, const BackwardArgs& args) {
+  check_shapes(args);
+  check_types({&args.q, &args.k, &args.v, &args.o, &args.d_o, &args.dq, &args.dk, &args.dv},
+              "Q, K, V, O and all gradients", args.lse);
+  check_chapter_takes(chapter, features_of(args), args.q, args.k);
 }
 
 bool machine_code_fits(const std::string& machine_code, int capability) {
@@ -153,7 +207,7 @@ bool machine_code_fits(const std::string& machine_code, int capability) {
 }
 
 std::string gpu_problem(const KernelBuild& build) {
-  if (!build.forward) return build.left_out;
+  if (*build.left_out != '\0') return build.left_out;
   if (std::string problem = gpu_problem(); !problem.empty()) return problem;
   if (machine_code_fits(build.machine_code, gpu_capability())) return "";
   return "the GPU " + gpu_name() + " is sm_" + std::to_string(gpu_capability()) +

@@ -9,19 +9,22 @@
 
 #include "common/breaks.hpp"
 #include "common/features.hpp"
+#include "common/kernels/backward.hpp"
 #include "common/kernels/forward.hpp"
 
 namespace fa {
 
 // A chapter's kernel for one backend: emulator::chNN::build or gpu::chNN::build.
 struct KernelBuild {
-  void (*forward)(const ForwardArgs&) = nullptr;  // null: left out of this build
+  // What the chapter teaches is there, the other is null; both are, in a build that leaves it out.
+  void (*forward)(const ForwardArgs&) = nullptr;
+  void (*backward)(const BackwardArgs&) = nullptr;
   // Of the GPU build. "sm_80": runs there and on newer cards; "sm_90a": there only.
   const char* machine_code = "";
   const char* left_out = "";  // why, as a sentence
 };
 
-// An option of one chapter: a whole number, handed on in ForwardArgs::options; 0 to 1: a switch. 0
+// An option of one chapter: a whole number, handed on in the arguments' `options`; 0 to 1: a switch. 0
 // is off, or lets the chapter choose: neither has a title.
 struct KernelOption {
   const char* name;  // "--stages"
@@ -68,12 +71,15 @@ std::vector<Break> breaks_of(const KernelChapter& chapter);
 
 // Feature bits that these arguments ask for.
 uint32_t features_of(const ForwardArgs& args);
+uint32_t features_of(const BackwardArgs& args);
 
 // Throws InputError for tensors that do not fit together or cannot be addressed.
 void check_shapes(const ForwardArgs& args);
+void check_shapes(const BackwardArgs& args);
 
 // Likewise, and for sizes and features that the chapter does not take.
 void check_arguments(const KernelChapter& chapter, const ForwardArgs& args);
+void check_arguments(const KernelChapter& chapter, const BackwardArgs& args);
 
 // Why this build's kernel cannot run on a GPU here, as a sentence; empty if it can.
 std::string gpu_problem(const KernelBuild& build);

@@ -122,7 +122,7 @@ std::string counters_as_text(const KernelChapter& chapter, const simt::Counters&
   add("counted on the emulator", std::string(chapter.previous_name).substr(0, 4),
       chapter.short_name(), "");
   for (const simt::CounterField& field : simt::kCounterFields) {
-    if (field.hopper && counters.*field.value == 0) continue;
+    if (field.rare && counters.*field.value == 0) continue;
     add(field.name, previous ? std::to_string(previous->*field.value) : "",
         std::to_string(counters.*field.value),
         simt::is_estimate(counters, field.name) ? "  estimate" : "");
@@ -167,7 +167,90 @@ bool previous_takes(const Problem& problem, const Request& request) {
          (problem.shape.dim == 64 || problem.shape.dim == 128);
 }
 
-// Where a request runs. `auto` takes the GPU unless only the emulator can answer.
+// What `run` returns; if the GPU's memory is too small for it, the sentence says what helps.
+double or_too_large(const KernelChapter& chapter, const std::function<double()>& run) {
+  try {
+    return run();
+  } catch (const TooLittle& error) {
+    throw InputError(
+        error.what() + std::string("; a smaller --shape") +
+        (chapter.options.empty() ? "" : std::string(" or fewer ") + chapter.options[0].name) +
+        " may fit, --device emulator has the host's memory");
+  }
+}
+
+// "3 consumers, with ping-pong"
+std::string title_of(std::span<const KernelOption> options, const std::vector<int>& values) {
+  std::string text;
+  for (size_t i = 0; i < options.size(); ++i) {
+    std::string title = options[i].title;
+    if (options[i].least == 0 && values[i] == 0) continue;  // off, or by the shape
+    if (options[i].least != 0 || options[i].most != 1) {
+      if (values[i] == 1) title.pop_back();
+      title = std::to_string(values[i]) + " " + title;
+    }
+    text += (text.empty() ? "" : ", ") + title;
+  }
+  return text;
+}
+
+Outcome forward(const KernelChapter& chapter, const KernelRun& options, const Problem& problem,
+                const Request& request, std::span<float> o, std::span<float> lse) {
+  KernelWork work;
+  work.on_gpu = [&] { return forward_on_gpu(chapter, problem, o, lse, options); };
+  work.on_emulator = [&](const simt::Config& config) {
+    return forward_on_emulator(chapter, problem, o, lse, options, config);
+  };
+  if (chapter.previous && previous_takes(problem, request)) {
+    work.previous = [&] {
+      KernelChapter before = chapter;
+      before.emulator = chapter.previous;
+      std::vector<float> scratch(o.size());
+      simt::Config config;
+      config.hazards = false;
+      return forward_on_emulator(before, problem, scratch, {}, {}, config).report.counters;
+    };
+  }
+  Outcome outcome = run_kernels(chapter, request, work);
+  outcome.title = title_of(chapter.options, options.options);
+  return outcome;
+}
+
+void bench(const KernelChapter& chapter, const KernelRun& options, const Shape& default_shape,
+           const Problem& problem, const Request& request) {
+  if (!wants_gpu(chapter, request)) {
+    std::cout << "  bench      the emulator's time says nothing about a GPU's; "
+                 "./learn bench simt measures the emulator itself\n";
+    return;
+  }
+  // The default shape is made for reading counters: too small to fill a GPU.
+  const bool small = problem.shape == default_shape;
+  const Shape shape = small ? Shape{1, 8, 4096, 8192, 128} : problem.shape;
+  Problem large = problem;
+  if (small) {
+    large = random_problem(shape, problem.dtype, 0);
+    large.causal = problem.causal;
+  }
+  std::vector<float> o(shape.q_elements());
+  const double ms = or_too_large(
+      chapter, [&] { return forward_on_gpu(chapter, large, o, {}, options, 20); });
+  const double tflops = forward_operation().flops(large) / ms * 1e-9,
+               limit = gpu_mma_limit_tflops();
+  const double once = 2.0 * (shape.q_elements() + shape.kv_elements()) * sizeof(bf16);
+  const double rate = once / ms * 1e-6, copy = gpu_copy_limit_gbs();
+  char lines[400];
+  std::snprintf(lines, sizeof lines,
+                "  bench      shape %s: %.3f ms, %.1f TFLOP/s, %.1f %% of the %.1f that mma.sync "
+                "alone reaches here\n"
+                "             Q, K, V and O once: %.1f GB/s, %.1f %% of the %.0f that a copy "
+                "reaches here\n",
+                to_string(shape).c_str(), ms, tflops, 100 * tflops / limit, limit, rate,
+                100 * rate / copy, copy);
+  std::cout << lines;
+}
+
+}  // namespace
+
 bool wants_gpu(const KernelChapter& chapter, const Request& request) {
   const bool emulator_only =
       request.breaks != 0 || request.schedule_seed != 0 || !request.events.empty();
@@ -193,120 +276,45 @@ bool wants_gpu(const KernelChapter& chapter, const Request& request) {
   return true;
 }
 
-double time_on_gpu(const KernelChapter& chapter, const Problem& problem, std::span<float> o,
-                   std::span<float> lse, const ForwardRun& run, int runs) {
-  try {
-    return forward_on_gpu(chapter, problem, o, lse, run, runs);
-  } catch (const TooLittle& error) {
-    throw InputError(
-        error.what() + std::string("; a smaller --shape") +
-        (chapter.options.empty() ? "" : std::string(" or fewer ") + chapter.options[0].name) +
-        " may fit, --device emulator has the host's memory");
-  }
-}
-
-// "3 consumers, with ping-pong"
-std::string title_of(std::span<const KernelOption> options, const std::vector<int>& values) {
-  std::string text;
-  for (size_t i = 0; i < options.size(); ++i) {
-    std::string title = options[i].title;
-    if (options[i].least == 0 && values[i] == 0) continue;  // off, or by the shape
-    if (options[i].least != 0 || options[i].most != 1) {
-      if (values[i] == 1) title.pop_back();
-      title = std::to_string(values[i]) + " " + title;
-    }
-    text += (text.empty() ? "" : ", ") + title;
-  }
-  return text;
-}
-
-Outcome forward(const KernelChapter& chapter, const ForwardRun& options, const Problem& problem,
-                const Request& request, std::span<float> o, std::span<float> lse) {
+Outcome run_kernels(const KernelChapter& chapter, const Request& request, const KernelWork& work) {
   Outcome outcome;
-  outcome.title = title_of(chapter.options, options.options);
   const bool gpu = wants_gpu(chapter, request);
-  simt::Config config;
-  config.schedule_seed = static_cast<uint64_t>(request.schedule_seed);
-  config.events = !request.events.empty();
-  std::vector<float> scratch;
-  if (gpu) {
-    outcome.device = gpu_name();
-    outcome.time_ms = time_on_gpu(chapter, problem, o, lse, options, 1);
-    config.hazards = false;
-    if (!request.profile) return outcome;
-    scratch.resize(o.size());
-    o = scratch;
-    lse = {};
-  }
-  EmulatorRun run;
-  const double emulator_ms =
-      time_ms([&] { run = forward_on_emulator(chapter, problem, o, lse, options, config); });
-  if (!gpu) {
+  if (!gpu || request.profile) {
+    simt::Config config;
+    config.schedule_seed = static_cast<uint64_t>(request.schedule_seed);
+    config.events = !request.events.empty();
+    config.hazards = !gpu;
+    EmulatorRun run;
     outcome.device = "emulator";
-    outcome.time_ms = emulator_ms;
+    outcome.time_ms = time_ms([&] { run = work.on_emulator(config); });
     outcome.hazardous = !run.report.hazards.empty();
     outcome.notes = hazards_as_text(run.report.hazards);
     outcome.hazards = hazards_as_json(run.report.hazards);
+    if (!request.events.empty()) write_file(request.events, event_log(run));
+    if (request.profile) {
+      outcome.profile = counters_as_json(run.report.counters);
+      if (!run.report.tiles.empty()) {
+        const TileCounts tiles = count_tiles(run.report.tiles);
+        outcome.profile["tiles_visited"] = tiles.visited;
+        outcome.profile["tiles_masked"] = tiles.masked;
+        outcome.profile["tiles_skipped"] = tiles.skipped;
+        outcome.notes += tiles_as_text(tiles);
+      }
+      simt::Counters previous;
+      if (work.previous) {
+        previous = work.previous();
+        outcome.profile["previous"] = counters_as_json(previous);
+      }
+      outcome.notes +=
+          counters_as_text(chapter, run.report.counters, work.previous ? &previous : nullptr);
+    }
   }
-  if (!request.events.empty()) write_file(request.events, event_log(run));
-  if (request.profile) {
-    simt::Counters previous;
-    outcome.profile = counters_as_json(run.report.counters);
-    if (!run.report.tiles.empty()) {
-      const TileCounts tiles = count_tiles(run.report.tiles);
-      outcome.profile["tiles_visited"] = tiles.visited;
-      outcome.profile["tiles_masked"] = tiles.masked;
-      outcome.profile["tiles_skipped"] = tiles.skipped;
-      outcome.notes += tiles_as_text(tiles);
-    }
-    const bool comparable = chapter.previous && previous_takes(problem, request);
-    if (comparable) {
-      KernelChapter before = chapter;
-      before.emulator = chapter.previous;
-      scratch.resize(o.size());
-      config.hazards = config.events = false;
-      previous = forward_on_emulator(before, problem, scratch, {}, {}, config).report.counters;
-      outcome.profile["previous"] = counters_as_json(previous);
-    }
-    outcome.notes +=
-        counters_as_text(chapter, run.report.counters, comparable ? &previous : nullptr);
+  if (gpu) {  // last: it fills the outputs again
+    outcome.device = gpu_name();
+    outcome.time_ms = or_too_large(chapter, work.on_gpu);
   }
   return outcome;
 }
-
-void bench(const KernelChapter& chapter, const ForwardRun& options, const Shape& default_shape,
-           const Problem& problem, const Request& request) {
-  if (!wants_gpu(chapter, request)) {
-    std::cout << "  bench      the emulator's time says nothing about a GPU's; "
-                 "./learn bench simt measures the emulator itself\n";
-    return;
-  }
-  // The default shape is made for reading counters: too small to fill a GPU.
-  const bool small = problem.shape == default_shape;
-  const Shape shape = small ? Shape{1, 8, 4096, 8192, 128} : problem.shape;
-  Problem large = problem;
-  if (small) {
-    large = random_problem(shape, problem.dtype, 0);
-    large.causal = problem.causal;
-  }
-  std::vector<float> o(shape.q_elements());
-  const double ms = time_on_gpu(chapter, large, o, {}, options, 20);
-  const double tflops = forward_operation().flops(large) / ms * 1e-9,
-               limit = gpu_mma_limit_tflops();
-  const double once = 2.0 * (shape.q_elements() + shape.kv_elements()) * sizeof(bf16);
-  const double rate = once / ms * 1e-6, copy = gpu_copy_limit_gbs();
-  char lines[400];
-  std::snprintf(lines, sizeof lines,
-                "  bench      shape %s: %.3f ms, %.1f TFLOP/s, %.1f %% of the %.1f that mma.sync "
-                "alone reaches here\n"
-                "             Q, K, V and O once: %.1f GB/s, %.1f %% of the %.0f that a copy "
-                "reaches here\n",
-                to_string(shape).c_str(), ms, tflops, 100 * tflops / limit, limit, rate,
-                100 * rate / copy, copy);
-  std::cout << lines;
-}
-
-}  // namespace
 
 int run_kernel_program(const KernelChapter& chapter, int argc, char** argv) {
   std::vector<int64_t> values;  // of the chapter's own options
@@ -327,7 +335,7 @@ int run_kernel_program(const KernelChapter& chapter, int argc, char** argv) {
     }
   };
   const auto options = [&](const Request& request) {
-    return ForwardRun{request.breaks, {values.begin(), values.end()}, request.layout == "blhd"};
+    return KernelRun{request.breaks, {values.begin(), values.end()}, request.layout == "blhd"};
   };
   program.validate = [&](const Problem& problem) { chapter.check_shape(problem.shape); };
   program.run = [&](const Problem& problem, const Request& request,

@@ -2,6 +2,7 @@
 // From the host's arguments to a running kernel, as chapters 03 to 08 have it.
 
 #include <algorithm>
+#include <initializer_list>
 #include <limits>
 #include <string>
 
@@ -33,13 +34,14 @@ void launch_forward(Kernel kernel, const fa::ForwardArgs& args, size_t smem_byte
 
 // From chapter 09 on. Throws InputError unless the scale is positive and the rows of all tensors
 // are contiguous, begin at multiples of 16 bytes, and lie within 4 GB of their head's first.
-inline void check_scale_and_strides(const fa::ForwardArgs& args) {
-  if (!(args.scale > 0)) {
-    throw fa::InputError("--scale " + std::to_string(args.scale) +
+inline void check_scale_and_strides(float scale,
+                                    std::initializer_list<const fa::TensorRef*> tensors) {
+  if (!(scale > 0)) {
+    throw fa::InputError("--scale " + std::to_string(scale) +
                          ": this chapter takes the maximum before it scales, which needs a "
                          "positive scale");
   }
-  for (const fa::TensorRef* tensor : {&args.q, &args.k, &args.v, &args.o}) {
+  for (const fa::TensorRef* tensor : tensors) {
     const auto& stride = tensor->strides;
     for (int d = 0; d < 4; ++d) {
       const bool whole_chunks = d == 3 ? stride[d] == 1 : stride[d] % 8 == 0;

@@ -84,17 +84,22 @@ class EmulatorMemory {
   simt::RegisteredBuffer registered_;
 };
 
+void take_options(const KernelChapter& chapter, const KernelRun& run, int (&options)[2]) {
+  for (size_t i = 0; i < chapter.options.size(); ++i)
+    options[i] = i < run.options.size() ? run.options[i] : chapter.options[i].otherwise;
+}
+
 // What the forward pass reads and fills, and how its arguments are made of them.
 struct Forward {
   const KernelChapter& chapter;
   const Problem& problem;
-  const ForwardRun& run;
+  const KernelRun& run;
   std::vector<Input> inputs;
   std::vector<Output> outputs;
   std::vector<float> q_starts, kv_starts;
 
   Forward(const KernelChapter& chapter_, const Problem& problem_, std::span<float> o,
-          std::span<float> lse, const ForwardRun& run_)
+          std::span<float> lse, const KernelRun& run_)
       : chapter(chapter_), problem(problem_), run(run_) {
     const Shape& s = problem.shape;
     const Dtype dtype = problem.dtype;
@@ -136,11 +141,62 @@ struct Forward {
     args.window_left = problem.window_left;
     args.window_right = problem.right();
     args.breaks = run.breaks;
-    for (size_t i = 0; i < chapter.options.size(); ++i) {
-      args.options[i] = i < run.options.size() ? run.options[i] : chapter.options[i].otherwise;
-    }
+    take_options(chapter, run, args.options);
     check_arguments(chapter, args);
     build.forward(args);
+  }
+};
+
+// The same of the backward pass.
+struct Backward {
+  const KernelChapter& chapter;
+  const Problem& problem;
+  const KernelRun& run;
+  std::vector<float> workspace;
+  std::vector<Input> inputs;
+  std::vector<Output> outputs;
+
+  Backward(const KernelChapter& chapter_, const Problem& problem_, const BackwardTensors& tensors,
+           const KernelRun& run_)
+      : chapter(chapter_),
+        problem(problem_),
+        run(run_),
+        workspace(backward_workspace(problem_.shape)) {
+    const Shape& s = problem.shape;
+    const Dtype dtype = problem.dtype;
+    const std::array<int64_t, 4> q{s.batch, s.heads, s.q, s.dim};
+    const std::array<int64_t, 4> kv{s.batch, problem.kv_heads(), s.kv, s.dim};
+    const std::array<int64_t, 4> rows{s.batch, s.heads, s.q, 1};
+    inputs = {{"Q", dtype, q, problem.q, run.by_length},
+              {"K", dtype, kv, problem.k, run.by_length},
+              {"V", dtype, kv, problem.v, run.by_length},
+              {"O", dtype, q, tensors.o, run.by_length},
+              {"dO", dtype, q, problem.more.at(0), run.by_length},
+              {"LSE", Dtype::f32, rows, tensors.lse}};
+    const auto floats = static_cast<int64_t>(workspace.size());
+    outputs = {{"dQ", dtype, q, tensors.dq, run.by_length},
+               {"dK", dtype, kv, tensors.dk, run.by_length},
+               {"dV", dtype, kv, tensors.dv, run.by_length},
+               {"workspace", Dtype::f32, {1, 1, 1, floats}, workspace}};
+  }
+
+  void launch(const KernelBuild& build, std::span<const TensorRef> t) const {
+    BackwardArgs args{.q = t[0],
+                      .k = t[1],
+                      .v = t[2],
+                      .o = t[3],
+                      .d_o = t[4],
+                      .lse = t[5],
+                      .dq = t[6],
+                      .dk = t[7],
+                      .dv = t[8],
+                      .workspace = static_cast<float*>(t[9].data),
+                      .scale = static_cast<float>(problem.scale),
+                      .causal = problem.causal,
+                      .breaks = run.breaks};
+    take_options(chapter, run, args.options);
+    check_arguments(chapter, args);
+    build.backward(args);
   }
 };
 
@@ -209,7 +265,7 @@ double run_on_gpu(std::span<const Input> inputs, std::span<const Output> outputs
 }
 
 EmulatorRun forward_on_emulator(const KernelChapter& chapter, const Problem& problem,
-                                std::span<float> o, std::span<float> lse, const ForwardRun& run,
+                                std::span<float> o, std::span<float> lse, const KernelRun& run,
                                 const simt::Config& config) {
   const Forward forward(chapter, problem, o, lse, run);
   return run_on_emulator(
@@ -219,12 +275,30 @@ EmulatorRun forward_on_emulator(const KernelChapter& chapter, const Problem& pro
 }
 
 double forward_on_gpu(const KernelChapter& chapter, const Problem& problem, std::span<float> o,
-                      std::span<float> lse, const ForwardRun& run, int runs) {
+                      std::span<float> lse, const KernelRun& run, int runs) {
   if (const std::string why = gpu_problem(*chapter.gpu); !why.empty()) throw InputError(why);
   const Forward forward(chapter, problem, o, lse, run);
   return run_on_gpu(
       forward.inputs, forward.outputs,
       [&](std::span<const TensorRef> tensors) { forward.launch(*chapter.gpu, tensors); }, runs);
+}
+
+EmulatorRun backward_on_emulator(const KernelChapter& chapter, const Problem& problem,
+                                 const BackwardTensors& tensors, const KernelRun& run,
+                                 const simt::Config& config) {
+  const Backward backward(chapter, problem, tensors, run);
+  return run_on_emulator(
+      backward.inputs, backward.outputs,
+      [&](std::span<const TensorRef> t) { backward.launch(*chapter.emulator, t); }, config);
+}
+
+double backward_on_gpu(const KernelChapter& chapter, const Problem& problem,
+                       const BackwardTensors& tensors, const KernelRun& run, int runs) {
+  if (const std::string why = gpu_problem(*chapter.gpu); !why.empty()) throw InputError(why);
+  const Backward backward(chapter, problem, tensors, run);
+  return run_on_gpu(
+      backward.inputs, backward.outputs,
+      [&](std::span<const TensorRef> t) { backward.launch(*chapter.gpu, t); }, runs);
 }
 
 }  // namespace fa

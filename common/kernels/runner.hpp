@@ -43,19 +43,33 @@ EmulatorRun run_on_emulator(std::span<const Input> inputs, std::span<const Outpu
 double run_on_gpu(std::span<const Input> inputs, std::span<const Output> outputs,
                   const Launch& launch, int runs = 1);
 
-// The forward pass of a chapter. What stands here as default is what its intact kernel gets.
-struct ForwardRun {
+// How a chapter's kernel runs. What stands here as default is what its intact kernel gets.
+struct KernelRun {
   uint32_t breaks = 0;
   std::vector<int> options = {};  // of the chapter, in order; those that are missing: their default
-  bool by_length = false;         // Q, K, V and O are stored as [B,L,H,D]
+  bool by_length = false;         // all [B,H,L,D] are stored as [B,L,H,D]
 };
 
 // O [B,H,Lq,D] and, unless it is empty, LSE [B,H,Lq] of `problem`, whose values are its dtype's.
 // Throws InputError for what the chapter does not take.
 EmulatorRun forward_on_emulator(const KernelChapter& chapter, const Problem& problem,
                                 std::span<float> o, std::span<float> lse = {},
-                                const ForwardRun& run = {}, const simt::Config& config = {});
+                                const KernelRun& run = {}, const simt::Config& config = {});
 double forward_on_gpu(const KernelChapter& chapter, const Problem& problem, std::span<float> o,
-                      std::span<float> lse = {}, const ForwardRun& run = {}, int runs = 1);
+                      std::span<float> lse = {}, const KernelRun& run = {}, int runs = 1);
+
+// Of a backward pass: what the forward pass left, O [B,H,Lq,D] and LSE [B,H,Lq]; and what comes of
+// it, dQ [B,H,Lq,D], dK and dV [B,Hkv,Lkv,D].
+struct BackwardTensors {
+  std::span<const float> o, lse;
+  std::span<float> dq, dk, dv;
+};
+
+// Likewise, for the dO in problem.more[0].
+EmulatorRun backward_on_emulator(const KernelChapter& chapter, const Problem& problem,
+                                 const BackwardTensors& tensors, const KernelRun& run = {},
+                                 const simt::Config& config = {});
+double backward_on_gpu(const KernelChapter& chapter, const Problem& problem,
+                       const BackwardTensors& tensors, const KernelRun& run = {}, int runs = 1);
 
 }  // namespace fa

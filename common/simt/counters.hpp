@@ -23,6 +23,7 @@ struct Counters {
   int64_t global_load_sectors_ideal = 0;
   int64_t global_store_sectors = 0;
   int64_t global_store_sectors_ideal = 0;
+  int64_t global_atomics = 0;          // atomic_add
   int64_t shared_bytes_per_block = 0;  // the largest of the launches
   int64_t wgmma_instructions = 0;      // four for each wgmma of a warpgroup
   int64_t tma_instructions = 0;        // bulk tensor loads and stores
@@ -39,7 +40,7 @@ struct Counters {
 struct CounterField {
   const char* name;
   int64_t Counters::*value;
-  bool hopper = false;  // of instructions that only chapters 12 on use
+  bool rare = false;  // of instructions that only some chapters use
 };
 inline constexpr CounterField kCounterFields[] = {
     {"ldmatrix_instructions", &Counters::ldmatrix_instructions},
@@ -55,6 +56,7 @@ inline constexpr CounterField kCounterFields[] = {
     {"global_load_sectors_ideal", &Counters::global_load_sectors_ideal},
     {"global_store_sectors", &Counters::global_store_sectors},
     {"global_store_sectors_ideal", &Counters::global_store_sectors_ideal},
+    {"global_atomics", &Counters::global_atomics, true},
     {"shared_bytes_per_block", &Counters::shared_bytes_per_block},
     {"wgmma_instructions", &Counters::wgmma_instructions, true},
     {"tma_instructions", &Counters::tma_instructions, true},

@@ -6,6 +6,8 @@
 
 namespace fa {
 
-std::span<const KernelChapter* const> kernel_chapters();  // in ascending order
+// In ascending order.
+std::span<const KernelChapter* const> kernel_chapters();  // of the forward pass
+std::span<const KernelChapter* const> backward_chapters();
 
 }  // namespace fa

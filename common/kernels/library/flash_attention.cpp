@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstring>
 #include <exception>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,6 +19,7 @@
 
 namespace {
 
+using fa::BackwardArgs;
 using fa::ForwardArgs;
 using fa::InputError;
 using fa::KernelChapter;
@@ -45,10 +47,16 @@ struct Named {
   const char* name;
   const TensorRef& tensor;
 };
-std::vector<Named> tensors_of(const ForwardArgs& args) {
-  std::vector<Named> all = {{"q", args.q}, {"k", args.k}, {"v", args.v}, {"o", args.o}};
+using Tensors = std::vector<Named>;
+
+Tensors tensors_of(const ForwardArgs& args) {
+  Tensors all = {{"q", args.q}, {"k", args.k}, {"v", args.v}, {"o", args.o}};
   if (args.lse.data) all.push_back({"lse", args.lse});
   return all;
+}
+Tensors tensors_of(const BackwardArgs& args) {
+  return {{"q", args.q},     {"k", args.k},   {"v", args.v},   {"o", args.o},  {"lse", args.lse},
+          {"d_o", args.d_o}, {"dq", args.dq}, {"dk", args.dk}, {"dv", args.dv}};
 }
 
 // An earlier version ended with `stream`: what came later keeps its default.
@@ -79,19 +87,25 @@ TensorRef tensor_ref(const char* name, const flash_attention_tensor& given) {
   return tensor;
 }
 
+void check_address(const char* name, const void* data) {
+  if (data == nullptr || reinterpret_cast<uintptr_t>(data) % 16 != 0) {
+    throw InputError(std::string(name) + " is null or not aligned to 16 bytes");
+  }
+}
+
+float finite_scale(double scale) {
+  if (!std::isfinite(scale)) throw InputError("scale: expected a finite number");
+  return static_cast<float>(scale);
+}
+
 ForwardArgs forward_args(const flash_attention_arguments& given) {
   ForwardArgs args{.q = tensor_ref("q", given.q),
                    .k = tensor_ref("k", given.k),
                    .v = tensor_ref("v", given.v),
                    .o = tensor_ref("o", given.o),
                    .lse = tensor_ref("lse", given.lse)};
-  for (const Named& one : tensors_of(args)) {
-    if (one.tensor.data == nullptr || reinterpret_cast<uintptr_t>(one.tensor.data) % 16 != 0) {
-      throw InputError(std::string(one.name) + " is null or not aligned to 16 bytes");
-    }
-  }
-  if (!std::isfinite(given.scale)) throw InputError("scale: expected a finite number");
-  args.scale = static_cast<float>(given.scale);
+  for (const Named& one : tensors_of(args)) check_address(one.name, one.tensor.data);
+  args.scale = finite_scale(given.scale);
   args.window_left = given.window_left;
   args.window_right = given.window_right;
   args.q_starts = given.cu_seqlens_q;
@@ -104,11 +118,30 @@ ForwardArgs forward_args(const flash_attention_arguments& given) {
   return args;
 }
 
-// The GPU's number, or FLASH_ATTENTION_EMULATOR. Every tensor must be there.
-int device_of(int asked, const ForwardArgs& args) {
+BackwardArgs backward_args(const flash_attention_backward_arguments& given) {
+  BackwardArgs args{.q = tensor_ref("q", given.q),
+                    .k = tensor_ref("k", given.k),
+                    .v = tensor_ref("v", given.v),
+                    .o = tensor_ref("o", given.o),
+                    .d_o = tensor_ref("d_o", given.d_o),
+                    .lse = tensor_ref("lse", given.lse),
+                    .dq = tensor_ref("dq", given.dq),
+                    .dk = tensor_ref("dk", given.dk),
+                    .dv = tensor_ref("dv", given.dv),
+                    .workspace = static_cast<float*>(given.workspace)};
+  for (const Named& one : tensors_of(args)) check_address(one.name, one.tensor.data);
+  check_address("workspace", given.workspace);
+  args.scale = finite_scale(given.scale);
+  args.causal = given.causal != 0;
+  return args;
+}
+
+// The GPU's number, or FLASH_ATTENTION_EMULATOR. Every tensor must be there, and all of `more`.
+int device_of(int asked, const Tensors& tensors,
+              std::initializer_list<std::pair<const char*, const void*>> more) {
   const bool has_gpu = fa::gpu_problem().empty();
-  const auto place = [&](const TensorRef& tensor) {
-    return has_gpu ? fa::gpu_of_pointer(tensor.data) : FLASH_ATTENTION_EMULATOR;
+  const auto place = [&](const void* data) {
+    return has_gpu ? fa::gpu_of_pointer(data) : FLASH_ATTENTION_EMULATOR;
   };
   const auto name = [](int device) {
     return device < 0 ? std::string("host memory") : "GPU " + std::to_string(device) + "'s memory";
@@ -116,21 +149,16 @@ int device_of(int asked, const ForwardArgs& args) {
   if (!has_gpu && (asked >= 0 || (asked == FLASH_ATTENTION_WHERE_Q_IS && fa::gpu_lost_by_fork()))) {
     throw InputError(fa::gpu_problem());
   }
-  const int device = asked == FLASH_ATTENTION_WHERE_Q_IS ? place(args.q) : asked;
-  for (const Named& one : tensors_of(args)) {
-    if (has_gpu && place(one.tensor) != device) {
-      throw InputError(std::string(one.name) + " is in " + name(place(one.tensor)) + ", expected " +
-                       name(device));
-    }
-  }
-  for (const auto& [name_of, starts] :
-       {std::pair{"cu_seqlens_q", args.q_starts}, {"cu_seqlens_k", args.kv_starts}}) {
-    if (!starts || !has_gpu) continue;
-    if (const int where = fa::gpu_of_pointer(starts); where != device) {
-      throw InputError(std::string(name_of) + " is in " + name(where) + ", expected " +
-                       name(device));
-    }
-  }
+  const int device =
+      asked == FLASH_ATTENTION_WHERE_Q_IS ? place(tensors.front().tensor.data) : asked;
+  const auto check_place = [&](const char* name_of, const void* data) {
+    if (!has_gpu || place(data) == device) return;
+    throw InputError(std::string(name_of) + " is in " + name(place(data)) + ", expected " +
+                     name(device));
+  };
+  for (const Named& one : tensors) check_place(one.name, one.tensor.data);
+  for (const auto& [name_of, data] : more)
+    if (data != nullptr) check_place(name_of, data);
   return device;
 }
 
@@ -173,14 +201,22 @@ void check_starts(const char* name, const int* starts, int64_t sequences, int64_
 }
 
 // The emulator may touch the tensors' bytes, under their names.
-void emulate(const fa::KernelBuild& build, const ForwardArgs& args) {
-  const std::vector<Named> tensors = tensors_of(args);
-  std::vector<std::optional<fa::simt::RegisteredBuffer>> registered(tensors.size());
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    const size_t bytes = tensors[i].tensor.dtype == fa::Dtype::f32 ? 4 : 2;
-    registered[i].emplace(tensors[i].tensor.data, bytes * fa::extent(tensors[i].tensor),
+class Registered {
+ public:
+  explicit Registered(const Tensors& tensors) : buffers_(tensors.size()) {
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      const size_t bytes = tensors[i].tensor.dtype == fa::Dtype::f32 ? 4 : 2;
+      buffers_[i].emplace(tensors[i].tensor.data, bytes * fa::extent(tensors[i].tensor),
                           tensors[i].name, bytes);
+    }
   }
+
+ private:
+  std::vector<std::optional<fa::simt::RegisteredBuffer>> buffers_;
+};
+
+void emulate(const fa::KernelBuild& build, const ForwardArgs& args) {
+  const Registered registered(tensors_of(args));
   std::optional<fa::simt::RegisteredBuffer> starts[2];
   if (args.q_starts) {
     const size_t bytes = static_cast<size_t>(args.sequences + 1) * sizeof(int);
@@ -204,9 +240,26 @@ int checked_option(const KernelChapter& chapter, int option) {
   return option;
 }
 
+// For the launches while it lives. Throws InputError if this GPU cannot run the build's kernel.
+class OnGpu {
+ public:
+  OnGpu(const fa::KernelBuild& build, int device, void* stream) : current_(device) {
+    if (const std::string why = fa::gpu_problem(build); !why.empty()) throw InputError(why);
+    fa::set_gpu_stream(stream);
+  }
+  ~OnGpu() { fa::set_gpu_stream(nullptr); }
+  OnGpu(const OnGpu&) = delete;
+  OnGpu& operator=(const OnGpu&) = delete;
+
+ private:
+  fa::CurrentGpu current_;
+};
+
 void attend(const flash_attention_arguments& given) {
   ForwardArgs args = forward_args(given);
-  const int device = device_of(given.device, args);
+  const int device = device_of(
+      given.device, tensors_of(args),
+      {{"cu_seqlens_q", args.q_starts}, {"cu_seqlens_k", args.kv_starts}});
   fa::check_shapes(args);
   const KernelChapter& chapter = chosen_chapter(given.chapter, args, device >= 0);
   for (size_t i = 0; i < chapter.options.size(); ++i) {
@@ -215,13 +268,41 @@ void attend(const flash_attention_arguments& given) {
   if (given.option != 0) args.options[0] = checked_option(chapter, given.option);
   fa::check_arguments(chapter, args);
   if (device < 0) return emulate(*chapter.emulator, args);
-  const fa::CurrentGpu current(device);
-  if (const std::string why = fa::gpu_problem(*chapter.gpu); !why.empty()) throw InputError(why);
-  struct Stream {  // of the launches below only
-    explicit Stream(void* stream) { fa::set_gpu_stream(stream); }
-    ~Stream() { fa::set_gpu_stream(nullptr); }
-  } const stream(given.stream);
+  const OnGpu gpu(*chapter.gpu, device, given.stream);
   chapter.gpu->forward(args);
+}
+
+void differentiate(const flash_attention_backward_arguments* arguments) {
+  if (!arguments) throw InputError("no arguments");
+  const flash_attention_backward_arguments& given = *arguments;
+  if (given.size != sizeof given) {
+    throw InputError("arguments of " + std::to_string(given.size) + " bytes: this version has " +
+                     std::to_string(sizeof given));
+  }
+  BackwardArgs args = backward_args(given);
+  const int device =
+      device_of(given.device, tensors_of(args), {{"workspace", given.workspace}});
+  if (fa::backward_chapters().empty()) throw InputError("this library has no backward pass");
+  const KernelChapter& chapter = *fa::backward_chapters().back();
+  fa::check_arguments(chapter, args);
+  const auto& q = args.q.shape;
+  const int64_t floats = fa::backward_workspace({q[0], q[1], q[2], args.k.shape[2], q[3]});
+  if (given.workspace_bytes < floats * static_cast<int64_t>(sizeof(float))) {
+    throw InputError("workspace of " + std::to_string(given.workspace_bytes) + " bytes: " +
+                     std::to_string(floats * sizeof(float)) + " are needed");
+  }
+  if (given.option != 0) args.options[0] = checked_option(chapter, given.option);
+  args.options[1] = given.deterministic != 0;
+  if (device >= 0) {
+    const OnGpu gpu(*chapter.gpu, device, given.stream);
+    chapter.gpu->backward(args);
+    return;
+  }
+  const TensorRef workspace{args.workspace, fa::Dtype::f32, {1, 1, 1, floats}, {0, 0, 0, 1}};
+  Tensors tensors = tensors_of(args);
+  tensors.push_back({"workspace", workspace});
+  const Registered registered(tensors);
+  chapter.emulator->backward(args);
 }
 
 flash_attention_tensor contiguous(const void* data, int64_t batch, int64_t heads, int64_t length,
@@ -253,6 +334,23 @@ int flash_attention_forward(int chapter, const void* q, const void* k, const voi
     arguments.stream = stream;
     attend(arguments);
   });
+}
+
+int flash_attention_backward(const flash_attention_backward_arguments* arguments) {
+  return guarded([&] { differentiate(arguments); });
+}
+
+int64_t flash_attention_backward_workspace(int64_t batch, int64_t heads, int64_t len_q,
+                                           int64_t head_dim) {
+  int64_t bytes = 0;
+  guarded([&] {
+    const fa::Shape shape{batch, heads, len_q, 1, head_dim};
+    for (const int64_t size : {batch, heads, len_q, head_dim})
+      if (size < 1) throw InputError("workspace: every size must be at least 1");
+    fa::check_addressable(shape, "shape " + to_string(shape));
+    bytes = fa::backward_workspace(shape) * static_cast<int64_t>(sizeof(float));
+  });
+  return bytes;
 }
 
 const char* flash_attention_error(void) { return last_error.c_str(); }

@@ -59,6 +59,30 @@ int flash_attention_forward(int chapter, const void *q, const void *k, const voi
                             int64_t batch, int64_t heads, int64_t len_q, int64_t len_kv,
                             int64_t head_dim, double scale, void *stream);
 
+/* A backward pass. Fill it with 0 first. */
+typedef struct {
+  uint64_t size;          /* sizeof(flash_attention_backward_arguments) */
+  int32_t device;         /* where the tensors are */
+  int32_t causal;         /* 1: query i sees keys up to i + (len_kv - len_q) */
+  int32_t deterministic;  /* 1: the same bits each time */
+  int32_t option;         /* the chapter's own: 10's --design; 0: as it is by default */
+  flash_attention_tensor q, k, v, o; /* as in the forward pass; O is what came of it */
+  flash_attention_tensor lse;        /* likewise */
+  flash_attention_tensor d_o;        /* like O */
+  flash_attention_tensor dq, dk, dv; /* like Q, K and V */
+  double scale;
+  void *workspace; /* of any content; 16-byte aligned, where the tensors are */
+  int64_t workspace_bytes;
+  void *stream; /* a cudaStream_t, or null */
+} flash_attention_backward_arguments;
+
+/* dQ, dK and dV, for a given dO, of O = softmax(scale Q K^T) V. As flash_attention. */
+int flash_attention_backward(const flash_attention_backward_arguments *arguments);
+
+/* How many bytes of workspace it needs; 0 after an error. */
+int64_t flash_attention_backward_workspace(int64_t batch, int64_t heads, int64_t len_q,
+                                           int64_t head_dim);
+
 const char *flash_attention_error(void); /* of this thread's last failed call */
 
 /* What mma.sync alone reaches on this GPU, in TFLOP/s; 0 after an error. */

@@ -3,6 +3,7 @@
     import flash_attention
     library = flash_attention.load("build/lib/libflash_attention.so")
     o = library.attention(q, k, v)
+    o = library.differentiable_attention(q, k, v)    # PyTorch: o.backward() reaches q, k and v
 
 q, k, v: NumPy arrays (float16 as it is, others rounded to bf16; the emulator runs; gives float32), or
 PyTorch tensors of 16-bit floats, on a GPU or not. What no chapter can do is a ValueError with a sentence.
@@ -32,6 +33,14 @@ class Arguments(ctypes.Structure):
                 ("sequences", ctypes.c_int64), ("longest_q", ctypes.c_int64),
                 ("softcap", ctypes.c_double), ("alibi", ctypes.c_int32),
                 ("option", ctypes.c_int32)]
+
+
+class BackwardArguments(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_uint64), ("device", ctypes.c_int32), ("causal", ctypes.c_int32),
+                ("deterministic", ctypes.c_int32), ("option", ctypes.c_int32),
+                *[(name, Tensor) for name in ("q", "k", "v", "o", "lse", "d_o", "dq", "dk", "dv")],
+                ("scale", ctypes.c_double), ("workspace", ctypes.c_void_p),
+                ("workspace_bytes", ctypes.c_int64), ("stream", ctypes.c_void_p)]
 
 
 def to_bf16(x):
@@ -86,6 +95,9 @@ class Library:
     def __init__(self, path):
         self._library = ctypes.CDLL(path)
         self._library.flash_attention_error.restype = ctypes.c_char_p
+        self._library.flash_attention_backward_workspace.argtypes = [ctypes.c_int64] * 4
+        self._library.flash_attention_backward_workspace.restype = ctypes.c_int64
+        self._function = None  # a torch.autograd.Function, when one is wanted
 
     def attention(self, q, k, v, causal=False, window=None, scale=None, layout="bhld", chapter=None,
                   return_lse=False, stream=None, softcap=0.0, alibi=False, cu_seqlens_q=None,
@@ -161,8 +173,85 @@ class Library:
         o = result()[..., :dim]
         return (o, lse[..., 0]) if return_lse else o
 
+    def backward(self, do, q, k, v, o, lse, causal=False, scale=None, layout="bhld",
+                 deterministic=False, option=0, stream=None):
+        """dq, dk and dv of sum(do * o), where o and lse are what attention(..., return_lse=True) gave
+        for the same q, k, v, causal, scale and layout. deterministic: the same bits each time."""
+        if layout not in LAYOUTS:
+            raise ValueError(f"layout {layout!r}: expected one of {', '.join(LAYOUTS)}")
+        for name, x in (("do", do), ("q", q), ("k", k), ("v", v), ("o", o)):
+            check(name, x)
+            if isinstance(x, np.ndarray) != isinstance(q, np.ndarray):
+                raise ValueError(f"{name} and q must both be NumPy arrays or both be tensors")
+        dim = q.shape[3]
+        scale = (dim or 1) ** -0.5 if scale is None else scale
+        whole = (dim + 7) // 8 * 8
+        swapped = (lambda x: x.swapaxes(1, 2)) if layout == "blhd" else (lambda x: x)
+        tensors = [padded(x, whole) if x.shape[3] == dim < whole else x for x in (q, k, v, o, do)]
+        batch, heads, length = swapped(q).shape[:3]
+        bytes_ = self._library.flash_attention_backward_workspace(batch, heads, length, whole)
+        if bytes_ == 0:
+            raise ValueError(self._library.flash_attention_error().decode())
+        if isinstance(q, np.ndarray):
+            is_fp16 = q.dtype == np.float16
+            as_bits = (lambda x: x.astype(np.float16)) if is_fp16 else to_bf16
+            tensors = [as_bits(np.ascontiguousarray(swapped(x))) for x in tensors]
+            gradients = [np.full(x.shape, np.nan if is_fp16 else 0x7FFF, x.dtype) for x in tensors[:3]]
+            result = lambda x: swapped(x.astype(np.float32) if is_fp16 else from_bf16(x))
+            lse = np.ascontiguousarray(lse, np.float32)
+            workspace = np.empty(bytes_ // 4 + 4, np.float32)
+            workspace = workspace[-workspace.ctypes.data // 4 % 4:]  # from a multiple of 16 bytes on
+            view, device = of_array, EMULATOR
+        else:
+            import torch
+            filled = [x.new_full(tuple(x.shape), float("nan")) for x in tensors[:3]]
+            gradients = [swapped(x) for x in filled]
+            result = swapped
+            tensors = [swapped(x if x.stride()[-1] == 1 else x.contiguous()) for x in tensors]
+            lse = lse.contiguous()
+            workspace = torch.empty(bytes_ // 4, dtype=torch.float32, device=q.device)
+            view, device = of_torch, q.device.index if q.device.type == "cuda" else EMULATOR
+            if stream is None and device != EMULATOR:
+                stream = torch.cuda.current_stream(q.device).cuda_stream
+        q, k, v, o, do = tensors
+        arguments = BackwardArguments(
+            ctypes.sizeof(BackwardArguments), device, causal, deterministic, option,
+            *(view(x) for x in (q, k, v, o, lse[..., None], do, *gradients)), scale,
+            address(workspace), bytes_, stream)
+        if self._library.flash_attention_backward(ctypes.byref(arguments)):
+            raise ValueError(self._library.flash_attention_error().decode())
+        return tuple(result(x)[..., :dim] for x in gradients)
+
+    def differentiable_attention(self, q, k, v, causal=False, scale=None, layout="bhld",
+                                 deterministic=False):
+        """attention() of PyTorch tensors, through which gradients flow back to q, k and v."""
+        if self._function is None:
+            self._function = autograd_function(self)
+        return self._function.apply(q, k, v, causal, scale, layout, deterministic)
+
     def forward(self, q, k, v, chapter=7, scale=None, stream=None):
         return self.attention(q, k, v, scale=scale, chapter=chapter, stream=stream)
+
+
+def autograd_function(library):
+    import torch
+
+    class Attention(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, q, k, v, causal, scale, layout, deterministic):
+            o, lse = library.attention(q, k, v, causal=causal, scale=scale, layout=layout,
+                                       return_lse=True)
+            ctx.save_for_backward(q, k, v, o, lse)
+            ctx.options = {"causal": causal, "scale": scale, "layout": layout,
+                           "deterministic": deterministic}
+            return o
+
+        @staticmethod
+        @torch.autograd.function.once_differentiable
+        def backward(ctx, do):
+            return *library.backward(do, *ctx.saved_tensors, **ctx.options), None, None, None, None
+
+    return Attention
 
 
 def load(path):

@@ -11,8 +11,10 @@ import numpy as np
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(HERE, "..", "..", "..", "reference"))
 
+import attention
 import check
 import flash_attention
+import gradients
 from problem import Problem
 
 PATH = os.environ["FA_LIBRARY"]
@@ -147,6 +149,55 @@ class TestLibrary(unittest.TestCase):
         self.assert_error("as many numbers of each", q, k, v, cu_seqlens_q=[0, 9, 70],
                           cu_seqlens_k=[0, 90])
 
+    def assert_gradients_agree(self, problem, do, got):
+        agreed, verdict = gradients.judge(problem, do, attention.Gradients(*got))
+        self.assertTrue(agreed, verdict)
+
+    def test_gradients(self):
+        for dim, heads, kv_heads, options in ((64, 2, 2, {}), (128, 4, 2, {"causal": True}),
+                                              (40, 2, 1, {"causal": True, "scale": 0.3}),
+                                              (59, 2, 2, {})):
+            q, k, v = inputs(heads=heads, dim=dim)
+            k, v = k[:, :kv_heads], v[:, :kv_heads]
+            do = inputs(heads=heads, dim=dim)[0][::-1]
+            o, lse = LIBRARY.attention(q, k, v, return_lse=True, **options)
+            first = LIBRARY.backward(do, q, k, v, o, lse, **options)
+            self.assert_gradients_agree(Problem(q, k, v, dtype="bf16", **options), do, first)
+            for design in (1, 2, 3):
+                got = LIBRARY.backward(do, q, k, v, o, lse, option=design, deterministic=True,
+                                       **options)
+                self.assert_gradients_agree(Problem(q, k, v, dtype="bf16", **options), do, got)
+            by_length = LIBRARY.backward(*(x.swapaxes(1, 2) for x in (do, q, k, v, o)), lse,
+                                         layout="blhd", deterministic=True, **options)
+            again = LIBRARY.backward(do, q, k, v, o, lse, deterministic=True, **options)
+            for x, y in zip(by_length, again):
+                np.testing.assert_array_equal(x.swapaxes(1, 2), y)
+
+    def test_gradients_in_fp16(self):
+        q, k, v = (x.astype(np.float16) for x in inputs())
+        o, lse = LIBRARY.attention(q, k, v, return_lse=True)
+        got = LIBRARY.backward(q, q, k, v, o, lse)
+        self.assert_gradients_agree(
+            Problem(*(x.astype(np.float32) for x in (q, k, v)), dtype="f16"), q.astype(np.float32), got)
+
+    def test_a_backward_pass_says_what_is_wrong(self):
+        q, k, v = inputs()
+        o, lse = LIBRARY.attention(q, k, v, return_lse=True)
+        def refused(text, *arguments, **options):
+            with self.assertRaisesRegex(ValueError, text):
+                LIBRARY.backward(*arguments, **options)
+        refused("Q is .* and dO is .*: their shapes must be equal", o[:, :, 1:], q, k, v, o, lse)
+        refused("LSE is .* LSE must be", o, q, k, v, o, lse[:, :, 1:])
+        refused("option 4: --design of ch10_backward is 0 to 3", o, q, k, v, o, lse, option=4)
+        refused("positive scale", o, q, k, v, o, lse, scale=-1.0)
+        refused("multiples of 8 up to 128", *inputs(dim=136)[:1] * 2, *inputs(dim=136)[1:],
+                inputs(dim=136)[0], lse)
+        refused("layout 'bld'", o, q, k, v, o, lse, layout="bld")
+        refused("do has 3 dimensions", o[0], q, k, v, o, lse)
+        refused("o and q must both be", o, q, k, v, HostTensor(flash_attention.to_bf16(o)), lse)
+        refused("every size must be at least 1", *inputs(len_q=0)[:1] * 2, *inputs(len_q=0)[1:],
+                inputs(len_q=0)[0], lse)
+
     def test_head_sizes_are_padded(self):
         for dim in (59, 80, 111):
             q, k, v = inputs(dim=dim)
@@ -202,8 +253,9 @@ class TestLibrary(unittest.TestCase):
         listing = subprocess.run(["nm", "-D", "--defined-only", PATH], check=True,
                                  capture_output=True, text=True).stdout
         self.assertEqual(sorted(line.split()[-1] for line in listing.splitlines()),
-                         ["flash_attention", "flash_attention_error", "flash_attention_forward",
-                          "flash_attention_mma_limit"])
+                         ["flash_attention", "flash_attention_backward",
+                          "flash_attention_backward_workspace", "flash_attention_error",
+                          "flash_attention_forward", "flash_attention_mma_limit"])
 
 
 if __name__ == "__main__":

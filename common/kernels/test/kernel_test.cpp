@@ -219,7 +219,7 @@ void is_reported_as(const KernelChapter& kernel, KernelBreak flag, simt::HazardK
   }
 }
 
-Answer answer(const KernelChapter& kernel, const Problem& problem, const ForwardRun& run) {
+Answer answer(const KernelChapter& kernel, const Problem& problem, const KernelRun& run) {
   Answer result{
       std::vector<float>(problem.shape.q_elements()), std::vector<float>(problem.shape.rows()), {}};
   result.report = forward_on_emulator(kernel, problem, result.o, result.lse, run).report;

@@ -38,7 +38,7 @@ struct Answer {
   std::vector<float> o, lse;
   simt::Report report;
 };
-Answer answer(const KernelChapter& kernel, const Problem& problem, const ForwardRun& run = {});
+Answer answer(const KernelChapter& kernel, const Problem& problem, const KernelRun& run = {});
 void check_agrees(const KernelChapter& kernel, const Problem& problem, bool by_length = false);
 
 Problem causal(const Shape& shape, uint64_t seed = 1);

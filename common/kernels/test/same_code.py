@@ -39,6 +39,8 @@ namespace FA_BACKEND::ch{number} {{
 void use(const fa::ForwardArgs& args) {{ launch_attention<64>(args{breaks}); }}
 }}
 """
+BACKWARD = KERNEL.replace("ForwardArgs", "BackwardArgs").replace(
+    "launch_attention<", "launch_backward<bf16, ")
 TILED = """#include "chapters/02_tiled_cpu/tiled.hpp"
 const auto use = ch02::attend_tile<float, ch02::Causal{breaks}>;
 const void* volatile used = reinterpret_cast<const void*>(use);
@@ -96,7 +98,7 @@ def build(directory, chapter, breaks, struck, compiler, flags):
                 if left:
                     raise SystemExit(f"{path}: a break is left in: {left.group(0).strip()}")
             copy.write_text(text, encoding="utf-8")
-    template = TILED if chapter.startswith("02") else KERNEL
+    template = {"02": TILED, "10": BACKWARD}.get(chapter[:2], KERNEL)
     source, result = ("use.cu", "use.cubin") if is_cuda else ("use.cpp", "use.o")
     (directory / source).write_text(
         template.format(directory=chapter, number=chapter[:2], breaks=breaks), encoding="utf-8")
