@@ -99,8 +99,7 @@ void key_tiles(const Params p, Breaks breaks) {
       const int mma_d = warp_row / WARP_KV % WARPS_D * DQ_MMAS_D;
       float dQ_rmem[DQ_MMAS_Q][DQ_MMAS_D][4] = {};
       multiply_keys<T, HEAD_DIM>(dQ_rmem, dS_tile, mma_q * MMA_M, K_smem, mma_d * MMA_N);
-      const int64_t tile = tile_index(p, work.batch, at.head, at.q_tile);
-      add_dQ<HEAD_DIM>(p.dQ_sum + tile * (BLOCK_Q * HEAD_DIM), mma_q, mma_d, dQ_rmem);
+      add_dQ<HEAD_DIM>(p, work, at, warp_row / WARP_KV, mma_q, mma_d, dQ_rmem, breaks);
     }
   }
 

@@ -12,6 +12,7 @@ namespace FA_BACKEND::ch10 {
 constexpr int BLOCK_Q = fa::BACKWARD_TILE_Q;  // queries of a tile
 constexpr int BLOCK_KV = 128;                 // keys of a tile
 constexpr int ELEMENT = 2;                    // bytes of a bf16 or an fp16
+constexpr int DQ_PARTS = fa::BACKWARD_DQ_PARTS;
 constexpr float LOG2_E = 1.44269504f;
 
 // A tensor [batch, heads, len, dim]: its rows, heads and batches lie so many bytes apart. A row
@@ -27,12 +28,13 @@ struct Params {
   const float* LSE;     // [batch, heads, len_q]
   float *LSE_log2, *D;  // [batch, heads, q_tiles * BLOCK_Q]
   float* dQ_sum;        // [batch, heads, q_tiles][BLOCK_Q * HEAD_DIM], in the order of mma tiles
+  int* turns;           // [batch, heads, q_tiles][DQ_PARTS]: how many blocks have added to it
   int heads, group;     // `group` query heads in a row share a head of K and V
   int batches, batch_kv_heads;  // the latter: batches * heads / group
   int len_q, len_kv, dim;       // dim: up to HEAD_DIM; the columns from there on are zeros
   int q_tiles, kv_tiles;
   int diagonal;  // query i stands at key i + diagonal
-  bool causal;
+  bool causal, deterministic;
   float scale;
 };
 
@@ -53,6 +55,7 @@ inline Params params_of(const fa::BackwardArgs& args) {
   const int64_t rows = batch * heads * q_tiles * BLOCK_Q;
   float* const LSE_log2 = args.workspace;
   float* const dQ_sum = LSE_log2 + 2 * rows;
+  float* const turns = dQ_sum + rows * (dim <= 64 ? 64 : 128);
   return {.Q = tensor(args.q),
           .K = tensor(args.k),
           .V = tensor(args.v),
@@ -65,6 +68,7 @@ inline Params params_of(const fa::BackwardArgs& args) {
           .LSE_log2 = LSE_log2,
           .D = LSE_log2 + rows,
           .dQ_sum = dQ_sum,
+          .turns = reinterpret_cast<int*>(turns),
           .heads = static_cast<int>(heads),
           .group = static_cast<int>(heads / kv_heads),
           .batches = static_cast<int>(batch),
@@ -76,6 +80,7 @@ inline Params params_of(const fa::BackwardArgs& args) {
           .kv_tiles = static_cast<int>((len_kv + BLOCK_KV - 1) / BLOCK_KV),
           .diagonal = static_cast<int>(len_kv - len_q),
           .causal = args.causal,
+          .deterministic = args.options[1] != 0,
           .scale = args.scale};
 }
 
@@ -95,7 +100,8 @@ struct Work {
     const int head = z * HEADS_AT_ONCE + x, kv_heads = p.heads / p.group;
     batch = shfl(head / kv_heads, 0);  // the same in all lanes: one register for the warp
     kv_head = shfl(head % kv_heads, 0);
-    kv_tile = y;
+    // Deterministic: in the order in which they add, see turn_of.
+    kv_tile = p.causal && p.deterministic ? p.kv_tiles - 1 - y : y;
     const int first_query = p.causal ? kv_tile * BLOCK_KV - p.diagonal : 0;
     first_q_tile = first_query > 0 ? first_query / BLOCK_Q : 0;
     const bool exists = head < p.batch_kv_heads && first_q_tile < p.q_tiles;

@@ -113,15 +113,43 @@ FA_HOST_DEVICE constexpr int dQ_place(int mma_q, int mma_d, int i) {
   return ((mma_q * (HEAD_DIM / MMA_N) + mma_d) * 4 + i) * WARP_SIZE;
 }
 
-template <int HEAD_DIM, int MMAS_M, int MMAS_N>
-FA_DEVICE void add_dQ(float* dQ_sum, int mma_q, int mma_d,
-                      const float (&dQ_rmem)[MMAS_M][MMAS_N][4]) {
-  FA_UNROLL
-  for (int m = 0; m < MMAS_M; ++m)
-    for (int n = 0; n < MMAS_N; ++n)
-      for (int i = 0; i < 4; ++i)
-        atomic_add(dQ_sum + dQ_place<HEAD_DIM>(mma_q + m, mma_d + n, i) + lane_index(),
-                   dQ_rmem[m][n][i]);
+// Deterministic: the blocks add in one order. So many have added to this tile before it is this
+// block's turn. Whoever comes before was started before, so it runs, or has ended.
+FA_DEVICE int turn_of(const Params& p, int kv_tile, int q_tile) {
+  if (!p.causal) return kv_tile;
+  // The last tile of keys that it sees comes first: its block arrives there in its first steps.
+  const int last_key = q_tile * BLOCK_Q + BLOCK_Q - 1 + p.diagonal, last = last_key / BLOCK_KV;
+  return (last < p.kv_tiles ? last : p.kv_tiles - 1) - kv_tile;
+}
+
+// Adds `part`, a warp's own, of a tile of dQ: tiles of mma from (mma_q, mma_d) on.
+template <int HEAD_DIM, int MMAS_M, int MMAS_N, class Breaks>
+FA_DEVICE void add_dQ(const Params& p, const Work& work, const Place& at, int part, int mma_q,
+                      int mma_d, const float (&dQ_rmem)[MMAS_M][MMAS_N][4], Breaks breaks) {
+  const int64_t tile = tile_index(p, work.batch, at.head, at.q_tile);
+  float* const dQ_sum = p.dQ_sum + tile * (BLOCK_Q * HEAD_DIM) + lane_index();
+  const auto each = [&](auto use) {
+    FA_UNROLL
+    for (int m = 0; m < MMAS_M; ++m)
+      for (int n = 0; n < MMAS_N; ++n)
+        for (int i = 0; i < 4; ++i)
+          use(dQ_sum + dQ_place<HEAD_DIM>(mma_q + m, mma_d + n, i), dQ_rmem[m][n][i]);
+  };
+  if (breaks.has(fa::LATE_ZERO) && work.kv_tile == 0)
+    each([](float* sum, float) { store_global(sum, 0.0f); });
+  int* const turns = p.deterministic ? p.turns + tile * DQ_PARTS + part : nullptr;
+  const int turn = turn_of(p, work.kv_tile, at.q_tile);
+  if (p.deterministic && !breaks.has(fa::UNORDERED_DQ)) {
+    if (lane_index() == 0)
+      while (load_acquire(turns) != turn) {
+      }
+    warp_sync();  // lane 0 has seen it for all
+  }
+  each([](float* sum, float value) { atomic_add(sum, value); });
+  if (p.deterministic && !breaks.has(fa::UNORDERED_DQ)) {
+    warp_sync();  // all lanes have added
+    if (lane_index() == 0) store_release(turns, turn + 1);
+  }
 }
 
 // A tile of dK or dV, [16 MMAS_M, HEAD_DIM], times `factor`, rounded, to global memory.

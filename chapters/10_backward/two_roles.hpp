@@ -120,8 +120,7 @@ void two_roles(const Params p, Breaks breaks) {
       constexpr int DQ_MMAS_D = MMAS_D / PAIRS;
       float dQ_rmem[BLOCK_Q / MMA_M][DQ_MMAS_D][4] = {};
       multiply_keys<T, HEAD_DIM>(dQ_rmem, dS_tile, 0, K_smem, pair * DQ_MMAS_D * MMA_N);
-      const int64_t tile = tile_index(p, work.batch, at.head, at.q_tile);
-      add_dQ<HEAD_DIM>(p.dQ_sum + tile * (BLOCK_Q * HEAD_DIM), 0, pair * DQ_MMAS_D, dQ_rmem);
+      add_dQ<HEAD_DIM>(p, work, at, pair, 0, pair * DQ_MMAS_D, dQ_rmem, breaks);
     }
     store(p.dK, breaks.has(fa::NO_SCALE_IN_DK) ? 1.0f : p.scale);
   }
