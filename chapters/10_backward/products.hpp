@@ -48,6 +48,20 @@ FA_DEVICE void load_tile(uint32_t smem, const Rows& gmem, int tile, int thread, 
   }
 }
 
+// The chunk of a 16x16 tile that a lane points ldmatrix to. Rows 0-7, chunk 0 | rows 8-15, chunk 0 |
+// rows 0-7, chunk 1 | rows 8-15, chunk 1; and, across, with the second and third exchanged.
+// Computed anew for each product: kept, the addresses would take the registers of the sums.
+template <int ROW_BYTES>
+FA_DEVICE uint32_t lane_down() {
+  const uint32_t lane = opaque(lane_index());
+  return swizzle<ROW_BYTES>(lane % 16 * ROW_BYTES + lane / 16 * 16);
+}
+template <int ROW_BYTES>
+FA_DEVICE uint32_t lane_across() {
+  const uint32_t lane = opaque(lane_index());
+  return swizzle<ROW_BYTES>((lane / 16 * 8 + lane % 8) * ROW_BYTES + lane / 8 % 2 * 16);
+}
+
 // C += A @ B.T   [16 MMAS_M, 8 MMAS_N], the sum over HEAD_DIM
 // The tiles' rows hold neighbours along HEAD_DIM, as both operands want them. The next fragments
 // are on their way while the tensor cores have these.
@@ -57,10 +71,7 @@ FA_DEVICE void multiply_rows(float (&C_rmem)[MMAS_M][MMAS_N][4],
                              uint32_t B_smem) {  // [8 MMAS_N, HEAD_DIM]
   constexpr uint32_t ROW_BYTES = HEAD_DIM * ELEMENT;
   constexpr int PAIRS = MMAS_N / 2, MMAS_D = HEAD_DIM / MMA_K;
-  const uint32_t A_lane =
-      swizzle<ROW_BYTES>(lane_index() % 16 * ROW_BYTES + lane_index() / 16 * 16);
-  const uint32_t B_lane = swizzle<ROW_BYTES>(
-      (lane_index() / 16 * 8 + lane_index() % 8) * ROW_BYTES + lane_index() / 8 % 2 * 16);
+  const uint32_t A_lane = lane_down<ROW_BYTES>(), B_lane = lane_across<ROW_BYTES>();
   uint32_t A_rmem[2][MMAS_M][4], B_rmem[2][4];
   const auto load_A = [&](int mma_d) {
     for (int mma_m = 0; mma_m < MMAS_M; ++mma_m)
@@ -94,8 +105,7 @@ FA_DEVICE void multiply_weights(float (&C_rmem)[MMAS_M][MMAS_N][4],
                                 const uint32_t (&A_rmem)[MMAS_K][MMAS_M][4],
                                 uint32_t B_smem) {  // [16 MMAS_K, 8 MMAS_N]
   constexpr int PAIRS = MMAS_N / 2;
-  const uint32_t B_lane =
-      swizzle<ROW_BYTES>(lane_index() % 16 * ROW_BYTES + lane_index() / 16 * 16);
+  const uint32_t B_lane = lane_down<ROW_BYTES>();
   uint32_t B_rmem[2][4];
   const auto load_B = [&](int n) {
     ldmatrix_x4_trans(B_rmem[n % 2], B_smem + n / PAIRS * MMA_K * ROW_BYTES +
@@ -125,32 +135,32 @@ FA_DEVICE void multiply_keys(float (&C_rmem)[MMAS_M][MMAS_N][4], uint32_t dS_sme
                              uint32_t K_smem, int col) {  // this warp's first of each
   constexpr uint32_t ROW_BYTES = HEAD_DIM * ELEMENT;
   constexpr int MMAS_KV = BLOCK_KV / MMA_K;
-  const uint32_t dS_lane = swizzle<DS_ROW_BYTES>(
-      (lane_index() / 16 * 8 + lane_index() % 8) * DS_ROW_BYTES + lane_index() / 8 % 2 * 16);
-  const uint32_t K_lane =
-      swizzle<ROW_BYTES>(lane_index() % 16 * ROW_BYTES + lane_index() / 16 * 16);
-  uint32_t dS_rmem[2][MMAS_M][4], K_rmem[2][MMAS_N / 2][4];
-  const auto load = [&](int mma_kv) {
-    for (int mma_m = 0; mma_m < MMAS_M; ++mma_m)
-      ldmatrix_x4_trans(dS_rmem[mma_kv % 2][mma_m],
-                        dS_smem + mma_kv * MMA_K * DS_ROW_BYTES +
-                            (dS_lane ^ ((query + mma_m * MMA_M) * ELEMENT)));
+  const uint32_t dS_lane = lane_across<DS_ROW_BYTES>(), K_lane = lane_down<ROW_BYTES>();
+  uint32_t dS_rmem[MMAS_M][4], K_rmem[2][MMAS_N / 2][4];
+  const auto load_dS = [&](int mma_kv, int mma_m) {
+    ldmatrix_x4_trans(dS_rmem[mma_m], dS_smem + mma_kv * MMA_K * DS_ROW_BYTES +
+                                          (dS_lane ^ ((query + mma_m * MMA_M) * ELEMENT)));
+  };
+  const auto load_K = [&](int mma_kv) {
     for (int pair = 0; pair < MMAS_N / 2; ++pair)
       ldmatrix_x4_trans(
           K_rmem[mma_kv % 2][pair],
           K_smem + mma_kv * MMA_K * ROW_BYTES + (K_lane ^ ((col + pair * 2 * MMA_N) * ELEMENT)));
   };
-  load(0);
+  load_K(0);
+  for (int mma_m = 0; mma_m < MMAS_M; ++mma_m) load_dS(0, mma_m);
   FA_UNROLL
   for (int mma_kv = 0; mma_kv < MMAS_KV; ++mma_kv) {
-    if (mma_kv + 1 < MMAS_KV) load(mma_kv + 1);
+    if (mma_kv + 1 < MMAS_KV) load_K(mma_kv + 1);
     FA_UNROLL
-    for (int mma_n = 0; mma_n < MMAS_N; ++mma_n) {
-      const auto& k = K_rmem[mma_kv % 2][mma_n / 2];
-      const int at = mma_n % 2 * 2;
+    for (int mma_m = 0; mma_m < MMAS_M; ++mma_m) {
       FA_UNROLL
-      for (int mma_m = 0; mma_m < MMAS_M; ++mma_m)
-        mma_m16n8k16<T>(dS_rmem[mma_kv % 2][mma_m], {k[at], k[at + 1]}, C_rmem[mma_m][mma_n]);
+      for (int mma_n = 0; mma_n < MMAS_N; ++mma_n) {
+        const auto& k = K_rmem[mma_kv % 2][mma_n / 2];
+        const int at = mma_n % 2 * 2;
+        mma_m16n8k16<T>(dS_rmem[mma_m], {k[at], k[at + 1]}, C_rmem[mma_m][mma_n]);
+      }
+      if (mma_kv + 1 < MMAS_KV) load_dS(mma_kv + 1, mma_m);  // where these were
     }
   }
 }

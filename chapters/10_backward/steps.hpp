@@ -37,14 +37,17 @@ FA_DEVICE bool needs_mask(const Params& p, int kv_tile, int q_tile) {
 template <int MMAS_M, int MMAS_Q>
 FA_DEVICE void mask_scores(float (&S_rmem)[MMAS_M][MMAS_Q][4], const Params& p, int first_key,
                            int first_query) {
-  for (int mma_m = 0; mma_m < MMAS_M; ++mma_m)
-    for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
-      for (int i = 0; i < 4; ++i) {
-        const int key = first_key + mma_m * MMA_M + i / 2 * 8 + lane_index() / 4;
-        const int query = first_query + mma_q * MMA_N + lane_index() % 4 * 2 + i % 2;
-        const bool hidden = key >= p.len_kv || (p.causal && key > query + p.diagonal);
-        if (hidden) S_rmem[mma_m][mma_q][i] = NEG_INF;
-      }
+  const int lane = opaque(lane_index());
+  const int len = p.len_kv - first_key - lane / 4;  // keys left, from this lane's first
+  const int query = first_query + p.diagonal + lane % 4 * 2 - first_key - lane / 4;
+  for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
+    for (int odd = 0; odd < 2; ++odd) {
+      const int last = query + mma_q * MMA_N + odd;
+      const int end = p.causal && last < len ? last + 1 : len;
+      for (int mma_m = 0; mma_m < MMAS_M; ++mma_m)
+        for (int half = 0; half < 2; ++half)
+          if (mma_m * MMA_M + half * 8 >= end) S_rmem[mma_m][mma_q][half * 2 + odd] = NEG_INF;
+    }
 }
 
 // P = exp(scale S - LSE): no maximum, no sum, they are in LSE. Rows that do not exist, or see no
@@ -127,13 +130,13 @@ template <int HEAD_DIM, int MMAS_M, int MMAS_N, class Breaks>
 FA_DEVICE void add_dQ(const Params& p, const Work& work, const Place& at, int part, int mma_q,
                       int mma_d, const float (&dQ_rmem)[MMAS_M][MMAS_N][4], Breaks breaks) {
   const int64_t tile = tile_index(p, work.batch, at.head, at.q_tile);
-  float* const dQ_sum = p.dQ_sum + tile * (BLOCK_Q * HEAD_DIM) + lane_index();
+  float* const dQ_sum = p.dQ_sum + tile * (BLOCK_Q * HEAD_DIM) +
+                        (dQ_place<HEAD_DIM>(mma_q, mma_d, 0) + lane_index());
   const auto each = [&](auto use) {
     FA_UNROLL
     for (int m = 0; m < MMAS_M; ++m)
       for (int n = 0; n < MMAS_N; ++n)
-        for (int i = 0; i < 4; ++i)
-          use(dQ_sum + dQ_place<HEAD_DIM>(mma_q + m, mma_d + n, i), dQ_rmem[m][n][i]);
+        for (int i = 0; i < 4; ++i) use(dQ_sum + dQ_place<HEAD_DIM>(m, n, i), dQ_rmem[m][n][i]);
   };
   if (breaks.has(fa::LATE_ZERO) && work.kv_tile == 0)
     each([](float* sum, float) { store_global(sum, 0.0f); });
