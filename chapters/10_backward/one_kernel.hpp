@@ -103,14 +103,13 @@ void key_tiles(const Params p, Breaks breaks) {
     }
   }
 
-  const int rows_left = p.len_kv - work.kv_tile * BLOCK_KV - warp_row;
-  const auto store = [&](const Tensor& tensor, const auto& C_rmem, float factor) {
-    char* const gmem = tensor.data + work.batch * tensor.batch + work.kv_head * tensor.head +
-                       int64_t{work.kv_tile * BLOCK_KV + warp_row} * tensor.row;
-    store_rows<T>(gmem, tensor.row, rows_left, p.dim, C_rmem, factor);
+  // No other warp has read these rows of V since the last barrier, and nobody this dO.
+  const auto store = [&](const Tensor& tensor, uint32_t smem, const auto& C_rmem, float factor) {
+    store_rows<T>(tensor, work.batch, work.kv_head, work.kv_tile * BLOCK_KV + warp_row, p.len_kv,
+                  p.dim, smem + warp_row * ROW_BYTES, C_rmem, factor);
   };
-  store(p.dK, dK_rmem, breaks.has(fa::NO_SCALE_IN_DK) ? 1.0f : p.scale);
-  store(p.dV, dV_rmem, 1.0f);
+  store(p.dK, V_smem, dK_rmem, breaks.has(fa::NO_SCALE_IN_DK) ? 1.0f : p.scale);
+  store(p.dV, dO_smem, dV_rmem, 1.0f);
 }
 
 template <int HEAD_DIM, bool WITH_DQ>

@@ -5,11 +5,6 @@
 
 namespace FA_BACKEND::ch10 {
 
-// 16 bytes of a tensor.
-struct Chunk {
-  uint32_t word[4];
-};
-
 // D = rowsum(dO o O), LSE log2(e), dQ_sum = 0, for one tile of queries of one head.
 template <class T, int HEAD_DIM, class Breaks>
 FA_KERNEL FA_LAUNCH_BOUNDS(256, 1)

@@ -48,8 +48,8 @@ FA_DEVICE void load_tile(uint32_t smem, const Rows& gmem, int tile, int thread, 
   }
 }
 
-// The chunk of a 16x16 tile that a lane points ldmatrix to. Rows 0-7, chunk 0 | rows 8-15, chunk 0 |
-// rows 0-7, chunk 1 | rows 8-15, chunk 1; and, across, with the second and third exchanged.
+// The chunk of a 16x16 tile that a lane points ldmatrix to. Rows 0-7, chunk 0 | rows 8-15, chunk 0
+// | rows 0-7, chunk 1 | rows 8-15, chunk 1; and, across, with the second and third exchanged.
 // Computed anew for each product: kept, the addresses would take the registers of the sums.
 template <int ROW_BYTES>
 FA_DEVICE uint32_t lane_down() {

@@ -7,6 +7,11 @@
 
 namespace FA_BACKEND::ch10 {
 
+// What a lane moves at once.
+struct alignas(16) Chunk {
+  uint32_t word[4];
+};
+
 // LSE_log2 and D of a tile of queries in shared memory, one behind the other.
 constexpr uint32_t ROWS_BYTES = 2 * BLOCK_Q * sizeof(float);
 
@@ -155,22 +160,32 @@ FA_DEVICE void add_dQ(const Params& p, const Work& work, const Place& at, int pa
   }
 }
 
-// A tile of dK or dV, [16 MMAS_M, HEAD_DIM], times `factor`, rounded, to global memory.
+// This warp's rows of dQ, dK or dV, [16 MMAS_M, HEAD_DIM], times `factor`, rounded, to global
+// memory: by way of as many rows of shared memory, so that a lane writes 16 bytes.
 template <class T, int MMAS_M, int MMAS_D>
-FA_DEVICE void store_rows(char* gmem, uint32_t stride, int rows, int cols,
-                          const float (&C_rmem)[MMAS_M][MMAS_D][4], float factor) {
-  FA_UNROLL
+FA_DEVICE void store_rows(const Tensor& tensor, int batch, int head, int first_row, int len,
+                          int cols, uint32_t smem, const float (&C_rmem)[MMAS_M][MMAS_D][4],
+                          float factor) {
+  constexpr int ROW_BYTES = MMAS_D * MMA_N * ELEMENT, ROW_CHUNKS = ROW_BYTES / 16;
+  const int lane = opaque(lane_index());
+  const uint32_t to = swizzle<ROW_BYTES>(lane / 4 * ROW_BYTES) + lane % 4 * 4;
   for (int mma_m = 0; mma_m < MMAS_M; ++mma_m)
-    for (int half = 0; half < 2; ++half) {
-      const int row = mma_m * MMA_M + half * 8 + lane_index() / 4;
-      for (int mma_d = 0; mma_d < MMAS_D; ++mma_d) {
-        const int col = mma_d * MMA_N + lane_index() % 4 * 2;
+    for (int mma_d = 0; mma_d < MMAS_D; ++mma_d)
+      for (int half = 0; half < 2; ++half) {
         const float* c = &C_rmem[mma_m][mma_d][half * 2];
-        if (row < rows && col < cols)
-          store_global(reinterpret_cast<uint32_t*>(gmem + int64_t{row} * stride + col * ELEMENT),
-                       pack<T>(c[0] * factor, c[1] * factor));
+        store_shared<uint32_t>(
+            smem + (mma_m * MMA_M + half * 8) * ROW_BYTES + (to ^ (mma_d * MMA_N * ELEMENT)),
+            pack<T>(c[0] * factor, c[1] * factor));
       }
-    }
+  warp_sync();
+  char* const gmem = tensor.data + batch * tensor.batch + head * tensor.head;
+  for (int chunk = lane; chunk < MMAS_M * MMA_M * ROW_CHUNKS; chunk += WARP_SIZE) {
+    const int row = first_row + chunk / ROW_CHUNKS, col = chunk % ROW_CHUNKS * 8;
+    const Chunk value = load_shared<Chunk>(smem + swizzle<ROW_BYTES>(chunk * 16));
+    if (row < len && col < cols)
+      store_global(reinterpret_cast<Chunk*>(gmem + int64_t{row} * tensor.row + col * ELEMENT),
+                   value);
+  }
 }
 
 }  // namespace FA_BACKEND::ch10

@@ -82,9 +82,8 @@ void query_tiles(const Params p, Breaks breaks) {
     multiply_weights<T, ROW_BYTES>(dQ_rmem, dS_rmem, K_tile);  // dQ += dS @ K
     block_sync();  // all warps have read this tile: the one after the next may overwrite it
   }
-  char* const gmem = p.dQ.data + batch * p.dQ.batch + head * p.dQ.head +
-                     int64_t{first_query + warp_row} * p.dQ.row;
-  store_rows<T>(gmem, p.dQ.row, p.len_q - first_query - warp_row, p.dim, dQ_rmem, p.scale);
+  store_rows<T>(p.dQ, batch, head, first_query + warp_row, p.len_q, p.dim,
+                K_smem + warp_row * ROW_BYTES, dQ_rmem, p.scale);
 }
 
 template <int HEAD_DIM>

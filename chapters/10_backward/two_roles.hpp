@@ -34,11 +34,9 @@ void two_roles(const Params p, Breaks breaks) {
   const uint32_t P_lane = P_smem + pair * (P_BYTES / PAIRS) + lane_index() * 16;
 
   float sum_rmem[MMAS_M][MMAS_D][4] = {};  // dV or dK
-  const auto store = [&](const Tensor& tensor, float factor) {
-    char* const gmem = tensor.data + work.batch * tensor.batch + work.kv_head * tensor.head +
-                       int64_t{work.kv_tile * BLOCK_KV + warp_row} * tensor.row;
-    store_rows<T>(gmem, tensor.row, p.len_kv - work.kv_tile * BLOCK_KV - warp_row, p.dim, sum_rmem,
-                  factor);
+  const auto store = [&](const Tensor& tensor, uint32_t smem, float factor) {
+    store_rows<T>(tensor, work.batch, work.kv_head, work.kv_tile * BLOCK_KV + warp_row, p.len_kv,
+                  p.dim, smem + warp_row * ROW_BYTES, sum_rmem, factor);
   };
 
   if (warp < PAIRS) {
@@ -92,7 +90,7 @@ void two_roles(const Params p, Breaks breaks) {
       block_sync();
       load(n + 2);
     }
-    store(p.dV, 1.0f);
+    store(p.dV, V_smem, 1.0f);  // which, like dO, nobody reads after the last barrier
   } else {
     block_sync();
     Place at(work, p);
@@ -122,7 +120,7 @@ void two_roles(const Params p, Breaks breaks) {
       multiply_keys<T, HEAD_DIM>(dQ_rmem, dS_tile, 0, K_smem, pair * DQ_MMAS_D * MMA_N);
       add_dQ<HEAD_DIM>(p, work, at, pair, 0, pair * DQ_MMAS_D, dQ_rmem, breaks);
     }
-    store(p.dK, breaks.has(fa::NO_SCALE_IN_DK) ? 1.0f : p.scale);
+    store(p.dK, dO_smem, breaks.has(fa::NO_SCALE_IN_DK) ? 1.0f : p.scale);
   }
 }
 
