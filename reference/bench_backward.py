@@ -93,9 +93,10 @@ class Ours:
                     reasons[design] = f"{name} is not finite everywhere"
                     break
                 error = float((got[-1, -exact.shape[0]:].double() - exact).abs().max())
-                # What rounding the exact answer costs counts for both.
+                # At least what rounding the exact answer costs; and 1e-4, what fp32 leaves of dP - D
+                # with one key, where both gradients are 0.
                 allowed = 2 * max(float((rough.double() - exact).abs().max()),
-                                  float((exact.to(got.dtype).double() - exact).abs().max()), 1e-5)
+                                  float((exact.to(got.dtype).double() - exact).abs().max()), 5e-5)
                 if not error <= allowed:
                     reasons[design] = f"{name}: error {error:.2e}, {allowed:.2e} are allowed"
                     break

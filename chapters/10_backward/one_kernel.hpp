@@ -85,10 +85,12 @@ void key_tiles(const Params p, Breaks breaks) {
     const uint32_t dS_tile = dS_smem + n % 2 * DS_TILE_BYTES;
     if constexpr (WITH_DQ) store_dS(dS_tile, warp_row, dS_rmem);
 
+    if constexpr (WITH_DQ) await_turn(p, work, at, breaks);
     cp_async_wait<0>();  // the next tile
     // Every thread's part of the next tile, and every warp's dS, are there. All warps have read
     // this dO, the Q before this one and the dS before: they may be overwritten.
     block_sync();
+    if (WITH_DQ && n > 0) pass_turn(p, work, at.before(work, p));
     load(n + 2);
 
     multiply_weights<T, ROW_BYTES>(dK_rmem, dS_rmem, Q_tile);  // dK += dS.T @ Q
@@ -99,10 +101,14 @@ void key_tiles(const Params p, Breaks breaks) {
       const int mma_d = warp_row / WARP_KV % WARPS_D * DQ_MMAS_D;
       float dQ_rmem[DQ_MMAS_Q][DQ_MMAS_D][4] = {};
       multiply_keys<T, HEAD_DIM>(dQ_rmem, dS_tile, mma_q * MMA_M, K_smem, mma_d * MMA_N);
-      add_dQ<HEAD_DIM>(p, work, at, warp_row / WARP_KV, mma_q, mma_d, dQ_rmem, breaks);
+      add_dQ<HEAD_DIM>(p, work, at, mma_q, mma_d, dQ_rmem, breaks);
     }
   }
 
+  if (WITH_DQ && p.deterministic) {
+    block_sync();  // the last dQ is added
+    if (count > 0) pass_turn(p, work, at.before(work, p));
+  }
   // No other warp has read these rows of V since the last barrier, and nobody this dO.
   const auto store = [&](const Tensor& tensor, uint32_t smem, const auto& C_rmem, float factor) {
     store_rows<T>(tensor, work.batch, work.kv_head, work.kv_tile * BLOCK_KV + warp_row, p.len_kv,

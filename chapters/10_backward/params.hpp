@@ -12,7 +12,6 @@ namespace FA_BACKEND::ch10 {
 constexpr int BLOCK_Q = fa::BACKWARD_TILE_Q;  // queries of a tile
 constexpr int BLOCK_KV = 128;                 // keys of a tile
 constexpr int ELEMENT = 2;                    // bytes of a bf16 or an fp16
-constexpr int DQ_PARTS = fa::BACKWARD_DQ_PARTS;
 constexpr float LOG2_E = 1.44269504f;
 
 // A tensor [batch, heads, len, dim]: its rows, heads and batches lie so many bytes apart. A row
@@ -28,7 +27,7 @@ struct Params {
   const float* LSE;     // [batch, heads, len_q]
   float *LSE_log2, *D;  // [batch, heads, q_tiles * BLOCK_Q]
   float* dQ_sum;        // [batch, heads, q_tiles][BLOCK_Q * HEAD_DIM], in the order of mma tiles
-  int* turns;           // [batch, heads, q_tiles][DQ_PARTS]: how many blocks have added to it
+  int* turns;           // [batch, heads, q_tiles]: how many blocks have added to the tile of dQ
   int heads, group;     // `group` query heads in a row share a head of K and V
   int batches, batch_kv_heads;  // the latter: batches * heads / group
   int len_q, len_kv, dim;       // dim: up to HEAD_DIM; the columns from there on are zeros
@@ -130,6 +129,11 @@ struct Place {
 
   FA_DEVICE Place(const Work& work, const Params& p)
       : head(work.kv_head * p.group), q_tile(work.first_q_tile) {}
+  FA_DEVICE Place(int head_, int q_tile_) : head(head_), q_tile(q_tile_) {}
+  FA_DEVICE Place before(const Work& work, const Params& p) const {
+    const bool first = q_tile == work.first_q_tile;
+    return {first ? head - 1 : head, first ? p.q_tiles - 1 : q_tile - 1};
+  }
   FA_DEVICE void advance(const Work& work, const Params& p) {
     const bool last = q_tile + 1 == p.q_tiles;
     head += last ? 1 : 0;

@@ -43,7 +43,7 @@ void preprocess(const Params p, Breaks breaks) {
   float* const dQ_sum = p.dQ_sum + tile * (BLOCK_Q * HEAD_DIM);
   for (int at = thread_index() * 4; at < BLOCK_Q * HEAD_DIM; at += 256 * 4)
     if (!breaks.has(fa::LATE_ZERO)) store_global(reinterpret_cast<Chunk*>(dQ_sum + at), Chunk{});
-  if (thread_index() < DQ_PARTS) store_global(p.turns + tile * DQ_PARTS + thread_index(), 0);
+  if (thread_index() == 0) store_global(p.turns + tile, 0);
 }
 
 // dQ = scale dQ_sum, rounded, and back in rows.

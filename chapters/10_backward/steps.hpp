@@ -121,7 +121,7 @@ FA_HOST_DEVICE constexpr int dQ_place(int mma_q, int mma_d, int i) {
   return ((mma_q * (HEAD_DIM / MMA_N) + mma_d) * 4 + i) * WARP_SIZE;
 }
 
-// Deterministic: the blocks add in one order. So many have added to this tile before it is this
+// Deterministic: the blocks add to a tile of dQ in one order. So many have done so before it is this
 // block's turn. Whoever comes before was started before, so it runs, or has ended.
 FA_DEVICE int turn_of(const Params& p, int kv_tile, int q_tile) {
   if (!p.causal) return kv_tile;
@@ -130,10 +130,26 @@ FA_DEVICE int turn_of(const Params& p, int kv_tile, int q_tile) {
   return (last < p.kv_tiles ? last : p.kv_tiles - 1) - kv_tile;
 }
 
-// Adds `part`, a warp's own, of a tile of dQ: tiles of mma from (mma_q, mma_d) on.
+// One thread waits, before a barrier behind which its block adds.
+template <class Breaks>
+FA_DEVICE void await_turn(const Params& p, const Work& work, const Place& at, Breaks breaks) {
+  if (!p.deterministic || thread_index() != 0 || breaks.has(fa::UNORDERED_DQ)) return;
+  const int turn = turn_of(p, work.kv_tile, at.q_tile);
+  while (load_acquire(p.turns + tile_index(p, work.batch, at.head, at.q_tile)) != turn) {
+  }
+}
+
+// One thread says so, behind a barrier before which its block has added.
+FA_DEVICE void pass_turn(const Params& p, const Work& work, const Place& at) {
+  if (!p.deterministic || thread_index() != 0) return;
+  store_release(p.turns + tile_index(p, work.batch, at.head, at.q_tile),
+                turn_of(p, work.kv_tile, at.q_tile) + 1);
+}
+
+// Adds a warp's part of a tile of dQ: tiles of mma from (mma_q, mma_d) on.
 template <int HEAD_DIM, int MMAS_M, int MMAS_N, class Breaks>
-FA_DEVICE void add_dQ(const Params& p, const Work& work, const Place& at, int part, int mma_q,
-                      int mma_d, const float (&dQ_rmem)[MMAS_M][MMAS_N][4], Breaks breaks) {
+FA_DEVICE void add_dQ(const Params& p, const Work& work, const Place& at, int mma_q, int mma_d,
+                      const float (&dQ_rmem)[MMAS_M][MMAS_N][4], Breaks breaks) {
   const int64_t tile = tile_index(p, work.batch, at.head, at.q_tile);
   float* const dQ_sum = p.dQ_sum + tile * (BLOCK_Q * HEAD_DIM) +
                         (dQ_place<HEAD_DIM>(mma_q, mma_d, 0) + lane_index());
@@ -145,19 +161,7 @@ FA_DEVICE void add_dQ(const Params& p, const Work& work, const Place& at, int pa
   };
   if (breaks.has(fa::LATE_ZERO) && work.kv_tile == 0)
     each([](float* sum, float) { store_global(sum, 0.0f); });
-  int* const turns = p.deterministic ? p.turns + tile * DQ_PARTS + part : nullptr;
-  const int turn = turn_of(p, work.kv_tile, at.q_tile);
-  if (p.deterministic && !breaks.has(fa::UNORDERED_DQ)) {
-    if (lane_index() == 0)
-      while (load_acquire(turns) != turn) {
-      }
-    warp_sync();  // lane 0 has seen it for all
-  }
   each([](float* sum, float value) { atomic_add(sum, value); });
-  if (p.deterministic && !breaks.has(fa::UNORDERED_DQ)) {
-    warp_sync();  // all lanes have added
-    if (lane_index() == 0) store_release(turns, turn + 1);
-  }
 }
 
 // This warp's rows of dQ, dK or dV, [16 MMAS_M, HEAD_DIM], times `factor`, rounded, to global

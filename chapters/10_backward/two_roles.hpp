@@ -84,12 +84,16 @@ void two_roles(const Params p, Breaks breaks) {
       barrier_arrive(1 + pair, 2 * WARP_SIZE);  // the partner may take P
       multiply_weights<T, ROW_BYTES>(sum_rmem, P_rmem,
                                      dO_smem + n % 2 * Q_TILE_BYTES);  // dV += P.T @ dO
-      cp_async_wait<0>();                                              // the next tile
+      await_turn(p, work, at, breaks);
+      cp_async_wait<0>();  // the next tile
       // It has landed, and dS is there. All have read this dO and P, and of the step before Q, dS
       // and LSE: they may be overwritten.
       block_sync();
+      if (n > 0) pass_turn(p, work, at.before(work, p));
       load(n + 2);
     }
+    if (p.deterministic) block_sync();  // the last dQ is added
+    if (count > 0) pass_turn(p, work, at.before(work, p));
     store(p.dV, V_smem, 1.0f);  // which, like dO, nobody reads after the last barrier
   } else {
     block_sync();
@@ -118,8 +122,9 @@ void two_roles(const Params p, Breaks breaks) {
       constexpr int DQ_MMAS_D = MMAS_D / PAIRS;
       float dQ_rmem[BLOCK_Q / MMA_M][DQ_MMAS_D][4] = {};
       multiply_keys<T, HEAD_DIM>(dQ_rmem, dS_tile, 0, K_smem, pair * DQ_MMAS_D * MMA_N);
-      add_dQ<HEAD_DIM>(p, work, at, pair, 0, pair * DQ_MMAS_D, dQ_rmem, breaks);
+      add_dQ<HEAD_DIM>(p, work, at, 0, pair * DQ_MMAS_D, dQ_rmem, breaks);
     }
+    if (p.deterministic) block_sync();
     store(p.dK, dO_smem, breaks.has(fa::NO_SCALE_IN_DK) ? 1.0f : p.scale);
   }
 }

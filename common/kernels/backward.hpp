@@ -20,15 +20,15 @@ struct BackwardArgs {
   int options[2] = {};  // the chapter's own
 };
 
-// dQ is summed in tiles of so many queries, in so many parts each.
-constexpr int64_t BACKWARD_TILE_Q = 64, BACKWARD_DQ_PARTS = 8;
+// dQ is summed in tiles of so many queries.
+constexpr int64_t BACKWARD_TILE_Q = 64;
 
 // How many floats a backward pass needs for itself: two numbers for each row of Q, dQ in fp32, and
-// a count for each part of it.
+// a count for each tile of it.
 constexpr int64_t backward_workspace(const Shape& shape) {
   const int64_t tiles =
       shape.batch * shape.heads * ((shape.q + BACKWARD_TILE_Q - 1) / BACKWARD_TILE_Q);
-  return tiles * (BACKWARD_TILE_Q * (2 + (shape.dim <= 64 ? 64 : 128)) + BACKWARD_DQ_PARTS);
+  return tiles * (BACKWARD_TILE_Q * (2 + (shape.dim <= 64 ? 64 : 128)) + 1);
 }
 
 }  // namespace fa
