@@ -22,7 +22,6 @@ void key_tiles(const Params p, Breaks breaks) {
   if (work.batch >= p.batches) return;  // no such head
   const int count = work.count;
   const int warp_row = shfl(warp_index(), 0) * WARP_KV;  // of the tile: this warp's first key
-  const float scale_log2 = p.scale * LOG2_E;
 
   const uint32_t K_smem = dynamic_smem();
   const uint32_t V_smem = K_smem + KV_TILE_BYTES;
@@ -72,18 +71,16 @@ void key_tiles(const Params p, Breaks breaks) {
     multiply_rows<T, HEAD_DIM>(S_rmem, K_smem + warp_row * ROW_BYTES, Q_tile);  // S.T = K @ Q.T
     if (!breaks.has(fa::UNMASKED_BACKWARD) && needs_mask(p, work.kv_tile, at.q_tile))
       mask_scores(S_rmem, p, work.kv_tile * BLOCK_KV + warp_row, at.q_tile * BLOCK_Q);
-    exponentiate(S_rmem, rows, scale_log2);
+    exponentiate(S_rmem, rows, p.scale_log2);
     uint32_t P_rmem[MMAS_Q / 2][MMAS_M][4];
     pack_rows<T>(P_rmem, S_rmem);
     multiply_weights<T, ROW_BYTES>(dV_rmem, P_rmem, dO_tile);  // dV += P.T @ dO
 
     Scores dP_rmem = {};
     multiply_rows<T, HEAD_DIM>(dP_rmem, V_smem + warp_row * ROW_BYTES, dO_tile);  // dP.T = V @ dO.T
-    differentiate_softmax<T>(dP_rmem, P_rmem, rows);  // dS = P o (dP - D)
-    uint32_t dS_rmem[MMAS_Q / 2][MMAS_M][4];
-    pack_rows<T>(dS_rmem, dP_rmem);
+    differentiate_softmax<T>(P_rmem, dP_rmem, rows);  // dS = P o (dP - D)
     const uint32_t dS_tile = dS_smem + n % 2 * DS_TILE_BYTES;
-    if constexpr (WITH_DQ) store_dS(dS_tile, warp_row, dS_rmem);
+    if constexpr (WITH_DQ) store_dS(dS_tile, warp_row, P_rmem);
 
     if constexpr (WITH_DQ) await_turn(p, work, at, breaks);
     cp_async_wait<0>();  // the next tile
@@ -93,7 +90,7 @@ void key_tiles(const Params p, Breaks breaks) {
     if (WITH_DQ && n > 0) pass_turn(p, work, at.before(work, p));
     load(n + 2);
 
-    multiply_weights<T, ROW_BYTES>(dK_rmem, dS_rmem, Q_tile);  // dK += dS.T @ Q
+    multiply_weights<T, ROW_BYTES>(dK_rmem, P_rmem, Q_tile);  // dK += dS.T @ Q
     if constexpr (WITH_DQ) {
       constexpr int WARPS_Q = 2, WARPS_D = BLOCK_KV / WARP_KV / WARPS_Q;
       constexpr int DQ_MMAS_Q = BLOCK_Q / WARPS_Q / MMA_M, DQ_MMAS_D = MMAS_D / WARPS_D;

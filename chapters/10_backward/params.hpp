@@ -13,6 +13,7 @@ constexpr int BLOCK_Q = fa::BACKWARD_TILE_Q;  // queries of a tile
 constexpr int BLOCK_KV = 128;                 // keys of a tile
 constexpr int ELEMENT = 2;                    // bytes of a bf16 or an fp16
 constexpr float LOG2_E = 1.44269504f;
+constexpr int EVERY_KEY = 1 << 30;  // a diagonal further away than any key
 
 // A tensor [batch, heads, len, dim]: its rows, heads and batches lie so many bytes apart. A row
 // itself is contiguous.
@@ -32,9 +33,9 @@ struct Params {
   int batches, batch_kv_heads;  // the latter: batches * heads / group
   int len_q, len_kv, dim;       // dim: up to HEAD_DIM; the columns from there on are zeros
   int q_tiles, kv_tiles;
-  int diagonal;  // query i stands at key i + diagonal
-  bool causal, deterministic;
-  float scale;
+  int diagonal;  // query i sees the keys up to i + diagonal
+  bool deterministic;
+  float scale, scale_log2;
 };
 
 // Throws InputError for what these kernels cannot address, and for breaks in fp16.
@@ -77,10 +78,10 @@ inline Params params_of(const fa::BackwardArgs& args) {
           .dim = static_cast<int>(dim),
           .q_tiles = static_cast<int>(q_tiles),
           .kv_tiles = static_cast<int>((len_kv + BLOCK_KV - 1) / BLOCK_KV),
-          .diagonal = static_cast<int>(len_kv - len_q),
-          .causal = args.causal,
+          .diagonal = args.causal ? static_cast<int>(len_kv - len_q) : EVERY_KEY,
           .deterministic = args.options[1] != 0,
-          .scale = args.scale};
+          .scale = args.scale,
+          .scale_log2 = args.scale * LOG2_E};
 }
 
 // One block for each tile of keys of each head of K and V. It walks over the tiles of queries that
@@ -100,8 +101,8 @@ struct Work {
     batch = shfl(head / kv_heads, 0);  // the same in all lanes: one register for the warp
     kv_head = shfl(head % kv_heads, 0);
     // Deterministic: in the order in which they add, see turn_of.
-    kv_tile = p.causal && p.deterministic ? p.kv_tiles - 1 - y : y;
-    const int first_query = p.causal ? kv_tile * BLOCK_KV - p.diagonal : 0;
+    kv_tile = p.deterministic ? p.kv_tiles - 1 - y : y;
+    const int first_query = kv_tile * BLOCK_KV - p.diagonal;
     first_q_tile = first_query > 0 ? first_query / BLOCK_Q : 0;
     const bool exists = head < p.batch_kv_heads && first_q_tile < p.q_tiles;
     count = exists ? (p.q_tiles - first_q_tile) * p.group : 0;

@@ -48,18 +48,23 @@ FA_DEVICE void load_tile(uint32_t smem, const Rows& gmem, int tile, int thread, 
   }
 }
 
-// The chunk of a 16x16 tile that a lane points ldmatrix to. Rows 0-7, chunk 0 | rows 8-15, chunk 0
-// | rows 0-7, chunk 1 | rows 8-15, chunk 1; and, across, with the second and third exchanged.
-// Computed anew for each product: kept, the addresses would take the registers of the sums.
+// Where a lane points ldmatrix to in a 16x16 tile at `smem`. Rows 0-7, chunk 0 | rows 8-15, chunk 0
+// | rows 0-7, chunk 1 | rows 8-15, chunk 1; `across`: the second and the third change places.
 template <int ROW_BYTES>
-FA_DEVICE uint32_t lane_down() {
-  const uint32_t lane = opaque(lane_index());
-  return swizzle<ROW_BYTES>(lane % 16 * ROW_BYTES + lane / 16 * 16);
+FA_DEVICE uint32_t lane_down(uint32_t smem) {
+  const uint32_t lane = lane_index();
+  return smem + swizzle<ROW_BYTES>(lane % 16 * ROW_BYTES + lane / 16 * 16);
 }
 template <int ROW_BYTES>
-FA_DEVICE uint32_t lane_across() {
-  const uint32_t lane = opaque(lane_index());
-  return swizzle<ROW_BYTES>((lane / 16 * 8 + lane % 8) * ROW_BYTES + lane / 8 % 2 * 16);
+FA_DEVICE uint32_t lane_across(uint32_t smem) {
+  const uint32_t lane = lane_index();
+  return smem + swizzle<ROW_BYTES>((lane / 16 * 8 + lane % 8) * ROW_BYTES + lane / 8 % 2 * 16);
+}
+
+// So many bytes further along the row, in whole chunks. The XOR is of the whole address: an address
+// that changes from tile to tile then leaves the compiler nothing to keep in registers meanwhile.
+FA_DEVICE uint32_t along_row(uint32_t address, uint32_t bytes) {
+  return (address ^ bytes % 128) + bytes / 128 * 128;
 }
 
 // C += A @ B.T   [16 MMAS_M, 8 MMAS_N], the sum over HEAD_DIM
@@ -71,16 +76,16 @@ FA_DEVICE void multiply_rows(float (&C_rmem)[MMAS_M][MMAS_N][4],
                              uint32_t B_smem) {  // [8 MMAS_N, HEAD_DIM]
   constexpr uint32_t ROW_BYTES = HEAD_DIM * ELEMENT;
   constexpr int PAIRS = MMAS_N / 2, MMAS_D = HEAD_DIM / MMA_K;
-  const uint32_t A_lane = lane_down<ROW_BYTES>(), B_lane = lane_across<ROW_BYTES>();
+  const uint32_t A_lane = lane_down<ROW_BYTES>(A_smem), B_lane = lane_across<ROW_BYTES>(B_smem);
   uint32_t A_rmem[2][MMAS_M][4], B_rmem[2][4];
   const auto load_A = [&](int mma_d) {
     for (int mma_m = 0; mma_m < MMAS_M; ++mma_m)
       ldmatrix_x4(A_rmem[mma_d % 2][mma_m],
-                  A_smem + mma_m * MMA_M * ROW_BYTES + (A_lane ^ (mma_d * MMA_K * ELEMENT)));
+                  along_row(A_lane, mma_d * MMA_K * ELEMENT) + mma_m * MMA_M * ROW_BYTES);
   };
   const auto load_B = [&](int n) {  // 16 rows of B, 16 columns
-    ldmatrix_x4(B_rmem[n % 2], B_smem + n % PAIRS * 2 * MMA_N * ROW_BYTES +
-                                   (B_lane ^ (n / PAIRS * MMA_K * ELEMENT)));
+    ldmatrix_x4(B_rmem[n % 2],
+                along_row(B_lane, n / PAIRS * MMA_K * ELEMENT) + n % PAIRS * 2 * MMA_N * ROW_BYTES);
   };
   load_A(0);
   load_B(0);
@@ -105,11 +110,11 @@ FA_DEVICE void multiply_weights(float (&C_rmem)[MMAS_M][MMAS_N][4],
                                 const uint32_t (&A_rmem)[MMAS_K][MMAS_M][4],
                                 uint32_t B_smem) {  // [16 MMAS_K, 8 MMAS_N]
   constexpr int PAIRS = MMAS_N / 2;
-  const uint32_t B_lane = lane_down<ROW_BYTES>();
+  const uint32_t B_lane = lane_down<ROW_BYTES>(B_smem);
   uint32_t B_rmem[2][4];
   const auto load_B = [&](int n) {
-    ldmatrix_x4_trans(B_rmem[n % 2], B_smem + n / PAIRS * MMA_K * ROW_BYTES +
-                                         (B_lane ^ (n % PAIRS * 2 * MMA_N * ELEMENT)));
+    ldmatrix_x4_trans(B_rmem[n % 2], along_row(B_lane, n % PAIRS * 2 * MMA_N * ELEMENT) +
+                                         n / PAIRS * MMA_K * ROW_BYTES);
   };
   load_B(0);
   FA_UNROLL
@@ -135,17 +140,17 @@ FA_DEVICE void multiply_keys(float (&C_rmem)[MMAS_M][MMAS_N][4], uint32_t dS_sme
                              uint32_t K_smem, int col) {  // this warp's first of each
   constexpr uint32_t ROW_BYTES = HEAD_DIM * ELEMENT;
   constexpr int MMAS_KV = BLOCK_KV / MMA_K;
-  const uint32_t dS_lane = lane_across<DS_ROW_BYTES>(), K_lane = lane_down<ROW_BYTES>();
+  const uint32_t dS_lane = along_row(lane_across<DS_ROW_BYTES>(dS_smem), query * ELEMENT);
+  const uint32_t K_lane = along_row(lane_down<ROW_BYTES>(K_smem), col * ELEMENT);
   uint32_t dS_rmem[MMAS_M][4], K_rmem[2][MMAS_N / 2][4];
   const auto load_dS = [&](int mma_kv, int mma_m) {
-    ldmatrix_x4_trans(dS_rmem[mma_m], dS_smem + mma_kv * MMA_K * DS_ROW_BYTES +
-                                          (dS_lane ^ ((query + mma_m * MMA_M) * ELEMENT)));
+    ldmatrix_x4_trans(dS_rmem[mma_m],
+                      along_row(dS_lane, mma_m * MMA_M * ELEMENT) + mma_kv * MMA_K * DS_ROW_BYTES);
   };
   const auto load_K = [&](int mma_kv) {
     for (int pair = 0; pair < MMAS_N / 2; ++pair)
-      ldmatrix_x4_trans(
-          K_rmem[mma_kv % 2][pair],
-          K_smem + mma_kv * MMA_K * ROW_BYTES + (K_lane ^ ((col + pair * 2 * MMA_N) * ELEMENT)));
+      ldmatrix_x4_trans(K_rmem[mma_kv % 2][pair],
+                        along_row(K_lane, pair * 2 * MMA_N * ELEMENT) + mma_kv * MMA_K * ROW_BYTES);
   };
   load_K(0);
   for (int mma_m = 0; mma_m < MMAS_M; ++mma_m) load_dS(0, mma_m);

@@ -34,7 +34,7 @@ FA_DEVICE Pair pair_of(uint32_t rows_smem, int mma_q) {
 // Does a tile of keys hide anything from this tile of queries, or reach past the last key?
 FA_DEVICE bool needs_mask(const Params& p, int kv_tile, int q_tile) {
   const int last_key = kv_tile * BLOCK_KV + BLOCK_KV - 1;
-  return last_key >= p.len_kv || (p.causal && last_key > q_tile * BLOCK_Q + p.diagonal);
+  return last_key >= p.len_kv || last_key > q_tile * BLOCK_Q + p.diagonal;
 }
 
 // S = -inf for what is hidden: keys behind the query's own, and past the last. The zero-filled rows
@@ -42,13 +42,13 @@ FA_DEVICE bool needs_mask(const Params& p, int kv_tile, int q_tile) {
 template <int MMAS_M, int MMAS_Q>
 FA_DEVICE void mask_scores(float (&S_rmem)[MMAS_M][MMAS_Q][4], const Params& p, int first_key,
                            int first_query) {
-  const int lane = opaque(lane_index());
-  const int len = p.len_kv - first_key - lane / 4;  // keys left, from this lane's first
-  const int query = first_query + p.diagonal + lane % 4 * 2 - first_key - lane / 4;
+  const int first = first_key + lane_index() / 4;  // of this lane
+  const int exist = p.len_kv - first;              // so many keys from there on
+  const int seen = first_query + lane_index() % 4 * 2 + p.diagonal + 1 - first;
   for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
     for (int odd = 0; odd < 2; ++odd) {
-      const int last = query + mma_q * MMA_N + odd;
-      const int end = p.causal && last < len ? last + 1 : len;
+      const int seen_here = seen + mma_q * MMA_N + odd;
+      const int end = seen_here < exist ? seen_here : exist;
       for (int mma_m = 0; mma_m < MMAS_M; ++mma_m)
         for (int half = 0; half < 2; ++half)
           if (mma_m * MMA_M + half * 8 >= end) S_rmem[mma_m][mma_q][half * 2 + odd] = NEG_INF;
@@ -82,19 +82,18 @@ FA_DEVICE void pack_rows(uint32_t (&A_rmem)[MMAS_Q / 2][MMAS_M][4],
       }
 }
 
-// dS = P o (dP - D), P as rounded. dP becomes dS.
+// dS = P o (dP - D), P as rounded. dS, rounded too, takes P's place.
 template <class T, int MMAS_M, int MMAS_Q>
-FA_DEVICE void differentiate_softmax(float (&dP_rmem)[MMAS_M][MMAS_Q][4],
-                                     const uint32_t (&P_rmem)[MMAS_Q / 2][MMAS_M][4],
+FA_DEVICE void differentiate_softmax(uint32_t (&P_rmem)[MMAS_Q / 2][MMAS_M][4],
+                                     const float (&dP_rmem)[MMAS_M][MMAS_Q][4],
                                      uint32_t rows_smem) {
   for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q) {
     const Pair d = pair_of(rows_smem + BLOCK_Q * sizeof(float), mma_q);
     for (int mma_m = 0; mma_m < MMAS_M; ++mma_m)
       for (int half = 0; half < 2; ++half) {
-        const uint32_t p = P_rmem[mma_q / 2][mma_m][mma_q % 2 * 2 + half];
-        float* dp = &dP_rmem[mma_m][mma_q][half * 2];
-        dp[0] = unpack_low<T>(p) * (dp[0] - d.x);
-        dp[1] = unpack_high<T>(p) * (dp[1] - d.y);
+        uint32_t& p = P_rmem[mma_q / 2][mma_m][mma_q % 2 * 2 + half];
+        const float* dp = &dP_rmem[mma_m][mma_q][half * 2];
+        p = pack<T>(unpack_low<T>(p) * (dp[0] - d.x), unpack_high<T>(p) * (dp[1] - d.y));
       }
   }
 }
@@ -103,13 +102,14 @@ FA_DEVICE void differentiate_softmax(float (&dP_rmem)[MMAS_M][MMAS_Q][4],
 template <int MMAS_M, int MMAS_K>
 FA_DEVICE void store_dS(uint32_t dS_smem, int first_key,
                         const uint32_t (&dS_rmem)[MMAS_K][MMAS_M][4]) {
-  const uint32_t lane =
-      swizzle<DS_ROW_BYTES>(lane_index() / 4 * DS_ROW_BYTES) + lane_index() % 4 * 4;
+  const uint32_t lane = dS_smem + first_key * DS_ROW_BYTES +
+                        swizzle<DS_ROW_BYTES>(lane_index() / 4 * DS_ROW_BYTES) +
+                        lane_index() % 4 * 4;
   for (int mma_k = 0; mma_k < MMAS_K; ++mma_k)
     for (int mma_m = 0; mma_m < MMAS_M; ++mma_m)
       for (int i = 0; i < 4; ++i) {
-        const int row = first_key + mma_m * MMA_M + i % 2 * 8, chunk = mma_k * 2 + i / 2;
-        store_shared<uint32_t>(dS_smem + row * DS_ROW_BYTES + (lane ^ (chunk * 16)),
+        const int row = mma_m * MMA_M + i % 2 * 8, chunk = mma_k * 2 + i / 2;
+        store_shared<uint32_t>(along_row(lane, chunk * 16) + row * DS_ROW_BYTES,
                                dS_rmem[mma_k][mma_m][i]);
       }
 }
@@ -123,9 +123,9 @@ FA_HOST_DEVICE constexpr int dQ_place(int mma_q, int mma_d, int i) {
 
 // Deterministic: the blocks add to a tile of dQ in one order. So many have done so before it is this
 // block's turn. Whoever comes before was started before, so it runs, or has ended.
+// The last tile of keys that it sees comes first: under a causal mask, its block arrives there in
+// its first steps.
 FA_DEVICE int turn_of(const Params& p, int kv_tile, int q_tile) {
-  if (!p.causal) return kv_tile;
-  // The last tile of keys that it sees comes first: its block arrives there in its first steps.
   const int last_key = q_tile * BLOCK_Q + BLOCK_Q - 1 + p.diagonal, last = last_key / BLOCK_KV;
   return (last < p.kv_tiles ? last : p.kv_tiles - 1) - kv_tile;
 }
@@ -171,7 +171,7 @@ FA_DEVICE void store_rows(const Tensor& tensor, int batch, int head, int first_r
                           int cols, uint32_t smem, const float (&C_rmem)[MMAS_M][MMAS_D][4],
                           float factor) {
   constexpr int ROW_BYTES = MMAS_D * MMA_N * ELEMENT, ROW_CHUNKS = ROW_BYTES / 16;
-  const int lane = opaque(lane_index());
+  const int lane = lane_index();
   const uint32_t to = swizzle<ROW_BYTES>(lane / 4 * ROW_BYTES) + lane % 4 * 4;
   for (int mma_m = 0; mma_m < MMAS_M; ++mma_m)
     for (int mma_d = 0; mma_d < MMAS_D; ++mma_d)

@@ -22,8 +22,10 @@ void query_tiles(const Params p, Breaks breaks) {
   const int q_tile = grid_size().y - 1 - y;
   const int kv_head = head / p.group, first_query = q_tile * DQ_BLOCK_Q;
   const int end_query = first_query + DQ_BLOCK_Q < p.len_q ? first_query + DQ_BLOCK_Q : p.len_q;
-  const int end_key =
-      p.causal && end_query + p.diagonal < p.len_kv ? end_query + p.diagonal : p.len_kv;
+  const auto end_of = [&](int query) {  // of the keys that this query sees
+    return query + p.diagonal < p.len_kv ? query + p.diagonal + 1 : p.len_kv;
+  };
+  const int end_key = end_of(end_query - 1);
   const int count = end_key > 0 ? ceil_div(end_key, DQ_BLOCK_KV) : 0;
   const int warp_row = shfl(warp_index(), 0) * WARP_Q;
 
@@ -48,10 +50,12 @@ void query_tiles(const Params p, Breaks breaks) {
                                                q_tile, thread_index());
   load(0);
 
+  int end[2];
   float lse[2], d[2];  // of row lane/4, then of row lane/4 + 8
   for (int half = 0; half < 2; ++half) {
     const int row = first_query + warp_row + half * 8 + lane_index() / 4;
     const int64_t at = tile_index(p, batch, head, 0) * BLOCK_Q + row;
+    end[half] = end_of(row);
     lse[half] = row < p.len_q ? load_global(p.LSE_log2 + at) : -NEG_INF;
     d[half] = row < p.len_q ? load_global(p.D + at) : 0.0f;
   }
@@ -70,11 +74,9 @@ void query_tiles(const Params p, Breaks breaks) {
     for (int mma_kv = 0; mma_kv < MMAS_KV; ++mma_kv)
       for (int i = 0; i < 4; ++i) {
         const int key = n * DQ_BLOCK_KV + mma_kv * MMA_N + lane_index() % 4 * 2 + i % 2;
-        const int row = first_query + warp_row + i / 2 * 8 + lane_index() / 4;
-        const bool hidden = key >= p.len_kv || (p.causal && key > row + p.diagonal);
         float s = S_rmem[0][mma_kv][i];
-        if (hidden && !breaks.has(fa::UNMASKED_BACKWARD)) s = NEG_INF;
-        const float weight = exp2(fma(s, p.scale * LOG2_E, -lse[i / 2]));
+        if (key >= end[i / 2] && !breaks.has(fa::UNMASKED_BACKWARD)) s = NEG_INF;
+        const float weight = exp2(fma(s, p.scale_log2, -lse[i / 2]));
         dP_rmem[0][mma_kv][i] = weight * (dP_rmem[0][mma_kv][i] - d[i / 2]);  // dS = P o (dP - D)
       }
     uint32_t dS_rmem[MMAS_KV / 2][1][4];

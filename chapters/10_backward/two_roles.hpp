@@ -22,7 +22,6 @@ void two_roles(const Params p, Breaks breaks) {
   const int count = work.count;
   const int warp = shfl(warp_index(), 0), pair = warp % PAIRS;
   const int warp_row = pair * WARP_KV;  // of the tile: this warp's first key
-  const float scale_log2 = p.scale * LOG2_E;
 
   const uint32_t K_smem = dynamic_smem();
   const uint32_t V_smem = K_smem + KV_TILE_BYTES;
@@ -74,7 +73,7 @@ void two_roles(const Params p, Breaks breaks) {
                                  Q_smem + n % 3 * Q_TILE_BYTES);  // S.T = K @ Q.T
       if (!breaks.has(fa::UNMASKED_BACKWARD) && needs_mask(p, work.kv_tile, at.q_tile))
         mask_scores(S_rmem, p, work.kv_tile * BLOCK_KV + warp_row, at.q_tile * BLOCK_Q);
-      exponentiate(S_rmem, rows_smem + n % 3 * ROWS_BYTES, scale_log2);
+      exponentiate(S_rmem, rows_smem + n % 3 * ROWS_BYTES, p.scale_log2);
       Packed P_rmem;
       pack_rows<T>(P_rmem, S_rmem);
       for (int k = 0; k < MMAS_Q / 2; ++k)
@@ -110,14 +109,12 @@ void two_roles(const Params p, Breaks breaks) {
           const Chunk chunk = load_shared<Chunk>(P_lane + (k * MMAS_M + m) * 512);
           for (int i = 0; i < 4; ++i) P_rmem[k][m][i] = chunk.word[i];
         }
-      differentiate_softmax<T>(dP_rmem, P_rmem, rows_smem + n % 3 * ROWS_BYTES);
-      Packed dS_rmem;
-      pack_rows<T>(dS_rmem, dP_rmem);
+      differentiate_softmax<T>(P_rmem, dP_rmem, rows_smem + n % 3 * ROWS_BYTES);
       const uint32_t dS_tile = dS_smem + n % 2 * DS_TILE_BYTES;
-      store_dS(dS_tile, warp_row, dS_rmem);
+      store_dS(dS_tile, warp_row, P_rmem);
       block_sync();
 
-      multiply_weights<T, ROW_BYTES>(sum_rmem, dS_rmem,
+      multiply_weights<T, ROW_BYTES>(sum_rmem, P_rmem,
                                      Q_smem + n % 3 * Q_TILE_BYTES);  // dK += dS.T @ Q
       constexpr int DQ_MMAS_D = MMAS_D / PAIRS;
       float dQ_rmem[BLOCK_Q / MMA_M][DQ_MMAS_D][4] = {};
