@@ -6,6 +6,7 @@
 
 #include "chapter.hpp"
 #include "common/backward.hpp"
+#include "common/error.hpp"
 #include "common/kernels/runner.hpp"
 #include "common/reference.hpp"
 
@@ -38,7 +39,8 @@ struct Gradients {
 
 // O, as rounded, and LSE are float64's.
 Gradients differentiate(const Problem& problem, int design, uint32_t breaks = 0,
-                        const simt::Config& config = {}) {
+                        const simt::Config& config = {}, bool deterministic = false,
+                        bool by_length = false) {
   const Shape& s = problem.shape;
   std::vector<float> o(s.q_elements()), lse(s.rows());
   std::vector<double> row(s.dim);
@@ -53,7 +55,7 @@ Gradients differentiate(const Problem& problem, int design, uint32_t breaks = 0,
                    {}};
   result.report = backward_on_emulator(ch10::CHAPTER, problem,
                                        {o, lse, result.dq, result.dk, result.dv},
-                                       {breaks, {design}}, config)
+                                       {breaks, {design, deterministic}, by_length}, config)
                       .report;
   return result;
 }
@@ -163,4 +165,107 @@ TEST_CASE("every barrier and wait of the three designs is needed") {
       CHECK(!without.report.hazards.empty());
     }
   }
+}
+
+TEST_CASE("products, additions and wavefronts are what one counts by hand") {
+  // Wavefronts of ldmatrix for each mma, by the tile of a warp: 32 (rows + columns) / (rows *
+  // columns), without the term of an operand that is in registers. S, dP, dV, dK, dQ.
+  struct Expected {
+    int design;
+    int64_t dim, products;
+    double wavefronts;
+  };
+  for (const Expected& e : {Expected{ONE_KERNEL, 128, 5, 2.5 + 2.5 + 2 + 2 + 2},
+                            Expected{TWO_ROLES, 128, 5, 1.5 + 1.5 + 1 + 1 + 1.5},
+                            Expected{ONE_KERNEL, 64, 5, 1.5 + 1.5 + 1 + 1 + 2},
+                            Expected{TWO_KERNELS, 128, 7, 0}}) {
+    CAPTURE(e.design);
+    CAPTURE(e.dim);
+    const Problem problem = problem_of({{1, 2, 256, 384, e.dim}});
+    const simt::Counters counters = differentiate(problem, e.design).report.counters;
+    const int64_t pairs = 2 * (256 / 64) * (384 / 128), of_a_product = 64 * 128 * e.dim / 2048;
+    CHECK(counters.mma_instructions == e.products * pairs * of_a_product);
+    CHECK(counters.global_atomics == (e.products == 7 ? 0 : pairs * 64 * e.dim / 32));
+    if (e.wavefronts > 0)  // four for each ldmatrix, the 8x8 tiles that it loads
+      CHECK(4.0 * static_cast<double>(counters.ldmatrix_instructions) ==
+            e.wavefronts / 5 * static_cast<double>(counters.mma_instructions));
+    CHECK(counters.shared_load_wavefronts == counters.shared_load_wavefronts_ideal);
+    CHECK(counters.shared_store_wavefronts == counters.shared_store_wavefronts_ideal);
+  }
+}
+
+TEST_CASE("deterministic: the same bits under every schedule, and only by waiting for one's turn") {
+  for (const bool causal : {false, true}) {
+    const Problem problem = problem_of({{1, 4, 330, 520, 64}, causal, 2});
+    for (const int design : {ONE_KERNEL, TWO_ROLES}) {
+      CAPTURE(design);
+      CAPTURE(causal);
+      const Gradients first = differentiate(problem, design, 0, {}, true);
+      CHECK(check(problem, first).passed());
+      bool differs = false;
+      for (uint64_t seed = 1; seed <= 3; ++seed) {
+        const simt::Config config{.schedule_seed = seed};
+        const Gradients other = differentiate(problem, design, 0, config, true);
+        CHECK(other.report.hazards.empty());
+        CHECK(other.dq == first.dq);
+        const Gradients unordered = differentiate(problem, design, UNORDERED_DQ, config, true);
+        CHECK(check(problem, unordered).passed());
+        differs |= unordered.dq != first.dq;
+      }
+      CHECK(differs);
+    }
+  }
+}
+
+TEST_CASE("the sum of dQ becomes 0 in a kernel of its own, or blocks race") {
+  const Problem problem = problem_of({{1, 1, 200, 520, 64}});
+  for (const int design : {ONE_KERNEL, TWO_ROLES}) {
+    const Gradients broken = differentiate(problem, design, LATE_ZERO);
+    REQUIRE(broken.report.hazards.size() == 1);
+    CHECK(broken.report.hazards[0].kind == simt::HazardKind::kGlobalRace);
+    CHECK(broken.report.hazards[0].text.find("workspace[") != std::string::npos);
+  }
+}
+
+TEST_CASE("tensors may be stored by length, with heads repeated, or of one row") {
+  const Problem problem = problem_of({{2, 4, 100, 150, 64}, true, 2});
+  const Gradients plain = differentiate(problem, ONE_KERNEL, 0, {}, true);
+  const Gradients by_length = differentiate(problem, ONE_KERNEL, 0, {}, true, true);
+  CHECK(by_length.dq == plain.dq);
+  CHECK(by_length.dk == plain.dk);
+  CHECK(by_length.dv == plain.dv);
+}
+
+TEST_CASE("what the kernels cannot do is an error, and nothing is written") {
+  const auto refused = [](const Case& c, uint32_t breaks, const char* text) {
+    CHECK_THROWS_WITH_AS(differentiate(problem_of(c), ONE_KERNEL, breaks), doctest::Contains(text),
+                         InputError);
+  };
+  refused({{1, 1, 8, 8, 136}}, 0, "head size 136: this chapter's kernels take multiples of 8");
+  refused({{1, 1, 8, 8, 12}}, 0, "head size 12");
+  refused({{1, 1, 8, 8, 64}, false, 1, 1, Dtype::f16}, NO_D, "breaks in bf16 only");
+  Problem negative = problem_of({{1, 1, 8, 8, 64}});
+  negative.scale = -1;
+  CHECK_THROWS_WITH_AS(differentiate(negative, ONE_KERNEL), doctest::Contains("positive scale"),
+                       InputError);
+}
+
+TEST_CASE("on a GPU: as on the emulator, and the same bits in 100 runs" *
+          doctest::skip(!gpu_problem(gpu::ch10::build).empty())) {
+  for (const bool causal : {false, true})
+    for (const int64_t dim : {64, 128}) {
+      const Problem problem = problem_of({{2, 4, 330, 520, dim}, causal, 2});
+      const Gradients emulated = differentiate(problem, TWO_ROLES, 0, {}, true);
+      Gradients got = emulated;
+      std::vector<float> o(got.dq.size()), lse(problem.shape.rows());
+      forward_on_gpu(ch09::CHAPTER, problem, o, lse);
+      std::vector<float> first;
+      for (int run = 0; run < 100; ++run) {
+        backward_on_gpu(ch10::CHAPTER, problem, {o, lse, got.dq, got.dk, got.dv},
+                        {0, {TWO_ROLES, 1}});
+        if (run == 0) first = got.dq;
+        REQUIRE(got.dq == first);
+      }
+      CHECK(check(problem, got).passed());
+    }
 }
