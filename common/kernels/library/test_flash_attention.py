@@ -5,8 +5,14 @@ import os
 import subprocess
 import sys
 import unittest
+import warnings
 
 import numpy as np
+
+try:
+    import torch
+except ImportError:
+    torch = None
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(HERE, "..", "..", "..", "reference"))
@@ -183,6 +189,7 @@ class TestLibrary(unittest.TestCase):
     def test_a_backward_pass_says_what_is_wrong(self):
         q, k, v = inputs()
         o, lse = LIBRARY.attention(q, k, v, return_lse=True)
+
         def refused(text, *arguments, **options):
             with self.assertRaisesRegex(ValueError, text):
                 LIBRARY.backward(*arguments, **options)
@@ -256,6 +263,76 @@ class TestLibrary(unittest.TestCase):
                          ["flash_attention", "flash_attention_backward",
                           "flash_attention_backward_workspace", "flash_attention_error",
                           "flash_attention_forward", "flash_attention_mma_limit"])
+
+
+@unittest.skipUnless(torch, "no PyTorch")
+class TestTorch(unittest.TestCase):
+    """Through torch.autograd: on a GPU if there is one, else on the emulator."""
+
+    def setUp(self):
+        warnings.simplefilter("ignore")  # PyTorch's own
+        torch.manual_seed(3)
+        self.device = "cuda" if torch.cuda.is_available() else "cpu"
+
+    def plain(self, q, k, v, causal):
+        """[B,H,L,D] as the formula has it, in the type of the tensors; softmax in fp32 at least."""
+        k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], dim=1) for x in (k, v))
+        s = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
+        if causal:
+            s = s.masked_fill(torch.ones_like(s[0, 0], dtype=torch.bool).triu(
+                k.shape[2] - q.shape[2] + 1), float("-inf"))
+        return torch.softmax(s.to(torch.promote_types(s.dtype, torch.float32)), -1).to(s.dtype) @ v
+
+    def test_gradients_against_float64(self):
+        for layout, dim, causal in (("bhld", 64, False), ("blhd", 128, True), ("blhd", 40, True)):
+            draw = lambda heads, length: torch.randn(2, heads, length, dim).bfloat16().to(self.device)
+            values = draw(4, 70), draw(2, 90), draw(2, 90)
+            do = draw(4, 70)
+            swap = (lambda x: x.transpose(1, 2)) if layout == "blhd" else (lambda x: x)
+
+            def gradients_of(attend, dtype=torch.bfloat16, swap=lambda x: x):
+                leaves = [swap(x.to(dtype)).clone().requires_grad_() for x in values]
+                o = attend(*leaves)
+                return [swap(x).double() for x in torch.autograd.grad(o, leaves, swap(do.to(dtype)))]
+            ours = gradients_of(lambda *x: LIBRARY.differentiable_attention(
+                *x, causal=causal, layout=layout, deterministic=True), swap=swap)
+            plain = gradients_of(lambda *x: self.plain(*x, causal))
+            exact = gradients_of(lambda *x: self.plain(*x, causal), torch.float64)
+            for got, rough, right in zip(ours, plain, exact):
+                error = float((got - right).abs().max())
+                allowed = 2 * float((rough - right).abs().max())
+                self.assertTrue(error <= allowed, f"{layout} {dim}: {error} > {allowed}")
+
+    def test_a_layer_learns_the_same(self):
+        length, width, heads = 48, 64, 2
+        x = torch.randn(2, length, width).to(self.device, torch.bfloat16)
+        target = torch.roll(x, 1, dims=1)  # each token is to find the one before
+        start = [torch.randn(width, n, generator=torch.Generator().manual_seed(n)) * width ** -0.5
+                 for n in (6 * width, 2 * width)]
+
+        def train(attend):
+            weights = [w.to(self.device).requires_grad_() for w in (start[0], start[1].T.contiguous())]
+            losses, first = [], None
+            for _ in range(12):
+                q, k, v = ((x @ weights[0].bfloat16()).view(2, length, 3, heads, width)
+                           .permute(2, 0, 3, 1, 4).unbind())
+                o = attend(q, k, v).transpose(1, 2).reshape(2, length, heads * width)
+                loss = ((o @ weights[1].bfloat16()).float() - target.float()).square().mean()
+                found = torch.autograd.grad(loss, weights)
+                first = first or [g.clone() for g in found]
+                with torch.no_grad():
+                    for w, g in zip(weights, found):
+                        w -= 2.0 * g
+                losses.append(float(loss))
+            return losses, first
+        ours, our_first = train(lambda *x: LIBRARY.differentiable_attention(*x, causal=True))
+        theirs, their_first = train(lambda *x: torch.nn.functional.scaled_dot_product_attention(
+            *x, is_causal=True))
+        for a, b in zip(our_first, their_first):
+            self.assertTrue(float((a - b).norm()) <= 0.02 * float(b.norm()))
+        self.assertTrue(ours[-1] < 0.98 * ours[0], ours)
+        for a, b in zip(ours, theirs):
+            self.assertTrue(abs(a - b) <= 0.01 * b, (ours, theirs))
 
 
 if __name__ == "__main__":
