@@ -15,7 +15,7 @@ enum Design { BEST, TWO_KERNELS, ONE_KERNEL, TWO_ROLES };
 
 template <class T, int HEAD_DIM, class Breaks>
 void launch_backward(const fa::BackwardArgs& args, Breaks breaks) {
-  const Params p = params_of(args);
+  Params p = params_of(args);
   const int rows_blocks = static_cast<int>(args.q.shape[0]) * p.heads * p.q_tiles;
   const Dim3 key_blocks = grid_of(p);
   constexpr int WARP_KV =
@@ -23,6 +23,7 @@ void launch_backward(const fa::BackwardArgs& args, Breaks breaks) {
   constexpr int KEY_THREADS = BLOCK_KV / WARP_KV * WARP_SIZE;
   int design = args.options[0];
   if (design == BEST) design = HEAD_DIM == 64 ? ONE_KERNEL : TWO_ROLES;
+  if (design == TWO_KERNELS) p.dQ_sum = nullptr;  // each dQ is summed in registers
 
   launch(preprocess<T, HEAD_DIM, Breaks>, {.grid = rows_blocks, .block = 256}, p, breaks);
   if (design == TWO_KERNELS) {
@@ -46,7 +47,11 @@ void launch_backward(const fa::BackwardArgs& args, Breaks breaks) {
     launch(two_roles<T, HEAD_DIM, Breaks>,
            {.grid = key_blocks, .block = 256, .smem_bytes = two_roles_smem<HEAD_DIM>()}, p, breaks);
   }
-  launch(postprocess<T, HEAD_DIM, Breaks>, {.grid = rows_blocks, .block = 256}, p, breaks);
+  launch(postprocess<T, HEAD_DIM, Breaks>,
+         {.grid = rows_blocks,
+          .block = BLOCK_Q / MMA_M * WARP_SIZE,
+          .smem_bytes = postprocess_smem<HEAD_DIM>()},
+         p, breaks);
 }
 
 // What host code calls: dQ, dK and dV of whatever `args` describe.

@@ -27,7 +27,7 @@ struct Params {
   Tensor Q, K, V, O, dO, dQ, dK, dV;
   const float* LSE;     // [batch, heads, len_q]
   float *LSE_log2, *D;  // [batch, heads, q_tiles * BLOCK_Q]
-  float* dQ_sum;        // [batch, heads, q_tiles][BLOCK_Q * HEAD_DIM], in the order of mma tiles
+  float* dQ_sum;        // [batch, heads, q_tiles][BLOCK_Q * HEAD_DIM], by mma tiles; null: none
   int* turns;           // [batch, heads, q_tiles]: how many blocks have added to the tile of dQ
   int heads, group;     // `group` query heads in a row share a head of K and V
   int batches, batch_kv_heads;  // the latter: batches * heads / group

@@ -5,7 +5,7 @@
 
 namespace FA_BACKEND::ch10 {
 
-// D = rowsum(dO o O), LSE log2(e), dQ_sum = 0, for one tile of queries of one head.
+// D = rowsum(dO o O), LSE log2(e), dQ_sum = 0 if there is one, for one tile of queries of one head.
 template <class T, int HEAD_DIM, class Breaks>
 FA_KERNEL FA_LAUNCH_BOUNDS(256, 1)
 void preprocess(const Params p, Breaks breaks) {
@@ -40,36 +40,35 @@ void preprocess(const Params p, Breaks breaks) {
       store_global(p.D + tile * BLOCK_Q + of_tile, breaks.has(fa::NO_D) ? 0.0f : d);
     }
   }
+  if (p.dQ_sum == nullptr) return;
   float* const dQ_sum = p.dQ_sum + tile * (BLOCK_Q * HEAD_DIM);
   for (int at = thread_index() * 4; at < BLOCK_Q * HEAD_DIM; at += 256 * 4)
     if (!breaks.has(fa::LATE_ZERO)) store_global(reinterpret_cast<Chunk*>(dQ_sum + at), Chunk{});
   if (thread_index() == 0) store_global(p.turns + tile, 0);
 }
 
-// dQ = scale dQ_sum, rounded, and back in rows.
+// dQ = scale dQ_sum, rounded, and back in rows: 16 of them a warp.
 template <class T, int HEAD_DIM, class Breaks>
-FA_KERNEL FA_LAUNCH_BOUNDS(256, 1)
+FA_KERNEL FA_LAUNCH_BOUNDS(BLOCK_Q / MMA_M * 32, 1)
 void postprocess(const Params p, Breaks) {
-  constexpr int TILES = BLOCK_Q / MMA_M * (HEAD_DIM / MMA_N) / 8;  // mma tiles of a warp
+  constexpr int MMAS_D = HEAD_DIM / MMA_N;
   const int64_t tile = block_index();
   const int q_tile = block_index() % p.q_tiles, head = block_index() / p.q_tiles % p.heads;
-  const int batch = block_index() / p.q_tiles / p.heads;
-  const float* const dQ_sum = p.dQ_sum + tile * (BLOCK_Q * HEAD_DIM) + lane_index();
-  char* const dQ = p.dQ.data + batch * p.dQ.batch + head * p.dQ.head;
-  for (int n = 0; n < TILES; ++n) {
-    const int of_tile = warp_index() * TILES + n;
-    const int mma_q = of_tile / (HEAD_DIM / MMA_N), mma_d = of_tile % (HEAD_DIM / MMA_N);
-    float c[4];
+  const int batch = block_index() / p.q_tiles / p.heads, mma_q = warp_index();
+  const float* const from =
+      p.dQ_sum + tile * (BLOCK_Q * HEAD_DIM) + (dQ_place<HEAD_DIM>(mma_q, 0, 0) + lane_index());
+  float dQ_rmem[1][MMAS_D][4];
+  for (int mma_d = 0; mma_d < MMAS_D; ++mma_d)
     for (int i = 0; i < 4; ++i)
-      c[i] = load_global(dQ_sum + dQ_place<HEAD_DIM>(mma_q, mma_d, i)) * p.scale;
-    const int col = mma_d * MMA_N + lane_index() % 4 * 2;
-    for (int half = 0; half < 2; ++half) {
-      const int row = q_tile * BLOCK_Q + mma_q * MMA_M + half * 8 + lane_index() / 4;
-      if (row < p.len_q && col < p.dim)
-        store_global(reinterpret_cast<uint32_t*>(dQ + int64_t{row} * p.dQ.row + col * ELEMENT),
-                     pack<T>(c[half * 2], c[half * 2 + 1]));
-    }
-  }
+      dQ_rmem[0][mma_d][i] = load_global(from + dQ_place<HEAD_DIM>(0, mma_d, i));
+  const int row = mma_q * MMA_M;
+  store_rows<T>(p.dQ, batch, head, q_tile * BLOCK_Q + row, p.len_q, p.dim,
+                dynamic_smem() + row * HEAD_DIM * ELEMENT, dQ_rmem, p.scale);
+}
+
+template <int HEAD_DIM>
+constexpr size_t postprocess_smem() {
+  return BLOCK_Q * HEAD_DIM * ELEMENT;
 }
 
 }  // namespace FA_BACKEND::ch10
