@@ -47,11 +47,11 @@ void launch_backward(const fa::BackwardArgs& args, Breaks breaks) {
     launch(two_roles<T, HEAD_DIM, Breaks>,
            {.grid = key_blocks, .block = 256, .smem_bytes = two_roles_smem<HEAD_DIM>()}, p, breaks);
   }
-  launch(postprocess<T, HEAD_DIM, Breaks>,
+  launch(postprocess<T, HEAD_DIM>,
          {.grid = rows_blocks,
           .block = BLOCK_Q / MMA_M * WARP_SIZE,
           .smem_bytes = postprocess_smem<HEAD_DIM>()},
-         p, breaks);
+         p);
 }
 
 // What host code calls: dQ, dK and dV of whatever `args` describe.

@@ -48,9 +48,9 @@ void preprocess(const Params p, Breaks breaks) {
 }
 
 // dQ = scale dQ_sum, rounded, and back in rows: 16 of them a warp.
-template <class T, int HEAD_DIM, class Breaks>
+template <class T, int HEAD_DIM>
 FA_KERNEL FA_LAUNCH_BOUNDS(BLOCK_Q / MMA_M * 32, 1)
-void postprocess(const Params p, Breaks) {
+void postprocess(const Params p) {
   constexpr int MMAS_D = HEAD_DIM / MMA_N;
   const int64_t tile = block_index();
   const int q_tile = block_index() % p.q_tiles, head = block_index() / p.q_tiles % p.heads;
