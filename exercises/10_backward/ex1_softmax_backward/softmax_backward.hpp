@@ -1,0 +1,14 @@
+#pragma once
+// The way back through softmax, of one row.
+
+#include <vector>
+
+#include "exercises/support/todo.hpp"
+
+// P: a row of weights, the softmax of its scores; all 0 if the row sees no key.
+// dP: the derivative of some number L by each of them.
+// Returns dS, the derivative of L by each score.
+inline std::vector<float> softmax_backward(const std::vector<float>& P,
+                                           const std::vector<float>& dP) {
+  exercise::todo("TODO(10.1): dS from P and dP, without the Jacobian");
+}

@@ -1,0 +1,193 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <new>
+#include <softmax_backward.hpp>
+#include <string>
+#include <vector>
+
+#include "exercises/support/verdict.hpp"
+
+using exercise::Numbers;
+using Row = std::vector<float>;
+
+// What an answer allocates tells whether it has built the Jacobian.
+static size_t allocated = 0;
+void* operator new(size_t bytes) {
+  allocated += bytes;
+  if (void* const memory = std::malloc(bytes ? bytes : 1)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+
+// The function as people write it: right as it stands here, each mistake is a change to it.
+struct Way {
+  enum D { kWeighted, kForgotten, kPlainSum, kMean, kWeightedMean, kSoFar, kOfP, kNormalised };
+  D d = kWeighted;
+  enum Bracket {
+    kRight,
+    kTurned,
+    kPlus,
+    kWithoutP,
+    kOutside,
+    kExchanged,
+    kOnlyOthers,
+    kOnlyDiagonal,
+    kTwiceP,
+  } bracket = kRight;
+
+  Numbers dS(const Row& P, const Row& dP) const {
+    double weighted = 0, plain = 0, squares = 0, weights = 0;
+    const double n = static_cast<double>(P.size());
+    for (size_t j = 0; j < P.size(); ++j) {
+      weighted += double{P[j]} * dP[j];
+      plain += dP[j];
+      squares += double{P[j]} * P[j];
+      weights += P[j];
+    }
+    double so_far = 0;
+    Numbers result;
+    for (size_t j = 0; j < P.size(); ++j) {
+      so_far += double{P[j]} * dP[j];
+      const double sum = d == kForgotten      ? 0
+                         : d == kPlainSum     ? plain
+                         : d == kMean         ? plain / n
+                         : d == kWeightedMean ? weighted / n
+                         : d == kSoFar        ? so_far
+                         : d == kOfP          ? squares
+                         : d == kNormalised   ? weighted / weights
+                                              : weighted;
+      const double p = P[j], dp = dP[j];
+      result.push_back(bracket == kTurned         ? p * (sum - dp)
+                       : bracket == kPlus         ? p * (dp + sum)
+                       : bracket == kWithoutP     ? dp - sum
+                       : bracket == kOutside      ? p * dp - sum
+                       : bracket == kExchanged    ? dp * (p - sum)
+                       : bracket == kOnlyOthers   ? -p * sum
+                       : bracket == kOnlyDiagonal ? p * (1 - p) * dp
+                       : bracket == kTwiceP       ? p * (dp - p * sum)
+                                                  : p * (dp - sum));
+    }
+    return result;
+  }
+};
+
+struct Wrong {
+  const char *name, *explanation;
+  Way way;
+};
+
+static const std::vector<Wrong>& wrong_ways() {
+  using W = Way;
+  static const std::vector<Wrong> wrong = {
+      {"d-forgotten",
+       "dS is P dP; that would be right if a score changed its own weight alone: dP - D",
+       {.d = W::kForgotten}},
+      {"d-not-weighted",
+       "D is the sum of dP; each one counts with its weight: the sum of P dP",
+       {.d = W::kPlainSum}},
+      {"d-is-a-mean", "D is the mean of dP; it is the sum of P dP", {.d = W::kMean}},
+      {"d-divided-by-the-length",
+       "D was divided by the number of keys; the weights add up to 1 already",
+       {.d = W::kWeightedMean}},
+      {"d-so-far",
+       "D is used before it is complete: in each dS only the keys so far are in it. Two loops",
+       {.d = W::kSoFar}},
+      {"d-from-p-alone", "D is the sum of P P; it is the sum of P dP", {.d = W::kOfP}},
+      {"d-normalised-again",
+       "D was divided by the sum of P; that is 1 already, and 0 in a row that sees no key: 0/0",
+       {.d = W::kNormalised}},
+      {"sign-turned", "dS has the other sign: dP - D, not D - dP", {.bracket = W::kTurned}},
+      {"d-added", "D was added; it is subtracted: dP - D", {.bracket = W::kPlus}},
+      {"p-forgotten", "dS is dP - D without the factor P: P (dP - D)", {.bracket = W::kWithoutP}},
+      {"d-outside-the-bracket",
+       "dS is P dP - D; D has the factor P, too: P (dP - D)",
+       {.bracket = W::kOutside}},
+      {"p-and-dp-exchanged",
+       "dS is dP (P - D); P and dP are exchanged: P (dP - D)",
+       {.bracket = W::kExchanged}},
+      {"diagonal-forgotten",
+       "dS is -P D, the part with -P_j P_k alone: on the diagonal there is P_j (1 - P_j), which "
+       "adds P dP",
+       {.bracket = W::kOnlyOthers}},
+      {"only-the-diagonal",
+       "dS is P (1 - P) dP, the diagonal of the Jacobian alone; a score changes the other weights, "
+       "too",
+       {.bracket = W::kOnlyDiagonal}},
+      {"p-twice",
+       "D was multiplied by P inside the bracket, and again outside: P (dP - D)",
+       {.bracket = W::kTwiceP}},
+  };
+  return wrong;
+}
+
+// By definition: the sum over the Jacobian.
+static Numbers by_jacobian(const Row& P, const Row& dP) {
+  Numbers dS;
+  for (size_t k = 0; k < P.size(); ++k) {
+    double sum = 0;
+    for (size_t j = 0; j < P.size(); ++j)
+      sum += double{dP[j]} * P[j] * ((j == k ? 1 : 0) - double{P[k]});
+    dS.push_back(sum);
+  }
+  return dS;
+}
+
+static void check_row(const Row& P, const Row& dP) {
+  std::vector<exercise::Mistake> mistakes;
+  for (const Wrong& wrong : wrong_ways())
+    mistakes.push_back({wrong.name, wrong.way.dS(P, dP), wrong.explanation});
+  exercise::check_output({"dS", 0, 2e-6}, exercise::numbers(softmax_backward(P, dP)),
+                         by_jacobian(P, dP), mistakes);
+}
+
+static Row softmax(Row s) {
+  double sum = 0;
+  for (float& one : s) sum += one = std::exp(one);
+  for (float& one : s) one = static_cast<float>(one / sum);
+  return s;
+}
+
+constexpr float HIDDEN = -std::numeric_limits<float>::infinity();
+
+TEST_CASE("the row of the README") { check_row({0.5f, 0.25f, 0.25f}, {2, 4, 0}); }
+TEST_CASE("one key: its weight cannot change") { check_row({1}, {3}); }
+TEST_CASE("equal weights") { check_row({0.25f, 0.25f, 0.25f, 0.25f}, {1, -2, 3, 0.5f}); }
+TEST_CASE("equal derivatives: L cannot change") {
+  check_row(softmax({1, 2, -1, 0.5f}), {2, 2, 2, 2});
+}
+TEST_CASE("two keys are hidden") { check_row(softmax({1, HIDDEN, -1, HIDDEN}), {2, 5, -1, -3}); }
+TEST_CASE("all keys are hidden") { check_row({0, 0, 0}, {2, 5, -1}); }
+TEST_CASE("nine keys") {
+  check_row(softmax(exercise::random_numbers(9, 1)), exercise::random_numbers(9, 2));
+}
+TEST_CASE("a NaN that came in comes out") {
+  const Row P = {0.5f, 0.25f, 0.25f}, dP = {2, std::numeric_limits<float>::quiet_NaN(), 0};
+  const auto shown = [](const Numbers& dS) {
+    std::string text;
+    for (const double one : dS) text += std::isnan(one) ? "NaN " : "a number ";
+    return text;
+  };
+  std::vector<exercise::Look> looks;
+  for (const Wrong& wrong : wrong_ways())
+    looks.push_back({wrong.name, shown(wrong.way.dS(P, dP)), wrong.explanation});
+  const std::string got = shown(exercise::numbers(softmax_backward(P, dP)));
+  exercise::check_shown(got == "NaN NaN NaN ",
+                        "dP is 2, NaN, 0, so D is NaN: expected dS NaN NaN NaN, got " + got, got,
+                        looks);
+}
+TEST_CASE("a thousand keys, and what it takes of memory") {
+  const int n = 1000;
+  const Row P = softmax(exercise::random_numbers(n, 3, 2)), dP = exercise::random_numbers(n, 4);
+  check_row(P, dP);
+  const size_t before = allocated;
+  const Row dS = softmax_backward(P, dP);
+  const size_t bytes = allocated - before;
+  exercise::check(bytes <= 64u * n,
+                  std::to_string(bytes) + " bytes allocated for " + std::to_string(n) + " keys",
+                  {{"jacobian-built", bytes >= 4u * n * n,
+                    "right, but the Jacobian was built: n * n numbers, for D alone n are enough"}});
+}

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <vector>
+
+// P: a row of weights, the softmax of its scores; all 0 if the row sees no key.
+// dP: the derivative of some number L by each of them.
+// Returns dS, the derivative of L by each score.
+inline std::vector<float> softmax_backward(const std::vector<float>& P,
+                                           const std::vector<float>& dP) {
+  float D = 0;
+  for (size_t j = 0; j < P.size(); ++j) D += dP[j];
+  std::vector<float> dS;
+  for (size_t j = 0; j < P.size(); ++j) dS.push_back(P[j] * (dP[j] - D));
+  return dS;
+}
