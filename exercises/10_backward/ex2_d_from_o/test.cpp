@@ -1,0 +1,170 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <d_from_o.hpp>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "exercises/support/verdict.hpp"
+
+using exercise::Numbers;
+
+// O and dO of some heads. Behind the last head come rows that belong to nobody: reading them is a
+// mistake that shows as a number, not as a crash.
+struct Case {
+  int heads, len_q, dim, head, q_tile;
+  std::vector<fa::bf16> O = values(1), dO = values(2);
+
+  std::vector<fa::bf16> values(int seed) const {
+    std::vector<fa::bf16> all;
+    for (const float one : exercise::random_numbers((heads * len_q + BLOCK_Q + 1) * dim, seed))
+      all.push_back(fa::to_bf16(one + 0.5f));
+    return all;
+  }
+  double o(int row, int d) const { return fa::to_float(O[row * dim + d]); }
+  double d_o(int row, int d) const { return fa::to_float(dO[row * dim + d]); }
+};
+
+// The function as people write it: right as it stands here, each mistake is a change to it.
+struct Way {
+  enum Rows { kRight, kTileForRow, kHeadForgotten, kHeadInTiles, kRowOff } rows = kRight;
+  enum End { kZero, kRead, kNotWritten, kLengthOfAll } end = kZero;
+  enum Sum { kDot, kMean, kOnlyO, kOnlyDo, kLastOnly, kPlus, kColumns, kRoot } sum = kDot;
+  enum Round { kNot, kProducts, kRunning, kResult } round = kNot;
+  bool cleared = true;
+
+  Numbers D(const Case& c) const {
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    const auto rounded = [](double x) { return fa::to_float(fa::to_bf16(static_cast<float>(x))); };
+    const int before = rows == kHeadForgotten ? 0
+                       : rows == kHeadInTiles
+                           ? c.head * ((c.len_q + BLOCK_Q - 1) / BLOCK_Q * BLOCK_Q)
+                           : c.head * c.len_q;
+    Numbers result;
+    for (int i = 0; i < BLOCK_Q; ++i) {
+      const int query = (rows == kTileForRow ? c.q_tile : c.q_tile * BLOCK_Q) + i;
+      const bool exists = query < c.len_q || end == kRead ||
+                          (end == kLengthOfAll && before + query < c.heads * c.len_q);
+      double total = cleared ? 0 : nan;
+      const int row = before + query + (rows == kRowOff ? 1 : 0);
+      for (int d = 0; exists && d < c.dim; ++d) {
+        // columns: of the tile, row and column exchanged
+        const int r = sum == kColumns ? before + c.q_tile * BLOCK_Q + d : row;
+        const int column = sum == kColumns ? i : d;
+        if (static_cast<size_t>(r * c.dim + column) >= c.O.size()) continue;
+        const double o = c.o(r, column), d_o = c.d_o(r, column);
+        double product = sum == kOnlyO    ? o * o
+                         : sum == kOnlyDo ? d_o * d_o
+                         : sum == kPlus   ? d_o + o
+                                          : d_o * o;
+        if (round == kProducts) product = rounded(product);
+        total = sum == kLastOnly ? product : total + product;
+        if (round == kRunning) total = rounded(total);
+      }
+      if (sum == kMean) total /= c.dim;
+      if (sum == kRoot) total /= std::sqrt(c.dim);
+      if (round == kResult) total = rounded(total);
+      result.push_back(!exists && end == kNotWritten ? nan : total);
+    }
+    return result;
+  }
+};
+
+struct Wrong {
+  const char *name, *explanation;
+  Way way;
+};
+
+static const std::vector<Wrong>& wrong_ways() {
+  using W = Way;
+  static const char* const rounded =
+      "a sum or a product was rounded to bf16; D is fp32: widen O and dO before the product";
+  static const std::vector<Wrong> wrong = {
+      {"tile-for-row",
+       "q_tile was taken as a query; the first query of the tile is q_tile * BLOCK_Q",
+       {.rows = W::kTileForRow}},
+      {"head-forgotten",
+       "the rows are those of head 0; in front of a head are head * len_q rows",
+       {.rows = W::kHeadForgotten}},
+      {"head-padded",
+       "a head was taken to be whole tiles long; O and dO have len_q rows for each head",
+       {.rows = W::kHeadInTiles}},
+      {"one-row-too-far", "each D is that of the next row", {.rows = W::kRowOff}},
+      {"past-the-end-read",
+       "rows past the last query were read: they are the next head's, and their D is 0",
+       {.end = W::kRead}},
+      {"past-the-end-read",
+       "rows past the last query were read: the length was taken for all heads, and it is len_q "
+       "for each",
+       {.end = W::kLengthOfAll}},
+      {"past-the-end-not-written",
+       "D of rows past the last query was left as it was; it has to be 0",
+       {.end = W::kNotWritten}},
+      {"sum-not-cleared", "the sum was added to what stood in D; begin with 0", {.cleared = false}},
+      {"divided-by-dim", "the sum was divided by dim; D is the sum", {.sum = W::kMean}},
+      {"divided-by-dim",
+       "the sum was divided by the root of dim; scale is no part of D",
+       {.sum = W::kRoot}},
+      {"o-squared", "O was multiplied by O; D is the sum of dO O", {.sum = W::kOnlyO}},
+      {"do-squared", "dO was multiplied by dO; D is the sum of dO O", {.sum = W::kOnlyDo}},
+      {"last-product-only", "D is the last product of the row; add them up", {.sum = W::kLastOnly}},
+      {"added-for-multiplied", "dO + O was summed; D is the sum of dO O", {.sum = W::kPlus}},
+      {"sum-over-queries",
+       "row and column are exchanged: the sum goes over queries; it goes over the numbers of a row",
+       {.sum = W::kColumns}},
+      {"rounded-to-bf16", rounded, {.round = W::kProducts}},
+      {"rounded-to-bf16", rounded, {.round = W::kRunning}},
+      {"rounded-to-bf16", rounded, {.round = W::kResult}},
+  };
+  return wrong;
+}
+
+static std::vector<float> answer(const Case& c) {
+  std::vector<float> D(BLOCK_Q, std::numeric_limits<float>::quiet_NaN());
+  d_from_o(c.O.data(), c.dO.data(), c.len_q, c.dim, c.head, c.q_tile, D.data());
+  return D;
+}
+
+static void check_tile(const Case& c) {
+  std::vector<exercise::Mistake> mistakes;
+  for (const Wrong& wrong : wrong_ways())
+    mistakes.push_back({wrong.name, wrong.way.D(c), wrong.explanation});
+  exercise::check_output({"D", 0, 1e-5}, exercise::numbers(answer(c)), Way{}.D(c), mistakes);
+}
+
+TEST_CASE("a full tile") { check_tile({1, 8, 6, 0, 0}); }
+TEST_CASE("the next tile") { check_tile({1, 8, 6, 0, 1}); }
+TEST_CASE("the next head") { check_tile({2, 8, 6, 1, 0}); }
+TEST_CASE("the last tile, two queries") { check_tile({2, 6, 5, 0, 1}); }
+TEST_CASE("the last tile of the last head") { check_tile({3, 7, 5, 2, 1}); }
+TEST_CASE("one query") { check_tile({2, 1, 8, 1, 0}); }
+TEST_CASE("rows of 128 numbers") { check_tile({2, 13, 128, 1, 3}); }
+
+// D is what dS needs: the sum of P dP over the keys.
+TEST_CASE("the sum of P dP") {
+  Case c{1, 4, 16, 0, 0};
+  const int keys = 9;
+  const Numbers V = exercise::numbers(exercise::random_numbers(keys * c.dim, 3));
+  Numbers by_keys;
+  for (int i = 0; i < c.len_q; ++i) {
+    Numbers P;
+    double weights = 0, D = 0;
+    for (const float s : exercise::random_numbers(keys, 4 + i)) P.push_back(std::exp(s));
+    for (const double p : P) weights += p;
+    for (int d = 0; d < c.dim; ++d) {
+      double o = 0;
+      for (int j = 0; j < keys; ++j) o += P[j] / weights * V[j * c.dim + d];
+      c.O[i * c.dim + d] = fa::to_bf16(static_cast<float>(o));
+    }
+    for (int j = 0; j < keys; ++j) {
+      double dP = 0;
+      for (int d = 0; d < c.dim; ++d) dP += c.d_o(i, d) * V[j * c.dim + d];
+      D += P[j] / weights * dP;
+    }
+    by_keys.push_back(D);
+  }
+  // O has been rounded, so this is a coarse comparison; the one behind it is not.
+  CHECK(exercise::difference({"sum of P dP", 0, 0.02}, Way{}.D(c), by_keys).empty());
+  check_tile(c);
+}
