@@ -1,0 +1,20 @@
+#pragma once
+// Which tiles of queries a tile of keys works with, on the way back.
+
+#include <algorithm>
+
+#include "exercises/support/todo.hpp"
+
+struct Walk {
+  int begin;        // the first tile of queries that sees one of these keys; from it on all do
+  int clear_begin;  // from this tile on nothing is masked; any number <= begin if nothing ever is
+  int count;        // how many tiles of queries the block visits, in all heads that share the keys
+};
+
+// Of keys [kv_tile * BLOCK_KV, (kv_tile + 1) * BLOCK_KV), which begin below len_kv and may end
+// above it. causal: query i sees key j if j <= i + len_kv - len_q. Not causal: every key.
+// `group` heads of queries share a head of keys. len_q, len_kv, group: at least 1.
+template <int BLOCK_Q, int BLOCK_KV>
+Walk walk_of(int kv_tile, int len_q, int len_kv, int group, bool causal) {
+  exercise::todo("TODO(10.4): which tiles of queries see this tile of keys, and which are masked");
+}
