@@ -1,0 +1,18 @@
+#pragma once
+// What 10.5 is given: the tiles of a head.
+
+#include <algorithm>
+
+struct Grid {
+  int q_tiles, kv_tiles;
+  bool causal;
+  int block_q, block_kv, diagonal;  // causal: query i sees key j if j <= i + diagonal
+
+  // The last tile of keys that a tile of queries sees; it sees all tiles in front of it, too. -1:
+  // it sees none.
+  int last_kv_tile(int q_tile) const {
+    if (!causal) return kv_tiles - 1;
+    const int last_key = (q_tile + 1) * block_q - 1 + diagonal;
+    return last_key < 0 ? -1 : std::min(last_key / block_kv, kv_tiles - 1);
+  }
+};
