@@ -9,11 +9,13 @@
 namespace fa::ch10 {
 
 struct CommandOptions {
-  int64_t length = 512, dim = 64, block_q = 64, block_kv = 64;  // of schedules
-  bool causal = false;                                          // of schedules
-  int64_t longest = 2048;                                       // of memory
-  int64_t rows = 256, head_dim = 32, width = 64;                // of projections
-  std::string json;                                             // of schedules
+  int64_t length = 512, dim = 64, block_q = 64, block_kv = 64;   // of schedules
+  bool causal = false;                                           // of schedules
+  int64_t longest = 2048;                                        // of memory
+  int64_t rows = 256, head_dim = 32, width = 64;                 // of projections
+  int64_t queries = 68, keys = 64, elements_dim = 8, block = 8;  // of elements
+  std::string dtype = "bf16", broken = "none";                   // of elements
+  std::string json;                                              // of schedules and elements
 };
 
 void add_commands(Cli& cli, CommandOptions& options);
@@ -22,6 +24,7 @@ int run_command(const std::string& name, const CommandOptions& options);
 int chain_command();  // every formula on 3 x 3 matrices, each gradient beside its difference
 int schedules_command(const CommandOptions& options);    // bytes of each tensor, step by step
 int memory_command(const CommandOptions& options);       // naive against tiled, L = 256 and up
+int elements_command(const CommandOptions& options);     // error of each element
 int projections_command(const CommandOptions& options);  // what comes behind dQ, dK and dV
 
 }  // namespace fa::ch10

@@ -3,7 +3,7 @@
 //   ch10_backward --shape 1,2,256,256,64 --causal --profile
 //   ch10_backward --shape 1,2,256,256,64 --causal --algorithm columns --profile
 //   ch10_backward --shape 1,1,4,4,8 --algorithm rows --trace
-//   ch10_backward chain | schedules | memory | projections
+//   ch10_backward chain | schedules | memory | elements | projections
 
 #include <algorithm>
 #include <cstdio>

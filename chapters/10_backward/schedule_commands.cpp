@@ -9,6 +9,7 @@
 #include "common/file.hpp"
 #include "common/json_report.hpp"
 #include "cpu_backward.hpp"
+#include "cpu_broken.hpp"
 #include "report.hpp"
 #include "text.hpp"
 
@@ -25,6 +26,16 @@ void add_commands(Cli& cli, CommandOptions& options) {
   schedules.text("--json", options.json, "write every step to this file");
   cli.command("memory", "what naive and tiled allocate, L = 256 and up")
       .integer("--longest", options.longest, 256, 1 << 14, "the last L [2048]");
+  Cli& elements = cli.command("elements", "how far each element is from float64, causal");
+  elements.integer("--queries", options.queries, 1, 1024, "queries [68]");
+  elements.integer("--keys", options.keys, 1, 1024, "keys [64]");
+  elements.integer("--dim", options.elements_dim, 1, kLargestDim, "numbers in a query [8]");
+  elements.integer("--block", options.block, 1, 256, "queries and keys in a tile [8]");
+  elements.choice("--dtype", options.dtype, {"bf16", "f32"}, "element type [bf16]");
+  std::vector<std::string> breaks = {"none"};
+  for (const Break& one : kBreaks) breaks.emplace_back(one.name);
+  elements.choice("--break", options.broken, breaks, "switch one line off [none]");
+  elements.text("--json", options.json, "write every error to this file");
   Cli& projections =
       cli.command("projections", "dX and dW from dQ: stored, folded, consumed twice");
   projections.integer("--length", options.rows, 1, 4096, "queries and keys [256]");
@@ -37,6 +48,7 @@ int run_command(const std::string& name, const CommandOptions& options) {
   if (name == "chain") return chain_command();
   if (name == "schedules") return schedules_command(options);
   if (name == "memory") return memory_command(options);
+  if (name == "elements") return elements_command(options);
   return projections_command(options);
 }
 

@@ -186,6 +186,27 @@ class Cli(unittest.TestCase):
         self.assertEqual(schedules["rows"]["tiles"], 6)
         self.assertEqual(schedules["columns, D from P"]["products"], 7)
 
+    def test_elements(self):
+        path = self.path("elements.json")
+        wrong = {"none": set(), "no-d": {"dQ", "dK"}, "no-scale-in-dk": {"dK"},
+                 "unmasked-backward": {"dQ", "dK", "dV"}, "bf16-dq": {"dQ"},
+                 "lse-of-empty-row": {"dQ", "dK", "dV"}}
+        for name, tensors in wrong.items():
+            result = run("elements", "--dtype", "f32", "--break", name, "--json", path)
+            self.assertEqual(result.returncode, 1 if tensors else 0, name + result.stderr)
+            with open(path, encoding="utf-8") as file:
+                report = json.load(file)
+            for tensor, rows in report["errors"].items():
+                self.assertEqual(len(rows), 68 if tensor == "dQ" else 64)
+                all_right = all(error is not None and error <= 1e-5 for row in rows for error in row)
+                self.assertEqual(all_right, tensor not in tensors, (name, tensor))
+            if name == "lse-of-empty-row":  # of the first 4 queries, which see nothing, and their tile of keys
+                for tensor, rows in (("dQ", 4), ("dK", 8), ("dV", 8)):
+                    spoilt = [i for i, row in enumerate(report["errors"][tensor]) if None in row]
+                    self.assertEqual(spoilt, list(range(rows)), tensor)
+        self.refused("elements", "--break", "everything", says=["everything", "no-d"])
+        self.refused("elements", "--keys", 0, says="--keys")
+
 
 if __name__ == "__main__":
     unittest.main()
