@@ -32,7 +32,7 @@ function tensor_of(rows) {
   return { rows: rows.map((row) => row.map(letter_of).join('')), median: finite[finite.length >> 1].toPrecision(2),
     largest: finite.at(-1).toPrecision(2), not_finite: rows.flat().length - finite.length }
 }
-const digits = (number) => Number(number) < 0.01 ? Number(number).toExponential(1).replace('-', '−') : number
+const digits = (number) => Number(number) < 0.01 ? Number(number).toExponential(1).replace('-', '−') : `${Number(number)}`
 const case_of = (data, { dtype, broken }) => data.cases[`${dtype},${broken}`]
 const ending_of = ({ not_finite }) => not_finite ? `${not_finite} not finite` : 'all finite'
 
@@ -78,7 +78,7 @@ export default {
   draw(data, state, width) {
     const one = case_of(data, state), wide = width >= WIDE
     const cell = (width - 8) / Math.max(data.queries, data.keys), pitch = data.dim * cell + (wide ? 50 : 66)
-    const verdict = one.passed ? 'within the bound' : 'NOT within the bound'
+    const verdict = one.passed ? 'within the bound' : 'outside the bound'
     const parts = Object.entries(TENSORS).map(([name, [, all]], n) => {
       const tensor = one[name], numbers = [
         text(wide ? 330 : 0, wide ? 0 : 16, `median ${digits(tensor.median)}`, { class: 'small', name: `${name}_median` }),
@@ -117,7 +117,7 @@ export default {
     const pointed = tensor ? ` ${tensor}, ${TENSORS[tensor][0]} ${row}: `
       + (finite.length ? `the largest error is ${POWERS[LETTERS.indexOf(finite.at(-1))]}` : 'no number is finite')
       + (finite.length && finite.length < letters.length ? ', others are not finite.' : '.') : ''
-    return `${WHAT[state.broken]}; ${DTYPES[state.dtype]}. ${one.passed ? 'Within the bound.' : 'Not within the bound.'}`
+    return `${WHAT[state.broken]}; ${DTYPES[state.dtype]}. ${one.passed ? 'Within the bound.' : 'Outside the bound.'}`
       + `${pointed}\nError in units of the tensor's root mean square. ${said.join('; ')}. ${data.queries} queries, `
       + `${data.keys} keys, causal: the first ${data.queries - data.keys} queries see no key. d = ${data.dim}, tiles of `
       + `${data.block} × ${data.block}. The larger a square, the larger the error: a step for each power of ten.`
