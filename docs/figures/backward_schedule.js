@@ -29,14 +29,14 @@ function draw_grid(state, at, side, strip) {
   const left = 2 * strip + gap, top = 2 * strip + gap, right = left + side + gap, below = top + side + gap
   const parts = [], numbers = [...Array(tiles).keys()]
   const moves = (matrix) => matrix in at.loads || matrix in at.stores
-  const kept = (matrix, index, tile) => !at.finished && tile === index && (at.phase !== 'finish' || moves(matrix))
-    && (at.phase !== 'D' || !(matrix in at.became))
+  const kept = (matrix, index, tile) => !at.finished && tile === index && (moves(matrix) || at.phase === 'gradient'
+    || (at.phase === 'D' && at.j >= 0 && !(matrix in at.became)))
   for (const n of numbers) {
     const along = left + n * unit, down = top + n * unit
     parts.push(draw_tile(at, 'V', n, along, 0, unit, strip - 2, kept('V', at.j, n)),
       draw_tile(at, 'K', n, along, strip, unit, strip - 2, kept('K', at.j, n)),
       draw_tile(at, 'dO', n, 0, down, strip - 2, unit, kept('dO', at.i, n)),
-      draw_tile(at, 'Q', n, strip, down, strip - 2, unit, kept('Q', at.i, n) && (at.phase !== 'D' || moves('Q') || at.j >= 0)),
+      draw_tile(at, 'Q', n, strip, down, strip - 2, unit, kept('Q', at.i, n)),
       draw_tile(at, 'dQ', n, right, down, strip, unit, kept('dQ', at.i, n)),
       draw_tile(at, 'dK', n, along, below, unit, strip - 2, kept('dK', at.j, n)),
       draw_tile(at, 'dV', n, along, below + strip, unit, strip - 2, kept('dV', at.j, n)))
@@ -54,7 +54,8 @@ function draw_grid(state, at, side, strip) {
     parts.push(path([[left, top], [left + side, top + side]],
       { class: 'on', 'stroke-opacity': 0.5, 'stroke-dasharray': '4 3', 'pointer-events': 'none' }))
   }
-  const name = { class: 'small strong' }, middle = { class: 'small strong middle' }, end = { class: 'small strong end' }
+  const name = { class: 'small strong' }, middle = { class: 'small strong middle' }
+  const end = { class: 'small strong end' }
   parts.push(text(right, strip / 2 + 3, 'V', name), text(right, strip * 1.5 + 3, 'K', name),
     text(strip / 2 - 1, top - 6, 'dO', middle), text(strip * 1.5 - 1, top - 6, 'Q', middle),
     text(right + strip / 2, top + side + 13, 'dQ', middle),
@@ -70,7 +71,8 @@ function draw_table({ order, far, all }, width, most) {
     return [text(0, y + 12, name, { class: 'small strong' }),
       far[name].map((bytes, way) => text(ends[way], y + 12, moves ? kib(bytes) : '–',
         { class: `small end${moves ? '' : ' muted'}`, name: `${order}_${name}_${WAYS[way]}` })),
-      moves ? rect(bar, y + 2, Math.max(1, moves * scale), 12, { class: `soft-${GROUP_COLORS[name]}`, ...OUTLINE }) : '',
+      moves ? rect(bar, y + 2, Math.max(1, moves * scale), 12,
+        { class: `soft-${GROUP_COLORS[name]}`, ...OUTLINE }) : '',
       moves ? rect(bar, y + 2, sum(far[name]) * scale, 12, { class: GROUP_COLORS[name] }) : '']
   })
   const head = { class: 'small muted end' }
@@ -88,7 +90,8 @@ function draw_totals(data, state, width) {
       const y = 22 + n * 30
       return [text(0, y + 10, name, { class: 'small' }),
         rect(0, y + 14, total * scale, 10, { class: key === 'naive' ? 'd' : 'a' }),
-        text(width, y + 23, `${kib(total)} KiB, ${products} products`, { class: 'small strong end', name: `total_${key}` })]
+        text(width, y + 23, `${kib(total)} KiB, ${products} products`,
+          { class: 'small strong end', name: `total_${key}` })]
     })]
 }
 
@@ -155,15 +158,16 @@ export default {
     }
     if (part !== 'counts') {
       const legend = wide ? LEGEND : ['↓ read', '↑ written, ↕ both', LEGEND[2], '✓ or grey: complete']
-      legend.forEach((words, n) => parts.push(text(wide ? [0, 190, 392, 560][n] : n % 2 * 180, wide ? y : y + (n >> 1) * 16,
-        words, { class: 'small muted' })))
+      legend.forEach((words, n) => parts.push(text(wide ? [0, 190, 392, 560][n] : n % 2 * 180,
+        wide ? y : y + (n >> 1) * 16, words, { class: 'small muted' })))
       y += wide ? 8 : 24
     }
     return svg(full_width, y, group(2, 0, parts))
   },
 
   describe(data, state) {
-    const list = (bytes) => Object.entries(bytes).map(([matrix, one]) => `${matrix} ${kib(one)}`).join(', ') || 'nothing'
+    const list = (bytes) =>
+      Object.entries(bytes).map(([matrix, one]) => `${matrix} ${kib(one)}`).join(', ') || 'nothing'
     const now = Object.keys(ORDERS).map((order) => {
       const at = stand(data, state, order), { name, what } = ORDERS[order]
       return `${name}, ${what}: ${at.finished ? `finished after ${at.count} steps`
@@ -171,11 +175,12 @@ export default {
     })
     const end = Object.keys(ORDERS).map((order) => {
       const { read, written, products } = run_of(data, state, order)
-      return `${ORDERS[order].name} in the end: reads ${kib(read)}, writes ${kib(written)}, ${products} products for a pair`
+      return `${ORDERS[order].name} in the end: reads ${kib(read)}, writes ${kib(written)}, ${products} products `
+        + 'for a pair'
     })
     const { read, written } = case_of(data, state).naive
-    return `Step ${state.step}. ${now.join(' ')}\nKiB of fp32. ${state.length} queries and keys, d = ${DIM}, tiles of `
-      + `${BLOCK} × ${BLOCK}${state.causal ? ', causal' : ''}, D from ${state.d_from === 'o' ? 'dO and O' : 'P and dP'}. `
-      + `${end.join('. ')}. With all four matrices in slow memory: reads ${kib(read)}, writes ${kib(written)}.`
+    return `Step ${state.step}. ${now.join(' ')}\nKiB of fp32. ${state.length} queries and keys, d = ${DIM}, `
+      + `tiles of ${BLOCK} × ${BLOCK}${state.causal ? ', causal' : ''}, `
+      + `D from ${state.d_from === 'o' ? 'dO and O' : 'P and dP'}. ${end.join('. ')}. With all four matrices in slow memory: reads ${kib(read)}, writes ${kib(written)}.`
   },
 }

@@ -32,7 +32,8 @@ function tensor_of(rows) {
   return { rows: rows.map((row) => row.map(letter_of).join('')), median: finite[finite.length >> 1].toPrecision(2),
     largest: finite.at(-1).toPrecision(2), not_finite: rows.flat().length - finite.length }
 }
-const digits = (number) => Number(number) < 0.01 ? Number(number).toExponential(1).replace('-', '−') : `${Number(number)}`
+const digits = (number) => Number(number) < 0.01
+  ? Number(number).toExponential(1).replace('-', '−') : `${Number(number)}`
 const case_of = (data, { dtype, broken }) => data.cases[`${dtype},${broken}`]
 const ending_of = ({ not_finite }) => not_finite ? `${not_finite} not finite` : 'all finite'
 
@@ -81,12 +82,15 @@ export default {
     const verdict = one.passed ? 'within the bound' : 'outside the bound'
     const parts = Object.entries(TENSORS).map(([name, [, all]], n) => {
       const tensor = one[name], numbers = [
-        text(wide ? 330 : 0, wide ? 0 : 16, `median ${digits(tensor.median)}`, { class: 'small', name: `${name}_median` }),
-        text(wide ? 460 : 112, wide ? 0 : 16, `largest ${digits(tensor.largest)}`, { class: 'small', name: `${name}_largest` }),
-        text(wide ? width - 8 : width - 8, wide ? 0 : 16, ending_of(tensor),
+        text(wide ? 330 : 0, wide ? 0 : 16, `median ${digits(tensor.median)}`,
+          { class: 'small', name: `${name}_median` }),
+        text(wide ? 460 : 112, wide ? 0 : 16, `largest ${digits(tensor.largest)}`,
+          { class: 'small', name: `${name}_largest` }),
+        text(width - 8, wide ? 0 : 16, ending_of(tensor),
           { class: `small end${tensor.not_finite ? ' strong' : ' muted'}`, name: `${name}_not_finite` })]
       return group(4, 46 + n * pitch, [text(0, 0, name, { class: 'strong' }),
-        text(26, 0, `a column: the ${data.dim} numbers of one of ${tensor.rows.length} ${all}`, { class: 'small muted' }),
+        text(26, 0, `a column: the ${data.dim} numbers of one of ${tensor.rows.length} ${all}`,
+          { class: 'small muted' }),
         numbers, group(0, wide ? 8 : 24, draw_tensor(data, tensor, name, cell))])
     })
     const marks = KINDS.map(({ letters, color, words }) => {
@@ -95,7 +99,7 @@ export default {
         color === 'muted' ? { fill: 'var(--muted)' } : { class: color })]
     })
     marks.push([20, 'not finite', lines([[[2, 2], [12, 12]], [[2, 12], [12, 2]]], { class: 'line-e' })])
-    const legend = flow_marks([...marks, [0, 'thin lines: tiles', '']], width, 46 + 3 * pitch - (wide ? 16 : 16))
+    const legend = flow_marks([...marks, [0, 'thin lines: tiles', '']], width, 30 + 3 * pitch)
     return svg(width, legend.bottom + 12, [
       text(4, 14, `${state.broken === 'none' ? 'intact' : state.broken}, ${DTYPES[state.dtype]}: ${verdict}`,
         { class: 'strong', name: 'verdict' }),
@@ -119,7 +123,7 @@ export default {
       + (finite.length && finite.length < letters.length ? ', others are not finite.' : '.') : ''
     return `${WHAT[state.broken]}; ${DTYPES[state.dtype]}. ${one.passed ? 'Within the bound.' : 'Outside the bound.'}`
       + `${pointed}\nError in units of the tensor's root mean square. ${said.join('; ')}. ${data.queries} queries, `
-      + `${data.keys} keys, causal: the first ${data.queries - data.keys} queries see no key. d = ${data.dim}, tiles of `
-      + `${data.block} × ${data.block}. The larger a square, the larger the error: a step for each power of ten.`
+      + `${data.keys} keys, causal: the first ${data.queries - data.keys} queries see no key. d = ${data.dim}, `
+      + `tiles of ${data.block} × ${data.block}. The larger a square, the larger the error: a step for each power of ten.`
   },
 }

@@ -31,7 +31,8 @@ function expected(run, order, step) {
       numbers[`${order}_${name}_${said}`] = never ? '–' : kib(moved(run.steps.slice(0, step), way))
     }
   }
-  return { ...numbers, [`total_${order}`]: `${kib(run.bytes_read + run.bytes_written)} KiB, ${run.products} products` }
+  const total = `${kib(run.bytes_read + run.bytes_written)} KiB, ${run.products} products`
+  return { ...numbers, [`total_${order}`]: total }
 }
 
 function assert_has(values, wanted, what) {

@@ -50,7 +50,8 @@ test('gradient_check: each letter is its error’s power of ten', () => {
       errors[name].forEach((row, x) => row.forEach((error, y) => {
         const letter = data.cases[key][name].rows[x][y], power = 'abcdefghi'.indexOf(letter) - 8
         if (error === null) assert.equal(letter, '!')
-        else assert.ok((power === -8 || error >= 10 ** power * 0.999) && (power === 0 || error < 10 ** (power + 1) * 1.001),
+        else assert.ok((power === -8 || error >= 10 ** power * 0.999)
+          && (power === 0 || error < 10 ** (power + 1) * 1.001),
           `${key} ${name}[${x}][${y}]: ${error} is ${letter}`)
       }))
     }
@@ -76,6 +77,7 @@ test('gradient_check: on its page', () => with_browser(async (open) => {
   await shown.choose('dtype', 'fp32')
   assert_shows(await shown.values(), outputs['f32,no-scale-in-dk'], 'chosen')
   await shown.point('dQ,3')
-  assert.match(await shown.words(), /no-scale-in-dk: .*; fp32\. Outside the bound\. dQ, query 3: the largest error is below 10⁻⁷\./)
+  assert.match(await shown.words(),
+    /no-scale-in-dk: .*; fp32\. Outside the bound\. dQ, query 3: the largest error is below 10⁻⁷\./)
   assert.deepEqual(page.complaints, [])
 }))
