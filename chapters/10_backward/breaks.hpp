@@ -1,6 +1,8 @@
 #pragma once
 // What only chapter 10 can switch off, on the CPU and in its kernels.
 
+#include <span>
+
 #include "common/breaks.hpp"
 #include "common/kernels/forward.hpp"
 
@@ -27,7 +29,7 @@ inline constexpr Break BACKWARD_BREAKS[] = {
      "in the kernels: dQ's sum becomes 0 in the kernel that adds to it, not in the one before"},
     {"unordered-dq", UNORDERED_DQ, "in the kernels: --deterministic waits for nobody's turn"},
 };
-constexpr uint32_t CPU_BREAKS =
-    NO_D | NO_SCALE_IN_DK | UNMASKED_BACKWARD | LSE_OF_EMPTY_ROW | BF16_DQ;
+inline constexpr auto CPU_BREAKS = std::span(BACKWARD_BREAKS).first<5>();
+inline constexpr auto KERNEL_BREAKS = std::span(BACKWARD_BREAKS).subspan<1>();
 
 }  // namespace fa

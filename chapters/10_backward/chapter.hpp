@@ -1,8 +1,6 @@
 #pragma once
 // Chapter 10's kernels as host code sees them.
 
-#include <span>
-
 #include "breaks.hpp"
 #include "chapters/09_masks_and_shapes/chapter.hpp"
 #include "common/error.hpp"
@@ -38,7 +36,7 @@ inline constexpr fa::KernelChapter CHAPTER{
     .gpu = &gpu::ch10::build,
     .features = fa::CAUSAL | fa::LSE | fa::KV_HEADS | fa::STRIDES | fa::FP16 | fa::REPEATS,
     .check_shape = check_shape,
-    .own_breaks = std::span(fa::BACKWARD_BREAKS).subspan<1>(),  // the first is the CPU's
+    .own_breaks = fa::KERNEL_BREAKS,
     .undefined_on_a_gpu = fa::LATE_ZERO,
     .options = OPTIONS,
 };

@@ -84,7 +84,7 @@ int elements_command(const CommandOptions& options) {
   problem.more.push_back(random_values(shape, dtype, 0, 0));
   Options chosen;
   chosen.tiling = {options.block, options.block};
-  if (options.broken != "none") chosen.breaks = parse_breaks({options.broken}, kBreaks);
+  if (options.broken != "none") chosen.breaks = parse_breaks({options.broken}, CPU_BREAKS);
   validate(problem, chosen);
   std::vector<float> dQ(problem.q.size()), dK(problem.k.size()), dV(problem.v.size());
   differentiate(problem, chosen, dQ, dK, dV);

@@ -99,9 +99,9 @@ void check_options(const Problem& problem) {
 
 Outcome on_the_cpu(const Problem& problem, const Request& request,
                    std::span<std::vector<float>> outputs) {
-  if (request.breaks & ~CPU_BREAKS) {
-    throw InputError("--break: one of these is in the kernels only, which run without " +
-                     std::string(cpu_option()));
+  if (request.breaks & (LATE_ZERO | UNORDERED_DQ)) {
+    throw InputError("--break late-zero and unordered-dq are the kernels', " +
+                     std::string(cpu_option()) + " is the CPU's: give one");
   }
   Options options = chosen_options();
   options.breaks = request.breaks;

@@ -33,7 +33,7 @@ void add_commands(Cli& cli, CommandOptions& options) {
   elements.integer("--block", options.block, 1, 256, "queries and keys in a tile [8]");
   elements.choice("--dtype", options.dtype, {"bf16", "f32"}, "element type [bf16]");
   std::vector<std::string> breaks = {"none"};
-  for (const Break& one : kBreaks) breaks.emplace_back(one.name);
+  for (const Break& one : CPU_BREAKS) breaks.emplace_back(one.name);
   elements.choice("--break", options.broken, breaks, "switch one line off [none]");
   elements.text("--json", options.json, "write every error to this file");
   Cli& projections =
