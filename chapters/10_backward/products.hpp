@@ -142,30 +142,26 @@ FA_DEVICE void multiply_keys(float (&C_rmem)[MMAS_M][MMAS_N][4], uint32_t dS_sme
   constexpr int MMAS_KV = BLOCK_KV / MMA_K;
   const uint32_t dS_lane = along_row(lane_across<DS_ROW_BYTES>(dS_smem), query * ELEMENT);
   const uint32_t K_lane = along_row(lane_down<ROW_BYTES>(K_smem), col * ELEMENT);
-  uint32_t dS_rmem[MMAS_M][4], K_rmem[2][MMAS_N / 2][4];
-  const auto load_dS = [&](int mma_kv, int mma_m) {
-    ldmatrix_x4_trans(dS_rmem[mma_m],
-                      along_row(dS_lane, mma_m * MMA_M * ELEMENT) + mma_kv * MMA_K * DS_ROW_BYTES);
-  };
-  const auto load_K = [&](int mma_kv) {
+  uint32_t dS_rmem[2][MMAS_M][4], K_rmem[2][MMAS_N / 2][4];
+  const auto load = [&](int mma_kv) {
+    for (int mma_m = 0; mma_m < MMAS_M; ++mma_m)
+      ldmatrix_x4_trans(dS_rmem[mma_kv % 2][mma_m], along_row(dS_lane, mma_m * MMA_M * ELEMENT) +
+                                                        mma_kv * MMA_K * DS_ROW_BYTES);
     for (int pair = 0; pair < MMAS_N / 2; ++pair)
       ldmatrix_x4_trans(K_rmem[mma_kv % 2][pair],
                         along_row(K_lane, pair * 2 * MMA_N * ELEMENT) + mma_kv * MMA_K * ROW_BYTES);
   };
-  load_K(0);
-  for (int mma_m = 0; mma_m < MMAS_M; ++mma_m) load_dS(0, mma_m);
+  load(0);
   FA_UNROLL
   for (int mma_kv = 0; mma_kv < MMAS_KV; ++mma_kv) {
-    if (mma_kv + 1 < MMAS_KV) load_K(mma_kv + 1);
+    if (mma_kv + 1 < MMAS_KV) load(mma_kv + 1);
     FA_UNROLL
-    for (int mma_m = 0; mma_m < MMAS_M; ++mma_m) {
+    for (int mma_n = 0; mma_n < MMAS_N; ++mma_n) {
+      const auto& k = K_rmem[mma_kv % 2][mma_n / 2];
+      const int at = mma_n % 2 * 2;
       FA_UNROLL
-      for (int mma_n = 0; mma_n < MMAS_N; ++mma_n) {
-        const auto& k = K_rmem[mma_kv % 2][mma_n / 2];
-        const int at = mma_n % 2 * 2;
-        mma_m16n8k16<T>(dS_rmem[mma_m], {k[at], k[at + 1]}, C_rmem[mma_m][mma_n]);
-      }
-      if (mma_kv + 1 < MMAS_KV) load_dS(mma_kv + 1, mma_m);  // where these were
+      for (int mma_m = 0; mma_m < MMAS_M; ++mma_m)
+        mma_m16n8k16<T>(dS_rmem[mma_kv % 2][mma_m], {k[at], k[at + 1]}, C_rmem[mma_m][mma_n]);
     }
   }
 }
