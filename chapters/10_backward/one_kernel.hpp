@@ -34,14 +34,15 @@ void key_tiles(const Params p, Breaks breaks) {
   const auto load = [&](int n) {  // the n-th tile of queries
     if (n < count) {
       const auto [head, q_tile] = next;
+      const int thread = opaque(thread_index());  // its addresses take no registers between loads
       const Rows Q = rows_of(p.Q, work.batch, head, p.len_q, p.dim);
       const Rows dO = rows_of(p.dO, work.batch, head, p.len_q, p.dim);
       load_tile<BLOCK_Q, HEAD_DIM, NUM_THREADS>(Q_smem + n % 3 * Q_TILE_BYTES, Q, q_tile,
-                                                thread_index());
+                                                thread);
       load_tile<BLOCK_Q, HEAD_DIM, NUM_THREADS>(dO_smem + n % 2 * Q_TILE_BYTES, dO, q_tile,
-                                                thread_index());
+                                                thread);
       load_rows<NUM_THREADS>(rows_smem + n % 2 * ROWS_BYTES, p,
-                             tile_index(p, work.batch, head, q_tile), thread_index());
+                             tile_index(p, work.batch, head, q_tile), thread);
     }
     next.advance(work, p);
     cp_async_commit();
@@ -79,8 +80,9 @@ void key_tiles(const Params p, Breaks breaks) {
     Scores dP_rmem = {};
     multiply_rows<T, HEAD_DIM>(dP_rmem, V_smem + warp_row * ROW_BYTES, dO_tile);  // dP.T = V @ dO.T
     differentiate_softmax<T>(P_rmem, dP_rmem, rows);  // dS = P o (dP - D)
+    const auto& dS_rmem = P_rmem;
     const uint32_t dS_tile = dS_smem + n % 2 * DS_TILE_BYTES;
-    if constexpr (WITH_DQ) store_dS(dS_tile, warp_row, P_rmem);
+    if constexpr (WITH_DQ) store_dS(dS_tile, warp_row, dS_rmem);
 
     if constexpr (WITH_DQ) await_turn(p, work, at, breaks);
     cp_async_wait<0>();  // the next tile
@@ -90,7 +92,7 @@ void key_tiles(const Params p, Breaks breaks) {
     if (WITH_DQ && n > 0) pass_turn(p, work, at.before(work, p));
     load(n + 2);
 
-    multiply_weights<T, ROW_BYTES>(dK_rmem, P_rmem, Q_tile);  // dK += dS.T @ Q
+    multiply_weights<T, ROW_BYTES>(dK_rmem, dS_rmem, Q_tile);  // dK += dS.T @ Q
     if constexpr (WITH_DQ) {
       constexpr int WARPS_Q = 2, WARPS_D = BLOCK_KV / WARP_KV / WARPS_Q;
       constexpr int DQ_MMAS_Q = BLOCK_Q / WARPS_Q / MMA_M, DQ_MMAS_D = MMAS_D / WARPS_D;
@@ -106,7 +108,7 @@ void key_tiles(const Params p, Breaks breaks) {
     block_sync();  // the last dQ is added
     if (count > 0) pass_turn(p, work, at.before(work, p));
   }
-  // No other warp has read these rows of V since the last barrier, and nobody this dO.
+  // Nobody reads V or dO after the last barrier: the rows leave by way of their memory.
   const auto store = [&](const Tensor& tensor, uint32_t smem, const auto& C_rmem, float factor) {
     store_rows<T>(tensor, work.batch, work.kv_head, work.kv_tile * BLOCK_KV + warp_row, p.len_kv,
                   p.dim, smem + warp_row * ROW_BYTES, C_rmem, factor);

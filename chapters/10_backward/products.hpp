@@ -61,8 +61,9 @@ FA_DEVICE uint32_t lane_across(uint32_t smem) {
   return smem + swizzle<ROW_BYTES>((lane / 16 * 8 + lane % 8) * ROW_BYTES + lane / 8 % 2 * 16);
 }
 
-// So many bytes further along the row, in whole chunks. The XOR is of the whole address: an address
-// that changes from tile to tile then leaves the compiler nothing to keep in registers meanwhile.
+// So many bytes further along the row, in whole chunks, in a tile at a multiple of 128 bytes. The
+// XOR is of the whole address: where tiles alternate, the compiler finds nothing in it to keep in
+// registers from step to step. At 255 registers a thread that decides whether a kernel spills.
 FA_DEVICE uint32_t along_row(uint32_t address, uint32_t bytes) {
   return (address ^ bytes % 128) + bytes / 128 * 128;
 }

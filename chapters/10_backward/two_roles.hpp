@@ -43,14 +43,15 @@ void two_roles(const Params p, Breaks breaks) {
     const auto load = [&](int n) {  // the n-th tile of queries
       if (n < count) {
         const auto [head, q_tile] = next;
+        const int thread = opaque(thread_index());  // its addresses take no registers between loads
         const Rows Q = rows_of(p.Q, work.batch, head, p.len_q, p.dim);
         const Rows dO = rows_of(p.dO, work.batch, head, p.len_q, p.dim);
         load_tile<BLOCK_Q, HEAD_DIM, ROLE_THREADS>(Q_smem + n % 3 * Q_TILE_BYTES, Q, q_tile,
-                                                   thread_index());
+                                                   thread);
         load_tile<BLOCK_Q, HEAD_DIM, ROLE_THREADS>(dO_smem + n % 2 * Q_TILE_BYTES, dO, q_tile,
-                                                   thread_index());
+                                                   thread);
         load_rows<ROLE_THREADS>(rows_smem + n % 3 * ROWS_BYTES, p,
-                                tile_index(p, work.batch, head, q_tile), thread_index());
+                                tile_index(p, work.batch, head, q_tile), thread);
       }
       next.advance(work, p);
       cp_async_commit();
@@ -93,7 +94,7 @@ void two_roles(const Params p, Breaks breaks) {
     }
     if (p.deterministic) block_sync();  // the last dQ is added
     if (count > 0) pass_turn(p, work, at.before(work, p));
-    store(p.dV, V_smem, 1.0f);  // which, like dO, nobody reads after the last barrier
+    store(p.dV, V_smem, 1.0f);  // nobody reads V or dO after the last barrier
   } else {
     block_sync();
     Place at(work, p);
@@ -110,11 +111,12 @@ void two_roles(const Params p, Breaks breaks) {
           for (int i = 0; i < 4; ++i) P_rmem[k][m][i] = chunk.word[i];
         }
       differentiate_softmax<T>(P_rmem, dP_rmem, rows_smem + n % 3 * ROWS_BYTES);
+      const auto& dS_rmem = P_rmem;
       const uint32_t dS_tile = dS_smem + n % 2 * DS_TILE_BYTES;
-      store_dS(dS_tile, warp_row, P_rmem);
+      store_dS(dS_tile, warp_row, dS_rmem);
       block_sync();
 
-      multiply_weights<T, ROW_BYTES>(sum_rmem, P_rmem,
+      multiply_weights<T, ROW_BYTES>(sum_rmem, dS_rmem,
                                      Q_smem + n % 3 * Q_TILE_BYTES);  // dK += dS.T @ Q
       constexpr int DQ_MMAS_D = MMAS_D / PAIRS;
       float dQ_rmem[BLOCK_Q / MMA_M][DQ_MMAS_D][4] = {};
