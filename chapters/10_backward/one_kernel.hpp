@@ -37,10 +37,8 @@ void key_tiles(const Params p, Breaks breaks) {
       const int thread = opaque(thread_index());  // its addresses take no registers between loads
       const Rows Q = rows_of(p.Q, work.batch, head, p.len_q, p.dim);
       const Rows dO = rows_of(p.dO, work.batch, head, p.len_q, p.dim);
-      load_tile<BLOCK_Q, HEAD_DIM, NUM_THREADS>(Q_smem + n % 3 * Q_TILE_BYTES, Q, q_tile,
-                                                thread);
-      load_tile<BLOCK_Q, HEAD_DIM, NUM_THREADS>(dO_smem + n % 2 * Q_TILE_BYTES, dO, q_tile,
-                                                thread);
+      load_tile<BLOCK_Q, HEAD_DIM, NUM_THREADS>(Q_smem + n % 3 * Q_TILE_BYTES, Q, q_tile, thread);
+      load_tile<BLOCK_Q, HEAD_DIM, NUM_THREADS>(dO_smem + n % 2 * Q_TILE_BYTES, dO, q_tile, thread);
       load_rows<NUM_THREADS>(rows_smem + n % 2 * ROWS_BYTES, p,
                              tile_index(p, work.batch, head, q_tile), thread);
     }
