@@ -43,8 +43,8 @@ inline Params params_of(const fa::BackwardArgs& args) {
   if (args.breaks != 0 && args.q.dtype != fa::Dtype::bf16) {
     throw fa::InputError("--break: this chapter has its breaks in bf16 only");
   }
-  check_scale_and_strides(args.scale, {&args.q, &args.k, &args.v, &args.o, &args.d_o, &args.dq,
-                                       &args.dk, &args.dv});
+  check_scale_and_strides(
+      args.scale, {&args.q, &args.k, &args.v, &args.o, &args.d_o, &args.dq, &args.dk, &args.dv});
   const auto tensor = [](const fa::TensorRef& ref) {
     return Tensor{static_cast<char*>(ref.data), ref.strides[0] * ELEMENT, ref.strides[1] * ELEMENT,
                   static_cast<uint32_t>(ref.strides[2] * ELEMENT)};
@@ -117,8 +117,9 @@ inline Dim3 grid_of(const Params& p) {
   const int64_t q_tiles = int64_t{p.batches} * p.heads * p.q_tiles;
   if (std::max({grid.y, grid.z, p.batches, p.q_tiles / 2}) > MOST ||
       q_tiles > std::numeric_limits<int>::max()) {
-    throw fa::InputError(std::to_string(p.batches) + " x " + std::to_string(p.heads) + " heads of " +
-                         std::to_string(p.len_q) + " queries and " + std::to_string(p.len_kv) +
+    throw fa::InputError(std::to_string(p.batches) + " x " + std::to_string(p.heads) +
+                         " heads of " + std::to_string(p.len_q) + " queries and " +
+                         std::to_string(p.len_kv) +
                          " keys: more blocks than this chapter's grids hold");
   }
   return grid;

@@ -121,10 +121,10 @@ FA_HOST_DEVICE constexpr int dQ_place(int mma_q, int mma_d, int i) {
   return ((mma_q * (HEAD_DIM / MMA_N) + mma_d) * 4 + i) * WARP_SIZE;
 }
 
-// Deterministic: the blocks add to a tile of dQ in one order. So many have done so before it is this
-// block's turn. Whoever comes before was started before, so it runs, or has ended.
-// The last tile of keys that it sees comes first: under a causal mask, its block arrives there in
-// its first steps.
+// Deterministic: the blocks add to a tile of dQ in one order. So many have done so before it is
+// this block's turn. Whoever comes before was started before, so it runs, or has ended. The last
+// tile of keys that it sees comes first: under a causal mask, its block arrives there in its first
+// steps.
 FA_DEVICE int turn_of(const Params& p, int kv_tile, int q_tile) {
   const int last_key = q_tile * BLOCK_Q + BLOCK_Q - 1 + p.diagonal, last = last_key / BLOCK_KV;
   return (last < p.kv_tiles ? last : p.kv_tiles - 1) - kv_tile;
@@ -151,8 +151,8 @@ template <int HEAD_DIM, int MMAS_M, int MMAS_N, class Breaks>
 FA_DEVICE void add_dQ(const Params& p, const Work& work, const Place& at, int mma_q, int mma_d,
                       const float (&dQ_rmem)[MMAS_M][MMAS_N][4], Breaks breaks) {
   const int64_t tile = tile_index(p, work.batch, at.head, at.q_tile);
-  float* const dQ_sum = p.dQ_sum + tile * (BLOCK_Q * HEAD_DIM) +
-                        (dQ_place<HEAD_DIM>(mma_q, mma_d, 0) + lane_index());
+  float* const dQ_sum =
+      p.dQ_sum + tile * (BLOCK_Q * HEAD_DIM) + (dQ_place<HEAD_DIM>(mma_q, mma_d, 0) + lane_index());
   const auto each = [&](auto use) {
     FA_UNROLL
     for (int m = 0; m < MMAS_M; ++m)

@@ -53,10 +53,10 @@ Gradients differentiate(const Problem& problem, int design, uint32_t breaks = 0,
                    std::vector<float>(problem.kv_elements()),
                    std::vector<float>(problem.kv_elements()),
                    {}};
-  result.report = backward_on_emulator(ch10::CHAPTER, problem,
-                                       {o, lse, result.dq, result.dk, result.dv},
-                                       {breaks, {design, deterministic}, by_length}, config)
-                      .report;
+  result.report =
+      backward_on_emulator(ch10::CHAPTER, problem, {o, lse, result.dq, result.dk, result.dv},
+                           {breaks, {design, deterministic}, by_length}, config)
+          .report;
   return result;
 }
 
@@ -175,10 +175,10 @@ TEST_CASE("products, additions and wavefronts are what one counts by hand") {
     int64_t dim, products;
     double wavefronts;
   };
-  for (const Expected& e : {Expected{ONE_KERNEL, 128, 5, 2.5 + 2.5 + 2 + 2 + 2},
-                            Expected{TWO_ROLES, 128, 5, 1.5 + 1.5 + 1 + 1 + 1.5},
-                            Expected{ONE_KERNEL, 64, 5, 1.5 + 1.5 + 1 + 1 + 2},
-                            Expected{TWO_KERNELS, 128, 7, 0}}) {
+  for (const Expected& e :
+       {Expected{ONE_KERNEL, 128, 5, 2.5 + 2.5 + 2 + 2 + 2},
+        Expected{TWO_ROLES, 128, 5, 1.5 + 1.5 + 1 + 1 + 1.5},
+        Expected{ONE_KERNEL, 64, 5, 1.5 + 1.5 + 1 + 1 + 2}, Expected{TWO_KERNELS, 128, 7, 0}}) {
     CAPTURE(e.design);
     CAPTURE(e.dim);
     const Problem problem = problem_of({{1, 2, 256, 384, e.dim}});

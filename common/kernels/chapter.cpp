@@ -184,8 +184,7 @@ void check_shapes(const BackwardArgs& args) {
 }
 
 uint32_t features_of(const BackwardArgs& args) {
-  return features_of(forward_of(args)) |
-         layout_features({&args.d_o, &args.dq, &args.dk, &args.dv});
+  return features_of(forward_of(args)) | layout_features({&args.d_o, &args.dq, &args.dk, &args.dv});
 }
 
 void check_arguments(const KernelChapter& chapter, const ForwardArgs& args) {

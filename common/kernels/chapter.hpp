@@ -24,8 +24,8 @@ struct KernelBuild {
   const char* left_out = "";  // why, as a sentence
 };
 
-// An option of one chapter: a whole number, handed on in the arguments' `options`; 0 to 1: a switch. 0
-// is off, or lets the chapter choose: neither has a title.
+// An option of one chapter: a whole number, handed on in the arguments' `options`; 0 to 1: a
+// switch. 0 is off, or lets the chapter choose: neither has a title.
 struct KernelOption {
   const char* name;  // "--stages"
   int least, most, otherwise;

@@ -232,8 +232,8 @@ void bench(const KernelChapter& chapter, const KernelRun& options, const Shape& 
     large.causal = problem.causal;
   }
   std::vector<float> o(shape.q_elements());
-  const double ms = or_too_large(
-      chapter, [&] { return forward_on_gpu(chapter, large, o, {}, options, 20); });
+  const double ms =
+      or_too_large(chapter, [&] { return forward_on_gpu(chapter, large, o, {}, options, 20); });
   const double tflops = forward_operation().flops(large) / ms * 1e-9,
                limit = gpu_mma_limit_tflops();
   const double once = 2.0 * (shape.q_elements() + shape.kv_elements()) * sizeof(bf16);

@@ -257,9 +257,8 @@ class OnGpu {
 
 void attend(const flash_attention_arguments& given) {
   ForwardArgs args = forward_args(given);
-  const int device = device_of(
-      given.device, tensors_of(args),
-      {{"cu_seqlens_q", args.q_starts}, {"cu_seqlens_k", args.kv_starts}});
+  const int device = device_of(given.device, tensors_of(args),
+                               {{"cu_seqlens_q", args.q_starts}, {"cu_seqlens_k", args.kv_starts}});
   fa::check_shapes(args);
   const KernelChapter& chapter = chosen_chapter(given.chapter, args, device >= 0);
   for (size_t i = 0; i < chapter.options.size(); ++i) {
@@ -280,16 +279,15 @@ void differentiate(const flash_attention_backward_arguments* arguments) {
                      std::to_string(sizeof given));
   }
   BackwardArgs args = backward_args(given);
-  const int device =
-      device_of(given.device, tensors_of(args), {{"workspace", given.workspace}});
+  const int device = device_of(given.device, tensors_of(args), {{"workspace", given.workspace}});
   if (fa::backward_chapters().empty()) throw InputError("this library has no backward pass");
   const KernelChapter& chapter = *fa::backward_chapters().back();
   fa::check_arguments(chapter, args);
   const auto& q = args.q.shape;
   const int64_t floats = fa::backward_workspace({q[0], q[1], q[2], args.k.shape[2], q[3]});
   if (given.workspace_bytes < floats * static_cast<int64_t>(sizeof(float))) {
-    throw InputError("workspace of " + std::to_string(given.workspace_bytes) + " bytes: " +
-                     std::to_string(floats * sizeof(float)) + " are needed");
+    throw InputError("workspace of " + std::to_string(given.workspace_bytes) +
+                     " bytes: " + std::to_string(floats * sizeof(float)) + " are needed");
   }
   if (given.option != 0) args.options[0] = checked_option(chapter, given.option);
   args.options[1] = given.deterministic != 0;
