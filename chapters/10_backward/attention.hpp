@@ -5,50 +5,52 @@
 // (2,16,8192,8192,128) on an H200 232, 308 and 340 TFLOP/s, FlashAttention-2 295 in the same run
 // (docs/measurements/h200/ch10_trial.txt).
 
+#include <type_traits>
+
+#include "design.hpp"
 #include "one_kernel.hpp"
 #include "two_kernels.hpp"
 #include "two_roles.hpp"
 
 namespace FA_BACKEND::ch10 {
 
-enum Design { BEST, TWO_KERNELS, ONE_KERNEL, TWO_ROLES };
+using namespace ::ch10;  // Design
 
 template <class T, int HEAD_DIM, class Breaks>
 void launch_backward(const fa::BackwardArgs& args, Breaks breaks) {
   Params p = params_of(args);
-  const int rows_blocks = static_cast<int>(args.q.shape[0]) * p.heads * p.q_tiles;
-  const Dim3 key_blocks = grid_of(p);
-  constexpr int WARP_KV =
-      HEAD_DIM == 64 ? 32 : 16;  // 32 rows of dK and dV would take 256 registers
-  constexpr int KEY_THREADS = BLOCK_KV / WARP_KV * WARP_SIZE;
-  int design = args.options[0];
-  if (design == BEST) design = HEAD_DIM == 64 ? ONE_KERNEL : TWO_ROLES;
+  const int q_blocks = p.batches * p.heads * p.q_tiles;
+  const Dim3 kv_blocks = grid_of(p);
+  constexpr bool FP16 = std::is_same_v<T, fa::fp16>;
+  const int design = args.options[0] == BEST ? best_design(HEAD_DIM, FP16) : args.options[0];
   if (design == TWO_KERNELS) p.dQ_sum = nullptr;  // each dQ is summed in registers
 
-  launch(preprocess<T, HEAD_DIM, Breaks>, {.grid = rows_blocks, .block = 256}, p, breaks);
+  launch(preprocess<T, HEAD_DIM, Breaks>, {.grid = q_blocks, .block = 256}, p, breaks);
+  const auto launch_keys = [&](auto warp_kv, auto with_dq) {
+    launch(key_tiles<T, HEAD_DIM, warp_kv, with_dq, Breaks>,
+           {.grid = kv_blocks,
+            .block = BLOCK_KV / warp_kv * WARP_SIZE,
+            .smem_bytes = key_tiles_smem<HEAD_DIM, with_dq>()},
+           p, breaks);
+  };
+  using std::integral_constant;
   if (design == TWO_KERNELS) {
-    launch(
-        key_tiles<T, HEAD_DIM, WARP_KV, false, Breaks>,
-        {.grid = key_blocks, .block = KEY_THREADS, .smem_bytes = key_tiles_smem<HEAD_DIM, false>()},
-        p, breaks);
+    launch_keys(integral_constant<int, 16>{}, std::false_type{});
     launch(query_tiles<T, HEAD_DIM, Breaks>,
-           {.grid = {p.heads, ceil_div(p.len_q, DQ_BLOCK_Q), static_cast<int>(args.q.shape[0])},
+           {.grid = {p.heads, ceil_div(p.len_q, DQ_BLOCK_Q), p.batches},
             .block = 256,
             .smem_bytes = query_tiles_smem<HEAD_DIM>()},
            p, breaks);
     return;
   }
   if (design == ONE_KERNEL) {
-    launch(
-        key_tiles<T, HEAD_DIM, WARP_KV, true, Breaks>,
-        {.grid = key_blocks, .block = KEY_THREADS, .smem_bytes = key_tiles_smem<HEAD_DIM, true>()},
-        p, breaks);
+    launch_keys(integral_constant<int, owns_32_keys(HEAD_DIM, FP16) ? 32 : 16>{}, std::true_type{});
   } else {
     launch(two_roles<T, HEAD_DIM, Breaks>,
-           {.grid = key_blocks, .block = 256, .smem_bytes = two_roles_smem<HEAD_DIM>()}, p, breaks);
+           {.grid = kv_blocks, .block = 256, .smem_bytes = two_roles_smem<HEAD_DIM>()}, p, breaks);
   }
   launch(postprocess<T, HEAD_DIM>,
-         {.grid = rows_blocks,
+         {.grid = q_blocks,
           .block = BLOCK_Q / MMA_M * WARP_SIZE,
           .smem_bytes = postprocess_smem<HEAD_DIM>()},
          p);

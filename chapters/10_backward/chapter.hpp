@@ -4,6 +4,7 @@
 #include "breaks.hpp"
 #include "chapters/09_masks_and_shapes/chapter.hpp"
 #include "common/error.hpp"
+#include "design.hpp"
 
 namespace emulator::ch10 {
 extern const fa::KernelBuild build;
@@ -15,7 +16,7 @@ extern const fa::KernelBuild build;
 namespace ch10 {
 
 inline constexpr fa::KernelOption OPTIONS[] = {
-    {"--design", 0, 3, 0, "1: two kernels, 2: one kernel, 3: two roles [0: by the head size]",
+    {"--design", 0, 3, 0, "1: two kernels, 2: one kernel, 3: two roles [0: the fastest]",
      "of the designs"},
     {"--deterministic", 0, 1, 0, "dQ is summed in one order", "deterministic"},
 };

@@ -39,7 +39,7 @@ Flags flags;
 
 void add_options(Cli& cli) {
   cli.choice("--design", flags.design, {std::begin(kDesigns), std::end(kDesigns)},
-             "of the kernels [by the head size: one-kernel up to 64, two-roles above]");
+             "of the kernels [auto: one-kernel up to head size 64 in bf16, otherwise two-roles]");
   cli.flag("--deterministic", flags.deterministic, "the kernels add to dQ in one order");
   std::vector<std::string> names;
   for (const AlgorithmName& one : kAlgorithms) names.push_back(one.name);
@@ -120,15 +120,15 @@ Outcome on_the_cpu(const Problem& problem, const Request& request,
 }
 
 // 1 to 3, as in kDesigns.
-int chosen_design(const Shape& shape) {
+int chosen_design(const Problem& problem) {
   for (int design = 1; design <= 3; ++design)
     if (flags.design == kDesigns[design]) return design;
-  return shape.dim <= 64 ? 2 : 3;
+  return ::ch10::best_design(problem.shape.dim, problem.dtype == Dtype::f16);
 }
 
 KernelRun kernel_run(const Problem& problem, const Request& request) {
   return {request.breaks,
-          {chosen_design(problem.shape), flags.deterministic ? 1 : 0},
+          {chosen_design(problem), flags.deterministic ? 1 : 0},
           request.layout == "blhd"};
 }
 
@@ -172,7 +172,7 @@ Outcome by_kernels(const Problem& problem, const Request& request,
        .on_emulator = [&](const simt::Config& config) { return kernels.on_emulator(config); }});
   const int design = kernels.run.options[0];
   outcome.title = std::string(kDesigns[design]) + (flags.deterministic ? ", deterministic" : "");
-  outcome.profile["products"] = design == 1 ? 7 : 5;
+  outcome.profile["products"] = design == ::ch10::TWO_KERNELS ? 7 : 5;
   return outcome;
 }
 

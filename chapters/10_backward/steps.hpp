@@ -42,9 +42,9 @@ FA_DEVICE bool needs_mask(const Params& p, int kv_tile, int q_tile) {
 template <int MMAS_M, int MMAS_Q>
 FA_DEVICE void mask_scores(float (&S_rmem)[MMAS_M][MMAS_Q][4], const Params& p, int first_key,
                            int first_query) {
-  const int first = first_key + lane_index() / 4;  // of this lane
+  const int lane = opaque(lane_index()), first = first_key + lane / 4;
   const int exist = p.len_kv - first;              // so many keys from there on
-  const int seen = first_query + lane_index() % 4 * 2 + p.diagonal + 1 - first;
+  const int seen = first_query + lane % 4 * 2 + p.diagonal + 1 - first;
   for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
     for (int odd = 0; odd < 2; ++odd) {
       const int seen_here = seen + mma_q * MMA_N + odd;

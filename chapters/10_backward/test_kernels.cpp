@@ -14,7 +14,7 @@ using namespace fa;
 
 namespace {
 
-constexpr int TWO_KERNELS = 1, ONE_KERNEL = 2, TWO_ROLES = 3;
+using ch10::ONE_KERNEL, ch10::TWO_KERNELS, ch10::TWO_ROLES;
 constexpr int DESIGNS[] = {TWO_KERNELS, ONE_KERNEL, TWO_ROLES};
 
 struct Case {
