@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <d_from_o.hpp>
 #include <limits>
@@ -29,7 +30,8 @@ struct Case {
 // The function as people write it: right as it stands here, each mistake is a change to it.
 struct Way {
   enum Rows { kRight, kTileForRow, kHeadForgotten, kHeadInTiles, kRowOff } rows = kRight;
-  enum End { kZero, kRead, kNotWritten, kLengthOfAll } end = kZero;
+  enum End { kZero, kRead, kNotWritten, kLengthOfAll, kOneMore, kRepeated } end = kZero;
+  enum Place { kOfTile, kOfHead, kOfTensor } place = kOfTile;
   enum Sum { kDot, kMean, kOnlyO, kOnlyDo, kLastOnly, kPlus, kColumns, kRoot } sum = kDot;
   enum Round { kNot, kProducts, kRunning, kResult } round = kNot;
   bool cleared = true;
@@ -41,13 +43,15 @@ struct Way {
                        : rows == kHeadInTiles
                            ? c.head * ((c.len_q + BLOCK_Q - 1) / BLOCK_Q * BLOCK_Q)
                            : c.head * c.len_q;
-    Numbers result;
+    Numbers result(BLOCK_Q, nan);
     for (int i = 0; i < BLOCK_Q; ++i) {
       const int query = (rows == kTileForRow ? c.q_tile : c.q_tile * BLOCK_Q) + i;
-      const bool exists = query < c.len_q || end == kRead ||
+      const bool exists = query < c.len_q + (end == kOneMore ? 1 : 0) || end == kRead ||
+                          end == kRepeated ||
                           (end == kLengthOfAll && before + query < c.heads * c.len_q);
       double total = cleared ? 0 : nan;
-      const int row = before + query + (rows == kRowOff ? 1 : 0);
+      const int row = before + (end == kRepeated ? std::min(query, c.len_q - 1) : query) +
+                      (rows == kRowOff ? 1 : 0);
       for (int d = 0; exists && d < c.dim; ++d) {
         // columns: of the tile, row and column exchanged
         const int r = sum == kColumns ? before + c.q_tile * BLOCK_Q + d : row;
@@ -65,7 +69,9 @@ struct Way {
       if (sum == kMean) total /= c.dim;
       if (sum == kRoot) total /= std::sqrt(c.dim);
       if (round == kResult) total = rounded(total);
-      result.push_back(!exists && end == kNotWritten ? nan : total);
+      const int at =
+          i + (place == kOfTile ? 0 : c.q_tile * BLOCK_Q) + (place == kOfTensor ? before : 0);
+      if (at < BLOCK_Q && (exists || end != kNotWritten)) result[at] = total;
     }
     return result;
   }
@@ -98,6 +104,18 @@ static const std::vector<Wrong>& wrong_ways() {
        "rows past the last query were read: the length was taken for all heads, and it is len_q "
        "for each",
        {.end = W::kLengthOfAll}},
+      {"one-row-too-many",
+       "row len_q was read; rows count from 0, and len_q - 1 is the last",
+       {.end = W::kOneMore}},
+      {"last-query-repeated",
+       "rows past the last query have its D; theirs is 0",
+       {.end = W::kRepeated}},
+      {"place-of-the-query",
+       "D was written at the query's number; D has the rows of this tile alone: D[i]",
+       {.place = W::kOfHead}},
+      {"place-of-the-query",
+       "D was written at the row's place in the tensor; D has the rows of this tile alone: D[i]",
+       {.place = W::kOfTensor}},
       {"past-the-end-not-written",
        "D of rows past the last query was left as it was; it has to be 0",
        {.end = W::kNotWritten}},
@@ -121,8 +139,10 @@ static const std::vector<Wrong>& wrong_ways() {
 }
 
 static std::vector<float> answer(const Case& c) {
-  std::vector<float> D(BLOCK_Q, std::numeric_limits<float>::quiet_NaN());
+  // Longer than it need be: who writes at another place shall not crash.
+  std::vector<float> D(c.heads * c.len_q + 2 * BLOCK_Q, std::numeric_limits<float>::quiet_NaN());
   d_from_o(c.O.data(), c.dO.data(), c.len_q, c.dim, c.head, c.q_tile, D.data());
+  D.resize(BLOCK_Q);
   return D;
 }
 

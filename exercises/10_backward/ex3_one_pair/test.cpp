@@ -24,21 +24,23 @@ struct Way {
     kDivided,
     kBase2,
     kSign,
+    kScore,
   } p = kRight;
   enum Hidden { kZero, kSeen, kScoreZero, kMinusInf, kTimesZero } hidden = kZero;
   enum Ds { kBracket, kNoD, kPlusD, kNoP, kDOfKey, kOnlyD, kOutside, kTurned } ds = kBracket;
   double scale_dq = 1, scale_dk = 1, scale_dv = 0;  // powers of scale
-  bool added = true, exchanged = false, dv_from_ds = false, dq_from_p = false;
+  bool mask_turned = false, added = true, exchanged = false, dv_from_ds = false, dq_from_p = false;
   bool dq_from_q = false, dk_from_k = false, dv_from_q = false, dk_from_do = false;
   enum Transposed { kNone, kDv, kDq, kDk } transposed = kNone;
 
   double weight(const Pair& t, int i, int j) const {
-    const bool seen = t.sees(i, j);
+    const bool seen = mask_turned ? t.sees(j, i) : t.sees(i, j);
     if (!seen && hidden == kZero) return 0;
     const double lse = p == kWithoutLse ? 0 : t.LSE[i];
     const double s = seen || hidden == kSeen || hidden == kTimesZero ? t.S(i, j)
                      : hidden == kScoreZero                          ? 0
                                                                      : -INF;
+    if (p == kScore) return t.scale * s - lse;
     const double x = p == kUnscaled    ? s - lse
                      : p == kAllScaled ? t.scale * (s - lse)
                      : p == kSign      ? lse - t.scale * s
@@ -133,6 +135,8 @@ static const std::vector<Wrong>& wrong_ways() {
        "a query that sees no key has LSE -inf; -inf - (-inf) is NaN, and so is e^inf * 0: choose "
        "P = 0 for a hidden key, and use no exponential of it",
        {{.hidden = W::kMinusInf}, {.hidden = W::kTimesZero}}},
+      {"mask-turned", "sees(j, i) was asked; sees(query, key)", {{.mask_turned = true}}},
+      {"exponential-forgotten", "P is scale S - LSE; e to the power of that", {{.p = W::kScore}}},
       {"d-forgotten", "dS is P dP; P (dP - D)", {{.ds = W::kNoD}}},
       {"d-added", "D was added: P (dP - D)", {{.ds = W::kPlusD}}},
       {"d-of-the-key",

@@ -18,7 +18,16 @@ struct Way {
   enum Key { kFirst, kLast, kBehind } begin_key = kFirst, clear_key = kLast;
   enum Round { kDown, kUp, kLess, kAndOne } begin_round = kDown, clear_round = kUp;
   bool begin_clamped = true, clear_clamped = true;
-  enum Clear { kByKey, kOneTile, kRatio, kNone, kAll, kTailForgotten, kTailLater } clear = kByKey;
+  enum Clear {
+    kByKey,
+    kOneTile,
+    kRatio,
+    kNone,
+    kAll,
+    kTailForgotten,
+    kTailLater,
+    kTailClipped
+  } clear = kByKey;
   enum Count { kHeads, kOneHead, kFromZero, kNoGroup, kClearOnly } count = kHeads;
   enum Tiles { kQueries, kWhole, kKeys } tiles = kQueries;
   enum Causal { kAsked, kAlways, kNever } causal = kAsked;
@@ -34,9 +43,9 @@ static Walk walk_as(const Way& way, const Case& c, int block_q, int block_kv) {
   const bool causal = way.causal == Way::kAlways || (c.causal && way.causal == Way::kAsked);
   const auto tile_from = [&](Way::Key key, Way::Round round, bool clamped) {
     const int first = way.tile_for_key ? c.kv_tile : c.kv_tile * block_kv;
-    const int of_key = first + (key == Way::kFirst  ? 0
-                                : key == Way::kLast ? block_kv - 1
-                                                    : block_kv);
+    const int end =
+        way.clear == Way::kTailClipped ? std::min(first + block_kv, c.len_kv) : first + block_kv;
+    const int of_key = key == Way::kFirst ? first : key == Way::kLast ? end - 1 : end;
     const int query = of_key - to_diagonal;
     const int from = clamped ? std::max(query, 0) : query;
     return (from + (round == Way::kUp ? block_q - 1 : 0)) / block_q + (round == Way::kAndOne ? 1
@@ -55,7 +64,8 @@ static Walk walk_as(const Way& way, const Case& c, int block_q, int block_kv) {
   if (way.clear == Way::kRatio && causal)
     walk.clear_begin = walk.begin + (block_kv + block_q - 1) / block_q;
   const int tail = (c.kv_tile + 1) * block_kv + (way.clear == Way::kTailLater ? -1 : 0);
-  if (way.clear != Way::kTailForgotten && tail > c.len_kv) walk.clear_begin = q_tiles;
+  if (way.clear != Way::kTailForgotten && way.clear != Way::kTailClipped && tail > c.len_kv)
+    walk.clear_begin = q_tiles;
   if (way.clear == Way::kNone) walk.clear_begin = q_tiles;
   if (way.clear == Way::kAll) walk.clear_begin = walk.begin;
   const int visited = q_tiles - (way.count == Way::kFromZero    ? 0
@@ -117,6 +127,10 @@ static const std::vector<Wrong>& wrong_ways() {
       {"clear-rounded-down",
        "clear_begin is rounded down; in a clear tile the first query sees all keys: round up",
        {{.clear_round = W::kDown}}},
+      {"clear-one-tile-late",
+       "where the first query of a tile is just the first that sees all keys, the tile is called "
+       "masked: right, and slow; round up by adding BLOCK_Q - 1",
+       {{.clear_round = W::kAndOne}}},
       {"nothing-clear",
        "no tile is clear: right, and every tile pays for a mask",
        {{.clear = W::kNone}}},
@@ -126,7 +140,7 @@ static const std::vector<Wrong>& wrong_ways() {
       {"tail-called-clear",
        "the keys end inside this tile, and tiles of queries are called clear; those that do not "
        "exist must be masked",
-       {{.clear = W::kTailForgotten}}},
+       {{.clear = W::kTailForgotten}, {.clear = W::kTailClipped}}},
       {"tail-one-too-late",
        "a tile that lacks one key counts as full: (kv_tile + 1) * BLOCK_KV > len_kv",
        {{.clear = W::kTailLater}}},

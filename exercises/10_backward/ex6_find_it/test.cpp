@@ -8,10 +8,13 @@
 
 #include "exercises/support/verdict.hpp"
 
+// The stub's: a learner may have changed them.
+constexpr double RIGHT_STEP = 1e-4, RIGHT_TOLERANCE = 1e-6;
+
 // The function as people write it: right as it stands here, each mistake is a change to it.
 struct Way {
-  enum Difference { kCentral, kOneSided, kNotHalved } difference = kCentral;
-  double step = STEP;
+  enum Difference { kCentral, kOneSided, kNotHalved, kNone } difference = kCentral;
+  double step = RIGHT_STEP;
   enum Restored { kCopy, kNot, kByAdding, kNotBack } restored = kCopy;
   enum Compared {
     kWorst,
@@ -20,13 +23,13 @@ struct Way {
     kSigned,
     kRelative,
     kNanPasses,
-    kSquared
+    kNanKept
   } compared = kWorst;
   bool only_first = false, never_nothing = false;
 
   Finding find_wrong(Program& program) const {
     Finding found;
-    double worst = never_nothing ? -1 : TOLERANCE;
+    double worst = never_nothing ? -1 : RIGHT_TOLERANCE;
     const int tensors = only_first ? 1 : static_cast<int>(program.tensors.size());
     for (int tensor = 0; tensor < tensors; ++tensor) {
       for (int i = 0; i < static_cast<int>(program.tensors[tensor].size()); ++i) {
@@ -43,12 +46,13 @@ struct Way {
         if (restored == kCopy) x = kept;
         const double slope = difference == kOneSided    ? (above - here) / step
                              : difference == kNotHalved ? (above - below) / step
+                             : difference == kNone      ? 0
                                                         : (above - below) / (2 * step);
         double error = program.gradients[tensor][i] - slope;
         if (compared != kSigned) error = std::abs(error);
         if (compared == kRelative) error /= std::abs(slope);
-        if (std::isnan(error) && compared != kNanPasses) return {tensor, i};
-        if (error > worst) {
+        if (std::isnan(error) && compared != kNanPasses && compared != kNanKept) return {tensor, i};
+        if (compared == kNanKept ? !(error <= worst) : error > worst) {
           found = {tensor, i};
           if (compared == kFirst) return found;
           if (compared != kLast) worst = error;
@@ -74,9 +78,14 @@ static const std::vector<Wrong>& wrong_ways() {
       {"divided-by-h",
        "L(x + h) - L(x - h) was divided by h; the two are 2 h apart",
        {{.difference = W::kNotHalved}}},
+      {"tensor-not-changed",
+       "every difference is 0: L was asked of tensors that had not changed. Was a copy of the "
+       "number "
+       "changed?",
+       {{.difference = W::kNone}}},
       {"step-too-small",
        "h is so small that L(x + h) - L(x - h) has few digits left; STEP",
-       {{.step = 1e-12}, {.step = 1e-13}, {.step = 1e-14}}},
+       {{.step = 1e-10}, {.step = 1e-11}, {.step = 1e-12}, {.step = 1e-13}, {.step = 1e-14}}},
       {"step-too-large",
        "h is so large that L is no straight line over 2 h; STEP",
        {{.step = 0.1}, {.step = 0.01}}},
@@ -101,6 +110,9 @@ static const std::vector<Wrong>& wrong_ways() {
       {"nan-passes",
        "a NaN is not found: error > worst is false for it; !(error <= worst) is true",
        {{.compared = W::kNanPasses}}},
+      {"nan-remembered-as-worst",
+       "the worst error became NaN, and after that every element counts as farther: return at once",
+       {{.compared = W::kNanKept}}},
       {"first-tensor-only", "only tensor 0 was looked at", {{.only_first = true}}},
       {"always-finds",
        "an element is found also if none is farther off than TOLERANCE: {-1, -1}",
@@ -213,6 +225,15 @@ TEST_CASE("two are wrong, the second more") {
   check_found(program, "dK[5]");
   program.gradients[0][1] += 0.5;
   check_found(program, "dQ[1]");
+}
+TEST_CASE("the largest gradient is 0") {
+  Program program = program_with();
+  double* largest = &program.gradients[0][0];
+  for (std::vector<double>& gradient : program.gradients)
+    for (double& one : gradient)
+      if (std::abs(one) > std::abs(*largest)) largest = &one;
+  *largest = 0;
+  check_found(program, farthest(program));
 }
 TEST_CASE("a NaN, and an element that is far off") {
   Program program = spoilt(0, 2, 100);
