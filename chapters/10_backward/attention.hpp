@@ -44,7 +44,8 @@ void launch_backward(const fa::BackwardArgs& args, Breaks breaks) {
     return;
   }
   if (design == ONE_KERNEL) {
-    launch_keys(integral_constant<int, owns_32_keys(HEAD_DIM, FP16) ? 32 : 16>{}, std::true_type{});
+    launch_keys(integral_constant < int, owns_32_keys(HEAD_DIM, FP16) ? 32 : 16 > {},
+                std::true_type{});
   } else {
     launch(two_roles<T, HEAD_DIM, Breaks>,
            {.grid = kv_blocks, .block = 256, .smem_bytes = two_roles_smem<HEAD_DIM>()}, p, breaks);

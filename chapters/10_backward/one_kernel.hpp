@@ -21,6 +21,9 @@ void key_tiles(const Params p, Breaks breaks) {
   const Work work(p);
   if (work.batch >= p.batches) return;  // no such head
   const int count = work.count;
+  if (WITH_DQ && breaks.has(fa::LATE_ZERO) && work.kv_tile == 0)
+    clear_dQ<HEAD_DIM, NUM_THREADS>(p, tile_index(p, work.batch, work.kv_head * p.group, 0),
+                                    p.group * p.q_tiles);
   const int warp_row = shfl(warp_index(), 0) * WARP_KV;  // of the tile: this warp's first key
 
   const uint32_t K_smem = dynamic_smem();
@@ -98,7 +101,7 @@ void key_tiles(const Params p, Breaks breaks) {
       const int mma_d = warp_row / WARP_KV % WARPS_D * DQ_MMAS_D;
       float dQ_rmem[DQ_MMAS_Q][DQ_MMAS_D][4] = {};
       multiply_keys<T, HEAD_DIM>(dQ_rmem, dS_tile, mma_q * MMA_M, K_smem, mma_d * MMA_N);
-      add_dQ<HEAD_DIM>(p, work, at, mma_q, mma_d, dQ_rmem, breaks);
+      add_dQ<HEAD_DIM>(p, work, at, mma_q, mma_d, dQ_rmem);
     }
   }
 

@@ -5,6 +5,15 @@
 
 namespace FA_BACKEND::ch10 {
 
+// So many tiles of the sum of dQ become 0.
+template <int HEAD_DIM, int NUM_THREADS>
+FA_DEVICE void clear_dQ(const Params& p, int64_t first_tile, int tiles) {
+  float* const dQ_sum = p.dQ_sum + first_tile * (BLOCK_Q * HEAD_DIM);
+  for (int64_t at = thread_index() * 4; at < int64_t{tiles} * (BLOCK_Q * HEAD_DIM);
+       at += NUM_THREADS * 4)
+    store_global(reinterpret_cast<Chunk*>(dQ_sum + at), Chunk{});
+}
+
 // D = rowsum(dO o O), LSE log2(e), dQ_sum = 0 if there is one, for one tile of queries of one head.
 template <class T, int HEAD_DIM, class Breaks>
 FA_KERNEL FA_LAUNCH_BOUNDS(256, 1)
@@ -41,9 +50,7 @@ void preprocess(const Params p, Breaks breaks) {
     }
   }
   if (p.dQ_sum == nullptr) return;
-  float* const dQ_sum = p.dQ_sum + tile * (BLOCK_Q * HEAD_DIM);
-  for (int at = thread_index() * 4; at < BLOCK_Q * HEAD_DIM; at += 256 * 4)
-    if (!breaks.has(fa::LATE_ZERO)) store_global(reinterpret_cast<Chunk*>(dQ_sum + at), Chunk{});
+  if (!breaks.has(fa::LATE_ZERO)) clear_dQ<HEAD_DIM, 256>(p, tile, 1);
   if (thread_index() == 0) store_global(p.turns + tile, 0);
 }
 

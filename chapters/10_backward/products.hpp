@@ -61,9 +61,9 @@ FA_DEVICE uint32_t lane_across(uint32_t smem) {
   return smem + swizzle<ROW_BYTES>((lane / 16 * 8 + lane % 8) * ROW_BYTES + lane / 8 % 2 * 16);
 }
 
-// So many bytes further along the row, in whole chunks, in a tile at a multiple of 128 bytes. The
-// XOR is of the whole address: where tiles alternate, the compiler finds nothing in it to keep in
-// registers from step to step. At 255 registers a thread that decides whether a kernel spills.
+// So many bytes further along the row, in whole chunks, of an address or of an offset in a tile.
+// Tiles lie at multiples of 128 bytes, so both are right; which is faster is for ptxas to say, and
+// decides at 255 registers whether a kernel spills: docs/measurements/h200/ch10_notes.md.
 FA_DEVICE uint32_t along_row(uint32_t address, uint32_t bytes) {
   return (address ^ bytes % 128) + bytes / 128 * 128;
 }
@@ -141,16 +141,18 @@ FA_DEVICE void multiply_keys(float (&C_rmem)[MMAS_M][MMAS_N][4], uint32_t dS_sme
                              uint32_t K_smem, int col) {  // this warp's first of each
   constexpr uint32_t ROW_BYTES = HEAD_DIM * ELEMENT;
   constexpr int MMAS_KV = BLOCK_KV / MMA_K;
-  const uint32_t dS_lane = along_row(lane_across<DS_ROW_BYTES>(dS_smem), query * ELEMENT);
-  const uint32_t K_lane = along_row(lane_down<ROW_BYTES>(K_smem), col * ELEMENT);
+  const uint32_t dS_lane = along_row(lane_across<DS_ROW_BYTES>(0), query * ELEMENT);
+  const uint32_t K_lane = along_row(lane_down<ROW_BYTES>(0), col * ELEMENT);
   uint32_t dS_rmem[2][MMAS_M][4], K_rmem[2][MMAS_N / 2][4];
   const auto load = [&](int mma_kv) {
     for (int mma_m = 0; mma_m < MMAS_M; ++mma_m)
-      ldmatrix_x4_trans(dS_rmem[mma_kv % 2][mma_m], along_row(dS_lane, mma_m * MMA_M * ELEMENT) +
-                                                        mma_kv * MMA_K * DS_ROW_BYTES);
+      ldmatrix_x4_trans(
+          dS_rmem[mma_kv % 2][mma_m],
+          dS_smem + along_row(dS_lane, mma_m * MMA_M * ELEMENT) + mma_kv * MMA_K * DS_ROW_BYTES);
     for (int pair = 0; pair < MMAS_N / 2; ++pair)
-      ldmatrix_x4_trans(K_rmem[mma_kv % 2][pair],
-                        along_row(K_lane, pair * 2 * MMA_N * ELEMENT) + mma_kv * MMA_K * ROW_BYTES);
+      ldmatrix_x4_trans(
+          K_rmem[mma_kv % 2][pair],
+          K_smem + along_row(K_lane, pair * 2 * MMA_N * ELEMENT) + mma_kv * MMA_K * ROW_BYTES);
   };
   load(0);
   FA_UNROLL

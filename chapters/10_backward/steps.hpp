@@ -28,7 +28,8 @@ struct Pair {
   float x, y;
 };
 FA_DEVICE Pair pair_of(uint32_t rows_smem, int mma_q) {
-  return load_shared<Pair>(rows_smem + (mma_q * MMA_N + lane_index() % 4 * 2) * sizeof(float));
+  return load_shared<Pair>(rows_smem +
+                           (mma_q * MMA_N + opaque(lane_index()) % 4 * 2) * sizeof(float));
 }
 
 // Does a tile of keys hide anything from this tile of queries, or reach past the last key?
@@ -43,7 +44,7 @@ template <int MMAS_M, int MMAS_Q>
 FA_DEVICE void mask_scores(float (&S_rmem)[MMAS_M][MMAS_Q][4], const Params& p, int first_key,
                            int first_query) {
   const int lane = opaque(lane_index()), first = first_key + lane / 4;
-  const int exist = p.len_kv - first;              // so many keys from there on
+  const int exist = p.len_kv - first;  // so many keys from there on
   const int seen = first_query + lane % 4 * 2 + p.diagonal + 1 - first;
   for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
     for (int odd = 0; odd < 2; ++odd) {
@@ -102,14 +103,14 @@ FA_DEVICE void differentiate_softmax(uint32_t (&P_rmem)[MMAS_Q / 2][MMAS_M][4],
 template <int MMAS_M, int MMAS_K>
 FA_DEVICE void store_dS(uint32_t dS_smem, int first_key,
                         const uint32_t (&dS_rmem)[MMAS_K][MMAS_M][4]) {
-  const uint32_t lane = dS_smem + first_key * DS_ROW_BYTES +
-                        swizzle<DS_ROW_BYTES>(lane_index() / 4 * DS_ROW_BYTES) +
-                        lane_index() % 4 * 4;
+  const uint32_t tile = dS_smem + first_key * DS_ROW_BYTES;
+  const uint32_t lane =
+      swizzle<DS_ROW_BYTES>(lane_index() / 4 * DS_ROW_BYTES) + lane_index() % 4 * 4;
   for (int mma_k = 0; mma_k < MMAS_K; ++mma_k)
     for (int mma_m = 0; mma_m < MMAS_M; ++mma_m)
       for (int i = 0; i < 4; ++i) {
         const int row = mma_m * MMA_M + i % 2 * 8, chunk = mma_k * 2 + i / 2;
-        store_shared<uint32_t>(along_row(lane, chunk * 16) + row * DS_ROW_BYTES,
+        store_shared<uint32_t>(tile + along_row(lane, chunk * 16) + row * DS_ROW_BYTES,
                                dS_rmem[mma_k][mma_m][i]);
       }
 }
@@ -147,21 +148,17 @@ FA_DEVICE void pass_turn(const Params& p, const Work& work, const Place& at) {
 }
 
 // Adds a warp's part of a tile of dQ: tiles of mma from (mma_q, mma_d) on.
-template <int HEAD_DIM, int MMAS_M, int MMAS_N, class Breaks>
+template <int HEAD_DIM, int MMAS_M, int MMAS_N>
 FA_DEVICE void add_dQ(const Params& p, const Work& work, const Place& at, int mma_q, int mma_d,
-                      const float (&dQ_rmem)[MMAS_M][MMAS_N][4], Breaks breaks) {
+                      const float (&dQ_rmem)[MMAS_M][MMAS_N][4]) {
   const int64_t tile = tile_index(p, work.batch, at.head, at.q_tile);
   float* const dQ_sum =
       p.dQ_sum + tile * (BLOCK_Q * HEAD_DIM) + (dQ_place<HEAD_DIM>(mma_q, mma_d, 0) + lane_index());
-  const auto each = [&](auto use) {
-    FA_UNROLL
-    for (int m = 0; m < MMAS_M; ++m)
-      for (int n = 0; n < MMAS_N; ++n)
-        for (int i = 0; i < 4; ++i) use(dQ_sum + dQ_place<HEAD_DIM>(m, n, i), dQ_rmem[m][n][i]);
-  };
-  if (breaks.has(fa::LATE_ZERO) && work.kv_tile == 0)
-    each([](float* sum, float) { store_global(sum, 0.0f); });
-  each([](float* sum, float value) { atomic_add(sum, value); });
+  FA_UNROLL
+  for (int m = 0; m < MMAS_M; ++m)
+    for (int n = 0; n < MMAS_N; ++n)
+      for (int i = 0; i < 4; ++i)
+        atomic_add(dQ_sum + dQ_place<HEAD_DIM>(m, n, i), dQ_rmem[m][n][i]);
 }
 
 // This warp's rows of dQ, dK or dV, [16 MMAS_M, HEAD_DIM], times `factor`, rounded, to global

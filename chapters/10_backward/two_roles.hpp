@@ -20,6 +20,9 @@ void two_roles(const Params p, Breaks breaks) {
   const Work work(p);
   if (work.batch >= p.batches) return;  // no such head
   const int count = work.count;
+  if (breaks.has(fa::LATE_ZERO) && work.kv_tile == 0)
+    clear_dQ<HEAD_DIM, 256>(p, tile_index(p, work.batch, work.kv_head * p.group, 0),
+                            p.group * p.q_tiles);
   const int warp = shfl(warp_index(), 0), pair = warp % PAIRS;
   const int warp_row = pair * WARP_KV;  // of the tile: this warp's first key
 
@@ -121,7 +124,7 @@ void two_roles(const Params p, Breaks breaks) {
       constexpr int DQ_MMAS_D = MMAS_D / PAIRS;
       float dQ_rmem[BLOCK_Q / MMA_M][DQ_MMAS_D][4] = {};
       multiply_keys<T, HEAD_DIM>(dQ_rmem, dS_tile, 0, K_smem, pair * DQ_MMAS_D * MMA_N);
-      add_dQ<HEAD_DIM>(p, work, at, 0, pair * DQ_MMAS_D, dQ_rmem, breaks);
+      add_dQ<HEAD_DIM>(p, work, at, 0, pair * DQ_MMAS_D, dQ_rmem);
     }
     if (p.deterministic) block_sync();
     store(p.dK, dO_smem, breaks.has(fa::NO_SCALE_IN_DK) ? 1.0f : p.scale);
