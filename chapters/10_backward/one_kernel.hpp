@@ -69,6 +69,7 @@ void key_tiles(const Params p, Breaks breaks) {
     const uint32_t dO_tile = dO_smem + n % 2 * Q_TILE_BYTES;
     const uint32_t rows = rows_smem + n % 2 * ROWS_BYTES;
 
+    // [anchor: one_step]
     Scores S_rmem = {};
     multiply_rows<T, HEAD_DIM>(S_rmem, K_smem + warp_row * ROW_BYTES, Q_tile);  // S.T = K @ Q.T
     if (!breaks.has(fa::UNMASKED_BACKWARD) && needs_mask(p, work.kv_tile, at.q_tile))
@@ -103,6 +104,7 @@ void key_tiles(const Params p, Breaks breaks) {
       multiply_keys<T, HEAD_DIM>(dQ_rmem, dS_tile, mma_q * MMA_M, K_smem, mma_d * MMA_N);
       add_dQ<HEAD_DIM>(p, work, at, mma_q, mma_d, dQ_rmem);
     }
+    // [/anchor: one_step]
   }
 
   if (WITH_DQ && p.deterministic) {

@@ -43,7 +43,7 @@ FA_DEVICE bool needs_mask(const Params& p, int kv_tile, int q_tile) {
 template <int MMAS_M, int MMAS_Q>
 FA_DEVICE void mask_scores(float (&S_rmem)[MMAS_M][MMAS_Q][4], const Params& p, int first_key,
                            int first_query) {
-  const int lane = opaque(lane_index()), first = first_key + lane / 4;
+  const int lane = lane_index(), first = first_key + lane / 4;
   const int exist = p.len_kv - first;  // so many keys from there on
   const int seen = first_query + lane % 4 * 2 + p.diagonal + 1 - first;
   for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
@@ -122,6 +122,7 @@ FA_HOST_DEVICE constexpr int dQ_place(int mma_q, int mma_d, int i) {
   return ((mma_q * (HEAD_DIM / MMA_N) + mma_d) * 4 + i) * WARP_SIZE;
 }
 
+// [anchor: turns]
 // Deterministic: the blocks add to a tile of dQ in one order. So many have done so before it is
 // this block's turn. Whoever comes before was started before, so it runs, or has ended. The last
 // tile of keys that it sees comes first: under a causal mask, its block arrives there in its first
@@ -146,7 +147,9 @@ FA_DEVICE void pass_turn(const Params& p, const Work& work, const Place& at) {
   store_release(p.turns + tile_index(p, work.batch, at.head, at.q_tile),
                 turn_of(p, work.kv_tile, at.q_tile) + 1);
 }
+// [/anchor: turns]
 
+// [anchor: add_dQ]
 // Adds a warp's part of a tile of dQ: tiles of mma from (mma_q, mma_d) on.
 template <int HEAD_DIM, int MMAS_M, int MMAS_N>
 FA_DEVICE void add_dQ(const Params& p, const Work& work, const Place& at, int mma_q, int mma_d,
@@ -160,6 +163,7 @@ FA_DEVICE void add_dQ(const Params& p, const Work& work, const Place& at, int mm
       for (int i = 0; i < 4; ++i)
         atomic_add(dQ_sum + dQ_place<HEAD_DIM>(m, n, i), dQ_rmem[m][n][i]);
 }
+// [/anchor: add_dQ]
 
 // This warp's rows of dQ, dK or dV, [16 MMAS_M, HEAD_DIM], times `factor`, rounded, to global
 // memory: by way of as many rows of shared memory, so that a lane writes 16 bytes.

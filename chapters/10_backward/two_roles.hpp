@@ -10,6 +10,9 @@ template <class T, int HEAD_DIM, class Breaks>
 FA_KERNEL FA_LAUNCH_BOUNDS(256, 1)
 void two_roles(const Params p, Breaks breaks) {
   constexpr int PAIRS = 4, ROLE_THREADS = PAIRS * WARP_SIZE, WARP_KV = BLOCK_KV / PAIRS;
+  // Barriers 1 to 4 are the pairs'. The roles meet at one with a number, too: block_sync() is one
+  // line of code that all threads come to.
+  constexpr int ALL = 1 + PAIRS, NUM_THREADS = 2 * ROLE_THREADS;
   constexpr uint32_t ROW_BYTES = HEAD_DIM * ELEMENT;
   constexpr uint32_t Q_TILE_BYTES = BLOCK_Q * ROW_BYTES, KV_TILE_BYTES = BLOCK_KV * ROW_BYTES;
   constexpr int MMAS_M = WARP_KV / MMA_M, MMAS_Q = BLOCK_Q / MMA_N, MMAS_D = HEAD_DIM / MMA_N;
@@ -68,10 +71,11 @@ void two_roles(const Params p, Breaks breaks) {
     load(0);
     load(1);
     cp_async_wait<1>();
-    block_sync();  // K, V and the first tile have landed
+    barrier_sync(ALL, NUM_THREADS);  // K, V and the first tile have landed
     Place at(work, p);
     FA_NO_UNROLL
     for (int n = 0; n < count; ++n, at.advance(work, p)) {
+      // [anchor: p_and_dv]
       Scores S_rmem = {};
       multiply_rows<T, HEAD_DIM>(S_rmem, K_smem + warp_row * ROW_BYTES,
                                  Q_smem + n % 3 * Q_TILE_BYTES);  // S.T = K @ Q.T
@@ -91,18 +95,20 @@ void two_roles(const Params p, Breaks breaks) {
       cp_async_wait<0>();  // the next tile
       // It has landed, and dS is there. All have read this dO and P, and of the step before Q, dS
       // and LSE: they may be overwritten.
-      block_sync();
+      barrier_sync(ALL, NUM_THREADS);
       if (n > 0) pass_turn(p, work, at.before(work, p));
       load(n + 2);
+      // [/anchor: p_and_dv]
     }
-    if (p.deterministic) block_sync();  // the last dQ is added
+    if (p.deterministic) barrier_sync(ALL, NUM_THREADS);  // the last dQ is added
     if (count > 0) pass_turn(p, work, at.before(work, p));
     store(p.dV, V_smem, 1.0f);  // nobody reads V or dO after the last barrier
   } else {
-    block_sync();
+    barrier_sync(ALL, NUM_THREADS);
     Place at(work, p);
     FA_NO_UNROLL
     for (int n = 0; n < count; ++n, at.advance(work, p)) {
+      // [anchor: ds_and_dk]
       Scores dP_rmem = {};
       multiply_rows<T, HEAD_DIM>(dP_rmem, V_smem + warp_row * ROW_BYTES,
                                  dO_smem + n % 2 * Q_TILE_BYTES);  // dP.T = V @ dO.T
@@ -117,7 +123,7 @@ void two_roles(const Params p, Breaks breaks) {
       const auto& dS_rmem = P_rmem;
       const uint32_t dS_tile = dS_smem + n % 2 * DS_TILE_BYTES;
       store_dS(dS_tile, warp_row, dS_rmem);
-      block_sync();
+      barrier_sync(ALL, NUM_THREADS);
 
       multiply_weights<T, ROW_BYTES>(sum_rmem, dS_rmem,
                                      Q_smem + n % 3 * Q_TILE_BYTES);  // dK += dS.T @ Q
@@ -125,8 +131,9 @@ void two_roles(const Params p, Breaks breaks) {
       float dQ_rmem[BLOCK_Q / MMA_M][DQ_MMAS_D][4] = {};
       multiply_keys<T, HEAD_DIM>(dQ_rmem, dS_tile, 0, K_smem, pair * DQ_MMAS_D * MMA_N);
       add_dQ<HEAD_DIM>(p, work, at, 0, pair * DQ_MMAS_D, dQ_rmem);
+      // [/anchor: ds_and_dk]
     }
-    if (p.deterministic) block_sync();
+    if (p.deterministic) barrier_sync(ALL, NUM_THREADS);
     store(p.dK, dO_smem, breaks.has(fa::NO_SCALE_IN_DK) ? 1.0f : p.scale);
   }
 }

@@ -25,7 +25,7 @@ enum class Confirmed : uint8_t { kNo, kByCase, kYes };
   X(StoreShared, "store_shared", Thread, StoreShared, nullptr, Yes)                               \
   X(LoadGlobal, "load_global", Thread, LoadGlobal, nullptr, Yes)                                  \
   X(StoreGlobal, "store_global", Thread, StoreGlobal, nullptr, Yes)                               \
-  X(AtomicAdd, "atomic_add", Thread, Atomic, &Counters::global_atomics, No)                       \
+  X(AtomicAdd, "atomic_add", Thread, Atomic, &Counters::global_atomics, Yes)                      \
   X(LoadAcquire, "load_acquire", Thread, LoadGlobal, nullptr, No)                                 \
   X(StoreRelease, "store_release", Thread, StoreGlobal, nullptr, No)                              \
   X(ThreadFence, "thread_fence", Thread, Fence, nullptr, Yes)                                     \
