@@ -7,8 +7,9 @@
 Ours is the whole pass: preprocessing, zeroing and rounding of dQ included. Theirs runs through
 torch.autograd.grad. Every design is first held against float64, on fresh random inputs, into outputs
 and a workspace full of NaN, by FlashAttention-3's rule: no gradient's largest error may pass twice
-that of plain attention in the same type, and twice what a 0.3 added and subtracted costs. TFLOP/s are 10 B H Lq Lkv D / time, half of it for causal. Exit status: 0,
-1 if a design was wrong, 2 if nothing could be measured.
+that of plain attention in the same type, and twice what a 0.3 added and subtracted costs. TFLOP/s are
+10 B H Lq Lkv D / time, half of it for causal. Exit status: 0, 1 if a design was wrong, 2 if nothing
+could be measured.
 """
 import argparse
 import ctypes

@@ -2,8 +2,9 @@
 // Chapter 10: the backward pass on the tensor cores.
 //
 // Three designs of one loop, each in a file: two_kernels.hpp, one_kernel.hpp, two_roles.hpp. At
-// (2,16,8192,8192,128) on an H200 232, 308 and 340 TFLOP/s, FlashAttention-2 295 in the same run
-// (docs/measurements/h200/ch10_trial.txt).
+// (2,16,8192,8192,128) on an H200 231, 293 and 379 TFLOP/s, FlashAttention-2 281 in the same run.
+//
+//   ch10_backward --shape 1,2,200,300,128 --causal --profile
 
 #include <type_traits>
 

@@ -10,9 +10,6 @@ template <class T, int HEAD_DIM, class Breaks>
 FA_KERNEL FA_LAUNCH_BOUNDS(256, 1)
 void two_roles(const Params p, Breaks breaks) {
   constexpr int PAIRS = 4, ROLE_THREADS = PAIRS * WARP_SIZE, WARP_KV = BLOCK_KV / PAIRS;
-  // Barriers 1 to 4 are the pairs'. The roles meet at one with a number, too: block_sync() is one
-  // line of code that all threads come to.
-  constexpr int ALL = 1 + PAIRS, NUM_THREADS = 2 * ROLE_THREADS;
   constexpr uint32_t ROW_BYTES = HEAD_DIM * ELEMENT;
   constexpr uint32_t Q_TILE_BYTES = BLOCK_Q * ROW_BYTES, KV_TILE_BYTES = BLOCK_KV * ROW_BYTES;
   constexpr int MMAS_M = WARP_KV / MMA_M, MMAS_Q = BLOCK_Q / MMA_N, MMAS_D = HEAD_DIM / MMA_N;
@@ -50,14 +47,14 @@ void two_roles(const Params p, Breaks breaks) {
       if (n < count) {
         const auto [head, q_tile] = next;
         const int thread = opaque(thread_index());  // its addresses take no registers between loads
+        load_rows<ROLE_THREADS>(rows_smem + n % 3 * ROWS_BYTES, p,
+                                tile_index(p, work.batch, head, q_tile), thread);
         const Rows Q = rows_of(p.Q, work.batch, head, p.len_q, p.dim);
         const Rows dO = rows_of(p.dO, work.batch, head, p.len_q, p.dim);
         load_tile<BLOCK_Q, HEAD_DIM, ROLE_THREADS>(Q_smem + n % 3 * Q_TILE_BYTES, Q, q_tile,
                                                    thread);
         load_tile<BLOCK_Q, HEAD_DIM, ROLE_THREADS>(dO_smem + n % 2 * Q_TILE_BYTES, dO, q_tile,
                                                    thread);
-        load_rows<ROLE_THREADS>(rows_smem + n % 3 * ROWS_BYTES, p,
-                                tile_index(p, work.batch, head, q_tile), thread);
       }
       next.advance(work, p);
       cp_async_commit();
@@ -71,7 +68,7 @@ void two_roles(const Params p, Breaks breaks) {
     load(0);
     load(1);
     cp_async_wait<1>();
-    barrier_sync(ALL, NUM_THREADS);  // K, V and the first tile have landed
+    block_sync();  // K, V and the first tile have landed
     Place at(work, p);
     FA_NO_UNROLL
     for (int n = 0; n < count; ++n, at.advance(work, p)) {
@@ -95,16 +92,16 @@ void two_roles(const Params p, Breaks breaks) {
       cp_async_wait<0>();  // the next tile
       // It has landed, and dS is there. All have read this dO and P, and of the step before Q, dS
       // and LSE: they may be overwritten.
-      barrier_sync(ALL, NUM_THREADS);
+      block_sync();
       if (n > 0) pass_turn(p, work, at.before(work, p));
       load(n + 2);
       // [/anchor: p_and_dv]
     }
-    if (p.deterministic) barrier_sync(ALL, NUM_THREADS);  // the last dQ is added
+    if (p.deterministic) block_sync();  // the last dQ is added
     if (count > 0) pass_turn(p, work, at.before(work, p));
     store(p.dV, V_smem, 1.0f);  // nobody reads V or dO after the last barrier
   } else {
-    barrier_sync(ALL, NUM_THREADS);
+    block_sync();
     Place at(work, p);
     FA_NO_UNROLL
     for (int n = 0; n < count; ++n, at.advance(work, p)) {
@@ -123,7 +120,7 @@ void two_roles(const Params p, Breaks breaks) {
       const auto& dS_rmem = P_rmem;
       const uint32_t dS_tile = dS_smem + n % 2 * DS_TILE_BYTES;
       store_dS(dS_tile, warp_row, dS_rmem);
-      barrier_sync(ALL, NUM_THREADS);
+      block_sync();
 
       multiply_weights<T, ROW_BYTES>(sum_rmem, dS_rmem,
                                      Q_smem + n % 3 * Q_TILE_BYTES);  // dK += dS.T @ Q
@@ -133,7 +130,7 @@ void two_roles(const Params p, Breaks breaks) {
       add_dQ<HEAD_DIM>(p, work, at, 0, pair * DQ_MMAS_D, dQ_rmem);
       // [/anchor: ds_and_dk]
     }
-    if (p.deterministic) barrier_sync(ALL, NUM_THREADS);
+    if (p.deterministic) block_sync();
     store(p.dK, dO_smem, breaks.has(fa::NO_SCALE_IN_DK) ? 1.0f : p.scale);
   }
 }
