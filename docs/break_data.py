@@ -518,6 +518,37 @@ BREAKS = {
              "fine": [{"run": "--algorithm tiled --shape 1,1,64,2048,64"}]},
         ],
     },
+    "late-zero": {
+        "line": "the sum of dQ becomes 0 in the kernel that adds to it, not in the one before",
+        "predict": "Blocks add their parts of dQ to a sum in memory. The block of the first keys sets "
+                   "it to 0 before it adds. What does that block not know?",
+        "happens": "global_race. On the emulator the numbers are right, as it runs that block first.",
+        "why": "Nothing orders two blocks of one kernel. Another may have added already, and its part "
+               "is lost. The end of a kernel orders everything: so preprocess sets the zeros.",
+        "caught": "The emulator, under every schedule. A GPU that starts the blocks in order may be "
+                  "right for a long time.",
+        "demos": [
+            {"chapters": ("10",), "run": "--shape 1,1,64,256,64 --device emulator",
+             "symptom": {"hazard": "global_race", "at": "store_global", "other": "atomic_add"},
+             "fine": [{"run": "--shape 1,1,64,128,64 --device emulator"}]},
+        ],
+    },
+    "unordered-dq": {
+        "line": "--deterministic waits for nobody's turn",
+        "predict": "Blocks add to dQ in whatever order they come. Atomic additions, so nothing is lost. "
+                   "What is different from run to run, and does the check see it?",
+        "happens": "The last bits of dQ. Each result is as near to float64 as the others, so the check "
+                   "passes.",
+        "why": "(a + b) + c is not a + (b + c) in fp32. Who is first depends on which block ran "
+               "when.",
+        "caught": "The same input twice, compared bit for bit: here under two schedules, --schedule-seed "
+                  "1 and 2, with --dq to keep them.",
+        "demos": [
+            {"chapters": ("10",),
+             "run": "--shape 1,1,130,520,64 --deterministic --schedule-seed 1 --device emulator",
+             "symptom": {"silent": True}},
+        ],
+    },
     "expect-too-little": {
         "line": "an mbarrier is told of half of a tile's bytes",
         "predict": "An mbarrier is told of half of a tile's bytes. All of them come. Wrong numbers, "

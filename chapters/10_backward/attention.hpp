@@ -22,8 +22,9 @@ void launch_backward(const fa::BackwardArgs& args, Breaks breaks) {
   Params p = params_of(args);
   const int q_blocks = p.batches * p.heads * p.q_tiles;
   const Dim3 kv_blocks = grid_of(p);
-  constexpr bool FP16 = std::is_same_v<T, fa::fp16>;
-  const int design = args.options[0] == BEST ? best_design(HEAD_DIM, FP16) : args.options[0];
+  constexpr Design BEST_HERE = FASTEST[std::is_same_v<T, fa::fp16>][HEAD_DIM > 64];
+  constexpr std::integral_constant<int, BEST_HERE == ONE_KERNEL ? 32 : 16> warp_keys;
+  const int design = args.options[0] == BEST ? BEST_HERE : args.options[0];
   if (design == TWO_KERNELS) p.dQ_sum = nullptr;  // each dQ is summed in registers
 
   launch(preprocess<T, HEAD_DIM, Breaks>, {.grid = q_blocks, .block = 256}, p, breaks);
@@ -34,9 +35,8 @@ void launch_backward(const fa::BackwardArgs& args, Breaks breaks) {
             .smem_bytes = key_tiles_smem<HEAD_DIM, with_dq>()},
            p, breaks);
   };
-  using std::integral_constant;
   if (design == TWO_KERNELS) {
-    launch_keys(integral_constant<int, 16>{}, std::false_type{});
+    launch_keys(std::integral_constant<int, 16>{}, std::false_type{});
     launch(query_tiles<T, HEAD_DIM, Breaks>,
            {.grid = {p.heads, ceil_div(p.len_q, DQ_BLOCK_Q), p.batches},
             .block = 256,
@@ -45,8 +45,7 @@ void launch_backward(const fa::BackwardArgs& args, Breaks breaks) {
     return;
   }
   if (design == ONE_KERNEL) {
-    launch_keys(integral_constant < int, owns_32_keys(HEAD_DIM, FP16) ? 32 : 16 > {},
-                std::true_type{});
+    launch_keys(warp_keys, std::true_type{});
   } else {
     launch(two_roles<T, HEAD_DIM, Breaks>,
            {.grid = kv_blocks, .block = 256, .smem_bytes = two_roles_smem<HEAD_DIM>()}, p, breaks);

@@ -81,7 +81,8 @@ class Cli(unittest.TestCase):
 
     def test_two_dimensions(self):
         _, options = self.files((7, 6), (5, 6))
-        self.assertEqual(run(*options, "--dk", self.path("dk.npy")).returncode, 0)
+        self.assertEqual(
+            run(*options, "--algorithm", "tiled", "--dk", self.path("dk.npy")).returncode, 0)
         self.assertEqual(np.load(self.path("dk.npy")).shape, (5, 6))
 
     def test_bad_gradient_of_the_output(self):
@@ -120,7 +121,14 @@ class Cli(unittest.TestCase):
         self.refused("--dq", self.path("no/such/file"), says="no/such")
         self.refused("--block-q", 0, says="--block-q")
         self.refused("--block-q", 1024, "--block-kv", 1024, says=["--block-q 1024", "1.00 MiB"])
-        self.refused("--shape", "1,1,8,8,257", says="1 to 256")
+        self.refused("--algorithm", "tiled", "--shape", "1,1,8,8,257", says="1 to 256")
+        self.refused("--shape", "1,1,8,8,136", says="multiples of 8 up to 128")
+        self.refused("--shape", "1,1,8,8,12", says="multiples of 8 up to 128")
+        self.refused("--dtype", "f32", says="--algorithm tiled")
+        self.refused("--algorithm", "tiled", "--device", "emulator", says="give one")
+        self.refused("--algorithm", "tiled", "--break", "late-zero", says="late-zero")
+        self.refused("--break", "bf16-dq", says="--algorithm tiled")
+        self.refused("--scale", -1, says="positive scale")
         self.refused("--algorithm", "tiled", "--memory-limit", 1000, says=["tiled needs", "1000 B"])
         self.refused("schedules", "--length", 4096, "--block-q", 1, "--block-kv", 1, "--json",
                      self.path("s.json"), says="at most 16384")
