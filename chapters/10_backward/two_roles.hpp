@@ -41,7 +41,15 @@ void two_roles(const Params p, Breaks breaks) {
                   p.dim, smem + warp_row * ROW_BYTES, sum_rmem, factor);
   };
 
+  // Barriers 1 to PAIRS are the pairs'. At the next two the roles meet, each from its own place in
+  // the code: all threads together come to block_sync() from one.
+  constexpr int MEET = 1 + PAIRS;
+
   if (warp < PAIRS) {
+    const auto meet_others = [] {
+      barrier_arrive(MEET, 2 * ROLE_THREADS);
+      barrier_sync(MEET + 1, 2 * ROLE_THREADS);
+    };
     Place next(work, p);            // to load
     const auto load = [&](int n) {  // the n-th tile of queries
       if (n < count) {
@@ -68,7 +76,7 @@ void two_roles(const Params p, Breaks breaks) {
     load(0);
     load(1);
     cp_async_wait<1>();
-    block_sync();  // K, V and the first tile have landed
+    meet_others();  // K, V and the first tile have landed
     Place at(work, p);
     FA_NO_UNROLL
     for (int n = 0; n < count; ++n, at.advance(work, p)) {
@@ -92,16 +100,20 @@ void two_roles(const Params p, Breaks breaks) {
       cp_async_wait<0>();  // the next tile
       // It has landed, and dS is there. All have read this dO and P, and of the step before Q, dS
       // and LSE: they may be overwritten.
-      block_sync();
+      meet_others();
       if (n > 0) pass_turn(p, work, at.before(work, p));
       load(n + 2);
       // [/anchor: p_and_dv]
     }
-    if (p.deterministic) block_sync();  // the last dQ is added
+    if (p.deterministic) meet_others();  // the last dQ is added
     if (count > 0) pass_turn(p, work, at.before(work, p));
     store(p.dV, V_smem, 1.0f);  // nobody reads V or dO after the last barrier
   } else {
-    block_sync();
+    const auto meet_others = [] {
+      barrier_sync(MEET, 2 * ROLE_THREADS);
+      barrier_arrive(MEET + 1, 2 * ROLE_THREADS);
+    };
+    meet_others();
     Place at(work, p);
     FA_NO_UNROLL
     for (int n = 0; n < count; ++n, at.advance(work, p)) {
@@ -120,7 +132,7 @@ void two_roles(const Params p, Breaks breaks) {
       const auto& dS_rmem = P_rmem;
       const uint32_t dS_tile = dS_smem + n % 2 * DS_TILE_BYTES;
       store_dS(dS_tile, warp_row, dS_rmem);
-      block_sync();
+      meet_others();
 
       multiply_weights<T, ROW_BYTES>(sum_rmem, dS_rmem,
                                      Q_smem + n % 3 * Q_TILE_BYTES);  // dK += dS.T @ Q
@@ -130,7 +142,7 @@ void two_roles(const Params p, Breaks breaks) {
       add_dQ<HEAD_DIM>(p, work, at, 0, pair * DQ_MMAS_D, dQ_rmem);
       // [/anchor: ds_and_dk]
     }
-    if (p.deterministic) block_sync();
+    if (p.deterministic) meet_others();
     store(p.dK, dO_smem, breaks.has(fa::NO_SCALE_IN_DK) ? 1.0f : p.scale);
   }
 }
