@@ -2,7 +2,7 @@
 // Chapter 10: the backward pass on the tensor cores.
 //
 // Three designs of one loop, each in a file: two_kernels.hpp, one_kernel.hpp, two_roles.hpp. At
-// (2,16,8192,8192,128) on an H200 231, 293 and 379 TFLOP/s, FlashAttention-2 281 in the same run.
+// (2,16,8192,8192,128) on an H200 235, 298 and 382 TFLOP/s, FlashAttention-2 289 in the same run.
 //
 //   ch10_backward --shape 1,2,200,300,128 --causal --profile
 
