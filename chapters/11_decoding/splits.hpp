@@ -1,0 +1,98 @@
+#pragma once
+// Into how many pieces to cut the keys of a sequence, and which tiles of keys are in each.
+//
+// One query for each sequence makes few blocks, and most multiprocessors have nothing to do.
+// Flash-Decoding (Dao, Haziza, Massa and Sizov 2023) gives the keys of one sequence to several
+// blocks; how many is FlashAttention's rule.
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <string>
+
+#include "common/error.hpp"
+
+namespace ch11 {
+
+// Each split costs a partial O that is written and read again.
+constexpr int kMostSplits = 128;
+
+// Positions [begin, end) along the tiles or the keys.
+struct Range {
+  int64_t begin, end;
+  int64_t size() const { return end - begin; }
+  bool operator==(const Range&) const = default;
+};
+
+// As a / b, but up. Neither is negative, b is not 0; no sum that could overflow.
+constexpr int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+
+inline void check_at_least(int64_t least, int64_t number, const char* what) {
+  if (number >= least) return;
+  throw fa::InputError(std::string(what) + ": " + std::to_string(number) + ": expected at least " +
+                       std::to_string(least));
+}
+
+// [anchor: wave_efficiency]
+// Blocks run in waves of one on each multiprocessor; the last wave is rarely full. The part of the
+// machine that is busy, up to 1: waves / ceil(waves). Nothing to do is 0.
+inline double wave_efficiency(int64_t items, int64_t splits, int64_t multiprocessors) {
+  check_at_least(0, items, "work items");
+  check_at_least(1, splits, "splits");
+  check_at_least(1, multiprocessors, "multiprocessors");
+  const double waves = static_cast<double>(items) * static_cast<double>(splits) /
+                       static_cast<double>(multiprocessors);
+  return waves == 0 ? 0 : waves / std::ceil(waves);
+}
+// [/anchor: wave_efficiency]
+
+// [anchor: splits_for]
+// The smallest number of splits that is nearly as good as the best one. `items`: blocks without
+// splitting, batch * kv_heads * query tiles. `multiprocessors`: blocks that run at a time. `tiles`:
+// of keys, counted from the length in use: one that is counted from what the cache could hold makes
+// splits without keys (FlashAttention issue 1000).
+inline int splits_for(int64_t items, int64_t multiprocessors, int64_t tiles) {
+  check_at_least(0, items, "work items");
+  check_at_least(1, multiprocessors, "multiprocessors");
+  check_at_least(0, tiles, "key tiles");
+  // items >= 0.8 * multiprocessors, in numbers that are exact
+  if (5.0 * static_cast<double>(items) >= 4.0 * static_cast<double>(multiprocessors)) return 1;
+
+  const int most = static_cast<int>(
+      std::min({int64_t{kMostSplits}, multiprocessors, std::max<int64_t>(tiles, 1)}));
+  std::array<double, kMostSplits + 1> efficiency{};  // 0: as many tiles each as with one split less
+  for (int splits = 1; splits <= most; ++splits) {
+    if (splits > 1 && ceil_div(tiles, splits) == ceil_div(tiles, splits - 1)) continue;
+    efficiency[splits] = wave_efficiency(items, splits, multiprocessors);
+  }
+  const double best = *std::max_element(efficiency.begin(), efficiency.end());
+  const double enough = (0.85 - 1e-9) * best;  // 85 % count, whichever way they are rounded
+  int splits = 1;
+  while (efficiency[splits] < enough) ++splits;
+  return splits;
+}
+// [/anchor: splits_for]
+
+// [anchor: tiles_of_split]
+// Every split has ceil(tiles / splits) tiles; the last that has any may have fewer, those behind it
+// have none.
+inline Range tiles_of_split(int64_t split, int64_t splits, int64_t tiles) {
+  check_at_least(0, tiles, "key tiles");
+  check_at_least(0, split, "number of a split");
+  check_at_least(split + 1, splits, "splits");
+  const int64_t each = ceil_div(tiles, splits);
+  const int64_t begin = std::min(split * each, tiles);
+  return {begin, std::min(begin + each, tiles)};
+}
+// [/anchor: tiles_of_split]
+
+// The keys in those tiles, of `block_kv` keys each, of a sequence of `length` keys.
+inline Range keys_of_split(int64_t split, int64_t splits, int64_t length, int64_t block_kv) {
+  check_at_least(0, length, "keys");
+  check_at_least(1, block_kv, "keys of a tile");
+  const Range tiles = tiles_of_split(split, splits, ceil_div(length, block_kv));
+  return {std::min(tiles.begin * block_kv, length), std::min(tiles.end * block_kv, length)};
+}
+
+}  // namespace ch11
