@@ -58,13 +58,13 @@ if(NOT TARGET fa_golden)
 endif()
 add_subdirectory("${FA_ROOT}/common/kernels" "${CMAKE_BINARY_DIR}/common/kernels")
 
-# fa_kernel_chapter(DIRECTORY [BACKWARD] [MACHINE_CODE sm_90a]): the library chNN_kernel with the two
+# fa_kernel_chapter(DIRECTORY [BACKWARD|DECODE] [MACHINE_CODE sm_90a]): the library chNN_kernel with the two
 # builds that chapter.hpp declares, emulator::chNN::build and gpu::chNN::build, of a forward or a
 # backward pass. Without MACHINE_CODE the GPU's is made for sm_80 and up; with it, for that one card.
 # A build that cannot make it leaves the GPU part out, and the program says why. The second call of
 # the same name does nothing.
 function(fa_kernel_chapter directory)
-  cmake_parse_arguments(ARG "BACKWARD" "MACHINE_CODE" "" ${ARGN})
+  cmake_parse_arguments(ARG "BACKWARD;DECODE" "MACHINE_CODE" "" ${ARGN})
   string(SUBSTRING ${directory} 0 2 FA_CHAPTER)
   set(target ch${FA_CHAPTER}_kernel)
   if(TARGET ${target})
@@ -73,6 +73,8 @@ function(fa_kernel_chapter directory)
   set(FA_PASS forward)
   if(ARG_BACKWARD)
     set(FA_PASS backward)
+  elseif(ARG_DECODE)
+    set(FA_PASS decode)
   endif()
   set_property(GLOBAL APPEND PROPERTY FA_${FA_PASS}_CHAPTERS ${directory})
   set(FA_DIRECTORY ${directory})

@@ -10,15 +10,17 @@
 #include "common/breaks.hpp"
 #include "common/features.hpp"
 #include "common/kernels/backward.hpp"
+#include "common/kernels/decode.hpp"
 #include "common/kernels/forward.hpp"
 
 namespace fa {
 
 // A chapter's kernel for one backend: emulator::chNN::build or gpu::chNN::build.
 struct KernelBuild {
-  // What the chapter teaches is there, the other is null; both are, in a build that leaves it out.
+  // What the chapter teaches is there, the others are null; all are, in a build that leaves it out.
   void (*forward)(const ForwardArgs&) = nullptr;
   void (*backward)(const BackwardArgs&) = nullptr;
+  void (*decode)(const DecodeArgs&) = nullptr;
   // Of the GPU build. "sm_80": runs there and on newer cards; "sm_90a": there only.
   const char* machine_code = "";
   const char* left_out = "";  // why, as a sentence

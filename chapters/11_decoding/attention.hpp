@@ -1,0 +1,387 @@
+#pragma once
+// Chapter 11: decoding. One query, or a few, and a long cache of keys.
+//
+// There is one tile of queries and nothing to share it: the keys are split instead. Each block
+// takes a part of them, each of its warps a part of that, with its own m, l and O, and no barrier;
+// merging the states at the end is associative. The query heads that share a head of K and V are
+// the rows of one tile, so that the cache is read once. A key's row is looked up in a table of
+// pages.
+
+#include "chapters/11_decoding/params.hpp"
+
+namespace FA_BACKEND::ch11 {
+
+// Where the 16-byte chunk at `offset` of a row-major tile is kept: as in chapter 09.
+template <int ROW_BYTES>
+FA_HOST_DEVICE constexpr uint32_t swizzle(uint32_t offset) {
+  static_assert(ROW_BYTES == 128 || ROW_BYTES == 256);
+  return offset ^ (offset / ROW_BYTES % 8 * 16);
+}
+
+// The rows of one head of K and V that belong to a sequence.
+template <bool PAGED>
+struct Cache {
+  const char *K, *V;
+  int64_t K_page, V_page;  // bytes from page to page
+  uint32_t K_row, V_row;
+  const int* table;  // this sequence's pages
+  int page_size, len;
+
+  // Where a key lies. Nothing is looked up for keys that do not exist.
+  struct Place {
+    int page, row;
+  };
+  FA_DEVICE Place place(int key) const {
+    if (!PAGED || table == nullptr) return {0, key};
+    if (key >= len) return {0, 0};
+    return {load_global(table + key / page_size), key % page_size};
+  }
+};
+
+// Starts copying `KEYS` keys from `first` on, and their values; `place` is that of key `first` +
+// lane. Keys at `end` and behind it do not exist: nothing is read, and zeros are written.
+template <int HEAD_DIM, int KEYS, bool PAGED>
+FA_DEVICE void load_keys(uint32_t K_smem, uint32_t V_smem, const Cache<PAGED>& cache,
+                         typename Cache<PAGED>::Place place, int first, int end, int cols) {
+  constexpr int CHUNKS = HEAD_DIM * ELEMENT / 16, STEP_ROWS = WARP_SIZE / CHUNKS;
+  const int lane_row = lane_index() / CHUNKS, col = lane_index() % CHUNKS * 8;
+  FA_UNROLL
+  for (int row = 0; row < KEYS; row += STEP_ROWS) {
+    const int key = first + row + lane_row;
+    const int64_t page = PAGED ? shfl(place.page, row + lane_row) : 0;
+    const uint32_t at = PAGED ? shfl(place.row, row + lane_row) : key;
+    const int bytes = key < end && col < cols ? 16 : 0;
+    const uint32_t dst =
+        swizzle<HEAD_DIM * ELEMENT>((row + lane_row) * HEAD_DIM * ELEMENT + col * ELEMENT);
+    const char* K = cache.K + page * cache.K_page + int64_t{at} * cache.K_row + col * ELEMENT;
+    const char* V = cache.V + page * cache.V_page + int64_t{at} * cache.V_row + col * ELEMENT;
+    cp_async_16(K_smem + dst, K, bytes);
+    cp_async_16(V_smem + dst, V, bytes);
+  }
+  cp_async_commit();
+}
+
+// S = Q @ K.T   [16 MMAS_Q, KEYS], from Q in registers
+template <class T, int HEAD_DIM, int MMAS_Q, int MMAS_KV>
+FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
+                                  const uint32_t (&Q_rmem)[HEAD_DIM / MMA_K][MMAS_Q][4],
+                                  uint32_t K_smem) {
+  constexpr uint32_t ROW_BYTES = HEAD_DIM * ELEMENT;
+  const uint32_t lane_row = lane_index() / 16 * 8 + lane_index() % 8;
+  const uint32_t K_lane = swizzle<ROW_BYTES>(lane_row * ROW_BYTES + lane_index() / 8 % 2 * 16);
+  for (int mma_d = 0; mma_d < HEAD_DIM / MMA_K; ++mma_d)
+    for (int mma_kv = 0; mma_kv < MMAS_KV; mma_kv += 2) {
+      uint32_t K_rmem[4];
+      ldmatrix_x4(K_rmem,
+                  K_smem + mma_kv * MMA_N * ROW_BYTES + (K_lane ^ (mma_d * MMA_K * ELEMENT)));
+      for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q) {
+        mma_m16n8k16<T>(Q_rmem[mma_d][mma_q], {K_rmem[0], K_rmem[1]}, S_rmem[mma_q][mma_kv]);
+        mma_m16n8k16<T>(Q_rmem[mma_d][mma_q], {K_rmem[2], K_rmem[3]}, S_rmem[mma_q][mma_kv + 1]);
+      }
+    }
+}
+
+// m' = max(m, rowmax S),   rescale = exp(scale (m - m'))
+template <int MMAS_Q, int MMAS_KV, class Breaks>
+FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&rescale)[MMAS_Q][2],
+                             const float (&S_rmem)[MMAS_Q][MMAS_KV][4], float scale_log2,
+                             Breaks breaks) {
+  for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
+    for (int half = 0; half < 2; ++half) {
+      float row_max = NEG_INF;
+      for (int mma_kv = 0; mma_kv < MMAS_KV; ++mma_kv) {
+        const float* c = &S_rmem[mma_q][mma_kv][half * 2];
+        row_max = max(row_max, max(c[0], c[1]));
+      }
+      row_max = quad_reduce(row_max, breaks, [](float a, float b) { return max(a, b); });
+      const float m_old = m[mma_q][half];
+      m[mma_q][half] = max(m_old, row_max);
+      rescale[mma_q][half] = exp2((m_old - subtrahend(m[mma_q][half])) * scale_log2);
+    }
+}
+
+// O += P @ V   [16 MMAS_Q, HEAD_DIM]
+template <class T, int MMAS_Q, int MMAS_D, int STEPS>
+FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4],
+                                      const uint32_t (&P_rmem)[MMAS_Q][STEPS][4], uint32_t V_smem) {
+  constexpr uint32_t ROW_BYTES = MMAS_D * MMA_N * ELEMENT;
+  const uint32_t V_lane =
+      swizzle<ROW_BYTES>(lane_index() % 16 * ROW_BYTES + lane_index() / 16 * 16);
+  for (int mma_kv = 0; mma_kv < STEPS; ++mma_kv)
+    for (int mma_d = 0; mma_d < MMAS_D; mma_d += 2) {
+      uint32_t V_rmem[4];
+      ldmatrix_x4_trans(V_rmem,
+                        V_smem + mma_kv * MMA_K * ROW_BYTES + (V_lane ^ (mma_d * MMA_N * ELEMENT)));
+      for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q) {
+        mma_m16n8k16<T>(P_rmem[mma_q][mma_kv], {V_rmem[0], V_rmem[1]}, O_rmem[mma_q][mma_d]);
+        mma_m16n8k16<T>(P_rmem[mma_q][mma_kv], {V_rmem[2], V_rmem[3]}, O_rmem[mma_q][mma_d + 1]);
+      }
+    }
+}
+
+// A row of the tile is a query of one of the heads that share this one of K and V.
+struct Row {
+  int head, query;
+};
+
+template <class T, int HEAD_DIM, int MMAS_Q, int WARPS, int KEYS, int STAGES, bool PAGED,
+          class Breaks>
+FA_KERNEL FA_LAUNCH_BOUNDS(32 * WARPS, 1)
+void attend(const Params p, Breaks breaks) {
+  constexpr int BLOCK_Q = MMAS_Q * MMA_M, MMAS_KV = KEYS / MMA_N, MMAS_D = HEAD_DIM / MMA_N;
+  constexpr uint32_t TILE_BYTES = KEYS * HEAD_DIM * ELEMENT;  // of K, and of V
+  constexpr int BLOCK_KEYS = WARPS * KEYS;
+  const auto [split, y, batch] = block_index_3d();
+  const int rows = p.group * p.len_q, row_tiles = ceil_div(rows, BLOCK_Q);
+  const int kv_head = y / row_tiles, first_row = y % row_tiles * BLOCK_Q;
+  const auto row_at = [&](int row) {  // of the tile
+    const int index = first_row + row;
+    return Row{kv_head * p.group + index % p.group, index / p.group};
+  };
+
+  const int len = p.lengths != nullptr ? load_global(p.lengths + batch) : p.len_kv;
+  const Mask mask{len, len - p.len_q, UNLIMITED, p.causal ? 0 : UNLIMITED};
+  const int last_row = (first_row + BLOCK_Q < rows ? first_row + BLOCK_Q : rows) - 1;
+  const int seen = mask.end_key(last_row / p.group);    // by any row
+  const int clear = mask.end_key(first_row / p.group);  // by all rows
+  const int steps = seen > 0 ? ceil_div(seen, BLOCK_KEYS) : 0, part = ceil_div(steps, p.splits);
+  const int begin = split * part, end = begin + part < steps ? begin + part : steps;
+  const int count = end > begin ? end - begin : 0;
+
+  const int warp = shfl(warp_index(), 0);
+  const uint32_t ring = dynamic_smem() + warp * STAGES * 2 * TILE_BYTES;
+  const auto K_smem = [&](int n) { return ring + n % STAGES * 2 * TILE_BYTES; };
+  const auto first_key = [&](int n) { return (begin + n) * BLOCK_KEYS + warp * KEYS; };
+  const bool paged = PAGED && p.table != nullptr;
+  const Cache<PAGED> cache{p.K.data + (paged ? 0 : batch * p.K.batch) + kv_head * p.K.head,
+                           p.V.data + (paged ? 0 : batch * p.V.batch) + kv_head * p.V.head,
+                           p.K.batch,
+                           p.V.batch,
+                           p.K.row,
+                           p.V.row,
+                           paged ? p.table + int64_t{batch} * p.table_columns : nullptr,
+                           p.page_size,
+                           seen};
+  const auto place = [&](int n) {
+    return cache.place(n < count ? first_key(n) + lane_index() % KEYS : cache.len);
+  };
+  const auto load = [&](int n, typename Cache<PAGED>::Place at) {
+    if (n < count)
+      load_keys<HEAD_DIM, KEYS>(K_smem(n), K_smem(n) + TILE_BYTES, cache, at, first_key(n), seen,
+                                p.dim);
+    else
+      cp_async_commit();
+  };
+  for (int n = 0; n < STAGES - 1; ++n) load(n, place(n));
+  auto next = place(STAGES - 1);
+
+  uint32_t Q_rmem[HEAD_DIM / MMA_K][MMAS_Q][4];
+  for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
+    for (int half = 0; half < 2; ++half) {
+      const int row = mma_q * MMA_M + half * 8 + lane_index() / 4;
+      const auto [head, query] = row_at(row);
+      const char* Q = p.Q.data + batch * p.Q.batch + head * p.Q.head + int64_t{query} * p.Q.row;
+      for (int mma_d = 0; mma_d < HEAD_DIM / MMA_K; ++mma_d)
+        for (int right = 0; right < 2; ++right) {
+          const int col = mma_d * MMA_K + right * 8 + lane_index() % 4 * 2;
+          Q_rmem[mma_d][mma_q][right * 2 + half] =
+              first_row + row < rows && col < p.dim
+                  ? load_global(reinterpret_cast<const uint32_t*>(Q + col * ELEMENT))
+                  : 0;
+        }
+    }
+
+  const float scale_log2 = p.scale * 1.44269504f;
+  float O_rmem[MMAS_Q][MMAS_D][4] = {}, m[MMAS_Q][2], l[MMAS_Q][2] = {};
+  for (auto& row : m) row[0] = row[1] = NEG_INF;
+  FA_NO_UNROLL
+  for (int n = 0; n < count; ++n) {
+    cp_async_wait<STAGES - 2>();
+    warp_sync();  // all lanes' copies have landed, and all have read the tile before
+    load(n + STAGES - 1, next);
+    next = place(n + STAGES);
+
+    float S_rmem[MMAS_Q][MMAS_KV][4] = {};
+    multiply_query_key<T, HEAD_DIM>(S_rmem, Q_rmem, K_smem(n));
+    const int key = first_key(n);
+    if (key + KEYS > clear) {
+      for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
+        for (int i = 0; i < 4; ++i) {
+          const int row = first_row + mma_q * MMA_M + i / 2 * 8 + lane_index() / 4;
+          const int hidden = mask.end_key(row / p.group) - key - lane_index() % 4 * 2 - i % 2;
+          for (int mma_kv = 0; mma_kv < MMAS_KV; ++mma_kv)
+            if (mma_kv * MMA_N >= hidden) S_rmem[mma_q][mma_kv][i] = NEG_INF;
+        }
+    }
+    uint32_t P_rmem[MMAS_Q][MMAS_KV / 2][4];
+    float rescale[MMAS_Q][2];
+    raise_row_max(m, rescale, S_rmem, scale_log2, breaks);
+    for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
+      for (int half = 0; half < 2; ++half) {
+        const float m_log2 = subtrahend(m[mma_q][half]) * scale_log2;
+        float sum = 0.0f;
+        for (int mma_kv = 0; mma_kv < MMAS_KV; ++mma_kv) {
+          const float* s = &S_rmem[mma_q][mma_kv][half * 2];
+          const float p0 = exp2(fma(s[0], scale_log2, -m_log2));
+          const float p1 = exp2(fma(s[1], scale_log2, -m_log2));
+          sum += p0 + p1;
+          P_rmem[mma_q][mma_kv / 2][mma_kv % 2 * 2 + half] = pack<T>(p0, p1);
+        }
+        l[mma_q][half] = l[mma_q][half] * rescale[mma_q][half] + sum;
+      }
+    scale_rows(O_rmem, rescale);
+    multiply_weights_value<T>(O_rmem, P_rmem, K_smem(n) + TILE_BYTES);
+  }
+
+  // The warps' states become one, in memory that was the ring: each tile was waited for.
+  block_sync();
+  constexpr uint32_t STATE_BYTES = BLOCK_Q * (HEAD_DIM + 2) * sizeof(float);
+  const uint32_t states = dynamic_smem();
+  const auto O_at = [&](int of_warp, int row, int col) {
+    return states + of_warp * STATE_BYTES + (row * HEAD_DIM + col) * 4u;
+  };
+  const auto m_at = [&](int of_warp, int row) { return O_at(of_warp, BLOCK_Q, 0) + row * 8u; };
+  for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
+    for (int half = 0; half < 2; ++half) {
+      const int row = mma_q * MMA_M + half * 8 + lane_index() / 4;
+      const float sum = quad_reduce(l[mma_q][half], breaks, [](float a, float b) { return a + b; });
+      if (lane_index() % 4 == 0) {
+        store_shared<float>(m_at(warp, row), m[mma_q][half]);
+        store_shared<float>(m_at(warp, row) + 4, sum);
+      }
+      for (int mma_d = 0; mma_d < MMAS_D; ++mma_d)
+        for (int i = 0; i < 2; ++i)
+          store_shared<float>(O_at(warp, row, mma_d * MMA_N + lane_index() % 4 * 2 + i),
+                              O_rmem[mma_q][mma_d][half * 2 + i]);
+    }
+  block_sync();
+  const int row_count = rows - first_row < BLOCK_Q ? rows - first_row : BLOCK_Q;
+  for (int pair = thread_index(); pair < row_count * HEAD_DIM / 2; pair += WARPS * WARP_SIZE) {
+    const int row = pair / (HEAD_DIM / 2), col = pair % (HEAD_DIM / 2) * 2;
+    float largest = NEG_INF;
+    for (int w = 0; w < WARPS; ++w) largest = max(largest, load_shared<float>(m_at(w, row)));
+    float sum = 0.0f, o[2] = {};
+    for (int w = 0; w < WARPS; ++w) {
+      const float weight =
+          exp2((load_shared<float>(m_at(w, row)) - subtrahend(largest)) * scale_log2);
+      sum += load_shared<float>(m_at(w, row) + 4) * weight;
+      for (int i = 0; i < 2; ++i) o[i] += load_shared<float>(O_at(w, row, col + i)) * weight;
+    }
+    const bool saw_nothing = largest == NEG_INF && sum == 0.0f;
+    const float inverse = saw_nothing ? 0.0f : 1.0f / sum;
+    const float lse = saw_nothing ? NEG_INF : largest * p.scale + log(sum);
+    const auto [head, query] = row_at(row);
+    const int64_t index = (int64_t{batch} * p.heads + head) * p.len_q + query;
+    if (p.splits == 1) {
+      char* O = p.O.data + batch * p.O.batch + head * p.O.head + int64_t{query} * p.O.row;
+      if (col < p.dim)
+        store_global(reinterpret_cast<uint32_t*>(O + col * ELEMENT),
+                     pack<T>(o[0] * inverse, o[1] * inverse));
+      if (col == 0 && p.LSE != nullptr) store_global(p.LSE + index, lse);
+    } else {
+      const int64_t all = int64_t{p.batches} * p.heads * p.len_q, at = split * all + index;
+      if (col < p.dim) {
+        store_global(p.partial_O + at * p.dim + col, o[0] * inverse);
+        store_global(p.partial_O + at * p.dim + col + 1, o[1] * inverse);
+      }
+      if (col == 0) store_global(p.partial_LSE + at, lse);
+    }
+  }
+}
+
+// O = sum of weight * partial O, where weight = exp(its LSE - the whole one). A warp does it for a
+// row: its lanes look at 32 splits at a time, then each has columns of its own.
+constexpr int MOST_SPLITS = 128;
+
+template <class T, class Breaks>
+FA_KERNEL FA_LAUNCH_BOUNDS(32, 1)
+void combine(const Params p, Breaks) {
+  const int64_t row = block_index();
+  const uint32_t weights = dynamic_smem();
+  const int64_t all = int64_t{p.batches} * p.heads * p.len_q;
+  float own[MOST_SPLITS / WARP_SIZE], largest = NEG_INF;
+  for (int i = 0; i < MOST_SPLITS / WARP_SIZE; ++i) {
+    const int s = i * WARP_SIZE + lane_index();
+    own[i] = s < p.splits ? load_global(p.partial_LSE + s * all + row) : NEG_INF;
+    largest = max(largest, own[i]);
+  }
+  for (int bit = 1; bit < WARP_SIZE; bit *= 2) largest = max(largest, shfl_xor(largest, bit));
+  const float base = subtrahend(largest);
+  float sum = 0.0f;
+  for (int i = 0; i < MOST_SPLITS / WARP_SIZE; ++i) {
+    const float weight = exp(own[i] - base);
+    sum += weight;
+    store_shared<float>(weights + (i * WARP_SIZE + lane_index()) * 4u, weight);
+  }
+  for (int bit = 1; bit < WARP_SIZE; bit *= 2) sum += shfl_xor(sum, bit);
+  warp_sync();      // all weights are there
+  float o[8] = {};  // columns 2 lane and the next, 64 + 2 lane and the next, and so on
+  constexpr int AHEAD = 8;
+  for (int first = 0; first < p.splits; first += AHEAD) {
+    FA_UNROLL
+    for (int ahead = 0; ahead < AHEAD; ++ahead) {
+      const int s = first + ahead < p.splits ? first + ahead : p.splits - 1;
+      const float weight = first + ahead < p.splits ? load_shared<float>(weights + s * 4u) : 0.0f;
+      const float* from = p.partial_O + (s * all + row) * p.dim;
+      FA_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        const int col = (i * WARP_SIZE + lane_index()) * 2;
+        if (col >= p.dim) continue;
+        o[i * 2] += load_global(from + col) * weight;
+        o[i * 2 + 1] += load_global(from + col + 1) * weight;
+      }
+    }
+  }
+  const float inverse = sum > 0.0f ? 1.0f / sum : 0.0f;
+  const int query = static_cast<int>(row % p.len_q);
+  const int head = static_cast<int>(row / p.len_q % p.heads);
+  const int64_t batch = row / p.len_q / p.heads;
+  char* O = p.O.data + batch * p.O.batch + head * p.O.head + int64_t{query} * p.O.row;
+  FA_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    const int col = (i * WARP_SIZE + lane_index()) * 2;
+    if (col < p.dim)
+      store_global(reinterpret_cast<uint32_t*>(O + col * ELEMENT),
+                   pack<T>(o[i * 2] * inverse, o[i * 2 + 1] * inverse));
+  }
+  if (p.LSE != nullptr && lane_index() == 0)
+    store_global(p.LSE + row, largest == NEG_INF ? NEG_INF : base + log(sum));
+}
+
+template <class T, int HEAD_DIM, int MMAS_Q, int WARPS, int KEYS, int STAGES, bool PAGED,
+          class Breaks>
+void launch_decode(const fa::DecodeArgs& args, Breaks breaks) {
+  const Params params = params_of(args, args.splits);
+  const int row_tiles = ceil_div(params.group * params.len_q, MMAS_Q * MMA_M);
+  constexpr size_t RING = size_t{WARPS} * STAGES * 2 * KEYS * HEAD_DIM * ELEMENT;
+  constexpr size_t STATES = size_t{WARPS} * MMAS_Q * MMA_M * (HEAD_DIM + 2) * sizeof(float);
+  const LaunchConfig config{
+      .grid = {params.splits, params.heads / params.group * row_tiles, params.batches},
+      .block = {WARPS * WARP_SIZE},
+      .smem_bytes = std::max(RING, STATES)};
+  launch(attend<T, HEAD_DIM, MMAS_Q, WARPS, KEYS, STAGES, PAGED, Breaks>, config, params, breaks);
+  if (params.splits == 1) return;
+  const int64_t rows = int64_t{params.batches} * params.heads * params.len_q;
+  launch(combine<T, Breaks>, static_cast<int>(rows), 32, MOST_SPLITS * 4, params, breaks);
+}
+
+// What host code calls. (A template: compiled only where it is used.)
+template <class Args>
+void decode(const Args& args) {
+  const auto with_size = [&](auto head_dim, auto keys) {
+    const auto with_type = [&](auto type) {
+      using T = decltype(type);
+      constexpr int WARPS = 4, STAGES = 3;
+      if (args.table != nullptr)
+        return launch_decode<T, head_dim, 1, WARPS, keys, STAGES, true>(args, NoBreaks{});
+      launch_decode<T, head_dim, 1, WARPS, keys, STAGES, false>(args, NoBreaks{});
+    };
+    if (args.q.dtype == fa::Dtype::f16) return with_type(fa::fp16{});
+    with_type(bf16{});
+  };
+  if (args.q.shape[3] <= 64)
+    return with_size(std::integral_constant<int, 64>{}, std::integral_constant<int, 32>{});
+  with_size(std::integral_constant<int, 128>{}, std::integral_constant<int, 16>{});
+}
+
+}  // namespace FA_BACKEND::ch11

@@ -1,0 +1,62 @@
+#pragma once
+// From the host's arguments to what the kernels are given.
+
+#include "common/kernels/decode.hpp"
+#include "common/kernels/launch.hpp"
+#include "common/kernels/mask.hpp"
+
+namespace FA_BACKEND::ch11 {
+
+constexpr int ELEMENT = 2;  // bytes of a bf16 or an fp16
+
+// [batch, heads, len, dim] with any distance between rows, heads and batches, in bytes. For K and V
+// with a table a batch is a page.
+struct Tensor {
+  char* data;
+  int64_t batch, head;
+  uint32_t row;
+};
+
+struct Params {
+  Tensor Q, K, V, O;
+  float* LSE;          // [batch, heads, len_q], or null
+  float* partial_O;    // [splits, batch, heads, len_q, HEAD_DIM]
+  float* partial_LSE;  // [splits, batch, heads, len_q]
+  const int* lengths;  // [batch], or null
+  const int* table;    // [batch, table_columns]
+  int table_columns, page_size;
+  int batches, heads, group, len_q, len_kv, dim;
+  int splits;
+  float scale;
+  bool causal;
+};
+
+inline Params params_of(const fa::DecodeArgs& args, int splits) {
+  const auto tensor = [](const fa::TensorRef& ref) {
+    return Tensor{static_cast<char*>(ref.data), ref.strides[0] * ELEMENT, ref.strides[1] * ELEMENT,
+                  static_cast<uint32_t>(ref.strides[2] * ELEMENT)};
+  };
+  const auto [batch, heads, len_q, dim] = args.q.shape;
+  return {.Q = tensor(args.q),
+          .K = tensor(args.k),
+          .V = tensor(args.v),
+          .O = tensor(args.o),
+          .LSE = static_cast<float*>(args.lse.data),
+          .partial_O = args.workspace,
+          .partial_LSE = args.workspace + int64_t{splits} * batch * heads * len_q * dim,
+          .lengths = args.lengths,
+          .table = args.table,
+          .table_columns = static_cast<int>(args.table_columns),
+          .page_size = static_cast<int>(args.k.shape[2]),
+          .batches = static_cast<int>(batch),
+          .heads = static_cast<int>(heads),
+          .group = static_cast<int>(heads / args.k.shape[1]),
+          .len_q = static_cast<int>(len_q),
+          .len_kv = static_cast<int>(args.k.shape[2]),
+          .dim = static_cast<int>(dim),
+          .splits = splits,
+          .scale = args.scale,
+          .causal = args.causal};
+}
+
+}  // namespace FA_BACKEND::ch11

@@ -1,0 +1,192 @@
+// The decoding kernels on the emulator, against the CPU's decode in double.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "chapter.hpp"
+#include "common/half.hpp"
+#include "common/simt/buffer.hpp"
+#include "common/simt/simt.hpp"
+#include "cpu_decode.hpp"
+
+using namespace fa;
+
+namespace {
+
+struct Case {
+  int64_t heads, kv_heads, len_q, dim;
+  std::vector<int32_t> lengths;
+  int64_t page_size = 0;  // 0: no pages
+  int splits = 1;
+};
+
+constexpr float NOTHING = std::numeric_limits<float>::quiet_NaN();
+
+// One case: its tensors as the kernel sees them, and as the reference does. Whatever holds no key
+// of a sequence is NaN; there are pages that nobody has.
+struct Problem {
+  Case c;
+  int64_t batch, page_size, columns, pages, rows;
+  std::vector<int32_t> table;
+  simt::Buffer<bf16> Q, K, V, O;
+  simt::Buffer<float> LSE, workspace;
+  simt::Buffer<int> lengths, device_table;
+  std::vector<double> q, k, v, o, lse;
+
+  explicit Problem(const Case& of)
+      : c(of),
+        batch(std::ssize(c.lengths)),
+        page_size(c.page_size > 0 ? c.page_size : *std::ranges::max_element(c.lengths) + 5),
+        columns(c.page_size > 0 ? *std::ranges::max_element(c.lengths) / page_size + 2 : 1),
+        pages(c.page_size > 0 ? batch * columns + 3 : batch),
+        rows(batch * c.heads * c.len_q),
+        Q(rows * c.dim, "Q"),
+        K(pages * c.kv_heads * page_size * c.dim, "K"),
+        V(K.size(), "V"),
+        O(Q.size(), "O"),
+        LSE(rows, "LSE"),
+        workspace(decode_workspace(rows, c.dim, c.splits) + 1, "workspace"),
+        lengths(batch, "lengths"),
+        device_table(batch * columns, "table"),
+        q(Q.size()),
+        k(K.size(), NOTHING),
+        v(K.size(), NOTHING),
+        o(Q.size()),
+        lse(rows) {
+    table.resize(batch);
+    for (int64_t b = 0; b < batch; ++b) table[b] = static_cast<int32_t>(b);
+    if (c.page_size > 0) table = ch11::scattered_table(c.lengths, columns, page_size, pages, 7);
+    std::ranges::copy(table, device_table.begin());
+    std::ranges::copy(c.lengths, lengths.begin());
+    std::mt19937 random(1);
+    const auto draw = [&] {
+      return to_float(to_bf16(static_cast<float>(random() % 4001) / 1000.0f - 2.0f));
+    };
+    for (double& x : q) x = draw();
+    const ch11::Step<double> step = this->step();
+    for (int64_t b = 0; b < batch; ++b)
+      for (int64_t head = 0; head < c.kv_heads; ++head)
+        for (int64_t key = 0; key < c.lengths[b]; ++key)
+          for (int64_t d = 0; d < c.dim; ++d) {
+            const int64_t at = step.offset(b, head, key) + d;
+            k[at] = draw(), v[at] = draw();
+          }
+    const auto round = [](const std::vector<double>& from, simt::Buffer<bf16>& to) {
+      std::ranges::transform(from, to.begin(), [](double x) { return to_bf16(float(x)); });
+    };
+    round(q, Q), round(k, K), round(v, V);
+    std::ranges::fill(O, to_bf16(NOTHING));
+    std::ranges::fill(LSE, NOTHING);
+    std::ranges::fill(workspace, NOTHING);
+    ch11::Partials<double> partials;
+    ch11::decode(step, 3, 16, partials, o.data(), lse.data());
+  }
+
+  ch11::Step<double> step() const {
+    return {.batch = batch,
+            .heads = c.heads,
+            .kv_heads = c.kv_heads,
+            .len_q = c.len_q,
+            .dim = c.dim,
+            .pages = pages,
+            .page_size = page_size,
+            .columns = columns,
+            .scale = 1 / std::sqrt(static_cast<double>(c.dim)),
+            .Q = q.data(),
+            .K_pages = k.data(),
+            .V_pages = v.data(),
+            .table = table.data(),
+            .lengths = c.lengths.data()};
+  }
+
+  DecodeArgs args() {
+    const auto ref = [](void* data, int64_t a, int64_t b, int64_t rows, int64_t dim) {
+      const std::array<int64_t, 4> shape{a, b, rows, dim};
+      return TensorRef{data, Dtype::bf16, shape, contiguous_strides(shape)};
+    };
+    DecodeArgs args;
+    args.q = ref(Q.data(), batch, c.heads, c.len_q, c.dim);
+    args.o = ref(O.data(), batch, c.heads, c.len_q, c.dim);
+    args.lse.data = LSE.data();
+    args.k = ref(K.data(), pages, c.kv_heads, page_size, c.dim);
+    args.v = ref(V.data(), pages, c.kv_heads, page_size, c.dim);
+    args.lengths = lengths.data();
+    args.table = c.page_size > 0 ? device_table.data() : nullptr;
+    args.table_columns = columns;
+    args.workspace = workspace.data();
+    args.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(c.dim)));
+    args.splits = c.splits;
+    return args;
+  }
+};
+
+void agrees(const Case& c) {
+  CAPTURE(c.heads);
+  CAPTURE(c.kv_heads);
+  CAPTURE(c.len_q);
+  CAPTURE(c.dim);
+  CAPTURE(c.page_size);
+  CAPTURE(c.splits);
+  Problem p(c);
+  const simt::Report report = simt::run({}, [&] { emulator::ch11::build.decode(p.args()); });
+  for (const auto& hazard : report.hazards) MESSAGE(hazard.text);
+  CHECK(report.hazards.empty());
+  // P and O are rounded to bf16, each by 2^-9 at most of |V| <= 2.
+  const double bound = 2 * (2 + 1) * std::ldexp(1.0, -9);
+  double error = 0, lse_error = 0;
+  int64_t bad = 0;
+  for (size_t i = 0; i < p.o.size(); ++i) {
+    const double e = std::abs(to_float(p.O[i]) - p.o[i]);
+    error = std::max(error, e);
+    bad += !(e <= bound);
+  }
+  for (int64_t i = 0; i < p.rows; ++i) {
+    const bool nothing = p.lse[i] == -std::numeric_limits<double>::infinity();
+    const double e = nothing ? (p.LSE[i] == -std::numeric_limits<float>::infinity() ? 0.0 : 1.0)
+                             : std::abs(p.LSE[i] - p.lse[i]);
+    lse_error = std::max(lse_error, e);
+    bad += !(e <= 1e-3);
+  }
+  CAPTURE(error);
+  CAPTURE(lse_error);
+  CHECK(bad == 0);
+}
+
+}  // namespace
+
+TEST_CASE("one query, any length, any number of splits") {
+  for (const int splits : {1, 2, 3, 7})
+    for (const int32_t length : {1, 15, 64, 65, 130, 240})
+      agrees({2, 2, 1, 128, {length}, 0, splits});
+}
+
+TEST_CASE("heads that share K and V are rows of one tile") {
+  agrees({8, 2, 1, 128, {100, 77}, 0, 2});
+  agrees({4, 1, 1, 64, {200}, 0, 3});
+  agrees({24, 1, 1, 64, {90}, 0, 1});  // two tiles of rows
+}
+
+TEST_CASE("pages of any size, anywhere") {
+  for (const int64_t page : {1, 3, 16, 48, 256})
+    for (const int splits : {1, 4}) agrees({4, 2, 1, 128, {70, 3, 331}, page, splits});
+}
+
+TEST_CASE("several new queries are causal, from the bottom right") {
+  agrees({2, 1, 4, 128, {100}, 0, 2});
+  agrees({6, 2, 3, 64, {65, 3}, 16, 3});
+  agrees({2, 2, 17, 64, {40}, 8, 1});
+}
+
+TEST_CASE("rows that see nothing, sequences without a key") {
+  agrees({2, 1, 4, 64, {2, 0, 9}, 4, 2});
+  agrees({1, 1, 1, 128, {0}, 0, 3});
+}
+
+TEST_CASE("head sizes between") {
+  for (const int64_t dim : {8, 40, 72, 96, 120}) agrees({4, 2, 1, dim, {99, 20}, 16, 2});
+}

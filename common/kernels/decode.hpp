@@ -1,0 +1,34 @@
+#pragma once
+// The plain data of attention over a cache, as it crosses from host code into a kernel build.
+
+#include <cstdint>
+
+#include "common/tensor.hpp"
+
+namespace fa {
+
+// O = softmax(scale Q K^T) V for the newest queries of each sequence, whose keys and values lie in
+// a cache. The tensors lie in GPU memory, or in registered buffers of the emulator, at multiples of
+// 16 bytes.
+struct DecodeArgs {
+  TensorRef q, o;      // [batch, heads, len_q, dim]
+  TensorRef lse = {};  // [batch, heads, len_q, 1], fp32; without data: not wanted
+  // The cache: [batch, kv_heads, capacity, dim]; with a table [pages, kv_heads, page_size, dim].
+  TensorRef k, v;
+  const int* lengths = nullptr;  // [batch]: keys of each sequence, in use; null: the capacity
+  const int* table = nullptr;    // [batch, table_columns]: a sequence's pages, in order
+  int64_t table_columns = 0;
+  int64_t longest = 0;         // of the lengths, as far as the host knows
+  float* workspace = nullptr;  // decode_workspace() numbers, of any value
+  float scale = 1;
+  bool causal = true;   // query i sees keys up to length - len_q + i; else all
+  int splits = 0;       // of the keys; 0: chosen
+  uint32_t breaks = 0;  // bits of the chapter's breaks; 0 runs the build that has none compiled in
+};
+
+// So many floats do `splits` partial results take: a row of O and its log-sum-exp each.
+constexpr int64_t decode_workspace(int64_t rows, int64_t dim, int splits) {
+  return splits > 1 ? splits * rows * (dim + 1) : 0;
+}
+
+}  // namespace fa
