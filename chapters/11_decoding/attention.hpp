@@ -32,7 +32,7 @@ struct Cache {
     int page, row;
   };
   FA_DEVICE Place place(int key) const {
-    if (!PAGED || table == nullptr) return {0, key};
+    if (!PAGED) return {0, key};
     if (key >= len) return {0, 0};
     return {load_global(table + key / page_size), key % page_size};
   }
@@ -152,14 +152,13 @@ void attend(const Params p, Breaks breaks) {
   const uint32_t ring = dynamic_smem() + warp * STAGES * 2 * TILE_BYTES;
   const auto K_smem = [&](int n) { return ring + n % STAGES * 2 * TILE_BYTES; };
   const auto first_key = [&](int n) { return (begin + n) * BLOCK_KEYS + warp * KEYS; };
-  const bool paged = PAGED && p.table != nullptr;
-  const Cache<PAGED> cache{p.K.data + (paged ? 0 : batch * p.K.batch) + kv_head * p.K.head,
-                           p.V.data + (paged ? 0 : batch * p.V.batch) + kv_head * p.V.head,
+  const Cache<PAGED> cache{p.K.data + (PAGED ? 0 : batch * p.K.batch) + kv_head * p.K.head,
+                           p.V.data + (PAGED ? 0 : batch * p.V.batch) + kv_head * p.V.head,
                            p.K.batch,
                            p.V.batch,
                            p.K.row,
                            p.V.row,
-                           paged ? p.table + int64_t{batch} * p.table_columns : nullptr,
+                           PAGED ? p.table + int64_t{batch} * p.table_columns : nullptr,
                            p.page_size,
                            seen};
   const auto place = [&](int n) {
