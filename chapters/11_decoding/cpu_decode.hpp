@@ -72,7 +72,6 @@ void validate(const Step<Real>& step) {
   }
 }
 
-// [anchor: add_key]
 // state = merge(state, AttentionState(x, v)), chapter 02's, without a new state for each key. To a
 // hidden key, x = −inf, belongs no value: v is not read, as 0 * NaN is NaN.
 template <class Real>
@@ -84,7 +83,6 @@ void add_key(ch02::AttentionState<Real>& state, Real x, const Real* v) {
   state.l = rescale * state.l + p;
   for (size_t d = 0; d < state.o.size(); ++d) state.o[d] = rescale * state.o[d] + p * v[d];
 }
-// [/anchor: add_key]
 
 // No key seen yet, in the memory that the state has.
 template <class Real>
@@ -103,7 +101,6 @@ void finish(const ch02::AttentionState<Real>& state, Real* O, Real* LSE) {
   *LSE = seen ? state.m + std::log(state.l) : -ch02::kInfinity<Real>;
 }
 
-// [anchor: attend_split]
 // Attention of the rows that share a head of K and V, to the keys of one split: what one block does
 // on a GPU. O [batch * heads * len_q, dim], divided by l, and LSE are those of this split; only
 // these rows are written. `states` has one for each of the rows.
@@ -125,9 +122,7 @@ void attend_split(const Step<Real>& step, int64_t sequence, int64_t kv_head, Ran
     finish(states[i], O + (first_row + i) * dim, LSE + first_row + i);
   }
 }
-// [/anchor: attend_split]
 
-// [anchor: combine]
 // A split is one key whose score is its LSE and whose value is its O: e^LSE is the sum of its
 // weights. O_splits [splits, rows, dim], LSE_splits [splits, rows]; O [rows, dim], LSE [rows].
 template <class Real>
@@ -142,7 +137,6 @@ void combine(int64_t splits, int64_t rows, int64_t dim, const Real* O_splits,
     finish(state, O + row * dim, LSE + row);
   }
 }
-// [/anchor: combine]
 
 // What the splits leave for combine. One Partials serves any number of steps.
 template <class Real>

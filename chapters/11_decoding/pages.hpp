@@ -56,13 +56,10 @@ struct Place {
   bool operator==(const Place&) const = default;
 };
 
-// [anchor: place]
 inline Place place_of(std::span<const int32_t> table, int64_t token, int64_t page_size) {
   return {table[token / page_size], token % page_size};
 }
-// [/anchor: place]
 
-// [anchor: pool]
 // Pages 0 to pages - 1, each free or in use.
 class PagePool {
  public:
@@ -98,7 +95,6 @@ class PagePool {
   std::vector<int32_t> free_;  // the next one to be taken is the last
   std::vector<bool> in_use_;   // [pages]
 };
-// [/anchor: pool]
 
 // The pages of each sequence of a batch, in the form that a kernel reads: [sequences, columns], a
 // row for each sequence. The pool has to outlive the table, which gives back what it has.
@@ -116,7 +112,6 @@ class PageTable {
     for (int64_t sequence = 0; sequence < sequences(); ++sequence) release(sequence);
   }
 
-  // [anchor: append]
   // Makes room for `tokens` more tokens. False if the pool has too few pages, and then nothing has
   // changed. Throws InputError if a row of the table is too short.
   bool append(int64_t sequence, int64_t tokens) {
@@ -134,7 +129,6 @@ class PageTable {
     lengths_[sequence] = static_cast<int32_t>(length);
     return true;
   }
-  // [/anchor: append]
 
   // The sequence has no tokens then.
   void release(int64_t sequence) {

@@ -34,7 +34,6 @@ inline void check_at_least(int64_t least, int64_t number, const char* what) {
                        std::to_string(least));
 }
 
-// [anchor: wave_efficiency]
 // Blocks run in waves of one on each multiprocessor; the last wave is rarely full. The part of the
 // machine that is busy, up to 1: waves / ceil(waves). Nothing to do is 0.
 inline double wave_efficiency(int64_t items, int64_t splits, int64_t multiprocessors) {
@@ -45,9 +44,7 @@ inline double wave_efficiency(int64_t items, int64_t splits, int64_t multiproces
                        static_cast<double>(multiprocessors);
   return waves == 0 ? 0 : waves / std::ceil(waves);
 }
-// [/anchor: wave_efficiency]
 
-// [anchor: splits_for]
 // The smallest number of splits that is nearly as good as the best one. `items`: blocks without
 // splitting, batch * kv_heads * query tiles. `multiprocessors`: blocks that run at a time. `tiles`:
 // of keys, counted from the length in use: one that is counted from what the cache could hold makes
@@ -72,9 +69,7 @@ inline int splits_for(int64_t items, int64_t multiprocessors, int64_t tiles) {
   while (efficiency[splits] < enough) ++splits;
   return splits;
 }
-// [/anchor: splits_for]
 
-// [anchor: tiles_of_split]
 // Every split has ceil(tiles / splits) tiles; the last that has any may have fewer, those behind it
 // have none.
 inline Range tiles_of_split(int64_t split, int64_t splits, int64_t tiles) {
@@ -85,7 +80,6 @@ inline Range tiles_of_split(int64_t split, int64_t splits, int64_t tiles) {
   const int64_t begin = std::min(split * each, tiles);
   return {begin, std::min(begin + each, tiles)};
 }
-// [/anchor: tiles_of_split]
 
 // The keys in those tiles, of `block_kv` keys each, of a sequence of `length` keys.
 inline Range keys_of_split(int64_t split, int64_t splits, int64_t length, int64_t block_kv) {
