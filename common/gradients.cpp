@@ -231,7 +231,7 @@ GradientRows<float> plain_gradients(const Problem& problem, std::span<const floa
 GradientCost cost_of_gradients(const Problem& problem) {
   double visible = 0;
   for (int64_t query = 0; query < problem.shape.q; ++query) {
-    const Keys keys = problem.keys_of(query);
+    const Keys keys = problem.keys_of(0, query);
     visible += static_cast<double>(std::max<int64_t>(0, keys.end - keys.begin));
   }
   // Products of 2 · dim operations a pair, in each of two types: Q Kᵀ and P V; Q Kᵀ, dO Vᵀ and

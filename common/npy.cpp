@@ -17,7 +17,7 @@ constexpr std::string_view kMagic("\x93NUMPY", 6);
 constexpr size_t kLargestHeader = 1 << 16;  // NumPy's own files need a few hundred bytes
 constexpr size_t kMostDimensions = 32;      // NumPy's limit up to version 1
 
-int64_t bytes_each(NpyType type) { return type == NpyType::f16 ? 2 : type == NpyType::f32 ? 4 : 8; }
+int64_t bytes_each(NpyType type) { return type == NpyType::f16 ? 2 : type == NpyType::f64 ? 8 : 4; }
 
 // The beginning of a text from the file, fit for an error message: one printable line.
 std::string shown(std::string_view text) {
@@ -100,7 +100,7 @@ class HeaderParser {
     const char quote = text_[position_];
     if (quote != '\'' && quote != '"') {
       // A structured type is a list here: not a number type, so say that rather than "malformed".
-      if (quote == '[') fail("holds a structured type; accepted: float16, float32, float64");
+      if (quote == '[') fail("holds a structured type; accepted: float16, float32, float64, int32");
       malformed();
     }
     const size_t begin = position_ + 1;
@@ -152,10 +152,12 @@ class HeaderParser {
     if (descr == "<f2") return NpyType::f16;
     if (descr == "<f4") return NpyType::f32;
     if (descr == "<f8") return NpyType::f64;
-    if (descr == ">f2" || descr == ">f4" || descr == ">f8") {
-      fail("is big-endian ('" + shown(descr) + "'); save x.astype('<f4') instead");
+    if (descr == "<i4") return NpyType::i32;
+    if (descr == ">f2" || descr == ">f4" || descr == ">f8" || descr == ">i4") {
+      fail("is big-endian ('" + shown(descr) + "'); save x.astype('<" +
+           std::string(descr.substr(1, 1)) + "4') instead");
     }
-    fail("holds type '" + shown(descr) + "'; accepted: float16, float32, float64");
+    fail("holds type '" + shown(descr) + "'; accepted: float16, float32, float64, int32");
   }
 
   std::string_view text_;
@@ -184,6 +186,13 @@ std::string file_bytes(const char* descr, std::span<const T> values,
 
 }  // namespace
 
+const char* name(NpyType type) {
+  return type == NpyType::f16   ? "float16"
+         : type == NpyType::f32 ? "float32"
+         : type == NpyType::f64 ? "float64"
+                                : "int32";
+}
+
 int64_t NpyArray::size() const {
   int64_t count = 1;
   for (const int64_t dimension : shape) count *= dimension;
@@ -202,6 +211,10 @@ std::vector<double> NpyArray::doubles() const {
       float single;
       std::memcpy(&single, source, sizeof single);
       values[i] = single;
+    } else if (type == NpyType::i32) {
+      int32_t integer;
+      std::memcpy(&integer, source, sizeof integer);
+      values[i] = integer;
     } else {
       std::memcpy(&values[i], source, sizeof(double));
     }

@@ -1,5 +1,6 @@
 #pragma once
-// NumPy's .npy files, versions 1.0 to 3.0: little-endian float16, float32 and float64, C order.
+// NumPy's .npy files, versions 1.0 to 3.0: little-endian float16, float32, float64 and int32, C
+// order.
 // Format: numpy.lib.format in NumPy's documentation.
 
 #include <cstdint>
@@ -10,7 +11,8 @@
 
 namespace fa {
 
-enum class NpyType { f16, f32, f64 };
+enum class NpyType { f16, f32, f64, i32 };
+const char* name(NpyType type);  // "float16"
 
 struct NpyArray {
   NpyType type = NpyType::f32;
@@ -18,7 +20,7 @@ struct NpyArray {
   std::string bytes;  // elements in C order
 
   int64_t size() const;                 // number of elements
-  std::vector<float> floats() const;    // float64 is rounded
+  std::vector<float> floats() const;    // float64 and int32 are rounded
   std::vector<double> doubles() const;  // exact
 };
 

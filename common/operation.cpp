@@ -28,15 +28,17 @@ nlohmann::json first_bad(const CheckResult& check, const Shape& shape) {
 // everybody has it.)
 double forward_flops(const Problem& problem) {
   const Shape& shape = problem.shape;
-  if (problem.window_left < 0 && problem.window_right < 0 && problem.q_starts.empty()) {
+  if (problem.window_left < 0 && problem.window_right < 0 && problem.q_starts.empty() &&
+      problem.lengths.empty()) {
     return shape.flops() * (problem.causal ? 0.5 : 1.0);
   }
   double scores = 0;
-  for (int64_t query = 0; query < shape.q; ++query) {
-    const Keys keys = problem.keys_of(query);
-    scores += static_cast<double>(std::max<int64_t>(0, keys.end - keys.begin));
-  }
-  return 4.0 * shape.batch * shape.heads * shape.dim * scores;
+  for (int64_t batch = 0; batch < shape.batch; ++batch)
+    for (int64_t query = 0; query < shape.q; ++query) {
+      const Keys keys = problem.keys_of(batch, query);
+      scores += static_cast<double>(std::max<int64_t>(0, keys.end - keys.begin));
+    }
+  return 4.0 * shape.heads * shape.dim * scores;
 }
 
 Verdict check_forward(const Problem& problem, std::span<const std::vector<float>> outputs,

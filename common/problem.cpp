@@ -68,8 +68,8 @@ std::string position(std::span<const int64_t> shape, int64_t flat) {
 std::vector<float> load(const std::string& path, Dtype dtype, double factor,
                         std::array<int64_t, 4>& sizes, bool* two_dimensional = nullptr) {
   const NpyArray array = read_npy(path);
-  if (array.type == NpyType::f64) {
-    throw InputError(path + ": holds float64; accepted: float32, float16");
+  if (array.type != NpyType::f32 && array.type != NpyType::f16) {
+    throw InputError(path + ": holds " + name(array.type) + "; accepted: float32, float16");
   }
   const size_t dimensions = array.shape.size();
   if (dimensions != 2 && dimensions != 4) {
@@ -99,8 +99,9 @@ std::vector<float> load(const std::string& path, Dtype dtype, double factor,
 
 }  // namespace
 
-Keys Problem::keys_of(int64_t query) const {
-  Keys whole{0, shape.kv, query + shape.kv - shape.q};  // of the sequence that the query is in
+Keys Problem::keys_of(int64_t batch, int64_t query) const {
+  const int64_t length = lengths.empty() ? shape.kv : lengths[batch];
+  Keys whole{0, length, query + length - shape.q};  // of the sequence that the query is in
   if (!q_starts.empty()) {
     const size_t next =
         std::upper_bound(q_starts.begin(), q_starts.end(), query) - q_starts.begin();
@@ -139,6 +140,16 @@ void check_mask(const Problem& problem) {
                      ": expected numbers that ascend from 0 to " + std::to_string(length) +
                      ", the length of all sequences together");
   };
+  if (!problem.lengths.empty() && std::ssize(problem.lengths) != shape.batch) {
+    throw InputError("--cache-seqlens " + bracketed(problem.lengths) + ": expected " +
+                     std::to_string(shape.batch) + " lengths, one for each sequence");
+  }
+  for (const int64_t length : problem.lengths) {
+    if (length < 0 || length > shape.kv) {
+      throw InputError("--cache-seqlens " + bracketed(problem.lengths) +
+                       ": expected lengths from 0 to " + std::to_string(shape.kv));
+    }
+  }
   if (problem.q_starts.empty() && problem.kv_starts.empty()) return;
   if (shape.batch != 1) {
     throw InputError("packed sequences: expected batch 1, not " + std::to_string(shape.batch));

@@ -39,21 +39,23 @@ struct Problem {
   // -1: no limit. `causal` is a window_right of 0.
   int64_t window_left = -1, window_right = -1;
   std::vector<int64_t> q_starts = {}, kv_starts = {};  // of packed sequences; empty: not packed
+  std::vector<int64_t> lengths = {};  // [batch]: keys of each sequence, the first of K; empty: all
   double softcap = 0;  // c: a score s becomes c tanh(s / c), before the mask; 0: it stays
   bool alibi = false;  // then a score loses alibi_slope(head) for each key of distance
 
   int64_t kv_heads() const { return shape.heads / group; }
   int64_t kv_elements() const { return shape.kv_elements() / group; }  // of K and of V
   int64_t right() const { return causal ? 0 : window_right; }
-  Keys keys_of(int64_t query) const;
+  Keys keys_of(int64_t batch, int64_t query) const;
 };
 
 // 2^(-8 (head + 1) / heads): Press, Smith and Lewis 2021, for a number of heads that is a power of
 // two, and here for any.
 double alibi_slope(int64_t head, int64_t heads);
 
-// Throws InputError unless `group` divides the heads, the windows are lengths or -1, and the starts
-// of packed sequences go from 0 up to the lengths of Q and K, as many of both.
+// Throws InputError unless `group` divides the heads, the windows are lengths or -1, the starts of
+// packed sequences go from 0 up to the lengths of Q and K, as many of both, and each sequence that
+// has a length of its own has at most the keys that are there.
 void check_mask(const Problem& problem);
 
 // Normally distributed values with mean 0.5 and deviation 1: O then has a mean that is not zero, so

@@ -263,6 +263,7 @@ nlohmann::json report(const AttentionProgram& program, const Problem& problem,
   }
   if (problem.softcap > 0) json["softcap"] = problem.softcap;
   if (problem.alibi) json["alibi"] = true;
+  if (!problem.lengths.empty()) json["cache_seqlens"] = problem.lengths;
   json["breaks"] = options.breaks;
   json["check"] = verdict.report;
   json["time_ms"] = json_number(outcome.time_ms);
@@ -356,6 +357,7 @@ int run(const AttentionProgram& program, int argc, char** argv) {
     outputs.emplace_back(has_it ? elements_of(output.shape(problem)) : 0,
                          std::numeric_limits<float>::quiet_NaN());
   }
+  options.request.seed = options.seed;
   const Outcome outcome = program.run(problem, options.request, outputs);
   const Verdict verdict = operation.check(problem, outputs, static_cast<uint64_t>(options.seed));
 

@@ -36,7 +36,7 @@ class QueryScores {
       : problem_(&problem),
         q_row_(problem.q.data() + (batch_head * problem.shape.q + query) * problem.shape.dim),
         k_(head(problem.k.data(), batch_head / problem.group, problem.shape.kv, problem.shape.dim)),
-        keys_(problem.keys_of(query)),
+        keys_(problem.keys_of(batch_head / problem.shape.heads, query)),
         head_(batch_head % problem.shape.heads),
         query_(query),
         slope_(problem.alibi ? Real(alibi_slope(head_, problem.shape.heads)) : Real(0)) {}

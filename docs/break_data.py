@@ -549,6 +549,103 @@ BREAKS = {
              "symptom": {"silent": True}},
         ],
     },
+    "overlapping-splits": {
+        "line": "a split begins with the last key of the one before",
+        "predict": "One key in two splits, so it weighs twice. 200 keys in 2 splits: does the check "
+                   "see it? And 8192 keys?",
+        "happens": "At 200 keys O is wrong by 0.014, where 0.0086 is allowed. At 8192 keys the check "
+                   "passes: one weight of 8192 too many is less than bf16 rounds away.",
+        "why": "The combination trusts the splits. It sees one log-sum-exp each, and cannot tell that "
+               "a key is in two of them.",
+        "caught": "Short caches with many splits, compared in LSE too. A test with long caches only "
+                  "proves nothing here.",
+        "demos": [
+            {"chapters": ("11",), "run": "--shape 1,4,1,200,64 --splits 2 --device emulator",
+             "symptom": {"wrong": 0.01},
+             "fine": [{"run": "--shape 1,4,1,8192,64 --splits 2 --device emulator"},
+                      {"run": "--shape 1,4,1,200,64 --splits 1 --device emulator"}]},
+        ],
+    },
+    "no-rescale-in-combine": {
+        "line": "all splits weigh the same when their results are combined",
+        "predict": "O becomes the average of the splits' O. When is that nearly right, and what of LSE?",
+        "happens": "With 2 splits of 200 keys O is wrong by 0.1. With 4 of 2048 keys by 0.011 only, and "
+                   "4 of 256 numbers fail: the splits of a long, even cache weigh nearly the same.",
+        "why": "The weight of a split is e^(its LSE - the LSE of all). If the scores have no trend, "
+               "these differ by chance only, the less the longer the splits are.",
+        "caught": "Splits that differ: one with the largest score, a short last one. LSE, which is "
+                  "wrong in every row.",
+        "demos": [
+            {"chapters": ("11",), "run": "--shape 1,4,1,200,64 --splits 2 --device emulator",
+             "symptom": {"wrong": 0.05},
+             "fine": [{"run": "--shape 1,4,1,200,64 --splits 1 --device emulator"}]},
+        ],
+    },
+    "silent-empty-split": {
+        "line": "a split that has no key writes no log-sum-exp",
+        "predict": "Sequences of 700 and 100 keys, 3 splits each. The second one's last two have "
+                   "nothing to do, and do nothing. What does the kernel that combines read?",
+        "happens": "NaN in the second sequence. Nobody wrote there, and this memory held NaN; it could "
+                   "have held the last call's numbers, which look right.",
+        "why": "The number of splits is the batch's, the length is the sequence's. A split without a "
+               "key has to say so: LSE -inf, and its weight is e^-inf = 0.",
+        "caught": "A batch of long and short sequences, with a workspace that is poisoned first.",
+        "demos": [
+            {"chapters": ("11",),
+             "run": "--shape 2,4,1,700,64 --cache-seqlens 700,100 --splits 3 --device emulator",
+             "symptom": {"nan": 4 * 64},
+             "fine": [{"run": "--shape 2,4,1,700,64 --splits 3 --device emulator"}]},
+        ],
+    },
+    "shared-partial": {
+        "line": "all splits write their results to the first one's place",
+        "predict": "Two blocks have a split each of the same row, and store O and LSE at the same "
+                   "address. Which one is left? What does the emulator say?",
+        "happens": "global_race: block 0 writes what block 1 writes. Here NaN as well, as the second "
+                   "place is read and nobody wrote it.",
+        "why": "Blocks of one kernel run in any order, and nothing waits for anything. Each needs a "
+               "place of its own until the next kernel.",
+        "caught": "The emulator, which watches global memory. compute-sanitizer does not: its racecheck "
+                  "looks at shared memory.",
+        "demos": [
+            {"chapters": ("11",), "run": "--shape 1,2,1,300,64 --splits 2 --device emulator",
+             "symptom": {"hazard": "global_race", "at": "store_global"},
+             "fine": [{"run": "--shape 1,2,1,300,64 --splits 1 --device emulator"}]},
+        ],
+    },
+    "page-off-by-one": {
+        "line": "a key is looked up one page too far in the table",
+        "predict": "Key 0 is looked for in the second page, and the keys of the last page in the entry "
+                   "behind it. What stands there?",
+        "happens": "out_of_bounds: behind a sequence's pages the table holds anything, here a number "
+                   "far from every page. A GPU may stop there, or read another sequence's keys.",
+        "why": "A table has as many columns as the longest sequence needs, and nobody clears what a "
+               "shorter one leaves. Wrong keys from a page that exists look like a wrong answer of the "
+               "model.",
+        "caught": "Entries that point to no page, where none is needed; pages in a random order, as in "
+                  "0, 1, 2, … a page too far is still a neighbour.",
+        "demos": [
+            {"chapters": ("11",), "run": "--shape 1,2,1,200,64 --page-size 16 --device emulator",
+             "symptom": {"hazard": "out_of_bounds", "at": "cp_async_16"},
+             "fine": [{"run": "--shape 1,2,1,200,64 --device emulator"}]},
+        ],
+    },
+    "stale-values": {
+        "line": "rows of V behind the last key are copied, whatever they hold",
+        "predict": "100 keys in a page of 256. Keys behind the last are masked: weight 0. The page was "
+                   "somebody else's, and its other rows hold NaN. What is 0 times NaN?",
+        "happens": "NaN, in every number of O. LSE is right: the scores were masked.",
+        "why": "The mask makes P exactly 0, and a product of 0 and a number is 0. NaN and Inf are no "
+               "numbers. Zeros instead of what lies there cost nothing: the copy writes them by itself.",
+        "caught": "A cache whose unused rows hold NaN. Fresh memory, which is mostly zeros, hides it "
+                  "until a page is used again.",
+        "demos": [
+            {"chapters": ("11",),
+             "run": "--shape 1,2,1,256,64 --page-size 256 --cache-seqlens 100 --device emulator",
+             "symptom": {"nan": 2 * 64},
+             "fine": [{"run": "--shape 1,2,1,256,64 --page-size 256 --device emulator"}]},
+        ],
+    },
     "expect-too-little": {
         "line": "an mbarrier is told of half of a tile's bytes",
         "predict": "An mbarrier is told of half of a tile's bytes. All of them come. Wrong numbers, "

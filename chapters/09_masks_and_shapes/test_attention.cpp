@@ -117,7 +117,7 @@ Tiles by_hand(const Problem& problem, int64_t block_q, int64_t block_kv) {
     for (int64_t kv = 0; kv < s.kv; kv += block_kv) {
       bool some = false, all = kv + block_kv <= s.kv;
       for (int64_t i = q; i < std::min(q + block_q, s.q); ++i) {
-        const Keys keys = problem.keys_of(i);
+        const Keys keys = problem.keys_of(0, i);
         for (int64_t j = kv; j < std::min(kv + block_kv, s.kv); ++j) {
           const bool sees = j >= keys.begin && j < keys.end;
           some |= sees;

@@ -18,48 +18,90 @@ FA_HOST_DEVICE constexpr uint32_t swizzle(uint32_t offset) {
   return offset ^ (offset / ROW_BYTES % 8 * 16);
 }
 
-// The rows of one head of K and V that belong to a sequence.
-template <bool PAGED>
-struct Cache {
-  const char *K, *V;
-  int64_t K_page, V_page;  // bytes from page to page
-  uint32_t K_row, V_row;
-  const int* table;  // this sequence's pages
-  int page_size, len;
+struct alignas(16) Chunk {
+  uint32_t words[4];
+};
+struct alignas(8) Pair {
+  float x, y;
+};
 
-  // Where a key lies. Nothing is looked up for keys that do not exist.
+// One head of K and V of a sequence: in the cache, by way of its pages, and with APPEND the newest
+// keys, [old_len, len), in tensors of their own. This call puts them into the cache.
+template <bool PAGED, bool APPEND>
+struct Cache {
+  Tensor K, V, K_new, V_new;
+  const int* table;  // the sequence's pages
+  int page_size, old_len;
+
   struct Place {
     int page, row;
   };
-  FA_DEVICE Place place(int key) const {
+  // [anchor: place]
+  // Where a key of the cache lies. Nobody asks for others: behind a sequence's pages the table may
+  // hold anything.
+  template <class Breaks>
+  FA_DEVICE Place place(int key, Breaks breaks) const {
     if (!PAGED) return {0, key};
-    if (key >= len) return {0, 0};
-    return {load_global(table + key / page_size), key % page_size};
+    const int column = key / page_size + (breaks.has(fa::PAGE_OFF_BY_ONE) ? 1 : 0);
+    return {load_global(table + column), key % page_size};
+  }
+  // [/anchor: place]
+
+  // Of column `col` of a key that this call brings, or that lies at `place`.
+  FA_DEVICE static char* address(const Tensor& tensor, Place place, int col) {
+    return tensor.data + place.page * tensor.batch + int64_t{place.row} * tensor.row +
+           col * ELEMENT;
   }
 };
 
-// Starts copying `KEYS` keys from `first` on, and their values; `place` is that of key `first` +
-// lane. Keys at `end` and behind it do not exist: nothing is read, and zeros are written.
-template <int HEAD_DIM, int KEYS, bool PAGED>
-FA_DEVICE void load_keys(uint32_t K_smem, uint32_t V_smem, const Cache<PAGED>& cache,
-                         typename Cache<PAGED>::Place place, int first, int end, int cols) {
+// [anchor: load_keys]
+// Starts copying `KEYS` keys from `first` on, and their values. `mine` is the place of key `first`
+// + lane; who copies a piece of that key gets it by a shuffle. Keys at `stop` and behind it are not
+// this split's: nothing is read, and zeros are written.
+template <int HEAD_DIM, int KEYS, bool PAGED, bool APPEND, class Breaks>
+FA_DEVICE void load_keys(uint32_t K_smem, uint32_t V_smem, const Cache<PAGED, APPEND>& cache,
+                         typename Cache<PAGED, APPEND>::Place mine, int first, int stop, int cols,
+                         Breaks breaks) {
   constexpr int CHUNKS = HEAD_DIM * ELEMENT / 16, STEP_ROWS = WARP_SIZE / CHUNKS;
   const int lane_row = lane_index() / CHUNKS, col = lane_index() % CHUNKS * 8;
   FA_UNROLL
   for (int row = 0; row < KEYS; row += STEP_ROWS) {
     const int key = first + row + lane_row;
-    const int64_t page = PAGED ? shfl(place.page, row + lane_row) : 0;
-    const uint32_t at = PAGED ? shfl(place.row, row + lane_row) : key;
-    const int bytes = key < end && col < cols ? 16 : 0;
+    auto place = mine;
+    place.page = PAGED ? shfl(mine.page, row + lane_row) : 0;
+    place.row = PAGED ? shfl(mine.row, row + lane_row) : key;
+    const bool fresh = APPEND && key >= cache.old_len;
+    if (fresh) place = {0, key - cache.old_len};
+    const int K_bytes = key < stop && col < cols ? 16 : 0;
+    const int V_bytes = breaks.has(fa::STALE_VALUES) && col < cols ? 16 : K_bytes;
     const uint32_t dst =
         swizzle<HEAD_DIM * ELEMENT>((row + lane_row) * HEAD_DIM * ELEMENT + col * ELEMENT);
-    const char* K = cache.K + page * cache.K_page + int64_t{at} * cache.K_row + col * ELEMENT;
-    const char* V = cache.V + page * cache.V_page + int64_t{at} * cache.V_row + col * ELEMENT;
-    cp_async_16(K_smem + dst, K, bytes);
-    cp_async_16(V_smem + dst, V, bytes);
+    cp_async_16(K_smem + dst, cache.address(fresh ? cache.K_new : cache.K, place, col), K_bytes);
+    cp_async_16(V_smem + dst, cache.address(fresh ? cache.V_new : cache.V, place, col), V_bytes);
   }
   cp_async_commit();
 }
+// [/anchor: load_keys]
+
+// [anchor: append]
+// The new keys among [first, stop), and their values, go to their places in the cache. In this call
+// nobody reads them there: every block takes them from where they come from.
+template <int THREADS, class Cache, class Breaks>
+FA_DEVICE void append(const Cache& cache, int first, int stop, int cols, Breaks breaks) {
+  const int begin = first > cache.old_len ? first : cache.old_len, chunks = cols / 8;
+  for (int i = thread_index(); i < (stop - begin) * chunks; i += THREADS) {
+    const int key = begin + i / chunks, col = i % chunks * 8;
+    const auto place = cache.place(key, breaks);
+    const auto copy = [&](const Tensor& from, const Tensor& to) {
+      const char* source = cache.address(from, {0, key - cache.old_len}, col);
+      store_global(reinterpret_cast<Chunk*>(cache.address(to, place, col)),
+                   load_global(reinterpret_cast<const Chunk*>(source)));
+    };
+    copy(cache.K_new, cache.K);
+    copy(cache.V_new, cache.V);
+  }
+}
+// [/anchor: append]
 
 // S = Q @ K.T   [16 MMAS_Q, KEYS], from Q in registers
 template <class T, int HEAD_DIM, int MMAS_Q, int MMAS_KV>
@@ -125,54 +167,72 @@ struct Row {
 };
 
 template <class T, int HEAD_DIM, int MMAS_Q, int WARPS, int KEYS, int STAGES, bool PAGED,
-          class Breaks>
+          bool APPEND, class Breaks>
 FA_KERNEL FA_LAUNCH_BOUNDS(32 * WARPS, 1)
 void attend(const Params p, Breaks breaks) {
   constexpr int BLOCK_Q = MMAS_Q * MMA_M, MMAS_KV = KEYS / MMA_N, MMAS_D = HEAD_DIM / MMA_N;
   constexpr uint32_t TILE_BYTES = KEYS * HEAD_DIM * ELEMENT;  // of K, and of V
-  constexpr int BLOCK_KEYS = WARPS * KEYS;
+  constexpr int BLOCK_KEYS = WARPS * KEYS;                    // the warps' tiles side by side
   const auto [split, y, batch] = block_index_3d();
+  // [anchor: rows]
   const int rows = p.group * p.len_q, row_tiles = ceil_div(rows, BLOCK_Q);
   const int kv_head = y / row_tiles, first_row = y % row_tiles * BLOCK_Q;
   const auto row_at = [&](int row) {  // of the tile
     const int index = first_row + row;
     return Row{kv_head * p.group + index % p.group, index / p.group};
   };
+  // [/anchor: rows]
 
-  const int len = p.lengths != nullptr ? load_global(p.lengths + batch) : p.len_kv;
+  const int old_len = p.lengths != nullptr ? load_global(p.lengths + batch) : p.len_kv;
+  const int len = old_len + (APPEND ? p.len_new : 0);
   const Mask mask{len, len - p.len_q, UNLIMITED, p.causal ? 0 : UNLIMITED};
   const int last_row = (first_row + BLOCK_Q < rows ? first_row + BLOCK_Q : rows) - 1;
-  const int seen = mask.end_key(last_row / p.group);    // by any row
-  const int clear = mask.end_key(first_row / p.group);  // by all rows
-  const int steps = seen > 0 ? ceil_div(seen, BLOCK_KEYS) : 0, part = ceil_div(steps, p.splits);
-  const int begin = split * part, end = begin + part < steps ? begin + part : steps;
-  const int count = end > begin ? end - begin : 0;
+  // [anchor: split]
+  // Of the keys that any row of the tile sees, this split has [first, stop), none if that is empty.
+  // A sequence is split by what it has, whatever the cache could hold.
+  const int seen = mask.end_key(last_row / p.group);
+  const int tiles = seen > 0 ? ceil_div(seen, BLOCK_KEYS) : 0;
+  const int part = ceil_div(tiles, p.splits) * BLOCK_KEYS;
+  const int overlap = breaks.has(fa::OVERLAPPING_SPLITS) && split > 0 && tiles > 0 ? 1 : 0;
+  const int first = split * part - overlap, end = (split + 1) * part;
+  const int stop = end < seen ? end : seen;
+  const int count = first < stop ? ceil_div(stop - first, BLOCK_KEYS) : 0;
+  // [/anchor: split]
+  const int all_see =
+      mask.end_key(first_row / p.group);  // keys in front of it are seen by all rows
+  const int clear = all_see < stop ? all_see : stop;
 
   const int warp = shfl(warp_index(), 0);
   const uint32_t ring = dynamic_smem() + warp * STAGES * 2 * TILE_BYTES;
   const auto K_smem = [&](int n) { return ring + n % STAGES * 2 * TILE_BYTES; };
-  const auto first_key = [&](int n) { return (begin + n) * BLOCK_KEYS + warp * KEYS; };
-  const Cache<PAGED> cache{p.K.data + (PAGED ? 0 : batch * p.K.batch) + kv_head * p.K.head,
-                           p.V.data + (PAGED ? 0 : batch * p.V.batch) + kv_head * p.V.head,
-                           p.K.batch,
-                           p.V.batch,
-                           p.K.row,
-                           p.V.row,
-                           PAGED ? p.table + int64_t{batch} * p.table_columns : nullptr,
-                           p.page_size,
-                           seen};
-  const auto place = [&](int n) {
-    return cache.place(n < count ? first_key(n) + lane_index() % KEYS : cache.len);
+  const auto first_key = [&](int n) { return first + n * BLOCK_KEYS + warp * KEYS; };
+  const auto of_head = [&](const Tensor& tensor, bool pages) {
+    Tensor head = tensor;
+    head.data += (pages ? 0 : batch * tensor.batch) + kv_head * tensor.head;
+    return head;
   };
-  const auto load = [&](int n, typename Cache<PAGED>::Place at) {
+  const Cache<PAGED, APPEND> cache{of_head(p.K, PAGED),
+                                   of_head(p.V, PAGED),
+                                   of_head(p.K_new, false),
+                                   of_head(p.V_new, false),
+                                   p.table + batch * int64_t{p.table_columns},
+                                   p.page_size,
+                                   old_len};
+  const auto place = [&, breaks](int n) {
+    const int key = first_key(n) + lane_index() % KEYS;
+    const bool looked_up = n < count && (key < old_len || breaks.has(fa::STALE_VALUES));
+    return looked_up ? cache.place(key, breaks) : typename Cache<PAGED, APPEND>::Place{0, 0};
+  };
+  const auto load = [&, breaks](int n, typename Cache<PAGED, APPEND>::Place at) {
     if (n < count)
-      load_keys<HEAD_DIM, KEYS>(K_smem(n), K_smem(n) + TILE_BYTES, cache, at, first_key(n), seen,
-                                p.dim);
+      load_keys<HEAD_DIM, KEYS>(K_smem(n), K_smem(n) + TILE_BYTES, cache, at, first_key(n), stop,
+                                p.dim, breaks);
     else
       cp_async_commit();
   };
   for (int n = 0; n < STAGES - 1; ++n) load(n, place(n));
   auto next = place(STAGES - 1);
+  if (APPEND && first_row == 0) append<WARPS * WARP_SIZE>(cache, first, stop, p.dim, breaks);
 
   uint32_t Q_rmem[HEAD_DIM / MMA_K][MMAS_Q][4];
   for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
@@ -207,7 +267,8 @@ void attend(const Params p, Breaks breaks) {
       for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
         for (int i = 0; i < 4; ++i) {
           const int row = first_row + mma_q * MMA_M + i / 2 * 8 + lane_index() / 4;
-          const int hidden = mask.end_key(row / p.group) - key - lane_index() % 4 * 2 - i % 2;
+          const int end_key = mask.end_key(row / p.group);
+          const int hidden = (end_key < stop ? end_key : stop) - key - lane_index() % 4 * 2 - i % 2;
           for (int mma_kv = 0; mma_kv < MMAS_KV; ++mma_kv)
             if (mma_kv * MMA_N >= hidden) S_rmem[mma_q][mma_kv][i] = NEG_INF;
         }
@@ -234,37 +295,38 @@ void attend(const Params p, Breaks breaks) {
 
   // The warps' states become one, in memory that was the ring: each tile was waited for.
   block_sync();
-  constexpr uint32_t STATE_BYTES = BLOCK_Q * (HEAD_DIM + 2) * sizeof(float);
+  constexpr int PITCH = HEAD_DIM + 8;  // so that four rows of pairs are 32 banks
+  constexpr uint32_t STATE_BYTES = BLOCK_Q * (PITCH + 2) * sizeof(float);
   const uint32_t states = dynamic_smem();
   const auto O_at = [&](int of_warp, int row, int col) {
-    return states + of_warp * STATE_BYTES + (row * HEAD_DIM + col) * 4u;
+    return states + of_warp * STATE_BYTES + (row * PITCH + col) * 4u;
   };
   const auto m_at = [&](int of_warp, int row) { return O_at(of_warp, BLOCK_Q, 0) + row * 8u; };
   for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
     for (int half = 0; half < 2; ++half) {
       const int row = mma_q * MMA_M + half * 8 + lane_index() / 4;
       const float sum = quad_reduce(l[mma_q][half], breaks, [](float a, float b) { return a + b; });
-      if (lane_index() % 4 == 0) {
-        store_shared<float>(m_at(warp, row), m[mma_q][half]);
-        store_shared<float>(m_at(warp, row) + 4, sum);
+      if (lane_index() % 4 == 0) store_shared<Pair>(m_at(warp, row), {m[mma_q][half], sum});
+      for (int mma_d = 0; mma_d < MMAS_D; ++mma_d) {
+        const float* o = &O_rmem[mma_q][mma_d][half * 2];
+        store_shared<Pair>(O_at(warp, row, mma_d * MMA_N + lane_index() % 4 * 2), {o[0], o[1]});
       }
-      for (int mma_d = 0; mma_d < MMAS_D; ++mma_d)
-        for (int i = 0; i < 2; ++i)
-          store_shared<float>(O_at(warp, row, mma_d * MMA_N + lane_index() % 4 * 2 + i),
-                              O_rmem[mma_q][mma_d][half * 2 + i]);
     }
   block_sync();
   const int row_count = rows - first_row < BLOCK_Q ? rows - first_row : BLOCK_Q;
   for (int pair = thread_index(); pair < row_count * HEAD_DIM / 2; pair += WARPS * WARP_SIZE) {
     const int row = pair / (HEAD_DIM / 2), col = pair % (HEAD_DIM / 2) * 2;
-    float largest = NEG_INF;
-    for (int w = 0; w < WARPS; ++w) largest = max(largest, load_shared<float>(m_at(w, row)));
-    float sum = 0.0f, o[2] = {};
+    Pair m_and_l[WARPS], o = {};
+    float largest = NEG_INF, sum = 0.0f;
     for (int w = 0; w < WARPS; ++w) {
-      const float weight =
-          exp2((load_shared<float>(m_at(w, row)) - subtrahend(largest)) * scale_log2);
-      sum += load_shared<float>(m_at(w, row) + 4) * weight;
-      for (int i = 0; i < 2; ++i) o[i] += load_shared<float>(O_at(w, row, col + i)) * weight;
+      m_and_l[w] = load_shared<Pair>(m_at(w, row));
+      largest = max(largest, m_and_l[w].x);
+    }
+    for (int w = 0; w < WARPS; ++w) {
+      const float weight = exp2((m_and_l[w].x - subtrahend(largest)) * scale_log2);
+      const Pair part = load_shared<Pair>(O_at(w, row, col));
+      sum += m_and_l[w].y * weight;
+      o = {o.x + part.x * weight, o.y + part.y * weight};
     }
     const bool saw_nothing = largest == NEG_INF && sum == 0.0f;
     const float inverse = saw_nothing ? 0.0f : 1.0f / sum;
@@ -275,15 +337,16 @@ void attend(const Params p, Breaks breaks) {
       char* O = p.O.data + batch * p.O.batch + head * p.O.head + int64_t{query} * p.O.row;
       if (col < p.dim)
         store_global(reinterpret_cast<uint32_t*>(O + col * ELEMENT),
-                     pack<T>(o[0] * inverse, o[1] * inverse));
+                     pack<T>(o.x * inverse, o.y * inverse));
       if (col == 0 && p.LSE != nullptr) store_global(p.LSE + index, lse);
     } else {
-      const int64_t all = int64_t{p.batches} * p.heads * p.len_q, at = split * all + index;
-      if (col < p.dim) {
-        store_global(p.partial_O + at * p.dim + col, o[0] * inverse);
-        store_global(p.partial_O + at * p.dim + col + 1, o[1] * inverse);
-      }
-      if (col == 0) store_global(p.partial_LSE + at, lse);
+      const int64_t all = int64_t{p.batches} * p.heads * p.len_q;
+      const int64_t at = (breaks.has(fa::SHARED_PARTIAL) ? 0 : split * all) + index;
+      if (col < p.dim)
+        store_global(reinterpret_cast<Pair*>(p.partial_O + at * p.dim + col),
+                     {o.x * inverse, o.y * inverse});
+      const bool silent = breaks.has(fa::SILENT_EMPTY_SPLIT) && saw_nothing;
+      if (col == 0 && !silent) store_global(p.partial_LSE + at, lse);
     }
   }
 }
@@ -294,7 +357,7 @@ constexpr int MOST_SPLITS = 128;
 
 template <class T, class Breaks>
 FA_KERNEL FA_LAUNCH_BOUNDS(32, 1)
-void combine(const Params p, Breaks) {
+void combine(const Params p, Breaks breaks) {
   const int64_t row = block_index();
   const uint32_t weights = dynamic_smem();
   const int64_t all = int64_t{p.batches} * p.heads * p.len_q;
@@ -308,13 +371,16 @@ void combine(const Params p, Breaks) {
   const float base = subtrahend(largest);
   float sum = 0.0f;
   for (int i = 0; i < MOST_SPLITS / WARP_SIZE; ++i) {
-    const float weight = exp(own[i] - base);
+    const bool equal =
+        breaks.has(fa::NO_RESCALE_IN_COMBINE) && i * WARP_SIZE + lane_index() < p.splits;
+    const float weight = equal ? 1.0f : exp(own[i] - base);
     sum += weight;
     store_shared<float>(weights + (i * WARP_SIZE + lane_index()) * 4u, weight);
   }
   for (int bit = 1; bit < WARP_SIZE; bit *= 2) sum += shfl_xor(sum, bit);
-  warp_sync();      // all weights are there
-  float o[8] = {};  // columns 2 lane and the next, 64 + 2 lane and the next, and so on
+  warp_sync();            // all weights are there
+  constexpr int OWN = 2;  // pairs of columns: 2 lane and the next, 64 + 2 lane and the next
+  Pair o[OWN] = {};
   constexpr int AHEAD = 8;
   for (int first = 0; first < p.splits; first += AHEAD) {
     FA_UNROLL
@@ -323,60 +389,68 @@ void combine(const Params p, Breaks) {
       const float weight = first + ahead < p.splits ? load_shared<float>(weights + s * 4u) : 0.0f;
       const float* from = p.partial_O + (s * all + row) * p.dim;
       FA_UNROLL
-      for (int i = 0; i < 4; ++i) {
+      for (int i = 0; i < OWN; ++i) {
         const int col = (i * WARP_SIZE + lane_index()) * 2;
         if (col >= p.dim) continue;
-        o[i * 2] += load_global(from + col) * weight;
-        o[i * 2 + 1] += load_global(from + col + 1) * weight;
+        const Pair part = load_global(reinterpret_cast<const Pair*>(from + col));
+        o[i] = {o[i].x + part.x * weight, o[i].y + part.y * weight};
       }
     }
   }
-  const float inverse = sum > 0.0f ? 1.0f / sum : 0.0f;
+  const float inverse = sum == 0.0f ? 0.0f : 1.0f / sum;
   const int query = static_cast<int>(row % p.len_q);
   const int head = static_cast<int>(row / p.len_q % p.heads);
   const int64_t batch = row / p.len_q / p.heads;
   char* O = p.O.data + batch * p.O.batch + head * p.O.head + int64_t{query} * p.O.row;
   FA_UNROLL
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < OWN; ++i) {
     const int col = (i * WARP_SIZE + lane_index()) * 2;
     if (col < p.dim)
       store_global(reinterpret_cast<uint32_t*>(O + col * ELEMENT),
-                   pack<T>(o[i * 2] * inverse, o[i * 2 + 1] * inverse));
+                   pack<T>(o[i].x * inverse, o[i].y * inverse));
   }
   if (p.LSE != nullptr && lane_index() == 0)
     store_global(p.LSE + row, largest == NEG_INF ? NEG_INF : base + log(sum));
 }
 
-template <class T, int HEAD_DIM, int MMAS_Q, int WARPS, int KEYS, int STAGES, bool PAGED,
-          class Breaks>
+template <class T, int HEAD_DIM, int KEYS, bool PAGED, bool APPEND, class Breaks>
 void launch_decode(const fa::DecodeArgs& args, Breaks breaks) {
-  const Params params = params_of(args, args.splits);
+  constexpr int MMAS_Q = 1, WARPS = 4, STAGES = 3;
+  const Params params = params_of(args);
   const int row_tiles = ceil_div(params.group * params.len_q, MMAS_Q * MMA_M);
   constexpr size_t RING = size_t{WARPS} * STAGES * 2 * KEYS * HEAD_DIM * ELEMENT;
-  constexpr size_t STATES = size_t{WARPS} * MMAS_Q * MMA_M * (HEAD_DIM + 2) * sizeof(float);
+  constexpr size_t STATES = size_t{WARPS} * MMAS_Q * MMA_M * (HEAD_DIM + 10) * sizeof(float);
   const LaunchConfig config{
       .grid = {params.splits, params.heads / params.group * row_tiles, params.batches},
       .block = {WARPS * WARP_SIZE},
       .smem_bytes = std::max(RING, STATES)};
-  launch(attend<T, HEAD_DIM, MMAS_Q, WARPS, KEYS, STAGES, PAGED, Breaks>, config, params, breaks);
+  launch(attend<T, HEAD_DIM, MMAS_Q, WARPS, KEYS, STAGES, PAGED, APPEND, Breaks>, config, params,
+         breaks);
   if (params.splits == 1) return;
   const int64_t rows = int64_t{params.batches} * params.heads * params.len_q;
   launch(combine<T, Breaks>, static_cast<int>(rows), 32, MOST_SPLITS * 4, params, breaks);
 }
 
-// What host code calls. (A template: compiled only where it is used.)
+// What host code calls: O, and LSE if it is wanted, of whatever `args` describe.
+// (A template: compiled only where it is used.)
 template <class Args>
 void decode(const Args& args) {
+  const auto with_cache = [&](auto head_dim, auto keys, auto paged, auto append) {
+    if (args.breaks != 0) {
+      return launch_decode<bf16, head_dim, keys, paged, append>(args, RuntimeBreaks{args.breaks});
+    }
+    if (args.q.dtype == fa::Dtype::f16) {
+      return launch_decode<fa::fp16, head_dim, keys, paged, append>(args, NoBreaks{});
+    }
+    launch_decode<bf16, head_dim, keys, paged, append>(args, NoBreaks{});
+  };
   const auto with_size = [&](auto head_dim, auto keys) {
-    const auto with_type = [&](auto type) {
-      using T = decltype(type);
-      constexpr int WARPS = 4, STAGES = 3;
-      if (args.table != nullptr)
-        return launch_decode<T, head_dim, 1, WARPS, keys, STAGES, true>(args, NoBreaks{});
-      launch_decode<T, head_dim, 1, WARPS, keys, STAGES, false>(args, NoBreaks{});
+    const auto with_pages = [&](auto paged) {
+      if (args.k_new.data) return with_cache(head_dim, keys, paged, std::true_type{});
+      with_cache(head_dim, keys, paged, std::false_type{});
     };
-    if (args.q.dtype == fa::Dtype::f16) return with_type(fa::fp16{});
-    with_type(bf16{});
+    if (args.table) return with_pages(std::true_type{});
+    with_pages(std::false_type{});
   };
   if (args.q.shape[3] <= 64)
     return with_size(std::integral_constant<int, 64>{}, std::integral_constant<int, 32>{});

@@ -1,7 +1,10 @@
 #pragma once
 // Chapter 11's kernels as host code sees them.
 
-#include "common/kernels/chapter.hpp"
+#include "breaks.hpp"
+#include "chapters/09_masks_and_shapes/chapter.hpp"
+#include "common/error.hpp"
+#include "splits.hpp"
 
 namespace emulator::ch11 {
 extern const fa::KernelBuild build;
@@ -9,3 +12,53 @@ extern const fa::KernelBuild build;
 namespace gpu::ch11 {
 extern const fa::KernelBuild build;
 }
+
+namespace ch11 {
+
+constexpr int kTileRows = 16;          // queries, of all heads that share one of K and V
+constexpr int kMultiprocessors = 132;  // of an H200: what the emulator chooses for
+
+// Keys that a block's warps look at side by side.
+constexpr int64_t tile_keys(int64_t dim) { return dim <= 64 ? 128 : 64; }
+
+// [anchor: choose_splits]
+// Blocks that there are without splitting, and into how many splits to cut the keys of a sequence.
+// `longest`: of the keys in use. A partial result costs less here than a multiprocessor that has
+// nothing to do: 95 % of the best efficiency, where FlashAttention is content with 85 %.
+inline int64_t work_items(const fa::Shape& shape, int64_t kv_heads) {
+  return shape.batch * kv_heads * ceil_div(shape.heads / kv_heads * shape.q, kTileRows);
+}
+inline int choose_splits(const fa::Shape& shape, int64_t kv_heads, int64_t longest,
+                         int multiprocessors) {
+  return splits_for(work_items(shape, kv_heads), multiprocessors,
+                    ceil_div(longest, tile_keys(shape.dim)), 0.95);
+}
+// [/anchor: choose_splits]
+
+// Throws InputError unless the head size is a multiple of 8 up to 128 and an int holds the lengths.
+inline void check_shape(const fa::Shape& shape) {
+  if (shape.dim % 8 != 0 || shape.dim > 128) {
+    throw fa::InputError("head size " + std::to_string(shape.dim) +
+                         ": this chapter's kernels take multiples of 8 up to 128");
+  }
+  if (shape.batch > 65535 || shape.heads * ceil_div(shape.q, kTileRows) > 65535) {
+    throw fa::InputError("shape " + to_string(shape) +
+                         ": sequences, and heads x tiles of 16 queries, may be up to 65535");
+  }
+  fa::check_kernel_lengths(shape);
+}
+
+inline constexpr fa::KernelChapter CHAPTER{
+    .name = "ch11_decoding",
+    .about = "Decoding: one query, a long cache",
+    .emulator = &emulator::ch11::build,
+    .gpu = &gpu::ch11::build,
+    .features = fa::CAUSAL | fa::LSE | fa::KV_HEADS | fa::STRIDES | fa::FP16 | fa::REPEATS,
+    .check_shape = check_shape,
+    .own_breaks = fa::DECODE_BREAKS,
+    .undefined_on_a_gpu = fa::PAGE_OFF_BY_ONE | fa::STALE_VALUES | fa::SHARED_PARTIAL,
+    .previous_name = "ch09_masks_and_shapes",
+    .previous = &emulator::ch09::build,
+};
+
+}  // namespace ch11

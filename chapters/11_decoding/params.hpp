@@ -1,6 +1,7 @@
 #pragma once
 // From the host's arguments to what the kernels are given.
 
+#include "chapters/11_decoding/breaks.hpp"
 #include "common/kernels/decode.hpp"
 #include "common/kernels/launch.hpp"
 #include "common/kernels/mask.hpp"
@@ -18,20 +19,26 @@ struct Tensor {
 };
 
 struct Params {
-  Tensor Q, K, V, O;
+  Tensor Q, K, V, K_new, V_new, O;
   float* LSE;          // [batch, heads, len_q], or null
   float* partial_O;    // [splits, batch, heads, len_q, HEAD_DIM]
   float* partial_LSE;  // [splits, batch, heads, len_q]
   const int* lengths;  // [batch], or null
   const int* table;    // [batch, table_columns]
   int table_columns, page_size;
-  int batches, heads, group, len_q, len_kv, dim;
+  int batches, heads, group, len_q, len_kv, len_new, dim;
   int splits;
   float scale;
   bool causal;
 };
 
-inline Params params_of(const fa::DecodeArgs& args, int splits) {
+// Throws InputError for what these kernels cannot address.
+inline Params params_of(const fa::DecodeArgs& args) {
+  if (args.breaks != 0 && args.q.dtype != fa::Dtype::bf16) {
+    throw fa::InputError("--break: this chapter has its breaks in bf16 only");
+  }
+  check_scale_and_strides(args.scale,
+                          {&args.q, &args.k, &args.v, &args.o, &args.k_new, &args.v_new});
   const auto tensor = [](const fa::TensorRef& ref) {
     return Tensor{static_cast<char*>(ref.data), ref.strides[0] * ELEMENT, ref.strides[1] * ELEMENT,
                   static_cast<uint32_t>(ref.strides[2] * ELEMENT)};
@@ -40,10 +47,12 @@ inline Params params_of(const fa::DecodeArgs& args, int splits) {
   return {.Q = tensor(args.q),
           .K = tensor(args.k),
           .V = tensor(args.v),
+          .K_new = tensor(args.k_new),
+          .V_new = tensor(args.v_new),
           .O = tensor(args.o),
           .LSE = static_cast<float*>(args.lse.data),
           .partial_O = args.workspace,
-          .partial_LSE = args.workspace + int64_t{splits} * batch * heads * len_q * dim,
+          .partial_LSE = args.workspace + int64_t{args.splits} * batch * heads * len_q * dim,
           .lengths = args.lengths,
           .table = args.table,
           .table_columns = static_cast<int>(args.table_columns),
@@ -53,8 +62,9 @@ inline Params params_of(const fa::DecodeArgs& args, int splits) {
           .group = static_cast<int>(heads / args.k.shape[1]),
           .len_q = static_cast<int>(len_q),
           .len_kv = static_cast<int>(args.k.shape[2]),
+          .len_new = static_cast<int>(args.k_new.shape[2]),
           .dim = static_cast<int>(dim),
-          .splits = splits,
+          .splits = args.splits,
           .scale = args.scale,
           .causal = args.causal};
 }

@@ -45,11 +45,11 @@ inline double wave_efficiency(int64_t items, int64_t splits, int64_t multiproces
   return waves == 0 ? 0 : waves / std::ceil(waves);
 }
 
-// The smallest number of splits that is nearly as good as the best one. `items`: blocks without
-// splitting, batch * kv_heads * query tiles. `multiprocessors`: blocks that run at a time. `tiles`:
-// of keys, counted from the length in use: one that is counted from what the cache could hold makes
-// splits without keys (FlashAttention issue 1000).
-inline int splits_for(int64_t items, int64_t multiprocessors, int64_t tiles) {
+// The smallest number of splits whose efficiency is at least `part` of the best one's. `items`:
+// blocks without splitting, batch * kv_heads * query tiles. `multiprocessors`: blocks that run at a
+// time. `tiles`: of keys, counted from the length in use: one that is counted from what the cache
+// could hold makes splits without keys (FlashAttention issue 1000).
+inline int splits_for(int64_t items, int64_t multiprocessors, int64_t tiles, double part = 0.85) {
   check_at_least(0, items, "work items");
   check_at_least(1, multiprocessors, "multiprocessors");
   check_at_least(0, tiles, "key tiles");
@@ -64,7 +64,7 @@ inline int splits_for(int64_t items, int64_t multiprocessors, int64_t tiles) {
     efficiency[splits] = wave_efficiency(items, splits, multiprocessors);
   }
   const double best = *std::max_element(efficiency.begin(), efficiency.end());
-  const double enough = (0.85 - 1e-9) * best;  // 85 % count, whichever way they are rounded
+  const double enough = (part - 1e-9) * best;  // 85 % count, whichever way they are rounded
   int splits = 1;
   while (efficiency[splits] < enough) ++splits;
   return splits;

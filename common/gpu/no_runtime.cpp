@@ -10,6 +10,7 @@ void require_gpu() { throw InputError(gpu_problem()); }
 
 std::string gpu_name() { return "none"; }
 int gpu_capability() { return 0; }
+int gpu_multiprocessors() { return 0; }
 GpuBuffer::GpuBuffer(size_t bytes, const std::string&) : bytes_(bytes) { require_gpu(); }
 GpuBuffer::~GpuBuffer() { static_cast<void>(bytes_); }  // clang: an unused member
 void GpuBuffer::upload(const void*) { require_gpu(); }

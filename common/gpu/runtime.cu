@@ -102,6 +102,12 @@ int gpu_capability() {
   return major * 10 + minor;
 }
 
+int gpu_multiprocessors() {
+  int count = 0;
+  FA_CUDA_CHECK(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, current_device()));
+  return count;
+}
+
 GpuBuffer::GpuBuffer(size_t bytes, const std::string& name) : bytes_(bytes) {
   const cudaError_t code = cudaMalloc(&data_, bytes);
   if (code == cudaErrorMemoryAllocation) {

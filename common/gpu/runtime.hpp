@@ -20,6 +20,7 @@ void require_gpu();
 // Of the current GPU.
 std::string gpu_name();  // "NVIDIA H200"
 int gpu_capability();    // 90 for sm_90
+int gpu_multiprocessors();
 
 // Device memory, freed with the object. Throws InputError when the card has too little.
 class GpuBuffer {

@@ -57,6 +57,32 @@ uint32_t layout_features(Tensors tensors) {
   return features;
 }
 
+void check_lse(const TensorRef& lse, const TensorRef& q) {
+  if (!lse.data) return;
+  if (lse.shape != std::array<int64_t, 4>{q.shape[0], q.shape[1], q.shape[2], 1}) {
+    throw InputError("LSE is " + bracketed(lse.shape) + " and Q is " + bracketed(q.shape) +
+                     ": LSE must be [batch, heads, length, 1]");
+  }
+  if (!is_contiguous(lse)) throw InputError("LSE must be contiguous, [batch, heads, length]");
+}
+
+void check_sizes(Tensors tensors) {
+  for (const TensorRef* tensor : tensors) {
+    for (const int64_t size : tensor->shape) {
+      if (size < 1) {
+        throw InputError("shape " + bracketed(tensor->shape) + ": every size must be at least 1");
+      }
+    }
+    extent(*tensor);
+  }
+}
+
+void check_shared_heads(const TensorRef& q, const TensorRef& k) {
+  if (q.shape[1] % k.shape[1] == 0) return;
+  throw InputError(std::to_string(q.shape[1]) + " heads of Q cannot share " +
+                   std::to_string(k.shape[1]) + " of K and V: the second must divide the first");
+}
+
 // The pass whose gradients they are.
 ForwardArgs forward_of(const BackwardArgs& args) {
   return {.q = args.q,
@@ -108,13 +134,7 @@ std::vector<Break> breaks_of(const KernelChapter& chapter) {
 void check_shapes(const ForwardArgs& args) {
   const auto& q = args.q.shape;
   const auto& k = args.k.shape;
-  for (const TensorRef* tensor : {&args.q, &args.k, &args.v}) {
-    for (const int64_t size : tensor->shape) {
-      if (size < 1) {
-        throw InputError("shape " + bracketed(tensor->shape) + ": every size must be at least 1");
-      }
-    }
-  }
+  check_sizes({&args.q, &args.k, &args.v});
   const Shape shape{q[0], q[1], q[2], k[2], q[3]};
   check_addressable(shape, "shape " + to_string(shape));
   check_same_shape("K", args.k, "V", args.v);
@@ -123,10 +143,7 @@ void check_shapes(const ForwardArgs& args) {
     throw InputError("Q is " + bracketed(q) + " and K is " + bracketed(k) +
                      ": batch and dim must be equal");
   }
-  if (q[1] % k[1] != 0) {
-    throw InputError(std::to_string(q[1]) + " heads of Q cannot share " + std::to_string(k[1]) +
-                     " of K and V: the second must divide the first");
-  }
+  check_shared_heads(args.q, args.k);
   if ((args.q_starts == nullptr) != (args.kv_starts == nullptr)) {
     throw InputError("packed sequences: give the starts of both, in Q and in K and V");
   }
@@ -140,14 +157,8 @@ void check_shapes(const ForwardArgs& args) {
                        " keys: expected a length, or -1 for no limit");
     }
   }
-  if (args.lse.data && args.lse.shape != std::array<int64_t, 4>{q[0], q[1], q[2], 1}) {
-    throw InputError("LSE is " + bracketed(args.lse.shape) + " and Q is " + bracketed(q) +
-                     ": LSE must be [batch, heads, length, 1]");
-  }
-  if (args.lse.data && !is_contiguous(args.lse)) {
-    throw InputError("LSE must be contiguous, [batch, heads, length]");
-  }
-  for (const TensorRef* tensor : {&args.q, &args.k, &args.v, &args.o, &args.lse}) {
+  check_lse(args.lse, args.q);
+  for (const TensorRef* tensor : {&args.o, &args.lse}) {
     if (tensor->data) extent(*tensor);
   }
 }
@@ -197,6 +208,62 @@ void check_arguments(const KernelChapter& chapter, const BackwardArgs& args) {
   check_shapes(args);
   check_types({&args.q, &args.k, &args.v, &args.o, &args.d_o, &args.dq, &args.dk, &args.dv},
               "Q, K, V, O and all gradients", args.lse);
+  check_chapter_takes(chapter, features_of(args), args.q, args.k);
+}
+
+void check_shapes(const DecodeArgs& args) {
+  const auto& q = args.q.shape;
+  const auto& k = args.k.shape;
+  check_sizes({&args.q, &args.k, &args.v});
+  check_same_shape("K", args.k, "V", args.v);
+  check_same_shape("Q", args.q, "O", args.o);
+  extent(args.o);
+  if (q[3] != k[3] || (!args.table && q[0] != k[0])) {
+    throw InputError("Q is " + bracketed(q) + " and K is " + bracketed(k) + ": " +
+                     (args.table ? "" : "batch and ") + "dim must be equal");
+  }
+  check_shared_heads(args.q, args.k);
+  check_lse(args.lse, args.q);
+  int64_t appended = 0;
+  if (args.k_new.data) {
+    check_sizes({&args.k_new, &args.v_new});
+    check_same_shape("the new K", args.k_new, "the new V", args.v_new);
+    appended = args.k_new.shape[2];
+    if (args.k_new.shape != std::array<int64_t, 4>{q[0], k[1], appended, q[3]}) {
+      throw InputError("the new K is " + bracketed(args.k_new.shape) + ": expected [" +
+                       std::to_string(q[0]) + ", " + std::to_string(k[1]) + ", new keys, " +
+                       std::to_string(q[3]) + "]");
+    }
+  }
+  if ((args.table || appended > 0) && !args.lengths) {
+    throw InputError("a cache with pages, or one that grows: give the length of each sequence");
+  }
+  if (args.table && args.table_columns < 1) throw InputError("a table of pages without a column");
+  const int64_t room = args.table ? args.table_columns * k[2] : k[2];
+  if (args.longest < 0 || args.longest + appended > room) {
+    throw InputError(std::to_string(args.longest) + " keys" +
+                     (appended > 0 ? " and " + std::to_string(appended) + " new ones" : "") +
+                     ": a sequence has room for " + std::to_string(room));
+  }
+  if (args.splits < 1)
+    throw InputError(std::to_string(args.splits) + " splits: expected 1 or more");
+  if (args.splits > 1 && !args.workspace) throw InputError("splits without a workspace");
+}
+
+uint32_t features_of(const DecodeArgs& args) {
+  uint32_t features =
+      layout_features({&args.q, &args.k, &args.v, &args.o, &args.k_new, &args.v_new});
+  if (args.causal) features |= CAUSAL;
+  if (args.lse.data) features |= LSE;
+  if (args.q.shape[1] != args.k.shape[1]) features |= KV_HEADS;
+  if (args.q.dtype == Dtype::f16) features |= FP16;
+  return features;
+}
+
+void check_arguments(const KernelChapter& chapter, const DecodeArgs& args) {
+  check_shapes(args);
+  check_types({&args.q, &args.k, &args.v, &args.o}, "Q, K, V and O", args.lse);
+  if (args.k_new.data) check_types({&args.q, &args.k_new, &args.v_new}, "Q and the new keys", {});
   check_chapter_takes(chapter, features_of(args), args.q, args.k);
 }
 

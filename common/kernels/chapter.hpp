@@ -74,14 +74,17 @@ std::vector<Break> breaks_of(const KernelChapter& chapter);
 // Feature bits that these arguments ask for.
 uint32_t features_of(const ForwardArgs& args);
 uint32_t features_of(const BackwardArgs& args);
+uint32_t features_of(const DecodeArgs& args);
 
 // Throws InputError for tensors that do not fit together or cannot be addressed.
 void check_shapes(const ForwardArgs& args);
 void check_shapes(const BackwardArgs& args);
+void check_shapes(const DecodeArgs& args);
 
 // Likewise, and for sizes and features that the chapter does not take.
 void check_arguments(const KernelChapter& chapter, const ForwardArgs& args);
 void check_arguments(const KernelChapter& chapter, const BackwardArgs& args);
+void check_arguments(const KernelChapter& chapter, const DecodeArgs& args);
 
 // Why this build's kernel cannot run on a GPU here, as a sentence; empty if it can.
 std::string gpu_problem(const KernelBuild& build);

@@ -15,14 +15,16 @@ struct DecodeArgs {
   TensorRef lse = {};  // [batch, heads, len_q, 1], fp32; without data: not wanted
   // The cache: [batch, kv_heads, capacity, dim]; with a table [pages, kv_heads, page_size, dim].
   TensorRef k, v;
-  const int* lengths = nullptr;  // [batch]: keys of each sequence, in use; null: the capacity
+  // Keys that this call appends: [batch, kv_heads, new, dim]; without data: none.
+  TensorRef k_new = {}, v_new = {};
+  const int* lengths = nullptr;  // [batch]: keys of each sequence in the cache; null: the capacity
   const int* table = nullptr;    // [batch, table_columns]: a sequence's pages, in order
   int64_t table_columns = 0;
-  int64_t longest = 0;         // of the lengths, as far as the host knows
+  int64_t longest = 0;         // of the lengths, as far as the host knows; 0: the capacity
   float* workspace = nullptr;  // decode_workspace() numbers, of any value
   float scale = 1;
-  bool causal = true;   // query i sees keys up to length - len_q + i; else all
-  int splits = 0;       // of the keys; 0: chosen
+  bool causal = true;   // query i sees keys up to length - len_q + i, new ones counted; else all
+  int splits = 1;       // of the keys of a sequence
   uint32_t breaks = 0;  // bits of the chapter's breaks; 0 runs the build that has none compiled in
 };
 

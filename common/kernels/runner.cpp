@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <new>
 
@@ -89,6 +91,17 @@ void take_options(const KernelChapter& chapter, const KernelRun& run, int (&opti
     options[i] = i < run.options.size() ? run.options[i] : chapter.options[i].otherwise;
 }
 
+constexpr float NOTHING = std::numeric_limits<float>::quiet_NaN();
+
+// Whole numbers travel as the bits of fp32, which nothing on the way computes with.
+template <class Integers>
+std::vector<float> as_bits(const Integers& numbers) {
+  std::vector<float> bits;
+  for (const int64_t number : numbers)
+    bits.push_back(std::bit_cast<float>(static_cast<int32_t>(number)));
+  return bits;
+}
+
 // What the forward pass reads and fills, and how its arguments are made of them.
 struct Forward {
   const KernelChapter& chapter;
@@ -109,18 +122,14 @@ struct Forward {
               {"K", dtype, kv, problem.k, run.by_length},
               {"V", dtype, kv, problem.v, run.by_length}};
     if (!problem.q_starts.empty()) {
-      add_starts("cu_seqlens_q", problem.q_starts, q_starts);
-      add_starts("cu_seqlens_k", problem.kv_starts, kv_starts);
+      q_starts = as_bits(problem.q_starts);
+      kv_starts = as_bits(problem.kv_starts);
+      const std::array<int64_t, 4> shape{1, 1, 1, std::ssize(q_starts)};
+      inputs.push_back({"cu_seqlens_q", Dtype::f32, shape, q_starts});
+      inputs.push_back({"cu_seqlens_k", Dtype::f32, shape, kv_starts});
     }
     outputs = {{"O", dtype, q, o, run.by_length}};
     if (!lse.empty()) outputs.push_back({"LSE", Dtype::f32, {s.batch, s.heads, s.q, 1}, lse});
-  }
-
-  // Whole numbers travel as the bits of fp32, which nothing on the way computes with.
-  void add_starts(const char* name, const std::vector<int64_t>& starts, std::vector<float>& bits) {
-    for (const int64_t start : starts)
-      bits.push_back(std::bit_cast<float>(static_cast<int>(start)));
-    inputs.push_back({name, Dtype::f32, {1, 1, 1, static_cast<int64_t>(bits.size())}, bits});
   }
 
   void launch(const KernelBuild& build, std::span<const TensorRef> tensors) const {
@@ -200,6 +209,138 @@ struct Backward {
   }
 };
 
+// The same of decoding.
+struct Decode {
+  const KernelChapter& chapter;
+  const Problem& problem;
+  const CacheLayout& cache;
+  const KernelRun& run;
+  int splits;
+  std::vector<int64_t> in_use;            // keys of each sequence, new ones counted
+  std::array<int64_t, 4> kv, fresh;       // shapes of the cache and of the new keys
+  std::vector<float> k, v, k_new, v_new;  // as the kernels find them
+  std::vector<float> k_after, v_after;    // as they leave them
+  std::vector<float> lengths, table, workspace;
+  std::vector<Input> inputs;
+  std::vector<Output> outputs;
+
+  Decode(const KernelChapter& chapter_, const Problem& problem_, const CacheLayout& cache_,
+         int splits_, const DecodeTensors& tensors, const KernelRun& run_)
+      : chapter(chapter_), problem(problem_), cache(cache_), run(run_), splits(splits_) {
+    const Shape& s = problem.shape;
+    const Dtype dtype = problem.dtype;
+    const std::array<int64_t, 4> q{s.batch, s.heads, s.q, s.dim};
+    in_use = problem.lengths;
+    if (in_use.empty()) in_use.assign(s.batch, s.kv);
+    kv = {s.batch, problem.kv_heads(), s.kv, s.dim};
+    if (cache.page_size > 0) kv = {cache.pages, problem.kv_heads(), cache.page_size, s.dim};
+    fresh = {s.batch, problem.kv_heads(), cache.appended, s.dim};
+    k = in_cache(problem.k, cache.appended);
+    v = in_cache(problem.v, cache.appended);
+    inputs = {{"Q", dtype, q, problem.q, run.by_length},
+              {"K", dtype, kv, k, run.by_length},
+              {"V", dtype, kv, v, run.by_length}};
+    if (cache.appended > 0) {
+      k_new = newest(problem.k);
+      v_new = newest(problem.v);
+      inputs.push_back({"new K", dtype, fresh, k_new, run.by_length});
+      inputs.push_back({"new V", dtype, fresh, v_new, run.by_length});
+      k_after.resize(k.size());
+      v_after.resize(v.size());
+      inputs[1].after = k_after;
+      inputs[2].after = v_after;
+    }
+    std::vector<int64_t> old = in_use;
+    for (int64_t& length : old) length -= cache.appended;
+    lengths = as_bits(old);
+    table = as_bits(cache.table);
+    add_integers("lengths", lengths);
+    if (cache.page_size > 0) add_integers("table", table);
+    outputs = {{"O", dtype, q, tensors.o, run.by_length}};
+    workspace.resize(decode_workspace(s.rows(), s.dim, splits));
+    if (!workspace.empty()) {
+      outputs.push_back({"workspace", Dtype::f32, {1, 1, 1, std::ssize(workspace)}, workspace});
+    }
+    if (!tensors.lse.empty()) {
+      outputs.push_back({"LSE", Dtype::f32, {s.batch, s.heads, s.q, 1}, tensors.lse});
+    }
+  }
+
+  void add_integers(const char* name, const std::vector<float>& bits) {
+    inputs.push_back({name, Dtype::f32, {1, 1, 1, std::ssize(bits)}, bits});
+  }
+
+  // Calls work(row of [batch, kv_heads, kv, dim], key, batch_head) for the keys in use.
+  template <class Work>
+  void for_keys(const std::vector<float>& from, Work work) const {
+    const int64_t dim = problem.shape.dim, heads = problem.kv_heads();
+    for (int64_t n = 0; n < problem.shape.batch * heads; ++n)
+      for (int64_t key = 0; key < in_use[n / heads]; ++key)
+        work(from.data() + (n * problem.shape.kv + key) * dim, key, n);
+  }
+
+  // The cache without the newest `appended` keys of each sequence.
+  std::vector<float> in_cache(const std::vector<float>& from, int64_t appended) const {
+    const int64_t dim = problem.shape.dim, heads = problem.kv_heads();
+    std::vector<float> to(kv[0] * kv[1] * kv[2] * kv[3], NOTHING);
+    for_keys(from, [&](const float* row, int64_t key, int64_t n) {
+      if (key >= in_use[n / heads] - appended) return;
+      int64_t at = n * problem.shape.kv + key;
+      if (cache.page_size > 0) {
+        const int64_t page = cache.table[n / heads * cache.columns + key / cache.page_size];
+        at = (page * heads + n % heads) * cache.page_size + key % cache.page_size;
+      }
+      std::copy(row, row + dim, to.begin() + at * dim);
+    });
+    return to;
+  }
+  std::vector<float> newest(const std::vector<float>& from) const {
+    const int64_t heads = problem.kv_heads();
+    std::vector<float> to;
+    for_keys(from, [&](const float* row, int64_t key, int64_t n) {
+      if (key >= in_use[n / heads] - cache.appended)
+        to.insert(to.end(), row, row + problem.shape.dim);
+    });
+    return to;
+  }
+
+  // After a run: equal as bits, as what holds no key must be the NaN that it was.
+  int64_t misplaced() const {
+    if (cache.appended == 0) return 0;
+    int64_t wrong = 0;
+    const auto count = [&](const std::vector<float>& from, const std::vector<float>& got) {
+      const std::vector<float> expected = in_cache(from, 0);
+      for (size_t i = 0; i < got.size(); ++i)
+        wrong += !(got[i] == expected[i]) && !(std::isnan(got[i]) && std::isnan(expected[i]));
+    };
+    count(problem.k, k_after);
+    count(problem.v, v_after);
+    return wrong;
+  }
+
+  void launch(const KernelBuild& build, std::span<const TensorRef> t) const {
+    DecodeArgs args{.q = t[0], .o = t[inputs.size()], .k = t[1], .v = t[2]};
+    size_t next = 3;
+    if (cache.appended > 0) {
+      args.k_new = t[next++];
+      args.v_new = t[next++];
+    }
+    args.lengths = static_cast<const int*>(t[next++].data);
+    if (cache.page_size > 0) args.table = static_cast<const int*>(t[next++].data);
+    args.table_columns = cache.columns;
+    args.longest = *std::max_element(in_use.begin(), in_use.end()) - cache.appended;
+    next = inputs.size() + 1;
+    if (!workspace.empty()) args.workspace = static_cast<float*>(t[next++].data);
+    if (next < t.size()) args.lse = t[next];
+    args.scale = static_cast<float>(problem.scale);
+    args.causal = problem.causal;
+    args.splits = splits;
+    args.breaks = run.breaks;
+    check_arguments(chapter, args);
+    build.decode(args);
+  }
+};
+
 }  // namespace
 
 EmulatorRun run_on_emulator(std::span<const Input> inputs, std::span<const Output> outputs,
@@ -222,6 +363,9 @@ EmulatorRun run_on_emulator(std::span<const Input> inputs, std::span<const Outpu
   for (const simt::Event& event : run.report.events) {  // while the memory has its names
     const auto* source = reinterpret_cast<const void*>(event.source);  // NOLINT: it is only named
     run.sources.push_back(source == nullptr ? "" : simt::describe_address(source));
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].after.empty()) load(tensors[i], inputs[i].after);
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     load(tensors[inputs.size() + i], outputs[i].values);
@@ -256,11 +400,15 @@ double run_on_gpu(std::span<const Input> inputs, std::span<const Output> outputs
     memory.back()->upload(host.data());
   }
   const double ms = gpu_time_ms(runs, [&] { launch(tensors); });
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    host.resize(outputs[i].values.size() * element_bytes(outputs[i].dtype));
-    memory[inputs.size() + i]->download(host.data());
-    load(on_host(tensors[inputs.size() + i]), outputs[i].values);
+  const auto back = [&](size_t i, std::span<float> values) {
+    host.resize(values.size() * element_bytes(tensors[i].dtype));
+    memory[i]->download(host.data());
+    load(on_host(tensors[i]), values);
+  };
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].after.empty()) back(i, inputs[i].after);
   }
+  for (size_t i = 0; i < outputs.size(); ++i) back(inputs.size() + i, outputs[i].values);
   return ms;
 }
 
@@ -299,6 +447,28 @@ double backward_on_gpu(const KernelChapter& chapter, const Problem& problem,
   return run_on_gpu(
       backward.inputs, backward.outputs,
       [&](std::span<const TensorRef> t) { backward.launch(*chapter.gpu, t); }, runs);
+}
+
+EmulatorRun decode_on_emulator(const KernelChapter& chapter, const Problem& problem,
+                               const CacheLayout& cache, int splits, DecodeTensors& tensors,
+                               const KernelRun& run, const simt::Config& config) {
+  const Decode decode(chapter, problem, cache, splits, tensors, run);
+  EmulatorRun result = run_on_emulator(
+      decode.inputs, decode.outputs,
+      [&](std::span<const TensorRef> t) { decode.launch(*chapter.emulator, t); }, config);
+  tensors.misplaced = decode.misplaced();
+  return result;
+}
+
+double decode_on_gpu(const KernelChapter& chapter, const Problem& problem, const CacheLayout& cache,
+                     int splits, DecodeTensors& tensors, const KernelRun& run, int runs) {
+  if (const std::string why = gpu_problem(*chapter.gpu); !why.empty()) throw InputError(why);
+  const Decode decode(chapter, problem, cache, splits, tensors, run);
+  const double ms = run_on_gpu(
+      decode.inputs, decode.outputs,
+      [&](std::span<const TensorRef> t) { decode.launch(*chapter.gpu, t); }, runs);
+  tensors.misplaced = decode.misplaced();
+  return ms;
 }
 
 }  // namespace fa

@@ -20,6 +20,7 @@ struct Input {
   std::array<int64_t, 4> shape;
   std::span<const float> values;  // row-major
   bool by_length = false;         // the kernels see a [B,H,L,D] that is stored as [B,L,H,D]
+  std::span<float> after = {};    // what the kernels left of it; empty: nobody asks
 };
 struct Output {  // what the kernels leave unwritten is NaN
   const char* name;
@@ -71,5 +72,26 @@ EmulatorRun backward_on_emulator(const KernelChapter& chapter, const Problem& pr
                                  const simt::Config& config = {});
 double backward_on_gpu(const KernelChapter& chapter, const Problem& problem,
                        const BackwardTensors& tensors, const KernelRun& run = {}, int runs = 1);
+
+// Of decoding: where the keys of problem.k and problem.v lie when the kernels see them.
+struct CacheLayout {
+  int64_t page_size = 0;            // 0: there are no pages; else:
+  int64_t pages = 0, columns = 0;   // in the pool, and in a row of the table
+  std::vector<int32_t> table = {};  // [batch, columns]
+  int64_t appended = 0;  // of each sequence's keys, the last so many are new in this call
+};
+
+struct DecodeTensors {
+  std::span<float> o, lse;  // [B,H,Lq,D], [B,H,Lq]; LSE may be empty
+  int64_t misplaced = 0;    // numbers of the cache that are afterwards not what they should be
+};
+
+// The keys of each sequence, problem.lengths, are cut into `splits`. What holds no key is NaN.
+// Throws InputError for what the chapter does not take.
+EmulatorRun decode_on_emulator(const KernelChapter& chapter, const Problem& problem,
+                               const CacheLayout& cache, int splits, DecodeTensors& tensors,
+                               const KernelRun& run = {}, const simt::Config& config = {});
+double decode_on_gpu(const KernelChapter& chapter, const Problem& problem, const CacheLayout& cache,
+                     int splits, DecodeTensors& tensors, const KernelRun& run = {}, int runs = 1);
 
 }  // namespace fa

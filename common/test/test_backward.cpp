@@ -84,7 +84,7 @@ Outputs plain_backward(const Problem& problem, const Variant& variant = {}) {
     const int64_t of_q = batch_head % shape.heads, first = batch_head / problem.group * shape.kv;
     const float* const q = problem.q.data() + row * shape.dim;
     const float* const d_o = problem.more[0].data() + row * shape.dim;
-    Keys keys = problem.keys_of(query);
+    Keys keys = problem.keys_of(0, query);
     if (variant.top_left) keys.end = std::min(keys.end, query + 1);
     const int64_t visible = keys.end - keys.begin;
     if (visible <= 0) continue;

@@ -63,6 +63,11 @@ TEST_CASE("float16, versions 2 and 3, scalars and empty arrays") {
   halves[halves.size() - 3] = 0x3c;                     // 1.0
   halves[halves.size() - 1] = static_cast<char>(0xc0);  // -2.0
   CHECK(parse_npy(halves, "x").floats() == std::vector<float>{1, -2});
+  std::string integers = npy(header("<i4", "False", "(2,)"), 8);
+  integers[integers.size() - 7] = 1;                                   // 256
+  for (size_t i = 1; i <= 4; ++i) integers[integers.size() - i] = -1;  // -1
+  CHECK(parse_npy(integers, "x").type == NpyType::i32);
+  CHECK(parse_npy(integers, "x").doubles() == std::vector<double>{256, -1});
   CHECK(parse_npy(npy(header("<f4", "False", "(2, 3)"), 24, 2), "x").size() == 6);
   CHECK(parse_npy(npy(header("<f4", "False", "(2, 3)"), 24, 3), "x").size() == 6);
   CHECK(parse_npy(npy(header("<f8", "False", "()"), 8), "x").size() == 1);
@@ -83,6 +88,7 @@ TEST_CASE("each way to be wrong has a sentence of its own") {
   CHECK(contains(refusal(npy(header("<i8", "False", "(2, 3)"), 48)), "holds type '<i8'"));
   CHECK(contains(refusal(npy(header("|O", "False", "(2, 3)"), 48)), "holds type '|O'"));
   CHECK(contains(refusal(npy(header(">f4", "False", "(2, 3)"), 24)), "is big-endian"));
+  CHECK(contains(refusal(npy(header(">i4", "False", "(2, 3)"), 24)), "x.astype('<i4')"));
   CHECK(
       contains(refusal(npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", 4)),
                "structured type"));

@@ -41,6 +41,8 @@ void use(const fa::ForwardArgs& args) {{ launch_attention<64>(args{breaks}); }}
 """
 BACKWARD = KERNEL.replace("ForwardArgs", "BackwardArgs").replace(
     "launch_attention<", "launch_backward<bf16, ")
+DECODE = KERNEL.replace("ForwardArgs", "DecodeArgs").replace(
+    "launch_attention<64>", "launch_decode<bf16, 64, 32, true, true>")
 TILED = """#include "chapters/02_tiled_cpu/tiled.hpp"
 const auto use = ch02::attend_tile<float, ch02::Causal{breaks}>;
 const void* volatile used = reinterpret_cast<const void*>(use);
@@ -98,7 +100,7 @@ def build(directory, chapter, breaks, struck, compiler, flags):
                 if left:
                     raise SystemExit(f"{path}: a break is left in: {left.group(0).strip()}")
             copy.write_text(text, encoding="utf-8")
-    template = {"02": TILED, "10": BACKWARD}.get(chapter[:2], KERNEL)
+    template = {"02": TILED, "10": BACKWARD, "11": DECODE}.get(chapter[:2], KERNEL)
     source, result = ("use.cu", "use.cubin") if is_cuda else ("use.cpp", "use.o")
     (directory / source).write_text(
         template.format(directory=chapter, number=chapter[:2], breaks=breaks), encoding="utf-8")

@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""ch11_decoding from the outside: against NumPy, tables from files, bad input, the serving loop."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+sys.path.insert(0, os.path.join(ROOT, "reference"))
+import attention  # noqa: E402
+
+PROGRAM = "ch11_decoding"
+
+
+def run(*arguments):
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True,
+                          timeout=120, check=False)
+
+
+class Cli(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def files(self, q=(2, 4, 3, 64), k=(2, 2, 50, 64)):
+        """Random inputs, written; the arrays, and the options that name them."""
+        random = np.random.default_rng(0)
+        arrays, options = {}, []
+        for name, shape in (("q", q), ("k", k), ("v", k)):
+            arrays[name] = random.normal(0.5, 1, shape).astype(np.float16)
+            np.save(self.path(name), arrays[name])
+            options += ["--" + name, self.path(name + ".npy")]
+        return arrays, [*options, "--dtype", "f16", "--device", "emulator"]
+
+    def refused(self, *arguments, says):
+        """Exit 2, one line on stderr that says why, nothing on stdout, no file written."""
+        before = sorted(os.listdir(self.folder))
+        result = run(*arguments)
+        self.assertEqual(result.returncode, 2, (arguments, result.stdout, result.stderr))
+        lines = result.stderr.splitlines()
+        self.assertEqual(len(lines), 1, result.stderr)
+        self.assertTrue(lines[0].startswith("error: "), result.stderr)
+        self.assertIn(says, lines[0])
+        self.assertEqual(result.stdout, "")
+        self.assertEqual(sorted(os.listdir(self.folder)), before)
+
+    def agrees(self, arrays, lengths, *options):
+        """O and LSE of these sequences are NumPy's in float64, each by itself."""
+        result = run(*options, "--out", self.path("o.npy"), "--lse", self.path("lse.npy"))
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        o, lse = np.load(self.path("o.npy")), np.load(self.path("lse.npy"))
+        for n, length in enumerate(lengths):
+            q, k, v = (x[n:n + 1].astype(np.float64) for x in arrays.values())
+            expected_o, expected_lse = attention.general(
+                q, k[:, :, :length], v[:, :, :length], causal="--causal" in options)
+            worst = np.abs(o[n] - expected_o[0])
+            self.assertTrue((worst <= 4e-3).all(), f"sequence {n}: {worst.max()}")
+            self.assertTrue((np.abs(lse[n] - expected_lse[0]) <= 1e-3).all())
+
+    def test_numpy_agrees_with_lengths_of_their_own(self):
+        arrays, options = self.files()
+        self.agrees(arrays, (50, 50), *options, "--causal")
+        self.agrees(arrays, (50, 7), *options, "--causal", "--cache-seqlens", "50,7", "--splits", 2)
+        self.agrees(arrays, (33, 50), *options, "--cache-seqlens", "33,50", "--page-size", 3)
+
+    def test_a_table_from_a_file(self):
+        arrays, options = self.files()
+        table = np.full((2, 6), -7, np.int32)  # what is not needed may be anything
+        table[0, :4], table[1, :2] = (5, 0, 9, 2), (7, 3)
+        np.save(self.path("table"), table)
+        options += ["--page-size", 16, "--block-table", self.path("table.npy")]
+        lengths = ["--cache-seqlens", "50,20"]
+        for more in ([], ["--append", 5], ["--layout", "blhd", "--splits", 3]):
+            self.agrees(arrays, (50, 20), *options, *lengths, *more)
+        self.refused(*options, says="page -7 of sequence 1: expected 0 to")
+        np.save(self.path("narrow"), table[:, :3])
+        self.refused(*options[:-1], self.path("narrow.npy"),
+                     says="sequence 0 needs 4 pages, its row has 3")
+        table[1, 1] = 9
+        np.save(self.path("table"), table)
+        self.refused(*options, *lengths, says="page 9 of sequence 1 stands in the table twice")
+        table[1, 1] = 1 << 30
+        np.save(self.path("table"), table)
+        self.refused(*options, *lengths, says="page 1073741824 of sequence 1: expected 0 to")
+        for wrong in (table.astype(np.int64), table[:1], table.astype(np.float32)):
+            np.save(self.path("table"), wrong)
+            self.refused(*options, *lengths, says="int32")
+
+    def test_refusals(self):
+        emulator = ["--device", "emulator"]
+        self.refused("--cache-seqlens", "1", *emulator, says="expected 2 lengths")
+        self.refused("--cache-seqlens", "1,1001", *emulator, says="expected lengths from 0 to 1000")
+        self.refused("--cache-seqlens", "1,,2", *emulator, says="expected a whole number")
+        self.refused("--page-size", "257", *emulator, says="--page-size")
+        self.refused("--page-size", "0", *emulator, says="--page-size")
+        self.refused("--splits", "0", *emulator, says="--splits")
+        self.refused("--splits", "129", *emulator, says="--splits")
+        self.refused("--block-table", "x.npy", *emulator, says="goes with --page-size")
+        self.refused("--append", "9", "--cache-seqlens", "9,8", *emulator, says="has 8 keys")
+        self.refused("--window", "1,1", *emulator, says="chapter 09 has it")
+        self.refused("--shape", "1,1,1,9,100", *emulator, says="multiples of 8 up to 128")
+        self.refused("--shape", "65536,1,1,1,8", *emulator, says="up to 65535")
+        self.refused("serve", "--requests", "3", says="STEP:PROMPT+NEW")
+        self.refused("serve", "--requests", "0:0+1", says="prompt")
+        self.refused("serve", "--pages", "0", says="--pages")
+        self.refused("waves", "--items", "0", says="--items")
+
+    def test_the_report(self):
+        self.assertEqual(run("--shape", "2,4,1,300,64", "--kv-heads", 2, "--page-size", 7,
+                             "--cache-seqlens", "300,0", "--device", "emulator", "--splits", 2,
+                             "--profile", "--json", self.path("o.json")).returncode, 0)
+        with open(self.path("o.json"), encoding="utf-8") as file:
+            report = json.load(file)
+        self.assertEqual(report["profile"]["splits"], 2)
+        self.assertEqual(report["profile"]["pages"], 43)
+        self.assertEqual(report["cache_seqlens"], [300, 0])
+        self.assertTrue(report["check"]["passed"])
+        self.assertEqual(report["hazards"], [])
+
+    def test_heads_that_share_keys_read_them_once(self):
+        sectors = []
+        for kv_heads in (8, 2, 1):
+            self.assertEqual(run("--shape", "1,8,1,4096,64", "--kv-heads", kv_heads, "--splits", 4,
+                                 "--device", "emulator", "--profile", "--json",
+                                 self.path("o.json")).returncode, 0)
+            with open(self.path("o.json"), encoding="utf-8") as file:
+                profile = json.load(file)["profile"]
+            once = kv_heads * 4096 * 64 * 2 * 2 // 32
+            sectors.append(profile["global_load_sectors"])
+            self.assertLess(sectors[-1], 1.1 * once)
+            self.assertGreaterEqual(profile["previous"]["global_load_sectors"], 8 * once // kv_heads)
+        self.assertGreater(sectors[0], 3.6 * sectors[1])
+
+    def test_pages_cost_table_entries_only(self):
+        sectors = {}
+        for page_size in (0, 256, 16, 1):
+            pages = ["--page-size", page_size] if page_size else []
+            self.assertEqual(run("--shape", "1,2,1,2048,128", "--splits", 2, *pages, "--device",
+                                 "emulator", "--profile", "--json",
+                                 self.path("o.json")).returncode, 0)
+            with open(self.path("o.json"), encoding="utf-8") as file:
+                sectors[page_size] = json.load(file)["profile"]["global_load_sectors"]
+        for page_size in (256, 16, 1):  # 4 bytes for each page, and a lane asks for each key
+            self.assertGreater(sectors[page_size], sectors[0])
+            self.assertLess(sectors[page_size], 1.02 * sectors[0])
+
+    def test_every_order_gives_the_same_bits(self):
+        outputs = []
+        for seed in (0, 1, 2):
+            self.assertEqual(run("--shape", "2,4,2,500,64", "--causal", "--splits", 3, "--append", 2,
+                                 "--page-size", 5, "--schedule-seed", seed, "--device", "emulator",
+                                 "--out", self.path("o.npy")).returncode, 0)
+            outputs.append(np.load(self.path("o.npy")))
+        for other in outputs[1:]:
+            self.assertTrue((other == outputs[0]).all())
+
+    def test_serving_gives_every_page_back(self):
+        for options in ([], ["--page-size", 1, "--pages", 1800, "--batch", 2],
+                        ["--page-size", 256, "--pages", 5, "--batch", 8]):
+            result = run("serve", "--device", "emulator", "--json", self.path("s.json"), *options)
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+            with open(self.path("s.json"), encoding="utf-8") as file:
+                report = json.load(file)
+            self.assertEqual((report["pages_lost"], report["passed"]), (0, True))
+            self.assertEqual((report["refused"], report["answered"]), (1, 197))
+
+    def test_serving_when_nobody_fits(self):
+        result = run("serve", "--requests", "0:100+1,5:9+1", "--pages", 1, "--page-size", 8,
+                     "--device", "emulator")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertEqual(result.stdout.count("refused, as a sequence has at most 8 tokens"), 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
