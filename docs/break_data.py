@@ -609,7 +609,7 @@ BREAKS = {
                   "looks at shared memory.",
         "demos": [
             {"chapters": ("11",), "run": "--shape 1,2,1,300,64 --splits 2 --device emulator",
-             "symptom": {"hazard": "global_race", "at": "store_global"},
+             "symptom": {"hazard": "global_race", "at": "store_global", "other": "store_global"},
              "fine": [{"run": "--shape 1,2,1,300,64 --splits 1 --device emulator"}]},
         ],
     },
@@ -626,7 +626,7 @@ BREAKS = {
                   "0, 1, 2, … a page too far is still a neighbour.",
         "demos": [
             {"chapters": ("11",), "run": "--shape 1,2,1,200,64 --page-size 16 --device emulator",
-             "symptom": {"hazard": "out_of_bounds", "at": "cp_async_16"},
+             "symptom": {"hazard": "out_of_bounds", "at": "cp_async_16", "other": ""},
              "fine": [{"run": "--shape 1,2,1,200,64 --device emulator"}]},
         ],
     },
