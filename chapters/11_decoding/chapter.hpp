@@ -57,6 +57,7 @@ inline constexpr fa::KernelChapter CHAPTER{
     .check_shape = check_shape,
     .own_breaks = fa::DECODE_BREAKS,
     .undefined_on_a_gpu = fa::PAGE_OFF_BY_ONE | fa::STALE_VALUES | fa::SHARED_PARTIAL,
+    .choose_splits = choose_splits,
     .previous_name = "ch09_masks_and_shapes",
     .previous = &emulator::ch09::build,
 };

@@ -9,5 +9,6 @@ namespace fa {
 // In ascending order.
 std::span<const KernelChapter* const> kernel_chapters();  // of the forward pass
 std::span<const KernelChapter* const> backward_chapters();
+std::span<const KernelChapter* const> decode_chapters();
 
 }  // namespace fa

@@ -20,9 +20,11 @@
 namespace {
 
 using fa::BackwardArgs;
+using fa::DecodeArgs;
 using fa::ForwardArgs;
 using fa::InputError;
 using fa::KernelChapter;
+using fa::Shape;
 using fa::TensorRef;
 
 thread_local std::string last_error;
@@ -57,6 +59,16 @@ Tensors tensors_of(const ForwardArgs& args) {
 Tensors tensors_of(const BackwardArgs& args) {
   return {{"q", args.q},     {"k", args.k},   {"v", args.v},   {"o", args.o},  {"lse", args.lse},
           {"d_o", args.d_o}, {"dq", args.dq}, {"dk", args.dk}, {"dv", args.dv}};
+}
+
+Tensors tensors_of(const DecodeArgs& args) {
+  Tensors all = {{"q", args.q}, {"k", args.k}, {"v", args.v}, {"o", args.o}};
+  if (args.k_new.data || args.v_new.data) {
+    all.push_back({"k_new", args.k_new});
+    all.push_back({"v_new", args.v_new});
+  }
+  if (args.lse.data) all.push_back({"lse", args.lse});
+  return all;
 }
 
 // An earlier version ended with `stream`: what came later keeps its default.
@@ -303,6 +315,111 @@ void differentiate(const flash_attention_backward_arguments* arguments) {
   chapter.emulator->backward(args);
 }
 
+// What a call needs, apart from the workspace itself.
+struct DecodePlan {
+  const KernelChapter* chapter;
+  DecodeArgs args;
+  int device;
+  int64_t floats;  // of workspace
+};
+
+DecodePlan decode_plan(const flash_attention_decode_arguments* arguments) {
+  if (!arguments) throw InputError("no arguments");
+  const flash_attention_decode_arguments& given = *arguments;
+  if (given.size != sizeof given) {
+    throw InputError("arguments of " + std::to_string(given.size) + " bytes: this version has " +
+                     std::to_string(sizeof given));
+  }
+  if (fa::decode_chapters().empty()) throw InputError("this library has no decoding");
+  DecodePlan plan{.chapter = fa::decode_chapters().back(),
+                  .args = {.q = tensor_ref("q", given.q),
+                           .o = tensor_ref("o", given.o),
+                           .lse = tensor_ref("lse", given.lse),
+                           .k = tensor_ref("k", given.k),
+                           .v = tensor_ref("v", given.v),
+                           .k_new = tensor_ref("k_new", given.k_new),
+                           .v_new = tensor_ref("v_new", given.v_new),
+                           .lengths = given.lengths,
+                           .table = given.table,
+                           .table_columns = given.table_columns,
+                           .longest = given.longest,
+                           .scale = finite_scale(given.scale),
+                           .causal = given.not_causal == 0,
+                           .splits = 1},
+                  .device = FLASH_ATTENTION_EMULATOR,
+                  .floats = 0};
+  DecodeArgs& args = plan.args;
+  for (const Named& one : tensors_of(args)) check_address(one.name, one.tensor.data);
+  plan.device =
+      device_of(given.device, tensors_of(args), {{"lengths", args.lengths}, {"table", args.table}});
+  if (given.splits < 0) throw InputError("splits: expected a number, or 0 to have them chosen");
+  fa::check_arguments(*plan.chapter, args);
+  const auto [batch, heads, len_q, dim] = args.q.shape;
+  const int64_t room = args.k.shape[2] * (args.table ? args.table_columns : 1);
+  const int64_t longest = args.longest > 0 ? args.longest + args.k_new.shape[2] : room;
+  const Shape shape{batch, heads, len_q, longest, dim};
+  const auto choose = [&] {
+    const int machine = plan.device >= 0 ? fa::gpu_multiprocessors() : 132;
+    return plan.chapter->choose_splits(shape, args.k.shape[1], longest, machine);
+  };
+  args.splits = given.splits > 0 ? given.splits : choose();
+  plan.floats = fa::decode_workspace(shape.rows(), dim, args.splits);
+  return plan;
+}
+
+// Of a cache in host memory: what a GPU's cannot be asked.
+void check_cache(const DecodeArgs& args) {
+  const int64_t page_size = args.k.shape[2], appended = args.k_new.shape[2];
+  const int64_t room = page_size * (args.table ? args.table_columns : 1);
+  for (int64_t n = 0; args.lengths && n < args.q.shape[0]; ++n) {
+    const int64_t length = args.lengths[n] + appended;
+    const std::string sequence = "sequence " + std::to_string(n);
+    if (args.lengths[n] < 0 || length > room ||
+        (args.longest > 0 && args.lengths[n] > args.longest)) {
+      throw InputError(sequence + ": " + std::to_string(args.lengths[n]) + " keys" +
+                       (appended > 0 ? " and " + std::to_string(appended) + " new ones" : "") +
+                       ", with room for " + std::to_string(room));
+    }
+    for (int64_t i = 0; args.table && i * page_size < length; ++i) {
+      const int page = args.table[n * args.table_columns + i];
+      if (page >= 0 && page < args.k.shape[0]) continue;
+      throw InputError(sequence + ": page " + std::to_string(page) + " of " +
+                       std::to_string(args.k.shape[0]));
+    }
+  }
+}
+
+void decode(const flash_attention_decode_arguments* given) {
+  DecodePlan plan = decode_plan(given);
+  DecodeArgs& args = plan.args;
+  const int64_t bytes = plan.floats * static_cast<int64_t>(sizeof(float));
+  if (given->workspace_bytes < bytes) {
+    throw InputError("workspace of " + std::to_string(given->workspace_bytes) +
+                     " bytes: " + std::to_string(bytes) + " are needed");
+  }
+  if (bytes > 0) {
+    check_address("workspace", given->workspace);
+    device_of(plan.device, tensors_of(args), {{"workspace", given->workspace}});
+    args.workspace = static_cast<float*>(given->workspace);
+  }
+  fa::check_arguments(*plan.chapter, args);
+  if (plan.device >= 0) {
+    const OnGpu gpu(*plan.chapter->gpu, plan.device, given->stream);
+    plan.chapter->gpu->decode(args);
+    return;
+  }
+  check_cache(args);
+  const Registered registered(tensors_of(args));
+  std::optional<fa::simt::RegisteredBuffer> more[3];
+  const int64_t batch = args.q.shape[0];
+  if (args.lengths) more[0].emplace(args.lengths, batch * sizeof(int), "lengths", sizeof(int));
+  if (args.table) {
+    more[1].emplace(args.table, batch * args.table_columns * sizeof(int), "table", sizeof(int));
+  }
+  if (bytes > 0) more[2].emplace(args.workspace, bytes, "workspace", sizeof(float));
+  plan.chapter->emulator->decode(args);
+}
+
 flash_attention_tensor contiguous(const void* data, int64_t batch, int64_t heads, int64_t length,
                                   int64_t dim) {
   flash_attention_tensor tensor = {
@@ -348,6 +465,16 @@ int64_t flash_attention_backward_workspace(int64_t batch, int64_t heads, int64_t
     fa::check_addressable(shape, "shape " + to_string(shape));
     bytes = fa::backward_workspace(shape) * static_cast<int64_t>(sizeof(float));
   });
+  return bytes;
+}
+
+int flash_attention_decode(const flash_attention_decode_arguments* arguments) {
+  return guarded([&] { decode(arguments); });
+}
+
+int64_t flash_attention_decode_workspace(const flash_attention_decode_arguments* arguments) {
+  int64_t bytes = -1;
+  guarded([&] { bytes = decode_plan(arguments).floats * static_cast<int64_t>(sizeof(float)); });
   return bytes;
 }
 

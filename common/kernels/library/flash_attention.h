@@ -83,6 +83,40 @@ int flash_attention_backward(const flash_attention_backward_arguments *arguments
 int64_t flash_attention_backward_workspace(int64_t batch, int64_t heads, int64_t len_q,
                                            int64_t head_dim);
 
+/* The newest queries of sequences whose keys and values lie in a cache. Fill it with 0 first. */
+typedef struct {
+  uint64_t size;               /* sizeof(flash_attention_decode_arguments) */
+  int32_t device;              /* where the tensors are */
+  int32_t not_causal;          /* 0: query i of len_q sees keys up to length - len_q + i; 1: all */
+  flash_attention_tensor q, o; /* [batch, heads, len_q, dim] */
+  flash_attention_tensor k, v; /* [batch, kv_heads, capacity, dim], or with a table
+                                  [pages, kv_heads, page_size, dim] */
+  flash_attention_tensor k_new, v_new; /* [batch, kv_heads, new, dim]: keys that this call puts
+                                          into the cache, behind the others; or null */
+  flash_attention_tensor lse;          /* [batch, heads, len_q, 1], fp32, or null */
+  /* [batch], where the tensors are: keys in the cache before this call; null: the capacity. What
+     they hold on a GPU is not looked at, and neither is what the table holds. */
+  const int32_t *lengths;
+  const int32_t *table; /* [batch, table_columns]: a sequence's pages in order; null: no pages */
+  int64_t table_columns;
+  int64_t longest; /* of the lengths, as far as the caller knows: it decides the splits; 0: the most
+                      that there is room for */
+  double scale;
+  int32_t splits;   /* of the keys of a sequence; 0: chosen */
+  int32_t reserved; /* 0 */
+  void *workspace;  /* of any content; 16-byte aligned, where the tensors are; may be null for 0
+                       bytes */
+  int64_t workspace_bytes;
+  void *stream; /* a cudaStream_t, or null */
+} flash_attention_decode_arguments;
+
+/* O = softmax(scale Q K^T) V over the cache. As flash_attention. */
+int flash_attention_decode(const flash_attention_decode_arguments *arguments);
+
+/* How many bytes of workspace these arguments need, whose own workspace may be null; -1 after an
+   error. */
+int64_t flash_attention_decode_workspace(const flash_attention_decode_arguments *arguments);
+
 const char *flash_attention_error(void); /* of this thread's last failed call */
 
 /* What mma.sync alone reaches on this GPU, in TFLOP/s; 0 after an error. */

@@ -43,6 +43,17 @@ class BackwardArguments(ctypes.Structure):
                 ("workspace_bytes", ctypes.c_int64), ("stream", ctypes.c_void_p)]
 
 
+class DecodeArguments(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_uint64), ("device", ctypes.c_int32),
+                ("not_causal", ctypes.c_int32),
+                *[(name, Tensor) for name in ("q", "o", "k", "v", "k_new", "v_new", "lse")],
+                ("lengths", ctypes.c_void_p), ("table", ctypes.c_void_p),
+                ("table_columns", ctypes.c_int64), ("longest", ctypes.c_int64),
+                ("scale", ctypes.c_double), ("splits", ctypes.c_int32),
+                ("reserved", ctypes.c_int32), ("workspace", ctypes.c_void_p),
+                ("workspace_bytes", ctypes.c_int64), ("stream", ctypes.c_void_p)]
+
+
 def to_bf16(x):
     """float32 -> bf16 as uint16, rounded to nearest even; NaN stays NaN."""
     bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
@@ -87,6 +98,12 @@ def int32_on(starts, like):
     return torch.as_tensor(starts, dtype=torch.int32, device=like.device).contiguous()
 
 
+def aligned_floats(count):
+    """Floats in host memory, from a multiple of 16 bytes on."""
+    floats = np.empty(count + 4, np.float32)
+    return floats[-floats.ctypes.data // 4 % 4:]
+
+
 def address(x):
     return x.ctypes.data if isinstance(x, np.ndarray) else x.data_ptr()
 
@@ -97,6 +114,7 @@ class Library:
         self._library.flash_attention_error.restype = ctypes.c_char_p
         self._library.flash_attention_backward_workspace.argtypes = [ctypes.c_int64] * 4
         self._library.flash_attention_backward_workspace.restype = ctypes.c_int64
+        self._library.flash_attention_decode_workspace.restype = ctypes.c_int64
         self._function = None  # a torch.autograd.Function, when one is wanted
 
     def attention(self, q, k, v, causal=False, window=None, scale=None, layout="bhld", chapter=None,
@@ -199,8 +217,7 @@ class Library:
             gradients = [np.full(x.shape, np.nan if is_fp16 else 0x7FFF, x.dtype) for x in tensors[:3]]
             result = lambda x: swapped(x.astype(np.float32) if is_fp16 else from_bf16(x))
             lse = np.ascontiguousarray(lse, np.float32)
-            workspace = np.empty(bytes_ // 4 + 4, np.float32)
-            workspace = workspace[-workspace.ctypes.data // 4 % 4:]  # from a multiple of 16 bytes on
+            workspace = aligned_floats(bytes_ // 4)
             view, device = of_array, EMULATOR
         else:
             import torch
@@ -221,6 +238,87 @@ class Library:
         if self._library.flash_attention_backward(ctypes.byref(arguments)):
             raise ValueError(self._library.flash_attention_error().decode())
         return tuple(result(x)[..., :dim] for x in gradients)
+
+    def decode(self, q, k_cache, v_cache, lengths=None, table=None, k_new=None, v_new=None,
+               causal=True, scale=None, layout="bhld", splits=0, longest=None, return_lse=False,
+               stream=None):
+        """O of the newest queries of sequences whose keys and values lie in a cache, [B,H,L,D].
+
+        k_cache, v_cache: [batch, kv_heads, capacity, dim], of which each sequence has its first
+        `lengths` (int32, on q's device) in use; with `table`, int32 [batch, columns], they are
+        [pages, kv_heads, page_size, dim], and key t of sequence n is row t % page_size of page
+        table[n, t // page_size]. k_new, v_new [batch, kv_heads, new, dim]: keys that this call
+        appends; `lengths` does not count them. layout "blhd": length in front of heads, in all of
+        these. causal: the last query stands at the last key. longest: of the lengths; read from
+        there if it is not given (on a GPU that waits). splits=0 has them chosen.
+
+        The cache is changed in place. Of NumPy arrays that are no float16 it is rounded to bf16."""
+        if layout not in LAYOUTS:
+            raise ValueError(f"layout {layout!r}: expected one of {', '.join(LAYOUTS)}")
+        if (k_new is None) != (v_new is None):
+            raise ValueError("k_new and v_new go together: give both")
+        given = {"q": q, "k_cache": k_cache, "v_cache": v_cache, "k_new": k_new, "v_new": v_new}
+        given = {name: x for name, x in given.items() if x is not None}
+        for name, x in given.items():
+            check(name, x)
+            if isinstance(x, np.ndarray) != isinstance(q, np.ndarray):
+                raise ValueError(f"{name} and q must both be NumPy arrays or both be tensors")
+        swapped = (lambda x: x.swapaxes(1, 2)) if layout == "blhd" else (lambda x: x)
+        scale = (q.shape[3] or 1) ** -0.5 if scale is None else scale
+        batch = q.shape[0]
+        if lengths is not None:
+            lengths = int32_on(lengths, q)
+            if tuple(lengths.shape) != (batch,):
+                raise ValueError(f"lengths: expected {batch} numbers, one for each sequence")
+            if longest is None:
+                longest = int(lengths.max())
+        if table is not None:
+            table = int32_on(table, q)
+            if len(table.shape) != 2 or table.shape[0] != batch:
+                raise ValueError(f"table: expected [{batch}, columns], a row for each sequence")
+        tensors = {name: swapped(x) for name, x in given.items()}
+        lse = None
+        if isinstance(q, np.ndarray):
+            is_fp16 = q.dtype == np.float16
+            as_bits = (lambda x: x.astype(np.float16)) if is_fp16 else to_bf16
+            as_floats = (lambda x: x.astype(np.float32)) if is_fp16 else from_bf16
+            tensors = {name: as_bits(np.ascontiguousarray(x)) for name, x in tensors.items()}
+            o = np.full(tensors["q"].shape, np.nan if is_fp16 else 0x7FFF, tensors["q"].dtype)
+            if return_lse:
+                lse = np.full((*o.shape[:3], 1), np.nan, np.float32)
+            view, device = of_array, EMULATOR
+        else:
+            filled = q.new_full(tuple(q.shape), float("nan"))
+            o = swapped(filled)
+            view, device = of_torch, q.device.index if q.device.type == "cuda" else EMULATOR
+            if return_lse or device != EMULATOR:
+                import torch
+            if return_lse:
+                lse = q.new_full((*o.shape[:3], 1), float("nan"), dtype=torch.float32)
+            if stream is None and device != EMULATOR:
+                stream = torch.cuda.current_stream(q.device).cuda_stream
+        tensors["o"] = o
+        of = {name: view(x) for name, x in tensors.items()}
+        arguments = DecodeArguments(
+            ctypes.sizeof(DecodeArguments), device, not causal,
+            *(of.get(name, Tensor()) for name in ("q", "o", "k_cache", "v_cache", "k_new", "v_new")),
+            Tensor() if lse is None else view(lse),
+            *(None if x is None else address(x) for x in (lengths, table)),
+            0 if table is None else table.shape[1], longest or 0, scale, splits, 0, None, 0, stream)
+        bytes_ = self._library.flash_attention_decode_workspace(ctypes.byref(arguments))
+        if bytes_ < 0:
+            raise ValueError(self._library.flash_attention_error().decode())
+        if bytes_ > 0:
+            workspace = aligned_floats(bytes_ // 4) if device == EMULATOR else torch.empty(
+                bytes_ // 4, dtype=torch.float32, device=q.device)
+            arguments.workspace, arguments.workspace_bytes = address(workspace), bytes_
+        if self._library.flash_attention_decode(ctypes.byref(arguments)):
+            raise ValueError(self._library.flash_attention_error().decode())
+        if isinstance(q, np.ndarray):
+            filled = swapped(as_floats(o))
+            for name in ("k_cache", "v_cache") if k_new is not None else ():
+                given[name][...] = swapped(as_floats(tensors[name]))
+        return (filled, lse[..., 0]) if return_lse else filled
 
     def differentiable_attention(self, q, k, v, causal=False, scale=None, layout="bhld",
                                  deterministic=False):

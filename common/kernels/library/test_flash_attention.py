@@ -205,6 +205,82 @@ class TestLibrary(unittest.TestCase):
         refused("every size must be at least 1", *inputs(len_q=0)[:1] * 2, *inputs(len_q=0)[1:],
                 inputs(len_q=0)[0], lse)
 
+    def cache(self, dtype=np.float32):
+        """Three sequences of 50, 0 and 90 keys; one query each of four heads, two of K and V."""
+        q = inputs(batch=3, heads=4, len_q=1)[0]
+        k, v = (x.astype(dtype) for x in inputs(batch=3, heads=2)[1:])
+        return q.astype(dtype), k, v, np.array([50, 0, 90], np.int32)
+
+    def assert_decoded(self, q, k, v, lengths, got, **options):
+        for n, length in enumerate(lengths):
+            expected = attention.general(*(x[n:n + 1].astype(np.float64) for x in (
+                q, k[:, :, :length], v[:, :, :length])), causal=True)
+            for one, other, bound in zip(expected, got, (1e-2, 1e-3)):
+                if length == 0:  # 0, and -inf
+                    np.testing.assert_array_equal(other[n], one[0])
+                else:
+                    self.assertTrue((np.abs(other[n] - one[0]) <= bound).all(), (n, options))
+
+    def test_decoding_over_a_cache(self):
+        for dtype in (np.float32, np.float16):
+            q, k, v, lengths = self.cache(dtype)
+            for layout in ("bhld", "blhd"):
+                turned = [x.swapaxes(1, 2) if layout == "blhd" else x for x in (q, k, v)]
+                for splits in (0, 1, 3):
+                    o, lse = LIBRARY.decode(*turned, lengths, splits=splits, layout=layout,
+                                            return_lse=True)
+                    o = o.swapaxes(1, 2) if layout == "blhd" else o
+                    self.assert_decoded(q, k, v, lengths, (o, lse), splits=splits, layout=layout)
+        o, lse = LIBRARY.decode(q, k, v, return_lse=True)  # all of the cache
+        self.assert_decoded(q, k, v, (90, 90, 90), (o, lse))
+
+    def test_decoding_through_a_table_appends(self):
+        q, k, v, lengths = self.cache()
+        table = np.full((3, 8), -1, np.int32)  # 16 keys a page; two of the keys are new
+        table[0, :4], table[2, :6] = (9, 3, 5, 0), (1, 8, 2, 7, 4, 6)
+        pages = [np.full((10, 2, 16, 64), np.nan, np.float32) for _ in "kv"]
+        for cache, whole in zip(pages, (k, v)):
+            for n in (0, 2):
+                for key in range(lengths[n]):
+                    row = whole[n, :, key] if key < lengths[n] - 2 else np.nan
+                    cache[table[n, key // 16], :, key % 16] = row
+        some = [0, 2]
+        new = [np.stack([x[n, :, lengths[n] - 2:lengths[n]] for n in some]) for x in (k, v)]
+        o, lse = LIBRARY.decode(q[some], *pages, lengths[some] - 2, table[some], *new,
+                                return_lse=True)
+        self.assert_decoded(q[some], k[some], v[some], lengths[some], (o, lse))
+        for cache, whole in zip(pages, (k, v)):
+            for n in (0, 2):
+                for key in range(lengths[n]):
+                    np.testing.assert_array_equal(cache[table[n, key // 16], :, key % 16],
+                                                  whole[n, :, key])
+        again, _ = LIBRARY.decode(q[some], *pages, lengths[some], table[some], return_lse=True)
+        np.testing.assert_array_equal(again, o)
+
+    def test_decoding_says_what_is_wrong(self):
+        q, k, v, lengths = self.cache()
+
+        def refused(text, *arguments, **options):
+            with self.assertRaises(ValueError) as caught:
+                LIBRARY.decode(*arguments, **options)
+            self.assertIn(text, str(caught.exception))
+
+        refused("expected 3 numbers", q, k, v, lengths[:2])
+        refused("expected [3, columns]", q, k, v, lengths, table=[[1]])
+        refused("91 keys", q, k, v, [1, 2, 91])
+        refused("sequence 0: -1 keys", q, k, v, [-1, 2, 90])
+        refused("sequence 1: page 3 of 3", q, k, v, lengths + 1, table=[[0], [3], [1]],
+                longest=90)
+        refused("give the length of each sequence", q, k, v, k_new=k, v_new=v)
+        refused("give both", q, k, v, lengths, k_new=k)
+        refused("the new K is", q, k, v, lengths, k_new=k[:1], v_new=v[:1])
+        refused("90 keys and 1 new ones", q, k, v, lengths, k_new=k[:, :, :1], v_new=v[:, :, :1])
+        refused("batch and dim must be equal", q[:2], k, v, lengths[:2])
+        refused("must divide", q[:, :3], k, v, lengths)
+        refused("multiples of 8", *(x[..., :60] for x in (q, k, v)), lengths)
+        refused("layout", q, k, v, lengths, layout="lbhd")
+        refused("splits", q, k, v, lengths, splits=-1)
+
     def test_head_sizes_are_padded(self):
         for dim in (59, 80, 111):
             q, k, v = inputs(dim=dim)
@@ -261,7 +337,8 @@ class TestLibrary(unittest.TestCase):
                                  capture_output=True, text=True).stdout
         self.assertEqual(sorted(line.split()[-1] for line in listing.splitlines()),
                          ["flash_attention", "flash_attention_backward",
-                          "flash_attention_backward_workspace", "flash_attention_error",
+                          "flash_attention_backward_workspace", "flash_attention_decode",
+                          "flash_attention_decode_workspace", "flash_attention_error",
                           "flash_attention_forward", "flash_attention_mma_limit"])
 
 
