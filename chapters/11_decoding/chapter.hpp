@@ -21,7 +21,6 @@ constexpr int kMultiprocessors = 132;  // of an H200: what the emulator chooses 
 // Keys that a block's warps look at side by side.
 constexpr int64_t tile_keys(int64_t dim) { return dim <= 64 ? 128 : 64; }
 
-// [anchor: choose_splits]
 // Blocks that there are without splitting, and into how many splits to cut the keys of a sequence.
 // `longest`: of the keys in use. A partial result costs less here than a multiprocessor that has
 // nothing to do: 95 % of the best efficiency, where FlashAttention is content with 85 %.
@@ -33,7 +32,6 @@ inline int choose_splits(const fa::Shape& shape, int64_t kv_heads, int64_t longe
   return splits_for(work_items(shape, kv_heads), multiprocessors,
                     ceil_div(longest, tile_keys(shape.dim)), 0.95);
 }
-// [/anchor: choose_splits]
 
 // Throws InputError unless the head size is a multiple of 8 up to 128 and an int holds the lengths.
 inline void check_shape(const fa::Shape& shape) {

@@ -112,6 +112,7 @@ class PageTable {
     for (int64_t sequence = 0; sequence < sequences(); ++sequence) release(sequence);
   }
 
+  // [anchor: take_pages]
   // Makes room for `tokens` more tokens. False if the pool has too few pages, and then nothing has
   // changed. Throws InputError if a row of the table is too short.
   bool append(int64_t sequence, int64_t tokens) {
@@ -129,6 +130,7 @@ class PageTable {
     lengths_[sequence] = static_cast<int32_t>(length);
     return true;
   }
+  // [/anchor: take_pages]
 
   // The sequence has no tokens then.
   void release(int64_t sequence) {

@@ -45,6 +45,7 @@ inline double wave_efficiency(int64_t items, int64_t splits, int64_t multiproces
   return waves == 0 ? 0 : waves / std::ceil(waves);
 }
 
+// [anchor: splits_for]
 // The smallest number of splits whose efficiency is at least `part` of the best one's. `items`:
 // blocks without splitting, batch * kv_heads * query tiles. `multiprocessors`: blocks that run at a
 // time. `tiles`: of keys, counted from the length in use: one that is counted from what the cache
@@ -69,6 +70,7 @@ inline int splits_for(int64_t items, int64_t multiprocessors, int64_t tiles, dou
   while (efficiency[splits] < enough) ++splits;
   return splits;
 }
+// [/anchor: splits_for]
 
 // Every split has ceil(tiles / splits) tiles; the last that has any may have fewer, those behind it
 // have none.
