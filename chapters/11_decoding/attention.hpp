@@ -232,7 +232,8 @@ void attend(const Params p, Breaks breaks) {
   };
   for (int n = 0; n < STAGES - 1; ++n) load(n, place(n));
   auto next = place(STAGES - 1);
-  if (APPEND && first_row == 0) append<WARPS * WARP_SIZE>(cache, first, stop, p.dim, breaks);
+  if (APPEND && last_row == rows - 1)  // these rows see all keys, those before perhaps not
+    append<WARPS * WARP_SIZE>(cache, first, stop, p.dim, breaks);
 
   uint32_t Q_rmem[HEAD_DIM / MMA_K][MMAS_Q][4];
   for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)

@@ -1,0 +1,255 @@
+#!/usr/bin/env python3
+"""FlashAttention's tests of decoding over a cache, for chapter 11's kernels, held to check.py's rule.
+
+    reference/decode_grid.py --small                     some of each kind, on the emulator
+    reference/decode_grid.py                             all of them; needs a GPU and PyTorch
+
+Lengths, heads and page sizes are those of tests/test_flash_attn.py and hopper/test_flash_attn.py in
+Dao-AILab/flash-attention, as far as chapter 11 takes their options:
+
+    kvcache      test_flash_attn_kvcache: sequences of their own lengths in a cache, with pages of 1 to
+                 256 keys or none, new keys appended or not
+    splitkv      test_flash_attn_splitkv: all of the cache, with up to 128 splits
+
+Other than there, whatever holds no key is NaN, in the cache and in pages that nobody has, table
+entries behind a sequence's pages point nowhere, and one sequence of the batch may have no key. Each
+sequence is judged by itself; after an append the cache must hold exactly the keys. A line for each
+case that is not right, and a count. Exit status: 0 all right, 1 not, 2 bad usage.
+"""
+
+import argparse
+import itertools
+import re
+import sys
+from typing import Iterator, List, NamedTuple, Optional, Tuple
+
+import check  # says so if there is no NumPy
+import numpy as np
+
+import attention
+from forward_grid import HEADS, LibraryOf, ROOT, on_host, part
+from problem import BadInput, Problem
+
+KVCACHE = [(1, 128), (1, 339), (3, 1024), (64, 800), (64, 256), (3, 799), (64, 2048), (16, 20000),
+           (1, 131072), (16, 131072), (128, 128)]  # queries, room in the cache
+SPLITKV = [(3, 1024), (1, 339), (64, 800), (3, 799), (64, 2048), (16, 20000), (16, 100000)]
+SPLITS = (1, 2, 3, 5, 17, 32, 55, 97, 128)
+PAGES = (0, 1, 4, 16, 128, 256)
+DIMS = (32, 64, 80, 128)
+SMALL_SCORES = 33000             # queries x keys at most, with --small
+NOWHERE = -1_234_567_890
+
+
+class Case(NamedTuple):
+    test: str
+    lengths: Tuple[int, int]      # queries, room
+    dim: int
+    heads: Tuple[int, int]
+    causal: bool
+    appended: int
+    page_size: int                # 0: no pages
+    splits: int                   # 0: chosen
+    dtype: str
+    layout: str
+    seed: int
+
+    def __str__(self) -> str:
+        words = [self.test, "x".join(map(str, self.lengths)), f"d{self.dim}",
+                 "heads {}/{}".format(*self.heads), self.dtype, self.layout]
+        words += ["causal"] * self.causal + [f"append {self.appended}"] * (self.appended > 0)
+        words += [f"pages of {self.page_size}"] * (self.page_size > 0)
+        words += [f"splits {self.splits}"] * (self.splits > 0)
+        return " ".join(words + [f"seed {self.seed}"])
+
+
+def whole_grid(first_seed: int) -> Iterator[Case]:
+    seeds = itertools.count(first_seed)
+    random = np.random.default_rng(first_seed)
+
+    def layout() -> str:
+        return ("bhld", "blhd")[int(random.integers(2))]
+
+    for lengths, dim, heads, causal, new, page_size, dtype in itertools.product(
+            KVCACHE, DIMS, HEADS.values(), (False, True), (False, True), PAGES, ("bf16", "f16")):
+        appended = int(random.integers(1, lengths[0] + 1)) if new else 0
+        yield Case("kvcache", lengths, dim, heads, causal, appended, page_size, 0, dtype, layout(),
+                   next(seeds))
+    for lengths, dim, causal, splits, dtype in itertools.product(
+            SPLITKV, DIMS, (False, True), SPLITS, ("bf16", "f16")):
+        yield Case("splitkv", lengths, dim, HEADS["mha"], causal, 0, 0, splits, dtype, layout(),
+                   next(seeds))
+
+
+def small_grid(first_seed: int) -> Iterator[Case]:
+    """A few of the short ones: each value of each option with some."""
+    cases = [case for case in whole_grid(first_seed)
+             if case.lengths[0] * case.lengths[1] <= SMALL_SCORES]
+    return iter(cases[::len(cases) // 60 | 1])  # an odd step: every option changes
+
+
+class Sequences:
+    """The tensors of a case: arrays, or tensors on a PyTorch device; NaN where there is no key."""
+
+    def __init__(self, case: Case, device: Optional[str]) -> None:
+        random = np.random.default_rng(case.seed)
+        len_q, room = case.lengths
+        self.batch, self.case = 2, case
+        self.lengths = [int(random.integers(case.appended, room + 1)) for _ in range(self.batch)]
+        if case.test == "splitkv":
+            self.lengths = [room] * self.batch
+        elif random.integers(4) == 0 and not case.appended:
+            self.lengths[0] = 0
+        shapes = [(self.batch, case.heads[0], len_q, case.dim)] + [
+            (self.batch, case.heads[1], room, case.dim)] * 2
+        if device is None:
+            self.q, self.k, self.v = (attention.round_to(random.normal(0.5, 1.0, shape), case.dtype)
+                                      for shape in shapes)
+            self.like = lambda shape: np.full(shape, np.nan, np.float32)
+        else:
+            import attention_torch
+            import torch
+            generator = torch.Generator(device).manual_seed(case.seed)
+            self.q, self.k, self.v = ((0.5 + torch.randn(shape, generator=generator, device=device)
+                                       ).to(attention_torch.TYPES[case.dtype]) for shape in shapes)
+            self.like = lambda shape: self.q.new_full(shape, float("nan"))
+        if case.dtype == "f16" and device is None:
+            self.q, self.k, self.v = (x.astype(np.float16) for x in (self.q, self.k, self.v))
+            self.like = lambda shape: np.full(shape, np.nan, np.float16)
+        self.table = None
+        if case.page_size:
+            used = [-(-length // case.page_size) for length in self.lengths]
+            self.pages = sum(used) + 3
+            order = random.permutation(self.pages)
+            self.table = np.full((self.batch, max(used) + 1), NOWHERE, np.int32)
+            for n, pages in enumerate(used):
+                self.table[n, :pages], order = order[:pages], order[pages:]
+
+    def cache(self, x, appended: int):
+        """K or V as the kernel finds them, without the newest `appended` keys of each sequence."""
+        size, dim = self.case.page_size, self.case.dim
+        into = self.like((self.pages, x.shape[1], size, dim) if size else tuple(x.shape))
+        for n, length in enumerate(self.lengths):
+            keys = np.arange(length - appended)
+            if not size:
+                into[n, :, :len(keys)] = x[n, :, :len(keys)]
+            elif len(keys):
+                into[self.table[n, keys // size], :, keys % size] = x[n, :, :len(keys)].swapaxes(0, 1)
+        return into
+
+    def newest(self, x):
+        rows = [x[n:n + 1, :, length - self.case.appended:length]
+                for n, length in enumerate(self.lengths)]
+        if isinstance(x, np.ndarray):
+            return np.concatenate(rows)
+        import torch
+        return torch.cat(rows)
+
+
+def same(a, b) -> bool:
+    """As bits: NaN where NaN is expected."""
+    a, b = on_host(a), on_host(b)
+    return bool(((a == b) | (np.isnan(a) & np.isnan(b))).all())
+
+
+def why_wrong(case: Case, library, device: Optional[str]) -> Optional[str]:
+    """None, or what is not right, in a line."""
+    of = Sequences(case, device)
+    turned = (lambda x: x.swapaxes(1, 2)) if case.layout == "blhd" else (lambda x: x)
+    in_memory = (lambda x: np.ascontiguousarray(turned(x))) if device is None else (
+        lambda x: turned(x).contiguous())
+    caches = [in_memory(of.cache(x, case.appended)) for x in (of.k, of.v)]
+    new = {}
+    if case.appended:
+        new = dict(zip(("k_new", "v_new"), (in_memory(of.newest(x)) for x in (of.k, of.v))))
+    before = np.array(of.lengths, np.int32) - case.appended
+    try:
+        o, lse = library.decode(in_memory(of.q), *caches, before, of.table, causal=case.causal,
+                                layout=case.layout, splits=case.splits, return_lse=True, **new)
+    except ValueError as error:
+        return f"refused: {error}"
+    o = turned(o)
+    for name, cache, x in zip("KV", caches, (of.k, of.v)):
+        if case.appended and not same(turned(cache), of.cache(x, 0)):
+            return f"the cache of {name} does not hold the keys"
+    for n, length in enumerate(of.lengths):
+        got, got_lse = on_host(o[n:n + 1]), on_host(lse[n:n + 1])
+        if length == 0:
+            if not ((got == 0).all() and (got_lse == -np.inf).all()):
+                return f"sequence {n} has no key: expected 0 and -inf"
+            continue
+        tensors = of.q[n:n + 1], of.k[n:n + 1, :, :length], of.v[n:n + 1, :, :length]
+        problem = Problem(*(on_host(x).astype(np.float32) for x in tensors), dtype=case.dtype,
+                          causal=case.causal)
+        reference = None
+        if device is not None:
+            import attention_torch
+            reference = attention_torch.compute_reference(problem, *tensors)
+        agreed, verdict = check.judge(problem, got, got_lse, reference=reference)
+        if not agreed:
+            return f"sequence {n} of {length} keys: " + " ".join(verdict.split())
+    return None
+
+
+def run_grid(cases: List[Case], library, device: Optional[str], say=print) -> int:
+    """How many are right."""
+    right = 0
+    for case in cases:
+        why = why_wrong(case, library, device)
+        right += why is None
+        if why is not None:
+            say(f"WRONG: {case}: {why}")
+    return right
+
+
+def chosen_cases(options: argparse.Namespace) -> List[Case]:
+    grid = (small_grid if options.small else whole_grid)(options.seed)
+    try:
+        cases = [case for case in grid if re.search(options.only or "", str(case))]
+    except re.error as error:
+        raise BadInput(f"--only {options.only}: {error}") from None
+    number, of = options.part
+    if not cases[number - 1::of]:
+        raise BadInput("no case is left: --only and --part say which")
+    return cases[number - 1::of]
+
+
+def main(arguments=None) -> int:
+    parser = check.Parser(description=__doc__.splitlines()[0])
+    parser.add_argument("--library", metavar="FILE",
+                        default=str(ROOT / "build" / "lib" / "libflash_attention.so"),
+                        help="the shared library [build/lib/libflash_attention.so]")
+    parser.add_argument("--small", action="store_true", help="some short cases, on the emulator")
+    parser.add_argument("--only", metavar="REGEX", help="cases whose name has this in it")
+    parser.add_argument("--part", type=part, default=(1, 1), metavar="I/N", help="every Nth case")
+    parser.add_argument("--seed", type=int, default=1, help="of the first case [1]")
+    parser.add_argument("--list", action="store_true", help="print the cases and exit")
+    try:
+        options = parser.parse_args(arguments)
+        cases = chosen_cases(options)
+        if options.list:
+            print(*cases, sep="\n")
+            return 0
+        device = None
+        if not options.small:
+            try:
+                import torch
+            except ImportError:
+                raise BadInput(f"{sys.executable} has no PyTorch; without --small this needs it"
+                               ) from None
+            if not torch.cuda.is_available():
+                raise BadInput("PyTorch sees no GPU on this machine; --small runs on the emulator")
+            device = "cuda"
+        try:
+            library = LibraryOf(options.library, 11).library
+        except OSError as error:
+            raise BadInput(f"{error}; build the target flash_attention") from None
+    except BadInput as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    right = run_grid(cases, library, device, lambda line: print(line, flush=True))
+    print(f"{right} of {len(cases)} right")
+    return 0 if right == len(cases) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
