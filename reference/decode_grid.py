@@ -94,7 +94,7 @@ class Sequences:
         random = np.random.default_rng(case.seed)
         len_q, room = case.lengths
         self.batch, self.case = 2, case
-        self.lengths = [int(random.integers(case.appended, room + 1)) for _ in range(self.batch)]
+        self.lengths = [int(random.integers(max(1, case.appended), room + 1)) for _ in range(self.batch)]
         if case.test == "splitkv":
             self.lengths = [room] * self.batch
         elif random.integers(4) == 0 and not case.appended:
