@@ -6,7 +6,6 @@
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <new>
 
 #include "common/error.hpp"
 #include "common/gpu/runtime.hpp"
@@ -69,7 +68,7 @@ class EmulatorMemory {
  public:
   EmulatorMemory(const char* name, Dtype dtype, size_t elements)
       : bytes_(elements * element_bytes(dtype)),
-        data_(::operator new(bytes_ + 1, std::align_val_t(simt::kBufferAlignment))),
+        data_(simt::allocate_buffer(bytes_), Free{bytes_}),
         registered_(data_.get(), bytes_, name, element_bytes(dtype)) {
     std::memset(data_.get(), UNWRITTEN, bytes_);
   }
@@ -77,9 +76,8 @@ class EmulatorMemory {
 
  private:
   struct Free {
-    void operator()(void* p) const {
-      ::operator delete(p, std::align_val_t(simt::kBufferAlignment));
-    }
+    size_t bytes;
+    void operator()(void* p) const { simt::free_buffer(p, bytes); }
   };
   size_t bytes_;
   std::unique_ptr<void, Free> data_;

@@ -28,8 +28,9 @@ export default {
     const said = [`${splits} ${splits === 1 ? 'split' : 'splits'}: ${blocks} blocks`, waves,
       `${tiles} tiles of keys each`]
     return svg(width, bottom + (wide ? 70 : 100), [
-      text(left, 16, `${state.items} blocks without splitting, ${MACHINE} multiprocessors`, { class: 'strong' }),
-      text(left, 34, wide ? 'the part of the multiprocessors that is busy, on average over the waves'
+      text(wide ? left : 4, 16, `${state.items} ${state.items === '1' ? 'block' : 'blocks'}${wide ? ' without splitting' : ''}, `
+        + `${MACHINE} multiprocessors`, { class: 'strong' }),
+      text(wide ? left : 4, 34, wide ? 'the part of the multiprocessors that is busy, on average over the waves'
         : 'multiprocessors busy, over the waves', { class: 'small muted' }),
       [0, 0.5, 1].map((part) => [line(left, y_of(part), width - 6, y_of(part)),
         text(left - 6, y_of(part) + 4, `${100 * part} %`, { class: 'small muted end' })]),
