@@ -24,7 +24,7 @@ struct Request {
   bool profile = false;
   bool bench = false;
   int64_t schedule_seed = 0;
-  int64_t seed = 0;     // of random input; 0 for files
+  int64_t seed = 0;             // of random input; 0 for files
   std::string events;           // path, or empty
   bool i_know = false;          // a break may run where its behaviour is undefined
   std::string layout = "bhld";  // of the tensors in the kernel's memory, or blhd

@@ -173,7 +173,8 @@ void attend(const Params p, Breaks breaks) {
   constexpr int BLOCK_Q = MMAS_Q * MMA_M, MMAS_KV = KEYS / MMA_N, MMAS_D = HEAD_DIM / MMA_N;
   constexpr uint32_t TILE_BYTES = KEYS * HEAD_DIM * ELEMENT;  // of K, and of V
   constexpr int BLOCK_KEYS = WARPS * KEYS;                    // the warps' tiles side by side
-  const auto [split, y, batch] = block_index_3d();
+  const Dim3 block = block_index_3d();
+  const int split = block.x, y = block.y, batch = block.z;
   // [anchor: rows]
   const int rows = p.group * p.len_q, row_tiles = ceil_div(rows, BLOCK_Q);
   const int kv_head = y / row_tiles, first_row = y % row_tiles * BLOCK_Q;
