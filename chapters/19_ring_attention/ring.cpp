@@ -1,0 +1,280 @@
+#include "ring.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <list>
+#include <utility>
+
+#include "chapters/02_tiled_cpu/fast.hpp"
+#include "chapters/10_backward/cpu_tile.hpp"
+
+namespace ch19 {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// The keys that some rank holds, and where they stand in the sequence: K, then V, in one message.
+struct Keys {
+  std::vector<Range> pieces;
+  int64_t rows = 0;
+  Part k_and_v;  // [2, kv_heads, rows, dim]
+
+  Keys(const Sizes& sizes, std::vector<Range> of_pieces)
+      : pieces(std::move(of_pieces)),
+        rows(rows_in(pieces)),
+        k_and_v(2 * sizes.kv_heads * rows * sizes.dim) {}
+  const float* k(const Sizes& sizes, int64_t kv_head, int64_t row) const {
+    return k_and_v.data() + (kv_head * rows + row) * sizes.dim;
+  }
+  const float* v(const Sizes& sizes, int64_t kv_head, int64_t row) const {
+    return k(sizes, sizes.kv_heads + kv_head, row);
+  }
+};
+
+// Rows of queries [begin, end) of a piece that see the first `keys` keys of another. Causal inside:
+// the last of them sees all of these, the one before one less.
+struct Seen {
+  int64_t begin, end, keys;
+  bool causal;
+};
+
+// [anchor: pair]
+// What a piece of queries sees of a piece of keys: first rows that see nothing, then a triangle,
+// then rows that see all. Row i of the piece sees keys up to i + offset.
+std::vector<Seen> what_is_seen(const Sizes& sizes, Range queries, Range keys) {
+  if (keys.size() == 0 || queries.size() == 0) return {};
+  if (!sizes.causal) return {{0, queries.size(), keys.size(), false}};
+  const int64_t offset = queries.begin + sizes.len_kv - sizes.len_q - keys.begin;
+  const int64_t first = std::clamp<int64_t>(-offset, 0, queries.size());
+  const int64_t all = std::clamp(keys.size() - 1 - offset, first, queries.size());
+  std::vector<Seen> seen;
+  if (first < all) seen.push_back({first, all, all + offset, true});
+  if (all < queries.size()) seen.push_back({all, queries.size(), keys.size(), false});
+  return seen;
+}
+// [/anchor: pair]
+
+// Calls work(query row, key row, what is seen) for every pair of pieces; rows count from the
+// beginning of the rank's part.
+template <class Work>
+void for_pairs(const Sizes& sizes, const std::vector<Range>& queries,
+               const std::vector<Range>& keys, Work work) {
+  int64_t query_row = 0;
+  for (const Range& of_queries : queries) {
+    int64_t key_row = 0;
+    for (const Range& of_keys : keys) {
+      for (const Seen& seen : what_is_seen(sizes, of_queries, of_keys))
+        work(query_row + seen.begin, key_row, seen);
+      key_row += of_keys.size();
+    }
+    query_row += of_queries.size();
+  }
+}
+
+// All of this rank's queries against these keys; the state takes it up.
+void attend(const Sizes& sizes, const std::vector<Range>& pieces, const Part& q, const Keys& keys,
+            State& state) {
+  const int64_t rows = rows_in(pieces), dim = sizes.dim;
+  Part o, lse;
+  for_pairs(sizes, pieces, keys.pieces, [&](int64_t row, int64_t key_row, const Seen& seen) {
+    const int64_t count = seen.end - seen.begin;
+    o.resize(count * dim);
+    lse.resize(count);
+    for (int64_t head = 0; head < sizes.heads; ++head) {
+      const int64_t kv_head = head / (sizes.heads / sizes.kv_heads);
+      const int64_t at = head * rows + row;
+      ch02::fast_attention(q.data() + at * dim, keys.k(sizes, kv_head, key_row),
+                           keys.v(sizes, kv_head, key_row), o.data(), lse.data(),
+                           {1, 1, count, seen.keys, dim}, sizes.scale, seen.causal, 1);
+      for (int64_t i = 0; i < count; ++i)
+        merge_row({state.o.data() + (at + i) * dim, static_cast<size_t>(dim)}, state.lse[at + i],
+                  {o.data() + i * dim, static_cast<size_t>(dim)}, lse[i]);
+    }
+  });
+}
+
+// What the pair of this rank's queries and these keys adds to dQ, and to dK and dV, which lie as K
+// and V do. D [heads, rows].
+void add_gradients(const Sizes& sizes, const std::vector<Range>& pieces, const Part& q,
+                   const State& state, const Part& d_o, const Part& D, const Keys& keys, Part& dq,
+                   Part& dk_and_dv) {
+  constexpr int64_t BLOCK = 64;
+  const int64_t rows = rows_in(pieces), dim = sizes.dim, group = sizes.heads / sizes.kv_heads;
+  const auto scale = static_cast<float>(sizes.scale);
+  Part P(BLOCK * BLOCK), dS(BLOCK * BLOCK);
+  const auto tile = [&](int64_t head, int64_t row, int64_t count, int64_t key_row,
+                        int64_t key_count,
+                        int64_t last_seen) {  // of the first row: keys up to this one
+    const int64_t at = head * rows + row, kv_head = head / group;
+    const float* const K = keys.k(sizes, kv_head, key_row);
+    const float* const V = keys.v(sizes, kv_head, key_row);
+    fa::ch10::multiply_transposed(P.data(), q.data() + at * dim, K, count, key_count, dim);
+    fa::ch10::multiply_transposed(dS.data(), d_o.data() + at * dim, V, count, key_count, dim);
+    for (int64_t i = 0; i < count; ++i)
+      for (int64_t j = 0; j < key_count; ++j) {
+        float& p = P[i * key_count + j];
+        float& ds = dS[i * key_count + j];
+        p = j <= last_seen + i ? std::exp(scale * p - state.lse[at + i]) : 0.0f;
+        ds = scale * p * (ds - D[at + i]);  // with scale: dQ and dK both have it
+      }
+    float* const dK = dk_and_dv.data() + (kv_head * keys.rows + key_row) * dim;
+    float* const dV = dK + sizes.kv_heads * keys.rows * dim;
+    fa::ch10::add_inner(dq.data() + at * dim, dS.data(), K, count, key_count, dim);
+    fa::ch10::add_outer(dK, dS.data(), q.data() + at * dim, key_count, count, dim);
+    fa::ch10::add_outer(dV, P.data(), d_o.data() + at * dim, key_count, count, dim);
+  };
+  for_pairs(sizes, pieces, keys.pieces, [&](int64_t row, int64_t key_row, const Seen& seen) {
+    const int64_t count = seen.end - seen.begin;
+    for (int64_t head = 0; head < sizes.heads; ++head)
+      for (int64_t i = 0; i < count; i += BLOCK)
+        for (int64_t j = 0; j < seen.keys; j += BLOCK) {
+          // row i of the triangle sees keys up to keys - count + i
+          const int64_t last_seen = seen.causal ? seen.keys - count + i - j : seen.keys;
+          const int64_t rows_here = std::min(BLOCK, count - i);
+          if (last_seen + rows_here - 1 < 0) continue;
+          tile(head, row + i, rows_here, key_row + j, std::min(BLOCK, seen.keys - j), last_seen);
+        }
+  });
+}
+
+void add(Part& sum, const Part& part) {
+  for (size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];
+}
+
+// The ring: rank r hands what it has to rank r + 1 and gets the next from rank r - 1.
+struct Ring {
+  Transport& transport;
+  Schedule schedule;
+  const Sizes& sizes;
+  int rank = transport.rank(), ranks = transport.ranks();
+
+  int next() const { return (rank + 1) % ranks; }
+  int previous() const { return (rank + ranks - 1) % ranks; }
+  std::vector<Range> queries() const {
+    return pieces_of(layout_of(schedule), sizes.len_q, ranks, rank);
+  }
+  Keys keys_of(int owner) const {
+    return {sizes, pieces_of(layout_of(schedule), sizes.len_kv, ranks, owner)};
+  }
+  Keys own(const Part& k, const Part& v) const {
+    Keys keys = keys_of(rank);
+    std::copy(k.begin(), k.end(), keys.k_and_v.begin());
+    std::copy(v.begin(), v.end(), keys.k_and_v.begin() + std::ssize(k));
+    return keys;
+  }
+
+  // [anchor: all_keys]
+  // Calls use(keys, whose) for the keys of every rank.
+  template <class Use>
+  void for_all_keys(const Part& k, const Part& v, Use use) const {
+    Keys here = own(k, v);
+    if (schedule == Schedule::gather) {
+      std::vector<Keys> all;
+      std::vector<Request> requests;
+      for (int owner = 0; owner < ranks; ++owner) all.push_back(keys_of(owner));
+      for (int other = 0; other < ranks; ++other) {
+        if (other == rank) continue;
+        requests.push_back(transport.receive(other, Tag::keys, all[other].k_and_v));
+        requests.push_back(transport.send(other, Tag::keys, here.k_and_v));
+      }
+      for (const Request& request : requests) transport.wait(request);
+      all[rank] = std::move(here);
+      for (int owner = 0; owner < ranks; ++owner) use(all[owner], owner);
+      return;
+    }
+    for (int step = 0; step < ranks; ++step) {
+      const int owner = (rank + ranks - step) % ranks;
+      const bool last = step == ranks - 1;
+      Keys coming = keys_of((owner + ranks - 1) % ranks);
+      Request sent, received;
+      const auto travel = [&] {
+        if (last) return;
+        received = transport.receive(previous(), Tag::keys, coming.k_and_v);
+        sent = transport.send(next(), Tag::keys, here.k_and_v);
+      };
+      const auto arrive = [&] {
+        transport.wait(received);
+        transport.wait(sent);
+      };
+      if (schedule == Schedule::ring) {
+        use(here, owner);
+        travel();
+        arrive();
+      } else {  // under way while they are used
+        travel();
+        use(here, owner);
+        arrive();
+      }
+      if (!last) here = std::move(coming);
+    }
+  }
+  // [/anchor: all_keys]
+};
+
+}  // namespace
+
+// [anchor: merge]
+void merge_row(std::span<float> o, float& lse, std::span<const float> o_b, float lse_b) {
+  if (lse_b == -kInfinity) return;  // it has seen nothing; -inf - (-inf) would be NaN
+  const float weight = 1 / (1 + std::exp(lse - lse_b));  // e^inf is inf, and 1 / inf is 0
+  for (size_t d = 0; d < o.size(); ++d) o[d] -= weight * (o[d] - o_b[d]);
+  lse = std::max(lse, lse_b) + std::log1p(std::exp(-std::abs(lse - lse_b)));
+}
+// [/anchor: merge]
+
+State forward(Transport& transport, Schedule schedule, const Sizes& sizes, const Part& q,
+              const Part& k, const Part& v) {
+  const Ring ring{transport, schedule, sizes};
+  const std::vector<Range> queries = ring.queries();
+  State state{Part(q.size()), Part(sizes.heads * rows_in(queries), -kInfinity)};
+  ring.for_all_keys(k, v, [&](const Keys& keys, int) { attend(sizes, queries, q, keys, state); });
+  return state;
+}
+
+Gradients backward(Transport& transport, Schedule schedule, const Sizes& sizes, const Part& q,
+                   const Part& k, const Part& v, const State& state, const Part& d_o) {
+  const Ring ring{transport, schedule, sizes};
+  const std::vector<Range> queries = ring.queries();
+  Part D(state.lse.size());
+  for (size_t row = 0; row < D.size(); ++row)
+    D[row] =
+        fa::ch10::dot(d_o.data() + row * sizes.dim, state.o.data() + row * sizes.dim, sizes.dim);
+
+  Gradients gradients{Part(q.size()), Part(k.size()), Part(v.size())};
+  Part home(k.size() + v.size());  // dK and dV of this rank's keys
+  std::vector<Request> sent;
+  std::list<Part> leaving;  // in flight until `sent` was waited for
+  const auto send = [&](int to, Part found) {
+    leaving.push_back(std::move(found));
+    sent.push_back(transport.send(to, Tag::gradients, leaving.back()));
+  };
+  // [anchor: travel_home]
+  // The gradients of a rank's keys follow them: what has come with them from the rank before, and
+  // what this one adds, goes to the next. After the last step that is home.
+  ring.for_all_keys(k, v, [&](const Keys& keys, int owner) {
+    Part found(keys.k_and_v.size());
+    add_gradients(sizes, queries, q, state, d_o, D, keys, gradients.dq, found);
+    if (schedule != Schedule::gather && owner != ring.rank) {
+      Part before(found.size());
+      transport.wait(transport.receive(ring.previous(), Tag::gradients, before));
+      add(found, before);
+    }
+    const int to = schedule == Schedule::gather ? owner : ring.next();
+    if (to == ring.rank) return add(home, found);
+    send(to, std::move(found));
+  });
+  // [/anchor: travel_home]
+  for (int other = 0; other < ring.ranks; ++other) {
+    if (other == ring.rank || (schedule != Schedule::gather && other != ring.previous())) continue;
+    Part found(home.size());
+    transport.wait(transport.receive(other, Tag::gradients, found));
+    add(home, found);
+  }
+  for (const Request& one : sent) transport.wait(one);
+  std::copy_n(home.begin(), gradients.dk.size(), gradients.dk.begin());
+  std::copy_n(home.begin() + std::ssize(gradients.dk), gradients.dv.size(), gradients.dv.begin());
+  return gradients;
+}
+
+}  // namespace ch19

@@ -1,0 +1,209 @@
+// Ring attention on threads: as many ranks as one likes give what one gives.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "common/backward.hpp"
+#include "common/check.hpp"
+#include "ring.hpp"
+#include "thread_transport.hpp"
+
+using namespace ch19;
+
+namespace {
+
+constexpr float NOTHING = std::numeric_limits<float>::quiet_NaN();
+constexpr Schedule SCHEDULES[] = {Schedule::gather, Schedule::ring, Schedule::overlap,
+                                  Schedule::zigzag};
+
+// The rows of a rank's pieces of [heads, length, dim], and back.
+template <class Copy>
+void for_rows(const std::vector<Range>& pieces, int64_t heads, int64_t length, Copy copy) {
+  const int64_t rows = rows_in(pieces);
+  for (int64_t head = 0; head < heads; ++head) {
+    int64_t row = 0;
+    for (const Range& piece : pieces)
+      for (int64_t i = piece.begin; i < piece.end; ++i, ++row)
+        copy(head * rows + row, head * length + i);
+  }
+}
+Part cut(const std::vector<float>& whole, const std::vector<Range>& pieces, int64_t heads,
+         int64_t length, int64_t dim) {
+  Part part(heads * rows_in(pieces) * dim);
+  for_rows(pieces, heads, length, [&](int64_t to, int64_t from) {
+    std::copy_n(whole.begin() + from * dim, dim, part.begin() + to * dim);
+  });
+  return part;
+}
+void put(std::vector<float>& whole, const Part& part, const std::vector<Range>& pieces,
+         int64_t heads, int64_t length, int64_t dim) {
+  for_rows(pieces, heads, length, [&](int64_t from, int64_t to) {
+    std::copy_n(part.begin() + from * dim, dim, whole.begin() + to * dim);
+  });
+}
+
+struct Whole {
+  std::vector<float> o, lse, dq, dk, dv;
+  int64_t bytes_sent = 0;  // by all ranks
+};
+
+Whole run(const fa::Problem& problem, Schedule schedule, int ranks, bool with_gradients) {
+  const fa::Shape& s = problem.shape;
+  const Sizes sizes{s.heads, problem.kv_heads(), s.q, s.kv, s.dim, problem.scale, problem.causal};
+  Whole whole{std::vector<float>(s.q_elements(), NOTHING), std::vector<float>(s.rows(), NOTHING),
+              std::vector<float>(s.q_elements(), NOTHING),
+              std::vector<float>(problem.kv_elements(), NOTHING),
+              std::vector<float>(problem.kv_elements(), NOTHING)};
+  std::atomic<int64_t> bytes = 0;
+  run_ranks(ranks, [&](Transport& transport) {
+    const Layout layout = layout_of(schedule);
+    const auto queries = pieces_of(layout, s.q, ranks, transport.rank());
+    const auto keys = pieces_of(layout, s.kv, ranks, transport.rank());
+    const Part q = cut(problem.q, queries, s.heads, s.q, s.dim);
+    const Part k = cut(problem.k, keys, sizes.kv_heads, s.kv, s.dim);
+    const Part v = cut(problem.v, keys, sizes.kv_heads, s.kv, s.dim);
+    const State state = forward(transport, schedule, sizes, q, k, v);
+    put(whole.o, state.o, queries, s.heads, s.q, s.dim);
+    put(whole.lse, state.lse, queries, s.heads, s.q, 1);
+    if (with_gradients) {
+      const Part d_o = cut(problem.more[0], queries, s.heads, s.q, s.dim);
+      const Gradients g = backward(transport, schedule, sizes, q, k, v, state, d_o);
+      put(whole.dq, g.dq, queries, s.heads, s.q, s.dim);
+      put(whole.dk, g.dk, keys, sizes.kv_heads, s.kv, s.dim);
+      put(whole.dv, g.dv, keys, sizes.kv_heads, s.kv, s.dim);
+    }
+    bytes += transport.bytes_sent();
+  });
+  whole.bytes_sent = bytes;
+  return whole;
+}
+
+fa::Problem problem_of(int64_t heads, int64_t group, int64_t len_q, int64_t len_kv, bool causal) {
+  fa::Problem problem =
+      fa::random_problem({1, heads, len_q, len_kv, 16}, fa::Dtype::f32, 3, 1, group);
+  problem.causal = causal;
+  problem.more = {fa::random_values(fa::like_q(problem), fa::Dtype::f32, 3, 0)};
+  return problem;
+}
+
+void agrees(const fa::Problem& problem, int ranks) {
+  for (const Schedule schedule : SCHEDULES) {
+    CAPTURE(ranks);
+    CAPTURE(static_cast<int>(schedule));
+    CAPTURE(fa::to_string(problem.shape));
+    CAPTURE(problem.causal);
+    const Whole whole = run(problem, schedule, ranks, true);
+    const fa::CheckResult check = fa::check_output(problem, whole.o, whole.lse);
+    CHECK_MESSAGE(check.passed(), fa::describe(check, problem.shape));
+    const fa::GradientCheck gradients =
+        fa::check_gradients(problem, problem.more[0], whole.dq, whole.dk, whole.dv);
+    CHECK_MESSAGE(gradients.passed(), fa::describe(gradients, problem));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("any number of ranks gives what one gives") {
+  for (const int ranks : {1, 2, 3, 4, 8})
+    for (const bool causal : {false, true}) agrees(problem_of(2, 1, 129, 129, causal), ranks);
+}
+
+TEST_CASE("more keys than queries, and the other way; heads that share keys") {
+  for (const bool causal : {false, true}) {
+    agrees(problem_of(4, 2, 40, 203, causal), 3);
+    agrees(problem_of(3, 3, 150, 61, causal), 4);
+  }
+}
+
+TEST_CASE("ranks that hold nothing") {
+  for (const bool causal : {false, true}) agrees(problem_of(1, 1, 5, 3, causal), 8);
+}
+
+TEST_CASE("keys travel as often as they must") {
+  const fa::Problem problem = problem_of(2, 1, 96, 96, false);
+  const int64_t once = 2 * problem.kv_elements() * int64_t{sizeof(float)};  // K and V of all
+  for (const int ranks : {1, 2, 4, 8})
+    for (const Schedule schedule : SCHEDULES) {
+      CHECK(run(problem, schedule, ranks, false).bytes_sent == (ranks - 1) * once);
+      // and with dK and dV one hop more, in a ring
+      const int64_t hops = schedule == Schedule::gather ? ranks - 1 : ranks > 1 ? ranks : 0;
+      CHECK(run(problem, schedule, ranks, true).bytes_sent == (2 * (ranks - 1) + hops) * once);
+    }
+}
+
+TEST_CASE("the same bits each time") {
+  const fa::Problem problem = problem_of(2, 1, 129, 129, true);
+  const Whole first = run(problem, Schedule::zigzag, 4, true);
+  for (int i = 0; i < 5; ++i) {
+    const Whole again = run(problem, Schedule::zigzag, 4, true);
+    CHECK(again.o == first.o);
+    CHECK(again.dk == first.dk);
+  }
+}
+
+TEST_CASE("rows merge, whatever they are") {
+  const float nothing = -std::numeric_limits<float>::infinity();
+  float o[] = {1, 2}, lse = 0;
+  const float other[] = {3, -2};
+  merge_row(o, lse, other, 0);  // equal weights
+  CHECK(o[0] == doctest::Approx(2));
+  CHECK(o[1] == doctest::Approx(0));
+  CHECK(lse == doctest::Approx(std::log(2.0)));
+  merge_row(o, lse, other, nothing);
+  CHECK(o[0] == doctest::Approx(2));
+  merge_row(o, lse, other, 1000);  // e^1000 is none in fp32
+  CHECK(o[0] == 3);
+  CHECK(lse == 1000);
+  lse = nothing;
+  o[0] = 0;
+  merge_row(o, lse, other, -1000);
+  CHECK(o[0] == 3);
+  CHECK(lse == -1000);
+  merge_row(o, lse, other, nothing);
+  CHECK(lse == -1000);
+}
+
+TEST_CASE("zigzag gives every rank as much to do") {
+  const auto visible = [](Layout layout, int ranks, int rank) {
+    int64_t pairs = 0;
+    for (const Range& piece : pieces_of(layout, 960, ranks, rank))
+      for (int64_t i = piece.begin; i < piece.end; ++i) pairs += i + 1;
+    return pairs;
+  };
+  for (const int ranks : {2, 4, 8}) {
+    CHECK(visible(Layout::zigzag, ranks, 0) == visible(Layout::zigzag, ranks, ranks - 1));
+    CHECK(visible(Layout::in_order, ranks, ranks - 1) > visible(Layout::in_order, ranks, 0) * 2);
+  }
+}
+
+TEST_CASE("who waits for nothing is told so") {
+  const auto reason = [](int ranks, auto work) -> std::string {
+    try {
+      run_ranks(ranks, work);
+    } catch (const Deadlock& error) {
+      return std::string("deadlock: ") + error.what();
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    return "none";
+  };
+  CHECK(reason(3,
+               [](Transport& t) {  // all send and wait before anybody receives
+                 float x = 1;
+                 t.wait(t.send((t.rank() + 1) % 3, Tag::keys, {&x, 1}));
+               })
+            .starts_with("deadlock: "));
+  CHECK(reason(2, [](Transport& t) {
+          float x = 1;
+          if (t.rank() == 0) throw std::runtime_error("rank 0 has had enough");
+          t.wait(t.receive(0, Tag::keys, {&x, 1}));
+        }) == "rank 0 has had enough");
+  CHECK(reason(2, [](Transport& t) {
+          float x[2] = {};
+          if (t.rank() == 0) t.wait(t.send(1, Tag::keys, {x, 2}));
+          if (t.rank() == 1) t.wait(t.receive(0, Tag::keys, {x, 1}));
+        }).find("which receives 1") != std::string::npos);
+}
