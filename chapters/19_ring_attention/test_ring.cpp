@@ -8,6 +8,7 @@
 
 #include "common/backward.hpp"
 #include "common/check.hpp"
+#include "parts.hpp"
 #include "ring.hpp"
 #include "thread_transport.hpp"
 
@@ -18,32 +19,6 @@ namespace {
 constexpr float NOTHING = std::numeric_limits<float>::quiet_NaN();
 constexpr Schedule SCHEDULES[] = {Schedule::gather, Schedule::ring, Schedule::overlap,
                                   Schedule::zigzag};
-
-// The rows of a rank's pieces of [heads, length, dim], and back.
-template <class Copy>
-void for_rows(const std::vector<Range>& pieces, int64_t heads, int64_t length, Copy copy) {
-  const int64_t rows = rows_in(pieces);
-  for (int64_t head = 0; head < heads; ++head) {
-    int64_t row = 0;
-    for (const Range& piece : pieces)
-      for (int64_t i = piece.begin; i < piece.end; ++i, ++row)
-        copy(head * rows + row, head * length + i);
-  }
-}
-Part cut(const std::vector<float>& whole, const std::vector<Range>& pieces, int64_t heads,
-         int64_t length, int64_t dim) {
-  Part part(heads * rows_in(pieces) * dim);
-  for_rows(pieces, heads, length, [&](int64_t to, int64_t from) {
-    std::copy_n(whole.begin() + from * dim, dim, part.begin() + to * dim);
-  });
-  return part;
-}
-void put(std::vector<float>& whole, const Part& part, const std::vector<Range>& pieces,
-         int64_t heads, int64_t length, int64_t dim) {
-  for_rows(pieces, heads, length, [&](int64_t from, int64_t to) {
-    std::copy_n(part.begin() + from * dim, dim, whole.begin() + to * dim);
-  });
-}
 
 struct Whole {
   std::vector<float> o, lse, dq, dk, dv;

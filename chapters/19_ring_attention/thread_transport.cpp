@@ -11,8 +11,10 @@
 
 namespace ch19 {
 
+namespace {
+
 // One message, from both sides: the send and the receive that belong together share it.
-struct Message {
+struct Letter : Message {
   int from = 0, to = 0, channel = 0;
   const float* source = nullptr;
   float* target = nullptr;
@@ -21,7 +23,7 @@ struct Message {
   bool done = false;
 };
 
-namespace {
+using Shared = std::shared_ptr<Letter>;
 
 class World {
  public:
@@ -30,10 +32,10 @@ class World {
   int ranks() const { return ranks_; }
 
   // The oldest message between the two that lacks this side.
-  Request match(int from, int to, Tag tag, size_t size, bool sends) {
+  Shared match(int from, int to, Tag tag, size_t size, bool sends) {
     const int channel = (static_cast<int>(tag) * ranks_ + from) * ranks_ + to;
-    std::deque<Request>& open = open_[channel];
-    for (const Request& one : open) {
+    std::deque<Shared>& open = open_[channel];
+    for (const auto& one : open) {
       if (sends ? one->sent : one->received) continue;
       if (one->size != size) {
         throw std::invalid_argument("rank " + std::to_string(from) + " sends " +
@@ -43,14 +45,15 @@ class World {
       }
       return one;
     }
-    open.push_back(std::make_shared<Message>(
-        Message{.from = from, .to = to, .channel = channel, .size = size}));
+    open.push_back(std::make_shared<Letter>());
+    Letter& letter = *open.back();
+    letter.from = from, letter.to = to, letter.channel = channel, letter.size = size;
     return open.back();
   }
 
   Request send(int from, int to, Tag tag, const float* source, size_t size) {
     const std::lock_guard lock(mutex_);
-    const Request message = match(from, to, tag, size, true);
+    const Shared message = match(from, to, tag, size, true);
     message->source = source;
     message->sent = true;
     changed_.notify_all();
@@ -58,14 +61,15 @@ class World {
   }
   Request receive(int from, int to, Tag tag, float* target, size_t size) {
     const std::lock_guard lock(mutex_);
-    const Request message = match(from, to, tag, size, false);
+    const Shared message = match(from, to, tag, size, false);
     message->target = target;
     message->received = true;
     changed_.notify_all();
     return message;
   }
 
-  void wait(int rank, const Request& message) {
+  void wait(int rank, const Request& request) {
+    const Shared message = std::static_pointer_cast<Letter>(request);
     std::unique_lock lock(mutex_);
     waits_for_[rank] = message.get();
     while (!message->done && !both_sides(*message)) {
@@ -82,7 +86,7 @@ class World {
     if (message->done) return;
     std::copy_n(message->source, message->size, message->target);
     message->done = true;
-    std::deque<Request>& open = open_[message->channel];
+    std::deque<Shared>& open = open_[message->channel];
     open.erase(std::find(open.begin(), open.end(), message));
     changed_.notify_all();
   }
@@ -95,12 +99,12 @@ class World {
   }
 
  private:
-  static bool both_sides(const Message& message) { return message.sent && message.received; }
+  static bool both_sides(const Letter& message) { return message.sent && message.received; }
 
   // Does everybody who has not ended wait for a message that lacks a side?
   bool stuck() const {
     int waiting = 0;
-    for (const Message* one : waits_for_) waiting += one && !one->done && !both_sides(*one);
+    for (const Letter* one : waits_for_) waiting += one && !one->done && !both_sides(*one);
     return waiting + ended_ == ranks_;
   }
   [[noreturn]] void fail(int rank) {
@@ -114,8 +118,8 @@ class World {
   const int ranks_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::deque<Request>> open_;  // [tag, from, to]: messages that lack a side or a copy
-  std::vector<const Message*> waits_for_;  // of each rank
+  std::vector<std::deque<Shared>> open_;  // [tag, from, to]: messages that lack a side or a copy
+  std::vector<const Letter*> waits_for_;  // of each rank
   int ended_ = 0, lost_ = -1;
 };
 

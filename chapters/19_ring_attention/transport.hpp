@@ -9,8 +9,11 @@
 
 namespace ch19 {
 
-// A send or a receive that was started. Empty: there is none, and wait() returns at once.
-struct Message;
+// A send or a receive that was started; each transport has its own. Empty: there is none, and
+// wait() returns at once.
+struct Message {
+  virtual ~Message() = default;
+};
 using Request = std::shared_ptr<Message>;
 
 enum class Tag { keys, gradients };

@@ -1,0 +1,63 @@
+#include "mpi_transport.hpp"
+
+#include <limits>
+#include <string>
+
+namespace ch19 {
+namespace {
+
+struct Pending final : Message {
+  MPI_Request request = MPI_REQUEST_NULL;
+  int size = 0;
+  bool received = false;  // or sent
+};
+
+int count_of(size_t size) {
+  if (size <= static_cast<size_t>(std::numeric_limits<int>::max())) return static_cast<int>(size);
+  throw std::invalid_argument("a message of " + std::to_string(size) +
+                              " numbers: MPI takes fewer than 2^31; use more ranks");
+}
+
+}  // namespace
+
+MpiTransport::MpiTransport(MPI_Comm group) : group_(group) {
+  MPI_Comm_rank(group, &rank_);
+  MPI_Comm_size(group, &ranks_);
+}
+
+Request MpiTransport::send(int to, Tag tag, std::span<const float> numbers) {
+  auto pending = std::make_shared<Pending>();
+  pending->size = count_of(numbers.size());
+  MPI_Isend(numbers.data(), pending->size, MPI_FLOAT, to, static_cast<int>(tag), group_,
+            &pending->request);
+  bytes_sent_ += static_cast<int64_t>(numbers.size_bytes());
+  return pending;
+}
+
+Request MpiTransport::receive(int from, Tag tag, std::span<float> numbers) {
+  auto pending = std::make_shared<Pending>();
+  pending->size = count_of(numbers.size());
+  pending->received = true;
+  MPI_Irecv(numbers.data(), pending->size, MPI_FLOAT, from, static_cast<int>(tag), group_,
+            &pending->request);
+  return pending;
+}
+
+void MpiTransport::wait(const Request& request) {
+  if (!request) return;
+  Pending& pending = static_cast<Pending&>(*request);
+  if (pending.request == MPI_REQUEST_NULL) return;  // waited for before
+  MPI_Status status;
+  MPI_Wait(&pending.request, &status);
+  if (!pending.received) return;
+  int arrived = 0;
+  MPI_Get_count(&status, MPI_FLOAT, &arrived);
+  if (arrived != pending.size) {
+    throw std::invalid_argument("rank " + std::to_string(status.MPI_SOURCE) + " sends " +
+                                std::to_string(arrived) + " numbers to rank " +
+                                std::to_string(rank_) + ", which receives " +
+                                std::to_string(pending.size));
+  }
+}
+
+}  // namespace ch19

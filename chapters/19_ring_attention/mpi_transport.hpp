@@ -1,0 +1,27 @@
+#pragma once
+// Ranks as processes, on one machine or on several, by MPI.
+
+#include <mpi.h>
+
+#include "transport.hpp"
+
+namespace ch19 {
+
+// The processes of `group`, MPI_COMM_WORLD say, between MPI_Init and MPI_Finalize. Messages have
+// fewer than 2^31 numbers: std::invalid_argument says so for others. An error of MPI's own ends all
+// ranks, as is MPI's default.
+class MpiTransport final : public Transport {
+ public:
+  explicit MpiTransport(MPI_Comm group);
+  int rank() const override { return rank_; }
+  int ranks() const override { return ranks_; }
+  Request send(int to, Tag tag, std::span<const float> numbers) override;
+  Request receive(int from, Tag tag, std::span<float> numbers) override;
+  void wait(const Request& request) override;
+
+ private:
+  MPI_Comm group_;
+  int rank_ = 0, ranks_ = 1;
+};
+
+}  // namespace ch19
