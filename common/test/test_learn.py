@@ -191,6 +191,8 @@ class Machine(Case):
                      '  case "$* $text" in *"$what"*) exit 1;; esac\ndone\necho "g++ 12.2.0"\n')
         self.command("cmake", "echo cmake version 3.25.1\n")
         self.command("ninja", "echo 1.11\n")
+        self.command("mpicxx", "echo g++ 12.2.0\n")
+        self.command("mpirun", "echo 'mpirun (Open MPI) 4.1.4'\n")
         self.command("apt-cache", f'cat "{self.root}/candidate"\n')
         self.command("apt-get", "exit 100\n")
         self.command("sudo", '"$@"\n')
