@@ -1,0 +1,122 @@
+// Fibers in WebAssembly. Its call stack is out of reach, so a fiber that stops is unwound by
+// binaryen's asyncify, which saves the frames, and called again from its entry when it goes on.
+// host.mjs calls the fibers, in a loop: frames of the program itself are below that loop and need
+// no saving. What C++ keeps in memory of its own, the "stack" of __stack_pointer, stays where it is:
+// each fiber has one, and the frames that asyncify saved lie below it.
+
+#include "common/simt/fiber.hpp"
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "docs/wasm/fiber.hpp"
+#include "docs/wasm/host.hpp"
+
+namespace {
+
+using boost::context::detail::transfer_t;
+
+constexpr uint32_t kSavedBytes = 8 * 1024;  // for frames: a kernel needs under a quarter of it
+constexpr uint32_t kCanary = 0x0ddba11u;
+
+// Lies at the bottom of the fiber's stack; host.mjs knows the first five.
+struct Context {
+  uint32_t saved_at, saved_end;  // asyncify's own: where the next frame goes, and the end
+  uint32_t stack_pointer;
+  uint32_t started;
+  uint32_t is_main;
+  void (*entry)(transfer_t);
+  transfer_t transfer;
+  uint32_t canary;
+};
+static_assert(sizeof(void*) == 4 && offsetof(Context, is_main) == 16);
+
+Context main_context{0, 0, 0, 1, 1, nullptr, {}, kCanary};
+Context* current = &main_context;
+
+}  // namespace
+
+extern "C" {
+
+__attribute__((export_name("fa_current"))) Context* fa_current() { return current; }
+
+// The frame at the bottom of each fiber. In build.py's list: asyncify cannot see that the call
+// leads to host_leave_fiber.
+__attribute__((export_name("fa_fiber"), noinline)) void fa_fiber() {
+  current->entry(current->transfer);
+}
+
+}  // extern "C"
+
+namespace boost::context::detail {
+
+transfer_t jump_fcontext(fcontext_t to, void* data) {
+  Context* const from = current;
+  current = static_cast<Context*>(to);
+  current->transfer = {from, data};
+  if (from->canary != kCanary) host_fail("a thread's arrays do not fit its stack of 32 KiB");
+  if (from->is_main) {
+    host_run_fibers();
+  } else {
+    host_leave_fiber();
+  }
+  return from->transfer;
+}
+
+fcontext_t make_fcontext(void* stack_top, size_t bytes, void (*entry)(transfer_t)) {
+  char* const bottom = static_cast<char*>(stack_top) - bytes;
+  auto* const context = reinterpret_cast<Context*>(bottom + kSavedBytes);
+  const auto at = reinterpret_cast<uint32_t>(bottom);
+  *context = {at,    at + kSavedBytes, reinterpret_cast<uint32_t>(stack_top) & ~15u, 0, 0,
+              entry, {},               kCanary};
+  return context;
+}
+
+}  // namespace boost::context::detail
+
+namespace fa::wasm {
+
+void switch_to_main(void* data) {
+  main_context.transfer = {current, data};
+  current = &main_context;
+}
+
+}  // namespace fa::wasm
+
+namespace fa::simt {
+
+const size_t kStackBytes = 32 * 1024;
+
+StackPool::StackPool(int count)
+    : count_(count),
+      stride_(kStackBytes + kSavedBytes),
+      total_bytes_(stride_ * static_cast<size_t>(count)),
+      memory_(static_cast<char*>(std::aligned_alloc(16, total_bytes_))) {
+  if (memory_ == nullptr) throw std::bad_alloc();
+}
+
+StackPool::~StackPool() { std::free(memory_); }
+
+bool StackPool::is_overflow(const void*) const { return false; }  // there is no fault to ask about
+
+void StackPool::prepare(Fiber& fiber, int i, void (*entry)(transfer_t)) {
+  char* const bottom = memory_ + stride_ * static_cast<size_t>(i);
+  fiber.context = boost::context::detail::make_fcontext(bottom + stride_, stride_, entry);
+}
+
+namespace {
+std::unique_ptr<StackPool> kept;  // launches of a program have blocks of one size, mostly
+}
+
+std::unique_ptr<StackPool> borrow_stacks(int count) {
+  if (kept != nullptr && kept->count() == count) return std::move(kept);
+  kept.reset();
+  return std::make_unique<StackPool>(count);
+}
+
+void give_back_stacks(std::unique_ptr<StackPool> stacks) { kept = std::move(stacks); }
+
+}  // namespace fa::simt

@@ -1,0 +1,9 @@
+#pragma once
+// What throw.cpp needs of fiber.cpp.
+
+namespace fa::wasm {
+
+/// Makes the main stack the one that goes on; it gets `data` as if by jump_fcontext.
+void switch_to_main(void* data);
+
+}  // namespace fa::wasm

@@ -1,0 +1,23 @@
+// node docs/wasm/run.mjs REQUEST: a chapter's program as WebAssembly; REQUEST is JSON, host.mjs says
+// of which keys. Prints the answer as JSON, without outputs; its exit status is the program's.
+import { readFileSync } from 'node:fs'
+import { Kernels } from './host.mjs'
+
+let request
+try {
+  request = JSON.parse(process.argv[2] ?? '')
+} catch {
+  console.error('error: request: expected JSON, such as \'{"chapter":4,"profile":true}\'')
+  process.exit(2)
+}
+let bytes
+try {
+  bytes = readFileSync(new URL('../public/kernels.wasm', import.meta.url))
+} catch {
+  console.error('error: docs/public/kernels.wasm is not built: ./learn docs --build')
+  process.exit(2)
+}
+const answer = new Kernels(new WebAssembly.Module(bytes)).run(request)
+if (answer.error !== undefined) console.error(`error: ${answer.error}`)
+else console.log(JSON.stringify({ ...answer, outputs: undefined }, null, 1))
+process.exit(answer.status)
