@@ -82,8 +82,9 @@ def compile_one(source: Path) -> Path:
 # What can be on a fiber's stack when it stops. Asyncify finds it from leave_fiber upwards, but not
 # through the call of a kernel by its std::function (ADD); and it would go on upwards through what
 # starts and ends a block (REMOVE), which only ever runs below host.mjs's loop.
-ADD = ["fa_fiber", "fa::simt::Block::thread_main*", "std::__2::__function::__func<*>::operator\\(\\)*"]
-REMOVE = ["fa::simt::Block::run_from*", "fa::simt::Block::unwind*"]
+ADD = ["fa_fiber", "fa::simt::Block::thread_main*", "std::__2::__function::__func<*>::operator*"]
+REMOVE = ["fa::simt::Block::go_on*", "fa::simt::Block::finish*", "fa::simt::Block::stop*",
+          "fa::simt::Cluster::*", "fa::simt::*launch_in*", "fa::simt::*Workers*"]
 
 
 def build() -> None:

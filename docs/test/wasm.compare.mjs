@@ -1,0 +1,79 @@
+// One run natively and as WebAssembly: what differs, in words; [] if nothing does.
+
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { commandLine } from '../wasm/host.mjs'
+
+// What the program answers to a request, in host.mjs's form.
+export function runNatively(bin, request) {
+  const directory = mkdtempSync(join(tmpdir(), 'wasm-'))
+  const file = (name) => join(directory, name)
+  try {
+    const [program, ...words] = commandLine(request)
+    const files = ['report', 'events', 'out']
+    const options = words.map((word, i) => /^--(json|events|out)$/.test(words[i - 1]) && files.includes(word) ? file(word) : word)
+    const answer = { status: 0 }
+    try {
+      answer.text = execFileSync(join(bin, program), options, {
+        encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, FA_THREADS: '1' }
+      })
+    } catch (failure) {
+      if (!(failure.status >= 0)) throw failure
+      answer.status = failure.status
+      answer.text = failure.stdout
+      if (failure.status === 2) answer.error = failure.stderr.replace(/^error: /, '').trimEnd()
+    }
+    if (answer.status === 2) return answer
+    answer.report = JSON.parse(readFileSync(file('report')))
+    if (existsSync(file('events'))) {
+      const { events, tiles } = JSON.parse(readFileSync(file('events')))
+      answer.events = events.slice(0, request.events)
+      answer.events_left_out = events.length - answer.events.length
+      if (tiles) answer.tiles = tiles
+    }
+    if (existsSync(file('out'))) answer.outputs = { out: new Uint8Array(readFileSync(file('out'))) }
+    return answer
+  } finally {
+    rmSync(directory, { recursive: true })
+  }
+}
+
+// float64 goes through two C libraries, whose exp differs in the last place: the checker's errors and
+// bounds may differ so much, and nothing else.
+function close(a, b) {
+  if (typeof a !== 'number' || typeof b !== 'number' || Number.isInteger(a)) {
+    return JSON.stringify(a) === JSON.stringify(b)
+  }
+  return Math.abs(a - b) <= 1e-6 * Math.abs(a)
+}
+const sameCheck = (a, b) => a && b && JSON.stringify(Object.keys(a)) === JSON.stringify(Object.keys(b)) &&
+  Object.keys(a).every((key) => key === 'first_bad' && a[key] && b[key]
+    ? sameCheck(a[key], b[key]) : close(a[key], b[key]))
+
+const LINES = { text: (text) => text?.replace(/^ {2}time .*\n/m, '') }
+
+export function differences(native, wasm) {
+  const found = []
+  const compare = (what, a, b) => {
+    if (JSON.stringify(a) !== JSON.stringify(b)) found.push(what)
+  }
+  compare('status', native.status, wasm.status)
+  if (native.status === 2) {
+    compare('error', native.error, wasm.error)
+    return found
+  }
+  compare('text', LINES.text(native.text), LINES.text(wasm.text))
+  const { time_ms: a, ...first } = native.report, { time_ms: b, ...second } = wasm.report ?? {}
+  for (const key of new Set([...Object.keys(first), ...Object.keys(second)])) {
+    if (key !== 'check') compare(key, first[key], second[key])
+    else if (!sameCheck(first.check, second.check)) found.push('check')
+  }
+  compare('events', native.events, wasm.events)
+  compare('tiles', native.tiles, wasm.tiles)
+  if (native.outputs && !Buffer.from(native.outputs.out).equals(Buffer.from(wasm.outputs?.out ?? []))) {
+    found.push('O')
+  }
+  return found
+}
