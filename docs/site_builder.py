@@ -8,6 +8,7 @@ import http.server
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
@@ -20,6 +21,7 @@ NODE = [("node>=18.17", "nodejs", "nodejs", "nodejs"),
 TEST_NODE = [("node>=20.10", "nodejs", "nodejs", "nodejs")]  # Playwright's, --test-concurrency
 BROWSER = [("chromium", "chromium", "chromium", "chromium")]  # if there is no other
 
+KERNEL_TOOLS = ("clang++-19", "wasm-ld-19", "wasm-opt")
 
 # What npm says where no registry answers; anything else is a mistake of ours.
 NO_REGISTRY = ("ENOTFOUND", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "EAI_AGAIN", "ENETUNREACH")
@@ -70,7 +72,18 @@ def install_packages() -> None:
     os.utime(stamp)
 
 
+def build_kernels() -> None:
+    """docs/public/kernels.wasm, where its tools are; the site works without."""
+    missing = [tool for tool in KERNEL_TOOLS if shutil.which(tool) is None]
+    if missing:
+        print(f"Without kernels.wasm: {', '.join(missing)} not installed (docs/wasm/README.md)",
+              flush=True)
+        return
+    run([sys.executable, "wasm/build.py"], "kernels.wasm could not be built; the reason is above")
+
+
 def build() -> None:
+    build_kernels()
     run(["node", "node_modules/vitepress/bin/vitepress.js", "build"],
         "the site could not be built; the reason is above")
 

@@ -67,7 +67,7 @@ def is_current(target: Path, depfile: Path) -> bool:
         return False
     names = depfile.read_text().replace("\\\n", " ").split(":", 1)[1].split()
     made = target.stat().st_mtime
-    return all(os.path.exists(n) and os.path.getmtime(n) <= made for n in [*names, __file__])
+    return all(os.path.exists(n) and os.path.getmtime(n) <= made for n in [*names, OBJECTS / "flags"])
 
 
 def compile_one(source: Path) -> Path:
@@ -82,9 +82,8 @@ def compile_one(source: Path) -> Path:
 # What can be on a fiber's stack when it stops. Asyncify finds it from leave_fiber upwards, but not
 # through the call of a kernel by its std::function (ADD); and it would go on upwards through what
 # starts and ends a block (REMOVE), which only ever runs below host.mjs's loop.
-ADD = ["fa_fiber", "fa::simt::Block::thread_main*", "std::__2::__function::__func<*>::operator*"]
-REMOVE = ["fa::simt::Block::go_on*", "fa::simt::Block::finish*", "fa::simt::Block::stop*",
-          "fa::simt::Cluster::*", "fa::simt::*launch_in*", "fa::simt::*Workers*"]
+ADD = ["fa_fiber", "fa::simt::Block::thread_main*"]
+REMOVE = ["fa::simt::Cluster::*", "fa::simt::Block::finish*"]
 
 
 def build() -> None:
@@ -93,6 +92,9 @@ def build() -> None:
     if not link.exists():
         link.symlink_to("/usr/include/nlohmann")
     OUTPUT.parent.mkdir(exist_ok=True)
+    flags = OBJECTS / "flags"
+    if not flags.exists() or flags.read_text() != str(FLAGS):
+        flags.write_text(str(FLAGS))
     sources = generated()
     sources += [ROOT / "common" / f"{name}.cpp" for name in COMMON]
     sources += [ROOT / "common" / "simt" / f"{name}.cpp" for name in SIMT]
@@ -111,7 +113,7 @@ def build() -> None:
                     "--pass-arg=asyncify-ignore-indirect",
                     "--pass-arg=asyncify-addlist@" + ",".join(ADD),
                     "--pass-arg=asyncify-removelist@" + ",".join(REMOVE),
-                    "--strip-debug", "--strip-producers", linked, "-o", temporary], check=True)
+                    "-Os", "--strip-debug", "--strip-producers", linked, "-o", temporary], check=True)
     temporary.replace(OUTPUT)
 
 

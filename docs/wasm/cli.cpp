@@ -18,7 +18,7 @@ struct Cli::Impl {
     std::function<void(const std::string&)> take;
   };
   std::map<std::string, Option> options;
-  std::vector<std::unique_ptr<Cli>> commands;  // declared, never chosen
+  std::vector<std::unique_ptr<Cli>> commands;      // declared, never chosen
   std::vector<std::function<void()>> conversions;  // run after parsing, in the order of declaration
 };
 

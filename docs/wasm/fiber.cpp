@@ -1,8 +1,8 @@
 // Fibers in WebAssembly. Its call stack is out of reach, so a fiber that stops is unwound by
 // binaryen's asyncify, which saves the frames, and called again from its entry when it goes on.
 // host.mjs calls the fibers, in a loop: frames of the program itself are below that loop and need
-// no saving. What C++ keeps in memory of its own, the "stack" of __stack_pointer, stays where it is:
-// each fiber has one, and the frames that asyncify saved lie below it.
+// no saving. What C++ keeps in memory of its own, the "stack" of __stack_pointer, stays where it
+// is: each fiber has one, and the frames that asyncify saved lie below it.
 
 #include "common/simt/fiber.hpp"
 
@@ -70,8 +70,8 @@ fcontext_t make_fcontext(void* stack_top, size_t bytes, void (*entry)(transfer_t
   char* const bottom = static_cast<char*>(stack_top) - bytes;
   auto* const context = reinterpret_cast<Context*>(bottom + kSavedBytes);
   const auto at = reinterpret_cast<uint32_t>(bottom);
-  *context = {at,    at + kSavedBytes, reinterpret_cast<uint32_t>(stack_top) & ~15u, 0, 0,
-              entry, {},               kCanary};
+  *context = {at, at + kSavedBytes, reinterpret_cast<uint32_t>(stack_top) & ~15u, 0, 0, entry,
+              {}, kCanary};
   return context;
 }
 
