@@ -14,7 +14,8 @@ endif()
 
 # What reference/bench_cpu_peers.py loads to race PyTorch: cmake --build B --target ch02_fast_shared
 add_library(ch02_fast_shared MODULE EXCLUDE_FROM_ALL fast.cpp peak.cpp fast_shared.cpp
-  "${FA_ROOT}/common/memory.cpp" "${FA_ROOT}/common/parallel.cpp")
+  "${FA_ROOT}/common/memory.cpp" "${FA_ROOT}/common/memory_bytes.cpp"
+  "${FA_ROOT}/common/parallel.cpp")
 target_link_libraries(ch02_fast_shared PRIVATE fa_flags hwy::hwy Threads::Threads)
 set_target_properties(ch02_fast_shared PROPERTIES OUTPUT_NAME ch02_fast
   BUILD_RPATH "$ORIGIN" LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")

@@ -19,7 +19,7 @@ namespace {
 
 using boost::context::detail::transfer_t;
 
-constexpr uint32_t kSavedBytes = 8 * 1024;  // for frames: a kernel needs under a quarter of it
+constexpr uint32_t kSavedBytes = 8 * 1024;  // for frames
 constexpr uint32_t kCanary = 0x0ddba11u;
 
 // Lies at the bottom of the fiber's stack; host.mjs knows the first five.
