@@ -39,7 +39,6 @@ struct Seen {
   bool causal;
 };
 
-// [anchor: pair]
 // What a piece of queries sees of a piece of keys: first rows that see nothing, then a triangle,
 // then rows that see all. Row i of the piece sees keys up to i + offset.
 std::vector<Seen> what_is_seen(const Sizes& sizes, Range queries, Range keys) {
@@ -53,7 +52,6 @@ std::vector<Seen> what_is_seen(const Sizes& sizes, Range queries, Range keys) {
   if (all < queries.size()) seen.push_back({all, queries.size(), keys.size(), false});
   return seen;
 }
-// [/anchor: pair]
 
 // Calls work(query row, key row, what is seen) for every pair of pieces; rows count from the
 // beginning of the rank's part.
@@ -164,7 +162,6 @@ struct Ring {
     return keys;
   }
 
-  // [anchor: all_keys]
   // Calls use(keys, whose) for the keys of every rank.
   template <class Use>
   void for_all_keys(const Part& k, const Part& v, Use use) const {
@@ -209,19 +206,16 @@ struct Ring {
       if (!last) here = std::move(coming);
     }
   }
-  // [/anchor: all_keys]
 };
 
 }  // namespace
 
-// [anchor: merge]
 void merge_row(std::span<float> o, float& lse, std::span<const float> o_b, float lse_b) {
   if (lse_b == -kInfinity) return;  // it has seen nothing; -inf - (-inf) would be NaN
   const float weight = 1 / (1 + std::exp(lse - lse_b));  // e^inf is inf, and 1 / inf is 0
   for (size_t d = 0; d < o.size(); ++d) o[d] -= weight * (o[d] - o_b[d]);
   lse = std::max(lse, lse_b) + std::log1p(std::exp(-std::abs(lse - lse_b)));
 }
-// [/anchor: merge]
 
 State forward(Transport& transport, Schedule schedule, const Sizes& sizes, const Part& q,
               const Part& k, const Part& v) {
@@ -249,7 +243,6 @@ Gradients backward(Transport& transport, Schedule schedule, const Sizes& sizes, 
     leaving.push_back(std::move(found));
     sent.push_back(transport.send(to, Tag::gradients, leaving.back()));
   };
-  // [anchor: travel_home]
   // The gradients of a rank's keys follow them: what has come with them from the rank before, and
   // what this one adds, goes to the next. After the last step that is home.
   ring.for_all_keys(k, v, [&](const Keys& keys, int owner) {
@@ -264,7 +257,6 @@ Gradients backward(Transport& transport, Schedule schedule, const Sizes& sizes, 
     if (to == ring.rank) return add(home, found);
     send(to, std::move(found));
   });
-  // [/anchor: travel_home]
   for (int other = 0; other < ring.ranks; ++other) {
     if (other == ring.rank || (schedule != Schedule::gather && other != ring.previous())) continue;
     Part found(home.size());
