@@ -73,8 +73,11 @@ void check_sizes(Tensors tensors) {
         throw InputError("shape " + bracketed(tensor->shape) + ": every size must be at least 1");
       }
     }
-    extent(*tensor);
   }
+}
+void check_extents(Tensors tensors) {
+  for (const TensorRef* tensor : tensors)
+    if (tensor->data) extent(*tensor);
 }
 
 void check_shared_heads(const TensorRef& q, const TensorRef& k) {
@@ -158,9 +161,7 @@ void check_shapes(const ForwardArgs& args) {
     }
   }
   check_lse(args.lse, args.q);
-  for (const TensorRef* tensor : {&args.o, &args.lse}) {
-    if (tensor->data) extent(*tensor);
-  }
+  check_extents({&args.q, &args.k, &args.v, &args.o, &args.lse});
 }
 
 uint32_t features_of(const ForwardArgs& args) {
@@ -186,7 +187,7 @@ void check_shapes(const BackwardArgs& args) {
   check_same_shape("Q", args.q, "dQ", args.dq);
   check_same_shape("K", args.k, "dK", args.dk);
   check_same_shape("V", args.v, "dV", args.dv);
-  for (const TensorRef* tensor : {&args.d_o, &args.dq, &args.dk, &args.dv}) extent(*tensor);
+  check_extents({&args.d_o, &args.dq, &args.dk, &args.dv});
   for (const TensorRef* tensor : {&args.dq, &args.dk, &args.dv}) {
     if (layout_features({tensor}) & REPEATS) {
       throw InputError("a gradient with a stride of 0: each of its elements needs a place");
@@ -217,7 +218,8 @@ void check_shapes(const DecodeArgs& args) {
   check_sizes({&args.q, &args.k, &args.v});
   check_same_shape("K", args.k, "V", args.v);
   check_same_shape("Q", args.q, "O", args.o);
-  extent(args.o);
+  check_addressable({q[0], q[1], q[2], k[2], q[3]}, "Q of shape " + bracketed(q));
+  check_extents({&args.q, &args.k, &args.v, &args.o, &args.k_new, &args.v_new});
   if (q[3] != k[3] || (!args.table && q[0] != k[0])) {
     throw InputError("Q is " + bracketed(q) + " and K is " + bracketed(k) + ": " +
                      (args.table ? "" : "batch and ") + "dim must be equal");
