@@ -79,7 +79,7 @@ class World {
                        " has ended before it had " + (message->from == rank ? "received" : "sent") +
                        " what was due");
       }
-      if (lost_ >= 0 || stuck()) fail(rank);
+      if (lost_ >= 0 || deadlock_ || stuck()) fail(rank);
       changed_.wait(lock);
     }
     waits_for_[rank] = nullptr;
@@ -94,7 +94,7 @@ class World {
   void end(int rank, bool lost) {
     const std::lock_guard lock(mutex_);
     ++ended_;
-    if (lost && lost_ < 0) lost_ = rank;
+    if (lost && lost_ < 0 && !deadlock_) lost_ = rank;
     changed_.notify_all();
   }
 
@@ -110,7 +110,7 @@ class World {
   [[noreturn]] void fail(int rank) {
     const std::string who = "rank " + std::to_string(rank);
     if (lost_ >= 0) throw RankLost(who + ": rank " + std::to_string(lost_) + " has ended");
-    lost_ = rank;
+    deadlock_ = true;
     changed_.notify_all();
     throw Deadlock(who + ": all ranks wait for one another, and nothing is on its way");
   }
@@ -120,7 +120,8 @@ class World {
   std::condition_variable changed_;
   std::vector<std::deque<Shared>> open_;  // [tag, from, to]: messages that lack a side or a copy
   std::vector<const Letter*> waits_for_;  // of each rank
-  int ended_ = 0, lost_ = -1;
+  int ended_ = 0, lost_ = -1;             // lost: ended by an exception of its own
+  bool deadlock_ = false;
 };
 
 class ThreadTransport final : public Transport {
