@@ -216,7 +216,7 @@ void attend(const Params p, Breaks breaks) {
                                    of_head(p.V, PAGED),
                                    of_head(p.K_new, false),
                                    of_head(p.V_new, false),
-                                   p.table + batch * int64_t{p.table_columns},
+                                   PAGED ? p.table + batch * int64_t{p.table_columns} : nullptr,
                                    p.page_size,
                                    old_len};
   const auto place = [&, breaks](int n) {
@@ -412,7 +412,7 @@ void combine(const Params p, Breaks breaks) {
                    pack<T>(o[i].x * inverse, o[i].y * inverse));
   }
   if (p.LSE != nullptr && lane_index() == 0)
-    store_global(p.LSE + row, largest == NEG_INF ? NEG_INF : base + log(sum));
+    store_global(p.LSE + row, largest == NEG_INF && sum == 0.0f ? NEG_INF : base + log(sum));
 }
 
 template <class T, int HEAD_DIM, int KEYS, bool PAGED, bool APPEND, class Breaks>

@@ -1,17 +1,23 @@
 #pragma once
-// The results of the splits become one.
+// Attention to all keys of a sequence, from attention to pieces of them.
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "exercises/support/todo.hpp"
 
-constexpr float INFINITE = std::numeric_limits<float>::infinity();
+constexpr float NEG_INF = -std::numeric_limits<float>::infinity();
 
-// One row of O from the results of its splits. O_splits: [splits, dim], LSE_splits: [splits]. A
-// split without a key has O 0 and LSE -inf. Writes O [dim] and returns LSE, of all keys of all
-// splits: 0 and -inf if there is none.
-inline float combine(int splits, int dim, const float* O_splits, const float* LSE_splits,
-                     float* O) {
-  exercise::todo("TODO(11.1): O and LSE of all splits together");
+// What a query got from some of the keys. Of no key LSE is -inf, and O may be anything.
+struct Part {
+  std::vector<float> O;  // [dim], the sum of e^s v, divided by the sum of e^s
+  float LSE;             // natural logarithm of the sum of e^s
+};
+
+// The same for all keys together; each is in one of the parts. If there is no key in any of them, O
+// is 0 and LSE is -inf.
+inline Part combine_parts(const std::vector<Part>& parts, int dim) {
+  exercise::todo("TODO(11.1): one O and one LSE from those of the parts");
 }

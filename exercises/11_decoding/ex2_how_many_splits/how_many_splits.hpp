@@ -1,14 +1,27 @@
 #pragma once
-// How many blocks share the keys of a sequence.
+// Into how many parts to split the keys, so that no multiprocessor waits.
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "exercises/support/todo.hpp"
 
-// Into how many splits to cut the keys of a sequence. `blocks`: without splitting. `tiles`: of
-// keys. All three are at least 1.
-inline int how_many_splits(int blocks, int multiprocessors, int tiles) {
-  exercise::todo("TODO(11.2): the smallest number of splits that is nearly as good as the best");
+constexpr int MOST_SPLITS = 128;
+constexpr double FULL_ENOUGH = 0.8;   // of the multiprocessors busy: not split at all
+constexpr double GOOD_ENOUGH = 0.85;  // of the best efficiency
+
+struct Work {
+  int blocks;           // without splitting; at least 1
+  int multiprocessors;  // each runs one block at a time
+  int keys, capacity;   // that a sequence has, and that the cache has room for
+  int block_kv;         // keys in a tile
+};
+
+// The part of the machine that is busy while this many blocks run, at least one: how many waves
+// they are, as a fraction, divided by how many waves they take.
+inline double efficiency(int blocks, int multiprocessors) {
+  exercise::todo("TODO(11.2): how full the waves are");
 }
+
+// The smallest number of splits that is good enough.
+inline int how_many_splits(const Work& work) { exercise::todo("TODO(11.2): the number of splits"); }

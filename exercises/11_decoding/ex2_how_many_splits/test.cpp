@@ -10,116 +10,261 @@
 
 using exercise::Numbers;
 
-struct Case {
-  int blocks, machine, tiles;
-};
-
-// The rule as people write it: right as it stands here, each mistake is a change to it.
+// The functions as people write them: right as they stand here, each mistake is a change to them.
 struct Way {
-  enum Choice { kSmallest, kBest, kLargest, kBelow } choice = kSmallest;
-  enum Busy { kCeil, kFloor, kWaves } busy = kCeil;
-  enum Enough { kOfBest, kOfAll } enough = kOfBest;
-  bool full_is_enough = true, full_only = false, more_than_80 = false, skips = true;
-  bool tiles_floor = false;
+  enum Waves { kUp, kDown, kNearest, kPlusOne, kNotRounded, kWhole, kUpsideDown } waves = kUp;
+  enum Full { kEighty, kMoreThanEighty, kOneWave, kMoreThanOneWave, kNever } full = kEighty;
+  enum Tiles { kOfKeys, kRoundedDown, kOneMore, kOfCapacity, kKeys } tiles = kOfKeys;
+  bool up_to_tiles = true, up_to_most = true, up_to_multiprocessors = true, most_excluded = false;
+  enum Same { kSkipped, kCounted, kLater, kOnlyWhenBest, kOnlyWhenTaken } same = kSkipped;
+  enum Choice {
+    kSmallest,
+    kBest,
+    kLastBest,
+    kLargest,
+    kAbsolute,
+    kAbsoluteElseBest,
+    kFill
+  } choice = kSmallest;
+  int from = 1;
+  bool blocks_forgotten = false;
 
-  double busy_with(const Case& c, int splits) const {
-    const double waves = double(c.blocks) * splits / c.machine;
-    if (busy == kWaves) return waves;
-    return waves / (busy == kFloor ? std::max(1.0, std::floor(waves)) : std::ceil(waves));
+  double efficiency(int blocks, int multiprocessors) const {
+    const double n = static_cast<double>(blocks) / multiprocessors;
+    const double takes = waves == kDown         ? std::floor(n)
+                         : waves == kNearest    ? std::round(n)
+                         : waves == kPlusOne    ? std::floor(n) + 1
+                         : waves == kNotRounded ? 1
+                                                : std::ceil(n);
+    if (waves == kWhole) {
+      const int whole = blocks / multiprocessors;
+      return whole == 0 ? std::nan("") : 1;
+    }
+    return waves == kUpsideDown ? takes / n : n / takes;
   }
-  int operator()(const Case& c) const {
-    const int full = (full_only ? 10 : 8) * c.machine;
-    if (full_is_enough && (more_than_80 ? 10 * c.blocks > full : 10 * c.blocks >= full)) return 1;
-    const int most = std::min({128, c.machine, c.tiles});
-    const auto each = [&](int splits) {
-      return tiles_floor ? c.tiles / splits : (c.tiles + splits - 1) / splits;
+  int how_many_splits(const Work& work) const {
+    const double part = static_cast<double>(work.blocks) / work.multiprocessors;
+    if (full == kEighty && part >= FULL_ENOUGH) return 1;
+    if (full == kMoreThanEighty && part > FULL_ENOUGH) return 1;
+    if (full == kOneWave && part >= 1) return 1;
+    if (full == kMoreThanOneWave && part > 1) return 1;
+    const auto up = [](int a, int b) { return (a + b - 1) / b; };
+    const int count = tiles == kRoundedDown  ? work.keys / work.block_kv
+                      : tiles == kOneMore    ? work.keys / work.block_kv + 1
+                      : tiles == kOfCapacity ? up(work.capacity, work.block_kv)
+                      : tiles == kKeys       ? work.keys
+                                             : up(work.keys, work.block_kv);
+    int most = 100000;
+    if (up_to_most) most = std::min(most, MOST_SPLITS);
+    if (up_to_multiprocessors) most = std::min(most, work.multiprocessors);
+    if (up_to_tiles) most = std::min(most, count);
+    if (most_excluded) --most;
+    if (choice == kFill) return std::max(1, std::min(most, work.multiprocessors / work.blocks));
+    const auto is_same = [&](int splits) {
+      if (same == kLater) return up(count, splits) == up(count, splits + 1);
+      return splits > 1 && up(count, splits) == up(count, splits - 1);
     };
-    const auto looked_at = [&](int splits) {
-      return !skips || splits == 1 || each(splits) != each(splits - 1);
+    const auto efficiency_of = [&](int splits, bool skips) {
+      if (skips && is_same(splits)) return 0.0;
+      return efficiency(blocks_forgotten ? splits : work.blocks * splits, work.multiprocessors);
     };
     double best = 0;
-    for (int n = 1; n <= most; ++n)
-      if (looked_at(n)) best = std::max(best, busy_with(c, n));
-    const double good = 0.85 * (enough == kOfAll ? 1 : best) - 1e-9;
-    int chosen = 0;
-    for (int n = 1; n <= most; ++n) {
-      if (!looked_at(n)) continue;
-      const double here = busy_with(c, n);
-      if (choice == kBelow && n > 1 && here < busy_with(c, n - 1)) return n - 1;
-      if (choice == kBest ? here == best : choice == kBelow ? here == best : here >= good) {
-        chosen = n;
-        if (choice != kLargest) return n;
-      }
+    int best_at = 1;
+    for (int splits = from; splits <= most; ++splits) {
+      const double here = efficiency_of(splits, same != kCounted && same != kOnlyWhenTaken);
+      if (here > best || (choice == kLastBest && here >= best)) best = here, best_at = splits;
     }
-    return chosen == 0 ? 1 : chosen;
+    if (choice == kBest || choice == kLastBest) return best_at;
+    const double enough =
+        choice == kAbsolute || choice == kAbsoluteElseBest ? GOOD_ENOUGH : GOOD_ENOUGH * best;
+    int found = choice == kAbsoluteElseBest ? best_at : 1;
+    for (int splits = from; splits <= most; ++splits) {
+      if (!(efficiency_of(splits, same != kCounted && same != kOnlyWhenBest) >= enough)) continue;
+      found = splits;
+      if (choice != kLargest) break;
+    }
+    return found;
   }
 };
 
-static void check_all(const std::vector<Case>& cases) {
-  Numbers got, expected;
-  std::vector<std::string> labels;
-  for (const Case& c : cases) {
-    got.push_back(how_many_splits(c.blocks, c.machine, c.tiles));
-    expected.push_back(Way{}(c));
-    labels.push_back(std::to_string(c.blocks) + "/" + std::to_string(c.machine) + "/" +
-                     std::to_string(c.tiles));
+// What the learner wrote, to be called as a Way is.
+struct Answer {
+  double efficiency(int blocks, int multiprocessors) const {
+    return ::efficiency(blocks, multiprocessors);
   }
+  int how_many_splits(const Work& work) const { return ::how_many_splits(work); }
+};
+
+struct Known {
+  const char* name;
+  Way way;
+  const char* explanation;
+};
+
+static const std::vector<Known>& all_known() {
   using W = Way;
-  std::vector<exercise::Mistake> mistakes;
-  const auto mistake = [&](const char* name, const char* explanation, const Way& way) {
-    Numbers output;
-    for (const Case& c : cases) output.push_back(way(c));
-    mistakes.push_back({name, output, explanation});
+  static const char* const best =
+      "this is the best efficiency; take the smallest number that reaches 85 % of it, more splits "
+      "cost memory traffic";
+  static const char* const absolute =
+      "85 % is not of the machine: it is of the best efficiency that a candidate has";
+  static const char* const full =
+      "step 1 asks for 85 %, or for a whole wave; 80 % of the multiprocessors are enough not to "
+      "split";
+  static const char* const same =
+      "numbers that are no candidates were left out of one of the two loops; a best that cannot be "
+      "taken must not count, and neither may be taken";
+  static const std::vector<Known> known = {
+      {"waves-rounded-down",
+       {.waves = W::kDown},
+       "the waves are rounded down; half a wave takes as long as a whole one: up"},
+      {"waves-rounded-to-nearest",
+       {.waves = W::kNearest},
+       "the waves are rounded to the nearest; what is begun takes a wave: up"},
+      {"one-wave-too-many",
+       {.waves = W::kPlusOne},
+       "waves + 1 is one too many if they are whole: round up"},
+      {"waves-not-rounded",
+       {.waves = W::kNotRounded},
+       "these are the waves; divided by the waves that they take, so never above 1"},
+      {"divided-as-whole-numbers",
+       {.waves = W::kWhole},
+       "blocks / multiprocessors is a division of whole numbers and drops the fraction: convert "
+       "one "
+       "of "
+       "them to double first"},
+      {"efficiency-upside-down",
+       {.waves = W::kUpsideDown},
+       "this is waves taken / waves; the part that is busy is the other way round"},
+      {"more-than-eighty",
+       {.full = W::kMoreThanEighty},
+       "step 1 asks for more than 80 %; just 80 % are enough"},
+      {"fuller-machine-asked-for", {.full = W::kOneWave}, full},
+      {"fuller-machine-asked-for", {.full = W::kMoreThanOneWave}, full},
+      {"full-machine-split",
+       {.full = W::kNever},
+       "a machine that is 80 % full was split: step 1 is missing"},
+      {"tiles-rounded-down",
+       {.tiles = W::kRoundedDown},
+       "the tiles were rounded down; the last keys are a tile too"},
+      {"one-tile-too-many",
+       {.tiles = W::kOneMore},
+       "keys / block_kv + 1 is one tile too many if nothing is left over"},
+      {"capacity-for-keys",
+       {.tiles = W::kOfCapacity},
+       "the tiles are those that the cache has room for, and most splits have no key; count the "
+       "keys "
+       "that the sequence has"},
+      {"keys-for-tiles",
+       {.tiles = W::kKeys},
+       "keys were taken for tiles; a split has whole tiles of block_kv keys"},
+      {"more-splits-than-tiles",
+       {.up_to_tiles = false, .same = W::kCounted},
+       "there are more splits than tiles, so some have no key; and numbers with equally long "
+       "splits "
+       "are candidates"},
+      {"more-splits-than-allowed",
+       {.up_to_most = false},
+       "there are more than MOST_SPLITS, or the best that was looked for is beyond them"},
+      {"more-splits-than-multiprocessors",
+       {.up_to_multiprocessors = false},
+       "there are more candidates than multiprocessors"},
+      {"last-candidate-missed",
+       {.most_excluded = true},
+       "the largest candidate was not looked at: splits <= most"},
+      {"equal-splits-counted",
+       {.same = W::kCounted},
+       "a number whose longest split is as long as that of the number before it was a candidate"},
+      {"equal-splits-skipped-in-one-loop", {.same = W::kOnlyWhenBest}, same},
+      {"equal-splits-skipped-in-one-loop", {.same = W::kOnlyWhenTaken}, same},
+      {"last-of-equal-splits",
+       {.same = W::kLater},
+       "of numbers whose longest splits are equally long the last was kept; the first does it with "
+       "fewer blocks"},
+      {"best-for-smallest", {.choice = W::kBest}, best},
+      {"best-for-smallest", {.choice = W::kLastBest}, best},
+      {"largest-for-smallest",
+       {.choice = W::kLargest},
+       "this is the largest number that is good enough; the smallest is asked for"},
+      {"eighty-five-of-the-machine", {.choice = W::kAbsolute}, absolute},
+      {"eighty-five-of-the-machine", {.choice = W::kAbsoluteElseBest}, absolute},
+      {"machine-filled-once",
+       {.choice = W::kFill},
+       "this is multiprocessors / blocks; with several waves other numbers may be better"},
+      {"one-not-a-candidate",
+       {.from = 2},
+       "the search begins at 2 splits; not to split is a candidate, too"},
+      {"blocks-forgotten",
+       {.blocks_forgotten = true},
+       "the efficiency is that of `splits` blocks; there are blocks * splits"},
   };
-  mistake("the-best-one", "the best number was taken; the smallest with 85 % of it is asked for",
-          {.choice = W::kBest});
-  mistake("the-largest-good-one", "the largest good number was taken; the smallest is asked for",
-          {.choice = W::kLargest});
-  mistake("first-peak",
-          "the first number that is better than the next was taken: a peak of one wave; look at "
-          "all first",
-          {.choice = W::kBelow});
-  mistake("waves-rounded-down",
-          "waves were rounded down; the last wave costs as much as a full one: up",
-          {.busy = W::kFloor});
-  mistake(
-      "more-is-better",
-      "busy grows with every split: a wave that has begun is paid for whole, and there are blocks "
-      "* splits blocks",
-      {.busy = W::kWaves});
-  mistake(
-      "85-percent-of-all",
-      "85 % of the whole machine was asked for; if the best number does not reach it, none does: "
-      "85 % of the best",
-      {.enough = W::kOfAll});
-  mistake("splits-a-full-machine", "a machine of which 80 % have a block is not split",
-          {.full_is_enough = false});
-  mistake("full-means-all", "80 % are enough not to split; all were asked for",
-          {.full_only = true});
-  mistake("80-percent-not-met", "exactly 80 % are enough not to split", {.more_than_80 = true});
-  mistake("same-tiles-each",
-          "a number that gives each split as many tiles as one split less was not left out",
-          {.skips = false});
-  mistake("tiles-rounded-down",
-          "the tiles of a split were rounded down; the rest needs a tile, too: up",
-          {.tiles_floor = true});
-  exercise::check_output(
-      {"blocks/multiprocessors/tiles", static_cast<int>(cases.size()), 0, labels}, got, expected,
-      mistakes);
+  return known;
 }
 
-TEST_CASE("the README's") { check_all({{8, 132, 1024}}); }
-TEST_CASE("a machine that is full, or nearly") {
-  check_all(
-      {{132, 132, 64}, {140, 132, 64}, {106, 132, 64}, {105, 132, 64}, {8, 10, 64}, {7, 10, 64}});
+// run(way) for what people write and for the answer.
+template <class Run>
+static void check_numbers(const char* name, Run run) {
+  std::vector<exercise::Mistake> mistakes;
+  for (const Known& one : all_known())
+    mistakes.push_back({one.name, run(one.way), one.explanation});
+  exercise::check_output({name, 0, 1e-9}, run(Answer{}), run(Way{}), mistakes);
 }
-TEST_CASE("few tiles") { check_all({{1, 132, 1}, {1, 132, 2}, {1, 132, 10}, {3, 20, 4}}); }
-TEST_CASE("best below 85 %") { check_all({{1, 132, 8}, {2, 132, 20}}); }
-TEST_CASE("one block") { check_all({{1, 132, 100000}, {1, 64, 100000}, {1, 200, 100000}}); }
-TEST_CASE("every small machine") {
-  std::vector<Case> cases;
-  for (int machine = 1; machine <= 20; ++machine)
-    for (int blocks = 1; blocks <= 2 * machine; ++blocks)
-      for (const int tiles : {1, 5, 9, 40}) cases.push_back({blocks, machine, tiles});
-  check_all(cases);
+
+static void check_efficiency(const char* name, int multiprocessors,
+                             const std::vector<int>& blocks) {
+  check_numbers(name, [&](const auto& way) {
+    Numbers result;
+    for (const int number : blocks) result.push_back(way.efficiency(number, multiprocessors));
+    return result;
+  });
+}
+
+static void check_splits(const Work& work) {
+  check_numbers("splits",
+                [&](const auto& way) { return Numbers{double(way.how_many_splits(work))}; });
+}
+
+TEST_CASE("efficiency of 48, 96, 144, … 432 blocks on 108 multiprocessors") {
+  check_efficiency("busy", 108, {48, 96, 144, 192, 240, 288, 336, 384, 432});
+}
+TEST_CASE("efficiency of 1, 131, 132, 133 and 264 blocks on 132 multiprocessors") {
+  check_efficiency("busy", 132, {1, 131, 132, 133, 264});
+}
+TEST_CASE("the README's 48 blocks on 108, 64000 keys in tiles of 64") {
+  check_splits({48, 108, 64000, 64000, 64});
+}
+TEST_CASE("1 block on 132, 65536 keys in tiles of 64") { check_splits({1, 132, 65536, 65536, 64}); }
+TEST_CASE("8 blocks on 132, 65536 keys in tiles of 64") {
+  check_splits({8, 132, 65536, 65536, 64});
+}
+TEST_CASE("8 blocks on 132, 4096 keys in tiles of 64: 13, 14 and 15 have equally long splits") {
+  check_splits({8, 132, 4096, 131072, 64});
+}
+TEST_CASE("8 blocks on 132, 700 keys of 131072, in tiles of 64") {
+  check_splits({8, 132, 700, 131072, 64});
+}
+TEST_CASE("1 block on 132, 256 keys in tiles of 64") { check_splits({1, 132, 256, 4096, 64}); }
+TEST_CASE("1 block on 132, 257 keys in tiles of 64") { check_splits({1, 132, 257, 4096, 64}); }
+TEST_CASE("1 block on 132, 1 key in tiles of 64") { check_splits({1, 132, 1, 256, 64}); }
+TEST_CASE("1 block on 132, no key") { check_splits({1, 132, 0, 256, 64}); }
+TEST_CASE("1 block on 264, 10 million keys: 128 at most") {
+  check_splits({1, 264, 10000000, 10000000, 128});
+}
+TEST_CASE("3 blocks on 7, a long sequence") { check_splits({3, 7, 100000, 100000, 64}); }
+TEST_CASE("1 block on 20, 40 tiles") { check_splits({1, 20, 40 * 64, 40 * 64, 64}); }
+TEST_CASE("67 blocks on 132, a long sequence") { check_splits({67, 132, 65536, 65536, 64}); }
+TEST_CASE("4 blocks on 5: just 80 %") { check_splits({4, 5, 65536, 65536, 64}); }
+TEST_CASE("105 blocks on 132: not quite 80 %") { check_splits({105, 132, 65536, 65536, 64}); }
+TEST_CASE("106, 112, 132 and 133 blocks on 132") {
+  for (const int blocks : {106, 112, 132, 133}) check_splits({blocks, 132, 65536, 65536, 64});
+}
+TEST_CASE("all small machines and sequences") {
+  check_numbers("splits", [&](const auto& way) {
+    Numbers result;
+    for (int multiprocessors = 1; multiprocessors <= 12; ++multiprocessors)
+      for (int blocks = 1; blocks <= multiprocessors; ++blocks)
+        for (int keys = 0; keys <= 120; keys += 5)
+          result.push_back(way.how_many_splits({blocks, multiprocessors, keys, 128, 4}));
+    return result;
+  });
 }

@@ -1,21 +1,17 @@
 #pragma once
-// From a key to its row in a cache of pages.
+// Where a key lies in a cache of pages.
 
 #include <cstdint>
 
+#include "exercises/11_decoding/cache.hpp"
 #include "exercises/support/todo.hpp"
 
 constexpr int64_t NOWHERE = -1;
 
-struct Cache {
-  int kv_heads, page_size, dim;
-  const int* table;  // [sequences, columns]
-  int columns;
-};
-
-// Where the row of `key` of a sequence begins, in numbers from the beginning of the cache, which is
-// [pages, kv_heads, page_size, dim]. NOWHERE if the sequence has no such key; the table must not be
-// looked at then. table: [sequences, columns], the pages of each sequence in order.
-inline int64_t row_of_key(const Cache& cache, int sequence, int length, int kv_head, int key) {
-  exercise::todo("TODO(11.3): the place of a key's row in the cache");
+// Where the first number of K stands for key `key` of this sequence, in this head of K and V:
+// counted in numbers from the beginning of K, which may have more than 2^31. NOWHERE for a key at
+// or behind the sequence's length; then nothing is looked up. 0 <= key.
+inline int64_t address_of(const Cache& cache, PageTable& table, int sequence, int kv_head,
+                          int key) {
+  exercise::todo("TODO(11.3): look up the page once, if the key exists, and count from there");
 }

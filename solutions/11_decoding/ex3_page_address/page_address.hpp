@@ -1,21 +1,21 @@
 #pragma once
+// Why the length is asked, and not whether the page exists: the last page is full up to there only.
+// Why a page is an int64_t: a product of ints is an int, and 2^31 numbers are 4 GiB of K, a small
+// cache.
 
 #include <cstdint>
 
+#include "exercises/11_decoding/cache.hpp"
+
 constexpr int64_t NOWHERE = -1;
 
-struct Cache {
-  int kv_heads, page_size, dim;
-  const int* table;  // [sequences, columns]
-  int columns;
-};
-
-// Where the row of `key` of a sequence begins, in numbers from the beginning of the cache, which is
-// [pages, kv_heads, page_size, dim]. NOWHERE if the sequence has no such key; the table must not be
-// looked at then. table: [sequences, columns], the pages of each sequence in order.
-inline int64_t row_of_key(const Cache& cache, int sequence, int length, int kv_head, int key) {
-  if (key >= length) return NOWHERE;  // before the table: behind the pages it holds anything
-  const int64_t page = cache.table[sequence * cache.columns + key / cache.page_size];
-  const int64_t row = key % cache.page_size;
+// Where the first number of K stands for key `key` of this sequence, in this head of K and V:
+// counted in numbers from the beginning of K, which may have more than 2^31. NOWHERE for a key at
+// or behind the sequence's length; then nothing is looked up. 0 <= key.
+inline int64_t address_of(const Cache& cache, PageTable& table, int sequence, int kv_head,
+                          int key) {
+  if (key >= cache.lengths[sequence]) return NOWHERE;
+  const int row = key % cache.page_size, column = key / cache.page_size;
+  const int64_t page = table.look_up(int64_t{sequence} * table.columns() + column);
   return ((page * cache.kv_heads + kv_head) * cache.page_size + row) * cache.dim;
 }

@@ -1,26 +1,31 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
-constexpr float INFINITE = std::numeric_limits<float>::infinity();
+constexpr float NEG_INF = -std::numeric_limits<float>::infinity();
 
-// One row of O from the results of its splits. O_splits: [splits, dim], LSE_splits: [splits]. A
-// split without a key has O 0 and LSE -inf. Writes O [dim] and returns LSE, of all keys of all
-// splits: 0 and -inf if there is none.
-inline float combine(int splits, int dim, const float* O_splits, const float* LSE_splits,
-                     float* O) {
-  float m = -INFINITE, l = 0;
-  for (int s = 0; s < splits; ++s) m = std::fmax(m, LSE_splits[s]);
-  const bool empty = m == -INFINITE;
-  m = 0;
-  for (int d = 0; d < dim; ++d) O[d] = 0;
-  if (empty) return -INFINITE;
-  for (int s = 0; s < splits; ++s) {
-    const float w = std::exp(LSE_splits[s] - m);  // at most 1
-    l += w;
-    for (int d = 0; d < dim; ++d) O[d] += w * O_splits[s * dim + d];
+// What a query got from some of the keys. Of no key LSE is -inf, and O may be anything.
+struct Part {
+  std::vector<float> O;  // [dim], the sum of e^s v, divided by the sum of e^s
+  float LSE;             // natural logarithm of the sum of e^s
+};
+
+// The same for all keys together; each is in one of the parts. If there is no key in any of them, O
+// is 0 and LSE is -inf.
+inline Part combine_parts(const std::vector<Part>& parts, int dim) {
+  float sum = 0;
+  Part all{std::vector<float>(dim), NEG_INF};
+  for (const Part& part : parts) {
+    if (part.LSE == NEG_INF) continue;  // its O may be NaN, and so may 0 times it
+    const float weight = std::exp(part.LSE);
+    sum += weight;
+    for (int d = 0; d < dim; ++d) all.O[d] += weight * part.O[d];
   }
-  for (int d = 0; d < dim; ++d) O[d] /= l;
-  return m + std::log(l);
+  if (sum == 0) return all;
+  for (float& o : all.O) o /= sum;
+  all.LSE = std::log(sum);
+  return all;
 }

@@ -2,22 +2,38 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
-// Into how many splits to cut the keys of a sequence. `blocks`: without splitting. `tiles`: of
-// keys. All three are at least 1.
-inline int how_many_splits(int blocks, int multiprocessors, int tiles) {
-  if (10 * blocks >= 8 * multiprocessors) return 1;
-  const int most = std::min({128, multiprocessors, tiles});
-  const auto tiles_each = [&](int splits) { return (tiles + splits - 1) / splits; };
-  std::vector<double> busy(most + 1, 0.0);  // 0: left out
-  for (int splits = 1; splits <= most; ++splits) {
-    if (splits > 1 && tiles_each(splits) == tiles_each(splits - 1)) continue;
-    const double waves = double(blocks) * splits / multiprocessors;
-    busy[splits] = waves / std::max(1.0, std::floor(waves));
-  }
-  const double best = *std::max_element(busy.begin(), busy.end());
-  int splits = 1;
-  while (busy[splits] < 0.85 * best - 1e-9) ++splits;
-  return splits;
+constexpr int MOST_SPLITS = 128;
+constexpr double FULL_ENOUGH = 0.8;   // of the multiprocessors busy: not split at all
+constexpr double GOOD_ENOUGH = 0.85;  // of the best efficiency
+
+struct Work {
+  int blocks;           // without splitting; at least 1
+  int multiprocessors;  // each runs one block at a time
+  int keys, capacity;   // that a sequence has, and that the cache has room for
+  int block_kv;         // keys in a tile
+};
+
+// The part of the machine that is busy while this many blocks run, at least one: how many waves
+// they are, as a fraction, divided by how many waves they take.
+inline double efficiency(int blocks, int multiprocessors) {
+  const double waves = static_cast<double>(blocks) / multiprocessors;
+  return waves / std::floor(waves);
+}
+
+// The smallest number of splits that is good enough.
+inline int how_many_splits(const Work& work) {
+  if (work.blocks >= FULL_ENOUGH * work.multiprocessors) return 1;
+  const int tiles = (work.keys + work.block_kv - 1) / work.block_kv;
+  const auto longest = [&](int splits) { return (tiles + splits - 1) / splits; };
+  const int most = std::min({MOST_SPLITS, work.multiprocessors, tiles});
+  const auto efficiency_of = [&](int splits) {  // 0: no candidate
+    if (splits > 1 && longest(splits) == longest(splits - 1)) return 0.0;
+    return efficiency(work.blocks * splits, work.multiprocessors);
+  };
+  double best = 0;
+  for (int splits = 1; splits <= most; ++splits) best = std::max(best, efficiency_of(splits));
+  for (int splits = 1; splits <= most; ++splits)
+    if (efficiency_of(splits) >= GOOD_ENOUGH * best) return splits;
+  return 1;  // no keys
 }

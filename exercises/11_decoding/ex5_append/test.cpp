@@ -1,0 +1,250 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <append.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "exercises/support/verdict.hpp"
+
+using exercise::Numbers;
+
+// The functions as people write them: right as they stand here, each mistake is a change to them.
+struct Way {
+  enum Needs {
+    kMissing,
+    kForTheNewTokens,
+    kOnePerCall,
+    kOnePerToken,
+    kRoundedDown,
+    kOneMore,
+    kAllAgain,
+    kFromNew
+  } needs = kMissing;
+  enum Refuses {
+    kTooFew,
+    kJustEnough,
+    kByAllPages,
+    kByTokens,
+    kAnyIfEmpty,
+    kWhileTaking,
+    kGivesBackAll,
+    kNever
+  } refuses = kTooFew;
+  bool counted_first = false, length_set = false, tokens_counted = true;
+  enum End {
+    kAll,
+    kLeaked,
+    kListKept,
+    kLengthKept,
+    kFirstKept,
+    kLastOnly,
+    kByLength,
+    kNothing
+  } end = kAll;
+
+  bool grow(Sequence& s, int tokens, int page_size, Pool& pool) const {
+    const auto up = [&](int count) { return (count + page_size - 1) / page_size; };
+    const int length = s.length + tokens, have = static_cast<int>(s.pages.size());
+    const int missing = needs == kForTheNewTokens ? up(tokens)
+                        : needs == kOnePerCall    ? 1
+                        : needs == kOnePerToken   ? tokens
+                        : needs == kRoundedDown   ? length / page_size - have
+                        : needs == kOneMore       ? length / page_size + 1 - have
+                        : needs == kAllAgain      ? up(length)
+                        : needs == kFromNew       ? up(length) - up(s.length)
+                                                  : up(length) - have;
+    const int free = pool.free_pages();
+    if (counted_first) s.length = length;
+    if (refuses == kJustEnough   ? missing >= free
+        : refuses == kByAllPages ? up(length) > free
+        : refuses == kByTokens   ? tokens > free * page_size
+        : refuses == kAnyIfEmpty ? free == 0 || missing > free
+        : refuses == kTooFew     ? missing > free
+                                 : false)
+      return false;
+    const auto before = s.pages;
+    for (int i = 0; i < missing; ++i) {
+      const int page = pool.take();
+      if (page == NO_PAGE && refuses != kNever) {
+        if (refuses == kGivesBackAll) {
+          for (const int one : s.pages) pool.give_back(one);
+          s.pages.clear();
+        }
+        return false;
+      }
+      s.pages.push_back(page);
+    }
+    if (tokens_counted) s.length = length_set ? tokens : length;
+    return true;
+  }
+  void end_sequence(Sequence& s, Pool& pool) const {
+    const size_t first = end == kFirstKept                      ? 1
+                         : end == kLastOnly && !s.pages.empty() ? s.pages.size() - 1
+                                                                : 0;
+    if (end == kNothing) return;
+    if (end != kLeaked)
+      for (size_t i = first; i < s.pages.size(); ++i) pool.give_back(s.pages[i]);
+    if (end != kListKept) s.pages.clear();
+    if (end != kLengthKept) s.length = 0;
+  }
+};
+
+// What the learner wrote, to be called as a Way is.
+struct Answer {
+  bool grow(Sequence& sequence, int tokens, int page_size, Pool& pool) const {
+    return ::grow(sequence, tokens, page_size, pool);
+  }
+  void end_sequence(Sequence& sequence, Pool& pool) const { ::end_sequence(sequence, pool); }
+};
+
+struct Known {
+  const char* name;
+  Way way;
+  const char* explanation;
+};
+
+static const std::vector<Known>& all_known() {
+  using W = Way;
+  static const char* const last_page =
+      "pages were taken as if the last one had no room: one more only when it is full";
+  static const char* const partly =
+      "pages were taken until there was none, and kept although the answer was no: all or nothing";
+  static const std::vector<Known> known = {
+      {"last-page-not-filled", {.needs = W::kForTheNewTokens}, last_page},
+      {"last-page-not-filled", {.needs = W::kOnePerCall}, last_page},
+      {"page-for-each-token",
+       {.needs = W::kOnePerToken},
+       "a page was taken for each token; a page has room for page_size"},
+      {"pages-rounded-down",
+       {.needs = W::kRoundedDown},
+       "the pages were rounded down, so the last tokens have none: up"},
+      {"page-taken-too-early",
+       {.needs = W::kOneMore},
+       "length / page_size + 1 is one page too many if the last one is just full"},
+      {"pages-taken-again",
+       {.needs = W::kAllAgain},
+       "pages for the whole length were taken; the sequence has some of them already"},
+      {"refused-if-just-enough",
+       {.refuses = W::kJustEnough},
+       "it was refused although there are just as many free pages as are missing: missing > free"},
+      {"own-pages-not-counted",
+       {.refuses = W::kByAllPages},
+       "all pages that the sequence needs were compared with the free ones; it has some already"},
+      {"last-page-not-counted",
+       {.refuses = W::kByTokens},
+       "the tokens were compared with the room in free pages; the last page of the sequence has "
+       "room too, and pages may be begun that do not help"},
+      {"refused-without-need",
+       {.refuses = W::kAnyIfEmpty},
+       "it was refused because no page is free, and it needs none"},
+      {"partly-taken", {.refuses = W::kWhileTaking}, partly},
+      {"ended-on-refusal",
+       {.refuses = W::kGivesBackAll},
+       "when it was refused, the pages that it had before were given back as well; only those just "
+       "taken"},
+      {"never-refused",
+       {.refuses = W::kNever},
+       "take() had no page, and NO_PAGE went into the list: compare free_pages() first"},
+      {"counted-before-refusing",
+       {.counted_first = true},
+       "the length grew although it was refused: add the tokens at the end"},
+      {"length-is-the-new-tokens",
+       {.length_set = true},
+       "the length was set to the new tokens; they come behind the old ones: add"},
+      {"tokens-not-counted", {.tokens_counted = false}, "the length did not grow with the pages"},
+      {"pages-leaked",
+       {.end = W::kLeaked},
+       "the list was cleared, and no page given back: nobody will ever have them again"},
+      {"pages-not-forgotten",
+       {.end = W::kListKept},
+       "the pages were given back and kept in the list: the sequence uses them on, and gives them "
+       "back again"},
+      {"length-not-forgotten",
+       {.end = W::kLengthKept},
+       "the length of a sequence that has ended is not 0"},
+      {"first-page-kept", {.end = W::kFirstKept}, "the first page was not given back"},
+      {"last-page-only", {.end = W::kLastOnly}, "only the last page was given back; all of them"},
+      {"not-ended", {.end = W::kNothing}, "the end of a sequence changed nothing"},
+  };
+  return known;
+}
+
+// Sequence `sequence` grows by `tokens`; END: it ends.
+constexpr int END = -1;
+struct Step {
+  int sequence, tokens;
+};
+
+// What each step leads to. A token's place is noted when it comes; later it must be the same, and
+// nobody else's.
+template <class Any>
+static Numbers history(const Any& way, int page_size, int pages, const std::vector<Step>& steps) {
+  Pool pool(pages);
+  std::vector<Sequence> sequences(3);
+  std::vector<std::vector<int>> places(3);  // the page of each token
+  Numbers result;
+  for (const Step& step : steps) {
+    Sequence& s = sequences[step.sequence];
+    std::vector<int>& place = places[step.sequence];
+    bool granted = true;
+    if (step.tokens == END)
+      way.end_sequence(s, pool);
+    else
+      granted = way.grow(s, step.tokens, page_size, pool);
+    const auto page_of = [&](const Sequence& of, size_t token) {
+      const size_t i = token / page_size;
+      return i < of.pages.size() ? of.pages[i] : NO_PAGE;
+    };
+    if (step.tokens == END) place.clear();
+    if (step.tokens != END && granted)
+      for (int i = 0; i < step.tokens; ++i) place.push_back(page_of(s, place.size()));
+    double moved = 0;
+    for (size_t i = 0; i < places.size(); ++i)
+      for (size_t token = 0; token < places[i].size(); ++token) {
+        bool is_lost = page_of(sequences[i], token) != places[i][token];
+        is_lost |= places[i][token] == NO_PAGE;
+        moved += is_lost;
+      }
+    for (const double number : {double(granted), double(s.length), double(s.pages.size()),
+                                double(pool.free_pages()), moved, double(pool.mistakes())})
+      result.push_back(number);
+  }
+  return result;
+}
+
+static void check_history(int page_size, int pages, const std::vector<Step>& steps) {
+  std::vector<exercise::Mistake> mistakes;
+  for (const Known& one : all_known())
+    mistakes.push_back({one.name, history(one.way, page_size, pages, steps), one.explanation});
+  exercise::check_output({"step", 6, 0, {"granted", "length", "pages", "free", "moved", "faults"}},
+                         history(Answer{}, page_size, pages, steps),
+                         history(Way{}, page_size, pages, steps), mistakes);
+}
+
+TEST_CASE("one sequence, token by token, pages of 4") {
+  check_history(4, 5, {{0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 3}, {0, 1}});
+}
+TEST_CASE("a prompt, then tokens: pages of 16") {
+  check_history(16, 10, {{0, 37}, {0, 1}, {0, 10}, {0, 1}, {0, 0}, {0, 15}, {0, 1}});
+}
+TEST_CASE("nothing is appended") { check_history(4, 2, {{0, 0}, {1, 4}, {1, 0}, {0, 4}, {0, 0}}); }
+TEST_CASE("the README's") {
+  check_history(4, 5, {{0, 6}, {0, 2}, {1, 9}, {0, 1}, {1, 3}, {0, END}, {1, 1}});
+}
+TEST_CASE("just enough pages") { check_history(4, 3, {{0, 4}, {1, 8}, {1, END}, {2, 5}}); }
+TEST_CASE("refused, and asked again when another has ended") {
+  check_history(2, 4, {{0, 3}, {1, 3}, {1, 6}, {1, 5}, {0, END}, {1, 5}, {1, END}, {2, 8}});
+}
+TEST_CASE("the last page has room when no page is free") {
+  check_history(8, 2, {{0, 3}, {1, 10}, {1, 3}, {0, 5}, {0, 1}});
+}
+TEST_CASE("some pages are free, and too few") {
+  check_history(4, 4, {{0, 5}, {1, 12}, {1, 8}, {0, 12}, {0, 0}, {1, END}, {0, 12}, {2, 9}});
+}
+TEST_CASE("ended, used again, ended twice") {
+  check_history(3, 4, {{0, 7}, {0, END}, {0, END}, {1, 4}, {0, 5}, {1, END}, {0, END}, {2, 12}});
+}
+TEST_CASE("an end that had nothing") { check_history(4, 2, {{0, END}, {1, 5}, {0, END}, {1, 1}}); }
+TEST_CASE("pages of 1") { check_history(1, 4, {{0, 1}, {1, 2}, {0, 1}, {1, 1}, {0, END}, {1, 1}}); }

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+constexpr float NEG_INF = -std::numeric_limits<float>::infinity();
+
+// What a query got from some of the keys. Of no key LSE is -inf, and O may be anything.
+struct Part {
+  std::vector<float> O;  // [dim], the sum of e^s v, divided by the sum of e^s
+  float LSE;             // natural logarithm of the sum of e^s
+};
+
+// The same for all keys together; each is in one of the parts. If there is no key in any of them, O
+// is 0 and LSE is -inf.
+inline Part combine_parts(const std::vector<Part>& parts, int dim) {
+  float largest = NEG_INF, sum = 0;
+  for (const Part& part : parts) largest = std::max(largest, part.LSE == NEG_INF ? 0 : part.LSE);
+  Part all{std::vector<float>(dim), NEG_INF};
+  for (const Part& part : parts) {
+    const float LSE = part.LSE == NEG_INF ? 0 : part.LSE;
+    const float weight = std::exp(LSE - largest);
+    sum += weight;
+    for (int d = 0; d < dim; ++d) all.O[d] += weight * part.O[d];
+  }
+  if (sum == 0) return all;
+  for (float& o : all.O) o /= sum;
+  all.LSE = largest + std::log(sum);
+  return all;
+}

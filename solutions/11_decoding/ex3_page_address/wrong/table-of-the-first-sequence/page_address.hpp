@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+
+#include "exercises/11_decoding/cache.hpp"
+
+constexpr int64_t NOWHERE = -1;
+
+// Where the first number of K stands for key `key` of this sequence, in this head of K and V:
+// counted in numbers from the beginning of K, which may have more than 2^31. NOWHERE for a key at
+// or behind the sequence's length; then nothing is looked up. 0 <= key.
+inline int64_t address_of(const Cache& cache, PageTable& table, int sequence, int kv_head,
+                          int key) {
+  if (key >= cache.lengths[sequence]) return NOWHERE;
+  const int row = key % cache.page_size, column = key / cache.page_size;
+  const int64_t page = table.look_up(column);
+  return ((page * cache.kv_heads + kv_head) * cache.page_size + row) * cache.dim;
+}

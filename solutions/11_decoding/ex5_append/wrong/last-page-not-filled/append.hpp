@@ -1,0 +1,21 @@
+#pragma once
+
+#include "exercises/11_decoding/pool.hpp"
+
+// Makes room for `tokens` more tokens, 0 or more, and counts them. False if the pool has too few
+// pages: then the sequence and the pool are as before, and it may be asked again later.
+inline bool grow(Sequence& sequence, int tokens, int page_size, Pool& pool) {
+  const int length = sequence.length + tokens;
+  const int missing = (tokens + page_size - 1) / page_size;
+  if (missing > pool.free_pages()) return false;
+  for (int i = 0; i < missing; ++i) sequence.pages.push_back(pool.take());
+  sequence.length = length;
+  return true;
+}
+
+// The sequence has no tokens any more. It may grow again, and it may be ended twice.
+inline void end_sequence(Sequence& sequence, Pool& pool) {
+  for (const int page : sequence.pages) pool.give_back(page);
+  sequence.pages.clear();
+  sequence.length = 0;
+}
