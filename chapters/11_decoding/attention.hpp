@@ -231,8 +231,10 @@ void attend(const Params p, Breaks breaks) {
     else
       cp_async_commit();
   };
-  for (int n = 0; n < STAGES - 1; ++n) load(n, place(n));
-  auto next = place(STAGES - 1);
+  typename Cache<PAGED, APPEND>::Place at[STAGES];
+  for (int n = 0; n < STAGES; ++n) at[n] = place(n);  // not one wait for the table after the other
+  for (int n = 0; n < STAGES - 1; ++n) load(n, at[n]);
+  auto next = at[STAGES - 1];
   if (APPEND && last_row == rows - 1)  // these rows see all keys, those before perhaps not
     append<WARPS * WARP_SIZE>(cache, first, stop, p.dim, breaks);
 

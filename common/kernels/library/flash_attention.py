@@ -241,7 +241,7 @@ class Library:
 
     def decode(self, q, k_cache, v_cache, lengths=None, table=None, k_new=None, v_new=None,
                causal=True, scale=None, layout="bhld", splits=0, longest=None, return_lse=False,
-               stream=None):
+               stream=None, out=None):
         """O of the newest queries of sequences whose keys and values lie in a cache, [B,H,L,D].
 
         k_cache, v_cache: [batch, kv_heads, capacity, dim], of which each sequence has its first
@@ -250,7 +250,8 @@ class Library:
         table[n, t // page_size]. k_new, v_new [batch, kv_heads, new, dim]: keys that this call
         appends; `lengths` does not count them. layout "blhd": length in front of heads, in all of
         these. causal: the last query stands at the last key. longest: of the lengths; read from
-        there if it is not given (on a GPU that waits). splits=0 has them chosen.
+        there if it is not given (on a GPU that waits). splits=0 has them chosen. out: a tensor like
+        q to fill.
 
         The cache is changed in place. Of NumPy arrays that are no float16 it is rounded to bf16."""
         if layout not in LAYOUTS:
@@ -288,7 +289,7 @@ class Library:
                 lse = np.full((*o.shape[:3], 1), np.nan, np.float32)
             view, device = of_array, EMULATOR
         else:
-            filled = q.new_full(tuple(q.shape), float("nan"))
+            filled = q.new_full(tuple(q.shape), float("nan")) if out is None else out
             o = swapped(filled)
             view, device = of_torch, q.device.index if q.device.type == "cuda" else EMULATOR
             if return_lse or device != EMULATOR:

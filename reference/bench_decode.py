@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""Races chapter 11's decoding against PyTorch's attention on this GPU: one process, taking turns.
+
+    cmake --build build --target flash_attention
+    reference/bench_decode.py --json out.json --markdown out.md
+
+One query a sequence. What is timed is a CUDA graph of calls, so that starting them does not count; K and
+V rotate through several times the L2 cache. Each of ours is first held against float64, on fresh random
+inputs, into an output full of NaN; one that fails is not timed. GB/s are the bytes of K and V / time.
+Exit status: 0, 1 if one of ours was wrong, 2 if nothing could be measured.
+"""
+import argparse
+import datetime
+import json
+import os
+import statistics
+import sys
+
+from backward_grid import rounding
+from bench_peers import Case, card, fail, flash_attention, inputs, parse_case, peers, race, torch, write
+
+RACE = [Case(batch, heads, 1, keys, 128, kv_heads) for batch, heads, kv_heads, keys in (
+    (1, 32, 8, 4096), (1, 32, 8, 65536), (16, 32, 8, 8192), (64, 32, 8, 8192), (1, 64, 8, 131072),
+    (32, 32, 32, 4096))]
+PAGES = (256, 16, 1)
+ROTATED = 400e6  # bytes of K and V at least, many times the L2
+
+
+def cache_bytes(case):
+    return 2 * case.batch * (case.kv_heads or case.heads) * case.kv * case.dim * 2
+
+
+def scattered(x, page_size, order):
+    """[pages, heads, page_size, dim] of [batch, heads, length, dim]: page n of all is order[n]."""
+    batch, heads, length, dim = x.shape
+    blocks = x.view(batch, heads, length // page_size, page_size, dim).transpose(1, 2)
+    pages = torch.empty((len(order), heads, page_size, dim), dtype=x.dtype, device="cuda")
+    pages[order] = blocks.reshape(pages.shape)
+    return pages
+
+
+def attend(q, k, v, real):
+    """Plain attention computed in `real`, without copies of K and V for each head of Q."""
+    q, k, v = (x.to(real) for x in (q, k, v))
+    q = q.view(k.shape[0], k.shape[1], -1, q.shape[3])
+    s = (q @ k.transpose(-1, -2) * q.shape[3] ** -0.5).to(
+        real if real == torch.float64 else torch.float32)
+    return (torch.softmax(s, -1).to(real) @ v).view(k.shape[0], -1, 1, k.shape[3])
+
+
+class Caches:
+    """The tensors of a case, several copies with numbers of their own."""
+
+    def __init__(self, library, case):
+        self.library, self.case = library, case
+        self.copies = [inputs(case) for _ in range(max(2, -int(-ROTATED // cache_bytes(case))))]
+        self.lengths = torch.full((case.batch,), case.kv, dtype=torch.int32, device="cuda")
+        self.o = torch.empty_like(self.copies[0][0])
+
+    def of_ours(self):
+        """{name: [a call for each copy]}; each fills self.o."""
+        def decode(q, k, v, **options):
+            return lambda: self.library.decode(q, k, v, out=self.o, longest=self.case.kv, **options)
+        found = {"ours": [decode(*copy) for copy in self.copies],
+                 "lengths": [decode(*copy, lengths=self.lengths) for copy in self.copies]}
+        for page_size in PAGES:
+            pages = self.case.batch * self.case.kv // page_size
+            calls = found[f"pages of {page_size}"] = []
+            for q, k, v in self.copies:
+                order = torch.randperm(pages, device="cuda")
+                calls.append(decode(q, *(scattered(x, page_size, order) for x in (k, v)),
+                                    lengths=self.lengths,
+                                    table=order.view(self.case.batch, -1).to(torch.int32)))
+        found["one split"] = [decode(*copy, splits=1) for copy in self.copies]
+        found["ch09"] = [lambda copy=copy: self.library.attention(*copy, chapter=9, out=self.o)
+                         for copy in self.copies]
+        return found
+
+    def of_peers(self):
+        return {name: [lambda run=run, copy=copy: run(*copy) for copy in self.copies]
+                for name, run in peers(False, self.case).items()}
+
+    def why_wrong(self, call):
+        """None, or what is wrong with this call on the first copy, in a sentence."""
+        self.o.fill_(float("nan"))
+        call()
+        if not bool(torch.isfinite(self.o).all()):
+            return "not finite everywhere"
+        for n in range(self.case.batch):  # a sequence at a time: float64 is large
+            tensors = [x[n:n + 1] for x in self.copies[0]]
+            exact, plain = (attend(*tensors, real) for real in (torch.float64, self.o.dtype))
+            error = float((self.o[n:n + 1].double() - exact).abs().max())
+            allowed = (2 * float((plain.double() - exact).abs().max())
+                       + 2 * rounding(exact, self.o.dtype))
+            if not error <= allowed:
+                return f"sequence {n}: error {error:.2e}, {allowed:.2e} are allowed"
+        return None
+
+
+def graph_of(calls):
+    """One graph of a call after the other, each copy in turn, and how many."""
+    for call in calls[:2]:  # whatever is allocated or loaded once, is then
+        call()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for call in calls:
+            call()
+    return graph
+
+
+def as_markdown(result):
+    gpu = result["card"]
+    names = sorted({name for row in result["rows"] for name in row["rate"]}, key=result["names"].index)
+    lines = [f"{gpu['name']}, driver {gpu.get('driver_version', '?')}, PyTorch {result['torch']}, CUDA "
+             f"{result['cuda']}, cuDNN {result['cudnn']}, {result['date']}. GB/s of K and V, one query, "
+             f"bf16; median of {result['rounds']} rounds. Splits: those that are chosen.",
+             f"`{result['command']}`", "",
+             "| B,H/Hkv,Lq,Lkv,D | " + " | ".join(names) + " | ours / better peer | pages of 16 / lengths |",
+             "|---" * (len(names) + 3) + "|"]
+    for row in result["rows"]:
+        rate = row["rate"]
+        cells = [f"{rate[name]:.0f}" if name in rate else "" for name in names]
+        peer = max((rate[name] for name in ("FA2", "cuDNN") if name in rate), default=float("nan"))
+        ratios = [f"{rate[a] / b:.3f}" if a in rate and b else "" for a, b in (
+            ("ours", peer), ("pages of 16", rate.get("lengths")))]
+        lines.append("| " + " | ".join([row["case"], *cells, *ratios]) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--library", default="build/lib/libflash_attention.so")
+    parser.add_argument("--shape", action="append", help="B,H/Hkv,1,Lkv,D; may repeat")
+    parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--json")
+    parser.add_argument("--markdown")
+    options = parser.parse_args()
+    try:
+        cases = [parse_case(text) for text in options.shape or []] or RACE
+        if options.rounds < 1 or any(case.q != 1 or case.causal or case.kv % max(PAGES)
+                                     for case in cases):
+            raise ValueError
+    except (ValueError, TypeError):
+        fail("--shape takes B,H/Hkv,1,Lkv,D with Lkv a multiple of 256, --rounds at least 1")
+    if not torch.cuda.is_available():
+        fail("PyTorch sees no GPU on this machine")
+    try:
+        library = flash_attention.load(os.path.abspath(options.library))
+    except OSError as error:
+        fail(f"{error}; build the target flash_attention and name the file with --library")
+    torch.manual_seed(int.from_bytes(os.urandom(4), "little"))
+
+    bad, names = 0, []
+    result = {"card": card(), "torch": torch.__version__, "cuda": torch.version.cuda,
+              "cudnn": torch.backends.cudnn.version(), "rounds": options.rounds, "names": names,
+              "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+              "command": "bench_decode.py " + " ".join(sys.argv[1:]), "rows": []}
+    for case in cases:
+        print(f"shape {case}", flush=True)
+        caches = Caches(library, case)
+        ours = caches.of_ours()
+        for name, calls in list(ours.items()):
+            reason = caches.why_wrong(calls[0])
+            if reason:
+                bad += 1
+                print(f"  {name}: {reason}: not timed", flush=True)
+                del ours[name]
+        graphs = {}
+        for name, calls in {**ours, **caches.of_peers()}.items():
+            try:
+                graphs[name] = graph_of(calls)
+            except Exception as error:  # a peer that does not take this shape
+                print(f"  {name}: left out ({str(error).splitlines()[0]})", flush=True)
+        names += [name for name in graphs if name not in names]
+        times = race({name: graph.replay for name, graph in graphs.items()}, options.rounds)
+        calls = len(caches.copies)
+        rate = {name: calls * cache_bytes(case) / statistics.median(ms) * 1e-6
+                for name, ms in times.items()}
+        result["rows"].append({"case": str(case), "copies": calls, "rate": rate,
+                               "ms": {name: [x / calls for x in ms] for name, ms in times.items()}})
+        write(options.json, json.dumps(result, indent=1) + "\n")
+        write(options.markdown, as_markdown(result))
+        print(as_markdown({**result, "rows": result["rows"][-1:]}).splitlines()[-1], flush=True)
+        del caches, ours, graphs
+        torch.cuda.empty_cache()
+    print(as_markdown(result))
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
