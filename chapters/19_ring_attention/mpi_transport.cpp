@@ -1,14 +1,16 @@
 #include "mpi_transport.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <string>
+#include <thread>
 
 namespace ch19 {
 namespace {
 
 struct Pending final : Message {
   MPI_Request request = MPI_REQUEST_NULL;
-  int size = 0;
+  int other = 0, size = 0;
   bool received = false;  // or sent
 };
 
@@ -27,6 +29,7 @@ MpiTransport::MpiTransport(MPI_Comm group) : group_(group) {
 
 Request MpiTransport::send(int to, Tag tag, std::span<const float> numbers) {
   auto pending = std::make_shared<Pending>();
+  pending->other = to;
   pending->size = count_of(numbers.size());
   MPI_Isend(numbers.data(), pending->size, MPI_FLOAT, to, static_cast<int>(tag), group_,
             &pending->request);
@@ -36,6 +39,7 @@ Request MpiTransport::send(int to, Tag tag, std::span<const float> numbers) {
 
 Request MpiTransport::receive(int from, Tag tag, std::span<float> numbers) {
   auto pending = std::make_shared<Pending>();
+  pending->other = from;
   pending->size = count_of(numbers.size());
   pending->received = true;
   MPI_Irecv(numbers.data(), pending->size, MPI_FLOAT, from, static_cast<int>(tag), group_,
@@ -43,12 +47,28 @@ Request MpiTransport::receive(int from, Tag tag, std::span<float> numbers) {
   return pending;
 }
 
+// Until a rank says nothing for far longer than all ranks need for a step, one after the other, if
+// a step is what this one did between two calls: then it has ended, or hangs, or all wait for one
+// another.
 void MpiTransport::wait(const Request& request) {
   if (!request) return;
   Pending& pending = static_cast<Pending&>(*request);
   if (pending.request == MPI_REQUEST_NULL) return;  // waited for before
+  const auto began = Clock::now();
+  longest_work_ = std::max(longest_work_, began - last_call_);
+  const auto patience = std::chrono::seconds(8) + 4 * ranks_ * longest_work_;
   MPI_Status status;
-  MPI_Wait(&pending.request, &status);
+  for (int done = 0; !done;) {
+    MPI_Test(&pending.request, &done, &status);
+    if (!done && Clock::now() - began > patience) {
+      const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(patience).count();
+      throw RankLost("rank " + std::to_string(rank_) + ": nothing from rank " +
+                     std::to_string(pending.other) + " for " + std::to_string(seconds) +
+                     " seconds: it has ended, or hangs, or all wait for one another");
+    }
+    if (!done) std::this_thread::yield();
+  }
+  last_call_ = Clock::now();
   if (!pending.received) return;
   int arrived = 0;
   MPI_Get_count(&status, MPI_FLOAT, &arrived);

@@ -3,6 +3,8 @@
 
 #include <mpi.h>
 
+#include <chrono>
+
 #include "transport.hpp"
 
 namespace ch19 {
@@ -20,8 +22,11 @@ class MpiTransport final : public Transport {
   void wait(const Request& request) override;
 
  private:
+  using Clock = std::chrono::steady_clock;
   MPI_Comm group_;
   int rank_ = 0, ranks_ = 1;
+  Clock::time_point last_call_ = Clock::now();
+  Clock::duration longest_work_{};  // between two waits
 };
 
 }  // namespace ch19

@@ -6,15 +6,18 @@
 #include <list>
 #include <utility>
 
+#include "breaks.hpp"
 #include "chapters/02_tiled_cpu/fast.hpp"
 #include "chapters/10_backward/cpu_tile.hpp"
+#include "common/half.hpp"
+#include "common/timer.hpp"
 
 namespace ch19 {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// The keys that some rank holds, and where they stand in the sequence: K, then V, in one message.
+// The keys that some rank holds, K, then V, in one message; and where they stand in the sequence.
 struct Keys {
   std::vector<Range> pieces;
   int64_t rows = 0;
@@ -70,9 +73,20 @@ void for_pairs(const Sizes& sizes, const std::vector<Range>& queries,
   }
 }
 
+// Pairs of a query and a key that see each other.
+int64_t scores_of(const Sizes& sizes, const std::vector<Range>& queries,
+                  const std::vector<Range>& keys) {
+  int64_t scores = 0;
+  for_pairs(sizes, queries, keys, [&](int64_t, int64_t, const Seen& seen) {
+    const int64_t count = seen.end - seen.begin;
+    scores += count * seen.keys - (seen.causal ? count * (count - 1) / 2 : 0);
+  });
+  return scores;
+}
+
 // All of this rank's queries against these keys; the state takes it up.
 void attend(const Sizes& sizes, const std::vector<Range>& pieces, const Part& q, const Keys& keys,
-            State& state) {
+            State& state, uint32_t breaks) {
   const int64_t rows = rows_in(pieces), dim = sizes.dim;
   Part o, lse;
   for_pairs(sizes, pieces, keys.pieces, [&](int64_t row, int64_t key_row, const Seen& seen) {
@@ -87,9 +101,11 @@ void attend(const Sizes& sizes, const std::vector<Range>& pieces, const Part& q,
                            {1, 1, count, seen.keys, dim}, sizes.scale, seen.causal, 1);
       for (int64_t i = 0; i < count; ++i)
         merge_row({state.o.data() + (at + i) * dim, static_cast<size_t>(dim)}, state.lse[at + i],
-                  {o.data() + i * dim, static_cast<size_t>(dim)}, lse[i]);
+                  {o.data() + i * dim, static_cast<size_t>(dim)}, lse[i], breaks);
     }
   });
+  if (breaks & BF16_HOPS)
+    for (float& x : state.o) x = fa::to_float(fa::to_bf16(x));
 }
 
 // What the pair of this rank's queries and these keys adds to dQ, and to dK and dV, which lie as K
@@ -143,8 +159,9 @@ void add(Part& sum, const Part& part) {
 // The ring: rank r hands what it has to rank r + 1 and gets the next from rank r - 1.
 struct Ring {
   Transport& transport;
-  Schedule schedule;
+  const Options& options;
   const Sizes& sizes;
+  Schedule schedule = options.schedule;
   int rank = transport.rank(), ranks = transport.ranks();
 
   int next() const { return (rank + 1) % ranks; }
@@ -162,73 +179,118 @@ struct Ring {
     return keys;
   }
 
+  bool broken(RingBreak which) const { return (options.breaks & which) != 0; }
+
+  // [anchor: travel]
+  // A rank's keys leave for the next rank, and those of the one before come into `into`.
+  struct Journey {
+    Request sent, received;
+  };
+  Journey travel(const Part& from, Part& into) const {
+    Journey journey;
+    const auto leave = [&] { journey.sent = transport.send(next(), Tag::keys, from); };
+    if (broken(BLOCKING_SENDS)) {
+      leave();
+      transport.wait(journey.sent);
+    }
+    journey.received = transport.receive(previous(), Tag::keys, into);
+    if (!broken(BLOCKING_SENDS)) leave();
+    return journey;
+  }
+  void arrive(const Journey& journey) const {
+    transport.wait(journey.received);
+    transport.wait(journey.sent);
+  }
+  // [/anchor: travel]
+
   // Calls use(keys, whose) for the keys of every rank.
   template <class Use>
   void for_all_keys(const Part& k, const Part& v, Use use) const {
     Keys here = own(k, v);
-    if (schedule == Schedule::gather) {
-      std::vector<Keys> all;
-      std::vector<Request> requests;
-      for (int owner = 0; owner < ranks; ++owner) all.push_back(keys_of(owner));
+    const std::vector<Range> at_home = here.pieces;
+    const auto timed = [&](Keys& keys, int owner, double waited_ms) {
+      for (size_t n = 0; broken(LOCAL_POSITIONS) && n < at_home.size(); ++n)
+        keys.pieces[n] = {at_home[n].begin, at_home[n].begin + keys.pieces[n].size()};
+      const double compute_ms = fa::time_ms([&] { use(keys, owner); });
+      if (options.log == nullptr) return;
+      const int64_t scores = scores_of(sizes, queries(), keys.pieces);
+      options.log->push_back({owner, scores, compute_ms, waited_ms});
+    };
+    if (schedule == Schedule::gather) return timed_gather(std::move(here), timed);
+    // [anchor: ring]
+    double waited_ms = 0;
+    for (int step = 0; step < ranks; ++step) {
+      const int owner = (rank + ranks - step) % ranks;
+      if (step == ranks - 1) return timed(here, owner, waited_ms);
+      Keys coming = keys_of((owner + ranks - 1) % ranks);
+      const bool one = broken(ONE_BUFFER) && coming.rows == here.rows;
+      Part& into = one ? here.k_and_v : coming.k_and_v;
+      Journey journey;
+      if (schedule == Schedule::ring) {  // first one, then the other
+        timed(here, owner, waited_ms);
+        waited_ms = fa::time_ms([&] { arrive(travel(here.k_and_v, into)); });
+      } else {  // under way while they are used
+        const double posted_ms = fa::time_ms([&] { journey = travel(here.k_and_v, into); });
+        timed(here, owner, waited_ms);
+        waited_ms = posted_ms + fa::time_ms([&] { arrive(journey); });
+      }
+      if (one) coming.k_and_v = here.k_and_v;
+      here = std::move(coming);
+    }
+    // [/anchor: ring]
+  }
+
+  template <class Timed>
+  void timed_gather(Keys here, Timed timed) const {
+    std::vector<Keys> all;
+    std::vector<Request> requests;
+    for (int owner = 0; owner < ranks; ++owner) all.push_back(keys_of(owner));
+    const double waited_ms = fa::time_ms([&] {
       for (int other = 0; other < ranks; ++other) {
         if (other == rank) continue;
         requests.push_back(transport.receive(other, Tag::keys, all[other].k_and_v));
         requests.push_back(transport.send(other, Tag::keys, here.k_and_v));
       }
       for (const Request& request : requests) transport.wait(request);
-      all[rank] = std::move(here);
-      for (int owner = 0; owner < ranks; ++owner) use(all[owner], owner);
-      return;
-    }
-    for (int step = 0; step < ranks; ++step) {
-      const int owner = (rank + ranks - step) % ranks;
-      const bool last = step == ranks - 1;
-      Keys coming = keys_of((owner + ranks - 1) % ranks);
-      Request sent, received;
-      const auto travel = [&] {
-        if (last) return;
-        received = transport.receive(previous(), Tag::keys, coming.k_and_v);
-        sent = transport.send(next(), Tag::keys, here.k_and_v);
-      };
-      const auto arrive = [&] {
-        transport.wait(received);
-        transport.wait(sent);
-      };
-      if (schedule == Schedule::ring) {
-        use(here, owner);
-        travel();
-        arrive();
-      } else {  // under way while they are used
-        travel();
-        use(here, owner);
-        arrive();
-      }
-      if (!last) here = std::move(coming);
-    }
+    });
+    all[rank] = std::move(here);
+    for (int owner = 0; owner < ranks; ++owner) timed(all[owner], owner, owner ? 0 : waited_ms);
   }
 };
 
 }  // namespace
 
-void merge_row(std::span<float> o, float& lse, std::span<const float> o_b, float lse_b) {
+// [anchor: merge]
+void merge_row(std::span<float> o, float& lse, std::span<const float> o_b, float lse_b,
+               uint32_t breaks) {
   if (lse_b == -kInfinity) return;  // it has seen nothing; -inf - (-inf) would be NaN
+  if (breaks & OVERFLOWING_MERGE) {
+    const float base = lse == -kInfinity ? lse_b : lse;  // the first: o is 0, and its weight too
+    const float own = lse == -kInfinity ? 0.0f : 1.0f, ratio = std::exp(lse_b - base);
+    for (size_t d = 0; d < o.size(); ++d) o[d] = (own * o[d] + ratio * o_b[d]) / (own + ratio);
+    lse = base + std::log(own + ratio);
+    return;
+  }
   const float weight = 1 / (1 + std::exp(lse - lse_b));  // e^inf is inf, and 1 / inf is 0
   for (size_t d = 0; d < o.size(); ++d) o[d] -= weight * (o[d] - o_b[d]);
   lse = std::max(lse, lse_b) + std::log1p(std::exp(-std::abs(lse - lse_b)));
 }
+// [/anchor: merge]
 
-State forward(Transport& transport, Schedule schedule, const Sizes& sizes, const Part& q,
+State forward(Transport& transport, const Options& options, const Sizes& sizes, const Part& q,
               const Part& k, const Part& v) {
-  const Ring ring{transport, schedule, sizes};
+  const Ring ring{transport, options, sizes};
   const std::vector<Range> queries = ring.queries();
   State state{Part(q.size()), Part(sizes.heads * rows_in(queries), -kInfinity)};
-  ring.for_all_keys(k, v, [&](const Keys& keys, int) { attend(sizes, queries, q, keys, state); });
+  ring.for_all_keys(
+      k, v, [&](const Keys& keys, int) { attend(sizes, queries, q, keys, state, options.breaks); });
   return state;
 }
 
-Gradients backward(Transport& transport, Schedule schedule, const Sizes& sizes, const Part& q,
+Gradients backward(Transport& transport, const Options& options, const Sizes& sizes, const Part& q,
                    const Part& k, const Part& v, const State& state, const Part& d_o) {
-  const Ring ring{transport, schedule, sizes};
+  const Ring ring{transport, options, sizes};
+  const Schedule schedule = options.schedule;
   const std::vector<Range> queries = ring.queries();
   Part D(state.lse.size());
   for (size_t row = 0; row < D.size(); ++row)
@@ -243,6 +305,7 @@ Gradients backward(Transport& transport, Schedule schedule, const Sizes& sizes, 
     leaving.push_back(std::move(found));
     sent.push_back(transport.send(to, Tag::gradients, leaving.back()));
   };
+  // [anchor: home]
   // The gradients of a rank's keys follow them: what has come with them from the rank before, and
   // what this one adds, goes to the next. After the last step that is home.
   ring.for_all_keys(k, v, [&](const Keys& keys, int owner) {
@@ -257,6 +320,7 @@ Gradients backward(Transport& transport, Schedule schedule, const Sizes& sizes, 
     if (to == ring.rank) return add(home, found);
     send(to, std::move(found));
   });
+  // [/anchor: home]
   for (int other = 0; other < ring.ranks; ++other) {
     if (other == ring.rank || (schedule != Schedule::gather && other != ring.previous())) continue;
     Part found(home.size());

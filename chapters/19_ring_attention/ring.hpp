@@ -29,6 +29,20 @@ struct Sizes {
   bool causal;  // query i sees key j if j <= i + len_kv - len_q
 };
 
+// What a rank did with the keys of one rank.
+struct Step {
+  int owner;
+  int64_t scores;  // query-key pairs that see each other, of one head
+  double compute_ms, waited_ms;
+};
+
+// `breaks`: of breaks.hpp. The steps are added to *log, if there is one.
+struct Options {
+  Schedule schedule;
+  uint32_t breaks = 0;
+  std::vector<Step>* log = nullptr;
+};
+
 // A rank's part of Q, or of O and the like: [heads, rows, dim], the rows of its pieces one behind
 // the other; and of K and V likewise, [kv_heads, rows, dim].
 using Part = std::vector<float>;
@@ -41,10 +55,11 @@ struct State {
 
 // state = merge(state, (o, lse)), for one row; o is [dim]. In the form that cannot overflow:
 //   o -= sigmoid(lse_b - lse) (o - o_b),   lse -= log sigmoid(lse - lse_b)
-void merge_row(std::span<float> o, float& lse, std::span<const float> o_b, float lse_b);
+void merge_row(std::span<float> o, float& lse, std::span<const float> o_b, float lse_b,
+               uint32_t breaks = 0);
 
 // The queries of this rank against all keys. q, k, v: this rank's parts. Every rank calls it.
-State forward(Transport& transport, Schedule schedule, const Sizes& sizes, const Part& q,
+State forward(Transport& transport, const Options& options, const Sizes& sizes, const Part& q,
               const Part& k, const Part& v);
 
 struct Gradients {
@@ -53,7 +68,7 @@ struct Gradients {
 
 // Likewise, from this rank's dO and what forward() left. K and V travel once more, and dK and dV
 // with them, one hop further: home. `gather` adds up what every rank has found.
-Gradients backward(Transport& transport, Schedule schedule, const Sizes& sizes, const Part& q,
+Gradients backward(Transport& transport, const Options& options, const Sizes& sizes, const Part& q,
                    const Part& k, const Part& v, const State& state, const Part& d_o);
 
 }  // namespace ch19

@@ -8,9 +8,9 @@
 
 #include "common/backward.hpp"
 #include "common/check.hpp"
-#include "parts.hpp"
 #include "ring.hpp"
 #include "thread_transport.hpp"
+#include "work.hpp"
 
 using namespace ch19;
 
@@ -21,36 +21,23 @@ constexpr Schedule SCHEDULES[] = {Schedule::gather, Schedule::ring, Schedule::ov
                                   Schedule::zigzag};
 
 struct Whole {
-  std::vector<float> o, lse, dq, dk, dv;
-  int64_t bytes_sent = 0;  // by all ranks
+  std::vector<std::vector<float>> outputs;  // O, LSE, dQ, dK, dV
+  int64_t bytes_sent = 0;                   // by all ranks
 };
 
 Whole run(const fa::Problem& problem, Schedule schedule, int ranks, bool with_gradients) {
   const fa::Shape& s = problem.shape;
-  const Sizes sizes{s.heads, problem.kv_heads(), s.q, s.kv, s.dim, problem.scale, problem.causal};
-  Whole whole{std::vector<float>(s.q_elements(), NOTHING), std::vector<float>(s.rows(), NOTHING),
-              std::vector<float>(s.q_elements(), NOTHING),
-              std::vector<float>(problem.kv_elements(), NOTHING),
-              std::vector<float>(problem.kv_elements(), NOTHING)};
+  Whole whole;
+  for (const int64_t size :
+       {s.q_elements(), s.rows(), s.q_elements(), problem.kv_elements(), problem.kv_elements()})
+    whole.outputs.emplace_back(size, NOTHING);
   std::atomic<int64_t> bytes = 0;
+  const Job job = job_of(problem, schedule, 0, with_gradients);
   run_ranks(ranks, [&](Transport& transport) {
-    const Layout layout = layout_of(schedule);
-    const auto queries = pieces_of(layout, s.q, ranks, transport.rank());
-    const auto keys = pieces_of(layout, s.kv, ranks, transport.rank());
-    const Part q = cut(problem.q, queries, s.heads, s.q, s.dim);
-    const Part k = cut(problem.k, keys, sizes.kv_heads, s.kv, s.dim);
-    const Part v = cut(problem.v, keys, sizes.kv_heads, s.kv, s.dim);
-    const State state = forward(transport, schedule, sizes, q, k, v);
-    put(whole.o, state.o, queries, s.heads, s.q, s.dim);
-    put(whole.lse, state.lse, queries, s.heads, s.q, 1);
-    if (with_gradients) {
-      const Part d_o = cut(problem.more[0], queries, s.heads, s.q, s.dim);
-      const Gradients g = backward(transport, schedule, sizes, q, k, v, state, d_o);
-      put(whole.dq, g.dq, queries, s.heads, s.q, s.dim);
-      put(whole.dk, g.dk, keys, sizes.kv_heads, s.kv, s.dim);
-      put(whole.dv, g.dv, keys, sizes.kv_heads, s.kv, s.dim);
-    }
-    bytes += transport.bytes_sent();
+    const bool first = transport.rank() == 0;
+    bytes += work(transport, job, first ? &problem : nullptr,
+                  first ? std::span(whole.outputs) : std::span<std::vector<float>>())
+                 .bytes_sent;
   });
   whole.bytes_sent = bytes;
   return whole;
@@ -71,10 +58,11 @@ void agrees(const fa::Problem& problem, int ranks) {
     CAPTURE(fa::to_string(problem.shape));
     CAPTURE(problem.causal);
     const Whole whole = run(problem, schedule, ranks, true);
-    const fa::CheckResult check = fa::check_output(problem, whole.o, whole.lse);
+    const std::vector<std::vector<float>>& out = whole.outputs;
+    const fa::CheckResult check = fa::check_output(problem, out[0], out[1]);
     CHECK_MESSAGE(check.passed(), fa::describe(check, problem.shape));
     const fa::GradientCheck gradients =
-        fa::check_gradients(problem, problem.more[0], whole.dq, whole.dk, whole.dv);
+        fa::check_gradients(problem, problem.more[0], out[2], out[3], out[4]);
     CHECK_MESSAGE(gradients.passed(), fa::describe(gradients, problem));
   }
 }
@@ -114,8 +102,7 @@ TEST_CASE("the same bits each time") {
   const Whole first = run(problem, Schedule::zigzag, 4, true);
   for (int i = 0; i < 5; ++i) {
     const Whole again = run(problem, Schedule::zigzag, 4, true);
-    CHECK(again.o == first.o);
-    CHECK(again.dk == first.dk);
+    CHECK(again.outputs == first.outputs);
   }
 }
 
@@ -176,9 +163,42 @@ TEST_CASE("who waits for nothing is told so") {
           if (t.rank() == 0) throw std::runtime_error("rank 0 has had enough");
           t.wait(t.receive(0, Tag::keys, {&x, 1}));
         }) == "rank 0 has had enough");
+  CHECK(reason(4, [](Transport& t) {  // rank 1 waits for 2, which waits for 0; 3 has ended
+          float x = 1;
+          if (t.rank() == 0) throw std::runtime_error("rank 0 has had enough");
+          if (t.rank() == 1) t.wait(t.receive(2, Tag::keys, {&x, 1}));
+          if (t.rank() == 2) t.wait(t.receive(0, Tag::keys, {&x, 1}));
+        }) == "rank 0 has had enough");
   CHECK(reason(2, [](Transport& t) {
           float x[2] = {};
           if (t.rank() == 0) t.wait(t.send(1, Tag::keys, {x, 2}));
           if (t.rank() == 1) t.wait(t.receive(0, Tag::keys, {x, 1}));
         }).find("which receives 1") != std::string::npos);
+}
+
+TEST_CASE("memory that a message still needs is not given to another") {
+  const auto reason = [](auto work) -> std::string {
+    try {
+      run_ranks(1, work);
+    } catch (const MemoryInUse& error) {
+      return error.what();
+    }
+    return "none";
+  };
+  float x[4] = {1, 2, 3, 4}, y[2] = {};
+  CHECK(reason([&](Transport& t) {
+          const Request sent = t.send(0, Tag::keys, {x, 2});
+          t.wait(t.receive(0, Tag::keys, {x + 1, 2}));
+        }) == "rank 0 receives into memory that a message to rank 0 still reads");
+  CHECK(reason([&](Transport& t) {
+          const Request received = t.receive(0, Tag::keys, {x + 1, 2});
+          t.wait(t.send(0, Tag::keys, {x, 2}));
+        }) == "rank 0 sends memory that a message from rank 0 still writes");
+  CHECK(reason([&](Transport& t) {  // what is only read may be sent twice
+          const Request sent = t.send(0, Tag::keys, {x, 2}), again = t.send(0, Tag::parts, {x, 2});
+          t.wait(t.receive(0, Tag::keys, y));
+          t.wait(t.receive(0, Tag::parts, y));
+          t.wait(sent);
+          t.wait(again);
+        }) == "none");
 }

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <iterator>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -13,114 +14,156 @@ namespace ch19 {
 
 namespace {
 
-// One message, from both sides: the send and the receive that belong together share it.
-struct Letter : Message {
-  int from = 0, to = 0, channel = 0;
-  const float* source = nullptr;
-  float* target = nullptr;
-  size_t size = 0;
+// What one rank sends to another. It keeps the numbers, so that nobody reads another's memory.
+struct Letter {
+  int from, to;
+  size_t size;
+  std::vector<float> numbers = {};
   bool sent = false, received = false;  // has this side called?
-  bool done = false;
+
+  bool complete() const { return sent && received; }
 };
 
-using Shared = std::shared_ptr<Letter>;
+// A rank's side of it.
+struct Side final : Message {
+  std::shared_ptr<Letter> letter;
+  const float* memory = nullptr;  // the transport's until the rank has waited
+  float* target = nullptr;        // of a receive
+  bool sends = false, waited = false;
+};
+
+std::string name(int rank) { return "rank " + std::to_string(rank); }
+
+// What a rank waits for, until it goes on or throws.
+class Waiting {
+ public:
+  Waiting(const Letter*& place, const Letter& letter) : place_(place) { place = &letter; }
+  ~Waiting() { place_ = nullptr; }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+ private:
+  const Letter*& place_;
+};
 
 class World {
  public:
-  explicit World(int ranks) : ranks_(ranks), open_(2 * ranks * ranks), waits_for_(ranks) {}
+  explicit World(int ranks)
+      : ranks_(ranks), open_(3 * ranks * ranks), in_use_(ranks), waits_for_(ranks), lost_(ranks) {}
 
   int ranks() const { return ranks_; }
 
-  // The oldest message between the two that lacks this side.
-  Shared match(int from, int to, Tag tag, size_t size, bool sends) {
-    const int channel = (static_cast<int>(tag) * ranks_ + from) * ranks_ + to;
-    std::deque<Shared>& open = open_[channel];
-    for (const auto& one : open) {
-      if (sends ? one->sent : one->received) continue;
-      if (one->size != size) {
-        throw std::invalid_argument("rank " + std::to_string(from) + " sends " +
-                                    std::to_string(sends ? size : one->size) + " numbers to rank " +
-                                    std::to_string(to) + ", which receives " +
-                                    std::to_string(sends ? one->size : size));
-      }
-      return one;
-    }
-    open.push_back(std::make_shared<Letter>());
-    Letter& letter = *open.back();
-    letter.from = from, letter.to = to, letter.channel = channel, letter.size = size;
-    return open.back();
-  }
-
-  Request send(int from, int to, Tag tag, const float* source, size_t size) {
+  Request send(int from, int to, Tag tag, std::span<const float> numbers) {
     const std::lock_guard lock(mutex_);
-    const Shared message = match(from, to, tag, size, true);
-    message->source = source;
-    message->sent = true;
-    changed_.notify_all();
-    return message;
+    const auto side = side_of(from, to, tag, numbers, true);
+    side->letter->numbers.assign(numbers.begin(), numbers.end());
+    return side;
   }
-  Request receive(int from, int to, Tag tag, float* target, size_t size) {
+  Request receive(int from, int to, Tag tag, std::span<float> numbers) {
     const std::lock_guard lock(mutex_);
-    const Shared message = match(from, to, tag, size, false);
-    message->target = target;
-    message->received = true;
-    changed_.notify_all();
-    return message;
+    const auto side = side_of(from, to, tag, numbers, false);
+    side->target = numbers.data();
+    return side;
   }
 
   void wait(int rank, const Request& request) {
-    const Shared message = std::static_pointer_cast<Letter>(request);
+    Side& side = static_cast<Side&>(*request);
+    if (side.waited) return;
+    const Letter& letter = *side.letter;
     std::unique_lock lock(mutex_);
-    waits_for_[rank] = message.get();
-    while (!message->done && !both_sides(*message)) {
-      const int other = message->from == rank ? message->to : message->from;
-      if (lost_ == other) {
-        throw RankLost("rank " + std::to_string(rank) + ": rank " + std::to_string(other) +
-                       " has ended before it had " + (message->from == rank ? "received" : "sent") +
-                       " what was due");
+    const Waiting waiting(waits_for_[rank], letter);
+    while (!letter.complete()) {
+      const int other = letter.from == rank ? letter.to : letter.from;
+      if (lost_[other]) {
+        throw RankLost(name(rank) + ": " + name(other) + " has ended before it had " +
+                       (letter.from == rank ? "received" : "sent") + " what was due");
       }
-      if (lost_ >= 0 || deadlock_ || stuck()) fail(rank);
+      if (deadlock_ || stuck()) fail(rank);
       changed_.wait(lock);
     }
-    waits_for_[rank] = nullptr;
-    if (message->done) return;
-    std::copy_n(message->source, message->size, message->target);
-    message->done = true;
-    std::deque<Shared>& open = open_[message->channel];
-    open.erase(std::find(open.begin(), open.end(), message));
-    changed_.notify_all();
+    side.waited = true;
+    std::erase(in_use_[rank], request);
+    if (!side.sends) std::copy(letter.numbers.begin(), letter.numbers.end(), side.target);
   }
 
   void end(int rank, bool lost) {
     const std::lock_guard lock(mutex_);
     ++ended_;
-    if (lost && lost_ < 0 && !deadlock_) lost_ = rank;
+    lost_[rank] = lost;
     changed_.notify_all();
   }
 
  private:
-  static bool both_sides(const Letter& message) { return message.sent && message.received; }
+  // The oldest message between the two that lacks this side, or a new one.
+  std::shared_ptr<Side> side_of(int from, int to, Tag tag, std::span<const float> memory,
+                                bool sends) {
+    const int rank = sends ? from : to;
+    check_memory(rank, memory, sends);
+    std::deque<std::shared_ptr<Letter>>& open =
+        open_[(static_cast<int>(tag) * ranks_ + from) * ranks_ + to];
+    auto found = std::find_if(open.begin(), open.end(), [&](const auto& letter) {
+      return !(sends ? letter->sent : letter->received);
+    });
+    if (found == open.end()) {
+      open.push_back(std::make_shared<Letter>(Letter{from, to, memory.size()}));
+      found = std::prev(open.end());
+    }
+    const auto side = std::make_shared<Side>();
+    side->letter = *found;
+    side->memory = memory.data();
+    side->sends = sends;
+    Letter& letter = *side->letter;
+    if (letter.size != memory.size()) {
+      throw std::invalid_argument(name(from) + " sends " +
+                                  std::to_string(sends ? memory.size() : letter.size) +
+                                  " numbers to " + name(to) + ", which receives " +
+                                  std::to_string(sends ? letter.size : memory.size()));
+    }
+    (sends ? letter.sent : letter.received) = true;
+    in_use_[rank].push_back(side);
+    if (letter.complete()) open.erase(found);
+    changed_.notify_all();
+    return side;
+  }
+
+  // MPI does not say what happens then; here it is named.
+  void check_memory(int rank, std::span<const float> memory, bool is_read) const {
+    for (const Request& request : in_use_[rank]) {
+      const auto& other = static_cast<const Side&>(*request);
+      const bool writes = !other.sends;
+      const float* const end = other.memory + other.letter->size;
+      if (memory.data() >= end || other.memory >= memory.data() + memory.size()) continue;
+      if (memory.empty() || (is_read && !writes)) continue;
+      throw MemoryInUse(name(rank) + (is_read ? " sends" : " receives into") +
+                        " memory that a message " +
+                        (writes ? "from " + name(other.letter->from) + " still writes"
+                                : "to " + name(other.letter->to) + " still reads"));
+    }
+  }
 
   // Does everybody who has not ended wait for a message that lacks a side?
   bool stuck() const {
     int waiting = 0;
-    for (const Letter* one : waits_for_) waiting += one && !one->done && !both_sides(*one);
+    for (const Letter* one : waits_for_) waiting += one != nullptr && !one->complete();
     return waiting + ended_ == ranks_;
   }
   [[noreturn]] void fail(int rank) {
-    const std::string who = "rank " + std::to_string(rank);
-    if (lost_ >= 0) throw RankLost(who + ": rank " + std::to_string(lost_) + " has ended");
+    const auto lost = std::find(lost_.begin(), lost_.end(), true) - lost_.begin();
+    if (!deadlock_ && lost < ranks_)
+      throw RankLost(name(rank) + ": " + name(static_cast<int>(lost)) + " has ended");
     deadlock_ = true;
     changed_.notify_all();
-    throw Deadlock(who + ": all ranks wait for one another, and nothing is on its way");
+    throw Deadlock("all ranks wait for one another, and nothing is on its way");
   }
 
   const int ranks_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::deque<Shared>> open_;  // [tag, from, to]: messages that lack a side or a copy
-  std::vector<const Letter*> waits_for_;  // of each rank
-  int ended_ = 0, lost_ = -1;             // lost: ended by an exception of its own
+  std::vector<std::deque<std::shared_ptr<Letter>>> open_;  // [tag, from, to]: what lacks a side
+  std::vector<std::vector<Request>> in_use_;               // of each rank: not waited for yet
+  std::vector<const Letter*> waits_for_;                   // of each rank
+  std::vector<bool> lost_;                                 // ended by an exception
+  int ended_ = 0;
   bool deadlock_ = false;
 };
 
@@ -131,10 +174,10 @@ class ThreadTransport final : public Transport {
   int ranks() const override { return world_.ranks(); }
   Request send(int to, Tag tag, std::span<const float> numbers) override {
     bytes_sent_ += static_cast<int64_t>(numbers.size_bytes());
-    return world_.send(rank_, to, tag, numbers.data(), numbers.size());
+    return world_.send(rank_, to, tag, numbers);
   }
   Request receive(int from, Tag tag, std::span<float> numbers) override {
-    return world_.receive(from, rank_, tag, numbers.data(), numbers.size());
+    return world_.receive(from, rank_, tag, numbers);
   }
   void wait(const Request& request) override {
     if (request) world_.wait(rank_, request);
@@ -149,25 +192,28 @@ class ThreadTransport final : public Transport {
 
 void run_ranks(int ranks, const std::function<void(Transport&)>& work) {
   World world(ranks);
-  std::mutex mutex;
-  std::exception_ptr first;
+  std::vector<std::exception_ptr> errors(ranks), consequences(ranks);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       ThreadTransport transport(world, rank);
-      bool lost = false;
+      bool lost = true;
       try {
         work(transport);
+        lost = false;
+      } catch (const RankLost&) {
+        consequences[rank] = std::current_exception();
       } catch (...) {
-        lost = true;
-        const std::lock_guard lock(mutex);
-        if (!first) first = std::current_exception();
+        errors[rank] = std::current_exception();
       }
       world.end(rank, lost);
     });
   }
   for (std::thread& thread : threads) thread.join();
-  if (first) std::rethrow_exception(first);
+  for (const std::exception_ptr& error : errors)
+    if (error) std::rethrow_exception(error);
+  for (const std::exception_ptr& error : consequences)
+    if (error) std::rethrow_exception(error);
 }
 
 }  // namespace ch19

@@ -16,10 +16,14 @@ struct Message {
 };
 using Request = std::shared_ptr<Message>;
 
-enum class Tag { keys, gradients };
+enum class Tag { parts, keys, gradients };
 
 // Nobody can go on: each rank waits for another one.
 struct Deadlock : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+// Memory that a message still reads or writes is given to another one.
+struct MemoryInUse : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 // Another rank has ended before this one had what it waits for.

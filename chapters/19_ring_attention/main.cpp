@@ -1,0 +1,278 @@
+// Ring attention: a sequence that several ranks share.
+//
+//   ch19_ring_attention --ranks 4 --causal --schedule zigzag --profile     ranks are threads
+//   mpirun -n 4 ch19_ring_attention --causal --schedule zigzag             or processes
+//   ch19_ring_attention --backward
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+#include <string>
+
+#include "breaks.hpp"
+#include "common/backward.hpp"
+#include "common/error.hpp"
+#include "common/program.hpp"
+#include "common/timer.hpp"
+#include "thread_transport.hpp"
+#include "work.hpp"
+#if FA_MPI
+#include "mpi_ranks.hpp"
+#endif
+
+namespace ch19 {
+namespace {
+
+constexpr const char* SCHEDULES[] = {"gather", "ring", "overlap", "zigzag"};
+constexpr int MOST_THREADS = 64;
+
+struct Flags {
+  std::string schedule = "zigzag";
+  int64_t ranks = 4;
+  bool backward = false;
+  Ranks* mpi = nullptr;  // or null: the ranks are threads
+};
+Flags flags;
+
+class ThreadRanks final : public Ranks {
+ public:
+  explicit ThreadRanks(int count) : count_(count) {}
+  int count() const override { return count_; }
+  const char* transport() const override { return "threads"; }
+  std::vector<Report> run(const Job& job, const fa::Problem& problem,
+                          std::span<std::vector<float>> outputs) override {
+    std::vector<Report> reports(count_);
+    run_ranks(count_, [&](Transport& transport) {
+      const bool first = transport.rank() == 0;
+      reports[transport.rank()] =
+          work(transport, job, first ? &problem : nullptr, first ? outputs : outputs.first(0));
+    });
+    return reports;
+  }
+
+ private:
+  int count_;
+};
+
+Schedule schedule_named(const std::string& name) {
+  return static_cast<Schedule>(std::find(std::begin(SCHEDULES), std::end(SCHEDULES), name) -
+                               std::begin(SCHEDULES));
+}
+
+// How many pairs of a query and a key a rank looks at in each step, of one head.
+std::string table_of_scores(const std::vector<Report>& reports) {
+  std::string table;
+  char cell[64];
+  const auto add = [&](const char* format, auto value) {
+    std::snprintf(cell, sizeof cell, format, value);
+    table += cell;
+  };
+  table += "  scores     ";
+  for (size_t step = 0; step < reports.size(); ++step)
+    add("%10s", ("step " + std::to_string(step)).c_str());
+  add("%12s\n", "all");
+  for (size_t rank = 0; rank < reports.size(); ++rank) {
+    add("  rank %-6zu", rank);
+    table += "  ";
+    int64_t all = 0;
+    for (const Step& step : reports[rank].forward) {
+      add("%10lld", static_cast<long long>(step.scores));
+      all += step.scores;
+    }
+    add("%12lld\n", static_cast<long long>(all));
+  }
+  return table;
+}
+
+nlohmann::json as_json(const std::vector<Report>& reports, std::vector<Step> Report::*pass) {
+  nlohmann::json ranks = nlohmann::json::array();
+  for (const Report& report : reports) {
+    nlohmann::json steps = nlohmann::json::array();
+    for (const Step& step : report.*pass) {
+      steps.push_back({{"owner", step.owner},
+                       {"scores", step.scores},
+                       {"compute_ms", step.compute_ms},
+                       {"waited_ms", step.waited_ms}});
+    }
+    ranks.push_back(steps);
+  }
+  return ranks;
+}
+
+int64_t bytes_sent(const std::vector<Report>& reports) {
+  int64_t bytes = 0;
+  for (const Report& report : reports) bytes += report.bytes_sent;
+  return bytes;
+}
+
+// Calls with(ranks), which are mpirun's, or threads.
+template <class With>
+void with_ranks(const With& with) {
+  if (flags.mpi != nullptr) return with(*flags.mpi);
+  ThreadRanks threads(static_cast<int>(flags.ranks));
+  with(threads);
+}
+
+fa::Outcome run(const fa::Problem& problem, const fa::Request& request,
+                std::span<std::vector<float>> outputs) {
+  fa::Outcome outcome;
+  const Job job = job_of(problem, schedule_named(flags.schedule), request.breaks, flags.backward);
+  with_ranks([&](Ranks& ranks) {
+    outcome.title = flags.schedule + (flags.backward ? ", forward and backward" : "");
+    outcome.notes = "  ranks      " + std::to_string(ranks.count()) + ", by " + ranks.transport();
+    outcome.profile = {{"ranks", ranks.count()}, {"transport", ranks.transport()}};
+    const auto hazard = [&](const char* kind, const std::exception& error) {
+      outcome.hazardous = true;
+      outcome.hazards.push_back(
+          {{"kind", kind}, {"where", ""}, {"other", ""}, {"count", 1}, {"message", error.what()}});
+      outcome.notes += std::string("\n  hazard     ") + kind + ": " + error.what() + "\n";
+    };
+    std::vector<Report> reports;
+    outcome.time_ms = fa::time_ms([&] {
+      try {
+        reports = ranks.run(job, problem, outputs);
+      } catch (const Deadlock& error) {
+        hazard("deadlock", error);
+      } catch (const MemoryInUse& error) {
+        hazard("memory_in_use", error);
+      }
+    });
+    if (outcome.hazardous) return;
+    outcome.notes += "; " + std::to_string(bytes_sent(reports)) + " bytes sent\n";
+    if (request.profile && ranks.count() <= 8) outcome.notes += table_of_scores(reports);
+    outcome.profile["bytes_sent"] = bytes_sent(reports);
+    outcome.profile["steps"] = as_json(reports, &Report::forward);
+    if (flags.backward) outcome.profile["backward_steps"] = as_json(reports, &Report::backward);
+  });
+  return outcome;
+}
+
+// The forward pass by every schedule, in turns: what the slowest rank needs, computes and waits.
+void bench(const fa::Problem& problem, const fa::Request&) {
+  constexpr int ROUNDS = 7;
+  const auto median = [](std::vector<double> times) {
+    std::nth_element(times.begin(), times.begin() + ROUNDS / 2, times.end());
+    return times[ROUNDS / 2];
+  };
+  struct Times {
+    std::vector<double> all, most_work, most_waiting;
+  };
+  std::array<Times, std::size(SCHEDULES)> times;
+  std::vector<float> outputs[] = {std::vector<float>(problem.shape.q_elements()),
+                                  std::vector<float>(problem.shape.rows())};
+  with_ranks([&](Ranks& ranks) {
+    for (int round = 0; round <= ROUNDS; ++round)
+      for (size_t i = 0; i < times.size(); ++i) {
+        double all = 0, most_work = 0, most_waiting = 0;
+        for (const Report& report :
+             ranks.run(job_of(problem, static_cast<Schedule>(i), 0, false), problem, outputs)) {
+          double work = 0, waiting = 0;
+          for (const Step& step : report.forward)
+            work += step.compute_ms, waiting += step.waited_ms;
+          all = std::max(all, report.forward_ms);
+          most_work = std::max(most_work, work);
+          most_waiting = std::max(most_waiting, waiting);
+        }
+        if (round == 0) continue;  // the first warms up
+        times[i].all.push_back(all);
+        times[i].most_work.push_back(most_work);
+        times[i].most_waiting.push_back(most_waiting);
+      }
+    std::printf("  bench      %d ranks by %s, forward, milliseconds of the slowest rank\n",
+                ranks.count(), ranks.transport());
+  });
+  for (size_t i = 0; i < times.size(); ++i) {
+    std::printf("             %-8s %9.3f, computes %9.3f, waits %9.3f\n", SCHEDULES[i],
+                median(times[i].all), median(times[i].most_work), median(times[i].most_waiting));
+  }
+}
+
+// O, LSE, dQ, dK and dV in one run.
+const fa::Operation& both_passes() {
+  static const fa::Operation both = [] {
+    const fa::Operation &forward = fa::forward_operation(), &backward = fa::backward_operation();
+    fa::Operation all = backward;
+    all.outputs.insert(all.outputs.begin(), forward.outputs.begin(), forward.outputs.end());
+    all.check = [&](const fa::Problem& problem, std::span<const std::vector<float>> outputs,
+                    uint64_t seed) {
+      fa::Verdict verdict = forward.check(problem, outputs.first(2), seed);
+      const fa::Verdict gradients = backward.check(problem, outputs.subspan(2), seed);
+      verdict.passed = verdict.passed && gradients.passed;
+      verdict.text += "\n" + gradients.text;
+      verdict.report = {
+          {"passed", verdict.passed}, {"forward", verdict.report}, {"backward", gradients.report}};
+      return verdict;
+    };
+    all.flops = [](const fa::Problem& problem) {
+      return 3.5 * fa::forward_operation().flops(problem);
+    };
+    return all;
+  }();
+  return both;
+}
+
+// Does a command line ask for gradients?
+bool wants_gradients(int argc, char** argv) {
+  return std::any_of(argv + 1, argv + argc, [](const std::string& argument) {
+    const std::string option = argument.substr(0, argument.find('='));
+    return option == "--backward" || option == "--do" || option == "--dq" || option == "--dk" ||
+           option == "--dv";
+  });
+}
+
+int run_program(int argc, char** argv, Ranks* mpi) {
+  flags.mpi = mpi;
+  flags.backward = wants_gradients(argc, argv);
+  static bool named;  // --backward itself: the option only has to be known
+  fa::AttentionProgram program;
+  program.name = "ch19_ring_attention";
+  program.about = "Chapter 19: ring attention, a sequence that several ranks share";
+  program.default_shape = {1, 4, 1024, 1024, 64};
+  program.breaks = {std::begin(BREAKS), std::end(BREAKS)};
+  program.dtypes = {fa::Dtype::f32};
+  program.features = fa::CAUSAL | fa::LSE | fa::KV_HEADS;
+  if (flags.backward) program.operation = &both_passes();
+  program.add_options = [](fa::Cli& cli) {
+    cli.choice("--schedule", flags.schedule, {std::begin(SCHEDULES), std::end(SCHEDULES)},
+               "how the keys get to the queries [zigzag]");
+    if (flags.mpi == nullptr) {
+      cli.integer("--ranks", flags.ranks, 1, MOST_THREADS,
+                  FA_MPI ? "as threads of this process; mpirun -n N: as so many processes [4]"
+                         : "as threads of this process: this build has no MPI [4]");
+    }
+    cli.flag("--backward", named,
+             "the backward pass, too: from --do, or a random dO, to --dq, --dk and --dv");
+  };
+  program.run = run;
+  program.bench = bench;
+  return fa::run_attention_program(program, argc, argv);
+}
+
+// Set by Open MPI's mpirun, MPICH's, and PMIx.
+const char* first_set(std::initializer_list<const char*> variables) {
+  for (const char* variable : variables)
+    if (const char* value = std::getenv(variable)) return value;
+  return nullptr;
+}
+
+}  // namespace
+}  // namespace ch19
+
+int main(int argc, char** argv) {
+  using namespace ch19;
+  const char* const rank = first_set({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"});
+  if (rank == nullptr) return run_program(argc, argv, nullptr);
+#if FA_MPI
+  return run_by_mpi(argc, argv, run_program);
+#else
+  if (std::string(rank) == "0") {
+    std::cerr
+        << "error: this build has no MPI, and its ranks are threads: start it without mpirun, "
+           "with --ranks; for MPI install libopenmpi-dev and build again\n";
+  }
+  return fa::kBadInput;
+#endif
+}

@@ -1,0 +1,93 @@
+#include "work.hpp"
+
+#include <utility>
+
+#include "common/timer.hpp"
+#include "parts.hpp"
+
+namespace ch19 {
+namespace {
+
+// Rank r's part of a tensor that rank 0 has.
+Part handed_out(Transport& transport, Layout layout, const std::vector<float>* whole, int64_t heads,
+                int64_t length, int64_t dim) {
+  const auto pieces = [&](int rank) { return pieces_of(layout, length, transport.ranks(), rank); };
+  if (transport.rank() == 0) {
+    for (int rank = 1; rank < transport.ranks(); ++rank) {
+      const Part theirs = cut(*whole, pieces(rank), heads, length, dim);
+      transport.wait(transport.send(rank, Tag::parts, theirs));
+    }
+    return cut(*whole, pieces(0), heads, length, dim);
+  }
+  Part mine(heads * rows_in(pieces(transport.rank())) * dim);
+  transport.wait(transport.receive(0, Tag::parts, mine));
+  return mine;
+}
+
+// And back.
+void taken_back(Transport& transport, Layout layout, const Part& part, std::vector<float>* whole,
+                int64_t heads, int64_t length, int64_t dim) {
+  if (transport.rank() != 0) return transport.wait(transport.send(0, Tag::parts, part));
+  for (int rank = 0; rank < transport.ranks(); ++rank) {
+    const auto pieces = pieces_of(layout, length, transport.ranks(), rank);
+    Part theirs(rank == 0 ? 0 : heads * rows_in(pieces) * dim);
+    if (rank != 0) transport.wait(transport.receive(rank, Tag::parts, theirs));
+    put(*whole, rank == 0 ? part : theirs, pieces, heads, length, dim);
+  }
+}
+
+}  // namespace
+
+Job job_of(const fa::Problem& problem, Schedule schedule, uint32_t breaks, bool backward) {
+  const fa::Shape& s = problem.shape;
+  return {schedule,
+          breaks,
+          backward,
+          {s.batch * s.heads, s.batch * problem.kv_heads(), s.q, s.kv, s.dim, problem.scale,
+           problem.causal}};
+}
+
+Report work(Transport& transport, const Job& job, const fa::Problem* problem,
+            std::span<std::vector<float>> outputs) {
+  const Layout layout = layout_of(job.schedule);
+  const auto& [heads, kv_heads, len_q, len_kv, dim, scale, causal] = job.sizes;
+  const auto of_q = [&](const std::vector<float>* whole) {
+    return handed_out(transport, layout, whole, heads, len_q, dim);
+  };
+  const auto of_k = [&](const std::vector<float>* whole) {
+    return handed_out(transport, layout, whole, kv_heads, len_kv, dim);
+  };
+  const Part q = of_q(problem ? &problem->q : nullptr);
+  const Part k = of_k(problem ? &problem->k : nullptr), v = of_k(problem ? &problem->v : nullptr);
+  Part d_o;
+  if (job.backward) d_o = of_q(problem ? &problem->more[0] : nullptr);
+
+  Report report;
+  const int64_t before = transport.bytes_sent();
+  State state;
+  report.forward_ms = fa::time_ms([&] {
+    state = forward(transport, {job.schedule, job.breaks, &report.forward}, job.sizes, q, k, v);
+  });
+  Gradients gradients;
+  if (job.backward) {
+    gradients = backward(transport, {job.schedule, job.breaks, &report.backward}, job.sizes, q, k,
+                         v, state, d_o);
+  }
+  report.bytes_sent = transport.bytes_sent() - before;
+
+  size_t next = 0;
+  const auto back = [&](const Part& part, int64_t all_heads, int64_t length, int64_t columns) {
+    taken_back(transport, layout, part, outputs.empty() ? nullptr : &outputs[next++], all_heads,
+               length, columns);
+  };
+  back(state.o, heads, len_q, dim);
+  back(state.lse, heads, len_q, 1);
+  if (job.backward) {
+    back(gradients.dq, heads, len_q, dim);
+    back(gradients.dk, kv_heads, len_kv, dim);
+    back(gradients.dv, kv_heads, len_kv, dim);
+  }
+  return report;
+}
+
+}  // namespace ch19
