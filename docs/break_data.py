@@ -646,6 +646,82 @@ BREAKS = {
              "fine": [{"run": "--shape 1,2,1,256,64 --page-size 256 --device emulator"}]},
         ],
     },
+    "overflowing-merge": {
+        "line": "states are merged by e^(lse_b - lse) as it is",
+        "predict": "lse' = lse + log(1 + e^(lse_b - lse)), and O likewise: the formula as one writes it "
+                   "down. Two ranks' parts differ in LSE by 100. What is e^100 in fp32?",
+        "happens": "Inf above 88.7, Inf / Inf is NaN. Only where a later rank's keys matter far more than "
+                   "all before: with ordinary scores every test passes.",
+        "why": "One of the two differences is negative. sigmoid(lse_b - lse) = 1 / (1 + e^(lse - lse_b)) "
+               "turns an overflow into 1 / Inf = 0, and the larger LSE goes in front of the logarithm.",
+        "caught": "Sharp scores (--input-scale 100), with the important keys on the last rank.",
+        "demos": [
+            {"chapters": ("19",),
+             "run": "--shape 1,2,256,256,32 --schedule overlap --input-scale 100",
+             "symptom": {"nan": 1000},
+             "fine": [{"run": "--shape 1,2,256,256,32 --schedule overlap --input-scale 20"}]},
+        ],
+    },
+    "local-positions": {
+        "line": "keys that have travelled are masked as one's own were",
+        "predict": "A rank computes the causal mask from its own positions, whosever keys it looks at. "
+                   "Which steps are wrong, and in which direction?",
+        "happens": "All steps but the first: every visiting tile gets the triangle of the diagonal one. "
+                   "Queries see keys of the future, and miss half of the past.",
+        "why": "What has a position keeps it when it travels: masks, windows, ALiBi, rotary embeddings. "
+               "With zigzag a rank has two pieces, and their positions have a gap.",
+        "caught": "Any causal run of two ranks against one. Without a mask nothing is wrong.",
+        "demos": [
+            {"chapters": ("19",), "run": "--shape 1,2,256,256,32 --schedule overlap --causal",
+             "symptom": {"wrong": 1},
+             "fine": [{"run": "--shape 1,2,256,256,32 --schedule overlap"},
+                      {"run": "--shape 1,2,256,256,32 --schedule overlap --causal --ranks 1"}]},
+        ],
+    },
+    "bf16-hops": {
+        "line": "O is rounded to bf16 from step to step",
+        "predict": "O is bf16 in the end anyway. Round it after each step: is the error twice as large? "
+                   "With 2 ranks, with 16?",
+        "happens": "It grows with the number of ranks: every step rounds once more.",
+        "why": "The state of chapter 02 is fp32 from the first tile to the last, whoever computes the "
+               "tiles. Only the result is rounded, once.",
+        "caught": "P ranks against one, in fp32, for several P. A tolerance made for bf16 lets it pass.",
+        "demos": [
+            {"chapters": ("19",), "run": "--shape 1,2,256,256,32 --ranks 16",
+             "symptom": {"wrong": 2e-3},
+             "fine": [{"run": "--shape 1,2,256,256,32 --ranks 1"}]},
+        ],
+    },
+    "blocking-sends": {
+        "line": "a rank waits until its keys have left, then receives",
+        "predict": "Everybody sends to the right and waits until it is done. Then everybody receives from "
+                   "the left. What happens first?",
+        "happens": "deadlock: nobody receives before it has sent, and nothing is sent before somebody "
+                   "receives. By MPI short messages get through, as it keeps a copy of them.",
+        "why": "A send is done when its memory may be used again: when the other side has it. Post the "
+               "receive first, or do not wait in between.",
+        "caught": "Messages longer than MPI keeps. Or a transport that keeps none, like the threads here.",
+        "demos": [
+            {"chapters": ("19",), "run": "--shape 1,2,256,256,32 --schedule ring",
+             "symptom": {"nan": 1000, "hazard": "deadlock", "at": "", "other": ""},
+             "fine": [{"run": "--shape 1,2,256,256,32 --schedule ring --ranks 1"}]},
+        ],
+    },
+    "one-buffer": {
+        "line": "keys are received into the memory that is being sent",
+        "predict": "The keys that come take the place of those that leave. Saves a buffer. What does the "
+                   "next rank get, and what does this one compute with?",
+        "happens": "memory_in_use, before anything is computed. By MPI nobody says a word: some keys "
+                   "arrive that had already been overwritten, others are used while they change.",
+        "why": "From the call that starts a message to the wait that ends it, its memory is not yours: "
+               "what is sent may not change, what comes may not be read. So there are two buffers.",
+        "caught": "Threads that keep account of what is in flight. By MPI, only by wrong numbers.",
+        "demos": [
+            {"chapters": ("19",), "run": "--shape 1,2,256,256,32 --schedule overlap",
+             "symptom": {"nan": 1000, "hazard": "memory_in_use", "at": "", "other": ""},
+             "fine": [{"run": "--shape 1,2,256,256,32 --schedule overlap --ranks 1"}]},
+        ],
+    },
     "expect-too-little": {
         "line": "an mbarrier is told of half of a tile's bytes",
         "predict": "An mbarrier is told of half of a tile's bytes. All of them come. Wrong numbers, "

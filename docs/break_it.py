@@ -328,6 +328,8 @@ def source_line(chapter, where):
 def hazard_lines(chapter, broken):
     lines = []
     for hazard in broken.hazards:
+        if not hazard["where"]:  # chapter 19: between ranks, the note above says all
+            continue
         times = "once" if hazard["count"] == 1 else f"{hazard['count']} times"
         lines.append(f"  {hazard['kind']}, {times}, in {hazard['where']}")
         lines.append(f"      {source_line(chapter, hazard['where'])}")

@@ -88,6 +88,8 @@ int64_t scores_of(const Sizes& sizes, const std::vector<Range>& queries,
 void attend(const Sizes& sizes, const std::vector<Range>& pieces, const Part& q, const Keys& keys,
             State& state, uint32_t breaks) {
   const int64_t rows = rows_in(pieces), dim = sizes.dim;
+  if (breaks & BF16_HOPS)  // what the steps before have left
+    for (float& x : state.o) x = fa::to_float(fa::to_bf16(x));
   Part o, lse;
   for_pairs(sizes, pieces, keys.pieces, [&](int64_t row, int64_t key_row, const Seen& seen) {
     const int64_t count = seen.end - seen.begin;
@@ -104,8 +106,6 @@ void attend(const Sizes& sizes, const std::vector<Range>& pieces, const Part& q,
                   {o.data() + i * dim, static_cast<size_t>(dim)}, lse[i], breaks);
     }
   });
-  if (breaks & BF16_HOPS)
-    for (float& x : state.o) x = fa::to_float(fa::to_bf16(x));
 }
 
 // What the pair of this rank's queries and these keys adds to dQ, and to dK and dV, which lie as K

@@ -34,6 +34,7 @@ struct RankLost : std::runtime_error {
 class Transport {
  public:
   virtual ~Transport() = default;
+  // [anchor: calls]
   virtual int rank() const = 0;  // 0 to ranks() - 1
   virtual int ranks() const = 0;
   // Both return at once. Until wait() the memory is the transport's: what is sent may not change,
@@ -42,6 +43,7 @@ class Transport {
   virtual Request send(int to, Tag tag, std::span<const float> numbers) = 0;
   virtual Request receive(int from, Tag tag, std::span<float> numbers) = 0;
   virtual void wait(const Request& request) = 0;
+  // [/anchor: calls]
 
   int64_t bytes_sent() const { return bytes_sent_; }
 
