@@ -35,7 +35,7 @@ export default {
     { key: 'step', type: 'step', label: 'step', min: 0, max: RANKS - 1, step: 1, play: 900 }],
 
   draw(data, state, width) {
-    const { owners, scores } = data[key_of(state)], wide = width >= WIDE, side = wide ? 288 : 264
+    const { owners, scores } = data[key_of(state)], wide = width >= WIDE, side = wide ? 288 : 224
     const left = wide ? 60 : 52, top = 52, count = chunks_in(state.layout), cell = side / count
     const rank_of = (chunk) => COLORS.findIndex((_, rank) => chunks_of(state.layout, rank).includes(chunk))
     const step_of = (queries, keys) => owners[rank_of(queries)].indexOf(rank_of(keys))
