@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Break it: runs a chapter's program intact and with one line switched off, side by side.
 
-    break_it.py                        the list
+    break_it.py [NN]                   the list; of a chapter
     break_it.py NAME [--chapter NN] [--scale X] [--length N] [--dtype T] [--yes]
 
 `./learn break` builds the program first. Texts and inputs are in break_data.py; all numbers come
@@ -412,9 +412,14 @@ def exhibit(name, demo, chapter, program, wait):
     return 0 if intact.code == 0 else 1
 
 
-def list_all():
-    width = max(map(len, BREAKS)) + 2
-    for name, entry in BREAKS.items():
+def list_breaks(chapter=None):
+    """All, or those of a chapter."""
+    names = [name for name in BREAKS if chapter is None or chapter.zfill(2) in chapters_of(name)]
+    if not names:
+        raise BadUsage(f"break {chapter}: no chapter {chapter} has breaks")
+    width = max(map(len, names)) + 2
+    for name in names:
+        entry = BREAKS[name]
         spans = []  # of neighbours: 01, 02, 03-09, 12
         for chapter in sorted(set(chapters_of(name))):
             if chapter > "03" and spans and int(chapter) == int(spans[-1][-1]) + 1:
@@ -461,8 +466,8 @@ def add_arguments(parser):
 
 def show(options, program_of=find_program):
     """What main does, for ./learn: program_of(name) gives the path of a built program."""
-    if options.name is None:
-        list_all()
+    if options.name is None or options.name.isdigit():
+        list_breaks(options.name)
         return 0
     demo, chapter = choose(options.name, options.chapter)
     demo = changed(demo, chapter, options.scale, options.length, options.dtype)

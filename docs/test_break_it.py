@@ -165,6 +165,7 @@ class Tool(unittest.TestCase):
         self.assertIn("error: ", result.stderr.splitlines()[-1])
 
     def test_bad_usage_is_one_sentence(self):
+        self.refused("8000", says="no chapter 8000")
         self.refused("everything", says="accepted: no-max")
         self.refused("no-max", "--chapter", "19", says="01 02 03")
         self.refused("no-rescale", "--chapter", "4", "--dtype", "f16", says="chapter 02")

@@ -146,6 +146,8 @@ struct Naming : doctest::IReporter {
       for (const std::string& proof : proofs()) out << proof << "\n";
     const auto found = explanations();
     const char* begin = found.size() == 1 ? "looks like: " : "could be ";
+    if (failures > 0 && found.empty() && !all_known.empty())
+      out << "no mistake that is known here explains all of this; perhaps there are two\n";
     for (const Known* one : found) out << begin << one->name << ": " << one->explanation << "\n";
   }
   void report_query(const doctest::QueryData&) override {}

@@ -16,7 +16,8 @@ constexpr float NOT_A_NUMBER = std::numeric_limits<float>::quiet_NaN();
 
 // The function as people write it: right as it stands here, each mistake is a change to it.
 struct Way {
-  enum Base { kLargest, kNone, kFromZero, kFirst, kRunning, kMinimum } base = kLargest;
+  enum Base { kLargest, kNone, kFromZero, kFirst, kRunning, kRunningSum, kOnline, kMinimum };
+  Base base = kLargest;
   enum Weight { kExp, kMean, kMeanOfAll, kOfLse, kUpsideDown, kOne, kBase2, kFinal } weight = kExp;
   enum Empty { kSkipped, kRead, kNanDropped, kLseZero } empty = kSkipped;
   bool guarded = true;  // -inf is not subtracted
@@ -53,7 +54,14 @@ struct Way {
     for (const Part& part : parts) {
       if (empty == kSkipped && part.LSE == NEG_INF) continue;
       if (empty == kNanDropped && !(part.LSE > NEG_INF)) continue;
-      if (base == kRunning) largest = std::max(largest, part.LSE);
+      if (base == kRunning || base == kRunningSum || base == kOnline) {
+        const float old = largest;
+        largest = std::max(largest, part.LSE);
+        const float rescale =
+            !guarded || old > NEG_INF ? std::exp(old - largest) : 1.0f;  // of nothing: of 0
+        if (base != kRunning) sum *= rescale;
+        for (int d = 0; base == kOnline && d < dim; ++d) all.O[d] *= rescale;
+      }
       const float minus = guarded && largest == NEG_INF && !std::isnan(part.LSE) ? 0 : largest;
       const float factor = weight == kMean || weight == kMeanOfAll || weight == kOne ? 1
                            : weight == kOfLse                                        ? part.LSE
@@ -129,6 +137,12 @@ static const std::vector<Known>& all_known() {
   static const char* const added =
       "the LSE of the parts were added, or their mean was taken; what adds up is e^LSE: ln of its "
       "sum";
+  static const char* const not_rescaled =
+      "the maximum was raised on the way, and what was added up before belongs to the old one: "
+      "multiply it by e^(old - new), or look for the maximum first";
+  static const char* const minus =
+      "where no part has had a key yet, the largest LSE is -inf, and -inf - (-inf) is NaN; and the "
+      "O of parts without a key is read: skip them";
   static const std::vector<Known> known = {
       {"averaged", {.weight = W::kMean}, averaged},
       {"averaged", {.weight = W::kMeanOfAll}, averaged},
@@ -161,14 +175,15 @@ static const std::vector<Known>& all_known() {
        "the smallest LSE was subtracted, so the weights overflow: the largest"},
       {"first-lse-for-maximum", {.base = W::kFirst}, first},
       {"first-lse-for-maximum", {.base = W::kFirst, .guarded = false}, first},
-      {"sum-not-rescaled",
-       {.base = W::kRunning},
-       "the maximum was raised on the way, and what was added up before belongs to the old one: "
-       "multiply it by e^(old - new), or look for the maximum first"},
+      {"sum-not-rescaled", {.base = W::kRunning}, not_rescaled},
+      {"sum-not-rescaled", {.base = W::kRunningSum}, not_rescaled},
+      {"infinity-minus-infinity", {.base = W::kOnline, .empty = W::kRead, .guarded = false}, minus},
+      {"infinity-minus-infinity",
+       {.base = W::kOnline, .empty = W::kRead, .guarded = false, .nothing = W::kNever},
+       minus},
       {"infinity-minus-infinity",
        {.empty = W::kRead, .guarded = false, .nothing = W::kNever},
-       "where no part has a key, the largest LSE is -inf, and -inf - (-inf) is NaN; and the O of "
-       "parts without a key is read"},
+       minus},
       {"nothing-divided-by-nothing",
        {.nothing = W::kNever},
        "where no part has a key, the sum of the weights is 0, and 0/0 is NaN: O is 0, LSE is -inf"},
@@ -213,6 +228,29 @@ static const std::vector<Known>& all_known() {
   return known;
 }
 
+// Each, and those of weights and logarithms also with what people write beside them: whether there
+// was a key is asked of the maximum, and the O of parts without a key is read.
+static const std::vector<Known>& with_habits() {
+  static const std::vector<Known> all = [] {
+    std::vector<Known> known = all_known();
+    for (const Known& one : all_known()) {
+      const Way& way = one.way;
+      if (way.empty != Way::kSkipped || way.nothing != Way::kBySum || !way.guarded ||
+          way.lse == Way::kZeroOfNothing)
+        continue;
+      for (const auto& [nothing, empty] : {std::pair{Way::kByLargest, Way::kSkipped},
+                                           {Way::kBySum, Way::kRead},
+                                           {Way::kByLargest, Way::kRead}}) {
+        known.push_back(one);
+        known.back().way.nothing = nothing;
+        known.back().way.empty = empty;
+      }
+    }
+    return known;
+  }();
+  return all;
+}
+
 static Numbers row(const Part& part) {
   Numbers result = exercise::numbers(part.O);
   result.push_back(part.LSE);
@@ -221,7 +259,7 @@ static Numbers row(const Part& part) {
 
 static void check_parts(const std::vector<Part>& parts) {
   std::vector<exercise::Mistake> mistakes;
-  for (const Known& one : all_known())
+  for (const Known& one : with_habits())
     mistakes.push_back({one.name, row(one.way.combine_parts(parts, DIM)), one.explanation});
   exercise::check_output({"combined", 0, 2e-5, {"O0", "O1", "O2", "LSE"}},
                          row(Answer{}.combine_parts(parts, DIM)),
@@ -237,7 +275,8 @@ static void check_nan(const std::vector<Part>& parts) {
     return text;
   };
   std::vector<exercise::Look> looks;
-  for (const Known& one : all_known()) looks.push_back({one.name, shown(one.way), one.explanation});
+  for (const Known& one : with_habits())
+    looks.push_back({one.name, shown(one.way), one.explanation});
   const std::string got = shown(Answer{});
   exercise::check_shown(got == "NaN NaN NaN NaN ",
                         "a key gave NaN; expected NaN in O and in LSE, got " + got, got, looks);

@@ -20,7 +20,8 @@ struct Way {
     kRoundedDown,
     kOneMore,
     kAllAgain,
-    kFromNew
+    kFromNew,
+    kRoomIfAll
   } needs = kMissing;
   enum Refuses {
     kTooFew,
@@ -47,6 +48,7 @@ struct Way {
   bool grow(Sequence& s, int tokens, int page_size, Pool& pool) const {
     const auto up = [&](int count) { return (count + page_size - 1) / page_size; };
     const int length = s.length + tokens, have = static_cast<int>(s.pages.size());
+    const int room = have * page_size - s.length;
     const int missing = needs == kForTheNewTokens ? up(tokens)
                         : needs == kOnePerCall    ? 1
                         : needs == kOnePerToken   ? tokens
@@ -54,6 +56,7 @@ struct Way {
                         : needs == kOneMore       ? length / page_size + 1 - have
                         : needs == kAllAgain      ? up(length)
                         : needs == kFromNew       ? up(length) - up(s.length)
+                        : needs == kRoomIfAll     ? (tokens <= room ? 0 : up(tokens))
                                                   : up(length) - have;
     const int free = pool.free_pages();
     if (counted_first) s.length = length;
@@ -114,6 +117,7 @@ static const std::vector<Known>& all_known() {
   static const std::vector<Known> known = {
       {"last-page-not-filled", {.needs = W::kForTheNewTokens}, last_page},
       {"last-page-not-filled", {.needs = W::kOnePerCall}, last_page},
+      {"last-page-not-filled", {.needs = W::kRoomIfAll}, last_page},
       {"page-for-each-token",
        {.needs = W::kOnePerToken},
        "a page was taken for each token; a page has room for page_size"},
@@ -218,6 +222,13 @@ static void check_history(int page_size, int pages, const std::vector<Step>& ste
   std::vector<exercise::Mistake> mistakes;
   for (const Known& one : all_known())
     mistakes.push_back({one.name, history(one.way, page_size, pages, steps), one.explanation});
+  std::string asked = std::to_string(pages) + " pages of " + std::to_string(page_size) + ";";
+  for (size_t i = 0; i < steps.size(); ++i) {
+    asked += (i ? ", [" : " [") + std::to_string(i) + "] sequence " +
+             std::to_string(steps[i].sequence) +
+             (steps[i].tokens == END ? " ends" : " + " + std::to_string(steps[i].tokens));
+  }
+  INFO(asked);
   exercise::check_output({"step", 6, 0, {"granted", "length", "pages", "free", "moved", "faults"}},
                          history(Answer{}, page_size, pages, steps),
                          history(Way{}, page_size, pages, steps), mistakes);

@@ -12,9 +12,11 @@ using exercise::Numbers;
 // The functions as people write them: right as they stand here, each mistake is a change to them.
 struct Way {
   enum Each { kTilesUp, kTilesDown, kKeysUp, kKeysDown, kOneMore, kTilesForKeys } each = kTilesUp;
-  int behind = 0;  // what is added to the end
-  int before = 0;  // what is taken from the beginning, except of split 0
-  bool begin_clipped = true, end_clipped = true, last_takes_the_rest = false, dealt_out = false;
+  int behind = 0;             // what is added to the end
+  int before = 0;             // what is taken from the beginning, except of split 0
+  bool before_first = false;  // the end counts from there, and then it is clipped
+  bool begin_clipped = true, end_clipped = true, last_takes_the_rest = false;
+  bool end_is_last_key = false, spread = false;
   enum Tiles { kUp, kDown } tiles = kUp;
   bool split = true, batch = true, head = true, query = true;
   enum Order { kAsIs, kSplitLast, kBatchFirst, kHeadsAfterQueries } order = kAsIs;
@@ -30,11 +32,19 @@ struct Way {
                      : each == kTilesForKeys ? (count + splits - 1) / splits
                                              : (count + splits - 1) / splits * block_kv;
     int begin = split * keys;
+    if (before_first && split > 0) begin -= before;
     if (begin_clipped) begin = std::min(begin, length);
     int end = begin + keys + behind;
     if (end_clipped) end = std::min(end, length);
     if (last_takes_the_rest && split == splits - 1) end = length;
-    return {split > 0 ? begin - before : begin, end};
+    if (end_is_last_key) --end;
+    if (spread) {  // the first count % splits have a tile more
+      const auto tile = [&](int n) {
+        return std::min(n * (count / splits) + std::min(n, count % splits), count) * block_kv;
+      };
+      begin = tile(split), end = std::min(tile(split + 1), length);
+    }
+    return {split > 0 && !before_first ? begin - before : begin, end};
   }
   int64_t lse_at(const Grid& g, int split, int batch, int head, int query) const {
     const int64_t s = this->split ? split : 0, b = this->batch ? batch : 0,
@@ -107,6 +117,14 @@ static const std::vector<Known>& all_known() {
        "the tiles were rounded down, so the last keys are in none: up"},
       {"overlap-by-one-key", {.behind = 1}, overlap},
       {"overlap-by-one-key", {.before = 1}, overlap},
+      {"overlap-by-one-key", {.before = 1, .before_first = true}, overlap},
+      {"end-is-the-last-key",
+       {.end_is_last_key = true},
+       "end is the last key; it is the one behind it, and of no keys end = begin"},
+      {"tiles-spread-evenly",
+       {.spread = true},
+       "the tiles that are left over were given to the first splits, one each: a good way, and not "
+       "the kernel's, whose splits have as many tiles each, rounded up, until there are none left"},
       {"last-key-of-each-split-lost",
        {.behind = -1},
        "the last key of each split is missing: end is the key behind it"},
