@@ -55,13 +55,13 @@ class World {
 
   Request send(int from, int to, Tag tag, std::span<const float> numbers) {
     const std::lock_guard lock(mutex_);
-    const auto side = side_of(from, to, tag, numbers, true);
+    std::shared_ptr<Side> side = side_of(from, to, tag, numbers, true);
     side->letter->numbers.assign(numbers.begin(), numbers.end());
     return side;
   }
   Request receive(int from, int to, Tag tag, std::span<float> numbers) {
     const std::lock_guard lock(mutex_);
-    const auto side = side_of(from, to, tag, numbers, false);
+    std::shared_ptr<Side> side = side_of(from, to, tag, numbers, false);
     side->target = numbers.data();
     return side;
   }
@@ -108,7 +108,7 @@ class World {
       open.push_back(std::make_shared<Letter>(Letter{from, to, memory.size()}));
       found = std::prev(open.end());
     }
-    const auto side = std::make_shared<Side>();
+    auto side = std::make_shared<Side>();
     side->letter = *found;
     side->memory = memory.data();
     side->sends = sends;

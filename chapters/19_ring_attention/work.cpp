@@ -50,12 +50,12 @@ Job job_of(const fa::Problem& problem, Schedule schedule, uint32_t breaks, bool 
 Report work(Transport& transport, const Job& job, const fa::Problem* problem,
             std::span<std::vector<float>> outputs) {
   const Layout layout = layout_of(job.schedule);
-  const auto& [heads, kv_heads, len_q, len_kv, dim, scale, causal] = job.sizes;
+  const Sizes& sizes = job.sizes;
   const auto of_q = [&](const std::vector<float>* whole) {
-    return handed_out(transport, layout, whole, heads, len_q, dim);
+    return handed_out(transport, layout, whole, sizes.heads, sizes.len_q, sizes.dim);
   };
   const auto of_k = [&](const std::vector<float>* whole) {
-    return handed_out(transport, layout, whole, kv_heads, len_kv, dim);
+    return handed_out(transport, layout, whole, sizes.kv_heads, sizes.len_kv, sizes.dim);
   };
   const Part q = of_q(problem ? &problem->q : nullptr);
   const Part k = of_k(problem ? &problem->k : nullptr), v = of_k(problem ? &problem->v : nullptr);
@@ -80,12 +80,12 @@ Report work(Transport& transport, const Job& job, const fa::Problem* problem,
     taken_back(transport, layout, part, outputs.empty() ? nullptr : &outputs[next++], all_heads,
                length, columns);
   };
-  back(state.o, heads, len_q, dim);
-  back(state.lse, heads, len_q, 1);
+  back(state.o, sizes.heads, sizes.len_q, sizes.dim);
+  back(state.lse, sizes.heads, sizes.len_q, 1);
   if (job.backward) {
-    back(gradients.dq, heads, len_q, dim);
-    back(gradients.dk, kv_heads, len_kv, dim);
-    back(gradients.dv, kv_heads, len_kv, dim);
+    back(gradients.dq, sizes.heads, sizes.len_q, sizes.dim);
+    back(gradients.dk, sizes.kv_heads, sizes.len_kv, sizes.dim);
+    back(gradients.dv, sizes.kv_heads, sizes.len_kv, sizes.dim);
   }
   return report;
 }
