@@ -1,0 +1,310 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <two_buffers.hpp>
+#include <vector>
+
+#include "exercises/support/ring.hpp"
+#include "exercises/support/verdict.hpp"
+
+using exercise::WatchedTransport;
+using Use = std::function<void(std::span<const float>)>;
+
+// The function as people write it: right as it stands here, each mistake is a change to it.
+struct Way {
+  enum Starts { kBefore, kAfter, kReceiveLate, kSendLate, kAllAtOnce } starts = kBefore;
+  enum Waits {
+    kAfterUse,
+    kBeforeUse,
+    kReceiveBeforeUse,
+    kAfterNextUse,
+    kAtEnd,
+    kReceiveOnly,
+    kSendOnly,
+    kNever,
+    kSendFirst,
+    kReceiveFirst,
+    kSendThenUse
+  } waits = kAfterUse;
+  enum Swap { kSwap, kNotSwapped, kCopied, kBeforeTheUse, kNamesOnly, kBeforeStart } swap = kSwap;
+  enum Buffers { kTwo, kOne, kComingSent, kExchanged, kComingUsed } buffers = kTwo;
+  enum Ring { kForward, kBackward, kBothNext, kBothPrevious, kOpen, kOpenBelow } ring = kForward;
+  enum Steps { kAll, kTravelsAtLast, kOneLess, kOneMore, kTravelsOnce, kFromOne } steps = kAll;
+  bool in_pairs = false;  // as right: even ranks send first
+
+  void use_all_keys(Transport& transport, std::span<float> here, std::span<float> coming,
+                    const Use& use) const {
+    const int rank = transport.rank(), ranks = transport.ranks();
+    int next = (rank + 1) % ranks, previous = (rank + ranks - 1) % ranks;
+    if (ring == kBackward) std::swap(next, previous);
+    if (ring == kBothNext) previous = next;
+    if (ring == kBothPrevious) next = previous;
+    if (ring == kOpen) next = rank + 1, previous = rank - 1;
+    if (ring == kOpenBelow) previous = (rank - 1) % ranks;
+    std::vector<Request> old;
+    const int end = steps == kOneLess ? ranks - 1 : steps == kOneMore ? ranks + 1 : ranks;
+    for (int step = steps == kFromOne ? 1 : 0; step < end; ++step) {
+      Request received, sent;
+      const bool travels = steps == kTravelsAtLast || steps == kFromOne ? true
+                           : steps == kTravelsOnce                      ? step == 0 && ranks > 1
+                                                                        : step < end - 1;
+      const std::span<float> to_send =
+          buffers == kComingSent || buffers == kExchanged ? coming : here;
+      const std::span<float> to_fill = buffers == kOne || buffers == kExchanged ? here : coming;
+      const auto receive = [&] {
+        if (travels) received = transport.receive(previous, Tag::keys, to_fill);
+      };
+      const auto send = [&] {
+        if (travels) sent = transport.send(next, Tag::keys, to_send);
+      };
+      const auto wait_for_old = [&] {
+        for (const Request& one : old) transport.wait(one);
+        old.clear();
+      };
+      if (swap == kBeforeStart && step > 0) std::swap(here, coming);
+      if (starts == kBefore || starts == kSendLate) {
+        if (waits == kSendFirst) {
+          send();
+          transport.wait(sent);
+        }
+        receive();
+        if (waits == kReceiveFirst) transport.wait(received);
+      }
+      if (starts == kReceiveLate || (starts == kBefore && waits != kSendFirst)) send();
+      if (waits == kBeforeUse || waits == kReceiveBeforeUse) transport.wait(received);
+      if (waits == kBeforeUse || waits == kSendThenUse) transport.wait(sent);
+      if (swap == kBeforeTheUse) std::swap(here, coming);
+      use(buffers == kComingUsed && step > 0 ? coming : here);
+      if (starts == kAfter && waits == kSendFirst) {
+        send();
+        transport.wait(sent);
+        receive();
+      } else if (starts == kAfter) {
+        receive();
+        if (waits == kReceiveFirst) transport.wait(received);
+        send();
+      }
+      if (starts == kReceiveLate) receive();
+      if (starts == kSendLate) send();
+      if (waits == kAfterNextUse) {
+        wait_for_old();
+        old = {received, sent};
+      } else if (waits == kAtEnd) {
+        old.push_back(received);
+        old.push_back(sent);
+      } else if (waits != kNever) {
+        if (waits != kSendOnly) transport.wait(received);
+        if (waits != kReceiveOnly) transport.wait(sent);
+      }
+      if (swap == kSwap) std::swap(here, coming);
+      if (swap == kCopied && travels) std::copy(coming.begin(), coming.end(), here.begin());
+    }
+    for (const Request& one : old) transport.wait(one);
+  }
+};
+
+// What the learner wrote, to be called as a Way is.
+struct Answer {
+  void use_all_keys(Transport& transport, std::span<float> here, std::span<float> coming,
+                    const Use& use) const {
+    ::use_all_keys(transport, here, coming, use);
+  }
+};
+
+struct Known {
+  const char* name;
+  Way way;
+  const char* explanation;
+};
+
+static const std::vector<Known>& all_known() {
+  using W = Way;
+  static const char* const before =
+      "both were waited for before use(), so nothing is under way while the rank computes: right, "
+      "and no overlap";
+  static const char* const after =
+      "send and receive were started after use(), so nothing is under way while the rank computes: "
+      "right, and no overlap";
+  static const char* const send_first =
+      "the send was waited for before the receive was called; all ranks do that, so nobody "
+      "receives: a deadlock";
+  static const char* const receive_first =
+      "the receive was waited for before the send was called; all ranks do that, so nobody sends: "
+      "a deadlock";
+  static const char* const too_late =
+      "the requests were waited for after the next use(), or behind the loop; the next use() "
+      "needs the keys";
+  static const char* const not_swapped =
+      "the buffers were never exchanged, so the rank uses and sends its own keys at every step";
+  static const char* const one_buffer =
+      "keys were received into the buffer that is being used and sent; that is what the second one "
+      "is for";
+  static const std::vector<Known> known = {
+      {"waits-before-compute", {.waits = W::kBeforeUse}, before},
+      {"starts-after-compute", {.starts = W::kAfter}, after},
+      {"receive-waited-before-compute",
+       {.waits = W::kReceiveBeforeUse},
+       "the receive was waited for before use(); only the send is under way while the rank "
+       "computes, and the time is the receive's"},
+      {"send-waited-before-compute",
+       {.waits = W::kSendThenUse},
+       "the send was waited for before use(); it ends when the keys have gone, so that takes as "
+       "long as the transfer"},
+      {"receive-started-late",
+       {.starts = W::kReceiveLate},
+       "the receive was started after use(); until then a send may have nowhere to go: start both "
+       "before"},
+      {"send-started-late",
+       {.starts = W::kSendLate},
+       "the send was started after use(), on all ranks, so nothing arrives before: start both "
+       "before"},
+      {"waits-too-late", {.waits = W::kAfterNextUse}, too_late},
+      {"waits-too-late", {.starts = W::kAfter, .waits = W::kAfterNextUse}, too_late},
+      {"waits-too-late", {.waits = W::kAtEnd}, too_late},
+      {"waits-too-late", {.starts = W::kAfter, .waits = W::kAtEnd}, too_late},
+      {"never-waits",
+       {.waits = W::kNever},
+       "nothing was waited for; until then what is received is not there"},
+      {"send-not-waited-for",
+       {.waits = W::kReceiveOnly},
+       "only the receive was waited for; the buffer of the send is the one that the next receive "
+       "writes"},
+      {"receive-not-waited-for",
+       {.waits = W::kSendOnly},
+       "only the send was waited for; until the receive is, what comes is not there"},
+      {"waits-for-the-send-first", {.waits = W::kSendFirst}, send_first},
+      {"waits-for-the-send-first", {.starts = W::kAfter, .waits = W::kSendFirst}, send_first},
+      {"waits-for-the-receive-first", {.waits = W::kReceiveFirst}, receive_first},
+      {"waits-for-the-receive-first",
+       {.starts = W::kAfter, .waits = W::kReceiveFirst},
+       receive_first},
+      {"not-swapped", {.swap = W::kNotSwapped}, not_swapped},
+      {"swapped-before-use",
+       {.swap = W::kBeforeTheUse},
+       "the buffers were exchanged before use(), which then gets the keys that are still coming"},
+      {"copied-for-swapped",
+       {.swap = W::kCopied},
+       "the keys that came were copied into `here`: right, and every key is written once more; "
+       "swap "
+       "the spans"},
+      {"one-buffer", {.buffers = W::kOne}, one_buffer},
+      {"one-buffer", {.swap = W::kNotSwapped, .buffers = W::kOne}, one_buffer},
+      {"the-coming-are-sent",
+       {.buffers = W::kComingSent},
+       "what is sent is the buffer into which keys are coming; send `here`"},
+      {"here-and-coming-exchanged",
+       {.buffers = W::kExchanged},
+       "the buffer that is used is received into, and the other one is sent: the other way round"},
+      {"own-keys-sent-again",
+       {.swap = W::kNotSwapped, .buffers = W::kComingUsed},
+       "what came was used, and the rank's own keys were sent again; hand on what came"},
+      {"wrong-direction",
+       {.ring = W::kBackward},
+       "keys go to the rank before and come from the rank after; the other way round"},
+      {"nobody-sends-to-me",
+       {.ring = W::kBothNext},
+       "keys go to the next rank and are expected from it too; it expects them from its own next: "
+       "receive from the previous one"},
+      {"nobody-receives-from-me",
+       {.ring = W::kBothPrevious},
+       "keys come from the previous rank and are sent to it too: send to the next one"},
+      {"ring-open-at-the-ends",
+       {.ring = W::kOpen},
+       "the neighbours are rank - 1 and rank + 1, also at the ends; after the last rank comes rank "
+       "0"},
+      {"ring-open-at-rank-zero",
+       {.ring = W::kOpenBelow},
+       "(rank - 1) % ranks is -1 for rank 0: add ranks before you divide"},
+      {"one-hop-too-many",
+       {.steps = W::kTravelsAtLast},
+       "keys travel at the last step too, and nobody uses them"},
+      {"last-keys-not-used",
+       {.steps = W::kOneLess},
+       "there are ranks - 1 steps; with ranks - 1 hops there is one block more to use"},
+      {"own-block-twice",
+       {.steps = W::kOneMore},
+       "there are ranks + 1 steps, so the rank's own keys come back and are used twice"},
+      {"own-keys-not-used",
+       {.steps = W::kFromOne},
+       "step 0 is missing: the rank's own keys, or the last ones, are never used"},
+      {"one-hop-only",
+       {.steps = W::kTravelsOnce},
+       "keys travelled at step 0 only; at every step but the last"},
+  };
+  return known;
+}
+
+constexpr int KEYS = 4;  // numbers of a rank; all have its number as their value
+
+// What each rank did, in words.
+template <class Any>
+static std::vector<std::string> run(const Any& way, int ranks) {
+  std::vector<std::string> shown(ranks);
+  std::vector<std::vector<float>> memory(ranks, std::vector<float>(2 * KEYS, -1));
+  exercise::run_watched(
+      ranks,
+      [&](WatchedTransport& transport) {
+        const int rank = transport.rank();
+        const std::span<float> both = memory[rank];
+        std::fill_n(both.begin(), KEYS, static_cast<float>(rank));
+        int uses = 0;
+        const auto use = [&](std::span<const float> keys) {
+          const bool empty = keys.size() != KEYS;
+          const float owner = empty ? -1 : keys[0];
+          const bool known =
+              owner >= 0 && owner < static_cast<float>(ranks) &&
+              std::all_of(keys.begin(), keys.end(), [&](float key) { return key == owner; });
+          const auto state = [&](int under_way, int started) -> std::string {
+            return under_way > 0 ? "under way" : started > uses ? "over" : "not started";
+          };
+          shown[rank] += "    use " + std::to_string(uses) + ": " +
+                         (known ? "keys of rank " + std::to_string(static_cast<int>(owner))
+                                : "no rank's keys") +
+                         (keys.data() == both.data()          ? ", 1st buffer"
+                          : keys.data() == both.data() + KEYS ? ", 2nd buffer"
+                                                              : ", other memory") +
+                         "; send " + state(transport.sends_under_way(), transport.sends_started()) +
+                         ", receive " +
+                         state(transport.receives_under_way(), transport.receives_started()) + "\n";
+          if (transport.is_received(keys))
+            transport.note_fault("use " + std::to_string(uses) +
+                                 " reads a buffer into which a receive is under way");
+          ++uses;
+          if (uses > 2 * ranks) throw std::runtime_error("use() was called too often");
+        };
+        way.use_all_keys(transport, both.first(KEYS), both.last(KEYS), use);
+      },
+      [&](const WatchedTransport& transport) {
+        std::string& text = shown[transport.rank()];
+        text = "  rank " + std::to_string(transport.rank()) + "\n" + text +
+               "    messages sent: " + std::to_string(transport.sends_started()) + "\n";
+        for (const std::string& fault : transport.faults()) text += "    fault: " + fault + "\n";
+      });
+  return shown;
+}
+
+static std::string joined(const std::vector<std::string>& lines) {
+  std::string all;
+  for (const std::string& one : lines) all += one;
+  return all;
+}
+
+static void check_ranks(int ranks) {
+  const std::vector<std::string> got = run(Answer{}, ranks), expected = run(Way{}, ranks);
+  const size_t first = std::mismatch(got.begin(), got.end(), expected.begin()).first - got.begin();
+  std::string message;
+  if (first < got.size())
+    message = std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks") + "; expected\n" +
+              expected[first] + "  got\n" + got[first];
+  std::vector<exercise::Look> looks;
+  for (const Known& one : all_known())
+    looks.push_back({one.name, joined(run(one.way, ranks)), one.explanation});
+  exercise::check_shown(first == got.size(), message, joined(got), looks);
+}
+
+TEST_CASE("two ranks") { check_ranks(2); }
+TEST_CASE("three ranks") { check_ranks(3); }
+TEST_CASE("five ranks") { check_ranks(5); }
+TEST_CASE("one rank") { check_ranks(1); }

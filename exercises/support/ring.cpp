@@ -1,0 +1,212 @@
+#include "exercises/support/ring.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <exception>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+namespace exercise {
+namespace {
+
+constexpr float NOTHING = std::numeric_limits<float>::quiet_NaN();
+
+// One message, from both sides: the send and the receive that belong together share it.
+struct Letter {
+  int from = 0, to = 0;
+  ch19::Tag tag = ch19::Tag::keys;
+  bool sent = false, received = false;  // has this side called?
+  std::vector<float> content;           // as it was when the send was called
+};
+
+// One side of it.
+struct Side : ch19::Message {
+  std::shared_ptr<Letter> letter;
+  std::span<const float> memory;
+  std::span<float> target;  // of a receive
+  bool waited = false;
+};
+
+bool overlap(std::span<const float> a, std::span<const float> b) {
+  return a.data() < b.data() + b.size() && b.data() < a.data() + a.size();
+}
+
+}  // namespace
+
+class Turns {
+ public:
+  explicit Turns(int ranks) : sides_(ranks), waits_for_(ranks), ended_(ranks) {}
+
+  int ranks() const { return static_cast<int>(sides_.size()); }
+  std::vector<std::shared_ptr<Side>>& sides(int rank) { return sides_[rank]; }
+
+  // The oldest message between the two that lacks this side.
+  std::shared_ptr<Letter> match(int from, int to, ch19::Tag tag, bool sends) {
+    for (const auto& one : letters_)
+      if (one->from == from && one->to == to && one->tag == tag &&
+          !(sends ? one->sent : one->received))
+        return one;
+    letters_.push_back(std::make_shared<Letter>());
+    letters_.back()->from = from, letters_.back()->to = to, letters_.back()->tag = tag;
+    return letters_.back();
+  }
+
+  void begin(int rank) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return turn_ == rank; });
+  }
+  // False: nobody can go on.
+  bool wait_for(int rank, const Letter& letter) {
+    if (letter.sent && letter.received) return true;
+    std::unique_lock lock(mutex_);
+    waits_for_[rank] = &letter;
+    hand_on();
+    changed_.wait(lock, [&] { return turn_ == rank; });
+    waits_for_[rank] = nullptr;
+    return letter.sent && letter.received;
+  }
+  void end(int rank) {
+    const std::lock_guard lock(mutex_);
+    ended_[rank] = true;
+    hand_on();
+  }
+
+ private:
+  // To the next rank that can go on; if there is none, to one that waits: it is told so.
+  void hand_on() {
+    const int last = turn_;
+    for (const bool stuck : {false, true})
+      for (int i = 1; i <= ranks(); ++i) {
+        const int next = (last + i) % ranks();
+        const Letter* const letter = waits_for_[next];
+        if (ended_[next] || (!stuck && letter && !(letter->sent && letter->received))) continue;
+        turn_ = next;
+        changed_.notify_all();
+        return;
+      }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::shared_ptr<Letter>> letters_;           // in the order in which they began
+  std::vector<std::vector<std::shared_ptr<Side>>> sides_;  // of each rank: all it has started
+  std::vector<const Letter*> waits_for_;                   // of each rank
+  std::vector<bool> ended_;
+  int turn_ = 0;
+};
+
+int WatchedTransport::ranks() const { return turns_.ranks(); }
+
+ch19::Request WatchedTransport::send(int to, ch19::Tag tag, std::span<const float> numbers) {
+  if (to < 0 || to >= ranks()) {
+    note_fault("sends to rank " + std::to_string(to) + ", which does not exist");
+    return nullptr;
+  }
+  if (is_received(numbers)) note_fault("sends a buffer into which a receive is under way");
+  auto side = std::make_shared<Side>();
+  side->letter = turns_.match(rank_, to, tag, true);
+  side->letter->sent = true;
+  side->letter->content.assign(numbers.begin(), numbers.end());
+  side->memory = numbers;
+  bytes_sent_ += static_cast<int64_t>(numbers.size_bytes());
+  ++sends_started_;
+  turns_.sides(rank_).push_back(side);
+  return side;
+}
+
+ch19::Request WatchedTransport::receive(int from, ch19::Tag tag, std::span<float> numbers) {
+  if (from < 0 || from >= ranks()) {
+    note_fault("receives from rank " + std::to_string(from) + ", which does not exist");
+    return nullptr;
+  }
+  if (is_sent(numbers)) note_fault("receives into a buffer that is still being sent");
+  if (is_received(numbers)) note_fault("receives twice into one buffer at the same time");
+  auto side = std::make_shared<Side>();
+  side->letter = turns_.match(from, rank_, tag, false);
+  side->letter->received = true;
+  side->memory = side->target = numbers;
+  std::fill(numbers.begin(), numbers.end(), NOTHING);
+  ++receives_started_;
+  turns_.sides(rank_).push_back(side);
+  return side;
+}
+
+void WatchedTransport::wait(const ch19::Request& request) {
+  const auto side = std::dynamic_pointer_cast<Side>(request);
+  if (!side || side->waited) return;
+  const Letter& letter = *side->letter;
+  const bool sends = side->target.empty();
+  if (!turns_.wait_for(rank_, letter)) {
+    note_fault("deadlock: it waits until rank " + std::to_string(sends ? letter.to : letter.from) +
+               (sends ? " receives" : " sends") + ", and no rank can go on");
+    throw ch19::Deadlock("nobody can go on");
+  }
+  side->waited = true;
+  if (letter.content.size() != side->memory.size()) {
+    note_fault("a message has another size than its receive");
+  } else if (!sends) {
+    std::copy(letter.content.begin(), letter.content.end(), side->target.begin());
+  } else if (std::memcmp(letter.content.data(), side->memory.data(), side->memory.size_bytes())) {
+    note_fault("changes a buffer while it is being sent");
+  }
+}
+
+int WatchedTransport::sends_under_way() const {
+  const auto& sides = turns_.sides(rank_);
+  return static_cast<int>(std::count_if(sides.begin(), sides.end(), [](const auto& one) {
+    return !one->waited && one->target.empty();
+  }));
+}
+int WatchedTransport::receives_under_way() const {
+  const auto& sides = turns_.sides(rank_);
+  return static_cast<int>(std::count_if(sides.begin(), sides.end(), [](const auto& one) {
+    return !one->waited && !one->target.empty();
+  }));
+}
+bool WatchedTransport::is_sent(std::span<const float> memory) const {
+  const auto& sides = turns_.sides(rank_);
+  return std::any_of(sides.begin(), sides.end(), [&](const auto& one) {
+    return !one->waited && one->target.empty() && overlap(one->memory, memory);
+  });
+}
+bool WatchedTransport::is_received(std::span<const float> memory) const {
+  const auto& sides = turns_.sides(rank_);
+  return std::any_of(sides.begin(), sides.end(), [&](const auto& one) {
+    return !one->waited && !one->target.empty() && overlap(one->memory, memory);
+  });
+}
+
+void WatchedTransport::note_fault(const std::string& fault) {
+  if (std::find(faults_.begin(), faults_.end(), fault) == faults_.end()) faults_.push_back(fault);
+}
+
+void run_watched(int ranks, const std::function<void(WatchedTransport&)>& work,
+                 const std::function<void(const WatchedTransport&)>& ended) {
+  Turns turns(ranks);
+  std::vector<WatchedTransport> transports;
+  for (int rank = 0; rank < ranks; ++rank) transports.emplace_back(turns, rank);
+  std::exception_ptr first;  // one rank runs at a time
+  std::vector<std::thread> threads;
+  for (WatchedTransport& transport : transports) {
+    threads.emplace_back([&] {
+      turns.begin(transport.rank());
+      try {
+        work(transport);
+        const int left = transport.sends_under_way() + transport.receives_under_way();
+        if (left > 0) transport.note_fault("ends before it has waited for all that it started");
+      } catch (const ch19::Deadlock&) {
+      } catch (...) {
+        if (!first) first = std::current_exception();
+      }
+      turns.end(transport.rank());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  if (first) std::rethrow_exception(first);
+  for (const WatchedTransport& transport : transports) ended(transport);
+}
+
+}  // namespace exercise
