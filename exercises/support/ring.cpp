@@ -181,6 +181,7 @@ bool WatchedTransport::is_received(std::span<const float> memory) const {
 
 void WatchedTransport::note_fault(const std::string& fault) {
   if (std::find(faults_.begin(), faults_.end(), fault) == faults_.end()) faults_.push_back(fault);
+  std::sort(faults_.begin(), faults_.end());  // their order depends on which was called first
 }
 
 void run_watched(int ranks, const std::function<void(WatchedTransport&)>& work,

@@ -33,7 +33,7 @@ class WatchedTransport final : public ch19::Transport {
   int sends_started() const { return sends_started_; }
   int receives_started() const { return receives_started_; }
 
-  // In words, each once.
+  // In words, each once, sorted.
   void note_fault(const std::string& fault);
   const std::vector<std::string>& faults() const { return faults_; }
 

@@ -32,7 +32,10 @@ struct Way {
     kInclusive,
     kSize,
     kOfRank,
-    kOfStep
+    kOfStep,
+    kEndBySize,
+    kNarrowed,
+    kProductNarrowed
   } piece = kEqual;
   enum Neighbours {
     kPreviousNext,
@@ -70,6 +73,14 @@ struct Way {
       now.end = std::min((n + 1) * large, length);
     } else if (piece == kInclusive) {
       now.end -= 1;
+    } else if (piece == kEndBySize) {
+      now.end = now.begin + small;
+    } else if (piece == kNarrowed) {
+      now.begin = static_cast<int32_t>(now.begin);
+      now.end = static_cast<int32_t>(now.end);
+    } else if (piece == kProductNarrowed) {
+      now.begin = static_cast<int32_t>(n * length) / ranks;
+      now.end = static_cast<int32_t>((n + 1) * length) / ranks;
     } else if (piece == kSize) {
       now.end -= now.begin;
     }
@@ -113,15 +124,19 @@ static const std::vector<Known>& all_known() {
   static const char* const direct =
       "keys come straight from the rank that owns them; in a ring they come from the rank before, "
       "whoever owns them";
+  static const char* const ahead =
+      "the owner is rank + step; keys come from the rank before and go to the rank after, so at "
+      "step "
+      "k they are those of rank - k";
+  static const char* const narrow =
+      "positions were computed in 32 bits and lost some: a product of ints is an int";
   static const char* const negative =
       "the owner is negative where step is larger than rank; % does not mend that in C++, it keeps "
       "the sign: add ranks before you divide";
   static const std::vector<Known> known = {
       {"negative-modulo", {.owner = W::kNegative}, negative},
-      {"wrong-direction",
-       {.owner = W::kAhead},
-       "the owner is rank + step; keys come from the rank before, so at step k they are those of "
-       "rank - k"},
+      {"wrong-direction", {.owner = W::kAhead}, ahead},
+      {"wrong-direction", {.owner = W::kAhead, .neighbours = W::kExchanged}, ahead},
       {"one-hop-too-far",
        {.owner = W::kOneMore},
        "the owner is that of the next step; at step 0 a rank has its own keys"},
@@ -144,6 +159,12 @@ static const std::vector<Known>& all_known() {
        {.piece = W::kRestLost},
        "the pieces have length / ranks keys; the rest of the division is nobody's: multiply first, "
        "then divide"},
+      {"size-rounded-down",
+       {.piece = W::kEndBySize},
+       "end is begin + length / ranks, rounded down; some pieces are one longer: it is where the "
+       "next one begins"},
+      {"thirty-two-bits", {.piece = W::kNarrowed}, narrow},
+      {"thirty-two-bits", {.piece = W::kProductNarrowed}, narrow},
       {"rest-at-the-last",
        {.piece = W::kRestAtLast},
        "the last piece has the whole rest, up to ranks - 1 keys more than the others, and all wait "
@@ -210,7 +231,7 @@ static void check_rank(int rank, int ranks, int64_t length) {
   for (const Known& one : all_known())
     mistakes.push_back({one.name, run(one.way), one.explanation});
   exercise::check_output(
-      {"rank " + std::to_string(rank) + ", step", 5, 0, {"owner", "begin", "end", "from", "to"}},
+      {"r" + std::to_string(rank) + ".step", 5, 0, {"owner", "begin", "end", "from", "to"}},
       run(Answer{}), run(Way{}), mistakes);
 }
 

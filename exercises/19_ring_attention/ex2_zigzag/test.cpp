@@ -35,6 +35,7 @@ struct Way {
     kDiagonalAll,
     kStepZeroTriangle,
     kStepZeroAll,
+    kStepZeroTriangles,
     kUpsideDown,
     kLateLateOnly,
     kRankForOwner
@@ -50,6 +51,8 @@ struct Way {
     kHalfTriangle,
     kTriangleAsAll,
     kPiecesOfP,
+    kChunksOfP,
+    kSideBySideSizes,
     kQuartersOnly,
     kTwoChunks,
     kWithoutTriangles,
@@ -109,6 +112,7 @@ struct Way {
     }
     if (step == 0) {
       if (rule == kStepZeroAll) return ALL;
+      if (rule == kStepZeroTriangles) return TRIANGLE;
       if (rule == kStepZeroTriangle) return queries == keys ? TRIANGLE : NOTHING;
       return queries == keys ? TRIANGLE : queries == LATE ? ALL : NOTHING;
     }
@@ -125,6 +129,8 @@ struct Way {
     const auto size = [&](int of, Half half) -> int64_t {
       if (pairs == kEqualSizes) return length / (2 * ranks);
       if (pairs == kEqualSizesUp) return (length + 2 * ranks - 1) / (2 * ranks);
+      if (pairs == kChunksOfP) return ch19::piece(length, ranks, chunk_of(of, half, ranks)).size();
+      if (pairs == kSideBySideSizes) return ch19::piece(length, 2 * ranks, 2 * of + half).size();
       if (pairs == kPiecesOfP) return ch19::piece(length, ranks, of).size();
       return ch19::piece(length, 2 * ranks, chunk_of(of, half, ranks)).size();
     };
@@ -177,6 +183,7 @@ static const std::vector<Known>& all_known() {
       "the late chunk is 2P - r; chunks are 0 to 2P - 1, so that of rank 0 does not exist";
   static const char* const one_of_p =
       "the late chunk is P - 1 - r, as if there were P chunks; there are 2P";
+  static const char* const of_p = "the sizes are those of P pieces; a chunk is one of 2P";
   static const char* const ahead =
       "the keys at step k were taken for those of rank r + k; they come from the rank before: r - "
       "k";
@@ -242,6 +249,10 @@ static const std::vector<Known>& all_known() {
       {"step-zero-without-mask",
        {.rule = W::kStepZeroAll},
        "at step 0 everything was computed; that is where the mask is"},
+      {"triangle-in-every-quarter",
+       {.rule = W::kStepZeroTriangles},
+       "at step 0 every quarter was a triangle; early by late is nothing and late by early is all: "
+       "only a chunk against itself is a triangle"},
       {"queries-and-keys-exchanged",
        {.rule = W::kUpsideDown},
        "a chunk of queries sees the chunks of keys behind it; those before it"},
@@ -267,9 +278,11 @@ static const std::vector<Known>& all_known() {
        {.pairs = W::kEqualSizesUp},
        "all chunks were taken to have L / 2P positions, rounded up; some have one less, and some "
        "none"},
-      {"pieces-of-p-counted",
-       {.pairs = W::kPiecesOfP},
-       "the sizes are those of P pieces; a chunk is one of 2P"},
+      {"pieces-of-p-counted", {.pairs = W::kPiecesOfP}, of_p},
+      {"pieces-of-p-counted", {.pairs = W::kChunksOfP}, of_p},
+      {"sizes-of-neighbours",
+       {.pairs = W::kSideBySideSizes},
+       "the sizes are those of chunks 2r and 2r + 1; of the two that the rank holds: chunk_of"},
       {"triangle-without-diagonal",
        {.pairs = W::kStrictTriangle},
        "a triangle was counted as n (n - 1) / 2; a query sees itself: n (n + 1) / 2"},
@@ -300,7 +313,7 @@ static const std::vector<Known>& all_known() {
   return known;
 }
 
-static void check_zigzag(int ranks, const std::vector<int64_t>& lengths) {
+static void check_zigzag(int ranks, int64_t length) {
   const auto chunks = [&](const auto& way) {
     Numbers result;
     for (int rank = 0; rank < ranks; ++rank)
@@ -310,37 +323,43 @@ static void check_zigzag(int ranks, const std::vector<int64_t>& lengths) {
   std::vector<exercise::Mistake> mistakes;
   for (const Known& one : all_known())
     mistakes.push_back({one.name, chunks(one.way), one.explanation});
-  exercise::check_output({"chunks of rank", 2, 0, {"early", "late"}}, chunks(Answer{}),
-                         chunks(Way{}), mistakes);
-  for (const int64_t length : lengths)
-    for (int rank = 0; rank < ranks; ++rank) {
-      const auto steps = [&](const auto& way) {
-        Numbers result;
-        for (int step = 0; step < ranks; ++step) {
-          for (const Half queries : {EARLY, LATE})
-            for (const Half keys : {EARLY, LATE})
-              result.push_back(way.quarter_at(rank, step, ranks, queries, keys));
-          result.push_back(static_cast<double>(way.pairs_at(length, rank, step, ranks)));
-        }
-        return result;
-      };
-      mistakes.clear();
-      for (const Known& one : all_known())
-        mistakes.push_back({one.name, steps(one.way), one.explanation});
-      exercise::check_output(
-          {"length " + std::to_string(length) + ", rank " + std::to_string(rank) + ", step",
-           5,
-           0,
-           {"early-early", "early-late", "late-early", "late-late", "pairs"}},
-          steps(Answer{}), steps(Way{}), mistakes);
-    }
+  exercise::check_output({"rank", 2, 0, {"early", "late"}}, chunks(Answer{}), chunks(Way{}),
+                         mistakes);
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto steps = [&](const auto& way) {
+      Numbers result;
+      for (int step = 0; step < ranks; ++step) {
+        for (const Half queries : {EARLY, LATE})
+          for (const Half keys : {EARLY, LATE})
+            result.push_back(way.quarter_at(rank, step, ranks, queries, keys));
+        result.push_back(static_cast<double>(way.pairs_at(length, rank, step, ranks)));
+      }
+      return result;
+    };
+    mistakes.clear();
+    for (const Known& one : all_known())
+      mistakes.push_back({one.name, steps(one.way), one.explanation});
+    exercise::check_output(
+        {"r" + std::to_string(rank) + ".step", 5, 0, {"EE", "EL", "LE", "LL", "pairs"}},
+        steps(Answer{}), steps(Way{}), mistakes);
+  }
 }
 
-TEST_CASE("the README's 2 ranks") { check_zigzag(2, {4, 8, 16}); }
-TEST_CASE("3 ranks") { check_zigzag(3, {12, 17}); }
-TEST_CASE("4 ranks") { check_zigzag(4, {64, 61}); }
-TEST_CASE("one rank") { check_zigzag(1, {6, 5}); }
-TEST_CASE("empty chunks: 3 ranks, 0, 1 and 5 positions") { check_zigzag(3, {0, 1, 5}); }
+TEST_CASE("the README's 2 ranks, 4 positions") { check_zigzag(2, 4); }
+TEST_CASE("2 ranks, 16 positions") { check_zigzag(2, 16); }
+TEST_CASE("3 ranks, 12 positions") { check_zigzag(3, 12); }
+TEST_CASE("4 ranks, 64 positions") { check_zigzag(4, 64); }
+TEST_CASE("3 ranks, 17 positions: chunks of 2 and 3") { check_zigzag(3, 17); }
+TEST_CASE("4 ranks, 61 positions") { check_zigzag(4, 61); }
+TEST_CASE("one rank, 5 and 6 positions") {
+  check_zigzag(1, 5);
+  check_zigzag(1, 6);
+}
+TEST_CASE("3 ranks, 5 positions: an empty chunk") { check_zigzag(3, 5); }
+TEST_CASE("3 ranks, one position, and none") {
+  check_zigzag(3, 1);
+  check_zigzag(3, 0);
+}
 
 // What this test takes for right: the pairs add up to all that a mask leaves, and where 2P divides
 // the length every rank has as many.

@@ -14,7 +14,7 @@ using Use = std::function<void(std::span<const float>)>;
 
 // The function as people write it: right as it stands here, each mistake is a change to it.
 struct Way {
-  enum Starts { kBefore, kAfter, kReceiveLate, kSendLate, kAllAtOnce } starts = kBefore;
+  enum Starts { kBefore, kAfter, kReceiveLate, kSendLate } starts = kBefore;
   enum Waits {
     kAfterUse,
     kBeforeUse,
@@ -26,13 +26,15 @@ struct Way {
     kNever,
     kSendFirst,
     kReceiveFirst,
-    kSendThenUse
+    kSendBeforeUse
   } waits = kAfterUse;
-  enum Swap { kSwap, kNotSwapped, kCopied, kBeforeTheUse, kNamesOnly, kBeforeStart } swap = kSwap;
+  enum Swap { kSwap, kNotSwapped, kCopied, kBeforeTheUse } swap = kSwap;
   enum Buffers { kTwo, kOne, kComingSent, kExchanged, kComingUsed } buffers = kTwo;
   enum Ring { kForward, kBackward, kBothNext, kBothPrevious, kOpen, kOpenBelow } ring = kForward;
   enum Steps { kAll, kTravelsAtLast, kOneLess, kOneMore, kTravelsOnce, kFromOne } steps = kAll;
-  bool in_pairs = false;  // as right: even ranks send first
+  bool tags_differ = false;
+  // As right either way; a mistake may show itself in other faults.
+  bool send_first = false, send_waits_first = false;
 
   void use_all_keys(Transport& transport, std::span<float> here, std::span<float> coming,
                     const Use& use) const {
@@ -57,46 +59,50 @@ struct Way {
         if (travels) received = transport.receive(previous, Tag::keys, to_fill);
       };
       const auto send = [&] {
-        if (travels) sent = transport.send(next, Tag::keys, to_send);
+        if (travels) sent = transport.send(next, tags_differ ? Tag::gradients : Tag::keys, to_send);
       };
-      const auto wait_for_old = [&] {
-        for (const Request& one : old) transport.wait(one);
-        old.clear();
-      };
-      if (swap == kBeforeStart && step > 0) std::swap(here, coming);
-      if (starts == kBefore || starts == kSendLate) {
+      const auto start = [&] {
         if (waits == kSendFirst) {
           send();
           transport.wait(sent);
+          receive();
+        } else if (waits == kReceiveFirst) {
+          receive();
+          transport.wait(received);
+          send();
+        } else if (send_first) {
+          send();
+          receive();
+        } else {
+          receive();
+          send();
         }
-        receive();
-        if (waits == kReceiveFirst) transport.wait(received);
-      }
-      if (starts == kReceiveLate || (starts == kBefore && waits != kSendFirst)) send();
-      if (waits == kBeforeUse || waits == kReceiveBeforeUse) transport.wait(received);
-      if (waits == kBeforeUse || waits == kSendThenUse) transport.wait(sent);
+      };
+      const auto wait = [&](bool for_received, bool for_sent) {
+        if (send_waits_first && for_sent) transport.wait(sent);
+        if (for_received) transport.wait(received);
+        if (!send_waits_first && for_sent) transport.wait(sent);
+      };
+      if (starts == kBefore) start();
+      if (starts == kSendLate) receive();
+      if (starts == kReceiveLate) send();
+      if (waits == kBeforeUse) wait(true, true);
+      if (waits == kReceiveBeforeUse) wait(true, false);
+      if (waits == kSendBeforeUse) wait(false, true);
       if (swap == kBeforeTheUse) std::swap(here, coming);
       use(buffers == kComingUsed && step > 0 ? coming : here);
-      if (starts == kAfter && waits == kSendFirst) {
-        send();
-        transport.wait(sent);
-        receive();
-      } else if (starts == kAfter) {
-        receive();
-        if (waits == kReceiveFirst) transport.wait(received);
-        send();
-      }
+      if (starts == kAfter) start();
       if (starts == kReceiveLate) receive();
       if (starts == kSendLate) send();
       if (waits == kAfterNextUse) {
-        wait_for_old();
-        old = {received, sent};
-      } else if (waits == kAtEnd) {
-        old.push_back(received);
-        old.push_back(sent);
+        for (const Request& one : old) transport.wait(one);
+        old.clear();
+      }
+      if (waits == kAfterNextUse || waits == kAtEnd) {
+        old.push_back(send_waits_first ? sent : received);
+        old.push_back(send_waits_first ? received : sent);
       } else if (waits != kNever) {
-        if (waits != kSendOnly) transport.wait(received);
-        if (waits != kReceiveOnly) transport.wait(sent);
+        wait(waits != kSendOnly, waits != kReceiveOnly);
       }
       if (swap == kSwap) std::swap(here, coming);
       if (swap == kCopied && travels) std::copy(coming.begin(), coming.end(), here.begin());
@@ -141,6 +147,10 @@ static const std::vector<Known>& all_known() {
   static const char* const one_buffer =
       "keys were received into the buffer that is being used and sent; that is what the second one "
       "is for";
+  static const char* const one_less =
+      "use() is called once less than there are ranks, so the keys that come last are never used: "
+      "P "
+      "steps, and P - 1 hops";
   static const std::vector<Known> known = {
       {"waits-before-compute", {.waits = W::kBeforeUse}, before},
       {"starts-after-compute", {.starts = W::kAfter}, after},
@@ -149,7 +159,7 @@ static const std::vector<Known>& all_known() {
        "the receive was waited for before use(); only the send is under way while the rank "
        "computes, and the time is the receive's"},
       {"send-waited-before-compute",
-       {.waits = W::kSendThenUse},
+       {.waits = W::kSendBeforeUse},
        "the send was waited for before use(); it ends when the keys have gone, so that takes as "
        "long as the transfer"},
       {"receive-started-late",
@@ -220,15 +230,14 @@ static const std::vector<Known>& all_known() {
       {"one-hop-too-many",
        {.steps = W::kTravelsAtLast},
        "keys travel at the last step too, and nobody uses them"},
-      {"last-keys-not-used",
-       {.steps = W::kOneLess},
-       "there are ranks - 1 steps; with ranks - 1 hops there is one block more to use"},
+      {"last-keys-not-used", {.steps = W::kOneLess}, one_less},
+      {"last-keys-not-used", {.steps = W::kFromOne}, one_less},
       {"own-block-twice",
        {.steps = W::kOneMore},
        "there are ranks + 1 steps, so the rank's own keys come back and are used twice"},
-      {"own-keys-not-used",
-       {.steps = W::kFromOne},
-       "step 0 is missing: the rank's own keys, or the last ones, are never used"},
+      {"tags-differ",
+       {.tags_differ = true},
+       "send and receive have different tags, so nobody receives what is sent: Tag::keys"},
       {"one-hop-only",
        {.steps = W::kTravelsOnce},
        "keys travelled at step 0 only; at every step but the last"},
@@ -300,7 +309,13 @@ static void check_ranks(int ranks) {
               expected[first] + "  got\n" + got[first];
   std::vector<exercise::Look> looks;
   for (const Known& one : all_known())
-    looks.push_back({one.name, joined(run(one.way, ranks)), one.explanation});
+    for (const bool send_first : {false, true})
+      for (const bool send_waits_first : {false, true}) {
+        Way way = one.way;
+        way.send_first = send_first;
+        way.send_waits_first = send_waits_first;
+        looks.push_back({one.name, joined(run(way, ranks)), one.explanation});
+      }
   exercise::check_shown(first == got.size(), message, joined(got), looks);
 }
 

@@ -28,9 +28,21 @@ struct Way {
     kOwner,
     kToComing,
     kFirstOnly,
+    kToComingAlways,
+    kRankMinusStep,
+    kRank,
     kMean
   } adds = kBefore;
-  enum Hops { kAllHome, kLastForgotten, kOneMore, kNone, kOneOnly, kStraightHome } hops = kAllHome;
+  enum Hops {
+    kAllHome,
+    kLastForgotten,
+    kOneMore,
+    kOneStepMore,
+    kFromOne,
+    kNone,
+    kOneOnly,
+    kStraightHome
+  } hops = kAllHome;
   enum Waits {
     kBoth,
     kReceiveOnly,
@@ -40,10 +52,12 @@ struct Way {
     kReceiveFirst,
     kAtEnd
   } waits = kBoth;
-  enum Swap { kSwap, kNotSwapped, kCopied, kSwappedEarly } swap = kSwap;
+  enum Swap { kSwap, kNotSwapped } swap = kSwap;
   enum Returns { kHere, kComing } returns = kHere;
   enum Ring { kForward, kBackward, kBothNext, kOpen, kOpenBelow } ring = kForward;
   enum Alone { kNothingSent, kToItself, kNothingAdded } alone = kNothingSent;
+  // As right either way; a mistake may show itself in other faults.
+  bool send_first = false, send_waits_first = false;
 
   std::span<float> bring_home(Transport& transport, std::span<float> here, std::span<float> coming,
                               const AddPart& add_part) const {
@@ -55,18 +69,22 @@ struct Way {
     if (ring == kOpenBelow) previous = (rank - 1) % ranks;
     std::vector<Request> old;
     if (ranks == 1 && alone == kNothingAdded) return here;
-    for (int step = 0; step < ranks; ++step) {
-      const int which = adds == kOneStepOn     ? (step + 1) % ranks
-                        : adds == kOneStepBack ? (step + ranks - 1) % ranks
-                        : adds == kOwnStep     ? 0
-                        : adds == kOwner       ? (rank + ranks - step) % ranks
-                                               : step;
+    const int end = hops == kOneStepMore ? ranks + 1 : ranks;
+    for (int step = hops == kFromOne ? 1 : 0; step < end; ++step) {
+      const int which = adds == kOneStepOn       ? (step + 1) % ranks
+                        : adds == kOneStepBack   ? (step + ranks - 1) % ranks
+                        : adds == kOwnStep       ? 0
+                        : adds == kRankMinusStep ? rank - step
+                        : adds == kRank          ? rank
+                        : adds == kOwner         ? (rank + ranks - step) % ranks
+                                                 : step;
       if (adds == kCleared) std::fill(here.begin(), here.end(), 0.0f);
       const bool left_out = (adds == kFromStepOne && step == 0) ||
                             (adds == kNotLast && ranks > 1 && step == ranks - 1) ||
                             (adds == kFirstOnly && step > 0) || adds == kWhileSent ||
                             (adds == kAfterArrival && ranks > 1);
-      if (!left_out) add_part(which, adds == kToComing && step > 0 ? coming : here);
+      if (!left_out)
+        add_part(which, adds == kToComingAlways || (adds == kToComing && step > 0) ? coming : here);
       const bool travels = hops == kNone            ? false
                            : hops == kLastForgotten ? step < ranks - 1
                            : hops == kOneOnly       ? step == ranks - 1
@@ -75,24 +93,36 @@ struct Way {
         Request received, sent;
         const int to = hops == kStraightHome && step > 0 ? (rank + ranks - step) % ranks : next;
         const int from = hops == kStraightHome && step > 0 ? (rank + step) % ranks : previous;
+        const auto send = [&] { sent = transport.send(to, Tag::gradients, here); };
+        const auto receive = [&] { received = transport.receive(from, Tag::gradients, coming); };
         if (waits == kSendFirst) {
-          sent = transport.send(to, Tag::gradients, here);
+          send();
           transport.wait(sent);
+          receive();
+        } else if (waits == kReceiveFirst) {
+          receive();
+          transport.wait(received);
+          send();
+        } else if (send_first) {
+          send();
+          receive();
+        } else {
+          receive();
+          send();
         }
-        received = transport.receive(from, Tag::gradients, coming);
-        if (waits == kReceiveFirst) transport.wait(received);
-        if (waits != kSendFirst) sent = transport.send(to, Tag::gradients, here);
         if (adds == kWhileSent) add_part(which, here);
-        if (waits == kAtEnd) old.insert(old.end(), {received, sent});
-        if (waits != kSendOnly && waits != kNever && waits != kAtEnd) transport.wait(received);
-        if (waits != kReceiveOnly && waits != kNever && waits != kAtEnd) transport.wait(sent);
+        if (waits == kAtEnd) {
+          old.push_back(send_waits_first ? sent : received);
+          old.push_back(send_waits_first ? received : sent);
+        } else if (waits != kNever) {
+          if (send_waits_first && waits != kReceiveOnly) transport.wait(sent);
+          if (waits != kSendOnly) transport.wait(received);
+          if (!send_waits_first && waits != kReceiveOnly) transport.wait(sent);
+        }
       } else if (adds == kWhileSent) {
         add_part(which, here);
       }
-      if (hops != kNone && travels && ranks > 1) {
-        if (swap == kSwap) std::swap(here, coming);
-        if (swap == kCopied) std::copy(coming.begin(), coming.end(), here.begin());
-      }
+      if (swap == kSwap && travels && ranks > 1) std::swap(here, coming);
       if (adds == kAfterArrival && ranks > 1) add_part(which, here);
     }
     if (hops == kOneMore && ranks > 1) {
@@ -139,14 +169,19 @@ static const std::vector<Known>& all_known() {
   static const char* const behind =
       "each part is in the sum of the next step, which is for other keys: it was added after "
       "handing on, or is that of step - 1; add first, then hand on";
+  static const char* const owner =
+      "add_part was given the owner of the keys, rank - step; it takes the step";
+  static const char* const too_many =
+      "P + 1 hops; P bring the sum home, and one more takes it on to the rank after";
+  static const char* const left_out =
+      "at step 0 nothing was added; the rank's own queries see its own keys too";
   static const std::vector<Known> known = {
       {"last-hop-forgotten",
        {.hops = W::kLastForgotten},
        "after the last step the sum is one hop from home: the rank returns the sum for the keys of "
        "the rank after it"},
-      {"one-hop-too-many",
-       {.hops = W::kOneMore},
-       "P + 1 hops; P bring the sum home, and one more takes it on to the rank after"},
+      {"one-hop-too-many", {.hops = W::kOneMore}, too_many},
+      {"one-hop-too-many", {.hops = W::kOneStepMore}, too_many},
       {"never-travels", {.hops = W::kNone}, not_home},
       {"never-travels", {.hops = W::kNone, .waits = W::kNever}, not_home},
       {"travels-once",
@@ -157,9 +192,8 @@ static const std::vector<Known>& all_known() {
       {"own-part-twice",
        {.adds = W::kAgainAtHome},
        "the rank's own part was added again when the sum came home; it was the first one in it"},
-      {"own-part-left-out",
-       {.adds = W::kFromStepOne},
-       "at step 0 nothing was added; the rank's own queries see its own keys too"},
+      {"own-part-left-out", {.adds = W::kFromStepOne}, left_out},
+      {"own-part-left-out", {.hops = W::kFromOne}, left_out},
       {"last-part-left-out",
        {.adds = W::kNotLast},
        "at the last step nothing was added; that rank's queries see these keys too"},
@@ -181,9 +215,12 @@ static const std::vector<Known>& all_known() {
       {"own-part-at-every-step",
        {.adds = W::kOwnStep},
        "the part for the rank's own keys was added at every step, also to the sums of others"},
-      {"owner-for-step",
-       {.adds = W::kOwner},
-       "add_part was given the owner of the keys; it takes the step"},
+      {"owner-for-step", {.adds = W::kOwner}, owner},
+      {"owner-for-step", {.adds = W::kRankMinusStep}, owner},
+      {"rank-for-step", {.adds = W::kRank}, "add_part was given the rank; it takes the step"},
+      {"added-to-the-other-buffer",
+       {.adds = W::kToComingAlways},
+       "parts were added to `coming`, which the receive overwrites: to `here`, which is sent"},
       {"averaged",
        {.adds = W::kMean},
        "the sum was divided by the number of ranks; the parts belong to different queries, so they "
@@ -316,7 +353,13 @@ static void check_ranks(int ranks) {
               expected[first] + "  got\n" + got[first];
   std::vector<exercise::Look> looks;
   for (const Known& one : all_known())
-    looks.push_back({one.name, joined(run(one.way, ranks)), one.explanation});
+    for (const bool send_first : {false, true})
+      for (const bool send_waits_first : {false, true}) {
+        Way way = one.way;
+        way.send_first = send_first;
+        way.send_waits_first = send_waits_first;
+        looks.push_back({one.name, joined(run(way, ranks)), one.explanation});
+      }
   exercise::check_shown(first == got.size(), message, joined(got), looks);
 }
 
