@@ -29,9 +29,18 @@ struct Way {
     kSendBeforeUse
   } waits = kAfterUse;
   enum Swap { kSwap, kNotSwapped, kCopied, kBeforeTheUse } swap = kSwap;
-  enum Buffers { kTwo, kOne, kComingSent, kExchanged, kComingUsed } buffers = kTwo;
+  enum Buffers { kTwo, kOne, kComingSent, kExchanged, kComingUsed, kOwnSent } buffers = kTwo;
   enum Ring { kForward, kBackward, kBothNext, kBothPrevious, kOpen, kOpenBelow } ring = kForward;
-  enum Steps { kAll, kTravelsAtLast, kOneLess, kOneMore, kTravelsOnce, kFromOne } steps = kAll;
+  enum Steps {
+    kAll,
+    kTravelsAtLast,
+    kOneLess,
+    kOneMore,
+    kTravelsOnce,
+    kFromOne,
+    kTwoLess,
+    kNotFirst
+  } steps = kAll;
   bool tags_differ = false;
   // As right either way; a mistake may show itself in other faults.
   bool send_first = false, send_waits_first = false;
@@ -46,14 +55,18 @@ struct Way {
     if (ring == kOpen) next = rank + 1, previous = rank - 1;
     if (ring == kOpenBelow) previous = (rank - 1) % ranks;
     std::vector<Request> old;
+    const std::span<float> own = here;
     const int end = steps == kOneLess ? ranks - 1 : steps == kOneMore ? ranks + 1 : ranks;
     for (int step = steps == kFromOne ? 1 : 0; step < end; ++step) {
       Request received, sent;
       const bool travels = steps == kTravelsAtLast || steps == kFromOne ? true
                            : steps == kTravelsOnce                      ? step == 0 && ranks > 1
+                           : steps == kTwoLess                          ? step < end - 2
+                           : steps == kNotFirst                         ? step > 0
                                                                         : step < end - 1;
-      const std::span<float> to_send =
-          buffers == kComingSent || buffers == kExchanged ? coming : here;
+      const std::span<float> to_send = buffers == kComingSent || buffers == kExchanged ? coming
+                                       : buffers == kOwnSent                           ? own
+                                                                                       : here;
       const std::span<float> to_fill = buffers == kOne || buffers == kExchanged ? here : coming;
       const auto receive = [&] {
         if (travels) received = transport.receive(previous, Tag::keys, to_fill);
@@ -147,6 +160,8 @@ static const std::vector<Known>& all_known() {
   static const char* const one_buffer =
       "keys were received into the buffer that is being used and sent; that is what the second one "
       "is for";
+  static const char* const own_again =
+      "the rank's own keys were sent again, or the buffer in which they were; hand on what came";
   static const char* const one_less =
       "use() is called once less than there are ranks, so the keys that come last are never used: "
       "P "
@@ -207,9 +222,8 @@ static const std::vector<Known>& all_known() {
       {"here-and-coming-exchanged",
        {.buffers = W::kExchanged},
        "the buffer that is used is received into, and the other one is sent: the other way round"},
-      {"own-keys-sent-again",
-       {.swap = W::kNotSwapped, .buffers = W::kComingUsed},
-       "what came was used, and the rank's own keys were sent again; hand on what came"},
+      {"own-keys-sent-again", {.swap = W::kNotSwapped, .buffers = W::kComingUsed}, own_again},
+      {"own-keys-sent-again", {.buffers = W::kOwnSent}, own_again},
       {"wrong-direction",
        {.ring = W::kBackward},
        "keys go to the rank before and come from the rank after; the other way round"},
@@ -235,6 +249,13 @@ static const std::vector<Known>& all_known() {
       {"own-block-twice",
        {.steps = W::kOneMore},
        "there are ranks + 1 steps, so the rank's own keys come back and are used twice"},
+      {"one-hop-too-few",
+       {.steps = W::kTwoLess},
+       "nothing travelled at the last step but one, and the last step needs keys as well: P - 1 "
+       "hops"},
+      {"first-hop-left-out",
+       {.steps = W::kNotFirst},
+       "nothing travelled at step 0, and something at the last step; at every step but the last"},
       {"tags-differ",
        {.tags_differ = true},
        "send and receive have different tags, so nobody receives what is sent: Tag::keys"},

@@ -38,6 +38,7 @@ struct Way {
     kLastForgotten,
     kOneMore,
     kOneStepMore,
+    kOneStepLess,
     kFromOne,
     kNone,
     kOneOnly,
@@ -69,7 +70,9 @@ struct Way {
     if (ring == kOpenBelow) previous = (rank - 1) % ranks;
     std::vector<Request> old;
     if (ranks == 1 && alone == kNothingAdded) return here;
-    const int end = hops == kOneStepMore ? ranks + 1 : ranks;
+    const int end = hops == kOneStepMore && ranks > 1   ? ranks + 1
+                    : hops == kOneStepLess && ranks > 1 ? ranks - 1
+                                                        : ranks;
     for (int step = hops == kFromOne ? 1 : 0; step < end; ++step) {
       const int which = adds == kOneStepOn       ? (step + 1) % ranks
                         : adds == kOneStepBack   ? (step + ranks - 1) % ranks
@@ -180,6 +183,9 @@ static const std::vector<Known>& all_known() {
        {.hops = W::kLastForgotten},
        "after the last step the sum is one hop from home: the rank returns the sum for the keys of "
        "the rank after it"},
+      {"last-step-forgotten",
+       {.hops = W::kOneStepLess},
+       "P - 1 steps: the last rank adds nothing, and the sum is one hop from home; P of them"},
       {"one-hop-too-many", {.hops = W::kOneMore}, too_many},
       {"one-hop-too-many", {.hops = W::kOneStepMore}, too_many},
       {"never-travels", {.hops = W::kNone}, not_home},
