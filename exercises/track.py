@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "support"))
 import prove  # noqa: E402  the registry
 
 ROOT = Path(__file__).resolve().parents[1]
+NAMED = r"^(?:looks like: |could be |no mistake that is known ).*"  # a verdict, after all cases
 ENDLESS = 30  # seconds after which a program is taken for endless
 DIAGNOSTIC = re.compile(r"^(?P<path>[^\s:][^:]*):(?P<line>\d+):(\d+:)? "
                         r"(?P<kind>fatal error|error|warning|note): (?P<text>.*)")
@@ -326,8 +327,7 @@ class Track:
                 continue
             messages = re.sub(r"^\S*:\d+: (FATAL )?ERROR: (test case THREW exception: )?", "",
                               part[case.end():].strip(), flags=re.MULTILINE)
-            messages = re.sub(r"^looks like: .*|^could be .*|^not written yet: .*", "", messages,
-                              flags=re.MULTILINE)
+            messages = re.sub(rf"{NAMED}|^not written yet: .*", "", messages, flags=re.MULTILINE)
             failures.append((case.group(1), messages.strip().splitlines()))
         count = re.search(r"test cases:\s+(\d+) \|\s+(\d+) passed", output)
         total, passed = (int(count.group(1)), int(count.group(2))) if count else (0, 0)
@@ -351,7 +351,7 @@ class Track:
                 lines.append("  also: " + "; ".join(name for name, _ in failures[1:]))
         else:
             lines += ["  " + line for line in output.splitlines()[-10:]]
-        for name in re.findall(r"^(?:looks like: |could be ).*", output, re.MULTILINE):
+        for name in re.findall(NAMED, output, re.MULTILINE):
             lines += ["", "  " + self.learn.bold(name)]
         lines += ["", f"  stuck: ./learn hint {exercise.id}"]
         return Result("todo" if untouched else "wrong", lines, exercise)

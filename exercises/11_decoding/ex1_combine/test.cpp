@@ -37,7 +37,23 @@ struct Way {
     kZeroOfNothing
   } lse = kNatural;
 
+  // The formulas of the README, as they stand there.
+  Part by_formula(const std::vector<Part>& parts, int dim) const {
+    Part all{std::vector<float>(dim), NEG_INF};
+    const auto counts = [&](const Part& part) { return empty == kRead || part.LSE != NEG_INF; };
+    float sum = 0;
+    for (const Part& part : parts)
+      if (counts(part)) sum += std::exp(part.LSE);
+    if (nothing == kBySum && sum == 0) return all;
+    all.LSE = std::log(sum);
+    for (const Part& part : parts)
+      for (int d = 0; counts(part) && d < dim; ++d)
+        all.O[d] += std::exp(part.LSE - all.LSE) * part.O[d];
+    return all;
+  }
+
   Part combine_parts(const std::vector<Part>& parts, int dim) const {
+    if (weight == kFinal) return by_formula(parts, dim);
     float largest = base == kFromZero || base == kNone ? 0
                     : base == kFirst                   ? parts[0].LSE
                     : base == kMinimum                 ? -NEG_INF
@@ -168,6 +184,10 @@ static const std::vector<Known>& all_known() {
       {"no-maximum", {.base = W::kNone, .nothing = W::kNever}, no_maximum},
       {"no-maximum", {.base = W::kNone, .nothing = W::kByEither}, no_maximum},
       {"no-maximum", {.lse = W::kWithoutMaximum}, no_maximum},
+      {"no-maximum", {.weight = W::kFinal}, no_maximum},
+      {"no-maximum", {.weight = W::kFinal, .nothing = W::kNever}, no_maximum},
+      {"no-maximum", {.weight = W::kFinal, .empty = W::kRead}, no_maximum},
+      {"no-maximum", {.weight = W::kFinal, .empty = W::kRead, .nothing = W::kNever}, no_maximum},
       {"maximum-starts-at-zero", {.base = W::kFromZero}, from_zero},
       {"maximum-starts-at-zero", {.base = W::kFromZero, .nothing = W::kNever}, from_zero},
       {"minimum-for-maximum",
