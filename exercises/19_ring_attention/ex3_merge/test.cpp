@@ -151,6 +151,10 @@ static const std::vector<Known>& all_known() {
       {"sigmoid-overflows", {.weight = W::kUnsafe}, unsafe},
       {"sigmoid-overflows", {.weight = W::kUnsafe, .update = W::kScaled}, unsafe},
       {"sigmoid-overflows", {.guard = W::kState, .weight = W::kUnsafe}, unsafe},
+      {"sigmoid-overflows", {.weight = W::kUnsafe, .lse_form = W::kDirect}, unsafe},
+      {"sigmoid-overflows",
+       {.guard = W::kState, .weight = W::kUnsafe, .lse_form = W::kDirect},
+       unsafe},
       {"weight-not-normalised",
        {.weight = W::kUnnormalised, .update = W::kKept},
        "e^(LSE_b - LSE) O_b was added to O; O is divided by its own sum already, so both have to "
