@@ -165,7 +165,8 @@ class Cli(unittest.TestCase):
         self.assertRegex(result.stderr, r"error: rank \d: nothing from rank \d for \d+ seconds")
         self.assertLess(time.monotonic() - began, 60)
 
-    @unittest.skipUnless(HAS_MPI and Path("/proc/self/task").exists(), "needs MPI, and /proc")
+    @unittest.skipUnless(HAS_MPI and Path(f"/proc/self/task/{os.getpid()}/children").exists(),
+                         "needs MPI, and /proc that lists children")
     def test_a_rank_that_is_killed_ends_all(self):
         with subprocess.Popen([*MPIRUN, "-n", "3", PROGRAM, "--bench", "--shape",
                                "1,8,4096,4096,64"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
