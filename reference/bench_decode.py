@@ -4,9 +4,12 @@
     cmake --build build --target flash_attention
     reference/bench_decode.py --json out.json --markdown out.md
 
+    reference/bench_decode.py --prefix 8192 --shape 64,32/8,1,8704,128
+
 One query a sequence. What is timed is a CUDA graph of calls, so that starting them does not count; K and
 V rotate through several times the L2 cache. Each of ours is first held against float64, on fresh random
 inputs, into an output full of NaN; one that fails is not timed. GB/s are the bytes of K and V / time.
+With --prefix all sequences begin with the same keys, and the table is of microseconds a call.
 Exit status: 0, 1 if one of ours was wrong, 2 if nothing could be measured.
 """
 import argparse
@@ -22,6 +25,7 @@ from bench_peers import Case, card, fail, flash_attention, inputs, parse_case, p
 RACE = [Case(batch, heads, 1, keys, 128, kv_heads) for batch, heads, kv_heads, keys in (
     (1, 32, 8, 4096), (1, 32, 8, 65536), (16, 32, 8, 8192), (64, 32, 8, 8192), (1, 64, 8, 131072),
     (32, 32, 32, 4096))]
+SHARED = [Case(batch, 32, 1, keys, 128, 8) for batch, keys in ((16, 8704), (64, 8704), (64, 2560))]
 PAGES = (256, 16, 1)
 ROTATED = 400e6  # bytes of K and V at least, many times the L2
 
@@ -51,9 +55,12 @@ def attend(q, k, v, real):
 class Caches:
     """The tensors of a case, several copies with numbers of their own."""
 
-    def __init__(self, library, case):
-        self.library, self.case = library, case
+    def __init__(self, library, case, prefix=0):
+        self.library, self.case, self.prefix = library, case, prefix
         self.copies = [inputs(case) for _ in range(max(2, -int(-ROTATED // cache_bytes(case))))]
+        for _, *k_and_v in self.copies if prefix else []:
+            for x in k_and_v:
+                x[1:, :, :prefix] = x[:1, :, :prefix].clone()
         self.lengths = torch.full((case.batch,), case.kv, dtype=torch.int32, device="cuda")
         self.o = torch.empty_like(self.copies[0][0])
 
@@ -61,16 +68,23 @@ class Caches:
         """{name: [a call for each copy]}; each fills self.o."""
         def decode(q, k, v, **options):
             return lambda: self.library.decode(q, k, v, out=self.o, longest=self.case.kv, **options)
+
+        def in_pages(page_size, shared=0, **options):
+            pages = self.case.batch * self.case.kv // page_size
+            for q, k, v in self.copies:
+                order = torch.randperm(pages, device="cuda")
+                table = order.view(self.case.batch, -1).to(torch.int32)
+                table[1:, :shared // page_size] = table[0, :shared // page_size]
+                yield decode(q, *(scattered(x, page_size, order) for x in (k, v)),
+                             lengths=self.lengths, table=table, **options)
+        if self.prefix:
+            return {"pages of their own": list(in_pages(16)),
+                    "shared pages": list(in_pages(16, self.prefix)),
+                    "prefix once": list(in_pages(16, self.prefix, prefix=self.prefix))}
         found = {"ours": [decode(*copy) for copy in self.copies],
                  "lengths": [decode(*copy, lengths=self.lengths) for copy in self.copies]}
         for page_size in PAGES:
-            pages = self.case.batch * self.case.kv // page_size
-            calls = found[f"pages of {page_size}"] = []
-            for q, k, v in self.copies:
-                order = torch.randperm(pages, device="cuda")
-                calls.append(decode(q, *(scattered(x, page_size, order) for x in (k, v)),
-                                    lengths=self.lengths,
-                                    table=order.view(self.case.batch, -1).to(torch.int32)))
+            found[f"pages of {page_size}"] = list(in_pages(page_size))
         found["one split"] = [decode(*copy, splits=1) for copy in self.copies]
         found["ch09"] = [lambda copy=copy: self.library.attention(*copy, chapter=9, out=self.o)
                          for copy in self.copies]
@@ -109,7 +123,26 @@ def graph_of(calls):
     return graph
 
 
+def prefix_markdown(result):
+    names, gpu = result["names"], result["card"]
+    lines = [f"{gpu['name']}, driver {gpu.get('driver_version', '?')}, PyTorch {result['torch']}, CUDA "
+             f"{result['cuda']}, cuDNN {result['cudnn']}, {result['date']}. Microseconds a call, one query, "
+             f"bf16, the first {result['prefix']} keys of all sequences are the same; median of "
+             f"{result['rounds']} rounds. MiB of K and V: of all sequences, and with the prefix once.",
+             f"`{result['command']}`", "",
+             "| B,H/Hkv,Lq,Lkv,D | " + " | ".join(names) + " | MiB | once |",
+             "|---" * (len(names) + 3) + "|"]
+    for row in result["rows"]:
+        us = {name: 1000 * statistics.median(ms) for name, ms in row["ms"].items()}
+        lines.append("| " + " | ".join(
+            [row["case"], *(f"{us[name]:.1f}" if name in us else "" for name in names),
+             *(f"{bytes_ / 2 ** 20:.0f}" for bytes_ in row["bytes"])]) + " |")
+    return "\n".join(lines) + "\n"
+
+
 def as_markdown(result):
+    if result["prefix"]:
+        return prefix_markdown(result)
     gpu = result["card"]
     names = sorted({name for row in result["rows"] for name in row["rate"]}, key=result["names"].index)
     lines = [f"{gpu['name']}, driver {gpu.get('driver_version', '?')}, PyTorch {result['torch']}, CUDA "
@@ -132,17 +165,21 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--library", default="build/lib/libflash_attention.so")
     parser.add_argument("--shape", action="append", help="B,H/Hkv,1,Lkv,D; may repeat")
+    parser.add_argument("--prefix", type=int, default=0, help="keys that all sequences share")
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--json")
     parser.add_argument("--markdown")
     options = parser.parse_args()
     try:
-        cases = [parse_case(text) for text in options.shape or []] or RACE
-        if options.rounds < 1 or any(case.q != 1 or case.causal or case.kv % max(PAGES)
-                                     for case in cases):
+        cases = [parse_case(text) for text in options.shape or []]
+        cases = cases or [case for case in SHARED if case.kv > options.prefix > 0] or RACE
+        if options.rounds < 1 or options.prefix < 0 or options.prefix % 16 or any(
+                case.q != 1 or case.causal or case.kv % max(PAGES) or case.kv <= options.prefix
+                for case in cases):
             raise ValueError
     except (ValueError, TypeError):
-        fail("--shape takes B,H/Hkv,1,Lkv,D with Lkv a multiple of 256, --rounds at least 1")
+        fail("--shape takes B,H/Hkv,1,Lkv,D with Lkv a multiple of 256, --prefix whole pages of 16, fewer "
+             "than Lkv, --rounds at least 1")
     if not torch.cuda.is_available():
         fail("PyTorch sees no GPU on this machine")
     try:
@@ -152,13 +189,13 @@ def main():
     torch.manual_seed(int.from_bytes(os.urandom(4), "little"))
 
     bad, names = 0, []
-    result = {"card": card(), "torch": torch.__version__, "cuda": torch.version.cuda,
+    result = {"card": card(), "prefix": options.prefix, "torch": torch.__version__, "cuda": torch.version.cuda,
               "cudnn": torch.backends.cudnn.version(), "rounds": options.rounds, "names": names,
               "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
               "command": "bench_decode.py " + " ".join(sys.argv[1:]), "rows": []}
     for case in cases:
         print(f"shape {case}", flush=True)
-        caches = Caches(library, case)
+        caches = Caches(library, case, options.prefix)
         ours = caches.of_ours()
         for name, calls in list(ours.items()):
             reason = caches.why_wrong(calls[0])
@@ -177,7 +214,10 @@ def main():
         calls = len(caches.copies)
         rate = {name: calls * cache_bytes(case) / statistics.median(ms) * 1e-6
                 for name, ms in times.items()}
+        once = cache_bytes(case) - (case.batch - 1) * options.prefix * cache_bytes(case) // (
+            case.batch * case.kv)
         result["rows"].append({"case": str(case), "copies": calls, "rate": rate,
+                               "bytes": [cache_bytes(case), once],
                                "ms": {name: [x / calls for x in ms] for name, ms in times.items()}})
         write(options.json, json.dumps(result, indent=1) + "\n")
         write(options.markdown, as_markdown(result))

@@ -163,7 +163,7 @@ FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4],
 
 // A row of the tile is a query of one of the heads that share this one of K and V.
 struct Row {
-  int head, query;
+  int sequence, head, query;
 };
 
 template <class T, int HEAD_DIM, int MMAS_Q, int WARPS, int KEYS, int STAGES, bool PAGED,
@@ -176,11 +176,12 @@ void attend(const Params p, Breaks breaks) {
   const Dim3 block = block_index_3d();
   const int split = block.x, y = block.y, batch = block.z;
   // [anchor: rows]
-  const int rows = p.group * p.len_q, row_tiles = ceil_div(rows, BLOCK_Q);
+  const int rows = p.sequences * p.len_q * p.group, row_tiles = ceil_div(rows, BLOCK_Q);
   const int kv_head = y / row_tiles, first_row = y % row_tiles * BLOCK_Q;
-  const auto row_at = [&](int row) {  // of the tile
-    const int index = first_row + row;
-    return Row{kv_head * p.group + index % p.group, index / p.group};
+  const auto row_at = [&](int row_of_tile) {
+    const int index = first_row + row_of_tile;
+    const Row row{batch, kv_head * p.group + index % p.group, index / p.group};
+    return p.sequences == 1 ? row : Row{row.query / p.len_q, row.head, row.query % p.len_q};
   };
   // [/anchor: rows]
 
@@ -192,10 +193,10 @@ void attend(const Params p, Breaks breaks) {
   // Of the keys that any row of the tile sees, this split has [first, stop), none if that is empty.
   // A sequence is split by what it has, whatever the cache could hold.
   const int seen = mask.end_key(last_row / p.group);
-  const int tiles = seen > 0 ? ceil_div(seen, BLOCK_KEYS) : 0;
+  const int tiles = seen > p.first_key ? ceil_div(seen - p.first_key, BLOCK_KEYS) : 0;
   const int part = ceil_div(tiles, p.splits) * BLOCK_KEYS;
   const int overlap = breaks.has(fa::OVERLAPPING_SPLITS) && split > 0 && tiles > 0 ? 1 : 0;
-  const int first = split * part - overlap, end = (split + 1) * part;
+  const int first = p.first_key + split * part - overlap, end = p.first_key + (split + 1) * part;
   const int stop = end < seen ? end : seen;
   const int count = first < stop ? ceil_div(stop - first, BLOCK_KEYS) : 0;
   // [/anchor: split]
@@ -242,8 +243,8 @@ void attend(const Params p, Breaks breaks) {
   for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
     for (int half = 0; half < 2; ++half) {
       const int row = mma_q * MMA_M + half * 8 + lane_index() / 4;
-      const auto [head, query] = row_at(row);
-      const char* Q = p.Q.data + batch * p.Q.batch + head * p.Q.head + int64_t{query} * p.Q.row;
+      const auto [sequence, head, query] = row_at(row);
+      const char* Q = p.Q.data + sequence * p.Q.batch + head * p.Q.head + int64_t{query} * p.Q.row;
       for (int mma_d = 0; mma_d < HEAD_DIM / MMA_K; ++mma_d)
         for (int right = 0; right < 2; ++right) {
           const int col = mma_d * MMA_K + right * 8 + lane_index() % 4 * 2;
@@ -335,17 +336,18 @@ void attend(const Params p, Breaks breaks) {
     const bool saw_nothing = largest == NEG_INF && sum == 0.0f;
     const float inverse = saw_nothing ? 0.0f : 1.0f / sum;
     const float lse = saw_nothing ? NEG_INF : largest * p.scale + log(sum);
-    const auto [head, query] = row_at(row);
-    const int64_t index = (int64_t{batch} * p.heads + head) * p.len_q + query;
-    if (p.splits == 1) {
-      char* O = p.O.data + batch * p.O.batch + head * p.O.head + int64_t{query} * p.O.row;
+    const auto [sequence, head, query] = row_at(row);
+    const int64_t index = (int64_t{sequence} * p.heads + head) * p.len_q + query;
+    if (p.parts == 1) {
+      char* O = p.O.data + sequence * p.O.batch + head * p.O.head + int64_t{query} * p.O.row;
       if (col < p.dim)
         store_global(reinterpret_cast<uint32_t*>(O + col * ELEMENT),
                      pack<T>(o.x * inverse, o.y * inverse));
       if (col == 0 && p.LSE != nullptr) store_global(p.LSE + index, lse);
     } else {
       const int64_t all = int64_t{p.batches} * p.heads * p.len_q;
-      const int64_t at = (breaks.has(fa::SHARED_PARTIAL) ? 0 : split * all) + index;
+      const int part_index = breaks.has(fa::SHARED_PARTIAL) ? 0 : p.first_part + split;
+      const int64_t at = part_index * all + index;
       if (col < p.dim)
         store_global(reinterpret_cast<Pair*>(p.partial_O + at * p.dim + col),
                      {o.x * inverse, o.y * inverse});
@@ -357,8 +359,6 @@ void attend(const Params p, Breaks breaks) {
 
 // O = sum of weight * partial O, where weight = exp(its LSE - the whole one). A warp does it for a
 // row: its lanes look at 32 splits at a time, then each has columns of its own.
-constexpr int MOST_SPLITS = 128;
-
 template <class T, class Breaks>
 FA_KERNEL FA_LAUNCH_BOUNDS(32, 1)
 void combine(const Params p, Breaks breaks) {
@@ -368,7 +368,7 @@ void combine(const Params p, Breaks breaks) {
   float own[MOST_SPLITS / WARP_SIZE], largest = NEG_INF;
   for (int i = 0; i < MOST_SPLITS / WARP_SIZE; ++i) {
     const int s = i * WARP_SIZE + lane_index();
-    own[i] = s < p.splits ? load_global(p.partial_LSE + s * all + row) : NEG_INF;
+    own[i] = s < p.parts ? load_global(p.partial_LSE + s * all + row) : NEG_INF;
     largest = max(largest, own[i]);
   }
   for (int bit = 1; bit < WARP_SIZE; bit *= 2) largest = max(largest, shfl_xor(largest, bit));
@@ -376,7 +376,7 @@ void combine(const Params p, Breaks breaks) {
   float sum = 0.0f;
   for (int i = 0; i < MOST_SPLITS / WARP_SIZE; ++i) {
     const bool equal =
-        breaks.has(fa::NO_RESCALE_IN_COMBINE) && i * WARP_SIZE + lane_index() < p.splits;
+        breaks.has(fa::NO_RESCALE_IN_COMBINE) && i * WARP_SIZE + lane_index() < p.parts;
     const float weight = equal ? 1.0f : exp(own[i] - base);
     sum += weight;
     store_shared<float>(weights + (i * WARP_SIZE + lane_index()) * 4u, weight);
@@ -386,11 +386,11 @@ void combine(const Params p, Breaks breaks) {
   constexpr int OWN = 2;  // pairs of columns: 2 lane and the next, 64 + 2 lane and the next
   Pair o[OWN] = {};
   constexpr int AHEAD = 8;
-  for (int first = 0; first < p.splits; first += AHEAD) {
+  for (int first = 0; first < p.parts; first += AHEAD) {
     FA_UNROLL
     for (int ahead = 0; ahead < AHEAD; ++ahead) {
-      const int s = first + ahead < p.splits ? first + ahead : p.splits - 1;
-      const float weight = first + ahead < p.splits ? load_shared<float>(weights + s * 4u) : 0.0f;
+      const int s = first + ahead < p.parts ? first + ahead : p.parts - 1;
+      const float weight = first + ahead < p.parts ? load_shared<float>(weights + s * 4u) : 0.0f;
       const float* from = p.partial_O + (s * all + row) * p.dim;
       FA_UNROLL
       for (int i = 0; i < OWN; ++i) {
@@ -420,17 +420,23 @@ void combine(const Params p, Breaks breaks) {
 template <class T, int HEAD_DIM, int KEYS, bool PAGED, bool APPEND, class Breaks>
 void launch_decode(const fa::DecodeArgs& args, Breaks breaks) {
   constexpr int MMAS_Q = 1, WARPS = 4, STAGES = 3;
-  const Params params = params_of(args);
-  const int row_tiles = ceil_div(params.group * params.len_q, MMAS_Q * MMA_M);
   constexpr size_t RING = size_t{WARPS} * STAGES * 2 * KEYS * HEAD_DIM * ELEMENT;
   constexpr size_t STATES = size_t{WARPS} * MMAS_Q * MMA_M * (HEAD_DIM + 10) * sizeof(float);
-  const LaunchConfig config{
-      .grid = {params.splits, params.heads / params.group * row_tiles, params.batches},
-      .block = {WARPS * WARP_SIZE},
-      .smem_bytes = std::max(RING, STATES)};
-  launch(attend<T, HEAD_DIM, MMAS_Q, WARPS, KEYS, STAGES, PAGED, APPEND, Breaks>, config, params,
-         breaks);
-  if (params.splits == 1) return;
+  const auto attend_to = [&](auto kernel, const Params& params) {
+    const int rows = params.sequences * params.len_q * params.group;
+    const LaunchConfig config{
+        .grid = {params.splits, params.heads / params.group * ceil_div(rows, MMAS_Q * MMA_M),
+                 params.batches / params.sequences},
+        .block = {WARPS * WARP_SIZE},
+        .smem_bytes = std::max(RING, STATES)};
+    launch(kernel, config, params, breaks);
+  };
+  if (PAGED && args.prefix > 0)
+    attend_to(attend<T, HEAD_DIM, MMAS_Q, WARPS, KEYS, STAGES, PAGED, false, Breaks>,
+              prefix_params(args));
+  const Params params = params_of(args);
+  attend_to(attend<T, HEAD_DIM, MMAS_Q, WARPS, KEYS, STAGES, PAGED, APPEND, Breaks>, params);
+  if (params.parts == 1) return;
   const int64_t rows = int64_t{params.batches} * params.heads * params.len_q;
   launch(combine<T, Breaks>, static_cast<int>(rows), 32, MOST_SPLITS * 4, params, breaks);
 }

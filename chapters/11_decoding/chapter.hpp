@@ -27,10 +27,17 @@ constexpr int64_t tile_keys(int64_t dim) { return dim <= 64 ? 128 : 64; }
 inline int64_t work_items(const fa::Shape& shape, int64_t kv_heads) {
   return shape.batch * kv_heads * ceil_div(shape.heads / kv_heads * shape.q, kTileRows);
 }
-inline int choose_splits(const fa::Shape& shape, int64_t kv_heads, int64_t longest,
-                         int multiprocessors) {
-  return splits_for(work_items(shape, kv_heads), multiprocessors,
-                    ceil_div(longest, tile_keys(shape.dim)), 0.95);
+// With a prefix the rows of all sequences share tiles, as if they were heads of one.
+inline fa::DecodeSplits choose_splits(const fa::Shape& shape, int64_t kv_heads, int64_t longest,
+                                      int64_t prefix, int multiprocessors) {
+  const auto choose = [&](const fa::Shape& rows, int64_t keys) {
+    return splits_for(work_items(rows, kv_heads), multiprocessors,
+                      ceil_div(keys, tile_keys(shape.dim)), 0.95);
+  };
+  if (prefix == 0) return {choose(shape, longest)};
+  const fa::Shape together{1, shape.batch * shape.heads, shape.q, prefix, shape.dim};
+  return {std::min(choose(shape, longest - prefix), kMostSplits / 2),
+          std::min(choose(together, prefix), kMostSplits / 2)};
 }
 
 // Throws InputError unless the head size is a multiple of 8 up to 128 and an int holds the lengths.

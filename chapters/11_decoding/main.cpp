@@ -1,9 +1,11 @@
 // Decoding: one query, or a few, for each sequence of a cache.
 //
-//   ch11_decoding                     requests arrive, are answered and leave: the chapter as a
-//   story ch11_decoding --shape 1,8,1,4096,128 --kv-heads 2 --profile ch11_decoding --shape
-//   3,8,1,700,128 --page-size 16 --cache-seqlens 700,33,0 --splits 3 ch11_decoding waves --items 8
-//   how busy a GPU is, by the number of splits
+// Without arguments the chapter as a story: requests arrive, are answered and leave.
+//
+//   ch11_decoding --shape 1,8,1,4096,128 --kv-heads 2 --profile
+//   ch11_decoding --shape 3,8,1,700,128 --page-size 16 --cache-seqlens 700,33,0 --splits 3
+//   ch11_decoding --shape 8,8,1,512,64 --page-size 16 --prefix 448 --profile
+//   ch11_decoding waves --items 8
 
 #include <algorithm>
 #include <cstdio>
@@ -26,7 +28,7 @@ using ::ch11::CHAPTER;
 constexpr Shape kDefaultShape{2, 8, 1, 1000, 128};
 
 struct Flags {
-  int64_t page_size = 0, splits = 0, appended = 0;
+  int64_t page_size = 0, splits = 0, appended = 0, prefix = 0;
   std::string block_table, lengths;
   CommandOptions command;
   std::function<bool(const char* option)> given;
@@ -40,9 +42,12 @@ void add_options(Cli& cli) {
   cli.text("--block-table", flags.block_table,
            "the pages of each sequence from a .npy file, int32 [B, pages]");
   cli.integer("--splits", flags.splits, 1, ::ch11::kMostSplits,
-              "of the keys of a sequence [by the number of multiprocessors]");
+              "of the keys of a sequence, and of the prefix [by the number of multiprocessors]");
   cli.integer("--append", flags.appended, 1, kMostElements,
               "of the keys in use the last so many are new: the call puts them into the cache");
+  cli.integer(
+      "--prefix", flags.prefix, 1, kMostElements,
+      "all sequences have their first so many keys in common, on the same pages: read once");
   add_commands(cli, flags.command);
   flags.given = [&cli](const char* option) { return cli.given(option); };
 }
@@ -52,8 +57,7 @@ std::vector<int64_t> lengths_in_use(const Problem& problem) {
                                  : problem.lengths;
 }
 
-void prepare(Problem& problem) {
-  if (!flags.given("--cache-seqlens")) return;
+void read_lengths(Problem& problem) {
   problem.lengths.clear();
   std::string part;
   for (const char c : flags.lengths + ",") {
@@ -68,6 +72,27 @@ void prepare(Problem& problem) {
   check_mask(problem);
 }
 
+// The first keys and values of all sequences become those of the first one, or are, in files.
+void share_prefix(const Problem& problem, const char* option, std::vector<float>& x) {
+  const int64_t heads = problem.kv_heads(), row = problem.shape.kv * problem.shape.dim;
+  const int64_t shared = std::min(flags.prefix, problem.shape.kv) * problem.shape.dim;
+  for (int64_t n = heads; n < problem.shape.batch * heads; ++n) {
+    const auto first = x.begin() + n % heads * row, own = x.begin() + n * row;
+    if (flags.given(option) && !std::equal(first, first + shared, own)) {
+      throw InputError(std::string(option) + ": sequence " + std::to_string(n / heads) +
+                       " does not begin with the --prefix of sequence 0");
+    }
+    std::copy_n(first, shared, own);
+  }
+}
+
+void prepare(Problem& problem) {
+  if (flags.given("--cache-seqlens")) read_lengths(problem);
+  if (!flags.given("--prefix")) return;
+  share_prefix(problem, "--k", problem.k);
+  share_prefix(problem, "--v", problem.v);
+}
+
 void check_options(const Problem& problem) {
   ::ch11::check_shape(problem.shape);
   for (const int64_t length :
@@ -76,8 +101,22 @@ void check_options(const Problem& problem) {
     throw InputError("--append " + std::to_string(flags.appended) + ": a sequence has " +
                      std::to_string(length) + " keys, new ones counted");
   }
-  if (flags.given("--block-table") && !flags.given("--page-size")) {
-    throw InputError("--block-table goes with --page-size: give both");
+  for (const char* option : {"--block-table", "--prefix"}) {
+    if (flags.given(option) && !flags.given("--page-size")) {
+      throw InputError(std::string(option) + " goes with --page-size: give both");
+    }
+  }
+  if (!flags.given("--prefix")) return;
+  if (flags.prefix % flags.page_size != 0) {
+    throw InputError("--prefix " + std::to_string(flags.prefix) +
+                     ": expected whole pages, a multiple of " + std::to_string(flags.page_size));
+  }
+  const int64_t behind = std::max(problem.causal ? problem.shape.q : 0, flags.appended);
+  for (const int64_t length : lengths_in_use(problem)) {
+    if (length - behind >= flags.prefix) continue;
+    throw InputError("--prefix " + std::to_string(flags.prefix) + ": a sequence has " +
+                     std::to_string(length) + " keys" +
+                     (behind > 0 ? ", new ones counted, which stand behind it" : ""));
   }
 }
 
@@ -111,6 +150,11 @@ CacheLayout read_table(const Problem& problem, CacheLayout cache) {
       if (page < 0 || page >= most) {
         throw InputError(which + ": expected 0 to " + std::to_string(most - 1));
       }
+      if (n > 0 && i < flags.prefix / cache.page_size) {
+        if (page == cache.table[i]) continue;
+        throw InputError(which + ": the --prefix has page " + std::to_string(cache.table[i]) +
+                         " there");
+      }
       if (!taken.insert(page).second) throw InputError(which + " stands in the table twice");
       cache.pages = std::max<int64_t>(cache.pages, page + 1);
     }
@@ -120,25 +164,26 @@ CacheLayout read_table(const Problem& problem, CacheLayout cache) {
 }
 
 CacheLayout cache_layout(const Problem& problem, const Request& request) {
-  CacheLayout cache{.appended = flags.appended};
+  CacheLayout cache{.appended = flags.appended, .prefix = flags.prefix};
   if (!flags.given("--page-size")) return cache;
   cache.page_size = flags.page_size;
   if (flags.given("--block-table")) return read_table(problem, cache);
   const std::vector<int64_t> lengths = lengths_in_use(problem);
   int64_t used = 0;
-  for (const int64_t length : lengths) used += ::ch11::ceil_div(length, cache.page_size);
-  cache.pages = used + 2;  // which nobody has
+  const int64_t shared = cache.prefix / cache.page_size;
+  for (const int64_t length : lengths) used += ::ch11::ceil_div(length, cache.page_size) - shared;
+  cache.pages = shared + used + 2;  // which nobody has
   cache.columns = ::ch11::ceil_div(problem.shape.kv, cache.page_size);
   const std::vector<int32_t> lengths_32(lengths.begin(), lengths.end());
   cache.table = ::ch11::scattered_table(lengths_32, cache.columns, cache.page_size, cache.pages,
-                                        static_cast<uint64_t>(request.seed));
+                                        static_cast<uint64_t>(request.seed), shared);
   return cache;
 }
 
 struct Plan {
   CacheLayout cache;
-  int splits = 1;
-  int64_t keys = 0, pages = 0;  // in use, of all sequences
+  DecodeSplits splits;
+  int64_t keys = 0, pages = 0;  // in use, of all sequences, a prefix once
   int64_t bytes = 0;            // of their K and V
 };
 
@@ -146,18 +191,21 @@ Plan plan_of(const Problem& problem, const Request& request) {
   Plan plan;
   plan.cache = cache_layout(problem, request);
   const std::vector<int64_t> lengths = lengths_in_use(problem);
-  for (const int64_t length : lengths) {
-    plan.keys += length;
-    if (plan.cache.page_size > 0) plan.pages += ::ch11::ceil_div(length, plan.cache.page_size);
+  for (size_t n = 0; n < lengths.size(); ++n) {
+    const int64_t keys = lengths[n] - (n > 0 ? flags.prefix : 0);
+    plan.keys += keys;
+    if (plan.cache.page_size > 0) plan.pages += ::ch11::ceil_div(keys, plan.cache.page_size);
   }
   plan.bytes = plan.keys * problem.kv_heads() * problem.shape.dim * 2 * int64_t{sizeof(bf16)};
   const int machine =
       wants_gpu(CHAPTER, request) ? gpu_multiprocessors() : ::ch11::kMultiprocessors;
-  plan.splits =
-      flags.given("--splits")
-          ? static_cast<int>(flags.splits)
-          : ::ch11::choose_splits(problem.shape, problem.kv_heads(),
-                                  *std::max_element(lengths.begin(), lengths.end()), machine);
+  plan.splits = ::ch11::choose_splits(problem.shape, problem.kv_heads(),
+                                      *std::max_element(lengths.begin(), lengths.end()),
+                                      flags.prefix, machine);
+  if (flags.given("--splits")) {
+    plan.splits.own = static_cast<int>(flags.splits);
+    if (flags.prefix > 0) plan.splits.prefix = plan.splits.own;
+  }
   return plan;
 }
 
@@ -168,7 +216,16 @@ std::string in_words(const Plan& plan) {
     text += ", in " + std::to_string(plan.pages) + " of " + std::to_string(plan.cache.pages) +
             " pages of " + std::to_string(plan.cache.page_size);
   }
+  if (plan.cache.prefix > 0) {
+    text += "; the first " + std::to_string(plan.cache.prefix) + " are shared";
+  }
   return text + "\n";
+}
+
+std::string in_words(const DecodeSplits& splits) {
+  std::string text = std::to_string(splits.own) + (splits.own == 1 ? " split" : " splits");
+  if (splits.prefix > 0) text += " and " + std::to_string(splits.prefix) + " of the prefix";
+  return text;
 }
 
 Outcome decode(const Problem& problem, const Request& request,
@@ -193,8 +250,9 @@ Outcome decode(const Problem& problem, const Request& request,
     };
   }
   Outcome outcome = run_kernels(CHAPTER, request, work);
-  outcome.title = std::to_string(plan.splits) + (plan.splits == 1 ? " split" : " splits");
-  outcome.profile["splits"] = plan.splits;
+  outcome.title = in_words(plan.splits);
+  outcome.profile["splits"] = plan.splits.own;
+  if (flags.prefix > 0) outcome.profile["prefix_splits"] = plan.splits.prefix;
   outcome.profile["pages"] = plan.pages;
   outcome.notes = in_words(plan) + outcome.notes;
   if (tensors.misplaced > 0) {
@@ -223,10 +281,10 @@ void bench(const Problem& problem, const Request& request) {
   const double rate = static_cast<double>(plan.bytes) / ms * 1e-6, copy = gpu_copy_limit_gbs();
   char line[200];
   std::snprintf(line, sizeof line,
-                "  bench      shape %s, %lld heads of K and V, %d splits: %.4f ms, %.0f GB/s of K "
+                "  bench      shape %s, %lld heads of K and V, %s: %.4f ms, %.0f GB/s of K "
                 "and V; a copy reaches %.0f here\n",
                 to_string(large.shape).c_str(), static_cast<long long>(large.kv_heads()),
-                plan.splits, ms, rate, copy);
+                in_words(plan.splits).c_str(), ms, rate, copy);
   std::cout << line;
 }
 

@@ -182,10 +182,12 @@ class PageTable {
 };
 
 // A table [lengths.size(), columns] for sequences of these lengths, in pages that lie at random in
-// a pool of `pages`, as after a long day of appends and releases. The same seed gives the same
-// table on every machine. Throws InputError if there are too few pages or columns.
+// a pool of `pages`, as after a long day of appends and releases. The first `shared` pages of the
+// first sequence are those of all others too. The same seed gives the same table on every machine.
+// Throws InputError if there are too few pages or columns.
 inline std::vector<int32_t> scattered_table(std::span<const int32_t> lengths, int64_t columns,
-                                            int64_t page_size, int64_t pages, uint64_t seed) {
+                                            int64_t page_size, int64_t pages, uint64_t seed,
+                                            int64_t shared = 0) {
   const int64_t sequences = static_cast<int64_t>(lengths.size());
   check_table(sequences, columns, page_size);
   check_pages(pages);
@@ -199,8 +201,12 @@ inline std::vector<int32_t> scattered_table(std::span<const int32_t> lengths, in
     check_at_least(0, lengths[n], "tokens of a sequence");
     const int64_t needed = ceil_div(lengths[n], page_size);
     check_at_least(needed, columns, "pages of a sequence");
-    check_at_least(needed, static_cast<int64_t>(order.size() - taken), "pages that are left");
-    for (int64_t i = 0; i < needed; ++i) table[n * columns + i] = order[taken++];
+    const int64_t first = n > 0 ? shared : 0;
+    check_at_least(first, needed, "pages of a sequence");
+    check_at_least(needed - first, static_cast<int64_t>(order.size() - taken),
+                   "pages that are left");
+    std::copy_n(table.begin(), first, table.begin() + n * columns);
+    for (int64_t i = first; i < needed; ++i) table[n * columns + i] = order[taken++];
   }
   return table;
 }

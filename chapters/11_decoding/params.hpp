@@ -8,7 +8,8 @@
 
 namespace FA_BACKEND::ch11 {
 
-constexpr int ELEMENT = 2;  // bytes of a bf16 or an fp16
+constexpr int ELEMENT = 2;        // bytes of a bf16 or an fp16
+constexpr int MOST_SPLITS = 128;  // with those of a prefix; as splits.hpp's
 
 // [batch, heads, len, dim] with any distance between rows, heads and batches, in bytes. For K and V
 // with a table a batch is a page.
@@ -21,13 +22,15 @@ struct Tensor {
 struct Params {
   Tensor Q, K, V, K_new, V_new, O;
   float* LSE;          // [batch, heads, len_q], or null
-  float* partial_O;    // [splits, batch, heads, len_q, HEAD_DIM]
-  float* partial_LSE;  // [splits, batch, heads, len_q]
+  float* partial_O;    // [parts, batch, heads, len_q, HEAD_DIM]
+  float* partial_LSE;  // [parts, batch, heads, len_q]
   const int* lengths;  // [batch], or null
   const int* table;    // [batch, table_columns]
   int table_columns, page_size;
   int batches, heads, group, len_q, len_kv, len_new, dim;
-  int splits;
+  // Of the keys from `first_key` on; their results are the parts from `first_part` on.
+  int splits, first_key, first_part, parts;
+  int sequences;  // whose rows are in one tile: 1, or all, whose keys are then the same
   float scale;
   bool causal;
 };
@@ -37,6 +40,12 @@ inline Params params_of(const fa::DecodeArgs& args) {
   if (args.breaks != 0 && args.q.dtype != fa::Dtype::bf16) {
     throw fa::InputError("--break: this chapter has its breaks in bf16 only");
   }
+  if (args.splits.parts() > MOST_SPLITS) {
+    throw fa::InputError(std::to_string(args.splits.parts()) + " splits: expected at most " +
+                         std::to_string(MOST_SPLITS));
+  }
+  if (args.splits.parts() > 1 && !args.workspace)
+    throw fa::InputError("splits without a workspace");
   check_scale_and_strides(args.scale,
                           {&args.q, &args.k, &args.v, &args.o, &args.k_new, &args.v_new});
   const auto tensor = [](const fa::TensorRef& ref) {
@@ -44,29 +53,47 @@ inline Params params_of(const fa::DecodeArgs& args) {
                   static_cast<uint32_t>(ref.strides[2] * ELEMENT)};
   };
   const auto [batch, heads, len_q, dim] = args.q.shape;
-  return {.Q = tensor(args.q),
-          .K = tensor(args.k),
-          .V = tensor(args.v),
-          .K_new = tensor(args.k_new),
-          .V_new = tensor(args.v_new),
-          .O = tensor(args.o),
-          .LSE = static_cast<float*>(args.lse.data),
-          .partial_O = args.workspace,
-          .partial_LSE = args.workspace + int64_t{args.splits} * batch * heads * len_q * dim,
-          .lengths = args.lengths,
-          .table = args.table,
-          .table_columns = static_cast<int>(args.table_columns),
-          .page_size = static_cast<int>(args.k.shape[2]),
-          .batches = static_cast<int>(batch),
-          .heads = static_cast<int>(heads),
-          .group = static_cast<int>(heads / args.k.shape[1]),
-          .len_q = static_cast<int>(len_q),
-          .len_kv = static_cast<int>(args.k.shape[2]),
-          .len_new = static_cast<int>(args.k_new.shape[2]),
-          .dim = static_cast<int>(dim),
-          .splits = args.splits,
-          .scale = args.scale,
-          .causal = args.causal};
+  return {
+      .Q = tensor(args.q),
+      .K = tensor(args.k),
+      .V = tensor(args.v),
+      .K_new = tensor(args.k_new),
+      .V_new = tensor(args.v_new),
+      .O = tensor(args.o),
+      .LSE = static_cast<float*>(args.lse.data),
+      .partial_O = args.workspace,
+      .partial_LSE = args.workspace + int64_t{args.splits.parts()} * batch * heads * len_q * dim,
+      .lengths = args.lengths,
+      .table = args.table,
+      .table_columns = static_cast<int>(args.table_columns),
+      .page_size = static_cast<int>(args.k.shape[2]),
+      .batches = static_cast<int>(batch),
+      .heads = static_cast<int>(heads),
+      .group = static_cast<int>(heads / args.k.shape[1]),
+      .len_q = static_cast<int>(len_q),
+      .len_kv = static_cast<int>(args.k.shape[2]),
+      .len_new = static_cast<int>(args.k_new.shape[2]),
+      .dim = static_cast<int>(dim),
+      .splits = args.splits.own,
+      .first_key = static_cast<int>(args.prefix),
+      .first_part = args.splits.prefix,
+      .parts = args.splits.parts(),
+      .sequences = 1,
+      .scale = args.scale,
+      .causal = args.causal};
+}
+
+// Of the keys that all sequences share, for the rows of all sequences.
+inline Params prefix_params(const fa::DecodeArgs& args) {
+  Params params = params_of(args);
+  params.lengths = nullptr;
+  params.len_kv = params.first_key;
+  params.len_new = 0;
+  params.causal = false;
+  params.splits = args.splits.prefix;
+  params.first_key = params.first_part = 0;
+  params.sequences = params.batches;
+  return params;
 }
 
 }  // namespace FA_BACKEND::ch11

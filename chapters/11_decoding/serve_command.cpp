@@ -294,8 +294,8 @@ class Server {
       rows.insert(rows.end(), row.begin(), row.end());
     }
     const Shape shape{batch, kHeads, 1, longest, kDim};
-    const int splits = ::ch11::choose_splits(
-        shape, kKvHeads, longest, gpu_ ? gpu_multiprocessors() : ::ch11::kMultiprocessors);
+    const DecodeSplits splits = ::ch11::choose_splits(
+        shape, kKvHeads, longest, 0, gpu_ ? gpu_multiprocessors() : ::ch11::kMultiprocessors);
     Array<bf16> Q(gpu_, q, "Q"), K(gpu_, k, "new K"), V(gpu_, v, "new V");
     Array<bf16> O(gpu_, std::ssize(q), "O");
     Array<int> device_lengths(gpu_, lengths, "lengths"), table(gpu_, rows, "table");

@@ -95,6 +95,38 @@ class Cli(unittest.TestCase):
             np.save(self.path("table"), wrong)
             self.refused(*options, *lengths, says="int32")
 
+    def test_a_prefix_of_all_sequences(self):
+        arrays, options = self.files(q=(3, 4, 2, 64), k=(3, 2, 50, 64))
+        options += ["--page-size", 8, "--prefix", 32]
+        self.refused(*options, says="--k: sequence 1 does not begin with the --prefix of sequence 0")
+        for name in "kv":
+            arrays[name][:, :, :32] = arrays[name][:1, :, :32]
+            np.save(self.path(name), arrays[name])
+        for more in ([], ["--causal", "--append", 3], ["--splits", 2], ["--layout", "blhd"]):
+            self.agrees(arrays, (50, 37, 41), *options, "--cache-seqlens", "50,37,41", *more)
+        table = np.array([[4, 2, 0, 7, 9, 1, 3], [4, 2, 0, 7, 8, 10, 12], [4, 2, 0, 7, 11, 6, 5]])
+        np.save(self.path("table"), table.astype(np.int32))
+        options += ["--block-table", self.path("table.npy")]
+        self.agrees(arrays, (50, 50, 50), *options)
+        table[2, 3] = 13
+        np.save(self.path("table"), table.astype(np.int32))
+        self.refused(*options, says="page 13 of sequence 2: the --prefix has page 7 there")
+
+    def test_a_prefix_is_read_once(self):
+        profiles = []
+        for prefix in ([], ["--prefix", 1024]):
+            self.assertEqual(run("--shape", "4,8,1,1088,64", "--kv-heads", 2, "--page-size", 64,
+                                 "--splits", 1, *prefix, "--device", "emulator", "--profile",
+                                 "--json", self.path("o.json")).returncode, 0)
+            with open(self.path("o.json"), encoding="utf-8") as file:
+                profiles.append(json.load(file)["profile"])
+        sectors = 2 * 2 * 64 * 2 // 32  # of a key and its value, of both heads
+        for profile, keys in zip(profiles, (4 * 1088, 1024 + 4 * 64)):
+            self.assertGreaterEqual(profile["global_load_sectors"], keys * sectors)
+            self.assertLess(profile["global_load_sectors"], 1.25 * keys * sectors)
+        self.assertEqual(profiles[1]["pages"], 16 + 4)
+        self.assertEqual(profiles[1]["prefix_splits"], 1)
+
     def test_refusals(self):
         emulator = ["--device", "emulator"]
         self.refused("--cache-seqlens", "1", *emulator, says="expected 2 lengths")
@@ -106,6 +138,14 @@ class Cli(unittest.TestCase):
         self.refused("--splits", "129", *emulator, says="--splits")
         self.refused("--block-table", "x.npy", *emulator, says="goes with --page-size")
         self.refused("--append", "9", "--cache-seqlens", "9,8", *emulator, says="has 8 keys")
+        self.refused("--prefix", "16", *emulator, says="goes with --page-size")
+        pages = ["--page-size", 16, *emulator]
+        self.refused("--prefix", "0", *pages, says="--prefix")
+        self.refused("--prefix", "24", *pages, says="whole pages, a multiple of 16")
+        self.refused("--prefix", "1008", *pages, says="a sequence has 1000 keys")
+        self.refused("--prefix", "16", "--cache-seqlens", "16,17", "--causal", *pages,
+                     says="a sequence has 16 keys, new ones counted")
+        self.refused("--prefix", "16", "--splits", 65, *pages, says="130 splits: expected at most")
         self.refused("--window", "1,1", *emulator, says="chapter 09 has it")
         self.refused("--shape", "1,1,1,9,100", *emulator, says="multiples of 8 up to 128")
         self.refused("--shape", "65536,1,1,1,8", *emulator, says="up to 65535")

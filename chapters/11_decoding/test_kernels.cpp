@@ -22,7 +22,8 @@ struct Case {
   int64_t heads, kv_heads, len_q, dim;
   std::vector<int32_t> lengths;
   int64_t page_size = 0;  // 0: no pages
-  int splits = 1;
+  DecodeSplits splits = {};
+  int64_t prefix = 0;  // keys of the first pages, which all sequences share
 };
 
 constexpr float NOTHING = std::numeric_limits<float>::quiet_NaN();
@@ -60,7 +61,9 @@ struct Problem {
         lse(rows) {
     table.resize(batch);
     for (int64_t b = 0; b < batch; ++b) table[b] = static_cast<int32_t>(b);
-    if (c.page_size > 0) table = ch11::scattered_table(c.lengths, columns, page_size, pages, 7);
+    if (c.page_size > 0) {
+      table = ch11::scattered_table(c.lengths, columns, page_size, pages, 7, c.prefix / page_size);
+    }
     std::ranges::copy(table, device_table.begin());
     std::ranges::copy(c.lengths, lengths.begin());
     std::mt19937 random(1);
@@ -120,6 +123,7 @@ struct Problem {
     args.table_columns = columns;
     args.workspace = workspace.data();
     args.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(c.dim)));
+    args.prefix = c.prefix;
     args.splits = c.splits;
     return args;
   }
@@ -131,7 +135,9 @@ void agrees(const Case& c) {
   CAPTURE(c.len_q);
   CAPTURE(c.dim);
   CAPTURE(c.page_size);
-  CAPTURE(c.splits);
+  CAPTURE(c.splits.own);
+  CAPTURE(c.splits.prefix);
+  CAPTURE(c.prefix);
   Problem p(c);
   const simt::Report report = simt::run({}, [&] { emulator::ch11::build.decode(p.args()); });
   for (const auto& hazard : report.hazards) MESSAGE(hazard.text);
@@ -162,31 +168,39 @@ void agrees(const Case& c) {
 TEST_CASE("one query, any length, any number of splits") {
   for (const int splits : {1, 2, 3, 7})
     for (const int32_t length : {1, 15, 64, 65, 130, 240})
-      agrees({2, 2, 1, 128, {length}, 0, splits});
+      agrees({2, 2, 1, 128, {length}, 0, {splits}});
 }
 
 TEST_CASE("heads that share K and V are rows of one tile") {
-  agrees({8, 2, 1, 128, {100, 77}, 0, 2});
-  agrees({4, 1, 1, 64, {200}, 0, 3});
-  agrees({24, 1, 1, 64, {90}, 0, 1});  // two tiles of rows
+  agrees({8, 2, 1, 128, {100, 77}, 0, {2}});
+  agrees({4, 1, 1, 64, {200}, 0, {3}});
+  agrees({24, 1, 1, 64, {90}, 0, {1}});  // two tiles of rows
 }
 
 TEST_CASE("pages of any size, anywhere") {
   for (const int64_t page : {1, 3, 16, 48, 256})
-    for (const int splits : {1, 4}) agrees({4, 2, 1, 128, {70, 3, 331}, page, splits});
+    for (const int splits : {1, 4}) agrees({4, 2, 1, 128, {70, 3, 331}, page, {splits}});
 }
 
 TEST_CASE("several new queries are causal, from the bottom right") {
-  agrees({2, 1, 4, 128, {100}, 0, 2});
-  agrees({6, 2, 3, 64, {65, 3}, 16, 3});
-  agrees({2, 2, 17, 64, {40}, 8, 1});
+  agrees({2, 1, 4, 128, {100}, 0, {2}});
+  agrees({6, 2, 3, 64, {65, 3}, 16, {3}});
+  agrees({2, 2, 17, 64, {40}, 8, {1}});
 }
 
 TEST_CASE("rows that see nothing, sequences without a key") {
-  agrees({2, 1, 4, 64, {2, 0, 9}, 4, 2});
-  agrees({1, 1, 1, 128, {0}, 0, 3});
+  agrees({2, 1, 4, 64, {2, 0, 9}, 4, {2}});
+  agrees({1, 1, 1, 128, {0}, 0, {3}});
+}
+
+TEST_CASE("a prefix that all sequences share") {
+  agrees({4, 2, 1, 128, {70, 64, 331}, 16, {1, 1}, 64});              // one has no key of its own
+  agrees({8, 2, 1, 64, {200, 193, 300, 257, 192}, 64, {3, 2}, 192});  // two tiles of rows
+  agrees({2, 1, 3, 128, {67, 90}, 1, {2, 7}, 64});                    // several queries each
+  agrees({1, 1, 1, 40, {17}, 16, {4, 3}, 16});                        // one sequence; empty splits
+  agrees({6, 1, 4, 72, {260, 304, 280, 256 + 4}, 256, {1, 3}, 256});  // 96 rows
 }
 
 TEST_CASE("head sizes between") {
-  for (const int64_t dim : {8, 40, 72, 96, 120}) agrees({4, 2, 1, dim, {99, 20}, 16, 2});
+  for (const int64_t dim : {8, 40, 72, 96, 120}) agrees({4, 2, 1, dim, {99, 20}, 16, {2}});
 }

@@ -238,6 +238,19 @@ TEST_CASE("scattered pages: every one once, the same ones for the same seed") {
         Table{4, 6, 3, 5, 1, 7, 2, 0, kNoPage});
 }
 
+TEST_CASE("scattered pages: the first ones are everybody's") {
+  const std::vector<int32_t> lengths = {40, 33, 32};  // two pages of 16 are shared, two are not
+  const Table table = scattered_table(lengths, 3, 16, 4, 1, 2);
+  for (const size_t i : {0, 1}) {
+    CHECK(table[3 + i] == table[i]);
+    CHECK(table[6 + i] == table[i]);
+  }
+  CHECK(std::set<int32_t>{table[0], table[1], table[2], table[5]} == std::set<int32_t>{0, 1, 2, 3});
+  CHECK(table[8] == kNoPage);
+  CHECK_THROWS_AS(scattered_table(lengths, 3, 16, 3, 1, 2), fa::InputError);
+  CHECK_THROWS_AS(scattered_table(lengths, 3, 16, 9, 1, 3), fa::InputError);  // one has only two
+}
+
 TEST_CASE("scattered pages: as many as there are, and not one more") {
   const std::vector<int32_t> lengths = {32, 33};
   CHECK(check_table(scattered_table(lengths, 3, 16, 5, 3), lengths, 3, 16, 5) == 5);

@@ -247,9 +247,16 @@ void check_shapes(const DecodeArgs& args) {
                      (appended > 0 ? " and " + std::to_string(appended) + " new ones" : "") +
                      ": a sequence has room for " + std::to_string(room));
   }
-  if (args.splits < 1)
-    throw InputError(std::to_string(args.splits) + " splits: expected 1 or more");
-  if (args.splits > 1 && !args.workspace) throw InputError("splits without a workspace");
+  if (args.prefix < 0 || args.prefix > room || args.prefix % k[2] != 0 ||
+      (args.prefix > 0 && (!args.table || (args.longest > 0 && args.longest < args.prefix)))) {
+    throw InputError("a prefix of " + std::to_string(args.prefix) +
+                     " keys: expected whole pages, that every sequence has");
+  }
+  if (args.splits.own < 1 || args.splits.prefix < 0 ||
+      (args.splits.prefix > 0) != (args.prefix > 0)) {
+    throw InputError(std::to_string(args.splits.own) + " splits, and " +
+                     std::to_string(args.splits.prefix) + " of the prefix: expected 1 or more");
+  }
 }
 
 uint32_t features_of(const DecodeArgs& args) {

@@ -61,9 +61,10 @@ struct KernelChapter {
   std::span<const Break> own_breaks = {};  // and those that no other chapter has
   uint32_t undefined_on_a_gpu = UNDEFINED_ON_A_GPU;
   std::span<const KernelOption> options = {};
-  // Of decoding: into how many splits to cut up to `longest` keys of a sequence.
-  int (*choose_splits)(const Shape& shape, int64_t kv_heads, int64_t longest,
-                       int multiprocessors) = nullptr;
+  // Of decoding: into how many splits to cut up to `longest` keys of a sequence, the first `prefix`
+  // of which all sequences share.
+  DecodeSplits (*choose_splits)(const Shape& shape, int64_t kv_heads, int64_t longest,
+                                int64_t prefix, int multiprocessors) = nullptr;
   const char* previous_name = "";         // the chapter before: --profile shows its counters too
   const KernelBuild* previous = nullptr;  // its emulator build
 

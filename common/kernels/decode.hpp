@@ -7,6 +7,13 @@
 
 namespace fa {
 
+// Into how many parts the keys are cut: those of the prefix that all sequences share, and of each
+// sequence those behind it.
+struct DecodeSplits {
+  int own = 1, prefix = 0;  // prefix: 0 if there is none
+  constexpr int parts() const { return own + prefix; }
+};
+
 // O = softmax(scale Q K^T) V for the newest queries of each sequence, whose keys and values lie in
 // a cache. The tensors lie in GPU memory, or in registered buffers of the emulator, at multiples of
 // 16 bytes.
@@ -23,14 +30,17 @@ struct DecodeArgs {
   int64_t longest = 0;         // of the lengths, as far as the host knows; 0: the capacity
   float* workspace = nullptr;  // decode_workspace() numbers, of any value
   float scale = 1;
-  bool causal = true;   // query i sees keys up to length - len_q + i, new ones counted; else all
-  int splits = 1;       // of the keys of a sequence
+  bool causal = true;  // query i sees keys up to length - len_q + i, new ones counted; else all
+  // With a table: the first so many keys of all sequences are on the same pages, which hold nothing
+  // else. They are read for all sequences at once.
+  int64_t prefix = 0;
+  DecodeSplits splits = {};
   uint32_t breaks = 0;  // bits of the chapter's breaks; 0 runs the build that has none compiled in
 };
 
-// So many floats do `splits` partial results take: a row of O and its log-sum-exp each.
-constexpr int64_t decode_workspace(int64_t rows, int64_t dim, int splits) {
-  return splits > 1 ? splits * rows * (dim + 1) : 0;
+// So many floats do the partial results take: a row of O and its log-sum-exp each.
+constexpr int64_t decode_workspace(int64_t rows, int64_t dim, const DecodeSplits& splits) {
+  return splits.parts() > 1 ? splits.parts() * rows * (dim + 1) : 0;
 }
 
 }  // namespace fa

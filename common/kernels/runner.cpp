@@ -213,7 +213,7 @@ struct Decode {
   const Problem& problem;
   const CacheLayout& cache;
   const KernelRun& run;
-  int splits;
+  DecodeSplits splits;
   std::vector<int64_t> in_use;            // keys of each sequence, new ones counted
   std::array<int64_t, 4> kv, fresh;       // shapes of the cache and of the new keys
   std::vector<float> k, v, k_new, v_new;  // as the kernels find them
@@ -223,7 +223,7 @@ struct Decode {
   std::vector<Output> outputs;
 
   Decode(const KernelChapter& chapter_, const Problem& problem_, const CacheLayout& cache_,
-         int splits_, const DecodeTensors& tensors, const KernelRun& run_)
+         const DecodeSplits& splits_, const DecodeTensors& tensors, const KernelRun& run_)
       : chapter(chapter_), problem(problem_), cache(cache_), run(run_), splits(splits_) {
     const Shape& s = problem.shape;
     const Dtype dtype = problem.dtype;
@@ -332,6 +332,7 @@ struct Decode {
     if (next < t.size()) args.lse = t[next];
     args.scale = static_cast<float>(problem.scale);
     args.causal = problem.causal;
+    args.prefix = cache.prefix;
     args.splits = splits;
     args.breaks = run.breaks;
     check_arguments(chapter, args);
@@ -448,8 +449,9 @@ double backward_on_gpu(const KernelChapter& chapter, const Problem& problem,
 }
 
 EmulatorRun decode_on_emulator(const KernelChapter& chapter, const Problem& problem,
-                               const CacheLayout& cache, int splits, DecodeTensors& tensors,
-                               const KernelRun& run, const simt::Config& config) {
+                               const CacheLayout& cache, const DecodeSplits& splits,
+                               DecodeTensors& tensors, const KernelRun& run,
+                               const simt::Config& config) {
   const Decode decode(chapter, problem, cache, splits, tensors, run);
   EmulatorRun result = run_on_emulator(
       decode.inputs, decode.outputs,
@@ -459,7 +461,8 @@ EmulatorRun decode_on_emulator(const KernelChapter& chapter, const Problem& prob
 }
 
 double decode_on_gpu(const KernelChapter& chapter, const Problem& problem, const CacheLayout& cache,
-                     int splits, DecodeTensors& tensors, const KernelRun& run, int runs) {
+                     const DecodeSplits& splits, DecodeTensors& tensors, const KernelRun& run,
+                     int runs) {
   if (const std::string why = gpu_problem(*chapter.gpu); !why.empty()) throw InputError(why);
   const Decode decode(chapter, problem, cache, splits, tensors, run);
   const double ms = run_on_gpu(

@@ -79,6 +79,7 @@ struct CacheLayout {
   int64_t pages = 0, columns = 0;   // in the pool, and in a row of the table
   std::vector<int32_t> table = {};  // [batch, columns]
   int64_t appended = 0;  // of each sequence's keys, the last so many are new in this call
+  int64_t prefix = 0;    // the first so many keys of all sequences are on the same pages
 };
 
 struct DecodeTensors {
@@ -89,9 +90,11 @@ struct DecodeTensors {
 // The keys of each sequence, problem.lengths, are cut into `splits`. What holds no key is NaN.
 // Throws InputError for what the chapter does not take.
 EmulatorRun decode_on_emulator(const KernelChapter& chapter, const Problem& problem,
-                               const CacheLayout& cache, int splits, DecodeTensors& tensors,
-                               const KernelRun& run = {}, const simt::Config& config = {});
+                               const CacheLayout& cache, const DecodeSplits& splits,
+                               DecodeTensors& tensors, const KernelRun& run = {},
+                               const simt::Config& config = {});
 double decode_on_gpu(const KernelChapter& chapter, const Problem& problem, const CacheLayout& cache,
-                     int splits, DecodeTensors& tensors, const KernelRun& run = {}, int runs = 1);
+                     const DecodeSplits& splits, DecodeTensors& tensors, const KernelRun& run = {},
+                     int runs = 1);
 
 }  // namespace fa

@@ -345,7 +345,8 @@ DecodePlan decode_plan(const flash_attention_decode_arguments* arguments) {
                            .longest = given.longest,
                            .scale = finite_scale(given.scale),
                            .causal = given.not_causal == 0,
-                           .splits = 1},
+                           .prefix = given.prefix,
+                           .splits = {1, given.prefix > 0 ? 1 : 0}},
                   .device = FLASH_ATTENTION_EMULATOR,
                   .floats = 0};
   DecodeArgs& args = plan.args;
@@ -358,11 +359,13 @@ DecodePlan decode_plan(const flash_attention_decode_arguments* arguments) {
   const int64_t room = args.k.shape[2] * (args.table ? args.table_columns : 1);
   const int64_t longest = args.longest > 0 ? args.longest + args.k_new.shape[2] : room;
   const Shape shape{batch, heads, len_q, longest, dim};
-  const auto choose = [&] {
+  if (given.splits > 0) {
+    args.splits = {given.splits, args.prefix > 0 ? given.splits : 0};
+  } else {
     const int machine = plan.device >= 0 ? fa::gpu_multiprocessors() : 132;
-    return plan.chapter->choose_splits(shape, args.k.shape[1], longest, machine);
-  };
-  args.splits = given.splits > 0 ? given.splits : choose();
+    args.splits =
+        plan.chapter->choose_splits(shape, args.k.shape[1], longest, args.prefix, machine);
+  }
   plan.floats = fa::decode_workspace(shape.rows(), dim, args.splits);
   return plan;
 }
@@ -380,11 +383,20 @@ void check_cache(const DecodeArgs& args) {
                        (appended > 0 ? " and " + std::to_string(appended) + " new ones" : "") +
                        ", with room for " + std::to_string(room));
     }
+    const int64_t behind = args.causal ? args.q.shape[2] : 0;
+    if (args.prefix > 0 && (args.lengths[n] < args.prefix || length < args.prefix + behind)) {
+      throw InputError(sequence + ": " + std::to_string(length) + " keys, of which the prefix is " +
+                       std::to_string(args.prefix) + ": the queries' own must stand behind it");
+    }
     for (int64_t i = 0; args.table && i * page_size < length; ++i) {
       const int page = args.table[n * args.table_columns + i];
-      if (page >= 0 && page < args.k.shape[0]) continue;
+      if (page >= 0 && page < args.k.shape[0] &&
+          (i * page_size >= args.prefix || page == args.table[i])) {
+        continue;
+      }
       throw InputError(sequence + ": page " + std::to_string(page) + " of " +
-                       std::to_string(args.k.shape[0]));
+                       std::to_string(args.k.shape[0]) +
+                       (i * page_size < args.prefix ? ", in the prefix" : ""));
     }
   }
 }

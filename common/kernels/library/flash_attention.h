@@ -102,10 +102,12 @@ typedef struct {
   int64_t longest; /* of the lengths, as far as the caller knows: it decides the splits; 0: the most
                       that there is room for */
   double scale;
-  int32_t splits;   /* of the keys of a sequence; 0: chosen */
-  int32_t reserved; /* 0 */
-  void *workspace;  /* of any content; 16-byte aligned, where the tensors are; may be null for 0
-                       bytes */
+  int32_t splits;  /* of the keys of a sequence, and of the prefix; 0: chosen */
+  int32_t prefix;  /* with a table: the first so many keys of all sequences are on the same pages,
+                      which hold nothing else; 0: none. Every sequence has them, and its queries
+                      stand behind them. They are read for all sequences at once */
+  void *workspace; /* of any content; 16-byte aligned, where the tensors are; may be null for 0
+                      bytes */
   int64_t workspace_bytes;
   void *stream; /* a cudaStream_t, or null */
 } flash_attention_decode_arguments;

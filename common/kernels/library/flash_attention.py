@@ -50,7 +50,7 @@ class DecodeArguments(ctypes.Structure):
                 ("lengths", ctypes.c_void_p), ("table", ctypes.c_void_p),
                 ("table_columns", ctypes.c_int64), ("longest", ctypes.c_int64),
                 ("scale", ctypes.c_double), ("splits", ctypes.c_int32),
-                ("reserved", ctypes.c_int32), ("workspace", ctypes.c_void_p),
+                ("prefix", ctypes.c_int32), ("workspace", ctypes.c_void_p),
                 ("workspace_bytes", ctypes.c_int64), ("stream", ctypes.c_void_p)]
 
 
@@ -240,8 +240,8 @@ class Library:
         return tuple(result(x)[..., :dim] for x in gradients)
 
     def decode(self, q, k_cache, v_cache, lengths=None, table=None, k_new=None, v_new=None,
-               causal=True, scale=None, layout="bhld", splits=0, longest=None, return_lse=False,
-               stream=None, out=None):
+               causal=True, scale=None, layout="bhld", splits=0, longest=None, prefix=0,
+               return_lse=False, stream=None, out=None):
         """O of the newest queries of sequences whose keys and values lie in a cache, [B,H,L,D].
 
         k_cache, v_cache: [batch, kv_heads, capacity, dim], of which each sequence has its first
@@ -250,8 +250,9 @@ class Library:
         table[n, t // page_size]. k_new, v_new [batch, kv_heads, new, dim]: keys that this call
         appends; `lengths` does not count them. layout "blhd": length in front of heads, in all of
         these. causal: the last query stands at the last key. longest: of the lengths; read from
-        there if it is not given (on a GPU that waits). splits=0 has them chosen. out: a tensor like
-        q to fill.
+        there if it is not given (on a GPU that waits). splits=0 has them chosen. prefix: the first so
+        many keys of all sequences are on the same pages of the table, and all queries stand behind
+        them: they are read once. out: a tensor like q to fill.
 
         The cache is changed in place. Of NumPy arrays that are no float16 it is rounded to bf16."""
         if layout not in LAYOUTS:
@@ -305,7 +306,7 @@ class Library:
             *(of.get(name, Tensor()) for name in ("q", "o", "k_cache", "v_cache", "k_new", "v_new")),
             Tensor() if lse is None else view(lse),
             *(None if x is None else address(x) for x in (lengths, table)),
-            0 if table is None else table.shape[1], longest or 0, scale, splits, 0, None, 0, stream)
+            0 if table is None else table.shape[1], longest or 0, scale, splits, prefix, None, 0, stream)
         bytes_ = self._library.flash_attention_decode_workspace(ctypes.byref(arguments))
         if bytes_ < 0:
             raise ValueError(self._library.flash_attention_error().decode())

@@ -257,6 +257,36 @@ class TestLibrary(unittest.TestCase):
         again, _ = LIBRARY.decode(q[some], *pages, lengths[some], table[some], return_lse=True)
         np.testing.assert_array_equal(again, o)
 
+    def test_decoding_reads_a_shared_prefix_once(self):
+        q, k, v, lengths = self.cache()
+        lengths = np.maximum(lengths, 33)
+        for x in (k, v):
+            x[:, :, :32] = x[:1, :, :32]
+        table = np.array([[9, 3, 5, 0, 10, 11], [9, 3, 12, 13, 14, 15], [9, 3, 2, 7, 4, 6]], np.int32)
+        pages = [np.full((16, 2, 16, 64), np.nan, np.float32) for _ in "kv"]
+        for cache, whole in zip(pages, (k, v)):
+            for n, length in enumerate(lengths):
+                for key in range(length):
+                    cache[table[n, key // 16], :, key % 16] = whole[n, :, key]
+        for splits in (0, 1, 3):
+            got = LIBRARY.decode(q, *pages, lengths, table, prefix=32, splits=splits, return_lse=True)
+            self.assert_decoded(q, k, v, lengths, got, splits=splits)
+
+        def refused(text, lengths=lengths, table=table, **options):
+            with self.assertRaises(ValueError) as caught:
+                LIBRARY.decode(q, *pages, lengths, table, **options)
+            self.assertIn(text, str(caught.exception))
+
+        refused("a prefix of 24 keys: expected whole pages", prefix=24)
+        refused("a prefix of -16 keys", prefix=-16)
+        refused("a prefix of 112 keys", prefix=112)
+        refused("130 splits: expected at most 128", prefix=16, splits=65)
+        refused("129 splits: expected at most 128", splits=129)
+        refused("sequence 1: 32 keys, of which the prefix is 32", lengths=[33, 32, 90], prefix=32)
+        other = table.copy()
+        other[2, 1] = 8
+        refused("sequence 2: page 8 of 16, in the prefix", table=other, prefix=32)
+
     def test_decoding_says_what_is_wrong(self):
         q, k, v, lengths = self.cache()
 
