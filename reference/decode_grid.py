@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""FlashAttention's tests of decoding over a cache, for chapter 11's kernels, held to check.py's rule.
+"""Others' tests of decoding over a cache, for chapter 11's kernels, held to check.py's rule.
 
     reference/decode_grid.py --small                     some of each kind, on the emulator
     reference/decode_grid.py                             all of them; needs a GPU and PyTorch
 
 Lengths, heads and page sizes are those of tests/test_flash_attn.py and hopper/test_flash_attn.py in
-Dao-AILab/flash-attention, as far as chapter 11 takes their options:
+Dao-AILab/flash-attention, and of tests/test_shared_prefix_kernels.py in flashinfer-ai/flashinfer, as
+far as chapter 11 takes their options:
 
     kvcache      test_flash_attn_kvcache: sequences of their own lengths in a cache, with pages of 1 to
                  256 keys or none, new keys appended or not
     splitkv      test_flash_attn_splitkv: all of the cache, with up to 128 splits
+    prefix       FlashInfer's: 12 or 17 sequences with the first keys in common, which are read once
 
 Other than there, whatever holds no key is NaN, in the cache and in pages that nobody has, table
 entries behind a sequence's pages point nowhere, and one sequence of the batch may have no key. Each
@@ -33,6 +35,7 @@ from problem import BadInput, Problem
 KVCACHE = [(1, 128), (1, 339), (3, 1024), (64, 800), (64, 256), (3, 799), (64, 2048), (16, 20000),
            (1, 131072), (16, 131072), (128, 128)]  # queries, room in the cache
 SPLITKV = [(3, 1024), (1, 339), (64, 800), (3, 799), (64, 2048), (16, 20000), (16, 100000)]
+UNIQUE, SHARED = (37, 17), (128, 512, 2048)  # keys of a sequence and of all
 SPLITS = (1, 2, 3, 5, 17, 32, 55, 97, 128)
 PAGES = (0, 1, 4, 16, 128, 256)
 DIMS = (32, 64, 80, 128)
@@ -52,6 +55,8 @@ class Case(NamedTuple):
     dtype: str
     layout: str
     seed: int
+    batch: int = 2
+    prefix: int = 0               # keys that all sequences share
 
     def __str__(self) -> str:
         words = [self.test, "x".join(map(str, self.lengths)), f"d{self.dim}",
@@ -59,6 +64,7 @@ class Case(NamedTuple):
         words += ["causal"] * self.causal + [f"append {self.appended}"] * (self.appended > 0)
         words += [f"pages of {self.page_size}"] * (self.page_size > 0)
         words += [f"splits {self.splits}"] * (self.splits > 0)
+        words += [f"batch {self.batch} prefix {self.prefix}"] * (self.prefix > 0)
         return " ".join(words + [f"seed {self.seed}"])
 
 
@@ -78,12 +84,18 @@ def whole_grid(first_seed: int) -> Iterator[Case]:
             SPLITKV, DIMS, (False, True), SPLITS, ("bf16", "f16")):
         yield Case("splitkv", lengths, dim, HEADS["mha"], causal, 0, 0, splits, dtype, layout(),
                    next(seeds))
+    for appending, batch, unique, shared, heads, causal, dim, page_size, dtype in itertools.product(
+            (False, True), (12, 17), UNIQUE, SHARED, (8, 16), (False, True), (64, 128), (1, 16),
+            ("bf16", "f16")):
+        len_q = unique if appending else 1
+        yield Case("prefix", (len_q, shared + unique), dim, (heads, heads), causal, 0, page_size, 0,
+                   dtype, layout(), next(seeds), batch, shared)
 
 
 def small_grid(first_seed: int) -> Iterator[Case]:
     """A few of the short ones: each value of each option with some."""
     cases = [case for case in whole_grid(first_seed)
-             if case.lengths[0] * case.lengths[1] <= SMALL_SCORES]
+             if case.lengths[0] * case.lengths[1] * case.batch // 2 <= SMALL_SCORES]
     return iter(cases[::len(cases) // 60 | 1])  # an odd step: every option changes
 
 
@@ -93,9 +105,9 @@ class Sequences:
     def __init__(self, case: Case, device: Optional[str]) -> None:
         random = np.random.default_rng(case.seed)
         len_q, room = case.lengths
-        self.batch, self.case = 2, case
+        self.batch, self.case = case.batch, case
         self.lengths = [int(random.integers(max(1, case.appended), room + 1)) for _ in range(self.batch)]
-        if case.test == "splitkv":
+        if case.test in ("splitkv", "prefix"):
             self.lengths = [room] * self.batch
         elif random.integers(4) == 0 and not case.appended:
             self.lengths[0] = 0
@@ -115,14 +127,20 @@ class Sequences:
         if case.dtype == "f16" and device is None:
             self.q, self.k, self.v = (x.astype(np.float16) for x in (self.q, self.k, self.v))
             self.like = lambda shape: np.full(shape, np.nan, np.float16)
+        if case.prefix:
+            for x in (self.k, self.v):
+                x[1:, :, :case.prefix] = x[:1, :, :case.prefix]
         self.table = None
         if case.page_size:
+            shared = case.prefix // case.page_size
             used = [-(-length // case.page_size) for length in self.lengths]
-            self.pages = sum(used) + 3
+            self.pages = sum(used) - (self.batch - 1) * shared + 3
             order = random.permutation(self.pages)
             self.table = np.full((self.batch, max(used) + 1), NOWHERE, np.int32)
             for n, pages in enumerate(used):
-                self.table[n, :pages], order = order[:pages], order[pages:]
+                first = shared if n else 0
+                self.table[n, :first] = self.table[0, :first]
+                self.table[n, first:pages], order = order[:pages - first], order[pages - first:]
 
     def cache(self, x, appended: int):
         """K or V as the kernel finds them, without the newest `appended` keys of each sequence."""
@@ -158,13 +176,13 @@ def why_wrong(case: Case, library, device: Optional[str]) -> Optional[str]:
     in_memory = (lambda x: np.ascontiguousarray(turned(x))) if device is None else (
         lambda x: turned(x).contiguous())
     caches = [in_memory(of.cache(x, case.appended)) for x in (of.k, of.v)]
-    new = {}
+    more = {"prefix": case.prefix} if case.prefix else {}
     if case.appended:
-        new = dict(zip(("k_new", "v_new"), (in_memory(of.newest(x)) for x in (of.k, of.v))))
+        more.update(zip(("k_new", "v_new"), (in_memory(of.newest(x)) for x in (of.k, of.v))))
     before = np.array(of.lengths, np.int32) - case.appended
     try:
         o, lse = library.decode(in_memory(of.q), *caches, before, of.table, causal=case.causal,
-                                layout=case.layout, splits=case.splits, return_lse=True, **new)
+                                layout=case.layout, splits=case.splits, return_lse=True, **more)
     except ValueError as error:
         return f"refused: {error}"
     o = turned(o)

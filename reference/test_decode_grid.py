@@ -22,7 +22,7 @@ class Plain:
         self.change = change
 
     def decode(self, q, k_cache, v_cache, lengths, table, causal, layout, splits, return_lse,
-               k_new=None, v_new=None):
+               k_new=None, v_new=None, prefix=0):
         q, k_cache, v_cache, k_new, v_new = (
             x if x is None or layout == "bhld" else x.swapaxes(1, 2)
             for x in (q, k_cache, v_cache, k_new, v_new))
@@ -57,8 +57,10 @@ def right(change) -> int:
 class Grid(unittest.TestCase):
     def test_every_combination(self):
         cases = list(decode_grid.whole_grid(1))
-        # lengths, head sizes, heads, masks, appends, pages, types; lengths, head sizes, masks, splits
-        self.assertEqual(len(cases), 11 * 4 * 3 * 2 * 2 * 6 * 2 + 7 * 4 * 2 * 9 * 2)
+        # lengths, head sizes, heads, masks, appends, pages, types; lengths, head sizes, masks, splits,
+        # types; queries, sequences, keys, common ones, heads, masks, head sizes, pages, types
+        self.assertEqual(len(cases), 11 * 4 * 3 * 2 * 2 * 6 * 2 + 7 * 4 * 2 * 9 * 2
+                         + 2 * 2 * 2 * 3 * 2 * 2 * 2 * 2 * 2)
         self.assertEqual(len({str(case) for case in cases}), len(cases))
         for value in ("dim", "heads", "causal", "page_size", "dtype", "layout", "test"):
             self.assertEqual({getattr(case, value) for case in CASES},

@@ -27,17 +27,19 @@ constexpr int64_t tile_keys(int64_t dim) { return dim <= 64 ? 128 : 64; }
 inline int64_t work_items(const fa::Shape& shape, int64_t kv_heads) {
   return shape.batch * kv_heads * ceil_div(shape.heads / kv_heads * shape.q, kTileRows);
 }
-// With a prefix the rows of all sequences share tiles, as if they were heads of one.
+// With a prefix the rows of all sequences share tiles, as if they were heads of one. It is read
+// from the L2 but once: what has to be hidden is the latency of more instructions, and two blocks
+// on a multiprocessor do that better than one (121 -> 83 us in docs/measurements/h200/ch11_notes).
 inline fa::DecodeSplits choose_splits(const fa::Shape& shape, int64_t kv_heads, int64_t longest,
                                       int64_t prefix, int multiprocessors) {
-  const auto choose = [&](const fa::Shape& rows, int64_t keys) {
-    return splits_for(work_items(rows, kv_heads), multiprocessors,
+  const auto choose = [&](const fa::Shape& rows, int64_t keys, int blocks_at_a_time) {
+    return splits_for(work_items(rows, kv_heads), blocks_at_a_time,
                       ceil_div(keys, tile_keys(shape.dim)), 0.95);
   };
-  if (prefix == 0) return {choose(shape, longest)};
+  if (prefix == 0) return {choose(shape, longest, multiprocessors)};
   const fa::Shape together{1, shape.batch * shape.heads, shape.q, prefix, shape.dim};
-  return {std::min(choose(shape, longest - prefix), kMostSplits / 2),
-          std::min(choose(together, prefix), kMostSplits / 2)};
+  return {std::min(choose(shape, longest - prefix, multiprocessors), kMostSplits / 2),
+          std::min(choose(together, prefix, 2 * multiprocessors), kMostSplits / 2)};
 }
 
 // Throws InputError unless the head size is a multiple of 8 up to 128 and an int holds the lengths.

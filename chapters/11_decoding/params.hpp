@@ -83,6 +83,7 @@ inline Params params_of(const fa::DecodeArgs& args) {
       .causal = args.causal};
 }
 
+// [anchor: prefix]
 // Of the keys that all sequences share, for the rows of all sequences.
 inline Params prefix_params(const fa::DecodeArgs& args) {
   Params params = params_of(args);
@@ -95,5 +96,6 @@ inline Params prefix_params(const fa::DecodeArgs& args) {
   params.sequences = params.batches;
   return params;
 }
+// [/anchor: prefix]
 
 }  // namespace FA_BACKEND::ch11
