@@ -1,0 +1,30 @@
+#include "attention.hpp"
+
+#include "common/error.hpp"
+#include "plain_attention.hpp"
+#include "tiled_attention.hpp"
+
+namespace fa::ch20 {
+
+template <class R>
+std::unique_ptr<Attention<R>> make_attention(const AttentionChoice& choice,
+                                             const AttentionShape& shape) {
+  if (choice.name == "plain") {
+    if (choice.breaks != 0) throw InputError("--break: accepted with --attention tiled");
+    return std::make_unique<PlainAttention<R>>(shape);
+  }
+  if (choice.name != "tiled") {
+    throw InputError("--attention " + choice.name + ": accepted: plain, tiled");
+  }
+  if (choice.breaks == 0) {
+    return std::make_unique<TiledAttention<R, Intact>>(shape, choice.block, Intact{});
+  }
+  return std::make_unique<TiledAttention<R, Broken>>(shape, choice.block, Broken{choice.breaks});
+}
+
+template std::unique_ptr<Attention<float>> make_attention(const AttentionChoice&,
+                                                          const AttentionShape&);
+template std::unique_ptr<Attention<double>> make_attention(const AttentionChoice&,
+                                                           const AttentionShape&);
+
+}  // namespace fa::ch20

@@ -1,0 +1,37 @@
+#pragma once
+// What --break can switch off in the tiled attention.
+
+#include <cstdint>
+
+#include "common/breaks.hpp"
+
+namespace fa::ch20 {
+
+enum TrainingBreak : uint32_t {
+  MASK_OFF_BY_ONE = 1,
+  TILE_RELATIVE_MASK = 2,
+  NO_D = 4,
+  NO_SCALE_IN_DK = 8,
+  NO_RESCALE = 16,
+};
+
+inline constexpr Break BREAKS[] = {
+    {"mask-off-by-one", MASK_OFF_BY_ONE, "a query sees one key too many: the one it has to guess"},
+    {"tile-relative-mask", TILE_RELATIVE_MASK,
+     "positions are counted from the start of the tile in the causal mask"},
+    {"no-d", NO_D, "D is not subtracted in the backward pass: dS = P o dP"},
+    {"no-scale-in-dk", NO_SCALE_IN_DK, "dK is not multiplied by the scale of the scores"},
+    {"no-rescale", NO_RESCALE, "l and O are not rescaled when the maximum moves"},
+};
+
+// The algorithm is compiled twice: intact, where has() is false at compile time and its branches
+// are gone, and with a mask that is known at run time only.
+struct Intact {
+  static constexpr bool has(TrainingBreak) { return false; }
+};
+struct Broken {
+  uint32_t mask;
+  bool has(TrainingBreak bit) const { return mask & bit; }
+};
+
+}  // namespace fa::ch20

@@ -1,0 +1,52 @@
+#pragma once
+// Matrices in somebody's memory, and the three products of a network. The products are Eigen's:
+// this chapter teaches what is around them.
+
+#include <cstdint>
+#include <functional>
+#include <type_traits>
+
+namespace fa::ch20 {
+
+// Element (i, j) stands i * stride + j behind `data`: a block of a wider matrix is one, too.
+template <class R>
+struct Matrix {
+  R* data;
+  int64_t rows, cols, stride;
+
+  Matrix(R* data, int64_t rows, int64_t cols) : Matrix(data, rows, cols, cols) {}
+  Matrix(R* data, int64_t rows, int64_t cols, int64_t stride)
+      : data(data), rows(rows), cols(cols), stride(stride) {}
+
+  R* row(int64_t i) const { return data + i * stride; }
+  R& operator()(int64_t i, int64_t j) const { return data[i * stride + j]; }
+  Matrix block(int64_t first_row, int64_t first_col, int64_t block_rows, int64_t block_cols) const {
+    return {data + first_row * stride + first_col, block_rows, block_cols, stride};
+  }
+  Matrix row_block(int64_t first, int64_t count) const { return block(first, 0, count, cols); }
+  operator Matrix<const R>() const { return {data, rows, cols, stride}; }
+};
+
+// An argument from which R is not deduced: a Matrix<float> is taken for a Matrix<const float>.
+template <class R>
+using Input = Matrix<const std::type_identity_t<R>>;
+
+// C += factor · A @ B      [m, n] += [m, k] @ [k, n]
+template <class R>
+void add_product(Matrix<R> C, Input<R> A, Input<R> B, std::type_identity_t<R> factor = 1);
+// C += factor · A @ B.T    [m, n] += [m, k] @ [n, k].T
+template <class R>
+void add_inner(Matrix<R> C, Input<R> A, Input<R> B, std::type_identity_t<R> factor = 1);
+// C += factor · A.T @ B    [m, n] += [k, m].T @ [k, n]
+template <class R>
+void add_outer(Matrix<R> C, Input<R> A, Input<R> B, std::type_identity_t<R> factor = 1);
+
+// x[i] = e^(x[i] − m), and their sum.
+template <class R>
+R exponentiate(R* x, int64_t count, R m);
+
+// Calls work(first, count) for pieces of [0, rows), on all threads. The pieces do not depend on how
+// many threads there are, so neither does any bit of what is computed.
+void for_row_blocks(int64_t rows, const std::function<void(int64_t first, int64_t count)>& work);
+
+}  // namespace fa::ch20

@@ -1,0 +1,76 @@
+#pragma once
+// A GPT over characters: embeddings, blocks of attention and MLP with layer norm in front of each
+// (GPT-2's order), a last layer norm, a linear head. Forward and backward by hand.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "attention.hpp"
+
+namespace fa::ch20 {
+
+struct Config {
+  int64_t vocabulary = 0, context = 64, layers = 2, heads = 4, channels = 64;
+  bool operator==(const Config&) const = default;
+};
+
+// A slice of the vector that holds all parameters: [rows, cols], or [1, cols].
+struct Parameter {
+  std::string name;  // "block 0 attention in W"
+  int64_t offset, rows, cols;
+  bool is_matrix;  // of a product, an embedding too: weight decay pulls at these only
+  int64_t size() const { return rows * cols; }
+};
+
+// All of them, in the order of the forward pass, without a gap.
+std::vector<Parameter> parameters(const Config& config);
+int64_t parameter_count(const Config& config);
+
+// GPT-2's start: matrices normal with deviation 0.02, those that end on the residual path divided
+// by sqrt(2 layers); gains 1, biases 0. The same seed gives the same numbers on every machine.
+std::vector<float> initial_parameters(const Config& config, uint64_t seed);
+
+template <class R>
+class Gpt {
+ public:
+  Gpt(const Config& config, int64_t batch, const AttentionChoice& attention);
+
+  // The mean of −log P(target) over the batch. `tokens` and `targets` are [batch, context], of the
+  // vocabulary; weights [parameter_count]. Keeps what backward needs.
+  double forward(std::span<const R> weights, std::span<const int32_t> tokens,
+                 std::span<const int32_t> targets);
+  // After forward, with the same weights and tokens: `gradient` [parameter_count] is written whole.
+  void backward(std::span<const R> weights, std::span<const int32_t> tokens, std::span<R> gradient);
+  // Of the last forward, [batch * context, vocabulary]: (P − one_hot(target)) / rows
+  std::span<const R> logits_gradient() const { return logits_; }
+
+ private:
+  struct Norm {
+    Norm(int64_t rows, int64_t channels)
+        : normalized(rows * channels), output(rows * channels), inverse_deviation(rows) {}
+    std::vector<R> normalized, output, inverse_deviation;
+  };
+  struct Block {  // what the backward pass needs of a block
+    Block(const Config& config, int64_t batch, const AttentionChoice& choice);
+    Norm norm_1, norm_2;
+    std::vector<R> qkv, o, hidden, activated;
+    std::unique_ptr<Attention<R>> attention;
+  };
+
+  Matrix<R> view(std::vector<R>& values, int64_t cols) const {
+    return {values.data(), rows_, cols};
+  }
+
+  const Config config_;
+  const int64_t rows_;  // batch * context
+  const std::vector<Parameter> layout_;
+  std::vector<Block> blocks_;
+  Norm last_norm_;
+  std::vector<R> x_, branch_;  // the residual path, and what a branch adds to it
+  std::vector<R> logits_;      // and their gradient
+  std::vector<R> dx_, dbranch_, dqkv_, dhidden_;
+};
+
+}  // namespace fa::ch20
