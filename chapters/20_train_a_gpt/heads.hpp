@@ -1,7 +1,7 @@
 #pragma once
 // One head of the tensors of a layer's attention, as matrices [length, dim].
 
-#include "attention.hpp"
+#include "self_attention.hpp"
 
 namespace fa::ch20 {
 

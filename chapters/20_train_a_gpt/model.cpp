@@ -10,25 +10,6 @@
 namespace fa::ch20 {
 namespace {
 
-// Where the parameters of a block stand in the list, from its first one on.
-enum BlockParameter {
-  GAIN_1,
-  BIAS_1,
-  QKV_W,
-  QKV_B,
-  OUT_W,
-  OUT_B,
-  GAIN_2,
-  BIAS_2,
-  UP_W,
-  UP_B,
-  DOWN_W,
-  DOWN_B,
-  PER_BLOCK
-};
-constexpr int64_t kTokens = 0, kPositions = 1, kFirstBlock = 2;
-enum LastParameter { LAST_GAIN, LAST_BIAS, HEAD_W, HEAD_B };
-
 // The slice of `all` that a parameter is.
 template <class R>
 Matrix<R> slice(std::span<R> all, const Parameter& parameter) {
@@ -141,11 +122,11 @@ double Gpt<R>::forward(std::span<const R> weights, std::span<const int32_t> toke
   };
   const Matrix<R> x = view(x_, c), branch = view(branch_, c);
   for (int64_t i = 0; i < rows_; ++i) {
-    const R* const token = weight(kTokens).row(tokens[i]);
-    const R* const position = weight(kPositions).row(i % config_.context);
+    const R* const token = weight(TOKENS).row(tokens[i]);
+    const R* const position = weight(POSITIONS).row(i % config_.context);
     for (int64_t j = 0; j < c; ++j) x(i, j) = token[j] + position[j];
   }
-  size_t first = kFirstBlock;
+  size_t first = FIRST_BLOCK;
   // [anchor: block]
   for (Block& block : blocks_) {
     const auto W = [&](BlockParameter i) { return weight(first + i); };
@@ -186,7 +167,7 @@ void Gpt<R>::backward(std::span<const R> weights, std::span<const int32_t> token
   const auto linear_back = [&](Matrix<R> X, size_t W, Matrix<R> dY, Matrix<R> dX) {
     linear_backward<R>(X, weight(W), dY, dX, grad(W), grad(W + 1).data);
   };
-  size_t first = kFirstBlock + blocks_.size() * PER_BLOCK;
+  size_t first = FIRST_BLOCK + blocks_.size() * PER_BLOCK;
   linear_back(view(last_norm_.output, c), first + HEAD_W, view(logits_, config_.vocabulary),
               dbranch);
   norm_backward(first + LAST_GAIN, last_norm_);
@@ -207,8 +188,8 @@ void Gpt<R>::backward(std::span<const R> weights, std::span<const int32_t> token
   }
   // [/anchor: block_backward]
   for (int64_t i = 0; i < rows_; ++i) {  // a row that several tokens took has a sum
-    R* const token = grad(kTokens).row(tokens[i]);
-    R* const position = grad(kPositions).row(i % config_.context);
+    R* const token = grad(TOKENS).row(tokens[i]);
+    R* const position = grad(POSITIONS).row(i % config_.context);
     for (int64_t j = 0; j < c; ++j) {
       token[j] += dx(i, j);
       position[j] += dx(i, j);

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "attention.hpp"
+#include "self_attention.hpp"
 
 namespace fa::ch20 {
 
@@ -23,6 +23,25 @@ struct Parameter {
   bool is_matrix;  // of a product, an embedding too: weight decay pulls at these only
   int64_t size() const { return rows * cols; }
 };
+
+// Where they stand in the list: at its start, in a block from its first one on, behind the blocks.
+enum FirstParameter { TOKENS, POSITIONS, FIRST_BLOCK };
+enum BlockParameter {
+  GAIN_1,
+  BIAS_1,
+  QKV_W,
+  QKV_B,
+  OUT_W,
+  OUT_B,
+  GAIN_2,
+  BIAS_2,
+  UP_W,
+  UP_B,
+  DOWN_W,
+  DOWN_B,
+  PER_BLOCK
+};
+enum LastParameter { LAST_GAIN, LAST_BIAS, HEAD_W, HEAD_B };
 
 // All of them, in the order of the forward pass, without a gap.
 std::vector<Parameter> parameters(const Config& config);

@@ -15,13 +15,10 @@ template <class R>
 class PlainAttention : public Attention<R> {
  public:
   explicit PlainAttention(const AttentionShape& shape)
-      : shape_(shape), P_(heads() * shape.length * shape.length) {
-    const int threads = static_cast<int>(std::min<int64_t>(hardware_threads(), heads()));
-    dS_.assign(threads, counted_vector<R>(shape.length * shape.length));
-  }
+      : shape_(shape), P_(heads() * shape.length * shape.length) {}
 
   void forward(Input<R> QKV, Matrix<R> O) override {
-    parallel_for(heads(), std::ssize(dS_), [&](int64_t head, int) {
+    parallel_for(heads(), 0, [&](int64_t head, int) {
       const auto [Q, K, V] = qkv_of(QKV, shape_, head);
       const Matrix<R> P = weights(head), O_head = head_of(O, shape_, head);
       // [anchor: plain]
@@ -41,12 +38,13 @@ class PlainAttention : public Attention<R> {
   }
 
   void backward(Input<R> QKV, Input<R>, Input<R> dO_all, Matrix<R> dQKV) override {
-    parallel_for(heads(), std::ssize(dS_), [&](int64_t head, int thread) {
+    parallel_for(heads(), 0, [&](int64_t head, int) {
+      counted_vector<R> memory(shape_.length * shape_.length);
       const auto [Q, K, V] = qkv_of(QKV, shape_, head);
       const auto [dQ, dK, dV] = qkv_of(dQKV, shape_, head);
       const Matrix<const R> dO = head_of(dO_all, shape_, head);
-      const Matrix<R> P = weights(head), dS(dS_[thread].data(), shape_.length, shape_.length);
-      for (const Matrix<R>& result : {dQ, dK, dV, dS}) clear(result);
+      const Matrix<R> P = weights(head), dS(memory.data(), shape_.length, shape_.length);
+      for (const Matrix<R>& result : {dQ, dK, dV}) clear(result);
       add_outer<R>(dV, P, dO);  // dV = P.T @ dO
       add_inner<R>(dS, dO, V);  // dP = dO @ V.T
       for (int64_t i = 0; i < dS.rows; ++i) {
@@ -67,8 +65,7 @@ class PlainAttention : public Attention<R> {
 
   const AttentionShape shape_;
   const R scale_ = 1 / std::sqrt(static_cast<R>(shape_.dim));
-  counted_vector<R> P_;                // [batch, heads, length, length]
-  std::vector<counted_vector<R>> dS_;  // for each thread [length, length], dP and then dS
+  counted_vector<R> P_;  // [batch, heads, length, length]
 };
 
 }  // namespace fa::ch20

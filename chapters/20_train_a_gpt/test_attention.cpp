@@ -2,10 +2,10 @@
 // chapter 10's.
 #include <cmath>
 
-#include "attention.hpp"
 #include "chapters/10_backward/cpu_schedules.hpp"
 #include "common/memory.hpp"
 #include "heads.hpp"
+#include "self_attention.hpp"
 #include "test_gradient.hpp"
 
 using namespace fa::ch20;

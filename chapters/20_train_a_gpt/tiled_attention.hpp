@@ -23,9 +23,9 @@ class TiledAttention : public Attention<R> {
     int64_t size() const { return end - begin; }
   };
 
-  struct FastMemory {  // of one thread
-    FastMemory(int64_t block, int64_t dim) : P(block * block), dS(block * block), O(block * dim) {}
-    counted_vector<R> P, dS, O;
+  struct FastMemory {  // of one thread, [block, block]
+    explicit FastMemory(int64_t block) : P(block * block), dS(block * block) {}
+    counted_vector<R> P, dS;
   };
 
  public:
@@ -36,7 +36,7 @@ class TiledAttention : public Attention<R> {
         LSE_(heads() * shape.length),
         D_(heads() * shape.length) {
     const int threads = static_cast<int>(std::min<int64_t>(hardware_threads(), heads()));
-    fast_.assign(threads, FastMemory(block_, shape.dim));
+    fast_.assign(threads, FastMemory(block_));
   }
 
   void forward(Input<R> QKV, Matrix<R> O) override {

@@ -40,4 +40,7 @@ template <class R>
 std::unique_ptr<Attention<R>> make_attention(const AttentionChoice& choice,
                                              const AttentionShape& shape);
 
+// What it allocates in `layers` layers at most, in fp32, as a MemoryProbe counts it.
+int64_t attention_bytes(const AttentionChoice& choice, const AttentionShape& shape, int64_t layers);
+
 }  // namespace fa::ch20

@@ -1,4 +1,4 @@
-#include "attention.hpp"
+#include "self_attention.hpp"
 
 #include "common/error.hpp"
 #include "plain_attention.hpp"
@@ -20,6 +20,17 @@ std::unique_ptr<Attention<R>> make_attention(const AttentionChoice& choice,
     return std::make_unique<TiledAttention<R, Intact>>(shape, choice.block, Intact{});
   }
   return std::make_unique<TiledAttention<R, Broken>>(shape, choice.block, Broken{choice.breaks});
+}
+
+int64_t attention_bytes(const AttentionChoice& choice, const AttentionShape& shape,
+                        int64_t layers) {
+  const int64_t heads = shape.batch * shape.heads, length = shape.length;
+  const int64_t threads = std::min<int64_t>(hardware_threads(), heads);
+  const int64_t block = std::min(choice.block, length);
+  const int64_t numbers = choice.name == "plain"
+                              ? (layers * heads + threads) * length * length
+                              : layers * (2 * heads * length + threads * 2 * block * block);
+  return numbers * static_cast<int64_t>(sizeof(float));
 }
 
 template std::unique_ptr<Attention<float>> make_attention(const AttentionChoice&,

@@ -1,0 +1,63 @@
+#include "gradients_command.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <iostream>
+
+#include "common/error.hpp"
+#include "model.hpp"
+#include "training.hpp"
+
+namespace fa::ch20 {
+
+int show_gradients(const AttentionChoice& attention) {
+  const Config config{7, 8, 1, 2, 4};
+  constexpr int64_t kBatch = 2;
+  constexpr double h = 1e-5, kBound = 1e-8;
+  const std::vector<float> initial = initial_parameters(config, 1);
+  std::vector<double> weights(initial.begin(), initial.end());
+  for (double& w : weights) w = 10 * w + 0.1;  // at their first size much of it is nearly linear
+  Random random{1};
+  std::vector<int32_t> tokens, targets;
+  for (int64_t i = 0; i < kBatch * config.context; ++i) {
+    tokens.push_back(static_cast<int32_t>(random.below(config.vocabulary)));
+    targets.push_back(static_cast<int32_t>(random.below(config.vocabulary)));
+  }
+  Gpt<double> gpt(config, kBatch, attention);
+  std::vector<double> gradient(weights.size());
+  gpt.forward(weights, tokens, targets);
+  gpt.backward(weights, tokens, gradient);
+
+  std::printf("%-26s %8s %12s %14s\n", "parameter", "numbers", "largest", "difference");
+  bool right = true;
+  for (const Parameter& one : parameters(config)) {
+    double largest = 0, difference = 0;
+    for (int64_t i = one.offset; i < one.offset + one.size(); ++i) {
+      const double at = weights[i];
+      weights[i] = at + h;
+      const double above = gpt.forward(weights, tokens, targets);
+      weights[i] = at - h;
+      const double below = gpt.forward(weights, tokens, targets);
+      weights[i] = at;
+      largest = std::max(largest, std::abs(gradient[i]));
+      const double error = std::abs(gradient[i] - (above - below) / (2 * h));
+      if (!(error <= difference)) difference = error;
+    }
+    const bool agrees = difference <= kBound;
+    right = right && agrees;
+    if (agrees) {
+      std::printf("%-26s %8lld %12.5f %14s\n", one.name.c_str(), static_cast<long long>(one.size()),
+                  largest, "below 1e-8");
+    } else {
+      std::printf("%-26s %8lld %12.5f %14.5f  WRONG\n", one.name.c_str(),
+                  static_cast<long long>(one.size()), largest, difference);
+    }
+  }
+  std::printf(right ? "all %lld gradients are those of central differences\n"
+                    : "not all of %lld gradients are those of central differences\n",
+              static_cast<long long>(weights.size()));
+  return right ? kAgreed : kDisagreed;
+}
+
+}  // namespace fa::ch20

@@ -1,0 +1,75 @@
+// Chapter 20: a GPT over characters, trained with this project's attention.
+//
+//   ch20_train_a_gpt                                    the chapter as a story: two minutes
+//   ch20_train_a_gpt gradients                          each parameter against central differences
+//   ch20_train_a_gpt train --steps 400 --checkpoint F   learns from these lessons
+//   ch20_train_a_gpt train --attention plain --json F   the same with P in memory
+//   ch20_train_a_gpt generate --checkpoint F --prompt "The idea: "
+#include <iostream>
+
+#include "breaks.hpp"
+#include "checkpoint.hpp"
+#include "common/cli.hpp"
+#include "common/error.hpp"
+#include "generation.hpp"
+#include "gradients_command.hpp"
+#include "limits.hpp"
+#include "story.hpp"
+#include "train_command.hpp"
+
+namespace fa::ch20 {
+namespace {
+
+int body(int argc, char** argv) {
+  Cli cli("ch20_train_a_gpt", "A small GPT, trained with plain or tiled attention.");
+  bool list = false, bench = false;
+  cli.flag("--list-breaks", list, "print what --break accepts");
+  cli.flag("--bench", bench, "time and memory of a step against the context");
+
+  TrainRequest request;
+  bool list_here = false;
+  Cli& train_cli = cli.command("train", "train a model on a text");
+  declare(train_cli, request);
+  train_cli.flag("--list-breaks", list_here, "print what --break accepts");
+
+  std::string checkpoint, prompt = "\n";
+  int64_t tokens = 200, seed = 0;
+  double temperature = 0.8;
+  Cli& generate_cli = cli.command("generate", "let a trained model write");
+  generate_cli.text("--checkpoint", checkpoint, "the trained model");
+  generate_cli.text("--prompt", prompt, "the text to go on from [a new line]");
+  generate_cli.integer("--tokens", tokens, 0, 1'000'000, "characters to write [200]");
+  generate_cli.integer("--seed", seed, kSeed.least, kSeed.most, "of the choices [0]");
+  generate_cli.real("--temperature", temperature, "below 1: likelier characters [0.8]");
+
+  AttentionChoice gradients{"tiled", 4};
+  Cli& gradients_cli = cli.command("gradients", "of a tiny model, against central differences");
+  gradients_cli.choice("--attention", gradients.name, {"plain", "tiled"}, "which one [tiled]");
+  std::vector<std::string> breaks;
+  gradients_cli.texts("--break", breaks, "switch one load-bearing line off (repeatable)");
+
+  cli.optional_command();
+  const std::string command = cli.parse(argc, argv);
+  if (list || list_here) {
+    std::cout << list_breaks(BREAKS);
+    return kAgreed;
+  }
+  if (bench) return run_bench();
+  if (command == "train") return train(request, train_cli);
+  if (command == "gradients") {
+    gradients.breaks = parse_breaks(breaks, BREAKS);
+    return show_gradients(gradients);
+  }
+  if (command == "generate") {
+    if (checkpoint.empty()) throw InputError("generate: expected --checkpoint FILE");
+    if (!(temperature > 0)) throw InputError("--temperature: expected a number above 0");
+    std::cout << generate(load_checkpoint(checkpoint), prompt, tokens, temperature, seed) << "\n";
+    return kAgreed;
+  }
+  return tell_story();
+}
+
+}  // namespace
+}  // namespace fa::ch20
+
+int main(int argc, char** argv) { return fa::guarded_main(argc, argv, fa::ch20::body); }

@@ -1,0 +1,66 @@
+#include "story.hpp"
+
+#include <filesystem>
+#include <iostream>
+
+#include "checkpoint.hpp"
+#include "common/error.hpp"
+#include "common/memory.hpp"
+#include "common/timer.hpp"
+#include "generation.hpp"
+#include "gradients_command.hpp"
+#include "train_command.hpp"
+
+namespace fa::ch20 {
+namespace {
+
+constexpr const char* kPrompt = "The idea: ";
+
+}  // namespace
+
+int tell_story() {
+  std::cout
+      << "A GPT of this chapter's own, tiny, in float64: does every gradient agree with what\n"
+         "the loss does when a parameter moves a little?\n\n";
+  int code = show_gradients({"tiled", 4});
+  std::cout << "\nNow a larger one, in fp32, learns to write like these lessons.\n\n";
+  TrainRequest request;
+  request.steps = 1000;
+  request.checkpoint = (std::filesystem::temp_directory_path() / "ch20_gpt.checkpoint").string();
+  const Cli nothing_given("ch20_train_a_gpt", "");
+  code = std::max(code, train(request, nothing_given));
+  std::cout << "\nWhat it writes, a character at a time, from a cache in pages (chapter 11):\n\n"
+            << generate(load_checkpoint(request.checkpoint), kPrompt, 400, 0.7, 1)
+            << "\n\nThe checkpoint is " << request.checkpoint << ". To go on from it:\n"
+            << "  build/bin/ch20_train_a_gpt train --checkpoint " << request.checkpoint
+            << " --resume --steps 3000\n"
+            << "  build/bin/ch20_train_a_gpt generate --checkpoint " << request.checkpoint
+            << " --prompt \"" << kPrompt << "\"\n";
+  return code;
+}
+
+int run_bench() {
+  std::printf("one step of 1 layer, 2 heads of 16, batch 1\n%8s %14s %12s %14s %12s\n", "context",
+              "plain", "ms", "tiled", "ms");
+  const std::string bytes = lessons();
+  const std::u32string text = decode_utf8(bytes, "the lessons");
+  const Vocabulary vocabulary = Vocabulary::of(text);
+  const std::vector<int32_t> tokens = vocabulary.tokens(text, "the lessons");
+  for (const int64_t context : {512, 1024, 2048, 4096}) {
+    std::printf("%8lld", static_cast<long long>(context));
+    for (const char* name : {"plain", "tiled"}) {
+      Recipe recipe{{0, context, 1, 2, 32}, 1};
+      TrainingState state = start_training(recipe, vocabulary, text, 0);
+      const MemoryProbe probe;
+      Trainer trainer(state, tokens, {name, 64});
+      const double ms = median_ms(3, [&] { trainer.step(); });
+      std::printf(" %14s %12.1f", format_bytes(static_cast<double>(probe.peak_bytes())).c_str(),
+                  ms);
+      std::fflush(stdout);
+    }
+    std::printf("\n");
+  }
+  return kAgreed;
+}
+
+}  // namespace fa::ch20

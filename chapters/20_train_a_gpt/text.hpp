@@ -1,0 +1,36 @@
+#pragma once
+// Text to learn from: UTF-8 in, one token for each character.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fa::ch20 {
+
+// The characters of a text in UTF-8. Throws InputError naming `what` and the first byte that is
+// wrong: cut off, overlong, a surrogate, past U+10FFFF.
+std::u32string decode_utf8(std::string_view bytes, const std::string& what);
+std::string encode_utf8(char32_t character);
+
+// The different characters of a text, in ascending order; a token is a place in it.
+class Vocabulary {
+ public:
+  explicit Vocabulary(std::u32string characters);
+  static Vocabulary of(std::u32string_view text);
+
+  int64_t size() const { return static_cast<int64_t>(characters_.size()); }
+  const std::u32string& characters() const { return characters_; }
+  char32_t character(int32_t token) const { return characters_[token]; }
+  // Throws InputError, naming `what`, for a character that is not in it.
+  std::vector<int32_t> tokens(std::u32string_view text, const std::string& what) const;
+
+ private:
+  std::u32string characters_;
+};
+
+// This tutorial's lessons, one behind the other, in UTF-8; this chapter's is left out, as it quotes
+// what was learned. Throws InputError if the repository is not where it was when this was compiled.
+std::string lessons();
+
+}  // namespace fa::ch20

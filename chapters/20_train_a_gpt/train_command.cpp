@@ -1,0 +1,267 @@
+#include "train_command.hpp"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <iostream>
+#include <limits>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "breaks.hpp"
+#include "checkpoint.hpp"
+#include "common/error.hpp"
+#include "common/file.hpp"
+#include "common/json_report.hpp"
+#include "common/memory.hpp"
+#include "common/program.hpp"
+#include "limits.hpp"
+
+namespace fa::ch20 {
+namespace {
+
+constexpr int64_t kStepsBetweenCheckpoints = 250;
+// The check computes plain attention in float64: beyond this it would be the program's largest
+// part.
+constexpr int64_t kLongestChecked = 1024;
+
+std::string fixed(double value, int decimals) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", decimals, value);
+  return text;
+}
+
+// The state to begin with: a new one, or the checkpoint's.
+TrainingState first_state(const TrainRequest& request, const Cli& given, const std::string& bytes,
+                          const std::u32string& text) {
+  if (!request.resume) {
+    TrainingState state = start_training(request.recipe, Vocabulary::of(text), text, request.seed);
+    state.text = fingerprint(bytes);
+    return state;
+  }
+  TrainingState state = load_checkpoint(request.checkpoint);
+  const auto same = [&](const char* option, auto asked, auto saved) {
+    if (!given.given(option) || asked == saved) return;
+    std::ostringstream message;
+    message << option << " " << asked << ": the checkpoint has " << saved;
+    throw InputError(message.str());
+  };
+  const Recipe &asked = request.recipe, &saved = state.recipe;
+  same("--context", asked.model.context, saved.model.context);
+  same("--layers", asked.model.layers, saved.model.layers);
+  same("--heads", asked.model.heads, saved.model.heads);
+  same("--channels", asked.model.channels, saved.model.channels);
+  same("--batch", asked.batch, saved.batch);
+  same("--learning-rate", asked.learning_rate, saved.learning_rate);
+  same("--seed", request.seed, state.seed);
+  if (state.text != fingerprint(bytes)) {
+    throw InputError(request.checkpoint +
+                     ": was trained on another text: expected the same --text");
+  }
+  if (state.steps() > request.steps) {
+    throw InputError("--steps " + std::to_string(request.steps) + ": the checkpoint has " +
+                     std::to_string(state.steps()) + " steps already");
+  }
+  return state;
+}
+
+// "step 120  loss 2.345  4321 tokens/s  35 s left"
+class Progress {
+ public:
+  Progress(const TrainingState& state, int64_t steps)
+      : state_(state),
+        first_(state.steps()),
+        steps_(steps),
+        every_(std::max<int64_t>(steps / 10, 1)) {}
+
+  void after_step() {
+    const int64_t done = state_.steps();
+    const bool stays = done % every_ == 0 || done == steps_ || done == 1;
+    const double now = seconds();
+    if (!stays && !(terminal_ && now - last_ > 0.2)) return;
+    last_ = now;
+    const double speed = static_cast<double>(done - first_) / now;  // steps a second
+    std::string line = "step " + std::to_string(done) + "  loss " + fixed(mean(stays), 3);
+    if (!times_hidden()) {
+      const int64_t tokens = state_.recipe.batch * state_.recipe.model.context;
+      line += "  " + fixed(speed * static_cast<double>(tokens), 0) + " tokens/s  " +
+              fixed(static_cast<double>(steps_ - done) / speed, 0) + " s left";
+    }
+    if (terminal_) std::cout << "\r\x1b[K";
+    std::cout << line << (stays ? "\n" : "") << std::flush;
+  }
+
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  // Of the losses since the last line that stays: one batch's loss is noisy.
+  double mean(bool stays) {
+    const int64_t begin = std::max(since_, first_);
+    double sum = 0;
+    for (int64_t i = begin; i < state_.steps(); ++i) sum += state_.losses[i];
+    const double result = sum / static_cast<double>(state_.steps() - begin);
+    if (stays) since_ = state_.steps();
+    return result;
+  }
+
+  const TrainingState& state_;
+  const int64_t first_, steps_, every_;
+  const bool terminal_ = isatty(STDOUT_FILENO) != 0;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  double last_ = 0;
+  int64_t since_ = 0;
+};
+
+nlohmann::json report(const TrainRequest& request, const TrainingState& state,
+                      const std::optional<GradientCheck>& check, int64_t attention_bytes,
+                      int64_t trained, double seconds) {
+  nlohmann::json losses = nlohmann::json::array();
+  for (const double loss : state.losses) losses.push_back(json_number(loss));
+  const Config& model = state.recipe.model;
+  nlohmann::json json = {{"chapter", "ch20_train_a_gpt"},
+                         {"attention", request.attention.name},
+                         {"block", request.attention.block},
+                         {"breaks", request.breaks},
+                         {"seed", state.seed},
+                         {"steps", state.steps()},
+                         {"model",
+                          {{"vocabulary", model.vocabulary},
+                           {"context", model.context},
+                           {"layers", model.layers},
+                           {"heads", model.heads},
+                           {"channels", model.channels},
+                           {"parameters", parameter_count(model)}}},
+                         {"batch", state.recipe.batch},
+                         {"learning_rate", state.recipe.learning_rate},
+                         {"loss", losses},
+                         {"attention_bytes", attention_bytes},
+                         {"seconds", seconds},
+                         {"check", nullptr}};
+  if (trained > 0) json["ms_per_step"] = 1000 * seconds / static_cast<double>(trained);
+  if (check) {
+    json["check"] = {{"passed", check->passed},
+                     {"relative_error", json_number(check->relative_error)},
+                     {"worst", check->worst}};
+  }
+  return json;
+}
+
+[[noreturn]] void too_much_memory(const TrainRequest& request, const TrainingState& state) {
+  const Config& model = state.recipe.model;
+  const double needed = static_cast<double>(attention_bytes(
+      request.attention,
+      {state.recipe.batch, model.heads, model.context, model.channels / model.heads},
+      model.layers));
+  throw TooLittle(
+      "--attention " + request.attention.name + " at --context " + std::to_string(model.context) +
+      " needs " + format_bytes(needed) + ": expected at most " +
+      (request.memory_limit > 0
+           ? format_bytes(static_cast<double>(request.memory_limit)) + ", the --memory-limit"
+           : format_bytes(memory_bytes()) + ", what this machine has"));
+}
+
+}  // namespace
+
+void declare(Cli& cli, TrainRequest& request) {
+  Recipe& recipe = request.recipe;
+  const auto number = [&](const char* option, int64_t& target, Limits limits, const char* help) {
+    cli.integer(option, target, limits.least, limits.most,
+                std::string(help) + " [" + std::to_string(target) + "]");
+  };
+  cli.choice("--attention", request.attention.name, {"plain", "tiled"}, "which one trains [tiled]");
+  number("--block", request.attention.block, kBlock, "queries and keys of a tile");
+  number("--steps", request.steps, kSteps, "in all, those of a resumed run included");
+  number("--seed", request.seed, kSeed, "of the first weights and of the data's order");
+  cli.text("--text", request.text, "file in UTF-8 to learn from [this tutorial's lessons]");
+  cli.text("--checkpoint", request.checkpoint, "file to save to, every 250 steps and at the end");
+  cli.flag("--resume", request.resume, "go on from the checkpoint");
+  cli.text("--json", request.json, "write the report to this file");
+  number("--context", recipe.model.context, kContext, "characters that a guess may look at");
+  number("--layers", recipe.model.layers, kLayers, "blocks of attention and MLP");
+  number("--heads", recipe.model.heads, kHeads, "of attention");
+  number("--channels", recipe.model.channels, kChannels, "of a token, a multiple of the heads");
+  number("--batch", recipe.batch, kBatch, "sequences in a step");
+  cli.real("--learning-rate", recipe.learning_rate, "after the first 20 steps [0.002]");
+  cli.integer("--memory-limit", request.memory_limit, 1, std::numeric_limits<int64_t>::max(),
+              "bytes that attention may allocate");
+  cli.texts("--break", request.breaks, "switch one load-bearing line off (repeatable)");
+}
+
+int train(const TrainRequest& request, const Cli& given) {
+  if (request.resume && request.checkpoint.empty()) {
+    throw InputError("--resume: expected --checkpoint FILE to go on from");
+  }
+  if (!(request.recipe.learning_rate > 0)) {
+    throw InputError("--learning-rate: expected a number above 0");
+  }
+  AttentionChoice attention = request.attention;
+  attention.breaks = parse_breaks(request.breaks, BREAKS);
+  if (attention.breaks != 0 && attention.name != "tiled") {
+    throw InputError("--break: the breaks are in the tiled attention: expected --attention tiled");
+  }
+  for (const std::string& path : {request.checkpoint, request.json}) {
+    if (!path.empty()) check_writable(path);
+  }
+  const std::string what = request.text.empty() ? "the lessons" : request.text;
+  const std::string bytes = request.text.empty() ? lessons() : read_file(request.text);
+  const std::u32string text = decode_utf8(bytes, what);
+  TrainingState state = first_state(request, given, bytes, text);
+  const std::vector<int32_t> tokens = Vocabulary(state.vocabulary).tokens(text, what);
+  const Config& model = state.recipe.model;
+
+  const double needed = static_cast<double>(attention_bytes(
+      attention, {state.recipe.batch, model.heads, model.context, model.channels / model.heads},
+      model.layers));
+  if (!(needed < 0.9 * memory_bytes())) too_much_memory(request, state);
+
+  std::cout << what << ": " << text.size() << " characters, " << model.vocabulary
+            << " different; ln(" << model.vocabulary
+            << ") = " << fixed(std::log(static_cast<double>(model.vocabulary)), 3) << "\n"
+            << parameter_count(model) << " parameters, " << model.layers << " layers, "
+            << model.heads << " heads of " << model.channels / model.heads << ", context "
+            << model.context << ", batch " << state.recipe.batch << ", " << attention.name
+            << " attention\n";
+  try {
+    std::optional<GradientCheck> check;
+    if (model.context <= kLongestChecked && state.steps() < request.steps) {
+      check = check_gradients(state, tokens, attention);
+      std::cout << "gradients of step " << state.steps() + 1
+                << (check->passed ? " agree with" : " are NOT those of")
+                << " plain attention in float64: relative error ";
+      char error[32];
+      std::snprintf(error, sizeof error, "%.0e", check->relative_error);
+      std::cout << error << (check->passed ? "" : ", " + check->worst) << "\n";
+    }
+    const int64_t first = state.steps();
+    const MemoryProbe probe(request.memory_limit > 0 ? request.memory_limit
+                                                     : std::numeric_limits<int64_t>::max());
+    Trainer trainer(state, tokens, attention);
+    Progress progress(state, request.steps);
+    while (state.steps() < request.steps) {
+      trainer.step();
+      progress.after_step();
+      if (!request.checkpoint.empty() && state.steps() % kStepsBetweenCheckpoints == 0) {
+        save_checkpoint(request.checkpoint, state);
+      }
+    }
+    const double seconds = progress.seconds();
+    if (!request.checkpoint.empty()) save_checkpoint(request.checkpoint, state);
+    std::cout << "attention allocated " << format_bytes(static_cast<double>(probe.peak_bytes()))
+              << "\n";
+    if (!request.json.empty()) {
+      write_json(request.json,
+                 report(request, state, check, probe.peak_bytes(), state.steps() - first, seconds));
+    }
+    return check && !check->passed ? kDisagreed : kAgreed;
+  } catch (const MemoryLimitExceeded&) {
+    too_much_memory(request, state);
+  } catch (const std::bad_alloc&) {
+    too_much_memory(request, state);
+  }
+}
+
+}  // namespace fa::ch20

@@ -1,0 +1,27 @@
+#pragma once
+// `train`: a run from the command line, with its check, progress, checkpoints and JSON.
+
+#include <string>
+#include <vector>
+
+#include "common/cli.hpp"
+#include "training.hpp"
+
+namespace fa::ch20 {
+
+struct TrainRequest {
+  Recipe recipe;
+  AttentionChoice attention;
+  std::vector<std::string> breaks;
+  int64_t steps = 400, seed = 0, memory_limit = 0;  // 0: no limit
+  std::string text, checkpoint, json;               // files, or empty: the lessons, none, none
+  bool resume = false;
+};
+
+void declare(Cli& cli, TrainRequest& request);
+
+// What `--resume` takes from the checkpoint unless the command line has it as well: `given` says
+// so. Returns the exit code: 1 if the first gradients are not plain attention's.
+int train(const TrainRequest& request, const Cli& given);
+
+}  // namespace fa::ch20

@@ -1,0 +1,121 @@
+#include "training.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/error.hpp"
+
+namespace fa::ch20 {
+
+TrainingState start_training(const Recipe& recipe, const Vocabulary& vocabulary,
+                             std::u32string_view text, int64_t seed) {
+  TrainingState state;
+  state.recipe = recipe;
+  Config& config = state.recipe.model;
+  if (config.channels % config.heads != 0) {
+    throw InputError("--channels " + std::to_string(config.channels) +
+                     ": expected a multiple of --heads " + std::to_string(config.heads));
+  }
+  if (static_cast<int64_t>(text.size()) <= config.context) {
+    throw InputError("the text has " + std::to_string(text.size()) +
+                     " characters: expected more than --context " + std::to_string(config.context));
+  }
+  config.vocabulary = vocabulary.size();
+  state.vocabulary = vocabulary.characters();
+  state.seed = seed;
+  state.random.state = static_cast<uint64_t>(seed);
+  state.weights = initial_parameters(config, static_cast<uint64_t>(seed));
+  state.moment.resize(state.weights.size());
+  state.square.resize(state.weights.size());
+  return state;
+}
+
+// [anchor: batch]
+Batch next_batch(const TrainingState& state, std::span<const int32_t> text, Random& random) {
+  const int64_t context = state.recipe.model.context;
+  Batch batch;
+  for (int64_t i = 0; i < state.recipe.batch; ++i) {
+    const auto first = text.begin() + random.below(std::ssize(text) - context);
+    batch.tokens.insert(batch.tokens.end(), first, first + context);
+    batch.targets.insert(batch.targets.end(), first + 1, first + context + 1);
+  }
+  return batch;
+}
+// [/anchor: batch]
+
+// [anchor: adamw]
+void update(TrainingState& state, std::span<const float> gradient) {
+  constexpr double kBeta1 = 0.9, kBeta2 = 0.99, kEpsilon = 1e-8, kDecay = 0.1;
+  const double t = static_cast<double>(state.steps());  // this step is counted already
+  const double rate =
+      state.recipe.learning_rate * std::min(1.0, t / static_cast<double>(state.recipe.warm_up));
+  // Both means began as 0: after few steps they are too small by these factors.
+  const double correct_moment = 1 - std::pow(kBeta1, t), correct_square = 1 - std::pow(kBeta2, t);
+  for (const Parameter& one : parameters(state.recipe.model)) {
+    const double decay = one.is_matrix ? rate * kDecay : 0;
+    for (int64_t i = one.offset; i < one.offset + one.size(); ++i) {
+      const double g = gradient[i];
+      const double moment = kBeta1 * state.moment[i] + (1 - kBeta1) * g;
+      const double square = kBeta2 * state.square[i] + (1 - kBeta2) * g * g;
+      const double step = moment / correct_moment / (std::sqrt(square / correct_square) + kEpsilon);
+      state.moment[i] = static_cast<float>(moment);
+      state.square[i] = static_cast<float>(square);
+      state.weights[i] = static_cast<float>(state.weights[i] * (1 - decay) - rate * step);
+    }
+  }
+}
+// [/anchor: adamw]
+
+Trainer::Trainer(TrainingState& state, std::span<const int32_t> text,
+                 const AttentionChoice& attention)
+    : state_(state),
+      text_(text),
+      gpt_(state.recipe.model, state.recipe.batch, attention),
+      gradient_(state.weights.size()) {}
+
+double Trainer::step() {
+  const Batch batch = next_batch(state_, text_, state_.random);
+  const double loss = gpt_.forward(state_.weights, batch.tokens, batch.targets);
+  gpt_.backward(state_.weights, batch.tokens, gradient_);
+  state_.losses.push_back(loss);
+  update(state_, gradient_);
+  return loss;
+}
+
+GradientCheck check_gradients(const TrainingState& state, std::span<const int32_t> text,
+                              const AttentionChoice& attention) {
+  constexpr double kBound = 1e-4;  // fp32 in sums of some thousand terms: 1e-6 was seen
+  Random random = state.random;    // a copy: the step will draw the same batch again
+  const Batch batch = next_batch(state, text, random);
+  std::vector<float> gradient(state.weights.size());
+  Gpt<float> gpt(state.recipe.model, state.recipe.batch, attention);
+  gpt.forward(state.weights, batch.tokens, batch.targets);
+  gpt.backward(state.weights, batch.tokens, gradient);
+
+  const std::vector<double> weights(state.weights.begin(), state.weights.end());
+  std::vector<double> exact(weights.size());
+  Gpt<double> exact_gpt(state.recipe.model, state.recipe.batch, {"plain"});
+  exact_gpt.forward(weights, batch.tokens, batch.targets);
+  exact_gpt.backward(weights, batch.tokens, exact);
+
+  double all = 0;
+  for (const double g : exact) all += g * g;
+  GradientCheck check;
+  for (const Parameter& one : parameters(state.recipe.model)) {
+    double norm = 0, difference = 0;
+    for (int64_t i = one.offset; i < one.offset + one.size(); ++i) {
+      norm += exact[i] * exact[i];
+      difference += (gradient[i] - exact[i]) * (gradient[i] - exact[i]);
+    }
+    const double error = std::sqrt(difference) / (std::sqrt(norm) + 1e-3 * std::sqrt(all));
+    if (!(error <= check.relative_error)) {  // a NaN is the worst, and stays it
+      check.worst = one.name;
+      check.relative_error = error;
+      if (std::isnan(error)) break;
+    }
+  }
+  check.passed = check.relative_error <= kBound;
+  return check;
+}
+
+}  // namespace fa::ch20
