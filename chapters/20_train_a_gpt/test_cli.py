@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""ch20_train_a_gpt from the outside: losses, resumed runs, breaks, bad input, generated text."""
+
+import json
+import math
+import os
+import subprocess
+import tempfile
+import unittest
+
+PROGRAM = "ch20_train_a_gpt"
+SMALL = ("--layers", 1, "--channels", 16, "--heads", 2, "--context", 16, "--batch", 2)
+
+
+def run(*arguments):
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True,
+                          timeout=120, check=False)
+
+
+class Cli(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, content):
+        with open(self.path(name), "wb") as file:
+            file.write(content)
+        return self.path(name)
+
+    def bytes_of(self, name):
+        with open(self.path(name), "rb") as file:
+            return file.read()
+
+    def train(self, *options, code=0):
+        result = run("train", *options, "--json", self.path("report.json"))
+        self.assertEqual(result.returncode, code, result.stdout + result.stderr)
+        return json.loads(self.bytes_of("report.json"))
+
+    def refused(self, *arguments, says):
+        """Exit 2, one line on stderr that says why, nothing on stdout, no file written or changed."""
+        before = {name: self.bytes_of(name) for name in os.listdir(self.folder)}
+        result = run(*arguments)
+        self.assertEqual(result.returncode, 2, (arguments, result.stdout, result.stderr))
+        lines = result.stderr.splitlines()
+        self.assertEqual(len(lines), 1, result.stderr)
+        self.assertTrue(lines[0].startswith("error: "), result.stderr)
+        self.assertIn(says, lines[0])
+        self.assertEqual(result.stdout, "")
+        self.assertEqual({name: self.bytes_of(name) for name in os.listdir(self.folder)}, before)
+
+    def test_40_default_steps_lower_the_loss_with_either_attention_alike(self):
+        losses = {}
+        for attention in ("plain", "tiled"):
+            report = self.train("--attention", attention, "--steps", 40)
+            loss = losses[attention] = report["loss"]
+            self.assertEqual((len(loss), report["steps"]), (40, 40))
+            self.assertTrue(all(math.isfinite(x) for x in loss))
+            self.assertLess(abs(loss[0] - math.log(report["model"]["vocabulary"])), 0.05)
+            self.assertLess(sum(loss[-5:]) / 5, loss[0] - 0.3)
+            self.assertTrue(report["check"]["passed"])
+        for plain, tiled in zip(losses["plain"][:20], losses["tiled"][:20]):
+            self.assertTrue(abs(plain - tiled) <= 1e-5, (plain, tiled))
+
+    def test_the_seed_decides(self):
+        first, again, other = (self.train(*SMALL, "--steps", 3, "--seed", seed)["loss"]
+                               for seed in (1, 1, 2))
+        self.assertEqual(first, again)
+        self.assertNotEqual(first, other)
+
+    def test_a_resumed_run_is_the_run(self):
+        whole, half = self.path("whole"), self.path("half")
+        self.train(*SMALL, "--steps", 12, "--checkpoint", whole)
+        self.train(*SMALL, "--steps", 5, "--checkpoint", half)
+        report = self.train("--resume", "--steps", 12, "--checkpoint", half)
+        self.assertEqual(len(report["loss"]), 12)
+        self.assertTrue(self.bytes_of("whole") == self.bytes_of("half"))
+        self.refused("train", "--resume", "--steps", 11, "--checkpoint", half,
+                     says="has 12 steps already")
+        self.refused("train", "--resume", "--steps", 13, "--context", 32, "--checkpoint", half,
+                     says="--context 32: the checkpoint has 16")
+        text = self.write("text", b"another text, longer than sixteen characters\n" * 9)
+        self.refused("train", "--resume", "--steps", 13, "--text", text, "--checkpoint", half,
+                     says="was trained on another text")
+
+    def test_it_learns_another_text_in_utf8_and_writes_it(self):
+        text = self.write("text", "größer, größer und größer. ".encode() * 40)
+        self.train(*SMALL, "--steps", 150, "--learning-rate", 0.01, "--text", text,
+                   "--checkpoint", self.path("gpt"))
+        options = ("generate", "--checkpoint", self.path("gpt"), "--tokens", 40, "--prompt", "grö")
+        result = run(*options)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(len(result.stdout), 3 + 40 + 1)
+        self.assertTrue(result.stdout.startswith("grö"))
+        self.assertIn("größer", result.stdout)
+        self.assertEqual(run(*options, "--seed", 0).stdout, result.stdout)
+
+    def test_each_break_fails_the_check_of_the_gradients_and_trains_on(self):
+        listed = run("--list-breaks").stdout.splitlines()
+        self.assertEqual(len(listed), 5)
+        for name in (line.split()[0] for line in listed):
+            with self.subTest(name=name):
+                report = self.train("--steps", 2, "--break", name, code=1)
+                self.assertFalse(report["check"]["passed"])
+                self.assertEqual(len(report["loss"]), 2)
+
+    def test_the_gradient_check_sees_a_wrong_backward_not_a_wrong_mask(self):
+        for options, code in (((), 0), (("--attention", "plain"), 0), (("--break", "no-d"), 1),
+                              (("--break", "no-scale-in-dk"), 1), (("--break", "no-rescale"), 1),
+                              (("--break", "mask-off-by-one"), 0),
+                              (("--break", "tile-relative-mask"), 0)):
+            with self.subTest(options=options):
+                self.assertEqual(run("gradients", *options).returncode, code)
+
+    def test_bad_numbers_are_refused(self):
+        for options, says in ((("--steps", -1), "--steps"), (("--heads", 3), "--heads 3"),
+                              (("--context", 0), "--context"), (("--block", 0), "--block"),
+                              (("--learning-rate", "nan"), "--learning-rate"),
+                              (("--learning-rate", 0), "--learning-rate"),
+                              (("--attention", "flash"), "flash"), (("--break", "x"), "x"),
+                              (("--break", "no-d", "--attention", "plain"), "--break"),
+                              (("--resume",), "--checkpoint"), (("--frobnicate",), "frobnicate")):
+            with self.subTest(options=options):
+                self.refused("train", *options, "--json", self.path("no.json"), says=says)
+
+    def test_bad_files_are_refused(self):
+        short = self.write("short", b"abc")
+        binary = self.write("binary", b"abc\xff" * 99)
+        empty = self.write("empty", b"")
+        for text, says in ((short, "3 characters"), (binary, "byte 3 is not UTF-8"),
+                           (empty, "0 characters"), (self.path("absent"), "absent")):
+            self.refused("train", "--text", text, "--checkpoint", self.path("gpt"), says=says)
+        self.refused("train", "--checkpoint", self.path("no/gpt"), says="no/gpt")
+        self.refused("train", "--json", self.path("no/report"), says="no/report")
+        self.refused("generate", says="--checkpoint")
+        self.refused("generate", "--checkpoint", short, says="is no checkpoint")
+        self.refused("train", "--resume", "--checkpoint", short, says="is no checkpoint")
+        self.train(*SMALL, "--steps", 1, "--checkpoint", self.path("gpt"))
+        whole = self.bytes_of("gpt")
+        damaged = self.write("damaged", whole[:-100])
+        self.refused("generate", "--checkpoint", damaged, says="is damaged")
+        self.refused("train", "--resume", "--checkpoint", damaged, says="is damaged")
+        for options, says in ((("--prompt", ""), "--prompt"), (("--tokens", -1), "--tokens"),
+                              (("--prompt", "\N{SNOWMAN}\N{DRAGON}"), "has not seen"),
+                              (("--temperature", 0), "--temperature")):
+            self.refused("generate", "--checkpoint", self.path("gpt"), *options, says=says)
+
+    def test_a_text_as_long_as_plain_attention_cannot_hold_is_refused_with_a_sentence(self):
+        result = run("train", *SMALL, "--steps", 1, "--attention", "plain",
+                     "--memory-limit", 1000)
+        self.assertEqual(result.returncode, 2, result.stdout + result.stderr)
+        self.assertRegex(result.stderr, r"^error: --attention plain at --context 16 needs .*\n$")
+
+
+if __name__ == "__main__":
+    unittest.main()
