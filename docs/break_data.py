@@ -70,6 +70,8 @@ BREAKS = {
              "fine": [{"shape": [1, 1, 64, 64, 64]}, {"options": ["--block-kv", "1024", "--block-q", "16"]}]},
             {"chapters": KERNELS, "shape": [1, 1, 64, 256, 64], "symptom": {"wrong": 0.3},
              "fine": [{"shape": [1, 1, 64, 32, 64]}]},
+            {"chapters": ("20",), "run": "train --steps 1", "symptom": {"wrong": 2e-4},
+             "fine": [{"run": "train --steps 1 --block 64"}]},
         ],
     },
     "max-starts-at-zero": {
@@ -103,6 +105,27 @@ BREAKS = {
             {"chapters": ("02",), "shape": [1, 1, 192, 192, 32], "causal": True,
              "symptom": {"wrong": 0.1},
              "fine": [{"causal": False}, {"shape": [1, 1, 64, 64, 32]}]},
+            {"chapters": ("20",), "run": "train --steps 1", "symptom": {"wrong": 5e-3},
+             "fine": [{"run": "train --steps 1 --block 64"}]},
+        ],
+    },
+    "mask-off-by-one": {
+        "line": "a query sees one key too many: the one it has to guess",
+        "predict": "Query i may look at keys 0 to i + 1, forward and backward alike. The model is to "
+                   "guess character i + 1. What does the loss do, and do the gradients agree with "
+                   "central differences?",
+        "happens": "The gradients are right: they are those of another model, one that is shown the "
+                   "answer. The loss falls further than it should, and what the model writes is "
+                   "worse than its loss.",
+        "why": "The key and the value of position i + 1 are made of the very character that is to be "
+               "guessed. A gradient check compares the backward pass with the forward pass, and both "
+               "have the same mask.",
+        "caught": "A comparison with other attention, not with itself; a test that changes a later "
+                  "character and looks at earlier guesses. With a context of one character there is "
+                  "no later key to see.",
+        "demos": [
+            {"chapters": ("20",), "run": "train --steps 1", "symptom": {"wrong": 2e-3},
+             "fine": [{"run": "train --steps 1 --context 1"}]},
         ],
     },
     "unmasked-tail": {
@@ -448,6 +471,7 @@ BREAKS = {
         "demos": [
             {"chapters": ("10",), "run": "--algorithm tiled --shape 1,1,100,100,64",
              "symptom": {"wrong": 1}},
+            {"chapters": ("20",), "run": "train --steps 1", "symptom": {"wrong": 5e-4}},
         ],
     },
     "no-scale-in-dk": {
@@ -463,6 +487,8 @@ BREAKS = {
             {"chapters": ("10",), "run": "--algorithm tiled --shape 1,1,100,100,64",
              "symptom": {"wrong": 1},
              "fine": [{"run": "--algorithm tiled --shape 1,1,100,100,1 --dtype f32"}]},
+            {"chapters": ("20",), "run": "train --steps 1", "symptom": {"wrong": 1e-4},
+             "fine": [{"run": "train --steps 1 --heads 64"}]},
         ],
     },
     "unmasked-backward": {

@@ -41,7 +41,7 @@ class Cli(unittest.TestCase):
         return json.loads(self.bytes_of("report.json"))
 
     def refused(self, *arguments, says):
-        """Exit 2, one line on stderr that says why, nothing on stdout, no file written or changed."""
+        """Exit 2, one line on stderr that says why, nothing on stdout, no file touched."""
         before = {name: self.bytes_of(name) for name in os.listdir(self.folder)}
         result = run(*arguments)
         self.assertEqual(result.returncode, 2, (arguments, result.stdout, result.stderr))

@@ -144,6 +144,10 @@ nlohmann::json report(const TrainRequest& request, const TrainingState& state,
   if (trained > 0) json["ms_per_step"] = 1000 * seconds / static_cast<double>(trained);
   if (check) {
     json["check"] = {{"passed", check->passed},
+                     {"elements", check->elements},
+                     {"mismatches", check->mismatches},
+                     {"nonfinite", check->nonfinite},
+                     {"max_abs_error", json_number(check->max_abs_error)},
                      {"relative_error", json_number(check->relative_error)},
                      {"worst", check->worst}};
   }

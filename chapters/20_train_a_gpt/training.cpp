@@ -101,17 +101,27 @@ GradientCheck check_gradients(const TrainingState& state, std::span<const int32_
   double all = 0;
   for (const double g : exact) all += g * g;
   GradientCheck check;
+  check.elements = std::ssize(gradient);
   for (const Parameter& one : parameters(state.recipe.model)) {
     double norm = 0, difference = 0;
     for (int64_t i = one.offset; i < one.offset + one.size(); ++i) {
       norm += exact[i] * exact[i];
       difference += (gradient[i] - exact[i]) * (gradient[i] - exact[i]);
     }
-    const double error = std::sqrt(difference) / (std::sqrt(norm) + 1e-3 * std::sqrt(all));
-    if (!(error <= check.relative_error)) {  // a NaN is the worst, and stays it
+    const double size = std::sqrt(norm) + 1e-3 * std::sqrt(all);
+    for (int64_t i = one.offset; i < one.offset + one.size(); ++i) {
+      const double error = std::abs(gradient[i] - exact[i]);
+      check.nonfinite += !std::isfinite(gradient[i]);
+      check.mismatches += !(error <= kBound * size);
+      // A NaN is the largest, and stays it.
+      if (!(error <= check.max_abs_error) && !std::isnan(check.max_abs_error)) {
+        check.max_abs_error = error;
+      }
+    }
+    const double error = std::sqrt(difference) / size;
+    if (!(error <= check.relative_error) && !std::isnan(check.relative_error)) {
       check.worst = one.name;
       check.relative_error = error;
-      if (std::isnan(error)) break;
     }
   }
   check.passed = check.relative_error <= kBound;

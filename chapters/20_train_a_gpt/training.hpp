@@ -69,6 +69,10 @@ struct GradientCheck {
   double relative_error = 0;
   std::string worst;  // the parameter
   bool passed = false;
+  // Of single numbers: how many there are, are not finite, are further off than the bound times
+  // their parameter's 2-norm above, and by how much at most (NaN if one is not finite).
+  int64_t elements = 0, nonfinite = 0, mismatches = 0;
+  double max_abs_error = 0;
 };
 GradientCheck check_gradients(const TrainingState& state, std::span<const int32_t> text,
                               const AttentionChoice& attention);
