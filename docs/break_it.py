@@ -427,7 +427,7 @@ def list_breaks(chapter=None):
             else:
                 spans.append([chapter])
         listed = ", ".join("-".join(dict.fromkeys((span[0], span[-1]))) for span in spans)
-        print(f"  {name:{width}} {listed:21} {entry['line']}")
+        print(f"  {name:{width}} {listed:25} {entry['line']}")
     print("\n  ./learn break NAME [--chapter NN] [--scale X] [--length N] [--dtype T]")
 
 

@@ -107,6 +107,11 @@ class Cli(unittest.TestCase):
                 self.assertFalse(report["check"]["passed"])
                 self.assertEqual(len(report["loss"]), 2)
 
+    def test_who_sees_the_answer_has_a_loss_that_is_too_good(self):
+        intact, broken = (sum(self.train("--steps", 150, *options, code=code)["loss"][-10:]) / 10
+                          for options, code in (((), 0), (("--break", "mask-off-by-one"), 1)))
+        self.assertLess(broken, intact - 0.3)
+
     def test_the_gradient_check_sees_a_wrong_backward_not_a_wrong_mask(self):
         for options, code in (((), 0), (("--attention", "plain"), 0), (("--break", "no-d"), 1),
                               (("--break", "no-scale-in-dk"), 1), (("--break", "no-rescale"), 1),
