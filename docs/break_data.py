@@ -115,8 +115,8 @@ BREAKS = {
                    "guess character i + 1. What does the loss do, and do the gradients agree with "
                    "central differences?",
         "happens": "The gradients are right: they are those of another model, one that is shown the "
-                   "answer. The loss falls further than it should, and what the model writes is "
-                   "worse than its loss.",
+                   "answer. After 150 default steps the loss is lower by more than 0.3, and going "
+                   "on falling.",
         "why": "The key and the value of position i + 1 are made of the very character that is to be "
                "guessed. A gradient check compares the backward pass with the forward pass, and both "
                "have the same mask.",
