@@ -1,6 +1,7 @@
 #include "self_attention.hpp"
 
 #include "common/error.hpp"
+#include "kernel_attention.hpp"
 #include "plain_attention.hpp"
 #include "tiled_attention.hpp"
 
@@ -13,8 +14,12 @@ std::unique_ptr<Attention<R>> make_attention(const AttentionChoice& choice,
     if (choice.breaks != 0) throw InputError("--break: accepted with --attention tiled");
     return std::make_unique<PlainAttention<R>>(shape);
   }
+  if (choice.name == "ch10") {
+    if (choice.breaks != 0) throw InputError("--break: accepted with --attention tiled");
+    return std::make_unique<KernelAttention<R>>(shape);
+  }
   if (choice.name != "tiled") {
-    throw InputError("--attention " + choice.name + ": accepted: plain, tiled");
+    throw InputError("--attention " + choice.name + ": accepted: plain, tiled, ch10");
   }
   if (choice.breaks == 0) {
     return std::make_unique<TiledAttention<R, Intact>>(shape, choice.block, Intact{});
@@ -26,9 +31,10 @@ int64_t attention_bytes(const AttentionChoice& choice, const AttentionShape& sha
                         int64_t layers) {
   const int64_t heads = shape.batch * shape.heads, length = shape.length;
   const int64_t threads = std::min<int64_t>(hardware_threads(), heads);
-  const int64_t block = std::min(choice.block, length);
-  const int64_t numbers = choice.name == "plain"
-                              ? (layers * heads + threads) * length * length
+  const int64_t block = std::min(choice.block, length), tensor = heads * length * shape.dim;
+  const int64_t numbers = choice.name == "plain" ? (layers * heads + threads) * length * length
+                          : choice.name == "ch10"
+                              ? layers * (5 * tensor + heads * length) + 3 * tensor
                               : layers * (2 * heads * length + threads * 2 * block * block);
   return numbers * static_cast<int64_t>(sizeof(float));
 }

@@ -27,8 +27,8 @@ class Attention {
 };
 
 // "plain" keeps the matrix P of every head from the forward pass to the backward pass; "tiled"
-// keeps one number a row and computes P again, in tiles of block x block. `breaks` is for tiled
-// only.
+// keeps one number a row and computes P again, in tiles of block x block; "ch10" is chapter 09's
+// and chapter 10's kernels, in bf16. `breaks` is for tiled only.
 struct AttentionChoice {
   std::string name = "tiled";
   int64_t block = 16;

@@ -65,6 +65,18 @@ class Cli(unittest.TestCase):
         for plain, tiled in zip(losses["plain"][:20], losses["tiled"][:20]):
             self.assertTrue(abs(plain - tiled) <= 1e-5, (plain, tiled))
 
+    def test_the_kernels_train_as_the_tiles_do(self):
+        losses = []
+        for attention in ("tiled", "ch10"):
+            report = self.train("--attention", attention, "--steps", 6, "--batch", 4)
+            self.assertEqual(report["attention"], attention)
+            self.assertTrue(report["check"]["passed"])
+            losses.append(report["loss"])
+        self.assertGreater(report["check"]["relative_error"], 1e-5)  # bf16: it is another one
+        for tiled, kernels in zip(*losses):
+            self.assertTrue(abs(tiled - kernels) <= 5e-3, (tiled, kernels))
+        self.assertNotEqual(*losses)
+
     def test_the_seed_decides(self):
         first, again, other = (self.train(*SMALL, "--steps", 3, "--seed", seed)["loss"]
                                for seed in (1, 1, 2))
@@ -127,6 +139,8 @@ class Cli(unittest.TestCase):
                               (("--learning-rate", 0), "--learning-rate"),
                               (("--attention", "flash"), "flash"), (("--break", "x"), "x"),
                               (("--break", "no-d", "--attention", "plain"), "--break"),
+                              (("--break", "no-d", "--attention", "ch10"), "--break"),
+                              (("--attention", "ch10", "--heads", 4, "--channels", 48), "head size 12"),
                               (("--resume",), "--checkpoint"), (("--frobnicate",), "frobnicate")):
             with self.subTest(options=options):
                 self.refused("train", *options, "--json", self.path("no.json"), says=says)

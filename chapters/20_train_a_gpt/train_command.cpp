@@ -176,7 +176,8 @@ void declare(Cli& cli, TrainRequest& request) {
     cli.integer(option, target, limits.least, limits.most,
                 std::string(help) + " [" + std::to_string(target) + "]");
   };
-  cli.choice("--attention", request.attention.name, {"plain", "tiled"}, "which one trains [tiled]");
+  cli.choice("--attention", request.attention.name, {"plain", "tiled", "ch10"},
+             "which one trains; ch10: the kernels of chapters 09 and 10 [tiled]");
   number("--block", request.attention.block, kBlock, "queries and keys of a tile");
   number("--steps", request.steps, kSteps, "in all, those of a resumed run included");
   number("--seed", request.seed, kSeed, "of the first weights and of the data's order");

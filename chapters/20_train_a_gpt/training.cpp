@@ -80,8 +80,9 @@ double Trainer::step() {
 
 GradientCheck check_gradients(const TrainingState& state, std::span<const int32_t> text,
                               const AttentionChoice& attention) {
-  constexpr double kBound = 1e-4;  // fp32 in sums of some thousand terms: 1e-6 was seen
-  Random random = state.random;    // a copy: the step will draw the same batch again
+  // fp32 in sums of some thousand terms: 1e-6 was seen. bf16 rounds by 2^-9: 7e-4 was seen.
+  const double bound = attention.name == "ch10" ? 1e-2 : 1e-4;
+  Random random = state.random;  // a copy: the step will draw the same batch again
   const Batch batch = next_batch(state, text, random);
   std::vector<float> gradient(state.weights.size());
   Gpt<float> gpt(state.recipe.model, state.recipe.batch, attention);
@@ -108,7 +109,7 @@ GradientCheck check_gradients(const TrainingState& state, std::span<const int32_
     for (int64_t i = one.offset; i < one.offset + one.size(); ++i) {
       const double error = std::abs(gradient[i] - exact[i]);
       check.nonfinite += !std::isfinite(gradient[i]);
-      check.mismatches += !(error <= kBound * size);
+      check.mismatches += !(error <= bound * size);
       // A NaN is the largest, and stays it.
       if (!(error <= check.max_abs_error) && !std::isnan(check.max_abs_error)) {
         check.max_abs_error = error;
@@ -120,7 +121,7 @@ GradientCheck check_gradients(const TrainingState& state, std::span<const int32_
       check.relative_error = error;
     }
   }
-  check.passed = check.relative_error <= kBound;
+  check.passed = check.relative_error <= bound;
   return check;
 }
 
