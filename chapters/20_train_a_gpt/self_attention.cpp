@@ -7,9 +7,17 @@
 
 namespace fa::ch20 {
 
+void check_attention(const AttentionChoice& choice, const AttentionShape& shape) {
+  if (choice.name != "ch10") return;
+  const Shape all{shape.batch, shape.heads, shape.length, shape.length, shape.dim};
+  ::ch09::CHAPTER.check_shape(all);
+  ::ch10::CHAPTER.check_shape(all);
+}
+
 template <class R>
 std::unique_ptr<Attention<R>> make_attention(const AttentionChoice& choice,
                                              const AttentionShape& shape) {
+  check_attention(choice, shape);
   if (choice.name == "plain") {
     if (choice.breaks != 0) throw InputError("--break: accepted with --attention tiled");
     return std::make_unique<PlainAttention<R>>(shape);

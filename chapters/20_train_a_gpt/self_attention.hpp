@@ -35,7 +35,10 @@ struct AttentionChoice {
   uint32_t breaks = 0;
 };
 
-// What it allocates, a MemoryProbe sees. Throws InputError for a name that there is not.
+// Throws InputError for a size that the kernels do not take.
+void check_attention(const AttentionChoice& choice, const AttentionShape& shape);
+
+// What it allocates, a MemoryProbe sees. Throws InputError for a name that there is not, too.
 template <class R>
 std::unique_ptr<Attention<R>> make_attention(const AttentionChoice& choice,
                                              const AttentionShape& shape);

@@ -218,9 +218,10 @@ int train(const TrainRequest& request, const Cli& given) {
   const std::vector<int32_t> tokens = Vocabulary(state.vocabulary).tokens(text, what);
   const Config& model = state.recipe.model;
 
-  const double needed = static_cast<double>(attention_bytes(
-      attention, {state.recipe.batch, model.heads, model.context, model.channels / model.heads},
-      model.layers));
+  const AttentionShape shape{state.recipe.batch, model.heads, model.context,
+                             model.channels / model.heads};
+  check_attention(attention, shape);
+  const double needed = static_cast<double>(attention_bytes(attention, shape, model.layers));
   if (!(needed < 0.9 * memory_bytes())) too_much_memory(request, state);
 
   std::cout << what << ": " << text.size() << " characters, " << model.vocabulary
