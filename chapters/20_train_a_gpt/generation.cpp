@@ -73,6 +73,7 @@ void Decoder::decode(int32_t token) {
   apply(normed, first + HEAD_W, logits_);
 }
 
+// [anchor: cache]
 // K and V of the newest token go into its page, then its query attends to all of the cache.
 void Decoder::attend(int64_t layer, const float* qkv, float* o) {
   const ch11::Place place = table_.place(0, table_.length(0) - 1);
@@ -99,6 +100,7 @@ void Decoder::attend(int64_t layer, const float* qkv, float* o) {
   std::vector<float> LSE(config_.heads);
   ch11::decode(step, kSplits, kBlockKv, partials_, o, LSE.data());
 }
+// [/anchor: cache]
 
 int32_t sample(std::span<const float> logits, double temperature, Random& random) {
   const float m = *std::max_element(logits.begin(), logits.end());

@@ -33,6 +33,7 @@ void linear_backward(Input<R> X, Input<R> W, Matrix<R> dY, Matrix<R> dX, Matrix<
 
 // ---- layer norm ----
 
+// [anchor: layer_norm]
 template <class R>
 void layer_norm(Matrix<R> X, const R* gain, const R* bias, Matrix<R> normalized,
                 R* inverse_deviation, Matrix<R> Y) {
@@ -70,6 +71,7 @@ void layer_norm_backward(Matrix<R> dY, const R* gain, Matrix<R> normalized,
     }
   }
 }
+// [/anchor: layer_norm]
 
 // ---- GELU ----
 
@@ -108,6 +110,7 @@ void gelu_backward(Matrix<R> X, Matrix<R> dY, Matrix<R> dX) {
 
 // ---- cross entropy ----
 
+// [anchor: cross_entropy]
 template <class R>
 double cross_entropy(Matrix<R> logits, std::span<const int32_t> targets) {
   std::vector<double> losses(logits.rows);
@@ -126,6 +129,7 @@ double cross_entropy(Matrix<R> logits, std::span<const int32_t> targets) {
   for (const double loss : losses) sum += loss;
   return sum / static_cast<double>(logits.rows);
 }
+// [/anchor: cross_entropy]
 
 #define FA_INSTANTIATE(R)                                                                         \
   template void linear(Input<R>, Input<R>, const R*, Matrix<R>);                                  \

@@ -127,6 +127,7 @@ double Gpt<R>::forward(std::span<const R> weights, std::span<const int32_t> toke
     for (int64_t j = 0; j < c; ++j) x(i, j) = token[j] + position[j];
   }
   size_t first = FIRST_BLOCK;
+  // [anchor: block]
   for (Block& block : blocks_) {
     const auto W = [&](BlockParameter i) { return weight(first + i); };
     Matrix<R> normed = norm(x, first + GAIN_1, block.norm_1);
@@ -142,6 +143,7 @@ double Gpt<R>::forward(std::span<const R> weights, std::span<const int32_t> toke
     add<R>(x, branch);  // x += MLP(norm(x))
     first += PER_BLOCK;
   }
+  // [/anchor: block]
   const Matrix<R> normed = norm(x, first + LAST_GAIN, last_norm_);
   const Matrix<R> logits = view(logits_, config_.vocabulary);
   linear<R>(normed, weight(first + HEAD_W), weight(first + HEAD_B).data, logits);
@@ -169,6 +171,7 @@ void Gpt<R>::backward(std::span<const R> weights, std::span<const int32_t> token
   linear_back(view(last_norm_.output, c), first + HEAD_W, view(logits_, config_.vocabulary),
               dbranch);
   norm_backward(first + LAST_GAIN, last_norm_);
+  // [anchor: block_backward]
   for (size_t layer = blocks_.size(); layer-- > 0;) {
     Block& block = blocks_[layer];
     first -= PER_BLOCK;
@@ -183,6 +186,7 @@ void Gpt<R>::backward(std::span<const R> weights, std::span<const int32_t> token
     linear_back(view(block.norm_1.output, c), first + QKV_W, dqkv, dbranch);
     norm_backward(first + GAIN_1, block.norm_1);
   }
+  // [/anchor: block_backward]
   for (int64_t i = 0; i < rows_; ++i) {  // a row that several tokens took has a sum
     R* const token = grad(TOKENS).row(tokens[i]);
     R* const position = grad(POSITIONS).row(i % config_.context);

@@ -30,6 +30,7 @@ TrainingState start_training(const Recipe& recipe, const Vocabulary& vocabulary,
   return state;
 }
 
+// [anchor: batch]
 Batch next_batch(const TrainingState& state, std::span<const int32_t> text, Random& random) {
   const int64_t context = state.recipe.model.context;
   Batch batch;
@@ -40,7 +41,9 @@ Batch next_batch(const TrainingState& state, std::span<const int32_t> text, Rand
   }
   return batch;
 }
+// [/anchor: batch]
 
+// [anchor: adamw]
 void update(TrainingState& state, std::span<const float> gradient) {
   constexpr double kBeta1 = 0.9, kBeta2 = 0.99, kEpsilon = 1e-8, kDecay = 0.1;
   const double t = static_cast<double>(state.steps());  // this step is counted already
@@ -61,6 +64,7 @@ void update(TrainingState& state, std::span<const float> gradient) {
     }
   }
 }
+// [/anchor: adamw]
 
 Trainer::Trainer(TrainingState& state, std::span<const int32_t> text,
                  const AttentionChoice& attention)
