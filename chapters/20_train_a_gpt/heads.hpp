@@ -10,6 +10,7 @@ struct Head {
   Matrix<R> Q, K, V;
 };
 
+// [anchor: heads]
 // `head` counts batch * heads + head.
 template <class R>
 Matrix<R> head_of(Matrix<R> tensor, const AttentionShape& shape, int64_t head, int64_t which = 0) {
@@ -21,6 +22,7 @@ template <class R>
 Head<R> qkv_of(Matrix<R> QKV, const AttentionShape& shape, int64_t head) {
   return {head_of(QKV, shape, head, 0), head_of(QKV, shape, head, 1), head_of(QKV, shape, head, 2)};
 }
+// [/anchor: heads]
 
 template <class R>
 void clear(Matrix<R> matrix) {

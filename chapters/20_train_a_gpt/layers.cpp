@@ -33,7 +33,6 @@ void linear_backward(Input<R> X, Input<R> W, Matrix<R> dY, Matrix<R> dX, Matrix<
 
 // ---- layer norm ----
 
-// [anchor: layer_norm]
 template <class R>
 void layer_norm(Matrix<R> X, const R* gain, const R* bias, Matrix<R> normalized,
                 R* inverse_deviation, Matrix<R> Y) {
@@ -71,7 +70,6 @@ void layer_norm_backward(Matrix<R> dY, const R* gain, Matrix<R> normalized,
     }
   }
 }
-// [/anchor: layer_norm]
 
 // ---- GELU ----
 

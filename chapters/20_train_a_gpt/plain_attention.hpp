@@ -21,7 +21,6 @@ class PlainAttention : public Attention<R> {
     parallel_for(heads(), 0, [&](int64_t head, int) {
       const auto [Q, K, V] = qkv_of(QKV, shape_, head);
       const Matrix<R> P = weights(head), O_head = head_of(O, shape_, head);
-      // [anchor: plain]
       clear(P);
       add_inner<R>(P, Q, K, scale_);  // S = scale · Q @ K.T
       for (int64_t i = 0; i < P.rows; ++i) {
@@ -33,7 +32,6 @@ class PlainAttention : public Attention<R> {
       }
       clear(O_head);
       add_product<R>(O_head, P, V);  // O = P @ V
-      // [/anchor: plain]
     });
   }
 

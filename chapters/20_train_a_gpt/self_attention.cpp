@@ -35,6 +35,7 @@ std::unique_ptr<Attention<R>> make_attention(const AttentionChoice& choice,
   return std::make_unique<TiledAttention<R, Broken>>(shape, choice.block, Broken{choice.breaks});
 }
 
+// [anchor: bytes]
 int64_t attention_bytes(const AttentionChoice& choice, const AttentionShape& shape,
                         int64_t layers) {
   const int64_t heads = shape.batch * shape.heads, length = shape.length;
@@ -46,6 +47,7 @@ int64_t attention_bytes(const AttentionChoice& choice, const AttentionShape& sha
                               : layers * (2 * heads * length + threads * 2 * block * block);
   return numbers * static_cast<int64_t>(sizeof(float));
 }
+// [/anchor: bytes]
 
 template std::unique_ptr<Attention<float>> make_attention(const AttentionChoice&,
                                                           const AttentionShape&);

@@ -15,6 +15,7 @@ struct AttentionShape {
   int64_t rows() const { return batch * length; }
 };
 
+// [anchor: switch]
 // Q, K and V lie side by side, as the layer before makes them: QKV is [batch * length, 3 channels],
 // and head h of Q is its columns [h dim, (h + 1) dim). O is [batch * length, channels].
 template <class R>
@@ -25,6 +26,7 @@ class Attention {
   // Called after forward, with the same QKV, and O as it left it. Writes all of dQKV.
   virtual void backward(Input<R> QKV, Input<R> O, Input<R> dO, Matrix<R> dQKV) = 0;
 };
+// [/anchor: switch]
 
 // "plain" keeps the matrix P of every head from the forward pass to the backward pass; "tiled"
 // keeps one number a row and computes P again, in tiles of block x block; "ch10" is chapter 09's

@@ -1,5 +1,7 @@
 #include "story.hpp"
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <iostream>
 
@@ -26,7 +28,9 @@ int tell_story() {
   std::cout << "\nNow a larger one, in fp32, learns to write like these lessons.\n\n";
   TrainRequest request;
   request.steps = 1000;
-  request.checkpoint = (std::filesystem::temp_directory_path() / "ch20_gpt.checkpoint").string();
+  request.checkpoint = (std::filesystem::temp_directory_path() /
+                        ("ch20_gpt_" + std::to_string(getuid()) + ".checkpoint"))
+                           .string();
   const Cli nothing_given("ch20_train_a_gpt", "");
   code = std::max(code, train(request, nothing_given));
   std::cout << "\nWhat it writes, a character at a time, from a cache in pages (chapter 11):\n\n"

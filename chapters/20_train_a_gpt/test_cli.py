@@ -1,12 +1,20 @@
 #!/usr/bin/env python3
 """ch20_train_a_gpt from the outside: losses, resumed runs, breaks, bad input, generated text."""
 
+import contextlib
+import io
 import json
 import math
 import os
+import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+sys.path.insert(0, os.path.join(ROOT, "reference"))
+import gpt  # noqa: E402
 
 PROGRAM = "ch20_train_a_gpt"
 SMALL = ("--layers", 1, "--channels", 16, "--heads", 2, "--context", 16, "--batch", 2)
@@ -76,6 +84,28 @@ class Cli(unittest.TestCase):
         for tiled, kernels in zip(*losses):
             self.assertTrue(abs(tiled - kernels) <= 1e-3, (tiled, kernels))
         self.assertNotEqual(*losses)
+
+    def test_numpy_takes_the_same_steps(self):
+        text = ("--text", os.path.join(ROOT, "LICENSE"))
+        self.train("--layers", 2, *SMALL[2:], *text, "--steps", 0, "--checkpoint", self.path("start"))
+
+        def compared(steps, *options, code=0):
+            shutil.copy(self.path("start"), self.path("end"))
+            self.train("--resume", *text, "--steps", steps, "--checkpoint", self.path("end"),
+                       *options, code=code)
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                status = gpt.main([self.path("start"), self.path("end"), *text])
+            return status, out.getvalue()
+
+        for attention in ("plain", "tiled"):
+            status, out = compared(5, "--attention", attention, "--block", 5)
+            self.assertEqual(status, 0, out)
+            self.assertTrue(out.startswith("5 steps: loss off by at most "), out)
+        for name, says in (("no-d", "moment of 0 in W"), ("no-scale-in-dk", "moment of 1 in W"),
+                           ("mask-off-by-one", "loss")):
+            status, out = compared(1, "--break", name, code=1)
+            self.assertEqual(status, 1, out)
+            self.assertIn(says + ": off by", out)
 
     def test_the_seed_decides(self):
         first, again, other = (self.train(*SMALL, "--steps", 3, "--seed", seed)["loss"]

@@ -62,7 +62,6 @@ class TiledAttention : public Attention<R> {
     const Matrix<R> O_tile = rows(O, queries);
     std::vector<R> m(queries.size(), -kInfinity), l(queries.size(), 0);
     clear(O_tile);
-    // [anchor: forward]
     for (int64_t begin = 0; begin < shape_.length; begin += block_) {
       const Range keys = tile(begin);
       if (hidden(queries, keys)) continue;
@@ -82,7 +81,6 @@ class TiledAttention : public Attention<R> {
       }
       add_product<R>(O_tile, P, rows(in.V, keys));  // O += P @ V
     }
-    // [/anchor: forward]
     for (int64_t i = 0; i < O_tile.rows; ++i) {
       for (int64_t d = 0; d < O_tile.cols; ++d) O_tile(i, d) /= l[i];
       LSE_[head * shape_.length + queries.begin + i] = m[i] + std::log(l[i]);
@@ -95,7 +93,6 @@ class TiledAttention : public Attention<R> {
     const R* const LSE = LSE_.data() + head * shape_.length;
     R* const D = D_.data() + head * shape_.length;
     for (const Matrix<R>& result : {out.Q, out.K, out.V}) clear(result);
-    // [anchor: backward]
     for (int64_t i = 0; i < O.rows; ++i) {
       D[i] = 0;
       for (int64_t d = 0; d < O.cols; ++d) D[i] += dO(i, d) * O(i, d);  // D = rowsum(dO ∘ O)
@@ -126,7 +123,6 @@ class TiledAttention : public Attention<R> {
         add_product<R>(rows(out.Q, queries), dS, K, scale_);    // dQ += scale · dS @ K
       }
     }
-    // [/anchor: backward]
   }
 
   // [anchor: mask]

@@ -256,8 +256,10 @@ int train(const TrainRequest& request, const Cli& given) {
     }
     const double seconds = progress.seconds();
     if (!request.checkpoint.empty()) save_checkpoint(request.checkpoint, state);
-    std::cout << "attention allocated " << format_bytes(static_cast<double>(probe.peak_bytes()))
-              << "\n";
+    if (!times_hidden()) {  // it depends on the number of threads
+      std::cout << "attention allocated " << format_bytes(static_cast<double>(probe.peak_bytes()))
+                << "\n";
+    }
     if (!request.json.empty()) {
       write_json(request.json,
                  report(request, state, check, probe.peak_bytes(), state.steps() - first, seconds));

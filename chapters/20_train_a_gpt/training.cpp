@@ -30,7 +30,6 @@ TrainingState start_training(const Recipe& recipe, const Vocabulary& vocabulary,
   return state;
 }
 
-// [anchor: batch]
 Batch next_batch(const TrainingState& state, std::span<const int32_t> text, Random& random) {
   const int64_t context = state.recipe.model.context;
   Batch batch;
@@ -41,7 +40,6 @@ Batch next_batch(const TrainingState& state, std::span<const int32_t> text, Rand
   }
   return batch;
 }
-// [/anchor: batch]
 
 // [anchor: adamw]
 void update(TrainingState& state, std::span<const float> gradient) {
