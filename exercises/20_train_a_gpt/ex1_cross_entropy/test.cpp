@@ -1,0 +1,421 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cross_entropy.hpp>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "exercises/support/verdict.hpp"
+
+using exercise::Numbers;
+
+constexpr float INF = std::numeric_limits<float>::infinity();
+constexpr float NOT_A_NUMBER = std::numeric_limits<float>::quiet_NaN();
+
+struct Result {
+  double loss;
+  Numbers dx;  // [rows, vocabulary]
+};
+
+struct Case {
+  int vocabulary;
+  std::vector<float> logits;
+  std::vector<int> targets;
+};
+
+// The function as people write it: right as it stands here, each mistake is a change to it.
+struct Way {
+  enum Maximum {
+    kOfRow,
+    kNone,
+    kOfBatch,
+    kFromZero,
+    kOfRowZero,
+    kNotAddedBack,
+    kAddedOnly
+  } maximum = kOfRow;
+  enum Loss {
+    kFromLogits,
+    kFromProbability,
+    kEpsilon,
+    kOneHotSum,
+    kNotLogged,
+    kNoTarget,
+    kNegative,
+    kLog2,
+    kLog10,
+    kOfDx,
+    kOfWeight,
+    kOfSoftmax
+  } loss_form = kFromLogits;
+  enum Mean { kOverRows, kSum, kLast, kOverVocabulary, kOverAll } mean = kOverRows;
+  enum Target { kOfOwnRow, kOfFirstTarget, kOfNextTarget, kReadInRowZero } target = kOfOwnRow;
+  enum OneHot {
+    kSubtracted,
+    kForgotten,
+    kAdded,
+    kTurned,
+    kInRowZero,
+    kDivisorOfHot,
+    kDivisorOfSoftmax,
+    kOnlyTarget,
+    kProbability
+  } one_hot = kSubtracted;
+  enum Divisor { kRows, kNotDivided, kVocabulary, kElements } divisor = kRows;
+  bool not_normalised = false, powers_of_two = false, divided_by_m = false;
+  double epsilon = 0;
+
+  Result run(const Case& c) const {
+    Numbers x = exercise::numbers(c.logits);
+    const int rows = static_cast<int>(c.targets.size()), columns = c.vocabulary;
+    const auto largest = [&](int begin, int end) {
+      double m = x[begin];
+      for (int j = begin; j < end; ++j) m = std::max(m, x[j]);
+      return m;
+    };
+    const double of_batch = largest(0, rows * columns);
+    Result result{0, {}};
+    for (int i = 0; i < rows; ++i) {
+      const int row = i * columns;
+      const int t = target == kOfFirstTarget ? c.targets[0]
+                    : target == kOfNextTarget && i == rows - 1
+                        ? 0
+                        : c.targets[i + (target == kOfNextTarget)];
+      double m = maximum == kNone        ? 0
+                 : maximum == kOfBatch   ? of_batch
+                 : maximum == kOfRowZero ? largest(0, columns)
+                                         : largest(row, row + columns);
+      if (maximum == kFromZero) m = std::max(m, 0.0);
+      const double x_target = x[(target == kReadInRowZero ? 0 : row) + t];
+      const Numbers original(x.begin() + row, x.begin() + row + columns);
+      double l = 0;
+      for (int j = 0; j < columns; ++j) {
+        const double power = powers_of_two ? std::exp2(x[row + j] - m) : std::exp(x[row + j] - m);
+        l += x[row + j] = power;
+      }
+      if (not_normalised) l = 1;
+      const double weight = x[row + t], p = weight / l;
+      for (int j = 0; j < columns; ++j) {
+        const double softmax = x[row + j] / l, hot = j == t;
+        const double over = divisor == kNotDivided   ? 1
+                            : divisor == kVocabulary ? columns
+                            : divisor == kElements   ? rows * columns
+                                                     : rows;
+        x[row + j] = one_hot == kForgotten          ? softmax / over
+                     : one_hot == kAdded            ? (softmax + hot) / over
+                     : one_hot == kTurned           ? (hot - softmax) / over
+                     : one_hot == kInRowZero        ? softmax / over
+                     : one_hot == kDivisorOfHot     ? softmax - hot / over
+                     : one_hot == kDivisorOfSoftmax ? softmax / over - hot
+                     : one_hot == kOnlyTarget       ? hot * (softmax - 1) / over
+                     : one_hot == kProbability      ? (softmax - hot * p) / over
+                                                    : (softmax - hot) / over;
+      }
+      if (one_hot == kInRowZero) x[t] -= 1.0 / rows;
+      const double lse = maximum == kNotAddedBack ? std::log(l) : m + std::log(l);
+      double loss = maximum == kAddedOnly           ? m - x_target
+                    : loss_form == kFromProbability ? -std::log(p < 1e-45 ? 0 : p)
+                    : loss_form == kEpsilon         ? -std::log(p + epsilon)
+                    : loss_form == kNotLogged       ? -p
+                    : loss_form == kNoTarget        ? lse
+                    : loss_form == kNegative        ? x_target - lse
+                    : loss_form == kLog2            ? (lse - x_target) / std::log(2)
+                    : loss_form == kLog10           ? (lse - x_target) / std::log(10)
+                    : loss_form == kOfDx            ? lse - x[row + t]
+                    : loss_form == kOfWeight        ? lse - weight
+                    : loss_form == kOfSoftmax       ? lse - p
+                                                    : lse - x_target;
+      if (loss_form == kOneHotSum) {
+        loss = 0;
+        for (int j = 0; j < columns; ++j) loss += (j == t) * (lse - original[j]);
+      }
+      if (mean == kLast) result.loss = 0;
+      result.loss += loss;
+    }
+    if (mean == kOverRows) result.loss /= rows;
+    if (mean == kOverVocabulary) result.loss /= columns;
+    if (mean == kOverAll) result.loss /= rows * columns;
+    result.dx = x;
+    return result;
+  }
+};
+
+// What the learner wrote, to be called as a Way is.
+struct Answer {
+  Result run(const Case& c) const {
+    // Who reads past the end finds a 0 there, and no crash.
+    std::vector<float> logits;
+    logits.reserve(2 * c.logits.size() + 16);
+    logits.assign(2 * c.logits.size() + 16, 0);
+    std::copy(c.logits.begin(), c.logits.end(), logits.begin());
+    logits.resize(c.logits.size());
+    std::vector<int> targets(c.targets.size() + 16, 0);
+    std::copy(c.targets.begin(), c.targets.end(), targets.begin());
+    targets.resize(c.targets.size());
+    const double loss = cross_entropy(logits, targets, c.vocabulary);
+    return {loss, exercise::numbers(logits)};
+  }
+};
+
+struct Known {
+  const char* name;
+  Way way;
+  const char* explanation;
+};
+
+static const std::vector<Known>& all_known() {
+  using W = Way;
+  static const char* const epsilon =
+      "a small number was added to the probability so that its logarithm is not -Inf; the loss of "
+      "an "
+      "improbable target is then that number's, and the gradient another loss's: m + ln l - "
+      "x[target]";
+  static const char* const read_late =
+      "x[target] was read after something else had been written in its place; keep it before the "
+      "row is "
+      "overwritten";
+  static const std::vector<Known> known = {
+      {"maximum-not-subtracted",
+       {.maximum = W::kNone},
+       "e^x of the logits themselves was computed; it is Inf above 88.7 and all of a row's are 0 "
+       "below "
+       "about -103: subtract the row's maximum first"},
+      {"maximum-of-all-rows",
+       {.maximum = W::kOfBatch},
+       "the maximum of all rows was subtracted; a row far below it is all 0 then, and ln 0 is "
+       "-Inf: each "
+       "row its own"},
+      {"maximum-of-row-zero",
+       {.maximum = W::kOfRowZero},
+       "the maximum was looked for in row 0 for every row, and its gradient stands there by then; "
+       "each row has its own"},
+      {"maximum-starts-at-zero",
+       {.maximum = W::kFromZero},
+       "the maximum began at 0, so in a row of negative logits nothing was taken out, and all e^x "
+       "may be 0: "
+       "begin with a number of the row"},
+      {"maximum-not-added-back",
+       {.maximum = W::kNotAddedBack},
+       "the loss is ln l - x[target] with the maximum taken out of l alone; it has to be taken out "
+       "of both, or "
+       "added to ln l"},
+      {"loss-is-the-margin",
+       {.maximum = W::kAddedOnly},
+       "the loss is m - x[target], 0 whenever the target is the most probable; ln l is missing"},
+      {"logarithm-of-zero",
+       {.loss_form = W::kFromProbability},
+       "the loss went by way of the probability, which is 0 in fp32 for an improbable target, and "
+       "-ln 0 is Inf: m + ln "
+       "l - x[target] never takes the logarithm of something below 1"},
+      {"epsilon-in-the-logarithm", {.loss_form = W::kEpsilon, .epsilon = 1e-12}, epsilon},
+      {"epsilon-in-the-logarithm", {.loss_form = W::kEpsilon, .epsilon = 1e-10}, epsilon},
+      {"epsilon-in-the-logarithm", {.loss_form = W::kEpsilon, .epsilon = 1e-9}, epsilon},
+      {"epsilon-in-the-logarithm", {.loss_form = W::kEpsilon, .epsilon = 1e-8}, epsilon},
+      {"epsilon-in-the-logarithm", {.loss_form = W::kEpsilon, .epsilon = 1e-7}, epsilon},
+      {"epsilon-in-the-logarithm", {.loss_form = W::kEpsilon, .epsilon = 1e-6}, epsilon},
+      {"zero-times-infinity",
+       {.loss_form = W::kOneHotSum},
+       "the loss was summed over the whole row with weights 0 and 1; a logit of -Inf makes it 0 * "
+       "Inf = NaN: read the "
+       "target alone"},
+      {"logarithm-forgotten",
+       {.loss_form = W::kNotLogged},
+       "the loss is -p of the target; the gradient p - 1 belongs to -ln p"},
+      {"target-forgotten",
+       {.loss_form = W::kNoTarget},
+       "the loss is ln of the sum alone; x[target] has to be subtracted, otherwise it does not "
+       "matter what came next"},
+      {"loss-negated",
+       {.loss_form = W::kNegative},
+       "the loss is ln p, which is never above 0; -ln p, so that less is better"},
+      {"logarithm-to-base-two",
+       {.loss_form = W::kLog2},
+       "the loss is in bits; the gradient p - 1 belongs to the natural logarithm"},
+      {"logarithm-to-base-ten",
+       {.loss_form = W::kLog10},
+       "a logarithm to base 10 was taken; the gradient p - 1 belongs to the natural one"},
+      {"powers-of-two",
+       {.powers_of_two = true},
+       "powers of 2 were computed; softmax has powers of e"},
+      {"target-read-too-late", {.loss_form = W::kOfDx}, read_late},
+      {"target-read-too-late", {.loss_form = W::kOfWeight}, read_late},
+      {"target-read-too-late", {.loss_form = W::kOfSoftmax}, read_late},
+      {"sum-for-mean",
+       {.mean = W::kSum},
+       "the losses of all rows were added; the mean: divide by the number of rows, as the gradient "
+       "is"},
+      {"sum-for-mean",
+       {.mean = W::kSum, .divisor = W::kNotDivided},
+       "loss and gradient are those of the sum over the rows; of the mean both are divided by the "
+       "number of rows"},
+      {"last-row-only",
+       {.mean = W::kLast},
+       "the loss is the last row's divided by the number of rows; the rows' losses have to be "
+       "added"},
+      {"mean-over-the-vocabulary",
+       {.mean = W::kOverVocabulary},
+       "the loss was divided by the vocabulary; there is one loss a row: divide by the number of "
+       "rows"},
+      {"mean-over-the-vocabulary",
+       {.mean = W::kOverVocabulary, .divisor = W::kVocabulary},
+       "loss and gradient were divided by the vocabulary; there is one loss a row: divide by the "
+       "number of rows"},
+      {"mean-over-all-logits",
+       {.mean = W::kOverAll},
+       "the loss was divided by the number of logits; there is one loss a row: divide by the "
+       "number of rows"},
+      {"mean-over-all-logits",
+       {.mean = W::kOverAll, .divisor = W::kElements},
+       "loss and gradient were divided by the number of logits; there is one loss a row: divide by "
+       "the number of "
+       "rows"},
+      {"target-of-row-zero",
+       {.target = W::kOfFirstTarget},
+       "all rows were given the target of row 0; targets[row]"},
+      {"target-of-the-next-row",
+       {.target = W::kOfNextTarget},
+       "each row was given the next row's target; the targets are shifted already: targets[row] is "
+       "what came after the "
+       "character of that row"},
+      {"logit-of-row-zero",
+       {.target = W::kReadInRowZero},
+       "x[target] was read in row 0; that of row i is at i * vocabulary + target"},
+      {"one-hot-forgotten",
+       {.one_hot = W::kForgotten},
+       "the gradient is softmax alone, so that every logit sinks; the target's has to rise: "
+       "subtract 1 there"},
+      {"one-hot-added",
+       {.one_hot = W::kAdded},
+       "1 was added at the target; that makes it less probable: subtract it"},
+      {"gradient-negated",
+       {.one_hot = W::kTurned},
+       "the gradient has the other sign; it is softmax - one-hot, and the step goes against it"},
+      {"one-hot-in-row-zero",
+       {.one_hot = W::kInRowZero},
+       "1 was subtracted in row 0 for all rows; that of row i is at i * vocabulary + target"},
+      {"softmax-not-divided",
+       {.one_hot = W::kDivisorOfHot},
+       "only the 1 at the target was divided by the number of rows; softmax, too: (softmax - "
+       "one-hot) / rows"},
+      {"one-hot-not-divided",
+       {.one_hot = W::kDivisorOfSoftmax},
+       "softmax was divided by the number of rows, the 1 at the target was not: (softmax - "
+       "one-hot) / rows"},
+      {"target-only",
+       {.one_hot = W::kOnlyTarget},
+       "only the target's logit got a gradient; the others make it improbable: softmax there"},
+      {"target-set-to-zero",
+       {.one_hot = W::kProbability},
+       "the gradient at the target is 0; softmax - 1"},
+      {"gradient-not-divided",
+       {.divisor = W::kNotDivided},
+       "the gradient is that of the sum; the loss is a mean: divide by the number of rows"},
+      {"gradient-over-the-vocabulary",
+       {.divisor = W::kVocabulary},
+       "the gradient was divided by the vocabulary; by the number of rows, as the loss is"},
+      {"gradient-over-all-logits",
+       {.divisor = W::kElements},
+       "the gradient was divided by the number of logits; by the number of rows, as the loss is"},
+      {"not-normalised",
+       {.not_normalised = true},
+       "e^(x - m) was taken for softmax; it has to be divided by the row's sum l, and ln l belongs "
+       "to the loss"},
+  };
+  return known;
+}
+
+// fp32 rounds m + ln l to 1e-3 where m is 10000: that is no mistake.
+static void check_case(const Case& c, double tolerance_of_loss = 1e-5) {
+  std::vector<exercise::Mistake> losses, gradients;
+  for (const Known& one : all_known()) {
+    const Result result = one.way.run(c);
+    losses.push_back({one.name, {result.loss}, one.explanation});
+    gradients.push_back({one.name, result.dx, one.explanation});
+  }
+  const Result got = Answer{}.run(c), expected = Way{}.run(c);
+  exercise::check_output({"loss", 0, tolerance_of_loss}, {got.loss}, {expected.loss}, losses);
+  exercise::check_output({"dx", c.vocabulary, 2e-6}, got.dx, expected.dx, gradients);
+}
+
+// The same where the loss has to be NaN, and the gradient of the row with the NaN.
+static void check_nan(const Case& c, int row_of_nan) {
+  const auto shown = [&](const auto& way) {
+    const Result result = way.run(c);
+    std::string text = std::string("loss ") + (std::isnan(result.loss) ? "NaN" : "a number");
+    for (size_t i = 0; i < c.targets.size(); ++i) {
+      size_t nans = 0;
+      for (int j = 0; j < c.vocabulary; ++j) nans += std::isnan(result.dx[i * c.vocabulary + j]);
+      text += ", dx[" + std::to_string(i) + "] " +
+              (nans == 0                                   ? "numbers"
+               : nans == static_cast<size_t>(c.vocabulary) ? "NaN"
+                                                           : "partly NaN");
+    }
+    return text;
+  };
+  std::vector<exercise::Look> looks;
+  for (const Known& one : all_known()) looks.push_back({one.name, shown(one.way), one.explanation});
+  const std::string got = shown(Answer{}), expected = shown(Way{});
+  exercise::check_shown(got == expected,
+                        "a logit of row " + std::to_string(row_of_nan) + " is NaN: expected " +
+                            expected + "; got " + got,
+                        got, looks);
+}
+
+static std::vector<float> random_logits(int count, int seed, float scale = 1, float shift = 0) {
+  std::vector<float> all = exercise::random_numbers(count, seed, scale);
+  for (float& one : all) one += shift;
+  return all;
+}
+
+TEST_CASE("one row") { check_case({3, {std::log(2.0f), 0, 0}, {1}}); }
+TEST_CASE("the README's two rows") {
+  check_case({3, {std::log(2.0f), 0, 0, 0, 0, std::log(6.0f)}, {1, 0}});
+}
+TEST_CASE("a vocabulary of one: nothing to learn") { check_case({1, {3, -2}, {0, 0}}); }
+TEST_CASE("all logits 0: the loss is ln 4") { check_case({4, std::vector<float>(12), {3, 0, 2}}); }
+TEST_CASE("five rows of seven") { check_case({7, random_logits(35, 1, 2), {6, 0, 3, 3, 1}}); }
+TEST_CASE("three rows of 65, as in the lesson") {
+  check_case({65, random_logits(3 * 65, 2), {64, 12, 40}});
+}
+TEST_CASE("a target that is nearly certain") {
+  check_case({4, {0, 16, 1, -2, 9, 0, -9, 0}, {1, 0}});
+}
+TEST_CASE("logits around 10000") {
+  check_case({3, {10000, 9999, 9998, 10002, 10000, 10001}, {1, 2}}, 1e-3);
+}
+TEST_CASE("logits around -10000") {
+  check_case({3, {-10000, -9999, -9998, -10002, -10000, -10001}, {1, 2}}, 1e-3);
+}
+TEST_CASE("a row at 10000 and a row at 0") {
+  check_case({3, {10000, 9999, 9998, 1, 0, 2}, {1, 2}}, 1e-3);
+  check_case({3, {1, 0, 2, 10000, 9999, 9998}, {1, 2}}, 1e-3);
+}
+TEST_CASE("a target that is nearly impossible") {
+  check_case({3, {10000, 0, -10000, 1, 0, 2}, {1, 2}}, 1e-6);
+  check_case({3, {1, 0, 2, 10000, 0, -10000}, {1, 2}}, 1e-6);
+}
+TEST_CASE("characters that may not come") {
+  check_case({4, {1, -INF, 2, 0, -INF, -INF, 0.5f, -1}, {2, 3}});
+}
+TEST_CASE("a NaN comes out") {
+  check_nan({3, {1, 0, 2, 1, NOT_A_NUMBER, 3}, {1, 2}}, 1);
+  check_nan({3, {NOT_A_NUMBER, 0, 2, 1, 0, 3}, {1, 2}}, 0);
+  check_nan({3, {1, 0, NOT_A_NUMBER, 1, 0, 3}, {2, 2}}, 0);
+}
+
+// What this test takes for right: the gradient is that of the loss.
+TEST_CASE("the differences themselves") {
+  Case c{5, random_logits(15, 3), {4, 0, 2}};
+  const Result result = Way{}.run(c);
+  constexpr float STEP = 0x1p-9f;
+  for (size_t i = 0; i < c.logits.size(); ++i) {
+    Case above = c, below = c;
+    above.logits[i] += STEP;
+    below.logits[i] -= STEP;
+    const double difference = Way{}.run(above).loss - Way{}.run(below).loss;
+    const double two_steps = double{above.logits[i]} - double{below.logits[i]};
+    CHECK(result.dx[i] == doctest::Approx(difference / two_steps).epsilon(1e-4));
+  }
+}

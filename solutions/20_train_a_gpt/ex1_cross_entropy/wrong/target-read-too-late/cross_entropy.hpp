@@ -1,0 +1,24 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+// logits: [rows, vocabulary], row after row. targets: [rows], each from 0 to vocabulary - 1.
+// Returns the mean over the rows of -ln softmax(row)[target]. `logits` becomes the gradient of that
+// mean, dx, in place.
+inline double cross_entropy(std::vector<float>& logits, const std::vector<int>& targets,
+                            int vocabulary) {
+  const size_t rows = targets.size();
+  double loss = 0;
+  for (size_t i = 0; i < rows; ++i) {
+    float* const row = logits.data() + i * vocabulary;
+    const float m = *std::max_element(row, row + vocabulary);
+    float l = 0;
+    for (int j = 0; j < vocabulary; ++j) l += row[j] = std::exp(row[j] - m);
+    loss += std::log(l) - (row[targets[i]] - m);
+    for (int j = 0; j < vocabulary; ++j)
+      row[j] = (row[j] / l - (j == targets[i])) / static_cast<float>(rows);
+  }
+  return loss / static_cast<double>(rows);
+}
