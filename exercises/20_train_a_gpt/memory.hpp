@@ -1,0 +1,35 @@
+#pragma once
+// The memory of 20.3: its ends are watched.
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+// `size` numbers, all NaN until they are written. What is outside of them is NaN to whoever reads
+// it, and lost to whoever writes there; both are noticed.
+class Memory {
+ public:
+  explicit Memory(int64_t size) : numbers_(size, NOTHING) {}
+  int64_t size() const { return static_cast<int64_t>(numbers_.size()); }
+
+  float& operator[](int64_t i) {
+    if (inside(i)) return numbers_[i];
+    nowhere_ = NOTHING;
+    return nowhere_;
+  }
+  float operator[](int64_t i) const { return inside(i) ? numbers_[i] : NOTHING; }
+
+  bool left() const { return left_; }  // was something outside of it read or written?
+
+ private:
+  static constexpr float NOTHING = std::numeric_limits<float>::quiet_NaN();
+  bool inside(int64_t i) const {
+    if (i >= 0 && i < size()) return true;
+    left_ = true;
+    return false;
+  }
+
+  std::vector<float> numbers_;
+  float nowhere_ = NOTHING;
+  mutable bool left_ = false;
+};
