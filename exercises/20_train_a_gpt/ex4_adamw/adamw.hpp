@@ -1,0 +1,21 @@
+#pragma once
+// What a step of training does to one parameter.
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "exercises/support/todo.hpp"
+
+struct AdamW {
+  double rate, beta1, beta2, epsilon, decay;
+};
+
+// t: 1 at the first step. is_matrix: does weight decay pull at it? gradient: as long as weights.
+// weights, moment (m) and square (v), of the same length, are updated in place; before the first
+// step moment and square are 0.
+inline void adamw_step(const AdamW& settings, int64_t t, bool is_matrix,
+                       const std::vector<float>& gradient, std::vector<float>& weights,
+                       std::vector<float>& moment, std::vector<float>& square) {
+  exercise::todo("TODO(20.4): both means, their corrections, and the new weights");
+}

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+struct AdamW {
+  double rate, beta1, beta2, epsilon, decay;
+};
+
+// t: 1 at the first step. is_matrix: does weight decay pull at it? gradient: as long as weights.
+// weights, moment (m) and square (v), of the same length, are updated in place; before the first
+// step moment and square are 0.
+inline void adamw_step(const AdamW& settings, int64_t t, bool is_matrix,
+                       const std::vector<float>& gradient, std::vector<float>& weights,
+                       std::vector<float>& moment, std::vector<float>& square) {
+  const auto [rate, beta1, beta2, epsilon, decay] = settings;
+  const double steps = static_cast<double>(t), kept = is_matrix ? 1 - rate * decay : 1;
+  const double correct_m = 1 - std::pow(beta1, steps), correct_v = 1 - std::pow(beta2, steps);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const double g = gradient[i];
+    const double m = beta1 * moment[i] + (1 - beta1) * g;
+    const double v = beta2 * square[i] + (1 - beta2) * g * g;
+    const double step = moment[i] / correct_m / (std::sqrt(square[i] / correct_v) + epsilon);
+    moment[i] = static_cast<float>(m);
+    square[i] = static_cast<float>(v);
+    weights[i] = static_cast<float>(weights[i] * kept - rate * step);
+  }
+}
