@@ -1,0 +1,17 @@
+#pragma once
+// Is a gradient that somebody has computed right?
+
+#include <cmath>
+#include <functional>
+#include <vector>
+
+#include "exercises/support/todo.hpp"
+
+using Function = std::function<double(const std::vector<double>&)>;
+
+// dx: as long as x, perhaps the gradient of f at x, perhaps not. True if every component is. x is
+// afterwards as it was before.
+inline bool gradient_is_right(const Function& f, std::vector<double>& x,
+                              const std::vector<double>& dx) {
+  exercise::todo("TODO(20.2): each component of dx against a central difference of f");
+}

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cmath>
+#include <functional>
+#include <vector>
+
+using Function = std::function<double(const std::vector<double>&)>;
+
+// dx: as long as x, perhaps the gradient of f at x, perhaps not. True if every component is. x is
+// afterwards as it was before.
+inline bool gradient_is_right(const Function& f, std::vector<double>& x,
+                              const std::vector<double>& dx) {
+  constexpr double STEP = 1e-12, RELATIVE = 1e-4, ABSOLUTE = 1e-9;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double kept = x[i];
+    x[i] = kept + STEP;
+    const double above = f(x);
+    x[i] = kept - STEP;
+    const double below = f(x);
+    x[i] = kept;
+    const double difference = (above - below) / (2 * STEP);
+    const double bound = ABSOLUTE + RELATIVE * std::abs(difference);
+    if (!(std::abs(dx[i] - difference) <= bound)) return false;  // a NaN is wrong, too
+  }
+  return true;
+}
