@@ -2,11 +2,10 @@
 // The memory of 20.3: its ends are watched.
 
 #include <cstdint>
-#include <limits>
 #include <vector>
 
-// `size` numbers, all NaN until they are written. What is outside of them is NaN to whoever reads
-// it, and lost to whoever writes there; both are noticed.
+// `size` numbers, all -1 until they are written. What is outside of them is -1 to whoever reads it,
+// and lost to whoever writes there; both are noticed.
 class Memory {
  public:
   explicit Memory(int64_t size) : numbers_(size, NOTHING) {}
@@ -22,7 +21,7 @@ class Memory {
   bool left() const { return left_; }  // was something outside of it read or written?
 
  private:
-  static constexpr float NOTHING = std::numeric_limits<float>::quiet_NaN();
+  static constexpr float NOTHING = -1;
   bool inside(int64_t i) const {
     if (i >= 0 && i < size()) return true;
     left_ = true;

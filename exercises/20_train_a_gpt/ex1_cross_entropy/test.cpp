@@ -33,12 +33,15 @@ struct Way {
     kOfBatch,
     kFromZero,
     kOfRowZero,
+    kSoFar,
     kNotAddedBack,
-    kAddedOnly
+    kAddedOnly,
+    kOnlyForGradient
   } maximum = kOfRow;
   enum Loss {
     kFromLogits,
     kFromProbability,
+    kOfQuotient,
     kEpsilon,
     kOneHotSum,
     kNotLogged,
@@ -61,84 +64,101 @@ struct Way {
     kDivisorOfHot,
     kDivisorOfSoftmax,
     kOnlyTarget,
-    kProbability
+    kProbability,
+    kAtRowNumber
   } one_hot = kSubtracted;
-  enum Divisor { kRows, kNotDivided, kVocabulary, kElements } divisor = kRows;
-  bool not_normalised = false, powers_of_two = false, divided_by_m = false;
+  enum Divisor { kRows, kNotDivided, kVocabulary, kElements, kZero } divisor = kRows;
+  enum Softmax {
+    kDivided,
+    kNotNormalised,
+    kPowersOfTwo,
+    kTwice,
+    kOfLse,
+    kSumKept
+  } softmax = kDivided;
+  bool transposed = false, nothing_written = false;
   double epsilon = 0;
 
   Result run(const Case& c) const {
     Numbers x = exercise::numbers(c.logits);
     const int rows = static_cast<int>(c.targets.size()), columns = c.vocabulary;
-    const auto largest = [&](int begin, int end) {
-      double m = x[begin];
-      for (int j = begin; j < end; ++j) m = std::max(m, x[j]);
-      return m;
-    };
-    const double of_batch = largest(0, rows * columns);
-    Result result{0, {}};
+    const double of_batch = *std::max_element(x.begin(), x.end());
+    double total = 0, l = 0, so_far = -INF;
     for (int i = 0; i < rows; ++i) {
-      const int row = i * columns;
-      const int t = target == kOfFirstTarget ? c.targets[0]
-                    : target == kOfNextTarget && i == rows - 1
-                        ? 0
-                        : c.targets[i + (target == kOfNextTarget)];
-      double m = maximum == kNone        ? 0
-                 : maximum == kOfBatch   ? of_batch
-                 : maximum == kOfRowZero ? largest(0, columns)
-                                         : largest(row, row + columns);
+      const auto at = [&](int j) { return transposed ? j * rows + i : i * columns + j; };
+      const int next = i == rows - 1 ? 0 : c.targets[i + 1];
+      const int t = target == kOfFirstTarget  ? c.targets[0]
+                    : target == kOfNextTarget ? next
+                                              : c.targets[i];
+      double m = x[at(0)];
+      for (int j = 0; j < columns; ++j) m = std::max(m, x[at(j)]);
+      so_far = std::max(so_far, m);
+      if (maximum == kNone) m = 0;
+      if (maximum == kOfBatch) m = of_batch;
+      if (maximum == kOfRowZero) m = *std::max_element(x.begin(), x.begin() + columns);
       if (maximum == kFromZero) m = std::max(m, 0.0);
-      const double x_target = x[(target == kReadInRowZero ? 0 : row) + t];
-      const Numbers original(x.begin() + row, x.begin() + row + columns);
-      double l = 0;
+      if (maximum == kSoFar) m = so_far;
+      const double x_target = target == kReadInRowZero ? x[t] : x[at(t)];
+      Numbers logits, weights;
+      if (softmax != kSumKept) l = 0;
+      double unsafe = 0;  // the sum without the maximum taken out
       for (int j = 0; j < columns; ++j) {
-        const double power = powers_of_two ? std::exp2(x[row + j] - m) : std::exp(x[row + j] - m);
-        l += x[row + j] = power;
+        logits.push_back(x[at(j)]);
+        weights.push_back(softmax == kPowersOfTwo ? std::exp2(x[at(j)] - m)
+                                                  : std::exp(x[at(j)] - m));
+        l += weights[j];
+        unsafe += std::exp(x[at(j)]);
       }
-      if (not_normalised) l = 1;
-      const double weight = x[row + t], p = weight / l;
-      for (int j = 0; j < columns; ++j) {
-        const double softmax = x[row + j] / l, hot = j == t;
-        const double over = divisor == kNotDivided   ? 1
-                            : divisor == kVocabulary ? columns
-                            : divisor == kElements   ? rows * columns
-                                                     : rows;
-        x[row + j] = one_hot == kForgotten          ? softmax / over
-                     : one_hot == kAdded            ? (softmax + hot) / over
-                     : one_hot == kTurned           ? (hot - softmax) / over
-                     : one_hot == kInRowZero        ? softmax / over
-                     : one_hot == kDivisorOfHot     ? softmax - hot / over
-                     : one_hot == kDivisorOfSoftmax ? softmax / over - hot
-                     : one_hot == kOnlyTarget       ? hot * (softmax - 1) / over
-                     : one_hot == kProbability      ? (softmax - hot * p) / over
-                                                    : (softmax - hot) / over;
+      const double rounded_lse =
+          static_cast<float>(static_cast<float>(m) + std::log(static_cast<float>(l)));
+      if (softmax == kNotNormalised) l = 1;
+      const double p_target = weights[t] / l;
+      const double over = divisor == kNotDivided   ? 1
+                          : divisor == kVocabulary ? columns
+                          : divisor == kElements   ? rows * columns
+                                                   : rows;
+      for (int j = 0; j < columns && !nothing_written; ++j) {
+        const double p = softmax == kTwice   ? std::exp(weights[j] - m) / l
+                         : softmax == kOfLse ? std::exp(logits[j] - rounded_lse)
+                                             : weights[j] / l;
+        const double hot = one_hot == kAtRowNumber ? j == i : j == t;
+        x[at(j)] = one_hot == kForgotten || one_hot == kInRowZero ? p / over
+                   : one_hot == kAdded                            ? (p + hot) / over
+                   : one_hot == kTurned                           ? (hot - p) / over
+                   : one_hot == kDivisorOfHot                     ? p - hot / over
+                   : one_hot == kDivisorOfSoftmax                 ? p / over - hot
+                   : one_hot == kOnlyTarget                       ? hot * (p - 1) / over
+                   : one_hot == kProbability                      ? (p - hot * p_target) / over
+                                                                  : (p - hot) / over;
+        if (divisor == kZero && rows > 1) x[at(j)] *= 0;
       }
       if (one_hot == kInRowZero) x[t] -= 1.0 / rows;
-      const double lse = maximum == kNotAddedBack ? std::log(l) : m + std::log(l);
+      const double lse = maximum == kNotAddedBack      ? std::log(l)
+                         : maximum == kOnlyForGradient ? std::log(unsafe)
+                                                       : m + std::log(l);
       double loss = maximum == kAddedOnly           ? m - x_target
-                    : loss_form == kFromProbability ? -std::log(p < 1e-45 ? 0 : p)
-                    : loss_form == kEpsilon         ? -std::log(p + epsilon)
-                    : loss_form == kNotLogged       ? -p
+                    : loss_form == kFromProbability ? -std::log(p_target < 1e-45 ? 0 : p_target)
+                    : loss_form == kOfQuotient      ? -std::log(weights[t] / l)
+                    : loss_form == kEpsilon         ? -std::log(p_target + epsilon)
+                    : loss_form == kNotLogged       ? -p_target
                     : loss_form == kNoTarget        ? lse
                     : loss_form == kNegative        ? x_target - lse
                     : loss_form == kLog2            ? (lse - x_target) / std::log(2)
                     : loss_form == kLog10           ? (lse - x_target) / std::log(10)
-                    : loss_form == kOfDx            ? lse - x[row + t]
-                    : loss_form == kOfWeight        ? lse - weight
-                    : loss_form == kOfSoftmax       ? lse - p
+                    : loss_form == kOfDx            ? lse - x[at(t)]
+                    : loss_form == kOfWeight        ? lse - weights[t]
+                    : loss_form == kOfSoftmax       ? lse - p_target
                                                     : lse - x_target;
       if (loss_form == kOneHotSum) {
         loss = 0;
-        for (int j = 0; j < columns; ++j) loss += (j == t) * (lse - original[j]);
+        for (int j = 0; j < columns; ++j) loss += (j == t) * (lse - logits[j]);
       }
-      if (mean == kLast) result.loss = 0;
-      result.loss += loss;
+      total = mean == kLast ? loss : total + loss;
     }
-    if (mean == kOverRows) result.loss /= rows;
-    if (mean == kOverVocabulary) result.loss /= columns;
-    if (mean == kOverAll) result.loss /= rows * columns;
-    result.dx = x;
-    return result;
+    if (mean == kOverRows || mean == kLast) total /= rows;
+    if (mean == kOverVocabulary) total /= columns;
+    if (mean == kOverAll) total /= rows * columns;
+    return {total, x};
   }
 };
 
@@ -146,9 +166,7 @@ struct Way {
 struct Answer {
   Result run(const Case& c) const {
     // Who reads past the end finds a 0 there, and no crash.
-    std::vector<float> logits;
-    logits.reserve(2 * c.logits.size() + 16);
-    logits.assign(2 * c.logits.size() + 16, 0);
+    std::vector<float> logits(2 * c.logits.size() + 16, 0);
     std::copy(c.logits.begin(), c.logits.end(), logits.begin());
     logits.resize(c.logits.size());
     std::vector<int> targets(c.targets.size() + 16, 0);
@@ -167,6 +185,12 @@ struct Known {
 
 static const std::vector<Known>& all_known() {
   using W = Way;
+  static const char* const no_maximum =
+      "e^x of the logits themselves was computed; it is Inf above 88.7 and all of a row's are 0 "
+      "below "
+      "about -103: subtract the row's maximum first, for the loss and for the gradient";
+  static const char* const row_zero =
+      "the target was looked for in row 0; that of row i is at i * vocabulary + target";
   static const char* const epsilon =
       "a small number was added to the probability so that its logarithm is not -Inf; the loss of "
       "an "
@@ -177,16 +201,21 @@ static const std::vector<Known>& all_known() {
       "row is "
       "overwritten";
   static const std::vector<Known> known = {
-      {"maximum-not-subtracted",
-       {.maximum = W::kNone},
-       "e^x of the logits themselves was computed; it is Inf above 88.7 and all of a row's are 0 "
-       "below "
-       "about -103: subtract the row's maximum first"},
+      {"maximum-not-subtracted", {.maximum = W::kNone}, no_maximum},
+      {"maximum-not-subtracted", {.maximum = W::kOnlyForGradient}, no_maximum},
+      {"maximum-not-subtracted", {.maximum = W::kNone, .loss_form = W::kOfQuotient}, no_maximum},
       {"maximum-of-all-rows",
        {.maximum = W::kOfBatch},
        "the maximum of all rows was subtracted; a row far below it is all 0 then, and ln 0 is "
        "-Inf: each "
        "row its own"},
+      {"maximum-of-the-rows-so-far",
+       {.maximum = W::kSoFar},
+       "the maximum was not begun anew for each row; a row far below the ones before it is all 0 "
+       "then"},
+      {"sum-of-the-rows-so-far",
+       {.softmax = W::kSumKept},
+       "the sum l was not begun anew for each row, and goes on with that of the row before"},
       {"maximum-of-row-zero",
        {.maximum = W::kOfRowZero},
        "the maximum was looked for in row 0 for every row, and its gradient stands there by then; "
@@ -237,7 +266,7 @@ static const std::vector<Known>& all_known() {
        {.loss_form = W::kLog10},
        "a logarithm to base 10 was taken; the gradient p - 1 belongs to the natural one"},
       {"powers-of-two",
-       {.powers_of_two = true},
+       {.softmax = W::kPowersOfTwo},
        "powers of 2 were computed; softmax has powers of e"},
       {"target-read-too-late", {.loss_form = W::kOfDx}, read_late},
       {"target-read-too-late", {.loss_form = W::kOfWeight}, read_late},
@@ -279,9 +308,12 @@ static const std::vector<Known>& all_known() {
        "each row was given the next row's target; the targets are shifted already: targets[row] is "
        "what came after the "
        "character of that row"},
-      {"logit-of-row-zero",
-       {.target = W::kReadInRowZero},
-       "x[target] was read in row 0; that of row i is at i * vocabulary + target"},
+      {"target-in-row-zero", {.target = W::kReadInRowZero}, row_zero},
+      {"target-in-row-zero", {.one_hot = W::kInRowZero}, row_zero},
+      {"target-in-row-zero", {.target = W::kReadInRowZero, .one_hot = W::kInRowZero}, row_zero},
+      {"rows-and-columns-exchanged",
+       {.transposed = true},
+       "the logits were read as [vocabulary, rows]; column j of row i is at i * vocabulary + j"},
       {"one-hot-forgotten",
        {.one_hot = W::kForgotten},
        "the gradient is softmax alone, so that every logit sinks; the target's has to rise: "
@@ -292,9 +324,9 @@ static const std::vector<Known>& all_known() {
       {"gradient-negated",
        {.one_hot = W::kTurned},
        "the gradient has the other sign; it is softmax - one-hot, and the step goes against it"},
-      {"one-hot-in-row-zero",
-       {.one_hot = W::kInRowZero},
-       "1 was subtracted in row 0 for all rows; that of row i is at i * vocabulary + target"},
+      {"one-hot-at-the-row-number",
+       {.one_hot = W::kAtRowNumber},
+       "1 was subtracted in column i of row i; the column is the target's: targets[i]"},
       {"softmax-not-divided",
        {.one_hot = W::kDivisorOfHot},
        "only the 1 at the target was divided by the number of rows; softmax, too: (softmax - "
@@ -318,8 +350,24 @@ static const std::vector<Known>& all_known() {
       {"gradient-over-all-logits",
        {.divisor = W::kElements},
        "the gradient was divided by the number of logits; by the number of rows, as the loss is"},
+      {"exponentiated-twice",
+       {.softmax = W::kTwice},
+       "e^(x - m) was computed of numbers that were e^(x - m) already: where they are stored, the "
+       "logits are "
+       "gone"},
+      {"softmax-from-a-rounded-logarithm",
+       {.softmax = W::kOfLse},
+       "softmax was computed as e^(x - (m + ln l)); around 10000 fp32 rounds m + ln l to 0.001, "
+       "and the "
+       "probabilities are off by as much: e^(x - m) / l"},
+      {"gradient-not-written",
+       {.nothing_written = true},
+       "the logits are still there; the gradient takes their place"},
+      {"divided-as-whole-numbers",
+       {.divisor = W::kZero},
+       "the gradient is 0 as soon as there are two rows: 1 / rows of whole numbers is 0"},
       {"not-normalised",
-       {.not_normalised = true},
+       {.softmax = W::kNotNormalised},
        "e^(x - m) was taken for softmax; it has to be divided by the row's sum l, and ln l belongs "
        "to the loss"},
   };

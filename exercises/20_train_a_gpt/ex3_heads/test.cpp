@@ -33,7 +33,8 @@ struct Way {
     kOnlyKTransposed,
     kWithoutBatch,
     kHeadsBeforeBatch,
-    kHeadBySize
+    kHeadBySize,
+    kHeadsOverlap
   } tensor = kHeadsOutside;
   enum Joined {  // where a number of O goes
     kByRow,
@@ -48,69 +49,86 @@ struct Way {
     kJoinedHeadsBeforeBatch
   } to = kByRow;
   bool first_batch_only = false, scaled = false, added = false;
+  bool k_forgotten = false, v_forgotten = false, nothing_joined = false;
+  // The loops: how many more or less they count in split_heads and in join_heads.
+  struct Loops {
+    int b = 0, h = 0, t = 0, d = 0;
+    bool tokens_outside = false, exchanged = false;
+  } loops = {}, loops_of_join = {};
+
+  template <class Do>
+  void for_all(const Shape& s, const Loops& more, Do what) const {
+    const int64_t B = (first_batch_only ? 1 : s.batch) + more.b, T = s.length + more.t;
+    const int64_t H = (more.exchanged ? s.dim : s.heads) + more.h;
+    const int64_t D = (more.exchanged ? s.heads : s.dim) + more.d;
+    for (int64_t b = 0; b < B; ++b)
+      for (int64_t i = 0; i < H * T; ++i)
+        for (int64_t d = 0; d < D; ++d)
+          if (more.tokens_outside)
+            what(b, i % H, i / H, d);
+          else
+            what(b, i / T, i % T, d);
+  }
 
   void split_heads(const Memory& QKV, const Shape& s, Memory& Q, Memory& K, Memory& V) const {
     static constexpr int ORDER[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {2, 0, 1},
                                        {1, 2, 0}, {2, 1, 0}, {0, 0, 0}};
     Memory* const out[] = {&Q, &K, &V};
     const int64_t B = s.batch, H = s.heads, T = s.length, D = s.dim, C = H * D;
-    for (int64_t b = 0; b < (first_batch_only ? 1 : B); ++b)
-      for (int64_t h = 0; h < H; ++h)
-        for (int64_t t = 0; t < T; ++t)
-          for (int64_t d = 0; d < D; ++d)
-            for (int which = 0; which < 3; ++which) {
-              const int64_t part = ORDER[tensors][which], channel = h * D + d;
-              const int64_t row = product == kBatchForgotten ? t
-                                  : product == kTokensFirst  ? t * B + b
-                                                             : b * T + t;
-              const int64_t column = product == kOfAHeadTogether  ? h * 3 * D + part * D + d
-                                     : product == kInterleaved    ? part * C + d * H + h
-                                     : product == kInnermost      ? channel * 3 + part
-                                     : product == kHeadForgotten  ? part * C + d
-                                     : product == kHeadByOne      ? part * C + h + d
-                                     : product == kDimApart       ? part * D + channel
-                                     : product == kOneNumberApart ? part + channel
-                                                                  : part * C + channel;
-              const int64_t from = product == kNarrow         ? row * C + column
-                                   : product == kBlocksOfRows ? (part * B * T + row) * C + channel
-                                                              : row * 3 * C + column;
-              const bool transposed =
-                  tensor == kTransposed || (tensor == kOnlyKTransposed && which == 1);
-              const int64_t at = tensor == kNotMoved           ? ((b * T + t) * H + h) * D + d
-                                 : transposed                  ? ((b * H + h) * D + d) * T + t
-                                 : tensor == kWithoutBatch     ? (h * T + t) * D + d
-                                 : tensor == kHeadsBeforeBatch ? ((h * B + b) * T + t) * D + d
-                                 : tensor == kHeadBySize       ? ((b * T + h) * T + t) * D + d
-                                                               : ((b * H + h) * T + t) * D + d;
-              const float scale = scaled && which == 0 ? 1 / std::sqrt(static_cast<float>(D)) : 1;
-              (*out[which])[at] = QKV[from] * scale;
-            }
+    for_all(s, loops, [&](int64_t b, int64_t h, int64_t t, int64_t d) {
+      for (int which = 0; which < 3; ++which) {
+        if ((k_forgotten && which == 1) || (v_forgotten && which == 2)) continue;
+        const int64_t part = ORDER[tensors][which], channel = h * D + d;
+        const int64_t row = product == kBatchForgotten ? t
+                            : product == kTokensFirst  ? t * B + b
+                                                       : b * T + t;
+        const int64_t column = product == kOfAHeadTogether  ? h * 3 * D + part * D + d
+                               : product == kInterleaved    ? part * C + d * H + h
+                               : product == kInnermost      ? channel * 3 + part
+                               : product == kHeadForgotten  ? part * C + d
+                               : product == kHeadByOne      ? part * C + h + d
+                               : product == kDimApart       ? part * D + channel
+                               : product == kOneNumberApart ? part + channel
+                                                            : part * C + channel;
+        const int64_t from = product == kNarrow         ? row * C + column
+                             : product == kBlocksOfRows ? (part * B * T + row) * C + channel
+                                                        : row * 3 * C + column;
+        const bool transposed = tensor == kTransposed || (tensor == kOnlyKTransposed && which == 1);
+        const int64_t at = tensor == kNotMoved           ? ((b * T + t) * H + h) * D + d
+                           : transposed                  ? ((b * H + h) * D + d) * T + t
+                           : tensor == kWithoutBatch     ? (h * T + t) * D + d
+                           : tensor == kHeadsBeforeBatch ? ((h * B + b) * T + t) * D + d
+                           : tensor == kHeadsOverlap     ? b * C * T + h * D + t * D + d
+                           : tensor == kHeadBySize       ? ((b * T + h) * T + t) * D + d
+                                                         : ((b * H + h) * T + t) * D + d;
+        const float scale = scaled && which == 0 ? 1 / std::sqrt(static_cast<float>(D)) : 1;
+        (*out[which])[at] = QKV[from] * scale;
+      }
+    });
   }
 
   void join_heads(const Memory& O, const Shape& s, Memory& joined) const {
     const int64_t B = s.batch, H = s.heads, T = s.length, D = s.dim, C = H * D;
-    for (int64_t b = 0; b < (first_batch_only ? 1 : B); ++b)
-      for (int64_t h = 0; h < H; ++h)
-        for (int64_t t = 0; t < T; ++t)
-          for (int64_t d = 0; d < D; ++d) {
-            const int64_t from = to == kJoinedTransposed         ? ((b * H + h) * D + d) * T + t
-                                 : to == kJoinedHeadsBeforeBatch ? ((h * B + b) * T + t) * D + d
-                                                                 : ((b * H + h) * T + t) * D + d;
-            const int64_t row = to == kJoinedBatchForgotten ? t
-                                : to == kJoinedTokensFirst  ? t * B + b
-                                                            : b * T + t;
-            const int64_t column = to == kJoinedInterleaved     ? d * H + h
-                                   : to == kJoinedHeadForgotten ? d
-                                   : to == kJoinedHeadByOne     ? h + d
-                                                                : h * D + d;
-            const int64_t at = to == kJoinedNotMoved ? from
-                               : to == kWide         ? row * 3 * C + column
-                                                     : row * C + column;
-            if (added)
-              joined[at] += O[from];
-            else
-              joined[at] = O[from];
-          }
+    if (nothing_joined) return;
+    for_all(s, loops_of_join, [&](int64_t b, int64_t h, int64_t t, int64_t d) {
+      const int64_t from = to == kJoinedTransposed         ? ((b * H + h) * D + d) * T + t
+                           : to == kJoinedHeadsBeforeBatch ? ((h * B + b) * T + t) * D + d
+                                                           : ((b * H + h) * T + t) * D + d;
+      const int64_t row = to == kJoinedBatchForgotten ? t
+                          : to == kJoinedTokensFirst  ? t * B + b
+                                                      : b * T + t;
+      const int64_t column = to == kJoinedInterleaved     ? d * H + h
+                             : to == kJoinedHeadForgotten ? d
+                             : to == kJoinedHeadByOne     ? h + d
+                                                          : h * D + d;
+      const int64_t at = to == kJoinedNotMoved ? from
+                         : to == kWide         ? row * 3 * C + column
+                                               : row * C + column;
+      if (added)
+        joined[at] += O[from];
+      else
+        joined[at] = O[from];
+    });
   }
 };
 
@@ -128,6 +146,19 @@ struct Wrong {
   const char *name, *explanation;
   std::vector<Way> ways;  // one of them explains the whole run
 };
+
+static std::vector<Way> loops_off_by(int more) {
+  std::vector<Way> all;
+  for (const bool outside : {false, true})
+    for (const Way::Loops& one :
+         {Way::Loops{more, 0, 0, 0, outside}, Way::Loops{0, more, 0, 0, outside},
+          Way::Loops{0, 0, more, 0, outside}, Way::Loops{0, 0, 0, more, outside}}) {
+      all.push_back({.loops = one});
+      all.push_back({.loops_of_join = one});
+      all.push_back({.loops = one, .loops_of_join = one});
+    }
+  return all;
+}
 
 static const std::vector<Wrong>& wrong_ways() {
   using W = Way;
@@ -194,6 +225,24 @@ static const std::vector<Wrong>& wrong_ways() {
       {"length-for-heads",
        "a sequence was taken to have `length` heads: (b * heads + h) * length + t",
        {{.tensor = W::kHeadBySize}}},
+      {"heads-overlap",
+       "head h begins h rows after head 0; a head has `length` rows: h * length * dim",
+       {{.tensor = W::kHeadsOverlap}}},
+      {"loops-exchanged",
+       "h was counted up to dim and d up to heads; the other way round",
+       {{.loops = {.exchanged = true}},
+        {.loops_of_join = {.exchanged = true}},
+        {.loops = {.exchanged = true}, .loops_of_join = {.exchanged = true}}}},
+      {"a-loop-too-long",
+       "a loop runs once too often and takes numbers of the next head, token or sequence: <, not "
+       "<=",
+       loops_off_by(1)},
+      {"a-loop-too-short",
+       "a loop ends one too early, so that some numbers are -1, as at the beginning",
+       loops_off_by(-1)},
+      {"something-not-written",
+       "a whole tensor is -1, as at the beginning: nothing was written to it",
+       {{.k_forgotten = true}, {.v_forgotten = true}, {.nothing_joined = true}}},
       {"head-by-head",
        "Q, K and V of a head were looked for side by side; a row has all of Q, then all of K, then "
        "all "

@@ -2,6 +2,7 @@
 // What attention keeps for its backward pass, and how long a context may be for that to fit.
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 

@@ -4,6 +4,7 @@
 #include <attention_bytes.hpp>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -37,7 +38,7 @@ struct Way {
     kSides,
     kByDim
   } tiles = kTwo;
-  bool idle_threads = false;
+  bool idle_threads = false, threads_by_heads = false, kinds_exchanged = false;
   enum Model { kNotCounted, kOOfTiled, kOOfBoth, kQkvoOfBoth } model = kNotCounted;
   uint64_t number_bytes = 4;
   enum Arithmetic { k64, kProductIn32, kSquareIn32, kAllIn32, kFp32 } arithmetic = k64;
@@ -53,12 +54,14 @@ struct Way {
     kLinear,
     kNeverEnds,
     kTooHigh,
+    kMiddleOverflows,
+    kPowersFromOne,
     kClipped,
     kBelowClip,
     kProportional,
     kRoot
   } search = kFits;
-  int clip = 0;
+  int clip = 0, start = 1;
 
   int64_t attention_bytes(Attention attention, const Shape& s) const {
     const auto wrapped = [](uint64_t x) {
@@ -69,7 +72,9 @@ struct Way {
         static_cast<uint64_t>(of_heads == kBatchForgotten || of_heads == kBothForgotten ? 1
                                                                                         : s.batch) *
         (of_heads == kHeadsForgotten || of_heads == kBothForgotten ? 1 : s.heads);
-    const uint64_t threads = idle_threads ? s.threads : at_most(s.threads, heads);
+    const uint64_t threads = idle_threads       ? s.threads
+                             : threads_by_heads ? at_most(s.threads, s.heads)
+                                                : at_most(s.threads, heads);
     const uint64_t block = tiles == kNotClipped ? s.block : at_most(s.block, T);
     const uint64_t of_plain = matrices == kNoDs           ? L * heads
                               : matrices == kDsEverywhere ? 2 * L * heads
@@ -92,7 +97,7 @@ struct Way {
                                                 : (tiles == kOneTile ? 1 : 2) *
                                                       (tiles == kOneThread ? 1 : threads) * a_tile *
                                                       (tiles == kTilesOncePerModel ? 1 : L);
-    const bool plain = attention == Attention::PLAIN;
+    const bool plain = (attention == Attention::PLAIN) != kinds_exchanged;
     uint64_t numbers = plain ? of_plain * square : of_rows + of_tiles;
     if (model == kOOfBoth || (model == kOOfTiled && !plain)) numbers += L * heads * T * dim;
     if (model == kQkvoOfBoth) numbers += 4 * L * heads * T * dim;
@@ -112,22 +117,24 @@ struct Way {
     const auto fits = [&](int length) {
       return search == kStrictly ? bytes(length) < budget : bytes(length) <= budget;
     };
-    int longest = 0, too_long = search == kTooHigh ? 1 << 30 : 1;
+    int longest = 0, too_long = start;
+    if (search == kMiddleOverflows) bytes(-(1 << 30));
     if (search == kLinear) {
       while (fits(longest + 1)) ++longest;
       return longest;
     }
     while (search != kTooHigh && fits(too_long)) longest = too_long, too_long *= 2;
-    while (search != kPowersOfTwo && too_long - longest > (search == kNeverEnds ? 0 : 1)) {
+    const bool powers = search == kPowersOfTwo || search == kPowersFromOne;
+    while (!powers && too_long - longest > (search == kNeverEnds ? 0 : 1)) {
       const int middle = longest + (too_long - longest) / 2;
       (fits(middle) ? longest : too_long) = middle;
     }
     if (search == kClipped) return std::min(longest, clip);
     if (search == kBelowClip) return std::min(longest, clip - 1);
     if (longest == 0) {
-      return search == kAtLeastOne || search == kFirstThatDoesNot ? 1
-             : search == kMinusOne                                ? -1
-                                                                  : 0;
+      return search == kAtLeastOne || search == kPowersFromOne || search == kFirstThatDoesNot ? 1
+             : search == kMinusOne                                                            ? -1
+                                                                                              : 0;
     }
     return longest + (search == kFirstThatDoesNot || search == kFirstOrZero) - (search == kOneLess);
   }
@@ -223,6 +230,13 @@ static const std::vector<Wrong>& wrong_ways() {
        "all threads were counted; a thread works at a head, and there are fewer: min(threads, B * "
        "H)",
        {{.idle_threads = true}}},
+      {"threads-of-one-sequence",
+       "threads were limited to the heads of one sequence; they work at all sequences of the "
+       "batch: min(threads, B * H)",
+       {{.threads_by_heads = true}}},
+      {"kinds-exchanged",
+       "plain was counted as tiled, and tiled as plain",
+       {{.kinds_exchanged = true}}},
       {"q-k-v-o-counted",
        "tensors of the model were counted, O or Q, K and V as well; both kinds of attention need "
        "them, and they are "
@@ -258,7 +272,7 @@ static const std::vector<Wrong>& wrong_ways() {
        "the answer is the largest power of 2 that fits; up to the next one longer contexts may "
        "fit: bisect between "
        "the two",
-       {{.search = W::kPowersOfTwo}}},
+       {{.search = W::kPowersOfTwo}, {.search = W::kPowersFromOne}}},
       {"one-token-always-fits",
        "the answer is 1 although not even that fits: 0",
        {{.search = W::kAtLeastOne}}},
@@ -275,7 +289,15 @@ static const std::vector<Wrong>& wrong_ways() {
        "a context was asked about whose bytes 64 bits do not hold; a number that has wrapped round "
        "may seem to fit: "
        "begin with 1 and double",
-       {{.search = W::kTooHigh}}},
+       {{.search = W::kTooHigh, .start = 1 << 30},
+        {.search = W::kTooHigh, .start = std::numeric_limits<int>::max()},
+        {.search = W::kTooHigh, .start = 1000000000},
+        {.search = W::kTooHigh, .start = 2000000000}}},
+      {"middle-overflows",
+       "a context of less than 0 tokens was asked about: the sum of two large ints is negative, "
+       "and so is half of it; begin "
+       "with 1 and double",
+       {{.search = W::kMiddleOverflows}}},
       {"search-ends-too-low",
        "no context above a fixed limit was found; with a large budget longer ones fit: double "
        "until one does not",
@@ -344,9 +366,8 @@ static std::string found(const Any& way, Attention attention, Shape shape, int64
                         : "asked 10000 questions, and about the same again and again"};
     }
     shape.length = length;
-    const double squares = static_cast<double>(length) * length;
-    if (attention == Attention::PLAIN &&
-        squares * shape.batch * shape.heads * shape.layers > 0x1p60)
+    const double matrices = double(shape.batch) * shape.heads * shape.layers + shape.threads;
+    if (attention == Attention::PLAIN && 4 * matrices * length * length > 0x1p62)
       throw Stopped{"asked about a context whose bytes 64 bits do not hold"};
     return Way{}.attention_bytes(attention, shape);
   };
