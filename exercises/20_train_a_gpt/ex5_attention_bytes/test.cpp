@@ -325,9 +325,9 @@ static const std::vector<Wrong>& wrong_ways() {
 }
 
 static std::string words(const Shape& s) {
-  return std::to_string(s.batch) + " x " + std::to_string(s.heads) + " heads of " +
-         std::to_string(s.dim) + ", layers " + std::to_string(s.layers) + ", threads " +
-         std::to_string(s.threads) + ", block " + std::to_string(s.block);
+  return "B " + std::to_string(s.batch) + ", H " + std::to_string(s.heads) + ", dim " +
+         std::to_string(s.dim) + ", " + std::to_string(s.layers) + " layers, " +
+         std::to_string(s.threads) + " threads, block " + std::to_string(s.block);
 }
 
 static void check_bytes(const Shape& shape) {
