@@ -188,19 +188,16 @@ static const std::vector<Known>& all_known() {
   using W = Way;
   static const char* const no_maximum =
       "e^x of the logits themselves was computed; it is Inf above 88.7 and all of a row's are 0 "
-      "below "
-      "about -103: subtract the row's maximum first, for the loss and for the gradient";
+      "below about -103: subtract the row's maximum first, for the loss and for the gradient";
   static const char* const row_zero =
       "the target was looked for in row 0; that of row i is at i * vocabulary + target";
   static const char* const epsilon =
       "a small number was added to the probability so that its logarithm is not -Inf; the loss of "
-      "an "
-      "improbable target is then that number's, and the gradient another loss's: m + ln l - "
+      "an improbable target is then that number's, and the gradient another loss's: m + ln l - "
       "x[target]";
   static const char* const read_late =
       "x[target] was read after something else had been written in its place; keep it before the "
-      "row is "
-      "overwritten";
+      "row is overwritten";
   static const std::vector<Known> known = {
       {"maximum-not-subtracted", {.maximum = W::kNone}, no_maximum},
       {"maximum-not-subtracted", {.maximum = W::kOnlyForGradient}, no_maximum},

@@ -251,9 +251,8 @@ static const std::vector<Wrong>& wrong_ways() {
   using W = Way;
   static const std::vector<Wrong> wrong = {
       {"one-sided-difference",
-       "f was asked on one side of x; that errs by h f'' / 2, which is all there is where f' is 0: "
-       "ask above "
-       "and below",
+       "f was asked on one side of x; that errs by h f'' / 2, which is all there is where f' is "
+       "0: ask above and below",
        one_sided()},
       {"not-halved", "f(x + h) - f(x - h) was divided by h; the two are 2 h apart",
        with_bounds({{.difference = W::kNotHalved}})},
@@ -267,8 +266,7 @@ static const std::vector<Wrong>& wrong_ways() {
        with_bounds({{.difference = W::kFp32}})},
       {"step-too-small",
        "h is so small that f(x + h) and f(x - h) differ in their last digits only; 1e-16 |f| / h "
-       "is far above the "
-       "bound",
+       "is far above the bound",
        with_steps({1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14, 1e-15, 1e-16})},
       {"step-too-large",
        "h is so large that f is no straight line over 2 h; h h f''' / 6 is far above the bound",
@@ -285,19 +283,16 @@ static const std::vector<Wrong>& wrong_ways() {
        with_bounds({{.put_back = W::kNotIfWrong}})},
       {"absolute-part-too-large",
        "the bound allows more than 1 % of a small gradient, so that a wrong one of 3e-6 passes; "
-       "the part that does not "
-       "grow with the gradient has to stay far below",
+       "the part that does not grow with the gradient has to stay far below",
        joined(with_absolute(W::kOfDifference, {1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7}),
               with_absolute(W::kAbsoluteOnly, {1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7}))},
       {"bound-does-not-grow",
        "the bound is the same for gradients of every size; a right one of 1e6 is off by more "
-       "because of h alone: a part "
-       "that grows with the gradient",
+       "because of h alone: a part that grows with the gradient",
        with_absolute(W::kAbsoluteOnly, {1e-8, 1e-9, 1e-10})},
       {"relative-only",
        "the bound is 0 where the gradient is 0, and there the difference is 1e-11 by rounding, or "
-       "0 / 0: add a part that "
-       "does not shrink",
+       "0 / 0: add a part that does not shrink",
        joined(joined(with_bounds({{.bound = W::kOverDifference},
                                   {.bound = W::kOverDx},
                                   {.bound = W::kOverSum}}),
@@ -311,8 +306,7 @@ static const std::vector<Wrong>& wrong_ways() {
                      with_absolute(W::kOfLarger, {0, 1e-15})))},
       {"bound-too-tight",
        "right gradients fail where f is curved: there the difference itself errs by h h f''' / 6, "
-       "and the part of the "
-       "bound that grows with the gradient allows less",
+       "and the part of the bound that grows with the gradient allows less",
        too_tight()},
       {"relative-part-too-large",
        "the bound allows more than 1 % of a gradient; the differences are far better than that",
@@ -323,8 +317,7 @@ static const std::vector<Wrong>& wrong_ways() {
        with_bounds({{.compared = W::kNanPasses}, {.compared = W::kNanPassesUnlessLast}})},
       {"infinity-allows-itself",
        "the bound grows with dx; where dx is Inf the bound is Inf, and Inf <= Inf: let it grow "
-       "with the difference, or "
-       "ask for a finite dx",
+       "with the difference, or ask for a finite dx",
        with_bounds({{.bound = W::kOfLarger}, {.bound = W::kOfDx}})},
       {"sign-kept", "a gradient that is off in one direction passes; the error needs std::abs",
        with_bounds({{.error = W::kTooLarge}, {.error = W::kTooSmall}})},
@@ -341,8 +334,8 @@ static const std::vector<Wrong>& wrong_ways() {
        "the last component was not looked at; the loop ends one too early",
        with_bounds({{.compared = W::kAllButLast}})},
       {"compared-for-equality",
-       "dx and the difference were compared with == or !=; both are rounded, so right ones differ: "
-       "a bound",
+       "dx and the difference were compared with == or !=; both are rounded, so right ones "
+       "differ: a bound",
        with_bounds({{.bound = W::kEqual}})},
       {"one-right-is-enough", "the gradient passes if one component is right; all have to be",
        with_bounds({{.compared = W::kOne}})},
@@ -358,8 +351,7 @@ static const std::vector<Wrong>& wrong_ways() {
        with_bounds({{.compared = W::kDirection}})},
       {"one-bound-for-all",
        "the errors were held against the size of the whole gradient; a small component that is "
-       "wrong drowns in the "
-       "others: each by itself",
+       "wrong drowns in the others: each by itself",
        one_bound()},
       {"verdict-inverted", "right and wrong are exchanged", with_bounds({{.inverted = true}})},
   };

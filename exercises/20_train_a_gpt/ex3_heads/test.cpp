@@ -164,16 +164,14 @@ static const std::vector<Wrong>& wrong_ways() {
   using W = Way;
   static const std::vector<Wrong> wrong = {
       {"heads-interleaved",
-       "number d of head h was taken for channel d * heads + h; a head's numbers lie side by side: "
-       "h "
-       "* dim + d",
+       "number d of head h was taken for channel d * heads + h; a head's numbers lie side by "
+       "side: h * dim + d",
        {{.product = W::kInterleaved},
         {.to = W::kJoinedInterleaved},
         {.product = W::kInterleaved, .to = W::kJoinedInterleaved}}},
       {"length-and-heads-not-exchanged",
        "the numbers kept the order [batch, length, heads, dim]; a view moves nothing, and here "
-       "length "
-       "and heads have to change places",
+       "length and heads have to change places",
        {{.tensor = W::kNotMoved},
         {.to = W::kJoinedNotMoved},
         {.tensor = W::kNotMoved, .to = W::kJoinedNotMoved}}},
@@ -184,14 +182,13 @@ static const std::vector<Wrong>& wrong_ways() {
         {.product = W::kBatchForgotten, .to = W::kJoinedBatchForgotten}}},
       {"tokens-before-batch",
        "the row is t * batch + b; the tokens of a sequence are in rows one after the other: b * "
-       "length "
-       "+ t",
+       "length + t",
        {{.product = W::kTokensFirst},
         {.to = W::kJoinedTokensFirst},
         {.product = W::kTokensFirst, .to = W::kJoinedTokensFirst}}},
       {"head-forgotten",
-       "the column does not depend on h: all heads are head 0, or all are written over it; h * dim "
-       "+ d",
+       "the column does not depend on h: all heads are head 0, or all are written over it; h * "
+       "dim + d",
        {{.product = W::kHeadForgotten},
         {.to = W::kJoinedHeadForgotten},
         {.product = W::kHeadForgotten, .to = W::kJoinedHeadForgotten}}},
@@ -200,15 +197,14 @@ static const std::vector<Wrong>& wrong_ways() {
        {{.product = W::kHeadByOne},
         {.to = W::kJoinedHeadByOne},
         {.product = W::kHeadByOne, .to = W::kJoinedHeadByOne}}},
-      {"transposed",
+      {"head-transposed",
        "the numbers of a head were taken for [dim, length]; its rows are tokens: [length, dim]",
        {{.tensor = W::kTransposed},
         {.to = W::kJoinedTransposed},
         {.tensor = W::kTransposed, .to = W::kJoinedTransposed}}},
       {"k-transposed",
        "K was written as [dim, length]; the product Q @ K.T reads K by rows, so that it is stored "
-       "as Q "
-       "and V are",
+       "as Q and V are",
        {{.tensor = W::kOnlyKTransposed}}},
       {"heads-before-batch",
        "the order [heads, batch, length, dim] was taken; batch is outermost",
@@ -244,14 +240,12 @@ static const std::vector<Wrong>& wrong_ways() {
        "a whole tensor is -1, as at the beginning: nothing was written to it",
        {{.k_forgotten = true}, {.v_forgotten = true}, {.nothing_joined = true}}},
       {"head-by-head",
-       "Q, K and V of a head were looked for side by side; a row has all of Q, then all of K, then "
-       "all "
-       "of V",
+       "Q, K and V of a head were looked for side by side; a row has all of Q, then all of K, "
+       "then all of V",
        {{.product = W::kOfAHeadTogether}}},
       {"channel-by-channel",
        "Q, K and V of a channel were looked for side by side; a row has all of Q, then all of K, "
-       "then "
-       "all of V",
+       "then all of V",
        {{.product = W::kInnermost}}},
       {"one-below-the-other",
        "Q, K and V were looked for in rows below each other; they are side by side in each row",
@@ -277,8 +271,7 @@ static const std::vector<Wrong>& wrong_ways() {
        {{.tensors = W::kQQQ}}},
       {"q-scaled",
        "Q was divided by the root of dim; right in its place, but here nothing is computed: "
-       "attention "
-       "does it",
+       "attention does it",
        {{.scaled = true}}},
       {"rows-of-the-product",
        "rows of `joined` were taken to be 3 * channels apart; they have channels numbers",

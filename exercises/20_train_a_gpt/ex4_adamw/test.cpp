@@ -149,16 +149,15 @@ static const std::vector<Wrong>& wrong_ways() {
   static const std::vector<Wrong> wrong = {
       {"bias-correction-forgotten",
        "m and v were used as they are; both began as 0, and after few steps m is too small by 1 - "
-       "beta1^t, "
-       "v by 1 - beta2^t: divide by these",
+       "beta1^t, v by 1 - beta2^t: divide by these",
        {{.correction = W::kNeither}}},
       {"square-not-corrected",
-       "m was corrected and v was not: it is too small by 1 - beta2^t, and the first steps are too "
-       "long",
+       "m was corrected and v was not: it is too small by 1 - beta2^t, and the first steps are "
+       "too long",
        {{.correction = W::kOnlyMoment}}},
       {"moment-not-corrected",
-       "v was corrected and m was not: it is too small by 1 - beta1^t, and the first steps are too "
-       "short",
+       "v was corrected and m was not: it is too small by 1 - beta1^t, and the first steps are "
+       "too short",
        {{.correction = W::kOnlySquare}}},
       {"steps-counted-from-zero",
        "the correction is that of t - 1; at the first step t is 1 already, and 1 - beta^0 is 0",
@@ -179,9 +178,8 @@ static const std::vector<Wrong>& wrong_ways() {
        "m was corrected by beta2 and v by beta1; each by its own",
        {{.correction = W::kBetasExchanged}}},
       {"correction-stored",
-       "the corrected means were stored in m and v, and are corrected again at the next step; they "
-       "are for "
-       "this step's weights alone",
+       "the corrected means were stored in m and v, and are corrected again at the next step; "
+       "they are for this step's weights alone",
        {{.correction = W::kStored}}},
       {"betas-exchanged",
        "beta2 was taken for m and beta1 for v; v is the slower one, so that steps do not jump",
@@ -208,8 +206,7 @@ static const std::vector<Wrong>& wrong_ways() {
        {{.square = W::kNotSquared}, {.square = W::kAbsolute}}},
       {"moment-squared",
        "v is a mean of m squared; where gradients change their sign m is near 0, and the step "
-       "would be long: "
-       "g squared",
+       "would be long: g squared",
        {{.square = W::kOfMoment}}},
       {"gradient-for-moment",
        "the weights follow the gradient of this step; m, the mean over many steps",
@@ -222,13 +219,11 @@ static const std::vector<Wrong>& wrong_ways() {
        {{.step = W::kSign}}},
       {"epsilon-under-the-root",
        "epsilon was added to v and the root taken of both; the root of 1e-8 is 1e-4, which slows "
-       "down weights "
-       "with small gradients: root of v, plus epsilon",
+       "down weights with small gradients: root of v, plus epsilon",
        {{.root = W::kInside}}},
       {"epsilon-before-the-correction",
        "epsilon was added to the root of v before the correction divided it; then epsilon is "
-       "larger at first: "
-       "correct v, take the root, add",
+       "larger at first: correct v, take the root, add",
        {{.root = W::kBeforeCorrection}}},
       {"epsilon-forgotten",
        "epsilon is missing; a weight that never had a gradient is 0/0 = NaN",
@@ -241,24 +236,21 @@ static const std::vector<Wrong>& wrong_ways() {
        {{.root = W::kNoRoot}}},
       {"decay-coupled",
        "decay * w was added to the gradient, so it is in m and v and is divided by the root: that "
-       "is Adam with an L2 "
-       "penalty; AdamW takes rate * decay * w from the weight itself",
+       "is Adam with an L2 penalty; AdamW takes rate * decay * w from the weight itself",
        {{.decay = W::kCoupled}, {.decay = W::kCoupledAll}, {.decay = W::kCoupledLate}}},
       {"decay-twice",
        "the weight decays, and decay * w was added to the gradient as well; the first is all of it",
        {{.decay = W::kTwice}}},
       {"root-not-used",
        "the weights moved by the rate times m, or times the gradient; m divided by the root of v, "
-       "so that all weights "
-       "move about as far",
+       "so that all weights move about as far",
        {{.step = W::kMomentAlone}, {.step = W::kGradientAlone}}},
       {"last-weight-forgotten",
        "the last weight did not change; the loop ends one too early",
        {{.last_forgotten = true}}},
       {"nan-skipped",
        "a weight whose gradient is NaN was left as it is; a NaN has to come out, or nobody sees "
-       "that something is "
-       "wrong",
+       "that something is wrong",
        {{.nan_skipped = true}}},
       {"zero-gradients-skipped",
        "a weight whose gradient is 0 was left as it is; its m and v fade, it goes on by m, and it "
@@ -282,7 +274,7 @@ static const std::vector<Wrong>& wrong_ways() {
       {"weights-grow",
        "rate * decay * w was added; subtracted, so that weights shrink",
        {{.decay = W::kGrows}}},
-      {"uphill",
+      {"uphill-not-down",
        "the weights go with the gradient, and the loss grows: subtract",
        {{.update = W::kUp}}},
       {"rate-forgotten",

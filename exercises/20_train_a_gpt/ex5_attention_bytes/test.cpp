@@ -188,16 +188,14 @@ static const std::vector<Wrong>& wrong_ways() {
        {{.length_form = W::kOnce}, {.length_form = W::kTwice}}},
       {"half-a-matrix",
        "only the keys that a query sees were counted; the program stores the hidden ones, too, as "
-       "zeros: "
-       "T * T",
+       "zeros: T * T",
        {{.length_form = W::kTriangle}}},
       {"one-number-a-row",
        "one number a row was counted for tiled attention; there are two: LSE and D",
        {{.rows = W::kOneNumber}}},
       {"three-numbers-a-row",
        "three numbers a row were counted for tiled attention; m and l are kept as one, LSE, and D "
-       "is the "
-       "second",
+       "is the second",
        {{.rows = W::kThreeNumbers}}},
       {"rows-forgotten",
        "only tiles were counted for tiled attention; LSE and D of each row are kept, too",
@@ -239,8 +237,7 @@ static const std::vector<Wrong>& wrong_ways() {
        {{.kinds_exchanged = true}}},
       {"q-k-v-o-counted",
        "tensors of the model were counted, O or Q, K and V as well; both kinds of attention need "
-       "them, and they are "
-       "not attention's own",
+       "them, and they are not attention's own",
        {{.model = W::kOOfTiled}, {.model = W::kOOfBoth}, {.model = W::kQkvoOfBoth}}},
       {"numbers-for-bytes",
        "numbers were counted; a number of fp32 has 4 bytes",
@@ -270,8 +267,7 @@ static const std::vector<Wrong>& wrong_ways() {
        {{.search = W::kOneLess}}},
       {"powers-of-two-only",
        "the answer is the largest power of 2 that fits; up to the next one longer contexts may "
-       "fit: bisect between "
-       "the two",
+       "fit: bisect between the two",
        {{.search = W::kPowersOfTwo}, {.search = W::kPowersFromOne}}},
       {"one-token-always-fits",
        "the answer is 1 although not even that fits: 0",
@@ -281,22 +277,19 @@ static const std::vector<Wrong>& wrong_ways() {
        "contexts were tried one after the other, and millions may fit: double, then bisect",
        {{.search = W::kLinear}}},
       {"search-never-ends",
-       "the search asks about the same contexts again and again: in each round one of its ends has "
-       "to move, and it is "
-       "over when they are neighbours",
+       "the search asks about the same contexts again and again: in each round one of its ends "
+       "has to move, and it is over when they are neighbours",
        {{.search = W::kNeverEnds}}},
       {"search-begins-too-high",
-       "a context was asked about whose bytes 64 bits do not hold; a number that has wrapped round "
-       "may seem to fit: "
-       "begin with 1 and double",
+       "a context was asked about whose bytes 64 bits do not hold; a number that has wrapped "
+       "round may seem to fit: begin with 1 and double",
        {{.search = W::kTooHigh, .start = 1 << 30},
         {.search = W::kTooHigh, .start = std::numeric_limits<int>::max()},
         {.search = W::kTooHigh, .start = 1000000000},
         {.search = W::kTooHigh, .start = 2000000000}}},
       {"middle-overflows",
        "a context of less than 0 tokens was asked about: the sum of two large ints is negative, "
-       "and so is half of it; begin "
-       "with 1 and double",
+       "and so is half of it; begin with 1 and double",
        {{.search = W::kMiddleOverflows}}},
       {"search-ends-too-low",
        "no context above a fixed limit was found; with a large budget longer ones fit: double "
@@ -313,8 +306,7 @@ static const std::vector<Wrong>& wrong_ways() {
         {.search = W::kBelowClip, .clip = 1000000}}},
       {"taken-as-proportional",
        "the budget was divided by the bytes of one token; they grow with the square of the "
-       "context, or with "
-       "something that is there from the beginning: search",
+       "context, or with something that is there from the beginning: search",
        {{.search = W::kProportional}}},
       {"taken-as-square",
        "the bytes were taken to be T * T times those of one token; tiled attention's are not: "
