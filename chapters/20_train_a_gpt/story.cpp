@@ -27,7 +27,7 @@ int tell_story() {
   int code = show_gradients({"tiled", 4});
   std::cout << "\nNow a larger one, in fp32, learns to write like these lessons.\n\n";
   TrainRequest request;
-  request.steps = 1000;
+  request.steps = 3000;
   request.checkpoint = (std::filesystem::temp_directory_path() /
                         ("ch20_gpt_" + std::to_string(getuid()) + ".checkpoint"))
                            .string();
@@ -37,7 +37,7 @@ int tell_story() {
             << generate(load_checkpoint(request.checkpoint), kPrompt, 400, 0.7, 1)
             << "\n\nThe checkpoint is " << request.checkpoint << ". To go on from it:\n"
             << "  build/bin/ch20_train_a_gpt train --checkpoint " << request.checkpoint
-            << " --resume --steps 3000\n"
+            << " --resume --steps 9000\n"
             << "  build/bin/ch20_train_a_gpt generate --checkpoint " << request.checkpoint
             << " --prompt \"" << kPrompt << "\"\n";
   return code;

@@ -1,0 +1,57 @@
+// Chapter 20's curves: every number as it was measured, and what the lesson says of them.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+
+import { NARROW, WIDE } from '../figures/draw.js'
+import loss from '../figures/loss.js'
+import { output_of } from '../figures/programs.mjs'
+import { figure_on, with_browser } from './browser.mjs'
+import { numbers_in } from './drawing.mjs'
+
+const kept = output_of(loss.sources.kept), data = loss.data({ kept })
+const last = (name) => kept.curves[name].last
+
+test('loss: the last 200 steps as they were measured', () => {
+  for (const show of ['breaks', 'seeds']) {
+    for (const width of [WIDE, NARROW]) {
+      const shown = numbers_in(loss.draw(data, { show, focus: 'tiled 0' }, width))
+      const names = Object.keys(shown)
+      assert.equal(names.length, show === 'breaks' ? 6 : 11)
+      for (const name of names) {
+        const curve = name.replace('last_', '').replace('_', ' ')
+        assert.equal(shown[name], last(curve).toFixed(3), curve)
+      }
+    }
+  }
+})
+
+test('loss: what the lesson says of the curves', () => {
+  const intact = last('tiled 0'), seeds = [0, 1, 2, 3, 4]
+  for (const { means } of Object.values(kept.curves)) {
+    assert.equal(means.length, 2000 / kept.every)
+    assert.ok(means.every(Number.isFinite))
+  }
+  const spread = Math.max(...seeds.map((n) => last(`plain ${n}`))) - Math.min(...seeds.map((n) => last(`plain ${n}`)))
+  for (const seed of seeds) {
+    const [plain, tiled] = [kept.curves[`plain ${seed}`], kept.curves[`tiled ${seed}`]]
+    assert.ok(plain.first.every((x, step) => Math.abs(x - tiled.first[step]) <= 1e-5), `seed ${seed}, first 20`)
+    assert.ok(Math.abs(plain.last - tiled.last) < spread / 10, `seed ${seed}`)
+    assert.ok(plain.passed && tiled.passed)
+  }
+  assert.ok(Math.abs(last('ch10 0') - intact) < spread)
+  assert.ok(last('mask-off-by-one') < intact - 1, 'who sees the answer is too good')
+  const broken = ['mask-off-by-one', 'tile-relative-mask', 'no-d', 'no-scale-in-dk', 'no-rescale']
+  for (const name of broken) assert.equal(kept.curves[name].passed, false, name)
+})
+
+test('loss on the page: which curves, pointing', () => with_browser(async (open) => {
+  for (const width of [1280, 390]) {
+    const page = await open('/chapters/20_train_a_gpt/', { width })
+    const shown = await figure_on(page, 'loss')
+    await shown.point('no-d')
+    assert.match(await shown.words(), /^D forgotten: after 2000 steps the loss is /)
+    await shown.choose('show', 'three attentions, five seeds')
+    assert.match(await shown.words(), /^plain, seed 0: after 2000 steps the loss is /)
+    assert.deepEqual(page.complaints, [])
+  }
+}))
