@@ -128,7 +128,9 @@ TEST_CASE("attention: plain keeps a matrix a head, tiled a number a row") {
       return probe.peak_bytes();
     };
     CHECK(bytes({"plain"}) >= 2 * length * length * 4);
-    CHECK(bytes({"tiled", 16}) <= 2 * (2 * length + 3 * 16 * 16) * 4);
+    CHECK(bytes({"tiled", 16}) == attention_bytes({"tiled", 16}, shape, 1));
+    CHECK(bytes({"tiled", 16}) <= 2 * (2 * length + 2 * 16 * 16) * 4);
+    CHECK(bytes({"ch10"}) == (5 * 8 + 1) * 2 * length * 4);
   }
 }
 

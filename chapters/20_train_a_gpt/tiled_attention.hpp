@@ -36,7 +36,8 @@ class TiledAttention : public Attention<R> {
         LSE_(heads() * shape.length),
         D_(heads() * shape.length) {
     const int threads = static_cast<int>(std::min<int64_t>(hardware_threads(), heads()));
-    fast_.assign(threads, FastMemory(block_));
+    fast_.reserve(threads);  // not assign: its temporary would count, too
+    for (int i = 0; i < threads; ++i) fast_.emplace_back(block_);
   }
 
   void forward(Input<R> QKV, Matrix<R> O) override {

@@ -5,10 +5,10 @@ import { el, line, path, rect, svg, text, WIDE } from './draw.js'
 const INTACT = 'tiled 0'
 // Name, color, what stands behind the name in the list.
 const BREAKS = [[INTACT, 'c', 'intact'], ['mask-off-by-one', 'e', 'mask off by one'],
-  ['tile-relative-mask', 'b', 'mask from the tile’s corner'], ['no-d', 'd', 'D forgotten'],
+  ['tile-relative-mask', 'b', 'tile-relative mask'], ['no-d', 'd', 'D forgotten'],
   ['no-scale-in-dk', 'a', 'scale forgotten in dK'], ['no-rescale', 'f', 'no rescaling']]
 const SEEDS = [0, 1, 2, 3, 4].flatMap((seed) => [[`plain ${seed}`, 'd', `plain, seed ${seed}`],
-  [`tiled ${seed}`, 'c', `tiled, seed ${seed}`]]).concat([['ch10 0', 'b', 'kernels in bf16, seed 0']])
+  [`tiled ${seed}`, 'c', `tiled, seed ${seed}`]]).concat([['ch10 0', 'b', 'kernels, bf16, seed 0']])
 const SHOWN = { breaks: BREAKS, seeds: SEEDS }
 const rows_of = (data, state) => SHOWN[state.show].filter(([name]) => name in data.curves)
 const words_of = (loss) => loss.toFixed(3)
