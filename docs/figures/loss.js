@@ -6,7 +6,7 @@ const INTACT = 'tiled 0'
 // Name, color, what stands behind the name in the list.
 const BREAKS = [[INTACT, 'c', 'intact'], ['mask-off-by-one', 'e', 'mask off by one'],
   ['tile-relative-mask', 'b', 'tile-relative mask'], ['no-d', 'd', 'D forgotten'],
-  ['no-scale-in-dk', 'a', 'scale forgotten in dK'], ['no-rescale', 'f', 'no rescaling']]
+  ['no-scale-in-dk', 'a', 'no scale in dK'], ['no-rescale', 'f', 'no rescaling']]
 const SEEDS = [0, 1, 2, 3, 4].flatMap((seed) => [[`plain ${seed}`, 'd', `plain, seed ${seed}`],
   [`tiled ${seed}`, 'c', `tiled, seed ${seed}`]]).concat([['ch10 0', 'b', 'kernels, bf16, seed 0']])
 const SHOWN = { breaks: BREAKS, seeds: SEEDS }
@@ -28,10 +28,11 @@ export default {
 
   draw(data, state, width) {
     const rows = rows_of(data, state), wide = width >= WIDE, left = 34, right = wide ? width - 250 : width - 8
-    const top = 46, height = wide ? 250 : 210, bottom = top + height, points = rows.map(([name]) => data.curves[name].means)
+    const top = 46, height = wide ? 250 : 190, bottom = top + height, points = rows.map(([name]) => data.curves[name].means)
     const count = points[0].length, most = 5, x_of = (i) => left + (right - left) * (i + 0.5) / count
     const y_of = (loss) => bottom - height * Math.min(loss, most) / most
-    const list = (row) => wide ? [right + 20, top + 14 + row * 22] : [4, bottom + 56 + row * 22]
+    const pitch = wide ? 22 : rows.length > 6 ? 18 : 22
+    const list = (row) => [wide ? right + 20 : 4, (wide ? top + 14 : bottom + 54) + row * pitch]
     const curve = ([name, color], i) => path(points[i].map((loss, n) => [x_of(n), y_of(loss)]),
       { class: `line-${color}`, 'stroke-width': name === state.focus ? 3 : 1.3 })
     const order = rows.map((row, i) => [row, i]).sort(([[one]]) => one === state.focus ? 1 : -1)
@@ -48,7 +49,7 @@ export default {
       rows.map(([name, color, words], row) => {
         const [x, y] = list(row), end = width - 4, on = name === state.focus
         return el('g', { 'data-focus': name }, [
-          rect(x - 4, y - 14, end - x + 4, 20, on ? { class: 'soft-f', rx: 3 } : { opacity: 0 }),
+          rect(x - 4, y - 14, end - x + 4, 18, on ? { class: 'soft-f', rx: 3 } : { opacity: 0 }),
           line(x, y - 4, x + 20, y - 4, { class: `line-${color}` }),
           text(x + 28, y, words, { class: on ? 'strong' : null }),
           text(end - 4, y, words_of(data.curves[name].last), { class: on ? 'end strong' : 'end',

@@ -72,14 +72,11 @@ def breaks(kept):
 
 
 def context(kept):
-    print("context    plain, MiB   tiled, MiB   plain, ms   tiled, ms")
+    print("context    plain, MiB   tiled, KiB   plain, ms   tiled, ms")
     for length, runs in kept["contexts"].items():
-        mib = [runs[name]["attention_bytes"] / 2 ** 20 if name in runs else None
-               for name in ("plain", "tiled")]
-        ms = [runs[name]["ms"] if name in runs else None for name in ("plain", "tiled")]
-        print(f"{length:>7}" + "".join(
-            f"{'-' if x is None else format(x, digits):>{width}}" for x, digits, width in (
-                (mib[0], ".1f", 14), (mib[1], ".3f", 13), (ms[0], ".0f", 12), (ms[1], ".0f", 12))))
+        plain, tiled = runs["plain"], runs["tiled"]
+        print(f"{length:>7} {plain['attention_bytes'] / 2 ** 20:13.0f} "
+              f"{tiled['attention_bytes'] / 2 ** 10:12.0f} {plain['ms']:11.0f} {tiled['ms']:11.0f}")
 
 
 def main():

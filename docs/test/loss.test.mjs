@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
 import { NARROW, WIDE } from '../figures/draw.js'
+import context from '../figures/context.js'
 import loss from '../figures/loss.js'
 import { output_of } from '../figures/programs.mjs'
 import { figure_on, with_browser } from './browser.mjs'
@@ -55,3 +56,19 @@ test('loss on the page: which curves, pointing', () => with_browser(async (open)
     assert.deepEqual(page.complaints, [])
   }
 }))
+
+test('context: memory and time as they were measured; four times the memory for twice the context', () => {
+  const contexts = Object.keys(kept.contexts), bytes = (name, n) => kept.contexts[contexts[n]][name].attention_bytes
+  assert.deepEqual(contexts, ['512', '1024', '2048', '4096', '8192', '16384'])
+  for (let n = 1; n < contexts.length; n++) assert.equal(bytes('plain', n), 4 * bytes('plain', n - 1))
+  for (const focus of contexts) {
+    const { plain, tiled } = kept.contexts[focus]
+    for (const width of [WIDE, NARROW]) {
+      const memory = numbers_in(context.draw(kept.contexts, { show: 'memory', focus }, width))
+      assert.equal(memory.memory_plain, `${plain.attention_bytes / 2 ** 20} MiB`)
+      assert.equal(memory.memory_tiled, `${tiled.attention_bytes / 2 ** 10} KiB`)
+      const time = numbers_in(context.draw(kept.contexts, { show: 'time', focus }, width))
+      assert.equal(time.time_factor, (plain.ms / tiled.ms).toFixed(1))
+    }
+  }
+})
