@@ -3,11 +3,17 @@
 #include "common/error.hpp"
 #include "kernel_attention.hpp"
 #include "plain_attention.hpp"
+#if FA_RING
+#include "ring_attention.hpp"
+#endif
 #include "tiled_attention.hpp"
 
 namespace fa::ch20 {
 
 void check_attention(const AttentionChoice& choice, const AttentionShape& shape) {
+  if (choice.name == "ch19" && !FA_RING) {
+    throw InputError("--attention ch19: this build left chapter 19 out");
+  }
   if (choice.name != "ch10") return;
   const Shape all{shape.batch, shape.heads, shape.length, shape.length, shape.dim};
   ::ch09::CHAPTER.check_shape(all);
@@ -18,16 +24,16 @@ template <class R>
 std::unique_ptr<Attention<R>> make_attention(const AttentionChoice& choice,
                                              const AttentionShape& shape) {
   check_attention(choice, shape);
-  if (choice.name == "plain") {
-    if (choice.breaks != 0) throw InputError("--break: accepted with --attention tiled");
-    return std::make_unique<PlainAttention<R>>(shape);
+  if (choice.name != "tiled" && choice.breaks != 0) {
+    throw InputError("--break: accepted with --attention tiled");
   }
-  if (choice.name == "ch10") {
-    if (choice.breaks != 0) throw InputError("--break: accepted with --attention tiled");
-    return std::make_unique<KernelAttention<R>>(shape);
-  }
+  if (choice.name == "plain") return std::make_unique<PlainAttention<R>>(shape);
+  if (choice.name == "ch10") return std::make_unique<KernelAttention<R>>(shape);
+#if FA_RING
+  if (choice.name == "ch19") return std::make_unique<RingAttention<R>>(shape);
+#endif
   if (choice.name != "tiled") {
-    throw InputError("--attention " + choice.name + ": accepted: plain, tiled, ch10");
+    throw InputError("--attention " + choice.name + ": accepted: plain, tiled, ch10, ch19");
   }
   if (choice.breaks == 0) {
     return std::make_unique<TiledAttention<R, Intact>>(shape, choice.block, Intact{});
@@ -41,10 +47,10 @@ int64_t attention_bytes(const AttentionChoice& choice, const AttentionShape& sha
   const int64_t heads = shape.batch * shape.heads, length = shape.length;
   const int64_t threads = std::min<int64_t>(hardware_threads(), heads);
   const int64_t block = std::min(choice.block, length), tensor = heads * length * shape.dim;
+  const bool packed = choice.name == "ch10" || choice.name == "ch19";
   const int64_t numbers = choice.name == "plain" ? (layers * heads + threads) * length * length
-                          : choice.name == "ch10"
-                              ? layers * (5 * tensor + heads * length) + 3 * tensor
-                              : layers * (2 * heads * length + threads * 2 * block * block);
+                          : packed ? layers * (5 * tensor + heads * length) + 3 * tensor
+                                   : layers * (2 * heads * length + threads * 2 * block * block);
   return numbers * static_cast<int64_t>(sizeof(float));
 }
 // [/anchor: bytes]

@@ -30,14 +30,15 @@ class Attention {
 
 // "plain" keeps the matrix P of every head from the forward pass to the backward pass; "tiled"
 // keeps one number a row and computes P again, in tiles of block x block; "ch10" is chapter 09's
-// and chapter 10's kernels, in bf16. `breaks` is for tiled only.
+// and chapter 10's kernels, in bf16; "ch19" chapter 19's ring of two ranks. `breaks` is for tiled
+// only.
 struct AttentionChoice {
   std::string name = "tiled";
   int64_t block = 16;
   uint32_t breaks = 0;
 };
 
-// Throws InputError for a size that the kernels do not take.
+// Throws InputError for a size that the kernels do not take, or what this build left out.
 void check_attention(const AttentionChoice& choice, const AttentionShape& shape);
 
 // What it allocates, a MemoryProbe sees. Throws InputError for a name that there is not, too.

@@ -85,6 +85,16 @@ class Cli(unittest.TestCase):
             self.assertTrue(abs(tiled - kernels) <= 1e-3, (tiled, kernels))
         self.assertNotEqual(*losses)
 
+    def test_two_ranks_have_the_loss_of_one(self):
+        if "left chapter 19 out" in run("train", "--attention", "ch19", "--steps", 0).stderr:
+            self.skipTest("chapter 19 was left out")
+        for context in (64, 3):  # of 3 positions, four pieces: one is empty
+            one, two = (self.train("--attention", attention, "--steps", 20, "--context", context)
+                        for attention in ("tiled", "ch19"))
+            self.assertTrue(two["check"]["passed"])
+            for tiled, ring in zip(one["loss"], two["loss"]):
+                self.assertTrue(abs(tiled - ring) <= 1e-5, (tiled, ring))
+
     def test_numpy_takes_the_same_steps(self):
         text = ("--text", os.path.join(ROOT, "LICENSE"))
         self.train("--layers", 2, *SMALL[2:], *text, "--steps", 0, "--checkpoint", self.path("start"))
@@ -170,6 +180,7 @@ class Cli(unittest.TestCase):
                               (("--attention", "flash"), "flash"), (("--break", "x"), "x"),
                               (("--break", "no-d", "--attention", "plain"), "--break"),
                               (("--break", "no-d", "--attention", "ch10"), "--break"),
+                              (("--break", "no-d", "--attention", "ch19"), "--break"),
                               (("--attention", "ch10", "--heads", 4, "--channels", 48), "head size 12"),
                               (("--resume",), "--checkpoint"), (("--frobnicate",), "frobnicate")):
             with self.subTest(options=options):

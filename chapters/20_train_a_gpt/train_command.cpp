@@ -176,8 +176,9 @@ void declare(Cli& cli, TrainRequest& request) {
     cli.integer(option, target, limits.least, limits.most,
                 std::string(help) + " [" + std::to_string(target) + "]");
   };
-  cli.choice("--attention", request.attention.name, {"plain", "tiled", "ch10"},
-             "which one trains; ch10: the kernels of chapters 09 and 10 [tiled]");
+  cli.choice("--attention", request.attention.name, {"plain", "tiled", "ch10", "ch19"},
+             "which one trains; ch10: the kernels of chapters 09 and 10, ch19: a ring of two ranks "
+             "[tiled]");
   number("--block", request.attention.block, kBlock, "queries and keys of a tile");
   number("--steps", request.steps, kSteps, "in all, those of a resumed run included");
   number("--seed", request.seed, kSeed, "of the first weights and of the data's order");
