@@ -105,14 +105,15 @@ ch19::Request WatchedTransport::send(int to, ch19::Tag tag, std::span<const floa
     note_fault("sends to rank " + std::to_string(to) + ", which does not exist");
     return nullptr;
   }
+  if (to == rank_ && ranks() > 1) note_fault("sends to itself");
   if (is_received(numbers)) note_fault("sends a buffer into which a receive is under way");
+  sent_to_.push_back(to);
   auto side = std::make_shared<Side>();
   side->letter = turns_.match(rank_, to, tag, true);
   side->letter->sent = true;
   side->letter->content.assign(numbers.begin(), numbers.end());
   side->memory = numbers;
   bytes_sent_ += static_cast<int64_t>(numbers.size_bytes());
-  ++sends_started_;
   turns_.sides(rank_).push_back(side);
   return side;
 }
@@ -122,6 +123,7 @@ ch19::Request WatchedTransport::receive(int from, ch19::Tag tag, std::span<float
     note_fault("receives from rank " + std::to_string(from) + ", which does not exist");
     return nullptr;
   }
+  if (from == rank_ && ranks() > 1) note_fault("receives from itself");
   if (is_sent(numbers)) note_fault("receives into a buffer that is still being sent");
   if (is_received(numbers)) note_fault("receives twice into one buffer at the same time");
   auto side = std::make_shared<Side>();
@@ -145,6 +147,9 @@ void WatchedTransport::wait(const ch19::Request& request) {
     throw ch19::Deadlock("nobody can go on");
   }
   side->waited = true;
+  if (!std::all_of(side->target.begin(), side->target.end(), [](float x) { return x != x; })) {
+    note_fault("writes into a buffer into which a receive is under way");
+  }
   if (letter.content.size() != side->memory.size()) {
     note_fault("a message has another size than its receive");
   } else if (!sends) {
@@ -208,6 +213,24 @@ void run_watched(int ranks, const std::function<void(WatchedTransport&)>& work,
   for (std::thread& thread : threads) thread.join();
   if (first) std::rethrow_exception(first);
   for (const WatchedTransport& transport : transports) ended(transport);
+}
+
+std::string difference(const std::vector<std::string>& got,
+                       const std::vector<std::string>& expected) {
+  const std::string fault = "    fault: ";
+  const auto has_fault_of_its_own = [&](const std::string& text) {
+    for (size_t at = text.find(fault); at != std::string::npos; at = text.find(fault, at + 1)) {
+      if (text.compare(at + fault.size(), 8, "deadlock") != 0) return true;
+    }
+    return false;
+  };
+  size_t shown = got.size();
+  for (size_t rank = got.size(); rank-- > 0;) {
+    if (got[rank] == expected[rank]) continue;
+    const bool tells = has_fault_of_its_own(got[rank]);
+    if (shown == got.size() || tells || !has_fault_of_its_own(got[shown])) shown = rank;
+  }
+  return shown == got.size() ? "" : "expected\n" + expected[shown] + "  got\n" + got[shown];
 }
 
 }  // namespace exercise

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "chapters/19_ring_attention/transport.hpp"
+#include "exercises/support/verdict.hpp"
 
 namespace exercise {
 
@@ -30,7 +31,8 @@ class WatchedTransport final : public ch19::Transport {
   int receives_under_way() const;
   bool is_sent(std::span<const float> memory) const;      // is a send of some of it under way?
   bool is_received(std::span<const float> memory) const;  // a receive?
-  int sends_started() const { return sends_started_; }
+  int sends_started() const { return static_cast<int>(sent_to_.size()); }
+  const std::vector<int>& sent_to() const { return sent_to_; }  // rank by rank, in order
   int receives_started() const { return receives_started_; }
 
   // In words, each once, sorted.
@@ -41,7 +43,8 @@ class WatchedTransport final : public ch19::Transport {
   friend void run_watched(int, const std::function<void(WatchedTransport&)>&,
                           const std::function<void(const WatchedTransport&)>&);
   Turns& turns_;
-  int rank_, sends_started_ = 0, receives_started_ = 0;
+  int rank_, receives_started_ = 0;
+  std::vector<int> sent_to_;
   std::vector<std::string> faults_;
 };
 
@@ -49,5 +52,35 @@ class WatchedTransport final : public ch19::Transport {
 // nobody can go on has that as a fault, and is ended. Rethrows what else a rank throws.
 void run_watched(int ranks, const std::function<void(WatchedTransport&)>& work,
                  const std::function<void(const WatchedTransport&)>& ended);
+
+// What one rank has shown and should have; empty if all ranks show what they should. Of those that
+// differ, the first with a fault that is no deadlock: ranks that wait are stuck because of another.
+std::string difference(const std::vector<std::string>& got,
+                       const std::vector<std::string>& expected);
+
+// Judges what the ranks have shown, [ranks]; run(way, ranks) is what they show if a Way is done. A
+// Way as it is by default is right, each of `known` has a mistake in its `way`.
+template <class Way, class Known, class Run>
+void check_ranks(int ranks, const std::vector<std::string>& got, const std::vector<Known>& known,
+                 Run run) {
+  const auto joined = [](const std::vector<std::string>& lines) {
+    std::string all;
+    for (const std::string& one : lines) all += one;
+    return all;
+  };
+  const std::string wrong = difference(got, run(Way{}, ranks));
+  std::vector<Look> looks;
+  for (const Known& one : known)
+    for (const bool send_first : {false, true})
+      for (const bool send_waits_first : {false, true}) {
+        Way way = one.way;
+        way.send_first = send_first;
+        way.send_waits_first = send_waits_first;
+        looks.push_back({one.name, joined(run(way, ranks)), one.explanation});
+      }
+  check_shown(wrong.empty(),
+              std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks") + "; " + wrong, joined(got),
+              looks);
+}
 
 }  // namespace exercise

@@ -233,10 +233,13 @@ void check_output(const Output& output, const Numbers& got, const Numbers& expec
   std::vector<Suspect> suspects;
   for (size_t i = 0; i < mistakes.size(); ++i) {
     const Mistake& mistake = mistakes[i];
-    const bool visible = !predicted(mistake.output, expected, 10 * output.tolerance);
+    const auto shows = [&](double factor) {
+      return !predicted(mistake.output, expected, factor * output.tolerance);
+    };
     known(mistakes, i).predicted += digest(mistake.output, output.tolerance);
-    if (message.empty() && visible) known(mistakes, i).contradicted = true;
-    suspects.push_back({mistake.name, visible && predicted(got, mistake.output, output.tolerance),
+    // A right answer contradicts what would show clearly; a wrong one is explained by what shows.
+    if (message.empty() && shows(10)) known(mistakes, i).contradicted = true;
+    suspects.push_back({mistake.name, shows(1) && predicted(got, mistake.output, output.tolerance),
                         mistake.explanation});
   }
   check(message.empty(), message, suspects, line, file);

@@ -11,7 +11,7 @@ constexpr int NOBODY = -1;
 struct Step {
   int owner;           // the rank that held these keys at step 0
   int64_t begin, end;  // the keys [begin, end) of the sequence
-  int from, to;        // ranks; NOBODY after the last step
+  int from, to;        // ranks; NOBODY at the last step: -1 in the verdicts
 };
 
 // rank: 0 to ranks - 1; step: 0 to ranks - 1; length: keys of all ranks together, 0 or more.

@@ -22,6 +22,7 @@ struct Way {
     kNanToo,
     kBoth,
     kState,
+    kCopied,
     kZeroed,
     kReset,
     kFirstDropped,
@@ -38,7 +39,16 @@ struct Way {
     kPowersOfE,
     kBase2
   } weight = kSigmoid;
-  enum Update { kTowards, kAway, kScaled, kKept, kPlus } update = kTowards;
+  enum Update {
+    kTowards,
+    kAway,
+    kScaled,
+    kKept,
+    kPlus,
+    kSums,
+    kRatio,
+    kOfMaximum
+  } update = kTowards;
   enum Lse {
     kSafe,
     kDirect,
@@ -48,6 +58,8 @@ struct Way {
     kAdded,
     kMean,
     kSignLost,
+    kSigned,
+    kSignedBack,
     kWithoutMaximum,
     kMinimum,
     kNotLogged,
@@ -59,7 +71,8 @@ struct Way {
 
   void merge_row(std::vector<float>& o, float& lse, const std::vector<float>& o_b,
                  float lse_b) const {
-    if ((guard == kB || guard == kZeroed || guard == kReset) && lse_b == -INF) {
+    const bool b_returns = guard == kB || guard == kZeroed || guard == kReset || guard == kCopied;
+    if (b_returns && lse_b == -INF) {
       if (guard == kZeroed) std::fill(o.begin(), o.end(), 0.0f);
       if (guard == kReset) lse = -INF;
       return;
@@ -68,7 +81,7 @@ struct Way {
     if (guard == kBoth && lse == -INF && lse_b == -INF) return;
     if (guard == kFirstDropped && lse == -INF) return;
     if (guard == kEitherDropped && (lse == -INF || lse_b == -INF)) return;
-    if (guard == kState && lse == -INF) {
+    if ((guard == kState || guard == kCopied) && lse == -INF) {
       o = o_b, lse = lse_b;
       return;
     }
@@ -80,6 +93,8 @@ struct Way {
                          : lse_form == kAdded          ? lse + lse_b
                          : lse_form == kMean           ? (lse + lse_b) / 2
                          : lse_form == kSignLost       ? base + std::log1p(std::exp(difference))
+                         : lse_form == kSigned         ? base + std::log1p(std::exp(lse_b - lse))
+                         : lse_form == kSignedBack     ? base + std::log1p(std::exp(lse - lse_b))
                          : lse_form == kWithoutMaximum ? std::log1p(std::exp(-difference))
                          : lse_form == kMinimum
                              ? std::min(lse, lse_b) + std::log1p(std::exp(-difference))
@@ -99,7 +114,11 @@ struct Way {
                        : weight == kPowersOfE ? std::exp(lse_b) / (std::exp(lse) + std::exp(lse_b))
                        : weight == kBase2     ? 1 / (1 + std::exp2(lse - lse_b))
                                               : 1 / (1 + std::exp(lse - lse_b));
+    const float e_a = std::exp(lse), e_b = std::exp(lse_b), of_larger = std::exp(lse - base);
     for (size_t d = 0; d < o.size(); ++d) {
+      if (update == kSums) o[d] = (e_a * o[d] + e_b * o_b[d]) / (e_a + e_b);
+      if (update == kRatio) o[d] = (o[d] + raised * o_b[d]) / (1 + raised);
+      if (update == kOfMaximum) o[d] = of_larger * o[d] + std::exp(lse_b - base) * o_b[d];
       if (update == kTowards) o[d] -= of_b * (o[d] - o_b[d]);
       if (update == kAway) o[d] += of_b * (o[d] - o_b[d]);
       if (update == kScaled) o[d] = (1 - of_b) * o[d] + of_b * o_b[d];
@@ -136,7 +155,8 @@ static const std::vector<Known>& all_known() {
       "a block without a key was merged with weight 0; its O_b may be NaN, and 0 * NaN is NaN; and "
       "-inf - (-inf) is NaN: return if LSE_b is -inf";
   static const char* const first_dropped =
-      "nothing was merged while LSE is -inf, so it stays -inf; return if LSE_b is";
+      "nothing was merged while LSE is -inf, so it stays -inf; return if LSE_b is -inf, not if LSE "
+      "is";
   static const char* const unsafe =
       "e^x / (1 + e^x) is Inf / Inf = NaN for a large x; 1 / (1 + e^-x) is the same number and "
       "safe";
@@ -155,6 +175,23 @@ static const std::vector<Known>& all_known() {
       {"sigmoid-overflows",
        {.guard = W::kState, .weight = W::kUnsafe, .lse_form = W::kDirect},
        unsafe},
+      {"sigmoid-overflows", {.guard = W::kCopied, .weight = W::kUnsafe}, unsafe},
+      {"sigmoid-overflows",
+       {.guard = W::kCopied, .weight = W::kUnsafe, .lse_form = W::kDirect},
+       unsafe},
+      {"sigmoid-overflows", {.update = W::kRatio}, unsafe},
+      {"sigmoid-overflows", {.update = W::kRatio, .lse_form = W::kDirect}, unsafe},
+      {"sigmoid-overflows", {.guard = W::kCopied, .update = W::kRatio}, unsafe},
+      {"sigmoid-overflows",
+       {.guard = W::kCopied, .update = W::kRatio, .lse_form = W::kDirect},
+       unsafe},
+      {"sigmoid-overflows",
+       {.guard = W::kNone, .update = W::kRatio, .lse_form = W::kDirect},
+       unsafe},
+      {"weight-not-normalised",
+       {.update = W::kOfMaximum},
+       "O and O_b got the weights e^(LSE - maximum) and e^(LSE_b - maximum), and were not divided "
+       "by their sum"},
       {"weight-not-normalised",
        {.weight = W::kUnnormalised, .update = W::kKept},
        "e^(LSE_b - LSE) O_b was added to O; O is divided by its own sum already, so both have to "
@@ -170,6 +207,15 @@ static const std::vector<Known>& all_known() {
        {.weight = W::kPowersOfE, .update = W::kScaled, .lse_form = W::kExpLog},
        powers},
       {"powers-of-e", {.lse_form = W::kExpLog}, powers},
+      {"powers-of-e", {.update = W::kSums}, powers},
+      {"powers-of-e", {.update = W::kSums, .lse_form = W::kExpLog}, powers},
+      {"powers-of-e", {.guard = W::kCopied, .update = W::kSums}, powers},
+      {"powers-of-e", {.guard = W::kCopied, .update = W::kSums, .lse_form = W::kExpLog}, powers},
+      {"powers-of-e", {.guard = W::kNone, .update = W::kSums, .lse_form = W::kExpLog}, powers},
+      {"powers-of-e", {.guard = W::kCopied, .weight = W::kPowersOfE}, powers},
+      {"powers-of-e",
+       {.guard = W::kCopied, .weight = W::kPowersOfE, .lse_form = W::kExpLog},
+       powers},
       {"powers-of-two",
        {.weight = W::kBase2},
        "the weight was computed with powers of 2; LSE is a natural logarithm: powers of e"},
@@ -192,6 +238,14 @@ static const std::vector<Known>& all_known() {
       {"difference-not-negated",
        {.lse_form = W::kSignLost},
        "e^|difference| was computed, so the difference counts twice, or overflows: e^(-|…|)"},
+      {"absolute-value-forgotten",
+       {.lse_form = W::kSigned},
+       "e^(LSE_b - LSE) is in the logarithm, and the larger LSE in front of it: that is right "
+       "while LSE is the larger; e^(-|difference|)"},
+      {"absolute-value-forgotten",
+       {.lse_form = W::kSignedBack},
+       "e^(LSE - LSE_b) is in the logarithm, and the larger LSE in front of it: that is right "
+       "while LSE_b is the larger; e^(-|difference|)"},
       {"maximum-forgotten",
        {.lse_form = W::kWithoutMaximum},
        "LSE is ln(1 + e^(-|difference|)); the larger LSE, which was taken out, has to be added"},
