@@ -42,7 +42,7 @@ std::vector<float> read_input(const std::string& path, const std::vector<int64_t
   const fa::NpyArray array = fa::read_npy(path);
   CHECK(array.shape == shape);
   const std::vector<double> exact = array.doubles();
-  const std::vector<float> values = array.floats();
+  std::vector<float> values = array.floats();
   for (size_t i = 0; i < values.size(); ++i) REQUIRE(exact[i] == values[i]);
   return values;
 }

@@ -253,7 +253,7 @@ TEST_CASE("counts what follows from the tiles") {
 }
 
 TEST_CASE("head sizes 64 and 128, two or three consumers, a positive scale: the rest is refused") {
-  const auto refuses = [](Problem problem, int consumers) {
+  const auto refuses = [](const Problem& problem, int consumers) {
     std::vector<float> o(problem.shape.q_elements());
     const KernelRun run{.options = {consumers}};
     CHECK_THROWS_AS(forward_on_emulator(KERNEL, problem, o, {}, run), InputError);

@@ -129,6 +129,7 @@ double cross_entropy(Matrix<R> logits, std::span<const int32_t> targets) {
 }
 // [/anchor: cross_entropy]
 
+// NOLINTBEGIN(bugprone-macro-parentheses): R is a type
 #define FA_INSTANTIATE(R)                                                                         \
   template void linear(Input<R>, Input<R>, const R*, Matrix<R>);                                  \
   template void linear_backward(Input<R>, Input<R>, Matrix<R>, Matrix<R>, Matrix<R>, R*);         \
@@ -137,6 +138,7 @@ double cross_entropy(Matrix<R> logits, std::span<const int32_t> targets) {
   template void gelu(Matrix<R>, Matrix<R>);                                                       \
   template void gelu_backward(Matrix<R>, Matrix<R>, Matrix<R>);                                   \
   template double cross_entropy(Matrix<R>, std::span<const int32_t>);
+// NOLINTEND(bugprone-macro-parentheses)
 FA_INSTANTIATE(float)
 FA_INSTANTIATE(double)
 #undef FA_INSTANTIATE

@@ -56,11 +56,13 @@ void for_row_blocks(int64_t rows, const std::function<void(int64_t, int64_t)>& w
   });
 }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): R is a type
 #define FA_INSTANTIATE(R)                                      \
   template void add_product(Matrix<R>, Input<R>, Input<R>, R); \
   template void add_inner(Matrix<R>, Input<R>, Input<R>, R);   \
   template void add_outer(Matrix<R>, Input<R>, Input<R>, R);   \
   template R exponentiate(R*, int64_t, R);
+// NOLINTEND(bugprone-macro-parentheses)
 FA_INSTANTIATE(float)
 FA_INSTANTIATE(double)
 #undef FA_INSTANTIATE

@@ -154,7 +154,8 @@ void WatchedTransport::wait(const ch19::Request& request) {
     note_fault("a message has another size than its receive");
   } else if (!sends) {
     std::copy(letter.content.begin(), letter.content.end(), side->target.begin());
-  } else if (std::memcmp(letter.content.data(), side->memory.data(), side->memory.size_bytes())) {
+  } else if (std::memcmp(letter.content.data(), side->memory.data(), side->memory.size_bytes()) !=
+             0) {
     note_fault("changes a buffer while it is being sent");
   }
 }
