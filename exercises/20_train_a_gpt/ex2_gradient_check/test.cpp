@@ -291,8 +291,8 @@ static const std::vector<Wrong>& wrong_ways() {
        "because of h alone: a part that grows with the gradient",
        with_absolute(W::kAbsoluteOnly, {1e-8, 1e-9, 1e-10})},
       {"relative-only",
-       "the bound is 0 where the gradient is 0, and there the difference is 1e-11 by rounding, or "
-       "0 / 0: add a part that does not shrink",
+       "where the gradient is 0 the bound is 0, or smaller than the 1e-11 by which rounding puts "
+       "the difference off, or 0 / 0: add a part that does not shrink, and is large enough",
        joined(joined(with_bounds({{.bound = W::kOverDifference},
                                   {.bound = W::kOverDx},
                                   {.bound = W::kOverSum}}),
