@@ -91,7 +91,7 @@ def main():
         else:
             with open(options.json, encoding="utf-8") as file:
                 {"seeds": seeds, "breaks": breaks, "context": context}[options.what](json.load(file))
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:  # a loss that is not finite: null
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0

@@ -218,6 +218,8 @@ static const std::vector<Known>& all_known() {
        "only the send was waited for; until the receive is, what comes is not there"},
       {"waits-for-the-send-first", {.waits = W::kSendFirst}, send_first},
       {"waits-for-the-send-first", {.starts = W::kAfter, .waits = W::kSendFirst}, send_first},
+      {"waits-for-the-send-first", {.calls = W::kNoReceive}, send_first},
+      {"waits-for-the-receive-first", {.calls = W::kNoSend}, receive_first},
       {"waits-for-the-receive-first", {.waits = W::kReceiveFirst}, receive_first},
       {"waits-for-the-receive-first",
        {.starts = W::kAfter, .waits = W::kReceiveFirst},
