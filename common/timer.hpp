@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <vector>
 
 namespace fa {
@@ -16,15 +17,20 @@ double time_ms(Work&& work) {
       .count();
 }
 
+// Of an even number, the upper of the two in the middle.
+inline double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
 // Median milliseconds of `runs` calls, after `warm_up` calls that do not count.
 template <class Work>
 double median_ms(int runs, Work&& work, int warm_up = 1) {
   for (int i = 0; i < warm_up; ++i) work();
   std::vector<double> times(runs);
   for (double& time : times) time = time_ms(work);
-  const auto middle = times.begin() + runs / 2;
-  std::nth_element(times.begin(), middle, times.end());
-  return *middle;
+  return median(times);
 }
 
 }  // namespace fa

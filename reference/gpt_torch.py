@@ -70,52 +70,76 @@ def build(torch, attend, header):
     return Gpt()
 
 
-def losses_of(options, start, text):
+def import_torch():
     try:
         import torch
-        import torch.nn.functional as F
     except ImportError:
         raise BadInput("this Python has no PyTorch") from None
-    torch.backends.cuda.matmul.allow_tf32 = False
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    if options.attention == "ours":
-        if device == "cpu":
-            raise BadInput("--attention ours: PyTorch sees no GPU on this machine")
-        folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "common", "kernels",
-                              "library")
-        sys.path.append(folder)
-        import flash_attention
-        library = flash_attention.load(os.path.abspath(options.library))
+    return torch
 
-        def attend(q, k, v):
-            q, k, v = (x.bfloat16().contiguous() for x in (q, k, v))
-            return library.differentiable_attention(q, k, v, causal=True).float()
-    else:
-        def attend(q, k, v):
-            return F.scaled_dot_product_attention(q, k, v, is_causal=True)
-    header = start.header
-    model = build(torch, attend, header).to(device)
-    with torch.no_grad():
-        for (name, values), parameter in zip(start.weights.items(), model.in_order()):
-            matrix = values.T if name.endswith(" W") else values  # PyTorch's Linear is [out, in]
-            parameter.copy_(torch.from_numpy(np.ascontiguousarray(matrix)).float())
-    decayed = [p for p in model.parameters() if p.dim() == 2]
-    others = [p for p in model.parameters() if p.dim() != 2]
-    optimizer = torch.optim.AdamW(
-        [{"params": decayed, "weight_decay": gpt.DECAY}, {"params": others, "weight_decay": 0.0}],
-        lr=header["learning_rate"], betas=(gpt.BETA_1, gpt.BETA_2), eps=gpt.EPSILON)
-    losses = []
-    for step, (tokens, targets) in zip(range(1, options.steps + 1), gpt.batches(header, text)):
-        for group in optimizer.param_groups:
-            group["lr"] = header["learning_rate"] * min(1.0, step / header["warm_up"])
-        tokens, targets = (torch.from_numpy(np.ascontiguousarray(x)).to(device)
+
+def attention(torch, name, library):
+    """What `build` takes as `attend`, for Q, K and V [batch, heads, length, dim]."""
+    if name == "sdpa":
+        return lambda q, k, v: torch.nn.functional.scaled_dot_product_attention(
+            q, k, v, is_causal=True)
+    if not torch.cuda.is_available():
+        raise BadInput("--attention ours: PyTorch sees no GPU on this machine")
+    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "common", "kernels",
+                          "library")
+    sys.path.append(folder)
+    import flash_attention
+    loaded = flash_attention.load(os.path.abspath(library))
+
+    def attend(q, k, v):
+        q, k, v = (x.bfloat16().contiguous() for x in (q, k, v))
+        return loaded.differentiable_attention(q, k, v, causal=True).float()
+    return attend
+
+
+class Training:
+    """A checkpoint's training, gone on with in PyTorch. With `autocast`, products and attention are in
+    bf16; with a `compile_mode`, forward and backward are torch.compile's."""
+
+    def __init__(self, torch, attend, start, autocast=False, compile_mode=None):
+        self.torch, self.header, self.autocast, self.steps = torch, start.header, autocast, 0
+        self.device = "cuda" if torch.cuda.is_available() else "cpu"
+        torch.backends.cuda.matmul.allow_tf32 = False
+        model = build(torch, attend, start.header).to(self.device)
+        with torch.no_grad():
+            for (name, values), parameter in zip(start.weights.items(), model.in_order()):
+                matrix = values.T if name.endswith(" W") else values  # its Linear is [out, in]
+                parameter.copy_(torch.from_numpy(np.ascontiguousarray(matrix)).float())
+        decayed = [p for p in model.parameters() if p.dim() == 2]
+        others = [p for p in model.parameters() if p.dim() != 2]
+        self.optimizer = torch.optim.AdamW(
+            [{"params": decayed, "weight_decay": gpt.DECAY}, {"params": others, "weight_decay": 0.0}],
+            lr=start.header["learning_rate"], betas=(gpt.BETA_1, gpt.BETA_2), eps=gpt.EPSILON,
+            fused=self.device == "cuda")
+        self.model = torch.compile(model, mode=compile_mode) if compile_mode else model
+
+    def step(self, tokens, targets):
+        """The loss before the update, a tensor."""
+        torch, header = self.torch, self.header
+        self.steps += 1
+        for group in self.optimizer.param_groups:
+            group["lr"] = header["learning_rate"] * min(1.0, self.steps / header["warm_up"])
+        tokens, targets = (torch.from_numpy(np.ascontiguousarray(x)).to(self.device)
                            for x in (tokens, targets))
-        loss = F.cross_entropy(model(tokens).flatten(0, 1), targets.flatten())
-        optimizer.zero_grad(set_to_none=True)
+        with torch.autocast(self.device, torch.bfloat16, enabled=self.autocast):
+            logits = self.model(tokens)
+            loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
-        optimizer.step()
-        losses.append(float(loss.detach()))
-    return losses
+        self.optimizer.step()
+        return loss.detach()
+
+
+def losses_of(options, start, text):
+    torch = import_torch()
+    training = Training(torch, attention(torch, options.attention, options.library), start)
+    return [float(training.step(*batch))
+            for batch, _ in zip(gpt.batches(start.header, text), range(options.steps))]
 
 
 def main(arguments=None) -> int:

@@ -1,5 +1,5 @@
 #pragma once
-// Chapter 09's kernel forward and chapter 10's backward, in bf16: on the GPU if there is one, else
+// One chapter's kernel forward and chapter 10's backward, in bf16: on the GPU if there is one, else
 // on the emulator. Each call copies its tensors there and back, as the rest of the model is on the
 // CPU.
 
@@ -13,17 +13,19 @@ namespace fa::ch20 {
 template <class R>
 class KernelAttention : public PackedAttention<R> {
  public:
-  explicit KernelAttention(const AttentionShape& shape)
-      : PackedAttention<R>(shape, Dtype::bf16), on_gpu_(gpu_problem(*::ch10::CHAPTER.gpu).empty()) {
+  KernelAttention(const AttentionShape& shape, const KernelChapter& forward)
+      : PackedAttention<R>(shape, Dtype::bf16),
+        forward_(forward),
+        on_gpu_(gpu_problem(*forward.gpu).empty() && gpu_problem(*::ch10::CHAPTER.gpu).empty()) {
     uncounted_.hazards = uncounted_.counters = false;
   }
 
  protected:
   void attend() override {
     if (on_gpu_) {
-      forward_on_gpu(::ch09::CHAPTER, this->problem_, this->o_, this->lse_);
+      forward_on_gpu(forward_, this->problem_, this->o_, this->lse_);
     } else {
-      forward_on_emulator(::ch09::CHAPTER, this->problem_, this->o_, this->lse_, {}, uncounted_);
+      forward_on_emulator(forward_, this->problem_, this->o_, this->lse_, {}, uncounted_);
     }
   }
   void differentiate(std::span<float> dq, std::span<float> dk, std::span<float> dv) override {
@@ -36,6 +38,7 @@ class KernelAttention : public PackedAttention<R> {
   }
 
  private:
+  const KernelChapter& forward_;
   const bool on_gpu_;
   simt::Config uncounted_;
 };

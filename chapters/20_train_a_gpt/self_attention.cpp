@@ -1,5 +1,6 @@
 #include "self_attention.hpp"
 
+#include "chapters/16_maximum_on_demand/chapter.hpp"
 #include "common/error.hpp"
 #include "kernel_attention.hpp"
 #include "plain_attention.hpp"
@@ -10,13 +11,17 @@
 
 namespace fa::ch20 {
 
+const KernelChapter& forward_chapter(const std::string& name) {
+  return name == "ch16" ? ::ch16::CHAPTER : ::ch09::CHAPTER;
+}
+
 void check_attention(const AttentionChoice& choice, const AttentionShape& shape) {
   if (choice.name == "ch19" && !FA_RING) {
     throw InputError("--attention ch19: this build left chapter 19 out");
   }
-  if (choice.name != "ch10") return;
+  if (!is_kernel(choice.name)) return;
   const Shape all{shape.batch, shape.heads, shape.length, shape.length, shape.dim};
-  ::ch09::CHAPTER.check_shape(all);
+  forward_chapter(choice.name).check_shape(all);
   ::ch10::CHAPTER.check_shape(all);
 }
 
@@ -28,12 +33,14 @@ std::unique_ptr<Attention<R>> make_attention(const AttentionChoice& choice,
     throw InputError("--break: accepted with --attention tiled");
   }
   if (choice.name == "plain") return std::make_unique<PlainAttention<R>>(shape);
-  if (choice.name == "ch10") return std::make_unique<KernelAttention<R>>(shape);
+  if (is_kernel(choice.name)) {
+    return std::make_unique<KernelAttention<R>>(shape, forward_chapter(choice.name));
+  }
 #if FA_RING
   if (choice.name == "ch19") return std::make_unique<RingAttention<R>>(shape);
 #endif
   if (choice.name != "tiled") {
-    throw InputError("--attention " + choice.name + ": accepted: plain, tiled, ch10, ch19");
+    throw InputError("--attention " + choice.name + ": accepted: plain, tiled, ch10, ch16, ch19");
   }
   if (choice.breaks == 0) {
     return std::make_unique<TiledAttention<R, Intact>>(shape, choice.block, Intact{});
@@ -47,7 +54,7 @@ int64_t attention_bytes(const AttentionChoice& choice, const AttentionShape& sha
   const int64_t heads = shape.batch * shape.heads, length = shape.length;
   const int64_t threads = std::min<int64_t>(hardware_threads(), heads);
   const int64_t block = std::min(choice.block, length), tensor = heads * length * shape.dim;
-  const bool packed = choice.name == "ch10" || choice.name == "ch19";
+  const bool packed = is_kernel(choice.name) || choice.name == "ch19";
   const int64_t numbers = choice.name == "plain" ? (layers * heads + threads) * length * length
                           : packed ? layers * (5 * tensor + heads * length) + 3 * tensor
                                    : layers * (2 * heads * length + threads * 2 * block * block);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "breaks.hpp"
+#include "common/kernels/chapter.hpp"
 #include "matrix.hpp"
 
 namespace fa::ch20 {
@@ -29,14 +30,18 @@ class Attention {
 // [/anchor: switch]
 
 // "plain" keeps the matrix P of every head from the forward pass to the backward pass; "tiled"
-// keeps one number a row and computes P again, in tiles of block x block; "ch10" is chapter 09's
-// and chapter 10's kernels, in bf16; "ch19" chapter 19's ring of two ranks. `breaks` is for tiled
-// only.
+// keeps one number a row and computes P again, in tiles of block x block; "ch10" and "ch16" are
+// the kernels of chapter 09 or 16 forward and of chapter 10 backward, in bf16; "ch19" chapter 19's
+// ring of two ranks. `breaks` is for tiled only.
 struct AttentionChoice {
   std::string name = "tiled";
   int64_t block = 16;
   uint32_t breaks = 0;
 };
+
+// The chapter whose forward kernel that is: "ch10", or "ch16".
+const KernelChapter& forward_chapter(const std::string& name);
+inline bool is_kernel(const std::string& name) { return name == "ch10" || name == "ch16"; }
 
 // Throws InputError for a size that the kernels do not take, or what this build left out.
 void check_attention(const AttentionChoice& choice, const AttentionShape& shape);

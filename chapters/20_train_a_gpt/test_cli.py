@@ -85,6 +85,25 @@ class Cli(unittest.TestCase):
             self.assertTrue(abs(tiled - kernels) <= 1e-3, (tiled, kernels))
         self.assertNotEqual(*losses)
 
+    def test_all_of_the_model_on_the_emulator_trains_as_on_the_cpu(self):
+        options = ("--steps", 6, "--batch", 2, "--context", 20)
+        losses = []
+        for device in ("cpu", "emulator"):
+            report = self.train("--device", device, *options, "--checkpoint", self.path(device))
+            self.assertEqual(report["device"], device)
+            self.assertTrue(report["check"]["passed"])
+            losses.append(report["loss"])
+        self.assertEqual(report["attention"], "ch10")
+        self.assertGreater(report["attention_bytes"], 0)
+        for cpu, emulator in zip(*losses):
+            self.assertTrue(abs(cpu - emulator) <= 1e-2, (cpu, emulator))
+        self.assertNotEqual(*losses)
+        # Either goes on from the other's checkpoint.
+        for device, other in (("cpu", "emulator"), ("emulator", "cpu")):
+            report = self.train("--resume", "--steps", 8, "--device", device,
+                                "--checkpoint", self.path(other))
+            self.assertEqual(len(report["loss"]), 8)
+
     def test_two_ranks_have_the_loss_of_one(self):
         if "left chapter 19 out" in run("train", "--attention", "ch19", "--steps", 0).stderr:
             self.skipTest("chapter 19 was left out")
@@ -182,6 +201,11 @@ class Cli(unittest.TestCase):
                               (("--break", "no-d", "--attention", "ch10"), "--break"),
                               (("--break", "no-d", "--attention", "ch19"), "--break"),
                               (("--attention", "ch10", "--heads", 4, "--channels", 48), "head size 12"),
+                              (("--device", "tpu"), "tpu"),
+                              (("--device", "emulator", "--attention", "tiled"), "ch10, ch16"),
+                              (("--device", "emulator", "--break", "no-d"), "--break"),
+                              (("--device", "emulator", "--memory-limit", 9), "--memory-limit"),
+                              (("--device", "emulator", "--heads", 4, "--channels", 48), "head size 12"),
                               (("--resume",), "--checkpoint"), (("--frobnicate",), "frobnicate")):
             with self.subTest(options=options):
                 self.refused("train", *options, "--json", self.path("no.json"), says=says)

@@ -14,9 +14,12 @@
 #include "checkpoint.hpp"
 #include "common/error.hpp"
 #include "common/file.hpp"
+#include "common/gpu/runtime.hpp"
 #include "common/json_report.hpp"
 #include "common/memory.hpp"
 #include "common/program.hpp"
+#include "common/timer.hpp"
+#include "device_gpt.hpp"
 #include "limits.hpp"
 
 namespace fa::ch20 {
@@ -26,6 +29,7 @@ constexpr int64_t kStepsBetweenCheckpoints = 250;
 // The check computes plain attention in float64: beyond this it would be the program's largest
 // part.
 constexpr int64_t kLongestChecked = 1024;
+constexpr double kMostChecked = 1e10;  // parameters times tokens: some seconds
 
 std::string fixed(double value, int decimals) {
   char text[64];
@@ -118,12 +122,13 @@ class Progress {
 
 nlohmann::json report(const TrainRequest& request, const TrainingState& state,
                       const std::optional<GradientCheck>& check, int64_t attention_bytes,
-                      int64_t trained, double seconds) {
+                      const std::vector<double>& step_ms, double seconds) {
   nlohmann::json losses = nlohmann::json::array();
   for (const double loss : state.losses) losses.push_back(json_number(loss));
   const Config& model = state.recipe.model;
   nlohmann::json json = {{"chapter", "ch20_train_a_gpt"},
                          {"attention", request.attention.name},
+                         {"device", request.device},
                          {"block", request.attention.block},
                          {"breaks", request.breaks},
                          {"seed", state.seed},
@@ -141,7 +146,7 @@ nlohmann::json report(const TrainRequest& request, const TrainingState& state,
                          {"attention_bytes", attention_bytes},
                          {"seconds", seconds},
                          {"check", nullptr}};
-  if (trained > 0) json["ms_per_step"] = 1000 * seconds / static_cast<double>(trained);
+  if (!step_ms.empty()) json["ms_per_step"] = median(step_ms);
   if (check) {
     json["check"] = {{"passed", check->passed},
                      {"elements", check->elements},
@@ -154,12 +159,40 @@ nlohmann::json report(const TrainRequest& request, const TrainingState& state,
   return json;
 }
 
+AttentionShape shape_of(const Recipe& recipe) {
+  const Config& model = recipe.model;
+  return {recipe.batch, model.heads, model.context, model.channels / model.heads};
+}
+
+// The attention that the run has: where kernels run, kernels, and the fastest unless asked.
+AttentionChoice choose_attention(const TrainRequest& request, const Cli& given, int64_t dim) {
+  AttentionChoice choice = request.attention;
+  choice.breaks = parse_breaks(request.breaks, BREAKS);
+  if (request.device != "cpu" && !given.given("--attention")) {
+    const bool newest = request.device == "gpu" && (dim == 64 || dim == 128) &&
+                        gpu_problem(*forward_chapter("ch16").gpu).empty();
+    choice.name = newest ? "ch16" : "ch10";
+  }
+  if (choice.breaks != 0 && choice.name != "tiled") {
+    throw InputError("--break: the breaks are in the tiled attention: expected --attention tiled");
+  }
+  if (request.device != "cpu" && !is_kernel(choice.name)) {
+    throw InputError("--attention " + choice.name + ": accepted with --device " + request.device +
+                     ": ch10, ch16");
+  }
+  return choice;
+}
+
+std::unique_ptr<DeviceGpt> make_device_gpt(const TrainRequest& request, const Recipe& recipe) {
+  const KernelChapter& forward = forward_chapter(request.attention.name);
+  return request.device == "gpu" ? make_gpu_gpt(recipe, forward)
+                                 : make_emulator_gpt(recipe, forward);
+}
+
 [[noreturn]] void too_much_memory(const TrainRequest& request, const TrainingState& state) {
   const Config& model = state.recipe.model;
-  const double needed = static_cast<double>(attention_bytes(
-      request.attention,
-      {state.recipe.batch, model.heads, model.context, model.channels / model.heads},
-      model.layers));
+  const double needed =
+      static_cast<double>(attention_bytes(request.attention, shape_of(state.recipe), model.layers));
   throw TooLittle(
       "--attention " + request.attention.name + " at --context " + std::to_string(model.context) +
       " needs " + format_bytes(needed) + ": expected at most " +
@@ -176,9 +209,12 @@ void declare(Cli& cli, TrainRequest& request) {
     cli.integer(option, target, limits.least, limits.most,
                 std::string(help) + " [" + std::to_string(target) + "]");
   };
-  cli.choice("--attention", request.attention.name, {"plain", "tiled", "ch10", "ch19"},
-             "which one trains; ch10: the kernels of chapters 09 and 10, ch19: a ring of two ranks "
-             "[tiled]");
+  cli.choice("--attention", request.attention.name, {"plain", "tiled", "ch10", "ch16", "ch19"},
+             "which one trains; ch10: the kernels of chapters 09 and 10, ch16: of 16 and 10, ch19: "
+             "a ring of two ranks [tiled; on a GPU the fastest]");
+  cli.choice("--device", request.device, {"cpu", "gpu", "emulator"},
+             "where the model is; gpu, emulator: all of it in bf16 there, its weights in fp32 too "
+             "[cpu]");
   number("--block", request.attention.block, kBlock, "queries and keys of a tile");
   number("--steps", request.steps, kSteps, "in all, those of a resumed run included");
   number("--seed", request.seed, kSeed, "of the first weights and of the data's order");
@@ -197,20 +233,19 @@ void declare(Cli& cli, TrainRequest& request) {
   cli.texts("--break", request.breaks, "switch one load-bearing line off (repeatable)");
 }
 
-int train(const TrainRequest& request, const Cli& given) {
+int train(const TrainRequest& asked, const Cli& given) {
+  TrainRequest request = asked;
   if (request.resume && request.checkpoint.empty()) {
     throw InputError("--resume: expected --checkpoint FILE to go on from");
   }
   if (!(request.recipe.learning_rate > 0)) {
     throw InputError("--learning-rate: expected a number above 0");
   }
-  AttentionChoice attention = request.attention;
-  attention.breaks = parse_breaks(request.breaks, BREAKS);
-  if (attention.breaks != 0 && attention.name != "tiled") {
-    throw InputError("--break: the breaks are in the tiled attention: expected --attention tiled");
-  }
   for (const std::string& path : {request.checkpoint, request.json}) {
     if (!path.empty()) check_writable(path);
+  }
+  if (request.device != "cpu" && given.given("--memory-limit")) {
+    throw InputError("--memory-limit: accepted with --device cpu");
   }
   const std::string what = request.text.empty() ? "the lessons" : request.text;
   const std::string bytes = request.text.empty() ? lessons() : read_file(request.text);
@@ -219,11 +254,17 @@ int train(const TrainRequest& request, const Cli& given) {
   const std::vector<int32_t> tokens = Vocabulary(state.vocabulary).tokens(text, what);
   const Config& model = state.recipe.model;
 
-  const AttentionShape shape{state.recipe.batch, model.heads, model.context,
-                             model.channels / model.heads};
+  const AttentionShape shape = shape_of(state.recipe);
+  request.attention = choose_attention(request, given, shape.dim);
+  const AttentionChoice& attention = request.attention;
   check_attention(attention, shape);
   const double needed = static_cast<double>(attention_bytes(attention, shape, model.layers));
-  if (!(needed < 0.9 * memory_bytes())) too_much_memory(request, state);
+  std::unique_ptr<DeviceGpt> device_gpt;
+  if (request.device != "cpu") {
+    device_gpt = make_device_gpt(request, state.recipe);
+  } else if (!(needed < 0.9 * memory_bytes())) {
+    too_much_memory(request, state);
+  }
 
   std::cout << what << ": " << text.size() << " characters, " << model.vocabulary
             << " different; ln(" << model.vocabulary
@@ -231,11 +272,13 @@ int train(const TrainRequest& request, const Cli& given) {
             << parameter_count(model) << " parameters, " << model.layers << " layers, "
             << model.heads << " heads of " << model.channels / model.heads << ", context "
             << model.context << ", batch " << state.recipe.batch << ", " << attention.name
-            << " attention\n";
+            << " attention" << (device_gpt ? ", all of it on the " + request.device : "") << "\n";
   try {
     std::optional<GradientCheck> check;
-    if (model.context <= kLongestChecked && state.steps() < request.steps) {
-      check = check_gradients(state, tokens, attention);
+    if (model.context <= kLongestChecked && state.steps() < request.steps &&
+        static_cast<double>(parameter_count(model) * shape.rows()) < kMostChecked) {
+      check = device_gpt ? check_gradients(state, tokens, *device_gpt)
+                         : check_gradients(state, tokens, attention);
       std::cout << "gradients of step " << state.steps() + 1
                 << (check->passed ? " agree with" : " are NOT those of")
                 << " plain attention in float64: relative error ";
@@ -243,27 +286,35 @@ int train(const TrainRequest& request, const Cli& given) {
       std::snprintf(error, sizeof error, "%.0e", check->relative_error);
       std::cout << error << (check->passed ? "" : ", " + check->worst) << "\n";
     }
-    const int64_t first = state.steps();
+    std::vector<double> step_ms;
     const MemoryProbe probe(request.memory_limit > 0 ? request.memory_limit
                                                      : std::numeric_limits<int64_t>::max());
-    Trainer trainer(state, tokens, attention);
+    const int64_t device_bytes = device_gpt ? device_gpt->attention_bytes() : 0;
+    std::optional<Trainer> trainer;
+    if (device_gpt) {
+      trainer.emplace(state, tokens, std::move(device_gpt));
+    } else {
+      trainer.emplace(state, tokens, attention);
+    }
+    const auto save = [&] {
+      trainer->fetch();
+      save_checkpoint(request.checkpoint, state);
+    };
     Progress progress(state, request.steps);
     while (state.steps() < request.steps) {
-      trainer.step();
+      step_ms.push_back(time_ms([&] { trainer->step(); }));
       progress.after_step();
-      if (!request.checkpoint.empty() && state.steps() % kStepsBetweenCheckpoints == 0) {
-        save_checkpoint(request.checkpoint, state);
-      }
+      if (!request.checkpoint.empty() && state.steps() % kStepsBetweenCheckpoints == 0) save();
     }
     const double seconds = progress.seconds();
-    if (!request.checkpoint.empty()) save_checkpoint(request.checkpoint, state);
+    if (!request.checkpoint.empty()) save();
+    const int64_t bytes_needed = request.device == "cpu" ? probe.peak_bytes() : device_bytes;
     if (!times_hidden()) {  // it depends on the number of threads
-      std::cout << "attention allocated " << format_bytes(static_cast<double>(probe.peak_bytes()))
+      std::cout << "attention allocated " << format_bytes(static_cast<double>(bytes_needed))
                 << "\n";
     }
     if (!request.json.empty()) {
-      write_json(request.json,
-                 report(request, state, check, probe.peak_bytes(), state.steps() - first, seconds));
+      write_json(request.json, report(request, state, check, bytes_needed, step_ms, seconds));
     }
     return check && !check->passed ? kDisagreed : kAgreed;
   } catch (const MemoryLimitExceeded&) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "common/error.hpp"
+#include "device_gpt.hpp"
 
 namespace fa::ch20 {
 
@@ -42,23 +43,25 @@ Batch next_batch(const TrainingState& state, std::span<const int32_t> text, Rand
 }
 
 // [anchor: adamw]
+AdamStep::AdamStep(const Recipe& recipe, int64_t t)
+    : rate(recipe.learning_rate *
+           std::min(1.0, static_cast<double>(t) / static_cast<double>(recipe.warm_up))),
+      correct_moment(1 - std::pow(kBeta1, t)),
+      correct_square(1 - std::pow(kBeta2, t)) {}
+
 void update(TrainingState& state, std::span<const float> gradient) {
-  constexpr double kBeta1 = 0.9, kBeta2 = 0.99, kEpsilon = 1e-8, kDecay = 0.1;
-  const double t = static_cast<double>(state.steps());  // this step is counted already
-  const double rate =
-      state.recipe.learning_rate * std::min(1.0, t / static_cast<double>(state.recipe.warm_up));
-  // Both means began as 0: after few steps they are too small by these factors.
-  const double correct_moment = 1 - std::pow(kBeta1, t), correct_square = 1 - std::pow(kBeta2, t);
+  const AdamStep adam(state.recipe, state.steps());  // this step is counted already
   for (const Parameter& one : parameters(state.recipe.model)) {
-    const double decay = one.is_matrix ? rate * kDecay : 0;
+    const double decay = one.is_matrix ? adam.rate * adam.kDecay : 0;
     for (int64_t i = one.offset; i < one.offset + one.size(); ++i) {
       const double g = gradient[i];
-      const double moment = kBeta1 * state.moment[i] + (1 - kBeta1) * g;
-      const double square = kBeta2 * state.square[i] + (1 - kBeta2) * g * g;
-      const double step = moment / correct_moment / (std::sqrt(square / correct_square) + kEpsilon);
+      const double moment = adam.kBeta1 * state.moment[i] + (1 - adam.kBeta1) * g;
+      const double square = adam.kBeta2 * state.square[i] + (1 - adam.kBeta2) * g * g;
+      const double step =
+          moment / adam.correct_moment / (std::sqrt(square / adam.correct_square) + adam.kEpsilon);
       state.moment[i] = static_cast<float>(moment);
       state.square[i] = static_cast<float>(square);
-      state.weights[i] = static_cast<float>(state.weights[i] * (1 - decay) - rate * step);
+      state.weights[i] = static_cast<float>(state.weights[i] * (1 - decay) - adam.rate * step);
     }
   }
 }
@@ -68,29 +71,43 @@ Trainer::Trainer(TrainingState& state, std::span<const int32_t> text,
                  const AttentionChoice& attention)
     : state_(state),
       text_(text),
-      gpt_(state.recipe.model, state.recipe.batch, attention),
+      gpt_(std::make_unique<Gpt<float>>(state.recipe.model, state.recipe.batch, attention)),
       gradient_(state.weights.size()) {}
+
+Trainer::Trainer(TrainingState& state, std::span<const int32_t> text,
+                 std::unique_ptr<DeviceGpt> gpt)
+    : state_(state), text_(text), device_gpt_(std::move(gpt)) {
+  device_gpt_->put(state);
+}
+
+Trainer::~Trainer() = default;
 
 double Trainer::step() {
   const Batch batch = next_batch(state_, text_, state_.random);
-  const double loss = gpt_.forward(state_.weights, batch.tokens, batch.targets);
-  gpt_.backward(state_.weights, batch.tokens, gradient_);
+  if (device_gpt_) {
+    state_.losses.push_back(device_gpt_->step(batch, state_.steps() + 1));
+    return state_.losses.back();
+  }
+  const double loss = gpt_->forward(state_.weights, batch.tokens, batch.targets);
+  gpt_->backward(state_.weights, batch.tokens, gradient_);
   state_.losses.push_back(loss);
   update(state_, gradient_);
   return loss;
 }
 
-GradientCheck check_gradients(const TrainingState& state, std::span<const int32_t> text,
-                              const AttentionChoice& attention) {
-  // fp32 in sums of some thousand terms: 1e-6 was seen. bf16 rounds by 2^-9: 7e-4 was seen.
-  const double bound = attention.name == "ch10" ? 1e-2 : 1e-4;
-  Random random = state.random;  // a copy: the step will draw the same batch again
-  const Batch batch = next_batch(state, text, random);
-  std::vector<float> gradient(state.weights.size());
-  Gpt<float> gpt(state.recipe.model, state.recipe.batch, attention);
-  gpt.forward(state.weights, batch.tokens, batch.targets);
-  gpt.backward(state.weights, batch.tokens, gradient);
+void Trainer::fetch() {
+  if (device_gpt_) device_gpt_->get(state_);
+}
 
+namespace {
+
+Batch coming_batch(const TrainingState& state, std::span<const int32_t> text) {
+  Random random = state.random;  // a copy: the step will draw the same batch again
+  return next_batch(state, text, random);
+}
+
+GradientCheck compare(const TrainingState& state, const Batch& batch,
+                      std::span<const float> gradient, double bound) {
   const std::vector<double> weights(state.weights.begin(), state.weights.end());
   std::vector<double> exact(weights.size());
   Gpt<double> exact_gpt(state.recipe.model, state.recipe.batch, {"plain"});
@@ -125,6 +142,28 @@ GradientCheck check_gradients(const TrainingState& state, std::span<const int32_
   }
   check.passed = check.relative_error <= bound;
   return check;
+}
+
+}  // namespace
+
+GradientCheck check_gradients(const TrainingState& state, std::span<const int32_t> text,
+                              const AttentionChoice& attention) {
+  const Batch batch = coming_batch(state, text);
+  std::vector<float> gradient(state.weights.size());
+  Gpt<float> gpt(state.recipe.model, state.recipe.batch, attention);
+  gpt.forward(state.weights, batch.tokens, batch.targets);
+  gpt.backward(state.weights, batch.tokens, gradient);
+  // fp32 in sums of some thousand terms: 1e-6 was seen. bf16 rounds by 2^-9: 7e-4 was seen.
+  return compare(state, batch, gradient, is_kernel(attention.name) ? 1e-2 : 1e-4);
+}
+
+GradientCheck check_gradients(const TrainingState& state, std::span<const int32_t> text,
+                              DeviceGpt& gpt) {
+  const Batch batch = coming_batch(state, text);
+  std::vector<float> gradient(state.weights.size());
+  gpt.put(state);
+  gpt.gradient(batch, gradient);
+  return compare(state, batch, gradient, 2e-2);  // 5e-3 was seen
 }
 
 }  // namespace fa::ch20

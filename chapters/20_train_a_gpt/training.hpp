@@ -44,21 +44,37 @@ struct Batch {
 };
 Batch next_batch(const TrainingState& state, std::span<const int32_t> text, Random& random);
 
-// One step of AdamW (Loshchilov and Hutter 2019) for a gradient [parameter_count].
+// What one step of AdamW (Loshchilov and Hutter 2019) has for all parameters alike.
+struct AdamStep {
+  static constexpr double kBeta1 = 0.9, kBeta2 = 0.99, kEpsilon = 1e-8, kDecay = 0.1;
+  AdamStep(const Recipe& recipe, int64_t t);  // step number t, from 1 on
+  double rate;
+  // Both means began as 0: after few steps they are too small by these factors.
+  double correct_moment, correct_square;
+};
+// That step for a gradient [parameter_count].
 void update(TrainingState& state, std::span<const float> gradient);
+
+class DeviceGpt;
 
 class Trainer {
  public:
   // `text` is the whole text in tokens of the state's vocabulary; both outlive the trainer.
   Trainer(TrainingState& state, std::span<const int32_t> text, const AttentionChoice& attention);
+  // The same steps, taken where `gpt` is.
+  Trainer(TrainingState& state, std::span<const int32_t> text, std::unique_ptr<DeviceGpt> gpt);
+  ~Trainer();
   // Returns the loss before the update. No finite loss: the weights are lost, and further steps are
   // NaN.
   double step();
+  // Brings the state's weights and means up to date, if they are elsewhere.
+  void fetch();
 
  private:
   TrainingState& state_;
   const std::span<const int32_t> text_;
-  Gpt<float> gpt_;
+  std::unique_ptr<Gpt<float>> gpt_;
+  std::unique_ptr<DeviceGpt> device_gpt_;  // one of the two
   std::vector<float> gradient_;
 };
 
@@ -76,5 +92,8 @@ struct GradientCheck {
 };
 GradientCheck check_gradients(const TrainingState& state, std::span<const int32_t> text,
                               const AttentionChoice& attention);
+// Those by `gpt`, in bf16.
+GradientCheck check_gradients(const TrainingState& state, std::span<const int32_t> text,
+                              DeviceGpt& gpt);
 
 }  // namespace fa::ch20

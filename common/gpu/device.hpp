@@ -244,6 +244,7 @@ FA_DEVICE float exp(float x) { return exp2(x * 1.44269504f); }  // e^x = 2^(x lo
 // The hardware's lg2, times ln 2: 2^-22 of an error for arguments from 1 up.
 FA_DEVICE float log(float x) { return __logf(x); }
 
+FA_DEVICE float sqrt(float x) { return sqrtf(x); }
 FA_DEVICE float max(float a, float b) { return fmaxf(a, b); }
 FA_DEVICE float fma(float a, float b, float c) { return fmaf(a, b, c); }  // a * b + c
 

@@ -207,6 +207,7 @@ float unpack_high(uint32_t packed) {
 inline float exp(float x) { return std::exp(x); }
 inline float exp2(float x) { return std::exp2(x); }
 inline float log(float x) { return std::log(x); }
+inline float sqrt(float x) { return std::sqrt(x); }
 inline float fma(float a, float b, float c) { return std::fma(a, b, c); }  // a * b + c
 inline float max(float a, float b) { return std::fmax(a, b); }  // PTX max: a NaN gives way
 

@@ -1,0 +1,11 @@
+// In place of device_gpu.cu, in a build that cannot have it.
+#include "common/error.hpp"
+#include "device_gpt.hpp"
+
+namespace fa::ch20 {
+
+std::unique_ptr<DeviceGpt> make_gpu_gpt(const Recipe&, const KernelChapter&) {
+  throw InputError(FA_LEFT_OUT);
+}
+
+}  // namespace fa::ch20
