@@ -287,7 +287,6 @@ struct alignas(16) Piece {
 };
 constexpr int PIECE = 16 * THREADS;
 
-// [anchor: adamw_kernel]
 struct AdamW {
   const Piece* pieces;
   const float* gradient;
@@ -316,6 +315,5 @@ void adamw(const AdamW p) {
     store_halves(p.rounded + at, w);
   }
 }
-// [/anchor: adamw_kernel]
 
 }  // namespace FA_BACKEND::ch20

@@ -7,8 +7,10 @@
 
 #include "checkpoint.hpp"
 #include "common/error.hpp"
+#include "common/gpu/runtime.hpp"
 #include "common/memory.hpp"
 #include "common/timer.hpp"
+#include "device_gpt.hpp"
 #include "generation.hpp"
 #include "gradients_command.hpp"
 #include "train_command.hpp"
@@ -64,6 +66,17 @@ int run_bench() {
     }
     std::printf("\n");
   }
+  const KernelChapter& forward = forward_chapter("ch16");
+  const std::string why = gpu_problem(*forward.gpu);
+  if (!why.empty()) {
+    std::printf("\nall of it on a GPU: not measured, %s\n", why.c_str());
+    return kAgreed;
+  }
+  TrainingState state = start_training({{0, 1024, 14, 12, 768}, 32}, vocabulary, text, 0);
+  Trainer trainer(state, tokens, make_gpu_gpt(state.recipe, forward));
+  const double ms = median_ms(10, [&] { trainer.step(); }, 3);
+  std::printf("\nall of it on a GPU, %lld parameters, 32 x 1024 tokens: %.1f ms, %.0f tokens/s\n",
+              static_cast<long long>(std::ssize(state.weights)), ms, 1000 * 32 * 1024 / ms);
   return kAgreed;
 }
 

@@ -4,6 +4,7 @@ import { test } from 'node:test'
 
 import { NARROW, WIDE } from '../figures/draw.js'
 import context from '../figures/context.js'
+import on_gpu from '../figures/on_gpu.js'
 import loss from '../figures/loss.js'
 import { output_of } from '../figures/programs.mjs'
 import { figure_on, with_browser } from './browser.mjs'
@@ -69,6 +70,27 @@ test('context: memory and time as they were measured; four times the memory for 
       assert.equal(memory.memory_tiled, `${tiled.attention_bytes / 2 ** 10} KiB`)
       const time = numbers_in(context.draw(kept.contexts, { show: 'time', focus }, width))
       assert.equal(time.time_factor, (plain.ms / tiled.ms).toFixed(1))
+    }
+  }
+})
+
+test('on_gpu: tokens a second and kernels as they were measured', () => {
+  const kept = output_of(on_gpu.sources.kept)
+  const data = on_gpu.data({ kept })
+  assert.deepEqual(kept.rows.map(({ context: length }) => length), [512, 1024, 2048, 4096, 8192, 16384])
+  for (const { context: length, batch, ms, tokens_per_second, first_losses } of kept.rows) {
+    assert.equal(batch * length, kept.tokens)
+    for (const [name, speed] of Object.entries(tokens_per_second)) {
+      const middle = [...ms[name]].sort((a, b) => a - b)[1]
+      assert.ok(Math.abs(speed - 1000 * kept.tokens / middle) <= 1, name)
+      first_losses[name].forEach((loss, i) => assert.ok(Math.abs(loss - first_losses['ours, ch16'][i]) <= 5e-4))
+    }
+    for (const width of [WIDE, NARROW]) {
+      const shown = numbers_in(on_gpu.draw(data, { show: 'speed', focus: `${length}` }, width))
+      assert.equal(shown.speed_0, `${Math.round(tokens_per_second['ours, ch16'] / 1000)} k`)
+      assert.equal(shown.speed_2, length > 4096 ? 'no memory' : `${Math.round(tokens_per_second['PyTorch, math'] / 1000)} k`)
+      const bars = numbers_in(on_gpu.draw(data, { show: 'kernels', focus: `${length}` }, width))
+      assert.equal(bars.kernel_0, Object.values(kept.kernels)[0].ms.toFixed(1))
     }
   }
 })
