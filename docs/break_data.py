@@ -55,7 +55,8 @@ BREAKS = {
                    "added up as they are. How wrong is the result: everywhere, or in some "
                    "queries?",
         "happens": "Finite, no warning, wrong. At scale 0.3 by 1 %, which a tolerance of 2 % "
-                   "lets through; at scale 3 by 60 %. With one tile it is right.",
+                   "lets through; at scale 3 by 60 %. With one tile it is right. A model that is "
+                   "trained with it learns less, and says nothing.",
         "why": "Tile t counts e^(M - m_t) times too much, M being the maximum of all "
                "tiles. If the tile maxima hardly differ, neither does the result; the "
                "sharper the softmax, the more they differ.",
@@ -115,9 +116,9 @@ BREAKS = {
         "predict": "Query i may look at keys 0 to i + 1, forward and backward alike. The model is to "
                    "guess character i + 1. What does the loss do, and do the gradients agree with "
                    "central differences?",
-        "happens": "The gradients are right: they are those of another model, one that is shown the "
-                   "answer. After 150 default steps the loss is lower by more than 0.3, and going "
-                   "on falling.",
+        "happens": "Central differences agree: the gradients are those of this model, which is shown "
+                   "the answer. Held against plain attention with the right mask, they fail. "
+                   "After 150 default steps the loss is lower by more than 0.3, and going on falling.",
         "why": "The key and the value of position i + 1 are made of the very character that is to be "
                "guessed. A gradient check compares the backward pass with the forward pass, and both "
                "have the same mask.",
@@ -463,7 +464,8 @@ BREAKS = {
         "line": "D is not subtracted from dP: dS = P o dP",
         "predict": "dS = P o (dP - D) loses its D. dV = P.T dO does not use dS, dQ and dK do. By how "
                    "much are they wrong: by a little, or by more than they are large?",
-        "happens": "dV is right. dQ and dK are finite and wrong by several times their own size.",
+        "happens": "dV is right. dQ and dK are finite and wrong by several times their own size. In "
+                   "training the loss comes down at first, and then stays where it is.",
         "why": "The weights of a row add up to 1, so what moves them moves them against each other: "
                "a row of dS adds up to 0. Without D it adds up to D, and dQ is too large by "
                "scale D times the average key.",
@@ -477,10 +479,11 @@ BREAKS = {
     },
     "no-scale-in-dk": {
         "line": "dK is not multiplied by the scale of the scores",
-        "predict": "S = scale Q K.T, so scale belongs to dQ and to dK. It is missing in dK. D = 64: by "
-                   "which factor is dK wrong, and what else is?",
-        "happens": "dK is 8 times too large, dQ and dV are right. A training run goes on, with "
-                   "another step size for the keys.",
+        "predict": "S = scale Q K.T, so scale belongs to dQ and to dK. It is missing in dK. By which "
+                   "factor is dK wrong for heads of size D, and what else is?",
+        "happens": "dK is sqrt(D) times too large: 8 times in chapter 10's run, 4 times in chapter "
+                   "20's. dQ and dV are right. A training run goes on, with another step size for "
+                   "the keys.",
         "why": "Kernels leave the scale out of dS and multiply once at the end: at two places, and "
                "one is easily forgotten.",
         "caught": "A check of dK by itself, at a scale that is not 1: with D = 1 nothing shows.",

@@ -74,7 +74,8 @@ int run_bench() {
   }
   TrainingState state = start_training({{0, 1024, 14, 12, 768}, 32}, vocabulary, text, 0);
   Trainer trainer(state, tokens, make_gpu_gpt(state.recipe, forward));
-  const double ms = median_ms(10, [&] { trainer.step(); }, 3);
+  const double ms = median_ms(
+      10, [&] { trainer.step(); }, 3);
   std::printf("\nall of it on a GPU, %lld parameters, 32 x 1024 tokens: %.1f ms, %.0f tokens/s\n",
               static_cast<long long>(std::ssize(state.weights)), ms, 1000 * 32 * 1024 / ms);
   return kAgreed;
