@@ -3,6 +3,7 @@
 //   ch19_ring_attention --ranks 4 --causal --schedule zigzag --profile     ranks are threads
 //   mpirun -n 4 ch19_ring_attention --causal --schedule zigzag             or processes
 //   ch19_ring_attention --backward
+//   ch19_ring_attention --device gpu --ranks 4             a GPU each, keys by NCCL
 
 #include <algorithm>
 #include <array>
@@ -13,6 +14,7 @@
 #include <string>
 
 #include "breaks.hpp"
+#include "chapters/09_masks_and_shapes/chapter.hpp"
 #include "common/backward.hpp"
 #include "common/error.hpp"
 #include "common/program.hpp"
@@ -33,6 +35,7 @@ struct Flags {
   std::string schedule = "zigzag";
   int64_t ranks = 4;
   bool backward = false;
+  std::string device = "cpu", link = "auto";
   Ranks* mpi = nullptr;  // or null: the ranks are threads
 };
 Flags flags;
@@ -61,6 +64,36 @@ Schedule schedule_named(const std::string& name) {
   return static_cast<Schedule>(std::find(std::begin(SCHEDULES), std::end(SCHEDULES), name) -
                                std::begin(SCHEDULES));
 }
+
+constexpr const char* DEVICES[] = {"cpu", "gpu", "emulator"};  // as Device has them
+
+// What the ranks are to do. Throws InputError for what there is not.
+Job asked_for(const fa::Problem& problem, Schedule schedule, uint32_t breaks, int ranks) {
+  Job job = job_of(problem, schedule, breaks, flags.backward);
+  job.device = static_cast<Device>(std::find(std::begin(DEVICES), std::end(DEVICES), flags.device) -
+                                   std::begin(DEVICES));
+  if (job.device == Device::cpu) return job;
+  if (breaks != 0) throw fa::InputError("--break: accepted with --device cpu");
+  if (flags.backward) throw fa::InputError("--backward: accepted with --device cpu");
+  ::ch09::CHAPTER.check_shape(problem.shape);
+  if (job.device != Device::gpu) {
+    if (flags.link == "nccl") throw fa::InputError("--link nccl: accepted with --device gpu");
+    return job;
+  }
+  if (const std::string why = fa::gpu_problem(*::ch09::CHAPTER.gpu); !why.empty())
+    throw fa::InputError(why);
+  const bool one_each = flags.mpi != nullptr || ranks <= usable_gpus();
+  if (flags.link == "nccl" && !has_nccl())
+    throw fa::InputError("--link nccl: this build has no NCCL");
+  if (flags.link == "nccl" && !one_each) {
+    throw fa::InputError("--link nccl: " + std::to_string(ranks) + " ranks and " +
+                         std::to_string(usable_gpus()) + " GPUs: NCCL wants one for each");
+  }
+  const bool nccl = flags.link == "nccl" || (flags.link == "auto" && has_nccl() && one_each);
+  job.link = nccl ? Link::nccl : Link::host;
+  return job;
+}
+const char* link_name(const Job& job) { return job.link == Link::nccl ? "nccl" : "host"; }
 
 // How many pairs of a query and a key a rank looks at in each step, of one head.
 std::string table_of_scores(const std::vector<Report>& reports) {
@@ -96,6 +129,10 @@ nlohmann::json as_json(const std::vector<Report>& reports, std::vector<Step> Rep
                        {"scores", step.scores},
                        {"compute_ms", step.compute_ms},
                        {"waited_ms", step.waited_ms}});
+      if (flags.device == "cpu") continue;
+      steps.back()["begin_ms"] = step.begin_ms;
+      steps.back()["transfer_begin_ms"] = step.transfer_begin_ms;
+      steps.back()["transfer_ms"] = step.transfer_ms;
     }
     ranks.push_back(steps);
   }
@@ -119,11 +156,17 @@ void with_ranks(const With& with) {
 fa::Outcome run(const fa::Problem& problem, const fa::Request& request,
                 std::span<std::vector<float>> outputs) {
   fa::Outcome outcome;
-  const Job job = job_of(problem, schedule_named(flags.schedule), request.breaks, flags.backward);
   with_ranks([&](Ranks& ranks) {
+    const Job job =
+        asked_for(problem, schedule_named(flags.schedule), request.breaks, ranks.count());
+    outcome.device = flags.device;
     outcome.title = flags.schedule + (flags.backward ? ", forward and backward" : "");
     outcome.notes = "  ranks      " + std::to_string(ranks.count()) + ", by " + ranks.transport();
     outcome.profile = {{"ranks", ranks.count()}, {"transport", ranks.transport()}};
+    if (job.device == Device::gpu) {
+      outcome.notes += std::string(", keys by ") + link_name(job);
+      outcome.profile["link"] = link_name(job);
+    }
     const auto hazard = [&](const char* kind, const std::exception& error) {
       outcome.hazardous = true;
       outcome.hazards.push_back(
@@ -141,6 +184,11 @@ fa::Outcome run(const fa::Problem& problem, const fa::Request& request,
       }
     });
     if (outcome.hazardous) return;
+    if (job.device != Device::cpu) {  // the kernels and what they wait for, without the way there
+      outcome.time_ms = 0;
+      for (const Report& report : reports)
+        outcome.time_ms = std::max(outcome.time_ms, report.forward_ms);
+    }
     outcome.notes += "; " + std::to_string(bytes_sent(reports)) + " bytes sent\n";
     if (request.profile && ranks.count() <= 8) outcome.notes += table_of_scores(reports);
     outcome.profile["bytes_sent"] = bytes_sent(reports);
@@ -152,11 +200,9 @@ fa::Outcome run(const fa::Problem& problem, const fa::Request& request,
 
 // The forward pass by every schedule, in turns: what the slowest rank needs, computes and waits.
 void bench(const fa::Problem& problem, const fa::Request&) {
-  constexpr int ROUNDS = 7;
-  const auto median = [](std::vector<double> times) {
-    std::nth_element(times.begin(), times.begin() + ROUNDS / 2, times.end());
-    return times[ROUNDS / 2];
-  };
+  // On GPUs a rank repeats by itself: nothing is dealt out again.
+  const bool kernels = flags.device != "cpu";
+  const int rounds = kernels ? 1 : 7, repetitions = 11;
   struct Times {
     std::vector<double> all, most_work, most_waiting;
   };
@@ -164,11 +210,12 @@ void bench(const fa::Problem& problem, const fa::Request&) {
   std::vector<float> outputs[] = {std::vector<float>(problem.shape.q_elements()),
                                   std::vector<float>(problem.shape.rows())};
   with_ranks([&](Ranks& ranks) {
-    for (int round = 0; round <= ROUNDS; ++round)
+    for (int round = kernels ? 1 : 0; round <= rounds; ++round)
       for (size_t i = 0; i < times.size(); ++i) {
         double all = 0, most_work = 0, most_waiting = 0;
-        for (const Report& report :
-             ranks.run(job_of(problem, static_cast<Schedule>(i), 0, false), problem, outputs)) {
+        Job job = asked_for(problem, static_cast<Schedule>(i), 0, ranks.count());
+        if (job.device != Device::cpu) job.repetitions = repetitions;
+        for (const Report& report : ranks.run(job, problem, outputs)) {
           double work = 0, waiting = 0;
           for (const Step& step : report.forward)
             work += step.compute_ms, waiting += step.waited_ms;
@@ -186,7 +233,8 @@ void bench(const fa::Problem& problem, const fa::Request&) {
   });
   for (size_t i = 0; i < times.size(); ++i) {
     std::printf("             %-8s %9.3f, computes %9.3f, waits %9.3f\n", SCHEDULES[i],
-                median(times[i].all), median(times[i].most_work), median(times[i].most_waiting));
+                fa::median(times[i].all), fa::median(times[i].most_work),
+                fa::median(times[i].most_waiting));
   }
 }
 
@@ -223,6 +271,18 @@ bool wants_gradients(int argc, char** argv) {
   });
 }
 
+// Or for kernels, which take bf16?
+bool wants_kernels(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    const std::string value = argument == "--device" && i + 1 < argc ? argv[i + 1]
+                              : argument.starts_with("--device=")    ? argument.substr(9)
+                                                                     : "cpu";
+    if (value != "cpu") return true;
+  }
+  return false;
+}
+
 int run_program(int argc, char** argv, Ranks* mpi) {
   flags.mpi = mpi;
   flags.backward = wants_gradients(argc, argv);
@@ -234,6 +294,7 @@ int run_program(int argc, char** argv, Ranks* mpi) {
   program.breaks = {std::begin(BREAKS), std::end(BREAKS)};
   program.dtypes = {fa::Dtype::f32};
   program.features = fa::CAUSAL | fa::LSE | fa::KV_HEADS;
+  if (wants_kernels(argc, argv)) program.dtypes = {fa::Dtype::bf16};
   if (flags.backward) program.operation = &both_passes();
   program.add_options = [](fa::Cli& cli) {
     cli.choice("--schedule", flags.schedule, {std::begin(SCHEDULES), std::end(SCHEDULES)},
@@ -243,6 +304,11 @@ int run_program(int argc, char** argv, Ranks* mpi) {
                   FA_MPI ? "as threads of this process; mpirun -n N: as so many processes [4]"
                          : "as threads of this process: this build has no MPI [4]");
     }
+    cli.choice("--device", flags.device, {std::begin(DEVICES), std::end(DEVICES)},
+               "gpu: each rank has one, the kernels of chapter 16 or 09, in bf16; emulator: of one "
+               "[cpu]");
+    cli.choice("--link", flags.link, {"auto", "nccl", "host"},
+               "how keys get from GPU to GPU [auto: nccl, if each rank has one]");
     cli.flag("--backward", named,
              "the backward pass, too: from --do, or a random dO, to --dq, --dk and --dv");
   };

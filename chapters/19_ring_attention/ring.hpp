@@ -34,6 +34,9 @@ struct Step {
   int owner;
   int64_t scores;  // query-key pairs that see each other, of one head
   double compute_ms, waited_ms;
+  // Where kernels run: when it began, and the journey of the next step's keys, in milliseconds
+  // since this rank began.
+  double begin_ms = 0, transfer_begin_ms = 0, transfer_ms = 0;
 };
 
 // `breaks`: of breaks.hpp. The steps are added to *log, if there is one.

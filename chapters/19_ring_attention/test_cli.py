@@ -99,6 +99,29 @@ class Cli(unittest.TestCase):
             profile = self.agrees(lambda n, options: by_mpi(*options, ranks=n), ranks, schedule, causal)
             self.assertEqual(profile["transport"], "mpi")
 
+    def test_kernels_on_the_emulator(self):
+        starts = [lambda *options: run(*options, "--ranks", 2)]
+        if HAS_MPI:
+            starts.append(lambda *options: by_mpi(*options, ranks=2))
+        for start, transport in zip(starts, ("threads", "mpi")):
+            arrays, options = self.files((1, 4, 70, 16), (1, 2, 90, 16))
+            result = start(*options[:6], "--causal", "--device", "emulator", "--json",
+                           self.path("r.json"), *self.outputs("out", "lse"))
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+            with open(self.path("r.json"), encoding="utf-8") as file:
+                report = json.load(file)
+            self.assertEqual((report["device"], report["profile"]["transport"]), ("emulator", transport))
+            self.assertEqual(report["profile"]["bytes_sent"], 2 * arrays["k"].size * 2)
+            for steps in report["profile"]["steps"]:
+                self.assertEqual(len(steps), 2)
+                self.assertGreater(steps[0]["compute_ms"], 0)
+                self.assertGreaterEqual(steps[1]["begin_ms"], steps[0]["begin_ms"])
+                self.assertGreater(steps[0]["transfer_ms"], 0)
+            o, lse = attention.general(*(arrays[name].astype(np.float64) for name in ("q", "k", "v")),
+                                       causal=True)
+            self.assertTrue((abs(np.load(self.path("out.npy")) - o) <= 3e-2 * (1 + abs(o))).all())
+            self.assertTrue((abs(np.load(self.path("lse.npy")) - lse) <= 3e-2 * (1 + abs(lse))).all())
+
     def test_work_is_shared_evenly_by_zigzag_only(self):
         def work(*options):
             result = run("--causal", "--ranks", 4, "--shape", "1,1,256,256,8", "--json",
@@ -119,6 +142,11 @@ class Cli(unittest.TestCase):
                 (["--schedule", "star"], "--schedule"), (["--window", "3,0"], "--window"),
                 (["--dq", self.path("none") + "/dq.npy"], "dq.npy"),
                 (self.files((1, 2, 4, 8), (1, 2, 4, 8))[1][:6] + ["--backward"], "--do"),
+                (["--device", "tpu"], "--device"), (["--link", "rope"], "--link"),
+                (["--device", "emulator", "--backward"], "--backward"),
+                (["--device", "emulator", "--break", "bf16-hops"], "--break"),
+                (["--device", "emulator", "--shape", "1,1,8,8,12"], "head size 12"),
+                (["--device", "emulator", "--link", "nccl"], "--link"),
                 (["--break", "nothing"], "overflowing-merge")):
             before = sorted(os.listdir(self.folder))
             result = run(*arguments, "--json", self.path("r.json"))

@@ -1,6 +1,7 @@
 // Ring attention on threads: as many ranks as one likes give what one gives.
 #include <doctest/doctest.h>
 
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <limits>
@@ -25,14 +26,16 @@ struct Whole {
   int64_t bytes_sent = 0;                   // by all ranks
 };
 
-Whole run(const fa::Problem& problem, Schedule schedule, int ranks, bool with_gradients) {
+Whole run(const fa::Problem& problem, Schedule schedule, int ranks, bool with_gradients,
+          Device device = Device::cpu) {
   const fa::Shape& s = problem.shape;
   Whole whole;
   for (const int64_t size :
        {s.q_elements(), s.rows(), s.q_elements(), problem.kv_elements(), problem.kv_elements()})
     whole.outputs.emplace_back(size, NOTHING);
   std::atomic<int64_t> bytes = 0;
-  const Job job = job_of(problem, schedule, 0, with_gradients);
+  Job job = job_of(problem, schedule, 0, with_gradients);
+  job.device = device;
   run_ranks(ranks, [&](Transport& transport) {
     const bool first = transport.rank() == 0;
     bytes += work(transport, job, first ? &problem : nullptr,
@@ -72,6 +75,30 @@ void agrees(const fa::Problem& problem, int ranks) {
 TEST_CASE("any number of ranks gives what one gives") {
   for (const int ranks : {1, 2, 3, 4, 8})
     for (const bool causal : {false, true}) agrees(problem_of(2, 1, 129, 129, causal), ranks);
+}
+
+TEST_CASE("kernels: any number of ranks gives what float64 gives, to bf16") {
+  for (const int ranks : {1, 2, 3, 4})
+    for (const bool causal : {false, true})
+      for (const auto& [heads, group, len_q, len_kv] :
+           {std::array<int64_t, 4>{2, 1, 130, 130}, {4, 2, 40, 203}, {3, 3, 150, 61}}) {
+        fa::Problem problem =
+            fa::random_problem({1, heads, len_q, len_kv, 16}, fa::Dtype::bf16, 3, 1, heads / group);
+        problem.causal = causal;
+        for (const Schedule schedule : SCHEDULES) {
+          CAPTURE(ranks);
+          CAPTURE(causal);
+          CAPTURE(static_cast<int>(schedule));
+          CAPTURE(fa::to_string(problem.shape));
+          const Whole whole = run(problem, schedule, ranks, false, Device::emulator);
+          const fa::CheckResult check =
+              fa::check_output(problem, whole.outputs[0], whole.outputs[1]);
+          CHECK_MESSAGE(check.passed(), fa::describe(check, problem.shape));
+          // K and V once around, in two bytes a number.
+          const int64_t once = 2 * problem.kv_elements() * 2;
+          CHECK(whole.bytes_sent == (ranks - 1) * once);
+        }
+      }
 }
 
 TEST_CASE("more keys than queries, and the other way; heads that share keys") {

@@ -36,6 +36,18 @@ void taken_back(Transport& transport, Layout layout, const Part& part, std::vect
   }
 }
 
+std::vector<Step> steps_of(const DeviceResult& result) {
+  std::vector<Step> steps;
+  double end_ms = 0;  // of the step before
+  for (const DeviceStep& step : result.steps) {
+    steps.push_back({step.owner, step.scores, step.compute.end_ms - step.compute.begin_ms,
+                     step.compute.begin_ms - end_ms, step.compute.begin_ms, step.transfer.begin_ms,
+                     step.transfer.end_ms - step.transfer.begin_ms});
+    end_ms = step.compute.end_ms;
+  }
+  return steps;
+}
+
 }  // namespace
 
 Job job_of(const fa::Problem& problem, Schedule schedule, uint32_t breaks, bool backward) {
@@ -65,15 +77,26 @@ Report work(Transport& transport, const Job& job, const fa::Problem* problem,
   Report report;
   const int64_t before = transport.bytes_sent();
   State state;
-  report.forward_ms = fa::time_ms([&] {
-    state = forward(transport, {job.schedule, job.breaks, &report.forward}, job.sizes, q, k, v);
-  });
+  if (job.device != Device::cpu) {
+    DeviceResult result =
+        job.device == Device::gpu
+            ? forward_on_gpu(transport, job.schedule, job.link, job.repetitions, job.sizes, q, k, v)
+            : forward_on_emulator(transport, job.schedule, job.repetitions, job.sizes, q, k, v);
+    report.forward_ms = result.ms;
+    report.bytes_sent = result.bytes_sent;
+    report.forward = steps_of(result);
+    state = std::move(result.state);
+  } else {
+    report.forward_ms = fa::time_ms([&] {
+      state = forward(transport, {job.schedule, job.breaks, &report.forward}, job.sizes, q, k, v);
+    });
+  }
   Gradients gradients;
   if (job.backward) {
     gradients = backward(transport, {job.schedule, job.breaks, &report.backward}, job.sizes, q, k,
                          v, state, d_o);
   }
-  report.bytes_sent = transport.bytes_sent() - before;
+  if (job.device == Device::cpu) report.bytes_sent = transport.bytes_sent() - before;
 
   size_t next = 0;
   const auto back = [&](const Part& part, int64_t all_heads, int64_t length, int64_t columns) {

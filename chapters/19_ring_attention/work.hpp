@@ -6,17 +6,23 @@
 #include <vector>
 
 #include "common/problem.hpp"
+#include "device_forward.hpp"
 #include "ring.hpp"
 #include "transport.hpp"
 
 namespace ch19 {
+
+enum class Device { cpu, gpu, emulator };
 
 // What all ranks are to do: as bytes, it can be sent.
 struct Job {
   Schedule schedule;
   uint32_t breaks;
   bool backward;
-  Sizes sizes;  // the heads of all batches are heads of one
+  Sizes sizes;                  // the heads of all batches are heads of one
+  Device device = Device::cpu;  // else in bf16, and forward only
+  Link link = Link::host;
+  int repetitions = 1;  // of what is timed on a GPU
 };
 Job job_of(const fa::Problem& problem, Schedule schedule, uint32_t breaks, bool backward);
 

@@ -1,27 +1,12 @@
 // The GPT's kernels on the emulator, for whoever has no GPU, and for the tests. Memory is the
 // emulator's; the products are chapter 20's own on the CPU, in fp32, of the same bf16 numbers.
 
-#include <cstring>
-
 #include "common/half.hpp"
 #include "common/kernels/geometry.hpp"
 #include "common/simt/simt.hpp"
 #include "layers.hpp"
 
 namespace emulator::ch20 {
-
-// What nobody has written is NaN.
-template <class T>
-class Array : public fa::simt::Buffer<T> {
- public:
-  Array(int64_t size, const std::string& name) : fa::simt::Buffer<T>(size, name) {
-    std::memset(static_cast<void*>(data()), 0xff, this->bytes());
-  }
-  // As on a GPU, who may write through a pointer is not the buffer's business.
-  T* data() const { return const_cast<Array*>(this)->fa::simt::Buffer<T>::data(); }
-  void upload(std::span<const T> from) { std::copy(from.begin(), from.end(), data()); }
-  void download(std::span<T> to) const { std::copy_n(data(), to.size(), to.begin()); }
-};
 
 class Products {
  public:

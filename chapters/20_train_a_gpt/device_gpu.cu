@@ -3,7 +3,6 @@
 #include <cublasLt.h>
 
 #include <map>
-#include <span>
 #include <string>
 #include <utility>
 
@@ -11,20 +10,6 @@
 #include "common/kernels/geometry.hpp"
 
 namespace gpu::ch20 {
-
-template <class T>
-class Array : public fa::GpuBuffer {
- public:
-  Array(int64_t size, const std::string& name)
-      : fa::GpuBuffer(size * sizeof(T), name), size_(size) {}
-  T* data() const { return static_cast<T*>(GpuBuffer::data()); }
-  int64_t size() const { return size_; }
-  void upload(std::span<const T> from) { GpuBuffer::upload(from.data()); }
-  void download(std::span<T> to) const { GpuBuffer::download(to.data()); }
-
- private:
-  int64_t size_;
-};
 
 inline void check(cublasStatus_t status, const char* expression) {
   if (status == CUBLAS_STATUS_SUCCESS) return;

@@ -1,11 +1,12 @@
 #pragma once
 // The steps of a GPT's training as launches. Included behind what differs between a GPU and the
-// emulator: Array, memory there, and Products, the matrix products.
+// emulator: Products, the matrix products.
 
 #include <cmath>
 #include <numeric>
 
 #include "chapters/10_backward/chapter.hpp"
+#include "common/kernels/array.hpp"
 #include "device_gpt.hpp"
 #include "device_layers.hpp"
 
