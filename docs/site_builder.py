@@ -13,6 +13,7 @@ from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
 SITE = DOCS / ".vitepress" / "dist"
+KERNELS = DOCS / "public" / "kernels.wasm"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 # As in learn: what answers if it is there, and what each system calls it.
@@ -78,6 +79,7 @@ def build_kernels() -> None:
     if missing:
         print(f"Without kernels.wasm: {', '.join(missing)} not installed (docs/wasm/README.md)",
               flush=True)
+        KERNELS.unlink(missing_ok=True)  # of an older state
         return
     run([sys.executable, "wasm/build.py"], "kernels.wasm could not be built; the reason is above")
 
@@ -86,6 +88,8 @@ def build() -> None:
     build_kernels()
     run(["node", "node_modules/vitepress/bin/vitepress.js", "build"],
         "the site could not be built; the reason is above")
+    if KERNELS.exists():
+        shutil.copy(KERNELS, SITE)
 
 
 def test(bin_directory: Path) -> None:

@@ -4,6 +4,7 @@ import katex from '@vscode/markdown-it-katex'
 import { posix } from 'node:path'
 
 import { escape } from '../figures/draw.js'
+import { PROGRAMS } from '../wasm/host.mjs'
 import { clone_command, diff_of, figure_at, first_chapter, level_of, slugify, sources, target_of, terms,
   url_of } from './pages.mjs'
 
@@ -184,6 +185,23 @@ function predictions(md) {
 }
 const words_of = ({ children }) => children.map(({ content }) => content).join('').trim()
 
+// ---- the kernel itself, in the page ----
+
+// On a chapter's page before its exercises, on Break it before its list: docs/wasm has those kernels.
+function kernels(md) {
+  md.core.ruler.push('kernels', (state) => {
+    const page = page_of(state.env), { tokens } = state
+    const [, chapter] = /^chapters\/(\d\d)_[^/]+\/README\.md$/.exec(page) ?? []
+    const all = page === 'docs/break-it.md', numbers = Object.keys(PROGRAMS).map(Number)
+    if (!all && !numbers.includes(Number(chapter))) return
+    const heading = (words) => tokens.findIndex(({ type }, i) => type === 'heading_open' && tokens[i + 1].content === words)
+    const at = [all ? tokens.findIndex(({ type }) => type === 'fence') : heading('Exercises'), heading('What still hurts'), tokens.length]
+      .find((found) => found >= 0)
+    tokens.splice(at, 0, Object.assign(new state.Token('html_block', '', 0),
+      { content: `<TryIt :chapters="[${all ? numbers : [Number(chapter)]}]" />\n` }))
+  })
+}
+
 // ---- words of the glossary ----
 
 const GLOSSARY = 'docs/glossary.md'
@@ -256,7 +274,7 @@ export const markdown = {
   languageAlias: { cuda: 'cpp' },
   codeTransformers: [code_colors],
   config(md) {
-    [formulas, figures, quoted_code, indented_code, corners, locator, diffs, links, predictions, glossary,
-      lines_of_code].forEach((rule) => md.use(rule))
+    [formulas, figures, quoted_code, indented_code, corners, locator, diffs, links, predictions, kernels,
+      glossary, lines_of_code].forEach((rule) => md.use(rule))
   },
 }

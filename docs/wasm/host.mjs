@@ -164,6 +164,14 @@ export class Kernels {
     this.instance = null
   }
 
+  // What a chapter's --break accepts: { name: what it leaves out }.
+  breaks(chapter) {
+    this.instance ??= new Instance(this.module)
+    this.instance.call([PROGRAMS[chapter], '--list-breaks'])
+    return Object.fromEntries(this.instance.text.split('\n').filter(Boolean)
+      .map((line) => line.match(/^(\S+) +(.*)$/).slice(1)))
+  }
+
   memoryBytes() { return this.instance?.exports.memory.buffer.byteLength ?? 0 }
 
   run(request) {

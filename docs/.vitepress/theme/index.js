@@ -3,6 +3,7 @@ import DefaultTheme from 'vitepress/theme'
 import 'katex/dist/katex.min.css'
 import Figure from './Figure.vue'
 import Prediction from './Prediction.vue'
+import TryIt from './TryIt.vue'
 import './style.css'
 
 // VitePress fetches pages ahead of a click and asks each link for its pathname; links in drawings have none.
@@ -13,5 +14,6 @@ if (typeof SVGAElement !== 'undefined') {
 
 export default {
   extends: DefaultTheme,
-  enhanceApp({ app }) { app.component('Figure', Figure).component('Prediction', Prediction) },
+  enhanceApp({ app }) { app.component('Figure', Figure).component('Prediction', Prediction)
+    .component('TryIt', TryIt) },
 }

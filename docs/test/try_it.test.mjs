@@ -1,0 +1,107 @@
+// The kernels in the page: run, broken, cancelled, reloaded; bad input; without them.
+import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+
+import { SITE, with_browser } from './browser.mjs'
+
+const skip = existsSync(join(SITE, 'kernels.wasm')) ? false : 'kernels.wasm is not built: its tools are missing'
+const CHAPTER_4 = '/chapters/04_swizzling/', ALL = '/docs/break-it.html'
+
+function panel_of(page) {
+  const root = page.locator('.fa-try'), field = (name) => root.locator(`[data-field="${name}"]`)
+  return {
+    root, field,
+    async run() {
+      await root.getByRole('button', { name: 'Run' }).click()
+      const result = root.locator('[data-result]')
+      await result.waitFor()
+      return (await result.textContent()).trim()
+    },
+    text: () => root.locator('pre').textContent(),
+    async choose(name, value) {
+      await root.locator('[data-field="shape"]').focus()  // the first touch: the list of breaks comes
+      if (name === 'break') await root.locator(`option[value="${value}"]`).waitFor({ state: 'attached' })
+      await field(name).selectOption(value)
+    },
+  }
+}
+
+test('try it: runs, breaks, compares with the prediction, and leads to the line', { skip }, () => with_browser(async (open) => {
+  const page = await open(CHAPTER_4), panel = panel_of(page)
+  await panel.choose('prediction', 'right')
+  assert.equal(await panel.run(), 'You said: the result is right. It is so: the result is right.')
+  assert.match(await panel.text(), /^ch04_swizzling: bf16, shape 1,1,64,128,64, on emulator\n/)
+  assert.match(await panel.text(), /ldmatrix_instructions +\d+ +\d+\n/)
+  await panel.choose('break', 'missing-barrier')
+  const verdict = await panel.run()
+  assert.match(verdict, /^You said: the result is right\. It is not so: a hazard is reported; finite, and wrong\.$/)
+  const place = panel.root.locator('pre a').first()
+  assert.match(await place.textContent(), /^chapters\/04_swizzling\/attention\.hpp:\d+$/)
+  const line = (await place.textContent()).split(':')[1]
+  assert.equal(await place.getAttribute('href'), `/docs/source/chapters/04_swizzling/attention.hpp.html#L${line}`)
+  assert.deepEqual(page.complaints, [])
+}))
+
+test('try it: the address carries what was run', { skip }, () => with_browser(async (open) => {
+  const page = await open(ALL), panel = panel_of(page)
+  await panel.choose('chapter', '9')
+  await panel.choose('break', 'top-left')
+  await panel.field('shape').fill('1,1,64,130,64')
+  await panel.choose('schedule', '2')
+  await panel.field('causal').check()
+  const first = await panel.run(), text = await panel.text()
+  assert.match(first, /finite, and wrong/)
+  const address = new URL(page.url())
+  const again = await open(address.pathname + address.search + address.hash), copy = panel_of(again)
+  assert.equal(await copy.field('chapter').inputValue(), '9')
+  assert.equal(await copy.field('break').inputValue(), 'top-left')
+  assert.equal(await copy.field('schedule').inputValue(), '2')
+  assert.equal(await copy.run(), first)
+  const without_time = (words) => words.replace(/^ +time .*\n/m, '')
+  assert.equal(without_time(await copy.text()), without_time(text))
+  assert.deepEqual([...page.complaints, ...again.complaints], [])
+}))
+
+test('try it: a run is cancelled, bad input has its sentence, and the panel goes on', { skip }, () => with_browser(async (open) => {
+  const page = await open(CHAPTER_4), panel = panel_of(page)
+  await panel.field('shape').fill('1,8,1024,1024,128')
+  await panel.root.getByRole('button', { name: 'Run' }).click()
+  await panel.root.getByText(/^Running, \d+ s$/).waitFor()
+  await panel.root.getByRole('button', { name: 'Cancel' }).click()
+  assert.equal(await panel.root.locator('[data-result]').count(), 0)
+  assert.equal(await panel.root.getByRole('button', { name: 'Cancel' }).count(), 0)
+  for (const [shape, says] of [['1,1,64,128,65', /^error: head size 65/], ['1,1,64', /^error: --shape/], ['', /^error: /]]) {
+    await panel.field('shape').fill(shape)
+    assert.match(await panel.run(), says)
+  }
+  await panel.field('shape').fill('1,1,64,64,64')
+  assert.match(await panel.run(), /the result is right/)
+  assert.deepEqual(page.complaints, [])
+}))
+
+test('try it: every chapter that has kernels here runs; on a phone nothing is wider than the page', { skip },
+  () => with_browser(async (open) => {
+    const page = await open(ALL, { width: 360, height: 780 }), panel = panel_of(page)
+    const chapters = await panel.field('chapter').locator('option').allTextContents()
+    assert.deepEqual(chapters, ['03', '04', '05', '06', '07', '08', '09', '12', '13', '14', '15', '16'])
+    for (const chapter of chapters) {
+      await panel.choose('chapter', `${Number(chapter)}`)
+      assert.match(await panel.run(), /the result is right/, chapter)
+    }
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth))
+    assert.deepEqual(page.complaints, [])
+  }))
+
+test('try it: nothing is fetched before the first touch; a copy without kernels says so', () => with_browser(async (open) => {
+  const page = await open(CHAPTER_4, { quiet: true }), asked = []
+  page.on('request', (request) => asked.push(new URL(request.url()).pathname))
+  await page.route('**/kernels.wasm', (route) => route.fulfill({ status: 404, body: '' }))
+  const panel = panel_of(page)
+  await panel.root.scrollIntoViewIfNeeded()
+  assert.ok(!asked.includes('/kernels.wasm'))
+  await panel.field('shape').focus()
+  await panel.root.getByText('built without the kernels').waitFor()
+  assert.ok(asked.includes('/kernels.wasm'))
+}))
