@@ -49,6 +49,8 @@ struct Way {
     kNegative,
     kLog2,
     kLog10,
+    kSumInLog2,
+    kSumInLog10,
     kOfDx,
     kOfWeight,
     kOfSoftmax
@@ -65,12 +67,15 @@ struct Way {
     kDivisorOfSoftmax,
     kOnlyTarget,
     kProbability,
-    kAtRowNumber
+    kAtRowNumber,
+    kJacobian,
+    kJacobianTurned
   } one_hot = kSubtracted;
   enum Divisor { kRows, kNotDivided, kVocabulary, kElements, kZero } divisor = kRows;
   enum Softmax {
     kDivided,
     kNotNormalised,
+    kNotInGradient,
     kPowersOfTwo,
     kTwice,
     kOfLse,
@@ -118,9 +123,10 @@ struct Way {
                           : divisor == kElements   ? rows * columns
                                                    : rows;
       for (int j = 0; j < columns && !nothing_written; ++j) {
-        const double p = softmax == kTwice   ? std::exp(weights[j] - m) / l
-                         : softmax == kOfLse ? std::exp(logits[j] - rounded_lse)
-                                             : weights[j] / l;
+        const double p = softmax == kTwice           ? std::exp(weights[j] - m) / l
+                         : softmax == kOfLse         ? std::exp(logits[j] - rounded_lse)
+                         : softmax == kNotInGradient ? weights[j]
+                                                     : weights[j] / l;
         const double hot = one_hot == kAtRowNumber ? j == i : j == t;
         x[at(j)] = one_hot == kForgotten || one_hot == kInRowZero ? p / over
                    : one_hot == kAdded                            ? (p + hot) / over
@@ -129,6 +135,8 @@ struct Way {
                    : one_hot == kDivisorOfSoftmax                 ? p / over - hot
                    : one_hot == kOnlyTarget                       ? hot * (p - 1) / over
                    : one_hot == kProbability                      ? (p - hot * p_target) / over
+                   : one_hot == kJacobian                         ? p_target * (p - hot) / over
+                   : one_hot == kJacobianTurned                   ? p_target * (hot - p) / over
                                                                   : (p - hot) / over;
         if (divisor == kZero && rows > 1) x[at(j)] *= 0;
       }
@@ -145,6 +153,8 @@ struct Way {
                     : loss_form == kNegative        ? x_target - lse
                     : loss_form == kLog2            ? (lse - x_target) / std::log(2)
                     : loss_form == kLog10           ? (lse - x_target) / std::log(10)
+                    : loss_form == kSumInLog2       ? m + std::log2(l) - x_target
+                    : loss_form == kSumInLog10      ? m + std::log10(l) - x_target
                     : loss_form == kOfDx            ? lse - x[at(t)]
                     : loss_form == kOfWeight        ? lse - weights[t]
                     : loss_form == kOfSoftmax       ? lse - p_target
@@ -263,6 +273,12 @@ static const std::vector<Known>& all_known() {
       {"logarithm-to-base-ten",
        {.loss_form = W::kLog10},
        "a logarithm to base 10 was taken; the gradient p - 1 belongs to the natural one"},
+      {"logarithm-to-base-two",
+       {.loss_form = W::kSumInLog2},
+       "a logarithm to base 2 was taken of the sum, which is one of powers of e: ln l"},
+      {"logarithm-to-base-ten",
+       {.loss_form = W::kSumInLog10},
+       "a logarithm to base 10 was taken of the sum, which is one of powers of e: ln l"},
       {"powers-of-two",
        {.softmax = W::kPowersOfTwo},
        "powers of 2 were computed; softmax has powers of e"},
@@ -368,6 +384,18 @@ static const std::vector<Known>& all_known() {
        {.softmax = W::kNotNormalised},
        "e^(x - m) was taken for softmax; it has to be divided by the row's sum l, and ln l belongs "
        "to the loss"},
+      {"not-normalised",
+       {.softmax = W::kNotInGradient},
+       "the gradient has e^(x - m) where softmax should be; it has to be divided by the row's sum "
+       "l"},
+      {"derivative-of-the-probability",
+       {.one_hot = W::kJacobian},
+       "the gradient is that of the target's probability, with the other sign; the loss is -ln p, "
+       "so that it is divided by p: what is left is softmax - one-hot"},
+      {"derivative-of-the-probability",
+       {.one_hot = W::kJacobianTurned},
+       "the gradient is that of the target's probability; the loss is -ln p, so that it is divided "
+       "by -p: what is left is softmax - one-hot"},
   };
   return known;
 }

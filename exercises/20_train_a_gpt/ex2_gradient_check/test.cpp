@@ -25,6 +25,7 @@ struct Way {
     kNotHalved,
     kNotDivided,
     kTimesStep,
+    kTurned,
     kNothing,
     kFp32
   } difference = kCentral;
@@ -107,6 +108,7 @@ struct Way {
       if (difference == kForward || difference == kBackward || difference == kNotHalved)
         slope = (above - below) / step;
       if (difference == kNotDivided) slope = above - below;
+      if (difference == kTurned) slope = (below - above) / (2 * step);
       if (difference == kTimesStep) slope = (above - below) / 2 * step;
       slopes.push_back(slope);
       last = within(dx[i], slope);
@@ -259,6 +261,9 @@ static const std::vector<Wrong>& wrong_ways() {
       {"not-divided-by-two-steps",
        "f(x + h) - f(x - h) was not divided by 2 h; a / 2 * h is (a / 2) * h: a / (2 * h)",
        with_bounds({{.difference = W::kNotDivided}, {.difference = W::kTimesStep}})},
+      {"difference-turned-round",
+       "f(x - h) - f(x + h) was taken, so that every slope has the wrong sign; above minus below",
+       with_bounds({{.difference = W::kTurned}})},
       {"x-not-changed", "f was never asked of another x; was a copy of the number changed?",
        with_bounds({{.difference = W::kNothing}})},
       {"computed-in-fp32",
@@ -267,7 +272,11 @@ static const std::vector<Wrong>& wrong_ways() {
       {"step-too-small",
        "h is so small that f(x + h) and f(x - h) differ in their last digits only; 1e-16 |f| / h "
        "is far above the bound",
-       with_steps({1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14, 1e-15, 1e-16})},
+       joined(with_steps({1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14, 1e-15, 1e-16}),
+              {{.step = 1e-7, .relative = 1e-3},
+               {.step = 1e-7, .relative = 1e-4},
+               {.step = 1e-7, .relative = 1e-5},
+               {.step = 1e-7, .relative = 1e-6}})},
       {"step-too-large",
        "h is so large that f is no straight line over 2 h; h h f''' / 6 is far above the bound",
        with_steps({1e-3, 1e-2, 1e-1, 1})},
@@ -309,8 +318,12 @@ static const std::vector<Wrong>& wrong_ways() {
        "and the part of the bound that grows with the gradient allows less",
        too_tight()},
       {"relative-part-too-large",
-       "the bound allows more than 1 % of a gradient; the differences are far better than that",
-       {{.relative = 0.02}, {.relative = 0.05}, {.relative = 0.1}, {.relative = 0.5}}},
+       "the bound allows 1 % of a gradient, or more; the differences are far better than that",
+       {{.relative = 0.01},
+        {.relative = 0.02},
+        {.relative = 0.05},
+        {.relative = 0.1},
+        {.relative = 0.5}}},
       {"nan-passes",
        "a NaN passes: error > bound is false for it, and std::max drops it; !(error <= bound) is "
        "true",

@@ -23,7 +23,8 @@ struct Way {
     kHeadForgotten,
     kHeadByOne,
     kDimApart,
-    kOneNumberApart
+    kOneNumberApart,
+    kThreeTensors
   } product = kSideBySide;
   enum Tensors { kQKV, kQVK, kKQV, kVQK, kKVQ, kVKQ, kQQQ } tensors = kQKV;
   enum Tensor {  // where it is in Q, K, V
@@ -53,13 +54,17 @@ struct Way {
   // The loops: how many more or less they count in split_heads and in join_heads.
   struct Loops {
     int b = 0, h = 0, t = 0, d = 0;
-    bool tokens_outside = false, exchanged = false;
+    bool tokens_outside = false, exchanged = false, heads_for_tokens = false;
   } loops = {}, loops_of_join = {};
 
   template <class Do>
   void for_all(const Shape& s, const Loops& more, Do what) const {
-    const int64_t B = (first_batch_only ? 1 : s.batch) + more.b, T = s.length + more.t;
-    const int64_t H = (more.exchanged ? s.dim : s.heads) + more.h;
+    const int64_t B = (first_batch_only ? 1 : s.batch) + more.b;
+    const int64_t T = (more.heads_for_tokens ? s.heads : s.length) + more.t;
+    const int64_t H = (more.exchanged          ? s.dim
+                       : more.heads_for_tokens ? s.length
+                                               : s.heads) +
+                      more.h;
     const int64_t D = (more.exchanged ? s.heads : s.dim) + more.d;
     for (int64_t b = 0; b < B; ++b)
       for (int64_t i = 0; i < H * T; ++i)
@@ -90,9 +95,6 @@ struct Way {
                                : product == kDimApart       ? part * D + channel
                                : product == kOneNumberApart ? part + channel
                                                             : part * C + channel;
-        const int64_t from = product == kNarrow         ? row * C + column
-                             : product == kBlocksOfRows ? (part * B * T + row) * C + channel
-                                                        : row * 3 * C + column;
         const bool transposed = tensor == kTransposed || (tensor == kOnlyKTransposed && which == 1);
         const int64_t at = tensor == kNotMoved           ? ((b * T + t) * H + h) * D + d
                            : transposed                  ? ((b * H + h) * D + d) * T + t
@@ -101,6 +103,10 @@ struct Way {
                            : tensor == kHeadsOverlap     ? b * C * T + h * D + t * D + d
                            : tensor == kHeadBySize       ? ((b * T + h) * T + t) * D + d
                                                          : ((b * H + h) * T + t) * D + d;
+        const int64_t from = product == kNarrow         ? row * C + column
+                             : product == kBlocksOfRows ? (part * B * T + row) * C + channel
+                             : product == kThreeTensors ? part * B * T * C + at
+                                                        : row * 3 * C + column;
         const float scale = scaled && which == 0 ? 1 / std::sqrt(static_cast<float>(D)) : 1;
         (*out[which])[at] = QKV[from] * scale;
       }
@@ -229,6 +235,11 @@ static const std::vector<Wrong>& wrong_ways() {
        {{.loops = {.exchanged = true}},
         {.loops_of_join = {.exchanged = true}},
         {.loops = {.exchanged = true}, .loops_of_join = {.exchanged = true}}}},
+      {"loops-exchanged",
+       "h was counted up to length and t up to heads; the other way round",
+       {{.loops = {.heads_for_tokens = true}},
+        {.loops_of_join = {.heads_for_tokens = true}},
+        {.loops = {.heads_for_tokens = true}, .loops_of_join = {.heads_for_tokens = true}}}},
       {"a-loop-too-long",
        "a loop runs once too often and takes numbers of the next head, token or sequence: <, not "
        "<=",
@@ -250,6 +261,11 @@ static const std::vector<Wrong>& wrong_ways() {
       {"one-below-the-other",
        "Q, K and V were looked for in rows below each other; they are side by side in each row",
        {{.product = W::kBlocksOfRows}}},
+      {"three-tensors-in-a-row",
+       "Q, K and V were copied as if each lay in one piece and in its order; the product has rows "
+       "of "
+       "tokens, with all three side by side in each",
+       {{.product = W::kThreeTensors}}},
       {"rows-of-one-tensor",
        "rows were taken to be `channels` apart; a row of the product has 3 * channels numbers",
        {{.product = W::kNarrow}}},

@@ -34,14 +34,32 @@ struct Way {
     kExchanged,
     kExchangedInMeans,
     kTurned,
+    kTurnedInMeans,
     kOnlyFirst,
     kOnlyFirstInMeans,
     kOnlySecond,
     kOnlySecondInMeans
   } betas = kRight;
   enum Square { kOfGradient, kNotSquared, kOfMoment, kAbsolute } square = kOfGradient;
-  enum Step { kMoment, kGradient, kOldState, kSign, kMomentAlone, kGradientAlone } step = kMoment;
-  enum Root { kRoot, kInside, kBeforeCorrection, kNoEpsilon, kNoRoot, kSubtracted } root = kRoot;
+  enum Step {
+    kMoment,
+    kGradient,
+    kOldState,
+    kOldMoment,
+    kOldSquare,
+    kSign,
+    kMomentAlone,
+    kGradientAlone
+  } step = kMoment;
+  enum Root {
+    kRoot,
+    kInside,
+    kBeforeCorrection,
+    kCorrectedOutside,
+    kNoEpsilon,
+    kNoRoot,
+    kSubtracted
+  } root = kRoot;
   enum Decay {
     kOfMatrices,
     kCoupled,
@@ -65,7 +83,7 @@ struct Way {
     if (betas == kExchanged || betas == kExchangedInMeans) std::swap(b1, b2);
     if (betas == kOnlyFirst || betas == kOnlyFirstInMeans) b2 = b1;
     if (betas == kOnlySecond || betas == kOnlySecondInMeans) b1 = b2;
-    if (betas == kTurned) b1 = 1 - b1, b2 = 1 - b2;
+    if (betas == kTurned || betas == kTurnedInMeans) b1 = 1 - b1, b2 = 1 - b2;
     const double steps = static_cast<double>(correction == kFromZero  ? t - 1
                                              : correction == kOneMore ? t + 1
                                              : correction == kNoPower ? 1
@@ -99,17 +117,20 @@ struct Way {
                  (sum_of_squares ? 1 : 1 - b2) * (square == kOfMoment ? m * m : of_square);
       const double old_m = moments[i], old_v = squares[i];
       if (correction == kStored) m /= c1, v /= c2;
-      const double m_used = step == kOldState ? old_m : step == kGradient ? g * c1 : m;
-      const double v_used = step == kOldState ? old_v : v;
+      const double m_used = step == kOldState || step == kOldMoment ? old_m
+                            : step == kGradient                     ? g * c1
+                                                                    : m;
+      const double v_used = step == kOldState || step == kOldSquare ? old_v : v;
       const double over1 = correction == kStored ? 1 : c1, over2 = correction == kStored ? 1 : c2;
       const double corrected = v_used / over2;
       double divisor = root == kInside ? std::sqrt(corrected + s.epsilon)
                        : root == kBeforeCorrection
                            ? (std::sqrt(v_used) + s.epsilon) / std::sqrt(over2)
-                       : root == kNoEpsilon  ? std::sqrt(corrected)
-                       : root == kNoRoot     ? corrected + s.epsilon
-                       : root == kSubtracted ? std::sqrt(corrected) - s.epsilon
-                                             : std::sqrt(corrected) + s.epsilon;
+                       : root == kCorrectedOutside ? std::sqrt(v_used) / over2 + s.epsilon
+                       : root == kNoEpsilon        ? std::sqrt(corrected)
+                       : root == kNoRoot           ? corrected + s.epsilon
+                       : root == kSubtracted       ? std::sqrt(corrected) - s.epsilon
+                                                   : std::sqrt(corrected) + s.epsilon;
       double change = m_used / over1 / divisor;
       if (step == kMomentAlone) change = m_used / over1;
       if (step == kGradientAlone) change = g;
@@ -195,7 +216,7 @@ static const std::vector<Wrong>& wrong_ways() {
       {"betas-turned-round",
        "the old mean got 1 - beta and the gradient beta; a mean over many steps keeps beta of "
        "itself",
-       {{.betas = W::kTurned}}},
+       {{.betas = W::kTurned}, {.betas = W::kTurnedInMeans}}},
       {"sums-for-means",
        "the gradient was added without the factor 1 - beta; m and v are means",
        {{.sum_of_gradients = true},
@@ -214,6 +235,10 @@ static const std::vector<Wrong>& wrong_ways() {
       {"updated-before-the-moments",
        "the weights were updated with m and v of the step before; first m and v, then the weights",
        {{.step = W::kOldState}}},
+      {"updated-before-the-moments",
+       "the weights were updated with the m, or the v, of the step before; first m and v, then the "
+       "weights",
+       {{.step = W::kOldMoment}, {.step = W::kOldSquare}}},
       {"sign-of-the-gradient",
        "each weight moved by the rate; m / root of v is 1 only at the first step",
        {{.step = W::kSign}}},
@@ -225,6 +250,9 @@ static const std::vector<Wrong>& wrong_ways() {
        "epsilon was added to the root of v before the correction divided it; then epsilon is "
        "larger at first: correct v, take the root, add",
        {{.root = W::kBeforeCorrection}}},
+      {"correction-outside-the-root",
+       "the root of v was divided by 1 - beta2^t; v itself, before its root is taken",
+       {{.root = W::kCorrectedOutside}}},
       {"epsilon-forgotten",
        "epsilon is missing; a weight that never had a gradient is 0/0 = NaN",
        {{.root = W::kNoEpsilon}}},

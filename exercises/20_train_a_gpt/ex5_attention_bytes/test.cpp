@@ -17,7 +17,7 @@ static uint64_t at_most(int a, uint64_t b) { return std::min(static_cast<uint64_
 // The functions as people write them: right as they stand here, each mistake is a change to them.
 struct Way {
   enum Heads { kAll, kBatchForgotten, kHeadsForgotten, kBothForgotten } of_heads = kAll;
-  enum Layers { kEach, kForgotten } of_layers = kEach;
+  enum Layers { kEach, kForgotten, kForgottenInPlain, kForgottenInTiled } of_layers = kEach;
   enum Matrices {
     kOneDsAThread,
     kNoDs,
@@ -36,7 +36,8 @@ struct Way {
     kOneThread,
     kNotClipped,
     kSides,
-    kByDim
+    kByDim,
+    kEachHead
   } tiles = kTwo;
   bool idle_threads = false, threads_by_heads = false, kinds_exchanged = false;
   enum Model { kNotCounted, kOOfTiled, kOOfBoth, kQkvoOfBoth } model = kNotCounted;
@@ -59,7 +60,9 @@ struct Way {
     kClipped,
     kBelowClip,
     kProportional,
-    kRoot
+    kRoot,
+    kOneBack,
+    kFromBudget
   } search = kFits;
   int clip = 0, start = 1;
 
@@ -67,7 +70,10 @@ struct Way {
     const auto wrapped = [](uint64_t x) {
       return static_cast<uint64_t>(static_cast<int64_t>(static_cast<int32_t>(x)));
     };
-    const uint64_t T = s.length, dim = s.dim, L = of_layers == kForgotten ? 1 : s.layers;
+    const bool plain = (attention == Attention::PLAIN) != kinds_exchanged;
+    const bool one_layer =
+        of_layers == kForgotten || of_layers == (plain ? kForgottenInPlain : kForgottenInTiled);
+    const uint64_t T = s.length, dim = s.dim, L = one_layer ? 1 : s.layers;
     const uint64_t heads =
         static_cast<uint64_t>(of_heads == kBatchForgotten || of_heads == kBothForgotten ? 1
                                                                                         : s.batch) *
@@ -93,11 +99,13 @@ struct Way {
                                                    : 2;
     const uint64_t of_rows = a_row * heads * T * (rows == kRowsOncePerModel ? 1 : L);
     const uint64_t a_tile = tiles == kSides ? block : tiles == kByDim ? block * dim : block * block;
-    const uint64_t of_tiles = tiles == kNoTiles ? 0
-                                                : (tiles == kOneTile ? 1 : 2) *
-                                                      (tiles == kOneThread ? 1 : threads) * a_tile *
-                                                      (tiles == kTilesOncePerModel ? 1 : L);
-    const bool plain = (attention == Attention::PLAIN) != kinds_exchanged;
+    const uint64_t of_tiles = tiles == kNoTiles
+                                  ? 0
+                                  : (tiles == kOneTile ? 1 : 2) *
+                                        (tiles == kOneThread  ? 1
+                                         : tiles == kEachHead ? heads
+                                                              : threads) *
+                                        a_tile * (tiles == kTilesOncePerModel ? 1 : L);
     uint64_t numbers = plain ? of_plain * square : of_rows + of_tiles;
     if (model == kOOfBoth || (model == kOOfTiled && !plain)) numbers += L * heads * T * dim;
     if (model == kQkvoOfBoth) numbers += 4 * L * heads * T * dim;
@@ -123,7 +131,16 @@ struct Way {
       while (fits(longest + 1)) ++longest;
       return longest;
     }
-    while (search != kTooHigh && fits(too_long)) longest = too_long, too_long *= 2;
+    if (search == kFromBudget) {
+      too_long = static_cast<int>(
+          std::min<int64_t>(std::max<int64_t>(budget, 1), std::numeric_limits<int>::max()));
+    }
+    while (search != kTooHigh && search != kFromBudget && fits(too_long))
+      longest = too_long, too_long *= 2;
+    if (search == kOneBack) {
+      while (too_long > 0 && !fits(too_long)) --too_long;
+      return too_long;
+    }
     const bool powers = search == kPowersOfTwo || search == kPowersFromOne;
     while (!powers && too_long - longest > (search == kNeverEnds ? 0 : 1)) {
       const int middle = longest + (too_long - longest) / 2;
@@ -166,7 +183,9 @@ static const std::vector<Wrong>& wrong_ways() {
        {{.of_heads = W::kHeadsForgotten}, {.of_heads = W::kBothForgotten}}},
       {"layers-forgotten",
        "one layer was counted; all of them keep theirs until the backward pass comes to them",
-       {{.of_layers = W::kForgotten}}},
+       {{.of_layers = W::kForgotten},
+        {.of_layers = W::kForgottenInPlain},
+        {.of_layers = W::kForgottenInTiled}}},
       {"ds-forgotten",
        "P alone was counted; in the backward pass each thread has a dS of the same size",
        {{.matrices = W::kNoDs}}},
@@ -215,6 +234,10 @@ static const std::vector<Wrong>& wrong_ways() {
       {"tiles-of-one-thread",
        "the tiles of one thread were counted; each thread has its own",
        {{.tiles = W::kOneThread}}},
+      {"tiles-of-each-head",
+       "two tiles were counted for each head; a thread has two, and works at one head after the "
+       "other",
+       {{.tiles = W::kEachHead}}},
       {"tile-larger-than-the-matrix",
        "tiles were counted as [block, block] although T is less than a block; they are [T, T] then",
        {{.tiles = W::kNotClipped}}},
@@ -275,7 +298,7 @@ static const std::vector<Wrong>& wrong_ways() {
       {"minus-one-for-none", "the answer is -1 where nothing fits; 0", {{.search = W::kMinusOne}}},
       {"one-after-the-other",
        "contexts were tried one after the other, and millions may fit: double, then bisect",
-       {{.search = W::kLinear}}},
+       {{.search = W::kLinear}, {.search = W::kOneBack}}},
       {"search-never-ends",
        "the search asks about the same contexts again and again: in each round one of its ends "
        "has to move, and it is over when they are neighbours",
@@ -286,7 +309,8 @@ static const std::vector<Wrong>& wrong_ways() {
        {{.search = W::kTooHigh, .start = 1 << 30},
         {.search = W::kTooHigh, .start = std::numeric_limits<int>::max()},
         {.search = W::kTooHigh, .start = 1000000000},
-        {.search = W::kTooHigh, .start = 2000000000}}},
+        {.search = W::kTooHigh, .start = 2000000000},
+        {.search = W::kFromBudget}}},
       {"middle-overflows",
        "a context of less than 0 tokens was asked about: the sum of two large ints is negative, "
        "and so is half of it; begin with 1 and double",
