@@ -67,7 +67,8 @@ class Cli(unittest.TestCase):
             loss = losses[attention] = report["loss"]
             self.assertEqual((len(loss), report["steps"]), (40, 40))
             self.assertTrue(all(math.isfinite(x) for x in loss))
-            self.assertLess(abs(loss[0] - math.log(report["model"]["vocabulary"])), 0.05)
+            # Which characters come first depends on the lessons; 0.02 to 0.06 was seen.
+            self.assertLess(abs(loss[0] - math.log(report["model"]["vocabulary"])), 0.1)
             self.assertLess(sum(loss[-5:]) / 5, loss[0] - 0.3)
             self.assertTrue(report["check"]["passed"])
         for plain, tiled in zip(losses["plain"][:20], losses["tiled"][:20]):
