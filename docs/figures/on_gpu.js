@@ -1,7 +1,7 @@
 // Chapter 20's GPT on a GPU: tokens a second against the context, beside PyTorch's, and where a step's time goes. Measured.
 import { circle, el, line, path, rect, svg, text, WIDE } from './draw.js'
 
-const RUNS = [['ours, ch16', 'ours', 'c'], ['PyTorch, cudnn_attention', 'PyTorch with cuDNN', 'b'], ['PyTorch, math', 'PyTorch, plain formula', 'd']]
+const RUNS = [['ours, ch16', 'ours', 'c'], ['PyTorch, cudnn_attention', 'PyTorch with cuDNN', 'b'], ['PyTorch, math', 'PyTorch, plain', 'd']]
 const TICKS = [0, 200, 400, 600]
 const thousands = (speed) => speed === undefined ? 'no memory' : `${Math.round(speed / 1000)} k`
 
