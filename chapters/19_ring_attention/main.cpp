@@ -35,7 +35,7 @@ struct Flags {
   std::string schedule = "zigzag";
   int64_t ranks = 4;
   bool backward = false;
-  std::string device = "cpu", link = "auto";
+  std::string device = "auto", link = "auto";
   Ranks* mpi = nullptr;  // or null: the ranks are threads
 };
 Flags flags;
@@ -65,13 +65,15 @@ Schedule schedule_named(const std::string& name) {
                                std::begin(SCHEDULES));
 }
 
-constexpr const char* DEVICES[] = {"cpu", "gpu", "emulator"};  // as Device has them
+Device device_asked() {
+  if (flags.device == "gpu") return Device::gpu;
+  return flags.device == "emulator" ? Device::emulator : Device::cpu;
+}
 
 // What the ranks are to do. Throws InputError for what there is not.
 Job asked_for(const fa::Problem& problem, Schedule schedule, uint32_t breaks, int ranks) {
   Job job = job_of(problem, schedule, breaks, flags.backward);
-  job.device = static_cast<Device>(std::find(std::begin(DEVICES), std::end(DEVICES), flags.device) -
-                                   std::begin(DEVICES));
+  job.device = device_asked();
   if (job.device == Device::cpu) return job;
   if (breaks != 0) throw fa::InputError("--break: accepted with --device cpu");
   if (flags.backward) throw fa::InputError("--backward: accepted with --device cpu");
@@ -129,7 +131,7 @@ nlohmann::json as_json(const std::vector<Report>& reports, std::vector<Step> Rep
                        {"scores", step.scores},
                        {"compute_ms", step.compute_ms},
                        {"waited_ms", step.waited_ms}});
-      if (flags.device == "cpu") continue;
+      if (device_asked() == Device::cpu) continue;
       steps.back()["begin_ms"] = step.begin_ms;
       steps.back()["transfer_begin_ms"] = step.transfer_begin_ms;
       steps.back()["transfer_ms"] = step.transfer_ms;
@@ -159,7 +161,7 @@ fa::Outcome run(const fa::Problem& problem, const fa::Request& request,
   with_ranks([&](Ranks& ranks) {
     const Job job =
         asked_for(problem, schedule_named(flags.schedule), request.breaks, ranks.count());
-    outcome.device = flags.device;
+    outcome.device = job.device == Device::cpu ? "cpu" : flags.device;
     outcome.title = flags.schedule + (flags.backward ? ", forward and backward" : "");
     outcome.notes = "  ranks      " + std::to_string(ranks.count()) + ", by " + ranks.transport();
     outcome.profile = {{"ranks", ranks.count()}, {"transport", ranks.transport()}};
@@ -201,7 +203,7 @@ fa::Outcome run(const fa::Problem& problem, const fa::Request& request,
 // The forward pass by every schedule, in turns: what the slowest rank needs, computes and waits.
 void bench(const fa::Problem& problem, const fa::Request&) {
   // On GPUs a rank repeats by itself: nothing is dealt out again.
-  const bool kernels = flags.device != "cpu";
+  const bool kernels = device_asked() != Device::cpu;
   const int rounds = kernels ? 1 : 7, repetitions = 11;
   struct Times {
     std::vector<double> all, most_work, most_waiting;
@@ -278,7 +280,7 @@ bool wants_kernels(int argc, char** argv) {
     const std::string value = argument == "--device" && i + 1 < argc ? argv[i + 1]
                               : argument.starts_with("--device=")    ? argument.substr(9)
                                                                      : "cpu";
-    if (value != "cpu") return true;
+    if (value == "gpu" || value == "emulator") return true;
   }
   return false;
 }
@@ -304,9 +306,9 @@ int run_program(int argc, char** argv, Ranks* mpi) {
                   FA_MPI ? "as threads of this process; mpirun -n N: as so many processes [4]"
                          : "as threads of this process: this build has no MPI [4]");
     }
-    cli.choice("--device", flags.device, {std::begin(DEVICES), std::end(DEVICES)},
+    cli.choice("--device", flags.device, {"auto", "cpu", "gpu", "emulator"},
                "gpu: each rank has one, the kernels of chapter 16 or 09, in bf16; emulator: of one "
-               "[cpu]");
+               "[auto: the CPU, in fp32]");
     cli.choice("--link", flags.link, {"auto", "nccl", "host"},
                "how keys get from GPU to GPU [auto: nccl, if each rank has one]");
     cli.flag("--backward", named,

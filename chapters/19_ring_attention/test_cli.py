@@ -91,6 +91,7 @@ class Cli(unittest.TestCase):
                 profile = self.agrees(lambda n, options: run(*options, "--ranks", n), ranks, schedule,
                                       causal)
                 self.assertEqual(profile["transport"], "threads")
+        self.assertEqual(run("--device", "auto", "--shape", "1,1,9,9,3").returncode, 0)  # as learn calls it
 
     @unittest.skipUnless(HAS_MPI, "built without MPI")
     def test_files_by_mpi(self):
