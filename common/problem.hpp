@@ -41,6 +41,7 @@ struct Problem {
   std::vector<int64_t> q_starts = {}, kv_starts = {};  // of packed sequences; empty: not packed
   std::vector<int64_t> lengths = {};  // [batch]: keys of each sequence, the first of K; empty: all
   double softcap = 0;  // c: a score s becomes c tanh(s / c), before the mask; 0: it stays
+  std::vector<double> lse_offset = {};  // [batch, heads, q]: to be added to LSE; empty: nothing
   bool alibi = false;  // then a score loses alibi_slope(head) for each key of distance
 
   int64_t kv_heads() const { return shape.heads / group; }

@@ -53,6 +53,7 @@ RowFacts attention_row(const Problem& problem, int64_t batch_head, int64_t query
   }
   for (Real& value : o) value = round(value);
   facts.lse = double(m) + std::log(double(l));
+  if (!problem.lse_offset.empty()) facts.lse += problem.lse_offset[batch_head * shape.q + query];
   return facts;
 }
 

@@ -123,6 +123,16 @@ FA_DEVICE void mma_m16n8k16(const uint32_t (&a)[4], const uint32_t (&b)[2], floa
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
+// The same for signed 8-bit integers: a [16, 32], b [32, 8], c [16, 8] int32.
+FA_DEVICE void mma_m16n8k32_s8(const uint32_t (&a)[4], const uint32_t (&b)[2], int (&c)[4],
+                               FA_SITE) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
 // The value of lane (own lane XOR lane_mask); all 32 lanes take part.
 FA_DEVICE float shfl_xor(float value, int lane_mask, FA_SITE) {
   return __shfl_xor_sync(0xffff'ffffu, value, lane_mask);
@@ -246,6 +256,8 @@ FA_DEVICE float log(float x) { return __logf(x); }
 
 FA_DEVICE float sqrt(float x) { return sqrtf(x); }
 FA_DEVICE float max(float a, float b) { return fmaxf(a, b); }
+FA_DEVICE int round_to_int(float x) { return __float2int_rn(x); }
+FA_DEVICE float float_from_bits(int bits) { return __int_as_float(bits); }
 FA_DEVICE float fma(float a, float b, float c) { return fmaf(a, b, c); }  // a * b + c
 
 }  // namespace gpu

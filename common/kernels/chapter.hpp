@@ -12,6 +12,7 @@
 #include "common/kernels/backward.hpp"
 #include "common/kernels/decode.hpp"
 #include "common/kernels/forward.hpp"
+#include "common/problem.hpp"
 
 namespace fa {
 
@@ -32,7 +33,8 @@ struct KernelOption {
   const char* name;  // "--stages"
   int least, most, otherwise;
   const char* about;
-  const char* title;  // goes behind the number: "3 stages"; of a switch that is on, without it
+  const char* title;  // goes behind the number: "3 stages"; of a switch that is on, without it; may
+                      // be empty
 };
 
 // Throws InputError unless an int holds the lengths.
@@ -61,6 +63,11 @@ struct KernelChapter {
   std::span<const Break> own_breaks = {};  // and those that no other chapter has
   uint32_t undefined_on_a_gpu = UNDEFINED_ON_A_GPU;
   std::span<const KernelOption> options = {};
+  // Bytes of workspace that a forward pass needs; null: none.
+  int64_t (*forward_workspace)(const Shape& shape, int64_t kv_heads) = nullptr;
+  // Of a chapter that rounds its inputs further: the problem that its kernel then solves, and is
+  // held against, under its options. Null: it is the one that was asked.
+  Problem (*computed)(const Problem& problem, std::span<const int> options) = nullptr;
   // Of decoding: into how many splits to cut up to `longest` keys of a sequence, the first `prefix`
   // of which all sequences share.
   DecodeSplits (*choose_splits)(const Shape& shape, int64_t kv_heads, int64_t longest,

@@ -25,7 +25,8 @@ struct ForwardArgs {
   float softcap = 0;    // scores become softcap * tanh(score / softcap), before the mask; 0: none
   bool alibi = false;   // head h's scores lose 2^(-8 (h + 1) / heads) for each key of distance
   uint32_t breaks = 0;  // bits of the chapter's breaks; 0 runs the build that has none compiled in
-  int options[2] = {};  // the chapter's own, in the order of KernelChapter::options
+  float* workspace = nullptr;  // KernelChapter::forward_workspace bytes, of any value
+  int options[2] = {};         // the chapter's own, in the order of KernelChapter::options
 };
 
 // One bit for each line that --break can switch off in several chapters. What only one chapter can

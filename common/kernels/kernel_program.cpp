@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/accuracy.hpp"
 #include "common/error.hpp"
 #include "common/file.hpp"
 #include "common/gpu/runtime.hpp"
@@ -184,6 +185,7 @@ std::string title_of(std::span<const KernelOption> options, const std::vector<in
   std::string text;
   for (size_t i = 0; i < options.size(); ++i) {
     std::string title = options[i].title;
+    if (title.empty()) continue;
     if (options[i].least == 0 && values[i] == 0) continue;  // off, or by the shape
     if (options[i].least != 0 || options[i].most != 1) {
       if (values[i] == 1) title.pop_back();
@@ -320,6 +322,15 @@ int run_kernel_program(const KernelChapter& chapter, int argc, char** argv) {
   std::vector<int64_t> values;  // of the chapter's own options
   for (const KernelOption& option : chapter.options) values.push_back(option.otherwise);
   AttentionProgram program;
+  Operation rounding = forward_operation();
+  if (chapter.computed) {
+    rounding.check = [&](const Problem& problem, std::span<const std::vector<float>> outputs,
+                         uint64_t seed) {
+      const std::vector<int> options(values.begin(), values.end());
+      return check_rounding(problem, chapter.computed(problem, options), outputs, seed);
+    };
+    program.operation = &rounding;
+  }
   program.name = chapter.name;
   program.about = chapter.about;
   program.default_shape = {1, 1, 128, 512, 128};

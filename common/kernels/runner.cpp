@@ -107,7 +107,7 @@ struct Forward {
   const KernelRun& run;
   std::vector<Input> inputs;
   std::vector<Output> outputs;
-  std::vector<float> q_starts, kv_starts;
+  std::vector<float> q_starts, kv_starts, workspace;
 
   Forward(const KernelChapter& chapter_, const Problem& problem_, std::span<float> o,
           std::span<float> lse, const KernelRun& run_)
@@ -127,6 +127,10 @@ struct Forward {
       inputs.push_back({"cu_seqlens_k", Dtype::f32, shape, kv_starts});
     }
     outputs = {{"O", dtype, q, o, run.by_length}};
+    if (chapter.forward_workspace) {
+      workspace.resize((chapter.forward_workspace(s, problem.kv_heads()) + 3) / 4);
+      outputs.push_back({"workspace", Dtype::f32, {1, 1, 1, std::ssize(workspace)}, workspace});
+    }
     if (!lse.empty()) outputs.push_back({"LSE", Dtype::f32, {s.batch, s.heads, s.q, 1}, lse});
   }
 
@@ -141,7 +145,9 @@ struct Forward {
         args.longest_q = std::max(args.longest_q, problem.q_starts[n] - problem.q_starts[n - 1]);
       }
     }
-    if (outputs.size() > 1) args.lse = tensors[inputs.size() + 1];
+    size_t next = inputs.size() + 1;
+    if (!workspace.empty()) args.workspace = static_cast<float*>(tensors[next++].data);
+    if (next < tensors.size()) args.lse = tensors[next];
     args.softcap = static_cast<float>(problem.softcap);
     args.alibi = problem.alibi;
     args.scale = static_cast<float>(problem.scale);

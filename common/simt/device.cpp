@@ -175,6 +175,20 @@ void mma_m16n8k16(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4],
   mma_m16n8k16<bf16>(a, b, c, line, file);
 }
 
+void mma_m16n8k32_s8(const uint32_t (&a)[4], const uint32_t (&b)[2], int (&c)[4], int line,
+                     const char* file) {
+  const Site site{file, line};
+  Thread& thread = begin_warp_wide(site);
+  Warp& warp = *thread.warp;
+  warp.a[thread.lane] = a;
+  warp.b[thread.lane] = b;
+  warp.sums[thread.lane] = c;
+  if (!thread.block->meet(thread, Instruction::kMmaS8, site)) return;
+  multiply_accumulate_s8(warp.a, warp.b, warp.sums);
+  thread.block->note_progress();
+  thread.block->traffic().collective(warp.index, Instruction::kMmaS8, site);
+}
+
 void tile_row(int row, int columns) {
   Thread& thread = current_thread();
   if (thread.index == 0) {

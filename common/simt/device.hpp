@@ -5,6 +5,8 @@
 // if its caller is the better place to report. "PTX:" names the instruction that it stands for
 // (PTX ISA, sections "Data Movement" and "Warp-level Matrix Instructions").
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -102,6 +104,10 @@ inline void ldmatrix_x4_trans(uint32_t (&r)[4], uint32_t addr, FA_SIMT_SITE) {
 template <class T>
 void mma_m16n8k16(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4], FA_SIMT_SITE);
 void mma_m16n8k16(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4], FA_SIMT_SITE);
+
+/// The same for signed 8-bit integers: a [16,32], b [32,8], c [16,8] int32, exact modulo 2^32.
+/// PTX: mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32.
+void mma_m16n8k32_s8(const uint32_t (&a)[4], const uint32_t (&b)[2], int (&c)[4], FA_SIMT_SITE);
 
 /// The value of lane (own lane ^ lane_mask), 0 <= lane_mask < 32. PTX: shfl.sync.bfly.b32.
 float shfl_xor(float value, int lane_mask, FA_SIMT_SITE);
@@ -208,6 +214,11 @@ inline float exp(float x) { return std::exp(x); }
 inline float exp2(float x) { return std::exp2(x); }
 inline float log(float x) { return std::log(x); }
 inline float sqrt(float x) { return std::sqrt(x); }
+inline int round_to_int(float x) {  // to nearest even; saturates, NaN is 0. PTX: cvt.rni.s32.f32
+  if (std::isnan(x)) return 0;
+  return static_cast<int>(std::clamp<double>(std::nearbyint(x), INT32_MIN, INT32_MAX));
+}
+inline float float_from_bits(int bits) { return std::bit_cast<float>(bits); }
 inline float fma(float a, float b, float c) { return std::fma(a, b, c); }  // a * b + c
 inline float max(float a, float b) { return std::fmax(a, b); }  // PTX max: a NaN gives way
 

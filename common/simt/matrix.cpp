@@ -80,4 +80,31 @@ template void multiply_accumulate<fp16>(const uint32_t* const (&)[kWarpSize],
                                         const uint32_t* const (&)[kWarpSize],
                                         float* const (&)[kWarpSize]);
 
+void multiply_accumulate_s8(const uint32_t* const (&a)[kWarpSize],
+                            const uint32_t* const (&b)[kWarpSize], void* const (&c)[kWarpSize]) {
+  const auto number = [](uint32_t four, int i) {
+    return static_cast<int8_t>(static_cast<uint8_t>(four >> 8 * i));
+  };
+  int8_t A[16][32], B[8][32];  // B[column][k]
+  for (int lane = 0; lane < kWarpSize; ++lane) {
+    const int g = lane / 4, t = lane % 4;
+    for (int i = 0; i < 4; ++i) {
+      for (int r = 0; r < 4; ++r) A[g + r % 2 * 8][4 * t + r / 2 * 16 + i] = number(a[lane][r], i);
+      for (int r = 0; r < 2; ++r) B[g][4 * t + r * 16 + i] = number(b[lane][r], i);
+    }
+  }
+  for (int lane = 0; lane < kWarpSize; ++lane) {
+    uint32_t sums[4];  // unsigned: it wraps, as on hardware
+    std::memcpy(sums, c[lane], sizeof sums);
+    for (int i = 0; i < 4; ++i) {
+      const int8_t* const row = A[lane / 4 + i / 2 * 8];
+      const int8_t* const column = B[lane % 4 * 2 + i % 2];
+      int32_t sum = 0;
+      for (int k = 0; k < 32; ++k) sum += row[k] * column[k];
+      sums[i] += static_cast<uint32_t>(sum);
+    }
+    std::memcpy(c[lane], sums, sizeof sums);
+  }
+}
+
 }  // namespace fa::simt

@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <limits>
+#include <random>
 #include <vector>
 
 #include "common/simt/device.hpp"
@@ -267,6 +268,54 @@ TEST_CASE("pack_bf16x2 rounds to nearest even, low half first") {
   Buffer<uint32_t> out(1, "out");
   fa::simt::run({}, [&] { launch(pack_kernel, 1, 32, 0, out.data()); });
   CHECK(out[0] == 0x3f823f80u);  // 1 + 3/256 lies between 0x3f81 and 0x3f82
+}
+
+// A [16,32], B [32,8], C [16,8] int32; fragments by the formulas of PTX ISA, "Matrix Fragments for
+// mma.m16n8k32".
+void mma_s8_kernel(const int8_t* A, const int8_t* B, int* C) {
+  const int lane = thread_index(), group = lane >> 2, in_group = lane % 4;
+  uint32_t a[4] = {}, b[2] = {};
+  for (int i = 0; i < 16; ++i) {
+    const int row = (i < 4 || (i >= 8 && i < 12)) ? group : group + 8;
+    const int column = in_group * 4 + i % 4 + (i >= 8 ? 16 : 0);
+    a[i / 4] |= static_cast<uint32_t>(static_cast<uint8_t>(load_global(A + 32 * row + column)))
+                << 8 * (i % 4);
+  }
+  for (int i = 0; i < 8; ++i) {
+    const int row = in_group * 4 + i % 4 + (i >= 4 ? 16 : 0);
+    b[i / 4] |= static_cast<uint32_t>(static_cast<uint8_t>(load_global(B + 8 * row + group)))
+                << 8 * (i % 4);
+  }
+  int c[4];
+  for (int i = 0; i < 4; ++i)
+    c[i] = load_global(C + 8 * (i < 2 ? group : group + 8) + in_group * 2 + i % 2);
+  mma_m16n8k32_s8(a, b, c);
+  for (int i = 0; i < 4; ++i)
+    store_global(C + 8 * (i < 2 ? group : group + 8) + in_group * 2 + i % 2, c[i]);
+}
+
+TEST_CASE("mma of 8-bit integers is exact, and wraps") {
+  std::mt19937 random(32);
+  for (int round = 0; round < 20; ++round) {
+    Buffer<int8_t> A(16 * 32, "A"), B(32 * 8, "B");
+    Buffer<int> C(16 * 8, "C");
+    for (size_t i = 0; i < A.size(); ++i) A[i] = static_cast<int8_t>(round == 0 ? -128 : random());
+    for (size_t i = 0; i < B.size(); ++i) B[i] = static_cast<int8_t>(round == 0 ? -128 : random());
+    for (size_t i = 0; i < C.size(); ++i) C[i] = round == 0 ? INT32_MAX : static_cast<int>(random());
+    std::vector<uint32_t> expected(C.size());
+    for (size_t row = 0; row < 16; ++row)
+      for (size_t column = 0; column < 8; ++column) {
+        uint32_t sum = static_cast<uint32_t>(C[row * 8 + column]);
+        for (size_t k = 0; k < 32; ++k)
+          sum += static_cast<uint32_t>(A[row * 32 + k] * B[k * 8 + column]);
+        expected[row * 8 + column] = sum;
+      }
+    const fa::simt::Report report =
+        fa::simt::run({}, [&] { launch(mma_s8_kernel, 1, 32, 0, A.data(), B.data(), C.data()); });
+    CHECK(report.hazards.empty());
+    CHECK(report.counters.mma_instructions == 1);
+    for (size_t i = 0; i < C.size(); ++i) CHECK(static_cast<uint32_t>(C[i]) == expected[i]);
+  }
 }
 
 }  // namespace

@@ -119,6 +119,7 @@ struct Warp {
   const uint32_t* a[kWarpSize] = {};
   const uint32_t* b[kWarpSize] = {};
   float* c[kWarpSize] = {};
+  void* sums[kWarpSize] = {};  // of mma for integers
   float values[kWarpSize] = {};
   int masks[kWarpSize] = {};
   WgmmaCall* wgmma[kWarpSize] = {};

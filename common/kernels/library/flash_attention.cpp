@@ -71,11 +71,12 @@ Tensors tensors_of(const DecodeArgs& args) {
   return all;
 }
 
-// An earlier version ended with `stream`: what came later keeps its default.
+// Earlier versions ended with `stream`, and with `option`: what came later keeps its default.
 flash_attention_arguments checked(const flash_attention_arguments* given) {
   if (!given) throw InputError("no arguments");
   flash_attention_arguments arguments = FLASH_ATTENTION_DEFAULTS;
   if (given->size != sizeof arguments &&
+      given->size != offsetof(flash_attention_arguments, workspace) &&
       given->size != offsetof(flash_attention_arguments, cu_seqlens_q)) {
     throw InputError("arguments of " + std::to_string(given->size) + " bytes: this version has " +
                      std::to_string(sizeof arguments) + "; begin with FLASH_ATTENTION_DEFAULTS");
@@ -188,6 +189,7 @@ const KernelChapter& chosen_chapter(int number, const ForwardArgs& args, bool gp
   if (number == 0) {
     for (auto chapter = chapters.rbegin(); chapter != chapters.rend(); ++chapter) {
       const bool runs = !gpu || fa::gpu_problem(*(*chapter)->gpu).empty();
+      if ((*chapter)->computed) continue;  // what loses accuracy must be asked for
       if (runs && takes(**chapter, args)) return **chapter;
     }
     // The refusal of the one with the most features names what none has.
@@ -227,7 +229,7 @@ class Registered {
   std::vector<std::optional<fa::simt::RegisteredBuffer>> buffers_;
 };
 
-void emulate(const fa::KernelBuild& build, const ForwardArgs& args) {
+void emulate(const fa::KernelBuild& build, const ForwardArgs& args, size_t workspace_bytes) {
   const Registered registered(tensors_of(args));
   std::optional<fa::simt::RegisteredBuffer> starts[2];
   if (args.q_starts) {
@@ -237,6 +239,9 @@ void emulate(const fa::KernelBuild& build, const ForwardArgs& args) {
     starts[0].emplace(const_cast<int*>(args.q_starts), bytes, "cu_seqlens_q", sizeof(int));
     starts[1].emplace(const_cast<int*>(args.kv_starts), bytes, "cu_seqlens_k", sizeof(int));
   }
+  std::optional<fa::simt::RegisteredBuffer> workspace;
+  if (workspace_bytes > 0)
+    workspace.emplace(args.workspace, workspace_bytes, "workspace", sizeof(float));
   build.forward(args);  // outside a simt::run a hazard throws
 }
 
@@ -267,7 +272,15 @@ class OnGpu {
   fa::CurrentGpu current_;
 };
 
-void attend(const flash_attention_arguments& given) {
+// What a forward call does, apart from its workspace.
+struct ForwardPlan {
+  ForwardArgs args;
+  const KernelChapter& chapter;
+  int device;
+  int64_t bytes;  // of workspace
+};
+
+ForwardPlan forward_plan(const flash_attention_arguments& given) {
   ForwardArgs args = forward_args(given);
   const int device = device_of(given.device, tensors_of(args),
                                {{"cu_seqlens_q", args.q_starts}, {"cu_seqlens_k", args.kv_starts}});
@@ -278,9 +291,29 @@ void attend(const flash_attention_arguments& given) {
   }
   if (given.option != 0) args.options[0] = checked_option(chapter, given.option);
   fa::check_arguments(chapter, args);
-  if (device < 0) return emulate(*chapter.emulator, args);
-  const OnGpu gpu(*chapter.gpu, device, given.stream);
-  chapter.gpu->forward(args);
+  const auto [batch, heads, len_q, dim] = args.q.shape;
+  const int64_t bytes =
+      chapter.forward_workspace
+          ? chapter.forward_workspace({batch, heads, len_q, args.k.shape[2], dim}, args.k.shape[1])
+          : 0;
+  return {args, chapter, device, bytes};
+}
+
+void attend(const flash_attention_arguments& given) {
+  ForwardPlan plan = forward_plan(given);
+  if (given.workspace_bytes < plan.bytes) {
+    throw InputError("workspace of " + std::to_string(given.workspace_bytes) +
+                     " bytes: " + plan.chapter.name + " needs " + std::to_string(plan.bytes));
+  }
+  if (plan.bytes > 0) {
+    check_address("workspace", given.workspace);
+    device_of(plan.device, tensors_of(plan.args), {{"workspace", given.workspace}});
+    plan.args.workspace = static_cast<float*>(given.workspace);
+  }
+  if (plan.device < 0)
+    return emulate(*plan.chapter.emulator, plan.args, static_cast<size_t>(plan.bytes));
+  const OnGpu gpu(*plan.chapter.gpu, plan.device, given.stream);
+  plan.chapter.gpu->forward(plan.args);
 }
 
 void differentiate(const flash_attention_backward_arguments* arguments) {
@@ -461,6 +494,12 @@ int flash_attention_forward(int chapter, const void* q, const void* k, const voi
     arguments.stream = stream;
     attend(arguments);
   });
+}
+
+int64_t flash_attention_workspace(const flash_attention_arguments* arguments) {
+  int64_t bytes = -1;
+  guarded([&] { bytes = forward_plan(checked(arguments)).bytes; });
+  return bytes;
 }
 
 int flash_attention_backward(const flash_attention_backward_arguments* arguments) {

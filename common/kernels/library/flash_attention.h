@@ -40,6 +40,8 @@ typedef struct {
   double softcap; /* scores become softcap * tanh(score / softcap), before the mask; 0: none */
   int32_t alibi;  /* 1: head h's scores lose 2^(-8 (h + 1) / heads) for each key of distance */
   int32_t option; /* the chapter's own: 05's --stages, 13's --warpgroups, …; 0: as it is by default */
+  void *workspace; /* of any content; 16-byte aligned, where the tensors are; may be null for 0 bytes */
+  int64_t workspace_bytes;
 } flash_attention_arguments;
 
 #define FLASH_ATTENTION_NO_TENSOR {0, 0, 0, {0, 0, 0, 0}, {0, 0, 0, 0}}
@@ -47,7 +49,11 @@ typedef struct {
   {sizeof(flash_attention_arguments), 0, FLASH_ATTENTION_WHERE_Q_IS,      \
    FLASH_ATTENTION_NO_TENSOR, FLASH_ATTENTION_NO_TENSOR,                  \
    FLASH_ATTENTION_NO_TENSOR, FLASH_ATTENTION_NO_TENSOR,                  \
-   FLASH_ATTENTION_NO_TENSOR, 1.0, -1, -1, 0, 0, 0, 0, 0, 0.0, 0, 0}
+   FLASH_ATTENTION_NO_TENSOR, 1.0, -1, -1, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0}
+
+/* How many bytes of workspace these arguments need, whose own workspace may be null: 0, but for
+   chapter 17; -1 after an error. */
+int64_t flash_attention_workspace(const flash_attention_arguments *arguments);
 
 /* O = softmax(scale Q K^T) V. On a GPU the kernel is started on `stream`, and the call returns
    before it ends; the current device stays what it was. In host memory the emulator runs it.

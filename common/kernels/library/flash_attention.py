@@ -32,7 +32,8 @@ class Arguments(ctypes.Structure):
                 ("cu_seqlens_q", ctypes.c_void_p), ("cu_seqlens_k", ctypes.c_void_p),
                 ("sequences", ctypes.c_int64), ("longest_q", ctypes.c_int64),
                 ("softcap", ctypes.c_double), ("alibi", ctypes.c_int32),
-                ("option", ctypes.c_int32)]
+                ("option", ctypes.c_int32), ("workspace", ctypes.c_void_p),
+                ("workspace_bytes", ctypes.c_int64)]
 
 
 class BackwardArguments(ctypes.Structure):
@@ -112,6 +113,7 @@ class Library:
     def __init__(self, path):
         self._library = ctypes.CDLL(path)
         self._library.flash_attention_error.restype = ctypes.c_char_p
+        self._library.flash_attention_workspace.restype = ctypes.c_int64
         self._library.flash_attention_backward_workspace.argtypes = [ctypes.c_int64] * 4
         self._library.flash_attention_backward_workspace.restype = ctypes.c_int64
         self._library.flash_attention_decode_workspace.restype = ctypes.c_int64
@@ -186,6 +188,11 @@ class Library:
             Tensor() if lse is None else view(lse),
             scale, left, right, stream, *(None if x is None else address(x) for x in starts),
             sequences, longest_q or 0, softcap, alibi, option)
+        bytes_ = self._library.flash_attention_workspace(ctypes.byref(arguments))
+        if bytes_ > 0:  # -1: the call below says why
+            workspace = (aligned_floats((bytes_ + 3) // 4) if device == EMULATOR else
+                         torch.empty(bytes_, dtype=torch.uint8, device=q.device))
+            arguments.workspace, arguments.workspace_bytes = address(workspace), bytes_
         if self._library.flash_attention(ctypes.byref(arguments)):
             raise ValueError(self._library.flash_attention_error().decode())
         o = result()[..., :dim]

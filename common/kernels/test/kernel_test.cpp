@@ -30,18 +30,25 @@ std::vector<float> emulate(const KernelChapter& kernel, const Problem& problem, 
   return o;
 }
 
-void check_against_reference(const Problem& problem, const std::vector<float>& o) {
-  const CheckResult result = check_output(problem, o, {});
+CheckResult check(const KernelChapter& kernel, const Problem& problem, const std::vector<float>& o,
+                  const std::vector<float>& lse = {}) {
+  if (kernel.computed) return check_output(kernel.computed(problem, {}), o, lse);
+  return check_output(problem, o, lse);
+}
+
+void check_against_reference(const KernelChapter& kernel, const Problem& problem,
+                             const std::vector<float>& o) {
+  const CheckResult result = check(kernel, problem, o);
   CHECK_MESSAGE(result.passed(), describe(result, problem.shape));
 }
 
 void agrees(const KernelChapter& kernel, const Problem& problem) {
   INFO("shape ", to_string(problem.shape));
-  check_against_reference(problem, emulate(kernel, problem));
+  check_against_reference(kernel, problem, emulate(kernel, problem));
   if (gpu_problem(*kernel.gpu).empty()) {
     std::vector<float> o(problem.shape.q_elements());
     forward_on_gpu(kernel, problem, o);
-    check_against_reference(problem, o);
+    check_against_reference(kernel, problem, o);
   }
 }
 
@@ -104,7 +111,7 @@ void agrees_with_golden_cases(const KernelChapter& kernel) {
     problem.scale = description["scale"];
     const std::vector<float> o = emulate(kernel, problem);
     const NpyArray expected = read_npy(directory + "o.npy");
-    const CheckResult bound = check_output(problem, o, {});
+    const CheckResult bound = check(kernel, problem, o);
     const std::vector<double> values = expected.doubles();
     const View<const double> answer{values.data(), problem.shape.rows(), problem.shape.dim};
     const Comparison comparison =
@@ -164,7 +171,7 @@ void every_synchronization_is_needed(const KernelChapter& kernel, size_t count,
     config.leave_out = {{site}};
     INFO(sync.instruction, " at ", site, " left out");
     CHECK(run().hazards.empty() == (sync.instruction == for_speed));
-    if (sync.instruction == for_speed) check_against_reference(problem, o);
+    if (sync.instruction == for_speed) check_against_reference(kernel, problem, o);
   }
 }
 
@@ -193,7 +200,7 @@ void is_finite_and_wrong(const KernelChapter& kernel, KernelBreak flag, const Sh
     const std::vector<float> o = emulate(kernel, problem, flag, &hazards);
     CHECK(hazards.empty());
     CHECK(all_finite(o));
-    const CheckResult result = check_output(problem, o, {});
+    const CheckResult result = check(kernel, problem, o);
     CHECK(result.passed() == !shows(flag, input_scale));
     CHECK(!result.inconclusive);
     if (shows(flag, input_scale)) {  // and not just an unlucky rounding
@@ -204,7 +211,7 @@ void is_finite_and_wrong(const KernelChapter& kernel, KernelBreak flag, const Sh
 
 void is_harmless(const KernelChapter& kernel, KernelBreak flag, const Shape& shape) {
   const Problem problem = random_problem(shape, Dtype::bf16, 5);
-  check_against_reference(problem, emulate(kernel, problem, flag));
+  check_against_reference(kernel, problem, emulate(kernel, problem, flag));
 }
 
 void is_reported_as(const KernelChapter& kernel, KernelBreak flag, simt::HazardKind kind,
@@ -231,12 +238,12 @@ void check_agrees(const KernelChapter& kernel, const Problem& problem, bool by_l
        problem.window_left, ",", problem.right(), ", softcap ", problem.softcap);
   const Answer got = answer(kernel, problem, {.by_length = by_length});
   CHECK(got.report.hazards.empty());
-  const CheckResult result = check_output(problem, got.o, got.lse);
+  const CheckResult result = check(kernel, problem, got.o, got.lse);
   CHECK_MESSAGE(result.passed(), describe(result, problem.shape));
   if (!gpu_problem(*kernel.gpu).empty()) return;
   std::vector<float> o(got.o.size()), lse(got.lse.size());
   forward_on_gpu(kernel, problem, o, lse, {.by_length = by_length});
-  const CheckResult on_gpu = check_output(problem, o, lse);
+  const CheckResult on_gpu = check(kernel, problem, o, lse);
   CHECK_MESSAGE(on_gpu.passed(), describe(on_gpu, problem.shape));
 }
 

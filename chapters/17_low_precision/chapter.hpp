@@ -1,0 +1,45 @@
+#pragma once
+// Chapter 17 as host code sees it.
+
+#include "breaks.hpp"
+#include "chapters/09_masks_and_shapes/chapter.hpp"
+#include "computed.hpp"
+#include "groups.hpp"
+
+namespace emulator::ch17 {
+extern const fa::KernelBuild build;
+}
+namespace gpu::ch17 {
+extern const fa::KernelBuild build;
+}
+
+namespace ch17 {
+
+inline constexpr fa::KernelOption OPTIONS[] = {
+    {"--scales", PER_HEAD, PER_THREAD, PER_THREAD,
+     "what has one scale: 1 a head, 2 a block, 3 a warp's rows, 4 a thread's [4]", ""},
+};
+
+inline constexpr fa::Break OWN_BREAKS[] = {
+    {"no-smoothing", fa::NO_SMOOTHING, "K keeps its mean, which widens the steps of 8 bits"},
+    {"one-scale", fa::ONE_SCALE, "a head has one scale, whatever --scales says"},
+    {"lse-uncorrected", fa::LSE_UNCORRECTED, "the log-sum-exp lacks what K's mean adds to a row"},
+    {"late-scale", fa::LATE_SCALE, "a tile's scores are multiplied by the last tile's scale"},
+};
+
+inline constexpr fa::KernelChapter CHAPTER{
+    .name = "ch17_low_precision",
+    .about = "8 bits where they do no harm: Q K^T of integers.",
+    .emulator = &emulator::ch17::build,
+    .gpu = &gpu::ch17::build,
+    .features = fa::CAUSAL | fa::WINDOW | fa::LSE | fa::KV_HEADS,
+    .breaks = fa::BASIC_BREAKS | fa::SWIZZLE_ONE_SIDE | fa::PIPELINE_BREAKS,
+    .own_breaks = OWN_BREAKS,
+    .options = OPTIONS,
+    .forward_workspace = workspace_bytes,
+    .computed = computed,
+    .previous_name = "ch09_masks_and_shapes",
+    .previous = &emulator::ch09::build,
+};
+
+}  // namespace ch17
