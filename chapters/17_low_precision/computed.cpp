@@ -69,6 +69,28 @@ fa::Problem computed(const fa::Problem& problem, std::span<const int> options) {
   return rounded;
 }
 
+void prepare(fa::Problem& problem, std::span<const int> options) {
+  if (options.size() < 3) return;
+  const int64_t dim = problem.shape.dim;
+  if (options[1] > 0) {
+    const int64_t sizes[] = {dim};
+    const std::vector<float> normal = fa::random_values(sizes, fa::Dtype::f32, 0, 17);
+    for (size_t i = 0; i < problem.k.size(); ++i) {
+      const float mean = static_cast<float>(options[1]) * normal[i % normal.size()];
+      problem.k[i] = fa::round_to(problem.dtype, problem.k[i] + mean);
+    }
+  }
+  if (options[2] > 1) {
+    uint32_t state = 17;  // of a linear congruential generator (Numerical Recipes)
+    for (std::vector<float>* values : {&problem.q, &problem.k})
+      for (float& value : *values) {
+        state = state * 1664525u + 1013904223u;
+        if (state / 4294968u == 0)
+          value = fa::round_to(problem.dtype, value * static_cast<float>(options[2]));
+      }
+  }
+}
+
 int64_t workspace_bytes(const Shape& shape, int64_t kv_heads) {
   return emulator::ch17::workspace_of(nullptr, shape, kv_heads).bytes;
 }

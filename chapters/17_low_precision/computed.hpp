@@ -11,6 +11,10 @@ namespace ch17 {
 // K taken off; what that takes off each row's log-sum-exp stands in lse_offset.
 fa::Problem computed(const fa::Problem& problem, std::span<const int> options);
 
+// The inputs that 8 bits find hard, options[1] and [2] as chapter.hpp has them. Models have both:
+// means of channels in K, and single numbers far out.
+void prepare(fa::Problem& problem, std::span<const int> options);
+
 // Bytes of workspace for a forward pass.
 int64_t workspace_bytes(const fa::Shape& shape, int64_t kv_heads);
 

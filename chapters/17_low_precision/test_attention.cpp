@@ -40,22 +40,10 @@ TEST_CASE("causal: ragged both ways, one query, more queries than keys") {
 TEST_CASE("windows: each side, both, none of the keys, all of them") { agrees_in_windows(KERNEL); }
 
 // K with a mean of its own in each channel, as models have it; and single numbers far out.
-Problem with_channel_mean(const Shape& shape, float size) {
+Problem hard(const Shape& shape, int channel_mean, int outliers) {
   Problem problem = random_problem(shape, Dtype::bf16, 3);
-  std::mt19937 random(4);
-  std::normal_distribution<float> normal;
-  std::vector<float> mean(static_cast<size_t>(shape.dim));
-  for (float& value : mean) value = size * normal(random);
-  for (size_t i = 0; i < problem.k.size(); ++i)
-    problem.k[i] = round_to(Dtype::bf16, problem.k[i] + mean[i % mean.size()]);
-  return problem;
-}
-Problem with_outliers(const Shape& shape, float size) {
-  Problem problem = random_problem(shape, Dtype::bf16, 5);
-  std::mt19937 random(6);
-  for (std::vector<float>* values : {&problem.q, &problem.k})
-    for (float& value : *values)
-      if (random() % 2000 == 0) value = round_to(Dtype::bf16, value * size);
+  const int options[] = {ch17::PER_THREAD, channel_mean, outliers};
+  ch17::prepare(problem, options);
   return problem;
 }
 
@@ -86,7 +74,7 @@ TEST_CASE("heads of K and V that several heads of Q share; each way to share a s
 
 TEST_CASE("a mean of K and outliers: finer scales lose less, and all lose what is expected") {
   const Shape shape{1, 2, 256, 700, 128};
-  for (const Problem& problem : {with_channel_mean(shape, 8), with_outliers(shape, 10)}) {
+  for (const Problem& problem : {hard(shape, 8, 0), hard(shape, 0, 10)}) {
     double before = INFINITY;
     for (const int scales : ALL_SCALES) {
       const Verdict result = verdict(problem, scales);
@@ -188,7 +176,7 @@ TEST_CASE("broken synchronization is reported") {
 double rmse(const Verdict& verdict) { return verdict.report["rmse"]; }
 
 TEST_CASE("no-smoothing: a mean of K costs most of the 8 bits") {
-  const Problem problem = with_channel_mean({1, 1, 128, 512, 128}, 8);
+  const Problem problem = hard({1, 1, 128, 512, 128}, 8, 0);
   const Verdict intact = verdict(problem, ch17::PER_THREAD);
   CHECK(intact.passed);
   const Verdict broken = verdict(problem, ch17::PER_THREAD, NO_SMOOTHING);
@@ -197,7 +185,7 @@ TEST_CASE("no-smoothing: a mean of K costs most of the 8 bits") {
 }
 
 TEST_CASE("one-scale: one outlier takes the bits of a whole head") {
-  const Problem problem = with_outliers({1, 1, 128, 512, 128}, 20);
+  const Problem problem = hard({1, 1, 128, 512, 128}, 0, 20);
   const Verdict intact = verdict(problem, ch17::PER_THREAD);
   CHECK(intact.passed);
   const Verdict broken = verdict(problem, ch17::PER_THREAD, ONE_SCALE);

@@ -65,6 +65,8 @@ struct KernelChapter {
   std::span<const KernelOption> options = {};
   // Bytes of workspace that a forward pass needs; null: none.
   int64_t (*forward_workspace)(const Shape& shape, int64_t kv_heads) = nullptr;
+  // What the options change in the problem itself; null: nothing.
+  void (*prepare)(Problem& problem, std::span<const int> options) = nullptr;
   // Of a chapter that rounds its inputs further: the problem that its kernel then solves, and is
   // held against, under its options. Null: it is the one that was asked.
   Problem (*computed)(const Problem& problem, std::span<const int> options) = nullptr;

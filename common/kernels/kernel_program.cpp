@@ -348,6 +348,12 @@ int run_kernel_program(const KernelChapter& chapter, int argc, char** argv) {
   const auto options = [&](const Request& request) {
     return KernelRun{request.breaks, {values.begin(), values.end()}, request.layout == "blhd"};
   };
+  if (chapter.prepare) {
+    program.prepare = [&](Problem& problem) {
+      const std::vector<int> given(values.begin(), values.end());
+      chapter.prepare(problem, given);
+    };
+  }
   program.validate = [&](const Problem& problem) { chapter.check_shape(problem.shape); };
   program.run = [&](const Problem& problem, const Request& request,
                     std::span<std::vector<float>> outputs) {

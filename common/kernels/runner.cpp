@@ -84,7 +84,7 @@ class EmulatorMemory {
   simt::RegisteredBuffer registered_;
 };
 
-void take_options(const KernelChapter& chapter, const KernelRun& run, int (&options)[2]) {
+void take_options(const KernelChapter& chapter, const KernelRun& run, std::span<int> options) {
   for (size_t i = 0; i < chapter.options.size(); ++i)
     options[i] = i < run.options.size() ? run.options[i] : chapter.options[i].otherwise;
 }
