@@ -1,0 +1,19 @@
+#pragma once
+// K without its mean, and what the log-sum-exp then lacks.
+
+#include <cmath>
+#include <vector>
+
+#include "exercises/support/todo.hpp"
+
+// K [keys, dim], row after row, loses the mean of its keys, in place. Returns that mean, [dim].
+inline std::vector<float> smooth(std::vector<float>& K, int dim) {
+  exercise::todo("TODO(17.3): the mean key, and all keys without it");
+}
+
+// lse: log-sum-exp of a query's scores with the smoothed keys. Returns that of the scores with K as
+// it was; the scores are scale * q . k.
+inline float corrected(float lse, const std::vector<float>& q, const std::vector<float>& mean,
+                       float scale) {
+  exercise::todo("TODO(17.3): what each score has lost");
+}

@@ -1,0 +1,11 @@
+#pragma once
+// P stays where it is, and V comes to it.
+
+#include "exercises/support/todo.hpp"
+
+// P [16, 32] and V [32, 8] in 8 bits, for mma.m16n8k32. P is packed as its scores lie: a lane's
+// registers of A are filled with what it has, tile after tile. Returns the key whose row of V has
+// to stand at `place`, 0 to 31, so that the product is P @ V.
+inline int key_at(int place) {
+  exercise::todo("TODO(17.4): which key's weight is multiplied at this place?");
+}
