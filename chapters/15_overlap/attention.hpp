@@ -285,7 +285,7 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
 template <class Args>
 void forward(const Args& args) {
   dispatch(args, [&](auto head_dim, auto breaks) {
-    const auto [consumers, ping_pong] = args.options;
+    const int consumers = args.options[0], ping_pong = args.options[1];
     if (consumers == 2 && ping_pong) return launch_attention<head_dim, 2, true>(args, breaks);
     if (consumers == 2) return launch_attention<head_dim, 2>(args, breaks);
     if (ping_pong) return launch_attention<head_dim, 3, true>(args, breaks);

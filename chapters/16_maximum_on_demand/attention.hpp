@@ -334,7 +334,7 @@ void launch_blocks(const fa::ForwardArgs& args, int blocks, Breaks breaks) {
 
 template <int HEAD_DIM, int SMALL_TILE = 128, class Breaks>
 void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
-  const auto [asked_consumers, asked_blocks] = args.options;
+  const int asked_consumers = args.options[0], asked_blocks = args.options[1];
   if (asked_consumers == 1) throw fa::InputError("--consumers 1: this chapter takes 2 or 3");
   const int blocks = asked_blocks != 0 ? asked_blocks : multiprocessors();
   const int consumers = asked_consumers != 0 ? asked_consumers : consumers_of(args, blocks);

@@ -18,7 +18,8 @@ namespace ch17 {
 inline constexpr fa::KernelOption OPTIONS[] = {
     {"--scales", PER_HEAD, PER_THREAD, PER_THREAD,
      "what has one scale: 1 a head, 2 a block, 3 a warp's rows, 4 a thread's [4]", ""},
-    {"--channel-mean", 0, 1000, 0, "K gets a mean in each channel, N times a normal number [0]", ""},
+    {"--channel-mean", 0, 1000, 0, "K gets a mean in each channel, N times a normal number [0]",
+     ""},
     {"--outliers", 0, 1000, 0, "one number of Q and K in 1000, at random, is multiplied by N [0]",
      ""},
 };

@@ -11,6 +11,9 @@ constexpr float LARGEST_INT8 = 127.0f;
 struct alignas(16) FourWords {
   uint32_t word[4];
 };
+struct alignas(16) FourFloats {
+  float value[4];
+};
 struct alignas(8) TwoWords {
   uint32_t word[2];
 };
@@ -131,11 +134,15 @@ void quantize(const QuantizeParams p) {
 
   // [anchor: smooth]
   float mean[8] = {};
-  if (p.K_mean != nullptr) {
+  if (p.K_mean != nullptr && (OPERAND == Operand::K || p.LSE_offset != nullptr)) {
     const int kv_head = OPERAND == Operand::K ? head : head / p.group;
+    const float* const own = p.K_mean + kv_head * HEAD_DIM + Row::column();
+    const auto* const fours = reinterpret_cast<const FourFloats*>(own);
     FA_UNROLL
-    for (int i = 0; i < 8; ++i)
-      mean[i] = load_global(p.K_mean + kv_head * HEAD_DIM + Row::column() + i);
+    for (int i = 0; i < 2; ++i) {
+      const FourFloats four = load_global(fours + i);
+      for (int j = 0; j < 4; ++j) mean[i * 4 + j] = four.value[j];
+    }
   }
   Row rows[ROWS] = {};
   float largest = 0;

@@ -37,7 +37,7 @@ enum class Confirmed : uint8_t { kNo, kByCase, kYes };
   X(LdmatrixX4Trans, "ldmatrix_x4_trans", Warp, Ldmatrix, &Counters::ldmatrix_instructions, Yes)  \
   X(Mma, "mma_m16n8k16", Warp, Mma, &Counters::mma_instructions, Yes)                             \
   X(MmaFp16, "mma_m16n8k16", Warp, Mma, &Counters::mma_instructions, Yes)                         \
-  X(MmaS8, "mma_m16n8k32_s8", Warp, Mma, &Counters::mma_instructions, No)                         \
+  X(MmaS8, "mma_m16n8k32_s8", Warp, Mma, &Counters::mma_instructions, Yes)                        \
   X(Shuffle, "shfl_xor", Warp, Shuffle, &Counters::shuffle_instructions, Yes)                     \
   X(ShuffleFrom, "shfl", Warp, Shuffle, &Counters::shuffle_instructions, Yes)                     \
   X(Vote, "warp_any", Warp, Vote, nullptr, Yes)                                                   \
