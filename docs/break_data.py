@@ -7,6 +7,7 @@ that:
     nan: n          at least n elements are not finite
     tile: t         of chapter 02's trace, the first in which p or l is not finite
     wrong: x        all finite, the largest error at least x
+    lse: x          O is right, and the first LSE that is wrong is so by at least x
     hazard: kind    the emulator reports it, in a source line that contains `at`, against another
                     line that contains `other`
     masked: n       all right, but so many tiles are masked, more than in the intact program
@@ -19,7 +20,7 @@ values (V of a ramp is so many times as large), x (chapter 01: the scores themse
 the program's arguments (chapter 18).
 """
 
-CP_ASYNC = ("03", "04", "05", "06", "07", "08", "09")  # kernels whose threads copy
+CP_ASYNC = ("03", "04", "05", "06", "07", "08", "09", "17")  # kernels whose threads copy
 KERNELS = CP_ASYNC + ("12", "13", "14", "15", "16")
 SWIZZLED = KERNELS[1:]
 PIPELINED = CP_ASYNC[2:]
@@ -45,7 +46,10 @@ BREAKS = {
              "options": ["--block-q", "16", "--block-kv", "16"],
              "symptom": {"nan": 16, "tile": 11},
              "fine": [{"scale": 0.3}, {"scale": 0.04, "dtype": "f16"}]},
-            {"chapters": KERNELS, "shape": [1, 1, 64, 256, 64], "scale": 30,
+            {"chapters": tuple(kernel for kernel in KERNELS if kernel != "17"),
+             "shape": [1, 1, 64, 256, 64], "scale": 30, "symptom": {"nan": 64},
+             "fine": [{"scale": 1}]},
+            {"chapters": ("17",), "shape": [1, 1, 64, 256, 64], "scale": 60,
              "symptom": {"nan": 64}, "fine": [{"scale": 1}]},
         ],
     },
@@ -185,15 +189,19 @@ BREAKS = {
                    "still there. Is a barrier not enough?",
         "happens": "read_before_wait: the bytes are still in flight, and every output is "
                    "NaN, as the memory held NaN before. In chapter 16 the numbers are right: "
-                   "its second try computes rows of O that are not finite from global memory.",
+                   "its second try computes rows of O that are not finite from global memory. "
+                   "In chapter 17 they are finite: 8-bit integers have no NaN, and all of its "
+                   "bits are a -1.",
         "why": "A barrier waits for threads. cp.async is not a thread: only "
                "cp_async_wait of the thread that issued it says that its bytes have "
                "landed. Nor is chapter 12's copy engine: there the mbarrier says it.",
         "caught": "The emulator, which delivers as late as the program allows. On a GPU it "
                   "depends on how busy the memory is.",
         "demos": [
-            {"chapters": CP_ASYNC, "shape": [1, 1, 64, 256, 64],
+            {"chapters": CP_ASYNC[:-1], "shape": [1, 1, 64, 256, 64],
              "symptom": {"nan": 64, "hazard": "read_before_wait", "at": "K_rmem, K_smem", "other": "load_tile<BLOCK_KV"}},
+            {"chapters": ("17",), "shape": [1, 1, 64, 256, 64],
+             "symptom": {"wrong": 0.03, "hazard": "read_before_wait", "at": "K_rmem, K_smem", "other": "load_tile<BLOCK_KV"}},
             {"chapters": ("12",), "shape": [1, 1, 64, 256, 64],
              "symptom": {"nan": 64, "hazard": "read_before_wait", "at": "K_rmem, KTile", "other": "tma_load_4d"}},
             {"chapters": ("13", "14", "15"), "shape": [1, 1, 64, 256, 64],
@@ -1019,6 +1027,63 @@ BREAKS = {
         "demos": [
             {"chapters": ("16",), "shape": [1, 1, 100, 130, 64], "causal": True,
              "symptom": {"wrong": 0.1}, "fine": [{"shape": [1, 1, 64, 256, 64], "causal": False}]},
+        ],
+    },
+    "no-smoothing": {
+        "line": "K is rounded to 8 bits with its mean",
+        "predict": "K's channels have means up to 20, and differ from key to key by 1. A scale "
+                   "that reaches 20 has how many steps for a difference of 1? And what happens "
+                   "with means of 0?",
+        "happens": "Finite, and wrong by several times what 8 bits have to cost. With ordinary "
+                   "K hardly anything: O is within the bound, and only LSE is not.",
+        "why": "A mean that all keys have adds the same to all scores of a row. Softmax does not "
+               "see it, the 8 bits have to reach it.",
+        "caught": "K as models have it, with means in its channels; and a bound on what rounding "
+                  "may cost, made from the steps that an intact kernel takes.",
+        "demos": [
+            {"chapters": ("17",), "shape": [1, 1, 128, 512, 128],
+             "options": ["--channel-mean", "8"], "symptom": {"wrong": 0.03}},
+        ],
+    },
+    "one-scale": {
+        "line": "a whole head has one scale",
+        "predict": "One number in 1000 is ten times as large as it was. With a scale for each "
+                   "thread's group, how many numbers lose precision to it? With one for a head?",
+        "happens": "Finite, and twice as wrong as with small groups. Without outliers a little "
+                   "worse than intact.",
+        "why": "The scale of a group has to reach its largest number. All others of the group "
+               "are rounded to that scale's steps.",
+        "caught": "Outliers in Q or K. Normal numbers have none: their largest is four to five "
+                  "times their deviation, in any group.",
+        "demos": [
+            {"chapters": ("17",), "shape": [1, 1, 128, 512, 128], "options": ["--outliers", "10"],
+             "symptom": {"wrong": 0.1}, "fine": [{"options": ["--outliers", "10", "--scales", "1"]}]},
+        ],
+    },
+    "lse-uncorrected": {
+        "line": "the log-sum-exp lacks what K's mean adds to a row",
+        "predict": "K has lost its mean, and O does not mind. What has every score of a row lost, "
+                   "and what the log of the sum of their exponentials?",
+        "happens": "O is right. Each row's LSE is off by scale times q . mean.",
+        "why": "e^(s - c) = e^s / e^c: the sum is e^c times too small, for each row its own c.",
+        "caught": "LSE itself, against a reference; or two parts of K, smoothed by two means and "
+                  "merged. O alone does not show it.",
+        "demos": [
+            {"chapters": ("17",), "shape": [1, 1, 128, 512, 128], "symptom": {"lse": 1}},
+        ],
+    },
+    "late-scale": {
+        "line": "a tile's scores are multiplied by the scale of the tile before",
+        "predict": "All tiles of K have scales of the same size, as normal numbers have. How wrong "
+                   "is O if a tile gets its neighbour's? And if there is one tile?",
+        "happens": "Finite and wrong, by a tenth and more: scores are too large or too small by "
+                   "some percent, and e^s makes more of it. With one tile, or one scale for a "
+                   "head, nothing.",
+        "why": "An integer means nothing without its scale, and the scale changes with the tile.",
+        "caught": "More than one tile, and a scale for each.",
+        "demos": [
+            {"chapters": ("17",), "shape": [1, 1, 128, 512, 128], "symptom": {"wrong": 0.1},
+             "fine": [{"shape": [1, 1, 128, 40, 128]}, {"options": ["--scales", "1"]}]},
         ],
     },
     "weights-swapped-early": {

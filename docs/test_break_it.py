@@ -75,6 +75,11 @@ class Symptoms(unittest.TestCase):
             self.assertEqual(broken.check["nonfinite"], 0)
             self.assertGreaterEqual(broken.check["max_abs_error"], symptom["wrong"])
             self.assertFalse(broken.check["passed"])
+        if "lse" in symptom:
+            first = broken.check["first_bad"]
+            self.assertLessEqual(broken.check["max_abs_error"], broken.check["bound"])
+            self.assertEqual((first["tensor"], broken.check["nonfinite"]), ("LSE", 0))
+            self.assertGreaterEqual(abs(first["got"] - first["expected"]), symptom["lse"])
         if "tile" in symptom:
             self.assertEqual(break_it.first_tile(intact, broken)[0], symptom["tile"])
         if "hazard" in symptom:
@@ -85,7 +90,7 @@ class Symptoms(unittest.TestCase):
                 for kind, where, other in found), found)
         else:
             self.assertEqual(broken.hazards, [])
-        self.assertTrue({"nan", "wrong", "hazard"} & set(symptom))
+        self.assertTrue({"nan", "wrong", "lse", "hazard"} & set(symptom))
 
     def test_where_a_break_is_said_to_be_harmless_it_is(self):
         self.every(self.harmless)
