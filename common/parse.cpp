@@ -2,8 +2,7 @@
 
 #include <charconv>
 #include <cmath>
-#include <locale>
-#include <sstream>
+#include <cstdlib>
 
 #include "common/error.hpp"
 
@@ -18,12 +17,14 @@ bool parse_whole(const std::string& text, T& value) {
 }
 
 #ifndef __cpp_lib_to_chars  // libc++ before version 20 reads no floating-point numbers so
+// strtod reads more than from_chars: "inf", "0x1", " 1", "+1". No program sets a locale.
 template <>
 bool parse_whole(const std::string& text, double& value) {
-  std::istringstream stream(text);
-  stream.imbue(std::locale::classic());
-  return stream >> std::noskipws >> value &&
-         stream.peek() == std::istringstream::traits_type::eof();
+  if (text.find_first_not_of("0123456789+-.eE") != std::string::npos || text.starts_with('+'))
+    return false;
+  char* stopped = nullptr;
+  value = std::strtod(text.c_str(), &stopped);
+  return !text.empty() && stopped == text.c_str() + text.size();
 }
 #endif
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
 SITE = DOCS / ".vitepress" / "dist"
-KERNELS = DOCS / "public" / "kernels.wasm"
+KERNELS = [DOCS / "public" / f"{name}.wasm" for name in ("ampere", "hopper", "overlap")]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 # As in learn: what answers if it is there, and what each system calls it.
@@ -74,22 +74,24 @@ def install_packages() -> None:
 
 
 def build_kernels() -> None:
-    """docs/public/kernels.wasm, where its tools are; the site works without."""
+    """docs/public/*.wasm, where the tools are; the site works without."""
     missing = [tool for tool in KERNEL_TOOLS if shutil.which(tool) is None]
     if missing:
-        print(f"Without kernels.wasm: {', '.join(missing)} not installed (docs/wasm/README.md)",
+        print(f"Without kernels in the pages: {', '.join(missing)} not installed (docs/wasm/README.md)",
               flush=True)
-        KERNELS.unlink(missing_ok=True)  # of an older state
+        for module in KERNELS:  # of an older state
+            module.unlink(missing_ok=True)
         return
-    run([sys.executable, "wasm/build.py"], "kernels.wasm could not be built; the reason is above")
+    run([sys.executable, "wasm/build.py"], "the kernels could not be built as WebAssembly; the reason is above")
 
 
 def build() -> None:
     build_kernels()
     run(["node", "node_modules/vitepress/bin/vitepress.js", "build"],
         "the site could not be built; the reason is above")
-    if KERNELS.exists():
-        shutil.copy(KERNELS, SITE)
+    for module in KERNELS:
+        if module.exists():
+            shutil.copy(module, SITE)
 
 
 def test(bin_directory: Path) -> None:

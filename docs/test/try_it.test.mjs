@@ -6,7 +6,7 @@ import { test } from 'node:test'
 
 import { SITE, with_browser } from './browser.mjs'
 
-const skip = existsSync(join(SITE, 'kernels.wasm')) ? false : 'kernels.wasm is not built: its tools are missing'
+const skip = existsSync(join(SITE, 'ampere.wasm')) ? false : 'the kernels are not built as WebAssembly: the tools are missing'
 const CHAPTER_4 = '/chapters/04_swizzling/', ALL = '/docs/break-it.html'
 
 function panel_of(page) {
@@ -85,7 +85,7 @@ test('try it: every chapter that has kernels here runs; on a phone nothing is wi
   () => with_browser(async (open) => {
     const page = await open(ALL, { width: 360, height: 780 }), panel = panel_of(page)
     const chapters = await panel.field('chapter').locator('option').allTextContents()
-    assert.deepEqual(chapters, ['03', '04', '05', '06', '07', '08', '09', '12', '13', '14', '15', '16'])
+    assert.deepEqual(chapters, ['03', '04', '05', '06', '07', '08', '09', '12', '13', '14', '15', '16', '17'])
     for (const chapter of chapters) {
       await panel.choose('chapter', `${Number(chapter)}`)
       assert.match(await panel.run(), /the result is right/, chapter)
@@ -97,11 +97,11 @@ test('try it: every chapter that has kernels here runs; on a phone nothing is wi
 test('try it: nothing is fetched before the first touch; a copy without kernels says so', () => with_browser(async (open) => {
   const page = await open(CHAPTER_4, { quiet: true }), asked = []
   page.on('request', (request) => asked.push(new URL(request.url()).pathname))
-  await page.route('**/kernels.wasm', (route) => route.fulfill({ status: 404, body: '' }))
+  await page.route('**/ampere.wasm', (route) => route.fulfill({ status: 404, body: '' }))
   const panel = panel_of(page)
   await panel.root.scrollIntoViewIfNeeded()
-  assert.ok(!asked.includes('/kernels.wasm'))
+  assert.ok(!asked.includes('/ampere.wasm'))
   await panel.field('shape').focus()
   await panel.root.getByText('built without the kernels').waitFor()
-  assert.ok(asked.includes('/kernels.wasm'))
+  assert.ok(asked.includes('/ampere.wasm'))
 }))

@@ -1,4 +1,4 @@
-// kernels.wasm against the programs themselves: report, counters, hazards, events, every byte of O.
+// The kernels as WebAssembly against the programs themselves: report, counters, hazards, events, every byte of O.
 // FA_EVERY_STATE=1: every chapter, break and three shapes; otherwise a choice of them.
 
 import assert from 'node:assert/strict'
@@ -7,14 +7,18 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { Kernels, PROGRAMS } from '../wasm/host.mjs'
+import { brotliCompressSync, constants } from 'node:zlib'
+import { Kernels, module_of, MODULES, PROGRAMS } from '../wasm/host.mjs'
 import { differences, runNatively } from './wasm.compare.mjs'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const BIN = process.env.FA_BIN ?? join(ROOT, 'build', 'bin')
-const FILE = join(ROOT, 'docs', 'public', 'kernels.wasm')
-const skip = existsSync(FILE) ? false : 'kernels.wasm is not built: its tools are missing'
-const kernels = skip ? null : new Kernels(new WebAssembly.Module(readFileSync(FILE)))
+const file_of = (name) => join(ROOT, 'docs', 'public', `${name}.wasm`)
+const skip = MODULES.every((name) => existsSync(file_of(name))) ? false
+  : 'the kernels are not built as WebAssembly: the tools are missing'
+const modules = skip ? {} : Object.fromEntries(MODULES.map((name) =>
+  [name, new Kernels(new WebAssembly.Module(readFileSync(file_of(name))))]))
+const kernels = modules.ampere
 const every = process.env.FA_EVERY_STATE === '1'
 
 const SHAPES = [[1, 1, 64, 128, 64], [1, 2, 128, 220, 128], [2, 1, 70, 130, 64]]
@@ -37,7 +41,7 @@ for (const [chapter, program] of Object.entries(PROGRAMS)) {
             chapter: Number(chapter), shape, seed: i, breaks, schedule_seed,
             profile: true, events: 1e6, outputs: true
           }
-          const found = differences(runNatively(BIN, request), kernels.run(request))
+          const found = differences(runNatively(BIN, request), modules[module_of(chapter)].run(request))
           assert.deepEqual(found, [], JSON.stringify(request))
           ++runs
         }
@@ -46,6 +50,14 @@ for (const [chapter, program] of Object.entries(PROGRAMS)) {
     assert.equal(runs, shapes.length * all.length * (every ? 2 : 1))
   })
 }
+
+test('a page loads at most 180 KB of kernels, compressed', { skip }, () => {
+  for (const name of MODULES) {
+    const size = brotliCompressSync(readFileSync(file_of(name)), {
+      params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_LGWIN]: 22 } }).length
+    assert.ok(size <= 180_000, `${name}.wasm: ${size} bytes`)
+  }
+})
 
 const BAD = [
   { chapter: 4, shape: [1, 1, 64, 128] },

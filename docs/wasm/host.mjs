@@ -1,6 +1,6 @@
-// Runs the programs of chapters 03 on from kernels.wasm: in Node, in a worker of the page.
+// Runs the programs of chapters 03 on from WebAssembly: in Node, in a worker of the page.
 //
-//   const kernels = new Kernels(await WebAssembly.compile(bytes))
+//   const kernels = new Kernels(await WebAssembly.compile(bytes))   // of the module_of(4).wasm
 //   kernels.run({ chapter: 4, shape: [1, 1, 64, 128, 64], breaks: ['missing-barrier'], events: 100 })
 //
 // The keys of a request are the program's options (schedule_seed is --schedule-seed), but for
@@ -17,8 +17,12 @@ export const PROGRAMS = {
   3: 'ch03_basic_kernel', 4: 'ch04_swizzling', 5: 'ch05_pipelining', 6: 'ch06_ldmatrix_x4',
   7: 'ch07_better_pipelining', 8: 'ch08_fewer_instructions', 9: 'ch09_masks_and_shapes',
   12: 'ch12_tma', 13: 'ch13_wgmma', 14: 'ch14_warp_specialization', 15: 'ch15_overlap',
-  16: 'ch16_maximum_on_demand'
+  16: 'ch16_maximum_on_demand', 17: 'ch17_low_precision'
 }
+// Which file has a chapter. A request for one that there is not gets its answer from either.
+export const MODULES = ['ampere', 'hopper', 'overlap']
+const MODULE_OF = { 12: 'hopper', 13: 'hopper', 14: 'hopper', 15: 'overlap', 16: 'overlap' }
+export const module_of = (chapter) => MODULE_OF[chapter] ?? 'ampere'
 const DECODER = new TextDecoder()
 const REWINDING = 2  // asyncify's states; 0 is normal, 1 unwinding
 const ABANDONED = Symbol('abandoned')

@@ -1,7 +1,7 @@
 // node docs/wasm/run.mjs REQUEST: a chapter's program as WebAssembly; REQUEST is JSON, host.mjs says
 // of which keys. Prints the answer as JSON, without outputs; its exit status is the program's.
 import { readFileSync } from 'node:fs'
-import { Kernels } from './host.mjs'
+import { Kernels, module_of } from './host.mjs'
 
 let request
 try {
@@ -11,10 +11,11 @@ try {
   process.exit(2)
 }
 let bytes
+const file = `${module_of(request?.chapter)}.wasm`
 try {
-  bytes = readFileSync(new URL('../public/kernels.wasm', import.meta.url))
+  bytes = readFileSync(new URL(`../public/${file}`, import.meta.url))
 } catch {
-  console.error('error: docs/public/kernels.wasm is not built: ./learn docs --build')
+  console.error(`error: docs/public/${file} is not built: ./learn docs --build`)
   process.exit(2)
 }
 const answer = new Kernels(new WebAssembly.Module(bytes)).run(request)

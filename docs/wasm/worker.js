@@ -1,10 +1,10 @@
 // The kernels beside a page: it goes on while they run, and may end them.
 //
-// To it: { url } of kernels.wasm, once; then { breaks_of: chapter } or { request }. From it: { breaks:
+// To it: { folder } of the modules, and { breaks_of: chapter } or { request }. From it: { breaks:
 // { name: what it leaves out } }, { answer }, or { missing: why there are no kernels }.
-import { Kernels } from './host.mjs'
+import { Kernels, module_of } from './host.mjs'
 
-let kernels
+const loaded = {}
 
 async function load(url) {
   const response = await fetch(url)
@@ -12,11 +12,11 @@ async function load(url) {
   return new Kernels(await WebAssembly.compile(await response.arrayBuffer()))
 }
 
-self.onmessage = async ({ data: { url, breaks_of, request } }) => {
+self.onmessage = async ({ data: { folder, breaks_of, request } }) => {
   try {
-    kernels ??= load(url)
-    const loaded = await kernels
-    self.postMessage(request ? { answer: loaded.run(request) } : { breaks: loaded.breaks(breaks_of) })
+    const name = module_of(request?.chapter ?? breaks_of)
+    const kernels = await (loaded[name] ??= load(`${folder}${name}.wasm`))
+    self.postMessage(request ? { answer: kernels.run(request) } : { breaks: kernels.breaks(breaks_of) })
   } catch (problem) {
     self.postMessage({ missing: String(problem.message ?? problem) })
   }
