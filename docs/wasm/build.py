@@ -152,7 +152,7 @@ def make(module: str, own: list, objects: Iterable[Path]) -> None:
                     "--pass-arg=asyncify-ignore-indirect",
                     "--pass-arg=asyncify-addlist@" + ",".join(ADD),
                     "--pass-arg=asyncify-removelist@" + ",".join(REMOVE),
-                    "-Oz", "--strip-debug", "--strip-producers", linked, "-o", temporary], check=True)
+                    "-Os", "--strip-debug", "--strip-producers", linked, "-o", temporary], check=True)
     temporary.replace(output)
 
 
