@@ -16,7 +16,7 @@
 namespace ch17 {
 namespace {
 
-constexpr int64_t kKeys = 4096, kLongKeys = 65536, kMostQueries = 4096, kDim = 128, kSample = 64;
+constexpr int64_t kLongKeys = 65536, kMostQueries = 4096, kSample = 64;
 
 enum Stream : uint64_t { OUTLIER = 3, CHOSEN = 6, MEAN = 9 };  // three of each: Q, K, V
 
@@ -49,22 +49,22 @@ std::string number(double value, const char* format) {
   return text;
 }
 
-std::string padded(const std::string& text, size_t width) {
+std::string right(const std::string& text, size_t width) {
   return std::string(width > text.size() ? width - text.size() : 0, ' ') + text;
 }
 
 std::string table(const std::string& title, const std::vector<Input>& inputs,
                   const std::vector<Row>& rows, double Errors::*measure, const char* format,
                   bool with_cited) {
-  constexpr size_t kWidth = 14;
+  constexpr size_t kWidth = 11;
   std::string text = title + std::string(28 - std::min<size_t>(title.size(), 27), ' ');
-  for (const Input& input : inputs) text += padded(input.name, kWidth);
-  text += with_cited ? padded("FA3's paper", kWidth) : "";
+  for (const Input& input : inputs) text += right(input.name, kWidth);
+  text += with_cited ? right("FA3 paper", kWidth) : "";
   for (const Row& row : rows) {
     text += "\n" + row.scheme->name + std::string(28 - row.scheme->name.size(), ' ');
-    for (const Errors& errors : row.errors) text += padded(number(errors.*measure, format), kWidth);
+    for (const Errors& errors : row.errors) text += right(number(errors.*measure, format), kWidth);
     if (with_cited && row.scheme->cited != 0)
-      text += padded(number(row.scheme->cited, format), kWidth);
+      text += right(number(row.scheme->cited, format), kWidth);
   }
   return text + "\n";
 }
@@ -144,7 +144,15 @@ Input make_input(const std::string& name, int64_t keys, int64_t dim, int64_t sam
     if (name == "outliers") add_outliers(x, dim, 10, seed, i);
     if (name == "outliers-100") add_outliers(x, dim, 100, seed, i);
   }
-  if (name == "mean") {
+  if (name == "long-v")
+    for (float& x : head.v) x += 0.5f;
+  if (name == "sink") {  // the score 8 · x / √dim = 10
+    const float x = 1.25f * std::sqrt(static_cast<float>(dim));
+    for (int64_t i = 0; i < head.queries; ++i) head.q[i * dim] = 8;
+    for (int64_t d = 0; d < dim; ++d) head.k[d] = head.v[d] = 0;
+    head.k[0] = x;
+  }
+  if (name == "k-mean") {
     const auto mean = normal(1, dim, seed, MEAN);
     for (int64_t i = 0; i < keys * dim; ++i) head.k[i] += 8 * mean[i % dim];
   }
@@ -158,11 +166,13 @@ int run_accuracy(int argc, char** argv) {
   fa::Cli cli("ch17_low_precision accuracy",
               "What 8 and 4 bits cost: schemes by inputs, simulated, against float64.");
   std::string input = "all", scheme = "all", json, q, k, v;
-  int64_t seed = 1;
-  std::vector<std::string> input_names = kInputs;
+  int64_t seed = 1, keys = 4096, dim = 128;
+  std::vector<std::string> input_names(std::begin(kInputs), std::end(kInputs));
   input_names.insert(input_names.begin(), "all");
-  cli.choice("--input", input, input_names, "one input: all three measures of it");
+  cli.choice("--input", input, input_names, "one input");
   cli.choice("--scheme", scheme, names_of_schemes(), "one scheme");
+  cli.integer("--keys", keys, 1, kLongKeys, "of all inputs but the long ones");
+  cli.integer("--dim", dim, 1, 1024, "of a head");
   cli.integer("--seed", seed, 0, 1'000'000'000, "of the random inputs and signs");
   cli.text("--q", q, "your own input, one head, instead: [L, D], .npy float32 or float16");
   cli.text("--k", k, "");
@@ -177,10 +187,10 @@ int run_accuracy(int argc, char** argv) {
 
   std::vector<Input> inputs;
   if (files) inputs.push_back(input_of_files(q, k, v, seed));
-  for (const std::string& name : kInputs) {
-    if (files || (input != "all" && input != name)) continue;
-    const bool is_long = name == "long";
-    inputs.push_back(make_input(name, is_long ? kLongKeys : kKeys, kDim,
+  for (const std::string name : kInputs) {
+    if (files || (input == "all" ? name == "outliers-100" : input != name)) continue;
+    const bool is_long = name.starts_with("long");
+    inputs.push_back(make_input(name, is_long ? kLongKeys : keys, dim,
                                 is_long ? kSample / 4 : kSample, static_cast<uint64_t>(seed)));
   }
   std::vector<Row> rows;
