@@ -39,8 +39,24 @@ void add_outliers(std::vector<float>& x, int64_t dim, float deviation, uint64_t 
 
 struct Row {
   const Scheme* scheme;
-  std::vector<Errors> errors;  // of each input
+  std::vector<std::vector<Errors>> errors;  // of each input, of each seed
 };
+
+// The measure of all seeds, ascending; NaN alone if there is one.
+std::vector<double> ascending(const std::vector<Errors>& errors, double Errors::*measure) {
+  std::vector<double> values;
+  for (const Errors& one : errors) {
+    values.push_back(one.*measure);
+    if (std::isnan(values.back())) return {values.back()};
+  }
+  std::sort(values.begin(), values.end());
+  return values;
+}
+
+double median(const std::vector<Errors>& errors, double Errors::*measure) {
+  const auto values = ascending(errors, measure);
+  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
+}
 
 std::string number(double value, const char* format) {
   if (std::isnan(value)) return "nan";
@@ -62,16 +78,17 @@ std::string table(const std::string& title, const std::vector<Input>& inputs,
   text += with_cited ? right("FA3 paper", kWidth) : "";
   for (const Row& row : rows) {
     text += "\n" + row.scheme->name + std::string(28 - row.scheme->name.size(), ' ');
-    for (const Errors& errors : row.errors) text += right(number(errors.*measure, format), kWidth);
+    for (const auto& errors : row.errors)
+      text += right(number(median(errors, measure), format), kWidth);
     if (with_cited && row.scheme->cited != 0)
       text += right(number(row.scheme->cited, format), kWidth);
   }
   return text + "\n";
 }
 
-nlohmann::json report(const std::vector<Input>& inputs, const std::vector<Row>& rows,
-                      int64_t seed) {
-  nlohmann::json json{{"chapter", "17_low_precision"}, {"seed", seed}};
+nlohmann::json report(const std::vector<Input>& inputs, const std::vector<Row>& rows, int64_t seed,
+                      int64_t seeds) {
+  nlohmann::json json{{"chapter", "17_low_precision"}, {"seed", seed}, {"seeds", seeds}};
   for (const Input& input : inputs) {
     json["inputs"].push_back({{"name", input.name},
                               {"queries", input.head.queries},
@@ -83,10 +100,15 @@ nlohmann::json report(const std::vector<Input>& inputs, const std::vector<Row>& 
     nlohmann::json one{{"name", row.scheme->name}};
     if (row.scheme->cited != 0) one["cited_rmse"] = row.scheme->cited;
     for (size_t i = 0; i < inputs.size(); ++i) {
-      const Errors& errors = row.errors[i];
-      one["errors"][inputs[i].name] = {{"rmse", fa::json_number(errors.rmse)},
-                                       {"cosine", fa::json_number(errors.cosine)},
-                                       {"relative_l1", fa::json_number(errors.relative_l1)}};
+      const auto of = [&](double Errors::*measure) {
+        return fa::json_number(median(row.errors[i], measure));
+      };
+      const auto rmse = ascending(row.errors[i], &Errors::rmse);
+      one["errors"][inputs[i].name] = {
+          {"rmse", of(&Errors::rmse)},
+          {"rmse_range", {fa::json_number(rmse.front()), fa::json_number(rmse.back())}},
+          {"cosine", of(&Errors::cosine)},
+          {"relative_l1", of(&Errors::relative_l1)}};
     }
     json["schemes"].push_back(one);
   }
@@ -166,7 +188,7 @@ int run_accuracy(int argc, char** argv) {
   fa::Cli cli("ch17_low_precision accuracy",
               "What 8 and 4 bits cost: schemes by inputs, simulated, against float64.");
   std::string input = "all", scheme = "all", json, q, k, v;
-  int64_t seed = 1, keys = 4096, dim = 128;
+  int64_t seed = 1, seeds = 1, keys = 4096, dim = 128;
   std::vector<std::string> input_names(std::begin(kInputs), std::end(kInputs));
   input_names.insert(input_names.begin(), "all");
   cli.choice("--input", input, input_names, "one input");
@@ -174,6 +196,7 @@ int run_accuracy(int argc, char** argv) {
   cli.integer("--keys", keys, 1, kLongKeys, "of all inputs but the long ones");
   cli.integer("--dim", dim, 1, 1024, "of a head");
   cli.integer("--seed", seed, 0, 1'000'000'000, "of the random inputs and signs");
+  cli.integer("--seeds", seeds, 1, 1000, "so many from --seed on: the median of each number");
   cli.text("--q", q, "your own input, one head, instead: [L, D], .npy float32 or float16");
   cli.text("--k", k, "");
   cli.text("--v", v, "");
@@ -185,36 +208,46 @@ int run_accuracy(int argc, char** argv) {
     throw fa::InputError("--q, --k and --v: give all three, or none");
   if (files && input != "all") throw fa::InputError("--input: not with --q, --k and --v");
 
-  std::vector<Input> inputs;
-  if (files) inputs.push_back(input_of_files(q, k, v, seed));
-  for (const std::string name : kInputs) {
-    if (files || (input == "all" ? name == "outliers-100" : input != name)) continue;
-    const bool is_long = name.starts_with("long");
-    inputs.push_back(make_input(name, is_long ? kLongKeys : keys, dim,
-                                is_long ? kSample / 4 : kSample, static_cast<uint64_t>(seed)));
-  }
   std::vector<Row> rows;
   for (const Scheme& one : schemes())
     if (scheme == "all" || scheme == one.name) rows.push_back({&one, {}});
+  std::vector<Input> inputs;
   bool finite = true;
-  for (const Input& one : inputs) {
+  const auto measure = [&](Input one, uint64_t with, bool first) {
     const auto expected = exact_attention(one.head, one.rows);
     for (Row& row : rows) {
-      const auto got =
-          low_precision_attention(*row.scheme, one.head, one.rows, static_cast<uint64_t>(seed));
-      row.errors.push_back(errors_of(got, expected));
-      finite = finite && std::isfinite(row.errors.back().rmse);
+      if (first) row.errors.emplace_back();
+      const auto got = low_precision_attention(*row.scheme, one.head, one.rows, with);
+      row.errors.back().push_back(errors_of(got, expected));
+      finite = finite && std::isfinite(row.errors.back().back().rmse);
     }
+    one.head.q = one.head.k = one.head.v = {};
+    if (first) inputs.push_back(std::move(one));
+  };
+  for (const std::string name : kInputs) {
+    if (files || (input == "all" ? name == "outliers-100" : input != name)) continue;
+    const bool is_long = name.starts_with("long");
+    for (int64_t n = 0; n < seeds; ++n) {
+      const auto with = static_cast<uint64_t>(seed + n);
+      measure(
+          make_input(name, is_long ? kLongKeys : keys, dim, is_long ? kSample / 4 : kSample, with),
+          with, n == 0);
+    }
+  }
+  for (int64_t n = 0; files && n < seeds; ++n) {
+    const auto with = static_cast<uint64_t>(seed + n);
+    measure(input_of_files(q, k, v, with), with, n == 0);
   }
   for (const Input& one : inputs) {
     std::cout << one.name << ": " << one.rows.size() << " of " << one.head.queries << " queries, "
               << one.head.keys << " keys, D = " << one.head.dim << "\n";
   }
+  if (seeds > 1) std::cout << "medians of " << seeds << " seeds\n";
   const bool cited = inputs.size() > 1 || inputs[0].name == "outliers";
   std::cout << "\n" << table("RMSE", inputs, rows, &Errors::rmse, "%.2e", cited);
   std::cout << "\n" << table("cosine similarity", inputs, rows, &Errors::cosine, "%.7f", false);
   std::cout << "\n" << table("relative L1", inputs, rows, &Errors::relative_l1, "%.5f", false);
-  if (!json.empty()) fa::write_json(json, report(inputs, rows, seed));
+  if (!json.empty()) fa::write_json(json, report(inputs, rows, seed, seeds));
   return finite ? fa::kAgreed : fa::kDisagreed;
 }
 
