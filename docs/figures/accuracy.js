@@ -5,8 +5,8 @@ import { circle, el, line, lines, rect, svg, text, WIDE } from './draw.js'
 const GROUPS = [  // the beginning of a scheme's name, color, heading
   ['', 'c', '16 bits'],
   ['int8', 'a', 'INT8; P V in bf16'],
-  ['fp8', 'b', 'both products in e4m3'],
-  ['mxfp8|nvfp4', 'd', 'a scale for 32 or 16'],
+  ['fp8', 'b', 'FP8 (e4m3)'],
+  ['mxfp8|nvfp4', 'd', 'blocks of 32 and of 16'],
 ]
 const group_of = (name) => Math.max(0, GROUPS.findIndex(([start]) => start && new RegExp(`^(${start})`).test(name)))
 const INPUTS = {
@@ -38,8 +38,10 @@ export default {
     'chapters/17_low_precision/figures/accuracy_long.svg': { input: 'long-v', focus: 'fp8-block-one-level' } },
   initial: () => ({ input: 'outliers', measure: 'rmse', focus: 'fp8-block-hadamard' }),
   controls: (data) => [
-    { key: 'input', type: 'choice', label: 'input', options: Object.keys(data.inputs).map((name) => [name, INPUTS[name]]) },
-    { key: 'measure', type: 'choice', label: 'measure', options: Object.entries(MEASURES).map(([key, [, words]]) => [key, words]) },
+    { key: 'input', type: 'choice', label: 'input',
+      options: Object.keys(data.inputs).map((name) => [name, INPUTS[name]]) },
+    { key: 'measure', type: 'choice', label: 'measure',
+      options: Object.entries(MEASURES).map(([key, [, words]]) => [key, words]) },
   ],
 
   draw(data, state, width) {
@@ -55,10 +57,11 @@ export default {
     const { keys, dim } = data.inputs[state.input]
     const has_cited = data.schemes.some((scheme) => cited_of(scheme, state))
     return svg(width, bottom + 40, [
-      text(4, 16, `${INPUTS[state.input]}: ${MEASURES[state.measure][0]}`, { class: 'strong' }),
-      text(4, 34, `${keys} keys, D ${dim}; medians of ${data.seeds} seeds`, { class: 'small muted' }),
+      text(4, 16, `${INPUTS[state.input]}: ${MEASURES[state.measure][1]}`, { class: 'strong' }),
+      text(4, 34, `${keys} keys, D ${dim}; medians of ${data.seeds} seeds; left is better`, { class: 'small muted' }),
       decades.map((power) => [line(x_of(10 ** power), top - 8, x_of(10 ** power), bottom),
-        text(x_of(10 ** power), top - 12, `1e${power}`, { class: 'small muted middle' })]),
+        wide || power % 2 === 0
+          ? text(x_of(10 ** power), top - 12, `1e${power}`, { class: 'small muted middle' }) : '']),
       GROUPS.map(([, , words], group) => {
         const y = y_of[first[group]] - pitch
         return text(4, y, words, { class: 'small muted' })
@@ -76,8 +79,8 @@ export default {
           cited ? circle(x_of(cited), y - 4, 5, { class: 'line-e' }) : '',
           text(width - 4, y, words_of(value), { class: `${strong} end`, name: `error_${key}` })])
       }),
-      text(4, bottom + 16, state.measure === 'rmse' ? 'a line: the lowest and highest of the seeds' : 'the same axis for all inputs',
-        { class: 'small muted' }),
+      text(4, bottom + 16, state.measure === 'rmse' ? 'a line: the lowest and highest of the seeds'
+        : 'the same axis for all inputs', { class: 'small muted' }),
       has_cited ? [circle(9, bottom + 29, 5, { class: 'line-e' }),
         text(20, bottom + 33, 'FlashAttention-3\'s paper, Table 3', { class: 'small muted' })] : ''])
   },
@@ -89,6 +92,7 @@ export default {
     const words = MEASURES[state.measure][0]
     return `${state.focus} on ${INPUTS[state.input]}: ${words} ${words_of(value)}, ${+factor} times that of bf16.`
       + (cited ? ` The paper has ${words_of(cited)}.` : '')
-      + `\nAll: ${data.schemes.map(({ name, errors }) => `${name} ${words_of(errors[state.input][state.measure])}`).join(', ')}.`
+      + `\nAll: ${data.schemes.map(({ name, errors }) => `${name} ${words_of(errors[state.input][state.measure])}`)
+        .join(', ')}.`
   },
 }
