@@ -22,7 +22,7 @@ const words_of = (value) => {
   const [digits, exponent] = value.toExponential(1).split('e')
   return `${digits}e${exponent}`
 }
-const short = (value) => +value.toPrecision(3)
+const short = (value) => +value.toPrecision(5)
 const cited_of = (scheme, { input, measure }) =>
   input === 'outliers' && measure === 'rmse' ? scheme.cited : undefined
 

@@ -23,8 +23,8 @@ test('accuracy: the errors as they were measured', () => {
         const shown = numbers_in(accuracy.draw(data, { input, measure, focus: 'bf16' }, width))
         assert.equal(Object.keys(shown).length, kept.schemes.length)
         for (const [name, of] of Object.entries(errors)) {
-          const value = Number(shown[`error_${name.replaceAll('-', '_')}`])
-          assert.ok(Math.abs(value - of[input][measure]) <= 0.06 * of[input][measure], `${name}, ${input}, ${measure}`)
+          const shown_here = shown[`error_${name.replaceAll('-', '_')}`]
+          assert.equal(Number(shown_here), Number(of[input][measure].toExponential(1)), `${name}, ${input}, ${measure}`)
         }
       }
     }
