@@ -153,7 +153,8 @@ def _schemes() -> dict:
         "fp8-block-one-level": block._replace(two_level=False),
         "fp8-qk-only": Scheme("e4m3", "block"),
         "mxfp8": Scheme("mxfp8", pv="mxfp8"),
-        "nvfp4-qk-only": Scheme("nvfp4"), "nvfp4": Scheme("nvfp4", pv="nvfp4")}
+        "nvfp4-qk-only": Scheme("nvfp4"), "nvfp4": Scheme("nvfp4", pv="nvfp4"),
+        "nvfp4-smooth": Scheme("nvfp4", smooth=True, pv="nvfp4")}
 
 
 SCHEMES = _schemes()

@@ -65,6 +65,18 @@ class Agreement(unittest.TestCase):
             rng.random((rows, 32)) < 0.01)) for rows in (50, 130, 130))
         self.check_input(q, k, v)
 
+    def test_errors_are_one_line(self):
+        for words, expected in [(["--q", "x.npy"], "--q, --k and --v: give all three, or none"),
+                                (["--scheme", "int7"], "--scheme int7: accepted: all, fp16"),
+                                (["--input", "normal", "--keys", "64", "--dim", "48"], "expected a power of two"),
+                                (["--seeds", "0"], "expected a whole number from 1 to 1000"),
+                                (["--json", "/no/folder/x"], "cannot write")]:
+            with self.subTest(words=words):
+                result = subprocess.run([*PROGRAM, *words], capture_output=True, text=True)
+                self.assertEqual((result.returncode, result.stdout), (2, ""))
+                self.assertRegex(result.stderr, r"^error: [^\n]*\n$")
+                self.assertIn(expected, result.stderr)
+
 
 if __name__ == "__main__":
     sys.exit(unittest.main(verbosity=0))

@@ -149,6 +149,7 @@ std::span<const Scheme> schemes() {
     all.push_back({.name = "mxfp8", .qk = MXFP8, .pv = MXFP8});
     all.push_back({.name = "nvfp4-qk-only", .qk = NVFP4});
     all.push_back({.name = "nvfp4", .qk = NVFP4, .pv = NVFP4});
+    all.push_back({.name = "nvfp4-smooth", .qk = NVFP4, .smooth = true, .pv = NVFP4});
     return all;
   }();
   return list;

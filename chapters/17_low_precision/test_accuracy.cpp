@@ -162,7 +162,7 @@ TEST_CASE("each remedy helps where its lesson says so") {
 
   const Input mean = make_input("k-mean", 1024, 64, 32, 1);
   for (const std::string name :
-       {"int8-tensor", "int8-block", "int8-warp", "int8-thread", "fp8-block"})
+       {"int8-tensor", "int8-block", "int8-warp", "int8-thread", "fp8-block", "nvfp4"})
     CHECK(rmse(mean, name + "-smooth") < rmse(mean, name) / 2);
   CHECK(rmse(mean, "fp8-block-hadamard") > rmse(mean, "fp8-block") / 2);
 
