@@ -587,7 +587,7 @@ def accuracy(path):
             where = f"{path.name}: {scheme['name']}"
             cells = [number(scheme["errors"][one]["rmse"], f"{where}, {one}") for one in inputs]
             cited = [number(scheme["cited_rmse"], where)] if "cited_rmse" in scheme else []
-            table.append([scheme["name"], *(f"{cell:.1e}" for cell in cells + cited), *[""] * (not cited)])
+            table.append([scheme["name"], *(f"{cell:.2e}" for cell in cells + cited), *[""] * (not cited)])
         lengths = {}
         for one in result["inputs"]:
             lengths.setdefault(one["keys"], []).append(one["name"])

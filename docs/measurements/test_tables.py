@@ -319,7 +319,7 @@ class TestCpu(Folder):
             {"name": "bf16", "errors": {"long": {"rmse": 1e-4}}}]}
         lines = self.table(tables.accuracy, result(0.0123))
         self.assertEqual(lines[0], "medians of 5 seeds, D = 64; 9 keys: long")
-        self.assertEqual([line.split() for line in lines[-2:]], [["fp8", "1.2e-02", "2.4e-02"], ["bf16", "1.0e-04"]])
+        self.assertEqual([line.split() for line in lines[-2:]], [["fp8", "1.23e-02", "2.40e-02"], ["bf16", "1.00e-04"]])
         for bad in (None, float("nan")):
             self.assert_problem("fp8, long: expected a number", self.table, tables.accuracy, result(bad))
         self.assert_problem("not what", self.table, tables.accuracy, {"inputs": []})
