@@ -96,7 +96,9 @@ def quantize(x: np.ndarray, kind: str, grain: str, is_query: bool):
     groups = group_numbers(len(x), grain, is_query)
     largest = np.array([np.abs(x[groups == group]).max() for group in groups], f32)
     most = f32(127 if kind == "int8" else 448)
-    codes = x * np.where(largest == 0, 0, most / np.where(largest == 0, 1, largest))[:, None]
+    with np.errstate(over="ignore"):  # `largest` may be subnormal
+        inverse = np.minimum(most / np.where(largest == 0, 1, largest), np.finfo(f32).max)
+    codes = x * np.where(largest == 0, 0, inverse)[:, None]
     return np.rint(codes) if kind == "int8" else to_numbers(codes, E4M3), largest / most
 
 
@@ -189,7 +191,7 @@ def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, scheme: Scheme, seed:
     (q, q_scales), (k, k_scales) = operand(q, scheme, True), operand(k, scheme, False)
     v_scale = f32(1)
     if scheme.pv == "e4m3":
-        v_scale = np.abs(v).max() / f32(448)
+        v_scale = np.maximum(np.abs(v).max() / f32(448), np.finfo(f32).smallest_subnormal)
         v = to_numbers(v / v_scale, E4M3)
     elif scheme.pv == "mxfp8":
         v = mxfp8(v.T).T

@@ -65,6 +65,11 @@ class Agreement(unittest.TestCase):
             rng.random((rows, 32)) < 0.01)) for rows in (50, 130, 130))
         self.check_input(q, k, v)
 
+    def test_scales_without_an_inverse(self):
+        rng = np.random.default_rng(3)
+        q, k = (to_bf16(rng.normal(size=(rows, 32)) * 1e-38) for rows in (40, 70))
+        self.check_input(q, k, to_bf16(rng.normal(size=(70, 32))))
+
     def test_errors_are_one_line(self):
         for words, expected in [(["--q", "x.npy"], "--q, --k and --v: give all three, or none"),
                                 (["--scheme", "int7"], "--scheme int7: accepted: all, fp16"),

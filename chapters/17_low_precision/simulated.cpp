@@ -90,7 +90,8 @@ Values round_values(const Scheme& scheme, const Head& head, int64_t padded) {
   }
   if (scheme.pv == Format::E4M3) {
     const float largest = largest_of(head.v);
-    if (largest != 0) values.scale = largest / fa::kLargestE4m3;
+    if (largest != 0)
+      values.scale = std::max(largest / fa::kLargestE4m3, std::numeric_limits<float>::denorm_min());
     for (float& x : values.v) x /= values.scale;
   }
   for (float& x : values.v) x = round_as(scheme.pv, x);
@@ -209,7 +210,8 @@ std::vector<float> quantize(std::span<float> x, int64_t dim, Format format, Grai
       }
       if (largest == 0) continue;
       const float most = format == Format::INT8 ? kLargestInt8 : fa::kLargestE4m3;
-      const float inverse = most / largest;
+      // Finite, or 0 times it would be NaN: `largest` may be subnormal.
+      const float inverse = std::min(most / largest, std::numeric_limits<float>::max());
       for (int64_t r = first; r < end; ++r) {
         if (group_of(r) != group) continue;
         scales[r] = largest / most;

@@ -66,6 +66,23 @@ TEST_CASE("tensor core: columns do not meet") {
   }
 }
 
+TEST_CASE("numbers too small for a scale's inverse stay finite") {
+  for (const float size : {1e-36f, 1e-38f, 1e-41f, 1e-44f}) {
+    Head head{8, 70, 8, {}, {}, {}};
+    for (auto* const x : {&head.q, &head.k, &head.v}) {
+      x->resize((x == &head.q ? head.queries : head.keys) * head.dim);
+      for (size_t i = 0; i < x->size(); ++i) (*x)[i] = static_cast<float>(i % 3) * size;
+    }
+    const std::vector<int64_t> rows{0, 7};
+    for (const Scheme& one : schemes()) {
+      CAPTURE(one.name);
+      CAPTURE(size);
+      for (const float x : low_precision_attention(one, head, rows, 1))
+        CHECK(std::abs(x) <= 3 * size);
+    }
+  }
+}
+
 TEST_CASE("a scale for each group, and nothing farther than half a step") {
   const int64_t dim = 8, rows = 200;
   std::vector<float> x(rows * dim);
