@@ -261,7 +261,8 @@ void attention(const Params params, Breaks breaks) {
               params.scale_log2;
   const auto lane_scale_of = [&, breaks](int n) {
     const int tile = tiles.visit(breaks.has(fa::LATE_SCALE) && n > 0 ? n - 1 : n);
-    return load_global(K_scales + tile * K_GROUPS.of_a_tile) * Q_scale;
+    const float scale = load_global(K_scales + tile * K_GROUPS.of_a_tile) * Q_scale;
+    return scale < 0x1p-126f ? 0x1p-126f : scale;  // -inf times 0 would be NaN
   };
   // [/anchor: lane_scales]
 

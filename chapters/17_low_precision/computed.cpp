@@ -33,10 +33,9 @@ void round_head(std::span<float> head, int64_t dim, int64_t block, const Groups&
       of_group = std::isfinite(value) ? value : NAN;
   }
   for (int64_t i = 0; i < size; ++i) {
-    const float of_group = largest[group(i)];
-    const float scale = of_group == 0 ? 1 : of_group / 127,
-                inverse = of_group == 0 ? 0 : 127 / of_group;
-    head[i] = std::nearbyint(head[i] * inverse) * scale;
+    float inverse = 127 / largest[group(i)];
+    if (inverse > 0x1p120f) inverse = 0x1p120f;  // NaN stays NaN
+    head[i] = std::nearbyint(head[i] * inverse) * (1 / inverse);
   }
 }
 

@@ -8,6 +8,14 @@ namespace FA_BACKEND::ch17 {
 constexpr int QUANTIZE_THREADS = 128;
 constexpr float LARGEST_INT8 = 127.0f;
 
+// What a group's numbers are multiplied by before they are rounded; the scale is 1 over it. Where
+// all are tiny, or 0, a finite one.
+FA_DEVICE float inverse_scale(float largest) {
+  constexpr float MOST = 0x1p120f;
+  const float inverse = LARGEST_INT8 / largest;
+  return inverse > MOST ? MOST : inverse;  // NaN stays NaN
+}
+
 struct alignas(16) FourWords {
   uint32_t word[4];
 };
@@ -181,12 +189,12 @@ void quantize(const QuantizeParams p) {
   }
   if (Row::column() == 0 && Row::row() < 8 && Row::row() % GROUPS.alike == 0) {
     store_global(p.to.scales + (int64_t{head} * tiles + tile) * GROUPS.of_a_tile + number,
-                 largest == 0.0f ? 1.0f : largest / LARGEST_INT8);  // any, if all are 0
+                 1.0f / inverse_scale(largest));
   }
   // [/anchor: group_scale]
 
   // [anchor: round]
-  const float inverse = largest == 0.0f ? 0.0f : LARGEST_INT8 / largest;
+  const float inverse = inverse_scale(largest);
   FA_UNROLL
   for (int i = 0; i < ROWS; ++i) {
     const int row = Row::row() + i * Row::ROWS;

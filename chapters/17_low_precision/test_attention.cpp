@@ -124,6 +124,24 @@ TEST_CASE("a NaN or an Inf in Q or K does not vanish; zeros are zeros") {
   check_agrees(KERNEL, zeros);
 }
 
+TEST_CASE("tiny numbers: no scale is Inf, no product of two is 0") {
+  for (const float size : {1e-35f, 1e-37f, 1e-38f}) {
+    for (const int scales : ALL_SCALES) {
+      Problem problem = random_problem({1, 1, 70, 130, 64}, Dtype::bf16, 9);
+      for (std::vector<float>* values : {&problem.q, &problem.k})
+        for (float& value : *values) value = round_to(Dtype::bf16, value * size);
+      const Verdict result = verdict(problem, scales);
+      CHECK_MESSAGE(result.passed, result.text);
+    }
+  }
+  // One operand tiny, the other huge: their scores are ordinary.
+  Problem problem = random_problem({1, 1, 70, 130, 64}, Dtype::bf16, 9);
+  for (float& value : problem.q) value = round_to(Dtype::bf16, value * 1e-30f);
+  for (float& value : problem.k) value = round_to(Dtype::bf16, value * 1e30f);
+  const Verdict result = verdict(problem, ch17::PER_THREAD);
+  CHECK_MESSAGE(result.passed, result.text);
+}
+
 TEST_CASE("Q K^T takes half of chapter 09's mma and fewer bytes; P V the same") {
   const simt::Counters now = count(KERNEL), before = count(ch09::CHAPTER);
   // 4 warps x 2 rows of 16; 16 n-tiles of O, 32 steps of 16 keys: 11 tiles of 48 cover 528 keys.
@@ -206,8 +224,8 @@ TEST_CASE("lse-uncorrected: O is the same, LSE lacks scale q . mean of K") {
 }
 
 TEST_CASE("late-scale: finite and wrong") {
-  const Verdict broken = verdict(random_problem({1, 1, 128, 512, 128}, Dtype::bf16, 1),
-                                 ch17::PER_THREAD, LATE_SCALE);
+  const Verdict broken =
+      verdict(random_problem({1, 1, 128, 512, 128}, Dtype::bf16, 1), ch17::PER_THREAD, LATE_SCALE);
   CHECK(!broken.passed);
   CHECK(broken.report["nonfinite"] == 0);
 }

@@ -577,9 +577,30 @@ def cpu(path):
             *aligned(table)]
 
 
+def accuracy(path):
+    """What `ch17_low_precision accuracy --json` found: each scheme's RMSE on each input, beside the paper's."""
+    try:
+        result = json.loads(read(path))
+        inputs = [one["name"] for one in result["inputs"]]
+        table = [["RMSE", *inputs, "paper, outliers"]]
+        for scheme in result["schemes"]:
+            where = f"{path.name}: {scheme['name']}"
+            cells = [number(scheme["errors"][one]["rmse"], f"{where}, {one}") for one in inputs]
+            cited = [number(scheme["cited_rmse"], where)] if "cited_rmse" in scheme else []
+            table.append([scheme["name"], *(f"{cell:.2e}" for cell in cells + cited), *[""] * (not cited)])
+        lengths = {}
+        for one in result["inputs"]:
+            lengths.setdefault(one["keys"], []).append(one["name"])
+        about = "; ".join([f"medians of {result['seeds']} seeds, D = {result['inputs'][0]['dim']}", *(
+            f"{keys} keys: {', '.join(names)}" for keys, names in lengths.items())])
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise Problem(f"{path}: not what ch17_low_precision accuracy writes: {error!r}") from None
+    return [about, "paper: FlashAttention-3 (arXiv:2407.08608), Table 3, cited", "", *aligned(table)]
+
+
 def main(arguments):
     usage = ("usage: tables.py speed [NN] | counters [NN] | profile NN | sweep | "
-             "crossover | memory | cpu | "
+             "crossover | memory | cpu | accuracy | "
              "speed|profile|steady --json FILE | trim counters|profile FILE")
     command, rest = (arguments or [""])[0], arguments[1:]
     chapter = rest[0] if rest else None
@@ -619,6 +640,8 @@ def main(arguments):
             lines = memory(CPU / "ch02_memory.json")
         elif command == "cpu" and not chapter:
             lines = cpu(CPU / "peers_run2.json")
+        elif command == "accuracy" and not chapter:
+            lines = accuracy(CPU / "ch17_accuracy.json")
         else:
             raise Problem(usage)
     except Problem as problem:

@@ -313,6 +313,17 @@ class TestCpu(Folder):
         self.assert_problem("not positive", self.table, tables.cpu, result([0.0]))
         self.assert_problem("not what", self.table, tables.cpu, {"cases": []})
 
+    def test_accuracy(self):
+        result = lambda rmse: {"seeds": 5, "inputs": [{"name": "long", "keys": 9, "dim": 64}], "schemes": [
+            {"name": "fp8", "cited_rmse": 0.024, "errors": {"long": {"rmse": rmse}}},
+            {"name": "bf16", "errors": {"long": {"rmse": 1e-4}}}]}
+        lines = self.table(tables.accuracy, result(0.0123))
+        self.assertEqual(lines[0], "medians of 5 seeds, D = 64; 9 keys: long")
+        self.assertEqual([line.split() for line in lines[-2:]], [["fp8", "1.23e-02", "2.40e-02"], ["bf16", "1.00e-04"]])
+        for bad in (None, float("nan")):
+            self.assert_problem("fp8, long: expected a number", self.table, tables.accuracy, result(bad))
+        self.assert_problem("not what", self.table, tables.accuracy, {"inputs": []})
+
 
 class TestSweep(Folder):
     def sweep(self, *rows, run="== ch04_sweep --dim 128"):
