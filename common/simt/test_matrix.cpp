@@ -301,7 +301,8 @@ TEST_CASE("mma of 8-bit integers is exact, and wraps") {
     Buffer<int> C(16 * 8, "C");
     for (size_t i = 0; i < A.size(); ++i) A[i] = static_cast<int8_t>(round == 0 ? -128 : random());
     for (size_t i = 0; i < B.size(); ++i) B[i] = static_cast<int8_t>(round == 0 ? -128 : random());
-    for (size_t i = 0; i < C.size(); ++i) C[i] = round == 0 ? INT32_MAX : static_cast<int>(random());
+    for (size_t i = 0; i < C.size(); ++i)
+      C[i] = round == 0 ? INT32_MAX : static_cast<int>(random());
     std::vector<uint32_t> expected(C.size());
     for (size_t row = 0; row < 16; ++row)
       for (size_t column = 0; column < 8; ++column) {
