@@ -6,8 +6,8 @@
 
 For each shape: TFLOP/s of the whole call, quantizing included, taking turns in one process; the
 microseconds of each of our kernels as the profiler has them, and how much faster the attention alone
-is; and the root mean square of the difference to float64, of a sample of rows. Exit status: 0, 1 if an output is not finite, 2 if
-nothing could be measured.
+is; and the root mean square of the difference to float64, of a sample of rows. Exit status: 0, 1 if
+an output is not finite, 2 if nothing could be measured.
 """
 import argparse
 import os
