@@ -205,13 +205,11 @@ FA_DEVICE void store_output(const Params& params, int64_t first_row, int rows,
         store_global(reinterpret_cast<uint32_t*>(params.O + (first_row + row) * HEAD_DIM + col),
                      pack_bf16x2(c[0] * inverse, c[1] * inverse));
       }
-      // [anchor: lse]
       if (params.LSE != nullptr && lane_index() % 4 == 0) {
         float lse = m[mma_q][half] * 0.69314718f + log(l[mma_q][half]);
         if (params.LSE_offset != nullptr) lse += load_global(params.LSE_offset + first_row + row);
         store_global(params.LSE + first_row + row, saw_nothing ? NEG_INF : lse);
       }
-      // [/anchor: lse]
     }
 }
 
@@ -331,7 +329,6 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
   const Quantized K{w.K, w.K_scales, static_cast<int>(len_kv)};
   const auto data = [](const fa::TensorRef& tensor) { return static_cast<bf16*>(tensor.data); };
 
-  // [anchor: quantize]
   const bool smooth = !breaks.has(fa::NO_SMOOTHING);
   const bool offset = smooth && args.lse.data != nullptr && !breaks.has(fa::LSE_UNCORRECTED);
   QuantizeParams params{.from = data(args.k),
@@ -348,7 +345,6 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
   params.to = Q;
   params.LSE_offset = offset ? w.LSE_offset : nullptr;
   launch_quantize<HEAD_DIM, Operand::Q>(params, batch * heads);
-  // [/anchor: quantize]
 
   constexpr int BLOCK_KV = block_kv(HEAD_DIM);
   constexpr int SMEM = BLOCK_Q * HEAD_DIM + 2 * BLOCK_KV * HEAD_DIM +  // Q; K twice; V

@@ -23,7 +23,6 @@ FA_HOST_DEVICE constexpr int block_kv(int64_t dim) { return dim == 64 ? 64 : 48;
 constexpr Groups Q_GROUPS{WARP_Q, 8, 1};
 FA_HOST_DEVICE constexpr Groups k_groups(int64_t dim) { return {block_kv(dim), 4, 2}; }
 
-// [anchor: params]
 // A matrix in 8 bits: [heads, rows, HEAD_DIM] numbers, and what they have to be multiplied by.
 struct Quantized {
   int8_t* numbers;
@@ -41,7 +40,6 @@ struct Params {
   float scale_log2;         // e^x = 2^(x log2 e)
   Mask mask;
 };
-// [/anchor: params]
 
 FA_HOST_DEVICE constexpr int64_t num_scales(Groups groups, int64_t rows) {
   return (rows + groups.tile - 1) / groups.tile * groups.of_a_tile;
