@@ -13,6 +13,7 @@ const SCHEMES = {
 }
 const NAMES = { head: 'a head has one scale', block: 'a block', warp: 'a warp', thread: 'a thread',
   rough: 'a thread, K with its mean' }
+const SHORT = { head: 'a head', block: 'a block', warp: 'a warp', thread: 'a thread', rough: 'not smooth' }
 const LENGTHS = [256, 1024, 4096]
 const TICKS = [0.0003, 0.001, 0.003, 0.01, 0.03], RANGE = [0.0003, 0.04]
 
@@ -35,8 +36,8 @@ export default {
   controls: () => [{ key: 'length', type: 'choice', label: 'keys', options: LENGTHS.map((n) => [n, `${n}`]) }],
 
   draw(data, state, width) {
-    const wide = width >= WIDE, x = wide ? 190 : 12, x_end = width - (wide ? 96 : 84)
-    const pitch = wide ? 21 : 37, panel = 5 * pitch + 44
+    const wide = width >= WIDE, x = wide ? 190 : 104, x_end = width - (wide ? 96 : 84)
+    const pitch = 21, panel = 5 * pitch + (wide ? 44 : 30)
     const at = (error) => x + Math.log(error / RANGE[0]) / Math.log(RANGE[1] / RANGE[0]) * (x_end - x)
     const diamond = (px, py) => path([[px, py - 6], [px + 6, py], [px, py + 6], [px - 6, py], [px, py - 6]],
       { class: 'line-b' })
@@ -44,10 +45,10 @@ export default {
       const one = (scheme) => data[key_of(state.length, input, scheme)]
       const bottom = 24 + 5 * pitch, alone = at(one('thread').rms_error)
       const rows = Object.keys(SCHEMES).map((scheme, row) => {
-        const { rmse } = one(scheme), y = 24 + row * pitch + (wide ? 10 : 26)
+        const { rmse } = one(scheme), y = 34 + row * pitch
         return el('g', { 'data-focus': `${input}:${scheme}` }, [
-          rect(0, y - pitch / 2, width, pitch, { fill: 'transparent' }),
-          text(wide ? x - 14 : 4, wide ? y + 4 : y - 11, NAMES[scheme], { class: wide ? 'small end' : 'small' }),
+          rect(0, y - 10, width, pitch, { fill: 'transparent' }),
+          text(x - 14, y + 4, (wide ? NAMES : SHORT)[scheme], { class: 'small end' }),
           line(x, y, x_end, y),
           scheme === 'rough' ? '' : diamond(at(predicted(one(scheme))), y),
           circle(at(rmse), y, 4, { class: scheme === 'rough' ? 'e' : 'a' }),
@@ -55,14 +56,14 @@ export default {
       })
       return group(0, 8 + n * panel, [text(4, 12, WORDS[input], { class: 'strong' }),
         TICKS.map((tick) => [line(at(tick), 24, at(tick), bottom),
-          text(at(tick), bottom + 13, tick, { class: 'small muted middle' })]),
+          wide || n === 2 ? text(at(tick), bottom + 13, tick, { class: 'small muted middle' }) : '']),
         line(alone, 24, alone, bottom, { class: 'line-c', 'stroke-dasharray': '4 3' }), rows])
     })
     const legend = flow_marks([[20, 'rms error against float64', circle(7, 7, 4, { class: 'a' })],
       [20, 'K not smoothed', circle(7, 7, 4, { class: 'e' })],
       [20, 'expected: 16 bits and the steps of 8', diamond(7, 7)],
       [20, 'of it 16 bits alone', line(7, 0, 7, 14, { class: 'line-c', 'stroke-dasharray': '4 3' })]],
-    width, 14 + 3 * panel)
+    width, (wide ? 14 : 28) + 3 * panel)
     return svg(width, legend.bottom + 12, [panels, legend.drawn])
   },
 
