@@ -45,7 +45,7 @@ FA_HOST_DEVICE constexpr int64_t num_scales(Groups groups, int64_t rows) {
   return (rows + groups.tile - 1) / groups.tile * groups.of_a_tile;
 }
 
-// The workspace, part after part, each at a multiple of 256 bytes.
+// The workspace, part after part, each at a multiple of 256 bytes. Of no workspace: its size alone.
 struct Workspace {
   int8_t *Q, *K;
   float *Q_scales, *K_scales;
@@ -62,7 +62,7 @@ inline Workspace workspace_of(float* base, const fa::Shape& s, int64_t kv_heads)
   char* const start = reinterpret_cast<char*>(base);
   int64_t at = 0;
   const auto part = [&](int64_t bytes) {
-    char* const here = start + at;
+    char* const here = start == nullptr ? nullptr : start + at;
     at += (bytes + 255) / 256 * 256;
     return here;
   };
