@@ -55,6 +55,7 @@ Accuracy accuracy_of(const Problem& asked, const Problem& rounded, std::span<con
   const std::vector<double> q = squared_norms(asked.q, s.dim), k = squared_norms(rounded.k, s.dim);
   const std::vector<double> q_change = squared_changes(asked.q, rounded.q, s.q, s.dim, false);
   const std::vector<double> k_change = squared_changes(asked.k, rounded.k, s.kv, s.dim, true);
+  const std::vector<double> v_change = squared_changes(asked.v, rounded.v, s.kv, s.dim, true);
 
   std::vector<Sums> sums(rows.size());
   parallel_for(std::ssize(rows), 0, [&](int64_t i, int) {
@@ -83,7 +84,7 @@ Accuracy accuracy_of(const Problem& asked, const Problem& rounded, std::span<con
         const double away = asked.v[row * s.dim + d] - exact[d];
         distance += away * away;
       }
-      sum.expected += p * p * variance * distance;
+      sum.expected += p * p * (variance * distance + v_change[row]);
       sum.variance += p * variance;
     }
   });

@@ -28,7 +28,7 @@ struct Accuracy {
   }
 };
 
-// `asked`, and what became of Q and K in `rounded` (V is the same); O is [batch, heads, q, dim].
+// `asked`, and what became of Q, K and V in `rounded`; O is [batch, heads, q, dim].
 //
 // Rounding changes q_i by δq_i and k_j by δk_j, as if at random. Score ij then changes by a random
 // number of variance
@@ -36,8 +36,9 @@ struct Accuracy {
 //   σ²_ij = scale² (|δq_i|² |k_j|² + |δk_j|² |q_i|²) / dim
 //
 // and a row's output, to first order, by Σ_j p_ij δs_ij (v_j − o_i): of variance Σ_j p² σ² (v −
-// o)², if the changes are independent. rmse_expected is the root of its mean. What is the same for
-// all keys (a mean that K lost, and q_i times it) changes nothing, and is taken off first.
+// o)², if the changes are independent. Those of V add Σ_j p² |δv_j|². rmse_expected is the root of
+// its mean. What is the same for all keys (a mean that K lost, and q_i times it) changes nothing,
+// and is taken off first.
 Accuracy accuracy_of(const Problem& asked, const Problem& rounded, std::span<const float> o,
                      uint64_t seed);
 

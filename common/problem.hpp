@@ -42,6 +42,10 @@ struct Problem {
   std::vector<int64_t> lengths = {};  // [batch]: keys of each sequence, the first of K; empty: all
   double softcap = 0;  // c: a score s becomes c tanh(s / c), before the mask; 0: it stays
   std::vector<double> lse_offset = {};  // [batch, heads, q]: to be added to LSE; empty: nothing
+  std::vector<double> v_mean = {};      // [batch, kv_heads, dim]: likewise to each row of V
+  // The weights are rounded to e4m3 in the kernel, the largest of a row as this number; 0: to
+  // dtype.
+  float e4m3_weight = 0;
   bool alibi = false;  // then a score loses alibi_slope(head) for each key of distance
 
   int64_t kv_heads() const { return shape.heads / group; }

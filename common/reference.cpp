@@ -5,15 +5,16 @@
 #include <limits>
 #include <vector>
 
+#include "common/fp8.hpp"
 #include "common/scores.hpp"
 
 namespace fa {
 namespace {
 
-// Round is applied to P and O.
-template <class Real, class Round>
+// round_weight is applied to P, whose largest is 1, and round to O.
+template <class Real, class RoundWeight, class Round>
 RowFacts attention_row(const Problem& problem, int64_t batch_head, int64_t query, std::span<Real> o,
-                       Round round) {
+                       RoundWeight round_weight, Round round) {
   const Shape& shape = problem.shape;
   const View<const float> V =
       head(problem.v.data(), batch_head / problem.group, shape.kv, shape.dim);
@@ -47,9 +48,13 @@ RowFacts attention_row(const Problem& problem, int64_t batch_head, int64_t query
   const double half_ulp = unit_in_last_place(problem.dtype, 1.0) / 2;
   facts.sum_rounding = (std::abs(change) + half_ulp * std::sqrt(squares)) / double(l);
   for (int64_t j = 0; j < visible; ++j) {
-    const Real p = round(s[j] / l);
+    const Real p = round_weight(s[j], l);
     const float* const v_row = V.row(keys.begin + j);
     for (int64_t d = 0; d < shape.dim; ++d) o[d] += p * Real(v_row[d]);
+  }
+  if (!problem.v_mean.empty()) {
+    const int64_t first = batch_head / problem.group * shape.dim;
+    for (int64_t d = 0; d < shape.dim; ++d) o[d] += Real(problem.v_mean[first + d]);
   }
   for (Real& value : o) value = round(value);
   facts.lse = double(m) + std::log(double(l));
@@ -61,12 +66,18 @@ RowFacts attention_row(const Problem& problem, int64_t batch_head, int64_t query
 
 RowFacts reference_row(const Problem& problem, int64_t batch_head, int64_t query,
                        std::span<double> o) {
-  return attention_row<double>(problem, batch_head, query, o, [](double x) { return x; });
+  return attention_row<double>(
+      problem, batch_head, query, o, [](double p, double l) { return p / l; },
+      [](double x) { return x; });
 }
 
 RowFacts plain_row(const Problem& problem, int64_t batch_head, int64_t query, std::span<float> o) {
-  return attention_row<float>(problem, batch_head, query, o,
-                              [&](float x) { return round_to(problem.dtype, x); });
+  const auto round = [&](float x) { return round_to(problem.dtype, x); };
+  const float largest = problem.e4m3_weight;
+  const auto round_weight = [&](float p, float l) {
+    return largest > 0 ? to_float(to_e4m3(p * largest)) / (largest * l) : round(p / l);
+  };
+  return attention_row<float>(problem, batch_head, query, o, round_weight, round);
 }
 
 }  // namespace fa

@@ -11,7 +11,7 @@
 // 711 TFLOP/s at (2,16,8192,8192,128) on an H200, cuDNN 620 in the same run. For sm_90a.
 
 #include "chapters/16_maximum_on_demand/again.hpp"
-#include "chapters/16_maximum_on_demand/epilogue.hpp"
+#include "common/kernels/wide_epilogue.hpp"
 
 namespace FA_BACKEND::ch16 {
 

@@ -8,8 +8,8 @@
 #include "common/error.hpp"
 #include "common/fp8.hpp"
 #include "common/parallel.hpp"
+#include "common/tensor_core.hpp"
 #include "number_types.hpp"
-#include "tensor_core.hpp"
 
 namespace ch17 {
 namespace {
@@ -251,7 +251,8 @@ std::vector<double> exact_attention(const Head& head, std::span<const int64_t> r
 std::vector<float> low_precision_attention(const Scheme& scheme, const Head& head,
                                            std::span<const int64_t> rows, uint64_t seed) {
   const int64_t dim = head.dim, padded = (head.keys + kTile - 1) / kTile * kTile;
-  const int64_t depth = (dim + kProductsAtATime - 1) / kProductsAtATime * kProductsAtATime;
+  const int64_t depth =
+      (dim + fa::kProductsAtATime - 1) / fa::kProductsAtATime * fa::kProductsAtATime;
   std::vector<float> q = head.q, k = head.k;
   if (scheme.smooth) smooth(k, dim);
   if (scheme.hadamard) {
@@ -278,8 +279,8 @@ std::vector<float> low_precision_attention(const Scheme& scheme, const Head& hea
 
       float S[kTile] = {};  // S = Q @ K.T
       if (scheme.qk == Format::E4M3) {
-        for (int64_t d = 0; d < depth; d += kProductsAtATime)
-          tensor_core_add(S, kTile, q_row.data() + d, k_tile + d * padded, padded);
+        for (int64_t d = 0; d < depth; d += fa::kProductsAtATime)
+          fa::tensor_core_add(S, kTile, q_row.data() + d, k_tile + d * padded, padded);
       } else {
         double sums[kTile] = {};
         for (int64_t d = 0; d < dim; ++d)
@@ -307,8 +308,8 @@ std::vector<float> low_precision_attention(const Scheme& scheme, const Head& hea
       if (tensor_core_sums) {
         std::fill(tile_O.begin(), tile_O.end(), 0.0f);
         float* const to = scheme.two_level ? tile_O.data() : O.data();
-        for (int j = 0; j < kTile; j += kProductsAtATime)
-          tensor_core_add(to, static_cast<int>(dim), P + j, v_tile + j * dim, dim);
+        for (int j = 0; j < kTile; j += fa::kProductsAtATime)
+          fa::tensor_core_add(to, static_cast<int>(dim), P + j, v_tile + j * dim, dim);
         if (scheme.two_level)
           for (int64_t d = 0; d < dim; ++d) O[d] += tile_O[d];
       } else {

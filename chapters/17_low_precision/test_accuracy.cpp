@@ -1,16 +1,21 @@
 #include <doctest/doctest.h>
 
+#include <bit>
 #include <cmath>
+#include <fstream>
 #include <initializer_list>
 #include <limits>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "accuracy.hpp"
-#include "tensor_core.hpp"
+#include "common/fp8.hpp"
+#include "common/tensor_core.hpp"
 
 using namespace ch17;
+using fa::kProductsAtATime, fa::tensor_core_add;
 
 namespace {
 
@@ -49,6 +54,31 @@ TEST_CASE("tensor core: 13 bits below the largest term, cut toward zero") {
   CHECK(std::isnan(summed(1, {std::numeric_limits<float>::quiet_NaN()})));
   CHECK(std::isnan(summed(HUGE_VALF, {1})));
   CHECK(std::isnan(summed(1, {1, -HUGE_VALF})));
+}
+
+TEST_CASE("tensor core: what an H200 made of random numbers, bit for bit") {
+  std::ifstream file(FA_ROOT "/docs/measurements/h200/ch17_fp8_sums.txt");
+  std::string line;
+  int sums = 0;
+  while (std::getline(file, line)) {
+    std::istringstream words(line);
+    uint32_t before = 0, after = 0;
+    std::string a, b;
+    if (!(words >> std::hex >> before >> after >> a >> b) || a.size() != 64) continue;
+    const auto numbers = [](const std::string& hex) {
+      std::vector<float> result;
+      for (size_t i = 0; i < hex.size(); i += 2) {
+        const int code = std::stoi(hex.substr(i, 2), nullptr, 16);
+        result.push_back(fa::to_float(fa::e4m3{static_cast<uint8_t>(code)}));
+      }
+      return result;
+    };
+    float sum = std::bit_cast<float>(before);
+    tensor_core_add(&sum, 1, numbers(a).data(), numbers(b).data(), 1);
+    CHECK(std::bit_cast<uint32_t>(sum) == after);
+    ++sums;
+  }
+  CHECK(sums == 200);
 }
 
 TEST_CASE("tensor core: columns do not meet") {

@@ -62,10 +62,11 @@ add_subdirectory("${FA_ROOT}/common/kernels" "${CMAKE_BINARY_DIR}/common/kernels
 # builds that chapter.hpp declares, emulator::chNN::build and gpu::chNN::build, of a forward or a
 # backward pass. Without MACHINE_CODE the GPU's is made for sm_80 and up; with it, for that one card.
 # A build that cannot make it leaves the GPU part out, and the program says why. The second call of
-# the same name does nothing.
+# the same name does nothing. A chapter's second kernel stands in a folder of it, NN_topic/part, and
+# is chNN_part everywhere.
 function(fa_kernel_chapter directory)
   cmake_parse_arguments(ARG "BACKWARD;DECODE" "MACHINE_CODE" "" ${ARGN})
-  string(SUBSTRING ${directory} 0 2 FA_CHAPTER)
+  fa_kernel_name(${directory} FA_CHAPTER)
   set(target ch${FA_CHAPTER}_kernel)
   if(TARGET ${target})
     return()
@@ -99,6 +100,13 @@ function(fa_kernel_chapter directory)
     configure_file("${FA_ROOT}/common/kernels/no_gpu.cpp.in" "${generated}/${target}_no_gpu.cpp")
     target_sources(${target} PRIVATE "${generated}/${target}_no_gpu.cpp")
   endif()
+endfunction()
+
+# 04_swizzling: 04; 17_low_precision/fp8: 17_fp8.
+function(fa_kernel_name directory result)
+  string(REGEX REPLACE "^([0-9][0-9])_[^/]*" "\\1" name "${directory}")
+  string(REPLACE "/" "_" name "${name}")
+  set(${result} "${name}" PARENT_SCOPE)
 endfunction()
 
 # Sets FA_MACHINE_CODE, the card that a kernel needs at least ("sm_80"), or alone ("sm_90a"), and

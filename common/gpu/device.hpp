@@ -226,6 +226,19 @@ FA_DEVICE uint32_t pack(float low, float high) {
   return packed;
 }
 
+// Four floats as four e4m3 in one register, `a` in the lowest byte, each rounded to nearest even.
+// What is larger than 448 becomes 448. sm_89 and up.
+FA_DEVICE uint32_t pack_e4m3x4(float a, float b, float c, float d) {
+  uint32_t packed;
+  asm("{.reg .b16 low, high;\n"
+      "cvt.rn.satfinite.e4m3x2.f32 low, %2, %1;\n"
+      "cvt.rn.satfinite.e4m3x2.f32 high, %4, %3;\n"
+      "mov.b32 %0, {low, high};}"
+      : "=r"(packed)
+      : "f"(a), "f"(b), "f"(c), "f"(d));
+  return packed;
+}
+
 // The float that the low, or the high, half of a register holds as T, bf16 or fp16.
 template <class T>
 FA_DEVICE float unpack_low(uint32_t packed) {

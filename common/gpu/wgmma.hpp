@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "common/half.hpp"
+#include "common/fp8.hpp"
 
 #define FA_SITE int = 0, const char* = nullptr  // a call's place: the emulator's reports need it
 
@@ -116,21 +116,21 @@ FA_DEVICE void wgmma_wait(float (&a)[A8][4], float (&b)[B8][4], FA_SITE) {
   if constexpr (N8 == n8) {                                                                  \
     asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #s                                     \
                  ", 0;\n"                                                                    \
-                 "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." FA_TYPES " {" FA_D##n8    \
-                 "}, %" #a ", %" #b ", p, 1, 1, " FA_MAJORS ";\n}"                           \
+                 "wgmma.mma_async.sync.aligned.m64n" #n FA_TYPES " {" FA_D##n8               \
+                 "}, %" #a ", %" #b ", p, 1, 1" FA_MAJORS ";\n}"                             \
                  : FA_O##n8                                                                  \
                  : "l"(descriptor_a), "l"(descriptor_b), "r"(static_cast<int>(accumulate))); \
   }
 // The same with A in registers.
-#define FA_WGMMA_REGISTERS(n, n8, a0, a1, a2, a3, b, s)                                          \
-  if constexpr (N8 == n8) {                                                                      \
-    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #s                                         \
-                 ", 0;\n"                                                                        \
-                 "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." FA_TYPES " {" FA_D##n8        \
-                 "}, {%" #a0 ",%" #a1 ",%" #a2 ",%" #a3 "}, %" #b ", p, 1, 1, " FA_MAJORS ";\n}" \
-                 : FA_O##n8                                                                      \
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(descriptor_b),                \
-                   "r"(static_cast<int>(accumulate)));                                           \
+#define FA_WGMMA_REGISTERS(n, n8, a0, a1, a2, a3, b, s)                                        \
+  if constexpr (N8 == n8) {                                                                    \
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #s                                       \
+                 ", 0;\n"                                                                      \
+                 "wgmma.mma_async.sync.aligned.m64n" #n FA_TYPES " {" FA_D##n8                 \
+                 "}, {%" #a0 ",%" #a1 ",%" #a2 ",%" #a3 "}, %" #b ", p, 1, 1" FA_MAJORS ";\n}" \
+                 : FA_O##n8                                                                    \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(descriptor_b),              \
+                   "r"(static_cast<int>(accumulate)));                                         \
   }
 
 #define FA_EVERY_N_SHARED                 \
@@ -203,8 +203,8 @@ FA_DEVICE void wgmma_wait(float (&a)[A8][4], float (&b)[B8][4], FA_SITE) {
 template <class T, Major MAJOR_A, Major MAJOR_B>
 struct WgmmaOf;
 
-#define FA_TYPES "bf16.bf16"
-#define FA_MAJORS "0, 0"
+#define FA_TYPES "k16.f32.bf16.bf16"
+#define FA_MAJORS ", 0, 0"
 template <>
 struct WgmmaOf<fa::bf16, Major::k, Major::k> {
   template <int N8>
@@ -213,7 +213,7 @@ struct WgmmaOf<fa::bf16, Major::k, Major::k> {
     FA_EVERY_N_SHARED
   }
 #undef FA_MAJORS
-#define FA_MAJORS "0"
+#define FA_MAJORS ", 0"
   template <int N8>
   FA_DEVICE static void registers(float (&d)[N8][4], const uint32_t (&a)[4], uint64_t descriptor_b,
                                   bool accumulate) {
@@ -223,8 +223,8 @@ struct WgmmaOf<fa::bf16, Major::k, Major::k> {
 #undef FA_TYPES
 #undef FA_MAJORS
 
-#define FA_TYPES "bf16.bf16"
-#define FA_MAJORS "0, 1"
+#define FA_TYPES "k16.f32.bf16.bf16"
+#define FA_MAJORS ", 0, 1"
 template <>
 struct WgmmaOf<fa::bf16, Major::k, Major::mn> {
   template <int N8>
@@ -233,7 +233,7 @@ struct WgmmaOf<fa::bf16, Major::k, Major::mn> {
     FA_EVERY_N_SHARED
   }
 #undef FA_MAJORS
-#define FA_MAJORS "1"
+#define FA_MAJORS ", 1"
   template <int N8>
   FA_DEVICE static void registers(float (&d)[N8][4], const uint32_t (&a)[4], uint64_t descriptor_b,
                                   bool accumulate) {
@@ -243,8 +243,8 @@ struct WgmmaOf<fa::bf16, Major::k, Major::mn> {
 #undef FA_TYPES
 #undef FA_MAJORS
 
-#define FA_TYPES "bf16.bf16"
-#define FA_MAJORS "1, 0"
+#define FA_TYPES "k16.f32.bf16.bf16"
+#define FA_MAJORS ", 1, 0"
 template <>
 struct WgmmaOf<fa::bf16, Major::mn, Major::k> {
   template <int N8>
@@ -256,8 +256,8 @@ struct WgmmaOf<fa::bf16, Major::mn, Major::k> {
 #undef FA_TYPES
 #undef FA_MAJORS
 
-#define FA_TYPES "bf16.bf16"
-#define FA_MAJORS "1, 1"
+#define FA_TYPES "k16.f32.bf16.bf16"
+#define FA_MAJORS ", 1, 1"
 template <>
 struct WgmmaOf<fa::bf16, Major::mn, Major::mn> {
   template <int N8>
@@ -269,8 +269,8 @@ struct WgmmaOf<fa::bf16, Major::mn, Major::mn> {
 #undef FA_TYPES
 #undef FA_MAJORS
 
-#define FA_TYPES "f16.f16"
-#define FA_MAJORS "0, 0"
+#define FA_TYPES "k16.f32.f16.f16"
+#define FA_MAJORS ", 0, 0"
 template <>
 struct WgmmaOf<fa::fp16, Major::k, Major::k> {
   template <int N8>
@@ -279,7 +279,7 @@ struct WgmmaOf<fa::fp16, Major::k, Major::k> {
     FA_EVERY_N_SHARED
   }
 #undef FA_MAJORS
-#define FA_MAJORS "0"
+#define FA_MAJORS ", 0"
   template <int N8>
   FA_DEVICE static void registers(float (&d)[N8][4], const uint32_t (&a)[4], uint64_t descriptor_b,
                                   bool accumulate) {
@@ -289,8 +289,8 @@ struct WgmmaOf<fa::fp16, Major::k, Major::k> {
 #undef FA_TYPES
 #undef FA_MAJORS
 
-#define FA_TYPES "f16.f16"
-#define FA_MAJORS "0, 1"
+#define FA_TYPES "k16.f32.f16.f16"
+#define FA_MAJORS ", 0, 1"
 template <>
 struct WgmmaOf<fa::fp16, Major::k, Major::mn> {
   template <int N8>
@@ -299,7 +299,7 @@ struct WgmmaOf<fa::fp16, Major::k, Major::mn> {
     FA_EVERY_N_SHARED
   }
 #undef FA_MAJORS
-#define FA_MAJORS "1"
+#define FA_MAJORS ", 1"
   template <int N8>
   FA_DEVICE static void registers(float (&d)[N8][4], const uint32_t (&a)[4], uint64_t descriptor_b,
                                   bool accumulate) {
@@ -309,8 +309,8 @@ struct WgmmaOf<fa::fp16, Major::k, Major::mn> {
 #undef FA_TYPES
 #undef FA_MAJORS
 
-#define FA_TYPES "f16.f16"
-#define FA_MAJORS "1, 0"
+#define FA_TYPES "k16.f32.f16.f16"
+#define FA_MAJORS ", 1, 0"
 template <>
 struct WgmmaOf<fa::fp16, Major::mn, Major::k> {
   template <int N8>
@@ -322,14 +322,33 @@ struct WgmmaOf<fa::fp16, Major::mn, Major::k> {
 #undef FA_TYPES
 #undef FA_MAJORS
 
-#define FA_TYPES "f16.f16"
-#define FA_MAJORS "1, 1"
+#define FA_TYPES "k16.f32.f16.f16"
+#define FA_MAJORS ", 1, 1"
 template <>
 struct WgmmaOf<fa::fp16, Major::mn, Major::mn> {
   template <int N8>
   FA_DEVICE static void shared(float (&d)[N8][4], uint64_t descriptor_a, uint64_t descriptor_b,
                                bool accumulate) {
     FA_EVERY_N_SHARED
+  }
+};
+#undef FA_TYPES
+#undef FA_MAJORS
+
+// 8 bits: 32 of them to a k-step, and always K-major.
+#define FA_TYPES "k32.f32.e4m3.e4m3"
+#define FA_MAJORS ""
+template <>
+struct WgmmaOf<fa::e4m3, Major::k, Major::k> {
+  template <int N8>
+  FA_DEVICE static void shared(float (&d)[N8][4], uint64_t descriptor_a, uint64_t descriptor_b,
+                               bool accumulate) {
+    FA_EVERY_N_SHARED
+  }
+  template <int N8>
+  FA_DEVICE static void registers(float (&d)[N8][4], const uint32_t (&a)[4], uint64_t descriptor_b,
+                                  bool accumulate) {
+    FA_EVERY_N_REGISTERS
   }
 };
 #undef FA_TYPES

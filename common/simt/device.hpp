@@ -13,6 +13,7 @@
 #include <functional>
 #include <type_traits>
 
+#include "common/fp8.hpp"
 #include "common/half.hpp"
 #include "common/launch_config.hpp"
 
@@ -198,6 +199,15 @@ template <class T>
 uint32_t pack(float low, float high) {
   return static_cast<uint32_t>(fa::from_float<T>(low).bits) |
          static_cast<uint32_t>(fa::from_float<T>(high).bits) << 16;
+}
+
+/// Four floats as e4m3, each rounded to nearest even; `a` in the lowest byte. What is larger than
+/// 448 becomes 448. PTX: cvt.rn.satfinite.e4m3x2.f32, twice.
+inline uint32_t pack_e4m3x4(float a, float b, float c, float d) {
+  const auto byte = [](float value, int place) {
+    return static_cast<uint32_t>(fa::to_e4m3(value).bits) << place * 8;
+  };
+  return byte(a, 0) | byte(b, 1) | byte(c, 2) | byte(d, 3);
 }
 
 /// The float that the low, or the high, half of a register holds as T.

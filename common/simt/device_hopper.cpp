@@ -308,12 +308,12 @@ void tma_store_wait(int pending_groups, bool read, int line, const char* file) {
 }
 
 void wgmma(float* d, int n, uint32_t* a, uint64_t descriptor_a, uint64_t descriptor_b,
-           bool accumulate, bool mn_major_a, bool mn_major_b, bool fp16, int line,
+           bool accumulate, bool mn_major_a, bool mn_major_b, WgmmaType type, int line,
            const char* file) {
   const Site site{file, line};
   Thread& thread = begin_warp_wide(site);
   Block& block = *thread.block;
-  WgmmaCall call{d, a, descriptor_a, descriptor_b, n, accumulate, mn_major_a, mn_major_b, fp16};
+  WgmmaCall call{d, a, descriptor_a, descriptor_b, n, accumulate, mn_major_a, mn_major_b, type};
   thread.warp->wgmma[thread.lane] = &call;
   if (block.meet_warpgroup(thread, Instruction::kWgmma, site)) {
     block.warpgroup(thread, Instruction::kWgmma).issue(thread, site);

@@ -64,7 +64,14 @@ TensorMap make_tensor_map(const T* data, std::initializer_list<int64_t> sizes,
   return {fa::make_tensor_box(data, sizeof(T), sizes, strides, box, swizzle)};
 }
 
+enum class WgmmaType { bf16, fp16, e4m3 };
+
 namespace detail {
+template <class T>
+constexpr WgmmaType wgmma_type() {
+  if (std::is_same_v<T, fa::e4m3>) return WgmmaType::e4m3;
+  return std::is_same_v<T, fp16> ? WgmmaType::fp16 : WgmmaType::bf16;
+}
 void tma_load(uint32_t dst, const TensorMap& map, std::initializer_list<int> at, uint32_t mbarrier,
               int line, const char* file);
 void tma_store(const TensorMap& map, std::initializer_list<int> at, uint32_t src, int line,
@@ -74,7 +81,7 @@ void wgmma_wait(int pending_groups, std::initializer_list<const float*> register
                 const char* file);
 void setmaxnreg(bool more, int registers, int line, const char* file);
 void wgmma(float* d, int n, uint32_t* a, uint64_t descriptor_a, uint64_t descriptor_b,
-           bool accumulate, bool mn_major_a, bool mn_major_b, bool fp16, int line,
+           bool accumulate, bool mn_major_a, bool mn_major_b, WgmmaType type, int line,
            const char* file);
 }  // namespace detail
 
@@ -142,23 +149,27 @@ void tma_store_wait(FA_SIMT_SITE) {
 enum class Major { k, mn };  // which elements of an operand lie side by side in shared memory
 
 /// D = A B, plus D if `accumulate`: A [64, 16], B [16, N], D [64, N], in T = bf16 or fp16, sums in
-/// fp32. Thread t of 128 holds d[j][i]: row 16 (t / 32) + t % 32 / 4 + 8 (i / 2), column
-/// 8 j + 2 (t % 4) + i % 2. A in registers is laid out as for mma_m16n8k16, 16 rows a warp. Nothing
-/// of it happens before wgmma_wait. Sums are in the order of mma_m16n8k16.
-/// PTX: wgmma.mma_async.sync.aligned.m64nNk16.f32.
+/// fp32. T = e4m3: A [64, 32], B [32, N], both K-major, sums as in common/tensor_core.hpp; in
+/// registers, byte by byte what two 16-bit numbers are in the 16 k of the other types. Thread t of
+/// 128 holds d[j][i]: row 16 (t / 32) + t % 32 / 4 + 8 (i / 2), column 8 j + 2 (t % 4) + i % 2. A
+/// in registers is laid out as for mma_m16n8k16, 16 rows a warp. Nothing of it happens before
+/// wgmma_wait. Sums are in the order of mma_m16n8k16. PTX:
+/// wgmma.mma_async.sync.aligned.m64nNk16.f32, m64nNk32.f32.e4m3.e4m3.
 template <class T, Major MAJOR_A = Major::k, Major MAJOR_B = Major::k, int N8>
 void wgmma(float (&d)[N8][4], uint64_t descriptor_a, uint64_t descriptor_b, bool accumulate,
            FA_SIMT_SITE) {
   static_assert(N8 >= 1 && N8 <= 32, "n is 8 to 256");
+  static_assert(!std::is_same_v<T, fa::e4m3> || MAJOR_B == Major::k, "8 bits are K-major");
   detail::wgmma(&d[0][0], N8 * 8, nullptr, descriptor_a, descriptor_b, accumulate,
-                MAJOR_A == Major::mn, MAJOR_B == Major::mn, std::is_same_v<T, fp16>, line, file);
+                MAJOR_A == Major::mn, MAJOR_B == Major::mn, detail::wgmma_type<T>(), line, file);
 }
 template <class T, Major MAJOR_B = Major::k, int N8>
 void wgmma(float (&d)[N8][4], uint32_t (&a)[4], uint64_t descriptor_b, bool accumulate,
            FA_SIMT_SITE) {
   static_assert(N8 >= 1 && N8 <= 32, "n is 8 to 256");
+  static_assert(!std::is_same_v<T, fa::e4m3> || MAJOR_B == Major::k, "8 bits are K-major");
   detail::wgmma(&d[0][0], N8 * 8, a, 0, descriptor_b, accumulate, false, MAJOR_B == Major::mn,
-                std::is_same_v<T, fp16>, line, file);
+                detail::wgmma_type<T>(), line, file);
 }
 
 /// Before the first wgmma, and whenever ordinary instructions have used its registers.

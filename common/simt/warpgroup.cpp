@@ -7,6 +7,7 @@
 
 #include "common/simt/begin.hpp"
 #include "common/simt/block.hpp"
+#include "common/tensor_core.hpp"
 
 // A kernel that forgets a wait may leave the scope of an array that is in flight. It is not written
 // unless it still holds the poison, but it is looked at.
@@ -21,9 +22,20 @@ constexpr uint32_t kPoison = 0x7fa5c3e1, kOperandPoison = 0x7fa17fa1;
 
 typedef float Float4 __attribute__((vector_size(16)));
 
-template <class T>
-float from_bits(uint16_t bits) {
-  return to_float(T{bits});
+// sums[row] += sum over k of A[k][row] · b[k]
+template <int DEPTH, int ROWS>
+void multiply_column(float* sums, const float (&A)[DEPTH][ROWS], const float (&b)[DEPTH]) {
+  constexpr int kVectors = 4, kStep = kVectors * 4;  // rows at a time
+  for (int row = 0; row < ROWS; row += kStep) {
+    Float4 sum[kVectors];
+    std::memcpy(sum, sums + row, sizeof sum);
+    for (int k = 0; k < DEPTH; ++k) {
+      Float4 rows[kVectors];
+      std::memcpy(rows, &A[k][row], sizeof rows);
+      for (int i = 0; i < kVectors; ++i) sum[i] += rows[i] * b[k];
+    }
+    std::memcpy(sums + row, sum, sizeof sum);
+  }
 }
 
 typedef uint32_t Bits __attribute__((may_alias));
@@ -191,10 +203,10 @@ void Warpgroup::check_operand(const Operation& operation, const char* name, uint
   const Observer issuers[] = {observer(warps_[0]), observer(warps_[1]), observer(warps_[2]),
                               observer(warps_[3])};
   const void* tensor = nullptr;
-  const int chunks = rows * kDepth / 8;
+  const int chunks = rows * kChunks;
   for (int i = 0; i < chunks; ++i) {
     const uint32_t address = mn_major ? descriptor.mn_major(i % (rows / 8), i / (rows / 8))
-                                      : descriptor.k_major(i / 2, i % 2);
+                                      : descriptor.k_major(i / kChunks, i % kChunks);
     const int64_t offset = int64_t{address} - kSharedBase;
     if (offset < 0 || offset + 16 > int64_t{block_.launch().smem_bytes}) {
       return bad(" that leads to byte " + std::to_string(offset) +
@@ -281,22 +293,26 @@ void Warpgroup::give_back(int w, const Thread& last, std::span<const float* cons
 }
 
 void Warpgroup::compute(Operation& operation) {
-  operation.call.fp16 ? multiply<fp16>(operation) : multiply<bf16>(operation);
+  if (operation.call.type == WgmmaType::bf16) multiply<bf16>(operation);
+  if (operation.call.type == WgmmaType::fp16) multiply<fp16>(operation);
+  if (operation.call.type == WgmmaType::e4m3) multiply<e4m3>(operation);
 }
 
-// A from registers: what is there now, if somebody has written it meanwhile.
-void Warpgroup::load_registers(const Operation& operation, float (&A)[kDepth][kRows],
-                               float (*value)(uint16_t)) {
+// A from registers: what is there now, if somebody has written it meanwhile. A lane's register has
+// 4 bytes side by side: two numbers of 16 bits, or four of 8. A[k][row].
+template <class T, class A>
+void Warpgroup::load_registers(const Operation& operation, A& operand) {
+  constexpr int kNumbers = 4 / sizeof(T);
   const Operand& a = *operation.a;
   bool touched = false;
   for (int i = 0; i < kWarpgroupSize; ++i) {
     const int lane = i % kWarpSize, w = i / kWarpSize;
     for (int r = 0; r < 4; ++r) {
-      uint32_t pair = a.values[i][r];
+      uint32_t word = a.values[i][r];
       if (a.in_flight[w]) {
         const uint32_t now = load_bits(a.of[i] + r);
         if (now != kOperandPoison) {
-          pair = now;
+          word = now;
           if (!touched) {
             report(i, operation.site, HazardKind::kRegistersInFlight,
                    "writes a register of operand A before its wgmma_wait, while this wgmma is in "
@@ -305,64 +321,62 @@ void Warpgroup::load_registers(const Operation& operation, float (&A)[kDepth][kR
           touched = true;
         }
       }
-      const int row = w * 16 + lane / 4 + r % 2 * 8, k = lane % 4 * 2 + r / 2 * 8;
-      A[k][row] = value(static_cast<uint16_t>(pair));
-      A[k + 1][row] = value(static_cast<uint16_t>(pair >> 16));
+      const int row = w * 16 + lane / 4 + r % 2 * 8, k = (lane % 4 + r / 2 * 4) * kNumbers;
+      T numbers[kNumbers];
+      std::memcpy(numbers, &word, sizeof numbers);
+      for (int n = 0; n < kNumbers; ++n) operand[k + n][row] = to_float(numbers[n]);
     }
   }
 }
 
-// D = A B (+ D), summed in the order of mma_m16n8k16 on the emulator: what is there, then k =
-// 0..15.
+// D = A B (+ D). 16 bits: summed in the order of mma_m16n8k16 on the emulator: what is there, then
+// k = 0..15. 8 bits: as the tensor core does.
 template <class T>
 void Warpgroup::multiply(Operation& operation) {
+  constexpr int kNumbers = 16 / sizeof(T), kDepth = kChunks * kNumbers;
   const WgmmaCall& call = operation.call;
   const auto chunk = [&](uint32_t address, float* values, int distance) {
-    uint16_t bits[8];
+    T numbers[kNumbers];
     const int64_t offset = int64_t{address} - kSharedBase;
     if (offset < 0 || offset + 16 > int64_t{block_.launch().smem_bytes}) {
-      std::memset(bits, 0xff, sizeof bits);
+      std::memset(numbers, 0xff, sizeof numbers);
     } else {
-      std::memcpy(bits, block_.shared() + offset, sizeof bits);
+      std::memcpy(numbers, block_.shared() + offset, sizeof numbers);
     }
-    for (int i = 0; i < 8; ++i) values[i * distance] = from_bits<T>(bits[i]);
+    for (int i = 0; i < kNumbers; ++i) values[i * distance] = to_float(numbers[i]);
   };
 
   alignas(16) float A[kDepth][kRows];
   if (call.a != nullptr) {
-    load_registers(operation, A, from_bits<T>);
+    load_registers<T>(operation, A);
   } else {
     const MatrixDescriptor a(call.descriptor_a);
-    for (int i = 0; i < kRows * kDepth / 8; ++i) {
+    for (int i = 0; i < kRows * kChunks; ++i) {
       if (call.mn_major_a) {
         chunk(a.mn_major(i % 8, i / 8), &A[i / 8][i % 8 * 8], 1);
       } else {
-        chunk(a.k_major(i / 2, i % 2), &A[i % 2 * 8][i / 2], kRows);
+        chunk(a.k_major(i / kChunks, i % kChunks), &A[i % kChunks * kNumbers][i / kChunks], kRows);
       }
     }
   }
   float B[kMaxColumns][kDepth];
   const MatrixDescriptor b(call.descriptor_b);
   const int groups = call.n / 8;
-  for (int i = 0; i < call.n * kDepth / 8; ++i) {
+  for (int i = 0; i < call.n * kChunks; ++i) {
     if (call.mn_major_b) {
       chunk(b.mn_major(i % groups, i / groups), &B[i % groups * 8][i / groups], kDepth);
     } else {
-      chunk(b.k_major(i / 2, i % 2), &B[i / 2][i % 2 * 8], 1);
+      chunk(b.k_major(i / kChunks, i % kChunks), &B[i / kChunks][i % kChunks * kNumbers], 1);
     }
   }
-  constexpr int kVectors = 4, kStep = kVectors * 4;  // rows at a time
   for (int column = 0; column < call.n; ++column) {
-    for (int row = 0; row < kRows; row += kStep) {
-      float* const place = &operation.d->columns[static_cast<size_t>(column * kRows + row)];
-      Float4 sum[kVectors] = {};
-      if (call.accumulate) std::memcpy(sum, place, sizeof sum);
-      for (int k = 0; k < kDepth; ++k) {
-        Float4 rows[kVectors];
-        std::memcpy(rows, &A[k][row], sizeof rows);
-        for (int i = 0; i < kVectors; ++i) sum[i] += rows[i] * B[column][k];
-      }
-      std::memcpy(place, sum, sizeof sum);
+    float* const sums = &operation.d->columns[static_cast<size_t>(column) * kRows];
+    if (!call.accumulate) std::fill_n(sums, kRows, 0.0f);
+    if constexpr (sizeof(T) == 1) {
+      static_assert(kDepth == kProductsAtATime);
+      tensor_core_add(sums, kRows, B[column], A[0], kRows);
+    } else {
+      multiply_column(sums, A, B[column]);
     }
   }
 }

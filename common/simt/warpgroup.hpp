@@ -17,10 +17,13 @@
 #include <vector>
 
 #include "common/simt/descriptor.hpp"
+#include "common/simt/hopper.hpp"
 #include "common/simt/matrix.hpp"
 #include "common/simt/simt.hpp"
 
 namespace fa::simt {
+
+using emulator::WgmmaType;
 
 class Block;
 struct Thread;
@@ -37,7 +40,7 @@ struct WgmmaCall {
   int n;
   bool accumulate;  // scale-d
   bool mn_major_a, mn_major_b;
-  bool fp16;
+  WgmmaType type;
 
   bool agrees_with(const WgmmaCall& other) const {
     return descriptor_a == other.descriptor_a && descriptor_b == other.descriptor_b &&
@@ -62,7 +65,8 @@ class Warpgroup {
   void report_leftovers();  // at the end of a block
 
  private:
-  static constexpr int kRows = 64, kDepth = 16, kMaxColumns = 256;
+  static constexpr int kRows = 64, kMaxColumns = 256;
+  static constexpr int kChunks = 2;  // of 16 bytes in a row: its 16 k, or 32 of 8 bits
 
   // Arrays of registers that belong to operations in flight, and what they will hold.
   struct Accumulator {
@@ -101,8 +105,8 @@ class Warpgroup {
   void compute(Operation& operation);
   template <class T>
   void multiply(Operation& operation);
-  void load_registers(const Operation& operation, float (&A)[kDepth][kRows],
-                      float (*value)(uint16_t));
+  template <class T, class A>
+  void load_registers(const Operation& operation, A& operand);
   void give_back(int warp, const Thread& last, std::span<const float* const> registers,
                  const Site& site);
   void report(int thread, const Site& site, HazardKind kind, const std::string& text);

@@ -199,8 +199,8 @@ const KernelChapter& chosen_chapter(int number, const ForwardArgs& args, bool gp
   }
   std::string numbers;
   for (const KernelChapter* chapter : chapters) {
-    if (chapter->number() == number) return *chapter;
-    numbers += (numbers.empty() ? "" : ", ") + std::to_string(chapter->number());
+    if (chapter->library_number() == number) return *chapter;
+    numbers += (numbers.empty() ? "" : ", ") + std::to_string(chapter->library_number());
   }
   throw InputError("chapter " + std::to_string(number) + ": this library has " + numbers);
 }

@@ -2,7 +2,8 @@
 """Breaks cost nothing when they are off: the intact kernel's machine code is, byte for byte, that of
 a source in which no break was ever written.
 
-    same_code.py CHAPTER COMPILER [FLAG …]     CHAPTER: the directory below chapters/
+    same_code.py CHAPTER COMPILER [FLAG …]     CHAPTER: the directory below chapters/, or of
+                                               its second kernel: 17_low_precision/fp8
 
 Compiles three times: the kernel as it is; a copy from which the breaks are struck out of the text;
 and, so that the test can fail, the build with run-time breaks. The first two must have the same
@@ -103,7 +104,7 @@ def build(directory, chapter, breaks, struck, compiler, flags):
     template = {"02": TILED, "10": BACKWARD, "11": DECODE}.get(chapter[:2], KERNEL)
     source, result = ("use.cu", "use.cubin") if is_cuda else ("use.cpp", "use.o")
     (directory / source).write_text(
-        template.format(directory=chapter, number=chapter[:2], breaks=breaks), encoding="utf-8")
+        template.format(directory=chapter, number=re.sub(r"_[^/]*/?", "_", chapter, 1).rstrip("_"), breaks=breaks), encoding="utf-8")
     how = ["-cubin"] if is_cuda else ["-c", "-O3", "-DNDEBUG", "-ffp-contract=off"]
     if is_cuda and not any(flag.startswith("-arch") for flag in flags):
         how.append("-arch=sm_90")

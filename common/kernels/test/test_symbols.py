@@ -49,7 +49,7 @@ def defined_symbols(source, directory, cxx, nvcc):
 
 def clash(symbol, place, first, second):
     """Why this symbol must not be in both objects; None if it may."""
-    if "/chapters/" in place or re.search(r"\bch\d\d::", symbol):
+    if "/chapters/" in place or re.search(r"\bch\d\d(_\w+)?::", symbol):
         return "a chapter's"
     if first[1] != second[1] and re.search(r"\b(emulator|gpu)::", symbol):
         return "a backend's"
@@ -67,7 +67,7 @@ def main(cxx, nvcc, directory):
     with tempfile.TemporaryDirectory() as scratch:
         for source in sources:
             name = os.path.basename(source)
-            chapter, backend = re.match(r"ch(\d\d)_kernel_(\w+)\.", name).groups()
+            chapter, backend = re.match(r"ch(\d\d(?:_\w+)?)_kernel_(\w+)\.", name).groups()
             symbols = defined_symbols(source, scratch, cxx, nvcc)
             own = f"{backend}::ch{chapter}::"
             defines = lambda what: any(re.search(own + what, symbol) for symbol in symbols)

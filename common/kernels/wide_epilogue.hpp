@@ -1,9 +1,10 @@
 #pragma once
-// The end of the kernel: divide by the row sums, round, write O and the log-sum-exp.
+// The end of the kernels of chapters 16 and 17: divide by the row sums, round, write O and the
+// log-sum-exp.
 
 #include "common/kernels/softmax.hpp"
 
-namespace FA_BACKEND::ch16 {
+namespace FA_BACKEND {
 
 struct alignas(16) FourWords {
   uint32_t word[4];
@@ -57,4 +58,4 @@ FA_DEVICE void store_output(char* O_gmem,     // this warp's rows, `stride` byte
   }
 }
 
-}  // namespace FA_BACKEND::ch16
+}  // namespace FA_BACKEND

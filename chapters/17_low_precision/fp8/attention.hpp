@@ -1,0 +1,380 @@
+#pragma once
+// Chapter 17 in FP8: both products in 8 bits, by wgmma.
+//
+// Chapter 16's kernel with three changes. The operands are e4m3, which wgmma multiplies at twice
+// the rate; it takes them K-major only, so V has been laid on its side beforehand, its keys in an
+// order that lets P stay where it is. Weights must fit e4m3: the sums say when they do not. And
+// since the tensor core does not sum in fp32, O moves to fp32 sums in shared memory every so many
+// tiles.
+//
+//   ch17_fp8 --shape 1,1,128,512,128 --profile
+//
+// For sm_90a.
+
+#include "chapters/17_low_precision/fp8/quantize.hpp"
+#include "chapters/17_low_precision/fp8/softmax.hpp"
+#include "common/kernels/wide_epilogue.hpp"
+
+namespace FA_BACKEND::ch17_fp8 {
+
+// ROWS rows of WIDTH bytes in shared memory: panels of SPAN columns, one behind the other, each row
+// of them SPAN bytes, swizzled. wgmma multiplies 32 columns of it at a time.
+template <int ROWS, int WIDTH>
+struct Tile8 {
+  static constexpr int SPAN = WIDTH % 128 == 0 ? 128 : WIDTH % 64 == 0 ? 64 : 32;
+  static constexpr Swizzle SWIZZLE = SPAN == 128  ? Swizzle::bytes_128
+                                     : SPAN == 64 ? Swizzle::bytes_64
+                                                  : Swizzle::bytes_32;
+  static constexpr uint32_t PANEL_BYTES = ROWS * SPAN, BYTES = ROWS * WIDTH;
+  static constexpr int PANELS = WIDTH / SPAN, PANEL_MMAS = SPAN / MMA_K8;
+
+  FA_DEVICE static uint64_t columns(uint32_t smem, int mma) {
+    return advance_descriptor(wgmma_descriptor(smem, 16, 8 * SPAN, SWIZZLE),
+                              mma / PANEL_MMAS * PANEL_BYTES + mma % PANEL_MMAS * MMA_K8);
+  }
+};
+
+// Begins S = Q @ K.T   [64, BLOCK_KV]. The first wgmma sets S, the others add to it.
+template <int HEAD_DIM, int MMAS_KV>
+FA_DEVICE void multiply_query_key(float (&S_rmem)[1][MMAS_KV][4],
+                                  uint32_t Q_smem,  // this warpgroup's rows of the tile
+                                  uint32_t K_smem) {
+  wgmma_fence();
+  for (int mma_d = 0; mma_d < HEAD_DIM / MMA_K8; ++mma_d)
+    wgmma<e4m3>(S_rmem[0], Tile8<BLOCK_Q, HEAD_DIM>::columns(Q_smem, mma_d),
+                Tile8<BLOCK_KV, HEAD_DIM>::columns(K_smem, mma_d), mma_d > 0);
+  wgmma_commit();
+}
+
+// Begins O += P @ V   [64, HEAD_DIM], or O = P @ V.
+template <int MMAS_D, int STEPS>
+FA_DEVICE void multiply_weights_value(float (&O_rmem)[1][MMAS_D][4], uint32_t (&P_rmem)[STEPS][4],
+                                      uint32_t V_smem, bool accumulate) {
+  wgmma_fence();  // ordinary instructions have written P
+  for (int step = 0; step < STEPS; ++step)
+    wgmma<e4m3>(O_rmem[0], P_rmem[step], Tile8<MMAS_D * MMA_N, BLOCK_KV>::columns(V_smem, step),
+                accumulate || step > 0);
+  wgmma_commit();
+}
+
+template <int HEAD_DIM, int TILES_IN_TENSOR_CORE, class Breaks>
+FA_KERNEL FA_LAUNCH_BOUNDS(128 * (1 + CONSUMERS), 1)
+void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
+  using QTile = Tile8<BLOCK_Q, HEAD_DIM>;
+  using VTile = Tile8<HEAD_DIM, BLOCK_KV>;
+  constexpr int MMAS_D = HEAD_DIM / MMA_N;
+  constexpr uint32_t KV_TILE_BYTES = BLOCK_KV * HEAD_DIM;
+  // A thread's sums, 16 bytes for each 8 columns; behind them m of its two rows, as it was then.
+  constexpr uint32_t SUM_STEP = 128 * 16, SUM_BYTES = (MMAS_D + 1) * SUM_STEP;  // of a warpgroup
+
+  const uint32_t Q_smem = dynamic_smem();
+  const uint32_t K_smem = Q_smem + QTile::BYTES;
+  const uint32_t V_smem = K_smem + STAGES * KV_TILE_BYTES;
+  const uint32_t O_smem = V_smem + STAGES * KV_TILE_BYTES;  // fp32 sums
+  const uint32_t Q_full = O_smem + CONSUMERS * SUM_BYTES;   // mbarriers, 8 bytes each
+  const uint32_t K_full = Q_full + 8;                       // of each buffer
+  const uint32_t V_full = K_full + STAGES * 8;
+  const uint32_t K_empty = V_full + STAGES * 8;
+  const uint32_t V_empty = K_empty + STAGES * 8;
+  const auto buffer = [](uint32_t smem, int n) { return smem + n % STAGES * KV_TILE_BYTES; };
+  const auto of = [](uint32_t mbarriers, int n) { return mbarriers + n % STAGES * 8; };
+  const auto parity = [](int n) { return n / STAGES % 2; };
+
+  if (thread_index() == 0) {
+    for (int i = 0; i < 1 + 2 * STAGES; ++i) mbarrier_init(Q_full + i * 8, 1);  // the producer's
+    // One of each consumer: a thread that has waited for the product of its warpgroup.
+    for (int i = 0; i < 2 * STAGES; ++i) mbarrier_init(K_empty + i * 8, CONSUMERS);
+    fence_mbarrier_init();  // the copy engine sees them
+  }
+  block_sync();  // nobody waits at an mbarrier that does not exist yet
+
+  // In the order of chapter 16: heads by groups whose K and V fit into L2, and in a group the tiles
+  // at the end of the sequence, which see the most keys, first.
+  const int first_head = block_index() / (params.together * params.q_tiles) * params.together;
+  const int heads_left = params.heads - first_head;
+  const int group_heads = heads_left < params.together ? heads_left : params.together;
+  const int in_group = block_index() - first_head * params.q_tiles;
+  const int head = first_head + in_group % group_heads, kv_head = head / params.group;
+  const int block_row = (params.q_tiles - 1 - in_group / group_heads) * BLOCK_Q;
+  const int end_row = block_row + BLOCK_Q < params.len_q ? block_row + BLOCK_Q : params.len_q;
+  const Tiles<BLOCK_KV> tiles(params.mask, block_row, end_row - 1);
+  const int count = tiles.count() > 0 ? tiles.count() : 0;
+
+  if (warp_index() < 4) {
+    setmaxnreg_dec<32>();
+    if (warp_index() > 0 || !elect_one()) return;
+    if (count > 0) {
+      mbarrier_arrive_expect_tx(Q_full, QTile::BYTES);
+      tma_load_3d(Q_smem, params.Q_map, 0, block_row, head, Q_full);
+    }
+    for (int n = 0; n < count; ++n) {
+      const int key = (tiles.begin + n) * BLOCK_KV;
+      // All consumers have multiplied by the tile that was here. In round 0 none was: of a fresh
+      // mbarrier the phase before, of parity 1, counts as complete.
+      mbarrier_wait(of(K_empty, n), parity(n) ^ 1);
+      mbarrier_arrive_expect_tx(of(K_full, n), KV_TILE_BYTES);
+      tma_load_3d(buffer(K_smem, n), params.K_map, 0, key, kv_head, of(K_full, n));
+      mbarrier_wait(of(V_empty, n), parity(n) ^ 1);
+      mbarrier_arrive_expect_tx(of(V_full, n), KV_TILE_BYTES);
+      FA_UNROLL
+      for (int panel = 0; panel < VTile::PANELS; ++panel)
+        tma_load_3d(buffer(V_smem, n) + panel * VTile::PANEL_BYTES, params.V_map,
+                    key + panel * VTile::SPAN, 0, kv_head, of(V_full, n));
+    }
+    return;
+  }
+  setmaxnreg_inc<160>();
+
+  // The same in all lanes; from a shuffle, so that the compiler may keep what follows from it, Q's
+  // descriptors, in uniform registers.
+  const int consumer = shfl(warp_index() / 4 - 1, 0);
+  const int first_row = block_row + consumer * WARPGROUP_Q;  // of the warpgroup
+  const int warp_row = block_row + (warp_index() - 4) * MMA_M;
+  const uint32_t Q_warpgroup = Q_smem + consumer * WARPGROUP_Q * QTile::SPAN;
+  const auto own_sums = [&](int mma_d) {
+    return O_smem + consumer * SUM_BYTES + mma_d * SUM_STEP + opaque(thread_index()) % 128 * 16;
+  };
+
+  Facts Q_facts = {0.0f, 0.0f};  // of rows that do not exist
+  if (first_row < params.len_q)
+    Q_facts = load_global(params.Q_facts + head * ceil_div(params.len_q, WARPGROUP_Q) +
+                          first_row / WARPGROUP_Q);
+  const float Q_scale = Q_facts.scale * params.scale_log2;
+  const float Q_norm = Q_facts.norm * params.scale_log2;
+  const Facts* const K_facts =
+      params.K_facts + kv_head * ceil_div(params.mask.len_kv, BLOCK_KV) + tiles.begin;
+
+  float O_rmem[1][MMAS_D][4] = {};
+  float m[2] = {NEG_INF, NEG_INF};  // what is subtracted, as exponent of 2
+  float l[2] = {};                  // row sum so far, of this lane's columns
+  float S_rmem[1][BLOCK_KV / MMA_N][4];
+  uint32_t P_rmem[BLOCK_KV / MMA_K8][4];  // wgmma may read it until the wait
+  bool fresh = true;                      // O begins anew
+  const float reference = breaks.has(fa::P_UNSCALED) ? 0.0f : REFERENCE;
+  const float most = breaks.has(fa::P_UNSCALED) ? 14.0f : LARGEST_WEIGHT;
+
+  const auto begin_scores = [&, breaks](int n) {  // S = Q @ K.T
+    if (!breaks.has(fa::MISSING_WAIT)) mbarrier_wait(of(K_full, n), parity(n));
+    multiply_query_key<HEAD_DIM>(S_rmem, Q_warpgroup, buffer(K_smem, n));
+  };
+  const auto begin_output = [&](int n) {  // O += P @ V
+    mbarrier_wait(of(V_full, n), parity(n));
+    multiply_weights_value(O_rmem, P_rmem, buffer(V_smem, n), !fresh);
+    fresh = false;
+  };
+  const auto finish_output = [&](int n) {
+    wgmma_wait<0>(O_rmem[0]);
+    if (thread_index() % 128 == 0) mbarrier_arrive(of(V_empty, n));
+  };
+  // [anchor: second_level]
+  // sums = 2^(m then - m) sums + O: the tensor core keeps 13 bits behind the leading one of its
+  // sum, fp32 23. Each thread has a place of its own: nobody waits.
+  const auto add_to_sums = [&] {
+    const FourFloats then = load_shared<FourFloats>(own_sums(MMAS_D));
+    float keep[2];
+    for (int half = 0; half < 2; ++half) keep[half] = exp2(then.value[half] - subtrahend(m[half]));
+    FA_UNROLL
+    for (int mma_d = 0; mma_d < MMAS_D; ++mma_d) {
+      FourFloats sums = load_shared<FourFloats>(own_sums(mma_d));
+      for (int i = 0; i < 4; ++i)
+        sums.value[i] = fma(sums.value[i], keep[i / 2], O_rmem[0][mma_d][i]);
+      store_shared<FourFloats>(own_sums(mma_d), sums);
+    }
+    store_shared<FourFloats>(own_sums(MMAS_D), FourFloats{m[0], m[1]});
+    fresh = true;
+  };
+  // [/anchor: second_level]
+
+  float scale, rescale[1][2], sum[2];  // of the tile at hand
+  bool look = true;  // for the maximum, before the exponentials: in the first tile there is none
+  bool grew, large;
+  // [anchor: weights]
+  // S, which has been computed, becomes the weights.
+  const auto exponentials = [&, breaks](int n, const Facts& facts) {
+    if (thread_index() % 128 == 0) mbarrier_arrive(of(K_empty, n));
+    scale = facts.scale * Q_scale;
+    const int tile = tiles.begin + n;
+    const bool edge = tile < tiles.clear_begin || tile >= tiles.clear_end;
+    if (edge) mask_scores(S_rmem, params.mask, opaque(warp_row), tile * BLOCK_KV);
+    // No score is above |q| |k| (Cauchy and Schwarz). So m is not below -59, and up to 57 no weight
+    // passes 2^121, far from fp32's 2^128. Where scores might: look first, here and in the next
+    // tile. So where a mask may have left rows without a key.
+    const bool far = !(facts.norm * Q_norm < 57.0f) && !breaks.has(fa::NO_BOUND);
+    look = look || edge || far;
+    grew = look && raise_row_max(m, rescale, S_rmem, scale, breaks);
+    look = edge || far;
+    large = exponentiate(S_rmem, sum, m, scale, reference, most);
+  };
+  // [/anchor: weights]
+
+  FA_UNROLL
+  for (int mma_d = 0; mma_d < MMAS_D; ++mma_d)
+    store_shared<FourFloats>(own_sums(mma_d), FourFloats{});
+  store_shared<FourFloats>(own_sums(MMAS_D), FourFloats{NEG_INF, NEG_INF});
+  // [anchor: main_loop]
+  if (count > 0) {
+    mbarrier_wait(Q_full, 0);
+    const Facts facts = load_global(K_facts);
+    begin_scores(0);
+    wgmma_wait<0>(S_rmem[0]);
+    exponentials(0, facts);
+    for (int half = 0; half < 2; ++half) l[half] = sum[half];
+    pack(P_rmem, S_rmem);
+    // The warpgroups add to their sums by turns: not all in the same tile.
+    int until_added = TILES_IN_TENSOR_CORE - consumer * TILES_IN_TENSOR_CORE / CONSUMERS;
+    for (int n = 1; n < count; ++n) {
+      const Facts facts = load_global(K_facts + n);
+      begin_scores(n);
+      begin_output(n - 1);
+      wgmma_wait<1>(S_rmem[0]);  // O stays in flight
+      exponentials(n, facts);
+      finish_output(n - 1);
+      if (warp_any(large) && !breaks.has(fa::FP8_NO_SUM_CHECK)) {
+        float lower[1][2];
+        lower_weights(S_rmem, sum, m, lower, reference, breaks);
+        for (int half = 0; half < 2; ++half)
+          rescale[0][half] = grew ? rescale[0][half] * lower[0][half] : lower[0][half];
+        grew = true;
+      }
+      if (grew && !breaks.has(fa::NO_RESCALE)) {
+        for (int half = 0; half < 2; ++half) l[half] *= rescale[0][half];
+        scale_rows(O_rmem, rescale);
+      }
+      if (--until_added == 0 && !breaks.has(fa::ONE_LEVEL)) {
+        add_to_sums();
+        until_added = TILES_IN_TENSOR_CORE;
+      }
+      for (int half = 0; half < 2; ++half) l[half] += sum[half];
+      pack(P_rmem, S_rmem);
+    }
+    begin_output(count - 1);
+    finish_output(count - 1);
+  }
+  // [/anchor: main_loop]
+  add_to_sums();
+  FA_UNROLL
+  for (int mma_d = 0; mma_d < MMAS_D; ++mma_d) {
+    const FourFloats sums = load_shared<FourFloats>(own_sums(mma_d));
+    for (int i = 0; i < 4; ++i) O_rmem[0][mma_d][i] = sums.value[i];
+  }
+
+  // Each channel of V has its scale, and gets its mean back, once for each weight.
+  for (float& sum : l) sum = quad_reduce(sum, breaks, [](float a, float b) { return a + b; });
+  for (int mma_d = 0; mma_d < MMAS_D; ++mma_d) {
+    const int column = kv_head * HEAD_DIM + mma_d * MMA_N + lane_index() % 4 * 2;
+    for (int i = 0; i < 4; ++i)
+      O_rmem[0][mma_d][i] = fma(O_rmem[0][mma_d][i], load_global(params.V_scales + column + i % 2),
+                                load_global(params.V_mean + column + i % 2) * l[i / 2]);
+  }
+  const int64_t row = int64_t{head} * params.len_q + warp_row;
+  for (int half = 0; half < 2; ++half) {
+    m[half] -= reference;
+    const int of_half = half * 8 + lane_index() / 4;
+    if (params.LSE_offset != nullptr && warp_row + of_half < params.len_q)
+      m[half] = fma(load_global(params.LSE_offset + row + of_half), 1.44269504f, m[half]);
+  }
+  store_output(reinterpret_cast<char*>(params.O + row * HEAD_DIM),
+               params.LSE == nullptr ? nullptr : params.LSE + row, O_rmem, {{m[0], m[1]}},
+               {{l[0], l[1]}}, 0.69314718f, params.len_q - warp_row, HEAD_DIM * sizeof(bf16));
+}
+
+// A tensor [heads, rows, WIDTH] of bytes: one box is `box_rows` rows, SPAN of their columns.
+template <int SPAN>
+TensorMap map_of(const e4m3* data, int64_t heads, int64_t rows, int64_t width, int box_rows,
+                 Swizzle swizzle) {
+  return make_tensor_map(data, {width, rows, heads}, {width, rows * width}, {SPAN, box_rows, 1},
+                         swizzle);
+}
+
+// Starts what brings Q, K and V into 8 bits; what the attention is given then.
+template <int HEAD_DIM>
+Params start_quantizing(const fa::ForwardArgs& args) {
+  check_scale_and_strides(args.scale, {&args.q, &args.k, &args.v, &args.o});
+  const auto [batch, heads, len_q, dim] = args.q.shape;
+  const int64_t len_kv = args.k.shape[2], q_heads = batch * heads;
+  const int64_t k_heads = batch * args.k.shape[1];
+  const int group = static_cast<int>(q_heads / k_heads);
+  const int q_tiles = static_cast<int>((len_q + BLOCK_Q - 1) / BLOCK_Q);
+  const Workspace w =
+      workspace_of(args.workspace, {batch, heads, len_q, len_kv, dim}, args.k.shape[1]);
+  const auto data = [](const fa::TensorRef& tensor) { return static_cast<bf16*>(tensor.data); };
+  // Tiles of a head stand in the grid's second dimension, which takes up to 65535.
+  const auto grid = [](int64_t of_heads, int64_t rows, int tile, int z = 1) {
+    const int64_t tiles = (rows + tile - 1) / tile;
+    if (tiles > 65535)
+      throw fa::InputError(std::to_string(rows) + " rows: up to 4194240 in this chapter");
+    return Dim3{static_cast<int>(of_heads), static_cast<int>(tiles), z};
+  };
+  if (q_heads * q_tiles > std::numeric_limits<int>::max()) {
+    throw fa::InputError(std::to_string(q_heads * q_tiles) +
+                         " tiles of queries in all heads: up to 2147483647 in this chapter");
+  }
+
+  // [anchor: launches]
+  using Row = Eight<HEAD_DIM>;
+  LaunchConfig config{.grid = grid(k_heads, len_kv, CHUNK, 2),
+                      .block = {QUANTIZE_THREADS},
+                      .smem_bytes = 3 * Row::ROWS * HEAD_DIM * sizeof(float)};
+  const int chunks = config.grid.y;
+  launch(measure_columns<HEAD_DIM>, config, data(args.k), data(args.v), w.column_sums,
+         static_cast<int>(len_kv));
+  const Means means{w.K_mean, w.V_mean, w.V_scales, (args.breaks & fa::FP8_NO_SMOOTHING) != 0};
+  launch(finish_columns<HEAD_DIM>, static_cast<int>(2 * k_heads), HEAD_DIM, 0, w.column_sums, means,
+         chunks, static_cast<int>(len_kv), static_cast<int>(k_heads));
+  const bool offset = args.lse.data != nullptr && !(args.breaks & fa::FP8_LSE_UNCORRECTED);
+  float* const LSE_offset = offset ? w.LSE_offset : nullptr;
+  config.smem_bytes = 2 * Row::ROWS * sizeof(float);
+  config.grid = grid(q_heads, len_q, WARPGROUP_Q);
+  launch(quantize_rows<HEAD_DIM, Operand::Q>, config,
+         QuantizeParams{data(args.q), w.Q, w.Q_facts, static_cast<int>(len_q), w.K_mean, group,
+                        LSE_offset, args.scale});
+  config.grid = grid(k_heads, len_kv, BLOCK_KV);
+  launch(quantize_rows<HEAD_DIM, Operand::K>, config,
+         QuantizeParams{data(args.k), w.K, w.K_facts, static_cast<int>(len_kv), w.K_mean, 1,
+                        nullptr, args.scale});
+  config.smem_bytes = HEAD_DIM * 128;
+  launch(turn_values<HEAD_DIM>, config, data(args.v), w.V, w.V_mean, w.V_scales,
+         static_cast<int>(len_kv), (args.breaks & fa::KEYS_IN_ORDER) != 0);
+  // [/anchor: launches]
+
+  using QTile = Tile8<BLOCK_Q, HEAD_DIM>;
+  using VTile = Tile8<HEAD_DIM, BLOCK_KV>;
+  const Swizzle K_swizzle = args.breaks & fa::SWIZZLE_ONE_SIDE ? Swizzle::none : QTile::SWIZZLE;
+  // K and V of these heads take 16 MB, a third of an H200's L2 cache: Q and O pass through it, too.
+  const int64_t together = (int64_t{16} << 20) / (2 * len_kv * dim) * group;
+  return {.Q_map = map_of<QTile::SPAN>(w.Q, q_heads, len_q, dim, BLOCK_Q, QTile::SWIZZLE),
+          .K_map = map_of<QTile::SPAN>(w.K, k_heads, len_kv, dim, BLOCK_KV, K_swizzle),
+          .V_map = map_of<VTile::SPAN>(w.V, k_heads, dim, padded(len_kv), HEAD_DIM, VTile::SWIZZLE),
+          .Q_facts = w.Q_facts,
+          .K_facts = w.K_facts,
+          .V_scales = w.V_scales,
+          .V_mean = w.V_mean,
+          .LSE_offset = LSE_offset,
+          .O = data(args.o),
+          .LSE = static_cast<float*>(args.lse.data),
+          .heads = static_cast<int>(q_heads),
+          .group = group,
+          .q_tiles = q_tiles,
+          .together = static_cast<int>(std::clamp<int64_t>(together, 1, q_heads)),
+          .len_q = static_cast<int>(len_q),
+          .scale_log2 = args.scale * 1.44269504f,
+          .mask = mask_of(args)};
+}
+
+template <int HEAD_DIM, int TILES_IN_TENSOR_CORE = 8, class Breaks>
+void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
+  const Params params = start_quantizing<HEAD_DIM>(args);
+  constexpr size_t SMEM = BLOCK_Q * HEAD_DIM + 2 * STAGES * BLOCK_KV * HEAD_DIM +  // Q, K, V; then
+                          CONSUMERS * (HEAD_DIM / MMA_N + 1) * 128 * 16 +  // the sums; to align it
+                          1024 + (1 + 4 * STAGES) * 8;                     // all; mbarriers
+  launch(attention<HEAD_DIM, TILES_IN_TENSOR_CORE, Breaks>, params.q_tiles * params.heads,
+         128 * (1 + CONSUMERS), SMEM, params, breaks);
+}
+
+// What host code calls. (A template: compiled only where it is used.)
+template <class Args>
+void forward(const Args& args) {
+  dispatch(args, [&](auto head_dim, auto breaks) { launch_attention<head_dim>(args, breaks); });
+}
+
+}  // namespace FA_BACKEND::ch17_fp8

@@ -1,0 +1,52 @@
+#pragma once
+// Chapter 17's FP8 kernel as host code sees it.
+
+#include "breaks.hpp"
+#include "chapters/16_maximum_on_demand/chapter.hpp"
+#include "computed.hpp"
+
+namespace emulator::ch17_fp8 {
+extern const fa::KernelBuild build;
+}
+namespace gpu::ch17_fp8 {
+extern const fa::KernelBuild build;
+}
+
+namespace ch17_fp8 {
+
+inline constexpr fa::KernelOption OPTIONS[] = {
+    {"--channel-mean", 0, 1000, 0, "K gets a mean in each channel, N times a normal number [0]",
+     ""},
+    {"--outliers", 0, 1000, 0, "one number of Q and K in 1000, at random, is multiplied by N [0]",
+     ""},
+};
+
+inline constexpr fa::Break OWN_BREAKS[] = {
+    {"no-smoothing", fa::FP8_NO_SMOOTHING, "K and V keep their means"},
+    {"lse-uncorrected", fa::FP8_LSE_UNCORRECTED,
+     "the log-sum-exp lacks what K's mean adds to a row"},
+    {"p-unscaled", fa::P_UNSCALED, "the largest weight is 1, not 32"},
+    {"one-level", fa::ONE_LEVEL, "O stays in the tensor core from the first tile to the last"},
+    {"keys-in-order", fa::KEYS_IN_ORDER, "V's keys stand in their order, P's do not"},
+    {"no-sum-check", fa::FP8_NO_SUM_CHECK, "nobody looks whether a weight is above 448"},
+    {"no-bound", fa::NO_BOUND, "nobody asks how far scores may be from the maximum at hand"},
+};
+
+inline constexpr fa::KernelChapter CHAPTER{
+    .name = "ch17_fp8",
+    .about = "Both products in 8-bit floating point, on Hopper.",
+    .emulator = &emulator::ch17_fp8::build,
+    .gpu = &gpu::ch17_fp8::build,
+    .features = fa::CAUSAL | fa::WINDOW | fa::LSE | fa::KV_HEADS,
+    .breaks = fa::NO_RESCALE | fa::SHUFFLE_MASK_0X10 | fa::MISSING_WAIT | fa::SWIZZLE_ONE_SIDE,
+    .own_breaks = OWN_BREAKS,
+    .options = OPTIONS,
+    .forward_workspace = workspace_bytes,
+    .prepare = prepare,
+    .computed = computed,
+    .second = true,
+    .previous_name = "ch16_maximum_on_demand",
+    .previous = &emulator::ch16::build,
+};
+
+}  // namespace ch17_fp8

@@ -1,0 +1,19 @@
+#pragma once
+// The problem that the FP8 kernel solves: the one that was asked, in e4m3.
+
+#include <span>
+
+#include "common/problem.hpp"
+
+namespace ch17_fp8 {
+
+// The same problem with Q, K and V rounded as the kernels round them, K and V without their means.
+fa::Problem computed(const fa::Problem& problem, std::span<const int> options);
+
+// --channel-mean and --outliers, as of ch17_low_precision.
+void prepare(fa::Problem& problem, std::span<const int> options);
+
+// Bytes of workspace for a forward pass.
+int64_t workspace_bytes(const fa::Shape& shape, int64_t kv_heads);
+
+}  // namespace ch17_fp8

@@ -1,0 +1,4 @@
+#include "chapter.hpp"
+#include "common/kernels/kernel_program.hpp"
+
+int main(int argc, char** argv) { return fa::run_kernel_program(ch17_fp8::CHAPTER, argc, argv); }

@@ -1,0 +1,88 @@
+#pragma once
+// From the host's arguments to what the FP8 kernels are given.
+
+#include <algorithm>
+#include <string>
+
+#include "chapters/17_low_precision/fp8/breaks.hpp"
+#include "common/kernels/launch.hpp"
+#include "common/kernels/mask.hpp"
+
+namespace FA_BACKEND::ch17_fp8 {
+
+using fa::e4m3;
+
+constexpr int CONSUMERS = 3, WARPGROUP_Q = 64, BLOCK_Q = CONSUMERS * WARPGROUP_Q;
+constexpr int BLOCK_KV = 96;  // the most without spills
+constexpr int STAGES = 2;     // of K and of V
+constexpr int MMA_K8 = 32;    // of a wgmma of 8 bits
+
+// Of a warpgroup's queries, or of a tile of keys: what its numbers have to be multiplied by, and
+// the longest of its rows, as a vector.
+struct alignas(8) Facts {
+  float scale, norm;
+};
+
+// Q, K, V in 8 bits. V lies on its side, and its keys in another order (order.hpp).
+struct Params {
+  TensorMap Q_map, K_map, V_map;  // [heads, len_q, D], [kv_heads, len_kv, D], [kv_heads, D, padded]
+  const Facts *Q_facts, *K_facts;  // [heads, warpgroups], [kv_heads, tiles]
+  const float *V_scales, *V_mean;  // [kv_heads, D]
+  const float* LSE_offset;         // [heads, len_q], or null: what K lost with its mean
+  bf16* O;                         // [heads, len_q, D]
+  float* LSE;                      // [heads, len_q], or null
+  int heads, group;                // `group` query heads in a row share a head of K and V
+  int q_tiles, together;           // heads whose K and V the L2 cache holds at a time
+  int len_q;
+  float scale_log2;  // e^x = 2^(x log2 e)
+  Mask mask;
+};
+
+// The workspace, part after part, each at a multiple of 256 bytes. Of no workspace: its size alone.
+struct Workspace {
+  e4m3 *Q, *K, *V;
+  Facts *Q_facts, *K_facts;
+  float* column_sums;  // [2 kv_heads, chunks, 3, D]: sum, least and largest of CHUNK rows
+  float *K_mean, *V_mean, *V_scales;  // [kv_heads, D]
+  float* LSE_offset;
+  int64_t bytes;
+};
+
+constexpr int CHUNK = 512;  // rows that one block adds up
+
+FA_HOST_DEVICE constexpr int64_t padded(int64_t len_kv) {
+  return (len_kv + BLOCK_KV - 1) / BLOCK_KV * BLOCK_KV;
+}
+
+inline Workspace workspace_of(float* base, const fa::Shape& s, int64_t kv_heads) {
+  char* const start = reinterpret_cast<char*>(base);
+  int64_t at = 0;
+  const auto part = [&]<class T>(T*& place, int64_t count) {
+    place = start == nullptr ? nullptr : reinterpret_cast<T*>(start + at);
+    at += (count * int64_t{sizeof(T)} + 255) / 256 * 256;
+  };
+  const int64_t q_heads = s.batch * s.heads, k_heads = s.batch * kv_heads;
+  Workspace w{};
+  part(w.Q, q_heads * s.q * s.dim);
+  part(w.K, k_heads * s.kv * s.dim);
+  part(w.V, k_heads * s.dim * padded(s.kv));
+  part(w.Q_facts, q_heads * ((s.q + WARPGROUP_Q - 1) / WARPGROUP_Q));
+  part(w.K_facts, k_heads * (padded(s.kv) / BLOCK_KV));
+  part(w.column_sums, 2 * k_heads * ((s.kv + CHUNK - 1) / CHUNK) * 3 * s.dim);
+  part(w.K_mean, k_heads * s.dim);
+  part(w.V_mean, k_heads * s.dim);
+  part(w.V_scales, k_heads * s.dim);
+  part(w.LSE_offset, q_heads * s.q);
+  w.bytes = at;
+  return w;
+}
+
+inline Mask mask_of(const fa::ForwardArgs& args) {
+  const auto limit = [](int64_t side) {
+    return side < 0 || side > UNLIMITED ? UNLIMITED : static_cast<int>(side);
+  };
+  const int len_q = static_cast<int>(args.q.shape[2]), len_kv = static_cast<int>(args.k.shape[2]);
+  return {len_kv, len_kv - len_q, limit(args.window_left), limit(args.window_right)};
+}
+
+}  // namespace FA_BACKEND::ch17_fp8

@@ -1,0 +1,270 @@
+#pragma once
+// Q, K and V in e4m3: K and V without their means; V on its side.
+
+#include "chapters/17_low_precision/fp8/order.hpp"
+#include "chapters/17_low_precision/fp8/params.hpp"
+
+namespace FA_BACKEND::ch17_fp8 {
+
+constexpr int QUANTIZE_THREADS = 128;
+
+struct alignas(16) Chunk {
+  uint32_t word[4];
+};
+struct alignas(16) FourFloats {
+  float value[4];
+};
+struct alignas(8) TwoWords {
+  uint32_t word[2];
+};
+
+// What numbers up to `largest` are multiplied by before they are rounded; the scale is 1 over it.
+// Where all are tiny, or 0, a finite one.
+FA_DEVICE float inverse_scale(float largest) {
+  constexpr float MOST = 0x1p120f;
+  const float inverse = fa::kLargestE4m3 / largest;
+  return inverse > MOST ? MOST : inverse;  // NaN stays NaN
+}
+
+// The larger one. A NaN stays one: max would drop it.
+FA_DEVICE float larger(float a, float b) { return a > b || a != a ? a : b; }
+
+// Eight neighbours of a row. HEAD_DIM / 8 lanes have a row, and the block's threads several.
+template <int HEAD_DIM>
+struct Eight {
+  static constexpr int LANES = HEAD_DIM / 8;
+  static constexpr int ROWS = QUANTIZE_THREADS / LANES;  // of the block's threads at a time
+  float value[8];
+
+  FA_DEVICE static int row() { return thread_index() / LANES; }
+  FA_DEVICE static int column() { return thread_index() % LANES * 8; }
+  FA_DEVICE static Eight load(const bf16* row) {
+    const auto chunk = load_global(reinterpret_cast<const Chunk*>(row + column()));
+    Eight eight;
+    FA_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      eight.value[2 * i] = unpack_low<bf16>(chunk.word[i]);
+      eight.value[2 * i + 1] = unpack_high<bf16>(chunk.word[i]);
+    }
+    return eight;
+  }
+  // This thread's columns of a row of fp32.
+  FA_DEVICE static Eight load(const float* row) {
+    Eight eight;
+    FA_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      const auto four = load_global(reinterpret_cast<const FourFloats*>(row + column()) + i);
+      for (int j = 0; j < 4; ++j) eight.value[i * 4 + j] = four.value[j];
+    }
+    return eight;
+  }
+  // Combines what the lanes of a row have.
+  template <class Combine>
+  FA_DEVICE static float reduce(float value, Combine combine) {
+    for (int distance = 1; distance < LANES; distance *= 2)
+      value = combine(value, shfl_xor(value, distance));
+    return value;
+  }
+};
+
+FA_DEVICE float sum_of(float a, float b) { return a + b; }
+
+// The sum, the least and the largest number of each column of CHUNK rows: of K, then of V.
+template <int HEAD_DIM>
+FA_KERNEL FA_LAUNCH_BOUNDS(QUANTIZE_THREADS, 1)
+void measure_columns(const bf16* K, const bf16* V, float* column_sums, int len_kv) {
+  using Row = Eight<HEAD_DIM>;
+  const auto [head, chunk, of_V] = block_index_3d();
+  const int first = chunk * CHUNK, end = first + CHUNK < len_kv ? first + CHUNK : len_kv;
+  float sum[8] = {}, least[8], largest[8];
+  for (int i = 0; i < 8; ++i) least[i] = -NEG_INF, largest[i] = NEG_INF;
+  for (int key = first + Row::row(); key < end; key += Row::ROWS) {
+    const auto row = Row::load((of_V ? V : K) + (int64_t{head} * len_kv + key) * HEAD_DIM);
+    for (int i = 0; i < 8; ++i) {
+      sum[i] += row.value[i];
+      least[i] = -max(-least[i], -row.value[i]);
+      largest[i] = max(largest[i], row.value[i]);
+    }
+  }
+  const uint32_t smem = dynamic_smem();  // [3][Row::ROWS][HEAD_DIM]
+  const auto place = [&](int what, int row, int column) {
+    return smem + ((what * Row::ROWS + row) * HEAD_DIM + column) * 4;
+  };
+  for (int i = 0; i < 8; ++i) {
+    store_shared<float>(place(0, Row::row(), Row::column() + i), sum[i]);
+    store_shared<float>(place(1, Row::row(), Row::column() + i), least[i]);
+    store_shared<float>(place(2, Row::row(), Row::column() + i), largest[i]);
+  }
+  block_sync();  // all threads have stored theirs
+  const int column = thread_index();
+  if (column >= HEAD_DIM) return;
+  float total[3] = {0, -NEG_INF, NEG_INF};
+  for (int row = 0; row < Row::ROWS; ++row) {
+    total[0] += load_shared<float>(place(0, row, column));
+    total[1] = -max(-total[1], -load_shared<float>(place(1, row, column)));
+    total[2] = max(total[2], load_shared<float>(place(2, row, column)));
+  }
+  float* const to =
+      column_sums + ((int64_t{of_V} * grid_size().x + head) * grid_size().y + chunk) * 3 * HEAD_DIM;
+  for (int what = 0; what < 3; ++what) store_global(to + what * HEAD_DIM + column, total[what]);
+}
+
+struct Means {
+  float *K_mean, *V_mean, *V_scales;
+  bool keep;  // both stay what they are
+};
+
+// A block for each head of K, then for each of V; a thread for each column.
+template <int HEAD_DIM>
+FA_KERNEL FA_LAUNCH_BOUNDS(HEAD_DIM, 1)
+void finish_columns(const float* column_sums, const Means to, int chunks, int len_kv, int heads) {
+  const int head = block_index() % heads, column = thread_index();
+  const float* const from = column_sums + int64_t{block_index()} * chunks * 3 * HEAD_DIM + column;
+  float sum = 0, least = -NEG_INF, largest = NEG_INF;
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    sum += load_global(from + chunk * 3 * HEAD_DIM);
+    least = -max(-least, -load_global(from + (chunk * 3 + 1) * HEAD_DIM));
+    largest = max(largest, load_global(from + (chunk * 3 + 2) * HEAD_DIM));
+  }
+  const float mean = to.keep ? 0.0f : sum / static_cast<float>(len_kv);
+  const float lost = sum * 0.0f;  // of a NaN or an Inf, which have no multiple, NaN
+  store_global((block_index() < heads ? to.K_mean : to.V_mean) + head * HEAD_DIM + column, mean);
+  if (block_index() < heads) return;
+  store_global(to.V_scales + head * HEAD_DIM + column,
+               1.0f / inverse_scale(max(largest - mean, mean - least) + lost));
+}
+
+enum class Operand { Q, K };
+
+struct QuantizeParams {
+  const bf16* from;  // [heads, rows, HEAD_DIM]
+  e4m3* to;          // likewise
+  Facts* facts;      // [heads, tiles]
+  int rows;
+  const float* K_mean;  // [heads / group, HEAD_DIM]
+  int group;
+  float* LSE_offset;  // of Q: [heads, rows], scale q . mean of K; null: not wanted
+  float scale;
+};
+
+// A block quantizes a tile of rows: a warpgroup's queries, or the keys that the kernel meets at a
+// time.
+template <int HEAD_DIM, Operand OPERAND>
+FA_KERNEL FA_LAUNCH_BOUNDS(QUANTIZE_THREADS, 1)
+void quantize_rows(const QuantizeParams p) {
+  using Row = Eight<HEAD_DIM>;
+  constexpr int TILE = OPERAND == Operand::Q ? WARPGROUP_Q : BLOCK_KV;
+  constexpr int ROWS = TILE / Row::ROWS;  // of each thread
+  static_assert(TILE % Row::ROWS == 0, "each thread has equally many rows");
+  const auto [head, tile, unused] = block_index_3d();
+  const int first = tile * TILE, rows_left = p.rows - first;
+  const int64_t first_row = int64_t{head} * p.rows + first;
+
+  Row mean = {};
+  if (OPERAND == Operand::K || p.LSE_offset != nullptr)
+    mean = Row::load(p.K_mean + (OPERAND == Operand::K ? head : head / p.group) * HEAD_DIM);
+  Row rows[ROWS] = {};
+  float largest = 0, squared_norm = 0;
+  FA_UNROLL
+  for (int i = 0; i < ROWS; ++i) {
+    const int row = Row::row() + i * Row::ROWS;
+    if (row < rows_left) rows[i] = Row::load(p.from + (first_row + row) * HEAD_DIM);
+    float squares = 0, product = 0, zero = 0;
+    FA_UNROLL
+    for (int d = 0; d < 8; ++d) {
+      float& x = rows[i].value[d];
+      if (OPERAND == Operand::Q) product = fma(x, mean.value[d], product);
+      if (OPERAND == Operand::K && row < rows_left) x -= mean.value[d];
+      squares = fma(x, x, squares);
+      zero = fma(x, 0.0f, zero);  // NaN, if there is a NaN or an Inf
+      largest = larger(largest, x < 0 ? -x : x);
+    }
+    largest = larger(largest + zero, largest);
+    squared_norm = larger(squared_norm, Row::reduce(squares, sum_of));
+    // K lost its mean: all scores of a row the same number, which softmax does not see, and the
+    // log-sum-exp does.
+    if (OPERAND == Operand::Q && p.LSE_offset != nullptr) {
+      product = Row::reduce(product, sum_of);
+      if (row < rows_left && Row::column() == 0)
+        store_global(p.LSE_offset + first_row + row, product * p.scale);
+    }
+  }
+
+  // What all threads of the block have seen.
+  largest = Row::reduce(largest, larger);
+  const uint32_t smem = dynamic_smem();  // [2][Row::ROWS]
+  if (Row::column() == 0) {
+    store_shared<float>(smem + Row::row() * 4, largest);
+    store_shared<float>(smem + (Row::ROWS + Row::row()) * 4, squared_norm);
+  }
+  block_sync();  // all rows have been looked at
+  for (int row = 0; row < Row::ROWS; ++row) {
+    largest = larger(largest, load_shared<float>(smem + row * 4));
+    squared_norm = larger(squared_norm, load_shared<float>(smem + (Row::ROWS + row) * 4));
+  }
+  const float inverse = inverse_scale(largest);
+  if (thread_index() == 0) {
+    // Rounding makes a number larger by up to a sixteenth.
+    store_global(p.facts + int64_t{head} * grid_size().y + tile,
+                 Facts{1.0f / inverse, sqrt(squared_norm) * 1.07f});
+  }
+
+  FA_UNROLL
+  for (int i = 0; i < ROWS; ++i) {
+    const int row = Row::row() + i * Row::ROWS;
+    const float(&x)[8] = rows[i].value;
+    TwoWords packed;
+    FA_UNROLL
+    for (int j = 0; j < 2; ++j)
+      packed.word[j] = pack_e4m3x4(x[4 * j] * inverse, x[4 * j + 1] * inverse,
+                                   x[4 * j + 2] * inverse, x[4 * j + 3] * inverse);
+    e4m3* const to = p.to + (first_row + row) * HEAD_DIM + Row::column();
+    if (row < rows_left) store_global(reinterpret_cast<TwoWords*>(to), packed);
+  }
+}
+
+// V [heads, len_kv, HEAD_DIM] becomes [heads, HEAD_DIM, padded], without its mean, its keys in the
+// order of the slots; zeros behind the last. A block turns the tile that the kernel meets at a
+// time. [anchor: turn]
+template <int HEAD_DIM>
+FA_KERNEL FA_LAUNCH_BOUNDS(QUANTIZE_THREADS, 1)
+void turn_values(const bf16* V, e4m3* to, const float* V_mean, const float* V_scales, int len_kv,
+                 bool in_order) {
+  using Row = Eight<HEAD_DIM>;
+  constexpr int CHUNKS = BLOCK_KV / 16;  // of 16 bytes, in a column of the tile
+  const auto [head, tile, unused] = block_index_3d();
+  const uint32_t smem = dynamic_smem();  // [HEAD_DIM][8 chunks]
+  // A thread's columns are 8 apart from its neighbour's: without the XOR all lanes would meet in
+  // one bank.
+  const auto place = [&](int column, int chunk) {
+    return smem + column * 128 + (chunk ^ column / 8 % 8) * 16;
+  };
+  Row mean = Row::load(V_mean + head * HEAD_DIM), inverse = Row::load(V_scales + head * HEAD_DIM);
+  for (float& scale : inverse.value) scale = 1.0f / scale;
+  for (int slots = Row::row() * 4; slots < BLOCK_KV; slots += Row::ROWS * 4) {
+    Row rows[4] = {};  // the keys of four slots in a row
+    FA_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const int key = tile * BLOCK_KV + (in_order ? slots + i : key_of_slot(slots + i));
+      if (key >= len_kv) continue;
+      rows[i] = Row::load(V + (int64_t{head} * len_kv + key) * HEAD_DIM);
+      for (int d = 0; d < 8; ++d)
+        rows[i].value[d] = (rows[i].value[d] - mean.value[d]) * inverse.value[d];
+    }
+    FA_UNROLL
+    for (int d = 0; d < 8; ++d)
+      store_shared<uint32_t>(
+          place(Row::column() + d, slots / 16) + slots % 16,
+          pack_e4m3x4(rows[0].value[d], rows[1].value[d], rows[2].value[d], rows[3].value[d]));
+  }
+  block_sync();  // the whole tile has been turned
+  for (int i = thread_index(); i < HEAD_DIM * CHUNKS; i += QUANTIZE_THREADS) {
+    const int column = i / CHUNKS, chunk = i % CHUNKS;
+    e4m3* const row = to + (int64_t{head} * HEAD_DIM + column) * padded(len_kv);
+    store_global(reinterpret_cast<Chunk*>(row + tile * BLOCK_KV) + chunk,
+                 load_shared<Chunk>(place(column, chunk)));
+  }
+}
+// [/anchor: turn]
+
+}  // namespace FA_BACKEND::ch17_fp8

@@ -1,0 +1,97 @@
+#pragma once
+// From scores to weights that fit e4m3, by the maximum at hand.
+
+#include "chapters/17_low_precision/fp8/params.hpp"
+
+namespace FA_BACKEND::ch17_fp8 {
+
+// A weight is 2^(s - m), and times 2^REFERENCE here: e4m3 goes up to 448 and down to 2^-9. At the
+// maximum it is 32, so that scores may pass the maximum at hand by a factor of 14 before anybody
+// has to do something about it.
+constexpr float REFERENCE = 5.0f, LARGEST_WEIGHT = 448.0f;
+
+// S = 2^(scale S - m + reference),   sum = this lane's part of rowsum S
+// True if a weight may be above `most`. No weight is above a sum that it is in; a lane's part is
+// summed in two halves, so that 12 weights of 32 pass. Written so that NaN and Inf do not.
+// [anchor: exponentiate]
+template <int MMAS_KV>
+FA_DEVICE bool exponentiate(float (&S_rmem)[1][MMAS_KV][4], float (&sum)[2], const float (&m)[2],
+                            float scale, float reference, float most) {
+  float part[2][2] = {};
+  const float offset[2] = {reference - subtrahend(m[0]), reference - subtrahend(m[1])};
+  FA_UNROLL
+  for (int mma_kv = 0; mma_kv < MMAS_KV; ++mma_kv)
+    for (int half = 0; half < 2; ++half) {
+      float* s = &S_rmem[0][mma_kv][half * 2];
+      s[0] = exp2(fma(s[0], scale, offset[half]));
+      s[1] = exp2(fma(s[1], scale, offset[half]));
+      part[half][mma_kv % 2] += s[0] + s[1];
+    }
+  for (int half = 0; half < 2; ++half) sum[half] = part[half][0] + part[half][1];
+  return !(max(part[0][0], part[0][1]) < most) || !(max(part[1][0], part[1][1]) < most);
+}
+// [/anchor: exponentiate]
+
+// Weights that are too large become smaller, all of a row by a power of two: nothing is rounded. m
+// grows alike. What was summed so far has to be multiplied by `rescale`.
+// [anchor: lower]
+template <int MMAS_KV, class Breaks>
+FA_DEVICE void lower_weights(float (&S_rmem)[1][MMAS_KV][4], float (&sum)[2], float (&m)[2],
+                             float (&rescale)[1][2], float reference, Breaks breaks) {
+  for (int half = 0; half < 2; ++half) {
+    float largest = 0;
+    for (int mma_kv = 0; mma_kv < MMAS_KV; ++mma_kv)
+      largest = max(largest, max(S_rmem[0][mma_kv][half * 2], S_rmem[0][mma_kv][half * 2 + 1]));
+    largest = quad_reduce(largest, breaks, [](float a, float b) { return max(a, b); });
+    const float growth = log(max(largest, 1.0f)) * 1.44269504f - reference;
+    const float steps = growth > 0 ? static_cast<float>(round_to_int(growth + 0.5f)) : 0.0f;
+    m[half] += steps;
+    rescale[0][half] = exp2(-steps);
+    sum[half] *= rescale[0][half];
+  }
+  scale_rows(S_rmem, rescale);
+}
+// [/anchor: lower]
+
+// The exact way, before the exponentials: m' = max(m, rowmax of scale S). It stays until a weight
+// would be more than 4 times as large as at the maximum. True if it moved.
+template <int MMAS_KV, class Breaks>
+FA_DEVICE bool raise_row_max(float (&m)[2], float (&rescale)[1][2],
+                             const float (&S_rmem)[1][MMAS_KV][4], float scale, Breaks breaks) {
+  constexpr float MAX_GROWTH = 2.0f;
+  float row_max[2];
+  bool grew = false;
+  for (int half = 0; half < 2; ++half) {
+    float largest = NEG_INF;
+    for (int mma_kv = 0; mma_kv < MMAS_KV; ++mma_kv)
+      largest = max(largest, max(S_rmem[0][mma_kv][half * 2], S_rmem[0][mma_kv][half * 2 + 1]));
+    row_max[half] = largest * scale;
+    // In the first tile m = -inf. Written so that NaN, from -inf - (-inf), counts as grown.
+    grew |= !(row_max[half] - m[half] <= MAX_GROWTH);
+  }
+  if (!warp_any(grew)) return false;
+  for (int half = 0; half < 2; ++half) {
+    const float tile_max =
+        quad_reduce(row_max[half], breaks, [](float a, float b) { return max(a, b); });
+    const float m_old = m[half];
+    m[half] = max(m_old, tile_max);
+    rescale[0][half] = exp2(m_old - subtrahend(m[half]));
+  }
+  return true;
+}
+
+// P = S in e4m3, as operand A: what a lane has of 32 keys is what it needs, once V's keys stand in
+// the order of key_of_slot.
+// [anchor: pack]
+template <int MMAS_KV>
+FA_DEVICE void pack(uint32_t (&P_rmem)[MMAS_KV / 4][4], const float (&S_rmem)[1][MMAS_KV][4]) {
+  for (int step = 0; step < MMAS_KV / 4; ++step)
+    for (int i = 0; i < 4; ++i) {  // row lane/4 or + 8, slots 0-15 or 16-31
+      const float* left = &S_rmem[0][step * 4 + i / 2 * 2][i % 2 * 2];
+      const float* right = &S_rmem[0][step * 4 + i / 2 * 2 + 1][i % 2 * 2];
+      P_rmem[step][i] = pack_e4m3x4(left[0], left[1], right[0], right[1]);
+    }
+}
+// [/anchor: pack]
+
+}  // namespace FA_BACKEND::ch17_fp8
