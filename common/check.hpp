@@ -80,6 +80,12 @@ struct CheckResult {
 //         + four units in the last place of fp32 at the largest |LSE|
 //         + (n · max |score| + 2 · √Lkv) · 2⁻²⁴
 //
+// and where Q and K are e4m3, whose products the tensor core cuts 13 bits below the largest,
+//
+//         + 4 · √(33/32 · dim) · 2⁻¹³ · scale · max |q| · max |k| + 2⁻²⁰
+//
+// (33 numbers for each 32 products, each off by up to one such bit, to either side).
+//
 // A bound above a quarter of the root mean square of O proves nothing: inconclusive, which is no
 // pass. (Not so where the bound is the smallest number of the dtype: then O is 0, and must be.)
 // reference/check.py has the same rule; reference/test_golden.cpp holds the two together.

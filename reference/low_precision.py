@@ -140,7 +140,8 @@ class Scheme(NamedTuple):
     hadamard: bool = False
     pv: str = "bf16"
     p_largest: float = 1
-    two_level: bool = True
+    stay: int = 1  # tiles that O stays in the tensor core; 0: all
+    smooth_v: bool = False
 
 
 def _schemes() -> dict:
@@ -157,7 +158,9 @@ def _schemes() -> dict:
         "fp8-block-hadamard": block._replace(hadamard=True),
         "fp8-block-smooth-hadamard": block._replace(smooth=True, hadamard=True),
         "fp8-block-unscaled": block._replace(p_largest=1),
-        "fp8-block-one-level": block._replace(two_level=False),
+        "fp8-block-one-level": block._replace(stay=0),
+        "fp8-block-768-keys": block._replace(stay=12),
+        "fp8-kernel": block._replace(smooth=True, p_largest=32, stay=12, smooth_v=True),
         "fp8-qk-only": Scheme("e4m3", "block"),
         "mxfp8": Scheme("mxfp8", pv="mxfp8"),
         "nvfp4-qk-only": Scheme("nvfp4"), "nvfp4": Scheme("nvfp4", pv="nvfp4"),
@@ -194,7 +197,10 @@ def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, scheme: Scheme, seed:
         matrix = rotation(q.shape[1], seed)
         q, k = ((x.astype(np.float64) @ matrix).astype(f32) for x in (q, k))
     (q, q_scales), (k, k_scales) = operand(q, scheme, True), operand(k, scheme, False)
-    v_scale = f32(1)
+    v_scale, v_mean = f32(1), f32(0)
+    if scheme.smooth_v:
+        v_mean = v.mean(0, dtype=np.float64).astype(f32)
+        v = v - v_mean
     if scheme.pv == "e4m3":
         v_scale = np.maximum(np.abs(v).max() / f32(448), np.finfo(f32).smallest_subnormal)
         v = to_numbers(v / v_scale, E4M3)
@@ -208,6 +214,7 @@ def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, scheme: Scheme, seed:
     scale = f32(1) / np.sqrt(f32(q.shape[1]))
     m, total = np.full(len(q), -np.inf, f32), np.zeros(len(q), f32)
     o = np.zeros((len(q), v.shape[1]), f32)
+    core = np.zeros_like(o)  # in the tensor core
     for first in range(0, len(k), TILE):
         k_tile, v_tile = k[first:first + TILE], v[first:first + TILE]
         if scheme.qk == "e4m3":
@@ -224,11 +231,13 @@ def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, scheme: Scheme, seed:
         if scheme.pv != "e4m3":
             o = (o + p.astype(np.float64) @ v_tile.astype(np.float64)).astype(f32)
             continue
+        core = core * rescale[:, None]
         for i, row in enumerate(p):
-            start = np.zeros(v.shape[1]) if scheme.two_level else o[i].astype(np.float64)
-            added = tensor_core_add(start, row, v_tile).astype(f32)
-            o[i] = o[i] + added if scheme.two_level else added
-    o = (o * (np.float64(v_scale) / (total.astype(np.float64) * scheme.p_largest))[:, None]).astype(f32)
+            core[i] = tensor_core_add(core[i].astype(np.float64), row, v_tile).astype(f32)
+        if scheme.stay and (first // TILE + 1) % scheme.stay == 0:
+            o, core = o + core, np.zeros_like(o)
+    factor = (np.float64(v_scale) / (total.astype(np.float64) * scheme.p_largest))[:, None]
+    o = ((o + core) * factor + v_mean).astype(f32)
     return round_to("fp16" if scheme.pv == "fp16" else "bf16", o)
 
 

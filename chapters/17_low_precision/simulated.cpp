@@ -77,6 +77,7 @@ std::vector<float> transposed(std::span<const float> x, int64_t rows, int64_t co
 struct Values {
   std::vector<float> v;
   float scale = 1;
+  std::vector<float> mean = {};  // [dim]: to be added to O
 };
 
 Values round_values(const Scheme& scheme, const Head& head, int64_t padded) {
@@ -88,8 +89,10 @@ Values round_values(const Scheme& scheme, const Head& head, int64_t padded) {
     values.v = transposed(columns, head.dim, padded, head.dim);
     return values;
   }
+  values.mean.assign(head.dim, 0.0f);
+  if (scheme.smooth_v) values.mean = smooth(values.v, head.dim);
   if (scheme.pv == Format::E4M3) {
-    const float largest = largest_of(head.v);
+    const float largest = largest_of(values.v);
     if (largest != 0)
       values.scale = std::max(largest / fa::kLargestE4m3, std::numeric_limits<float>::denorm_min());
     for (float& x : values.v) x /= values.scale;
@@ -145,7 +148,10 @@ std::span<const Scheme> schemes() {
     fp8("fp8-block-smooth-hadamard",
         {.grain = BLOCK, .smooth = true, .hadamard = true, .p_largest = 256});
     fp8("fp8-block-unscaled", {.grain = BLOCK, .p_largest = 1});
-    fp8("fp8-block-one-level", {.grain = BLOCK, .p_largest = 256, .two_level = false});
+    fp8("fp8-block-one-level", {.grain = BLOCK, .p_largest = 256, .stay = 0});
+    fp8("fp8-block-768-keys", {.grain = BLOCK, .p_largest = 256, .stay = 12});
+    fp8("fp8-kernel",
+        {.grain = BLOCK, .smooth = true, .p_largest = 32, .stay = 12, .smooth_v = true});
     all.push_back({.name = "fp8-qk-only", .qk = E4M3, .grain = BLOCK});
     all.push_back({.name = "mxfp8", .qk = MXFP8, .pv = MXFP8});
     all.push_back({.name = "nvfp4-qk-only", .qk = NVFP4});
@@ -156,14 +162,17 @@ std::span<const Scheme> schemes() {
   return list;
 }
 
-void smooth(std::span<float> k, int64_t dim) {
+std::vector<float> smooth(std::span<float> k, int64_t dim) {
   const int64_t keys = std::ssize(k) / dim;
+  std::vector<float> means;
   for (int64_t d = 0; d < dim; ++d) {
     double sum = 0;
     for (int64_t j = 0; j < keys; ++j) sum += k[j * dim + d];
     const float mean = static_cast<float>(sum / static_cast<double>(keys));
     for (int64_t j = 0; j < keys; ++j) k[j * dim + d] -= mean;
+    means.push_back(mean);
   }
+  return means;
 }
 
 void rotate(std::span<float> x, int64_t dim, uint64_t seed) {
@@ -269,7 +278,8 @@ std::vector<float> low_precision_attention(const Scheme& scheme, const Head& hea
   std::vector<float> o(rows.size() * dim, std::numeric_limits<float>::quiet_NaN());
 
   fa::parallel_for(std::ssize(rows), 0, [&](int64_t n, int) {
-    std::vector<float> q_row(depth), O(dim), tile_O(dim);
+    std::vector<float> q_row(depth), O(dim), core(dim);  // core: what is in the tensor core
+    const bool leaves = tensor_core_sums && scheme.stay > 0;
     std::copy_n(q.begin() + rows[n] * dim, dim, q_row.begin());
     float m = -HUGE_VALF, l = 0;
     for (int64_t first = 0; first < head.keys; first += kTile) {
@@ -306,12 +316,13 @@ std::vector<float> low_precision_attention(const Scheme& scheme, const Head& hea
 
       for (float& x : O) x *= rescale;  // O = O * exp(m - m') + P @ V
       if (tensor_core_sums) {
-        std::fill(tile_O.begin(), tile_O.end(), 0.0f);
-        float* const to = scheme.two_level ? tile_O.data() : O.data();
+        for (float& x : core) x *= rescale;
         for (int j = 0; j < kTile; j += fa::kProductsAtATime)
-          fa::tensor_core_add(to, static_cast<int>(dim), P + j, v_tile + j * dim, dim);
-        if (scheme.two_level)
-          for (int64_t d = 0; d < dim; ++d) O[d] += tile_O[d];
+          fa::tensor_core_add(core.data(), static_cast<int>(dim), P + j, v_tile + j * dim, dim);
+        if (leaves && (first / kTile + 1) % scheme.stay == 0) {
+          for (int64_t d = 0; d < dim; ++d) O[d] += core[d];
+          std::fill(core.begin(), core.end(), 0.0f);
+        }
       } else {
         std::vector<double> sums(O.begin(), O.end());
         for (int j = 0; j < count; ++j)
@@ -321,8 +332,11 @@ std::vector<float> low_precision_attention(const Scheme& scheme, const Head& hea
     }
     const Format out = scheme.pv == Format::FP16 ? Format::FP16 : Format::BF16;
     const double factor = double{values.scale} / (double{l} * double{scheme.p_largest});
-    for (int64_t d = 0; d < dim; ++d)
-      o[n * dim + d] = round_as(out, static_cast<float>(O[d] * factor));
+    for (int64_t d = 0; d < dim; ++d) {
+      const float sum = O[d] + core[d];
+      const float mean = values.mean.empty() ? 0.0f : values.mean[d];
+      o[n * dim + d] = round_as(out, static_cast<float>(sum * factor + double{mean}));
+    }
   });
   return o;
 }

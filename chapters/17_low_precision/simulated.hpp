@@ -30,7 +30,9 @@ struct Scheme {
   bool hadamard = false;        // Q and K are rotated alike: Q Kᵀ stays
   Format pv = Format::BF16;     // of P and V
   float p_largest = 1;          // E4M3: what the weight 1 becomes
-  bool two_level = true;        // E4M3: O is summed in fp32, a tile of 64 keys at a time
+  int stay = 1;                 // E4M3: tiles of 64 keys that O stays in the tensor core, before it
+                                // moves to sums in fp32; 0: it stays
+  bool smooth_v = false;        // E4M3: V loses its mean, and O gets it back
   double cited = 0;             // RMSE in FlashAttention-3's paper, Table 3; 0: not there
 };
 
@@ -47,7 +49,8 @@ std::vector<float> low_precision_attention(const Scheme& scheme, const Head& hea
                                            std::span<const int64_t> rows, uint64_t seed);
 
 // Steps of the above, on rows of `dim` numbers, in place.
-void smooth(std::span<float> k, int64_t dim);
+// The mean of each column, which it takes off.
+std::vector<float> smooth(std::span<float> k, int64_t dim);
 // Multiplies each row by random signs, then by the Walsh-Hadamard matrix / √dim.
 void rotate(std::span<float> x, int64_t dim, uint64_t seed);
 // INT8 or E4M3: leaves the multiples of the scales; returns the scale of each row.

@@ -57,21 +57,18 @@ FA_DEVICE void multiply_weights_value(float (&O_rmem)[1][MMAS_D][4], uint32_t (&
   wgmma_commit();
 }
 
-template <int HEAD_DIM, int TILES_IN_TENSOR_CORE, class Breaks>
+template <int HEAD_DIM, class Breaks>
 FA_KERNEL FA_LAUNCH_BOUNDS(128 * (1 + CONSUMERS), 1)
 void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
   using QTile = Tile8<BLOCK_Q, HEAD_DIM>;
   using VTile = Tile8<HEAD_DIM, BLOCK_KV>;
   constexpr int MMAS_D = HEAD_DIM / MMA_N;
   constexpr uint32_t KV_TILE_BYTES = BLOCK_KV * HEAD_DIM;
-  // A thread's sums, 16 bytes for each 8 columns; behind them m of its two rows, as it was then.
-  constexpr uint32_t SUM_STEP = 128 * 16, SUM_BYTES = (MMAS_D + 1) * SUM_STEP;  // of a warpgroup
 
   const uint32_t Q_smem = dynamic_smem();
   const uint32_t K_smem = Q_smem + QTile::BYTES;
   const uint32_t V_smem = K_smem + STAGES * KV_TILE_BYTES;
-  const uint32_t O_smem = V_smem + STAGES * KV_TILE_BYTES;  // fp32 sums
-  const uint32_t Q_full = O_smem + CONSUMERS * SUM_BYTES;   // mbarriers, 8 bytes each
+  const uint32_t Q_full = V_smem + STAGES * KV_TILE_BYTES;  // mbarriers, 8 bytes each
   const uint32_t K_full = Q_full + 8;                       // of each buffer
   const uint32_t V_full = K_full + STAGES * 8;
   const uint32_t K_empty = V_full + STAGES * 8;
@@ -101,7 +98,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
   const int count = tiles.count() > 0 ? tiles.count() : 0;
 
   if (warp_index() < 4) {
-    setmaxnreg_dec<32>();
+    setmaxnreg_dec<24>();
     if (warp_index() > 0 || !elect_one()) return;
     if (count > 0) {
       mbarrier_arrive_expect_tx(Q_full, QTile::BYTES);
@@ -123,7 +120,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     }
     return;
   }
-  setmaxnreg_inc<160>();
+  setmaxnreg_inc<240>();
 
   // The same in all lanes; from a shuffle, so that the compiler may keep what follows from it, Q's
   // descriptors, in uniform registers.
@@ -131,9 +128,6 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
   const int first_row = block_row + consumer * WARPGROUP_Q;  // of the warpgroup
   const int warp_row = block_row + (warp_index() - 4) * MMA_M;
   const uint32_t Q_warpgroup = Q_smem + consumer * WARPGROUP_Q * QTile::SPAN;
-  const auto own_sums = [&](int mma_d) {
-    return O_smem + consumer * SUM_BYTES + mma_d * SUM_STEP + opaque(thread_index()) % 128 * 16;
-  };
 
   Facts Q_facts = {0.0f, 0.0f};  // of rows that do not exist
   if (first_row < params.len_q)
@@ -144,12 +138,13 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
   const Facts* const K_facts =
       params.K_facts + kv_head * ceil_div(params.mask.len_kv, BLOCK_KV) + tiles.begin;
 
-  float O_rmem[1][MMAS_D][4] = {};
+  float O_rmem[1][MMAS_D][4] = {};  // sums in fp32
+  float core_rmem[1][MMAS_D][4];    // those of the last tiles, as the tensor core has them
   float m[2] = {NEG_INF, NEG_INF};  // what is subtracted, as exponent of 2
   float l[2] = {};                  // row sum so far, of this lane's columns
   float S_rmem[1][BLOCK_KV / MMA_N][4];
   uint32_t P_rmem[BLOCK_KV / MMA_K8][4];  // wgmma may read it until the wait
-  bool fresh = true;                      // O begins anew
+  bool fresh = true;                      // the tensor core begins anew
   const float reference = breaks.has(fa::P_UNSCALED) ? 0.0f : REFERENCE;
   const float most = breaks.has(fa::P_UNSCALED) ? 14.0f : LARGEST_WEIGHT;
 
@@ -159,28 +154,18 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
   };
   const auto begin_output = [&](int n) {  // O += P @ V
     mbarrier_wait(of(V_full, n), parity(n));
-    multiply_weights_value(O_rmem, P_rmem, buffer(V_smem, n), !fresh);
+    multiply_weights_value(core_rmem, P_rmem, buffer(V_smem, n), !fresh);
     fresh = false;
   };
   const auto finish_output = [&](int n) {
-    wgmma_wait<0>(O_rmem[0]);
+    wgmma_wait<0>(core_rmem[0]);
     if (thread_index() % 128 == 0) mbarrier_arrive(of(V_empty, n));
   };
   // [anchor: second_level]
-  // sums = 2^(m then - m) sums + O: the tensor core keeps 13 bits behind the leading one of its
-  // sum, fp32 23. Each thread has a place of its own: nobody waits.
-  const auto add_to_sums = [&] {
-    const FourFloats then = load_shared<FourFloats>(own_sums(MMAS_D));
-    float keep[2];
-    for (int half = 0; half < 2; ++half) keep[half] = exp2(then.value[half] - subtrahend(m[half]));
-    FA_UNROLL
-    for (int mma_d = 0; mma_d < MMAS_D; ++mma_d) {
-      FourFloats sums = load_shared<FourFloats>(own_sums(mma_d));
-      for (int i = 0; i < 4; ++i)
-        sums.value[i] = fma(sums.value[i], keep[i / 2], O_rmem[0][mma_d][i]);
-      store_shared<FourFloats>(own_sums(mma_d), sums);
-    }
-    store_shared<FourFloats>(own_sums(MMAS_D), FourFloats{m[0], m[1]});
+  // The tensor core keeps 13 bits behind the leading one of its sum, fp32 23.
+  const auto move_to_sums = [&] {
+    for (int mma_d = 0; mma_d < MMAS_D; ++mma_d)
+      for (int i = 0; i < 4; ++i) O_rmem[0][mma_d][i] += core_rmem[0][mma_d][i];
     fresh = true;
   };
   // [/anchor: second_level]
@@ -193,6 +178,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
   const auto exponentials = [&, breaks](int n, const Facts& facts) {
     if (thread_index() % 128 == 0) mbarrier_arrive(of(K_empty, n));
     scale = facts.scale * Q_scale;
+    if (scale < 0x1p-126f) scale = 0x1p-126f;  // -inf times 0 would be NaN
     const int tile = tiles.begin + n;
     const bool edge = tile < tiles.clear_begin || tile >= tiles.clear_end;
     if (edge) mask_scores(S_rmem, params.mask, opaque(warp_row), tile * BLOCK_KV);
@@ -207,10 +193,6 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
   };
   // [/anchor: weights]
 
-  FA_UNROLL
-  for (int mma_d = 0; mma_d < MMAS_D; ++mma_d)
-    store_shared<FourFloats>(own_sums(mma_d), FourFloats{});
-  store_shared<FourFloats>(own_sums(MMAS_D), FourFloats{NEG_INF, NEG_INF});
   // [anchor: main_loop]
   if (count > 0) {
     mbarrier_wait(Q_full, 0);
@@ -220,8 +202,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     exponentials(0, facts);
     for (int half = 0; half < 2; ++half) l[half] = sum[half];
     pack(P_rmem, S_rmem);
-    // The warpgroups add to their sums by turns: not all in the same tile.
-    int until_added = TILES_IN_TENSOR_CORE - consumer * TILES_IN_TENSOR_CORE / CONSUMERS;
+    int stays = 0;
     for (int n = 1; n < count; ++n) {
       const Facts facts = load_global(K_facts + n);
       begin_scores(n);
@@ -236,35 +217,33 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
           rescale[0][half] = grew ? rescale[0][half] * lower[0][half] : lower[0][half];
         grew = true;
       }
+      if (++stays == params.stay) {
+        move_to_sums();
+        stays = 0;
+      }
       if (grew && !breaks.has(fa::NO_RESCALE)) {
         for (int half = 0; half < 2; ++half) l[half] *= rescale[0][half];
         scale_rows(O_rmem, rescale);
-      }
-      if (--until_added == 0 && !breaks.has(fa::ONE_LEVEL)) {
-        add_to_sums();
-        until_added = TILES_IN_TENSOR_CORE;
+        if (!fresh) scale_rows(core_rmem, rescale);
       }
       for (int half = 0; half < 2; ++half) l[half] += sum[half];
       pack(P_rmem, S_rmem);
     }
     begin_output(count - 1);
     finish_output(count - 1);
+    move_to_sums();
   }
   // [/anchor: main_loop]
-  add_to_sums();
-  FA_UNROLL
-  for (int mma_d = 0; mma_d < MMAS_D; ++mma_d) {
-    const FourFloats sums = load_shared<FourFloats>(own_sums(mma_d));
-    for (int i = 0; i < 4; ++i) O_rmem[0][mma_d][i] = sums.value[i];
-  }
-
-  // Each channel of V has its scale, and gets its mean back, once for each weight.
+  // Each channel of V has its scale, and gets its mean back, once for each weight. Not so a row
+  // that has seen no key: there even a NaN of V counts as nothing.
   for (float& sum : l) sum = quad_reduce(sum, breaks, [](float a, float b) { return a + b; });
   for (int mma_d = 0; mma_d < MMAS_D; ++mma_d) {
     const int column = kv_head * HEAD_DIM + mma_d * MMA_N + lane_index() % 4 * 2;
-    for (int i = 0; i < 4; ++i)
-      O_rmem[0][mma_d][i] = fma(O_rmem[0][mma_d][i], load_global(params.V_scales + column + i % 2),
-                                load_global(params.V_mean + column + i % 2) * l[i / 2]);
+    for (int i = 0; i < 4; ++i) {
+      const float scaled = O_rmem[0][mma_d][i] * load_global(params.V_scales + column + i % 2);
+      const float mean = load_global(params.V_mean + column + i % 2);
+      O_rmem[0][mma_d][i] = l[i / 2] == 0.0f ? 0.0f : fma(mean, l[i / 2], scaled);
+    }
   }
   const int64_t row = int64_t{head} * params.len_q + warp_row;
   for (int half = 0; half < 2; ++half) {
@@ -356,19 +335,22 @@ Params start_quantizing(const fa::ForwardArgs& args) {
           .group = group,
           .q_tiles = q_tiles,
           .together = static_cast<int>(std::clamp<int64_t>(together, 1, q_heads)),
+          .stay = args.breaks & fa::ONE_LEVEL ? UNLIMITED
+                  : args.options[0] > 0       ? args.options[0]
+                                              : 8,
           .len_q = static_cast<int>(len_q),
           .scale_log2 = args.scale * 1.44269504f,
           .mask = mask_of(args)};
 }
 
-template <int HEAD_DIM, int TILES_IN_TENSOR_CORE = 8, class Breaks>
+template <int HEAD_DIM, class Breaks>
 void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
   const Params params = start_quantizing<HEAD_DIM>(args);
   constexpr size_t SMEM = BLOCK_Q * HEAD_DIM + 2 * STAGES * BLOCK_KV * HEAD_DIM +  // Q, K, V; then
                           CONSUMERS * (HEAD_DIM / MMA_N + 1) * 128 * 16 +  // the sums; to align it
                           1024 + (1 + 4 * STAGES) * 8;                     // all; mbarriers
-  launch(attention<HEAD_DIM, TILES_IN_TENSOR_CORE, Breaks>, params.q_tiles * params.heads,
-         128 * (1 + CONSUMERS), SMEM, params, breaks);
+  launch(attention<HEAD_DIM, Breaks>, params.q_tiles * params.heads, 128 * (1 + CONSUMERS), SMEM,
+         params, breaks);
 }
 
 // What host code calls. (A template: compiled only where it is used.)

@@ -77,9 +77,7 @@ fa::Problem computed(const fa::Problem& problem, std::span<const int>) {
 }
 
 void prepare(fa::Problem& problem, std::span<const int> options) {
-  if (options.size() < 2) return;
-  const int all[] = {0, options[0], options[1]};
-  ch17::prepare(problem, all);
+  ch17::prepare(problem, options);
 }
 
 int64_t workspace_bytes(const Shape& shape, int64_t kv_heads) {

@@ -12,10 +12,10 @@ namespace FA_BACKEND::ch17_fp8 {
 
 using fa::e4m3;
 
-constexpr int CONSUMERS = 3, WARPGROUP_Q = 64, BLOCK_Q = CONSUMERS * WARPGROUP_Q;
-constexpr int BLOCK_KV = 96;  // the most without spills
-constexpr int STAGES = 2;     // of K and of V
-constexpr int MMA_K8 = 32;    // of a wgmma of 8 bits
+constexpr int CONSUMERS = 2, WARPGROUP_Q = 64, BLOCK_Q = CONSUMERS * WARPGROUP_Q;
+constexpr int BLOCK_KV = 128;
+constexpr int STAGES = 2;   // of K and of V
+constexpr int MMA_K8 = 32;  // of a wgmma of 8 bits
 
 // Of a warpgroup's queries, or of a tile of keys: what its numbers have to be multiplied by, and
 // the longest of its rows, as a vector.
@@ -33,6 +33,7 @@ struct Params {
   float* LSE;                      // [heads, len_q], or null
   int heads, group;                // `group` query heads in a row share a head of K and V
   int q_tiles, together;           // heads whose K and V the L2 cache holds at a time
+  int stay;  // tiles that O stays in the tensor core before it moves to the sums
   int len_q;
   float scale_log2;  // e^x = 2^(x log2 e)
   Mask mask;

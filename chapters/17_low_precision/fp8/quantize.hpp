@@ -6,7 +6,7 @@
 
 namespace FA_BACKEND::ch17_fp8 {
 
-constexpr int QUANTIZE_THREADS = 128;
+constexpr int QUANTIZE_THREADS = 256;
 
 struct alignas(16) Chunk {
   uint32_t word[4];

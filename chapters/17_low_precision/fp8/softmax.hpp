@@ -12,12 +12,14 @@ constexpr float REFERENCE = 5.0f, LARGEST_WEIGHT = 448.0f;
 
 // S = 2^(scale S - m + reference),   sum = this lane's part of rowsum S
 // True if a weight may be above `most`. No weight is above a sum that it is in; a lane's part is
-// summed in two halves, so that 12 weights of 32 pass. Written so that NaN and Inf do not.
+// summed by eights, so that eight weights of 32 pass. Written so that NaN and Inf do not.
 // [anchor: exponentiate]
 template <int MMAS_KV>
 FA_DEVICE bool exponentiate(float (&S_rmem)[1][MMAS_KV][4], float (&sum)[2], const float (&m)[2],
                             float scale, float reference, float most) {
-  float part[2][2] = {};
+  constexpr int PARTS = MMAS_KV / 4;
+  static_assert(PARTS == 4, "eight weights of a row in each");
+  float part[2][PARTS] = {};
   const float offset[2] = {reference - subtrahend(m[0]), reference - subtrahend(m[1])};
   FA_UNROLL
   for (int mma_kv = 0; mma_kv < MMAS_KV; ++mma_kv)
@@ -25,10 +27,15 @@ FA_DEVICE bool exponentiate(float (&S_rmem)[1][MMAS_KV][4], float (&sum)[2], con
       float* s = &S_rmem[0][mma_kv][half * 2];
       s[0] = exp2(fma(s[0], scale, offset[half]));
       s[1] = exp2(fma(s[1], scale, offset[half]));
-      part[half][mma_kv % 2] += s[0] + s[1];
+      part[half][mma_kv % PARTS] += s[0] + s[1];
     }
-  for (int half = 0; half < 2; ++half) sum[half] = part[half][0] + part[half][1];
-  return !(max(part[0][0], part[0][1]) < most) || !(max(part[1][0], part[1][1]) < most);
+  bool large = false;
+  for (int half = 0; half < 2; ++half) {
+    const float* p = part[half];
+    sum[half] = p[0] + p[1] + (p[2] + p[3]);  // NaN, if one is; max drops it
+    large |= !(max(max(p[0], p[1]), max(p[2], p[3])) < most) || !(sum[half] < 4 * most);
+  }
+  return large;
 }
 // [/anchor: exponentiate]
 
