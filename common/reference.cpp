@@ -71,9 +71,10 @@ RowFacts reference_row(const Problem& problem, int64_t batch_head, int64_t query
       [](double x) { return x; });
 }
 
-RowFacts plain_row(const Problem& problem, int64_t batch_head, int64_t query, std::span<float> o) {
+RowFacts plain_row(const Problem& problem, int64_t batch_head, int64_t query, std::span<float> o,
+                   float shift) {
   const auto round = [&](float x) { return round_to(problem.dtype, x); };
-  const float largest = problem.e4m3_weight;
+  const float largest = problem.e4m3_weight * shift;
   const auto round_weight = [&](float p, float l) {
     return largest > 0 ? to_float(to_e4m3(p * largest)) / (largest * l) : round(p / l);
   };

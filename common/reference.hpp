@@ -30,6 +30,9 @@ RowFacts reference_row(const Problem& problem, int64_t batch_head, int64_t query
 // O rounded to the problem's dtype. Its distance to reference_row, twice, is what a 16-bit kernel
 // is allowed to have. FlashAttention's own tests round S as well, and then hardly see sharp
 // softmax: bf16 scores in the hundreds are off by 1, their weights by a factor of e.
-RowFacts plain_row(const Problem& problem, int64_t batch_head, int64_t query, std::span<float> o);
+// Weights in e4m3 are multiples of another number with another maximum: `shift` is what the largest
+// is multiplied by before it is rounded.
+RowFacts plain_row(const Problem& problem, int64_t batch_head, int64_t query, std::span<float> o,
+                   float shift = 1);
 
 }  // namespace fa

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Chapter 17 against chapter 08, FlashAttention-2 and cuDNN: speed and error side by side.
+"""Chapter 17 against chapters in 16 bits, FlashAttention-2 and cuDNN: speed and error side by side.
 
     cmake --build build --target flash_attention
-    reference/bench_low_precision.py > out.txt
+    reference/bench_low_precision.py > out.txt                               INT8, beside chapter 08
+    reference/bench_low_precision.py --chapters 16,117 --steady > out.txt    FP8, beside chapter 16
 
 For each shape: TFLOP/s of the whole call, quantizing included, taking turns in one process; the
 microseconds of each of our kernels as the profiler has them, and how much faster the attention alone
-is; and the root mean square of the difference to float64, of a sample of rows. Exit status: 0, 1 if
+is than that of the first chapter, and than cuDNN; and the root mean square of the difference to
+float64, of a sample of rows. --steady: each 300 ms warm, then timed for 300 ms. Exit status: 0, 1 if
 an output is not finite, 2 if nothing could be measured.
 """
 import argparse
@@ -24,10 +26,11 @@ SHAPES = ("2,16,8192,8192,128", "1,16,16384,16384,128", "4,8,4096,8192,128", "2,
 ROWS = 16  # of each head that are checked
 
 
-def kernel_times(run, repeat=5):
+def kernel_times(run, warm=1, repeat=5):
     """Microseconds of each kernel of a call, by the name of its function."""
     from torch.profiler import ProfilerActivity, profile
-    run()
+    for _ in range(warm):
+        run()
     torch.cuda.synchronize()
     with profile(activities=[ProfilerActivity.CUDA]) as seen:
         for _ in range(repeat):
@@ -35,7 +38,7 @@ def kernel_times(run, repeat=5):
         torch.cuda.synchronize()
     times = {}
     for event in seen.key_averages():
-        found = re.search(r"gpu::ch\d\d::(\w+)", event.key)
+        found = re.search(r"gpu::ch\d\d(?:_\w+)?::(\w+)", event.key)
         if found and event.device_time_total > 0:
             name = found[1] + (" of Q" if "Operand)0" in event.key else
                                " of K" if "Operand)1" in event.key else "")
@@ -60,9 +63,11 @@ def rms_error(o, case, q, k, v):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--library", default="build/lib/libflash_attention.so")
-    parser.add_argument("--chapters", default="8,17", help="17:1 is chapter 17 with --scales 1")
+    parser.add_argument("--chapters", default="8,17",
+                        help="17:1 is chapter 17 with --scales 1; 117 its FP8 kernel, 117:4 with --stay 4")
     parser.add_argument("--shape", action="append", help="B,H,Lq,Lkv,D; may repeat")
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--steady", action="store_true")
     options = parser.parse_args()
     try:
         entries = [peers.Entry(*map(int, x.split(":"))) for x in options.chapters.split(",")]
@@ -78,7 +83,8 @@ def main():
     gpu = peers.card()
     print(f"{gpu['name']}, driver {gpu.get('driver_version', '?')}, PyTorch {torch.__version__}, "
           f"cuDNN {torch.backends.cudnn.version()}; inputs normal + 0.5; median of {options.rounds} "
-          "rounds, in a new order each")
+          "rounds, in a new order each"
+          + (f", {peers.STEADY_MS} ms warm and {peers.STEADY_MS} ms timed" if options.steady else ""))
     finite = True
     for case in cases:
         q, k, v = peers.inputs(case)
@@ -89,10 +95,13 @@ def main():
         runners.update({name: lambda run=run: run(q, k, v)
                         for name, run in peers.peers(False, case).items()})
         print(f"\n{case}\n{'':8}{'TFLOP/s':>9}{'of ' + str(entries[0]):>9}{'alone':>8}{'of FA2':>8}"
-              f"{'rms error':>11}  µs of each kernel")
-        parts = {str(entry): kernel_times(runners[str(entry)]) for entry in entries}
-        times = peers.race(runners, options.rounds)
+              f"{'of cuDNN':>10}{'alone':>8}{'rms error':>11}  µs of each kernel")
+        times = peers.race(runners, options.rounds) if not options.steady else {
+            name: own["ms"] for name, own in peers.steady_race(runners, options.rounds).items()}
         ms = {name: statistics.median(own) for name, own in times.items()}
+        parts = {name: kernel_times(runners[name], *(
+            [round(peers.STEADY_MS / ms[name]), 50] if options.steady else []))
+            for name in map(str, entries)}
         for name in sorted(ms, key=lambda name: (not name.startswith("ch"), name)):
             o.fill_(float("nan"))
             result = runners[name]()
@@ -105,6 +114,8 @@ def main():
             print(f"{name:8}{case.flops() / ms[name] * 1e-9:9.1f}{first:9.3f}"
                   f"{f'{alone:.3f}' if own else '':>8}"
                   f"{ms['FA2'] / ms[name] if 'FA2' in ms else float('nan'):8.2f}"
+                  f"{ms.get('cuDNN', float('nan')) / ms[name]:10.2f}"
+                  f"{ms.get('cuDNN', float('nan')) * 1e3 / own.get('attention', float('nan')):8.2f}"
                   f"{rms_error(got, case, q, k, v):11.2e}  "
                   + ", ".join(f"{part} {micro:.0f}" for part, micro in sorted(
                       own.items(), key=lambda item: -item[1])), flush=True)

@@ -149,9 +149,9 @@ std::span<const Scheme> schemes() {
         {.grain = BLOCK, .smooth = true, .hadamard = true, .p_largest = 256});
     fp8("fp8-block-unscaled", {.grain = BLOCK, .p_largest = 1});
     fp8("fp8-block-one-level", {.grain = BLOCK, .p_largest = 256, .stay = 0});
-    fp8("fp8-block-768-keys", {.grain = BLOCK, .p_largest = 256, .stay = 12});
+    fp8("fp8-block-1024-keys", {.grain = BLOCK, .p_largest = 256, .stay = 16});
     fp8("fp8-kernel",
-        {.grain = BLOCK, .smooth = true, .p_largest = 32, .stay = 12, .smooth_v = true});
+        {.grain = BLOCK, .smooth = true, .p_largest = 32, .stay = 2, .smooth_v = true});
     all.push_back({.name = "fp8-qk-only", .qk = E4M3, .grain = BLOCK});
     all.push_back({.name = "mxfp8", .qk = MXFP8, .pv = MXFP8});
     all.push_back({.name = "nvfp4-qk-only", .qk = NVFP4});

@@ -13,6 +13,7 @@ struct HopperTask {
   Kind kind;
   int n = 0;  // of a product; keys of the example
   bool fp16 = false;
+  bool e4m3 = false;  // two numbers where the others have one
   Swizzle swizzle_a{}, swizzle_b{};
   bool mn_major_a = false, mn_major_b = false;
   int rank = 0, row = 0, at[5] = {};
@@ -52,8 +53,9 @@ struct Layout {
   }
 };
 
-// D = A B for one k-step; D as each thread has it: [N / 2][NUM_THREADS].
-template <int N, class T, Major MAJOR_A, Major MAJOR_B>
+// D = A B for one k-step; D as each thread has it: [N / 2][NUM_THREADS]. W is what T stands for:
+// two e4m3 lie where a number of 16 bits does.
+template <int N, class T, class W, Major MAJOR_A, Major MAJOR_B>
 FA_KERNEL FA_LAUNCH_BOUNDS(NUM_THREADS, 1)
 void multiply(Layout a, Layout b, const T* A, const T* B, float* D) {
   for (int i = thread_index(); i < 64 * 16; i += NUM_THREADS)
@@ -67,7 +69,7 @@ void multiply(Layout a, Layout b, const T* A, const T* B, float* D) {
   const uint64_t descriptor_b = b.descriptor(N, dynamic_smem() + B_OFFSET);
   float d[N / 8][4];
   wgmma_fence();
-  wgmma<T, MAJOR_A, MAJOR_B>(d, descriptor_a, descriptor_b, false);
+  wgmma<W, MAJOR_A, MAJOR_B>(d, descriptor_a, descriptor_b, false);
   wgmma_commit();
   wgmma_wait<0>(d);
   FA_UNROLL
@@ -76,7 +78,7 @@ void multiply(Layout a, Layout b, const T* A, const T* B, float* D) {
 }
 
 // The same with A in registers: thread t brings the four registers A[t].
-template <int N, class T>
+template <int N, class T, class W>
 FA_KERNEL FA_LAUNCH_BOUNDS(NUM_THREADS, 1)
 void multiply_registers(Layout b, const uint32_t* A, const T* B, float* D) {
   for (int i = thread_index(); i < N * 16; i += NUM_THREADS)
@@ -89,7 +91,7 @@ void multiply_registers(Layout b, const uint32_t* A, const T* B, float* D) {
   const uint64_t descriptor_b = b.descriptor(N, dynamic_smem() + B_OFFSET);
   float d[N / 8][4];
   wgmma_fence();
-  wgmma<T>(d, a, descriptor_b, false);
+  wgmma<W>(d, a, descriptor_b, false);
   wgmma_commit();
   wgmma_wait<0>(d);
   FA_UNROLL
@@ -210,19 +212,23 @@ inline TensorMap map_of(uint16_t* tensor, int rank, int row, Swizzle swizzle) {
                          swizzle);
 }
 
-template <int N, class T>
+template <int N, class T, class W = T>
 void run_product(const fa::HopperTask& task) {
   constexpr Major K = Major::k, MN = Major::mn;
   const Layout a{task.swizzle_a, task.mn_major_a}, b{task.swizzle_b, task.mn_major_b};
   const auto* B = static_cast<const T*>(task.in[1]);
   auto* D = static_cast<float*>(task.out[0]);
   if (task.kind == fa::HopperTask::product_registers) {
-    launch(multiply_registers<N, T>, 1, NUM_THREADS, OPERAND_BYTES, b,
+    launch(multiply_registers<N, T, W>, 1, NUM_THREADS, OPERAND_BYTES, b,
            static_cast<const uint32_t*>(task.in[0]), B, D);
     return;
   }
-  const auto kernel = a.mn_major ? (b.mn_major ? multiply<N, T, MN, MN> : multiply<N, T, MN, K>)
-                                 : (b.mn_major ? multiply<N, T, K, MN> : multiply<N, T, K, K>);
+  auto kernel = multiply<N, T, W, K, K>;
+  if constexpr (std::is_same_v<T, W>) {
+    if (a.mn_major && b.mn_major) kernel = multiply<N, T, W, MN, MN>;
+    if (a.mn_major && !b.mn_major) kernel = multiply<N, T, W, MN, K>;
+    if (!a.mn_major && b.mn_major) kernel = multiply<N, T, W, K, MN>;
+  }
   launch(kernel, 1, NUM_THREADS, OPERAND_BYTES, a, b, static_cast<const T*>(task.in[0]), B, D);
 }
 
@@ -236,6 +242,8 @@ void run_example(const fa::HopperTask& task) {
 inline void run(const fa::HopperTask& task) {
   using Task = fa::HopperTask;
   if (task.kind == Task::product || task.kind == Task::product_registers) {
+    if (task.e4m3 && task.n == 64) return run_product<64, fa::bf16, fa::e4m3>(task);
+    if (task.e4m3 && task.n == 128) return run_product<128, fa::bf16, fa::e4m3>(task);
     if (task.fp16 && task.n == 64) return run_product<64, fa::fp16>(task);
     if (!task.fp16 && task.n == 8) return run_product<8, fa::bf16>(task);
     if (!task.fp16 && task.n == 64) return run_product<64, fa::bf16>(task);

@@ -26,7 +26,7 @@ struct ForwardArgs {
   bool alibi = false;   // head h's scores lose 2^(-8 (h + 1) / heads) for each key of distance
   uint32_t breaks = 0;  // bits of the chapter's breaks; 0 runs the build that has none compiled in
   float* workspace = nullptr;  // KernelChapter::forward_workspace bytes, of any value
-  int options[3] = {};         // the chapter's own, in the order of KernelChapter::options
+  int options[5] = {};         // the chapter's own, in the order of KernelChapter::options
 };
 
 // One bit for each line that --break can switch off in several chapters. What only one chapter can

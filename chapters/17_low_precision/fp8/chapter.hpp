@@ -16,12 +16,14 @@ namespace ch17_fp8 {
 
 inline constexpr fa::KernelOption OPTIONS[] = {
     {"--stay", 1, 1 << 20, 1,
-     "tiles of 128 keys that O stays in the tensor core, before it is added up in fp32 [1]",
-     ""},
+     "tiles of 128 keys that O stays in the tensor core, before it is added up in fp32 [1]", ""},
     {"--channel-mean", 0, 1000, 0, "K gets a mean in each channel, N times a normal number [0]",
      ""},
     {"--outliers", 0, 1000, 0, "one number of Q and K in 1000, at random, is multiplied by N [0]",
      ""},
+    {"--v-drift", 0, 1000, 0, "V falls from N above to N below, from the first key to the last [0]",
+     ""},
+    {"--sink", 0, 1000, 0, "the first key scores N with every query, and its V is 0 [0]", ""},
 };
 
 inline constexpr fa::Break OWN_BREAKS[] = {

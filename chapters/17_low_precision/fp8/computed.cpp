@@ -78,6 +78,22 @@ fa::Problem computed(const fa::Problem& problem, std::span<const int>) {
 
 void prepare(fa::Problem& problem, std::span<const int> options) {
   ch17::prepare(problem, options);
+  if (options.size() < 5) return;
+  const Shape& s = problem.shape;
+  const auto drift = static_cast<float>(options[3]);
+  for (int64_t i = 0; drift > 0 && i < std::ssize(problem.v); ++i) {
+    const float place = static_cast<float>(i / s.dim % s.kv) / static_cast<float>(s.kv);
+    problem.v[i] = fa::round_to(problem.dtype, problem.v[i] + drift * (1 - 2 * place));
+  }
+  if (options[4] == 0) return;
+  constexpr float kQuery = 8;
+  const double key = options[4] / (problem.scale * kQuery);
+  for (int64_t i = 0; i < std::ssize(problem.q); i += s.dim) problem.q[i] = kQuery;
+  for (int64_t i = 0; i < std::ssize(problem.k); i += s.dim) {
+    const bool first = i / s.dim % s.kv == 0;
+    problem.k[i] = first ? fa::round_to(problem.dtype, static_cast<float>(key)) : 0.0f;
+    if (first) std::fill_n(problem.v.begin() + i, s.dim, 0.0f);
+  }
 }
 
 int64_t workspace_bytes(const Shape& shape, int64_t kv_heads) {

@@ -10,7 +10,7 @@ namespace ch17_fp8 {
 // The same problem with Q, K and V rounded as the kernels round them, K and V without their means.
 fa::Problem computed(const fa::Problem& problem, std::span<const int> options);
 
-// --channel-mean and --outliers, as of ch17_low_precision.
+// The inputs that 8 bits find hard: options[1] to [4], as chapter.hpp has them.
 void prepare(fa::Problem& problem, std::span<const int> options);
 
 // Bytes of workspace for a forward pass.

@@ -93,7 +93,7 @@ TEST_CASE("a row that sees nothing gives 0 and -inf, though V has a NaN") {
 TEST_CASE("a mean of K, a mean of V, outliers") {
   const Shape shape{1, 2, 128, 700, 128};
   passes(hard(shape, 8, 0));
-  passes(hard(shape, 0, 10));
+  is_not_wrong(hard(shape, 0, 10));  // rows in which one key decides
   Problem problem = random_problem(shape, Dtype::bf16, 5);
   for (float& value : problem.v) value = round_to(Dtype::bf16, value + 10);
   passes(problem);
@@ -253,7 +253,14 @@ TEST_CASE("one-level: the longer the sum, the less of it arrives") {
   CHECK(rmse(broken) > 5 * rmse(intact));
 }
 TEST_CASE("no-sum-check: weights above 448 are 448") {
-  const Problem problem = rising(5.0);
+  Problem problem = random_problem({1, 1, 64, 512, 64}, Dtype::bf16, 13);
+  problem.scale = 1;
+  for (int64_t i = 0; i < 64; ++i)
+    for (int64_t d = 0; d < 64; ++d) problem.q[i * 64 + d] = d == 0 ? 1.0f : 0.0f;
+  for (int64_t j = 0; j < 512; ++j)
+    for (int64_t d = 0; d < 64; ++d)
+      problem.k[j * 64 + d] = d == 0 ? round_to(Dtype::bf16, 0.03f * float(j)) : 0.0f;
+  passes(problem);
   const Answer got = answer(KERNEL, problem, {.breaks = FP8_NO_SUM_CHECK});
   CHECK(!check_output(ch17_fp8::computed(problem, {}), got.o, got.lse).agrees());
   for (const float value : got.o) CHECK(std::isfinite(value));
