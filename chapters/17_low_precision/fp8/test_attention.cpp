@@ -260,7 +260,7 @@ TEST_CASE("no-sum-check: weights above 448 are 448") {
   for (int64_t j = 0; j < 512; ++j)
     for (int64_t d = 0; d < 64; ++d)
       problem.k[j * 64 + d] = d == 0 ? round_to(Dtype::bf16, 0.03f * float(j)) : 0.0f;
-  passes(problem);
+  is_not_wrong(problem);
   const Answer got = answer(KERNEL, problem, {.breaks = FP8_NO_SUM_CHECK});
   CHECK(!check_output(ch17_fp8::computed(problem, {}), got.o, got.lse).agrees());
   for (const float value : got.o) CHECK(std::isfinite(value));
