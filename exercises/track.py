@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "support"))
 import prove  # noqa: E402  the registry
 
 ROOT = Path(__file__).resolve().parents[1]
-NAMED = r"^(?:looks like: |could be |no mistake that is known ).*"  # a verdict, after all cases
+NAMED = r"  (?:looks like: |could be |no mistake that is known )"  # the mistake, in a verdict
 ENDLESS = 30  # seconds after which a program is taken for endless
 DIAGNOSTIC = re.compile(r"^(?P<path>[^\s:][^:]*):(?P<line>\d+):(\d+:)? "
                         r"(?P<kind>fatal error|error|warning|note): (?P<text>.*)")
@@ -282,7 +282,7 @@ class Track:
         if code != 0:
             return Result("broken", self.compiler_words(lines, exercise), exercise)
         try:
-            run = subprocess.run([str(directory / "bin" / exercise.program), "--no-version"],
+            run = subprocess.run([str(directory / "bin" / exercise.program), "--reporters=verdict"],
                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=ENDLESS,
                                  env={**os.environ, "EXERCISE_ANSWER": str(exercise.copy)})
         except subprocess.TimeoutExpired:
@@ -316,43 +316,24 @@ class Track:
         return result
 
     def verdict(self, code, output, exercise):
-        """doctest's words, shortened to what helps."""
-        todo = prove.unwritten(output)
-        if todo:
-            return self.not_written(todo, exercise)
-        failures = []  # of each failed test case its name and the messages
-        for part in re.split(r"^={70,}$", output, flags=re.MULTILINE):
-            case = re.search(r"^TEST CASE:\s+(.*)$", part, re.MULTILINE)
-            if not case or "ERROR: " not in part:
-                continue
-            messages = re.sub(r"^\S*:\d+: (FATAL )?ERROR: (test case THREW exception: )?", "",
-                              part[case.end():].strip(), flags=re.MULTILINE)
-            messages = re.sub(rf"{NAMED}|^not written yet: .*", "", messages, flags=re.MULTILINE)
-            failures.append((case.group(1), messages.strip().splitlines()))
-        count = re.search(r"test cases:\s+(\d+) \|\s+(\d+) passed", output)
-        total, passed = (int(count.group(1)), int(count.group(2))) if count else (0, 0)
-        if code == 0 and passed == total and prove.asserted(output) > 0:
-            said = re.findall(r"MESSAGE: (.*)", output)
+        """verdict.cpp's words, and where to go from there."""
+        words = re.split(r"^verdict: ", output, flags=re.MULTILINE)[1:]
+        first, *told = words[-1].rstrip("\n").splitlines() if words else [""]
+        if first == "not written yet":
+            return self.not_written(told[-1].strip(), exercise)
+        if first.startswith("right ") and code == 0:
             following = [other for other in self.after(exercise) if not self.passed(other)]
-            lines = [self.learn.colored(f"{exercise.title}: right", "32") + f" ({total} test cases)"]
-            lines += said + [f"  compare {self.shown(exercise.solution)}"]
+            lines = [self.learn.colored(f"{exercise.title}: right", "32") + first.removeprefix("right")]
+            lines += told + [f"  compare {self.shown(exercise.solution)}"]
             lines += ([f"  next    {following[0].title}: ./learn next {following[0].id}"] if following else
                       ["  that was the last one: every exercise is done"])
             return Result("passed", lines, exercise)
         untouched = self.untouched(exercise)
         lines = [self.learn.colored(f"{exercise.title}: {'not mended yet' if untouched else 'wrong'}",
-                                    "31") + f" ({passed} of {total} test cases pass)", ""]
-        if failures:
-            name, messages = failures[0]
-            same = len(failures) > 1 and all(said == messages for _, said in failures)
-            lines += ([f"  {message}" for message in messages] if same else
-                      [f"  {name}"] + [f"    {message}" for message in messages])
-            if len(failures) > 1 and not same:
-                lines.append("  also: " + "; ".join(name for name, _ in failures[1:]))
-        else:
-            lines += ["  " + line for line in output.splitlines()[-10:]]
-        for name in re.findall(NAMED, output, re.MULTILINE):
-            lines += ["", "  " + self.learn.bold(name)]
+                                    "31") + first.removeprefix("wrong")]
+        if not words:  # it did not come to the end
+            told = ["", *("  " + line for line in output.splitlines()[-10:])]
+        lines += ["  " + self.learn.bold(line.strip()) if re.match(NAMED, line) else line for line in told]
         lines += ["", f"  stuck: ./learn hint {exercise.id}"]
         return Result("todo" if untouched else "wrong", lines, exercise)
 

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ostream>
+#include <sstream>
 
 #include "exercises/support/todo.hpp"
 
@@ -133,36 +134,129 @@ std::vector<const Known*> explanations() {
   return whole;
 }
 
-struct Naming : doctest::IReporter {
-  std::ostream& out;
-  explicit Naming(const doctest::ContextOptions& options) : out(*options.cout) {}
-
-  void test_run_end(const doctest::TestRunStats&) override {
-    if (!todo_line.empty()) {
-      out << "not written yet: " << todo_line << "\n";
-      return;
-    }
-    if (failures == 0 && std::getenv("EXERCISE_PROVE"))
-      for (const std::string& proof : proofs()) out << proof << "\n";
-    const auto found = explanations();
+// The lines that name the mistake.
+std::vector<std::string> named() {
+  const auto found = explanations();
+  std::vector<std::string> lines;
+  if (failures > 0 && found.empty() && !all_known.empty())
+    lines.push_back("no mistake that is known here explains all of this; perhaps there are two");
+  for (const Known* one : found) {
     const char* begin = found.size() == 1 ? "looks like: " : "could be ";
-    if (failures > 0 && found.empty() && !all_known.empty())
-      out << "no mistake that is known here explains all of this; perhaps there are two\n";
-    for (const Known* one : found) out << begin << one->name << ": " << one->explanation << "\n";
+    lines.push_back(begin + one->name + ": " + one->explanation);
   }
+  return lines;
+}
+
+struct Listener : doctest::IReporter {
+  std::ostream& out;
+  explicit Listener(const doctest::ContextOptions& options) : out(*options.cout) {}
+
   void report_query(const doctest::QueryData&) override {}
   void test_run_start() override {}
   void test_case_start(const doctest::TestCaseData&) override {}
   void test_case_reenter(const doctest::TestCaseData&) override {}
   void test_case_end(const doctest::CurrentTestCaseStats&) override {}
-  void test_case_exception(const doctest::TestCaseException&) override { ++failures; }
+  void test_case_exception(const doctest::TestCaseException&) override {}
   void subcase_start(const doctest::SubcaseSignature&) override {}
   void subcase_end() override {}
   void log_assert(const doctest::AssertData&) override {}
   void log_message(const doctest::MessageData&) override {}
   void test_case_skipped(const doctest::TestCaseData&) override {}
 };
+
+bool telling = false;  // the reporter "verdict" has been asked for
+
+struct Naming : Listener {
+  using Listener::Listener;
+
+  void test_case_exception(const doctest::TestCaseException&) override { ++failures; }
+  void test_run_end(const doctest::TestRunStats&) override {
+    if (telling) return;
+    if (!todo_line.empty()) {
+      out << "not written yet: " << todo_line << "\n";
+      return;
+    }
+    if (failures == 0 && std::getenv("EXERCISE_PROVE"))
+      for (const std::string& proof : proofs()) out << proof << "\n";
+    for (const std::string& line : named()) out << line << "\n";
+  }
+};
 REGISTER_LISTENER("naming", 1, Naming);
+
+// --reporters=verdict: doctest's words, shortened to what helps; ./learn and the site show them.
+struct Telling : Listener {
+  struct Failed {
+    std::string name, said;
+  };
+  std::vector<Failed> cases;
+  std::vector<std::string> remarks;
+  std::string name;
+
+  explicit Telling(const doctest::ContextOptions& options) : Listener(options) { telling = true; }
+
+  void say(std::string text, const std::string& logged) {
+    if (cases.empty() || cases.back().name != name) cases.push_back({name, ""});
+    while (!text.empty() && text.back() == '\n') text.pop_back();
+    cases.back().said += (cases.back().said.empty() ? "" : "\n\n") + text + logged;
+  }
+  static std::string logged() {
+    std::ostringstream text;
+    for (int i = 0; i < get_num_active_contexts(); ++i) {
+      text << (i == 0 ? "\n  logged: " : "\n          ");
+      get_active_contexts()[i]->stringify(&text);
+    }
+    return text.str();
+  }
+
+  void test_case_start(const doctest::TestCaseData& test) override { name = test.m_name; }
+  void test_case_exception(const doctest::TestCaseException& thrown) override {
+    const std::string what = thrown.error_string.c_str();
+    say((thrown.is_crash ? "test case CRASHED: " : "") + what, "");
+  }
+  void log_message(const doctest::MessageData& message) override {
+    const std::string text = message.m_string.c_str();
+    if (message.m_severity & doctest::assertType::is_warn) {
+      remarks.push_back(text);
+    } else {
+      say(text, logged());
+    }
+  }
+  void log_assert(const doctest::AssertData& of) override {
+    if (!of.m_failed) return;
+    const std::string kind = doctest::assertString(of.m_at);
+    say(kind + "( " + of.m_expr + " ) " +
+            (of.m_threw ? "THREW exception: " + std::string(of.m_exception.c_str())
+                        : "is NOT correct!\n  values: " + kind + "( " + of.m_decomp.c_str() + " )"),
+        logged());
+  }
+
+  void test_run_end(const doctest::TestRunStats& run) override {
+    out << "verdict: ";
+    if (!todo_line.empty()) {
+      out << "not written yet\n\n  " << todo_line << "\n";
+    } else if (cases.empty() && run.numTestCasesFailed == 0 && run.numAsserts > 0) {
+      out << "right (" << run.numTestCasesPassingFilters << " test cases)\n";
+      for (const std::string& remark : remarks) out << remark << "\n";
+    } else {
+      tell_failures(run);
+    }
+  }
+  void tell_failures(const doctest::TestRunStats& run) {
+    const unsigned all = run.numTestCasesPassingFilters;
+    out << "wrong (" << all - run.numTestCasesFailed << " of " << all << " test cases pass)\n\n";
+    const bool same = cases.size() > 1 && std::all_of(cases.begin(), cases.end(), [&](auto& one) {
+                        return one.said == cases[0].said;
+                      });
+    if (!same && !cases.empty()) out << "  " << cases[0].name << "\n";
+    std::istringstream lines(cases.empty() ? "" : cases[0].said);
+    for (std::string line; std::getline(lines, line);) out << (same ? "  " : "    ") << line << "\n";
+    for (size_t i = 1; i < cases.size() && !same; ++i)
+      out << (i == 1 ? "  also: " : "; ") << cases[i].name;
+    if (cases.size() > 1 && !same) out << "\n";
+    for (const std::string& line : named()) out << "\n  " << line << "\n";
+  }
+};
+REGISTER_REPORTER("verdict", 1, Telling);
 
 REGISTER_EXCEPTION_TRANSLATOR(const Todo& todo) {
   if (todo_line.empty()) todo_line = todo.what();  // the first that is left
