@@ -13,7 +13,6 @@ from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
 SITE = DOCS / ".vitepress" / "dist"
-KERNELS = [DOCS / "public" / f"{name}.wasm" for name in ("ampere", "hopper", "overlap")]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 # As in learn: what answers if it is there, and what each system calls it.
@@ -22,7 +21,8 @@ NODE = [("node>=18.17", "nodejs", "nodejs", "nodejs"),
 TEST_NODE = [("node>=20.10", "nodejs", "nodejs", "nodejs")]  # Playwright's, --test-concurrency
 BROWSER = [("chromium", "chromium", "chromium", "chromium")]  # if there is no other
 
-KERNEL_TOOLS = ("clang++-19", "wasm-ld-19", "wasm-opt")
+PROGRAM_TOOLS = ("clang++-19", "wasm-ld-19", "wasm-opt")  # for docs/wasm
+PROGRAM_HEADERS = ("nlohmann/json.hpp", "doctest/doctest.h", "hwy/highway.h")
 
 # What npm says where no registry answers; anything else is a mistake of ours.
 NO_REGISTRY = ("ENOTFOUND", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "EAI_AGAIN", "ENETUNREACH")
@@ -73,25 +73,29 @@ def install_packages() -> None:
     os.utime(stamp)
 
 
-def build_kernels() -> None:
+def built_programs() -> list:
+    return sorted((DOCS / "public").glob("*.wasm"))
+
+
+def build_programs() -> None:
     """docs/public/*.wasm, where the tools are; the site works without."""
-    missing = [tool for tool in KERNEL_TOOLS if shutil.which(tool) is None]
+    missing = [tool for tool in PROGRAM_TOOLS if shutil.which(tool) is None]
+    missing += [name for name in PROGRAM_HEADERS if not Path("/usr/include", name).exists()]
     if missing:
-        print(f"Without kernels in the pages: {', '.join(missing)} not installed (docs/wasm/README.md)",
+        print(f"Without programs in the pages: {', '.join(missing)} not installed (docs/wasm/README.md)",
               flush=True)
-        for module in KERNELS:  # of an older state
-            module.unlink(missing_ok=True)
+        for module in built_programs():  # of an older state
+            module.unlink()
         return
-    run([sys.executable, "wasm/build.py"], "the kernels could not be built as WebAssembly; the reason is above")
+    run([sys.executable, "wasm/build.py"], "the programs could not be built as WebAssembly; the reason is above")
 
 
 def build() -> None:
-    build_kernels()
+    build_programs()
     run(["node", "node_modules/vitepress/bin/vitepress.js", "build"],
         "the site could not be built; the reason is above")
-    for module in KERNELS:
-        if module.exists():
-            shutil.copy(module, SITE)
+    for module in built_programs():
+        shutil.copy(module, SITE)
 
 
 def test(bin_directory: Path) -> None:

@@ -185,14 +185,14 @@ function predictions(md) {
 }
 const words_of = ({ children }) => children.map(({ content }) => content).join('').trim()
 
-// ---- the kernel itself, in the page ----
+// ---- the program itself, in the page ----
 
-// On a chapter's page before its exercises, on Break it before its list: docs/wasm has those kernels.
+// On a chapter's page before its exercises, on Break it before its list: docs/wasm has those programs.
 function kernels(md) {
   md.core.ruler.push('kernels', (state) => {
     const page = page_of(state.env), { tokens } = state
     const [, chapter] = /^chapters\/(\d\d)_[^/]+\/README\.md$/.exec(page) ?? []
-    const all = page === 'docs/break-it.md', numbers = Object.keys(PROGRAMS).map(Number)
+    const all = page === 'docs/break-it.md', numbers = Object.keys(PROGRAMS).map(Number).filter((number) => number > 1)
     if (!all && !numbers.includes(Number(chapter))) return
     const heading = (words) => tokens.findIndex(({ type }, i) => type === 'heading_open' && tokens[i + 1].content === words)
     const at = [all ? tokens.findIndex(({ type }) => type === 'fence') : heading('Exercises'), heading('What still hurts'), tokens.length]

@@ -1,7 +1,7 @@
 // One run natively and as WebAssembly: what differs, in words; [] if nothing does.
 
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { commandLine } from '../wasm/host.mjs'
@@ -12,12 +12,11 @@ export function runNatively(bin, request) {
   const file = (name) => join(directory, name)
   try {
     const [program, ...words] = commandLine(request)
-    const files = ['report', 'events', 'out']
-    const options = words.map((word, i) => /^--(json|events|out)$/.test(words[i - 1]) && files.includes(word) ? file(word) : word)
+    for (const [name, text] of Object.entries(request.files ?? {})) writeFileSync(file(name), text)
     const answer = { status: 0 }
     try {
-      answer.text = execFileSync(join(bin, program), options, {
-        encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, FA_THREADS: '1' }
+      answer.text = execFileSync(join(bin, program), words, {
+        encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, FA_THREADS: '1' }, cwd: directory
       })
     } catch (failure) {
       if (!(failure.status >= 0)) throw failure
@@ -26,14 +25,18 @@ export function runNatively(bin, request) {
       if (failure.status === 2) answer.error = failure.stderr.replace(/^error: /, '').trimEnd()
     }
     if (answer.status === 2) return answer
-    answer.report = JSON.parse(readFileSync(file('report')))
+    if (existsSync(file('report'))) answer.report = JSON.parse(readFileSync(file('report')))
     if (existsSync(file('events'))) {
-      const { events, tiles } = JSON.parse(readFileSync(file('events')))
+      const { events, tiles, hazards } = JSON.parse(readFileSync(file('events')))
       answer.events = events.slice(0, request.events)
       answer.events_left_out = events.length - answer.events.length
+      answer.hazards = hazards
       if (tiles) answer.tiles = tiles
     }
-    if (existsSync(file('out'))) answer.outputs = { out: new Uint8Array(readFileSync(file('out'))) }
+    if (request.outputs) {
+      answer.outputs = Object.fromEntries(['out', 'dq', 'dk', 'dv'].filter((name) => existsSync(file(name)))
+        .map((name) => [name, new Uint8Array(readFileSync(file(name)))]))
+    }
     return answer
   } finally {
     rmSync(directory, { recursive: true })
@@ -48,9 +51,9 @@ function close(a, b) {
   }
   return Math.abs(a - b) <= 1e-6 * Math.abs(a)
 }
-const sameCheck = (a, b) => a && b && JSON.stringify(Object.keys(a)) === JSON.stringify(Object.keys(b)) &&
-  Object.keys(a).every((key) => key === 'first_bad' && a[key] && b[key]
-    ? sameCheck(a[key], b[key]) : close(a[key], b[key]))
+const sameCheck = (a, b) => a && b && typeof a === 'object'
+  ? JSON.stringify(Object.keys(a)) === JSON.stringify(Object.keys(b)) && Object.keys(a).every((key) => sameCheck(a[key], b[key]))
+  : close(a, b)
 
 const LINES = { text: (text) => text?.replace(/^ {2}time .*\n/m, '') }
 
@@ -65,15 +68,17 @@ export function differences(native, wasm) {
     return found
   }
   compare('text', LINES.text(native.text), LINES.text(wasm.text))
-  const { time_ms: a, ...first } = native.report, { time_ms: b, ...second } = wasm.report ?? {}
+  const { time_ms: a, ...first } = native.report ?? {}, { time_ms: b, ...second } = wasm.report ?? {}
   for (const key of new Set([...Object.keys(first), ...Object.keys(second)])) {
     if (key !== 'check') compare(key, first[key], second[key])
     else if (!sameCheck(first.check, second.check)) found.push('check')
   }
   compare('events', native.events, wasm.events)
   compare('tiles', native.tiles, wasm.tiles)
-  if (native.outputs && !Buffer.from(native.outputs.out).equals(Buffer.from(wasm.outputs?.out ?? []))) {
-    found.push('O')
+  compare('hazards of the log', native.hazards, wasm.hazards)
+  compare('outputs', Object.keys(native.outputs ?? {}), Object.keys(wasm.outputs ?? {}))
+  for (const [name, bytes] of Object.entries(native.outputs ?? {})) {
+    if (!Buffer.from(bytes).equals(Buffer.from(wasm.outputs?.[name] ?? []))) found.push(name)
   }
   return found
 }

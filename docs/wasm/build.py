@@ -1,43 +1,63 @@
-"""python3 docs/wasm/build.py: the kernels of the chapters and their emulator as docs/public/*.wasm,
-one for each of MODULES. Needs clang 19 with its libc++ for wasm32, wasi-libc and binaryen; standard library."""
+"""python3 docs/wasm/build.py [MODULE …]: the programs of the chapters as docs/public/*.wasm, one for
+each of MODULES. Needs clang 19 with its libc++ for wasm32, wasi-libc and binaryen; standard library."""
 
 import concurrent.futures
+import functools
 import os
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Iterable
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 PUBLIC = HERE.parent / "public"
 OBJECTS = ROOT / "build" / "wasm"
 
-# A page loads one of them; host.mjs says which has its chapter.
-MODULES = {
+# A page loads one of them; host.mjs says which has its chapter. In FIBERS are kernels, on the emulator.
+FIBERS = {
     "ampere": ["03_basic_kernel", "04_swizzling", "05_pipelining", "06_ldmatrix_x4", "07_better_pipelining",
-               "08_fewer_instructions", "09_masks_and_shapes", "17_low_precision"],
+               "08_fewer_instructions", "09_masks_and_shapes"],
     "hopper": ["12_tma", "13_wgmma", "14_warp_specialization"],
     "overlap": ["15_overlap", "16_maximum_on_demand"],
+    "backward": ["10_backward"],
+    "decoding": ["11_decoding"],
+    "low_precision": ["17_low_precision"],
 }
-CHAPTERS = sum(MODULES.values(), [])
-OF_CHAPTERS = ["17_low_precision/computed"]
-COMMON = ["accuracy", "breaks", "check", "half", "json_report", "memory", "npy", "operation", "parse", "problem",
-          "program", "reference", "tensor", "tensor_map", "error", "gpu/no_runtime"]
+MODULES = {"toy": ["01_toy_machine"], "tiled": ["02_tiled_cpu"], **FIBERS}
+PASSES = {"10_backward": "backward", "11_decoding": "decode"}  # the others': forward
+EXERCISES = "01_toy_machine"  # judged in the page, in the module "toy"
+
+# What a program may need. The linker takes what it does.
+COMMON = ["accuracy", "backward", "breaks", "check", "error", "gradients", "half", "json_report", "memory", "npy",
+          "operation", "parse", "problem", "program", "reference", "tensor", "tensor_map", "gpu/no_runtime"]
 SIMT = ["accesses", "block", "buffer", "cluster", "device", "device_hopper", "divergence", "global_log",
         "hazard_log", "instructions", "launch", "matrix", "mbarrier", "schedule", "shadow",
         "tensor_copy", "traffic", "warpgroup", "warpgroup_meeting"]
 KERNELS = ["chapter", "kernel_program", "runner"]
-OWN = ["cli", "fiber", "file", "main", "memory_bytes", "overflow", "parallel", "throw"]
+OWN = ["cli", "file", "main", "memory_bytes", "parallel"]
+OWN_OF_FIBERS = ["fiber", "overflow", "throw"]
+OWN_OF_CPU = ["catch"]
+OWN_OF_ONE = {"toy": ["judge"], "tiled": ["peak"], "backward": ["commands"]}
+LEFT_OUT = {"02_tiled_cpu/bench", "02_tiled_cpu/fast_shared", "02_tiled_cpu/peak",
+            *(f"10_backward/{name}_command" for name in ("chain", "elements", "projections")),
+            "10_backward/schedule_commands"}
 
-# The emulator's own code runs for each instruction of each thread; the rest is small before it is fast.
-FAST = ROOT / "common" / "simt"
+# What runs for each instruction of each thread is fast; the rest is small.
+SMALL = {"buffer", "cluster", "divergence", "global_log", "hazard_log", "launch", "mbarrier", "schedule",
+         "warpgroup_meeting"}
+FAST = {ROOT / "common" / "simt" / f"{name}.cpp" for name in set(SIMT) - SMALL}
 FLAGS = ["--target=wasm32-wasi", "-std=c++20", "-Wall", "-Wextra", "-ffp-contract=off",
-         "-fignore-exceptions", "-fvisibility=hidden", "-DNDEBUG", "-DFA_SIMT_SOURCE_ROOT=\"\"",
+         "-fvisibility=hidden", "-DNDEBUG", "-DFA_SIMT_SOURCE_ROOT=\"\"",
          f"-ffile-prefix-map={ROOT}/=", "-isystem", str(HERE / "compat"), "-I", str(ROOT),
          "-isystem", str(OBJECTS / "include")]
+# A `throw` ends a program with fibers (throw.cpp); it unwinds the others, which print more, too.
+FLAGS_OF_FIBERS = ["-fignore-exceptions", "-isystem", str(HERE / "compat_print")]
+FLAGS_OF_CPU = ["-fwasm-exceptions", "-I", str(ROOT / "chapters" / EXERCISES),
+                "-DCH01_PROGRAMS=\"programs\"", "-DEXERCISE_STUB=\"stub\"", "-DEXERCISE_COPY=\"answer\"",
+                "-D_WASI_EMULATED_PROCESS_CLOCKS"]
+HEADERS = ["nlohmann", "doctest", "hwy"]  # of this machine's, which are for any
 
 
 REPLACED = ["increment_exception_refcount", "decrement_exception_refcount",
@@ -58,10 +78,10 @@ def tool(name: str) -> str:
 def generated() -> list:
     """As fa_kernel_chapter of common/cmake/kernels.cmake makes them."""
     files = []
-    for directory in CHAPTERS:
+    for directory in sum(FIBERS.values(), []):
         for template, name in (("build.cpp.in", "emulator"), ("no_gpu.cpp.in", "no_gpu")):
             text = (ROOT / "common" / "kernels" / template).read_text()
-            for key, value in {"CHAPTER": directory[:2], "DIRECTORY": directory, "PASS": "forward",
+            for key, value in {"CHAPTER": directory[:2], "DIRECTORY": directory, "PASS": PASSES.get(directory, "forward"),
                                "MACHINE_CODE": "", "LEFT_OUT": "a page has no GPU kernels"}.items():
                 text = text.replace(f"@FA_{key}@", value)
             path = OBJECTS / f"ch{directory[:2]}_{name}.cpp"
@@ -77,16 +97,22 @@ def written(path: Path, text: str) -> Path:
 
 
 def list_of(module: str) -> Path:
-    """A source with the chapters of a module, for main.cpp."""
-    chapters = MODULES[module]
-    includes = "".join(f'#include "chapters/{name}/chapter.hpp"\n' for name in chapters)
-    names = ", ".join(f"&ch{name[:2]}::CHAPTER" for name in chapters)
-    return written(OBJECTS / f"{module}.cpp", f"""{includes}#include "docs/wasm/chapters.hpp"
-namespace {{
-const fa::KernelChapter* const all[] = {{{names}}};
+    """A source with the programs of a module, for main.cpp."""
+    programs = [f"ch{name}" for name in MODULES[module]] + (["judge"] if module == "toy" else [])
+    declared = "".join(f"int {name}(int, char**);\n" for name in programs)
+    listed = ", ".join(f'{{"{name}", {name}}}' for name in programs)
+    return written(OBJECTS / f"{module}.cpp", f"""#include "docs/wasm/programs.hpp"
+{declared}namespace {{
+const fa::wasm::Program all[] = {{{listed}}};
 }}
-const std::span<const fa::KernelChapter* const> fa::wasm::chapters = all;
+const std::span<const fa::wasm::Program> fa::wasm::programs = all;
 """)
+
+
+def of_chapter(directory: str) -> list:
+    """A chapter's own sources; its main() gets the program's name."""
+    return [path for path in sorted((ROOT / "chapters" / directory).glob("*.cpp"))
+            if not path.name.startswith("test_") and f"{directory}/{path.stem}" not in LEFT_OUT]
 
 
 def is_current(target: Path, depfile: Path) -> bool:
@@ -97,13 +123,17 @@ def is_current(target: Path, depfile: Path) -> bool:
     return all(os.path.exists(n) and os.path.getmtime(n) <= made for n in [*names, OBJECTS / "flags"])
 
 
-def compile_one(source: Path) -> Path:
-    target = OBJECTS / (re.sub(r"\W", "_", os.path.relpath(source, ROOT)) + ".o")
+def compile_one(source: Path, fibers: bool) -> Path:
+    name = os.path.relpath(source, ROOT) + ("" if fibers else "_cpu")
+    target = OBJECTS / (re.sub(r"\W", "_", name) + ".o")
     depfile = target.with_suffix(".d")
     if not is_current(target, depfile):
-        optimized = "-O2" if source.parent == FAST else "-Oz"
-        subprocess.run([tool("clang++-19"), *FLAGS, optimized, "-MMD", "-MF", depfile, "-c", source, "-o",
-                        target], check=True)
+        more = FLAGS_OF_FIBERS if fibers else FLAGS_OF_CPU
+        if source.name == "main.cpp" and source.parent != HERE:
+            more = [*more, f"-Dmain=ch{source.parent.name}"]
+        optimized = "-O2" if source in FAST else "-Oz"
+        subprocess.run([tool("clang++-19"), *FLAGS, *more, optimized, "-MMD", "-MF", depfile, "-c", source,
+                        "-o", target], check=True)
     return target
 
 
@@ -114,50 +144,63 @@ ADD = ["fa_fiber", "fa::simt::Block::thread_main*"]
 REMOVE = ["fa::simt::Cluster::*", "fa::simt::Block::finish*"]
 
 
-def build() -> None:
+def build(modules: list) -> None:
     (OBJECTS / "include").mkdir(parents=True, exist_ok=True)
-    link = OBJECTS / "include" / "nlohmann"  # alone: beside it lie the headers of this machine
-    if not link.exists():
-        link.symlink_to("/usr/include/nlohmann")
+    for header in HEADERS:
+        link = OBJECTS / "include" / header  # alone: beside it lie the headers of this machine
+        if not link.exists():
+            link.symlink_to(f"/usr/include/{header}")
     PUBLIC.mkdir(exist_ok=True)
-    stands_in = sorted(path for path in (HERE / "compat").rglob("*") if path.is_file())
-    written(OBJECTS / "flags", str([FLAGS, [(str(path), path.read_text()) for path in stands_in]]))
-    sources = generated()
-    sources += [ROOT / "common" / f"{name}.cpp" for name in COMMON]
-    sources += [ROOT / "common" / "simt" / f"{name}.cpp" for name in SIMT]
-    sources += [ROOT / "common" / "kernels" / f"{name}.cpp" for name in KERNELS]
-    sources += [ROOT / "chapters" / f"{name}.cpp" for name in OF_CHAPTERS]
-    sources += [HERE / f"{name}.cpp" for name in OWN]
-    sources += [list_of(module) for module in MODULES]
+    stands_in = sorted(path for path in HERE.glob("compat*/**/*") if path.is_file())
+    written(OBJECTS / "flags", str([FLAGS, FLAGS_OF_FIBERS, FLAGS_OF_CPU,
+                                    [(str(path), path.read_text()) for path in stands_in]]))
+    common = [ROOT / "common" / f"{name}.cpp" for name in COMMON]
+    emulator = generated()
+    emulator += [ROOT / "common" / "simt" / f"{name}.cpp" for name in SIMT]
+    emulator += [ROOT / "common" / "kernels" / f"{name}.cpp" for name in KERNELS]
+    judged = [ROOT / "exercises" / "support" / f"{name}.cpp" for name in ("trace", "verdict")]
+    judged += sorted((ROOT / "exercises" / EXERCISES).glob("*/test.cpp"))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        objects = dict(zip(sources, pool.map(compile_one, sources)))
-    for module in MODULES:
-        own = [objects.pop(OBJECTS / f"{module}.cpp")]
-        own += [objects[HERE / f"{name}.cpp"] for name in OWN]
-        make(module, own, objects.values())
+        for module in modules:
+            fibers = module in FIBERS
+            own = [list_of(module)]
+            names = OWN + (OWN_OF_FIBERS if fibers else OWN_OF_CPU) + OWN_OF_ONE.get(module, [])
+            own += [HERE / f"{name}.cpp" for name in names] + (judged if module == "toy" else [])
+            there = [*common, *(emulator if fibers else [])]
+            for directory in MODULES[module]:
+                there += of_chapter(directory)
+            objects = dict(zip(own + there, pool.map(functools.partial(compile_one, fibers=fibers), own + there)))
+            make(module, [objects[source] for source in own], [objects[source] for source in there])
 
 
-def make(module: str, own: list, objects: Iterable[Path]) -> None:
+def make(module: str, own: list, objects: list) -> None:
     """Of `objects` only what `own` need."""
     linked = OBJECTS / f"{module}.wasm"
     output = PUBLIC / f"{module}.wasm"
+    newest = max(path.stat().st_mtime for path in [*own, *objects, HERE / "build.py"])
+    if output.exists() and output.stat().st_mtime > newest:
+        return
+    fibers = module in FIBERS
     subprocess.run([tool("clang++-19"), "--target=wasm32-wasi", "-mexec-model=reactor", *own,
                     "-Wl,--start-lib", *objects, "-Wl,--end-lib",
                     "-Wl,--export=__stack_pointer,--gc-sections,-z,stack-size=262144",
-                    "-Wl,--max-memory=1073741824", *[f"-Wl,--wrap=__cxa_{name}" for name in REPLACED],
-                    "-o", linked], check=True)
+                    "-Wl,--max-memory=1073741824",
+                    *(f"-Wl,--wrap=__cxa_{name}" for name in REPLACED if fibers),
+                    *([] if fibers else ["-lwasi-emulated-process-clocks"]), "-o", linked], check=True)
     temporary = output.with_suffix(".partial")
-    subprocess.run([tool("wasm-opt"), "-O2", "--asyncify",
-                    "--pass-arg=asyncify-imports@host.leave_fiber",
-                    "--pass-arg=asyncify-ignore-indirect",
-                    "--pass-arg=asyncify-addlist@" + ",".join(ADD),
-                    "--pass-arg=asyncify-removelist@" + ",".join(REMOVE),
+    asyncify = ["--asyncify", "--pass-arg=asyncify-imports@host.leave_fiber",
+                "--pass-arg=asyncify-ignore-indirect", "--pass-arg=asyncify-addlist@" + ",".join(ADD),
+                "--pass-arg=asyncify-removelist@" + ",".join(REMOVE)]
+    subprocess.run([tool("wasm-opt"), "-O2", *(asyncify if fibers else ["--enable-exception-handling"]),
                     "-Os", "--strip-debug", "--strip-producers", linked, "-o", temporary], check=True)
     temporary.replace(output)
 
 
 if __name__ == "__main__":
     try:
-        build()
+        unknown = set(sys.argv[1:]) - set(MODULES)
+        if unknown:
+            raise Failed(f"{', '.join(sorted(unknown))}: accepted: {', '.join(MODULES)}")
+        build(sys.argv[1:] or list(MODULES))
     except (Failed, subprocess.CalledProcessError) as error:
         sys.exit(f"error: {error}")

@@ -1,5 +1,5 @@
 // common/cli.hpp without CLI11, which needs files and exceptions: the options of a program, in its
-// sentences. No subcommands; host.mjs writes --help's nowhere.
+// sentences. There is no --help.
 
 #include "common/cli.hpp"
 
@@ -14,11 +14,13 @@ namespace fa {
 struct Cli::Impl {
   struct Option {
     bool takes_value = true;
+    const char* type = "TEXT";  // of its value, in messages
     int count = 0;
     std::function<void(const std::string&)> take;
   };
   std::map<std::string, Option> options;
-  std::vector<std::unique_ptr<Cli>> commands;      // declared, never chosen
+  std::vector<std::pair<std::string, std::string*>> positionals;
+  std::vector<std::pair<std::string, std::unique_ptr<Cli>>> commands;
   std::vector<std::function<void()>> conversions;  // run after parsing, in the order of declaration
 };
 
@@ -26,12 +28,12 @@ Cli::Cli(const std::string&, const std::string&) : impl_(std::make_unique<Impl>(
 Cli::Cli(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Cli::~Cli() = default;
 
-Cli& Cli::command(const std::string&, const std::string&) {
-  impl_->commands.push_back(std::unique_ptr<Cli>(new Cli(std::make_unique<Impl>())));
-  return *impl_->commands.back();
+Cli& Cli::command(const std::string& name, const std::string&) {
+  impl_->commands.emplace_back(name, new Cli(std::make_unique<Impl>()));
+  return *impl_->commands.back().second;
 }
 
-void Cli::optional_command() {}
+void Cli::optional_command() {}  // all programs here call it
 
 void Cli::text(const std::string& option, std::string& target, const std::string&) {
   impl_->options[option].take = [&target](const std::string& value) { target = value; };
@@ -59,6 +61,7 @@ void Cli::integer(const std::string& option, int64_t& target, int64_t minimum, i
                   const std::string& help) {
   const auto raw = std::make_shared<std::string>();
   text(option, *raw, help);
+  impl_->options[option].type = "N";
   impl_->conversions.push_back([=, this, &target] {
     if (given(option)) target = parse_integer(*raw, option, minimum, maximum);
   });
@@ -67,6 +70,7 @@ void Cli::integer(const std::string& option, int64_t& target, int64_t minimum, i
 void Cli::real(const std::string& option, double& target, const std::string& help) {
   const auto raw = std::make_shared<std::string>();
   text(option, *raw, help);
+  impl_->options[option].type = "X";
   impl_->conversions.push_back([=, this, &target] {
     if (given(option)) target = parse_real(*raw, option);
   });
@@ -78,7 +82,9 @@ void Cli::flag(const std::string& option, bool& target, const std::string&) {
   declared.take = [&target](const std::string&) { target = true; };
 }
 
-void Cli::positional(const std::string&, std::string&, const std::string&) {}
+void Cli::positional(const std::string& name, std::string& target, const std::string&) {
+  impl_->positionals.emplace_back(name, &target);
+}
 
 bool Cli::given(const std::string& option) const {
   const auto found = impl_->options.find(option);
@@ -86,18 +92,37 @@ bool Cli::given(const std::string& option) const {
 }
 
 std::string Cli::parse(int argc, char** argv) {
+  const std::string help = " (--help lists what is accepted)";
+  size_t positional = 0;
   for (int i = 1; i < argc; ++i) {
+    for (const auto& [name, command] : impl_->commands) {
+      if (name != argv[i]) continue;
+      for (const auto& [option, one] : impl_->options) {
+        if (one.count == 0) continue;
+        throw InputError(option + " before " + name + ": " + name +
+                         " takes only what stands behind it (" + name + " --help lists it)");
+      }
+      command->parse(argc - i, argv + i);
+      return name;
+    }
     const auto found = impl_->options.find(argv[i]);
+    if (found == impl_->options.end() && argv[i][0] != '-' &&
+        positional < impl_->positionals.size()) {
+      *impl_->positionals[positional++].second = argv[i];
+      continue;
+    }
     if (found == impl_->options.end()) {
-      throw InputError("The following argument was not expected: " + std::string(argv[i]) +
-                       " (--help lists what is accepted)");
+      throw InputError("The following argument was not expected: " + std::string(argv[i]) + help);
     }
     Impl::Option& option = found->second;
     ++option.count;
     if (option.takes_value && i + 1 == argc) {
-      throw InputError(found->first + ": 1 required TEXT missing (--help lists what is accepted)");
+      throw InputError(found->first + ": 1 required " + option.type + " missing" + help);
     }
     option.take(option.takes_value ? argv[++i] : "");
+  }
+  if (positional < impl_->positionals.size()) {
+    throw InputError(impl_->positionals[positional].first + " is required" + help);
   }
   for (const auto& convert : impl_->conversions) convert();
   return "";

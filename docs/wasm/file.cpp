@@ -1,13 +1,24 @@
-// common/file.hpp in a page: there are no files to read, and the host keeps what is written.
+// common/file.hpp in a page: what can be read is what came with the request, and the host keeps
+// what is written.
 #include "common/file.hpp"
+
+#include <filesystem>
+#include <map>
 
 #include "common/error.hpp"
 #include "docs/wasm/host.hpp"
 
 namespace fa {
+namespace {
+
+std::map<std::string, std::string, std::less<>> files;
+
+}  // namespace
 
 std::string read_file(const std::string& path) {
-  throw InputError(path + ": cannot open: there are no files here");
+  const auto found = files.find(path);
+  if (found == files.end()) throw InputError(path + ": cannot open: No such file or directory");
+  return found->second;
 }
 
 void check_writable(const std::string&) {}
@@ -17,3 +28,13 @@ void write_file(const std::string& path, std::string_view bytes) {
 }
 
 }  // namespace fa
+
+bool std::filesystem::exists(std::string_view path) { return fa::files.contains(path); }
+
+/// A file for the next run: its name, a zero, its content; `count` bytes in all. Frees them.
+extern "C" __attribute__((export_name("fa_give_file"))) void fa_give_file(char* bytes,
+                                                                          size_t count) {
+  const std::string name = bytes;
+  fa::files[name] = std::string(bytes + name.size() + 1, bytes + count);
+  ::operator delete(bytes);
+}

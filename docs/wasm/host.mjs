@@ -1,29 +1,44 @@
-// Runs the programs of chapters 03 on from WebAssembly: in Node, in a worker of the page.
+// Runs the chapters' programs from WebAssembly: in Node, in a worker of the page.
 //
-//   const kernels = new Kernels(await WebAssembly.compile(bytes))   // of the module_of(4).wasm
-//   kernels.run({ chapter: 4, shape: [1, 1, 64, 128, 64], breaks: ['missing-barrier'], events: 100 })
+//   const programs = new Programs(await WebAssembly.compile(bytes))   // of the module_of(request).wasm
+//   programs.run({ chapter: 4, shape: [1, 1, 64, 128, 64], breaks: ['missing-barrier'], events: 100 })
+//   programs.run({ chapter: 1, command: ['run', 'my.txt'], files: { 'my.txt': '.machine mac …' }, trace: true })
+//   programs.run({ exercise: '01.1', stub: '…', answer: '…' })
 //
 // The keys of a request are the program's options (schedule_seed is --schedule-seed), but for
-// `chapter`; `breaks`, a list for --break; `events`, the most to give back; `outputs: true`, for
-// what --out and, where the chapter has it, --lse write. The answer:
+// `chapter`; `command`, the words before the options; `files`, what they name; `breaks`, a list for
+// --break; `events`, the most to give back; `report: false` where a command has no --json; `outputs:
+// true`, for the result's own files. The answer:
 //   status   0, 1 or 2, as of the program
 //   text     what it prints
 //   error    with status 2: its sentence
 //   report   what it writes with --json
-//   events   what it writes with --events, as far as asked for; events_left_out: how many are not
+//   events   what it writes with --events, as far as asked for; events_left_out: how many are not;
+//            hazards, of the same file
 //   outputs  { out: the bytes of its .npy file }
+// An exercise's answer has `text`, the verdict of ./learn check, and status 0 if it is right.
 
 export const PROGRAMS = {
+  1: 'ch01_toy_machine', 2: 'ch02_tiled_cpu',
   3: 'ch03_basic_kernel', 4: 'ch04_swizzling', 5: 'ch05_pipelining', 6: 'ch06_ldmatrix_x4',
   7: 'ch07_better_pipelining', 8: 'ch08_fewer_instructions', 9: 'ch09_masks_and_shapes',
+  10: 'ch10_backward', 11: 'ch11_decoding',
   12: 'ch12_tma', 13: 'ch13_wgmma', 14: 'ch14_warp_specialization', 15: 'ch15_overlap',
   16: 'ch16_maximum_on_demand', 17: 'ch17_low_precision'
 }
-// Which file has a chapter. A request for one that there is not gets its answer from either.
-export const MODULES = ['ampere', 'hopper', 'overlap']
-const MODULE_OF = { 12: 'hopper', 13: 'hopper', 14: 'hopper', 15: 'overlap', 16: 'overlap' }
-export const module_of = (chapter) => MODULE_OF[chapter] ?? 'ampere'
-const DECODER = new TextDecoder()
+export const EXERCISES = { '01.1': 'ex1_one_element', '01.2': 'ex2_reuse', '01.3': 'ex3_outer_product',
+  '01.4': 'ex4_online_step', '01.5': 'ex5_beat_the_trace' }
+// Which file has a chapter. A request for one that there is not gets its answer from any.
+export const MODULES = ['toy', 'tiled', 'ampere', 'backward', 'decoding', 'hopper', 'overlap', 'low_precision']
+const MODULE_OF = { 1: 'toy', 2: 'tiled', 10: 'backward', 11: 'decoding', 12: 'hopper', 13: 'hopper', 14: 'hopper',
+  15: 'overlap', 16: 'overlap', 17: 'low_precision' }
+export const module_of = (request) => request?.exercise !== undefined ? 'toy' : MODULE_OF[request?.chapter] ?? 'ampere'
+const OUTPUTS = { 10: ['dq', 'dk', 'dv'] }  // of the others: out
+// These keep what they were asked in variables of their own: as a process begins, so do their instances.
+const begins_anew = ({ chapter, exercise }) => exercise !== undefined || [1, 2, 10, 11].includes(Number(chapter))
+const OF_THE_HOST = ['--device', '--json', '--bench', '--events', '--lse', '--block-table',
+  ...['q', 'k', 'v', 'do', 'out', 'dq', 'dk', 'dv'].map((name) => `--${name}`)]
+const DECODER = new TextDecoder(), ENCODER = new TextEncoder()
 const REWINDING = 2  // asyncify's states; 0 is normal, 1 unwinding
 const ABANDONED = Symbol('abandoned')
 
@@ -34,42 +49,53 @@ export function commandLine(request) {
   if (request === null || typeof request !== 'object' || Array.isArray(request)) {
     throw new Refused('request: expected an object, such as {"chapter":4}')
   }
-  const { chapter, breaks = [], events, outputs, ...options } = request
+  const { chapter, command = [], files, breaks = [], events, report, outputs, ...options } = request
   const program = Object.hasOwn(PROGRAMS, chapter) ? PROGRAMS[chapter] : null
   if (program === null) {
     throw new Refused(`chapter ${JSON.stringify(chapter)}: accepted: ${Object.keys(PROGRAMS).join(', ')}`)
   }
+  if (!Array.isArray(command)) throw new Refused('command: expected a list of words')
   if (!Array.isArray(breaks)) throw new Refused('breaks: expected a list of names')
   if (events !== undefined && !(Number.isSafeInteger(events) && events >= 0)) {
     throw new Refused('events: expected how many to give back, a whole number')
   }
-  const words = [program]
+  const words = [program, ...command.map(String)]
   for (const [key, value] of Object.entries(options)) {
     const option = `--${key.replaceAll('_', '-')}`
-    if (['--device', '--json', '--out', '--lse', '--bench', '--q', '--k', '--v'].includes(option)) {
-      throw new Refused(`${option}: not in a request`)
-    }
+    if (OF_THE_HOST.includes(option)) throw new Refused(`${option}: not in a request`)
     if (value === false || value === null) continue
     words.push(option)
     if (value !== true) words.push(String(value))  // a list: with commas
   }
   for (const name of breaks) words.push('--break', String(name))
-  words.push('--device', 'emulator', '--json', 'report')
+  const on_cpu = chapter < 3 || command.length || options.algorithm !== undefined
+  if (!on_cpu) words.push('--device', 'emulator')
+  if (report !== false) words.push('--json', 'report')
   if (events !== undefined) words.push('--events', 'events')
-  if (outputs) words.push('--out', 'out')
+  if (outputs) for (const name of OUTPUTS[chapter] ?? ['out']) words.push(`--${name}`, name)
   for (const word of words) {
     if (word.includes('\0')) throw new Refused('request: a zero byte in a word')
   }
   return words
 }
 
+// The files of a request, by name.
+function filesOf({ exercise, stub, answer, files = {} }) {
+  const all = exercise === undefined ? files : { stub, [answer_file(exercise)]: answer }
+  if (all === null || typeof all !== 'object') throw new Refused('files: expected an object of texts')
+  for (const [name, text] of Object.entries(all)) {
+    if (typeof text !== 'string') throw new Refused(`file ${name}: expected a text`)
+    if (`${name}${text}`.includes('\0')) throw new Refused(`file ${JSON.stringify(name)}: a zero byte in it`)
+  }
+  return all
+}
+const answer_file = (exercise) => `${EXERCISES[exercise].replace(/^ex\d+_/, '')}.txt`
+
 // One instance of the module. After an error nothing on its stacks has been cleaned up.
 class Instance {
   constructor(module) {
-    this.text = ''
-    this.files = {}
     const wasi = {
-      fd_write: (file, list, count, written) => this.write(list, count, written),
+      fd_write: (file, list, count, written) => this.write(file, list, count, written),
       clock_time_get: (clock, precision, at) => {
         this.view().setBigUint64(at, BigInt(Math.round(performance.now() * 1e6)), true)
         return 0
@@ -109,11 +135,11 @@ class Instance {
     return DECODER.decode(bytes.subarray(at, bytes.indexOf(0, at)))
   }
 
-  write(list, count, written) {
+  write(file, list, count, written) {
     let total = 0
     for (let i = 0; i < count; ++i) {
       const [at, bytes] = new Uint32Array(this.exports.memory.buffer, list + 8 * i, 2)
-      this.text += DECODER.decode(new Uint8Array(this.exports.memory.buffer, at, bytes))
+      this.printed[file === 2 ? 'errors' : 'text'].push(new Uint8Array(this.exports.memory.buffer, at, bytes).slice())
       total += bytes
     }
     this.view().setUint32(written, total, true)
@@ -152,17 +178,27 @@ class Instance {
     else e.asyncify_start_unwind(this.running)
   }
 
-  call(words) {
-    const bytes = new TextEncoder().encode(words.join('\0') + '\0')
+  give(name, text) {
+    const bytes = ENCODER.encode(`${name}\0${text}`)
     const at = this.exports.fa_allocate(bytes.length)
     new Uint8Array(this.exports.memory.buffer).set(bytes, at)
-    this.text = ''
+    this.exports.fa_give_file(at, bytes.length)
+  }
+
+  call(words) {
+    const bytes = ENCODER.encode(words.join('\0') + '\0')
+    const at = this.exports.fa_allocate(bytes.length)
+    new Uint8Array(this.exports.memory.buffer).set(bytes, at)
+    this.printed = { text: [], errors: [] }
     this.files = {}
     return this.exports.fa_run(at, words.length)
   }
+
+  // A character may lie in two writes.
+  said(where) { return this.printed[where].map((bytes) => DECODER.decode(bytes, { stream: true })).join('') + DECODER.decode() }
 }
 
-export class Kernels {
+export class Programs {
   constructor(module) {
     this.module = module
     this.instance = null
@@ -170,9 +206,9 @@ export class Kernels {
 
   // What a chapter's --break accepts: { name: what it leaves out }.
   breaks(chapter) {
-    this.instance ??= new Instance(this.module)
-    this.instance.call([PROGRAMS[chapter], '--list-breaks'])
-    return Object.fromEntries(this.instance.text.split('\n').filter(Boolean)
+    const instance = new Instance(this.module)
+    instance.call([PROGRAMS[chapter], '--list-breaks'])
+    return Object.fromEntries(instance.said('text').split('\n').filter(Boolean)
       .map((line) => line.match(/^(\S+) +(.*)$/).slice(1)))
   }
 
@@ -180,19 +216,17 @@ export class Kernels {
 
   run(request) {
     try {
-      const words = commandLine(request)
-      this.instance ??= new Instance(this.module)
-      const status = this.instance.call(words)
-      const { text, files } = this.instance
-      const answer = { status, text, report: JSON.parse(DECODER.decode(files.report)) }
-      if (files.events) {
-        const log = JSON.parse(DECODER.decode(files.events))
-        answer.events = log.events.slice(0, request.events)
-        answer.events_left_out = log.events.length - answer.events.length
-        if (log.tiles) answer.tiles = log.tiles
+      const judged = request?.exercise !== undefined
+      if (judged && !Object.hasOwn(EXERCISES, request.exercise)) {
+        throw new Refused(`exercise ${JSON.stringify(request.exercise)}: accepted: ${Object.keys(EXERCISES).join(', ')}`)
       }
-      if (files.out) answer.outputs = { out: files.out }
-      return answer
+      const words = judged ? ['judge', answer_file(request.exercise), EXERCISES[request.exercise]] : commandLine(request)
+      const files = filesOf(request)
+      if (begins_anew(request)) this.instance = null
+      this.instance ??= new Instance(this.module)
+      for (const [name, text] of Object.entries(files)) this.instance.give(name, text)
+      const status = this.instance.call(words)
+      return judged ? { status, text: this.instance.said('text').split(/^verdict: /m).at(-1) } : this.answer(status, request)
     } catch (error) {
       this.instance = null
       if (error instanceof Refused) return { status: 2, error: error.message }
@@ -201,5 +235,23 @@ export class Kernels {
       }
       throw error
     }
+  }
+
+  answer(status, request) {
+    const { files } = this.instance
+    if (status === 2) return { status, error: this.instance.said('errors').replace(/^error: /, '').trimEnd() }
+    const answer = { status, text: this.instance.said('text') }
+    if (files.report) answer.report = JSON.parse(DECODER.decode(files.report))
+    if (files.events) {
+      const log = JSON.parse(DECODER.decode(files.events))
+      answer.events = log.events.slice(0, request.events)
+      answer.events_left_out = log.events.length - answer.events.length
+      if (log.tiles) answer.tiles = log.tiles
+      answer.hazards = log.hazards
+    }
+    if (request.outputs) {
+      answer.outputs = Object.fromEntries((OUTPUTS[request.chapter] ?? ['out']).map((name) => [name, files[name]]))
+    }
+    return answer
   }
 }

@@ -1,13 +1,11 @@
-// The module's one entry: a chapter's program as its main() calls it, with the words of a command
-// line. What it prints and writes goes to host.mjs.
+// The module's one entry: a program's main() with the words of a command line. What it prints and
+// writes goes to host.mjs.
 
 #include <iostream>
 #include <string_view>
 #include <vector>
 
-#include "common/error.hpp"
-#include "common/kernels/kernel_program.hpp"
-#include "docs/wasm/chapters.hpp"
+#include "docs/wasm/programs.hpp"
 
 extern "C" {
 
@@ -25,9 +23,10 @@ __attribute__((export_name("fa_run"))) int fa_run(char* words, int count) {
     word += std::string_view(word).size() + 1;
   }
   int status = -1;
-  for (const fa::KernelChapter* chapter : fa::wasm::chapters) {
-    if (arguments[0] != std::string_view(chapter->name)) continue;
-    status = fa::run_kernel_program(*chapter, count, arguments.data());
+  for (const fa::wasm::Program& program : fa::wasm::programs) {
+    if (arguments[0] == std::string_view(program.name)) {
+      status = program.main(count, arguments.data());
+    }
   }
   std::cout.flush();
   ::operator delete(words);

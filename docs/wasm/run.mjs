@@ -1,7 +1,7 @@
 // node docs/wasm/run.mjs REQUEST: a chapter's program as WebAssembly; REQUEST is JSON, host.mjs says
-// of which keys. Prints the answer as JSON, without outputs; its exit status is the program's.
+// of which keys (the stub of an exercise is read here). Prints the answer as JSON, without outputs; its exit status is the program's.
 import { readFileSync } from 'node:fs'
-import { Kernels, module_of } from './host.mjs'
+import { EXERCISES, module_of, Programs } from './host.mjs'
 
 let request
 try {
@@ -11,14 +11,19 @@ try {
   process.exit(2)
 }
 let bytes
-const file = `${module_of(request?.chapter)}.wasm`
+const file = `${module_of(request)}.wasm`
 try {
   bytes = readFileSync(new URL(`../public/${file}`, import.meta.url))
 } catch {
   console.error(`error: docs/public/${file} is not built: ./learn docs --build`)
   process.exit(2)
 }
-const answer = new Kernels(new WebAssembly.Module(bytes)).run(request)
+const name = EXERCISES[request?.exercise]
+if (name) {
+  const stub = new URL(`../../exercises/01_toy_machine/${name}/${name.replace(/^ex\d+_/, '')}.txt`, import.meta.url)
+  request = { stub: readFileSync(stub, 'utf8'), ...request }
+}
+const answer = new Programs(new WebAssembly.Module(bytes)).run(request)
 if (answer.error !== undefined) console.error(`error: ${answer.error}`)
 else console.log(JSON.stringify({ ...answer, outputs: undefined }, null, 1))
 process.exit(answer.status)

@@ -249,7 +249,8 @@ struct Telling : Listener {
                       });
     if (!same && !cases.empty()) out << "  " << cases[0].name << "\n";
     std::istringstream lines(cases.empty() ? "" : cases[0].said);
-    for (std::string line; std::getline(lines, line);) out << (same ? "  " : "    ") << line << "\n";
+    for (std::string line; std::getline(lines, line);)
+      out << (same ? "  " : "    ") << line << "\n";
     for (size_t i = 1; i < cases.size() && !same; ++i)
       out << (i == 1 ? "  also: " : "; ") << cases[i].name;
     if (cases.size() > 1 && !same) out << "\n";

@@ -1,0 +1,150 @@
+// Exceptions of WebAssembly, as far as programs without fibers need them: compiled with
+// -fwasm-exceptions, a `throw` unwinds in the browser, which asks _Unwind_CallPersonality at each
+// landing pad whether a `catch` there takes the exception. Debian's libc++abi was built without.
+
+#include <cstdint>
+#include <cstdlib>
+#include <exception>
+#include <new>
+#include <typeinfo>
+
+#include "docs/wasm/host.hpp"
+
+namespace __cxxabiv1 {
+
+// The base of libc++abi's classes of type_info, for its one question.
+class __shim_type_info : public std::type_info {
+ public:
+  ~__shim_type_info() override;
+  virtual void noop1() const;
+  virtual void noop2() const;
+  virtual bool can_catch(const __shim_type_info* thrown, void*& object) const = 0;
+};
+
+}  // namespace __cxxabiv1
+
+namespace {
+
+using Type = const __cxxabiv1::__shim_type_info;
+
+// Lies before the object that is thrown. It lives as long as a handler works on it.
+struct alignas(16) Header {
+  Type* type;
+  void* (*destroy)(void*);  // a destructor of WebAssembly returns its object
+  void* caught_as;          // the object, as the handler's type sees it
+  int handlers;
+  bool thrown_again;
+  Header* outer;  // what was being handled when this was caught
+};
+Header* handled = nullptr;  // innermost
+
+Header& header_of(void* object) { return static_cast<Header*>(object)[-1]; }
+
+// LEB128, and what stands behind it.
+int64_t number(const uint8_t*& at, bool is_signed) {
+  int64_t value = 0;
+  int shift = 0;
+  uint8_t byte;
+  do {
+    byte = *at++;
+    value |= static_cast<int64_t>(byte & 0x7f) << shift;
+    shift += 7;
+  } while (byte & 0x80);
+  return is_signed && byte & 0x40 ? value - (int64_t{1} << shift) : value;
+}
+
+void release(Header* header) {
+  if (header->destroy != nullptr) header->destroy(header + 1);
+  std::free(header);
+}
+
+}  // namespace
+
+extern "C" {
+
+// What the compiler's code leaves here before it asks, and where it looks for the answer.
+struct {
+  uint32_t landing_pad;
+  const uint8_t* table;  // the function's, in the format of Itanium C++
+  uint32_t selector;     // which of its types; 0: none, clean up and go on
+} __wasm_lpad_context;
+
+int _Unwind_CallPersonality(void* object) {
+  Header& header = header_of(object);
+  __wasm_lpad_context.selector = 0;
+  const uint8_t* at = __wasm_lpad_context.table + 1;  // behind the encoding of nothing
+  Type* const* types = nullptr;
+  if (*at++ != 0xff) {
+    const auto offset = number(at, false);
+    types = reinterpret_cast<Type* const*>(at + offset);
+  }
+  ++at;  // the encoding of the pads: LEB128
+  const auto pads_bytes = number(at, false);
+  const uint8_t* const actions = at + pads_bytes;
+  int64_t action = 0;
+  for (uint32_t pad = 0; pad <= __wasm_lpad_context.landing_pad; ++pad) {
+    number(at, false);
+    action = number(at, false);
+  }
+  if (action == 0) return 0;
+  for (at = actions + action - 1;;) {
+    const int64_t which = number(at, true);
+    const uint8_t* const from = at;
+    const int64_t next = number(at, true);
+    if (which > 0) {
+      Type* const wanted = types[-which];
+      void* as = object;
+      if (wanted == nullptr || wanted->can_catch(header.type, as)) {
+        header.caught_as = as;
+        __wasm_lpad_context.selector = static_cast<uint32_t>(which);
+        return 0;
+      }
+    }
+    if (next == 0) return 0;
+    at = from + next;
+  }
+}
+
+void* __cxa_allocate_exception(size_t bytes) {
+  auto* const header = static_cast<Header*>(std::malloc(sizeof(Header) + bytes));
+  if (header == nullptr) host_fail("not enough memory for this size");
+  *header = {};
+  return header + 1;
+}
+
+void __cxa_free_exception(void* object) { std::free(&header_of(object)); }
+
+[[noreturn]] void __cxa_throw(void* object, std::type_info* type, void* (*destroy)(void*)) {
+  header_of(object).type = static_cast<Type*>(type);
+  header_of(object).destroy = destroy;
+  __builtin_wasm_throw(0, object);
+}
+
+void* __cxa_begin_catch(void* object) {
+  Header& header = header_of(object);
+  header.thrown_again = false;
+  if (header.handlers++ == 0) {
+    header.outer = handled;
+    handled = &header;
+  }
+  return header.caught_as;
+}
+
+void __cxa_end_catch() {
+  Header* const header = handled;
+  if (--header->handlers > 0) return;
+  handled = header->outer;
+  if (!header->thrown_again) release(header);
+}
+
+[[noreturn]] void __cxa_rethrow() {
+  handled->thrown_again = true;
+  __builtin_wasm_throw(0, handled + 1);
+}
+
+void* __cxa_get_exception_ptr(void* object) { return header_of(object).caught_as; }
+
+// The one thread never ends.
+int __cxa_thread_atexit(void (*)(void*), void*, void*) { return 0; }
+
+}  // extern "C"
