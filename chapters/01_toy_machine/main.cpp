@@ -123,9 +123,14 @@ int print_optimum(int registers, OperandRule rule, Schedule schedule, const std:
                              {"possible", best.possible},
                              {"states", best.states}};
     if (best.possible) {
-      const Program program = parse_program(optimum_program(best, registers, rule), "optimum");
+      const std::string text = optimum_program(best, registers, rule);
+      const Program program = parse_program(text, "optimum");
       const Run replay = run(program, true);
-      report["steps"] = json_of(program, replay, verify(program, replay), {})["steps"];
+      const nlohmann::json replayed = json_of(program, replay, verify(program, replay), {});
+      for (const char* key : {"machine", "register_count", "arrays", "steps", "check"}) {
+        report[key] = replayed[key];
+      }
+      report["text"] = text;
       report.update({{"cycles", best.cycles},
                      {"loads", best.loads},
                      {"stores", best.stores},

@@ -136,7 +136,9 @@ nlohmann::json json_of(const Program& program, const Run& run, const Verdict& ve
         {"compared", verdict.compared},
         {"mismatches", verdict.mismatches},
         {"nonfinite", verdict.nonfinite},
-        {"max_abs_error", fa::json_number(verdict.max_abs_error)}}},
+        {"max_abs_error", fa::json_number(verdict.max_abs_error)},
+        {"first_bad", verdict.first_bad},
+        {"broken_promise", verdict.broken_promise}}},
   };
   if (program.machine == Machine::kMac) {
     report["operands"] = program.operands == OperandRule::kFixed ? "fixed" : "any";
@@ -147,18 +149,44 @@ nlohmann::json json_of(const Program& program, const Run& run, const Verdict& ve
     json& numbers = outputs[program.arrays[i].name] = json::array();
     for (const float number : run.memory[i]) numbers.push_back(fa::json_number(number));
   }
+  json& arrays = report["arrays"] = json::array();
+  for (const Array& array : program.arrays) {
+    json values = json::array();
+    for (const float number : array.values) values.push_back(number_text(number));
+    arrays.push_back({{"name", array.name},
+                      {"shape", array.shape},
+                      {"input", array.is_input},
+                      {"values", std::move(values)}});
+  }
   json& steps = report["steps"] = json::array();
   for (std::size_t i = 0; i < run.steps.size(); ++i) {
+    const Instruction& instruction = program.instructions[i];
+    const OpInfo& op = info(instruction.op);
     json registers = json::array(), symbols = json::array();
     for (const Register& reg : run.steps[i].registers) {
       registers.push_back(reg.full ? fa::json_number(reg.number) : json(nullptr));
       symbols.push_back(reg.full ? json(reg.symbol.text) : json(nullptr));
     }
-    steps.push_back({{"step", i + 1},
-                     {"instruction", instruction_text(program, program.instructions[i])},
-                     {"registers", std::move(registers)},
-                     {"symbols", std::move(symbols)},
-                     {"formula", run.steps[i].formula}});
+    json step = {{"step", i + 1},
+                 {"instruction", instruction_text(program, instruction)},
+                 {"op", op.name},
+                 {"line", instruction.place.line},
+                 {"reads", std::vector<int>(instruction.registers.begin(),
+                                            instruction.registers.begin() + op.sources)},
+                 {"registers", std::move(registers)},
+                 {"symbols", std::move(symbols)},
+                 {"formula", run.steps[i].formula}};
+    if (op.sources < static_cast<int>(instruction.registers.size())) {
+      const int written = instruction.destination();
+      step["writes"] = written;
+      step["number"] = number_text(run.steps[i].registers[written].number);
+    }
+    if (instruction.op == Op::kLoad || instruction.op == Op::kStore) {
+      step["cell"] = {{"array", instruction.cell.array},
+                      {"index", instruction.cell.index},
+                      {"name", cell_text(program, instruction.cell)}};
+    }
+    steps.push_back(std::move(step));
   }
   return report;
 }

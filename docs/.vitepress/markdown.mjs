@@ -1,11 +1,12 @@
 // How the repository's Markdown, written for a reader of files, becomes pages: pictures become figures,
 // links to files lead to pages, quoted code says where it comes from.
 import katex from '@vscode/markdown-it-katex'
-import { posix } from 'node:path'
+import { readFileSync } from 'node:fs'
+import { join, posix } from 'node:path'
 
 import { escape } from '../figures/draw.js'
-import { PROGRAMS } from '../wasm/host.mjs'
-import { clone_command, diff_of, figure_at, first_chapter, level_of, slugify, sources, target_of, terms,
+import { EXERCISES, PROGRAMS } from '../wasm/host.mjs'
+import { clone_command, diff_of, figure_at, first_chapter, level_of, ROOT, slugify, sources, target_of, terms,
   url_of } from './pages.mjs'
 
 // A paragraph that is one picture of a figure: the figure itself.
@@ -202,6 +203,22 @@ function kernels(md) {
   })
 }
 
+// On an exercise's page, below its text, if the page can judge it: where to do it.
+function exercises(md) {
+  md.core.ruler.push('exercises', (state) => {
+    const page = page_of(state.env), found = Object.entries(EXERCISES).find(([, directory]) =>
+      posix.dirname(page) === `exercises/01_toy_machine/${directory}`)
+    if (!found) return
+    const [id, directory] = found, file = `${directory.replace(/^ex\d+_/, '')}.txt`
+    const read = (name) => readFileSync(join(ROOT, posix.dirname(page), name), 'utf8')
+    const title = /^# (.+)$/m.exec(read('README.md'))[1]
+    const hints = read('hints.md').split(/^## Hint \d+$/m).slice(1).map((hint) => hint.trim().replace(/(?<!\n)\n(?!\n)/g, ' '))
+    state.tokens.push(Object.assign(new state.Token('html_block', '', 0), { content:
+      `<Exercise id="${id}" title="${escape(title)}" file="${file}" :stub="${escape(JSON.stringify(read(file)))}" `
+      + `:hints="${escape(JSON.stringify(hints))}" />\n` }))
+  })
+}
+
 // ---- words of the glossary ----
 
 const GLOSSARY = 'docs/glossary.md'
@@ -275,6 +292,6 @@ export const markdown = {
   codeTransformers: [code_colors],
   config(md) {
     [formulas, figures, quoted_code, indented_code, corners, locator, diffs, links, predictions, kernels,
-      glossary, lines_of_code].forEach((rule) => md.use(rule))
+      exercises, glossary, lines_of_code].forEach((rule) => md.use(rule))
   },
 }

@@ -19,7 +19,39 @@ const command = ({ program, seed, stages, shape = SHAPE }, broken) => [
   program, '--device', 'emulator', '--shape', shape, ...(stages ? ['--stages', `${stages}`] : []),
   ...(broken ? ['--break', broken, '--schedule-seed', `${seed}`] : []), '--events', '{json}']
 
-const run_of = (data, state) => data[state.chapter][state.broken]
+// ---- the reader's own shape, run in the page ----
+
+const MOST_STEPS = 2500  // of a warp: more is no picture
+const KEPT = 8  // runs
+const key_of = ({ chapter, shape }, broken) => `${chapter} ${broken} ${shape.trim()}`
+
+function live(data, state) {
+  if (!state.shape.trim()) return null
+  const broken = ['', state.broken].find((one) => !data.live?.[key_of(state, one)])
+  if (broken === undefined) return null
+  const { program, seed, stages } = RUNS[state.chapter]
+  return { key: key_of(state, broken), request: { chapter: Number(program.slice(2, 4)), shape: state.shape.trim(), events: 1e6,
+    ...stages && { stages }, ...broken && { breaks: [broken], schedule_seed: seed } } }
+}
+
+function heard(data, { key }, answer) {
+  const run = answer.error ? { problem: answer.error } : reduce(answer)
+  const told = run.problem || steps_of(run) <= MOST_STEPS ? run
+    : { problem: `${steps_of(run)} instructions a warp are too many to draw: up to ${MOST_STEPS}` }
+  return { ...data, live: Object.fromEntries([...Object.entries(data.live ?? {}), [key, told]].slice(-KEPT)) }
+}
+
+// The run to draw, and the kernel as it is at the same shape; `problem`: why it is the recorded one.
+function shown(data, state) {
+  const recorded = { run: data[state.chapter][state.broken], whole: data[state.chapter][''],
+    shape: RUNS[state.chapter].shape ?? SHAPE }
+  if (!state.shape.trim()) return recorded
+  const [run, whole] = [state.broken, ''].map((one) => data.live?.[key_of(state, one)])
+  const problem = run?.problem ?? whole?.problem ?? (run && whole ? '' : 'not run yet')
+  return problem ? { ...recorded, problem: `shape ${state.shape.trim().slice(0, 40)}: ${problem}` }
+    : { run, whole, shape: state.shape.trim() }
+}
+const run_of = (data, state) => shown(data, state).run
 
 // From an instruction to pixels, and back.
 function scale(run, width) {
@@ -144,26 +176,29 @@ export default {
       { chapter: 'ch07', broken: 'missing-barrier', warp: 2, step: 135, focus: 'hazard:0' },
     'chapters/08_fewer_instructions/figures/timeline.svg': { chapter: 'ch08', step: 600 },
   },
-  initial: () => ({ chapter: 'ch05', broken: '', warp: 0, step: 290 }),
+  initial: () => ({ chapter: 'ch05', broken: '', warp: 0, step: 290, shape: '' }),
+  live,
+  heard,
 
   controls: (data, state) => [
     { key: 'chapter', type: 'choice', label: 'chapter',
       options: Object.entries(RUNS).map(([key, { label }]) => [key, label]) },
     { key: 'broken', type: 'choice', label: 'break',
       options: Object.keys(data[state.chapter]).map((key) => [key, key || 'none']) },
+    { key: 'shape', type: 'line', label: 'another shape' },
     { key: 'step', type: 'step', label: `instruction of warp ${state.warp}`, min: 0,
       max: track_of(run_of(data, state), state.warp).code.length - 1, play: 60 },
   ],
   // Another chapter may lack the break, or be shorter.
   settle(data, state) {
     const broken = data[state.chapter][state.broken] ? state.broken : ''
-    const { code } = track_of(data[state.chapter][broken], state.warp)
-    return { ...state, broken, step: Math.min(state.step, code.length - 1) }
+    const run = run_of(data, { ...state, broken }), warp = Math.min(state.warp, run.warps.length - 1)
+    return { ...state, broken, warp, step: Math.min(state.step, track_of(run, warp).code.length - 1) }
   },
   focus(data, state, key) {
     const [kind, index] = key.split(':')
     if (kind === 'warp') return { ...state, focus: key, warp: +index }
-    if (kind === 'hazard') return { ...state, focus: key, ...run_of(data, state).hazards[index].at }
+    if (kind === 'hazard') return { ...state, focus: key, ...run_of(data, state).hazards[index]?.at }
     return { ...state, focus: key }
   },
   drag(data, state, { x }, width) {
@@ -172,19 +207,21 @@ export default {
   },
 
   draw(data, state, width) {
-    const run = run_of(data, state), track = track_of(run, state.warp), wide = width >= WIDE
-    const { x } = scale(run, width), view = { whole: data[state.chapter][''], run, track, state, x, wide }
+    const { run, whole, problem } = shown(data, state), track = track_of(run, state.warp), wide = width >= WIDE
+    const { x } = scale(run, width), view = { whole, run, track, state, x, wide }
     const { label } = RUNS[state.chapter]
     const heading = flow_words([
       [`Chapter ${label}${state.broken ? `, broken: ${state.broken}` : ''}`, { class: 'strong' }],
       state.broken ? [`hazards found: ${run.hazards.length}`, { class: 'e strong', name: 'hazards' }]
         : [`most copies have ${usual(track)} mma to hide behind`, { class: 'd strong', name: 'usual' }],
+      ...problem ? [['this is the recorded run', { class: 'e' }]] : [],
     ], width, 14)
     const lanes = heading.bottom + 4, warps = lanes + run.lanes.length * LANE + 12
     const y_of = (warp) => warps + warp * PITCH
     const bottom = y_of(run.warps.length - 1) + ROW, length = track.code.length
-    const ticks = Array.from({ length: Math.ceil(length / 100) }, (_, i) => i * 100)
-      .filter((at) => (wide || at % 200 === 0) && x(at) < width - 14)
+    const between = (wide ? 100 : 200) * Math.ceil(length / 2000)
+    const ticks = Array.from({ length: Math.ceil(length / between) }, (_, i) => i * between)
+      .filter((at) => x(at) < width - 14)
     const small = { class: 'small' }
     const doing_now = flow_words([
       [`instruction ${state.step} of warp ${state.warp}: ${doing(track, state.step)}`,
@@ -211,16 +248,16 @@ export default {
   },
 
   describe(data, state) {
-    const run = run_of(data, state), track = track_of(run, state.warp), { code } = track
+    const { run, shape, problem } = shown(data, state), track = track_of(run, state.warp), { code } = track
     const covers = track.copies.map((copy) => [short(copy), meanwhile(track, copy)])
       .reduce((runs, [name, n]) => runs.at(-1)?.[2] === n
         ? [...runs.slice(0, -1), [runs.at(-1)[0], name, n]] : [...runs, [name, name, n]], [])
       .map(([first, last, n]) => `${first === last ? first : `${first} to ${last}`} ${n}`)
     const [kind, index] = (state.focus ?? '').split(':')
     const copy = kind === 'copy' && track.copies[index]
-    const [, , queries, keys, dim] = (RUNS[state.chapter].shape ?? SHAPE).split(',')
+    const [, , queries, keys, dim] = shape.split(',')
     const hazards = kind === 'hazard' && run.hazards[index] ? [run.hazards[index]] : run.hazards
-    return [`Warp ${state.warp} is at instruction ${state.step}: ${doing(track, state.step)}. `
+    return [...problem ? [`${problem}. This is the recorded run.`] : [], `Warp ${state.warp} is at instruction ${state.step}: ${doing(track, state.step)}. `
       + `In flight: ${listed(in_flight(track, state.step).map(name_of))}. `
       + `The other warps are anywhere ${barriers_around(track, state.step)}.`,
     ...copy ? [describe_copy(run, track, copy)] : [],

@@ -1,11 +1,9 @@
 // The toy machine, one instruction at a time: what each register holds, where from, for how long, and
-// what it has cost so far. The shipped programs show the program's numbers, the reader's own the model's.
+// what it has cost so far. Every number and formula is ch01_toy_machine's: what it was asked before, and,
+// for the reader's own program, what it answers in the page.
 import { el, group, line, rect, svg, text, WIDE } from './draw.js'
-import { verdict } from './toy_machine_check.js'
 import { computed, computes, draw_compute, draw_cost, draw_dram, draw_links, draw_listing, draw_problem,
-  draw_registers } from './toy_machine_draw.js'
-import { cell_text, instruction_text, number_text, OPS, run, shortened } from './toy_machine_model.js'
-import { parse, TraceError, validate } from './toy_machine_parser.js'
+  draw_registers, shortened } from './toy_machine_draw.js'
 
 const PROGRAMS = { element: 'one element', four_elements: 'four elements', inner_product: 'inner product',
   inner_product_6: 'inner product, any operands', outer_product: 'outer product', best: 'fewest cycles',
@@ -13,63 +11,86 @@ const PROGRAMS = { element: 'one element', four_elements: 'four elements', inner
 const SHIPPED = Object.keys(PROGRAMS).filter((name) => !['best', 'own'].includes(name))
 const REGISTERS = [2, 3, 4, 5, 6, 7, 8]  // of the optimum's programs
 
-// Its text, and the number that each instruction put into its destination; null where nothing ran.
-const kept = (printed, { steps }) => {
-  if (!steps) return { text: printed }
-  const { instructions } = parse(printed)
-  return { text: printed, known: steps.map(({ registers }, i) =>
-    instructions[i].op === 'STORE' ? null : registers[instructions[i].registers.at(-1)]) }
-}
-// Two commands for each program: its text, and what running it gave. `optimum` prints its text anyway.
-const sources_of = (name, words, print) => ({
-  [`${name}_text`]: ['ch01_toy_machine', ...words, ...print],
-  [name]: ['ch01_toy_machine', ...words, '--json', '{json}'] })
-const NAMES = [...SHIPPED, ...REGISTERS.map((registers) => `best_${registers}`)]
+// A report of the program, without what is not drawn: of each step the number and the formula that it
+// wrote, and no register that stayed as it was.
+const kept = (source, { machine, register_count, arrays, steps, check }) => ({ source, machine,
+  registers: register_count, arrays, passed: check.passed,
+  sentence: check.first_bad || check.broken_promise || 'agrees with the direct computation in float64',
+  steps: steps.map(({ op, instruction, line, reads, writes, number, cell, symbols, formula }) => ({ op, instruction,
+    line, reads, ...cell && { cell }, ...writes !== undefined && { writes, number, symbol: symbols[writes] },
+    ...formula && { formula } })) })
 
-// What the choice stands for: { program, known, … }, or { heading, problem, line } if it cannot run.
-function loaded(data, { choice, registers, program: own }) {
-  const { text: source, known } = choice === 'own' ? { text: own }
-    : data.programs[choice === 'best' ? `best_${registers}` : choice]
-  if (source.startsWith('impossible')) {
-    return { heading: 'There is no such program', problem: source.trim().split(';')[0], source: '' }
-  }
-  try {
-    const program = parse(source)
-    if (choice !== 'own') program.registers = registers
-    validate(program)
-    return { program, known, source, ...played(program, known) }
-  } catch (error) {
-    if (!(error instanceof TraceError)) throw error
-    const { line, column, message } = error
-    return { heading: 'The machine refuses this program', line, source,
-      problem: line ? `line ${line}, column ${column}: ${message}` : message }
-  }
-}
-const own_registers = (data, choice) => +(data.programs[choice]?.text.match(/\.registers (\d+)/)?.[1] ?? 4)
+// Two commands for each program: its text, and what running it gave.
+const sources_of = (name) => ({ [`${name}_text`]: ['ch01_toy_machine', 'run', name, '--print'],
+  [name]: ['ch01_toy_machine', 'run', name, '--json', '{json}'] })
+const optimum_of = (count) => ({ [`best_${count}`]: ['ch01_toy_machine', 'optimum', '--registers', `${count}`, '--json', '{json}'] })
 
-function played(program, known) {
-  let last
-  for (last of run(program, known)) ;
-  return { last, steps: program.instructions.length, outcome: verdict(program, last) }
+// ---- what the choice stands for ----
+
+const FILE = 'own.txt'
+const recorded = (data, { choice, registers }) => data.programs[choice === 'best' ? `best_${registers}` : choice]
+const refused = (problem, source, line) => ({ heading: 'The machine refuses this program', problem, source, line })
+
+// A program that has not been run with so few registers, or is the reader's: what the page must ask.
+function live(data, { choice, registers, program }) {
+  const own = choice === 'own', known = own ? data.programs.element : recorded(data, { choice, registers })
+  if (own ? program === known.source : !known.steps || registers >= known.registers) return null
+  const source = own ? program : known.source, key = own ? program : `${choice}:${registers}`
+  if (data.live?.key === key) return null
+  return { key, source, request: { chapter: 1, command: ['run', FILE], files: { [FILE]: source }, ...!own && { registers } } }
 }
 
-// The machine after `step` instructions, the last of them, and the numbers that it read.
-function machine_at({ program, known }, step) {
-  const machine = run(program, known)
-  let at = machine.next().value, operands = []
-  for (let i = 0; i < step; ++i) {
-    const { op, registers } = program.instructions[i]
-    operands = registers.slice(0, OPS[op].sources).map((r) => at.registers[r].number)
-    at = machine.next().value
+function heard(data, { key, source }, { error, report }) {
+  const [, line, column, what] = new RegExp(`^${FILE}:(\\d+):(\\d+): ([^]*)$`).exec(error) ?? []
+  const view = report ? kept(source, report)
+    : line ? refused(`line ${line}, column ${column}: ${what}`, source, +line)
+      : refused(error.replace(`${FILE}: `, ''), source)
+  return { ...data, live: { key, view } }
+}
+
+// The run to draw, or { heading, problem, line } if there is none.
+function loaded(data, state) {
+  const { choice, registers } = state, wanted = live(data, state)
+  if (wanted) {
+    // A moment, while somebody writes: what was there before.
+    return choice === 'own' && data.live || { view: refused('it was not run: only the page can', wanted.source) }
   }
-  return { ...at, operands, instruction: program.instructions[step - 1] }
+  if (choice === 'own') return data.live?.key === state.program ? data.live : { view: data.programs.element }
+  if (data.live?.key === `${choice}:${registers}`) return data.live
+  const known = recorded(data, state)
+  if (known.impossible) return { view: { heading: 'There is no such program', problem: known.impossible, source: '' } }
+  return { view: { ...known, registers } }
+}
+const view_of = (data, state) => loaded(data, state).view
+const steps_of = (view) => view.steps?.length ?? 0
+const own_registers = (data, choice) => data.programs[choice]?.registers ?? 4
+
+// ---- the machine after `count` steps, told from what they read and wrote ----
+
+function machine_at({ arrays, registers: size, steps }, count) {
+  const dram = arrays.map(({ shape, input, values }) =>
+    Array.from({ length: shape.reduce((a, b) => a * b, 1) }, (_, i) => input ? values[i] : null))
+  const reads = dram.map((cells) => cells.map(() => 0)), registers = Array(size).fill(null)
+  const cost = { cycles: count, loads: 0, stores: 0, macs: 0 }
+  let operands = []
+  steps.slice(0, count).forEach(({ op, reads: read, writes, number, symbol, cell }, i) => {
+    operands = read.map((r) => registers[r].number)
+    for (const r of new Set(read)) registers[r] = { ...registers[r], uses: registers[r].uses + 1 }
+    if (op === 'LOAD') reads[cell.array][cell.index]++
+    if (op === 'STORE') dram[cell.array][cell.index] = operands[0]
+    else registers[writes] = { number, symbol, since: i + 1, uses: 0 }
+    cost.loads += op === 'LOAD'
+    cost.stores += op === 'STORE'
+    cost.macs += op.startsWith('MAC')
+  })
+  return { registers, dram, reads, cost, operands, step: steps[count - 1] }
 }
 
 // Programs for one and the same 2 × 2 product: from 28 cycles to the floor.
 const BOARD = ['four_elements:3', 'best:3', 'best:4', 'best:6', 'inner_product_6:6']
 const cycles_of = (data, key) => {
   const [choice, registers] = key.split(':')
-  return parse(data.programs[choice === 'best' ? `best_${registers}` : choice].text).instructions.length
+  return recorded(data, { choice, registers }).steps.length
 }
 const BOARD_WORDS = [['each on its own', 'alone'], ['3 registers', '3 reg.'], ['4 registers', '4 reg.'],
   ['6 registers', '6 reg.'], ['6, any operands', '6, any']]
@@ -92,16 +113,20 @@ function draw_scoreboard(data, { choice, registers }, width) {
 
 export default {
   title: 'The toy machine, one instruction at a time',
-  sources: Object.assign({}, ...SHIPPED.map((name) => sources_of(name, ['run', name], ['--print'])),
-    ...REGISTERS.map((count) => sources_of(`best_${count}`, ['optimum', '--registers', `${count}`], []))),
-  data: (outputs) => ({ programs: Object.fromEntries(
-    NAMES.map((name) => [name, kept(outputs[`${name}_text`], outputs[name])])) }),
+  sources: Object.assign({}, ...SHIPPED.map(sources_of), ...REGISTERS.map(optimum_of)),
+  data: (outputs) => ({ programs: Object.fromEntries([
+    ...SHIPPED.map((name) => [name, kept(outputs[`${name}_text`], outputs[name])]),
+    ...REGISTERS.map((count) => [`best_${count}`, outputs[`best_${count}`].possible
+      ? kept(outputs[`best_${count}`].text, outputs[`best_${count}`])
+      : { impossible: 'impossible: a MAC reads two operands and a partial sum, three registers at once' }])]) }),
   stills: { 'chapters/01_toy_machine/figures/toy_machine.svg': { step: 6 } },
   initial: (data) => ({ choice: 'element', shown: 'element', registers: 3, step: 0,
-    program: data.programs.element.text }),
+    program: data.programs.element.source }),
+  live,
+  heard,
 
   controls: (data, state) => [
-    { key: 'step', type: 'step', label: 'cycle', min: 0, max: loaded(data, state).steps ?? 0, play: 700 },
+    { key: 'step', type: 'step', label: 'cycle', min: 0, max: steps_of(view_of(data, state)), play: 700 },
     { key: 'choice', type: 'choice', label: 'program', options: Object.entries(PROGRAMS) },
     ...(state.choice === 'own' ? [{ key: 'program', type: 'text', label: 'your program', rows: 16 }]
       : [{ key: 'registers', type: 'step', label: 'registers', min: 2, max: 8 }]),
@@ -110,7 +135,7 @@ export default {
   settle(data, state) {
     const next = state.choice === state.shown ? state
       : { ...state, shown: state.choice, step: 0, registers: own_registers(data, state.choice) }
-    return { ...next, step: Math.min(next.step, loaded(data, next).steps ?? 0) }
+    return { ...next, step: Math.min(next.step, steps_of(view_of(data, next))) }
   },
 
   parts: (data, state, width) => width >= WIDE ? null
@@ -121,22 +146,21 @@ export default {
   },
 
   draw(data, state, width) {
-    const view = loaded(data, state)
+    const view = view_of(data, state)
     if (view.problem) return draw_problem(view, width)
     const wide = width >= WIDE, machine_width = wide ? 464 : width - 4
-    const machine = machine_at(view, state.step)
-    const { instruction } = machine, { cell } = instruction ?? {}
-    const place = cell && cell_text(view.program.arrays[cell.array], cell.index)
-    const moves = { LOAD: 'down', STORE: 'up' }[instruction?.op]
-    const register = `R${instruction?.registers.at(-1)}`
+    const machine = machine_at(view, state.step), last = machine_at(view, view.steps.length)
+    const { op, cell, writes, reads } = machine.step ?? {}
+    const place = cell?.name, register = `R${writes ?? reads?.[0]}`
+    const moves = { LOAD: 'down', STORE: 'up' }[op]
     const { part } = state
     const parts = part === 'program' ? [] : [
-      draw_dram(view, machine, machine_width),
+      draw_dram(view, machine, last, machine_width),
       draw_links(machine_width, [moves === 'down' ? `LOAD ${place} → ${register}` : 'LOAD',
         moves === 'up' ? `STORE ${register} → ${place}` : 'STORE'], moves),
-      draw_registers(view, machine, machine_width),
-      draw_links(machine_width, ['operands', computes(instruction) ? `result → ${register}` : 'result'],
-        computes(instruction) && 'both'),
+      draw_registers(machine, machine_width),
+      draw_links(machine_width, ['operands', computes(machine.step) ? `result → ${register}` : 'result'],
+        computes(machine.step) && 'both'),
       draw_compute(view, machine, machine_width)]
     const stacked = (x, y, blocks) => blocks.map((block) => {
       const drawn = group(x, y, block.parts)
@@ -157,19 +181,18 @@ export default {
   },
 
   describe(data, state) {
-    const view = loaded(data, state)
+    const view = view_of(data, state)
     if (view.problem) return `${view.heading}: ${view.problem}.`
-    const machine = machine_at(view, state.step)
-    const { instruction, cost, operands } = machine
+    const machine = machine_at(view, state.step), { step, cost } = machine
     const others = cost.cycles - cost.loads - cost.stores
     const counts = `loads ${cost.loads}, stores ${cost.stores}, `
-      + `${view.program.machine === 'mac' ? 'MACs' : 'ALU operations'} ${others}`
+      + `${view.machine === 'mac' ? 'MACs' : 'ALU operations'} ${others}`
     const held = machine.registers.flatMap((register, r) => register
-      ? `R${r} = ${shortened(register.symbol.text, 40)} = ${number_text(register.number)}` : []).join('; ')
-    const head = `Cycle ${state.step} of ${view.steps}`
-    if (!instruction) return `${head}: nothing has run yet; ${machine.registers.length} registers, all empty.`
-    const result = computes(instruction) ? `: ${computed(instruction, operands, machine)}` : ''
-    return `${head}: ${instruction_text(view.program, instruction)}${result}. ${held}. So far ${counts}.`
-      + (state.step === view.steps ? ` Result: ${view.outcome.sentence}.` : '')
+      ? `R${r} = ${shortened(register.symbol, 40)} = ${register.number}` : []).join('; ')
+    const head = `Cycle ${state.step} of ${view.steps.length}`
+    if (!step) return `${head}: nothing has run yet; ${view.registers} registers, all empty.`
+    const result = computes(step) ? `: ${computed(machine)}` : ''
+    return `${head}: ${step.instruction}${result}. ${held}. So far ${counts}.`
+      + (state.step === view.steps.length ? ` Result: ${view.sentence}.` : '')
   },
 }

@@ -1,10 +1,23 @@
 // The parts of the toy machine's picture. Each is { height, parts }, its upper left corner at 0, 0.
 import { line, path, rect, svg, text } from './draw.js'
-import { cell_text, instruction_text, number_text, OPS, shortened } from './toy_machine_model.js'
 
 const SHOWN_CELLS = 64, SHOWN_REGISTERS = 16  // a reader's program may have more
 
-export const computes = (instruction) => instruction && !['LOAD', 'STORE'].includes(instruction.op)
+// A formula in at most `width` characters: a long sum keeps its first and last terms, as in the tables of
+// the program.
+export function shortened(text, width) {
+  const characters = [...text]
+  if (characters.length <= width) return text
+  const first = text.indexOf(' + '), last = text.lastIndexOf(' + ')
+  if (first !== last) {
+    const ends = `${text.slice(0, first)} + …${text.slice(last)}`
+    if ([...ends].length <= width) return ends
+  }
+  const head = width >> 1, tail = width - head - 1
+  return `${characters.slice(0, head).join('')}…${characters.slice(characters.length - tail).join('')}`
+}
+
+export const computes = (step) => step && !['LOAD', 'STORE'].includes(step.op)
 
 const WORDS = {
   MAC_Z: (a, b) => `${a} · ${b}`, MAC: (a, b, c) => `${a} · ${b} + ${c}`, MAX: (a, b) => `max(${a}, ${b})`,
@@ -13,20 +26,16 @@ const WORDS = {
 }
 
 // The last instruction in numbers: 2 · 7 + 5 = 19.
-export const computed = ({ op, registers }, operands, machine) =>
-  `${WORDS[op](...operands.map(number_text))} = ${number_text(machine.registers[registers.at(-1)].number)}`
+export const computed = ({ step, operands }) => `${WORDS[step.op](...operands)} = ${step.number}`
 
 // Inputs are blue, orange, green, the output is purple.
-const kind_of = (program, array) => {
-  if (!program.arrays[array].is_input) return 'd'
-  return 'abc'[program.arrays.slice(0, array).filter((a) => a.is_input).length] ?? 'a'
-}
+const kind_of = (arrays, array) => arrays[array].input
+  ? 'abc'[arrays.slice(0, array).filter(({ input }) => input).length] ?? 'a' : 'd'
 const clipped = (words, length) => words.length > length ? `${words.slice(0, length - 1)}…` : words
 
-export function draw_listing({ program, source }, step, width, rows) {
+export function draw_listing({ steps, source }, step, width, rows) {
   const header = source.split('\n').findLastIndex((words) => /^\s*[.\d]/.test(words))
-  const at_line = new Map(program.instructions.map((instruction, i) =>
-    [instruction.line, { instruction, step: i + 1 }]))
+  const at_line = new Map(steps.map((one, i) => [one.line, { ...one, step: i + 1 }]))
   const items = source.split('\n').flatMap((words, i) => {
     const comment = i > header && words.match(/^\s*#\s*(.*)/)
     return at_line.get(i + 1) ?? (comment ? { comment: comment[1] } : [])
@@ -40,8 +49,7 @@ export function draw_listing({ program, source }, step, width, rows) {
       const words = clipped(item.comment, Math.floor(width / 6.4 - 5))
       return parts.push(text(34, y + 14, words, { class: 'small muted' }))
     }
-    const { instruction } = item, now = item.step === step
-    const words = instruction_text(program, instruction) + (instruction.name ? ` → ${instruction.name}` : '')
+    const now = item.step === step, words = item.instruction + (item.formula ? ` → ${item.symbol}` : '')
     if (now) parts.push(rect(0, y, width, 20, { class: 'soft-f', rx: 3 }))
     const shade = now ? 'strong' : item.step > step ? 'muted' : ''
     parts.push(text(24, y + 14, item.step, { class: `small end ${shade}` }),
@@ -52,23 +60,22 @@ export function draw_listing({ program, source }, step, width, rows) {
   return { height: 22 + rows * 20 + 16, parts }
 }
 
-export function draw_dram({ program, last }, machine, width) {
+export function draw_dram({ arrays }, machine, last, width) {
   const parts = [text(0, 14, 'DRAM', { class: 'strong' }),
     text(50, 14, 'large, far away; 2×: read twice', { class: 'muted small' })]
-  const touched = machine.instruction?.cell
+  const touched = machine.step?.cell
   let x = 0, y = 22, tallest = 0
-  program.arrays.forEach((array, a) => {
+  arrays.forEach((array, a) => {
     const cells = machine.dram[a].slice(0, SHOWN_CELLS)
     const finals = last.dram[a].slice(0, SHOWN_CELLS)
-    const longest = Math.max(1, ...finals.map((cell) => cell && number_text(cell.number).length))
+    const longest = Math.max(1, ...finals.map((cell) => cell?.length ?? 0))
     const small = longest > 6, cell_width = Math.max(28, longest * (small ? 6.4 : 7.4) + 8)
     const fit = Math.floor(width / cell_width), [columns] = array.shape.slice(-1)
     const wanted = columns > 1 && columns <= fit ? columns : cells.length
     const across = Math.ceil(wanted / Math.ceil(wanted / fit))
     const down = Math.ceil(cells.length / across)
     if (x > 0 && x + across * cell_width > width) [x, y, tallest] = [0, y + tallest + 6, 0]
-    const color = kind_of(program, a), name = cell_text(array, 0).replace(/\[.*/, '')
-    const label = `${name}${array.shape.map((n) => `[${n}]`).join('')}`
+    const color = kind_of(arrays, a), label = `${array.name}${array.shape.map((n) => `[${n}]`).join('')}`
     const more = machine.dram[a].length - cells.length
     parts.push(text(x + 1, y + 13, more ? `${label}, the first ${cells.length}` : label,
       { class: `small strong mono ${color}` }))
@@ -78,7 +85,7 @@ export function draw_dram({ program, last }, machine, width) {
       const shade = now ? 'soft-f on' : cell ? `soft-${color}` : 'cell', reads = machine.reads[a][i]
       parts.push(rect(cx + 1, cy + 1, cell_width - 2, 30, { class: shade, rx: 3 }))
       if (cell) {
-        parts.push(text(cx + cell_width / 2, cy + 15, number_text(cell.number),
+        parts.push(text(cx + cell_width / 2, cy + 15, cell,
           { class: `middle${small ? ' small' : ''}`, name: `dram_${array.name}_${i}` }))
       }
       if (reads) {
@@ -106,14 +113,12 @@ export function draw_links(width, [down, up], used) {
     text(width / 2 + 12, 19, up, { class: shade(used !== 'down' && used) })] }
 }
 
-export function draw_registers({ program }, machine, width) {
+export function draw_registers(machine, width) {
   const wide = width > 400
   const [number_at, used_at] = wide ? [width - 158, width - 8] : [width - 72, width - 6]
   const parts = [text(0, 14, 'registers', { class: 'strong' }),
     text(72, 14, 'few, close', { class: 'muted small' })]
-  const { op, registers = [] } = machine.instruction ?? {}
-  const read = op ? registers.slice(0, OPS[op].sources) : []
-  const written = op && op !== 'STORE' ? registers.at(-1) : -1
+  const { reads: read = [], writes: written, formula: named } = machine.step ?? {}
   // Many registers lie closer together.
   const count = machine.registers.length, pitch = count > 5 ? 20 : 30, tall = pitch - 4
   machine.registers.slice(0, SHOWN_REGISTERS).forEach((register, r) => {
@@ -122,9 +127,7 @@ export function draw_registers({ program }, machine, width) {
     parts.push(rect(1, y + 1, width - 2, tall, { class: shade, rx: 3 }),
       text(10, words, `R${r}`, { class: 'strong mono' }))
     if (!register) return parts.push(text(40, words, 'empty', { class: 'muted' }))
-    const named = r === written && machine.formula
-    const formula = named ? `${register.symbol.text} = ${machine.formula}` : register.symbol.text
-    const number = number_text(register.number)
+    const { number, symbol } = register, formula = named && r === written ? `${symbol} = ${named}` : symbol
     const characters = Math.floor((number_at - 48 - number.length * 9) / 7.8)
     const used = register.uses ? `used ${register.uses}×` : 'not used'
     parts.push(text(40, words, shortened(formula, characters), { class: 'mono', name: `symbol_${r}` }),
@@ -138,39 +141,38 @@ export function draw_registers({ program }, machine, width) {
   return { height: 22 + rows * pitch + (more > 0 ? 20 : 0), parts }
 }
 
-export function draw_compute({ program }, machine, width) {
-  const { instruction, operands } = machine
-  const unit = program.machine === 'mac' ? 'MAC unit' : 'ALU'
-  const parts = [rect(1, 1, width - 2, 34, { class: computes(instruction) ? 'soft-c' : 'cell', rx: 3 }),
+export function draw_compute(view, machine, width) {
+  const { step } = machine
+  const unit = view.machine === 'mac' ? 'MAC unit' : 'ALU'
+  const parts = [rect(1, 1, width - 2, 34, { class: computes(step) ? 'soft-c' : 'cell', rx: 3 }),
     text(10, 23, unit, { class: 'strong' })]
-  if (computes(instruction)) {
-    parts.push(text(84, 23, computed(instruction, operands, machine), { class: 'large', name: 'computed' }))
-  } else parts.push(text(84, 23, instruction ? 'idle: a number is on its way' : 'idle', { class: 'muted' }))
+  if (computes(step)) {
+    parts.push(text(84, 23, computed(machine), { class: 'large', name: 'computed' }))
+  } else parts.push(text(84, 23, step ? 'idle: a number is on its way' : 'idle', { class: 'muted' }))
   return { height: 40, parts }
 }
 
-export function draw_cost({ program, steps, outcome }, machine, step, width) {
-  const { cost } = machine
-  const parts = [text(0, 14, `cycle ${step} of ${steps}`, { class: 'strong' }),
+export function draw_cost({ machine: kind, steps, passed, sentence }, { cost }, step, width) {
+  const parts = [text(0, 14, `cycle ${step} of ${steps.length}`, { class: 'strong' }),
     text(width, 14, 'tall: computes, low: moves a number', { class: 'small muted end' })]
-  const bar = Math.min(24, width / steps)
-  program.instructions.forEach((instruction, i) => {
-    const height = computes(instruction) ? 26 : 11, done = i < step
+  const bar = Math.min(24, width / steps.length)
+  steps.forEach((one, i) => {
+    const height = computes(one) ? 26 : 11, done = i < step
     parts.push(rect(i * bar + 0.5, 46 - height, bar - (bar > 3 ? 1.5 : 0.5), height,
-      { class: `${done ? (computes(instruction) ? 'c' : 'muted') : 'cell'}${i === step - 1 ? ' on' : ''}` }))
+      { class: `${done ? (computes(one) ? 'c' : 'muted') : 'cell'}${i === step - 1 ? ' on' : ''}` }))
   })
   const other = cost.cycles - cost.loads - cost.stores - cost.macs
   const counts = [['cycles', cost.cycles], ['loads', cost.loads], ['stores', cost.stores],
-    program.machine === 'mac' ? ['MACs', cost.macs, 'macs'] : ['ALU', other, 'alu'],
+    kind === 'mac' ? ['MACs', cost.macs, 'macs'] : ['ALU', other, 'alu'],
     ['bytes moved', 4 * (cost.loads + cost.stores), 'bytes']]
   counts.forEach(([label, count, name = label], i) => parts.push(
     text(i * width / 5.3, 70, count, { class: 'large strong', name }),
     text(i * width / 5.3, 85, label, { class: 'small muted' })))
-  const done = step === steps
-  const result = `${outcome.passed ? '' : 'wrong: '}${outcome.sentence}`
+  const done = step === steps.length
+  const result = `${passed ? '' : 'wrong: '}${sentence}`
   const shown = done ? clipped(result, Math.floor(width / 7.5)) : 'The result is checked at the end.'
   parts.push(text(0, 106, shown,
-    { class: done ? (outcome.passed ? 'c strong' : 'e strong') : 'muted', name: 'verdict' }))
+    { class: done ? (passed ? 'c strong' : 'e strong') : 'muted', name: 'verdict' }))
   return { height: 112, parts }
 }
 

@@ -10,7 +10,7 @@ import { ROOT } from '../figures/programs.mjs'
 
 export const SITE = resolve(process.env.FA_SITE ?? join(ROOT, 'docs/.vitepress/dist'))
 const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml',
-  '.json': 'application/json', '.woff2': 'font/woff2' }
+  '.json': 'application/json', '.woff2': 'font/woff2', '.wasm': 'application/wasm' }
 const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
   '--disable-background-networking',
   '--disable-component-update', '--disable-sync']
@@ -115,6 +115,10 @@ export async function figure_on(page, name, place = 0) {
     root,
     /// What is said below the drawing, with what unfolds there.
     words: async () => (await root.locator('.fa-words').allTextContents()).join(' '),
+    /// Waits until these are its words: a program may have to run.
+    async says(words) {
+      await root.locator('.fa-words').first().filter({ hasText: words }).waitFor()
+    },
     /// What stands in the drawing as the number `name`.
     async value(name) {
       const found = root.locator(`.fa-canvas [data-name="${name}"]`)

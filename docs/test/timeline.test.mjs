@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
 
 import { output_of } from '../figures/programs.mjs'
 import timeline from '../figures/timeline.js'
-import { figure_on, with_browser } from './browser.mjs'
+import { figure_on, SITE, with_browser } from './browser.mjs'
 
 const LABELS = { ch04: '04', ch05: '05', stages3: '05, three stages', ch07: '07', ch08: '08' }
 const log_of = (key) => output_of(timeline.sources[key])
@@ -99,5 +101,29 @@ test('timeline: pointing, dragging and keys', () => with_browser(async (open) =>
   await figure.choose('broken', 'wait-too-few')
   await figure.choose('chapter', '04')  // which has only one wait that counts
   assert.match(await figure.words(), /Chapter 04, as it is/)
+  assert.deepEqual(page.complaints, [])
+}))
+
+const skip = existsSync(join(SITE, 'ampere.wasm')) ? false : 'the programs are not built as WebAssembly: the tools are missing'
+test("timeline: the reader's own shape, run in the page", { skip }, () => with_browser(async (open) => {
+  const page = await open('/chapters/07_better_pipelining/')
+  const figure = await figure_on(page, 'timeline'), shape = figure.root.locator('[data-control="shape"] input')
+  for (const [own, broken] of [['1,1,64,192,64', ''], ['1,1,128,192,128', 'missing-barrier']]) {
+    await figure.choose('broken', broken || 'none')
+    await shape.fill(own)
+    await figure.says(/^Warp 0 is at/)
+    const [, , queries, keys, dim] = own.split(',')
+    const words = await figure.words()
+    assert.match(words, new RegExp(`${queries} queries, ${keys} keys, D = ${dim}`))
+    const log = output_of(['ch07_better_pipelining', '--device', 'emulator', '--shape', own,
+      ...broken ? ['--break', broken, '--schedule-seed', '7'] : [], '--events', '{json}'])
+    const mma = steps_of(of_warp(log, 0), 'mma').length
+    assert.match(words, new RegExp(`instructions and ${mma} mma each`))
+    assert.equal(await figure.root.locator('[data-name^="hazard_"]').count(), log.hazards.length)
+  }
+  await shape.fill('1,1,64,192')
+  await figure.says(/^shape 1,1,64,192: --shape 1,1,64,192: expected five numbers B,H,Lq,Lkv,D\. This is the recorded run\./)
+  await shape.fill('')
+  await figure.says(/^Warp 0 is at/)
   assert.deepEqual(page.complaints, [])
 }))

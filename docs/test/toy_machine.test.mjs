@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 
 import { output_of, ROOT } from '../figures/programs.mjs'
-import { figure_on, with_browser } from './browser.mjs'
+import { figure_on, SITE, with_browser } from './browser.mjs'
+
+const skip = existsSync(join(SITE, 'toy.wasm')) ? false : 'the programs are not built as WebAssembly: the tools are missing'
 
 const PAGE = '/chapters/01_toy_machine/'
 const six_digits = (number) => Number(number.toPrecision(6))
@@ -65,7 +67,7 @@ test('toy machine: the fewest cycles for each number of registers', () => with_b
   assert.deepEqual(page.complaints, [])
 }))
 
-test('toy machine: forwards, back, too few registers, on a phone', () => with_browser(async (open) => {
+test('toy machine: forwards, back, too few registers, on a phone', { skip }, () => with_browser(async (open) => {
   const page = await open(PAGE, { width: 390 })
   const figure = await figure_on(page, 'toy_machine')
   await figure.slide('step', 2)
@@ -77,8 +79,7 @@ test('toy machine: forwards, back, too few registers, on a phone', () => with_br
   assert.match(await figure.words(), /^Cycle 0 of 22/)
   await figure.slide('registers', 3)
   const { line } = find_refusal('outer_product')
-  assert.match(await figure.words(),
-    new RegExp(`line ${line}, column \\d+: R\\d does not exist: the machine has R0 to R2`))
+  await figure.says(new RegExp(`line ${line}, column \\d+: R\\d does not exist: the machine has R0 to R2`))
   assert.deepEqual(page.complaints, [])
 }))
 
@@ -88,23 +89,34 @@ function find_refusal(name) {
   return { line: 1 + lines.findIndex((words) => /^[A-Z].*R[3-9]/.test(words)) }
 }
 
-test("toy machine: the reader's own program", () => with_browser(async (open) => {
+test("toy machine: the reader's own program, run in the page", { skip }, () => with_browser(async (open) => {
   const page = await open(PAGE)
   const figure = await figure_on(page, 'toy_machine')
   await figure.choose('choice', 'your own')
   const head = '.machine alu\n.registers 2\n.input x[2] = 0.5, -1\n.output out[1]\n.check ratio\n'
   await figure.write('program', `${head}LOAD x[0], R0\nSUB R0, R1, R0\n`)
-  assert.match(await figure.words(),
-    /refuses this program: line 7, column 9: R1 is empty: nothing was put into it/)
+  await figure.says(/refuses this program: line 7, column 9: R1 is empty: nothing was put into it/)
   await figure.write('program', `${head}LOAD x[0], R0\nLOAD x[1], R1\nSUM R0, R1, R0\n`)
-  assert.match(await figure.words(), /line 8, column 1: unknown instruction 'SUM': the ALU machine has LOAD/)
-  await figure.write('program',
-    `${head}LOAD x[0], R0\nLOAD x[1], R1\nSUB R0, R1, R0\nEXP R0, R0\nSTORE R0, out[0]\n`)
+  await figure.says(/line 8, column 1: unknown instruction 'SUM': the ALU machine has LOAD/)
+  const own = `${head}LOAD x[0], R0\nLOAD x[1], R1\nSUB R0, R1, R0\nEXP R0, R0\nSTORE R0, out[0]\n`
+  await figure.write('program', own)
+  await figure.says(/^Cycle \d of 5/)
   await figure.slide('step', 5)
-  assert.match(await figure.words(),
-    /Cycle 5 of 5: STORE R0, out\[0\]\. R0 = e\^\(x0 − x1\) = 4\.48169;.*agrees/)
+  await figure.says(/Cycle 5 of 5: STORE R0, out\[0\]\. R0 = e\^\(x0 − x1\) = 4\.48169;.*agrees/)
   assert.equal(await figure.value('dram_out_0'), '4.48169')
+  await figure.write('program', own.replace('EXP', 'MOV'))
+  await figure.says(/Cycle 5 of 5.*out\[0\] is 1\.5, expected 4\.48169/)
   await figure.write('program', '')
-  assert.match(await figure.words(), /no instructions/)
+  await figure.says(/no instructions/)
   assert.deepEqual(page.complaints, [])
+}))
+
+test('toy machine: a copy without programs shows the recorded runs, and says so', () => with_browser(async (open) => {
+  const page = await open(PAGE)
+  await page.route('**/toy.wasm', (route) => route.fulfill({ status: 404, body: '' }))
+  const figure = await figure_on(page, 'toy_machine')
+  await figure.choose('choice', 'outer product')
+  assert.match(await figure.words(), /^Cycle 0 of 22/)
+  await figure.slide('registers', 3)
+  await figure.says(/built without the programs/)
 }))

@@ -105,3 +105,18 @@ test('try it: nothing is fetched before the first touch; a copy without kernels 
   await panel.root.getByText('built without the kernels').waitFor()
   assert.ok(asked.includes('/ampere.wasm'))
 }))
+
+test('offline, what was loaded once goes on running', { skip }, () => with_browser(async (open) => {
+  const page = await open(CHAPTER_4), panel = panel_of(page)
+  await panel.field('shape').fill('1,1,64,64,64')
+  await panel.run()
+  await page.context().setOffline(true)
+  await panel.choose('break', 'missing-barrier')
+  assert.match(await panel.run(), /a hazard is reported/)
+  await panel.field('shape').fill('1,8,1024,1024,128')
+  await panel.root.getByRole('button', { name: 'Run' }).click()
+  await panel.root.getByRole('button', { name: 'Cancel' }).click()  // the worker is gone, and begins anew
+  await panel.field('shape').fill('1,1,64,64,64')
+  assert.match(await panel.run(), /a hazard is reported/)
+  await page.context().setOffline(false)
+}))

@@ -1,23 +1,16 @@
 // The programs beside a page: it goes on while they run, and may end them.
 //
-// To it: { folder } of the modules, and { breaks_of: chapter } or { request }. From it: { breaks:
-// { name: what it leaves out } }, { answer }, or { missing: why there are no programs }.
-import { module_of, Programs } from './host.mjs'
+// To it: { name, module }, a compiled module, once; { name, request } or { name, breaks_of: chapter }. From it, in
+// the order of the questions: { answer }, or { breaks: { name: what it leaves out } }, or { failed }.
+import { Programs } from './host.mjs'
 
-const loaded = {}
+const programs = {}
 
-async function load(url) {
-  const response = await fetch(url)
-  if (!response.ok) throw new Error(`status ${response.status}`)
-  return new Programs(await WebAssembly.compile(await response.arrayBuffer()))
-}
-
-self.onmessage = async ({ data: { folder, breaks_of, request } }) => {
+self.onmessage = ({ data: { name, module, request, breaks_of } }) => {
+  if (module) return programs[name] = new Programs(module)
   try {
-    const name = module_of(request ?? { chapter: breaks_of })
-    const programs = await (loaded[name] ??= load(`${folder}${name}.wasm`))
-    self.postMessage(request ? { answer: programs.run(request) } : { breaks: programs.breaks(breaks_of) })
+    self.postMessage(request ? { answer: programs[name].run(request) } : { breaks: programs[name].breaks(breaks_of) })
   } catch (problem) {
-    self.postMessage({ missing: String(problem.message ?? problem) })
+    self.postMessage({ failed: String(problem.message ?? problem) })
   }
 }

@@ -1,6 +1,7 @@
 import DefaultTheme from 'vitepress/theme'
 
 import 'katex/dist/katex.min.css'
+import Exercise from './Exercise.vue'
 import Figure from './Figure.vue'
 import Prediction from './Prediction.vue'
 import TryIt from './TryIt.vue'
@@ -15,5 +16,5 @@ if (typeof SVGAElement !== 'undefined') {
 export default {
   extends: DefaultTheme,
   enhanceApp({ app }) { app.component('Figure', Figure).component('Prediction', Prediction)
-    .component('TryIt', TryIt) },
+    .component('TryIt', TryIt).component('Exercise', Exercise) },
 }

@@ -1,54 +1,89 @@
 // The programs in a worker of the page (docs/wasm/worker.js): started when first asked, ended by cancel().
+// What was loaded once is kept: it is there offline, too.
 import { withBase } from 'vitepress'
 import { ref } from 'vue'
 
+import { module_of } from '../../wasm/host.mjs'
+
 const PATIENCE = 300  // milliseconds until a sign says that it runs
+
+const modules = {}  // compiled, for all panels of the page
+async function load(name) {
+  const response = await fetch(withBase(`/${name}.wasm`))
+  if (!response.ok) throw new Error(`${name}.wasm: status ${response.status}`)
+  return WebAssembly.compile(await response.arrayBuffer())
+}
+const loaded = (name) => modules[name] ??= load(name).catch((problem) => {
+  delete modules[name]  // the next question tries again
+  throw problem
+})
 
 export class Runner {
   state = ref('untouched')  // ready, running, missing
   seconds = ref(-1)  // how long it has been running, once that is worth a sign
   #worker
+  #given  // names of the modules that the worker has
   #waiting = []  // of questions that have no answer yet; the worker answers them in order
+  #runs = 0
+  #round = 0  // counts what was cancelled
 
   /// What a chapter's --break accepts, { name: what it leaves out }; undefined if that cannot be had.
-  async breaks(chapter) { return (await this.#ask({ breaks_of: chapter }))?.breaks }
+  async breaks(chapter) {
+    const said = await this.#ask({ chapter }, { breaks_of: chapter })
+    if (this.state.value === 'untouched' && said) this.state.value = 'ready'
+    return said?.breaks
+  }
 
   /// The answer to a request (docs/wasm/host.mjs); undefined if it was cancelled, or nobody can answer.
   async run(request) {
     const begin = performance.now()
     this.state.value = 'running'
+    this.#runs++
     const clock = setInterval(() => {
       const ms = performance.now() - begin
-      if (ms >= PATIENCE) this.seconds.value = Math.floor(ms / 1000)
+      if (ms >= PATIENCE && this.state.value === 'running') this.seconds.value = Math.floor(ms / 1000)
     }, 100)
     try {
-      return (await this.#ask({ request }))?.answer
+      const said = await this.#ask(request, { request })
+      return said?.failed === undefined ? said?.answer : { status: 2, error: said.failed }
     } finally {
       clearInterval(clock)
       this.seconds.value = -1
+      if (--this.#runs === 0 && this.state.value === 'running') this.state.value = 'ready'
     }
   }
 
   /// A program does not listen: its worker ends.
   cancel() {
+    this.#round++
     this.#worker?.terminate()
     this.#worker = undefined
     this.#waiting.splice(0).forEach((settle) => settle())
     if (this.state.value !== 'untouched') this.state.value = 'ready'
   }
 
-  #ask(question) {
-    if (!this.#worker) {
-      this.#worker = new Worker(new URL('../../wasm/worker.js', import.meta.url), { type: 'module' })
-      this.#worker.onmessage = ({ data }) => this.#heard(data)
-      this.#worker.onerror = () => this.#heard({ missing: 'its worker could not be started' })
+  async #ask(request, question) {
+    const name = module_of(request), round = this.#round
+    let module, WorkerOfPrograms
+    try {
+      [module, { default: WorkerOfPrograms }] = await Promise.all([loaded(name), import('../../wasm/worker.js?worker&inline')])
+    } catch {
+      if (round === this.#round) this.state.value = 'missing'
+      return
     }
-    this.#worker.postMessage({ folder: new URL(withBase('/'), location.href).href, ...question })
+    if (round !== this.#round) return
+    if (!this.#worker) {
+      this.#worker = new WorkerOfPrograms()
+      this.#given = new Set()
+      this.#worker.onmessage = ({ data }) => this.#heard(data)
+    }
+    if (!this.#given.has(name)) this.#worker.postMessage({ name, module })
+    this.#given.add(name)
+    this.#worker.postMessage({ name, ...question })
     return new Promise((settle) => this.#waiting.push(settle))
   }
 
   #heard(data) {
-    this.state.value = data.missing !== undefined ? 'missing' : this.#waiting.length > 1 ? this.state.value : 'ready'
     this.#waiting.shift()?.(data)
   }
 }
