@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 
 import { escape } from '../figures/draw.js'
-import { EXERCISES, PROGRAMS } from '../wasm/host.mjs'
+import { EXERCISES, PROGRAMS } from '../wasm/modules.mjs'
 import { clone_command, diff_of, figure_at, first_chapter, level_of, ROOT, slugify, sources, target_of, terms,
   url_of } from './pages.mjs'
 

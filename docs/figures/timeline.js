@@ -214,7 +214,6 @@ export default {
       [`Chapter ${label}${state.broken ? `, broken: ${state.broken}` : ''}`, { class: 'strong' }],
       state.broken ? [`hazards found: ${run.hazards.length}`, { class: 'e strong', name: 'hazards' }]
         : [`most copies have ${usual(track)} mma to hide behind`, { class: 'd strong', name: 'usual' }],
-      ...problem ? [['this is the recorded run', { class: 'e' }]] : [],
     ], width, 14)
     const lanes = heading.bottom + 4, warps = lanes + run.lanes.length * LANE + 12
     const y_of = (warp) => warps + warp * PITCH

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 
 import { BIN, ROOT } from '../figures/programs.mjs'
-import { EXERCISES } from '../wasm/host.mjs'
+import { EXERCISES } from '../wasm/modules.mjs'
 import { SITE, with_browser } from './browser.mjs'
 
 const skip = existsSync(join(SITE, 'toy.wasm')) ? false : 'the programs are not built as WebAssembly: the tools are missing'

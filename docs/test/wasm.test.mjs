@@ -9,7 +9,8 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { brotliCompressSync, constants } from 'node:zlib'
-import { EXERCISES, module_of, MODULES, Programs, PROGRAMS } from '../wasm/host.mjs'
+import { Programs } from '../wasm/host.mjs'
+import { EXERCISES, module_of, MODULES, PROGRAMS } from '../wasm/modules.mjs'
 import { differences, runNatively } from './wasm.compare.mjs'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))

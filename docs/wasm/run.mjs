@@ -1,7 +1,8 @@
 // node docs/wasm/run.mjs REQUEST: a chapter's program as WebAssembly; REQUEST is JSON, host.mjs says
 // of which keys (the stub of an exercise is read here). Prints the answer as JSON, without outputs; its exit status is the program's.
 import { readFileSync } from 'node:fs'
-import { EXERCISES, module_of, Programs } from './host.mjs'
+import { Programs } from './host.mjs'
+import { EXERCISES, module_of } from './modules.mjs'
 
 let request
 try {

@@ -1,7 +1,7 @@
 import DefaultTheme from 'vitepress/theme'
+import { defineAsyncComponent } from 'vue'
 
 import 'katex/dist/katex.min.css'
-import Exercise from './Exercise.vue'
 import Figure from './Figure.vue'
 import Prediction from './Prediction.vue'
 import TryIt from './TryIt.vue'
@@ -16,5 +16,6 @@ if (typeof SVGAElement !== 'undefined') {
 export default {
   extends: DefaultTheme,
   enhanceApp({ app }) { app.component('Figure', Figure).component('Prediction', Prediction)
-    .component('TryIt', TryIt).component('Exercise', Exercise) },
+    .component('TryIt', TryIt)
+    .component('Exercise', defineAsyncComponent(() => import('./Exercise.vue'))) },
 }

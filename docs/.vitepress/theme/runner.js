@@ -3,7 +3,7 @@
 import { withBase } from 'vitepress'
 import { ref } from 'vue'
 
-import { module_of } from '../../wasm/host.mjs'
+import { module_of } from '../../wasm/modules.mjs'
 
 const PATIENCE = 300  // milliseconds until a sign says that it runs
 
