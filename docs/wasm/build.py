@@ -45,7 +45,7 @@ LEFT_OUT = {"02_tiled_cpu/bench", "02_tiled_cpu/fast_shared", "02_tiled_cpu/peak
             "10_backward/schedule_commands"}
 
 # What runs for each instruction of each thread is fast; the rest is small.
-SMALL = {"buffer", "cluster", "divergence", "global_log", "hazard_log", "launch", "mbarrier", "schedule",
+SMALL = {"block", "buffer", "cluster", "divergence", "global_log", "hazard_log", "launch", "mbarrier", "schedule",
          "warpgroup_meeting"}
 FAST = {ROOT / "common" / "simt" / f"{name}.cpp" for name in set(SIMT) - SMALL}
 FLAGS = ["--target=wasm32-wasi", "-std=c++20", "-Wall", "-Wextra", "-ffp-contract=off",
