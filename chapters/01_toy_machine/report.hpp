@@ -24,8 +24,8 @@ std::string result_text(const Program& program, const Run& run, const Verdict& v
 // dram_bytes register_count arrays[{name, shape[], input, values[]}] outputs{} check{} steps[{step,
 // instruction, op, line, reads[], writes, number, cell{array, index, name}, registers[], symbols[],
 // formula}]. A register is null when it is empty (its symbol is null too) or not finite. Of a step
-// `number` is what it wrote, and an array's values what it held before the run, as tables show them;
-// `writes` and `cell` are left out where there is none.
+// `number` is what it wrote, and an array's values what it held before the run, as tables show
+// them; `writes` and `cell` are left out where there is none.
 nlohmann::json json_of(const Program& program, const Run& run, const Verdict& verdict,
                        const std::vector<std::string>& break_names);
 
