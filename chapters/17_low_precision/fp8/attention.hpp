@@ -239,10 +239,13 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
   for (float& sum : l) sum = quad_reduce(sum, breaks, [](float a, float b) { return a + b; });
   for (int mma_d = 0; mma_d < MMAS_D; ++mma_d) {
     const int column = kv_head * HEAD_DIM + mma_d * MMA_N + lane_index() % 4 * 2;
-    for (int i = 0; i < 4; ++i) {
-      const float scaled = O_rmem[0][mma_d][i] * load_global(params.V_scales + column + i % 2);
-      const float mean = load_global(params.V_mean + column + i % 2);
-      O_rmem[0][mma_d][i] = l[i / 2] == 0.0f ? 0.0f : fma(mean, l[i / 2], scaled);
+    for (int i = 0; i < 2; ++i) {
+      const float scale_V = load_global(params.V_scales + column + i);
+      const float mean = load_global(params.V_mean + column + i);
+      for (int half = 0; half < 2; ++half) {
+        float& o = O_rmem[0][mma_d][half * 2 + i];
+        o = l[half] == 0.0f ? 0.0f : fma(mean, l[half], o * scale_V);
+      }
     }
   }
   const int64_t row = int64_t{head} * params.len_q + warp_row;

@@ -15,8 +15,9 @@ extern const fa::KernelBuild build;
 namespace ch17_fp8 {
 
 inline constexpr fa::KernelOption OPTIONS[] = {
-    {"--stay", 1, 1 << 20, 1,
-     "tiles of 128 keys that O stays in the tensor core, before it is added up in fp32 [1]", ""},
+    {"--stay", 0, 1 << 20, 0,
+     "tiles of 128 keys that O stays in the tensor core, before it is added up in fp32; 0: 1 [0]",
+     ""},
     {"--channel-mean", 0, 1000, 0, "K gets a mean in each channel, N times a normal number [0]",
      ""},
     {"--outliers", 0, 1000, 0, "one number of Q and K in 1000, at random, is multiplied by N [0]",

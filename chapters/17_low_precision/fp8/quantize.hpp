@@ -198,9 +198,13 @@ void quantize_rows(const QuantizeParams p) {
     store_shared<float>(smem + (Row::ROWS + Row::row()) * 4, squared_norm);
   }
   block_sync();  // all rows have been looked at
-  for (int row = 0; row < Row::ROWS; ++row) {
-    largest = larger(largest, load_shared<float>(smem + row * 4));
-    squared_norm = larger(squared_norm, load_shared<float>(smem + (Row::ROWS + row) * 4));
+  for (int row = 0; row < Row::ROWS; row += 4) {
+    const auto four = load_shared<FourFloats>(smem + row * 4);
+    const auto squares = load_shared<FourFloats>(smem + (Row::ROWS + row) * 4);
+    for (int i = 0; i < 4; ++i) {
+      largest = larger(largest, four.value[i]);
+      squared_norm = larger(squared_norm, squares.value[i]);
+    }
   }
   const float inverse = inverse_scale(largest);
   if (thread_index() == 0) {
