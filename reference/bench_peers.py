@@ -305,7 +305,7 @@ def steady_race(runners, rounds):
             repeat = max(1, round(STEADY_MS / own["once"][-1]))
             timed(run, repeat)
             own["ms"].append(timed(run, repeat, seen))
-            later = seen[len(seen) // 2:]
+            later = seen[len(seen) // 2:] or [(float("nan"), float("nan"))]  # too short to be seen
             for i, key in enumerate(("GHz", "W")):
                 own[key].append(statistics.median(each[i] for each in later))
     return found

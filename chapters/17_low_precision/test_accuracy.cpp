@@ -81,6 +81,12 @@ TEST_CASE("tensor core: what an H200 made of random numbers, bit for bit") {
   CHECK(sums == 200);
 }
 
+TEST_CASE("tensor core: ones are counted to 2^14") {
+  float sum = 0;
+  for (int i = 0; i < 1000; ++i) sum = summed(sum, std::vector<float>(32, 1.0f));
+  CHECK(sum == 0x1p14f);
+}
+
 TEST_CASE("tensor core: columns do not meet") {
   constexpr int kColumns = 70;
   std::vector<float> sums(kColumns), a(kProductsAtATime), b(kProductsAtATime * kColumns);

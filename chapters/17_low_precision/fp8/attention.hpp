@@ -340,7 +340,7 @@ Params start_quantizing(const fa::ForwardArgs& args) {
           .together = static_cast<int>(std::clamp<int64_t>(together, 1, q_heads)),
           .stay = args.breaks & fa::ONE_LEVEL ? UNLIMITED
                   : args.options[0] > 0       ? args.options[0]
-                                              : 8,
+                                              : 1,
           .len_q = static_cast<int>(len_q),
           .scale_log2 = args.scale * 1.44269504f,
           .mask = mask_of(args)};

@@ -228,8 +228,8 @@ void quantize_rows(const QuantizeParams p) {
 }
 
 // V [heads, len_kv, HEAD_DIM] becomes [heads, HEAD_DIM, padded], without its mean, its keys in the
-// order of the slots; zeros behind the last. A block turns the tile that the kernel meets at a
-// time. [anchor: turn]
+// order of the slots; zeros behind the last. A block turns the tile that the kernel meets.
+// [anchor: turn]
 template <int HEAD_DIM>
 FA_KERNEL FA_LAUNCH_BOUNDS(QUANTIZE_THREADS, 1)
 void turn_values(const bf16* V, e4m3* to, const float* V_mean, const float* V_scales, int len_kv,
