@@ -18,6 +18,7 @@ Keys of an input: shape [B, H, Lq, Lkv, D], scale (of the scores), dtype, causal
 arguments), ramp (the score of key j is scale · j in the last query, less in those before it),
 values (V of a ramp is so many times as large), x (chapter 01: the scores themselves). Or run: all of
 the program's arguments (chapter 18).
+Chapter 17f is ch17_fp8, its second kernel.
 """
 
 CP_ASYNC = ("03", "04", "05", "06", "07", "08", "09", "17")  # kernels whose threads copy
@@ -77,6 +78,8 @@ BREAKS = {
              "fine": [{"shape": [1, 1, 64, 32, 64]}]},
             {"chapters": ("20",), "run": "train --steps 1", "symptom": {"wrong": 2e-4},
              "fine": [{"run": "train --steps 1 --block 64"}]},
+            {"chapters": ("17f",), "ramp": True, "shape": [1, 1, 64, 512, 64], "scale": 0.08,
+             "symptom": {"wrong": 0.03}},
         ],
     },
     "max-starts-at-zero": {
@@ -165,6 +168,8 @@ BREAKS = {
                   "to 1. The hazards stay silent, as nothing races.",
         "demos": [
             {"chapters": KERNELS, "shape": [1, 1, 64, 128, 64], "symptom": {"wrong": 0.5}},
+            {"chapters": ("17f",), "ramp": True, "shape": [1, 1, 64, 512, 64], "scale": 0.08,
+             "symptom": {"wrong": 0.03}},
         ],
     },
     "conditional-commit": {
@@ -209,6 +214,8 @@ BREAKS = {
              "symptom": {"nan": 64, "hazard": "read_before_wait", "at": "wgmma<bf16>(S_rmem", "other": "tma_load_4d"}},
             {"chapters": ("16",), "shape": [1, 1, 64, 256, 64],
              "symptom": {"hazard": "read_before_wait", "at": "wgmma<bf16>(S_rmem", "other": "tma_load_5d"}},
+            {"chapters": ("17f",), "shape": [1, 1, 128, 512, 128],
+             "symptom": {"hazard": "read_before_wait", "at": "wgmma", "other": "tma_load"}},
         ],
     },
     "missing-barrier": {
@@ -246,6 +253,7 @@ BREAKS = {
                   "equal nothing shows.",
         "demos": [
             {"chapters": SWIZZLED, "shape": [1, 1, 64, 128, 64], "symptom": {"wrong": 0.2}},
+            {"chapters": ("17f",), "shape": [1, 1, 128, 512, 128], "symptom": {"wrong": 0.1}},
         ],
     },
     "wait-too-few": {
@@ -984,6 +992,8 @@ BREAKS = {
             {"chapters": ("16",), "shape": [1, 1, 128, 1024, 128], "scale": 60,
              "options": ["--break", "no-second-try"], "symptom": {"nan": 64},
              "fine": [{"options": []}, {"scale": 1}]},
+            {"chapters": ("17f",), "ramp": True, "shape": [1, 1, 64, 512, 64], "scale": 0.08,
+             "symptom": {"wrong": 0.03}},
         ],
     },
     "no-second-try": {
@@ -1044,6 +1054,8 @@ BREAKS = {
         "demos": [
             {"chapters": ("17",), "shape": [1, 1, 128, 512, 128],
              "options": ["--channel-mean", "8"], "symptom": {"wrong": 0.03}},
+            {"chapters": ("17f",), "shape": [1, 1, 128, 512, 128],
+             "options": ["--channel-mean", "8"], "symptom": {"wrong": 0.1}},
         ],
     },
     "one-scale": {
@@ -1071,6 +1083,7 @@ BREAKS = {
                   "merged. O alone does not show it.",
         "demos": [
             {"chapters": ("17",), "shape": [1, 1, 128, 512, 128], "symptom": {"lse": 1}},
+            {"chapters": ("17f",), "shape": [1, 1, 128, 512, 128], "symptom": {"lse": 1}},
         ],
     },
     "late-scale": {
@@ -1085,6 +1098,67 @@ BREAKS = {
         "demos": [
             {"chapters": ("17",), "shape": [1, 1, 128, 512, 128], "symptom": {"wrong": 0.1},
              "fine": [{"shape": [1, 1, 128, 40, 128]}, {"options": ["--scales", "1"]}]},
+        ],
+    },
+    "p-unscaled": {
+        "line": "the largest weight is 1 in e4m3, not 32",
+        "predict": "One key scores 7 with every query, the others around 0, and there are 4096 of "
+                   "them: weights around e^-7, a thousandth. What does e4m3, whose smallest number "
+                   "is 2^-9, make of those? And of ordinary inputs?",
+        "happens": "Finite and wrong: half of the small weights become 0, the others 2^-9 or 2^-8. "
+                   "The key with the large weight has V = 0, so the small ones are the answer. "
+                   "Ordinary inputs do not show it.",
+        "why": "A float has a smallest number. All weights may be multiplied by what one likes, as "
+               "l is: with 32 there are five powers of two more below.",
+        "caught": "One key that takes most of the weight, as the first one does in many models. An "
+                  "average over ordinary rows hides it.",
+        "demos": [
+            {"chapters": ("17f",), "shape": [1, 1, 64, 4096, 64], "options": ["--sink", "7"],
+             "symptom": {"wrong": 0.025}, "fine": [{"options": []}]},
+        ],
+    },
+    "one-level": {
+        "line": "O stays in the tensor core from the first tile to the last",
+        "predict": "The tensor core keeps 13 bits below the largest term, and cuts the rest off. "
+                   "With 4096 visible keys, how much of the last one's p v is left? With 128?",
+        "happens": "Finite, and too small everywhere, by 6 % where V does not average out. Where it "
+                   "does, as in normal numbers without their mean, nothing.",
+        "why": "Each term is cut toward zero, by more bits the longer the sum is. Errors that all "
+               "lean the same way do not average out.",
+        "caught": "Long rows, and V with a mean of its own where the query looks. A check by root "
+                  "mean square: no single element is far off at first.",
+        "demos": [
+            {"chapters": ("17f",), "shape": [1, 1, 16, 8192, 64],
+             "options": ["--v-drift", "4", "--window", "4095,0"], "symptom": {"wrong": 0.05},
+             "fine": [{"options": []}]},
+        ],
+    },
+    "keys-in-order": {
+        "line": "V's keys stand in their order, P's do not",
+        "predict": "Lanes pack the weights that they have; so P's columns come in another order "
+                   "than the keys. V's rows do not. Is O wrong by much? And if all keys have the "
+                   "same value?",
+        "happens": "Finite and wrong: each weight is multiplied with the value of another key of "
+                   "the same sixteen.",
+        "why": "A sum has no order, as long as both factors have the same one.",
+        "caught": "Any random input. A V that is the same for all keys does not notice.",
+        "demos": [
+            {"chapters": ("17f",), "shape": [1, 1, 128, 512, 128], "symptom": {"wrong": 0.1}},
+        ],
+    },
+    "no-bound": {
+        "line": "nobody asks how far scores may be above the maximum at hand",
+        "predict": "Weights that are too large for e4m3 are made smaller afterwards, in fp32. How far "
+                   "may a score be above the maximum at hand before there is nothing left to make "
+                   "smaller?",
+        "happens": "NaN, in the rows where an outlier of Q meets one of K in a later tile: 2^128 is "
+                   "Inf, and Inf times 0 NaN. The other rows are right.",
+        "why": "A repair after the fact needs the fact. |q| |k| says beforehand whether it may be "
+               "lost, and costs a number for each tile.",
+        "caught": "Outliers in Q and in K, in a tile that is not the first.",
+        "demos": [
+            {"chapters": ("17f",), "shape": [1, 1, 1024, 384, 64], "options": ["--outliers", "20"],
+             "symptom": {"nan": 64}, "fine": [{"options": ["--outliers", "2"]}]},
         ],
     },
     "weights-swapped-early": {

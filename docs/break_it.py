@@ -30,6 +30,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = {path.name[:2]: "ch" + path.name
             for path in sorted((ROOT / "chapters").glob("[0-9]*_*"))
             if (path / "CMakeLists.txt").exists()}
+SECOND = {"17f": "17_low_precision/fp8"}  # a chapter's second kernel: a program of its own
+PROGRAMS["17f"] = "ch17_fp8"
 PLOT_WIDTH = 40
 
 
@@ -318,7 +320,7 @@ def plot(errors, most=16):
 def source_line(chapter, where):
     """The text of attention.hpp:160 in a chapter."""
     file, _, line = where.partition(":")
-    directory = PROGRAMS[chapter][2:]
+    directory = SECOND.get(chapter, PROGRAMS[chapter][2:])
     path = ROOT / "chapters" / directory / file
     if not path.exists() or not line.isdigit():
         return ""
@@ -414,7 +416,8 @@ def exhibit(name, demo, chapter, program, wait):
 
 def list_breaks(chapter=None):
     """All, or those of a chapter."""
-    names = [name for name in BREAKS if chapter is None or chapter.zfill(2) in chapters_of(name)]
+    names = [name for name in BREAKS if chapter is None or any(
+        chapter.zfill(2) in (c, c[:2]) for c in chapters_of(name))]
     if not names:
         raise BadUsage(f"break {chapter}: no chapter {chapter} has breaks")
     width = max(map(len, names)) + 2
@@ -422,7 +425,7 @@ def list_breaks(chapter=None):
         entry = BREAKS[name]
         spans = []  # of neighbours: 01, 02, 03-09, 12
         for chapter in sorted(set(chapters_of(name))):
-            if chapter > "03" and spans and int(chapter) == int(spans[-1][-1]) + 1:
+            if chapter > "03" and spans and chapter.isdigit() and int(chapter) == int(spans[-1][-1][:2]) + 1:
                 spans[-1].append(chapter)
             else:
                 spans.append([chapter])
