@@ -80,8 +80,8 @@ struct CheckResult {
 //         + four units in the last place of fp32 at the largest |LSE|
 //         + (n · max |score| + 2 · √Lkv) · 2⁻²⁴
 //
-// Where the weights are e4m3, it is 1.25 times the worst of eight plain attentions, whose maxima lie
-// an eighth of an octave apart. The largest weight of a row is exact in one; in a kernel whose
+// Where the weights are e4m3, it is 1.25 times the worst of eight plain attentions, whose maxima
+// lie an eighth of an octave apart. The largest weight of a row is exact in one; in a kernel whose
 // maximum is another it is rounded as any other, by up to a sixteenth.
 //
 // And where Q and K are e4m3, whose products the tensor core cuts 13 bits below the largest,
