@@ -42,8 +42,9 @@ struct Accuracy {
 Accuracy accuracy_of(const Problem& asked, const Problem& rounded, std::span<const float> o,
                      uint64_t seed);
 
-// The verdict of such a kernel: O and LSE within 16-bit rounding of the exact answer to `rounded`
-// (check_output), and O no farther from the answer to `asked` than twice what is expected.
+// The verdict of such a kernel: O and LSE within what rounding P and O costs of the exact answer to
+// `rounded` (check_output), and O no farther from the answer to `asked` than that and twice what is
+// expected.
 Verdict check_rounding(const Problem& asked, const Problem& rounded,
                        std::span<const std::vector<float>> outputs, uint64_t seed);
 

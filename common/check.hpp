@@ -80,15 +80,18 @@ struct CheckResult {
 //         + four units in the last place of fp32 at the largest |LSE|
 //         + (n · max |score| + 2 · √Lkv) · 2⁻²⁴
 //
-// Where the weights are e4m3, it is 1.25 times the worst of eight plain attentions, whose maxima
-// lie an eighth of an octave apart. The largest weight of a row is exact in one; in a kernel whose
-// maximum is another it is rounded as any other, by up to a sixteenth.
+// Where the weights are e4m3, it is 1.25 times the worst of eight plain attentions, whose largest
+// weights are from half of e4m3_weight to 1.7 times it. A row's largest weight is exact in one of
+// them; in a kernel whose maximum is another it is rounded as any other, by up to a sixteenth.
 //
-// And where Q and K are e4m3, whose products the tensor core cuts 13 bits below the largest,
+// And where Q and K are e4m3, whose products the tensor core cuts 13 bits below the largest of them
+// and of their sum so far, LSE may be off by
 //
-//         + 4 · √(33/32 · dim) · 2⁻¹³ · scale · max |q| · max |k| + 2⁻²⁰
+//         + 2 · 33/32 · dim · 2⁻¹³ · scale · max |q| · max |k| + 2⁻²⁰
 //
-// (33 numbers for each 32 products, each off by up to one such bit, to either side).
+// (33 numbers for each 32 products, each cut by up to a bit, all of them toward zero). O has no
+// such term: what all scores of a row lose, softmax does not see, and the rest is below the
+// weights' own rounding.
 //
 // A bound above a quarter of the root mean square of O proves nothing: inconclusive, which is no
 // pass. (Not so where the bound is the smallest number of the dtype: then O is 0, and must be.)

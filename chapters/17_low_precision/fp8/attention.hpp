@@ -3,9 +3,8 @@
 //
 // Chapter 16's kernel with three changes. The operands are e4m3, which wgmma multiplies at twice
 // the rate; it takes them K-major only, so V has been laid on its side beforehand, its keys in an
-// order that lets P stay where it is. Weights must fit e4m3: the sums say when they do not. And
-// since the tensor core does not sum in fp32, O moves to fp32 sums in shared memory every so many
-// tiles.
+// order that lets P stay where it is. Weights must fit e4m3: the sums say when one may not. And
+// since the tensor core does not sum in fp32, O is added up in registers after each tile.
 //
 //   ch17_fp8 --shape 1,1,128,512,128 --profile
 //
@@ -182,9 +181,10 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     const int tile = tiles.begin + n;
     const bool edge = tile < tiles.clear_begin || tile >= tiles.clear_end;
     if (edge) mask_scores(S_rmem, params.mask, opaque(warp_row), tile * BLOCK_KV);
-    // No score is above |q| |k| (Cauchy and Schwarz). So m is not below -59, and up to 57 no weight
-    // passes 2^121, far from fp32's 2^128. Where scores might: look first, here and in the next
-    // tile. So where a mask may have left rows without a key.
+    // No score is above |q| |k| (Cauchy and Schwarz). Where that is below 57, m is at least -59, as
+    // it may stay 2 behind, and a weight at most 2^(57 + 59 + 5) = 2^121; fp32 holds 2^127. Where
+    // it is not: look first, here and in the next tile. So where a mask may have left rows without
+    // a key.
     const bool far = !(facts.norm * Q_norm < 57.0f) && !breaks.has(fa::NO_BOUND);
     look = look || edge || far;
     grew = look && raise_row_max(m, rescale, S_rmem, scale, breaks);
@@ -252,7 +252,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
   for (int half = 0; half < 2; ++half) {
     m[half] -= reference;
     const int of_half = half * 8 + lane_index() / 4;
-    if (params.LSE_offset != nullptr && warp_row + of_half < params.len_q)
+    if (params.LSE_offset != nullptr && l[half] != 0.0f && warp_row + of_half < params.len_q)
       m[half] = fma(load_global(params.LSE_offset + row + of_half), 1.44269504f, m[half]);
   }
   store_output(reinterpret_cast<char*>(params.O + row * HEAD_DIM),
@@ -284,7 +284,8 @@ Params start_quantizing(const fa::ForwardArgs& args) {
   const auto grid = [](int64_t of_heads, int64_t rows, int tile, int z = 1) {
     const int64_t tiles = (rows + tile - 1) / tile;
     if (tiles > 65535)
-      throw fa::InputError(std::to_string(rows) + " rows: up to 4194240 in this chapter");
+      throw fa::InputError(std::to_string(rows) + " rows: up to " +
+                           std::to_string(int64_t{65535} * tile) + " in this chapter");
     return Dim3{static_cast<int>(of_heads), static_cast<int>(tiles), z};
   };
   if (q_heads * q_tiles > std::numeric_limits<int>::max()) {
@@ -292,7 +293,6 @@ Params start_quantizing(const fa::ForwardArgs& args) {
                          " tiles of queries in all heads: up to 2147483647 in this chapter");
   }
 
-  // [anchor: launches]
   using Row = Eight<HEAD_DIM>;
   LaunchConfig config{.grid = grid(k_heads, len_kv, CHUNK, 2),
                       .block = {QUANTIZE_THREADS},
@@ -317,7 +317,6 @@ Params start_quantizing(const fa::ForwardArgs& args) {
   config.smem_bytes = HEAD_DIM * 128;
   launch(turn_values<HEAD_DIM>, config, data(args.v), w.V, w.V_mean, w.V_scales,
          static_cast<int>(len_kv), (args.breaks & fa::KEYS_IN_ORDER) != 0);
-  // [/anchor: launches]
 
   using QTile = Tile8<BLOCK_Q, HEAD_DIM>;
   using VTile = Tile8<HEAD_DIM, BLOCK_KV>;
@@ -349,9 +348,8 @@ Params start_quantizing(const fa::ForwardArgs& args) {
 template <int HEAD_DIM, class Breaks>
 void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
   const Params params = start_quantizing<HEAD_DIM>(args);
-  constexpr size_t SMEM = BLOCK_Q * HEAD_DIM + 2 * STAGES * BLOCK_KV * HEAD_DIM +  // Q, K, V; then
-                          CONSUMERS * (HEAD_DIM / MMA_N + 1) * 128 * 16 +  // the sums; to align it
-                          1024 + (1 + 4 * STAGES) * 8;                     // all; mbarriers
+  constexpr size_t SMEM = (BLOCK_Q + 2 * STAGES * BLOCK_KV) * HEAD_DIM +  // Q, K, V; to align them;
+                          1024 + (1 + 4 * STAGES) * 8;                    // mbarriers
   launch(attention<HEAD_DIM, Breaks>, params.q_tiles * params.heads, 128 * (1 + CONSUMERS), SMEM,
          params, breaks);
 }

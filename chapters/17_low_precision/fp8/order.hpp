@@ -6,9 +6,9 @@
 namespace FA_BACKEND::ch17_fp8 {
 
 // [anchor: key_of_slot]
-// Of 16 keys in a row a lane of the product S has 2 q, 2 q + 1, 2 q + 8 and 2 q + 9, q = lane % 4;
-// of operand A of the next product it must bring four neighbours, 4 q to 4 q + 3. A sum has no
-// order: V's keys change places alike. The key that stands in `slot`:
+// Of 16 consecutive keys a lane has, in S, keys 2 q, 2 q + 1, 2 q + 8 and 2 q + 9, q = lane % 4; as
+// operand A it must bring four consecutive slots, 4 q to 4 q + 3. P stays, and V's keys come in
+// that order. The key that stands in `slot`:
 FA_HOST_DEVICE constexpr int key_of_slot(int slot) {
   return slot / 16 * 16 + slot % 4 / 2 * 8 + slot % 16 / 4 * 2 + slot % 2;
 }

@@ -208,9 +208,12 @@ void quantize_rows(const QuantizeParams p) {
   }
   const float inverse = inverse_scale(largest);
   if (thread_index() == 0) {
-    // Rounding makes a number larger by up to a sixteenth.
+    // The squares of tiny numbers are 0 in fp32. And rounding makes a number larger by up to 1/16.
+    constexpr float SQRT_DIM = HEAD_DIM == 64 ? 8.0f : 11.32f;
+    const float norm =
+        squared_norm < 0x1p-100f ? largest * SQRT_DIM : sqrt(squared_norm);  // NaN stays NaN
     store_global(p.facts + int64_t{head} * grid_size().y + tile,
-                 Facts{1.0f / inverse, sqrt(squared_norm) * 1.07f});
+                 Facts{1.0f / inverse, norm * 1.07f});
   }
 
   FA_UNROLL

@@ -6,8 +6,8 @@
 namespace FA_BACKEND::ch17_fp8 {
 
 // A weight is 2^(s - m), and times 2^REFERENCE here: e4m3 goes up to 448 and down to 2^-9. At the
-// maximum it is 32, so that scores may pass the maximum at hand by a factor of 14 before anybody
-// has to do something about it.
+// maximum it is 32, so that a weight may be 14 times that at the maximum before anybody has to
+// do something about it.
 constexpr float REFERENCE = 5.0f, LARGEST_WEIGHT = 448.0f;
 
 // S = 2^(scale S - m + reference),   sum = this lane's part of rowsum S
