@@ -103,8 +103,9 @@ def build(directory, chapter, breaks, struck, compiler, flags):
             copy.write_text(text, encoding="utf-8")
     template = {"02": TILED, "10": BACKWARD, "11": DECODE}.get(chapter[:2], KERNEL)
     source, result = ("use.cu", "use.cubin") if is_cuda else ("use.cpp", "use.o")
+    number = re.sub(r"_[^/]*/?", "_", chapter, 1).rstrip("_")  # 17_fp8 of 17_low_precision/fp8
     (directory / source).write_text(
-        template.format(directory=chapter, number=re.sub(r"_[^/]*/?", "_", chapter, 1).rstrip("_"), breaks=breaks), encoding="utf-8")
+        template.format(directory=chapter, number=number, breaks=breaks), encoding="utf-8")
     how = ["-cubin"] if is_cuda else ["-c", "-O3", "-DNDEBUG", "-ffp-contract=off"]
     if is_cuda and not any(flag.startswith("-arch") for flag in flags):
         how.append("-arch=sm_90")
