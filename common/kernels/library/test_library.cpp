@@ -97,7 +97,7 @@ TEST_CASE("every chapter answers through the C interface, on host memory") {
     const int status =
         flash_attention_forward(chapter, call.q.data(), call.k.data(), call.v.data(), call.o.data(),
                                 1, 2, 70, 150, 64, call.problem.scale, nullptr);
-    if (chapter == 17) {  // this call has no place for a workspace
+    if (chapter % 100 == 17) {  // this call has no place for a workspace
       CHECK(status == 1);
       CHECK(std::string(flash_attention_error()).find("workspace of 0 bytes: ch17") == 0);
       continue;
