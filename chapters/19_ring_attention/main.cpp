@@ -93,6 +93,7 @@ Job asked_for(const fa::Problem& problem, Schedule schedule, uint32_t breaks, in
   }
   const bool nccl = flags.link == "nccl" || (flags.link == "auto" && has_nccl() && one_each);
   job.link = nccl ? Link::nccl : Link::host;
+  job.repetitions = 3;  // in the first one NCCL's ranks find each other
   return job;
 }
 const char* link_name(const Job& job) { return job.link == Link::nccl ? "nccl" : "host"; }
