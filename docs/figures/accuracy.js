@@ -45,7 +45,7 @@ export default {
   ],
 
   draw(data, state, width) {
-    const wide = width >= WIDE, left = wide ? 214 : 168, right = width - (wide ? 62 : 52), pitch = 16, head = 16
+    const wide = width >= WIDE, left = wide ? 214 : 168, right = width - (wide ? 62 : 52), pitch = wide ? 16 : 14, head = 16
     const top = 64, value_of = ({ errors }, input = state.input) => errors[input][state.measure]
     const all = data.schemes.flatMap((scheme) => [...Object.keys(data.inputs).map((input) => value_of(scheme, input)),
       ...state.measure === 'rmse' ? Object.values(scheme.errors).flatMap(({ range }) => range) : []])
