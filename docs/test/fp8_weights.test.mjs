@@ -1,0 +1,78 @@
+// Weights that fit e4m3: what the figure says of the event log, against the log and the kernel's source.
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+
+import { NARROW, WIDE } from '../figures/draw.js'
+import figure from '../figures/fp8_weights.js'
+import { output_of, ROOT } from '../figures/programs.mjs'
+import { figure_on, with_browser } from './browser.mjs'
+import { numbers_in } from './drawing.mjs'
+
+const logs = Object.fromEntries(Object.entries(figure.sources).map(([key, command]) => [key, output_of(command)]))
+const data = figure.data(logs)
+const TILES = 40, FIRST = 4  // warps 0 to 3 are the producer's
+const drawn = (state, width = WIDE) => numbers_in(figure.draw(data, state, width))
+
+test('the letters: as many as tiles; the first looks and finds; all warps look in the same tiles', () => {
+  for (const [name, run] of Object.entries(data)) {
+    assert.equal(run.length, 4)
+    for (const letters of run) assert.match(letters, /^r[krbl]{39}$/, name)
+    const looked = run.map((letters) => letters.replace(/[kr]/g, 'x').replace(/[bl]/g, '-'))
+    assert.ok(looked.every((one) => one === looked[0]), name)  // the bound is the tile's, not the warp's
+  }
+  assert.match(data.ordinary.join(''), /^(rb{39}){4}$/)
+  assert.ok(/l/.test(data.large.join('')) && !/.[kr]/.test(data.large.join(',').replace(/,r/g, ',')))
+  assert.ok(/[kr]/.test(data.larger[0].slice(1)) && /b/.test(data.larger[0]))
+})
+
+test('the votes: one behind each product but the first, and one for each look', () => {
+  for (const [name, log] of Object.entries(logs)) {
+    data[name].forEach((letters, warp) => {
+      const mine = log.events.filter((event) => event.block === 0 && event.warp === FIRST + warp)
+      const votes = mine.filter(({ kind }) => kind === 'vote').length, looks = letters.match(/[kr]/g).length
+      assert.equal(votes, TILES - 1 + looks, `${name}, warp ${warp}`)
+      // Until the last product is there, nothing else shuffles: two of a row, for two rows.
+      const begin = mine.findIndex(({ kind }) => kind === 'wgmma')
+      const end = mine.findLastIndex(({ kind }) => kind === 'wait')
+      const shuffles = mine.slice(begin, end).filter(({ kind }) => kind === 'shuffle').length
+      assert.equal(shuffles, 4 * letters.match(/[rl]/g).length, `${name}, warp ${warp}`)
+    })
+  }
+})
+
+test('what the figure tells one kind of tile by stands so in the source', () => {
+  const source = readFileSync(join(ROOT, 'chapters/17_low_precision/fp8/attention.hpp'), 'utf8')
+  const calls = ['for (int n = 1; n < count; ++n)', 'wgmma_wait<1>(S_rmem', 'exponentials(n', 'finish_output(n - 1)',
+    'warp_any(large)', 'lower_weights']
+  calls.reduce((at, call) => {
+    const next = source.indexOf(call, at)
+    assert.ok(next >= at, call)
+    return next
+  }, source.indexOf('[anchor: main_loop]'))
+})
+
+test('the words name each warp once', () => {
+  for (const run of Object.keys(data)) {
+    for (let tile = 0; tile < TILES; tile++) {
+      const [words] = figure.describe(data, { run, tile }).split('\n')
+      const named = /all four warps/.test(words) ? [0, 1, 2, 3]
+        : [...words.replace(/^.*?: /, '').matchAll(/\b\d\b/g)].map(([digit]) => +digit).sort()
+      assert.deepEqual(named, [0, 1, 2, 3], words)
+    }
+  }
+})
+
+test('fp8_weights on the page: runs, tiles', () => with_browser(async (open) => {
+  for (const width of [1280, 390]) {
+    const page = await open('/chapters/17_low_precision/', { width }), size = width < 500 ? NARROW : WIDE
+    const shown = await figure_on(page, 'fp8_weights')
+    assert.deepEqual(await shown.values(), drawn({ run: 'large', tile: 1 }, size))
+    await shown.choose('run', '× 6.25')
+    await shown.slide('tile', 3)
+    assert.deepEqual(await shown.values(), drawn({ run: 'larger', tile: 3 }, size))
+    assert.match(await shown.words(), /Tile 3, .*looked first/)
+    assert.deepEqual(page.complaints, [])
+  }
+}))
