@@ -17,10 +17,8 @@ numbers that were handed over is printed, in the same unit, and not judged.
 Exit status: 0 all right, 1 not, 2 bad usage.
 """
 
-import argparse
 import itertools
 import sys
-from pathlib import Path
 
 import check  # says so if there is no NumPy
 import numpy as np
