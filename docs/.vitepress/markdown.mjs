@@ -193,13 +193,14 @@ function kernels(md) {
   md.core.ruler.push('kernels', (state) => {
     const page = page_of(state.env), { tokens } = state
     const [, chapter] = /^chapters\/(\d\d)_[^/]+\/README\.md$/.exec(page) ?? []
-    const all = page === 'docs/break-it.md', numbers = Object.keys(PROGRAMS).map(Number).filter((number) => number > 1)
-    if (!all && !numbers.includes(Number(chapter))) return
+    const all = page === 'docs/break-it.md', numbers = Object.keys(PROGRAMS).map(Number)
+      .filter((number) => number > 1 && (all || number % 100 === Number(chapter)))
+    if (!numbers.length) return
     const heading = (words) => tokens.findIndex(({ type }, i) => type === 'heading_open' && tokens[i + 1].content === words)
     const at = [all ? tokens.findIndex(({ type }) => type === 'fence') : heading('Exercises'), heading('What still hurts'), tokens.length]
       .find((found) => found >= 0)
     tokens.splice(at, 0, Object.assign(new state.Token('html_block', '', 0),
-      { content: `<TryIt :chapters="[${all ? numbers : [Number(chapter)]}]" />\n` }))
+      { content: `<TryIt :chapters="[${numbers}]" />\n` }))
   })
 }
 

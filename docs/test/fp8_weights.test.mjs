@@ -1,19 +1,19 @@
 // Weights that fit e4m3: what the figure says of the event log, against the log and the kernel's source.
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 
 import { NARROW, WIDE } from '../figures/draw.js'
 import figure from '../figures/fp8_weights.js'
 import { output_of, ROOT } from '../figures/programs.mjs'
-import { figure_on, with_browser } from './browser.mjs'
+import { figure_on, SITE, with_browser } from './browser.mjs'
 import { numbers_in } from './drawing.mjs'
 
 const logs = Object.fromEntries(Object.entries(figure.sources).map(([key, command]) => [key, output_of(command)]))
 const data = figure.data(logs)
 const TILES = 40, FIRST = 4  // warps 0 to 3 are the producer's
-const drawn = (state, width = WIDE) => numbers_in(figure.draw(data, state, width))
+const drawn = (state, width = WIDE, of = data) => numbers_in(figure.draw(of, { scale: '', ...state }, width))
 
 test('the letters: as many as tiles; the first looks and finds; all warps look in the same tiles', () => {
   for (const [name, run] of Object.entries(data)) {
@@ -56,7 +56,7 @@ test('what the figure tells one kind of tile by stands so in the source', () => 
 test('the words name each warp once', () => {
   for (const run of Object.keys(data)) {
     for (let tile = 0; tile < TILES; tile++) {
-      const [words] = figure.describe(data, { run, tile }).split('\n')
+      const [words] = figure.describe(data, { run, tile, scale: '' }).split('\n')
       const named = /all four warps/.test(words) ? [0, 1, 2, 3]
         : [...words.replace(/^.*?: /, '').matchAll(/\b\d\b/g)].map(([digit]) => +digit).sort()
       assert.deepEqual(named, [0, 1, 2, 3], words)
@@ -75,4 +75,20 @@ test('fp8_weights on the page: runs, tiles', () => with_browser(async (open) => 
     assert.match(await shown.words(), /Tile 3, .*looked first/)
     assert.deepEqual(page.complaints, [])
   }
+}))
+
+const skip = existsSync(join(SITE, 'fp8.wasm')) ? false : 'the programs are not built as WebAssembly: the tools are missing'
+test("fp8_weights: the reader's own input scale, run in the page", { skip }, () => with_browser(async (open) => {
+  const page = await open('/chapters/17_low_precision/'), shown = await figure_on(page, 'fp8_weights')
+  const scale = shown.root.locator('[data-control="scale"] input'), recorded = await shown.values()
+  await scale.fill('2.2')
+  await shown.choose('run', 'your own')
+  const log = output_of(figure.sources.ordinary.with(figure.sources.ordinary.indexOf('--input-scale') + 1, '2.2'))
+  const own = figure.heard(data, { key: '2.2' }, log)
+  assert.deepEqual(await shown.values(), drawn({ run: 'own', tile: 1, scale: '2.2' }, WIDE, own))
+  assert.notEqual(await shown.value('own_summary'), recorded.larger_summary)
+  await scale.fill('much')
+  await shown.says(/^Q and K × much: --input-scale much: expected a finite number, such as 0\.125\. Tile 1, scores × 4:/)
+  assert.deepEqual(await shown.values(), recorded)
+  assert.deepEqual(page.complaints, [])
 }))

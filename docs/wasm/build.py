@@ -24,6 +24,7 @@ FIBERS = {
     "backward": ["10_backward"],
     "decoding": ["11_decoding"],
     "low_precision": ["17_low_precision"],
+    "fp8": ["17_low_precision/fp8"],
 }
 MODULES = {"toy": ["01_toy_machine"], "tiled": ["02_tiled_cpu"], **FIBERS}
 PASSES = {"10_backward": "backward", "11_decoding": "decode"}  # the others': forward
@@ -75,16 +76,30 @@ def tool(name: str) -> str:
     return found
 
 
+def kernel_of(directory: str) -> str:
+    """04_swizzling: 04; 17_low_precision/fp8: 17_fp8."""
+    return "_".join([directory[:2], *directory.split("/")[1:]])
+
+
+def program_of(directory: str) -> str:
+    return f"ch{kernel_of(directory) if '/' in directory else directory}"
+
+
+def main_of(directory: str) -> str:
+    return "ch" + directory.replace("/", "_")
+
+
 def generated() -> list:
     """As fa_kernel_chapter of common/cmake/kernels.cmake makes them."""
     files = []
     for directory in sum(FIBERS.values(), []):
         for template, name in (("build.cpp.in", "emulator"), ("no_gpu.cpp.in", "no_gpu")):
             text = (ROOT / "common" / "kernels" / template).read_text()
-            for key, value in {"CHAPTER": directory[:2], "DIRECTORY": directory, "PASS": PASSES.get(directory, "forward"),
-                               "MACHINE_CODE": "", "LEFT_OUT": "a page has no GPU kernels"}.items():
+            for key, value in {"CHAPTER": kernel_of(directory), "DIRECTORY": directory,
+                               "PASS": PASSES.get(directory, "forward"), "MACHINE_CODE": "",
+                               "LEFT_OUT": "a page has no GPU kernels"}.items():
                 text = text.replace(f"@FA_{key}@", value)
-            path = OBJECTS / f"ch{directory[:2]}_{name}.cpp"
+            path = OBJECTS / f"ch{kernel_of(directory)}_{name}.cpp"
             files.append(written(path, text))
     return files
 
@@ -98,9 +113,11 @@ def written(path: Path, text: str) -> Path:
 
 def list_of(module: str) -> Path:
     """A source with the programs of a module, for main.cpp."""
-    programs = [f"ch{name}" for name in MODULES[module]] + (["judge"] if module == "toy" else [])
-    declared = "".join(f"int {name}(int, char**);\n" for name in programs)
-    listed = ", ".join(f'{{"{name}", {name}}}' for name in programs)
+    programs = {program_of(name): main_of(name) for name in MODULES[module]}
+    if module == "toy":
+        programs["judge"] = "judge"
+    declared = "".join(f"int {main}(int, char**);\n" for main in programs.values())
+    listed = ", ".join(f'{{"{name}", {main}}}' for name, main in programs.items())
     return written(OBJECTS / f"{module}.cpp", f"""#include "docs/wasm/programs.hpp"
 {declared}namespace {{
 const fa::wasm::Program all[] = {{{listed}}};
@@ -130,7 +147,7 @@ def compile_one(source: Path, fibers: bool) -> Path:
     if not is_current(target, depfile):
         more = FLAGS_OF_FIBERS if fibers else FLAGS_OF_CPU
         if source.name == "main.cpp" and source.parent != HERE:
-            more = [*more, f"-Dmain=ch{source.parent.name}"]
+            more = [*more, f"-Dmain={main_of(str(source.parent.relative_to(ROOT / 'chapters')))}"]
         optimized = "-O2" if source in FAST else "-Oz"
         subprocess.run([tool("clang++-19"), *FLAGS, *more, optimized, "-MMD", "-MF", depfile, "-c", source,
                         "-o", target], check=True)
@@ -168,7 +185,7 @@ def build(modules: list) -> None:
             own += [HERE / f"{name}.cpp" for name in names] + (judged if module == "toy" else [])
             there = [*common, *(emulator if fibers else [])]
             for directory in MODULES[module]:
-                there += of_chapter(directory)
+                there += sum((of_chapter(part) for part in sorted({directory, directory.split("/")[0]})), [])
             objects = dict(zip(own + there, pool.map(functools.partial(compile_one, fibers=fibers), own + there)))
             make(module, [objects[source] for source in own], [objects[source] for source in there])
 

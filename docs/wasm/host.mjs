@@ -6,9 +6,9 @@
 //   programs.run({ exercise: '01.1', stub: '…', answer: '…' })
 //
 // The keys of a request are the program's options (schedule_seed is --schedule-seed), but for
-// `chapter`; `command`, the words before the options; `files`, what they name; `breaks`, a list for
-// --break; `events`, the most to give back; `report: false` where a command has no --json; `outputs:
-// true`, for the result's own files. The answer:
+// `chapter`, where 117 is chapter 17's second kernel; `command`, the words before the options; `files`,
+// what they name; `breaks`, a list for --break; `events`, the most to give back; `report: false` where
+// a command has no --json; `outputs: true`, for the result's own files. The answer:
 //   status   0, 1 or 2, as of the program
 //   text     what it prints
 //   error    with status 2: its sentence
