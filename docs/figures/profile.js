@@ -18,6 +18,30 @@ function pointed(data, state) {
   return { name: names.includes(name) ? name : names[0], reason }
 }
 
+// ---- the reader's own shape: the emulator counts, in the page ----
+const COUNTERS = { mma_instructions: 'mma', ldmatrix_instructions: 'ldmatrix', shared_load_wavefronts: 'shared load wavefronts',
+  cp_async_instructions: 'cp.async', global_load_sectors: 'global load sectors', shuffle_instructions: 'shuffles', barriers: 'barriers' }
+function live(data, state) {
+  const shape = state.shape.trim(), { name } = pointed(data, state), key = `${name} ${shape}`
+  return !shape || data.live?.[key] ? null : { key, request: { chapter: +name.slice(2), shape, profile: true } }
+}
+const heard = (data, { key }, { error, report }) => ({ ...data, live: { ...data.live,
+  [key]: error ? { problem: error } : { chapter: report.profile, before: report.profile.previous } } })
+// Of the chapter pointed at, and of the one before if it counts the same; or `problem`: why there are none.
+const counted = (data, state) => data.live?.[`${pointed(data, state).name} ${state.shape.trim()}`] ?? { problem: 'not run yet' }
+
+// In the legend's place.
+function draw_counters(data, state, y, { left, right, wide }) {
+  const { chapter, before } = counted(data, state), start = wide ? 4 : left, ends = wide ? [430, 560] : [220, right - 4]
+  const number = +pointed(data, state).name.slice(2), column = (at, head, counts, what) => [
+    text(ends[at], y, head, { class: 'small muted end' }),
+    Object.keys(COUNTERS).map((key, i) => text(ends[at], y + 22 + 20 * i, counts[key], { class: 'mono end', name: `${what}_${key}` }))]
+  return [text(start, y, wide ? 'On the emulator, at your shape' : 'At your shape', { class: 'strong' }),
+    Object.values(COUNTERS).map((words, i) => [line(start, y + 7 + 20 * i, ends[1], y + 7 + 20 * i),
+      text(start, y + 22 + 20 * i, words)]),
+    before ? column(0, `chapter 0${number - 1}`, before, 'before') : '', column(1, `chapter 0${number}`, chapter, 'count')]
+}
+
 function draw_bar(data, state, name, y, { left, x, wide }) {
   const { time_ms, waits } = data.chapters[name], chosen = pointed(data, state)
   const words = wide ? y + 18 : y + 10, top = wide ? y : y + 14, margin = wide ? 4 : left
@@ -76,10 +100,13 @@ export default {
     const [name, { waits }] = Object.entries(chapters).at(-1)
     const most = Object.keys(REASONS).filter((reason) => reason !== 'other')
       .reduce((best, reason) => waits[reason].cycles > waits[best].cycles ? reason : best)
-    return { from: 'ch04', focus: `${name}:${most}` }
+    return { from: 'ch04', focus: `${name}:${most}`, shape: '' }
   },
+  live,
+  heard,
   controls: () => [{ key: 'from', type: 'choice', label: 'chapters',
-    options: [['ch03', '03 to 08'], ['ch04', '04 to 08']] }],
+    options: [['ch03', '03 to 08'], ['ch04', '04 to 08']] },
+  { key: 'shape', type: 'line', label: 'counters at your shape' }],
 
   draw(data, state, width) {
     const wide = width >= WIDE, names = names_of(data, state)
@@ -94,7 +121,7 @@ export default {
       y += wide ? 34 : 46
     }
     y += 24
-    parts.push(draw_legend(data, state, y, place))
+    parts.push((counted(data, state).problem ? draw_legend : draw_counters)(data, state, y, place))
     y += 22 + 20 * 6 + 30
     const about = data.machine.split(', ')
     if (!wide) return svg(width, y - 24, parts)  // the machine is named in the words
@@ -107,7 +134,10 @@ export default {
     const list = Object.keys(REASONS).map((one) => `${long_name(data, one)} ${waits[one].cycles.toFixed(2)}`)
     const times = names_of(data, state)
       .map((one) => `${one.slice(2)} ${data.chapters[one].time_ms.toFixed(3)}`)
-    return `Chapter ${name.slice(2)}, ${long_name(data, reason)}: ${waits[reason].cycles.toFixed(2)} of the `
+    const shape = state.shape.trim().slice(0, 40), { problem, chapter } = counted(data, state)
+    const counts = shape && (problem ? `Shape ${shape}: ${problem}. `
+      : `The emulator counts at ${shape}: ${Object.entries(COUNTERS).map(([key, words]) => `${words} ${chapter[key]}`).join(', ')}. `)
+    return `${counts}Chapter ${name.slice(2)}, ${long_name(data, reason)}: ${waits[reason].cycles.toFixed(2)} of the `
       + `${cycles.toFixed(2)} clocks that an instruction takes a warp, ${waits[reason].percent} % of `
       + `${time_ms.toFixed(3)} ms.\nAll: ${list.join('; ')}. Milliseconds of chapters ${times.join(', ')}, `
       + `at ${shape_words(data.shape)}. ${data.machine}.`

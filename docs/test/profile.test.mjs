@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
 
 import { NARROW, WIDE } from '../figures/draw.js'
 import { output_of } from '../figures/programs.mjs'
 import profile from '../figures/profile.js'
-import { figure_on, with_browser } from './browser.mjs'
+import { figure_on, SITE, with_browser } from './browser.mjs'
 import { numbers_in } from './drawing.mjs'
 
 const CHAPTERS = ['03', '04', '05', '06', '07', '08']
@@ -35,7 +37,7 @@ test('profile: the numbers of the tables, every chapter', () => {
   for (const { stalls } of Object.values(printed)) assert.equal(Object.keys(stalls).length, 6)
   for (const width of [WIDE, NARROW]) {
     for (const chapter of CHAPTERS) {
-      const drawing = profile.draw(data, { from: 'ch03', focus: `ch${chapter}:wait` }, width)
+      const drawing = profile.draw(data, { from: 'ch03', focus: `ch${chapter}:wait`, shape: '' }, width)
       const numbers = numbers_in(drawing)
       compare(numbers, chapter)
       for (const one of CHAPTERS) assert.equal(numbers[`time_ch${one}`], `${printed[one].time} ms`)
@@ -60,6 +62,30 @@ test('profile: pointing, keys and the zoom on the site', () => with_browser(asyn
     compare(await figure.values(), '03')
     await figure.choose('from', '04 to 08')
     assert.match(await figure.words(), /^Chapter 04/)
+    assert.deepEqual(page.complaints, [])
+  }
+}))
+
+const skip = existsSync(join(SITE, 'ampere.wasm')) ? false : 'the programs are not built as WebAssembly: the tools are missing'
+test("profile: counters of the reader's own shape", { skip }, () => with_browser(async (open) => {
+  for (const width of [1280, 390]) {
+    const page = await open('/chapters/08_fewer_instructions/', { width }), figure = await figure_on(page, 'profile')
+    const shape = figure.root.locator('[data-control="shape"] input')
+    for (const [own, chapter, program] of [['1,1,128,192,64', '08', 'ch08_fewer_instructions'], ['1,1,64,100,128', '05', 'ch05_pipelining']]) {
+      await shape.fill(own)
+      await figure.point(`ch${chapter}:wait`)
+      await figure.says(new RegExp(`^The emulator counts at ${own}: mma \\d+, .*\\. Chapter ${chapter}`))
+      const { profile } = output_of([program, '--device', 'emulator', '--shape', own, '--profile', '--json', '{json}'])
+      const counts = Object.entries(await figure.values()).filter(([name]) => /^(count|before)_/.test(name))
+      assert.equal(counts.length, 14)
+      for (const [name, value] of counts) {
+        const [, what, key] = /^(count|before)_(.*)$/.exec(name)
+        assert.equal(+value, (what === 'count' ? profile : profile.previous)[key], name)
+      }
+    }
+    await shape.fill('1,1,64')
+    await figure.says(/^Shape 1,1,64: --shape 1,1,64: expected five numbers B,H,Lq,Lkv,D\. Chapter 05/)
+    compare(await figure.values(), '05')
     assert.deepEqual(page.complaints, [])
   }
 }))
