@@ -1,7 +1,7 @@
 // Which tiles cross between slow and fast memory at each step, in both loop orders and in plain attention.
 import { COLOR, el, group, line, path, rect, soft, svg, text, WIDE } from './draw.js'
-import { case_of, cases_of, DIMS, label_of, loops, MATRICES, ORDERS, panels_of, sources, stand, steps_in,
-  sum, tiles_in, TILES, times } from './tiles_model.js'
+import { case_of, cases_of, DIMS, heard, label_of, live, loops, MATRICES, ORDERS, panels_of, problem_of, sources, stand,
+  steps_in, sum, tiles_in, TILES, times } from './tiles_model.js'
 
 const color_of = (matrix) => COLOR[matrix] ?? 'muted'
 const soft_of = (matrix) => soft(color_of(matrix))
@@ -146,21 +146,24 @@ export default {
     'chapters/02_tiled_cpu/figures/tiles.svg': {},
     'chapters/02_tiled_cpu/figures/tiles_by_hand.svg': { length: 5, tile: '3,4', step: 3 },
   },
-  initial: () => ({ length: 512, tile: '64,64', causal: false, beside: 'keys_outside', step: 20 }),
+  initial: () => ({ length: 512, tile: '64,64', causal: false, beside: 'keys_outside', step: 20,
+    sizes: '100, 16, 32, 16' }),
+  live,
+  heard,
 
   controls: (data, state) => [
     { key: 'step', type: 'step', label: 'step', min: 1, max: steps_in(data, state), play: 400 },
     { key: 'length', type: 'choice', label: 'queries and keys',
-      options: Object.keys(TILES).map((n) => [+n, `N = ${n}, d = ${DIMS[n]}`]) },
-    { key: 'tile', type: 'choice', label: 'tile, queries × keys',
-      options: TILES[state.length].map(([rows, cols]) => [`${rows},${cols}`, `${rows} × ${cols}`]) },
+      options: [...Object.keys(TILES).map((n) => [+n, `N = ${n}, d = ${DIMS[n]}`]), ['own', 'your own']] },
+    state.length === 'own' ? { key: 'sizes', type: 'line', label: 'N, d, queries and keys of a tile' }
+      : { key: 'tile', type: 'choice', label: 'tile, queries × keys', options: TILES[state.length].map(([rows, cols]) => [`${rows},${cols}`, `${rows} × ${cols}`]) },
     { key: 'beside', type: 'choice', label: 'on the left',
       options: ['keys_outside', 'three_passes'].map((order) => [order, ORDERS[order].name]) },
     { key: 'causal', type: 'flag', label: 'causal' },
   ],
   // Tiles that this length has, a step that there is, and the arrow keys start from its tile.
   settle(data, state) {
-    const tiles = TILES[state.length].map(String)
+    const tiles = TILES[state.length]?.map(String) ?? [state.tile]
     const next = { ...state, tile: tiles.includes(state.tile) ? state.tile : tiles[0] }
     next.step = Math.min(next.step, steps_in(data, next))
     const order = panels_of(next).find((one) => next.focus?.startsWith(one)) ?? 'queries_outside'
@@ -223,7 +226,7 @@ export default {
   },
 
   describe(data, state) {
-    const one = case_of(data, state)
+    const one = case_of(data, state), problem = problem_of(data, state)
     const total = (order) => one.orders[order].read + one.orders[order].written
     const list = (elements) => MATRICES.filter((matrix) => matrix in elements)
       .map((matrix) => `${matrix} ${elements[matrix]}`).join(', ') || 'nothing'
@@ -239,7 +242,7 @@ export default {
       return [`${name}, ${what}: ${now} ${far} of ${total(order)} elements so far.`,
         `${name} in the end: ${often(at)}.`]
     })
-    return `Step ${state.step}. ${panels.map(([now]) => now).join(' ')}\n`
+    return `${problem ? `Your own sizes: ${problem}. This is N = 512. ` : ''}Step ${state.step}. ${panels.map(([now]) => now).join(' ')}\n`
       + `${one.length} queries and keys, d = ${one.dim}, tiles of ${one.block_q} × ${one.block_kv}`
       + `${one.causal ? ', causal' : ''}. ${panels.map(([, end]) => end).join(' ')} `
       + `Plain attention, with S and P in slow memory, moves ${total('three_passes')}.`

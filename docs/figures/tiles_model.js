@@ -23,7 +23,7 @@ const command_of = ({ length, rows, cols, causal }) => ['ch02_tiled_cpu', 'traff
 export const sources = Object.fromEntries(CASES.map((one) => [key_of(one), command_of(one)]))
 
 // Steps in few bytes: [pass, tile of queries, tile of keys, which of `kinds`]; a kind is [loads, stores].
-function compact({ read, written, fast_memory, steps }, { rows, cols }) {
+function compact({ read, written, fast_memory, steps }, { block_q: rows, block_kv: cols }) {
   const kinds = [], known = new Map()
   const kind_of = (kind) => {
     const name = JSON.stringify(kind)
@@ -35,16 +35,39 @@ function compact({ read, written, fast_memory, steps }, { rows, cols }) {
   return { read, written, fast_memory, kinds, steps: short }
 }
 
-export const cases_of = (outputs) => Object.fromEntries(CASES.map((one) => {
-  const { orders, ...sizes } = outputs[key_of(one)]
-  const runs = Object.entries(orders).map(([order, run]) => [order, compact(run, one)])
-  return [key_of(one), { ...sizes, orders: Object.fromEntries(runs) }]
-}))
+const case_from = ({ orders, ...sizes }) => ({ ...sizes, orders: Object.fromEntries(Object.entries(orders)
+  .map(([order, run]) => [order, compact(run, sizes)])) })
+export const cases_of = (outputs) =>
+  Object.fromEntries(CASES.map((one) => [key_of(one), case_from(outputs[key_of(one)])]))
+
+// ---- the reader's own sizes, counted in the page ----
+const MOST = 400  // pairs of tiles: more is no picture
+const asked = ({ sizes, causal }) => {
+  const [length, dim, block_q, block_kv] = sizes.trim().split(/[\s,]+/)
+  const pairs = tiles_in(length, block_q) * tiles_in(length, block_kv)  // NaN and Infinity: the program says it better
+  const problem = !block_kv ? 'expected four numbers, such as 100, 16, 32, 16'
+    : Number.isFinite(pairs) && pairs > MOST ? `${pairs} pairs of tiles are too many to draw: up to ${MOST}` : ''
+  return { problem, key: `${sizes.trim()}${causal ? ',causal' : ''}`,
+    request: { chapter: 2, command: ['traffic'], length, dim, block_q, block_kv, causal } }
+}
+export function live(data, state) {
+  if (state.length !== 'own') return null
+  const { problem, ...wanted } = asked(state)
+  return problem || data.live?.key === wanted.key ? null : wanted
+}
+export const heard = (data, { key }, { error, report }) =>
+  ({ ...data, live: { key, ...error ? { problem: error } : { one: case_from(report) } } })
+// Why the reader's sizes are not what is drawn, or nothing.
+export const problem_of = (data, state) => state.length === 'own'
+  ? asked(state).problem || (live(data, state) ? 'not run yet' : data.live.problem) : null
 
 export const sum = (elements) => Object.values(elements).reduce((a, b) => a + b, 0)
 export const tiles_in = (length, block) => Math.ceil(length / block)
-export const case_of = (data, { length, tile, causal }) =>
-  data.cases[`${length},${tile}${causal ? ',causal' : ''}`]
+export const case_of = (data, state) => {
+  const own = state.length === 'own'
+  return own && !problem_of(data, state) ? data.live.one
+    : data.cases[`${own ? '512,64,64' : `${state.length},${state.tile}`}${state.causal ? ',causal' : ''}`]
+}
 export const panels_of = (state) => [state.beside, 'queries_outside']
 export const steps_in = (data, state) =>
   Math.max(...panels_of(state).map((order) => case_of(data, state).orders[order].steps.length))

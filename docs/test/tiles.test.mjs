@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
 
 import { output_of } from '../figures/programs.mjs'
-import { figure_on, with_browser } from './browser.mjs'
+import { figure_on, SITE, with_browser } from './browser.mjs'
 
 const MATRICES = ['Q', 'K', 'V', 'S', 'P', 'O', 'm, l']
 const NAMES = { keys_outside: 'FlashAttention-1', three_passes: 'Plain attention' }
@@ -103,5 +105,31 @@ test('tiles: steps, keys and pointing; the walk-through is there too', () => wit
   assert.match(values.keys_outside_fast, /^60 elements, M = 59$/)
   await by_hand.root.getByRole('button', { name: 'Play' }).click()
   await by_hand.root.locator('.fa-words').getByText(/^Step 4\./).first().waitFor({ state: 'attached' })
+  assert.deepEqual(page.complaints, [])
+}))
+
+const skip = existsSync(join(SITE, 'tiled.wasm')) ? false : 'the programs are not built as WebAssembly: the tools are missing'
+test("tiles: the reader's own sizes, counted in the page", { skip }, () => with_browser(async (open) => {
+  const page = await open('/chapters/02_tiled_cpu/'), figure = await figure_on(page, 'tiles')
+  const sizes = figure.root.locator('[data-control="sizes"] input')
+  await figure.choose('length', 'your own')
+  for (const [own, causal] of [['100, 16, 32, 16', false], ['37 5 10 8', true]]) {
+    await sizes.fill(own)
+    if (causal) await figure.tick('causal')
+    const numbers = own.split(/[ ,]+/).map(Number), { orders } = traffic(...numbers, causal)
+    await figure.root.getByText(`${numbers[0]} queries and keys, d = ${numbers[1]}, tiles of`).waitFor({ state: 'attached' })
+    for (const step of [1, 7, 9]) {
+      await figure.slide('step', step)
+      const values = await figure.values()
+      assert_has(values, expected(orders.keys_outside, 'keys_outside', step), `${own}, step ${step}`)
+      assert_has(values, expected(orders.queries_outside, 'queries_outside', step), `${own}, step ${step}`)
+    }
+  }
+  await sizes.fill('100, 16, 32')
+  await figure.says(/^Your own sizes: expected four numbers, such as 100, 16, 32, 16\. This is N = 512\. Step 9\./)
+  await sizes.fill('100, 16, 1, 1')
+  await figure.says(/^Your own sizes: 10000 pairs of tiles are too many/)
+  await sizes.fill('100, 16, 32, x')
+  await figure.says(/^Your own sizes: --block-kv x: expected a whole number from 1 to 1024\. This is N = 512\./)
   assert.deepEqual(page.complaints, [])
 }))
