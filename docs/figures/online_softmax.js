@@ -36,7 +36,15 @@ function safe_of({ steps, outputs, passes }) {
     weights: outputs.out, passes }
 }
 
-// ---- the reader's own scores: the same formulas here, held to the program by the test ----
+// What the figure asks chapter 01's program of some scores, and what it keeps.
+const commands_of = (name, x) => ({
+  [name]: ['attention', '--n', `${COUNT}`, '--k', `${x}`, '--v', `${VALUES}`],
+  ...Object.fromEntries(LENGTHS.map((n) =>
+    [`${name}_${n}`, ['softmax', '--algorithm', 'safe', '--n', `${n}`, '--x', `${x.slice(0, n)}`]])) })
+const kept = (name, x, outputs) => ({ x, v: VALUES, o: outputs[name].outputs.o[0], states: states_of(outputs[name]),
+  safe: LENGTHS.map((n) => safe_of(outputs[`${name}_${n}`])) })
+
+// ---- the reader's own scores, run in the page ----
 
 // Six numbers, or a sentence that says why not.
 export function scores_in(words) {
@@ -45,30 +53,23 @@ export function scores_in(words) {
   return right ? { x } : { problem: `expected ${COUNT} numbers from −1000 to 1000, such as ${VALUES.join(', ')}` }
 }
 
-export function safe_model(x) {
-  const m = Math.max(...x), terms = x.map((number) => Math.exp(number - m)), l = terms.reduce((a, b) => a + b)
-  return { terms, m, l, weights: terms.map((term) => term / l), passes: 3 }
+// One command after the other; `view` is of the last scores that have had all their answers.
+function live(data, { preset, scores }) {
+  const { x } = scores_in(scores), { of, outputs = {}, problem } = data.live ?? {}, mine = of === `${x}`
+  if (preset !== 'own' || !x || mine && problem) return null
+  const next = Object.entries(commands_of('own', x)).find(([name]) => !mine || !outputs[name])
+  return next ? { key: `${next[0]} ${x}`, x, name: next[0], request: { chapter: 1, command: next[1] } } : null
 }
-
-// The state after each number, and what the program paid for it, which does not depend on the numbers.
-export function online_model(x, v, costs) {
-  let m = -Infinity, l = 0, o = 0
-  return x.map((number, i) => {
-    const before = m
-    m = Math.max(m, number)
-    const correction = Math.exp(before - m), term = Math.exp(number - m), old_l = correction * l
-    l = old_l + term
-    o = correction * o + term * v[i]
-    const { instructions, loads } = costs[i]
-    return { m, l, o, term, ...i ? { correction, old_l } : {}, instructions, loads }
-  })
+function heard(data, { x, name }, { error, report }) {
+  const before = data.live?.of === `${x}` ? data.live.outputs : {}, outputs = { ...before, [name]: report }
+  const done = Object.keys(outputs).length === COUNT + 1
+  return { ...data, live: error ? { of: `${x}`, problem: error }
+    : { of: `${x}`, outputs, view: done ? kept('own', x, outputs) : data.live?.view } }
 }
 
 function own_view(data, words) {
-  const { x, problem } = scores_in(words), { v, states: costs } = data.presets.rising
-  if (problem) return { problem }
-  const states = online_model(x, v, costs), { l, o } = states.at(-1)
-  return { x, v, states, o: o / l, safe: LENGTHS.map((n) => safe_model(x.slice(0, n))) }
+  const { problem } = scores_in(words), { view, problem: why = 'not run yet' } = data.live ?? {}
+  return problem ? { problem } : view ? { ...view, own: true } : { ...data.presets.rising, instead: why }
 }
 
 // A number in four decimals, as the lesson prints it.
@@ -79,9 +80,9 @@ const show = (value, digits = 1) => {
 const bracketed = (value) => value < 0 ? `(${show(value)})` : show(value)
 
 const view_of = (data, { preset, step, scores }) => {
-  const own = preset === 'own', chosen = own ? own_view(data, scores) : data.presets[preset]
+  const chosen = preset === 'own' ? own_view(data, scores) : data.presets[preset]
   if (chosen.problem) return chosen
-  return { own, ...chosen, now: chosen.states[step - 1], before: chosen.states[step - 2],
+  return { ...chosen, now: chosen.states[step - 1], before: chosen.states[step - 2],
     terms: chosen.safe[step - 1]?.terms ?? [], old_terms: chosen.safe[step - 2]?.terms ?? [],
     final: chosen.safe.at(-1) }
 }
@@ -185,16 +186,14 @@ function draw_state({ now, before, final, x, v, o, states }, step, width, wide) 
 
 export default {
   title: 'Online softmax: one number at a time',
-  sources: Object.assign({}, ...Object.entries(PRESETS).map(([name, [, x]]) => ({
-    [name]: ['ch01_toy_machine', 'attention', '--n', `${COUNT}`, '--k', `${x}`, '--v', `${VALUES}`,
-      '--json', '{json}'],
-    ...Object.fromEntries(LENGTHS.map((n) => [`${name}_${n}`, ['ch01_toy_machine', 'softmax',
-      '--algorithm', 'safe', '--n', `${n}`, '--x', `${x.slice(0, n)}`, '--json', '{json}']])) }))),
-  data: (outputs) => ({ presets: Object.fromEntries(Object.entries(PRESETS).map(([name, [label, x]]) => [
-    name, { label, x, v: VALUES, o: outputs[name].outputs.o[0], states: states_of(outputs[name]),
-      safe: LENGTHS.map((n) => safe_of(outputs[`${name}_${n}`])) }])) }),
+  sources: Object.fromEntries(Object.entries(PRESETS).flatMap(([preset, [, x]]) => Object.entries(commands_of(preset, x))
+    .map(([name, words]) => [name, ['ch01_toy_machine', ...words, '--json', '{json}']]))),
+  data: (outputs) => ({ presets: Object.fromEntries(Object.entries(PRESETS).map(([name, [label, x]]) =>
+    [name, { label, ...kept(name, x, outputs) }])) }),
   stills: { 'chapters/02_tiled_cpu/figures/online_softmax.svg': { step: 4 } },
   initial: () => ({ preset: 'rising', step: 1, scores: '2, 0.5, 4, 1, 6, 3' }),
+  live,
+  heard,
 
   controls: (data, state) => [
     { key: 'step', type: 'step', label: 'numbers seen', min: 1, max: COUNT, play: 1500 },
@@ -227,7 +226,7 @@ export default {
   },
 
   describe(data, state) {
-    const { step } = state, { x, v, now, before, terms, final, o, problem, own } = view_of(data, state)
+    const { step } = state, { x, v, now, before, terms, final, o, problem, own, instead } = view_of(data, state)
     if (problem) return `Your own numbers: ${problem}.`
     const number = x[step - 1]
     const head = `Number ${step} of ${COUNT}: x = ${show(number)}, v = ${show(v[step - 1])}.`
@@ -240,6 +239,7 @@ export default {
     const end = step < COUNT ? `Terms now: ${terms.map((term) => show(term)).join(', ')}.`
       : `Safe softmax, in ${final.passes} passes: m = ${show(final.m)}, l = ${show(final.l)}. `
         + `Weights: ${final.weights.map((weight) => show(weight)).join(', ')}. Output o / l = ${show(o)}.`
-    return `${own ? 'Computed on this page. ' : ''}${head} ${change}: ${sums} ${cost} ${end}`
+    const whose = own ? 'Run in this page. ' : instead ? `Your own numbers: ${instead}. These are 1 to 6. ` : ''
+    return `${whose}${head} ${change}: ${sums} ${cost} ${end}`
   },
 }

@@ -1,4 +1,4 @@
-// Figures that compute something themselves, held to the programs: the reader's own scores, merge, the lazy
+// Figures that compute something themselves, held to the programs: merge, the lazy
 // maximum, the formula of a swizzle, the sizes of tiles, and the model of copies.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -10,7 +10,7 @@ import ladder from '../figures/ladder.js'
 import { lazily, LIMIT, shuffles_of } from '../figures/lazy_maximum.js'
 import { KERNELS } from '../figures/levels.js'
 import { merged } from '../figures/merge.js'
-import { online_model, safe_model, scores_in } from '../figures/online_softmax.js'
+import { scores_in } from '../figures/online_softmax.js'
 import { schedule } from '../figures/pipeline.js'
 import { output_of, ROOT } from '../figures/programs.mjs'
 import { ROWS } from '../figures/reuse.js'
@@ -21,20 +21,7 @@ const near = (one, other, where) =>
     `${where}: ${one}, not ${other}`)
 const source = (path) => readFileSync(join(ROOT, path), 'utf8')
 
-test('online softmax: the reader’s own scores are computed as chapter 01 computes', () => {
-  for (const { label, x, v, o, states, safe } of Object.values(data_of('online_softmax').presets)) {
-    const model = online_model(x, v, states)
-    model.forEach((state, i) => Object.entries(states[i]).forEach(([key, value]) =>
-      value !== undefined && near(state[key], value, `${label}, ${i}: ${key}`)))
-    near(model.at(-1).o / model.at(-1).l, o, `${label}: output`)
-    safe.forEach(({ terms, m, l, weights }, n) => {
-      const own = safe_model(x.slice(0, n + 1))
-      near(own.m, m, label)
-      near(own.l, l, label)
-      terms.forEach((term, i) => near(own.terms[i], term, label))
-      weights.forEach((weight, i) => near(own.weights[i], weight, label))
-    })
-  }
+test('online softmax: what is taken for six scores', () => {
   assert.deepEqual(scores_in('1, 2 3,−4, 0.5, 6').x, [1, 2, 3, -4, 0.5, 6])
   for (const words of ['', '1, 2', '1,2,3,4,5,x', '1,2,3,4,5,NaN',
     '1,2,3,4,5,1e9']) assert.ok(scores_in(words).problem, words)

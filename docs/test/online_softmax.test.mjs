@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
 
 import { output_of } from '../figures/programs.mjs'
-import { figure_on, with_browser } from './browser.mjs'
+import { figure_on, SITE, with_browser } from './browser.mjs'
 
 const PAGE = '/chapters/02_tiled_cpu/'
 const PRESETS = { '1 to 6': [1, 2, 3, 4, 5, 6], '6 to 1': [6, 5, 4, 3, 2, 1],
@@ -63,4 +65,44 @@ test('online softmax: forwards, back and words, on a phone', () => with_browser(
   await figure.slide('step', 6)
   assert.match(await figure.words(), /0\.0043, .* 0\.6337\. Output o \/ l = 5\.4329\.$/)
   assert.deepEqual(page.complaints, [])
+}))
+
+const skip = existsSync(join(SITE, 'toy.wasm')) ? false : 'the programs are not built as WebAssembly: the tools are missing'
+test("online softmax: the reader's own scores, written and dragged, run in the page", { skip }, () => with_browser(async (open) => {
+  const page = await open(PAGE), figure = await figure_on(page, 'online_softmax')
+  const scores = figure.root.locator('[data-control="scores"] input')
+  const compare = async () => {
+    const x = (await scores.inputValue()).split(',').map(Number), { outputs } = attention(x)
+    await figure.root.locator('[data-name="m"]', { hasText: `= ${Math.max(...x)}` }).waitFor()
+    const shown = await figure.values()
+    assert_near(shown.output, outputs.o[0], `${x}: o / l`)
+    assert_near(shown.l, softmax(x, 'online').steps.at(-1).registers[2], `${x}: l`)
+    softmax(x, 'safe').outputs.out.forEach((weight, i) => assert_near(shown[`weight_${i}`], weight, `${x}: weight ${i}`))
+  }
+  await figure.choose('preset', 'your own')
+  await figure.slide('step', 6)
+  await figure.says(/^Run in this page\. Number 6/)
+  await compare()
+  await scores.fill('-4, 7, 0.25, 7, 9, -12')
+  await compare()
+  const places = await figure.root.locator('[data-drag="score"]').first().boundingBox()
+  await page.mouse.move(places.x + places.width / 2, places.y + 30)
+  await page.mouse.down()
+  await page.mouse.move(places.x + places.width / 2, places.y)
+  await page.mouse.up()
+  const first = Number((await scores.inputValue()).split(',')[0])
+  assert.ok(first > 4 && first <= 8, `dragged to ${first}`)
+  const [weight] = softmax((await scores.inputValue()).split(',').map(Number), 'safe').outputs.out
+  await figure.root.locator('[data-name="weight_0"]', { hasText: weight.toFixed(4) }).waitFor()
+  await scores.fill('1, 2')
+  await figure.says(/^Your own numbers: expected 6 numbers/)
+  assert.deepEqual(page.complaints, [])
+}))
+
+test('online softmax: a copy without programs shows what was recorded, and says so', () => with_browser(async (open) => {
+  const page = await open(PAGE)
+  await page.route('**/toy.wasm', (route) => route.fulfill({ status: 404, body: '' }))
+  const figure = await figure_on(page, 'online_softmax')
+  await figure.choose('preset', 'your own')
+  await figure.says(/^Your own numbers: this copy of the site was built without the programs.*These are 1 to 6\. Number 4 of 6: x = 4,/)
 }))
