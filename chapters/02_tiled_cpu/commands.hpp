@@ -12,6 +12,7 @@ struct CommandOptions {
   int64_t longest = 4096;                                  // of memory
   int64_t length = 5, dim = 3, block_q = 3, block_kv = 4;  // of traffic
   bool causal = false;                                     // of traffic
+  int64_t keys = 0;                                        // of overflow; 0: several
   std::string json;                                        // of memory, overflow and traffic
 };
 

@@ -90,12 +90,14 @@ json states(const Row& row, const std::vector<double>& scores, bool subtract) {
   return result;
 }
 
-json report() {
+json report(int64_t own_keys) {
   std::vector<double> scores;  // close together where fp16 ends
   for (double score = 0; score <= 100; score += score < 12.5 ? 0.125 : 0.5) scores.push_back(score);
   json rows;
+  std::vector<int64_t> all_keys{1, 64, 256};
+  if (own_keys > 0) all_keys = {own_keys};
   for (const Types& types : kTypes) {
-    for (const int64_t keys : {1, 64, 256}) {
+    for (const int64_t keys : all_keys) {
       for (const float value : {0x1p-7f, 1.0f, 0x1p7f}) {  // powers of two: nothing is rounded
         const Row row{types, keys, value};
         const auto finite = [&](float State::*number) {
@@ -140,7 +142,7 @@ int overflow_command(const CommandOptions& options) {
     }
     std::cout << '\n';
   }
-  if (!options.json.empty()) fa::write_json(options.json, report());
+  if (!options.json.empty()) fa::write_json(options.json, report(options.keys));
   return fa::kAgreed;
 }
 

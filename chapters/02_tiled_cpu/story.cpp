@@ -20,6 +20,8 @@ void add_commands(fa::Cli& cli, CommandOptions& options) {
   fa::Cli& overflow =
       cli.command("overflow", "without the maximum: from which score on each type overflows");
   overflow.text("--json", options.json, "write p, l and o at every score to this file");
+  // 512 values of 128 do not fit the sum of fp16, with or without the maximum.
+  overflow.integer("--keys", options.keys, 1, 511, "keys in that file [1, 64 and 256]");
   cli.command("walkthrough", "FlashAttention-1 on N = 5, d = 3, M = 59, step by step");
   cli.command("loop-order", "loads and stores of both loop orders, counted");
   fa::Cli& traffic = cli.command("traffic", "elements of each matrix, read and written");

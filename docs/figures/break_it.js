@@ -43,9 +43,22 @@ function data({ overflow: { scores, rows } }) {
   return { scores, kinds }
 }
 
+// ---- the reader's own number of keys, run in the page ----
+const live = (data, { keys, count }) => keys !== 'own' || data.live?.key === count.trim() ? null
+  : { key: count.trim(), request: { chapter: 2, command: ['overflow'], keys: count.trim() } }
+const heard = (all, { key }, { error, report }) => ({ ...all,
+  live: { key, ...error ? { problem: error } : { kinds: data({ overflow: report }).kinds } } })
+
+// How many keys there are, and what is known of them; `problem`: why they are not the reader's.
+function keys_of(all, state) {
+  if (state.keys !== 'own') return { kinds: all.kinds, keys: state.keys }
+  const { kinds, problem } = live(all, state) ? { problem: 'not run yet' } : all.live
+  return kinds ? { kinds, keys: +all.live.key } : { kinds: all.kinds, keys: 256, problem }
+}
+
 // All about one choice of types, keys and value.
-function row_of({ kinds }, { keys, value }, name) {
-  const { l, values } = kinds[name].keys[keys]
+function row_of(all, state, name) {
+  const { kinds, keys } = keys_of(all, state), { value } = state, { l, values } = kinds[name].keys[keys]
   const row = { name, p: kinds[name].p, l, ...values[value] }
   const end = Math.min(...Object.values(row.finite_up_to))
   const [first] = QUANTITIES.find(([key]) => row.finite_up_to[key] === end)  // first is the cause
@@ -156,7 +169,7 @@ function draw_table(data, row, state, x, width) {
   const index = data.scores.indexOf(state.score)
   const [first, second] = [x + width * 0.66, x + width]
   const parts = [
-    text(x, 14, `${keys_name(state.keys)} of score s = ${state.score}`, { class: 'strong' }),
+    text(x, 14, `${keys_name(keys_of(data, state).keys)} of score s = ${state.score}`, { class: 'strong' }),
     text(x, 32, `Each v is ${value_name(state.value)}: so should o / l be.`, { class: 'small muted' }),
     ...[[first, 'no maximum'], [second, 'with it']].map(([right, head]) =>
       text(right, 58, head, { class: 'small muted end' }))]
@@ -188,14 +201,17 @@ export default {
     'chapters/02_tiled_cpu/figures/break_it.svg': {},
     'docs/figures/break_it.svg': { value: 0.0078125 },
   },
-  initial: () => ({ types: 'f32/f32', score: 84, keys: 256, value: 1, up_to: 100 }),
+  initial: () => ({ types: 'f32/f32', score: 84, keys: 256, value: 1, up_to: 100, count: '100' }),
+  live,
+  heard,
 
-  controls: ({ kinds }, { up_to }) => {
+  controls: ({ kinds }, { up_to, keys }) => {
     const of_keys = kinds['f32/f32'].keys
     return [
       { key: 'score', type: 'step', label: 'score', min: 0, max: up_to, step: up_to > 20 ? 0.5 : 0.125 },
       { key: 'types', type: 'choice', label: 'types', options: Object.entries(KINDS) },
-      { key: 'keys', type: 'choice', label: 'keys', options: Object.keys(of_keys).map((n) => [+n, n]) },
+      { key: 'keys', type: 'choice', label: 'keys', options: [...Object.keys(of_keys).map((n) => [+n, n]), ['own', 'your own']] },
+      ...keys === 'own' ? [{ key: 'count', type: 'line', label: 'how many keys' }] : [],
       { key: 'value', type: 'choice', label: 'each v', options:
         Object.keys(of_keys[1].values).map(Number).sort((a, b) => a - b).map((v) => [v, value_name(v)]) },
       { key: 'up_to', type: 'choice', label: 'scores up to', options: [[100, '100'], [12.5, '12.5']] },
@@ -237,12 +253,13 @@ export default {
 
   describe(data, state) {
     const row = row_of(data, state, state.types), index = data.scores.indexOf(state.score)
+    const { keys, problem } = keys_of(data, state)
     const list = (value) => `p ${value('p')}, l ${value('l')}, o ${value('o')}, o / l ${value('output')}`
     const later = row.finite_up_to.p.toFixed(2)
-    return `${keys_name(state.keys)} of score ${state.score} and value ${value_name(state.value)}, `
+    return `${problem ? `Your own keys: ${problem}. ` : ''}${keys_name(keys)} of score ${state.score} and value ${value_name(state.value)}, `
       + `${LONG[state.types]}. Without the maximum: ${list((key) => shown(at(row[key], index)))}. `
       + `${meaning(data, row, state).join(' ')} `
-      + (row.first === 'l' ? `p alone would last to ${later}: ln ${state.keys} later. ` : '')
+      + (row.first === 'l' ? `p alone would last to ${later}: ln ${keys} later. ` : '')
       + `With the maximum, at every score: ${list((key) => shown(row.safe[key]))}.`
   },
 }

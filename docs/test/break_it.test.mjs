@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
 
 import { shown } from '../figures/break_it.js'
 import { output_of } from '../figures/programs.mjs'
-import { figure_on, with_browser } from './browser.mjs'
+import { figure_on, SITE, with_browser } from './browser.mjs'
 
 const TYPES = [['f32', 'f32', 'fp32'], ['f16', 'f32', 'p fp16'], ['f16', 'f16', 'all fp16']]
 const CASES = [[256, 1, '1'], [64, 128, '128'], [256, 1 / 128, '1/128'], [1, 1, '1']]  // keys, value, label
 const fresh = output_of(['ch02_tiled_cpu', 'overflow', '--json', '{json}'])
-const row_of = (p, sums, keys, value) => fresh.rows.find((row) =>
+const row_of = (p, sums, keys, value, { rows } = fresh) => rows.find((row) =>
   row.p_type === p && row.sums_type === sums && row.keys === keys && row.value === value)
 
 // Every number in the drawing against the program's.
@@ -82,5 +84,27 @@ test('break_it: the museum shows the case without a NaN', () => with_browser(asy
   const page = await open('/docs/break-it.html')
   const figure = await figure_on(page, 'break_it')
   assert.match(await figure.words(), /l Inf, o [\d.e]+, o \/ l 0\..*No NaN warns/)
+  assert.deepEqual(page.complaints, [])
+}))
+
+const skip = existsSync(join(SITE, 'tiled.wasm')) ? false : 'the programs are not built as WebAssembly: the tools are missing'
+test("break_it: the reader's own number of keys, run in the page", { skip }, () => with_browser(async (open) => {
+  const page = await open('/chapters/02_tiled_cpu/'), figure = await figure_on(page, 'break_it')
+  const count = figure.root.locator('[data-control="count"] input')
+  await figure.choose('keys', 'your own')
+  for (const keys of [100, 7]) {
+    const run = output_of(['ch02_tiled_cpu', 'overflow', '--keys', `${keys}`, '--json', '{json}'])
+    await count.fill(`${keys}`)
+    await figure.says(new RegExp(`^${keys} keys of score`))
+    for (const [p, sums, label] of TYPES) {
+      await figure.choose('types', label)
+      for (const score of [5.5, 11, 84, 88]) {
+        await figure.slide('score', score)
+        compare(await figure.values(), row_of(p, sums, keys, 1, run), score)
+      }
+    }
+  }
+  await count.fill('512')
+  await figure.says(/^Your own keys: --keys 512: expected a whole number from 1 to 511\. 256 keys of score/)
   assert.deepEqual(page.complaints, [])
 }))

@@ -114,7 +114,7 @@ test('ch02_tiled_cpu: every algorithm and break; its walks and tables', { skip }
     { algorithm: 'no-such' }, { window: 3 }, { memory_limit: 1000, algorithm: 'safe' }]) same({ chapter: 2, shape, ...more })
   for (const command of ['walkthrough', 'loop-order']) same({ chapter: 2, command: [command], report: false })
   same({ chapter: 2, command: ['traffic'], length: 9, dim: 3, block_q: 2, block_kv: 4, causal: true })
-  same({ chapter: 2, command: ['overflow'] })
+  for (const keys of [null, 100, 512]) same({ chapter: 2, command: ['overflow'], keys })
 })
 
 test('a page loads at most 180 KB of kernels, compressed', { skip }, () => {
