@@ -13,6 +13,23 @@ const layout_in = (data, state, order) =>
 const panels = (data, state) => ['plain', 'padded', state.remedy]
   .map((order) => ({ order, layout: layout_in(data, state, order) }))
 
+// ---- the kernels themselves at the reader's shape, run in the page ----
+const live = (data, state) => !state.shape.trim() || data.live?.key === state.shape.trim() ? null
+  : { key: state.shape.trim(), request: { chapter: 4, shape: state.shape.trim(), profile: true } }
+const heard = (data, { key }, { error, report }) => ({ ...data, live: { key, ...error ? { problem: error }
+  : { counts: { '03': report.profile.previous, '04': report.profile } } } })
+// A line for each chapter, or why there is none.
+function kernels(data, state) {
+  const shape = state.shape.trim().slice(0, 40)
+  if (!shape) return {}
+  const { counts, problem } = live(data, state) ? { problem: 'not run yet' } : data.live
+  if (problem) return { problem: `shape ${shape}: ${problem}` }
+  return { head: `Kernels at ${shape}: wavefronts of loads`, rows: Object.entries(counts).map(([chapter, count]) => {
+    const { shared_load_wavefronts: all, shared_load_wavefronts_ideal: ideal } = count
+    return [chapter, `chapter ${chapter}: ${all}, at best ${ideal}: × ${(all / ideal).toFixed(2)}`]
+  }) }
+}
+
 // How many rows of the chosen column fall on each slot of four banks.
 const hits_of = (layout, column) => {
   const hits = Array(SLOTS).fill(0)
@@ -119,7 +136,9 @@ export default {
   sources: { layout: ['ch04_banks', '--layout', '{json}'] },
   data: ({ layout }) => layout,
   stills: { 'chapters/04_swizzling/figures/banks.svg': {} },
-  initial: () => ({ row_bytes: 128, column: 0, remedy: 'swizzled', formula: 'chunk ^ row' }),
+  initial: () => ({ row_bytes: 128, column: 0, remedy: 'swizzled', formula: 'chunk ^ row', shape: '' }),
+  live,
+  heard,
 
   controls: (data, state) => [
     { key: 'row_bytes', type: 'step', label: 'bytes in a row', min: 16, max: 256, step: 16 },
@@ -128,6 +147,7 @@ export default {
       options: ['swizzled', 'half_lines', 'own'].map((order) => [order, ORDERS[order]]) },
     ...state.remedy === 'own'
       ? [{ key: 'formula', type: 'line', label: 'chunk of a row goes to place, from row and chunk' }] : [],
+    { key: 'shape', type: 'line', label: 'kernels 03 and 04 at your shape' },
   ],
   // A narrower row may no longer have the chosen chunk.
   settle: (data, state) => ({ ...state, column: Math.min(state.column, state.row_bytes / 16 - 1) }),
@@ -155,13 +175,18 @@ export default {
         + `${layout?.wavefronts?.[state.column] ?? 'none'}`,
       { class: 'small strong' }))
     const top = height + (wide ? 4 : 16)
-    return svg(width, top + bits.height, [drawing, costs, group(4, top, bits.parts)])
+    const { head, rows = [] } = kernels(data, state), below = top + bits.height
+    return svg(width, below + (head ? 60 : 0), [drawing, costs, group(4, top, bits.parts),
+      head ? text(4, below + 12, head, { class: 'small strong' }) : '',
+      rows.map(([chapter, words], i) => text(4, below + 30 + 17 * i, words, { class: 'small', name: `kernel_${chapter}` }))])
   },
 
   describe(data, state) {
     const costs = panels(data, state).map(({ order, layout }) => layout?.wavefronts
       ? `${ORDERS[order]} ${layout.wavefronts[state.column]}` : `${ORDERS[order]} none`)
-    const all = `Rows of ${state.row_bytes} bytes, chunk ${state.column} of rows 0 to 7. `
+    const { problem: why, rows } = kernels(data, state)
+    const said = rows ? `${rows.map(([, words]) => words).join('; ')}. `.replace(/^c/, 'C') : why ? `${why}. ` : ''
+    const all = `${said}Rows of ${state.row_bytes} bytes, chunk ${state.column} of rows 0 to 7. `
       + `Wavefronts: ${costs.join(', ')}.`
     const problem = state.remedy === 'own' && layout_in(data, state, 'own').problem
     if (problem) return `${all} Your formula: ${problem}.`

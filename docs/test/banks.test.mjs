@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
 
 import { output_of } from '../figures/programs.mjs'
-import { figure_on, with_browser } from './browser.mjs'
+import { figure_on, SITE, with_browser } from './browser.mjs'
 
 test('banks: every width, column and remedy costs what ch04_banks says', () => with_browser(async (open) => {
   const { widths } = output_of(['ch04_banks', '--layout', '{json}'])
@@ -45,4 +47,25 @@ test('banks: pointing, keys and a narrower row', () => with_browser(async (open)
   await figure.forward('row_bytes')
   assert.match(await figure.words(), /Rows of 32 bytes/)
   assert.deepEqual(page.complaints, [])
+}))
+
+const skip = existsSync(join(SITE, 'ampere.wasm')) ? false : 'the programs are not built as WebAssembly: the tools are missing'
+test("banks: the kernels' own conflicts at the reader's shape, counted in the page", { skip }, () => with_browser(async (open) => {
+  for (const width of [1280, 390]) {
+    const page = await open('/chapters/04_swizzling/', { width }), figure = await figure_on(page, 'banks')
+    const shape = figure.root.locator('[data-control="shape"] input')
+    for (const own of ['1,1,64,100,64', '1,2,64,64,128']) {
+      await shape.fill(own)
+      await figure.root.getByText(`Kernels at ${own}:`).waitFor()
+      for (const [chapter, program] of [['03', 'ch03_basic_kernel'], ['04', 'ch04_swizzling']]) {
+        const { profile } = output_of([program, '--device', 'emulator', '--shape', own, '--profile', '--json', '{json}'])
+        const { shared_load_wavefronts: all, shared_load_wavefronts_ideal: ideal } = profile
+        assert.equal(await figure.value(`kernel_${chapter}`), `chapter ${chapter}: ${all}, at best ${ideal}: × ${(all / ideal).toFixed(2)}`)
+        assert.equal(all > ideal, chapter === '03', own)
+      }
+    }
+    await shape.fill('1,1,64')
+    await figure.says(/^shape 1,1,64: --shape 1,1,64: expected five numbers B,H,Lq,Lkv,D\. Rows of 128 bytes/)
+    assert.deepEqual(page.complaints, [])
+  }
 }))
