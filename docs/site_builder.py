@@ -21,8 +21,14 @@ NODE = [("node>=18.17", "nodejs", "nodejs", "nodejs"),
 TEST_NODE = [("node>=20.10", "nodejs", "nodejs", "nodejs")]  # Playwright's, --test-concurrency
 BROWSER = [("chromium", "chromium", "chromium", "chromium")]  # if there is no other
 
-PROGRAM_TOOLS = ("clang++-19", "wasm-ld-19", "wasm-opt")  # for docs/wasm
-PROGRAM_HEADERS = ("nlohmann/json.hpp", "doctest/doctest.h", "hwy/highway.h")
+# For docs/wasm, which the site works without: as in learn, of Debian alone.
+PROGRAMS = [("clang++-19", "clang-19"), ("wasm-ld-19", "lld-19"), ("wasm-opt", "binaryen"),
+            ("/usr/lib/llvm-19/lib/wasm32-wasi/libc++.a", "libc++-19-dev-wasm32"),
+            ("/usr/lib/llvm-19/lib/wasm32-wasi/libc++abi.a", "libc++abi-19-dev-wasm32"),
+            ("/usr/lib/llvm-19/lib/clang/19/lib/wasi/libclang_rt.builtins-wasm32.a", "libclang-rt-19-dev-wasm32"),
+            ("/usr/lib/wasm32-wasi/crt1-reactor.o", "wasi-libc"),
+            ("/usr/include/nlohmann/json.hpp", "nlohmann-json3-dev"),
+            ("/usr/include/doctest/doctest.h", "doctest-dev"), ("/usr/include/hwy/highway.h", "libhwy-dev")]
 
 # What npm says where no registry answers; anything else is a mistake of ours.
 NO_REGISTRY = ("ENOTFOUND", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "EAI_AGAIN", "ENETUNREACH")
@@ -54,6 +60,13 @@ def requirements(for_test: bool):
     return NODE + (TEST_NODE if for_test else []) + (BROWSER if for_test and not browser() else [])
 
 
+def optional():
+    """PROGRAMS, if this system's packages have them."""
+    known = shutil.which("apt-cache") and subprocess.run(
+        ["apt-cache", "show", "libc++-19-dev-wasm32"], capture_output=True).returncode == 0
+    return PROGRAMS if known else []
+
+
 def install_packages() -> None:
     """docs/node_modules as package-lock.json has it. (Not `npm ci`: it refuses a lock file without
     download addresses if that lists packages for other systems.)"""
@@ -77,10 +90,8 @@ def built_programs() -> list:
     return sorted((DOCS / "public").glob("*.wasm"))
 
 
-def build_programs() -> None:
-    """docs/public/*.wasm, where the tools are; the site works without."""
-    missing = [tool for tool in PROGRAM_TOOLS if shutil.which(tool) is None]
-    missing += [name for name in PROGRAM_HEADERS if not Path("/usr/include", name).exists()]
+def build_programs(missing: list) -> None:
+    """docs/public/*.wasm, if nothing of PROGRAMS is `missing`; the site works without."""
     if missing:
         print(f"Without programs in the pages: {', '.join(missing)} not installed (docs/wasm/README.md)",
               flush=True)
@@ -90,8 +101,8 @@ def build_programs() -> None:
     run([sys.executable, "wasm/build.py"], "the programs could not be built as WebAssembly; the reason is above")
 
 
-def build() -> None:
-    build_programs()
+def build(missing: list) -> None:
+    build_programs(missing)
     run(["node", "node_modules/vitepress/bin/vitepress.js", "build"],
         "the site could not be built; the reason is above")
     for module in built_programs():

@@ -256,6 +256,23 @@ class Requirements(Machine):
         self.assertIn("sudo dnf install highway-devel google-benchmark-devel", output)
         self.assertEqual(self.called("dnf"), [])
 
+    def test_the_site_goes_on_without_programs(self):
+        with mock.patch.object(self.learn, "ROOT", ROOT):
+            site = self.learn.site_module()
+        ensure = lambda: self.said(lambda: self.learn.ensure_requirements((), site.optional()))
+        self.assertEqual(ensure(), ("", None))  # packages that this system does not know
+        self.assertEqual(self.called("apt-get"), [])
+        self.offers("1:19")
+        output, stop = ensure()
+        self.assertIsNone(stop)
+        self.assertRegex(output, r"Going on without clang\+\+-19, wasm-ld-19, .*: could not install; "
+                         ".* clang-19 lld-19 binaryen")
+        (self.bin / "sudo").unlink()  # nobody may install
+        output, stop = ensure()
+        self.assertIsNone(stop)
+        self.assertRegex(output, "Going on without clang.*: run this as root, then try again: apt-get "
+                         "install -y clang-19 ")
+
     def test_too_old_cmake_is_found_before_sudo(self):
         self.command("cmake", "echo cmake version 3.18.4\n")
         self.offers("3.18.4-2")
