@@ -74,6 +74,52 @@ test('ch01_toy_machine: shipped programs, with more and fewer registers, and wha
   same({ chapter: 1, command: ['run', 'no.txt'], files: {} }, 'a file that is not there is named')
 })
 
+// Random numbers that are the same each time (mulberry32).
+function random_from(seed) {
+  const next = () => {
+    seed = (seed + 0x6d2b79f5) | 0
+    let t = Math.imul(seed ^ (seed >>> 15), 1 | seed)
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
+  }
+  const below = (n) => Math.floor(next() * n)
+  return { next, below, of: (list) => list[below(list.length)] }
+}
+
+// A program that keeps every rule of the language, and computes whatever comes.
+const OPERANDS = { mac: { LOAD: 0, STORE: 1, MAC_Z: 2, MAC: 3 },
+  alu: { LOAD: 0, STORE: 1, MOV: 1, EXP: 1, ADD: 2, SUB: 2, MUL: 2, DIV: 2, MAX: 2 } }
+function random_program({ next, below, of }) {
+  const machine = of(Object.keys(OPERANDS)), ops = OPERANDS[machine], registers = 3 + below(5), any = machine === 'alu' || below(2)
+  const arrays = machine === 'mac' ? ['a[2][2]', 'b[2][2]', 'c[2][2]'] : ['x[5]', 'out[5]'], output = arrays.at(-1)
+  const values = (name) => Array.from({ length: name.match(/\d/g).reduce((a, b) => a * b) }, () => next() * of([1e-3, 1, -5, 100]))
+  const cell_of = (name) => name.replace(/\d/g, (n) => below(n))
+  const lines = [`.machine ${machine}`, `.registers ${registers}`, `.operands ${any ? 'any' : 'fixed'}`,
+    ...arrays.map((name) => name === output ? `.output ${name}` : `.input ${name} = ${values(name)}`), `.check ${machine === 'mac' ? 'matmul' : 'softmax'}`]
+  const full = new Set(), written = new Set(), end = lines.length + 5 + below(25)
+  while (lines.length < end) {
+    const op = of(Object.keys(ops)), target = `R${below(registers)}`
+    const sources = Array.from({ length: ops[op] }, () => below(registers))
+    if (op.startsWith('MAC') && !any) sources.splice(0, 2, 0, 1)
+    const cell = cell_of(op === 'STORE' ? output : of(arrays))
+    if (sources.some((r) => !full.has(`R${r}`)) || op === 'LOAD' && cell.startsWith(output.split('[')[0]) && !written.has(cell)) continue
+    const list = sources.map((r) => `R${r}`)
+    lines.push(`${op} ${[...op === 'LOAD' ? [cell] : [], ...list, op === 'STORE' ? cell : target].join(', ')}${op === 'STORE' || below(4) ? '' : ` -> t${lines.length}`}`)
+    op === 'STORE' ? written.add(cell) : full.add(target)
+  }
+  return `${lines.join('\n')}\n`
+}
+
+test('ch01_toy_machine: random programs', { skip }, () => {
+  const random = random_from(1)
+  for (let i = 0; i < 50; ++i) {
+    const text = random_program(random), request = { chapter: 1, command: ['run', 'my.txt'], files: { 'my.txt': text }, trace: true }
+    const native = runNatively(BIN, request)
+    assert.notEqual(native.status, 2, `${native.error}\n${text}`)
+    assert.deepEqual(differences(native, modules.toy.run(request)), [], text)
+  }
+})
+
 test('ch01_toy_machine: its other commands', { skip }, () => {
   for (const request of [{ command: ['matmul'], order: 'outer', n: 3, operands: 'any' }, { command: ['matmul'], n: 9 },
     { command: ['softmax'], algorithm: 'online', n: 6, x: '3,1,4,1,5,-9', trace: true },
