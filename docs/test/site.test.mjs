@@ -48,11 +48,12 @@ test('no link is broken, nor the heading it names', () => {
   assert.ok(links > 2000, `${links} links`)
 })
 
-// Source files have two thirds of the pages, all made alike: every eighth of those and the longest ones
-// stand for them. FA_EVERY_STATE=1 visits them all.
-const sources = Object.keys(html).filter((url) => url.startsWith('/docs/source/'))
+// Source files, and pages of exercises, are each made alike: every eighth of the ones, every fourth of the
+// others, and the longest of both stand for all. FA_EVERY_STATE=1 visits them all.
+const longest_first = (start) => Object.keys(html).filter((url) => url.startsWith(start))
   .sort((one, other) => html[other].length - html[one].length)
-const alike = process.env.FA_EVERY_STATE ? [] : sources.filter((_, i) => i >= 8 && i % 8)
+const alike = process.env.FA_EVERY_STATE ? [] : [['/docs/source/', 8], ['/exercises/', 4]]
+  .flatMap(([start, each]) => longest_first(start).filter((_, i) => i >= 8 && i % each))
 const loads = 'pages of every kind load without a complaint, light enough, and fit a phone'
 test(loads, { timeout: 900_000 }, () => with_browser(async (open) => {
   const left = Object.keys(html).filter((url) => !alike.includes(url))
