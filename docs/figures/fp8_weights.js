@@ -99,7 +99,7 @@ export default {
   draw(data, state, width) {
     const { run, tile } = state, all = Object.entries(shown(data, state).runs)
     const after = HEAD + all.length * PANEL, wide = width >= WIDE
-    const words = wrapped(told(data, state), width, 9)
+    const words = wrapped(told(data, state), width - 8, 10)
     const legend = draw_legend(width, after + 14 * words.length + 12)
     return svg(width, legend.bottom + 12, [
       text(4, 12, wide ? 'The four warps of a consumer, 16 queries each; tiles of 128 keys from left to right'
