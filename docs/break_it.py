@@ -469,7 +469,7 @@ def add_arguments(parser):
 
 def show(options, program_of=find_program):
     """What main does, for ./learn: program_of(name) gives the path of a built program."""
-    if options.name is None or options.name.isdigit():
+    if options.name is None or options.name.isdigit() or options.name in SECOND:
         list_breaks(options.name)
         return 0
     demo, chapter = choose(options.name, options.chapter)
