@@ -185,6 +185,11 @@ class Tool(unittest.TestCase):
         self.assertEqual([line.split()[0] for line in result.stdout.splitlines()[:len(BREAKS)]],
                          list(BREAKS))
 
+    def test_a_chapters_second_kernel_has_a_list_of_its_own(self):
+        listed = [line.split()[0] for line in tool("17f").stdout.splitlines() if "17f" in line]
+        self.assertEqual(listed, [name for name in BREAKS if "17f" in break_it.chapters_of(name)])
+        self.assertIn("keys-in-order", listed)
+
     def test_an_exhibit_shows_both_sides_and_does_not_wait_without_a_terminal(self):
         result = tool("no-max", "--dtype", "f16")
         self.assertEqual(result.returncode, 0, result.stderr)
