@@ -180,6 +180,7 @@ TEST_CASE("the largest is negative") { check_group({1.7f, -3.3f, 2.9f, 0.4f, 0.0
 TEST_CASE("far out") {
   check_group({2e-3f, -1.1e-3f, 3e-5f});
   check_group({-2e30f, 1.3e30f, 4e28f});
+  check_group({2e-20f, -1.1e-20f, 3e-22f});
 }
 TEST_CASE("random numbers") {
   for (const int seed : {1, 2, 3}) check_group(exercise::random_numbers(40, seed, 2));

@@ -170,6 +170,7 @@ TEST_CASE("the largest integer has the smallest scale") {
 TEST_CASE("all scores negative") {
   check_row({-9000, -8000, -3000, -1000, -2000, -4000, -7000, -900}, {0.01f, 0.02f, 0.03f, 0.05f},
             0.03f, 0.125f);
+  check_row({-9000, -8000, -3000, -1000, -2000, -4000, -7000, -900}, {1, 2, 1.5f, 3}, 0.5f, 0.125f);
 }
 TEST_CASE("scales that differ by 1000") {
   check_row(integers(24, 3, 3000), {0.05f, 0.00005f, 0.01f, 0.0004f}, 0.03f, 0.09f);

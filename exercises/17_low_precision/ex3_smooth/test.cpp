@@ -171,6 +171,7 @@ static void check_lse(const std::vector<float>& q, const std::vector<float>& mea
                          {Way{}.corrected(lse, q, mean, scale)}, mistakes);
 }
 
+TEST_CASE("one key") { check_keys({4, -2, 0.5f}, 3); }
 TEST_CASE("three keys") { check_keys({9, -4, 0.5f, 8.5f, -5, 0, 8, -4.5f, 1}, 3); }
 TEST_CASE("two keys of five channels") { check_keys({1, 2, 3, 4, 5, -1, 4, 3, 0, 9}, 5); }
 TEST_CASE("many keys, means far from 0") {
