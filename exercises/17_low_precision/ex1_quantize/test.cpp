@@ -21,7 +21,7 @@ struct Way {
   enum Rounding { kNearest, kTruncated, kFloor, kCeil } rounding = kNearest;
   enum Zeros { kOne, kZero, kTiny } zeros = kOne;
   enum Returned { kScale, kInverse, kLargest } returned = kScale;
-  enum Bad { kNan, kDropped, kInfOnly, kNanOnly } bad = kNan;
+  enum Bad { kNan, kDropped, kInfOnly, kNanOnly, kLastOnly } bad = kNan;
   bool negative_lost = false, clamped = false;
 
   float quantize(const std::vector<float>& x, std::vector<int8_t>& n) const {
@@ -38,7 +38,8 @@ struct Way {
     if (of == kMean) largest = sum / static_cast<float>(x.size());
     if (of == kFirst) largest = std::abs(x[0]);
     if ((has_nan && (bad == kNan || bad == kNanOnly)) ||
-        (has_inf && (bad == kNan || bad == kInfOnly)))
+        (has_inf && (bad == kNan || bad == kInfOnly)) ||
+        (bad == kLastOnly && (has_inf || std::isnan(x.back()))))
       return NOT_A_NUMBER;
     if (has_nan || has_inf) return largest / levels;
     float scale = largest / levels;
@@ -138,6 +139,9 @@ static const std::vector<Known>& all_known() {
       {"inf-not-seen",
        {.bad = W::kNanOnly},
        "an Inf in the group did not make the scale NaN: it is no multiple of anything, either"},
+      {"nan-lost-behind",
+       {.bad = W::kLastOnly},
+       "max(|x|, largest) keeps a NaN until the next number comes: only one at the end is seen"},
   };
   return known;
 }

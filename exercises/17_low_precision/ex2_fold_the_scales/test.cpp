@@ -19,7 +19,9 @@ struct Way {
     kOfIntegers,
     kLargestIntegersScore,
     kNone,
-    kOfSizes
+    kOfSizes,
+    kFromZero,
+    kOfLane
   } maximum = kOfScores;
   bool q_forgotten = false, k_forgotten = false, scale_forgotten = false, scale_twice = false;
   enum Base { kE, kTwo, kLog2Twice, kLog2OfScoreOnly } base = kE;
@@ -46,12 +48,20 @@ struct Way {
       if (S[j] > S[largest]) largest = j;
       m = std::max(m, maximum == kOfSizes ? std::abs(score(j)) : score(j));
     }
+    const auto of_lane = [&](size_t j) {
+      float largest_of_lane = score(j);
+      for (size_t i = 0; i < S.size(); ++i)
+        if (i % 8 / 2 == j % 8 / 2) largest_of_lane = std::max(largest_of_lane, score(i));
+      return largest_of_lane;
+    };
     std::vector<float> p(S.size());
     float sum = 0;
     for (size_t j = 0; j < S.size(); ++j) {
       const float subtracted = maximum == kOfIntegers ? static_cast<float>(S[largest]) * factor(j)
                                : maximum == kLargestIntegersScore ? score(largest)
                                : maximum == kNone                 ? 0
+                               : maximum == kFromZero             ? std::max(m, 0.0f)
+                               : maximum == kOfLane               ? of_lane(j)
                                                                   : m;
       const float x =
           base == kLog2OfScoreOnly ? score(j) * 1.44269504f - subtracted : score(j) - subtracted;
@@ -104,6 +114,12 @@ static const std::vector<Known>& all_known() {
        "m is the score of the largest integer; with other scales another key may have the largest "
        "score"},
       {"no-maximum", {.maximum = W::kNone}, "no maximum was subtracted"},
+      {"maximum-from-zero",
+       {.maximum = W::kFromZero},
+       "m begins at 0, or near it; all scores of a row may be far below"},
+      {"maximum-of-the-lane",
+       {.maximum = W::kOfLane},
+       "each lane has an m of its own; the weights of a row need the same one"},
       {"maximum-of-sizes",
        {.maximum = W::kOfSizes},
        "m is the largest |score|; a score of -9 is no maximum"},
