@@ -5,7 +5,7 @@ import { test } from 'node:test'
 
 import { site_css, WIDE } from '../figures/draw.js'
 import figures from '../figures/index.js'
-import { data_of, drawings_of, states_of } from './states.mjs'
+import { answered, data_of, drawings_of, states_of } from './states.mjs'
 
 const CLASSES = new Set([...site_css().matchAll(/\.([a-z-]+)\{/g)].map(([, name]) => name))
 
@@ -33,6 +33,8 @@ for (const [name, figure] of Object.entries(figures)) {
       assert.doesNotMatch(words, /undefined|null|\[object|  /, JSON.stringify(state))
       assert.deepEqual(figure.settle?.(data, state) ?? state, state, 'what is settled stays')
     }
+    const own = figure.live && answered(name, figure)
+    for (const [drawing, width, part = 'all'] of own ? drawings_of(figure, ...own) : []) assert_sound(drawing, `own, ${width} pixels, ${part}: `, width)
     assert.equal(figure.draw(data, first, WIDE), drawn, 'drawn again after all others, the same')
     assert.ok(states.length > 5, `${states.length} states`)
   })

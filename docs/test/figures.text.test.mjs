@@ -9,7 +9,7 @@ import { NARROW, site_css, WIDE } from '../figures/draw.js'
 import figures from '../figures/index.js'
 import { ROOT } from '../figures/programs.mjs'
 import { blank_page } from './browser.mjs'
-import { data_of, drawings_of, states_of } from './states.mjs'
+import { answered, data_of, drawings_of, states_of } from './states.mjs'
 
 const TALLEST = { [WIDE]: 570, [NARROW]: 540 }
 const MOST_STATES = 48  // of a figure, spread evenly, but for FA_EVERY_STATE=1
@@ -27,7 +27,12 @@ const drawn = new Map(Object.entries(figures).map(([name, figure]) => {
   const draw = (data) => states_of(figure, data).flatMap((state, i) => drawings_of(figure, data, state)
     .map(([drawing, width, part = 'all']) =>
       [drawing, `${name}, ${width}, ${part}, ${JSON.stringify(state)}`, width, i]))
-  return [name, () => all ??= draw(data_of(name))]
+  const own = () => {
+    const found = figure.live && answered(name, figure)
+    return found ? drawings_of(figure, ...found)
+      .map(([drawing, width, part]) => [drawing, `${name}, what the reader asks, ${width}, ${part}`, width, 0]) : []
+  }
+  return [name, () => all ??= [...own(), ...draw(data_of(name))]]
 }))
 
 // A drawing without its shapes, which are most of it and move no text.

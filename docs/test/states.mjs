@@ -1,9 +1,11 @@
 // The states of a figure that tests look at: those that two controls, pointing or dragging lead to.
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { NARROW, WIDE } from '../figures/draw.js'
 import { ROOT } from '../figures/programs.mjs'
+import { Programs } from '../wasm/host.mjs'
+import { module_of } from '../wasm/modules.mjs'
 
 const MOST_KEYS = 24  // of a drawing's, spread evenly: ldmatrix has 288
 
@@ -49,3 +51,22 @@ export const drawings_of = (figure, data, state) => [WIDE, NARROW].flatMap((widt
   const parts = figure.parts?.(data, state, width) ?? [[]]
   return parts.map(([part]) => [figure.draw(data, part ? { ...state, part } : state, width), width, part])
 })
+
+// What a reader may ask of the figures with `live`.
+export const OWN = {
+  banks: { shape: '1,1,128,512,128' }, break_it: { keys: 'own', count: '511' }, fp8_weights: { scale: '2.2', run: 'own' },
+  online_softmax: { preset: 'own', scores: '-4, 7, 0.25, 7, 9, -12', step: 6 }, profile: { shape: '1,1,128,192,128' },
+  tiles: { length: 'own', sizes: '100, 16, 32, 16' }, timeline: { shape: '1,1,128,192,128' },
+  toy_machine: { registers: 2 } }
+
+// [data with the answers, state], or nothing where the programs are not built.
+export function answered(name, figure) {
+  let data = data_of(name)
+  const state = { ...figure.initial(data), ...OWN[name] }
+  for (let wanted; (wanted = figure.live(data, state));) {
+    const file = join(ROOT, 'docs/public', `${module_of(wanted.request)}.wasm`)
+    if (!existsSync(file)) return null
+    data = figure.heard(data, wanted, new Programs(new WebAssembly.Module(readFileSync(file))).run(wanted.request))
+  }
+  return [data, figure.settle?.(data, state) ?? state]
+}
