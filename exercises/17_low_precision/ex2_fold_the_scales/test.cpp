@@ -194,3 +194,7 @@ TEST_CASE("scales that differ by 1000") {
 TEST_CASE("a row of 64") {
   check_row(integers(64, 4, 3000), {0.01f, 0.02f, 0.015f, 0.03f}, 0.02f, 0.0883883f);
 }
+TEST_CASE("the largest score first, or last") {
+  check_row({9000, -10, 20, 30, 40, 50, 60, 70}, {0.03f, 0.02f, 0.01f, 0.02f}, 0.03f, 0.125f);
+  check_row({70, -10, 20, 30, 40, 50, 60, 9000}, {0.01f, 0.02f, 0.01f, 0.03f}, 0.03f, 0.125f);
+}
