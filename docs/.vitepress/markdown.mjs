@@ -278,11 +278,15 @@ const TOKENS = [  // the theme's colours, light and dark; what stands for them
   ['E36209', 'FFAB70', 'v', '#9a4a00', '#ffab70'],
   ['22863A', '85E89D', 't', '#1a6e2e', '#85e89d'],
 ]
-const code_colors = { postprocess: (html) => html.replace(
-  / style="--shiki-light:#(\w{6});--shiki-dark:#(\w{6});?"/g, (style, light, dark) => {
-    const token = TOKENS.find((known) => known[0] === light && known[1] === dark)
-    return !token ? style : token[2] ? ` class="t-${token[2]}"` : ''
-  }).replace(/<span>([^<]*)<\/span>/g, '$1') }
+const code_colors = {
+  // A line that takes longer than half a second, on a busy machine, would lose its colours in one of the two
+  // themes only: pairs that are not above.
+  preprocess: (code, options) => { options.tokenizeTimeLimit = 0 },
+  postprocess: (html) => html.replace(
+    / style="--shiki-light:#(\w{6});--shiki-dark:#(\w{6});?"/g, (style, light, dark) => {
+      const token = TOKENS.find((known) => known[0] === light && known[1] === dark)
+      return !token ? style : token[2] ? ` class="t-${token[2]}"` : ''
+    }).replace(/<span>([^<]*)<\/span>/g, '$1') }
 export const code_css = TOKENS.filter((token) => token[2])
   .map(([, , name, light, dark]) => `.t-${name}{--shiki-light:${light};--shiki-dark:${dark}}`).join('')
 
