@@ -1,6 +1,7 @@
 // The two systolic arrays of chapter 18, cycle by cycle: what each cell holds, what enters next, what has left.
 import { el, group, rect, svg, text, WIDE } from './draw.js'
-import { after_cycle, case_of, cases_of, DATAFLOWS, entering, label_of, SIZES, sources } from './systolic_model.js'
+import { after_cycle, case_of, cases_of, DATAFLOWS, entering, heard, label_of, live, problem_of, SIZES,
+  sources } from './systolic_model.js'
 
 const QUEUED = { wide: 4, narrow: 2 }  // cycles ahead that are shown
 
@@ -68,15 +69,18 @@ export default {
     'chapters/18_systolic_array/figures/systolic.svg': {},
     'chapters/18_systolic_array/figures/systolic_output.svg': { dataflow: 'output' },
   },
-  initial: () => ({ dataflow: 'weight', size: '2,3,2', stagger: true, cycle: 2, focus: '1,0' }),
+  initial: () => ({ dataflow: 'weight', size: '2,3,2', sizes: '5, 3, 6', stagger: true, cycle: 2, focus: '1,0' }),
+  live,
+  heard,
 
   controls: (data, state) => [
     { key: 'cycle', type: 'step', label: 'cycle', min: 1, max: case_of(data, state).steps.length, play: 700,
       show: (cycle) => `${cycle - 1}` },
     { key: 'dataflow', type: 'choice', label: 'what stays in the cells', options: Object.entries(DATAFLOWS)
       .map(([key, { stays }]) => [key, stays]) },
-    { key: 'size', type: 'choice', label: 'A by B', options: SIZES.map(([m, k, n]) =>
-      [`${m},${k},${n}`, `${m} × ${k} by ${k} × ${n}`]) },
+    { key: 'size', type: 'choice', label: 'A by B', options: [...SIZES.map(([m, k, n]) =>
+      [`${m},${k},${n}`, `${m} × ${k} by ${k} × ${n}`]), ['own', 'your own']] },
+    ...state.size === 'own' ? [{ key: 'sizes', type: 'line', label: 'M, K, N' }] : [],
     ...state.dataflow === 'weight' ? [{ key: 'stagger', type: 'flag', label: 'staggered' }] : [],
   ],
   settle(data, state) {
@@ -124,11 +128,11 @@ export default {
 
   describe(data, state) {
     const one = case_of(data, state), cycle = state.cycle - 1, now = after_cycle(one, cycle)
-    const { name } = DATAFLOWS[one.dataflow]
+    const { name } = DATAFLOWS[one.dataflow], problem = problem_of(data, state)
     const busy = now.cells.flatMap((row, k) => row.map((held, n) => ({ ...held, k, n }))).filter((held) => held.busy)
     const [k, n] = state.focus.split(',').map(Number), held = now.cells[k][n]
     const said = ({ k, n, a, b, sum }) => `cell ${k}, ${n}: ${a} times ${b}, sum ${sum}`
-    return `Cycle ${cycle} of 0 to ${one.steps.length - 1}, ${name}${one.stagger ? '' : ', not staggered'}: `
+    return (problem ? `Your own sizes: ${problem}. This is 2 × 3 by 3 × 2. ` : '') + `Cycle ${cycle} of 0 to ${one.steps.length - 1}, ${name}${one.stagger ? '' : ', not staggered'}: `
       + `${now.busy} of ${one.rows * one.cols} cells multiply. `
       + (held.busy ? `${said({ ...held, k, n })}.` : `Cell ${k}, ${n} has nothing to multiply.`)
       + `\n${one.m} × ${one.k} by ${one.k} × ${one.n} takes ${one.steps.length} cycles. `

@@ -19,20 +19,41 @@ export const sources = Object.fromEntries(CASES.map((one) => [key_of(one), ['ch1
 const indices = (name) => [+name[1], +name[2]]  // a01: sizes are below 10
 
 // Steps in few bytes: for each cycle [row, column, m, k, n, sum] of each cell that multiplies a_mk and b_kn.
-export const cases_of = (outputs) => Object.fromEntries(CASES.map((one) => {
-  const { trace, c, check } = outputs[key_of(one)]
-  const steps = trace.map(({ cells }) => cells.map(({ row, col, a, b, after }) => {
+const case_from = (one, { trace, c, check }) => ({ ...one, wrong: !check.passed, results: c,
+  steps: trace.map(({ cells }) => cells.map(({ row, col, a, b, after }) => {
     const [m, k] = indices(a), [, n] = indices(b)
     return [row, col, m, k, n, after]
-  }))
-  return [key_of(one), { ...one, wrong: !check.passed, results: c, steps }]
-}))
+  })) })
+export const cases_of = (outputs) =>
+  Object.fromEntries(CASES.map((one) => [key_of(one), case_from(one, outputs[key_of(one)])]))
 
-export function case_of(data, { dataflow, size, stagger }) {
-  const [m, k, n] = size.split(',').map(Number)
-  const one = data[key_of({ m, k, n, dataflow, stagger })]
-  const [rows, cols] = dataflow === 'weight' ? [k, n] : [m, n]
-  return { ...one, rows, cols, macs: m * k * n }
+// ---- the reader's own sizes, multiplied in the page ----
+const MOST = 8  // more is no picture, and an index is one digit
+function asked({ size, sizes, dataflow, stagger }) {
+  const words = (size === 'own' ? sizes : size).trim().split(/[\s,]+/), [m, k, n] = words.map(Number)
+  const problem = words.length !== 3 ? 'expected three numbers, such as 5, 3, 6'
+    : words.map(Number).some((number) => number > MOST) ? `more than ${MOST} are too many to draw` : ''
+  return { problem, words, one: { m, k, n, dataflow, stagger } }
+}
+export function live(data, state) {
+  const { problem, words: [m, k, n], one } = asked(state), key = key_of(one)
+  if (state.size !== 'own' || problem || data[key] || data.live?.key === key) return null
+  return { key, one, request: { chapter: 18, command: ['matmul'], m, k, n, dataflow: one.dataflow, trace: true,
+    breaks: one.stagger ? [] : ['no-stagger'] } }
+}
+export const heard = (data, { key, one }, { error, report }) =>
+  ({ ...data, live: { key, ...error ? { problem: error } : { one: case_from(one, report) } } })
+// Why the reader's sizes are not what is drawn, or nothing.
+export function problem_of(data, state) {
+  const { problem, one } = asked(state), key = key_of(one)
+  return problem || (data[key] ? '' : data.live?.key === key ? data.live.problem : 'not run yet')
+}
+
+export function case_of(data, state) {
+  const { dataflow } = state, drawn = problem_of(data, state) ? { ...state, size: '2,3,2' } : state
+  const key = key_of(asked(drawn).one), one = data[key] ?? data.live.one
+  const [rows, cols] = dataflow === 'weight' ? [one.k, one.n] : [one.m, one.n]
+  return { ...one, rows, cols, macs: one.m * one.k * one.n }
 }
 
 export const label_of = (matrix, row, col) => `${matrix}${row}${col}`

@@ -56,7 +56,7 @@ export const drawings_of = (figure, data, state) => [WIDE, NARROW].flatMap((widt
 export const OWN = {
   banks: { shape: '1,1,128,512,128' }, break_it: { keys: 'own', count: '511' }, fp8_weights: { scale: '2.2', run: 'own' },
   online_softmax: { preset: 'own', scores: '-4, 7, 0.25, 7, 9, -12', step: 6 }, profile: { shape: '1,1,128,192,128' },
-  tiles: { length: 'own', sizes: '100, 16, 32, 16' }, timeline: { shape: '1,1,128,192,128' },
+  systolic: { size: 'own', sizes: '7 2 6' }, tiles: { length: 'own', sizes: '100, 16, 32, 16' }, timeline: { shape: '1,1,128,192,128' },
   toy_machine: { registers: 2 } }
 
 // [data with the answers, state], or nothing where the programs are not built.

@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
 
 import { output_of } from '../figures/programs.mjs'
-import { figure_on, with_browser } from './browser.mjs'
+import { figure_on, SITE, with_browser } from './browser.mjs'
+
+const skip = existsSync(join(SITE, 'systolic.wasm')) ? false : 'the programs are not built as WebAssembly: the tools are missing'
 
 const STAYS = { weight: 'B: weight-stationary', output: 'C: output-stationary' }
 const traced = ([m, k, n], dataflow, more = []) => output_of(['ch18_systolic_array', 'matmul', '--m', `${m}`,
@@ -76,5 +80,28 @@ test('systolic: what waits enters in the cycles that follow', () => with_browser
   assert.equal(values.left_2_3, 'a12')
   await figure.point('0,0')
   assert.match(await figure.words(), /Cycle 0 of 0 to 4, weight-stationary: 1 of 6 cells multiply\. cell 0, 0: a00 times b00, sum 5\./)
+  assert.deepEqual(page.complaints, [])
+}))
+
+test("systolic: the reader's own sizes, multiplied in the page", { skip }, () => with_browser(async (open) => {
+  const page = await open('/chapters/18_systolic_array/')
+  const figure = await figure_on(page, 'systolic'), sizes = figure.root.locator('[data-control="sizes"] input')
+  await figure.choose('size', 'your own')
+  for (const [own, dataflow] of [['5, 3, 6', 'weight'], ['7 2 6', 'output'], ['1,1,1', 'weight']]) {
+    await figure.choose('dataflow', STAYS[dataflow])
+    await sizes.fill(own)
+    const size = own.split(/[ ,]+/).map(Number), run = traced(size, dataflow)
+    await figure.says(new RegExp(`^Cycle \\d+ of 0 to ${run.trace.length - 1}, `))
+    for (const cycle of [0, run.cycles - 1]) {
+      await figure.slide('cycle', cycle + 1)
+      assert_has(await figure.values(), expected(run, size, dataflow, cycle), `${own} ${dataflow} ${cycle}`)
+    }
+  }
+  await sizes.fill('5, 3')
+  await figure.says(/^Your own sizes: expected three numbers, such as 5, 3, 6\. This is 2 × 3 by 3 × 2\. Cycle /)
+  await sizes.fill('5, 9, 1')
+  await figure.says(/^Your own sizes: more than 8 are too many to draw\. /)
+  await sizes.fill('5, x, 1')
+  await figure.says(/^Your own sizes: --k x: expected a whole number from 1 to 1000000\. /)
   assert.deepEqual(page.complaints, [])
 }))

@@ -32,7 +32,8 @@ function breaksOf(program) {
   return text.split('\n').filter(Boolean).map((line) => line.split(/ {2,}/)[0])
 }
 
-for (const [chapter, program] of Object.entries(PROGRAMS).filter(([chapter]) => chapter >= 3)) {
+const NO_KERNELS = ['1', '2', '18']  // their tests are below
+for (const [chapter, program] of Object.entries(PROGRAMS).filter(([chapter]) => !NO_KERNELS.includes(chapter))) {
   test(`${program}: as WebAssembly what it is natively`, { skip }, () => {
     const all = [[], ...breaksOf(program).map((name) => [name])]
     assert.ok(all.length > 3, 'the program lists its breaks')
@@ -161,6 +162,24 @@ test('ch02_tiled_cpu: every algorithm and break; its walks and tables', { skip }
   for (const command of ['walkthrough', 'loop-order']) same({ chapter: 2, command: [command], report: false })
   same({ chapter: 2, command: ['traffic'], length: 9, dim: 3, block_q: 2, block_kv: 4, causal: true })
   for (const keys of [null, 100, 512]) same({ chapter: 2, command: ['overflow'], keys })
+})
+
+test('ch18_systolic_array: every command; products of many sizes, whole and broken', { skip }, () => {
+  for (const [m, k, n, rows, cols] of [[2, 3, 2, 128, 128], [8, 4, 4, 4, 4], [13, 37, 21, 8, 5], [300, 300, 300, 128, 128], [5000, 5000, 5000, 128, 128]]) {
+    for (const more of [{}, { dataflow: 'output' }, { double_buffer: true }, { trace: true }, { seed: 7, dataflow: 'output', trace: true },
+      { dataflow: 'output', double_buffer: true }, ...breaksOf(PROGRAMS[18]).map((name) => ({ breaks: [name], double_buffer: true, trace: true }))]) {
+      same({ chapter: 18, command: ['matmul'], m, k, n, rows, cols, ...more })
+    }
+  }
+  for (const accounting of ['seed', 'array', 'pipelined', 'overlapped']) same({ chapter: 18, command: ['attention'], accounting, causal: true, mxus: 4 })
+  for (const words of ['assumptions', 'loop', 'loops', 'roofline', 'traffic', 'inside']) same({ chapter: 18, command: [words], report: false })
+  for (const as of ['fori', 'vmap', 'pallas', 'splash', 'none']) same({ chapter: 18, command: ['loop'], as, report: false })
+  for (const bad of [{ m: 0 }, { k: 'x' }, { breaks: ['no-such'] }, { device: 'gpu', report: false }]) {
+    const answer = modules.systolic.run({ chapter: 18, command: ['matmul'], ...bad })
+    assert.equal(answer.status, 2)
+    assert.match(answer.error, /^[^\n]+$/)
+  }
+  same({ chapter: 18, report: false })
 })
 
 test('a page loads at most 180 KB of kernels, compressed', { skip }, () => {

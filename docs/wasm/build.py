@@ -26,7 +26,7 @@ FIBERS = {
     "low_precision": ["17_low_precision"],
     "fp8": ["17_low_precision/fp8"],
 }
-MODULES = {"toy": ["01_toy_machine"], "tiled": ["02_tiled_cpu"], **FIBERS}
+MODULES = {"toy": ["01_toy_machine"], "tiled": ["02_tiled_cpu"], "systolic": ["18_systolic_array"], **FIBERS}
 PASSES = {"10_backward": "backward", "11_decoding": "decode"}  # the others': forward
 EXERCISES = "01_toy_machine"  # judged in the page, in the module "toy"
 

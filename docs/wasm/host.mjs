@@ -21,6 +21,7 @@
 import { EXERCISES, PROGRAMS } from './modules.mjs'
 
 const OUTPUTS = { 10: ['dq', 'dk', 'dv'] }  // of the others: out
+const NO_KERNELS = [1, 2, 18]  // programs that know no --device
 // These keep what they were asked in variables of their own: as a process begins, so do their instances.
 const begins_anew = ({ chapter, exercise }) => exercise !== undefined || [1, 2, 10, 11].includes(Number(chapter))
 const OF_THE_HOST = ['--device', '--json', '--bench', '--events', '--lse', '--block-table',
@@ -49,13 +50,14 @@ export function commandLine(request) {
   const words = [program, ...command.map(String)]
   for (const [key, value] of Object.entries(options)) {
     const option = `--${key.replaceAll('_', '-')}`
-    if (OF_THE_HOST.includes(option)) throw new Refused(`${option}: not in a request`)
+    const is_size = option === '--k' && Number(chapter) === 18
+    if (OF_THE_HOST.includes(option) && !is_size) throw new Refused(`${option}: not in a request`)
     if (value === false || value === null) continue
     words.push(option)
     if (value !== true) words.push(String(value))  // a list: with commas
   }
   for (const name of breaks) words.push('--break', String(name))
-  const on_cpu = chapter < 3 || command.length || options.algorithm !== undefined
+  const on_cpu = NO_KERNELS.includes(Number(chapter)) || command.length || options.algorithm !== undefined
   if (!on_cpu) words.push('--device', 'emulator')
   if (report !== false) words.push('--json', 'report')
   if (events !== undefined) words.push('--events', 'events')
