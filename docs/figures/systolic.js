@@ -32,7 +32,7 @@ function draw_cell(one, now, k, n, { width, height }, focus) {
     rect(0, 0, width, height, { class: busy ? 'soft-d' : 'cell', stroke: 'var(--line)' }),
     on ? rect(1.5, 1.5, width - 3, height - 3, { class: 'line-d' }) : '',
     // A narrow cell has room for one of the two.
-    text(4, 13, weight && passes && width < 46 ? '' : stays, { class: `mono small ${weight ? 'b' : 'muted'}` }),
+    text(4, 13, weight && passes && width < 52 ? '' : stays, { class: `mono small ${weight ? 'b' : 'muted'}` }),
     weight
       ? text(width - 4, 13, busy && width > 66 ? `${passes} →` : passes, { class: 'mono small a end', name: `a_${k}_${n}` })
       : text(width / 2, 26, width > 50 || !busy ? passes : held.a, { class: 'mono small a middle', name: `a_${k}_${n}` }),
