@@ -15,20 +15,21 @@
 namespace exercise {
 namespace {
 
-bool agree(double a, double b, double tolerance) {
+bool agree(double a, double b, double tolerance, bool relative) {
   if (std::isnan(a) || std::isnan(b)) return false;
   if (std::isinf(a) || std::isinf(b)) return a == b;
-  return std::abs(a - b) <= tolerance * (1 + std::abs(b));
+  return std::abs(a - b) <= tolerance * ((relative ? 0 : 1) + std::abs(b));
 }
 
 // Is `got` what the mistake predicts? Here a NaN agrees with a NaN.
-bool predicted(const Numbers& got, const Numbers& output, double tolerance) {
+bool predicted(const Numbers& got, const Numbers& output, double tolerance, bool relative) {
   return std::equal(got.begin(), got.end(), output.begin(), output.end(), [&](double a, double b) {
-    return (std::isnan(a) && std::isnan(b)) || agree(a, b, tolerance);
+    return (std::isnan(a) && std::isnan(b)) || agree(a, b, tolerance, relative);
   });
 }
 
 std::string subscript(const Output& output, size_t count, size_t index) {
+  if (!output.names.empty()) return output.names[index];
   if (count == 1) return output.name;
   const size_t columns = output.columns ? output.columns : count;
   const std::string row = "[" + std::to_string(index / columns) + "]",
@@ -306,7 +307,7 @@ std::string difference(const Output& output, const Numbers& got, const Numbers& 
   }
   size_t wrong = 0, not_finite = 0, first = 0;
   for (size_t i = got.size(); i-- > 0;) {
-    if (agree(got[i], expected[i], output.tolerance)) continue;
+    if (agree(got[i], expected[i], output.tolerance, output.relative)) continue;
     ++wrong;
     not_finite += !std::isfinite(got[i]);
     first = i;
@@ -329,13 +330,14 @@ void check_output(const Output& output, const Numbers& got, const Numbers& expec
   for (size_t i = 0; i < mistakes.size(); ++i) {
     const Mistake& mistake = mistakes[i];
     const auto shows = [&](double factor) {
-      return !predicted(mistake.output, expected, factor * output.tolerance);
+      return !predicted(mistake.output, expected, factor * output.tolerance, output.relative);
     };
     known(mistakes, i).predicted += digest(mistake.output, output.tolerance);
     // A right answer contradicts what would show clearly; a wrong one is explained by what shows.
     if (message.empty() && shows(10)) known(mistakes, i).contradicted = true;
-    suspects.push_back({mistake.name, shows(1) && predicted(got, mistake.output, output.tolerance),
-                        mistake.explanation});
+    const bool explains =
+        shows(1) && predicted(got, mistake.output, output.tolerance, output.relative);
+    suspects.push_back({mistake.name, explains, mistake.explanation});
   }
   check(message.empty(), message, suspects, line, file);
 }

@@ -42,6 +42,8 @@ struct Output {
   int columns = 0;          // of a matrix; 0: one subscript
   double tolerance = 1e-5;  // |got - expected| <= tolerance * (1 + |expected|); 0: equal
   std::vector<std::string> labels = {};  // of the columns, in place of numbers: o[1].l
+  std::vector<std::string> names = {};   // of all numbers, where they are not of one array
+  bool relative = false;                 // |got - expected| <= tolerance * |expected|
 };
 
 // Compares all numbers; on a difference fails with the first wrong one.
