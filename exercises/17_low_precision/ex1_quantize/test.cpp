@@ -18,46 +18,49 @@ constexpr float INFINITE = std::numeric_limits<float>::infinity();
 struct Way {
   enum Largest { kAbsolute, kSigned, kRange, kMean, kFirst } of = kAbsolute;
   float levels = 127;
-  enum Rounding { kNearest, kTruncated, kFloor, kCeil } rounding = kNearest;
-  enum Zeros { kOne, kZero, kTiny } zeros = kOne;
+  enum Rounding { kNearest, kTruncated, kFloor, kCeil, kHalfAdded } rounding = kNearest;
   enum Returned { kScale, kInverse, kLargest } returned = kScale;
-  enum Bad { kNan, kDropped, kInfOnly, kNanOnly, kLastOnly } bad = kNan;
-  bool negative_lost = false, clamped = false;
+  enum Nan { kSeen, kDropped, kIfFirst, kIfLast } nan = kSeen;
+  bool inf_seen = true, finite_only = false;
+  float of_bad = NOT_A_NUMBER, of_zeros = 1;
+  bool negative_lost = false, multiplied = false, zeros_not_written = false;
+  enum Fit { kWrapped, kCutTo127, kCutTo128 } fit = kWrapped;  // what is too large for n
 
   float quantize(const std::vector<float>& x, std::vector<int8_t>& n) const {
-    float largest = 0, smallest = 0, sum = 0;
+    float largest = nan == kIfFirst ? std::abs(x[0]) : 0, smallest = 0, sum = 0;
     bool has_nan = false, has_inf = false;
     for (const float value : x) {
       has_nan |= std::isnan(value);
       has_inf |= std::isinf(value);
-      largest = std::max(largest, of == kSigned || of == kRange ? value : std::abs(value));
+      if (finite_only && !std::isfinite(value)) continue;
+      const float size = of == kSigned || of == kRange ? value : std::abs(value);
+      largest = nan == kIfLast ? std::max(size, largest) : std::max(largest, size);
       smallest = std::min(smallest, value);
       sum += std::abs(value);
     }
     if (of == kRange) largest = (largest - smallest) / 2;
     if (of == kMean) largest = sum / static_cast<float>(x.size());
     if (of == kFirst) largest = std::abs(x[0]);
-    if ((has_nan && (bad == kNan || bad == kNanOnly)) ||
-        (has_inf && (bad == kNan || bad == kInfOnly)) ||
-        (bad == kLastOnly && (has_inf || std::isnan(x.back()))))
-      return NOT_A_NUMBER;
+    if ((has_nan && nan == kSeen) || (has_inf && inf_seen)) return of_bad;
     if (has_nan || has_inf) return largest / levels;
-    float scale = largest / levels;
-    if (largest == 0) scale = zeros == kOne ? 1.0f : zeros == kZero ? 0.0f : 1e-8f;
+    const float scale = largest == 0 ? of_zeros : largest / levels;
     for (size_t i = 0; i < x.size(); ++i) {
       if (largest == 0) {
-        n[i] = 0;
+        if (!zeros_not_written) n[i] = 0;
         continue;
       }
       const float value = negative_lost ? std::abs(x[i]) : x[i];
-      const float ratio = value / scale;
-      const float whole = rounding == kTruncated ? std::trunc(ratio)
-                          : rounding == kFloor   ? std::floor(ratio)
-                          : rounding == kCeil    ? std::ceil(ratio)
-                                                 : std::nearbyint(ratio);
-      const auto number = static_cast<int>(std::clamp(whole, -1e6f, 1e6f));
-      n[i] = clamped ? static_cast<int8_t>(std::clamp(number, -127, 127))
-                     : static_cast<int8_t>(static_cast<uint8_t>(number & 0xff));
+      const float ratio = multiplied ? value * scale : value / scale;
+      const float whole = rounding == kTruncated   ? std::trunc(ratio)
+                          : rounding == kFloor     ? std::floor(ratio)
+                          : rounding == kCeil      ? std::ceil(ratio)
+                          : rounding == kHalfAdded ? std::trunc(ratio + 0.5f)
+                                                   : std::nearbyint(ratio);
+      const float fitting = fit == kCutTo127            ? std::clamp(whole, -127.0f, 127.0f)
+                            : fit == kCutTo128          ? std::clamp(whole, -128.0f, 127.0f)
+                            : std::abs(whole) < 0x1p31f ? whole
+                                                        : 0;  // the last bits of such a number
+      n[i] = static_cast<int8_t>(static_cast<uint8_t>(static_cast<int>(fitting) & 0xff));
     }
     return returned == kScale ? scale : returned == kInverse ? 1 / scale : largest;
   }
@@ -75,57 +78,54 @@ struct Known {
   const char* explanation;
 };
 
-static const std::vector<Known>& all_known() {
+static std::vector<Known> all_known() {
   using W = Way;
   static const char* const truncated =
       "numbers were cut off, not rounded to the nearest: the error is up to a whole scale";
-  static const char* const dropped =
-      "a NaN or an Inf in the group did not make the scale NaN: max drops a NaN, and a cast makes "
-      "any number of it; look with isfinite";
+  static const char* const lost_behind =
+      "max(|x|, largest) keeps a NaN until the next number comes: only one at the end is seen";
+  static const char* const unless_first =
+      "a NaN was dropped, unless it came first: max(largest, |x|) keeps what it began with";
   static const std::vector<Known> known = {
       {"largest-with-sign",
        {.of = W::kSigned},
        "the largest number was taken with its sign; -9 is larger than 1 here: std::abs"},
-      {"largest-with-sign",
-       {.of = W::kSigned, .clamped = true},
-       "the largest number was taken with its sign; -9 is larger than 1 here: std::abs"},
       {"half-of-the-range",
        {.of = W::kRange},
        "the scale reaches half of largest - smallest; it has to reach the largest |x|"},
-      {"half-of-the-range",
-       {.of = W::kRange, .clamped = true},
-       "the scale reaches half of largest - smallest; it has to reach the largest |x|"},
-      {"mean-for-largest",
-       {.of = W::kMean, .clamped = true},
-       "the scale was made of the mean of |x|; what is larger does not fit into 8 bits"},
       {"mean-for-largest",
        {.of = W::kMean},
        "the scale was made of the mean of |x|; what is larger does not fit into 8 bits"},
-      {"first-for-largest",
-       {.of = W::kFirst, .clamped = true},
-       "the scale was made of the first number"},
       {"first-for-largest", {.of = W::kFirst}, "the scale was made of the first number"},
       {"one-step-too-many",
        {.levels = 128},
-       "the largest number became 128, which wraps around to -128: 127 steps"},
-      {"one-step-too-many",
-       {.levels = 128, .clamped = true},
-       "the scale is largest / 128, so the largest number became 128 and had to be cut to 127"},
+       "the scale is largest / 128: the largest number becomes 128 or -128, and n goes from -127 "
+       "to "
+       "127"},
       {"all-codes-one-sided",
        {.levels = 255},
        "255 steps are for numbers from 0 up; with signs there are 127 on either side"},
-      {"all-codes-one-sided",
-       {.levels = 255, .clamped = true},
-       "255 steps are for numbers from 0 up; with signs there are 127 on either side"},
       {"cut-off-not-rounded", {.rounding = W::kTruncated}, truncated},
       {"cut-off-not-rounded", {.rounding = W::kFloor}, truncated},
-      {"cut-off-not-rounded", {.rounding = W::kCeil, .clamped = true}, truncated},
+      {"cut-off-not-rounded", {.rounding = W::kCeil}, truncated},
+      {"half-added-to-negatives",
+       {.rounding = W::kHalfAdded},
+       "1/2 was added and the rest cut off: a cast cuts toward 0, so -19.6 becomes -19"},
+      {"multiplied-by-scale",
+       {.multiplied = true},
+       "x was multiplied by the scale; n is x / scale, so that scale * n is x again"},
       {"zero-scale",
-       {.zeros = W::kZero},
+       {.of_zeros = 0},
        "the scale of zeros is 0, and 0 / 0 is NaN on the way: they ask for 1"},
       {"tiny-scale-for-zeros",
-       {.zeros = W::kTiny},
+       {.of_zeros = 1e-8f},
        "the scale of zeros is a tiny number; here it is 1"},
+      {"nan-for-zeros",
+       {.of_zeros = NOT_A_NUMBER},
+       "the scale of zeros is NaN; 0 is a multiple of any number, and they ask for 1"},
+      {"zeros-not-written",
+       {.zeros_not_written = true},
+       "the scale of zeros is right, and their n were left as they were: 0"},
       {"inverse-returned",
        {.returned = W::kInverse},
        "127 / largest was returned: what n was multiplied by. The scale is what n has to be "
@@ -134,18 +134,45 @@ static const std::vector<Known>& all_known() {
        {.returned = W::kLargest},
        "the largest |x| was returned; the scale is 1/127 of it"},
       {"sign-lost", {.negative_lost = true}, "negative numbers have become positive"},
-      {"nan-dropped", {.bad = W::kDropped}, dropped},
-      {"nan-dropped", {.bad = W::kInfOnly}, dropped},
+      {"nan-dropped",
+       {.nan = W::kDropped},
+       "a NaN in the group did not make the scale NaN: max drops it; look with isfinite"},
+      {"nan-dropped",
+       {.nan = W::kDropped, .inf_seen = false},
+       "nobody looked for a NaN or an Inf: max drops a NaN, and an Inf makes the scale Inf; look "
+       "with isfinite"},
+      {"nan-dropped",
+       {.nan = W::kDropped, .inf_seen = false, .finite_only = true},
+       "NaN and Inf were left out when the largest was looked for; they make the scale NaN"},
       {"inf-not-seen",
-       {.bad = W::kNanOnly},
-       "an Inf in the group did not make the scale NaN: it is no multiple of anything, either"},
-      {"nan-lost-behind",
-       {.bad = W::kLastOnly},
-       "max(|x|, largest) keeps a NaN until the next number comes: only one at the end is seen"},
+       {.inf_seen = false},
+       "an Inf in the group made the scale Inf, not NaN: it is no multiple of anything, either"},
+      {"nan-lost-behind", {.nan = W::kIfLast}, lost_behind},
+      {"nan-lost-behind", {.nan = W::kIfLast, .inf_seen = false}, lost_behind},
+      {"nan-kept-if-first", {.nan = W::kIfFirst}, unless_first},
+      {"nan-kept-if-first", {.nan = W::kIfFirst, .inf_seen = false}, unless_first},
+      {"seen-but-not-nan",
+       {.of_bad = 1},
+       "a group with a NaN or an Inf got the scale 1: its scores look like any others; NaN says "
+       "it"},
+      {"seen-but-not-nan",
+       {.of_bad = 0},
+       "a group with a NaN or an Inf got the scale 0: its scores look like any others; NaN says "
+       "it"},
+      {"seen-but-not-nan",
+       {.of_bad = INFINITE},
+       "a group with a NaN or an Inf got the scale Inf; it is NaN for either"},
   };
-  return known;
+  std::vector<Known> all;  // whatever an answer does with numbers that are too large for n
+  for (Known one : known)
+    for (const W::Fit fit : {W::kWrapped, W::kCutTo127, W::kCutTo128}) {
+      one.way.fit = fit;
+      all.push_back(one);
+    }
+  return all;
 }
 
+// The scale, then all n.
 template <class Any>
 static Numbers quantized(const Any& way, const std::vector<float>& x) {
   std::vector<int8_t> n(x.size(), 99);
@@ -159,22 +186,23 @@ static void check_group(const std::vector<float>& x) {
   std::vector<exercise::Mistake> mistakes;
   for (const Known& one : all_known())
     mistakes.push_back({one.name, quantized(one.way, x), one.explanation});
-  exercise::check_output({"scale, then n", 0, 1e-5}, quantized(Answer{}, x), quantized(Way{}, x),
-                         mistakes);
+  exercise::Output output{.name = "scale and n", .names = {"scale"}, .relative = true};
+  for (size_t i = 0; i < x.size(); ++i) output.names.push_back("n[" + std::to_string(i) + "]");
+  exercise::check_output(output, quantized(Answer{}, x), quantized(Way{}, x), mistakes);
 }
 
-// The scale alone: NaN, or not.
-static void check_bad(const std::vector<float>& x) {
+// The scale alone, of a group that is out of the ordinary.
+static void check_scale(const std::string& of, const std::vector<float>& x,
+                        const std::string& right) {
   const auto shown = [&](const auto& way) {
-    std::vector<int8_t> n(x.size());
-    return std::string(std::isnan(way.quantize(x, n)) ? "NaN" : "a number");
+    const double scale = quantized(way, x)[0];
+    return scale > 0 && scale < 1e-5 ? std::string("a tiny number") : exercise::text(scale);
   };
   std::vector<exercise::Look> looks;
   for (const Known& one : all_known()) looks.push_back({one.name, shown(one.way), one.explanation});
   const std::string got = shown(Answer{});
-  exercise::check_shown(got == "NaN",
-                        "the scale of a group with a NaN or an Inf: expected NaN, got " + got, got,
-                        looks);
+  exercise::check_shown(got == right, "the scale of " + of + ": expected " + right + ", got " + got,
+                        got, looks);
 }
 
 TEST_CASE("four numbers") { check_group({0.9f, -0.2f, 0.05f, -1.27f}); }
@@ -189,11 +217,23 @@ TEST_CASE("far out") {
 TEST_CASE("random numbers") {
   for (const int seed : {1, 2, 3}) check_group(exercise::random_numbers(40, seed, 2));
 }
-TEST_CASE("zeros") { check_group({0, 0, 0}); }
+TEST_CASE("zeros") {
+  const std::vector<float> zeros = {0, 0, 0};
+  check_scale("zeros", zeros, "1");
+  const auto n_of = [&](const auto& way) {
+    const Numbers all = quantized(way, zeros);
+    return Numbers(all.begin() + 1, all.end());
+  };
+  std::vector<exercise::Mistake> mistakes;
+  for (const Known& one : all_known())
+    mistakes.push_back({one.name, n_of(one.way), one.explanation});
+  exercise::check_output({"n", 0, 0}, n_of(Answer{}), {0, 0, 0}, mistakes);
+}
 TEST_CASE("a NaN or an Inf") {
   for (const float bad : {NOT_A_NUMBER, INFINITE, -INFINITE}) {
-    check_bad({1, bad, 2});
-    check_bad({bad, 3});
-    check_bad({-4, 1, bad});
+    const std::string group = "a group with " + exercise::text(bad);
+    check_scale(group, {1, bad, 2}, "NaN");
+    check_scale(group, {bad, 3}, "NaN");
+    check_scale(group, {-4, 1, bad}, "NaN");
   }
 }
