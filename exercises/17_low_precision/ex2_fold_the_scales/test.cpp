@@ -21,9 +21,14 @@ struct Way {
     kNone,
     kOfSizes,
     kFromZero,
-    kOfLane
+    kOfLane,
+    kSoFar,
+    kPlainIntegers,
+    kWithKeyScales,
+    kWithoutSoftmaxScale
   } maximum = kOfScores;
-  bool q_forgotten = false, k_forgotten = false, scale_forgotten = false, scale_twice = false;
+  bool q_forgotten = false, k_forgotten = false, scale_forgotten = false, scale_twice = false,
+       scale_divides = false;
   enum Base { kE, kTwo, kLog2Twice, kLog2OfScoreOnly } base = kE;
   bool divided = false, normalised = false, root = false;
 
@@ -37,16 +42,22 @@ struct Way {
                            : key == kFirstOnly ? 0
                                                : j / 8 % 4;
       const float k = k_forgotten ? 1 : k_scales[group], q = q_forgotten ? 1 : q_scale;
-      const float of_scores = scale_forgotten ? 1 : scale_twice ? scale * scale : scale;
+      const float of_scores = scale_forgotten ? 1
+                              : scale_twice   ? scale * scale
+                              : scale_divides ? 1 / scale
+                                              : scale;
       const float both = root ? std::sqrt(q * k) : q * k;
       return divided ? of_scores / both : of_scores * both;
     };
     const auto score = [&](size_t j) { return static_cast<float>(S[j]) * factor(j); };
     size_t largest = 0;
-    float m = -std::numeric_limits<float>::infinity();
+    float m = -std::numeric_limits<float>::infinity(), m_with_k = m;
+    std::vector<float> so_far;
     for (size_t j = 0; j < S.size(); ++j) {
       if (S[j] > S[largest]) largest = j;
+      m_with_k = std::max(m_with_k, static_cast<float>(S[j]) * k_scales[j % 8 / 2]);
       m = std::max(m, maximum == kOfSizes ? std::abs(score(j)) : score(j));
+      so_far.push_back(m);
     }
     const auto of_lane = [&](size_t j) {
       float largest_of_lane = score(j);
@@ -62,6 +73,10 @@ struct Way {
                                : maximum == kNone                 ? 0
                                : maximum == kFromZero             ? std::max(m, 0.0f)
                                : maximum == kOfLane               ? of_lane(j)
+                               : maximum == kSoFar                ? so_far[j]
+                               : maximum == kPlainIntegers        ? static_cast<float>(S[largest])
+                               : maximum == kWithKeyScales        ? m_with_k
+                               : maximum == kWithoutSoftmaxScale  ? m / scale
                                                                   : m;
       const float x =
           base == kLog2OfScoreOnly ? score(j) * 1.44269504f - subtracted : score(j) - subtracted;
@@ -120,6 +135,19 @@ static const std::vector<Known>& all_known() {
       {"maximum-of-the-lane",
        {.maximum = W::kOfLane},
        "each lane has an m of its own; the weights of a row need the same one"},
+      {"maximum-so-far",
+       {.maximum = W::kSoFar},
+       "each weight has the maximum of the keys up to its own, and nobody corrected those before a "
+       "larger score; find m first, then compute the weights"},
+      {"maximum-without-scales",
+       {.maximum = W::kPlainIntegers},
+       "m is the largest integer, and the scores have been multiplied by their scales"},
+      {"maximum-without-scales",
+       {.maximum = W::kWithKeyScales},
+       "m has the keys' scales alone; the scores have the query's and `scale`, too"},
+      {"maximum-without-softmax-scale",
+       {.maximum = W::kWithoutSoftmaxScale},
+       "the scores were multiplied by `scale` and m was not"},
       {"maximum-of-sizes",
        {.maximum = W::kOfSizes},
        "m is the largest |score|; a score of -9 is no maximum"},
@@ -129,6 +157,9 @@ static const std::vector<Known>& all_known() {
        {.scale_forgotten = true},
        "the scores were not multiplied by `scale`"},
       {"softmax-scale-twice", {.scale_twice = true}, "the scores were multiplied by `scale` twice"},
+      {"divided-by-softmax-scale",
+       {.scale_divides = true},
+       "the scores were divided by `scale`; it multiplies them"},
       {"two-for-e",
        {.base = W::kTwo},
        "2^(s - m) was computed; for e^(s - m) the factor needs log2 e"},
