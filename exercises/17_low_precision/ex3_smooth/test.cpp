@@ -12,9 +12,18 @@ using exercise::Numbers;
 
 // The functions as people write them: right as they stand here, each mistake is a change to them.
 struct Way {
-  enum Mean { kOfChannel, kOfKey, kOfAll, kMiddle, kOfSizes, kFirstKey } of = kOfChannel;
+  enum Mean {
+    kOfChannel,
+    kOfKey,
+    kOfAll,
+    kMiddle,
+    kOfSizes,
+    kFirstKey,
+    kOfKeyReturned
+  } of = kOfChannel;
   enum Count { kKeys, kNone, kDim, kNumbers, kKeysLessOne } count = kKeys;
   enum Taken { kMinus, kPlus, kNotTaken, kMeanOfRest, kNegative } taken = kMinus;
+  bool other_axis_added = false, other_axis_taken = false;  // element i is channel i / keys
   enum Lost {
     kAdded,
     kSubtracted,
@@ -23,18 +32,20 @@ struct Way {
     kDivided,
     kLogOf,
     kBase2,
-    kMeanOnly
+    kMeanOnly,
+    kAllScaled
   } lost = kAdded;
 
   std::vector<float> smooth(std::vector<float>& K, int dim) const {
     const size_t keys = K.size() / dim;
+    const auto channel = [&](size_t i, bool other) { return other ? i / keys : i % dim; };
     std::vector<float> mean(dim), low(K.begin(), K.begin() + dim), high = low;
     float all = 0;
     for (size_t i = 0; i < K.size(); ++i) {
       const size_t d = i % dim;
       low[d] = std::min(low[d], K[i]);
       high[d] = std::max(high[d], K[i]);
-      mean[d] += of == kOfSizes ? std::abs(K[i]) : K[i];
+      mean[channel(i, other_axis_added)] += of == kOfSizes ? std::abs(K[i]) : K[i];
       all += K[i];
     }
     const float divisor = count == kNone          ? 1
@@ -51,10 +62,12 @@ struct Way {
     std::vector<float> key_means(keys);
     for (size_t i = 0; i < K.size(); ++i) key_means[i / dim] += K[i] / static_cast<float>(dim);
     for (size_t i = 0; i < K.size(); ++i) {
-      const float one = of == kOfKey ? key_means[i / dim] : mean[i % dim];
+      const float one = of == kOfKey || of == kOfKeyReturned ? key_means[i / dim]
+                                                             : mean[channel(i, other_axis_taken)];
       if (taken == kMinus || taken == kMeanOfRest || taken == kNegative) K[i] -= one;
       if (taken == kPlus) K[i] += one;
     }
+    if (of == kOfKeyReturned) return key_means;
     if (taken == kMeanOfRest) std::fill(mean.begin(), mean.end(), 0.0f);
     if (taken == kNegative)
       for (float& value : mean) value = -value;
@@ -72,6 +85,7 @@ struct Way {
            : lost == kLogOf      ? lse + std::log(std::abs(c))
            : lost == kBase2      ? lse + c * 1.44269504f
            : lost == kMeanOnly   ? lse + scale * sum
+           : lost == kAllScaled  ? scale * (lse + product)
                                  : lse;
   }
 };
@@ -92,11 +106,20 @@ struct Known {
 
 static const std::vector<Known>& all_known() {
   using W = Way;
+  static const char* const other_axis =
+      "element i was taken for channel i / keys; K is [keys, dim], row after row: channel i % dim";
   static const std::vector<Known> known = {
       {"mean-of-each-key",
        {.of = W::kOfKey},
        "each key lost the mean of its own channels: another number for each key, which softmax "
        "sees. A channel loses its mean over the keys"},
+      {"mean-of-each-key",
+       {.of = W::kOfKeyReturned},
+       "each key lost the mean of its own channels, and these means were returned, one for each "
+       "key. A channel loses its mean over the keys"},
+      {"other-axis", {.other_axis_added = true, .other_axis_taken = true}, other_axis},
+      {"other-axis", {.other_axis_added = true}, other_axis},
+      {"other-axis", {.other_axis_taken = true}, other_axis},
       {"one-mean-for-all", {.of = W::kOfAll}, "all channels lost the mean of the whole matrix"},
       {"middle-for-mean",
        {.of = W::kMiddle},
@@ -128,6 +151,9 @@ static const std::vector<Known>& all_known() {
       {"correction-without-scale",
        {.lost = W::kNoScale},
        "q . mean was added without `scale`; scores are scale * q . k"},
+      {"log-sum-exp-scaled",
+       {.lost = W::kAllScaled},
+       "`scale` multiplied the log-sum-exp as well; of the two only q . mean wants it"},
       {"correction-divided-by-scale",
        {.lost = W::kDivided},
        "q . mean was divided by `scale`; scores are scale * q . k"},
@@ -158,8 +184,13 @@ static void check_keys(const std::vector<float>& K, int dim) {
   std::vector<exercise::Mistake> mistakes;
   for (const Known& one : all_known())
     mistakes.push_back({one.name, smoothed(one.way, K, dim), one.explanation});
-  exercise::check_output({"mean, then K", dim, 1e-5}, smoothed(Answer{}, K, dim),
-                         smoothed(Way{}, K, dim), mistakes);
+  exercise::Output output{"mean and K", dim, 1e-5};
+  for (size_t i = 0; i < dim + K.size(); ++i) {
+    const size_t row = i / dim;
+    output.names.push_back((row == 0 ? "mean" : "K[" + std::to_string(row - 1) + "]") + "[" +
+                           std::to_string(i % dim) + "]");
+  }
+  exercise::check_output(output, smoothed(Answer{}, K, dim), smoothed(Way{}, K, dim), mistakes);
 }
 
 static void check_lse(const std::vector<float>& q, const std::vector<float>& mean, float scale) {
@@ -185,10 +216,9 @@ TEST_CASE("the log-sum-exp") {
   check_lse(exercise::random_numbers(64, 2), exercise::random_numbers(64, 3, 5), 0.125f);
 }
 
-// What this test takes for right, from the sums themselves.
+// Both functions, against the sums themselves.
 TEST_CASE("ln of the sum of e^s") {
-  std::vector<float> K = {9, -4, 0.5f, 8.5f, -5, 0, 8, -4.5f, 1};
-  const std::vector<float> q = {0.5f, 1, -2};
+  const std::vector<float> K = {9, -4, 0.5f, 8.5f, -5, 0, 8, -4.5f, 1}, q = {0.5f, 1, -2};
   const auto lse = [&](const std::vector<float>& keys) {
     double sum = 0;
     for (size_t j = 0; j < 3; ++j) {
@@ -198,7 +228,14 @@ TEST_CASE("ln of the sum of e^s") {
     }
     return static_cast<float>(std::log(sum));
   };
-  const float before = lse(K);
-  const std::vector<float> mean = Way{}.smooth(K, 3);
-  CHECK(Way{}.corrected(lse(K), q, mean, 0.5f) == doctest::Approx(before));
+  const auto of_smoothed = [&](const auto& way) {
+    std::vector<float> keys = K;
+    const std::vector<float> mean = way.smooth(keys, 3);
+    return way.corrected(lse(keys), q, mean, 0.5f);
+  };
+  std::vector<exercise::Mistake> mistakes;
+  for (const Known& one : all_known())
+    mistakes.push_back({one.name, {of_smoothed(one.way)}, one.explanation});
+  exercise::check_output({"lse of K, from the smoothed K's", 0, 1e-5}, {of_smoothed(Answer{})},
+                         {lse(K)}, mistakes);
 }
