@@ -1,11 +1,11 @@
 #pragma once
-// Lane t brings places 4t to 4t + 3 of either half, and has columns 2t and 2t + 1 of each tile of
+// Lane t brings slots 4t to 4t + 3 of either half, and has columns 2t and 2t + 1 of each tile of
 // eight: two of the first tile of the half, then two of the second.
 
 // P [16, 32] and V [32, 8] in 8 bits, for mma.m16n8k32. P is packed as its scores lie: a lane's
 // registers of A are filled with what it has, tile after tile. Returns the key whose row of V has
-// to stand at `place`, 0 to 31, so that the product is P @ V.
-inline int key_at(int place) {
-  const int half = place / 16, lane = place % 16 / 4, tile = place % 4 / 2;
-  return half * 16 + tile * 8 + lane * 2 + place % 2;
+// to stand in `slot`, 0 to 31, so that the product is P @ V.
+inline int key_at(int slot) {
+  const int half = slot / 16, lane = slot % 16 / 4, tile = slot % 4 / 2;
+  return half * 16 + tile * 8 + lane * 2 + slot % 2;
 }
