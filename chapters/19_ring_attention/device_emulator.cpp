@@ -49,7 +49,7 @@ DeviceResult forward_on_emulator(Transport& transport, Schedule schedule, int re
     emulator::ch19::HostLink link(transport);
     emulator::ch19::Rank rank(transport, schedule, sizes, ::ch09::CHAPTER,
                               *::ch09::CHAPTER.emulator);
-    result = emulator::ch19::repeated(rank, link, repetitions, q, k, v);
+    result = emulator::ch19::repeated(rank, transport, link, repetitions, q, k, v);
   });
   if (!report.hazards.empty()) throw std::runtime_error(report.hazards.front().text);
   return result;

@@ -22,11 +22,12 @@ struct DeviceStep {
   Interval compute, transfer;  // transfer: of the keys of the next step
 };
 
+// Of the repetition of median length.
 struct DeviceResult {
   State state;
   int64_t bytes_sent = 0;
-  double ms = 0;                  // median of the repetitions, from the first kernel to the last
-  std::vector<DeviceStep> steps;  // of the last repetition
+  double ms = 0;  // from the first kernel to the last
+  std::vector<DeviceStep> steps;
 };
 
 // forward() of ring.hpp in bf16, with O and LSE in fp32 from step to step, `repetitions` times.

@@ -148,7 +148,7 @@ DeviceResult forward_on_gpu(Transport& transport, Schedule schedule, Link link, 
     throw fa::InputError("--link nccl: this build has no NCCL");
 #endif
   }
-  return gpu::ch19::repeated(rank, *keys, repetitions, q, k, v);
+  return gpu::ch19::repeated(rank, transport, *keys, repetitions, q, k, v);
 }
 
 }  // namespace ch19

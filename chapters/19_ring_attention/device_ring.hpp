@@ -2,8 +2,10 @@
 // A rank's steps as launches. Included behind what differs between a GPU and the emulator: Stream,
 // Event, upload and download.
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
+#include <numeric>
 
 #include "common/kernels/array.hpp"
 #include "common/kernels/chapter.hpp"
@@ -358,19 +360,39 @@ class Rank {
   std::vector<std::unique_ptr<Array<bf16>>> keys_;
 };
 
-inline ::ch19::DeviceResult repeated(Rank& rank, KeyLink& link, int repetitions, const Part& q,
-                                     const Part& k, const Part& v) {
-  ::ch19::DeviceResult result;
-  std::vector<double> ms;
-  rank.put(q, k, v);
-  for (int i = 0; i < repetitions; ++i) {
-    rank.run(link, result);
-    ms.push_back(result.ms);
+// Of the repetitions the one of median length, by their slowest rank: the same one for all ranks.
+inline size_t median_repetition(Transport& transport, Part ms) {
+  Part chosen(1);
+  for (int rank = 1; rank < transport.ranks(); ++rank) {
+    if (transport.rank() == rank) transport.wait(transport.send(0, Tag::parts, ms));
+    if (transport.rank() != 0) continue;
+    Part of_rank(ms.size());
+    transport.wait(transport.receive(rank, Tag::parts, of_rank));
+    for (size_t i = 0; i < ms.size(); ++i) ms[i] = std::max(ms[i], of_rank[i]);
   }
-  std::nth_element(ms.begin(), ms.begin() + repetitions / 2, ms.end());
-  result.ms = ms[repetitions / 2];
-  result.state = rank.state();
-  return result;
+  std::vector<size_t> order(ms.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::sort(order, {}, [&](size_t i) { return ms[i]; });
+  chosen[0] = static_cast<float>(order[order.size() / 2]);
+  for (int rank = 1; rank < transport.ranks(); ++rank) {
+    if (transport.rank() == 0) transport.wait(transport.send(rank, Tag::parts, chosen));
+    if (transport.rank() == rank) transport.wait(transport.receive(0, Tag::parts, chosen));
+  }
+  return static_cast<size_t>(chosen[0]);
+}
+
+inline ::ch19::DeviceResult repeated(Rank& rank, Transport& transport, KeyLink& link,
+                                     int repetitions, const Part& q, const Part& k, const Part& v) {
+  std::vector<::ch19::DeviceResult> results(repetitions);
+  rank.put(q, k, v);
+  Part ms;
+  for (::ch19::DeviceResult& result : results) {
+    rank.run(link, result);
+    ms.push_back(static_cast<float>(result.ms));
+  }
+  ::ch19::DeviceResult& median = results[median_repetition(transport, ms)];
+  median.state = rank.state();
+  return std::move(median);
 }
 
 }  // namespace FA_BACKEND::ch19
