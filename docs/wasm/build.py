@@ -26,29 +26,34 @@ FIBERS = {
     "low_precision": ["17_low_precision"],
     "fp8": ["17_low_precision/fp8"],
 }
-MODULES = {"toy": ["01_toy_machine"], "tiled": ["02_tiled_cpu"], "systolic": ["18_systolic_array"], **FIBERS}
+MODULES = {"toy": ["01_toy_machine"], "tiled": ["02_tiled_cpu"], "systolic": ["18_systolic_array"],
+           "gpt": ["20_train_a_gpt"], **FIBERS}
 PASSES = {"10_backward": "backward", "11_decoding": "decode"}  # the others': forward
 EXERCISES = "01_toy_machine"  # judged in the page, in the module "toy"
 
 # What a program may need. The linker takes what it does.
 COMMON = ["accuracy", "backward", "breaks", "check", "error", "gradients", "half", "json_report", "memory", "npy",
-          "operation", "parse", "problem", "program", "reference", "tensor", "tensor_map", "gpu/no_runtime"]
+          "operation", "parse", "problem", "program", "reference", "tensor", "tensor_map", "gpu/no_runtime",
+          "kernels/chapter"]
 SIMT = ["accesses", "block", "buffer", "cluster", "device", "device_hopper", "divergence", "global_log",
         "hazard_log", "instructions", "launch", "matrix", "mbarrier", "schedule", "shadow",
         "tensor_copy", "traffic", "warpgroup", "warpgroup_meeting"]
-KERNELS = ["chapter", "kernel_program", "runner"]
+KERNELS = ["kernel_program", "runner"]
 OWN = ["cli", "file", "main", "memory_bytes", "parallel"]
 OWN_OF_FIBERS = ["fiber", "overflow", "throw"]
 OWN_OF_CPU = ["catch"]
-OWN_OF_ONE = {"toy": ["judge"], "tiled": ["peak"], "backward": ["commands"]}
+OWN_OF_ONE = {"toy": ["judge"], "tiled": ["peak"], "backward": ["commands"], "gpt": ["gpt"]}
 LEFT_OUT = {"02_tiled_cpu/bench", "02_tiled_cpu/fast_shared", "02_tiled_cpu/peak",
             *(f"10_backward/{name}_command" for name in ("chain", "elements", "projections")),
-            "10_backward/schedule_commands"}
+            "10_backward/schedule_commands",
+            *(f"20_train_a_gpt/{name}" for name in ("device_emulator", "no_gpu", "story"))}
 
 # What runs for each instruction of each thread is fast; the rest is small.
 SMALL = {"block", "buffer", "cluster", "divergence", "global_log", "hazard_log", "launch", "mbarrier", "schedule",
          "warpgroup_meeting"}
+TRAINING = ["layers", "matrix", "model", "self_attention", "training"]
 FAST = {ROOT / "common" / "simt" / f"{name}.cpp" for name in set(SIMT) - SMALL}
+FAST |= {ROOT / "chapters" / "20_train_a_gpt" / f"{name}.cpp" for name in TRAINING}
 FLAGS = ["--target=wasm32-wasi", "-std=c++20", "-Wall", "-Wextra", "-ffp-contract=off",
          "-fvisibility=hidden", "-DNDEBUG", "-DFA_SIMT_SOURCE_ROOT=\"\"",
          f"-ffile-prefix-map={ROOT}/=", "-isystem", str(HERE / "compat"), "-I", str(ROOT),
@@ -57,8 +62,8 @@ FLAGS = ["--target=wasm32-wasi", "-std=c++20", "-Wall", "-Wextra", "-ffp-contrac
 FLAGS_OF_FIBERS = ["-fignore-exceptions", "-isystem", str(HERE / "compat_print")]
 FLAGS_OF_CPU = ["-fwasm-exceptions", "-I", str(ROOT / "chapters" / EXERCISES),
                 "-DCH01_PROGRAMS=\"programs\"", "-DEXERCISE_STUB=\"stub\"", "-DEXERCISE_COPY=\"answer\"",
-                "-D_WASI_EMULATED_PROCESS_CLOCKS"]
-HEADERS = ["nlohmann", "doctest", "hwy"]  # of this machine's, which are for any
+                "-DFA_ROOT=\"\"", "-DFA_RING=0", "-D_WASI_EMULATED_PROCESS_CLOCKS"]
+HEADERS = ["nlohmann", "doctest", "hwy", "eigen3/Eigen"]  # of this machine's, which are for any
 
 
 REPLACED = ["increment_exception_refcount", "decrement_exception_refcount",
@@ -164,7 +169,7 @@ REMOVE = ["fa::simt::Cluster::*", "fa::simt::Block::finish*"]
 def build(modules: list) -> None:
     (OBJECTS / "include").mkdir(parents=True, exist_ok=True)
     for header in HEADERS:
-        link = OBJECTS / "include" / header  # alone: beside it lie the headers of this machine
+        link = OBJECTS / "include" / Path(header).name  # alone: beside it lie the headers of this machine
         if not link.exists():
             link.symlink_to(f"/usr/include/{header}")
     PUBLIC.mkdir(exist_ok=True)

@@ -23,7 +23,7 @@ import { EXERCISES, PROGRAMS } from './modules.mjs'
 const OUTPUTS = { 10: ['dq', 'dk', 'dv'] }  // of the others: out
 const NO_KERNELS = [1, 2, 18]  // programs that know no --device
 // These keep what they were asked in variables of their own: as a process begins, so do their instances.
-const begins_anew = ({ chapter, exercise }) => exercise !== undefined || [1, 2, 10, 11].includes(Number(chapter))
+const begins_anew = ({ chapter, exercise }) => exercise !== undefined || [1, 2, 10, 11, 20].includes(Number(chapter))
 const OF_THE_HOST = ['--device', '--json', '--bench', '--events', '--lse', '--block-table',
   ...['q', 'k', 'v', 'do', 'out', 'dq', 'dk', 'dv'].map((name) => `--${name}`)]
 const DECODER = new TextDecoder(), ENCODER = new TextEncoder()

@@ -1,0 +1,59 @@
+// Chapter 20 where the model is trained on the CPU, in one thread: without its story, which learns
+// from the lessons, and without kernels, neither on the emulator nor on a GPU.
+
+#include "chapters/10_backward/chapter.hpp"
+#include "chapters/16_maximum_on_demand/chapter.hpp"
+#include "chapters/20_train_a_gpt/device_gpt.hpp"
+#include "chapters/20_train_a_gpt/story.hpp"
+#include "common/error.hpp"
+#include "common/kernels/runner.hpp"
+
+// What the chapters' descriptions name.
+#define FA_NONE(chapter) const fa::KernelBuild chapter::build{.left_out = "a page has no GPU kernels"}
+FA_NONE(emulator::ch08);
+FA_NONE(emulator::ch09);
+FA_NONE(emulator::ch10);
+FA_NONE(emulator::ch15);
+FA_NONE(emulator::ch16);
+FA_NONE(gpu::ch09);
+FA_NONE(gpu::ch10);
+FA_NONE(gpu::ch16);
+
+namespace fa {
+namespace {
+
+[[noreturn]] void no_kernels() {
+  throw InputError("a page trains without kernels: expected --device cpu, --attention plain or tiled");
+}
+
+}  // namespace
+
+EmulatorRun forward_on_emulator(const KernelChapter&, const Problem&, std::span<float>,
+                                std::span<float>, const KernelRun&, const simt::Config&) {
+  no_kernels();
+}
+double forward_on_gpu(const KernelChapter&, const Problem&, std::span<float>, std::span<float>,
+                      const KernelRun&, int) {
+  no_kernels();
+}
+EmulatorRun backward_on_emulator(const KernelChapter&, const Problem&, const BackwardTensors&,
+                                 const KernelRun&, const simt::Config&) {
+  no_kernels();
+}
+double backward_on_gpu(const KernelChapter&, const Problem&, const BackwardTensors&,
+                       const KernelRun&, int) {
+  no_kernels();
+}
+
+namespace ch20 {
+
+std::unique_ptr<DeviceGpt> make_gpu_gpt(const Recipe&, const KernelChapter&) { no_kernels(); }
+std::unique_ptr<DeviceGpt> make_emulator_gpt(const Recipe&, const KernelChapter&, bool) {
+  no_kernels();
+}
+
+int tell_story() { throw InputError("a page has no story: expected train, generate or gradients"); }
+int run_bench() { throw InputError("a page does not measure its machine"); }
+
+}  // namespace ch20
+}  // namespace fa
