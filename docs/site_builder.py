@@ -28,7 +28,8 @@ PROGRAMS = [("clang++-19", "clang-19"), ("wasm-ld-19", "lld-19"), ("wasm-opt", "
             ("/usr/lib/llvm-19/lib/clang/19/lib/wasi/libclang_rt.builtins-wasm32.a", "libclang-rt-19-dev-wasm32"),
             ("/usr/lib/wasm32-wasi/crt1-reactor.o", "wasi-libc"),
             ("/usr/include/nlohmann/json.hpp", "nlohmann-json3-dev"),
-            ("/usr/include/doctest/doctest.h", "doctest-dev"), ("/usr/include/hwy/highway.h", "libhwy-dev")]
+            ("/usr/include/doctest/doctest.h", "doctest-dev"), ("/usr/include/hwy/highway.h", "libhwy-dev"),
+            ("/usr/include/eigen3/Eigen/Core", "libeigen3-dev")]
 
 # What npm says where no registry answers; anything else is a mistake of ours.
 NO_REGISTRY = ("ENOTFOUND", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "EAI_AGAIN", "ENETUNREACH")

@@ -34,7 +34,7 @@ export function runNatively(bin, request) {
       if (tiles) answer.tiles = tiles
     }
     if (request.outputs) {
-      answer.outputs = Object.fromEntries(['out', 'dq', 'dk', 'dv'].filter((name) => existsSync(file(name)))
+      answer.outputs = Object.fromEntries(['out', 'dq', 'dk', 'dv', 'checkpoint'].filter((name) => existsSync(file(name)))
         .map((name) => [name, new Uint8Array(readFileSync(file(name)))]))
     }
     return answer
@@ -90,6 +90,47 @@ export function differences(native, wasm) {
   compare('outputs', Object.keys(native.outputs ?? {}), Object.keys(wasm.outputs ?? {}))
   for (const [name, bytes] of Object.entries(native.outputs ?? {})) {
     if (!sameOutput(bytes, wasm.outputs?.[name])) found.push(name)
+  }
+  return found
+}
+
+// Chapter 20 trains in fp32: exp, log, tanh are another C library's, and Eigen has no vectors in the
+// module, so some sums have another order. What a number may differ by, of its size: a loss, in 20 steps;
+// what the check of the gradients says of a wrong one (8e-6 was seen in the norm, 1e-4 in the largest
+// number, 1 mismatch of 30873); what is printed. Of a right gradient it says how large its rounding is.
+export const LOSS = 2e-7  // 4e-8 was seen; 5e-6 in 100 steps
+const NORM = 1e-4, ONE = 1e-3, PRINTED = 1e-6, ROUNDING = 1e-5
+export const apart = (a, b) => Math.abs(a - b) / Math.abs(a)
+const NUMBER = /-?\d+(?:\.\d+)?(?:e[-+]?\d+)?/g
+// The losses are in the report, with all their digits.
+const without_times = (text) => text.replace(/^(step \d+) .*$/gm, '$1').replace(/(agree with .*: relative error )\S+/, '$1small')
+
+export function trainedDifferences(native, wasm) {
+  if (native.status !== wasm.status || native.status === 2) return differences(native, wasm)
+  const found = []
+  const near = (what, a, b, most) => {
+    if (!(a === b || apart(a, b) <= most)) found.push(`${what}: ${a}, ${b}`)
+  }
+  const first = without_times(native.text), second = without_times(wasm.text)
+  if (first.replace(NUMBER, '0') !== second.replace(NUMBER, '0')) found.push('text')
+  const printed = second.match(NUMBER) ?? []
+  for (const [i, number] of (first.match(NUMBER) ?? []).entries()) near('text', Number(number), Number(printed[i]), PRINTED)
+  const [{ check: a, loss: losses, ...one }, { check: b, loss: others, ...other }] = [native, wasm].map(({ report }) => {
+    const { seconds, ms_per_step, ...rest } = report ?? { loss: [] }
+    return rest
+  })
+  if (JSON.stringify(one) !== JSON.stringify(other)) found.push('report')
+  if (losses.length !== others.length) found.push('losses')
+  losses.forEach((loss, i) => near(`loss of step ${i + 1}`, loss, others[i], LOSS))
+  if (!a && !b) return found
+  for (const key of ['passed', 'elements', 'nonfinite']) if (a?.[key] !== b?.[key]) found.push(`check: ${key}`)
+  if (!a?.passed) {
+    if (a.worst !== b.worst) found.push('check: worst')
+    near('check: relative_error', a.relative_error, b.relative_error, NORM)
+    near('check: max_abs_error', a.max_abs_error, b.max_abs_error, ONE)
+    near('check: mismatches', a.mismatches, b.mismatches, ONE)
+  } else if (a.mismatches || b.mismatches || !(a.relative_error < ROUNDING && b.relative_error < ROUNDING)) {
+    found.push('check: errors')
   }
   return found
 }

@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url'
 import { brotliCompressSync, constants } from 'node:zlib'
 import { Programs } from '../wasm/host.mjs'
 import { EXERCISES, module_of, MODULES, PROGRAMS } from '../wasm/modules.mjs'
-import { differences, runNatively } from './wasm.compare.mjs'
+import { apart, differences, LOSS, runNatively, trainedDifferences } from './wasm.compare.mjs'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const BIN = process.env.FA_BIN ?? join(ROOT, 'build', 'bin')
@@ -32,7 +32,7 @@ function breaksOf(program) {
   return text.split('\n').filter(Boolean).map((line) => line.split(/ {2,}/)[0])
 }
 
-const NO_KERNELS = ['1', '2', '18']  // their tests are below
+const NO_KERNELS = ['1', '2', '18', '20']  // their tests are below
 for (const [chapter, program] of Object.entries(PROGRAMS).filter(([chapter]) => !NO_KERNELS.includes(chapter))) {
   test(`${program}: as WebAssembly what it is natively`, { skip }, () => {
     const all = [[], ...breaksOf(program).map((name) => [name])]
@@ -180,6 +180,71 @@ test('ch18_systolic_array: every command; products of many sizes, whole and brok
     assert.match(answer.error, /^[^\n]+$/)
   }
   same({ chapter: 18, report: false })
+})
+
+// Chapter 20 on a text that stays; a context that is no multiple of its tiles.
+const TEXT = readFileSync(join(ROOT, 'LICENSE'), 'utf8')
+const training = (more) => ({ chapter: 20, command: ['train'], text: 'my.txt', files: { 'my.txt': TEXT },
+  steps: 20, context: 30, layers: 2, heads: 2, channels: 32, batch: 4, ...more })
+const trains = (request) => {
+  const { files, ...named } = request, native = runNatively(BIN, request), answer = modules.gpt.run(request)
+  assert.deepEqual(trainedDifferences(native, answer), [], JSON.stringify(named))
+  return { native, answer }
+}
+
+test('ch20_train_a_gpt: the losses of 20 steps, plain, tiled and with each break', { skip }, () => {
+  const intact = trains(training({ attention: 'tiled' }))
+  assert.equal(intact.answer.report.loss.length, 20)
+  assert.equal(intact.answer.status, 0)
+  trains(training({ attention: 'plain' }))
+  trains(training({ attention: 'tiled', block: 7, heads: 4, channels: 36, seed: 3, learning_rate: 0.001 }))
+  // Products whose copies of blocks Eigen would lay on the stack, which is smaller here.
+  for (const context of [64, 128]) trains(training({ context, batch: 8, steps: 2 }))
+  const names = breaksOf(PROGRAMS[20])
+  assert.equal(names.length, 5)
+  assert.deepEqual(Object.keys(modules.gpt.breaks(20)), names)
+  for (const name of names) {
+    const { answer } = trains(training({ attention: 'tiled', breaks: [name] }))
+    assert.equal(answer.status, 1, name)
+    const moved = Math.max(...intact.answer.report.loss.map((loss, i) => apart(loss, answer.report.loss[i])))
+    assert.ok(moved > 5 * LOSS, `${name}: moves the loss by ${moved}, more than what the C libraries do`)
+  }
+})
+
+test('ch20_train_a_gpt: gradients against central differences', { skip }, () => {
+  for (const attention of ['plain', 'tiled']) same({ chapter: 20, command: ['gradients'], report: false, attention })
+  for (const name of breaksOf(PROGRAMS[20])) trains({ chapter: 20, command: ['gradients'], report: false, breaks: [name] })
+})
+
+test('ch20_train_a_gpt: a checkpoint goes on, here and there, and writes the same', { skip }, () => {
+  const whole = modules.gpt.run(training({ outputs: true })), half = modules.gpt.run(training({ steps: 9, outputs: true }))
+  const go_on = training({ files: { 'my.txt': TEXT, checkpoint: half.outputs.checkpoint }, resume: true, outputs: true })
+  const { native, answer } = trains(go_on)
+  assert.deepEqual(answer.report.loss, whole.report.loss)
+  assert.ok(Buffer.from(answer.outputs.checkpoint).equals(Buffer.from(whole.outputs.checkpoint)))
+  for (const gpt of [native.outputs.checkpoint, answer.outputs.checkpoint]) {
+    same({ chapter: 20, command: ['generate'], report: false, checkpoint: 'gpt', prompt: 'The ', tokens: 50, files: { gpt } }, 'generate')
+  }
+})
+
+test('ch20_train_a_gpt: what it refuses, and what a page has not, has a sentence', { skip }, () => {
+  for (const more of [{ context: 0 }, { heads: 3 }, { steps: -1 }, { attention: 'flash' }, { attention: 'plain', breaks: ['no-d'] },
+    { breaks: ['x'] }, { text: 'no.txt' }, { files: { 'my.txt': 'abc' } }, { files: { 'my.txt': new Uint8Array([97, 0, 255]) } },
+    { resume: true }, { learning_rate: 0 }, { no_such_option: true }, { attention: 'plain', memory_limit: 1000 },
+    { attention: 'ch16' }, { command: ['train', '--device', 'tpu'] }]) {
+    assert.equal(trains(training(more)).answer.status, 2, JSON.stringify(more))
+  }
+  const { text, ...without_text } = training()
+  for (const [request, says] of [[training({ attention: 'ch10' }), 'without kernels'], [training({ attention: 'ch16', heads: 1, channels: 64 }), 'without kernels'],
+    [training({ attention: 'ch19' }), 'chapter 19'], [training({ command: ['train', '--device', 'emulator'] }), 'without kernels'],
+    [training({ command: ['train', '--device', 'gpu'] }), 'without kernels'], [without_text, '--text'], [{ chapter: 20 }, 'not expected'],
+    [{ chapter: 20, report: false }, 'no story'],
+    [training({ channels: 4096, layers: 8 }), 'memory']]) {
+    const { status, error } = modules.gpt.run(request)
+    assert.equal(status, 2, says)
+    assert.match(error, new RegExp(`^[^\\n]*${says}[^\\n]*$`))
+    assert.equal(modules.gpt.run(training({ steps: 1 })).status, 0, 'the next request runs')
+  }
 })
 
 test('a page loads at most 180 KB of kernels, compressed', { skip }, () => {

@@ -51,18 +51,22 @@ LEFT_OUT = {"02_tiled_cpu/bench", "02_tiled_cpu/fast_shared", "02_tiled_cpu/peak
 # What runs for each instruction of each thread is fast; the rest is small.
 SMALL = {"block", "buffer", "cluster", "divergence", "global_log", "hazard_log", "launch", "mbarrier", "schedule",
          "warpgroup_meeting"}
-TRAINING = ["layers", "matrix", "model", "self_attention", "training"]
 FAST = {ROOT / "common" / "simt" / f"{name}.cpp" for name in set(SIMT) - SMALL}
-FAST |= {ROOT / "chapters" / "20_train_a_gpt" / f"{name}.cpp" for name in TRAINING}
+# What runs for each number of a step of training, too, four numbers at a time.
+FASTER = {ROOT / "chapters" / "20_train_a_gpt" / f"{name}.cpp"
+          for name in ("layers", "matrix", "model", "self_attention", "training")}
+STACK_BYTES = 256 * 1024  # nothing guards its end
 FLAGS = ["--target=wasm32-wasi", "-std=c++20", "-Wall", "-Wextra", "-ffp-contract=off",
          "-fvisibility=hidden", "-DNDEBUG", "-DFA_SIMT_SOURCE_ROOT=\"\"",
          f"-ffile-prefix-map={ROOT}/=", "-isystem", str(HERE / "compat"), "-I", str(ROOT),
          "-isystem", str(OBJECTS / "include")]
 # A `throw` ends a program with fibers (throw.cpp); it unwinds the others, which print more, too.
 FLAGS_OF_FIBERS = ["-fignore-exceptions", "-isystem", str(HERE / "compat_print")]
+# Eigen would lay two copies of blocks there, each of up to 128 KiB.
 FLAGS_OF_CPU = ["-fwasm-exceptions", "-I", str(ROOT / "chapters" / EXERCISES),
                 "-DCH01_PROGRAMS=\"programs\"", "-DEXERCISE_STUB=\"stub\"", "-DEXERCISE_COPY=\"answer\"",
-                "-DFA_ROOT=\"\"", "-DFA_RING=0", "-D_WASI_EMULATED_PROCESS_CLOCKS"]
+                "-DFA_ROOT=\"\"", "-DFA_RING=0", f"-DEIGEN_STACK_ALLOCATION_LIMIT={STACK_BYTES // 16}",
+                "-D_WASI_EMULATED_PROCESS_CLOCKS"]
 HEADERS = ["nlohmann", "doctest", "hwy", "eigen3/Eigen"]  # of this machine's, which are for any
 
 
@@ -153,8 +157,8 @@ def compile_one(source: Path, fibers: bool) -> Path:
         more = FLAGS_OF_FIBERS if fibers else FLAGS_OF_CPU
         if source.name == "main.cpp" and source.parent != HERE:
             more = [*more, f"-Dmain={main_of(str(source.parent.relative_to(ROOT / 'chapters')))}"]
-        optimized = "-O2" if source in FAST else "-Oz"
-        subprocess.run([tool("clang++-19"), *FLAGS, *more, optimized, "-MMD", "-MF", depfile, "-c", source,
+        optimized = ["-O2", "-msimd128"] if source in FASTER else ["-O2"] if source in FAST else ["-Oz"]
+        subprocess.run([tool("clang++-19"), *FLAGS, *more, *optimized, "-MMD", "-MF", depfile, "-c", source,
                         "-o", target], check=True)
     return target
 
@@ -195,6 +199,9 @@ def build(modules: list) -> None:
             make(module, [objects[source] for source in own], [objects[source] for source in there])
 
 
+FEATURES = ["--enable-exception-handling", "--enable-simd"]  # beside those that every browser has
+
+
 def make(module: str, own: list, objects: list) -> None:
     """Of `objects` only what `own` need."""
     linked = OBJECTS / f"{module}.wasm"
@@ -205,7 +212,7 @@ def make(module: str, own: list, objects: list) -> None:
     fibers = module in FIBERS
     subprocess.run([tool("clang++-19"), "--target=wasm32-wasi", "-mexec-model=reactor", *own,
                     "-Wl,--start-lib", *objects, "-Wl,--end-lib",
-                    "-Wl,--export=__stack_pointer,--gc-sections,-z,stack-size=262144",
+                    f"-Wl,--export=__stack_pointer,--gc-sections,-z,stack-size={STACK_BYTES}",
                     "-Wl,--max-memory=1073741824",
                     *(f"-Wl,--wrap=__cxa_{name}" for name in REPLACED if fibers),
                     *([] if fibers else ["-lwasi-emulated-process-clocks"]), "-o", linked], check=True)
@@ -213,7 +220,7 @@ def make(module: str, own: list, objects: list) -> None:
     asyncify = ["--asyncify", "--pass-arg=asyncify-imports@host.leave_fiber",
                 "--pass-arg=asyncify-ignore-indirect", "--pass-arg=asyncify-addlist@" + ",".join(ADD),
                 "--pass-arg=asyncify-removelist@" + ",".join(REMOVE)]
-    subprocess.run([tool("wasm-opt"), "-O2", *(asyncify if fibers else ["--enable-exception-handling"]),
+    subprocess.run([tool("wasm-opt"), "-O2", *(asyncify if fibers else FEATURES),
                     "-Os", "--strip-debug", "--strip-producers", linked, "-o", temporary], check=True)
     temporary.replace(output)
 

@@ -8,22 +8,22 @@
 #include "common/error.hpp"
 #include "common/kernels/runner.hpp"
 
-// What the chapters' descriptions name.
-#define FA_NONE(chapter) const fa::KernelBuild chapter::build{.left_out = "a page has no GPU kernels"}
-FA_NONE(emulator::ch08);
-FA_NONE(emulator::ch09);
-FA_NONE(emulator::ch10);
-FA_NONE(emulator::ch15);
-FA_NONE(emulator::ch16);
-FA_NONE(gpu::ch09);
-FA_NONE(gpu::ch10);
-FA_NONE(gpu::ch16);
+// What the chapters' descriptions name. Nothing is in these builds.
+const fa::KernelBuild emulator::ch08::build{};
+const fa::KernelBuild emulator::ch09::build{};
+const fa::KernelBuild emulator::ch10::build{};
+const fa::KernelBuild emulator::ch15::build{};
+const fa::KernelBuild emulator::ch16::build{};
+const fa::KernelBuild gpu::ch09::build{.left_out = "a page has no GPU kernels"};
+const fa::KernelBuild gpu::ch10::build{.left_out = "a page has no GPU kernels"};
+const fa::KernelBuild gpu::ch16::build{.left_out = "a page has no GPU kernels"};
 
 namespace fa {
 namespace {
 
 [[noreturn]] void no_kernels() {
-  throw InputError("a page trains without kernels: expected --device cpu, --attention plain or tiled");
+  throw InputError(
+      "a page trains without kernels: expected --device cpu and --attention plain or tiled");
 }
 
 }  // namespace

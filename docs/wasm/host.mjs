@@ -3,11 +3,12 @@
 //   const programs = new Programs(await WebAssembly.compile(bytes))   // of the module_of(request).wasm
 //   programs.run({ chapter: 4, shape: [1, 1, 64, 128, 64], breaks: ['missing-barrier'], events: 100 })
 //   programs.run({ chapter: 1, command: ['run', 'my.txt'], files: { 'my.txt': '.machine mac …' }, trace: true })
+//   programs.run({ chapter: 20, command: ['train'], text: 'my.txt', files: { 'my.txt': '…' }, steps: 20, outputs: true })
 //   programs.run({ exercise: '01.1', stub: '…', answer: '…' })
 //
 // The keys of a request are the program's options (schedule_seed is --schedule-seed), but for
 // `chapter`, where 117 is chapter 17's second kernel; `command`, the words before the options; `files`,
-// what they name; `breaks`, a list for --break; `events`, the most to give back; `report: false` where
+// what they name, texts or bytes; `breaks`, a list for --break; `events`, the most to give back; `report: false` where
 // a command has no --json; `outputs: true`, for the result's own files. The answer:
 //   status   0, 1 or 2, as of the program
 //   text     what it prints
@@ -15,13 +16,13 @@
 //   report   what it writes with --json
 //   events   what it writes with --events, as far as asked for; events_left_out: how many are not;
 //            hazards, of the same file
-//   outputs  { out: the bytes of its .npy file }
+//   outputs  { out: the bytes of its .npy file }; of chapter 20, { checkpoint }, for `files` of a later request
 // An exercise's answer has `text`, the verdict of ./learn check, and status 0 if it is right.
 
 import { EXERCISES, PROGRAMS } from './modules.mjs'
 
-const OUTPUTS = { 10: ['dq', 'dk', 'dv'] }  // of the others: out
-const NO_KERNELS = [1, 2, 18]  // programs that know no --device
+const OUTPUTS = { 10: ['dq', 'dk', 'dv'], 20: ['checkpoint'] }  // of the others: out
+const NO_KERNELS = [1, 2, 18, 20]  // programs that know no --device, or are on the CPU without it
 // These keep what they were asked in variables of their own: as a process begins, so do their instances.
 const begins_anew = ({ chapter, exercise }) => exercise !== undefined || [1, 2, 10, 11, 20].includes(Number(chapter))
 const OF_THE_HOST = ['--device', '--json', '--bench', '--events', '--lse', '--block-table',
@@ -73,6 +74,7 @@ function filesOf({ exercise, stub, answer, files = {} }) {
   const all = exercise === undefined ? files : { stub, [answer_file(exercise)]: answer }
   if (all === null || typeof all !== 'object') throw new Refused('files: expected an object of texts')
   for (const [name, text] of Object.entries(all)) {
+    if (text instanceof Uint8Array && !name.includes('\0')) continue
     if (typeof text !== 'string') throw new Refused(`file ${name}: expected a text`)
     if (`${name}${text}`.includes('\0')) throw new Refused(`file ${JSON.stringify(name)}: a zero byte in it`)
   }
@@ -167,11 +169,12 @@ class Instance {
     else e.asyncify_start_unwind(this.running)
   }
 
-  give(name, text) {
-    const bytes = ENCODER.encode(`${name}\0${text}`)
-    const at = this.exports.fa_allocate(bytes.length)
-    new Uint8Array(this.exports.memory.buffer).set(bytes, at)
-    this.exports.fa_give_file(at, bytes.length)
+  give(name, content) {
+    const start = ENCODER.encode(`${name}\0`), bytes = typeof content === 'string' ? ENCODER.encode(content) : content
+    const at = this.exports.fa_allocate(start.length + bytes.length), memory = new Uint8Array(this.exports.memory.buffer)
+    memory.set(start, at)
+    memory.set(bytes, at + start.length)
+    this.exports.fa_give_file(at, start.length + bytes.length)
   }
 
   call(words) {
