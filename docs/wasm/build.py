@@ -55,14 +55,13 @@ FAST = {ROOT / "common" / "simt" / f"{name}.cpp" for name in set(SIMT) - SMALL}
 # What runs for each number of a step of training, too, four numbers at a time.
 FASTER = {ROOT / "chapters" / "20_train_a_gpt" / f"{name}.cpp"
           for name in ("layers", "matrix", "model", "self_attention", "training")}
-STACK_BYTES = 256 * 1024  # nothing guards its end
+STACK_BYTES = 256 * 1024  # nothing guards its end: of its blocks Eigen lays at most two there, each of a 16th
 FLAGS = ["--target=wasm32-wasi", "-std=c++20", "-Wall", "-Wextra", "-ffp-contract=off",
          "-fvisibility=hidden", "-DNDEBUG", "-DFA_SIMT_SOURCE_ROOT=\"\"",
          f"-ffile-prefix-map={ROOT}/=", "-isystem", str(HERE / "compat"), "-I", str(ROOT),
          "-isystem", str(OBJECTS / "include")]
 # A `throw` ends a program with fibers (throw.cpp); it unwinds the others, which print more, too.
 FLAGS_OF_FIBERS = ["-fignore-exceptions", "-isystem", str(HERE / "compat_print")]
-# Eigen would lay two copies of blocks there, each of up to 128 KiB.
 FLAGS_OF_CPU = ["-fwasm-exceptions", "-I", str(ROOT / "chapters" / EXERCISES),
                 "-DCH01_PROGRAMS=\"programs\"", "-DEXERCISE_STUB=\"stub\"", "-DEXERCISE_COPY=\"answer\"",
                 "-DFA_ROOT=\"\"", "-DFA_RING=0", f"-DEIGEN_STACK_ALLOCATION_LIMIT={STACK_BYTES // 16}",
@@ -199,9 +198,6 @@ def build(modules: list) -> None:
             make(module, [objects[source] for source in own], [objects[source] for source in there])
 
 
-FEATURES = ["--enable-exception-handling", "--enable-simd"]  # beside those that every browser has
-
-
 def make(module: str, own: list, objects: list) -> None:
     """Of `objects` only what `own` need."""
     linked = OBJECTS / f"{module}.wasm"
@@ -220,7 +216,7 @@ def make(module: str, own: list, objects: list) -> None:
     asyncify = ["--asyncify", "--pass-arg=asyncify-imports@host.leave_fiber",
                 "--pass-arg=asyncify-ignore-indirect", "--pass-arg=asyncify-addlist@" + ",".join(ADD),
                 "--pass-arg=asyncify-removelist@" + ",".join(REMOVE)]
-    subprocess.run([tool("wasm-opt"), "-O2", *(asyncify if fibers else FEATURES),
+    subprocess.run([tool("wasm-opt"), "-O2", *(asyncify if fibers else ["--enable-exception-handling"]),
                     "-Os", "--strip-debug", "--strip-producers", linked, "-o", temporary], check=True)
     temporary.replace(output)
 
