@@ -9,8 +9,10 @@ import { SITE, with_browser } from './browser.mjs'
 const skip = existsSync(join(SITE, 'ampere.wasm')) ? false : 'the programs are not built as WebAssembly: the tools are missing'
 const CHAPTER_4 = '/chapters/04_swizzling/', ALL = '/docs/break-it.html'
 
-function panel_of(page) {
+async function panel_of(page) {
   const root = page.locator('.fa-try'), field = (name) => root.locator(`[data-field="${name}"]`)
+  await root.scrollIntoViewIfNeeded()
+  await root.and(page.locator('[data-ready]')).waitFor()
   return {
     root, field,
     async run() {
@@ -29,7 +31,7 @@ function panel_of(page) {
 }
 
 test('try it: runs, breaks, compares with the prediction, and leads to the line', { skip }, () => with_browser(async (open) => {
-  const page = await open(CHAPTER_4), panel = panel_of(page)
+  const page = await open(CHAPTER_4), panel = await panel_of(page)
   await panel.choose('prediction', 'right')
   assert.equal(await panel.run(), 'You said: the result is right. It is so: the result is right.')
   assert.match(await panel.text(), /^ch04_swizzling: bf16, shape 1,1,64,128,64, on emulator\n/)
@@ -45,7 +47,7 @@ test('try it: runs, breaks, compares with the prediction, and leads to the line'
 }))
 
 test('try it: the address carries what was run', { skip }, () => with_browser(async (open) => {
-  const page = await open(ALL), panel = panel_of(page)
+  const page = await open(ALL), panel = await panel_of(page)
   await panel.choose('chapter', '9')
   await panel.choose('break', 'top-left')
   await panel.field('shape').fill('1,1,64,130,64')
@@ -54,7 +56,7 @@ test('try it: the address carries what was run', { skip }, () => with_browser(as
   const first = await panel.run(), text = await panel.text()
   assert.match(first, /finite, and wrong/)
   const address = new URL(page.url())
-  const again = await open(address.pathname + address.search + address.hash), copy = panel_of(again)
+  const again = await open(address.pathname + address.search + address.hash), copy = await panel_of(again)
   assert.equal(await copy.field('chapter').inputValue(), '9')
   assert.equal(await copy.field('break').inputValue(), 'top-left')
   assert.equal(await copy.field('schedule').inputValue(), '2')
@@ -65,7 +67,7 @@ test('try it: the address carries what was run', { skip }, () => with_browser(as
 }))
 
 test('try it: a run is cancelled, bad input has its sentence, and the panel goes on', { skip }, () => with_browser(async (open) => {
-  const page = await open(CHAPTER_4), panel = panel_of(page)
+  const page = await open(CHAPTER_4), panel = await panel_of(page)
   await panel.field('shape').fill('1,8,1024,1024,128')
   await panel.root.getByRole('button', { name: 'Run' }).click()
   await panel.root.getByText(/^Running, \d+ s$/).waitFor()
@@ -83,19 +85,20 @@ test('try it: a run is cancelled, bad input has its sentence, and the panel goes
 
 test('try it: every chapter that has a program here runs; on a phone nothing is wider than the page', { skip },
   () => with_browser(async (open) => {
-    const page = await open(ALL, { width: 360, height: 780 }), panel = panel_of(page)
+    const page = await open(ALL, { width: 360, height: 780 }), panel = await panel_of(page)
     const chapters = await panel.field('chapter').locator('option').allTextContents()
-    assert.deepEqual(chapters, ['02', '03', '04', '05', '06', '07', '08', '09', '10', '11', '12', '13', '14', '15', '16', '17', '18', '17 FP8'])
+    assert.deepEqual(chapters, ['02', '03', '04', '05', '06', '07', '08', '09', '10', '11', '12', '13', '14', '15', '16', '17', '18', '20', '17 FP8'])
     for (const chapter of chapters) {
       await panel.field('chapter').selectOption({ label: chapter })
-      assert.match(await panel.run(), /the result is right/, chapter)
+      if (chapter === '20') await panel.field('shape').fill('32,1,1,16,2,20')
+      assert.match(await panel.run(), /the (result is|first gradients are) right/, chapter)
     }
     assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth))
     assert.deepEqual(page.complaints, [])
   }))
 
 test('try it: chapter 17 offers both kernels; what proves nothing is not called wrong', { skip }, () => with_browser(async (open) => {
-  const page = await open('/chapters/17_low_precision/'), panel = panel_of(page)
+  const page = await open('/chapters/17_low_precision/'), panel = await panel_of(page)
   await panel.choose('chapter', '117')
   await panel.choose('break', 'lse-uncorrected')
   assert.match(await panel.run(), /finite, and wrong/)
@@ -109,7 +112,7 @@ test('try it: chapter 17 offers both kernels; what proves nothing is not called 
 }))
 
 test('try it: chapter 18 asks for its own sizes; what was only counted is not called right', { skip }, () => with_browser(async (open) => {
-  const page = await open('/chapters/18_systolic_array/'), panel = panel_of(page)
+  const page = await open('/chapters/18_systolic_array/'), panel = await panel_of(page)
   assert.match(await panel.run(), /^It is so: the result is right\.$/)
   assert.match(await panel.text(), /^8 × 4 times 4 × 4 on a weight-stationary array of 4 × 4: 1 tile\n14 cycles, counted tick by tick/)
   await panel.choose('break', 'weights-swapped-early')
@@ -117,7 +120,7 @@ test('try it: chapter 18 asks for its own sizes; what was only counted is not ca
   await panel.field('shape').fill('8 4 8 4 4')
   await panel.choose('prediction', 'right')
   assert.match(await panel.run(), /^You said: the result is right\. It is not so: finite, and wrong\.$/)
-  const again = await open(page.url().replace(/^.*?\/chapters/, '/chapters')), copy = panel_of(again)
+  const again = await open(page.url().replace(/^.*?\/chapters/, '/chapters')), copy = await panel_of(again)
   assert.match(await copy.run(), /^It is so: finite, and wrong\.$/)
   await panel.field('break').selectOption('')
   await panel.field('shape').fill('5000,5000,5000,128,128')
@@ -129,12 +132,36 @@ test('try it: chapter 18 asks for its own sizes; what was only counted is not ca
   assert.deepEqual([...page.complaints, ...again.complaints], [])
 }))
 
+test('try it: chapter 20 trains on the words of its page, and writes', { skip }, () => with_browser(async (open) => {
+  const page = await open('/chapters/20_train_a_gpt/'), panel = await panel_of(page)
+  await panel.field('shape').fill('32,1,2,32,4,60')
+  await panel.choose('prediction', 'right')
+  assert.equal(await panel.run(), 'You said: the first gradients are right. It is so: the first gradients are right.')
+  const text = await panel.text(), losses = [...text.matchAll(/^step \d+ +loss ([\d.]+)/gm)].map(([, loss]) => Number(loss))
+  assert.match(text, /^page\.txt: \d{5} characters, \d+ different;[^]*, tiled attention\n/)
+  assert.equal(losses.length, 11)
+  assert.ok(losses.every((loss) => loss > 0) && losses.at(-1) < losses[0] - 0.5, `${losses}`)
+  assert.ok(text.split('It writes, from "The " on:\n\n')[1].length > 290)
+  await panel.choose('break', 'no-d')
+  assert.match(await panel.run(), /It is not so: a gradient is wrong\.$/)
+  const broken = await panel.text()
+  const again = await open(page.url().replace(/^.*?\/chapters/, '/chapters')), copy = await panel_of(again)
+  assert.match(await copy.run(), /^It is so: a gradient is wrong\.$/)
+  const without_times = (words) => words.replace(/^(step \d+ +loss [\d.]+).*$/gm, '$1').replace(/^attention allocated.*\n/m, '')
+  assert.equal(without_times(await copy.text()), without_times(broken))
+  await panel.choose('attention', 'plain')
+  assert.match(await panel.run(), /^error: --break: the breaks are in the tiled attention/)
+  await panel.field('break').selectOption('')
+  await panel.field('shape').fill('32,1,5,32,4,10')
+  assert.match(await panel.run(), /^error: [^\n]+$/)
+  assert.deepEqual([...page.complaints, ...again.complaints], [])
+}))
+
 test('try it: nothing is fetched before the first touch; a copy without kernels says so', () => with_browser(async (open) => {
   const page = await open(CHAPTER_4, { quiet: true }), asked = []
   page.on('request', (request) => asked.push(new URL(request.url()).pathname))
   await page.route('**/ampere.wasm', (route) => route.fulfill({ status: 404, body: '' }))
-  const panel = panel_of(page)
-  await panel.root.scrollIntoViewIfNeeded()
+  const panel = await panel_of(page)
   assert.ok(!asked.includes('/ampere.wasm'))
   await panel.field('shape').focus()
   await panel.root.getByText('built without the kernels').waitFor()
@@ -142,7 +169,7 @@ test('try it: nothing is fetched before the first touch; a copy without kernels 
 }))
 
 test('offline, what was loaded once goes on running', { skip }, () => with_browser(async (open) => {
-  const page = await open(CHAPTER_4), panel = panel_of(page)
+  const page = await open(CHAPTER_4), panel = await panel_of(page)
   await panel.field('shape').fill('1,1,64,64,64')
   await panel.run()
   await page.context().setOffline(true)

@@ -1,10 +1,9 @@
 import DefaultTheme from 'vitepress/theme'
-import { defineAsyncComponent } from 'vue'
+import { defineAsyncComponent, hydrateOnVisible } from 'vue'
 
 import 'katex/dist/katex.min.css'
 import Figure from './Figure.vue'
 import Prediction from './Prediction.vue'
-import TryIt from './TryIt.vue'
 import './style.css'
 
 // VitePress fetches pages ahead of a click and asks each link for its pathname; links in drawings have none.
@@ -16,6 +15,7 @@ if (typeof SVGAElement !== 'undefined') {
 export default {
   extends: DefaultTheme,
   enhanceApp({ app }) { app.component('Figure', Figure).component('Prediction', Prediction)
-    .component('TryIt', TryIt)
+    // Far down on its page: its script comes when the reader does.
+    .component('TryIt', defineAsyncComponent({ loader: () => import('./TryIt.vue'), hydrate: hydrateOnVisible({ rootMargin: '600px' }) }))
     .component('Exercise', defineAsyncComponent(() => import('./Exercise.vue'))) },
 }
