@@ -3,12 +3,15 @@
 Standard library only. Pages come from the repository's READMEs, figures from docs/figures/.
 """
 
+import concurrent.futures
 import functools
 import http.server
 import os
+import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
@@ -18,7 +21,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 # As in learn: what answers if it is there, and what each system calls it.
 NODE = [("node>=18.17", "nodejs", "nodejs", "nodejs"),
         ("npm", "npm", "npm", "npm")]
-TEST_NODE = [("node>=20.10", "nodejs", "nodejs", "nodejs")]  # Playwright's, --test-concurrency
+TEST_NODE = [("node>=20.10", "nodejs", "nodejs", "nodejs")]  # node:test as the tests use it
 BROWSER = [("chromium", "chromium", "chromium", "chromium")]  # if there is no other
 
 # For docs/wasm, which the site works without: as in learn, of Debian alone.
@@ -30,6 +33,8 @@ PROGRAMS = [("clang++-19", "clang-19"), ("wasm-ld-19", "lld-19"), ("wasm-opt", "
             ("/usr/include/nlohmann/json.hpp", "nlohmann-json3-dev"),
             ("/usr/include/doctest/doctest.h", "doctest-dev"), ("/usr/include/hwy/highway.h", "libhwy-dev"),
             ("/usr/include/eigen3/Eigen/Core", "libeigen3-dev")]
+
+LONGEST = ("wasm", "site", "reading", "accessibility")  # of docs/test
 
 # What npm says where no registry answers; anything else is a mistake of ours.
 NO_REGISTRY = ("ENOTFOUND", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "EAI_AGAIN", "ENETUNREACH")
@@ -114,12 +119,24 @@ def test(bin_directory: Path) -> None:
     """Figures against the programs, then every page in a browser."""
     run(["node", "figures/make.mjs", "--check", "--bin", str(bin_directory)],
         "a figure is not what the programs say; write it again: node docs/figures/make.mjs")
-    tests = sorted(str(path.relative_to(DOCS)) for path in (DOCS / "test").glob("*.test.mjs"))
     environment = {**os.environ, "FA_CHROMIUM": browser(), "FA_BIN": str(bin_directory)}
-    at_once = f"--test-concurrency={os.cpu_count()}"  # a browser each
-    if subprocess.run(["node", "--test", at_once, *tests], cwd=DOCS, env=environment,
-                      stdin=subprocess.DEVNULL).returncode != 0:
-        raise RuntimeError("a test of the site failed; its output is above")
+
+    def passes(path) -> bool:
+        begin = time.monotonic()
+        result = subprocess.run(["node", "--test", "--test-reporter=spec", path], cwd=DOCS, env=environment,
+                                text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        failed = result.returncode != 0
+        counts = ", ".join(re.findall(r"^\S ((?:pass|fail|skipped) [1-9]\d*)$", result.stdout, re.M))
+        print(f"{'NO' if failed else 'ok':3} {path.name}: {counts}, {time.monotonic() - begin:.0f} s\n"
+              + (result.stdout if failed else ""), end="", flush=True)
+        return not failed
+
+    # The longest first: none of them is left alone in the end. (`node --test` itself goes by the alphabet.)
+    tests = sorted((DOCS / "test").glob("*.test.mjs"),
+                   key=lambda path: (path.name.split(".")[0] not in LONGEST, path.name))
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:  # a browser each
+        if not all(list(pool.map(passes, tests))):
+            raise RuntimeError("a test of the site failed; its output is above")
 
 
 def serve(port: int) -> None:

@@ -11,7 +11,7 @@ const CHAPTER_4 = '/chapters/04_swizzling/', ALL = '/docs/break-it.html'
 
 async function panel_of(page) {
   const root = page.locator('.fa-try'), field = (name) => root.locator(`[data-field="${name}"]`)
-  await root.scrollIntoViewIfNeeded()
+  await root.scrollIntoViewIfNeeded()  // its script comes
   await root.and(page.locator('[data-ready]')).waitFor()
   return {
     root, field,

@@ -1,5 +1,5 @@
 import DefaultTheme from 'vitepress/theme'
-import { defineAsyncComponent, hydrateOnVisible } from 'vue'
+import { defineAsyncComponent } from 'vue'
 
 import 'katex/dist/katex.min.css'
 import Figure from './Figure.vue'
@@ -12,10 +12,16 @@ if (typeof SVGAElement !== 'undefined') {
     { configurable: true, get() { return new URL(this.href.animVal, this.baseURI).pathname } })
 }
 
+// A panel that is below the window stays as it came until the reader moves: its script is left out of what a page loads.
+async function reader_is_near() {
+  const top = globalThis.document?.querySelector('.fa-try')?.getBoundingClientRect().top ?? 0
+  if (top > globalThis.innerHeight) await new Promise((moved) =>
+    ['scroll', 'pointerdown', 'keydown'].forEach((event) => addEventListener(event, moved, { once: true, capture: true })))
+}
+
 export default {
   extends: DefaultTheme,
   enhanceApp({ app }) { app.component('Figure', Figure).component('Prediction', Prediction)
-    // Far down on its page: its script comes when the reader does.
-    .component('TryIt', defineAsyncComponent({ loader: () => import('./TryIt.vue'), hydrate: hydrateOnVisible({ rootMargin: '600px' }) }))
+    .component('TryIt', defineAsyncComponent(() => reader_is_near().then(() => import('./TryIt.vue'))))
     .component('Exercise', defineAsyncComponent(() => import('./Exercise.vue'))) },
 }
