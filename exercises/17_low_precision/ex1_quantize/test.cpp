@@ -100,8 +100,7 @@ static std::vector<Known> all_known() {
       {"one-step-too-many",
        {.levels = 128},
        "the scale is largest / 128: the largest number becomes 128 or -128, and n goes from -127 "
-       "to "
-       "127"},
+       "to 127"},
       {"all-codes-one-sided",
        {.levels = 255},
        "255 steps are for numbers from 0 up; with signs there are 127 on either side"},
@@ -125,7 +124,7 @@ static std::vector<Known> all_known() {
        "the scale of zeros is NaN; 0 is a multiple of any number, and they ask for 1"},
       {"zeros-not-written",
        {.zeros_not_written = true},
-       "the scale of zeros is right, and their n were left as they were: 0"},
+       "the scale of zeros is right, but their n were left as they were, not set to 0"},
       {"inverse-returned",
        {.returned = W::kInverse},
        "127 / largest was returned: what n was multiplied by. The scale is what n has to be "
