@@ -5,7 +5,6 @@ const RUNS = {
   all: [['ring', 'ring: first the keys, then the next step'], ['overlap', 'overlap: keys travel meanwhile']],
   causal: [['ring', 'ring, in order'], ['overlap', 'overlap, in order'], ['zigzag', 'zigzag, with overlap']],
 }
-const SHORT = { ring: 'ring', overlap: 'overlap', zigzag: 'zigzag' }
 const MASKS = [['causal', 'causal'], ['all', 'all keys']]
 const COLORS = ['a', 'c']  // keys of rank 0, of rank 1
 const ROW = 18, BLOCK = 2 * 2 * ROW + 44
@@ -32,7 +31,7 @@ export default {
     const x_of = (at) => left + at * scale
     const rows = RUNS[state.mask].map(([schedule, words], block) => {
       const { time_ms: time, steps } = runs[key_of(schedule, state)], y = top + block * BLOCK
-      return [text(2, y + 12, wide ? words : SHORT[schedule], { class: 'strong' }),
+      return [text(2, y + 12, wide ? words : schedule, { class: 'strong' }),
         text(wide ? width - 2 : right, y + 12, `${ms(time)} ms`, { class: 'end strong', name: `${schedule}_time` }),
         steps.map((of_rank, rank) => {
           const line_y = y + 20 + rank * 2 * ROW, on = state.focus === `${schedule}:${rank}`

@@ -151,7 +151,7 @@ def is_current(target: Path, depfile: Path) -> bool:
 
 @functools.cache
 def precompiled(fibers: bool) -> Path:
-    """What most sources include, read once: it takes half of their time."""
+    """What most sources include, read once: a quarter of their time."""
     target = OBJECTS / f"headers{'' if fibers else '_cpu'}.pch"
     depfile = target.with_suffix(".d")
     if not is_current(target, depfile):
