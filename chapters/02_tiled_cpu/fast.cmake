@@ -12,7 +12,7 @@ else()
   message(STATUS "ch02_bench left out: Google Benchmark was not found (libbenchmark-dev)")
 endif()
 
-# What reference/bench_cpu_peers.py loads to race PyTorch: cmake --build B --target ch02_fast_shared
+# What docs/measurements/bench_cpu_peers.py loads to race PyTorch: cmake --build B --target ch02_fast_shared
 add_library(ch02_fast_shared MODULE EXCLUDE_FROM_ALL fast.cpp peak.cpp fast_shared.cpp
   "${FA_ROOT}/common/memory.cpp" "${FA_ROOT}/common/memory_bytes.cpp"
   "${FA_ROOT}/common/parallel.cpp")

@@ -1,4 +1,4 @@
-// The fast version behind C functions, for reference/bench_cpu_peers.py.
+// The fast version behind C functions, for docs/measurements/bench_cpu_peers.py.
 #include "fast.hpp"
 #include "peak.hpp"
 

@@ -10,7 +10,7 @@
     training.py kernels                 where the time of such a step goes
 
 A report is what `ch20_train_a_gpt train --json` writes. Its losses are kept as means of 50 steps, and the
-first 20 as they are. A race is what `reference/bench_gpt.py --json` writes; the CSV is that of
+first 20 as they are. A race is what `docs/measurements/bench_gpt.py --json` writes; the CSV is that of
 `ncu --metrics gpu__time_duration.sum --csv ch20_train_a_gpt train --device gpu --steps 2 …`, of which the
 second step is kept. Exit status: 0, 2 for bad input.
 """

@@ -32,7 +32,7 @@ part machine
 } > "$out/machine.txt"
 
 part speed  # first: the card is alone
-timeout 150 python3 "$root/reference/bench_peers.py" --library "$build/lib/libflash_attention.so" \
+timeout 150 python3 "$root/docs/measurements/bench_peers.py" --library "$build/lib/libflash_attention.so" \
   --json "$out/peers.json" --markdown "$out/raw/peers.md"
 
 part counters

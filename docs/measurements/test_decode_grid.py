@@ -1,12 +1,13 @@
 """Tests of the decoding grid: it holds what it says, plain attention passes, and each mistake is seen.
 
-    cd reference && python3 -W error -m unittest -q test_decode_grid
+    cd docs/measurements && python3 -W error -m unittest -q test_decode_grid
 """
 
 import contextlib
 import io
 import unittest
 
+import paths  # noqa: F401, before the modules of reference/
 import numpy as np
 
 import attention

@@ -1,6 +1,6 @@
 """Tests of the grid: it holds what it says, right kernels pass, and each mistake is seen.
 
-    cd reference && python3 -W error -m unittest -q test_forward_grid
+    cd docs/measurements && python3 -W error -m unittest -q test_forward_grid
 """
 
 import contextlib
@@ -11,6 +11,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import paths  # before the modules of reference/
 import numpy as np
 
 import attention
@@ -306,7 +307,7 @@ class CommandLine(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             program = Path(folder) / "ch"
             program.write_text(PROGRAM.format(python=sys.executable,
-                                              here=str(Path(forward_grid.__file__).parent)))
+                                              here=str(paths.ROOT / "reference")))
             program.chmod(0o755)
             # Four cases for each: right; LSE wrong; its own check fails; refused.
             cases = [case for alibi, local, softcap in ((0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 50))

@@ -2,7 +2,7 @@
 """FlashAttention's tests of the backward pass, for chapter 10's kernels: needs a GPU and PyTorch.
 
     cmake --build build --target flash_attention
-    reference/backward_grid.py
+    docs/measurements/backward_grid.py
 
 Lengths, head sizes, heads and types are those of tests/test_flash_attn.py and hopper/test_flash_attn.py
 in Dao-AILab/flash-attention, as far as chapter 10 takes their options:
@@ -26,6 +26,7 @@ import re
 import sys
 from typing import Dict, Iterator, List, Optional, Tuple
 
+import paths  # noqa: F401, before the modules of reference/
 import check
 from attention import NO_LIMITS
 from forward_grid import (CAUSAL_PAIRS, Case, DIMS, LibraryOf, PADDED_DIMS, PAIRS, ROOT, random_tensors,

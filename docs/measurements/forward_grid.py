@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """FlashAttention's forward tests as a grid for the kernels here, held to check.py's rule.
 
-    reference/forward_grid.py --small                        some of each kind, on the emulator
-    reference/forward_grid.py --device gpu --torch           all of them; needs a GPU and PyTorch
-    reference/forward_grid.py --small --program build/bin/ch09_masks_and_shapes
-    reference/forward_grid.py --small --numpy                plain attention: is the grid right?
+    docs/measurements/forward_grid.py --small                        some of each kind, on the emulator
+    docs/measurements/forward_grid.py --device gpu --torch           all of them; needs a GPU and PyTorch
+    docs/measurements/forward_grid.py --small --program build/bin/ch09_masks_and_shapes
+    docs/measurements/forward_grid.py --small --numpy                plain attention: is the grid right?
 
 Kernels are called through the shared library (--library, --chapter), O and LSE are judged. Lengths,
 head sizes and options are those of tests/test_flash_attn.py and hopper/test_flash_attn.py in
@@ -26,13 +26,12 @@ import tempfile
 from pathlib import Path
 from typing import Iterator, List, NamedTuple, Optional, Tuple
 
+from paths import ROOT
 import check  # says so if there is no NumPy
 import numpy as np
 
 import attention
 from problem import BadInput, Problem, read_npy
-
-ROOT = Path(__file__).resolve().parents[1]
 
 PAIRS = [(113, 203), (128, 217), (113, 211), (108, 256), (256, 512), (512, 256), (1024, 1024),
          (1023, 1024), (1024, 1023), (2048, 2048)]  # Lq, Lkv
@@ -174,7 +173,6 @@ class LibraryOf:
     takes_nan = True
 
     def __init__(self, path: str, chapter: int, with_lse: bool = True) -> None:
-        sys.path.insert(0, str(ROOT / "common" / "kernels" / "library"))
         import flash_attention
         self.library = flash_attention.load(os.path.abspath(path))
         self.chapter, self.with_lse = chapter, with_lse

@@ -2,7 +2,7 @@
 """Races chapter 02's fast version against PyTorch's CPU attention: one run, taking turns.
 
     cmake --build build --target ch02_fast_shared
-    reference/bench_cpu_peers.py --library build/lib/libch02_fast.so --threads 1,16 --json out.json
+    docs/measurements/bench_cpu_peers.py --library build/lib/libch02_fast.so --threads 1,16 --json out.json
 
 Our output is held against float64 before anything is timed. GFLOP/s are 4 B H Lq Lkv D / time,
 half of that when causal. Without PyTorch only our own numbers are printed.
@@ -22,6 +22,7 @@ except ImportError:
     print("error: this Python has no NumPy; try /usr/bin/python3 " + __file__, file=sys.stderr)
     sys.exit(2)
 
+import paths  # noqa: F401, before the modules of reference/
 import attention
 import check
 from problem import Problem

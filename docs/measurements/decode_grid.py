@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Others' tests of decoding over a cache, for chapter 11's kernels, held to check.py's rule.
 
-    reference/decode_grid.py --small                     some of each kind, on the emulator
-    reference/decode_grid.py                             all of them; needs a GPU and PyTorch
+    docs/measurements/decode_grid.py --small                     some of each kind, on the emulator
+    docs/measurements/decode_grid.py                             all of them; needs a GPU and PyTorch
 
 Lengths, heads and page sizes are those of tests/test_flash_attn.py and hopper/test_flash_attn.py in
 Dao-AILab/flash-attention, and of tests/test_shared_prefix_kernels.py in flashinfer-ai/flashinfer, as
@@ -25,6 +25,7 @@ import re
 import sys
 from typing import Iterator, List, NamedTuple, Optional, Tuple
 
+import paths  # noqa: F401, before the modules of reference/
 import check  # says so if there is no NumPy
 import numpy as np
 

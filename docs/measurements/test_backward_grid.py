@@ -1,12 +1,13 @@
 """Tests of the backward grid: it holds what it says, plain gradients pass, and each mistake is seen.
 
-    cd reference && python3 -W error -m unittest -q test_backward_grid
+    cd docs/measurements && python3 -W error -m unittest -q test_backward_grid
 """
 
 import contextlib
 import io
 import unittest
 
+import paths  # noqa: F401, before the modules of reference/
 import backward_grid
 from attention import NO_LIMITS
 from forward_grid import DIMS

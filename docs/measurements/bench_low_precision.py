@@ -2,8 +2,8 @@
 """Chapter 17 against chapters in 16 bits, FlashAttention-2 and cuDNN: speed and error side by side.
 
     cmake --build build --target flash_attention
-    reference/bench_low_precision.py > out.txt                               INT8, beside chapter 08
-    reference/bench_low_precision.py --chapters 16,117 --steady > out.txt    FP8, beside chapter 16
+    docs/measurements/bench_low_precision.py > out.txt                               INT8, beside chapter 08
+    docs/measurements/bench_low_precision.py --chapters 16,117 --steady > out.txt    FP8, beside chapter 16
 
 For each shape: TFLOP/s of the whole call, quantizing included, taking turns in one process; the
 microseconds of each of our kernels as the profiler has them, and how much faster the attention alone

@@ -2,9 +2,9 @@
 """Races chapter 11's decoding against PyTorch's attention on this GPU: one process, taking turns.
 
     cmake --build build --target flash_attention
-    reference/bench_decode.py --json out.json --markdown out.md
+    docs/measurements/bench_decode.py --json out.json --markdown out.md
 
-    reference/bench_decode.py --prefix 8192 --shape 64,32/8,1,8704,128
+    docs/measurements/bench_decode.py --prefix 8192 --shape 64,32/8,1,8704,128
 
 One query a sequence. What is timed is a CUDA graph of calls, so that starting them does not count; K and
 V rotate through several times the L2 cache. Each of ours is first held against float64, on fresh random

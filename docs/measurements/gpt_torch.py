@@ -2,8 +2,8 @@
 """Chapter 20's GPT in PyTorch, as one writes it there; attention is a switch here too.
 
     ch20_train_a_gpt train --text T --steps 0 --checkpoint start
-    reference/gpt_torch.py start --text T --steps 200 --attention ours --json ours.json
-    reference/gpt_torch.py start --text T --steps 200 --compare run.json
+    docs/measurements/gpt_torch.py start --text T --steps 200 --attention ours --json ours.json
+    docs/measurements/gpt_torch.py start --text T --steps 200 --compare run.json
 
 Begins with the checkpoint's weights and draws the batches that the program draws. --attention sdpa is
 PyTorch's own, in fp32; ours is this course's kernels by way of their autograd function, in bf16, and
@@ -16,6 +16,7 @@ import json
 import os
 import sys
 
+import paths  # noqa: F401, before the modules of reference/
 import check  # noqa: F401, says so if there is no NumPy
 import numpy as np
 
@@ -85,9 +86,6 @@ def attention(torch, name, library):
             q, k, v, is_causal=True)
     if not torch.cuda.is_available():
         raise BadInput("--attention ours: PyTorch sees no GPU on this machine")
-    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "common", "kernels",
-                          "library")
-    sys.path.append(folder)
     import flash_attention
     loaded = flash_attention.load(os.path.abspath(library))
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """FlashAttention-3's float8 tests as a grid for chapter 17's FP8 kernel, held to their rule.
 
-    reference/float8_grid.py --small             the short ones, on the emulator
-    reference/float8_grid.py --device gpu        all of them; needs a GPU and PyTorch
+    docs/measurements/float8_grid.py --small             the short ones, on the emulator
+    docs/measurements/float8_grid.py --device gpu        all of them; needs a GPU and PyTorch
 
 Lengths, options and the rule are those of hopper/test_flash_attn.py in Dao-AILab/flash-attention with
 float8_e4m3fn: normal numbers in e4m3, times random descales in [0, 2), one for each tensor, sequence and
@@ -20,6 +20,7 @@ Exit status: 0 all right, 1 not, 2 bad usage.
 import itertools
 import sys
 
+import paths  # noqa: F401, before the modules of reference/
 import check  # says so if there is no NumPy
 import numpy as np
 

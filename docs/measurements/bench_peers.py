@@ -2,7 +2,7 @@
 """Races the chapters' kernels against PyTorch's attention on this GPU: one process, taking turns.
 
     cmake --build build --target flash_attention
-    reference/bench_peers.py --json out.json --markdown out.md
+    docs/measurements/bench_peers.py --json out.json --markdown out.md
 
 Every chapter is first held against float64, on fresh random inputs, into an output full of NaN; one
 that fails is not timed. Peers that this PyTorch does not have are left out. TFLOP/s are
@@ -97,8 +97,7 @@ try:
 except ImportError:
     fail("this Python has no PyTorch to race against; ./learn bench times the chapters alone")
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "common", "kernels",
-                             "library"))
+import paths  # noqa: F401, before the modules of reference/
 import flash_attention
 import check  # says so if there is no NumPy
 from problem import Problem

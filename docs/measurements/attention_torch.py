@@ -5,6 +5,7 @@ from typing import Tuple
 
 import torch
 
+import paths  # noqa: F401, before the modules of reference/
 import check
 from problem import Problem
 

@@ -2,7 +2,7 @@
 """Races chapter 10's backward pass against PyTorch's on this GPU: one process, taking turns.
 
     cmake --build build --target flash_attention
-    reference/bench_backward.py --json out.json --markdown out.md
+    docs/measurements/bench_backward.py --json out.json --markdown out.md
 
 Ours is the whole pass: preprocessing, zeroing and rounding of dQ included. Theirs runs through
 torch.autograd.grad. Where a head has at most 8192 x 8192 scores, every design is first held against

@@ -1,10 +1,11 @@
 """Tests of the FP8 grid: it holds what it says, the kernel's arithmetic passes, and each mistake is seen.
 
-    cd reference && python3 -W error -m unittest -q test_float8_grid
+    cd docs/measurements && python3 -W error -m unittest -q test_float8_grid
 """
 
 import unittest
 
+import paths  # noqa: F401, before the modules of reference/
 import numpy as np
 
 import attention

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Races chapter 20's GPT, all of it on the GPU, against the same model in PyTorch, compiled.
 
-    reference/bench_gpt.py --program build/bin/ch20_train_a_gpt --json out.json
+    docs/measurements/bench_gpt.py --program build/bin/ch20_train_a_gpt --json out.json
 
 Both begin with the same weights and draw the same batches; products and attention in bf16, weights,
 optimizer and residual path in fp32. PyTorch's is torch.compile of the model under autocast with
@@ -23,6 +23,7 @@ import sys
 import tempfile
 import time
 
+import paths  # noqa: F401, before the modules of reference/
 import check  # noqa: F401, says so if there is no NumPy
 
 import gpt

@@ -1,0 +1,7 @@
+"""Import this first: it makes the modules of reference/ and the library's Python front importable."""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "reference"), str(ROOT / "common" / "kernels" / "library")]
