@@ -28,12 +28,15 @@ const cited_of = (scheme, { input, measure }) =>
 
 export default {
   title: 'What 8 and 4 bits cost',
-  sources: { kept: ['docs/measurements/cpu/ch17_accuracy.json'] },
-  data: ({ kept }) => ({ seeds: kept.seeds,
-    inputs: Object.fromEntries(kept.inputs.map(({ name, keys, dim }) => [name, { keys, dim }])),
-    schemes: kept.schemes.map(({ name, cited_rmse: cited, errors }) => ({ name, cited,
-      errors: Object.fromEntries(Object.entries(errors).map(([input, { rmse, rmse_range, relative_l1 }]) =>
-        [input, { rmse: short(rmse), range: rmse_range.map(short), relative_l1: short(relative_l1) }])) })) }),
+  sources: { kept: ['docs/measurements/cpu/ch17_accuracy.csv'] },
+  data: ({ kept: { about, rows } }) => ({ seeds: about.seeds,
+    inputs: Object.fromEntries(rows.map(({ input, keys, dim }) => [input, { keys, dim }])),
+    schemes: [...new Set(rows.map(({ scheme }) => scheme))].map((name) => {
+      const of = rows.filter(({ scheme }) => scheme === name).sort((a, b) => a.input < b.input ? -1 : 1)
+      return { name, ...of[0].cited_rmse === '' ? {} : { cited: of[0].cited_rmse },
+        errors: Object.fromEntries(of.map(({ input, rmse, lowest_rmse, highest_rmse, relative_l1 }) => [input,
+          { rmse: short(rmse), range: [lowest_rmse, highest_rmse].map(short), relative_l1: short(relative_l1) }])) }
+    }) }),
   stills: { 'chapters/17_low_precision/figures/accuracy.svg': {},
     'chapters/17_low_precision/figures/accuracy_long.svg': { input: 'long-v', focus: 'fp8-block-one-level' } },
   initial: () => ({ input: 'outliers', measure: 'rmse', focus: 'fp8-block-hadamard' }),

@@ -10,8 +10,9 @@ const SHOWN = {  // from the report; in words; with its unit; the axis's ticks
 
 export default {
   title: 'A step against the context: plain and tiled attention',
-  sources: { kept: ['docs/measurements/cpu/ch20_curves.json'] },
-  data: ({ kept }) => kept.contexts,
+  sources: { kept: ['docs/measurements/cpu/ch20_contexts.csv'] },
+  data: ({ kept: { rows } }) => rows.reduce((all, { context, attention, ...measured }) =>
+    ({ ...all, [context]: { ...all[context], [attention]: measured } }), {}),
   stills: { 'chapters/20_train_a_gpt/figures/context.svg': {} },
   initial: () => ({ show: 'memory', focus: '16384' }),
   controls: () => [{ key: 'show', type: 'choice', label: 'shown', options: [['memory', 'memory'], ['time', 'time']] }],

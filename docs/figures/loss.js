@@ -15,9 +15,10 @@ const words_of = (loss) => loss.toFixed(3)
 
 export default {
   title: 'The loss over 2000 steps: intact, and with bugs',
-  sources: { kept: ['docs/measurements/cpu/ch20_curves.json'] },
-  data: ({ kept }) => ({ every: kept.every, curves: Object.fromEntries(Object.entries(kept.curves).map(
-    ([name, { means, last, passed }]) => [name, { means: means.map((x) => +x.toFixed(3)), last, passed }])) }),
+  sources: { kept: ['docs/measurements/cpu/ch20_curves.csv'] },
+  data: ({ kept: { about, rows } }) => ({ every: about.every, curves: Object.fromEntries(rows.map(
+    ({ name, means, last, passed }) => [name,
+      { means: means.split(' ').map((x) => +(+x).toFixed(3)), last, passed: passed === 1 }])) }),
   stills: { 'chapters/20_train_a_gpt/figures/loss.svg': {} },
   initial: () => ({ show: 'breaks', focus: 'mask-off-by-one' }),
   controls: () => [{ key: 'show', type: 'choice', label: 'curves', options: [['breaks', 'intact and broken'],

@@ -121,23 +121,21 @@ const notes_of = (data, { show }) => show === 'memory'
     `One head, ${data.memory.how}.`]
   : [`One thread, ${data.time.machine[0]},`, `${data.time.machine[1]}.`, `One head, ${data.time.how}.`]
 
-function time_data({ context, benchmarks }) {
-  const medians = benchmarks.filter(({ aggregate_name }) => aggregate_name === 'median')
-    .map((one) => ({ ...one, path: one.run_name.split('/') })).filter(({ path }) => path[0] === 'attention')
-  const named = (name) => medians.filter(({ path }) => path[1] === name)
-  const cache = (wanted) => `${context.caches.find(({ level }) => level === wanted).size / MIB} MiB`
-  const curve = (name) => [name, named(name).map(({ real_time }) => real_time / 1000)]
+function time_data({ about, rows }) {
+  const named = (name) => rows.filter(({ kernel }) => kernel === name)
+  const cache = (level) => `${about[`L${level}`] / MIB} MiB`
+  const curve = (name) => [name, named(name).map(({ ns }) => ns / 1000)]
   return {
-    lengths: named('naive').map(({ path }) => +path[2]),
-    how: `fp32, d = 64, median of ${medians[0].repetitions}, ${context.date.slice(0, 10)}`,
-    machine: [`Xeon with AVX-512, ${context.num_cpus} cores, virtual machine`,
+    lengths: named('naive').map(({ length }) => length),
+    how: `fp32, d = 64, median of ${about.repetitions}, ${about.date}`,
+    machine: [`Xeon with AVX-512, ${about.cores} cores, virtual machine`,
       `${cache(2)} of L2 a core, ${cache(3)} of L3, g++ 12.2`],
     caches: Object.fromEntries([2, 3].map((level) => [`L${level}`, parseFloat(cache(level))])),
     curves: Object.fromEntries(['naive', 'tiled', 'fast'].map(curve)),
   }
 }
 
-function memory_data({ rows, dim, dtype, threads, block_q, block_kv }) {
+function memory_data({ rows, about: { dim, dtype, threads, block_q, block_kv } }) {
   const curve = (key) => rows.map((row) => row[key] / MIB)
   return {
     lengths: rows.map(({ length }) => length),
@@ -150,8 +148,8 @@ function memory_data({ rows, dim, dtype, threads, block_q, block_kv }) {
 export default {
   title: 'Memory and time over the length: naive and tiled',
   sources: {
-    memory: ['docs/measurements/cpu/ch02_memory.json'],
-    time: ['docs/measurements/cpu/crossover.json'],
+    memory: ['docs/measurements/cpu/ch02_memory.csv'],
+    time: ['docs/measurements/cpu/crossover.csv'],
   },
   data: ({ memory, time }) => ({ memory: memory_data(memory), time: time_data(time) }),
   stills: {

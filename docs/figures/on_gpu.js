@@ -45,8 +45,12 @@ function kernels(data, state, width) {
 
 export default {
   title: 'The GPT on a GPU: tokens a second, and where the time goes',
-  sources: { kept: ['docs/measurements/h200/ch20_gpu.json'] },
-  data: ({ kept }) => ({ rows: kept.rows.map(({ context, tokens_per_second }) => ({ context, tokens_per_second })), kernels: kept.kernels }),
+  sources: { kept: ['docs/measurements/h200/ch20_gpu.csv'], kernels: ['docs/measurements/h200/ch20_kernels.csv'] },
+  data: ({ kept: { rows }, kernels }) => ({
+    rows: [...new Set(rows.map(({ context }) => context))].map((context) => ({ context,
+      tokens_per_second: Object.fromEntries(rows.filter((row) => row.context === context && row.tokens_per_second)
+        .map((row) => [row.runner, row.tokens_per_second])) })),
+    kernels: Object.fromEntries(kernels.rows.map(({ kernels: name, ms, launches }) => [name, { ms, launches }])) }),
   stills: { 'chapters/20_train_a_gpt/figures/on_gpu.svg': {} },
   initial: () => ({ show: 'speed', focus: '1024' }),
   controls: () => [{ key: 'show', type: 'choice', label: 'shown', options: [['speed', 'speed'], ['kernels', 'one step']] }],

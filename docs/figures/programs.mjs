@@ -16,15 +16,29 @@ function write_npy(path, rows) {
   return path
 }
 
+// A kept measurement (docs/measurements/kept.py): `about` from its lines `# key: value`, and a row per line.
+// A cell that is a number becomes one.
+export function read_csv(text) {
+  const lines = text.trimEnd().split('\n'), value = (cell) => cell !== '' && Number.isFinite(+cell) ? +cell : cell
+  const cells = (line) => [...line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)]
+    .map(([, quoted, plain]) => quoted === undefined ? plain : quoted.replaceAll('""', '"'))
+  const [header, ...rows] = lines.filter((line) => !line.startsWith('# ')).map(cells)
+  return {
+    about: Object.fromEntries(lines.filter((line) => line.startsWith('# ')).map((line) => {
+      const [, key, rest] = line.match(/^# (.*?): (.*)$/)
+      return [key, value(rest)]
+    })),
+    rows: rows.map((row) => Object.fromEntries(header.map((key, i) => [key, value(row[i])]))),
+  }
+}
+
 // What a command made: the JSON that it wrote to the word {json}, or what it printed. A program is a
 // name in `bin` or a path from the root; it runs in the root. A word that is a function gives the rows of a
 // matrix, and stands for a .npy file of them. Throws if it fails; with --break,
-// exit status 1 (ran, and was found wrong) is what is wanted. A single word ending in .json is a file
-// from the root, such as a measurement, which nobody repeats here.
+// exit status 1 (ran, and was found wrong) is what is wanted. A single word ending in .csv is a kept
+// measurement, a file from the root.
 export function output_of([program, ...words], bin = BIN) {
-  if (!words.length && program.endsWith('.json')) {
-    return JSON.parse(readFileSync(join(ROOT, program), 'utf8'))
-  }
+  if (!words.length && program.endsWith('.csv')) return read_csv(readFileSync(join(ROOT, program), 'utf8'))
   const folder = mkdtempSync(join(tmpdir(), 'figure-'))
   const file = join(folder, 'out.json')
   try {

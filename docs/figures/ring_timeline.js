@@ -16,10 +16,21 @@ const computing = (steps) => steps.map(({ begin_ms: at, compute_ms: long, owner 
 const travelling = (steps) => steps.filter(({ transfer_ms: long }) => long > 0)
   .map(({ transfer_begin_ms: at, transfer_ms: long }) => [at, at + long])
 
+// { run: { time_ms, steps[rank][step] } } of the kept rows, which are in that order.
+export function runs_of(rows) {
+  const runs = {}
+  for (const { run, time_ms, rank, step, ...measured } of rows) {
+    const { steps } = runs[run] ??= { time_ms, steps: [] }
+    steps[rank] ??= []
+    steps[rank][step] = measured
+  }
+  return runs
+}
+
 export default {
   title: 'Two GPUs share a sequence: who computes when, and when keys travel',
-  sources: { measured: ['docs/measurements/h100/ch19_timeline.json'] },
-  data: ({ measured: { shape, runs } }) => ({ length: shape[2], runs }),
+  sources: { measured: ['docs/measurements/h100/ch19_timeline.csv'] },
+  data: ({ measured: { about, rows } }) => ({ length: +about.shape.split(',')[2], runs: runs_of(rows) }),
   stills: { 'chapters/19_ring_attention/figures/ring_timeline.svg': {} },
   initial: () => ({ mask: 'causal', focus: 'ring:0' }),
   controls: () => [{ key: 'mask', type: 'choice', label: 'mask', options: MASKS }],

@@ -23,7 +23,6 @@ import re
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
 from typing import Iterator, List, NamedTuple, Optional, Tuple
 
 from paths import ROOT

@@ -11,8 +11,11 @@
     tables.py crossover        chapter 02 by length: naive, tiled and fast, one thread
     tables.py memory           chapter 02 by length: what naive and tiled allocate
     tables.py cpu              chapter 02's fast version beside PyTorch on the CPU
-    tables.py trim KIND FILE   the columns used here (KIND: counters or profile) of Nsight Compute's
-                               raw export, as h200/measure.sh writes it
+    tables.py trim KIND FILE   what is kept of a raw report, as CSV. KIND: counters or profile, of
+                               Nsight Compute's export as h200/measure.sh writes it; peers, cpu,
+                               crossover, memory or accuracy, of the JSON that bench_peers.py,
+                               bench_cpu_peers.py, ch02_bench, ch02_tiled_cpu memory and
+                               ch17_low_precision accuracy write
 
 A number that is missing or not finite is an error, one line and exit status 2, never a cell.
 Exit status 1: emulator and hardware differ in a way that nothing explains.
@@ -31,6 +34,8 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
+
+import kept
 
 H200 = Path(__file__).resolve().parent / "h200"
 CPU = Path(__file__).resolve().parent / "cpu"
@@ -287,27 +292,51 @@ def timing(samples, shape, where):
                   (high - low) / 2 / middle)
 
 
-def read_speed(path):
-    """Of bench_peers.py's file: two lines that say what was measured and how, the limit of
-    mma.sync, the names in order, and for each shape {name: Timing} of those that take it."""
-    def not_finite(text):
-        raise Problem(f"{path}: expected a number, found {text!r}")
+def shape_of(text):
+    return [int(n) for n in text.split(",")]
+
+
+def keep_peers(result, path):
+    """Of bench_peers.py's report every sample, with the card's clock and power after the race of its shape."""
+    card = result["card"]
+    if result["rows"] == []:
+        raise KeyError("rows")
+    about = {"command": result["command"], "date": result["date"], "card": card["name"],
+             "driver": card["driver_version"], "PyTorch": result["torch"], "cuDNN": result["cudnn"],
+             "rounds": result["rounds"], "mma.sync limit, TFLOP/s": number(result["mma_limit_tflops"], path)}
+    return kept.write(about, ["shape", "kernel", "clocks.sm", "power.draw", "ms"], [
+        [",".join(map(str, row["shape"])), name, row["card"].get("clocks.sm"),
+         row["card"].get("power.draw"), [number(ms, f"{path}: {name}") for ms in samples]]
+        for row in result["rows"] for name, samples in row["ms"].items()])
+
+
+def read_kept(path):
     try:
-        result = json.loads(read(path), parse_constant=not_finite)
-        card, rows = result["card"], result["rows"]
-        limit = number(result["mma_limit_tflops"], path)
-        names = sorted({name for row in rows for name in row["ms"]},
+        return kept.read(read(path))
+    except ValueError as error:
+        raise Problem(f"{path}: {error}") from None
+
+
+def read_speed(path):
+    """Of peers.csv: two lines that say what was measured and how, the limit of mma.sync, the names
+    in order, and for each shape {name: Timing} of those that take it."""
+    about, rows = read_kept(path)
+    try:
+        limit = number(about["mma.sync limit, TFLOP/s"], path)
+        names = sorted({row["kernel"] for row in rows},
                        key=lambda name: (not name.startswith("ch"), name))
-        cudnn = result["cudnn"]
-        about = [f"{card['name']}, driver {card['driver_version']}, PyTorch {result['torch']}, "
-                 f"cuDNN {cudnn // 10000}.{cudnn // 100 % 100}, {result['date']}",
-                 f"bench_peers.py --rounds {result['rounds']}: TFLOP/s of 4 B H Lq Lkv D, median"]
-        measured = {",".join(map(str, row["shape"])):
-                    {name: timing(row["ms"][name], row["shape"], f"{path}: {name}")
-                     for name in names if row["ms"].get(name)} for row in rows}
-    except (ValueError, KeyError, TypeError) as error:
-        raise Problem(f"{path}: not what bench_peers.py writes: {error!r}") from None
-    return about, limit, names, measured
+        cudnn = int(about["cuDNN"])
+        lines = [f"{about['card']}, driver {about['driver']}, PyTorch {about['PyTorch']}, "
+                 f"cuDNN {cudnn // 10000}.{cudnn // 100 % 100}, {about['date']}",
+                 f"bench_peers.py --rounds {about['rounds']}: TFLOP/s of 4 B H Lq Lkv D, median"]
+        measured = {}
+        for row in rows:
+            if row["ms"]:
+                measured.setdefault(row["shape"], {})[row["kernel"]] = timing(
+                    row["ms"].split(), shape_of(row["shape"]), f"{path}: {row['kernel']}")
+    except (ValueError, KeyError) as error:
+        raise Problem(f"{path}: not what `tables.py trim peers` writes: {error!r}") from None
+    return lines, limit, names, measured
 
 
 def speed(path, chapter):
@@ -506,102 +535,161 @@ def sweep(path):
             f"{100 * spread:.1f} % of it. Local: bytes a thread."]
 
 
-def crossover(path):
+def keep_crossover(result, path):
     """Google Benchmark's medians by length."""
+    context, rows = result["context"], []
+    for row in result["benchmarks"]:
+        if row["aggregate_name"] == "median" and row["run_name"].startswith("attention/"):
+            _, kernel, length = row["run_name"].split("/")
+            if row["time_unit"] != "ns":
+                raise Problem(f"{path}: {row['run_name']}: expected nanoseconds")
+            rows.append([kernel, length, *(number(row[key], f"{path}: {row['run_name']}")
+                                           for key in ("real_time", "GFLOP/s"))])
+    caches = {one["level"]: one["size"] for one in context["caches"] if one["type"] != "Instruction"}
+    about = {"date": context["date"][:10], "cores": context["num_cpus"],
+             "target": context["vector target"],
+             "peak GFLOP/s": number(context["peak GFLOP/s"], path),
+             "repetitions": result["benchmarks"][0]["repetitions"],
+             **{f"L{level}": size for level, size in sorted(caches.items())}}
+    return kept.write(about, ["kernel", "length", "ns", "GFLOP/s"], rows)
+
+
+def crossover(path):
+    about, rows = read_kept(path)
     try:
-        result = json.loads(read(path))
-        cores, target = result["context"]["num_cpus"], result["context"]["vector target"]
-        peak = number(result["context"]["peak GFLOP/s"], path.name)
-        times, speeds = {}, {}
-        for row in result["benchmarks"]:
-            if row["aggregate_name"] == "median":
-                _, kernel, length = row["run_name"].split("/")
-                ns = number(row["real_time"], f"{path.name}: {row['run_name']}")
-                if row["time_unit"] != "ns" or ns <= 0:
-                    raise Problem(f"{path.name}: {row['run_name']}: expected nanoseconds above 0")
-                times.setdefault(int(length), {})[kernel] = ns / 1000
-                if kernel == "tiled":
-                    speeds[int(length)] = number(row["GFLOP/s"], f"{path.name}: {row['run_name']}")
+        peak, times, speeds = number(about["peak GFLOP/s"], path.name), {}, {}
+        for row in rows:
+            where = f"{path.name}: {row['kernel']}, {row['length']}"
+            ns = number(row["ns"], where)
+            if ns <= 0:
+                raise Problem(f"{where}: expected nanoseconds above 0")
+            times.setdefault(int(row["length"]), {})[row["kernel"]] = ns / 1000
+            if row["kernel"] == "tiled":
+                speeds[int(row["length"])] = number(row["GFLOP/s"], where)
         table = [["L", "naive, µs", "tiled, µs", "fast, µs", "naive / tiled", "tiled, of peak"]]
         for length, at in sorted(times.items()):
             table.append([str(length), *(f"{at[k]:.1f}" for k in ("naive", "tiled", "fast")),
                           f"{at['naive'] / at['tiled']:.2f}",
                           f"{100 * speeds[length] / peak:.1f} %"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise Problem(f"{path}: not what ch02_bench writes: {error!r}") from None
-    return [f"Xeon with AVX-512, {cores} cores, Highway's target {target}, "
-            f"{result['context']['date'][:10]}", "one thread, one head, d = 64, fp32, medians", "",
-            *aligned(table)]
+        line = f"Xeon with AVX-512, {about['cores']} cores, Highway's target {about['target']}, {about['date']}"
+    except (ValueError, KeyError) as error:
+        raise Problem(f"{path}: not what `tables.py trim crossover` writes: {error!r}") from None
+    return [line, "one thread, one head, d = 64, fp32, medians", "", *aligned(table)]
+
+
+BYTES = ["score_matrix_bytes", "output_bytes", "safe_peak_bytes", "tiled_peak_bytes"]
+
+
+def keep_memory(result, path):
+    """What `ch02_tiled_cpu memory --json` counted."""
+    return kept.write({key: result[key] for key in ("dtype", "dim", "threads", "block_q", "block_kv")},
+                      ["length", *BYTES], [[row["length"], *(row[key] for key in BYTES)]
+                                           for row in result["rows"]])
 
 
 def memory(path):
-    """What `ch02_tiled_cpu memory --json` counted, beside inputs and outputs, in MiB."""
+    """What naive and tiled allocate beside inputs and outputs, in MiB."""
+    about, rows = read_kept(path)
     try:
-        result = json.loads(read(path))
         table = [["L", "score matrix", "O", "naive (safe)", "tiled", "naive / tiled"]]
-        for row in result["rows"]:
-            cells = [number(row[key], f"{path.name}: {row['length']}: {key}") for key in
-                     ("score_matrix_bytes", "output_bytes", "safe_peak_bytes", "tiled_peak_bytes")]
-            table.append([str(row["length"]), f"{cells[0] / 2**20:.1f}", f"{cells[1] / 2**20:.1f}",
+        for row in rows:
+            cells = [number(row[key], f"{path.name}: {row['length']}: {key}") for key in BYTES]
+            table.append([row["length"], f"{cells[0] / 2**20:.1f}", f"{cells[1] / 2**20:.1f}",
                           f"{cells[2] / 2**20:.2f}", f"{cells[3] / 2**20:.3f}",
                           f"{cells[2] / cells[3]:.0f}"])
-        about = f"MiB; one head, {result['dtype']}, d = {result['dim']}, one thread, " \
-                f"tiles of {result['block_q']} x {result['block_kv']}"
-    except (ValueError, KeyError, TypeError, ZeroDivisionError) as error:
-        raise Problem(f"{path}: not what ch02_tiled_cpu memory writes: {error!r}") from None
-    return [about, "", *aligned(table)]
+        line = f"MiB; one head, {about['dtype']}, d = {about['dim']}, one thread, " \
+               f"tiles of {about['block_q']} x {about['block_kv']}"
+    except (KeyError, ZeroDivisionError) as error:
+        raise Problem(f"{path}: not what `tables.py trim memory` writes: {error!r}") from None
+    return [line, "", *aligned(table)]
+
+
+def keep_cpu(result, path):
+    """Of bench_cpu_peers.py's report every sample."""
+    rows = [[case["threads"], ",".join(map(str, case["shape"])), "causal" if case["causal"] else "",
+             number(case["peak_gflops"], path), name, [number(g, f"{path}: {name}") for g in samples]]
+            for case in result["cases"] for name, samples in case["gflops"].items()]
+    about = {key: result[key] for key in ("cpu", "cores", "date", "target", "torch")}
+    about.update({f"{one['threads']} threads": ", ".join(f"{key} {one[key]:.4g}" for key in (
+        "peak_gflops", "copy_gbs", "sgemm_gflops")) for one in result["machine"]})
+    return kept.write(about, ["threads", "shape", "mask", "peak_gflops", "kernel", "gflops"], rows)
 
 
 def cpu(path):
-    """Chapter 02's fast version beside PyTorch: GFLOP/s, medians of bench_cpu_peers.py's file."""
+    """Chapter 02's fast version next to PyTorch: GFLOP/s, medians."""
+    about, rows = read_kept(path)
     try:
-        result = json.loads(read(path))
         table = [["threads", "B,H,Lq,Lkv,D", "fast", "of peak", "PyTorch flash", "PyTorch plain",
                   "fast / flash"]]
-        for case in result["cases"]:
-            where = f"{path.name}: {case['shape']}"
-            peak = number(case["peak_gflops"], where)
-            medians = [statistics.median(number(g, where) for g in case["gflops"][name])
-                       for name in ("fast", "torch flash", "torch math")]
-            if min(peak, *medians) <= 0:
+        cases = {}
+        for row in rows:
+            case = row["threads"], row["shape"] + f" {row['mask']}" * bool(row["mask"])
+            where = f"{path.name}: {' '.join(case)}: {row['kernel']}"
+            samples = [number(g, where) for g in row["gflops"].split()]
+            peak = number(row["peak_gflops"], where)
+            if min(peak, *samples) <= 0:
                 raise Problem(f"{where}: a speed that is not positive")
-            table.append([str(case["threads"]), ",".join(map(str, case["shape"])) +
-                          (" causal" if case["causal"] else ""), f"{medians[0]:.1f}",
-                          f"{100 * medians[0] / peak:.1f} %", *(f"{m:.1f}" for m in medians[1:]),
-                          f"{medians[0] / medians[1]:.2f}"])
-        about = f"Xeon with AVX-512 and AMX, {result['cores']} cores, PyTorch {result['torch']}, " \
-                f"{result['date']}"
-    except (ValueError, KeyError, TypeError) as error:
-        raise Problem(f"{path}: not what bench_cpu_peers.py writes: {error!r}") from None
-    return [about, "GFLOP/s of 4 B H Lq Lkv D (half of it causal), fp32, medians", "",
+            cases.setdefault((*case, peak), {})[row["kernel"]] = statistics.median(samples)
+        for (threads, shape, peak), speeds in cases.items():
+            medians = [speeds[name] for name in ("fast", "torch flash", "torch math")]
+            table.append([threads, shape, f"{medians[0]:.1f}", f"{100 * medians[0] / peak:.1f} %",
+                          *(f"{m:.1f}" for m in medians[1:]), f"{medians[0] / medians[1]:.2f}"])
+        line = f"Xeon with AVX-512 and AMX, {about['cores']} cores, PyTorch {about['torch']}, {about['date']}"
+    except (KeyError, TypeError) as error:
+        raise Problem(f"{path}: not what `tables.py trim cpu` writes: {error!r}") from None
+    return [line, "GFLOP/s of 4 B H Lq Lkv D (half of it causal), fp32, medians", "",
             *aligned(table)]
 
 
+def keep_accuracy(result, path):
+    """Errors of each scheme on each input, of `ch17_low_precision accuracy --json`."""
+    inputs = {one["name"]: one for one in result["inputs"]}
+    rows = [[scheme["name"], scheme.get("cited_rmse"), name, inputs[name]["keys"], inputs[name]["dim"],
+             *(number(value, f"{path}: {scheme['name']}, {name}") for value in (
+                 errors["rmse"], *errors["rmse_range"], errors["relative_l1"]))]
+            for scheme in result["schemes"] for name in inputs for errors in [scheme["errors"][name]]]
+    return kept.write({"seeds": result["seeds"]}, ["scheme", "cited_rmse", "input", "keys", "dim", "rmse",
+                                                   "lowest_rmse", "highest_rmse", "relative_l1"], rows)
+
+
 def accuracy(path):
-    """What `ch17_low_precision accuracy --json` found: each scheme's RMSE on each input, beside the paper's."""
+    """Each scheme's RMSE on each input, next to the paper's."""
+    about, rows = read_kept(path)
     try:
-        result = json.loads(read(path))
-        inputs = [one["name"] for one in result["inputs"]]
-        table = [["RMSE", *inputs, "paper, outliers"]]
-        for scheme in result["schemes"]:
-            where = f"{path.name}: {scheme['name']}"
-            cells = [number(scheme["errors"][one]["rmse"], f"{where}, {one}") for one in inputs]
-            cited = [number(scheme["cited_rmse"], where)] if "cited_rmse" in scheme else []
-            table.append([scheme["name"], *(f"{cell:.2e}" for cell in cells + cited), *[""] * (not cited)])
-        lengths = {}
-        for one in result["inputs"]:
-            lengths.setdefault(one["keys"], []).append(one["name"])
-        about = "; ".join([f"medians of {result['seeds']} seeds, D = {result['inputs'][0]['dim']}", *(
+        inputs = list(dict.fromkeys(row["input"] for row in rows))
+        table, schemes, lengths = [["RMSE", *inputs, "paper, outliers"]], {}, {}
+        for row in rows:
+            where = f"{path.name}: {row['scheme']}, {row['input']}"
+            scheme = schemes.setdefault(row["scheme"], {"cited": row["cited_rmse"]})
+            scheme[row["input"]] = number(row["rmse"], where)
+            lengths.setdefault(row["keys"], {})[row["input"]] = row["dim"]
+        for name, scheme in schemes.items():
+            cited = f"{number(scheme['cited'], f'{path.name}: {name}'):.2e}" if scheme["cited"] else ""
+            table.append([name, *(f"{scheme[one]:.2e}" for one in inputs), cited])
+        line = "; ".join([f"medians of {about['seeds']} seeds, D = {rows[0]['dim']}", *(
             f"{keys} keys: {', '.join(names)}" for keys, names in lengths.items())])
+    except (KeyError, IndexError) as error:
+        raise Problem(f"{path}: not what `tables.py trim accuracy` writes: {error!r}") from None
+    return [line, "paper: FlashAttention-3 (arXiv:2407.08608), Table 3, cited", "", *aligned(table)]
+
+
+KEEP = {"peers": keep_peers, "cpu": keep_cpu, "crossover": keep_crossover, "memory": keep_memory,
+        "accuracy": keep_accuracy}
+
+
+def keep(kind, path):
+    """The CSV of a JSON report. A Problem if the report lacks something or has a number that is not finite."""
+    try:
+        return KEEP[kind](json.loads(read(path)), path)
     except (ValueError, KeyError, TypeError, IndexError) as error:
-        raise Problem(f"{path}: not what ch17_low_precision accuracy writes: {error!r}") from None
-    return [about, "paper: FlashAttention-3 (arXiv:2407.08608), Table 3, cited", "", *aligned(table)]
+        raise Problem(f"{path}: not the report that `trim {kind}` takes: {error!r}") from None
 
 
 def main(arguments):
     usage = ("usage: tables.py speed [NN] | counters [NN] | profile NN | sweep | "
              "crossover | memory | cpu | accuracy | "
-             "speed|profile|steady --json FILE | trim counters|profile FILE")
+             "speed|profile|steady --json FILE | "
+             "trim counters|profile|peers|cpu|crossover|memory|accuracy FILE")
     command, rest = (arguments or [""])[0], arguments[1:]
     chapter = rest[0] if rest else None
     try:
@@ -611,7 +699,10 @@ def main(arguments):
             writer.writerow(["Program", "Shape", "Kernel Name", *COLUMNS[rest[0]]])
             writer.writerows(rows)
             return 0
-        as_json = {"speed": lambda: speed_json(H200 / "peers.json"),
+        if command == "trim" and len(rest) == 2 and rest[0] in KEEP:
+            sys.stdout.write(keep(*rest))
+            return 0
+        as_json = {"speed": lambda: speed_json(H200 / "peers.csv"),
                    "profile": lambda: profile_json(H200 / "profile.csv"),
                    "steady": lambda: steady_json(H200 / "ch13_steady.txt",
                                                  H200 / "ch13_profile.txt")}
@@ -626,7 +717,7 @@ def main(arguments):
             raise Problem(usage)
         unexplained = []
         if command == "speed":
-            lines = speed(H200 / "peers.json", chapter)
+            lines = speed(H200 / "peers.csv", chapter)
         elif command == "counters":
             lines, unexplained = compare(H200 / "counters.csv", chapter)
             lines[:0] = [machine(), ""]
@@ -635,13 +726,13 @@ def main(arguments):
         elif command == "sweep" and not chapter:
             lines = sweep(H200 / "sweep.txt")
         elif command == "crossover" and not chapter:
-            lines = crossover(CPU / "crossover.json")
+            lines = crossover(CPU / "crossover.csv")
         elif command == "memory" and not chapter:
-            lines = memory(CPU / "ch02_memory.json")
+            lines = memory(CPU / "ch02_memory.csv")
         elif command == "cpu" and not chapter:
-            lines = cpu(CPU / "peers_run2.json")
+            lines = cpu(CPU / "peers_run2.csv")
         elif command == "accuracy" and not chapter:
-            lines = accuracy(CPU / "ch17_accuracy.json")
+            lines = accuracy(CPU / "ch17_accuracy.csv")
         else:
             raise Problem(usage)
     except Problem as problem:

@@ -49,6 +49,10 @@ class Folder(unittest.TestCase):
         (self.folder / name).write_text(text, encoding="utf-8")
         return self.folder / name
 
+    def kept(self, kind, result):
+        """The CSV of a report, as `tables.py trim KIND` makes it."""
+        return self.write("kept.csv", tables.keep(kind, self.write("raw.json", json.dumps(result))))
+
     def trimmed(self, text, kind="counters"):
         rows = tables.trim(text, tables.COLUMNS[kind], "raw")
         out = io.StringIO()
@@ -220,11 +224,11 @@ class TestSteady(Folder):
 class TestSpeed(Folder):
     def result(self, **samples):
         return {"card": {"name": "GPU", "driver_version": "1"}, "torch": "2", "cudnn": 91900,
-                "date": "today", "rounds": 3, "mma_limit_tflops": 600.0,
-                "rows": [{"shape": [1, 1, 1000, 1000, 100], "ms": samples}]}
+                "date": "today", "rounds": 3, "mma_limit_tflops": 600.0, "command": "race",
+                "rows": [{"shape": [1, 1, 1000, 1000, 100], "card": {"power.draw": "9 W"}, "ms": samples}]}
 
     def speed(self, result, chapter=None):
-        return "\n".join(tables.speed(self.write("peers.json", json.dumps(result)), chapter))
+        return "\n".join(tables.speed(self.kept("peers", result), chapter))
 
     def test_medians_and_ratio(self):
         text = self.speed(self.result(ch03=[0.004, 0.004, 9.0], ch04=[0.002] * 3, FA2=[0.001] * 3),
@@ -233,19 +237,19 @@ class TestSpeed(Folder):
 
     def test_a_peer_that_was_left_out_is_a_dash(self):
         result = self.result(ch03=[0.004] * 3)
-        result["rows"].append({"shape": [1, 1, 8, 8, 64], "ms": {"ch03": [1.0], "flex": [2.0]}})
+        result["rows"].append({"shape": [1, 1, 8, 8, 64], "card": {}, "ms": {"ch03": [1.0], "flex": [2.0]}})
         self.assertRegex(self.speed(result), r"1,1,1000,1000,100 +100\.0 +-\n")
 
     def test_json_has_the_numbers_of_the_tables(self):
-        found = tables.speed_json(tables.H200 / "peers.json")
+        found = tables.speed_json(tables.H200 / "peers.csv")
         text = lambda value, decimals: "-" if value is None else f"{value:.{decimals}f}"
-        rows = [line.split() for line in tables.speed(tables.H200 / "peers.json", None)]
+        rows = [line.split() for line in tables.speed(tables.H200 / "peers.csv", None)]
         self.assertIn(["B,H,Lq,Lkv,D", *found["names"]], rows)
         for shape, cells in found["shapes"].items():
             values = [text(cells[name]["tflops"], 1) for name in found["names"]]
             self.assertIn([shape, *values], rows)
         for chapter in ("04", "05", "06", "07", "08"):
-            rows = [line.split() for line in tables.speed(tables.H200 / "peers.json", chapter)]
+            rows = [line.split() for line in tables.speed(tables.H200 / "peers.csv", chapter)]
             for shape, cells in found["shapes"].items():
                 own = cells[f"ch{chapter}"]
                 row, = (row for row in rows if row and row[0] == shape)
@@ -254,7 +258,7 @@ class TestSpeed(Folder):
 
     def test_json_quartiles_and_what_is_missing(self):
         result = self.result(ch03=[0.005, 0.004, 0.002], ch04=[0.002])
-        found = tables.speed_json(self.write("peers.json", json.dumps(result)))
+        found = tables.speed_json(self.kept("peers", result))
         cells = found["shapes"]["1,1,1000,1000,100"]
         self.assertEqual(cells["ch03"],
                          {"tflops": 100.0, "slow": 80.0, "fast": 200.0, "of_limit": 16.7,
@@ -270,21 +274,29 @@ class TestSpeed(Folder):
         refuse("not positive", self.result(ch03=[0.0]))
         refuse("chapter 04 was not timed", self.result(ch03=[1.0]), "04")
         refuse("not both timed", self.result(ch03=[], ch04=[1.0]), "04")
-        refuse("not what bench_peers.py writes", {"rows": []})
+        refuse("not the report that `trim peers` takes", {"rows": []})
+        self.assert_problem("not what `tables.py trim peers` writes", tables.speed,
+                            self.write("peers.csv", "shape,kernel,ms\n"), None)
+        self.assert_problem("2 cells under 3 headings", tables.speed,
+                            self.write("peers.csv", "shape,kernel,ms\na,b\n"), None)
+        good = self.kept("peers", self.result(ch03=[0.004])).read_text()
+        for bad in ("nan", "inf", "-"):
+            self.assert_problem("expected a number", tables.speed,
+                                self.write("peers.csv", good.replace("0.004", bad)), None)
         self.assert_problem("cannot be read", tables.speed, self.folder / "none.json", None)
 
 
 class TestCpu(Folder):
     def table(self, tool, result):
-        return tool(self.write("raw.json", json.dumps(result)))
+        return tool(self.kept(tool.__name__, result))
 
     def test_crossover(self):
         row = lambda kernel, ns, which="median": {
             "aggregate_name": which, "run_name": f"attention/{kernel}/64", "real_time": ns,
-            "time_unit": "ns", "GFLOP/s": 20.0}
+            "repetitions": 3, "time_unit": "ns", "GFLOP/s": 20.0}
         result = lambda naive: {
             "context": {"num_cpus": 16, "vector target": "AVX3", "peak GFLOP/s": "200",
-                        "date": "2026-11-20T11"},
+                        "date": "2026-11-20T11", "caches": [{"level": 2, "type": "Unified", "size": 9}]},
             "benchmarks": [row("naive", 1.0, "mean"), row("naive", naive), row("tiled", 2e3),
                            row("fast", 5e2)]}
         lines = self.table(tables.crossover, result(3e3))
@@ -292,10 +304,12 @@ class TestCpu(Folder):
         for bad in (float("nan"), float("inf"), 0.0):
             with self.assertRaises(tables.Problem):
                 self.table(tables.crossover, result(bad))
-        self.assert_problem("not what ch02_bench writes", self.table, tables.crossover, {})
+        self.assert_problem("not the report that `trim crossover` takes", self.table, tables.crossover, {})
+        self.assert_problem("expected nanoseconds above 0", tables.crossover, self.write(
+            "kept.csv", self.kept("crossover", result(3e3)).read_text().replace("3000", "-3000")))
 
     def test_memory(self):
-        result = lambda tiled: {"dtype": "f32", "dim": 64, "block_q": 64, "block_kv": 64, "rows": [
+        result = lambda tiled: {"dtype": "f32", "dim": 64, "threads": 1, "block_q": 64, "block_kv": 64, "rows": [
             {"length": 512, "score_matrix_bytes": 2**20, "output_bytes": 2**17,
              "safe_peak_bytes": 2**21, "tiled_peak_bytes": tiled}]}
         self.assertEqual(self.table(tables.memory, result(2**18))[-1].split(),
@@ -304,25 +318,29 @@ class TestCpu(Folder):
         self.assert_problem("not what", self.table, tables.memory, result(0))
 
     def test_cpu(self):
-        result = lambda fast: {"cores": 2, "torch": "2", "date": "today", "cases": [
+        result = lambda fast: {"cpu": "one", "target": "AVX2", "machine": [], "cores": 2, "torch": "2", "date": "today",
+                               "cases": [
             {"shape": [1, 2], "causal": True, "threads": 16, "peak_gflops": 200.0,
              "gflops": {"fast": fast, "torch flash": [50.0], "torch math": [10.0]}}]}
         self.assertEqual(self.table(tables.cpu, result([99.0, 100.0, 120.0]))[-1].split(),
                          ["16", "1,2", "causal", "100.0", "50.0", "%", "50.0", "10.0", "2.00"])
         self.assert_problem("expected a number", self.table, tables.cpu, result([float("nan")]))
         self.assert_problem("not positive", self.table, tables.cpu, result([0.0]))
-        self.assert_problem("not what", self.table, tables.cpu, {"cases": []})
+        self.assert_problem("not the report", self.table, tables.cpu, {"cases": []})
+        self.assert_problem("not what", tables.cpu, self.write("kept.csv", "threads,shape\n1,2\n"))
 
     def test_accuracy(self):
+        errors = lambda rmse: {"long": {"rmse": rmse, "rmse_range": [1e-5, 1.0], "relative_l1": 0.1}}
         result = lambda rmse: {"seeds": 5, "inputs": [{"name": "long", "keys": 9, "dim": 64}], "schemes": [
-            {"name": "fp8", "cited_rmse": 0.024, "errors": {"long": {"rmse": rmse}}},
-            {"name": "bf16", "errors": {"long": {"rmse": 1e-4}}}]}
+            {"name": "fp8", "cited_rmse": 0.024, "errors": errors(rmse)},
+            {"name": "bf16", "errors": errors(1e-4)}]}
         lines = self.table(tables.accuracy, result(0.0123))
         self.assertEqual(lines[0], "medians of 5 seeds, D = 64; 9 keys: long")
         self.assertEqual([line.split() for line in lines[-2:]], [["fp8", "1.23e-02", "2.40e-02"], ["bf16", "1.00e-04"]])
         for bad in (None, float("nan")):
             self.assert_problem("fp8, long: expected a number", self.table, tables.accuracy, result(bad))
-        self.assert_problem("not what", self.table, tables.accuracy, {"inputs": []})
+        self.assert_problem("not the report", self.table, tables.accuracy, {"inputs": []})
+        self.assert_problem("not what", tables.accuracy, self.write("kept.csv", "scheme\n"))
 
 
 class TestSweep(Folder):
@@ -383,7 +401,7 @@ class TestKernelHeaders(unittest.TestCase):
             header, = root.glob(f"chapters/{chapter}_*/attention.hpp")
             shape, tflops = re.search(r"shape ([\d,]+): ([\d.]+) TFLOP/s",
                                       header.read_text()).groups()
-            rows = [row.split() for row in tables.speed(tables.H200 / "peers.json", None)]
+            rows = [row.split() for row in tables.speed(tables.H200 / "peers.csv", None)]
             names, = (row[1:] for row in rows if row and row[0] == "B,H,Lq,Lkv,D")
             values, = (row[1:] for row in rows if row and row[0] == shape)
             self.assertEqual(dict(zip(names, values))[f"ch{chapter}"], tflops, header)
@@ -392,7 +410,7 @@ class TestKernelHeaders(unittest.TestCase):
 class TestCommand(unittest.TestCase):
     def test_bad_usage(self):
         for arguments in ([], ["profile"], ["speed", "4"], ["speed", "04", "05"],
-                          ["speed", "--json"], ["counters", "--json", "f"], ["trim", "x", "y"],
+                          ["speed", "--json"], ["counters", "--json", "f"], ["trim", "x", "y"], ["trim", "peers"],
                           ["sweep", "04"]):
             errors = io.StringIO()
             with contextlib.redirect_stderr(errors):

@@ -8,7 +8,7 @@ const MIB = 1 << 20
 
 test('memory_curves: bytes as ch02_tiled_cpu counts them now', () => with_browser(async (open) => {
   const fresh = output_of(['ch02_tiled_cpu', 'memory', '--longest', '2048', '--json', '{json}']).rows
-  const measured = output_of(['docs/measurements/cpu/ch02_memory.json']).rows
+  const measured = output_of(['docs/measurements/cpu/ch02_memory.csv']).rows
   assert.ok(fresh.length > 1)
   assert.deepEqual(measured.slice(0, fresh.length), fresh)
   const page = await open('/chapters/02_tiled_cpu/')
@@ -28,9 +28,9 @@ test('memory_curves: bytes as ch02_tiled_cpu counts them now', () => with_browse
 }))
 
 test('memory_curves: times are the medians of the measurement', () => with_browser(async (open) => {
-  const { benchmarks } = output_of(['docs/measurements/cpu/crossover.json'])
+  const { rows } = output_of(['docs/measurements/cpu/crossover.csv'])
   const median = (name, length) =>
-    benchmarks.find((one) => one.name === `attention/${name}/${length}_median`).real_time / 1000
+    rows.find((row) => row.kernel === name && row.length === length).ns / 1000
   const page = await open('/chapters/02_tiled_cpu/')
   const figure = await figure_on(page, 'memory_curves', 1)
   assert.match(await figure.words(),

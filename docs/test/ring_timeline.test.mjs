@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { test } from 'node:test'
 
-import { ROOT } from '../figures/programs.mjs'
+import { output_of } from '../figures/programs.mjs'
+import { runs_of } from '../figures/ring_timeline.js'
 import { figure_on, with_browser } from './browser.mjs'
 
-const { runs } = JSON.parse(readFileSync(join(ROOT, 'docs/measurements/h100/ch19_timeline.json'), 'utf8'))
+const runs = runs_of(output_of(['docs/measurements/h100/ch19_timeline.csv']).rows)
 
 test('ring_timeline: lengths are what the events say; a step begins behind the one before', () => with_browser(async (open) => {
   const page = await open('/chapters/19_ring_attention/'), figure = await figure_on(page, 'ring_timeline')

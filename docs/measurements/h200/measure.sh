@@ -33,7 +33,8 @@ part machine
 
 part speed  # first: the card is alone
 timeout 150 python3 "$root/docs/measurements/bench_peers.py" --library "$build/lib/libflash_attention.so" \
-  --json "$out/peers.json" --markdown "$out/raw/peers.md"
+  --json "$out/raw/peers.json" --markdown "$out/raw/peers.md"
+"$here/../tables.py" trim peers "$out/raw/peers.json" > "$out/peers.csv"
 
 part counters
 for shape in $counter_shapes; do
