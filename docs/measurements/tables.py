@@ -11,7 +11,8 @@
     tables.py crossover        chapter 02 by length: naive, tiled and fast, one thread
     tables.py memory           chapter 02 by length: what naive and tiled allocate
     tables.py cpu              chapter 02's fast version beside PyTorch on the CPU
-    tables.py trim KIND FILE   what is kept of a raw report, as CSV. KIND: counters or profile, of
+    tables.py trim KIND FILE   what is kept of a raw report, as CSV. KIND: runs, of programs under
+                               lines `== COMMAND`, each with its exit status; counters or profile, of
                                Nsight Compute's export as h200/measure.sh writes it; peers, cpu,
                                crossover, memory or accuracy, of the JSON that bench_peers.py,
                                bench_cpu_peers.py, ch02_bench, ch02_tiled_cpu memory and
@@ -673,6 +674,32 @@ def accuracy(path):
     return [line, "paper: FlashAttention-3 (arXiv:2407.08608), Table 3, cited", "", *aligned(table)]
 
 
+CHECKED = re.compile(r"check +(passed|FAILED|INCONCLUSIVE): max error (\S+), bound (\S+), (\d+ of \d+) rows")
+SUMMARY = re.compile(r"SUMMARY: (\d+) (?:errors|hazards)")
+
+
+def trim_runs(text, path):
+    """Of runs under lines `== COMMAND`, each ended by `exit N`: the tool and its errors if one watched,
+    the program, its arguments, its exit status and its check."""
+    rows = []
+    for run in re.split(r"(?m)^== ", text)[1:]:
+        command, _, rest = run.partition("\n")
+        status = re.search(r"(?m)^exit (\d+)$", rest)
+        if not status:
+            raise Problem(f"{path}: `{command}` has no line `exit N`")
+        tool = re.match(r"compute-sanitizer --tool (\w+) (?:--error-exitcode \d+ )?", command)
+        program, _, arguments = command[tool.end() if tool else 0:].partition(" ")
+        check, errors = CHECKED.search(rest), SUMMARY.search(rest)
+        if tool and not errors:
+            raise Problem(f"{path}: `{command}` has no summary of errors")
+        rows.append([tool and tool[1], program, arguments, errors and errors[1], status[1],
+                     *(check.groups() if check else [None] * 4)])
+    if not rows:
+        raise Problem(f"{path}: no line `== COMMAND`")
+    return kept.write({}, ["tool", "program", "arguments", "errors", "exit", "check", "max_error", "bound",
+                           "rows"], rows)
+
+
 KEEP = {"peers": keep_peers, "cpu": keep_cpu, "crossover": keep_crossover, "memory": keep_memory,
         "accuracy": keep_accuracy}
 
@@ -689,7 +716,7 @@ def main(arguments):
     usage = ("usage: tables.py speed [NN] | counters [NN] | profile NN | sweep | "
              "crossover | memory | cpu | accuracy | "
              "speed|profile|steady --json FILE | "
-             "trim counters|profile|peers|cpu|crossover|memory|accuracy FILE")
+             "trim runs|counters|profile|peers|cpu|crossover|memory|accuracy FILE")
     command, rest = (arguments or [""])[0], arguments[1:]
     chapter = rest[0] if rest else None
     try:
@@ -698,6 +725,9 @@ def main(arguments):
             rows = trim(read(rest[1]), COLUMNS[rest[0]], rest[1])
             writer.writerow(["Program", "Shape", "Kernel Name", *COLUMNS[rest[0]]])
             writer.writerows(rows)
+            return 0
+        if command == "trim" and len(rest) == 2 and rest[0] == "runs":
+            sys.stdout.write(trim_runs(read(rest[1]), rest[1]))
             return 0
         if command == "trim" and len(rest) == 2 and rest[0] in KEEP:
             sys.stdout.write(keep(*rest))

@@ -9,6 +9,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import kept
 import tables
 
 METRICS = tables.COLUMNS["counters"]
@@ -341,6 +342,35 @@ class TestCpu(Folder):
             self.assert_problem("fp8, long: expected a number", self.table, tables.accuracy, result(bad))
         self.assert_problem("not the report", self.table, tables.accuracy, {"inputs": []})
         self.assert_problem("not what", tables.accuracy, self.write("kept.csv", "scheme\n"))
+
+
+class TestRuns(unittest.TestCase):
+    RAW = ("== compute-sanitizer --tool racecheck --error-exitcode 9 ch03 --device gpu\n"
+           "  check      passed: max error 4.0e-03, bound 2.9e-02, 140 of 140 rows\n"
+           "========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)\nexit 0\n"
+           "== ch04 --shape 1,1,1,1,64\nerror: none\nexit 2\n")
+
+    def test_a_row_per_run(self):
+        _, rows = kept.read(tables.trim_runs(self.RAW, "raw"))
+        self.assertEqual([list(row.values()) for row in rows], [
+            ["racecheck", "ch03", "--device gpu", "0", "0", "passed", "4.0e-03", "2.9e-02", "140 of 140"],
+            ["", "ch04", "--shape 1,1,1,1,64", "", "2", "", "", "", ""]])
+
+    def test_what_is_refused(self):
+        for raw, why in ((self.RAW.replace("exit 0", ""), "no line `exit N`"),
+                         (self.RAW.replace("RACECHECK SUMMARY", "nothing"), "no summary of errors"),
+                         ("nothing", "no line `== COMMAND`")):
+            with self.assertRaisesRegex(tables.Problem, why):
+                tables.trim_runs(raw, "raw")
+
+    def test_what_is_kept_has_no_error(self):
+        for name, count in (("tests", 126), ("sanitizer", 232)):
+            _, rows = kept.read((tables.H200 / f"{name}.csv").read_text(encoding="utf-8"))
+            self.assertEqual(len(rows), count)
+            for row in rows:
+                self.assertIn(row["errors"], ("", "0"))
+                self.assertIn(row["exit"], ("", "0"))
+            self.assertEqual([row["tool"] == "" for row in rows], [name == "tests"] * count)
 
 
 class TestSweep(Folder):

@@ -61,7 +61,8 @@ at_once() {
   nl -ba -nrz -w3 | xargs -P 8 -L 1 sh -c '
     file=$0/$1; shift
     { echo "== $*"; "$@" 2>&1; echo "exit $?"; } > "$file"' "$out/raw/$1"
-  cat "$out/raw/$1"/* | sed -e "s|$build/bin/||g" -e 's|^== timeout [0-9]* |== |' > "$out/$1.txt"
+  cat "$out/raw/$1"/* | sed -e "s|$build/bin/||g" -e 's|^== timeout [0-9]* |== |' > "$out/raw/$1.txt"
+  "$here/../tables.py" trim runs "$out/raw/$1.txt" > "$out/$1.csv"
 }
 
 part correctness
@@ -85,7 +86,7 @@ done | at_once sanitizer
 part summary
 cat "$out/machine.txt"
 for file in tests sanitizer; do
-  echo "$file: $(grep -c '^exit 0$' "$out/$file.txt") of $(grep -c '^== ' "$out/$file.txt") passed"
-  grep -B8 '^exit [1-9]' "$out/$file.txt" | head -20
+  echo "$file: $(grep -c '^exit 0$' "$out/raw/$file.txt") of $(grep -c '^== ' "$out/raw/$file.txt") passed"
+  grep -B8 '^exit [1-9]' "$out/raw/$file.txt" | head -20
 done
 wc -l "$out"/*.csv
