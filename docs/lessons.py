@@ -4,7 +4,7 @@
     docs/lessons.py [--write] [--root DIR] [--bin DIR] [PAGE.md …]
 
 In a source file, `// [anchor: load_tile]` … `// [/anchor: load_tile]` (or `#`, or `;`) mark lines
-that a page quotes. In a page,
+that a page quotes; C++ is quoted without its break-it switches (without_breaks.py). In a page,
 
     <!-- code: attention.cuh#load_tile -->         the lines between the markers
     <!-- run: ch01_toy_machine run a.txt -->       the command and what it prints (stdout, stderr)
@@ -33,6 +33,7 @@ from urllib.parse import unquote
 
 import lesson_numbers
 from lesson_numbers import Unsourced
+from without_breaks import without_breaks
 
 PAGE_FOLDERS = ("chapters", "common", "docs", "exercises", "solutions", "reference")
 ANCHOR_FOLDERS = ("chapters", "common")  # here an anchor that no page quotes is an error
@@ -48,8 +49,9 @@ FENCE = re.compile(r"^\s*(`{3,}|~{3,})(.*)$")
 HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*#*$")
 LINK = re.compile(r"!?\[(?:[^\[\]]|\[[^\]]*\])*\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)")
 LINK_DEFINITION = re.compile(r"^\s{0,3}\[[^\]]+\]:\s+<?(\S+?)>?(?:\s|$)")
-LANGUAGE = {".cpp": "cpp", ".hpp": "cpp", ".cuh": "cpp", ".cu": "cpp", ".py": "python",
-            ".cmake": "cmake", ".json": "json", ".sh": "sh"}
+CPP = (".cpp", ".hpp", ".cuh", ".cu")
+LANGUAGE = {**dict.fromkeys(CPP, "cpp"), ".py": "python", ".cmake": "cmake", ".json": "json",
+            ".sh": "sh"}
 
 
 class Problem(Exception):
@@ -67,12 +69,24 @@ def read_lines(path: Path) -> List[str]:
 
 
 def find_anchors(path: Path) -> Dict[str, List[str]]:
-    """Anchor name -> the lines between its markers, without markers, with common indentation
-    removed. Anchors may nest and overlap. Raises Problem for a duplicate, unopened or unclosed one.
+    """Anchor name -> the lines between its markers, without markers and break-it switches, with
+    common indentation removed. Anchors may nest and overlap. Raises Problem for a duplicate, unopened
+    or unclosed one.
     """
+    lines = read_lines(path)
+    found = anchored(path, lines)
+    if path.suffix not in CPP:
+        return found
+    try:
+        return anchored(path, without_breaks("\n".join(lines)).split("\n"))
+    except ValueError as error:
+        raise Problem(f"{path}: cannot be quoted without its breaks: {error}") from None
+
+
+def anchored(path: Path, lines: List[str]) -> Dict[str, List[str]]:
     opened: Dict[str, int] = {}
     found: Dict[str, List[str]] = {}
-    for number, line in enumerate(read_lines(path), 1):
+    for number, line in enumerate(lines, 1):
         marker = MARKER.match(line)
         if not marker:
             if LOOKS_LIKE_MARKER.search(line):

@@ -8,6 +8,8 @@ import textwrap
 import unittest
 from pathlib import Path
 
+from without_breaks import without_breaks
+
 TOOL = Path(__file__).resolve().parent / "lessons.py"
 
 SOURCE = """\
@@ -341,6 +343,20 @@ class Lessons(unittest.TestCase):
             """))
         self.assert_true()
 
+    # ---- breaks ----
+
+    def test_code_is_quoted_without_its_breaks(self):
+        self.change(self.source, "work();", "if (!breaks.has(fa::IDLE)) work();")
+        self.assert_true()
+        self.change(self.source, "more();", "breaks.has(fa::LESS) ? less() : more();")
+        self.assert_true()
+        self.change(self.page, "work();", "if (!breaks.has(fa::IDLE)) work();")
+        self.assert_fails("differs from the source")
+
+    def test_code_that_cannot_be_read_without_its_breaks(self):
+        self.change(self.source, "work();", "if (breaks.has(fa::IDLE)) {{{ work();")
+        self.assert_fails("cannot be quoted without its breaks")
+
     # ---- links ----
 
     def test_link_to_missing_file(self):
@@ -387,6 +403,51 @@ class Lessons(unittest.TestCase):
                 code, output = self.lessons(*arguments)
                 self.assertEqual(code, 2, output)
                 self.assertIn("error: ", output)
+
+
+class WithoutBreaks(unittest.TestCase):
+    def test_what_is_left(self):
+        for source, wanted in (
+                ("x = 1;  // no breaks here, breaks)", "x = 1;  // no breaks here, breaks)"),
+                ("if (!breaks.has(fa::A)) wait<0>();  // the tile", "wait<0>();  // the tile"),
+                ("a();\nif (breaks.has(A)) b(1, {2});  // wrong\nc();", "a();\nc();"),
+                ("a();\nif (breaks.has(A)) {\n  b();\n}\nc();", "a();\nc();"),
+                ("if (breaks.has(A)) {\n  b();\n} else {\n  c();\n  d();\n}\ne();", "c();\nd();\ne();"),
+                ("if (!breaks.has(A)) {\n  b();\n} else c();\ne();", "b();\ne();"),
+                ("if (breaks.has(A) && x) b();\nelse c();", "c();"),
+                ("if (left < N && !breaks.has(A)) mask(x, left);", "if (left < N) mask(x, left);"),
+                ("if (!breaks.has(A) && needs(x, y))\n  b();", "if (needs(x, y))\n  b();"),
+                ("if (!breaks.has(A) || warp == 0) sync();", "sync();"),
+                ("if (exists || !breaks.has(A)) commit();", "commit();"),
+                ("if (!p || t != 0 || breaks.has(A)) return;", "if (!p || t != 0) return;"),
+                ("b = n < 3 && (old || breaks.has(A));", "b = n < 3 && (old);"),
+                ("b = !(x < 2) || breaks.has(A);", "b = !(x < 2);"),
+                ("v = breaks.has(A) && i < c ? 16 : bytes;", "v = bytes;"),
+                ("breaks.has(A) ? w<2>() : w<1>();  // stays", "w<1>();  // stays"),
+                ("f(of(breaks.has(A) ? x : y, n), breaks.has(B) ? 1 : 2);", "f(of(y, n), 2);"),
+                ("int at = i + (breaks.has(A) ? 1 : 0);", "int at = i;"),
+                ("r = breaks.has(A) ? none : fa::Swizzle::b128;", "r = fa::Swizzle::b128;"),
+                ("const int k =\n    breaks.has(A) ? 0 : g(n);", "const int k = g(n);"),
+                ("{\n  const bool on = !breaks.has(A) || w == 0;\n  if (!breaks.has(B) && on) s();\n}",
+                 "{\n  s();\n}"),
+                ("{\n  const bool on = breaks.has(A);\n  n = on ? 0 : q;\n}\non = 2;",
+                 "{\n  n = q;\n}\non = 2;"),
+                ("if (breaks & A && late) break;\nf(breaks_ & B ? 0 : k);", "f(k);"),
+                ("void f(int n,\n       uint32_t breaks) {\n  if (breaks_.has(A)) ++n;\n}", "void f(int n) {\n}"),
+                ("bool grew = breaks.has(A);", "bool grew = false;"),
+                ("const auto f = [&, breaks](int n) { return g(n, breaks) + h(breaks); };",
+                 "const auto f = [&](int n) { return g(n) + h(); };"),
+                ("template <class Breaks>\nvoid f(int n, Breaks breaks);", "void f(int n);"),
+                ("template <int N, class Breaks>\nvoid f(Breaks breaks) { g<N, Breaks>(1,\n    breaks); }",
+                 "template <int N>\nvoid f() { g<N>(1); }")):
+            with self.subTest(source):
+                self.assertEqual(without_breaks(source), wanted)
+
+    def test_every_source_that_lessons_quote(self):
+        root = TOOL.parent.parent
+        for path in sorted((root / "chapters").rglob("*.hpp")):
+            quoted = without_breaks(path.read_text(encoding="utf-8"))
+            self.assertNotIn("breaks.has(", quoted, path)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,197 @@
+"""C++ as a lesson quotes it: without the break-it switches of this repository.
+
+    without_breaks("if (!breaks.has(fa::MISSING_WAIT)) cp_async_wait<0>();")  ->  "cp_async_wait<0>();"
+
+`breaks.has(X)` and `breaks & X` count as false, and what follows from that is left out: operands of && and ||,
+branches of ?: and if, constants that are always true or false, arguments and parameters named
+`breaks`. Comments stay with their statement. The rest of the text is returned as it is.
+"""
+
+import re
+
+CALL = re.compile(r"\bbreaks_?(?:\.has\([\w:]+\)| & \w+)")
+OFF, ON = "\x00", "\x01"  # a condition that is false, or true: no source has these characters
+ARGUMENTS = (  # pattern, replacement; in this order
+    (r"[ \t]*template <class Breaks>\n", ""),
+    (r",\s*class Breaks\b", ""),
+    (r",\s*(?:Breaks|(?:Breaks|auto|(?:std::)?uint32_t) breaks)(?=\s*[,)>])", ""),
+    (r"\(Breaks breaks\)", "()"),
+    (r",\s*breaks\b(?=\s*[,)\]}])", ""),
+    (r"\(breaks\)", "()"),
+)
+PAIRS = {"(": ")", "[": "]", "{": "}"}
+
+
+def masked(text):
+    """The text with comments and strings blanked out, character for character."""
+    return re.sub(r"//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])'",
+                  lambda found: re.sub(r"[^\n]", " ", found.group()), text)
+
+
+def closing(code, at):
+    """Where the bracket that opens at `at` closes."""
+    depth = 0
+    for i in range(at, len(code)):
+        depth += (code[i] in "([{") - (code[i] in ")]}")
+        if depth == 0:
+            return i
+    raise ValueError("a bracket is never closed")
+
+
+def end_of_operand(code, at, stops):
+    """The first place from `at` on, outside brackets, where one of these tokens or the bracket
+    around it ends the operand."""
+    while at < len(code):
+        if code[at] in PAIRS:
+            at = closing(code, at)
+        elif code[at] in ")]};," or code.startswith(stops, at):
+            return at
+        at += 1
+    return at
+
+
+def start_of_operand(code, at, stops):
+    """The same to the left: the first character of the operand that ends before `at`."""
+    depth = 0
+    for i in range(at - 1, -1, -1):
+        depth += (code[i] in ")]}") - (code[i] in "([{")
+        before = code[:i + 1]
+        if depth < 0 or depth == 0 and (
+                code[i] in ";,{}?" or before.endswith(stops) or re.search(r"\breturn$", before)
+                or code[i] == ":" and not re.search(r"::?$", code[i - 1:i + 2])
+                or code[i] == "=" and not re.search(r"[=!<>]=|==", code[max(i - 1, 0):i + 2])):
+            start = i + 1
+            break
+    else:
+        start = 0
+    return start + len(code[start:at]) - len(code[start:at].lstrip())
+
+
+def end_of_statement(code, at):
+    """Just after the statement that begins at `at`: a block, or up to its semicolon."""
+    at += len(code[at:]) - len(code[at:].lstrip())
+    if code[at] == "{":
+        return closing(code, at) + 1
+    for keyword in ("if constexpr ", "if ", "for ", "while "):
+        if code.startswith(keyword, at):
+            end = end_of_statement(code, closing(code, code.index("(", at)) + 1)
+            other = re.compile(r"\s*else\b").match(code, end)
+            return end_of_statement(code, other.end()) if other and keyword[0] == "i" else end
+    return end_of_operand(code.replace(",", " "), at, ";") + 1
+
+
+def cut(text, start, end):
+    """text without [start, end); a line that has nothing else goes with its comment."""
+    line = text.rfind("\n", 0, start) + 1
+    if not text[line:start].strip():
+        start = line
+        rest = re.compile(r"[ \t]*(?://[^\n]*)?(?:\n|$)").match(text, end)
+        end = rest.end() if rest else end
+    return text[:start] + text[end:]
+
+
+def take(text, start, end, kept_start, kept_end):
+    """text in which [kept_start, kept_end) takes the place of [start, end)."""
+    return text[:start] + text[kept_start:kept_end].strip() + text[end:]
+
+
+def unwrap(text, start, end):
+    """The statement in [start, end); a block without its braces, moved to the left."""
+    statement = text[start:end].strip()
+    if not statement.startswith("{"):
+        return statement
+    inner = statement[1:-1].strip("\n").rstrip()
+    return re.sub(r"(?m)^  ", "", inner).lstrip()
+
+
+def simplify_if(text, code, at):
+    """Leaves out the if whose whole condition is the constant at `at`."""
+    head = re.compile(r"if(?: constexpr)? \($").search(code[:at])
+    if not head or code[at + 1] != ")":
+        return None
+    start, then = head.start(), at + 2
+    then_end = end_of_statement(code, then)
+    other = re.compile(r"\s*else\b").match(code, then_end)
+    end = end_of_statement(code, other.end()) if other else then_end
+    if code[at] == ON:
+        return text[:start] + unwrap(text, then, then_end) + text[end:]
+    if other:
+        return text[:start] + unwrap(text, other.end(), end) + text[end:]
+    if re.search(r"\belse\s*$", code[:start]):
+        return None
+    return cut(text, start, end)
+
+
+def simplify_constant(text, code, at):
+    """Puts the value of `const bool NAME = constant;` where NAME is used, up to the end of the block."""
+    definition = re.compile(r"const bool (\w+) =\s*$").search(code[:at])
+    if not definition or code[at + 1] != ";":
+        return None
+    name, depth, end = definition.group(1), 0, at
+    while end < len(code) and depth >= 0:
+        depth += (code[end] == "{") - (code[end] == "}")
+        end += 1
+    scope = "".join(text[at + 2:end])
+    for use in reversed(list(re.finditer(rf"\b{name}\b", code[at + 2:end]))):
+        scope = scope[:use.start()] + code[at] + scope[use.end():]
+    return cut(text[:at + 2] + scope + text[end:], definition.start(), at + 2)
+
+
+def simplify(text, at):
+    """One step of what follows from the constant at `at`; None if nothing does."""
+    code, value = masked(text), text[at]
+    after = at + 1
+    if code[at - 1] == "!":
+        return text[:at - 1] + (ON if value == OFF else OFF) + text[after:]
+    for operator, neutral, stops in (("&&", ON, ("||", "&&", "?")), ("||", OFF, ("||", "?"))):
+        right = re.compile(rf"\s*{re.escape(operator)}\s*").match(code, after)
+        left = re.compile(rf"\s*{re.escape(operator)}\s*$").search(code[:at])
+        if value == neutral and right:
+            return text[:at] + text[right.end():]
+        if value == neutral and left:
+            return text[:left.start()] + text[after:]
+        if value != neutral and right:
+            return text[:after] + text[end_of_operand(code, right.end(), stops):]
+        if value != neutral and left:
+            return text[:start_of_operand(code, left.start(), stops)] + text[at:]
+    question = re.compile(r"\s*\?").match(code, after)
+    if question:
+        colon = end_of_operand(code.replace("::", "  "), question.end(), (":",))
+        end = end_of_operand(code, colon + 1, ())
+        first, last = (question.end(), colon) if value == ON else (colon + 1, end)
+        return take(text, at, end, first, last)
+    return simplify_if(text, code, at) or simplify_constant(text, code, at)
+
+
+def tidy(before, after):
+    """`after`, where a change has left a sum with 0, a lone opening of a line, or wide gaps."""
+    after = re.sub(r" [-+] \(0\)", "", after)
+    old = set(before.split("\n"))
+    lines = []
+    for line in after.split("\n"):
+        if line not in old:
+            line = re.sub(r"(?<=\S) {3,}//", "  //", line).rstrip()
+            if lines and lines[-1].endswith(" =") and len(lines[-1]) + len(line.strip()) < 100:
+                line = lines.pop() + " " + line.strip()
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def without_breaks(text):
+    """C++ source text without `breaks`; raises ValueError where it does not know how."""
+    if "breaks" not in text:
+        return text
+    result = CALL.sub(OFF, text)
+    while True:
+        for found in re.finditer(f"[{OFF}{ON}]", masked(result)):
+            simpler = simplify(result, found.start())
+            if simpler is not None:
+                result = simpler
+                break
+        else:
+            break
+    result = result.replace(OFF, "false").replace(ON, "true")
+    for pattern, replacement in ARGUMENTS:
+        for found in reversed(list(re.finditer(pattern, masked(result)))):
+            result = result[:found.start()] + replacement + result[found.end():]
+    return tidy(text, result)
