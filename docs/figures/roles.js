@@ -205,8 +205,8 @@ export default {
     const found = run.hazards.map(({ text }) => `Found: ${text}.`)
     return [`Step ${state.step}: ${lanes.join('; ')}.`, ...about, ...found].join(' ')
       + '\nThe order of the emulator’s event log, not time: each step stands as early as what it waits for '
-      + 'allows, and how long it is drawn says nothing of how long it takes. A lane is one warp of its '
-      + 'warpgroup, of the producer one thread. '
+      + 'allows, and how long it is drawn says nothing of how long it takes. So the consumers are drawn in step; '
+      + 'on a card they drift apart. A lane is one warp of its warpgroup, of the producer one thread. '
       + `Of empty, ${arrivals_of(run)} arrivals end a phase; of full, the arrival and the bytes of a copy. A `
       + 'tile is drawn as landed when somebody has waited for it: as late as it may. Which consumer comes late in a '
       + 'broken run is the emulator’s choice; on a card nobody knows it.'
