@@ -85,9 +85,10 @@ export async function with_browser(body) {
 }
 
 /// Scrolls to a figure until it can be used and has its size: figures above it may load on the way and
-/// push it down.
+/// push it down. A figure in a folded answer is unfolded first, as a reader would do.
 export async function ready(root) {
   await root.evaluate(async (figure, longest) => {
+    for (let fold = figure.closest('details'); fold; fold = fold.parentElement.closest('details')) fold.open = true
     const frame = () => new Promise(requestAnimationFrame), start = performance.now()
     for (; figure.dataset.ready === undefined; await frame()) {
       if (performance.now() - start > longest) throw new Error(`${figure.dataset.figure} does not load`)
