@@ -112,7 +112,7 @@ void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
   static_assert(BLOCK_KV % MMA_K == 0 && HEAD_DIM % MMA_K == 0, "tiles are whole mma tiles");
 
   // [anchor: grid]
-  // One block for each BLOCK_Q rows of each head. Blocks of one head are neighbours: they read the
+  // One block per BLOCK_Q rows of each head. Blocks of one head are neighbours: they read the
   // same K and V, which then come from the L2 cache.
   const int num_q_tiles = ceil_div(len_q, BLOCK_Q);
   const int num_kv_tiles = ceil_div(len_kv, BLOCK_KV);
@@ -192,7 +192,7 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
                                      args, SMEM_ROWS * HEAD_DIM * sizeof(bf16), breaks);
 }
 
-// What host code calls. (A template: compiled only where it is used.)
+// The function that host code calls. (A template, so that it is compiled only where it is used.)
 template <class Args>
 void forward(const Args& args) {
   dispatch(args, [&](auto head_dim, auto breaks) { launch_attention<head_dim>(args, breaks); });

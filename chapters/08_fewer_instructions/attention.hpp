@@ -84,9 +84,9 @@ FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
 }
 
 // m' = max(m, rowmax S),   O *= exp(m - m'),   l *= exp(m - m')
-// Any m will do, as long as O and l are summed by the same one and no exponential overflows. So m
-// stays until a weight would pass 2^8, which is rare after the first tiles. To see that, each lane
-// looks at its own columns and the warp votes. Shuffles are for the tiles in which m does move.
+// Any m will do, if O and l are summed with the same m and no exponential overflows. So m stays
+// until a weight would pass 2^8, which is rare after the first tiles. To find that out, each lane
+// looks at its own columns and the warp votes. Shuffles are needed only for tiles in which m moves.
 template <int MMAS_Q, int MMAS_KV, int MMAS_D, class Breaks>
 FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
                              float (&O_rmem)[MMAS_Q][MMAS_D][4],
@@ -192,7 +192,7 @@ void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
   static_assert(BLOCK_Q % (NUM_WARPS * MMA_M) == 0, "every warp owns whole 16-row mma tiles");
   static_assert(BLOCK_KV % MMA_K == 0 && HEAD_DIM % MMA_K == 0, "tiles are whole mma tiles");
 
-  // One block for each BLOCK_Q rows of each head. Blocks of one head are neighbours: they read the
+  // One block per BLOCK_Q rows of each head. Blocks of one head are neighbours: they read the
   // same K and V, which then come from the L2 cache.
   const int num_q_tiles = ceil_div(len_q, BLOCK_Q);
   const int num_kv_tiles = ceil_div(len_kv, BLOCK_KV);
@@ -275,7 +275,7 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
                                      args, SMEM_ROWS * HEAD_DIM * sizeof(bf16), breaks);
 }
 
-// What host code calls. (A template: compiled only where it is used.)
+// The function that host code calls. (A template, so that it is compiled only where it is used.)
 template <class Args>
 void forward(const Args& args) {
   dispatch(args, [&](auto head_dim, auto breaks) { launch_attention<head_dim>(args, breaks); });

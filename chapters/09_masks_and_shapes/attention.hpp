@@ -95,9 +95,9 @@ FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
 }
 
 // m' = max(m, rowmax S),   O *= exp(m - m'),   l *= exp(m - m')
-// Any m will do, as long as O and l are summed by the same one and no exponential overflows. So m
-// stays until a weight would pass 2^8, which is rare after the first tiles. To see that, each lane
-// looks at its own columns and the warp votes. Shuffles are for the tiles in which m does move.
+// Any m will do, if O and l are summed with the same m and no exponential overflows. So m stays
+// until a weight would pass 2^8, which is rare after the first tiles. To find that out, each lane
+// looks at its own columns and the warp votes. Shuffles are needed only for tiles in which m moves.
 template <int MMAS_Q, int MMAS_KV, int MMAS_D, class Breaks>
 FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
                              float (&O_rmem)[MMAS_Q][MMAS_D][4],

@@ -1,10 +1,10 @@
 #pragma once
 // Chapter 12: tiles by TMA.
 //
-// The arithmetic is chapter 08's. A tile comes by one instruction of one thread: the copy engine
-// computes the addresses, swizzles, fills what does not exist with zeros, and counts its bytes on
-// an mbarrier. Whoever needs the tile waits there itself: of three barriers in the loop one is
-// left.
+// The arithmetic is chapter 08's. One thread issues the load of a tile with one instruction. The
+// copy engine computes the addresses, swizzles, writes zeros where no row exists, and counts the
+// bytes on an mbarrier, on which each thread that needs the tile waits. So one of three block
+// barriers per tile is left.
 //
 //   ./learn diff 12       ch12_tma --shape 1,1,128,512,128 --profile
 //
@@ -19,21 +19,21 @@
 namespace FA_BACKEND::ch12 {
 
 // [anchor: tile]
-// A tile of HEIGHT rows in shared memory: panels of 64 columns, side by side in the matrix, one
-// behind the other here, each row of them 128 bytes. TMA's 128-byte swizzle is chapter 04's: chunk
-// ^= row % 8.
+// A tile of HEIGHT rows in shared memory: panels of 64 columns, which are neighbours in the matrix
+// and follow each other here. Each of their rows has 128 bytes. TMA's 128-byte swizzle is the one
+// of chapter 04: chunk ^= row % 8.
 template <int HEIGHT>
 struct Tile {
   static constexpr uint32_t ROW_BYTES = 128;
   static constexpr uint32_t PANEL_BYTES = HEIGHT * ROW_BYTES;
   static constexpr int PANEL_MMAS = 64 / MMA_K;  // of 16 columns
 
-  // Where row `row`, columns 8 * chunk to 8 * chunk + 7 are, chunk < 2.
+  // Address of row `row`, columns 8 * chunk to 8 * chunk + 7; chunk < 2.
   FA_DEVICE static uint32_t at(uint32_t smem, uint32_t row, uint32_t chunk) {
     return smem + row * ROW_BYTES + ((chunk ^ row % 8) * 16);
   }
-  // The same, mma_d times 16 columns to the right. A tile begins at a multiple of 1024: an address
-  // has the chunk's number in bits 4 to 6, and an XOR of two of them does it.
+  // The address mma_d times 16 columns to the right. Because a tile begins at a multiple of 1024,
+  // an address has the chunk's number in bits 4 to 6, so that one XOR moves it.
   FA_DEVICE static uint32_t right(uint32_t address, int mma_d) {
     return (address ^ (mma_d % PANEL_MMAS * MMA_K * sizeof(bf16))) +
            mma_d / PANEL_MMAS * PANEL_BYTES;
@@ -69,9 +69,9 @@ FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
 }
 
 // m' = max(m, rowmax S),   O *= exp(m - m'),   l *= exp(m - m')
-// Any m will do, as long as O and l are summed by the same one and no exponential overflows. So m
-// stays until a weight would pass 2^8, which is rare after the first tiles. To see that, each lane
-// looks at its own columns and the warp votes. Shuffles are for the tiles in which m does move.
+// Any m will do, if O and l are summed with the same m and no exponential overflows. So m stays
+// until a weight would pass 2^8, which is rare after the first tiles. To find that out, each lane
+// looks at its own columns and the warp votes. Shuffles are needed only for tiles in which m moves.
 template <int MMAS_Q, int MMAS_KV, int MMAS_D, class Breaks>
 FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
                              float (&O_rmem)[MMAS_Q][MMAS_D][4],
@@ -168,7 +168,7 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
   static_assert(BLOCK_Q % (NUM_WARPS * MMA_M) == 0, "every warp owns whole 16-row mma tiles");
   static_assert(BLOCK_KV % MMA_K == 0 && HEAD_DIM % MMA_K == 0, "tiles are whole mma tiles");
 
-  // One block for each BLOCK_Q rows of each head. Blocks of one head are neighbours: they read the
+  // One block per BLOCK_Q rows of each head. Blocks of one head are neighbours: they read the
   // same K and V, which then come from the L2 cache.
   const int num_q_tiles = ceil_div(len_q, BLOCK_Q);
   const int num_kv_tiles = ceil_div(len_kv, BLOCK_KV);
@@ -189,7 +189,7 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
   for (auto& row : m) row[0] = row[1] = NEG_INF;
 
   // [anchor: loads]
-  // One thread says how many bytes will come, whole tiles also at the end, and asks for them.
+  // Announces how many bytes will come (a whole tile, even at the end) and issues the load.
   const auto load = [&](uint32_t smem, const TensorMap& map, int len, int first_row, uint32_t bytes,
                         uint32_t full) {
     mbarrier_arrive_expect_tx(full, breaks.has(fa::EXPECT_TOO_LITTLE) ? bytes / 2 : bytes);
@@ -211,11 +211,11 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
   // [anchor: init]
   if (thread_index() == 0) {
     for (int i = 0; i < 4; ++i) mbarrier_init(Q_full + i * 8, 1);  // one arrival: this thread's
-    if (!breaks.has(fa::NO_INIT_FENCE)) fence_mbarrier_init();     // the copy engine sees them
+    if (!breaks.has(fa::NO_INIT_FENCE)) fence_mbarrier_init();     // for the copy engine
     load(Q_smem, Q, len_q, q_tile * BLOCK_Q, Q_TILE_BYTES, Q_full);
     load_K(0);
   }
-  block_sync();  // nobody waits at an mbarrier that does not exist yet
+  block_sync();  // no thread waits on an mbarrier before it is initialized
   mbarrier_wait(Q_full, 0);
   // [/anchor: init]
 
@@ -282,7 +282,7 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
          static_cast<int>(args.k.shape[2]), args.scale * 1.44269504f, breaks);
 }
 
-// What host code calls. (A template: compiled only where it is used.)
+// The function that host code calls. (A template, so that it is compiled only where it is used.)
 template <class Args>
 void forward(const Args& args) {
   dispatch(args, [&](auto head_dim, auto breaks) { launch_attention<head_dim>(args, breaks); });

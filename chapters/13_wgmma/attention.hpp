@@ -18,9 +18,9 @@
 namespace FA_BACKEND::ch13 {
 
 // [anchor: tile]
-// A tile of HEIGHT rows in shared memory: panels of 64 columns, side by side in the matrix, one
-// behind the other here, each row of them 128 bytes, swizzled. wgmma multiplies 16 columns or 16
-// rows of it at a time, and takes a descriptor of them.
+// A tile of HEIGHT rows in shared memory: panels of 64 columns, which are neighbours in the matrix
+// and follow each other here. Each of their rows has 128 bytes, swizzled. wgmma multiplies 16
+// columns or 16 rows of it at a time, and takes a descriptor of them.
 template <int HEIGHT>
 struct Tile {
   static constexpr uint32_t ROW_BYTES = 128, GROUP_BYTES = 8 * ROW_BYTES;
@@ -61,9 +61,9 @@ FA_DEVICE void multiply_query_key(float (&S_rmem)[1][MMAS_KV][4],
 // [/anchor: query_key]
 
 // m' = max(m, rowmax S),   O *= exp(m - m'),   l *= exp(m - m')
-// Any m will do, as long as O and l are summed by the same one and no exponential overflows. So m
-// stays until a weight would pass 2^8, which is rare after the first tiles. To see that, each lane
-// looks at its own columns and the warp votes. Shuffles are for the tiles in which m does move.
+// Any m will do, if O and l are summed with the same m and no exponential overflows. So m stays
+// until a weight would pass 2^8, which is rare after the first tiles. To find that out, each lane
+// looks at its own columns and the warp votes. Shuffles are needed only for tiles in which m moves.
 template <int MMAS_Q, int MMAS_KV, int MMAS_D, class Breaks>
 FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
                              float (&O_rmem)[MMAS_Q][MMAS_D][4],
@@ -121,9 +121,9 @@ FA_DEVICE void exponentiate(uint32_t (&P_rmem)[MMAS_Q][4], float (&l)[MMAS_Q][2]
 
 // [anchor: weights_value]
 // O += exp(S - m) @ V   [64, HEAD_DIM]
-// P is operand A, from registers: what a lane has of S is what it needs of P. Nobody transposes V:
-// its descriptor says that the sum runs down the columns. The exponentials of the next 16 keys do
-// not wait for the product of these: the two units work side by side.
+// P is operand A, from registers: a lane needs the elements of P whose S it has. V is not
+// transposed: its descriptor says that the sum runs down the columns. The exponentials of the next
+// 16 keys do not wait for the product of these, so both units work at the same time.
 template <int MMAS_Q, int MMAS_D, int MMAS_KV, class Breaks>
 FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4], float (&l)[MMAS_Q][2],
                                       const float (&S_rmem)[MMAS_Q][MMAS_KV][4],
@@ -156,7 +156,7 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
   constexpr uint32_t KV_TILE_BYTES = BLOCK_KV * HEAD_DIM * sizeof(bf16);
   static_assert(BLOCK_KV % MMA_K == 0 && HEAD_DIM % 64 == 0, "whole mma tiles, whole panels");
 
-  // One block for each BLOCK_Q rows of each head. Blocks of one head are neighbours: they read the
+  // One block per BLOCK_Q rows of each head. Blocks of one head are neighbours: they read the
   // same K and V, which then come from the L2 cache.
   const int num_q_tiles = ceil_div(len_q, BLOCK_Q);
   const int num_kv_tiles = ceil_div(len_kv, BLOCK_KV);
@@ -177,7 +177,7 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
   float l[1][2] = {};  // row sum so far, of this lane's columns
   for (auto& row : m) row[0] = row[1] = NEG_INF;
 
-  // One thread says how many bytes will come, whole tiles also at the end, and asks for them.
+  // Announces how many bytes will come (a whole tile, even at the end) and issues the load.
   const auto load = [&](uint32_t smem, const TensorMap& map, int first_row, uint32_t bytes,
                         uint32_t full) {
     mbarrier_arrive_expect_tx(full, bytes);
@@ -197,7 +197,7 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
     load_K(0);
     load_V(0);
   }
-  block_sync();  // nobody waits at an mbarrier that does not exist yet
+  block_sync();  // no thread waits on an mbarrier before it is initialized
   mbarrier_wait(Q_full, 0);
 
   // [anchor: main_loop]
@@ -259,7 +259,7 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
          static_cast<int>(args.k.shape[2]), args.scale * 1.44269504f, breaks);
 }
 
-// What host code calls. (A template: compiled only where it is used.)
+// The function that host code calls. (A template, so that it is compiled only where it is used.)
 template <class Args>
 void forward(const Args& args) {
   dispatch(args, [&](auto head_dim, auto breaks) {

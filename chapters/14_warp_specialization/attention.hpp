@@ -1,10 +1,10 @@
 #pragma once
 // Chapter 14: warps with roles.
 //
-// One warpgroup, the producer, asks for tiles and does nothing else; the others, the consumers,
-// multiply. Between them stand two buffers of K and two of V, each with two mbarriers, full and
-// empty. No warp waits for all others any more. setmaxnreg gives the producer's registers to the
-// consumers: three of them fit.
+// One warpgroup, the producer, only loads tiles. The others, the consumers, only compute. They
+// communicate through two buffers for K and two for V, each with two mbarriers, full and empty, so
+// that no warp waits for all others any more. setmaxnreg gives the producer's registers to the
+// consumers, so that three of them fit.
 //
 //   ./learn diff 14       ch14_warp_specialization --shape 1,1,128,512,128 --profile
 //
@@ -18,9 +18,9 @@
 
 namespace FA_BACKEND::ch14 {
 
-// A tile of HEIGHT rows in shared memory: panels of 64 columns, side by side in the matrix, one
-// behind the other here, each row of them 128 bytes, swizzled. wgmma multiplies 16 columns or 16
-// rows of it at a time, and takes a descriptor of them.
+// A tile of HEIGHT rows in shared memory: panels of 64 columns, which are neighbours in the matrix
+// and follow each other here. Each of their rows has 128 bytes, swizzled. wgmma multiplies 16
+// columns or 16 rows of it at a time, and takes a descriptor of them.
 template <int HEIGHT>
 struct Tile {
   static constexpr uint32_t ROW_BYTES = 128, GROUP_BYTES = 8 * ROW_BYTES;
@@ -57,9 +57,9 @@ FA_DEVICE void multiply_query_key(float (&S_rmem)[1][MMAS_KV][4],
 }
 
 // m' = max(m, rowmax S),   O *= exp(m - m'),   l *= exp(m - m')
-// Any m will do, as long as O and l are summed by the same one and no exponential overflows. So m
-// stays until a weight would pass 2^8, which is rare after the first tiles. To see that, each lane
-// looks at its own columns and the warp votes. Shuffles are for the tiles in which m does move.
+// Any m will do, if O and l are summed with the same m and no exponential overflows. So m stays
+// until a weight would pass 2^8, which is rare after the first tiles. To find that out, each lane
+// looks at its own columns and the warp votes. Shuffles are needed only for tiles in which m moves.
 template <int MMAS_Q, int MMAS_KV, int MMAS_D, class Breaks>
 FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
                              float (&O_rmem)[MMAS_Q][MMAS_D][4],
@@ -116,9 +116,9 @@ FA_DEVICE void exponentiate(uint32_t (&P_rmem)[MMAS_Q][4], float (&l)[MMAS_Q][2]
 }
 
 // O += exp(S - m) @ V   [64, HEAD_DIM]
-// P is operand A, from registers: what a lane has of S is what it needs of P. Nobody transposes V:
-// its descriptor says that the sum runs down the columns. The exponentials of the next 16 keys do
-// not wait for the product of these: the two units work side by side.
+// P is operand A, from registers: a lane needs the elements of P whose S it has. V is not
+// transposed: its descriptor says that the sum runs down the columns. The exponentials of the next
+// 16 keys do not wait for the product of these, so both units work at the same time.
 template <int MMAS_Q, int MMAS_D, int MMAS_KV>
 FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4], float (&l)[MMAS_Q][2],
                                       const float (&S_rmem)[MMAS_Q][MMAS_KV][4],
@@ -135,8 +135,8 @@ FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4], float 
   wgmma_wait<0>(O_rmem[0]);
 }
 
-// 65536 registers, shared by 512 threads, are 128 for each; by 384, 168. That is what every
-// warpgroup starts with, and setmaxnreg redistributes.
+// 65536 registers are 128 per thread for 512 threads, and 168 for 384. Every warpgroup starts with
+// these, and setmaxnreg redistributes them.
 template <int HEAD_DIM, int CONSUMERS, int BLOCK_KV, class Breaks>
 FA_KERNEL FA_LAUNCH_BOUNDS(128 * (1 + CONSUMERS), 1)
 void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const TensorMap K,
@@ -148,7 +148,7 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
   constexpr uint32_t KV_TILE_BYTES = BLOCK_KV * HEAD_DIM * sizeof(bf16);
   static_assert(BLOCK_KV % MMA_K == 0 && HEAD_DIM % 64 == 0, "whole mma tiles, whole panels");
 
-  // One block for each BLOCK_Q rows of each head. Blocks of one head are neighbours: they read the
+  // One block per BLOCK_Q rows of each head. Blocks of one head are neighbours: they read the
   // same K and V, which then come from the L2 cache.
   const int num_q_tiles = ceil_div(len_q, BLOCK_Q);
   const int num_kv_tiles = ceil_div(len_kv, BLOCK_KV);
@@ -169,19 +169,19 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
   // [anchor: init]
   if (thread_index() == 0) {
     for (int i = 0; i < 5; ++i) mbarrier_init(Q_full + i * 8, 1);  // one arrival: the producer's
-    // One of each consumer: a thread that has waited for the product of its warpgroup.
+    // One arrival per consumer, by a thread that has waited for its warpgroup's product.
     const int readers = CONSUMERS - (breaks.has(fa::EMPTY_COUNT) ? 1 : 0);
     for (int i = 0; i < 4; ++i) mbarrier_init(K_empty + i * 8, readers);
-    fence_mbarrier_init();  // the copy engine sees them
+    fence_mbarrier_init();  // makes them visible to the copy engine
   }
-  block_sync();  // nobody waits at an mbarrier that does not exist yet
+  block_sync();  // no thread waits on an mbarrier before it is initialized
   // [/anchor: init]
 
   // [anchor: producer]
   if (warp_index() < 4) {
     if (!breaks.has(fa::KEEP_REGISTERS)) setmaxnreg_dec<CONSUMERS == 3 ? 32 : 24>();
     if (warp_index() > 0 || !elect_one()) return;
-    // It says how many bytes will come, whole tiles also at the end, and asks for them.
+    // Announces how many bytes will come (a whole tile, even at the end), and issues the load.
     const auto load = [&](uint32_t smem, const TensorMap& map, int first_row, uint32_t bytes,
                           uint32_t full) {
       mbarrier_arrive_expect_tx(full, bytes);
@@ -189,8 +189,8 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
     };
     load(Q_smem, Q, q_tile * BLOCK_Q, Q_TILE_BYTES, Q_full);
     for (int kv_tile = 0; kv_tile < num_kv_tiles; ++kv_tile) {
-      // All consumers have multiplied by the tile that was here. In round 0 none was: of a fresh
-      // mbarrier the phase before, of parity 1, counts as complete.
+      // Waits until all consumers have read the tile that was here. Before the first tile there was
+      // none: on a new mbarrier the previous phase, of parity 1, counts as complete.
       const int parity = kv_tile / 2 % 2 ^ 1;
       if (!breaks.has(fa::NO_EMPTY_WAIT)) mbarrier_wait(of(K_empty, kv_tile), parity);
       load(buffer(K_smem, kv_tile), K, kv_tile * BLOCK_KV, KV_TILE_BYTES, of(K_full, kv_tile));
@@ -270,7 +270,7 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
          static_cast<int>(args.k.shape[2]), args.scale * 1.44269504f, breaks);
 }
 
-// What host code calls. (A template: compiled only where it is used.)
+// The function that host code calls. (A template, so that it is compiled only where it is used.)
 template <class Args>
 void forward(const Args& args) {
   dispatch(args, [&](auto head_dim, auto breaks) {

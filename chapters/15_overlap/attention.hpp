@@ -1,9 +1,9 @@
 #pragma once
 // Chapter 15: overlap.
 //
-// A consumer no longer waits for a product before it asks for the next. It issues S of the next
-// tile, then O of this one, and waits for the first only: while the tensor cores add to O, its
-// exponentials are computed. With --ping-pong 1 the consumers take turns, too.
+// A consumer no longer waits for a product before it issues the next. It issues S of the next tile,
+// then O of this one, and waits only for S. While the tensor cores add to O, it computes the
+// exponentials of the next tile. With --ping-pong 1 the consumers also take turns.
 //
 //   ./learn diff 15       ch15_overlap --shape 1,1,128,512,128 --profile
 //
@@ -31,9 +31,9 @@ FA_DEVICE void multiply_query_key(float (&S_rmem)[1][MMAS_KV][4],
 }
 
 // m' = max(m, rowmax S),   l *= exp(m - m');   true if O has to be multiplied by `rescale`, too
-// Any m will do, as long as O and l are summed by the same one and no exponential overflows. So m
-// stays until a weight would pass 2^8, which is rare after the first tiles. To see that, each lane
-// looks at its own columns and the warp votes. Shuffles are for the tiles in which m does move.
+// Any m will do, if O and l are summed with the same m and no exponential overflows. So m stays
+// until a weight would pass 2^8, which is rare after the first tiles. To find that out, each lane
+// looks at its own columns and the warp votes. Shuffles are needed only for tiles in which m moves.
 template <int MMAS_Q, int MMAS_KV, class Breaks>
 FA_DEVICE bool raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
                              float (&rescale)[MMAS_Q][2], const float (&S_rmem)[MMAS_Q][MMAS_KV][4],
@@ -70,7 +70,7 @@ FA_DEVICE bool raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
 }
 
 // S = exp(scale (S - m)),   l += this lane's part of rowsum S
-// One FMA and one exponential. In place: P's registers belong to the product that is in flight.
+// One FMA and one exponential. In place, because the product in flight still reads P's registers.
 template <int MMAS_Q, int MMAS_KV>
 FA_DEVICE void exponentiate(float (&S_rmem)[MMAS_Q][MMAS_KV][4], float (&l)[MMAS_Q][2],
                             const float (&m)[MMAS_Q][2], float scale_log2) {
@@ -85,7 +85,7 @@ FA_DEVICE void exponentiate(float (&S_rmem)[MMAS_Q][MMAS_KV][4], float (&l)[MMAS
       }
 }
 
-// P = S, rounded, as operand A: what a lane has of S is what it needs of P.
+// P = S, rounded, as operand A: a lane needs the elements of P whose S it has.
 template <int MMAS_Q, int MMAS_KV>
 FA_DEVICE void pack(uint32_t (&P_rmem)[MMAS_KV / 2][MMAS_Q][4],
                     const float (&S_rmem)[MMAS_Q][MMAS_KV][4]) {
@@ -97,7 +97,7 @@ FA_DEVICE void pack(uint32_t (&P_rmem)[MMAS_KV / 2][MMAS_Q][4],
       }
 }
 
-// Begins O += P @ V   [64, HEAD_DIM]. Nobody transposes V: its descriptor says where the sum runs.
+// Begins O += P @ V   [64, HEAD_DIM]. V is not transposed: its descriptor says where the sum runs.
 template <int MMAS_Q, int MMAS_D, int MMAS_KV>
 FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4],
                                       uint32_t (&P_rmem)[MMAS_KV][MMAS_Q][4], uint32_t V_smem) {
@@ -108,8 +108,8 @@ FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4],
   wgmma_commit();
 }
 
-// 65536 registers, shared by 512 threads, are 128 for each; by 384, 168. That is what every
-// warpgroup starts with, and setmaxnreg redistributes.
+// 65536 registers are 128 per thread for 512 threads, and 168 for 384. Every warpgroup starts with
+// these, and setmaxnreg redistributes them.
 template <int HEAD_DIM, int CONSUMERS, int BLOCK_KV, bool PING_PONG, class Breaks>
 FA_KERNEL FA_LAUNCH_BOUNDS(128 * (1 + CONSUMERS), 1)
 void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const TensorMap K,
@@ -140,16 +140,16 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
 
   if (thread_index() == 0) {
     for (int i = 0; i < 5; ++i) mbarrier_init(Q_full + i * 8, 1);  // one arrival: the producer's
-    // One of each consumer: a thread that has waited for the product of its warpgroup.
+    // One arrival per consumer, by a thread that has waited for its warpgroup's product.
     for (int i = 0; i < 4; ++i) mbarrier_init(K_empty + i * 8, CONSUMERS);
-    fence_mbarrier_init();  // the copy engine sees them
+    fence_mbarrier_init();  // makes them visible to the copy engine
   }
-  block_sync();  // nobody waits at an mbarrier that does not exist yet
+  block_sync();  // no thread waits on an mbarrier before it is initialized
 
   if (warp_index() < 4) {
     setmaxnreg_dec<CONSUMERS == 3 ? 32 : 24>();
     if (warp_index() > 0 || !elect_one()) return;
-    // It says how many bytes will come, whole tiles also at the end, and asks for them.
+    // Announces how many bytes will come (a whole tile, even at the end), and issues the load.
     const auto load = [&](uint32_t smem, const TensorMap& map, int first_row, uint32_t bytes,
                           uint32_t full) {
       mbarrier_arrive_expect_tx(full, bytes);
@@ -157,8 +157,8 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
     };
     load(Q_smem, Q, q_tile * BLOCK_Q, Q_TILE_BYTES, Q_full);
     for (int kv_tile = 0; kv_tile < num_kv_tiles; ++kv_tile) {
-      // All consumers have multiplied by the tile that was here. In round 0 none was: of a fresh
-      // mbarrier the phase before, of parity 1, counts as complete.
+      // Waits until all consumers have read the tile that was here. Before the first tile there was
+      // none: on a new mbarrier the previous phase, of parity 1, counts as complete.
       const int parity = kv_tile / 2 % 2 ^ 1;
       mbarrier_wait(of(K_empty, kv_tile), parity);
       load(buffer(K_smem, kv_tile), K, kv_tile * BLOCK_KV, KV_TILE_BYTES, of(K_full, kv_tile));
@@ -183,7 +183,7 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
   uint32_t P_rmem[BLOCK_KV / MMA_K][1][4];  // wgmma may read it until the wait
 
   // [anchor: turns]
-  // The named barrier of a consumer is where it waits for its turn; the one before it arrives there
+  // A consumer waits at its own named barrier for its turn; the previous consumer arrives there
   // when it has issued its products. 128 threads wait and 128 arrive.
   constexpr int FIRST_TURN = 1;  // barrier 0 is block_sync's
   const auto take_turn = [&] {
@@ -208,7 +208,7 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
     wgmma_wait<0>(O_rmem[0]);
     if (thread_index() % 128 == 0) mbarrier_arrive(of(V_empty, kv_tile));
   };
-  // S has been computed: K's buffer is free, and S becomes the weights.
+  // S has been computed, so that K's buffer is free; S becomes the weights.
   const auto softmax = [&](int kv_tile, float(&rescale)[1][2]) {
     if (thread_index() % 128 == 0) mbarrier_arrive(of(K_empty, kv_tile));
     const int keys_left = len_kv - kv_tile * BLOCK_KV;
@@ -239,7 +239,7 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
     if (breaks.has(fa::EARLY_RESCALE) && grew) scale_rows(O_rmem, rescale);
     finish_output(kv_tile - 1);
 
-    // O and P are this thread's again. O holds the tiles so far, by the old maximum.
+    // This thread owns O and P again. O has the tiles so far, with the old maximum.
     if (!breaks.has(fa::EARLY_RESCALE) && grew) scale_rows(O_rmem, rescale);
     if (!breaks.has(fa::EARLY_PACK)) pack(P_rmem, S_rmem);
   }
@@ -281,7 +281,7 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
          static_cast<int>(args.k.shape[2]), args.scale * 1.44269504f, breaks);
 }
 
-// What host code calls. (A template: compiled only where it is used.)
+// The function that host code calls. (A template, so that it is compiled only where it is used.)
 template <class Args>
 void forward(const Args& args) {
   dispatch(args, [&](auto head_dim, auto breaks) {

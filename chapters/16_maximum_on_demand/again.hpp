@@ -1,6 +1,6 @@
 #pragma once
-// What a warp computes again for its own 16 rows, by mma.sync, so that it has to ask nobody: the
-// scores of one tile, whose place its weights have taken; or all that these rows have to do.
+// A warp's recomputations for its own 16 rows, with mma.sync, because wgmma would need all four
+// warps: the scores of one tile, which its weights overwrote; or these rows from the beginning.
 
 #include "chapters/16_maximum_on_demand/params.hpp"
 #include "chapters/16_maximum_on_demand/softmax.hpp"
@@ -9,8 +9,8 @@
 namespace FA_BACKEND::ch16 {
 
 // [anchor: scores_again]
-// S = Q @ K.T   [16, BLOCK_KV], from shared memory. Both tiles are swizzled panels of 64
-// columns: 16-byte chunk c of row r lies at place (c XOR r) mod 8 of its 128 bytes.
+// S = Q @ K.T   [16, BLOCK_KV], from shared memory. Both tiles are swizzled panels of 64 columns:
+// 16-byte chunk c of row r is chunk (c XOR r) mod 8 of its 128 bytes.
 template <int HEAD_DIM, int BLOCK_Q, int MMAS_KV>
 FA_DEVICE void scores_again(float (&S_rmem)[1][MMAS_KV][4],
                             uint32_t Q_smem,  // this warp's rows of the tile

@@ -1,10 +1,10 @@
 #pragma once
 // Chapter 16: the maximum on demand.
 //
-// Softmax needs a number to subtract, and nearly any will do: the weights have the range of fp32.
-// So a tile is exponentiated by the maximum that is at hand. Its row sums, needed anyway, say
-// whether that was good enough; if not, the warp computes its scores again and looks for the
-// maximum after all. Masks, grouped heads, log-sum-exp and packed sequences as in chapter 09.
+// Softmax needs a number to subtract, and nearly any will do: weights have the range of fp32. So a
+// tile is exponentiated with the current maximum, even if it is out of date. The row sums, which
+// are needed anyway, show whether it was good enough. If not, the warp recomputes its scores and
+// finds the maximum. Masks, grouped heads, log-sum-exp, packed sequences as in chapter 09.
 //
 //   ./learn diff 16       ch16_maximum_on_demand --shape 1,1,128,512,128 --profile
 //
@@ -28,7 +28,7 @@ FA_DEVICE void multiply_query_key(float (&S_rmem)[1][MMAS_KV][4],
   wgmma_commit();
 }
 
-// Begins O += P @ V   [64, HEAD_DIM]. Nobody transposes V: its descriptor says where the sum runs.
+// Begins O += P @ V   [64, HEAD_DIM]. V is not transposed: its descriptor says where the sum runs.
 template <int MMAS_Q, int MMAS_D, int MMAS_KV>
 FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4],
                                       uint32_t (&P_rmem)[MMAS_KV][MMAS_Q][4], uint32_t V_smem) {
@@ -60,24 +60,24 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
 
   if (thread_index() == 0) {
     for (int i = 0; i < 6; ++i) mbarrier_init(Q_full + i * 8, 1);  // one arrival: the producer's
-    // One of each warp that computes: its scores may be needed again after the product.
+    // One arrival per warp that computes: it may need K again after the product.
     for (int i = 0; i < 5; ++i) mbarrier_init(K_empty + i * 8, 4 * CONSUMERS);
-    fence_mbarrier_init();  // the copy engine sees them
+    fence_mbarrier_init();  // makes them visible to the copy engine
   }
-  block_sync();  // nobody waits at an mbarrier that does not exist yet
+  block_sync();  // no thread waits on an mbarrier before it is initialized
 
   if (warp_index() < 4) {
     setmaxnreg_dec<CONSUMERS == 3 ? 32 : 24>();
     if (warp_index() > 0) return;
-    // It says how many bytes will come, whole tiles also at the end, and asks for them.
+    // Announces how many bytes will come (a whole tile, even at the end), and issues the load.
     const auto ask = [&](uint32_t smem, const TensorMap& map, int first_row, int head, int batch,
                          uint32_t bytes, uint32_t full) {
       if (!elect_one()) return;
       mbarrier_arrive_expect_tx(full, bytes);
       tma_load_5d(smem, map, 0, first_row, 0, head, batch, full);
     };
-    // Rows behind a packed sequence's last are the next one's, and become zeros. V's have weight 0,
-    // but 0 times their Inf or NaN is not; with Q's, a warp might do a tile again.
+    // Rows after a packed sequence's last belong to the next sequence and become zeros. V's have
+    // weight 0, but 0 times Inf or NaN is NaN; with Q's, a warp might recompute a tile.
     int landed = 0;
     const auto load = [&](auto height, uint32_t smem, const TensorMap& map, int first_row, int head,
                           int batch, int own_rows, uint32_t full) {
@@ -107,14 +107,14 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
       const int block_row = work.q_tile * BLOCK_Q, kv_head = work.head / params.group;
       if (block_row >= work.len_q) continue;  // of a longer sequence
       const Tiles<BLOCK_KV> tiles = tiles_of<BLOCK_KV>(work, block_row, BLOCK_Q);
-      if (tiles.count() <= 0) continue;  // nobody sees anything
+      if (tiles.count() <= 0) continue;  // no query sees a key
       mbarrier_wait(Q_empty, Q_tiles++ % 2 ^ 1);
       load(Q_rows, Q_smem, params.Q_map, work.q_start + block_row, work.head, work.batch,
            work.len_q - block_row, Q_full);
       for (int tile = tiles.begin; tile < tiles.end; ++tile, ++n) {
         const int key = tile * BLOCK_KV, row = work.kv_start + key;
-        // All warps have done with the tile that was here. In round 0 none was: of a fresh mbarrier
-        // the phase before, of parity 1, counts as complete.
+        // Waits until all warps have read the tile that was here. Before the first tile there was
+        // none: on a new mbarrier the previous phase, of parity 1, counts as complete.
         const int parity = n / 2 % 2 ^ 1;
         mbarrier_wait(of(K_empty, n), parity);
         ask(buffer(K_smem, n), params.K_map, row, kv_head, work.batch, KV_TILE_BYTES,
@@ -219,10 +219,10 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
       wgmma_wait<1>(S_rmem[0]);
       if (breaks.has(fa::EARLY_RELEASE)) release(of(K_empty, n));
       float sum[2] = {};
-      exponentiate(S_rmem, sum, m[0], scale_log2);  // by the maximum at hand
+      exponentiate(S_rmem, sum, m[0], scale_log2);  // with the current maximum
       finish_output(n - 1);
-      // Weights of 2^50 times a V of 2^60 are far from fp32's 2^127. Written so that Inf and NaN
-      // are too large. (m = -inf: the weights are Inf or NaN.)
+      // Weights of 2^50 times a V of 2^60 are far below fp32's 2^127. Written so that Inf and NaN
+      // count as too large. (With m = -inf the weights are Inf or NaN.)
       const bool too_large = !(sum[0] + sum[1] < 0x1p50f) || breaks.has(fa::NO_RESCALE);
       if (warp_any(too_large) && !breaks.has(fa::NO_SUM_CHECK)) {
         scores_again<HEAD_DIM, BLOCK_Q>(
@@ -235,7 +235,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
         raised = true;
         warp_sync();  // all lanes have read K
       }
-      if (!breaks.has(fa::EARLY_RELEASE)) release(of(K_empty, n));  // nobody needs it again
+      if (!breaks.has(fa::EARLY_RELEASE)) release(of(K_empty, n));  // not needed any more
       for (int half = 0; half < 2; ++half) l[0][half] += sum[half];
       pack(P_rmem, S_rmem);
     };
@@ -247,22 +247,22 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
         mbarrier_wait(of(V_full, n), parity(n));
         mbarrier_arrive(of(V_empty, n));
       }
-      warp_sync();  // no lane waits for the next round before this one is over
+      warp_sync();  // no lane waits for the next phase before this one is over
     };
 
     // [anchor: main_loop]
     if (count > 0) mbarrier_wait(Q_full, Q_tiles++ % 2);
     int n = 0;
-    if (n < end) {  // the first tile: there is no maximum at hand, and O is still 0
+    if (n < end) {  // the first tile: there is no maximum yet, and O is still 0
       begin_scores(n);
       wgmma_wait<0>(S_rmem[0]);
       float rescale[1][2];
       softmax(n, clear_begin > 0 || clear_end < 1, rescale);
       pack(P_rmem, S_rmem);
       ++n;
-      // The others in rounds up to 4, 8, 16, 24 and so on. Edges are masked, and exact. If a
-      // maximum moved in the last round, the next is exact, too: a wrong guess costs more than a
-      // look.
+      // The others in groups that end at tile 4, 8, 16, 24 and so on. Edges are masked, and exact.
+      // If a maximum moved in the last group, the next group is exact, too, because recomputing
+      // costs more than finding the maximum first.
       while (n < end) {
         const bool edge = n < clear_begin || n >= clear_end;
         const int next = edge ? (n < clear_begin ? clear_begin : end) : n < 4 ? 4 : (n / 8 + 1) * 8;
@@ -346,7 +346,7 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
   launch_blocks<HEAD_DIM, 3, SHORT, true>(args, blocks, breaks);
 }
 
-// What host code calls. (A template: compiled only where it is used.)
+// The function that host code calls. (A template, so that it is compiled only where it is used.)
 template <class Args>
 void forward(const Args& args) {
   dispatch(args, [&](auto head_dim, auto which) {  // run-time breaks take a register or two

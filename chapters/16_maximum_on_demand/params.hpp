@@ -1,5 +1,5 @@
 #pragma once
-// From the host's arguments to what the kernel is given, and to what one block makes of it.
+// From the host's arguments to the kernel's parameters, and from these to the work of one block.
 
 #include "breaks.hpp"
 #include "common/kernels/launch.hpp"
@@ -32,7 +32,7 @@ struct Params {
   Mask mask;
 };
 
-// What a block has to do: a tile of queries of one head of a batch, or of a packed sequence.
+// The work of one block: a tile of queries of one head of a batch, or of a packed sequence.
 struct Work {
   int q_tile, head, batch;
   int q_start, kv_start;  // rows of the tensor in front of the sequence's first
@@ -41,8 +41,8 @@ struct Work {
 };
 
 // [anchor: order]
-// Blocks start in the order of their index. The heads go by groups whose K and V fit into L2, and
-// in a group the tiles at the end of the sequence, which see the most keys, go first.
+// Blocks start in the order of their index. Heads are taken in groups whose K and V fit into L2. In
+// a group the tiles at the end of the sequence come first, because they see the most keys.
 template <class Breaks>
 FA_DEVICE Work work_of(const Params& p, int index, Breaks breaks) {
   const int all_heads = p.heads * p.sequences;
@@ -136,8 +136,8 @@ inline Params params_of(const fa::ForwardArgs& args, int block_q, int block_kv) 
 }
 
 // [anchor: choice]
-// Three consumers, unless the tiles of 192 queries fill the last round of blocks badly and those of
-// 128 do better: with two, a block takes 5/6 of the time, not 2/3.
+// Three consumers, unless tiles of 192 queries fill the last wave of blocks badly and tiles of 128
+// do better. (With two consumers a block takes 5/6 of the time, not 2/3.)
 inline int consumers_of(const fa::ForwardArgs& args, int multiprocessors) {
   const int64_t len_q = args.q_starts ? args.longest_q : args.q.shape[2];
   const int64_t heads = args.q.shape[1] * (args.q_starts ? args.sequences : args.q.shape[0]);
@@ -148,9 +148,9 @@ inline int consumers_of(const fa::ForwardArgs& args, int multiprocessors) {
   return rounds(128) * 5 < rounds(192) * 6 ? 2 : 3;
 }
 
-// Where rows of tiles are short, a block for each multiprocessor takes one after the other, and
-// loads the next while it finishes the last. Long ones get a block each, which starts as soon as
-// another ends: that balances better where a mask makes some shorter.
+// Where rows of tiles are short, one block per SM takes one row after the other, and loads the next
+// while it finishes the last. Long rows get a block each, which starts as soon as another ends,
+// because that balances better where a mask makes some rows shorter.
 inline bool has_long_rows(const fa::ForwardArgs& args) { return args.k.shape[2] >= 2048; }
 // [/anchor: choice]
 

@@ -354,7 +354,7 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
          params, breaks);
 }
 
-// What host code calls. (A template: compiled only where it is used.)
+// The function that host code calls. (A template, so that it is compiled only where it is used.)
 template <class Args>
 void forward(const Args& args) {
   dispatch(args, [&](auto head_dim, auto breaks) { launch_attention<head_dim>(args, breaks); });
