@@ -7,14 +7,22 @@ import pty
 import select
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent / "support"))
+import mistakes  # noqa: E402
+
 ROOT = Path(__file__).resolve().parents[1]
 KEY = "02_tiled_cpu/ex1_safe_softmax"
 ANSWERS = ROOT / "solutions" / KEY
+
+
+def wrong_answer(key, mistake):
+    return mistakes.read(*key.split("/"))[1][mistake]
 
 
 class Learn(unittest.TestCase):
@@ -76,13 +84,13 @@ class Learn(unittest.TestCase):
         # It is no part of what ./learn test builds.
         everything = subprocess.run(["ninja", "-C", str(self.home / "build"), "-t", "query", "all"],
                                     capture_output=True, text=True, check=True).stdout
-        self.assertIn("exercise_02.1_stub", everything)
+        self.assertIn("exercise_02.1", everything)
         self.assertNotIn("ex02.1_safe_softmax", everything)
         self.copy.write_text(pristine.decode().replace("safe_softmax(", "soft_max("))
         self.assertIn("the test cannot use it", self.learn("check", "02.1", code=1))
 
         # A wrong answer is told what it looks like; there are two hints, one after the other.
-        shutil.copy(ANSWERS / "wrong/no-max/safe_softmax.hpp", self.copy)
+        self.copy.write_text(wrong_answer(KEY, "no-max"))
         output = self.learn("check", "safe_softmax", code=1)
         self.assertIn("looks like: no-max: ", output)
         self.assertIn("a[2]: expected 1, got NaN", output)
@@ -136,7 +144,7 @@ class Learn(unittest.TestCase):
         self.assertIn("read_before_barrier", output)
         self.assertNotIn("not written yet", output)
         copy = self.home / "my_exercises/debugging/ex3_sum_tiles/sum_tiles.hpp"
-        shutil.copy(ROOT / "solutions/debugging/ex3_sum_tiles/wrong/one-barrier/sum_tiles.hpp", copy)
+        copy.write_text(wrong_answer("debugging/ex3_sum_tiles", "one-barrier"))
         output = self.learn("check", "D.3", code=1)
         self.assertIn("D.3 Sums that are right today: wrong", output)
         self.assertIn("overwrite_while_read", output)
@@ -164,7 +172,7 @@ class Learn(unittest.TestCase):
         try:
             until("TODO(02.1)")
             until("q: quit")
-            shutil.copy(ANSWERS / "wrong/max-outside-exponent/safe_softmax.hpp", self.copy)
+            self.copy.write_text(wrong_answer(KEY, "max-outside-exponent"))
             until("looks like: max-outside-exponent")
             until("q: quit")
             os.write(leader, b"h")

@@ -1,13 +1,15 @@
 // Exercises 01.1 to 01.5 in the page: what is written is judged by the tests of ./learn check, and stays.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 
 import { BIN, ROOT } from '../figures/programs.mjs'
 import { EXERCISES } from '../wasm/modules.mjs'
 import { SITE, with_browser } from './browser.mjs'
+import { wrong_answers } from './mistakes.mjs'
 
 const skip = existsSync(join(SITE, 'toy.wasm')) ? false : 'the programs are not built as WebAssembly: the tools are missing'
 
@@ -33,10 +35,13 @@ function panel_of(page) {
   }
 }
 
-// What the native program says of a file, as ./learn check shows it.
-function verdict_of(id, name, path) {
-  const { stdout } = spawnSync(join(BIN, `ex${id}_${name}`), ['--reporters=verdict'],
+// What the native program says of an answer, as ./learn check shows it.
+function verdict_of(id, file, answer) {
+  const folder = mkdtempSync(join(tmpdir(), 'verdict-')), path = join(folder, file)
+  writeFileSync(path, answer)
+  const { stdout } = spawnSync(join(BIN, `ex${id}_${file.slice(0, -4)}`), ['--reporters=verdict'],
     { encoding: 'utf8', env: { ...process.env, EXERCISE_ANSWER: path } })
+  rmSync(folder, { recursive: true })
   return stdout.replace(/^verdict: /, '').trim()
 }
 
@@ -48,9 +53,8 @@ for (const [id, directory] of Object.entries(EXERCISES)) {
     assert.equal(await panel.editor.inputValue(), text_of('exercises', ...folder, file))
     assert.match(await panel.judge(), new RegExp(`^${title}: not written yet\n\n {2}TODO\\(${id}\\): `))
     assert.match(await panel.judge(text_of('solutions', ...folder, file)), new RegExp(`^${title}: right \\(\\d test cases\\)$`))
-    const [mistake] = readdirSync(join(ROOT, 'solutions', ...folder, 'wrong'))
-    const wrong = ['solutions', ...folder, 'wrong', mistake, file]
-    assert.equal(await panel.judge(text_of(...wrong)), `${title}: ${verdict_of(id, file.slice(0, -4), join(ROOT, ...wrong))}`)
+    const [[, wrong]] = wrong_answers(folder.join('/'))
+    assert.equal(await panel.judge(wrong), `${title}: ${verdict_of(id, file, wrong)}`)
     assert.deepEqual(page.complaints, [])
   }))
 }

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
-import { copyFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url'
 import { brotliCompressSync, constants } from 'node:zlib'
 import { Programs } from '../wasm/host.mjs'
 import { EXERCISES, module_of, MODULES, PROGRAMS } from '../wasm/modules.mjs'
+import { wrong_answers } from './mistakes.mjs'
 import { apart, differences, LOSS, runNatively, trainedDifferences } from './wasm.compare.mjs'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -135,18 +136,18 @@ test('exercises 01.1 to 01.5: the verdicts of ./learn check', { skip }, () => {
   for (const [exercise, directory] of Object.entries(EXERCISES)) {
     const file = `${directory.replace(/^ex\d+_/, '')}.txt`, of = (tree) => join(ROOT, tree, '01_toy_machine', directory)
     const program = join(BIN, `ex${exercise}_${file.slice(0, -4)}`)
-    const paths = [join(of('exercises'), file), join(of('solutions'), file), join(TEXTS, 'element.txt'),
-      ...readdirSync(join(of('solutions'), 'wrong')).map((name) => join(of('solutions'), 'wrong', name, file))]
-    const stub = readFileSync(paths[0], 'utf8')
-    for (const path of paths) {
+    const paths = [join(of('exercises'), file), join(of('solutions'), file), join(TEXTS, 'element.txt')]
+    const texts = [...paths.map((path) => [path, readFileSync(path, 'utf8')]), ...wrong_answers(`01_toy_machine/${directory}`)]
+    const stub = texts[0][1]
+    for (const [name, text] of texts) {
       const folder = mkdtempSync(join(tmpdir(), 'judge-'))
-      copyFileSync(path, join(folder, file))  // its messages name the file
+      writeFileSync(join(folder, file), text)  // its messages name the file
       const native = spawnSync(program, ['--reporters=verdict'],
         { encoding: 'utf8', env: { ...process.env, EXERCISE_ANSWER: join(folder, file) } })
       rmSync(folder, { recursive: true })
-      const answer = modules.toy.run({ exercise, stub, answer: readFileSync(path, 'utf8') })
-      assert.equal(`verdict: ${answer.text}`, native.stdout, path)
-      assert.equal(answer.status, native.status, path)
+      const answer = modules.toy.run({ exercise, stub, answer: text })
+      assert.equal(`verdict: ${answer.text}`, native.stdout, `${exercise} ${name}`)
+      assert.equal(answer.status, native.status, `${exercise} ${name}`)
       ++judged
     }
   }

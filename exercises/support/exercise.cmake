@@ -1,12 +1,13 @@
 # exercise(NN_topic exK_name [LIBRARIES …]): one exercise of the track.
 #
 # exercises/NN_topic/exK_name/  README.md, name.hpp (or name.txt: a trace), test.cpp, hints.md
-# solutions/NN_topic/exK_name/  name.hpp, wrong/MISTAKE/name.hpp
+# solutions/NN_topic/exK_name/  name.hpp, mistakes.txt
 #
-# The same test.cpp is built against the stub, the solution and each wrong answer, by include path.
-# CTest exercise_NN.K proves them all (prove.py). exNN.K_name, in <build>/bin, is built against the
-# learner's copy below FA_MY_EXERCISES, or against the stub while there is none; it is not part of
-# `all`, so that a copy in the making breaks no build.
+# test.cpp includes <name.hpp>, and the include path says which answer that is. The program
+# exercise_NN.K gets a header that mistakes.py writes: it holds the stub, the solution and all
+# mistakes, and CTest exercise_NN.K proves them all (prove.py). The program exNN.K_name, in
+# <build>/bin, is built against the learner's copy below FA_MY_EXERCISES, or against the stub while
+# there is no copy. It is not part of `all`, so that an unfinished copy breaks no build.
 set(FA_MY_EXERCISES "${FA_ROOT}/my_exercises" CACHE PATH "Where the learner's copies are")
 
 add_library(exercise_support STATIC "${FA_ROOT}/exercises/support/verdict.cpp"
@@ -21,7 +22,7 @@ target_link_libraries(exercise_warp PUBLIC exercise_support fa_simt)
 add_library(exercise_answer INTERFACE)
 target_compile_options(exercise_answer INTERFACE
   ${FA_NOT_OPTIMIZED} -Wno-unused-parameter -Wno-unused-variable -Wno-unused-function)
-# Some 850 programs: gold takes less than half of the time that GNU's other linker takes.
+# About 90 programs: gold takes less than half of the time that GNU's other linker takes.
 include(CheckLinkerFlag)
 check_linker_flag(CXX -fuse-ld=gold FA_GOLD)
 if(FA_GOLD)
@@ -59,30 +60,25 @@ function(exercise topic exercise)
   set(solution "${FA_ROOT}/solutions/${topic}/${exercise}")
   set(copy "${FA_MY_EXERCISES}/${topic}/${exercise}")
   set(mine "ex${id}_${name}")
-  set(proofs)
+  set(mistakes "${FA_ROOT}/exercises/support/mistakes.py")
 
   if(EXISTS "${here}/${name}.txt")  # a trace: one program judges any file
     exercise_program(${mine} "" bin)
     target_link_libraries(${mine} PRIVATE exercise_trace)
     target_compile_definitions(${mine} PRIVATE EXERCISE_STUB="${here}/${name}.txt"
       EXERCISE_COPY="${copy}/${name}.txt")
-    set(proofs --judge $<TARGET_FILE:${mine}>)
+    set(proofs --trace --program $<TARGET_FILE:${mine}>)
     set(all ${mine})
   else()
-    set(all)
-    set(answers "stub=${here}" "solution=${solution}")
-    file(GLOB wrong CONFIGURE_DEPENDS LIST_DIRECTORIES true "${solution}/wrong/*")
-    foreach(directory ${wrong})
-      get_filename_component(mistake "${directory}" NAME)
-      list(APPEND answers "${mistake}=${directory}")
-    endforeach()
-    foreach(answer ${answers})
-      string(REGEX MATCH "^([^=]+)=(.+)$" _ "${answer}")
-      set(target "exercise_${id}_${CMAKE_MATCH_1}")
-      exercise_program(${target} "${CMAKE_MATCH_2}" "exercises/programs")
-      list(APPEND proofs --program ${CMAKE_MATCH_1} $<TARGET_FILE:${target}>)
-      list(APPEND all ${target})
-    endforeach()
+    set(all "exercise_${id}")
+    set(proof "${CMAKE_BINARY_DIR}/exercises/proofs/${id}")
+    add_custom_command(OUTPUT "${proof}/${name}.hpp"
+      COMMAND "${FA_PYTHON}" -B "${mistakes}" "${topic}/${exercise}" --proof "${proof}/${name}.hpp"
+      DEPENDS "${mistakes}" "${here}/${name}.hpp" "${solution}/${name}.hpp"
+        "${solution}/mistakes.txt" VERBATIM)
+    exercise_program(${all} "${proof}" "exercises/programs")
+    target_sources(${all} PRIVATE "${proof}/${name}.hpp")
+    set(proofs --program $<TARGET_FILE:${all}>)
     file(GLOB copied CONFIGURE_DEPENDS "${copy}/${name}.hpp")
     if(copied)
       exercise_program(${mine} "${copy}" bin)

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Proves that an exercise teaches what it says: for CTest.
 
-    prove.py TOPIC/EXERCISE --program stub P --program solution P --program MISTAKE P …
-    prove.py TOPIC/EXERCISE --judge P          a trace: one program judges every file
-    prove.py --track                           every exercise is registered; the code is formatted
+    prove.py TOPIC/EXERCISE --program P            P holds the stub, the solution and all mistakes
+    prove.py TOPIC/EXERCISE --trace --program P    P checks any trace
+    prove.py --track                               every exercise is registered; the code is formatted
 
 The solution passes, and its run proves that the mistakes that the test knows differ. The stub throws
-its own TODO line; of debugging it is a program that is wrong, and taken for no mistake. Every wrong
-answer is rejected with a message that names its mistake and no other. The texts are there.
+its own TODO line; a stub of debugging is a wrong program that is named as no mistake. Every mistake of
+mistakes.txt is rejected with a message that names it and no other. The texts are there. Each answer runs
+in a process of its own, so that one that hangs or aborts ends no other.
 """
 
 import argparse
@@ -16,7 +17,11 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import mistakes  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 LONGEST_STUB = 60  # lines
@@ -65,13 +70,13 @@ def told(output, by):
 
 def judge_mistakes(output, wrong, wrong_in_topic=()):
     """Of the mistakes that the test knows each is rejected, and told from the others: by what the
-    test computes that it leads to, or by an answer in wrong/, perhaps of another exercise of the topic
-    that asks the same question."""
+    test computes that it leads to, or by an answer that makes it, perhaps of another exercise of the
+    topic that asks the same question."""
     unproved = told(output, "an answer") - set(wrong) - set(wrong_in_topic)
     problems = re.findall(r"^(?:never shows|the same): .+$", output, re.MULTILINE)
-    problems += [f"{name} is known, but there is no wrong/{name}" for name in sorted(unproved)]
+    problems += [f"the test knows {name}, but mistakes.txt does not" for name in sorted(unproved)]
     unknown = set(wrong) - told(output, "an answer") - told(output, "what it shows")
-    problems += [f"wrong/{name} is there, but the test knows no such mistake"
+    problems += [f"mistakes.txt has {name}, but the test knows no such mistake"
                  for name in sorted(unknown)]
     return "; ".join(problems) or None
 
@@ -99,11 +104,11 @@ def judge_stub(code, output, todo):
 
 def judge_wrong(code, output, mistake):
     if code != 1:
-        return f"wrong/{mistake} exits with {code}, expected 1"
+        return f"{mistake} exits with {code}, expected 1"
     if unwritten(output):
-        return f"wrong/{mistake} is taken for the stub"
+        return f"{mistake} is taken for the stub"
     if recognised(output) != {mistake}:
-        return (f"wrong/{mistake} is told it looks like "
+        return (f"{mistake} is told it looks like "
                 + (", ".join(sorted(recognised(output))) or "nothing that is known"))
     return None
 
@@ -127,7 +132,7 @@ def missing_texts(topic, exercise, root=ROOT):
     stubs = [here / f"{name}{ending}" for ending in (".hpp", ".txt")]
     stub = next((path for path in stubs if path.exists()), stubs[0])
     for path in (here / "README.md", here / "hints.md", here / "test.cpp", stub,
-                 there / stub.name):
+                 there / stub.name, there / "mistakes.txt"):
         if not path.exists():
             problems.append(f"there is no {path.relative_to(root)}")
     if problems:
@@ -145,47 +150,55 @@ def missing_texts(topic, exercise, root=ROOT):
     stub_text = stub.read_text(encoding="utf-8")
     if todo_of(stub_text, identity) is None:
         problems.append(f"the stub has no line TODO({identity}): …")
-    if "TODO(" in (there / stub.name).read_text(encoding="utf-8"):
+    solution_text = (there / stub.name).read_text(encoding="utf-8")
+    if "TODO(" in solution_text:
         problems.append("the solution still has a TODO")
+    for include in mistakes.includes_of(solution_text):
+        if include not in stub_text:
+            problems.append(f"the stub lacks the solution's line {include}")
     if stub_text.count("\n") > LONGEST_STUB:
         problems.append(f"the stub is longer than {LONGEST_STUB} lines")
-    wrong = sorted((there / "wrong").glob("*/"))
-    if len(wrong) < 2:
-        problems.append("fewer than two wrong answers")
-    for directory in wrong:
-        if [path.name for path in directory.iterdir()] != [stub.name]:
-            problems.append(f"wrong/{directory.name} must hold {stub.name} and nothing else")
+    try:
+        if len(mistakes.read(topic, exercise, root)[1]) < 2:
+            problems.append("mistakes.txt has fewer than two mistakes")
+    except mistakes.BadEdit as error:
+        problems.append(str(error))
     return problems
 
 
-def prove(topic, exercise, programs, judge):
-    """Prints a line for each proof; the problems."""
-    identity, name = identifier(topic, exercise)
+def names_in_topic(topic):
+    """The mistakes of all exercises of a topic."""
+    texts = [path.read_text(encoding="utf-8")
+             for path in (ROOT / "solutions" / topic).glob("*/mistakes.txt")]
+    return {name for text in texts for name in mistakes.parse(text)}
+
+
+def prove(topic, exercise, program, trace):
+    """Prints a line for each proof; returns the problems."""
+    identity, _ = identifier(topic, exercise)
     problems = missing_texts(topic, exercise)
     if problems:
         return problems
-    there = ROOT / "solutions" / topic / exercise
-    mistakes = sorted(path.name for path in (there / "wrong").iterdir())
-    in_topic = {path.name for path in there.parent.glob("*/wrong/*")}
-    if judge:
-        stub = ROOT / "exercises" / topic / exercise / f"{name}.txt"
-        files = {"stub": stub, "solution": there / stub.name}
-        files.update({mistake: there / "wrong" / mistake / stub.name for mistake in mistakes})
-        runs = {what: (judge, {"EXERCISE_ANSWER": str(path)}) for what, path in files.items()}
-    else:
-        stub = ROOT / "exercises" / topic / exercise / f"{name}.hpp"
-        runs = {what: (program, None) for what, program in programs}
-        if sorted(runs) != sorted(mistakes + ["stub", "solution"]):
-            return [f"built are {sorted(runs)}, the directories say {mistakes}: configure again"]
+    solution, answers = mistakes.read(topic, exercise)
+    stub = ROOT / "exercises" / topic / exercise / solution.name
+    directory = tempfile.TemporaryDirectory()
+    runs = {what: {"EXERCISE_PROOF": what} for what in ("stub", "solution", *answers)}
+    if trace:
+        files = {"stub": stub, "solution": solution}
+        for what, text in answers.items():
+            files[what] = Path(directory.name, what, solution.name)
+            files[what].parent.mkdir()
+            files[what].write_text(text, encoding="utf-8")
+        runs = {what: {"EXERCISE_ANSWER": str(path)} for what, path in files.items()}
     stub_text = stub.read_text(encoding="utf-8")
     todo = None if to_mend(stub_text, identity) else todo_of(stub_text, identity)
-    for what, (program, environment) in runs.items():
+    for what, environment in runs.items():
         try:
             code, output = run(program, environment)
         except subprocess.TimeoutExpired:
             problems.append(f"{what} runs for more than a minute")
             continue
-        problem = (judge_solution(code, output) or judge_mistakes(output, mistakes, in_topic)
+        problem = (judge_solution(code, output) or judge_mistakes(output, answers, names_in_topic(topic))
                    if what == "solution" else
                    judge_stub(code, output, todo) if what == "stub" else
                    judge_wrong(code, output, what))
@@ -224,8 +237,8 @@ def misformatted(root=ROOT):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("exercise", nargs="?")
-    parser.add_argument("--program", nargs=2, action="append", default=[])
-    parser.add_argument("--judge")
+    parser.add_argument("--program")
+    parser.add_argument("--trace", action="store_true")
     parser.add_argument("--track", action="store_true")
     arguments = parser.parse_args()
     if arguments.track:
@@ -235,7 +248,7 @@ def main():
         print(f"{len(registry())} exercises; formatting "
               + ("not checked: there is no clang-format" if changes is None else "checked"))
     else:
-        problems = prove(*arguments.exercise.split("/"), arguments.program, arguments.judge)
+        problems = prove(*arguments.exercise.split("/"), arguments.program, arguments.trace)
     for problem in problems:
         print(f"error: {problem}", file=sys.stderr)
     raise SystemExit(1 if problems else 0)

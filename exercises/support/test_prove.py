@@ -7,6 +7,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import mistakes  # noqa: E402
 import prove  # noqa: E402
 
 PASSED = ("[doctest] test cases: 2 | 2 passed\n[doctest] assertions: 5 | 5 passed | 0 failed |\n"
@@ -75,6 +76,83 @@ class Judging(unittest.TestCase):
         self.assertEqual(prove.run("/bin/false")[0], 1)
 
 
+SOLUTION = """#pragma once
+#include <cmath>
+
+// 4 >= 3; a comment.
+constexpr int ROWS = 4;
+
+// The larger one; { is no brace here.
+inline int larger(int a, int b) { return a < b ? b : a; }
+
+struct Sum {
+  int total = 0;
+  // Adds.
+  void add(int x) {
+    if (x > ROWS) total += x;
+  }
+};
+"""
+
+
+class Mistakes(unittest.TestCase):
+    def answers(self, text):
+        return {name: mistakes.apply(SOLUTION, places, name)
+                for name, places in mistakes.parse(text).items()}
+
+    def refused(self, text):
+        with self.assertRaises(mistakes.BadEdit) as caught:
+            mistakes.proof_header(SOLUTION, self.answers(text), "sum.hpp")
+        return str(caught.exception)
+
+    def test_edits(self):
+        answers = self.answers("# Two.\na\n   void add(int x) {\n-    if (x > ROWS) total += x;\n"
+                               "+    total += x;\n\nb\n-constexpr int ROWS = 4;\n@@\n   // Adds.\n+\n")
+        self.assertEqual(answers["a"], SOLUTION.replace("if (x > ROWS) ", ""))
+        self.assertEqual(answers["b"], SOLUTION.replace("constexpr int ROWS = 4;\n", "")
+                         .replace("  // Adds.\n", "  // Adds.\n\n"))
+
+    def test_edits_that_do_not_match_once(self):
+        self.assertIn("found 0 times", self.refused("a\n-constexpr int ROWS = 5;\n"))
+        self.assertIn("found 0 times", self.refused("a\n-constexpr int ROWS =\n"))  # whole lines only
+        self.assertIn("found 3 times", self.refused("a\n-\n+int i;\n"))
+        self.assertIn("order", self.refused("a\n-  int total = 0;\n@@\n-constexpr int ROWS = 4;\n"))
+        self.assertIn("order", self.refused("a\n-  int total = 0;\n@@\n-  int total = 0;\n   // Adds.\n"))
+        self.assertIn("a change", self.refused("a\n   int total = 0;\n"))
+        self.assertIn("a change", self.refused("a\n+int i;\n"))
+        self.assertIn("a change", self.refused("a\n"))
+
+    def test_texts_that_are_no_edits(self):
+        self.assertIn("line 1: expected the name", self.refused("-constexpr int ROWS = 4;\n"))
+        self.assertIn("line 3: there are two", self.refused("a\n-  int total = 0;\na\n"))
+        self.assertIn("line 2: expected a line that begins", self.refused("a\n*int i;\n"))
+
+    def test_header(self):
+        """All answers behave in one program as each does alone."""
+        text = ("too-many\n-    if (x > ROWS) total += x;\n+    total += x;\n\n"
+                "smaller\n-inline int larger(int a, int b) { return a < b ? b : a; }\n"
+                "+inline int larger(int a, int b) { return a < b ? a : b; }\n\n"
+                "rows\n-constexpr int ROWS = 4;\n+constexpr int ROWS = 5;\n\n"
+                "includes\n-#include <cmath>\n+#include <algorithm>\n@@\n"
+                "-inline int larger(int a, int b) { return a < b ? b : a; }\n"
+                "+inline int larger(int a, int b) { return std::max(a, b) + 1; }\n")
+        answers = {"stub": SOLUTION.replace("if (x > ROWS) total += x", "throw TODO")
+                   .replace("inline int larger(int a, int b) { return a < b ? b : a; }\n", ""),
+                   **self.answers(text)}
+        header = mistakes.proof_header(SOLUTION, answers, "sum.hpp")
+        self.assertEqual(header.count("total += x;"), 2)
+        self.assertEqual(header.count("inline int larger"), 1)
+        self.assertIn("throw TODO;", header)
+        self.assertIn("#include <algorithm>\n#include <cmath>\n", header)
+        self.assertRegex(header, r"const int ROWS = exercise_answer == 4 \? \(5\) : \(4\);")
+        self.assertRegex(header, r'(?s)== 2\) \{  // too-many\n#line 13 "sum.hpp"\n\n    total \+= x;')
+
+    def test_header_of_what_cannot_be_told_apart(self):
+        self.assertIn("a changes more", self.refused("a\n-  int total = 0;\n+  int total = 1;\n"))
+        self.assertIn("a changes more", self.refused("a\n-  void add(int x) {\n+  void add(long x) {\n"))
+        self.assertIn("a has what", self.refused("a\n };\n+inline int more() { return 1; }\n"))
+
+
 class Texts(unittest.TestCase):
     def setUp(self):
         directory = tempfile.TemporaryDirectory()
@@ -88,8 +166,7 @@ class Texts(unittest.TestCase):
             "exercises/09_topic/ex1_thing/thing.hpp": f'exercise::todo("{TODO}");\n',
             "exercises/09_topic/ex1_thing/test.cpp": '{{"no-max", a, "b"}, {"no-rescale", c, "d"}}\n',
             "solutions/09_topic/ex1_thing/thing.hpp": "done\n",
-            "solutions/09_topic/ex1_thing/wrong/no-max/thing.hpp": "wrong\n",
-            "solutions/09_topic/ex1_thing/wrong/no-rescale/thing.hpp": "wrong\n",
+            "solutions/09_topic/ex1_thing/mistakes.txt": "no-max\n-done\n+wrong\n\nno-rescale\n-done\n",
         }
         for path, text in self.files.items():
             self.write(path, text)
@@ -120,7 +197,10 @@ class Texts(unittest.TestCase):
                            (here + "hints.md", "## Hint 1\n\n## Hint 2\n\n"),
                            (here + "thing.hpp", "// nothing to do\n"),
                            (here + "thing.hpp", self.files[here + "thing.hpp"] + 60 * "\n"),
-                           ("solutions/09_topic/ex1_thing/thing.hpp", TODO)]:
+                           ("solutions/09_topic/ex1_thing/thing.hpp", TODO),
+                           ("solutions/09_topic/ex1_thing/thing.hpp", "#include <cmath>\ndone\n"),
+                           ("solutions/09_topic/ex1_thing/mistakes.txt", "no-max\n-done\n"),
+                           ("solutions/09_topic/ex1_thing/mistakes.txt", "a\n-done\n\nb\n-doone\n")]:
             with self.subTest(path):
                 self.write(path, text)
                 self.assertNotEqual(self.problems(), [])
@@ -128,9 +208,7 @@ class Texts(unittest.TestCase):
 
     def test_formatting(self):
         self.write("exercises/09_topic/ex1_thing/test.cpp", "int main() { return 0; }\n")
-        for path in ("exercises", "solutions/09_topic/ex1_thing/wrong/no-max",
-                     "solutions/09_topic/ex1_thing/wrong/no-rescale", "solutions/09_topic/ex1_thing"):
-            self.write(path + "/thing.hpp", "int i;\n")
+        self.write("solutions/09_topic/ex1_thing/thing.hpp", "int i;\n")
         self.write("exercises/09_topic/ex1_thing/thing.hpp", "int i;\n")
         self.assertFalse(prove.misformatted(self.root))
         self.write("exercises/09_topic/ex1_thing/thing.hpp", "int   i ;\n")

@@ -6,8 +6,9 @@
 #include <vector>
 
 struct Task {
-  std::int64_t occupies, latency;  // its unit; until its result is there, after that
-  std::vector<int> needs;          // numbers of tasks that stand before it in the list
+  std::int64_t occupies;   // cycles that it keeps its unit busy
+  std::int64_t latency;    // cycles from then on until its result is there
+  std::vector<int> needs;  // numbers of tasks that stand before it in the list
 };
 
 inline std::int64_t critical_path(const std::vector<Task>& tasks) {

@@ -1,0 +1,14 @@
+// The wrong answers of an exercise, as exercises/support/mistakes.py makes them from mistakes.txt.
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
+
+import { ROOT } from '../figures/programs.mjs'
+
+function printed(...words) {
+  return execFileSync('python3', ['-B', join(ROOT, 'exercises', 'support', 'mistakes.py'), ...words], { encoding: 'utf8' })
+}
+
+// [name, text] of each mistake of `exercise`, such as 01_toy_machine/ex1_one_element.
+export function wrong_answers(exercise) {
+  return printed(exercise).trim().split('\n').map((name) => [name, printed(exercise, name)])
+}
