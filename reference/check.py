@@ -30,7 +30,8 @@ below this. To it comes half an ulp(1) |O| / sqrt(rows): a row that has one larg
 whole by that weight's rounding, and few rows do not average it out.
 A bound above a quarter of the root mean square of O (over the rows that see a key) proves nothing:
 the verdict is INCONCLUSIVE. common/check.hpp has the same rule, for the programs.
-A wrong answer is compared with what common mistakes would have given.
+A wrong answer is compared with what common mistakes would have given. If all its values are numbers
+of a narrower type than --dtype, the verdict asks for that type.
 
 With --do, gradients are judged, of sum(dO * O): dQ like Q, dK and dV like K and V. gradients.py has
 their rule. Both may be asked for at once.
@@ -38,6 +39,7 @@ Exit status: 0 agreed, 1 not, or inconclusive, 2 bad input, with one line `error
 """
 
 import argparse
+import os
 import sys
 from typing import Iterator, NamedTuple, Optional, Tuple
 
@@ -188,6 +190,8 @@ def judge(problem: Problem, out: np.ndarray, lse: Optional[np.ndarray],
     if not agreed:
         diagnosis = mistakes.diagnose(problem, got, reference.o, reference.lse)
         lines += [f"  looks like: {diagnosis}"] if diagnosis else []
+        narrower = mistakes.type_text(problem.dtype, got, reference.o)
+        lines += [f"  O: {narrower}"] if narrower else []
     if lse is not None:
         got_lse = np.asarray(lse, np.float64).reshape(reference.lse.shape)
         result = compare(got_lse, reference.lse, limit.lse)
@@ -287,5 +291,20 @@ def main(arguments=None) -> int:
     return 0 if all(agreed for agreed, _ in verdicts) else 1
 
 
+def complete(program) -> int:
+    """The exit status of a program, or 2 and a sentence if not all that it prints can be written."""
+    try:
+        try:
+            status = program()
+        except SystemExit as end:  # --help
+            status = end.code
+        sys.stdout.flush()
+        return status
+    except OSError as error:
+        print(f"error: standard output cannot be written: {error.strerror}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for Python, which tries again at the end
+        return 2
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(complete(main))

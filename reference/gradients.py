@@ -24,10 +24,12 @@ from typing import List, NamedTuple, Optional, Tuple
 import numpy as np
 
 import attention
+import gradient_mistakes
 from comparison import WIDEST_BOUND, compare, describe, finite, largest, wrong_shape
+from mistakes import type_text
 from problem import BadInput, Problem, nonfinite_text
 
-NAMES = ("dQ", "dK", "dV")
+NAMES = gradient_mistakes.NAMES
 
 
 class Facts:
@@ -183,15 +185,20 @@ def judge(problem: Problem, do: np.ndarray, got: attention.Gradients,
     shapes = problem.output_shape, like_k, like_k
     wrong = [wrong_shape(name, tensor.shape, shape)
              for name, tensor, shape in zip(NAMES, got, shapes) if tensor.shape != shape]
+    per_head = problem.output_shape[:-2] + like_k[-2:]
+    if per_head != like_k and per_head in (got.dk.shape, got.dv.shape):
+        wrong.append("  looks like: one dK for each head of Q: add up those that share one of K and V")
     if wrong:
         return False, "\n".join([f"WRONG: {title}"] + wrong)
     do = checked_do(problem, do)
     reference = reference or compute_reference(problem, do)
-    agreed, conclusive, lines = True, True, []
+    conclusive, lines, wrong = True, [], []
+    got = attention.Gradients(*(np.asarray(x).reshape(exact.shape)
+                                for x, exact in zip(got, reference.exact)))
     for name, tensor, exact, limit in zip(NAMES, got, reference.exact,
                                           bounds(problem, do, reference)):
-        result = compare(np.asarray(tensor).reshape(exact.shape), exact, limit.element)
-        lines += [describe(name, result, tensor.ndim),
+        result = compare(tensor, exact, limit.element)
+        lines += [describe(name, result, len(problem.output_shape)),
                   f"  {name}: rms error {result.rms_error:.3g}, bound {limit.rms:.3g}"]
         right = result.wrong == 0 and result.rms_error <= limit.rms
         if result.wrong == 0 and not right:
@@ -200,6 +207,12 @@ def judge(problem: Problem, do: np.ndarray, got: attention.Gradients,
             lines.append(f"  {name}: nothing is out of bounds, but the rms error may be more than a "
                          f"quarter of {name}'s rms, {limit.expected:.3g}:\n  it proves nothing; with "
                          "smaller scores it would")
-        agreed, conclusive = agreed and right, conclusive and limit.conclusive
+        narrower = None if right else type_text(problem.dtype, tensor, exact)
+        lines += [f"  {name}: {narrower}"] if narrower else []
+        wrong.append(not right)
+        conclusive = conclusive and limit.conclusive
+    agreed = not any(wrong)
+    lines += [f"  looks like: {text}" for text in gradient_mistakes.diagnose(
+        problem, do, got, reference.exact, wrong)]
     verdict = "WRONG" if not agreed else "agreed" if conclusive else "INCONCLUSIVE"
     return agreed and conclusive, "\n".join([f"{verdict}: {title}"] + lines)

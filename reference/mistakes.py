@@ -11,7 +11,7 @@ from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
-from attention import NEG_INF, NO_LIMITS
+from attention import NEG_INF, NO_LIMITS, round_to
 from problem import Problem
 
 EXPLAINED = 0.2      # of the distance to the right answer may remain
@@ -385,7 +385,9 @@ def diagnose(problem: Problem, got: np.ndarray, expected: np.ndarray, lse: np.nd
         text = diagnose_nonfinite(problem, got, lse)
         if text:
             return text
-    mistake = explain(problem, got, expected, finite_rows)
+    mistake = (explain(problem, got, expected, finite_rows)
+               or exchanged_text(got, expected, 1, "heads")
+               or exchanged_text(got, expected, 0, "batches"))
     if mistake:
         return mistake
     zeros = blank_text((got == 0) & (expected != 0), "0")
@@ -429,16 +431,64 @@ def explain(problem: Problem, got: np.ndarray, expected: np.ndarray, finite_rows
     return best
 
 
+def exchanged_text(got: np.ndarray, expected: np.ndarray, axis: int, name: str) -> Optional[str]:
+    """Says which slices along an axis of [B,H,...] are in each other's place, if that explains all
+    that is wrong with those elements that are finite in both."""
+    got, expected = (np.moveaxis(x, axis, 0).reshape(x.shape[axis], -1) for x in (got, expected))
+    finite = np.flatnonzero((np.isfinite(got) & np.isfinite(expected)).all(axis=0))
+    count = len(got)
+    if count == 1 or not len(finite):
+        return None
+    budget = int(min(len(finite), max(64, SAMPLE_BUDGET / count**2)))
+    sample = finite[np.linspace(0, len(finite) - 1, budget).astype(int)]
+    got, expected = got[:, sample].astype(np.float64), expected[:, sample]
+    distance = np.array([np.linalg.norm(expected - one, axis=1) for one in got])  # [place, slice]
+    here, source = np.arange(count), distance.argmin(axis=1)
+    moved = np.flatnonzero(source != here)
+    if (sorted(source) != list(here) or not
+            np.linalg.norm(distance[here, source]) < EXPLAINED * np.linalg.norm(distance.diagonal())):
+        return None
+    if len(moved) == 2:
+        return f"{name} {moved[0]} and {moved[1]} are exchanged"
+    first = ", ".join(f"{source[i]} is in the place of {i}" for i in moved[:3])
+    return f"the {name} are in another order: {first}" + (", ..." if len(moved) > 3 else "")
+
+
+def type_text(dtype: str, got: np.ndarray, expected: np.ndarray) -> Optional[str]:
+    """Asks for another --dtype if all finite values [B,H,...] are numbers of a narrower type than
+    `dtype`, as the right ones are not."""
+    types = ("bf16", "f16", "f32", "f64")
+
+    def all_fit(values: np.ndarray, narrower: str) -> bool:
+        heads = (values[index] for index in np.ndindex(values.shape[:2]))
+        return all(np.array_equal(round_to(x, narrower), x)
+                   for x in (head[np.isfinite(head)] for head in heads))
+
+    if len(np.unique(got[0, 0])) < 8:  # a constant, for example
+        return None
+    for narrower in types[:types.index(dtype)]:
+        if all_fit(got, narrower) and not all_fit(expected, narrower):
+            return f"all values are {narrower} numbers: did you mean --dtype {narrower}?"
+    return None
+
+
 def diagnose_lse(got: np.ndarray, expected: np.ndarray) -> Optional[str]:
     """A sentence on what went wrong with LSE [B,H,Lq], or None."""
     seen = np.isfinite(expected)
-    if np.isfinite(got[~seen]).any():
-        return "rows that see no key must have LSE = -inf"
-    if not np.isfinite(got[seen]).all() or not seen.any():
-        return None
-    distance = np.linalg.norm(got[seen] - expected[seen])
-    if np.linalg.norm(got[seen] * np.log(2.0) - expected[seen]) < EXPLAINED * distance:
-        return "the logarithm has base 2: multiply LSE by ln 2"
-    if np.linalg.norm(got[seen] + expected[seen]) < EXPLAINED * distance:
-        return "the sign is turned around"
-    return None
+    texts = []
+    if not seen.all():
+        if (got[~seen] == np.inf).all():
+            texts.append("rows that see no key have LSE = +inf, which is FlashAttention-2's "
+                         "convention: here it is -inf")
+        elif (got[~seen] != NEG_INF).any():
+            texts.append("rows that see no key must have LSE = -inf")
+    if seen.any() and np.isfinite(got[seen]).all():
+        distance = EXPLAINED * np.linalg.norm(got[seen] - expected[seen])
+        if np.linalg.norm(got[seen] * np.log(2.0) - expected[seen]) < distance:
+            texts.append("the logarithm has base 2: multiply LSE by ln 2")
+        elif np.linalg.norm(got[seen] + expected[seen]) < distance:
+            texts.append("the sign is turned around")
+        else:
+            texts += filter(None, (exchanged_text(got, expected, 1, "heads")
+                                   or exchanged_text(got, expected, 0, "batches"),))
+    return "; and ".join(texts) or None

@@ -237,8 +237,9 @@ class Checker(unittest.TestCase):
         problem = Problem(*inputs, dtype="f32")
         right = attention.backward(*inputs, do)
         repeated = Gradients(right.dq, *(np.repeat(x, 2, axis=1) for x in right[1:]))
-        self.assertIn("dK: shape [1, 4, 7, 6], expected [1, 2, 7, 6]",
-                      gradients.judge(problem, do, repeated)[1])
+        verdict = gradients.judge(problem, do, repeated)[1]
+        self.assertIn("dK: shape [1, 4, 7, 6], expected [1, 2, 7, 6]", verdict)
+        self.assertIn("looks like: one dK for each head of Q: add up those that share", verdict)
 
     def test_a_small_mistake_everywhere_fails(self):
         limits = gradients.bounds(self.problem, self.do, self.reference)
@@ -290,6 +291,188 @@ class Checker(unittest.TestCase):
             self.assertIn(message, str(caught.exception))
         with self.assertRaises(BadInput):
             gradients.judge(Problem(*self.inputs, dtype="f16"), 1e6 * self.do, self.right)
+
+
+def dense_steps(q, k, v, do, causal=False, scale=None, softcap=0.0):
+    """Everything that a backward pass computes, by name, for all heads at once."""
+    group, len_q, len_kv = q.shape[1] // k.shape[1], q.shape[2], k.shape[2]
+    k, v = (np.repeat(x, group, axis=1) for x in (k, v))
+    scale = q.shape[3] ** -0.5 if scale is None else scale
+    raw = np.einsum("bhid,bhjd->bhij", q, k) * scale
+    s = softcap * np.tanh(raw / softcap) if softcap else raw
+    hidden = causal & (np.arange(len_kv) > np.arange(len_q)[:, None] + (len_kv - len_q))
+    m = np.where(hidden, -np.inf, s).max(axis=3, keepdims=True)
+    e = np.where(hidden, 0.0, np.exp(s - m))
+    l = e.sum(axis=3, keepdims=True)
+    o = (e / l) @ v
+    return {"q": q, "k": k, "v": v, "do": do, "scale": scale, "raw": raw, "s": s, "hidden": hidden,
+            "m": m, "l": l, "p": e / l, "o": o, "dp": np.einsum("bhid,bhjd->bhij", do, v),
+            "d": (do * o).sum(axis=3, keepdims=True), "group": group,
+            "slope": 1 - np.tanh(raw / softcap)**2 if softcap else 1.0}
+
+
+def dense_backward(steps, **changes):
+    """dQ, dK and dV from these steps, some of which are changed; `add` sums over a group."""
+    x = {**steps, **changes}
+    ds = x.get("ds", x["p"] * (x["dp"] - x["d"]) * x["slope"])
+
+    def over_group(gradient):
+        b, heads, length, dim = gradient.shape
+        parts = gradient.reshape(b, heads // x["group"], x["group"], length, dim)
+        return x.get("add", lambda y: y.sum(axis=2))(parts)
+
+    return Gradients(x["scale"] * ds @ x["k"],
+                     over_group(x["scale"] * ds.swapaxes(2, 3) @ x["q"]),
+                     over_group(x["p"].swapaxes(2, 3) @ x["do"]))
+
+
+def usual_mistakes(steps):
+    """(what is named, for which gradients, what a program with this mistake gives)."""
+    x, right = steps, dense_backward(steps)
+    lse, wrong = x["m"] + np.log(x["l"]), lambda **changes: dense_backward(steps, **changes)
+    shown = 1.0 - x["hidden"]
+    yield "D is missing", "dQ, dK", wrong(d=0.0)
+    yield "D is the row sum of dO", "dQ, dK", wrong(d=x["do"].sum(axis=3, keepdims=True))
+    yield "P is missing: dS is dP - D", "dQ, dK", wrong(ds=(x["dp"] - x["d"]) * x["slope"] * shown)
+    yield "dP is taken for dS", "dQ, dK", wrong(ds=x["dp"] * x["slope"] * shown)
+    yield "dP is dO @ K.T", "dQ, dK", wrong(dp=x["do"] @ x["k"].swapaxes(2, 3))
+    yield "P is exp(S - m), not divided", "dQ, dK, dV", wrong(p=x["p"] * x["l"])
+    yield "P is exp(S), without LSE", "dQ, dK, dV", wrong(p=np.exp(x["s"]) * shown)
+    yield "base 2 and base e are mixed", "dQ, dK, dV", wrong(p=2 ** (x["s"] - lse) * shown)
+    yield "base 2 and base e are mixed", "dQ, dK, dV", wrong(
+        p=np.exp(x["s"] - lse / np.log(2)) * shown)
+    yield "O stands in place of dO", "dV", right._replace(dv=wrong(do=x["o"]).dv)
+    yield "the sign is wrong", "dQ, dK", wrong(d=x["dp"], dp=x["d"])
+    yield "the sign is wrong", "dV", right._replace(dv=-right.dv)
+    yield "is missing", "dQ", right._replace(dq=right.dq / x["scale"])
+    yield "is missing", "dK", right._replace(dk=right.dk / x["scale"])
+    yield "the scale is applied twice", "dQ, dK", wrong(scale=x["scale"]**2)
+    yield "the scale is applied: dV has none", "dV", right._replace(dv=right.dv * x["scale"])
+    yield "it is the right one times 3", "dV", right._replace(dv=3 * right.dv)
+    yield "they are exchanged", "dK, dV", right._replace(dk=right.dv, dv=right.dk)
+    yield "it holds dV", "dK", right._replace(dk=right.dv)
+    yield "it is 0 everywhere", "dK", right._replace(dk=0 * right.dk)
+    yield "it is NaN everywhere", "dQ", right._replace(dq=np.nan * right.dq)
+    if x["hidden"].any():
+        p = np.exp(x["s"] - lse)
+        yield "the causal mask is missing", "dQ, dK, dV", wrong(p=p)
+        p = np.exp(x["s"] - x["s"].max(axis=3, keepdims=True))
+        p = p / p.sum(axis=3, keepdims=True)
+        yield "the causal mask is missing", "dQ, dK, dV", wrong(
+            p=p, d=(x["do"] * (p @ x["v"])).sum(axis=3, keepdims=True))
+        moved = np.roll(x["hidden"], 1, axis=1)
+        moved[:, 0] = False
+        yield "one key too many on the right", "dQ, dK, dV", wrong(p=np.exp(x["s"] - lse) * ~moved)
+        len_q, len_kv = x["s"].shape[2:]
+        if len_q != len_kv:
+            top_left = np.arange(len_kv) <= np.arange(len_q)[:, None]
+            yield "the causal mask is aligned top-left", "dQ, dK, dV", wrong(
+                p=np.exp(x["s"] - lse) * top_left)
+    else:
+        seen = np.tri(*x["s"].shape[2:], k=x["s"].shape[3] - x["s"].shape[2])
+        yield "a causal mask is applied", "dQ, dK, dV", wrong(p=np.exp(x["s"] - lse) * seen)
+    if np.ndim(x["slope"]):
+        yield "the derivative of softcap", "dQ, dK", wrong(slope=1.0)
+        yield "softcap is missing", "dQ, dK, dV", wrong(slope=1.0, p=np.exp(x["raw"] - lse) * shown)
+    if x["group"] > 1:
+        first, last = wrong(add=lambda y: y[:, :, 0]), wrong(add=lambda y: y[:, :, -1])
+        yield "only the first head of a group is there", "dK, dV", first
+        yield "only the last head of a group is there", "dK, dV", last
+        yield "it is the mean over the heads", "dK, dV", wrong(add=lambda y: y.mean(axis=2))
+        heads = np.array([1, 0, *range(2, x["q"].shape[1])])
+        yield "heads 0 and 1 are exchanged", "dQ", right._replace(dq=right.dq[:, heads])
+    heads, len_q = x["q"].shape[1:3]
+    written = np.ascontiguousarray(right.dq.swapaxes(1, 2)).reshape(right.dq.shape)
+    yield "heads and length are exchanged", "dQ", right._replace(dq=written)
+    keys = np.arange(x["s"].shape[3]) >= 32
+    ds = x["p"] * (x["dp"] - x["d"]) * x["slope"]
+    if not x["hidden"].any():
+        yield "only the last tile of keys is there", "dQ", right._replace(dq=wrong(ds=ds * keys).dq)
+    rows = (np.arange(len_q) >= (len_q - 1) // 32 * 32)[:, None]
+    yield "only the last tile of queries is there", "dK, dV", right._replace(
+        dk=wrong(ds=ds * rows).dk, dv=wrong(p=x["p"] * rows).dv)
+    if len_q == x["s"].shape[3]:
+        yield "a matrix is transposed or should be", "dQ, dK", wrong(ds=ds.swapaxes(2, 3))
+        yield "a matrix is transposed or should be", "dV", right._replace(
+            dv=wrong(p=x["p"].swapaxes(2, 3)).dv)
+        yield "Q stands in place of K", "dQ", right._replace(dq=wrong(k=x["q"]).dq)
+
+
+class Diagnosis(unittest.TestCase):
+    CASES = [((1, 4, 40, 56, 16), 2, {}), ((2, 2, 50, 50, 32), 2, {"causal": True}),
+             ((1, 4, 40, 60, 24), 1, {"causal": True, "softcap": 1.5})]
+
+    def lines(self, inputs, do, got, dtype, **options):
+        problem = Problem(*inputs, dtype=dtype, **options)
+        agreed, verdict = gradients.judge(
+            problem, do, Gradients(*(attention.round_to(x, dtype) for x in got)))
+        self.assertFalse(agreed)
+        return [line[14:] for line in verdict.split("\n") if line.startswith("  looks like: ")]
+
+    def cases(self):
+        for (shape, kv_heads, options), dtype in zip(self.CASES, ("bf16", "f32", "f16")):
+            *inputs, do = (attention.round_to(x, dtype).astype(np.float64)
+                           for x in random_inputs(shape, kv_heads))
+            yield inputs, do, dtype, options
+
+    def test_each_mistake_is_named_and_no_other(self):
+        for inputs, do, dtype, options in self.cases():
+            for message, names, got in usual_mistakes(dense_steps(*inputs, do, **options)):
+                lines = self.lines(inputs, do, got, dtype, **options)
+                with self.subTest(message=message, names=names, dtype=dtype, lines=lines, **options):
+                    self.assertEqual(len(lines), 1)
+                    self.assertIn(message, lines[0])
+                    self.assertTrue(lines[0].endswith(f" ({names})"))
+                    self.assertNotIn("; or ", lines[0])
+
+    def test_two_that_fit_are_both_named(self):
+        """With D = 16 and four heads that share one of K and V, a factor of 1/4 is one or the other."""
+        *inputs, do = random_inputs((1, 4, 40, 56, 16), 1)
+        right = attention.backward(*inputs, do)
+        lines = self.lines(inputs, do, right._replace(dk=right.dk / 4), "f32")
+        self.assertEqual(lines, ["the scale is applied twice; or it is the mean over the heads that "
+                                 "share one of K and V, not their sum (dK)"])
+
+    def test_two_mistakes_at_once(self):
+        inputs, do, dtype, options = next(self.cases())
+        steps = dense_steps(*inputs, do, **options)
+        got = dense_backward(steps, d=0.0)._replace(dv=dense_backward(steps, add=lambda y: y[:, :, 0]).dv)
+        self.assertEqual([line[:9] for line in self.lines(inputs, do, got, dtype)],
+                         ["D is miss", "only the "])
+
+    def test_no_name_where_none_fits(self):
+        random = np.random.default_rng(1)
+        for inputs, do, dtype, options in self.cases():
+            steps = dense_steps(*inputs, do, **options)
+            right = dense_backward(steps)
+            for which in range(3):
+                one, noisy = (list(right) for _ in range(2))
+                one[which] = right[which].copy()
+                one[which][0, 0, 3, 3] += 5
+                noisy[which] = right[which] + random.normal(size=right[which].shape)
+                constant = list(right)
+                constant[which] = np.full(right[which].shape, right[which].mean() + 1)
+                for got in (one, noisy, constant):
+                    self.assertEqual(self.lines(inputs, do, got, dtype, **options), [])
+            got = dense_backward(steps, d=steps["d"] + 1.0, p=steps["p"]**2)
+            self.assertEqual(self.lines(inputs, do, got, dtype, **options), [])
+
+    def test_packed_sequences(self):
+        *inputs, do = random_inputs((1, 4, 20, 20, 4), 2)
+        got = attention.backward(*inputs, do, causal=False, **CU)
+        lines = self.lines(inputs, do, got, "f32", causal=True, **CU)
+        self.assertEqual(lines, ["the causal mask is missing (dQ, dK, dV)"])
+
+    def test_a_narrower_type(self):
+        *inputs, do = random_inputs((1, 2, 40, 56, 16), 2)
+        problem = Problem(*inputs, dtype="f32")
+        for dtype in ("bf16", "f16"):
+            verdict = gradients.judge(problem, do, attention.backward(*inputs, do, dtype))[1]
+            for name in gradients.NAMES:
+                self.assertIn(f"  {name}: all values are {dtype} numbers: did you mean --dtype "
+                              f"{dtype}?", verdict)
+        self.assertNotIn("--dtype", gradients.judge(problem, do, Gradients(*(
+            1.1 * x for x in attention.backward(*inputs, do))))[1])
 
 
 class GoldenCases(unittest.TestCase):

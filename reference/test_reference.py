@@ -1115,6 +1115,57 @@ class Diagnosis(unittest.TestCase):
         lse = attention.safe(*inputs).lse
         self.assertIn("sign", self.diagnose(inputs, attention.safe(*inputs).o, lse=-lse))
         self.assertIsNone(self.diagnose(inputs, attention.safe(*inputs).o, lse=lse + 1))
+        self.assertIn("heads 0 and 1 are exchanged",
+                      self.diagnose(inputs, attention.safe(*inputs).o, lse=lse[:, ::-1]))
+
+    def test_log_sum_exp_of_flash_attention(self):
+        """+inf where a row sees no key, also next to another mistake in LSE."""
+        inputs = random_inputs((1, 2, 30, 20, 8))
+        out, lse = attention.safe(*inputs, causal=True)
+        unseen, convention = lse == -np.inf, "LSE = +inf, which is FlashAttention-2's convention"
+        theirs = np.where(unseen, np.inf, lse)
+        diagnosis = self.diagnose(inputs, out, lse=theirs, causal=True)
+        self.assertTrue(convention in diagnosis and "; and " not in diagnosis, diagnosis)
+        diagnosis = self.diagnose(inputs, out, lse=theirs / np.log(2), causal=True)
+        self.assertTrue(convention in diagnosis and "; and the logarithm has base 2" in diagnosis)
+        theirs[0, 0, 0] = 0.0
+        self.assertNotIn("convention", self.diagnose(inputs, out, lse=theirs, causal=True))
+
+    def test_heads_and_batches_in_another_order(self):
+        for shape, kv_heads in (((2, 4, 40, 50, 16), 4), ((2, 4, 40, 50, 16), 2)):
+            q, k, v = random_inputs(shape)
+            inputs = (q, k[:, :kv_heads], v[:, :kv_heads])
+            right = attention.general(*inputs).o
+            for order, message in (([1, 0, 2, 3], "heads 0 and 1 are exchanged"),
+                                   ([0, 3, 2, 1], "heads 1 and 3 are exchanged"),
+                                   ([1, 2, 0, 3], "the heads are in another order: 1 is in the place "
+                                                  "of 0, 2 is in the place of 1, 0 is in the place of 2"),
+                                   ([1, 2, 3, 0], "the heads are in another order")):
+                self.assertIn(message, self.diagnose(inputs, right[:, order]) or "nothing")
+            self.assertEqual("batches 0 and 1 are exchanged", self.diagnose(inputs, right[::-1]))
+            for no_order in ([0, 0, 2, 3], [1, 1, 1, 1]):
+                self.assertNotIn("exchanged", self.diagnose(inputs, right[:, no_order]) or "nothing")
+            spoiled = right[:, [1, 0, 2, 3]].copy()
+            spoiled[:, 3] += 5
+            self.assertIsNone(self.diagnose(inputs, spoiled))
+
+    def test_a_narrower_type(self):
+        inputs = random_inputs((1, 2, 40, 50, 16))
+        for dtype, narrower in (("f32", "bf16"), ("f32", "f16"), ("f16", "bf16"), ("f64", "f32"),
+                                ("f64", "bf16")):
+            out = attention.plain(*inputs, narrower).o
+            verdict = check.judge(Problem(*inputs, dtype=dtype), out, None)[1]
+            self.assertIn(f"O: all values are {narrower} numbers: did you mean --dtype {narrower}?",
+                          verdict)
+            wrong = attention.plain(*inputs, narrower, scale=1.0).o
+            verdict = check.judge(Problem(*inputs, dtype=dtype), wrong, None)[1]
+            self.assertIn("did you mean --dtype", verdict)
+            self.assertIn("the scores are not multiplied by the scale", verdict)
+        for out in (1.1 * attention.safe(*inputs).o, np.ones((1, 2, 40, 16))):
+            verdict = check.judge(Problem(*inputs, dtype="f32"), out.astype(np.float32), None)[1]
+            self.assertNotIn("did you mean", verdict)
+        rounded = attention.plain(*inputs, "bf16").o
+        self.assertNotIn("did you mean", check.judge(Problem(*inputs, dtype="bf16"), -rounded, None)[1])
 
 
 class CommandLine(unittest.TestCase):
@@ -1145,6 +1196,17 @@ class CommandLine(unittest.TestCase):
         self.assertEqual((code, out), (2, ""), err)
         self.assertRegex(err, r"\Aerror: [^\n]*\n\Z")
         self.assertIn(message, err)
+
+    def test_full_disk(self):
+        command = [sys.executable, "-W", "error", "-B", str(HERE / "check.py")]
+        files = [word for name in ("q", "k", "v", "out")
+                 for word in ("--" + name, str(self.folder / f"{name}.npy"))]
+        for arguments in (files, ["--help"]):
+            with open("/dev/full", "w") as full:
+                result = subprocess.run(command + arguments, stdout=full, stderr=subprocess.PIPE,
+                                        text=True)
+            self.assertEqual((result.returncode, result.stderr), (
+                2, "error: standard output cannot be written: No space left on device\n"))
 
     def test_exit_codes(self):
         code, out, err = self.check("--causal", "--lse", str(self.folder / "lse.npy"))
