@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "common/error.hpp"
+#include "common/file.hpp"
 
 namespace fa {
 
@@ -12,6 +13,22 @@ struct Cli::Impl {
   CLI::App* app;
   std::vector<std::unique_ptr<Cli>> commands;
   std::vector<std::function<void()>> conversions;  // run after parsing: strict, with our sentences
+  struct File {
+    std::string option;
+    const std::string* path;
+    bool written;
+  };
+  std::vector<File> files;
+
+  // What CLI11 leaves to us, once it has read the arguments.
+  void finish() const {
+    for (const auto& convert : conversions) convert();
+    std::vector<FileArgument> given;
+    for (const File& file : files) {
+      if (app->count(file.option) > 0) given.push_back({file.option, *file.path, file.written});
+    }
+    check_files(given);
+  }
 };
 
 Cli::Cli(const std::string& program, const std::string& about) : impl_(std::make_unique<Impl>()) {
@@ -34,6 +51,16 @@ void Cli::optional_command() { impl_->app->require_subcommand(0, 1); }
 
 void Cli::text(const std::string& option, std::string& target, const std::string& help) {
   impl_->app->add_option(option, target, help)->type_name("TEXT");
+}
+
+void Cli::input_file(const std::string& option, std::string& target, const std::string& help) {
+  text(option, target, help);
+  impl_->files.push_back({option, &target, false});
+}
+
+void Cli::output_file(const std::string& option, std::string& target, const std::string& help) {
+  text(option, target, help);
+  impl_->files.push_back({option, &target, true});
 }
 
 void Cli::choice(const std::string& option, std::string& target,
@@ -87,7 +114,8 @@ std::string Cli::parse(int argc, char** argv) {
   try {
     impl_->app->parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {
-    std::exit(impl_->app->exit(help));
+    const int code = impl_->app->exit(help);
+    std::exit(output_is_written() ? code : kBadInput);
   } catch (const CLI::ParseError& error) {
     std::string what = error.what();
     for (char& c : what) {
@@ -95,7 +123,7 @@ std::string Cli::parse(int argc, char** argv) {
     }
     throw InputError(what + " (--help lists what is accepted)");
   }
-  for (const auto& convert : impl_->conversions) convert();
+  impl_->finish();
   for (const auto& command : impl_->commands) {
     if (!command->impl_->app->parsed()) continue;
     std::string name = command->impl_->app->get_name();
@@ -104,7 +132,7 @@ std::string Cli::parse(int argc, char** argv) {
       throw InputError(option->get_name() + " before " + name + ": " + name +
                        " takes only what stands behind it (" + name + " --help lists it)");
     }
-    for (const auto& convert : command->impl_->conversions) convert();
+    command->impl_->finish();
     return name;
   }
   return "";

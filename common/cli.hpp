@@ -24,6 +24,9 @@ class Cli {
 
   // Each target keeps its value unless the option is given.
   void text(const std::string& option, std::string& target, const std::string& help);
+  // A file that the program reads, or writes. parse() calls check_files for those that are given.
+  void input_file(const std::string& option, std::string& target, const std::string& help);
+  void output_file(const std::string& option, std::string& target, const std::string& help);
   void choice(const std::string& option, std::string& target,
               const std::vector<std::string>& accepted, const std::string& help);
   void texts(const std::string& option, std::vector<std::string>& target, const std::string& help);

@@ -19,7 +19,12 @@ struct TooLittle : InputError {
 // Exit codes of every program: 0 ran and agreed with the reference, 1 ran and did not, 2 bad input.
 enum ExitCode : int { kAgreed = 0, kDisagreed = 1, kBadInput = 2 };
 
-// Runs `body`; whatever it throws becomes one line `error: …` on stderr and exit code 2.
+// True if all that was printed has reached standard output. Otherwise prints one line `error: …` on
+// stderr: the disk is full, for example.
+bool output_is_written();
+
+// Runs `body`; whatever it throws becomes one line `error: …` on stderr and exit code 2, and so
+// does output that could not be written.
 int guarded_main(int argc, char** argv, int (*body)(int, char**));
 
 }  // namespace fa

@@ -10,7 +10,6 @@
 #include <numbers>
 
 #include "common/error.hpp"
-#include "common/file.hpp"
 #include "common/json_report.hpp"
 #include "common/npy.hpp"
 
@@ -34,17 +33,17 @@ void declare(Cli& cli, const AttentionProgram& program, Options& options) {
            "B,H,Lq,Lkv,D of a random input [" + to_string(program.default_shape) + "]");
   cli.integer("--seed", options.seed, 0, std::numeric_limits<int64_t>::max(),
               "of random input [0]");
-  cli.text("--q", options.q, "Q from a .npy file, float16 or float32, [B,H,L,D] or [L,D]");
-  cli.text("--k", options.k, "K, likewise");
-  cli.text("--v", options.v, "V, likewise");
+  cli.input_file("--q", options.q, "Q from a .npy file, float16 or float32, [B,H,L,D] or [L,D]");
+  cli.input_file("--k", options.k, "K, likewise");
+  cli.input_file("--v", options.v, "V, likewise");
   const Operation& operation = *program.operation;
   options.inputs.resize(operation.inputs.size());
   for (size_t i = 0; i < options.inputs.size(); ++i) {
-    cli.text(operation.inputs[i].option, options.inputs[i], operation.inputs[i].about);
+    cli.input_file(operation.inputs[i].option, options.inputs[i], operation.inputs[i].about);
   }
   options.outputs.resize(operation.outputs.size());
   for (size_t i = 0; i < options.outputs.size(); ++i) {
-    cli.text(operation.outputs[i].option, options.outputs[i], operation.outputs[i].about);
+    cli.output_file(operation.outputs[i].option, options.outputs[i], operation.outputs[i].about);
   }
   cli.flag("--causal", options.causal, "hide key j from query i when j > i + (Lkv - Lq)");
   const auto has = [&](uint32_t feature) { return (program.features & feature) != 0; };
@@ -85,14 +84,15 @@ void declare(Cli& cli, const AttentionProgram& program, Options& options) {
   cli.flag("--list-breaks", options.list_breaks, "list the breaks and exit");
   cli.flag("--profile", options.request.profile, "print what was counted");
   cli.flag("--bench", options.request.bench, "measure speed");
-  cli.text("--json", options.json, "write the report to this file");
+  cli.output_file("--json", options.json, "write the report to this file");
   if (program.has_device) {
     options.request.device = "auto";
     cli.choice("--device", options.request.device, {"auto", "gpu", "emulator"},
                "where to run [auto: the GPU if there is one]");
     cli.integer("--schedule-seed", options.request.schedule_seed, 0,
                 std::numeric_limits<int64_t>::max(), "order of the emulator's threads [0]");
-    cli.text("--events", options.request.events, "write the emulator's event log to this file");
+    cli.output_file("--events", options.request.events,
+                    "write the emulator's event log to this file");
     cli.flag("--i-know", options.request.i_know,
              "run on the GPU even a break whose behaviour is undefined there");
   }
@@ -333,17 +333,6 @@ int run(const AttentionProgram& program, int argc, char** argv) {
     refuse_without(ALIBI, "--alibi");
     refuse_without(STRIDES, "--layout");
   }
-
-  const auto check_file = [&](const char* option, const std::string& path) {
-    if (!cli.given(option)) return;
-    if (path.empty()) throw InputError(std::string(option) + ": empty path");
-    check_writable(path);
-  };
-  for (size_t i = 0; i < options.outputs.size(); ++i) {
-    check_file(operation.outputs[i].option, options.outputs[i]);
-  }
-  check_file("--json", options.json);
-  if (program.has_device) check_file("--events", options.request.events);
 
   bool two_dimensional = false;
   const Problem problem = make_problem(program, options, cli, &two_dimensional);

@@ -50,7 +50,7 @@ struct RunOptions {
     cli.flag("--list-breaks", list, "print what --break accepts");
     cli.flag("--trace", trace, "print every register after every instruction");
     cli.flag("--print", print, "print the program instead of running it");
-    cli.text("--json", json, "write cost, steps and result to this file");
+    cli.output_file("--json", json, "write cost, steps and result to this file");
   }
 };
 
@@ -90,7 +90,6 @@ int run_program(const std::string& text, const std::string& name, const RunOptio
     std::cout << (as_it_is ? text : program_text(program));
     return fa::kAgreed;
   }
-  if (!options.json.empty()) fa::check_writable(options.json);
   const Run result = run(program, options.trace || !options.json.empty());
   const Verdict verdict = verify(program, result);
   if (options.trace) std::cout << table_text(program, result) << '\n';
@@ -102,7 +101,6 @@ int run_program(const std::string& text, const std::string& name, const RunOptio
 }
 
 int print_optimum(int registers, OperandRule rule, Schedule schedule, const std::string& json) {
-  if (!json.empty()) fa::check_writable(json);
   const Optimum best = find_optimum(registers, rule, schedule);
   if (best.possible) {
     std::cout << best.cycles << " cycles\n# the fewest of any "
@@ -188,7 +186,7 @@ int body(int argc, char** argv) {
   optimum_cli.choice("--operands", operands, {"fixed", "any"}, "which registers a MAC multiplies");
   optimum_cli.choice("--order", searched, {"any", "inner"},
                      "all programs, or those that finish an element before the next");
-  optimum_cli.text("--json", optimum_json, "write the result to this file");
+  optimum_cli.output_file("--json", optimum_json, "write the result to this file");
 
   cli.optional_command();
   const std::string command = cli.parse(argc, argv);
@@ -201,6 +199,10 @@ int body(int argc, char** argv) {
   const auto size = [&](int otherwise) { return n ? static_cast<int>(n) : otherwise; };
   if (command == "run") {
     const std::string path = find_program(program_name);
+    if (!run_options.json.empty()) {
+      fa::check_files(std::vector<fa::FileArgument>{{"PROGRAM", path, false},
+                                                    {"--json", run_options.json, true}});
+    }
     return run_program(fa::read_file(path), path, run_options);
   }
   if (command == "matmul") {

@@ -8,7 +8,6 @@
 
 #include "commands.hpp"
 #include "common/error.hpp"
-#include "common/file.hpp"
 #include "common/json_report.hpp"
 #include "common/program.hpp"
 #include "text.hpp"
@@ -124,7 +123,6 @@ json report(int64_t own_keys) {
 }  // namespace
 
 int overflow_command(const CommandOptions& options) {
-  if (!options.json.empty()) fa::check_writable(options.json);
   const int64_t lengths[] = {1, 64, 256, 1024, 4096};
   std::cout << "Without the maximum: the largest score at which n equal keys still average to 1.\n";
   std::cout << text("%-22s", "n =");

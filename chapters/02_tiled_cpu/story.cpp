@@ -19,7 +19,7 @@ void add_commands(fa::Cli& cli, CommandOptions& options) {
   cli.command("ladder", "1 to 6 through every rung; operations counted");
   fa::Cli& overflow =
       cli.command("overflow", "without the maximum: from which score on each type overflows");
-  overflow.text("--json", options.json, "write p, l and o at every score to this file");
+  overflow.output_file("--json", options.json, "write p, l and o at every score to this file");
   // 512 values of 128 do not fit the sum of fp16, with or without the maximum.
   overflow.integer("--keys", options.keys, 1, 511, "keys in that file [1, 64 and 256]");
   cli.command("walkthrough", "FlashAttention-1 on N = 5, d = 3, M = 59, step by step");
@@ -30,10 +30,10 @@ void add_commands(fa::Cli& cli, CommandOptions& options) {
   traffic.integer("--block-q", options.block_q, 1, 1024, "queries in a tile [3]");
   traffic.integer("--block-kv", options.block_kv, 1, 1024, "keys in a tile [4]");
   traffic.flag("--causal", options.causal, "query i sees keys 0 to i");
-  traffic.text("--json", options.json, "write each step to this file");
+  traffic.output_file("--json", options.json, "write each step to this file");
   fa::Cli& memory = cli.command("memory", "naive against tiled, memory at growing lengths");
   memory.integer("--longest", options.longest, 512, 65536, "length to stop at [4096]");
-  memory.text("--json", options.json, "write the numbers to this file");
+  memory.output_file("--json", options.json, "write the numbers to this file");
   cli.command("fusion", "three passes against one: bytes and time");
   cli.command("roofline", "where the algorithms stand on this machine");
   cli.optional_command();

@@ -7,7 +7,6 @@
 #include "commands.hpp"
 #include "common/check.hpp"
 #include "common/error.hpp"
-#include "common/file.hpp"
 #include "common/json_report.hpp"
 #include "loop_order.hpp"
 #include "text.hpp"
@@ -186,7 +185,6 @@ void print_line(const char* name, const char* direction, const LoopTraffic& traf
 }  // namespace
 
 int traffic_command(const CommandOptions& options) {
-  if (!options.json.empty()) fa::check_writable(options.json);
   const int64_t length = options.length, dim = options.dim;
   const int64_t rows = options.block_q, cols = options.block_kv;
   const Blocks blocks{rows, cols};

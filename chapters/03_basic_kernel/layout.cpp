@@ -250,7 +250,7 @@ int body(int argc, char** argv) {
   int64_t lane = 9;
   fa::Cli cli("ch03_layout", "Which lane of a warp holds which element, for ldmatrix and mma.");
   cli.integer("--lane", lane, 0, 31, "the lane to print [9]");
-  cli.text("--layout", path, "write what all lanes hold to this JSON file instead");
+  cli.output_file("--layout", path, "write what all lanes hold to this JSON file instead");
   cli.parse(argc, argv);
   const json layout = all_layouts();
   path.empty() ? print_lane(layout, static_cast<size_t>(lane)) : fa::write_json(path, layout);

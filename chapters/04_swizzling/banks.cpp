@@ -140,7 +140,7 @@ void print_tables() {
 int body(int argc, char** argv) {
   std::string path;
   fa::Cli cli("ch04_banks", "Which banks a column of eight rows hits, for every row width.");
-  cli.text("--layout", path, "write every address and cost to this JSON file instead");
+  cli.output_file("--layout", path, "write every address and cost to this JSON file instead");
   cli.parse(argc, argv);
   path.empty() ? print_tables() : fa::write_json(path, all_layouts());
   return 0;

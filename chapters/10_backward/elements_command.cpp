@@ -10,7 +10,6 @@
 #include "common/backward.hpp"
 #include "common/breaks.hpp"
 #include "common/error.hpp"
-#include "common/file.hpp"
 #include "common/json_report.hpp"
 #include "cpu_backward.hpp"
 #include "cpu_broken.hpp"
@@ -75,7 +74,6 @@ nlohmann::json as_rows(const std::vector<double>& errors, int64_t dim) {
 }  // namespace
 
 int elements_command(const CommandOptions& options) {
-  if (!options.json.empty()) check_writable(options.json);
   const Dtype dtype = options.dtype == "f32" ? Dtype::f32 : Dtype::bf16;
   Problem problem =
       random_problem({1, 1, options.queries, options.keys, options.elements_dim}, dtype, 0);

@@ -6,7 +6,6 @@
 #include "commands.hpp"
 #include "common/backward.hpp"
 #include "common/error.hpp"
-#include "common/file.hpp"
 #include "common/json_report.hpp"
 #include "cpu_backward.hpp"
 #include "cpu_broken.hpp"
@@ -23,7 +22,7 @@ void add_commands(Cli& cli, CommandOptions& options) {
   schedules.integer("--block-q", options.block_q, 1, 1024, "queries in a tile [64]");
   schedules.integer("--block-kv", options.block_kv, 1, 1024, "keys in a tile [64]");
   schedules.flag("--causal", options.causal, "a query sees no later key");
-  schedules.text("--json", options.json, "write every step to this file");
+  schedules.output_file("--json", options.json, "write every step to this file");
   cli.command("memory", "what naive and tiled allocate, L = 256 and up")
       .integer("--longest", options.longest, 256, 1 << 14, "the last L [2048]");
   Cli& elements = cli.command("elements", "how far each element is from float64, causal");
@@ -35,7 +34,7 @@ void add_commands(Cli& cli, CommandOptions& options) {
   std::vector<std::string> breaks = {"none"};
   for (const Break& one : CPU_BREAKS) breaks.emplace_back(one.name);
   elements.choice("--break", options.broken, breaks, "switch one line off [none]");
-  elements.text("--json", options.json, "write every error to this file");
+  elements.output_file("--json", options.json, "write every error to this file");
   Cli& projections =
       cli.command("projections", "dX and dW from dQ: stored, folded, consumed twice");
   projections.integer("--length", options.rows, 1, 4096, "queries and keys [256]");
@@ -89,7 +88,6 @@ void print_line(const char* name, const char* direction, const Bytes& bytes) {
 }  // namespace
 
 int schedules_command(const CommandOptions& options) {
-  if (!options.json.empty()) check_writable(options.json);
   const Tiling tiling{options.block_q, options.block_kv};
   const int64_t tiles =
       tiles_in(options.length, tiling.block_q) * tiles_in(options.length, tiling.block_kv);

@@ -39,8 +39,8 @@ void add_options(Cli& cli) {
   cli.text("--cache-seqlens", flags.lengths, "a,b,...: keys in use of each sequence [all]");
   cli.integer("--page-size", flags.page_size, 1, ::ch11::kLargestPage,
               "the cache lies in pages of so many keys, in a random order [no pages]");
-  cli.text("--block-table", flags.block_table,
-           "the pages of each sequence from a .npy file, int32 [B, pages]");
+  cli.input_file("--block-table", flags.block_table,
+                 "the pages of each sequence from a .npy file, int32 [B, pages]");
   cli.integer("--splits", flags.splits, 1, ::ch11::kMostSplits,
               "of the keys of a sequence, and of the prefix [by the number of multiprocessors]");
   cli.integer("--append", flags.appended, 1, kMostElements,

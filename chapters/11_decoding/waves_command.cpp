@@ -6,7 +6,6 @@
 
 #include "commands.hpp"
 #include "common/error.hpp"
-#include "common/file.hpp"
 #include "common/json_report.hpp"
 #include "splits.hpp"
 
@@ -17,7 +16,7 @@ void add_commands(Cli& cli, CommandOptions& options) {
   waves.integer("--items", options.items, 1, 1 << 20, "blocks without splitting [8]");
   waves.integer("--multiprocessors", options.multiprocessors, 1, 1024, "of the GPU [132]");
   waves.integer("--tiles", options.tiles, 1, 1 << 24, "of keys, of the longest sequence [1024]");
-  waves.text("--json", options.json, "write the table to this file");
+  waves.output_file("--json", options.json, "write the table to this file");
   Cli& serve = cli.command("serve", "requests arrive, are answered token by token, and leave");
   serve.text("--requests", options.requests,
              "STEP:PROMPT+NEW,...: when each arrives, its tokens, and how many it wants");
@@ -27,7 +26,7 @@ void add_commands(Cli& cli, CommandOptions& options) {
   serve.integer("--longest", options.longest, 1, 1 << 16, "tokens of a sequence [1024]");
   serve.choice("--device", options.device, {"auto", "gpu", "emulator"},
                "where to run [auto: the GPU if there is one]");
-  serve.text("--json", options.json, "write every step to this file");
+  serve.output_file("--json", options.json, "write every step to this file");
   cli.optional_command();
 }
 
@@ -37,7 +36,6 @@ int run_command(const std::string& name, const CommandOptions& options) {
 
 int waves_command(const CommandOptions& options) {
   using namespace ::ch11;
-  if (!options.json.empty()) check_writable(options.json);
   const int64_t items = options.items, machine = options.multiprocessors, tiles = options.tiles;
   const int ours = splits_for(items, machine, tiles, 0.95);
   const int flash_attention = splits_for(items, machine, tiles);

@@ -9,7 +9,6 @@
 #include "common/check.hpp"
 #include "common/cli.hpp"
 #include "common/error.hpp"
-#include "common/file.hpp"
 #include "common/json_report.hpp"
 #include "common/problem.hpp"
 
@@ -198,12 +197,11 @@ int run_accuracy(int argc, char** argv) {
   cli.integer("--dim", dim, 1, 1024, "of a head");
   cli.integer("--seed", seed, 0, 1'000'000'000, "of the random inputs and signs");
   cli.integer("--seeds", seeds, 1, 1000, "so many from --seed on: the median of each number");
-  cli.text("--q", q, "your own input, one head, instead: [L, D], .npy float32 or float16");
-  cli.text("--k", k, "");
-  cli.text("--v", v, "");
-  cli.text("--json", json, "write the numbers to this file");
+  cli.input_file("--q", q, "your own input, one head, instead: [L, D], .npy float32 or float16");
+  cli.input_file("--k", k, "");
+  cli.input_file("--v", v, "");
+  cli.output_file("--json", json, "write the numbers to this file");
   cli.parse(argc, argv);
-  if (!json.empty()) fa::check_writable(json);
   const bool files = !q.empty() || !k.empty() || !v.empty();
   if (files && (q.empty() || k.empty() || v.empty()))
     throw fa::InputError("--q, --k and --v: give all three, or none");

@@ -15,7 +15,6 @@
 #include "breaks.hpp"
 #include "common/cli.hpp"
 #include "common/error.hpp"
-#include "common/file.hpp"
 #include "common/json_report.hpp"
 #include "report.hpp"
 #include "story.hpp"
@@ -27,7 +26,6 @@ constexpr std::int64_t kLongest = 1'000'000, kWidest = 65536;
 
 int matmul(const MatmulRequest& request, const std::vector<std::string>& break_names,
            const std::string& json) {
-  if (!json.empty()) fa::check_writable(json);
   const MatmulRun run = run_matmul(request);
   if (request.trace) std::cout << trace_text(request, run) << "\n";
   std::cout << matmul_text(request, run);
@@ -37,7 +35,6 @@ int matmul(const MatmulRequest& request, const std::vector<std::string>& break_n
 
 int attention(const AttentionShape& shape, Accounting accounting, const Machine& machine,
               const std::string& json) {
-  if (!json.empty()) fa::check_writable(json);
   const AttentionCost cost = attention_cost(shape, accounting, machine);
   std::cout << attention_text(shape, accounting, machine, cost);
   if (!json.empty()) fa::write_json(json, attention_json(shape, accounting, machine, cost));
@@ -68,7 +65,8 @@ int body(int argc, char** argv) {
   matmul_cli.texts("--break", break_names, "switch something off (see --list-breaks)");
   matmul_cli.flag("--list-breaks", list_here, "print what --break accepts");
   matmul_cli.flag("--trace", product.trace, "print every cell in every cycle");
-  matmul_cli.text("--json", json, "write the result, and the trace if asked for, to this file");
+  matmul_cli.output_file("--json", json,
+                         "write the result, and the trace if asked for, to this file");
 
   AttentionShape shape;
   Machine machine;
@@ -86,7 +84,7 @@ int body(int argc, char** argv) {
                        "what is charged");
   attention_cli.integer("--mxus", machine.mxus, 1, 1024, "matrix units");
   attention_cli.integer("--lanes", machine.lanes, 1, kWidest, "elements the VPU does in a cycle");
-  attention_cli.text("--json", json, "write the result to this file");
+  attention_cli.output_file("--json", json, "write the result to this file");
 
   fa::Cli& assumptions_cli = cli.command("assumptions", "the same under each assumption");
   add_shape(assumptions_cli);

@@ -36,7 +36,7 @@ int body(int argc, char** argv) {
   int64_t tokens = 200, seed = 0;
   double temperature = 0.8;
   Cli& generate_cli = cli.command("generate", "let a trained model write");
-  generate_cli.text("--checkpoint", checkpoint, "the trained model");
+  generate_cli.input_file("--checkpoint", checkpoint, "the trained model");
   generate_cli.text("--prompt", prompt, "the text to go on from [a new line]");
   generate_cli.integer("--tokens", tokens, 0, 1'000'000, "characters to write [200]");
   generate_cli.integer("--seed", seed, kSeed.least, kSeed.most, "of the choices [0]");

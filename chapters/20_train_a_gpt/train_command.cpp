@@ -218,10 +218,11 @@ void declare(Cli& cli, TrainRequest& request) {
   number("--block", request.attention.block, kBlock, "queries and keys of a tile");
   number("--steps", request.steps, kSteps, "in all, those of a resumed run included");
   number("--seed", request.seed, kSeed, "of the first weights and of the data's order");
-  cli.text("--text", request.text, "file in UTF-8 to learn from [this tutorial's lessons]");
-  cli.text("--checkpoint", request.checkpoint, "file to save to, every 250 steps and at the end");
+  cli.input_file("--text", request.text, "file in UTF-8 to learn from [this tutorial's lessons]");
+  cli.output_file("--checkpoint", request.checkpoint,
+                  "file to save to, every 250 steps and at the end");
   cli.flag("--resume", request.resume, "go on from the checkpoint");
-  cli.text("--json", request.json, "write the report to this file");
+  cli.output_file("--json", request.json, "write the report to this file");
   number("--context", recipe.model.context, kContext, "characters that a guess may look at");
   number("--layers", recipe.model.layers, kLayers, "blocks of attention and MLP");
   number("--heads", recipe.model.heads, kHeads, "of attention");
@@ -240,9 +241,6 @@ int train(const TrainRequest& asked, const Cli& given) {
   }
   if (!(request.recipe.learning_rate > 0)) {
     throw InputError("--learning-rate: expected a number above 0");
-  }
-  for (const std::string& path : {request.checkpoint, request.json}) {
-    if (!path.empty()) check_writable(path);
   }
   if (request.device != "cpu" && given.given("--memory-limit")) {
     throw InputError("--memory-limit: accepted with --device cpu");

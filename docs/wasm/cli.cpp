@@ -39,6 +39,14 @@ void Cli::text(const std::string& option, std::string& target, const std::string
   impl_->options[option].take = [&target](const std::string& value) { target = value; };
 }
 
+void Cli::input_file(const std::string& option, std::string& target, const std::string& help) {
+  text(option, target, help);
+}
+
+void Cli::output_file(const std::string& option, std::string& target, const std::string& help) {
+  text(option, target, help);
+}
+
 void Cli::choice(const std::string& option, std::string& target,
                  const std::vector<std::string>& accepted, const std::string& help) {
   text(option, target, help);
