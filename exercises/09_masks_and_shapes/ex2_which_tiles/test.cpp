@@ -107,6 +107,8 @@ static std::vector<std::pair<const char*, Way>> ways() {
       {"begin-rounded-up", {.begin_round = W::kUp}},
       {"one-tile-too-many", {.end_round = W::kOneMore}},
       {"one-tile-too-many", {.end_round = W::kAndOne}},
+      {"one-tile-too-many", {.end_round = W::kAndOne, .clear_begin_round = W::kAndOne}},
+      {"clear-begins-too-late", {.clear_begin_round = W::kAndOne}},
       {"left-limit-forgotten", {.clear_from_zero = true, .from_zero = true}},
       {"tail-called-clear", {.tail_clear = true}},
       {"edge-not-masked", {.clear_begin = W::kFirst, .clear_begin_round = W::kDown}},
@@ -165,6 +167,9 @@ static const char* explanation(const std::string& name) {
          : is("clear-for-one-query")
              ? "a tile is called clear that one query sees whole; each must: they all see the keys "
                "from the last query's first to the first query's end"
+         : is("clear-begins-too-late") ? "a clear begin that is a multiple of BLOCK_KV is rounded "
+                                         "up to the next: right, and a "
+                                         "tile is masked in vain; add BLOCK_KV - 1"
          : is("clear-rounded-outwards")
              ? "a tile is called clear that lies only partly in what all see: round its begin up "
                "and its end down"

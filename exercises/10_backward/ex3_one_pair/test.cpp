@@ -29,7 +29,10 @@ struct Way {
   enum Hidden { kZero, kSeen, kScoreZero, kMinusInf, kTimesZero } hidden = kZero;
   enum Ds { kBracket, kNoD, kPlusD, kNoP, kDOfKey, kOnlyD, kOutside, kTurned } ds = kBracket;
   double scale_dq = 1, scale_dk = 1, scale_dv = 0;  // powers of scale
-  bool mask_turned = false, added = true, exchanged = false, dv_from_ds = false, dq_from_p = false;
+  int cleared = 0;                          // sums that are set to 0 first: 1 dQ, 2 dK, 4 dV
+  bool skips_hidden = false;                // nothing is added for a hidden key
+  bool masks_dv = false, masks_ds = false;  // only this product leaves hidden keys out
+  bool mask_turned = false, exchanged = false, dv_from_ds = false, dq_from_p = false;
   bool dq_from_q = false, dk_from_k = false, dv_from_q = false, dk_from_do = false;
   enum Transposed { kNone, kDv, kDq, kDk } transposed = kNone;
 
@@ -52,12 +55,14 @@ struct Way {
   }
   void add_pair(const Pair& t, Gradients& sum) const {
     const auto power = [&](double n) { return std::pow(double{t.scale}, n); };
-    if (!added) {
-      for (Matrix* one : {&sum.dQ, &sum.dK, &sum.dV})
-        std::fill(one->data().begin(), one->data().end(), 0.0f);
+    int bit = 1;
+    for (Matrix* one : {&sum.dQ, &sum.dK, &sum.dV}) {
+      if (cleared & bit) std::fill(one->data().begin(), one->data().end(), 0.0f);
+      bit *= 2;
     }
     for (int i = 0; i < t.queries; ++i) {
       for (int j = 0; j < t.keys; ++j) {
+        if (skips_hidden && !t.sees(i, j)) continue;
         const double w = weight(t, i, j), dP = t.dP(i, j);
         const double D = ds == kNoD ? 0 : ds == kDOfKey ? t.D[j] : t.D[i];
         const double gradient = ds == kPlusD     ? w * (dP + D)
@@ -68,9 +73,10 @@ struct Way {
                                                  : w * (dP - D);
         for (int d = 0; d < t.dim; ++d) {
           const auto add = [](float& to, double x) { to = static_cast<float>(to + x); };
-          const double for_v = dv_from_ds || exchanged ? gradient : w;
-          const double for_q = dq_from_p || exchanged ? w : gradient,
-                       for_k = exchanged ? w : gradient;
+          const double seen = t.sees(i, j) ? 1 : 0;
+          const double for_v = (dv_from_ds || exchanged ? gradient : w) * (masks_dv ? seen : 1);
+          const double for_ds = gradient * (masks_ds ? seen : 1);
+          const double for_q = dq_from_p || exchanged ? w : for_ds, for_k = exchanged ? w : for_ds;
           const double dO = dv_from_q ? t.Q(i, d) : t.dO(i, d);
           const double K = dq_from_q ? t.Q(i, d) : t.K(j, d);
           const double Q = dk_from_k ? t.K(j, d) : dk_from_do ? t.dO(i, d) : t.Q(i, d);
@@ -127,7 +133,9 @@ static const std::vector<Wrong>& wrong_ways() {
       {"mask-forgotten",
        "hidden keys have a weight: LSE does not know of them, so their P is some number, and must "
        "be made 0",
-       {{.hidden = W::kSeen}}},
+       {{.hidden = W::kSeen},
+        {.hidden = W::kSeen, .masks_dv = true},
+        {.hidden = W::kSeen, .masks_ds = true}}},
       {"hidden-score-zero",
        "hidden keys score 0, and e^(0 - LSE) is some number; their P is 0",
        {{.hidden = W::kScoreZero}}},
@@ -143,12 +151,22 @@ static const std::vector<Wrong>& wrong_ways() {
        "D was taken by the key, D[j]; it belongs to the query",
        {{.ds = W::kDOfKey}}},
       {"dp-forgotten", "dS is -P D; P (dP - D)", {{.ds = W::kOnlyD}}},
-      {"d-outside-the-bracket", "dS is P dP - D; P (dP - D)", {{.ds = W::kOutside}}},
+      {"d-outside-the-bracket",
+       "dS is P dP - D; P (dP - D)",
+       {{.ds = W::kOutside}, {.ds = W::kOutside, .skips_hidden = true}}},
       {"sign-turned", "dS has the other sign: P (dP - D), not P (D - dP)", {{.ds = W::kTurned}}},
-      {"p-forgotten", "dS is dP - D without the factor P", {{.ds = W::kNoP}}},
+      {"p-forgotten",
+       "dS is dP - D without the factor P",
+       {{.ds = W::kNoP}, {.ds = W::kNoP, .skips_hidden = true}}},
       {"not-added",
        "the sums were overwritten; other pairs have added to them already: +=",
-       {{.added = false}}},
+       {{.cleared = 7},
+        {.cleared = 6},
+        {.cleared = 5},
+        {.cleared = 3},
+        {.cleared = 4},
+        {.cleared = 2},
+        {.cleared = 1}}},
       {"p-and-ds-exchanged",
        "P and dS are exchanged in a product: dV is from P, dQ and dK are from dS",
        {{.exchanged = true}, {.dv_from_ds = true}, {.dq_from_p = true}}},

@@ -18,7 +18,17 @@ constexpr float NOT_A_NUMBER = std::numeric_limits<float>::quiet_NaN();
 struct Way {
   enum Base { kLargest, kNone, kFromZero, kFirst, kRunning, kRunningSum, kOnline, kMinimum };
   Base base = kLargest;
-  enum Weight { kExp, kMean, kMeanOfAll, kOfLse, kUpsideDown, kOne, kBase2, kFinal } weight = kExp;
+  enum Weight {
+    kExp,
+    kMean,
+    kMeanOfAll,
+    kMeanOfTwo,
+    kOfLse,
+    kUpsideDown,
+    kOne,
+    kBase2,
+    kFinal
+  } weight = kExp;
   enum Empty { kSkipped, kRead, kNanDropped, kLseZero } empty = kSkipped;
   bool guarded = true;  // -inf is not subtracted
   bool divided = true, divided_by_parts = false;
@@ -107,6 +117,15 @@ struct Way {
       else if (divided && weight != kOne)
         o /= sum;
     }
+    if (weight == kMeanOfTwo) {  // one part after the other
+      bool first_part = true;
+      for (const Part& part : parts) {
+        if (part.LSE == NEG_INF) continue;
+        for (int d = 0; d < dim; ++d)
+          all.O[d] = first_part ? part.O[d] : (all.O[d] + part.O[d]) / 2;
+        first_part = false;
+      }
+    }
     const float natural = largest + std::log(sum);
     float plain = 0;
     for (const Part& part : parts) plain += std::exp(part.LSE);
@@ -162,6 +181,7 @@ static const std::vector<Known>& all_known() {
   static const std::vector<Known> known = {
       {"averaged", {.weight = W::kMean}, averaged},
       {"averaged", {.weight = W::kMeanOfAll}, averaged},
+      {"averaged", {.weight = W::kMeanOfTwo}, averaged},
       {"not-rescaled",
        {.weight = W::kOne},
        "O is the plain sum of the parts' O; each has to be multiplied by e^(LSE_i - LSE)"},

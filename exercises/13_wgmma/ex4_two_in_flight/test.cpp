@@ -6,10 +6,10 @@
 
 // The answer's fences, commits and waits come by here. Of thread 0:
 namespace emulator::ex13 {
-static int commits = 0, longest_wait = 0;  // the largest N
+static int commits = 0, fences = 0, longest_wait = 0;  // the largest N
 static int uses = 0, uses_before_fence = 0;
 inline void wgmma_fence(FA_SITE) {
-  if (thread_index() == 0) uses_before_fence = uses;
+  if (thread_index() == 0) uses_before_fence = uses, ++fences;
   emulator::wgmma_fence(line, file);
 }
 inline void wgmma_commit(FA_SITE) {
@@ -122,13 +122,13 @@ struct Steps {
 struct Run {
   Log log;
   fa::simt::Report report;
-  int commits = 0, longest_wait = 0;
+  int commits = 0, fences = 0, longest_wait = 0;
 };
 
 template <class Kernel>
 static Run run(int num_tiles, bool apart, Kernel kernel) {
   Run result;
-  ex13::commits = ex13::longest_wait = ex13::uses = ex13::uses_before_fence = 0;
+  ex13::commits = ex13::fences = ex13::longest_wait = ex13::uses = ex13::uses_before_fence = 0;
   result.report = exercise::run_block(THREADS, Q_BYTES + num_tiles * TILE_BYTES, [&] {
     const uint32_t words = (Q_BYTES + static_cast<uint32_t>(num_tiles) * TILE_BYTES) / 4;
     for (uint32_t at = static_cast<uint32_t>(thread_index()); at < words; at += THREADS) {
@@ -143,6 +143,7 @@ static Run run(int num_tiles, bool apart, Kernel kernel) {
     kernel(steps, S_rmem, num_tiles);
   });
   result.commits = ex13::commits;
+  result.fences = ex13::fences;
   result.longest_wait = ex13::longest_wait;
   return result;
 }
@@ -156,7 +157,9 @@ struct Way {
     kBehind,
     kBeforeCommit,
     kNotFirst,
-    kBeforeUse
+    kBehindInLoop,
+    kBeforeUse,
+    kOnlyBeforeUse
   } fence = kEach;
   enum Commit { kEachTile, kNoCommit, kInLoop, kBefore, kFirstOnly } commit = kEachTile;
   enum Wait {
@@ -188,6 +191,7 @@ static void score_with(const Way& way, Steps& steps, Scores (&S_rmem)[2], int nu
     return score_in_pairs(way.pairs == Way::kOneGroup, steps, S_rmem, num_tiles);
   const auto multiply = [&](int tile, bool in_loop, int registers) {
     const bool fenced = way.fence == Way::kEach || (way.fence == Way::kFirst && !in_loop) ||
+                        (way.fence == Way::kBehindInLoop && !in_loop) ||
                         (way.fence == Way::kBeforeUse && !in_loop) ||
                         (way.fence == Way::kNotFirst && in_loop);
     if (fenced) ex13::wgmma_fence();
@@ -200,7 +204,8 @@ static void score_with(const Way& way, Steps& steps, Scores (&S_rmem)[2], int nu
     steps.multiply(S_rmem[into], tile);
     if (way.fence == Way::kBeforeCommit) ex13::wgmma_fence();
     if (commits) ex13::wgmma_commit();
-    if (way.fence == Way::kBehind) ex13::wgmma_fence();
+    if (way.fence == Way::kBehind || (way.fence == Way::kBehindInLoop && in_loop))
+      ex13::wgmma_fence();
   };
   if (way.next != Way::kNone && way.prologue) multiply(0, false, 0);
   for (int tile = 0; tile < num_tiles - way.turns_less; ++tile) {
@@ -237,7 +242,7 @@ static void score_with(const Way& way, Steps& steps, Scores (&S_rmem)[2], int nu
     if (waits) wait();
     if (way.next == Way::kBehindWait && has_next)
       multiply(tile + way.next_tile, true, (tile + 1) % 2);
-    if (way.fence == Way::kBeforeUse) ex13::wgmma_fence();
+    if (way.fence == Way::kBeforeUse || way.fence == Way::kOnlyBeforeUse) ex13::wgmma_fence();
     steps.use(way.uses_other ? other : S, tile);
     if (behind) wait();
     if (way.next == Way::kAfterUse && has_next)
@@ -281,6 +286,8 @@ static std::string shown(const Run& run) {
   // What tells two mistakes apart that lead to the same.
   all += run.commits == 0 ? "no commit" : run.commits < run.log.multiplied ? "some commits" : "";
   if (run.longest_wait > 1) all += "a wait for two";
+  if (!run.log.unfenced.empty() || all.find("without a wgmma_fence") != std::string::npos)
+    all += run.fences == 0 ? "no fence" : run.fences == 1 ? "one fence" : "fences";
   return all + exercise::hazard_kinds(run.report);
 }
 
@@ -322,9 +329,9 @@ static std::vector<Wrong> wrong_ways() {
         {.fence = W::kBeforeCommit},
         {.fence = W::kNotFirst}}},
       {"fence-before-the-use",
-       "the fence stands before the use; it belongs between the use and the next multiply into the "
-       "same registers",
-       {{.fence = W::kBeforeUse}}},
+       "each iteration has a fence, but between a multiply and the use; it belongs between the use "
+       "and the next multiply into the same registers",
+       {{.fence = W::kBeforeUse}, {.fence = W::kOnlyBeforeUse}, {.fence = W::kBehindInLoop}}},
       {"in-pairs",
        "tiles are taken by twos: when the second one is used, nothing is in flight",
        {{.pairs = W::kOneGroup}, {.pairs = W::kTwoGroups}}},

@@ -92,8 +92,9 @@ struct Way {
   enum Producer {
     kWaitExpectCopy,
     kNoWait,
-    kWaitAtFull,    // full and empty exchanged
-    kWaitFirst,     // only once, before the loop
+    kWaitAtFull,  // full and empty exchanged
+    kWaitFirst,   // only once, before the loop
+    kNotInRoundZero,
     kCopyThenWait,  // the wait stands behind the copy
     kCopyOnly,
     kArriveOnly,  // without the bytes
@@ -178,6 +179,9 @@ static void produce_with_way(const Way& way, const TensorMap& map, const Ring& r
         break;
       case Way::kWaitFirst:
         if (tile == 0) mbarrier_wait(empty, parity);
+        break;
+      case Way::kNotInRoundZero:
+        if (tile >= STAGES) mbarrier_wait(empty, parity);
         break;
       case Way::kCopyThenWait:
         break;
@@ -271,6 +275,21 @@ static std::string order(const fa::simt::Report& report, int warp, EventKind a, 
   return "\n" + first + " " + std::to_string(std::min(count, 2));
 }
 
+// How often the producer waits: never, once, more often; and whether a wait or a copy is its last
+// step. A wait in the first round is of no use, so it does not count.
+static std::string waits(const fa::simt::Report& report, int num_tiles) {
+  if (num_tiles <= STAGES) return "";
+  int count = 0;
+  EventKind last = EventKind::kTmaLoad;
+  for (const fa::simt::Event& event : report.events) {
+    const bool wait = event.kind == EventKind::kAwaiting;
+    if (event.warp != 0 || (!wait && event.kind != EventKind::kTmaLoad)) continue;
+    count += wait;
+    last = event.kind;
+  }
+  return "\n" + std::to_string(std::min(count, 2)) + " waits, last " + fa::simt::event_name(last);
+}
+
 static std::string name(int tile) {
   return tile == NOT_ADDED             ? "none"
          : tile == exercise::UNWRITTEN ? "NaN: no tile that has landed"
@@ -304,7 +323,7 @@ static Runs run_all(int num_tiles, Produce produce, Consume consume) {
     for (const uint16_t tile : seen.tiles) runs.values += std::to_string(tile) + " ";
     if (runs.first.empty()) runs.first = message;
     if (schedule == 0)
-      runs.order = order(seen.report, 0, EventKind::kAwaiting, EventKind::kTmaLoad) +
+      runs.order = waits(seen.report, num_tiles) +
                    order(seen.report, 1, EventKind::kArriving, EventKind::kLoadShared);
     for (const fa::simt::Hazard& hazard : seen.report.hazards) {
       runs.kinds.insert(fa::simt::hazard_name(hazard.kind));
@@ -338,6 +357,10 @@ static void check_loops(int num_tiles) {
           "the producer waits for this round's phase of empty: nobody has read anything yet, and "
           "the ring stands still. It needs the phase of the round before, in round 0 parity 1",
           {.empty = W::kRound});
+  mistake("producer-waits-a-round-late",
+          "in round 1 the producer waits for the phase of empty that was complete from the "
+          "beginning; the consumers' arrivals of round 0 end the phase of parity 0",
+          {.empty = W::kRound, .producer = W::kNotInRoundZero});
   mistake("consumer-starts-with-one",
           "the consumers wait for the phase of full of the round before, which is complete: they "
           "read before the tile has come",

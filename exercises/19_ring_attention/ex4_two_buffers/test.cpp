@@ -53,7 +53,7 @@ struct Way {
     kTwoLess,
     kNotFirst
   } steps = kAll;
-  bool tags_differ = false;
+  bool tags_differ = false, old_first = false;
   // As right either way; a mistake may show itself in other faults.
   bool send_first = false, send_waits_first = false;
 
@@ -121,6 +121,10 @@ struct Way {
       if (waits == kSendBeforeUse) wait(false, true);
       if (swap == kBeforeTheUse) std::swap(here, coming);
       use(buffers == kComingUsed && step > 0 ? coming : here);
+      if (old_first) {
+        for (const Request& one : old) transport.wait(one);
+        old.clear();
+      }
       if (starts == kAfter) start();
       if (starts == kReceiveLate) receive();
       if (starts == kSendLate) send();
@@ -204,6 +208,9 @@ static const std::vector<Known>& all_known() {
        "before"},
       {"waits-too-late", {.waits = W::kAfterNextUse}, too_late},
       {"waits-too-late", {.starts = W::kAfter, .waits = W::kAfterNextUse}, too_late},
+      {"waits-too-late",
+       {.starts = W::kAfter, .waits = W::kAfterNextUse, .old_first = true},
+       too_late},
       {"waits-too-late", {.waits = W::kAtEnd}, too_late},
       {"waits-too-late", {.starts = W::kAfter, .waits = W::kAtEnd}, too_late},
       {"never-waits",

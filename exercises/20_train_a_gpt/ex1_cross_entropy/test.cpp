@@ -65,6 +65,7 @@ struct Way {
     kInRowZero,
     kDivisorOfHot,
     kDivisorOfSoftmax,
+    kBeforeDividing,
     kOnlyTarget,
     kProbability,
     kAtRowNumber,
@@ -133,6 +134,7 @@ struct Way {
                    : one_hot == kTurned                           ? (hot - p) / over
                    : one_hot == kDivisorOfHot                     ? p - hot / over
                    : one_hot == kDivisorOfSoftmax                 ? p / over - hot
+                   : one_hot == kBeforeDividing                   ? (p - hot / l) / over
                    : one_hot == kOnlyTarget                       ? hot * (p - 1) / over
                    : one_hot == kProbability                      ? (p - hot * p_target) / over
                    : one_hot == kJacobian                         ? p_target * (p - hot) / over
@@ -349,6 +351,10 @@ static const std::vector<Known>& all_known() {
        {.one_hot = W::kDivisorOfSoftmax},
        "softmax was divided by the number of rows, the 1 at the target was not: (softmax - "
        "one-hot) / rows"},
+      {"one-hot-before-the-division",
+       {.one_hot = W::kBeforeDividing},
+       "the 1 at the target was subtracted from e^(x - m), before the division by l; subtract it "
+       "from softmax: e^(x - m) / l - 1"},
       {"target-only",
        {.one_hot = W::kOnlyTarget},
        "only the target's logit got a gradient; the others make it improbable: softmax there"},
