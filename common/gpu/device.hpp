@@ -141,8 +141,12 @@ FA_DEVICE uint32_t shfl_xor(uint32_t value, int lane_mask, FA_SITE) {
   return __shfl_xor_sync(0xffff'ffffu, value, lane_mask);
 }
 
-// The value of lane `source`, for all lanes.
+// The value of lane `source`; each lane may name another.
 FA_DEVICE int shfl(int value, int source, FA_SITE) {
+  return __shfl_sync(0xffff'ffffu, value, source);
+}
+
+FA_DEVICE float shfl(float value, int source, FA_SITE) {
   return __shfl_sync(0xffff'ffffu, value, source);
 }
 

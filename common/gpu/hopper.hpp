@@ -64,6 +64,14 @@ FA_DEVICE void fence_proxy_async(FA_SITE) {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+// ---- Matrices into shared memory
+
+FA_DEVICE void stmatrix_x4(uint32_t addr, const uint32_t (&r)[4], FA_SITE) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(addr),
+               "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+               : "memory");
+}
+
 // ---- Tensor copies
 
 // A kernel's parameter: `FA_GRID_CONSTANT const TensorMap map`, so that it has an address.
@@ -174,6 +182,16 @@ FA_DEVICE void tma_store_5d(const TensorMap& map, int x, int y, int z, int w, in
       ::"r"(src), "l"(&map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(v) : "memory");
 }
 #undef FA_TMA_STORE
+
+// EVICT_LAST: a line of the L2 cache that is added to will be added to again soon.
+FA_DEVICE void bulk_reduce_add(float* dst, uint32_t src, uint32_t bytes, FA_SITE) {
+  constexpr uint64_t EVICT_LAST = 0x14f0000000000000;
+  asm volatile(
+      "cp.reduce.async.bulk.global.shared::cta.bulk_group.L2::cache_hint.add.f32 [%0], [%1], %2, "
+      "%3;" ::"l"(__cvta_generic_to_global(dst)),
+      "r"(src), "r"(bytes), "l"(EVICT_LAST)
+      : "memory");
+}
 
 FA_DEVICE void tma_store_commit(FA_SITE) {
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");

@@ -20,14 +20,14 @@ struct BackwardArgs {
   int options[2] = {};  // the chapter's own
 };
 
-// dQ is summed in tiles of so many queries.
+// dQ is summed in tiles of so many queries; of twice as many in chapter 22, at head size 64.
 constexpr int64_t BACKWARD_TILE_Q = 64;
 
 // How many floats a backward pass needs for itself: two numbers for each row of Q, dQ in fp32, and
 // a count for each tile of it.
 constexpr int64_t backward_workspace(const Shape& shape) {
-  const int64_t tiles =
-      shape.batch * shape.heads * ((shape.q + BACKWARD_TILE_Q - 1) / BACKWARD_TILE_Q);
+  const int64_t pairs = (shape.q + 2 * BACKWARD_TILE_Q - 1) / (2 * BACKWARD_TILE_Q);
+  const int64_t tiles = shape.batch * shape.heads * pairs * 2;
   return tiles * (BACKWARD_TILE_Q * (2 + (shape.dim <= 64 ? 64 : 128)) + 1);
 }
 

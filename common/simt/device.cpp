@@ -62,7 +62,7 @@ Instruction ldmatrix_instruction(int count, bool trans) {
   }
   uint32_t offsets[kWarpSize];
   for (int lane = 0; lane < kWarpSize; ++lane) offsets[lane] = warp.addresses[lane] - kSharedBase;
-  block.traffic().ldmatrix(warp.index, ldmatrix_instruction(count, trans), site, offsets, count);
+  block.traffic().matrices(warp.index, ldmatrix_instruction(count, trans), site, offsets, count);
 }
 
 template <class T>

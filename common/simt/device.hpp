@@ -116,8 +116,12 @@ inline uint32_t shfl_xor(uint32_t value, int lane_mask, FA_SIMT_SITE) {
   return std::bit_cast<uint32_t>(shfl_xor(std::bit_cast<float>(value), lane_mask, line, file));
 }
 
-/// The value of lane `source`, 0 <= source < 32, for all lanes. PTX: shfl.sync.idx.b32.
+/// The value of lane `source`, 0 <= source < 32; each lane may name another. PTX:
+/// shfl.sync.idx.b32.
 int shfl(int value, int source, FA_SIMT_SITE);
+inline float shfl(float value, int source, FA_SIMT_SITE) {
+  return std::bit_cast<float>(shfl(std::bit_cast<int>(value), source, line, file));
+}
 
 /// Is `condition` true in any of the warp's lanes? All lanes get the answer. PTX: vote.sync.any.
 bool warp_any(bool condition, FA_SIMT_SITE);

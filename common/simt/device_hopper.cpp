@@ -1,6 +1,7 @@
 // The kernel-facing functions of hopper.hpp.
 
 #include <algorithm>
+#include <cstring>
 #include <stdexcept>
 
 #include "common/simt/begin.hpp"
@@ -46,6 +47,28 @@ uint32_t mbarrier_at(Thread& thread, uint32_t address, const Site& site) {
     });
   }
   return static_cast<uint32_t>(offset);
+}
+
+// The thread's store begins to read `bytes` of shared memory.
+void begin_store(Thread& thread, TensorCopy& copy, Instruction instruction, uint32_t bytes,
+                 const Site& site) {
+  Block& block = *thread.block;
+  if (thread.stores == nullptr) {
+    thread.stores = std::make_unique<BulkStores>();
+    thread.stores->engine = block.new_engine();
+  }
+  BulkStores& stores = *thread.stores;
+  copy.phase = stores.open_group;
+  if (block.launch().run.hazards) {
+    Access access = stamp(thread, site);
+    access.engine = static_cast<int16_t>(stores.engine);
+    access.engine_time = stores.done + static_cast<uint32_t>(stores.copies.size()) + 1;
+    access.engine_work = instruction;
+    copy.record = block.shadow().begin_async_read(access);
+    const Observer issuer = observer(thread);
+    block.shadow().async_read(copy.record, {&issuer, 1}, copy.offset, bytes);
+  }
+  stores.copies.push_back(copy);
 }
 
 // A box between `address` of shared memory and the coordinates `at`. False: it cannot be.
@@ -99,6 +122,26 @@ bool begin_copy(Thread& thread, TensorCopy& copy, Instruction instruction, const
     if (block.speaks_for(thread)) access->coordinates = at;
   }
   return true;
+}
+
+// Stores the matrices of the whole warp, when all lanes have brought addresses and registers.
+void execute_stmatrix(const Thread& last, const Site& site) {
+  Block& block = *last.block;
+  Warp& warp = *last.warp;
+  block.note_progress();
+  uint32_t offsets[kWarpSize];
+  for (int lane = 0; lane < kWarpSize; ++lane) {
+    const Thread& thread = warp.first[lane];
+    const uint32_t addr = warp.addresses[lane];
+    offsets[lane] = addr - kSharedBase;
+    if (!shared_ok(block, thread, site, "writes", addr, kChunkBytes, kChunkBytes)) continue;
+    if (block.launch().run.hazards)
+      block.shadow().store(stamp(thread, site), observer(thread), offsets[lane], kChunkBytes);
+    for (int pair = 0; pair < 4; ++pair)
+      std::memcpy(block.shared() + offsets[lane] + pair * 4, &warp.a[lane % 8 * 4 + pair][lane / 8],
+                  4);
+  }
+  block.traffic().matrices(warp.index, Instruction::kStmatrixX4, site, offsets, 4);
 }
 
 }  // namespace
@@ -195,6 +238,40 @@ void tma_store_commit(int line, const char* file) {
   if (thread != nullptr && thread->stores != nullptr) ++thread->stores->open_group;
 }
 
+void bulk_reduce_add(float* dst, uint32_t src, uint32_t bytes, int line, const char* file) {
+  const Site site{file, line};
+  Thread& thread = begin(site);
+  Block& block = *thread.block;
+  block.note_progress();
+  if (bytes == 0 || bytes % kChunkBytes != 0) {
+    throw std::runtime_error("bulk_reduce_add of " + std::to_string(bytes) +
+                             " bytes: a multiple of 16");
+  }
+  if (!shared_ok(block, thread, site, "adds", src, bytes, kChunkBytes)) return;
+  if (!global_ok(block, thread, site, "adds to", dst, bytes, kChunkBytes)) return;
+  block.note_global(thread, GlobalUse::kAtomic, site, dst, bytes);
+  TensorCopy copy;
+  copy.map.data = dst;
+  copy.map.sizes[0] = bytes / int64_t{sizeof *dst};
+  copy.offset = src - kSharedBase;
+  copy.site = site;
+  copy.adds = true;
+  if (WarpAccess* access = block.join(thread, Instruction::kBulkReduceAdd, site, 0)) {
+    access->box_bytes += bytes;
+    access->shared[static_cast<size_t>(thread.lane)] = copy.offset;
+    access->global[static_cast<size_t>(thread.lane)] = reinterpret_cast<uint64_t>(dst);
+  }
+  begin_store(thread, copy, Instruction::kBulkReduceAdd, bytes, site);
+}
+
+void stmatrix_x4(uint32_t addr, const uint32_t (&r)[4], int line, const char* file) {
+  const Site site{file, line};
+  Thread& thread = begin_warp_wide(site);
+  thread.warp->a[thread.lane] = r;
+  thread.warp->addresses[thread.lane] = addr;
+  if (thread.block->meet(thread, Instruction::kStmatrixX4, site)) execute_stmatrix(thread, site);
+}
+
 bool elect_one(int line, const char* file) {
   const Site site{file, line};
   Thread& thread = begin_warp_wide(site);
@@ -260,28 +337,12 @@ void tma_store(const TensorMap& map, std::initializer_list<int> at, uint32_t src
                const char* file) {
   const Site site{file, line};
   Thread& thread = begin(site);
-  Block& block = *thread.block;
-  block.note_progress();
+  thread.block->note_progress();
   TensorCopy copy;
   if (!begin_copy(thread, copy, Instruction::kTmaStore, map, at, src, GlobalUse::kWrite, site)) {
     return;
   }
-  if (thread.stores == nullptr) {
-    thread.stores = std::make_unique<BulkStores>();
-    thread.stores->engine = block.new_engine();
-  }
-  BulkStores& stores = *thread.stores;
-  copy.phase = stores.open_group;
-  if (block.launch().run.hazards) {
-    Access access = stamp(thread, site);
-    access.engine = static_cast<int16_t>(stores.engine);
-    access.engine_time = stores.done + static_cast<uint32_t>(stores.copies.size()) + 1;
-    access.engine_work = Instruction::kTmaStore;
-    copy.record = block.shadow().begin_async_read(access);
-    const Observer issuer = observer(thread);
-    block.shadow().async_read(copy.record, {&issuer, 1}, copy.offset, map.box.box_bytes());
-  }
-  stores.copies.push_back(copy);
+  begin_store(thread, copy, Instruction::kTmaStore, map.box.box_bytes(), site);
 }
 
 void tma_store_wait(int pending_groups, bool read, int line, const char* file) {

@@ -48,6 +48,13 @@ void mbarrier_wait(uint32_t mbarrier, int parity, const char* label, FA_SIMT_SIT
 /// ordered behind this fence. PTX: fence.proxy.async.shared::cta.
 void fence_proxy_async(FA_SIMT_SITE);
 
+// ---- Matrices into shared memory
+
+/// The reverse of ldmatrix_x4: lane 8i + j gives the address of row j of matrix i, and lane t
+/// stores elements 2(t%4), 2(t%4)+1 of row t/4 from r[i].
+/// PTX: stmatrix.sync.aligned.m8n8.x4.shared.b16.
+void stmatrix_x4(uint32_t addr, const uint32_t (&r)[4], FA_SIMT_SITE);
+
 // ---- Tensor copies (TMA): one thread copies a box of a tensor
 
 /// A kernel's parameter: `FA_GRID_CONSTANT const TensorMap map`.
@@ -131,6 +138,10 @@ inline void tma_store_5d(const TensorMap& map, int x, int y, int z, int w, int v
                          FA_SIMT_SITE) {
   detail::tma_store(map, {x, y, z, w, v}, src, line, file);
 }
+/// Starts adding `bytes` of fp32 numbers in shared memory to those at `dst`, each in one step with
+/// respect to other adds. Both addresses and `bytes` are multiples of 16. A store as far as groups
+/// and waits go. PTX: cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32.
+void bulk_reduce_add(float* dst, uint32_t src, uint32_t bytes, FA_SIMT_SITE);
 /// Closes this thread's group of stores. PTX: cp.async.bulk.commit_group.
 void tma_store_commit(FA_SIMT_SITE);
 /// Waits until at most N of this thread's groups have not read their shared memory yet; or, without
@@ -192,6 +203,11 @@ template <int N, int A8, int B8>
 void wgmma_wait(float (&a)[A8][4], float (&b)[B8][4], FA_SIMT_SITE) {
   detail::wgmma_wait(N, {&a[0][0], &b[0][0]}, line, file);
 }
+
+/// Nothing here. On a GPU the compiler takes these registers for written, and keeps what stands
+/// before it before it.
+template <int N8>
+void written_by_wgmma(float (&)[N8][4]) {}
 
 // ---- Roles
 

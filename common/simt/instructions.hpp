@@ -35,6 +35,7 @@ enum class Confirmed : uint8_t { kNo, kByCase, kYes };
   X(LdmatrixX2Trans, "ldmatrix_x2_trans", Warp, Ldmatrix, &Counters::ldmatrix_instructions, Yes)  \
   X(LdmatrixX4, "ldmatrix_x4", Warp, Ldmatrix, &Counters::ldmatrix_instructions, Yes)             \
   X(LdmatrixX4Trans, "ldmatrix_x4_trans", Warp, Ldmatrix, &Counters::ldmatrix_instructions, Yes)  \
+  X(StmatrixX4, "stmatrix_x4", Warp, StoreShared, nullptr, No)                                    \
   X(Mma, "mma_m16n8k16", Warp, Mma, &Counters::mma_instructions, Yes)                             \
   X(MmaFp16, "mma_m16n8k16", Warp, Mma, &Counters::mma_instructions, Yes)                         \
   X(MmaS8, "mma_m16n8k32_s8", Warp, Mma, &Counters::mma_instructions, Yes)                        \
@@ -59,6 +60,7 @@ enum class Confirmed : uint8_t { kNo, kByCase, kYes };
   X(FenceProxyAsync, "fence_proxy_async", Thread, Fence, nullptr, No)                             \
   X(TmaLoad, "tma_load", Thread, TmaLoad, &Counters::tma_instructions, Yes)                       \
   X(TmaStore, "tma_store", Thread, TmaStore, &Counters::tma_instructions, No)                     \
+  X(BulkReduceAdd, "bulk_reduce_add", Thread, TmaStore, &Counters::tma_instructions, No)          \
   X(TmaStoreCommit, "tma_store_commit", Thread, Commit, nullptr, No)                              \
   X(TmaStoreWait, "tma_store_wait", Thread, Wait, nullptr, No)                                    \
   X(TmaStoreWaitRead, "tma_store_wait_read", Thread, Wait, nullptr, No)                           \

@@ -36,11 +36,12 @@ struct TensorCopy {
   uint32_t offset = 0;                   // in shared memory
   uint32_t record = 0;                   // in the shadow
   int phase = 0;                         // of its mbarrier; of a store: its group
+  bool adds = false;                     // fp32 numbers to those that are there
   Site site = {};
 };
 
 /// Moves the bytes: what lies outside the tensor is zeros in shared memory, and is not stored; but
-/// 16 bytes of which some lie in the tensor are stored whole.
+/// 16 bytes of which some lie in the tensor are stored whole. A copy that adds is one row.
 void load_box(const TensorCopy& copy, unsigned char* shared);
 void store_box(const TensorCopy& copy, const unsigned char* shared);
 

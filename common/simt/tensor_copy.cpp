@@ -1,6 +1,7 @@
 // Where the bytes of a box come from and go to.
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "common/simt/begin.hpp"
@@ -66,6 +67,15 @@ void load_box(const TensorCopy& copy, unsigned char* shared) {
 }
 
 void store_box(const TensorCopy& copy, const unsigned char* shared) {
+  if (copy.adds) {
+    auto* const sums = static_cast<float*>(const_cast<void*>(copy.map.data));
+    for (int64_t i = 0; i < copy.map.sizes[0]; ++i) {
+      float value;
+      std::memcpy(&value, shared + copy.offset + i * int64_t{sizeof value}, sizeof value);
+      std::atomic_ref(sums[i]).fetch_add(value);
+    }
+    return;
+  }
   for_each_box_row(
       copy, GlobalUse::kWrite, [&](uint32_t dense, const char* row, int64_t first, int64_t end) {
         for (int64_t chunk = first; chunk < end; chunk += kChunkBytes) {  // whole chunks

@@ -242,6 +242,7 @@ void Traffic::count(const WarpAccess& access) {
       break;
     case Instruction::kTmaLoad:
     case Instruction::kTmaStore:
+    case Instruction::kBulkReduceAdd:
       counters_.tma_bytes += access.box_bytes;
       if (estimated || starts_within_a_sector(access)) estimate(&Counters::tma_bytes);
       break;
@@ -250,16 +251,22 @@ void Traffic::count(const WarpAccess& access) {
   }
 }
 
-void Traffic::ldmatrix(int warp, Instruction instruction, const Site& site,
+void Traffic::matrices(int warp, Instruction instruction, const Site& site,
                        const uint32_t* addresses, int matrices) {
   if (config_.counters) {
     count_instruction(instruction);
+    const bool stores = info(instruction).event == EventKind::kStoreShared;
+    int64_t& wavefronts =
+        stores ? counters_.shared_store_wavefronts : counters_.shared_load_wavefronts;
+    int64_t& ideal =
+        stores ? counters_.shared_store_wavefronts_ideal : counters_.shared_load_wavefronts_ideal;
     for (int i = 0; i < matrices; ++i) {
       uint32_t rows[8];
       std::copy(addresses + 8 * i, addresses + 8 * i + 8, rows);
-      counters_.shared_load_wavefronts += matrix_wavefronts(rows);
+      wavefronts += matrix_wavefronts(rows);
     }
-    counters_.shared_load_wavefronts_ideal += matrices;
+    ideal += matrices;
+    if (info(instruction).confirmed == Confirmed::kNo) estimate(&Counters::shared_store_wavefronts);
   }
   if (logging_) {
     log(warp, instruction, site, nullptr);

@@ -104,7 +104,8 @@ class Traffic {
 
   void begin_block(int block, int warps);
   void access(int warp, const WarpAccess& access);
-  void ldmatrix(int warp, Instruction instruction, const Site& site, const uint32_t* addresses,
+  // ldmatrix and stmatrix: `addresses` of the rows of so many 8x8 matrices.
+  void matrices(int warp, Instruction instruction, const Site& site, const uint32_t* addresses,
                 int matrices);
   void collective(int warp, Instruction instruction, const Site& site);  // mma, shuffle, syncs
   void barrier(int warp, Instruction instruction, const Site& site, int number);
