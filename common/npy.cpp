@@ -1,5 +1,6 @@
 #include "common/npy.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -17,6 +18,14 @@ constexpr std::string_view kMagic("\x93NUMPY", 6);
 constexpr size_t kLargestHeader = 1 << 16;  // NumPy's own files need a few hundred bytes
 constexpr size_t kMostDimensions = 32;      // NumPy's limit up to version 1
 
+// "f4", without the order of its bytes.
+const char* descr_of(NpyType type) {
+  return type == NpyType::f16   ? "f2"
+         : type == NpyType::f32 ? "f4"
+         : type == NpyType::f64 ? "f8"
+                                : "i4";
+}
+
 int64_t bytes_each(NpyType type) { return type == NpyType::f16 ? 2 : type == NpyType::f64 ? 8 : 4; }
 
 // The beginning of a text from the file, fit for an error message: one printable line.
@@ -32,7 +41,8 @@ std::string shown(std::string_view text) {
 //   {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
 class HeaderParser {
  public:
-  HeaderParser(std::string_view text, const std::string& name) : text_(text), name_(name) {}
+  HeaderParser(std::string_view text, const std::string& name, const NpyTypes& accepted)
+      : text_(text), name_(name), accepted_(accepted) {}
 
   void parse_into(NpyArray& array) {
     expect('{');
@@ -100,7 +110,7 @@ class HeaderParser {
     const char quote = text_[position_];
     if (quote != '\'' && quote != '"') {
       // A structured type is a list here: not a number type, so say that rather than "malformed".
-      if (quote == '[') fail("holds a structured type; accepted: float16, float32, float64, int32");
+      if (quote == '[') fail_type("a structured type");
       malformed();
     }
     const size_t begin = position_ + 1;
@@ -149,19 +159,31 @@ class HeaderParser {
   }
 
   NpyType type(std::string_view descr) const {
-    if (descr == "<f2") return NpyType::f16;
-    if (descr == "<f4") return NpyType::f32;
-    if (descr == "<f8") return NpyType::f64;
-    if (descr == "<i4") return NpyType::i32;
-    if (descr == ">f2" || descr == ">f4" || descr == ">f8" || descr == ">i4") {
-      fail("is big-endian ('" + shown(descr) + "'); save x.astype('<" +
-           std::string(descr.substr(1, 1)) + "4') instead");
+    for (const NpyType type : kNpyTypes) {
+      const std::string letters = descr_of(type);
+      if (descr != "<" + letters && descr != ">" + letters) continue;
+      if (std::find(accepted_.begin(), accepted_.end(), type) == accepted_.end()) {
+        fail_type(fa::name(type));
+      }
+      if (descr[0] == '<') return type;
+      fail("is big-endian ('" + shown(descr) + "'); save x.astype('<" + letters + "') instead");
     }
-    fail("holds type '" + shown(descr) + "'; accepted: float16, float32, float64, int32");
+    fail_type("type '" + shown(descr) + "'");
+  }
+
+  [[noreturn]] void fail_type(const std::string& held) const {
+    std::string listed;
+    for (const NpyType type : accepted_) {
+      listed += (listed.empty() ? "" : ", ") + std::string(fa::name(type));
+    }
+    const bool is_bfloat16 = held == "type '|V2'" || held == "type '<V2'";  // as ml_dtypes saves it
+    fail("holds " + held + "; accepted: " + listed +
+         (is_bfloat16 ? "; save bfloat16 as float32" : ""));
   }
 
   std::string_view text_;
   const std::string& name_;
+  const NpyTypes& accepted_;
   size_t position_ = 0;
   bool seen_descr_ = false, seen_order_ = false, seen_shape_ = false;
 };
@@ -233,7 +255,7 @@ std::vector<float> NpyArray::floats() const {
   return values;
 }
 
-NpyArray parse_npy(std::string_view file, const std::string& name) {
+NpyArray parse_npy(std::string_view file, const std::string& name, const NpyTypes& accepted) {
   const auto fail = [&](const std::string& what) { throw InputError(name + ": " + what); };
   if (file.size() < kMagic.size() || file.substr(0, kMagic.size()) != kMagic) {
     fail("is not a .npy file (it does not begin with \\x93NUMPY)");
@@ -256,7 +278,7 @@ NpyArray parse_npy(std::string_view file, const std::string& name) {
   if (file.size() - header_begin < header_length) fail("is truncated inside its header");
 
   NpyArray array;
-  HeaderParser(file.substr(header_begin, header_length), name).parse_into(array);
+  HeaderParser(file.substr(header_begin, header_length), name, accepted).parse_into(array);
 
   int64_t elements = 1;
   for (const int64_t dimension : array.shape) {
@@ -278,7 +300,9 @@ NpyArray parse_npy(std::string_view file, const std::string& name) {
   return array;
 }
 
-NpyArray read_npy(const std::string& path) { return parse_npy(read_file(path), path); }
+NpyArray read_npy(const std::string& path, const NpyTypes& accepted) {
+  return parse_npy(read_file(path), path, accepted);
+}
 
 std::string npy_bytes(std::span<const float> values, std::span<const int64_t> shape) {
   return file_bytes("<f4", values, shape);

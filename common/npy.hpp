@@ -24,13 +24,17 @@ struct NpyArray {
   std::vector<double> doubles() const;  // exact
 };
 
+using NpyTypes = std::vector<NpyType>;
+inline const NpyTypes kNpyTypes = {NpyType::f16, NpyType::f32, NpyType::f64, NpyType::i32};
+
 // Parses the bytes of a .npy file; `name` is what error messages call it. Throws InputError with a
-// sentence of its own for each way in which a file can be wrong; never reads past the end and never
-// allocates more than the file holds.
-NpyArray parse_npy(std::string_view file, const std::string& name);
+// sentence of its own for each way in which a file can be wrong, a type that is not accepted among
+// them; never reads past the end and never allocates more than the file holds.
+NpyArray parse_npy(std::string_view file, const std::string& name,
+                   const NpyTypes& accepted = kNpyTypes);
 
 // read_file and parse_npy.
-NpyArray read_npy(const std::string& path);
+NpyArray read_npy(const std::string& path, const NpyTypes& accepted = kNpyTypes);
 
 // The bytes of a version 1.0 file.
 std::string npy_bytes(std::span<const float> values, std::span<const int64_t> shape);

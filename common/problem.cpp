@@ -67,10 +67,7 @@ std::string position(std::span<const int64_t> shape, int64_t flat) {
 // The values of one file, rounded to `dtype`, and its sizes as [B, H, L, D].
 std::vector<float> load(const std::string& path, Dtype dtype, double factor,
                         std::array<int64_t, 4>& sizes, bool* two_dimensional = nullptr) {
-  const NpyArray array = read_npy(path);
-  if (array.type != NpyType::f32 && array.type != NpyType::f16) {
-    throw InputError(path + ": holds " + name(array.type) + "; accepted: float32, float16");
-  }
+  const NpyArray array = read_npy(path, {NpyType::f16, NpyType::f32});
   const size_t dimensions = array.shape.size();
   if (dimensions != 2 && dimensions != 4) {
     throw InputError(path + ": has " + std::to_string(dimensions) +

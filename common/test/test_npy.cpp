@@ -106,6 +106,30 @@ TEST_CASE("each way to be wrong has a sentence of its own") {
   CHECK(contains(refusal(npy(header("<f4", "False", many + ")"), 4)), "more than 32 dimensions"));
 }
 
+TEST_CASE("one list of the types that are accepted, by each reader's") {
+  const auto message = [](const std::string& descr, const NpyTypes& accepted) {
+    try {
+      parse_npy(npy(header(descr, "False", "(1,)"), 8), "x", accepted);
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const NpyTypes floats = {NpyType::f16, NpyType::f32}, integers = {NpyType::i32};
+  const std::string list = "; accepted: float16, float32";
+  CHECK(message("<f8", floats) == "x: holds float64" + list);
+  CHECK(message(">f8", floats) == "x: holds float64" + list);
+  CHECK(message("<i4", floats) == "x: holds int32" + list);
+  CHECK(message("<i8", floats) == "x: holds type '<i8'" + list);
+  CHECK(message("|V2", floats) == "x: holds type '|V2'" + list + "; save bfloat16 as float32");
+  CHECK(message(">f2", floats) == "x: is big-endian ('>f2'); save x.astype('<f2') instead");
+  CHECK(message("<f4", integers) == "x: holds float32; accepted: int32");
+  CHECK(message("<i8", kNpyTypes) ==
+        "x: holds type '<i8'; accepted: float16, float32, float64, int32");
+  CHECK(message(">f8", kNpyTypes) == "x: is big-endian ('>f8'); save x.astype('<f8') instead");
+  CHECK(contains(message("<i4", integers), "4 bytes of trailing garbage"));  // the type is right
+}
+
 TEST_CASE("a file is written whole or not at all") {
   const std::string directory = FA_BINARY_DIR "/test_npy_files";
   std::filesystem::remove_all(directory);
