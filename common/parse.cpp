@@ -52,4 +52,12 @@ double parse_real(const std::string& text, const std::string& what) {
   return value;
 }
 
+std::string_view without_byte_order_mark(std::string_view text, const std::string& what) {
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
+    throw InputError(what + ": is text in UTF-16; save it as UTF-8");
+  }
+  constexpr std::string_view MARK = "\xef\xbb\xbf";
+  return text.starts_with(MARK) ? text.substr(MARK.size()) : text;
+}
+
 }  // namespace fa

@@ -6,6 +6,7 @@
 
 #include "common/error.hpp"
 #include "common/file.hpp"
+#include "common/parse.hpp"
 #include "scanner.hpp"
 
 namespace ch01 {
@@ -15,7 +16,7 @@ constexpr int kMaxLength = 1 << 16;  // of an array's side, and of an array
 
 class Parser {
  public:
-  Parser(const std::string& text, const std::string& name) : text_(text), name_(name) {}
+  Parser(std::string_view text, const std::string& name) : text_(text), name_(name) {}
 
   Program parse() {
     program_.name = name_;
@@ -262,7 +263,7 @@ class Parser {
     return cell;
   }
 
-  const std::string& text_;
+  std::string_view text_;
   const std::string& name_;
   Program program_;
   bool has_machine_ = false, has_registers_ = false, has_operands_ = false, has_check_ = false;
@@ -271,7 +272,7 @@ class Parser {
 }  // namespace
 
 Program parse_program(const std::string& text, const std::string& name) {
-  return Parser(text, name).parse();
+  return Parser(fa::without_byte_order_mark(text, name), name).parse();
 }
 
 Program read_program(const std::string& path) { return parse_program(fa::read_file(path), path); }

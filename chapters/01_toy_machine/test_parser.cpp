@@ -56,6 +56,16 @@ TEST_CASE("a program is read as it is written") {
   CHECK(instruction_text(p, p.instructions[2]) == "MAC_Z R0, R1, R2");
 }
 
+TEST_CASE("a byte-order mark is no part of a program") {
+  const std::string mark = "\xef\xbb\xbf", line = "LOAD a[0][0], R0\n";
+  CHECK(parse_program(mark + kMac + line, "t").instructions.size() == 1);
+  says(mark + line, "t:1:1: no .machine line before the first instruction");
+  says(mark + mark + kMac, "t:1:1: ");
+  says("\xff\xfe.\0m\0", "t: is text in UTF-16; save it as UTF-8");
+  says("\xfe\xff\0.\0m", "t: is text in UTF-16; save it as UTF-8");
+  CHECK(message_of(mark) == message_of(""));
+}
+
 TEST_CASE("errors in instructions name line and column") {
   says(kMac + "LAOD a[0][0], R0", "t:7:1: unknown instruction 'LAOD'");
   says(kMac + "  EXP R0, R1", "t:7:3: EXP is not on this machine: the MAC machine has LOAD STORE");

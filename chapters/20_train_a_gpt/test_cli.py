@@ -211,6 +211,14 @@ class Cli(unittest.TestCase):
             with self.subTest(options=options):
                 self.refused("train", *options, "--json", self.path("no.json"), says=says)
 
+    def test_a_byte_order_mark_is_no_character_of_the_text(self):
+        content = "größer, größer und größer. ".encode() * 4
+        files = [self.write("plain", content), self.write("marked", b"\xef\xbb\xbf" + content)]
+        plain, marked = (self.train(*SMALL, "--steps", 2, "--text", file) for file in files)
+        self.assertEqual(plain["loss"], marked["loss"])
+        utf16 = self.write("utf16", b"\xff\xfe" + "a text".encode("utf-16-le") * 40)
+        self.refused("train", "--text", utf16, says="is text in UTF-16; save it as UTF-8")
+
     def test_bad_files_are_refused(self):
         short = self.write("short", b"abc")
         binary = self.write("binary", b"abc\xff" * 99)

@@ -17,6 +17,7 @@
 #include "common/gpu/runtime.hpp"
 #include "common/json_report.hpp"
 #include "common/memory.hpp"
+#include "common/parse.hpp"
 #include "common/program.hpp"
 #include "common/timer.hpp"
 #include "device_gpt.hpp"
@@ -247,7 +248,7 @@ int train(const TrainRequest& asked, const Cli& given) {
   }
   const std::string what = request.text.empty() ? "the lessons" : request.text;
   const std::string bytes = request.text.empty() ? lessons() : read_file(request.text);
-  const std::u32string text = decode_utf8(bytes, what);
+  const std::u32string text = decode_utf8(without_byte_order_mark(bytes, what), what);
   TrainingState state = first_state(request, given, bytes, text);
   const std::vector<int32_t> tokens = Vocabulary(state.vocabulary).tokens(text, what);
   const Config& model = state.recipe.model;
