@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """./learn's exercise track from the outside, with its state and its build in a directory of its own."""
 
+import contextlib
 import json
 import os
 import pty
@@ -30,7 +31,15 @@ class Learn(unittest.TestCase):
     def setUpClass(cls):
         cls.home = Path(tempfile.mkdtemp(prefix="learn_home_"))
         cls.copy = cls.home / "my_exercises" / KEY / "safe_softmax.hpp"
+        launcher = cls.home / "launcher"  # the compiler; it fails if a file says how
+        launcher.write_text(f"""#!/bin/sh
+[ ! -e {cls.home}/disk_is_full ] || {{ echo "cc1plus: error: writing: No space left on device"; exit 1; }}
+[ ! -e {cls.home}/broken_test ] || set -- "$@" -Dcheck_softmax=7
+exec {os.environ.get("CMAKE_CXX_COMPILER_LAUNCHER", "")} "$@"
+""")
+        launcher.chmod(0o755)
         cls.environment = {**os.environ, "LEARN_HOME": str(cls.home),
+                           "CMAKE_CXX_COMPILER_LAUNCHER": str(launcher),
                            "CMAKE_BUILD_TYPE": "None"}  # not optimized: it builds in half of the time
 
     @classmethod
@@ -40,7 +49,7 @@ class Learn(unittest.TestCase):
     def learn(self, *arguments, code=0, answer=""):
         result = subprocess.run([str(ROOT / "learn"), *arguments], env=self.environment, cwd=ROOT,
                                 input=answer, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                text=True, timeout=250)
+                                text=True, timeout=550)
         self.assertEqual(result.returncode, code, result.stdout)
         return result.stdout
 
@@ -50,11 +59,17 @@ class Learn(unittest.TestCase):
     def test_a_learner(self):
         """One learner, from the first look to the solution. The steps need each other."""
         pristine = (ROOT / "exercises" / KEY / "safe_softmax.hpp").read_bytes()
-        output = self.learn()
+        output = self.learn("map")
         self.assertIn("· 02.1 Safe softmax", output)
-        self.assertIn("  debugging\n      · D.1 A row of attention", output)
+        self.assertRegex(output, r"\nDebugging .*\n      · D.1 A row of attention")
         self.assertIn("  0 of ", output)
-        self.assertIn("error: exercise 99.1: accepted: 01.1 ", self.learn("check", "99.1", code=2))
+        self.the_map_fits_on_a_screen(part="The algorithm", exercise="01.1 One element")
+        self.assertIn("error: exercise 12.11: there is none; did you mean 12.1?",
+                      self.learn("check", "12.11", code=2))
+        for meant, words in (("check", ["chek", "02.1"]), ("run 05", ["05"]), ("check D.1", ["D.1"])):
+            output = self.learn(*words, code=2)
+            self.assertIn(f"there is no such command; did you mean ./learn {meant}?\n", output)
+            self.assertEqual(output.count("\n"), 1)
         self.assertIn("not laid out yet", self.learn("reset", "02.1", code=2))
         self.assertIn("01.1 One element", self.learn("next"))
         self.assertIn("D.1 A row of attention", self.learn("next", "d.1"))
@@ -68,7 +83,7 @@ class Learn(unittest.TestCase):
         self.assertEqual(self.progress()["status"], "todo")
         self.assertIn("try 02.1 first", self.learn("solution", "02.1", code=1))
         self.assertIn("std::exp", self.learn("solution", "02.1", "--force"))
-        self.assertIn("begun, 0 tries", self.learn())
+        self.assertIn("begun, 0 tries", self.learn("map"))
         self.copy.write_bytes(pristine + b"// soon\n")
         self.assertIn("TODO(02.1): three loops", self.learn("check", "2.1", code=1))
 
@@ -82,7 +97,7 @@ class Learn(unittest.TestCase):
         self.assertNotIn("FAILED", output)
         self.assertEqual(self.progress()["status"], "broken")
         # It is no part of what ./learn test builds.
-        everything = subprocess.run(["ninja", "-C", str(self.home / "build"), "-t", "query", "all"],
+        everything = subprocess.run(["ninja", "-C", str(self.home / "build"), "-t", "query", "exercises/all"],
                                     capture_output=True, text=True, check=True).stdout
         self.assertIn("exercise_02.1", everything)
         self.assertNotIn("ex02.1_safe_softmax", everything)
@@ -135,7 +150,23 @@ class Learn(unittest.TestCase):
         self.assertEqual((ROOT / "exercises" / KEY / "safe_softmax.hpp").read_bytes(), pristine)
 
         self.a_program_to_mend()
+        self.what_is_in_the_file_decides()
+        self.answers_that_end_the_program()
+        self.what_the_compiler_cannot_read()
+        self.failures_that_are_not_the_learners()
         self.watch_on_a_terminal()
+        self.a_save_ends_the_run_before()
+        self.ended_from_outside()
+        self.copied_and_moved()
+
+    def the_map_fits_on_a_screen(self, part, exercise):
+        """The part that the learner is at is open, the others are a line each."""
+        for output in (self.learn(), self.learn("map"), self.learn("help")):
+            self.assertLessEqual(max(map(len, output.splitlines())), 80, output)
+        output = self.learn()
+        self.assertLessEqual(len(output.splitlines()), 40, output)
+        self.assertRegex(output, rf"\n{part} .* exercises\n  \d\d_")
+        self.assertIn(exercise, output)
 
     def a_program_to_mend(self):
         """Its test shows what it sees from the first check on, and tells a mistake from the stub."""
@@ -150,16 +181,183 @@ class Learn(unittest.TestCase):
         self.assertIn("overwrite_while_read", output)
         self.assertIn("looks like: one-barrier: ", output)
 
-    def watch_on_a_terminal(self):
-        """Save, be judged, ask for a hint, go on, quit: with keys, as on a real terminal."""
+    def write(self, statement):
+        """The solution with a statement more at the beginning of the function."""
+        text = (ANSWERS / "safe_softmax.hpp").read_text().replace("  float m", f"  {statement}\n  float m")
+        self.copy.write_text("#include <cstdio>\n#include <cstdlib>\n#include <fstream>\n"
+                             "#include <unistd.h>\n" + text)
+
+    def what_is_in_the_file_decides(self):
+        """A restored backup is older than the program that was built meanwhile."""
+        self.write("")
+        self.assertIn(": right", self.learn("check", "02.1"))
+        self.copy.write_text(wrong_answer(KEY, "no-max"))
+        os.utime(self.copy, (1e9, 1e9))
+        self.assertIn("looks like: no-max: ", self.learn("check", "02.1", code=1))
+        shutil.copy(ANSWERS / "safe_softmax.hpp", self.copy)
+        os.utime(self.copy, (1e9, 1e9))
+        self.assertIn(": right", self.learn("check", "02.1"))
+
+    def answers_that_end_the_program(self):
+        """By which signal or how, in which test case, and what they had printed."""
+        for statement, told in (
+                ("*(volatile int*)nullptr = 1;", "it crashed with SIGSEGV"),
+                ("safe_softmax(x, a);", "it crashed with SIGSEGV"),
+                ("std::abort();", "it crashed with SIGABRT"),
+                ("std::exit(0);", "it ended the program, with exit code 0,"),
+                ("_exit(3);", "it ended the program, with exit code 3,"),
+                ("for (;;) std::printf(\"again\\n\");", "it printed more than 64 MB")):
+            with self.subTest(statement):
+                self.write('std::printf("here\\n"); ' + statement)
+                output = self.learn("check", "02.1", code=1)
+                self.assertIn("02.1 Safe softmax: wrong: " + told, output)
+                self.assertIn("in the test case: 1 to 6\n", output)
+                self.assertIn("your code printed:\n    " + ("again" if "again" in statement else "here"),
+                              output)
+                self.assertEqual(self.progress()["status"], "wrong")
+        self.write('std::printf("no newline");')
+        output = self.learn("check", "02.1")
+        self.assertIn(": right (9 test cases)", output)
+        self.assertIn("no newline", output)
+
+    def what_the_compiler_cannot_read(self):
+        """What is missing at the end of a file shows only after it; it is told in the file itself."""
+        self.copy.write_text((ANSWERS / "safe_softmax.hpp").read_text().rstrip().removesuffix("}"))
+        output = self.learn("check", "02.1", code=1)
+        self.assertRegex(output, r"does not compile\n\n\S*safe_softmax.hpp:\d+: expected .}.")
+        self.assertNotIn("test.cpp", output)
+        self.copy.write_text("\n")
+        output = self.learn("check", "02.1", code=1)
+        self.assertIn("the file is empty", output)
+        self.assertIn("./learn reset 02.1", output)
+        self.assertEqual(self.progress()["status"], "broken")
+
+    def failures_that_are_not_the_learners(self):
+        self.write("")
+        for reason, shown in (("disk_is_full", "No space left on device"),
+                              ("broken_test", "test.cpp:")):
+            (self.home / reason).touch()
+            os.utime(self.copy)
+            output = self.learn("check", "02.1", code=2)
+            (self.home / reason).unlink()
+            self.assertIn("could not be built, and your file is not the reason", output)
+            self.assertIn(shown, output)
+            self.assertNotIn("does not compile", output)
+        self.assertIn(": right", self.learn("check", "02.1"))
+
+    def endless(self):
+        """Writes an answer that never ends; it leaves its process id in a file."""
+        flag = self.home / "pid"
+        flag.unlink(missing_ok=True)
+        self.write(f'{{ std::ofstream f("{flag}.new"); f << getpid() << std::flush; }} '
+                   f'std::rename("{flag}.new", "{flag}"); for (;;) usleep(1000);')
+        return flag
+
+    def wait_for(self, what, that):
+        deadline = time.monotonic() + 120
+        while not that():
+            self.assertLess(time.monotonic(), deadline, what)
+            time.sleep(0.05)
+
+    def wait_for_end(self, pid):
+        self.wait_for(f"process {pid} to end", lambda: not Path(f"/proc/{pid}/cmdline").exists()
+                      or not Path(f"/proc/{pid}/cmdline").read_bytes())
+
+    def a_save_ends_the_run_before(self):
+        """watch, while an answer runs that never ends: hints come, a new save is checked, q quits."""
+        flag = self.endless()
+        with self.on_a_terminal("watch", "02.1") as (until, press, _):
+            self.wait_for("the answer to run", flag.exists)
+            press(b"h")
+            until("Hint 2 of 2")
+            first = int(flag.read_text())
+            shutil.copy(ANSWERS / "safe_softmax.hpp", self.copy)
+            until(": right")
+            self.wait_for_end(first)
+            flag = self.endless()
+            self.wait_for("the answer to run", flag.exists)
+            press(b"q")
+        self.wait_for_end(int(flag.read_text()))
+        self.assertNotIn("still running", self.shown)
+
+    def ended_from_outside(self):
+        """As `timeout` does: what learn has started ends with it."""
+        flag = self.endless()
+        process = subprocess.Popen([str(ROOT / "learn"), "check", "02.1"], env=self.environment,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.wait_for("the answer to run", flag.exists)
+        process.terminate()
+        output = process.communicate(timeout=60)[0]
+        self.assertEqual(process.returncode, 143, output)
+        self.assertNotIn("Traceback", output)
+        self.wait_for_end(int(flag.read_text()))
+
+    def copied_and_moved(self):
+        """A build folder that comes along names the place it was made in, and is made anew."""
+        shutil.copy(ANSWERS / "safe_softmax.hpp", self.copy)
+        self.assertIn(": right", self.learn("check", "02.1"))
+        with tempfile.TemporaryDirectory() as folder:
+            copied, moved = Path(folder) / "copied", Path(folder) / "moved"
+            shutil.copytree(self.home, copied, symlinks=True)
+            there = copied / self.copy.relative_to(self.home)
+            there.write_text(wrong_answer(KEY, "no-max"))
+            self.environment["LEARN_HOME"] = str(copied)
+            output = self.learn("check", "02.1", code=1)
+            self.assertIn(f"build/ was made for {self.home}", output)
+            self.assertIn("looks like: no-max: ", output)
+            copied.rename(moved)
+            self.environment["LEARN_HOME"] = str(moved)
+            self.assertIn("looks like: no-max: ", self.learn("check", "02.1", code=1))
+            self.environment["LEARN_HOME"] = str(self.home)
+        self.assertIn(": right", self.learn("check", "02.1"))
+
+    def test_a_folder_that_cannot_be_written(self):
+        """One sentence says what to do."""
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)
+            here = Path(folder) / "checkout"
+            here.mkdir()
+            shutil.copy(ROOT / "learn", here)
+            shutil.copytree(ROOT / "exercises", here / "exercises", ignore=shutil.ignore_patterns("*.pyc"))
+            here.chmod(0o555)
+            environment = {key: value for key, value in os.environ.items() if key != "LEARN_HOME"}
+            other = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+            for command in (["next", "02.1"], ["check", "02.1"]):
+                run = subprocess.run([sys.executable, "-B", str(here / "learn"), *command], env=environment,
+                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **other)
+                self.assertEqual(run.returncode, 2, run.stdout)
+                self.assertRegex(run.stdout, r"^error: \S+: Permission denied; LEARN_HOME=FOLDER .*\n$")
+            here.chmod(0o755)
+
+    def test_a_plain_terminal(self):
+        """Latin-1 has no ✓ and no ▸; NO_COLOR and TERM=dumb say what a terminal takes."""
+        self.copy.parent.mkdir(parents=True, exist_ok=True)
+        self.copy.touch()  # begun: ▸
+        run = subprocess.run([str(ROOT / "learn"), "map"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                             env={**self.environment, "PYTHONIOENCODING": "latin-1"})
+        self.copy.unlink()
+        self.assertEqual(run.returncode, 0, run.stdout.decode("latin-1"))
+        self.assertIn("> 02.1 Safe softmax", run.stdout.decode("latin-1"))
+        for key, value in (("NO_COLOR", "1"), ("TERM", "dumb"), ("TERM", "xterm")):
+            self.environment[key], before = value, self.environment.get(key)
+            with self.on_a_terminal("map") as (until, _, __):
+                until("./learn help")
+            self.environment[key] = before
+            if before is None:
+                del self.environment[key]
+            self.assertEqual("\033" in self.shown_before, value == "xterm", key)
+
+    @contextlib.contextmanager
+    def on_a_terminal(self, *arguments):
+        """Runs learn on a terminal of its own: (wait until it shows a text, press keys, the process)."""
         try:
             leader, follower = pty.openpty()
         except OSError as error:  # a bare container
-            self.skipTest(f"watch needs a terminal: {error}; the steps before it passed")
-        process = subprocess.Popen([str(ROOT / "learn"), "watch", "02.1"], env=self.environment,
+            self.skipTest(f"this needs a terminal: {error}; the steps before it passed")
+        process = subprocess.Popen([str(ROOT / "learn"), *arguments], env=self.environment,
                                    cwd=ROOT, stdin=follower, stdout=follower, stderr=follower)
         os.close(follower)
-        self.shown = ""
+        self.shown = self.shown_before = ""
 
         def until(text):
             deadline = time.monotonic() + 120
@@ -167,28 +365,35 @@ class Learn(unittest.TestCase):
                 self.assertLess(time.monotonic(), deadline, f"no {text!r} in:\n{self.shown}")
                 if select.select([leader], [], [], 1)[0]:
                     self.shown += os.read(leader, 4096).decode("utf-8", "replace")
-            self.shown = self.shown.split(text, 1)[1]
+            before, self.shown = self.shown.split(text, 1)
+            self.shown_before += before
 
         try:
-            until("TODO(02.1)")
-            until("q: quit")
-            self.copy.write_text(wrong_answer(KEY, "max-outside-exponent"))
-            until("looks like: max-outside-exponent")
-            until("q: quit")
-            os.write(leader, b"h")
-            until("Hint 2 of 2")
-            shutil.copy(ANSWERS / "safe_softmax.hpp", self.copy)
-            until(": right")
-            until("q: quit")
-            os.write(leader, b"n")
-            until("edit ")
-            until("q: quit")
-            os.write(leader, b"q")
+            yield until, lambda keys: os.write(leader, keys), process
             self.assertEqual(process.wait(timeout=20), 0)
         finally:
             process.kill()
             process.wait()
             os.close(leader)
+
+    def watch_on_a_terminal(self):
+        """Save, be judged, ask for a hint, go on, quit: with keys, as on a real terminal."""
+        self.copy.write_bytes((ROOT / "exercises" / KEY / "safe_softmax.hpp").read_bytes())
+        with self.on_a_terminal("watch", "02.1") as (until, press, _):
+            until("TODO(02.1)")
+            until("q: quit")
+            self.copy.write_text(wrong_answer(KEY, "max-outside-exponent"))
+            until("looks like: max-outside-exponent")
+            until("q: quit")
+            press(b"h")
+            until("Hint 2 of 2")
+            shutil.copy(ANSWERS / "safe_softmax.hpp", self.copy)
+            until(": right")
+            until("q: quit")
+            press(b"n")
+            until("edit ")
+            until("q: quit")
+            press(b"q")
 
 
 if __name__ == "__main__":

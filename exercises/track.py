@@ -1,18 +1,22 @@
 """The learner's side of ./learn: lays exercises out, judges them, keeps track. Standard library only.
 
 A learner edits copies below my_exercises/. What is kept in .learn/ is derived from running the
-tests on them. LEARN_HOME puts both, and a build of the exercises alone, elsewhere.
+tests on them. LEARN_HOME puts both, and the build, elsewhere.
 """
 
 import contextlib
+import difflib
 import fcntl
 import hashlib
 import json
 import os
 import re
 import select
+import shlex
+import signal
 import subprocess
 import sys
+import textwrap
 import time
 from pathlib import Path
 
@@ -22,6 +26,16 @@ import prove  # noqa: E402  the registry
 ROOT = Path(__file__).resolve().parents[1]
 NAMED = r"  (?:looks like: |could be |no mistake that is known )"  # the mistake, in a verdict
 ENDLESS = 30  # seconds after which a program is taken for endless
+MOST_OUTPUT = 64 << 20  # bytes after which its printing is taken for endless
+KEPT_OUTPUT = 1 << 18  # bytes of the end of its output that are kept
+LINES_SHOWN = 10  # of what an answer printed
+CRASHES = {"SIGSEGV": "it used memory that is not its own, or called itself without end",
+           "SIGBUS": "it used memory that is not its own, or called itself without end",
+           "SIGFPE": "it divided an integer by zero", "SIGILL": "it executed no valid instruction",
+           "SIGABRT": "it aborted: abort(), an assert, or the C++ library found an error",
+           "SIGKILL": "something else ended it, for example because memory ran out"}
+VERDICT = r"verdict: (?=not written yet\n|right \(|wrong \()"  # as verdict.cpp prints them, perhaps after
+CASE = r"\x1etest case: (.*)\n"                              # what an answer printed without a newline
 DIAGNOSTIC = re.compile(r"^(?P<path>[^\s:][^:]*):(?P<line>\d+):(\d+:)? "
                         r"(?P<kind>fatal error|error|warning|note): (?P<text>.*)")
 
@@ -65,7 +79,7 @@ class Result:
 class Track:
     def __init__(self, learn):
         self.learn = learn
-        self.home = Path(os.environ.get("LEARN_HOME") or ROOT).resolve()
+        self.home = learn.HOME
         self.exercises = [Exercise(topic, name, self.home) for topic, name in prove.registry()]
         self.progress_file = self.home / ".learn" / "progress.json"
         self.progress = self.read_progress()
@@ -95,11 +109,13 @@ class Track:
         os.replace(temporary, self.progress_file)
 
     @contextlib.contextmanager
-    def alone(self):
-        """A check in this terminal and a watch in another take turns, and see each other's progress."""
+    def alone(self, lock="lock"):
+        """A check in this terminal and a watch in another take turns, and see each other's progress.
+        A check holds "build" while it builds and runs, and "lock" only to note what came of it: a hint
+        does not wait for a program that does not end."""
         self.progress_file.parent.mkdir(parents=True, exist_ok=True)
-        with open(self.progress_file.with_name("lock"), "w", encoding="utf-8") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with open(self.progress_file.with_name(lock), "w", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
             self.progress = self.read_progress()
             yield
 
@@ -119,8 +135,13 @@ class Track:
         for exercise in self.exercises:
             if exercise.answers_to(name):
                 return exercise
-        raise self.learn.Stop(f"exercise {name}: accepted: "
-                              + " ".join(exercise.id for exercise in self.exercises))
+        ids = [exercise.id for exercise in self.exercises]
+        number = re.sub(r"^(\d)\.", r"0\1.", name.upper())
+        close = difflib.get_close_matches(number, ids, 1) or difflib.get_close_matches(
+            name, [exercise.name for exercise in self.exercises], 1)
+        raise self.learn.Stop(f"exercise {name}: there is none"
+                              + (f"; did you mean {close[0]}?" if close else "")
+                              + " (./learn map lists them)")
 
     def current(self):
         """The first that is laid out and not passed, else the first not passed."""
@@ -167,7 +188,24 @@ class Track:
             elif exercise.copy.exists():
                 mark, tries = "▸", entry.get("tries", 0)
                 note = f"  begun, {tries} {'try' if tries == 1 else 'tries'}"
-            self.learn.say(f"      {mark} {exercise.title}{note}")
+            title = exercise.title
+            if len(title) + len(note) > 72:
+                title = title[:71 - len(note)] + "…"
+            self.learn.say(f"      {mark} {title}{note}")
+
+    def progress_of(self, chapter):
+        """How many of a chapter's exercises are done, and how many there are."""
+        here = [exercise for exercise in self.exercises if exercise.chapter == chapter]
+        return sum(map(self.passed, here)), len(here)
+
+    def here(self):
+        """The chapter of the exercise that the learner is at; None if all are done."""
+        if all(map(self.passed, self.exercises)):
+            return None
+        begun = [one for one in self.exercises if one.copy.exists() and not self.passed(one)]
+        done = [one for one in self.exercises if self.passed(one)]
+        todo = [one for one in self.after(done[-1] if done else None) if not self.passed(one)]
+        return (begun or todo)[0].chapter
 
     def summary(self):
         done = sum(map(self.passed, self.exercises))
@@ -196,16 +234,17 @@ class Track:
     def check(self, exercise):
         """Judges the copy, notes the outcome and prints it; lays out what is not there yet."""
         self.lay_out(exercise)
-        with self.alone():
+        with self.alone("build"):
             digest = self.digest(exercise.copy)
             result = self.judge(exercise)
+        with self.alone():
             entry = self.entry(exercise)
             if digest != self.digest(exercise.stub):
                 entry["tries"] = entry.get("tries", 0) + 1
             entry["status"], entry["digest"] = result.status, digest
             self.save()
         for line in result.lines:
-            self.learn.say(line)
+            self.learn.say(fitted(line))
         return result
 
     def hint(self, exercise):
@@ -251,18 +290,6 @@ class Track:
 
     # ------------------------------------------------------------ build and run
 
-    def build_directory(self):
-        if self.home == ROOT:
-            return self.learn.configure("release")
-        directory = self.home / "build"
-        if not (directory / "build.ninja").exists():
-            result = subprocess.run(
-                ["cmake", "-G", "Ninja", "-S", str(ROOT / "exercises"), "-B", str(directory),
-                 f"-DFA_MY_EXERCISES={self.home / 'my_exercises'}"], capture_output=True, text=True)
-            if result.returncode != 0:
-                raise self.learn.Stop("cmake could not configure:\n" + result.stderr, 1)
-        return directory
-
     @staticmethod
     def untouched(exercise):
         return exercise.copy.read_bytes() == exercise.stub.read_bytes()
@@ -276,65 +303,127 @@ class Track:
         stub = exercise.stub.read_text(encoding="utf-8")
         if self.untouched(exercise) and not prove.to_mend(stub, exercise.id):
             return self.not_written(prove.todo_of(stub, exercise.id), exercise)  # nothing to build
-        directory = self.build_directory()
-        code, lines = self.learn.run_ninja(["ninja", "-C", str(directory), exercise.program],
-                                           "Building")
+        if not exercise.copy.read_bytes().strip():
+            return Result("broken", [f"{exercise.title}: the file is empty", "",
+                                     f"  {self.shown(exercise.copy)}", "",
+                                     f"  restore the stub: ./learn reset {exercise.id}"], exercise)
+        directory = self.learn.configure("release")
+        code, lines = self.build(directory, exercise)
         if code != 0:
-            return Result("broken", self.compiler_words(lines, exercise), exercise)
-        try:
-            run = subprocess.run([str(directory / "bin" / exercise.program), "--reporters=verdict"],
-                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=ENDLESS,
-                                 env={**os.environ, "EXERCISE_ANSWER": str(exercise.copy)})
-        except subprocess.TimeoutExpired:
-            return Result("wrong", [f"{exercise.title}: still running after {ENDLESS} s; "
-                                    "is there a loop that never ends?"], exercise)
-        return self.verdict(run.returncode, run.stdout.decode("utf-8", "replace"), exercise)
+            return Result("broken", self.compiler_words(directory, lines, exercise), exercise)
+        return self.verdict(Run(directory / "bin" / exercise.program, exercise.copy), exercise)
 
-    def compiler_words(self, lines, exercise):
-        """The compiler's errors in the learner's file, first and alone; up to three."""
-        words, block = [], None  # of each diagnostic its match and the lines that belong to it
-        for line in "".join(lines).splitlines():
-            match = DIAGNOSTIC.match(line)
-            if match:
-                block = [match]
-                words.append(block)
-            elif block and re.match(r"^\s*\d*\s*\|", line):
-                block.append(line)
-            else:
-                block = None
-        errors = [block for block in words if "error" in block[0]["kind"]]
-        own = [block for block in errors if Path(block[0]["path"]).name == exercise.copy.name]
+    def build(self, directory, exercise):
+        """Builds the program that tests the copy. ninja compares times, and a file that was restored
+        from a backup can be older than the program: therefore the content decides. Its digest is kept
+        with the time of the program that was built from it."""
+        program, kept = directory / "bin" / exercise.program, directory / "checked" / exercise.program
+
+        def state():
+            built = program.stat().st_mtime_ns if program.exists() else None
+            return f"{self.digest(exercise.copy)} {built}"
+
+        if exercise.stub.suffix == ".hpp" and not (kept.exists() and kept.read_text() == state()):
+            for place in self.objects(directory, exercise):
+                place.unlink()
+        before = self.digest(exercise.copy)
+        code, lines = self.learn.run_ninja(["ninja", "-C", str(directory), exercise.program], "Building")
+        kept.parent.mkdir(exist_ok=True)
+        same = code == 0 and before == self.digest(exercise.copy)  # not edited meanwhile
+        kept.write_text(state() if same else "")
+        return code, lines
+
+    @staticmethod
+    def objects(directory, exercise):
+        return [place for part in ("", "exercises")
+                for place in (directory / part / "CMakeFiles" / f"{exercise.program}.dir").rglob("*.o")]
+
+    @staticmethod
+    def syntax(directory, exercise, changed):
+        """The compiler's words about the test's source as `changed`, a function of the command line,
+        makes it: nothing is written."""
+        said = subprocess.run(["ninja", "-C", str(directory), "-t", "commands", exercise.program],
+                              capture_output=True, text=True, errors="replace").stdout
+        line = next((line for line in said.splitlines()
+                     if f"{exercise.program}.dir/" in line and " -c " in line), "")
+        words, kept = iter(shlex.split(line)), []
+        for word in words:
+            if word in ("-o", "-MF", "-MT"):
+                next(words)
+            elif word not in ("-c", "-MD"):
+                kept.append(word)
+        if not kept:
+            return []
+        run = subprocess.run([*changed(kept[:-1], kept[-1]), "-fsyntax-only", "-w"], cwd=directory,
+                             env={**os.environ, "LC_ALL": "C.UTF-8"}, stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, text=True, errors="replace")
+        return diagnostics(run.stdout.splitlines())
+
+    def compiler_words(self, directory, lines, exercise):
+        """The compiler's errors in the learner's file, first and alone; up to three. If the file is not
+        the reason for the failure, this stops."""
+        words = diagnostics("".join(lines).splitlines())
+
+        def errors(words, own=False):
+            return [block for block in words if "error" in block[0]["kind"]
+                    and not (own and Path(block[0]["path"]).name != exercise.copy.name)]
+
+        failed = [line for line in lines if line.startswith("FAILED: ")]
+        linked = re.findall(r"(?:undefined reference to|multiple definition of) .*", "".join(lines))
+        mine = failed and all(exercise.program in line for line in failed)
+        shown = errors(words, own=True)
+        if mine and not shown and errors(words):
+            # The test includes the file: what is missing at its end shows only in the test, so the
+            # compiler reads the file alone. If that is fine, the stub tells whether the test is.
+            shown = errors(self.syntax(directory, exercise, lambda flags, _: [
+                *flags, "-x", "c++", str(exercise.copy)]), own=True)
+            if not shown:
+                mine = not errors(self.syntax(directory, exercise, lambda flags, source: [
+                    *(flag.replace(str(exercise.copy.parent), str(exercise.here)) for flag in flags),
+                    source]))
+        if not (shown or mine and (errors(words) or linked)):
+            raise self.learn.Stop(
+                f"the program that checks {exercise.id} could not be built, and your file is not the "
+                "reason:\n" + "\n".join(line.rstrip() for line in lines[-20:]))
         result = [f"{exercise.title}: does not compile", ""]
-        for match, *source in (own or errors)[:3]:
-            place = self.shown(exercise.copy) if own else Path(match["path"]).name
+        for match, *source in (shown or errors(words))[:3]:
+            place = self.shown(exercise.copy) if shown else Path(match["path"]).name
             result += [f"{place}:{match['line']}: {match['text']}"] + source + [""]
-        if not own and errors:
+        result += linked[:3] if not errors(words) else []
+        if not shown:
             result.append("Your file alone is fine, but the test cannot use it: does the function "
                           "still have the name and the parameters of the stub?")
-        if not errors:
-            result += [line.rstrip() for line in lines][-20:]
         return result
 
-    def verdict(self, code, output, exercise):
+    def verdict(self, run, exercise):
         """verdict.cpp's words, and where to go from there."""
-        words = re.split(r"^verdict: ", output, flags=re.MULTILINE)[1:]
+        printed, *words = re.split(VERDICT, run.output)
+        printed = re.sub(CASE, "", printed).splitlines()
         first, *told = words[-1].rstrip("\n").splitlines() if words else [""]
+        said = []
+        if printed:
+            cut = run.cut or len(printed) > LINES_SHOWN
+            said = ["", f"  {'The end of what' if cut else 'What'} your code printed:"]
+            said += [f"    {line[:200]}" for line in printed[-LINES_SHOWN:]]
         if first == "not written yet":
             return self.not_written(told[-1].strip(), exercise)
-        if first.startswith("right ") and code == 0:
+        if first.startswith("right ") and run.code == 0:
             following = [other for other in self.after(exercise) if not self.passed(other)]
             lines = [self.learn.colored(f"{exercise.title}: right", "32") + first.removeprefix("right")]
             lines += told + [f"  compare {self.shown(exercise.solution)}"]
             lines += ([f"  next    {following[0].title}: ./learn next {following[0].id}"] if following else
                       ["  that was the last one: every exercise is done"])
-            return Result("passed", lines, exercise)
+            return Result("passed", lines + said, exercise)
         untouched = self.untouched(exercise)
+        ended = run.ended()
         lines = [self.learn.colored(f"{exercise.title}: {'not mended yet' if untouched else 'wrong'}",
-                                    "31") + first.removeprefix("wrong")]
-        if not words:  # it did not come to the end
-            told = ["", *("  " + line for line in output.splitlines()[-10:])]
-        lines += ["  " + self.learn.bold(line.strip()) if re.match(NAMED, line) else line for line in told]
-        lines += ["", f"  stuck: ./learn hint {exercise.id}"]
+                                    "31") + (f": {ended}" if ended else first.removeprefix("wrong"))]
+        if ended and run.case:
+            lines += ["", f"  in the test case: {run.case}"]
+        elif not ended:
+            lines += ["  " + self.learn.bold(line.strip()) if re.match(NAMED, line) else line
+                      for line in told]
+        lines += said + ["", f"  stuck: ./learn hint {exercise.id}"]
         return Result("todo" if untouched else "wrong", lines, exercise)
 
     # ------------------------------------------------------------ watch
@@ -343,30 +432,39 @@ class Track:
         """Judges after every save. With a terminal there are keys; without, it ends when it passes."""
         if not exercise.copy.exists():
             self.next(exercise.id)
-        with Keys() as keys:
-            seen = None
+        with Keys() as keys, contextlib.ExitStack() as stack:
+            checking = seen = None
             while True:
                 stamp = self.stamp(exercise)
-                if stamp is not None and stamp != seen:
+                if stamp is not None and stamp != seen:  # a new save ends the check of the old one
                     seen = stamp
-                    if keys.terminal:
-                        print("\033[2J\033[H", end="")
-                    result = self.check(exercise)
-                    if not keys.terminal and result.status == "passed":
+                    stack.close()
+                    if keys.terminal and self.learn.INTERACTIVE:
+                        print("\033[2J\033[H", end="", flush=True)
+                    checking = stack.enter_context(checked_by_a_child(exercise))
+                elif checking and checking.poll() is not None:
+                    if not keys.terminal and checking.returncode == 0:
                         return
-                    self.learn.say(f"\nwatching {self.shown(exercise.copy)}"
-                                   + ("   h: hint   n: next   q: quit" if keys.terminal else ""))
-                key = keys.read(0.25)
+                    checking = None
+                    self.say_watching(exercise, keys)
+                key = keys.read(0.1 if checking else 0.25)
                 if key == "q":
                     return
                 if key == "h":
                     self.learn.say()
                     self.hint(exercise)
                 if key == "n":
-                    print("\033[2J\033[H", end="")
+                    stack.close()
+                    checking, self.progress = None, self.read_progress()
+                    if self.learn.INTERACTIVE:
+                        print("\033[2J\033[H", end="", flush=True)
                     exercise = self.next(after=exercise) or exercise
                     seen = self.stamp(exercise)
-                    self.learn.say(f"\nwatching {self.shown(exercise.copy)}   h: hint   n: next   q: quit")
+                    self.say_watching(exercise, keys)
+
+    def say_watching(self, exercise, keys):
+        self.learn.say(f"\nwatching {self.shown(exercise.copy)}"
+                       + ("   h: hint   n: next   q: quit" if keys.terminal else ""))
 
     @staticmethod
     def stamp(exercise):
@@ -375,6 +473,97 @@ class Track:
             return status.st_mtime_ns, status.st_size, status.st_ino
         except FileNotFoundError:  # an editor is replacing it
             return None
+
+
+@contextlib.contextmanager
+def checked_by_a_child(exercise):
+    """./learn check in a process group of its own, which ends with all its children."""
+    process = subprocess.Popen([sys.executable, str(ROOT / "learn"), "check", exercise.id],
+                               stdin=subprocess.DEVNULL, start_new_session=True)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
+            process.wait()
+
+
+def fitted(line):
+    """A line of prose in at most 80 columns; tables and lines of source stay as they are."""
+    if len(line) <= 80 or re.search(r"\S {2,}\S", line) or re.match(r"\s*\d*\s*\|", line):
+        return line
+    indent = line[:len(line) - len(line.lstrip())]
+    return textwrap.fill(line.strip(), 80, initial_indent=indent, subsequent_indent=indent + "  ",
+                         break_long_words=False, break_on_hyphens=False)
+
+
+def diagnostics(lines):
+    """Of each diagnostic of the compiler its match and the lines of source that belong to it."""
+    words, block = [], None
+    for line in lines:
+        match = DIAGNOSTIC.match(line)
+        if match:
+            block = [match]
+            words.append(block)
+        elif block and re.match(r"^\s*\d*\s*\|", line):
+            block.append(line)
+        else:
+            block = None
+    return words
+
+
+class Run:
+    """A run of an exercise's program: its exit code (negative: the signal that ended it), the end of
+    its output, the test case that it was in. An endless one is ended."""
+
+    def __init__(self, program, answer):
+        self.case, self.cut, self.stopped = "", False, ""
+        kept, count, end = bytearray(), 0, time.monotonic() + ENDLESS
+        process = subprocess.Popen(
+            [str(program), "--reporters=verdict"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, env={**os.environ, "EXERCISE_ANSWER": str(answer),
+                                           "EXERCISE_ANNOUNCE": "1"})
+        try:
+            while not self.stopped:
+                left = end - time.monotonic()
+                over = process.poll() is not None  # then only what is in the pipe; a child may hold it
+                chunk = None
+                if select.select([process.stdout], [], [], 0 if over else max(0, min(left, 0.2)))[0]:
+                    chunk = os.read(process.stdout.fileno(), 65536)
+                    kept += chunk
+                    count += len(chunk)
+                    for case in re.findall(CASE.encode(), kept[-len(chunk) - 500:])[-1:]:
+                        self.case = case.decode("utf-8", "replace")
+                    if len(kept) > 2 * KEPT_OUTPUT:
+                        self.cut = True
+                        del kept[:-KEPT_OUTPUT]
+                if chunk == b"" or over and chunk is None:
+                    break
+                if left <= 0:
+                    self.stopped = f"still running after {ENDLESS} s"
+                elif count > MOST_OUTPUT:
+                    self.stopped = f"it printed more than {MOST_OUTPUT >> 20} MB"
+            if not self.stopped:
+                process.wait(max(0.1, end - time.monotonic()))
+        except subprocess.TimeoutExpired:  # it has closed its output
+            self.stopped = f"still running after {ENDLESS} s"
+        finally:
+            process.kill()
+            process.wait()
+            process.stdout.close()
+        self.code, self.output = process.returncode, kept.decode("utf-8", "replace")
+
+    def ended(self):
+        """How it ended before its test did; None if it did not."""
+        if self.stopped:
+            return f"{self.stopped}; is there a loop that never ends?"
+        if self.code < 0:
+            name = signal.Signals(-self.code).name
+            return f"it crashed with {name}: {CRASHES.get(name, 'a signal ended it')}"
+        if not re.search(VERDICT, self.output):
+            return f"it ended the program, with exit code {self.code}, before the test was over"
+        return None
 
 
 class Keys:

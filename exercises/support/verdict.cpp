@@ -193,7 +193,13 @@ struct Telling : Listener {
   std::vector<std::string> remarks;
   std::string name;
 
-  explicit Telling(const doctest::ContextOptions& options) : Listener(options) { telling = true; }
+  // ./learn asks for the name of each test case as it starts: one of them may end the program.
+  const bool announces = std::getenv("EXERCISE_ANNOUNCE") != nullptr;
+
+  explicit Telling(const doctest::ContextOptions& options) : Listener(options) {
+    telling = true;
+    std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // lines are there when the program is stopped
+  }
 
   void say(std::string text, const std::string& logged) {
     if (cases.empty() || cases.back().name != name) cases.push_back({name, ""});
@@ -209,7 +215,10 @@ struct Telling : Listener {
     return text.str();
   }
 
-  void test_case_start(const doctest::TestCaseData& test) override { name = test.m_name; }
+  void test_case_start(const doctest::TestCaseData& test) override {
+    name = test.m_name;
+    if (announces) out << "\x1etest case: " << name << "\n" << std::flush;
+  }
   void test_case_exception(const doctest::TestCaseException& thrown) override {
     const std::string what = thrown.error_string.c_str();
     say((thrown.is_crash ? "test case CRASHED: " : "") + what, "");
@@ -241,6 +250,7 @@ struct Telling : Listener {
     } else {
       tell_failures(run);
     }
+    out << std::flush;  // after a crash, doctest ends the program by the signal
   }
   void tell_failures(const doctest::TestRunStats& run) {
     const unsigned all = run.numTestCasesPassingFilters;
