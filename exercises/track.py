@@ -79,7 +79,7 @@ class Result:
 class Track:
     def __init__(self, learn):
         self.learn = learn
-        self.home = learn.HOME
+        self.home = learn.home()
         self.exercises = [Exercise(topic, name, self.home) for topic, name in prove.registry()]
         self.progress_file = self.home / ".learn" / "progress.json"
         self.progress = self.read_progress()
@@ -490,8 +490,8 @@ def checked_by_a_child(exercise):
 
 
 def fitted(line):
-    """A line of prose in at most 80 columns; tables and lines of source stay as they are."""
-    if len(line) <= 80 or re.search(r"\S {2,}\S", line) or re.match(r"\s*\d*\s*\|", line):
+    """A line of prose in at most 80 columns; tables and what a compiler says stay as they are."""
+    if len(line) <= 80 or re.search(r"\S {2,}\S", line) or re.match(r"\s*\d*\s*\||\S+:\d+: ", line):
         return line
     indent = line[:len(line) - len(line.lstrip())]
     return textwrap.fill(line.strip(), 80, initial_indent=indent, subsequent_indent=indent + "  ",

@@ -168,15 +168,15 @@ class Map(unittest.TestCase):
         self.assertEqual([int(name[:2]) for name in listed], list(range(1, 21)))
         there = {path.name for path in (ROOT / "chapters").glob("[0-9]*/")}
         self.assertEqual(there - set(listed), set())
-        shown = subprocess.run([str(ROOT / "learn")], capture_output=True, text=True, check=True,
+        shown = subprocess.run([str(ROOT / "learn"), "map"], capture_output=True, text=True, check=True,
                                env={**os.environ, "LEARN_HOME": "/nowhere"}).stdout
-        for part, text in zip(parts, re.split("|".join(f"\n{part['part']}\n" for part in parts),
+        for part, text in zip(parts, re.split("|".join(f"\n{part['part']} .* exercises\n" for part in parts),
                                               shown)[1:], strict=True):
             for name in part["chapters"]:
                 self.assertIn(f"  {name} " if name in there else name.replace("_", " "), text)
         self.assertLess(shown.index("02_tiled_cpu "), shown.index("\n  cuda "))
         self.assertLess(shown.index("\n  cuda "), shown.index("03_basic_kernel "))
-        self.assertIn("\n  debugging\n", shown)
+        self.assertRegex(shown, "\nDebugging .* exercises\n")
 
 
 class Machine(Case):
@@ -407,6 +407,35 @@ class Configuring(Machine):
         with mock.patch.object(sys, "platform", "win32"), self.assertRaises(SystemExit) as ended:
             load_learn()
         self.assertIn("error: ./learn runs on Linux: Windows has WSL", str(ended.exception))
+
+    def test_nvcc_without_a_gpu(self):
+        """To run something, the emulator's programs are enough; build and test want the GPU's, too."""
+        with mock.patch.object(self.learn, "nvcc", lambda: "/usr/bin/nvcc"), \
+                mock.patch.object(self.learn, "gpu", lambda: None):
+            self.said(self.learn.configure, "release")
+            self.assertIn(" -DFA_CUDA=OFF -DFA_EMULATOR_ONLY:BOOL=ON\n", self.log.read_text())
+            self.log.write_text("")
+            (self.root / "build" / "build.ninja").touch()
+            (self.root / "build" / "CMakeCache.txt").write_text("//\nFA_EMULATOR_ONLY:BOOL=ON\n")
+            self.assertEqual(self.said(self.learn.configure, "release"), ("", None))
+            self.assertEqual(self.log.read_text(), "")
+            self.said(lambda: self.learn.configure("release", everything=True))
+            self.assertIn(" -DFA_CUDA=ON -DFA_EMULATOR_ONLY:BOOL=OFF\n", self.log.read_text())
+
+    def test_a_build_of_another_place(self):
+        """Goes, as far as it names that place; what else is in its folder stays."""
+        build = self.root / "build"
+        (build / "CMakeFiles").mkdir(parents=True)
+        names = ("CMakeCache.txt", "build.ninja", ".ninja_deps", ".ninja_log", "notes.txt")
+        for source, directory, kept in ((self.root, build, True), ("/elsewhere", build, False),
+                                        (self.root, "/elsewhere/build", False)):
+            for name in names:
+                (build / name).write_text(f"\nCMAKE_HOME_DIRECTORY:INTERNAL={source}\n"
+                                          f"CMAKE_CACHEFILE_DIR:INTERNAL={directory}\n")
+            output, _ = self.said(self.learn.forget_other_place, build, self.root)
+            self.assertEqual(output == "", kept)
+            self.assertEqual({path.name for path in build.iterdir()} - {"CMakeFiles"},
+                             set(names) if kept else {"notes.txt"})
 
     def test_configured_already(self):
         (self.root / "build").mkdir()
