@@ -27,6 +27,7 @@ class Starts {
 // block_of as people write it: right as it stands here, each mistake is a change to it.
 struct Way {
   int q_late = 0, kv_late = 0;
+  bool q_start_is_end = false, kv_start_is_end = false;  // and the lengths are right
   bool q_length_is_end = false, kv_length_is_end = false, kv_from_q = false, q_from_kv = false;
   bool kv_start_from_q = false, q_start_from_kv = false;  // the start alone, and the length with it
   enum Diagonal { kOwn, kOfAll, kReversed, kNone, kOfStarts, kOfEnds } diagonal = kOwn;
@@ -62,6 +63,8 @@ static Block block_as(const Way& way, const Packed& p, int q_tile, int sequence)
                : way.diagonal == Way::kOfStarts ? kv[0] - q[0]
                : way.diagonal == Way::kOfEnds   ? kv[1] - q[1]
                                                 : b.len_kv - b.len_q;
+  if (way.q_start_is_end) b.q_start = q[1];
+  if (way.kv_start_is_end) b.kv_start = kv[1];
   if (!way.without_keys && b.len_kv <= 0) return {};
   const bool in_tensor = way.row == Way::kCompared || way.row == Way::kInTensor;
   b.first_row = way.row == Way::kTile
@@ -133,6 +136,9 @@ static void check_blocks(const std::vector<int>& q_lengths, const std::vector<in
     mistake("one-element-late", late, {.q_late = 1, .kv_late = 1});
     mistake("one-element-late", late, {.q_late = 1});
     mistake("one-element-late", late, {.kv_late = 1});
+    mistake("one-element-late", late, {.q_start_is_end = true, .kv_start_is_end = true});
+    mistake("one-element-late", late, {.q_start_is_end = true});
+    mistake("one-element-late", late, {.kv_start_is_end = true});
     mistake("one-element-early",
             "the starts are read one element early; sequence n begins at starts[n]",
             {.q_late = -1, .kv_late = -1});

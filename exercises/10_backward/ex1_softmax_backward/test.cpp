@@ -36,6 +36,7 @@ struct Way {
     kExchanged,
     kOnlyOthers,
     kOnlyDiagonal,
+    kOthersAdded,
     kTwiceP,
   } bracket = kRight;
 
@@ -68,6 +69,7 @@ struct Way {
                        : bracket == kExchanged    ? dp * (p - sum)
                        : bracket == kOnlyOthers   ? -p * sum
                        : bracket == kOnlyDiagonal ? p * (1 - p) * dp
+                       : bracket == kOthersAdded  ? p * (1 - p) * dp + p * (sum - p * dp)
                        : bracket == kTwiceP       ? p * (dp - p * sum)
                                                   : p * (dp - sum));
     }
@@ -117,6 +119,9 @@ static const std::vector<Wrong>& wrong_ways() {
        "dS is P (1 - P) dP, the diagonal of the Jacobian alone; a score changes the other weights, "
        "too",
        {.bracket = W::kOnlyDiagonal}},
+      {"off-diagonal-with-plus",
+       "the Jacobian is P_j (1 - P_j) on the diagonal, and -P_j P_k off it; here it is +P_j P_k",
+       {.bracket = W::kOthersAdded}},
       {"p-twice",
        "D was multiplied by P inside the bracket, and again outside: P (dP - D)",
        {.bracket = W::kTwiceP}},

@@ -73,9 +73,9 @@ struct Way {
                                                  : w * (dP - D);
         for (int d = 0; d < t.dim; ++d) {
           const auto add = [](float& to, double x) { to = static_cast<float>(to + x); };
-          const double seen = t.sees(i, j) ? 1 : 0;
-          const double for_v = (dv_from_ds || exchanged ? gradient : w) * (masks_dv ? seen : 1);
-          const double for_ds = gradient * (masks_ds ? seen : 1);
+          const bool hides = !t.sees(i, j);
+          const double for_v = masks_dv && hides ? 0 : dv_from_ds || exchanged ? gradient : w;
+          const double for_ds = masks_ds && hides ? 0 : gradient;
           const double for_q = dq_from_p || exchanged ? w : for_ds, for_k = exchanged ? w : for_ds;
           const double dO = dv_from_q ? t.Q(i, d) : t.dO(i, d);
           const double K = dq_from_q ? t.Q(i, d) : t.K(j, d);

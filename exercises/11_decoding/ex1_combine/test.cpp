@@ -23,6 +23,7 @@ struct Way {
     kMean,
     kMeanOfAll,
     kMeanOfTwo,
+    kMeanWithFirst,
     kOfLse,
     kUpsideDown,
     kOne,
@@ -117,8 +118,9 @@ struct Way {
       else if (divided && weight != kOne)
         o /= sum;
     }
-    if (weight == kMeanOfTwo) {  // one part after the other
-      bool first_part = true;
+    if (weight == kMeanOfTwo || weight == kMeanWithFirst) {  // one part after the other
+      all.O.assign(dim, 0);
+      bool first_part = weight == kMeanOfTwo || parts[0].LSE != NEG_INF;
       for (const Part& part : parts) {
         if (part.LSE == NEG_INF) continue;
         for (int d = 0; d < dim; ++d)
@@ -182,6 +184,7 @@ static const std::vector<Known>& all_known() {
       {"averaged", {.weight = W::kMean}, averaged},
       {"averaged", {.weight = W::kMeanOfAll}, averaged},
       {"averaged", {.weight = W::kMeanOfTwo}, averaged},
+      {"averaged", {.weight = W::kMeanWithFirst}, averaged},
       {"not-rescaled",
        {.weight = W::kOne},
        "O is the plain sum of the parts' O; each has to be multiplied by e^(LSE_i - LSE)"},

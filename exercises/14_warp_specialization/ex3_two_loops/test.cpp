@@ -5,6 +5,15 @@
 
 #include "exercises/support/warp.hpp"
 
+// The answer's waits come by here.
+namespace emulator::ex14 {
+static bool no_parity = false;  // was a parity neither 0 nor 1?
+inline void mbarrier_wait(uint32_t mbarrier, int parity, FA_SITE) {
+  no_parity = no_parity || (parity != 0 && parity != 1);
+  emulator::mbarrier_wait(mbarrier, parity, line, file);
+}
+}  // namespace emulator::ex14
+
 #include <two_loops.hpp>
 
 using namespace emulator;
@@ -95,6 +104,8 @@ struct Way {
     kWaitAtFull,  // full and empty exchanged
     kWaitFirst,   // only once, before the loop
     kNotInRoundZero,
+    kAtTheNext,  // at empty of the buffer after this one, which is read earlier than this one
+    kAtTheBefore,
     kCopyThenWait,  // the wait stands behind the copy
     kCopyOnly,
     kArriveOnly,  // without the bytes
@@ -175,18 +186,24 @@ static void produce_with_way(const Way& way, const TensorMap& map, const Ring& r
       case Way::kNoWait:
         break;
       case Way::kWaitAtFull:
-        mbarrier_wait(full, parity);
+        ex14::mbarrier_wait(full, parity);
         break;
       case Way::kWaitFirst:
-        if (tile == 0) mbarrier_wait(empty, parity);
+        if (tile == 0) ex14::mbarrier_wait(empty, parity);
+        break;
+      case Way::kAtTheNext:
+        if (tile >= STAGES) ex14::mbarrier_wait(ring.empty[(tile + 1) % STAGES], parity);
+        break;
+      case Way::kAtTheBefore:
+        if (tile >= STAGES) ex14::mbarrier_wait(ring.empty[(tile + 2) % STAGES], parity);
         break;
       case Way::kNotInRoundZero:
-        if (tile >= STAGES) mbarrier_wait(empty, parity);
+        if (tile >= STAGES) ex14::mbarrier_wait(empty, parity);
         break;
       case Way::kCopyThenWait:
         break;
       default:
-        mbarrier_wait(empty, parity);
+        ex14::mbarrier_wait(empty, parity);
     }
     switch (way.producer) {
       case Way::kCopyOnly:
@@ -202,7 +219,7 @@ static void produce_with_way(const Way& way, const TensorMap& map, const Ring& r
         expect(), copy(), mbarrier_arrive(full);
         break;
       case Way::kCopyThenWait:
-        expect(), copy(), mbarrier_wait(empty, parity);
+        expect(), copy(), ex14::mbarrier_wait(empty, parity);
         break;
       default:
         expect(), copy();
@@ -219,7 +236,7 @@ static void consume_with_way(const Way& way, Sums& sums, const Ring& ring, int n
     const auto wait = [&] {
       if (way.consumer == Way::kNoFullWait) return;
       if (way.consumer == Way::kLaneWaits && lane_index() != 0) return;
-      mbarrier_wait(at_empty ? ring.empty[buffer] : ring.full[buffer], parity);
+      ex14::mbarrier_wait(at_empty ? ring.empty[buffer] : ring.full[buffer], parity);
     };
     const auto arrive = [&] {
       if (way.consumer == Way::kNobodyArrives) return;
@@ -249,6 +266,7 @@ struct Runs {
   std::string values;           // what was seen, where no hazard makes it chance
   std::set<uint32_t> buffers;   // that tiles came to
   int64_t copies = 0;
+  bool no_parity = false;
   std::string order;  // of the first lines of the loops
 
   bool right() const { return first.empty(); }
@@ -258,6 +276,7 @@ struct Runs {
     for (const std::string& kind : kinds) all += kind + "\n";
     for (const bool is_wrong : wrong) all += is_wrong ? "x" : ".";
     if (kinds.empty()) return all + values;
+    if (no_parity) all += "no parity\n";
     return all + std::to_string(copies) + " copies" + lacking + order;
   }
 };
@@ -300,6 +319,7 @@ static std::string name(int tile) {
 template <class Produce, class Consume>
 static Runs run_all(int num_tiles, Produce produce, Consume consume) {
   Runs runs;
+  ex14::no_parity = false;
   for (uint64_t schedule = 0; schedule < 4; ++schedule) {
     const Seen seen = run(num_tiles, schedule, produce, consume);
     std::string message;
@@ -334,6 +354,7 @@ static Runs run_all(int num_tiles, Produce produce, Consume consume) {
     runs.copies =
         std::max(runs.copies, seen.report.counters.tma_bytes / static_cast<int64_t>(TILE_BYTES));
   }
+  runs.no_parity = ex14::no_parity;
   return runs;
 }
 
@@ -361,6 +382,10 @@ static void check_loops(int num_tiles) {
           "in round 1 the producer waits for the phase of empty that was complete from the "
           "beginning; the consumers' arrivals of round 0 end the phase of parity 0",
           {.empty = W::kRound, .producer = W::kNotInRoundZero});
+  const char* const another =
+      "the producer waits at empty of another buffer than the one that it fills";
+  mistake("waits-for-another-buffer", another, {.producer = W::kAtTheNext});
+  mistake("waits-for-another-buffer", another, {.producer = W::kAtTheBefore});
   mistake("consumer-starts-with-one",
           "the consumers wait for the phase of full of the round before, which is complete: they "
           "read before the tile has come",

@@ -110,7 +110,7 @@ struct Way {
   enum Skips { kNothing, kClear, kEdgesToo } skips = kNothing;
   enum Mode { kRounds, kAllExact, kAllOnDemand, kUpsideDown } mode = kRounds;
   bool first_on_demand = false, begin_on_demand = false, end_on_demand = false;
-  bool cut_at_clear = true, cut_at_end = true;
+  bool cut_at_clear = true, cut_at_end = true, ignores_edges = false;
 
   int next(int n, int clear_begin) const {
     const int from = std::max(clear_begin, 1);
@@ -158,6 +158,7 @@ struct Way {
     return barrier_red_or(1, 128, moved);
   }
   void consume(Steps& steps, int end, int clear_begin, int clear_end) const {
+    if (ignores_edges) clear_begin = 0, clear_end = end;
     const bool first = first_on_demand ? steps.on_demand(0) : steps.exact(0);
     bool moved = first_counted && first;
     int n = 1;
@@ -261,7 +262,8 @@ static const std::vector<Wrong>& wrong_ways() {
        "tiles at an edge are on demand; there is a mask to apply, in the exact way",
        {{.begin_on_demand = true},
         {.end_on_demand = true},
-        {.begin_on_demand = true, .end_on_demand = true}}},
+        {.begin_on_demand = true, .end_on_demand = true},
+        {.ignores_edges = true}}},
       {"round-not-cut-off",
        "the last round goes on behind clear_end, where tiles are masked, or behind end",
        {{.cut_at_clear = false},

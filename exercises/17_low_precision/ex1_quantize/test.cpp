@@ -16,7 +16,7 @@ constexpr float INFINITE = std::numeric_limits<float>::infinity();
 
 // The function as people write it: right as it stands here, each mistake is a change to it.
 struct Way {
-  enum Largest { kAbsolute, kSigned, kRange, kMean, kFirst } of = kAbsolute;
+  enum Largest { kAbsolute, kSigned, kRange, kMinMax, kMean, kFirst } of = kAbsolute;
   float levels = 127;
   enum Rounding { kNearest, kTruncated, kFloor, kCeil, kHalfAdded } rounding = kNearest;
   enum Returned { kScale, kInverse, kLargest } returned = kScale;
@@ -39,13 +39,17 @@ struct Way {
       sum += std::abs(value);
     }
     if (of == kRange) largest = (largest - smallest) / 2;
+    if (of == kMinMax) {
+      const auto [low, high] = std::minmax_element(x.begin(), x.end());
+      largest = (*high - *low) / 2;
+    }
     if (of == kMean) largest = sum / static_cast<float>(x.size());
     if (of == kFirst) largest = std::abs(x[0]);
     if ((has_nan && nan == kSeen) || (has_inf && inf_seen)) return of_bad;
     if (has_nan || has_inf) return largest / levels;
     const float scale = largest == 0 ? of_zeros : largest / levels;
     for (size_t i = 0; i < x.size(); ++i) {
-      if (largest == 0) {
+      if (largest == 0 && of != kMinMax) {
         if (!zeros_not_written) n[i] = 0;
         continue;
       }
@@ -82,6 +86,8 @@ static std::vector<Known> all_known() {
   using W = Way;
   static const char* const truncated =
       "numbers were cut off, not rounded to the nearest: the error is up to a whole scale";
+  static const char* const half =
+      "the scale reaches half of largest - smallest; it has to reach the largest |x|";
   static const char* const lost_behind =
       "max(|x|, largest) keeps a NaN until the next number comes: only one at the end is seen";
   static const char* const unless_first =
@@ -90,9 +96,10 @@ static std::vector<Known> all_known() {
       {"largest-with-sign",
        {.of = W::kSigned},
        "the largest number was taken with its sign; -9 is larger than 1 here: std::abs"},
-      {"half-of-the-range",
-       {.of = W::kRange},
-       "the scale reaches half of largest - smallest; it has to reach the largest |x|"},
+      {"half-of-the-range", {.of = W::kRange}, half},
+      {"half-of-the-range", {.of = W::kRange, .levels = 127.5f}, half},
+      {"half-of-the-range", {.of = W::kMinMax}, half},
+      {"half-of-the-range", {.of = W::kMinMax, .levels = 127.5f}, half},
       {"mean-for-largest",
        {.of = W::kMean},
        "the scale was made of the mean of |x|; what is larger does not fit into 8 bits"},
