@@ -17,6 +17,7 @@ inline constexpr fa::KernelChapter CHAPTER{
     .about = "Attention on the tensor cores: cp.async, ldmatrix, mma, softmax in registers.",
     .emulator = &emulator::ch03::build,
     .gpu = &gpu::ch03::build,
+    .any_scale = true,
     .breaks = fa::BASIC_BREAKS,
 };
 

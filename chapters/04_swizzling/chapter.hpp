@@ -17,6 +17,7 @@ inline constexpr fa::KernelChapter CHAPTER{
     .about = "The same kernel without bank conflicts: chunks XORed with their row's number.",
     .emulator = &emulator::ch04::build,
     .gpu = &gpu::ch04::build,
+    .any_scale = true,
     .breaks = fa::BASIC_BREAKS | fa::SWIZZLE_ONE_SIDE,
     .previous_name = "ch03_basic_kernel",
     .previous = &emulator::ch03::build,

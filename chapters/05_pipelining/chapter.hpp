@@ -21,6 +21,7 @@ inline constexpr fa::KernelChapter CHAPTER{
     .about = "Loads the next tile while computing this one.",
     .emulator = &emulator::ch05::build,
     .gpu = &gpu::ch05::build,
+    .any_scale = true,
     .breaks = fa::BASIC_BREAKS | fa::SWIZZLE_ONE_SIDE | fa::PIPELINE_BREAKS,
     .options = OPTIONS,
     .previous_name = "ch04_swizzling",

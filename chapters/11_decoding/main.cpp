@@ -127,7 +127,7 @@ CacheLayout read_table(const Problem& problem, CacheLayout cache) {
   const NpyArray file = read_npy(path, {NpyType::i32});
   const int64_t batch = problem.shape.batch;
   if (file.shape.size() != 2 || file.shape[0] != batch) {
-    throw InputError(path + ": expected [" + std::to_string(batch) +
+    throw InputError(path + ": expected int32 [" + std::to_string(batch) +
                      ", pages], a row for each sequence");
   }
   cache.columns = file.shape[1];

@@ -8,8 +8,8 @@
 
 namespace FA_BACKEND::ch11 {
 
-constexpr int ELEMENT = 2;        // bytes of a bf16 or an fp16
-constexpr int MOST_SPLITS = 128;  // with those of a prefix; as splits.hpp's
+constexpr int ELEMENT = 2;  // bytes of a bf16 or an fp16
+constexpr int MOST_SPLITS = fa::kMostSplits;
 
 // [batch, heads, len, dim] with any distance between rows, heads and batches, in bytes. For K and V
 // with a table a batch is a page.
@@ -39,10 +39,6 @@ struct Params {
 inline Params params_of(const fa::DecodeArgs& args) {
   if (args.breaks != 0 && args.q.dtype != fa::Dtype::bf16) {
     throw fa::InputError("--break: this chapter has its breaks in bf16 only");
-  }
-  if (args.splits.parts() > MOST_SPLITS) {
-    throw fa::InputError(std::to_string(args.splits.parts()) + " splits: expected at most " +
-                         std::to_string(MOST_SPLITS));
   }
   if (args.splits.parts() > 1 && !args.workspace)
     throw fa::InputError("splits without a workspace");

@@ -12,11 +12,11 @@
 #include <string>
 
 #include "common/error.hpp"
+#include "common/kernels/decode.hpp"
 
 namespace ch11 {
 
-// Each split costs a partial O that is written and read again.
-constexpr int kMostSplits = 128;
+using fa::kMostSplits;  // each split costs a partial O that is written and read again
 
 // Positions [begin, end) along the tiles or the keys.
 struct Range {

@@ -1,6 +1,8 @@
 #include "common/kernels/chapter.hpp"
 
+#include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include "common/error.hpp"
 #include "common/gpu/runtime.hpp"
@@ -55,6 +57,23 @@ uint32_t layout_features(Tensors tensors) {
       if (tensor->shape[d] > 1 && tensor->strides[d] == 0) features |= REPEATS;
   }
   return features;
+}
+
+// Throws InputError if two elements of an output may share a place. Strides that it accepts never
+// do: sorted by their strides, each dimension steps over all that the smaller ones reach.
+void check_written(const char* name, const TensorRef& tensor) {
+  std::array<std::pair<int64_t, int64_t>, 4> dimensions;  // stride, size
+  for (size_t d = 0; d < 4; ++d) dimensions[d] = {tensor.strides[d], tensor.shape[d]};
+  std::sort(dimensions.begin(), dimensions.end());
+  int64_t reached = 0;  // the last element of the smaller dimensions
+  for (const auto& [stride, size] : dimensions) {
+    if (size == 1) continue;
+    if (stride <= reached) {
+      throw InputError(std::string(name) + " is written, and its strides " +
+                       bracketed(tensor.strides) + " put several elements at one place");
+    }
+    reached += (size - 1) * stride;
+  }
 }
 
 void check_lse(const TensorRef& lse, const TensorRef& q) {
@@ -150,8 +169,12 @@ void check_shapes(const ForwardArgs& args) {
   if ((args.q_starts == nullptr) != (args.kv_starts == nullptr)) {
     throw InputError("packed sequences: give the starts of both, in Q and in K and V");
   }
-  if (args.q_starts && (q[0] != 1 || args.sequences < 1 || args.longest_q < 0)) {
+  if (args.q_starts && (q[0] != 1 || args.sequences < 1)) {
     throw InputError("packed sequences: expected batch 1, and at least one sequence");
+  }
+  if (args.q_starts && (args.longest_q < 0 || args.longest_q > q[2])) {
+    throw InputError("longest_q " + std::to_string(args.longest_q) + ": expected 0 to " +
+                     std::to_string(q[2]) + ", the queries of all sequences together");
   }
   if (!(args.softcap >= 0)) throw InputError("softcap: expected a number above 0, or 0 for none");
   for (const int64_t window : {args.window_left, args.window_right}) {
@@ -188,11 +211,9 @@ void check_shapes(const BackwardArgs& args) {
   check_same_shape("K", args.k, "dK", args.dk);
   check_same_shape("V", args.v, "dV", args.dv);
   check_extents({&args.d_o, &args.dq, &args.dk, &args.dv});
-  for (const TensorRef* tensor : {&args.dq, &args.dk, &args.dv}) {
-    if (layout_features({tensor}) & REPEATS) {
-      throw InputError("a gradient with a stride of 0: each of its elements needs a place");
-    }
-  }
+  check_written("dQ", args.dq);
+  check_written("dK", args.dk);
+  check_written("dV", args.dv);
 }
 
 uint32_t features_of(const BackwardArgs& args) {
@@ -201,6 +222,7 @@ uint32_t features_of(const BackwardArgs& args) {
 
 void check_arguments(const KernelChapter& chapter, const ForwardArgs& args) {
   check_shapes(args);
+  check_written("O", args.o);
   check_types({&args.q, &args.k, &args.v, &args.o}, "Q, K, V and O", args.lse);
   check_chapter_takes(chapter, features_of(args), args.q, args.k);
 }
@@ -230,6 +252,8 @@ void check_shapes(const DecodeArgs& args) {
   if (args.k_new.data) {
     check_sizes({&args.k_new, &args.v_new});
     check_same_shape("the new K", args.k_new, "the new V", args.v_new);
+    check_written("K, the cache,", args.k);
+    check_written("V, the cache,", args.v);
     appended = args.k_new.shape[2];
     if (args.k_new.shape != std::array<int64_t, 4>{q[0], k[1], appended, q[3]}) {
       throw InputError("the new K is " + bracketed(args.k_new.shape) + ": expected [" +
@@ -251,6 +275,11 @@ void check_shapes(const DecodeArgs& args) {
       (args.prefix > 0 && (!args.table || (args.longest > 0 && args.longest < args.prefix)))) {
     throw InputError("a prefix of " + std::to_string(args.prefix) +
                      " keys: expected whole pages, that every sequence has");
+  }
+  check_written("O", args.o);
+  if (args.splits.parts() > kMostSplits) {
+    throw InputError(std::to_string(args.splits.parts()) + " splits: expected at most " +
+                     std::to_string(kMostSplits));
   }
   if (args.splits.own < 1 || args.splits.prefix < 0 ||
       (args.splits.prefix > 0) != (args.prefix > 0)) {

@@ -59,7 +59,8 @@ struct KernelChapter {
   const KernelBuild* gpu;
   uint32_t features = 0;                                   // Feature bits: what the kernel takes
   void (*check_shape)(const Shape&) = check_kernel_shape;  // throws InputError: not this size
-  uint32_t breaks = 0;                     // KernelBreak bits that it can switch off
+  bool any_scale = false;  // 0 and below, too, because it scales before it takes the maximum
+  uint32_t breaks = 0;     // KernelBreak bits that it can switch off
   std::span<const Break> own_breaks = {};  // and those that no other chapter has
   uint32_t undefined_on_a_gpu = UNDEFINED_ON_A_GPU;
   std::span<const KernelOption> options = {};

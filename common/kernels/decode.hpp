@@ -7,6 +7,8 @@
 
 namespace fa {
 
+constexpr int kMostSplits = 128;  // with those of a prefix
+
 // Into how many parts the keys are cut: those of the prefix that all sequences share, and of each
 // sequence those behind it.
 struct DecodeSplits {

@@ -4,9 +4,12 @@
 #include <bit>
 #include <cmath>
 #include <cstddef>
+#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <initializer_list>
+#include <limits>
+#include <numbers>
 #include <optional>
 #include <string>
 #include <utility>
@@ -106,9 +109,28 @@ void check_address(const char* name, const void* data) {
   }
 }
 
-float finite_scale(double scale) {
-  if (!std::isfinite(scale)) throw InputError("scale: expected a finite number");
+std::string in_words(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", value);
+  return text;
+}
+
+// Kernels work with scale * log2(e), in fp32.
+float checked_scale(double scale) {
+  if (!(std::abs(scale) * std::numbers::log2e <= std::numeric_limits<float>::max())) {
+    throw InputError("scale " + in_words(scale) +
+                     ": expected a finite number, from -2.35e38 to 2.35e38");
+  }
   return static_cast<float>(scale);
+}
+
+float checked_softcap(double softcap) {
+  using Limits = std::numeric_limits<float>;
+  if (softcap != 0 && !(softcap >= Limits::min() && softcap <= Limits::max())) {
+    throw InputError("softcap " + in_words(softcap) +
+                     ": expected 0, for none, or a number from 1.2e-38 to 3.4e38");
+  }
+  return static_cast<float>(softcap);
 }
 
 ForwardArgs forward_args(const flash_attention_arguments& given) {
@@ -118,15 +140,14 @@ ForwardArgs forward_args(const flash_attention_arguments& given) {
                    .o = tensor_ref("o", given.o),
                    .lse = tensor_ref("lse", given.lse)};
   for (const Named& one : tensors_of(args)) check_address(one.name, one.tensor.data);
-  args.scale = finite_scale(given.scale);
+  args.scale = checked_scale(given.scale);
   args.window_left = given.window_left;
   args.window_right = given.window_right;
   args.q_starts = given.cu_seqlens_q;
   args.kv_starts = given.cu_seqlens_k;
   args.sequences = given.sequences;
   args.longest_q = given.longest_q;
-  if (!std::isfinite(given.softcap)) throw InputError("softcap: expected a finite number");
-  args.softcap = static_cast<float>(given.softcap);
+  args.softcap = checked_softcap(given.softcap);
   args.alibi = given.alibi != 0;
   return args;
 }
@@ -144,7 +165,7 @@ BackwardArgs backward_args(const flash_attention_backward_arguments& given) {
                     .workspace = static_cast<float*>(given.workspace)};
   for (const Named& one : tensors_of(args)) check_address(one.name, one.tensor.data);
   check_address("workspace", given.workspace);
-  args.scale = finite_scale(given.scale);
+  args.scale = checked_scale(given.scale);
   args.causal = given.causal != 0;
   return args;
 }
@@ -178,7 +199,7 @@ int device_of(int asked, const Tensors& tensors,
 bool takes(const KernelChapter& chapter, const ForwardArgs& args) {
   try {
     fa::check_arguments(chapter, args);
-    return true;
+    return chapter.any_scale || args.scale > 0;
   } catch (const InputError&) {
     return false;
   }
@@ -214,6 +235,19 @@ void check_starts(const char* name, const int* starts, int64_t sequences, int64_
                    std::to_string(length) + ", the length of all sequences together");
 }
 
+// Of packed sequences in host memory: what a GPU's cannot be asked.
+void check_sequences(const ForwardArgs& args) {
+  if (!args.q_starts || !args.kv_starts || args.sequences < 1) return;  // check_shapes sees to it
+  check_starts("cu_seqlens_q", args.q_starts, args.sequences, args.q.shape[2]);
+  check_starts("cu_seqlens_k", args.kv_starts, args.sequences, args.k.shape[2]);
+  for (int64_t n = 0; n < args.sequences; ++n) {
+    const int queries = args.q_starts[n + 1] - args.q_starts[n];
+    if (queries <= args.longest_q) continue;
+    throw InputError("longest_q " + std::to_string(args.longest_q) + ": sequence " +
+                     std::to_string(n) + " has " + std::to_string(queries) + " queries");
+  }
+}
+
 // The emulator may touch the tensors' bytes, under their names.
 class Registered {
  public:
@@ -234,8 +268,6 @@ void emulate(const fa::KernelBuild& build, const ForwardArgs& args, size_t works
   std::optional<fa::simt::RegisteredBuffer> starts[2];
   if (args.q_starts) {
     const size_t bytes = static_cast<size_t>(args.sequences + 1) * sizeof(int);
-    check_starts("cu_seqlens_q", args.q_starts, args.sequences, args.q.shape[2]);
-    check_starts("cu_seqlens_k", args.kv_starts, args.sequences, args.k.shape[2]);
     starts[0].emplace(const_cast<int*>(args.q_starts), bytes, "cu_seqlens_q", sizeof(int));
     starts[1].emplace(const_cast<int*>(args.kv_starts), bytes, "cu_seqlens_k", sizeof(int));
   }
@@ -284,6 +316,7 @@ ForwardPlan forward_plan(const flash_attention_arguments& given) {
   ForwardArgs args = forward_args(given);
   const int device = device_of(given.device, tensors_of(args),
                                {{"cu_seqlens_q", args.q_starts}, {"cu_seqlens_k", args.kv_starts}});
+  if (device < 0) check_sequences(args);
   fa::check_shapes(args);
   const KernelChapter& chapter = chosen_chapter(given.chapter, args, device >= 0);
   for (size_t i = 0; i < chapter.options.size(); ++i) {
@@ -376,7 +409,7 @@ DecodePlan decode_plan(const flash_attention_decode_arguments* arguments) {
                            .table = given.table,
                            .table_columns = given.table_columns,
                            .longest = given.longest,
-                           .scale = finite_scale(given.scale),
+                           .scale = checked_scale(given.scale),
                            .causal = given.not_causal == 0,
                            .prefix = given.prefix,
                            .splits = {1, given.prefix > 0 ? 1 : 0}},
@@ -399,6 +432,7 @@ DecodePlan decode_plan(const flash_attention_decode_arguments* arguments) {
     args.splits =
         plan.chapter->choose_splits(shape, args.k.shape[1], longest, args.prefix, machine);
   }
+  fa::check_arguments(*plan.chapter, args);  // with the splits, before a workspace is allocated
   plan.floats = fa::decode_workspace(shape.rows(), dim, args.splits);
   return plan;
 }
@@ -410,8 +444,11 @@ void check_cache(const DecodeArgs& args) {
   for (int64_t n = 0; args.lengths && n < args.q.shape[0]; ++n) {
     const int64_t length = args.lengths[n] + appended;
     const std::string sequence = "sequence " + std::to_string(n);
-    if (args.lengths[n] < 0 || length > room ||
-        (args.longest > 0 && args.lengths[n] > args.longest)) {
+    if (args.longest > 0 && args.lengths[n] > args.longest) {
+      throw InputError(sequence + ": " + std::to_string(args.lengths[n]) +
+                       " keys, but longest is " + std::to_string(args.longest));
+    }
+    if (args.lengths[n] < 0 || length > room) {
       throw InputError(sequence + ": " + std::to_string(args.lengths[n]) + " keys" +
                        (appended > 0 ? " and " + std::to_string(appended) + " new ones" : "") +
                        ", with room for " + std::to_string(room));
@@ -447,7 +484,6 @@ void decode(const flash_attention_decode_arguments* given) {
     device_of(plan.device, tensors_of(args), {{"workspace", given->workspace}});
     args.workspace = static_cast<float*>(given->workspace);
   }
-  fa::check_arguments(*plan.chapter, args);
   if (plan.device >= 0) {
     const OnGpu gpu(*plan.chapter->gpu, plan.device, given->stream);
     plan.chapter->gpu->decode(args);

@@ -91,12 +91,46 @@ def padded(x, dim):
     return torch.nn.functional.pad(x, (0, dim - x.shape[3]))
 
 
-def int32_on(starts, like):
+def check_out(out, q):
+    """out, if it is given, must be like q."""
+    if out is None:
+        return
+    check("out", out)
+    if isinstance(out, np.ndarray) != isinstance(q, np.ndarray):
+        raise ValueError("out and q must both be NumPy arrays or both be tensors")
+    if tuple(out.shape) != tuple(q.shape):
+        raise ValueError(f"out is {list(out.shape)} and q is {list(q.shape)}: "
+                         "their shapes must be equal")
+    if isinstance(out, np.ndarray):
+        if out.dtype.kind != "f" or not out.flags.writeable:
+            raise ValueError("out: expected a writable array of float16, float32 or float64")
+    elif out.dtype != q.dtype:
+        raise ValueError(f"out is {out.dtype} and q is {q.dtype}: their types must be equal")
+
+
+def checked_int(name, number, least=0, most=2**31 - 1):
+    """An integer that C can take."""
+    if int(number) != number or not least <= number <= most:
+        raise ValueError(f"{name} {number}: expected a whole number from {least} to {most}")
+    return int(number)
+
+
+def int32_on(name, numbers, like):
     """Numbers as an array or tensor of int32, where `like` is."""
-    if isinstance(like, np.ndarray) or not hasattr(like, "is_cuda"):
-        return np.ascontiguousarray(starts, np.int32)
-    import torch
-    return torch.as_tensor(starts, dtype=torch.int32, device=like.device).contiguous()
+    is_array = isinstance(like, np.ndarray) or not hasattr(like, "is_cuda")
+    if is_array:
+        exact = np.asarray(numbers)
+        is_whole, is_int32 = exact.dtype.kind in "iu", exact.dtype == np.int32
+    else:
+        import torch
+        exact = torch.as_tensor(numbers, device=like.device)
+        is_whole = not (exact.is_floating_point() or exact.is_complex())
+        is_int32 = exact.dtype == torch.int32
+    count = int(np.prod(exact.shape))
+    if count and not (is_whole and (
+            is_int32 or (int(exact.min()) >= -2**31 and int(exact.max()) < 2**31))):
+        raise ValueError(f"{name}: expected whole numbers of 32 bits")
+    return np.ascontiguousarray(exact, np.int32) if is_array else exact.to(torch.int32).contiguous()
 
 
 def aligned_floats(count):
@@ -132,16 +166,17 @@ class Library:
         Head sizes that the kernels do not take are padded with zeros, in copies. cu_seqlens_q and
         cu_seqlens_k: sequences packed into batch 1, by where each begins and the last one ends, int32
         and on q's device; longest_q, the most queries of one, is read from there if it is not given
-        (on a GPU that waits). softcap, alibi and option: see flash_attention.h. out: a tensor like q
-        to fill."""
+        (on a GPU that waits). softcap, alibi and option: see flash_attention.h. out: a tensor like q,
+        or an array of floats with q's shape: it is filled and returned."""
         if layout not in LAYOUTS:
             raise ValueError(f"layout {layout!r}: expected one of {', '.join(LAYOUTS)}")
         for name, x in zip("qkv", (q, k, v)):
             check(name, x)
             if isinstance(x, np.ndarray) != isinstance(q, np.ndarray):
                 raise ValueError(f"{name} and q must both be NumPy arrays or both be tensors")
+        check_out(out, q)
         left, right = (-1, -1) if window is None else map(int, window)
-        if left < -1 or right < -1:
+        if min(left, right) < -1 or max(left, right) >= 2**63:
             raise ValueError(f"window {left},{right}: expected lengths, or -1 for no limit")
         if causal:
             right = 0
@@ -149,6 +184,7 @@ class Library:
         swapped = (lambda x: x.swapaxes(1, 2)) if layout == "blhd" else (lambda x: x)
         lse = None
         dim = q.shape[3]
+        in_place = out is not None and dim % 8 == 0 and not isinstance(q, np.ndarray)
         scale = (dim or 1) ** -0.5 if scale is None else scale
         if dim % 8 and k.shape[3] == v.shape[3] == dim:
             q, k, v = (padded(x, (dim + 7) // 8 * 8) for x in (q, k, v))
@@ -156,7 +192,7 @@ class Library:
         if (cu_seqlens_q is None) != (cu_seqlens_k is None):
             raise ValueError("cu_seqlens_q and cu_seqlens_k go together: give both")
         if cu_seqlens_q is not None:
-            starts = [int32_on(x, q) for x in (cu_seqlens_q, cu_seqlens_k)]
+            starts = [int32_on("cu_seqlens", x, q) for x in (cu_seqlens_q, cu_seqlens_k)]
             if len(starts[0]) != len(starts[1]) or len(starts[0]) < 2:
                 raise ValueError("cu_seqlens_q and cu_seqlens_k: expected as many numbers of each, "
                                  "at least two")
@@ -173,7 +209,7 @@ class Library:
                 lse = np.full((*q.shape[:3], 1), np.nan, np.float32)
             view, device = of_array, EMULATOR
         else:
-            filled = q.new_full(tuple(q.shape), float("nan")) if out is None or dim % 8 else out
+            filled = out if in_place else q.new_full(tuple(q.shape), float("nan"))
             result = lambda: filled
             q, k, v, o = (swapped(x) for x in (q, k, v, filled))
             view, device = of_torch, q.device.index if q.device.type == "cuda" else EMULATOR
@@ -184,10 +220,11 @@ class Library:
             if stream is None and device != EMULATOR:
                 stream = torch.cuda.current_stream(q.device).cuda_stream
         arguments = Arguments(
-            ctypes.sizeof(Arguments), chapter or 0, device, *(view(x) for x in (q, k, v, o)),
-            Tensor() if lse is None else view(lse),
-            scale, left, right, stream, *(None if x is None else address(x) for x in starts),
-            sequences, longest_q or 0, softcap, alibi, option)
+            ctypes.sizeof(Arguments), checked_int("chapter", chapter or 0), device,
+            *(view(x) for x in (q, k, v, o)), Tensor() if lse is None else view(lse), scale, left,
+            right, stream, *(None if x is None else address(x) for x in starts),
+            sequences, checked_int("longest_q", longest_q or 0, most=2**63 - 1), softcap, alibi,
+            checked_int("option", option))
         bytes_ = self._library.flash_attention_workspace(ctypes.byref(arguments))
         if bytes_ > 0:  # -1: the call below says why
             workspace = (aligned_floats((bytes_ + 3) // 4) if device == EMULATOR else
@@ -196,6 +233,10 @@ class Library:
         if self._library.flash_attention(ctypes.byref(arguments)):
             raise ValueError(self._library.flash_attention_error().decode())
         o = result()[..., :dim]
+        if out is not None:
+            if not in_place:
+                out[...] = o
+            o = out
         return (o, lse[..., 0]) if return_lse else o
 
     def backward(self, do, q, k, v, o, lse, causal=False, scale=None, layout="bhld",
@@ -239,7 +280,7 @@ class Library:
                 stream = torch.cuda.current_stream(q.device).cuda_stream
         q, k, v, o, do = tensors
         arguments = BackwardArguments(
-            ctypes.sizeof(BackwardArguments), device, causal, deterministic, option,
+            ctypes.sizeof(BackwardArguments), device, causal, deterministic, checked_int("option", option),
             *(view(x) for x in (q, k, v, o, lse[..., None], do, *gradients)), scale,
             address(workspace), bytes_, stream)
         if self._library.flash_attention_backward(ctypes.byref(arguments)):
@@ -259,7 +300,7 @@ class Library:
         these. causal: the last query stands at the last key. longest: of the lengths; read from
         there if it is not given (on a GPU that waits). splits=0 has them chosen. prefix: the first so
         many keys of all sequences are on the same pages of the table, and all queries stand behind
-        them: they are read once. out: a tensor like q to fill.
+        them: they are read once. out: as in attention.
 
         The cache is changed in place. Of NumPy arrays that are no float16 it is rounded to bf16."""
         if layout not in LAYOUTS:
@@ -272,17 +313,18 @@ class Library:
             check(name, x)
             if isinstance(x, np.ndarray) != isinstance(q, np.ndarray):
                 raise ValueError(f"{name} and q must both be NumPy arrays or both be tensors")
+        check_out(out, q)
         swapped = (lambda x: x.swapaxes(1, 2)) if layout == "blhd" else (lambda x: x)
         scale = (q.shape[3] or 1) ** -0.5 if scale is None else scale
         batch = q.shape[0]
         if lengths is not None:
-            lengths = int32_on(lengths, q)
+            lengths = int32_on("lengths", lengths, q)
             if tuple(lengths.shape) != (batch,):
                 raise ValueError(f"lengths: expected {batch} numbers, one for each sequence")
             if longest is None:
                 longest = int(lengths.max())
         if table is not None:
-            table = int32_on(table, q)
+            table = int32_on("table", table, q)
             if len(table.shape) != 2 or table.shape[0] != batch:
                 raise ValueError(f"table: expected [{batch}, columns], a row for each sequence")
         tensors = {name: swapped(x) for name, x in given.items()}
@@ -313,7 +355,8 @@ class Library:
             *(of.get(name, Tensor()) for name in ("q", "o", "k_cache", "v_cache", "k_new", "v_new")),
             Tensor() if lse is None else view(lse),
             *(None if x is None else address(x) for x in (lengths, table)),
-            0 if table is None else table.shape[1], longest or 0, scale, splits, prefix, None, 0, stream)
+            0 if table is None else table.shape[1], checked_int("longest", longest or 0, -2**31),
+            scale, checked_int("splits", splits), checked_int("prefix", prefix, -2**31), None, 0, stream)
         bytes_ = self._library.flash_attention_decode_workspace(ctypes.byref(arguments))
         if bytes_ < 0:
             raise ValueError(self._library.flash_attention_error().decode())
@@ -327,6 +370,9 @@ class Library:
             filled = swapped(as_floats(o))
             for name in ("k_cache", "v_cache") if k_new is not None else ():
                 given[name][...] = swapped(as_floats(tensors[name]))
+            if out is not None:
+                out[...] = filled
+                filled = out
         return (filled, lse[..., 0]) if return_lse else filled
 
     def differentiable_attention(self, q, k, v, causal=False, scale=None, layout="bhld",

@@ -336,6 +336,113 @@ class TestLibrary(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, text):
             LIBRARY.attention(*arguments, **keywords)
 
+    def test_out_is_filled_and_returned(self):
+        for dim, layout in ((64, "bhld"), (59, "bhld"), (64, "blhd")):
+            q, k, v = (x.swapaxes(1, 2) if layout == "blhd" else x for x in inputs(dim=dim))
+            expected = LIBRARY.attention(q, k, v, layout=layout)
+            for dtype in (np.float32, np.float16, np.float64):
+                whole = np.full((2, *q.shape), np.nan, dtype)
+                o, lse = LIBRARY.attention(q, k, v, layout=layout, out=whole[1], return_lse=True)
+                self.assertIs(o.base, whole)
+                np.testing.assert_array_equal(whole[1], expected.astype(dtype))
+                self.assertTrue(np.isnan(whole[0]).all() and np.isfinite(lse).all())
+        q, k, v = (HostTensor(flash_attention.to_bf16(x)) for x in inputs())
+        out = HostTensor(np.full(q.shape, 0x7FC0, np.uint16))
+        self.assertIs(LIBRARY.attention(q, k, v, out=out), out)
+        np.testing.assert_array_equal(out.bits, LIBRARY.attention(q, k, v).bits)
+        q, k, v, lengths = self.cache()
+        out = np.full(q.shape, np.nan, np.float32)
+        self.assertIs(LIBRARY.decode(q, k, v, lengths, out=out), out)
+        np.testing.assert_array_equal(out, LIBRARY.decode(q, k, v, lengths))
+
+    def test_an_out_that_does_not_fit(self):
+        q, k, v = inputs()
+        for text, out in (("out is .* and q is .*: their shapes must be equal", q[:, :, 1:].copy()),
+                          ("out: expected a writable array of", np.zeros(q.shape, np.int32)),
+                          ("out: expected a writable array of", np.broadcast_to(q[:, :1], q.shape)),
+                          ("out and q must both be", HostTensor(flash_attention.to_bf16(q)))):
+            self.assert_error(text, q, k, v, out=out)
+            with self.assertRaisesRegex(ValueError, text):
+                LIBRARY.decode(q, k, v, out=out)
+        bits = np.zeros((1, 2, 70, 32), np.uint16)
+        overlapping = HostTensor(np.lib.stride_tricks.as_strided(
+            bits, (1, 2, 70, 64), (bits.strides[0], bits.strides[1], 64, 2)))
+        repeated = HostTensor(np.broadcast_to(np.zeros((1, 2, 1, 64), np.uint16), q.shape))
+        tensors = [HostTensor(flash_attention.to_bf16(x)) for x in (q, k, v)]
+        for out in (overlapping, repeated):
+            self.assert_error("O is written, and its strides .* put several elements at one place",
+                              *tensors, out=out)
+            with self.assertRaisesRegex(ValueError, "O is written, and its strides"):
+                LIBRARY.decode(*tensors, out=out)
+
+    def test_scales_and_softcaps(self):
+        """None picks the newest chapter that can: 07 scales before it takes the maximum."""
+        q, k, v = inputs()
+        for scale in (-0.3, 0.0, -0.0, -1e-30):
+            o = LIBRARY.attention(q, k, v, scale=scale)
+            np.testing.assert_array_equal(o, LIBRARY.attention(q, k, v, scale=scale, chapter=7))
+            agreed, verdict = check.judge(Problem(q, k, v, dtype="bf16", scale=scale), o, None)
+            self.assertTrue(agreed, verdict)
+        for chapter in CHAPTERS:
+            if chapter > 7:
+                self.assert_error("needs a positive scale", q, k, v,
+                                  scale=-0.3, chapter=chapter)
+        self.assert_error("needs a positive scale", q, k, v, scale=-0.3, causal=True)
+        o, lse = LIBRARY.attention(q, k, v, return_lse=True)
+        for scale in (1e39, -1e39, 3e38, float("inf"), float("nan")):
+            text = f"scale {scale:g}: expected a finite number".replace("+", ".")
+            self.assert_error(text, q, k, v, scale=scale)
+            with self.assertRaisesRegex(ValueError, text):
+                LIBRARY.decode(q, k, v, scale=scale)
+            with self.assertRaisesRegex(ValueError, text):
+                LIBRARY.backward(o, q, k, v, o, lse, scale=scale)
+        for softcap in (1e39, float("inf"), float("nan"), -1.0, 1e-46, 1e-39):
+            self.assert_error(f"softcap {softcap:g}: expected 0, for none, or".replace("+", "."), q, k,
+                              v, softcap=softcap)
+
+    def test_lengths_that_are_too_large(self):
+        """A ValueError each, before memory of that size is asked for."""
+        q, k, v = inputs()
+        packed = {"cu_seqlens_q": [0, 30, 70], "cu_seqlens_k": [0, 20, 90]}
+        self.assert_error("longest_q 39: sequence 1 has 40 queries", q, k, v, longest_q=39, **packed)
+        for longest_q in (71, 10**6, 10**12, 2**62):
+            self.assert_error(f"longest_q {longest_q}: expected 0 to 70", q, k, v, longest_q=longest_q,
+                              **packed)
+        for longest_q in (2**63, 2**64 + 40, -1, 40.5):
+            self.assert_error(f"longest_q {longest_q}: expected a whole number from 0", q, k, v,
+                              longest_q=longest_q, **packed)
+        for end in (71, 10**6, 2**31 - 1):
+            self.assert_error("cu_seqlens_q: expected numbers that ascend from 0 to 70", q, k, v,
+                              cu_seqlens_q=[0, 30, end], cu_seqlens_k=[0, 20, 90])
+            self.assert_error("cu_seqlens_k: expected numbers that ascend from 0 to 90", q, k, v,
+                              cu_seqlens_q=[0, 30, 70], cu_seqlens_k=[0, 20, max(end, 91)])
+        for end in (2**31, 2**32 + 70, 2**70, 70.5):
+            self.assert_error("cu_seqlens: expected whole numbers of 32 bits", q, k, v,
+                              cu_seqlens_q=[0, 30, end], cu_seqlens_k=[0, 20, 90])
+        for name in ("chapter", "option"):
+            self.assert_error(f"{name} {2**32 + 3}: expected a whole number", q, k, v,
+                              **{name: 2**32 + 3})
+        q, k, v, lengths = self.cache()
+        table = np.arange(3, dtype=np.int32)[:, None]
+        for more in ({}, {"table": table}):
+            for too_large in (91, 10**6, 10**9, 2**31 - 1):
+                with self.assertRaisesRegex(ValueError, f"{too_large} keys: .*room for 90"):
+                    LIBRARY.decode(q, k, v, [50, 0, too_large], **more)
+                with self.assertRaisesRegex(ValueError, f"{too_large} keys: .*room for 90"):
+                    LIBRARY.decode(q, k, v, lengths, longest=too_large, **more)
+            for too_large in (2**31, 2**32 + 5, 2**70):
+                with self.assertRaisesRegex(ValueError, "lengths: expected whole numbers of 32 bits"):
+                    LIBRARY.decode(q, k, v, [50, 0, too_large], **more)
+                for name in ("longest", "splits", "prefix"):
+                    with self.assertRaisesRegex(ValueError, f"{name} {too_large}: expected a whole"):
+                        LIBRARY.decode(q, k, v, lengths, **{name: too_large}, **more)
+            with self.assertRaisesRegex(ValueError, "sequence 2: 90 keys, but longest is 60"):
+                LIBRARY.decode(q, k, v, lengths, longest=60, **more)
+        with self.assertRaisesRegex(ValueError, "2147483647 splits: expected at most 128"):
+            LIBRARY.decode(q, k, v, lengths, splits=2**31 - 1)
+        with self.assertRaisesRegex(ValueError, "table: expected whole numbers of 32 bits"):
+            LIBRARY.decode(q, k, v, lengths, table.astype(np.int64) + 2**32)
+
     def test_errors_are_sentences(self):
         q, k, v = inputs()
         self.assert_error(f"chapter 2: this library has {', '.join(map(str, CHAPTERS))}$", q, k, v,
@@ -354,7 +461,7 @@ class TestLibrary(unittest.TestCase):
         self.assert_error("k has 3 dimensions, expected 4", q, k[0], v[0])
         self.assert_error("window -2,0", q, k, v, window=(-2, 0))
         self.assert_error("layout 'bld'", q, k, v, layout="bld")
-        self.assert_error("scale: expected a finite number", q, k, v, scale=float("nan"))
+        self.assert_error("window 0,9223372036854775808", q, k, v, window=(0, 2**63))
         self.assert_error("v and q must both be", q, k, HostTensor(flash_attention.to_bf16(v)))
 
     def test_a_child_of_fork_runs_and_ends(self):

@@ -178,6 +178,9 @@ TEST_CASE("what it cannot do is said in one sentence") {
   CHECK(error([](Arguments& a) { a.q.strides[2] = -64; }).find("a stride of -64") == 0);
   CHECK(error([](Arguments& a) { a.q.strides[2] = int64_t{1} << 62; }).find("spans more than") !=
         std::string::npos);
+  CHECK(error([](Arguments& a) { a.o.strides[2] = 0; }).find("O is written, and its strides") == 0);
+  CHECK(error([](Arguments& a) { a.scale = 1e39; }).find("scale 1e+39: expected a finite") == 0);
+  CHECK(error([](Arguments& a) { a.softcap = 1e39; }).find("softcap 1e+39: expected 0") == 0);
   Call with_lse;
   with_lse.arguments.chapter = 8;
   with_lse.arguments.lse = {
