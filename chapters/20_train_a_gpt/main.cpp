@@ -1,6 +1,6 @@
 // Chapter 20: a GPT over characters, trained with this project's attention.
 //
-//   ch20_train_a_gpt                                    the chapter as a story: a minute or two
+//   ch20_train_a_gpt                                    the chapter as a story: half a minute
 //   ch20_train_a_gpt gradients                          each parameter against central differences
 //   ch20_train_a_gpt train --steps 400 --checkpoint F   learns from these lessons
 //   ch20_train_a_gpt train --attention plain --json F   the same with P in memory

@@ -19,6 +19,8 @@ namespace fa::ch20 {
 namespace {
 
 constexpr const char* kPrompt = "The idea: ";
+constexpr int kStorySteps = 500;  // a quarter of a minute: enough for words
+constexpr int kMoreSteps = 3000;  // a minute and a half: enough for phrases
 
 }  // namespace
 
@@ -27,9 +29,10 @@ int tell_story() {
       << "A GPT of this chapter's own, tiny, in float64: does every gradient agree with what\n"
          "the loss does when a parameter moves a little?\n\n";
   int code = show_gradients({"tiled", 4});
-  std::cout << "\nNow a larger one, in fp32, learns to write like these lessons.\n\n";
+  std::cout << "\nNow a larger one, in fp32, learns to write like these lessons: " << kStorySteps
+            << " steps,\nabout 20 seconds.\n\n";
   TrainRequest request;
-  request.steps = 3000;
+  request.steps = kStorySteps;
   request.checkpoint = (std::filesystem::temp_directory_path() /
                         ("ch20_gpt_" + std::to_string(getuid()) + ".checkpoint"))
                            .string();
@@ -37,9 +40,10 @@ int tell_story() {
   code = std::max(code, train(request, nothing_given));
   std::cout << "\nWhat it writes, a character at a time, from a cache in pages (chapter 11):\n\n"
             << generate(load_checkpoint(request.checkpoint), kPrompt, 400, 0.7, 1)
-            << "\n\nThe checkpoint is " << request.checkpoint << ". To go on from it:\n"
+            << "\n\nThe checkpoint is " << request.checkpoint << ". To go on to step " << kMoreSteps
+            << ",\na minute and a half:\n"
             << "  build/bin/ch20_train_a_gpt train --checkpoint " << request.checkpoint
-            << " --resume --steps 9000\n"
+            << " --resume --steps " << kMoreSteps << "\n"
             << "  build/bin/ch20_train_a_gpt generate --checkpoint " << request.checkpoint
             << " --prompt \"" << kPrompt << "\"\n";
   return code;

@@ -16,6 +16,9 @@ endif()
 option(FA_SANITIZE "Build with the address and undefined-behaviour sanitizers" OFF)
 option(FA_SANITIZE_THREAD "Build with the thread sanitizer" OFF)
 option(FA_FUZZ "Build the libFuzzer targets (clang)" OFF)
+# Several sources of a library are compiled as one, so that the headers that they share are read once:
+# half of the time or less. A name in an unnamed namespace is then one per library.
+option(FA_UNITY "Compile the sources of a library in groups" ON)
 option(FA_WERROR "Warnings are errors: for CI, whose compilers are known" OFF)
 
 # No fused multiply-add behind our back: the lessons quote numbers, and
@@ -67,6 +70,13 @@ endif()
 
 enable_testing()
 
+# fa_unity(TARGET [n]): its sources, up to n of them at a time, are one for the compiler.
+function(fa_unity target)
+  set(size 12 ${ARGN})
+  list(GET size -1 size)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${FA_UNITY} UNITY_BUILD_BATCH_SIZE ${size})
+endfunction()
+
 # For what computes nothing, tests first of all: it compiles in half of the time.
 set(FA_NOT_OPTIMIZED -O0)
 
@@ -75,11 +85,19 @@ add_library(fa_doctest_main OBJECT "${FA_ROOT}/common/doctest_main.cpp")
 target_link_libraries(fa_doctest_main PUBLIC fa_flags doctest::doctest)
 target_compile_options(fa_doctest_main PRIVATE ${FA_NOT_OPTIMIZED})
 
-# fa_program(NAME SOURCES… LIBRARIES…): a program of the tutorial, in <build>/bin.
+# fa_program(NAME SOURCES… LIBRARIES… [SMALL]): a program of the tutorial, in <build>/bin. SMALL: of
+# the common code it needs only what its libraries name.
 function(fa_program name)
-  cmake_parse_arguments(ARG "" "" "LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "SMALL" "" "LIBRARIES" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
-  target_link_libraries(${name} PRIVATE fa_common ${ARG_LIBRARIES})
+  target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES})
+  if(NOT ARG_SMALL)
+    target_link_libraries(${name} PRIVATE fa_common)
+  endif()
+  list(LENGTH ARG_UNPARSED_ARGUMENTS count)
+  if(count GREATER 1)
+    fa_unity(${name} 4)
+  endif()
 endfunction()
 
 # fa_test(NAME SOURCES… LIBRARIES… CHAPTER NN [THREADS n] [LARGE] [OPTIMIZED]): a doctest program, in

@@ -13,10 +13,13 @@ set(FA_MY_EXERCISES "${FA_ROOT}/my_exercises" CACHE PATH "Where the learner's co
 add_library(exercise_support STATIC "${FA_ROOT}/exercises/support/verdict.cpp"
   "${FA_ROOT}/exercises/support/instances.cpp")
 target_link_libraries(exercise_support PUBLIC fa_flags doctest::doctest)
+target_compile_options(exercise_support PRIVATE ${FA_NOT_OPTIMIZED})
 add_library(exercise_trace STATIC EXCLUDE_FROM_ALL "${FA_ROOT}/exercises/support/trace.cpp")
 target_link_libraries(exercise_trace PUBLIC exercise_support ch01_machine)
+target_compile_options(exercise_trace PRIVATE ${FA_NOT_OPTIMIZED})
 add_library(exercise_warp STATIC EXCLUDE_FROM_ALL "${FA_ROOT}/exercises/support/warp.cpp")
 target_link_libraries(exercise_warp PUBLIC exercise_support fa_simt)
+target_compile_options(exercise_warp PRIVATE ${FA_NOT_OPTIMIZED})
 # Linked last, because what comes later on the command line wins. A stub has no use for its parameters
 # and constants yet; a learner's warnings are no errors; what is tested are answers, not speed.
 add_library(exercise_answer INTERFACE)
