@@ -326,6 +326,7 @@ class Track:
         if exercise.stub.suffix == ".hpp" and not (kept.exists() and kept.read_text() == state()):
             for place in self.objects(directory, exercise):
                 place.unlink()
+        self.learn.announce_build(directory, exercise.program, least=3)
         before = self.digest(exercise.copy)
         code, lines = self.learn.run_ninja(["ninja", "-C", str(directory), exercise.program], "Building")
         kept.parent.mkdir(exist_ok=True)

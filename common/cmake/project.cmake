@@ -94,10 +94,6 @@ function(fa_program name)
   if(NOT ARG_SMALL)
     target_link_libraries(${name} PRIVATE fa_common)
   endif()
-  list(LENGTH ARG_UNPARSED_ARGUMENTS count)
-  if(count GREATER 1)
-    fa_unity(${name} 4)
-  endif()
 endfunction()
 
 # fa_test(NAME SOURCES… LIBRARIES… CHAPTER NN [THREADS n] [LARGE] [OPTIMIZED]): a doctest program, in
