@@ -1,8 +1,5 @@
 #include "common/breaks.hpp"
 
-#include <algorithm>
-#include <string_view>
-
 #include "common/error.hpp"
 #include "common/parse.hpp"
 
@@ -24,18 +21,6 @@ uint32_t parse_breaks(const std::vector<std::string>& names, std::span<const Bre
     mask |= bit;
   }
   return mask;
-}
-
-std::string list_breaks(std::span<const Break> known) {
-  size_t width = 0;
-  for (const Break& one : known) width = std::max(width, std::string_view(one.name).size());
-  std::string text;
-  for (const Break& one : known) {
-    std::string name = one.name;
-    name.resize(width + 2, ' ');
-    text += name + one.removes + "\n";
-  }
-  return text;
 }
 
 }  // namespace fa

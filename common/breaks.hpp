@@ -8,16 +8,13 @@
 
 namespace fa {
 
+// A break as the algorithm knows it.
 struct Break {
-  const char* name;     // as given to --break
-  uint32_t bit;         // its bit in the mask that the algorithm tests
-  const char* removes;  // one line: what is switched off
+  const char* name;  // as given to --break
+  uint32_t bit;      // its bit in the mask that the algorithm tests
 };
 
 // The mask of the named breaks. Throws InputError naming an unknown one and the known ones.
 uint32_t parse_breaks(const std::vector<std::string>& names, std::span<const Break> known);
-
-// One line a break, for --list-breaks.
-std::string list_breaks(std::span<const Break> known);
 
 }  // namespace fa

@@ -42,6 +42,14 @@ void fill(std::vector<float>& values, uint64_t stream, double factor, Dtype dtyp
   });
 }
 
+// Throws InputError if a value is not finite: "--v-scale makes V too large for bf16".
+void check_finite(std::span<const float> values, const char* what, Dtype dtype) {
+  for (const float value : values) {
+    if (std::isfinite(value)) continue;
+    throw InputError(std::string(what) + " too large for " + name(dtype));
+  }
+}
+
 void check_memory(const Shape& shape) {
   const double needed = 2.0 * sizeof(float) * (shape.q_elements() + shape.kv_elements());
   const double present = memory_bytes();
@@ -172,12 +180,35 @@ Problem random_problem(const Shape& shape, Dtype dtype, uint64_t seed, double in
   fill(problem.q, mix(3 * seed), input_scale, dtype);
   fill(problem.k, mix(3 * seed + 1), 1, dtype);
   fill(problem.v, mix(3 * seed + 2), 1, dtype);
-  for (const float value : problem.q) {
-    if (!std::isfinite(value)) {
-      throw InputError(std::string("--input-scale makes Q too large for ") + name(dtype));
+  check_finite(problem.q, "--input-scale makes Q", dtype);
+  return problem;
+}
+
+void make_ramp(Problem& problem, double rise) {
+  const auto [batch, heads, queries, keys, dim] = problem.shape;
+  const auto rounded = [&](double value) {
+    return round_to(problem.dtype, static_cast<float>(value));
+  };
+  std::fill(problem.q.begin(), problem.q.end(), 0.0f);
+  std::fill(problem.k.begin(), problem.k.end(), 0.0f);
+  for (int64_t row = 0; row < batch * heads * queries; ++row) {
+    problem.q[row * dim] = rounded(static_cast<double>(row % queries + 1) / queries);
+  }
+  for (int64_t row = 0; row < batch * problem.kv_heads() * keys; ++row) {
+    const int64_t key = row % keys;
+    problem.k[row * dim] = rounded(rise * key / problem.scale);
+    for (int64_t d = 0; d < dim; ++d) {
+      problem.v[row * dim + d] = rounded((key * 7 + d * 3) % 11 / 10.0);
     }
   }
-  return problem;
+  check_finite(problem.k, "--ramp makes K", problem.dtype);
+}
+
+void scale_values(Problem& problem, double factor) {
+  for (float& value : problem.v) {
+    value = round_to(problem.dtype, static_cast<float>(value * factor));
+  }
+  check_finite(problem.v, "--v-scale makes V", problem.dtype);
 }
 
 int64_t elements_of(std::span<const int64_t> shape) {

@@ -69,6 +69,14 @@ void check_mask(const Problem& problem);
 Problem random_problem(const Shape& shape, Dtype dtype, uint64_t seed, double input_scale = 1,
                        int64_t group = 1);
 
+// Replaces Q, K and V so that every head's scores rise with the key: under the default scale the
+// score of key j is `rise` * j in the last query, and evenly less in the queries before it. V is
+// from 0 to 1. Throws InputError if a value is too large for the type.
+void make_ramp(Problem& problem, double rise);
+
+// Multiplies V. Throws InputError if a value becomes too large for the type.
+void scale_values(Problem& problem, double factor);
+
 // Reads Q, K, V from .npy files (float16 or float32, [B,H,L,D] or [L,D]). Throws InputError for
 // files that cannot be read, shapes that do not fit together, and values that are not finite.
 // `*two_dimensional` says which of the two forms Q had.

@@ -22,7 +22,7 @@ struct Options {
   std::vector<std::string> inputs, outputs;  // files of the operation's own, in its order
   std::vector<std::string> breaks;
   int64_t seed = 0;
-  double scale = 0, input_scale = 1, softcap = 0;
+  double scale = 0, input_scale = 1, v_scale = 1, ramp = 0, softcap = 0;
   std::string window, q_starts, kv_starts;
   int64_t kv_heads = 0;
   bool causal = false, alibi = false, list_breaks = false;
@@ -76,6 +76,9 @@ void declare(Cli& cli, const AttentionProgram& program, Options& options) {
   }
   cli.real("--scale", options.scale, "of the scores [1/sqrt(D)]");
   cli.real("--input-scale", options.input_scale, "multiplies Q: sharper softmax [1]");
+  cli.real("--v-scale", options.v_scale, "multiplies V [1]");
+  cli.real("--ramp", options.ramp,
+           "X: not random; the last query scores X j with key j, those before it evenly less");
   std::vector<std::string> dtypes;
   for (const Dtype dtype : program.dtypes) dtypes.push_back(name(dtype));
   cli.choice("--dtype", options.dtype, dtypes,
@@ -179,8 +182,9 @@ Problem make_problem(const AttentionProgram& program, const Options& options, co
     throw InputError(inputs.empty() ? "--q, --k and --v go together: give all three"
                                     : "--q --k --v" + also + " go together: give all of them");
   }
-  if (files != 0 && (cli.given("--shape") || cli.given("--seed"))) {
-    throw InputError("--shape and --seed make random input: give them or --q --k --v" + also +
+  for (const char* option : {"--shape", "--seed", "--ramp"}) {
+    if (files == 0 || !cli.given(option)) continue;
+    throw InputError(std::string(option) + " makes the input: give it or --q --k --v" + also +
                      ", not both");
   }
   *two_dimensional = false;
@@ -211,7 +215,9 @@ Problem make_problem(const AttentionProgram& program, const Options& options, co
     problem = random_problem(shape, dtype, static_cast<uint64_t>(options.seed), options.input_scale,
                              no_values.group);
     take_mask(options, cli, program, problem);
+    if (cli.given("--ramp")) make_ramp(problem, options.ramp);
   }
+  if (cli.given("--v-scale")) scale_values(problem, options.v_scale);
   for (size_t i = 0; i < inputs.size(); ++i) {
     const std::vector<int64_t> shape = inputs[i].shape(problem);
     problem.more.push_back(files != 0 ? load_values(options.inputs[i], dtype, shape)
@@ -303,7 +309,24 @@ std::string indented(const std::string& lines) {
   return text;
 }
 
-int run(const AttentionProgram& program, int argc, char** argv) {
+// For the comparison with another run. A verdict on two passes has no counts of its own.
+RunResult result_of(const Outcome& outcome, const Verdict& verdict) {
+  RunResult result;
+  result.device = outcome.device;
+  result.passed = verdict.passed;
+  result.elements = verdict.report.value("elements", int64_t{0});
+  result.mismatches = verdict.report.value("mismatches", int64_t{0});
+  result.nonfinite = verdict.report.value("nonfinite", int64_t{0});
+  const auto error = verdict.report.find("max_abs_error");
+  if (error != verdict.report.end() && error->is_number()) result.max_abs_error = *error;
+  for (const nlohmann::json& hazard : outcome.hazards) {
+    result.hazards.push_back(hazard.value("kind", ""));
+  }
+  result.counters = outcome.counters;
+  return result;
+}
+
+int run(const AttentionProgram& program, int argc, char** argv, BreakRun& this_run) {
   if (argc == 1 && program.story) return program.story();
   Options options;
   Cli cli(program.name, program.about);
@@ -311,7 +334,7 @@ int run(const AttentionProgram& program, int argc, char** argv) {
   const std::string command = cli.parse(argc, argv);
   if (!command.empty()) return program.command(command);
   if (options.list_breaks) {
-    std::cout << list_breaks(program.breaks);
+    std::cout << list_breaks(program.demos);
     return kAgreed;
   }
   options.request.breaks = parse_breaks(options.breaks, program.breaks);
@@ -347,12 +370,20 @@ int run(const AttentionProgram& program, int argc, char** argv) {
                          std::numeric_limits<float>::quiet_NaN());
   }
   options.request.seed = options.seed;
-  const Outcome outcome = program.run(problem, options.request, outputs);
+  if (this_run.silent) options.request.events.clear();
+  Outcome outcome = program.run(problem, options.request, outputs);
   const Verdict verdict = operation.check(problem, outputs, static_cast<uint64_t>(options.seed));
 
-  std::cout << program.name << ": " << (outcome.title.empty() ? "" : outcome.title + ", ")
-            << name(problem.dtype) << ", shape " << to_string(shape) << in_words(problem) << ", on "
-            << outcome.device << '\n';
+  this_run.result = result_of(outcome, verdict);
+  const bool agreed = verdict.passed && !outcome.hazardous;
+  if (this_run.silent) {
+    this_run.result.outputs = std::move(outputs);
+    return agreed ? kAgreed : kDisagreed;
+  }
+  std::cout << this_run.heading << program.name << ": "
+            << (outcome.title.empty() ? "" : outcome.title + ", ") << name(problem.dtype)
+            << ", shape " << to_string(shape) << in_words(problem) << ", on " << outcome.device
+            << '\n';
   for (const std::string& broken : options.breaks) std::cout << "  broken     " << broken << '\n';
   if (!times_hidden()) {
     const double flops = operation.flops(problem);
@@ -371,7 +402,8 @@ int run(const AttentionProgram& program, int argc, char** argv) {
   if (!options.json.empty()) {
     write_json(options.json, report(program, problem, options, outcome, verdict));
   }
-  if (!verdict.passed || outcome.hazardous) return kDisagreed;
+  this_run.result.outputs = std::move(outputs);
+  if (!agreed) return kDisagreed;
   if (options.request.bench && program.bench) program.bench(problem, options.request);
   return kAgreed;
 }
@@ -383,8 +415,11 @@ bool times_hidden() { return std::getenv("FA_HIDE_TIMES") != nullptr; }
 int run_attention_program(const AttentionProgram& program, int argc, char** argv) {
   static const AttentionProgram* current;
   current = &program;
-  return guarded_main(argc, argv,
-                      [](int count, char** arguments) { return run(*current, count, arguments); });
+  return guarded_main(argc, argv, [](int count, char** arguments) {
+    return run_breakable(current->demos, count, arguments, [](int c, char** v, BreakRun& this_run) {
+      return run(*current, c, v, this_run);
+    });
+  });
 }
 
 }  // namespace fa

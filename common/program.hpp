@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "common/break_demos.hpp"
 #include "common/breaks.hpp"
 #include "common/cli.hpp"
 #include "common/features.hpp"
@@ -39,6 +41,7 @@ struct Outcome {
   nlohmann::json hazards = nlohmann::json::array();  // as --json has them
   nlohmann::json profile = nlohmann::json::object();
   bool hazardous = false;  // a hazard was found: exit 1 even if the numbers agree
+  std::map<std::string, int64_t> counters = {};  // of the emulator, for comparison with another run
 };
 
 struct AttentionProgram {
@@ -46,6 +49,7 @@ struct AttentionProgram {
   std::string about;
   Shape default_shape;
   std::vector<Break> breaks;
+  BreakDemos demos;                  // how each shows itself
   std::vector<Dtype> dtypes;         // the first is the default; with more than one, --dtype
   uint32_t features = CAUSAL | LSE;  // without them --causal and --lse name the chapter that has
   bool has_device = false;           // chapters 03 on: --device --schedule-seed --events

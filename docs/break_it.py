@@ -4,9 +4,9 @@
     break_it.py [NN]                   the list; of a chapter
     break_it.py NAME [--chapter NN] [--scale X] [--length N] [--dtype T] [--yes]
 
-`./learn break` builds the program first. Texts and inputs are in break_data.py; all numbers come
-from the programs (--json, --trace, --out). Exit status: 0 shown, 1 the intact program failed, 2 bad
-usage.
+`./learn break` builds the program first. Texts and inputs are in the chapters' breaks.json; all
+numbers come from the programs (--json, --trace, --out), intact and broken with the same arguments.
+Exit status: 0 shown, 1 the intact program failed, 2 bad usage.
 """
 
 import argparse
@@ -23,15 +23,16 @@ import tempfile
 import textwrap
 from pathlib import Path
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from break_data import BREAKS  # noqa: E402
-
 ROOT = Path(__file__).resolve().parent.parent
-PROGRAMS = {path.name[:2]: "ch" + path.name
-            for path in sorted((ROOT / "chapters").glob("[0-9]*_*"))
-            if (path / "CMakeLists.txt").exists()}
-SECOND = {"17f": "17_low_precision/fp8"}  # a chapter's second kernel: a program of its own
-PROGRAMS["17f"] = "ch17_fp8"
+sys.path.insert(0, str(ROOT / "common" / "cmake"))
+import breaks as chapters_breaks  # noqa: E402
+
+CONTENT = chapters_breaks.programs(ROOT)
+DIRECTORIES = {directory[:2] + ("f" if "/" in directory else ""): directory for directory in CONTENT}
+PROGRAMS = {chapter: CONTENT[directory]["program"] for chapter, directory in DIRECTORIES.items()}
+TEXTS = chapters_breaks.texts(CONTENT)
+NO_OUTPUT = ("01", "10", "11", "18", "19", "20")  # what these compute is more than O
+ON_A_DEVICE = [chapter for chapter in PROGRAMS if "03" <= chapter < "18"]
 PLOT_WIDTH = 40
 
 
@@ -41,56 +42,66 @@ class BadUsage(Exception):
 
 # ---------------------------------------------------------------- which demo, on which input
 
+def demos(chapter):
+    """(name, demo) of all breaks of a chapter, each with its first input."""
+    return list(CONTENT[DIRECTORIES[chapter]]["breaks"].items())
+
+
 def chapters_of(name):
-    return sorted(chapter for demo in BREAKS[name]["demos"] for chapter in demo["chapters"])
+    return [chapter for chapter in PROGRAMS if name in dict(demos(chapter))]
 
 
 def choose(name, chapter=None):
     """The demo of a break in a chapter; without one, in the first chapter that has tiles."""
-    if name not in BREAKS:
-        raise BadUsage(f"break {name}: accepted: " + ", ".join(BREAKS))
+    if name not in TEXTS:
+        raise BadUsage(f"break {name}: accepted: " + ", ".join(TEXTS))
     accepted = chapters_of(name)
     if chapter is None:
         chapter = next((c for c in accepted if c != "01"), "01")
     chapter = chapter.zfill(2)
-    for demo in BREAKS[name]["demos"]:
-        if chapter in demo["chapters"]:
-            return demo, chapter
-    raise BadUsage(f"--chapter {chapter}: {name} is in " + " ".join(accepted))
+    if chapter not in accepted:
+        raise BadUsage(f"--chapter {chapter}: {name} is in " + " ".join(accepted))
+    return dict(demos(chapter))[name], chapter
+
+
+def option_of(words, option):
+    """The value of an option, or None."""
+    return words[words.index(option) + 1] if option in words else None
+
+
+def with_option(words, option, value):
+    """`words` with this value of the option, at its place if it has one."""
+    if option in words:
+        place = words.index(option) + 1
+        return words[:place] + [value] + words[place + 1:]
+    return words + [option, value]
 
 
 def changed(demo, chapter, scale=None, length=None, dtype=None):
     """The demo with what the user wants to vary."""
-    demo = dict(demo)
-    if "run" in demo and (scale is not None or length is not None):
-        raise BadUsage(f"--scale and --length: chapter {chapter} has no scores and no keys to vary")
+    words = demo["input"].split()
     if dtype is not None:
         if chapter != "02":
             raise BadUsage(f"--dtype: only chapter 02 has f32, f16 and bf16, not chapter {chapter}")
-        demo["dtype"] = dtype
-    if "x" in demo:
-        if length is not None:
-            demo["x"] = list(range(1, length + 1))
-        if scale is not None:
-            demo["x"] = [x * scale for x in demo["x"]]
-        return demo
+        words = with_option(words, "--dtype", dtype)
+    if "--x" in words:
+        x = [float(number) for number in option_of(words, "--x").split(",")]
+        x = list(range(1, length + 1)) if length is not None else x
+        x = [number * scale for number in x] if scale is not None else x
+        words = with_option(words, "--n", str(len(x)))
+        words = with_option(words, "--x", ",".join(f"{number:g}" for number in x))
+        return {**demo, "input": " ".join(words)}
+    if "--shape" not in words and (scale is not None or length is not None):
+        raise BadUsage(f"--scale and --length: chapter {chapter} has no scores and no keys to vary")
     if scale is not None:
-        demo["scale"] = scale
+        words = with_option(words, "--ramp" if "--ramp" in words else "--input-scale", f"{scale:g}")
     if length is not None:
-        shape = list(demo["shape"])
-        if demo.get("causal") or "window" in demo.get("options", []):
-            shape[2] = length
-        shape[3] = length
-        demo["shape"] = shape
-    return demo
-
-
-def write_npy(path, rows):
-    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({len(rows)}, {len(rows[0])}), }}"
-    header = header.ljust(117) + "\n"
-    with open(path, "wb") as file:
-        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
-        array.array("f", [x for row in rows for x in row]).tofile(file)
+        shape = option_of(words, "--shape").split(",")
+        if "--causal" in words or "window" in words:
+            shape[2] = str(length)
+        shape[3] = str(length)
+        words = with_option(words, "--shape", ",".join(shape))
+    return {**demo, "input": " ".join(words)}
 
 
 def read_npy(path):
@@ -103,39 +114,11 @@ def read_npy(path):
     return values
 
 
-def write_ramp(folder, shape, scale, values):
-    """q . k_j = scale * j in the last query, and evenly less in those before it."""
-    _, _, queries, keys, dim = shape
-    zeros = [0.0] * (dim - 1)
-    write_npy(folder / "q.npy", [[(i + 1) / queries] + zeros for i in range(queries)])
-    write_npy(folder / "k.npy", [[scale * j] + zeros for j in range(keys)])
-    write_npy(folder / "v.npy",
-              [[(j * 7 + d * 3) % 11 / 10 * values for d in range(dim)] for j in range(keys)])
-
-
-def arguments(demo, chapter, folder, shown=False):
-    """The program's arguments; `shown`: as a person would type them."""
-    options = list(demo.get("options", []))
-    if "run" in demo:
-        return demo["run"].split()
-    if chapter == "01":
-        return [demo["command"]] + options + ["--n", str(len(demo["x"])),
-                                              "--x", ",".join(f"{x:g}" for x in demo["x"])]
-    if demo.get("ramp"):
-        where = "" if shown else f"{folder}{os.sep}"
-        options += [part for name in "qkv" for part in (f"--{name}", f"{where}{name}.npy")]
-        options += ["--scale", "1"]
-    else:
-        options += ["--shape", ",".join(map(str, demo["shape"]))]
-        if demo.get("scale", 1) != 1:
-            options += ["--input-scale", f"{demo['scale']:g}"]
-    if demo.get("causal"):
-        options.append("--causal")
-    if demo.get("dtype"):
-        options += ["--dtype", demo["dtype"]]
-    if chapter != "02":
-        options += ["--device", "emulator"]
-    return options
+def arguments(demo, chapter):
+    """The program's arguments; kernels run on the emulator, which reports hazards."""
+    words = demo["input"].split()
+    on_the_cpu = "--algorithm" in words or "--device" in words
+    return words + ([] if chapter not in ON_A_DEVICE or on_the_cpu else ["--device", "emulator"])
 
 
 # ---------------------------------------------------------------- running
@@ -173,16 +156,14 @@ class Run:
 def run_pair(name, demo, chapter, program, folder, trace=True):
     """Intact and broken on the same input; in chapter 02 with the trace of a wrong query."""
     folder = Path(folder)
-    if demo.get("ramp"):
-        write_ramp(folder, demo["shape"], demo.get("scale", 1), demo.get("values", 1))
-    options = arguments(demo, chapter, folder)
-    has_output = "shape" in demo
+    options = arguments(demo, chapter)
+    has_output = chapter not in NO_OUTPUT
     broken = Run(program, options + ["--break", name], folder, "broken", has_output)
     if chapter == "02" and trace:
         bad = broken.check["first_bad"]
         shape = broken.report["shape"]
-        row = shape["q"] - 1 if demo.get("ramp") else 0
-        if bad and not demo.get("ramp"):
+        row = shape["q"] - 1 if "--ramp" in options else 0
+        if bad and "--ramp" not in options:
             batch, head, query = bad["index"][:3]
             row = (batch * shape["heads"] + head) * shape["q"] + query
             nans = [i for i, x in enumerate(broken.o) if not math.isfinite(x)]
@@ -215,9 +196,7 @@ def verdicts(intact, broken):
             ("relative error", lambda r: number(r.check["relative_error"])
              if "relative_error" in r.check else None),
             ("hazards", lambda r: str(sum(h["count"] for h in r.hazards))
-             if r.report.get("device") == "emulator" else None),
-            ("tiles masked", lambda r: str(r.report["profile"]["tiles_masked"])
-             if "tiles_masked" in r.report.get("profile", {}) else None)):
+             if r.report.get("device") == "emulator" else None)):
         if show(intact) is not None:
             rows.append((title, show(intact), show(broken)))
     lines = [f"  {a:22}{b:>18}{c:>18}" for a, b, c in rows]
@@ -227,7 +206,14 @@ def verdicts(intact, broken):
         got = "NaN or Inf" if bad["got"] is None else f"{bad['got']:.6g}"
         expected = number(bad["expected"])
         lines.append(f"  first wrong element   {place}: expected {expected}, got {got}")
-    return lines
+    return lines + symptom(broken)
+
+
+def symptom(broken):
+    """What the program found when it compared itself with the intact one: a counter, or bits."""
+    found = re.search(r"^  symptom +(intact: .*)\n +(broken: .*)$", broken.text, re.M)
+    return textwrap.wrap(found[1], 76, initial_indent="  ", subsequent_indent="    ") + textwrap.wrap(
+        found[2], 76, initial_indent="  ", subsequent_indent="    ") if found else []
 
 
 def log_sum(step):
@@ -320,8 +306,7 @@ def plot(errors, most=16):
 def source_line(chapter, where):
     """The text of attention.hpp:160 in a chapter."""
     file, _, line = where.partition(":")
-    directory = SECOND.get(chapter, PROGRAMS[chapter][2:])
-    path = ROOT / "chapters" / directory / file
+    path = ROOT / "chapters" / DIRECTORIES[chapter] / file
     if not path.exists() or not line.isdigit():
         return ""
     return path.read_text(encoding="utf-8").splitlines()[int(line) - 1].strip()
@@ -343,7 +328,7 @@ def hazard_lines(chapter, broken):
 
 def by_length(name, demo, chapter, program, folder):
     """Kernels keep m and l in registers: the same input with 1, 2, … tiles of keys instead."""
-    length = demo["shape"][3]
+    length = int(option_of(demo["input"].split(), "--shape").split(",")[3])
     steps = sorted({min(length, 32 * i * max(1, length // 256)) for i in range(1, 9)})
     lines = ["  With fewer keys:"]
     for keys in steps:
@@ -364,12 +349,15 @@ def say(lines=("",)):
     print("\n".join(lines), flush=True)
 
 
+def command_line(name, demo, chapter, program):
+    return " ".join(["  $", os.path.basename(program), *arguments(demo, chapter), "--break", name])
+
+
 def brief(name, demo, chapter, program):
     """The numbers, where it begins, and the hazards; the exit status."""
     with tempfile.TemporaryDirectory() as folder:
-        shown = " ".join([os.path.basename(program)] + arguments(demo, chapter, folder, shown=True))
         intact, broken = run_pair(name, demo, chapter, program, folder)
-    say([f"  $ {shown} --break {name}"] + verdicts(intact, broken))
+    say([command_line(name, demo, chapter, program)] + verdicts(intact, broken))
     if broken.trace:
         say(tiles(intact, broken)[-1:])
     if broken.hazards:
@@ -379,25 +367,20 @@ def brief(name, demo, chapter, program):
 
 def exhibit(name, demo, chapter, program, wait):
     """Prints the whole story; the exit status."""
-    say([f"{name}, chapter {chapter}: {BREAKS[name]['line']}", ""]
-        + paragraph("Predict", BREAKS[name]["predict"]))
+    texts = TEXTS[name]
+    say([f"{name}, chapter {chapter}: {texts['line']}", ""] + paragraph("Predict", texts["predict"]))
     if wait and sys.stdin.isatty() and sys.stdout.isatty():
         try:
             input("\n  Write it down, then press Enter. ")
         except EOFError:
             print()
     with tempfile.TemporaryDirectory() as folder:
-        shown = " ".join([os.path.basename(program)] + arguments(demo, chapter, folder, shown=True))
-        say(["", f"  $ {shown} --break {name}"])
-        if demo.get("ramp"):
-            values = f"; V up to {demo['values']:g}" if "values" in demo else ""
-            say([f"    (the score of key j is {demo['scale']:g} j in the last query, less before{values})"])
-        say()
+        say(["", command_line(name, demo, chapter, program), ""])
         intact, broken = run_pair(name, demo, chapter, program, folder)
         say(verdicts(intact, broken) + [""])
         if chapter == "01":
             say(first_bad_instruction(broken) + [""])
-        elif "run" in demo:
+        elif chapter in NO_OUTPUT:
             say([f"  {line}".rstrip() for line in broken.text.splitlines()] + [""])
         elif not broken.check["passed"]:
             if broken.trace:
@@ -410,28 +393,47 @@ def exhibit(name, demo, chapter, program, wait):
         if broken.code == 0:
             say(["  Nothing shows: on this input the break is harmless.", ""])
         for title, key in (("Happens", "happens"), ("Why", "why"), ("Caught by", "caught")):
-            say(paragraph(title, BREAKS[name][key]))
+            say(paragraph(title, texts[key]))
     return 0 if intact.code == 0 else 1
 
 
+def spans(chapters):
+    """["01", "02", "03", "12", "17f"]: 01-03 12 17f."""
+    found = []
+    for chapter in chapters:
+        if found and chapter.isdigit() and int(chapter) == int(found[-1][-1][:2]) + 1:
+            found[-1].append(chapter)
+        else:
+            found.append([chapter])
+    return " ".join("-".join(dict.fromkeys((span[0], span[-1]))) for span in found)
+
+
 def list_breaks(chapter=None):
-    """All, or those of a chapter."""
-    names = [name for name in BREAKS if chapter is None or any(
-        chapter.zfill(2) in (c, c[:2]) for c in chapters_of(name))]
-    if not names:
-        raise BadUsage(f"break {chapter}: no chapter {chapter} has breaks")
-    width = max(map(len, names)) + 2
-    for name in names:
-        entry = BREAKS[name]
-        spans = []  # of neighbours: 01, 02, 03-09, 12
-        for chapter in sorted(set(chapters_of(name))):
-            if chapter > "03" and spans and chapter.isdigit() and int(chapter) == int(spans[-1][-1][:2]) + 1:
-                spans[-1].append(chapter)
-            else:
-                spans.append([chapter])
-        listed = ", ".join("-".join(dict.fromkeys((span[0], span[-1]))) for span in spans)
-        print(f"  {name:{width}} {listed:25} {entry['line']}")
-    print("\n  ./learn break NAME [--chapter NN] [--scale X] [--length N] [--dtype T]")
+    """All, by kind; or those of a chapter, with the line that each switches off."""
+    usage = "\n  ./learn break NAME [--chapter NN] [--scale X] [--length N] [--dtype T]"
+    if chapter is not None:
+        chosen = [one for one in PROGRAMS if chapter.zfill(2) in (one, one[:2])]
+        if not chosen:
+            raise BadUsage(f"break {chapter}: no chapter {chapter} has breaks")
+        for one in chosen:
+            print(f"{PROGRAMS[one]}:")
+            width = max(len(name) for name, _ in demos(one)) + 2
+            for name, _ in demos(one):
+                print(f"  {name:{width}}{TEXTS[name]['line']}")
+        print(usage)
+        return
+    for kind in chapters_breaks.KINDS:
+        names = [name for name in TEXTS if TEXTS[name]["kind"] == kind]
+        listed = [f"{name} ({spans(chapters_of(name))})" for name in names]
+        print(f"{kind}:")
+        line = " "
+        for item in listed:  # an item is not broken at its spaces
+            if len(line) + 2 + len(item) > 80:
+                print(line)
+                line = " "
+            line += f" {item}" if line == " " else f"  {item}"
+        print(line)
+    print("\n  (in chapters NN; ./learn break NN says what each line does)" + usage)
 
 
 def find_program(name):
@@ -469,7 +471,7 @@ def add_arguments(parser):
 
 def show(options, program_of=find_program):
     """What main does, for ./learn: program_of(name) gives the path of a built program."""
-    if options.name is None or options.name.isdigit() or options.name in SECOND:
+    if options.name is None or options.name.isdigit() or options.name in PROGRAMS:
         list_breaks(options.name)
         return 0
     demo, chapter = choose(options.name, options.chapter)

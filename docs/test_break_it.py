@@ -1,32 +1,40 @@
 #!/usr/bin/env python3
-"""Holds every break to the symptom on its label, in every chapter that has it.
+"""Types every pair of program and break alone, and holds it to the symptom in its breaks.json.
 
-    test_break_it.py [NN …]     the programs are on the PATH; without NN, everything
+    test_break_it.py [NN …]     the programs are on the PATH; without NN, all of them
 
-The intact program passes on the same input; the broken one shows what break_data.py claims: NaN
-where NaN is claimed, finite and wrong by at least so much where wrong is claimed, kind and source
-line of the hazard where a race is claimed; and it passes where the break is said to be harmless.
+The program says which input it runs, exits 1 and compares itself with the intact program, which
+passes on the same input. The symptom is at least one of
+
+    nan: n            at least n elements are not finite
+    wrong: x          all elements are finite, the largest error is at least x
+    lse: x            O is right, and the first wrong LSE is wrong by at least x
+    tile: t           of chapter 02's trace, the first in which p or l is not finite
+    hazard: kind      the emulator reports it, in a source line that contains `at`, against another
+                      line that contains `other`
+    counter: name     the check passes, and this counter differs from the intact program's
+    schedules: true   the check passes, and the bits under --schedule-seed 1 and 2 differ
+
+On each `harmless` input the broken program passes and names the input that shows the break.
 """
 
+import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
 import unittest
+from pathlib import Path
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import break_it  # noqa: E402
-from break_data import BREAKS, KERNELS  # noqa: E402
+from break_it import CONTENT, TEXTS, demos  # noqa: E402
 
 CHAPTERS = sorted(set(sys.argv[1:])) or sorted(break_it.PROGRAMS)
+KERNELS = [chapter for chapter in break_it.ON_A_DEVICE if chapter not in ("10", "11")]
 RACES = ("conditional-commit", "missing-wait", "missing-barrier", "wait-too-few",
          "divergent-barrier", "early-release")
-
-
-def demos(chapter):
-    return [(name, demo) for name in BREAKS for demo in BREAKS[name]["demos"]
-            if chapter in demo["chapters"]]
 
 
 def pair(name, demo, chapter, trace=False):
@@ -42,6 +50,15 @@ def tool(*arguments):
     return run(sys.executable, "-B", break_it.__file__, *arguments)
 
 
+def typed(chapter, name, *options):
+    """(result, JSON report) of PROGRAM --break NAME and options that are no input."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "report.json")
+        result = run(break_it.PROGRAMS[chapter], "--break", name, "--json", path, *options)
+        report = json.loads(Path(path).read_text(encoding="utf-8")) if os.path.exists(path) else None
+        return result, report
+
+
 class Symptoms(unittest.TestCase):
     def every(self, check):
         for chapter in CHAPTERS:
@@ -49,65 +66,124 @@ class Symptoms(unittest.TestCase):
                 with self.subTest(chapter=chapter, name=name):
                     check(chapter, name, demo)
 
-    def test_the_intact_program_passes_and_the_broken_one_shows_its_symptom(self):
-        self.every(self.shows)
+    def test_a_break_typed_alone_shows_itself(self):
+        self.every(self.shows_alone)
 
-    def shows(self, chapter, name, demo):
+    def shows_alone(self, chapter, name, demo):
+        result, report = typed(chapter, name)
+        self.assertEqual((result.returncode, result.stderr), (1, ""), result.stdout)
+        first, *rest = result.stdout.splitlines()
+        self.assertEqual(first, f"input: {demo['input']}, which shows {name}")
+        self.assertRegex("\n".join(rest[-2:]), r"^  symptom    intact: the check passes.*\n"
+                         r"             broken: ")
+        self.assertIn(name, report["breaks"])
+        before, now = rest[-2:]
+        self.assertNotEqual(before.split("intact: ")[1], now.split("broken: ")[1])
         symptom = demo["symptom"]
-        intact, broken = pair(name, demo, chapter, trace="tile" in symptom)
-        self.assertEqual(intact.code, 0, intact.text)
-        self.assertTrue(intact.check["passed"])
-        self.assertEqual(intact.hazards, [])
-        if "masked" in symptom:
-            masked = [one.report["profile"]["tiles_masked"] for one in (intact, broken)]
-            self.assertEqual((broken.code, masked[1]), (0, symptom["masked"]), broken.text)
-            self.assertLess(*masked)
-            return
-        if "silent" in symptom:
-            self.assertEqual((broken.code, broken.hazards), (0, []), broken.text)
-            self.assertTrue(broken.check["passed"])
-            return
-        self.assertEqual(broken.code, 1)
+        self.has(chapter, symptom, report)
         if "nan" in symptom:
-            self.assertGreaterEqual(broken.check["nonfinite"], symptom["nan"])
-            self.assertIsNone(broken.check["max_abs_error"])  # an error of NaN is not a number
+            self.assertIn("values are not finite", now)
         if "wrong" in symptom:
-            self.assertEqual(broken.check["nonfinite"], 0)
-            self.assertGreaterEqual(broken.check["max_abs_error"], symptom["wrong"])
-            self.assertFalse(broken.check["passed"])
+            self.assertIn("values are wrong", now)
+        if "hazard" in symptom:
+            self.assertIn(symptom["hazard"], now)
+        if "counter" in symptom:
+            self.assertRegex(before + now, rf"; {symptom['counter']} \d+ .*; {symptom['counter']} \d+$")
+        if "schedules" in symptom:
+            self.assertRegex(before, "; 0 of [0-9]+ values differ between --schedule-seed 1 and 2$")
+            self.assertRegex(now, "; [1-9][0-9]* of [0-9]+ values differ between")
+
+    def has(self, chapter, symptom, report):
+        check = report["check"]
+        if "counter" in symptom or "schedules" in symptom:
+            self.assertTrue(check["passed"])
+            self.assertEqual(report["hazards"], [])
+        if "nan" in symptom:
+            self.assertGreaterEqual(check["nonfinite"], symptom["nan"])
+            self.assertIsNone(check["max_abs_error"])  # an error of NaN is not a number
+        if "wrong" in symptom:
+            self.assertEqual(check["nonfinite"], 0)
+            self.assertGreaterEqual(check["max_abs_error"], symptom["wrong"])
+            self.assertFalse(check["passed"])
         if "lse" in symptom:
-            first = broken.check["first_bad"]
-            self.assertLessEqual(broken.check["max_abs_error"], broken.check["bound"])
-            self.assertEqual((first["tensor"], broken.check["nonfinite"]), ("LSE", 0))
+            first = check["first_bad"]
+            self.assertLessEqual(check["max_abs_error"], check["bound"])
+            self.assertEqual((first["tensor"], check["nonfinite"]), ("LSE", 0))
             self.assertGreaterEqual(abs(first["got"] - first["expected"]), symptom["lse"])
-        if "tile" in symptom:
-            self.assertEqual(break_it.first_tile(intact, broken)[0], symptom["tile"])
         if "hazard" in symptom:
             found = [(h["kind"], break_it.source_line(chapter, h["where"]),
-                      break_it.source_line(chapter, h["other"])) for h in broken.hazards]
+                      break_it.source_line(chapter, h["other"])) for h in report["hazards"]]
             self.assertTrue(any(
                 kind == symptom["hazard"] and symptom["at"] in where and symptom["other"] in other
                 for kind, where, other in found), found)
         else:
-            self.assertEqual(broken.hazards, [])
-        self.assertTrue({"nan", "wrong", "lse", "hazard"} & set(symptom))
+            self.assertEqual(report.get("hazards", []), [])
+        self.assertTrue({"nan", "wrong", "lse", "hazard", "counter", "schedules"} & set(symptom))
 
-    def test_where_a_break_is_said_to_be_harmless_it_is(self):
+    def test_the_inputs_show_the_symptom_and_the_intact_program_passes(self):
+        self.every(self.shows)
+
+    def shows(self, chapter, name, demo):
+        for one in [demo, *demo.get("more", [])]:
+            symptom = one["symptom"]
+            with self.subTest(input=one["input"]):
+                intact, broken = pair(name, one, chapter, trace="tile" in symptom)
+                self.assertEqual((intact.code, intact.hazards, broken.code), (0, [], 1), intact.text)
+                self.assertTrue(intact.check["passed"])
+                self.has(chapter, symptom, broken.report)
+                if "tile" in symptom:
+                    self.assertEqual(break_it.first_tile(intact, broken)[0], symptom["tile"])
+
+    def test_an_input_that_does_not_show_a_break_is_answered_with_one_that_does(self):
         self.every(self.harmless)
 
     def harmless(self, chapter, name, demo):
-        for change in demo.get("fine", []):
-            with self.subTest(change=change):
-                intact, broken = pair(name, {**demo, **change}, chapter)
-                self.assertEqual((intact.code, broken.code), (0, 0), broken.text)
+        program = break_it.PROGRAMS[chapter]
+        for one in [demo, *demo.get("more", [])]:
+            for words in one.get("harmless", []):
+                with self.subTest(input=words):
+                    result = run(program, *words.split(), "--break", name)
+                    self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
+                    shows = demo["input"].removesuffix(" --device emulator")
+                    device = " --device emulator" if shows != demo["input"] else ""
+                    self.assertEqual(
+                        result.stdout.splitlines()[-1], f"this input does not show {name}; this one "
+                        f"does: {program} {shows} --break {name}{device}")
+                    self.assertEqual(run(program, *words.split()).returncode, 0)
 
-    def test_every_break_of_every_program_is_in_the_museum(self):
+    def test_an_option_that_is_no_input_goes_with_the_breaks_own_input(self):
+        for chapter in set(CHAPTERS) & set(break_it.ON_A_DEVICE):
+            name, demo = demos(chapter)[0]
+            result, report = typed(chapter, name, "--device", "emulator", "--schedule-seed", "3")
+            self.assertEqual(result.returncode, 1, result.stdout)
+            self.assertTrue(result.stdout.startswith(f"input: {demo['input']}, which shows {name}\n"))
+            self.assertEqual(report["device"], "emulator" if chapter != "10" else "cpu")
+
+    def test_several_breaks_run_the_input_of_the_first(self):
         for chapter in CHAPTERS:
-            with self.subTest(chapter=chapter):
-                listed = run(break_it.PROGRAMS[chapter], "--list-breaks")
-                self.assertEqual(listed.returncode, 0, listed.stderr)
-                names = {line.split()[0] for line in listed.stdout.splitlines()}
-                self.assertEqual(names, {name for name, _ in demos(chapter)})
+            (first, demo), (second, _) = demos(chapter)[:2]
+            if chapter in ("01", "10"):  # one program, or one device, does not have both
+                continue
+            result, report = typed(chapter, first, "--break", second)
+            self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+            self.assertTrue(result.stdout.startswith(f"input: {demo['input']}, which shows {first}\n"))
+            self.assertEqual(report["breaks"], [first, second])
+
+    def test_an_unknown_break_is_refused_with_the_names(self):
+        for chapter in CHAPTERS:
+            names = [name for name, _ in demos(chapter)]
+            result = run(break_it.PROGRAMS[chapter], "--break", "everything")
+            self.assertEqual((result.returncode, result.stdout), (2, ""))
+            self.assertEqual(result.stderr,
+                             f'error: --break "everything": accepted: {", ".join(names)}\n')
+
+    def test_the_list_has_a_line_for_each_break(self):
+        for chapter in CHAPTERS:
+            listed = run(break_it.PROGRAMS[chapter], "--list-breaks")
+            self.assertEqual((listed.returncode, listed.stderr), (0, ""))
+            self.assertEqual([line.split(None, 1) for line in listed.stdout.splitlines()],
+                             [[name, TEXTS[name]["line"]] for name, _ in demos(chapter)])
+            self.assertLessEqual(max(map(len, listed.stdout.splitlines())), 80)
 
     def test_a_break_that_is_undefined_on_a_gpu_is_refused_there(self):
         for chapter in set(CHAPTERS) & set(KERNELS):
@@ -182,12 +258,14 @@ class Tool(unittest.TestCase):
     def test_the_list_names_every_break(self):
         result = tool()
         self.assertEqual(result.returncode, 0)
-        self.assertEqual([line.split()[0] for line in result.stdout.splitlines()[:len(BREAKS)]],
-                         list(BREAKS))
+        names = re.findall(r"(?<= )([a-z0-9-]+) \(", result.stdout)
+        self.assertEqual(sorted(names), sorted(TEXTS))
+        self.assertLessEqual(len(result.stdout.splitlines()), 40)
+        self.assertLessEqual(max(map(len, result.stdout.splitlines())), 80)
 
     def test_a_chapters_second_kernel_has_a_list_of_its_own(self):
-        listed = [line.split()[0] for line in tool("17f").stdout.splitlines() if "17f" in line]
-        self.assertEqual(listed, [name for name in BREAKS if "17f" in break_it.chapters_of(name)])
+        listed = [line.split()[0] for line in tool("17f").stdout.splitlines()[1:-2]]
+        self.assertEqual(listed, [name for name, _ in demos("17f")])
         self.assertIn("keys-in-order", listed)
 
     def test_an_exhibit_shows_both_sides_and_does_not_wait_without_a_terminal(self):
@@ -202,12 +280,23 @@ class Tool(unittest.TestCase):
         self.assertEqual(result.returncode, 0)
         self.assertIn("harmless", result.stdout)
 
-    def test_every_label_is_complete(self):
-        for name, entry in BREAKS.items():
+    def test_counters_and_schedules_are_shown_beside_the_intact_program(self):
+        for name, words in (("mask-every-tile", "tiles_masked 20"), ("unordered-dq", "differ between")):
+            result = tool(name)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertRegex(re.sub(r"\s+", " ", result.stdout), f"intact: the check passes.* broken: .*{words}")
+            self.assertNotIn("harmless", result.stdout)
+
+    def test_every_break_has_its_texts_once(self):
+        for name, entry in TEXTS.items():
             with self.subTest(name=name):
+                chapters = [chapter for chapter in break_it.chapters_of(name)
+                            if "line" in CONTENT[break_it.DIRECTORIES[chapter]]["breaks"][name]]
+                self.assertEqual(chapters, break_it.chapters_of(name)[:1])
+                self.assertIn(entry["kind"], break_it.chapters_breaks.KINDS)
                 for text in ("line", "predict", "happens", "why", "caught"):
                     self.assertGreater(len(entry[text]), 20)
-                self.assertIsNone(re.search(r"\s{2}|[^\x20-\x7e]", entry["predict"] + entry["why"]))
+                    self.assertIsNone(re.search(r"\s{2}|[^\x20-\x7e]", entry[text]))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "breaks/ch01_toy_machine.hpp"
 #include "common/breaks.hpp"
 #include "common/cli.hpp"
 #include "common/error.hpp"
@@ -70,7 +71,8 @@ std::vector<float> parse_list(const std::string& text, const std::string& option
 }
 
 // `text` is the program as a file, for --print.
-int run_program(const std::string& text, const std::string& name, const RunOptions& options) {
+int run_program(const std::string& text, const std::string& name, const RunOptions& options,
+                fa::BreakRun& this_run) {
   Program program = parse_program(text, name);
   if (options.registers) program.registers = static_cast<int>(options.registers);
   std::map<std::string, std::vector<float>> values;
@@ -92,12 +94,20 @@ int run_program(const std::string& text, const std::string& name, const RunOptio
   }
   const Run result = run(program, options.trace || !options.json.empty());
   const Verdict verdict = verify(program, result);
+  this_run.result = {.passed = verdict.passed(),
+                     .elements = verdict.compared,
+                     .mismatches = verdict.mismatches,
+                     .nonfinite = verdict.nonfinite,
+                     .max_abs_error = verdict.max_abs_error};
+  const int code = verdict.passed() ? fa::kAgreed : fa::kDisagreed;
+  if (this_run.silent) return code;
+  std::cout << this_run.heading;
   if (options.trace) std::cout << table_text(program, result) << '\n';
   std::cout << cost_text(result.cost) << result_text(program, result, verdict);
   if (!options.json.empty()) {
     fa::write_json(options.json, json_of(program, result, verdict, options.breaks));
   }
-  return verdict.passed() ? fa::kAgreed : fa::kDisagreed;
+  return code;
 }
 
 int print_optimum(int registers, OperandRule rule, Schedule schedule, const std::string& json) {
@@ -151,10 +161,12 @@ std::string find_program(const std::string& name) {
   return !std::filesystem::exists(name) && std::filesystem::exists(shipped) ? shipped : name;
 }
 
-int body(int argc, char** argv) {
+int run_command(int argc, char** argv, fa::BreakRun& this_run) {
   fa::Cli cli("ch01_toy_machine", "The toy machine: registers, loads and passes, counted.");
   bool list = false;
   cli.flag("--list-breaks", list, "print what --break accepts");
+  std::vector<std::string> break_names;  // run_breakable has put them behind a command
+  cli.texts("--break", break_names, "run the input that shows what the instructions @NAME do");
 
   std::string program_name;
   RunOptions run_options, matmul_options, softmax_options, attention_options;
@@ -192,7 +204,7 @@ int body(int argc, char** argv) {
   const std::string command = cli.parse(argc, argv);
   if (list || run_options.list || matmul_options.list || softmax_options.list ||
       attention_options.list) {
-    std::cout << fa::list_breaks(breaks());
+    std::cout << fa::list_breaks(CH01_BREAKS);
     return fa::kAgreed;
   }
   const OperandRule rule = operands == "any" ? OperandRule::kAny : OperandRule::kFixed;
@@ -203,19 +215,19 @@ int body(int argc, char** argv) {
       fa::check_files(std::vector<fa::FileArgument>{{"PROGRAM", path, false},
                                                     {"--json", run_options.json, true}});
     }
-    return run_program(fa::read_file(path), path, run_options);
+    return run_program(fa::read_file(path), path, run_options, this_run);
   }
   if (command == "matmul") {
     const Order by = order == "inner" ? Order::kInner : Order::kOuter;
-    return run_program(matmul_program(by, rule, size(2)), "matmul", matmul_options);
+    return run_program(matmul_program(by, rule, size(2)), "matmul", matmul_options, this_run);
   }
   if (command == "softmax") {
     const Softmax by = algorithm == "safe" ? Softmax::kSafe : Softmax::kOnline;
-    return run_program(softmax_program(by, size(6)), "softmax", softmax_options);
+    return run_program(softmax_program(by, size(6)), "softmax", softmax_options, this_run);
   }
   if (command == "attention") {
     return run_program(attention_program(size(6), static_cast<int>(dim)), "attention",
-                       attention_options);
+                       attention_options, this_run);
   }
   if (command == "optimum") {
     const Schedule schedule = searched == "inner" ? Schedule::kInner : Schedule::kAll;
@@ -231,6 +243,8 @@ int body(int argc, char** argv) {
   }
   return tell_story(std::cout) ? fa::kAgreed : fa::kDisagreed;
 }
+
+int body(int argc, char** argv) { return fa::run_breakable(CH01_BREAKS, argc, argv, run_command); }
 
 }  // namespace
 }  // namespace ch01

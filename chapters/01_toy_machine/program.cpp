@@ -45,8 +45,8 @@ const Array* Program::find(const std::string& array) const {
 
 std::span<const fa::Break> breaks() {
   static constexpr std::array<fa::Break, 2> kBreaks{{
-      {"no-max", 1, "the maximum: exp is taken of the raw numbers"},
-      {"no-rescale", 2, "the correction of the running sums when the maximum grows"},
+      {"no-max", 1},
+      {"no-rescale", 2},
   }};
   return kBreaks;
 }

@@ -22,16 +22,15 @@ enum BreakBit : uint32_t {
 };
 
 inline const std::vector<fa::Break> kBreaks = {
-    {"no-max", kNoMax, "the row maximum is not subtracted before exp"},
-    {"no-rescale", kNoRescale, "l and o of earlier tiles are not moved to the new maximum"},
-    {"max-starts-at-zero", kMaxStartsAtZero, "m starts at 0 instead of -inf"},
-    {"tile-relative-mask", kTileRelativeMask, "the mask counts positions from the tile's corner"},
-    {"unmasked-tail", kUnmaskedTail, "keys past the end, filled with zeros, are not hidden"},
-    {"state-reset-per-block", kStateResetPerBlock, "m, l and o start again where the mask begins"},
-    {"max-stuck-after-masked-tile", kMaxStuckAfterMaskedTile,
-     "a tile of which a query sees nothing lifts its m to 0"},
-    {"finite-sentinel", kFiniteSentinel, "a hidden key scores -5e4 instead of -inf"},
-    {"sum-in-16-bit", kSumIn16Bit, "l is summed in the element type instead of fp32"},
+    {"no-max", kNoMax},
+    {"no-rescale", kNoRescale},
+    {"max-starts-at-zero", kMaxStartsAtZero},
+    {"tile-relative-mask", kTileRelativeMask},
+    {"unmasked-tail", kUnmaskedTail},
+    {"state-reset-per-block", kStateResetPerBlock},
+    {"max-stuck-after-masked-tile", kMaxStuckAfterMaskedTile},
+    {"finite-sentinel", kFiniteSentinel},
+    {"sum-in-16-bit", kSumIn16Bit},
 };
 
 // The algorithm is compiled twice: intact, where has() is false at compile time and its branches

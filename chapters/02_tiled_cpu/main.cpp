@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "attention.hpp"
+#include "breaks/ch02_tiled_cpu.hpp"
 #include "commands.hpp"
 #include "common/error.hpp"
 #include "common/program.hpp"
@@ -143,6 +144,7 @@ int main(int argc, char** argv) {
   program.about = "Chapter 02: tiled attention on the CPU";
   program.default_shape = {1, 4, 512, 512, 64};
   program.breaks = kBreaks;
+  program.demos = CH02_BREAKS;
   program.dtypes = {fa::Dtype::f32, fa::Dtype::f16, fa::Dtype::bf16};
   program.add_options = add_options;
   program.prepare = prepare;

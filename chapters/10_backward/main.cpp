@@ -10,6 +10,7 @@
 #include <functional>
 #include <iostream>
 
+#include "breaks/ch10_backward.hpp"
 #include "chapter.hpp"
 #include "commands.hpp"
 #include "common/backward.hpp"
@@ -218,6 +219,7 @@ int main(int argc, char** argv) {
   program.about = "Chapter 10: the backward pass";
   program.default_shape = kDefaultShape;
   program.breaks = {std::begin(fa::BACKWARD_BREAKS), std::end(fa::BACKWARD_BREAKS)};
+  program.demos = CH10_BREAKS;
   program.dtypes = {fa::Dtype::bf16, fa::Dtype::f16, fa::Dtype::f32};
   program.features = fa::CAUSAL | fa::KV_HEADS | fa::STRIDES;
   program.has_device = true;

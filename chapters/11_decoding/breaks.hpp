@@ -16,13 +16,9 @@ enum DecodeBreak : uint32_t {
 };
 
 inline constexpr Break DECODE_BREAKS[] = {
-    {"overlapping-splits", OVERLAPPING_SPLITS,
-     "a split begins with the last key of the one before"},
-    {"no-rescale-in-combine", NO_RESCALE_IN_COMBINE, "all splits weigh the same"},
-    {"silent-empty-split", SILENT_EMPTY_SPLIT, "a split that has no key writes no log-sum-exp"},
-    {"shared-partial", SHARED_PARTIAL, "all splits write their results to the first one's place"},
-    {"page-off-by-one", PAGE_OFF_BY_ONE, "a key is looked up one page too far in the table"},
-    {"stale-values", STALE_VALUES, "rows of V behind the last key are copied, whatever they hold"},
+    {"overlapping-splits", OVERLAPPING_SPLITS}, {"no-rescale-in-combine", NO_RESCALE_IN_COMBINE},
+    {"silent-empty-split", SILENT_EMPTY_SPLIT}, {"shared-partial", SHARED_PARTIAL},
+    {"page-off-by-one", PAGE_OFF_BY_ONE},       {"stale-values", STALE_VALUES},
 };
 
 }  // namespace fa

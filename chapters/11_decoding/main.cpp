@@ -13,6 +13,7 @@
 #include <iostream>
 #include <set>
 
+#include "breaks/ch11_decoding.hpp"
 #include "chapter.hpp"
 #include "commands.hpp"
 #include "common/error.hpp"
@@ -298,6 +299,7 @@ int main(int argc, char** argv) {
   program.about = "Chapter 11: decoding";
   program.default_shape = kDefaultShape;
   program.breaks = {std::begin(fa::DECODE_BREAKS), std::end(fa::DECODE_BREAKS)};
+  program.demos = CH11_BREAKS;
   program.dtypes = {fa::Dtype::bf16, fa::Dtype::f16};
   program.features = CHAPTER.features;
   program.has_device = true;

@@ -14,10 +14,10 @@ extern const fa::KernelBuild build;
 namespace ch12 {
 
 inline constexpr fa::Break OWN_BREAKS[] = {
-    {"expect-too-little", fa::EXPECT_TOO_LITTLE, "an mbarrier is told of half a tile's bytes"},
-    {"wrong-parity", fa::WRONG_PARITY, "the parity flips with each tile, not with each round"},
-    {"no-init-fence", fa::NO_INIT_FENCE, "the copy engine is not shown the new mbarriers"},
-    {"flat-map", fa::FLAT_MAP, "a tensor map in which the heads are one long matrix"},
+    {"expect-too-little", fa::EXPECT_TOO_LITTLE},
+    {"wrong-parity", fa::WRONG_PARITY},
+    {"no-init-fence", fa::NO_INIT_FENCE},
+    {"flat-map", fa::FLAT_MAP},
 };
 
 inline constexpr fa::KernelChapter CHAPTER{

@@ -18,9 +18,8 @@ inline constexpr fa::KernelOption OPTIONS[] = {
 };
 
 inline constexpr fa::Break OWN_BREAKS[] = {
-    {"k-descriptor-for-v", fa::K_DESCRIPTOR_FOR_V,
-     "V's panels are 16 bytes apart, as in a descriptor of K"},
-    {"no-wgmma-wait", fa::NO_WGMMA_WAIT, "S is read while the tensor cores may still write it"},
+    {"k-descriptor-for-v", fa::K_DESCRIPTOR_FOR_V},
+    {"no-wgmma-wait", fa::NO_WGMMA_WAIT},
 };
 
 inline constexpr fa::KernelChapter CHAPTER{

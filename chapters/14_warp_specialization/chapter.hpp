@@ -18,10 +18,10 @@ inline constexpr fa::KernelOption OPTIONS[] = {
 };
 
 inline constexpr fa::Break OWN_BREAKS[] = {
-    {"empty-count", fa::EMPTY_COUNT, "`empty` expects one arrival too few"},
-    {"no-empty-wait", fa::NO_EMPTY_WAIT, "the producer fills K's buffers without asking who reads"},
-    {"full-for-empty", fa::FULL_FOR_EMPTY, "the consumers wait at K's `empty`, not at its `full`"},
-    {"keep-registers", fa::KEEP_REGISTERS, "the producer does not give its registers away"},
+    {"empty-count", fa::EMPTY_COUNT},
+    {"no-empty-wait", fa::NO_EMPTY_WAIT},
+    {"full-for-empty", fa::FULL_FOR_EMPTY},
+    {"keep-registers", fa::KEEP_REGISTERS},
 };
 
 inline constexpr fa::KernelChapter CHAPTER{

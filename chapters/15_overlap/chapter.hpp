@@ -19,10 +19,10 @@ inline constexpr fa::KernelOption OPTIONS[] = {
 };
 
 inline constexpr fa::Break OWN_BREAKS[] = {
-    {"early-pack", fa::EARLY_PACK, "P is packed while the product of the last one may read it"},
-    {"early-rescale", fa::EARLY_RESCALE, "O is rescaled while a product is added to it"},
-    {"wait-for-neither", fa::WAIT_FOR_NEITHER, "S is read while both products may be in flight"},
-    {"no-first-turn", fa::NO_FIRST_TURN, "with --ping-pong 1, nobody gives the first turn"},
+    {"early-pack", fa::EARLY_PACK},
+    {"early-rescale", fa::EARLY_RESCALE},
+    {"wait-for-neither", fa::WAIT_FOR_NEITHER},
+    {"no-first-turn", fa::NO_FIRST_TURN},
 };
 
 inline constexpr fa::KernelChapter CHAPTER{

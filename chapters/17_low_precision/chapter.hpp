@@ -25,10 +25,10 @@ inline constexpr fa::KernelOption OPTIONS[] = {
 };
 
 inline constexpr fa::Break OWN_BREAKS[] = {
-    {"no-smoothing", fa::NO_SMOOTHING, "K keeps its mean, which widens the steps of 8 bits"},
-    {"one-scale", fa::ONE_SCALE, "a head has one scale, whatever --scales says"},
-    {"lse-uncorrected", fa::LSE_UNCORRECTED, "the log-sum-exp lacks what K's mean adds to a row"},
-    {"late-scale", fa::LATE_SCALE, "a tile's scores are multiplied by the last tile's scale"},
+    {"no-smoothing", fa::NO_SMOOTHING},
+    {"one-scale", fa::ONE_SCALE},
+    {"lse-uncorrected", fa::LSE_UNCORRECTED},
+    {"late-scale", fa::LATE_SCALE},
 };
 
 inline constexpr fa::KernelChapter CHAPTER{

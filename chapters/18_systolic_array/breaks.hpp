@@ -8,10 +8,9 @@ namespace ch18 {
 enum BreakBit : std::uint32_t { kNoStagger = 1, kSwappedEarly = 2, kDrainForgotten = 4 };
 
 inline constexpr fa::Break kBreaks[] = {
-    {"no-stagger", kNoStagger, "every row and column is fed from the same cycle on"},
-    {"weights-swapped-early", kSwappedEarly,
-     "all cells take their next weight at once (with --double-buffer)"},
-    {"drain-forgotten", kDrainForgotten, "the results are read when the last operand has entered"},
+    {"no-stagger", kNoStagger},
+    {"weights-swapped-early", kSwappedEarly},
+    {"drain-forgotten", kDrainForgotten},
 };
 
 }  // namespace ch18

@@ -13,6 +13,7 @@
 
 #include "bench.hpp"
 #include "breaks.hpp"
+#include "breaks/ch18_systolic_array.hpp"
 #include "common/cli.hpp"
 #include "common/error.hpp"
 #include "common/json_report.hpp"
@@ -25,12 +26,20 @@ namespace {
 constexpr std::int64_t kLongest = 1'000'000, kWidest = 65536;
 
 int matmul(const MatmulRequest& request, const std::vector<std::string>& break_names,
-           const std::string& json) {
+           const std::string& json, fa::BreakRun& this_run) {
   const MatmulRun run = run_matmul(request);
+  this_run.result = {.passed = run.passed(),
+                     .elements = request.m * request.n,
+                     .mismatches = run.mismatches,
+                     .nonfinite = run.nonfinite,
+                     .max_abs_error = run.max_abs_error};
+  const int code = run.passed() ? fa::kAgreed : fa::kDisagreed;
+  if (this_run.silent) return code;
+  std::cout << this_run.heading;
   if (request.trace) std::cout << trace_text(request, run) << "\n";
   std::cout << matmul_text(request, run);
   if (!json.empty()) fa::write_json(json, matmul_json(request, run, break_names));
-  return run.passed() ? fa::kAgreed : fa::kDisagreed;
+  return code;
 }
 
 int attention(const AttentionShape& shape, Accounting accounting, const Machine& machine,
@@ -41,15 +50,16 @@ int attention(const AttentionShape& shape, Accounting accounting, const Machine&
   return fa::kAgreed;
 }
 
-int body(int argc, char** argv) {
+int run_command(int argc, char** argv, fa::BreakRun& this_run) {
   fa::Cli cli("ch18_systolic_array", "A systolic array, tick by tick, and attention on it.");
   bool list = false, bench = false;
   cli.flag("--list-breaks", list, "print what --break accepts");
   cli.flag("--bench", bench, "how fast the arrays tick here");
+  std::vector<std::string> break_names;
+  cli.texts("--break", break_names, "switch something off, and run the input that shows it");
 
   MatmulRequest product;
   std::string dataflow = "weight", json;
-  std::vector<std::string> break_names;
   std::int64_t seed = 1;
   bool list_here = false;
   fa::Cli& matmul_cli = cli.command("matmul", "multiply [m, k] by [k, n] on the array");
@@ -114,7 +124,7 @@ int body(int argc, char** argv) {
   cli.optional_command();
   const std::string command = cli.parse(argc, argv);
   if (list || list_here) {
-    std::cout << fa::list_breaks(kBreaks);
+    std::cout << fa::list_breaks(CH18_BREAKS);
     return fa::kAgreed;
   }
   if (bench) return run_bench(std::cout) ? fa::kAgreed : fa::kDisagreed;
@@ -127,7 +137,7 @@ int body(int argc, char** argv) {
           "--double-buffer: only weights have a second buffer; accepted with "
           "--dataflow weight");
     }
-    return matmul(product, break_names, json);
+    return matmul(product, break_names, json, this_run);
   }
   if (command == "attention") {
     shape.algorithm = algorithm == "flash" ? Algorithm::kFlash : Algorithm::kStandard;
@@ -166,6 +176,8 @@ int body(int argc, char** argv) {
   if (!command.empty()) return fa::kAgreed;
   return tell_story(std::cout) ? fa::kAgreed : fa::kDisagreed;
 }
+
+int body(int argc, char** argv) { return fa::run_breakable(CH18_BREAKS, argc, argv, run_command); }
 
 }  // namespace
 }  // namespace ch18

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "breaks.hpp"
+#include "breaks/ch19_ring_attention.hpp"
 #include "chapters/09_masks_and_shapes/chapter.hpp"
 #include "common/backward.hpp"
 #include "common/error.hpp"
@@ -295,6 +296,8 @@ int run_program(int argc, char** argv, Ranks* mpi) {
   program.about = "Chapter 19: ring attention, a sequence that several ranks share";
   program.default_shape = {1, 4, 1024, 1024, 64};
   program.breaks = {std::begin(BREAKS), std::end(BREAKS)};
+  program.demos = CH19_BREAKS;
+  program.demos.run_inputs = mpi == nullptr;  // the inputs are for ranks that are threads
   program.dtypes = {fa::Dtype::f32};
   program.features = fa::CAUSAL | fa::LSE | fa::KV_HEADS;
   if (wants_kernels(argc, argv)) program.dtypes = {fa::Dtype::bf16};

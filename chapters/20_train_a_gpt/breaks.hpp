@@ -16,12 +16,11 @@ enum TrainingBreak : uint32_t {
 };
 
 inline constexpr Break BREAKS[] = {
-    {"mask-off-by-one", MASK_OFF_BY_ONE, "a query sees one key too many: the one it has to guess"},
-    {"tile-relative-mask", TILE_RELATIVE_MASK,
-     "positions are counted from the start of the tile in the causal mask"},
-    {"no-d", NO_D, "D is not subtracted in the backward pass: dS = P o dP"},
-    {"no-scale-in-dk", NO_SCALE_IN_DK, "dK is not multiplied by the scale of the scores"},
-    {"no-rescale", NO_RESCALE, "l and O are not rescaled when the maximum moves"},
+    {"mask-off-by-one", MASK_OFF_BY_ONE},
+    {"tile-relative-mask", TILE_RELATIVE_MASK},
+    {"no-d", NO_D},
+    {"no-scale-in-dk", NO_SCALE_IN_DK},
+    {"no-rescale", NO_RESCALE},
 };
 
 // The algorithm is compiled twice: intact, where has() is false at compile time and its branches

@@ -8,6 +8,7 @@
 #include <iostream>
 
 #include "breaks.hpp"
+#include "breaks/ch20_train_a_gpt.hpp"
 #include "checkpoint.hpp"
 #include "common/cli.hpp"
 #include "common/error.hpp"
@@ -20,11 +21,13 @@
 namespace fa::ch20 {
 namespace {
 
-int body(int argc, char** argv) {
+int run_command(int argc, char** argv, BreakRun& this_run) {
   Cli cli("ch20_train_a_gpt", "A small GPT, trained with plain or tiled attention.");
   bool list = false, bench = false;
   cli.flag("--list-breaks", list, "print what --break accepts");
   cli.flag("--bench", bench, "time and memory of a step against the context");
+  std::vector<std::string> breaks;
+  cli.texts("--break", breaks, "switch one load-bearing line off, and run the input that shows it");
 
   TrainRequest request;
   bool list_here = false;
@@ -45,17 +48,16 @@ int body(int argc, char** argv) {
   AttentionChoice gradients{"tiled", 4};
   Cli& gradients_cli = cli.command("gradients", "of a tiny model, against central differences");
   gradients_cli.choice("--attention", gradients.name, {"plain", "tiled"}, "which one [tiled]");
-  std::vector<std::string> breaks;
   gradients_cli.texts("--break", breaks, "switch one load-bearing line off (repeatable)");
 
   cli.optional_command();
   const std::string command = cli.parse(argc, argv);
   if (list || list_here) {
-    std::cout << list_breaks(BREAKS);
+    std::cout << list_breaks(CH20_BREAKS);
     return kAgreed;
   }
   if (bench) return run_bench();
-  if (command == "train") return train(request, train_cli);
+  if (command == "train") return train(request, train_cli, this_run);
   if (command == "gradients") {
     gradients.breaks = parse_breaks(breaks, BREAKS);
     return show_gradients(gradients);
@@ -68,6 +70,8 @@ int body(int argc, char** argv) {
   }
   return tell_story();
 }
+
+int body(int argc, char** argv) { return run_breakable(CH20_BREAKS, argc, argv, run_command); }
 
 }  // namespace
 }  // namespace fa::ch20

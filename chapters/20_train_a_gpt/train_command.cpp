@@ -160,6 +160,14 @@ nlohmann::json report(const TrainRequest& request, const TrainingState& state,
   return json;
 }
 
+RunResult result_of(const GradientCheck& check) {
+  return {.passed = check.passed,
+          .elements = check.elements,
+          .mismatches = check.mismatches,
+          .nonfinite = check.nonfinite,
+          .max_abs_error = check.max_abs_error};
+}
+
 AttentionShape shape_of(const Recipe& recipe) {
   const Config& model = recipe.model;
   return {recipe.batch, model.heads, model.context, model.channels / model.heads};
@@ -235,7 +243,7 @@ void declare(Cli& cli, TrainRequest& request) {
   cli.texts("--break", request.breaks, "switch one load-bearing line off (repeatable)");
 }
 
-int train(const TrainRequest& asked, const Cli& given) {
+int train(const TrainRequest& asked, const Cli& given, BreakRun& this_run) {
   TrainRequest request = asked;
   if (request.resume && request.checkpoint.empty()) {
     throw InputError("--resume: expected --checkpoint FILE to go on from");
@@ -265,8 +273,13 @@ int train(const TrainRequest& asked, const Cli& given) {
     too_much_memory(request, state);
   }
 
-  std::cout << what << ": " << text.size() << " characters, " << model.vocabulary
-            << " different; ln(" << model.vocabulary
+  if (this_run.silent) {
+    const GradientCheck check = check_gradients(state, tokens, attention);
+    this_run.result = result_of(check);
+    return check.passed ? kAgreed : kDisagreed;
+  }
+  std::cout << this_run.heading << what << ": " << text.size() << " characters, "
+            << model.vocabulary << " different; ln(" << model.vocabulary
             << ") = " << fixed(std::log(static_cast<double>(model.vocabulary)), 3) << "\n"
             << parameter_count(model) << " parameters, " << model.layers << " layers, "
             << model.heads << " heads of " << model.channels / model.heads << ", context "
@@ -278,6 +291,7 @@ int train(const TrainRequest& asked, const Cli& given) {
         static_cast<double>(parameter_count(model) * shape.rows()) < kMostChecked) {
       check = device_gpt ? check_gradients(state, tokens, *device_gpt)
                          : check_gradients(state, tokens, attention);
+      this_run.result = result_of(*check);
       std::cout << "gradients of step " << state.steps() + 1
                 << (check->passed ? " agree with" : " are NOT those of")
                 << " plain attention in float64: relative error ";

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "common/break_demos.hpp"
 #include "common/cli.hpp"
 #include "training.hpp"
 
@@ -22,7 +23,8 @@ struct TrainRequest {
 void declare(Cli& cli, TrainRequest& request);
 
 // What `--resume` takes from the checkpoint unless the command line has it as well: `given` says
-// so. Returns the exit code: 1 if the first gradients are not plain attention's.
-int train(const TrainRequest& request, const Cli& given);
+// so. Returns the exit code: 1 if the first gradients are not plain attention's. A silent run ends
+// after that check.
+int train(const TrainRequest& request, const Cli& given, BreakRun& this_run);
 
 }  // namespace fa::ch20

@@ -85,11 +85,22 @@ add_library(fa_doctest_main OBJECT "${FA_ROOT}/common/doctest_main.cpp")
 target_link_libraries(fa_doctest_main PUBLIC fa_flags doctest::doctest)
 target_compile_options(fa_doctest_main PRIVATE ${FA_NOT_OPTIMIZED})
 
-# fa_program(NAME SOURCES… LIBRARIES… [SMALL]): a program of the tutorial, in <build>/bin. SMALL: of
-# the common code it needs only what its libraries name.
+# fa_program(NAME SOURCES… LIBRARIES… [BREAKS DIRECTORY] [SMALL]): a program of the tutorial, in
+# <build>/bin. BREAKS: it includes "breaks/NAME.hpp", made from the breaks.json of chapters/DIRECTORY.
+# SMALL: of the common code it needs only what its libraries name.
 function(fa_program name)
-  cmake_parse_arguments(ARG "SMALL" "" "LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "SMALL" "BREAKS" "LIBRARIES" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  if(ARG_BREAKS)
+    set(table "${CMAKE_BINARY_DIR}/generated/breaks/${name}.hpp")
+    file(GLOB texts CONFIGURE_DEPENDS "${FA_ROOT}/chapters/*/breaks.json"
+      "${FA_ROOT}/chapters/*/*/breaks.json")  # a line is in the first chapter that has its break
+    add_custom_command(OUTPUT "${table}" DEPENDS ${texts} "${FA_ROOT}/common/cmake/breaks.py"
+      COMMAND ${CMAKE_COMMAND} -E make_directory "${CMAKE_BINARY_DIR}/generated/breaks"
+      COMMAND "${FA_PYTHON}" -B "${FA_ROOT}/common/cmake/breaks.py" ${ARG_BREAKS} "${table}" VERBATIM)
+    target_sources(${name} PRIVATE "${table}")
+    target_include_directories(${name} PRIVATE "${CMAKE_BINARY_DIR}/generated")
+  endif()
   target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES})
   if(NOT ARG_SMALL)
     target_link_libraries(${name} PRIVATE fa_common)

@@ -254,8 +254,8 @@ void bench(const KernelChapter& chapter, const KernelRun& options, const Shape& 
 }  // namespace
 
 bool wants_gpu(const KernelChapter& chapter, const Request& request) {
-  const bool emulator_only =
-      request.breaks != 0 || request.schedule_seed != 0 || !request.events.empty();
+  const bool emulator_only = (request.breaks & chapter.undefined_on_a_gpu) != 0 ||
+                             request.schedule_seed != 0 || !request.events.empty();
   if (request.i_know &&
       (request.device != "gpu" || (request.breaks & chapter.undefined_on_a_gpu) == 0)) {
     throw InputError("--i-know: goes with --device gpu and a --break that is undefined there");
@@ -290,13 +290,22 @@ Outcome run_kernels(const KernelChapter& chapter, const Request& request, const 
     outcome.device = "emulator";
     outcome.time_ms = time_ms([&] { run = work.on_emulator(config); });
     outcome.hazardous = !run.report.hazards.empty();
-    outcome.notes = hazards_as_text(run.report.hazards);
+    if ((request.breaks & chapter.undefined_on_a_gpu) != 0 && request.device == "auto" &&
+        gpu_problem(*chapter.gpu).empty()) {
+      outcome.notes = "  device     emulator: this break is undefined behaviour on a GPU\n";
+    }
+    outcome.notes += hazards_as_text(run.report.hazards);
     outcome.hazards = hazards_as_json(run.report.hazards);
     if (!request.events.empty()) write_file(request.events, event_log(run));
+    for (const simt::CounterField& field : simt::kCounterFields) {
+      outcome.counters[field.name] = run.report.counters.*field.value;
+    }
+    const TileCounts tiles = count_tiles(run.report.tiles);
+    outcome.counters["tma_bytes_outside"] = run.report.counters.tma_bytes_outside;
+    outcome.counters["tiles_masked"] = tiles.masked;
     if (request.profile) {
       outcome.profile = counters_as_json(run.report.counters);
       if (!run.report.tiles.empty()) {
-        const TileCounts tiles = count_tiles(run.report.tiles);
         outcome.profile["tiles_visited"] = tiles.visited;
         outcome.profile["tiles_masked"] = tiles.masked;
         outcome.profile["tiles_skipped"] = tiles.skipped;
@@ -318,7 +327,8 @@ Outcome run_kernels(const KernelChapter& chapter, const Request& request, const 
   return outcome;
 }
 
-int run_kernel_program(const KernelChapter& chapter, int argc, char** argv) {
+int run_kernel_program(const KernelChapter& chapter, int argc, char** argv,
+                       const BreakDemos& demos) {
   std::vector<int64_t> values;  // of the chapter's own options
   for (const KernelOption& option : chapter.options) values.push_back(option.otherwise);
   AttentionProgram program;
@@ -335,6 +345,7 @@ int run_kernel_program(const KernelChapter& chapter, int argc, char** argv) {
   program.about = chapter.about;
   program.default_shape = {1, 1, 128, 512, 128};
   program.breaks = breaks_of(chapter);
+  program.demos = demos;
   program.dtypes = {Dtype::bf16};
   if (chapter.features & FP16) program.dtypes.push_back(Dtype::f16);
   program.features = chapter.features;

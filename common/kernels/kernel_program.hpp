@@ -9,7 +9,8 @@
 
 namespace fa {
 
-int run_kernel_program(const KernelChapter& chapter, int argc, char** argv);
+int run_kernel_program(const KernelChapter& chapter, int argc, char** argv,
+                       const BreakDemos& demos = {});
 
 // What a program of its own runs on either device. Both fill the program's outputs.
 struct KernelWork {

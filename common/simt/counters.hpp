@@ -28,7 +28,8 @@ struct Counters {
   int64_t wgmma_instructions = 0;      // four for each wgmma of a warpgroup
   int64_t tma_instructions = 0;        // bulk tensor loads and stores
   int64_t tma_bytes = 0;               // whole boxes, also what lies outside the tensor
-  int64_t mbarrier_operations = 0;     // init, arrive, wait (once, however often it looks), inval
+  int64_t tma_bytes_outside = 0;    // of these, outside the tensor; for the comparison of two runs
+  int64_t mbarrier_operations = 0;  // init, arrive, wait (once, however often it looks), inval
 
   /// Bit i is set when kCounterFields[i] holds a part whose rule no hardware has confirmed yet.
   uint32_t estimates = 0;

@@ -106,9 +106,11 @@ bool begin_copy(Thread& thread, TensorCopy& copy, Instruction instruction, const
   }
   copy.offset = address - kSharedBase;
   const char *first = nullptr, *end = nullptr;
+  uint32_t inside = 0;
   for_each_row(copy, use, [&](const char* row, size_t row_bytes) {
     if (first == nullptr) first = row;
     end = row + row_bytes;
+    inside += static_cast<uint32_t>(row_bytes);
     block.note_global(thread, use, site, row, row_bytes);
   });
   if (first != nullptr &&
@@ -117,6 +119,7 @@ bool begin_copy(Thread& thread, TensorCopy& copy, Instruction instruction, const
   }
   if (WarpAccess* access = block.join(thread, instruction, site, 0)) {
     access->box_bytes += bytes;
+    access->outside_bytes += bytes - std::min(bytes, inside);
     access->shared[static_cast<size_t>(thread.lane)] = copy.offset;
     access->global[static_cast<size_t>(thread.lane)] = reinterpret_cast<uint64_t>(first);
     if (block.speaks_for(thread)) access->coordinates = at;

@@ -273,6 +273,7 @@ Counters& Counters::operator+=(const Counters& other) {
   const int64_t shared = std::max(shared_bytes_per_block, other.shared_bytes_per_block);
   for (const CounterField& field : kCounterFields) this->*field.value += other.*field.value;
   shared_bytes_per_block = shared;
+  tma_bytes_outside += other.tma_bytes_outside;
   estimates |= other.estimates;
   return *this;
 }

@@ -244,6 +244,7 @@ void Traffic::count(const WarpAccess& access) {
     case Instruction::kTmaStore:
     case Instruction::kBulkReduceAdd:
       counters_.tma_bytes += access.box_bytes;
+      counters_.tma_bytes_outside += access.outside_bytes;
       if (estimated || starts_within_a_sector(access)) estimate(&Counters::tma_bytes);
       break;
     default:

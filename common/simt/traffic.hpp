@@ -37,6 +37,7 @@ struct WarpAccess {
   int first_landed = -1;    // wait: groups first_landed..group land
   int pending_groups = -1;  // wait
   uint32_t box_bytes = 0;   // of bulk copies, or that an mbarrier is told to expect, by all lanes
+  uint32_t outside_bytes = 0;                  // of the box, outside the tensor
   int mbarrier = -1, phase = -1, parity = -1;  // these: as Event has them
   std::vector<int> coordinates = {};
   std::array<uint8_t, kWarpSize> sizes{};    // bytes of global memory each lane touches

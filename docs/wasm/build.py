@@ -12,6 +12,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+sys.path.insert(0, str(ROOT / "common" / "cmake"))
+import breaks  # noqa: E402
 PUBLIC = HERE.parent / "public"
 OBJECTS = ROOT / "build" / "wasm"
 
@@ -32,9 +34,9 @@ PASSES = {"10_backward": "backward", "11_decoding": "decode"}  # the others': fo
 EXERCISES = "01_toy_machine"  # judged in the page, in the module "toy"
 
 # What a program may need. The linker takes what it does.
-COMMON = ["accuracy", "backward", "breaks", "check", "error", "gradients", "half", "json_report", "memory", "npy",
-          "operation", "parse", "problem", "program", "reference", "tensor", "tensor_map", "gpu/no_runtime",
-          "kernels/chapter"]
+COMMON = ["accuracy", "backward", "break_demos", "breaks", "check", "error", "gradients", "half", "json_report",
+          "memory", "npy", "operation", "parse", "problem", "program", "reference", "tensor", "tensor_map",
+          "gpu/no_runtime", "kernels/chapter"]
 SIMT = ["accesses", "block", "buffer", "cluster", "device", "device_hopper", "divergence", "global_log",
         "hazard_log", "instructions", "launch", "matrix", "mbarrier", "schedule", "shadow",
         "tensor_copy", "traffic", "warpgroup", "warpgroup_meeting"]
@@ -110,6 +112,11 @@ def generated() -> list:
                 text = text.replace(f"@FA_{key}@", value)
             path = OBJECTS / f"ch{kernel_of(directory)}_{name}.cpp"
             files.append(written(path, text))
+    (OBJECTS / "include" / "breaks").mkdir(exist_ok=True)
+    content = breaks.programs(ROOT)
+    for directory in sum(MODULES.values(), []):  # main.cpp includes it, and is compiled after it
+        written(OBJECTS / "include" / "breaks" / f"{program_of(directory)}.hpp",
+                breaks.header(directory, content))
     return files
 
 
