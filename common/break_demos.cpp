@@ -97,13 +97,22 @@ Words named_breaks(const std::vector<Argument>& arguments) {
   return names;
 }
 
-const BreakDemo& find(const BreakDemos& demos, const std::string& name) {
-  std::string listed;
+// The break of that name, or null.
+const BreakDemo* find(const BreakDemos& demos, const std::string& name) {
   for (const BreakDemo& one : demos.all) {
-    if (name == one.name) return one;
-    listed += (listed.empty() ? "" : ", ") + std::string(one.name);
+    if (name == one.name) return &one;
   }
-  throw InputError("--break " + shown(name) + ": accepted: " + listed);
+  return nullptr;
+}
+
+void check_known(const BreakDemos& demos, const Words& names) {
+  for (const std::string& name : names) {
+    if (find(demos, name) != nullptr) continue;
+    std::string listed;
+    for (const BreakDemo& one : demos.all)
+      listed += (listed.empty() ? "" : ", ") + std::string(one.name);
+    throw InputError("--break " + shown(name) + ": accepted: " + listed);
+  }
 }
 
 // Values of `a` whose bits differ from those of `b`, and all values of `a`.
@@ -195,14 +204,15 @@ std::string described(const Differences& found) {
 int run_breakable(const BreakDemos& demos, int argc, char** argv, const BreakableBody& body) {
   const std::vector<Argument> given = grouped(Words(argv + 1, argv + argc));
   const Words names = named_breaks(given);
-  if (demos.all.empty() || names.empty() || has(given, "--help")) {
-    BreakRun run;
-    return body(argc, argv, run);
-  }
-  for (const std::string& name : names) find(demos, name);
-  const BreakDemo& demo = find(demos, names.front());
   const Words settings = split(std::string(SETTINGS) + " " + demos.settings);
   const bool own_input = !demos.run_inputs || !without(given, settings).empty();
+  const bool is_known = !names.empty() && find(demos, names.front()) != nullptr;
+  if (demos.all.empty() || names.empty() || has(given, "--help") || (own_input && !is_known)) {
+    BreakRun run;  // a command may have a --break of its own
+    return body(argc, argv, run);
+  }
+  check_known(demos, names);
+  const BreakDemo& demo = *find(demos, names.front());
   std::vector<Argument> broken = given;
   std::string heading;
   if (!own_input) {

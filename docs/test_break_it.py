@@ -175,7 +175,7 @@ class Symptoms(unittest.TestCase):
             result = run(break_it.PROGRAMS[chapter], "--break", "everything")
             self.assertEqual((result.returncode, result.stdout), (2, ""))
             self.assertEqual(result.stderr,
-                             f'error: --break "everything": accepted: {", ".join(names)}\n')
+                             f'error: --break everything: accepted: {", ".join(names)}\n')
 
     def test_the_list_has_a_line_for_each_break(self):
         for chapter in CHAPTERS:

@@ -127,7 +127,7 @@ class Cli(unittest.TestCase):
         self.refused("--dtype", "f32", says="--algorithm tiled")
         self.refused("--algorithm", "tiled", "--device", "emulator", says="give one")
         self.refused("--algorithm", "tiled", "--break", "late-zero", says="late-zero")
-        self.refused("--break", "bf16-dq", says="--algorithm tiled")
+        self.refused("--shape", "1,1,8,8,8", "--break", "bf16-dq", says="--algorithm tiled")
         self.refused("--scale", -1, says="positive scale")
         self.refused("--algorithm", "tiled", "--memory-limit", 1000, says=["tiled needs", "1000 B"])
         self.refused("schedules", "--length", 4096, "--block-q", 1, "--block-kv", 1, "--json",

@@ -24,8 +24,16 @@ AttentionProgram make_program() {
   program.name = "ch99_test";
   program.about = "float64 answers";
   program.default_shape = {1, 1, 3, 4, 2};
-  program.breaks = {
-      {"nan", 1, "writes NaN"}, {"wrong", 2, "adds one"}, {"hazard", 4, "reports one"}};
+  program.breaks = {{"nan", 1},     {"wrong", 2},      {"hazard", 4},
+                    {"counted", 8}, {"unordered", 16}, {"hidden", 32}};
+  static constexpr BreakDemo kDemos[] = {
+      {"nan", "writes NaN", "--shape 1,1,2,2,2", "", false},
+      {"wrong", "adds one", "--shape 1,1,2,3,2 --causal", "", false},
+      {"hazard", "reports one", "--shape 1,1,2,2,2", "", false},
+      {"counted", "counts one more", "--shape 1,1,2,2,2", "count", false},
+      {"unordered", "depends on the schedule", "--shape 1,1,2,2,2 --device emulator", "", true},
+      {"hidden", "is wrong from 4 keys on", "--shape 1,1,2,4,2", "", false}};
+  program.demos = {"ch99_test", kDemos, true, "--own"};
   program.dtypes = {Dtype::f32, Dtype::f16, Dtype::bf16};
   program.run = [](const Problem& problem, const Request& request,
                    std::span<std::vector<float>> outputs) {
@@ -40,9 +48,14 @@ AttentionProgram make_program() {
     }
     if (request.breaks & 1) o[0] = std::numeric_limits<float>::quiet_NaN();
     if (request.breaks & 2) o[0] += 1;
+    if ((request.breaks & 32) && shape.kv >= 4) o[0] += 1;
+    const bool later = (request.breaks & 16) && request.schedule_seed == 2;
+    if (later) o[0] = std::nextafter(o[0], 9.0f);
     Outcome outcome;
+    outcome.counters["count"] = request.breaks & 8 ? 6 : 5;
     outcome.time_ms = 1;
     outcome.hazardous = request.breaks & 4;
+    if (outcome.hazardous) outcome.hazards.push_back({{"kind", "race"}});
     return outcome;
   };
   return program;
@@ -98,7 +111,67 @@ TEST_CASE("0 when right, 1 when wrong, not finite or hazardous") {
   CHECK(run({"--break", "wrong"}).code == 1);
   CHECK(run({"--break", "hazard"}).code == 1);
   CHECK(run({"--break", "wrong", "--break", "nan"}).code == 1);
-  CHECK(run({"--list-breaks"}).out.find("wrong   adds one") != std::string::npos);
+  CHECK(run({"--list-breaks"}).out.find("wrong      adds one\n") != std::string::npos);
+}
+
+TEST_CASE("a break alone runs its own input and is compared with the intact program") {
+  AttentionProgram program = make_program();
+  std::string own = "0";
+  program.add_options = [&](Cli& cli) { cli.text("--own", own, "neither tensors nor masks"); };
+  const auto ends_with = [&](std::vector<std::string> arguments, int code, const std::string& first,
+                             const std::string& last) {
+    const Result result = run(std::move(arguments), program);
+    CAPTURE(result.out);
+    CAPTURE(result.error);
+    CHECK(result.code == code);
+    CHECK(result.out.starts_with(first));
+    CHECK(result.out.ends_with(last));
+  };
+  ends_with({"--break", "nan"}, 1, "input: --shape 1,1,2,2,2, which shows nan\n",
+            "broken: 1 of 6 values are not finite\n");
+  ends_with({"--break=wrong"}, 1, "input: --shape 1,1,2,3,2 --causal, which shows wrong\n",
+            "broken: 1 of 6 values are wrong, largest error 1\n");
+  ends_with({"--break", "hazard"}, 1, "input: ", "; 1 hazard: race\n");
+  ends_with({"--break", "counted"}, 1, "input: ", "; count 6\n");
+  // An option that is no input goes with it, and several breaks take the input of the first.
+  ends_with({"--own", "1", "--break", "wrong", "--dtype", "bf16"}, 1, "input: --shape 1,1,2,3,2",
+            "");
+  CHECK(own == "1");
+  ends_with({"--break", "wrong", "--break", "nan"}, 1, "input: --shape 1,1,2,3,2 --causal, ",
+            "not finite\n");
+  // An input of the user's: the verdict, and the command where it does not show.
+  ends_with({"--break", "wrong", "--shape", "1,1,2,2,2"}, 1, "ch99_test: ", "not finite\n");
+  ends_with({"--break", "hidden", "--shape", "1,1,2,2,2"}, 0, "ch99_test: ",
+            "this input does not show hidden; this one does: ch99_test --shape 1,1,2,4,2 --break "
+            "hidden\n");
+  ends_with({"--break", "counted", "--seed", "4"}, 1, "ch99_test: ", "count 6\n");
+  program.has_device = true;
+  ends_with({"--break", "unordered"}, 1, "input: --shape 1,1,2,2,2 --device emulator, which shows ",
+            "; 1 of 6 values differ between --schedule-seed 1 and 2\n");
+  ends_with({"--break", "unordered", "--device", "gpu"}, 0, "input: ",
+            "this one does: ch99_test --shape 1,1,2,2,2 --break unordered --device emulator\n");
+  check_refused({"--break", "nothing", "--break", "nan"}, "accepted: nan, wrong, hazard");
+}
+
+TEST_CASE("a ramp's scores rise with the key, and V can be scaled") {
+  Problem problem = random_problem({1, 2, 4, 8, 4}, Dtype::f32, 0);
+  make_ramp(problem, 0.5);
+  for (int64_t query = 0; query < 4; ++query) {
+    for (int64_t key = 0; key < 8; ++key) {
+      double score = 0;
+      for (int64_t d = 0; d < 4; ++d) {
+        score += problem.q[(4 + query) * 4 + d] * problem.k[(8 + key) * 4 + d];
+      }
+      CHECK(score * problem.scale == doctest::Approx(0.5 * key * (query + 1) / 4));
+    }
+  }
+  CHECK(*std::max_element(problem.v.begin(), problem.v.end()) == 1);
+  scale_values(problem, 1e30);
+  CHECK(*std::max_element(problem.v.begin(), problem.v.end()) == 1e30f);
+  CHECK_THROWS_WITH_AS(scale_values(problem, 1e30), "--v-scale makes V too large for f32",
+                       InputError);
+  CHECK_THROWS_WITH_AS(make_ramp(problem, 1e40), "--ramp makes K too large for f32", InputError);
+  check_refused({"--q", "q", "--k", "k", "--v", "v", "--ramp", "1"}, "--ramp makes the input");
 }
 
 TEST_CASE("JSON holds what other tools rely on; what is not finite is null") {
