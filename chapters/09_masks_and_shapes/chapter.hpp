@@ -40,6 +40,7 @@ inline constexpr fa::KernelChapter CHAPTER{
     .check_shape = check_shape,
     .breaks = fa::BASIC_BREAKS | fa::SWIZZLE_ONE_SIDE | fa::PIPELINE_BREAKS,
     .own_breaks = OWN_BREAKS,
+    .undefined_on_a_gpu = fa::UNDEFINED_ON_A_GPU | fa::LATE_SEQUENCE,  // it reads out of bounds
     .previous_name = "ch08_fewer_instructions",
     .previous = &emulator::ch08::build,
 };
