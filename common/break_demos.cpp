@@ -5,6 +5,7 @@
 #include <iostream>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "common/error.hpp"
 #include "common/parse.hpp"
@@ -21,12 +22,13 @@ constexpr const char* SEEDS[] = {"1", "2"};  // two orders of the emulator's thr
 using Words = std::vector<std::string>;
 
 Words split(const std::string& text) {
-  Words words(1);
-  for (const char c : text) {
-    if (c == ' ') {
-      words.emplace_back();
-    } else {
-      words.back() += c;
+  Words words;
+  std::string word;
+  for (const char c : text + " ") {
+    if (c != ' ') {
+      word += c;
+    } else if (!word.empty()) {
+      words.push_back(std::exchange(word, ""));
     }
   }
   return words;
