@@ -51,7 +51,9 @@ std::vector<Argument> grouped(const Words& words) {
   for (const std::string& word : words) {
     if (word.starts_with("--")) {
       arguments.push_back({word.substr(0, word.find('=')), {word}});
-    } else if (arguments.empty() || arguments.back().option.empty()) {
+    } else if (arguments.empty() || arguments.back().option.empty() ||
+               (arguments.back().option == "--break" &&
+                arguments.back().words.size() + (arguments.back().words[0] != "--break") == 2)) {
       arguments.push_back({"", {word}});
     } else {
       arguments.back().words.push_back(word);

@@ -177,6 +177,13 @@ class Symptoms(unittest.TestCase):
             self.assertEqual(result.stderr,
                              f'error: --break everything: accepted: {", ".join(names)}\n')
 
+    def test_a_break_before_a_command_is_refused(self):
+        for chapter, command in (("01", "softmax"), ("02", "overflow"), ("18", "matmul"), ("20", "train")):
+            if chapter in CHAPTERS:
+                result = run(break_it.PROGRAMS[chapter], "--break", demos(chapter)[0][0], command)
+                self.assertEqual((result.returncode, result.stdout), (2, ""))
+                self.assertTrue(result.stderr.startswith(f"error: --break before {command}: "))
+
     def test_the_list_has_a_line_for_each_break(self):
         for chapter in CHAPTERS:
             listed = run(break_it.PROGRAMS[chapter], "--list-breaks")
