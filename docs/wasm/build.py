@@ -16,6 +16,7 @@ sys.path.insert(0, str(ROOT / "common" / "cmake"))
 import breaks  # noqa: E402
 PUBLIC = HERE.parent / "public"
 OBJECTS = ROOT / "build" / "wasm"
+GENERATED = OBJECTS / "generated"
 
 # A page loads one of them; host.mjs says which has its chapter. In FIBERS are kernels, on the emulator.
 FIBERS = {
@@ -61,6 +62,7 @@ STACK_BYTES = 256 * 1024  # nothing guards its end: of its blocks Eigen lays at 
 FLAGS = ["--target=wasm32-wasi", "-std=c++20", "-Wall", "-Wextra", "-ffp-contract=off",
          "-fvisibility=hidden", "-DNDEBUG", "-DFA_SIMT_SOURCE_ROOT=\"\"",
          f"-ffile-prefix-map={ROOT}/=", "-isystem", str(HERE / "compat"), "-I", str(ROOT),
+         "-I", str(GENERATED),
          "-isystem", str(OBJECTS / "include")]
 # A `throw` ends a program with fibers (throw.cpp); it unwinds the others, which print more, too.
 FLAGS_OF_FIBERS = ["-fignore-exceptions", "-isystem", str(HERE / "compat_print")]
@@ -112,11 +114,10 @@ def generated() -> list:
                 text = text.replace(f"@FA_{key}@", value)
             path = OBJECTS / f"ch{kernel_of(directory)}_{name}.cpp"
             files.append(written(path, text))
-    (OBJECTS / "include" / "breaks").mkdir(exist_ok=True)
+    (GENERATED / "breaks").mkdir(parents=True, exist_ok=True)
     content = breaks.programs(ROOT)
     for directory in sum(MODULES.values(), []):  # main.cpp includes it, and is compiled after it
-        written(OBJECTS / "include" / "breaks" / f"{program_of(directory)}.hpp",
-                breaks.header(directory, content))
+        written(GENERATED / "breaks" / f"{program_of(directory)}.hpp", breaks.header(directory, content))
     return files
 
 
