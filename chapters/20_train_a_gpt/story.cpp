@@ -37,7 +37,8 @@ int tell_story() {
                         ("ch20_gpt_" + std::to_string(getuid()) + ".checkpoint"))
                            .string();
   const Cli nothing_given("ch20_train_a_gpt", "");
-  code = std::max(code, train(request, nothing_given));
+  BreakRun this_run;
+  code = std::max(code, train(request, nothing_given, this_run));
   std::cout << "\nWhat it writes, a character at a time, from a cache in pages (chapter 11):\n\n"
             << generate(load_checkpoint(request.checkpoint), kPrompt, 400, 0.7, 1)
             << "\n\nThe checkpoint is " << request.checkpoint << ". To go on to step " << kMoreSteps

@@ -286,6 +286,7 @@ Outcome run_kernels(const KernelChapter& chapter, const Request& request, const 
     config.schedule_seed = static_cast<uint64_t>(request.schedule_seed);
     config.events = !request.events.empty();
     config.hazards = !gpu;
+    if (request.breaks != 0 && request.schedule_seed != 0) config.threads = 1;  // repeatable
     EmulatorRun run;
     outcome.device = "emulator";
     outcome.time_ms = time_ms([&] { run = work.on_emulator(config); });
