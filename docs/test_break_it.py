@@ -217,7 +217,7 @@ class Symptoms(unittest.TestCase):
 
     def test_i_know_is_refused_where_there_is_nothing_to_know(self):
         for chapter in set(CHAPTERS) & set(KERNELS):
-            for options in ([], ["--device", "gpu"], ["--device", "gpu", "--break", "no-max"],
+            for options in ([], ["--device", "gpu"], ["--device", "gpu", "--break", "no-rescale"],
                             ["--break", "missing-wait"], ["--device", "emulator"]):
                 with self.subTest(chapter=chapter, options=options):
                     result = run(break_it.PROGRAMS[chapter], "--i-know", *options)
