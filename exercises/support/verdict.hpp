@@ -37,6 +37,43 @@ struct Look {
   std::string name, shown, explanation;
 };
 
+// How a test describes the mistakes that it runs: a Way is the answer as people write it, with one
+// thing changed. A Known has one way, a Wrong several, each of which may explain a whole run.
+template <class Way>
+struct Known {
+  const char* name;
+  Way way;
+  const char* explanation;
+};
+template <class Way>
+struct Wrong {
+  const char *name, *explanation;
+  std::vector<Way> ways;
+};
+
+// The mistakes with what each way shows or puts out: shown(way), output(way).
+template <class One, class Way, class Show>
+std::vector<One> of_each(const std::vector<Known<Way>>& all, Show show) {
+  std::vector<One> result;
+  for (const auto& [name, way, explanation] : all) result.push_back({name, show(way), explanation});
+  return result;
+}
+template <class One, class Way, class Show>
+std::vector<One> of_each(const std::vector<Wrong<Way>>& all, Show show) {
+  std::vector<One> result;
+  for (const auto& [name, explanation, ways] : all)
+    for (const Way& way : ways) result.push_back({name, show(way), explanation});
+  return result;
+}
+template <class All, class Show>
+std::vector<Look> looks(const All& all, Show shown) {
+  return of_each<Look>(all, shown);
+}
+template <class All, class Run>
+std::vector<Mistake> mistakes(const All& all, Run output) {
+  return of_each<Mistake>(all, output);
+}
+
 struct Output {
   std::string name;         // "o": messages say o[1][3]
   int columns = 0;          // of a matrix; 0: one subscript

@@ -12,12 +12,11 @@ TEST_CASE("as few cycles as can be") {
   if (!check_elements(kOther)) return;
   const Trace trace = answer();
   trace.check_cycles(
-      22,
-      {{"inner-product-order", trace.cost().loads >= 13,
-        "13 LOADs or more, as many as with three registers; take one column of A and one row of B "
-        "and do all four products before the next"},
-       {"row-by-row",
-        (trace.cost().loads == 12 || trace.cost().loads == 11) && jumps(trace.program()),
-        "6 LOADs for a k; after c01 go to c11, which needs one new operand, not to c10, which "
-        "needs two"}});
+      22, {{"inner-product-order", trace.cost().loads >= 13,
+            "13 LOADs or more, as many as with three registers; take one column of A and one row "
+            "of B and do all four products before the next"},
+           {"row-by-row",
+            (trace.cost().loads == 12 || trace.cost().loads == 11) && jumps(trace.program()),
+            "6 LOADs for a k; after c01 go to c11, which needs one new operand, not to c10, which "
+            "needs two"}});
 }

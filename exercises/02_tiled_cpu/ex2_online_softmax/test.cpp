@@ -50,8 +50,7 @@ static void check_row(const std::vector<float>& x) {
         "because m was new already"},
        {"rescale-on-new-term",
         sums(x, [](F l, F x, F m, F m_new) { return l + e(m - m_new) * e(x - m_new); }),
-        "the factor e^(m - m') is on the new term; the new term is relative to m' already, the "
-        "old "
+        "the factor e^(m - m') is on the new term; the new term is relative to m' already, the old "
         "sum is not"},
        {"old-maximum-in-exponent",
         sums(x, [](F l, F x, F m, F m_new) { return l * e(m - m_new) + e(x - m); }),

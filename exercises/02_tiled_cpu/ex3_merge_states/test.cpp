@@ -61,8 +61,7 @@ static void check_merge(const State& a, const State& b) {
        "for l a has the factor of b and b that of a; for o they are right"},
       {"no-key-is-nan", merged(a, b, fa, fb, fa, fb),
        "neither side has seen a key, and -inf - (-inf) is NaN; the state of no key is m = -inf, l "
-       "= 0, "
-       "o = 0"},
+       "= 0, o = 0"},
       {"only-o-rescaled", merged(a, b, 1, 1, ra, rb),
        "o is right, l is the plain sum; l holds the same e^(s - m) as o and needs the same "
        "factors"},
@@ -91,18 +90,15 @@ static void check_merge(const State& a, const State& b) {
        "a was added as it is; the side that moves is the one with the smaller m, and that may be "
        "a"},
       {"factor-upside-down", merged(a, b, 1 / fa, 1 / fb, 1 / fa, 1 / fb),
-       "the factors are e^(m - a.m) and e^(m - b.m), 1 and more; they are e^(a.m - m) and e^(b.m "
-       "- "
+       "the factors are e^(m - a.m) and e^(m - b.m), 1 and more; they are e^(a.m - m) and e^(b.m - "
        "m)"},
       {"factor-upside-down", none ? right : merged(a, b, 1 / fa, 1 / fb, 1 / fa, 1 / fb),
-       "the factors are e^(m - a.m) and e^(m - b.m), 1 and more; they are e^(a.m - m) and e^(b.m "
-       "- "
+       "the factors are e^(m - a.m) and e^(m - b.m), 1 and more; they are e^(a.m - m) and e^(b.m - "
        "m)"},
       {"divided-already", divided, "o is divided by l already; a state keeps the sum"},
       {"o-taken-for-average", averaged,
        "o was multiplied by its side's l, and divided by that of both; a state keeps the sum of "
-       "e^(s "
-       "- m) v, which no l is in"},
+       "e^(s - m) v, which no l is in"},
       {"o-taken-for-average", multiplied,
        "o was multiplied by its side's l; a state keeps the sum of e^(s - m) v, which is not "
        "divided by l"},
@@ -120,12 +116,10 @@ static void check_merge(const State& a, const State& b) {
       {"guard-for-either-side", std::isinf(b.m) ? nobody : right,
        "an empty b made a vanish: with no key on one side the merge is the other side"},
       {"guard-for-either-side", either ? nobody : right,
-       "an empty side made the other one vanish: only if neither has seen a key is the merge "
-       "empty "
+       "an empty side made the other one vanish: only if neither has seen a key is the merge empty "
        "(&& and not ||)"},
       {"guard-for-either-side", either ? only_m : right,
-       "an empty side made the other one vanish: only if neither has seen a key is the merge "
-       "empty "
+       "an empty side made the other one vanish: only if neither has seen a key is the merge empty "
        "(&& and not ||)"},
       {"m-not-set", no_m, "l and o are right, m was never stored"},
       {"stand-in-stored", with_m(none ? std::isfinite(result.m) ? result.m : 0 : m),

@@ -118,8 +118,7 @@ static void check_tile(int keys, int dim, float sharpness, int sign = 0) {
         "d"},
        {"sum-starts-at-one", changed([](Numbers& all) { all[1] += 1; }),
         "m and o are right, and l is larger by 1: it began with 1, or the best key was added "
-        "twice; "
-        "its p = 1 is in the sum already"},
+        "twice; its p = 1 is in the sum already"},
        {"best-key-left-out", changed([](Numbers& all) { all[1] -= 1; }),
         "m and o are right, and l is smaller by 1: the p of the best key belongs to the sum, too"},
        {"first-key-left-out", without(0, true, true), "l and o begin at the second key"},

@@ -132,8 +132,7 @@ static void check_tiles(const std::vector<std::vector<float>>& scores) {
                  return Factors{1, 1, 1};
                }),
         "neither l nor o moved: the factor is missing, or it is e^(m' - m') because m was "
-        "overwritten "
-        "before it was used"},
+        "overwritten before it was used"},
        {"rescale-on-new-terms",
         states(all,
                [](float f) {
@@ -162,8 +161,7 @@ static void check_tiles(const std::vector<std::vector<float>>& scores) {
         states(all, larger, factor,
                [](float s, float, float, float most) { return std::exp(s - most); }),
         "the new terms are relative to the maximum of this tile; they add up with the old sums "
-        "only "
-        "if both are relative to m'"},
+        "only if both are relative to m'"},
        {"no-max-in-terms",
         states(all, larger, factor, [](float s, float, float, float) { return std::exp(s); }),
         "the new terms are e^s: the maximum is not subtracted"},
@@ -200,8 +198,7 @@ static void check_tiles(const std::vector<std::vector<float>>& scores) {
        {"divided-already", divided, "o is divided by l; a state keeps the sum"},
        {"rescale-for-each-key", states(all, right, false, kForEachKey),
         "the factor is inside the loop over the keys, and multiplies the old sums, and the new "
-        "terms "
-        "before it, once for each key; it belongs in front of the loop"},
+        "terms before it, once for each key; it belongs in front of the loop"},
        {"rescale-for-each-key", states(all, right, false, kOForEachKey),
         "o was multiplied by the factor once for each key of the tile; once for the tile is right, "
         "as for l"},

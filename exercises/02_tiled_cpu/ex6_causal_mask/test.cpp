@@ -24,8 +24,7 @@ static Numbers masked(const std::vector<float>& s, int64_t keys, Hides hides, fl
 
 static const char* const kLarge =
     "hidden scores are a large negative number; if a query sees no key at all, its weights are "
-    "then 1 "
-    "and not 0: -inf says it";
+    "then 1 and not 0: -inf says it";
 
 static void check_tile(int64_t queries, int64_t keys, Corner at) {
   const std::vector<float> s = exercise::random_numbers(static_cast<int>(queries * keys), 1);
@@ -63,8 +62,7 @@ static void check_tile(int64_t queries, int64_t keys, Corner at) {
        {"tile-relative", hidden(0), relative},
        {"lengths-forgotten", hidden(corner),
         "query i sees keys 0 to i, as if there were as many keys as queries; the last query sees "
-        "every "
-        "key: add len_kv - len_q"},
+        "every key: add len_kv - len_q"},
        {"shape-of-the-tile", hidden(corner + keys - queries),
         "the tile's own s.cols - s.rows was added; it is len_kv - len_q, of the whole matrix"},
        {"offset-reversed", hidden(corner - longer),
@@ -101,8 +99,7 @@ static void check_tile(int64_t queries, int64_t keys, Corner at) {
         "0, was taken as unsigned; all of such a row is hidden"},
        {"hidden-tile-left-alone", queries - 1 + corner + longer < 0 ? exercise::numbers(s) : right,
         "a tile that is hidden as a whole was left as it was: it can be skipped where it is "
-        "loaded, "
-        "but who asks for its mask wants -inf"},
+        "loaded, but who asks for its mask wants -inf"},
        {"hidden-tile-left-alone", at.key > at.query + queries - 1 ? exercise::numbers(s) : right,
         "a tile whose first key comes after its last query was left as it was; who asks for the "
         "mask wants -inf, and with len_kv - len_q the query may even see it"},

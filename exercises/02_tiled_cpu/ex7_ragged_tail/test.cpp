@@ -77,8 +77,7 @@ static void check_attend(int keys, int block, float q_scale = 1) {
   Problem k_for_v = problem, v_for_k = problem;
   k_for_v.v = problem.k, v_for_k.k = problem.v;
   const char* leak =
-      "the rows past the end are zeros, and score 0; e^(0 - m) is a weight: they must score "
-      "-inf";
+      "the rows past the end are zeros, and score 0; e^(0 - m) is a weight: they must score -inf";
   exercise::check_output(
       {"o, log-sum-exp", 0, 1e-4},
       finished(attend(problem.q, {problem.k.data(), keys, dim}, {problem.v.data(), keys, dim},
@@ -91,8 +90,8 @@ static void check_attend(int keys, int block, float q_scale = 1) {
        {"last-key-hidden", attended(problem, one_less),
         "the last real key of the ragged tile is hidden, too: the first to hide is K.rows - first"},
        {"last-key-hidden", attended(problem, always_one_less),
-        "the last key is hidden, too, also where the last tile is full: the last one is row "
-        "K.rows - first - 1 of its tile, and the first to hide is K.rows - first"},
+        "the last key is hidden, too, also where the last tile is full: the last one is row K.rows "
+        "- first - 1 of its tile, and the first to hide is K.rows - first"},
        {"one-row-left", attended(problem, one_more),
         "one row of zeros is left in the ragged tile: the first to hide is K.rows - first"},
        {"full-last-tile-hidden", attended(problem, full ? no_full_tail : all),

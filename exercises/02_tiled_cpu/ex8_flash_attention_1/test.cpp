@@ -221,8 +221,8 @@ TEST_CASE("what crosses between slow and fast memory") {
       "tiles that crossed: expected " + words(20, 5, 20, 20) + "; got " +
           words(t.q_loads, t.kv_loads, t.output_loads, t.output_stores),
       {{"queries-outside", t.kv_loads == 20 && t.output_loads <= 4 && t.output_stores == 4,
-        "each tile of queries loads all keys: that is FlashAttention-2; here the loop over "
-        "keys is the outer one"},
+        "each tile of queries loads all keys: that is FlashAttention-2; here the loop over keys is "
+        "the outer one"},
        {"keys-loaded-again", t.kv_loads == 20 && t.output_stores == 20,
         "K and V were loaded once for each pair of tiles; load a tile of keys once, in front of "
         "the loop over the queries"},
@@ -237,8 +237,7 @@ TEST_CASE("what crosses between slow and fast memory") {
         "a tile of keys meets it"},
        {"states-kept", t.kv_loads == 5 && t.output_loads <= 4 && t.output_stores == 4,
         "the states of all queries stayed in fast memory until the end; it has room for one "
-        "tile's: "
-        "load and store them for each tile of keys"},
+        "tile's: load and store them for each tile of keys"},
        {"output-not-stored", t.output_stores == 0,
         "slow memory still holds what it held at first; what you computed was never stored"}});
 }

@@ -114,8 +114,8 @@ static void check_copy(int rows) {
     looks.push_back({name, run(rows, way).shown(), explanation});
   };
   const char* const apart =
-      "neighbouring lanes do not copy neighbouring chunks, so each lane has a sector to itself "
-      "and uses half of it; thread t should begin with chunk t";
+      "neighbouring lanes do not copy neighbouring chunks, so each lane has a sector to itself and "
+      "uses half of it; thread t should begin with chunk t";
   mistake("lanes-apart", apart, {.order = Way::kRows});
   mistake("lanes-apart", apart, {.order = Way::kPieces});
   const char* const left_out =
@@ -129,18 +129,16 @@ static void check_copy(int rows) {
           {.tail = Way::kRead});
   const char* const no_row =
       "the number of the chunk was compared with the number of rows; chunk c is in row c / (WIDTH "
-      "/ "
-      "8)";
+      "/ 8)";
   mistake("chunk-for-row", no_row, {.tail = Way::kByChunk});
   mistake("chunk-for-row", no_row, {.tail = Way::kByElement});
   mistake("one-row-too-many",
           "the first row that does not exist was read: rows 0 to rows - 1 exist, so < and not <=",
           {.last_row = 1});
-  mistake(
-      "past-the-tile",
-      "the loop goes past the tile: it has HEIGHT * WIDTH / 8 chunks, the last is the one before "
-      "that number",
-      {.end = CHUNKS + 1});
+  mistake("past-the-tile",
+          "the loop goes past the tile: it has HEIGHT * WIDTH / 8 chunks, the last is the one "
+          "before that number",
+          {.end = CHUNKS + 1});
   mistake("elements-for-bytes",
           "chunk c went to byte 8c; an address in shared memory counts bytes, and a chunk has 16",
           {.dst = 8});
@@ -156,11 +154,10 @@ static void check_copy(int rows) {
           "source_bytes is 8, so the second half of each chunk was filled with zeros; it counts "
           "bytes, and 8 elements are 16",
           {.bytes = 8});
-  mistake(
-      "one-chunk-a-thread",
-      "each thread copied one chunk, and the tile has more chunks than there are threads: there "
-      "is no loop, or its step is more than NUM_THREADS chunks",
-      {.end = NUM_THREADS});
+  mistake("one-chunk-a-thread",
+          "each thread copied one chunk, and the tile has more chunks than there are threads: "
+          "there is no loop, or its step is more than NUM_THREADS chunks",
+          {.end = NUM_THREADS});
   mistake("every-thread-copies-all",
           "every thread copied the whole tile; thread t begins with chunk t, and goes on by "
           "NUM_THREADS",

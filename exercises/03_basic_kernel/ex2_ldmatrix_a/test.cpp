@@ -80,8 +80,7 @@ static void check_A() {
        {"half-after-eight-lanes",
         with<MMAS_D>(32, [](uint32_t lane) { return lane % 16 * ROW + lane / 8 * 16; }),
         "the lanes went to the right after each 8; the first 16 lanes give 16 rows, and the next "
-        "16 "
-        "the same rows, further right: lane / 16"},
+        "16 the same rows, further right: lane / 16"},
        {"step-down", with<MMAS_D>(16 * ROW, right),
         "each step went 16 rows down; the tiles lie side by side, 32 bytes apart"},
        {"right-half-forgotten", with<MMAS_D>(32, [](uint32_t lane) { return lane % 16 * ROW; }),

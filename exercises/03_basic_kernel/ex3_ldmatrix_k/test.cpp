@@ -63,12 +63,10 @@ static void check_K() {
         "ldmatrix hands the parts out"},
        {"loader-of-v", with<MMAS_D>(true, 32, [](uint32_t lane) { return lane % 16 * ROW; }),
         "this is the loader of V: the next keys for the second matrix, and .trans; for K the "
-        "second "
-        "matrix is the same 8 keys further right, and nothing is transposed"},
+        "second matrix is the same 8 keys further right, and nothing is transposed"},
        {"loader-of-v", with<MMAS_D>(true, 16, [](uint32_t lane) { return lane % 16 * ROW; }),
         "this is the loader of V: the next keys for the second matrix, and .trans; for K the "
-        "second "
-        "matrix is the same 8 keys further right, and nothing is transposed"},
+        "second matrix is the same 8 keys further right, and nothing is transposed"},
        {"eight-rows-twice", with<MMAS_D>(false, 32, [](uint32_t lane) { return lane % 8 * ROW; }),
         "lanes 8-15 gave the addresses of lanes 0-7 again, so both registers hold the same; the "
         "second is d 8-15, 16 bytes to the right"},

@@ -64,8 +64,8 @@ static void check_row_max(const std::vector<float>& S) {
   exercise::check_no_hazards(
       report,
       {{"shuffle-in-a-branch", exercise::has(report, fa::simt::HazardKind::kBarrierDivergence),
-        "some lanes called shfl_xor and others did not; a warp instruction needs all 32 "
-        "lanes, so it stands in no branch that lanes take differently"}});
+        "some lanes called shfl_xor and others did not; a warp instruction needs all 32 lanes, so "
+        "it stands in no branch that lanes take differently"}});
   if (!report.hazards.empty()) return;
   const Numbers has = partial(S);
   Numbers exchanged = butterfly(has, {1, 2});
@@ -96,12 +96,10 @@ static void check_row_max(const std::vector<float>& S) {
         "one exchange, with mask 2, tells of one other lane; a quad has four"},
        {"other-quads", butterfly(has, {1, 4}),
         "the second exchange went to lane ^ 4, which holds the next row; the lanes of a quad "
-        "differ "
-        "in their two lowest bits: masks 1 and 2"},
+        "differ in their two lowest bits: masks 1 and 2"},
        {"other-quads", butterfly(has, {2, 4}),
         "the second exchange went to lane ^ 4, which holds the next row; the lanes of a quad "
-        "differ "
-        "in their two lowest bits: masks 1 and 2"},
+        "differ in their two lowest bits: masks 1 and 2"},
        {"other-quads", butterfly(has, {4, 8}),
         "the exchanges went to lanes of other rows; the lanes of a quad differ in their two lowest "
         "bits: masks 1 and 2"},

@@ -97,12 +97,11 @@ static void check_update(float m0, float m1, float max0, float max1) {
   for (double& value : flipped)
     if (std::isnan(value)) value = 0;  // 0 / 0: whoever flips the factor and keeps the empty row
   const char* const nan =
-      "a row that has seen no key has m = -Inf before and after, and -Inf - "
-      "(-Inf) is NaN";
+      "a row that has seen no key has m = -Inf before and after, and -Inf - (-Inf) is NaN";
   const std::vector<exercise::Mistake> mistakes = {
       {"m-updated-first", with(new_max, one, one),
-       "nothing was rescaled: m already held the new maximum when the factor was taken, and "
-       "e^(m' - m') is 1; or there is no factor"},
+       "nothing was rescaled: m already held the new maximum when the factor was taken, and e^(m' "
+       "- m') is 1; or there is no factor"},
       {"factor-upside-down", flipped,
        "the factor was e^(m' - m), above 1; what was summed is too large by that, so multiply by "
        "e^(m - m')"},
@@ -110,8 +109,8 @@ static void check_update(float m0, float m1, float max0, float max1) {
        "the factor was e^(m' - m), above 1; what was summed is too large by that, so multiply by "
        "e^(m - m')"},
       {"one-factor-for-both-rows", with(new_max, factor, [&](int) { return factor(0); }),
-       "all four elements of a tile of O got the factor of row lane/4; elements 2 and 3 are in "
-       "row lane/4 + 8"},
+       "all four elements of a tile of O got the factor of row lane/4; elements 2 and 3 are in row "
+       "lane/4 + 8"},
       {"one-factor-for-both-rows", with(new_max, factor, [&](int) { return factor(1); }),
        "all four elements of a tile of O got the factor of row lane/4 + 8; elements 0 and 1 are in "
        "row lane/4"},

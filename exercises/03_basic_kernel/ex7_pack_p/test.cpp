@@ -75,8 +75,8 @@ static void check_pack() {
       {"halves-of-a-tile-exchanged", with<MMAS_KV>(tile, [](int r) { return (1 - r % 2) * 2; }),
        "c[2] c[3] went before c[0] c[1]; in each half of operand A the upper 8 rows come first"},
       {"tiles-exchanged", with<MMAS_KV>([](int t, int r) { return t * 2 + 1 - r / 2; }, low),
-       "the right tile went before the left one: registers 0 and 1 are tile 2 i, 2 and 3 tile "
-       "2 i + 1"},
+       "the right tile went before the left one: registers 0 and 1 are tile 2 i, 2 and 3 tile 2 i "
+       "+ 1"},
       {"upper-half-only", with<MMAS_KV>(tile, [](int) { return 0; }),
        "c[0] c[1] went into both registers of a half; c[2] c[3], eight rows further down, are the "
        "second"},
@@ -91,11 +91,10 @@ static void check_pack() {
     mistakes.push_back({"overlapping-tiles",
                         with<MMAS_KV>([](int t, int r) { return t + r / 2; }, low),
                         "16x16 tile i was made of tiles i and i + 1; it is tiles 2 i and 2 i + 1"});
-    mistakes.push_back(
-        {"tiles-far-apart",
-         with<MMAS_KV>([](int t, int r) { return t + r / 2 * (MMAS_KV / 2); }, low),
-         "each 16x16 tile was made of two tiles that lie MMAS_KV / 2 apart; its halves lie side by "
-         "side: tiles 2 i and 2 i + 1"});
+    mistakes.push_back({"tiles-far-apart",
+                        with<MMAS_KV>([](int t, int r) { return t + r / 2 * (MMAS_KV / 2); }, low),
+                        "each 16x16 tile was made of two tiles that lie MMAS_KV / 2 apart; its "
+                        "halves lie side by side: tiles 2 i and 2 i + 1"});
   }
   exercise::check_fragments({"row", "column", MMAS_KV * 8, "P_rmem"}, got, expected, mistakes);
 }

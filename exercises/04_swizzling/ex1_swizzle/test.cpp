@@ -19,8 +19,7 @@ static uint32_t chunks(uint32_t row_bytes) { return std::min(row_bytes, 128u) / 
 
 static const char* const kLeavesRow =
     "the term grows without end and moves chunks to other rows; take it modulo the chunks of a "
-    "row, "
-    "at most 8";
+    "row, at most 8";
 static const char* const kAdded =
     "the term was added: it carries, and a chunk leaves its row or meets another; XOR it, or let "
     "the sum wrap within the row";
@@ -29,18 +28,18 @@ static const Formula kFormulas[] = {
      "every chunk stays where it was, so eight rows of a column are in the same banks"},
     {"half-lines",
      [](uint32_t o, uint32_t w) { return w == 16 ? o : o ^ o / w % 8 / std::max(64 / w, 1u) << 4; },
-     "rows are counted in units of 64 bytes; at 32 bytes a row the term is row / 2, which XORs "
-     "the bit of the row's own number into the address: two rows swap places and the conflict "
-     "stays; a line has 128 bytes"},
+     "rows are counted in units of 64 bytes; at 32 bytes a row the term is row / 2, which XORs the "
+     "bit of the row's own number into the address: two rows swap places and the conflict stays; a "
+     "line has 128 bytes"},
     {"row-number-at-every-width", [](uint32_t o, uint32_t w) { return o ^ o / w % 8 << 4; },
-     "row % 8 was XORed at every width; a row of less than 128 bytes has fewer than 8 chunks, "
-     "and the term reaches into the bits of the row"},
+     "row % 8 was XORed at every width; a row of less than 128 bytes has fewer than 8 chunks, and "
+     "the term reaches into the bits of the row"},
     {"row-for-line", [](uint32_t o, uint32_t w) { return o ^ o / w % chunks(w) << 4; },
-     "the term grows from row to row, but rows that share a line of 128 bytes do not collide; "
-     "it should grow from line to line"},
+     "the term grows from row to row, but rows that share a line of 128 bytes do not collide; it "
+     "should grow from line to line"},
     {"row-for-line", [](uint32_t o, uint32_t w) { return o ^ o / w % (w / 16) << 4; },
-     "the term grows from row to row, but rows that share a line of 128 bytes do not collide; "
-     "it should grow from line to line"},
+     "the term grows from row to row, but rows that share a line of 128 bytes do not collide; it "
+     "should grow from line to line"},
     {"remainder-forgotten", [](uint32_t o, uint32_t w) { return o ^ line(o, w) << 4; }, kLeavesRow},
     {"remainder-forgotten", [](uint32_t o, uint32_t) { return o ^ o / 128 << 4; }, kLeavesRow},
     {"remainder-forgotten", [](uint32_t o, uint32_t w) { return o ^ o / w << 4; }, kLeavesRow},

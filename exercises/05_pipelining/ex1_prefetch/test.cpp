@@ -217,8 +217,8 @@ static void check_tiles(int num_tiles) {
       if (into != from || into != Way::kAlternating)
         mistake("one-buffer", fixed, {.into = into, .from = from});
   const char* const next_into_this =
-      "the next tile was copied into the buffer that is added now; tile j + 1 goes to buffer "
-      "(j + 1) % 2";
+      "the next tile was copied into the buffer that is added now; tile j + 1 goes to buffer (j + "
+      "1) % 2";
   mistake("next-into-this-buffer", next_into_this, {.into = Way::kOther});
   const char* const adds_other =
       "add got the buffer of the next tile; tile j lives in buffer j % 2";
@@ -235,10 +235,10 @@ static void check_tiles(int num_tiles) {
     if (way.barriers == Way::kBoth) way.barriers = Way::kLandedOnly;
     mistake(name, explanation, way);
   };
-  one_barrier("nothing-committed",
-              "no group was ever committed, so there is none to wait for: cp_async_wait counts "
-              "groups",
-              {.commit = Way::kNever, .first_commit = false});
+  one_barrier(
+      "nothing-committed",
+      "no group was ever committed, so there is none to wait for: cp_async_wait counts groups",
+      {.commit = Way::kNever, .first_commit = false});
   one_barrier("first-commit-forgotten",
               "tile 0 has no group when it is waited for; commit after the first start_copy, too",
               {.first_commit = false});
@@ -246,11 +246,10 @@ static void check_tiles(int num_tiles) {
   one_barrier("first-tile-not-started", no_first, {.first_copy = false});
   one_barrier("commit-before-copy", before_copy, {.commit = Way::kBeforeCopy});
   one_barrier("no-guard", no_guard, {.guard = false});
-  one_barrier(
-      "landing-barrier-missing",
-      "the wait speaks for one thread; a barrier must stand between it and the add, and the "
-      "only one stands behind the add, or before the wait",
-      {.barriers = Way::kReadOnly});
+  one_barrier("landing-barrier-missing",
+              "the wait speaks for one thread; a barrier must stand between it and the add, and "
+              "the only one stands behind the add, or before the wait",
+              {.barriers = Way::kReadOnly});
   one_barrier("no-barrier", no_barrier, {.barriers = Way::kNone});
   for (const auto into : {Way::kAlternating, Way::kZero, Way::kOne})
     for (const auto from : {Way::kAlternating, Way::kZero, Way::kOne})

@@ -116,8 +116,8 @@ static void check_scores() {
           {.address = [](uint32_t row) { return lane() % 8 * row + lane() / 8 % 2 * 16; }});
   mistake("matrices-mispaired",
           "the first mma got two pieces of d 0-7: either the addresses number the matrices down "
-          "first, as for V, or registers 0 and 2 were paired; the first B is registers 0 and 1, "
-          "d 0-7 and d 8-15 of the same keys",
+          "first, as for V, or registers 0 and 2 were paired; the first B is registers 0 and 1, d "
+          "0-7 and d 8-15 of the same keys",
           {.address = [](uint32_t row) { return lane() % 16 * row + lane() / 16 * 16; }});
   mistake("pairs-exchanged",
           "registers 2 and 3 went to the first tile and 0 and 1 to the second; registers 0 and 1 "
@@ -154,16 +154,14 @@ static void check_scores() {
   mistake("tiles-far-apart",
           "the second mma added to a tile MMAS_KV / 2 further on; it belongs to the next 8 keys",
           {.second_tile = MMAS_KV / 2});
-  mistake(
-      "tiles-far-apart",
-      "load j's tiles went to S_rmem[j] and S_rmem[j + MMAS_KV / 2]; its keys are 16 j to 16 j + "
-      "15, tiles 2 j and 2 j + 1",
-      {.second_tile = MMAS_KV / 2, .by_load = true});
-  mistake(
-      "loads-for-tiles",
-      "load j's tiles went to S_rmem[j] and S_rmem[j + 1], as if a load were one tile; its keys "
-      "are 16 j to 16 j + 15, tiles 2 j and 2 j + 1",
-      {.by_load = true});
+  mistake("tiles-far-apart",
+          "load j's tiles went to S_rmem[j] and S_rmem[j + MMAS_KV / 2]; its keys are 16 j to 16 j "
+          "+ 15, tiles 2 j and 2 j + 1",
+          {.second_tile = MMAS_KV / 2, .by_load = true});
+  mistake("loads-for-tiles",
+          "load j's tiles went to S_rmem[j] and S_rmem[j + 1], as if a load were one tile; its "
+          "keys are 16 j to 16 j + 15, tiles 2 j and 2 j + 1",
+          {.by_load = true});
   const char* const one =
       "each turn goes one tile on, and loads two: the tiles are added twice; step by two";
   mistake("one-tile-a-turn", one, {.tiles_a_turn = 1});
@@ -188,24 +186,21 @@ static void check_scores() {
   const auto wide = [&](const char* name, const char* explanation, const Wide& way) {
     looks.push_back({name, with<MMAS_KV, MMAS_D>(way), explanation});
   };
-  wide(
-      "same-q-twice",
-      "a load took 32 of d of the same 8 keys, and both mma the same 16 columns of Q; the second B "
-      "belongs to the next Q_rmem",
-      {.second_q = 0});
-  wide(
-      "pairs-exchanged",
-      "registers 2 and 3 went to the first Q_rmem and 0 and 1 to the second; registers 0 and 1 are "
-      "the first 16 of d",
-      {.first_q = 1, .second_q = 0});
+  wide("same-q-twice",
+       "a load took 32 of d of the same 8 keys, and both mma the same 16 columns of Q; the second "
+       "B belongs to the next Q_rmem",
+       {.second_q = 0});
+  wide("pairs-exchanged",
+       "registers 2 and 3 went to the first Q_rmem and 0 and 1 to the second; registers 0 and 1 "
+       "are the first 16 of d",
+       {.first_q = 1, .second_q = 0});
   wide("halves-exchanged",
        "the two registers of each B are exchanged: the first holds d 0-7, the second d 8-15",
        {.registers = {1, 0, 3, 2}});
-  wide(
-      "matrices-mispaired",
-      "the first mma got d 0-7 and d 16-23: registers 0 and 2 were paired, or the addresses number "
-      "the matrices so; a B is two neighbours along d",
-      {.registers = {0, 2, 1, 3}});
+  wide("matrices-mispaired",
+       "the first mma got d 0-7 and d 16-23: registers 0 and 2 were paired, or the addresses "
+       "number the matrices so; a B is two neighbours along d",
+       {.registers = {0, 2, 1, 3}});
   wide("addresses-of-16-keys",
        "lanes 16-31 gave rows of the next 8 keys, and both mma added to the same tile of S; 8 keys "
        "× 32 of d are four matrices side by side",

@@ -87,11 +87,10 @@ static void check_product() {
           "registers 2 and 3 went to the first tile and 0 and 1 to the second; registers 0 and 1 "
           "are columns 0-7",
           {.first_register = 2});
-  mistake(
-      "halves-exchanged",
-      "the two registers of each B are exchanged: the first holds keys 0-7, the second keys 8-15; "
-      ".trans transposes each piece in itself and leaves their order",
-      {.halves_exchanged = true});
+  mistake("halves-exchanged",
+          "the two registers of each B are exchanged: the first holds keys 0-7, the second keys "
+          "8-15; .trans transposes each piece in itself and leaves their order",
+          {.halves_exchanged = true});
   mistake("four-to-the-right",
           "the four matrices were taken from the same 8 keys, one right of the other; matrices 1 "
           "and 3 are the next 8 keys",

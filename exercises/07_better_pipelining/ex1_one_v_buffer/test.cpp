@@ -158,8 +158,8 @@ static void check_walk(int num_tiles) {
     looks.push_back({name, shown(run(num_tiles, way), num_tiles), explanation});
   };
   const char* const before_v =
-      "load_V fills the only V buffer while a slower warp still multiplies with the last tile's "
-      "V; a barrier must stand between multiply_V and the next load_V";
+      "load_V fills the only V buffer while a slower warp still multiplies with the last tile's V; "
+      "a barrier must stand between multiply_V and the next load_V";
   mistake("no-barrier-before-v", before_v, {.top = Way::kNone});
   mistake("barrier-after-the-load",
           "there are barriers enough, but none between multiply_V and the next load_V: the copy "

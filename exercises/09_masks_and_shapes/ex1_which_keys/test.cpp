@@ -99,18 +99,16 @@ static void check_limits(const Sizes& s) {
   mistake("top-left-aligned", top_left, {.first_diagonal = Way::kNone});
   mistake("top-left-aligned", top_left, {.end_diagonal = Way::kNone});
   const char* const reversed =
-      "the diagonal is len_q - len_kv; with more keys a query stands "
-      "further on: len_kv - len_q";
+      "the diagonal is len_q - len_kv; with more keys a query stands further on: len_kv - len_q";
   mistake("diagonal-reversed", reversed,
           {.first_diagonal = Way::kReversed, .end_diagonal = Way::kReversed});
   mistake("diagonal-reversed", reversed, {.first_diagonal = Way::kReversed});
   mistake("diagonal-reversed", reversed, {.end_diagonal = Way::kReversed});
   for (const Way::Diagonal diagonal : {Way::kNotNegative, Way::kPositive}) {
-    mistake(
-        "diagonal-never-negative",
-        "with more queries than keys the diagonal is negative: the first queries stand before key "
-        "0",
-        {.first_diagonal = diagonal, .end_diagonal = diagonal});
+    mistake("diagonal-never-negative",
+            "with more queries than keys the diagonal is negative: the first queries stand before "
+            "key 0",
+            {.first_diagonal = diagonal, .end_diagonal = diagonal});
   }
   mistake("place-never-negative",
           "the place of a query was not allowed below key 0; with more queries than keys the first "

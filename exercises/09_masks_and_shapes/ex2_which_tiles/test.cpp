@@ -155,11 +155,9 @@ static const char* explanation(const std::string& name) {
          : is("left-limit-forgotten")
              ? "tiles begin at 0, needed and clear ones; a window has a first key too"
          : is("tail-called-clear") ? "the last tile is called clear where the keys end inside it; "
-                                     "those that do not exist "
-                                     "must be masked, too"
+                                     "those that do not exist must be masked, too"
          : is("edge-not-masked")   ? "on one side the tiles at the edge are called clear; some of "
-                                     "their keys are hidden from "
-                                     "some query"
+                                     "their keys are hidden from some query"
          : is("queries-exchanged")
              ? "the first query has the smallest first key, the last query the largest end"
          : is("one-query-for-all")
@@ -167,12 +165,11 @@ static const char* explanation(const std::string& name) {
          : is("clear-for-one-query")
              ? "a tile is called clear that one query sees whole; each must: they all see the keys "
                "from the last query's first to the first query's end"
-         : is("clear-begins-too-late") ? "a clear begin that is a multiple of BLOCK_KV is rounded "
-                                         "up to the next: right, and a "
-                                         "tile is masked in vain; add BLOCK_KV - 1"
-         : is("clear-rounded-outwards")
-             ? "a tile is called clear that lies only partly in what all see: round its begin up "
-               "and its end down"
+         : is("clear-begins-too-late")
+             ? "a clear begin that is a multiple of BLOCK_KV is rounded up to the next: right, and "
+               "a tile is masked in vain; add BLOCK_KV - 1"
+         : is("clear-rounded-outwards") ? "a tile is called clear that lies only partly in what "
+                                          "all see: round its begin up and its end down"
          : is("last-query-not-clipped")
              ? "the last query of the last tile is past the end: len_q - 1 is the last that there "
                "is; right, and tiles are masked for a query that does not exist"
@@ -180,13 +177,11 @@ static const char* explanation(const std::string& name) {
              ? "the query behind the tile was taken as its last one: - 1"
          : is("last-query-by-the-keys")
              ? "the last query was limited by len_kv; it counts queries: len_q - 1 is the last"
-         : is("last-query-of-all")
-             ? "the last query of all was asked; the last one of this tile is at most BLOCK_Q - 1 "
-               "behind its first"
+         : is("last-query-of-all") ? "the last query of all was asked; the last one of this tile "
+                                     "is at most BLOCK_Q - 1 behind its first"
          : is("tile-for-row")     ? "q_tile was taken as a query; its first one is q_tile * BLOCK_Q"
          : is("blocks-exchanged") ? "one block was taken for the other: queries are counted in "
-                                    "tiles of BLOCK_Q, keys in "
-                                    "tiles of BLOCK_KV"
+                                    "tiles of BLOCK_Q, keys in tiles of BLOCK_KV"
          : is("nothing-clear")    ? "no tile is clear: right, and every tile pays for a mask"
                                   : "every tile is clear: those at the edges need the mask";
 }

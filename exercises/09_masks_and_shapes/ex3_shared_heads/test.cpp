@@ -73,8 +73,8 @@ static void check_fused(const Sizes& s) {
           "the next row was taken to be dim numbers further; all heads of Q, K and V lie between",
           {.row = Way::kDim});
   const char* const own =
-      "the next row is a whole fused row further, also where only Q, K or V is "
-      "wanted: heads + 2 kv_heads times dim";
+      "the next row is a whole fused row further, also where only Q, K or V is wanted: heads + 2 "
+      "kv_heads times dim";
   mistake("rows-of-one-tensor", own, {.row = Way::kOwn});
   mistake("rows-of-one-tensor", own, {.row = Way::kOwnOfKV});
   mistake("rows-of-one-tensor", own, {.row = Way::kWithoutV});

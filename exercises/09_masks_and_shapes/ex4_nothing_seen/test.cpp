@@ -96,11 +96,7 @@ struct Answer {
   Row store_output(const State& state, float scale) const { return ::store_output(state, scale); }
 };
 
-struct Known {
-  const char* name;
-  Way way;
-  const char* explanation;
-};
+using Known = exercise::Known<Way>;
 
 static const std::vector<Known>& all_known() {
   using W = Way;
@@ -150,8 +146,7 @@ static const std::vector<Known>& all_known() {
       {"decided-by-m",
        {.sign = W::kByM},
        "a row that sees nothing is told by m alone; a maximum drops a NaN, so m is -inf as well if "
-       "all "
-       "scores are NaN: l is 0, too"},
+       "all scores are NaN: l is 0, too"},
       {"decided-by-either",
        {.sign = W::kByEither},
        "m = -inf or l = 0 was enough to tell a row that sees nothing; either alone is a mistake "
@@ -190,9 +185,7 @@ static const std::vector<Known>& all_known() {
 // run(way) for what people write and for the answer.
 template <class Run>
 static void check_numbers(const char* name, const std::vector<std::string>& labels, Run run) {
-  std::vector<exercise::Mistake> mistakes;
-  for (const Known& one : all_known())
-    mistakes.push_back({one.name, run(one.way), one.explanation});
+  const auto mistakes = exercise::mistakes(all_known(), [&](const Way& way) { return run(way); });
   exercise::check_output({name, 0, 1e-4, labels}, run(Answer{}), run(Way{}), mistakes);
 }
 
@@ -203,8 +196,7 @@ static void check_nan(const std::string& what, const std::string& name, Run run)
     const float number = run(way);
     return std::string(std::isnan(number) ? "NaN" : number == 0 ? "0" : "a number");
   };
-  std::vector<exercise::Look> looks;
-  for (const Known& one : all_known()) looks.push_back({one.name, shown(one.way), one.explanation});
+  const auto looks = exercise::looks(all_known(), shown);
   const std::string got = shown(Answer{});
   exercise::check_shown(got == "NaN", what + ": expected " + name + " NaN, got " + got, got, looks);
 }

@@ -131,8 +131,8 @@ static void check_blocks(const std::vector<int>& q_lengths, const std::vector<in
     };
     using W = Way;
     const char* const late =
-        "the starts are read one element late: sequence n begins at "
-        "starts[n], and this is its neighbour";
+        "the starts are read one element late: sequence n begins at starts[n], and this is its "
+        "neighbour";
     mistake("one-element-late", late, {.q_late = 1, .kv_late = 1});
     mistake("one-element-late", late, {.q_late = 1});
     mistake("one-element-late", late, {.kv_late = 1});
@@ -143,8 +143,7 @@ static void check_blocks(const std::vector<int>& q_lengths, const std::vector<in
             "the starts are read one element early; sequence n begins at starts[n]",
             {.q_late = -1, .kv_late = -1});
     const char* const is_end =
-        "starts[n + 1] was taken as a length; it is where the sequence "
-        "ends: minus starts[n]";
+        "starts[n + 1] was taken as a length; it is where the sequence ends: minus starts[n]";
     mistake("end-for-length", is_end, {.q_length_is_end = true, .kv_length_is_end = true});
     mistake("end-for-length", is_end, {.q_length_is_end = true});
     mistake("end-for-length", is_end, {.kv_length_is_end = true});
@@ -164,8 +163,8 @@ static void check_blocks(const std::vector<int>& q_lengths, const std::vector<in
     mistake("top-left-aligned", "the diagonal is 0; the last query stands at the last key",
             {.diagonal = W::kNone});
     const char* const starts =
-        "the diagonal is a difference of rows in the tensors; queries and "
-        "keys are counted in the sequence: len_kv - len_q";
+        "the diagonal is a difference of rows in the tensors; queries and keys are counted in the "
+        "sequence: len_kv - len_q";
     mistake("diagonal-in-the-tensor", starts, {.diagonal = W::kOfStarts});
     mistake("diagonal-in-the-tensor", starts, {.diagonal = W::kOfEnds});
     const char* const in_tensor =
@@ -177,18 +176,17 @@ static void check_blocks(const std::vector<int>& q_lengths, const std::vector<in
     mistake("blocks-exchanged", "queries were counted in tiles of block_kv",
             {.row = W::kTileOfKeys});
     for (const W::End whole : {W::kWhole, W::kAlwaysWhole}) {
-      mistake(
-          "end-not-clipped",
-          "the end is first_row + block_q; the sequence's last tile may be shorter, and after it "
-          "comes the neighbour: no more than len_q",
-          {.end = whole});
+      mistake("end-not-clipped",
+              "the end is first_row + block_q; the sequence's last tile may be shorter, and after "
+              "it comes the neighbour: no more than len_q",
+              {.end = whole});
     }
     mistake("empty-tile-visited",
             "a tile that begins at len_q has no row: an empty sequence has no tile at all",
             {.end = W::kWholeLate});
     const char* const tensor =
-        "the rows end where the tensor ends, so the neighbour's are "
-        "computed too; they end at len_q";
+        "the rows end where the tensor ends, so the neighbour's are computed too; they end at "
+        "len_q";
     mistake("end-of-the-tensor", tensor, {.end = W::kTensor});
     mistake("end-of-the-tensor", tensor, {.end = W::kNeighbours});
     mistake("no-keys-no-block",
@@ -198,11 +196,10 @@ static void check_blocks(const std::vector<int>& q_lengths, const std::vector<in
             {.tiles = W::kDown});
     mistake("one-tile-too-many", "len / block + 1 is one tile too many if nothing is left over",
             {.tiles = W::kOneMore});
-    mistake(
-        "tile-of-no-keys",
-        "(len - 1) / block + 1 is 1 for a length of 0, as -1 / block is 0; that sequence has no "
-        "tile",
-        {.tiles = W::kAtLeastOne});
+    mistake("tile-of-no-keys",
+            "(len - 1) / block + 1 is 1 for a length of 0, as -1 / block is 0; that sequence has "
+            "no tile",
+            {.tiles = W::kAtLeastOne});
     mistake("kv-tiles-of-the-tensor",
             "these are the tiles of all keys in the tensor; the sequence has its own len_kv",
             {.tiles = W::kTotal});

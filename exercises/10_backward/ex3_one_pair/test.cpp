@@ -93,10 +93,7 @@ struct Way {
   }
 };
 
-struct Wrong {
-  const char *name, *explanation;
-  std::vector<Way> ways;
-};
+using Wrong = exercise::Wrong<Way>;
 
 static const std::vector<Wrong>& wrong_ways() {
   using W = Way;
@@ -140,8 +137,8 @@ static const std::vector<Wrong>& wrong_ways() {
        "hidden keys score 0, and e^(0 - LSE) is some number; their P is 0",
        {{.hidden = W::kScoreZero}}},
       {"nan-where-nothing-is-seen",
-       "a query that sees no key has LSE -inf; -inf - (-inf) is NaN, and so is e^inf * 0: choose "
-       "P = 0 for a hidden key, and use no exponential of it",
+       "a query that sees no key has LSE -inf; -inf - (-inf) is NaN, and so is e^inf * 0: choose P "
+       "= 0 for a hidden key, and use no exponential of it",
        {{.hidden = W::kMinusInf}, {.hidden = W::kTimesZero}}},
       {"mask-turned", "sees(j, i) was asked; sees(query, key)", {{.mask_turned = true}}},
       {"exponential-forgotten", "P is scale S - LSE; e to the power of that", {{.p = W::kScore}}},
@@ -174,8 +171,7 @@ static const std::vector<Wrong>& wrong_ways() {
        "a product has the wrong matrix: P.T dO, dS K and dS.T Q",
        {{.dq_from_q = true}, {.dk_from_k = true}, {.dv_from_q = true}, {.dk_from_do = true}}},
       {"transposed",
-       "row and column of P or dS are exchanged: i is a row of dQ, Q and dO, j one of dK, dV and "
-       "K",
+       "row and column of P or dS are exchanged: i is a row of dQ, Q and dO, j one of dK, dV and K",
        {{.transposed = W::kDv}, {.transposed = W::kDq}, {.transposed = W::kDk}}},
   };
   return wrong;

@@ -75,10 +75,7 @@ static Walk walk_as(const Way& way, const Case& c, int block_q, int block_kv) {
   return walk;
 }
 
-struct Wrong {
-  const char *name, *explanation;
-  std::vector<Way> ways;
-};
+using Wrong = exercise::Wrong<Way>;
 
 static const std::vector<Wrong>& wrong_ways() {
   using W = Way;

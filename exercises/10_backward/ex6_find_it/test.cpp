@@ -63,10 +63,7 @@ struct Way {
   }
 };
 
-struct Wrong {
-  const char *name, *explanation;
-  std::vector<Way> ways;
-};
+using Wrong = exercise::Wrong<Way>;
 
 static const std::vector<Wrong>& wrong_ways() {
   using W = Way;
@@ -80,8 +77,7 @@ static const std::vector<Wrong>& wrong_ways() {
        {{.difference = W::kNotHalved}}},
       {"tensor-not-changed",
        "every difference is 0: L was asked of tensors that had not changed. Was a copy of the "
-       "number "
-       "changed?",
+       "number changed?",
        {{.difference = W::kNone}}},
       {"step-too-small",
        "h is so small that L(x + h) - L(x - h) has few digits left; STEP",
@@ -195,12 +191,9 @@ static std::string shown(Program program, Find find) {
 }
 
 static void check_found(const Program& program, const std::string& expected) {
-  std::vector<exercise::Look> looks;
-  for (const Wrong& wrong : wrong_ways())
-    for (const Way& way : wrong.ways)
-      looks.push_back({wrong.name,
-                       shown(program, [&](Program& one) { return way.find_wrong(one); }),
-                       wrong.explanation});
+  const auto looks = exercise::looks(wrong_ways(), [&](const Way& way) {
+    return shown(program, [&](Program& one) { return way.find_wrong(one); });
+  });
   const std::string got = shown(program, [](Program& one) { return find_wrong(one); });
   exercise::check_shown(got == expected, "expected " + expected + ", got " + got, got, looks);
 }

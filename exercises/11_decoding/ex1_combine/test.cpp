@@ -152,11 +152,7 @@ struct Answer {
   }
 };
 
-struct Known {
-  const char* name;
-  Way way;
-  const char* explanation;
-};
+using Known = exercise::Known<Way>;
 
 static const std::vector<Known>& all_known() {
   using W = Way;
@@ -164,8 +160,7 @@ static const std::vector<Known>& all_known() {
       "O is the mean of the parts' O; a part counts as much as the sum it was divided by: e^LSE_i";
   static const char* const no_maximum =
       "e^LSE leaves the range of a float, above 88.7 and below about -103: subtract the largest "
-      "LSE "
-      "first";
+      "LSE first";
   static const char* const from_zero =
       "the maximum starts at 0, so if all LSE are far below 0 all weights are 0: start at -inf";
   static const char* const first =
@@ -244,8 +239,7 @@ static const std::vector<Known>& all_known() {
       {"nothing-by-the-maximum",
        {.nothing = W::kByLargest},
        "the maximum decides that no part has a key; a maximum drops a NaN, so it is -inf as well "
-       "if "
-       "every key there is gave NaN"},
+       "if every key there is gave NaN"},
       {"lse-is-maximum",
        {.lse = W::kIsLargest},
        "LSE is the largest of the parts' LSE; + ln of the sum of the weights"},
@@ -301,9 +295,8 @@ static Numbers row(const Part& part) {
 }
 
 static void check_parts(const std::vector<Part>& parts) {
-  std::vector<exercise::Mistake> mistakes;
-  for (const Known& one : with_habits())
-    mistakes.push_back({one.name, row(one.way.combine_parts(parts, DIM)), one.explanation});
+  const auto mistakes = exercise::mistakes(
+      with_habits(), [&](const Way& way) { return row(way.combine_parts(parts, DIM)); });
   exercise::check_output({"combined", 0, 2e-5, {"O0", "O1", "O2", "LSE"}},
                          row(Answer{}.combine_parts(parts, DIM)),
                          row(Way{}.combine_parts(parts, DIM)), mistakes);
@@ -317,9 +310,7 @@ static void check_nan(const std::vector<Part>& parts) {
       text += std::isnan(number) ? "NaN " : std::isinf(number) ? "Inf " : "a number ";
     return text;
   };
-  std::vector<exercise::Look> looks;
-  for (const Known& one : with_habits())
-    looks.push_back({one.name, shown(one.way), one.explanation});
+  const auto looks = exercise::looks(with_habits(), shown);
   const std::string got = shown(Answer{});
   exercise::check_shown(got == "NaN NaN NaN NaN ",
                         "a key gave NaN; expected NaN in O and in LSE, got " + got, got, looks);

@@ -95,11 +95,7 @@ struct Answer {
   int how_many_splits(const Work& work) const { return ::how_many_splits(work); }
 };
 
-struct Known {
-  const char* name;
-  Way way;
-  const char* explanation;
-};
+using Known = exercise::Known<Way>;
 
 static const std::vector<Known>& all_known() {
   using W = Way;
@@ -130,9 +126,7 @@ static const std::vector<Known>& all_known() {
       {"divided-as-whole-numbers",
        {.waves = W::kWhole},
        "blocks / multiprocessors is a division of whole numbers and drops the fraction: convert "
-       "one "
-       "of "
-       "them to double first"},
+       "one of them to double first"},
       {"efficiency-upside-down",
        {.waves = W::kUpsideDown},
        "this is waves taken / waves; the part that is busy is the other way round"},
@@ -153,16 +147,14 @@ static const std::vector<Known>& all_known() {
       {"capacity-for-keys",
        {.tiles = W::kOfCapacity},
        "the tiles are those that the cache has room for, and most splits have no key; count the "
-       "keys "
-       "that the sequence has"},
+       "keys that the sequence has"},
       {"keys-for-tiles",
        {.tiles = W::kKeys},
        "keys were taken for tiles; a split has whole tiles of block_kv keys"},
       {"more-splits-than-tiles",
        {.up_to_tiles = false, .same = W::kCounted},
        "there are more splits than tiles, so some have no key; and numbers with equally long "
-       "splits "
-       "are candidates"},
+       "splits are candidates"},
       {"more-splits-than-allowed",
        {.up_to_most = false},
        "there are more than MOST_SPLITS, or the best that was looked for is beyond them"},
@@ -204,9 +196,7 @@ static const std::vector<Known>& all_known() {
 // run(way) for what people write and for the answer.
 template <class Run>
 static void check_numbers(const char* name, Run run) {
-  std::vector<exercise::Mistake> mistakes;
-  for (const Known& one : all_known())
-    mistakes.push_back({one.name, run(one.way), one.explanation});
+  const auto mistakes = exercise::mistakes(all_known(), [&](const Way& way) { return run(way); });
   exercise::check_output({name, 0, 1e-9}, run(Answer{}), run(Way{}), mistakes);
 }
 

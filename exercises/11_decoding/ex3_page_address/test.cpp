@@ -86,22 +86,16 @@ struct Answer {
   }
 };
 
-struct Known {
-  const char* name;
-  Way way;
-  const char* explanation;
-};
+using Known = exercise::Known<Way>;
 
 static const std::vector<Known>& all_known() {
   using W = Way;
   static const char* const off_by_one =
       "the page is one too far, for all keys or for the last of each page; key / page_size, and "
-      "the "
-      "first is 0";
+      "the first is 0";
   static const char* const nowhere_zero =
       "for a key that does not exist the answer is another number than NOWHERE; 0 is the address "
-      "of "
-      "one";
+      "of one";
   static const std::vector<Known> known = {
       {"divided-and-remainder-exchanged",
        {.exchanged = true},
@@ -200,9 +194,7 @@ static void check_keys(const Cache& cache, const PageTable& table, int sequence,
     }
     return result;
   };
-  std::vector<exercise::Mistake> mistakes;
-  for (const Known& one : all_known())
-    mistakes.push_back({one.name, run(one.way), one.explanation});
+  const auto mistakes = exercise::mistakes(all_known(), run);
   exercise::check_output({"key", 3, 0, {"address", "look_ups", "index"}}, run(Answer{}), run(Way{}),
                          mistakes);
 }

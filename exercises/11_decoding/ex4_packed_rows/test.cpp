@@ -110,11 +110,7 @@ struct Answer {
   }
 };
 
-struct Known {
-  const char* name;
-  Way way;
-  const char* explanation;
-};
+using Known = exercise::Known<Way>;
 
 static const std::vector<Known>& all_known() {
   using W = Way;
@@ -135,8 +131,7 @@ static const std::vector<Known>& all_known() {
       {"divided-and-remainder-exchanged",
        {.order = W::kExchanged},
        "row / group was taken for the head in the group and row % group for the query; the other "
-       "way "
-       "round"},
+       "way round"},
       {"queries-of-a-head-side-by-side",
        {.order = W::kQueriesOfAHead},
        "the rows are all queries of one head, then those of the next: row / len_q; first come all "
@@ -204,13 +199,11 @@ static const std::vector<Known>& all_known() {
       {"grid-of-query-heads",
        {.of_query_heads = true},
        "the grid has blocks for each head of Q; the group shares one, so that K and V are read "
-       "once: "
-       "kv_heads"},
+       "once: kv_heads"},
       {"blocks-dealt-out",
        {.grid = W::kHeadsInside},
        "block % kv_heads was taken for the head of K and V; all tiles of head 0 come first: block "
-       "/ "
-       "tiles"},
+       "/ tiles"},
       {"tile-for-row",
        {.first_in_tiles = true},
        "the number of the tile was taken for its first row; times block_q"},
@@ -230,8 +223,7 @@ static const std::vector<Known>& all_known() {
       {"keys-of-a-row-that-is-not-there",
        {.needs = W::kWholeTile},
        "a tile's end_key is that of row first + block_q - 1, which the last tile does not have; "
-       "row "
-       "end - 1"},
+       "row end - 1"},
       {"keys-of-the-row-behind",
        {.needs = W::kRowBehind},
        "a tile's end_key is that of row `end`; that is the first row of the next tile: end - 1"},
@@ -248,9 +240,7 @@ static const std::vector<Known>& all_known() {
 // run(way) for what people write and for the answer.
 template <class Run>
 static void check_numbers(const char* name, const std::vector<std::string>& labels, Run run) {
-  std::vector<exercise::Mistake> mistakes;
-  for (const Known& one : all_known())
-    mistakes.push_back({one.name, run(one.way), one.explanation});
+  const auto mistakes = exercise::mistakes(all_known(), [&](const Way& way) { return run(way); });
   exercise::check_output({name, static_cast<int>(labels.size()), 0, labels}, run(Answer{}),
                          run(Way{}), mistakes);
 }

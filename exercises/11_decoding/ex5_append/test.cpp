@@ -102,11 +102,7 @@ struct Answer {
   void end_sequence(Sequence& sequence, Pool& pool) const { ::end_sequence(sequence, pool); }
 };
 
-struct Known {
-  const char* name;
-  Way way;
-  const char* explanation;
-};
+using Known = exercise::Known<Way>;
 
 static const std::vector<Known>& all_known() {
   using W = Way;
@@ -219,9 +215,8 @@ static Numbers history(const Any& way, int page_size, int pages, const std::vect
 }
 
 static void check_history(int page_size, int pages, const std::vector<Step>& steps) {
-  std::vector<exercise::Mistake> mistakes;
-  for (const Known& one : all_known())
-    mistakes.push_back({one.name, history(one.way, page_size, pages, steps), one.explanation});
+  const auto mistakes = exercise::mistakes(
+      all_known(), [&](const Way& way) { return history(way, page_size, pages, steps); });
   std::string asked = std::to_string(pages) + " pages of " + std::to_string(page_size) + ";";
   for (size_t i = 0; i < steps.size(); ++i) {
     asked += (i ? ", [" : " [") + std::to_string(i) + "] sequence " +

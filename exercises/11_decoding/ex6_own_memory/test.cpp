@@ -79,11 +79,7 @@ struct Answer {
   }
 };
 
-struct Known {
-  const char* name;
-  Way way;
-  const char* explanation;
-};
+using Known = exercise::Known<Way>;
 
 static const std::vector<Known>& all_known() {
   using W = Way;
@@ -276,9 +272,7 @@ static Numbers places_of_all(const Any& way, const Grid& grid) {
 
 static void check_keys(int splits, int length, int block_kv) {
   const auto run = [&](const auto& way) { return keys_of_all(way, splits, length, block_kv); };
-  std::vector<exercise::Mistake> mistakes;
-  for (const Known& one : all_known())
-    mistakes.push_back({one.name, run(one.way), one.explanation});
+  const auto mistakes = exercise::mistakes(all_known(), run);
   exercise::check_output({"split", 2, 0, {"begin", "end"}}, run(Answer{}), run(Way{}), mistakes);
 }
 
@@ -287,8 +281,7 @@ static void check_places(const Grid& grid, int length, int block_kv) {
   const auto shown = [&](const auto& way) {
     return words(places_of_all(way, grid)) + words(keys_of_all(way, grid.splits, length, block_kv));
   };
-  std::vector<exercise::Look> looks;
-  for (const Known& one : all_known()) looks.push_back({one.name, shown(one.way), one.explanation});
+  const auto looks = exercise::looks(all_known(), shown);
   std::string message = run_kernels(grid, length, block_kv);
   while (!message.empty() && message.back() == '\n') message.pop_back();
   const std::string places = exercise::difference(

@@ -56,6 +56,16 @@ const std::vector<Wrong> kWrong = {
      {{[](int t, int) { return t % 2; }}, {[](int t, int) { return t / 2 % 2; }}, {[](int t, int) {
         return (t / 2 + 1) % 2;
       }}}},
+    {"mask-for-remainder",
+     "& (stages - 1) is the remainder only if stages is a power of two; the number of buffers is a "
+     "parameter",
+     {{[](int t, int s) { return t & (s - 1); }}, {}, {}}},
+    {"another-bit",
+     "the parity is the last bit of the round, 0 or 1: & 1 or % 2",
+     {{},
+      {[](int t, int s) { return t / s & 2; }, [](int t, int s) { return t / s / 2 % 2; }},
+      {[](int t, int s) { return (t / s + 1) & 2; },
+       [](int t, int s) { return (t / s + 1) / 2 % 2; }}}},
     {"modulo-stages",
      "the round was taken modulo the number of buffers; whatever that is, a parity is modulo 2",
      {{},

@@ -269,19 +269,18 @@ static void check_copy(const Case& c) {
           "the box lies behind the end of the map, and zeros come: the tile's first row was given "
           "in elements or bytes, or as another coordinate than the row's",
           {.at = Way::kBytes});
-  mistake("head-in-the-column",
-          "the head is in the column, and has a coordinate of its own; the column is 0 in each "
-          "panel",
-          {.at = Way::kHeadInColumn});
   mistake(
-      "panels-interleaved",
-      "the box has the panels of a row one behind the other; in shared memory all rows of panel "
-      "0 come first, so in the map rows stand before panels",
-      {.panels_first = true});
-  mistake("panels-to-one-place",
-          "each panel was copied to the same place; panel 1 lies block_kv * 128 bytes behind panel "
-          "0",
-          {.copies = Way::kSamePlace});
+      "head-in-the-column",
+      "the head is in the column, and has a coordinate of its own; the column is 0 in each panel",
+      {.at = Way::kHeadInColumn});
+  mistake("panels-interleaved",
+          "the box has the panels of a row one behind the other; in shared memory all rows of "
+          "panel 0 come first, so in the map rows stand before panels",
+          {.panels_first = true});
+  mistake(
+      "panels-to-one-place",
+      "each panel was copied to the same place; panel 1 lies block_kv * 128 bytes behind panel 0",
+      {.copies = Way::kSamePlace});
   mistake("first-panel-twice",
           "both copies are of panel 0; the second has the next coordinate, or 64 columns more",
           {.copies = Way::kSamePanel});

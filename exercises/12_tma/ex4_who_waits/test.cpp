@@ -244,19 +244,18 @@ static void check_stream(int num_tiles) {
     mistake("nobody-waits",
             "nobody waits at the mbarrier: a barrier orders threads, not the engine",
             {.wait = W::kNone, .barrier = barrier});
-    mistake("same-parity",
-            "the parity is the same for each tile: a phase ends with each tile, so it flips with "
-            "each",
-            {.barrier = barrier, .parity = W::kZero});
+    mistake(
+        "same-parity",
+        "the parity is the same for each tile: a phase ends with each tile, so it flips with each",
+        {.barrier = barrier, .parity = W::kZero});
     mistake("same-parity",
             "the parity is the same for each tile: a phase ends with each tile, so it flips with "
             "each; and the first phase is 0",
             {.barrier = barrier, .parity = W::kOne});
-    mistake(
-        "parity-before",
-        "the parity is that of the phase before, which has ended: the wait passes at once; tile "
-        "0 is phase 0",
-        {.barrier = barrier, .parity = W::kOther});
+    mistake("parity-before",
+            "the parity is that of the phase before, which has ended: the wait passes at once; "
+            "tile 0 is phase 0",
+            {.barrier = barrier, .parity = W::kOther});
     mistake("every-thread-asks", all_ask, {.ask = W::kEveryThread, .barrier = barrier});
     mistake("every-thread-asks", all_ask,
             {.ask = W::kEveryThread, .barrier = barrier, .arrivals = NUM_THREADS});
@@ -290,19 +289,17 @@ static void check_stream(int num_tiles) {
             "the mbarrier is initialized again for each tile; its next phase begins by itself, and "
             "the parity flips",
             {.barrier = barrier, .parity = W::kZero, .init = W::kEachTile});
-    mistake(
-        "box-behind-the-end",
-        "the box lies behind the end of the map, and zeros come: the tile's first row was given "
-        "in elements or bytes, or a column that is not 0",
-        {.barrier = barrier, .row = W::kBehindTheEnd});
+    mistake("box-behind-the-end",
+            "the box lies behind the end of the map, and zeros come: the tile's first row was "
+            "given in elements or bytes, or a column that is not 0",
+            {.barrier = barrier, .row = W::kBehindTheEnd});
     mistake("column-for-row",
             "the tile's first row was given as a column; the column is 0, the row comes after it",
             {.barrier = barrier, .row = W::kColumn});
-    mistake(
-        "parity-of-two-buffers",
-        "the parity flips with every second tile, as in a ring of two buffers; here is one, and "
-        "its phase ends with each tile",
-        {.barrier = barrier, .parity = W::kOfTwoBuffers});
+    mistake("parity-of-two-buffers",
+            "the parity flips with every second tile, as in a ring of two buffers; here is one, "
+            "and its phase ends with each tile",
+            {.barrier = barrier, .parity = W::kOfTwoBuffers});
     mistake("phase-for-parity", "this is the number of the phase; a parity is its last bit, 0 or 1",
             {.barrier = barrier, .parity = W::kTile});
     for (const int arrivals : {1, NUM_THREADS}) {
@@ -316,11 +313,10 @@ static void check_stream(int num_tiles) {
     mistake("all-tiles-expected",
             "the bytes of all tiles were expected at once; a phase counts those of its own tile",
             {.barrier = barrier, .expect = W::kOfAllTiles});
-    mistake(
-        "next-tile-too-early",
-        "the next tile is asked for before this one is read; there is one buffer, and the engine "
-        "overwrites it",
-        {.barrier = barrier, .ahead = true});
+    mistake("next-tile-too-early",
+            "the next tile is asked for before this one is read; there is one buffer, and the "
+            "engine overwrites it",
+            {.barrier = barrier, .ahead = true});
     mistake("last-tile-missing", "the loop ends one turn too early: the last tile is left out",
             {.barrier = barrier, .more_turns = -1});
     mistake("one-turn-too-many", "the loop takes one turn more than there are tiles: < and not <=",

@@ -174,10 +174,7 @@ static uint64_t descriptor_of(const Way& way, uint32_t smem, uint32_t rows, uint
   return bits;
 }
 
-struct Wrong {
-  const char *name, *explanation;
-  std::vector<Way> ways;
-};
+using Wrong = exercise::Wrong<Way>;
 
 static std::vector<Wrong> wrong_ways() {
   using W = Way;

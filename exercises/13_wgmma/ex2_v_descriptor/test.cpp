@@ -85,10 +85,7 @@ static uint64_t descriptor_of(const Way& way, const Tile& tile, uint32_t key, ui
                           way.swizzle ? Swizzle::bytes_128 : Swizzle::none);
 }
 
-struct Wrong {
-  const char *name, *explanation;
-  std::vector<Way> ways;
-};
+using Wrong = exercise::Wrong<Way>;
 
 static std::vector<Wrong> wrong_ways() {
   using W = Way;

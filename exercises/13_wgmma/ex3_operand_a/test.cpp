@@ -137,10 +137,7 @@ static void pack_with(const Way& way, int thread, uint32_t (&P_rmem)[4],
   }
 }
 
-struct Wrong {
-  const char *name, *explanation;
-  std::vector<Way> ways;
-};
+using Wrong = exercise::Wrong<Way>;
 
 static std::vector<Wrong> wrong_ways() {
   using W = Way;
@@ -297,12 +294,9 @@ TEST_CASE("the place of an accumulator") {
     }
   message += "\n" + std::to_string(wrong) + " of " + std::to_string(THREADS * FRAGMENTS * 4) +
              " places are wrong";
-  std::vector<exercise::Look> looks;
-  for (const Wrong& w : wrong_ways())
-    for (const Way& way : w.ways)
-      looks.push_back({w.name,
-                       shown_places([&](int t, int j, int i) { return place_with(way, t, j, i); }),
-                       w.explanation});
+  const auto looks = exercise::looks(wrong_ways(), [&](const Way& way) {
+    return shown_places([&](int t, int j, int i) { return place_with(way, t, j, i); });
+  });
   exercise::check_shown(wrong == 0, message, shown_places(answer), looks);
 }
 
@@ -412,10 +406,8 @@ static void check_weights(const std::string& what, const Scores& scores) {
   }
   message +=
       "\n" + std::to_string(wrong) + " of " + std::to_string(ROWS * KEYS) + " weights are wrong";
-  std::vector<exercise::Look> looks;
-  for (const Wrong& w : wrong_ways())
-    for (const Way& way : w.ways)
-      looks.push_back({w.name, shown_weights(weights_with<KEYS>(way, scores)), w.explanation});
+  const auto looks = exercise::looks(
+      wrong_ways(), [&](const Way& way) { return shown_weights(weights_with<KEYS>(way, scores)); });
   exercise::check_shown(wrong == 0, message, shown_weights(got), looks);
 }
 

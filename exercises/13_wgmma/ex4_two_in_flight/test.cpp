@@ -291,10 +291,7 @@ static std::string shown(const Run& run) {
   return all + exercise::hazard_kinds(run.report);
 }
 
-struct Wrong {
-  const char *name, *explanation;
-  std::vector<Way> ways;
-};
+using Wrong = exercise::Wrong<Way>;
 
 static std::vector<Wrong> wrong_ways() {
   using W = Way;
@@ -393,22 +390,18 @@ static void check_tiles(int num_tiles) {
   };
   if (message.empty() && seen.log.overlapped < right.log.overlapped)
     message =
-        "all scores are right, but nothing overlaps as it should: a tile was used while the "
-        "next was in flight " +
+        "all scores are right, but nothing overlaps as it should: a tile was used while the next "
+        "was in flight " +
         of_uses(seen.log.overlapped, right.log.overlapped);
   if (message.empty() && seen.log.queued < right.log.queued)
     message =
-        "all scores are right, but two tiles are never in flight: a multiply began while "
-        "another was in flight " +
+        "all scores are right, but two tiles are never in flight: a multiply began while another "
+        "was in flight " +
         of_uses(seen.log.queued, right.log.queued);
   const bool ok = message.empty();
-  std::vector<exercise::Look> looks;
-  for (const Wrong& wrong : wrong_ways())
-    for (const Way& way : wrong.ways)
-      looks.push_back(
-          {wrong.name,
-           shown(run(num_tiles, true, [&](auto&&... args) { score_with(way, args...); })),
-           wrong.explanation});
+  const auto looks = exercise::looks(wrong_ways(), [&](const Way& way) {
+    return shown(run(num_tiles, true, [&](auto&&... args) { score_with(way, args...); }));
+  });
   exercise::check_shown(ok, "calls: " + seen.log.calls + "\n" + message,
                         shown(run(num_tiles, true, answer)), looks);
 }

@@ -107,15 +107,13 @@ static const std::vector<Wrong> kWrong = {
         "launch-not-rounded",
         "at launch each thread gets a multiple of 8; what that leaves over nobody gets"),
     wrong_claim<[](int c, int needs) { return shared((1 + c) * rounded_up(c), keeps(needs), c); },
-                rounded_up>(
-        "launch-rounded-up",
-        "what each thread has at launch was rounded up, and all together would have more than "
-        "65536"),
+                rounded_up>("launch-rounded-up",
+                            "what each thread has at launch was rounded up, and all together would "
+                            "have more than 65536"),
     wrong_claim<[](int c, int needs) {
       return down(((1 + c) * right_launch(c) - keeps(needs)) / c);
     }>("more-than-256",
-       "the share of a single consumer is more than 256, and no thread can have "
-       "more"),
+       "the share of a single consumer is more than 256, and no thread can have more"),
     wrong_claim<[](int c, int) { return shared((1 + c) * right_launch(c), 0, c); }>(
         "producer-keeps-nothing",
         "the consumers got the producer's registers too; it keeps what it needs, 24 or more"),

@@ -425,11 +425,10 @@ static void check_loops(int num_tiles) {
       "the producer overwrites a buffer without knowing that all consumers have read it";
   mistake("producer-never-waits", no_empty, {.producer = W::kNoWait});
   mistake("producer-never-waits", no_empty, {.producer = W::kWaitFirst});
-  mistake(
-      "producer-waits-behind-the-copy",
-      "the producer waits behind the copy; it must know that the buffer is empty before it asks "
-      "for the next tile",
-      {.producer = W::kCopyThenWait});
+  mistake("producer-waits-behind-the-copy",
+          "the producer waits behind the copy; it must know that the buffer is empty before it "
+          "asks for the next tile",
+          {.producer = W::kCopyThenWait});
   mistake("consumers-never-wait", "the consumers read without knowing that the tile has come",
           {.consumer = W::kNoFullWait});
   mistake("one-lane-waits",
@@ -438,8 +437,7 @@ static void check_loops(int num_tiles) {
           {.consumer = W::kLaneWaits});
   const char* const exchanged =
       "full and empty are exchanged: the producer waits at empty and reports to full, the "
-      "consumers "
-      "wait at full and arrive at empty";
+      "consumers wait at full and arrive at empty";
   mistake("full-and-empty-exchanged", exchanged, {.consumer = W::kBothExchanged});
   mistake("full-and-empty-exchanged", exchanged, {.consumer = W::kArrivesAtFull});
   mistake("full-and-empty-exchanged", exchanged, {.consumer = W::kWaitsAtEmpty});
@@ -460,11 +458,10 @@ static void check_loops(int num_tiles) {
   mistake("warp-sync-missing", lane, {.arrival = W::kLane});
   mistake("warp-sync-missing", lane, {.arrival = W::kSyncBehind});
   mistake("warp-sync-missing", lane, {.arrival = W::kElected});
-  mistake(
-      "all-lanes-arrive",
-      "all 32 lanes arrive, and a phase of empty takes one arrival of each consumer: phases end "
-      "too early, and run ahead",
-      {.arrival = W::kAllLanes});
+  mistake("all-lanes-arrive",
+          "all 32 lanes arrive, and a phase of empty takes one arrival of each consumer: phases "
+          "end too early, and run ahead",
+          {.arrival = W::kAllLanes});
   mistake("nobody-arrives", "no consumer arrives at empty: the producer waits for ever in round 1",
           {.consumer = W::kNobodyArrives});
   mistake("one-consumer-arrives",

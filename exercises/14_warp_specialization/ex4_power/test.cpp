@@ -95,11 +95,10 @@ static const std::vector<Wrong> kWrong = {
      {share<half_speed>},
      {energy<half_speed>},
      {}},
-    wrong_speed<[](const Launch& x) {
-      return 2 * right_speed(x);
-    }>("operations-counted-twice",
-       "4 for each element of S and each column of a head, and not 8: two products, two operations "
-       "a multiply-add"),
+    wrong_speed<[](const Launch& x) { return 2 * right_speed(x); }>(
+        "operations-counted-twice",
+        "4 for each element of S and each column of a head, and not 8: two products, two "
+        "operations a multiply-add"),
     wrong_share<[](const Launch& x) { return right_speed(x) / peak(BOOST_GHZ); }>(
         "highest-clock-for-the-peak",
         "the peak is that of the highest clock; the tensor cores ran at launch.ghz"),
@@ -166,8 +165,7 @@ static const std::vector<Wrong> kWrong = {
      }}},
     {"time-for-speed",
      "the times were compared; a speed is operations a second, and the launches may differ in "
-     "their "
-     "operations",
+     "their operations",
      {},
      {},
      {},

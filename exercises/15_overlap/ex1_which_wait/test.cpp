@@ -168,18 +168,15 @@ const std::vector<Wrong> kWrong = {
      [](const Groups& g, char r) { return g.is_open(r) ? 0 : newer(g); }},
     {"open-group-forgotten",
      "this is N for the groups that were committed; a later wgmma into the same result was not, "
-     "and "
-     "no wait waits for it: -1",
+     "and no wait waits for it: -1",
      [](const Groups& g, char) { return g.last < 0 ? -1 : newer(g); }},
     {"open-group-forgotten",
      "this is N for the groups that were committed; a later wgmma into the same result was not, "
-     "and "
-     "no wait waits for it: -1",
+     "and no wait waits for it: -1",
      [](const Groups& g, char) { return g.last < 0 ? 0 : newer(g); }},
     {"another-result-is-open",
      "a wgmma into another result was not committed; this result's groups all were, and a wait "
-     "ends "
-     "them",
+     "ends them",
      [](const Groups& g, char) { return g.open.empty() ? newer(g) : -1; }},
     {"groups-of-the-result",
      "N counts the groups that add to this result only; wgmma_wait counts all groups",

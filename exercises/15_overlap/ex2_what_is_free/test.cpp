@@ -97,10 +97,7 @@ static int free_with(const Way& way, const Program& program, Thing thing) {
   return way.last_if_none ? last : -1;
 }
 
-struct Wrong {
-  const char *name, *explanation;
-  std::vector<Way> ways;
-};
+using Wrong = exercise::Wrong<Way>;
 
 static std::vector<Wrong> wrong_ways() {
   using W = Way;
@@ -111,8 +108,7 @@ static std::vector<Wrong> wrong_ways() {
        {{.which = W::kForAll}}},
       {"next-wait",
        "the next wait is taken for the one that ends the product, whatever its N is; it may let "
-       "the "
-       "product go on",
+       "the product go on",
        {{.which = W::kNext}}},
       {"free-at-the-issue",
        "this is the step that issues the product; it only begins there, and reads and writes until "
@@ -141,16 +137,14 @@ static std::vector<Wrong> wrong_ways() {
        {{.uses = W::kOtherBuffer}}},
       {"tile-for-buffer",
        "only tile 0 is taken to use buffer 0, only tile 1 buffer 1; tile 2 comes to buffer 0 "
-       "again: "
-       "tile % 2",
+       "again: tile % 2",
        {{.uses = W::kTileIsBuffer}}},
       {"first-use",
        "behind this wait the first product that uses it has ended, and a later one uses it again",
        {{.use = W::kFirst}}},
       {"itself-counted",
        "the product itself is counted among the younger ones, so this wait may let it go on: N "
-       "must "
-       "be at most the number of products issued behind it",
+       "must be at most the number of products issued behind it",
        {{.off = 1}}},
       {"one-younger-too-many",
        "one younger product more than N is asked for; N is enough",
@@ -282,10 +276,8 @@ static void check_program(const char* text) {
   }
   seen.pop_back();
   INFO(seen);
-  std::vector<exercise::Mistake> mistakes;
-  for (const Wrong& wrong : wrong_ways())
-    for (const Way& way : wrong.ways)
-      mistakes.push_back({wrong.name, all(program, way), wrong.explanation});
+  const auto mistakes =
+      exercise::mistakes(wrong_ways(), [&](const Way& way) { return all(program, way); });
   exercise::check_output({"free", 0, 0, labels}, got, expected, mistakes);
 }
 

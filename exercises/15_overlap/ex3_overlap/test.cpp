@@ -365,10 +365,7 @@ static std::string message_of(const Inputs& inputs, const Run& run,
   return "";
 }
 
-struct Wrong {
-  const char *name, *explanation;
-  std::vector<Way> ways;
-};
+using Wrong = exercise::Wrong<Way>;
 
 static std::vector<Wrong> wrong_ways() {
   using W = Way;
@@ -385,8 +382,7 @@ static std::vector<Wrong> wrong_ways() {
        {{.last = W::kOutputTwice}}},
       {"first-tile-forgotten",
        "the loop takes the weights of the tile before, and tile 0 has none: its scores, softmax "
-       "and "
-       "packing belong before the loop",
+       "and packing belong before the loop",
        {{.first = W::kNoFirst}}},
       {"first-tile-twice",
        "the loop begins with tile 0, which was done before it: it begins with tile 1",
@@ -400,8 +396,7 @@ static std::vector<Wrong> wrong_ways() {
        {{.first = W::kNoFirstWait}}},
       {"nothing-overlaps",
        "while a softmax is computed, nothing is in flight: one product is issued behind the other, "
-       "or the "
-       "wait in front of the softmax is for both",
+       "or the wait in front of the softmax is for both",
        {{.order = W::kOneAfterTheOther},
         {.wait_S = 0},
         {.wait_S = 0, .wait_O = -1},
@@ -412,8 +407,7 @@ static std::vector<Wrong> wrong_ways() {
         {.order = W::kSoftmaxBetween}}},
       {"next-scores-before-the-softmax",
        "the next scores were issued before this softmax, and there is one S: its registers belong "
-       "to "
-       "them now. What may run beside the softmax is the output of the tile before",
+       "to them now. What may run beside the softmax is the output of the tile before",
        {{.order = W::kNextScores}}},
       {"output-behind-the-wait",
        "the output is issued when the scores have ended: until then the tensor cores had nothing "
@@ -445,8 +439,8 @@ static std::vector<Wrong> wrong_ways() {
        "P was packed before wgmma_wait<0>(O): the product in flight still reads it",
        {{.pack = W::kPackEarly}}},
       {"both-before-the-wait",
-       "O was rescaled and P packed before wgmma_wait<0>(O): until then the product in flight "
-       "has both",
+       "O was rescaled and P packed before wgmma_wait<0>(O): until then the product in flight has "
+       "both",
        {{.pack = W::kPackEarly, .rescale = W::kBeforeO}}},
       {"pack-behind-the-next-scores",
        "P was packed when the next scores had been issued: S is in flight by then",

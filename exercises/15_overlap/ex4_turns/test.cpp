@@ -336,10 +336,7 @@ static void consume_with(const Way& way, const Steps& steps, int consumer, int c
   }
 }
 
-struct Wrong {
-  const char *name, *explanation;
-  std::vector<Way> ways;
-};
+using Wrong = exercise::Wrong<Way>;
 
 static std::vector<Wrong> wrong_ways() {
   using W = Way;
@@ -375,8 +372,7 @@ static std::vector<Wrong> wrong_ways() {
        {{.wait_count = W::kOneGroup}, {.arrive_count = W::kOneGroup}}},
       {"count-of-all-consumers",
        "the count is that of all consumers, or of a producer besides; at a barrier meet two of "
-       "them, "
-       "the one that waits and the one before it",
+       "them, the one that waits and the one before it",
        {{.wait_count = W::kAll, .arrive_count = W::kAll},
         {.wait_count = W::kBlock, .arrive_count = W::kBlock}}},
       {"count-in-warpgroups",
@@ -388,8 +384,7 @@ static std::vector<Wrong> wrong_ways() {
        {{.arrive = W::kOwn}, {.arrive = W::kOwn, .first = W::kToItself}}},
       {"turns-go-backwards",
        "the turn is passed to the consumer before: each waits at its own barrier and arrives at "
-       "that "
-       "of consumer + 1",
+       "that of consumer + 1",
        {{.wait = W::kNext, .arrive = W::kOwn},
         {.wait = W::kNext, .arrive = W::kOwn, .first = W::kFirst},
         {.arrive = W::kPrevious},
@@ -420,8 +415,7 @@ static std::vector<Wrong> wrong_ways() {
        {{.turn = W::kArriveBeforeIssue}}},
       {"passes-behind-the-softmax",
        "the turn is passed on behind the softmax: nobody issues while another computes, and that "
-       "is "
-       "what turns are for",
+       "is what turns are for",
        {{.turn = W::kArriveBehindSoftmax}, {.turn = W::kLastBehindSoftmax}}},
       {"never-passes",
        "the turn is never passed on: behind the first consumer all wait for ever",

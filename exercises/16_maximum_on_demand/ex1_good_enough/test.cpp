@@ -97,22 +97,18 @@ struct Way {
   }
 };
 
-struct Wrong {
-  const char *name, *explanation;
-  std::vector<Way> ways;
-};
+using Wrong = exercise::Wrong<Way>;
 
 static std::vector<Wrong> wrong_ways() {
   using W = Way;
   std::vector<Wrong> wrong = {
       {"nan-passes",
-       "a NaN passes: no comparison with it is true, so ask for what is good, and negate: "
-       "!(sum < limit)",
+       "a NaN passes: no comparison with it is true, so ask for what is good, and negate: !(sum < "
+       "limit)",
        {{.of = W::kEach, .nan_is_too_large = false}, {.nan_is_too_large = false}}},
       {"maximum-drops-nan",
        "the larger of the two sums was looked at: fmax, and std::max by the order of its "
-       "arguments, "
-       "drop a NaN. The sum of both keeps it",
+       "arguments, drop a NaN. The sum of both keeps it",
        {{.of = W::kMax}, {.of = W::kStdMax}, {.of = W::kStdMaxExchanged}}},
       {"one-row-only",
        "one of the lane's two rows was looked at",
@@ -220,12 +216,9 @@ static void check_warps(const std::vector<Warp>& warps) {
                "    (!: again, .: good enough)\n";
   }
   first += std::to_string(wrong) + " of " + std::to_string(warps.size()) + " warps are wrong";
-  std::vector<exercise::Look> looks;
-  for (const Wrong& mistake : wrong_ways())
-    for (const Way& way : mistake.ways)
-      looks.push_back({mistake.name,
-                       shown(warps, [&](const float(&sum)[2]) { return way.again(sum); }),
-                       mistake.explanation});
+  const auto looks = exercise::looks(wrong_ways(), [&](const Way& way) {
+    return shown(warps, [&](const float(&sum)[2]) { return way.again(sum); });
+  });
   exercise::check_shown(wrong == 0, first, shown(warps, answer), looks);
 }
 

@@ -110,10 +110,7 @@ struct Way {
   }
 };
 
-struct Wrong {
-  const char *name, *explanation;
-  std::vector<Way> ways;
-};
+using Wrong = exercise::Wrong<Way>;
 
 static const std::vector<Wrong>& wrong_ways() {
   using W = Way;
@@ -296,12 +293,9 @@ TEST_CASE("row 0 misses, and row 1 has larger scores than before") {
     }
     return result;
   };
-  std::vector<exercise::Mistake> mistakes;
-  for (const Wrong& wrong : wrong_ways())
-    for (const Way& way : wrong.ways)
-      mistakes.push_back({wrong.name,
-                          quotients([&](auto& rows, const Tile& tile) { way.step(rows, tile); }),
-                          wrong.explanation});
+  const auto mistakes = exercise::mistakes(wrong_ways(), [&](const Way& way) {
+    return quotients([&](auto& rows, const Tile& tile) { way.step(rows, tile); });
+  });
   exercise::check_output(
       {"rows", 3, 1e-5, {"m + ln l", "O[0] / l", "O[1] / l"}},
       quotients([](auto& rows, const Tile& tile) { step_on_demand(rows, tile); }),

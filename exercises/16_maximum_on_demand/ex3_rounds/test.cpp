@@ -190,10 +190,7 @@ struct Way {
   }
 };
 
-struct Wrong {
-  const char *name, *explanation;
-  std::vector<Way> ways;
-};
+using Wrong = exercise::Wrong<Way>;
 
 static const std::vector<Wrong>& wrong_ways() {
   using W = Way;
@@ -213,8 +210,8 @@ static const std::vector<Wrong>& wrong_ways() {
        "only the last tile of a round counts: moved |= …, not moved = …",
        {{.counted = W::kLastTile}}},
       {"only-misses-count",
-       "in exact rounds nothing is counted, so behind each of them the next is on demand, and "
-       "may miss again: a maximum that an exact tile raised counts, too",
+       "in exact rounds nothing is counted, so behind each of them the next is on demand, and may "
+       "miss again: a maximum that an exact tile raised counts, too",
        {{.counted = W::kOnlyMisses}}},
       {"never-exact",
        "no miss makes the next round exact: misses are not counted, or nobody votes, or all tiles "
@@ -289,14 +286,10 @@ static void check_rounds(const Case& c) {
   }
   message += "  expected        " + expected.modes[0] +
              "    (x: exact, d: on demand; moves: M either way, m only the exact way)";
-  std::vector<exercise::Look> looks;
-  for (const Wrong& wrong : wrong_ways())
-    for (const Way& way : wrong.ways)
-      looks.push_back(
-          {wrong.name,
-           run(c, [&](Steps& steps) { way.consume(steps, c.end, c.clear_begin, c.clear_end); })
-               .shown(),
-           wrong.explanation});
+  const auto looks = exercise::looks(wrong_ways(), [&](const Way& way) {
+    return run(c, [&](Steps& steps) { way.consume(steps, c.end, c.clear_begin, c.clear_end); })
+        .shown();
+  });
   exercise::check_shown(got.hazards.empty() && got.shown() == expected.shown(), message,
                         got.shown(), looks);
 }

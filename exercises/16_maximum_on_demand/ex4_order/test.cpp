@@ -47,10 +47,7 @@ struct Way {
   }
 };
 
-struct Wrong {
-  const char *name, *explanation;
-  std::vector<Way> ways;
-};
+using Wrong = exercise::Wrong<Way>;
 
 static const std::vector<Wrong>& wrong_ways() {
   using W = Way;
@@ -196,12 +193,9 @@ static void check_order(const Grid& grid) {
               " tiles of queries, " + std::to_string(grid.together) + " heads together\n" +
               table(got, expected, first) + effects(grid, got, answer);
   }
-  std::vector<exercise::Look> looks;
-  for (const Wrong& wrong : wrong_ways())
-    for (const Way& way : wrong.ways)
-      looks.push_back({wrong.name,
-                       shown(all(grid, [&](int index) { return way.work_of(index, grid); })),
-                       wrong.explanation});
+  const auto looks = exercise::looks(wrong_ways(), [&](const Way& way) {
+    return shown(all(grid, [&](int index) { return way.work_of(index, grid); }));
+  });
   exercise::check_shown(message.empty(), message, shown(got), looks);
 }
 

@@ -76,11 +76,7 @@ struct Answer {
   }
 };
 
-struct Known {
-  const char* name;
-  Way way;
-  const char* explanation;
-};
+using Known = exercise::Known<Way>;
 
 static std::vector<Known> all_known() {
   using W = Way;
@@ -189,9 +185,8 @@ static Numbers quantized(const Any& way, const std::vector<float>& x) {
 }
 
 static void check_group(const std::vector<float>& x) {
-  std::vector<exercise::Mistake> mistakes;
-  for (const Known& one : all_known())
-    mistakes.push_back({one.name, quantized(one.way, x), one.explanation});
+  const auto mistakes =
+      exercise::mistakes(all_known(), [&](const Way& way) { return quantized(way, x); });
   exercise::Output output{.name = "scale and n", .names = {"scale"}, .relative = true};
   for (size_t i = 0; i < x.size(); ++i) output.names.push_back("n[" + std::to_string(i) + "]");
   exercise::check_output(output, quantized(Answer{}, x), quantized(Way{}, x), mistakes);
@@ -204,8 +199,7 @@ static void check_scale(const std::string& of, const std::vector<float>& x,
     const double scale = quantized(way, x)[0];
     return scale > 0 && scale < 1e-5 ? std::string("a tiny number") : exercise::text(scale);
   };
-  std::vector<exercise::Look> looks;
-  for (const Known& one : all_known()) looks.push_back({one.name, shown(one.way), one.explanation});
+  const auto looks = exercise::looks(all_known(), shown);
   const std::string got = shown(Answer{});
   exercise::check_shown(got == right, "the scale of " + of + ": expected " + right + ", got " + got,
                         got, looks);
@@ -230,9 +224,7 @@ TEST_CASE("zeros") {
     const Numbers all = quantized(way, zeros);
     return Numbers(all.begin() + 1, all.end());
   };
-  std::vector<exercise::Mistake> mistakes;
-  for (const Known& one : all_known())
-    mistakes.push_back({one.name, n_of(one.way), one.explanation});
+  const auto mistakes = exercise::mistakes(all_known(), n_of);
   exercise::check_output({"n", 0, 0}, n_of(Answer{}), {0, 0, 0}, mistakes);
 }
 TEST_CASE("a NaN or an Inf") {

@@ -98,11 +98,7 @@ struct Answer {
   }
 };
 
-struct Known {
-  const char* name;
-  Way way;
-  const char* explanation;
-};
+using Known = exercise::Known<Way>;
 
 static const std::vector<Known>& all_known() {
   using W = Way;
@@ -190,9 +186,8 @@ static Numbers computed(const Any& way, const std::vector<int>& S,
 
 static void check_row(const std::vector<int>& S, const std::vector<float>& k_scales, float q_scale,
                       float scale) {
-  std::vector<exercise::Mistake> mistakes;
-  for (const Known& one : all_known())
-    mistakes.push_back({one.name, computed(one.way, S, k_scales, q_scale, scale), one.explanation});
+  const auto mistakes = exercise::mistakes(
+      all_known(), [&](const Way& way) { return computed(way, S, k_scales, q_scale, scale); });
   exercise::check_output({"p", 0, 1e-4}, computed(Answer{}, S, k_scales, q_scale, scale),
                          computed(Way{}, S, k_scales, q_scale, scale), mistakes);
 }

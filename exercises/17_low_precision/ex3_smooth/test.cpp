@@ -98,11 +98,7 @@ struct Answer {
   }
 };
 
-struct Known {
-  const char* name;
-  Way way;
-  const char* explanation;
-};
+using Known = exercise::Known<Way>;
 
 static const std::vector<Known>& all_known() {
   using W = Way;
@@ -181,9 +177,8 @@ static Numbers smoothed(const Any& way, std::vector<float> K, int dim) {
 }
 
 static void check_keys(const std::vector<float>& K, int dim) {
-  std::vector<exercise::Mistake> mistakes;
-  for (const Known& one : all_known())
-    mistakes.push_back({one.name, smoothed(one.way, K, dim), one.explanation});
+  const auto mistakes =
+      exercise::mistakes(all_known(), [&](const Way& way) { return smoothed(way, K, dim); });
   exercise::Output output{"mean and K", dim, 1e-5};
   for (size_t i = 0; i < dim + K.size(); ++i) {
     const size_t row = i / dim;
@@ -195,9 +190,8 @@ static void check_keys(const std::vector<float>& K, int dim) {
 
 static void check_lse(const std::vector<float>& q, const std::vector<float>& mean, float scale) {
   const float lse = 6.25f;
-  std::vector<exercise::Mistake> mistakes;
-  for (const Known& one : all_known())
-    mistakes.push_back({one.name, {one.way.corrected(lse, q, mean, scale)}, one.explanation});
+  const auto mistakes = exercise::mistakes(
+      all_known(), [&](const Way& way) { return Numbers{way.corrected(lse, q, mean, scale)}; });
   exercise::check_output({"lse", 0, 1e-5}, {Answer{}.corrected(lse, q, mean, scale)},
                          {Way{}.corrected(lse, q, mean, scale)}, mistakes);
 }
@@ -233,9 +227,8 @@ TEST_CASE("ln of the sum of e^s") {
     const std::vector<float> mean = way.smooth(keys, 3);
     return way.corrected(lse(keys), q, mean, 0.5f);
   };
-  std::vector<exercise::Mistake> mistakes;
-  for (const Known& one : all_known())
-    mistakes.push_back({one.name, {of_smoothed(one.way)}, one.explanation});
+  const auto mistakes =
+      exercise::mistakes(all_known(), [&](const Way& way) { return Numbers{of_smoothed(way)}; });
   exercise::check_output({"lse of K, from the smoothed K's", 0, 1e-5}, {of_smoothed(Answer{})},
                          {lse(K)}, mistakes);
 }

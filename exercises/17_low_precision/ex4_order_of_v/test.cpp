@@ -32,8 +32,7 @@ static const std::vector<Known>& all_known() {
   static const std::vector<Known> known = {
       {"keys-in-their-order", [](int slot) { return slot; },
        "V stands in the order of the keys, and P does not: a lane has two columns of each tile, "
-       "and "
-       "fills four slots in a row"},
+       "and fills four slots in a row"},
       {"the-other-way-round", inverse,
        "this is the slot of a key; they ask for the key in a slot, which is the inverse"},
       {"second-half-forgotten", [](int slot) { return packed(slot % 16); },

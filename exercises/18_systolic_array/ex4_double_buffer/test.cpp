@@ -57,8 +57,7 @@ static void check_stream(const std::string& what, const std::vector<Tile>& tiles
   };
   const char* const stream =
       "the weights arrive one tile after the other without a pause; there is one register for "
-      "them: "
-      "those of a tile begin when the tile before starts, so k is counted from there";
+      "them: those of a tile begin when the tile before starts, so k is counted from there";
   const Tile& last = tiles.back();
   exercise::check_output(
       {"cycles of " + what, 0, 0}, number(stream_cycles(tiles)), number(ends(tiles, right)),

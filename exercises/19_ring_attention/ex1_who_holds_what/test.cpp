@@ -110,11 +110,7 @@ struct Answer {
   }
 };
 
-struct Known {
-  const char* name;
-  Way way;
-  const char* explanation;
-};
+using Known = exercise::Known<Way>;
 
 static const std::vector<Known>& all_known() {
   using W = Way;
@@ -126,8 +122,7 @@ static const std::vector<Known>& all_known() {
       "whoever owns them";
   static const char* const ahead =
       "the owner is rank + step; keys come from the rank before and go to the rank after, so at "
-      "step "
-      "k they are those of rank - k";
+      "step k they are those of rank - k";
   static const char* const narrow =
       "positions were computed in 32 bits and lost some: a product of ints is an int";
   static const char* const negative =
@@ -172,8 +167,7 @@ static const std::vector<Known>& all_known() {
       {"longer-pieces-first",
        {.piece = W::kRestFirst},
        "the pieces are as equal as they can be, but others than the program's, where piece n "
-       "begins "
-       "at n * length / ranks"},
+       "begins at n * length / ranks"},
       {"pieces-rounded-up",
        {.piece = W::kRoundedUp},
        "the pieces have length / ranks keys, rounded up, so the last is shorter, or empty, while "
@@ -227,9 +221,7 @@ static void check_rank(int rank, int ranks, int64_t length) {
     }
     return result;
   };
-  std::vector<exercise::Mistake> mistakes;
-  for (const Known& one : all_known())
-    mistakes.push_back({one.name, run(one.way), one.explanation});
+  const auto mistakes = exercise::mistakes(all_known(), run);
   exercise::check_output(
       {"r" + std::to_string(rank) + ".step", 5, 0, {"owner", "begin", "end", "from", "to"}},
       run(Answer{}), run(Way{}), mistakes);

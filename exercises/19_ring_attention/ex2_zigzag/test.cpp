@@ -165,11 +165,7 @@ struct Answer {
   }
 };
 
-struct Known {
-  const char* name;
-  Way way;
-  const char* explanation;
-};
+using Known = exercise::Known<Way>;
 
 static const std::vector<Known>& all_known() {
   using W = Way;
@@ -230,8 +226,7 @@ static const std::vector<Known>& all_known() {
       {"skipped-as-in-order",
        {.rule = W::kOnlyVisiblePieces},
        "behind step `rank` nothing was computed, and before it everything: that is right for "
-       "pieces "
-       "in order; here late queries see the keys of later ranks"},
+       "pieces in order; here late queries see the keys of later ranks"},
       {"late-keys-only",
        {.rule = W::kLateLateOnly},
        "behind step `rank` the late queries were given the late keys only; they see the early ones "
@@ -304,8 +299,7 @@ static const std::vector<Known>& all_known() {
       {"two-equal-quarters",
        {.pairs = W::kTwoChunks},
        "two quarters of early by early were counted; that is the work if all chunks are of one "
-       "size "
-       "and step 0 is left out"},
+       "size and step 0 is left out"},
       {"masked-pairs-counted",
        {.pairs = W::kRectangle},
        "all four quarters were counted, also what is not computed"},
@@ -320,9 +314,7 @@ static void check_zigzag(int ranks, int64_t length) {
       for (const Half half : {EARLY, LATE}) result.push_back(way.chunk_of(rank, half, ranks));
     return result;
   };
-  std::vector<exercise::Mistake> mistakes;
-  for (const Known& one : all_known())
-    mistakes.push_back({one.name, chunks(one.way), one.explanation});
+  const auto mistakes = exercise::mistakes(all_known(), chunks);
   exercise::check_output({"rank", 2, 0, {"early", "late"}}, chunks(Answer{}), chunks(Way{}),
                          mistakes);
   for (int rank = 0; rank < ranks; ++rank) {
@@ -336,12 +328,9 @@ static void check_zigzag(int ranks, int64_t length) {
       }
       return result;
     };
-    mistakes.clear();
-    for (const Known& one : all_known())
-      mistakes.push_back({one.name, steps(one.way), one.explanation});
     exercise::check_output(
         {"r" + std::to_string(rank) + ".step", 5, 0, {"EE", "EL", "LE", "LL", "pairs"}},
-        steps(Answer{}), steps(Way{}), mistakes);
+        steps(Answer{}), steps(Way{}), exercise::mistakes(all_known(), steps));
   }
 }
 

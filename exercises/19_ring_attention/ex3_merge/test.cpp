@@ -137,11 +137,7 @@ struct Answer {
   }
 };
 
-struct Known {
-  const char* name;
-  Way way;
-  const char* explanation;
-};
+using Known = exercise::Known<Way>;
 
 static const std::vector<Known>& all_known() {
   using W = Way;
@@ -195,8 +191,7 @@ static const std::vector<Known>& all_known() {
       {"weight-not-normalised",
        {.weight = W::kUnnormalised, .update = W::kKept},
        "e^(LSE_b - LSE) O_b was added to O; O is divided by its own sum already, so both have to "
-       "be "
-       "weighted, and the weights add up to 1"},
+       "be weighted, and the weights add up to 1"},
       {"weighted-by-lse",
        {.weight = W::kOfLse},
        "the weights are LSE themselves; those are logarithms"},
@@ -317,9 +312,8 @@ static const Block kOldMemory{{7, -50, 1e30f}, -INF};
 static const Block kNan{{NOT_A_NUMBER, NOT_A_NUMBER, NOT_A_NUMBER}, NOT_A_NUMBER};
 
 static void check_blocks(const Block& start, const std::vector<Block>& blocks) {
-  std::vector<exercise::Mistake> mistakes;
-  for (const Known& one : all_known())
-    mistakes.push_back({one.name, merged(one.way, start, blocks), one.explanation});
+  const auto mistakes =
+      exercise::mistakes(all_known(), [&](const Way& way) { return merged(way, start, blocks); });
   // Weights e^(lse - merged lse) are right too, and lse of 1000 is rounded to 6e-5.
   exercise::check_output({"merge", DIM + 1, 2e-4, {"o0", "o1", "o2", "lse"}},
                          merged(Answer{}, start, blocks), merged(Way{}, start, blocks), mistakes);
@@ -334,8 +328,7 @@ static void check_nan(const Block& start, const std::vector<Block>& blocks) {
       text += std::isnan(all[i]) ? "NaN " : std::isinf(all[i]) ? "Inf " : "a number ";
     return text;
   };
-  std::vector<exercise::Look> looks;
-  for (const Known& one : all_known()) looks.push_back({one.name, shown(one.way), one.explanation});
+  const auto looks = exercise::looks(all_known(), shown);
   const std::string got = shown(Answer{});
   exercise::check_shown(got == "NaN NaN NaN NaN ",
                         "a key gave NaN; expected NaN in o and in lse, got " + got, got, looks);

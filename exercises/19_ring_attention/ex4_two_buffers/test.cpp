@@ -153,11 +153,7 @@ struct Answer {
   }
 };
 
-struct Known {
-  const char* name;
-  Way way;
-  const char* explanation;
-};
+using Known = exercise::Known<Way>;
 
 static const std::vector<Known>& all_known() {
   using W = Way;
@@ -174,8 +170,8 @@ static const std::vector<Known>& all_known() {
       "no send had been started when the receive was waited for: it comes later, or is missing; "
       "all ranks do that, so nobody sends: a deadlock";
   static const char* const too_late =
-      "the requests were waited for after the next use(), or behind the loop; the next use() "
-      "needs the keys";
+      "the requests were waited for after the next use(), or behind the loop; the next use() needs "
+      "the keys";
   static const char* const not_swapped =
       "the buffers were never exchanged, so the rank uses and sends its own keys at every step";
   static const char* const one_buffer =
@@ -185,8 +181,7 @@ static const std::vector<Known>& all_known() {
       "the rank's own keys were sent again, or the buffer in which they were; hand on what came";
   static const char* const one_less =
       "use() is called once less than there are ranks, so the keys that come last are never used: "
-      "P "
-      "steps, and P - 1 hops";
+      "P steps, and P - 1 hops";
   static const std::vector<Known> known = {
       {"waits-before-compute", {.waits = W::kBeforeUse}, before},
       {"starts-after-compute", {.starts = W::kAfter}, after},
@@ -239,8 +234,7 @@ static const std::vector<Known>& all_known() {
       {"copied-for-swapped",
        {.swap = W::kCopied},
        "the keys that came were copied into `here`: right, and every key is written once more; "
-       "swap "
-       "the spans"},
+       "swap the spans"},
       {"one-buffer", {.buffers = W::kOne}, one_buffer},
       {"one-buffer", {.swap = W::kNotSwapped, .buffers = W::kOne}, one_buffer},
       {"the-coming-are-sent",
@@ -291,8 +285,8 @@ static const std::vector<Known>& all_known() {
        "each rank receives from itself; keys come from the rank before, (rank + P - 1) % P"},
       {"its-own-neighbour",
        {.ring = W::kItself},
-       "each rank sends to itself and receives from itself; its neighbours are rank + 1 and "
-       "rank - 1, modulo P"},
+       "each rank sends to itself and receives from itself; its neighbours are rank + 1 and rank - "
+       "1, modulo P"},
       {"ring-open-at-the-end",
        {.ring = W::kOpenAbove},
        "the next rank is rank + 1, also for the last one; after it comes rank 0"},

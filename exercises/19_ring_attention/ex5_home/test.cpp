@@ -169,11 +169,7 @@ struct Answer {
   }
 };
 
-struct Known {
-  const char* name;
-  Way way;
-  const char* explanation;
-};
+using Known = exercise::Known<Way>;
 
 static const std::vector<Known>& all_known() {
   using W = Way;
@@ -215,8 +211,7 @@ static const std::vector<Known>& all_known() {
       {"travels-once",
        {.hops = W::kOneOnly},
        "all parts were added to one sum, and that was sent at the end; a sum has one hop after "
-       "each "
-       "step"},
+       "each step"},
       {"own-part-twice",
        {.adds = W::kAgainAtHome},
        "the rank's own part was added again when the sum came home; it was the first one in it"},
@@ -298,8 +293,8 @@ static const std::vector<Known>& all_known() {
        "sums come from the previous rank and are sent to it too: send to the next one"},
       {"its-own-neighbour",
        {.ring = W::kItself},
-       "each rank sends to itself and receives from itself; its neighbours are rank + 1 and "
-       "rank - 1, modulo P"},
+       "each rank sends to itself and receives from itself; its neighbours are rank + 1 and rank - "
+       "1, modulo P"},
       {"ring-open-at-the-end",
        {.ring = W::kOpenAbove},
        "the next rank is rank + 1, also for the last one; after it comes rank 0"},

@@ -190,11 +190,7 @@ struct Answer {
   }
 };
 
-struct Known {
-  const char* name;
-  Way way;
-  const char* explanation;
-};
+using Known = exercise::Known<Way>;
 
 static const std::vector<Known>& all_known() {
   using W = Way;
@@ -217,8 +213,7 @@ static const std::vector<Known>& all_known() {
       {"maximum-of-all-rows",
        {.maximum = W::kOfBatch},
        "the maximum of all rows was subtracted; a row far below it is all 0 then, and ln 0 is "
-       "-Inf: each "
-       "row its own"},
+       "-Inf: each row its own"},
       {"maximum-of-the-rows-so-far",
        {.maximum = W::kSoFar},
        "the maximum was not begun anew for each row; a row far below the ones before it is all 0 "
@@ -233,21 +228,18 @@ static const std::vector<Known>& all_known() {
       {"maximum-starts-at-zero",
        {.maximum = W::kFromZero},
        "the maximum began at 0, so in a row of negative logits nothing was taken out, and all e^x "
-       "may be 0: "
-       "begin with a number of the row"},
+       "may be 0: begin with a number of the row"},
       {"maximum-not-added-back",
        {.maximum = W::kNotAddedBack},
        "the loss is ln l - x[target] with the maximum taken out of l alone; it has to be taken out "
-       "of both, or "
-       "added to ln l"},
+       "of both, or added to ln l"},
       {"loss-is-the-margin",
        {.maximum = W::kAddedOnly},
        "the loss is m - x[target], 0 whenever the target is the most probable; ln l is missing"},
       {"logarithm-of-zero",
        {.loss_form = W::kFromProbability},
        "the loss went by way of the probability, which is 0 in fp32 for an improbable target, and "
-       "-ln 0 is Inf: m + ln "
-       "l - x[target] never takes the logarithm of something below 1"},
+       "-ln 0 is Inf: m + ln l - x[target] never takes the logarithm of something below 1"},
       {"epsilon-in-the-logarithm", {.loss_form = W::kEpsilon, .epsilon = 1e-12}, epsilon},
       {"epsilon-in-the-logarithm", {.loss_form = W::kEpsilon, .epsilon = 1e-10}, epsilon},
       {"epsilon-in-the-logarithm", {.loss_form = W::kEpsilon, .epsilon = 1e-9}, epsilon},
@@ -257,8 +249,7 @@ static const std::vector<Known>& all_known() {
       {"zero-times-infinity",
        {.loss_form = W::kOneHotSum},
        "the loss was summed over the whole row with weights 0 and 1; a logit of -Inf makes it 0 * "
-       "Inf = NaN: read the "
-       "target alone"},
+       "Inf = NaN: read the target alone"},
       {"logarithm-forgotten",
        {.loss_form = W::kNotLogged},
        "the loss is -p of the target; the gradient p - 1 belongs to -ln p"},
@@ -314,16 +305,14 @@ static const std::vector<Known>& all_known() {
       {"mean-over-all-logits",
        {.mean = W::kOverAll, .divisor = W::kElements},
        "loss and gradient were divided by the number of logits; there is one loss a row: divide by "
-       "the number of "
-       "rows"},
+       "the number of rows"},
       {"target-of-row-zero",
        {.target = W::kOfFirstTarget},
        "all rows were given the target of row 0; targets[row]"},
       {"target-of-the-next-row",
        {.target = W::kOfNextTarget},
        "each row was given the next row's target; the targets are shifted already: targets[row] is "
-       "what came after the "
-       "character of that row"},
+       "what came after the character of that row"},
       {"target-in-row-zero", {.target = W::kReadInRowZero}, row_zero},
       {"target-in-row-zero", {.one_hot = W::kInRowZero}, row_zero},
       {"target-in-row-zero", {.target = W::kReadInRowZero, .one_hot = W::kInRowZero}, row_zero},
@@ -373,13 +362,11 @@ static const std::vector<Known>& all_known() {
       {"exponentiated-twice",
        {.softmax = W::kTwice},
        "e^(x - m) was computed of numbers that were e^(x - m) already: where they are stored, the "
-       "logits are "
-       "gone"},
+       "logits are gone"},
       {"softmax-from-a-rounded-logarithm",
        {.softmax = W::kOfLse},
        "softmax was computed as e^(x - (m + ln l)); around 10000 fp32 rounds m + ln l to 0.001, "
-       "and the "
-       "probabilities are off by as much: e^(x - m) / l"},
+       "and the probabilities are off by as much: e^(x - m) / l"},
       {"gradient-not-written",
        {.nothing_written = true},
        "the logits are still there; the gradient takes their place"},
@@ -434,8 +421,7 @@ static void check_nan(const Case& c, int row_of_nan) {
     }
     return text;
   };
-  std::vector<exercise::Look> looks;
-  for (const Known& one : all_known()) looks.push_back({one.name, shown(one.way), one.explanation});
+  const auto looks = exercise::looks(all_known(), shown);
   const std::string got = shown(Answer{}), expected = shown(Way{});
   exercise::check_shown(got == expected,
                         "a logit of row " + std::to_string(row_of_nan) + " is NaN: expected " +

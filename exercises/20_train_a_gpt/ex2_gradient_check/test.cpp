@@ -179,10 +179,7 @@ struct Answer {
   }
 };
 
-struct Wrong {
-  const char *name, *explanation;
-  std::vector<Way> ways;  // one of them explains the whole run
-};
+using Wrong = exercise::Wrong<Way>;
 
 // A mistake with several steps and bounds: whoever makes it has chosen some.
 static std::vector<Way> with_bounds(const std::vector<Way>& ways) {
@@ -253,8 +250,8 @@ static const std::vector<Wrong>& wrong_ways() {
   using W = Way;
   static const std::vector<Wrong> wrong = {
       {"one-sided-difference",
-       "f was asked on one side of x; that errs by h f'' / 2, which is all there is where f' is "
-       "0: ask above and below",
+       "f was asked on one side of x; that errs by h f'' / 2, which is all there is where f' is 0: "
+       "ask above and below",
        one_sided()},
       {"not-halved", "f(x + h) - f(x - h) was divided by h; the two are 2 h apart",
        with_bounds({{.difference = W::kNotHalved}})},
@@ -347,8 +344,8 @@ static const std::vector<Wrong>& wrong_ways() {
        "the last component was not looked at; the loop ends one too early",
        with_bounds({{.compared = W::kAllButLast}})},
       {"compared-for-equality",
-       "dx and the difference were compared with == or !=; both are rounded, so right ones "
-       "differ: a bound",
+       "dx and the difference were compared with == or !=; both are rounded, so right ones differ: "
+       "a bound",
        with_bounds({{.bound = W::kEqual}})},
       {"one-right-is-enough", "the gradient passes if one component is right; all have to be",
        with_bounds({{.compared = W::kOne}})},
@@ -419,10 +416,8 @@ static std::string shown(const Any& way, const Function& f, const Numbers& at, c
 
 static void check_verdict(bool expected, const Function& f, const Numbers& x, const Numbers& dx,
                           const std::string& what) {
-  std::vector<exercise::Look> looks;
-  for (const Wrong& wrong : wrong_ways())
-    for (const Way& way : wrong.ways)
-      looks.push_back({wrong.name, shown(way, f, x, dx), wrong.explanation});
+  const auto looks =
+      exercise::looks(wrong_ways(), [&](const Way& way) { return shown(way, f, x, dx); });
   const std::string got = shown(Answer{}, f, x, dx), word = expected ? "right" : "wrong";
   const bool ok = got.rfind(word, 0) == 0 && got.find("another") == std::string::npos;
   exercise::check_shown(ok, what + ": expected " + word + ", got " + got, got, looks);

@@ -148,10 +148,7 @@ struct Answer {
   }
 };
 
-struct Wrong {
-  const char *name, *explanation;
-  std::vector<Way> ways;  // one of them explains the whole run
-};
+using Wrong = exercise::Wrong<Way>;
 
 static std::vector<Way> loops_off_by(int more) {
   std::vector<Way> all;
@@ -170,8 +167,8 @@ static const std::vector<Wrong>& wrong_ways() {
   using W = Way;
   static const std::vector<Wrong> wrong = {
       {"heads-interleaved",
-       "number d of head h was taken for channel d * heads + h; a head's numbers lie side by "
-       "side: h * dim + d",
+       "number d of head h was taken for channel d * heads + h; a head's numbers lie side by side: "
+       "h * dim + d",
        {{.product = W::kInterleaved},
         {.to = W::kJoinedInterleaved},
         {.product = W::kInterleaved, .to = W::kJoinedInterleaved}}},
@@ -193,8 +190,8 @@ static const std::vector<Wrong>& wrong_ways() {
         {.to = W::kJoinedTokensFirst},
         {.product = W::kTokensFirst, .to = W::kJoinedTokensFirst}}},
       {"head-forgotten",
-       "the column does not depend on h: all heads are head 0, or all are written over it; h * "
-       "dim + d",
+       "the column does not depend on h: all heads are head 0, or all are written over it; h * dim "
+       "+ d",
        {{.product = W::kHeadForgotten},
         {.to = W::kJoinedHeadForgotten},
         {.product = W::kHeadForgotten, .to = W::kJoinedHeadForgotten}}},
@@ -251,8 +248,8 @@ static const std::vector<Wrong>& wrong_ways() {
        "a whole tensor is -1, as at the beginning: nothing was written to it",
        {{.k_forgotten = true}, {.v_forgotten = true}, {.nothing_joined = true}}},
       {"head-by-head",
-       "Q, K and V of a head were looked for side by side; a row has all of Q, then all of K, "
-       "then all of V",
+       "Q, K and V of a head were looked for side by side; a row has all of Q, then all of K, then "
+       "all of V",
        {{.product = W::kOfAHeadTogether}}},
       {"channel-by-channel",
        "Q, K and V of a channel were looked for side by side; a row has all of Q, then all of K, "
@@ -263,8 +260,7 @@ static const std::vector<Wrong>& wrong_ways() {
        {{.product = W::kBlocksOfRows}}},
       {"three-tensors-in-a-row",
        "Q, K and V were copied as if each lay in one piece and in its order; the product has rows "
-       "of "
-       "tokens, with all three side by side in each",
+       "of tokens, with all three side by side in each",
        {{.product = W::kThreeTensors}}},
       {"rows-of-one-tensor",
        "rows were taken to be `channels` apart; a row of the product has 3 * channels numbers",

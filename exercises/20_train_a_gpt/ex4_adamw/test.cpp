@@ -160,10 +160,7 @@ struct Answer {
   }
 };
 
-struct Wrong {
-  const char *name, *explanation;
-  std::vector<Way> ways;  // one of them explains the whole run
-};
+using Wrong = exercise::Wrong<Way>;
 
 static const std::vector<Wrong>& wrong_ways() {
   using W = Way;
@@ -173,12 +170,12 @@ static const std::vector<Wrong>& wrong_ways() {
        "beta1^t, v by 1 - beta2^t: divide by these",
        {{.correction = W::kNeither}}},
       {"square-not-corrected",
-       "m was corrected and v was not: it is too small by 1 - beta2^t, and the first steps are "
-       "too long",
+       "m was corrected and v was not: it is too small by 1 - beta2^t, and the first steps are too "
+       "long",
        {{.correction = W::kOnlyMoment}}},
       {"moment-not-corrected",
-       "v was corrected and m was not: it is too small by 1 - beta1^t, and the first steps are "
-       "too short",
+       "v was corrected and m was not: it is too small by 1 - beta1^t, and the first steps are too "
+       "short",
        {{.correction = W::kOnlySquare}}},
       {"steps-counted-from-zero",
        "the correction is that of t - 1; at the first step t is 1 already, and 1 - beta^0 is 0",
@@ -199,8 +196,8 @@ static const std::vector<Wrong>& wrong_ways() {
        "m was corrected by beta2 and v by beta1; each by its own",
        {{.correction = W::kBetasExchanged}}},
       {"correction-stored",
-       "the corrected means were stored in m and v, and are corrected again at the next step; "
-       "they are for this step's weights alone",
+       "the corrected means were stored in m and v, and are corrected again at the next step; they "
+       "are for this step's weights alone",
        {{.correction = W::kStored}}},
       {"betas-exchanged",
        "beta2 was taken for m and beta1 for v; v is the slower one, so that steps do not jump",
@@ -430,9 +427,7 @@ TEST_CASE("a NaN comes out, and stays where it is") {
       text += std::string(i ? ", " : "") + (std::isnan(state.w[i]) ? "NaN" : "a number");
     return text;
   };
-  std::vector<exercise::Look> looks;
-  for (const Wrong& wrong : wrong_ways())
-    for (const Way& way : wrong.ways) looks.push_back({wrong.name, shown(way), wrong.explanation});
+  const auto looks = exercise::looks(wrong_ways(), shown);
   const std::string got = shown(Answer{});
   exercise::check_shown(got == "a number, NaN, a number",
                         "the gradient of weight 1 was NaN a step ago: expected w to be a number, "

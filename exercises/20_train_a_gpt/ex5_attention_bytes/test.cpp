@@ -167,10 +167,7 @@ struct Answer {
   }
 };
 
-struct Wrong {
-  const char *name, *explanation;
-  std::vector<Way> ways;  // one of them explains the whole run
-};
+using Wrong = exercise::Wrong<Way>;
 
 static const std::vector<Wrong>& wrong_ways() {
   using W = Way;
@@ -300,12 +297,12 @@ static const std::vector<Wrong>& wrong_ways() {
        "contexts were tried one after the other, and millions may fit: double, then bisect",
        {{.search = W::kLinear}, {.search = W::kOneBack}}},
       {"search-never-ends",
-       "the search asks about the same contexts again and again: in each round one of its ends "
-       "has to move, and it is over when they are neighbours",
+       "the search asks about the same contexts again and again: in each round one of its ends has "
+       "to move, and it is over when they are neighbours",
        {{.search = W::kNeverEnds}}},
       {"search-begins-too-high",
-       "a context was asked about whose bytes 64 bits do not hold; a number that has wrapped "
-       "round may seem to fit: begin with 1 and double",
+       "a context was asked about whose bytes 64 bits do not hold; a number that has wrapped round "
+       "may seem to fit: begin with 1 and double",
        {{.search = W::kTooHigh, .start = 1 << 30},
         {.search = W::kTooHigh, .start = std::numeric_limits<int>::max()},
         {.search = W::kTooHigh, .start = 1000000000},
@@ -351,10 +348,7 @@ static void check_bytes(const Shape& shape) {
     const auto bytes = [&](const auto& way) {
       return Numbers{static_cast<double>(way.attention_bytes(attention, shape))};
     };
-    std::vector<exercise::Mistake> mistakes;
-    for (const Wrong& wrong : wrong_ways())
-      for (const Way& way : wrong.ways)
-        mistakes.push_back({wrong.name, bytes(way), wrong.explanation});
+    const auto mistakes = exercise::mistakes(wrong_ways(), bytes);
     const char* const kind = attention == Attention::PLAIN ? "plain" : "tiled";
     exercise::check_output(
         {words(shape) + ", T = " + std::to_string(shape.length) + ", bytes of " + kind, 0, 0},
@@ -395,10 +389,8 @@ static std::string found(const Any& way, Attention attention, Shape shape, int64
 }
 
 static void check_longest(Attention attention, const Shape& shape, int64_t budget) {
-  std::vector<exercise::Look> looks;
-  for (const Wrong& wrong : wrong_ways())
-    for (const Way& way : wrong.ways)
-      looks.push_back({wrong.name, found(way, attention, shape, budget), wrong.explanation});
+  const auto looks = exercise::looks(
+      wrong_ways(), [&](const Way& way) { return found(way, attention, shape, budget); });
   const std::string got = found(Answer{}, attention, shape, budget);
   const std::string expected = found(Way{}, attention, shape, budget);
   exercise::check_shown(

@@ -81,9 +81,7 @@ static std::string shown(const std::vector<Step>& trace, float result) {
 }
 
 static std::string table(const std::vector<Step>& got, const std::vector<Step>& right) {
-  std::string text =
-      "  tile       m       l       "
-      "o   |   right m       l       o\n";
+  std::string text = "  tile       m       l       o   |   right m       l       o\n";
   for (size_t t = 0; t < got.size() && t < right.size(); ++t) {
     char line[120];
     std::snprintf(line, sizeof line, "  %4zu %7.4g %7.4g %7.4g   |   %7.4g %7.4g %7.4g\n", t,
@@ -125,10 +123,9 @@ static void check_row(const std::vector<float>& s, const std::vector<float>& v, 
   mistake("maximum-of-the-tile-before", Way::kFactorFromTileBefore,
           "the factor is e^(maximum of the tile before - m'); what was summed is relative to the "
           "largest of all tiles before, and that may be an earlier one");
-  mistake(
-      "maximum-of-the-tile-before", Way::kFactorFromTwoTiles,
-      "the factor is made of this tile's maximum and that of the tile before; what was summed is "
-      "relative to the largest of all tiles before, and that may be an earlier one");
+  mistake("maximum-of-the-tile-before", Way::kFactorFromTwoTiles,
+          "the factor is made of this tile's maximum and that of the tile before; what was summed "
+          "is relative to the largest of all tiles before, and that may be an earlier one");
   mistake("factor-upside-down", Way::kFactorUpsideDown,
           "the factor is e^(m' - m); what was summed must shrink when the maximum grows");
   mistake("factor-upside-down", Way::kUpsideDownGuarded,

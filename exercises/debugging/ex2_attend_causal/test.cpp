@@ -36,9 +36,7 @@ static void check_shape(int len_q, int len_kv, int block) {
   };
   const exercise::Numbers right = with(behind(offset), offset);
   exercise::Numbers got;
-  std::string table =
-      "  query  sees keys  visited "
-      "tiles       o   right o\n";
+  std::string table = "  query  sees keys  visited tiles       o   right o\n";
   for (int i = 0; i < len_q; ++i) {
     int visited = 0;
     const double o = debugging::attend_causal(i, len_q, s, v, block, visited);

@@ -114,10 +114,10 @@ static void check_stream(int num_tiles, uint64_t schedule) {
     way = changed;
     looks.push_back({name, shown(run(stream_with_way), num_tiles), explanation});
   };
-  mistake("longer-wait",
-          "waiting longer does not help: it is the other warp's reading that must be over, not a "
-          "copy",
-          {.load = Way::kBeforeWait});
+  mistake(
+      "longer-wait",
+      "waiting longer does not help: it is the other warp's reading that must be over, not a copy",
+      {.load = Way::kBeforeWait});
   mistake("load-before-barrier",
           "the load stands behind the wait, and still before the barrier: the other warp may be "
           "reading the tile that it overwrites",
@@ -146,8 +146,8 @@ static void check_stream(int num_tiles, uint64_t schedule) {
           {.barrier = Way::kBoth});
   const char* const landing =
       "no barrier stands between the wait and the sum, so nobody knows that the other warp's "
-      "copies "
-      "have landed; the one at the top or at the end of the loop keeps the buffers apart only";
+      "copies have landed; the one at the top or at the end of the loop keeps the buffers apart "
+      "only";
   for (const int wait : {0, 1})
     mistake("landing-barrier-missing", landing,
             {.load = Way::kBeforeWait, .wait = wait, .barrier = Way::kBeforeLoad});

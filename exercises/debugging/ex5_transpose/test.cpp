@@ -40,8 +40,7 @@ TEST_CASE("a tile") {
        "without padding a whole column lies in one bank, as it did before"},
       {"memory-grown", TILE * PITCH * 4 > 8192 && (right ? loads + stores == 64 : out_of_bounds),
        "no bank is hit twice, but a row is longer than the memory allows: it needs 32 floats, and "
-       "an "
-       "odd number of them is free of conflicts"},
+       "an odd number of them is free of conflicts"},
       {"rows-overlap", exercise::has(report, HazardKind::kWriteWrite),
        "a row is shorter than its 32 floats: its end is the beginning of the next"}};
   exercise::check_no_hazards(report, suspects);
