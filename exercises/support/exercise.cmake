@@ -99,7 +99,7 @@ function(exercise topic exercise)
   add_dependencies(my_exercises ${mine})
   add_test(NAME exercise_${id} COMMAND "${FA_PYTHON}" -B "${FA_ROOT}/exercises/support/prove.py"
     "${topic}/${exercise}" ${proofs})
-  fa_label_test(exercise_${id} "${chapter}" 120)
+  fa_label_test(exercise_${id} "${chapter}" 300)
 endfunction()
 
 # One test.cpp against the answer in `directory`. Reads the variables of exercise().

@@ -329,6 +329,12 @@ TEST_CASE("the casts") {
   for (const Cast& c : kCasts) {
     for (uint64_t schedule = 0; schedule < 3; ++schedule) CHECK(play(c, kRight, schedule) == "");
     if (c.consumers * c.products > 4) continue;
+    // Every thread arrives, and all of them are counted: this works, too.
+    const Functions all = {
+        kRight.full, [](const Cast& cast) { return cast.consumers * 128; },
+        [](const Cast& cast, int, int product) { return product == cast.products - 1; }};
+    CHECK(works(c, all));
+    CHECK(play(c, all) == "");
     std::set<exercise::Numbers> played;
     for (const Variant& variant : variants()) {
       if (!played.insert(numbers(c, variant.functions)).second) continue;

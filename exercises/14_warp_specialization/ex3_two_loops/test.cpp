@@ -104,8 +104,6 @@ struct Way {
     kWaitAtFull,  // full and empty exchanged
     kWaitFirst,   // only once, before the loop
     kNotInRoundZero,
-    kAtTheNext,  // at empty of the buffer after this one, which is read earlier than this one
-    kAtTheBefore,
     kCopyThenWait,  // the wait stands behind the copy
     kCopyOnly,
     kArriveOnly,  // without the bytes
@@ -130,6 +128,7 @@ struct Way {
   } consumer = kWaitAddArrive;
   enum Arrival { kSyncAndLane, kLane, kAllLanes, kSyncBehind, kElected } arrival = kSyncAndLane;
   int more_produced = 0, more_consumed = 0;
+  int empty_of = 0;  // the producer waits at the buffer that comes so many after its own
 };
 
 static int buffer_of(const Way& way, int tile) {
@@ -170,7 +169,7 @@ static void produce_with_way(const Way& way, const TensorMap& map, const Ring& r
                              int num_tiles) {
   for (int tile = 0; tile < num_tiles + way.more_produced; ++tile) {
     const int buffer = buffer_of(way, tile), parity = parity_of(way.empty, way, tile);
-    const uint32_t full = ring.full[buffer], empty = ring.empty[buffer];
+    const uint32_t full = ring.full[buffer], empty = ring.empty[(buffer + way.empty_of) % STAGES];
     const uint32_t reports = way.producer == Way::kReportsToEmpty ? empty : full;
     const auto copy = [&] {
       const bool to_empty = reports == empty || way.producer == Way::kCopyReportsToEmpty;
@@ -190,12 +189,6 @@ static void produce_with_way(const Way& way, const TensorMap& map, const Ring& r
         break;
       case Way::kWaitFirst:
         if (tile == 0) ex14::mbarrier_wait(empty, parity);
-        break;
-      case Way::kAtTheNext:
-        if (tile >= STAGES) ex14::mbarrier_wait(ring.empty[(tile + 1) % STAGES], parity);
-        break;
-      case Way::kAtTheBefore:
-        if (tile >= STAGES) ex14::mbarrier_wait(ring.empty[(tile + 2) % STAGES], parity);
         break;
       case Way::kNotInRoundZero:
         if (tile >= STAGES) ex14::mbarrier_wait(empty, parity);
@@ -295,18 +288,24 @@ static std::string order(const fa::simt::Report& report, int warp, EventKind a, 
 }
 
 // How often the producer waits: never, once, more often; and whether a wait or a copy is its last
-// step. A wait in the first round is of no use, so it does not count.
+// step. A wait in the first round is of no use, so it does not count. Does it wait at the mbarriers
+// of the buffer that it fills next?
 static std::string waits(const fa::simt::Report& report, int num_tiles) {
   if (num_tiles <= STAGES) return "";
-  int count = 0;
+  int count = 0, waited = -1;  // -1: not since the last copy
+  bool other = false;
   EventKind last = EventKind::kTmaLoad;
   for (const fa::simt::Event& event : report.events) {
     const bool wait = event.kind == EventKind::kAwaiting;
     if (event.warp != 0 || (!wait && event.kind != EventKind::kTmaLoad)) continue;
     count += wait;
     last = event.kind;
+    const auto stage = static_cast<int>(event.address / TILE_BYTES);
+    other = other || (!wait && waited >= 0 && waited != stage);
+    waited = wait ? (event.mbarrier - static_cast<int>(STAGES * TILE_BYTES)) / 16 : -1;
   }
-  return "\n" + std::to_string(std::min(count, 2)) + " waits, last " + fa::simt::event_name(last);
+  return "\n" + std::to_string(std::min(count, 2)) + " waits, last " + fa::simt::event_name(last) +
+         (other ? ", at another buffer" : "");
 }
 
 static std::string name(int tile) {
@@ -384,8 +383,9 @@ static void check_loops(int num_tiles) {
           {.empty = W::kRound, .producer = W::kNotInRoundZero});
   const char* const another =
       "the producer waits at empty of another buffer than the one that it fills";
-  mistake("waits-for-another-buffer", another, {.producer = W::kAtTheNext});
-  mistake("waits-for-another-buffer", another, {.producer = W::kAtTheBefore});
+  for (const W::Producer producer : {W::kWaitExpectCopy, W::kNotInRoundZero})
+    for (const int other : {1, 2})
+      mistake("waits-for-another-buffer", another, {.producer = producer, .empty_of = other});
   mistake("consumer-starts-with-one",
           "the consumers wait for the phase of full of the round before, which is complete: they "
           "read before the tile has come",
