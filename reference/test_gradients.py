@@ -454,8 +454,33 @@ class Diagnosis(unittest.TestCase):
                 constant[which] = np.full(right[which].shape, right[which].mean() + 1)
                 for got in (one, noisy, constant):
                     self.assertEqual(self.lines(inputs, do, got, dtype, **options), [])
-            got = dense_backward(steps, d=steps["d"] + 1.0, p=steps["p"]**2)
-            self.assertEqual(self.lines(inputs, do, got, dtype, **options), [])
+            for name, got in self.other_mistakes(steps, random):
+                with self.subTest(name, dtype=dtype, **options):
+                    self.assertEqual(self.lines(inputs, do, got, dtype, **options), [])
+
+    def other_mistakes(self, steps, random):
+        """Mistakes that have no name, some of them close to those that have one."""
+        right, p, d, shown = dense_backward(steps), steps["p"], steps["d"], ~steps["hidden"]
+        lse, (len_q, len_kv) = steps["m"] + np.log(steps["l"]), p.shape[2:]
+        keys, rows = np.arange(len_kv), np.arange(len_q)[:, None]
+        for name, changes in {
+                "another temperature": {"p": np.exp(0.9 * (steps["s"] - lse)) * shown},
+                "P squared": {"p": p**2}, "P uniform": {"p": 0 * p + shown / len_kv},
+                "the first key is lost": {"p": p * (keys > 0)},
+                "the last key is lost": {"p": p * (keys < len_kv - 1)},
+                "the last query is lost": {"p": p * (rows < len_q - 1)},
+                "two keys of the mask are lost": {"p": p * (keys <= rows + len_kv - len_q - 2)},
+                "dropout": {"p": p * (random.random(p.shape) > 0.1) / 0.9},
+                "D of the next query": {"d": np.roll(d, 1, axis=2)}, "D / 2": {"d": d / 2},
+                "D negated": {"d": -d}, "2 D": {"d": 2 * d}, "dP / 2": {"dp": steps["dp"] / 2},
+                "one row": {"d": d + 3 * (rows == 5)},
+                "the next key": {"k": np.roll(steps["k"], 1, axis=2)},
+                "the next query": {"q": np.roll(steps["q"], 1, axis=2)}}.items():
+            yield name, dense_backward(steps, **changes)
+        for name, change in {"absolute": np.abs, "columns turned around": lambda x: x[..., ::-1],
+                             "half of the heads": lambda x: x * (np.arange(x.shape[1]) % 2 == 0)[
+                                 :, None, None]}.items():
+            yield name, Gradients(*map(change, right))
 
     def test_packed_sequences(self):
         *inputs, do = random_inputs((1, 4, 20, 20, 4), 2)
