@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 
 #include "common/error.hpp"
@@ -32,6 +33,12 @@ bool parse_whole(const std::string& text, double& value) {
 
 std::string shown(const std::string& text) {
   return text.size() <= 60 ? text : text.substr(0, 57) + "...";
+}
+
+std::string shown(double number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", number);
+  return text;
 }
 
 int64_t parse_integer(const std::string& text, const std::string& what, int64_t minimum,

@@ -18,5 +18,6 @@ double parse_real(const std::string& text, const std::string& what);
 std::string_view without_byte_order_mark(std::string_view text, const std::string& what);
 // What the user gave, at most 60 characters of it: for error messages.
 std::string shown(const std::string& text);
+std::string shown(double number);
 
 }  // namespace fa

@@ -68,7 +68,7 @@ void declare(Cli& cli, const AttentionProgram& program, Options& options) {
   }
   if (knows(ALIBI)) {
     cli.flag("--alibi", options.alibi,
-             "scores fall with the distance, by 2^(-8 (h + 1) / H) a key");
+             "scores fall by 2^(-8 (h + 1) / H) for each key of distance");
   }
   if (knows(STRIDES)) {
     cli.choice("--layout", options.request.layout, {"bhld", "blhd"},
@@ -223,7 +223,13 @@ Problem make_problem(const AttentionProgram& program, const Options& options, co
     problem.more.push_back(files != 0 ? load_values(options.inputs[i], dtype, shape)
                                       : random_values(shape, dtype, options.seed, i));
   }
-  if (cli.given("--scale")) problem.scale = options.scale;
+  if (cli.given("--scale")) {
+    if (options.scale != 0 && static_cast<float>(options.scale) == 0) {
+      throw InputError("--scale " + shown(options.scale) +
+                       ": is 0 in fp32, whose smallest number is 1.4e-45");
+    }
+    problem.scale = options.scale;
+  }
   program.prepare(problem);
   return problem;
 }

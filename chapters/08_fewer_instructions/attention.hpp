@@ -90,8 +90,7 @@ FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
 template <int MMAS_Q, int MMAS_KV, int MMAS_D, class Breaks>
 FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
                              float (&O_rmem)[MMAS_Q][MMAS_D][4],
-                             const float (&S_rmem)[MMAS_Q][MMAS_KV][4], float scale_log2,
-                             Breaks breaks) {
+                             float (&S_rmem)[MMAS_Q][MMAS_KV][4], float scale_log2, Breaks breaks) {
   constexpr float MAX_GROWTH = 8.0f;  // log2: weights reach 256, far from any overflow
   float row_max[MMAS_Q][2];
   bool grew = breaks.has(fa::NO_RESCALE);
@@ -105,6 +104,7 @@ FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
       // [anchor: vote]
       // In the first tile m = -inf. Written so that NaN, from -inf - (-inf), counts as grown.
       grew |= !((row_max[mma_q][half] - m[mma_q][half]) * scale_log2 <= MAX_GROWTH);
+      grew |= !is_foldable(m[mma_q][half], scale_log2);
     }
   if (!warp_any(grew)) return;
   // [/anchor: vote]
@@ -123,6 +123,7 @@ FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
           breaks.has(fa::NO_RESCALE) ? 1.0f : exp2((m_old - subtrahend(m_new)) * scale_log2);
       l[mma_q][half] *= rescale[mma_q][half];
     }
+  subtract_max(S_rmem, m, scale_log2);
   scale_rows(O_rmem, rescale);
 }
 
@@ -137,7 +138,7 @@ FA_DEVICE void exponentiate(uint32_t (&P_rmem)[MMAS_Q][4], float (&l)[MMAS_Q][2]
     for (int i = 0; i < 4; ++i) {
       const int half = i % 2;
       const float* s = &S_rmem[mma_q][mma_kv * 2 + i / 2][half * 2];
-      const float m_log2 = subtrahend(m[mma_q][half]) * scale_log2;
+      const float m_log2 = folded_max(m[mma_q][half], scale_log2);
       const float p0 = exp2(fma(s[0], scale_log2, -m_log2));
       const float p1 = exp2(fma(s[1], scale_log2, -m_log2));
       l[mma_q][half] += p0 + p1;
@@ -265,11 +266,7 @@ void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
 template <int HEAD_DIM, int BLOCK_Q = 128, int BLOCK_KV = HEAD_DIM == 64 ? 128 : 64,
           int NUM_WARPS = 4, class Breaks>
 void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
-  if (!(args.scale > 0)) {
-    throw fa::InputError("--scale " + std::to_string(args.scale) +
-                         ": this chapter takes the maximum before it scales, which needs a "
-                         "positive scale");
-  }
+  check_scale(args.scale);
   constexpr int SMEM_ROWS = BLOCK_Q + 3 * BLOCK_KV;  // Q; then K twice and V
   launch_forward<BLOCK_Q, NUM_WARPS>(attention<HEAD_DIM, BLOCK_Q, BLOCK_KV, NUM_WARPS, Breaks>,
                                      args, SMEM_ROWS * HEAD_DIM * sizeof(bf16), breaks);

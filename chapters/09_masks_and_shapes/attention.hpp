@@ -101,8 +101,7 @@ FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
 template <int MMAS_Q, int MMAS_KV, int MMAS_D, class Breaks>
 FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
                              float (&O_rmem)[MMAS_Q][MMAS_D][4],
-                             const float (&S_rmem)[MMAS_Q][MMAS_KV][4], float scale_log2,
-                             Breaks breaks) {
+                             float (&S_rmem)[MMAS_Q][MMAS_KV][4], float scale_log2, Breaks breaks) {
   constexpr float MAX_GROWTH = 8.0f;  // log2: weights reach 256, far from any overflow
   float row_max[MMAS_Q][2];
   bool grew = breaks.has(fa::NO_RESCALE);
@@ -115,6 +114,7 @@ FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
       }
       // In the first tile m = -inf. Written so that NaN, from -inf - (-inf), counts as grown.
       grew |= !((row_max[mma_q][half] - m[mma_q][half]) * scale_log2 <= MAX_GROWTH);
+      grew |= !is_foldable(m[mma_q][half], scale_log2);
     }
   if (!warp_any(grew)) return;
 
@@ -132,20 +132,21 @@ FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
           breaks.has(fa::NO_RESCALE) ? 1.0f : exp2((m_old - guarded(m_new, breaks)) * scale_log2);
       l[mma_q][half] *= rescale[mma_q][half];
     }
+  subtract_max(S_rmem, m, scale_log2);
   scale_rows(O_rmem, rescale);
 }
 
 // P = exp(scale (S - m)) for 16 keys, as operand A,   l += this lane's part of rowsum P
 // exp(scale (s - m)) = 2^(s scale_log2 - m scale_log2): one FMA and one exponential.
-template <class T, int MMAS_Q, int MMAS_KV, class Breaks>
+template <class T, int MMAS_Q, int MMAS_KV>
 FA_DEVICE void exponentiate(uint32_t (&P_rmem)[MMAS_Q][4], float (&l)[MMAS_Q][2],
                             const float (&S_rmem)[MMAS_Q][MMAS_KV][4], int mma_kv,
-                            const float (&m)[MMAS_Q][2], float scale_log2, Breaks breaks) {
+                            const float (&m)[MMAS_Q][2], float scale_log2) {
   for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
     for (int i = 0; i < 4; ++i) {
       const int half = i % 2;
       const float* s = &S_rmem[mma_q][mma_kv * 2 + i / 2][half * 2];
-      const float m_log2 = guarded(m[mma_q][half], breaks) * scale_log2;
+      const float m_log2 = folded_max(m[mma_q][half], scale_log2);
       const float p0 = exp2(fma(s[0], scale_log2, -m_log2));
       const float p1 = exp2(fma(s[1], scale_log2, -m_log2));
       l[mma_q][half] += p0 + p1;
@@ -157,18 +158,18 @@ FA_DEVICE void exponentiate(uint32_t (&P_rmem)[MMAS_Q][4], float (&l)[MMAS_Q][2]
 // Now the sum runs over keys, so operand B wants neighbours along the keys, and V's rows hold
 // neighbours along HEAD_DIM: ldmatrix transposes each 8x8 matrix on its way. The exponentials of
 // the next 16 keys do not wait for the mma of these: the two units work side by side.
-template <class T, int MMAS_Q, int MMAS_D, int MMAS_KV, class Breaks>
+template <class T, int MMAS_Q, int MMAS_D, int MMAS_KV>
 FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4], float (&l)[MMAS_Q][2],
                                       const float (&S_rmem)[MMAS_Q][MMAS_KV][4],
                                       const float (&m)[MMAS_Q][2], float scale_log2,
-                                      uint32_t V_smem, Breaks breaks) {
+                                      uint32_t V_smem) {
   constexpr uint32_t ROW_BYTES = MMAS_D * MMA_N * sizeof(bf16);
   // keys 0-7, d 0-7 | keys 8-15, d 0-7 | keys 0-7, d 8-15 | keys 8-15, d 8-15
   const uint32_t V_lane =
       swizzle<ROW_BYTES>(lane_index() % 16 * ROW_BYTES + lane_index() / 16 * 16);
   for (int mma_kv = 0; mma_kv < MMAS_KV / 2; ++mma_kv) {
     uint32_t P_rmem[MMAS_Q][4];
-    exponentiate<T>(P_rmem, l, S_rmem, mma_kv, m, scale_log2, breaks);
+    exponentiate<T>(P_rmem, l, S_rmem, mma_kv, m, scale_log2);
     for (int mma_d = 0; mma_d < MMAS_D; mma_d += 2) {
       uint32_t V_rmem[4];
       const uint32_t col_offset = mma_d * MMA_N * sizeof(bf16);
@@ -275,7 +276,7 @@ void attention(const Params params, Breaks breaks) {
     if (!breaks.has(fa::DIVERGENT_BARRIER) || warp_index() == 0) block_sync();
 
     // O += exp(S - m) @ V
-    multiply_weights_value<T>(O_rmem, l, S_rmem, m, scale_log2, V_smem, breaks);
+    multiply_weights_value<T>(O_rmem, l, S_rmem, m, scale_log2, V_smem);
   };
 
   // [anchor: main_loop]

@@ -283,12 +283,12 @@ void attend(const Params p, Breaks breaks) {
     raise_row_max(m, rescale, S_rmem, scale_log2, breaks);
     for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
       for (int half = 0; half < 2; ++half) {
-        const float m_log2 = subtrahend(m[mma_q][half]) * scale_log2;
+        const float m_row = subtrahend(m[mma_q][half]);
         float sum = 0.0f;
         for (int mma_kv = 0; mma_kv < MMAS_KV; ++mma_kv) {
           const float* s = &S_rmem[mma_q][mma_kv][half * 2];
-          const float p0 = exp2(fma(s[0], scale_log2, -m_log2));
-          const float p1 = exp2(fma(s[1], scale_log2, -m_log2));
+          const float p0 = exp2((s[0] - m_row) * scale_log2);
+          const float p1 = exp2((s[1] - m_row) * scale_log2);
           sum += p0 + p1;
           P_rmem[mma_q][mma_kv / 2][mma_kv % 2 * 2 + half] = pack<T>(p0, p1);
         }

@@ -36,7 +36,7 @@ FA_DEVICE void multiply_query_key(float (&S_rmem)[1][MMAS_KV][4],
 // looks at its own columns and the warp votes. Shuffles are needed only for tiles in which m moves.
 template <int MMAS_Q, int MMAS_KV, class Breaks>
 FA_DEVICE bool raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
-                             float (&rescale)[MMAS_Q][2], const float (&S_rmem)[MMAS_Q][MMAS_KV][4],
+                             float (&rescale)[MMAS_Q][2], float (&S_rmem)[MMAS_Q][MMAS_KV][4],
                              float scale_log2, Breaks breaks) {
   constexpr float MAX_GROWTH = 8.0f;  // log2: weights reach 256, far from any overflow
   float row_max[MMAS_Q][2];
@@ -50,6 +50,7 @@ FA_DEVICE bool raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
       }
       // In the first tile m = -inf. Written so that NaN, from -inf - (-inf), counts as grown.
       grew |= !((row_max[mma_q][half] - m[mma_q][half]) * scale_log2 <= MAX_GROWTH);
+      grew |= !is_foldable(m[mma_q][half], scale_log2);
     }
   if (!warp_any(grew)) return false;
 
@@ -66,6 +67,7 @@ FA_DEVICE bool raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
           breaks.has(fa::NO_RESCALE) ? 1.0f : exp2((m_old - subtrahend(m_new)) * scale_log2);
       l[mma_q][half] *= rescale[mma_q][half];
     }
+  subtract_max(S_rmem, m, scale_log2);
   return true;
 }
 
@@ -78,7 +80,7 @@ FA_DEVICE void exponentiate(float (&S_rmem)[MMAS_Q][MMAS_KV][4], float (&l)[MMAS
     for (int mma_kv = 0; mma_kv < MMAS_KV; ++mma_kv)
       for (int half = 0; half < 2; ++half) {
         float* s = &S_rmem[mma_q][mma_kv][half * 2];
-        const float m_log2 = subtrahend(m[mma_q][half]) * scale_log2;
+        const float m_log2 = folded_max(m[mma_q][half], scale_log2);
         s[0] = exp2(fma(s[0], scale_log2, -m_log2));
         s[1] = exp2(fma(s[1], scale_log2, -m_log2));
         l[mma_q][half] += s[0] + s[1];
@@ -257,11 +259,7 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
 template <int HEAD_DIM, int CONSUMERS = 3, bool PING_PONG = false,
           int BLOCK_KV = CONSUMERS == 3 && HEAD_DIM == 128 ? 80 : 128, class Breaks>
 void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
-  if (!(args.scale > 0)) {
-    throw fa::InputError("--scale " + std::to_string(args.scale) +
-                         ": this chapter takes the maximum before it scales, which needs a "
-                         "positive scale");
-  }
+  check_scale(args.scale);
   // A tensor [batch*heads, len, HEAD_DIM] seen as panels of 64 columns: one box is a whole tile.
   const auto map = [](const fa::TensorRef& tensor, int rows, Swizzle swizzle) {
     const auto [batch, heads, len, dim] = tensor.shape;

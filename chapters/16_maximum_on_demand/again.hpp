@@ -80,7 +80,7 @@ FA_DEVICE void rows_again(float (&O_rmem)[1][MMAS_D][4], float (&m)[1][2], float
     }
     mask_scores(S_rmem, work.mask, first_row, key);
     if (raise_row_max(m, l, rescale, S_rmem, scale_log2, breaks)) scale_rows(O_rmem, rescale);
-    exponentiate(S_rmem, l[0], {subtrahend(m[0][0]), subtrahend(m[0][1])}, scale_log2);
+    exponentiate(S_rmem, l[0], m[0], scale_log2);
     uint32_t P_rmem[1][1][4];
     pack(P_rmem, S_rmem);
     for (int mma_d = 0; mma_d < MMAS_D; ++mma_d) {

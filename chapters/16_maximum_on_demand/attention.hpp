@@ -198,7 +198,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
       if (edge && !breaks.has(fa::UNMASKED_DIAGONAL))
         mask_scores(S_rmem, work.mask, opaque(warp_row), (tiles.begin + n) * BLOCK_KV);
       const bool grew = raise_row_max(m, l, rescale, S_rmem, scale_log2, breaks);
-      exponentiate(S_rmem, l[0], {subtrahend(m[0][0]), subtrahend(m[0][1])}, scale_log2);
+      exponentiate(S_rmem, l[0], m[0], scale_log2);
       return grew;
     };
     const auto step_exact = [&](int n, bool edge) {
@@ -222,8 +222,9 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
       exponentiate(S_rmem, sum, m[0], scale_log2);  // with the current maximum
       finish_output(n - 1);
       // Weights of 2^50 times a V of 2^60 are far below fp32's 2^127. Written so that Inf and NaN
-      // count as too large. (With m = -inf the weights are Inf or NaN.)
-      const bool too_large = !(sum[0] + sum[1] < 0x1p50f) || breaks.has(fa::NO_RESCALE);
+      // count as too large. (m = -inf is not foldable.)
+      const bool too_large = !(sum[0] + sum[1] < 0x1p50f) || breaks.has(fa::NO_RESCALE) ||
+                             !is_foldable(m[0][0], scale_log2) || !is_foldable(m[0][1], scale_log2);
       if (warp_any(too_large) && !breaks.has(fa::NO_SUM_CHECK)) {
         scores_again<HEAD_DIM, BLOCK_Q>(
             S_rmem, Q_smem + opaque(warp_row - block_row) * Tile<BLOCK_Q>::ROW_BYTES,
@@ -231,7 +232,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
         float rescale[1][2];
         if (raise_row_max(m, l, rescale, S_rmem, scale_log2, breaks)) scale_rows(O_rmem, rescale);
         sum[0] = sum[1] = 0.0f;
-        exponentiate(S_rmem, sum, {subtrahend(m[0][0]), subtrahend(m[0][1])}, scale_log2);
+        exponentiate(S_rmem, sum, m[0], scale_log2);
         raised = true;
         warp_sync();  // all lanes have read K
       }

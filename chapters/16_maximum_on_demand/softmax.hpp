@@ -10,7 +10,7 @@ namespace FA_BACKEND::ch16 {
 // The exact way, as in chapter 15: m stays until a weight would pass 2^8.
 template <int MMAS_Q, int MMAS_KV, class Breaks>
 FA_DEVICE bool raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
-                             float (&rescale)[MMAS_Q][2], const float (&S_rmem)[MMAS_Q][MMAS_KV][4],
+                             float (&rescale)[MMAS_Q][2], float (&S_rmem)[MMAS_Q][MMAS_KV][4],
                              float scale_log2, Breaks breaks) {
   constexpr float MAX_GROWTH = 8.0f;  // log2: weights reach 256, far from any overflow
   float row_max[MMAS_Q][2];
@@ -24,6 +24,7 @@ FA_DEVICE bool raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
       }
       // In the first tile m = -inf. Written so that NaN, from -inf - (-inf), counts as grown.
       grew |= !((row_max[mma_q][half] - m[mma_q][half]) * scale_log2 <= MAX_GROWTH);
+      grew |= !is_foldable(m[mma_q][half], scale_log2);
     }
   if (!warp_any(grew)) return false;
 
@@ -40,6 +41,7 @@ FA_DEVICE bool raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
           breaks.has(fa::NO_RESCALE) ? 1.0f : exp2((m_old - subtrahend(m_new)) * scale_log2);
       l[mma_q][half] *= rescale[mma_q][half];
     }
+  subtract_max(S_rmem, m, scale_log2);
   return true;
 }
 
@@ -50,7 +52,7 @@ FA_DEVICE void exponentiate(float (&S_rmem)[1][MMAS_KV][4], float (&sum)[2], con
   for (int mma_kv = 0; mma_kv < MMAS_KV; ++mma_kv)
     for (int half = 0; half < 2; ++half) {
       float* s = &S_rmem[0][mma_kv][half * 2];
-      const float m_log2 = m[half] * scale_log2;
+      const float m_log2 = folded_max(m[half], scale_log2);
       s[0] = exp2(fma(s[0], scale_log2, -m_log2));
       s[1] = exp2(fma(s[1], scale_log2, -m_log2));
       sum[half] += s[0] + s[1];

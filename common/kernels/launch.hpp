@@ -8,6 +8,7 @@
 
 #include "common/error.hpp"
 #include "common/kernels/geometry.hpp"
+#include "common/parse.hpp"
 
 namespace FA_BACKEND {
 
@@ -32,15 +33,19 @@ void launch_forward(Kernel kernel, const fa::ForwardArgs& args, size_t smem_byte
 }
 // [/anchor: launch]
 
+// From chapter 08 on. Throws InputError unless the scale is positive.
+inline void check_scale(float scale) {
+  if (scale > 0) return;
+  throw fa::InputError("--scale " + fa::shown(scale) +
+                       ": this chapter takes the maximum before it scales, which needs a positive "
+                       "scale");
+}
+
 // From chapter 09 on. Throws InputError unless the scale is positive and the rows of all tensors
 // are contiguous, begin at multiples of 16 bytes, and lie within 4 GB of their head's first.
 inline void check_scale_and_strides(float scale,
                                     std::initializer_list<const fa::TensorRef*> tensors) {
-  if (!(scale > 0)) {
-    throw fa::InputError("--scale " + std::to_string(scale) +
-                         ": this chapter takes the maximum before it scales, which needs a "
-                         "positive scale");
-  }
+  check_scale(scale);
   for (const fa::TensorRef* tensor : tensors) {
     const auto& stride = tensor->strides;
     for (int d = 0; d < 4; ++d) {
