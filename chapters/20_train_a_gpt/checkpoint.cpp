@@ -68,6 +68,7 @@ void save_checkpoint(const std::string& path, const TrainingState& state) {
       {"learning_rate", state.recipe.learning_rate},
       {"warm_up", state.recipe.warm_up},
       {"vocabulary", characters},
+      {"first", encode_utf8(state.first)},
       {"text", state.text},
       {"seed", state.seed},
       {"random", state.random.state},
@@ -119,6 +120,9 @@ TrainingState load_checkpoint(const std::string& path) {
         !std::is_sorted(state.vocabulary.begin(), state.vocabulary.end())) {
       throw damaged();
     }
+    // Checkpoints from before have no "first".
+    const std::string first = header.value("first", encode_utf8(state.vocabulary.front()));
+    state.first = Vocabulary::of(decode_utf8(first, path)).characters().front();
     state.text = header.at("text").get<uint64_t>();
     state.seed = within(header, "seed", kSeed);
     state.random.state = header.at("random").get<uint64_t>();

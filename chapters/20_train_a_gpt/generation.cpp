@@ -112,6 +112,11 @@ int32_t sample(std::span<const float> logits, double temperature, Random& random
   return static_cast<int32_t>(std::min(found - sums.begin(), std::ssize(sums) - 1));
 }
 
+std::string default_prompt(const TrainingState& trained) {
+  const bool has_lines = trained.vocabulary.find(U'\n') != std::u32string::npos;
+  return encode_utf8(has_lines ? U'\n' : trained.first);
+}
+
 std::string generate(const TrainingState& trained, const std::string& prompt, int64_t count,
                      double temperature, int64_t seed) {
   const std::u32string characters = decode_utf8(prompt, "--prompt");

@@ -42,6 +42,10 @@ class Decoder {
 // A token, with probability softmax(logits / temperature).
 int32_t sample(std::span<const float> logits, double temperature, Random& random);
 
+// What a model starts from if no prompt is given: a new line, or the first character of its text if
+// that text has no new line.
+std::string default_prompt(const TrainingState& trained);
+
 // `prompt` and `count` more characters, in UTF-8. Throws InputError for an empty prompt, and for
 // one with characters that the text did not have.
 std::string generate(const TrainingState& trained, const std::string& prompt, int64_t count,

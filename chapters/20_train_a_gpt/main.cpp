@@ -35,12 +35,14 @@ int run_command(int argc, char** argv, BreakRun& this_run) {
   declare(train_cli, request);
   train_cli.flag("--list-breaks", list_here, "print what --break accepts");
 
-  std::string checkpoint, prompt = "\n";
+  std::string checkpoint, prompt;
   int64_t tokens = 200, seed = 0;
   double temperature = 0.8;
   Cli& generate_cli = cli.command("generate", "let a trained model write");
   generate_cli.input_file("--checkpoint", checkpoint, "the trained model");
-  generate_cli.text("--prompt", prompt, "the text to go on from [a new line]");
+  generate_cli.text(
+      "--prompt", prompt,
+      "the text to go on from [a new line, or the first character of the training text]");
   generate_cli.integer("--tokens", tokens, 0, 1'000'000, "characters to write [200]");
   generate_cli.integer("--seed", seed, kSeed.least, kSeed.most, "of the choices [0]");
   generate_cli.real("--temperature", temperature, "below 1: likelier characters [0.8]");
@@ -65,7 +67,9 @@ int run_command(int argc, char** argv, BreakRun& this_run) {
   if (command == "generate") {
     if (checkpoint.empty()) throw InputError("generate: expected --checkpoint FILE");
     if (!(temperature > 0)) throw InputError("--temperature: expected a number above 0");
-    std::cout << generate(load_checkpoint(checkpoint), prompt, tokens, temperature, seed) << "\n";
+    const TrainingState trained = load_checkpoint(checkpoint);
+    if (!generate_cli.given("--prompt")) prompt = default_prompt(trained);
+    std::cout << generate(trained, prompt, tokens, temperature, seed) << "\n";
     return kAgreed;
   }
   return tell_story();

@@ -40,9 +40,10 @@ TrainingState trained(int64_t steps, TrainingState state) {
 TrainingState fresh() { return start_training(kSmall, Vocabulary::of(kText), kText, 5); }
 
 bool same(const TrainingState& a, const TrainingState& b) {
-  return a.recipe == b.recipe && a.vocabulary == b.vocabulary && a.text == b.text &&
-         a.seed == b.seed && a.random.state == b.random.state && a.losses == b.losses &&
-         a.weights == b.weights && a.moment == b.moment && a.square == b.square;
+  return a.recipe == b.recipe && a.vocabulary == b.vocabulary && a.first == b.first &&
+         a.text == b.text && a.seed == b.seed && a.random.state == b.random.state &&
+         a.losses == b.losses && a.weights == b.weights && a.moment == b.moment &&
+         a.square == b.square;
 }
 
 }  // namespace

@@ -170,6 +170,18 @@ class Cli(unittest.TestCase):
         self.assertIn("größer", result.stdout)
         self.assertEqual(run(*options, "--seed", 0).stdout, result.stdout)
 
+    def test_a_text_without_lines_or_with_one_character_only(self):
+        for name, letters, first in (("lines", "a\nb", "\n"), ("no lines", "cab", "c"), ("one", "z", "z")):
+            with self.subTest(name):
+                text = self.write(name, letters.encode() * 40)
+                report = self.train(*SMALL, "--steps", 1, "--text", text, "--checkpoint", self.path("gpt"))
+                self.assertTrue(report["check"]["passed"])
+                self.assertLess(report["check"]["relative_error"], 1e-4)  # null if it is not a number
+                result = run("generate", "--checkpoint", self.path("gpt"), "--tokens", 5)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertTrue(result.stdout.startswith(first), result.stdout)
+                self.assertEqual(len(result.stdout), 1 + 5 + 1)
+
     def test_each_break_fails_the_check_of_the_gradients_and_trains_on(self):
         listed = run("--list-breaks").stdout.splitlines()
         self.assertEqual(len(listed), 5)

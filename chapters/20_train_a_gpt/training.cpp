@@ -23,6 +23,7 @@ TrainingState start_training(const Recipe& recipe, const Vocabulary& vocabulary,
   }
   config.vocabulary = vocabulary.size();
   state.vocabulary = vocabulary.characters();
+  state.first = text.front();
   state.seed = seed;
   state.random.state = static_cast<uint64_t>(seed);
   state.weights = initial_parameters(config, static_cast<uint64_t>(seed));
@@ -134,7 +135,7 @@ GradientCheck compare(const TrainingState& state, const Batch& batch,
         check.max_abs_error = error;
       }
     }
-    const double error = std::sqrt(difference) / size;
+    const double error = difference == 0 ? 0 : std::sqrt(difference) / size;  // 0/0 is no error
     if (!(error <= check.relative_error) && !std::isnan(check.relative_error)) {
       check.worst = one.name;
       check.relative_error = error;

@@ -24,7 +24,8 @@ struct Recipe {
 struct TrainingState {
   Recipe recipe;
   std::u32string vocabulary;
-  uint64_t text = 0;  // the text's fingerprint
+  char32_t first = 0;  // character of the text; `generate` starts there if the text has no line
+  uint64_t text = 0;   // the text's fingerprint
   int64_t seed = 0;
   Random random{0};                   // of the data's order
   std::vector<double> losses;         // of each step so far, before its update
