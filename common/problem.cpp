@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <numbers>
 #include <span>
@@ -120,7 +121,9 @@ Keys Problem::keys_of(int64_t batch, int64_t query) const {
 }
 
 double alibi_slope(int64_t head, int64_t heads) {
-  return std::exp2(-8.0 * static_cast<double>(head + 1) / static_cast<double>(heads));
+  const int64_t power = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(heads)));
+  const double step = head < power ? double(head + 1) : double(head - power) + 0.5;
+  return std::exp2(-8.0 * step / static_cast<double>(power));
 }
 
 void check_mask(const Problem& problem) {

@@ -54,8 +54,9 @@ struct Problem {
   Keys keys_of(int64_t batch, int64_t query) const;
 };
 
-// 2^(-8 (head + 1) / heads): Press, Smith and Lewis 2021, for a number of heads that is a power of
-// two, and here for any.
+// ALiBi's slope of a head (Press, Smith and Lewis 2021), by get_slopes in their code:
+// 2^(-8 (head + 1) / p), where p is the largest power of two that is at most `heads`. The heads from
+// p on have the slopes halfway between those, from the first on: 2^(-8 (head - p + 1/2) / p).
 double alibi_slope(int64_t head, int64_t heads);
 
 // Throws InputError unless `group` divides the heads, the windows are lengths or -1, the starts of

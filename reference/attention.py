@@ -204,8 +204,12 @@ FORWARD = {"naive": naive, "safe": safe, "online": online, "two-pass": two_pass,
 # ---- Grouped heads and packed sequences ----
 
 def alibi_slopes(heads: int) -> np.ndarray:
-    """2^(-8 (h + 1) / heads)."""
-    return np.exp2(-8.0 * np.arange(1, heads + 1) / heads)
+    """get_slopes of ALiBi's authors: 2^(-8 (h + 1) / p) for the first p heads, p the largest power of two that is
+    at most `heads`; the others have every second slope of 2 p heads."""
+    power = 1 << heads.bit_length() - 1
+    steps = np.arange(1, heads + 1, dtype=float)
+    steps[power:] -= power + 0.5
+    return np.exp2(-8.0 * steps / power)
 
 
 def sequences(cu_seqlens_q: Sequence[int], cu_seqlens_k: Sequence[int]

@@ -236,7 +236,8 @@ def parse(arguments) -> argparse.Namespace:
     parser.add_argument("--softcap", type=float, default=0.0, metavar="X",
                         help="scores are X tanh(score / X); 0: none")
     parser.add_argument("--alibi", action="store_true",
-                        help="subtract 2^(-8 (h + 1) / H) |i + (Lkv - Lq) - j| from the scores")
+                        help="subtract 2^(-8 (h + 1) / H) |i + (Lkv - Lq) - j| from the scores; if H is no power "
+                        "of two, with the slopes of ALiBi's get_slopes")
     parser.add_argument("--kv-heads", type=int, metavar="N", help="of K and V; the files must agree")
     for name, tensor in (("q", "Q"), ("k", "K and V")):
         parser.add_argument(f"--cu-seqlens-{name}", type=whole_numbers, metavar="0,…",

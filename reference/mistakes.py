@@ -264,7 +264,7 @@ def mistakes_for(problem: Problem) -> Iterator[Mistake]:
     if problem.slopes.any():
         yield in_head("ALiBi is missing", lambda head: {"slope": 0.0})
         yield in_head("ALiBi's slopes begin with 1, not with 2^(-8/H)", lambda head: {
-            "slope": head.slope * 2 ** (8 / heads)})
+            "slope": head.slope * 2 ** (8 / (1 << heads.bit_length() - 1))})
     if problem.packed:
         yield from packed_mistakes(problem)
     yield in_row("O is not divided by the row sum l", unnormalised_row)

@@ -26,6 +26,14 @@ from problem import Problem
 HERE = Path(__file__).resolve().parent
 
 
+def get_slopes(heads):
+    """As ALiBi's authors have it: half of the heads again for those that no power of two has."""
+    if heads & (heads - 1) == 0:
+        return [2 ** (-8 * (h + 1) / heads) for h in range(heads)]
+    power = 1 << heads.bit_length() - 1
+    return get_slopes(power) + get_slopes(2 * power)[::2][:heads - power]
+
+
 def scalar_attention(q, k, v, scale, causal, window=(-1, -1), softcap=0.0, slope=0.0):
     """One head, one number at a time, with exactly rounded sums: shares no code with the module."""
     o, lse = [], []
@@ -231,6 +239,9 @@ class MasksAndShapes(unittest.TestCase):
             want = scalar_attention(q[0, h], k[0, h], v[0, h], 1.0, False, slope=slope)
             np.testing.assert_allclose(got.o[0, h], want[0], atol=1e-13)
         self.assertEqual(attention.alibi_slopes(8)[0], 0.5)
+        self.assertEqual(list(attention.alibi_slopes(6)), [1 / 4, 1 / 16, 1 / 64, 1 / 256, 1 / 2, 1 / 8])
+        for heads in range(1, 41):
+            np.testing.assert_allclose(attention.alibi_slopes(heads), get_slopes(heads), rtol=1e-15)
 
     def test_windows_without_limits_and_causal_ones(self):
         q, k, v = random_inputs((1, 2, 15, 11, 4))
@@ -484,7 +495,7 @@ class GoldenCases(unittest.TestCase):
             self.assertEqual(k.shape[1], case.get("kv_heads", sizes["heads"]))
             for b, h in ((0, 0), (-1, -1), (0, sizes["heads"] // 2)):
                 head = h % sizes["heads"]
-                slope = 2 ** (-8 * (head + 1) / sizes["heads"]) if "alibi" in case else 0.0
+                slope = get_slopes(sizes["heads"])[head] if "alibi" in case else 0.0
                 want_o, want_lse = scalar_attention(
                     q[b, h, some].astype(float), *(x[b, head // group, first_key:].astype(float)
                                                    for x in (k, v)), case["scale"], case["causal"],

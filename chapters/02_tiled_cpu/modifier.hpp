@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "common/tensor.hpp"
+#include "common/problem.hpp"
 
 namespace ch02 {
 
@@ -56,7 +56,7 @@ struct SlidingWindow {
 // Attention with linear biases (Press, Smith and Lewis 2021): the further away, the lower.
 struct Alibi {
   int64_t offset;
-  float slope;  // 2^(−8 (h + 1) / heads)
+  float slope;  // fa::alibi_slope
   bool causal;
   float operator()(float score, int64_t query, int64_t key) const {
     if (causal) score = Causal{offset}(score, query, key);
@@ -84,10 +84,6 @@ struct ModifierChoice {
   int64_t window = 0;
 };
 
-inline float alibi_slope(int64_t head, int64_t heads) {
-  return std::exp2(-8.0f * static_cast<float>(head + 1) / static_cast<float>(heads));
-}
-
 // Calls work(modifier) with the chosen modifier for one head.
 template <class Work>
 void with_modifier(const ModifierChoice& choice, const fa::Shape& shape, int64_t head,
@@ -95,7 +91,8 @@ void with_modifier(const ModifierChoice& choice, const fa::Shape& shape, int64_t
   const int64_t offset = shape.kv - shape.q;
   switch (choice.kind) {
     case ModifierChoice::kAlibi:
-      return work(Alibi{offset, alibi_slope(head, shape.heads), choice.causal});
+      return work(
+          Alibi{offset, static_cast<float>(fa::alibi_slope(head, shape.heads)), choice.causal});
     case ModifierChoice::kWindow:
       return work(SlidingWindow{offset, choice.window});
     case ModifierChoice::kNone:

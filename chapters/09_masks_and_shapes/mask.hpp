@@ -8,8 +8,8 @@ namespace FA_BACKEND::ch09 {
 
 // Of this problem; each modifier takes its own.
 struct Modifiers {
-  float softcap;     // 0: none
-  float alibi_log2;  // log2 of the slope, for each head; 0: none
+  float softcap;    // 0: none
+  int alibi_heads;  // the largest power of two that is at most the number of heads; 0: no ALiBi
 };
 
 // What a kernel may do to a score between Q @ K.T and the mask. `distance` is how far the key is
@@ -24,14 +24,26 @@ struct SoftcapAndAlibi {
   static constexpr bool EXISTS = true;
   float cap, slope;
   FA_DEVICE SoftcapAndAlibi(const Modifiers& modifiers, int head)
-      : cap(modifiers.softcap), slope(exp2(modifiers.alibi_log2 * static_cast<float>(head + 1))) {
-    if (modifiers.alibi_log2 == 0.0f) slope = 0.0f;
+      : cap(modifiers.softcap), slope(0.0f) {
+    const int power = modifiers.alibi_heads;
+    if (power == 0) return;
+    // ALiBi's slopes are 2^(-8 step / power); the heads past the power of two have half steps.
+    const float step =
+        static_cast<float>(head < power ? head + 1 : head - power) + (head < power ? 0.0f : 0.5f);
+    slope = exp2(-8.0f * step / static_cast<float>(power));
   }
   FA_DEVICE float operator()(float score, int distance) const {
-    if (cap > 0.0f) {  // tanh x = 1 - 2 / (e^2x + 1), also where e^2x is inf
-      score = cap * (1.0f - 2.0f / (exp(2.0f * score / cap) + 1.0f));
-    }
+    if (cap > 0.0f) score = capped(score);
     return score - slope * static_cast<float>(distance < 0 ? -distance : distance);
+  }
+
+  // cap tanh(score / cap). tanh x = 1 - 2 / (e^2x + 1), also where e^2x is inf. Near 0 that is
+  // 1 - 1, and a large cap would multiply its error: there the series, which is x if x is tiny.
+  FA_DEVICE float capped(float score) const {
+    const float x = score / cap, y = x * x;
+    const float series = 1.0f + y * (-1.0f / 3 + y * (2.0f / 15 + y * (-17.0f / 315)));
+    if (fabsf(x) < 0.125f) return score * series;
+    return cap * (1.0f - 2.0f / (exp(2.0f * x) + 1.0f));
   }
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 // From the host's arguments to what the kernel is given, and to what one block makes of it.
 
+#include <bit>
 #include <string>
 
 #include "chapters/09_masks_and_shapes/mask.hpp"
@@ -93,7 +94,9 @@ inline Params params_of(const fa::ForwardArgs& args) {
           .len_q = len_q,
           .dim = static_cast<int>(args.q.shape[3]),
           .scale = args.scale,
-          .modifiers = {args.softcap, args.alibi ? -8.0f / static_cast<float>(heads) : 0.0f},
+          .modifiers = {args.softcap,
+                        args.alibi ? static_cast<int>(std::bit_floor(static_cast<unsigned>(heads)))
+                                   : 0},
           .mask = {len_kv, diagonal, left, limit(args.window_right)}};
 }
 

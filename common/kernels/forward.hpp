@@ -23,7 +23,7 @@ struct ForwardArgs {
   const int *q_starts = nullptr, *kv_starts = nullptr;
   int64_t sequences = 0, longest_q = 0;
   float softcap = 0;    // scores become softcap * tanh(score / softcap), before the mask; 0: none
-  bool alibi = false;   // head h's scores lose 2^(-8 (h + 1) / heads) for each key of distance
+  bool alibi = false;   // a head's scores lose fa::alibi_slope for each key of distance
   uint32_t breaks = 0;  // bits of the chapter's breaks; 0 runs the build that has none compiled in
   float* workspace = nullptr;  // KernelChapter::forward_workspace bytes, of any value
   int options[5] = {};         // the chapter's own, in the order of KernelChapter::options

@@ -38,7 +38,8 @@ typedef struct {
   const int32_t *cu_seqlens_q, *cu_seqlens_k; /* null: not packed */
   int64_t sequences, longest_q;
   double softcap; /* scores become softcap * tanh(score / softcap), before the mask; 0: none */
-  int32_t alibi;  /* 1: head h's scores lose 2^(-8 (h + 1) / heads) for each key of distance */
+  int32_t alibi;  /* 1: head h's scores lose 2^(-8 (h + 1) / heads) for each key of distance; if heads is
+                     no power of two, the slopes are those of ALiBi's authors' get_slopes */
   int32_t option; /* the chapter's own: 05's --stages, 13's --warpgroups, …; 0: as it is by default */
   void *workspace; /* of any content; 16-byte aligned, where the tensors are; may be null for 0 bytes */
   int64_t workspace_bytes;
