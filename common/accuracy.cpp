@@ -101,9 +101,14 @@ Accuracy accuracy_of(const Problem& asked, const Problem& rounded, std::span<con
     all.variance += one.variance;
   }
   const double count = static_cast<double>(std::ssize(rows) * s.dim);
+  // Two answers that are all zeros have no angle, and no error.
+  const bool equal = all.error == 0;
+  const double norms = std::sqrt(all.squared * all.squared_got);
   return {.rmse = std::sqrt(all.squared_error / count),
-          .cosine = all.product / std::sqrt(all.squared * all.squared_got),
-          .relative_l1 = all.error / all.size,
+          .cosine = equal        ? 1
+                    : norms == 0 ? 0
+                                 : all.product / norms,
+          .relative_l1 = equal ? 0 : all.error / all.size,
           .rmse_expected = std::sqrt(all.expected / count),
           .score_error = std::sqrt(all.variance / static_cast<double>(std::ssize(rows))),
           .rows = std::ssize(rows)};

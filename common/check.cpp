@@ -226,8 +226,27 @@ CheckResult check_output(const Problem& problem, std::span<const float> o,
       result.o.max_abs_error = result.o.relative_error = std::numeric_limits<double>::quiet_NaN();
     }
   }
-  result.inconclusive = result.agrees() && bound > unit_in_last_place(problem.dtype, 0) &&
-                        !(bound <= kWidestBound * result.rms_expected);
+  const double width = problem.e4m3_weight > 0 ? result.rms_bound : bound;
+  const double smallest = unit_in_last_place(problem.dtype, 0);
+  result.inconclusive =
+      result.agrees() && bound > smallest && !(width <= kWidestBound * result.rms_expected);
+  if (result.inconclusive) {
+    result.cause = one_ulp <= smallest ? std::string("O is below ") + name(problem.dtype) +
+                                             "'s normal numbers; with larger values of V it would"
+                   : score_error * largest(problem.v) >= width / 2
+                       ? "with smaller scores (--input-scale, --scale) it would"
+                       : "rounding moves O by as much, as the terms of its sum nearly cancel";
+  }
+  // Weights may be up to 2^8 before they are divided by their sum.
+  const double safe = std::numeric_limits<float>::max() / (256.0 * static_cast<double>(shape.kv));
+  if (result.o.nonfinite > 0 && largest(problem.v) > safe) {
+    char text[200];
+    std::snprintf(text, sizeof text,
+                  "V of up to %.2g: its sum over %lld keys, before the division, can pass 3.4e38, "
+                  "the largest fp32 number;\nwith V up to %.1e it cannot",
+                  largest(problem.v), static_cast<long long>(shape.kv), safe);
+    result.cause = text;
+  }
   return result;
 }
 
@@ -243,9 +262,9 @@ std::string describe(const CheckResult& result, const Shape& shape) {
   if (result.inconclusive) {
     std::snprintf(text, sizeof text,
                   "no element is out of bounds, but the bound is more than a quarter of O's rms, "
-                  "%.1e:\nit proves nothing; with smaller scores (--input-scale, --scale) it would",
+                  "%.1e:\nit proves nothing; ",
                   result.rms_expected);
-    lines += std::string("\n") + text;
+    lines += std::string("\n") + text + result.cause;
   }
   if (result.o.passed() && !(result.o.rms_error <= result.rms_bound)) {
     std::snprintf(text, sizeof text,
@@ -257,6 +276,7 @@ std::string describe(const CheckResult& result, const Shape& shape) {
        {describe(result.o, shape, "O", false), describe(result.lse, shape, "LSE", true)}) {
     if (!line.empty()) lines += "\n" + line;
   }
+  if (!result.inconclusive && !result.cause.empty()) lines += "\n" + result.cause;
   return lines;
 }
 
