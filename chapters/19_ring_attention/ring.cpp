@@ -223,8 +223,9 @@ void merge_row(std::span<float> o, float& lse, std::span<const float> o_b, float
     lse = base + std::log(own + ratio);
     return;
   }
-  const float weight = 1 / (1 + std::exp(lse - lse_b));  // e^inf is inf, and 1 / inf is 0
-  for (size_t d = 0; d < o.size(); ++d) o[d] -= weight * (o[d] - o_b[d]);
+  const float own = 1 / (1 + std::exp(lse_b - lse));  // e^inf is inf, and 1 / inf is 0
+  const float weight = 1 / (1 + std::exp(lse - lse_b));
+  for (size_t d = 0; d < o.size(); ++d) o[d] = own * o[d] + weight * o_b[d];
   lse = std::max(lse, lse_b) + std::log1p(std::exp(-std::abs(lse - lse_b)));
 }
 // [/anchor: merge]

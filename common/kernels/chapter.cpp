@@ -267,7 +267,7 @@ void check_shapes(const DecodeArgs& args) {
   if (args.table && args.table_columns < 1) throw InputError("a table of pages without a column");
   const int64_t room = args.table ? args.table_columns * k[2] : k[2];
   if (args.longest < 0 || args.longest + appended > room) {
-    throw InputError(std::to_string(args.longest) + " keys" +
+    throw InputError("longest is " + std::to_string(args.longest) + " keys" +
                      (appended > 0 ? " and " + std::to_string(appended) + " new ones" : "") +
                      ": a sequence has room for " + std::to_string(room));
   }
