@@ -99,6 +99,7 @@ GradientComparison compare_gradient(const Problem& problem, std::span<const floa
   }
   const double elements = static_cast<double>(count * dim);
   const double one_ulp = unit_in_last_place(problem.dtype, largest_gradient);
+  result.subnormal = one_ulp <= unit_in_last_place(problem.dtype, 0);
   const double bound = 2 * result.plain_error + one_ulp + result.fp32_error +
                        2 * terms.lean / std::sqrt(static_cast<double>(dim));
   result.rms_bound = (2 * std::sqrt(plain_squares) + one_ulp) / std::sqrt(elements) +
@@ -181,8 +182,10 @@ std::string what_is_wrong(const NamedGradient& gradient) {
   if (comparison.inconclusive) {
     return "\n" + name + ": nothing is out of bounds, but the bound of the rms error, " +
            formatted("%.1e", comparison.rms_bound) + ", is more than a quarter of " + name +
-           "'s rms, " + formatted("%.1e", comparison.rms_expected) +
-           ":\nit proves nothing; with smaller scores (--input-scale, --scale) it would";
+           "'s rms, " + formatted("%.1e", comparison.rms_expected) + ":\nit proves nothing; with " +
+           (comparison.subnormal ? "larger values of V and dO"
+                                 : "smaller scores (--input-scale, --scale)") +
+           " it would";
   }
   return "";
 }
@@ -281,6 +284,7 @@ GradientCheck check_gradients(const Problem& problem, std::span<const float> d_o
     plain[i] = {};
   }
 
+  result.largest_score = facts.largest_score;
   const double scale = std::abs(problem.scale);
   const double root_q = std::sqrt(static_cast<double>(problem.group * shape.q));
   const double root_kv = std::sqrt(static_cast<double>(shape.kv));
@@ -323,6 +327,12 @@ std::string describe(const GradientCheck& check, const Problem& problem) {
     wrong += what_is_wrong(gradient);
     rows += gradient.comparison->rows;
     rows_checked += gradient.comparison->rows_checked;
+  }
+  // LSE's unit in the last place at 1e5 is 2^-7: about 1 % of a weight.
+  if (!check.passed() && check.largest_score > 1e5) {
+    wrong += "\nscores of up to " + formatted("%.1e", check.largest_score) +
+             ": P = e^(score - LSE), and fp32 keeps too few digits of such an LSE;\nwith scores up "
+             "to 1e5 a weight is off by 1 % at most";
   }
   return text + std::to_string(rows_checked) + " of " + std::to_string(rows) + " rows" + wrong;
 }

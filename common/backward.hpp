@@ -20,12 +20,14 @@ struct GradientComparison {
   double rms_bound = 0;       // for values.rms_error
   double rms_expected = 0;    // over the rows that see a key, or that a query sees
   bool inconclusive = false;  // nothing is wrong, but the bound is too wide to tell
+  bool subnormal = false;     // all of it is below the dtype's normal numbers
 
   bool agrees() const { return values.passed() && values.rms_error <= rms_bound; }
 };
 
 struct GradientCheck {
   GradientComparison dq, dk, dv;
+  double largest_score = 0;  // max |scale · q·k| of the rows that were checked
 
   bool agrees() const { return dq.agrees() && dk.agrees() && dv.agrees(); }
   bool inconclusive() const {

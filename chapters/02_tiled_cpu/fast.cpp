@@ -61,13 +61,14 @@ struct Panel {
   int64_t first_query;
   int64_t visible;      // keys that at least one of its queries sees: [0, visible)
   int64_t all_visible;  // keys that all of them see
-  float* Q;             // [dim, LANES], times scale * log2(e)
+  float factor;         // scale * log2(e): scores are 2's exponents
+  float* Q;             // [dim, LANES]
   float* O;             // [dim rounded up to ROWS, LANES], not yet divided by l
   float* m;             // [LANES], of scores in units of log2
   float* l;             // [LANES]
 };
 
-// S.T = K @ Q.T of the keys [first, first + count); returns max(m, rowmax S).
+// S.T = factor K @ Q.T of the keys [first, first + count); returns max(m, rowmax S).
 Row score_tile(const Panel& panel, const float* K, int64_t dim, int64_t first, int64_t count,
                int64_t diagonal, float* S, Row m) {
   const bool masked = first + count > panel.all_visible;
@@ -76,6 +77,7 @@ Row score_tile(const Panel& panel, const float* K, int64_t dim, int64_t first, i
     FOR_ROWS rows[r] = K + (first + std::min(j + r, count - 1)) * dim;
     Row scores[ROWS];
     multiply(rows, 1, panel.Q, dim, scores);
+    FOR_ROWS scores[r] = multiply_by(panel.factor, scores[r]);
     if (masked) {  // query i sees key j when j <= i + diagonal
       const int64_t first_lane = first + j - diagonal - panel.first_query;
       FOR_ROWS scores[r] = hide_before(first_lane + r, scores[r]);
@@ -139,7 +141,7 @@ Panel load_queries(const float* Q, const fa::Shape& shape, float factor, bool ca
   for (int64_t lane = 0; lane < LANES; ++lane) {
     const int64_t query = first_query + lane;
     for (int64_t d = 0; d < shape.dim; ++d)
-      Q_panel[d * LANES + lane] = query < shape.q ? Q[query * shape.dim + d] * factor : 0.0f;
+      Q_panel[d * LANES + lane] = query < shape.q ? Q[query * shape.dim + d] : 0.0f;
   }
   std::fill_n(O, O_floats(shape.dim), 0.0f);
   std::fill_n(m, LANES, -kInfinity);
@@ -147,6 +149,7 @@ Panel load_queries(const float* Q, const fa::Shape& shape, float factor, bool ca
   return {first_query,
           fa::visible_keys(shape, causal, last_query),
           fa::visible_keys(shape, causal, first_query),
+          factor,
           Q_panel,
           O,
           m,

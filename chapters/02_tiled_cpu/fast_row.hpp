@@ -71,6 +71,10 @@ HWY_INLINE Row multiply_add(const Row& a, const Row& b, Row sum) {
   FOR_PARTS sum.part[c] = hn::MulAdd(a.part[c], b.part[c], sum.part[c]);
   return sum;
 }
+HWY_INLINE Row multiply_by(float factor, Row a) {
+  FOR_PARTS a.part[c] = hn::Mul(hn::Set(f32, factor), a.part[c]);
+  return a;
+}
 HWY_INLINE Row add(Row a, const Row& b) {
   FOR_PARTS a.part[c] = hn::Add(a.part[c], b.part[c]);
   return a;

@@ -223,8 +223,8 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
       finish_output(n - 1);
       // Weights of 2^50 times a V of 2^60 are far below fp32's 2^127. Written so that Inf and NaN
       // count as too large. (m = -inf is not foldable.)
-      const bool too_large = !(sum[0] + sum[1] < 0x1p50f) || breaks.has(fa::NO_RESCALE) ||
-                             !is_foldable(m[0][0], scale_log2) || !is_foldable(m[0][1], scale_log2);
+      const bool too_large = !(sum[0] + sum[1] < 0x1p50f) || !is_foldable(m[0][0], scale_log2) ||
+                             !is_foldable(m[0][1], scale_log2) || breaks.has(fa::NO_RESCALE);
       if (warp_any(too_large) && !breaks.has(fa::NO_SUM_CHECK)) {
         scores_again<HEAD_DIM, BLOCK_Q>(
             S_rmem, Q_smem + opaque(warp_row - block_row) * Tile<BLOCK_Q>::ROW_BYTES,

@@ -41,7 +41,7 @@ FA_DEVICE bool raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
           breaks.has(fa::NO_RESCALE) ? 1.0f : exp2((m_old - subtrahend(m_new)) * scale_log2);
       l[mma_q][half] *= rescale[mma_q][half];
     }
-  subtract_max(S_rmem, m, scale_log2);
+  subtract_large_max(S_rmem, m, scale_log2);
   return true;
 }
 

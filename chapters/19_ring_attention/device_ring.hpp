@@ -42,13 +42,13 @@ void merge(const Merge p) {
   const int64_t to = from / p.count * p.rows + p.first + from % p.count;
   const float lse = load_global(p.LSE + to), lse_b = load_global(p.lse + from);
   if (lse_b == NEG_INF) return;  // it has seen nothing
-  const float weight = 1.0f / (1.0f + exp(lse - lse_b));
+  const float own = 1.0f / (1.0f + exp(lse_b - lse)), weight = 1.0f / (1.0f + exp(lse - lse_b));
   for (int d = lane_index() * 2; d < p.dim; d += 2 * WARP_SIZE) {
     const uint32_t o_b = load_global(reinterpret_cast<const uint32_t*>(p.o + from * p.dim + d));
     float* const o = p.O + to * p.dim + d;
     const float x = load_global(o), y = load_global(o + 1);
-    store_global(o, x - weight * (x - unpack_low<bf16>(o_b)));
-    store_global(o + 1, y - weight * (y - unpack_high<bf16>(o_b)));
+    store_global(o, own * x + weight * unpack_low<bf16>(o_b));
+    store_global(o + 1, own * y + weight * unpack_high<bf16>(o_b));
   }
   warp_sync();  // all lanes have read LSE
   const float larger = max(lse, lse_b), smaller = lse < lse_b ? lse : lse_b;

@@ -57,7 +57,7 @@ struct State {
 };
 
 // state = merge(state, (o, lse)), for one row; o is [dim]. In the form that cannot overflow:
-//   o -= sigmoid(lse_b - lse) (o - o_b),   lse -= log sigmoid(lse - lse_b)
+//   o = sigmoid(lse - lse_b) o + sigmoid(lse_b - lse) o_b,   lse -= log sigmoid(lse - lse_b)
 void merge_row(std::span<float> o, float& lse, std::span<const float> o_b, float lse_b,
                uint32_t breaks = 0);
 

@@ -55,20 +55,22 @@ FA_DEVICE float subtrahend(float m) { return m == NEG_INF ? 0.0f : m; }
 // From chapter 08 on a weight's exponent is fma(s, scale_log2, -m_log2). The FMA rounds once, but
 // m_log2 = m * scale_log2 is rounded before it: for s = m the exponent is that error, not 0. Below
 // 4096 it is at most 2^-13, less than a weight changes when it is rounded to 16 bits. Where m_log2
-// is larger, the difference is taken first: subtract_max does S -= m, and m_log2 is 0.
+// is larger, the difference is taken first: S -= m, and m_log2 is 0.
 FA_DEVICE bool is_foldable(float m, float scale_log2) { return fabsf(m * scale_log2) < 4096.0f; }
 
 FA_DEVICE float folded_max(float m, float scale_log2) {
   return (is_foldable(m, scale_log2) ? m : 0.0f) * scale_log2;
 }
 
+// S -= m in the rows whose m is not foldable.
 template <int MMAS_Q, int MMAS_KV>
-FA_DEVICE void subtract_max(float (&S_rmem)[MMAS_Q][MMAS_KV][4], const float (&m)[MMAS_Q][2],
-                            float scale_log2) {
+FA_DEVICE void subtract_large_max(float (&S_rmem)[MMAS_Q][MMAS_KV][4], const float (&m)[MMAS_Q][2],
+                                  float scale_log2) {
   FA_UNROLL
   for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q) FA_UNROLL
   for (int half = 0; half < 2; ++half) {
     const float m_row = m[mma_q][half];
+    if (!warp_any(!is_foldable(m_row, scale_log2))) continue;
     const float early = is_foldable(m_row, scale_log2) ? 0.0f : subtrahend(m_row);
     FA_UNROLL
     for (int mma_kv = 0; mma_kv < MMAS_KV; ++mma_kv)
