@@ -66,11 +66,14 @@ FA_DEVICE float folded_max(float m, float scale_log2) {
 template <int MMAS_Q, int MMAS_KV>
 FA_DEVICE void subtract_large_max(float (&S_rmem)[MMAS_Q][MMAS_KV][4], const float (&m)[MMAS_Q][2],
                                   float scale_log2) {
+  bool found = false;
+  for (const auto& row : m)
+    for (const float m_row : row) found |= !is_foldable(m_row, scale_log2);
+  if (!warp_any(found)) return;
   FA_UNROLL
   for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q) FA_UNROLL
   for (int half = 0; half < 2; ++half) {
     const float m_row = m[mma_q][half];
-    if (!warp_any(!is_foldable(m_row, scale_log2))) continue;
     const float early = is_foldable(m_row, scale_log2) ? 0.0f : subtrahend(m_row);
     FA_UNROLL
     for (int mma_kv = 0; mma_kv < MMAS_KV; ++mma_kv)
