@@ -132,8 +132,8 @@ FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
           breaks.has(fa::NO_RESCALE) ? 1.0f : exp2((m_old - guarded(m_new, breaks)) * scale_log2);
       l[mma_q][half] *= rescale[mma_q][half];
     }
-  subtract_large_max(S_rmem, m, scale_log2);
   scale_rows(O_rmem, rescale);
+  subtract_large_max(S_rmem, m, scale_log2);
 }
 
 // P = exp(scale (S - m)) for 16 keys, as operand A,   l += this lane's part of rowsum P
