@@ -35,11 +35,17 @@ std::string shown(const std::string& text) {
   return text.size() <= 60 ? text : text.substr(0, 57) + "...";
 }
 
-std::string shown(double number) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", number);
+template <class Real>
+std::string shortest(Real number) {
+  char text[40];
+  for (int digits = 1; digits <= 17; ++digits) {
+    std::snprintf(text, sizeof text, "%.*g", digits, static_cast<double>(number));
+    if (static_cast<Real>(std::strtod(text, nullptr)) == number) break;
+  }
   return text;
 }
+std::string shown(double number) { return shortest(number); }
+std::string shown(float number) { return shortest(number); }
 
 int64_t parse_integer(const std::string& text, const std::string& what, int64_t minimum,
                       int64_t maximum) {

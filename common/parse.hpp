@@ -18,6 +18,8 @@ double parse_real(const std::string& text, const std::string& what);
 std::string_view without_byte_order_mark(std::string_view text, const std::string& what);
 // What the user gave, at most 60 characters of it: for error messages.
 std::string shown(const std::string& text);
+// With as few digits as tell it from its neighbours.
 std::string shown(double number);
+std::string shown(float number);
 
 }  // namespace fa

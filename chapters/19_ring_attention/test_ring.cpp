@@ -153,6 +153,12 @@ TEST_CASE("rows merge, whatever they are") {
   CHECK(lse == -1000);
   merge_row(o, lse, other, nothing);
   CHECK(lse == -1000);
+  // One part has all the weight: its digits stay, also beside a much larger number.
+  float large[] = {3e7f, -3e7f};
+  const float small[] = {0.7f, 1.3f};
+  lse = 0;
+  merge_row(large, lse, small, 100);
+  CHECK((large[0] == small[0] && large[1] == small[1]));
 }
 
 TEST_CASE("zigzag gives every rank as much to do") {

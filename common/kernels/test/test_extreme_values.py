@@ -236,6 +236,19 @@ class ExtremeValues(unittest.TestCase):
             self.assertEqual((run.status, run.tensors), (2, {}))
             self.assertRegex(run.error, r"^error: .*3\.4e38.*\n$")
 
+    def test_a_scale_that_is_refused_is_shown_as_it_was_given(self):
+        some = np.ones((1, LEN_KV, DIM))
+        for program, dtype in self.for_each_program(copies=True):
+            for scale in ("1e-320", "-0.5", "1e39"):
+                with self.subTest(program=program, scale=scale):
+                    run = Run(self.folder, program, dtype, some[:, :LEN_Q], some, some, "--scale", scale)
+                    if scale == "-0.5" and run.status == 0:
+                        self.assertIn("check      passed", run.text)  # it scales before it compares
+                        continue
+                    self.assertEqual((run.status, run.tensors), (2, {}), run.text)
+                    self.assertRegex(run.error, f"^error: --scale {scale}: .*\\n$" if scale != "1e39" else
+                                     "^error: .*3.4e38.*--scale.*\\n$")
+
     def test_gradients(self):
         if "ch10_backward" not in GRADIENTS:
             return
