@@ -55,8 +55,8 @@ struct Problem {
 };
 
 // ALiBi's slope of a head (Press, Smith and Lewis 2021), by get_slopes in their code:
-// 2^(-8 (head + 1) / p), where p is the largest power of two that is at most `heads`. The heads from
-// p on have the slopes halfway between those, from the first on: 2^(-8 (head - p + 1/2) / p).
+// 2^(-8 (head + 1) / p), where p is the largest power of two that is at most `heads`. The heads
+// from p on have the slopes halfway between those, from the first on: 2^(-8 (head - p + 1/2) / p).
 double alibi_slope(int64_t head, int64_t heads);
 
 // Throws InputError unless `group` divides the heads, the windows are lengths or -1, the starts of
