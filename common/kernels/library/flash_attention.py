@@ -231,7 +231,10 @@ class Library:
                          torch.empty(bytes_, dtype=torch.uint8, device=q.device))
             arguments.workspace, arguments.workspace_bytes = address(workspace), bytes_
         if self._library.flash_attention(ctypes.byref(arguments)):
-            raise ValueError(self._library.flash_attention_error().decode())
+            message = self._library.flash_attention_error().decode()
+            if dim % 8:  # q was padded: the caller's own number
+                message = message.replace(f"head size {(dim + 7) // 8 * 8}:", f"head size {dim}:")
+            raise ValueError(message)
         o = result()[..., :dim]
         if out is not None:
             if not in_place:

@@ -388,6 +388,8 @@ class TestLibrary(unittest.TestCase):
                 self.assert_error("needs a positive scale", q, k, v,
                                   scale=-0.3, chapter=chapter)
         self.assert_error("needs a positive scale", q, k, v, scale=-0.3, causal=True)
+        wide = np.zeros((1, 1, 8, 257), np.float32)
+        self.assert_error("head size 257: ", wide, wide, wide, chapter=9)
         o, lse = LIBRARY.attention(q, k, v, return_lse=True)
         for scale in (1e39, -1e39, 3e38, float("inf"), float("nan")):
             text = f"scale {scale:g}: expected a finite number".replace("+", ".")
