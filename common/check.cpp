@@ -75,8 +75,8 @@ namespace {
 double tensor_core_error(const Problem& problem) {
   if (problem.e4m3_weight == 0) return 0;
   const double terms = static_cast<double>(problem.shape.dim) * 33 / 32;
-  return 2 * terms * std::exp2(-kFractionBits) * std::abs(problem.scale) * largest(problem.q) *
-             largest(problem.k) +
+  return 2 * terms * std::exp2(-kSumRule<e4m3>.fraction_bits) * std::abs(problem.scale) *
+             largest(problem.q) * largest(problem.k) +
          0x1p-20;
 }
 

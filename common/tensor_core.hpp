@@ -1,81 +1,60 @@
 #pragma once
-// How Hopper's tensor core sums products of 8-bit floating point: not in fp32. Used by the emulator
-// and by chapter 17's simulation.
+// How a tensor core adds the products of one instruction: not in fp32, and not one after the other.
+// The emulator's mma and wgmma and chapter 17's simulation compute with it. On an H100, all sums of
+// mma.m16n8k16 (bf16, fp16) and wgmma (bf16, fp16, e4m3) that we tried have the same bits:
+// docs/measurements/h100/mma_sums.csv.
+//
+// A sum d = c + a0 b0 + a1 b1 + ... of one instruction:
+//   1. The exponent of a product is the sum of its factors' exponents, though 1.5 * 1.5 is above 2.
+//      A subnormal factor has the exponent of the smallest normal number. Products that are zero,
+//      and a c that is zero, are left out.
+//   2. All terms, c too, are aligned to the largest of these exponents. Bits more than
+//      `fraction_bits` below it are cut off, toward zero.
+//   3. What is left is added exactly.
+//   4. Of the sum, bits more than `kept_bits` below its own leading one are cut off, toward zero. A
+//      sum that is too large for fp32 is Inf; one that is zero is +0. A sum below 2^-126 keeps
+//      fp32's subnormal bits.
+//   5. A NaN, Inf times zero, or Inf and -Inf together make the NaN 0x7fffffff; Inf stays Inf.
+//
+// Rules 2 to 4 and their bits for each card: Xie, Wang, Yang, Yang, "MMA-Sim: Bit-Accurate Reference
+// Model of Tensor Cores and Matrix Cores", arXiv 2511.10909. That 8-bit sums are short was found by
+// the authors of SageAttention2 and of DeepSeek-V3. That zeros are left out (rule 1) is measured.
 
-#include <algorithm>
-#include <bit>
-#include <cmath>
 #include <cstdint>
-#include <limits>
+
+#include "common/fp8.hpp"
+#include "common/half.hpp"
 
 namespace fa {
 
-inline constexpr int kProductsAtATime = 32;  // of one wgmma of e4m3
-inline constexpr int kFractionBits = 13;     // that the sum keeps below its largest term
+struct SumRule {
+  int products;       // of one instruction
+  int fraction_bits;  // kept of each term below the largest exponent
+  int kept_bits;      // kept of the sum below its leading one
+  int min_exponent;   // of a normal factor
+};
+template <class T>
+inline constexpr SumRule kSumRule = {16, 25, 23, -126};  // bf16
+template <>
+inline constexpr SumRule kSumRule<fp16> = {16, 25, 23, -14};
+template <>
+inline constexpr SumRule kSumRule<e4m3> = {32, 13, 13, -6};
 
-// accumulators[c] += sum over k of a[k] · b[k · b_stride + c], for kProductsAtATime k; a and b are
-// numbers of e4m3. Bit for bit what an H200 does, in all of 204800 sums of random numbers
-// (docs/measurements/h200/ch17_fp8_sums.txt):
-//
-//   - all products and the accumulator are aligned to the largest exponent among them. That of a
-//     product is the sum of its factors' exponents, though 1.5 · 1.5 is above 2; a subnormal factor
-//     has -6, as the smallest normal number;
-//   - of each of them, bits more than 13 below that are cut off, toward zero;
-//   - of their sum, bits more than 13 below its own leading one, likewise.
-//
-// That it is not fp32 was found by SageAttention2's and DeepSeek-V3's authors. NaN, or an
-// accumulator of Inf, gives NaN.
-inline void tensor_core_add(float* accumulators, int columns, const float* a, const float* b,
-                            int64_t b_stride) {
-  constexpr int kColumns = 64;  // at a time: the compiler makes vectors of the inner loops
-  constexpr int kBias = 127;    // of fp32's exponents
-  constexpr int kSubnormal = kBias - 6, kZero = 0;
-  // Of a factor, with fp32's bias; two zeros or a zero and anything stay below all products.
-  const auto exponent_of = [=](float x) {
-    const int32_t bits = std::bit_cast<int32_t>(x) & 0x7fffffff;
-    return bits == 0 ? kZero : std::max(bits >> 23, kSubnormal);
-  };
-  int exponents[kProductsAtATime];
-  for (int k = 0; k < kProductsAtATime; ++k) exponents[k] = exponent_of(a[k]);
+/// c + sum over k of a[k * a_stride] b[k], for kSumRule<T>.products k. The factors are numbers of
+/// type T. One sum at a time: the rule as it is written above.
+template <class T>
+float tensor_core_sum(float c, const float* a, int64_t a_stride, const float* b);
 
-  for (int begin = 0; begin < columns; begin += kColumns) {
-    const int count = std::min(kColumns, columns - begin);
-    float* const sums = accumulators + begin;
-    int32_t largest[kColumns], bad[kColumns], total[kColumns];
-    float quantum[kColumns], inverse[kColumns];
-    for (int c = 0; c < count; ++c) {
-      largest[c] = (std::bit_cast<int32_t>(sums[c]) & 0x7fffffff) >> 23;
-      bad[c] = largest[c] == 255;
-    }
-    for (int k = 0; k < kProductsAtATime; ++k) {
-      const float* const row = b + k * b_stride + begin;
-      for (int c = 0; c < count; ++c) {
-        const int32_t bits = std::bit_cast<int32_t>(row[c]) & 0x7fffffff;
-        const int exponent = bits == 0 ? kZero : std::max(bits >> 23, kSubnormal);
-        largest[c] = std::max(largest[c], exponents[k] + exponent - kBias);
-        bad[c] |= (std::bit_cast<int32_t>(a[k] * row[c]) & 0x7fffffff) >= 0x7f800000;
-      }
-    }
-    for (int c = 0; c < count; ++c) {
-      // From 2^-100 to 2^100, where the quantum and its inverse are normal numbers. Products of
-      // e4m3 lie within 2^-18 and 2^18.
-      const int exponent = std::clamp(largest[c], kBias - 100, kBias + 100);
-      quantum[c] = std::bit_cast<float>((exponent - kFractionBits) << 23);
-      inverse[c] = std::bit_cast<float>((2 * kBias + kFractionBits - exponent) << 23);
-      total[c] = bad[c] ? 0 : static_cast<int32_t>(sums[c] * inverse[c]);
-    }
-    for (int k = 0; k < kProductsAtATime; ++k) {
-      const float* const row = b + k * b_stride + begin;
-      for (int c = 0; c < count; ++c)
-        total[c] += bad[c] ? 0 : static_cast<int32_t>(a[k] * row[c] * inverse[c]);
-    }
-    constexpr uint32_t kKept = ~((1u << (23 - kFractionBits)) - 1);
-    for (int c = 0; c < count; ++c) {
-      const float sum = static_cast<float>(total[c]) * quantum[c];  // exact: under 2^21 quanta
-      sums[c] = bad[c] ? std::numeric_limits<float>::quiet_NaN()
-                       : std::bit_cast<float>(std::bit_cast<uint32_t>(sum) & kKept);
-    }
-  }
-}
+/// D += A B, in rows and columns of words of 32 bits: 2 factors of 16 bits or 4 of 8, the first in
+/// the low bits. a: [8][ROWS], word w of each row of A; b: [columns][8]; sums: [columns][ROWS], and
+/// each becomes the tensor_core_sum<T> of its row of A and its column of B. ROWS: 16 or 64.
+template <class T, int ROWS>
+void tensor_core_multiply(float* sums, int columns, const uint32_t* a, const uint32_t* b);
+inline constexpr int kWordsAtATime = 8;
+
+/// The same for one column whose factors are fp32 numbers that T has, and any number of rows:
+/// sums[i] = tensor_core_sum<T>(sums[i], a + i, a_stride, b).
+template <class T>
+void tensor_core_add(float* sums, int rows, const float* a, int64_t a_stride, const float* b);
 
 }  // namespace fa

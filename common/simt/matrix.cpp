@@ -1,26 +1,10 @@
 #include "common/simt/matrix.hpp"
 
-#include <bit>
 #include <cstring>
 
+#include "common/tensor_core.hpp"
+
 namespace fa::simt {
-
-namespace {
-
-// Four floats that are added and multiplied at once: GCC's and Clang's portable vectors, because
-// GCC 12 does not vectorise the loops below by itself (1.0 us instead of 0.3 us for an mma).
-typedef float Float4 __attribute__((vector_size(16)));
-
-template <class T>
-float low_half(uint32_t pair) {
-  return to_float(T{static_cast<uint16_t>(pair)});
-}
-template <class T>
-float high_half(uint32_t pair) {
-  return to_float(T{static_cast<uint16_t>(pair >> 16)});
-}
-
-}  // namespace
 
 void load_matrix(const unsigned char* const (&rows)[8], bool trans,
                  uint32_t* const (&registers)[kWarpSize], int slot) {
@@ -41,32 +25,16 @@ void load_matrix(const unsigned char* const (&rows)[8], bool trans,
 template <class T>
 void multiply_accumulate(const uint32_t* const (&a)[kWarpSize],
                          const uint32_t* const (&b)[kWarpSize], float* const (&c)[kWarpSize]) {
-  // Everything as fp32 first, columns together: four rows at a time are then one vector.
-  alignas(16) float A[16][16], C[8][16];  // A[k][row], C[column][row]
-  float B[8][16];                         // B[column][k]
+  constexpr int kRows = 16, kColumns = 8;
+  alignas(32) uint32_t A[kWordsAtATime][kRows], B[kColumns][kWordsAtATime];
+  alignas(32) float C[kColumns][kRows];
   for (int lane = 0; lane < kWarpSize; ++lane) {
     const int g = lane / 4, t = lane % 4;
-    for (int i = 0; i < 4; ++i) {
-      const int row = g + i % 2 * 8, k = 2 * t + i / 2 * 8;
-      A[k][row] = low_half<T>(a[lane][i]);
-      A[k + 1][row] = high_half<T>(a[lane][i]);
-    }
-    for (int i = 0; i < 2; ++i) {
-      B[g][2 * t + i * 8] = low_half<T>(b[lane][i]);
-      B[g][2 * t + i * 8 + 1] = high_half<T>(b[lane][i]);
-    }
+    for (int i = 0; i < 4; ++i) A[t + i / 2 * 4][g + i % 2 * 8] = a[lane][i];
+    for (int i = 0; i < 2; ++i) B[g][t + i * 4] = b[lane][i];
     for (int i = 0; i < 4; ++i) C[2 * t + i % 2][g + i / 2 * 8] = c[lane][i];
   }
-  for (int column = 0; column < 8; ++column) {
-    Float4 sum[4];
-    std::memcpy(sum, C[column], sizeof sum);
-    for (int k = 0; k < 16; ++k) {
-      Float4 rows[4];
-      std::memcpy(rows, A[k], sizeof rows);
-      for (int i = 0; i < 4; ++i) sum[i] += rows[i] * B[column][k];
-    }
-    std::memcpy(C[column], sum, sizeof sum);
-  }
+  tensor_core_multiply<T, kRows>(C[0], kColumns, A[0], B[0]);
   for (int lane = 0; lane < kWarpSize; ++lane) {
     const int g = lane / 4, t = lane % 4;
     for (int i = 0; i < 4; ++i) c[lane][i] = C[2 * t + i % 2][g + i / 2 * 8];

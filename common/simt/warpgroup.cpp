@@ -20,24 +20,6 @@ namespace {
 // Signalling NaNs, of a pattern that nothing computes: of fp32, of a pair of bf16.
 constexpr uint32_t kPoison = 0x7fa5c3e1, kOperandPoison = 0x7fa17fa1;
 
-typedef float Float4 __attribute__((vector_size(16)));
-
-// sums[row] += sum over k of A[k][row] · b[k]
-template <int DEPTH, int ROWS>
-void multiply_column(float* sums, const float (&A)[DEPTH][ROWS], const float (&b)[DEPTH]) {
-  constexpr int kVectors = 4, kStep = kVectors * 4;  // rows at a time
-  for (int row = 0; row < ROWS; row += kStep) {
-    Float4 sum[kVectors];
-    std::memcpy(sum, sums + row, sizeof sum);
-    for (int k = 0; k < DEPTH; ++k) {
-      Float4 rows[kVectors];
-      std::memcpy(rows, &A[k][row], sizeof rows);
-      for (int i = 0; i < kVectors; ++i) sum[i] += rows[i] * b[k];
-    }
-    std::memcpy(sums + row, sum, sizeof sum);
-  }
-}
-
 typedef uint32_t Bits __attribute__((may_alias));
 
 FA_SIMT_NO_ASAN uint32_t load_bits(const void* p) { return *static_cast<const Bits*>(p); }
@@ -298,11 +280,9 @@ void Warpgroup::compute(Operation& operation) {
   if (operation.call.type == WgmmaType::e4m3) multiply<e4m3>(operation);
 }
 
-// A from registers: what is there now, if somebody has written it meanwhile. A lane's register has
-// 4 bytes side by side: two numbers of 16 bits, or four of 8. A[k][row].
-template <class T, class A>
-void Warpgroup::load_registers(const Operation& operation, A& operand) {
-  constexpr int kNumbers = 4 / sizeof(T);
+// A from registers, word by word: what is there now, if a thread has written it meanwhile.
+void Warpgroup::load_registers(const Operation& operation,
+                               uint32_t (&words)[kWordsAtATime][kRows]) {
   const Operand& a = *operation.a;
   bool touched = false;
   for (int i = 0; i < kWarpgroupSize; ++i) {
@@ -321,64 +301,69 @@ void Warpgroup::load_registers(const Operation& operation, A& operand) {
           touched = true;
         }
       }
-      const int row = w * 16 + lane / 4 + r % 2 * 8, k = (lane % 4 + r / 2 * 4) * kNumbers;
-      T numbers[kNumbers];
-      std::memcpy(numbers, &word, sizeof numbers);
-      for (int n = 0; n < kNumbers; ++n) operand[k + n][row] = to_float(numbers[n]);
+      words[lane % 4 + r / 2 * 4][w * 16 + lane / 4 + r % 2 * 8] = word;
     }
   }
 }
 
-// D = A B (+ D). 16 bits: summed in the order of mma_m16n8k16 on the emulator: what is there, then
-// k = 0..15. 8 bits: as the tensor core does.
+// 16 bytes of shared memory: elements 8 c to 8 c + 7 of a row, if K-major; of eight rows one
+// element each, if MN-major. A descriptor that leads out of shared memory brings NaN.
+template <class Place>
+void Warpgroup::load_chunk(uint32_t address, Place place) const {
+  constexpr int kWide = 8;
+  uint16_t numbers[kWide];
+  const int64_t offset = int64_t{address} - kSharedBase;
+  if (offset < 0 || offset + 16 > int64_t{block_.launch().smem_bytes}) {
+    std::memset(numbers, 0xff, sizeof numbers);
+  } else {
+    std::memcpy(numbers, block_.shared() + offset, sizeof numbers);
+  }
+  for (int i = 0; i < kWide; ++i) place(i, numbers[i]);
+}
+
+// D = A B (+ D), as the tensor core adds.
 template <class T>
 void Warpgroup::multiply(Operation& operation) {
-  constexpr int kNumbers = 16 / sizeof(T), kDepth = kChunks * kNumbers;
+  constexpr int kWide = 8;  // numbers of 16 bits in 16 bytes, or pairs of 8 bits
   const WgmmaCall& call = operation.call;
-  const auto chunk = [&](uint32_t address, float* values, int distance) {
-    T numbers[kNumbers];
-    const int64_t offset = int64_t{address} - kSharedBase;
-    if (offset < 0 || offset + 16 > int64_t{block_.launch().smem_bytes}) {
-      std::memset(numbers, 0xff, sizeof numbers);
-    } else {
-      std::memcpy(numbers, block_.shared() + offset, sizeof numbers);
-    }
-    for (int i = 0; i < kNumbers; ++i) values[i * distance] = to_float(numbers[i]);
+  alignas(32) uint32_t A[kWordsAtATime][kRows], B[kMaxColumns][kWordsAtATime];
+  const auto put = [](uint32_t& word, int k, uint16_t number) {
+    word = k % 2 == 0 ? number : word | static_cast<uint32_t>(number) << 16;
   };
-
-  alignas(16) float A[kDepth][kRows];
   if (call.a != nullptr) {
-    load_registers<T>(operation, A);
+    load_registers(operation, A);
   } else {
     const MatrixDescriptor a(call.descriptor_a);
     for (int i = 0; i < kRows * kChunks; ++i) {
       if (call.mn_major_a) {
-        chunk(a.mn_major(i % 8, i / 8), &A[i / 8][i % 8 * 8], 1);
+        const int k = i / kWide, first = i % kWide * kWide;
+        load_chunk(a.mn_major(i % kWide, k),
+                   [&](int r, uint16_t number) { put(A[k / 2][first + r], k, number); });
       } else {
-        chunk(a.k_major(i / kChunks, i % kChunks), &A[i % kChunks * kNumbers][i / kChunks], kRows);
+        const int row = i / kChunks, first = i % kChunks * kWide;
+        load_chunk(a.k_major(row, i % kChunks), [&](int k, uint16_t number) {
+          put(A[(first + k) / 2][row], k, number);
+        });
       }
     }
   }
-  float B[kMaxColumns][kDepth];
   const MatrixDescriptor b(call.descriptor_b);
-  const int groups = call.n / 8;
+  const int groups = call.n / kWide;
   for (int i = 0; i < call.n * kChunks; ++i) {
     if (call.mn_major_b) {
-      chunk(b.mn_major(i % groups, i / groups), &B[i % groups * 8][i / groups], kDepth);
+      const int k = i / groups, first = i % groups * kWide;
+      load_chunk(b.mn_major(i % groups, k),
+                 [&](int c, uint16_t number) { put(B[first + c][k / 2], k, number); });
     } else {
-      chunk(b.k_major(i / kChunks, i % kChunks), &B[i / kChunks][i % kChunks * kNumbers], 1);
+      const int column = i / kChunks, first = i % kChunks * kWide;
+      load_chunk(b.k_major(column, i % kChunks), [&](int k, uint16_t number) {
+        put(B[column][(first + k) / 2], k, number);
+      });
     }
   }
-  for (int column = 0; column < call.n; ++column) {
-    float* const sums = &operation.d->columns[static_cast<size_t>(column) * kRows];
-    if (!call.accumulate) std::fill_n(sums, kRows, 0.0f);
-    if constexpr (sizeof(T) == 1) {
-      static_assert(kDepth == kProductsAtATime);
-      tensor_core_add(sums, kRows, B[column], A[0], kRows);
-    } else {
-      multiply_column(sums, A, B[column]);
-    }
-  }
+  float* const sums = operation.d->columns.data();
+  if (!call.accumulate) std::fill_n(sums, static_cast<size_t>(call.n) * kRows, 0.0f);
+  tensor_core_multiply<T, kRows>(sums, call.n, A[0], B[0]);
 }
 
 void Warpgroup::report_leftovers() {

@@ -20,6 +20,7 @@
 #include "common/simt/hopper.hpp"
 #include "common/simt/matrix.hpp"
 #include "common/simt/simt.hpp"
+#include "common/tensor_core.hpp"
 
 namespace fa::simt {
 
@@ -105,8 +106,9 @@ class Warpgroup {
   void compute(Operation& operation);
   template <class T>
   void multiply(Operation& operation);
-  template <class T, class A>
-  void load_registers(const Operation& operation, A& operand);
+  void load_registers(const Operation& operation, uint32_t (&words)[kWordsAtATime][kRows]);
+  template <class Place>
+  void load_chunk(uint32_t address, Place place) const;
   void give_back(int warp, const Thread& last, std::span<const float* const> registers,
                  const Site& site);
   void report(int thread, const Site& site, HazardKind kind, const std::string& text);

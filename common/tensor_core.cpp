@@ -1,0 +1,309 @@
+#include "common/tensor_core.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <type_traits>
+
+// The loop over eight sums is written with the compiler's own vectors, so that every processor gets
+// it. On x86-64 it is compiled twice, because AVX2 halves its time; which of the two runs is asked
+// once, when the program runs.
+#if defined(__x86_64__)
+#define FA_HAS_AVX2_TWIN
+#endif
+
+#pragma GCC diagnostic ignored "-Wpsabi"  // of vectors as parameters: all such calls are inlined
+
+namespace fa {
+
+namespace {
+
+// Sixteen rows at a time: one vector of exponents, two of numbers.
+constexpr int kLanes = 8, kRows = 2 * kLanes;
+typedef float Floats __attribute__((vector_size(4 * kLanes)));
+typedef int32_t Ints __attribute__((vector_size(4 * kLanes)));
+typedef uint32_t Words __attribute__((vector_size(4 * kLanes)));
+typedef int16_t Shorts __attribute__((vector_size(2 * kRows)));
+typedef int16_t HalfShorts __attribute__((vector_size(2 * kLanes)));
+typedef double Doubles __attribute__((vector_size(8 * kLanes)));
+typedef int64_t Longs __attribute__((vector_size(8 * kLanes)));
+
+template <class To, class From>
+[[gnu::always_inline]] inline To load(const From* from) {
+  To to;
+  std::memcpy(&to, from, sizeof to);
+  return to;
+}
+
+// In the place of an exponent. Whatever is added to kZero is below all exponents; kNotFinite plus
+// any of them, kZero too, is above.
+constexpr int16_t kZero = -3000, kNotFinite = 8000;
+// The vector loop is right where the largest exponent is in this range, or all terms are zero:
+// there, the quantum that terms are cut to and its inverse are normal numbers of fp32, products do
+// not overflow, and one that is subnormal in fp32 is smaller than the quantum.
+constexpr int kSmallest = -100, kLargest = 126, kAllZero = -1000;
+
+constexpr int kFp32Bits = 23, kFp32Bias = 127, kFp32Min = -126;
+constexpr uint32_t kTensorCoreNaN = 0x7fffffff;
+
+struct Term {  // significand / 2^23 * 2^exponent
+  int64_t significand;
+  int exponent;
+};
+Term split(float x, int min_exponent) {
+  const uint32_t bits = std::bit_cast<uint32_t>(x);
+  const int biased = static_cast<int>(bits >> kFp32Bits & 0xff);
+  int64_t significand = bits & ((1u << kFp32Bits) - 1);
+  if (biased != 0) significand |= 1 << kFp32Bits;
+  int exponent = std::max(biased, 1) - kFp32Bias;
+  if (exponent < min_exponent) {
+    significand >>= min_exponent - exponent;  // exact: a subnormal number of its type
+    exponent = min_exponent;
+  }
+  return {bits >> 31 != 0 ? -significand : significand, exponent};
+}
+
+// Rule 5, if one of the terms is not finite.
+float sum_not_finite(float c, const float* a, int64_t a_stride, const float* b, int products) {
+  float sum = std::isfinite(c) ? 0 : c;
+  for (int k = 0; k < products; ++k) {
+    const float x = a[k * a_stride];
+    if (!std::isfinite(x) || !std::isfinite(b[k])) sum += x * b[k];
+  }
+  return std::isnan(sum) ? std::bit_cast<float>(kTensorCoreNaN) : sum;
+}
+
+// The exponents of eight factors, from their magnitudes as fp32.
+template <class T>
+[[gnu::always_inline]] inline HalfShorts exponents_of(const Ints& magnitude) {
+  constexpr int kMin = kSumRule<T>.min_exponent + kFp32Bias;
+  const Ints biased = magnitude >> kFp32Bits;
+  Ints exponent = (biased < kMin ? Ints{} + kMin : biased) - kFp32Bias;
+  exponent = magnitude == 0 ? Ints{} + kZero : exponent;
+  exponent = biased == 255 ? Ints{} + kNotFinite : exponent;
+  return __builtin_convertvector(exponent, HalfShorts);
+}
+
+// Eight numbers of type T, from their codes in the high bits of `code`, as fp32.
+template <class T>
+[[gnu::always_inline]] inline Words to_fp32(const Words& code) {
+  if (sizeof(T) == 2 && std::is_same_v<T, bf16>) return code;
+  constexpr int kBits = sizeof(T) * 8, kMantissa = sizeof(T) == 2 ? 10 : 3;
+  constexpr int kExponent = kBits - 1 - kMantissa, kBias = (1 << (kExponent - 1)) - 1;
+  const Words magnitude = (code & 0x7fffffff) >> (kFp32Bits - kMantissa - (32 - kBits));
+  const Floats scaled = load<Floats>(&magnitude) * std::bit_cast<float>((2 * kFp32Bias - kBias)
+                                                                        << kFp32Bits);
+  Words result = load<Words>(&scaled);
+  if (kBits == 16) {
+    result = (code & 0x7c000000) == 0x7c000000 ? magnitude | 0x7f800000 : result;
+  } else {
+    result = (code & 0x7f000000) == 0x7f000000 ? Words{} + kTensorCoreNaN : result;
+  }
+  return result | (code & 0x80000000);
+}
+
+// One factor of each of eight words, and its exponent.
+template <class T>
+[[gnu::always_inline]] inline void unpack(const Words& words, int factor, float* numbers,
+                                          int16_t* exponents) {
+  constexpr int kBits = sizeof(T) * 8;
+  const Words code = words << (32 - (factor + 1) * kBits) & ~0u << (32 - kBits);
+  const Words number = to_fp32<T>(code);
+  const HalfShorts exponent = exponents_of<T>((Ints)(number & 0x7fffffff));
+  std::memcpy(numbers, &number, sizeof number);
+  std::memcpy(exponents, &exponent, sizeof exponent);
+}
+
+// sums += A b, for 16 rows.
+template <class T>
+[[gnu::always_inline]] inline void add_rows(float* sums, const float* a, const int16_t* a_exponents,
+                                            int64_t a_stride, const float* b,
+                                            const int16_t* b_exponents) {
+  constexpr SumRule rule = kSumRule<T>;
+  Shorts largest = Shorts{} + kZero;
+  for (int k = 0; k < rule.products; ++k) {
+    const Shorts exponent = load<Shorts>(a_exponents + k * a_stride) + b_exponents[k];
+    largest = exponent > largest ? exponent : largest;
+  }
+  Ints outside[2];
+  Floats quantum[2], inverse[2], c[2];
+  for (int half = 0; half < 2; ++half) {
+    c[half] = load<Floats>(sums + half * kLanes);
+    const Ints magnitude = load<Ints>(&c[half]) & 0x7fffffff, biased = magnitude >> kFp32Bits;
+    Ints c_exponent = (biased == 0 ? Ints{} + 1 : biased) - kFp32Bias;
+    c_exponent = magnitude == 0 ? Ints{} + kZero : c_exponent;
+    c_exponent = biased == 255 ? Ints{} + kNotFinite : c_exponent;
+    const auto* const of_half = reinterpret_cast<const int16_t*>(&largest) + half * kLanes;
+    Ints exponent = __builtin_convertvector(load<HalfShorts>(of_half), Ints);
+    exponent = c_exponent > exponent ? c_exponent : exponent;
+    exponent = exponent < kAllZero ? Ints{} : exponent;
+    outside[half] = (exponent < kSmallest) | (exponent > kLargest);
+    exponent &= ~outside[half];
+    const Ints quantum_bits = (exponent + (kFp32Bias - rule.fraction_bits)) << kFp32Bits;
+    const Ints inverse_bits = (kFp32Bias + rule.fraction_bits - exponent) << kFp32Bits;
+    quantum[half] = load<Floats>(&quantum_bits);
+    inverse[half] = load<Floats>(&inverse_bits);
+  }
+  // In quanta, cut toward zero. A sum of products is below 2^31; with c, it may be above.
+  Words total[2] = {};
+  for (int k = 0; k < rule.products; ++k) {
+    for (int half = 0; half < 2; ++half) {
+      const Floats terms = load<Floats>(a + k * a_stride + half * kLanes) * b[k] * inverse[half];
+      total[half] += (Words)__builtin_convertvector(terms, Ints);
+    }
+  }
+  Floats results[2];
+  for (int half = 0; half < 2; ++half) {
+    const Ints c_term = __builtin_convertvector(c[half] * inverse[half], Ints);
+    const Doubles exact = (__builtin_convertvector((Ints)total[half], Doubles) +
+                           __builtin_convertvector(c_term, Doubles)) *
+                          __builtin_convertvector(quantum[half], Doubles);
+    const Longs kept = load<Longs>(&exact) & ~((int64_t{1} << (52 - rule.kept_bits)) - 1);
+    results[half] = __builtin_convertvector(load<Doubles>(&kept), Floats);
+  }
+  const Longs any = load<Longs>(&outside);
+  if ((any[0] | any[1] | any[2] | any[3] | any[4] | any[5] | any[6] | any[7]) != 0) [[unlikely]] {
+    for (int i = 0; i < kRows; ++i)
+      if (outside[i / kLanes][i % kLanes] != 0)
+        results[i / kLanes][i % kLanes] = tensor_core_sum<T>(sums[i], a + i, a_stride, b);
+  }
+  std::memcpy(sums, results, sizeof results);
+}
+
+template <class T, int ROWS>
+[[gnu::always_inline]] inline void multiply(float* sums, int columns, const uint32_t* a,
+                                            const uint32_t* b) {
+  // The order of k within a sum does not matter: first the first factor of each word, then the
+  // second.
+  constexpr int kFactors = 4 / sizeof(T), kDepth = kSumRule<T>.products;
+  static_assert(kFactors * kWordsAtATime == kDepth && kWordsAtATime == kLanes);
+  alignas(32) float A[kDepth][ROWS], b_numbers[kDepth];
+  alignas(32) int16_t A_exponents[kDepth][ROWS], b_exponents[kDepth];
+  for (int row = 0; row < ROWS; row += kLanes) {
+    for (int word = 0; word < kWordsAtATime; ++word) {
+      const Words words = load<Words>(a + word * ROWS + row);
+      for (int factor = 0; factor < kFactors; ++factor) {
+        const int k = factor * kWordsAtATime + word;
+        unpack<T>(words, factor, &A[k][row], &A_exponents[k][row]);
+      }
+    }
+  }
+  for (int column = 0; column < columns; ++column) {
+    const Words words = load<Words>(b + column * kWordsAtATime);
+    for (int factor = 0; factor < kFactors; ++factor) {
+      const int k = factor * kWordsAtATime;
+      unpack<T>(words, factor, b_numbers + k, b_exponents + k);
+    }
+    for (int row = 0; row < ROWS; row += kRows) {
+      add_rows<T>(sums + column * ROWS + row, &A[0][row], &A_exponents[0][row], ROWS, b_numbers,
+                  b_exponents);
+    }
+  }
+}
+
+template <class T>
+[[gnu::always_inline]] inline void add(float* sums, int rows, const float* a, int64_t a_stride,
+                                       const float* b) {
+  constexpr int kDepth = kSumRule<T>.products;
+  const auto exponents = [](const float* numbers, int16_t* result) {
+    const HalfShorts of = exponents_of<T>(load<Ints>(numbers) & 0x7fffffff);
+    std::memcpy(result, &of, sizeof of);
+  };
+  alignas(32) int16_t a_exponents[kDepth][kRows], b_exponents[kDepth];
+  for (int k = 0; k < kDepth; k += kLanes) exponents(b + k, b_exponents + k);
+  int row = 0;
+  for (; row + kRows <= rows; row += kRows) {
+    for (int k = 0; k < kDepth; ++k) {
+      for (int i = 0; i < kRows; i += kLanes)
+        exponents(a + k * a_stride + row + i, &a_exponents[k][i]);
+    }
+    add_rows<T>(sums + row, a + row, a_exponents[0], kRows, b, b_exponents);
+  }
+  for (; row < rows; ++row) sums[row] = tensor_core_sum<T>(sums[row], a + row, a_stride, b);
+}
+
+#ifdef FA_HAS_AVX2_TWIN
+template <class T, int ROWS>
+[[gnu::target("avx2")]] void multiply_avx2(float* sums, int columns, const uint32_t* a,
+                                           const uint32_t* b) {
+  multiply<T, ROWS>(sums, columns, a, b);
+}
+template <class T>
+[[gnu::target("avx2")]] void add_avx2(float* sums, int rows, const float* a, int64_t a_stride,
+                                      const float* b) {
+  add<T>(sums, rows, a, a_stride, b);
+}
+bool has_avx2() {
+  static const bool has = __builtin_cpu_supports("avx2");
+  return has;
+}
+#endif
+
+}  // namespace
+
+template <class T>
+float tensor_core_sum(float c, const float* a, int64_t a_stride, const float* b) {
+  constexpr SumRule rule = kSumRule<T>;
+  bool finite = std::isfinite(c);
+  for (int k = 0; k < rule.products; ++k)
+    finite = finite && std::isfinite(a[k * a_stride]) && std::isfinite(b[k]);
+  if (!finite) return sum_not_finite(c, a, a_stride, b, rule.products);
+
+  Term terms[rule.products + 1];  // significands with 46 bits below the binary point
+  terms[0] = split(c, kFp32Min);
+  terms[0].significand *= 1 << kFp32Bits;
+  int largest = kAllZero;
+  for (int k = 0; k <= rule.products; ++k) {
+    if (k > 0) {
+      const Term x = split(a[(k - 1) * a_stride], rule.min_exponent);
+      const Term y = split(b[k - 1], rule.min_exponent);
+      terms[k] = {x.significand * y.significand, x.exponent + y.exponent};
+    }
+    if (terms[k].significand != 0) largest = std::max(largest, terms[k].exponent);
+  }
+  int64_t sum = 0;  // in quanta of 2^(largest - fraction_bits)
+  for (const Term& term : terms) {
+    const int cut =
+        std::min(63, 2 * kFp32Bits - rule.fraction_bits + largest - term.exponent);
+    if (term.significand > 0) sum += term.significand >> cut;
+    if (term.significand < 0) sum -= -term.significand >> cut;
+  }
+  if (sum == 0) return 0;
+  const auto magnitude = static_cast<uint64_t>(std::abs(sum));
+  const int quantum = largest - rule.fraction_bits;
+  const int exponent = quantum + std::bit_width(magnitude) - 1;
+  const int last = std::max(exponent, kFp32Min) - rule.kept_bits;  // exponent of the last kept bit
+  const int lost = std::clamp(last - quantum, 0, 63);
+  const double value = std::ldexp(static_cast<double>(magnitude >> lost << lost), quantum);
+  return static_cast<float>(sum < 0 ? -value : value);
+}
+
+template <class T, int ROWS>
+void tensor_core_multiply(float* sums, int columns, const uint32_t* a, const uint32_t* b) {
+#ifdef FA_HAS_AVX2_TWIN
+  if (has_avx2()) return multiply_avx2<T, ROWS>(sums, columns, a, b);
+#endif
+  multiply<T, ROWS>(sums, columns, a, b);
+}
+
+template <class T>
+void tensor_core_add(float* sums, int rows, const float* a, int64_t a_stride, const float* b) {
+#ifdef FA_HAS_AVX2_TWIN
+  if (has_avx2()) return add_avx2<T>(sums, rows, a, a_stride, b);
+#endif
+  add<T>(sums, rows, a, a_stride, b);
+}
+
+#define FA_INSTANTIATE(T)                                                             \
+  template float tensor_core_sum<T>(float, const float*, int64_t, const float*);      \
+  template void tensor_core_add<T>(float*, int, const float*, int64_t, const float*); \
+  template void tensor_core_multiply<T, 64>(float*, int, const uint32_t*, const uint32_t*);
+FA_INSTANTIATE(bf16)
+FA_INSTANTIATE(fp16)
+FA_INSTANTIATE(e4m3)
+#undef FA_INSTANTIATE
+template void tensor_core_multiply<bf16, 16>(float*, int, const uint32_t*, const uint32_t*);
+template void tensor_core_multiply<fp16, 16>(float*, int, const uint32_t*, const uint32_t*);
+
+}  // namespace fa
