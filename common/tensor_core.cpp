@@ -91,9 +91,9 @@ template <class T>
   if (sizeof(T) == 2 && std::is_same_v<T, bf16>) return code;
   constexpr int kBits = sizeof(T) * 8, kMantissa = sizeof(T) == 2 ? 10 : 3;
   constexpr int kExponent = kBits - 1 - kMantissa, kBias = (1 << (kExponent - 1)) - 1;
-  const Words magnitude = (code & 0x7fffffff) >> (kFp32Bits - kMantissa - (32 - kBits));
-  const Floats scaled = load<Floats>(&magnitude) * std::bit_cast<float>((2 * kFp32Bias - kBias)
-                                                                        << kFp32Bits);
+  const Words magnitude = (code & 0x7fffffff) >> (32 - kBits - (kFp32Bits - kMantissa));
+  const Floats scaled =
+      load<Floats>(&magnitude) * std::bit_cast<float>((2 * kFp32Bias - kBias) << kFp32Bits);
   Words result = load<Words>(&scaled);
   if (kBits == 16) {
     result = (code & 0x7c000000) == 0x7c000000 ? magnitude | 0x7f800000 : result;
@@ -150,7 +150,7 @@ template <class T>
   for (int k = 0; k < rule.products; ++k) {
     for (int half = 0; half < 2; ++half) {
       const Floats terms = load<Floats>(a + k * a_stride + half * kLanes) * b[k] * inverse[half];
-      total[half] += (Words)__builtin_convertvector(terms, Ints);
+      total[half] += (Words) __builtin_convertvector(terms, Ints);
     }
   }
   Floats results[2];
@@ -264,8 +264,7 @@ float tensor_core_sum(float c, const float* a, int64_t a_stride, const float* b)
   }
   int64_t sum = 0;  // in quanta of 2^(largest - fraction_bits)
   for (const Term& term : terms) {
-    const int cut =
-        std::min(63, 2 * kFp32Bits - rule.fraction_bits + largest - term.exponent);
+    const int cut = std::min(63, 2 * kFp32Bits - rule.fraction_bits + largest - term.exponent);
     if (term.significand > 0) sum += term.significand >> cut;
     if (term.significand < 0) sum -= -term.significand >> cut;
   }

@@ -16,9 +16,10 @@
 //      fp32's subnormal bits.
 //   5. A NaN, Inf times zero, or Inf and -Inf together make the NaN 0x7fffffff; Inf stays Inf.
 //
-// Rules 2 to 4 and their bits for each card: Xie, Wang, Yang, Yang, "MMA-Sim: Bit-Accurate Reference
-// Model of Tensor Cores and Matrix Cores", arXiv 2511.10909. That 8-bit sums are short was found by
-// the authors of SageAttention2 and of DeepSeek-V3. That zeros are left out (rule 1) is measured.
+// Rules 2 to 4 and their bits for each card: Xie, Wang, Yang, Yang, "MMA-Sim: Bit-Accurate
+// Reference Model of Tensor Cores and Matrix Cores", arXiv 2511.10909. That 8-bit sums are short
+// was found by the authors of SageAttention2 and of DeepSeek-V3. That zeros are left out (rule 1)
+// is measured.
 
 #include <cstdint>
 

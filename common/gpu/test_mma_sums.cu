@@ -1,4 +1,4 @@
-// Are the emulator's mma and wgmma a GPU's, bit for bit? Tiles with operands of eleven kinds go
+// Are the emulator's mma and wgmma a GPU's, bit for bit? Tiles with operands of twelve kinds go
 // through both, and every sum is compared.
 //
 //   test_mma_sums [SEED [TILES]]      TILES of each kind and type; needs a GPU of sm_90, and
@@ -39,9 +39,7 @@ struct Format {
   SumsOf what;
   int bytes, exponent_bits, mantissa_bits, bias;  // of a factor; exponent_bits 0: an integer
   int min_exponent() const { return 1 - bias; }   // of a normal number
-  int max_exponent() const {
-    return bytes == 1 ? 8 : (1 << exponent_bits) - 2 - bias;
-  }
+  int max_exponent() const { return bytes == 1 ? 8 : (1 << exponent_bits) - 2 - bias; }
   int factors() const { return fa::kSumsRowBytes / bytes; }
 };
 constexpr Format kFormats[] = {
@@ -53,10 +51,23 @@ constexpr Format kFormats[] = {
     {"wgmma e4m3", SumsOf::wgmma_e4m3, 1, 4, 3, 7},
 };
 
-enum Kind { normal, no_c, any, near, spread, subnormal, largest, cancelling, special, zeros, few };
-constexpr const char* kKinds[] = {"normal",    "normal, c = 0", "any bits", "near exponents",
-                                  "far exponents", "subnormal",  "largest", "cancelling",
-                                  "Inf and NaN", "zeros",         "few terms"};
+enum Kind {
+  normal,
+  no_c,
+  any,
+  near,
+  spread,
+  subnormal,
+  largest,
+  cancelling,
+  special,
+  zeros,
+  few,
+  hidden
+};
+constexpr const char* kKinds[] = {"normal",        "normal, c = 0", "any bits",  "near exponents",
+                                  "far exponents", "subnormal",     "largest",   "cancelling",
+                                  "Inf and NaN",   "zeros",         "few terms", "0 times large"};
 
 class Random {
  public:
@@ -106,7 +117,7 @@ uint32_t factor_of(const Format& format, float value) {
   return fa::to_e4m3(value).bits;
 }
 
-uint32_t factor(const Format& format, Kind kind, bool of_b, Random& random) {
+uint32_t factor(const Format& format, Kind kind, bool of_b, int k, Random& random) {
   const Number number = {format.exponent_bits, format.mantissa_bits, format.bias};
   const int least = format.min_exponent(), most = format.max_exponent();
   const bool negative = random.chance(50);
@@ -119,11 +130,15 @@ uint32_t factor(const Format& format, Kind kind, bool of_b, Random& random) {
   };
   switch (kind) {
     case normal:
-    case no_c: return factor_of(format, random.gaussian());
-    case any: return finite(random.between(least - format.mantissa_bits, most));
+    case no_c:
+      return factor_of(format, random.gaussian());
+    case any:
+      return finite(random.between(least - format.mantissa_bits, most));
     case near:
-    case cancelling: return finite(random.between(-2, 2));
-    case spread: return finite(random.between(std::max(-12, least - 3), std::min(12, most)));
+    case cancelling:
+      return finite(random.between(-2, 2));
+    case spread:
+      return finite(random.between(std::max(-12, least - 3), std::min(12, most)));
     case subnormal:
       if (wide && random.chance(70)) return finite(random.between(-75, -60));
       return random.chance(60) || of_b ? finite(random.between(least - format.mantissa_bits, least))
@@ -144,6 +159,10 @@ uint32_t factor(const Format& format, Kind kind, bool of_b, Random& random) {
     case few:
       if (random.chance(65)) return number.code(negative, least - 100, 0);
       return finite(random.between(std::max(least, -8), std::min(most, 8)));
+    case hidden:  // of four products two are zero, though one of their factors is large
+      if (k % 2 == 1) return finite(random.between(std::max(least, -10), std::min(most, 4)));
+      if ((k % 4 == 0) == of_b) return number.code(negative, least - 100, 0);
+      return finite(most);
   }
   return 0;
 }
@@ -154,23 +173,32 @@ uint32_t accumulator(const Format& format, Kind kind, Random& random) {
   const auto finite = [&](int exponent) { return kFp32.code(negative, exponent, mantissa); };
   const int least = 2 * format.min_exponent(), most = 2 * format.max_exponent();
   switch (kind) {
-    case normal: return finite(random.between(-3, 4));
-    case no_c: return 0;
-    case any: return finite(random.between(-126 - 23, 127));
-    case near: return finite(random.between(-6, 8));
-    case cancelling: return random.chance(50) ? 0 : finite(random.between(-40, 10));
-    case spread: return finite(random.between(-28, 28));
+    case normal:
+      return finite(random.between(-3, 4));
+    case no_c:
+      return 0;
+    case any:
+      return finite(random.between(-126 - 23, 127));
+    case near:
+      return finite(random.between(-6, 8));
+    case cancelling:
+      return random.chance(50) ? 0 : finite(random.between(-40, 10));
+    case spread:
+      return finite(random.between(-28, 28));
     case subnormal:
       if (random.chance(30)) return 0;
-      return finite(wide ? random.between(-126 - 23, -118) : random.between(least - 20, least + 30));
-    case largest: return finite(wide ? random.between(120, 127) : random.between(most - 30, most + 4));
+      return finite(wide ? random.between(-126 - 23, -118)
+                         : random.between(least - 20, least + 30));
+    case largest:
+      return finite(wide ? random.between(120, 127) : random.between(most - 30, most + 4));
     case special:
       if (!random.chance(2)) return finite(random.between(-3, 4));
       return random.chance(50) ? kFp32.code(negative, 128, 0) : kFp32.code(negative, 128, mantissa);
     case zeros:
       if (random.chance(60)) return kFp32.code(negative, -1000, 0);
-      return finite(random.between(-80, 80));
+      return finite(random.chance(50) ? random.between(-149, -120) : random.between(-80, 80));
     case few:
+    case hidden:
       if (random.chance(30)) return kFp32.code(negative, -1000, 0);
       return finite(random.between(-16, 16));
   }
@@ -202,20 +230,22 @@ Tiles make_tiles(const Format& format, int each, uint64_t seed) {
         std::vector<uint32_t> codes;
         for (int k = 0; k < factors; ++k) {
           if (format.exponent_bits == 0) {
-            codes.push_back(kind == largest ? random.chance(50) ? 0x80 : 0x7f : random.bits() & 0xff);
+            codes.push_back(kind == largest ? random.chance(50) ? 0x80 : 0x7f
+                                            : random.bits() & 0xff);
           } else if (kind == cancelling && k >= factors / 2) {  // all but a few last bits
             const uint32_t sign = part == 0 ? 1u << (8 * format.bytes - 1) : 0;
             const uint32_t flip = random.chance(8) ? 1u : 0;
             codes.push_back(codes[static_cast<size_t>(k - factors / 2)] ^ sign ^ flip);
           } else {
-            codes.push_back(factor(format, kind, part == 1, random));
+            codes.push_back(factor(format, kind, part == 1, k, random));
           }
         }
         for (const uint32_t code : codes) put(part == 0 ? tiles.A : tiles.B, code);
       }
     }
     for (int i = 0; i < kSums; ++i)
-      tiles.C.push_back(format.exponent_bits == 0 ? random.bits() : accumulator(format, kind, random));
+      tiles.C.push_back(format.exponent_bits == 0 ? random.bits()
+                                                  : accumulator(format, kind, random));
   }
   tiles.D.assign(count * kSums, 0xeeeeeeee);
   return tiles;
@@ -252,7 +282,8 @@ void run(const Format& format, Tiles& tiles, bool emulate) {
 
 // "c d a0 a1 ... b0 b1 ...", in hexadecimal.
 std::string vector_text(const Format& format, const Tiles& tiles, size_t sum) {
-  const size_t tile = sum / kSums, row = sum % kSums / fa::kSumsColumns, column = sum % fa::kSumsColumns;
+  const size_t tile = sum / kSums, row = sum % kSums / fa::kSumsColumns,
+               column = sum % fa::kSumsColumns;
   char text[32];
   std::snprintf(text, sizeof text, "%08x %08x ", tiles.C[sum], tiles.D[sum]);
   std::string line = text;
@@ -338,8 +369,9 @@ int compare_all(const Options& options) {
     }
   }
   std::printf("%lld sums differ, on %s\n", static_cast<long long>(different),
-              on_gpu ? fa::gpu_name().c_str() : options.replay.empty() ? "the emulator, twice"
-                                                                       : options.replay.c_str());
+              on_gpu                   ? fa::gpu_name().c_str()
+              : options.replay.empty() ? "the emulator, twice"
+                                       : options.replay.c_str());
   return different == 0 ? 0 : 1;
 }
 

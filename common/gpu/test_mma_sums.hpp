@@ -80,12 +80,18 @@ void run_as(const fa::SumsTask& task) {
 inline void run(const fa::SumsTask& task) {
   using fa::SumsOf;
   switch (task.what) {
-    case SumsOf::mma_bf16: return run_as<SumsOf::mma_bf16, fa::bf16, float>(task);
-    case SumsOf::mma_fp16: return run_as<SumsOf::mma_fp16, fa::fp16, float>(task);
-    case SumsOf::mma_s8: return run_as<SumsOf::mma_s8, int8_t, int>(task);
-    case SumsOf::wgmma_bf16: return run_as<SumsOf::wgmma_bf16, fa::bf16, float>(task);
-    case SumsOf::wgmma_fp16: return run_as<SumsOf::wgmma_fp16, fa::fp16, float>(task);
-    case SumsOf::wgmma_e4m3: return run_as<SumsOf::wgmma_e4m3, fa::e4m3, float>(task);
+    case SumsOf::mma_bf16:
+      return run_as<SumsOf::mma_bf16, fa::bf16, float>(task);
+    case SumsOf::mma_fp16:
+      return run_as<SumsOf::mma_fp16, fa::fp16, float>(task);
+    case SumsOf::mma_s8:
+      return run_as<SumsOf::mma_s8, int8_t, int>(task);
+    case SumsOf::wgmma_bf16:
+      return run_as<SumsOf::wgmma_bf16, fa::bf16, float>(task);
+    case SumsOf::wgmma_fp16:
+      return run_as<SumsOf::wgmma_fp16, fa::fp16, float>(task);
+    case SumsOf::wgmma_e4m3:
+      return run_as<SumsOf::wgmma_e4m3, fa::e4m3, float>(task);
   }
 }
 

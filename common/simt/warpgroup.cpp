@@ -341,9 +341,8 @@ void Warpgroup::multiply(Operation& operation) {
                    [&](int r, uint16_t number) { put(A[k / 2][first + r], k, number); });
       } else {
         const int row = i / kChunks, first = i % kChunks * kWide;
-        load_chunk(a.k_major(row, i % kChunks), [&](int k, uint16_t number) {
-          put(A[(first + k) / 2][row], k, number);
-        });
+        load_chunk(a.k_major(row, i % kChunks),
+                   [&](int k, uint16_t number) { put(A[(first + k) / 2][row], k, number); });
       }
     }
   }
@@ -356,9 +355,8 @@ void Warpgroup::multiply(Operation& operation) {
                  [&](int c, uint16_t number) { put(B[first + c][k / 2], k, number); });
     } else {
       const int column = i / kChunks, first = i % kChunks * kWide;
-      load_chunk(b.k_major(column, i % kChunks), [&](int k, uint16_t number) {
-        put(B[column][(first + k) / 2], k, number);
-      });
+      load_chunk(b.k_major(column, i % kChunks),
+                 [&](int k, uint16_t number) { put(B[column][(first + k) / 2], k, number); });
     }
   }
   float* const sums = operation.d->columns.data();
