@@ -45,6 +45,7 @@ constexpr int16_t kZero = -3000, kNotFinite = 8000;
 constexpr int kSmallest = -100, kLargest = 126, kAllZero = -1000;
 
 constexpr int kFp32Bits = 23, kFp32Bias = 127, kFp32Min = -126;
+constexpr int kMinAlignment = -133;  // rule 2
 constexpr uint32_t kTensorCoreNaN = 0x7fffffff;
 
 struct Term {  // significand / 2^23 * 2^exponent
@@ -262,6 +263,7 @@ float tensor_core_sum(float c, const float* a, int64_t a_stride, const float* b)
     }
     if (terms[k].significand != 0) largest = std::max(largest, terms[k].exponent);
   }
+  largest = std::max(largest, kMinAlignment);
   int64_t sum = 0;  // in quanta of 2^(largest - fraction_bits)
   for (const Term& term : terms) {
     const int cut = std::min(63, 2 * kFp32Bits - rule.fraction_bits + largest - term.exponent);

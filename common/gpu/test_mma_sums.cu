@@ -1,4 +1,4 @@
-// Are the emulator's mma and wgmma a GPU's, bit for bit? Tiles with operands of twelve kinds go
+// Are the emulator's mma and wgmma a GPU's, bit for bit? Tiles with operands of thirteen kinds go
 // through both, and every sum is compared.
 //
 //   test_mma_sums [SEED [TILES]]      TILES of each kind and type; needs a GPU of sm_90, and
@@ -63,11 +63,13 @@ enum Kind {
   special,
   zeros,
   few,
-  hidden
+  hidden,
+  tiny
 };
 constexpr const char* kKinds[] = {"normal",        "normal, c = 0", "any bits",  "near exponents",
                                   "far exponents", "subnormal",     "largest",   "cancelling",
-                                  "Inf and NaN",   "zeros",         "few terms", "0 times large"};
+                                  "Inf and NaN",   "zeros",         "few terms", "0 times large",
+                                  "below 2^-126"};
 
 class Random {
  public:
@@ -163,6 +165,9 @@ uint32_t factor(const Format& format, Kind kind, bool of_b, int k, Random& rando
       if (k % 2 == 1) return finite(random.between(std::max(least, -10), std::min(most, 4)));
       if ((k % 4 == 0) == of_b) return number.code(negative, least - 100, 0);
       return finite(most);
+    case tiny:  // of all bf16 products; the other types' are larger
+      return finite(wide ? random.between(-72, -64)
+                         : random.between(least - format.mantissa_bits, least));
   }
   return 0;
 }
@@ -176,6 +181,7 @@ uint32_t accumulator(const Format& format, Kind kind, Random& random) {
     case normal:
       return finite(random.between(-3, 4));
     case no_c:
+    case tiny:
       return 0;
     case any:
       return finite(random.between(-126 - 23, 127));
