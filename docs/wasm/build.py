@@ -36,7 +36,7 @@ EXERCISES = "01_toy_machine"  # judged in the page, in the module "toy"
 
 # What a program may need. The linker takes what it does.
 COMMON = ["accuracy", "backward", "break_demos", "breaks", "check", "error", "gradients", "half", "json_report",
-          "memory", "npy", "operation", "parse", "problem", "program", "reference", "tensor", "tensor_map",
+          "memory", "npy", "operation", "parse", "problem", "program", "reference", "tensor", "tensor_core", "tensor_map",
           "gpu/no_runtime", "kernels/chapter"]
 SIMT = ["accesses", "block", "buffer", "cluster", "device", "device_hopper", "divergence", "global_log",
         "hazard_log", "instructions", "launch", "matrix", "mbarrier", "schedule", "shadow",
@@ -55,6 +55,7 @@ LEFT_OUT = {"02_tiled_cpu/bench", "02_tiled_cpu/fast_shared", "02_tiled_cpu/peak
 SMALL = {"block", "buffer", "cluster", "divergence", "global_log", "hazard_log", "launch", "mbarrier", "schedule",
          "warpgroup_meeting"}
 FAST = {ROOT / "common" / "simt" / f"{name}.cpp" for name in set(SIMT) - SMALL}
+FAST.add(ROOT / "common" / "tensor_core.cpp")
 # What runs for each number of a step of training, too, four numbers at a time.
 FASTER = {ROOT / "chapters" / "20_train_a_gpt" / f"{name}.cpp"
           for name in ("layers", "matrix", "model", "self_attention", "training")}

@@ -4,5 +4,7 @@
 namespace fa::simt {
 
 void catch_stack_overflows() {}
+LoopWatch::LoopWatch() = default;
+LoopWatch::~LoopWatch() = default;
 
 }  // namespace fa::simt
