@@ -19,15 +19,20 @@ namespace fa {
 
 namespace {
 
-// Sixteen rows at a time: one vector of exponents, two of numbers.
-constexpr int kLanes = 8, kRows = 2 * kLanes;
-typedef float Floats __attribute__((vector_size(4 * kLanes)));
-typedef int32_t Ints __attribute__((vector_size(4 * kLanes)));
-typedef uint32_t Words __attribute__((vector_size(4 * kLanes)));
-typedef int16_t Shorts __attribute__((vector_size(2 * kRows)));
-typedef int16_t HalfShorts __attribute__((vector_size(2 * kLanes)));
-typedef double Doubles __attribute__((vector_size(8 * kLanes)));
-typedef int64_t Longs __attribute__((vector_size(8 * kLanes)));
+// Vectors of LANES fp32 numbers, of which two are worked on at a time, with one of exponents: eight
+// lanes with AVX2, four without.
+template <int LANES>
+struct Vectors {
+  typedef float Floats __attribute__((vector_size(4 * LANES)));
+  typedef int32_t Ints __attribute__((vector_size(4 * LANES)));
+  typedef uint32_t Words __attribute__((vector_size(4 * LANES)));
+  typedef int16_t Shorts __attribute__((vector_size(4 * LANES)));
+  typedef int16_t HalfShorts __attribute__((vector_size(2 * LANES)));
+  typedef int32_t HalfInts __attribute__((vector_size(2 * LANES)));
+  typedef float HalfFloats __attribute__((vector_size(2 * LANES)));
+  typedef double Doubles __attribute__((vector_size(4 * LANES)));
+  typedef int64_t Longs __attribute__((vector_size(4 * LANES)));
+};
 
 template <class To, class From>
 [[gnu::always_inline]] inline To load(const From* from) {
@@ -75,68 +80,78 @@ float sum_not_finite(float c, const float* a, int64_t a_stride, const float* b, 
   return std::isnan(sum) ? std::bit_cast<float>(kTensorCoreNaN) : sum;
 }
 
-// The exponents of eight factors, from their magnitudes as fp32.
-template <class T>
-[[gnu::always_inline]] inline HalfShorts exponents_of(const Ints& magnitude) {
+// The exponents of factors, from their magnitudes as fp32.
+template <class T, int LANES, class V = Vectors<LANES>>
+[[gnu::always_inline]] inline void put_exponents(const typename V::Ints& magnitude,
+                                                 int16_t* exponents) {
+  using Ints = typename V::Ints;
   constexpr int kMin = kSumRule<T>.min_exponent + kFp32Bias;
   const Ints biased = magnitude >> kFp32Bits;
   Ints exponent = (biased < kMin ? Ints{} + kMin : biased) - kFp32Bias;
   exponent = magnitude == 0 ? Ints{} + kZero : exponent;
   exponent = biased == 255 ? Ints{} + kNotFinite : exponent;
-  return __builtin_convertvector(exponent, HalfShorts);
+  const auto result = __builtin_convertvector(exponent, typename V::HalfShorts);
+  std::memcpy(exponents, &result, sizeof result);
 }
 
-// Eight numbers of type T, from their codes in the high bits of `code`, as fp32.
-template <class T>
-[[gnu::always_inline]] inline Words to_fp32(const Words& code) {
-  if (sizeof(T) == 2 && std::is_same_v<T, bf16>) return code;
+// Numbers of type T, from their codes in the high bits of `code`, as fp32.
+template <class T, int LANES, class V = Vectors<LANES>>
+[[gnu::always_inline]] inline typename V::Words to_fp32(const typename V::Words& code) {
+  using Words = typename V::Words;
+  using Floats = typename V::Floats;
+  if (std::is_same_v<T, bf16>) return code;
   constexpr int kBits = sizeof(T) * 8, kMantissa = sizeof(T) == 2 ? 10 : 3;
   constexpr int kExponent = kBits - 1 - kMantissa, kBias = (1 << (kExponent - 1)) - 1;
-  const Words magnitude = (code & 0x7fffffff) >> (32 - kBits - (kFp32Bits - kMantissa));
+  const Words magnitude = (code & 0x7fffffffu) >> (32 - kBits - (kFp32Bits - kMantissa));
   const Floats scaled =
       load<Floats>(&magnitude) * std::bit_cast<float>((2 * kFp32Bias - kBias) << kFp32Bits);
   Words result = load<Words>(&scaled);
   if (kBits == 16) {
-    result = (code & 0x7c000000) == 0x7c000000 ? magnitude | 0x7f800000 : result;
+    result = (code & 0x7c000000u) == 0x7c000000u ? magnitude | 0x7f800000u : result;
   } else {
-    result = (code & 0x7f000000) == 0x7f000000 ? Words{} + kTensorCoreNaN : result;
+    result = (code & 0x7f000000u) == 0x7f000000u ? Words{} + kTensorCoreNaN : result;
   }
-  return result | (code & 0x80000000);
+  return result | (code & 0x80000000u);
 }
 
-// One factor of each of eight words, and its exponent.
-template <class T>
-[[gnu::always_inline]] inline void unpack(const Words& words, int factor, float* numbers,
-                                          int16_t* exponents) {
+// One factor of each of some words, and its exponent.
+template <class T, int LANES, class V = Vectors<LANES>>
+[[gnu::always_inline]] inline void unpack(const typename V::Words& words, int factor,
+                                          float* numbers, int16_t* exponents) {
   constexpr int kBits = sizeof(T) * 8;
-  const Words code = words << (32 - (factor + 1) * kBits) & ~0u << (32 - kBits);
-  const Words number = to_fp32<T>(code);
-  const HalfShorts exponent = exponents_of<T>((Ints)(number & 0x7fffffff));
+  const auto number = to_fp32<T, LANES>(words << (32 - (factor + 1) * kBits) & ~0u << (32 - kBits));
+  put_exponents<T, LANES>((typename V::Ints)(number & 0x7fffffffu), exponents);
   std::memcpy(numbers, &number, sizeof number);
-  std::memcpy(exponents, &exponent, sizeof exponent);
 }
 
-// sums += A b, for 16 rows.
-template <class T>
+// sums += A b, for 2 LANES rows.
+template <class T, int LANES, class V = Vectors<LANES>>
 [[gnu::always_inline]] inline void add_rows(float* sums, const float* a, const int16_t* a_exponents,
                                             int64_t a_stride, const float* b,
                                             const int16_t* b_exponents) {
+  using Floats = typename V::Floats;
+  using Ints = typename V::Ints;
+  using Words = typename V::Words;
+  using Shorts = typename V::Shorts;
+  using Doubles = typename V::Doubles;
   constexpr SumRule rule = kSumRule<T>;
   Shorts largest = Shorts{} + kZero;
   for (int k = 0; k < rule.products; ++k) {
     const Shorts exponent = load<Shorts>(a_exponents + k * a_stride) + b_exponents[k];
     largest = exponent > largest ? exponent : largest;
   }
+  int16_t largest_of[2 * LANES];
+  std::memcpy(largest_of, &largest, sizeof largest);
   Ints outside[2];
   Floats quantum[2], inverse[2], c[2];
   for (int half = 0; half < 2; ++half) {
-    c[half] = load<Floats>(sums + half * kLanes);
+    c[half] = load<Floats>(sums + half * LANES);
     const Ints magnitude = load<Ints>(&c[half]) & 0x7fffffff, biased = magnitude >> kFp32Bits;
     Ints c_exponent = (biased == 0 ? Ints{} + 1 : biased) - kFp32Bias;
     c_exponent = magnitude == 0 ? Ints{} + kZero : c_exponent;
     c_exponent = biased == 255 ? Ints{} + kNotFinite : c_exponent;
-    const auto* const of_half = reinterpret_cast<const int16_t*>(&largest) + half * kLanes;
-    Ints exponent = __builtin_convertvector(load<HalfShorts>(of_half), Ints);
+    Ints exponent =
+        __builtin_convertvector(load<typename V::HalfShorts>(largest_of + half * LANES), Ints);
     exponent = c_exponent > exponent ? c_exponent : exponent;
     exponent = exponent < kAllZero ? Ints{} : exponent;
     outside[half] = (exponent < kSmallest) | (exponent > kLargest);
@@ -150,76 +165,90 @@ template <class T>
   Words total[2] = {};
   for (int k = 0; k < rule.products; ++k) {
     for (int half = 0; half < 2; ++half) {
-      const Floats terms = load<Floats>(a + k * a_stride + half * kLanes) * b[k] * inverse[half];
+      const Floats terms = load<Floats>(a + k * a_stride + half * LANES) * b[k] * inverse[half];
       total[half] += (Words) __builtin_convertvector(terms, Ints);
     }
   }
-  Floats results[2];
+  float results[2 * LANES];
   for (int half = 0; half < 2; ++half) {
     const Ints c_term = __builtin_convertvector(c[half] * inverse[half], Ints);
-    const Doubles exact = (__builtin_convertvector((Ints)total[half], Doubles) +
-                           __builtin_convertvector(c_term, Doubles)) *
-                          __builtin_convertvector(quantum[half], Doubles);
-    const Longs kept = load<Longs>(&exact) & ~((int64_t{1} << (52 - rule.kept_bits)) - 1);
-    results[half] = __builtin_convertvector(load<Doubles>(&kept), Floats);
+    for (int part = 0; part < 2; ++part) {
+      const auto doubles = [&](const auto& ints) __attribute__((always_inline)) {
+        const auto* const from = reinterpret_cast<const char*>(&ints) + part * 2 * LANES;
+        return __builtin_convertvector(load<typename V::HalfInts>(from), Doubles);
+      };
+      const auto* const unit = reinterpret_cast<const char*>(&quantum[half]) + part * 2 * LANES;
+      const Doubles exact = (doubles(total[half]) + doubles(c_term)) *
+                            __builtin_convertvector(load<typename V::HalfFloats>(unit), Doubles);
+      const auto kept =
+          load<typename V::Longs>(&exact) & ~((int64_t{1} << (52 - rule.kept_bits)) - 1);
+      const auto cut = __builtin_convertvector(load<Doubles>(&kept), typename V::HalfFloats);
+      std::memcpy(results + half * LANES + part * LANES / 2, &cut, sizeof cut);
+    }
   }
-  const Longs any = load<Longs>(&outside);
-  if ((any[0] | any[1] | any[2] | any[3] | any[4] | any[5] | any[6] | any[7]) != 0) [[unlikely]] {
-    for (int i = 0; i < kRows; ++i)
-      if (outside[i / kLanes][i % kLanes] != 0)
-        results[i / kLanes][i % kLanes] = tensor_core_sum<T>(sums[i], a + i, a_stride, b);
+  const Ints any = outside[0] | outside[1];
+  int32_t lanes[LANES], is_outside = 0;
+  std::memcpy(lanes, &any, sizeof lanes);
+  for (const int32_t lane : lanes) is_outside |= lane;
+  if (is_outside != 0) [[unlikely]] {
+    for (int i = 0; i < 2 * LANES; ++i)
+      if (outside[i / LANES][i % LANES] != 0)
+        results[i] = tensor_core_sum<T>(sums[i], a + i, a_stride, b);
   }
   std::memcpy(sums, results, sizeof results);
 }
 
-template <class T, int ROWS>
+template <class T, int ROWS, int LANES>
 [[gnu::always_inline]] inline void multiply(float* sums, int columns, const uint32_t* a,
                                             const uint32_t* b) {
   // The order of k within a sum does not matter: first the first factor of each word, then the
   // second.
+  using Words = typename Vectors<LANES>::Words;
   constexpr int kFactors = 4 / sizeof(T), kDepth = kSumRule<T>.products;
-  static_assert(kFactors * kWordsAtATime == kDepth && kWordsAtATime == kLanes);
+  static_assert(kFactors * kWordsAtATime == kDepth);
   alignas(32) float A[kDepth][ROWS], b_numbers[kDepth];
   alignas(32) int16_t A_exponents[kDepth][ROWS], b_exponents[kDepth];
-  for (int row = 0; row < ROWS; row += kLanes) {
+  for (int row = 0; row < ROWS; row += LANES) {
     for (int word = 0; word < kWordsAtATime; ++word) {
       const Words words = load<Words>(a + word * ROWS + row);
       for (int factor = 0; factor < kFactors; ++factor) {
         const int k = factor * kWordsAtATime + word;
-        unpack<T>(words, factor, &A[k][row], &A_exponents[k][row]);
+        unpack<T, LANES>(words, factor, &A[k][row], &A_exponents[k][row]);
       }
     }
   }
   for (int column = 0; column < columns; ++column) {
-    const Words words = load<Words>(b + column * kWordsAtATime);
-    for (int factor = 0; factor < kFactors; ++factor) {
-      const int k = factor * kWordsAtATime;
-      unpack<T>(words, factor, b_numbers + k, b_exponents + k);
+    for (int word = 0; word < kWordsAtATime; word += LANES) {
+      const Words words = load<Words>(b + column * kWordsAtATime + word);
+      for (int factor = 0; factor < kFactors; ++factor) {
+        const int k = factor * kWordsAtATime + word;
+        unpack<T, LANES>(words, factor, b_numbers + k, b_exponents + k);
+      }
     }
-    for (int row = 0; row < ROWS; row += kRows) {
-      add_rows<T>(sums + column * ROWS + row, &A[0][row], &A_exponents[0][row], ROWS, b_numbers,
-                  b_exponents);
+    for (int row = 0; row < ROWS; row += 2 * LANES) {
+      add_rows<T, LANES>(sums + column * ROWS + row, &A[0][row], &A_exponents[0][row], ROWS,
+                         b_numbers, b_exponents);
     }
   }
 }
 
-template <class T>
+template <class T, int LANES>
 [[gnu::always_inline]] inline void add(float* sums, int rows, const float* a, int64_t a_stride,
                                        const float* b) {
-  constexpr int kDepth = kSumRule<T>.products;
-  const auto exponents = [](const float* numbers, int16_t* result) {
-    const HalfShorts of = exponents_of<T>(load<Ints>(numbers) & 0x7fffffff);
-    std::memcpy(result, &of, sizeof of);
-  };
+  using Ints = typename Vectors<LANES>::Ints;
+  constexpr int kDepth = kSumRule<T>.products, kRows = 2 * LANES;
   alignas(32) int16_t a_exponents[kDepth][kRows], b_exponents[kDepth];
-  for (int k = 0; k < kDepth; k += kLanes) exponents(b + k, b_exponents + k);
+  for (int k = 0; k < kDepth; k += LANES)
+    put_exponents<T, LANES>(load<Ints>(b + k) & 0x7fffffff, b_exponents + k);
   int row = 0;
   for (; row + kRows <= rows; row += kRows) {
     for (int k = 0; k < kDepth; ++k) {
-      for (int i = 0; i < kRows; i += kLanes)
-        exponents(a + k * a_stride + row + i, &a_exponents[k][i]);
+      for (int i = 0; i < kRows; i += LANES) {
+        put_exponents<T, LANES>(load<Ints>(a + k * a_stride + row + i) & 0x7fffffff,
+                                &a_exponents[k][i]);
+      }
     }
-    add_rows<T>(sums + row, a + row, a_exponents[0], kRows, b, b_exponents);
+    add_rows<T, LANES>(sums + row, a + row, a_exponents[0], kRows, b, b_exponents);
   }
   for (; row < rows; ++row) sums[row] = tensor_core_sum<T>(sums[row], a + row, a_stride, b);
 }
@@ -228,12 +257,12 @@ template <class T>
 template <class T, int ROWS>
 [[gnu::target("avx2")]] void multiply_avx2(float* sums, int columns, const uint32_t* a,
                                            const uint32_t* b) {
-  multiply<T, ROWS>(sums, columns, a, b);
+  multiply<T, ROWS, 8>(sums, columns, a, b);
 }
 template <class T>
 [[gnu::target("avx2")]] void add_avx2(float* sums, int rows, const float* a, int64_t a_stride,
                                       const float* b) {
-  add<T>(sums, rows, a, a_stride, b);
+  add<T, 8>(sums, rows, a, a_stride, b);
 }
 bool has_avx2() {
   static const bool has = __builtin_cpu_supports("avx2");
@@ -285,7 +314,7 @@ void tensor_core_multiply(float* sums, int columns, const uint32_t* a, const uin
 #ifdef FA_HAS_AVX2_TWIN
   if (has_avx2()) return multiply_avx2<T, ROWS>(sums, columns, a, b);
 #endif
-  multiply<T, ROWS>(sums, columns, a, b);
+  multiply<T, ROWS, 4>(sums, columns, a, b);
 }
 
 template <class T>
@@ -293,7 +322,7 @@ void tensor_core_add(float* sums, int rows, const float* a, int64_t a_stride, co
 #ifdef FA_HAS_AVX2_TWIN
   if (has_avx2()) return add_avx2<T>(sums, rows, a, a_stride, b);
 #endif
-  add<T>(sums, rows, a, a_stride, b);
+  add<T, 4>(sums, rows, a, a_stride, b);
 }
 
 #define FA_INSTANTIATE(T)                                                             \
