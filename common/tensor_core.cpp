@@ -127,8 +127,8 @@ template <class T, int LANES, class V = Vectors<LANES>>
 // sums += A b, for 2 LANES rows.
 template <class T, int LANES, class V = Vectors<LANES>>
 [[gnu::always_inline]] inline void add_rows(float* sums, const float* a, const int16_t* a_exponents,
-                                            int64_t a_stride, const float* b,
-                                            const int16_t* b_exponents) {
+                                            int64_t a_stride, int64_t exponent_stride,
+                                            const float* b, const int16_t* b_exponents) {
   using Floats = typename V::Floats;
   using Ints = typename V::Ints;
   using Words = typename V::Words;
@@ -137,7 +137,7 @@ template <class T, int LANES, class V = Vectors<LANES>>
   constexpr SumRule rule = kSumRule<T>;
   Shorts largest = Shorts{} + kZero;
   for (int k = 0; k < rule.products; ++k) {
-    const Shorts exponent = load<Shorts>(a_exponents + k * a_stride) + b_exponents[k];
+    const Shorts exponent = load<Shorts>(a_exponents + k * exponent_stride) + b_exponents[k];
     largest = exponent > largest ? exponent : largest;
   }
   int16_t largest_of[2 * LANES];
@@ -226,7 +226,7 @@ template <class T, int ROWS, int LANES>
       }
     }
     for (int row = 0; row < ROWS; row += 2 * LANES) {
-      add_rows<T, LANES>(sums + column * ROWS + row, &A[0][row], &A_exponents[0][row], ROWS,
+      add_rows<T, LANES>(sums + column * ROWS + row, &A[0][row], &A_exponents[0][row], ROWS, ROWS,
                          b_numbers, b_exponents);
     }
   }
@@ -248,7 +248,7 @@ template <class T, int LANES>
                                 &a_exponents[k][i]);
       }
     }
-    add_rows<T, LANES>(sums + row, a + row, a_exponents[0], kRows, b, b_exponents);
+    add_rows<T, LANES>(sums + row, a + row, a_exponents[0], a_stride, kRows, b, b_exponents);
   }
   for (; row < rows; ++row) sums[row] = tensor_core_sum<T>(sums[row], a + row, a_stride, b);
 }

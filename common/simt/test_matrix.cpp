@@ -10,6 +10,7 @@
 #include "common/simt/device.hpp"
 #include "common/simt/matrix.hpp"
 #include "common/simt/simt.hpp"
+#include "common/tensor_core.hpp"
 
 namespace {
 
@@ -142,8 +143,7 @@ TEST_CASE_TEMPLATE("mma multiplies each pair of elements exactly where it belong
   }
 }
 
-TEST_CASE_TEMPLATE("mma adds c first, then k = 0..15, each sum rounded to fp32", T, fa::bf16,
-                   fa::fp16) {
+TEST_CASE_TEMPLATE("mma adds as a tensor core does", T, fa::bf16, fa::fp16) {
   Operands<T> x;
   uint32_t state = 7;
   const auto next = [&] {
@@ -157,11 +157,12 @@ TEST_CASE_TEMPLATE("mma adds c first, then k = 0..15, each sum rounded to fp32",
   x.multiply();
   for (size_t i = 0; i < 16; ++i) {
     for (size_t n = 0; n < 8; ++n) {
-      float expected = c0[8 * i + n];
+      float a[16], b[16];
       for (size_t k = 0; k < 16; ++k) {
-        expected += fa::to_float(x.A[16 * i + k]) * fa::to_float(x.B[8 * k + n]);
+        a[k] = fa::to_float(x.A[16 * i + k]);
+        b[k] = fa::to_float(x.B[8 * k + n]);
       }
-      CHECK(x.C[8 * i + n] == expected);
+      CHECK(x.C[8 * i + n] == fa::tensor_core_sum<T>(c0[8 * i + n], a, 1, b));
     }
   }
 }

@@ -36,8 +36,8 @@ EXERCISES = "01_toy_machine"  # judged in the page, in the module "toy"
 
 # What a program may need. The linker takes what it does.
 COMMON = ["accuracy", "backward", "break_demos", "breaks", "check", "error", "gradients", "half", "json_report",
-          "memory", "npy", "operation", "parse", "problem", "program", "reference", "tensor", "tensor_core", "tensor_map",
-          "gpu/no_runtime", "kernels/chapter"]
+          "memory", "npy", "operation", "parse", "problem", "program", "reference", "tensor", "tensor_core",
+          "tensor_map", "gpu/no_runtime", "kernels/chapter"]
 SIMT = ["accesses", "block", "buffer", "cluster", "device", "device_hopper", "divergence", "global_log",
         "hazard_log", "instructions", "launch", "matrix", "mbarrier", "schedule", "shadow",
         "tensor_copy", "traffic", "warpgroup", "warpgroup_meeting"]
