@@ -251,7 +251,7 @@ void set_reference_modifier(fa::Problem& problem, const ModifierChoice& choice) 
   } else if (choice.kind == ModifierChoice::kAlibi) {
     problem.modify_score = [=](double score, int64_t head, int64_t query, int64_t key) {
       const double distance = std::abs(double((query - shape.q) - (key - shape.kv)));
-      return score - distance / std::pow(2.0, 8.0 * double(head + 1) / double(shape.heads));
+      return score - distance * fa::alibi_slope(head, shape.heads);
     };
   }
 }

@@ -27,7 +27,7 @@ DTYPES = {"ch02_tiled_cpu": ("f32",), "ch19_ring_attention": ("f32",),
 OPTIONS = {"ch19_ring_attention": ("--ranks", 3), "ch11_decoding": ("--splits", 3)}
 ONE_KEY = ("normal", "one dominant key", "others far below", "dominant in the first tile", "dominant at the end")
 COPIES = ("ch12", "ch13", "ch14", "ch15")  # of chapter 08's softmax
-EIGHT_BITS = ("ch17_low_precision", "ch17_fp8")  # they round Q and K: scores are others
+EIGHT_BITS = ("ch17_low_precision", "ch17_fp8", "ch23_fp8")  # they round Q and K: scores are others
 SCALES = (1e-30, 1e-3, 0.125, 30, 1e6, 1e30)
 CAPS = (1e-3, 0.1, 3, 50, 1e6, 1e8, 1e30)
 
