@@ -28,11 +28,11 @@ sys.path.insert(0, str(ROOT / "common" / "cmake"))
 import breaks as chapters_breaks  # noqa: E402
 
 CONTENT = chapters_breaks.programs(ROOT)
-DIRECTORIES = {directory[:2] + ("f" if "/" in directory else ""): directory for directory in CONTENT}
+DIRECTORIES = {directory[:2]: directory for directory in CONTENT}
 PROGRAMS = {chapter: CONTENT[directory]["program"] for chapter, directory in DIRECTORIES.items()}
 TEXTS = chapters_breaks.texts(CONTENT)
 NO_OUTPUT = ("01", "10", "11", "18", "19", "20")  # what these compute is more than O
-ON_A_DEVICE = [chapter for chapter in PROGRAMS if "03" <= chapter < "18"]
+ON_A_DEVICE = [chapter for chapter in PROGRAMS if "03" <= chapter < "18" or chapter > "20"]
 PLOT_WIDTH = 40
 
 
@@ -398,7 +398,7 @@ def exhibit(name, demo, chapter, program, wait):
 
 
 def spans(chapters):
-    """["01", "02", "03", "12", "17f"]: 01-03 12 17f."""
+    """["01", "02", "03", "12"]: 01-03 12."""
     found = []
     for chapter in chapters:
         if found and chapter.isdigit() and int(chapter) == int(found[-1][-1][:2]) + 1:

@@ -34,6 +34,7 @@ CRASHES = {"SIGSEGV": "it used memory that is not its own, or called itself with
            "SIGFPE": "it divided an integer by zero", "SIGILL": "it executed no valid instruction",
            "SIGABRT": "it aborted: abort(), an assert, or the C++ library found an error",
            "SIGKILL": "something else ended it, for example because memory ran out"}
+MOVED = {"17_low_precision/ex4_order_of_v": "23_fp8/ex1_order_of_v"}  # copies and progress move along
 VERDICT = r"verdict: (?=not written yet\n|right \(|wrong \()"  # as verdict.cpp prints them, perhaps after
 CASE = r"\x1etest case: (.*)\n"                              # what an answer printed without a newline
 DIAGNOSTIC = re.compile(r"^(?P<path>[^\s:][^:]*):(?P<line>\d+):(\d+:)? "
@@ -83,6 +84,7 @@ class Track:
         self.exercises = [Exercise(topic, name, self.home) for topic, name in prove.registry()]
         self.progress_file = self.home / ".learn" / "progress.json"
         self.progress = self.read_progress()
+        self.move_copies()
 
     # ------------------------------------------------------------ progress
 
@@ -90,7 +92,7 @@ class Track:
         try:
             progress = json.loads(self.progress_file.read_text(encoding="utf-8"))
             if all(isinstance(entry, dict) for entry in progress.values()):
-                return progress
+                return {MOVED.get(key, key): entry for key, entry in progress.items()}
         except FileNotFoundError:
             return {}
         except (ValueError, AttributeError, OSError):
@@ -98,6 +100,14 @@ class Track:
         self.learn.say(f"{self.shown(self.progress_file)} cannot be read; starting a new one. "
                        "Check your exercises again and it is as it was.")
         return {}
+
+    def move_copies(self):
+        """An exercise that is in another chapter now takes the learner's copy along."""
+        for before, now in MOVED.items():
+            there, here = (self.home / "my_exercises" / key for key in (before, now))
+            if there.exists() and not here.exists():
+                here.parent.mkdir(parents=True, exist_ok=True)
+                there.rename(here)
 
     def entry(self, exercise):
         return self.progress.setdefault(exercise.key, {})

@@ -24,10 +24,9 @@ KINDS = ("numbers", "masks", "waits and barriers", "layout", "gradients", "machi
 
 
 def programs(root=ROOT):
-    """{directory: breaks.json}, in the order of the chapters; a chapter's second kernel after it."""
-    paths = sorted((root / "chapters").glob("[0-9]*/**/breaks.json"), key=lambda path: path.parent.parts)
-    return {path.parent.relative_to(root / "chapters").as_posix(): json.loads(path.read_text(encoding="utf-8"))
-            for path in paths}
+    """{directory: breaks.json}, in the order of the chapters."""
+    return {path.parent.name: json.loads(path.read_text(encoding="utf-8"))
+            for path in sorted((root / "chapters").glob("[0-9]*/breaks.json"))}
 
 
 def texts(every):
@@ -43,7 +42,7 @@ def texts(every):
 def header(directory, every):
     """The C++ header of one program."""
     content, lines = every[directory], texts(every)
-    table = content["program"].split("_")[0].upper() + ("_FP8" if "/" in directory else "") + "_BREAKS"
+    table = content["program"].split("_")[0].upper() + "_BREAKS"
     rows = ""
     for name, entry in content["breaks"].items():
         counter = entry["symptom"].get("counter", "")

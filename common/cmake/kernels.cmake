@@ -62,8 +62,7 @@ add_subdirectory("${FA_ROOT}/common/kernels" "${CMAKE_BINARY_DIR}/common/kernels
 # builds that chapter.hpp declares, emulator::chNN::build and gpu::chNN::build, of a forward or a
 # backward pass. Without MACHINE_CODE the GPU's is made for sm_80 and up; with it, for that one card.
 # A build that cannot make it leaves the GPU part out, and the program says why. The second call of
-# the same name does nothing. A chapter's second kernel stands in a folder of it, NN_topic/part, and
-# is chNN_part everywhere.
+# the same name does nothing.
 function(fa_kernel_chapter directory)
   cmake_parse_arguments(ARG "BACKWARD;DECODE" "MACHINE_CODE" "" ${ARGN})
   fa_kernel_name(${directory} FA_CHAPTER)
@@ -102,10 +101,9 @@ function(fa_kernel_chapter directory)
   endif()
 endfunction()
 
-# 04_swizzling: 04; 17_low_precision/fp8: 17_fp8.
+# 04_swizzling: 04.
 function(fa_kernel_name directory result)
-  string(REGEX REPLACE "^([0-9][0-9])_[^/]*" "\\1" name "${directory}")
-  string(REPLACE "/" "_" name "${name}")
+  string(SUBSTRING "${directory}" 0 2 name)
   set(${result} "${name}" PARENT_SCOPE)
 endfunction()
 

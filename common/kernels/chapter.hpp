@@ -75,12 +75,9 @@ struct KernelChapter {
   // of which all sequences share.
   DecodeSplits (*choose_splits)(const Shape& shape, int64_t kv_heads, int64_t longest,
                                 int64_t prefix, int multiprocessors) = nullptr;
-  bool second = false;                    // kernel of its chapter
   const char* previous_name = "";         // the chapter before: --profile shows its counters too
   const KernelBuild* previous = nullptr;  // its emulator build
 
-  // What flash_attention.h calls it: a chapter's second kernel, ch17_fp8, is 117.
-  int library_number() const { return number() + (second ? 100 : 0); }
   int number() const { return (name[2] - '0') * 10 + (name[3] - '0'); }  // 4
   std::string short_name() const { return std::string(name, 4); }        // "ch04"
 };

@@ -4,14 +4,14 @@ import { boxes, flow_marks, group, rect, svg, text, triangles, WIDE, wrapped } f
 import { MEANING, reduce } from './fp8_weights_log.js'
 
 const QUERIES = 64, KEYS = 5120, TILE = 128
-const run_of = (scale) => ['ch17_fp8', '--device', 'emulator', '--shape', `1,1,${QUERIES},${KEYS},64`, '--seed', '1',
+const run_of = (scale) => ['ch23_fp8', '--device', 'emulator', '--shape', `1,1,${QUERIES},${KEYS},64`, '--seed', '1',
   '--input-scale', scale, '--events', '{json}']
 const RUNS = { ordinary: 'scores as they are', large: 'scores × 4', larger: 'scores × 6.25' }
 const NAMES = Object.keys(RUNS), TILES = KEYS / TILE
 
 // ---- the reader's own input scale, run in the page ----
 const live = (data, { scale }) => !scale.trim() || data.live?.key === scale.trim() ? null : { key: scale.trim(),
-  request: { chapter: 117, shape: [1, 1, QUERIES, KEYS, 64], seed: 1, input_scale: scale.trim(), events: 1e6 } }
+  request: { chapter: 23, shape: [1, 1, QUERIES, KEYS, 64], seed: 1, input_scale: scale.trim(), events: 1e6 } }
 const heard = (data, { key }, answer) => ({ ...data,
   live: { key, ...answer.error ? { problem: answer.error } : { run: reduce(answer) } } })
 
@@ -78,7 +78,7 @@ export default {
   title: 'Weights that fit 8 bits: who looked first, and what was made smaller',
   sources: { ordinary: run_of('1'), large: run_of('2'), larger: run_of('2.5') },
   data: (logs) => Object.fromEntries(NAMES.map((name) => [name, reduce(logs[name])])),
-  stills: { 'chapters/17_low_precision/figures/fp8_weights.svg': {} },
+  stills: { 'chapters/23_fp8/figures/fp8_weights.svg': {} },
   initial: () => ({ run: 'large', tile: 1, scale: '' }),
   live,
   heard,

@@ -3,7 +3,7 @@
 
     cmake --build build --target flash_attention
     docs/measurements/bench_low_precision.py > out.txt                               INT8, beside chapter 08
-    docs/measurements/bench_low_precision.py --chapters 16,117 --steady > out.txt    FP8, beside chapter 16
+    docs/measurements/bench_low_precision.py --chapters 16,23 --steady > out.txt    FP8, beside chapter 16
 
 For each shape: TFLOP/s of the whole call, quantizing included, taking turns in one process; the
 microseconds of each of our kernels as the profiler has them, and how much faster the attention alone
@@ -64,7 +64,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--library", default="build/lib/libflash_attention.so")
     parser.add_argument("--chapters", default="8,17",
-                        help="17:1 is chapter 17 with --scales 1; 117 its FP8 kernel, 117:4 with --stay 4")
+                        help="17:1 is chapter 17 with --scales 1; 23 is FP8, 23:4 with --stay 4")
     parser.add_argument("--shape", action="append", help="B,H,Lq,Lkv,D; may repeat")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--steady", action="store_true")

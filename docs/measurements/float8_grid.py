@@ -34,7 +34,7 @@ PAIRS = [(1, 1), (64, 128), (128, 192), (256, 256), (239, 1), (799, 3), (113, 20
          (1024, 1024), (1023, 1024), (1024, 1023), (4096, 4096), (4224, 4224)]  # Lq, Lkv
 DIMS = (64, 128)
 RTOL = 2
-QUERY_TILE, KEY_TILE = 64, 128  # that share a scale: WARPGROUP_Q, BLOCK_KV of fp8/params.hpp
+QUERY_TILE, KEY_TILE = 64, 128  # that share a scale: WARPGROUP_Q, BLOCK_KV of chapter 23's params.hpp
 LARGEST = 448
 
 
@@ -165,7 +165,7 @@ def cases(small: bool, first_seed: int):
 def main(arguments=None) -> int:
     parser = check.Parser(description=__doc__.splitlines()[0])
     parser.add_argument("--library", metavar="FILE", default=str(ROOT / "build" / "lib" / "libflash_attention.so"))
-    parser.add_argument("--chapter", type=int, default=117, help="of the library [117: chapter 17's FP8 kernel]")
+    parser.add_argument("--chapter", type=int, default=23, help="of the library [23]")
     parser.add_argument("--device", choices=("emulator", "gpu"), default="emulator")
     parser.add_argument("--small", action="store_true", help="short rows, few heads")
     parser.add_argument("--every", type=int, default=1, help="every so many cases [1]")

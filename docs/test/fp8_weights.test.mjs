@@ -43,7 +43,7 @@ test('the votes: one behind each product but the first, and one for each look', 
 })
 
 test('what the figure tells one kind of tile by stands so in the source', () => {
-  const source = readFileSync(join(ROOT, 'chapters/17_low_precision/fp8/attention.hpp'), 'utf8')
+  const source = readFileSync(join(ROOT, 'chapters/23_fp8/attention.hpp'), 'utf8')
   const calls = ['for (int n = 1; n < count; ++n)', 'wgmma_wait<1>(S_rmem', 'exponentials(n', 'finish_output(n - 1)',
     'warp_any(large)', 'lower_weights']
   calls.reduce((at, call) => {
@@ -66,7 +66,7 @@ test('the words name each warp once', () => {
 
 test('fp8_weights on the page: runs, tiles', () => with_browser(async (open) => {
   for (const width of [1280, 390]) {
-    const page = await open('/chapters/17_low_precision/', { width }), size = width < 500 ? NARROW : WIDE
+    const page = await open('/chapters/23_fp8/', { width }), size = width < 500 ? NARROW : WIDE
     const shown = await figure_on(page, 'fp8_weights')
     assert.deepEqual(await shown.values(), drawn({ run: 'large', tile: 1 }, size))
     await shown.choose('run', '× 6.25')
@@ -79,7 +79,7 @@ test('fp8_weights on the page: runs, tiles', () => with_browser(async (open) => 
 
 const skip = existsSync(join(SITE, 'fp8.wasm')) ? false : 'the programs are not built as WebAssembly: the tools are missing'
 test("fp8_weights: the reader's own input scale, run in the page", { skip }, () => with_browser(async (open) => {
-  const page = await open('/chapters/17_low_precision/'), shown = await figure_on(page, 'fp8_weights')
+  const page = await open('/chapters/23_fp8/'), shown = await figure_on(page, 'fp8_weights')
   const scale = shown.root.locator('[data-control="scale"] input'), recorded = await shown.values()
   await scale.fill('2.2')
   await shown.choose('run', 'your own')

@@ -27,7 +27,7 @@ FIBERS = {
     "backward": ["10_backward"],
     "decoding": ["11_decoding"],
     "low_precision": ["17_low_precision"],
-    "fp8": ["17_low_precision/fp8"],
+    "fp8": ["23_fp8"],
 }
 MODULES = {"toy": ["01_toy_machine"], "tiled": ["02_tiled_cpu"], "systolic": ["18_systolic_array"],
            "gpt": ["20_train_a_gpt"], **FIBERS}
@@ -90,35 +90,22 @@ def tool(name: str) -> str:
     return found
 
 
-def kernel_of(directory: str) -> str:
-    """04_swizzling: 04; 17_low_precision/fp8: 17_fp8."""
-    return "_".join([directory[:2], *directory.split("/")[1:]])
-
-
-def program_of(directory: str) -> str:
-    return f"ch{kernel_of(directory) if '/' in directory else directory}"
-
-
-def main_of(directory: str) -> str:
-    return "ch" + directory.replace("/", "_")
-
-
 def generated() -> list:
     """As fa_kernel_chapter of common/cmake/kernels.cmake makes them."""
     files = []
     for directory in sum(FIBERS.values(), []):
         for template, name in (("build.cpp.in", "emulator"), ("no_gpu.cpp.in", "no_gpu")):
             text = (ROOT / "common" / "kernels" / template).read_text()
-            for key, value in {"CHAPTER": kernel_of(directory), "DIRECTORY": directory,
+            for key, value in {"CHAPTER": directory[:2], "DIRECTORY": directory,
                                "PASS": PASSES.get(directory, "forward"), "MACHINE_CODE": "",
                                "LEFT_OUT": "a page has no GPU kernels"}.items():
                 text = text.replace(f"@FA_{key}@", value)
-            path = OBJECTS / f"ch{kernel_of(directory)}_{name}.cpp"
+            path = OBJECTS / f"ch{directory[:2]}_{name}.cpp"
             files.append(written(path, text))
     (GENERATED / "breaks").mkdir(parents=True, exist_ok=True)
     content = breaks.programs(ROOT)
     for directory in sum(MODULES.values(), []):  # main.cpp includes it, and is compiled after it
-        written(GENERATED / "breaks" / f"{program_of(directory)}.hpp", breaks.header(directory, content))
+        written(GENERATED / "breaks" / f"ch{directory}.hpp", breaks.header(directory, content))
     return files
 
 
@@ -131,7 +118,7 @@ def written(path: Path, text: str) -> Path:
 
 def list_of(module: str) -> Path:
     """A source with the programs of a module, for main.cpp."""
-    programs = {program_of(name): main_of(name) for name in MODULES[module]}
+    programs = {f"ch{name}": f"ch{name}" for name in MODULES[module]}
     if module == "toy":
         programs["judge"] = "judge"
     declared = "".join(f"int {main}(int, char**);\n" for main in programs.values())
@@ -177,7 +164,7 @@ def compile_one(source: Path, fibers: bool) -> Path:
     if not is_current(target, depfile):
         more = FLAGS_OF_FIBERS if fibers else FLAGS_OF_CPU
         if source.name == "main.cpp" and source.parent != HERE:
-            more = [*more, f"-Dmain={main_of(str(source.parent.relative_to(ROOT / 'chapters')))}"]
+            more = [*more, f"-Dmain=ch{source.parent.name}"]
         optimized = (["-O2", "-msimd128"] if source in FASTER else ["-O2"] if source in FAST
                      else ["-Oz", "-include-pch", precompiled(fibers)])
         subprocess.run([tool("clang++-19"), *FLAGS, *more, *optimized, "-MMD", "-MF", depfile, "-c", source,

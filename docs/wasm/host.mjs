@@ -7,7 +7,7 @@
 //   programs.run({ exercise: '01.1', stub: '…', answer: '…' })
 //
 // The keys of a request are the program's options (schedule_seed is --schedule-seed), but for
-// `chapter`, where 117 is chapter 17's second kernel; `command`, the words before the options; `files`,
+// `chapter`; `command`, the words before the options; `files`,
 // what they name, texts or bytes; `breaks`, a list for --break; `events`, the most to give back; `report: false` where
 // a command has no --json; `outputs: true`, for the result's own files. The answer:
 //   status   0, 1 or 2, as of the program

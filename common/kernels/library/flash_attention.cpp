@@ -218,10 +218,11 @@ const KernelChapter& chosen_chapter(int number, const ForwardArgs& args, bool gp
       return std::popcount(one->features) < std::popcount(other->features);
     });
   }
+  if (number == 117) throw InputError("chapter 117: the FP8 kernel is chapter 23 now");
   std::string numbers;
   for (const KernelChapter* chapter : chapters) {
-    if (chapter->library_number() == number) return *chapter;
-    numbers += (numbers.empty() ? "" : ", ") + std::to_string(chapter->library_number());
+    if (chapter->number() == number) return *chapter;
+    numbers += (numbers.empty() ? "" : ", ") + std::to_string(chapter->number());
   }
   throw InputError("chapter " + std::to_string(number) + ": this library has " + numbers);
 }

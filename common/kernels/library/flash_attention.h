@@ -52,8 +52,8 @@ typedef struct {
    FLASH_ATTENTION_NO_TENSOR, FLASH_ATTENTION_NO_TENSOR,                  \
    FLASH_ATTENTION_NO_TENSOR, 1.0, -1, -1, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0}
 
-/* How many bytes of workspace these arguments need, whose own workspace may be null: 0, but for
-   chapter 17; -1 after an error. Number 17 is its INT8 kernel, 117 its FP8 kernel: what loses
+/* How many bytes of workspace these arguments need, whose own workspace may be null: 0, except for
+   chapters 17 and 23; -1 after an error. Number 17 is the INT8 kernel, 23 the FP8 kernel: what loses
    accuracy must be asked for. */
 int64_t flash_attention_workspace(const flash_attention_arguments *arguments);
 

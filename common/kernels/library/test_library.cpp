@@ -72,7 +72,7 @@ struct Call {
     std::vector<float> values(o.size());
     std::transform(o.begin(), o.end(), values.begin(), [](bf16 x) { return fa::to_float(x); });
     for (const fa::KernelChapter* chapter : fa::kernel_chapters())
-      if (chapter->library_number() == arguments.chapter && chapter->computed)
+      if (chapter->number() == arguments.chapter && chapter->computed)
         return fa::check_output(chapter->computed(problem, {}), values, {}).passed();
     return fa::check_output(problem, values, {}).passed();
   }
@@ -97,9 +97,10 @@ TEST_CASE("every chapter answers through the C interface, on host memory") {
     const int status =
         flash_attention_forward(chapter, call.q.data(), call.k.data(), call.v.data(), call.o.data(),
                                 1, 2, 70, 150, 64, call.problem.scale, nullptr);
-    if (chapter % 100 == 17) {  // this call has no place for a workspace
+    if (chapter == 17 || chapter == 23) {  // this call has no place for their workspace
       CHECK(status == 1);
-      CHECK(std::string(flash_attention_error()).find("workspace of 0 bytes: ch17") == 0);
+      CHECK(std::string(flash_attention_error())
+                .find("workspace of 0 bytes: ch" + std::to_string(chapter)) == 0);
       continue;
     }
     REQUIRE(status == 0);
@@ -126,7 +127,7 @@ TEST_CASE("a chapter's number runs that chapter's kernel: it counts what no othe
   std::vector<float> values(q_size);
   std::vector<std::vector<int64_t>> seen;
   for (const fa::KernelChapter* kernel : fa::kernel_chapters()) {
-    const int chapter = kernel->library_number();
+    const int chapter = kernel->number();
     if (kernel->forward_workspace) continue;
     INFO("chapter ", chapter);
     const fa::simt::Report library = fa::simt::run({}, [&] {
@@ -263,7 +264,7 @@ TEST_CASE("on a GPU" * doctest::test_suite("gpu")) {
     if (chapter->forward_workspace) continue;  // its own tests run it on a GPU
     for (const int device : {0, static_cast<int>(FLASH_ATTENTION_WHERE_Q_IS)}) {
       GpuCall call;
-      call.arguments.chapter = chapter->library_number();
+      call.arguments.chapter = chapter->number();
       call.arguments.device = device;
       INFO(chapter->name);
       REQUIRE_MESSAGE(flash_attention(&call.arguments) == 0, flash_attention_error());

@@ -3,7 +3,7 @@
 a source in which no break was ever written.
 
     same_code.py CHAPTER COMPILER [FLAG …]     CHAPTER: the directory below chapters/, or of
-                                               its second kernel: 17_low_precision/fp8
+                                               its second kernel: 23_fp8
 
 Compiles three times: the kernel as it is; a copy from which the breaks are struck out of the text;
 and, so that the test can fail, the build with run-time breaks. The first two must have the same
@@ -103,7 +103,7 @@ def build(directory, chapter, breaks, struck, compiler, flags):
             copy.write_text(text, encoding="utf-8")
     template = {"02": TILED, "10": BACKWARD, "11": DECODE}.get(chapter[:2], KERNEL)
     source, result = ("use.cu", "use.cubin") if is_cuda else ("use.cpp", "use.o")
-    number = re.sub(r"_[^/]*/?", "_", chapter, 1).rstrip("_")  # 17_fp8 of 17_low_precision/fp8
+    number = chapter[:2]
     (directory / source).write_text(
         template.format(directory=chapter, number=number, breaks=breaks), encoding="utf-8")
     how = ["-cubin"] if is_cuda else ["-c", "-O3", "-DNDEBUG", "-ffp-contract=off"]

@@ -1,10 +1,10 @@
 #pragma once
 // Q, K and V in e4m3: K and V without their means; V on its side.
 
-#include "chapters/17_low_precision/fp8/order.hpp"
-#include "chapters/17_low_precision/fp8/params.hpp"
+#include "chapters/23_fp8/order.hpp"
+#include "chapters/23_fp8/params.hpp"
 
-namespace FA_BACKEND::ch17_fp8 {
+namespace FA_BACKEND::ch23 {
 
 constexpr int QUANTIZE_THREADS = 256;
 
@@ -274,4 +274,4 @@ void turn_values(const bf16* V, e4m3* to, const float* V_mean, const float* V_sc
 }
 // [/anchor: turn]
 
-}  // namespace FA_BACKEND::ch17_fp8
+}  // namespace FA_BACKEND::ch23

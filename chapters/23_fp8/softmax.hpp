@@ -1,9 +1,9 @@
 #pragma once
 // From scores to weights that fit e4m3, by the maximum at hand.
 
-#include "chapters/17_low_precision/fp8/params.hpp"
+#include "chapters/23_fp8/params.hpp"
 
-namespace FA_BACKEND::ch17_fp8 {
+namespace FA_BACKEND::ch23 {
 
 // A weight is 2^(s - m), and times 2^REFERENCE here: e4m3 goes up to 448 and down to 2^-9. At the
 // maximum it is 32, so that a weight may be 14 times that at the maximum before anybody has to
@@ -101,4 +101,4 @@ FA_DEVICE void pack(uint32_t (&P_rmem)[MMAS_KV / 4][4], const float (&S_rmem)[1]
 }
 // [/anchor: pack]
 
-}  // namespace FA_BACKEND::ch17_fp8
+}  // namespace FA_BACKEND::ch23

@@ -16,12 +16,12 @@ using namespace fa::test;
 
 namespace {
 
-const KernelChapter& KERNEL = ch17_fp8::CHAPTER;
+const KernelChapter& KERNEL = ch23::CHAPTER;
 
 Problem hard(const Shape& shape, int channel_mean, int outliers, uint64_t seed = 3) {
   Problem problem = random_problem(shape, Dtype::bf16, seed);
   const int options[] = {0, channel_mean, outliers};
-  ch17_fp8::prepare(problem, options);
+  ch23::prepare(problem, options);
   return problem;
 }
 
@@ -33,7 +33,7 @@ Verdict verdict(const Problem& problem, uint32_t breaks = 0) {
       forward_on_emulator(KERNEL, problem, outputs[0], outputs[1], {.breaks = breaks});
   CHECK_MESSAGE(run.report.hazards.empty(),
                 (run.report.hazards.empty() ? "" : run.report.hazards[0].text));
-  return check_rounding(problem, ch17_fp8::computed(problem, {}), outputs, 0);
+  return check_rounding(problem, ch23::computed(problem, {}), outputs, 0);
 }
 void passes(const Problem& problem) {
   CAPTURE(to_string(problem.shape));
@@ -44,7 +44,7 @@ void passes(const Problem& problem) {
 void is_not_wrong(const Problem& problem) {
   CAPTURE(to_string(problem.shape));
   const Answer got = answer(KERNEL, problem);
-  const CheckResult result = check_output(ch17_fp8::computed(problem, {}), got.o, got.lse);
+  const CheckResult result = check_output(ch23::computed(problem, {}), got.o, got.lse);
   CHECK_MESSAGE(result.agrees(), describe(result, problem.shape));
 }
 double rmse(const Verdict& result) { return result.report["rmse"]; }
@@ -171,10 +171,10 @@ TEST_CASE("tiny and huge numbers") {
 TEST_CASE("V's keys: each slot has one, and lanes keep theirs") {
   int seen[16] = {};
   for (int slot = 0; slot < 16; ++slot) {
-    const int key = emulator::ch17_fp8::key_of_slot(slot);
+    const int key = emulator::ch23::key_of_slot(slot);
     ++seen[key];
     CHECK(key % 8 / 2 == slot / 4);  // the lane of the quad that has it in S, and needs it in P
-    CHECK(emulator::ch17_fp8::key_of_slot(slot + 32) == key + 32);
+    CHECK(emulator::ch23::key_of_slot(slot + 32) == key + 32);
   }
   for (const int times : seen) CHECK(times == 1);
 }
@@ -206,7 +206,7 @@ TEST_CASE("no-rescale, shuffle-mask-0x10, swizzle-one-side, keys-in-order: finit
   Problem problem = rising(5.0);
   for (const uint32_t flag : {uint32_t{NO_RESCALE}, uint32_t{SHUFFLE_MASK_0X10}}) {
     const Answer got = answer(KERNEL, problem, {.breaks = flag});
-    CHECK(!check_output(ch17_fp8::computed(problem, {}), got.o, got.lse).agrees());
+    CHECK(!check_output(ch23::computed(problem, {}), got.o, got.lse).agrees());
   }
   problem = random_problem({1, 1, 128, 512, 128}, Dtype::bf16, 1);
   for (const uint32_t flag : {uint32_t{SWIZZLE_ONE_SIDE}, uint32_t{KEYS_IN_ORDER}}) {
@@ -267,7 +267,7 @@ TEST_CASE("no-sum-check: weights above 448 are 448") {
       problem.k[j * 64 + d] = d == 0 ? round_to(Dtype::bf16, 0.03f * float(j)) : 0.0f;
   is_not_wrong(problem);
   const Answer got = answer(KERNEL, problem, {.breaks = FP8_NO_SUM_CHECK});
-  CHECK(!check_output(ch17_fp8::computed(problem, {}), got.o, got.lse).agrees());
+  CHECK(!check_output(ch23::computed(problem, {}), got.o, got.lse).agrees());
   for (const float value : got.o) CHECK(std::isfinite(value));
 }
 TEST_CASE("no-bound: a score far above the maximum at hand is Inf") {

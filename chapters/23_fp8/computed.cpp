@@ -7,7 +7,7 @@
 #include "common/fp8.hpp"
 #include "softmax.hpp"
 
-namespace ch17_fp8 {
+namespace ch23 {
 namespace {
 
 using fa::Shape;
@@ -49,13 +49,13 @@ std::vector<double> take_mean(std::span<float> head, int64_t dim) {
 fa::Problem computed(const fa::Problem& problem, std::span<const int>) {
   const Shape& s = problem.shape;
   fa::Problem result = problem;
-  result.e4m3_weight = std::exp2(emulator::ch17_fp8::REFERENCE);
+  result.e4m3_weight = std::exp2(emulator::ch23::REFERENCE);
   result.lse_offset.assign(s.rows(), 0.0);
   const int64_t size = s.kv * s.dim;
   for (int64_t head = 0; head < s.batch * problem.kv_heads(); ++head) {
     const std::span k(result.k.data() + head * size, size), v(result.v.data() + head * size, size);
     const std::vector<double> K_mean = take_mean(k, s.dim), V_mean = take_mean(v, s.dim);
-    round_head(k, emulator::ch17_fp8::BLOCK_KV * s.dim);
+    round_head(k, emulator::ch23::BLOCK_KV * s.dim);
     for (int64_t d = 0; d < s.dim; ++d) {
       float largest = 0;
       for (int64_t i = d; i < size; i += s.dim)
@@ -71,7 +71,7 @@ fa::Problem computed(const fa::Problem& problem, std::span<const int>) {
   }
   for (int64_t head = 0; head < s.batch * s.heads; ++head) {
     round_head({result.q.data() + head * s.q * s.dim, static_cast<size_t>(s.q * s.dim)},
-               emulator::ch17_fp8::WARPGROUP_Q * s.dim);
+               emulator::ch23::WARPGROUP_Q * s.dim);
   }
   return result;
 }
@@ -97,7 +97,7 @@ void prepare(fa::Problem& problem, std::span<const int> options) {
 }
 
 int64_t workspace_bytes(const Shape& shape, int64_t kv_heads) {
-  return emulator::ch17_fp8::workspace_of(nullptr, shape, kv_heads).bytes;
+  return emulator::ch23::workspace_of(nullptr, shape, kv_heads).bytes;
 }
 
-}  // namespace ch17_fp8
+}  // namespace ch23

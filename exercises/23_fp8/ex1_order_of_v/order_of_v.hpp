@@ -7,5 +7,5 @@
 // registers of A are filled with what it has, tile after tile. Returns the key whose row of V has
 // to stand in `slot`, 0 to 31, so that the product is P @ V.
 inline int key_at(int slot) {
-  exercise::todo("TODO(17.4): which key's weight is multiplied in this slot?");
+  exercise::todo("TODO(23.1): which key's weight is multiplied in this slot?");
 }

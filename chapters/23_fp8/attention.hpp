@@ -1,20 +1,20 @@
 #pragma once
-// Chapter 17 in FP8: both products in 8 bits, by wgmma.
+// Chapter 23, FP8: both products in 8 bits, by wgmma.
 //
 // Chapter 16's kernel with three changes. The operands are e4m3, which wgmma multiplies at twice
 // the rate; it takes them K-major only, so V has been laid on its side beforehand, its keys in an
 // order that lets P stay where it is. Weights must fit e4m3: the sums say when one may not. And
 // since the tensor core does not sum in fp32, O is added up in registers after each tile.
 //
-//   ch17_fp8 --shape 1,1,128,512,128 --profile
+//   ch23_fp8 --shape 1,1,128,512,128 --profile
 //
 // For sm_90a.
 
-#include "chapters/17_low_precision/fp8/quantize.hpp"
-#include "chapters/17_low_precision/fp8/softmax.hpp"
+#include "chapters/23_fp8/quantize.hpp"
+#include "chapters/23_fp8/softmax.hpp"
 #include "common/kernels/wide_epilogue.hpp"
 
-namespace FA_BACKEND::ch17_fp8 {
+namespace FA_BACKEND::ch23 {
 
 // ROWS rows of WIDTH bytes in shared memory: panels of SPAN columns, one behind the other, each row
 // of them SPAN bytes, swizzled. wgmma multiplies 32 columns of it at a time.
@@ -360,4 +360,4 @@ void forward(const Args& args) {
   dispatch(args, [&](auto head_dim, auto breaks) { launch_attention<head_dim>(args, breaks); });
 }
 
-}  // namespace FA_BACKEND::ch17_fp8
+}  // namespace FA_BACKEND::ch23

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <string>
 
-#include "chapters/17_low_precision/fp8/breaks.hpp"
+#include "chapters/23_fp8/breaks.hpp"
 #include "common/kernels/launch.hpp"
 #include "common/kernels/mask.hpp"
 
-namespace FA_BACKEND::ch17_fp8 {
+namespace FA_BACKEND::ch23 {
 
 using fa::e4m3;
 
@@ -86,4 +86,4 @@ inline Mask mask_of(const fa::ForwardArgs& args) {
   return {len_kv, len_kv - len_q, limit(args.window_left), limit(args.window_right)};
 }
 
-}  // namespace FA_BACKEND::ch17_fp8
+}  // namespace FA_BACKEND::ch23

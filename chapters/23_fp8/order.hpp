@@ -3,7 +3,7 @@
 
 #include "common/backend.hpp"
 
-namespace FA_BACKEND::ch17_fp8 {
+namespace FA_BACKEND::ch23 {
 
 // [anchor: key_of_slot]
 // Of 16 consecutive keys a lane has, in S, keys 2 q, 2 q + 1, 2 q + 8 and 2 q + 9, q = lane % 4; as
@@ -14,4 +14,4 @@ FA_HOST_DEVICE constexpr int key_of_slot(int slot) {
 }
 // [/anchor: key_of_slot]
 
-}  // namespace FA_BACKEND::ch17_fp8
+}  // namespace FA_BACKEND::ch23

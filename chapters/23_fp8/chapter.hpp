@@ -1,18 +1,18 @@
 #pragma once
-// Chapter 17's FP8 kernel as host code sees it.
+// Chapter 23 as host code sees it.
 
 #include "breaks.hpp"
 #include "chapters/16_maximum_on_demand/chapter.hpp"
 #include "computed.hpp"
 
-namespace emulator::ch17_fp8 {
+namespace emulator::ch23 {
 extern const fa::KernelBuild build;
 }
-namespace gpu::ch17_fp8 {
+namespace gpu::ch23 {
 extern const fa::KernelBuild build;
 }
 
-namespace ch17_fp8 {
+namespace ch23 {
 
 inline constexpr fa::KernelOption OPTIONS[] = {
     {"--stay", 0, 1 << 20, 0,
@@ -38,10 +38,10 @@ inline constexpr fa::Break OWN_BREAKS[] = {
 };
 
 inline constexpr fa::KernelChapter CHAPTER{
-    .name = "ch17_fp8",
+    .name = "ch23_fp8",
     .about = "Both products in 8-bit floating point, on Hopper.",
-    .emulator = &emulator::ch17_fp8::build,
-    .gpu = &gpu::ch17_fp8::build,
+    .emulator = &emulator::ch23::build,
+    .gpu = &gpu::ch23::build,
     .features = fa::CAUSAL | fa::WINDOW | fa::LSE | fa::KV_HEADS,
     .breaks = fa::NO_RESCALE | fa::SHUFFLE_MASK_0X10 | fa::MISSING_WAIT | fa::SWIZZLE_ONE_SIDE,
     .own_breaks = OWN_BREAKS,
@@ -49,9 +49,8 @@ inline constexpr fa::KernelChapter CHAPTER{
     .forward_workspace = workspace_bytes,
     .prepare = prepare,
     .computed = computed,
-    .second = true,
     .previous_name = "ch16_maximum_on_demand",
     .previous = &emulator::ch16::build,
 };
 
-}  // namespace ch17_fp8
+}  // namespace ch23

@@ -5,7 +5,7 @@
 
 #include "common/problem.hpp"
 
-namespace ch17_fp8 {
+namespace ch23 {
 
 // The same problem with Q, K and V rounded as the kernels round them, K and V without their means.
 fa::Problem computed(const fa::Problem& problem, std::span<const int> options);
@@ -16,4 +16,4 @@ void prepare(fa::Problem& problem, std::span<const int> options);
 // Bytes of workspace for a forward pass.
 int64_t workspace_bytes(const fa::Shape& shape, int64_t kv_heads);
 
-}  // namespace ch17_fp8
+}  // namespace ch23
