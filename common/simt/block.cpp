@@ -379,10 +379,21 @@ void Block::abandon(Thread& thread) {
 }
 
 void Block::end_by_overflow(Thread& thread) {
-  error_ = std::make_exception_ptr(
-      std::runtime_error("local arrays of thread " + std::to_string(thread.index) + " of block " +
-                         std::to_string(index_) + " exceed " + std::to_string(kStackBytes / 1024) +
-                         " KB, the stack that the emulator gives a thread"));
+  end_from_signal(thread, "local arrays of thread " + std::to_string(thread.index) + " of block " +
+                              std::to_string(index_) + " exceed " +
+                              std::to_string(kStackBytes / 1024) +
+                              " KB, the stack that the emulator gives a thread");
+}
+
+void Block::end_by_loop(Thread& thread, int ms) {
+  end_from_signal(thread, "thread " + std::to_string(thread.index) + " of block " +
+                              std::to_string(index_) + " has computed for " + std::to_string(ms) +
+                              " ms without beginning an instruction of the emulator: its loop "
+                              "does not end");
+}
+
+void Block::end_from_signal(Thread& thread, const std::string& what) {
+  error_ = std::make_exception_ptr(std::runtime_error(what));
   aborting_ = true;
   thread.finished = true;  // what stands on its stack is lost
   running_thread = nullptr;

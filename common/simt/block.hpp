@@ -91,6 +91,7 @@ class Block {
   void stop();  // unwinds the threads of a block that polls or waits
   /// Ends the block, from a signal handler: `thread` (running) has left its stack.
   [[noreturn]] void end_by_overflow(Thread& thread);
+  [[noreturn]] void end_by_loop(Thread& thread, int ms);
   const StackPool& stacks() const { return *stacks_; }
 
   /// Ends a block that polls: nobody will ever change what it looks at. `others` ends the report.
@@ -332,6 +333,7 @@ class Block {
   void report_leftovers();
   [[noreturn]] void abandon(Thread& thread);  // lets the CPU thread unwind all fibers
   void unwind();
+  [[noreturn]] void end_from_signal(Thread& thread, const std::string& what);
 
   const Launch& launch_;
   Cluster& cluster_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <string>
 #include <tuple>
@@ -191,23 +192,100 @@ class RaceSearch {
     }
   }
 
+  // Entries of one source line whose blocks order nothing: each races with whatever it may race
+  // with, so that a few of them stand for all, and work is linear in their number.
+  struct Group {
+    int rank = 0;
+    std::vector<Item> items;
+    Item first, second;  // with the lowest block, and with the next one
+    struct Counted {
+      size_t next = 0;            // items before it have been looked at; these of them were left:
+      std::vector<Item> skipped;  // the other was of the same block
+    };
+    std::map<int, Counted> counted;  // by the other line's rank: whose blocks a race has
+
+    void add(const Item& item) {
+      items.push_back(item);
+      const auto block = [](const Item& x) { return x.log->block_; };
+      if (first.log == nullptr || block(item) < block(first)) {
+        if (first.log != nullptr) second = first;
+        first = item;
+      } else if (block(item) != block(first) &&
+                 (second.log == nullptr || block(item) < block(second))) {
+        second = item;
+      }
+    }
+    const Item* other_than(const Item& item) const {
+      if (first.log != item.log) return &first;
+      return second.log != nullptr ? &second : nullptr;
+    }
+  };
+  struct Open {  // entries of one use that the next one may overlap
+    std::vector<Item> ordered;
+    std::vector<Group> groups;
+    uint64_t first_end = std::numeric_limits<uint64_t>::max();
+
+    static bool orders_nothing(const Item& item) {
+      return !item.log->orders_warps_ && item.log->known_[item.entry->known] == nullptr;
+    }
+    void add(const Item& item) {
+      first_end = std::min(first_end, item.entry->end);
+      if (!orders_nothing(item)) return ordered.push_back(item);
+      auto group = std::find_if(groups.begin(), groups.end(),
+                                [&](const Group& g) { return g.rank == item.rank; });
+      if (group == groups.end())
+        group = groups.insert(groups.end(), Group{item.rank, {}, {}, {}, {}});
+      group->add(item);
+    }
+    void close_before(uint64_t begin) {  // drops what ends there
+      if (first_end > begin) return;
+      Open kept;
+      for (const Item& item : ordered)
+        if (item.entry->end > begin) kept.add(item);
+      for (const Group& group : groups)
+        for (const Item& item : group.items)
+          if (item.entry->end > begin) kept.add(item);
+      *this = std::move(kept);
+    }
+  };
+
   void compare() {
     std::sort(items_.begin(), items_.end(), [](const Item& a, const Item& b) {
       return std::tie(a.entry->begin, a.log->block_) < std::tie(b.entry->begin, b.log->block_);
     });
-    std::vector<Item> open[std::size(kUses)];
+    Open open[std::size(kUses)];
     for (const Item& item : items_) {
       for (const GlobalUse use : kUses) {
         if (!may_race(use, item.use())) continue;
-        std::vector<Item>& others = open[static_cast<size_t>(use)];
-        std::erase_if(others, [&](const Item& o) { return o.entry->end <= item.entry->begin; });
-        for (const Item& before : others) {
+        Open& others = open[static_cast<size_t>(use)];
+        others.close_before(item.entry->begin);
+        for (const Item& before : others.ordered) {
           if (before.log != item.log && !knows(before, item) && !knows(item, before)) {
             note(before, item);
           }
         }
+        for (Group& group : others.groups) note_all(group, item);
       }
-      open[static_cast<size_t>(item.use())].push_back(item);
+      open[static_cast<size_t>(item.use())].add(item);
+    }
+  }
+
+  // `item` races with all of the group that are not of its own block.
+  void note_all(Group& group, const Item& item) {
+    const Item* const other = group.other_than(item);
+    if (other == nullptr) return;
+    note(*other, item);
+    if (group.rank > item.rank) return;  // the item's block is counted, not theirs
+    Race& race = races_.at({group.rank, item.rank});
+    Group::Counted& counted = group.counted[item.rank];
+    std::erase_if(counted.skipped, [&](const Item& each) {
+      if (each.log == item.log) return false;
+      add_block(race, each);
+      return true;
+    });
+    for (; counted.next < group.items.size(); ++counted.next) {
+      const Item& each = group.items[counted.next];
+      each.log == item.log ? counted.skipped.push_back(each) : add_block(race, each);
     }
   }
 

@@ -21,6 +21,7 @@
 #include "common/simt/block.hpp"
 #include "common/simt/cluster.hpp"
 #include "common/simt/device.hpp"
+#include "common/simt/overflow.hpp"
 #include "common/simt/shuffle.hpp"
 #include "common/simt/simt.hpp"
 
@@ -109,6 +110,7 @@ class Workers {
       : launch_(launch), order_(order), shares_(static_cast<size_t>(threads)) {}
 
   void work(size_t worker) {
+    const LoopWatch watch;
     Share& share = shares_[worker];
     ++active_;
     try {

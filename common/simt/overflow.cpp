@@ -1,6 +1,11 @@
 #include "common/simt/overflow.hpp"
 
 #include <signal.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#endif
 
 #include <memory>
 #include <mutex>
@@ -12,6 +17,8 @@ namespace fa::simt {
 #if defined(FA_SIMT_ASAN) || defined(FA_SIMT_TSAN)  // they have a handler of their own
 
 void catch_stack_overflows() {}
+LoopWatch::LoopWatch() = default;
+LoopWatch::~LoopWatch() = default;
 
 #else
 
@@ -70,6 +77,67 @@ void catch_stack_overflows() {
   current.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
   sigaction(SIGSEGV, &current, nullptr);
 }
+
+#ifdef __linux__
+
+namespace {
+
+constexpr int kMostTicks = 5;  // that find a thread where it was
+constexpr int kTick = SIGVTALRM;
+
+struct Progress {
+  const Thread* thread = nullptr;
+  int64_t step = 0;
+  int ticks = 0;  // that found it there
+};
+thread_local Progress progress;
+
+void on_tick(int, siginfo_t*, void*) {
+  Thread* const thread = running_thread;
+  const int64_t step = thread != nullptr ? event_step(*thread) : 0;
+  if (thread == nullptr || thread != progress.thread || step != progress.step) {
+    progress = {thread, step, 0};
+  } else if (++progress.ticks == kMostTicks) {
+    progress = {};
+    thread->block->end_by_loop(*thread, loop_limit_ms);
+  }
+}
+
+}  // namespace
+
+LoopWatch::LoopWatch() {
+  struct sigaction action = {};
+  action.sa_sigaction = on_tick;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_RESTART;
+  sigaction(kTick, &action, nullptr);
+  progress = {};
+  sigevent event = {};
+  event.sigev_notify = SIGEV_THREAD_ID;
+  event.sigev_signo = kTick;
+  event._sigev_un._tid = static_cast<pid_t>(syscall(SYS_gettid));
+  timer_t timer = {};
+  if (timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer) != 0) return;
+  itimerspec every = {};
+  const int ms = loop_limit_ms / kMostTicks;
+  every.it_interval = {ms / 1000, ms % 1000 * 1'000'000L};
+  every.it_value = every.it_interval;
+  timer_settime(timer, 0, &every, nullptr);
+  timer_ = new timer_t(timer);
+}
+
+LoopWatch::~LoopWatch() {
+  auto* const timer = static_cast<timer_t*>(timer_);
+  if (timer == nullptr) return;
+  timer_delete(*timer);
+  delete timer;
+}
+
+#else
+
+LoopWatch::LoopWatch() = default;
+LoopWatch::~LoopWatch() = default;
+
+#endif
 
 #endif
 

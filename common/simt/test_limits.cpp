@@ -10,6 +10,7 @@
 
 #include "common/simt/device.hpp"
 #include "common/simt/fiber.hpp"
+#include "common/simt/overflow.hpp"
 #include "common/simt/simt.hpp"
 
 namespace {
@@ -35,6 +36,31 @@ bool runs(const Config& config, int grid, int block) {
 }
 
 #if !defined(FA_SIMT_ASAN) && !defined(FA_SIMT_TSAN)  // they take the signals, and the memory
+
+#ifdef __linux__
+
+void loops_without_end(const volatile int* flag) {
+  block_sync();
+  while (thread_index() == 5 && *flag == 0) {
+  }
+  block_sync();
+}
+
+TEST_CASE("a loop without an instruction that does not end") {
+  const int before = fa::simt::loop_limit_ms.exchange(300);
+  volatile int flag = 0;
+  CHECK_THROWS_WITH_AS(launch(loops_without_end, 2, 64, 0, &flag),
+                       doctest::Contains("thread 5 of block "), std::runtime_error);
+  CHECK_THROWS_WITH_AS(
+      launch(loops_without_end, 2, 64, 0, &flag),
+      doctest::Contains("has computed for 300 ms without beginning an instruction"),
+      std::runtime_error);
+  flag = 1;
+  CHECK_NOTHROW(launch(loops_without_end, 2, 64, 0, &flag));
+  fa::simt::loop_limit_ms = before;
+}
+
+#endif
 
 struct Guard {  // counts how many are alive
   explicit Guard(int* alive_) : alive(alive_) { ++*alive; }
