@@ -8,7 +8,8 @@
 //   1. The exponent of a product is the sum of its factors' exponents, though 1.5 * 1.5 is above 2.
 //      A subnormal factor has the exponent of the smallest normal number. Products that are zero,
 //      and a c that is zero, are left out.
-//   2. All terms, c too, are aligned to the largest of these exponents, or to -133 if all are below.
+//   2. All terms, c too, are aligned to the largest of these exponents, or to -133 if all are
+//   below.
 //      Bits more than `fraction_bits` below it are cut off, toward zero.
 //   3. What is left is added exactly.
 //   4. Of the sum, bits more than `kept_bits` below its own leading one are cut off, toward zero. A

@@ -14,7 +14,7 @@
 namespace ch17 {
 namespace {
 
-constexpr int kTile = 64;  // keys that a kernel meets at a time
+constexpr int kTile = 64;                                   // keys that a kernel meets at a time
 constexpr int kProducts = fa::kSumRule<fa::e4m3>.products;  // of one wgmma
 constexpr float kLargestInt8 = 127;
 
