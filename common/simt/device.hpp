@@ -98,8 +98,7 @@ inline void ldmatrix_x4_trans(uint32_t (&r)[4], uint32_t addr, FA_SIMT_SITE) {
 }
 
 /// c += a b for a [16,16], b [16,8] (bf16 pairs) and c [16,8] (fp32), spread over the warp as the
-/// PTX figures show. Order of the sum here: c first, then k = 0..15, each addition rounded to
-/// fp32 (the products are exact); hardware does not document its own.
+/// PTX figures show. The sums have the bits of an H100's: common/tensor_core.hpp.
 /// PTX: mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32.
 /// With T = fp16: …f32.f16.f16.f32.
 template <class T>

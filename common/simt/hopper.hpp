@@ -164,7 +164,7 @@ enum class Major { k, mn };  // which elements of an operand lie side by side in
 /// registers, byte by byte what two 16-bit numbers are in the 16 k of the other types. Thread t of
 /// 128 holds d[j][i]: row 16 (t / 32) + t % 32 / 4 + 8 (i / 2), column 8 j + 2 (t % 4) + i % 2. A
 /// in registers is laid out as for mma_m16n8k16, 16 rows a warp. Nothing of it happens before
-/// wgmma_wait. Sums are in the order of mma_m16n8k16. PTX:
+/// wgmma_wait. Sums: common/tensor_core.hpp. PTX:
 /// wgmma.mma_async.sync.aligned.m64nNk16.f32, m64nNk32.f32.e4m3.e4m3.
 template <class T, Major MAJOR_A = Major::k, Major MAJOR_B = Major::k, int N8>
 void wgmma(float (&d)[N8][4], uint64_t descriptor_a, uint64_t descriptor_b, bool accumulate,

@@ -21,10 +21,7 @@ void load_matrix(const unsigned char* const (&rows)[8], bool trans,
 ///   A [16,16]  a[0] (g, 2t..2t+1)  a[1] (g+8, 2t..)  a[2] (g, 2t+8..)  a[3] (g+8, 2t+8..)
 ///   B [16, 8]  b[0] (2t..2t+1, g)  b[1] (2t+8.., g)
 ///   C [16, 8]  c[0] c[1] (g, 2t..2t+1)  c[2] c[3] (g+8, 2t..2t+1)
-/// Each element is summed in this order: ((c + a0 b0) + a1 b1) + ... + a15 b15, every addition
-/// rounded to nearest in fp32; the products of two 16-bit numbers are exact. Hardware adds groups
-/// of products at once with an accuracy of its own, so last bits differ. T: bf16 or fp16, the type
-/// of A and B.
+/// Sums: common/tensor_core.hpp. T: bf16 or fp16, the type of A and B.
 template <class T>
 void multiply_accumulate(const uint32_t* const (&a)[kWarpSize],
                          const uint32_t* const (&b)[kWarpSize], float* const (&c)[kWarpSize]);
