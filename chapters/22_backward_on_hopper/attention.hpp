@@ -1,0 +1,97 @@
+#pragma once
+// Chapter 22: the backward pass on Hopper.
+//
+// Chapter 10's five products with wgmma, by consumer warpgroups that wait for a producer's tiles.
+// P and dS stay in registers for dV and dK; dS goes through shared memory for dQ, and the copy
+// engine adds dQ to its sum. For sm_90a.
+//
+//   ch22_backward_on_hopper --shape 1,2,256,256,128 --causal --profile
+
+#include <type_traits>
+
+#include "chapters/10_backward/preprocess.hpp"
+#include "kernel.hpp"
+
+namespace FA_BACKEND::ch22 {
+
+template <class T, int HEAD_DIM, class Breaks>
+void launch_backward(const fa::BackwardArgs& args, Breaks breaks) {
+  using L = Layout<HEAD_DIM>;
+  Params p = ch10::params_of(args);
+  // LSE, D and dQ's sum have rows for whole tiles of this chapter.
+  const int q_tiles = ceil_div(p.len_q, L::BLOCK_Q);
+  const int64_t tiles = int64_t{p.batches} * p.heads * q_tiles;
+  const int64_t blocks = int64_t{p.batch_kv_heads} * p.kv_tiles;
+  if (std::max(tiles * L::BLOCK_Q, blocks) > std::numeric_limits<int>::max()) {
+    throw fa::InputError(std::to_string(tiles * L::BLOCK_Q) + " rows of Q in " +
+                         std::to_string(blocks) + " blocks: at most 2147483647 of either");
+  }
+  p.D = p.LSE_log2 + tiles * L::BLOCK_Q;
+  p.dQ_sum = p.D + tiles * L::BLOCK_Q;
+  p.turns = reinterpret_cast<int*>(p.dQ_sum + tiles * TILE_ELEMENTS);
+
+  // Chapter 10's kernel computes D, and clears the sum of dQ, in tiles of its own size.
+  p.q_tiles = q_tiles * (L::BLOCK_Q / ch10::BLOCK_Q);
+  Params prepared = p;
+  if (breaks.has(fa::DQ_NOT_CLEARED)) prepared.dQ_sum = nullptr;
+  launch(ch10::preprocess<T, HEAD_DIM, NoBreaks>,
+         {.grid = p.batches * p.heads * p.q_tiles, .block = 256}, prepared, NoBreaks{});
+  p.q_tiles = q_tiles;
+
+  // A tensor [batch, heads, len, HEAD_DIM] seen as panels of 64 columns: one box is a whole tile.
+  const auto map = [](const fa::TensorRef& tensor, int box_rows) {
+    const auto [batch, heads, len, dim] = tensor.shape;
+    const auto stride_bytes = [&](int d) {  // any stride will do for a dimension of size 1
+      return tensor.shape[d] > 1 ? tensor.strides[d] * ELEMENT : int64_t{HEAD_DIM} * ELEMENT;
+    };
+    return make_tensor_map(static_cast<const T*>(tensor.data),
+                           {64, len, HEAD_DIM / 64, heads, batch},
+                           {stride_bytes(2), 128, stride_bytes(1), stride_bytes(0)},
+                           {64, box_rows, HEAD_DIM / 64, 1, 1}, Swizzle::bytes_128);
+  };
+  const auto row_map = [&](const float* data) {
+    return make_tensor_map(data, {L::BLOCK_Q, tiles}, {L::ROW_BYTES}, {L::BLOCK_Q, 1},
+                           Swizzle::none);
+  };
+
+  // [anchor: order]
+  // Causal: the tile of keys that most queries see comes first, and what runs last is short; four
+  // heads side by side share the L2 cache. Otherwise head by head.
+  const bool causal = p.diagonal != ch10::EVERY_KEY;
+  Order order{.heads_at_once = args.options[0] > 0 ? args.options[0]
+                               : causal            ? 4
+                                                   : 1,
+              .rotation = 0,
+              .last_first = false};
+  if (p.deterministic) {
+    // The blocks of a head that are all there at once begin at different tiles of queries: each
+    // adds to a tile right after the block before it. Otherwise the order is that of the grid.
+    const bool together = !causal && p.kv_tiles <= std::min(q_tiles, multiprocessors());
+    order.rotation = together ? q_tiles / p.kv_tiles : 0;
+    order.last_first = !together;
+  }
+  // [/anchor: order]
+  const auto kernel = p.deterministic ? backward_tiles<T, HEAD_DIM, true, Breaks>
+                                      : backward_tiles<T, HEAD_DIM, false, Breaks>;
+  launch(kernel, {.grid = static_cast<int>(blocks), .block = 384, .smem_bytes = L::BYTES},
+         map(args.q, L::BLOCK_Q), map(args.k, BLOCK_KV), map(args.v, BLOCK_KV),
+         map(args.d_o, L::BLOCK_Q), row_map(p.LSE_log2), row_map(p.D), map(args.dk, WARPGROUP_KEYS),
+         map(args.dv, WARPGROUP_KEYS), p, order, breaks);
+  launch(convert_dQ<T, HEAD_DIM>,
+         {.grid = static_cast<int>(tiles), .block = 2 * L::BLOCK_Q, .smem_bytes = TILE_BYTES}, p);
+}
+
+// What host code calls: dQ, dK and dV of whatever `args` describe.
+template <class Args>
+void backward(const Args& args) {
+  const auto with_type = [&](auto head_dim) {
+    if (args.breaks != 0) return launch_backward<bf16, head_dim>(args, RuntimeBreaks{args.breaks});
+    if (args.q.dtype == fa::Dtype::f16)
+      return launch_backward<fa::fp16, head_dim>(args, NoBreaks{});
+    launch_backward<bf16, head_dim>(args, NoBreaks{});
+  };
+  if (args.q.shape[3] == 64) return with_type(std::integral_constant<int, 64>{});
+  with_type(std::integral_constant<int, 128>{});
+}
+
+}  // namespace FA_BACKEND::ch22

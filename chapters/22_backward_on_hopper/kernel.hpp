@@ -1,0 +1,291 @@
+#pragma once
+// The main kernel: a producer warpgroup, of which one warp loads and one adds to dQ, and two
+// consumer warpgroups, which multiply: 64 keys each.
+
+#include "postprocess.hpp"
+#include "schedule.hpp"
+
+namespace FA_BACKEND::ch22 {
+
+// What is where in shared memory. Tiles come first: they begin at multiples of 1024 bytes.
+template <int HEAD_DIM>
+struct Layout {
+  static constexpr int BLOCK_Q = TILE_ELEMENTS / HEAD_DIM;
+  static constexpr int Q_STAGES = 3, dO_STAGES = 2, dS_BUFFERS = 2;
+  static constexpr uint32_t KV_BYTES = BLOCK_KV * HEAD_DIM * ELEMENT;
+  static constexpr uint32_t dS_BYTES = BLOCK_KV * BLOCK_Q * ELEMENT;
+  static constexpr uint32_t dQ_HALF_BYTES = TILE_ELEMENTS / 2 * sizeof(float);
+  static constexpr uint32_t ROW_BYTES = BLOCK_Q * sizeof(float);  // one LSE or D for each query
+  static constexpr uint32_t K = 0, V = K + KV_BYTES, Q = V + KV_BYTES;
+  static constexpr uint32_t dO = Q + Q_STAGES * TILE_BYTES, dS = dO + dO_STAGES * TILE_BYTES;
+  static constexpr uint32_t dQ = dS + dS_BUFFERS * dS_BYTES;
+  static constexpr uint32_t LSE = dQ + 2 * dQ_HALF_BYTES, D = LSE + Q_STAGES * ROW_BYTES;
+  static constexpr uint32_t MBARRIERS = D + dO_STAGES * ROW_BYTES;
+  static constexpr uint32_t BYTES = MBARRIERS + 2 * (Q_STAGES + dO_STAGES) * 8;
+};
+
+// STAGES buffers: iteration n uses number n % STAGES. Consumers wait for `full`, the producer for
+// `empty`.
+template <int STAGES>
+struct Ring {
+  uint32_t full, empty;  // mbarriers, 8 bytes for each buffer
+
+  FA_DEVICE void init(int consumer_warps) const {
+    for (int i = 0; i < STAGES; ++i) {
+      mbarrier_init(full + i * 8, 1);  // the producer's arrival; and the bytes
+      mbarrier_init(empty + i * 8, consumer_warps);
+    }
+  }
+  FA_DEVICE void wait_until_full(int n, FA_SITE) const {
+    mbarrier_wait(full_of(n), n / STAGES % 2, line, file);
+  }
+  FA_DEVICE void wait_until_empty(int n, FA_SITE) const {
+    mbarrier_wait(empty + n % STAGES * 8, n / STAGES % 2 ^ 1, line, file);
+  }
+  FA_DEVICE uint32_t full_of(int n) const { return full + n % STAGES * 8; }
+  // This warp's lanes have read the buffer, and so have its wgmma.
+  FA_DEVICE void release(int n, FA_SITE) const {
+    warp_sync(line, file);
+    if (lane_index() == 0) mbarrier_arrive(empty + n % STAGES * 8, line, file);
+  }
+};
+
+// Named barriers. Each consumer has two for its half of dQ, which its 128 threads store and the
+// adding warp reads: consumer 1 has the next number.
+enum : int { dS_STORED = 1, dQ_STORED = 2, dQ_READ = 4 };
+constexpr int dQ_THREADS = 128 + WARP_SIZE;
+
+template <class T, int HEAD_DIM, bool DETERMINISTIC, class Breaks>
+FA_KERNEL FA_LAUNCH_BOUNDS(384, 1)
+void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT const TensorMap K_map,
+                    FA_GRID_CONSTANT const TensorMap V_map, FA_GRID_CONSTANT const TensorMap dO_map,
+                    FA_GRID_CONSTANT const TensorMap LSE_map,
+                    FA_GRID_CONSTANT const TensorMap D_map, FA_GRID_CONSTANT const TensorMap dK_map,
+                    FA_GRID_CONSTANT const TensorMap dV_map, const Params p, const Order order,
+                    Breaks breaks) {
+  using L = Layout<HEAD_DIM>;
+  constexpr int BLOCK_Q = L::BLOCK_Q, MMAS_Q = BLOCK_Q / MMA_N, MMAS_D = HEAD_DIM / MMA_N;
+  using Scores = float[1][MMAS_Q][4];
+  using Operand = uint32_t[MMAS_Q / 2][1][4];
+
+  const uint32_t smem = dynamic_smem(), K_smem = smem + L::K, V_smem = smem + L::V;
+  const Ring<L::Q_STAGES> Q{smem + L::MBARRIERS, smem + L::MBARRIERS + L::Q_STAGES * 8};
+  const Ring<L::dO_STAGES> dO{Q.empty + L::Q_STAGES * 8,
+                              Q.empty + (L::Q_STAGES + L::dO_STAGES) * 8};
+  const auto Q_smem = [&](int n) { return smem + L::Q + n % L::Q_STAGES * TILE_BYTES; };
+  const auto dO_smem = [&](int n) { return smem + L::dO + n % L::dO_STAGES * TILE_BYTES; };
+  const auto LSE_smem = [&](int n) { return smem + L::LSE + n % L::Q_STAGES * L::ROW_BYTES; };
+  const auto D_smem = [&](int n) { return smem + L::D + n % L::dO_STAGES * L::ROW_BYTES; };
+
+  const Work work = Work::of_block<BLOCK_Q>(p, order);
+  const int count = work.count, first_key = work.kv_tile * BLOCK_KV;
+  if (thread_index() == 0) {
+    constexpr int CONSUMER_WARPS = 8;
+    Q.init(CONSUMER_WARPS);
+    dO.init(CONSUMER_WARPS);
+    fence_mbarrier_init();
+  }
+  block_sync();  // no thread waits at an mbarrier that does not exist yet
+
+  if (warp_index() < 4) {
+    setmaxnreg_dec<24>();
+    if (warp_index() == 0 && elect_one()) {
+      // [anchor: load]
+      Place at(work, p);
+      for (int n = 0; n < count; ++n, at.advance(work, p)) {
+        const int tile = static_cast<int>(ch10::tile_index(p, work.batch, at.head, at.q_tile));
+        const int row = at.q_tile * BLOCK_Q;
+        const uint32_t bytes = TILE_BYTES + L::ROW_BYTES + (n == 0 ? L::KV_BYTES : 0);
+        // K comes with the first Q, V with the first dO.
+        Q.wait_until_empty(n);
+        mbarrier_arrive_expect_tx(Q.full_of(n), bytes);
+        if (n == 0)
+          tma_load_5d(K_smem, K_map, 0, first_key, 0, work.kv_head, work.batch, Q.full_of(n));
+        tma_load_5d(Q_smem(n), Q_map, 0, row, 0, at.head, work.batch, Q.full_of(n));
+        tma_load_2d(LSE_smem(n), LSE_map, 0, tile, Q.full_of(n));
+        dO.wait_until_empty(n);
+        mbarrier_arrive_expect_tx(dO.full_of(n), bytes);
+        if (n == 0)
+          tma_load_5d(V_smem, V_map, 0, first_key, 0, work.kv_head, work.batch, dO.full_of(n));
+        tma_load_5d(dO_smem(n), dO_map, 0, row, 0, at.head, work.batch, dO.full_of(n));
+        tma_load_2d(D_smem(n), D_map, 0, tile, dO.full_of(n));
+      }
+      // [/anchor: load]
+    } else if (warp_index() == 1) {
+      // [anchor: add_dQ]
+      Place at(work, p);
+      Turn<DETERMINISTIC, BLOCK_Q> turn{p, work, order};
+      for (int n = 0; n < count; ++n, at.advance(work, p)) {
+        const int tile = static_cast<int>(ch10::tile_index(p, work.batch, at.head, at.q_tile));
+        float* const dQ_sum = p.dQ_sum + int64_t{tile} * TILE_ELEMENTS;
+        if (lane_index() == 0) turn.await(tile, at.q_tile, breaks);
+        for (int half = 0; half < 2; ++half) {
+          warp_sync();
+          if (breaks.has(fa::REDUCE_BEFORE_LANDED)) {
+            barrier_arrive(dQ_STORED + half, dQ_THREADS);
+          } else {
+            barrier_sync(dQ_STORED + half, dQ_THREADS);
+          }
+          if (lane_index() == 0) {
+            bulk_reduce_add(dQ_sum + half * TILE_ELEMENTS / 2,
+                            smem + L::dQ + half * L::dQ_HALF_BYTES, L::dQ_HALF_BYTES);
+            tma_store_commit();
+          }
+        }
+        if (lane_index() == 0) turn.pass(tile, at.q_tile);
+        if (n + 1 == count) break;
+        // The copy engine has read a half: its consumer may store the next one there.
+        if (lane_index() == 0 && !breaks.has(fa::DQ_OVERWRITTEN)) tma_store_wait_read<1>();
+        warp_sync();
+        barrier_arrive(dQ_READ + 0, dQ_THREADS);
+        if (lane_index() == 0 && !breaks.has(fa::DQ_OVERWRITTEN)) tma_store_wait_read<0>();
+        warp_sync();
+        barrier_arrive(dQ_READ + 1, dQ_THREADS);
+      }
+      if (lane_index() == 0) turn.end();
+      // [/anchor: add_dQ]
+    }
+  } else {
+    setmaxnreg_inc<240>();
+    // The same in all lanes; from a shuffle, so that descriptors may stay in uniform registers.
+    const int consumer = shfl(warp_index() / 4 - 1, 0), warp = warp_index() % 4;
+    const uint32_t rows = consumer * WARPGROUP_KEYS * Tile<BLOCK_KV>::ROW_BYTES;
+    const uint32_t K_rows = K_smem + rows, V_rows = V_smem + rows;
+    const uint32_t panel = consumer * Tile<BLOCK_KV>::PANEL_BYTES;
+    float dK_rmem[1][MMAS_D][4] = {}, dV_rmem[1][MMAS_D][4] = {};
+
+    // [anchor: steps]
+    const auto mask = [&](Scores& S_rmem, int q_tile) {
+      const int last_key = first_key + BLOCK_KV - 1;
+      if (last_key >= p.len_kv || last_key > q_tile * BLOCK_Q + p.diagonal)
+        ch10::mask_scores(S_rmem, p, first_key + consumer * WARPGROUP_KEYS + warp * MMA_M,
+                          q_tile * BLOCK_Q);
+    };
+    // Both consumers' dS are there after the barrier. Two buffers: the other consumer may still
+    // multiply by the last one.
+    const auto exchange_dS = [&](int n, const Operand& dS_rmem) {
+      const uint32_t dS_smem = smem + L::dS + n % L::dS_BUFFERS * L::dS_BYTES;
+      store_operand<BLOCK_KV>(dS_smem, consumer * WARPGROUP_KEYS + warp * MMA_M, dS_rmem);
+      if (!breaks.has(fa::DS_WITHOUT_FENCE)) fence_proxy_async();  // wgmma reads them
+      barrier_sync(dS_STORED, 2 * 128);
+      return dS_smem;
+    };
+    // Each consumer multiplies a half of dQ: 64 columns of 128, or 64 queries of 128.
+    const auto begin_dQ = [&](float(&dQ_rmem)[1][8][4], uint32_t dS_smem) {
+      multiply_keys<T>(dQ_rmem, dS_smem + (HEAD_DIM == 64 ? panel : 0),
+                       K_smem + (HEAD_DIM == 64 ? 0 : panel), breaks);
+    };
+    // As four registers of a thread, then the next thread's: no bank conflict, and one piece.
+    const auto hand_over_dQ = [&](int n, const float(&dQ_rmem)[1][8][4]) {
+      if (n > 0) barrier_sync(dQ_READ + consumer, dQ_THREADS);
+      const uint32_t to = smem + L::dQ + consumer * L::dQ_HALF_BYTES + thread_index() % 128 * 16;
+      for (int mma_d = 0; mma_d < 8; ++mma_d) {
+        const float* c = dQ_rmem[0][mma_d];
+        store_shared<Float4>(to + mma_d * 128 * 16, {c[0], c[1], c[2], c[3]});
+      }
+      fence_proxy_async();  // the copy engine reads them
+      barrier_arrive(dQ_STORED + consumer, dQ_THREADS);
+    };
+    // [/anchor: steps]
+
+    if (count > 0) {
+      Place at(work, p);
+      PerQuery<MMAS_Q> LSE, D;
+      Operand P_rmem;
+      Scores S_rmem, dP_rmem;
+      if constexpr (HEAD_DIM == 128) {
+        // The zeros are there before the first wgmma. Elsewhere than here, this takes 23
+        // instructions more in the loop: 2 % of the speed.
+        written_by_wgmma(dK_rmem[0]);
+        written_by_wgmma(dV_rmem[0]);
+        // [anchor: main_loop]
+        Q.wait_until_full(0);
+        LSE.load(LSE_smem(0));
+        multiply_rows<T, HEAD_DIM>(S_rmem, K_rows, Q_smem(0));  // S.T = K @ Q.T
+        wgmma_wait<0>(S_rmem[0]);
+        FA_NO_UNROLL
+        for (int n = 0; n < count; ++n, at.advance(work, p)) {
+          dO.wait_until_full(n);
+          multiply_rows<T, HEAD_DIM>(dP_rmem, V_rows, dO_smem(n));  // dP.T = V @ dO.T
+          mask(S_rmem, at.q_tile);
+          exponentiate<T>(P_rmem, S_rmem, LSE, p.scale_log2);  // P = exp(scale S - LSE)
+          multiply_weights<T>(dV_rmem, P_rmem, dO_smem(n));    // dV += P.T @ dO
+
+          // S of the next tile is computed while this warpgroup computes dS. D first: a load from
+          // shared memory queues behind the operands of a wgmma.
+          D.load(D_smem(n));
+          const int next = n + 1 < count ? n + 1 : n;  // the last tile's S is computed twice
+          Q.wait_until_full(next);
+          multiply_rows<T, HEAD_DIM>(S_rmem, K_rows, Q_smem(next));
+          wgmma_wait<1>(dP_rmem[0], dV_rmem[0]);
+          dO.release(n);
+          differentiate_softmax<T>(P_rmem, dP_rmem, D);  // dS = P o (dP - D)
+          LSE.load(LSE_smem(next));
+
+          const uint32_t dS_smem = exchange_dS(n, P_rmem);
+          begin_dQ(dP_rmem, dS_smem);                       // dQ = dS @ K
+          multiply_weights<T>(dK_rmem, P_rmem, Q_smem(n));  // dK += dS.T @ Q
+          wgmma_wait<1>(dP_rmem[0], S_rmem[0]);
+          hand_over_dQ(n, dP_rmem);  // while dK is computed
+          wgmma_wait<0>(dK_rmem[0]);
+          Q.release(n);
+        }
+        // [/anchor: main_loop]
+      } else {
+        // Scores of 128 queries: S of the next tile finds no registers, so S and dP go together.
+        FA_NO_UNROLL
+        for (int n = 0; n < count; ++n, at.advance(work, p)) {
+          Q.wait_until_full(n);
+          LSE.load(LSE_smem(n));
+          multiply_rows<T, HEAD_DIM>(S_rmem, K_rows, Q_smem(n));
+          dO.wait_until_full(n);
+          D.load(D_smem(n));
+          multiply_rows<T, HEAD_DIM>(dP_rmem, V_rows, dO_smem(n));
+          wgmma_wait<1>(S_rmem[0]);
+          mask(S_rmem, at.q_tile);
+          exponentiate<T>(P_rmem, S_rmem, LSE, p.scale_log2);
+          Operand dS_rmem;  // P's registers belong to dV's product until it is complete
+          copy(dS_rmem, P_rmem);
+          multiply_weights<T>(dV_rmem, P_rmem, dO_smem(n));
+          wgmma_wait<1>(dP_rmem[0]);
+          differentiate_softmax<T>(dS_rmem, dP_rmem, D);
+
+          const uint32_t dS_smem = exchange_dS(n, dS_rmem);
+          float dQ_rmem[1][8][4];
+          begin_dQ(dQ_rmem, dS_smem);
+          multiply_weights<T>(dK_rmem, dS_rmem, Q_smem(n));
+          wgmma_wait<1>(dV_rmem[0], dQ_rmem[0]);
+          dO.release(n);
+          hand_over_dQ(n, dQ_rmem);
+          wgmma_wait<0>(dK_rmem[0]);
+          Q.release(n);
+        }
+      }
+    }
+
+    // [anchor: epilogue]
+    // Both consumers have read all of K and V, so that each may overwrite its half of them.
+    barrier_sync(dS_STORED, 2 * 128);
+    const auto store = [&](const TensorMap& map, uint32_t to, float(&C_rmem)[1][MMAS_D][4],
+                           float factor) {
+      uint32_t packed[MMAS_D / 2][1][4];
+      for (int mma_d = 0; mma_d < MMAS_D; ++mma_d)
+        for (int half = 0; half < 2; ++half) {
+          const float* c = &C_rmem[0][mma_d][half * 2];
+          packed[mma_d / 2][0][mma_d % 2 * 2 + half] = pack<T>(c[0] * factor, c[1] * factor);
+        }
+      store_operand<WARPGROUP_KEYS>(to, warp * MMA_M, packed);
+      fence_proxy_async();
+      barrier_sync(dQ_READ + consumer, 128);
+      if (thread_index() % 128 > 0) return;
+      tma_store_5d(map, 0, first_key + consumer * WARPGROUP_KEYS, 0, work.kv_head, work.batch, to);
+      tma_store_commit();
+    };
+    store(dV_map, V_smem + consumer * L::KV_BYTES / 2, dV_rmem, 1.0f);
+    store(dK_map, K_smem + consumer * L::KV_BYTES / 2, dK_rmem, p.scale);
+    if (thread_index() % 128 == 0) tma_store_wait_read<0>();
+    // [/anchor: epilogue]
+  }
+}
+
+}  // namespace FA_BACKEND::ch22

@@ -1,0 +1,37 @@
+#pragma once
+// dQ from its sum.
+
+#include "products.hpp"
+
+namespace FA_BACKEND::ch22 {
+
+struct alignas(16) Float4 {
+  float x, y, z, w;
+};
+
+// dQ = scale dQ_sum, rounded, and back in rows: 16 of them a warp. The sum of a tile is stored as
+// the accumulators of the warpgroups that made it: two halves, [8 mma tiles][128 threads][4].
+template <class T, int HEAD_DIM>
+FA_KERNEL FA_LAUNCH_BOUNDS(2 * TILE_ELEMENTS / HEAD_DIM, 1)
+void convert_dQ(const Params p) {
+  constexpr int BLOCK_Q = TILE_ELEMENTS / HEAD_DIM, MMAS_D = HEAD_DIM / MMA_N;
+  const int64_t tile = block_index();
+  const int q_tile = block_index() % p.q_tiles, head = block_index() / p.q_tiles % p.heads;
+  const int batch = block_index() / p.q_tiles / p.heads, warp = warp_index();
+  const Float4* const from = reinterpret_cast<const Float4*>(p.dQ_sum + tile * TILE_ELEMENTS);
+  float dQ_rmem[1][MMAS_D][4];
+  for (int mma_d = 0; mma_d < MMAS_D; ++mma_d) {
+    // The halves are queries at head size 64, columns at 128.
+    const int half = HEAD_DIM == 64 ? warp / 4 : mma_d / 8;
+    const Float4 c = load_global(from + (half * 8 + mma_d % 8) * 128 + thread_index() % 128);
+    dQ_rmem[0][mma_d][0] = c.x;
+    dQ_rmem[0][mma_d][1] = c.y;
+    dQ_rmem[0][mma_d][2] = c.z;
+    dQ_rmem[0][mma_d][3] = c.w;
+  }
+  const int row = warp * MMA_M;
+  ch10::store_rows<T>(p.dQ, batch, head, q_tile * BLOCK_Q + row, p.len_q, p.dim,
+                      dynamic_smem() + row * HEAD_DIM * ELEMENT, dQ_rmem, p.scale);
+}
+
+}  // namespace FA_BACKEND::ch22

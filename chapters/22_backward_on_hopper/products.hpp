@@ -1,0 +1,147 @@
+#pragma once
+// The five products of a pair of tiles, each begun by one warpgroup, and the steps between them.
+// Scores are kept transposed, keys by queries: P and dS then leave the registers as operand A of
+// dV and dK. (FlashAttention-3's idea.)
+
+#include "breaks.hpp"
+#include "chapters/10_backward/steps.hpp"
+#include "common/kernels/wgmma_tile.hpp"
+
+namespace FA_BACKEND::ch22 {
+
+using ch10::BLOCK_KV;
+using ch10::ELEMENT;
+using ch10::Params;
+
+// A tile of queries has the same number of elements at either head size: 64 x 128 or 128 x 64.
+constexpr int TILE_ELEMENTS = 8192;
+constexpr uint32_t TILE_BYTES = TILE_ELEMENTS * ELEMENT;
+constexpr int WARPGROUP_KEYS = 64;
+
+// [anchor: products]
+// Begins C.T = A @ B.T   [64, 8 MMAS_Q], the sum over HEAD_DIM: S.T = K @ Q.T, dP.T = V @ dO.T.
+template <class T, int HEAD_DIM, int MMAS_Q>
+FA_DEVICE void multiply_rows(float (&C_rmem)[1][MMAS_Q][4],
+                             uint32_t A_smem,    // this warpgroup's rows of K or V
+                             uint32_t B_smem) {  // Q or dO
+  using ATile = Tile<BLOCK_KV>;
+  using BTile = Tile<MMAS_Q * MMA_N>;
+  wgmma_fence();
+  for (int mma_d = 0; mma_d < HEAD_DIM / MMA_K; ++mma_d)
+    wgmma<T>(C_rmem[0], ATile::columns(A_smem, mma_d), BTile::columns(B_smem, mma_d), mma_d > 0);
+  wgmma_commit();
+}
+
+// Begins C += A @ B   [64, HEAD_DIM], the sum over the tile's queries: dV += P.T @ dO,
+// dK += dS.T @ Q. A is in registers.
+template <class T, int MMAS_D, int MMAS_Q>
+FA_DEVICE void multiply_weights(float (&C_rmem)[1][MMAS_D][4], uint32_t (&A_rmem)[MMAS_Q][1][4],
+                                uint32_t B_smem) {  // dO or Q
+  using BTile = Tile<MMAS_Q * MMA_K>;
+  wgmma_fence();  // ordinary instructions have written A
+  for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
+    wgmma<T, Major::mn>(C_rmem[0], A_rmem[mma_q][0], BTile::rows(B_smem, mma_q), true);
+  wgmma_commit();
+}
+
+// Begins dQ = dS @ K   [64, 64], the sum over the block's keys, those of both warpgroups. dS is
+// stored as dS.T. Both descriptors say that the sum runs down the columns, so no tile is
+// transposed.
+template <class T, class Breaks>
+FA_DEVICE void multiply_keys(float (&dQ_rmem)[1][8][4], uint32_t dS_smem, uint32_t K_smem,
+                             Breaks breaks) {
+  using KVTile = Tile<BLOCK_KV>;  // both have one row for each key
+  wgmma_fence();
+  for (int mma_kv = 0; mma_kv < BLOCK_KV / MMA_K; ++mma_kv) {
+    if (breaks.has(fa::SWAPPED_TRANSPOSE)) {
+      wgmma<T, Major::k, Major::mn>(dQ_rmem[0], KVTile::columns(dS_smem, mma_kv % 4),
+                                    KVTile::rows(K_smem, mma_kv), mma_kv > 0);
+      continue;
+    }
+    wgmma<T, Major::mn, Major::mn>(dQ_rmem[0], KVTile::rows(dS_smem, mma_kv),
+                                   KVTile::rows(K_smem, mma_kv), mma_kv > 0);
+  }
+  wgmma_commit();
+}
+// [/anchor: products]
+
+// LSE log2(e), or D, of a tile of queries: a lane's scores belong to two queries of each 8. Each
+// lane loads all of its own. At head size 64 a tile has too many for the registers, so that each
+// lane loads an eighth of them, and shuffles bring the rest.
+template <int MMAS_Q>
+struct PerQuery {
+  static constexpr bool SHUFFLED = MMAS_Q > 8;
+  float values[SHUFFLED ? MMAS_Q / 8 : MMAS_Q][2];
+
+  FA_DEVICE void load(uint32_t smem) {
+    for (auto& pair : values) {
+      const int i = static_cast<int>(&pair - values);
+      const int query = SHUFFLED ? i * 64 + lane_index() * 2 : i * MMA_N + lane_index() % 4 * 2;
+      const auto loaded = load_shared<ch10::Pair>(smem + query * sizeof(float));
+      pair[0] = loaded.x;
+      pair[1] = loaded.y;
+    }
+  }
+  // Of query 8 mma_q + 2 (lane % 4) + odd.
+  FA_DEVICE float at(int mma_q, int odd) const {
+    if constexpr (SHUFFLED)
+      return shfl(values[mma_q / 8][odd], mma_q % 8 * 4 + lane_index() % 4);
+    else
+      return values[mma_q][odd];
+  }
+};
+
+// P = exp(scale S - LSE), rounded, as operand A.
+template <class T, int MMAS_Q>
+FA_DEVICE void exponentiate(uint32_t (&P_rmem)[MMAS_Q / 2][1][4],
+                            const float (&S_rmem)[1][MMAS_Q][4], const PerQuery<MMAS_Q>& LSE,
+                            float scale_log2) {
+  for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q) {
+    const float even = LSE.at(mma_q, 0), odd = LSE.at(mma_q, 1);
+    for (int half = 0; half < 2; ++half) {  // key lane/4, then key lane/4 + 8
+      const float* s = &S_rmem[0][mma_q][half * 2];
+      P_rmem[mma_q / 2][0][mma_q % 2 * 2 + half] =
+          pack<T>(exp2(fma(s[0], scale_log2, -even)), exp2(fma(s[1], scale_log2, -odd)));
+    }
+  }
+}
+
+template <int MMAS_K>
+FA_DEVICE void copy(uint32_t (&to)[MMAS_K][1][4], const uint32_t (&from)[MMAS_K][1][4]) {
+  for (int mma_k = 0; mma_k < MMAS_K; ++mma_k)
+    for (int i = 0; i < 4; ++i) to[mma_k][0][i] = from[mma_k][0][i];
+}
+
+// dS = P o (dP - D), P as rounded. dS, rounded too, takes P's place.
+template <class T, int MMAS_Q>
+FA_DEVICE void differentiate_softmax(uint32_t (&P_rmem)[MMAS_Q / 2][1][4],
+                                     const float (&dP_rmem)[1][MMAS_Q][4],
+                                     const PerQuery<MMAS_Q>& D) {
+  for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q) {
+    const float even = D.at(mma_q, 0), odd = D.at(mma_q, 1);
+    for (int half = 0; half < 2; ++half) {
+      uint32_t& p = P_rmem[mma_q / 2][0][mma_q % 2 * 2 + half];
+      const float* dp = &dP_rmem[0][mma_q][half * 2];
+      p = pack<T>(unpack_low<T>(p) * (dp[0] - even), unpack_high<T>(p) * (dp[1] - odd));
+    }
+  }
+}
+
+// [anchor: store_operand]
+// Stores a warp's 16 rows of an operand A, the first of them `row`, in a tile of HEIGHT rows.
+template <int HEIGHT, int MMAS_K>
+FA_DEVICE void store_operand(uint32_t tile_smem, int row, const uint32_t (&A_rmem)[MMAS_K][1][4]) {
+  using ATile = Tile<HEIGHT>;
+  const int lane = lane_index();
+  // Lane 8 i + r gives the address of row r of matrix i: rows 0-7, rows 8-15, then the same of the
+  // next 8 columns. 16-byte chunk c of a row is stored at chunk c ^ row % 8.
+  const uint32_t smem = tile_smem + (row + lane % 16) * ATile::ROW_BYTES;
+  const int chunk = lane / 16, swizzle = lane % 8;
+  for (int mma_k = 0; mma_k < MMAS_K; ++mma_k)
+    stmatrix_x4(smem + mma_k / ATile::PANEL_MMAS * ATile::PANEL_BYTES +
+                    ((mma_k % ATile::PANEL_MMAS * 2 + chunk) ^ swizzle) * 16,
+                A_rmem[mma_k][0]);
+}
+// [/anchor: store_operand]
+
+}  // namespace FA_BACKEND::ch22

@@ -1,0 +1,110 @@
+#pragma once
+// Which tiles a block visits, in which order, and when it may add to dQ.
+
+#include "products.hpp"
+
+namespace FA_BACKEND::ch22 {
+
+// The order of the blocks, and of the tiles of queries in each of them.
+struct Order {
+  int heads_at_once;  // heads of K and V whose tiles of keys take turns in the grid
+  int rotation;       // the block of key tile n begins n * rotation tiles of queries earlier; or 0
+  bool last_first;    // tiles of keys in descending order
+};
+
+// A block's tile of keys, and the tiles of queries that see one of its keys: it visits those of one
+// head after the other, each time in a circle from `start`.
+struct Work {
+  int batch, kv_head, kv_tile;
+  int first_q_tile, start, count;
+
+  template <int BLOCK_Q>
+  FA_DEVICE static Work of_block(const Params& p, const Order& order) {
+    const int group_blocks = order.heads_at_once * p.kv_tiles;
+    const int first_head = block_index() / group_blocks * order.heads_at_once;
+    const int in_group = block_index() % group_blocks;
+    const int heads_left = p.batch_kv_heads - first_head;
+    const int heads = heads_left < order.heads_at_once ? heads_left : order.heads_at_once;
+    const int head = first_head + in_group % heads, kv_heads = p.heads / p.group;
+
+    Work work;
+    work.batch = head / kv_heads;
+    work.kv_head = head % kv_heads;
+    work.kv_tile = order.last_first ? p.kv_tiles - 1 - in_group / heads : in_group / heads;
+    const int first_query = work.kv_tile * BLOCK_KV - p.diagonal;
+    work.first_q_tile = first_query > 0 ? first_query / BLOCK_Q : 0;
+    const bool seen = work.first_q_tile < p.q_tiles;
+    work.count = seen ? (p.q_tiles - work.first_q_tile) * p.group : 0;
+    const bool rotates = order.rotation > 0 && work.kv_tile > 0;
+    work.start = rotates ? p.q_tiles - work.kv_tile * order.rotation : work.first_q_tile;
+    return work;
+  }
+};
+
+// The tile of queries that a block is at.
+struct Place {
+  int head, q_tile;
+
+  FA_DEVICE Place(const Work& work, const Params& p)
+      : head(work.kv_head * p.group), q_tile(work.start) {}
+  FA_DEVICE void advance(const Work& work, const Params& p) {
+    q_tile = q_tile + 1 == p.q_tiles ? work.first_q_tile : q_tile + 1;
+    if (q_tile == work.start) ++head;
+  }
+};
+
+// [anchor: turn]
+// Deterministic: the blocks add to a tile of dQ in one order, and each tile has a counter of those
+// that have. All of it is for the one thread that adds.
+template <bool DETERMINISTIC, int BLOCK_Q>
+struct Turn {
+  const Params& p;
+  const Work& work;
+  const Order& order;
+  int* held = nullptr;  // the counter of the tile before, whose adds may not be complete
+  int held_turn = 0;
+
+  // Returns how many blocks add to this tile of queries before this one does.
+  FA_DEVICE int turn_of(int q_tile) const {
+    const int n = work.kv_tile;
+    if (order.rotation >
+        0) {  // Block n is there in its iteration q_tile + n * rotation, mod q_tiles.
+      const int first = ceil_div(p.q_tiles - q_tile, order.rotation);  // block for which that wraps
+      if (n >= first) return n - first;
+      return first < p.kv_tiles ? n + p.kv_tiles - first : n;
+    }
+    const int last = (q_tile * BLOCK_Q + BLOCK_Q - 1 + p.diagonal) / BLOCK_KV;  // key tile it sees
+    return (last < p.kv_tiles ? last : p.kv_tiles - 1) - n;
+  }
+  // Waits before the adds to this tile. Another block may be waiting for the tile before, so that
+  // this one hands it on first.
+  template <class Breaks>
+  FA_DEVICE void await(int tile, int q_tile, Breaks breaks) {
+    if (!DETERMINISTIC || breaks.has(fa::DQ_OUT_OF_TURN)) return;
+    const int turn = turn_of(q_tile);
+    if (load_acquire(p.turns + tile) == turn) return;
+    end();
+    while (load_acquire(p.turns + tile) != turn) {
+    }
+  }
+  // Called after the two groups of adds to this tile are issued. Those of the tile before are
+  // complete, except for the last two groups.
+  FA_DEVICE void pass(int tile, int q_tile) {
+    if (!DETERMINISTIC) return;
+    if (held != nullptr) {
+      tma_store_wait<2>();
+      store_release(held, held_turn + 1);
+    }
+    held = p.turns + tile;
+    held_turn = turn_of(q_tile);
+  }
+  FA_DEVICE void end() {
+    tma_store_wait<0>();
+    if (held == nullptr) return;
+    store_release(held, held_turn + 1);
+    held = nullptr;
+  }
+};
+// [/anchor: turn]
+
+}  // namespace FA_BACKEND::ch22
