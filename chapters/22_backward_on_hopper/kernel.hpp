@@ -90,7 +90,6 @@ void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT con
   if (warp_index() < 4) {
     setmaxnreg_dec<24>();
     if (warp_index() == 0 && elect_one()) {
-      // [anchor: load]
       Place at(work, p);
       for (int n = 0; n < count; ++n, at.advance(work, p)) {
         const int tile = static_cast<int>(ch10::tile_index(p, work.batch, at.head, at.q_tile));
@@ -110,7 +109,6 @@ void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT con
         tma_load_5d(dO_smem(n), dO_map, 0, row, 0, at.head, work.batch, dO.full_of(n));
         tma_load_2d(D_smem(n), D_map, 0, tile, dO.full_of(n));
       }
-      // [/anchor: load]
     } else if (warp_index() == 1) {
       // [anchor: add_dQ]
       Place at(work, p);
@@ -120,17 +118,16 @@ void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT con
         float* const dQ_sum = p.dQ_sum + int64_t{tile} * TILE_ELEMENTS;
         if (lane_index() == 0) turn.await(tile, at.q_tile, breaks);
         for (int half = 0; half < 2; ++half) {
-          warp_sync();
-          if (breaks.has(fa::REDUCE_BEFORE_LANDED)) {
-            barrier_arrive(dQ_STORED + half, dQ_THREADS);
-          } else {
-            barrier_sync(dQ_STORED + half, dQ_THREADS);
-          }
-          if (lane_index() == 0) {
+          const auto add = [&] {
+            if (lane_index() > 0) return;
             bulk_reduce_add(dQ_sum + half * TILE_ELEMENTS / 2,
                             smem + L::dQ + half * L::dQ_HALF_BYTES, L::dQ_HALF_BYTES);
             tma_store_commit();
-          }
+          };
+          if (breaks.has(fa::REDUCE_BEFORE_LANDED)) add();
+          warp_sync();
+          barrier_sync(dQ_STORED + half, dQ_THREADS);
+          if (!breaks.has(fa::REDUCE_BEFORE_LANDED)) add();
         }
         if (lane_index() == 0) turn.pass(tile, at.q_tile);
         if (n + 1 == count) break;
@@ -154,7 +151,6 @@ void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT con
     const uint32_t panel = consumer * Tile<BLOCK_KV>::PANEL_BYTES;
     float dK_rmem[1][MMAS_D][4] = {}, dV_rmem[1][MMAS_D][4] = {};
 
-    // [anchor: steps]
     const auto mask = [&](Scores& S_rmem, int q_tile) {
       const int last_key = first_key + BLOCK_KV - 1;
       if (last_key >= p.len_kv || last_key > q_tile * BLOCK_Q + p.diagonal)
@@ -186,7 +182,6 @@ void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT con
       fence_proxy_async();  // the copy engine reads them
       barrier_arrive(dQ_STORED + consumer, dQ_THREADS);
     };
-    // [/anchor: steps]
 
     if (count > 0) {
       Place at(work, p);
@@ -263,7 +258,6 @@ void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT con
       }
     }
 
-    // [anchor: epilogue]
     // Both consumers have read all of K and V, so that each may overwrite its half of them.
     barrier_sync(dS_STORED, 2 * 128);
     const auto store = [&](const TensorMap& map, uint32_t to, float(&C_rmem)[1][MMAS_D][4],
@@ -284,7 +278,6 @@ void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT con
     store(dV_map, V_smem + consumer * L::KV_BYTES / 2, dV_rmem, 1.0f);
     store(dK_map, K_smem + consumer * L::KV_BYTES / 2, dK_rmem, p.scale);
     if (thread_index() % 128 == 0) tma_store_wait_read<0>();
-    // [/anchor: epilogue]
   }
 }
 

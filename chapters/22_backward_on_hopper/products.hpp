@@ -18,7 +18,6 @@ constexpr int TILE_ELEMENTS = 8192;
 constexpr uint32_t TILE_BYTES = TILE_ELEMENTS * ELEMENT;
 constexpr int WARPGROUP_KEYS = 64;
 
-// [anchor: products]
 // Begins C.T = A @ B.T   [64, 8 MMAS_Q], the sum over HEAD_DIM: S.T = K @ Q.T, dP.T = V @ dO.T.
 template <class T, int HEAD_DIM, int MMAS_Q>
 FA_DEVICE void multiply_rows(float (&C_rmem)[1][MMAS_Q][4],
@@ -63,7 +62,6 @@ FA_DEVICE void multiply_keys(float (&dQ_rmem)[1][8][4], uint32_t dS_smem, uint32
   }
   wgmma_commit();
 }
-// [/anchor: products]
 
 // LSE log2(e), or D, of a tile of queries: a lane's scores belong to two queries of each 8. Each
 // lane loads all of its own. At head size 64 a tile has too many for the registers, so that each

@@ -53,7 +53,6 @@ struct Place {
   }
 };
 
-// [anchor: turn]
 // Deterministic: the blocks add to a tile of dQ in one order, and each tile has a counter of those
 // that have. All of it is for the one thread that adds.
 template <bool DETERMINISTIC, int BLOCK_Q>
@@ -105,6 +104,5 @@ struct Turn {
     held = nullptr;
   }
 };
-// [/anchor: turn]
 
 }  // namespace FA_BACKEND::ch22
