@@ -3,7 +3,7 @@
 
 #include "steps.hpp"
 
-namespace FA_BACKEND::ch10 {
+namespace FA_BACKEND::FA_CH10 {
 
 // So many tiles of the sum of dQ become 0.
 template <int HEAD_DIM, int NUM_THREADS>
@@ -78,4 +78,4 @@ constexpr size_t postprocess_smem() {
   return BLOCK_Q * HEAD_DIM * ELEMENT;
 }
 
-}  // namespace FA_BACKEND::ch10
+}  // namespace FA_BACKEND::FA_CH10

@@ -7,7 +7,7 @@
 
 #include "params.hpp"
 
-namespace FA_BACKEND::ch10 {
+namespace FA_BACKEND::FA_CH10 {
 
 // As in chapter 09: where the 16-byte chunk at `offset` of a row-major tile is kept.
 template <int ROW_BYTES>
@@ -169,4 +169,4 @@ FA_DEVICE void multiply_keys(float (&C_rmem)[MMAS_M][MMAS_N][4], uint32_t dS_sme
   }
 }
 
-}  // namespace FA_BACKEND::ch10
+}  // namespace FA_BACKEND::FA_CH10

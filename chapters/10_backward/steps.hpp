@@ -5,7 +5,7 @@
 #include "common/kernels/softmax.hpp"
 #include "products.hpp"
 
-namespace FA_BACKEND::ch10 {
+namespace FA_BACKEND::FA_CH10 {
 
 // What a lane moves at once.
 struct alignas(16) Chunk {
@@ -193,4 +193,4 @@ FA_DEVICE void store_rows(const Tensor& tensor, int batch, int head, int first_r
   }
 }
 
-}  // namespace FA_BACKEND::ch10
+}  // namespace FA_BACKEND::FA_CH10

@@ -9,7 +9,6 @@
 
 #include <type_traits>
 
-#include "chapters/10_backward/preprocess.hpp"
 #include "kernel.hpp"
 
 namespace FA_BACKEND::ch22 {

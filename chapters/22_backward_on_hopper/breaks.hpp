@@ -16,15 +16,12 @@ enum HopperBackwardBreak : uint32_t {
 };
 
 inline constexpr Break HOPPER_BACKWARD_BREAKS[] = {
-    {"reduce-before-landed", REDUCE_BEFORE_LANDED,
-     "the copy engine adds dQ's tile before the consumers have stored it"},
-    {"dq-overwritten", DQ_OVERWRITTEN,
-     "the consumers store the next dQ before the copy engine has read the last one"},
-    {"ds-without-fence", DS_WITHOUT_FENCE,
-     "no proxy fence between the stores of dS and dQ's wgmma"},
-    {"swapped-transpose", SWAPPED_TRANSPOSE, "dQ's descriptor reads dS.T as if it were dS"},
-    {"dq-not-cleared", DQ_NOT_CLEARED, "the sum of dQ does not start at 0"},
-    {"unordered-dq", DQ_OUT_OF_TURN, "--deterministic does not wait for a block's turn"},
+    {"reduce-before-landed", REDUCE_BEFORE_LANDED},
+    {"dq-overwritten", DQ_OVERWRITTEN},
+    {"ds-without-fence", DS_WITHOUT_FENCE},
+    {"swapped-transpose", SWAPPED_TRANSPOSE},
+    {"dq-not-cleared", DQ_NOT_CLEARED},
+    {"unordered-dq", DQ_OUT_OF_TURN},
 };
 
 }  // namespace fa

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <iostream>
 
+#include "breaks/ch22_backward_on_hopper.hpp"
 #include "chapter.hpp"
 #include "common/backward.hpp"
 #include "common/error.hpp"
@@ -99,6 +100,7 @@ int main(int argc, char** argv) {
   program.about = "Chapter 22: the backward pass on Hopper";
   program.default_shape = kDefaultShape;
   program.breaks = fa::breaks_of(::ch22::CHAPTER);
+  program.demos = CH22_BREAKS;
   program.dtypes = {fa::Dtype::bf16, fa::Dtype::f16};
   program.features = fa::CAUSAL | fa::KV_HEADS | fa::STRIDES;
   program.has_device = true;

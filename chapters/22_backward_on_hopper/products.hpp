@@ -4,8 +4,11 @@
 // dV and dK. (FlashAttention-3's idea.)
 
 #include "breaks.hpp"
-#include "chapters/10_backward/steps.hpp"
 #include "common/kernels/wgmma_tile.hpp"
+
+// Chapter 10's steps, in this chapter's namespace: ch22::ch10.
+#define FA_CH10 ch22::ch10
+#include "chapters/10_backward/preprocess.hpp"
 
 namespace FA_BACKEND::ch22 {
 

@@ -350,6 +350,25 @@ void attend(const flash_attention_arguments& given) {
   plan.chapter.gpu->forward(plan.args);
 }
 
+// The newest chapter that takes these arguments on this device. --design is chapter 10's, which
+// runs everywhere and takes the most: the emulator's, too.
+const KernelChapter& backward_chapter(const BackwardArgs& args, int device, int64_t option) {
+  const auto chapters = fa::backward_chapters();
+  if (chapters.empty()) throw InputError("this library has no backward pass");
+  if (device >= 0 && option == 0) {
+    const fa::CurrentGpu current(device);
+    for (size_t i = chapters.size() - 1; i > 0; --i) {
+      if (!fa::gpu_problem(*chapters[i]->gpu).empty()) continue;
+      try {
+        fa::check_arguments(*chapters[i], args);
+        return *chapters[i];
+      } catch (const InputError&) {  // an older chapter may take them
+      }
+    }
+  }
+  return *chapters.front();
+}
+
 void differentiate(const flash_attention_backward_arguments* arguments) {
   if (!arguments) throw InputError("no arguments");
   const flash_attention_backward_arguments& given = *arguments;
@@ -359,8 +378,7 @@ void differentiate(const flash_attention_backward_arguments* arguments) {
   }
   BackwardArgs args = backward_args(given);
   const int device = device_of(given.device, tensors_of(args), {{"workspace", given.workspace}});
-  if (fa::backward_chapters().empty()) throw InputError("this library has no backward pass");
-  const KernelChapter& chapter = *fa::backward_chapters().back();
+  const KernelChapter& chapter = backward_chapter(args, device, given.option);
   fa::check_arguments(chapter, args);
   const auto& q = args.q.shape;
   const int64_t floats = fa::backward_workspace({q[0], q[1], q[2], args.k.shape[2], q[3]});
