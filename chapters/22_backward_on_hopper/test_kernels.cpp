@@ -140,8 +140,9 @@ TEST_CASE("dK and dV have the same bits under every schedule, and no hazard is f
 
 TEST_CASE("deterministic: the same bits under every schedule, and only by waiting for one's turn") {
   // Rotated; in the grid's order, as there are fewer tiles of queries than of keys; causal.
-  for (const Case& c : {Case{{1, 2, 520, 260, 128}}, Case{{1, 2, 130, 390, 128}},
-                        Case{{1, 2, 330, 390, 128}, true}, Case{{1, 4, 260, 260, 64}, false, 2}}) {
+  // Six tiles of keys: fewer sums of the tensor cores often add up exactly, in any order.
+  for (const Case& c : {Case{{1, 2, 520, 700, 128}}, Case{{1, 2, 130, 700, 128}},
+                        Case{{1, 2, 330, 700, 128}, true}, Case{{1, 4, 700, 700, 64}, false, 2}}) {
     const Problem problem = problem_of(c);
     CAPTURE(to_string(c.shape));
     const Gradients first = differentiate(problem, {.deterministic = true});
