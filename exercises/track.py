@@ -172,7 +172,7 @@ class Track:
             exercise.copy.write_bytes(exercise.stub.read_bytes())
 
     def after(self, exercise):
-        """All exercises, from the one behind it on, and round to it at last."""
+        """All exercises, from the next one onward, ending with this one."""
         here = self.exercises.index(exercise) + 1 if exercise else 0
         return self.exercises[here:] + self.exercises[:here]
 
@@ -242,7 +242,7 @@ class Track:
         return exercise
 
     def check(self, exercise):
-        """Judges the copy, notes the outcome and prints it; lays out what is not there yet."""
+        """Checks the copy, notes the outcome and prints it; lays the exercise out if it is not there yet."""
         self.lay_out(exercise)
         with self.alone("build"):
             digest = self.digest(exercise.copy)
@@ -269,7 +269,7 @@ class Track:
             self.learn.say(f"That was the last one: ./learn solution {exercise.id}")
 
     def reset(self, exercise, yes):
-        """The stub again. What was written is kept."""
+        """Restores the stub. What was written is kept."""
         self.require_copy(exercise)
         if exercise.copy.read_bytes() == exercise.stub.read_bytes():
             self.learn.say(f"{self.shown(exercise.copy)} is the stub already.")
@@ -440,7 +440,7 @@ class Track:
     # ------------------------------------------------------------ watch
 
     def watch(self, exercise):
-        """Judges after every save. With a terminal there are keys; without, it ends when it passes."""
+        """Checks after every save. With a terminal there are keys; without, it ends when it passes."""
         if not exercise.copy.exists():
             self.next(exercise.id)
         with Keys() as keys, contextlib.ExitStack() as stack:
