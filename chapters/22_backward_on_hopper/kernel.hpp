@@ -188,7 +188,7 @@ void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT con
       PerQuery<MMAS_Q> LSE, D;
       Operand P_rmem;
       Scores S_rmem, dP_rmem;
-      if constexpr (HEAD_DIM == 128) {
+      if constexpr (HEAD_DIM == 128 && std::is_same_v<T, bf16>) {
         // The zeros are there before the first wgmma. Elsewhere than here, this takes 23
         // instructions more in the loop: 2 % of the speed.
         written_by_wgmma(dK_rmem[0]);
@@ -227,7 +227,8 @@ void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT con
         }
         // [/anchor: main_loop]
       } else {
-        // Scores of 128 queries: S of the next tile finds no registers, so S and dP go together.
+        // Scores of 128 queries, or fp16, which takes more registers to unpack: S of the next tile
+        // finds no registers, so that S and dP go together.
         FA_NO_UNROLL
         for (int n = 0; n < count; ++n, at.advance(work, p)) {
           Q.wait_until_full(n);
