@@ -118,7 +118,10 @@ def evaluate(expression: str, known: Callable[[str], bool]) -> Decimal:
     """+ - * / ** of numbers; each with a decimal point must be known."""
     def walk(node: ast.expr) -> Decimal:
         if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
-            return OPERATORS[type(node.op)](walk(node.left), walk(node.right))
+            left, right = walk(node.left), walk(node.right)
+            if isinstance(node.op, ast.Mult) and not left * right:
+                raise Unsourced(f"number: {expression}: a product of 0 would let any number in")
+            return OPERATORS[type(node.op)](left, right)
         if isinstance(node, ast.Constant):
             text = ast.get_source_segment(expression, node) or ""
             if re.fullmatch(NUMERAL, text):

@@ -175,6 +175,7 @@ class Lessons(unittest.TestCase):
                                "<!-- number: 4.99 = 277.1 / 55.6 -->"),
                 ("277.1 stands in none", "5 times\n<!-- number: 5 = 277.1 / 55.6 -->"),
                 ("no source of itself", "1.5\n<!-- number: 1.5 = 1.5 -->"),
+                ("a product of 0 would let", "15 %\n<!-- number: 15 = 15 + 0 * 3 -->"),
                 ("cannot be computed", "5 %\n<!-- number: 5 = 1 / 0 -->"),
                 ("expected numbers", "5 %\n<!-- number: 5 = len([]) + 5 -->"),
                 ("expected N = ", "5 %\n<!-- number: 5 -->"),
