@@ -472,6 +472,33 @@ TEST_CASE("a tensor store whose source is not kept") {
   twins(ends_before_it_is_stored, "overwrite_while_read");
 }
 
+// Bytes of the boxes that are outside the tensor, when each of `times` stores has 5 rows inside.
+static int64_t outside_bytes(int times) {
+  Maps maps;
+  const TensorMap edge =
+      make_tensor_map(maps.other.data(), {52, 13}, {128}, {64, 8}, Swizzle::bytes_128);
+  const Report report = fa::simt::run({}, [&] {
+    launch(
+        +[](TensorMap store, int times) {
+          for (int i = 0; i < times; ++i) {
+            if (thread_index() == 0) {
+              tma_store_2d(store, 0, 8, tile(0));
+              tma_store_commit();
+              tma_store_wait<0>();
+            }
+            block_sync();
+          }
+        },
+        1, 32, kSmem, edge, times);
+  });
+  return report.counters.tma_bytes_outside;
+}
+
+TEST_CASE("bytes outside the tensor are counted anew for each copy") {
+  CHECK(outside_bytes(1) > 0);
+  CHECK(outside_bytes(3) == 3 * outside_bytes(1));
+}
+
 // A row's last 16 bytes are stored whole: columns 48 to 55, where the tensor ends at 52.
 TEST_CASE("a tensor store: swizzled back, nothing outside the tensor but the rest of a chunk") {
   Maps maps;

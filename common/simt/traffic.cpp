@@ -122,7 +122,7 @@ WarpAccess& AccessCollector::join(int lane, Instruction instruction, const Site&
     fresh.bytes = static_cast<uint8_t>(bytes);
     fresh.lanes = 0;
     fresh.group = fresh.first_landed = fresh.pending_groups = -1;
-    fresh.box_bytes = 0;
+    fresh.box_bytes = fresh.outside_bytes = 0;
     fresh.mbarrier = -1;
     uint32_t& next = last_[index] == 0 ? first_ : accesses_[last_[index] - 1].next;
     line->instructions.push_back(static_cast<uint32_t>(count_++));
