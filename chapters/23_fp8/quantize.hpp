@@ -200,14 +200,14 @@ void quantize_rows(const QuantizeParams p) {
   block_sync();  // all rows have been looked at
   for (int row = 0; row < Row::ROWS; row += 4) {
     const auto four = load_shared<FourFloats>(smem + row * 4);
-    const auto squares = load_shared<FourFloats>(smem + (Row::ROWS + row) * 4);
-    for (int i = 0; i < 4; ++i) {
-      largest = larger(largest, four.value[i]);
-      squared_norm = larger(squared_norm, squares.value[i]);
-    }
+    for (const float value : four.value) largest = larger(largest, value);
   }
   const float inverse = inverse_scale(largest);
   if (thread_index() == 0) {
+    for (int row = 0; row < Row::ROWS; row += 4) {
+      const auto squares = load_shared<FourFloats>(smem + (Row::ROWS + row) * 4);
+      for (const float value : squares.value) squared_norm = larger(squared_norm, value);
+    }
     // The squares of tiny numbers are 0 in fp32. And rounding makes a number larger by up to 1/16.
     constexpr float SQRT_DIM = HEAD_DIM == 64 ? 8.0f : 11.32f;
     const float norm =
