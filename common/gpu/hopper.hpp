@@ -63,6 +63,9 @@ FA_DEVICE void mbarrier_wait(uint32_t mbarrier, int parity, const char*, FA_SITE
 FA_DEVICE void fence_proxy_async(FA_SITE) {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
+FA_DEVICE void fence_proxy_async_global(FA_SITE) {
+  asm volatile("fence.proxy.async.global;" ::: "memory");
+}
 
 // ---- Matrices into shared memory
 

@@ -19,6 +19,16 @@ using namespace fa::simt;
 
 constexpr uint32_t kCopyBytes = 16;
 
+// Reports a store of accumulators that are in flight.
+void check_stored(const void* value, size_t bytes, const Site& site) {
+  for (size_t at = 0; at + 4 <= bytes; at += 4) {
+    uint32_t word;
+    std::memcpy(&word, static_cast<const char*>(value) + at, sizeof word);
+    if (detail::is_poison(word)) [[unlikely]]
+      detail::check_landed(word, site.line, site.file);
+  }
+}
+
 // For a thread that polls: have the bytes changed, or the first 8 of them?
 void note_load(Thread& thread, uint64_t address, const void* value, size_t bytes,
                const Site& site) {
@@ -27,9 +37,16 @@ void note_load(Thread& thread, uint64_t address, const void* value, size_t bytes
   thread.block->note_load(thread, address, bits, site);
 }
 
+// An ordinary write to memory that a tensor copy may use.
+void note_global_write(const Thread& thread, const void* p, size_t bytes, const Site& site) {
+  const auto address = reinterpret_cast<uint64_t>(p);
+  if (!thread.block->launch().run.hazards || !in_tensor_maps(address)) return;
+  thread.block->shadow().global_write(stamp(thread, site), address, static_cast<uint32_t>(bytes));
+}
+
 // An atomic access of `thread`: its place in the log, its part of a warp instruction.
 bool begin_atomic(Thread& thread, Instruction instruction, const char* verb, const void* p,
-                  size_t bytes, const Site& site) {
+                  size_t bytes, bool writes, const Site& site) {
   Block& block = *thread.block;
   if (!global_ok(block, thread, site, verb, p, bytes, bytes)) return false;
   if (WarpAccess* access = block.join_load(thread, instruction, site, static_cast<int>(bytes),
@@ -38,6 +55,7 @@ bool begin_atomic(Thread& thread, Instruction instruction, const char* verb, con
     access->global[static_cast<size_t>(thread.lane)] = reinterpret_cast<uint64_t>(p);
   }
   block.note_global(thread, GlobalUse::kAtomic, site, p, bytes);
+  if (writes) note_global_write(thread, p, bytes, site);
   return true;
 }
 
@@ -45,7 +63,8 @@ template <class T>
 T add_atomically(T* p, T value, const Site& site) {
   Thread& thread = begin(site);
   Block& block = *thread.block;
-  if (!begin_atomic(thread, Instruction::kAtomicAdd, "adds to", p, sizeof(T), site)) return {};
+  if (!begin_atomic(thread, Instruction::kAtomicAdd, "adds to", p, sizeof(T), true, site))
+    return {};
   GlobalClocks& clocks = block.launch().clocks;
   const auto address = reinterpret_cast<uint64_t>(p);
   T before;
@@ -119,6 +138,7 @@ void cp_async_commit(int line, const char* file) {
 }
 
 float atomic_add(float* p, float value, int line, const char* file) {
+  detail::checked(value, line, file);
   return add_atomically(p, value, {file, line});
 }
 int atomic_add(int* p, int value, int line, const char* file) {
@@ -129,7 +149,8 @@ int load_acquire(const int* p, int line, const char* file) {
   const Site site{file, line};
   Thread& thread = begin(site);
   Block& block = *thread.block;
-  if (!begin_atomic(thread, Instruction::kLoadAcquire, "reads", p, sizeof *p, site)) return -1;
+  if (!begin_atomic(thread, Instruction::kLoadAcquire, "reads", p, sizeof *p, false, site))
+    return -1;
   GlobalClocks& clocks = block.launch().clocks;
   const auto address = reinterpret_cast<uint64_t>(p);
   int value;
@@ -150,7 +171,7 @@ void store_release(int* p, int value, int line, const char* file) {
   Thread& thread = begin(site);
   Block& block = *thread.block;
   block.note_progress();
-  if (!begin_atomic(thread, Instruction::kStoreRelease, "writes", p, sizeof *p, site)) return;
+  if (!begin_atomic(thread, Instruction::kStoreRelease, "writes", p, sizeof *p, true, site)) return;
   GlobalClocks& clocks = block.launch().clocks;
   const std::shared_ptr<const Foreign> released = block.release_to_others(thread);
   const std::lock_guard lock(clocks.mutex);
@@ -226,7 +247,9 @@ void store_global(void* p, const void* value, size_t bytes, int line, const char
     access->sizes[static_cast<size_t>(thread.lane)] = static_cast<uint8_t>(bytes);
     access->global[static_cast<size_t>(thread.lane)] = reinterpret_cast<uint64_t>(p);
   }
+  check_stored(value, bytes, site);
   block.note_global(thread, GlobalUse::kWrite, site, p, bytes);
+  note_global_write(thread, p, bytes, site);
   copy_global(p, value, bytes);
 }
 
@@ -258,6 +281,7 @@ void store_shared(uint32_t addr, const void* value, size_t bytes, int line, cons
   Block& block = *thread.block;
   block.note_progress();
   if (!shared_ok(block, thread, site, "writes", addr, size, size)) return;
+  check_stored(value, bytes, site);
   const uint32_t offset = addr - kSharedBase;
   if (WarpAccess* access =
           block.join(thread, Instruction::kStoreShared, site, static_cast<int>(bytes))) {

@@ -59,6 +59,8 @@ class Clock {
   /// Does `other` know all that the holder knows?
   bool covered_by(const Clock& other) const;
 
+  bool same_as(const Clock& other) const { return covered_by(other) && other.covered_by(*this); }
+
   /// From now on the holder knows what the lanes of `warp` did before `time`.
   void learn_warp(int warp, uint32_t time) {
     const auto index = static_cast<size_t>(warp);
@@ -138,7 +140,12 @@ struct Observer {
   const Clock& warp;           // what every lane of it knows
   const Clock* own = nullptr;  // what the thread has learned besides
   int thread = -1;             // -1: the whole warp
+  int warp_index = -1;         // of the whole warp
 
+  /// Did `other`, a lane of this warp or this thread itself, do that in program order?
+  bool is(int other) const {
+    return thread >= 0 ? other == thread : other / kWarpSize == warp_index;
+  }
   bool knows(int other, uint32_t time) const {
     return other == thread || warp.knows(other, time) ||
            (own != nullptr && own->knows(other, time));

@@ -123,7 +123,7 @@ float shfl_xor(float value, int lane_mask, int line, const char* file) {
   Thread& thread = begin_warp_wide(site);
   Warp& warp = *thread.warp;
   float result = 0;
-  warp.values[thread.lane] = value;
+  warp.values[thread.lane] = detail::checked(value, line, file);
   warp.masks[thread.lane] = lane_mask;
   warp.c[thread.lane] = &result;
   if (thread.block->meet(thread, Instruction::kShuffle, site)) {

@@ -50,6 +50,17 @@ void cp_async_16(uint32_t dst, const void* src, int source_bytes, FA_SIMT_SITE);
 void cp_async_commit(FA_SIMT_SITE);
 
 namespace detail {  // what the templates below call; not for kernels
+// The pattern in the accumulators of a wgmma in flight: a signalling NaN whose last bits number the
+// wgmma. Arithmetic makes it quiet and may change its sign; x86 and Arm keep the other bits.
+inline constexpr uint32_t kPoisons = 1024, kPoison = 0x7fa5'c000;
+inline bool is_poison(uint32_t bits) { return (bits & (0x7fbf'ffff & ~(kPoisons - 1))) == kPoison; }
+/// Reports a use of `bits` at this place if they come from accumulators in flight.
+void check_landed(uint32_t bits, int line, const char* file);
+inline float checked(float x, int line, const char* file) {
+  if (x != x) [[unlikely]]
+    check_landed(std::bit_cast<uint32_t>(x), line, file);
+  return x;
+}
 void cp_async_wait(int pending_groups, const char* label, int line, const char* file);
 void ldmatrix(uint32_t* r, int count, bool trans, uint32_t addr, int line, const char* file);
 void load_global(void* value, const void* p, size_t bytes, int line, const char* file);
@@ -192,23 +203,23 @@ void tile_row(int row, int columns);
 void tile_visit(int column, bool masked);
 
 /// Two floats rounded to nearest even; `low` in the low 16 bits. PTX: cvt.rn.bf16x2.f32.
-inline uint32_t pack_bf16x2(float low, float high) {
-  return static_cast<uint32_t>(fa::to_bf16(low).bits) |
-         static_cast<uint32_t>(fa::to_bf16(high).bits) << 16;
+inline uint32_t pack_bf16x2(float low, float high, FA_SIMT_SITE) {
+  return static_cast<uint32_t>(fa::to_bf16(detail::checked(low, line, file)).bits) |
+         static_cast<uint32_t>(fa::to_bf16(detail::checked(high, line, file)).bits) << 16;
 }
 
 /// The same in T, bf16 or fp16.
 template <class T>
-uint32_t pack(float low, float high) {
-  return static_cast<uint32_t>(fa::from_float<T>(low).bits) |
-         static_cast<uint32_t>(fa::from_float<T>(high).bits) << 16;
+uint32_t pack(float low, float high, FA_SIMT_SITE) {
+  return static_cast<uint32_t>(fa::from_float<T>(detail::checked(low, line, file)).bits) |
+         static_cast<uint32_t>(fa::from_float<T>(detail::checked(high, line, file)).bits) << 16;
 }
 
 /// Four floats as e4m3, each rounded to nearest even; `a` in the lowest byte. What is larger than
 /// 448 becomes 448. PTX: cvt.rn.satfinite.e4m3x2.f32, twice.
-inline uint32_t pack_e4m3x4(float a, float b, float c, float d) {
-  const auto byte = [](float value, int place) {
-    return static_cast<uint32_t>(fa::to_e4m3(value).bits) << place * 8;
+inline uint32_t pack_e4m3x4(float a, float b, float c, float d, FA_SIMT_SITE) {
+  const auto byte = [&](float value, int place) {
+    return static_cast<uint32_t>(fa::to_e4m3(detail::checked(value, line, file)).bits) << place * 8;
   };
   return byte(a, 0) | byte(b, 1) | byte(c, 2) | byte(d, 3);
 }
@@ -223,17 +234,20 @@ float unpack_high(uint32_t packed) {
   return fa::to_float(T{static_cast<uint16_t>(packed >> 16)});
 }
 
-inline float exp(float x) { return std::exp(x); }
-inline float exp2(float x) { return std::exp2(x); }
-inline float log(float x) { return std::log(x); }
-inline float sqrt(float x) { return std::sqrt(x); }
-inline int round_to_int(float x) {  // to nearest even; saturates, NaN is 0. PTX: cvt.rni.s32.f32
-  if (std::isnan(x)) return 0;
+inline float exp(float x, FA_SIMT_SITE) { return std::exp(detail::checked(x, line, file)); }
+inline float exp2(float x, FA_SIMT_SITE) { return std::exp2(detail::checked(x, line, file)); }
+inline float log(float x, FA_SIMT_SITE) { return std::log(detail::checked(x, line, file)); }
+inline float sqrt(float x, FA_SIMT_SITE) { return std::sqrt(detail::checked(x, line, file)); }
+/// To nearest even; saturates, NaN is 0. PTX: cvt.rni.s32.f32.
+inline int round_to_int(float x, FA_SIMT_SITE) {
+  if (std::isnan(detail::checked(x, line, file))) return 0;
   return static_cast<int>(std::clamp<double>(std::nearbyint(x), INT32_MIN, INT32_MAX));
 }
 inline float float_from_bits(int bits) { return std::bit_cast<float>(bits); }
 inline float fma(float a, float b, float c) { return std::fma(a, b, c); }  // a * b + c
-inline float max(float a, float b) { return std::fmax(a, b); }  // PTX max: a NaN gives way
+inline float max(float a, float b, FA_SIMT_SITE) {  // PTX max: a NaN gives way
+  return std::fmax(detail::checked(a, line, file), detail::checked(b, line, file));
+}
 
 /// An H200's, so that both run as many blocks.
 inline int multiprocessors() { return 132; }

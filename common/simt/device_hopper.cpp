@@ -117,6 +117,15 @@ bool begin_copy(Thread& thread, TensorCopy& copy, Instruction instruction, const
       !global_ok(block, thread, site, "copies", first, static_cast<size_t>(end - first), 1)) {
     return false;
   }
+  if (block.launch().run.hazards && block.shadow().has_global_writes()) {
+    Access access = stamp(thread, site);
+    access.engine = 0;  // any: the report names a copy, not a thread
+    access.engine_work = instruction;
+    for_each_row(copy, use, [&](const char* row, size_t row_bytes) {
+      block.shadow().check_global_fence(access, observer(thread), reinterpret_cast<uint64_t>(row),
+                                        row_bytes);
+    });
+  }
   if (WarpAccess* access = block.join(thread, instruction, site, 0)) {
     access->box_bytes += bytes;
     access->outside_bytes += bytes - std::min(bytes, inside);
@@ -230,7 +239,17 @@ void fence_proxy_async(int line, const char* file) {
   const Site site{file, line};
   if (Thread* thread = begin_counted(Instruction::kFenceProxyAsync, site)) {
     if (thread->block->launch().run.hazards) {
-      thread->block->shadow().fence_proxy(thread->index, thread->warp->time);
+      thread->block->shadow().fence_proxy(thread->index, thread->warp->time, observer(*thread));
+    }
+  }
+}
+
+void fence_proxy_async_global(int line, const char* file) {
+  const Site site{file, line};
+  if (Thread* thread = begin_counted(Instruction::kFenceProxyAsyncGlobal, site)) {
+    if (thread->block->launch().run.hazards) {
+      thread->block->shadow().fence_global_proxy(thread->index, thread->warp->time,
+                                                 observer(*thread));
     }
   }
 }
@@ -322,6 +341,17 @@ void wgmma_commit(int line, const char* file) {
 }
 
 namespace detail {
+
+void check_landed(uint32_t bits, int line, const char* file) {
+  if (!is_poison(bits)) return;
+  Thread& thread = current_thread();
+  const Site site{file, line};
+  if (thread.warp->index / kWarpgroupWarps < thread.block->launch().threads / kWarpgroupSize) {
+    thread.block->warpgroup(thread, Instruction::kWgmma).note_early_read(thread, bits, site);
+  }
+}
+
+void note_tensor_map(const fa::TensorBox& box) { fa::simt::note_tensor_map(box); }
 
 void tma_load(uint32_t dst, const TensorMap& map, std::initializer_list<int> at, uint32_t mbarrier,
               int line, const char* file) {

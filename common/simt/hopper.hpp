@@ -44,9 +44,13 @@ bool mbarrier_try_wait(uint32_t mbarrier, int parity, FA_SIMT_SITE);
 void mbarrier_wait(uint32_t mbarrier, int parity, FA_SIMT_SITE);
 void mbarrier_wait(uint32_t mbarrier, int parity, const char* label, FA_SIMT_SITE);
 
-/// What this thread has stored in shared memory can be read by wgmma and tma_store, once they are
-/// ordered behind this fence. PTX: fence.proxy.async.shared::cta.
+/// Orders ordinary accesses to shared memory before what wgmma and tensor copies do: the stores of
+/// this thread, and those that are ordered before this fence. A copy or a wgmma that is ordered
+/// after the fence sees them. PTX: fence.proxy.async.shared::cta.
 void fence_proxy_async(FA_SIMT_SITE);
+/// The same for what has been stored in global memory and a tensor copy of this launch uses.
+/// PTX: fence.proxy.async.global.
+void fence_proxy_async_global(FA_SIMT_SITE);
 
 // ---- Matrices into shared memory
 
@@ -62,13 +66,19 @@ struct TensorMap {
   fa::TensorBox box;
 };
 
+namespace detail {
+void note_tensor_map(const fa::TensorBox& box);  // the emulator watches stores to such memory
+}
+
 /// Of a tensor of 1 to 5 dimensions, the innermost first: sizes in elements; strides of the others
 /// in bytes; the box that one instruction copies. Throws fa::InputError.
 template <class T>
 TensorMap make_tensor_map(const T* data, std::initializer_list<int64_t> sizes,
                           std::initializer_list<int64_t> strides, std::initializer_list<int> box,
                           Swizzle swizzle) {
-  return {fa::make_tensor_box(data, sizeof(T), sizes, strides, box, swizzle)};
+  const TensorMap map = {fa::make_tensor_box(data, sizeof(T), sizes, strides, box, swizzle)};
+  detail::note_tensor_map(map.box);
+  return map;
 }
 
 enum class WgmmaType { bf16, fp16, e4m3 };
@@ -160,11 +170,11 @@ void tma_store_wait(FA_SIMT_SITE) {
 enum class Major { k, mn };  // which elements of an operand lie side by side in shared memory
 
 /// D = A B, plus D if `accumulate`: A [64, 16], B [16, N], D [64, N], in T = bf16 or fp16, sums in
-/// fp32. T = e4m3: A [64, 32], B [32, N], both K-major, sums as in common/tensor_core.hpp; in
-/// registers, byte by byte what two 16-bit numbers are in the 16 k of the other types. Thread t of
-/// 128 holds d[j][i]: row 16 (t / 32) + t % 32 / 4 + 8 (i / 2), column 8 j + 2 (t % 4) + i % 2. A
-/// in registers is laid out as for mma_m16n8k16, 16 rows a warp. Nothing of it happens before
-/// wgmma_wait. Sums: common/tensor_core.hpp. PTX:
+/// fp32. T = e4m3: A [64, 32], B [32, N], both K-major; in registers, byte by byte what two 16-bit
+/// numbers are in the 16 k of the other types. Thread t of 128 holds d[j][i]: row
+/// 16 (t / 32) + t % 32 / 4 + 8 (i / 2), column 8 j + 2 (t % 4) + i % 2. A in registers is laid out
+/// as for mma_m16n8k16, 16 rows a warp. Nothing of it happens before wgmma_wait. Sums:
+/// common/tensor_core.hpp. PTX:
 /// wgmma.mma_async.sync.aligned.m64nNk16.f32, m64nNk32.f32.e4m3.e4m3.
 template <class T, Major MAJOR_A = Major::k, Major MAJOR_B = Major::k, int N8>
 void wgmma(float (&d)[N8][4], uint64_t descriptor_a, uint64_t descriptor_b, bool accumulate,

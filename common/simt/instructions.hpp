@@ -58,6 +58,7 @@ enum class Confirmed : uint8_t { kNo, kByCase, kYes };
   X(MbarrierWait, "mbarrier_wait", Thread, Awaiting, &Counters::mbarrier_operations, No)          \
   X(FenceMbarrierInit, "fence_mbarrier_init", Thread, Fence, nullptr, No)                         \
   X(FenceProxyAsync, "fence_proxy_async", Thread, Fence, nullptr, No)                             \
+  X(FenceProxyAsyncGlobal, "fence_proxy_async_global", Thread, Fence, nullptr, No)                \
   X(TmaLoad, "tma_load", Thread, TmaLoad, &Counters::tma_instructions, Yes)                       \
   X(TmaStore, "tma_store", Thread, TmaStore, &Counters::tma_instructions, No)                     \
   X(BulkReduceAdd, "bulk_reduce_add", Thread, TmaStore, &Counters::tma_instructions, No)          \

@@ -50,6 +50,11 @@ void store_box(const TensorCopy& copy, const unsigned char* shared);
 void for_each_row(const TensorCopy& copy, GlobalUse use,
                   const std::function<void(const char*, size_t)>& f);
 
+/// Notes the memory that a tensor map leads to. in_tensor_maps is true between the first byte of
+/// any map and the last byte of any map, of all maps that the process has made.
+void note_tensor_map(const TensorBox& map);
+bool in_tensor_maps(uint64_t address);
+
 class Mbarriers {
  public:
   explicit Mbarriers(Block& block) : block_(block) {}

@@ -4,6 +4,7 @@
 #include <bit>
 #include <limits>
 
+#include "common/simt/buffer.hpp"
 #include "common/simt/matrix.hpp"
 
 namespace fa::simt {
@@ -59,8 +60,11 @@ void Shadow::begin_block(int block, uint32_t smem_bytes, int warps) {
   first_write_ = next_write_ = 1;
   pending_.clear();
   async_reads_ = 0;
-  stamps_.assign(1, 0);
-  fences_.assign(static_cast<size_t>(warps) * kWarpSize, {});
+  stamps_.assign(1, {});
+  shared_fences_.begin_block(warps * kWarpSize);
+  global_fences_.begin_block(warps * kWarpSize);
+  pages_.clear();
+  last_page_ = {};
 }
 
 uint32_t Shadow::store(const Access& access, const Observer& writer, uint32_t offset,
@@ -80,11 +84,76 @@ void Shadow::land_copy(uint32_t record, const Access& wait) {
   write.landed_epoch = epoch_;
   write.landed_time = wait.time;
   write.landed_step = wait.step;
-  stamps_[record] = stamp_of(write.access.thread);  // a fence before the wait does not count
+  // A fence before the wait does not count.
+  stamps_[record] = stamp_of(write.access, wait.time, shared_fences_);
 }
 
-void Shadow::fence_proxy(int thread, uint32_t time) {
-  fences_[static_cast<size_t>(thread)].push_back(time);
+void Shadow::Fences::add(int thread, uint32_t time, const Observer& by) {
+  Clock known = by.warp;
+  if (by.own != nullptr) known.join(*by.own);
+  if (last_known_ == nullptr ||
+      !last_known_->same_as(known)) {  // mostly the last lane knew as much
+    last_known_ = std::make_shared<const Clock>(std::move(known));
+  }
+  fences_[static_cast<size_t>(thread)].push_back({time, last_known_});
+}
+
+// The fence must be on the path that orders the write before the copy or the wgmma. The thread that
+// wrote may execute it, the one that issues, or one that the path passes through.
+bool Shadow::Fences::between(const Stamp& write, const Observer& issuer) const {
+  const std::vector<Fence>& own = fences_[static_cast<size_t>(write.thread)];
+  if (own.size() > write.fences) {
+    const Fence& first = own[write.fences];
+    if (issuer.is(write.thread) || issuer.knows(write.thread, first.time)) return true;
+  }
+  for (size_t thread = 0; thread < fences_.size(); ++thread) {
+    const int by = static_cast<int>(thread);
+    for (auto fence = fences_[thread].rbegin(); fence != fences_[thread].rend(); ++fence) {
+      if (!issuer.is(by) && !issuer.knows(by, fence->time)) continue;
+      if (fence->known->knows(write.thread, write.time)) return true;
+      break;  // those before it knew no more
+    }
+  }
+  return false;
+}
+
+void Shadow::global_write(const Access& access, uint64_t address, uint32_t bytes) {
+  const uint64_t number = address / kPageBytes;
+  if (last_page_.second == nullptr || last_page_.first != number) {
+    last_page_ = {number, &pages_[number]};
+  }
+  const GlobalWrite write{stamp_of(access, access.time, global_fences_), access.site};
+  const uint64_t first = address % kPageBytes / kUnitBytes;
+  const uint64_t last = (address + bytes - 1) % kPageBytes / kUnitBytes;  // one access, one page
+  for (uint64_t unit = first; unit <= last; ++unit) (*last_page_.second)[unit] = write;
+}
+
+void Shadow::check_global_fence(const Access& access, const Observer& issuer, uint64_t address,
+                                uint64_t bytes) {
+  Stamp judged;
+  for (uint64_t at = address / kUnitBytes * kUnitBytes; at < address + bytes;) {
+    const auto page = pages_.find(at / kPageBytes);
+    const uint64_t end = std::min(address + bytes, (at / kPageBytes + 1) * kPageBytes);
+    for (; at < end; at += kUnitBytes) {
+      if (page == pages_.end()) continue;
+      const GlobalWrite& write = page->second[at % kPageBytes / kUnitBytes];
+      if (write.stamp.thread < 0 || write.stamp == judged) continue;
+      judged = write.stamp;
+      if (global_fences_.between(write.stamp, issuer)) continue;
+      Access writer;
+      writer.thread = write.stamp.thread;
+      writer.site = write.site;
+      report(HazardKind::kMissingProxyFence, access, &writer, 0, [&] {
+        // NOLINTNEXTLINE(performance-no-int-to-ptr): an address that is only named
+        const auto* const place = reinterpret_cast<const void*>(std::max(at, address));
+        return "the " + copy_text(access) + " uses global memory at " + describe_address(place) +
+               " through the async proxy, which " + thread_text(writer.thread) +
+               " has written at " + to_string(write.site) +
+               ": no fence_proxy_async_global stands between";
+      });
+      return;
+    }
+  }
 }
 
 uint32_t Shadow::bulk_write(const Access& access, const Observer& writer, uint32_t offset,
@@ -105,17 +174,13 @@ bool Shadow::last_written_by(uint32_t record, uint32_t offset, uint32_t bytes) c
 int64_t Shadow::unfenced_granule(std::span<const Observer> issuers, uint32_t offset,
                                  uint32_t bytes) const {
   const uint32_t first = offset / kGranuleBytes;
-  uint32_t judged = 0;
+  Stamp judged;
   for (uint32_t granule = first; granule < first + bytes / kGranuleBytes; ++granule) {
-    const uint32_t stamp = stamps_[last_write_[granule]];
-    if (stamp == 0 || stamp == judged) continue;
+    const Stamp& stamp = stamps_[last_write_[granule]];
+    if (stamp.thread < 0 || stamp == judged) continue;
     judged = stamp;
-    const auto thread = static_cast<int>(stamp >> kFenceBits) - 1;
-    const std::vector<uint32_t>& fences = fences_[static_cast<size_t>(thread)];
-    const size_t before = stamp & ((1u << kFenceBits) - 1);
-    if (fences.size() <= before) return granule;
     for (const Observer& issuer : issuers) {
-      if (!issuer.knows(thread, fences[before])) return granule;
+      if (!shared_fences_.between(stamp, issuer)) return granule;
     }
   }
   return -1;
@@ -127,11 +192,9 @@ void Shadow::check_fence(const Access& access, std::span<const Observer> issuers
   if (found < 0) return;
   const auto granule = static_cast<uint32_t>(found);
   report(HazardKind::kMissingProxyFence, access, nullptr, granule, [&] {
-    const auto writer = static_cast<int>(stamps_[last_write_[granule]] >> kFenceBits) - 1;
     return "the " + copy_text(access) + " uses " + place(granule, nullptr) +
-           " through the async proxy, which " + thread_text(writer) +
-           " has written: no fence_proxy_async of that thread stands between, or none that is "
-           "ordered before";
+           " through the async proxy, which " + thread_text(stamps_[last_write_[granule]].thread) +
+           " has written: no fence_proxy_async stands between";
   });
 }
 
@@ -175,7 +238,9 @@ uint32_t Shadow::add_write(const Write& write, const Observer& writer, uint32_t 
     if (before == 0 && was_read && !found) resolve_uninitialized(granule);
   }
   std::fill(writes, writes + count, id);
-  stamps_.push_back(write.access.engine >= 0 ? 0 : stamp_of(write.access.thread));
+  stamps_.push_back(write.access.engine >= 0
+                        ? Stamp{}
+                        : stamp_of(write.access, write.access.time, shared_fences_));
   return id;
 }
 

@@ -25,10 +25,14 @@
 // and somebody's wait. Their accesses bear the time of an engine (clock.hpp): who has not waited,
 // or learned from somebody who has, does not know of it.
 
+#include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "common/simt/clock.hpp"
@@ -76,12 +80,24 @@ class Shadow {
   const void* async_read(uint32_t record, std::span<const Observer> issuers, uint32_t offset,
                          uint32_t bytes);
   void end_async_read() { --async_reads_; }  // its engine has done it
-  /// A proxy fence of this thread, at this time of its warp.
-  void fence_proxy(int thread, uint32_t time);
-  /// Bytes that the async proxy uses: is there a fence behind each ordinary write of them?
+  /// A proxy fence for shared memory, by this thread at this time of its warp.
+  void fence_proxy(int thread, uint32_t time, const Observer& by) {
+    shared_fences_.add(thread, time, by);
+  }
+  /// True if a fence stands between each ordinary write of these bytes and the async proxy.
   bool fenced(std::span<const Observer> issuers, uint32_t offset, uint32_t bytes) const {
     return unfenced_granule(issuers, offset, bytes) < 0;
   }
+
+  /// The same for global memory: notes a fence; notes an ordinary write; reports the first ordinary
+  /// write of this block without a fence between it and a copy by the async proxy.
+  void fence_global_proxy(int thread, uint32_t time, const Observer& by) {
+    global_fences_.add(thread, time, by);
+  }
+  void global_write(const Access& access, uint64_t address, uint32_t bytes);
+  bool has_global_writes() const { return !pages_.empty(); }
+  void check_global_fence(const Access& access, const Observer& issuer, uint64_t address,
+                          uint64_t bytes);
   /// Has nobody written there since?
   bool last_written_by(uint32_t record, uint32_t offset, uint32_t bytes) const;
 
@@ -163,16 +179,48 @@ class Shadow {
   std::vector<Pending> pending_;
   std::vector<uint32_t> judged_;  // by add_write, for each row of last_read_
   int async_reads_ = 0;           // going on
-  // For the async proxy, of each write since the block began: its thread, plus 1, and how many
-  // fences that had executed until then; 0: a bulk copy.
-  static constexpr uint32_t kFenceBits = 20;
-  uint32_t stamp_of(int thread) const {
-    const size_t fences = fences_[static_cast<size_t>(thread)].size();
-    return static_cast<uint32_t>(thread + 1) << kFenceBits |
-           static_cast<uint32_t>(fences & ((1u << kFenceBits) - 1));
+  // An ordinary write, as the async proxy's checks need it.
+  struct Stamp {
+    int thread = -1;      // -1: no write, or a bulk copy's
+    uint32_t fences = 0;  // number of fences that the thread had executed before it
+    uint32_t time = 0;    // of its warp
+    bool operator==(const Stamp&) const = default;
+  };
+  // The proxy fences of all threads. A fence covers what its thread did before, and what it knew
+  // of.
+  class Fences {
+   public:
+    void begin_block(int threads) { fences_.assign(static_cast<size_t>(threads), {}); }
+    void add(int thread, uint32_t time, const Observer& by);
+    uint32_t count(int thread) const {
+      return static_cast<uint32_t>(fences_[static_cast<size_t>(thread)].size());
+    }
+    /// True if a fence stands between the write and what `issuer` does now.
+    bool between(const Stamp& write, const Observer& issuer) const;
+
+   private:
+    struct Fence {
+      uint32_t time;
+      std::shared_ptr<const Clock> known;
+    };
+    std::vector<std::vector<Fence>> fences_;  // [threads]
+    std::shared_ptr<const Clock> last_known_;
+  };
+  Stamp stamp_of(const Access& access, uint32_t time, const Fences& fences) const {
+    return {access.thread, fences.count(access.thread), time};
   }
-  std::vector<uint32_t> stamps_;               // [numbers of writes]
-  std::vector<std::vector<uint32_t>> fences_;  // [threads]: the time of each fence
+  Fences shared_fences_, global_fences_;
+  std::vector<Stamp> stamps_;  // [numbers of writes], since the block began
+
+  // The last ordinary write to each 16 bytes of global memory that tensor maps lead to.
+  static constexpr uint64_t kPageBytes = 4096, kUnitBytes = 16;
+  struct GlobalWrite {
+    Stamp stamp;
+    Site site;
+  };
+  using Page = std::array<GlobalWrite, kPageBytes / kUnitBytes>;
+  std::unordered_map<uint64_t, Page> pages_;
+  std::pair<uint64_t, Page*> last_page_{};
 };
 
 }  // namespace fa::simt

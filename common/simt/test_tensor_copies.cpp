@@ -368,16 +368,16 @@ void fences_too_early(TensorMap, TensorMap store, float*, bool broken) {
   tma_store_wait_read<0>();
 }
 
-// One warp stores. Its fences have come before the copy, but nothing orders them: a shuffle waits
-// for the other lanes and promises nothing about memory.
+// One warp stores. After the barrier a fence of the lane that issues is enough. One of another lane
+// is not, although it comes before the copy: a shuffle waits for the other lanes and promises
+// nothing about memory.
 void fences_behind_the_barrier(TensorMap, TensorMap store, float*, bool broken) {
   const int lane = thread_index() - 32;
   for (int i = 0; lane >= 0 && i < 8; ++i) {
     store_shared<float>(tile(0) + 4u * static_cast<uint32_t>(lane + i * 32), 1.0f);
   }
-  if (!broken) fence_proxy_async();
   block_sync();
-  if (broken) fence_proxy_async();
+  if (lane == (broken ? 30 : 31)) fence_proxy_async();
   shfl_xor(0.0f, 1);
   if (lane != 31) return;
   tma_store_2d(store, 0, 0, tile(0));
@@ -427,12 +427,77 @@ void fences_before_its_copy(TensorMap, TensorMap store, float* out, bool broken)
   }
 }
 
+// The fence of a third thread: on the way from those that store to the one that issues, or not.
+void fences_on_the_way(TensorMap, TensorMap store, float*, bool broken) {
+  for (int i = 0; i < 4; ++i) {
+    store_shared<float>(tile(0) + 4u * static_cast<uint32_t>(thread_index() + i * kThreads), 1.0f);
+  }
+  if (thread_index() == 33 && broken) fence_proxy_async();
+  block_sync();
+  if (thread_index() == 33 && !broken) fence_proxy_async();
+  block_sync();
+  if (thread_index() != 0) return;
+  tma_store_2d(store, 0, 0, tile(0));
+  tma_store_commit();
+  tma_store_wait_read<0>();
+}
+
+// Ordinary stores to global memory, then a tensor copy of the same bytes.
+float* memory_of(const TensorMap& map) {
+  return static_cast<float*>(const_cast<void*>(map.box.data));
+}
+
+void loads_what_was_stored(TensorMap map, TensorMap, float* out, bool broken) {
+  init(0, 1);
+  store_global(memory_of(map) + thread_index(), 2.0f);
+  if (!broken) fence_proxy_async_global();
+  block_sync();
+  if (thread_index() == 0) fill(0, map);
+  mbarrier_wait(barrier(0), 0);
+  store_global(out + thread_index(), read_tile(0));
+}
+
+// The thread that issues may fence, after the barrier. A fence for shared memory is not one for
+// global memory.
+void fences_global_as_issuer(TensorMap map, TensorMap, float* out, bool broken) {
+  init(0, 1);
+  store_global(memory_of(map) + thread_index(), 2.0f);
+  block_sync();
+  if (thread_index() == 0) {
+    broken ? fence_proxy_async() : fence_proxy_async_global();
+    fill(0, map);
+  }
+  mbarrier_wait(barrier(0), 0);
+  store_global(out + thread_index(), read_tile(0));
+}
+
+void stores_over_stores(TensorMap map, TensorMap store, float*, bool broken) {
+  init(0, 1);
+  store_global(memory_of(store) + thread_index(), 2.0f);
+  if (!broken) fence_proxy_async_global();
+  block_sync();
+  if (thread_index() == 0) fill(0, map);
+  mbarrier_wait(barrier(0), 0);
+  if (thread_index() != 0) return;
+  tma_store_2d(store, 0, 0, tile(0));
+  tma_store_commit();
+  tma_store_wait<0>();
+}
+
+TEST_CASE("missing_proxy_fence, global memory") {
+  const std::string text = twins(loads_what_was_stored, "missing_proxy_fence");
+  CHECK(text.find("no fence_proxy_async_global stands between") != std::string::npos);
+  twins(fences_global_as_issuer, "missing_proxy_fence");
+  twins(stores_over_stores, "missing_proxy_fence");
+}
+
 TEST_CASE("missing_proxy_fence") {
   const std::string text = twins(no_init_fence, "missing_proxy_fence");
   CHECK(text.find("no fence_mbarrier_init of that thread") != std::string::npos);
   twins(stores_its_tile, "missing_proxy_fence");
   twins(fences_too_early, "missing_proxy_fence");
   twins(fences_behind_the_barrier, "missing_proxy_fence");
+  twins(fences_on_the_way, "missing_proxy_fence");
   twins(brought_and_stored, "missing_proxy_fence");
   twins(copies_over_stores, "missing_proxy_fence");
   twins(fences_before_its_copy, "missing_proxy_fence");

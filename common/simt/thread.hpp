@@ -139,6 +139,6 @@ inline bool SyncSite::skipped_by(const Thread& thread) const {
 inline Observer observer(const Thread& thread) {
   return {thread.warp->clock, thread.clock.get(), thread.index};
 }
-inline Observer observer(const Warp& warp) { return {warp.clock}; }
+inline Observer observer(const Warp& warp) { return {warp.clock, nullptr, -1, warp.index}; }
 
 }  // namespace fa::simt

@@ -17,8 +17,10 @@ namespace fa::simt {
 
 namespace {
 
-// Signalling NaNs, of a pattern that nothing computes: of fp32, of a pair of bf16.
-constexpr uint32_t kPoison = 0x7fa5c3e1, kOperandPoison = 0x7fa17fa1;
+// A signalling NaN of a pattern that nothing computes: of a pair of bf16. Accumulators have one of
+// fp32, with a number that says whose they are.
+constexpr uint32_t kOperandPoison = 0x7fa17fa1;
+using emulator::detail::kPoison, emulator::detail::kPoisons;
 
 typedef uint32_t Bits __attribute__((may_alias));
 
@@ -38,6 +40,9 @@ void Warpgroup::begin_block() {
   }
   accumulators_.clear();
   operands_.clear();
+  sites_.clear();
+  early_reads_.clear();
+  reported_.clear();
 }
 
 int Warpgroup::index_of(const Warp& warp) const { return static_cast<int>(&warp - warps_); }
@@ -47,7 +52,13 @@ const WgmmaCall& Warpgroup::call_of(int i) const {
 Thread& Warpgroup::thread(int i) const { return warps_[i / kWarpSize].first[i % kWarpSize]; }
 
 void Warpgroup::report(int i, const Site& site, HazardKind kind, const std::string& text) {
+  if (kind == HazardKind::kRegistersInFlight && !is_reported(site)) reported_.push_back(site);
   block_.report(kind, thread(i), site, 0, [&] { return text; });
+}
+
+bool Warpgroup::is_reported(const Site& wgmma) const {
+  return std::any_of(reported_.begin(), reported_.end(),
+                     [&](const Site& site) { return same_site(site, wgmma); });
 }
 
 // The entry for these arrays: the one that has them already, one that nobody uses, or a new one.
@@ -117,6 +128,11 @@ void Warpgroup::take_accumulators(Operation& operation) {
     d.columns.resize(static_cast<size_t>(d.n) * kRows);
   }
   d.last = first_ + static_cast<int64_t>(operations_.size());
+  if (std::none_of(d.in_flight, d.in_flight + kWarpgroupWarps, std::identity{})) {
+    d.poison = kPoison | static_cast<uint32_t>(d.last) % kPoisons;
+  }
+  sites_.resize(kPoisons);
+  sites_[d.poison % kPoisons] = operation.site;
   bool poisoned = false;
   for (int w = 0; w < kWarpgroupWarps; ++w) {
     if (d.in_flight[w]) continue;
@@ -126,14 +142,15 @@ void Warpgroup::take_accumulators(Operation& operation) {
       float* const values = d.of[i];
       for (int r = 0; r < registers; ++r) {
         const uint32_t bits = std::bit_cast<uint32_t>(values[r]);
-        if (bits == kPoison && operation.call.accumulate && !poisoned) {
+        const bool in_flight = (bits & ~(kPoisons - 1)) == kPoison;
+        if (in_flight && operation.call.accumulate && !poisoned) {
           poisoned = true;
           report(i, operation.site, HazardKind::kRegistersInFlight,
                  "accumulates in registers that another wgmma in flight has");
         }
         const int column = r / 4 * 8 + lane % 4 * 2 + r % 2;
         d.columns[static_cast<size_t>(column * kRows + row + r / 2 % 2 * 8)] = values[r];
-        store_bits(values + r, kPoison);
+        store_bits(values + r, d.poison);
       }
     }
   }
@@ -248,7 +265,7 @@ void Warpgroup::give_back(int w, const Thread& last, std::span<const float* cons
     for (int lane = 0; lane < kWarpSize; ++lane) {
       const int i = w * kWarpSize + lane, row = w * 16 + lane / 4;
       for (int r = 0; r < d->n / 2; ++r) {
-        if (load_bits(d->of[i] + r) != kPoison) {
+        if (load_bits(d->of[i] + r) != d->poison) {
           if (!touched) {
             report(i, site, HazardKind::kRegistersInFlight,
                    "writes accumulator " + std::to_string(r) +
@@ -364,10 +381,24 @@ void Warpgroup::multiply(Operation& operation) {
   tensor_core_multiply<T, kRows>(sums, call.n, A[0], B[0]);
 }
 
+void Warpgroup::note_early_read(const Thread& thread, uint32_t bits, const Site& site) {
+  if (sites_.empty()) return;
+  const Site& wgmma = sites_[bits % kPoisons];
+  const auto known = [&](const EarlyRead& read) { return same_site(read.wgmma, wgmma); };
+  if (wgmma.line == 0 || std::any_of(early_reads_.begin(), early_reads_.end(), known)) return;
+  early_reads_.push_back({thread.index % kWarpgroupSize, wgmma, site});
+}
+
 void Warpgroup::report_leftovers() {
   for (const Operation& operation : operations_) {
     report(0, operation.site, HazardKind::kRegistersInFlight,
            "ends while this wgmma is in flight: no wgmma_wait for it");
+  }
+  for (const EarlyRead& read : early_reads_) {
+    if (is_reported(read.wgmma)) continue;
+    report(read.thread, read.wgmma, HazardKind::kRegistersInFlight,
+           "reads accumulators of this wgmma before its wgmma_wait: it uses them at " +
+               to_string(read.use));
   }
 }
 

@@ -5,10 +5,11 @@
 // Everything happens as late as it may. The operands in shared memory, and those in registers, are
 // read when the first of the four warps waits for the group; each warp's accumulators change when
 // that warp waits. From issue to wait the registers hold poison: signalling NaNs of a pattern that
-// nothing computes. Who reads them computes with NaN. Who writes them destroys the pattern: that is
+// nothing else computes, and that arithmetic keeps. A thread that passes them, or what it computed
+// from them, to an instruction or a function of device.hpp is reported when its block ends, unless
+// this wgmma has been reported already. A thread that writes them destroys the pattern: that is
 // seen at the wait, and reported; so is a wait that returns accumulators without naming them, as
-// the one that should have named them is missing. What cannot be seen is a read before a wait that
-// is there: it shows as NaN only.
+// the one that should have named them is missing.
 
 #include <cstdint>
 #include <deque>
@@ -64,6 +65,8 @@ class Warpgroup {
 
   bool used() const { return engine_ >= 0; }
   void report_leftovers();  // at the end of a block
+  /// `thread` uses `bits`, which hold poison, at `site`: notes the wgmma that they come from.
+  void note_early_read(const Thread& thread, uint32_t bits, const Site& site);
 
  private:
   static constexpr int kRows = 64, kMaxColumns = 256;
@@ -75,6 +78,7 @@ class Warpgroup {
     int n = 0;
     bool in_flight[kWarpgroupWarps] = {};
     int64_t last = -1;           // operation that uses it
+    uint32_t poison = 0;         // what its registers hold in flight
     std::vector<float> columns;  // [n][kRows]
   };
   struct Operand {
@@ -83,6 +87,10 @@ class Warpgroup {
     bool in_flight[kWarpgroupWarps] = {};
     int64_t last = -1;
     Site site;
+  };
+  struct EarlyRead {
+    int thread;  // of the warpgroup
+    Site wgmma, use;
   };
   struct Operation {
     WgmmaCall call;
@@ -112,6 +120,7 @@ class Warpgroup {
   void give_back(int warp, const Thread& last, std::span<const float* const> registers,
                  const Site& site);
   void report(int thread, const Site& site, HazardKind kind, const std::string& text);
+  bool is_reported(const Site& wgmma) const;
 
   Block& block_;
   Warp* warps_;  // the first of four
@@ -121,6 +130,9 @@ class Warpgroup {
   int64_t landed_[kWarpgroupWarps] = {};  // operations below have given back this warp's registers
   int open_group_[kWarpgroupWarps] = {};
   bool fenced_[kWarpgroupWarps] = {};
+  std::vector<Site> sites_;  // of the operations that put poison in registers, by its number
+  std::vector<EarlyRead> early_reads_;  // the first of each wgmma
+  std::vector<Site> reported_;          // wgmma with registers in flight, in this block
   std::vector<std::unique_ptr<Accumulator>> accumulators_;
   std::vector<std::unique_ptr<Operand>> operands_;
 };
