@@ -210,11 +210,11 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
     wgmma_wait<0>(O_rmem[0]);
     if (thread_index() % 128 == 0) mbarrier_arrive(of(V_empty, kv_tile));
   };
-  // S has been computed, so that K's buffer is free; S becomes the weights.
-  const auto softmax = [&](int kv_tile, float(&rescale)[1][2]) {
-    if (thread_index() % 128 == 0) mbarrier_arrive(of(K_empty, kv_tile));
+  const bool masks_tail = !breaks.has(fa::UNMASKED_TAIL);
+  const auto softmax = [&](int kv_tile, float(&rescale)[1][2]) {           // S becomes the weights
+    if (thread_index() % 128 == 0) mbarrier_arrive(of(K_empty, kv_tile));  // K's buffer is free
     const int keys_left = len_kv - kv_tile * BLOCK_KV;
-    if (keys_left < BLOCK_KV && !breaks.has(fa::UNMASKED_TAIL)) mask_tail(S_rmem, keys_left);
+    if (keys_left < BLOCK_KV && masks_tail) mask_tail(S_rmem, keys_left);
     const bool grew = raise_row_max(m, l, rescale, S_rmem, scale_log2, breaks);
     exponentiate(S_rmem, l, m, scale_log2);
     return grew;
