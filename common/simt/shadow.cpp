@@ -64,7 +64,7 @@ void Shadow::begin_block(int block, uint32_t smem_bytes, int warps) {
   shared_fences_.begin_block(warps * kWarpSize);
   global_fences_.begin_block(warps * kWarpSize);
   pages_.clear();
-  last_page_ = {};
+  last_page_ = {0, nullptr};
 }
 
 uint32_t Shadow::store(const Access& access, const Observer& writer, uint32_t offset,
