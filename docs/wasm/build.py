@@ -31,6 +31,7 @@ FIBERS = {
 }
 MODULES = {"toy": ["01_toy_machine"], "tiled": ["02_tiled_cpu"], "systolic": ["18_systolic_array"],
            "gpt": ["20_train_a_gpt"], **FIBERS}
+NEEDS = {"23_fp8": ["17_low_precision"]}  # another chapter's sources
 PASSES = {"10_backward": "backward", "11_decoding": "decode"}  # the others': forward
 EXERCISES = "01_toy_machine"  # judged in the page, in the module "toy"
 
@@ -205,7 +206,7 @@ def build(modules: list) -> None:
             own += [HERE / f"{name}.cpp" for name in names] + (judged if module == "toy" else [])
             there = [*common, *(emulator if fibers else [])]
             for directory in MODULES[module]:
-                there += sum((of_chapter(part) for part in sorted({directory, directory.split("/")[0]})), [])
+                there += sum((of_chapter(part) for part in [directory, *NEEDS.get(directory, [])]), [])
             objects = dict(zip(own + there, pool.map(functools.partial(compile_one, fibers=fibers), own + there)))
             make(module, [objects[source] for source in own], [objects[source] for source in there])
 
