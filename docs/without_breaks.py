@@ -164,7 +164,7 @@ def simplify(text, at):
 
 
 def tidy(before, after):
-    """`after`, where a change has left a sum with 0, a lone opening of a line, or wide gaps."""
+    """`after`, where a change has left a sum with 0, a lone opening of a line, wide gaps, or a long line."""
     after = re.sub(r" [-+] \(0\)", "", after)
     old = set(before.split("\n"))
     lines = []
@@ -173,6 +173,10 @@ def tidy(before, after):
             line = re.sub(r"(?<=\S) {3,}//", "  //", line).rstrip()
             if lines and lines[-1].endswith(" =") and len(lines[-1]) + len(line.strip()) < 100:
                 line = lines.pop() + " " + line.strip()
+            code, mark, comment = line.rpartition("  // ")
+            if mark and len(line) > 100:  # the comment comes first
+                lines.append(code[:len(code) - len(code.lstrip())] + "// " + comment)
+                line = code
         lines.append(line)
     return "\n".join(lines)
 

@@ -12,16 +12,18 @@ import { numbers_in } from './drawing.mjs'
 
 const kept = output_of(accuracy.sources.kept), data = accuracy.data({ kept })
 const INPUTS = ['normal', 'outliers', 'k-mean', 'sink', 'long', 'long-v']
-const errors = Object.fromEntries(kept.schemes.map(({ name, errors }) => [name, errors]))
+const schemes = [...new Set(kept.rows.map(({ scheme }) => scheme))]
+const errors = Object.fromEntries(schemes.map((name) => [name, Object.fromEntries(
+  kept.rows.filter(({ scheme }) => scheme === name).map((row) => [row.input, row]))]))
 const rmse = (scheme, input) => errors[scheme][input].rmse
 
 test('accuracy: the errors as they were measured', () => {
-  assert.deepEqual(kept.inputs.map(({ name }) => name), INPUTS)
+  assert.deepEqual([...new Set(kept.rows.map(({ input }) => input))], INPUTS)
   for (const input of INPUTS) {
     for (const measure of ['rmse', 'relative_l1']) {
       for (const width of [WIDE, NARROW]) {
         const shown = numbers_in(accuracy.draw(data, { input, measure, focus: 'bf16' }, width))
-        assert.equal(Object.keys(shown).length, kept.schemes.length)
+        assert.equal(Object.keys(shown).length, schemes.length)
         for (const [name, of] of Object.entries(errors)) {
           const shown_here = shown[`error_${name.replaceAll('-', '_')}`]
           assert.equal(Number(shown_here), Number(of[input][measure].toExponential(1)), `${name}, ${input}, ${measure}`)
@@ -34,15 +36,15 @@ test('accuracy: the errors as they were measured', () => {
 test('accuracy: medians lie in their ranges, and all is finite', () => {
   for (const [name, of] of Object.entries(errors)) {
     for (const input of INPUTS) {
-      const { rmse, rmse_range: [low, high], cosine, relative_l1 } = of[input]
+      const { rmse, lowest_rmse: low, highest_rmse: high, relative_l1 } = of[input]
       assert.ok(low > 0 && low <= rmse && rmse <= high, `${name}, ${input}`)
-      assert.ok(cosine > 0 && cosine <= 1 && relative_l1 > 0, `${name}, ${input}`)
+      assert.ok(relative_l1 > 0, `${name}, ${input}`)
     }
   }
 })
 
 test('accuracy: the paper\'s numbers, where they are, and only there', () => {
-  const cited = Object.fromEntries(kept.schemes.filter((one) => one.cited_rmse).map((one) => [one.name, one.cited_rmse]))
+  const cited = Object.fromEntries(kept.rows.filter((one) => one.cited_rmse).map((one) => [one.scheme, one.cited_rmse]))
   assert.deepEqual(cited, { fp16: 1.9e-4, 'fp8-tensor': 2.4e-2, 'fp8-block': 2.4e-2, 'fp8-tensor-hadamard': 9.3e-3,
     'fp8-block-hadamard': 9.1e-3 })
   const hollow = (state) => accuracy.draw(data, { focus: 'bf16', ...state }, WIDE).split('<circle').filter((piece) =>

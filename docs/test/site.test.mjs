@@ -145,8 +145,9 @@ test('the name of the site and its parts: what is there, and what is coming',
       if (!link) assert.match(name, /coming/, text)
     }
   }
-  assert.equal(numbered, 20)
-  assert.deepEqual(parts.slice(1, 6).map(([[name]]) => name.replace(/ (\d.*)?coming$/, '')),
+  assert.equal(numbered, JSON.parse(readFileSync(join(ROOT, 'chapters/parts.json'), 'utf8'))
+    .flatMap(({ chapters }) => chapters).length)
+  assert.deepEqual(parts.slice(1, 7).map(([[name]]) => name.replace(/ (\d.*)?coming$/, '')),
     JSON.parse(readFileSync(join(ROOT, 'chapters/parts.json'), 'utf8')).map(({ part }) => part))
 }))
 
