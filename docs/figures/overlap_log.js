@@ -6,10 +6,15 @@ import { consumers_of, mine_of, products_of, settle } from './roles_log.js'
 // exponentials of the 16 keys that it multiplies by.
 const LENGTH = { start: 1, turn: 1, issue: 1, wait: 1, maximum: 2, pack: 1, store: 2 }
 
+// A warp whose maximum grew votes again, on whether the maximum is large. The figures show one vote per tile.
+export const without_second_votes = (events) => events.filter(({ kind }, i) => kind !== 'vote' ||
+  events.slice(0, i).findLast((event) => event.kind !== 'shuffle')?.kind !== 'vote')
+
 // What a warp does, in few steps, and the groups of wgmma that it commits. Exponentials and packing are no
 // events of their own. If O is given in pieces, the exponentials stand before each piece, otherwise behind the
 // row maximum; and P is packed then, as soon as no product reads the last one.
-function steps_of_warp(events, product_of) {
+function steps_of_warp(all, product_of) {
+  const events = without_second_votes(all)
   const steps = [], groups = [], add = (step) => steps.push(step)
   const tiles = events.filter(({ kind }) => kind === 'vote').length
   const of_O = events.filter((event) => event.kind === 'wgmma' && product_of(event).product === 'O').length / tiles

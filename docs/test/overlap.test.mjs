@@ -1,5 +1,6 @@
 // The overlap of chapter 15: what is issued and waited for against the formulas of the kernels, from the log;
 // the picture against what the emulator would report; the words against the picture.
+import { without_second_votes } from '../figures/overlap_log.js'
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -20,7 +21,7 @@ const drawn = (view, step, width = WIDE) => numbers_in(figure.draw(data, { view,
 
 // "S0" is a committed group of S, "wait 1" a wgmma_wait that leaves one in flight, "turn", "pass", "max".
 function said(log, consumer) {
-  const mine = log.events.filter(({ block, warp }) => block === 0 && warp === FIRST + 4 * consumer)
+  const mine = without_second_votes(log.events.filter(({ block, warp }) => block === 0 && warp === FIRST + 4 * consumer))
   const first_V = Math.min(...log.events.filter(({ kind, source }) => kind === 'tma_load' && source[0] === 'V')
     .map((event) => event.shared_address))
   const list = []
