@@ -76,7 +76,9 @@ test('what a break leaves out is what its name says', () => {
   const letters = { 'missing-wait': 'w', 'missing-barrier': 'b', 'conditional-commit': 'g' }
   for (const [key, run] of Object.entries(runs)) {
     const [chapter, broken] = key.split(' ')
-    const missing = missing_in(track_of(run, 0).code, track_of(runs[`${chapter} `], 0).code)
+    // A warp whose maximum grew votes twice in a row, but not if its scores are NaN.
+    const code_of = (one) => track_of(one, 0).code.replace(/a(s*)a/g, 'a$1')
+    const missing = missing_in(code_of(run), code_of(runs[`${chapter} `]))
     const kinds = new Set(missing.map(({ letter }) => letter))
     assert.deepEqual([...kinds], broken in letters ? [letters[broken]] : [], key)
   }
