@@ -647,10 +647,11 @@ def keep_accuracy(result, path):
     inputs = {one["name"]: one for one in result["inputs"]}
     rows = [[scheme["name"], scheme.get("cited_rmse"), name, inputs[name]["keys"], inputs[name]["dim"],
              *(number(value, f"{path}: {scheme['name']}, {name}") for value in (
-                 errors["rmse"], *errors["rmse_range"], errors["relative_l1"]))]
+                 errors["rmse"], *errors["rmse_range"], errors["relative_l1"], errors["cosine"]))]
             for scheme in result["schemes"] for name in inputs for errors in [scheme["errors"][name]]]
     return kept.write({"seeds": result["seeds"]}, ["scheme", "cited_rmse", "input", "keys", "dim", "rmse",
-                                                   "lowest_rmse", "highest_rmse", "relative_l1"], rows)
+                                                   "lowest_rmse", "highest_rmse", "relative_l1",
+                                                   "cosine"], rows)
 
 
 def accuracy(path):

@@ -33,7 +33,8 @@ KERNELS = (("attention, forward", ("ch16::", "ch09::")), ("attention, backward",
 EVERY, FIRST, LAST = 50, 20, 200
 CURVES = ["name", "passed", "relative_error", "early", "last", "first", "means"]
 CONTEXTS = ["context", "attention", "attention_bytes", "ms"]
-GPU = ["context", "batch", "date", "steps", "parameters", "runner", "tokens_per_second", "ms"]
+GPU = ["context", "batch", "date", "steps", "parameters", "runner", "tokens_per_second", "ms",
+       "first_losses"]
 
 
 def write(target, about, columns, rows):
@@ -77,7 +78,8 @@ def collect_gpu(paths, folder):
             if not path.endswith(".csv"):
                 race = json.load(file)
                 races += [[row["context"], row["batch"], race["date"], race["steps"], row["parameters"], name,
-                           row["tokens_per_second"].get(name), row["ms"].get(name, [])]
+                           row["tokens_per_second"].get(name), row["ms"].get(name, []),
+                           row["first_losses"].get(name, [])]
                           for row in race["rows"] for name in [*row["ms"], *row["out_of_memory"]]]
                 continue
             launches = [row for row in csv.reader(file) if len(row) > 14 and row[0].isdigit()]

@@ -36,9 +36,9 @@ test('accuracy: the errors as they were measured', () => {
 test('accuracy: medians lie in their ranges, and all is finite', () => {
   for (const [name, of] of Object.entries(errors)) {
     for (const input of INPUTS) {
-      const { rmse, lowest_rmse: low, highest_rmse: high, relative_l1 } = of[input]
+      const { rmse, lowest_rmse: low, highest_rmse: high, cosine, relative_l1 } = of[input]
       assert.ok(low > 0 && low <= rmse && rmse <= high, `${name}, ${input}`)
-      assert.ok(relative_l1 > 0, `${name}, ${input}`)
+      assert.ok(cosine > 0 && cosine <= 1 && relative_l1 > 0, `${name}, ${input}`)
     }
   }
 })

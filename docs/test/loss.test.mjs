@@ -87,6 +87,10 @@ test('on_gpu: tokens a second and kernels as they were measured', () => {
       assert.equal(row.batch * length, kept.about.tokens)
       const middle = numbers(row.ms).sort((a, b) => a - b)[1]
       assert.ok(Math.abs(row.tokens_per_second - 1000 * kept.about.tokens / middle) <= 1, row.runner)
+      const ours = numbers(kept.rows.find((one) => one.context === length && one.runner === 'ours, ch16').first_losses)
+      const losses = numbers(row.first_losses)
+      assert.equal(losses.length, ours.length)
+      losses.forEach((loss, i) => assert.ok(Math.abs(loss - ours[i]) <= 5e-4, row.runner))
     }
     for (const width of [WIDE, NARROW]) {
       const shown = numbers_in(on_gpu.draw(data, { show: 'speed', focus: `${length}` }, width))
