@@ -1,7 +1,7 @@
 #pragma once
-// What kernels may call on a Hopper GPU besides what device.hpp has. The functions are those of
-// common/simt/hopper.hpp, which says what they mean; here is the PTX. They need machine code for
-// sm_90a; in a build for other cards nothing may call them.
+// Hopper's additional instructions for kernels on a GPU, as PTX. common/simt/hopper.hpp declares
+// and documents the same functions for the emulator. They need machine code for sm_90a, so a build
+// for other cards must not call them.
 
 #include <cuda.h>
 
@@ -10,7 +10,8 @@
 #include "common/gpu/launch.hpp"
 #include "common/tensor_map.hpp"
 
-#define FA_SITE int = 0, const char* = nullptr  // a call's place: the emulator's reports need it
+// Source position of a call, which only the emulator uses.
+#define FA_SITE int = 0, const char* = nullptr
 
 namespace gpu {
 
@@ -67,7 +68,7 @@ FA_DEVICE void fence_proxy_async_global(FA_SITE) {
   asm volatile("fence.proxy.async.global;" ::: "memory");
 }
 
-// ---- Matrices into shared memory
+// ---- Storing matrices in shared memory
 
 FA_DEVICE void stmatrix_x4(uint32_t addr, const uint32_t (&r)[4], FA_SITE) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(addr),
@@ -77,12 +78,13 @@ FA_DEVICE void stmatrix_x4(uint32_t addr, const uint32_t (&r)[4], FA_SITE) {
 
 // ---- Tensor copies
 
-// A kernel's parameter: `FA_GRID_CONSTANT const TensorMap map`, so that it has an address.
+// A kernel takes it as `FA_GRID_CONSTANT const TensorMap map`, because PTX needs its address.
 struct TensorMap {
   CUtensorMap map;
 };
 
-// The driver's function, found at run time: the program need not link the driver's library.
+// Returns the driver's function. It is looked up at run time, so that the program need not link the
+// driver's library.
 inline auto encode_tensor_map() {
   using Encode = decltype(&cuTensorMapEncodeTiled);
   static const Encode encode = [] {
@@ -186,7 +188,7 @@ FA_DEVICE void tma_store_5d(const TensorMap& map, int x, int y, int z, int w, in
 }
 #undef FA_TMA_STORE
 
-// EVICT_LAST: a line of the L2 cache that is added to will be added to again soon.
+// EVICT_LAST keeps a line of the L2 cache that will soon be added to again.
 FA_DEVICE void bulk_reduce_add(float* dst, uint32_t src, uint32_t bytes, FA_SITE) {
   constexpr uint64_t EVICT_LAST = 0x14f0000000000000;
   asm volatile(
@@ -265,7 +267,7 @@ FA_DEVICE void cluster_sync(FA_SITE) {
       "barrier.cluster.wait.acquire.aligned;" ::
           : "memory");
 }
-FA_DEVICE void cluster_sync(const char*, FA_SITE) {  // a label, for the emulator
+FA_DEVICE void cluster_sync(const char*, FA_SITE) {  // with a label for the emulator
   cluster_sync();
 }
 

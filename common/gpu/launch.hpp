@@ -1,5 +1,5 @@
 #pragma once
-// Launching a kernel on the GPU, with every call checked.
+// Launches a kernel on the GPU and checks every CUDA call.
 
 #include <cuda_runtime.h>
 
@@ -12,7 +12,7 @@
 
 namespace gpu {
 
-// A CUDA call failed. what() holds the expression, its place and the driver's words.
+// Thrown when a CUDA call fails. what() has the expression, its source position and CUDA's message.
 struct CudaError : std::runtime_error {
   CudaError(cudaError_t code, const char* expression, const char* file, int line)
       : std::runtime_error(std::string(file) + ":" + std::to_string(line) + ": " + expression +
@@ -23,18 +23,20 @@ struct CudaError : std::runtime_error {
 
 inline void check(cudaError_t code, const char* expression, const char* file, int line) {
   if (code == cudaSuccess) return;
-  cudaGetLastError();  // forget the error: the next call must not report this one again
+  cudaGetLastError();  // clear the error, so that the next call does not report it again
   throw CudaError(code, expression, file, line);
 }
 #define FA_CUDA_CHECK(expression) ::gpu::check((expression), #expression, __FILE__, __LINE__)
 
-// The stream that launch() uses on this thread: the default stream unless a caller sets another.
+// The stream that launch() uses on this thread. It is the default stream unless the caller sets
+// another.
 inline cudaStream_t& current_stream() {
   static thread_local cudaStream_t stream = nullptr;
   return stream;
 }
 
-// A kernel gets more than 48 KB of shared memory only if it asks, and never more than the card has.
+// Raises the kernel's limit of shared memory above the default of 48 KB if it needs more. Throws if
+// it needs more than the GPU has.
 inline void allow_shared_memory(const void* kernel, size_t smem_bytes) {
   int device = 0, most = 0;
   FA_CUDA_CHECK(cudaGetDevice(&device));
@@ -53,7 +55,7 @@ inline void allow_shared_memory(const void* kernel, size_t smem_bytes) {
 using fa::Dim3;
 using fa::LaunchConfig;
 
-// Of the current GPU: so many large blocks run at a time.
+// Returns the number of SMs of the current GPU.
 inline int multiprocessors() {
   int device = 0, count = 0;
   FA_CUDA_CHECK(cudaGetDevice(&device));
@@ -86,7 +88,7 @@ void launch(void (*kernel)(Parameters...), const LaunchConfig& config, Arguments
   FA_CUDA_CHECK(cudaLaunchKernelEx(&launch, kernel, static_cast<Parameters>(arguments)...));
 }
 
-// The same in one dimension.
+// The same for one dimension.
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), int grid, int block, size_t smem_bytes,
             Arguments... arguments) {

@@ -1,4 +1,4 @@
-// common/gpu/runtime.hpp where there is no CUDA toolkit.
+// Implements common/gpu/runtime.hpp for builds without a CUDA toolkit.
 #include "common/error.hpp"
 #include "common/gpu/runtime.hpp"
 
@@ -12,7 +12,7 @@ std::string gpu_name() { return "none"; }
 int gpu_capability() { return 0; }
 int gpu_multiprocessors() { return 0; }
 GpuBuffer::GpuBuffer(size_t bytes, const std::string&) : bytes_(bytes) { require_gpu(); }
-GpuBuffer::~GpuBuffer() { static_cast<void>(bytes_); }  // clang: an unused member
+GpuBuffer::~GpuBuffer() { static_cast<void>(bytes_); }  // clang warns about an unused member
 void GpuBuffer::upload(const void*) { require_gpu(); }
 void GpuBuffer::download(void*) const { require_gpu(); }
 bool gpu_lost_by_fork() { return false; }

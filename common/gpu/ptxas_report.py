@@ -71,7 +71,8 @@ def check(codes, objects, chosen=""):
         with open(path.removesuffix(".ptxas") + ".ptxas", encoding="utf-8") as file:
             report = file.read()
         found += kernels(report)
-        # A break may read an accumulator too early: then ptxas serializes that build, and may.
+        # A break may read an accumulator too early, and ptxas then serializes that build. That is
+        # allowed.
         remarks += [line for line in WGMMA.findall(report) if "RuntimeBreaks" not in line]
     for kernel in found:
         print(describe(kernel))

@@ -1,4 +1,4 @@
-// common/gpu/runtime.hpp with the CUDA runtime.
+// Implements common/gpu/runtime.hpp with the CUDA runtime.
 #include "common/gpu/runtime.hpp"
 
 #include <unistd.h>
@@ -15,11 +15,12 @@ std::string version(int number) {
   return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
 }
 
-constexpr int LIMIT_CHAINS = 8;  // independent accumulators: one mma need not wait for another
+constexpr int LIMIT_CHAINS = 8;  // independent accumulators, so that an mma need not wait for the
+                                 // previous one
 constexpr int LIMIT_ITERATIONS = 4096;
 
 __global__ void mma_limit(float* out) {
-  // Numbers near 1 of both signs: on zeros the card draws less power and would look faster.
+  // Values near 1 of both signs. With zeros the card draws less power and would seem faster.
   const uint32_t x = 0x3f80'bf80u + threadIdx.x * 0x0001'0003u;
   const uint32_t a[4] = {x, x + 1, x + 2, x + 3}, b[2] = {x + 4, x + 5};
   float c[LIMIT_CHAINS][4] = {};
@@ -28,10 +29,10 @@ __global__ void mma_limit(float* out) {
   float sum = 0;
   for (int chain = 0; chain < LIMIT_CHAINS; ++chain)
     for (int j = 0; j < 4; ++j) sum += c[chain][j];
-  if (sum == -1.0f) *out = sum;  // never: keeps the compiler from dropping it all
+  if (sum == -1.0f) *out = sum;  // never true, but keeps the compiler from removing the computation
 }
 
-// The process that asked for the GPU first.
+// Returns the process that used the GPU first.
 pid_t first_process() {
   static const pid_t first = getpid();
   return first;
@@ -181,7 +182,7 @@ double gpu_mma_limit_tflops() {
 }
 
 double gpu_copy_limit_gbs() {
-  constexpr size_t BYTES = size_t{1} << 29;  // several times any card's L2 cache
+  constexpr size_t BYTES = size_t{1} << 29;  // several times the L2 cache of any card
   const GpuBuffer from(BYTES, "the copy's source"), to(BYTES, "the copy");
   FA_CUDA_CHECK(cudaMemset(from.data(), 0x5a, BYTES));
   const double ms = gpu_time_ms(5, [&] {

@@ -1,6 +1,6 @@
 #pragma once
-// The GPU as host code sees it. The same declarations stand where there is no CUDA toolkit; every
-// function but gpu_problem() then throws what gpu_problem() says.
+// The GPU functions that host code uses. Without a CUDA toolkit the same declarations exist, but
+// every function that needs a GPU throws the text of gpu_problem().
 
 #include <cstddef>
 #include <functional>
@@ -9,20 +9,20 @@
 
 namespace fa {
 
-// Why no kernel can run on a GPU here, as a sentence; empty if one can. Checked: a build with CUDA,
-// a driver that is new enough, a GPU, and one of sm_80 or later. What a chapter's own kernel needs
-// beyond that, gpu_problem(const KernelBuild&) says.
+// Returns a sentence that says why no kernel can run on a GPU here, or an empty string if one can.
+// It checks for a build with CUDA, a driver that is new enough, a GPU, and sm_80 or later.
+// gpu_problem(const KernelBuild&) adds what a chapter's kernel needs beyond that.
 std::string gpu_problem();
 
 // Throws InputError(gpu_problem()) unless it is empty.
 void require_gpu();
 
-// Of the current GPU.
+// Properties of the current GPU.
 std::string gpu_name();  // "NVIDIA H200"
 int gpu_capability();    // 90 for sm_90
 int gpu_multiprocessors();
 
-// Device memory, freed with the object. Throws InputError when the card has too little.
+// Device memory, freed with the object. Throws InputError if the GPU has too little.
 class GpuBuffer {
  public:
   GpuBuffer(size_t bytes, const std::string& name);
@@ -39,13 +39,13 @@ class GpuBuffer {
   size_t bytes_;
 };
 
-// Is that the reason of gpu_problem(): a parent of this process used the GPU, then forked?
+// True if gpu_problem() is due to a fork: a parent of this process had used the GPU before.
 bool gpu_lost_by_fork();
 
-// The number of the GPU in whose memory this address is; -1 for host memory.
+// Returns the number of the GPU whose memory contains this address; -1 for host memory.
 int gpu_of_pointer(const void* pointer);
 
-// Makes a GPU the current one, and what it was before at the end.
+// Makes a GPU the current one, and restores the previous one when it is destroyed.
 class CurrentGpu {
  public:
   explicit CurrentGpu(int device);
@@ -56,17 +56,18 @@ class CurrentGpu {
   int previous_ = 0;
 };
 
-// The stream that launches of this thread use, from now on; nullptr is the default stream.
+// Sets the stream for later launches of this thread; nullptr is the default stream.
 void set_gpu_stream(void* stream);
 
-// Milliseconds that `work` (launches) takes on the GPU: median of `runs`, after one that warms up.
+// Returns the milliseconds that the launches in `work` take on the GPU: the median of `runs` runs
+// after one warm-up run.
 double gpu_time_ms(int runs, const std::function<void()>& work);
 
-// What mma.sync reaches on this card when it reads and writes nothing but registers, in TFLOP/s: no
-// kernel of chapters 03 to 08 can be faster.
+// Returns the TFLOP/s of mma.sync on this card when it accesses only registers. No kernel of
+// chapters 03 to 08 can be faster.
 double gpu_mma_limit_tflops();
 
-// What copying memory to memory reaches on this card, in GB/s, reads and writes both counted.
+// Returns the GB/s of a copy in device memory on this card, with reads and writes both counted.
 double gpu_copy_limit_gbs();
 
 }  // namespace fa

@@ -1,4 +1,4 @@
-// What FA_CUDA_CHECK says: no GPU needed. The place is relative to the repository.
+// Tests the message of FA_CUDA_CHECK without a GPU. Its source path is relative to the repository.
 #include <cstdio>
 
 #include "common/gpu/launch.hpp"

@@ -1,10 +1,11 @@
-// Does the emulator do what an H200 does? Every kernel of test_hopper.hpp runs on both, and every
-// element is compared. All numbers are small integers, whose sums are exact in whatever order; but
-// for those of e4m3, which both cut alike.
+// Compares the emulator with a Hopper GPU. Every kernel of test_hopper.hpp runs on both, and every
+// element of the results must be equal. The values are small integers, whose sums are exact in any
+// order. Products of arbitrary e4m3 are the exception: there both must truncate the sums alike.
 //
-//   test_hopper [N]                   all checks, or number N alone; needs a GPU of sm_90, and
-//                                     without one says so (exit status 77)
-//   test_hopper --against-emulator    the emulator twice: does this program itself work?
+//   test_hopper [N]                   all checks, or only number N; without a GPU of sm_90 it
+//   prints
+//                                     that and exits with status 77
+//   test_hopper --against-emulator    runs the emulator twice, as a test of this program itself
 
 #include <cstdio>
 #include <cstring>
@@ -33,9 +34,9 @@ struct Memory {
 };
 
 bool on_gpu = true;
-int checks = 0, failed = 0, only = 0;  // checks so far; 0: all of them
+int checks = 0, failed = 0, only = 0;  // checks so far; failed ones; the only one to run, 0: all
 
-// Runs the task with the memory's contents; outputs begin as 0xee.
+// Runs the task with these contents of memory. Outputs start as 0xee.
 void run(HopperTask task, Memory& memory, bool emulate) {
   std::vector<std::unique_ptr<fa::simt::Buffer<unsigned char>>> host;
   std::vector<std::unique_ptr<fa::GpuBuffer>> device;
@@ -81,7 +82,7 @@ bool is_next() {
   return only == 0 || only == checks;
 }
 
-// Both, and compares in words of `element_bytes`: one line.
+// Runs a task on both sides, compares words of `element_bytes`, and prints one line.
 void check(const std::string& name, const HopperTask& task, Memory memory, size_t element_bytes) {
   if (!is_next()) return;
   Memory expected = memory;
@@ -157,8 +158,8 @@ void check_registers(int n) {
   check("wgmma n " + std::to_string(n) + ", A from registers", task, memory, 4);
 }
 
-// Random numbers, all codes but NaN: nothing here is exact, and the card must cut what the emulator
-// does.
+// Random e4m3 of all codes except NaN. The sums are not exact, so card and emulator must truncate
+// the same bits.
 void check_e4m3(int n, Swizzle a, Swizzle b, bool registers, uint32_t seed) {
   HopperTask task{registers ? HopperTask::product_registers : HopperTask::product};
   task.n = n;
@@ -211,7 +212,7 @@ void check_copy(int rank, int row, Swizzle swizzle, const int (&at)[5]) {
         task, memory, 2);
 }
 
-// Rows of a box that begin at byte 8. No check runs on the card after this one.
+// Rows of a box that start at byte 8. The card runs no check after this one.
 void check_misaligned() {
   if (!is_next()) return;
   HopperTask task = copy_task(1, 32, Swizzle::none);
@@ -267,7 +268,7 @@ void check_all() {
   check_example(64);
   check_example(128);
 
-  // A tensor of 70 x 11 x 2 x 2 x 2, inside, at its edges, outside.
+  // Boxes of a tensor of 70 x 11 x 2 x 2 x 2: inside, across its edges and outside.
   for (const Swizzle swizzle : kAll) {
     const int row = swizzle == Swizzle::none ? 32 : static_cast<int>(swizzle_span(swizzle)) / 2;
     for (int rank = 1; rank <= 5; ++rank) {

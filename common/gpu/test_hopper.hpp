@@ -1,19 +1,19 @@
 #pragma once
-// Small kernels in Hopper's instructions, and the inputs to run them on: test_hopper.cu runs them
-// on a card and on the emulator, and compares every element. The same source for both.
+// Small kernels with Hopper's instructions, and the inputs to run them on. test_hopper.cu runs this
+// source on a card and on the emulator and compares every element.
 
 #include "common/error.hpp"
 #include "common/simt/hopper_example.hpp"
 
 namespace fa {
 
-// One kernel and its arguments. `in` and `out` are memory of whoever runs it.
+// A kernel and its arguments. `in` and `out` are memory of the side that runs it.
 struct HopperTask {
   enum Kind { product, product_registers, copy, parities, roles, clusters, example };
   Kind kind;
-  int n = 0;  // of a product; keys of the example
+  int n = 0;  // columns of a product, or keys of the example
   bool fp16 = false;
-  bool e4m3 = false;  // two numbers where the others have one
+  bool e4m3 = false;  // two e4m3 values in place of each 16-bit value
   Swizzle swizzle_a{}, swizzle_b{};
   bool mn_major_a = false, mn_major_b = false;
   int rank = 0, row = 0, at[5] = {};
@@ -27,10 +27,11 @@ struct HopperTask {
 namespace FA_BACKEND::test_hopper {
 
 constexpr int NUM_THREADS = 128;
-constexpr uint32_t OPERAND_BYTES = 64 * 1024;  // of shared memory; B stands in the second half
+constexpr uint32_t OPERAND_BYTES = 64 * 1024;  // shared memory per block; B is stored in the upper
+                                               // part, at B_OFFSET
 constexpr uint32_t B_OFFSET = 16 * 1024;
 
-// Where element (row, k) of an operand [rows][16] stands, and what its descriptor is.
+// Returns where element (row, k) of an operand [rows][16] is stored, and the operand's descriptor.
 struct Layout {
   Swizzle swizzle;
   bool mn_major;
@@ -53,8 +54,8 @@ struct Layout {
   }
 };
 
-// D = A B for one k-step; D as each thread has it: [N / 2][NUM_THREADS]. W is what T stands for:
-// two e4m3 lie where a number of 16 bits does.
+// D = A B for one k-step. D is stored in the order of the threads' registers: [N / 2][NUM_THREADS].
+// W is the type that T stands for, because two e4m3 take the place of a 16-bit value.
 template <int N, class T, class W, Major MAJOR_A, Major MAJOR_B>
 FA_KERNEL FA_LAUNCH_BOUNDS(NUM_THREADS, 1)
 void multiply(Layout a, Layout b, const T* A, const T* B, float* D) {
@@ -64,7 +65,7 @@ void multiply(Layout a, Layout b, const T* A, const T* B, float* D) {
     store_shared<T>(dynamic_smem() + B_OFFSET + b.place(N, i / 16, i % 16), load_global(B + i));
   fence_proxy_async();
   block_sync();
-  // Behind the fence nothing but wgmma: ptxas would set a fence of its own (C7519).
+  // After the fence there is nothing but wgmma. Otherwise ptxas would insert another fence (C7519).
   const uint64_t descriptor_a = a.descriptor(64, dynamic_smem());
   const uint64_t descriptor_b = b.descriptor(N, dynamic_smem() + B_OFFSET);
   float d[N / 8][4];
@@ -77,7 +78,7 @@ void multiply(Layout a, Layout b, const T* A, const T* B, float* D) {
   for (int i = 0; i < 4; ++i) store_global(D + (j * 4 + i) * NUM_THREADS + thread_index(), d[j][i]);
 }
 
-// The same with A in registers: thread t brings the four registers A[t].
+// The same with A in registers: thread t passes the four registers A[t].
 template <int N, class T, class W>
 FA_KERNEL FA_LAUNCH_BOUNDS(NUM_THREADS, 1)
 void multiply_registers(Layout b, const uint32_t* A, const T* B, float* D) {
@@ -103,7 +104,8 @@ struct Coordinates {
   int at[5];
 };
 
-// Waits, but not for ever: if a card counts other bytes than the emulator, the test is to say so.
+// Waits, but not forever, so that the test can report it if a card counts other bytes than the
+// emulator.
 FA_DEVICE bool wait_a_while(uint32_t mbarrier, int parity) {
   for (int i = 0; i < 100'000; ++i)
     if (mbarrier_try_wait(mbarrier, parity)) return true;
@@ -120,9 +122,9 @@ FA_DEVICE void load(uint32_t dst, const TensorMap& map, int rank, const Coordina
   if (rank == 5) tma_load_5d(dst, map, x[0], x[1], x[2], x[3], x[4], mbarrier);
 }
 
-// A box to shared memory; what stands there then, in order of addresses; and back to `copy_map`.
-// `landed`: was the mbarrier told of `bytes`, no more and no less? Then its next phase has begun,
-// and waits.
+// Loads a box to shared memory, dumps it in order of addresses, and stores it to `copy_map`.
+// `landed` is true if the mbarrier received exactly `bytes`, because only then the next phase has
+// begun.
 FA_KERNEL FA_LAUNCH_BOUNDS(NUM_THREADS, 1)
 void load_and_store(const FA_GRID_CONSTANT TensorMap map, const FA_GRID_CONSTANT TensorMap copy_map,
                     int rank, Coordinates at, int bytes, uint16_t* dump, int* landed) {
@@ -140,7 +142,7 @@ void load_and_store(const FA_GRID_CONSTANT TensorMap map, const FA_GRID_CONSTANT
   for (int i = thread_index(); i < bytes / 2; i += NUM_THREADS)
     store_global(dump + i, load_shared<uint16_t>(tile + i * 2));
   const int* x = at.at;
-  bool negative = false;  // a store takes none
+  bool negative = false;  // a store accepts no negative coordinate
   FA_UNROLL
   for (int i = 0; i < 5; ++i) negative = negative || (i < rank && x[i] < 0);
   if (thread_index() == 0 && !negative) {
@@ -154,7 +156,7 @@ void load_and_store(const FA_GRID_CONSTANT TensorMap map, const FA_GRID_CONSTANT
   }
 }
 
-// What each parity says before and after each of six phases.
+// Records what a wait for each parity returns before and after each of six phases.
 FA_KERNEL void parities(int* said) {
   if (thread_index() != 0) return;
   mbarrier_init(dynamic_smem(), 1);
@@ -165,7 +167,8 @@ FA_KERNEL void parities(int* said) {
   }
 }
 
-// Three warpgroups: one gives up registers, the others take them; elect_one, a vote on a barrier.
+// Three warpgroups: one releases registers and the others claim them. Also covers elect_one and a
+// vote on a barrier.
 FA_KERNEL FA_LAUNCH_BOUNDS(384, 1)
 void roles(int* out) {
   const int t = thread_index(), role = t / 128;
@@ -182,8 +185,8 @@ void roles(int* out) {
 
 constexpr int CLUSTER = 2, CLUSTERS = 2;  // a grid of 4 x 4 blocks in clusters of 2 x 2
 
-// Each block reads what the one across has written. The last of each cluster returns early; the
-// others meet without it.
+// Each block reads what the diagonally opposite block of its cluster wrote. The last block of each
+// cluster returns early, and the others synchronize without it.
 FA_KERNEL void clusters(int* x, int* out) {
   const Dim3 place = block_index_3d(), grid = grid_size();
   const int block = place.y * grid.x + place.x, t = thread_index();
@@ -200,7 +203,7 @@ FA_KERNEL void clusters(int* x, int* out) {
   cluster_sync();
 }
 
-// A tensor [2][2][2][11][70] of 16-bit numbers, rows 160 bytes apart, and one box of it.
+// A tensor [2][2][2][11][70] of 16-bit elements, with rows 160 bytes apart, and a box of it.
 inline TensorMap map_of(uint16_t* tensor, int rank, int row, Swizzle swizzle) {
   const int64_t r = 160;
   if (rank == 1) return make_tensor_map(tensor, {70}, {}, {row}, swizzle);

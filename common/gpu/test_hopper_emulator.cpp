@@ -1,4 +1,4 @@
-// test_hopper.cu's kernels on the emulator: nvcc compiles them for the card only.
+// The kernels of test_hopper.cu on the emulator, because nvcc compiles them for the card only.
 
 #include "common/gpu/test_hopper.hpp"
 

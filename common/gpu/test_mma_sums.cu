@@ -1,11 +1,11 @@
-// Are the emulator's mma and wgmma a GPU's, bit for bit? Tiles with operands of thirteen kinds go
-// through both, and every sum is compared.
+// Compares the sums of the emulator's mma and wgmma with those of a GPU, bit for bit. Tiles with
+// operands of thirteen kinds run on both.
 //
-//   test_mma_sums [SEED [TILES]]      TILES of each kind and type; needs a GPU of sm_90, and
-//                                     without one says so (exit status 77)
-//     --against-emulator              the emulator twice: does this program itself work?
-//     --save DIRECTORY                writes what the card computed, a file for each type
-//     --replay DIRECTORY              takes the card's results from there: needs no GPU
+//   test_mma_sums [SEED [TILES]]      TILES of each kind and type; without a GPU of sm_90 it prints
+//                                     that and exits with status 77
+//     --against-emulator              runs the emulator twice, as a test of this program itself
+//     --save DIRECTORY                writes the card's results, one file per type
+//     --replay DIRECTORY              reads the card's results from there, so it needs no GPU
 //     --csv FILE --vectors FILE       writes the table; writes a few sums of each type and kind
 
 #include <cmath>
@@ -32,13 +32,13 @@ using fa::SumsOf;
 
 constexpr int kSkipped = 77;
 constexpr int kSums = fa::kSumsRows * fa::kSumsColumns;
-constexpr int kVectors = 4;  // that --vectors keeps of each type and kind
+constexpr int kVectors = 4;  // tiles per type and kind that --vectors writes
 
 struct Format {
   const char* name;
   SumsOf what;
-  int bytes, exponent_bits, mantissa_bits, bias;  // of a factor; exponent_bits 0: an integer
-  int min_exponent() const { return 1 - bias; }   // of a normal number
+  int bytes, exponent_bits, mantissa_bits, bias;  // of a factor; exponent_bits is 0 for an integer
+  int min_exponent() const { return 1 - bias; }   // smallest exponent of a normal number
   int max_exponent() const { return bytes == 1 ? 8 : (1 << exponent_bits) - 2 - bias; }
   int factors() const { return fa::kSumsRowBytes / bytes; }
 };
@@ -84,7 +84,7 @@ class Random {
     return least + static_cast<int>(bits() % static_cast<uint32_t>(most - least + 1));
   }
   bool chance(int percent) { return between(0, 99) < percent; }
-  float gaussian() {  // nearly: the sum of twelve uniform numbers
+  float gaussian() {  // approximately normal: the sum of twelve uniform numbers
     float sum = -6;
     for (int i = 0; i < 12; ++i) sum += static_cast<float>(bits() >> 8) * 0x1p-24f;
     return sum;
@@ -94,10 +94,11 @@ class Random {
   uint64_t state_;
 };
 
-// A factor's code, or an accumulator's (mantissa of 23 bits).
+// Returns the code of a factor, or of an accumulator with a mantissa of 23 bits.
 struct Number {
   int exponent_bits, mantissa_bits, bias;
-  uint32_t code(bool negative, int exponent, uint32_t mantissa) const {  // below: subnormal, or 0
+  uint32_t code(bool negative, int exponent, uint32_t mantissa) const {  // smaller exponents give a
+                                                                         // subnormal number or 0
     mantissa &= (1u << mantissa_bits) - 1;
     uint32_t biased = 0;
     if (exponent >= 1 - bias) {
@@ -161,11 +162,12 @@ uint32_t factor(const Format& format, Kind kind, bool of_b, int k, Random& rando
     case few:
       if (random.chance(65)) return number.code(negative, least - 100, 0);
       return finite(random.between(std::max(least, -8), std::min(most, 8)));
-    case hidden:  // of four products two are zero, though one of their factors is large
+    case hidden:  // two of four products are zero, although one of their factors is large
       if (k % 2 == 1) return finite(random.between(std::max(least, -10), std::min(most, 4)));
       if ((k % 4 == 0) == of_b) return number.code(negative, least - 100, 0);
       return finite(most);
-    case tiny:  // of all bf16 products; the other types' are larger
+    case tiny:  // bf16 products near the smallest fp32 subnormal; products of other types are
+                // larger
       return finite(wide ? random.between(-72, -64)
                          : random.between(least - format.mantissa_bits, least));
   }
@@ -214,10 +216,10 @@ uint32_t accumulator(const Format& format, Kind kind, Random& random) {
 struct Tiles {
   int count = 0;
   std::vector<unsigned char> A, B;
-  std::vector<uint32_t> C, D;  // D: as computed, by a card or by the emulator
+  std::vector<uint32_t> C, D;  // D is the result of a card or of the emulator
 };
 
-// `each` tiles of each kind: tile t is of kind t % kinds.
+// Makes `each` tiles of each kind; tile t is of kind t % kinds.
 Tiles make_tiles(const Format& format, int each, uint64_t seed) {
   const int kinds = static_cast<int>(std::size(kKinds));
   Tiles tiles;
@@ -238,7 +240,8 @@ Tiles make_tiles(const Format& format, int each, uint64_t seed) {
           if (format.exponent_bits == 0) {
             codes.push_back(kind == largest ? random.chance(50) ? 0x80 : 0x7f
                                             : random.bits() & 0xff);
-          } else if (kind == cancelling && k >= factors / 2) {  // all but a few last bits
+          } else if (kind == cancelling && k >= factors / 2) {  // cancels everything except a few
+                                                                // low bits
             const uint32_t sign = part == 0 ? 1u << (8 * format.bytes - 1) : 0;
             const uint32_t flip = random.chance(8) ? 1u : 0;
             codes.push_back(codes[static_cast<size_t>(k - factors / 2)] ^ sign ^ flip);
@@ -286,7 +289,7 @@ void run(const Format& format, Tiles& tiles, bool emulate) {
   }
 }
 
-// "c d a0 a1 ... b0 b1 ...", in hexadecimal.
+// Returns "c d a0 a1 ... b0 b1 ..." in hexadecimal.
 std::string vector_text(const Format& format, const Tiles& tiles, size_t sum) {
   const size_t tile = sum / kSums, row = sum % kSums / fa::kSumsColumns,
                column = sum % fa::kSumsColumns;

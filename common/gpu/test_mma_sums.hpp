@@ -1,6 +1,7 @@
 #pragma once
-// One tile per block: D = A B + C by mma.sync or by wgmma, with operands that the host chooses. The
-// same source for a card and for the emulator; test_mma_sums.cu compares the bits of D.
+// Computes D = A B + C for one tile per block, by mma.sync or by wgmma, with operands that the host
+// chooses. The same source runs on a card and on the emulator; test_mma_sums.cu compares the bits
+// of D.
 
 #include <cstdint>
 
@@ -10,14 +11,14 @@ namespace fa {
 
 enum class SumsOf { mma_bf16, mma_fp16, mma_s8, wgmma_bf16, wgmma_fp16, wgmma_e4m3 };
 
-// 64 rows and 8 columns: four mma side by side, or one wgmma with n = 8. Rows of A and columns of B
-// are 32 bytes: 16 elements of 16 bits, or 32 of 8 bits.
+// A tile has 64 rows and 8 columns: four mma side by side, or one wgmma with n = 8. Rows of A and
+// columns of B have 32 bytes, which are 16 elements of 16 bits or 32 of 8 bits.
 struct SumsTask {
   SumsOf what;
   int tiles;
   const void *A, *B;  // [tiles][64][32 bytes], [tiles][8][32 bytes]
   const void* C;      // [tiles][64][8], fp32 or int32
-  void* D;            // as C
+  void* D;            // same layout as C
 };
 inline constexpr int kSumsRows = 64, kSumsColumns = 8, kSumsRowBytes = 32;
 

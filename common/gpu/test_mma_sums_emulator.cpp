@@ -1,4 +1,4 @@
-// test_mma_sums.cu's kernels on the emulator: nvcc compiles them for the card only.
+// The kernels of test_mma_sums.cu on the emulator, because nvcc compiles them for the card only.
 
 #include "common/gpu/test_mma_sums.hpp"
 

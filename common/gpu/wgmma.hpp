@@ -1,18 +1,18 @@
 #pragma once
-// wgmma on the GPU. PTX wants every register of the accumulator by name, so there is one
-// instruction for each n: the table at the end makes them. common/simt/hopper.hpp says what they
-// compute.
+// wgmma on the GPU. PTX names every register of the accumulator, so there is a separate instruction
+// for each n, which the table at the end generates. common/simt/hopper.hpp documents the functions.
 
 #include <cstdint>
 #include <type_traits>
 
 #include "common/fp8.hpp"
 
-#define FA_SITE int = 0, const char* = nullptr  // a call's place: the emulator's reports need it
+// Source position of a call, which only the emulator uses.
+#define FA_SITE int = 0, const char* = nullptr
 
 namespace gpu {
 
-enum class Major { k, mn };  // which elements of an operand lie side by side in shared memory
+enum class Major { k, mn };  // which elements of an operand are neighbours in shared memory
 
 FA_DEVICE void wgmma_fence(FA_SITE) { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 FA_DEVICE void wgmma_commit(FA_SITE) {
@@ -22,8 +22,8 @@ template <int N>
 FA_DEVICE void wgmma_wait(FA_SITE) {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
 }
-// Behind the wait each register counts as written: without that the compiler, which sees no link
-// between the two, could read it before.
+// Makes each register count as written after the wait. Without it the compiler sees no dependence
+// between the registers and the wait, so it could read them before.
 template <int N8>
 FA_DEVICE void written_by_wgmma(float (&registers)[N8][4]) {
   FA_UNROLL
@@ -44,7 +44,7 @@ FA_DEVICE void wgmma_wait(float (&a)[A8][4], float (&b)[B8][4], FA_SITE) {
   written_by_wgmma(b);
 }
 
-// The accumulator's registers as PTX names them, as operands, four for each 8 columns.
+// PTX names of the accumulator's registers as operands, four per 8 columns.
 #define FA_D1 "%0,%1,%2,%3"
 #define FA_D2 FA_D1 ",%4,%5,%6,%7"
 #define FA_D3 FA_D2 ",%8,%9,%10,%11"
@@ -111,7 +111,8 @@ FA_DEVICE void wgmma_wait(float (&a)[A8][4], float (&b)[B8][4], FA_SITE) {
 #define FA_O31 FA_O30, FA_F(30)
 #define FA_O32 FA_O31, FA_F(31)
 
-// n; columns / 8; then the operands behind the accumulator: A's descriptor, B's, scale-d.
+// n; columns / 8; then the numbers of the operands after the accumulator: A's descriptor, B's,
+// scale-d.
 #define FA_WGMMA_SHARED(n, n8, a, b, s)                                                      \
   if constexpr (N8 == n8) {                                                                  \
     asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #s                                     \
@@ -121,7 +122,7 @@ FA_DEVICE void wgmma_wait(float (&a)[A8][4], float (&b)[B8][4], FA_SITE) {
                  : FA_O##n8                                                                  \
                  : "l"(descriptor_a), "l"(descriptor_b), "r"(static_cast<int>(accumulate))); \
   }
-// The same with A in registers.
+// The same with A in four registers.
 #define FA_WGMMA_REGISTERS(n, n8, a0, a1, a2, a3, b, s)                                        \
   if constexpr (N8 == n8) {                                                                    \
     asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #s                                       \
@@ -335,7 +336,7 @@ struct WgmmaOf<fa::fp16, Major::mn, Major::mn> {
 #undef FA_TYPES
 #undef FA_MAJORS
 
-// 8 bits: 32 of them to a k-step, and always K-major.
+// 8-bit types have 32 elements per k-step and are always K-major.
 #define FA_TYPES "k32.f32.e4m3.e4m3"
 #define FA_MAJORS ""
 template <>

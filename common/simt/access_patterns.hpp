@@ -1,7 +1,7 @@
 #pragma once
-// One warp instruction at a time, each lane at the element that a table names: the same on the
-// emulator, whose counts a test checks, and on a GPU, where docs/measurements/access_patterns.py
-// has Nsight Compute count them.
+// A kernel with one warp instruction, in which each lane accesses the element that a table names. A
+// test checks the emulator's counts. On a GPU, docs/measurements/access_patterns.py lets Nsight
+// Compute count the same patterns.
 
 #include <fstream>
 #include <sstream>
@@ -43,15 +43,15 @@ struct Pattern {
   Access kind;
   int bytes;
   Lanes lanes;
-  long counted;  // on the GPU: wavefronts of shared memory, sectors of global memory
+  long counted;  // on the GPU: wavefronts of shared memory or sectors of global memory
 };
 
-// The rows of access_patterns.csv: instruction,bytes,32 elements or -,counted.
+// Reads the rows of access_patterns.csv: instruction,bytes,32 elements or -,counted.
 inline std::vector<Pattern> read_patterns(const std::string& path) {
   std::ifstream file(path);
   std::vector<Pattern> patterns;
   std::string row;
-  std::getline(file, row);  // names of the columns
+  std::getline(file, row);  // column names
   while (std::getline(file, row)) {
     std::istringstream fields(row);
     std::string name, bytes, elements, element;
@@ -81,7 +81,7 @@ void run(const Pattern& pattern, void* array, void* sink) {
          static_cast<T*>(array), static_cast<T*>(sink));
 }
 
-// `array` and `sink` have room for MOST_ELEMENTS of 16 bytes each.
+// `array` and `sink` have room for MOST_ELEMENTS elements of 16 bytes.
 inline void run(const Pattern& pattern, void* array, void* sink) {
   if (pattern.bytes == 2) run<uint16_t>(pattern, array, sink);
   if (pattern.bytes == 4) run<uint32_t>(pattern, array, sink);

@@ -1,5 +1,6 @@
 #pragma once
-// How an instruction begins: which thread, at which step; whether its addresses are good.
+// The first steps of each instruction: find the running thread, count its step, check its
+// addresses.
 
 #include <cstdint>
 #include <cstring>
@@ -18,8 +19,8 @@ inline std::string bytes_text(const char* verb, size_t bytes) {
   return std::string(verb) + " " + std::to_string(bytes) + " bytes at ";
 }
 
-// Reports and returns false unless bytes [addr, addr + bytes) are in the block's shared memory and
-// addr is a multiple of `alignment`.
+// Returns true if bytes [addr, addr + bytes) are in the block's shared memory and addr is a
+// multiple of `alignment`. Otherwise reports a hazard and returns false.
 inline bool shared_ok(Block& block, const Thread& thread, const Site& site, const char* verb,
                       uint32_t addr, uint32_t bytes, uint32_t alignment) {
   const uint32_t size = block.launch().smem_bytes;
@@ -41,7 +42,7 @@ inline bool shared_ok(Block& block, const Thread& thread, const Site& site, cons
   return true;
 }
 
-// The same for a registered buffer.
+// The same for registered buffers in global memory.
 inline bool global_ok(Block& block, const Thread& thread, const Site& site, const char* verb,
                       const void* p, size_t bytes, size_t alignment) {
   const auto address = reinterpret_cast<uint64_t>(p);
@@ -61,8 +62,9 @@ inline bool global_ok(Block& block, const Thread& thread, const Site& site, cons
   return true;
 }
 
-// Blocks on two CPU threads may race here, if the kernel does. The emulator reports that itself;
-// the thread sanitizer is to look for races of the emulator's own.
+// Copies global memory. If the kernel has a race, blocks on two CPU threads race here. The emulator
+// reports such races itself, so they are hidden from the thread sanitizer, which is to find only
+// the emulator's own.
 inline void copy_global(void* to, const void* from, size_t bytes) {
 #ifdef FA_SIMT_TSAN
   for (size_t i = 0; i < bytes; ++i) {
@@ -74,7 +76,7 @@ inline void copy_global(void* to, const void* from, size_t bytes) {
 #endif
 }
 
-// The running thread, which begins an instruction of its own.
+// Returns the running thread and counts its next instruction.
 inline Thread& begin(const Site& site) {
   Thread& thread = current_thread();
   thread.block->begin_instruction(thread, site);
@@ -87,14 +89,14 @@ inline Thread& begin(const Site& site) {
                            ": launch blocks of a multiple of 32 threads");
 }
 
-// As begin, for an instruction of the whole warp.
+// Like begin(), for an instruction of the whole warp.
 inline Thread& begin_warp_wide(const Site& site) {
   Thread& thread = begin(site);
   if (thread.warp->lanes != kWarpSize) fail_partial_warp(*thread.warp);
   return thread;
 }
 
-// Does this run do without the barrier or wait that the running thread is at?
+// True if this run leaves out the barrier or wait that the running thread has reached.
 inline bool skips(Instruction instruction, const Site& site, const char* label) {
   Thread& thread = current_thread();
   return thread.block->sync_site(instruction, site, label).skipped_by(thread);

@@ -1,11 +1,11 @@
 #pragma once
-// Runs the threads of one block at a time, each a fiber, on one CPU thread.
+// Runs the threads of one block on one CPU thread, one fiber per CUDA thread.
 //
-// A lane runs until it must wait, and hands over to the next lane of its warp that is ready, or to
-// another warp. At a warp-wide instruction the lane that arrives last executes it for all 32 and
-// goes on; the others find their results when their turn comes. Whole warps meet in the same way,
-// at barriers and in warpgroups. A lane can also wait alone (park), until another wakes it. Warps
-// of several blocks meet at cluster_sync: cluster.hpp.
+// A lane runs until it must wait. Then it hands over to the next ready lane of its warp, or to
+// another warp. At a warp-wide instruction, the lane that arrives last executes it for all 32 lanes
+// and continues; the others find their results when they are scheduled again. Warps meet in the
+// same way at barriers and in warpgroups. A lane can also wait alone (park) until another lane
+// wakes it. The warps of several blocks meet at cluster_sync (cluster.hpp).
 
 #include <atomic>
 #include <bit>
@@ -32,37 +32,38 @@
 
 namespace fa::simt {
 
-/// The first bytes of the shared window belong to the system: addresses start behind them.
+/// The system uses the first bytes of the shared window, so the kernel's addresses start after
+/// them.
 inline constexpr uint32_t kSharedBase = 1024;
 
-/// Barriers of a block, as the hardware numbers them. block_sync is number 0.
+/// Barriers per block, numbered as on hardware. block_sync is number 0.
 inline constexpr int kNumBarriers = 16;
 
-/// Is anybody doing anything? Shared by the CPU threads of a launch.
+/// Tells whether any block of a launch makes progress. All CPU threads of the launch share it.
 struct Idle {
   std::atomic<int> workers{0};     // CPU threads whose blocks all poll
-  std::atomic<uint64_t> moves{0};  // how often one of them went on, or one more stopped
+  std::atomic<uint64_t> moves{0};  // number of changes between polling and progress
 };
 
 struct Launch {
-  const std::function<void()>& thread;  // what each thread runs
+  const std::function<void()>& thread;  // body of each CUDA thread
   const LaunchConfig& config;
-  int threads;  // of a block
+  int threads;  // per block
   uint32_t smem_bytes;
   const Config& run;
   const GlobalMemory& global;
   Idle& idle;
   GlobalClocks& clocks;
-  bool many_blocks;  // that could race
+  bool many_blocks;  // more than one block, so that blocks could race
 };
 
-/// Place number `index` of `size`, x fastest.
+/// Returns the coordinates of place number `index` in a box of `size`, where x varies fastest.
 inline Dim3 place_of(int index, const Dim3& size) {
   return {index % size.x, index / size.x % size.y, index / size.x / size.y};
 }
 
-/// The thread whose kernel is running on this CPU thread. Fibers of a block never move to another
-/// CPU thread, so that thread-local variables are theirs.
+/// The CUDA thread that is running on this CPU thread. A block's fibers never move to another CPU
+/// thread, so thread-local variables are safe to use.
 extern constinit thread_local Thread* running_thread;
 
 class Cluster;
@@ -71,57 +72,60 @@ class Block {
  public:
   enum class State {
     kFinished,
-    kWaiting,  // nobody can go on; another block of the cluster may wake those at cluster_sync
-    kPolling,  // all threads that do not wait look at memory that does not change: others must run
+    kWaiting,  // no thread can continue; only cluster_sync could wake some
+    kPolling,  // every thread waits, or polls memory that does not change: others must run
   };
 
-  /// `idle`: is the CPU thread that runs it counted in launch.idle?
+  /// `idle` says whether the CPU thread that runs this block is counted in launch.idle.
   Block(const Launch& launch, Cluster& cluster, bool& idle);
   ~Block();
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
 
-  /// Makes it block `index` of the launch, which has not begun yet.
+  /// Prepares to run block `index` of the launch, which is block `rank` of its cluster.
   void begin(int index, int rank);
-  /// Runs it, if can_go_on(), until it has finished, waits or only polls. Throws what a thread
-  /// threw.
+  /// Runs the block until it has finished, waits or only polls. Requires can_go_on(). Rethrows what
+  /// a kernel thread threw.
   State go_on();
   State state() const { return state_; }
   bool can_go_on() const;
   void stop();  // unwinds the threads of a block that polls or waits
-  /// Ends the block, from a signal handler: `thread` (running) has left its stack.
+  /// Ends the block from a signal handler, after the running `thread` has overflowed its stack or
+  /// has looped for `ms` milliseconds.
   [[noreturn]] void end_by_overflow(Thread& thread);
   [[noreturn]] void end_by_loop(Thread& thread, int ms);
   const StackPool& stacks() const { return *stacks_; }
 
-  /// Ends a block that polls: nobody will ever change what it looks at. `others` ends the report.
+  /// Ends a block that polls, because no thread will change what it reads. `others` is appended to
+  /// the report.
   void give_up_polling(const std::string& others);
-  /// Ends a block that waits: nobody will ever wake it. It says so, unless it only waits for others
-  /// of its cluster.
+  /// Ends a block that waits, because no thread will wake it. Reports a deadlock, unless the block
+  /// only waits for others of its cluster.
   void give_up_waiting(const std::string& others);
   int64_t idle_polls() const { return idle_polls_; }
 
-  int index() const { return index_; }  // its number, x fastest
+  int index() const { return index_; }  // in the grid, x fastest
   const Dim3& place() const { return place_; }
-  int rank() const { return rank_; }  // in its cluster, x fastest
+  int rank() const { return rank_; }  // in the cluster, x fastest
   const Launch& launch() const { return launch_; }
   unsigned char* shared() { return shared_.data(); }
   Shadow& shadow() { return shadow_; }
   HazardLog& hazards() { return hazards_; }
   Traffic& traffic() { return traffic_; }
   Mbarriers& mbarriers() { return mbarriers_; }
-  /// The warpgroup that `thread` belongs to; throws for warps behind the last multiple of four.
+  /// Returns the warpgroup of `thread`. Throws if the block ends with an incomplete group of four
+  /// warps and `thread` is in it.
   Warpgroup& warpgroup(const Thread& thread, Instruction instruction);
 
-  /// `thread` (running) begins its next instruction.
+  /// Counts the next instruction of `thread`, which is running.
   void begin_instruction(Thread& thread, const Site& site) {
     if (++step_of(thread) >= most_steps_) [[unlikely]]
       out_of_steps(thread, site);
   }
 
-  /// `thread` (running) has arrived at a warp-wide instruction, its operands stored. True: it is
-  /// the last one of its warp and has to execute the instruction for all. False: that has been
-  /// done.
+  /// The running `thread` arrives at a warp-wide instruction with its operands stored. Returns true
+  /// for the last lane of the warp, which must execute the instruction for all of them. Returns
+  /// false to the other lanes, after it has been executed.
   bool meet(Thread& thread, Instruction instruction, const Site& site) {
     Warp& warp = *thread.warp;
     if (warp.arrived == 0) {
@@ -138,44 +142,48 @@ class Block {
     return true;
   }
 
-  /// The same for a warpgroup: four warps, the first a multiple of four, execute it together.
+  /// Like meet(), for the four warps of a warpgroup, the first of which is a multiple of four.
   bool meet_warpgroup(Thread& thread, Instruction instruction, const Site& site);
 
-  /// A row of the clocks for what works beside the threads: see clock.hpp.
+  /// Returns a new row of the vector clocks, for work that runs asynchronously to the threads
+  /// (clock.hpp).
   int new_engine() { return static_cast<int>(warps_.size()) + engines_++; }
-  /// Warps that execute wgmma together with this one wait for each other there: first and last.
+  /// Returns the first and last of the warps that wait for each other when they execute a wgmma
+  /// with `warp`.
   std::pair<int, int> converged_warps(int warp) const;
 
-  /// All four warps of a warpgroup give up registers, or wait until they get some.
+  /// setmaxnreg: the four warps of a warpgroup release registers, or wait until enough are free.
   void set_registers(Thread& thread, Instruction instruction, int registers, const Site& site);
 
-  /// All lanes of thread's warp arrive at a barrier of `expected` threads, and wait there or go on.
-  /// Orders what they did before what the warps that wait there do afterwards.
+  /// Lets all lanes of the thread's warp arrive at a barrier of `expected` threads. They wait
+  /// there, unless the instruction only arrives. Accesses of arriving warps before it are ordered
+  /// before later accesses of waiting warps.
   void sync(Thread& thread, Instruction instruction, int barrier, int expected, const Site& site);
 
-  /// The same at the barrier of the whole cluster, for all threads that have not returned.
+  /// Like sync(), for all threads of the cluster that have not returned.
   void sync_cluster(Thread& thread, const Site& site);
-  // What Cluster asks, and does, when a warp has arrived there or returned.
+  // Cluster calls these when a warp has arrived at cluster_sync or returned.
   bool all_at_cluster_sync() const;
   void release_to_cluster(Foreign& known) const;
   void open_cluster_sync(const std::shared_ptr<const Foreign>& known);
-  // For a deadlock's report.
+  // For the report of a deadlock.
   bool waits_at_cluster_sync_only() const;
   std::string place_at_cluster_sync() const;
 
-  /// Waits alone until somebody wakes this thread; `wait` is for the report of a deadlock.
+  /// Suspends this thread until another one wakes it. A report of a deadlock prints `wait`.
   void park(Thread& thread, const Wait& wait);
   void wake(Thread& thread);
 
-  /// What a single thread has done so far, and knows, for others to learn; and learning it.
+  /// Returns what this thread has done and knows, for other threads to acquire.
   Clock release(Thread& thread);
   void acquire(Thread& thread, const Clock& released);
-  /// The same between blocks.
+  /// Like release() and acquire(), between blocks.
   std::shared_ptr<const Foreign> release_to_others(Thread& thread);
   void acquire_from_others(Thread& thread, const std::shared_ptr<const Foreign>& released);
-  void sync_warp(Warp& warp);  // all its lanes know what each of them knows
+  void sync_warp(Warp& warp);  // gives all lanes what each of them knows
 
-  /// A load of `thread`. One that keeps looking at what does not change lets the others run.
+  /// Records the value that a load of `thread` returned. A thread that keeps loading unchanged
+  /// values is polling, so it hands over to other threads.
   void note_load(Thread& thread, uint64_t address, uint64_t value, const Site& site) {
     Poll& poll = thread.poll;
     const bool repeats = (address == poll.addresses[0] && value == poll.values[0]) ||
@@ -200,19 +208,20 @@ class Block {
       take_turns_polling(thread);
     }
   }
-  /// Does it do nothing but look there? Such loads are not counted: on a GPU, time decides how many
-  /// they are.
+  /// True if `thread` does nothing but poll `address`. Such loads are not counted, because their
+  /// number depends on timing on a GPU.
   static bool polls(const Thread& thread, uint64_t address) {
     const Poll& poll = thread.poll;
     return poll.alone >= kPollsATurn && step_of(thread) == poll.step + 1 &&
            (address == poll.addresses[0] || address == poll.addresses[1]);
   }
-  void note_progress() {  // something that others might be waiting for
+  void note_progress() {  // called for anything that another thread may be polling for
     if (idle_polls_ != 0) [[unlikely]]
       moves_again();
   }
 
-  /// The warp instruction that this lane's access is part of, or nullptr if nobody counts.
+  /// Returns the warp instruction that this lane's access belongs to, or nullptr if nothing is
+  /// counted.
   WarpAccess* join_load(Thread& thread, Instruction instruction, const Site& site, int bytes,
                         uint64_t address) {
     return joined_ = polls(thread, address) ? nullptr : join(thread, instruction, site, bytes);
@@ -224,14 +233,15 @@ class Block {
     if (accesses.far_ahead(thread.lane)) let_lanes_catch_up(thread);
     return joined_ = &accesses.join(thread.lane, instruction, site, bytes);
   }
-  /// What the running thread has joined, for what is known of it later. It speaks for its warp if
-  /// it is the first of those lanes; else, or if nobody counts: nullptr.
+  /// Returns the warp instruction that the running thread has just joined, if the thread is its
+  /// first lane; nullptr otherwise, or if nothing is counted. The first lane adds what becomes
+  /// known later.
   WarpAccess* speaks_for(const Thread& thread) const {
     const bool first = joined_ != nullptr && std::countr_zero(joined_->lanes) == thread.lane;
     return first ? joined_ : nullptr;
   }
 
-  /// An access to global memory: other blocks may be at the same bytes.
+  /// Logs an access to global memory, because another block may access the same bytes.
   void note_global(const Thread& thread, GlobalUse use, const Site& site, const void* p,
                    size_t bytes) {
     if (!launch_.many_blocks || !launch_.run.hazards) return;
@@ -241,7 +251,7 @@ class Block {
   }
   std::vector<BlockLog>& global_logs() { return global_logs_; }
 
-  /// The barrier or wait at this place of the source.
+  /// Returns the barrier or wait at this place of the source.
   const SyncSite& sync_site(Instruction instruction, const Site& site, const char* label) {
     for (const SyncSite& known : sync_sites_) {
       if (known.what.where.line == site.line && known.what.where.file == site.file &&
@@ -256,31 +266,31 @@ class Block {
   bool global_ok(uint64_t address, size_t bytes) {
     return launch_.global.contains(address, bytes, global_hint_);
   }
-  /// Ends the block, whose threads would go on with garbage.
+  /// Reports the hazard and ends the block, because its threads would continue with invalid data.
   [[noreturn]] void give_up(HazardKind kind, Thread& thread, const Site& site,
                             const std::function<std::string()>& what);
-  /// Reports a bad access (out_of_bounds, misaligned) of `thread`; `what` goes on "thread 5 ".
+  /// Reports a bad access (out_of_bounds, misaligned) of `thread`. `what` completes "thread 5 …".
   void report(HazardKind kind, const Thread& thread, const Site& site, uint64_t address,
               const std::function<std::string()>& what);
 
  private:
   static constexpr uint32_t kPollsATurn = 64;
 
-  struct Unwind {};  // thrown through a thread that must not go on
+  struct Unwind {};  // thrown through the stack of a thread that must stop
 
   struct Barrier {
-    int expected = 0, arrived = 0;  // threads
+    int expected = 0, arrived = 0;  // in threads
     uint32_t waiting = 0;           // bit i: warp i
-    Clock clock;                    // what those that arrived had done
-    Site first, last;               // of the places from which they came, in the source
-    bool vote = false;              // barrier_red_or: has anybody said yes?
+    Clock clock;                    // joined clocks of the arriving warps
+    Site first, last;               // lowest and highest source line of the arrivals
+    bool vote = false;              // barrier_red_or: true if any thread's condition is
   };
-  struct Meeting {  // of the warps of a warpgroup
+  struct Meeting {  // four warps of a warpgroup at one instruction
     Instruction meeting{};
     Site site;
-    int arrived = 0;           // warps
-    int registers = 0;         // of each thread
-    int wanted_registers = 0;  // it waits for so many
+    int arrived = 0;           // warps that have arrived
+    int registers = 0;         // per thread
+    int wanted_registers = 0;  // registers per thread that it is waiting for
   };
 
   const SyncSite& add_sync_site(Instruction instruction, const Site& site, const char* label);
@@ -291,15 +301,15 @@ class Block {
   void let_lanes_catch_up(Thread& thread);
   [[noreturn]] void out_of_steps(Thread& thread, const Site& site);
   void begin_barrier(Thread& thread, const Site& site);
-  Clock clock_at_cluster_sync() const;  // of all who wait there
+  Clock clock_at_cluster_sync() const;  // joined clocks of all waiting warps
   void complete(Barrier& barrier);
   State run_from(Thread* thread);
   void finish();
   void moves_again();
 
-  // schedule.cpp: who runs next.
+  // schedule.cpp: the choice of the next lane.
   void prepare_schedule();
-  // The first of `lanes` (not 0) at position `from` or behind it; behind the last comes the first.
+  // Returns the first of `lanes` (not 0) at position `from` or later, and wraps around at the end.
   static Thread* ready_lane(const Warp& warp, uint32_t lanes, int from) {
     const uint32_t behind = lanes & (~0u << from);
     return &warp.first[warp.order[std::countr_zero(behind != 0 ? behind : lanes)]];
@@ -320,18 +330,18 @@ class Block {
     switch_fiber(from.fiber, to.fiber);
     if (aborting_) throw Unwind();
   }
-  void leave(Thread& thread);  // to the CPU thread: nobody can go on
+  void leave(Thread& thread);  // to the CPU thread, because no CUDA thread can continue
   void park_warp(Thread& last, const Wait& wait);
   void wake_warp(Warp& warp);
 
-  // divergence.cpp: what to say when threads that should meet do not.
+  // divergence.cpp: reports of threads that do not meet where they should.
   [[noreturn]] void diverge(Thread& thread, Instruction instruction, const Site& site);
   void report_stuck(HazardKind kind, const Thread& thread, Site place, Site other,
                     const std::string& text);
   void report_early_return(const Thread& thread);
   void report_nobody_can_run(const std::string& others);
   void report_leftovers();
-  [[noreturn]] void abandon(Thread& thread);  // lets the CPU thread unwind all fibers
+  [[noreturn]] void abandon(Thread& thread);  // makes the CPU thread unwind all fibers
   void unwind();
   [[noreturn]] void end_from_signal(Thread& thread, const std::string& what);
 
@@ -349,35 +359,38 @@ class Block {
   Shadow shadow_;
   Traffic traffic_;
   BlockLog global_log_;
-  std::vector<BlockLog> global_logs_;  // of the blocks that have finished
-  std::deque<SyncSite> sync_sites_;    // that any block has reached on this CPU thread
+  std::vector<BlockLog> global_logs_;  // logs of finished blocks
+  std::deque<SyncSite> sync_sites_;    // places that any block on this CPU thread has reached
   Barrier barriers_[kNumBarriers];
   uint32_t at_cluster_sync_ = 0;   // bit i: warp i waits there
-  Site parted_, parted_too_;       // the first two places from which warps met at a block_sync
-  std::vector<Meeting> meetings_;  // of each warpgroup
+  Site parted_, parted_too_;       // first two different places at which warps met in one
+                                   // block_sync
+  std::vector<Meeting> meetings_;  // one per warpgroup
   std::vector<std::unique_ptr<Warpgroup>> warpgroups_;
   Mbarriers mbarriers_;
   int engines_ = 0;
-  int free_registers_ = 0;  // for all threads of a warpgroup
-  Fiber main_;              // the CPU thread
-  Thread* last_ = nullptr;  // who ran when nobody could go on
+  int free_registers_ = 0;  // counted per thread of a warpgroup, as in setmaxnreg
+  Fiber main_;              // the CPU thread's own stack
+  Thread* last_ = nullptr;  // the last thread that ran before none could continue
   size_t global_hint_ = 0;
   WarpAccess* joined_ = nullptr;
-  int64_t idle_polls_ = 0;  // loads that brought nothing new, since anybody did anything else
+  int64_t idle_polls_ = 0;  // polling loads since the last progress
   State state_ = State::kFinished;
-  bool polling_ = false;  // `last_` polls, and so does everybody else who does not wait
+  bool polling_ = false;  // `last_` polls, and so does every other thread that does not wait
   bool aborting_ = false;
   std::exception_ptr error_;
   std::mt19937_64 random_;
   std::vector<int> warp_order_;
-  uint32_t change_warp_every_ = 0;  // on average; 0: only when a warp waits at a barrier
+  uint32_t change_warp_every_ = 0;  // average number of instructions between switches; 0: switch
+                                    // only at barriers
 };
 
-/// Does `a` stand before `b` in the source?
+/// True if `a` comes before `b` in the source.
 bool comes_before(const Site& a, const Site& b);
 
 [[noreturn]] void fail_outside_kernel();
-/// The thread whose kernel is running on this CPU thread; throws std::logic_error outside kernels.
+/// Returns the CUDA thread that is running on this CPU thread. Throws std::logic_error outside
+/// kernels.
 inline Thread& current_thread() {
   if (running_thread == nullptr) fail_outside_kernel();
   return *running_thread;

@@ -1,6 +1,6 @@
 #pragma once
-// "Global memory" of the emulator: host memory that kernels may touch, each piece with a name.
-// An access outside every registered buffer is an out_of_bounds hazard, never a crash.
+// "Global memory" of the emulator: named pieces of host memory that kernels may access. An access
+// outside all registered buffers is an out_of_bounds hazard and never a crash.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,31 +10,33 @@
 
 namespace fa::simt {
 
-/// cudaMalloc aligns to 256 bytes; so do we, or sector counts and alignment checks would differ.
+/// The alignment of cudaMalloc. With another one, sector counts and alignment checks would differ.
 inline constexpr size_t kBufferAlignment = 256;
 
-/// Memory for a buffer, aligned so, with bytes behind it that no other buffer has: an address
-/// beyond its end, as in a copy filled with zeros, is named after it and not after a neighbour.
+/// Allocates memory with that alignment. Some bytes after it belong to no other buffer, so that an
+/// address beyond its end, as in a zero-filled copy, is reported under its name and not a
+/// neighbour's.
 void* allocate_buffer(size_t bytes);
 void free_buffer(void* memory, size_t bytes);
 
-/// Registers memory that somebody else owns, for as long as the object lives.
+/// Registers memory that the caller owns, for the lifetime of this object.
 class RegisteredBuffer {
  public:
-  /// `element_bytes` only makes messages say "K[17]" instead of "K byte 34".
+  /// `element_bytes` only serves messages: they print "K[17]" instead of "K byte 34".
   RegisteredBuffer(const void* data, size_t bytes, std::string name, size_t element_bytes = 1);
   ~RegisteredBuffer();
   RegisteredBuffer(const RegisteredBuffer&) = delete;
   RegisteredBuffer& operator=(const RegisteredBuffer&) = delete;
 
  private:
-  uint64_t id_;  // not the address: a view of a buffer's beginning has the same
+  uint64_t id_;  // not the address, because a view of the first bytes of a buffer has the same
+                 // address
 };
 
-/// "K[17]" for an address in, or shortly behind or before, a registered buffer; else "0x7f…".
+/// Returns "K[17]" for an address in or near a registered buffer, and "0x7f…" for any other.
 std::string describe_address(const void* address);
 
-/// An owning, aligned, registered array of plain values, value-initialised (zeros).
+/// A registered, aligned array of plain values, initialized to zero.
 template <class T>
 class Buffer {
  public:

@@ -1,14 +1,16 @@
 #pragma once
-// What is known to have happened before: a vector clock (Lamport; Mattern), for the lanes of a
-// block.
+// Vector clocks for the threads of a block (Lamport; Mattern): they tell whether one access
+// happened before another.
 //
-// Each warp has a time, which moves on when its lanes synchronize or one of them releases what it
-// did. A clock says up to which time the accesses of each warp are ordered before whoever holds it.
-// That one number for 32 lanes is enough as long as whole warps synchronize; what a single lane
-// released (an mbarrier's arrive, a flag) is kept for that lane.
+// Each warp has a time, which advances when its lanes synchronize or when one of them releases its
+// accesses. A clock stores one time per warp: all accesses of that warp before this time are
+// ordered before the holder of the clock. One number for 32 lanes is enough as long as whole warps
+// synchronize. If a single lane releases something (an mbarrier's arrive, a flag), the clock keeps
+// a separate time for that lane.
 //
-// What works beside the threads (bulk copies, wgmma) has a time of its own, as if it were one warp
-// more: an engine, numbered behind the block's warps. Whoever has waited for it knows its time.
+// Work that runs asynchronously to the threads (bulk copies, wgmma) has its own time, as if an
+// additional warp did it. This row of the clock is called an engine, and engines are numbered after
+// the block's warps. A thread that has waited for an engine knows its time.
 
 #include <algorithm>
 #include <cstdint>
@@ -24,7 +26,7 @@ struct Foreign;
 
 class Clock {
  public:
-  /// Is the access of `thread` at `time` (of its warp) ordered before the holder?
+  /// True if the access of `thread` at `time` (of its warp) is ordered before the holder.
   bool knows(int thread, uint32_t time) const {
     const auto warp = static_cast<size_t>(thread / kWarpSize);
     if (warp < warps_.size() && time < warps_[warp]) return true;
@@ -32,13 +34,13 @@ class Clock {
     return lane != lanes_.end() && lane->thread == thread && time < lane->until;
   }
 
-  /// Is all that the lanes of `warp` did at `time`?
+  /// True if everything that the lanes of `warp` did at `time` is ordered before the holder.
   bool knows_warp(int warp, uint32_t time) const {
     const auto index = static_cast<size_t>(warp);
     return index < warps_.size() && time < warps_[index];
   }
 
-  /// Is anything known that a lane of warps [first, last] did behind `time`?
+  /// True if anything after `time` by a lane of warps [first, last] is ordered before the holder.
   bool knows_any_lane(int first, int last, uint32_t time) const {
     for (int warp = first; warp <= last; ++warp) {
       if (knows_warp(warp, time)) return true;
@@ -50,18 +52,18 @@ class Clock {
     return false;
   }
 
-  /// Up to which time all that the lanes of `warp` did is known.
+  /// Returns the time before which all accesses of `warp` are known.
   uint32_t time_of(int warp) const {
     const auto index = static_cast<size_t>(warp);
     return index < warps_.size() ? warps_[index] : 0;
   }
 
-  /// Does `other` know all that the holder knows?
+  /// True if `other` knows everything that this clock knows.
   bool covered_by(const Clock& other) const;
 
   bool same_as(const Clock& other) const { return covered_by(other) && other.covered_by(*this); }
 
-  /// From now on the holder knows what the lanes of `warp` did before `time`.
+  /// Adds everything that the lanes of `warp`, or a single thread, did before `time`.
   void learn_warp(int warp, uint32_t time) {
     const auto index = static_cast<size_t>(warp);
     if (index >= warps_.size()) warps_.resize(index + 1);
@@ -76,12 +78,12 @@ class Clock {
     }
   }
 
-  /// And all that `other` knows.
+  /// Adds everything that `other` knows.
   void join(const Clock& other);
 
   void clear() { *this = {}; }
 
-  /// What the holder knows of other blocks, through global memory; nullptr: nothing.
+  /// what the holder knows about other blocks, through global memory; nullptr: nothing
   std::shared_ptr<const Foreign> foreign;
 
  private:
@@ -94,16 +96,16 @@ class Clock {
                             [](const LaneTime& lane, int t) { return lane.thread < t; });
   }
 
-  std::vector<uint32_t> warps_;  // before this time, every lane's accesses are known
-  std::vector<LaneTime> lanes_;  // and those of single lanes, a little longer; sorted by thread
+  std::vector<uint32_t> warps_;  // accesses of every lane before this time are known
+  std::vector<LaneTime> lanes_;  // later times of single lanes; sorted by thread
 };
 
-/// What is known of other blocks: their clocks, without what they know of others.
+/// Knowledge about other blocks: the clock of each, without what that block knew about others.
 struct Foreign {
   std::map<int, Clock> blocks;
 };
 
-/// All that the two know; the same object if one of them is all.
+/// Returns the union of both. If one of them contains the other, returns that object itself.
 inline std::shared_ptr<const Foreign> join(const std::shared_ptr<const Foreign>& a,
                                            const std::shared_ptr<const Foreign>& b) {
   if (b == nullptr || a == b) return a;
@@ -135,14 +137,14 @@ inline bool Clock::covered_by(const Clock& other) const {
   return foreign == nullptr || foreign == other.foreign;
 }
 
-/// Who looks: a thread, or a whole warp whose lanes must all know.
+/// The observer of a race check: a thread, or a warp whose lanes must all know the earlier access.
 struct Observer {
-  const Clock& warp;           // what every lane of it knows
-  const Clock* own = nullptr;  // what the thread has learned besides
+  const Clock& warp;           // what every lane of the warp knows
+  const Clock* own = nullptr;  // what this thread has learned in addition
   int thread = -1;             // -1: the whole warp
-  int warp_index = -1;         // of the whole warp
+  int warp_index = -1;         // number of the warp, if the whole warp observes
 
-  /// Did `other`, a lane of this warp or this thread itself, do that in program order?
+  /// True if program order covers `other`: it is this thread, or a lane of this warp.
   bool is(int other) const {
     return thread >= 0 ? other == thread : other / kWarpSize == warp_index;
   }

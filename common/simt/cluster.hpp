@@ -1,7 +1,7 @@
 #pragma once
-// The blocks of a cluster: on a GPU they are resident together; here one CPU thread runs them, each
-// until it waits for the others. They meet at cluster_sync. In a launch without clusters each block
-// is a cluster of its own.
+// Runs the blocks of a cluster. On a GPU they are resident together. Here one CPU thread runs them
+// in turn, each until it waits for the others at cluster_sync. In a launch without clusters, each
+// block forms its own cluster.
 
 #include <cstdint>
 #include <memory>
@@ -14,23 +14,24 @@ namespace fa::simt {
 
 class Cluster {
  public:
-  /// `idle`: is the CPU thread that runs it counted in launch.idle?
+  /// `idle` says whether the CPU thread that runs this cluster is counted in launch.idle.
   Cluster(const Launch& launch, bool& idle);
 
-  /// Starts cluster `index` (x fastest), and runs its blocks until they have finished, or those
-  /// that have not only poll. Throws what a thread threw; the other blocks are unwound then.
+  /// start() begins cluster `index` (x fastest). Both functions run its blocks until all have
+  /// finished, or until the unfinished ones only poll. They rethrow what a kernel thread threw,
+  /// after unwinding the other blocks.
   Block::State start(int index);
   Block::State go_on();
   void stop();  // unwinds the threads of all its blocks
-  /// Ends a cluster that polls: nobody will ever change what it looks at.
+  /// Ends a cluster that polls, because no thread will change what it reads.
   void give_up_polling();
   int64_t idle_polls() const;
 
-  /// Lets all go on that wait at cluster_sync, if all threads that have not returned wait there.
-  /// False: they do not.
+  /// Releases all threads at cluster_sync if every thread that has not returned waits there.
+  /// Returns false otherwise.
   bool open_if_complete();
 
-  std::vector<std::unique_ptr<Block>>& blocks() { return blocks_; }  // by rank
+  std::vector<std::unique_ptr<Block>>& blocks() { return blocks_; }  // indexed by rank
 
  private:
   Block::State run();
@@ -39,7 +40,7 @@ class Cluster {
 
   const Launch& launch_;
   std::vector<std::unique_ptr<Block>> blocks_;
-  std::vector<int> order_;  // ranks, in the order in which they take turns
+  std::vector<int> order_;  // ranks, in the order in which they run
 };
 
 }  // namespace fa::simt

@@ -1,14 +1,14 @@
 #pragma once
-// What a run counts, under the names that --json and --profile use.
+// Counters of a run, under the names that --json and --profile use.
 
 #include <cstdint>
 #include <string>
 
 namespace fa::simt {
 
-/// What Nsight Compute would count, summed over all warps of all launches of a run.
-/// Instructions are per warp. A wavefront is one pass of 32 banks x 4 bytes; a sector is 32 bytes.
-/// "Ideal" is the least number that could have moved the same bytes.
+/// The counts that Nsight Compute would report, summed over all warps of all launches of a run.
+/// Instructions are counted per warp. A wavefront is one pass over 32 banks of 4 bytes; a sector
+/// has 32 bytes. "Ideal" is the smallest number that could have moved the same bytes.
 struct Counters {
   int64_t ldmatrix_instructions = 0;
   int64_t mma_instructions = 0;
@@ -24,24 +24,26 @@ struct Counters {
   int64_t global_store_sectors = 0;
   int64_t global_store_sectors_ideal = 0;
   int64_t global_atomics = 0;          // atomic_add
-  int64_t shared_bytes_per_block = 0;  // the largest of the launches
-  int64_t wgmma_instructions = 0;      // four for each wgmma of a warpgroup
+  int64_t shared_bytes_per_block = 0;  // maximum over the launches
+  int64_t wgmma_instructions = 0;      // four per wgmma of a warpgroup
   int64_t tma_instructions = 0;        // bulk tensor loads and stores
-  int64_t tma_bytes = 0;               // whole boxes, also what lies outside the tensor
-  int64_t tma_bytes_outside = 0;    // of these, outside the tensor; for the comparison of two runs
-  int64_t mbarrier_operations = 0;  // init, arrive, wait (once, however often it looks), inval
+  int64_t tma_bytes = 0;               // whole boxes, including bytes outside the tensor
+  int64_t tma_bytes_outside = 0;    // the part of tma_bytes outside the tensor; for the comparison
+                                    // of two runs
+  int64_t mbarrier_operations = 0;  // init, arrive, inval, and each wait once, however many times
+                                    // it polls
 
-  /// Bit i is set when kCounterFields[i] holds a part whose rule no hardware has confirmed yet.
+  /// Bit i is set if kCounterFields[i] includes a part whose rule no hardware has confirmed yet.
   uint32_t estimates = 0;
 
   Counters& operator+=(const Counters& other);
 };
 
-/// Name (the key of --json) and place of each counter, in the order in which they are printed.
+/// Name (the key in --json) and member of each counter, in the order of printing.
 struct CounterField {
   const char* name;
   int64_t Counters::*value;
-  bool rare = false;  // of instructions that only some chapters use
+  bool rare = false;  // belongs to instructions that only some chapters use
 };
 inline constexpr CounterField kCounterFields[] = {
     {"ldmatrix_instructions", &Counters::ldmatrix_instructions},
@@ -65,7 +67,7 @@ inline constexpr CounterField kCounterFields[] = {
     {"mbarrier_operations", &Counters::mbarrier_operations, true},
 };
 
-/// True when the counter of that name holds an estimate (see Counters::estimates).
+/// True if the counter with this name includes an estimate (see Counters::estimates).
 bool is_estimate(const Counters& counters, const std::string& name);
 
 }  // namespace fa::simt

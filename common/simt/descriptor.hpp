@@ -1,5 +1,5 @@
 #pragma once
-// A matrix descriptor of wgmma, taken apart: where each 16-byte chunk of a matrix lies.
+// Decodes a matrix descriptor of wgmma and returns the address of each 16-byte chunk of its matrix.
 
 #include <cstdint>
 
@@ -8,10 +8,10 @@
 namespace fa::simt {
 
 struct MatrixDescriptor {
-  uint32_t start, leading, stride;  // bytes
+  uint32_t start, leading, stride;  // in bytes
   Swizzle swizzle;
   uint32_t base_offset;
-  bool reserved;  // are bits set that mean nothing?
+  bool reserved;  // reserved bits are set
 
   explicit MatrixDescriptor(uint64_t bits)
       : start((bits & 0x3fff) << 4),
@@ -21,13 +21,13 @@ struct MatrixDescriptor {
         base_offset(bits >> 49 & 7),
         reserved((bits & 0x3ff1'c000'c000'c000u) != 0) {}
 
-  /// Does the first line lie where the swizzle begins anew?
+  /// True if the first line is at the start of a repetition of the swizzle pattern.
   bool aligned() const {
     const uint32_t span = swizzle_span(swizzle);
     return swizzle == Swizzle::none || (start & (span * 8 - 1) & ~127u) == 0;
   }
 
-  /// K-major: elements k = 8 chunk ... 8 chunk + 7 of a row.
+  /// K-major: returns the address of elements k = 8 chunk to 8 chunk + 7 of a row.
   uint32_t k_major(int row, int chunk) const {
     const auto r = static_cast<uint32_t>(row), c = static_cast<uint32_t>(chunk);
     const bool plain = swizzle == Swizzle::none;
@@ -35,7 +35,7 @@ struct MatrixDescriptor {
                                  c * (plain ? leading : 16));
   }
 
-  /// MN-major: elements 8 chunk ... 8 chunk + 7 of m or n, at k.
+  /// MN-major: returns the address of elements 8 chunk to 8 chunk + 7 of m or n, at k.
   uint32_t mn_major(int chunk, int k) const {
     const auto c = static_cast<uint32_t>(chunk), row = static_cast<uint32_t>(k);
     const uint32_t span = swizzle_span(swizzle), chunks = span / 16;

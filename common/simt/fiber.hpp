@@ -1,6 +1,6 @@
 #pragma once
-// One CUDA thread is one fiber: a stack of its own and a place to go on. Switching is a function
-// call that swaps stacks (Boost.Context's fcontext); the operating system is not involved.
+// A fiber per CUDA thread: its own stack and a point to continue from. Switching is a function call
+// that swaps stacks (Boost.Context's fcontext) and does not involve the operating system.
 
 #include <boost/context/detail/fcontext.hpp>
 #include <cstddef>
@@ -36,11 +36,11 @@ namespace fa::simt {
 using boost::context::detail::fcontext_t;
 using boost::context::detail::transfer_t;
 
-/// Something that can be switched to: a fiber, or the stack of the CPU thread that runs fibers.
+/// A fiber, or the stack of the CPU thread that runs fibers. Both can be switched to.
 struct Fiber {
-  fcontext_t context = nullptr;  // where it goes on; valid while it is not running
-  // Only the sanitizers use the rest: they have to be told which stack is in use. (Boost's own
-  // annotations need a Boost built with BOOST_USE_ASAN, which Debian's is not.)
+  fcontext_t context = nullptr;  // where it continues; valid while it is not running
+  // Only the sanitizers need the rest, because they must know which stack is in use. (Boost's own
+  // annotations need a Boost that was built with BOOST_USE_ASAN, and Debian's is not.)
   const void* stack_bottom = nullptr;
   size_t stack_bytes = 0;
   void* fake_stack = nullptr;
@@ -55,7 +55,7 @@ inline void announce_switch([[maybe_unused]] Fiber& from, [[maybe_unused]] Fiber
 #endif
 }
 
-/// To call first on a new fiber, with what its entry function got; `own` is the new fiber.
+/// Must be the first call on a new fiber `own`. `from` is the argument of its entry function.
 inline void arrive_on(Fiber* own, transfer_t from) {
   auto* previous = static_cast<Fiber*>(from.data);
   previous->context = from.fctx;
@@ -65,7 +65,7 @@ inline void arrive_on(Fiber* own, transfer_t from) {
   (void)own;
 }
 
-/// Leaves `from`, runs `to`; returns when somebody switches to `from` again.
+/// Leaves `from` and runs `to`. Returns when another fiber switches back to `from`.
 inline void switch_fiber(Fiber& from, Fiber& to) {
 #ifdef FA_SIMT_ASAN
   __sanitizer_start_switch_fiber(&from.fake_stack, to.stack_bottom, to.stack_bytes);
@@ -74,7 +74,7 @@ inline void switch_fiber(Fiber& from, Fiber& to) {
   arrive_on(&from, boost::context::detail::jump_fcontext(to.context, &from));
 }
 
-/// The same for a fiber that nobody will switch to again.
+/// Leaves `from`, which will not run again, and runs `to`.
 [[noreturn]] inline void leave_fiber(Fiber& from, Fiber& to) {
 #ifdef FA_SIMT_ASAN
   __sanitizer_start_switch_fiber(nullptr, to.stack_bottom, to.stack_bytes);
@@ -84,12 +84,13 @@ inline void switch_fiber(Fiber& from, Fiber& to) {
   __builtin_unreachable();
 }
 
-/// Bytes of stack that a thread of a kernel has.
+/// Stack size of a CUDA thread in bytes.
 extern const size_t kStackBytes;
 
-/// Stacks for the threads of one block, with as much inaccessible memory below each as CUDA's limit
-/// of local memory: a kernel whose arrays do not fit stops there instead of overwriting its
-/// neighbour. Memory is only reserved; the system provides a page when it is first touched.
+/// Stacks for the threads of one block. Each has inaccessible memory below it, as large as CUDA's
+/// limit of local memory. Therefore a kernel whose arrays do not fit stops there instead of
+/// overwriting the next stack. Memory is only reserved, and the system provides a page when it is
+/// first touched.
 class StackPool {
  public:
   explicit StackPool(int count);
@@ -98,9 +99,9 @@ class StackPool {
   StackPool& operator=(const StackPool&) = delete;
 
   int count() const { return count_; }
-  /// Is the address below one of the stacks?
+  /// True if `address` is in the inaccessible memory below one of the stacks.
   bool is_overflow(const void* address) const;
-  /// Makes `fiber` start with entry(transfer_t) on stack i when it is first switched to.
+  /// Prepares `fiber` so that the first switch to it calls entry(transfer_t) on stack i.
   void prepare(Fiber& fiber, int i, void (*entry)(transfer_t));
 
  private:
@@ -117,10 +118,10 @@ class StackPool {
 #endif
 };
 
-/// Reserving and protecting stacks costs more than a small kernel, so they are kept between
-/// launches: one of the right size that was given back, or a new one. Throws std::bad_alloc when
-/// the system has no more: Linux allows 65530 pieces of memory (vm.max_map_count), each stack takes
-/// two.
+/// Returns `count` stacks: a returned pool of that size or a new one. Pools are kept between
+/// launches, because reserving and protecting stacks takes longer than a small kernel. Throws
+/// std::bad_alloc when the system has no more: each stack takes two memory mappings, and Linux
+/// allows 65530 (vm.max_map_count).
 std::unique_ptr<StackPool> borrow_stacks(int count);
 void give_back_stacks(std::unique_ptr<StackPool> stacks);
 

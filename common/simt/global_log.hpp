@@ -1,12 +1,12 @@
 #pragma once
 // Finds races in global memory between the blocks of one launch.
 //
-// Blocks run in any order and on several CPU threads, so that who came first says nothing. Each
-// block writes down what it reads and writes, neighbouring addresses together: a tile is one entry.
-// When the launch ends, entries of two blocks that overlap, one of them a write, are a race unless
-// both are atomic or one block knew of the other's access: through a flag that was released and
-// acquired, or a barrier of their cluster. The end of a launch orders everything. The same races
-// are found under every schedule.
+// Blocks run in any order and on several CPU threads, so the order of their accesses in a run means
+// nothing. Each block logs what it reads and writes. Accesses to adjacent addresses are merged, so
+// a tile is one entry. At the end of the launch, two overlapping entries of different blocks are a
+// race if one of them is a write. They are no race if both are atomic, or if one block knew of the
+// other's access through a flag that was released and acquired or through a barrier of their
+// cluster. The end of a launch orders everything. The same races are found under every schedule.
 
 #include <cstdint>
 #include <map>
@@ -22,7 +22,7 @@ namespace fa::simt {
 
 enum class GlobalUse : uint8_t { kRead, kWrite, kAtomic };
 
-/// Everything that one block did.
+/// All accesses of one block to global memory.
 class BlockLog {
  public:
   void begin(int block, int warps);
@@ -39,8 +39,11 @@ class BlockLog {
       }
       Entry& entry = entries_[stream->entry];
       if (address > entry.end || end < entry.begin) continue;
-      if (synchronizes_ && entry.thread != thread) continue;  // what one lane releases is its own
-      entry.begin = std::min(entry.begin, address);           // it goes on where it ended, mostly
+      if (synchronizes_ && entry.thread != thread)
+        continue;                                    // a lane's release does not cover
+                                                     // other lanes
+      entry.begin = std::min(entry.begin, address);  // most accesses continue where the
+                                                     // last one ended
       entry.end = std::max(entry.end, end);
       if (entry.thread != thread) entry.thread = -1;
       return;
@@ -48,29 +51,32 @@ class BlockLog {
     add_entry(set[next_way_++ % kWays], use, site, thread, time, known, address, bytes);
   }
 
-  /// This block has met others: it matters when each of its warps did what.
+  /// Notes that this block has synchronized with others, so that the time of each warp's access
+  /// matters.
   void orders_warps() { orders_warps_ = true; }
-  /// It has released or acquired: from now on it matters which lane did what, too.
+  /// Notes that a single lane has released or acquired, so that the lane matters as well from now
+  /// on.
   void synchronizes() { synchronizes_ = orders_warps_ = true; }
-  void end();  // puts together what belongs together
+  void end();  // merges adjacent entries
 
  private:
   friend class RaceSearch;
-  static constexpr int kSets = 8, kWays = 4;  // a line may read from several buffers
+  static constexpr int kSets = 8, kWays = 4;  // several ways, because a line may read from several
+                                              // buffers
 
   struct Place {
     Site site;
     GlobalUse use;
   };
   struct Entry {
-    uint64_t begin, end;  // addresses
+    uint64_t begin, end;  // range of addresses
     uint32_t place;
-    uint32_t known;  // 0: of no other block's accesses
-    uint32_t time;   // of the warp
-    int thread;      // -1: several of the warp
+    uint32_t known;  // index in known_; 0: no other block's accesses
+    uint32_t time;   // time of the warp
+    int thread;      // -1: several threads of the warp
     int warp;
   };
-  struct Stream {  // where the last access of a warp at a source line went
+  struct Stream {  // the latest access of a warp at a source line
     const char* file = nullptr;
     int line = 0;
     GlobalUse use{};
@@ -93,13 +99,13 @@ class BlockLog {
   uint32_t next_way_ = 0;
 };
 
-/// Compares the logs of all blocks, and reports the races.
+/// Compares the logs of all blocks and reports the races.
 void find_global_races(const std::vector<BlockLog>& logs, HazardLog& hazards);
 
-/// What has been released through global memory, by address: flags and counters.
+/// Clocks that have been released through global memory, by the address of the flag or counter.
 class GlobalClocks {
  public:
-  std::mutex mutex;  // also makes an atomic access and its clock one step
+  std::mutex mutex;  // also makes an atomic access and the update of its clock one step
   std::unordered_map<uint64_t, std::shared_ptr<const Foreign>> released;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// Which global addresses a kernel may touch: the buffers registered when it was launched.
+// The global addresses that a kernel may access: the buffers registered at its launch.
 
 #include <cstdint>
 #include <string>
@@ -17,11 +17,12 @@ class GlobalMemory {
  public:
   static GlobalMemory snapshot();
 
-  /// Do bytes [address, address + bytes) lie in one buffer? `hint` remembers the last one found.
+  /// True if bytes [address, address + bytes) are in one buffer. `hint` caches the last buffer
+  /// found.
   bool contains(uint64_t address, size_t bytes, size_t& hint) const;
 
  private:
-  std::vector<GlobalRange> ranges_;  // as they were registered; one may be a view of another
+  std::vector<GlobalRange> ranges_;  // in the order of registration; ranges may overlap
 };
 
 }  // namespace fa::simt

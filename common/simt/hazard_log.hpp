@@ -1,5 +1,5 @@
 #pragma once
-// Collects hazards: one entry for each kind and source line.
+// Collects hazards, with one entry per kind and source line.
 
 #include <cstring>
 #include <map>
@@ -11,30 +11,32 @@
 
 namespace fa::simt {
 
-/// The path as seen from the repository's root, if the file is in it.
+/// Returns the path relative to the repository's root, or the unchanged path outside it.
 const char* relative_path(const char* file);
 
-/// "chapters/03_basic_kernel/attention.cuh:88"
+/// Returns "chapters/03_basic_kernel/attention.cuh:88".
 std::string to_string(const Site& site);
 
-/// The same place? File names are literals: mostly the same pointer, but not across sources.
+/// True if both are the same line. File names are literals, so their pointers are usually equal,
+/// but they may differ between translation units.
 inline bool same_site(const Site& a, const Site& b) {
   return a.line == b.line && (a.file == b.file || std::strcmp(a.file, b.file) == 0);
 }
 
 class HazardLog {
  public:
-  /// Counts the hazard; keeps it as the example of its line if its block is the lowest so far.
-  /// hazard.text is the finding without place and kind, and only needed when `is_new` says so.
+  /// Counts the hazard. Keeps it as the example of its line if its block has the lowest number so
+  /// far. hazard.text is the description without place and kind; it is only needed if is_new()
+  /// returns true.
   void add(Hazard hazard);
 
-  /// False when an example from this block or a lower one is there already, so that the caller
-  /// can leave out the text.
+  /// False if there is an example from this block or a lower one, so that the caller need not make
+  /// the text.
   bool is_new(HazardKind kind, const Site& where, int block) const;
 
   void merge(const HazardLog& other);
 
-  /// Sorted by kind, file and line.
+  /// Returns the hazards sorted by kind, file and line.
   std::vector<Hazard> hazards() const;
   bool empty() const { return found_.empty(); }
 

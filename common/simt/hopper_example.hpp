@@ -1,40 +1,42 @@
 #pragma once
-// One tile of attention in Hopper's instructions, without softmax and without a loop: what the
-// emulator's test multiplies by hand, and what common/gpu/test_hopper.cu runs on a card.
+// One tile of attention with Hopper's instructions, without softmax and without a loop. The
+// emulator's test compares it with a product computed by hand, and common/gpu/test_hopper.cu runs
+// it on a card.
 //
-//   S = Q @ K.T   [64, KEYS]       Q and K by tensor copies, in panels of 64 columns
-//   O = S @ V     [64, HEAD_DIM]   S, rounded, is operand A as it stands in the registers
+//   S = Q @ K.T   [64, KEYS]       tensor copies load Q and K in panels of 64 columns
+//   O = S @ V     [64, HEAD_DIM]   S, rounded in its registers, is operand A
 
 #include "common/backend.hpp"
 
 namespace FA_BACKEND::hopper_example {
 
-constexpr int ROWS = 64;        // of a wgmma
-constexpr int PANEL = 64;       // columns in a line of the 128-byte swizzle
-constexpr uint32_t LINE = 128;  // bytes
+constexpr int ROWS = 64;        // rows of a wgmma
+constexpr int PANEL = 64;       // columns per line of the 128-byte swizzle
+constexpr uint32_t LINE = 128;  // in bytes
 
-// A tile [rows, columns] in shared memory is [columns / PANEL][rows][PANEL]: it begins at a
-// multiple of 1024 bytes, panel p stands p * rows * LINE behind it.
+// A tile [rows, columns] in shared memory is stored as [columns / PANEL][rows][PANEL]. It starts at
+// a multiple of 1024 bytes, and panel p starts p * rows * LINE bytes later.
 FA_HOST_DEVICE constexpr uint32_t tile_bytes(int rows, int columns) {
   return static_cast<uint32_t>(rows) * static_cast<uint32_t>(columns) * 2;
 }
 
-// A row-major matrix [rows, columns] as a tensor [columns / PANEL][rows][PANEL], one box of which
-// is a whole tile: one instruction copies it, whatever the number of panels.
+// Describes a row-major matrix [rows, columns] as a tensor [columns / PANEL][rows][PANEL]. One box
+// is a whole tile, so a single instruction copies all its panels.
 template <class T>
 TensorMap tile_map(const T* matrix, int rows, int columns, int tile_rows) {
   return make_tensor_map(matrix, {PANEL, rows, columns / PANEL}, {columns * 2, PANEL * 2},
                          {PANEL, tile_rows, columns / PANEL}, Swizzle::bytes_128);
 }
 
-// k-step `step` (16 elements) of a tile whose rows run along k: the next 32 bytes of a line, after
-// four of them the next panel. 8 rows are 1024 bytes.
+// Descriptor of k-step `step` (16 elements) of a tile whose rows run along k. A step advances by 32
+// bytes in a line, and every fourth step by a panel. 8 rows are 1024 bytes.
 FA_DEVICE uint64_t along_rows(uint32_t tile, int rows, int step) {
   const uint64_t descriptor = wgmma_descriptor(tile, 16, 8 * LINE, Swizzle::bytes_128);
   return advance_descriptor(descriptor, step / 4 * rows * LINE + step % 4 * 32);
 }
 
-// k-step `step` of a tile whose columns are n: the next 16 rows. Panels are rows * LINE apart.
+// Descriptor of k-step `step` of a tile whose columns are n. A step advances by 16 rows. Panels are
+// rows * LINE bytes apart.
 FA_DEVICE uint64_t across_rows(uint32_t tile, int rows, int step) {
   const uint64_t descriptor = wgmma_descriptor(tile, rows * LINE, 8 * LINE, Swizzle::bytes_128);
   return advance_descriptor(descriptor, step * 16 * LINE);
@@ -44,7 +46,7 @@ template <class T, int KEYS, int HEAD_DIM>
 FA_KERNEL FA_LAUNCH_BOUNDS(128, 1)
 void multiply_twice(const FA_GRID_CONSTANT TensorMap Q_map, const FA_GRID_CONSTANT TensorMap K_map,
                     const FA_GRID_CONSTANT TensorMap V_map,
-                    float* S,  // [64, KEYS], before it is rounded
+                    float* S,  // [64, KEYS], before rounding
                     float* O)  // [64, HEAD_DIM]
 {
   const uint32_t Q_smem = dynamic_smem();
@@ -57,7 +59,7 @@ void multiply_twice(const FA_GRID_CONSTANT TensorMap Q_map, const FA_GRID_CONSTA
     mbarrier_init(V_landed, 1);
     fence_mbarrier_init();
   }
-  block_sync();  // everybody knows the mbarriers
+  block_sync();  // all threads see the initialized mbarriers
   if (thread_index() == 0) {
     mbarrier_arrive_expect_tx(QK_landed, tile_bytes(ROWS + KEYS, HEAD_DIM));
     tma_load_3d(Q_smem, Q_map, 0, 0, 0, QK_landed);
@@ -82,7 +84,8 @@ void multiply_twice(const FA_GRID_CONSTANT TensorMap Q_map, const FA_GRID_CONSTA
   for (int i = 0; i < 4; ++i)
     store_global(S + (row + i / 2 * 8) * KEYS + j * 8 + column + i % 2, S_rmem[j][i]);
 
-  // Two neighbours of 8 columns are 16 of k, and each thread holds the elements that it must bring.
+  // Two adjacent groups of 8 columns form 16 k, and each thread already holds the elements that it
+  // must pass.
   uint32_t P_rmem[KEYS / 16][4];
   FA_UNROLL
   for (int step = 0; step < KEYS / 16; ++step) FA_UNROLL

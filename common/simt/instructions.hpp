@@ -1,6 +1,6 @@
 #pragma once
-// One table of all that a kernel can call: a new instruction is a line here, and a function that
-// says what it does. Names in messages, event kinds and counters all come from this table.
+// The table of all instructions that a kernel can call. Names in messages, kinds of events and
+// counters come from it. To add an instruction, add a line here and a function that executes it.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,13 +10,14 @@
 
 namespace fa::simt {
 
-/// Who executes an instruction: each thread on its own, or so many together, once for all.
+/// The threads that execute an instruction together: one, a warp or a warpgroup.
 enum class Scope : uint8_t { kThread, kWarp, kWarpgroup };
 
-/// Has hardware confirmed what it adds to the counters? kByCase: Traffic::count judges each one.
+/// Whether hardware has confirmed what the instruction adds to the counters. kByCase:
+/// Traffic::count decides for each access.
 enum class Confirmed : uint8_t { kNo, kByCase, kYes };
 
-// X(identifier, name, scope, event, counter of instructions, what it adds is confirmed)
+// X(identifier, name, scope, event, counter of instructions, whether the counts are confirmed)
 #define FA_SIMT_INSTRUCTIONS(X)                                                                   \
   X(CpAsync, "cp_async_16", Thread, CopyIssue, &Counters::cp_async_instructions, ByCase)          \
   X(CpAsyncCommit, "cp_async_commit", Thread, Commit, nullptr, Yes)                               \

@@ -1,5 +1,5 @@
 #pragma once
-// What ldmatrix and mma compute, without threads: where each element of a matrix lives in a warp.
+// The arithmetic of ldmatrix and mma without threads: which lane holds which element of a matrix.
 
 #include <cstdint>
 
@@ -9,28 +9,29 @@ namespace fa::simt {
 
 inline constexpr int kWarpSize = 32;
 
-/// One matrix of ldmatrix: 8 rows of 8 16-bit elements, rows[i] points to 16 bytes. Writes
-/// registers[lane][slot] for all lanes: elements (lane/4, 2(lane%4)) in the low and
-/// (lane/4, 2(lane%4)+1) in the high half; transposed: elements (2(lane%4), lane/4) and
-/// (2(lane%4)+1, lane/4). PTX ISA, "Warp-level matrix load instruction: ldmatrix".
+/// Loads one matrix of ldmatrix: 8 rows of 8 16-bit elements; rows[i] points to 16 bytes. Writes
+/// registers[lane][slot] for all lanes. The low half holds element (lane/4, 2(lane%4)), the high
+/// half element (lane/4, 2(lane%4)+1); transposed: elements (2(lane%4), lane/4) and (2(lane%4)+1,
+/// lane/4). PTX ISA, "Warp-level matrix load instruction: ldmatrix".
 void load_matrix(const unsigned char* const (&rows)[8], bool trans,
                  uint32_t* const (&registers)[kWarpSize], int slot);
 
-/// C += A B, the operands spread over the lanes as in PTX ISA, "Matrix Fragments for
-/// mma.m16n8k16 with floating point type" (g = lane / 4, t = lane % 4):
+/// C += A B. The lanes hold the operands as in PTX ISA, "Matrix Fragments for mma.m16n8k16 with
+/// floating point type" (g = lane / 4, t = lane % 4):
 ///   A [16,16]  a[0] (g, 2t..2t+1)  a[1] (g+8, 2t..)  a[2] (g, 2t+8..)  a[3] (g+8, 2t+8..)
 ///   B [16, 8]  b[0] (2t..2t+1, g)  b[1] (2t+8.., g)
 ///   C [16, 8]  c[0] c[1] (g, 2t..2t+1)  c[2] c[3] (g+8, 2t..2t+1)
-/// Sums: common/tensor_core.hpp. T: bf16 or fp16, the type of A and B.
+/// T is the type of A and B, bf16 or fp16. common/tensor_core.hpp describes how the sums are
+/// rounded.
 template <class T>
 void multiply_accumulate(const uint32_t* const (&a)[kWarpSize],
                          const uint32_t* const (&b)[kWarpSize], float* const (&c)[kWarpSize]);
 
-/// C += A B for signed 8-bit integers, exactly, modulo 2^32. PTX ISA, "Matrix Fragments for
-/// mma.m16n8k32" (g = lane / 4, t = lane % 4; four numbers a register, the first in the low bits):
+/// C += A B for signed 8-bit integers, exact modulo 2^32. PTX ISA, "Matrix Fragments for
+/// mma.m16n8k32" (g = lane / 4, t = lane % 4; four values per register, the first in the low bits):
 ///   A [16,32]  a[0] (g, 4t..4t+3)  a[1] (g+8, 4t..)  a[2] (g, 4t+16..)  a[3] (g+8, 4t+16..)
 ///   B [32, 8]  b[0] (4t..4t+3, g)  b[1] (4t+16.., g)
-///   C [16, 8]  as above, int32 in c's memory
+///   C [16, 8]  as above, with int32 in the memory of c
 void multiply_accumulate_s8(const uint32_t* const (&a)[kWarpSize],
                             const uint32_t* const (&b)[kWarpSize], void* const (&c)[kWarpSize]);
 

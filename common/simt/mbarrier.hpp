@@ -1,17 +1,17 @@
 #pragma once
-// mbarriers: objects in shared memory that count arrivals and bytes (PTX ISA, "Asynchronous
-// barrier").
+// mbarriers: objects in shared memory that count arrivals and bytes (PTX ISA, "Parallel
+// Synchronization and Communication Instructions: mbarrier").
 //
-// A phase is complete when all its arrivals have come and as many bytes as it expects; the next one
-// begins at once. Whoever waits gives the parity of a phase, no more: on hardware that is the
-// current phase or the one before it, even if the waiter means an older one. Which one it means
-// follows from what it knows: of k phases it knows, through whatever orders, that they are
-// complete, so it asks for number k, or once more for k - 1. A barrier must not run two phases
-// ahead of that: each wait has to be ordered before the end of the next phase, or chance decides
-// what it waits for.
+// A phase is complete when all its arrivals and all the bytes that it expects have come. The next
+// phase begins immediately. A wait passes only the parity of a phase. Hardware takes that as the
+// current phase or the previous one, even if the waiting thread means an older one. The emulator
+// can tell which phase a thread means, because it tracks how many phases the thread knows to be
+// complete: after k of them, it waits for phase k, or once more for phase k - 1. The mbarrier must
+// not run two phases ahead of that. Therefore each wait has to be ordered before the end of the
+// next phase; otherwise timing decides which phase it waits for.
 //
-// Arrivals release what their thread did, a successful wait acquires it. Bytes that a bulk copy
-// brings land when somebody waits for the phase that counts them, not before.
+// An arrival releases what its thread did before, and a successful wait acquires it. The bytes of a
+// bulk copy land only when a thread waits for the phase that counts them.
 
 #include <cstdint>
 #include <deque>
@@ -29,29 +29,30 @@ namespace fa::simt {
 class Block;
 struct Thread;
 
-/// A tile on its way between global and shared memory.
+/// A box on its way between global and shared memory.
 struct TensorCopy {
   TensorBox map;
   int64_t at[TensorBox::kMaxRank] = {};  // coordinates of the box's first element
-  uint32_t offset = 0;                   // in shared memory
-  uint32_t record = 0;                   // in the shadow
-  int phase = 0;                         // of its mbarrier; of a store: its group
-  bool adds = false;                     // fp32 numbers to those that are there
+  uint32_t offset = 0;                   // offset in dynamic shared memory
+  uint32_t record = 0;                   // number of the record in the shadow memory
+  int phase = 0;                         // load: phase of its mbarrier; store: its commit group
+  bool adds = false;                     // adds fp32 values to the existing ones
   Site site = {};
 };
 
-/// Moves the bytes: what lies outside the tensor is zeros in shared memory, and is not stored; but
-/// 16 bytes of which some lie in the tensor are stored whole. A copy that adds is one row.
+/// Execute a copy. In a load, elements outside the tensor become zeros. In a store they are not
+/// written, but a unit of 16 bytes that is partly inside the tensor is stored whole. A copy with
+/// `adds` has a single row.
 void load_box(const TensorCopy& copy, unsigned char* shared);
 void store_box(const TensorCopy& copy, const unsigned char* shared);
 
-/// Calls f(address of the first byte, bytes) for each row of the box that lies in the tensor; of a
-/// store, bytes are rounded up to 16.
+/// Calls f(address of the first byte, bytes) for each row of the box that overlaps the tensor. For
+/// a store, bytes are rounded up to 16.
 void for_each_row(const TensorCopy& copy, GlobalUse use,
                   const std::function<void(const char*, size_t)>& f);
 
-/// Notes the memory that a tensor map leads to. in_tensor_maps is true between the first byte of
-/// any map and the last byte of any map, of all maps that the process has made.
+/// Records the memory that a tensor map covers. in_tensor_maps is true for addresses between the
+/// lowest and the highest byte of all maps that the process has made.
 void note_tensor_map(const TensorBox& map);
 bool in_tensor_maps(uint64_t address);
 
@@ -60,27 +61,29 @@ class Mbarriers {
   explicit Mbarriers(Block& block) : block_(block) {}
   void clear() { barriers_.clear(); }
 
-  // Each is executed by `thread`, at `site`; `offset` is the mbarrier's in shared memory.
+  // Instructions on the mbarrier at `offset` in shared memory, executed by `thread` at `site`.
   void init(Thread& thread, uint32_t offset, int count, const Site& site);
   void invalidate(Thread& thread, uint32_t offset, const Site& site);
   void arrive(Thread& thread, uint32_t offset, uint32_t expected_bytes, bool arrives,
               const Site& site);
   bool test(Thread& thread, uint32_t offset, int parity, const Site& site);
   void wait(Thread& thread, uint32_t offset, int parity, const Site& site);
-  /// A bulk copy that reports its bytes there. Fills in its phase and its record.
+  /// Registers a bulk copy that reports its bytes to this mbarrier. Fills in its phase and its
+  /// record.
   void load(Thread& thread, uint32_t offset, TensorCopy copy, const Site& site);
-  /// Of those that `thread` has initialized.
+  /// Makes the mbarriers that `thread` initialized visible to bulk copies.
   void fence_init(const Thread& thread);
 
-  /// For a deadlock's report: what the mbarrier is still waiting for.
+  /// Returns what the mbarrier is still waiting for, for the report of a deadlock.
   std::string missing(int number) const;
-  /// Has everybody arrived, so that only a wrong number of bytes can be the reason?
+  /// True if all arrivals have come, so that only a wrong number of bytes blocks the phase.
   bool mismatched(int number) const;
-  /// At the end of a block: bytes that were expected and did not come, or the other way round.
+  /// Reports, at the end of a block, expected bytes that did not come and bytes that were not
+  /// expected.
   void report_leftovers(Thread& thread);
 
  private:
-  struct Waited {  // for the phase that was completed last
+  struct Waited {  // a wait for the phase that was completed last
     const Thread* thread;
     uint32_t time;
     Site site;
@@ -89,20 +92,20 @@ class Mbarriers {
     uint32_t offset;
     int number, engine;
     bool alive = true;
-    uint32_t first_time = 1;  // of its engine, at phase 0
+    uint32_t first_time = 1;  // time of the engine at phase 0
     int count = 0, pending = 0;
     int64_t missing_bytes = 0;
-    int completed = 0;  // phases
+    int completed = 0;  // completed phases
     Access init = {};
     uint32_t init_record = 0;
-    uint32_t fence_time = 0;  // of init.thread's warp; 0: no fence yet
-    Clock arriving = {},
-          released = {};   // what those have done that arrived for this phase; for all before
-    Clock issued = {};     // and those that issued its copies: for the order of phases only
-    Site bytes_site = {};  // of the last expect_tx or copy
+    uint32_t fence_time = 0;             // time of init.thread's warp at the fence; 0: no fence yet
+    Clock arriving = {}, released = {};  // what the arriving threads had done, for this phase and
+                                         // for all earlier ones
+    Clock issued = {};     // what the threads that issued its copies had done; only orders phases
+    Site bytes_site = {};  // place of the last expect_tx or copy
     std::vector<Thread*> waiting = {};
     std::vector<Waited> waited = {};
-    std::vector<TensorCopy> copies = {};  // that have not landed
+    std::vector<TensorCopy> copies = {};  // not landed yet
   };
 
   Mbarrier* find(Thread& thread, uint32_t offset, const char* verb, const Site& site);
@@ -115,7 +118,8 @@ class Mbarriers {
   void count_bytes(Mbarrier& barrier, const Thread& thread, int64_t bytes, const Site& site);
 
   Block& block_;
-  std::deque<Mbarrier> barriers_;  // stay where they are; few, so that they are searched one by one
+  std::deque<Mbarrier> barriers_;  // a deque, so that elements do not move; searched linearly, as
+                                   // there are few
 };
 
 }  // namespace fa::simt

@@ -1,19 +1,19 @@
 #pragma once
-// A kernel that exceeds its stack, or loops without end and without an instruction, ends with a
-// sentence.
+// Ends a kernel with a clear error if it overflows its stack, or loops forever without an
+// instruction of the emulator.
 
 #include <atomic>
 
 namespace fa::simt {
 
-/// From now on, on this CPU thread. Does nothing where there are no signals.
+/// Installs the signal handler for this CPU thread. Does nothing where there are no signals.
 void catch_stack_overflows();
 
-/// CPU time that a thread of a kernel may take without beginning an instruction.
+/// CPU time that a CUDA thread may take without beginning an instruction, in milliseconds.
 inline std::atomic<int> loop_limit_ms = 10'000;
 
-/// While it lives: a thread of a kernel on this CPU thread that takes longer than that ends its
-/// launch. Needs Linux; elsewhere it does nothing.
+/// While it exists, a CUDA thread on this CPU thread that exceeds loop_limit_ms ends its launch.
+/// Needs Linux and does nothing elsewhere.
 class LoopWatch {
  public:
   LoopWatch();

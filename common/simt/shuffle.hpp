@@ -1,5 +1,5 @@
 #pragma once
-// A random order that is the same with every standard library; std::shuffle's is not.
+// A random permutation that is the same with every standard library, unlike that of std::shuffle.
 
 #include <cstddef>
 #include <random>
@@ -8,7 +8,7 @@
 
 namespace fa::simt {
 
-/// Fisher and Yates. `% i` favours some orders by less than one in 2^50.
+/// Permutes `values` (Fisher and Yates). `% i` favours some orders by less than 2^-50.
 template <class T>
 void shuffle(std::vector<T>& values, std::mt19937_64& random) {
   for (size_t i = values.size(); i > 1; --i) {

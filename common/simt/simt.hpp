@@ -1,5 +1,5 @@
 #pragma once
-// The SIMT emulator, seen from the host: what to run, what it measured, what it found.
+// Runs CUDA-style kernels on the CPU and reports their counters, hazards and events.
 //
 //   fa::simt::Buffer<fa::bf16> K(batch * heads * len_kv * dim, "K");     // "global memory"
 //   fa::simt::Report report = fa::simt::run(config, [&] {
@@ -7,7 +7,8 @@
 //   });
 //   report.counters.mma_instructions, report.hazards[0].text, report.events
 //
-// Kernels include common/simt/device.hpp (through common/backend.hpp). How it works: README.md.
+// Kernels include common/simt/device.hpp (through common/backend.hpp). README.md explains how the
+// emulator works.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,65 +21,67 @@
 
 namespace fa::simt {
 
-/// A barrier or a wait that a run does without, or weakens: what would happen then? A name that no
-/// place of the kernel has leaves nothing out: Report::synchronizations says what was.
+/// A barrier or a wait that a run leaves out or weakens, to show what it protects against. A name
+/// that matches no place in the kernel leaves nothing out, and Report::synchronizations then shows
+/// that.
 struct LeaveOut {
-  std::string site;      // its label, or where it stands: "attention.hpp:204", as in any report
-  int except_warp = -1;  // this warp executes it all the same, and the others do not
-  int more_groups = 0;   // a cp_async_wait that lets so many groups more stay in flight
+  std::string site;      // label, or source line as in reports: "attention.hpp:204"
+  int except_warp = -1;  // this warp still executes it; only the others leave it out
+  int more_groups = 0;   // cp_async_wait: additional groups that may stay in flight
 };
 
-/// What a run does besides computing the result.
+/// Settings of a run.
 struct Config {
-  uint64_t schedule_seed = 0;  // 0: natural order; any other: another order of warps and lanes
-  bool hazards = true;         // look for races and bad accesses
-  bool counters = true;        // count instructions, wavefronts, sectors
-  bool events = false;         // log what each warp of the first event_blocks blocks does
+  uint64_t schedule_seed = 0;  // order of warps and lanes; 0 is the natural order
+  bool hazards = true;         // detect races and bad accesses
+  bool counters = true;        // count instructions, wavefronts and sectors
+  bool events = false;         // record what each warp of the first event_blocks blocks executes
   int event_blocks = 1;
-  int threads = 0;                       // CPU threads that run blocks; 0: one for each core
-  int64_t max_steps = int64_t{1} << 28;  // instructions of a thread; one that takes more never ends
+  int threads = 0;                       // CPU threads that run blocks; 0: one per core
+  int64_t max_steps = int64_t{1} << 28;  // instructions after which a thread counts as endless
   std::vector<LeaveOut> leave_out = {};
 };
 
 enum class HazardKind {
-  kReadBeforeWait,       // bytes of a cp.async that its thread has not waited for
-  kReadBeforeBarrier,    // another thread's bytes, no barrier since it stored or waited for them
-  kOverwriteWhileRead,   // bytes that another thread reads, no barrier since
-  kWriteWrite,           // two writes that nothing orders
-  kUninitializedRead,    // shared memory that nobody wrote
-  kOutOfBounds,          // outside shared memory or every registered buffer
-  kMisaligned,           // an address that the instruction does not accept
+  kReadBeforeWait,       // reads bytes of a cp.async that the thread has not waited for
+  kReadBeforeBarrier,    // reads another thread's bytes without a barrier after the store or the
+                         // wait
+  kOverwriteWhileRead,   // overwrites bytes that another thread reads, without a barrier between
+  kWriteWrite,           // two unordered writes
+  kUninitializedRead,    // reads shared memory that no thread has written
+  kOutOfBounds,          // accesses bytes outside shared memory or all registered buffers
+  kMisaligned,           // uses an address that the instruction does not accept
   kBarrierDivergence,    // a barrier or warp instruction that not every thread reaches
-  kDeadlock,             // nobody can go on, or threads go on for ever
-  kGlobalRace,           // two blocks at the same global memory, and nothing orders them
-  kMissingProxyFence,    // ordinary stores, then the async proxy, without a fence of the writer
-  kWaitWrongPhase,       // a parity that means another phase of the mbarrier than it should
-  kTransactionMismatch,  // an mbarrier's expected bytes and those that come do not fit
-  kRegistersInFlight,    // registers of a wgmma, used before its wait or without a fence
-  kBadDescriptor,        // a matrix descriptor that leaves its tile, or cannot be one
+  kDeadlock,             // no thread can continue, or threads never finish
+  kGlobalRace,           // two blocks access the same global memory without an order
+  kMissingProxyFence,    // async proxy after ordinary stores, without the writer's proxy fence
+  kWaitWrongPhase,       // the parity refers to another phase of the mbarrier than intended
+  kTransactionMismatch,  // the bytes that an mbarrier expects differ from those that arrive
+  kRegistersInFlight,    // uses registers of a wgmma before its wait or without a fence
+  kBadDescriptor,        // a matrix descriptor that is malformed or leaves its tile
 };
 const char* hazard_name(HazardKind kind);  // "read_before_wait", ...
 
-/// A place in a kernel's source.
+/// A line of a kernel's source.
 struct Site {
   const char* file = "";
   int line = 0;
 };
 
-/// One defect: all accesses of one kind at one source line. The example is the first found, in the
-/// block with the lowest number.
+/// One defect, which stands for all accesses of one kind at one source line. The example is the
+/// first one found in the lowest-numbered block that has it.
 struct Hazard {
   HazardKind kind{};
-  Site where;         // the access that is at fault
-  Site other;         // what it collides with; line 0: nothing
-  int64_t count = 0;  // accesses (a row of an ldmatrix, one thread's load, store or cp.async);
+  Site where;         // the faulty access
+  Site other;         // the access that it conflicts with; line 0: none
+  int64_t count = 0;  // accesses (ldmatrix: per row; load, store, cp.async: per thread);
                       // global_race: blocks
   int block = 0;
-  int thread = -1;                     // of `where`, in its block
-  int other_thread = -1;               // of `other`; -1: none, or any
-  int64_t step = -1, other_step = -1;  // Event::step of the two; -1: not known
+  int thread = -1;                     // thread of `where`, as its index in the block
+  int other_thread = -1;               // thread of `other`; -1: none, or any
+  int64_t step = -1, other_step = -1;  // Event::step of the two; -1: unknown
   uint64_t address = 0;  // shared: bytes from the start of dynamic memory; global: a pointer
-  std::string text;      // the whole finding as a sentence
+  std::string text;      // full description in one sentence
 };
 
 enum class EventKind {
@@ -112,45 +115,46 @@ const char* event_name(EventKind kind);  // "copy_issue", ...
 
 /// An operand of wgmma in shared memory.
 struct EventOperand {
-  uint64_t descriptor = 0;  // 0: there is none, the operand is in registers
+  uint64_t descriptor = 0;  // 0: the operand is in registers, without a descriptor
   bool mn_major = false;
-  int address = 0;  // that the descriptor begins at: its offset in dynamic shared memory
+  int address = 0;  // start address: offset in dynamic shared memory, in bytes
 };
 
-/// One warp instruction. Events of one warp stand in program order; over warps, in the order in
-/// which the emulator ran them.
+/// One warp instruction. Events of one warp are in program order; events of different warps are in
+/// the order in which the emulator ran them.
 struct Event {
   EventKind kind{};
   int block = 0;
   int warp = 0;
-  int64_t step = 0;  // how many instructions this warp had executed before
+  int64_t step = 0;  // number of instructions that this warp had executed before
   Site where;
   int group = -1;           // copy_issue, commit, land: number of the commit group, from 0
   int pending_groups = -1;  // wait: the N of wait_group N
-  int barrier = -1;         // barrier, barrier_arrive: its number
-  int bytes = 0;            // moved by all lanes (copies, land, loads and stores); mbarrier_arrive:
-                            // that all lanes expect
+  int barrier = -1;         // barrier, barrier_arrive: number of the barrier
+  int bytes = 0;            // sum over the lanes (copies, land, loads, stores); mbarrier_arrive:
+                            // bytes expected, summed over the lanes
   uint32_t address = 0;     // copies, ldmatrix: lane 0's offset in dynamic shared memory
-  uint64_t source = 0;      // copies: lane 0's global address (Buffer names: buffer_of)
-  // Of the first of the lanes:
-  int mbarrier = -1;  // mbarrier_…, tma_load: its offset in dynamic shared memory
-  int phase = -1;   // that counts the arrival or the copy; that a wait means, -1: before the first
-  int parity = -1;  // mbarrier_wait: that it gives
-  std::vector<int> coordinates = {};  // tma_load, tma_store: of the box's first element
-  // wgmma:
+  uint64_t source = 0;      // copies: lane 0's global address (buffer_of gives the Buffer's name)
+  // The following fields describe the first participating lane.
+  int mbarrier = -1;  // mbarrier_…, tma_load: offset in dynamic shared memory
+  int phase = -1;     // phase that counts the arrival or copy; for a wait: the phase it refers to,
+                      // -1: before phase 0
+  int parity = -1;    // mbarrier_wait: the parity passed to it
+  std::vector<int> coordinates = {};  // tma_load, tma_store: first element of the box
+  // The following fields describe wgmma.
   int n = 0;  // columns of B
   EventOperand a = {}, b = {};
 };
 
 /// A barrier or wait in the source of a kernel that ran.
 struct Synchronization {
-  std::string instruction;  // "block_sync"
+  std::string instruction;  // name of the call: "block_sync"
   Site where;
-  std::string label;      // what the source calls it; mostly nothing
+  std::string label;      // label in the source; usually empty
   bool left_out = false;  // Config::leave_out named it
 };
 
-/// A row of tiles of scores that a block works on, as its kernel says (tile_row, tile_visit).
+/// A row of score tiles that a block works on, as the kernel reports it (tile_row, tile_visit).
 struct TileVisit {
   int column;
   bool masked;
@@ -158,20 +162,21 @@ struct TileVisit {
 struct TileRow {
   int block = 0;
   int row = 0, columns = 0;
-  std::vector<TileVisit> visits;  // in order
+  std::vector<TileVisit> visits;  // in the order of the visits
 };
 
 struct Report {
   Counters counters;
   std::vector<Hazard> hazards;  // sorted by kind, file, line
   std::vector<Event> events;
-  std::vector<Synchronization> synchronizations;  // sorted by file and line, each once
-  std::vector<TileRow> tiles;                     // by block
+  std::vector<Synchronization> synchronizations;  // sorted by file and line, each place once
+  std::vector<TileRow> tiles;                     // sorted by block
 };
 
-/// Runs `body` on this thread; every emulator::launch inside uses `config` and adds to the report.
-/// An exception from a kernel passes through. Runs do not nest. A launch outside any run uses the
-/// default Config and throws std::runtime_error with the text of the first hazard, if there is one.
+/// Runs `body` on this thread. Every emulator::launch inside it uses `config` and adds to the
+/// returned report. Exceptions from kernels propagate. Runs do not nest. A launch outside any run
+/// uses the default Config and throws std::runtime_error with the text of the first hazard, if
+/// there is one.
 Report run(const Config& config, const std::function<void()>& body);
 
 }  // namespace fa::simt

@@ -1,6 +1,5 @@
 #pragma once
-// Kernels that have exactly one hazard, and their corrected twins that have none, under many
-// schedules.
+// Runs kernels that have exactly one hazard, and their corrected twins, under many schedules.
 
 #include <doctest/doctest.h>
 
@@ -28,8 +27,9 @@ inline std::string texts(const Report& report) {
   return text;
 }
 
-/// run(config, broken) is judged `expected` and intact under every schedule; its places are the
-/// same under all. Returns what it says, broken, in natural order.
+/// Checks that run(config, broken) reports exactly the hazards `expected` under every schedule, at
+/// the same places, and that the intact kernel reports none. Returns the texts of the broken kernel
+/// under the natural order.
 inline std::string check_twins(const std::function<Report(const Config&, bool)>& run,
                                const std::string& expected, uint64_t seeds = 20) {
   std::string findings, said;

@@ -1,5 +1,5 @@
 #pragma once
-// The state of a thread and of a warp while their block runs.
+// State of a thread and of a warp while their block runs.
 
 #include <cstdint>
 #include <deque>
@@ -23,34 +23,35 @@ struct Warp;
 struct Copy {  // a cp.async in flight
   uint32_t offset;
   const void* source;
-  uint32_t bytes;   // of the source; zeros fill up to 16
-  uint32_t record;  // in the shadow
+  uint32_t bytes;   // bytes read from the source; zeros fill up to 16
+  uint32_t record;  // number of the record in the shadow memory
   int group;
 };
 
-/// What a thread or a warp waits for: for a deadlock's report.
+/// The place and reason of a wait, which the report of a deadlock prints.
 struct Wait {
   Instruction what{};
   Site site;
-  int id = -1;        // of the barrier, if it has one; registers of setmaxnreg
-  int expected = -1;  // threads that it takes, if it is not all of them
-  int mbarrier = -1;  // number of an mbarrier
+  int id = -1;        // number of the barrier, if it has one; for setmaxnreg: registers
+  int expected = -1;  // threads that the barrier expects; -1: all of the block
+  int mbarrier = -1;  // number of the mbarrier, or -1
 };
 
-/// The bulk copies to global memory of one thread.
+/// Bulk copies from shared to global memory that one thread issued.
 struct BulkStores {
   int engine;
-  std::deque<TensorCopy> copies;  // that have not been done; `phase` is their group
-  uint32_t done = 0;              // how many have
+  std::deque<TensorCopy> copies;  // not yet executed; TensorCopy::phase is the commit group
+  uint32_t done = 0;              // executed copies
   int open_group = 0;
 };
 
-/// Loads that bring nothing new: see Block::note_load.
+/// Repeated loads that return known values, as in a loop that polls a flag: see Block::note_load.
 struct Poll {
-  uint64_t addresses[2] = {}, values[2] = {};  // the last two
-  uint32_t repeats = 0;                        // loads in a row that brought one of the two
-  uint32_t alone = 0;                          // of those, since it did anything else, too
-  uint32_t step = 0;                           // of the last
+  uint64_t addresses[2] = {}, values[2] = {};  // last two distinct loads
+  uint32_t repeats = 0;                        // consecutive loads that returned one of the two
+  uint32_t alone = 0;                          // of these, loads without any other instruction in
+                                               // between
+  uint32_t step = 0;                           // step of the last load
   Site site;
 };
 
@@ -59,10 +60,10 @@ struct Thread {
   Block* block = nullptr;
   Warp* warp = nullptr;
   int index = 0, lane = 0;
-  int position = 0;  // of the lane, in the order in which its warp's lanes run
+  int position = 0;  // place of this lane in its warp's execution order
   Dim3 place;        // threadIdx
   bool started = false, finished = false;
-  bool parked = false;  // waits alone, for `wait`
+  bool parked = false;  // waits on its own for `wait`, without the other lanes
   Wait wait;
   std::vector<Copy> copies;
   size_t landed = 0;   // copies[0..landed) have landed
@@ -70,14 +71,17 @@ struct Thread {
   int landed_groups = 0;
   Poll poll;
   std::unique_ptr<BulkStores> stores;
-  std::unique_ptr<Clock> clock;  // what it has learned alone since its warp's last warp_sync
-  // Fences and atomic accesses make an edge together: what the last fence covers is released by
-  // atomic stores behind it; what atomic loads have met is acquired by the next fence.
+  std::unique_ptr<Clock> clock;  // what this thread alone has learned since its warp's last
+                                 // warp_sync
+  // A fence and atomic accesses order memory together. An atomic store releases what the last fence
+  // before it covers (`fenced`). A fence acquires what the atomic loads before it have read
+  // (`met`).
   std::shared_ptr<const Foreign> fenced, met;
-  std::shared_ptr<const Foreign> acquired, last_met;  // most recently: a poll brings it again
+  std::shared_ptr<const Foreign> acquired, last_met;  // the latest ones, because a polling thread
+                                                      // reads the same value again
 };
 
-/// A barrier or wait of the source, as Config::leave_out wants it.
+/// A barrier or wait of the source, with what Config::leave_out says about it.
 struct SyncSite {
   Instruction instruction;
   Synchronization what;
@@ -88,46 +92,47 @@ struct SyncSite {
 
 struct Warp {
   int index = 0;
-  int lanes = 0;  // fewer than 32 in the last warp of an odd block
+  int lanes = 0;  // fewer than 32 in the last warp of a block whose size is not a multiple of 32
   Thread* first = nullptr;
 
-  // The scheduler's. Bit i stands for the lane that runs as i-th: threads[order[i]].
+  // State of the scheduler. Bit i of each mask is the lane that runs i-th: threads[order[i]].
   uint8_t order[kWarpSize] = {};
-  uint32_t all = 0;      // of its lanes
-  uint32_t ready = 0;    // lanes that can go on
-  uint32_t polling = 0;  // of those, the ones that only look whether something has changed
-  int turn = 0;          // who goes on when the warp's turn comes, if it is ready
+  uint32_t all = 0;      // existing lanes
+  uint32_t ready = 0;    // lanes that can continue
+  uint32_t polling = 0;  // ready lanes that only poll memory
+  int turn = 0;          // position to start from when the warp is scheduled next
   int exited = 0;
-  bool parked = false;  // all lanes wait together, for `wait`
+  bool parked = false;  // all lanes wait together for `wait`
   Wait wait;
 
-  // The warp-wide instruction that lanes have arrived at.
+  // The warp-wide instruction at which lanes are arriving.
   int arrived = 0;
   Instruction meeting{};
   Site site;
 
   uint32_t time = 1;  // see Clock
-  Clock clock;        // what all its lanes know
-  // Per lane: instructions since the last barrier. Lanes that took different ways are even again
-  // after the next warp-wide instruction, as on a GPU.
+  Clock clock;        // what all lanes of the warp know
+  // Instructions per lane since the last barrier. After a divergent branch, the next warp-wide
+  // instruction makes the counts equal again, because lanes reconverge there on a GPU.
   uint32_t steps[kWarpSize] = {};
-  int64_t before_barrier = 0;  // instructions up to the last barrier, this included
+  int64_t before_barrier = 0;  // instructions up to and including the last barrier
   AccessCollector accesses;
-  // Operands of the instruction, per lane. They point into the lanes' stacks.
+  // Operands of the current warp-wide instruction, one per lane. The pointers lead to the lanes'
+  // stacks.
   uint32_t* registers[kWarpSize] = {};
   uint32_t addresses[kWarpSize] = {};
   const uint32_t* a[kWarpSize] = {};
   const uint32_t* b[kWarpSize] = {};
   float* c[kWarpSize] = {};
-  void* sums[kWarpSize] = {};  // of mma for integers
+  void* sums[kWarpSize] = {};  // accumulators of an integer mma
   float values[kWarpSize] = {};
   int masks[kWarpSize] = {};
   WgmmaCall* wgmma[kWarpSize] = {};
-  bool vote = false;  // of the last barrier_red_or
+  bool vote = false;  // result of the last barrier_red_or
 };
 
 inline uint32_t& step_of(const Thread& thread) { return thread.warp->steps[thread.lane]; }
-/// Of the instruction that `thread` is in: what Event::step is.
+/// Returns the Event::step of the instruction that `thread` is executing.
 inline int64_t event_step(const Thread& thread) {
   return thread.warp->before_barrier + step_of(thread) - 1;
 }

@@ -1,15 +1,15 @@
 #pragma once
-// wgmma: four warps multiply a matrix of 64 rows, while they go on (PTX ISA, "Asynchronous
-// warpgroup level matrix instructions").
+// wgmma: four warps multiply a matrix of 64 rows asynchronously (PTX ISA, "Asynchronous Warpgroup
+// Level Matrix Multiply-Accumulate Instructions").
 //
-// Everything happens as late as it may. The operands in shared memory, and those in registers, are
-// read when the first of the four warps waits for the group; each warp's accumulators change when
-// that warp waits. From issue to wait the registers hold poison: signalling NaNs of a pattern that
-// nothing else computes, and that arithmetic keeps. A thread that passes them, or what it computed
-// from them, to an instruction or a function of device.hpp is reported when its block ends, unless
-// this wgmma has been reported already. A thread that writes them destroys the pattern: that is
-// seen at the wait, and reported; so is a wait that returns accumulators without naming them, as
-// the one that should have named them is missing.
+// Everything happens as late as the program allows. The operands in shared memory and in registers
+// are read when the first of the four warps waits for the group. Each warp's accumulators change
+// when that warp waits. From issue to wait the accumulators hold poison: signalling NaNs with a
+// pattern that no arithmetic produces and that arithmetic preserves. If a thread passes them, or a
+// value computed from them, to a function of device.hpp, the hazard is reported at the end of the
+// block, unless this wgmma has been reported already. A thread that overwrites them destroys the
+// pattern, which the wait detects and reports. A wait that returns accumulators without naming them
+// is reported as well, because the wait that should have named them is missing.
 
 #include <cstdint>
 #include <deque>
@@ -34,13 +34,13 @@ struct Warp;
 inline constexpr int kWarpgroupWarps = 4;
 inline constexpr int kWarpgroupSize = kWarpgroupWarps * kWarpSize;
 
-/// What one thread brings to a wgmma.
+/// The operands that one thread passes to a wgmma.
 struct WgmmaCall {
   float* d;     // [n / 8][4]
-  uint32_t* a;  // [4], or nullptr: descriptor_a counts
+  uint32_t* a;  // [4], or nullptr if A is in shared memory at descriptor_a
   uint64_t descriptor_a, descriptor_b;
   int n;
-  bool accumulate;  // scale-d
+  bool accumulate;  // PTX: scale-d
   bool mn_major_a, mn_major_b;
   WgmmaType type;
 
@@ -55,30 +55,31 @@ class Warpgroup {
   Warpgroup(Block& block, Warp* first_warp) : block_(block), warps_(first_warp) {}
   void begin_block();
 
-  /// All four warps have arrived, each lane with its call in warp.wgmma.
+  /// Issues a wgmma after all four warps have arrived, with each lane's operands in warp.wgmma.
   void issue(const Thread& last, const Site& site);
-  // By one warp, all its lanes together.
+  // Called once per warp, for all its lanes.
   void fence(const Warp& warp);
   void commit(const Warp& warp);
   void wait(const Thread& last, int pending_groups, std::span<const float* const> registers,
             const Site& site);
 
   bool used() const { return engine_ >= 0; }
-  void report_leftovers();  // at the end of a block
-  /// `thread` uses `bits`, which hold poison, at `site`: notes the wgmma that they come from.
+  void report_leftovers();  // called at the end of a block
+  /// Records that `thread` uses `bits`, which hold poison, at `site`; finds the wgmma that they
+  /// come from.
   void note_early_read(const Thread& thread, uint32_t bits, const Site& site);
 
  private:
   static constexpr int kRows = 64, kMaxColumns = 256;
-  static constexpr int kChunks = 2;  // of 16 bytes in a row: its 16 k, or 32 of 8 bits
+  static constexpr int kChunks = 2;  // 16-byte chunks per row: 16 k of 16 bits, or 32 k of 8 bits
 
-  // Arrays of registers that belong to operations in flight, and what they will hold.
+  // Registers that operations in flight use, and the values that they will receive.
   struct Accumulator {
     float* of[kWarpgroupSize];
     int n = 0;
     bool in_flight[kWarpgroupWarps] = {};
-    int64_t last = -1;           // operation that uses it
-    uint32_t poison = 0;         // what its registers hold in flight
+    int64_t last = -1;           // number of the last operation that uses it
+    uint32_t poison = 0;         // value in its registers while it is in flight
     std::vector<float> columns;  // [n][kRows]
   };
   struct Operand {
@@ -89,7 +90,7 @@ class Warpgroup {
     Site site;
   };
   struct EarlyRead {
-    int thread;  // of the warpgroup
+    int thread;  // index in the warpgroup
     Site wgmma, use;
   };
   struct Operation {
@@ -123,16 +124,19 @@ class Warpgroup {
   bool is_reported(const Site& wgmma) const;
 
   Block& block_;
-  Warp* warps_;  // the first of four
+  Warp* warps_;  // first of the four warps
   int engine_ = -1;
-  std::deque<Operation> operations_;  // numbered from first_ on
+  std::deque<Operation> operations_;  // numbered from first_
   int64_t first_ = 0, computed_ = 0;
-  int64_t landed_[kWarpgroupWarps] = {};  // operations below have given back this warp's registers
+  int64_t landed_[kWarpgroupWarps] = {};  // operations below this number have returned this warp's
+                                          // registers
   int open_group_[kWarpgroupWarps] = {};
   bool fenced_[kWarpgroupWarps] = {};
-  std::vector<Site> sites_;  // of the operations that put poison in registers, by its number
-  std::vector<EarlyRead> early_reads_;  // the first of each wgmma
-  std::vector<Site> reported_;          // wgmma with registers in flight, in this block
+  std::vector<Site> sites_;  // sites of the operations that poisoned registers, indexed by the
+                             // poison's number
+  std::vector<EarlyRead> early_reads_;  // first one of each wgmma
+  std::vector<Site> reported_;          // wgmma sites of this block already reported for registers
+                                        // in flight
   std::vector<std::unique_ptr<Accumulator>> accumulators_;
   std::vector<std::unique_ptr<Operand>> operands_;
 };
