@@ -1,6 +1,6 @@
 #pragma once
-// What a kernel loses that rounds its inputs further: the answer that it gives, beside the one that
-// was asked for.
+// Measures how much accuracy a kernel loses by rounding its inputs further, against the exact
+// answer for the inputs that it was given.
 
 #include <cstdint>
 #include <span>
@@ -10,41 +10,43 @@
 
 namespace fa {
 
-// O against float64 on the inputs as they were given. SageAttention's three measures, and how large
-// the first should be.
+// Accuracy of O against float64 on the inputs before rounding: SageAttention's three measures, and
+// the size that the first one should have.
 struct Accuracy {
   double rmse = 0;           // root mean square of the differences
-  double cosine = 0;         // of the angle between both, as vectors
+  double cosine = 0;         // cosine of the angle between both, as vectors
   double relative_l1 = 0;    // sum |difference| / sum |expected|
-  double rmse_expected = 0;  // see accuracy_of
-  double score_error = 0;    // likewise: root mean square of σ, weighted by p
-  int64_t rows = 0;          // looked at
+  double rmse_expected = 0;  // expected rmse: see accuracy_of
+  double score_error = 0;    // root mean square of σ, weighted by p: see accuracy_of
+  int64_t rows = 0;          // rows compared
 
-  // Rounding that moves scores by more than 1 leaves nothing of softmax.
+  // If rounding moves scores by more than 1, the softmax says nothing about the original input.
   bool conclusive() const { return score_error <= 1; }
-  // NaN does not pass.
+  // False for NaN.
   bool passed(double rms_bound) const {
     return conclusive() && rmse <= 2 * rmse_expected + rms_bound;
   }
 };
 
-// `asked`, and what became of Q, K and V in `rounded`; O is [batch, heads, q, dim].
+// Compares O [batch, heads, q, dim] with the exact answer for `asked`. `rounded` holds Q, K and V
+// after the kernel's rounding.
 //
-// Rounding changes q_i by δq_i and k_j by δk_j, as if at random. Score ij then changes by a random
-// number of variance
+// Rounding changes q_i by δq_i and k_j by δk_j, which we treat as random. Score ij then changes by
+// a random number of variance
 //
 //   σ²_ij = scale² (|δq_i|² |k_j|² + |δk_j|² |q_i|²) / dim
 //
-// and a row's output, to first order, by Σ_j p_ij δs_ij (v_j − o_i): of variance Σ_j p² σ² (v −
-// o)², if the changes are independent. Those of V add Σ_j p² |δv_j|². rmse_expected is the root of
-// its mean. What is the same for all keys (a mean that K lost, and q_i times it) changes nothing,
-// and is taken off first.
+// To first order, a row's output changes by Σ_j p_ij δs_ij (v_j − o_i). If the changes are
+// independent, its variance is Σ_j p² σ² (v − o)². The changes of V add Σ_j p² |δv_j|².
+// rmse_expected is the root of the mean of both. A change that is the same for all keys (for
+// example a mean subtracted from K, which changes all scores of q_i alike) has no effect on the
+// softmax, so it is removed first.
 Accuracy accuracy_of(const Problem& asked, const Problem& rounded, std::span<const float> o,
                      uint64_t seed);
 
-// The verdict of such a kernel: O and LSE within what rounding P and O costs of the exact answer to
-// `rounded` (check_output), and O no farther from the answer to `asked` than that and twice what is
-// expected.
+// Returns the verdict on a kernel that rounds its inputs. O and LSE must be as close to the exact
+// answer for `rounded` as rounding P and O allows (check_output). The distance of O to the answer
+// for `asked` must be at most that bound plus twice the expected error.
 Verdict check_rounding(const Problem& asked, const Problem& rounded,
                        std::span<const std::vector<float>> outputs, uint64_t seed);
 

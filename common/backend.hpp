@@ -1,10 +1,11 @@
 #pragma once
-// A kernel file compiles twice: by nvcc for the GPU, by any C++20 compiler for the emulator. Both
-// sides offer the same functions in namespace FA_BACKEND; a kernel calls nothing else.
+// Lets one kernel file compile twice: with nvcc for the GPU and with any C++20 compiler for the
+// emulator. Both sides offer the same functions in namespace FA_BACKEND, and a kernel calls no
+// others.
 //
-// Everything a kernel file defines stands in namespace FA_BACKEND::chNN. Without it nvcc's host
-// pass and the emulator build would instantiate the same templates under the same names, the linker
-// would keep one of each without a word, and one chapter would run another's code.
+// Everything that a kernel file defines is in namespace FA_BACKEND::chNN. Otherwise nvcc's host
+// pass and the emulator build would instantiate the same templates under the same names. The linker
+// would keep one of each without a warning, so one chapter would run another chapter's code.
 
 #if defined(__CUDACC__)
 #define FA_BACKEND gpu
@@ -12,9 +13,10 @@
 #define FA_LAUNCH_BOUNDS(threads, blocks) __launch_bounds__(threads, blocks)
 #define FA_DEVICE __device__ __forceinline__
 #define FA_HOST_DEVICE __host__ __device__
-#define FA_UNROLL _Pragma("unroll")  // registers have no run-time index: unroll what indexes them
-#define FA_NO_UNROLL _Pragma("unroll 1")    // a loop that runs seldom: short code is better
-#define FA_GRID_CONSTANT __grid_constant__  // a parameter that keeps its place: a tensor map
+// Unrolls a loop that indexes registers, because they have no run-time index.
+#define FA_UNROLL _Pragma("unroll")
+#define FA_NO_UNROLL _Pragma("unroll 1")    // for loops that run rarely, where short code is better
+#define FA_GRID_CONSTANT __grid_constant__  // for a parameter whose address is used: a tensor map
 #include "common/gpu/device.hpp"
 #include "common/gpu/hopper.hpp"
 #include "common/gpu/launch.hpp"
@@ -31,5 +33,5 @@
 #endif
 #include "common/matrix_descriptor.hpp"
 
-// Last parameters of a helper whose caller is the better place for the emulator to report.
+// Last parameters of a helper, if the emulator should report the helper's caller.
 #define FA_SITE int line = __builtin_LINE(), const char *file = __builtin_FILE()

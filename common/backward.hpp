@@ -1,5 +1,5 @@
 #pragma once
-// The backward pass as an operation: dQ, dK and dV from Q, K, V and dO, and the check of them.
+// The backward pass as an operation: dQ, dK and dV from Q, K, V and dO, and how they are checked.
 
 #include <cstdint>
 #include <span>
@@ -11,23 +11,24 @@
 
 namespace fa {
 
-// One gradient against float64.
+// Comparison of one gradient with float64.
 struct GradientComparison {
   Comparison values;
   int64_t rows = 0, rows_checked = 0;
-  double plain_error = 0;     // max error of plain attention's backward pass
-  double fp32_error = 0;      // the terms of the bound that are fp32's in every dtype
-  double rms_bound = 0;       // for values.rms_error
-  double rms_expected = 0;    // over the rows that see a key, or that a query sees
-  bool inconclusive = false;  // nothing is wrong, but the bound is too wide to tell
-  bool subnormal = false;     // all of it is below the dtype's normal numbers
+  double plain_error = 0;     // max error of the backward pass of plain attention
+  double fp32_error = 0;      // the terms of the bound that come from fp32 arithmetic in every
+                              // dtype
+  double rms_bound = 0;       // bound for values.rms_error
+  double rms_expected = 0;    // over the queries that see a key, or the keys that a query sees
+  bool inconclusive = false;  // no error found, but the bound is too wide to prove anything
+  bool subnormal = false;     // all values are below the normal numbers of the dtype
 
   bool agrees() const { return values.passed() && values.rms_error <= rms_bound; }
 };
 
 struct GradientCheck {
   GradientComparison dq, dk, dv;
-  double largest_score = 0;  // max |scale · q·k| of the rows that were checked
+  double largest_score = 0;  // max |scale · q·k| of the checked rows
 
   bool agrees() const { return dq.agrees() && dk.agrees() && dv.agrees(); }
   bool inconclusive() const {
@@ -36,8 +37,8 @@ struct GradientCheck {
   bool passed() const { return agrees() && !inconclusive(); }
 };
 
-// Holds dQ [batch, heads, q, dim], dK and dV [batch, kv_heads, kv, dim] against float64. dO is like
-// dQ. The bound for each element:
+// Compares dQ [batch, heads, q, dim], dK and dV [batch, kv_heads, kv, dim] with float64. dO has the
+// shape of dQ. The bound for each element is
 //
 //   2 · (max error of plain attention's backward pass, see plain_gradients)
 //   + one unit in the last place of the dtype at the largest |gradient|
@@ -48,49 +49,52 @@ struct GradientCheck {
 //     dV: e(Lq) · max Σᵢ P · max|dO|
 //   + dQ, dK: 2 · lean / √dim
 //
-// and the same rule for the root mean square over all of them, with lean / √elements at the end. Lq
-// counts the queries of all heads that share a head of K and V.
+// The same rule applies to the root mean square over all elements, with lean / √elements at the
+// end. Lq counts the queries of all heads that share a head of K and V.
 //
-// The third line is what is left of dP − D where the two cancel, as with one key: 16 units of
-// fp32's 2⁻²⁴ for two sums of dim products and the O in one of them. Weights of a row add up to 1,
-// so it comes whole to dQ; into dK it comes once from each query, independently. The next lines
-// are what fp32 makes of P and of the sums,
+// The third term covers the rounding that remains of dP − D where the two cancel, as they do with
+// one key: 16 units of fp32's 2⁻²⁴ for two sums of dim products and the O in one of them. The
+// weights of a row add up to 1, so this error reaches dQ whole. dK receives it once per query,
+// independently. The next terms cover fp32's rounding of P and of the sums,
 //
 //   e(L) = (scale · max‖q‖ · max‖k‖ + 2 · max|score| + max|LSE| + 2 √Lkv + 2 √L) · 2⁻²⁴
 //
-// with a score's dim products, its scaling, an LSE that is stored, the sum in it, and the
-// gradient's own sum of L terms in another order. Against it stand sums of absolute values: terms
-// of dQ and dK cancel, so the result says nothing about them. These lines decide in fp32, and are
-// small next to 16-bit roundings.
+// for the dim products of a score, its scaling, a stored LSE, the sum in it, and the gradient's own
+// sum of L terms in another order. It is multiplied by sums of absolute values, because the terms
+// of dQ and dK cancel, so the result itself says nothing about their size. These terms decide in
+// fp32 and are small compared with 16-bit rounding.
 //
-// The last line is for few queries. The O in D is rounded, in which D_i moves by about half an
-// ulp(1) · (√Σ (dO O)² + √Σ (P dP)²), the latter where a kernel rounds P before it divides by the
-// sum; and all of query i's dS move with it, by −P. Over many queries this averages out, and twice
-// what it does to plain attention is enough. For one query plain attention may be lucky: a right
-// kernel would fail once in 20 times. Hence what two such moves may differ by, see Lean.
+// The last term is for few queries. The O in D is rounded, which moves D_i by about half an ulp(1)
+// · (√Σ (dO O)² + √Σ (P dP)²); the second root applies to kernels that round P before they divide
+// by the sum. All dS of query i move with D_i, by −P. Over many queries this averages out, and
+// twice its effect on plain attention is enough. With one query, plain attention may have an
+// accidentally small error, and a correct kernel would fail once in 20 times. Therefore the bound
+// includes how much two such moves may differ, see Lean.
 //
-// A bound for the root mean square above a quarter of the gradient's own proves nothing:
-// inconclusive, which is no pass. (Not the bound for each element, as for O: gradients are uneven.
-// A key that most queries look at has elements a hundred times the others', and their roundings
-// are as large as those.) It does not apply where the gradient's root mean square is no more than
-// the third line or, for dV, 0: with one key dQ = dK = 0, and only fp32's noise may be there.
+// A bound for the root mean square above a quarter of the gradient's own root mean square proves
+// nothing, so the check is then inconclusive and does not pass. (For O this test uses the bound per
+// element. Gradients are uneven: a key that most queries attend to has elements a hundred times as
+// large as others, with roundings as large as those others.) The test does not apply where the
+// gradient's root mean square is at most the third term or, for dV, 0: with one key dQ = dK = 0,
+// and only fp32's rounding noise may remain.
 //
-// Large problems are checked on a sample, of about `budget` operations: all rows of some heads of K
-// and V (first, last, and evenly spread ones), or, if that is too much for one head, evenly spread
-// rows of dQ and of dK and dV of one that the seed chooses, at least 64 of each. (A row of dK needs
-// the LSE of every query: from lengths of about 4000 at dim 128 that alone is more than this.)
-// Every element is looked at for NaN and Inf.
+// Large problems are checked on a sample of about `budget` operations: all rows of some heads of K
+// and V (the first, the last and evenly spread ones). If one head is too much, the sample is evenly
+// spread rows of dQ, dK and dV of one head that the seed chooses, at least 64 of each. (A row of dK
+// needs the LSE of every query, which alone exceeds the budget at lengths above about 4000 with dim
+// 128.) Every element is checked for NaN and Inf.
 GradientCheck check_gradients(const Problem& problem, std::span<const float> d_o,
                               std::span<const float> d_q, std::span<const float> d_k,
                               std::span<const float> d_v, uint64_t seed = 0,
                               double budget = kSampleBudget);
 
-// For people: a line with the verdict, then what is wrong, if anything is.
+// Returns text: one line with the verdict, then the errors, if there are any.
 std::string describe(const GradientCheck& check, const Problem& problem);
 
-// Input dO in problem.more[0]; outputs dQ, dK and dV, in this order. Counted as 2.5 times the
-// forward pass: five products for its two. "check" of --json holds one report for each gradient;
-// the values beside them are of the one that is farthest from its bound, or nearest to it.
+// Returns the backward operation. Its input dO is problem.more[0], its outputs are dQ, dK and dV,
+// in this order. It counts as 2.5 times the forward pass, with five products against two. "check"
+// in --json has one report per gradient. The values next to these reports are those of the gradient
+// that exceeds its bound most or comes closest to it.
 const Operation& backward_operation();
 
 }  // namespace fa

@@ -1,5 +1,5 @@
 #pragma once
-// The break-it switchboard: named flags that switch one load-bearing line off.
+// Named breaks: each switches one necessary line of an algorithm off.
 
 #include <cstdint>
 #include <span>
@@ -8,13 +8,14 @@
 
 namespace fa {
 
-// A break as the algorithm knows it.
+// A break as the algorithm tests it.
 struct Break {
   const char* name;  // as given to --break
   uint32_t bit;      // its bit in the mask that the algorithm tests
 };
 
-// The mask of the named breaks. Throws InputError naming an unknown one and the known ones.
+// Returns the mask of the named breaks. Throws InputError for an unknown name and lists the known
+// ones.
 uint32_t parse_breaks(const std::vector<std::string>& names, std::span<const Break> known);
 
 }  // namespace fa

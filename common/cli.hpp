@@ -1,6 +1,6 @@
 #pragma once
-// Command lines. A thin face on CLI11, which is slow to compile and therefore included in cli.cpp
-// only; numbers are parsed strictly, by parse.hpp.
+// Command lines: a thin layer over CLI11, which only cli.cpp includes because it compiles slowly.
+// parse.hpp parses the numbers strictly.
 
 #include <cstdint>
 #include <memory>
@@ -17,14 +17,14 @@ class Cli {
   ~Cli();
   Cli(const Cli&) = delete;
 
-  // A subcommand with options of its own, and only those. Once there is one, the user must name
-  // one, unless optional_command() was called.
+  // Adds a subcommand, which accepts only its own options. The user must then name a subcommand,
+  // unless optional_command() was called.
   Cli& command(const std::string& name, const std::string& about);
   void optional_command();
 
-  // Each target keeps its value unless the option is given.
+  // A target keeps its value unless the option is given.
   void text(const std::string& option, std::string& target, const std::string& help);
-  // A file that the program reads, or writes. parse() calls check_files for those that are given.
+  // A file that the program reads or writes. parse() calls check_files for those that are given.
   void input_file(const std::string& option, std::string& target, const std::string& help);
   void output_file(const std::string& option, std::string& target, const std::string& help);
   void choice(const std::string& option, std::string& target,
@@ -39,8 +39,8 @@ class Cli {
   // True if the user gave the option.
   bool given(const std::string& option) const;
 
-  // Returns the name of the chosen subcommand, or "". Prints the help and exits 0 on --help.
-  // Throws InputError with one sentence for everything else that is wrong.
+  // Returns the name of the chosen subcommand, or "". Prints the help and exits with 0 on --help.
+  // Throws InputError with one sentence for any error.
   std::string parse(int argc, char** argv);
 
  private:

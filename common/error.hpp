@@ -1,5 +1,5 @@
 #pragma once
-// Errors a user can cause, and the one place where they become an exit code.
+// Errors that a user can cause, and the place where they become an exit code.
 
 #include <stdexcept>
 #include <string>
@@ -11,20 +11,21 @@ struct InputError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The machine has too little of something. The caller knows which setting asks for less.
+// Thrown if there is too little memory. The caller knows which setting would need less.
 struct TooLittle : InputError {
   using InputError::InputError;
 };
 
-// Exit codes of every program: 0 ran and agreed with the reference, 1 ran and did not, 2 bad input.
+// Exit codes of every program: 0 if it ran and agreed with the reference, 1 if it ran and did not
+// agree, 2 for bad input.
 enum ExitCode : int { kAgreed = 0, kDisagreed = 1, kBadInput = 2 };
 
-// True if all that was printed has reached standard output. Otherwise prints one line `error: …` on
-// stderr: the disk is full, for example.
+// True if everything that was printed has reached standard output. Otherwise (for example on a full
+// disk) prints one line `error: …` on stderr.
 bool output_is_written();
 
-// Runs `body`; whatever it throws becomes one line `error: …` on stderr and exit code 2, and so
-// does output that could not be written.
+// Runs `body`. An exception becomes one line `error: …` on stderr and exit code 2, and so does
+// output that could not be written.
 int guarded_main(int argc, char** argv, int (*body)(int, char**));
 
 }  // namespace fa

@@ -1,5 +1,5 @@
 #pragma once
-// Whole files, read and written so that nothing is ever half there.
+// Reads and writes whole files, so that no file is ever incomplete.
 
 #include <span>
 #include <string>
@@ -10,21 +10,22 @@ namespace fa {
 // Returns the bytes of a file. Throws InputError with the path and the system's reason.
 std::string read_file(const std::string& path);
 
-// Writes a temporary file next to `path` and renames it: the file has either its old content or all
-// of the new. If `path` is a symbolic link, its target is written, even if that does not exist yet.
-// An existing file keeps its mode. A signal that ends the process removes the temporary file first.
-// A pipe or a device such as /dev/null is written in place. Throws InputError.
+// Writes a temporary file next to `path` and renames it, so that the file has either its old
+// content or all of the new. If `path` is a symbolic link, its target is written, even if that does
+// not exist yet. An existing file keeps its mode. A signal that ends the process removes the
+// temporary file first. A pipe or a device such as /dev/null is written in place. Throws
+// InputError.
 void write_file(const std::string& path, std::string_view bytes);
 
 // A file that a command line names.
 struct FileArgument {
   std::string option, path;
-  bool written;  // by the program; otherwise only read
+  bool written;  // written by the program; otherwise only read
 };
 
-// Throws InputError if write_file would fail for a file that is to be written, or if such a file is
-// also another file of the command line, by whatever path, or standard output. Asked before minutes
-// of computing, not after. Leaves no file behind.
+// Throws InputError if write_file would fail for a file to be written, or if such a file is also
+// another file of the command line (by any path) or standard output. Programs call it before they
+// compute for minutes. Leaves no file behind.
 void check_files(std::span<const FileArgument> files);
 
 }  // namespace fa

@@ -1,7 +1,8 @@
 #pragma once
-// e4m3, the 8-bit floating point of FP8 attention, as plain bits: 1 sign, 4 exponent, 3 mantissa
-// bits, bias 7. Numbers go up to 448; there is no Inf, and of 256 codes only 0x7f and 0xff are NaN.
-// Format: OCP 8-bit Floating Point Specification 1.0; the layout is that of CUDA's __nv_fp8_e4m3.
+// e4m3, the 8-bit floating-point format of FP8 attention, as plain bits: 1 sign, 4 exponent and 3
+// mantissa bits, bias 7. The largest value is 448. There is no Inf, and of 256 codes only 0x7f and
+// 0xff are NaN. Format: OCP 8-bit Floating Point Specification 1.0. The layout is that of CUDA's
+// __nv_fp8_e4m3.
 
 #include <bit>
 #include <cstdint>
@@ -29,8 +30,8 @@ constexpr float to_float(e4m3 value) {
   return value.bits & 0x80 ? -magnitude : magnitude;
 }
 
-// To nearest, ties to even. What is larger than 448, Inf too, becomes 448, as CUDA's satfinite
-// has it; a NaN stays a NaN.
+// Rounds to nearest, ties to even. Magnitudes above 448, including Inf, become 448, as with CUDA's
+// satfinite. A NaN stays a NaN.
 constexpr e4m3 to_e4m3(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t sign = (bits >> 24) & 0x80u;

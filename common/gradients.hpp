@@ -1,14 +1,14 @@
 #pragma once
-// The gradients that every backward pass is held against, for one head of K and V at a time.
+// The reference gradients of every backward pass, for one head of K and V at a time.
 //
 //   P = exp(S − LSE)         S = scale · Q Kᵀ, masked       dV = Pᵀ dO
 //   dP = dO Vᵀ               D_i = Σ_d dO_id O_id            dQ = scale · dS K
-//   dS = P ∘ (dP − D)        under a softcap c times 1 − tanh²(scale · q·k / c)
+//   dS = P ∘ (dP − D)        with a softcap c, times 1 − tanh²(scale · q·k / c)
 //                                                           dK = scale · dSᵀ Q
 //
-// Dao et al. 2022 (arXiv:2205.14135), appendix B. The heads of Q that share one of K and V add up
-// in its dK and dV. A key that a query does not see has P = dS = 0, and a query that sees none adds
-// nothing. modify_score may add to a score or hide it: its derivative is taken as 1.
+// Dao et al. 2022 (arXiv:2205.14135), appendix B. dK and dV of a head are sums over the heads of Q
+// that share it. A masked key has P = dS = 0, and a fully masked query adds nothing. modify_score
+// may add to a score or mask it, and its derivative is taken as 1.
 
 #include <cstdint>
 #include <span>
@@ -18,23 +18,23 @@
 
 namespace fa {
 
-// How far a gradient may be moved by what rounds the O in D, and with it D_i, in queries of which
-// each moves by itself: ‖·‖ of what query i moves, added up.
+// Bounds how far the rounding of the O in D, and therefore of D_i, may move a gradient, if each
+// query moves independently. It adds up the norms ‖·‖ of the queries' contributions.
 struct Lean {
   double squares = 0, fourth_powers = 0;
 
   void add(double norm);
   void include(const Lean& other);
-  // By how much two such moves may differ. With one query, or one that outweighs the others, √2 of
-  // its own; with n alike, 1/√n of √2 of the ‖·‖ of all.
+  // Returns by how much two such moves may differ: with one query, or one that outweighs the
+  // others, √2 times its norm; with n equal queries, √2 / √n times the sum of the norms.
   double spread() const;
 };
 
-// Sizes of what the gradients are sums of, for the bounds of a check: maxima over what was
-// computed, and over queries.
+// Maxima of the quantities that the gradients are sums of, for the bounds of a check. They are
+// taken over the computed elements and over the queries.
 struct GradientFacts {
-  double largest_score = 0;  // |score| of a visible key
-  double largest_lse = 0;    // |LSE| of a query that sees a key
+  double largest_score = 0;  // score| of a visible key
+  double largest_lse = 0;    // LSE| of a query that sees a key
   double largest_dp = 0;     // |dP| + |D|
   double row_ds = 0;         // Σ |dS| over the keys of a query
   double column_ds = 0;      // Σ |dS| over the queries of a key
@@ -52,29 +52,31 @@ struct GradientRows {
   GradientFacts facts;
 };
 
-// The gradients of Σ dO ∘ O by some rows of Q, K and V, in float64 from the problem's rounded
-// inputs. `kv_head` is batch * kv_heads + head; `queries` are rows of the `group` heads of Q that
-// share it, head in the group * Lq + query; `keys` are rows of K and V. `d_o` is [B,H,Lq,D].
+// Returns the gradients of Σ dO ∘ O for some rows of Q, K and V, in float64 from the problem's
+// rounded inputs. `kv_head` is batch * kv_heads + head. `queries` are rows of the `group` heads of
+// Q that share it, numbered head in the group * Lq + query. `keys` are rows of K and V. `d_o` is
+// [B,H,Lq,D].
 GradientRows<double> reference_gradients(const Problem& problem, std::span<const float> d_o,
                                          int64_t kv_head, std::span<const int64_t> queries,
                                          std::span<const int64_t> keys);
 
-// The same as plain attention's backward pass computes it with fp32 scores and sums; rounded to the
-// problem's dtype are O (from which D comes), P and dS as operands of the products, and the
-// results. Its distance to reference_gradients, twice, is what a 16-bit kernel is allowed to have.
+// Returns the same gradients as plain attention's backward pass computes them with fp32 scores and
+// sums. O (from which D comes), P and dS as operands of the products, and the results are rounded
+// to the problem's dtype. A 16-bit kernel may differ from reference_gradients by twice as much as
+// these.
 GradientRows<float> plain_gradients(const Problem& problem, std::span<const float> d_o,
                                     int64_t kv_head, std::span<const int64_t> queries,
                                     std::span<const int64_t> keys);
 
-// Operations of both for all queries and keys of one head of K and V, and of them those for the
-// forward pass of all its queries, without which no row of dK or dV can be had.
+// Operations of both functions for all queries and keys of one head of K and V. `forward` is the
+// forward pass of all its queries, which every row of dK and dV needs.
 struct GradientCost {
   double forward, queries, keys;
   double all() const { return forward + queries + keys; }
 };
 GradientCost cost_of_gradients(const Problem& problem);
 
-// dQ like Q, dK and dV like K and V: whole, in float64.
+// All gradients in float64: dQ has the shape of Q, dK and dV those of K and V.
 struct Gradients {
   std::vector<double> dq, dk, dv;
 };

@@ -1,6 +1,6 @@
 #pragma once
-// 16-bit floating point as plain bits, with round-to-nearest-even conversions.
-// The layouts are those of CUDA's __nv_bfloat16 and __half, so a kernel can take these pointers.
+// 16-bit floating-point types as plain bits, with conversions that round to nearest even. The
+// layouts are those of CUDA's __nv_bfloat16 and __half, so a kernel can take these pointers.
 
 #include <bit>
 #include <cmath>
@@ -16,7 +16,8 @@ struct fp16 {  // 1 sign, 5 exponent, 10 mantissa bits: largest finite value 655
   uint16_t bits;
 };
 
-// A quiet NaN stays a NaN: rounding its bits as a number could carry into infinity.
+// Rounds to nearest even. NaN is handled separately, because rounding its bits as a number could
+// carry into infinity.
 constexpr bf16 to_bf16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return {static_cast<uint16_t>((bits >> 16) | 0x0040u)};
@@ -76,15 +77,16 @@ constexpr fp16 from_float<fp16>(float value) {
   return to_fp16(value);
 }
 
-// The element types a program computes in.
+// The element types in which a program computes.
 enum class Dtype { f32, f16, bf16 };
 
 const char* name(Dtype dtype);
 
-// `value` as the nearest number of `dtype`.
+// Returns the number of `dtype` that is nearest to `value`.
 float round_to(Dtype dtype, float value);
 
-// Distance from |value| to the next number of `dtype` above it: one unit in the last place.
+// Returns the distance from |value| to the next number of `dtype` above it, which is one unit in
+// the last place.
 double unit_in_last_place(Dtype dtype, double value);
 
 }  // namespace fa

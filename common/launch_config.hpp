@@ -1,5 +1,5 @@
 #pragma once
-// How a kernel is launched, on a GPU and on the emulator: plain data.
+// The configuration of a kernel launch, on a GPU and on the emulator.
 
 #include <cstddef>
 
@@ -11,7 +11,7 @@
 
 namespace fa {
 
-// Up to three dimensions of a grid or a block, or a place in it.
+// The size of a grid or a block in up to three dimensions, or an index in it.
 struct Dim3 {
   int x = 1, y = 1, z = 1;
   FA_ON_BOTH constexpr Dim3(int x_ = 1, int y_ = 1, int z_ = 1) : x(x_), y(y_), z(z_) {}
@@ -20,9 +20,10 @@ struct Dim3 {
 
 struct LaunchConfig {
   Dim3 grid;               // blocks
-  Dim3 block;              // threads of each
-  size_t smem_bytes = 0;   // dynamic shared memory of each block
-  Dim3 cluster = {};       // blocks that run at the same time, and can meet (sm_90)
+  Dim3 block;              // threads per block
+  size_t smem_bytes = 0;   // dynamic shared memory per block
+  Dim3 cluster = {};       // blocks per cluster, which run at the same time and can synchronize
+                           // (sm_90)
   void* stream = nullptr;  // cudaStream_t; nullptr: the calling thread's (set_gpu_stream)
 };
 

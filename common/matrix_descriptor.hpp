@@ -1,5 +1,5 @@
-// What wgmma is told of a matrix in shared memory: 64 bits (PTX ISA, "Matrix descriptor"). Included
-// by common/backend.hpp, once for each build.
+// Makes wgmma's 64-bit descriptor of a matrix in shared memory (PTX ISA, "Matrix descriptor").
+// common/backend.hpp includes this file, once in each build.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,20 @@ namespace FA_BACKEND {
 
 using fa::Swizzle;
 
-/// `address` of the first element; both distances in bytes, multiples of 16. What they mean:
+/// Returns the descriptor of a matrix. `address` is that of its first element. Both distances are
+/// in bytes and multiples of 16. Their meaning depends on the layout:
 ///
-///   K-major (a row's 16 elements of k lie side by side): 8 rows form a group. `stride_bytes`: from
-///     one group to the next. `leading_bytes`: without swizzle, from the first 8 k to the last 8;
-///     with one it is ignored, as a row is one line of the swizzle.
-///   MN-major (rows of k, elements of m or n side by side): with a swizzle, `leading_bytes` from
-///     one line (swizzle_span bytes wide) to the line beside it, `stride_bytes` from 8 k to the
-///     next 8. Without one the other way round, and 8 elements are a line.
+///   K-major (the 16 elements of k in a row are contiguous): 8 rows form a group. `stride_bytes` is
+///   the
+///     distance between groups. Without a swizzle, `leading_bytes` is the distance from the first 8
+///     k to the last 8. With a swizzle it is ignored, because a row is one line of the swizzle.
+///   MN-major (the elements of m or n are contiguous, in rows of k): with a swizzle,
+///   `leading_bytes` is
+///     the distance between adjacent lines (each swizzle_span bytes wide), and `stride_bytes` that
+///     from 8 k to the next 8. Without a swizzle the two are exchanged, and a line has 8 elements.
 ///
-/// With a swizzle the tile begins at a multiple of 8 lines (1024 bytes for 128-byte lines); an
-/// address inside the first line is fine: that is how the next 16 k are reached.
+/// With a swizzle, the tile starts at a multiple of 8 lines (1024 bytes for 128-byte lines).
+/// `address` may be inside the first line, which is how the next 16 k are reached.
 // [anchor: descriptor]
 FA_HOST_DEVICE constexpr uint64_t wgmma_descriptor(uint32_t address, uint32_t leading_bytes,
                                                    uint32_t stride_bytes, Swizzle swizzle) {
@@ -30,7 +33,7 @@ FA_HOST_DEVICE constexpr uint64_t wgmma_descriptor(uint32_t address, uint32_t le
 }
 // [/anchor: descriptor]
 
-/// The same tile, `bytes` further on: the next 16 k.
+/// Returns the descriptor of the same tile `bytes` later, for example for the next 16 k.
 FA_HOST_DEVICE constexpr uint64_t advance_descriptor(uint64_t descriptor, uint32_t bytes) {
   return descriptor + (bytes >> 4);
 }

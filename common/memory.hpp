@@ -1,6 +1,6 @@
 #pragma once
-// What an algorithm allocates, counted exactly: not the process's resident size, which depends on
-// the C library, the page size and the day.
+// Counts exactly what an algorithm allocates. The resident size of the process would also depend on
+// the C library and the page size.
 
 #include <atomic>
 #include <cstdint>
@@ -11,18 +11,18 @@
 
 namespace fa {
 
-// Bytes that this process may use: the machine's memory, or the limit of a cgroup (v1 or v2) that
-// it is in, a container's for example, if that is less. `root` stands before /proc and /sys in
-// tests.
+// Returns the bytes that this process may use: the machine's memory, or the limit of its cgroup (v1
+// or v2; for example a container's), if that is smaller. Tests set `root`, a prefix of /proc and
+// /sys.
 double memory_bytes(const std::string& root = "");
 
-// An allocation that would pass the limit of the MemoryProbe in force.
+// Thrown if an allocation would exceed the limit of the current MemoryProbe.
 struct MemoryLimitExceeded : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Counts what counted_vectors allocate between its construction and its destruction, on all
-// threads. One probe at a time.
+// Counts allocations of counted_vectors between its construction and its destruction, on all
+// threads. There can be one probe at a time.
 class MemoryProbe {
  public:
   explicit MemoryProbe(int64_t limit_bytes = std::numeric_limits<int64_t>::max());
@@ -44,7 +44,7 @@ class MemoryProbe {
 template <class T>
 struct CountingAllocator {
   using value_type = T;
-  // Vector loads like their rows to begin at a cache line.
+  // a cache line, so that rows are aligned for vector loads
   static constexpr std::align_val_t kAlignment{64};
 
   CountingAllocator() = default;
@@ -68,11 +68,11 @@ struct CountingAllocator {
   bool operator==(const CountingAllocator&) const { return true; }
 };
 
-// A vector whose memory a MemoryProbe sees; 64-byte aligned.
+// A vector whose memory a MemoryProbe counts; 64-byte aligned.
 template <class T>
 using counted_vector = std::vector<T, CountingAllocator<T>>;
 
-// "1.5 MiB": three significant digits, binary units.
+// Returns for example "1.5 MiB": three significant digits, binary units.
 std::string format_bytes(double bytes);
 
 }  // namespace fa

@@ -1,7 +1,6 @@
 #pragma once
-// NumPy's .npy files, versions 1.0 to 3.0: little-endian float16, float32, float64 and int32, C
-// order.
-// Format: numpy.lib.format in NumPy's documentation.
+// Reads and writes NumPy's .npy files, versions 1.0 to 3.0: little-endian float16, float32, float64
+// and int32 in C order. Format: numpy.lib.format in NumPy's documentation.
 
 #include <cstdint>
 #include <span>
@@ -27,20 +26,20 @@ struct NpyArray {
 using NpyTypes = std::vector<NpyType>;
 inline const NpyTypes kNpyTypes = {NpyType::f16, NpyType::f32, NpyType::f64, NpyType::i32};
 
-// Parses the bytes of a .npy file; `name` is what error messages call it. Throws InputError with a
-// sentence of its own for each way in which a file can be wrong, a type that is not accepted among
-// them; never reads past the end and never allocates more than the file holds.
+// Parses the bytes of a .npy file. Error messages call the file `name`. Throws InputError with its
+// own sentence for each kind of error, including a type that is not in `accepted`. Never reads past
+// the end and never allocates more than the file holds.
 NpyArray parse_npy(std::string_view file, const std::string& name,
                    const NpyTypes& accepted = kNpyTypes);
 
-// read_file and parse_npy.
+// Calls read_file and parse_npy.
 NpyArray read_npy(const std::string& path, const NpyTypes& accepted = kNpyTypes);
 
-// The bytes of a version 1.0 file.
+// Returns the bytes of a version 1.0 file.
 std::string npy_bytes(std::span<const float> values, std::span<const int64_t> shape);
 std::string npy_bytes(std::span<const double> values, std::span<const int64_t> shape);
 
-// npy_bytes and write_file: the file is complete or absent.
+// Calls npy_bytes and write_file, so that the file is complete or absent.
 void write_npy(const std::string& path, std::span<const float> values,
                std::span<const int64_t> shape);
 

@@ -1,5 +1,5 @@
 #pragma once
-// Numbers in text, strictly: no saturation, no trailing text, no NaN.
+// Parses numbers strictly: no saturation, no trailing text, no NaN.
 
 #include <cstdint>
 #include <string>
@@ -7,18 +7,18 @@
 
 namespace fa {
 
-// A whole number in [minimum, maximum], nothing before or after it. Throws InputError naming
-// `what`.
+// Returns a whole number in [minimum, maximum], with no other text around it. Otherwise throws an
+// InputError that names `what`.
 int64_t parse_integer(const std::string& text, const std::string& what, int64_t minimum,
                       int64_t maximum);
-// A finite number, likewise.
+// Returns a finite number. Otherwise throws an InputError that names `what`.
 double parse_real(const std::string& text, const std::string& what);
-// The text without a byte-order mark in front of it. Throws InputError, naming `what`, if the mark
+// Returns the text without its byte-order mark. Throws an InputError that names `what` if the mark
 // is that of UTF-16.
 std::string_view without_byte_order_mark(std::string_view text, const std::string& what);
-// What the user gave, at most 60 characters of it: for error messages.
+// Returns at most 60 characters of what the user gave, for error messages.
 std::string shown(const std::string& text);
-// With as few digits as tell it from its neighbours.
+// Returns the shortest decimal that identifies the number.
 std::string shown(double number);
 std::string shown(float number);
 

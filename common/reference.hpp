@@ -1,5 +1,5 @@
 #pragma once
-// The answers that everything in C++ is held against, one query row at a time.
+// The reference results of attention in C++, one query row at a time.
 
 #include <cstdint>
 #include <span>
@@ -9,29 +9,30 @@
 namespace fa {
 
 struct RowFacts {
-  double lse;                // log Σ exp(score); −inf for a row that sees no key
+  double lse;                // log Σ exp(score); −inf for a fully masked row
   double largest_score = 0;  // max |scale · q·k| over the visible keys
   double sum_rounding = 0;   // see reference_row
 };
 
-// Row `query` of O in float64, from the problem's rounded inputs: softmax(scale · q Kᵀ) V with the
-// row maximum subtracted. `o` is [dim]. A row without a visible key gives 0 and LSE −inf.
+// Computes row `query` of O in float64 from the problem's rounded inputs: softmax(scale · q Kᵀ) V
+// with the row maximum subtracted. `o` is [dim]. A fully masked row gives 0 and LSE −inf.
 //
-// sum_rounding is what a kernel may change in LSE that sums P as rounded to the problem's dtype:
+// sum_rounding bounds the change of LSE in a kernel that sums P after rounding it to the dtype:
 //
 //   (|Σ round(P) − Σ P| + half an ulp(1) · √Σ P²) / Σ P,   √ over the weights that rounding changes
 //
-// First what it does here, where all keys lean the same way; then what as many independent errors
-// add up to, since a kernel in tiles rounds P relative to another maximum.
+// The first term is the actual change here, where the rounding of all keys may have the same sign.
+// The second term is the sum of as many independent errors, because a tiled kernel rounds P
+// relative to another maximum.
 RowFacts reference_row(const Problem& problem, int64_t batch_head, int64_t query,
                        std::span<double> o);
 
-// The same row as plain attention computes it with fp32 scores: products accumulated in fp32; P and
-// O rounded to the problem's dtype. Its distance to reference_row, twice, is what a 16-bit kernel
-// is allowed to have. FlashAttention's own tests round S as well, and then hardly see sharp
-// softmax: bf16 scores in the hundreds are off by 1, their weights by a factor of e.
-// Weights in e4m3 are multiples of another number with another maximum: `shift` is what the largest
-// is multiplied by before it is rounded.
+// Computes the same row as plain attention with fp32 scores: products are accumulated in fp32, and
+// P and O are rounded to the dtype. A 16-bit kernel may differ from reference_row by twice as much
+// as this row. FlashAttention's own tests also round S, so they hardly test sharp softmax: bf16
+// scores in the hundreds are off by 1, and their weights by a factor of e. e4m3 weights are rounded
+// to other multiples if the maximum differs, so `shift` multiplies the largest weight before it is
+// rounded.
 RowFacts plain_row(const Problem& problem, int64_t batch_head, int64_t query, std::span<float> o,
                    float shift = 1);
 

@@ -1,6 +1,6 @@
 #pragma once
-// What softmax sees of one query: shared by the forward's reference and that of the gradients, in
-// float64 and, as their yardstick, in fp32.
+// The scores of one query after scale, softcap and ALiBi. The references of the forward pass and of
+// the gradients compute them in float64, and their yardsticks in fp32.
 
 #include <cmath>
 #include <cstdint>
@@ -9,7 +9,8 @@
 
 namespace fa {
 
-// Σ a[i]·b[i] in Real, in eight interleaved partial sums (compilers may not reorder one long sum).
+// Returns Σ a[i]·b[i] in Real, in eight interleaved partial sums, because compilers may not reorder
+// one long sum.
 template <class Real>
 Real dot(const float* a, const float* b, int64_t count) {
   Real sums[8] = {};
@@ -21,14 +22,14 @@ Real dot(const float* a, const float* b, int64_t count) {
   return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
 }
 
-// A score, and its derivative by scale · q·k.
+// A score and its derivative with respect to scale · q·k.
 template <class Real>
 struct Score {
-  Real value;           // −inf: modify_score hides the key
-  Real derivative = 1;  // 1 − tanh² under a softcap. modify_score may add to a score, or hide it
+  Real value;           // −inf: modify_score masks the key
+  Real derivative = 1;  // 1 − tanh² with a softcap, otherwise 1
 };
 
-// The scores of query `query` of head batch_head = batch * heads + head.
+// The scores of query `query` in head batch_head = batch * heads + head.
 template <class Real>
 class QueryScores {
  public:
@@ -44,7 +45,7 @@ class QueryScores {
   const Keys& keys() const { return keys_; }
   bool sees(int64_t key) const { return keys_.begin <= key && key < keys_.end; }
 
-  // Of a key in keys().
+  // Returns the score of a key in keys().
   Score<Real> operator()(int64_t key) const {
     const Problem& problem = *problem_;
     Score<Real> s{Real(problem.scale) * dot<Real>(q_row_, k_.row(key), problem.shape.dim)};

@@ -1,5 +1,5 @@
 #pragma once
-// Wall-clock time of something that is run several times.
+// Measures the wall-clock time of repeated work.
 
 #include <algorithm>
 #include <chrono>
@@ -8,7 +8,7 @@
 
 namespace fa {
 
-// Milliseconds one call of `work` takes.
+// Returns the milliseconds of one call of `work`.
 template <class Work>
 double time_ms(Work&& work) {
   const auto start = std::chrono::steady_clock::now();
@@ -17,14 +17,14 @@ double time_ms(Work&& work) {
       .count();
 }
 
-// Of an even number, the upper of the two in the middle.
+// Returns the median; of an even number of values, the upper of the middle two.
 inline double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
 }
 
-// Median milliseconds of `runs` calls, after `warm_up` calls that do not count.
+// Returns the median milliseconds of `runs` calls, after `warm_up` calls that do not count.
 template <class Work>
 double median_ms(int runs, Work&& work, int warm_up = 1) {
   for (int i = 0; i < warm_up; ++i) work();
