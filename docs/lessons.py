@@ -16,7 +16,8 @@ with the command's output; with it they are filled in. Paths in `code:` and the 
 
 Also checked: relative links lead to files and headings that exist; every measured number of a
 lesson has a source (lesson_numbers.py); what answers a question is folded; and, unless pages are
-named, every anchor under chapters/ and common/ is quoted by some page.
+named, every anchor under chapters/ and common/ is quoted by some page, and the pages of each chapter
+are in order and not too long (lesson_pages.py).
 Exit status: 0 all true, 1 something is not, 2 bad usage.
 """
 
@@ -32,12 +33,13 @@ from typing import Dict, List, NamedTuple, Optional, Set, Tuple
 from urllib.parse import unquote
 
 import lesson_numbers
+import lesson_pages
 from lesson_numbers import Unsourced
 from without_breaks import without_breaks
 
 PAGE_FOLDERS = ("chapters", "common", "docs", "exercises", "solutions", "reference")
 ANCHOR_FOLDERS = ("chapters", "common")  # here an anchor that no page quotes is an error
-LESSONS = ("README.md", "chapters/*/README.md", "common/*/README.md", "docs/*.md",
+LESSONS = ("README.md", "chapters/*/*.md", "common/*/README.md", "docs/*.md",
            "docs/measurements/README.md", "docs/measurements/h200/README.md")
 RUN_TIMEOUT_S = 120
 
@@ -404,6 +406,8 @@ def main() -> int:
         checker.check_page(page)
     if not arguments.pages:
         checker.check_unused_anchors()
+        for problem in lesson_pages.problems(root):
+            checker.report(problem)
     for problem in checker.problems:
         print(problem)
     count = len(checker.problems)

@@ -8,6 +8,7 @@ import textwrap
 import unittest
 from pathlib import Path
 
+import lesson_pages
 from without_breaks import without_breaks
 
 TOOL = Path(__file__).resolve().parent / "lessons.py"
@@ -449,6 +450,98 @@ class WithoutBreaks(unittest.TestCase):
         for path in sorted((root / "chapters").rglob("*.hpp")):
             quoted = without_breaks(path.read_text(encoding="utf-8"))
             self.assertNotIn("breaks.has(", quoted, path)
+
+
+class Pages(unittest.TestCase):
+    """A chapter with three pages and two exercises; each way for its pages to be wrong must be named."""
+
+    FIRST = "# Chapter 04: Tiles\n\nFirst of [two](2-copies.md) and [three](3-swizzles.md).\n"
+    SECOND = ("# Chapter 04, page 2: Copies\n\n## Exercises\n\n- [04.2](../../exercises/04_tiles/ex2_copy/"
+              "README.md)\n\n## Next\n\n[Swizzles](3-swizzles.md)\n")
+    THIRD = "# Chapter 04, page 3: Swizzles\n\n## Exercises\n\n[04.1](../../exercises/04_tiles/ex1_xor/)\n"
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+        self.first = self.write("chapters/04_tiles/README.md", self.FIRST)
+        self.second = self.write("chapters/04_tiles/2-copies.md", self.SECOND)
+        self.third = self.write("chapters/04_tiles/3-swizzles.md", self.THIRD)
+        self.registry = self.write("exercises/CMakeLists.txt",
+                                   "exercise(04_tiles ex2_copy LIBRARIES x)\nexercise(04_tiles ex1_xor)\n")
+        self.write("exercises/04_tiles/ex2_copy/README.md", "[back](../../../chapters/04_tiles/2-copies.md)")
+        self.back = self.write("exercises/04_tiles/ex1_xor/README.md",
+                               "[back](../../../chapters/04_tiles/3-swizzles.md#why)")
+
+    def write(self, path, text):
+        path = self.root / path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def assert_problem(self, *messages):
+        found = list(lesson_pages.problems(self.root))
+        self.assertEqual(len(found), len(messages), found)
+        for message, problem in zip(messages, found):
+            self.assertIn(message, problem)
+
+    def test_right_pages(self):
+        self.assert_problem()
+        self.assertEqual(lesson_pages.chapter_pages(self.root / "chapters/04_tiles"),
+                         [self.first, self.second, self.third])
+        self.assertEqual(lesson_pages.page_of_exercise(self.root / "chapters/04_tiles", "ex1_xor"), self.third)
+        self.assertIsNone(lesson_pages.page_of_exercise(self.root / "chapters/04_tiles", "ex3_other"))
+        self.assertIsNone(lesson_pages.page_of_exercise(self.root / "chapters/debugging", "ex1_xor"))
+
+    def test_links_and_names(self):
+        self.first.write_text("# Chapter 04: Tiles\n\n[three](3-swizzles.md), [two](2-copies.md)\n")
+        self.assert_problem("in order (2-copies.md, 3-swizzles.md), got 3-swizzles.md, 2-copies.md")
+        self.first.write_text("# Chapter 04: Tiles\n\n[two](2-copies.md)\n")
+        self.assert_problem("in order (2-copies.md, 3-swizzles.md), got 2-copies.md")
+        self.first.write_text(self.FIRST)
+        self.second.write_text(self.SECOND.replace("(3-swizzles.md)", "(README.md)"))
+        self.assert_problem("2-copies.md: has no link to the next page, 3-swizzles.md")
+        self.second.write_text(self.SECOND.replace(", page 2", ""))
+        self.assert_problem("2-copies.md: expected to begin with")
+        self.second.write_text(self.SECOND)
+        self.write("chapters/04_tiles/notes.md", "# Notes\n")
+        self.assert_problem("notes.md: the name of a page is 2-short-name.md")
+        (self.root / "chapters/04_tiles/notes.md").unlink()
+        self.third.rename(self.root / "chapters/04_tiles/4-swizzles.md")
+        self.assertIn("expected a page 3", "".join(lesson_pages.problems(self.root)))
+        self.first.unlink()
+        self.assert_problem("has no README.md")
+
+    def test_lengths(self):
+        self.third.write_text(self.THIRD + "word " * 3100)
+        self.assert_problem()
+        self.third.write_text(self.THIRD + "<!-- source: raw.txt -->" * 99 + " word" * 3200)
+        self.assert_problem("3-swizzles.md: has 3209 words, 3200 are the most: move")
+        one = self.write("chapters/05_pipelining/README.md", "word " * 4500)
+        self.assertEqual(len(list(lesson_pages.problems(self.root))), 1)
+        one.write_text("word " * 4501)
+        self.assert_problem("3-swizzles.md: has", "05_pipelining/README.md: has 4501 words, 4500 are the most: split")
+
+    def test_a_lesson_that_is_still_to_be_split(self):
+        self.addCleanup(setattr, lesson_pages, "TO_SPLIT", lesson_pages.TO_SPLIT)
+        lesson_pages.TO_SPLIT = {"05_pipelining"}
+        one = self.write("chapters/05_pipelining/README.md", "word " * 4501)
+        self.assert_problem()
+        one.write_text("word " * 4500)
+        self.assert_problem("is short enough now: remove it from TO_SPLIT")
+
+    def test_exercises(self):
+        self.back.write_text("[back](../../../chapters/04_tiles/README.md)")
+        self.assert_problem("ex1_xor/README.md: has no link to the page that lists the exercise, 3-swizzles.md")
+        self.back.write_text("[back](../../../chapters/04_tiles/3-swizzles.md)")
+        self.registry.write_text("exercise(04_tiles ex1_xor)\nexercise(04_tiles ex2_copy)\n")
+        self.assert_problem("takes them (ex1_xor, ex2_copy), got ex2_copy, ex1_xor")
+        self.registry.write_text("exercise(04_tiles ex2_copy)\nexercise(04_tiles ex1_xor)\n")
+        self.third.write_text(self.THIRD.replace("## Exercises", "## Questions"))
+        self.assert_problem("takes them (ex2_copy, ex1_xor), got ex2_copy")
+
+    def test_every_chapter(self):
+        self.assertEqual(list(lesson_pages.problems(TOOL.parent.parent)), [])
 
 
 if __name__ == "__main__":

@@ -20,10 +20,11 @@ import textwrap
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent / "support"))
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "exercises" / "support"), str(ROOT / "docs")]
+import lesson_pages  # noqa: E402
 import prove  # noqa: E402  the registry
 
-ROOT = Path(__file__).resolve().parents[1]
 NAMED = r"  (?:looks like: |could be |no mistake that is known )"  # the mistake, in a verdict
 ENDLESS = 30  # seconds after which a program is taken for endless
 MOST_OUTPUT = 64 << 20  # bytes after which its printing is taken for endless
@@ -58,6 +59,11 @@ class Exercise:
     def title(self):
         first = (self.here / "README.md").read_text(encoding="utf-8").splitlines()[0]
         return first.removeprefix("# ")  # "02.1 Safe softmax"
+
+    @property
+    def lesson(self):
+        """The page of the chapter's lesson that lists this exercise, or None."""
+        return lesson_pages.page_of_exercise(ROOT / "chapters" / self.topic, self.directory)
 
     @property
     def hints(self):
@@ -185,10 +191,14 @@ class Track:
     # ------------------------------------------------------------ commands
 
     def map(self, chapter):
-        """The lines of a chapter's exercises, for the map."""
-        for exercise in self.exercises:
-            if exercise.chapter != chapter:
-                continue
+        """The lines of a chapter's exercises, for the map, each below the page that lists it."""
+        here = [exercise for exercise in self.exercises if exercise.chapter == chapter]
+        pages = [page for exercise in here[:1]
+                 for page in lesson_pages.chapter_pages(ROOT / "chapters" / exercise.topic)]
+        for exercise in here:
+            while len(pages) > 1 and exercise.lesson in pages[1:]:
+                pages.pop(0)
+                self.learn.say(f"    {pages[0].name}")
             entry = self.progress.get(exercise.key, {})
             mark, note = "·", ""
             if self.passed(exercise):
@@ -202,6 +212,8 @@ class Track:
             if len(title) + len(note) > 72:
                 title = title[:71 - len(note)] + "…"
             self.learn.say(f"      {mark} {title}{note}")
+        for page in pages[1:]:
+            self.learn.say(f"    {page.name}")
 
     def progress_of(self, chapter):
         """How many of a chapter's exercises are done, and how many there are."""
@@ -236,6 +248,8 @@ class Track:
             exercise = self.find(name)
         self.lay_out(exercise)
         say(self.learn.bold(exercise.title))
+        if exercise.lesson:
+            say(f"  lesson  {self.shown(exercise.lesson)}")
         say(f"  read    {self.shown(exercise.here / 'README.md')}")
         say(f"  edit    {self.shown(exercise.copy)}")
         say(f"  then    ./learn check {exercise.id}   (or ./learn watch; stuck: ./learn hint {exercise.id})")

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
+#include <vector>
 
 #include "common/error.hpp"
 #include "common/file.hpp"
@@ -72,12 +74,15 @@ std::vector<int32_t> Vocabulary::tokens(std::u32string_view text, const std::str
 
 std::string lessons() {
   const std::filesystem::path chapters = std::string(FA_ROOT) + "/chapters";
-  std::vector<std::string> paths;
+  std::vector<std::pair<std::string, std::string>> paths;  // in reading order, file
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(chapters, error)) {
-    const std::filesystem::path lesson = entry.path() / "README.md";
-    if (entry.path().filename() != "20_train_a_gpt" && std::filesystem::exists(lesson, error)) {
-      paths.push_back(lesson.string());
+  for (const auto& chapter : std::filesystem::directory_iterator(chapters, error)) {
+    if (chapter.path().filename() == "20_train_a_gpt") continue;
+    for (const auto& page : std::filesystem::directory_iterator(chapter.path(), error)) {
+      const std::string name = page.path().filename().string();
+      if (page.path().extension() != ".md") continue;
+      const std::string place = name == "README.md" ? "1" : name;  // before 2-short-name.md
+      paths.emplace_back(chapter.path().filename().string() + "/" + place, page.path().string());
     }
   }
   if (paths.empty()) {
@@ -85,7 +90,7 @@ std::string lessons() {
   }
   std::sort(paths.begin(), paths.end());
   std::string text;
-  for (const std::string& path : paths) text += read_file(path);
+  for (const auto& [place, path] : paths) text += read_file(path);
   return text;
 }
 

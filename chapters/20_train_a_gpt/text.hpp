@@ -29,8 +29,9 @@ class Vocabulary {
   std::u32string characters_;
 };
 
-// This tutorial's lessons, one behind the other, in UTF-8; this chapter's is left out, as it quotes
-// what was learned. Throws InputError if the repository is not where it was when this was compiled.
+// All pages of this course's lessons in reading order, in UTF-8. The lesson of this chapter is left
+// out because it quotes what was learned. Throws InputError if the repository is not where it was when
+// this was compiled.
 std::string lessons();
 
 }  // namespace fa::ch20

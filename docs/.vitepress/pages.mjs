@@ -131,7 +131,7 @@ const WHERE = { '03': ['global memory', 'shared memory', 'registers', 'tensor co
   '08': ['registers', 'tensor core'], '12': ['global memory', 'shared memory'],
   '13': ['shared memory', 'tensor core'], '14': ['shared memory', 'registers'],
   '15': ['registers', 'tensor core'], '16': ['shared memory', 'registers', 'tensor core'] }
-export const level_of = (page) => WHERE[/^chapters\/(\d\d)_[^/]+\/README\.md$/.exec(page)?.[1]]
+export const level_of = (page) => WHERE[/^chapters\/(\d\d)_[^/]+\/[^/]+\.md$/.exec(page)?.[1]]
 
 export const first_chapter = () => readme_of(PARTS[0].chapters[0])
 
@@ -151,8 +151,9 @@ function chapter_entries(name) {
     (letters) => letters.toUpperCase())
   if (!path) return [...before, { text: `<span class="fa-coming">${words}</span>` }]
   const own = pages.filter((other) => folder_of(other) === folder_of(path) && other !== path)
+    .map((other) => entry(other, title_of(other).replace(/^Chapter \d+, page \d+: /, '')))
   const title = title_of(path).replace(/^Chapter /, '').replace(':', '')
-  return [...before, { ...entry(path, title), ...own.length && { items: own.map((other) => entry(other)) } }]
+  return [...before, { ...entry(path, title), ...own.length && { collapsed: true, items: own } }]
 }
 
 // " 17, 19, 20 coming", as far as they are.

@@ -1,13 +1,12 @@
 // No rule of accessibility that a machine can check is broken, in light and in dark.
 import assert from 'node:assert/strict'
-import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 
 import { ROOT } from '../figures/programs.mjs'
-import { ready, SITE, with_browser } from './browser.mjs'
+import { lesson_urls, ready, with_browser } from './browser.mjs'
 
-const lessons = ['/', ...readdirSync(join(SITE, 'chapters')).map((name) => `/chapters/${name}/`)]
+const lessons = lesson_urls()
 
 // A colour scheme changes colours and nothing else: in the dark the rules about those are enough, which
 // are most of the work; and blocks of code, most of what there is to look at, have the same few colours on

@@ -1,13 +1,11 @@
 // Chapter 17's errors: every number as it was measured, and what the lesson says of them.
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { test } from 'node:test'
 
 import accuracy from '../figures/accuracy.js'
 import { NARROW, WIDE } from '../figures/draw.js'
-import { output_of, ROOT } from '../figures/programs.mjs'
-import { figure_on, with_browser } from './browser.mjs'
+import { output_of } from '../figures/programs.mjs'
+import { figure_on, page_with, with_browser } from './browser.mjs'
 import { numbers_in } from './drawing.mjs'
 
 const kept = output_of(accuracy.sources.kept), data = accuracy.data({ kept })
@@ -69,11 +67,9 @@ test('accuracy: what the lesson says', () => {
   assert.ok(rmse('mxfp8', 'normal') > rmse('fp8-tensor', 'normal'))
 })
 
-const lesson = join(ROOT, 'chapters/17_low_precision/README.md')
-const shown_there = existsSync(lesson) && readFileSync(lesson, 'utf8').includes('figures/accuracy.svg')
-test('accuracy on the page: input, measure, pointing', { skip: !shown_there }, () => with_browser(async (open) => {
+test('accuracy on the page: input, measure, pointing', () => with_browser(async (open) => {
   for (const width of [1280, 390]) {
-    const page = await open('/chapters/17_low_precision/', { width })
+    const page = await open(page_with('17_low_precision', 'accuracy'), { width })
     const shown = await figure_on(page, 'accuracy')
     await shown.choose('measure', 'relative L1')
     await shown.point('int8-thread')

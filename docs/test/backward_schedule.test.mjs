@@ -6,7 +6,7 @@ import { GROUPS, LENGTHS, sources, stand } from '../figures/backward_model.js'
 import figure from '../figures/backward_schedule.js'
 import { NARROW, WIDE } from '../figures/draw.js'
 import { output_of } from '../figures/programs.mjs'
-import { figure_on, with_browser } from './browser.mjs'
+import { figure_on, page_with, with_browser } from './browser.mjs'
 import { numbers_in } from './drawing.mjs'
 
 const outputs = Object.fromEntries(Object.entries(sources).map(([key, command]) => [key, output_of(command)]))
@@ -90,7 +90,7 @@ test('backward_schedule: which sums wait', () => {
 })
 
 test('backward_schedule: on its page', () => with_browser(async (open) => {
-  const page = await open('/chapters/10_backward/')
+  const page = await open(page_with('10_backward', 'backward_schedule'))
   const shown = await figure_on(page, 'backward_schedule')
   assert_has(await shown.values(), expected(listed({ length: 256, d_from: 'o' }, 'rows'), 'rows', 12), 'the still')
   await shown.choose('length', '512')

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 
 import { shown } from '../figures/break_it.js'
 import { output_of } from '../figures/programs.mjs'
-import { figure_on, SITE, with_browser } from './browser.mjs'
+import { figure_on, page_with, SITE, with_browser } from './browser.mjs'
 
 const TYPES = [['f32', 'f32', 'fp32'], ['f16', 'f32', 'p fp16'], ['f16', 'f16', 'all fp16']]
 const CASES = [[256, 1, '1'], [64, 128, '128'], [256, 1 / 128, '1/128'], [1, 1, '1']]  // keys, value, label
@@ -24,7 +24,7 @@ function compare(numbers, { without_maximum, with_maximum }, score) {
 }
 
 test('break_it: every number is what ch02_tiled_cpu overflow prints', () => with_browser(async (open) => {
-  const page = await open('/chapters/02_tiled_cpu/')
+  const page = await open(page_with('02_tiled_cpu', 'break_it'))
   const figure = await figure_on(page, 'break_it')
   const seen = new Set()
   for (const [p, sums, label] of TYPES) {
@@ -61,7 +61,7 @@ test('break_it: the thresholds of the lesson', () => {
 })
 
 test('break_it: dragging, keys, other axis, on a narrow page', () => with_browser(async (open) => {
-  const page = await open('/chapters/02_tiled_cpu/', { width: 390 })
+  const page = await open(page_with('02_tiled_cpu', 'break_it'), { width: 390 })
   const figure = await figure_on(page, 'break_it')
   assert.match(await figure.words(), /^256 keys of score 84 .* o \/ l NaN\. l was first: Inf above 83\.18\./)
   await figure.drag([0.9, 0.2], [0.5, 0.2])
@@ -89,7 +89,7 @@ test('break_it: the museum shows the case without a NaN', () => with_browser(asy
 
 const skip = existsSync(join(SITE, 'tiled.wasm')) ? false : 'the programs are not built as WebAssembly: the tools are missing'
 test("break_it: the reader's own number of keys, run in the page", { skip }, () => with_browser(async (open) => {
-  const page = await open('/chapters/02_tiled_cpu/'), figure = await figure_on(page, 'break_it')
+  const page = await open(page_with('02_tiled_cpu', 'break_it')), figure = await figure_on(page, 'break_it')
   const count = figure.root.locator('[data-control="count"] input')
   await figure.choose('keys', 'your own')
   for (const keys of [100, 7]) {

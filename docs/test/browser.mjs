@@ -1,6 +1,6 @@
 // A browser on the built site, for the tests: pages that complain fail, figures are driven as a reader would.
 import assert from 'node:assert/strict'
-import { createReadStream, existsSync, statSync } from 'node:fs'
+import { createReadStream, existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { extname, join, resolve } from 'node:path'
 import { after } from 'node:test'
@@ -19,6 +19,18 @@ const CHROMIUM = process.env.FA_CHROMIUM ?? '/usr/bin/chromium'
 
 const BLANK = '/blank', ICON = '/favicon.ico'  // no pages of the site: the blank page asks for an icon
 const LONGEST = 90_000  // milliseconds for anything: machines of CI can be busy
+
+// The lessons' pages: a chapter may have several.
+export const lesson_urls = () => ['/', ...readdirSync(join(SITE, 'chapters'), { recursive: true })
+  .filter((path) => path.endsWith('.html')).sort().map((path) => `/chapters/${path.replace(/index\.html$/, '')}`)]
+
+/// The page of a chapter that shows a picture, for example of '02_tiled_cpu' the picture 'tiles'.
+export function page_with(chapter, picture) {
+  const still = `data-still="chapters/${chapter}/figures/${picture}.svg"`
+  const url = lesson_urls().find((url) => readFileSync(join(SITE, url.replace(/\/$/, '/index.html')), 'utf8').includes(still))
+  assert.ok(url, `a page of chapter ${chapter} shows ${picture}.svg`)
+  return url
+}
 
 function serve() {
   const server = createServer((request, response) => {
@@ -98,9 +110,12 @@ export async function ready(root) {
   }, LONGEST)
 }
 
-/// A figure of a page, once it can be used. `place` tells figures of one name apart, from 0.
+/// A figure of a page, once it can be used. `place` tells figures of one name apart: a number, from 0, or
+/// the name of its picture.
 export async function figure_on(page, name, place = 0) {
-  const root = page.locator(`[data-figure="${name}"]`).nth(place)
+  const all = `[data-figure="${name}"]`
+  const root = typeof place === 'number' ? page.locator(all).nth(place)
+    : page.locator(`${all}[data-still$="/${place}.svg"]`)
   await ready(root)
   const control = (key) => root.locator(`[data-control="${key}"]`)
   // A figure that is shown a part at a time: does `look` in each part until it finds something.

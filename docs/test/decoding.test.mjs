@@ -6,7 +6,7 @@ import { NARROW, WIDE } from '../figures/draw.js'
 import pages from '../figures/pages.js'
 import splits from '../figures/splits.js'
 import { output_of } from '../figures/programs.mjs'
-import { figure_on, with_browser } from './browser.mjs'
+import { figure_on, page_with, with_browser } from './browser.mjs'
 import { numbers_in } from './drawing.mjs'
 
 const tables = Object.fromEntries(Object.entries(splits.sources).map(([key, command]) => [key, output_of(command)]))
@@ -43,7 +43,7 @@ test('pages: what the lesson says of request 4', () => {
 
 test('chapter 11 on the page: other numbers of blocks, steps', () => with_browser(async (open) => {
   for (const width of [1280, 390]) {
-    const page = await open('/chapters/11_decoding/', { width })
+    const page = await open(page_with('11_decoding', 'splits'), { width })
     const shown = await figure_on(page, 'splits')
     await shown.choose('items', '24')
     assert.match(await shown.words(), /^24 blocks without splitting, 16 splits of the keys: 384 blocks/)

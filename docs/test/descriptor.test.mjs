@@ -11,7 +11,7 @@ import figure from '../figures/descriptor.js'
 import { is_right, reads_of } from '../figures/descriptor_log.js'
 import { NARROW, WIDE } from '../figures/draw.js'
 import { BIN, output_of } from '../figures/programs.mjs'
-import { figure_on, with_browser } from './browser.mjs'
+import { figure_on, page_with, with_browser } from './browser.mjs'
 import { numbers_in } from './drawing.mjs'
 
 const logs = Object.fromEntries(Object.entries(figure.sources)
@@ -114,7 +114,7 @@ test('the broken descriptor: where V has the same in both places, the program’
 
 test('descriptors on the page: operands, steps, pointing', () => with_browser(async (open) => {
   for (const width of [1280, 390]) {
-    const page = await open('/chapters/13_wgmma/', { width })
+    const page = await open(page_with('13_wgmma', 'descriptor_k'), { width })
     const shown = await figure_on(page, 'descriptor')
     for (const step of [0, 5, 7]) {
       await shown.slide('step', step)

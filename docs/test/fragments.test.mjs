@@ -3,10 +3,10 @@ import { test } from 'node:test'
 
 import figure from '../figures/fragments.js'
 import { output_of } from '../figures/programs.mjs'
-import { figure_on, with_browser } from './browser.mjs'
+import { figure_on, page_with, with_browser } from './browser.mjs'
 import { numbers_in } from './drawing.mjs'
 
-const PAGE = '/chapters/03_basic_kernel/'
+const PAGE = page_with('03_basic_kernel', 'fragments')
 const layout = output_of(['ch03_layout', '--layout', '{json}'])
 const { mma, weights } = layout
 const LANES = [...Array(layout.lanes).keys()]

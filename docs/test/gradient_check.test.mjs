@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { NARROW, WIDE } from '../figures/draw.js'
 import figure from '../figures/gradient_check.js'
 import { output_of } from '../figures/programs.mjs'
-import { figure_on, with_browser } from './browser.mjs'
+import { figure_on, page_with, with_browser } from './browser.mjs'
 import { numbers_in } from './drawing.mjs'
 
 const outputs = Object.fromEntries(Object.entries(figure.sources).map(([key, command]) => [key, output_of(command)]))
@@ -70,7 +70,7 @@ test('gradient_check: each break spoils its tensors and no others, in fp32', () 
 })
 
 test('gradient_check: on its page', () => with_browser(async (open) => {
-  const page = await open('/chapters/10_backward/', { width: 390 })
+  const page = await open(page_with('10_backward', 'gradient_check'), { width: 390 })
   const shown = await figure_on(page, 'gradient_check')
   assert_shows(await shown.values(), outputs['bf16,lse-of-empty-row'], 'the still')
   await shown.choose('broken', 'no-scale-in-dk')

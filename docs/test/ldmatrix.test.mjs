@@ -3,7 +3,7 @@ import { test } from 'node:test'
 
 import figure from '../figures/ldmatrix.js'
 import { output_of } from '../figures/programs.mjs'
-import { figure_on, with_browser } from './browser.mjs'
+import { figure_on, page_with, with_browser } from './browser.mjs'
 import { numbers_in } from './drawing.mjs'
 
 const layout = output_of(['ch03_layout', '--layout', '{json}'])
@@ -44,7 +44,7 @@ test('ldmatrix: x2 beside x4, with what chapters 05 and 06 count', () => {
 })
 
 test('ldmatrix: what the page shows of each load', () => with_browser(async (open) => {
-  const page = await open('/chapters/03_basic_kernel/')
+  const page = await open(page_with('03_basic_kernel', 'ldmatrix'))
   const shown = await figure_on(page, 'ldmatrix')
   for (const load of loads) {
     await shown.choose('load', load.name)

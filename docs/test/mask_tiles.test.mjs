@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { NARROW, WIDE } from '../figures/draw.js'
 import figure from '../figures/mask_tiles.js'
 import { output_of } from '../figures/programs.mjs'
-import { figure_on, with_browser } from './browser.mjs'
+import { figure_on, page_with, with_browser } from './browser.mjs'
 import { numbers_in } from './drawing.mjs'
 import { data_of } from './states.mjs'
 
@@ -162,8 +162,8 @@ test('mask_tiles: what is said of a tile', () => {
 })
 
 test('mask_tiles: on its page, every choice shows its tiles', () => with_browser(async (open) => {
-  const page = await open('/chapters/09_masks_and_shapes/')
-  const figure = await figure_on(page, 'mask_tiles')
+  const page = await open(page_with('09_masks_and_shapes', 'tile_map'))
+  const figure = await figure_on(page, 'mask_tiles', 'tile_map')
   for (const [mask, lengths] of CASES) {
     await figure.choose('mask', LABELS[mask])
     await figure.choose('lengths', LABELS[lengths])
@@ -174,15 +174,15 @@ test('mask_tiles: on its page, every choice shows its tiles', () => with_browser
 }))
 
 test('mask_tiles: pointing and keys; the window is there too', () => with_browser(async (open) => {
-  const page = await open('/chapters/09_masks_and_shapes/', { width: 390 })
-  const figure = await figure_on(page, 'mask_tiles')
+  const page = await open(page_with('09_masks_and_shapes', 'tile_map'), { width: 390 })
+  const figure = await figure_on(page, 'mask_tiles', 'tile_map')
   await figure.point('0,5,3')
   assert.match(await figure.words(), /Queries 640 to 767, keys 192 to 255: visit 4 of 12, clear; /)
   await figure.press('ArrowDown')
   assert.match(await figure.words(), /Queries 768 to 895, keys 192 to 255: visit 4 of 14, clear; /)
   await figure.press('ArrowRight')
   assert.match(await figure.words(), /Queries 768 to 895, keys 256 to 319: visit 5 of 14, clear; /)
-  const window = await figure_on(page, 'mask_tiles', 1)
+  const window = await figure_on(page, 'mask_tiles', 'window')
   assert.equal(await window.value('visited'), '42 visited')
   assert.equal(await window.value('masked'), '28 of them masked')
   assert.equal(await window.value('skipped'), '86 skipped')

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
 import { output_of } from '../figures/programs.mjs'
-import { figure_on, with_browser } from './browser.mjs'
+import { figure_on, page_with, with_browser } from './browser.mjs'
 
 const MIB = 1 << 20
 
@@ -11,8 +11,8 @@ test('memory_curves: bytes as ch02_tiled_cpu counts them now', () => with_browse
   const measured = output_of(['docs/measurements/cpu/ch02_memory.csv']).rows
   assert.ok(fresh.length > 1)
   assert.deepEqual(measured.slice(0, fresh.length), fresh)
-  const page = await open('/chapters/02_tiled_cpu/')
-  const figure = await figure_on(page, 'memory_curves')
+  const page = await open(page_with('02_tiled_cpu', 'memory_curves'))
+  const figure = await figure_on(page, 'memory_curves', 'memory_curves')
   for (const { length, safe_peak_bytes, tiled_peak_bytes, output_bytes, score_matrix_bytes } of measured) {
     await figure.slide('power', Math.log2(length))
     assert.deepEqual(await figure.values(), {
@@ -31,8 +31,8 @@ test('memory_curves: times are the medians of the measurement', () => with_brows
   const { rows } = output_of(['docs/measurements/cpu/crossover.csv'])
   const median = (name, length) =>
     rows.find((row) => row.kernel === name && row.length === length).ns / 1000
-  const page = await open('/chapters/02_tiled_cpu/')
-  const figure = await figure_on(page, 'memory_curves', 1)
+  const page = await open(page_with('02_tiled_cpu', 'time_curves'))
+  const figure = await figure_on(page, 'memory_curves', 'time_curves')
   assert.match(await figure.words(),
     /^n = 32: .* Xeon with AVX-512, 16 cores, virtual machine, 2 MiB of L2 a core/)
   for (let length = 16; length <= 4096; length *= 2) {
@@ -49,8 +49,8 @@ test('memory_curves: times are the medians of the measurement', () => with_brows
 }))
 
 test('memory_curves: dragging, keys, and the chart that is chosen', () => with_browser(async (open) => {
-  const page = await open('/chapters/02_tiled_cpu/', { width: 390 })
-  const figure = await figure_on(page, 'memory_curves')
+  const page = await open(page_with('02_tiled_cpu', 'memory_curves'), { width: 390 })
+  const figure = await figure_on(page, 'memory_curves', 'memory_curves')
   await figure.drag([0.9, 0.5], [0.22, 0.5])
   assert.match(await figure.words(), /^n = 512: /)
   await figure.press('ArrowRight')

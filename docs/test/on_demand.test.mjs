@@ -10,7 +10,7 @@ import { NARROW, WIDE } from '../figures/draw.js'
 import figure, { chosen_scores, JUMPS } from '../figures/on_demand.js'
 import { cell, count_of, rounds_of, said_yes } from '../figures/on_demand_log.js'
 import { output_of, ROOT } from '../figures/programs.mjs'
-import { figure_on, with_browser } from './browser.mjs'
+import { figure_on, page_with, with_browser } from './browser.mjs'
 import { numbers_in } from './drawing.mjs'
 
 const logs = Object.fromEntries(Object.entries(figure.sources)
@@ -117,7 +117,7 @@ test('the words: each tile, against the letters', () => {
 
 test('on_demand on the page: runs, tiles', () => with_browser(async (open) => {
   for (const width of [1280, 390]) {
-    const page = await open('/chapters/16_maximum_on_demand/', { width }), size = width < 500 ? NARROW : WIDE
+    const page = await open(page_with('16_maximum_on_demand', 'on_demand'), { width }), size = width < 500 ? NARROW : WIDE
     const shown = await figure_on(page, 'on_demand')
     assert.deepEqual(await shown.values(), drawn({ run: 'jumps', tile: 18 }, size))
     assert.match(await shown.words(), /Tile 18, .*done again by warp 1/)

@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 
 import { output_of } from '../figures/programs.mjs'
-import { figure_on, SITE, with_browser } from './browser.mjs'
+import { figure_on, page_with, SITE, with_browser } from './browser.mjs'
 
-const PAGE = '/chapters/02_tiled_cpu/'
+const PAGE = page_with('02_tiled_cpu', 'online_softmax')
 const PRESETS = { '1 to 6': [1, 2, 3, 4, 5, 6], '6 to 1': [6, 5, 4, 3, 2, 1],
   'a late giant': [1, 2, 3, 4, 5, 100], 'all equal': [3, 3, 3, 3, 3, 3],
   'very negative': [-1000, -999, -1002, -998, -1001, -997] }

@@ -2,17 +2,12 @@
 // stay with their
 // controls, what is said aloud, and how a drawing moves.
 import assert from 'node:assert/strict'
-import { readdirSync } from 'node:fs'
-import { join } from 'node:path'
 import { test } from 'node:test'
 
-import { ROOT } from '../figures/programs.mjs'
-import { figure_on, ready, with_browser } from './browser.mjs'
+import { figure_on, lesson_urls, page_with, ready, with_browser } from './browser.mjs'
 
 const WINDOWS = [[1440, 900], [390, 844]]
 const MOST = 0.8  // of the window's height, for a figure's title, controls and drawing
-const chapters = readdirSync(join(ROOT, 'chapters')).filter((name) => /^\d/.test(name))
-  .map((name) => `/chapters/${name}/`)
 
 test('the first screen says what this is, in numbers, with a picture and where to begin',
   () => with_browser(async (open) => {
@@ -68,7 +63,7 @@ test('a prediction is asked for before its answer, and stands beside it then',
 
 test('figures fit the window with their controls, in every part', { timeout: 900_000 },
   () => with_browser(async (open) => {
-  for (const url of ['/', '/docs/cuda-in-one-picture.html', ...chapters]) {
+  for (const url of ['/docs/cuda-in-one-picture.html', ...lesson_urls()]) {
     const page = await open(url)
     for (const [width, height] of WINDOWS) {
       await page.setViewportSize({ width, height })
@@ -103,7 +98,7 @@ test('controls stay in sight while their drawing is', () => with_browser(async (
 }))
 
 test('the reader’s own steps are said aloud, those of Play are not', () => with_browser(async (open) => {
-  const page = await open('/chapters/02_tiled_cpu/')
+  const page = await open(page_with('02_tiled_cpu', 'online_softmax'))
   const { root, forward } = await figure_on(page, 'online_softmax')
   assert.equal(await root.locator('[role=img]').count(), 0, 'nothing with parts is an image')
   assert.equal(await root.locator('.fa-canvas').getAttribute('role'), 'group')
@@ -129,7 +124,7 @@ test('the reader’s own steps are said aloud, those of Play are not', () => wit
 test('a drawing moves to its next state, and jumps for readers who ask for that',
   () => with_browser(async (open) => {
   for (const motion of ['no-preference', 'reduce']) {
-    const page = await open('/chapters/02_tiled_cpu/')
+    const page = await open(page_with('02_tiled_cpu', 'merge'))
     await page.emulateMedia({ reducedMotion: motion })
     const { root, slide } = await figure_on(page, 'merge')
     const widths = () => root.locator('.fa-canvas rect')
@@ -161,7 +156,7 @@ test('a drawing moves to its next state, and jumps for readers who ask for that'
 }))
 
 test('online softmax: scores follow the pointer', () => with_browser(async (open) => {
-  const page = await open('/chapters/02_tiled_cpu/')
+  const page = await open(page_with('02_tiled_cpu', 'online_softmax'))
   const figure = await figure_on(page, 'online_softmax')
   await figure.choose('preset', 'your own')
   await figure.slide('step', 6)

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { NARROW, WIDE } from '../figures/draw.js'
 import ring from '../figures/ring.js'
 import { output_of } from '../figures/programs.mjs'
-import { figure_on, with_browser } from './browser.mjs'
+import { figure_on, page_with, with_browser } from './browser.mjs'
 import { numbers_in } from './drawing.mjs'
 
 const outputs = Object.fromEntries(Object.entries(ring.sources).map(([key, command]) => [key, output_of(command)]))
@@ -41,7 +41,7 @@ test('ring: in order 57 % of the time is used, as the lesson says; in zigzag all
 
 test('chapter 19 on the page: another layout, another step', () => with_browser(async (open) => {
   for (const width of [1280, 390]) {
-    const page = await open('/chapters/19_ring_attention/', { width })
+    const page = await open(page_with('19_ring_attention', 'in_order'), { width })
     const shown = await figure_on(page, 'ring')
     await shown.choose('layout', 'zigzag')
     assert.match(await shown.words(), /^Step 1, zigzag: of 8 chunks rank r has r and 7 - r, causal\. Rank 0 looks at/)

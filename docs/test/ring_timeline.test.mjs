@@ -3,12 +3,12 @@ import { test } from 'node:test'
 
 import { output_of } from '../figures/programs.mjs'
 import { runs_of } from '../figures/ring_timeline.js'
-import { figure_on, with_browser } from './browser.mjs'
+import { figure_on, page_with, with_browser } from './browser.mjs'
 
 const runs = runs_of(output_of(['docs/measurements/h100/ch19_timeline.csv']).rows)
 
 test('ring_timeline: lengths are what the events say; a step begins behind the one before', () => with_browser(async (open) => {
-  const page = await open('/chapters/19_ring_attention/'), figure = await figure_on(page, 'ring_timeline')
+  const page = await open(page_with('19_ring_attention', 'ring_timeline')), figure = await figure_on(page, 'ring_timeline')
   for (const [mask, label, schedules] of [['causal', 'causal', ['ring', 'overlap', 'zigzag']], ['all', 'all keys', ['ring', 'overlap']]]) {
     await figure.choose('mask', label)
     const values = await figure.values()

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { NARROW, WIDE } from '../figures/draw.js'
 import figure from '../figures/rounding.js'
 import { output_of } from '../figures/programs.mjs'
-import { figure_on, with_browser } from './browser.mjs'
+import { figure_on, page_with, with_browser } from './browser.mjs'
 import { numbers_in } from './drawing.mjs'
 
 const outputs = Object.fromEntries(Object.entries(figure.sources).map(([key, command]) => [key, output_of(command)]))
@@ -38,7 +38,7 @@ test('rounding: the intact runs pass, and a mean that stays in K does not', () =
 })
 
 test('rounding: on its page', () => with_browser(async (open) => {
-  const page = await open('/chapters/17_low_precision/', { width: 390 })
+  const page = await open(page_with('17_low_precision', 'rounding'), { width: 390 })
   const shown = await figure_on(page, 'rounding')
   assert_shows(await shown.values(), 1024)
   await shown.choose('length', '256')

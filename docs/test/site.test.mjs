@@ -6,7 +6,7 @@ import { join, posix } from 'node:path'
 import { test } from 'node:test'
 
 import { ROOT } from '../figures/programs.mjs'
-import { ready, SITE, with_browser } from './browser.mjs'
+import { lesson_urls, ready, SITE, with_browser } from './browser.mjs'
 
 const LARGEST_PAGE = 585_000  // bytes, uncompressed, without fonts; each chapter is in every page's sidebar
 const AT_ONCE = 4  // pages
@@ -15,12 +15,12 @@ const pages = readdirSync(SITE, { recursive: true })
   .filter((path) => path.endsWith('.html') && path !== '404.html').sort()
 const url_of = (path) => '/' + path.replace(/(^|\/)index\.html$/, '$1')
 const html = Object.fromEntries(pages.map((path) => [url_of(path), readFileSync(join(SITE, path), 'utf8')]))
-const lessons = Object.keys(html).filter((url) => /^\/(chapters\/[^/]+\/)?$/.test(url))
+const lessons = lesson_urls()
 
 test('every page has a title, one main heading and words for its pictures', () => {
   assert.ok(pages.length > 60, `${pages.length} pages`)
-  assert.equal(lessons.length, 1 + readdirSync(join(ROOT, 'chapters'))
-    .filter((name) => /^\d/.test(name)).length)
+  const written = readdirSync(join(ROOT, 'chapters'), { recursive: true }).filter((path) => path.endsWith('.md'))
+  assert.equal(lessons.length, 1 + written.length)
   for (const [url, content] of Object.entries(html)) {
     assert.equal(content.match(/<h1[ >]/g)?.length, 1, `${url}: one main heading`)
     for (const [picture] of content.matchAll(/<img (?![^>]*\bVPImage logo\b)[^>]*>/g)) {
@@ -150,6 +150,23 @@ test('the name of the site and its parts: what is there, and what is coming',
   assert.deepEqual(parts.slice(1, 7).map(([[name]]) => name.replace(/ (\d.*)?coming$/, '')),
     JSON.parse(readFileSync(join(ROOT, 'chapters/parts.json'), 'utf8')).map(({ part }) => part))
 }))
+
+test('the pages of a chapter are in the sidebar and follow one another', () => {
+  const folders = JSON.parse(readFileSync(join(ROOT, 'chapters/parts.json'), 'utf8')).flatMap(({ chapters }) => chapters)
+  const order = folders.flatMap((name) => {
+    const own = readdirSync(join(ROOT, 'chapters', name)).filter((file) => /^\d-.*\.md$/.test(file)).sort()
+    return [`/chapters/${name}/`, ...own.map((file) => `/chapters/${name}/${file.replace(/md$/, 'html')}`)]
+  })
+  assert.deepEqual(lessons.slice(1).sort(), [...order].sort())
+  for (const [place, url] of order.entries()) {
+    const sidebar = /<nav [^>]*id="VPSidebarNav"[^]*?<\/nav>/.exec(html[url])[0]
+    const links = [...sidebar.matchAll(/href="([^"]+)"/g)].map(([, href]) => href)
+    assert.deepEqual(links.filter((href) => href.startsWith('/chapters/')), order, url)
+    const next = /<a class="[^"]*pager-link[^"]*next[^"]*" href="([^"]+)"/.exec(html[url])?.[1]
+    const following = order[place + 1]
+    if (following && !following.startsWith('/chapters/03_')) assert.equal(next, following, url)  // docs/cuda… is before 03
+  }
+})
 
 test('a hazard’s file and line is a link to that line, in words and in a figure',
   () => with_browser(async (open) => {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 
 import { output_of } from '../figures/programs.mjs'
-import { figure_on, SITE, with_browser } from './browser.mjs'
+import { figure_on, page_with, SITE, with_browser } from './browser.mjs'
 
 const skip = existsSync(join(SITE, 'systolic.wasm')) ? false : 'the programs are not built as WebAssembly: the tools are missing'
 
@@ -43,8 +43,8 @@ const assert_has = (values, wanted, what) => {
 }
 
 test('systolic: every cell, result and count is what the program traces', () => with_browser(async (open) => {
-  const page = await open('/chapters/18_systolic_array/')
-  const figure = await figure_on(page, 'systolic')
+  const page = await open(page_with('18_systolic_array', 'systolic'))
+  const figure = await figure_on(page, 'systolic', 'systolic')
   for (const size of [[2, 3, 2], [4, 3, 5], [8, 8, 8]]) {
     const [m, k, n] = size
     await figure.choose('size', `${m} × ${k} by ${k} × ${n}`)
@@ -69,8 +69,8 @@ test('systolic: every cell, result and count is what the program traces', () => 
 }))
 
 test('systolic: what waits enters in the cycles that follow', () => with_browser(async (open) => {
-  const page = await open('/chapters/18_systolic_array/')
-  const figure = await figure_on(page, 'systolic')
+  const page = await open(page_with('18_systolic_array', 'systolic'))
+  const figure = await figure_on(page, 'systolic', 'systolic')
   await figure.slide('cycle', 1)
   const values = await figure.values()
   assert.equal(values.left_0_1, 'a10')
@@ -84,8 +84,8 @@ test('systolic: what waits enters in the cycles that follow', () => with_browser
 }))
 
 test("systolic: the reader's own sizes, multiplied in the page", { skip }, () => with_browser(async (open) => {
-  const page = await open('/chapters/18_systolic_array/')
-  const figure = await figure_on(page, 'systolic'), sizes = figure.root.locator('[data-control="sizes"] input')
+  const page = await open(page_with('18_systolic_array', 'systolic'))
+  const figure = await figure_on(page, 'systolic', 'systolic'), sizes = figure.root.locator('[data-control="sizes"] input')
   await figure.choose('size', 'your own')
   for (const [own, dataflow] of [['5, 3, 6', 'weight'], ['7 2 6', 'output'], ['1,1,1', 'weight']]) {
     await figure.choose('dataflow', STAYS[dataflow])

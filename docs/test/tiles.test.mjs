@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 
 import { output_of } from '../figures/programs.mjs'
-import { figure_on, SITE, with_browser } from './browser.mjs'
+import { figure_on, page_with, SITE, with_browser } from './browser.mjs'
 
 const MATRICES = ['Q', 'K', 'V', 'S', 'P', 'O', 'm, l']
 const NAMES = { keys_outside: 'FlashAttention-1', three_passes: 'Plain attention' }
@@ -38,8 +38,8 @@ const assert_has = (values, wanted, what) => {
 }
 
 test('tiles: every step moves what ch02_tiled_cpu traffic says', () => with_browser(async (open) => {
-  const page = await open('/chapters/02_tiled_cpu/')
-  const figure = await figure_on(page, 'tiles')
+  const page = await open(page_with('02_tiled_cpu', 'tiles'))
+  const figure = await figure_on(page, 'tiles', 'tiles')
   for (const [length, dim, rows, cols, steps] of [[5, 3, 3, 4, [1, 2, 3, 4, 9]], [16, 8, 8, 4, [3, 7, 17]],
     [512, 64, 64, 64, [1, 20, 36, 64]], [512, 64, 128, 64, [9]]]) {
     await figure.choose('length', `N = ${length}, d = ${dim}`)
@@ -68,8 +68,8 @@ test('tiles: every step moves what ch02_tiled_cpu traffic says', () => with_brow
 }))
 
 test('tiles: how often each matrix is read, and S never is', () => with_browser(async (open) => {
-  const page = await open('/chapters/02_tiled_cpu/', { width: 390 })
-  const figure = await figure_on(page, 'tiles')
+  const page = await open(page_with('02_tiled_cpu', 'tiles'), { width: 390 })
+  const figure = await figure_on(page, 'tiles', 'tiles')
   const often = async (order) => Object.fromEntries(await Promise.all(MATRICES.map(async (matrix) =>
     [matrix, await figure.value(`${order}_${matrix}_times`)])))
   assert.deepEqual(await often('keys_outside'),
@@ -83,8 +83,8 @@ test('tiles: how often each matrix is read, and S never is', () => with_browser(
 }))
 
 test('tiles: steps, keys and pointing; the walk-through is there too', () => with_browser(async (open) => {
-  const page = await open('/chapters/02_tiled_cpu/')
-  const figure = await figure_on(page, 'tiles')
+  const page = await open(page_with('02_tiled_cpu', 'tiles'))
+  const figure = await figure_on(page, 'tiles', 'tiles')
   assert.match(await figure.words(),
     /Step 20\. FlashAttention-1, keys outside: for each K, V tile: 3 of 8, for each Q tile: 4 of 8;/)
   await figure.forward('step')
@@ -98,7 +98,7 @@ test('tiles: steps, keys and pointing; the walk-through is there too', () => wit
   await figure.point('keys_outside:7,7')
   assert.match(await figure.words(),
     /Step 64\. .* 868352 of 868352 elements so far\. .* 590336 of 590336 elements so far\./)
-  const by_hand = await figure_on(page, 'tiles', 1)
+  const by_hand = await figure_on(page, 'tiles', 'tiles_by_hand')
   const { orders } = traffic(5, 3, 3, 4, false)
   const values = await by_hand.values()
   assert_has(values, expected(orders.keys_outside, 'keys_outside', 3), 'by hand')
@@ -110,7 +110,7 @@ test('tiles: steps, keys and pointing; the walk-through is there too', () => wit
 
 const skip = existsSync(join(SITE, 'tiled.wasm')) ? false : 'the programs are not built as WebAssembly: the tools are missing'
 test("tiles: the reader's own sizes, counted in the page", { skip }, () => with_browser(async (open) => {
-  const page = await open('/chapters/02_tiled_cpu/'), figure = await figure_on(page, 'tiles')
+  const page = await open(page_with('02_tiled_cpu', 'tiles')), figure = await figure_on(page, 'tiles', 'tiles')
   const sizes = figure.root.locator('[data-control="sizes"] input')
   await figure.choose('length', 'your own')
   for (const [own, causal] of [['100, 16, 32, 16', false], ['37 5 10 8', true]]) {
