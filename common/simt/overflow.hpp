@@ -22,7 +22,9 @@ class LoopWatch {
   LoopWatch& operator=(const LoopWatch&) = delete;
 
  private:
-  [[maybe_unused]] void* timer_ = nullptr;
+#ifdef __linux__
+  void* timer_ = nullptr;
+#endif
 };
 
 }  // namespace fa::simt
