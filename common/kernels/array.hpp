@@ -1,6 +1,6 @@
 #pragma once
-// Memory where kernels run, with a type: of the GPU, or of the emulator. For host code that
-// compiles once for each backend.
+// Typed memory of the device that runs kernels, which is the GPU or the emulator, for host code
+// that is compiled once per backend.
 
 #include <cstring>
 #include <span>
@@ -15,7 +15,7 @@
 
 namespace FA_BACKEND {
 
-// `size` elements that nobody has written. Throws fa::TooLittle where there is too little memory.
+// An array of `size` uninitialized elements. Throws fa::TooLittle if there is too little memory.
 #if defined(__CUDACC__)
 template <class T>
 class Array : public fa::GpuBuffer {
@@ -38,7 +38,7 @@ class Array : public fa::simt::Buffer<T> {
       : fa::simt::Buffer<T>(static_cast<size_t>(size), name) {
     std::memset(static_cast<void*>(data()), 0xff, this->bytes());  // NaN
   }
-  // As on a GPU, who may write through a pointer is not the buffer's business.
+  // Const, as a pointer to GPU memory would be: the array does not track who writes through it.
   T* data() const { return const_cast<Array*>(this)->fa::simt::Buffer<T>::data(); }
   int64_t size() const { return static_cast<int64_t>(fa::simt::Buffer<T>::size()); }
   void upload(std::span<const T> from) { std::copy(from.begin(), from.end(), data()); }

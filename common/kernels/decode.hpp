@@ -1,5 +1,6 @@
 #pragma once
-// The plain data of attention over a cache, as it crosses from host code into a kernel build.
+// The arguments of attention over a KV cache, as plain data that host code passes to a kernel
+// build.
 
 #include <cstdint>
 
@@ -7,40 +8,41 @@
 
 namespace fa {
 
-constexpr int kMostSplits = 128;  // with those of a prefix
+constexpr int kMostSplits = 128;  // including those of a prefix
 
-// Into how many parts the keys are cut: those of the prefix that all sequences share, and of each
-// sequence those behind it.
+// The numbers of parts into which the keys are split: the shared prefix of all sequences, and the
+// own keys of each sequence after it.
 struct DecodeSplits {
-  int own = 1, prefix = 0;  // prefix: 0 if there is none
+  int own = 1, prefix = 0;  // prefix is 0 if there is none
   constexpr int parts() const { return own + prefix; }
 };
 
-// O = softmax(scale Q K^T) V for the newest queries of each sequence, whose keys and values lie in
-// a cache. The tensors lie in GPU memory, or in registered buffers of the emulator, at multiples of
-// 16 bytes.
+// O = softmax(scale Q K^T) V for the newest queries of each sequence, whose keys and values are in
+// a cache. The tensors are in GPU memory or in registered buffers of the emulator, aligned to 16
+// bytes.
 struct DecodeArgs {
   TensorRef q, o;      // [batch, heads, len_q, dim]
-  TensorRef lse = {};  // [batch, heads, len_q, 1], fp32; without data: not wanted
-  // The cache: [batch, kv_heads, capacity, dim]; with a table [pages, kv_heads, page_size, dim].
+  TensorRef lse = {};  // [batch, heads, len_q, 1], fp32; no data: not wanted
+  // The cache: [batch, kv_heads, capacity, dim], or with a table [pages, kv_heads, page_size, dim].
   TensorRef k, v;
-  // Keys that this call appends: [batch, kv_heads, new, dim]; without data: none.
+  // Keys and values that this call appends: [batch, kv_heads, new, dim]; no data: none.
   TensorRef k_new = {}, v_new = {};
-  const int* lengths = nullptr;  // [batch]: keys of each sequence in the cache; null: the capacity
-  const int* table = nullptr;    // [batch, table_columns]: a sequence's pages, in order
+  const int* lengths = nullptr;  // [batch]: cached keys per sequence; null: the capacity
+  const int* table = nullptr;    // [batch, table_columns]: pages of each sequence, in order
   int64_t table_columns = 0;
-  int64_t longest = 0;         // of the lengths, as far as the host knows; 0: the capacity
-  float* workspace = nullptr;  // decode_workspace() numbers, of any value
+  int64_t longest = 0;         // longest length that the host knows of; 0: the capacity
+  float* workspace = nullptr;  // decode_workspace() floats, uninitialized
   float scale = 1;
-  bool causal = true;  // query i sees keys up to length - len_q + i, new ones counted; else all
-  // With a table: the first so many keys of all sequences are on the same pages, which hold nothing
-  // else. They are read for all sequences at once.
+  bool causal = true;  // query i sees keys up to length - len_q + i, including new ones; if false,
+                       // all
+  // With a table: the number of leading keys that all sequences have on the same pages, which hold
+  // nothing else. They are read for all sequences together.
   int64_t prefix = 0;
   DecodeSplits splits = {};
-  uint32_t breaks = 0;  // bits of the chapter's breaks; 0 runs the build that has none compiled in
+  uint32_t breaks = 0;  // bits of the chapter's breaks; 0 selects the build without breaks
 };
 
-// So many floats do the partial results take: a row of O and its log-sum-exp each.
+// Returns the floats that the partial results need: a row of O and its log-sum-exp for each part.
 constexpr int64_t decode_workspace(int64_t rows, int64_t dim, const DecodeSplits& splits) {
   return splits.parts() > 1 ? splits.parts() * rows * (dim + 1) : 0;
 }

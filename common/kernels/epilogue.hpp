@@ -1,13 +1,14 @@
 #pragma once
-// The end of the kernel: divide by the row sums, round, write.
+// The epilogue of the kernel: divide by the row sums, round, store.
 
 #include "common/kernels/geometry.hpp"
 
 namespace FA_BACKEND {
 
 // [anchor: epilogue]
-// O = O / l, rounded to bf16. A lane writes its two neighbours of each row as one 4-byte word, so
-// a quad writes 16 bytes in a row: half of a 32-byte sector. Rows from `rows` on are not written.
+// O = O / l, rounded to bf16. A lane stores its two adjacent elements of each row as one 4-byte
+// word, so a quad stores 16 contiguous bytes, half of a 32-byte sector. Rows at `rows` and above
+// are not stored.
 template <int MMAS_Q, int MMAS_D>
 FA_DEVICE void store_output(bf16* O_gmem,  // this warp's rows [WARP_Q, HEAD_DIM]
                             const float (&O_rmem)[MMAS_Q][MMAS_D][4], const float (&l)[MMAS_Q][2],

@@ -1,5 +1,5 @@
 #pragma once
-// The plain data that crosses from host code into a kernel build.
+// The arguments of a forward pass, as plain data that host code passes to a kernel build.
 
 #include <cstdint>
 
@@ -7,30 +7,31 @@
 
 namespace fa {
 
-// One forward pass: O = softmax(scale Q K^T) V. The tensors lie in GPU memory, or in registered
-// buffers of the emulator, at multiples of 16 bytes. A chapter takes what its KernelChapter says;
-// check_arguments has refused the rest before a kernel's launcher sees it.
+// One forward pass, O = softmax(scale Q K^T) V. The tensors are in GPU memory or in registered
+// buffers of the emulator, aligned to 16 bytes. check_arguments has refused what the chapter's
+// KernelChapter does not support before the launcher is called.
 struct ForwardArgs {
   TensorRef q, k, v;   // [batch, heads, len, dim]; K and V may have fewer heads
-  TensorRef o;         // like Q
-  TensorRef lse = {};  // [batch, heads, len_q, 1], fp32; without data: not wanted
+  TensorRef o;         // shape of Q
+  TensorRef lse = {};  // [batch, heads, len_q, 1], fp32; no data: not wanted
   float scale = 1;
-  // Query i sees keys i + (len_kv - len_q) - window_left up to … + window_right; -1: no limit.
-  int64_t window_left = -1, window_right = -1;  // causal: right 0
-  // Packed sequences, in batch 1: sequence n is rows [q_starts[n], q_starts[n + 1]) of Q and O, and
-  // [kv_starts[n], kv_starts[n + 1]) of K and V. `sequences` + 1 numbers each, where the kernel
-  // runs.
+  // Query i sees keys i + (len_kv - len_q) - window_left to i + (len_kv - len_q) + window_right;
+  // -1: no limit.
+  int64_t window_left = -1, window_right = -1;  // causal: window_right is 0
+  // Packed sequences, in batch 1. Sequence n is rows [q_starts[n], q_starts[n + 1]) of Q and O, and
+  // rows [kv_starts[n], kv_starts[n + 1]) of K and V. Both arrays have `sequences` + 1 elements and
+  // are in the memory of the device that runs the kernel.
   const int *q_starts = nullptr, *kv_starts = nullptr;
   int64_t sequences = 0, longest_q = 0;
   float softcap = 0;    // scores become softcap * tanh(score / softcap), before the mask; 0: none
-  bool alibi = false;   // a head's scores lose fa::alibi_slope for each key of distance
-  uint32_t breaks = 0;  // bits of the chapter's breaks; 0 runs the build that has none compiled in
-  float* workspace = nullptr;  // KernelChapter::forward_workspace bytes, of any value
-  int options[5] = {};         // the chapter's own, in the order of KernelChapter::options
+  bool alibi = false;   // subtracts fa::alibi_slope from a score for each key of distance
+  uint32_t breaks = 0;  // bits of the chapter's breaks; 0 selects the build without breaks
+  float* workspace = nullptr;  // KernelChapter::forward_workspace bytes, uninitialized
+  int options[5] = {};         // options of the chapter, in the order of KernelChapter::options
 };
 
-// One bit for each line that --break can switch off in several chapters. What only one chapter can
-// switch off stands in its own chapter.hpp, from OWN_BREAK up.
+// A bit for each break that several chapters share. Breaks of a single chapter are in its own
+// chapter.hpp, from OWN_BREAK upwards.
 enum KernelBreak : uint32_t {
   NO_MAX = 1u << 0,
   NO_RESCALE = 1u << 1,

@@ -1,5 +1,5 @@
 #pragma once
-// Sizes that the hardware fixes, and the two builds a break-it switch needs.
+// Sizes that the hardware fixes, and the two types that switch breaks.
 
 #include "common/backend.hpp"
 #include "common/kernels/forward.hpp"
@@ -20,8 +20,8 @@ FA_DEVICE int lane_index() { return thread_index() % WARP_SIZE; }
 
 FA_HOST_DEVICE constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
-// A kernel is compiled twice: with NoBreaks, where `has` is false at compile time and every
-// `if (!breaks.has(...))` costs nothing, and with RuntimeBreaks, for --break.
+// A kernel is compiled twice. With NoBreaks, `has` is false at compile time, so every `if
+// (!breaks.has(...))` costs nothing. --break uses the build with RuntimeBreaks.
 struct NoBreaks {
   FA_HOST_DEVICE static constexpr bool has(uint32_t) { return false; }
 };

@@ -1,5 +1,5 @@
 #pragma once
-// From the host's arguments to a running kernel, as chapters 03 to 08 have it.
+// Launches a forward kernel from the host's arguments, as chapters 03 to 08 do.
 
 #include <algorithm>
 #include <initializer_list>
@@ -13,7 +13,7 @@
 namespace FA_BACKEND {
 
 // [anchor: launch]
-// One block for each block_q query rows of each head.
+// Returns the number of blocks, one per block_q query rows of each head.
 inline int num_blocks(const fa::ForwardArgs& args, int block_q) {
   const auto [batch, heads, len_q, head_dim] = args.q.shape;
   const int64_t blocks = batch * heads * ((len_q + block_q - 1) / block_q);
@@ -33,7 +33,7 @@ void launch_forward(Kernel kernel, const fa::ForwardArgs& args, size_t smem_byte
 }
 // [/anchor: launch]
 
-// From chapter 08 on. Throws InputError unless the scale is positive.
+// Throws InputError unless the scale is positive. Used since chapter 08.
 inline void check_scale(float scale) {
   if (scale > 0) return;
   throw fa::InputError("--scale " + fa::shown(scale) +
@@ -41,8 +41,9 @@ inline void check_scale(float scale) {
                        "scale");
 }
 
-// From chapter 09 on. Throws InputError unless the scale is positive and the rows of all tensors
-// are contiguous, begin at multiples of 16 bytes, and lie within 4 GB of their head's first.
+// Throws InputError unless the scale is positive and the rows of all tensors are contiguous, start
+// at multiples of 16 bytes, and are within 4 GB of the first row of their head. Used since chapter
+// 09.
 inline void check_scale_and_strides(float scale,
                                     std::initializer_list<const fa::TensorRef*> tensors) {
   check_scale(scale);
@@ -62,7 +63,7 @@ inline void check_scale_and_strides(float scale,
 }
 
 // Calls run(head_dim, breaks) with the head size as a compile-time constant and with the build that
-// the arguments ask for: none broken, or those of args.breaks.
+// the arguments select: the one without breaks, or the one that tests args.breaks.
 template <class Run>
 void dispatch(const fa::ForwardArgs& args, Run run) {
   const auto with_breaks = [&](auto head_dim) {

@@ -1,22 +1,23 @@
 #pragma once
-// Which keys a query sees, and which tiles of keys a tile of queries needs. Taught in chapter 09.
+// Decides which keys a query sees, and which tiles of keys a tile of queries needs. Chapter 09
+// teaches it.
 
 #include "common/kernels/softmax.hpp"
 
 namespace FA_BACKEND {
 
-constexpr int UNLIMITED = 1 << 29;  // of a window's side: farther than any length
+constexpr int UNLIMITED = 1 << 29;  // side of a window that is longer than any sequence
 
 // [anchor: mask]
-// The last query stands at the last key, so query i stands at key i + diagonal, where diagonal is
-// len_kv - len_q. It sees that key, `left` keys back from there and `right` ahead. Causal:
-// UNLIMITED back, 0 ahead.
+// The last query is aligned with the last key, so query i is aligned with key i + diagonal, where
+// diagonal is len_kv - len_q. It sees that key, `left` keys before it and `right` keys after it.
+// Causal: left is UNLIMITED, right is 0.
 struct Mask {
   int len_kv, diagonal;
   int left, right;
 
-  // Query i sees keys [first_key(i), end_key(i)), and none if that is empty: the end may be
-  // negative, the first may lie past the last key. Both grow with i.
+  // Query i sees keys [first_key(i), end_key(i)). It sees none if that range is empty: the end may
+  // be negative, and the first may be past the last key. Both grow with i.
   FA_DEVICE int first_key(int query) const {
     const int first = query + diagonal - left;
     return first > 0 ? first : 0;
@@ -29,13 +30,13 @@ struct Mask {
 // [/anchor: mask]
 
 // [anchor: tiles]
-// The tiles of BLOCK_KV keys that queries [first, last] need. In a clear tile each of them sees
-// each key: there is nothing to mask. The others lie at the two edges of what is seen; they are
-// visited last, and the clear ones in a loop that knows no mask. The order is free: the state (m,
-// l, o) merges in any.
+// The tiles of BLOCK_KV keys that queries [first, last] need. In a clear tile, every one of these
+// queries sees every key, so no mask is needed. The other tiles are at the two ends of the range.
+// They are visited last, so that a loop without a mask can handle the clear tiles. Any order is
+// correct, because the states (m, l, o) merge in any order.
 template <int BLOCK_KV>
 struct Tiles {
-  int begin, end;  // needed: every key that one of the queries sees lies in these
+  int begin, end;  // tiles that contain all visible keys
   int clear_begin, clear_end;
 
   FA_DEVICE Tiles(const Mask& mask, int first, int last)
@@ -45,9 +46,10 @@ struct Tiles {
         clear_end(mask.end_key(first) / BLOCK_KV) {
     if (clear_end <= clear_begin) clear_begin = clear_end = begin;
   }
-  FA_DEVICE int count() const { return end - begin; }  // not positive: nobody sees anything
+  FA_DEVICE int count() const { return end - begin; }  // not positive if no query sees a key
   FA_DEVICE int clear_count() const { return clear_end - clear_begin; }
-  // The n-th to visit: from the first clear tile to the last tile, then those before.
+  // Returns the n-th tile to visit: from the first clear tile to the last tile, then the earlier
+  // ones.
   FA_DEVICE int visit(int n) const {
     const int tile = clear_begin + n;
     return tile - (tile < end ? 0 : count());
@@ -56,8 +58,8 @@ struct Tiles {
 // [/anchor: tiles]
 
 // Calls work(score, column) for this lane's scores of a row. A lane's columns are 2 (lane%4) and
-// the next in each group of 8: `column` leaves out lane%4, so that it is a constant in unrolled
-// code.
+// the next in each group of 8. `column` leaves out the part 2 (lane%4), so that it is a constant in
+// unrolled code.
 template <int MMAS_Q, int MMAS_KV, class Work>
 FA_DEVICE void for_scores(float (&S_rmem)[MMAS_Q][MMAS_KV][4], int mma_q, int half, Work work) {
   FA_UNROLL
@@ -66,9 +68,10 @@ FA_DEVICE void for_scores(float (&S_rmem)[MMAS_Q][MMAS_KV][4], int mma_q, int ha
 }
 
 // [anchor: mask_scores]
-// Scores that a row does not see become -inf. S's first row is query `query`, its first column key
-// `key`. A lane's columns are 2 (lane%4) and the next in each group of 8: its part of the index is
-// taken off the limits, once, so that each element compares a constant. (FlashAttention's trick.)
+// Sets masked scores to -inf. The first row of S is query `query`, its first column key `key`. A
+// lane's columns are 2 (lane%4) and the next in each group of 8. The lane's part of the index is
+// subtracted from the limits once, so that each element is compared with a constant.
+// (FlashAttention's trick.)
 template <int MMAS_Q, int MMAS_KV>
 FA_DEVICE void mask_scores(float (&S_rmem)[MMAS_Q][MMAS_KV][4], const Mask& mask, int query,
                            int key) {

@@ -1,11 +1,11 @@
 #pragma once
-// Online softmax on the registers that mma leaves behind. Taught in chapter 03, changed by none of
-// the chapters up to 07.
+// Online softmax on the accumulator registers of mma. Chapter 03 teaches it, and the chapters up to
+// 07 leave it unchanged.
 //
-// S_rmem[MMAS_Q][MMAS_KV][4] is this lane's part of S [WARP_Q, BLOCK_KV]. Of each 16x8 tile it
+// S_rmem[MMAS_Q][MMAS_KV][4] is this lane's part of S [WARP_Q, BLOCK_KV]. In each 16x8 tile it
 // holds c0 c1 (row lane/4, columns 2 (lane%4) and the next) and c2 c3 (row lane/4 + 8, the same
-// columns). So a lane keeps two rows per tile, m, l and rescale are [MMAS_Q][2], and the four lanes
-// of a quad share each row.
+// columns). Therefore a lane holds two rows per tile, m, l and rescale are [MMAS_Q][2], and the
+// four lanes of a quad share each row.
 
 #include <limits>
 
@@ -16,8 +16,8 @@ namespace FA_BACKEND {
 constexpr float NEG_INF = -std::numeric_limits<float>::infinity();
 
 // [anchor: mask_tail]
-// Scores of keys past the last one become -inf: the tile's zero-filled rows would score 0, and
-// exp(0 - m) is not nothing.
+// Sets the scores of keys past the last one to -inf. The zero-filled rows of the tile would
+// otherwise score 0 and get the weight exp(0 - m).
 template <int MMAS_Q, int MMAS_KV>
 FA_DEVICE void mask_tail(float (&S_rmem)[MMAS_Q][MMAS_KV][4], int keys_left) {
   for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
@@ -38,8 +38,8 @@ FA_DEVICE void scale_scores(float (&S_rmem)[MMAS_Q][MMAS_KV][4], float scale) {
 }
 
 // [anchor: quad_reduce]
-// Combines a row's partial results, one in each of the quad's four lanes, so that all four end with
-// the whole: lanes that differ in bit 0 exchange first, then lanes that differ in bit 1.
+// Combines a row's partial results, one in each of the quad's four lanes, so that all four lanes
+// hold the total: first lanes that differ in bit 0 exchange, then lanes that differ in bit 1.
 template <class Breaks, class Combine>
 FA_DEVICE float quad_reduce(float value, Breaks breaks, Combine combine) {
   value = combine(value, shfl_xor(value, 1));
@@ -47,22 +47,22 @@ FA_DEVICE float quad_reduce(float value, Breaks breaks, Combine combine) {
 }
 // [/anchor: quad_reduce]
 
-// A row whose scores are all -inf keeps m = -inf, and -inf - (-inf) is NaN. Subtracting 0 instead
-// gives exp(-inf) = 0, as it should be. (The idea is FlashAttention's.)
+// A row whose scores are all -inf keeps m = -inf, and -inf - (-inf) would be NaN. Subtracting 0
+// instead gives the correct exp(-inf) = 0. (The idea is FlashAttention's.)
 FA_DEVICE float subtrahend(float m) { return m == NEG_INF ? 0.0f : m; }
 
 // [anchor: fold]
-// From chapter 08 on a weight's exponent is fma(s, scale_log2, -m_log2). The FMA rounds once, but
-// m_log2 = m * scale_log2 is rounded before it: for s = m the exponent is that error, not 0. Below
-// 4096 it is at most 2^-13, less than a weight changes when it is rounded to 16 bits. Where m_log2
-// is larger, the difference is taken first: S -= m, and m_log2 is 0.
+// Since chapter 08, the exponent of a weight is fma(s, scale_log2, -m_log2). The FMA rounds once,
+// but m_log2 = m * scale_log2 has been rounded before, so for s = m the exponent is that error
+// instead of 0. Below 4096 the error is at most 2^-13, less than the rounding of a weight to 16
+// bits. If m_log2 is larger, subtract first: S -= m, with m_log2 = 0.
 FA_DEVICE bool is_foldable(float m, float scale_log2) { return fabsf(m * scale_log2) < 4096.0f; }
 
 FA_DEVICE float folded_max(float m, float scale_log2) {
   return (is_foldable(m, scale_log2) ? m : 0.0f) * scale_log2;
 }
 
-// S -= m in the rows whose m is not foldable.
+// S -= m in the rows where m is not foldable.
 template <int MMAS_Q, int MMAS_KV>
 FA_DEVICE void subtract_large_max(float (&S_rmem)[MMAS_Q][MMAS_KV][4], const float (&m)[MMAS_Q][2],
                                   float scale_log2) {
@@ -98,7 +98,7 @@ FA_DEVICE void update_row_max(float (&m)[MMAS_Q][2], float (&rescale)[MMAS_Q][2]
 
       const float m_old = m[mma_q][half];
       float m_new = max(m_old, row_max);
-      if (breaks.has(fa::NO_RESCALE)) m_new = row_max;  // each tile by its own maximum
+      if (breaks.has(fa::NO_RESCALE)) m_new = row_max;  // each tile uses its own maximum
       if (breaks.has(fa::NO_MAX)) m_new = 0.0f;
       m[mma_q][half] = m_new;
       rescale[mma_q][half] = breaks.has(fa::NO_RESCALE) ? 1.0f : exp(m_old - subtrahend(m_new));
@@ -107,7 +107,7 @@ FA_DEVICE void update_row_max(float (&m)[MMAS_Q][2], float (&rescale)[MMAS_Q][2]
 // [/anchor: row_max]
 
 // [anchor: rescale]
-// O *= exp(m - m'): what was summed so far belonged to the old maximum
+// O *= exp(m - m'), because the sums so far used the old maximum
 template <int MMAS_Q, int MMAS_D>
 FA_DEVICE void scale_rows(float (&O_rmem)[MMAS_Q][MMAS_D][4], const float (&factor)[MMAS_Q][2]) {
   for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
@@ -118,8 +118,8 @@ FA_DEVICE void scale_rows(float (&O_rmem)[MMAS_Q][MMAS_D][4], const float (&fact
 
 // [anchor: exponentiate_and_pack]
 // P = exp(S - m),   l = l * rescale + rowsum P
-// P leaves as operand A of the next mma. Two 16x8 tiles of S side by side are one 16x16 tile of A,
-// and every lane already holds the elements it must bring: rounding to bf16 is all there is to do.
+// P becomes operand A of the next mma. Two adjacent 16x8 tiles of S form one 16x16 tile of A, and
+// every lane already holds the elements that it must pass, so they only need rounding to bf16.
 template <int MMAS_Q, int MMAS_KV, class Breaks>
 FA_DEVICE void exponentiate_and_pack(uint32_t (&P_rmem)[MMAS_Q][MMAS_KV / 2][4],
                                      const float (&S_rmem)[MMAS_Q][MMAS_KV][4],

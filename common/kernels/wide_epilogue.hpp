@@ -1,5 +1,5 @@
 #pragma once
-// The end of the kernels of chapters 16 and 17: divide by the row sums, round, write O and the
+// The epilogue of the kernels of chapters 16 and 17: divide by the row sums, round, store O and the
 // log-sum-exp.
 
 #include "common/kernels/softmax.hpp"
@@ -10,8 +10,8 @@ struct alignas(16) FourWords {
   uint32_t word[4];
 };
 
-// Lane q of a quad has word q of four chunks of 16 bytes; afterwards it has all four words of chunk
-// q. Twice, lanes exchange what the other one needs: first with the neighbour, then two further.
+// Transposes words within a quad. Lane q has word q of four 16-byte chunks and receives all four
+// words of chunk q. Lanes exchange words twice: with the neighbour, then with the lane two further.
 FA_DEVICE FourWords transpose(FourWords chunks) {
   for (int distance = 1; distance <= 2; distance *= 2) {
     const bool upper = (lane_index() & distance) != 0;
@@ -26,12 +26,12 @@ FA_DEVICE FourWords transpose(FourWords chunks) {
   return chunks;
 }
 
-// O = O / l, rounded, and LSE = scale m + ln(l); of a row that has seen no key, 0 and -inf. A lane
-// has two neighbours of each 8 columns, 4 bytes; the quad exchanges them, so that each lane stores
-// 16 bytes and a quad 64 in a row.
+// O = O / l, rounded, and LSE = scale m + ln(l). A fully masked row gives 0 and -inf. A lane has
+// two adjacent elements of each 8 columns, 4 bytes. The quad exchanges them, so that each lane
+// stores 16 bytes and a quad stores 64 contiguous bytes.
 template <int MMAS_D>
 FA_DEVICE void store_output(char* O_gmem,     // this warp's rows, `stride` bytes apart
-                            float* LSE_gmem,  // this warp's rows; null: not wanted
+                            float* LSE_gmem,  // this warp's rows; null if LSE is not wanted
                             const float (&O_rmem)[1][MMAS_D][4], const float (&m)[1][2],
                             const float (&l)[1][2], float scale, int rows, int64_t stride) {
   static_assert(MMAS_D % 4 == 0, "a quad exchanges four words at a time");
