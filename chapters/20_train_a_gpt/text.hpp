@@ -30,8 +30,8 @@ class Vocabulary {
 };
 
 // All pages of this course's lessons in reading order, in UTF-8. The lesson of this chapter is left
-// out because it quotes what was learned. Throws InputError if the repository is not where it was when
-// this was compiled.
+// out because it quotes what was learned. Throws InputError if the repository is not where it was
+// when this was compiled.
 std::string lessons();
 
 }  // namespace fa::ch20
