@@ -61,4 +61,12 @@ TEST_CASE("text: the lessons are text enough, the same at each call") {
   const std::string text = lessons();
   CHECK(decode_utf8(text, "the lessons").size() > 100'000);
   CHECK(text == lessons());
+  size_t place = 0;  // every page of a chapter, in reading order
+  for (const char* title : {"# Chapter 01: ", "# Chapter 02: ", "# Chapter 02, page 2: ",
+                            "# Chapter 02, page 3: ", "# Chapter 03: "}) {
+    CHECK(text.find(title) != std::string::npos);
+    CHECK(text.find(title) >= place);
+    place = text.find(title);
+  }
+  CHECK(text.find("# Chapter 20") == std::string::npos);
 }
