@@ -37,8 +37,8 @@ struct Cache {
     int page, row;
   };
   // [anchor: place]
-  // Where a key of the cache lies. Nobody asks for others: behind a sequence's pages the table may
-  // hold anything.
+  // Page and row of a key. The key must exist, because the table may hold any number after a
+  // sequence's last page.
   template <class Breaks>
   FA_DEVICE Place place(int key, Breaks breaks) const {
     if (!PAGED) return {0, key};
@@ -55,9 +55,9 @@ struct Cache {
 };
 
 // [anchor: load_keys]
-// Starts copying `KEYS` keys from `first` on, and their values. `mine` is the place of key `first`
-// + lane; who copies a piece of that key gets it by a shuffle. Keys at `stop` and behind it are not
-// this split's: nothing is read, and zeros are written.
+// Starts copying `KEYS` keys and their values, beginning at key `first`. `mine` is the place of key
+// `first` + lane; the lanes that copy this key get it by a shuffle. From key `stop` on, the keys
+// are not in this split, so nothing is read and zeros are written.
 template <int HEAD_DIM, int KEYS, bool PAGED, bool APPEND, class Breaks>
 FA_DEVICE void load_keys(uint32_t K_smem, uint32_t V_smem, const Cache<PAGED, APPEND>& cache,
                          typename Cache<PAGED, APPEND>::Place mine, int first, int stop, int cols,
@@ -84,8 +84,8 @@ FA_DEVICE void load_keys(uint32_t K_smem, uint32_t V_smem, const Cache<PAGED, AP
 // [/anchor: load_keys]
 
 // [anchor: append]
-// The new keys among [first, stop), and their values, go to their places in the cache. In this call
-// nobody reads them there: every block takes them from where they come from.
+// Writes the new keys among [first, stop), and their values, to their places in the cache. No block
+// reads them there during this call, because every block takes them from the input.
 template <int THREADS, class Cache, class Breaks>
 FA_DEVICE void append(const Cache& cache, int first, int stop, int cols, Breaks breaks) {
   const int begin = first > cache.old_len ? first : cache.old_len, chunks = cols / 8;
@@ -190,8 +190,8 @@ void attend(const Params p, Breaks breaks) {
   const Mask mask{len, len - p.len_q, UNLIMITED, p.causal ? 0 : UNLIMITED};
   const int last_row = (first_row + BLOCK_Q < rows ? first_row + BLOCK_Q : rows) - 1;
   // [anchor: split]
-  // Of the keys that any row of the tile sees, this split has [first, stop), none if that is empty.
-  // A sequence is split by what it has, whatever the cache could hold.
+  // This split has [first, stop) of the keys that any row of the tile sees, or none if that is
+  // empty. The parts are cut from the length of the sequence, not from what the cache has room for.
   const int seen = mask.end_key(last_row / p.group);
   const int tiles = seen > p.first_key ? ceil_div(seen - p.first_key, BLOCK_KEYS) : 0;
   const int part = ceil_div(tiles, p.splits) * BLOCK_KEYS;

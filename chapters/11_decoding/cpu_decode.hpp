@@ -124,8 +124,8 @@ void attend_split(const Step<Real>& step, int64_t sequence, int64_t kv_head, Ran
 }
 
 // [anchor: combine]
-// A split is one key whose score is its LSE and whose value is its O: e^LSE is the sum of its
-// weights. O_splits [splits, rows, dim], LSE_splits [splits, rows]; O [rows, dim], LSE [rows].
+// A split is one key whose score is its LSE and whose value is its O, because e^LSE is the sum of
+// its weights. O_splits [splits, rows, dim], LSE_splits [splits, rows]; O [rows, dim], LSE [rows].
 template <class Real>
 void combine(int64_t splits, int64_t rows, int64_t dim, const Real* O_splits,
              const Real* LSE_splits, Real* O, Real* LSE) {

@@ -80,7 +80,7 @@ inline Params params_of(const fa::DecodeArgs& args) {
 }
 
 // [anchor: prefix]
-// Of the keys that all sequences share, for the rows of all sequences.
+// Parameters of the pass over the keys that all sequences share, with the rows of all sequences.
 inline Params prefix_params(const fa::DecodeArgs& args) {
   Params params = params_of(args);
   params.lengths = nullptr;

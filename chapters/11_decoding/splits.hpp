@@ -46,10 +46,10 @@ inline double wave_efficiency(int64_t items, int64_t splits, int64_t multiproces
 }
 
 // [anchor: splits_for]
-// The smallest number of splits whose efficiency is at least `part` of the best one's. `items`:
-// blocks without splitting, batch * kv_heads * query tiles. `multiprocessors`: blocks that run at a
-// time. `tiles`: of keys, counted from the length in use: one that is counted from what the cache
-// could hold makes splits without keys (FlashAttention issue 1000).
+// Returns the smallest number of splits whose efficiency is at least `part` of the best one's.
+// `items`: blocks without splitting, batch * kv_heads * query tiles. `multiprocessors`: blocks that
+// run at a time. `tiles`: number of key tiles of the longest sequence in use. If it were counted
+// from the size of the cache, there would be splits without keys (FlashAttention issue 1000).
 inline int splits_for(int64_t items, int64_t multiprocessors, int64_t tiles, double part = 0.85) {
   check_at_least(0, items, "work items");
   check_at_least(1, multiprocessors, "multiprocessors");
