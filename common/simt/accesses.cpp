@@ -1,4 +1,4 @@
-// Accesses to memory: cp.async, plain loads and stores, atomics and fences.
+// Memory accesses: cp.async, plain loads and stores, atomics and fences.
 
 #include <algorithm>
 #include <atomic>
@@ -29,7 +29,7 @@ void check_stored(const void* value, size_t bytes, const Site& site) {
   }
 }
 
-// For a thread that polls: have the bytes changed, or the first 8 of them?
+// Tells the block which value a load returned (its first 8 bytes), so that it detects polling.
 void note_load(Thread& thread, uint64_t address, const void* value, size_t bytes,
                const Site& site) {
   uint64_t bits = 0;
@@ -37,14 +37,14 @@ void note_load(Thread& thread, uint64_t address, const void* value, size_t bytes
   thread.block->note_load(thread, address, bits, site);
 }
 
-// An ordinary write to memory that a tensor copy may use.
+// Records an ordinary write to memory that a tensor copy may access.
 void note_global_write(const Thread& thread, const void* p, size_t bytes, const Site& site) {
   const auto address = reinterpret_cast<uint64_t>(p);
   if (!thread.block->launch().run.hazards || !in_tensor_maps(address)) return;
   thread.block->shadow().global_write(stamp(thread, site), address, static_cast<uint32_t>(bytes));
 }
 
-// An atomic access of `thread`: its place in the log, its part of a warp instruction.
+// Begins an atomic access of `thread`: logs it and adds it to a warp instruction.
 bool begin_atomic(Thread& thread, Instruction instruction, const char* verb, const void* p,
                   size_t bytes, bool writes, const Site& site) {
   Block& block = *thread.block;
@@ -81,7 +81,7 @@ T add_atomically(T* p, T value, const Site& site) {
       released = join(released, thread.fenced);
     }
   }
-  if (value == T{}) {  // looks, and changes nothing
+  if (value == T{}) {  // only reads, so it may be a poll
     uint64_t bits = 0;
     std::memcpy(&bits, &before, sizeof before);
     block.note_load(thread, address, bits, site);
@@ -100,7 +100,8 @@ void cp_async_16(uint32_t dst, const void* src, int source_bytes, int line, cons
   block.note_progress();
   if (source_bytes < 0 || source_bytes > static_cast<int>(kCopyBytes)) {
     block.report(HazardKind::kOutOfBounds, thread, site, reinterpret_cast<uint64_t>(src), [&] {
-      return "asks cp.async for " + std::to_string(source_bytes) + " of 16 bytes";
+      return "passes " + std::to_string(source_bytes) +
+             " source bytes to cp.async, which takes 0 to 16";
     });
     return;
   }
@@ -124,7 +125,7 @@ void cp_async_16(uint32_t dst, const void* src, int source_bytes, int line, cons
     record = block.shadow().issue_copy(stamp(thread, site), observer(thread), offset, kCopyBytes,
                                        bytes > 0 ? src : nullptr);
   }
-  std::memset(block.shared() + offset, 0xff, kCopyBytes);  // whoever reads it now reads NaN
+  std::memset(block.shared() + offset, 0xff, kCopyBytes);  // a read before the wait returns NaN
   thread.copies.push_back({offset, src, bytes, record, thread.open_group});
 }
 
@@ -197,7 +198,8 @@ void cp_async_wait(int pending_groups, const char* label, int line, const char* 
   Thread& thread = begin(site);
   Block& block = *thread.block;
   pending_groups += block.sync_site(Instruction::kCpAsyncWait, site, label).more_groups;
-  const int land_before = thread.open_group - pending_groups;  // number of the first that may fly
+  const int land_before = thread.open_group - pending_groups;  // number of the first group that may
+                                                               // stay in flight
   if (WarpAccess* access = block.join(thread, Instruction::kCpAsyncWait, site, 0)) {
     access->pending_groups = pending_groups;
     access->first_landed = thread.landed_groups;

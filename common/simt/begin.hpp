@@ -28,7 +28,7 @@ inline bool shared_ok(Block& block, const Thread& thread, const Site& site, cons
   if (offset < 0 || offset + bytes > size) {
     block.report(HazardKind::kOutOfBounds, thread, site, static_cast<uint64_t>(offset), [&] {
       return bytes_text(verb, bytes) + "byte " + std::to_string(offset) +
-             " of dynamic shared memory, which has " + std::to_string(size);
+             " of dynamic shared memory, which has " + std::to_string(size) + " bytes";
     });
     return false;
   }

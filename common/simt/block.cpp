@@ -12,7 +12,7 @@ namespace fa::simt {
 
 constinit thread_local Thread* running_thread = nullptr;
 
-void fail_outside_kernel() { throw std::logic_error("device functions work inside a kernel only"); }
+void fail_outside_kernel() { throw std::logic_error("device functions only work inside a kernel"); }
 
 Block::Block(const Launch& launch, Cluster& cluster, bool& idle)
     : launch_(launch),
@@ -54,7 +54,7 @@ void Block::begin(int index, int rank) {
   at_cluster_sync_ = 0;
   parted_ = parted_too_ = {};
   constexpr int kRegisters = 64 * 1024, kMost = 256, kUnit = 8;
-  Meeting meeting;  // registers: what __launch_bounds__(threads, 1) leaves to each thread
+  Meeting meeting;  // registers per thread with __launch_bounds__(threads, 1)
   meeting.registers = std::min(kRegisters / launch_.threads / kUnit * kUnit, kMost);
   std::fill(meetings_.begin(), meetings_.end(), meeting);
   for (const std::unique_ptr<Warpgroup>& group : warpgroups_) group->begin_block();
@@ -131,13 +131,15 @@ void Block::moves_again() {
   ++launch_.idle.moves;
 }
 
-// The block has come to its end, or been given up.
+// Ends the block after its last thread has returned or it has been given up.
 void Block::finish() {
   state_ = State::kFinished;
   if (!aborting_) {
     report_leftovers();
   } else {
-    for (Warp& warp : warps_) finish_accesses(warp);  // the log ends with what all were at
+    for (Warp& warp : warps_)
+      finish_accesses(warp);  // so that the log ends with what all warps
+                              // were doing
     unwind();
   }
   running_thread = nullptr;
@@ -193,7 +195,7 @@ void Block::finish_accesses(Warp& warp) {
 }
 
 void Block::begin_meeting(Thread& thread, Instruction instruction, const Site& site) {
-  if (aborting_) throw Unwind();  // the kernel has caught the first one
+  if (aborting_) throw Unwind();  // the kernel caught the first Unwind
   Warp& warp = *thread.warp;
   if (warp.exited != 0) diverge(thread, instruction, site);
   warp.meeting = instruction;
@@ -235,7 +237,7 @@ void Block::sync(Thread& thread, Instruction instruction, int number, int expect
   if (stays) {
     sync_warp(warp);
     barrier.waiting |= 1u << warp.index;
-  } else {  // the others learn what its lanes did; they learn nothing
+  } else {  // only arrives: the others learn what its lanes did, but its lanes learn nothing
     for (int lane = 0; lane < warp.lanes; ++lane) {
       if (warp.first[lane].clock != nullptr) barrier.clock.join(*warp.first[lane].clock);
     }
@@ -300,7 +302,8 @@ void Block::release_to_cluster(Foreign& known) const {
   known.blocks[index_].join(clock);
 }
 
-// `known`: what all blocks of the cluster have done, and know; nullptr: there is no other block.
+// `known` is what all blocks of the cluster have done and know, or nullptr if there is only one
+// block.
 void Block::open_cluster_sync(const std::shared_ptr<const Foreign>& known) {
   if (at_cluster_sync_ == 0) return;
   Clock clock;
@@ -316,7 +319,7 @@ void Block::open_cluster_sync(const std::shared_ptr<const Foreign>& known) {
     warp.clock = clock;
     wake_warp(warp);
   }
-  // A warp that has returned has not arrived: what it did is not ordered.
+  // A warp that has returned has not arrived, so its accesses are not ordered.
   const bool all = std::popcount(at_cluster_sync_) == static_cast<int>(warps_.size());
   if (all && launch_.run.hazards) shadow_.barrier();
   at_cluster_sync_ = 0;
@@ -340,7 +343,8 @@ Clock Block::release(Thread& thread) {
   return clock;
 }
 
-// A thread's own clock holds all that its warp knows of other blocks, too: it alone is asked.
+// A thread's own clock also holds everything that its warp knows about other blocks, because only
+// this clock is consulted.
 void Block::acquire(Thread& thread, const Clock& released) {
   if (thread.clock == nullptr) {
     thread.clock = std::make_unique<Clock>(released);
@@ -365,7 +369,8 @@ void Block::acquire_from_others(Thread& thread, const std::shared_ptr<const Fore
   if (released == nullptr || released == thread.acquired) return;
   thread.acquired = released;
   Clock clock;
-  const auto own = released->blocks.find(index_);  // what came back from this block
+  const auto own = released->blocks.find(index_);  // knowledge about this block that another block
+                                                   // passes back
   if (own != released->blocks.end()) clock = own->second;
   clock.foreign = released;
   acquire(thread, clock);
@@ -395,13 +400,13 @@ void Block::end_by_loop(Thread& thread, int ms) {
 void Block::end_from_signal(Thread& thread, const std::string& what) {
   error_ = std::make_exception_ptr(std::runtime_error(what));
   aborting_ = true;
-  thread.finished = true;  // what stands on its stack is lost
+  thread.finished = true;  // the content of its stack is lost
   running_thread = nullptr;
   leave_fiber(thread.fiber, main_);
 }
 
-// Each thread that is in the middle of its kernel is woken with aborting_ set, throws Unwind, and
-// comes back here when its stack is empty.
+// Wakes each thread that is inside its kernel, with aborting_ set. The thread throws Unwind and
+// returns here when its stack is empty.
 void Block::unwind() {
   for (Thread& thread : threads_) {
     if (!thread.started || thread.finished) continue;
@@ -410,7 +415,7 @@ void Block::unwind() {
   }
 }
 
-// Does "attention.hpp:204" or a label mean this one? A path matches from any directory on.
+// True if "attention.hpp:204" or a label names `sync`. A path may start at any of its directories.
 static bool names(const std::string& name, const Synchronization& sync) {
   if (!sync.label.empty() && name == sync.label) return true;
   const std::string place = to_string(sync.where);

@@ -12,7 +12,7 @@ namespace fa::simt {
 
 namespace {
 
-constexpr size_t kGapBytes = 64 * 1024;  // a tile and more
+constexpr size_t kGapBytes = 64 * 1024;  // larger than a tile
 
 struct Registry {
   std::mutex mutex;
@@ -58,7 +58,7 @@ RegisteredBuffer::~RegisteredBuffer() {
 }
 
 std::string describe_address(const void* address) {
-  constexpr int64_t kNear = 1 << 20;  // behind a buffer's end: most likely meant for that buffer
+  constexpr int64_t kNear = 1 << 20;  // past a buffer's end: probably meant for that buffer
   const uint64_t at = to_integer(address);
   const std::lock_guard lock(registry().mutex);
   const GlobalRange* nearest = nullptr;

@@ -51,7 +51,7 @@ Block::State Cluster::run() {
       if (!block.can_go_on()) continue;
       const bool polled = block.go_on() == Block::State::kPolling;
       polls |= polled;
-      moves |= !polled;  // what the others wait for may be there
+      moves |= !polled;  // others may be waiting for what it did
     }
   }
   if (polls) return Block::State::kPolling;
@@ -82,8 +82,8 @@ void Cluster::give_up_polling() {
   }
 }
 
-// Blocks are left of which nobody can go on. At fault are those with threads that wait elsewhere
-// than at cluster_sync; or one that has ended, and said why.
+// Handles a cluster in which no thread of the remaining blocks can continue. The cause is a block
+// with threads that wait elsewhere than at cluster_sync, or a block that has ended with a report.
 void Cluster::end_waiting() {
   const auto waits = [](const Block& block) { return block.state() == Block::State::kWaiting; };
   if (std::none_of(blocks_.begin(), blocks_.end(), [&](const auto& b) { return waits(*b); }))
@@ -94,7 +94,7 @@ void Cluster::end_waiting() {
   }
 }
 
-// For the report of another block: who waits at cluster_sync, and nowhere else?
+// Returns, for the report of another block, which blocks wait only at cluster_sync.
 std::string Cluster::others_at_sync() const {
   const Block* first = nullptr;
   int count = 0;

@@ -1,5 +1,5 @@
-// What a thread calls to learn its place, to work together with its warp, and to wait for others.
-// Memory: accesses.cpp.
+// The functions of device.hpp that give a thread its index, and that make lanes and warps work
+// together or wait. accesses.cpp has the memory accesses.
 
 #include "common/simt/device.hpp"
 
@@ -20,7 +20,7 @@ namespace {
 
 using namespace fa::simt;
 
-constexpr uint32_t kRowBytes = 16;  // of an 8x8 matrix
+constexpr uint32_t kRowBytes = 16;  // per row of an 8x8 matrix
 
 Instruction ldmatrix_instruction(int count, bool trans) {
   if (count == 1) return trans ? Instruction::kLdmatrixX1Trans : Instruction::kLdmatrixX1;
@@ -28,7 +28,7 @@ Instruction ldmatrix_instruction(int count, bool trans) {
   return trans ? Instruction::kLdmatrixX4Trans : Instruction::kLdmatrixX4;
 }
 
-// Loads the matrices for the whole warp, when all lanes have brought their addresses.
+// Loads the matrices for the whole warp after all lanes have passed their addresses.
 [[gnu::noinline]] void execute_ldmatrix(const Thread& last, int count, bool trans,
                                         const Site& site) {
   Block& block = *last.block;
@@ -98,7 +98,7 @@ Thread& begin_at_barrier(int barrier, int threads, const Site& site) {
   const int most = thread.block->launch().threads;
   if (barrier < 1 || barrier >= kNumBarriers) {
     throw std::runtime_error("barrier " + std::to_string(barrier) +
-                             ": named barriers are 1 to 15; 0 is block_sync's");
+                             ": named barriers are 1 to 15, and 0 is block_sync");
   }
   if (threads < kWarpSize || threads > most || threads % kWarpSize != 0) {
     throw std::runtime_error(
@@ -203,7 +203,7 @@ void tile_visit(int column, bool masked) {
   Block& block = *thread.block;
   std::vector<TileRow>& rows = block.traffic().tiles();
   if (rows.empty() || rows.back().block != block.index()) {
-    throw std::logic_error("tile_visit: its block has not said yet in which row (tile_row)");
+    throw std::logic_error("tile_visit without an earlier tile_row in this block");
   }
   rows.back().visits.push_back({column, masked});
 }

@@ -1,4 +1,4 @@
-// The kernel-facing functions of hopper.hpp.
+// The functions of hopper.hpp that kernels call.
 
 #include <algorithm>
 #include <cstring>
@@ -17,8 +17,8 @@ constexpr uint32_t kMbarrierBytes = 8;
 constexpr uint32_t kBoxAlignment = 128;
 constexpr int64_t kChunkBytes = 16;
 
-// The running thread at an instruction of its own that is counted: nullptr if this run does
-// without.
+// Begins a counted instruction and returns the running thread, or nullptr if this run leaves the
+// instruction out.
 Thread* begin_counted(Instruction instruction, const Site& site, const char* label = "",
                       uint32_t expected_bytes = 0) {
   if (skips(instruction, site, label)) return nullptr;
@@ -30,14 +30,15 @@ Thread* begin_counted(Instruction instruction, const Site& site, const char* lab
   return &thread;
 }
 
-// The offset of an mbarrier. An address where none can be ends the block.
+// Returns the offset of an mbarrier. Ends the block if the address cannot hold one.
 uint32_t mbarrier_at(Thread& thread, uint32_t address, const Site& site) {
   Block& block = *thread.block;
   const int64_t offset = int64_t{address} - kSharedBase;
   if (offset < 0 || offset + kMbarrierBytes > block.launch().smem_bytes) {
     block.give_up(HazardKind::kOutOfBounds, thread, site, [&] {
       return "uses an mbarrier at byte " + std::to_string(offset) +
-             " of dynamic shared memory, which has " + std::to_string(block.launch().smem_bytes);
+             " of dynamic shared memory, which has " + std::to_string(block.launch().smem_bytes) +
+             " bytes";
     });
   }
   if (address % kMbarrierBytes != 0) {
@@ -49,7 +50,7 @@ uint32_t mbarrier_at(Thread& thread, uint32_t address, const Site& site) {
   return static_cast<uint32_t>(offset);
 }
 
-// The thread's store begins to read `bytes` of shared memory.
+// Starts the thread's read of `bytes` of shared memory for a bulk store.
 void begin_store(Thread& thread, TensorCopy& copy, Instruction instruction, uint32_t bytes,
                  const Site& site) {
   Block& block = *thread.block;
@@ -71,7 +72,8 @@ void begin_store(Thread& thread, TensorCopy& copy, Instruction instruction, uint
   stores.copies.push_back(copy);
 }
 
-// A box between `address` of shared memory and the coordinates `at`. False: it cannot be.
+// Prepares a copy between `address` in shared memory and the box at coordinates `at`. Returns false
+// after reporting an impossible copy.
 bool begin_copy(Thread& thread, TensorCopy& copy, Instruction instruction, const TensorMap& map,
                 std::initializer_list<int> at, uint32_t address, GlobalUse use, const Site& site) {
   Block& block = *thread.block;
@@ -87,16 +89,17 @@ bool begin_copy(Thread& thread, TensorCopy& copy, Instruction instruction, const
   const int64_t first_byte = copy.at[0] * map.box.element_bytes;
   if (first_byte % kChunkBytes != 0) {
     block.give_up(HazardKind::kMisaligned, thread, site, [&] {
-      return std::string(verb) + " shared memory whose rows begin at byte " +
+      return std::string(verb) + " shared memory whose rows start at byte " +
              std::to_string(first_byte) +
-             " of the tensor's, which is not a multiple of 16: an illegal instruction on a GPU";
+             " of the tensor's rows, which is not a multiple of 16: an illegal instruction on a "
+             "GPU";
     });
   }
   if (use == GlobalUse::kWrite && *std::min_element(at.begin(), at.end()) < 0) {
     block.give_up(HazardKind::kOutOfBounds, thread, site, [&] {
       return std::string(verb) +
-             " shared memory to a negative coordinate: an illegal instruction on a GPU, where a "
-             "load has zeros";
+             " shared memory to a negative coordinate: an illegal instruction on a GPU, although a "
+             "load gives zeros there";
     });
   }
   const uint32_t bytes = map.box.box_bytes(), span = swizzle_span(map.box.swizzle);
@@ -119,7 +122,7 @@ bool begin_copy(Thread& thread, TensorCopy& copy, Instruction instruction, const
   }
   if (block.launch().run.hazards && block.shadow().has_global_writes()) {
     Access access = stamp(thread, site);
-    access.engine = 0;  // any: the report names a copy, not a thread
+    access.engine = 0;  // any number, because the report names the copy and not the thread
     access.engine_work = instruction;
     for_each_row(copy, use, [&](const char* row, size_t row_bytes) {
       block.shadow().check_global_fence(access, observer(thread), reinterpret_cast<uint64_t>(row),
@@ -136,7 +139,7 @@ bool begin_copy(Thread& thread, TensorCopy& copy, Instruction instruction, const
   return true;
 }
 
-// Stores the matrices of the whole warp, when all lanes have brought addresses and registers.
+// Stores the matrices of the whole warp after all lanes have passed addresses and registers.
 void execute_stmatrix(const Thread& last, const Site& site) {
   Block& block = *last.block;
   Warp& warp = *last.warp;
@@ -267,7 +270,7 @@ void bulk_reduce_add(float* dst, uint32_t src, uint32_t bytes, int line, const c
   block.note_progress();
   if (bytes == 0 || bytes % kChunkBytes != 0) {
     throw std::runtime_error("bulk_reduce_add of " + std::to_string(bytes) +
-                             " bytes: a multiple of 16");
+                             " bytes: the number must be a positive multiple of 16");
   }
   if (!shared_ok(block, thread, site, "adds", src, bytes, kChunkBytes)) return;
   if (!global_ok(block, thread, site, "adds to", dst, bytes, kChunkBytes)) return;

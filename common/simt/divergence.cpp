@@ -1,5 +1,5 @@
-// Threads that should meet, and do not. A GPU hangs, or goes on with garbage; here the block ends,
-// because nothing that it would do from there on has a meaning.
+// Reports threads that should meet at an instruction but do not. A GPU would hang or continue with
+// invalid data. The emulator ends the block, because its further results would have no meaning.
 
 #include <bit>
 #include <map>
@@ -27,7 +27,7 @@ bool comes_before(const Site& a, const Site& b) {
   return !same_site(a, b) && to_string(a) < to_string(b);
 }
 
-// `thread` has arrived where it can never be joined by the others.
+// Reports that `thread` waits at a place where the others can never join it.
 void Block::diverge(Thread& thread, Instruction instruction, const Site& site) {
   const Warp& warp = *thread.warp;
   const std::string here =
@@ -40,8 +40,8 @@ void Block::diverge(Thread& thread, Instruction instruction, const Site& site) {
            at(warp.meeting, warp.site);
   } else if (warp.exited > 0) {
     text = std::to_string(warp.exited) + " of its warp's lanes have returned from the kernel";
-  } else {  // whole warps: of one warpgroup, or at a barrier for different numbers of threads
-    text = "others have arrived there for something else";
+  } else {  // whole warps: in a warpgroup, or at a barrier for different numbers of threads
+    text = "other threads have arrived there for another instruction";
     for (const Warp& waiting : warps_) {
       if (!waiting.parked) continue;
       const Wait& wait = waiting.wait;
@@ -63,14 +63,16 @@ void Block::report_early_return(const Thread& thread) {
                    at(warp.meeting, warp.site));
 }
 
-// Threads are left, and none of them can go on. Where only block_sync is waited for, the others
-// have returned: barrier_divergence. Everything else is a deadlock: who waits where, for what?
+// Reports that threads remain and none of them can continue. If they only wait at block_sync, the
+// others have returned, which is barrier_divergence. Any other case is a deadlock, whose report
+// says which threads wait where and for what.
 void Block::report_nobody_can_run(const std::string& others) {
   struct Waiting {
     int warps = 0, lanes = 0;
     const Thread* first = nullptr;
   };
-  using Key = std::tuple<int, std::string, Instruction, int, int>;  // by place
+  using Key = std::tuple<int, std::string, Instruction, int, int>;  // groups threads that wait at
+                                                                    // the same place
   std::map<Key, std::pair<Wait, Waiting>> places;
   int returned = 0, waiting_warps = 0;
   bool only_block_sync = true;
@@ -105,10 +107,10 @@ void Block::report_nobody_can_run(const std::string& others) {
            at(first_waiting->wait.what, first_waiting->wait.site) + ", but " +
            std::to_string(returned) + " threads have returned from the kernel and never arrive";
     Site place = first_waiting->wait.site, other;
-    if (parted_.line != 0) {  // roles may do so; most likely it is the mistake
+    if (parted_.line != 0) {  // roles may do so, but it is the most likely mistake
       place = parted_;
       other = parted_too_;
-      text += "; before, some warps had met at " + at(Instruction::kBlockSync, place) +
+      text += "; earlier, some warps had met at " + at(Instruction::kBlockSync, place) +
               " with others at " + at(Instruction::kBlockSync, other);
     }
     report_stuck(HazardKind::kBarrierDivergence, *last_, place, other, text + others);
@@ -134,17 +136,17 @@ void Block::report_nobody_can_run(const std::string& others) {
       mismatch = mismatch || mbarriers_.mismatched(wait.mbarrier);
     }
     if (wait.what == Instruction::kSetmaxnregInc) {
-      text += ", and " + std::to_string(free_registers_) + " registers a thread are free";
+      text += ", and " + std::to_string(free_registers_) + " registers per thread are free";
     }
   }
   if (returned > 0) text += "; " + std::to_string(returned) + " threads have returned";
   const auto& [wait, waiting] = places.begin()->second;
   const Site other = places.size() > 1 ? std::next(places.begin())->second.first.site : Site{};
   report_stuck(mismatch ? HazardKind::kTransactionMismatch : HazardKind::kDeadlock, *waiting.first,
-               wait.site, other, "nobody can go on: " + text + others);
+               wait.site, other, "no thread can continue: " + text + others);
 }
 
-// All threads have returned. What is still on its way is lost.
+// Reports asynchronous work that is unfinished when all threads have returned.
 void Block::report_leftovers() {
   mbarriers_.report_leftovers(threads_[0]);
   for (const std::unique_ptr<Warpgroup>& group : warpgroups_) group->report_leftovers();
@@ -152,7 +154,7 @@ void Block::report_leftovers() {
     if (thread.stores == nullptr) continue;
     for (const TensorCopy& copy : thread.stores->copies) {
       report(HazardKind::kOverwriteWhileRead, thread, copy.site, copy.offset, [] {
-        return "ends before its tma_store has read shared memory: no tma_store_wait_read for it";
+        return "ends before its tma_store has read shared memory: no tma_store_wait_read covers it";
       });
     }
   }
@@ -182,7 +184,7 @@ void Block::give_up_waiting(const std::string& others) {
 }
 
 void Block::give_up_polling(const std::string& others) {
-  const Thread* first = nullptr;  // in the source
+  const Thread* first = nullptr;  // in source order
   int polling = 0;
   for (const Thread& thread : threads_) {
     if (thread.finished || thread.parked || thread.poll.repeats < kPollsATurn) continue;
@@ -192,8 +194,8 @@ void Block::give_up_polling(const std::string& others) {
   report_stuck(
       HazardKind::kDeadlock, *first, first->poll.site, {},
       "thread " + std::to_string(first->index) + " of block " + std::to_string(index_) +
-          (polling > 1 ? " and " + std::to_string(polling - 1) + " others look" : " looks") +
-          " again and again at memory that nobody changes any more" + others);
+          (polling > 1 ? " and " + std::to_string(polling - 1) + " others keep" : " keeps") +
+          " polling memory that no thread will change" + others);
   aborting_ = true;
   finish();
 }
@@ -202,13 +204,14 @@ void Block::out_of_steps(Thread& thread, const Site& site) {
   report_stuck(HazardKind::kDeadlock, thread, site, {},
                "thread " + std::to_string(thread.index) + " of block " + std::to_string(index_) +
                    " has executed " + std::to_string(launch_.run.max_steps) +
-                   " instructions and has not come to an end");
+                   " instructions without finishing");
   abandon(thread);
 }
 
 void Block::report_stuck(HazardKind kind, const Thread& thread, Site place, Site other,
                          const std::string& text) {
-  // Who came first is chance: the place that comes first in the source is reported.
+  // Which of the two came first is chance, so the report names the place that is first in the
+  // source.
   if (other.line != 0 && comes_before(other, place)) std::swap(place, other);
   if (!launch_.run.hazards) {
     error_ = std::make_exception_ptr(

@@ -1,8 +1,8 @@
-// A kernel of your own on the emulator: transposes a 32x32 tile through shared memory.
+// An example of your own kernel on the emulator: transposes a 32x32 tile through shared memory.
 //
-//   simt_example                        rows of 32 floats: every column lies in one bank
-//   simt_example --pitch 33             one float of padding: no conflicts
-//   simt_example --without-barrier      what the emulator says about a race
+//   simt_example                        rows of 32 floats: a column is in a single bank
+//   simt_example --pitch 33             one float of padding: no bank conflicts
+//   simt_example --without-barrier      the emulator reports a race
 
 #include <algorithm>
 #include <cstdio>

@@ -10,7 +10,7 @@
 namespace fa::simt {
 
 #if defined(FA_SIMT_ASAN) || defined(FA_SIMT_TSAN)
-const size_t kStackBytes = 1024 * 1024;  // the sanitizers' frames are several times as large
+const size_t kStackBytes = 1024 * 1024;  // frames are several times as large with a sanitizer
 #else
 const size_t kStackBytes = 256 * 1024;
 #endif
@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t kGuardBytes = 512 * 1024;
 
-// All tops at the same offset in a page would share the same few sets of the first-level cache,
+// If all stacks started at the same offset in a page, they would share a few sets of the L1 cache,
 // and each switch would miss. Neighbouring threads start two cache lines apart instead.
 size_t colour(int i) { return static_cast<size_t>(i % 32) * 128; }
 
@@ -62,13 +62,14 @@ void StackPool::prepare(Fiber& fiber, int i, void (*entry)(transfer_t)) {
   fiber.stack_bottom = bottom;
   fiber.stack_bytes = bytes;
   fiber.fake_stack = nullptr;
-#ifdef FA_SIMT_ASAN  // what the last kernel left: threads end without leaving their last frames
+#ifdef FA_SIMT_ASAN  // The last kernel's threads ended without leaving their last frames, which are
+                     // still poisoned.
   constexpr size_t kTop = 64 * 1024;
   __asan_unpoison_memory_region(bottom + kStackBytes - kTop, kTop);
 #endif
 #ifdef FA_SIMT_TSAN
-  // To make one takes longer than to run a small kernel. But each use leaves a few calls that never
-  // return on its list of calls, which has room for 65536.
+  // Creating a fiber takes longer than running a small kernel. But each use leaves a few unfinished
+  // calls on its list of calls, which has room for 65536.
   constexpr int kMostUses = 1000;
   tsan_fibers_.resize(static_cast<size_t>(count_));
   TsanFiber& own = tsan_fibers_[static_cast<size_t>(i)];
@@ -84,7 +85,7 @@ void StackPool::prepare(Fiber& fiber, int i, void (*entry)(transfer_t)) {
 namespace {
 
 #ifdef FA_SIMT_TSAN
-constexpr size_t kMaxKept = 4;  // it knows 8128 fibers at a time
+constexpr size_t kMaxKept = 4;  // the thread sanitizer supports 8128 fibers at a time
 #else
 constexpr size_t kMaxKept = 64;
 #endif
@@ -109,7 +110,7 @@ std::unique_ptr<StackPool> borrow_stacks(int count) {
   } catch (const std::bad_alloc&) {
     const std::lock_guard lock(kept_mutex);
     if (kept.empty()) throw;
-    kept.clear();  // of other sizes
+    kept.clear();  // stacks of other sizes
   }
   return std::make_unique<StackPool>(count);
 }

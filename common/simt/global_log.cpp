@@ -76,7 +76,8 @@ void BlockLog::merge() {
 }
 
 void BlockLog::end() {
-  if (!orders_warps_) {  // nothing orders any of it with another block's: who and when is the same
+  if (!orders_warps_) {  // no other block is ordered with this one, so thread and time do not
+                         // matter
     for (Entry& entry : entries_) {
       entry.time = 0;
       entry.warp = 0;
@@ -103,21 +104,21 @@ class RaceSearch {
   struct Item {
     const BlockLog* log = nullptr;
     const BlockLog::Entry* entry = nullptr;
-    int rank = 0;  // of its place among all
+    int rank = 0;  // rank of its place among all places
     const BlockLog::Place& place() const { return log->places_[entry->place]; }
     GlobalUse use() const { return place().use; }
   };
-  struct Race {  // of two source lines; the example has the lowest blocks
+  struct Race {  // between two source lines; the example has the lowest blocks
     Item one, other;
     uint64_t address = 0;
     std::vector<bool> blocks;
   };
   static constexpr GlobalUse kUses[] = {GlobalUse::kRead, GlobalUse::kWrite, GlobalUse::kAtomic};
 
-  // Two reads do not race, nor do two atomic accesses.
+  // True unless both are reads or both are atomic.
   static bool may_race(GlobalUse a, GlobalUse b) { return a != b || a == GlobalUse::kWrite; }
 
-  // Addresses that somebody uses in this way, in order and disjoint.
+  // Disjoint addresses that are accessed in one of the ways, in order.
   class Ranges {
    public:
     void add(const BlockLog::Entry& entry) { ranges_.emplace_back(entry.begin, entry.end); }
@@ -133,7 +134,8 @@ class RaceSearch {
       }
       ranges_.resize(kept);
     }
-    bool overlap(const BlockLog::Entry& entry) const {  // the first that ends behind its begin
+    bool overlap(const BlockLog::Entry& entry) const {  // finds the first range that ends after
+                                                        // entry.begin
       const auto range = std::partition_point(
           ranges_.begin(), ranges_.end(), [&](const auto& r) { return r.second <= entry.begin; });
       return range != ranges_.end() && range->first < entry.end;
@@ -143,7 +145,7 @@ class RaceSearch {
     std::vector<std::pair<uint64_t, uint64_t>> ranges_;
   };
 
-  // All writes, and what else overlaps something that it may race with.
+  // Collects all writes, and all other accesses that overlap one that they may race with.
   void collect() {
     Ranges ranges[std::size(kUses)];
     const auto for_each = [&](auto work) {
@@ -163,10 +165,11 @@ class RaceSearch {
     });
   }
 
-  // A plain access is at fault before an atomic one, a write before a read, then the earlier line.
+  // Orders places by which is reported as the faulty one: a plain access before an atomic one, a
+  // write before a read, then the earlier line.
   void rank() {
     using Rank = std::tuple<int, int, std::string>;
-    std::vector<BlockLog::Place> places;  // a name may be there twice, by two pointers
+    std::vector<BlockLog::Place> places;  // may contain a file name twice, with two pointers
     std::vector<Rank> ranks;
     for (Item& item : items_) {
       const BlockLog::Place& place = item.place();
@@ -192,17 +195,18 @@ class RaceSearch {
     }
   }
 
-  // Entries of one source line whose blocks order nothing: each races with whatever it may race
-  // with, so that a few of them stand for all, and work is linear in their number.
+  // Entries of one source line whose blocks are not ordered with others. Each of them races with
+  // every entry that it may race with, so a few of them represent all, and the work is linear in
+  // their number.
   struct Group {
     int rank = 0;
     std::vector<Item> items;
-    Item first, second;  // with the lowest block, and with the next one
+    Item first, second;  // from the lowest block, and from the next one
     struct Counted {
-      size_t next = 0;            // items before it have been looked at; these of them were left:
-      std::vector<Item> skipped;  // the other was of the same block
+      size_t next = 0;            // items before this index are done, except these:
+      std::vector<Item> skipped;  // skipped, because the other entry was from the same block
     };
-    std::map<int, Counted> counted;  // by the other line's rank: whose blocks a race has
+    std::map<int, Counted> counted;  // by the rank of the other line; counts the blocks of a race
 
     void add(const Item& item) {
       items.push_back(item);
@@ -220,7 +224,7 @@ class RaceSearch {
       return second.log != nullptr ? &second : nullptr;
     }
   };
-  struct Open {  // entries of one use that the next one may overlap
+  struct Open {  // entries of one use that the next entry may overlap
     std::vector<Item> ordered;
     std::vector<Group> groups;
     uint64_t first_end = std::numeric_limits<uint64_t>::max();
@@ -237,7 +241,7 @@ class RaceSearch {
         group = groups.insert(groups.end(), Group{item.rank, {}, {}, {}, {}});
       group->add(item);
     }
-    void close_before(uint64_t begin) {  // drops what ends there
+    void close_before(uint64_t begin) {  // drops entries that end by there
       if (first_end > begin) return;
       Open kept;
       for (const Item& item : ordered)
@@ -270,12 +274,12 @@ class RaceSearch {
     }
   }
 
-  // `item` races with all of the group that are not of its own block.
+  // Records a race of `item` with each entry of the group from another block.
   void note_all(Group& group, const Item& item) {
     const Item* const other = group.other_than(item);
     if (other == nullptr) return;
     note(*other, item);
-    if (group.rank > item.rank) return;  // the item's block is counted, not theirs
+    if (group.rank > item.rank) return;  // counts the item's block and not theirs
     Race& race = races_.at({group.rank, item.rank});
     Group::Counted& counted = group.counted[item.rank];
     std::erase_if(counted.skipped, [&](const Item& each) {
@@ -289,7 +293,7 @@ class RaceSearch {
     }
   }
 
-  // Does a's thread know of b's access?
+  // True if the thread of `a` knows about the access `b`.
   static bool knows(const Item& a, const Item& b) {
     const Foreign* known = a.log->known_[a.entry->known].get();
     if (known == nullptr) return false;

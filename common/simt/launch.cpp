@@ -1,4 +1,4 @@
-// Launches and runs: blocks over the cores, and what they found added up.
+// Launches and runs: distributes blocks over the CPU's cores and combines their results.
 
 #include <algorithm>
 #include <atomic>
@@ -29,12 +29,12 @@ namespace fa::simt {
 
 namespace {
 
-// The limits of sm_90, the largest that the tutorial targets.
+// The limits of sm_90, the largest of the cards that the course targets.
 constexpr int kMaxThreadsPerBlock = 1024;
 constexpr int kMaxBlockZ = 64;
 constexpr int kMaxGridYZ = 65535;
 constexpr size_t kMaxSharedBytes = 227 * 1024;
-constexpr int kMaxBlocksPerCluster = 8;  // that every such card runs
+constexpr int kMaxBlocksPerCluster = 8;  // every sm_90 card supports this many
 
 struct Run {
   Config config;
@@ -45,7 +45,7 @@ struct Run {
   std::map<std::tuple<std::string, int, std::string>, Synchronization> synchronizations = {};
 };
 
-thread_local Run* active = nullptr;  // of the host thread that called run()
+thread_local Run* active = nullptr;  // run of the host thread that called run()
 
 std::string to_string(const Dim3& size) {
   return std::to_string(size.x) + " x " + std::to_string(size.y) + " x " + std::to_string(size.z);
@@ -56,23 +56,24 @@ int64_t volume(const Dim3& size) { return int64_t{size.x} * size.y * size.z; }
 void check_launch(const LaunchConfig& config) {
   const Dim3 &grid = config.grid, &block = config.block;
   if (grid.x < 1 || grid.y < 1 || grid.z < 1) {
-    throw InputError("a grid of " + to_string(grid) + " blocks: at least 1 in each dimension");
+    throw InputError("a grid of " + to_string(grid) + " blocks: each dimension must be at least 1");
   }
   if (grid.y > kMaxGridYZ || grid.z > kMaxGridYZ) {
-    throw InputError("a grid of " + to_string(grid) + " blocks: at most 65535 in y and in z");
+    throw InputError("a grid of " + to_string(grid) + " blocks: y and z can be at most 65535");
   }
   if (volume(grid) > std::numeric_limits<int>::max()) {
-    throw InputError("a grid of " + to_string(grid) + " blocks: the emulator numbers 2147483647");
+    throw InputError("a grid of " + to_string(grid) +
+                     " blocks: the emulator supports at most 2147483647");
   }
   if (block.x < 1 || block.y < 1 || block.z < 1 || block.x > kMaxThreadsPerBlock ||
       block.y > kMaxThreadsPerBlock || block.z > kMaxBlockZ ||
       volume(block) > kMaxThreadsPerBlock) {
     throw InputError("a block of " + to_string(block) +
-                     " threads: 1 to 1024 are possible, 64 of them in z");
+                     " threads: 1 to 1024 are possible, and at most 64 in z");
   }
   if (config.smem_bytes > kMaxSharedBytes) {
     throw InputError("a block with " + std::to_string(config.smem_bytes) +
-                     " bytes of shared memory: an H200 has 232448 for each block, an A100 166912");
+                     " bytes of shared memory: an H200 has 232448 per block, an A100 166912");
   }
   const Dim3& cluster = config.cluster;
   if (cluster.x < 1 || cluster.y < 1 || cluster.z < 1 || cluster.x > kMaxBlocksPerCluster ||
@@ -82,12 +83,13 @@ void check_launch(const LaunchConfig& config) {
   }
   if (grid.x % cluster.x != 0 || grid.y % cluster.y != 0 || grid.z % cluster.z != 0) {
     throw InputError("a grid of " + to_string(grid) + " blocks in clusters of " +
-                     to_string(cluster) + ": it takes a multiple of them in each dimension");
+                     to_string(cluster) + ": each dimension must be a multiple of the cluster's");
   }
 }
 
-// Of clusters. A GPU starts blocks in about their order, and kernels count on it: a block may wait
-// for one with a lower number. So none starts much too early.
+// Returns the order in which clusters start. A GPU starts blocks approximately in order, and
+// kernels rely on that: a block may wait for one with a lower number. Therefore no cluster starts
+// much too early.
 std::vector<int> cluster_order(int clusters, int blocks_each, uint64_t seed) {
   const int most = 64 / blocks_each;
   std::vector<int> order;
@@ -101,9 +103,9 @@ std::vector<int> cluster_order(int clusters, int blocks_each, uint64_t seed) {
   return order;
 }
 
-// Clusters over CPU threads; without them, each block is one. A thread runs one after the other;
-// one that only polls, because it waits for what another block will write, is set aside, and looks
-// again before the next one begins.
+// Distributes clusters over CPU threads; without clusters, each block is one. A CPU thread runs one
+// cluster after another. A cluster that only polls, because it waits for another block's write, is
+// set aside and checked again before the next one starts.
 class Workers {
  public:
   Workers(const Launch& launch, const std::vector<int>& order, int threads)
@@ -133,17 +135,18 @@ class Workers {
   }
 
  private:
-  // So many loads without anybody doing anything else: nobody ever will.
+  // Number of loads without any progress after which no progress is expected.
 #ifdef FA_SIMT_TSAN
-  static constexpr int64_t kMostPolls = 100'000;  // everything takes fifty times as long there
+  static constexpr int64_t kMostPolls = 100'000;  // the thread sanitizer makes everything fifty
+                                                  // times slower
 #else
   static constexpr int64_t kMostPolls = 4'000'000;
 #endif
 
-  struct Share {  // of one CPU thread
+  struct Share {  // the clusters of one CPU thread
     std::vector<std::unique_ptr<Cluster>> all;
     std::vector<Cluster*> free, polling;
-    bool idle = false;  // all of them poll, and none is left to begin
+    bool idle = false;  // all of them poll, and none is left to start
   };
 
   void run(Share& share) {
@@ -164,10 +167,10 @@ class Workers {
       if (share.polling.empty()) return;
       if (!share.idle) {
         share.idle = true;
-        ++launch_.idle.moves;  // what it did last has to be looked at
+        ++launch_.idle.moves;  // makes the other threads check what it did last
         ++launch_.idle.workers;
       }
-      const bool all_idle = launch_.idle.workers == active_;  // asked before moves: see leave
+      const bool all_idle = launch_.idle.workers == active_;  // read before `moves`: see leave
       if (const uint64_t now = launch_.idle.moves; now != moves) {
         moves = now;
         polls = 0;
@@ -192,7 +195,8 @@ class Workers {
     return true;
   }
 
-  // False: the system has no stacks left, but other clusters can go on with theirs.
+  // Returns false if the system has no memory for more stacks, but other clusters can run on
+  // theirs.
   bool add_cluster(Share& share) {
     const std::lock_guard lock(adding_);
     try {

@@ -62,7 +62,7 @@ void multiply_accumulate_s8(const uint32_t* const (&a)[kWarpSize],
     }
   }
   for (int lane = 0; lane < kWarpSize; ++lane) {
-    uint32_t sums[4];  // unsigned: it wraps, as on hardware
+    uint32_t sums[4];  // unsigned, so that sums wrap as on hardware
     std::memcpy(sums, c[lane], sizeof sums);
     for (int i = 0; i < 4; ++i) {
       const int8_t* const row = A[lane / 4 + i / 2 * 8];

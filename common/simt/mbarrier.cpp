@@ -12,7 +12,7 @@ namespace fa::simt {
 namespace {
 
 constexpr uint32_t kMbarrierBytes = 8;
-constexpr int64_t kMostBytes = (1 << 20) - 1;  // that a phase can lack
+constexpr int64_t kMostBytes = (1 << 20) - 1;  // maximum of a phase's missing bytes
 
 std::string at_byte(uint32_t offset) { return "the mbarrier at byte " + std::to_string(offset); }
 
@@ -33,7 +33,7 @@ void Mbarriers::init(Thread& thread, uint32_t offset, int count, const Site& sit
   } else {
     if (barrier->alive) {
       block_.report(HazardKind::kWriteWrite, thread, site, offset, [&] {
-        return "initializes " + at_byte(offset) + " again, which needs an mbarrier_inval before";
+        return "initializes " + at_byte(offset) + " again without an mbarrier_inval before";
       });
     }
     Mbarrier fresh{offset, barrier->number, barrier->engine};
@@ -50,8 +50,8 @@ void Mbarriers::init(Thread& thread, uint32_t offset, int count, const Site& sit
   }
 }
 
-// The mbarrier there. Who uses one that is not, or whose beginning it does not know of, goes on
-// with garbage: the block ends.
+// Returns the mbarrier at `offset`. Ends the block if there is none, or if the thread does not know
+// of its initialization, because it would continue with invalid data.
 Mbarriers::Mbarrier* Mbarriers::find(Thread& thread, uint32_t offset, const char* verb,
                                      const Site& site) {
   Mbarrier* found = nullptr;
@@ -75,7 +75,7 @@ Mbarriers::Mbarrier* Mbarriers::find(Thread& thread, uint32_t offset, const char
   return found;
 }
 
-// For the event log.
+// Fills in the mbarrier's fields of an event.
 void Mbarriers::note(const Thread& thread, const Mbarrier& barrier, int phase, int parity) const {
   if (WarpAccess* access = block_.speaks_for(thread)) {
     access->mbarrier = static_cast<int>(barrier.offset);
@@ -102,8 +102,8 @@ void Mbarriers::count_bytes(Mbarrier& barrier, const Thread& thread, int64_t byt
   barrier.bytes_site = site;
   if (std::abs(barrier.missing_bytes) <= kMostBytes) return;
   block_.report(HazardKind::kTransactionMismatch, thread, site, barrier.offset, [&] {
-    return "brings " + at_byte(barrier.offset) + " to " + std::to_string(barrier.missing_bytes) +
-           " missing bytes: it counts to 1048575";
+    return "makes " + at_byte(barrier.offset) + " expect " + std::to_string(barrier.missing_bytes) +
+           " missing bytes: the maximum is 1048575";
   });
 }
 
@@ -144,12 +144,12 @@ void Mbarriers::load(Thread& thread, uint32_t offset, TensorCopy copy, const Sit
       block_.report(HazardKind::kMissingProxyFence, thread, site, offset, [&] {
         return "copies a tile for " + at_byte(offset) + ", initialized at " +
                to_string(barrier.init.site) +
-               ": no fence_mbarrier_init of that thread stands between";
+               ": no fence_mbarrier_init of that thread is between the two";
       });
     }
     copy.record = block_.shadow().bulk_write(access, issuer, copy.offset, bytes, copy.map.data);
   }
-  std::memset(block_.shared() + copy.offset, 0xff, bytes);  // whoever reads it now reads NaN
+  std::memset(block_.shared() + copy.offset, 0xff, bytes);  // a read before the wait returns NaN
   barrier.copies.push_back(copy);
   barrier.issued.join(block_.release(thread));
   count_bytes(barrier, thread, -int64_t{bytes}, site);
@@ -184,7 +184,7 @@ void Mbarriers::complete_if_ready(Mbarrier& barrier) {
   }
 }
 
-// PTX has the parities 0 and 1, and says nothing of other numbers: reported, and taken modulo 2.
+// PTX defines the parities 0 and 1 only. Reports any other value and returns it modulo 2.
 int Mbarriers::checked_parity(const Mbarrier& barrier, Thread& thread, int parity,
                               const Site& site) {
   if ((parity & ~1) != 0) {
@@ -196,7 +196,8 @@ int Mbarriers::checked_parity(const Mbarrier& barrier, Thread& thread, int parit
   return parity & 1;
 }
 
-// Number of the phase that `thread` means by `parity`; -1: the one before the first.
+// Returns the number of the phase that `thread` means by `parity`; -1 is the phase before the
+// first.
 int Mbarriers::wanted_phase(const Mbarrier& barrier, const Thread& thread, int parity) const {
   uint32_t known = thread.warp->clock.time_of(barrier.engine);
   if (thread.clock != nullptr) known = std::max(known, thread.clock->time_of(barrier.engine));
@@ -210,15 +211,15 @@ bool Mbarriers::passes(Mbarrier& barrier, Thread& thread, int parity, const Site
   if (barrier.completed >= wanted + 2) {
     block_.report(HazardKind::kWaitWrongPhase, thread, site, barrier.offset, [&] {
       return "waits for " + phase_text(wanted) + " of " + at_byte(barrier.offset) + ", but " +
-             phase_text(wanted + 1) + " is complete too: the same parity now means phase " +
+             phase_text(wanted + 1) + " is complete as well: the same parity now means phase " +
              std::to_string(wanted + 2);
     });
-    return true;  // as if it had come in time
+    return true;  // continue as if the wait had come in time
   }
   return (barrier.completed & 1) != parity;
 }
 
-// `thread` has waited successfully: it learns what those did that arrived, and the bytes land.
+// Completes the wait of `thread`: it learns what the arriving threads did, and the bytes land.
 void Mbarriers::pass(Mbarrier& barrier, Thread& thread, const Site& site) {
   barrier.waited.push_back({&thread, thread.warp->time, site});
   const auto landed =
@@ -235,8 +236,8 @@ void Mbarriers::pass(Mbarrier& barrier, Thread& thread, const Site& site) {
   const uint32_t now = barrier.first_time + static_cast<uint32_t>(barrier.completed);
   if (warp.clock.time_of(barrier.engine) >= now) return;
   block_.acquire(thread, barrier.released);
-  // Once all its lanes have waited for the same, the warp knows it: wgmma and ldmatrix ask the
-  // warp.
+  // After all its lanes have waited for this phase, the warp knows it. wgmma and ldmatrix use what
+  // the warp knows.
   for (int lane = 0; lane < warp.lanes; ++lane) {
     const Clock* clock = warp.first[lane].clock.get();
     if (clock == nullptr || clock->time_of(barrier.engine) < now) return;
@@ -252,7 +253,7 @@ bool Mbarriers::test(Thread& thread, uint32_t offset, int parity, const Site& si
   Mbarrier& barrier = *find(thread, offset, "waits for", site);
   parity = checked_parity(barrier, thread, parity, site);
   note(thread, barrier, wanted_phase(barrier, thread, parity), parity);
-  if ((barrier.completed & 1) == parity) return false;  // a look may be at any phase
+  if ((barrier.completed & 1) == parity) return false;  // a test may refer to any phase
   pass(barrier, thread, site);
   return true;
 }
@@ -275,12 +276,12 @@ std::string Mbarriers::missing(int number) const {
   const Mbarrier& barrier = barriers_[static_cast<size_t>(number)];
   std::string text = at_byte(barrier.offset) + ", whose " + phase_text(barrier.completed) + " ";
   if (barrier.pending > 0) {
-    text += "lacks " + std::to_string(barrier.pending) + " of " + std::to_string(barrier.count) +
-            " arrivals";
+    text += "is missing " + std::to_string(barrier.pending) + " of " +
+            std::to_string(barrier.count) + " arrivals";
   }
   if (barrier.missing_bytes > 0) {
-    text += (barrier.pending > 0 ? " and " : "lacks ") + std::to_string(barrier.missing_bytes) +
-            " bytes";
+    text += (barrier.pending > 0 ? " and " : "is missing ") +
+            std::to_string(barrier.missing_bytes) + " bytes";
   } else if (barrier.missing_bytes < 0) {
     text += (barrier.pending > 0 ? " and has " : "has ") + std::to_string(-barrier.missing_bytes) +
             " bytes more than it expects";
@@ -297,7 +298,7 @@ void Mbarriers::report_leftovers(Thread& thread) {
   for (const Mbarrier& barrier : barriers_) {
     if (!barrier.alive || barrier.missing_bytes == 0) continue;
     block_.report(HazardKind::kTransactionMismatch, thread, barrier.bytes_site, barrier.offset,
-                  [&] { return "ends, and " + missing(barrier.number) + ", is left over"; });
+                  [&] { return "ends, and " + missing(barrier.number) + ", is left incomplete"; });
   }
 }
 

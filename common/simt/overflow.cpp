@@ -14,7 +14,7 @@
 
 namespace fa::simt {
 
-#if defined(FA_SIMT_ASAN) || defined(FA_SIMT_TSAN)  // they have a handler of their own
+#if defined(FA_SIMT_ASAN) || defined(FA_SIMT_TSAN)  // the sanitizers install their own handlers
 
 void catch_stack_overflows() {}
 LoopWatch::LoopWatch() = default;
@@ -26,14 +26,15 @@ namespace {
 
 struct sigaction previous;
 
-// Runs on a stack of its own: the thread's is full. Leaving it by a switch of stacks is all right;
-// the system notices that the signal stack is free again.
+// Runs on a separate stack, because the thread's stack is full. It may leave this stack by a switch
+// of stacks, because the system notices that the signal stack is free again.
 void on_fault(int signal, siginfo_t* fault, void*) {
   Thread* const thread = running_thread;
   if (thread != nullptr && thread->block->stacks().is_overflow(fault->si_addr)) {
     thread->block->end_by_overflow(*thread);
   }
-  sigaction(signal, &previous, nullptr);  // the instruction faults again, as if we were not here
+  sigaction(signal, &previous, nullptr);  // the instruction faults again and reaches the previous
+                                          // handler
 }
 
 // The signal stack of a CPU thread.
@@ -58,7 +59,7 @@ class SignalStack {
 
 }  // namespace
 
-// Asked for at each block: others, like a test framework, set handlers too.
+// Called for each block, because others, such as a test framework, install handlers as well.
 void catch_stack_overflows() {
   stack_t stack = {};
   sigaltstack(nullptr, &stack);
@@ -82,13 +83,13 @@ void catch_stack_overflows() {
 
 namespace {
 
-constexpr int kMostTicks = 5;  // that find a thread where it was
+constexpr int kMostTicks = 5;  // number of ticks at one place that end a thread
 constexpr int kTick = SIGVTALRM;
 
 struct Progress {
   const Thread* thread = nullptr;
   int64_t step = 0;
-  int ticks = 0;  // that found it there
+  int ticks = 0;  // number of ticks that found the thread at this step
 };
 thread_local Progress progress;
 

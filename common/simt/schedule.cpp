@@ -1,4 +1,4 @@
-// In which order warps and lanes take turns. A correct kernel cannot tell.
+// The order in which warps and lanes run. A correct kernel gives the same result in every order.
 
 #include <algorithm>
 #include <numeric>
@@ -13,11 +13,11 @@ void Block::prepare_schedule() {
   warp_order_.resize(warps_.size());
   std::iota(warp_order_.begin(), warp_order_.end(), 0);
   std::vector<uint8_t> lanes(kWarpSize);
-  change_warp_every_ = 0;  // seed 0: each warp in its turn runs to its next barrier
+  change_warp_every_ = 0;  // seed 0: one warp after another runs to its next barrier
   if (seed != 0) {
     random_.seed(seed * 0x9e3779b97f4a7c15u + static_cast<uint64_t>(index_));
     shuffle(warp_order_, random_);
-    constexpr uint32_t kChangeEvery[] = {0, 1, 2, 8};  // 1: at every warp-wide instruction
+    constexpr uint32_t kChangeEvery[] = {0, 1, 2, 8};  // 1: switch at every warp-wide instruction
     change_warp_every_ = kChangeEvery[seed % 4];
   }
   for (Warp& warp : warps_) {
@@ -34,7 +34,7 @@ void Block::prepare_schedule() {
   }
 }
 
-// The next warp that can run, nullptr if there is none. One that only polls comes last.
+// Returns the next warp that can run, or nullptr. A warp that only polls comes last.
 Warp* Block::pick_warp() {
   if (change_warp_every_ != 0) {
     std::rotate(warp_order_.begin(),
@@ -50,7 +50,7 @@ Warp* Block::pick_warp() {
   return polls;
 }
 
-// Who runs when `last` cannot, or has ended; nullptr: nobody can.
+// Returns the thread that runs when `last` cannot or has ended, or nullptr if none can run.
 Thread* Block::pick_thread(Thread& last) {
   last_ = &last;
   Warp* warp = pick_warp();
@@ -62,7 +62,7 @@ Thread* Block::pick_thread(Thread& last) {
 void Block::maybe_change_warp(Thread& thread) {
   if (change_warp_every_ == 0 || random_() % change_warp_every_ != 0) return;
   thread.warp->turn = thread.position;
-  Warp* next = pick_warp();  // at least this one can run
+  Warp* next = pick_warp();  // there is one, because this warp can run
   if (next == thread.warp) return;
   const uint32_t busy = next->ready & ~next->polling;
   hand_over(thread, *ready_lane(*next, busy != 0 ? busy : next->ready, next->turn));
@@ -75,8 +75,8 @@ void Block::leave(Thread& thread) {
   if (aborting_) throw Unwind();
 }
 
-// `thread` has looked often enough: first all others that can do something, then all that look too,
-// then other blocks.
+// Called when `thread` has polled often enough. Runs first all other threads that can make
+// progress, then those that also poll, then other blocks.
 void Block::take_turns_polling(Thread& thread) {
   idle_polls_ += kPollsATurn;
   Warp& own = *thread.warp;
@@ -103,8 +103,8 @@ void Block::take_turns_polling(Thread& thread) {
   own.polling &= ~(1u << thread.position);
 }
 
-// `thread` has executed many instructions that the rest of its warp has not begun. If none of them
-// can run, it has executed them alone.
+// Called when `thread` has executed many instructions that the rest of its warp has not begun. If
+// no other lane can run, it has executed them alone.
 void Block::let_lanes_catch_up(Thread& thread) {
   Warp& warp = *thread.warp;
   const uint32_t others = warp.ready & ~warp.polling & ~(1u << thread.position);
@@ -128,7 +128,7 @@ void Block::wake(Thread& thread) {
   note_progress();
 }
 
-// All lanes of last's warp have arrived; `last` goes on first.
+// Parks a warp whose lanes have all arrived. `last` is the first to run afterwards.
 void Block::park_warp(Thread& last, const Wait& wait) {
   Warp& warp = *last.warp;
   warp.wait = wait;

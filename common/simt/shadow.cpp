@@ -30,9 +30,9 @@ std::string writer_text(const Access& access) {
 
 }  // namespace
 
-// Two accesses race; the one that comes first in the program gives the race its name. Steps of
-// threads with different roles cannot be compared: there, a bulk copy over bytes that somebody had
-// written before comes second.
+// Names a race by the access that comes first in the program. Steps of threads with different roles
+// cannot be compared. There, a bulk copy that overwrites bytes of another thread counts as the
+// second.
 HazardKind Shadow::name_of_race(const Access& read, const Write& write) {
   const bool bulk = write.access.engine >= 0;
   if (bulk || read.engine >= 0) {
@@ -52,7 +52,7 @@ void Shadow::begin_block(int block, uint32_t smem_bytes, int warps) {
   first_read_ += static_cast<uint32_t>(reads_.size());
   reads_.clear();
   if (first_read_ >
-      std::numeric_limits<uint32_t>::max() / 2) {  // numbers go on from block to block
+      std::numeric_limits<uint32_t>::max() / 2) {  // read numbers continue from block to block
     for (std::vector<uint32_t>& reads : last_read_) std::fill(reads.begin(), reads.end(), 0);
     first_read_ = 1;
   }
@@ -92,14 +92,14 @@ void Shadow::Fences::add(int thread, uint32_t time, const Observer& by) {
   Clock known = by.warp;
   if (by.own != nullptr) known.join(*by.own);
   if (last_known_ == nullptr ||
-      !last_known_->same_as(known)) {  // mostly the last lane knew as much
+      !last_known_->same_as(known)) {  // usually the last lane knew the same
     last_known_ = std::make_shared<const Clock>(std::move(known));
   }
   fences_[static_cast<size_t>(thread)].push_back({time, last_known_});
 }
 
-// The fence must be on the path that orders the write before the copy or the wgmma. The thread that
-// wrote may execute it, the one that issues, or one that the path passes through.
+// The fence must be on the path that orders the write before the copy or the wgmma. It may be
+// executed by the thread that wrote, the thread that issues, or a thread on the path between them.
 bool Shadow::Fences::between(const Stamp& write, const Observer& issuer) const {
   const std::vector<Fence>& own = fences_[static_cast<size_t>(write.thread)];
   if (own.size() > write.fences) {
@@ -111,7 +111,7 @@ bool Shadow::Fences::between(const Stamp& write, const Observer& issuer) const {
     for (auto fence = fences_[thread].rbegin(); fence != fences_[thread].rend(); ++fence) {
       if (!issuer.is(by) && !issuer.knows(by, fence->time)) continue;
       if (fence->known->knows(write.thread, write.time)) return true;
-      break;  // those before it knew no more
+      break;  // earlier fences knew no more
     }
   }
   return false;
@@ -124,7 +124,8 @@ void Shadow::global_write(const Access& access, uint64_t address, uint32_t bytes
   }
   const GlobalWrite write{stamp_of(access, access.time, global_fences_), access.site};
   const uint64_t first = address % kPageBytes / kUnitBytes;
-  const uint64_t last = (address + bytes - 1) % kPageBytes / kUnitBytes;  // one access, one page
+  const uint64_t last = (address + bytes - 1) % kPageBytes / kUnitBytes;  // an access does not
+                                                                          // cross a page
   for (uint64_t unit = first; unit <= last; ++unit) (*last_page_.second)[unit] = write;
 }
 
@@ -147,9 +148,9 @@ void Shadow::check_global_fence(const Access& access, const Observer& issuer, ui
         // NOLINTNEXTLINE(performance-no-int-to-ptr): an address that is only named
         const auto* const place = reinterpret_cast<const void*>(std::max(at, address));
         return "the " + copy_text(access) + " uses global memory at " + describe_address(place) +
-               " through the async proxy, which " + thread_text(writer.thread) +
-               " has written at " + to_string(write.site) +
-               ": no fence_proxy_async_global stands between";
+               ", which " + thread_text(writer.thread) + " has written at " +
+               to_string(write.site) +
+               ", through the async proxy: no fence_proxy_async_global is between the two";
       });
       return;
     }
@@ -170,7 +171,7 @@ bool Shadow::last_written_by(uint32_t record, uint32_t offset, uint32_t bytes) c
                      [&](uint32_t write) { return write == record; });
 }
 
-// The first granule that an ordinary store has written without a fence that `issuers` know; or -1.
+// Returns the first granule with an ordinary store that no fence known to `issuers` covers, or -1.
 int64_t Shadow::unfenced_granule(std::span<const Observer> issuers, uint32_t offset,
                                  uint32_t bytes) const {
   const uint32_t first = offset / kGranuleBytes;
@@ -192,9 +193,9 @@ void Shadow::check_fence(const Access& access, std::span<const Observer> issuers
   if (found < 0) return;
   const auto granule = static_cast<uint32_t>(found);
   report(HazardKind::kMissingProxyFence, access, nullptr, granule, [&] {
-    return "the " + copy_text(access) + " uses " + place(granule, nullptr) +
-           " through the async proxy, which " + thread_text(stamps_[last_write_[granule]].thread) +
-           " has written: no fence_proxy_async stands between";
+    return "the " + copy_text(access) + " uses " + place(granule, nullptr) + ", which " +
+           thread_text(stamps_[last_write_[granule]].thread) +
+           " has written, through the async proxy: no fence_proxy_async is between the two";
   });
 }
 
@@ -210,15 +211,15 @@ uint32_t Shadow::add_write(const Write& write, const Observer& writer, uint32_t 
   write_of(id) = write;
   const uint32_t first = write.offset / kGranuleBytes, count = bytes / kGranuleBytes;
   uint32_t* const writes = &last_write_[first];
-  // Most often nobody has touched the bytes since the last block_sync.
+  // Usually no thread has accessed the bytes since the last block_sync.
   bool untouched = true;
   for (uint32_t i = 0; i < count; ++i) untouched &= writes[i] < first_write_;
   for (const std::vector<uint32_t>& reads : last_read_) {
     if (reads.empty()) continue;
     for (uint32_t i = 0; i < count; ++i) untouched &= reads[first + i] < first_read_;
   }
-  bool found = untouched;  // one hazard for each access is enough
-  uint32_t judged = 0;     // an access's granules mostly have the same history
+  bool found = untouched;  // one hazard per access is enough
+  uint32_t judged = 0;     // granules of one access usually have the same history
   if (!untouched) judged_.assign(last_read_.size(), 0);
   for (uint32_t granule = first; !found && granule < first + count; ++granule) {
     const uint32_t before = last_write_[granule];
@@ -259,7 +260,7 @@ bool Shadow::check_write(const Write& now, const Observer& writer, uint32_t gran
   return true;
 }
 
-// `id` and the reads of the same warp that are not ordered before it.
+// Checks read `id` and the earlier reads of its warp that are not ordered before it.
 bool Shadow::check_readers(const Write& now, const Observer& writer, uint32_t granule,
                            uint32_t id) {
   for (; id >= first_read_; id = read_of(id).previous) {
@@ -272,7 +273,7 @@ bool Shadow::check_readers(const Write& now, const Observer& writer, uint32_t gr
                   read, read.access.thread, granule, &now);
       return true;
     }
-    if (read.whole_warp) {  // its lanes have read for each other: program order is not enough
+    if (read.whole_warp) {  // its lanes read for each other, so program order is not enough
       if (!writer.warp.knows(read.access.thread, read.access.time) &&
           (writer.own == nullptr || !writer.own->knows(read.access.thread, read.access.time))) {
         reader = read.access.thread;
@@ -292,7 +293,8 @@ bool Shadow::check_readers(const Write& now, const Observer& writer, uint32_t gr
   return false;
 }
 
-// The first write of a granule, by somebody who knows of all reads before: those read nothing.
+// Called for the first write of a granule by a thread that knows all earlier reads: those reads
+// were of uninitialized memory.
 void Shadow::resolve_uninitialized(uint32_t granule) {
   std::erase_if(pending_, [&](const Pending& pending) {
     if (pending.write != 0 || pending.granule != granule) return false;
@@ -318,7 +320,7 @@ void Shadow::load(const Access& access, const Observer& reader, uint32_t offset,
     if (last.lanes == lane && last.access.time == access.time && last.previous == 0 &&
         last.offset == offset && last.bytes == bytes && same_site(last.access.site, access.site) &&
         last_write_[granule] == last.write) {
-      last.access = access;  // it looks again, and nobody has written: one record is enough
+      last.access = access;  // the thread polls and nothing has changed, so one record is enough
       return;
     }
   }
@@ -330,7 +332,7 @@ void Shadow::read(uint32_t id, const Observer& reader, int thread, uint32_t offs
                   uint32_t bytes) {
   const uint32_t first = offset / kGranuleBytes, count = bytes / kGranuleBytes;
   const uint32_t* writes = &last_write_[first];
-  // Most often all bytes were written before the last block_sync.
+  // Usually all bytes were written before the last block_sync.
   bool settled = true;
   for (uint32_t i = 0; i < count; ++i) {
     settled &= writes[i] - 1 < first_write_ - 1;  // not 0, and below first_write_
@@ -346,7 +348,7 @@ void Shadow::read(uint32_t id, const Observer& reader, int thread, uint32_t offs
   std::vector<uint32_t>& reads = last_read_[static_cast<size_t>(warp_of(thread))];
   if (reads.size() < last_write_.size()) reads.resize(last_write_.size(), 0);
   uint32_t* const own = &reads[first];
-  if (read_of(id).whole_warp) {  // stands for any lane's read before it, too
+  if (read_of(id).whole_warp) {  // also represents earlier reads of single lanes
     std::fill(own, own + count, id);
     return;
   }
@@ -355,7 +357,7 @@ void Shadow::read(uint32_t id, const Observer& reader, int thread, uint32_t offs
   }
 }
 
-// Returns true when the read is a hazard, or may turn out to be one.
+// Returns true if the read is a hazard or may turn out to be one.
 bool Shadow::check_read(uint32_t id, const Observer& reader, int thread, uint32_t granule,
                         uint32_t write_id) {
   if (write_id == 0) {
@@ -382,7 +384,7 @@ bool Shadow::check_read(uint32_t id, const Observer& reader, int thread, uint32_
     if (writer == thread || (same_warp && read.whole_warp)) {  // its wait, if any, comes later
       report_read(HazardKind::kReadBeforeWait, read, thread, granule, &write);
     } else {
-      pending_.push_back({id, write_id, granule, thread});  // the wait may still come this epoch
+      pending_.push_back({id, write_id, granule, thread});  // the wait may still come in this epoch
     }
     return true;
   }
@@ -422,16 +424,18 @@ const void* Shadow::async_read(uint32_t id, std::span<const Observer> issuers, u
     if (found) break;
   }
   check_fence(access, issuers, offset, bytes);
-  // The engine does one thing after the other: this read stands for those before it.
+  // The engine works in order, so this read also represents earlier ones.
   std::fill_n(&last_read_[static_cast<size_t>(access.engine)][first], count, id);
   return tensor;
 }
 
-// One number that stands for both reads of the same warp.
+// Returns one number that represents both reads of a warp.
 uint32_t Shadow::merge_reads(uint32_t before, uint32_t now, const Observer& reader) {
   if (before == merged_.before && now == merged_.now) return merged_.id;
   const Read old = read_of(before), read = read_of(now);
-  if (reader.warp.knows(old.access.thread, old.access.time)) return now;  // a warp_sync since
+  if (reader.warp.knows(old.access.thread, old.access.time))
+    return now;                               // there was a warp_sync
+                                              // in between
   if (old.access.time != read.access.time) {  // only single lanes have synchronized since
     merged_ = {before, now, add_read({read.access, false, read.lanes, before})};
   } else {
@@ -456,7 +460,7 @@ void Shadow::resolve_pending() {
   for (const Pending& pending : pending_) {
     const Read& read = read_of(pending.read);
     if (pending.write == 0) {
-      // Written since by somebody it races with: that has been reported as the race it is.
+      // An unordered write followed, and that race has been reported.
       if (last_write_[pending.granule] != 0) continue;
       report_read(HazardKind::kUninitializedRead, read, pending.thread, pending.granule, nullptr);
     } else {
@@ -475,7 +479,7 @@ std::string Shadow::place(uint32_t granule, const Write* write) const {
   const uint32_t offset = granule * kGranuleBytes;
   std::string text = "shared memory at byte " + std::to_string(offset);
   if (write != nullptr && write->source != nullptr && write->access.engine < 0) {
-    // "(K[8192])": which element it holds
+    // adds the element that it holds: "(K[8192])"
     const char* source = static_cast<const char*>(write->source) + (offset - write->offset);
     text += " (" + describe_address(source) + ")";
   }
@@ -486,7 +490,7 @@ void Shadow::report_read(HazardKind kind, const Read& read, int thread, uint32_t
                          const Write* write) {
   Access reader = read.access;
   reader.thread = thread;
-  // ldmatrix reads for its whole warp, whoever gave the address.
+  // ldmatrix reads for its whole warp, whichever lane passed the address.
   const auto reader_text = [&] {
     if (read.access.engine >= 0) {
       return "the " + copy_text(read.access);
@@ -503,16 +507,17 @@ void Shadow::report_read(HazardKind kind, const Read& read, int thread, uint32_t
     case HazardKind::kReadBeforeBarrier:
       return report(kind, reader, &write->access, granule, [&] {
         return reader_text() + " reads " + place(granule, write) + ", written by " +
-               writer_text(write->access) + at(write->access) + ", and no barrier stands between";
+               writer_text(write->access) + at(write->access) + ", and no barrier orders the two";
       });
     case HazardKind::kOverwriteWhileRead:
       return report(kind, write->access, &reader, granule, [&] {
         return writer_text(write->access) + " overwrites " + place(granule, write) + " while " +
-               reader_text() + " reads it" + at(reader) + ": no barrier stands between";
+               reader_text() + " reads it" + at(reader) + ": no barrier orders the two";
       });
     default:
       return report(kind, reader, nullptr, granule, [&] {
-        return reader_text() + " reads " + place(granule, nullptr) + ", which nobody has written";
+        return reader_text() + " reads " + place(granule, nullptr) +
+               ", which no thread has written";
       });
   }
 }
@@ -522,9 +527,9 @@ void Shadow::report_write(const Write& now, const Write& old, uint32_t granule) 
     const bool bulk = old.access.engine >= 0;
     return writer_text(now.access) + " writes " + place(granule, &now) + ", and so does " +
            writer_text(old.access) + " at " + to_string(old.access.site) +
-           (bulk                                 ? ": no wait for it stands between"
+           (bulk                                 ? ": no wait for it is between the two"
             : old.state == WriteState::kInFlight ? ", whose cp.async is in flight"
-                                                 : ": no barrier stands between");
+                                                 : ": no barrier orders the two");
   });
 }
 

@@ -1,4 +1,4 @@
-// Where the bytes of a box come from and go to.
+// Moves the bytes of a box between global and shared memory.
 
 #include <algorithm>
 #include <atomic>
@@ -14,9 +14,9 @@ namespace {
 
 constexpr int64_t kChunkBytes = 16;
 
-// Calls f(offset in the dense box, global address, first byte, end) for each row of the box: of its
-// bytes, [first, end) lie in the tensor. A store writes the last chunk of a row whole, as an H200
-// does.
+// Calls f(offset in the dense box, global address, first byte, end) for each row of the box. Bytes
+// [first, end) of the row are inside the tensor. A store writes the last 16-byte chunk of a row
+// whole, as an H200 does.
 template <class F>
 void for_each_box_row(const TensorCopy& copy, GlobalUse use, F f) {
   const TensorBox& map = copy.map;
@@ -43,12 +43,12 @@ void for_each_box_row(const TensorCopy& copy, GlobalUse use, F f) {
   }
 }
 
-// The byte `dense` of a box is kept there, chunk by chunk.
+// Returns where byte `dense` of a box is stored in shared memory.
 uint32_t place_in_shared(const TensorCopy& copy, uint32_t dense) {
   return swizzled(copy.map.swizzle, kSharedBase + copy.offset + dense) - kSharedBase;
 }
 
-// Kernels on any thread read them.
+// Atomic, because kernels on any CPU thread read them.
 std::atomic<uint64_t> first_mapped{~uint64_t{0}}, mapped_end{0};
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Wavefronts and sectors of plain loads and stores, held to what an H200 counted for the same
+// Compares the wavefronts and sectors of plain loads and stores with an H200's counts for the same
 // addresses.
 
 #include <doctest/doctest.h>
@@ -29,13 +29,13 @@ TEST_CASE("plain accesses count as an H200 counted them") {
   const auto patterns = read_patterns(FA_SOURCE_DIR "/docs/measurements/h200/access_patterns.csv");
   fa::simt::Buffer<Words<4>> array(MOST_ELEMENTS, "array"), sink(MOST_ELEMENTS, "sink");
   fa::simt::Config config;
-  config.hazards = false;  // nobody has written what is read
+  config.hazards = false;  // the kernels read memory that no thread has written
   config.threads = 1;
   int counted[4] = {};
   for (const Pattern& pattern : patterns) {
     const fa::simt::Report report =
         fa::simt::run(config, [&] { run(pattern, array.data(), sink.data()); });
-    CAPTURE(&pattern - patterns.data() + 2);  // the line of the file
+    CAPTURE(&pattern - patterns.data() + 2);  // line number in the file
     CHECK(report.counters.*counter_of(pattern.kind) == pattern.counted);
     ++counted[static_cast<int>(pattern.kind)];
   }

@@ -1,4 +1,4 @@
-// stmatrix and bulk adds: what they compute, what they count, what goes wrong.
+// stmatrix and bulk adds: results, counters and hazards.
 
 #include <algorithm>
 
@@ -35,7 +35,7 @@ TEST_CASE("stmatrix stores what ldmatrix loads, one wavefront for each 8x8 matri
           ldmatrix_x4(back, dynamic_smem() + lane * 16);
           for (uint32_t i = 0; i < 4; ++i) {
             got[lane][i] = back[i];
-            // Row lane / 4 of matrix i, two elements from column 2 (lane % 4) on.
+            // Row lane / 4 of matrix i holds two elements, starting at column 2 (lane % 4).
             const uint32_t word = load_shared<uint32_t>(dynamic_smem() + i * 128 + lane * 4);
             if (word != r[i]) got[lane][i] = 0xffffffff;
           }
@@ -66,7 +66,7 @@ TEST_CASE("stmatrix: rows 128 bytes apart meet in the same banks, unless they ar
   }
 }
 
-// All blocks add their tile to the same numbers.
+// All blocks add their tile to the same elements.
 void adds(float* sums) {
   for (int i = 0; i < 4; ++i)
     store_shared<float>(number(thread_index(), i),
@@ -95,7 +95,7 @@ TEST_CASE("bulk_reduce_add: every block's numbers are in the sum") {
   }
 }
 
-// Each is intact, or broken in one way.
+// Runs each kernel intact and with one mistake.
 using Kernel = void (*)(float*, bool);
 void twins(Kernel kernel, const char* hazard, int blocks = 1) {
   check_twins(
@@ -122,7 +122,7 @@ void no_fence(float* sums, bool broken) {
   tma_store_wait<0>();
 }
 
-// The tile is written again before the copy engine has read it.
+// The tile is overwritten before the copy engine has read it.
 void next_tile_too_early(float* sums, bool broken) {
   store_tile(1.0f);
   fence_proxy_async();
@@ -137,7 +137,7 @@ void next_tile_too_early(float* sums, bool broken) {
   if (thread_index() == 0) tma_store_wait<0>();
 }
 
-// Adds do not race with each other, but with a plain store of another block.
+// Bulk adds do not race with each other, but with a plain store of another block.
 void clears_in_the_same_launch(float* sums, bool broken) {
   if (broken && block_index() == 0 && thread_index() == 0) store_global(sums, 0.0f);
   store_tile(1.0f);

@@ -1,5 +1,5 @@
-// Clusters: blocks that run together and meet at cluster_sync. It orders what they do in global
-// memory, and nothing else orders it; blocks of different clusters never meet.
+// Clusters: blocks that run together and synchronize at cluster_sync. Only cluster_sync orders
+// their accesses to global memory, and blocks of different clusters never synchronize.
 
 #include <doctest/doctest.h>
 
@@ -24,8 +24,8 @@ using fa::simt::texts;
 
 constexpr int kGrid = 8, kThreads = 64, kSmem = kThreads * 4;
 #ifdef FA_SIMT_TSAN
-constexpr uint64_t kSeeds = 3;      // it takes fifty times as long there
-constexpr int kLargestBlock = 256;  // and knows of 8128 fibers at a time
+constexpr uint64_t kSeeds = 3;      // everything is fifty times slower with the thread sanitizer
+constexpr int kLargestBlock = 256;  // it supports 8128 fibers at a time
 #else
 constexpr uint64_t kSeeds = 20;
 constexpr int kLargestBlock = 1024;
@@ -46,7 +46,7 @@ Report run_kernel(Kernel kernel, Memory& memory, const Config& config, bool brok
   });
 }
 
-// Under several schedules, each on one CPU thread and on three.
+// Runs under several schedules, each on one CPU thread and on three.
 std::string check_twins(Kernel kernel, const std::string& expected, int cluster = 2,
                         int64_t max_steps = Config{}.max_steps) {
   std::string said;
@@ -75,7 +75,7 @@ void exchange(float* x, float* y, int*, bool broken) {
   store_global(y + own(block_index()), load_global(x + own(partner())));
 }
 
-// The second round overwrites what the partner has read in the first.
+// The second iteration overwrites what the partner has read in the first.
 void two_rounds(float* x, float* y, int*, bool broken) {
   float sum = 0;
   for (int round = 0; round < 2; ++round) {
@@ -119,7 +119,8 @@ TEST_CASE("it does not order one cluster with another") {
   check_twins(with_another_cluster, "global_race", 4);
 }
 
-// Block 0 tells the next cluster, whose barrier passes on what its first block has learned.
+// Block 0 sets a flag for the next cluster, whose barrier passes on what its first block has
+// learned.
 void knowledge_is_passed_on(float* x, float* y, int* flag, bool broken) {
   const int t = thread_index(), cluster = block_index() / 2;
   if (cluster > 1) return;
@@ -159,7 +160,7 @@ TEST_CASE("it orders shared memory within each block; without clusters, too") {
   }
 }
 
-// Who has returned is not waited for: a block, or a warp of one.
+// The cluster does not wait for threads that have returned: a block, or a warp of a block.
 void returns_early(float* x, float* y, int*, bool) {
   const int t = thread_index();
   if (block_index() % 4 == 1 || (block_index() % 4 == 2 && t >= 32)) return;
@@ -170,7 +171,7 @@ void returns_early(float* x, float* y, int*, bool) {
   cluster_sync();
 }
 
-// But nor is what it did ordered.
+// But their accesses are not ordered either.
 void returns_after_a_store(float* x, float* y, int*, bool broken) {
   if (block_index() % 2 == 1) {
     store_global(x + own(block_index()), 1.0f);
@@ -227,7 +228,7 @@ void one_block_looks_elsewhere(float*, float*, int* flag, bool broken) {
   cluster_sync();
 }
 
-// The flag comes behind a barrier that takes the one who waits for the flag.
+// The flag is set after a barrier that needs the thread that waits for the flag.
 void flag_behind_the_barrier(float*, float*, int* flag, bool broken) {
   if (block_index() == 2) {
     if (broken) cluster_sync();
@@ -245,7 +246,8 @@ void flag_behind_the_barrier(float*, float*, int* flag, bool broken) {
 
 TEST_CASE("deadlock: who waits where") {
   const std::string elsewhere = check_twins(one_block_waits_elsewhere, "deadlock");
-  CHECK(elsewhere.find("nobody can go on: 64 threads (thread 0 first) wait at mbarrier_wait (") !=
+  CHECK(elsewhere.find(
+            "no thread can continue: 64 threads (thread 0 first) wait at mbarrier_wait (") !=
         std::string::npos);
   CHECK(elsewhere.find("; block 2 of its cluster waits at cluster_sync (") != std::string::npos);
   const std::string warp = check_twins(one_warp_waits_elsewhere, "deadlock", 4);
@@ -262,14 +264,13 @@ TEST_CASE("deadlock: who waits where") {
       Memory memory, intact;
       const Report report = run_kernel(kernel, memory, config, true);
       CHECK(kinds(report) == "deadlock");
-      CHECK(
-          texts(report).find("thread 0 of block 3 looks again and again at memory that nobody "
-                             "changes any more; block 2 of its cluster waits at cluster_sync (") !=
-          std::string::npos);
+      CHECK(texts(report).find("thread 0 of block 3 keeps polling memory that no thread "
+                               "will change; block 2 of its cluster waits at cluster_sync (") !=
+            std::string::npos);
       CHECK(texts(run_kernel(kernel, intact, config, false)) == "");
     }
   }
-  // In a launch without clusters, as between two barriers of a block.
+  // Without clusters, it is like a deadlock between two barriers of a block.
   CHECK(check_twins(one_warp_waits_elsewhere, "deadlock", 1).find("of its cluster") ==
         std::string::npos);
 }
@@ -371,7 +372,7 @@ TEST_CASE("ranks and sizes: x fastest, in up to three dimensions") {
   }
 }
 
-// Each block sends its rank to the next one of its cluster.
+// Each block sends its rank to the next block of its cluster.
 void around(int* x, int* y) {
   const Dim3 block = block_index_3d(), grid = grid_size();
   const int row = block.y * grid.x, next = block.x / 2 * 2 + (block.x + 1) % 2;
@@ -403,7 +404,7 @@ TEST_CASE("many clusters over several CPU threads") {
   }
 }
 
-// Counts the threads that have begun and those that have not ended.
+// Counts the threads that have begun, and those that have not ended.
 struct Alive {
   int begun = 0, left = 0;
 };
@@ -421,7 +422,7 @@ void throws(Alive* alive, int bad_block) {
 }
 
 TEST_CASE("an exception in one block unwinds the others of its cluster") {
-  int waited = 0;  // launches in which another block had come to cluster_sync before
+  int waited = 0;  // launches in which another block had reached cluster_sync before
   for (uint64_t seed = 0; seed < 8; ++seed) {
     for (const int bad_block : {0, 2, 3, -1}) {
       Config config;
@@ -451,7 +452,7 @@ TEST_CASE("without hazards a deadlock is an exception") {
   config.hazards = false;
   Memory memory;
   CHECK_THROWS_WITH_AS(run_kernel(one_block_waits_elsewhere, memory, config, true),
-                       doctest::Contains("deadlock: nobody can go on"), std::runtime_error);
+                       doctest::Contains("deadlock: no thread can continue"), std::runtime_error);
   run_kernel(exchange, memory, config, false);
   CHECK(memory.y[0] == static_cast<float>(kThreads));
 }
@@ -469,8 +470,8 @@ TEST_CASE("clusters that no GPU runs") {
   refused({8, 8, 8}, {2, 2, 3}, "1 to 8");
   refused(8, {1 << 30, 1 << 30, 16}, "1 to 8");
   refused(7, 2, "a grid of 7 x 1 x 1 blocks in clusters of 2 x 1 x 1");
-  refused({8, 3}, {2, 2}, "a multiple of them in each dimension");
-  refused({8, 2}, {2, 1, 2}, "a multiple of them in each dimension");
+  refused({8, 3}, {2, 2}, "each dimension must be a multiple");
+  refused({8, 2}, {2, 1, 2}, "each dimension must be a multiple");
   CHECK_NOTHROW(launch(nothing, {.grid = {2, 4, 3}, .block = 1, .cluster = {2, 4}}));
   CHECK_NOTHROW(launch(nothing, {.grid = 8, .block = kLargestBlock, .cluster = 8}));
 }

@@ -1,4 +1,5 @@
-// cp.async: when its bytes land, what a group and a wait are, and how it fills with zeros.
+// cp.async: when its bytes land, which copies a group and a wait cover, and how it fills with
+// zeros.
 
 #include <doctest/doctest.h>
 
@@ -28,7 +29,7 @@ std::string kinds(const Report& report) {
   return text;
 }
 
-// One thread; what it sees of its own bytes after each step.
+// One thread records what it sees of its own bytes after each step.
 void watch(const float* in, float* seen) {
   const auto look = [&](int step, int i) {
     store_global(seen + step, load_shared<float>(chunk(i)));
@@ -36,19 +37,19 @@ void watch(const float* in, float* seen) {
   look(0, 0);
   store_shared<float>(chunk(0), 7.0f);
   cp_async_16(chunk(0), in, 16);
-  look(1, 0);  // issued: the old value is gone, the new one is not there
+  look(1, 0);  // issued: the old value is gone, and the new one has not landed
   cp_async_commit();
   cp_async_16(chunk(1), in + 4, 16);
   cp_async_commit();
-  cp_async_16(chunk(2), in + 8, 16);  // in no group
+  cp_async_16(chunk(2), in + 8, 16);  // in no group yet
   cp_async_wait<2>();
   look(2, 0);  // two groups may stay in flight
   cp_async_wait<1>();
-  look(3, 0);  // the older has landed
+  look(3, 0);  // the older group has landed
   look(4, 1);
   cp_async_wait<0>();
   look(5, 1);
-  look(6, 2);  // wait_group does not cover what was not committed
+  look(6, 2);  // wait_group does not cover copies that were not committed
   cp_async_commit();
   cp_async_wait<0>();
   look(7, 2);
@@ -74,7 +75,7 @@ TEST_CASE("bytes land when their thread waits for their group, and are NaN until
   }
 }
 
-// A source that changes while the copy is in flight: the latest bytes count.
+// The source changes while the copy is in flight, and the copy reads the latest bytes.
 void late_source(float* in, float* out) {
   const int t = thread_index();
   cp_async_16(chunk(t), in + 4 * t, 16);
@@ -90,7 +91,8 @@ TEST_CASE("the source is read at the latest moment too") {
   for (float x : out) CHECK(x == 5.0f);
 }
 
-// Rows past the end are asked for with source size 0 (or less than 16): only what is read counts.
+// Rows past the end are copied with a source size of 0, or less than 16. Only bytes that are read
+// are checked.
 void zero_filled_tail(const float* in, float* out, bool broken) {
   const int t = thread_index();
   const int bytes = t == kThreads - 1 ? 8 : 16;

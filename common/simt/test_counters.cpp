@@ -1,4 +1,4 @@
-// Counters of kernels that can be counted by hand; events.
+// Counters of kernels that can be counted by hand, and events.
 
 #include <doctest/doctest.h>
 
@@ -18,7 +18,7 @@ using fa::simt::Counters;
 using fa::simt::EventKind;
 using fa::simt::Report;
 
-// Row j of a matrix at `row_bytes` * j, its 16-byte chunk XORed with j / rows_per_line.
+// Row j of a matrix is at `row_bytes` * j, and its 16-byte chunk is XORed with j / rows_per_line.
 int column_wavefronts(uint32_t row_bytes, bool swizzled) {
   uint32_t addresses[8];
   for (uint32_t j = 0; j < 8; ++j) {
@@ -36,7 +36,7 @@ TEST_CASE("wavefronts of one 8x8 matrix") {
   CHECK(column_wavefronts(256, false) == 8);
   CHECK(column_wavefronts(256 + 16, false) == 1);  // padded rows
   CHECK(column_wavefronts(128, true) == 1);        // swizzled rows
-  CHECK(column_wavefronts(0, false) == 1);         // all lanes the same row: broadcast
+  CHECK(column_wavefronts(0, false) == 1);         // all lanes read the same row: broadcast
 }
 
 TEST_CASE("wavefronts of plain accesses") {
@@ -54,13 +54,13 @@ TEST_CASE("wavefronts of plain accesses") {
   CHECK(count(8, [](uint32_t l) { return 8 * l; }) == 2);
   CHECK(count(16, [](uint32_t l) { return 16 * l; }) == 4);
   CHECK(count(16, [](uint32_t l) { return 128 * l; }) == 32);
-  // Each quarter of the warp has banks of its own, and still has to wait for the others.
+  // Each quarter of the warp uses different banks but still takes its own passes.
   CHECK(count(16, [](uint32_t l) { return 128 * l + l / 8 * 16; }) == 32);
 }
 
 constexpr uint32_t kSmem = 32 * 128;
 
-// One warp: copies 32 chunks to rows of 128 bytes, reads them as a column of matrices.
+// One warp copies 32 chunks to rows of 128 bytes and reads them as a column of matrices.
 void copy_and_read(const float* in, float* out, uint32_t stride) {
   const auto lane = static_cast<uint32_t>(thread_index());
   cp_async_16(dynamic_smem() + lane * stride, in + 4 * lane, 16);
@@ -94,16 +94,17 @@ TEST_CASE("counters of a small kernel") {
     CHECK(column.cp_async_instructions == 1);
     CHECK(column.shuffle_instructions == 1);
     CHECK(column.barriers == 1);
-    CHECK(column.shared_load_wavefronts == 32);  // four matrices, eight ways each
+    CHECK(column.shared_load_wavefronts == 32);  // four matrices, 8-way conflict each
     CHECK(column.shared_load_wavefronts_ideal == 4);
     CHECK(column.shared_store_wavefronts == 32);
     CHECK(column.shared_store_wavefronts_ideal == 4);
     CHECK(column.global_load_sectors == 16);  // 512 contiguous bytes
     CHECK(column.global_load_sectors_ideal == 16);
-    CHECK(column.global_store_sectors == 8);  // every other float: half of each sector
+    CHECK(column.global_store_sectors == 8);  // every other float, so half of each sector
     CHECK(column.global_store_sectors_ideal == 4);
     CHECK(column.shared_bytes_per_block == kSmem);
-    CHECK(is_estimate(column, "shared_store_wavefronts"));  // a conflict of cp.async: unconfirmed
+    CHECK(is_estimate(column, "shared_store_wavefronts"));  // a bank conflict of cp.async:
+                                                            // unconfirmed
     CHECK(!is_estimate(column, "shared_load_wavefronts"));
     CHECK(!is_estimate(column, "global_load_sectors"));
 
@@ -116,7 +117,7 @@ TEST_CASE("counters of a small kernel") {
   }
 }
 
-// One warp: the first `real` lanes copy `bytes` each, the others fill with zeros.
+// In one warp, the first `real` lanes copy `bytes` each, and the others fill with zeros.
 void copy_ragged(const float* in, double* out, int real, int bytes) {
   const int lane = thread_index();
   cp_async_16(dynamic_smem() + 16u * static_cast<uint32_t>(lane), in + 4 * lane,
@@ -146,10 +147,10 @@ TEST_CASE("what no hardware has confirmed is an estimate") {
   }
   CHECK(is_estimate(counters(32, 8, nullptr), "global_load_sectors"));  // part of each 16 bytes
   CHECK(!is_estimate(counters(32, 16, nullptr), "global_store_sectors"));
-  CHECK(!is_estimate(counters(32, 16, out.data()), "global_store_sectors"));  // 8 bytes a lane
+  CHECK(!is_estimate(counters(32, 16, out.data()), "global_store_sectors"));  // 8 bytes per lane
 }
 
-// Lanes that take part in different instructions, and in different numbers of them.
+// Lanes execute different instructions, and different numbers of them.
 void divergent_stores(float* out) {
   const int lane = thread_index();
   if (lane < 8) {
@@ -163,7 +164,7 @@ void divergent_stores(float* out) {
 TEST_CASE("lanes are put together to warp instructions by line and by turn") {
   Buffer<float> out(32, "out");
   const Report report = fa::simt::run({}, [&] { launch(divergent_stores, 1, 32, 0, out.data()); });
-  // 1 sector; 3 sectors; then all four, then the upper half again.
+  // 1 sector, 3 sectors, then all four, then the upper half again.
   CHECK(report.counters.global_store_sectors == 1 + 3 + 4 + 2);
 }
 
@@ -190,7 +191,7 @@ TEST_CASE("events tell what each warp did, in its order") {
   CHECK(report.events[4].where.line > 0);
 }
 
-// Lane 0 works alone while the others wait for it, or have nothing more to do.
+// Lane 0 works alone while the others wait for it or have finished.
 void a_lane_alone(const float* in, float* out, int loads, bool others_wait, size_t* kept) {
   float sum = 0;
   if (thread_index() == 0) {
@@ -220,7 +221,7 @@ TEST_CASE("what a lane does alone is counted at once, and not kept until the war
   }
 }
 
-// Loads that bring the same again, but the thread does more than wait for something else.
+// The loads return the same value, but the thread does not only poll.
 void the_same_value(float* out, int turns) {
   const int t = thread_index();
   float sum = 0;
@@ -242,8 +243,8 @@ TEST_CASE("loads that bring the same value again are counted") {
   for (float x : out) CHECK(x == 500);
 }
 
-// A thread that waits for a flag looks some number of times: time decides. The first is counted,
-// and 64 that bring the same.
+// A thread that waits for a flag polls a number of times that depends on timing. Only the first
+// load and 64 repetitions are counted.
 void waits_for_a_flag(int* flag) {
   if (block_index() == 0) {
     while (load_acquire(flag) == 0) {
@@ -257,7 +258,7 @@ void waits_for_a_flag(int* flag) {
 TEST_CASE("the looks of a thread that waits are not counted") {
   Buffer<int> flag(65, "flag");
   Config config;
-  config.threads = 1;  // the one that waits runs first
+  config.threads = 1;  // so that the waiting block runs first
   const Report report =
       fa::simt::run(config, [&] { launch(waits_for_a_flag, 2, 1, 0, flag.data()); });
   CHECK(report.counters.global_load_sectors == 1000 + 1 + 64);
@@ -278,8 +279,8 @@ TEST_CASE("a tile is visited in a row that its block has named") {
 TEST_CASE("putting lanes together takes time in proportion to their accesses") {
   fa::simt::AccessCollector collector;
   const fa::simt::Site load{"kernel.cpp", 1}, store{"kernel.cpp", 2};
-  // One lane after the other, as the emulator runs them. When each access was searched for among
-  // all that came before, this took a quarter of an hour.
+  // One lane after another, as the emulator runs them. With a search through all earlier accesses,
+  // this test took a quarter of an hour.
   constexpr int kTurns = 400'000;
   for (const int lane : {0, 31, 5}) {
     for (int turn = 0; turn < kTurns; ++turn) {

@@ -1,4 +1,4 @@
-// Barriers and warp instructions that not every thread reaches; kernels that throw.
+// Barriers and warp instructions that not every thread reaches, and kernels that throw.
 
 #include <doctest/doctest.h>
 
@@ -69,7 +69,8 @@ void lanes_at_different_barriers(bool broken) {
   }
 }
 
-// Roles: barriers match by number, not by line. Only the lanes of a warp must be at the same one.
+// Roles: a barrier matches by its number and not by the source line. Only the lanes of one warp
+// must be at the same line.
 void warps_at_different_lines(float* out) {
   if (thread_index() < 64) {
     store_shared<float>(dynamic_smem() + static_cast<uint32_t>(thread_index()) * 4, 1.0f);
@@ -93,7 +94,7 @@ TEST_CASE("warps may wait for each other at different lines") {
   }
 }
 
-// The break `divergent-barrier`: one warp passes a barrier more than the others in each round.
+// The break `divergent-barrier`: one warp executes an additional barrier in each iteration.
 void extra_barrier_in_a_loop(bool broken) {
   for (int i = 0; i < 3; ++i) {
     block_sync();
@@ -140,7 +141,7 @@ void half_a_warp_in_mma(bool broken) {
   }
 }
 
-// The same source line, but another instruction: kinds are compared, not only places.
+// The same source line but another instruction, because kinds are compared as well as places.
 void another_kind_on_the_same_line(bool broken) {
   uint32_t r1[1], r2[2];
   const uint32_t row = dynamic_smem() + static_cast<uint32_t>(thread_index() % 16) * 16;
@@ -161,7 +162,7 @@ void vote_against_shuffle(bool broken) {
   }
 }
 
-// What a vote is for: without it, lanes that differ in `grew` would part here.
+// The purpose of a vote: without it, lanes that differ in `grew` would diverge here.
 void vote_inside_a_branch(bool broken) {
   const bool grew = thread_index() % 32 == 5;
   if (!broken || grew) warp_any(grew);
@@ -202,7 +203,7 @@ TEST_CASE("the report names both places") {
   REQUIRE(report.hazards.size() == 1);
   CHECK(report.hazards[0].text.find("block_sync") != std::string::npos);
   CHECK(report.hazards[0].text.find("shfl_xor") != std::string::npos);
-  CHECK(report.hazards[0].count == 3);  // once for each block
+  CHECK(report.hazards[0].count == 3);  // once per block
 }
 
 TEST_CASE("without hazard checks, divergence is an error instead of a hang") {
@@ -212,7 +213,7 @@ TEST_CASE("without hazard checks, divergence is an error instead of a hang") {
                        doctest::Contains("barrier_divergence"), std::runtime_error);
 }
 
-struct Guard {  // counts how many are alive
+struct Guard {  // counts live objects
   explicit Guard(int* alive_) : alive(alive_) { ++*alive; }
   ~Guard() { --*alive; }
   int* alive;
@@ -240,7 +241,7 @@ TEST_CASE("an exception in a kernel comes out of launch, and all threads are unw
       CHECK(alive == 0);
     }
   }
-  CHECK(run_kernel(one_warp_only, false, 0).hazards.empty());  // and the emulator still works
+  CHECK(run_kernel(one_warp_only, false, 0).hazards.empty());  // the emulator still works
 }
 
 void counts_guards(int* alive, bool broken) {

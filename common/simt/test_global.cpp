@@ -1,5 +1,5 @@
-// Global memory between blocks: races, atomics, flags. What is found must not depend on the order
-// of blocks, nor on how many CPU threads run them.
+// Global memory shared by blocks: races, atomics, flags. The result must not depend on the order of
+// blocks or on the number of CPU threads.
 
 #include <doctest/doctest.h>
 
@@ -48,7 +48,8 @@ Report run_kernel(Kernel kernel, Memory& memory, bool broken, uint64_t seed, int
   });
 }
 
-// The twins under several schedules and numbers of CPU threads; the same lines each time.
+// Runs the twins under several schedules and numbers of CPU threads, which must report the same
+// lines.
 void check_twins(Kernel kernel, const std::string& expected) {
   std::string first;
   for (uint64_t seed = 0; seed < 8; ++seed) {
@@ -125,8 +126,8 @@ TEST_CASE("atomic_add adds everybody's part") {
   }
 }
 
-// In turn: a block waits for the one before it, adds, and lets the next one go on. The sum is then
-// the same bit for bit. Every mistake is one that somebody made.
+// A block waits for the previous block, adds, and lets the next one continue. The sum then has the
+// same bits in every run. All these mistakes have been made in practice.
 enum Mistake { kNone, kNoFlag, kPlainFlag, kNoBarrierBefore, kNoBarrierBehind, kNoFence };
 
 template <Mistake kMistake>
@@ -178,7 +179,7 @@ TEST_CASE("blocks in turn, by a flag") {
   check_twins(in_turn<kNoFence>, "global_race");
 }
 
-// All blocks wait for all others: the last to arrive is known by a counter.
+// Each block waits for all others. A counter tells which one arrives last.
 void grid_barrier(float* x, float* sum, int* counter, bool broken) {
   const int t = thread_index();
   store_global(x + block_index() * kThreads + t, static_cast<float>(block_index()));
@@ -220,8 +221,7 @@ TEST_CASE("a flag that nobody sets") {
       const Report report = run_kernel(waits_for_nobody, memory, true, seed, threads);
       CHECK(kinds(report) == "deadlock");
       CHECK(report.hazards[0].block == 1);
-      CHECK(report.hazards[0].text.find("thread 0 of block 1 looks again and again") !=
-            std::string::npos);
+      CHECK(report.hazards[0].text.find("thread 0 of block 1 keeps polling") != std::string::npos);
     }
   }
 }
@@ -260,7 +260,7 @@ void count_blocks(int* counter, float* racy) {
 }
 
 TEST_CASE("many blocks at one address") {
-  constexpr int kBlocks = 40'000;  // in pairs: 800 million
+  constexpr int kBlocks = 40'000;  // 800 million pairs
   Buffer<int> counter(1, "counter");
   CHECK_NOTHROW(launch(count_blocks, kBlocks, 1, 0, counter.data(), static_cast<float*>(nullptr)));
   CHECK(counter[0] == kBlocks);
@@ -273,12 +273,12 @@ TEST_CASE("many blocks at one address") {
 }
 
 #ifdef FA_SIMT_TSAN
-constexpr int kKeys = 64;  // it takes fifty times as long there
+constexpr int kKeys = 64;  // everything is fifty times slower with the thread sanitizer
 #else
 constexpr int kKeys = 512;
 #endif
 
-// As a beginner writes it: a thread for each query, everything from global memory.
+// A beginner's kernel: one thread per query, which reads everything from global memory.
 void naive_attention(const float* Q, const float* K, const float* V, float* O, int len_kv,
                      int dim) {
   const int query = block_index() * block_size().x + thread_index();
@@ -311,7 +311,7 @@ TEST_CASE("a naive kernel of 128 x 512 x 64, with all checks") {
   });
   CHECK(report.hazards.empty());
   for (float o : O) CHECK(o == doctest::Approx(2.0f));
-  // Lanes of a warp read the same K and V: one sector each. Q's rows lie 256 bytes apart.
+  // Lanes of a warp read the same K and V, one sector each. Rows of Q are 256 bytes apart.
   constexpr int kWarps = kQueries / 32;
   CHECK(report.counters.global_load_sectors == int64_t{kWarps} * kKeys * kDim * (32 + 1 + 1));
 }

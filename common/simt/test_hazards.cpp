@@ -1,5 +1,5 @@
-// Every hazard: a kernel that has exactly that one, and its corrected twin that has none. Each is
-// run under 20 schedules, and must be judged the same under all.
+// For each hazard, a kernel that has exactly this one, and a corrected twin that has none. Both run
+// under 20 schedules and must give the same report under all of them.
 
 #include <doctest/doctest.h>
 
@@ -31,7 +31,7 @@ std::string kinds(const Report& report) {
   return text;
 }
 
-// `in` and `out` have one 16-byte chunk for each thread.
+// `in` and `out` have one 16-byte chunk per thread.
 using Kernel = void (*)(const float* in, float* out, bool broken);
 
 Report run_kernel(Kernel kernel, bool broken, uint64_t seed = 0) {
@@ -79,7 +79,7 @@ void missing_wait(const float* in, float* out, bool broken) {
   store_global(out + t, load_shared<float>(chunk(kThreads - 1 - t)));
 }
 
-// The wait comes, but behind the read; another group is in flight, so it has to be counted.
+// The wait comes after the read. Another group is in flight, so the wait must count groups.
 void wait_for_too_few(const float* in, float* out, bool broken) {
   const int t = thread_index();
   cp_async_16(chunk(t), in + 4 * t, 16);
@@ -99,7 +99,7 @@ void own_bytes_in_flight(const float* in, float* out, bool broken) {
   cp_async_16(chunk(t), in + 4 * t, 16);
   cp_async_commit();
   if (!broken) cp_async_wait<0>();
-  store_global(out + t, load_shared<float>(chunk(t)));  // its own: no barrier needed
+  store_global(out + t, load_shared<float>(chunk(t)));  // its own bytes, so no barrier is needed
 }
 
 TEST_CASE("read_before_wait") {
@@ -124,7 +124,7 @@ void store_without_barrier(const float* in, float* out, bool broken) {
   store_global(out + t, load_shared<float>(chunk(kThreads - 1 - t)));
 }
 
-// Copied in an earlier epoch, waited for in this one: the barrier has to come behind the wait.
+// Copied in an earlier epoch and waited for in this one: the barrier has to come after the wait.
 void barrier_before_wait(const float* in, float* out, bool broken) {
   const int t = thread_index();
   cp_async_16(chunk(t), in + 4 * t, 16);
@@ -135,7 +135,7 @@ void barrier_before_wait(const float* in, float* out, bool broken) {
   store_global(out + t, load_shared<float>(chunk(kThreads - 1 - t)));
 }
 
-// ldmatrix waits for all lanes but orders no memory accesses: their stores need a warp_sync.
+// ldmatrix waits for all lanes but orders no memory accesses, so their stores need a warp_sync.
 void ldmatrix_without_warp_sync(const float*, float* out, bool broken) {
   const int t = thread_index();
   for (uint32_t i = 0; i < 16; i += 4) store_shared<uint32_t>(chunk(t) + i, 0);
@@ -164,7 +164,7 @@ void shuffle_is_no_barrier(const float*, float* out, bool broken) {
   store_global(out + t, load_shared<float>(chunk(t ^ 1)));
 }
 
-// Even the lane that stored the bytes: the other 31 receive them too.
+// This includes the lane that stored the bytes, because the other 31 lanes receive them as well.
 void one_lane_stores_for_ldmatrix(const float*, float* out, bool broken) {
   const int t = thread_index();
   if (t % 32 == 0) {
@@ -195,7 +195,7 @@ void overwrite(const float* in, float*, bool broken) {
   store_shared<float>(chunk(t), other);
 }
 
-// The next copy starts while other warps still read: judged when it is issued.
+// The next copy starts while other warps still read. The emulator checks it when it is issued.
 void copy_over_a_tile_in_use(const float* in, float* out, bool broken) {
   const int t = thread_index();
   cp_async_16(chunk(t), in + 4 * t, 16);
@@ -221,7 +221,7 @@ void overwrite_within_a_warp(const float*, float* out, bool broken) {
   store_global(out + t, other);
 }
 
-// In natural order the reader runs first: only the writer can notice.
+// In natural order the reader runs first, so only the check of the write can detect it.
 void overwrite_what_the_lane_before_reads(const float*, float* out, bool broken) {
   const int t = thread_index();
   store_shared<float>(chunk(t), 1.0f);
@@ -273,7 +273,7 @@ void uninitialized(const float*, float* out, bool broken) {
   store_global(out + t, load_shared<float>(chunk(kThreads - 1 - t)));
 }
 
-// Behind the last row, although the row itself is there: ldmatrix reads 16 bytes, not 8.
+// Past the last row, although the row itself exists: ldmatrix reads 16 bytes and not 8.
 void half_a_row(const float*, float* out, bool broken) {
   const int t = thread_index();
   store_shared<double>(chunk(t), 1.0);
@@ -347,7 +347,7 @@ TEST_CASE("out_of_bounds, shared and global") {
   const Report report = run_kernel(global_load_behind_the_end, true);
   CHECK(report.hazards[0].thread == 3);
   CHECK(report.hazards[0].text.find("in[256]") != std::string::npos);
-  // Shared memory: the address is counted from the block's first byte.
+  // Addresses in shared memory count from the block's first byte.
   CHECK(run_kernel(ldmatrix_behind_the_end, true).hazards[0].address == kSmem);
 }
 
@@ -376,7 +376,7 @@ TEST_CASE("misaligned") {
   check_twins(misaligned_load, HazardKind::kMisaligned);
 }
 
-// Barriers and waits that a run leaves out, by place and by label.
+// Barriers and waits that a run leaves out by place and by label.
 void two_tiles(const float* in, float* out, bool) {
   const int t = thread_index();
   cp_async_16(chunk(t), in + 4 * t, 16);
@@ -404,7 +404,7 @@ TEST_CASE("a run without one barrier or one wait") {
   REQUIRE(intact.synchronizations.size() == 3);
   const char* const names[] = {"cp_async_wait", "block_sync", "block_sync"};
   const char* const labels[] = {"landed", "tile complete", "tile read"};
-  // Without the wait, the store at the end meets a copy that is still in flight, too.
+  // Without the wait, the store at the end also overlaps a copy that is still in flight.
   const char* const symptoms[] = {"read_before_wait write_write", "read_before_barrier",
                                   "overwrite_while_read"};
   for (size_t i = 0; i < 3; ++i) {
@@ -450,7 +450,7 @@ TEST_CASE("one entry for each line, with a count and the two threads") {
   CHECK(hazard.count > 1);
   CHECK(hazard.thread != hazard.other_thread);
   CHECK(hazard.other.line == hazard.where.line - 4);    // the cp.async
-  CHECK(hazard.text.find("in[") != std::string::npos);  // whose bytes they are
+  CHECK(hazard.text.find("in[") != std::string::npos);  // names the source of the bytes
 }
 
 TEST_CASE("a hazard's steps are those of its two instructions in the event log") {
@@ -460,7 +460,7 @@ TEST_CASE("a hazard's steps are those of its two instructions in the event log")
     }
     return 0;
   };
-  // The last three have barriers before, which the steps must count.
+  // The last three have barriers before the access, which the steps must count.
   for (const Kernel kernel : {missing_wait, missing_barrier, two_copies_in_flight, overwrite,
                               copy_over_a_tile_in_use, barrier_before_wait}) {
     for (uint64_t seed = 0; seed < 20; ++seed) {

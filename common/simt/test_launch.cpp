@@ -1,4 +1,4 @@
-// Grids and blocks of up to three dimensions, and the launches that no GPU accepts.
+// Grids and blocks of up to three dimensions, and launches that no GPU accepts.
 
 #include <doctest/doctest.h>
 
@@ -14,7 +14,7 @@ namespace {
 using namespace emulator;
 using fa::simt::Buffer;
 
-// Each thread of each block writes its number, as it computes it from its place.
+// Each thread of each block writes its number, which it computes from its index.
 void number(int* out) {
   const Dim3 thread = thread_index_3d(), block = block_index_3d();
   const Dim3 threads = block_size(), blocks = grid_size();
@@ -37,7 +37,7 @@ TEST_CASE("every place of a grid and of a block runs once") {
   }
 }
 
-// A warp is 32 neighbours, x fastest: two rows of 16.
+// A warp is 32 neighbours with x fastest, which are two rows of 16.
 void exchange(float* out) {
   const Dim3 thread = thread_index_3d();
   const float other = shfl_xor(static_cast<float>(thread.y), 16);

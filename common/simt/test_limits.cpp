@@ -1,5 +1,5 @@
-// What the emulator cannot do is said in a sentence: stacks that overflow, memory that is not
-// there.
+// Limits of the emulator are errors with a sentence: stack overflow, endless loops, too little
+// memory.
 
 #include <doctest/doctest.h>
 #include <sys/resource.h>
@@ -35,7 +35,8 @@ bool runs(const Config& config, int grid, int block) {
   return report.hazards.empty();
 }
 
-#if !defined(FA_SIMT_ASAN) && !defined(FA_SIMT_TSAN)  // they take the signals, and the memory
+#if !defined(FA_SIMT_ASAN) && !defined(FA_SIMT_TSAN)  // the sanitizers use the signals and the
+                                                      // memory themselves
 
 #ifdef __linux__
 
@@ -62,13 +63,13 @@ TEST_CASE("a loop without an instruction that does not end") {
 
 #endif
 
-struct Guard {  // counts how many are alive
+struct Guard {  // counts live objects
   explicit Guard(int* alive_) : alive(alive_) { ++*alive; }
   ~Guard() { --*alive; }
   int* alive;
 };
 
-// Goes down until its arrays exceed any stack.
+// Recurses until its arrays exceed any stack.
 float descend(int depth) {
   volatile float local[1000];
   local[depth % 1000] = static_cast<float>(depth);
@@ -82,7 +83,7 @@ void small_arrays(int who, int* alive, float* out) {
   block_sync();
 }
 
-// Larger than its stack at once: the first byte that is touched lies far below.
+// Exceeds its stack with a single array, whose first access is far below the stack.
 [[gnu::noinline]] float large_array() {
   volatile float local[100'000];
   local[0] = 1;
@@ -106,13 +107,13 @@ TEST_CASE("a stack overflow is a sentence, and the emulator goes on") {
       CHECK_THROWS_WITH_AS(
           fa::simt::run(config, [&] { launch(kernel, 1, 64, 0, who, &alive, &out); }),
           doctest::Contains(expected.c_str()), std::runtime_error);
-      CHECK(alive <= 1);  // all but the one whose stack is lost were unwound
+      CHECK(alive <= 1);  // all threads were unwound, except the one whose stack is lost
       CHECK(runs({}, 8, 64));
     }
   }
   int alive = 0;
   Config config;
-  config.threads = 4;  // on whichever CPU thread
+  config.threads = 4;  // on any CPU thread
   CHECK_THROWS_WITH_AS(
       fa::simt::run(config, [&] { launch(one_large_array, 4, 1, 0, 0, &alive, &out); }),
       doctest::Contains("local arrays of thread 0 of block"), std::runtime_error);
@@ -127,7 +128,7 @@ size_t bytes_in_use() {
   return static_cast<size_t>(pages) * 4096;
 }
 
-// Allows this process so many bytes.
+// Limits the memory of this process to this number of bytes.
 class MemoryLimit {
  public:
   explicit MemoryLimit(size_t bytes) {
@@ -145,14 +146,14 @@ class MemoryLimit {
 TEST_CASE("without stacks for all CPU threads, fewer run; without any, a sentence says so") {
   Config config;
   config.threads = 4;
-  CHECK(runs(config, 8, 32));  // the CPU threads are there
+  CHECK(runs(config, 8, 32));  // starts the CPU threads
   {
-    const MemoryLimit limit(bytes_in_use() +
-                            (size_t{1200} << 20));  // a block of 1024 takes 768 MB, never touched
+    const MemoryLimit limit(bytes_in_use() + (size_t{1200} << 20));  // a block of 1024 reserves 768
+                                                                     // MB that it never touches
     CHECK(runs(config, 6, 1024));
   }
   Buffer<int> out(6 * 992, "out");
-  const MemoryLimit limit(size_t{16} << 20);  // less than there is already
+  const MemoryLimit limit(size_t{16} << 20);  // less than it uses already
   CHECK_THROWS_WITH_AS(
       fa::simt::run(config, [&] { launch(writes_its_number, 6, 992, 0, out.data()); }),
       doctest::Contains("vm.max_map_count"), std::runtime_error);

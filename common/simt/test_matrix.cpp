@@ -1,4 +1,4 @@
-// ldmatrix and mma, element by element, against the figures of the PTX ISA.
+// Compares ldmatrix and mma element by element with the figures of the PTX ISA.
 
 #include <doctest/doctest.h>
 
@@ -22,7 +22,8 @@ uint16_t element(int matrix, int row, int column) {
   return static_cast<uint16_t>(100 * matrix + 10 * row + column);
 }
 
-// COUNT matrices, rows 16 bytes apart; each lane of `registers` [32][4] gets its registers.
+// Loads COUNT matrices with rows 16 bytes apart and stores each lane's registers in `registers`
+// [32][4].
 template <int COUNT, bool TRANS>
 void ldmatrix_kernel(const uint16_t* matrices, uint32_t* registers) {
   const int lane = thread_index();
@@ -32,7 +33,7 @@ void ldmatrix_kernel(const uint16_t* matrices, uint32_t* registers) {
                            load_global(matrices + 8 * lane + i));
   }
   warp_sync();
-  // Lanes from 8 COUNT on give an address that nobody may use.
+  // Lanes 8 COUNT and up pass an invalid address, which must not be used.
   const uint32_t address = lane < 8 * COUNT ? row : 0xdead0000u;
   uint32_t r[4] = {};
   if constexpr (COUNT == 1) {
@@ -65,7 +66,7 @@ void check_ldmatrix() {
   CHECK(report.hazards.empty());
   for (int lane = 0; lane < 32; ++lane) {
     for (int m = 0; m < 4; ++m) {
-      // PTX: thread t holds row t/4, elements 2(t%4) and 2(t%4)+1; with .trans rows are columns.
+      // PTX: thread t holds row t/4, elements 2(t%4) and 2(t%4)+1. With .trans, rows are columns.
       const int major = lane / 4, minor = 2 * (lane % 4);
       const uint16_t low = TRANS ? element(m, minor, major) : element(m, major, minor);
       const uint16_t high = TRANS ? element(m, minor + 1, major) : element(m, major, minor + 1);
@@ -128,7 +129,7 @@ TEST_CASE_TEMPLATE("mma multiplies each pair of elements exactly where it belong
                    fa::fp16) {
   for (int row = 0; row < 16; ++row) {
     for (int k = 0; k < 16; ++k) {
-      Operands<T> x;  // one element of A, a different value in each column of B's row k
+      Operands<T> x;  // one element of A, and a different value in each column of B's row k
       x.A[static_cast<size_t>(16 * row + k)] = fa::from_float<T>(2.0f);
       for (int i = 0; i < 128; ++i)
         x.B[static_cast<size_t>(i)] = fa::from_float<T>(static_cast<float>(i));
@@ -210,7 +211,7 @@ TEST_CASE("shfl hands the value of one lane to all") {
   }
 }
 
-// Warp 0 votes by the bits of `votes`, warp 1 by those of `next`; then both the other way round.
+// Warp 0 votes with the bits of `votes`, warp 1 with those of `next`, and then the reverse.
 void vote_kernel(float* out, uint32_t votes, uint32_t next) {
   const int lane = thread_index() % 32;
   const bool first = (thread_index() < 32 ? votes : next) >> lane & 1;
@@ -249,7 +250,7 @@ TEST_CASE("fma rounds once, and passes NaN on") {
     return out[0];
   };
   CHECK(result(2, 3, 4) == 10);
-  const float x = 1 + 0x1p-12f;  // x x = 1 + 2^-11 + 2^-24, and the last term is lost in fp32
+  const float x = 1 + 0x1p-12f;  // x x = 1 + 2^-11 + 2^-24, and fp32 loses the last term
   CHECK(x * x - (1 + 0x1p-11f) == 0);
   CHECK(result(x, x, -(1 + 0x1p-11f)) == 0x1p-24f);
   const float infinity = std::numeric_limits<float>::infinity();
@@ -268,11 +269,11 @@ void pack_kernel(uint32_t* out) {
 TEST_CASE("pack_bf16x2 rounds to nearest even, low half first") {
   Buffer<uint32_t> out(1, "out");
   fa::simt::run({}, [&] { launch(pack_kernel, 1, 32, 0, out.data()); });
-  CHECK(out[0] == 0x3f823f80u);  // 1 + 3/256 lies between 0x3f81 and 0x3f82
+  CHECK(out[0] == 0x3f823f80u);  // 1 + 3/256 is halfway between 0x3f81 and 0x3f82
 }
 
-// A [16,32], B [32,8], C [16,8] int32; fragments by the formulas of PTX ISA, "Matrix Fragments for
-// mma.m16n8k32".
+// A [16,32], B [32,8], C [16,8] int32. Fragments follow the formulas of PTX ISA, "Matrix Fragments
+// for mma.m16n8k32".
 void mma_s8_kernel(const int8_t* A, const int8_t* B, int* C) {
   const int lane = thread_index(), group = lane >> 2, in_group = lane % 4;
   uint32_t a[4] = {}, b[2] = {};

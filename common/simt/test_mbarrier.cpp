@@ -1,4 +1,4 @@
-// mbarriers: phases, parities, what they order, and what goes wrong with them.
+// mbarriers: phases, parities, the order that they establish, and their hazards.
 
 #include <string>
 
@@ -38,7 +38,8 @@ void init(int i, int arrivals) {
   }
 }
 
-// A ring of one buffer. Full is counted by every producer, empty by one lane of each consumer warp.
+// A ring of one buffer. Every producer arrives at `full`, and one lane of each consumer warp at
+// `empty`.
 void ring(float* out, bool broken) {
   init(0, kHalf);
   init(1, 2);
@@ -70,7 +71,8 @@ TEST_CASE("a ring of one buffer between two full and empty mbarriers") {
         fa::simt::run(config, [&] { launch(ring, 1, kThreads, kSmem, out.data(), false); });
     CHECK(texts(report) == "");
     for (int i = 0; i < kHalf; ++i) CHECK(out[static_cast<size_t>(i)] == 10.0f);
-    // Per warp: two init; five tiles of wait and arrive. Lane 9's arrivals are instructions too.
+    // Per warp, two init, and a wait and an arrive for each of five tiles. Arrivals of lane 9 are
+    // separate instructions.
     CHECK(report.counters.mbarrier_operations == 2 + 4 * 5 * 2);
     CHECK(is_estimate(report.counters, "mbarrier_operations"));
   }
@@ -99,7 +101,8 @@ TEST_CASE("a fresh mbarrier: parity 1 is complete, parity 0 is not; then they ta
   for (size_t i = 0; i < 8; ++i) CHECK(out[i] == expected[i]);
 }
 
-// A successful wait orders the arriver's accesses before the waiter's; no wait does not.
+// A successful wait orders the arriving thread's accesses before those of the waiting thread.
+// Without the wait they are unordered.
 void flag(float* out, bool broken) {
   init(0, 1);
   block_sync();
@@ -112,7 +115,7 @@ void flag(float* out, bool broken) {
   }
 }
 
-// The same with try_wait in a loop of the kernel's own.
+// The same with the kernel's own loop around try_wait.
 void flag_by_try_wait(float* out, bool broken) {
   init(0, 1);
   block_sync();
@@ -126,7 +129,7 @@ void flag_by_try_wait(float* out, bool broken) {
   }
 }
 
-// One lane arrives for its warp: what the others did needs a warp_sync before.
+// One lane arrives for its warp, so accesses of the other lanes need a warp_sync before.
 void arrives_for_its_warp(float* out, bool broken) {
   init(0, 1);
   block_sync();
@@ -187,7 +190,7 @@ void looks_for_ever(float*, bool broken) {
 TEST_CASE("deadlock: which mbarrier, which phase, how many arrivals") {
   const std::string text = twins(one_arrival_too_few, "deadlock");
   CHECK(text.find("64 threads (thread 64 first) wait at mbarrier_wait (") != std::string::npos);
-  CHECK(text.find("the mbarrier at byte 0, whose phase 0 (parity 0) lacks 1 of 3 arrivals") !=
+  CHECK(text.find("the mbarrier at byte 0, whose phase 0 (parity 0) is missing 1 of 3 arrivals") !=
         std::string::npos);
   twins(producer_starts_with_parity_0, "deadlock");
   Config config;
@@ -195,7 +198,7 @@ TEST_CASE("deadlock: which mbarrier, which phase, how many arrivals") {
   CHECK(kinds(run_kernel(looks_for_ever, config, false)) == "");
 }
 
-// Expected bytes that no copy brings.
+// The expected bytes are never copied.
 void expects_bytes(float*, bool broken) {
   init(0, 1);
   block_sync();
@@ -203,7 +206,7 @@ void expects_bytes(float*, bool broken) {
   if (thread_index() == 32) mbarrier_wait(barrier(0), 0);
 }
 
-// Nobody waits: that it can never be complete shows at the end.
+// No thread waits, so the incomplete phase is reported at the end.
 void expects_bytes_and_goes(float*, bool broken) {
   init(0, 1);
   if (thread_index() == 0 && broken) mbarrier_expect_tx(barrier(0), 64);
@@ -226,13 +229,13 @@ void arrives_once_more(float*, bool broken) {
 
 TEST_CASE("transaction_mismatch") {
   const std::string text = twins(expects_bytes, "transaction_mismatch");
-  CHECK(text.find("phase 0 (parity 0) lacks 64 bytes") != std::string::npos);
+  CHECK(text.find("phase 0 (parity 0) is missing 64 bytes") != std::string::npos);
   twins(expects_bytes_and_goes, "transaction_mismatch");
   twins(expects_too_much, "transaction_mismatch");
   twins(arrives_once_more, "transaction_mismatch");
 }
 
-// The arriver does not wait for the waiter: it may be two phases ahead.
+// The arriving thread does not wait for the waiting one, so it may be two phases ahead.
 void runs_ahead(float*, bool broken) {
   init(0, 1);
   init(1, 1);
@@ -249,7 +252,7 @@ void runs_ahead(float*, bool broken) {
   }
 }
 
-// The consumer does not flip its parity: it waits for phase 0 a second time.
+// The consumer does not flip its parity, so it waits for phase 0 a second time.
 void parity_not_flipped(float*, bool broken) {
   init(0, 1);
   init(1, 1);
@@ -265,7 +268,7 @@ void parity_not_flipped(float*, bool broken) {
   }
 }
 
-// The number of a phase in place of its last bit.
+// Passes the number of a phase instead of its last bit.
 void phase_for_parity(float*, bool broken) {
   init(0, 1);
   block_sync();
@@ -277,7 +280,7 @@ void phase_for_parity(float*, bool broken) {
   }
 }
 
-// A consumer that starts like a producer passes at once.
+// A consumer that starts with the producer's parity passes immediately.
 void consumer_starts_with_parity_1(float*, bool broken) {
   init(0, 1);
   block_sync();
@@ -293,8 +296,7 @@ TEST_CASE("wait_wrong_phase") {
   twins(consumer_starts_with_parity_1, "wait_wrong_phase");
 }
 
-// Who waits again for a phase that it knows, or learned of the phases from another thread, is
-// right.
+// A thread may wait again for a phase that it knows, or learn about phases from another thread.
 void waits_again(float* out, bool) {
   init(0, 1);
   block_sync();
@@ -308,7 +310,7 @@ void waits_again(float* out, bool) {
   if (thread_index() < 32) mbarrier_wait(barrier(0), 1);
   block_sync();
   if (thread_index() == 0) mbarrier_arrive(barrier(0));
-  mbarrier_wait(barrier(0), 0);  // phase 2, of which most threads have not seen phase 1
+  mbarrier_wait(barrier(0), 0);  // phase 2, although most threads have not waited for phase 1
   store_global(out + thread_index(), load_shared<float>(word(0)));
 }
 

@@ -1,6 +1,6 @@
-// A whole attention kernel in Hopper's instructions: a producer, two consumers, a ring of two tiles
-// between them. Right under every schedule; whatever is left out is found; fast enough to learn
-// with.
+// A complete attention kernel with Hopper's instructions: a producer and two consumers with a ring
+// of two tiles. It is correct under every schedule, every synchronization that is left out is
+// detected, and it runs fast enough for teaching.
 
 #include <doctest/doctest.h>
 
@@ -203,7 +203,7 @@ TEST_CASE("whatever is left out is found: each barrier, wait, fence and expect_t
   int left_out = 0;
   for (const fa::simt::Synchronization& sync : intact.synchronizations) {
     ++left_out;
-    if (sync.instruction == "setmaxnreg_inc") continue;  // not wrong: a GPU would spill
+    if (sync.instruction == "setmaxnreg_inc") continue;  // not an error: a GPU would spill
     for (uint64_t seed = 0; seed < 5; ++seed) {
       CAPTURE(sync.instruction);
       CAPTURE(sync.where.line);
@@ -241,7 +241,7 @@ std::string twins(Kernel kernel) {
       "deadlock");
 }
 
-// Three warpgroups have 168 registers a thread, 504 in all.
+// Three warpgroups have 168 registers per thread, 504 in all.
 void registers(float*, bool broken) {
   const int role = thread_index() / 128;
   if (role == 0) {
@@ -265,7 +265,7 @@ void too_many_registers(float*, bool broken) {
 TEST_CASE("setmaxnreg: what one warpgroup gives up, others may take") {
   const std::string text = twins(registers);
   CHECK(text.find("8 warps (warp 4 first) wait at setmaxnreg_inc 240 (") != std::string::npos);
-  CHECK(text.find("0 registers a thread are free") != std::string::npos);
+  CHECK(text.find("0 registers per thread are free") != std::string::npos);
   twins(too_many_registers);
   CHECK_THROWS_WITH_AS(
       launch(

@@ -1,5 +1,5 @@
-// Whatever the order of blocks, warps and lanes: a correct kernel gives the same bits, and a wrong
-// one the same hazards.
+// Under every order of blocks, warps and lanes, a correct kernel gives the same bits, and a broken
+// one reports the same hazards.
 
 #include <doctest/doctest.h>
 
@@ -26,7 +26,7 @@ using fa::simt::Report;
 
 using Forward = std::function<void(const fa::ForwardArgs&, RuntimeBreaks)>;
 
-#ifdef FA_SIMT_TSAN  // it takes fifty times as long there
+#ifdef FA_SIMT_TSAN  // everything is fifty times slower with the thread sanitizer
 constexpr uint64_t kSchedules = 2, kBrokenSchedules = 1;
 #else
 constexpr uint64_t kSchedules = 40, kBrokenSchedules = 8;
@@ -35,7 +35,7 @@ constexpr uint64_t kSchedules = 40, kBrokenSchedules = 8;
 struct Kernel {
   const char* name;
   Forward forward;
-  bool masked = false;  // keys before and behind a window are hidden, and LSE is wanted
+  bool masked = false;  // keys before and after a window are masked, and LSE is wanted
 };
 
 void forward_09(const fa::ForwardArgs& args, RuntimeBreaks breaks) {
@@ -51,7 +51,7 @@ const Kernel kKernels[] = {
 };
 
 struct Attention {
-  static constexpr int kLenQ = 70, kLenKv = 250, kDim = 64;  // ragged, several tiles
+  static constexpr int kLenQ = 70, kLenKv = 250, kDim = 64;  // several tiles and a ragged end
   Buffer<fa::bf16> Q{kLenQ * kDim, "Q"}, K{kLenKv * kDim, "K"}, V{kLenKv * kDim, "V"};
   Buffer<fa::bf16> O{kLenQ * kDim, "O"};
   Buffer<float> LSE{kLenQ, "LSE"};
@@ -144,8 +144,8 @@ std::string findings(const Report& report) {
   return text;
 }
 
-// Not with divergent-barrier: several races at the same bytes follow, and order decides which
-// shows.
+// Excludes divergent-barrier, because it causes several races at the same bytes, and their order
+// decides which one is reported.
 TEST_CASE("a broken kernel has the same hazards, at the same lines, under every schedule") {
   Attention attention;
   for (const Kernel& kernel : kKernels) {

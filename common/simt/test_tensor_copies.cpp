@@ -60,7 +60,7 @@ TEST_CASE("the swizzle exchanges bits of the address") {
   }
 }
 
-// Loads one box and stores what shared memory then holds, in order of addresses.
+// Loads one box and copies the content of shared memory in order of addresses.
 void load_one_box(const TensorMap map, int x, int y, int z, int w, uint16_t* out) {
   const uint32_t tile = dynamic_smem(), barrier = dynamic_smem() + kSmem - 8;
   if (thread_index() == 0) {
@@ -96,7 +96,7 @@ TEST_CASE("a box comes as the map says: swizzled, zeros outside the tensor, ever
   Buffer<uint16_t> tensor(80 * 11 * 2 * 2 * 2, "tensor");
   struct Case {
     Swizzle swizzle;
-    int row;  // elements of a box's row
+    int row;  // elements per row of the box
     int x, y, z, w;
   };
   const Case cases[] = {
@@ -155,7 +155,7 @@ TEST_CASE("a box comes as the map says: swizzled, zeros outside the tensor, ever
           rest /= box[i];
           at[i] = last[i] + index[i];
         }
-        const uint32_t place = fa::swizzled(c.swizzle, dense * 2) / 2;  // the tile begins at 1024
+        const uint32_t place = fa::swizzled(c.swizzle, dense * 2) / 2;  // the tile starts at 1024
         CHECK(result[place] == element(at));
       }
     }
@@ -213,7 +213,7 @@ void reads_before_wait(TensorMap map, TensorMap, float* out, bool broken) {
   store_global(out + thread_index(), read_tile(0));
 }
 
-// The issuing thread has waited; the others neither wait nor meet it.
+// The issuing thread has waited. The others neither wait nor synchronize with it.
 void waits_for_itself(TensorMap map, TensorMap, float* out, bool broken) {
   init(0, 1);
   block_sync();
@@ -225,7 +225,7 @@ void waits_for_itself(TensorMap map, TensorMap, float* out, bool broken) {
   store_global(out + thread_index(), read_tile(0));
 }
 
-// A ring of one tile. Consumers have to say when they have read it.
+// A ring of one tile. Consumers must arrive when they have read it.
 void overwrites_a_tile_in_use(TensorMap map, TensorMap, float* out, bool broken) {
   init(0, 1);
   init(1, 32);
@@ -244,7 +244,7 @@ void overwrites_a_tile_in_use(TensorMap map, TensorMap, float* out, bool broken)
   store_global(out + thread_index(), sum);
 }
 
-// Everybody reads a tile; then the next one comes to the same place.
+// All threads read a tile, and then the next tile is copied to the same place.
 void overwrites_what_others_read(TensorMap map, TensorMap, float* out, bool broken) {
   init(0, 1);
   init(1, 1);
@@ -276,7 +276,7 @@ TEST_CASE("a tile that is read too early, or overwritten too early") {
   twins(waits_for_itself, "read_before_wait");
   twins(overwrites_what_others_read, "overwrite_while_read");
   twins(two_copies_to_one_place, "write_write");
-  // In a ring, the barrier that nothing holds back runs ahead as well, or the copies meet.
+  // In a ring, the producer's mbarrier also runs ahead, or two copies overlap.
   for (uint64_t seed = 0; seed < 20; ++seed) {
     Config config;
     config.schedule_seed = seed;
@@ -327,7 +327,7 @@ TEST_CASE("expected bytes that do not fit") {
   std::string text = twins(expects_too_little, "transaction_mismatch");
   CHECK(text.find("phase 0 (parity 0) has 512 bytes more than it expects") != std::string::npos);
   text = twins(expects_too_much, "transaction_mismatch");
-  CHECK(text.find("phase 0 (parity 0) lacks 1024 bytes") != std::string::npos);
+  CHECK(text.find("phase 0 (parity 0) is missing 1024 bytes") != std::string::npos);
 }
 
 void no_init_fence(TensorMap map, TensorMap, float*, bool broken) {
@@ -340,7 +340,7 @@ void no_init_fence(TensorMap map, TensorMap, float*, bool broken) {
   mbarrier_wait(barrier(0), 0);
 }
 
-// Ordinary stores, then a tensor store: each writer fences, then all meet.
+// Ordinary stores, then a tensor store: each writer executes a fence, then all synchronize.
 void stores_its_tile(TensorMap, TensorMap store, float*, bool broken) {
   for (int i = 0; i < 4; ++i) {
     store_shared<float>(tile(0) + 4u * static_cast<uint32_t>(thread_index() + i * kThreads), 1.0f);
@@ -354,7 +354,7 @@ void stores_its_tile(TensorMap, TensorMap store, float*, bool broken) {
   }
 }
 
-// A fence comes behind the store that it is for.
+// A fence must come after the store that it covers.
 void fences_too_early(TensorMap, TensorMap store, float*, bool broken) {
   if (broken) fence_proxy_async();
   for (int i = 0; i < 4; ++i) {
@@ -368,9 +368,9 @@ void fences_too_early(TensorMap, TensorMap store, float*, bool broken) {
   tma_store_wait_read<0>();
 }
 
-// One warp stores. After the barrier a fence of the lane that issues is enough. One of another lane
-// is not, although it comes before the copy: a shuffle waits for the other lanes and promises
-// nothing about memory.
+// One warp stores. After the barrier, a fence by the lane that issues is enough. A fence by another
+// lane is not, although it comes before the copy, because a shuffle waits for the other lanes but
+// orders no memory accesses.
 void fences_behind_the_barrier(TensorMap, TensorMap store, float*, bool broken) {
   const int lane = thread_index() - 32;
   for (int i = 0; lane >= 0 && i < 8; ++i) {
@@ -385,7 +385,7 @@ void fences_behind_the_barrier(TensorMap, TensorMap store, float*, bool broken) 
   tma_store_wait_read<0>();
 }
 
-// Bytes that a tensor copy brought need no fence, and ordinary reads of them neither.
+// Bytes that a tensor copy loaded need no fence, and neither do ordinary reads of them.
 void brought_and_stored(TensorMap map, TensorMap store, float* out, bool broken) {
   init(0, 1);
   block_sync();
@@ -401,7 +401,7 @@ void brought_and_stored(TensorMap map, TensorMap store, float* out, bool broken)
   }
 }
 
-// Ordinary stores, then a tensor copy over them.
+// Ordinary stores, then a tensor copy that overwrites them.
 void copies_over_stores(TensorMap map, TensorMap, float* out, bool broken) {
   init(0, 1);
   store_shared<float>(tile(0) + 4u * static_cast<uint32_t>(thread_index()), 1.0f);
@@ -412,7 +412,7 @@ void copies_over_stores(TensorMap map, TensorMap, float* out, bool broken) {
   store_global(out + thread_index(), read_tile(0));
 }
 
-// A cp.async belongs to the threads' proxy: its fence comes behind its wait.
+// A cp.async uses the threads' proxy, so its fence must come after its wait.
 void fences_before_its_copy(TensorMap, TensorMap store, float* out, bool broken) {
   cp_async_16(tile(0) + 16u * static_cast<uint32_t>(thread_index()), out, 0);
   cp_async_commit();
@@ -427,7 +427,8 @@ void fences_before_its_copy(TensorMap, TensorMap store, float* out, bool broken)
   }
 }
 
-// The fence of a third thread: on the way from those that store to the one that issues, or not.
+// The fence of a third thread is, or is not, on the path from the threads that store to the thread
+// that issues.
 void fences_on_the_way(TensorMap, TensorMap store, float*, bool broken) {
   for (int i = 0; i < 4; ++i) {
     store_shared<float>(tile(0) + 4u * static_cast<uint32_t>(thread_index() + i * kThreads), 1.0f);
@@ -457,8 +458,8 @@ void loads_what_was_stored(TensorMap map, TensorMap, float* out, bool broken) {
   store_global(out + thread_index(), read_tile(0));
 }
 
-// The thread that issues may fence, after the barrier. A fence for shared memory is not one for
-// global memory.
+// The issuing thread may execute the fence after the barrier. A fence for shared memory does not
+// cover global memory.
 void fences_global_as_issuer(TensorMap map, TensorMap, float* out, bool broken) {
   init(0, 1);
   store_global(memory_of(map) + thread_index(), 2.0f);
@@ -486,7 +487,7 @@ void stores_over_stores(TensorMap map, TensorMap store, float*, bool broken) {
 
 TEST_CASE("missing_proxy_fence, global memory") {
   const std::string text = twins(loads_what_was_stored, "missing_proxy_fence");
-  CHECK(text.find("no fence_proxy_async_global stands between") != std::string::npos);
+  CHECK(text.find("no fence_proxy_async_global is between the two") != std::string::npos);
   twins(fences_global_as_issuer, "missing_proxy_fence");
   twins(stores_over_stores, "missing_proxy_fence");
 }
@@ -503,7 +504,7 @@ TEST_CASE("missing_proxy_fence") {
   twins(fences_before_its_copy, "missing_proxy_fence");
 }
 
-// The source of a tensor store is written again before it has been read.
+// The source of a tensor store is overwritten before it has been read.
 void overwrites_what_is_stored(TensorMap, TensorMap store, float*, bool broken) {
   for (int i = 0; i < 4; ++i) {
     store_shared<float>(tile(0) + 4u * static_cast<uint32_t>(thread_index() + i * kThreads), 1.0f);
@@ -537,7 +538,8 @@ TEST_CASE("a tensor store whose source is not kept") {
   twins(ends_before_it_is_stored, "overwrite_while_read");
 }
 
-// Bytes of the boxes that are outside the tensor, when each of `times` stores has 5 rows inside.
+// Returns the bytes of the boxes outside the tensor, where each of `times` stores has 5 rows
+// inside.
 static int64_t outside_bytes(int times) {
   Maps maps;
   const TensorMap edge =
@@ -564,7 +566,7 @@ TEST_CASE("bytes outside the tensor are counted anew for each copy") {
   CHECK(outside_bytes(3) == 3 * outside_bytes(1));
 }
 
-// A row's last 16 bytes are stored whole: columns 48 to 55, where the tensor ends at 52.
+// The last 16 bytes of a row are stored whole: columns 48 to 55, although the tensor ends at 52.
 TEST_CASE("a tensor store: swizzled back, nothing outside the tensor but the rest of a chunk") {
   Maps maps;
   const TensorMap edge =
@@ -608,7 +610,8 @@ void misaligned_tile(TensorMap map, TensorMap, float*, bool broken) {
   }
 }
 
-// Rows of a box begin at multiples of 16 bytes of the tensor's, columns of bf16 at multiples of 8.
+// Rows of a box start at multiples of 16 bytes in the tensor's rows, which are columns 0, 8, 16, …
+// of bf16.
 void misaligned_column(TensorMap map, TensorMap, float*, bool broken) {
   init(0, 1);
   if (thread_index() != 0) return;
@@ -643,9 +646,9 @@ TEST_CASE("the event log says which mbarrier, phase and parity, and which box") 
     init(0, 1);
     init(1, 1);
     block_sync();
-    mbarrier_wait(barrier(1), 1);  // nobody has arrived there: the phase before the first
+    mbarrier_wait(barrier(1), 1);  // no arrival yet, so it waits for the phase before the first
     for (int i = 0; i < 2; ++i) {
-      if (thread_index() / 32 == 1 && elect_one()) {  // here other lanes may run first
+      if (thread_index() / 32 == 1 && elect_one()) {  // other lanes may run first here
         mbarrier_arrive_expect_tx(barrier(0), kBox);
         tma_load_2d(tile(i), map, 0, 8 * i, barrier(0));
       }

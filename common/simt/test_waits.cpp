@@ -1,5 +1,5 @@
-// Threads that wait for each other in other ways than all at one barrier: named barriers,
-// warpgroups, single lanes; and threads that wait for ever.
+// Other ways to wait than one barrier for all threads: named barriers, warpgroups and single lanes.
+// Also threads that wait forever.
 
 #include <doctest/doctest.h>
 
@@ -65,8 +65,8 @@ void check_twins(Kernel kernel, const std::string& expected) {
 
 constexpr int kFull = 1, kEmpty = 2;
 
-// A ring of one buffer: producers wait until it is empty, consumers until it is full. Broken:
-// consumers call it empty before they have read it.
+// A ring of one buffer: producers wait until it is empty, consumers until it is full. In the broken
+// version, consumers release it before they have read it.
 void ring(float* out, bool broken) {
   const int t = thread_index() % kHalf;
   float sum = 0;
@@ -95,7 +95,8 @@ TEST_CASE("named barriers: producers and consumers of a ring") {
         fa::simt::run(config, [&] { launch(ring, 1, kThreads, kSmem, out.data(), false); });
     CHECK(report.hazards.empty());
     CHECK(report.counters.barriers == 4 * 4 + 3 * 4);
-    CHECK(is_estimate(report.counters, "barriers"));  // of named barriers: no hardware was asked
+    CHECK(is_estimate(report.counters, "barriers"));  // named barriers are not confirmed by
+                                                      // hardware
     for (int i = 0; i < kHalf; ++i) CHECK(out[static_cast<size_t>(i)] == 6.0f);
   }
 }
@@ -128,7 +129,8 @@ TEST_CASE("named barriers: the event log says which one, and who only arrives") 
   }
 }
 
-// Consumers only arrive at "full" instead of waiting: nothing orders the tile before their reads.
+// Consumers only arrive at "full" instead of waiting, so nothing orders the tile before their
+// reads.
 void consumers_do_not_wait(float* out, bool broken) {
   const int t = thread_index() % kHalf;
   store_shared<float>(word(thread_index()), 0.0f);
@@ -146,8 +148,8 @@ void consumers_do_not_wait(float* out, bool broken) {
   }
 }
 
-// The first read comes before the first tile. Once consumers have let the producers go on, the tile
-// is written in order, and nobody has written what was read.
+// The first read comes before the first tile. The tile is written after the consumers have let the
+// producers continue, so no thread has written what was read.
 void reads_before_the_first_tile(float* out, bool broken) {
   const int t = thread_index() % kHalf;
   if (thread_index() < kHalf) {
@@ -239,13 +241,13 @@ TEST_CASE("a named barrier has one number of threads, and it is possible") {
             +[](int b, int n) { barrier_sync(b, n); }, 1, kThreads, 0, barrier, threads),
         doctest::Contains(why), std::runtime_error);
   };
-  refused(0, kThreads, "0 is block_sync's");
+  refused(0, kThreads, "0 is block_sync");
   refused(16, kThreads, "1 to 15");
   refused(1, 40, "whole warps");
   refused(1, 2 * kThreads, "the block's 128 threads");
 }
 
-// What wgmma will do: four warps execute one instruction. Returns the number of warps that met.
+// Models wgmma: four warps execute one instruction. Returns the number of warps that met.
 float meet_four_warps(int line = __builtin_LINE(), const char* file = __builtin_FILE()) {
   fa::simt::Thread& thread = fa::simt::current_thread();
   fa::simt::Warp& warp = *thread.warp;
@@ -284,14 +286,14 @@ TEST_CASE("a warpgroup executes an instruction together") {
                        std::runtime_error);
 }
 
-// What an mbarrier will be: lanes arrive alone, and wait alone. No more than this is needed.
+// Models an mbarrier: lanes arrive alone and wait alone.
 struct Arrivals {
   int left;
   fa::simt::Clock clock = {};
   std::vector<fa::simt::Thread*> waiting = {};
 
   void arrive() {
-    if (left == 0) return;  // of the next phase
+    if (left == 0) return;  // an arrival for the next phase
     fa::simt::Thread& thread = fa::simt::current_thread();
     clock.join(thread.block->release(thread));
     if (--left > 0) return;
@@ -309,7 +311,7 @@ struct Arrivals {
 
 enum class Mistake { kNone, kNoWarpSyncBefore, kNoWarpSyncAfter, kNobodyArrives, kTooFew };
 
-// One lane of each producer warp arrives for its warp; one lane of each consumer warp waits.
+// One lane of each producer warp arrives for its warp, and one lane of each consumer warp waits.
 void single_lanes(float* out, Arrivals* arrivals, Mistake mistake) {
   const int t = thread_index() % kHalf;
   const bool elected = thread_index() % 32 == 7;
@@ -345,7 +347,7 @@ TEST_CASE("single lanes wait, and what they learn is theirs until they pass it o
   }
 }
 
-// A flag in shared memory, looked at by a lane of the same warp, or of another.
+// A flag in shared memory, polled by a lane of the same warp or of another.
 void flag_in_shared_memory(float* out, bool broken) {
   const int t = thread_index();
   if (t < 64) store_shared<float>(word(t), 0.0f);
@@ -364,8 +366,8 @@ TEST_CASE("a kernel that looks at memory for ever is ended") {
     CAPTURE(seed);
     const Report endless = run_kernel(flag_in_shared_memory, true, seed, kThreads, 1 << 28);
     CHECK(kinds(endless) == "deadlock");
-    CHECK(endless.hazards[0].text.find("memory that nobody changes any more") != std::string::npos);
-    // Not a hang, but a race: a plain load and a plain store.
+    CHECK(endless.hazards[0].text.find("memory that no thread will change") != std::string::npos);
+    // It is a race and not a hang: a plain load and a plain store.
     CHECK(kinds(run_kernel(flag_in_shared_memory, false, seed)).find("deadlock") ==
           std::string::npos);
   }

@@ -1,4 +1,4 @@
-// What wgmma computes: fragments, descriptors, an example against a loop in double.
+// Results of wgmma: fragments, descriptors, and an example compared with a loop in double.
 
 #include <cmath>
 #include <string>
@@ -44,14 +44,15 @@ TEST_CASE("a descriptor is made and taken apart bit by bit") {
   for (const int bit : {14, 15, 30, 31, 46, 47, 48, 52, 61}) {
     CHECK(fa::simt::MatrixDescriptor(bits | uint64_t{1} << bit).reserved);
   }
-  for (int bit = 0; bit < 64; ++bit) {  // all others mean something
+  for (int bit = 0; bit < 64; ++bit) {  // all other bits have a meaning
     const bool named = bit < 14 || (bit >= 16 && bit < 30) || (bit >= 32 && bit < 46) ||
                        (bit >= 49 && bit < 52) || bit >= 62;
     CHECK(fa::simt::MatrixDescriptor(uint64_t{1} << bit).reserved == !named);
   }
 }
 
-// One tile against a plain loop in double. T rounds S between the two products.
+// Compares one tile with a plain loop in double. T is the type to which S is rounded between the
+// two products.
 template <class T, int KEYS, int HEAD_DIM>
 Report check_example(const Config& config) {
   Buffer<T> Q(64 * HEAD_DIM, "Q"), K(KEYS * HEAD_DIM, "K"), V(KEYS * HEAD_DIM, "V");
@@ -102,7 +103,7 @@ TEST_CASE("S = Q K^T and O = S V through tensor copies and wgmma, as a loop in d
   for (const char* name : {"wgmma_instructions", "tma_instructions", "tma_bytes"}) {
     CHECK(!is_estimate(report.counters, name));
   }
-  CHECK(is_estimate(report.counters, "mbarrier_operations"));  // a card may look more than once
+  CHECK(is_estimate(report.counters, "mbarrier_operations"));  // a card may poll more than once
   CHECK(texts(check_example<fp16, 128, 64>({})) == "");
   CHECK(texts(check_example<bf16, 256, 64>({})) == "");
   CHECK(texts(check_example<bf16, 16, 128>({})) == "");
@@ -117,7 +118,7 @@ TEST_CASE("the example under 100 schedules") {
   }
 }
 
-// The example without each of its barriers, waits and fences.
+// Runs the example without each of its barriers, waits and fences.
 TEST_CASE("whatever the example leaves out is found") {
   const Report intact = check_example<bf16, 64, 64>({});
   int found = 0;
@@ -146,8 +147,8 @@ TEST_CASE("the event log says which descriptors a wgmma has") {
   Config config;
   config.events = true;
   const Report report = check_example<bf16, 64, 128>(config);
-  constexpr int K = 64 * 128 * 2, V = 2 * K, PANEL = 64 * 128;  // Q stands at 0
-  constexpr uint64_t WINDOW = 1024;  // of shared memory, on the emulator: dynamic_smem()
+  constexpr int K = 64 * 128 * 2, V = 2 * K, PANEL = 64 * 128;  // Q is at 0
+  constexpr uint64_t WINDOW = 1024;  // start of shared memory on the emulator: dynamic_smem()
   const uint64_t along = wgmma_descriptor(WINDOW, 16, 1024, Swizzle::bytes_128);
   const uint64_t across = wgmma_descriptor(WINDOW, PANEL, 1024, Swizzle::bytes_128);
   for (int warp = 0; warp < 4; ++warp) {
@@ -164,7 +165,7 @@ TEST_CASE("the event log says which descriptors a wgmma has") {
         CHECK(event.b.address == K + column);
         CHECK(event.b.descriptor == advance_descriptor(along, K + column));
         CHECK(!event.b.mn_major);
-      } else {  // O = S @ V, S from registers
+      } else {  // O = S @ V with S in registers
         CHECK(event.n == 128);
         CHECK(event.a.descriptor == 0);
         CHECK(event.b.address == V + (step - 8) * 2048);
@@ -177,17 +178,18 @@ TEST_CASE("the event log says which descriptors a wgmma has") {
   }
 }
 
-// Operands anywhere in shared memory, with any swizzle and major: [rows][16 k] each.
+// Operands [rows][16 k] anywhere in shared memory, with any swizzle and major.
 struct Layout {
   Swizzle swizzle;
   bool mn_major;
 };
 
-// Where element (row, k) of an operand of `rows` rows stands: lines of the swizzle's span.
+// Returns where element (row, k) of an operand with `rows` rows is stored, in lines of the
+// swizzle's span.
 uint32_t place(const Layout& layout, int rows, int row, int k) {
   const int span = static_cast<int>(fa::swizzle_span(layout.swizzle)), line = span / 2;
   int dense;
-  if (layout.mn_major) {  // lines of `line` rows; 16 of them, one for each k; then the next rows
+  if (layout.mn_major) {  // lines of `line` rows: 16 lines, one for each k, then the next rows
     dense = row / line * 16 * span + k * span + row % line * 2;
   } else if (layout.swizzle == Swizzle::none) {  // two columns of 8 k
     dense = k / 8 * rows * 16 + row * 16 + k % 8 * 2;
@@ -214,9 +216,9 @@ struct Product {
   Layout a, b;
 };
 
-constexpr uint32_t kB = 16 * 1024;  // where B stands
+constexpr uint32_t kB = 16 * 1024;  // address of B
 
-// D = A B, by ordinary stores to shared memory and one wgmma.
+// D = A B with ordinary stores to shared memory and one wgmma.
 template <int N, class T, Major MAJOR_A, Major MAJOR_B>
 void multiply_once(Product product, const T* A, const T* B, float* D) {
   for (int i = thread_index(); i < 64 * 16; i += kThreads)

@@ -1,4 +1,4 @@
-// wgmma: registers in flight, operands that are written, descriptors that cannot be.
+// Hazards of wgmma: registers in flight, operands that are overwritten, invalid descriptors.
 
 #include <doctest/doctest.h>
 
@@ -32,7 +32,7 @@ std::string twins(Kernel kernel, const std::string& expected, int threads = kThr
                      expected);
 }
 
-// Two K-major tiles of 64 rows and 64 columns, all ones, by ordinary stores.
+// Two K-major tiles of 64 rows and 64 columns that contain ones, written by ordinary stores.
 constexpr uint32_t kTile = 8192;
 uint64_t tile(int i, int step = 0) {
   return advance_descriptor(wgmma_descriptor(dynamic_smem() + static_cast<uint32_t>(i) * kTile, 16,
@@ -78,7 +78,7 @@ void waits_for_too_few(float* out, bool broken) {
   store_global(out + thread_index(), s[3][0] + o[0][0]);
 }
 
-// P, in registers, is overwritten while it is read.
+// P, in registers, is overwritten while the wgmma reads it.
 void operand_overwritten(float* out, bool broken) {
   make_tiles();
   float d[8][4];
@@ -110,7 +110,7 @@ void no_fence_behind_a_wait(float* out, bool broken) {
   for (int i = 0; i < 2; ++i) {
     if (i == 1 && !broken) wgmma_fence();
     wgmma<bf16>(d, tile(0), tile(1), i > 0);
-    wgmma<bf16>(d, tile(0, 1), tile(1, 1), true);  // the same registers: no fence needed
+    wgmma<bf16>(d, tile(0, 1), tile(1, 1), true);  // the same registers, so no fence is needed
     wgmma_commit();
     wgmma_wait<0>(d);
     for (auto& column : d)
@@ -119,7 +119,7 @@ void no_fence_behind_a_wait(float* out, bool broken) {
   store_global(out + thread_index(), d[0][0]);
 }
 
-// Both are waited for at the end, but that wait hands back one of them only.
+// The wait at the end covers both, but it names only one of them.
 void one_wait_for_two(float* out, bool broken) {
   make_tiles();
   float s[8][4], o[8][4];
@@ -145,8 +145,8 @@ void never_waited_for(float*, bool broken) {
   if (!broken) wgmma_wait<0>(d);
 }
 
-// Accumulators that are read before their wait, in five ways: stored, computed with, compared by
-// max, rounded, handed to another lane.
+// Accumulators are read before their wait in five ways: stored, used in arithmetic, compared by
+// max, rounded, or passed to another lane.
 template <int WAY>
 void accumulators_read_early(float* out, bool broken) {
   make_tiles();
@@ -216,7 +216,7 @@ TEST_CASE("what is read too early is NaN; what is waited for is right") {
   }
 }
 
-// Warps of a group wait at different times; a group ends as a whole.
+// Warps of a warpgroup wait at different times, but a commit group completes as a whole.
 void overlapped(float* out, bool) {
   make_tiles();
   float s[8][4], o[8][4] = {};
@@ -273,7 +273,7 @@ void stores_without_proxy_fence(float* out, bool broken) {
   store_global(out + thread_index(), d[0][0]);
 }
 
-// A wgmma is going on: a block_sync does not wait for it.
+// A wgmma is in flight, and block_sync does not wait for it.
 void overwritten_while_multiplied(float* out, bool broken) {
   make_tiles();
   float d[8][4];
@@ -352,7 +352,7 @@ TEST_CASE("bad_descriptor") {
   twins(warps_disagree, "bad_descriptor");
 }
 
-// K's tile is 32 rows high: n = 64 runs on into V's.
+// K's tile has 32 rows, so n = 64 extends into V's tile.
 void leaves_its_tile(const TensorMap K, const TensorMap V, float* out, bool broken) {
   const uint32_t landed = dynamic_smem() + kSmem - 8;
   if (thread_index() == 0) {

@@ -17,7 +17,7 @@ constexpr int kSectorBytes = 32;
 
 int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
-// Of a warp's copies, those that read global memory; the others fill with zeros.
+// Returns how many of a warp's copies read global memory; the others only fill with zeros.
 int lanes_that_read(const WarpAccess& access) {
   int count = 0;
   for (int lane = 0; lane < kWarpSize; ++lane) {
@@ -26,7 +26,8 @@ int lanes_that_read(const WarpAccess& access) {
   return count;
 }
 
-// A card reads its rows' sectors whole. (Other lanes' addresses are those of an earlier access.)
+// True if a lane's address is not at the start of a sector. A card reads whole sectors. (Addresses
+// of other lanes belong to an earlier access.)
 bool starts_within_a_sector(const WarpAccess& access) {
   for (size_t lane = 0; lane < kWarpSize; ++lane)
     if ((access.lanes >> lane & 1) && access.global[lane] % kSectorBytes != 0) return true;
@@ -36,7 +37,7 @@ bool starts_within_a_sector(const WarpAccess& access) {
 }  // namespace
 
 int matrix_wavefronts(const uint32_t (&addresses)[8]) {
-  // A row covers four banks, and rows are aligned: rows meet in all four banks or in none.
+  // A row covers four banks and is aligned, so two rows share either all four banks or none.
   uint32_t rows[8][8];
   int count[8] = {}, busiest = 0;
   for (uint32_t address : addresses) {
@@ -52,8 +53,8 @@ int matrix_wavefronts(const uint32_t (&addresses)[8]) {
 int access_wavefronts(const uint32_t* addresses, uint32_t lanes, int bytes, bool load) {
   const int words_each = std::max(1, bytes / kWordBytes);
   const int lanes_each = kWarpSize / words_each;  // lanes that share a pass
-  // A wide load takes two such groups in one pass where each lane asks for the same as its
-  // neighbour, or each as the next but one. (Found by measuring: h200/access_patterns.csv.)
+  // A wide load combines two such groups in one pass if each lane reads the same address as its
+  // neighbour, or each the same as the lane two further. (Measured: h200/access_patterns.csv.)
   const auto alike = [&](int first, int distance) {
     for (int lane = first; lane < first + 2 * lanes_each; ++lane) {
       const int other = lane ^ distance;
@@ -88,7 +89,7 @@ int access_wavefronts(const uint32_t* addresses, uint32_t lanes, int bytes, bool
 }
 
 int global_sectors(const uint64_t* addresses, const uint8_t* sizes, uint32_t lanes) {
-  uint64_t sectors[kWarpSize * 2];  // at most two for an aligned access of up to 16 bytes
+  uint64_t sectors[kWarpSize * 2];  // at most two per lane for an aligned access of up to 16 bytes
   int count = 0;
   for (int lane = 0; lane < kWarpSize; ++lane) {
     if ((lanes >> lane & 1) == 0 || sizes[lane] == 0) continue;
@@ -197,7 +198,7 @@ void Traffic::count(const WarpAccess& access) {
       const int ideal = ceil_div(lanes * 16, kWavefrontBytes);
       counters_.shared_store_wavefronts += wavefronts;
       counters_.shared_store_wavefronts_ideal += ideal;
-      // Where some lanes copy and others only fill with zeros, hardware takes a few passes more.
+      // If only some lanes copy and others fill with zeros, hardware takes a few more passes.
       if (wavefronts != ideal || lanes != kWarpSize || lanes_that_read(access) % kWarpSize != 0) {
         estimate(&Counters::shared_store_wavefronts);
       }
@@ -212,7 +213,7 @@ void Traffic::count(const WarpAccess& access) {
       const int sectors = global_sectors(access.global.data(), access.sizes.data(), access.lanes);
       counters_.global_load_sectors += sectors;
       counters_.global_load_sectors_ideal += std::min(sectors, ceil_div(bytes, kSectorBytes));
-      // Not measured: single bytes, and copies of less than 16.
+      // Not measured for single bytes and for copies of less than 16 bytes.
       const bool unknown = access.instruction == Instruction::kCpAsync
                                ? bytes != 16 * lanes_that_read(access)
                                : access.bytes == 1;

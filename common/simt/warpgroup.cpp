@@ -9,16 +9,16 @@
 #include "common/simt/block.hpp"
 #include "common/tensor_core.hpp"
 
-// A kernel that forgets a wait may leave the scope of an array that is in flight. It is not written
-// unless it still holds the poison, but it is looked at.
+// A kernel that forgets a wait may leave the scope of an array that is in flight. The emulator then
+// reads that memory, but writes it only if it still holds the poison.
 #define FA_SIMT_NO_ASAN __attribute__((no_sanitize_address))
 
 namespace fa::simt {
 
 namespace {
 
-// A signalling NaN of a pattern that nothing computes: of a pair of bf16. Accumulators have one of
-// fp32, with a number that says whose they are.
+// A signalling NaN of a pattern that no computation produces, for a pair of bf16. Accumulators have
+// one of fp32, with a number that identifies the wgmma.
 constexpr uint32_t kOperandPoison = 0x7fa17fa1;
 using emulator::detail::kPoison, emulator::detail::kPoisons;
 
@@ -61,7 +61,7 @@ bool Warpgroup::is_reported(const Site& wgmma) const {
                      [&](const Site& site) { return same_site(site, wgmma); });
 }
 
-// The entry for these arrays: the one that has them already, one that nobody uses, or a new one.
+// Returns the entry of these arrays: an existing one, an unused one, or a new one.
 template <class Registers, class Pointer>
 Registers& Warpgroup::find(std::vector<std::unique_ptr<Registers>>& all, Pointer pointer_of) {
   Registers* idle = nullptr;
@@ -87,8 +87,8 @@ void Warpgroup::issue(const Thread& last, const Site& site) {
   for (int i = 0; i < kWarpgroupSize; ++i) {
     if (call_of(i).agrees_with(operation.call)) continue;
     report(i, site, HazardKind::kBadDescriptor,
-           "passes another descriptor than thread " + std::to_string(last.index) +
-               ": all threads of a warpgroup pass the same");
+           "passes a different descriptor than thread " + std::to_string(last.index) +
+               ": all threads of a warpgroup must pass the same one");
     break;
   }
   operation.d = &find(accumulators_, [&](int i) { return call_of(i).d; });
@@ -106,7 +106,7 @@ void Warpgroup::issue(const Thread& last, const Site& site) {
   operations_.push_back(operation);
 }
 
-// Ordinary instructions may have used these registers: since this warp's last wait, or ever.
+// Checks that a wgmma_fence is between ordinary uses of these registers and this wgmma.
 void Warpgroup::check_fence(const Operation& operation) {
   for (int w = 0; w < kWarpgroupWarps; ++w) {
     const bool chained =
@@ -146,7 +146,7 @@ void Warpgroup::take_accumulators(Operation& operation) {
         if (in_flight && operation.call.accumulate && !poisoned) {
           poisoned = true;
           report(i, operation.site, HazardKind::kRegistersInFlight,
-                 "accumulates in registers that another wgmma in flight has");
+                 "accumulates in registers that another wgmma in flight has in use");
         }
         const int column = r / 4 * 8 + lane % 4 * 2 + r % 2;
         d.columns[static_cast<size_t>(column * kRows + row + r / 2 % 2 * 8)] = values[r];
@@ -183,7 +183,7 @@ void Warpgroup::check_shared(const Operation& operation) {
   check_operand(operation, "B", call.descriptor_b, call.mn_major_b, call.n, record);
 }
 
-// Do all 16-byte chunks lie in shared memory, in one tensor's tile, and may they be read?
+// Checks that all 16-byte chunks are in shared memory, in the tile of one tensor, and may be read.
 void Warpgroup::check_operand(const Operation& operation, const char* name, uint64_t bits,
                               bool mn_major, int rows, uint32_t record) {
   const MatrixDescriptor descriptor(bits);
@@ -191,9 +191,9 @@ void Warpgroup::check_operand(const Operation& operation, const char* name, uint
   const auto bad = [&](const std::string& why) {
     report(0, operation.site, HazardKind::kBadDescriptor, of + why);
   };
-  if (descriptor.reserved) bad(" with bits that mean nothing");
+  if (descriptor.reserved) bad(" with reserved bits set");
   if (descriptor.base_offset != 0) {
-    bad(" with a base offset, which the emulator does not know: align tiles to 8 lines");
+    bad(" with a base offset, which the emulator does not support: align tiles to 8 lines");
   }
   if (!descriptor.aligned()) {
     bad(" that begins at byte " + std::to_string(int64_t{descriptor.start} - kSharedBase) +
@@ -210,7 +210,7 @@ void Warpgroup::check_operand(const Operation& operation, const char* name, uint
     if (offset < 0 || offset + 16 > int64_t{block_.launch().smem_bytes}) {
       return bad(" that leads to byte " + std::to_string(offset) +
                  " of dynamic shared memory, which has " +
-                 std::to_string(block_.launch().smem_bytes));
+                 std::to_string(block_.launch().smem_bytes) + " bytes");
     }
     const void* const from =
         block_.shadow().async_read(record, issuers, static_cast<uint32_t>(offset), 16);
@@ -230,7 +230,8 @@ void Warpgroup::wait(const Thread& last, int pending_groups,
                      std::span<const float* const> registers, const Site& site) {
   Warp& warp = *last.warp;
   const int w = index_of(warp);
-  const int limit = open_group_[w] - pending_groups;  // number of the first that may fly
+  const int limit = open_group_[w] - pending_groups;  // number of the first group that may stay in
+                                                      // flight
   const int64_t before = landed_[w];
   while (landed_[w] < first_ + static_cast<int64_t>(operations_.size()) &&
          operations_[static_cast<size_t>(landed_[w] - first_)].group[w] < limit) {
@@ -248,7 +249,7 @@ void Warpgroup::wait(const Thread& last, int pending_groups,
   for (; first_ < done; ++first_) operations_.pop_front();
 }
 
-// What no operation in flight uses belongs to the warp again.
+// Returns to the warp all registers that no operation in flight uses.
 void Warpgroup::give_back(int w, const Thread& last, std::span<const float* const> registers,
                           const Site& wait) {
   for (const std::unique_ptr<Accumulator>& d : accumulators_) {
@@ -259,7 +260,7 @@ void Warpgroup::give_back(int w, const Thread& last, std::span<const float* cons
     if (std::find(registers.begin(), registers.end(), own) == registers.end()) {
       report(w * kWarpSize, site, HazardKind::kRegistersInFlight,
              "has its accumulators in flight up to the wgmma_wait at " + to_string(wait) +
-                 ", which does not name them: no wait does that returns them");
+                 ", which does not name them: the wait that returns accumulators must name them");
     }
     bool touched = false;
     for (int lane = 0; lane < kWarpSize; ++lane) {
@@ -272,7 +273,7 @@ void Warpgroup::give_back(int w, const Thread& last, std::span<const float* cons
                        " before its wgmma_wait, while this wgmma is in flight");
           }
           touched = true;
-          continue;  // it may be something else by now
+          continue;  // the memory may have another use by now
         }
         const int column = r / 4 * 8 + lane % 4 * 2 + r % 2;
         const float value = d->columns[static_cast<size_t>(column * kRows + row + r / 2 % 2 * 8)];
@@ -297,7 +298,8 @@ void Warpgroup::compute(Operation& operation) {
   if (operation.call.type == WgmmaType::e4m3) multiply<e4m3>(operation);
 }
 
-// A from registers, word by word: what is there now, if a thread has written it meanwhile.
+// Loads A from registers, word by word. If a thread has written one of them in the meantime,
+// reports it and uses the new value.
 void Warpgroup::load_registers(const Operation& operation,
                                uint32_t (&words)[kWordsAtATime][kRows]) {
   const Operand& a = *operation.a;
@@ -323,8 +325,8 @@ void Warpgroup::load_registers(const Operation& operation,
   }
 }
 
-// 16 bytes of shared memory: elements 8 c to 8 c + 7 of a row, if K-major; of eight rows one
-// element each, if MN-major. A descriptor that leads out of shared memory brings NaN.
+// Loads 16 bytes of shared memory: elements 8 c to 8 c + 7 of a row if K-major, or one element of
+// each of eight rows if MN-major. A descriptor that points outside shared memory gives NaN.
 template <class Place>
 void Warpgroup::load_chunk(uint32_t address, Place place) const {
   constexpr int kWide = 8;
@@ -338,10 +340,10 @@ void Warpgroup::load_chunk(uint32_t address, Place place) const {
   for (int i = 0; i < kWide; ++i) place(i, numbers[i]);
 }
 
-// D = A B (+ D), as the tensor core adds.
+// D = A B (+ D), added in the way of the tensor core.
 template <class T>
 void Warpgroup::multiply(Operation& operation) {
-  constexpr int kWide = 8;  // numbers of 16 bits in 16 bytes, or pairs of 8 bits
+  constexpr int kWide = 8;  // elements of 16 bits, or pairs of 8 bits, in 16 bytes
   const WgmmaCall& call = operation.call;
   alignas(32) uint32_t A[kWordsAtATime][kRows], B[kMaxColumns][kWordsAtATime];
   const auto put = [](uint32_t& word, int k, uint16_t number) {
@@ -392,7 +394,7 @@ void Warpgroup::note_early_read(const Thread& thread, uint32_t bits, const Site&
 void Warpgroup::report_leftovers() {
   for (const Operation& operation : operations_) {
     report(0, operation.site, HazardKind::kRegistersInFlight,
-           "ends while this wgmma is in flight: no wgmma_wait for it");
+           "ends while this wgmma is in flight: no wgmma_wait covers it");
   }
   for (const EarlyRead& read : early_reads_) {
     if (is_reported(read.wgmma)) continue;

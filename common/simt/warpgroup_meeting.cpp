@@ -1,4 +1,4 @@
-// Four warps that execute an instruction together: how they meet, and their registers.
+// Instructions that four warps execute together, and the registers of a warpgroup.
 
 #include <stdexcept>
 #include <string>
@@ -27,7 +27,7 @@ std::pair<int, int> Block::converged_warps(int warp) const {
 
 bool Block::meet_warpgroup(Thread& thread, Instruction instruction, const Site& site) {
   if (!meet(thread, instruction, site)) return false;
-  warpgroup(thread, instruction);  // is there one?
+  warpgroup(thread, instruction);  // throws if there is none
   Warp& warp = *thread.warp;
   const auto number = static_cast<size_t>(warp.index / kWarpgroupWarps);
   Meeting& group = meetings_[number];
@@ -47,7 +47,8 @@ bool Block::meet_warpgroup(Thread& thread, Instruction instruction, const Site& 
   return true;
 }
 
-// What one warpgroup gives up, another can take. The block has what it was launched with.
+// Moves registers between warpgroups: what one releases, another can claim. The block keeps the
+// number that it was launched with.
 void Block::set_registers(Thread& thread, Instruction instruction, int registers,
                           const Site& site) {
   if (!meet_warpgroup(thread, instruction, site)) return;
