@@ -13,7 +13,7 @@
 namespace fa {
 namespace {
 
-// The rows to check, ascending: all, or as many as the budget allows.
+// Returns the rows to check, ascending: all, or as many as the budget allows.
 std::vector<int64_t> rows_to_check(const Problem& problem, uint64_t seed) {
   const Shape& shape = problem.shape;
   const double cost = 8.0 * static_cast<double>(shape.kv) * static_cast<double>(shape.dim);
@@ -57,7 +57,8 @@ std::vector<int64_t> spread_sample(int64_t total, int64_t count, uint64_t seed) 
   count = std::min(total, count);
   std::vector<int64_t> chosen;
   for (int64_t i = 0; i < count; ++i) {
-    // One from each of `count` equal pieces; where in the piece depends on seed and piece.
+    // One from each of `count` equal pieces. Its place in the piece depends on the seed and the
+    // piece.
     const int64_t begin = static_cast<int64_t>(static_cast<double>(total) * i / count);
     const int64_t end = static_cast<int64_t>(static_cast<double>(total) * (i + 1) / count);
     const uint64_t spread = (seed + static_cast<uint64_t>(i) + 1) * 0x9e3779b97f4a7c15u >> 33;
@@ -71,7 +72,8 @@ std::vector<int64_t> spread_sample(int64_t total, int64_t count, uint64_t seed) 
 
 namespace {
 
-// What a score may lose in the tensor core's sums of 8-bit products, and m in its reference.
+// Returns how much a score, and m in its reference, may lose in the tensor core's sums of 8-bit
+// products.
 double tensor_core_error(const Problem& problem) {
   if (problem.e4m3_weight == 0) return 0;
   const double terms = static_cast<double>(problem.shape.dim) * 33 / 32;
@@ -174,7 +176,7 @@ CheckResult check_output(const Problem& problem, std::span<const float> o,
     if (std::isfinite(expected_lse[i])) {
       largest_lse = std::max(largest_lse, std::abs(expected_lse[i]));
     }
-    // Plain attention itself can overflow in fp16; a kernel is not excused by that.
+    // Plain attention itself can overflow in fp16, but that does not excuse a kernel.
     if (std::isfinite(plain_error[i])) {
       result.plain_error = std::max(result.plain_error, plain_error[i]);
       plain_norm += plain_squared[i];
@@ -183,12 +185,13 @@ CheckResult check_output(const Problem& problem, std::span<const float> o,
   }
   result.rms_expected =
       std::sqrt(squares / static_cast<double>(std::max<int64_t>(1, seeing) * shape.dim));
-  const double roundings = std::max(2.0, static_cast<double>(shape.dim) / 64);  // of a score
+  const double roundings = std::max(2.0, static_cast<double>(shape.dim) / 64);  // per score
   const double score_error = roundings * largest_score * 0x1p-24;
   const double sum_error = 2 * std::sqrt(static_cast<double>(shape.kv)) * 0x1p-24;
   const double one_ulp = unit_in_last_place(problem.dtype, largest_o);
   const double fp32_error = score_error * largest(problem.v) + sum_error * largest_o;
-  const double times = problem.e4m3_weight > 0 ? 1.25 : 2;  // of the worst of eight, or of one
+  const double times = problem.e4m3_weight > 0 ? 1.25 : 2;  // times the worst of eight variants, or
+                                                            // the only one
   const double bound = times * result.plain_error + one_ulp + fp32_error;
   const double row_lean =
       unit_in_last_place(problem.dtype, 1.0) / 2 * std::sqrt(squares / static_cast<double>(count));
@@ -208,7 +211,7 @@ CheckResult check_output(const Problem& problem, std::span<const float> o,
     result.o.first_bad = rows[row] * shape.dim + d;
   }
 
-  // The rows that were not sampled: at least they must be written and finite.
+  // The rows that were not sampled must at least be written and finite.
   if (count < result.rows) {
     std::vector<bool> sampled(result.rows);
     for (const int64_t row : rows) sampled[row] = true;
@@ -237,7 +240,7 @@ CheckResult check_output(const Problem& problem, std::span<const float> o,
                        ? "with smaller scores (--input-scale, --scale) it would"
                        : "rounding moves O by as much, as the terms of its sum nearly cancel";
   }
-  // Weights may be up to 2^8 before they are divided by their sum.
+  // Weights may be as large as 2^8 before they are divided by their sum.
   const double safe = std::numeric_limits<float>::max() / (256.0 * static_cast<double>(shape.kv));
   double largest_v = largest(problem.v);
   for (const double mean : problem.v_mean)

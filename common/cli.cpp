@@ -9,10 +9,11 @@
 namespace fa {
 
 struct Cli::Impl {
-  std::unique_ptr<CLI::App> owned;  // of the top level; subcommands belong to it
+  std::unique_ptr<CLI::App> owned;  // top level only; it owns the subcommands
   CLI::App* app;
   std::vector<std::unique_ptr<Cli>> commands;
-  std::vector<std::function<void()>> conversions;  // run after parsing: strict, with our sentences
+  std::vector<std::function<void()>> conversions;  // run after parsing, because our conversions are
+                                                   // strict and have their own error messages
   struct File {
     std::string option;
     const std::string* path;
@@ -20,7 +21,7 @@ struct Cli::Impl {
   };
   std::vector<File> files;
 
-  // What CLI11 leaves to us, once it has read the arguments.
+  // Does what CLI11 does not do itself after it has parsed the arguments.
   void finish() const {
     for (const auto& convert : conversions) convert();
     std::vector<FileArgument> given;
@@ -79,7 +80,7 @@ void Cli::choice(const std::string& option, std::string& target,
 
 void Cli::texts(const std::string& option, std::vector<std::string>& target,
                 const std::string& help) {
-  // One value each time it is given: `--break a b` must not swallow a positional.
+  // One value per occurrence, so that `--break a b` does not swallow a positional.
   impl_->app->add_option(option, target, help)->type_name("TEXT")->expected(1)->take_all();
 }
 
@@ -130,7 +131,7 @@ std::string Cli::parse(int argc, char** argv) {
     for (const CLI::Option* option : impl_->app->get_options()) {
       if (option->count() == 0) continue;
       throw InputError(option->get_name() + " before " + name + ": " + name +
-                       " takes only what stands behind it (" + name + " --help lists it)");
+                       " takes only options that come after it (" + name + " --help lists it)");
     }
     command->impl_->finish();
     return name;

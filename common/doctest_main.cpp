@@ -1,3 +1,3 @@
-// The one doctest main, compiled once and linked into every test program.
+// The only doctest main, compiled once and linked into every test program.
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>

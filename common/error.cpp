@@ -21,14 +21,15 @@ bool output_is_written() {
 
 int guarded_main(int argc, char** argv, int (*body)(int, char**)) {
 #ifdef SIGXFSZ
-  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the allowed size of a file fails: an error here
+  std::signal(SIGXFSZ, SIG_IGN);  // a write that exceeds the file size limit then fails with an
+                                  // error
 #endif
   try {
     const int code = body(argc, argv);
     return output_is_written() ? code : kBadInput;
   } catch (const std::bad_alloc&) {
     std::cerr << "error: not enough memory for this size\n";
-  } catch (const std::length_error&) {  // longer than any memory: where addresses have 32 bits
+  } catch (const std::length_error&) {  // longer than any memory, with 32-bit addresses
     std::cerr << "error: not enough memory for this size\n";
   } catch (const std::exception& error) {
     std::cerr << "error: " << error.what() << '\n';

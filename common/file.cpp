@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
   throw InputError(path + ": cannot " + what + ": " + std::strerror(errno));
 }
 
-// A descriptor that closes itself.
+// Closes a file descriptor when it is destroyed.
 struct Descriptor {
   int number;
   ~Descriptor() {
@@ -42,8 +42,8 @@ void write_all(int descriptor, std::string_view bytes, const std::string& path) 
   }
 }
 
-// The file that a path names: the end of a chain of symbolic links, in a directory without links.
-// Neither the file nor the directory has to exist.
+// Returns the file that a path names: the end of a chain of symbolic links, in a directory without
+// links. Neither the file nor the directory has to exist.
 fs::path target_of(const std::string& path) {
   std::error_code error;
   fs::path target = path;
@@ -63,8 +63,8 @@ void remove_and_raise(int number) {
   raise(number);
 }
 
-// While it lives, each signal that ends the process removes this file first. A signal that somebody
-// handles or ignores already is left alone.
+// While it exists, each signal that ends the process removes this file first. A signal that the
+// program handles or ignores already is left unchanged.
 class RemovedBySignals {
  public:
   explicit RemovedBySignals(const char* path) {
@@ -89,25 +89,29 @@ class RemovedBySignals {
   struct sigaction before_[std::size(SIGNALS)];
 };
 
-// A new file next to the one that it may replace; removed unless it does.
+// A new file next to the one that it may replace. It is removed unless it replaces that file.
 class PartialFile {
  public:
   explicit PartialFile(const std::string& path)
       : path_(path), target_(target_of(path)), temporary_(temporary_name()) {
     struct stat old;
     const bool replaces = stat(path.c_str(), &old) == 0;
-    if (!replaces && errno != ENOENT) fail(path, "write");  // a name too long, links in a circle
+    if (!replaces && errno != ENOENT)
+      fail(path, "write");  // for example a name too long, or a
+                            // cycle of links
     if (replaces && S_ISDIR(old.st_mode)) {
       throw InputError(path + ": cannot write: it is a directory");
     }
     if (replaces && access(path.c_str(), W_OK) != 0) fail(path, "write");
     file_.number = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file_.number < 0 && errno == EEXIST) fail(temporary_, "create");  // another program's file
+    if (file_.number < 0 && errno == EEXIST)
+      fail(temporary_, "create");  // another program has
+                                   // created this file
     if (file_.number < 0) fail(path, "write");
     signals_.emplace(temporary_.c_str());
     if (!replaces) return;
-    // The owner comes first, because changing it clears bits of the mode. Only root may keep
-    // another owner than itself.
+    // The owner is set first, because changing it clears bits of the mode. Only root can keep an
+    // owner other than itself.
     [[maybe_unused]] const int same_owner = fchown(file_.number, old.st_uid, old.st_gid);
     fchmod(file_.number, old.st_mode & 07777);
   }
@@ -126,7 +130,7 @@ class PartialFile {
   }
 
  private:
-  // A name has at most 255 bytes, so that of a long target is cut.
+  // A name has at most 255 bytes, so a long target name is cut.
   std::string temporary_name() const {
     const std::string ending = ".partial-" + std::to_string(getpid());
     return target_.parent_path() /
@@ -137,10 +141,10 @@ class PartialFile {
   const fs::path target_;
   const std::string temporary_;
   Descriptor file_{-1};
-  std::optional<RemovedBySignals> signals_;  // as long as the temporary file exists
+  std::optional<RemovedBySignals> signals_;  // while the temporary file exists
 };
 
-// A pipe, a device: nothing that a rename should replace.
+// True for a pipe or a device, which a rename must not replace.
 bool is_special(const std::string& path) {
   struct stat status;
   return stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);

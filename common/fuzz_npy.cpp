@@ -1,5 +1,5 @@
-// libFuzzer target for the .npy reader: any bytes are either an array that keeps its promises or an
-// InputError of one printable line. Build and run (clang):
+// libFuzzer target for the .npy reader: any bytes give either a consistent array or an InputError
+// of one printable line. Build and run with clang:
 //   cmake --preset fuzz && cmake --build --preset fuzz --target fuzz_npy
 //   reference/fuzz_corpus.py --out build-fuzz/corpus
 //   build-fuzz/bin/fuzz_npy -max_len=4096 build-fuzz/corpus
@@ -33,7 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     require(array.floats().size() == values.size(), "floats() has every element");
     require(array.bytes.size() <= size, "no more bytes than the file holds");
 
-    // What was read can be written and read again: same shape, same numbers.
+    // An array that was read can be written and read again with the same shape and values.
     const fa::NpyArray again = fa::parse_npy(fa::npy_bytes(values, array.shape), "again");
     require(again.type == fa::NpyType::f64 && again.shape == array.shape, "shape survives a copy");
     require(

@@ -21,7 +21,8 @@ RowFacts forward_row(const Problem& problem, int64_t batch_head, int64_t query,
   return plain_row(problem, batch_head, query, o);
 }
 
-// One head of K and V and the heads of Q that share it. Round is applied to P, dS and the results.
+// The gradients of one head of K and V and the heads of Q that share it. Round is applied to P, dS
+// and the results.
 template <class Real, class Round>
 class Backward {
  public:
@@ -48,7 +49,7 @@ class Backward {
     }
   }
 
-  // LSE and D of a row: before it takes part in a gradient.
+  // Computes LSE and D of a row, which its gradients need.
   void prepare(int64_t row) {
     thread_local std::vector<Real> o;
     o.resize(dim_);
@@ -69,7 +70,7 @@ class Backward {
 
   bool sees(int64_t row) const { return lse_[row] != -std::numeric_limits<Real>::infinity(); }
 
-  // dQ = scale · Σ over keys of dS K. Returns whether the row sees a key.
+  // dQ = scale · Σ over keys of dS K. Returns true if the row sees a key.
   bool query(int64_t row, Real* dq, GradientFacts& facts) const {
     const Keys& keys = scores_[row].keys();
     bool seen = false;
@@ -87,7 +88,8 @@ class Backward {
     }
     facts.row_ds = std::max(facts.row_ds, sum_ds);
     if (seen) {
-      // O and P are rounded by half an ulp(1), but O by no more than other keys add to the largest.
+      // O and P are rounded by half an ulp(1), but O by at most what the other keys add to the
+      // largest weight.
       const double half_ulp = unit_in_last_place(problem_.dtype, 1.0) / 2;
       const double d_error = std::min(half_ulp, std::max(0.0, 1 - largest_p)) *
                              (d_terms_[row] + std::sqrt(pdp_squares));
@@ -99,7 +101,7 @@ class Backward {
     return seen;
   }
 
-  // dV = Σ over queries of P dO and dK = scale · Σ of dS Q. Returns whether a query sees the key.
+  // dV = Σ over queries of P dO and dK = scale · Σ of dS Q. Returns true if a query sees the key.
   bool key(int64_t key, Real* dk, Real* dv, GradientFacts& facts) const {
     bool seen = false;
     double sum_ds = 0, sum_p = 0;
@@ -122,7 +124,7 @@ class Backward {
   }
 
  private:
-  struct Pair {  // of a query and a key
+  struct Pair {  // values of one query and one key
     Real p = 0, dp = 0, ds = 0;
     bool visible = false;
   };
@@ -160,7 +162,7 @@ GradientRows<Real> gradient_rows(const Problem& problem, std::span<const float> 
   const int64_t num_queries = static_cast<int64_t>(queries.size());
   const int64_t num_keys = static_cast<int64_t>(keys.size());
   Backward<Real, Round> backward(problem, d_o.data(), kv_head, round);
-  if (num_keys > 0) {  // a key may be seen by every query
+  if (num_keys > 0) {  // every query may see a key
     parallel_for(rows, 0, [&](int64_t row, int) { backward.prepare(row); });
   } else {
     parallel_for(num_queries, 0, [&](int64_t i, int) { backward.prepare(queries[i]); });
@@ -171,7 +173,7 @@ GradientRows<Real> gradient_rows(const Problem& problem, std::span<const float> 
   result.dk.resize(num_keys * dim);
   result.dv.resize(num_keys * dim);
   std::vector<GradientFacts> facts(num_queries + num_keys);
-  std::vector<char> seen(num_queries + num_keys);  // not bits: threads write to it
+  std::vector<char> seen(num_queries + num_keys);  // not bits, because threads write to it
   parallel_for(num_queries + num_keys, 0, [&](int64_t i, int) {
     const int64_t j = i - num_queries;
     seen[i] = j < 0 ? backward.query(queries[i], result.dq.data() + i * dim, facts[i])
@@ -234,8 +236,8 @@ GradientCost cost_of_gradients(const Problem& problem) {
     const Keys keys = problem.keys_of(0, query);
     visible += static_cast<double>(std::max<int64_t>(0, keys.end - keys.begin));
   }
-  // Products of 2 · dim operations a pair, in each of two types: Q Kᵀ and P V; Q Kᵀ, dO Vᵀ and
-  // dS K; Q Kᵀ, dO Vᵀ, Pᵀ dO and dSᵀ Q.
+  // Products of 2 · dim operations per pair, in two types: Q Kᵀ and P V; Q Kᵀ, dO Vᵀ and dS K; Q
+  // Kᵀ, dO Vᵀ, Pᵀ dO and dSᵀ Q.
   const double product = 4.0 * visible * static_cast<double>(problem.group * problem.shape.dim);
   return {2 * product, 3 * product, 4 * product};
 }

@@ -1,4 +1,5 @@
-// memory_bytes of memory.hpp: what Linux says of the machine and of the container.
+// Implements memory_bytes of memory.hpp from Linux's information about the machine and the
+// container.
 
 #include <unistd.h>
 
@@ -10,11 +11,12 @@
 namespace fa {
 namespace {
 
-// The least number in files of this name, from the directory of a cgroup up to the mount's root. A
-// container sees its own cgroup as the root, often under a path that does not exist in it.
+// Returns the smallest number in files of this name, from the directory of a cgroup up to the root
+// of the mount. A container sees its own cgroup as the root, often under a path that does not exist
+// in it.
 double least_limit(const std::string& mount, std::string cgroup, const char* file, double least) {
   for (;;) {
-    double limit;  // "max", no limit in version 2, is no number
+    double limit;  // "max" means no limit in version 2 and is not a number
     if (std::ifstream(mount + cgroup + "/" + file) >> limit) least = std::min(least, limit);
     if (cgroup.empty()) return least;
     const size_t slash = cgroup.rfind('/');

@@ -16,9 +16,9 @@ static_assert(std::endian::native == std::endian::little);
 
 constexpr std::string_view kMagic("\x93NUMPY", 6);
 constexpr size_t kLargestHeader = 1 << 16;  // NumPy's own files need a few hundred bytes
-constexpr size_t kMostDimensions = 32;      // NumPy's limit up to version 1
+constexpr size_t kMostDimensions = 32;      // NumPy's limit before version 2
 
-// "f4", without the order of its bytes.
+// Returns for example "f4", without the byte order.
 const char* descr_of(NpyType type) {
   return type == NpyType::f16   ? "f2"
          : type == NpyType::f32 ? "f4"
@@ -28,7 +28,7 @@ const char* descr_of(NpyType type) {
 
 int64_t bytes_each(NpyType type) { return type == NpyType::f16 ? 2 : type == NpyType::f64 ? 8 : 4; }
 
-// The beginning of a text from the file, fit for an error message: one printable line.
+// Returns the start of a text from the file as one printable line, for an error message.
 std::string shown(std::string_view text) {
   std::string line(text.substr(0, 40));
   for (char& c : line) {
@@ -109,7 +109,7 @@ class HeaderParser {
     if (position_ >= text_.size()) malformed();
     const char quote = text_[position_];
     if (quote != '\'' && quote != '"') {
-      // A structured type is a list here: not a number type, so say that rather than "malformed".
+      // A structured type is a list here. It is reported as such instead of as a malformed header.
       if (quote == '[') fail_type("a structured type");
       malformed();
     }
@@ -194,7 +194,7 @@ std::string file_bytes(const char* descr, std::span<const T> values,
   std::string header = std::string("{'descr': '") + descr + "', 'fortran_order': False, 'shape': (";
   for (const int64_t size : shape) header += std::to_string(size) + ", ";
   header += "), }";
-  // Magic, version, header length and header fill a multiple of 64 bytes; the header ends in \n.
+  // Magic, version, header length and header fill a multiple of 64 bytes. The header ends in \n.
   const size_t unpadded = kMagic.size() + 2 + 2 + header.size() + 1;
   header.append((64 - unpadded % 64) % 64, ' ').push_back('\n');
   std::string bytes(kMagic);

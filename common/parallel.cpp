@@ -19,12 +19,12 @@
 namespace fa {
 namespace {
 
-// Threads that wait for work: starting one takes longer than a short piece of work.
+// A pool of threads, because starting a thread takes longer than a short piece of work.
 class Pool {
  public:
-  // Calls work(0) here and work(1), work(2), … on helpers that are free, each number below
-  // `threads` at most once. Helpers that were busy all the while, with a call from another thread
-  // or one that this call is nested in, are not waited for.
+  // Calls work(0) here and work(1), work(2), … on free helpers, each number below `threads` at most
+  // once. Does not wait for helpers that are busy with a call from another thread or with an
+  // enclosing call.
   void run(int threads, const std::function<void(int)>& work) {
     Task task{&work, threads};
     {
@@ -45,8 +45,8 @@ class Pool {
   struct Task {
     const std::function<void(int)>* work;
     int threads;
-    int next = 1;     // the number for the next helper
-    int helpers = 0;  // that are at it
+    int next = 1;     // number for the next helper
+    int helpers = 0;  // helpers that work on it
     std::condition_variable left = {};
   };
 
@@ -66,12 +66,13 @@ class Pool {
 
   std::mutex mutex_;
   std::condition_variable_any wake_;
-  std::deque<Task*> tasks_;            // that may have more helpers
-  std::vector<std::jthread> helpers_;  // last: they stop before the rest goes
+  std::deque<Task*> tasks_;            // tasks that can take more helpers
+  std::vector<std::jthread> helpers_;  // last member, so that they stop before the other members
+                                       // are destroyed
 };
 
-// A child of fork has none of its parent's threads: it gets a pool of its own, and what it
-// inherited is left alone, as ending it would wait for them.
+// A child of fork has none of its parent's threads, so it gets its own pool. The inherited pool is
+// left alone, because destroying it would wait for those threads.
 std::unique_ptr<Pool> the_pool;
 
 Pool& pool() {
@@ -95,7 +96,7 @@ int hardware_threads() {
     if (threads >= 1 && threads <= 1024) return static_cast<int>(threads);
   }
 #ifdef __linux__
-  cpu_set_t available;  // fewer than the machine has, inside a container
+  cpu_set_t available;  // fewer than the machine's inside a container
   if (sched_getaffinity(0, sizeof available, &available) == 0) return CPU_COUNT(&available);
 #endif
   return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
@@ -111,7 +112,7 @@ void parallel_for(int64_t count, int threads, const std::function<void(int64_t, 
     try {
       for (int64_t index = next++; index < count; index = next++) work(index, thread);
     } catch (...) {
-      next = count;  // the others stop after the piece they are at
+      next = count;  // the other threads stop after their current piece
       const std::lock_guard lock(error_mutex);
       if (!first_error) first_error = std::current_exception();
     }

@@ -17,8 +17,8 @@ bool parse_whole(const std::string& text, T& value) {
   return error == std::errc() && stopped == end;
 }
 
-#ifndef __cpp_lib_to_chars  // libc++ before version 20 reads no floating-point numbers so
-// strtod reads more than from_chars: "inf", "0x1", " 1", "+1". No program sets a locale.
+#ifndef __cpp_lib_to_chars  // libc++ before version 20 has no from_chars for floating-point numbers
+// strtod accepts more than from_chars: "inf", "0x1", " 1", "+1". No program sets a locale.
 template <>
 bool parse_whole(const std::string& text, double& value) {
   if (text.find_first_not_of("0123456789+-.eE") != std::string::npos || text.starts_with('+'))

@@ -11,7 +11,7 @@
 namespace fa {
 namespace {
 
-// round_weight is applied to P, whose largest is 1, and round to O.
+// round_weight is applied to P, whose largest value is 1, and round to O.
 template <class Real, class RoundWeight, class Round>
 RowFacts attention_row(const Problem& problem, int64_t batch_head, int64_t query, std::span<Real> o,
                        RoundWeight round_weight, Round round) {
@@ -29,7 +29,7 @@ RowFacts attention_row(const Problem& problem, int64_t batch_head, int64_t query
   Real m = -kInfinity;
   for (int64_t j = 0; j < visible; ++j) {
     s[j] = scores(keys.begin + j).value;
-    if (s[j] == -kInfinity) continue;  // hidden: no score
+    if (s[j] == -kInfinity) continue;  // masked: no score
     m = std::max(m, s[j]);
     facts.largest_score = std::max(facts.largest_score, std::abs(double(s[j])));
   }

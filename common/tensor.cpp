@@ -25,7 +25,7 @@ void check_addressable(const Shape& shape, const std::string& what) {
 }
 
 std::array<int64_t, 4> contiguous_strides(const std::array<int64_t, 4>& shape) {
-  // Unsigned: sizes that nobody has checked yet may wrap, but not be undefined.
+  // Unsigned, so that sizes that have not been checked yet may wrap without undefined behaviour.
   const uint64_t heads = shape[1], length = shape[2], dim = shape[3];
   return {static_cast<int64_t>(heads * length * dim), static_cast<int64_t>(length * dim), shape[3],
           1};

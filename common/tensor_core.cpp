@@ -6,21 +6,20 @@
 #include <cstring>
 #include <type_traits>
 
-// The loop over eight sums is written with the compiler's own vectors, so that every processor gets
-// it. On x86-64 it is compiled twice, because AVX2 halves its time; which of the two runs is asked
-// once, when the program runs.
+// The loop over eight sums uses the compiler's vector types, so that it runs on every processor. On
+// x86-64 it is compiled twice, because AVX2 halves its time. The choice is made once, at run time.
 #if defined(__x86_64__)
 #define FA_HAS_AVX2_TWIN
 #endif
 
-#pragma GCC diagnostic ignored "-Wpsabi"  // of vectors as parameters: all such calls are inlined
+#pragma GCC diagnostic ignored "-Wpsabi"  // about vectors as parameters: all such calls are inlined
 
 namespace fa {
 
 namespace {
 
-// Vectors of LANES fp32 numbers, of which two are worked on at a time, with one of exponents: eight
-// lanes with AVX2, four without.
+// Vectors of LANES fp32 values, processed in pairs with one vector of exponents. LANES is eight
+// with AVX2 and four without.
 template <int LANES>
 struct Vectors {
   typedef float Floats __attribute__((vector_size(4 * LANES)));
@@ -41,12 +40,12 @@ template <class To, class From>
   return to;
 }
 
-// In the place of an exponent. Whatever is added to kZero is below all exponents; kNotFinite plus
-// any of them, kZero too, is above.
+// Replacements for an exponent. Any exponent plus kZero is below all exponents. Any exponent plus
+// kNotFinite, including kZero, is above all.
 constexpr int16_t kZero = -3000, kNotFinite = 8000;
-// The vector loop is right where the largest exponent is in this range, or all terms are zero:
-// there, the quantum that terms are cut to and its inverse are normal numbers of fp32, products do
-// not overflow, and one that is subnormal in fp32 is smaller than the quantum.
+// The vector loop is correct if the largest exponent is in this range or all terms are zero. Then
+// the quantum to which terms are truncated and its inverse are normal fp32 numbers, products do not
+// overflow, and a product that is subnormal in fp32 is smaller than the quantum.
 constexpr int kSmallest = -100, kLargest = 126, kAllZero = -1000;
 
 constexpr int kFp32Bits = 23, kFp32Bias = 127, kFp32Min = -126;
@@ -70,7 +69,7 @@ Term split(float x, int min_exponent) {
   return {bits >> 31 != 0 ? -significand : significand, exponent};
 }
 
-// Rule 5, if one of the terms is not finite.
+// Returns the sum by rule 5, if one of the terms is not finite.
 float sum_not_finite(float c, const float* a, int64_t a_stride, const float* b, int products) {
   float sum = std::isfinite(c) ? 0 : c;
   for (int k = 0; k < products; ++k) {
@@ -80,7 +79,7 @@ float sum_not_finite(float c, const float* a, int64_t a_stride, const float* b, 
   return std::isnan(sum) ? std::bit_cast<float>(kTensorCoreNaN) : sum;
 }
 
-// The exponents of factors, from their magnitudes as fp32.
+// Computes the exponents of factors from their magnitudes in fp32.
 template <class T, int LANES, class V = Vectors<LANES>>
 [[gnu::always_inline]] inline void put_exponents(const typename V::Ints& magnitude,
                                                  int16_t* exponents) {
@@ -94,7 +93,7 @@ template <class T, int LANES, class V = Vectors<LANES>>
   std::memcpy(exponents, &result, sizeof result);
 }
 
-// Numbers of type T, from their codes in the high bits of `code`, as fp32.
+// Converts numbers of type T from their codes in the high bits of `code` to fp32.
 template <class T, int LANES, class V = Vectors<LANES>>
 [[gnu::always_inline]] inline typename V::Words to_fp32(const typename V::Words& code) {
   using Words = typename V::Words;
@@ -114,7 +113,7 @@ template <class T, int LANES, class V = Vectors<LANES>>
   return result | (code & 0x80000000u);
 }
 
-// One factor of each of some words, and its exponent.
+// Extracts one factor of each word, and its exponent.
 template <class T, int LANES, class V = Vectors<LANES>>
 [[gnu::always_inline]] inline void unpack(const typename V::Words& words, int factor,
                                           float* numbers, int16_t* exponents) {
@@ -124,7 +123,7 @@ template <class T, int LANES, class V = Vectors<LANES>>
   std::memcpy(numbers, &number, sizeof number);
 }
 
-// sums += A b, for 2 LANES rows.
+// sums += A b for 2 LANES rows.
 template <class T, int LANES, class V = Vectors<LANES>>
 [[gnu::always_inline]] inline void add_rows(float* sums, const float* a, const int16_t* a_exponents,
                                             int64_t a_stride, int64_t exponent_stride,
@@ -161,7 +160,8 @@ template <class T, int LANES, class V = Vectors<LANES>>
     quantum[half] = load<Floats>(&quantum_bits);
     inverse[half] = load<Floats>(&inverse_bits);
   }
-  // In quanta, cut toward zero. A sum of products is below 2^31; with c, it may be above.
+  // In quanta, truncated toward zero. The sum of the products is below 2^31; with c it may be
+  // larger.
   Words total[2] = {};
   for (int k = 0; k < rule.products; ++k) {
     for (int half = 0; half < 2; ++half) {
@@ -201,8 +201,8 @@ template <class T, int LANES, class V = Vectors<LANES>>
 template <class T, int ROWS, int LANES>
 [[gnu::always_inline]] inline void multiply(float* sums, int columns, const uint32_t* a,
                                             const uint32_t* b) {
-  // The order of k within a sum does not matter: first the first factor of each word, then the
-  // second.
+  // The order of k within a sum does not matter, so it takes the first factor of each word, then
+  // the second.
   using Words = typename Vectors<LANES>::Words;
   constexpr int kFactors = 4 / sizeof(T), kDepth = kSumRule<T>.products;
   static_assert(kFactors * kWordsAtATime == kDepth);

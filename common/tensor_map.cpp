@@ -63,7 +63,7 @@ TensorBox make_tensor_box(const void* data, int element_bytes, std::initializer_
   if (row_bytes % kAlignment != 0) {
     refuse("a box whose rows have " + number(row_bytes) + " bytes: a multiple of 16 is needed");
   }
-  // Shorter rows are possible on a card, which leaves gaps behind them.
+  // A card accepts shorter rows, which leave gaps after them.
   if (swizzle != Swizzle::none && row_bytes != swizzle_span(swizzle)) {
     refuse("a box whose rows have " + number(row_bytes) + " bytes, where the swizzle has " +
            number(swizzle_span(swizzle)));

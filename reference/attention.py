@@ -1,22 +1,22 @@
-"""Attention in float64 NumPy: the independent answer that every program here is checked against.
+"""Attention in float64 NumPy: the independent reference that every program here is checked against.
 
     S = scale * Q @ K.T      P = softmax(S)      O = P @ V      LSE = log(sum(exp(S)))
 
-Arrays are [..., L, D]: [L, D] for one head, [batch, heads, L, D] for many. Lengths may be any and
-Lq may differ from Lkv. A row that sees no key has O = 0 and LSE = -inf. That is decided by its
-maximum, m = -inf, and never by l = 0, which would hide a real 0/0.
+Arrays are [..., L, D]: [L, D] for one head, [batch, heads, L, D] for several. Any length is
+allowed, and Lq may differ from Lkv. A fully masked row has O = 0 and LSE = -inf. Its maximum m =
+-inf decides that, and not l = 0, because testing l would hide a real 0/0.
 
-Every forward pass takes, beside the scale, what makes of Q @ K.T a score, in this order:
+Besides the scale, every forward pass takes these modifiers of Q @ K.T, applied in this order:
 
     softcap c    S = c * tanh(S / c); 0: none
-    slope        S = S - slope * |i + (Lkv - Lq) - j|, ALiBi: a number, or one a head, [heads, 1, 1]
+    slope        S = S - slope * |i + (Lkv - Lq) - j|, ALiBi: a number, or one per head, [heads, 1, 1]
     window L, R  query i sees key j if i + (Lkv - Lq) - L <= j <= i + (Lkv - Lq) + R; -1: no limit
     causal       R = 0: the last query sees every key
 
 `general` adds heads of K and V that several heads of Q share, and packed sequences.
 
-Sources: online softmax, Milakov and Gimelshein 2018 (arXiv:1805.02867); tiles, FlashAttention,
-Dao et al. 2022 (arXiv:2205.14135) and FlashAttention-2, Dao 2023 (arXiv:2307.08691); ALiBi, Press,
+Sources: online softmax, Milakov and Gimelshein 2018 (arXiv:1805.02867); tiles, FlashAttention, Dao
+et al. 2022 (arXiv:2205.14135) and FlashAttention-2, Dao 2023 (arXiv:2307.08691); ALiBi, Press,
 Smith and Lewis 2021 (arXiv:2108.12409); grouped heads, Ainslie et al. 2023 (arXiv:2305.13245).
 """
 
@@ -25,7 +25,7 @@ from typing import Callable, Iterator, NamedTuple, Optional, Sequence, Tuple
 import numpy as np
 
 NEG_INF = -np.inf
-NO_LIMITS = (-1, -1)  # a window
+NO_LIMITS = (-1, -1)  # no window
 
 
 class Attention(NamedTuple):
@@ -37,7 +37,7 @@ class Attention(NamedTuple):
 
 def softmax_native(x: np.ndarray) -> np.ndarray:
     """e^x / sum e^x, two passes. Overflows to NaN once x passes 709 (float64)."""
-    with np.errstate(over="ignore", invalid="ignore"):  # the overflow is what the lesson shows
+    with np.errstate(over="ignore", invalid="ignore"):  # the lesson shows this overflow
         e = np.exp(np.asarray(x, np.float64))
         return e / e.sum()
 
@@ -50,7 +50,7 @@ def softmax_safe(x: np.ndarray) -> np.ndarray:
 
 
 def softmax_online(x: np.ndarray) -> np.ndarray:
-    """Maximum and sum in one pass: the sum corrects itself when the maximum grows."""
+    """Computes maximum and sum in one pass; the sum is rescaled when the maximum grows."""
     m, l = NEG_INF, 0.0
     for x_i in np.asarray(x, np.float64):
         m_new = max(m, x_i)
@@ -71,14 +71,16 @@ def limits(causal: bool, window: Tuple[int, int] = NO_LIMITS) -> Tuple[int, int]
 
 def modified(s: np.ndarray, causal=False, window=NO_LIMITS, softcap=0.0, slope=0.0,
              offset: Optional[int] = None) -> np.ndarray:
-    """The scores that softmax sees, from scaled products s[..., queries, keys]; in the type of s.
+    """Returns the scores after all modifiers, from scaled products s[..., queries, keys], in the
+    type of s.
 
-    Key j = i + offset is on the diagonal of query i. That is Lkv - Lq, unless s is a tile.
+    Key j = i + offset is on the diagonal of query i. The offset is Lkv - Lq, unless s is a tile.
     """
     len_q, len_kv = s.shape[-2:]
     offset = len_kv - len_q if offset is None else offset
-    distance = np.arange(len_kv) - (np.arange(len_q)[:, None] + offset)  # of a key to the diagonal
-    if softcap:  # before the mask: tanh(-inf) = -1 would show hidden keys
+    # distance of a key to the diagonal
+    distance = np.arange(len_kv) - (np.arange(len_q)[:, None] + offset)
+    if softcap:  # before the mask, because tanh(-inf) = -1 would unmask keys
         s = s.dtype.type(softcap) * np.tanh(s / s.dtype.type(softcap))
     if np.any(slope):
         s = s - np.asarray(slope, s.dtype) * np.abs(distance).astype(s.dtype)
@@ -93,33 +95,36 @@ def modified(s: np.ndarray, causal=False, window=NO_LIMITS, softcap=0.0, slope=0
 
 def scores(q: np.ndarray, k: np.ndarray, scale: Optional[float] = None, causal: bool = False,
            **modifiers) -> np.ndarray:
-    """S in float64, hidden keys at -inf: [..., Lq, Lkv]."""
+    """Returns S in float64, with masked keys at -inf: [..., Lq, Lkv]."""
     q, k = np.asarray(q, np.float64), np.asarray(k, np.float64)
     scale = default_scale(q.shape[-1]) if scale is None else scale
     return modified(scale * (q @ np.swapaxes(k, -1, -2)), causal, **modifiers)
 
 
 def _zero_if_empty(m: np.ndarray) -> np.ndarray:
-    """A maximum to subtract: 0 for a row without a visible key, because -inf - (-inf) is NaN."""
+    """Returns the maximum to subtract, which is 0 for a fully masked row, because -inf - (-inf) is
+    NaN."""
     return np.where(m == NEG_INF, 0.0, m)
 
 
 def _finish(m: np.ndarray, l: np.ndarray, o: np.ndarray) -> Attention:
-    """O = o / l and LSE = m + log l from the state (m[..., Lq], l[..., Lq], o[..., Lq, D])."""
+    """Returns O = o / l and LSE = m + log l from the state (m[..., Lq], l[..., Lq], o[..., Lq,
+    D])."""
     l = np.where(m == NEG_INF, 1.0, l)
     return Attention(o / l[..., None], m + np.log(l))
 
 
 def _start(s: np.ndarray, v: np.ndarray) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The state that has seen no key: m = -inf, l = 0, o = 0."""
+    """Returns the state before the first key: m = -inf, l = 0, o = 0."""
     rows = s.shape[:-1]
     return np.full(rows, NEG_INF), np.zeros(rows), np.zeros(rows + v.shape[-1:])
 
 
-# ---- The forward passes: one answer, six ways ----
+# ---- The forward passes: six ways to one answer ----
 
 def naive(q, k, v, scale=None, causal=False, **modifiers) -> Attention:
-    """exp(S) as it stands: NaN once a score passes 709, or once all are below -745."""
+    """Computes exp(S) without a maximum: NaN once a score exceeds 709, or once all are below
+    -745."""
     s, v = scores(q, k, scale, causal, **modifiers), np.asarray(v, np.float64)
     empty = s.max(axis=-1, initial=NEG_INF) == NEG_INF
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -129,19 +134,19 @@ def naive(q, k, v, scale=None, causal=False, **modifiers) -> Attention:
 
 
 def attend(s: np.ndarray, v: np.ndarray) -> Attention:
-    """softmax(S) @ V from stored scores, in the type of S: maximum, sum, weights."""
+    """Returns softmax(S) @ V from stored scores, in the type of S: maximum, sum, weights."""
     m = s.max(axis=-1, initial=NEG_INF)
     p = np.exp(s - _zero_if_empty(m)[..., None])
     return _finish(m, p.sum(axis=-1), p @ v)
 
 
 def safe(q, k, v, scale=None, causal=False, **modifiers) -> Attention:
-    """Three passes over a stored S: maximum, sum, weights. The form that the checker uses."""
+    """Makes three passes over a stored S: maximum, sum, weights. The checker uses this form."""
     return attend(scores(q, k, scale, causal, **modifiers), np.asarray(v, np.float64))
 
 
 def _online_max_and_sum(s: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
-    """Row maximum and sum of exp(S - m), key by key in one pass."""
+    """Returns the row maximum and the sum of exp(S - m), computed key by key in one pass."""
     m, l = np.full(s.shape[:-1], NEG_INF), np.zeros(s.shape[:-1])
     for j in range(s.shape[-1]):
         m_new = np.maximum(m, s[..., j])
@@ -152,14 +157,16 @@ def _online_max_and_sum(s: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
 
 
 def online(q, k, v, scale=None, causal=False, **modifiers) -> Attention:
-    """Maximum and sum in one pass over S; the weights are stored, then multiplied with V."""
+    """Computes maximum and sum in one pass over S; stores the weights, then multiplies them with
+    V."""
     s, v = scores(q, k, scale, causal, **modifiers), np.asarray(v, np.float64)
     m, l = _online_max_and_sum(s)
     return _finish(m, l, np.exp(s - _zero_if_empty(m)[..., None]) @ v)
 
 
 def two_pass(q, k, v, scale=None, causal=False, **modifiers) -> Attention:
-    """Online softmax, then O accumulated key by key: no weights are stored."""
+    """Computes maximum and sum online, then accumulates O key by key, so that no weights are
+    stored."""
     s, v = scores(q, k, scale, causal, **modifiers), np.asarray(v, np.float64)
     o = _start(s, v)[2]
     m, l = _online_max_and_sum(s)
@@ -170,7 +177,8 @@ def two_pass(q, k, v, scale=None, causal=False, **modifiers) -> Attention:
 
 def tiled(q, k, v, scale=None, causal=False, block_q: int = 64, block_kv: int = 64, **modifiers
           ) -> Attention:
-    """FlashAttention-2's order: for each block of queries, one pass over the blocks of keys."""
+    """Uses the order of FlashAttention-2: for each block of queries, one pass over the blocks of
+    keys."""
     q, k, v = (np.asarray(x, np.float64) for x in (q, k, v))
     len_q, len_kv = q.shape[-2], k.shape[-2]
     o_out = np.empty(q.shape[:-1] + v.shape[-1:])
@@ -193,7 +201,7 @@ def tiled(q, k, v, scale=None, causal=False, block_q: int = 64, block_kv: int = 
 
 
 def one_pass(q, k, v, scale=None, causal=False, **modifiers) -> Attention:
-    """Maximum, sum and output in one pass, key by key: a tile of one key."""
+    """Computes maximum, sum and output in one pass, key by key: a tile has one key."""
     return tiled(q, k, v, scale, causal, max(1, np.shape(q)[-2]), 1, **modifiers)
 
 
@@ -204,8 +212,9 @@ FORWARD = {"naive": naive, "safe": safe, "online": online, "two-pass": two_pass,
 # ---- Grouped heads and packed sequences ----
 
 def alibi_slopes(heads: int) -> np.ndarray:
-    """get_slopes of ALiBi's authors: 2^(-8 (h + 1) / p) for the first p heads, p the largest power of two that is
-    at most `heads`; the others have every second slope of 2 p heads."""
+    """Returns what get_slopes of ALiBi's authors does: 2^(-8 (h + 1) / p) for the first p heads,
+    where p is the largest power of two that is at most `heads`. The others have every second slope
+    of 2 p heads."""
     power = 1 << heads.bit_length() - 1
     steps = np.arange(1, heads + 1, dtype=float)
     steps[power:] -= power + 0.5
@@ -214,7 +223,8 @@ def alibi_slopes(heads: int) -> np.ndarray:
 
 def sequences(cu_seqlens_q: Sequence[int], cu_seqlens_k: Sequence[int]
               ) -> Iterator[Tuple[slice, slice]]:
-    """Queries and keys of each packed sequence: from one entry of cu_seqlens to the next."""
+    """Yields the queries and keys of each packed sequence, from one entry of cu_seqlens to the
+    next."""
     for n in range(len(cu_seqlens_q) - 1):
         yield slice(*cu_seqlens_q[n:n + 2]), slice(*cu_seqlens_k[n:n + 2])
 
@@ -224,8 +234,8 @@ def general(q, k, v, forward: Callable[..., Attention] = safe, alibi: bool = Fal
             cu_seqlens_k: Optional[Sequence[int]] = None, **options) -> Attention:
     """A forward pass on [B,H,L,D] in which head h of Q uses head h // (H / Hkv) of K and V.
 
-    With cu_seqlens the tensors are [1,H,sum of L,D], and the queries of a sequence see its own keys
-    only. A mask is aligned to the ends of each.
+    With cu_seqlens, the tensors are [1,H,sum of L,D], and the queries of a sequence see only the
+    keys of that sequence. A mask is aligned to the ends of each sequence.
     """
     heads = q.shape[1]
     k, v = (np.repeat(x, heads // x.shape[1], axis=1) for x in (k, v))
@@ -242,11 +252,12 @@ def general(q, k, v, forward: Callable[..., Attention] = safe, alibi: bool = Fal
 # ---- 16-bit types, and the yardstick for kernels that compute in them ----
 
 def round_bf16(x: np.ndarray) -> np.ndarray:
-    """x rounded to bfloat16 (by way of float32, to nearest, ties to even), held in float32.
+    """Returns x rounded to bfloat16 (by way of float32, to nearest, ties to even) as float32.
 
     bfloat16 is the upper half of a float32. Adding 0x7fff, and 1 more if the kept part is odd,
-    carries into it exactly when the dropped half is above one half, or equal and the kept part is
-    odd. Infinities stay; a NaN must not carry into infinity, so it is taken as it is.
+    carries into it exactly when the dropped half is more than one half, or equal to it and the kept
+    part is odd. Infinities stay. A NaN is truncated instead, because it must not carry into
+    infinity.
     """
     with np.errstate(over="ignore"):
         x = np.asarray(x).astype(np.float32)
@@ -257,7 +268,7 @@ def round_bf16(x: np.ndarray) -> np.ndarray:
 
 
 def round_to(x: np.ndarray, dtype: str) -> np.ndarray:
-    """x rounded to bf16, f16, f32 or f64. 16-bit values are held in float32."""
+    """Returns x rounded to bf16, f16, f32 or f64. 16-bit values are stored as float32."""
     if dtype == "bf16":
         return round_bf16(x)
     with np.errstate(over="ignore"):  # a value above the type's largest becomes infinite
@@ -267,7 +278,7 @@ def round_to(x: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def ulp(magnitude: float, dtype: str) -> float:
-    """One unit in the last place of `dtype` at this magnitude."""
+    """Returns one unit in the last place of `dtype` at this magnitude."""
     mantissa_bits, smallest_exponent = {
         "bf16": (7, -126), "f16": (10, -14), "f32": (23, -126), "f64": (52, -1022)}[dtype]
     exponent = int(np.frexp(magnitude)[1]) - 1 if magnitude > 0 else smallest_exponent
@@ -275,20 +286,20 @@ def ulp(magnitude: float, dtype: str) -> float:
 
 
 def plain(q, k, v, dtype: str, scale=None, causal=False, **modifiers) -> Attention:
-    """Plain attention in float32, with P and O rounded to `dtype`: the yardstick for kernels.
-
-    FlashAttention's own tests measure its kernels against plain attention of which S is rounded
-    too, as a framework does it: a kernel must not be more than twice as wrong. But bf16 scores in
-    the hundreds are off by 1 and their weights by a factor of e, and next to that any mistake looks
-    small. A kernel keeps S in float32, so this does. With "f32" nothing is rounded further.
+    """Plain attention in float32 with P and O rounded to `dtype`: the yardstick for kernels.
     Returns float32.
+
+    FlashAttention's own tests compare their kernels with plain attention that also rounds S, as a
+    framework does; a kernel's error must be at most twice as large. But bf16 scores in the hundreds
+    are off by 1 and their weights by a factor of e, so that almost any error passes. Kernels keep S
+    in float32, and therefore this function does so too. With "f32" nothing is rounded further.
     """
     q, k, v = (round_to(x, dtype) for x in (q, k, v))
     scale = np.float32(default_scale(q.shape[-1]) if scale is None else scale)
     with np.errstate(over="ignore", invalid="ignore"):
         s = modified(scale * (q @ np.swapaxes(k, -1, -2)), causal, **modifiers)
     m = s.max(axis=-1, initial=NEG_INF)
-    with np.errstate(invalid="ignore"):  # a score that overflowed: NaN
+    with np.errstate(invalid="ignore"):  # a score that overflowed becomes NaN
         p = np.exp(s - np.where(m == NEG_INF, np.float32(0), m)[..., None])
         l = np.where(m == NEG_INF, np.float32(1), p.sum(axis=-1))
         o = round_to(round_to(p / l[..., None], dtype) @ v, dtype)
@@ -304,20 +315,20 @@ class Gradients(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """What gradients are made of, [..., Lq, Lkv] or [..., Lq]; hidden keys have P = dS = 0."""
-    s: np.ndarray    # -inf where hidden
+    """The terms of the gradients, [..., Lq, Lkv] or [..., Lq]. Masked keys have P = dS = 0."""
+    s: np.ndarray  # -inf where masked
     lse: np.ndarray
     o: np.ndarray    # [..., Lq, D]
     p: np.ndarray    # exp(S - LSE)
     dp: np.ndarray   # dO @ V.T
     d: np.ndarray    # rowsum(dO * O)
-    ds: np.ndarray   # P * (dP - D), by the scaled products: under a softcap times 1 - tanh^2
+    ds: np.ndarray  # P * (dP - D); with a softcap, times 1 - tanh^2 of the scaled products
 
 
 def backward_terms(q, k, v, do, dtype: str = "f64", scale=None, causal=False, **modifiers
                    ) -> Terms:
-    """In float64; or, as the yardstick for kernels in another `dtype`, in float32 with the O that
-    `plain` gives. Dao et al. 2022, appendix B."""
+    """Computes the terms in float64, or in float32 with the O of `plain` as the yardstick for
+    kernels in another `dtype`. Dao et al. 2022, appendix B."""
     real = np.float64 if dtype == "f64" else np.float32
     q, k, v, do = (round_to(x, dtype).astype(real) for x in (q, k, v, do))
     scale = real(default_scale(q.shape[-1]) if scale is None else scale)
@@ -334,8 +345,9 @@ def backward_terms(q, k, v, do, dtype: str = "f64", scale=None, causal=False, **
 
 
 def gradients_of(terms: Terms, q, k, do, dtype: str = "f64", scale=None) -> Gradients:
-    """dQ = scale dS K, dK = scale dS^T Q, dV = P^T dO; P and dS rounded to `dtype` as operands, the
-    results not yet: heads of Q that share one of K and V add up first."""
+    """Returns dQ = scale dS K, dK = scale dS^T Q, dV = P^T dO. P and dS are rounded to `dtype` as
+    operands. The results are not rounded yet, because heads of Q that share a head of K and V are
+    added first."""
     real = terms.p.dtype.type
     scale = real(default_scale(q.shape[-1]) if scale is None else scale)
     q, k, do = (round_to(x, dtype).astype(real) for x in (q, k, do))
@@ -347,9 +359,9 @@ def gradients_of(terms: Terms, q, k, do, dtype: str = "f64", scale=None) -> Grad
 def backward(q, k, v, do, dtype: str = "f64", alibi: bool = False,
              cu_seqlens_q: Optional[Sequence[int]] = None,
              cu_seqlens_k: Optional[Sequence[int]] = None, **options) -> Gradients:
-    """The gradients of sum(dO * O) on [B,H,L,D], with what `general` takes; dK and dV like K and V,
-    summed over the heads of Q that share them. In float64, or as plain attention has them, see
-    `backward_terms`; rounded to `dtype`."""
+    """Returns the gradients of sum(dO * O) on [B,H,L,D], with the options of `general`. dK and dV
+    have the shapes of K and V and are summed over the heads of Q that share them. They are computed
+    in float64, or as in plain attention (see `backward_terms`) and rounded to `dtype`."""
     heads, kv_heads = q.shape[1], k.shape[1]
     group = heads // kv_heads
     if alibi:
@@ -369,11 +381,11 @@ def backward(q, k, v, do, dtype: str = "f64", alibi: bool = False,
     return Gradients(*(round_to(x, dtype) for x in (dq, over_group(dk), over_group(dv))))
 
 
-# ---- Long inputs: rows in blocks, so that S is never whole ----
+# ---- Long inputs: blocks of rows, so that S is never stored whole ----
 
 def row_blocks(len_q: int, len_kv: int, window: Tuple[int, int] = NO_LIMITS,
                max_scores: int = 1 << 22) -> Iterator[Tuple[slice, slice, int]]:
-    """Query rows, the keys they need (such that a block has at most `max_scores` scores), and the
+    """Yields query rows, the keys that they need (at most `max_scores` scores per block), and the
     offset of the block's diagonal, for `modified`."""
     left, right = window
     rows = max(1, max_scores // max(1, len_kv))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Judges anybody's attention output, from any framework, against float64.
+"""Checks an attention output of any program or framework against float64.
 
     reference/check.py --q q.npy --k k.npy --v v.npy --out o.npy [--lse lse.npy]
                        [--causal] [--window L,R] [--scale X] [--softcap X] [--alibi] [--kv-heads N]
@@ -10,32 +10,32 @@
 
 Files are float16, float32 or float64: [B,H,L,D] ([B,L,H,D] with --layout blhd) or [L,D], LSE
 [B,H,Lq] or [Lq]. K and V may have fewer heads, a divisor of Q's. Packed sequences are [1,H,sum of
-L,D]. --dtype is the type the program computed in (default: that of the q file); inputs are rounded
-to it first. O must be within
+L,D]. --dtype is the type in which the program computed (default: the type of the q file); inputs
+are rounded to it first. Every element of O must differ from the float64 answer by at most
 
     2 x (largest error of plain attention: S in fp32, P and O rounded to that type)
       + one unit in the last place of the type at the largest |O|
-      + (n max|score| max|V| + 2 sqrt(Lkv) max|O|) 2^-24    what fp32 sums in another order may do
+      + (n max|score| max|V| + 2 sqrt(Lkv) max|O|) 2^-24    fp32 sums in another order
 
-of the float64 answer, everywhere; n = max(2, D/64), as a score is a sum of D products. The last
-line counts for f32 and for large scores only. For f64
-the bound is 1e-12 max(1, max|O|). LSE, fp32 in every type, must be within
+with n = max(2, D/64), because a score is a sum of D products. The last line matters only for f32
+and for large scores. For f64 the bound is 1e-12 max(1, max|O|). LSE is fp32 in every type and must
+differ by at most
 
-    2 x (largest LSE error of plain attention + what rounding P may do to its sum, see sum_rounding)
+    2 x (largest LSE error of plain attention + effect of rounding P on its sum, see sum_rounding)
       + four units in the last place of fp32 + (n max|score| + 2 sqrt(Lkv)) 2^-24
 
-The rule for O must also hold for the Euclidean norm of the errors (shown per element: rms): a
-mistake that pulls all elements the same way may stay below the largest rounding error, but not
-below this. To it comes half an ulp(1) |O| / sqrt(rows): a row that has one large weight leans as a
-whole by that weight's rounding, and few rows do not average it out.
-A bound above a quarter of the root mean square of O (over the rows that see a key) proves nothing:
-the verdict is INCONCLUSIVE. common/check.hpp has the same rule, for the programs.
-A wrong answer is compared with what common mistakes would have given. If all its values are numbers
-of a narrower type than --dtype, the verdict asks for that type.
+The rule for O must also hold for the Euclidean norm of the errors (printed per element, as rms). An
+error that has the same sign everywhere may be smaller than the largest rounding error, but not
+smaller than this norm. The bound for the norm adds half an ulp(1) |O| / sqrt(rows): a row with one
+large weight is off as a whole by the rounding of that weight, and few rows do not average it out. A
+bound above a quarter of the root mean square of O (over the rows that see a key) proves nothing, so
+the verdict is INCONCLUSIVE. common/check.hpp has the same rule for the programs. A wrong answer is
+compared with the results of common mistakes. If all its values are numbers of a narrower type than
+--dtype, the verdict suggests that type.
 
-With --do, gradients are judged, of sum(dO * O): dQ like Q, dK and dV like K and V. gradients.py has
-their rule. Both may be asked for at once.
-Exit status: 0 agreed, 1 not, or inconclusive, 2 bad input, with one line `error: …`.
+With --do, the gradients of sum(dO * O) are checked: dQ has the shape of Q, dK and dV those of K and
+V. gradients.py has their rule. One call can check both O and the gradients. Exit status: 0 correct,
+1 wrong or inconclusive, 2 bad input, with one line `error: …`.
 """
 
 import argparse
@@ -61,21 +61,23 @@ GRADIENTS = ("do", "dq", "dk", "dv")  # options
 class Reference(NamedTuple):
     o: np.ndarray            # [B, H, Lq, D] float64
     lse: np.ndarray          # [B, H, Lq] float64
-    plain_error: float       # of plain attention, largest over O
-    plain_norm: float        # of the same errors, Euclidean
-    plain_lse_error: float   # the same over LSE
-    sum_rounding: float      # the largest of any row
-    largest_score: float     # of the visible ones
+    plain_error: float  # largest error of plain attention over O
+    plain_norm: float  # Euclidean norm of the same errors
+    plain_lse_error: float  # largest error over LSE
+    sum_rounding: float  # maximum over the rows
+    largest_score: float  # among the visible ones
 
 
 def sum_rounding(s: np.ndarray, dtype: str) -> np.ndarray:
-    """What a kernel may change in each row's LSE that sums P = exp(S - m) as rounded to `dtype`:
+    """Returns how much the LSE of each row may change in a kernel that sums P = exp(S - m) after
+    rounding it to `dtype`:
 
-        (|sum round(P) - sum P| + half an ulp(1) sqrt(sum P^2)) / sum P
+            (|sum round(P) - sum P| + half an ulp(1) sqrt(sum P^2)) / sum P
 
-    with the root over the weights that rounding changes. First what it does here, where all keys
-    lean the same way; then what as many independent errors add up to, since a kernel in tiles
-    rounds P relative to another maximum."""
+    The root is over the weights that rounding changes. The first term is the actual change here,
+    where the rounding of all keys may have the same sign. The second is the sum of as many
+    independent errors, because a tiled kernel rounds P relative to another maximum.
+    """
     m = s.max(axis=-1, initial=-np.inf)
     p = np.exp(s - np.where(m == -np.inf, 0.0, m)[..., None])
     rounded = attention.round_to(p, dtype)
@@ -86,7 +88,8 @@ def sum_rounding(s: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def head_blocks(problem: Problem, b: int, h: int) -> Iterator[Tuple[slice, tuple, dict]]:
-    """(rows of O, their (q, k, v), modifiers) of one head, sequence by sequence, in blocks of rows."""
+    """Yields (rows of O, their (q, k, v), modifiers) of one head, sequence by sequence, in blocks
+    of rows."""
     q, k, v = problem.head(b, h)
     for queries, keys in problem.sequences():
         q_n, k_n, v_n = q[queries], k[keys], v[keys]
@@ -96,7 +99,8 @@ def head_blocks(problem: Problem, b: int, h: int) -> Iterator[Tuple[slice, tuple
 
 
 def compute_reference(problem: Problem, show_progress: bool = False) -> Reference:
-    """Head by head and in blocks of rows, so that memory stays near the size of the inputs."""
+    """Works head by head and in blocks of rows, so that memory stays near the size of the
+    inputs."""
     batch, heads, len_q, _, dim = problem.shape
     o, lse = np.empty((batch, heads, len_q, dim)), np.empty((batch, heads, len_q))
     plain_error = plain_squares = plain_lse_error = largest_score = rounding = 0.0
@@ -127,26 +131,27 @@ def compute_reference(problem: Problem, show_progress: bool = False) -> Referenc
 
 
 class Bounds(NamedTuple):
-    o: float      # for every element
-    o_rms: float  # for the root mean square over all
+    o: float  # bound per element
+    o_rms: float  # bound for the root mean square over all
     lse: float
     conclusive: bool
 
 
 def rms_expected(reference: Reference) -> float:
-    """The root mean square of O in the rows that see a key."""
+    """Returns the root mean square of O in the rows that see a key."""
     seeing = reference.o[np.isfinite(reference.lse)]
     return float(np.sqrt(np.mean(seeing**2))) if seeing.size else 0.0
 
 
 def is_conclusive(bound: float, problem: Problem, reference: Reference) -> bool:
-    """A bound that is the smallest number of the type is as narrow as can be: O must be 0."""
+    """True if the bound can prove something. The smallest number of the type always can: O must
+    then be 0."""
     return (bound <= attention.ulp(0.0, problem.dtype)
             or bound <= WIDEST_BOUND * rms_expected(reference))
 
 
 def bounds(problem: Problem, reference: Reference) -> Bounds:
-    """See the head of this file."""
+    """Returns the bounds that this file's docstring defines."""
     largest_o, largest_lse = largest(reference.o), largest(finite(reference.lse))
     if problem.dtype == "f64":
         o = 1e-12 * max(1.0, largest_o)
@@ -168,8 +173,9 @@ def bounds(problem: Problem, reference: Reference) -> Bounds:
 def judge(problem: Problem, out: np.ndarray, lse: Optional[np.ndarray],
           show_progress: bool = False, reference: Optional[Reference] = None
           ) -> Tuple[bool, str]:
-    """Whether O (and LSE, if given) agree with the reference, and the verdict in words: "agreed",
-    "WRONG" or "INCONCLUSIVE", a colon, the rest. `reference`: if the caller has it already."""
+    """Returns whether O (and LSE, if given) agree with the reference, and the verdict as text:
+    "agreed", "WRONG" or "INCONCLUSIVE", a colon, the details. `reference` avoids computing it
+    again."""
     title = problem.title()
     shape = problem.output_shape
     wrong = [wrong_shape(name, tensor.shape, wanted)
@@ -209,7 +215,7 @@ def judge(problem: Problem, out: np.ndarray, lse: Optional[np.ndarray],
 
 
 def whole_numbers(text: str) -> Tuple[int, ...]:
-    """A type for argparse: "0,3,7"."""
+    """An argparse type: "0,3,7"."""
     return tuple(int(number) for number in text.split(","))
 
 
@@ -247,7 +253,7 @@ def parse(arguments) -> argparse.Namespace:
     parser.add_argument("--dtype", choices=("bf16", "f16", "f32", "f64"),
                         help="type the program computed in; default: that of the q file")
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    if "--window" in arguments[:-1]:  # argparse takes -1,0 for an option
+    if "--window" in arguments[:-1]:  # argparse would take -1,0 for an option
         at = arguments.index("--window")
         arguments[at:at + 2] = ["--window=" + arguments[at + 1]]
     options = parser.parse_args(arguments)
@@ -293,7 +299,8 @@ def main(arguments=None) -> int:
 
 
 def complete(program) -> int:
-    """The exit status of a program, or 2 and a sentence if not all that it prints can be written."""
+    """Returns the exit status of a program, or 2 after an error message if its output could not be
+    written."""
     try:
         try:
             status = program()
@@ -303,7 +310,7 @@ def complete(program) -> int:
         return status
     except OSError as error:
         print(f"error: standard output cannot be written: {error.strerror}", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for Python, which tries again at the end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # because Python writes again at exit
         return 2
 
 

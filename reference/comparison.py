@@ -1,32 +1,33 @@
-"""One tensor against its float64 reference, and the sentences about it: what all checks share."""
+"""Compares one tensor with its float64 reference and describes the result. All checks use it."""
 
 from typing import NamedTuple, Optional, Tuple
 
 import numpy as np
 
-WIDEST_BOUND = 0.25  # of the root mean square of what is expected; above: inconclusive
+WIDEST_BOUND = 0.25  # as a fraction of the expected root mean square; a wider bound is inconclusive
 
 
 class Comparison(NamedTuple):
-    """One tensor against its reference."""
+    """Result of comparing one tensor with its reference."""
     bound: float
-    max_error: float                  # NaN once any difference is
-    rms_error: float                  # the same
-    wrong: int                        # elements not within the bound; the next ones included
-    nonfinite: int                    # NaN where the reference is none, or Inf where it is finite
+    max_error: float  # NaN if any difference is NaN
+    rms_error: float  # NaN if any difference is NaN
+    wrong: int  # elements not within the bound, including the nonfinite ones
+    nonfinite: int  # NaN where the reference is not NaN, or Inf where it is finite
     total: int
     first: Optional[Tuple[int, ...]]  # index of the first wrong element
-    expected: float = 0.0             # there
+    expected: float = 0.0  # value at `first`
     got: float = 0.0
 
 
 def compare(got: np.ndarray, expected: np.ndarray, bound: float) -> Comparison:
-    """Every element must be within the bound; an infinite expectation must be met exactly."""
+    """Compares element by element with the bound. An infinite expected value must be met
+    exactly."""
     got = np.asarray(got, np.float64)
     with np.errstate(invalid="ignore"):  # Inf - Inf
         error = np.abs(got - expected)
     error[np.isinf(expected) & (got == expected)] = 0.0
-    wrong = ~(error <= bound)            # not `error > bound`: a NaN would pass
+    wrong = ~(error <= bound)  # not `error > bound`, because a NaN would pass
     nonfinite = (np.isnan(got) & ~np.isnan(expected)) | (np.isinf(got) & np.isfinite(expected))
     max_error, rms_error = float(error.max()), float(np.sqrt(np.mean(error**2)))
     if not wrong.any():
@@ -37,8 +38,8 @@ def compare(got: np.ndarray, expected: np.ndarray, bound: float) -> Comparison:
 
 
 def finite(values: np.ndarray) -> np.ndarray:
-    """The finite ones: plain attention may overflow in f16, a hidden key scores -inf, and a row
-    without a visible key has LSE = -inf; none of them widens a bound."""
+    """Returns the finite elements. Plain attention may overflow in f16, a masked key scores -inf,
+    and a fully masked row has LSE = -inf, but none of them may widen a bound."""
     return values[np.isfinite(values)]
 
 
@@ -47,7 +48,7 @@ def largest(values: np.ndarray) -> float:
 
 
 def describe(name: str, result: Comparison, dimensions: int) -> str:
-    """`dimensions`: of the file; an index has no more than that."""
+    """Describes the result. An index is printed with the file's number of `dimensions`."""
     text = f"  {name}: largest error {result.max_error:.3g}, bound {result.bound:.3g}"
     if result.first is None:
         return text + f"; all {result.total} elements agree"

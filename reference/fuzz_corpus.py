@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Seed inputs for common/fuzz_npy.cpp: small valid .npy files and each known way to be invalid."""
+"""Makes seed inputs for common/fuzz_npy.cpp: small valid .npy files and each known kind of invalid
+file."""
 
 import argparse
 import io
@@ -15,7 +16,7 @@ def npy(array: np.ndarray, version=None) -> bytes:
 
 
 def seeds() -> dict:
-    """File name -> bytes."""
+    """Returns a dictionary from file name to bytes."""
     matrix = np.arange(6, dtype=np.float32).reshape(2, 3)
     valid = npy(matrix)
     return {

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Chapter 20's GPT in NumPy, in float64: the same steps of training, to hold the program against.
+"""Chapter 20's GPT in float64 NumPy: the same training steps, to check the program.
 
     ch20_train_a_gpt train --text T --steps 0 --checkpoint start
     cp start end; ch20_train_a_gpt train --resume --text T --steps 5 --checkpoint end
     reference/gpt.py start end --text T
 
-Reads `start`, trains as many steps as `end` has more, and compares: each loss, the mean gradients
-(AdamW's first moment) parameter by parameter, and the weights. Exit status: 0 they agree, 1 they do
-not, 2 bad input.
+Reads `start`, trains until it has as many steps as `end`, and compares each loss, the mean
+gradients (AdamW's first moment) parameter by parameter, and the weights. Exit status: 0 if they
+agree, 1 if they do not, 2 for bad input.
 """
 import argparse
 import json
@@ -15,7 +15,7 @@ import struct
 import sys
 from typing import Dict, Iterator, List, NamedTuple, Tuple
 
-import check  # noqa: F401, says so if there is no NumPy
+import check  # noqa: F401, reports if there is no NumPy
 import numpy as np
 
 import attention
@@ -24,7 +24,8 @@ from problem import BadInput
 MAGIC = b"flash attention, chapter 20, checkpoint 1\n"
 BETA_1, BETA_2, EPSILON, DECAY = 0.9, 0.99, 1e-8, 0.1
 MASK = (1 << 64) - 1
-# Of fp32 against float64, after a few steps: sums of thousands of terms. 3e-8, 3e-7 and 4e-5 were seen.
+# Bounds for fp32 against float64 after a few steps with sums of thousands of terms. We measured
+# 3e-8, 3e-7 and 4e-5.
 LOSS_BOUND, GRADIENT_BOUND, WEIGHT_BOUND = 1e-5, 1e-4, 1e-3
 
 Parameters = Dict[str, np.ndarray]
@@ -53,7 +54,7 @@ class Checkpoint(NamedTuple):
 
 
 def shapes(header: dict) -> Iterator[Tuple[str, Tuple[int, ...]]]:
-    """Of all parameters, in their order."""
+    """Returns the shapes of all parameters, in their order."""
     c = header["channels"]
 
     def norm(name):
@@ -93,7 +94,7 @@ def load(path: str) -> Checkpoint:
 
 
 def batches(header: dict, text: str) -> Iterator[Tuple[np.ndarray, np.ndarray]]:
-    """The tokens and targets, [batch, context], of each step from here on."""
+    """Yields the tokens and targets, [batch, context], of each following step."""
     places = {character: i for i, character in enumerate(header["vocabulary"])}
     try:
         tokens = np.array([places[character] for character in text])
@@ -106,7 +107,7 @@ def batches(header: dict, text: str) -> Iterator[Tuple[np.ndarray, np.ndarray]]:
         yield rows[:, :-1], rows[:, 1:]
 
 
-# ---- the model: [tokens of the batch, channels] ----
+# ---- The model: [tokens of the batch, channels] ----
 
 def norm(x, gain, bias):
     centered = x - x.mean(-1, keepdims=True)
@@ -122,7 +123,7 @@ def norm_backward(dy, gain, kept):
 
 
 def gelu(x):
-    """y and dy/dx: Hendrycks and Gimpel 2016, by tanh."""
+    """Returns y and dy/dx of GELU (Hendrycks and Gimpel 2016), by tanh."""
     slope, cubic = np.sqrt(2 / np.pi), 0.044715
     t = np.tanh(slope * (x + cubic * x**3))
     return x * (1 + t) / 2, (1 + t) / 2 + x / 2 * (1 - t * t) * slope * (1 + 3 * cubic * x**2)
@@ -185,7 +186,7 @@ def loss_and_gradients(header: dict, w: Parameters, tokens, targets) -> Tuple[fl
 
 
 def train(start: Checkpoint, text: str, steps: int) -> Tuple[List[float], Checkpoint]:
-    """AdamW (Loshchilov and Hutter 2019); weight decay at matrices only."""
+    """AdamW (Loshchilov and Hutter 2019), with weight decay only for matrices."""
     header, losses = start.header, []
     w, moment, square = (dict(group) for group in start[2:])
     for step, (tokens, targets) in zip(range(1, steps + 1), batches(header, text)):
@@ -205,13 +206,13 @@ def train(start: Checkpoint, text: str, steps: int) -> Tuple[List[float], Checkp
 
 def differences(losses: List[float], expected: Checkpoint, got: Checkpoint
                 ) -> Iterator[Tuple[str, float, float]]:
-    """What, by how much, how much is allowed."""
+    """Yields the name, the difference and the bound of each comparison."""
     found = got.losses[len(got.losses) - len(losses):]
     yield "loss", float(np.abs(found - losses).max()), LOSS_BOUND
     for what, bound in (("moment", GRADIENT_BOUND), ("weights", WEIGHT_BOUND)):
         groups = getattr(expected, what), getattr(got, what)
         whole = np.sqrt(sum(np.sum(x**2) for x in groups[0].values()))
-        for name, x in groups[0].items():  # the keys' bias has no gradient but rounding
+        for name, x in groups[0].items():  # the gradient of the keys' bias is only rounding noise
             error = np.linalg.norm(groups[1][name] - x)
             yield f"{what} of {name}", float(error / (np.linalg.norm(x) + 1e-3 * whole)), bound
 
@@ -238,7 +239,7 @@ def main(arguments=None) -> int:
             wrong += 1
             print(f"{what}: off by {error:.1e}, {bound:.0e} are allowed")
         kind = what.split()[0]
-        if not error <= worst.get(kind, -1.0):  # a NaN too
+        if not error <= worst.get(kind, -1.0):  # true for a NaN as well
             worst[kind] = error
     print(f"{steps} {'step' if steps == 1 else 'steps'}: " + "; ".join(
         f"{kind} off by at most {error:.0e}" for kind, error in worst.items()))

@@ -1,8 +1,8 @@
-"""Names the mistakes behind wrong gradients, by computing what common mistakes would have written.
+"""Names the mistakes behind wrong gradients by computing the results of common mistakes.
 
-dQ, dK and dV are explained one by one, from one head of K and V and the heads of Q that share it: the
-head with the largest error. A mistake is named if it leaves a small part of the distance to the right
-gradient; if several fit about equally well, all of them are named.
+dQ, dK and dV are explained separately, from one head of K and V (the one with the largest error)
+and the heads of Q that share it. A mistake is named if its result leaves a small part of the
+distance to the right gradient. If several mistakes fit about equally well, all of them are named.
 """
 
 from typing import Dict, Iterator, List, NamedTuple, Tuple
@@ -14,11 +14,11 @@ from mistakes import exchanged_text
 from problem import Problem
 
 NAMES = ("dQ", "dK", "dV")
-# Of the distance to the right gradient may remain. Less than for O, because neighbouring mistakes,
-# such as a mask that is off by one and none at all, differ by little.
+# Part of the distance to the right gradient that may remain. It is less than for O, because similar
+# mistakes, such as a mask that is off by one and no mask at all, differ by little.
 EXPLAINED = 0.05
-MANY_SCORES = 1 << 22      # of one head, in memory at a time
-COLUMNS = 16               # of D: enough to tell mistakes apart
+MANY_SCORES = 1 << 22  # scores of one head that are stored at a time
+COLUMNS = 16  # columns of D, which are enough to tell mistakes apart
 TILES = (16, 32, 64, 128)
 
 
@@ -28,13 +28,13 @@ class Block(NamedTuple):
     k: np.ndarray
     v: np.ndarray
     do: np.ndarray
-    options: dict             # of the scores, with scale and offset
+    options: dict  # options of the scores, with scale and offset
     terms: attention.Terms
-    first: int                # of the queries, in the sequence
-    lengths: Tuple[int, int]  # of the sequence: queries, keys
+    first: int  # index of the first query in the sequence
+    lengths: Tuple[int, int]  # queries and keys of the sequence
 
     def changed(self, **changes) -> "Block":
-        """The block under other options."""
+        """Returns the block with other options."""
         options = {**self.options, **changes}
         return self._replace(options=options, terms=attention.backward_terms(
             self.q, self.k, self.v, self.do, **options))
@@ -49,7 +49,7 @@ class Block(NamedTuple):
 
 def blocks_of(problem: Problem, do: np.ndarray, b: int, h: int
               ) -> Iterator[Tuple[slice, slice, Block]]:
-    """Each block of a head, with its rows of Q and of K."""
+    """Yields each block of a head with its rows of Q and of K."""
     tensors = [x.astype(np.float64) for x in (
         *problem.head(b, h), attention.round_to(do[b, h], problem.dtype))]
     for queries, keys in problem.sequences():
@@ -65,12 +65,12 @@ def blocks_of(problem: Problem, do: np.ndarray, b: int, h: int
 # ---- Mistakes in P and dS ----
 
 def weights(s: np.ndarray, shift: np.ndarray) -> np.ndarray:
-    """exp(S - shift); 0 in a row without a finite shift."""
+    """Returns exp(S - shift), or 0 in a row whose shift is not finite."""
     return np.exp(np.minimum(s - np.where(np.isfinite(shift), shift, np.inf)[:, None], 700.0))
 
 
 def other_scores(block: Block) -> Iterator[Tuple[str, Block]]:
-    """The block with scores that are not those of the forward pass."""
+    """Returns the block with scores that differ from those of the forward pass."""
     (left, right), offset = block.options["window"], block.options["offset"]
     name = "causal mask" if (left, right) == (-1, 0) else "window"
     if (left, right) != attention.NO_LIMITS:
@@ -87,7 +87,7 @@ def other_scores(block: Block) -> Iterator[Tuple[str, Block]]:
         if right > 0:
             yield f"the {name} shows one key too few on the right", block.changed(
                 window=(left, right - 1))
-        elif left < 0 and not block.options["slope"]:  # which the offset would move as well
+        elif left < 0 and not block.options["slope"]:  # the offset would move a slope as well
             yield f"the {name} shows one key too few on the right", block.changed(offset=offset - 1)
     if block.options["softcap"]:
         yield "softcap is missing", block.changed(softcap=0.0)
@@ -98,7 +98,7 @@ def other_scores(block: Block) -> Iterator[Tuple[str, Block]]:
 
 
 def variants(block: Block) -> Iterator[Tuple[str, np.ndarray, np.ndarray]]:
-    """(sentence, P, dS) of each mistake. Some have several ways and are yielded as often."""
+    """Yields (sentence, P, dS) for each mistake, once for each way in which it can be made."""
     s, lse, o, p, dp, d, _ = block.terms
     seen = np.isfinite(s)
     yield "D is missing: dS is P * dP", p, block.ds(p, dp, 0 * d)
@@ -120,9 +120,9 @@ def variants(block: Block) -> Iterator[Tuple[str, np.ndarray, np.ndarray]]:
         yield sentence, mistaken, block.ds(mistaken, dp, d)
     for sentence, other in other_scores(block):
         terms = other.terms
-        yield sentence, terms.p, terms.ds                       # LSE and D follow the mistake;
-        yield sentence, terms.p, other.ds(terms.p, dp, d)       # or D comes from the right O;
-        mistaken = weights(terms.s, lse)                        # or both are the forward pass's
+        yield sentence, terms.p, terms.ds  # LSE and D contain the mistake,
+        yield sentence, terms.p, other.ds(terms.p, dp, d)  # or D comes from the right O,
+        mistaken = weights(terms.s, lse)  # or both come from the forward pass
         yield sentence, mistaken, other.ds(mistaken, dp, d)
 
 
@@ -130,7 +130,8 @@ def variants(block: Block) -> Iterator[Tuple[str, np.ndarray, np.ndarray]]:
 
 def products(block: Block, columns: np.ndarray, group: int, j: int
              ) -> Iterator[Tuple[str, list]]:
-    """(sentence, [dQ, dK, dV]) of each mistake, for head j of a group; None: it says nothing."""
+    """Yields (sentence, [dQ, dK, dV]) for each mistake, for head j of a group; None: no
+    prediction."""
     scale, (s, _, o, p, _, _, ds) = block.options["scale"], block.terms
     q, k, do, o = (x[:, columns] for x in (block.q, block.k, block.do, o))
     for sentence, other_p, other_ds in variants(block):
@@ -143,7 +144,8 @@ def products(block: Block, columns: np.ndarray, group: int, j: int
     for tile in TILES:
         if block.lengths[1] > tile:
             tiles = np.arange(s.shape[1]) // tile
-            last = np.where(np.isfinite(s), tiles, -1).max(axis=1, initial=-1)  # with a visible key
+            # last tile with a visible key
+            last = np.where(np.isfinite(s), tiles, -1).max(axis=1, initial=-1)
             yield (f"only the last tile of keys is there, not the sum over all (tiles of {tile})",
                    [scale * (ds * (tiles == last[:, None])) @ k, None, None])
     starts: Dict[int, List[str]] = {}  # of the last tile of queries
@@ -163,7 +165,8 @@ def products(block: Block, columns: np.ndarray, group: int, j: int
 
 def mistaken_heads(problem: Problem, do: np.ndarray, b: int, kv_head: int, columns: np.ndarray
                    ) -> Iterator[Tuple[str, List[np.ndarray]]]:
-    """(sentence, [dQ [group, Lq, columns], dK and dV [Lkv, columns]]); NaN: it says nothing."""
+    """Returns (sentence, [dQ [group, Lq, columns], dK and dV [Lkv, columns]]); NaN: no
+    prediction."""
     group = problem.shape[1] // problem.kv_heads
     len_q, len_kv = problem.shape[2:4]
     found: Dict[Tuple[str, int], List[np.ndarray]] = {}
@@ -182,24 +185,25 @@ def mistaken_heads(problem: Problem, do: np.ndarray, b: int, kv_head: int, colum
         yield sentence, sums
 
 
-# ---- Mistakes that need no second look at Q, K and V ----
+# ---- Mistakes that are found without Q, K and V ----
 
 def share(got: np.ndarray, mistaken: np.ndarray, right: np.ndarray) -> float:
-    """The distance to what a mistake gives, as a part of the distance to the right answer. A constant
-    explains an answer that hardly varies, so its spread counts, too."""
+    """Returns the distance to the result of a mistake as a part of the distance to the right
+    answer. A constant explains an answer that hardly varies, so the spread of the answer counts as
+    well."""
     spread = np.linalg.norm(mistaken - mistaken.mean())
     distance, rest = min(np.linalg.norm(got - right), spread), np.linalg.norm(got - mistaken)
     return float(rest / distance) if distance > 0 and np.isfinite(rest) else np.inf
 
 
 def factor_of(tensor: np.ndarray, right: np.ndarray) -> float:
-    """The number that brings the right gradient closest to the tensor, by least squares."""
+    """Returns the factor that brings the right gradient closest to the tensor, by least squares."""
     square = float(np.sum(right**2))
     return float(np.sum(tensor * right)) / square if square > 0 else 0.0
 
 
 def factor_text(problem: Problem, which: int, factor: float) -> str:
-    """What is behind this factor, or ""."""
+    """Returns the mistake that gives this factor, or ""."""
     scale, group = problem.scale, problem.shape[1] // problem.kv_heads
     texts = [text for value, text in (
         (-1.0, "the sign is wrong"),
@@ -214,7 +218,7 @@ def factor_text(problem: Problem, which: int, factor: float) -> str:
 
 def whole_text(problem: Problem, which: int, got: attention.Gradients,
                exact: attention.Gradients) -> str:
-    """What explains the whole of a gradient, or ""."""
+    """Returns the mistake that explains the whole of a gradient, or ""."""
     tensor, right = got[which], exact[which]
     if not np.isfinite(tensor).all():
         return "it is NaN everywhere: never written?" if np.isnan(tensor).all() else ""
@@ -242,7 +246,8 @@ def whole_text(problem: Problem, which: int, got: attention.Gradients,
 
 def diagnose(problem: Problem, do: np.ndarray, got: attention.Gradients,
              exact: attention.Gradients, wrong: List[bool]) -> List[str]:
-    """Sentences on what went wrong with the gradients that are `wrong`; all are [B,H,L,D]."""
+    """Returns sentences on the mistakes in the gradients that are `wrong`. All tensors are
+    [B,H,L,D]."""
     texts = {which: whole_text(problem, which, got, exact) for which in range(3) if wrong[which]}
     rest = [which for which, text in texts.items() if not text and np.isfinite(got[which]).all()]
     if rest:

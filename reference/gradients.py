@@ -1,22 +1,23 @@
-"""Judges the gradients of attention against float64; check.py is the command.
+"""Checks the gradients of attention against float64; check.py is the command.
 
-dQ, dK and dV must be within
+dQ, dK and dV must differ from the reference by at most
 
     2 x (largest error of plain attention's backward pass: scores in fp32; P and dS, as operands of
          products, O, from which D comes, and the results rounded to the type)
       + one unit in the last place of the type at the largest |gradient|
-      + 2^-20 scale max(|dP| + |D|) max|K|               dQ   what is left of dP - D where the two
+      + 2^-20 scale max(|dP| + |D|) max|K|               dQ   the remainder of dP - D where the two
       + 2^-20 scale max(|dP| + |D|) max|Q| sqrt(Lq)      dK   cancel, as with one key
-      + e(Lkv) scale max(row sum |dS|) max|K|            dQ   fp32's roundings in P and in sums
+      + e(Lkv) scale max(row sum |dS|) max|K|            dQ   fp32's rounding in P and in sums
       + e(Lq) scale max(column sum |dS|) max|Q|          dK
       + e(Lq) max(column sum P) max|dO|                  dV
       + 2 lean / sqrt(D)                                 dQ, dK   see `lean`
 
 with e(L) = (scale max|q row| max|k row| + 2 max|score| + max|LSE| + 2 sqrt(Lkv) + 2 sqrt(L)) 2^-24,
-and Lq the queries of all heads that share one of K and V. The same rule for the root mean square,
-with lean / sqrt(elements). For f64 the bound is 1e-12 max(1, max|gradient|). If the root mean square
-may be more than a quarter of the gradient's own, the verdict is INCONCLUSIVE; but not where that is
-no more than the lines with 2^-20 or, for dV, 0. common/backward.hpp has the same rule and the reasons.
+where Lq counts the queries of all heads that share a head of K and V. The same rule holds for the
+root mean square, with lean / sqrt(elements). For f64 the bound is 1e-12 max(1, max|gradient|). If
+the bound for the root mean square is more than a quarter of the gradient's own, the verdict is
+INCONCLUSIVE, except where the latter is at most the lines with 2^-20 or, for dV, 0.
+common/backward.hpp has the same rule and the reasons.
 """
 
 from typing import List, NamedTuple, Optional, Tuple
@@ -33,16 +34,16 @@ NAMES = gradient_mistakes.NAMES
 
 
 class Facts:
-    """Sizes of what the gradients are sums of, over all queries and keys."""
+    """Maxima of the quantities that the gradients are sums of, over all queries and keys."""
 
     def __init__(self) -> None:
         self.score = self.lse = self.dp = self.row_ds = self.column_ds = self.column_p = 0.0
         self.q_row = self.k_row = 0.0                       # largest norms of a row
-        self.moves: List[Tuple[np.ndarray, np.ndarray]] = []  # of dQ and dK, by each query
+        self.moves: List[Tuple[np.ndarray, np.ndarray]] = []  # of dQ and dK, per query
 
     def include(self, problem: Problem, terms: attention.Terms, q: np.ndarray, k: np.ndarray,
                 do: np.ndarray) -> None:
-        """`terms` of some queries of one head, in float64."""
+        """Adds the `terms` of some queries of one head, in float64."""
         seen = np.isfinite(terms.s)
         self.score = max(self.score, largest(terms.s[seen]))
         self.lse = max(self.lse, largest(finite(terms.lse)))
@@ -51,7 +52,8 @@ class Facts:
         q_norms, k_norms = (np.linalg.norm(x.astype(np.float64), axis=-1) for x in (q, k))
         rows = np.isfinite(terms.lse)
         largest_p = terms.p.max(axis=-1, initial=0.0)
-        # O and P are rounded by half an ulp(1), but O by no more than other keys add to the largest.
+        # O and P are rounded by half an ulp(1), but O by at most what the other keys add to the
+        # largest weight.
         d_error = (np.minimum(attention.ulp(1.0, problem.dtype) / 2, np.maximum(0, 1 - largest_p))
                    * (np.linalg.norm(do * terms.o, axis=-1)
                       + np.linalg.norm(terms.p * terms.dp, axis=-1)))
@@ -60,10 +62,13 @@ class Facts:
                            factor * q_norms * np.linalg.norm(terms.p, axis=-1)))
 
     def lean(self, which: int) -> float:
-        """By how much two moves of a gradient may differ that come from rounding the O in D.
+        """Returns by how much two moves of a gradient may differ that come from rounding the O in
+        D.
 
-        Each query's dS move together with its D. Over many queries that averages out. For one,
-        plain attention may be lucky, and a right kernel would fail."""
+        The dS of a query move together with its D. Over many queries that averages out. For one
+        query, plain attention may have an accidentally small error, and a correct kernel would fail
+        without this term.
+        """
         if not self.moves:
             return 0.0
         norms = np.concatenate([move[which] for move in self.moves])
@@ -74,13 +79,13 @@ class Facts:
 class Reference(NamedTuple):
     exact: attention.Gradients                 # float64
     plain: Optional[attention.Gradients]       # float32; None for f64
-    seeing: Tuple[np.ndarray, np.ndarray]      # rows of Q that see a key, of K that are seen
+    seeing: Tuple[np.ndarray, np.ndarray]  # rows of Q that see a key, rows of K that a query sees
     facts: Facts
 
 
 def checked_do(problem: Problem, do: np.ndarray) -> np.ndarray:
-    """dO as [B, H, Lq, D]. Raises BadInput if it is not like q, or has a value that is not finite,
-    also after rounding to the problem's type."""
+    """Returns dO as [B, H, Lq, D]. Raises BadInput if its shape differs from q's or a value is not
+    finite, before or after rounding to the problem's type."""
     if do.shape != problem.output_shape:
         raise BadInput(f"do has shape {list(do.shape)} and q {list(problem.output_shape)}; "
                        "they must be the same")
@@ -93,7 +98,8 @@ def checked_do(problem: Problem, do: np.ndarray) -> np.ndarray:
 
 
 def compute_reference(problem: Problem, do: np.ndarray) -> Reference:
-    """Head by head and in blocks of rows, so that memory stays near the size of the inputs."""
+    """Works head by head and in blocks of rows, so that memory stays near the size of the
+    inputs."""
     group = problem.shape[1] // problem.kv_heads
     shapes = problem.q.shape, problem.k.shape, problem.v.shape
     exact = attention.Gradients(*(np.zeros(shape) for shape in shapes))
@@ -139,14 +145,14 @@ def compute_reference(problem: Problem, do: np.ndarray) -> Reference:
 
 
 class Bounds(NamedTuple):
-    element: float     # for every element
-    rms: float         # for the root mean square over all
-    expected: float    # root mean square of the gradient, where a key is seen
+    element: float  # bound per element
+    rms: float  # bound for the root mean square over all
+    expected: float  # root mean square of the gradient, over rows that see or are seen
     conclusive: bool
 
 
 def bounds(problem: Problem, do: np.ndarray, reference: Reference) -> Tuple[Bounds, ...]:
-    """Of dQ, dK and dV: see the head of this file."""
+    """Returns the bounds of dQ, dK and dV that this file's docstring defines."""
     facts, scale, dim = reference.facts, abs(problem.scale), problem.shape[4]
     _, heads, len_q, len_kv, _ = problem.shape
     root_q, root_kv = np.sqrt(len_q * (heads // problem.kv_heads)), np.sqrt(len_kv)
@@ -168,7 +174,8 @@ def bounds(problem: Problem, do: np.ndarray, reference: Reference) -> Tuple[Boun
         if reference.plain is None:
             element = rms = 1e-12 * max(1.0, largest(exact))
         else:
-            error = finite(reference.plain[which] - exact)  # an overflow of plain's is no excuse
+            # an overflow of plain attention does not excuse one
+            error = finite(reference.plain[which] - exact)
             one_ulp = attention.ulp(largest(exact), problem.dtype)
             element = 2 * largest(error) + one_ulp + gone + fp32 + 2 * lean / np.sqrt(dim)
             rms = ((2 * np.linalg.norm(error) + one_ulp + lean) / np.sqrt(exact.size) + gone + fp32)
@@ -179,7 +186,8 @@ def bounds(problem: Problem, do: np.ndarray, reference: Reference) -> Tuple[Boun
 
 def judge(problem: Problem, do: np.ndarray, got: attention.Gradients,
           reference: Optional[Reference] = None) -> Tuple[bool, str]:
-    """Whether dQ, dK and dV agree with the reference, and the verdict in words, as check.judge."""
+    """Returns whether dQ, dK and dV agree with the reference, and the verdict as text, like
+    check.judge."""
     title = "gradients, " + problem.title()
     like_k = problem.k.shape[4 - len(problem.output_shape):]
     shapes = problem.output_shape, like_k, like_k

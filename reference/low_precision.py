@@ -1,13 +1,14 @@
-"""Attention in 8 and 4 bits, simulated: the independent answer to chapter 17's `accuracy`.
+"""Attention in 8 and 4 bits, simulated: the independent reference for chapter 17's `accuracy`.
 
     S = scale * Q @ K.T      P = exp(S - m)      O = P @ V / rowsum P
 
-Q and K, and then P and V, are rounded to a type with few bits; m is the maximum so far, over tiles of
-64 keys. Each scheme of SCHEMES has the fields of chapter 17's `Scheme`. Arrays are one head's, [L, D].
+Q and K, and then P and V, are rounded to a type with few bits. m is the running maximum over tiles
+of 64 keys. Each scheme of SCHEMES has the fields of chapter 17's `Scheme`. Arrays are those of one
+head, [L, D].
 
-Formats: OCP 8-bit Floating Point 1.0, OCP Microscaling Formats 1.0, NVFP4 as NVIDIA describes it. Groups:
-SageAttention2 (arXiv:2411.10958); P scaled, rotation: FlashAttention-3 (arXiv:2407.08608); the tensor core's
-sums: DeepSeek-V3's report (arXiv:2412.19437).
+Formats: OCP 8-bit Floating Point 1.0, OCP Microscaling Formats 1.0, NVFP4 as NVIDIA describes it.
+Groups: SageAttention2 (arXiv:2411.10958); scaling of P, rotation: FlashAttention-3
+(arXiv:2407.08608); sums of the tensor core: DeepSeek-V3's report (arXiv:2412.19437).
 """
 
 from typing import NamedTuple, Optional
@@ -19,7 +20,8 @@ f32 = np.float32
 
 
 def numbers_of(exponent_bits: int, mantissa_bits: int, count: int) -> np.ndarray:
-    """The first `count` numbers of a floating point type that are not negative, in the order of their codes."""
+    """Returns the first `count` non-negative numbers of a floating-point type, in the order of
+    their codes."""
     codes = np.arange(count)
     exponent, mantissa = codes >> mantissa_bits, codes % (1 << mantissa_bits)
     bias = (1 << (exponent_bits - 1)) - 1
@@ -32,7 +34,8 @@ E2M1 = numbers_of(2, 1, 8)
 
 
 def to_numbers(x: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """The nearest of `numbers`, or its negative; of two the one with the even code; the last if none is as large."""
+    """Returns the nearest of `numbers` or their negatives. A tie goes to the number with the even
+    code, and larger values become the last number."""
     x = np.asarray(x, np.float64)
     magnitude = np.where(np.isnan(x), 0, np.minimum(np.abs(x), numbers[-1]))
     above = np.searchsorted(numbers, magnitude)  # the first that is not smaller
@@ -55,7 +58,7 @@ def round_to(kind: str, x: np.ndarray) -> np.ndarray:
 
 
 def blocks_of(x: np.ndarray, size: int) -> np.ndarray:
-    """[rows, columns] as [rows, blocks, size], zeros behind the end."""
+    """Reshapes [rows, columns] to [rows, blocks, size] and pads with zeros."""
     rows, columns = x.shape
     padded = np.zeros((rows, -(-columns // size) * size), f32)
     padded[:, :columns] = x
@@ -70,7 +73,7 @@ def mxfp8(x: np.ndarray) -> np.ndarray:
 
 
 def nvfp4(x: np.ndarray, largest: float) -> np.ndarray:
-    """`largest`: of the tensor, whose scale lets it just fit."""
+    """Rounds to NVFP4. `largest` is that of the tensor, which its scale must represent."""
     tensor_scale = f32(largest) / f32(6 * 448)
     blocks = blocks_of(x, 16)
     wanted = np.abs(blocks).max(-1, keepdims=True) / f32(6) / tensor_scale
@@ -81,7 +84,7 @@ def nvfp4(x: np.ndarray, largest: float) -> np.ndarray:
 
 
 def group_numbers(rows: int, grain: str, is_query: bool) -> np.ndarray:
-    """[rows]: the group that each belongs to."""
+    """Returns the group of each row: [rows]."""
     row = np.arange(rows)
     if grain == "tensor":
         return row * 0
@@ -92,7 +95,7 @@ def group_numbers(rows: int, grain: str, is_query: bool) -> np.ndarray:
 
 
 def quantize(x: np.ndarray, kind: str, grain: str, is_query: bool):
-    """The multiples of the scales, and each row's scale."""
+    """Returns the multiples of the scales, and the scale of each row."""
     groups = group_numbers(len(x), grain, is_query)
     largest = np.array([np.abs(x[groups == group]).max() for group in groups], f32)
     most = f32(127 if kind == "int8" else 448)
@@ -103,7 +106,7 @@ def quantize(x: np.ndarray, kind: str, grain: str, is_query: bool):
 
 
 def rotation(dim: int, seed: int) -> np.ndarray:
-    """[D, D]: random signs, then Walsh and Hadamard's matrix, normalised."""
+    """Returns [D, D]: random signs, then the normalised Walsh-Hadamard matrix."""
     signs, state, mask = [], 2 * seed + 1, (1 << 64) - 1
     for _ in range(dim):  # xorshift64*
         state ^= state >> 12
@@ -117,9 +120,9 @@ def rotation(dim: int, seed: int) -> np.ndarray:
 
 
 def tensor_core_add(total: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """total [n] + a [k] @ b [k, n] of e4m3 numbers, 32 products at a time, as an H200 adds them: all terms are cut
-    13 bits below the largest exponent (a product's is the sum of its factors', a subnormal's -6), then the sum 13
-    bits below its own."""
+    """Returns total [n] + a [k] @ b [k, n] for e4m3, 32 products at a time, as an H200 adds them.
+    All terms are truncated 13 bits below the largest exponent (a product's is the sum of its
+    factors', a subnormal's is -6), then the sum 13 bits below its own exponent."""
     def exponent(x, least):
         return np.where(x == 0, -1000, np.maximum(np.frexp(x)[1] - 1, least))
 
@@ -190,7 +193,7 @@ def weights(p: np.ndarray, scheme: Scheme) -> np.ndarray:
 
 
 def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, scheme: Scheme, seed: Optional[int] = 1) -> np.ndarray:
-    """O [Lq, D], rounded to bf16 (fp16's scheme: fp16). q, k, v: float32."""
+    """Returns O [Lq, D], rounded to bf16 (fp16 in the fp16 scheme). q, k and v are float32."""
     if scheme.smooth:
         k = k - k.mean(0, dtype=np.float64).astype(f32)
     if scheme.hadamard:
@@ -214,7 +217,7 @@ def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, scheme: Scheme, seed:
     scale = f32(1) / np.sqrt(f32(q.shape[1]))
     m, total = np.full(len(q), -np.inf, f32), np.zeros(len(q), f32)
     o = np.zeros((len(q), v.shape[1]), f32)
-    core = np.zeros_like(o)  # in the tensor core
+    core = np.zeros_like(o)  # accumulated in the tensor core
     for first in range(0, len(k), TILE):
         k_tile, v_tile = k[first:first + TILE], v[first:first + TILE]
         if scheme.qk == "e4m3":

@@ -1,24 +1,25 @@
 #!/usr/bin/env python3
-"""Golden cases: inputs and the float64 answer, for programs in any language to be checked against.
+"""Makes golden cases: inputs and their float64 answer, to check programs in any language.
 
     reference/make_cases.py --out DIR
 
 writes DIR/NAME/{q,k,v,o,lse}.npy and DIR/NAME/case.json for every case, and last DIR/cases.json,
-the list of names: a reader that goes by the list cannot pass because a folder was empty.
-q is [B,H,Lq,D], k and v [B,H,Lkv,D], in the type that case.json names (bf16: float32 files that
-hold bf16 values; f64: that hold fp32 values); o [B,H,Lq,D] and lse [B,H,Lq] are float64, computed
-from the files' values. DIR/masks_and_shapes.json lists the cases of which case.json has more keys:
-kv_heads (k and v are [B,kv_heads,Lkv,D]), window, softcap, alibi, cu_seqlens_q and cu_seqlens_k.
-Inputs are normal with mean 0.5, so that outputs stay away from 0 and a relative error means
-something. Everything follows from the case's place in the list: the same bytes on every run.
+the list of names. A reader that uses the list cannot pass because a folder is empty. q is
+[B,H,Lq,D], k and v are [B,H,Lkv,D], in the type that case.json names (bf16: float32 files with bf16
+values; f64: files with fp32 values). o [B,H,Lq,D] and lse [B,H,Lq] are float64, computed from the
+files' values. DIR/masks_and_shapes.json lists the cases whose case.json has more keys: kv_heads (k
+and v are [B,kv_heads,Lkv,D]), window, softcap, alibi, cu_seqlens_q and cu_seqlens_k. Inputs are
+normal with mean 0.5, so that outputs are not near 0 and a relative error is meaningful. Everything
+depends only on the case's place in the list, so every run writes the same bytes.
 
-Also DIR/verdicts/NAME/, cases of the same form with outputs of somebody's, right and wrong
-(CHANGE_o.npy, CHANGE_lse.npy, float32), and DIR/verdicts.json, what check.py says of each: another
-checker with the same rule must say the same. DIR/masks_and_shapes_verdicts.json likewise.
+DIR/verdicts/NAME/ has cases of the same form with right and wrong outputs (CHANGE_o.npy,
+CHANGE_lse.npy, float32), and DIR/verdicts.json has check.py's verdict on each. Another checker with
+the same rule must give the same verdicts. DIR/masks_and_shapes_verdicts.json is the same for the
+other list.
 
-Also DIR/backward/NAME/, cases of the same form with do, dq, dk and dv beside (float64, the gradients
-of sum(do * o)), and gradients of somebody's (CHANGE_dq.npy and so on, float32; a file that is not
-there is as exact_dq.npy). DIR/backward.json says of each what gradients.py says.
+DIR/backward/NAME/ has cases of the same form with do, dq, dk and dv (float64, the gradients of
+sum(do * o)) and right and wrong gradients (CHANGE_dq.npy and so on, float32; a missing file is the
+same as exact_dq.npy). DIR/backward.json has the verdict of gradients.py on each.
 """
 
 import argparse
@@ -58,7 +59,7 @@ class Case(NamedTuple):
     cu_seqlens_k: Optional[Tuple[int, ...]] = None
 
     def options(self) -> dict:
-        """Those that not every program takes, where used."""
+        """Returns the options that not every program takes, if the case uses them."""
         return {name: getattr(self, name) for name in
                 ("window", "softcap", "alibi", "cu_seqlens_q", "cu_seqlens_k")
                 if getattr(self, name) != self._field_defaults[name]}
@@ -97,7 +98,8 @@ CASES = [
 ]
 
 
-# Lengths 3, 0, 1, 20, 9 of queries and 5, 4, 0, 30, 6 of keys: no query, no key, more of either.
+# Lengths of queries 3, 0, 1, 20, 9 and of keys 5, 4, 0, 30, 6, so that a sequence may lack queries
+# or keys, or have more of either.
 PACKED = {"cu_seqlens_q": (0, 3, 3, 4, 24, 33), "cu_seqlens_k": (0, 5, 9, 9, 39, 45)}
 
 MASK_CASES = [
@@ -169,7 +171,7 @@ BACKWARD_CASES = [
 
 
 def inputs(case: Case, seed: int) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """q, k, v of a case, in the type of its files."""
+    """Returns q, k and v of a case, in the type of its files."""
     batch, heads, len_q, len_kv, dim = case.shape
     if case.special == "one-to-six":  # one query, scores and values 1…6: output 5.4329
         x = np.arange(1.0, 7.0).reshape(1, 1, 6, 1)
@@ -179,17 +181,18 @@ def inputs(case: Case, seed: int) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
     q = case.input_scale * random.normal(0.5, 1.0, (batch, heads, len_q, dim))
     k = random.normal(0.5, 1.0, kv_shape)
     v = random.normal(0.5, 1.0, kv_shape)
-    if case.special == "very-negative":  # every score below -800: exp(score) is 0 in any type
+    if case.special == "very-negative":  # every score is below -800, so exp(score) is 0 in any type
         q, k = np.abs(q) + 15.0, -np.abs(k) - 15.0
     if case.special == "values-0":
         v = np.zeros_like(v)
-    # f64 files hold fp32 values: programs keep their inputs in fp32 at most, and must lose nothing.
+    # f64 files hold fp32 values, because programs keep their inputs in fp32 and must not lose
+    # anything.
     values = "f32" if case.dtype == "f64" else case.dtype
     return tuple(attention.round_to(x, values).astype(FILE_TYPE[case.dtype]) for x in (q, k, v))
 
 
 def tiles_not_rescaled(s: np.ndarray, v: np.ndarray, tile: int = 16) -> np.ndarray:
-    """O of a kernel in which each tile of keys keeps its own maximum."""
+    """Returns O of a kernel in which each tile of keys keeps its own maximum."""
     with np.errstate(invalid="ignore"):  # a tile without a visible key
         p = np.concatenate([np.nan_to_num(np.exp(part - part.max(-1, keepdims=True))) for part in
                             np.split(s, range(tile, s.shape[-1], tile), axis=-1)], axis=-1)
@@ -199,8 +202,9 @@ def tiles_not_rescaled(s: np.ndarray, v: np.ndarray, tile: int = 16) -> np.ndarr
 
 def outputs(problem: Problem, reference: check.Reference, limit: check.Bounds
             ) -> Iterator[Tuple[str, np.ndarray, np.ndarray]]:
-    """(name, O, LSE): two right ones, then wrong ones. Not all of the latter can be seen at every
-    scale: where softmax is flat, tiles that are not rescaled are right but for the last digits."""
+    """Yields (name, O, LSE): two right outputs, then wrong ones. Some wrong ones are not visible at
+    every scale: if softmax is flat, tiles that are not rescaled are wrong only in the last digits.
+    """
     o, lse = reference.o, reference.lse
     yield "exact", attention.round_to(o, problem.dtype), lse
     plain = attention.general(problem.q, problem.k, problem.v,
@@ -229,7 +233,7 @@ def outputs(problem: Problem, reference: check.Reference, limit: check.Bounds
 
 
 def uses_masks(problem: Problem) -> bool:
-    """Whether the problem needs more than --causal says."""
+    """True if the problem needs more options than --causal."""
     return (problem.packed or problem.kv_heads != problem.shape[1] or problem.softcap > 0
             or problem.window not in (attention.NO_LIMITS, (-1, 0)))
 
@@ -247,7 +251,7 @@ def with_other_scores(problem: Problem, o: np.ndarray, lse: np.ndarray
 
 
 def with_other_options(problem: Problem) -> Iterator[Tuple[str, np.ndarray, np.ndarray]]:
-    """The exact answers to other problems."""
+    """Yields the exact answers to other problems."""
     tensors = problem.q, problem.k, problem.v
     options = problem.options()
 
@@ -272,7 +276,7 @@ def with_other_options(problem: Problem) -> Iterator[Tuple[str, np.ndarray, np.n
 
 
 def write_verdicts(case: Case, seed: int, directory: str) -> list:
-    """What check.py says of each output of a case."""
+    """Writes check.py's verdict on each output of a case."""
     write_case(case, seed, directory)
     arrays = [np.load(os.path.join(directory, name + ".npy")) for name in "qkv"]
     problem = Problem(*arrays, case.causal, case.scale, case.dtype, **case.options())
@@ -294,7 +298,7 @@ def write_verdicts(case: Case, seed: int, directory: str) -> list:
 
 def wrong_gradients(problem: Problem, do: np.ndarray, exact: attention.Gradients
                     ) -> Iterator[Tuple[str, attention.Gradients]]:
-    """(name, gradients) that are wrong, unless they are 0."""
+    """Yields (name, gradients) that are wrong, unless they are 0."""
     factor = 1 / problem.scale
     yield "no_scale", attention.Gradients(exact.dq * factor, exact.dk * factor, exact.dv)
     without_o = attention.backward(problem.q, problem.k, np.zeros_like(problem.v), do,
@@ -311,7 +315,7 @@ def wrong_gradients(problem: Problem, do: np.ndarray, exact: attention.Gradients
 
 
 def write_backward(case: Case, seed: int, directory: str) -> list:
-    """What gradients.py says of each set of gradients of a case."""
+    """Writes the verdict of gradients.py on each set of gradients of a case."""
     write_case(case, seed, directory)
     q, k, v = (np.load(os.path.join(directory, name + ".npy")) for name in "qkv")
     do = np.random.default_rng([seed, 1]).normal(0.5, 1.0, q.shape)

@@ -1,8 +1,8 @@
-"""Names the mistake behind a wrong output, by computing what common mistakes would have written.
+"""Names the mistake behind a wrong output by computing the results of common mistakes.
 
-A mistake is recognised when it explains the output: on sampled rows, the distance from the output
-to what the mistake gives is a small part of its distance to the right answer, and of how much the
-mistaken answer varies. Nothing is guessed from a pattern that a mistake merely might leave.
+A mistake is named if it explains the output. On sampled rows, the distance from the output to the
+mistake's result must be a small part of its distance to the right answer, and of the variation of
+the mistake's result. A pattern that a mistake merely might leave is never enough.
 """
 
 import itertools
@@ -14,13 +14,13 @@ import numpy as np
 from attention import NEG_INF, NO_LIMITS, round_to
 from problem import Problem
 
-EXPLAINED = 0.2      # of the distance to the right answer may remain
+EXPLAINED = 0.2  # part of the distance to the right answer that may remain
 SAMPLED_ROWS = 48
-SAMPLE_BUDGET = 1e8  # elements of K to read for the sampled rows of one mistake together
+SAMPLE_BUDGET = 1e8  # elements of K to read for the sampled rows of one mistake
 
 
 class Head(NamedTuple):
-    """One head of one sequence as a program, mistaken or not, sees it; float64."""
+    """One head of one sequence in float64, as a program reads it, correctly or not."""
     q: np.ndarray   # [Lq, D]
     k: np.ndarray   # [Lkv, D]
     v: np.ndarray   # [Lkv, D]
@@ -38,17 +38,18 @@ class Place(NamedTuple):
     i: int
 
 
-Heads = Callable[[Place], Tuple[Head, int]]  # where a row of O is, and its number there
+Heads = Callable[[Place], Tuple[Head, int]]  # maps a row of O to its head and its index there
 RowOf = Callable[[Head, int], np.ndarray]    # (head, i) -> row i of O, [D]
 
 
 class Mistake(NamedTuple):
     sentence: str
-    row_at: Callable[[Heads, Place], np.ndarray]  # what a program with this mistake writes there
+    # returns the row that a program with this mistake writes there
+    row_at: Callable[[Heads, Place], np.ndarray]
 
 
 def scores_of(head: Head, i: int) -> np.ndarray:
-    """Scores of query i with all keys; -inf: hidden."""
+    """Returns the scores of query i with all keys; -inf: masked."""
     s = head.scale * (head.k @ head.q[i])
     if head.softcap:
         s = head.softcap * np.tanh(s / head.softcap)
@@ -59,7 +60,7 @@ def scores_of(head: Head, i: int) -> np.ndarray:
 
 
 def weighted(s: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """softmax(s) @ v; 0 where all are hidden."""
+    """Returns softmax(s) @ v, or 0 if all keys are masked."""
     m = s.max(initial=NEG_INF)
     if m == NEG_INF:
         return np.zeros(v.shape[-1])
@@ -74,7 +75,7 @@ def right_row(head: Head, i: int) -> np.ndarray:
 # ---- Mistakes in one row ----
 
 def changed_row(change: Callable[[Head], dict]) -> RowOf:
-    """The right row of a head that differs from the true one by `change`."""
+    """Returns a correct row for a head that differs from the true one by `change`."""
     return lambda head, i: right_row(head._replace(**change(head)), i)
 
 
@@ -106,7 +107,8 @@ def leaking_tail_row(tile: int) -> RowOf:
 
 
 def no_rescale_row(tile: int, running: bool) -> RowOf:
-    """Each tile's weights relative to its own (or the running) maximum, added up as they are."""
+    """Adds up each tile's weights relative to its own (or the running) maximum, without
+    rescaling."""
     def row(head: Head, i: int) -> np.ndarray:
         s = scores_of(head, i)
         maxima = np.array([s[j:j + tile].max() for j in range(0, len(s), tile)])
@@ -114,20 +116,20 @@ def no_rescale_row(tile: int, running: bool) -> RowOf:
             return np.zeros(head.v.shape[-1])
         if running:
             maxima = np.maximum.accumulate(maxima)
-        maxima[maxima == NEG_INF] = 0  # of hidden keys
+        maxima[maxima == NEG_INF] = 0  # maxima of masked keys
         p = np.exp(s - np.repeat(maxima, tile)[:len(s)])
         return p @ head.v / p.sum()
     return row
 
 
 def late_softcap_row(head: Head, i: int) -> np.ndarray:
-    """Softcap after the mask: hidden keys score c tanh(-inf) = -c."""
+    """Softcap after the mask: masked keys score c tanh(-inf) = -c."""
     s = scores_of(head, i)
     return weighted(np.where(s == NEG_INF, -head.softcap, s), head.v)
 
 
 def reread(matrix: np.ndarray) -> np.ndarray:
-    """The bytes of the transposed matrix, taken for the matrix."""
+    """Reads the bytes of the transposed matrix as the matrix."""
     return np.ascontiguousarray(matrix.T).reshape(matrix.shape)
 
 
@@ -136,7 +138,7 @@ def average_without_keys_row(head: Head, i: int) -> np.ndarray:
     return head.v.mean(axis=0) if unseeing else right_row(head, i)
 
 
-# ---- Mistakes about which row, which head ----
+# ---- Mistakes in the choice of row or head ----
 
 def in_row(sentence: str, row: RowOf) -> Mistake:
     return Mistake(sentence, lambda heads, at: row(*heads(at)))
@@ -152,14 +154,14 @@ def head_0_row(heads: Heads, at: Place) -> np.ndarray:
 
 
 def seen(window: Tuple[int, int], offset: int) -> Tuple[float, float]:
-    """`first` and `last` of a head whose query i is across from key i + offset."""
+    """Returns `first` and `last` of a head whose query i is aligned with key i + offset."""
     left, right = window
     return (offset - left if left >= 0 else -np.inf), (offset + right if right >= 0 else np.inf)
 
 
 def head_at(problem: Problem, at: Place, q: np.ndarray, k: np.ndarray, v: np.ndarray,
             keys_late: int = 0, sequences_late: int = 0) -> Tuple[Head, int]:
-    """The head of [L, D] tensors, and of packed sequences the one, that a row is in."""
+    """Returns the head that a row is in, from [L, D] tensors or from packed sequences."""
     parts = list(problem.sequences())
     n = next(n for n, (queries, _) in enumerate(parts) if queries.start <= at.i < queries.stop)
     queries, _ = parts[n]
@@ -170,13 +172,13 @@ def head_at(problem: Problem, at: Place, q: np.ndarray, k: np.ndarray, v: np.nda
 
 
 def exchanged(problem: Problem, at: Place) -> Place:
-    """The row that lands at `at` of [B,H,L,D] when O is written as [B,L,H,D]."""
+    """Returns the row that is at `at` of [B,H,L,D] if O is written as [B,L,H,D]."""
     flat = at.h * problem.shape[2] + at.i
     return Place(at.b, flat % problem.shape[1], flat // problem.shape[1])
 
 
 def exchanged_head(problem: Problem, at: Place) -> Tuple[Head, int]:
-    """A head of inputs that are [B,H,L,D] and are read as [B,L,H,D]."""
+    """Returns a head of inputs [B,H,L,D] that are read as [B,L,H,D]."""
     dim, kv_head = problem.shape[4], at.h // (problem.shape[1] // problem.kv_heads)
     return head_at(problem, at, *(
         np.ascontiguousarray(x[at.b]).reshape(-1, x.shape[1], dim)[:, h].astype(np.float64)
@@ -186,7 +188,8 @@ def exchanged_head(problem: Problem, at: Place) -> Tuple[Head, int]:
 # ---- All mistakes ----
 
 def mask_mistakes(problem: Problem, aligned: bool) -> Iterator[Mistake]:
-    """`aligned`: each sequence has as many queries as keys."""
+    """Returns mistakes in the mask. `aligned` says that each sequence has as many queries as
+    keys."""
     left, right = problem.window
     causal_only = problem.window == (-1, 0)
     name = "causal mask" if causal_only else "window"
@@ -246,7 +249,8 @@ def packed_mistakes(problem: Problem) -> Iterator[Mistake]:
 
 
 def mistakes_for(problem: Problem) -> Iterator[Mistake]:
-    """Those that would change the answer to this problem, the likelier before the rarer."""
+    """Returns the mistakes that would change the answer to this problem, the more likely ones
+    first."""
     _, heads, len_q, len_kv, _ = problem.shape
     aligned = all(queries == keys for queries, keys in problem.sequences())  # Lq = Lkv
     if problem.scale != 1:
@@ -297,10 +301,11 @@ def mistakes_for(problem: Problem) -> Iterator[Mistake]:
             return right_row(*head_at(problem, at, *(x.astype(np.float64) for x in (q, k, v))))
 
         yield Mistake("head h of Q uses head h % Hkv of K and V: it is h // (H / Hkv)", modulo_row)
-    if problem.window[1] < 0 and not problem.packed:  # a mask to the right hides the tail as well
+    if problem.window[1] < 0 and not problem.packed:  # a mask to the right masks the tail as well
         tails: Dict[int, List[str]] = {}
         for tile in (8, 16, 32, 64, 128):
-            tails.setdefault(-len_kv % tile, []).append(str(tile))  # that pad alike leak alike
+            # tile sizes with the same padding give the same result
+            tails.setdefault(-len_kv % tile, []).append(str(tile))
         for padding, tiles in tails.items():
             if padding:
                 yield in_row(f"the tail is not masked: {padding} zero-filled keys count with score "
@@ -315,7 +320,8 @@ def mistakes_for(problem: Problem) -> Iterator[Mistake]:
 # ---- Diagnosis ----
 
 def blank_text(blank: np.ndarray, what: str) -> Optional[str]:
-    """Says where, if the blank elements (True, [B,H,L,D]) are whole rows, columns or heads."""
+    """Says where the blank elements (True, [B,H,L,D]) are, if they are whole rows, columns or
+    heads."""
     if blank.all():
         return f"every element is {what}"
     for axis, name in ((2, "query rows"), (3, "columns"), (1, "heads"), (0, "batches")):
@@ -329,8 +335,9 @@ def blank_text(blank: np.ndarray, what: str) -> Optional[str]:
 
 
 def unguarded_rows(problem: Problem) -> Iterator[np.ndarray]:
-    """Rows [Lq] that see none of the keys of the first tile that their block visits, while another
-    row of it does; for common sizes of tiles, visited from left to right and the other way."""
+    """Returns the rows [Lq] that see no key of the first tile that their block visits, although
+    another row of the block does; for common tile sizes, visited from left to right and in reverse.
+    """
     for block_q, block_kv, backwards in itertools.product((64, 128), (32, 64, 128), (False, True)):
         bad = np.zeros(problem.shape[2], bool)
         for queries, keys in problem.sequences():
@@ -349,7 +356,7 @@ def unguarded_rows(problem: Problem) -> Iterator[np.ndarray]:
 
 
 def diagnose_nonfinite(problem: Problem, got: np.ndarray, lse: np.ndarray) -> Optional[str]:
-    """What the places of NaN and Inf say."""
+    """Returns a sentence about the positions of NaN and Inf."""
     bad_rows = ~np.isfinite(got).all(axis=-1)
     if np.array_equal(bad_rows, lse == -np.inf):
         return "rows that see no key are 0/0, or exp(-inf - (-inf)): their answer is 0"
@@ -360,7 +367,8 @@ def diagnose_nonfinite(problem: Problem, got: np.ndarray, lse: np.ndarray) -> Op
         text = blank_text(np.isnan(got), "NaN")
         if text and not text.startswith("every"):
             return text + ": never written?"
-    # If e^score overflows, then at the latest for the largest score of a row; l and O may before.
+    # If e^score overflows, it does so for the largest score of a row, but l and O may overflow
+    # earlier.
     for limit, type_name in ((88.72, "fp32"), (11.09, "fp16")):
         may = lse + np.log(max(1.0, problem.largest_v())) > limit
         must = lse - np.log(problem.shape[3]) > limit
@@ -371,7 +379,7 @@ def diagnose_nonfinite(problem: Problem, got: np.ndarray, lse: np.ndarray) -> Op
 
 
 def sample_places(rows: np.ndarray, count: int) -> List[Place]:
-    """`count` evenly spread True entries of rows[B, H, Lq]."""
+    """Returns `count` evenly spread True entries of rows[B, H, Lq]."""
     places = np.argwhere(rows)
     chosen = np.unique(np.linspace(0, len(places) - 1, min(count, len(places))).astype(int))
     return [Place(*map(int, places[c])) for c in chosen]
@@ -379,7 +387,8 @@ def sample_places(rows: np.ndarray, count: int) -> List[Place]:
 
 def diagnose(problem: Problem, got: np.ndarray, expected: np.ndarray, lse: np.ndarray
              ) -> Optional[str]:
-    """A sentence on what went wrong with O [B,H,Lq,D], or None if nothing known explains it."""
+    """Returns a sentence on the mistake in O [B,H,Lq,D], or None if no known mistake explains
+    it."""
     finite_rows = np.isfinite(got).all(axis=-1)
     if not finite_rows.all():
         text = diagnose_nonfinite(problem, got, lse)
@@ -396,10 +405,10 @@ def diagnose(problem: Problem, got: np.ndarray, expected: np.ndarray, lse: np.nd
 
 def explain(problem: Problem, got: np.ndarray, expected: np.ndarray, finite_rows: np.ndarray
             ) -> Optional[str]:
-    """The mistake that explains best what the finite rows hold, if one does.
+    """Returns the mistake that explains the finite rows best, if one does.
 
-    Half of the sampled rows are the most wrong ones: a mistake must explain them. The other half
-    are any: a mistake must not contradict the right ones.
+    Half of the sampled rows are the most wrong ones, which a mistake must explain. The other half
+    are any rows, because a mistake must not contradict the right ones.
     """
     if not finite_rows.any():
         return None
@@ -423,7 +432,7 @@ def explain(problem: Problem, got: np.ndarray, expected: np.ndarray, finite_rows
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # a mistake may overflow
         for mistake in mistakes_for(problem):
             mistaken = np.array([mistake.row_at(heads, at) for at in places])
-            # A constant would do as well where the mistaken answer hardly varies: that proves nothing.
+            # If the mistaken answer hardly varies, a constant fits as well, which proves nothing.
             spread = np.linalg.norm(mistaken - mistaken.mean())
             share = np.linalg.norm(got_rows - mistaken) / min(distance, spread)
             if share < best_share:
@@ -432,8 +441,8 @@ def explain(problem: Problem, got: np.ndarray, expected: np.ndarray, finite_rows
 
 
 def exchanged_text(got: np.ndarray, expected: np.ndarray, axis: int, name: str) -> Optional[str]:
-    """Says which slices along an axis of [B,H,...] are in each other's place, if that explains all
-    that is wrong with those elements that are finite in both."""
+    """Says which slices along an axis of [B,H,...] are exchanged, if that explains every wrong
+    element that is finite in both."""
     got, expected = (np.moveaxis(x, axis, 0).reshape(x.shape[axis], -1) for x in (got, expected))
     finite = np.flatnonzero((np.isfinite(got) & np.isfinite(expected)).all(axis=0))
     count = len(got)
@@ -455,8 +464,8 @@ def exchanged_text(got: np.ndarray, expected: np.ndarray, axis: int, name: str) 
 
 
 def type_text(dtype: str, got: np.ndarray, expected: np.ndarray) -> Optional[str]:
-    """Asks for another --dtype if all finite values [B,H,...] are numbers of a narrower type than
-    `dtype`, as the right ones are not."""
+    """Suggests another --dtype if all finite values [B,H,...] are numbers of a narrower type than
+    `dtype` and the right values are not."""
     types = ("bf16", "f16", "f32", "f64")
 
     def all_fit(values: np.ndarray, narrower: str) -> bool:
@@ -473,7 +482,7 @@ def type_text(dtype: str, got: np.ndarray, expected: np.ndarray) -> Optional[str
 
 
 def diagnose_lse(got: np.ndarray, expected: np.ndarray) -> Optional[str]:
-    """A sentence on what went wrong with LSE [B,H,Lq], or None."""
+    """Returns a sentence on the mistake in LSE [B,H,Lq], or None."""
     seen = np.isfinite(expected)
     texts = []
     if not seen.all():

@@ -1,4 +1,5 @@
-"""One attention problem read from .npy files, with an error sentence for each way to be unfit."""
+"""Reads an attention problem from .npy files, with a separate error sentence for each kind of bad
+input."""
 
 import math
 import os
@@ -12,11 +13,12 @@ DTYPE_OF_FILE = {2: "f16", 4: "f32", 8: "f64"}
 
 
 class BadInput(Exception):
-    """What was wrong with a file or an option, in one sentence."""
+    """An error in a file or an option, as one sentence."""
 
 
 def read_npy(path: str) -> np.ndarray:
-    """The array in a .npy file, mapped and not read: large files cost no memory until used."""
+    """Returns the array in a .npy file. It is memory-mapped, so large files need no memory until
+    used."""
     try:
         with open(path, "rb") as file:
             try:
@@ -30,7 +32,7 @@ def read_npy(path: str) -> np.ndarray:
                            np.lib.format.read_array_header_2_0)
             try:
                 shape, fortran_order, dtype = read_header(file)
-            except Exception:  # NumPy raises whatever its parsers of literals and of types raise
+            except Exception:  # NumPy's parsers of literals and types raise many kinds
                 raise BadInput(f"{path}: has a header that NumPy cannot read") from None
             offset, size = file.tell(), os.fstat(file.fileno()).st_size
     except OSError as error:
@@ -49,7 +51,8 @@ def read_npy(path: str) -> np.ndarray:
 
 
 def nonfinite_text(array: np.ndarray) -> Optional[str]:
-    """"3 values are NaN or Inf, the first at [0, 5]", or None. Looks at one matrix at a time."""
+    """Returns "3 values are NaN or Inf, the first at [0, 5]", or None. Reads one matrix at a
+    time."""
     count, first = 0, None
     for index in np.ndindex(array.shape[:-2]):
         bad = ~np.isfinite(array[index])
@@ -63,7 +66,7 @@ def nonfinite_text(array: np.ndarray) -> Optional[str]:
 
 
 def checked_lengths(name: str, cu_seqlens: Sequence[int], total: int) -> Tuple[int, ...]:
-    """cu_seqlens as given, which must go from 0 to the tensors' length."""
+    """Returns cu_seqlens after checking that it goes from 0 to the tensors' length."""
     text = f"{name} {','.join(map(str, cu_seqlens))}"
     if len(cu_seqlens) < 2 or any(int(x) != x for x in cu_seqlens):
         raise BadInput(f"{text}: expected two or more whole numbers")
@@ -75,16 +78,16 @@ def checked_lengths(name: str, cu_seqlens: Sequence[int], total: int) -> Tuple[i
 
 
 class Problem:
-    """q [B, H, Lq, D] and k, v [B, Hkv, Lkv, D], or [L, D] each, and what was asked of them. With
-    cu_seqlens, sequences are packed along L."""
+    """q [B, H, Lq, D] and k, v [B, Hkv, Lkv, D], or [L, D] each, and the options of the problem.
+    With cu_seqlens, sequences are packed along L."""
 
     def __init__(self, q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool = False,
                  scale: Optional[float] = None, dtype: Optional[str] = None,
                  window: Tuple[int, int] = attention.NO_LIMITS, softcap: float = 0.0,
                  alibi: bool = False, cu_seqlens_q: Optional[Sequence[int]] = None,
                  cu_seqlens_k: Optional[Sequence[int]] = None) -> None:
-        """Raises BadInput if the shapes do not fit together or a value is NaN or Inf, also after
-        rounding to `dtype` (default: the type of q)."""
+        """Raises BadInput if the shapes do not fit together, or a value is NaN or Inf before or
+        after rounding to `dtype` (default: the type of q)."""
         for name, array in (("q", q), ("k", k), ("v", v)):
             if array.ndim not in (2, 4):
                 raise BadInput(f"{name} has shape {list(array.shape)}; "
@@ -127,7 +130,7 @@ class Problem:
                                f"cu_seqlens_k {len(self.cu_seqlens_k)}: expected as many")
         self.shape = (batch, heads, len_q, len_kv, dim)
         self.causal = causal
-        self.window = attention.limits(causal, window)  # with causal's
+        self.window = attention.limits(causal, window)  # includes `causal`
         self.softcap = float(softcap)
         self.slopes = attention.alibi_slopes(heads) if alibi else np.zeros(heads)
         self.scale = float(attention.default_scale(dim) if scale is None else scale)
@@ -139,14 +142,14 @@ class Problem:
             if not np.isfinite(attention.round_to(np.float64(largest), self.dtype)):
                 raise BadInput(f"{name}: its largest value {largest:g} overflows {self.dtype}")
             sizes[name] = largest
-        # As common/program.cpp: kernels form Q K.T in fp32 first, and scale it then.
+        # Like common/program.cpp: kernels compute Q K.T in fp32 before they scale it.
         product = max(1.0, dim * sizes["q"] * sizes["k"])
         if (self.dtype != "f64" and not
                 product * max(1.0, abs(self.scale) * math.log2(math.e)) < np.finfo(np.float32).max):
             raise BadInput("Q K.T or scale * Q K.T could pass 3.4e38, the largest fp32 number")
 
     def title(self) -> str:
-        """In words, for reports."""
+        """Returns a description for reports."""
         left, right = self.window
         words = ["B,H,Lq,Lkv,D = " + ",".join(map(str, self.shape)), self.dtype]
         if self.kv_heads != self.shape[1]:
@@ -162,22 +165,23 @@ class Problem:
 
     def head(self, b: int, h: int, kv_head: Optional[int] = None
              ) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """q, k, v of one head, [L, D] each, rounded to the type the program computes in."""
+        """Returns q, k and v of one head, [L, D] each, rounded to the type in which the program
+        computes."""
         if kv_head is None:
             kv_head = h // (self.shape[1] // self.kv_heads)
         return tuple(attention.round_to(x, self.dtype)
                      for x in (self.q[b, h], self.k[b, kv_head], self.v[b, kv_head]))
 
     def sequences(self) -> Iterator[Tuple[slice, slice]]:
-        """Queries and keys that belong together: all, unless sequences are packed."""
+        """Yields the queries and keys that belong together: all, unless sequences are packed."""
         return attention.sequences(self.cu_seqlens_q, self.cu_seqlens_k)
 
     def modifiers(self, h: int) -> dict:
-        """What `attention.scores` takes beside the scale."""
+        """Returns the arguments of `attention.scores` besides the scale."""
         return {"window": self.window, "softcap": self.softcap, "slope": self.slopes[h]}
 
     def options(self) -> dict:
-        """What `attention.general` takes beside the tensors."""
+        """Returns the arguments of `attention.general` besides the tensors."""
         options = {"scale": self.scale, "window": self.window, "softcap": self.softcap,
                    "alibi": bool(self.slopes.any())}
         if self.packed:
@@ -185,7 +189,7 @@ class Problem:
         return options
 
     def longest_keys(self) -> int:
-        """Of a sequence."""
+        """Returns the number of keys in the longest sequence."""
         return max(np.diff(self.cu_seqlens_k))
 
     def largest_v(self) -> float:

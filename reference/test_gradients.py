@@ -1,4 +1,4 @@
-"""Tests of the gradients on the NumPy side: the answers, and a checker that cannot be fooled.
+"""Tests of the gradients in NumPy: the reference, and a checker that wrong results must not pass.
 
     cd reference && python3 -W error -m unittest -q test_gradients
 """
@@ -47,8 +47,8 @@ def random_inputs(shape, kv_heads, seed=0, q_scale=1.0):
 
 def backward_in(dtype, q, k, v, do, scale=None, causal=False, window=(-1, -1), softcap=0.0,
                 slope=0.0, keep_d=True):
-    """One head, one query after the other, fp32 sums in sequence; rounded as a kernel rounds. Not
-    rounded are the results: heads of Q may have to be added up first."""
+    """One head, one query after another, with sequential fp32 sums, rounded as in a kernel. The
+    results are not rounded, because heads of Q may have to be added first."""
     q, k, v, do = (attention.round_to(x, dtype).astype(np.float32) for x in (q, k, v, do))
     len_q, len_kv = len(q), len(k)
     scale = np.float32(1 / math.sqrt(q.shape[1]) if scale is None else scale)
@@ -77,7 +77,7 @@ def backward_in(dtype, q, k, v, do, scale=None, causal=False, window=(-1, -1), s
 
 
 def kernel_in(dtype, q, k, v, do, alibi=False, cu_seqlens_q=None, cu_seqlens_k=None, **options):
-    """backward_in for all heads and sequences."""
+    """Calls backward_in for all heads and sequences."""
     heads, kv_heads = q.shape[1], k.shape[1]
     slopes = attention.alibi_slopes(heads) if alibi else np.zeros(heads)
     lengths = cu_seqlens_q or (0, q.shape[2]), cu_seqlens_k or (0, k.shape[2])
@@ -135,7 +135,7 @@ class Answers(unittest.TestCase):
             self.assertTrue((x == y).all())
 
     def test_the_reference_is_the_general_one(self):
-        """Head by head and block by block, or all at once."""
+        """Compares head by head and block by block with all at once."""
         blocks, attention.row_blocks = attention.row_blocks, lambda *a: blocks(*a, max_scores=30)
         try:
             for (shape, kv_heads, options), dtype in itertools.product(PROBLEMS, ("bf16", "f64")):
@@ -270,7 +270,7 @@ class Checker(unittest.TestCase):
             self.assertTrue(gradients.judge(problem, self.do, right)[1].startswith("WRONG: "))
 
     def test_one_key(self):
-        """Where dQ = dK = 0, fp32's noise is right, and no more than that."""
+        """With one key dQ = dK = 0, so fp32's rounding noise must pass, and nothing larger."""
         *inputs, do = random_inputs((1, 2, 40, 1, 64), 2)
         for dtype in ("bf16", "f16", "f32"):
             problem = Problem(*inputs, dtype=dtype)
@@ -294,7 +294,7 @@ class Checker(unittest.TestCase):
 
 
 def dense_steps(q, k, v, do, causal=False, scale=None, softcap=0.0):
-    """Everything that a backward pass computes, by name, for all heads at once."""
+    """Returns all intermediate results of a backward pass by name, for all heads at once."""
     group, len_q, len_kv = q.shape[1] // k.shape[1], q.shape[2], k.shape[2]
     k, v = (np.repeat(x, group, axis=1) for x in (k, v))
     scale = q.shape[3] ** -0.5 if scale is None else scale
@@ -312,7 +312,8 @@ def dense_steps(q, k, v, do, causal=False, scale=None, softcap=0.0):
 
 
 def dense_backward(steps, **changes):
-    """dQ, dK and dV from these steps, some of which are changed; `add` sums over a group."""
+    """Returns dQ, dK and dV from these steps, some of which are changed; `add` sums over a
+    group."""
     x = {**steps, **changes}
     ds = x.get("ds", x["p"] * (x["dp"] - x["d"]) * x["slope"])
 
@@ -327,7 +328,8 @@ def dense_backward(steps, **changes):
 
 
 def usual_mistakes(steps):
-    """(what is named, for which gradients, what a program with this mistake gives)."""
+    """Yields (the named mistake, for which gradients, the result of a program with this
+    mistake)."""
     x, right = steps, dense_backward(steps)
     lse, wrong = x["m"] + np.log(x["l"]), lambda **changes: dense_backward(steps, **changes)
     shown = 1.0 - x["hidden"]
@@ -426,7 +428,8 @@ class Diagnosis(unittest.TestCase):
                     self.assertNotIn("; or ", lines[0])
 
     def test_two_that_fit_are_both_named(self):
-        """With D = 16 and four heads that share one of K and V, a factor of 1/4 is one or the other."""
+        """With D = 16 and four heads that share a head of K and V, a factor of 1/4 has two possible
+        causes."""
         *inputs, do = random_inputs((1, 4, 40, 56, 16), 1)
         right = attention.backward(*inputs, do)
         lines = self.lines(inputs, do, right._replace(dk=right.dk / 4), "f32")
@@ -459,7 +462,7 @@ class Diagnosis(unittest.TestCase):
                     self.assertEqual(self.lines(inputs, do, got, dtype, **options), [])
 
     def other_mistakes(self, steps, random):
-        """Mistakes that have no name, some of them close to those that have one."""
+        """Yields mistakes that have no name, some of them similar to named ones."""
         right, p, d, shown = dense_backward(steps), steps["p"], steps["d"], ~steps["hidden"]
         lse, (len_q, len_kv) = steps["m"] + np.log(steps["l"]), p.shape[2:]
         keys, rows = np.arange(len_kv), np.arange(len_q)[:, None]
@@ -512,7 +515,7 @@ class GoldenCases(unittest.TestCase):
             if output is None:
                 continue
             right = output in ("exact", "plain")
-            if verdict["case"] == "bf16_one_key":  # 0, whatever is done to it
+            if verdict["case"] == "bf16_one_key":  # 0, whatever the change
                 right = right or output in ("no_scale", "dp_of_0")
             with self.subTest(verdict["case"], output=output):
                 if verdict["case"] == "bf16_too_sharp":

@@ -1,4 +1,5 @@
-"""Tests of the NumPy side: the answers, the golden cases, and a checker that cannot be fooled.
+"""Tests of the NumPy reference: the answers, the golden cases, and a checker that wrong results
+must not pass.
 
     cd reference && python3 -W error -m unittest -q test_reference
 """
@@ -27,7 +28,8 @@ HERE = Path(__file__).resolve().parent
 
 
 def get_slopes(heads):
-    """As ALiBi's authors have it: half of the heads again for those that no power of two has."""
+    """The algorithm of ALiBi's authors: heads above a power of two use half of the next power's
+    slopes."""
     if heads & (heads - 1) == 0:
         return [2 ** (-8 * (h + 1) / heads) for h in range(heads)]
     power = 1 << heads.bit_length() - 1
@@ -35,7 +37,8 @@ def get_slopes(heads):
 
 
 def scalar_attention(q, k, v, scale, causal, window=(-1, -1), softcap=0.0, slope=0.0):
-    """One head, one number at a time, with exactly rounded sums: shares no code with the module."""
+    """One head, one number at a time, with exactly rounded sums. It shares no code with the
+    module."""
     o, lse = [], []
     left, right = window
     for i, q_row in enumerate(q.tolist()):
@@ -71,8 +74,8 @@ def random_inputs(shape, seed=0, q_scale=1.0):
 
 def flash_in(dtype, q, k, v, scale=None, causal=False, tile=16, window=(-1, -1), softcap=0.0,
              slope=0.0):
-    """What a correct kernel in `dtype` computes: fp32 state, P rounded for the second product, O
-    divided once at the end; every sum in sequence, the worst order."""
+    """Computes what a correct kernel in `dtype` computes: fp32 state, P rounded for the second
+    product, O divided once at the end. Every sum is sequential, which is the worst order."""
     q, k, v = (attention.round_to(x, dtype).astype(np.float32) for x in (q, k, v))
     len_q, len_kv, dim = q.shape[-2], k.shape[-2], q.shape[-1]
     scale = np.float32(1 / np.sqrt(dim) if scale is None else scale)
@@ -143,7 +146,7 @@ class ForwardPasses(unittest.TestCase):
                 self.assertTrue((o[:, :, 7:] != 0).all() and np.isfinite(lse[:, :, 7:]).all())
 
     def test_a_row_sum_of_zero_shows(self):
-        """l = 0 at a finite maximum is somebody's mistake, and 0/0 must stay NaN."""
+        """l = 0 with a finite maximum is an error of the caller, so 0/0 must stay NaN."""
         with np.errstate(divide="ignore", invalid="ignore"):
             o, lse = attention._finish(np.array([0.0, -np.inf]), np.zeros(2), np.zeros((2, 3)))
         self.assertTrue(np.isnan(o[0]).all() and (o[1] == 0).all() and lse[1] == -np.inf)
@@ -172,7 +175,8 @@ class ForwardPasses(unittest.TestCase):
             for name, forward in attention.FORWARD.items():
                 with self.subTest(name=name, sign=sign):
                     o = forward(q, k, v, 1.0).o
-                    if name == "naive":  # exp(score) is infinite or 0 here: the 0/0 must show
+                    # exp(score) is infinite or 0 here, so the 0/0 must be visible
+                    if name == "naive":
                         self.assertTrue(np.isnan(o).all())
                     else:
                         np.testing.assert_allclose(o, want, atol=1e-12)
@@ -208,7 +212,7 @@ class MasksAndShapes(unittest.TestCase):
     MODIFIERS = [{}, {"causal": True}, {"window": (3, 4)}, {"window": (0, 0)}, {"window": (5, -1)},
                  {"window": (-1, 2)}, {"window": (4, 9), "causal": True}, {"softcap": 0.8},
                  {"slope": 0.3}, {"softcap": 0.8, "slope": 0.3, "window": (2, 0)}]
-    CU_Q, CU_K = (0, 3, 3, 4, 13, 20), (0, 5, 9, 9, 17, 20)  # no query, no key, more of either
+    CU_Q, CU_K = (0, 3, 3, 4, 13, 20), (0, 5, 9, 9, 17, 20)  # no query, no key, or more of either
 
     def packed_inputs(self):
         q, _, _ = random_inputs((1, 4, 20, 1, 6))
@@ -314,7 +318,7 @@ class MasksAndShapes(unittest.TestCase):
                                        whole.o, atol=1e-13)
 
     def test_hidden_keys_are_hidden_before_and_after_softcap(self):
-        """tanh(-inf) would make -softcap of them."""
+        """A softcap after the mask would turn masked keys into scores of -softcap."""
         q, k, v = random_inputs((1, 1, 20, 8, 4))
         o, lse = attention.safe(q, k, v, causal=True, softcap=0.1)
         self.assertTrue((o[:, :, :12] == 0).all() and (lse[:, :, :12] == -np.inf).all())
@@ -339,7 +343,7 @@ class Rounding(unittest.TestCase):
         self.assertTrue((rounded[kept].view(np.uint32) == bits[kept]).all())
 
     def test_bf16_to_nearest_ties_to_even(self):
-        """Against exact fractions: around each midpoint of neighbouring values."""
+        """Compares with exact fractions around each midpoint of adjacent values."""
         random = np.random.default_rng(0)
         for upper in [0x0000, 0x0001, 0x007F, 0x0080, 0x3F80, 0x3F81, 0x7F7E] + list(
                 random.integers(0, 0x7F7F, 200)):
@@ -378,7 +382,7 @@ class Rounding(unittest.TestCase):
             self.assertEqual(attention.ulp(x, "f16"), np.spacing(np.float16(x)))
 
     def test_plain_attention_rounds_where_it_says(self):
-        """One query, two keys, by hand: P and O are rounded, and S is not."""
+        """One query and two keys by hand: P and O are rounded, and S is not."""
         q, k, v = np.array([[1.0]]), np.array([[1.01], [0.0]]), np.array([[3.0], [1.0]])
         bf16 = attention.round_bf16
         s = bf16(np.float32(1.01)) * np.float32(0.9)
@@ -446,7 +450,7 @@ class GoldenCases(unittest.TestCase):
             self.assertTrue({"bf16", "f16"} & seen[option], option)
 
     def test_verdicts_are_what_they_must_be(self):
-        """By hand for each case and output: what is right, what is wrong, what cannot be seen."""
+        """Lists for each case and output whether it is right, wrong, or wrong but not visible."""
         wrong = dict.fromkeys(
             ("times_1.08", "three_rows_plus_1", "one_zero", "one_nan", "one_infinite", "all_lean",
              "next_query", "not_rescaled", "tail", "lse_nan", "lse_0", "lse_base_2",
@@ -457,11 +461,12 @@ class GoldenCases(unittest.TestCase):
                                         "lse_base_2"), "wrong"))
         changes = {
             "bf16_flat": {"next_query": "agreed", "not_rescaled": "agreed"},  # all rows are alike
-            "bf16_sharp": {"tail": "agreed"},  # a score of 0 weighs nothing there
-            "f16_sharp": {"tail": "agreed", "lse_lost_a_key": "agreed"},  # nor does the last key
+            "bf16_sharp": {"tail": "agreed"},  # a score of 0 has no weight there
+            "f16_sharp": {"tail": "agreed", "lse_lost_a_key": "agreed"},  # nor has the last key
             "f32_sharp": {"tail": "agreed", "lse_lost_a_key": "agreed"},
             "bf16_too_sharp": invisible,
-            "f32_too_sharp": dict(invisible, lse_lost_a_key="wrong"),  # the last key was the largest
+            # the last key was the largest
+            "f32_too_sharp": dict(invisible, lse_lost_a_key="wrong"),
             "f32_values_0": dict.fromkeys(("times_1.08", "one_zero", "next_query", "not_rescaled",
                                            "tail"), "agreed"),
         }
@@ -489,7 +494,7 @@ class GoldenCases(unittest.TestCase):
             self.assertEqual(q.dtype, make_cases.FILE_TYPE[case["dtype"]])
             held = {"bf16": "bf16", "f16": "f16"}.get(case["dtype"], "f32")
             self.assertTrue((attention.round_to(k, held) == k).all())
-            some = slice(-3, None)  # the last rows of a mask are one themselves
+            some = slice(-3, None)  # the last rows of a mask consist of ones anyway
             first_key = case.get("cu_seqlens_k", [0, 0])[-2]  # of the last sequence
             group = sizes["heads"] // k.shape[1]
             self.assertEqual(k.shape[1], case.get("kv_heads", sizes["heads"]))
@@ -549,7 +554,7 @@ class Checker(unittest.TestCase):
                                 self.assertTrue(agreed, verdict)
                                 self.assertTrue(verdict.startswith("agreed: "))
 
-    MASKED = [  # shape, K and V's heads, what is asked
+    MASKED = [  # shape, heads of K and V, options
         ((1, 4, 40, 56, 16), 2, {"causal": True}),
         ((2, 3, 70, 40, 64), 1, {"window": (9, 4)}),
         ((1, 2, 40, 56, 16), 2, {"window": (20, -1), "softcap": 2.0}),
@@ -560,7 +565,7 @@ class Checker(unittest.TestCase):
     ]
 
     def masked(self):
-        """(problem, O, LSE) of correct kernels."""
+        """Yields (problem, O, LSE) of correct kernels."""
         for dtype in ("bf16", "f16", "f32"):
             for shape, kv_heads, options in self.MASKED:
                 for q_scale in (1.0, 20.0):
@@ -586,12 +591,13 @@ class Checker(unittest.TestCase):
                 kept, tensor[at] = tensor[at], np.nan
                 agreed, verdict = check.judge(problem, o, lse, reference=reference)
                 self.assertFalse(agreed, at)
-                self.assertIn("1 of them NaN or Inf", verdict, at)  # also where -inf is expected
+                # including places where -inf is expected
+                self.assertIn("1 of them NaN or Inf", verdict, at)
                 tensor[at] = kept
             self.assertTrue(check.judge(problem, o, lse, reference=reference)[0])
 
     def test_the_reference_is_the_general_one(self):
-        """Head by head and block by block, or all at once."""
+        """Compares head by head and block by block with all at once."""
         blocks, attention.row_blocks = attention.row_blocks, lambda *a: blocks(*a, max_scores=300)
         try:
             for problem, _, _ in self.masked():
@@ -605,7 +611,8 @@ class Checker(unittest.TestCase):
             attention.row_blocks = blocks
 
     def test_tiny_lengths_agree(self):
-        """Without the unit in the last place, a right kernel fails here about once in 3000."""
+        """Without the unit in the last place, a correct kernel would fail here about once in
+        3000."""
         for seed in range(300):
             inputs = random_inputs((1, 1, 1, 1 + seed % 3, 2), seed)
             o, lse = flash_in("bf16", *inputs)
@@ -674,14 +681,14 @@ class Checker(unittest.TestCase):
         self.assert_wrong("1 of 1280 elements are wrong\n  O: first at [0, 1, 7, 3]: expected", o)
 
     def test_one_unwritten_element_fails(self):
-        """Outputs are filled with NaN before a run; a buffer of zeros shows as well."""
+        """Outputs are filled with NaN before a run. A buffer of zeros is detected as well."""
         for unwritten in (np.nan, 0.0):
             o, _ = self.right()
             o[0, 0, 20, 5] = unwritten
             self.assert_wrong("first at [0, 0, 20, 5]", o)
 
     def test_the_bound_is_sharp(self):
-        """Just inside passes, just outside fails, for an output that is otherwise exact."""
+        """An otherwise exact output passes just inside the bound and fails just outside."""
         inputs = random_inputs(self.SHAPE)
         for dtype in ("bf16", "f16", "f32", "f64"):
             problem = Problem(*inputs, dtype=dtype)
@@ -698,7 +705,7 @@ class Checker(unittest.TestCase):
                         self.assertEqual(check.judge(problem, reference.o, lse)[0], passes)
 
     def test_a_small_mistake_everywhere_fails(self):
-        """Every element stays within the bound; all of them lean the same way."""
+        """Every element is within the bound, but all errors have the same sign."""
         inputs = random_inputs(self.SHAPE)
         for dtype in ("bf16", "f16", "f32"):
             problem = Problem(*inputs, dtype=dtype)
@@ -761,7 +768,8 @@ class Checker(unittest.TestCase):
                           inputs=inputs)
 
     def test_plain_attention_that_overflows_excuses_nothing(self):
-        """1/2047 rounds up in f16: such weights carry its largest number to Inf. The bound stays."""
+        """1/2047 rounds up in f16, so such weights turn f16's largest number into Inf. The bound
+        stays."""
         q, k, v = np.zeros((1, 1, 2, 4)), np.zeros((1, 1, 2047, 4)), np.full((1, 1, 2047, 4), 65504)
         plain = attention.plain(q, k, v, "f16", 1.0).o
         self.assertTrue(np.isinf(plain).any())
@@ -780,12 +788,12 @@ class Checker(unittest.TestCase):
             self.assertFalse(verdict[0])
             self.assertTrue(verdict[1].startswith("INCONCLUSIVE: "), verdict[1])
             self.assertIn("it proves nothing", verdict[1])
-            out[0, 0, 3, 4] = np.nan  # that is wrong whatever the bound is
+            out[0, 0, 3, 4] = np.nan  # wrong, whatever the bound is
             verdict = check.judge(Problem(q, k, v, scale=scale, dtype=dtype), out, lse)
             self.assertTrue(verdict[1].startswith("WRONG: "), verdict[1])
 
     def test_a_quarter_of_the_outputs_rms_is_the_limit(self):
-        """Each side of the limit, by the largest score that decides the bound there."""
+        """Tests each side of the limit with the largest score that decides the bound there."""
         inputs = random_inputs(self.SHAPE)
         problem = Problem(*inputs, dtype="bf16")
         reference = check.compute_reference(problem)
@@ -797,7 +805,7 @@ class Checker(unittest.TestCase):
             self.assertEqual(check.bounds(problem, changed).conclusive, conclusive)
 
     def test_rows_that_see_no_key_do_not_make_a_verdict_inconclusive(self):
-        """999 of 1000 rows are 0. The one that is not says how large O is."""
+        """999 of 1000 rows are 0, so the remaining row determines the size of O."""
         inputs = random_inputs((1, 1, 1000, 1, 8))
         out, lse = flash_in("bf16", *inputs, causal=True)
         self.assertTrue(self.judge(out, "bf16", lse, inputs, causal=True)[0])
@@ -807,7 +815,7 @@ class Checker(unittest.TestCase):
         self.assert_wrong("first at", np.full_like(q, 1e-30), "bf16", None, (q, k, zeros))
 
     def test_no_mistake_hides_at_any_scale(self):
-        """What a bound made from bf16 scores let through at scores in the hundreds."""
+        """A bound derived from bf16 scores accepted these mistakes at scores in the hundreds."""
         for dtype in ("bf16", "f16", "f32"):
             for q_scale in (1e-3, 1.0, 30.0, 300.0):
                 inputs = random_inputs((1, 2, 64, 100, 64), q_scale=q_scale)
@@ -841,24 +849,24 @@ def softmax_rows(s):
 
 
 def lower(len_q, len_kv, shift):
-    """True where key j <= query i + shift."""
+    """Returns True where key j <= query i + shift."""
     return np.arange(len_kv) <= np.arange(len_q)[:, None] + shift
 
 
 def exchange(x):
-    """[B,H,L,D] bytes taken for [B,L,H,D], as [B,H,L,D]."""
+    """Reads the bytes of [B,H,L,D] as [B,L,H,D] and returns [B,H,L,D]."""
     b, h, l, d = x.shape
     return x.reshape(b, l, h, d).transpose(0, 2, 1, 3)
 
 
 def exchange_back(x):
-    """[B,H,L,D] written as [B,L,H,D] into a [B,H,L,D] buffer."""
+    """Writes [B,H,L,D] as [B,L,H,D] into a buffer of [B,H,L,D]."""
     return np.ascontiguousarray(x.transpose(0, 2, 1, 3)).reshape(x.shape)
 
 
 def wrong_outputs(q, k, v):
-    """(causal, what the diagnosis must say, wrong O). Written with whole matrices and masks, not
-    with the functions of mistakes.py."""
+    """Yields (causal, words of the diagnosis, wrong O). It uses whole matrices and masks and not
+    the functions of mistakes.py."""
     len_q, len_kv, dim = q.shape[2], k.shape[2], q.shape[3]
     shift, scale = len_kv - len_q, dim**-0.5
     raw = q @ k.swapaxes(-1, -2)
@@ -918,7 +926,7 @@ def wrong_outputs(q, k, v):
 
 
 def wrong_masked_outputs():
-    """(options, what the diagnosis must say, (q, k, v), wrong O). Whole matrices again."""
+    """Yields (options, words of the diagnosis, (q, k, v), wrong O), also with whole matrices."""
     def attend(inputs, mask, softcap=0.0, slopes=0.0, hidden=-np.inf, scale=0.25):
         q, k, v = inputs
         k, v = (np.repeat(x, q.shape[1] // x.shape[1], 1) for x in (k, v))
@@ -1070,7 +1078,8 @@ class Diagnosis(unittest.TestCase):
         one_wrong[0, 0, 3, 3] += 1
         for out in (one_wrong, noisy, random.normal(0.5, 1, right.shape), 1.1 * right):
             self.assertIsNone(self.diagnose(inputs, out))
-        inputs = random_inputs((1, 1, 1500, 1500, 8), q_scale=0.1)  # most rows: about the mean of V
+        # for most rows, about the mean of V
+        inputs = random_inputs((1, 1, 1500, 1500, 8), q_scale=0.1)
         constant = np.full(inputs[0].shape, inputs[2].mean())
         self.assertIsNone(self.diagnose(inputs, constant, causal=True))
 
@@ -1130,7 +1139,7 @@ class Diagnosis(unittest.TestCase):
                       self.diagnose(inputs, attention.safe(*inputs).o, lse=lse[:, ::-1]))
 
     def test_log_sum_exp_of_flash_attention(self):
-        """+inf where a row sees no key, also next to another mistake in LSE."""
+        """+inf in fully masked rows, alone and together with another mistake in LSE."""
         inputs = random_inputs((1, 2, 30, 20, 8))
         out, lse = attention.safe(*inputs, causal=True)
         unseen, convention = lse == -np.inf, "LSE = +inf, which is FlashAttention-2's convention"

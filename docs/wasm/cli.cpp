@@ -108,7 +108,7 @@ std::string Cli::parse(int argc, char** argv) {
       for (const auto& [option, one] : impl_->options) {
         if (one.count == 0) continue;
         throw InputError(option + " before " + name + ": " + name +
-                         " takes only what stands behind it (" + name + " --help lists it)");
+                         " takes only options that come after it (" + name + " --help lists it)");
       }
       command->parse(argc - i, argv + i);
       return name;
