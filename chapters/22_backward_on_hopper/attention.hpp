@@ -1,9 +1,9 @@
 #pragma once
 // Chapter 22: the backward pass on Hopper.
 //
-// Chapter 10's five products with wgmma, by consumer warpgroups that wait for a producer's tiles.
-// P and dS stay in registers for dV and dK; dS goes through shared memory for dQ, and the copy
-// engine adds dQ to its sum. For sm_90a.
+// The five products of chapter 10 with wgmma. Consumer warpgroups multiply tiles that a producer
+// loads. P and dS stay in registers for dV and dK. dS goes through shared memory for dQ, and the
+// copy engine adds dQ to its sum. For sm_90a.
 //
 //   ch22_backward_on_hopper --shape 1,2,256,256,128 --causal --profile
 
@@ -17,7 +17,7 @@ template <class T, int HEAD_DIM, class Breaks>
 void launch_backward(const fa::BackwardArgs& args, Breaks breaks) {
   using L = Layout<HEAD_DIM>;
   Params p = ch10::params_of(args);
-  // LSE, D and dQ's sum have rows for whole tiles of this chapter.
+  // LSE, D and the sum of dQ have rows for whole tiles of this chapter.
   const int q_tiles = ceil_div(p.len_q, L::BLOCK_Q);
   const int64_t tiles = int64_t{p.batches} * p.heads * q_tiles;
   const int64_t blocks = int64_t{p.batch_kv_heads} * p.kv_tiles;
@@ -29,7 +29,7 @@ void launch_backward(const fa::BackwardArgs& args, Breaks breaks) {
   p.dQ_sum = p.D + tiles * L::BLOCK_Q;
   p.turns = reinterpret_cast<int*>(p.dQ_sum + tiles * TILE_ELEMENTS);
 
-  // Chapter 10's kernel computes D, and clears the sum of dQ, in tiles of its own size.
+  // Chapter 10's kernel computes D and clears the sum of dQ in tiles of its own size.
   p.q_tiles = q_tiles * (L::BLOCK_Q / ch10::BLOCK_Q);
   Params prepared = p;
   if (breaks.has(fa::DQ_NOT_CLEARED)) prepared.dQ_sum = nullptr;
@@ -37,10 +37,11 @@ void launch_backward(const fa::BackwardArgs& args, Breaks breaks) {
          {.grid = p.batches * p.heads * p.q_tiles, .block = 256}, prepared, NoBreaks{});
   p.q_tiles = q_tiles;
 
-  // A tensor [batch, heads, len, HEAD_DIM] seen as panels of 64 columns: one box is a whole tile.
+  // Views a tensor [batch, heads, len, HEAD_DIM] as panels of 64 columns, so that one box is a
+  // whole tile.
   const auto map = [](const fa::TensorRef& tensor, int box_rows) {
     const auto [batch, heads, len, dim] = tensor.shape;
-    const auto stride_bytes = [&](int d) {  // any stride will do for a dimension of size 1
+    const auto stride_bytes = [&](int d) {  // a dimension of size 1 may have any stride
       return tensor.shape[d] > 1 ? tensor.strides[d] * ELEMENT : int64_t{HEAD_DIM} * ELEMENT;
     };
     return make_tensor_map(static_cast<const T*>(tensor.data),
@@ -54,8 +55,9 @@ void launch_backward(const fa::BackwardArgs& args, Breaks breaks) {
   };
 
   // [anchor: order]
-  // Causal: the tile of keys that most queries see comes first, and what runs last is short; four
-  // heads side by side share the L2 cache. Otherwise head by head.
+  // Causal: the tile of keys that most queries see comes first, so that the blocks that run last
+  // are short. Blocks of four heads run side by side and share the L2 cache. Otherwise head by
+  // head.
   const bool causal = p.diagonal != ch10::EVERY_KEY;
   Order order{.heads_at_once = args.options[0] > 0 ? args.options[0]
                                : causal            ? 4
@@ -63,8 +65,9 @@ void launch_backward(const fa::BackwardArgs& args, Breaks breaks) {
               .rotation = 0,
               .last_first = false};
   if (p.deterministic) {
-    // The blocks of a head that are all there at once begin at different tiles of queries: each
-    // adds to a tile right after the block before it. Otherwise the order is that of the grid.
+    // If all blocks of a head run at the same time, they start at different tiles of queries, and
+    // each adds to a tile right after the previous block. Otherwise they add in the order of the
+    // grid.
     const bool together = !causal && p.kv_tiles <= std::min(q_tiles, multiprocessors());
     order.rotation = together ? q_tiles / p.kv_tiles : 0;
     order.last_first = !together;
@@ -80,7 +83,7 @@ void launch_backward(const fa::BackwardArgs& args, Breaks breaks) {
          {.grid = static_cast<int>(tiles), .block = 2 * L::BLOCK_Q, .smem_bytes = TILE_BYTES}, p);
 }
 
-// What host code calls: dQ, dK and dV of whatever `args` describe.
+// Called by host code: computes dQ, dK and dV of the problem in `args`.
 template <class Args>
 void backward(const Args& args) {
   const auto with_type = [&](auto head_dim) {

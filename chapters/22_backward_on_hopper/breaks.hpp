@@ -1,5 +1,5 @@
 #pragma once
-// What only chapter 22 can switch off.
+// The breaks of chapter 22 alone.
 
 #include "common/breaks.hpp"
 #include "common/kernels/forward.hpp"

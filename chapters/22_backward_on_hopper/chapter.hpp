@@ -1,5 +1,5 @@
 #pragma once
-// Chapter 22's kernels as host code sees them.
+// Describes chapter 22's kernels to host code.
 
 #include "breaks.hpp"
 #include "chapters/10_backward/chapter.hpp"

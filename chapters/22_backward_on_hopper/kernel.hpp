@@ -1,13 +1,13 @@
 #pragma once
-// The main kernel: a producer warpgroup, of which one warp loads and one adds to dQ, and two
-// consumer warpgroups, which multiply: 64 keys each.
+// The main kernel: one warp of the producer warpgroup loads tiles and another adds to dQ, and two
+// consumer warpgroups multiply, with 64 keys each.
 
 #include "postprocess.hpp"
 #include "schedule.hpp"
 
 namespace FA_BACKEND::ch22 {
 
-// What is where in shared memory. Tiles come first: they begin at multiples of 1024 bytes.
+// Offsets in shared memory. Tiles come first, because they start at multiples of 1024 bytes.
 template <int HEAD_DIM>
 struct Layout {
   static constexpr int BLOCK_Q = TILE_ELEMENTS / HEAD_DIM;
@@ -15,7 +15,7 @@ struct Layout {
   static constexpr uint32_t KV_BYTES = BLOCK_KV * HEAD_DIM * ELEMENT;
   static constexpr uint32_t dS_BYTES = BLOCK_KV * BLOCK_Q * ELEMENT;
   static constexpr uint32_t dQ_HALF_BYTES = TILE_ELEMENTS / 2 * sizeof(float);
-  static constexpr uint32_t ROW_BYTES = BLOCK_Q * sizeof(float);  // one LSE or D for each query
+  static constexpr uint32_t ROW_BYTES = BLOCK_Q * sizeof(float);  // one LSE or D per query
   static constexpr uint32_t K = 0, V = K + KV_BYTES, Q = V + KV_BYTES;
   static constexpr uint32_t dO = Q + Q_STAGES * TILE_BYTES, dS = dO + dO_STAGES * TILE_BYTES;
   static constexpr uint32_t dQ = dS + dS_BUFFERS * dS_BYTES;
@@ -24,15 +24,15 @@ struct Layout {
   static constexpr uint32_t BYTES = MBARRIERS + 2 * (Q_STAGES + dO_STAGES) * 8;
 };
 
-// STAGES buffers: iteration n uses number n % STAGES. Consumers wait for `full`, the producer for
-// `empty`.
+// A ring of STAGES buffers; iteration n uses buffer n % STAGES. Consumers wait for `full`, the
+// producer waits for `empty`.
 template <int STAGES>
 struct Ring {
-  uint32_t full, empty;  // mbarriers, 8 bytes for each buffer
+  uint32_t full, empty;  // mbarriers, 8 bytes per buffer
 
   FA_DEVICE void init(int consumer_warps) const {
     for (int i = 0; i < STAGES; ++i) {
-      mbarrier_init(full + i * 8, 1);  // the producer's arrival; and the bytes
+      mbarrier_init(full + i * 8, 1);  // the producer's arrival, and the bytes
       mbarrier_init(empty + i * 8, consumer_warps);
     }
   }
@@ -43,7 +43,7 @@ struct Ring {
     mbarrier_wait(empty + n % STAGES * 8, n / STAGES % 2 ^ 1, line, file);
   }
   FA_DEVICE uint32_t full_of(int n) const { return full + n % STAGES * 8; }
-  // This warp's lanes have read the buffer, and so have its wgmma.
+  // Called when this warp's lanes and its wgmma have read the buffer.
   FA_DEVICE void release(int n, FA_SITE) const {
     warp_sync(line, file);
     if (lane_index() == 0) mbarrier_arrive(empty + n % STAGES * 8, line, file);
@@ -51,7 +51,7 @@ struct Ring {
 };
 
 // Named barriers. Each consumer has two for its half of dQ, which its 128 threads store and the
-// adding warp reads: consumer 1 has the next number.
+// adding warp reads. Consumer 1 uses the next number.
 enum : int { dS_STORED = 1, dQ_STORED = 2, dQ_READ = 4 };
 constexpr int dQ_THREADS = 128 + WARP_SIZE;
 
@@ -85,7 +85,7 @@ void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT con
     dO.init(CONSUMER_WARPS);
     fence_mbarrier_init();
   }
-  block_sync();  // no thread waits at an mbarrier that does not exist yet
+  block_sync();  // all mbarriers are initialized before a thread waits for one
 
   if (warp_index() < 4) {
     setmaxnreg_dec<24>();
@@ -95,7 +95,7 @@ void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT con
         const int tile = static_cast<int>(ch10::tile_index(p, work.batch, at.head, at.q_tile));
         const int row = at.q_tile * BLOCK_Q;
         const uint32_t bytes = TILE_BYTES + L::ROW_BYTES + (n == 0 ? L::KV_BYTES : 0);
-        // K comes with the first Q, V with the first dO.
+        // K is loaded with the first Q, V with the first dO.
         Q.wait_until_empty(n);
         mbarrier_arrive_expect_tx(Q.full_of(n), bytes);
         if (n == 0)
@@ -131,7 +131,7 @@ void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT con
         }
         if (lane_index() == 0) turn.pass(tile, at.q_tile);
         if (n + 1 == count) break;
-        // The copy engine has read a half: its consumer may store the next one there.
+        // Afterwards the copy engine has read a half, so its consumer may store the next one there.
         if (lane_index() == 0 && !breaks.has(fa::DQ_OVERWRITTEN)) tma_store_wait_read<1>();
         warp_sync();
         barrier_arrive(dQ_READ + 0, dQ_THREADS);
@@ -144,7 +144,8 @@ void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT con
     }
   } else {
     setmaxnreg_inc<240>();
-    // The same in all lanes; from a shuffle, so that descriptors may stay in uniform registers.
+    // Equal in all lanes. The shuffle tells the compiler, so that descriptors may stay in uniform
+    // registers.
     const int consumer = shfl(warp_index() / 4 - 1, 0), warp = warp_index() % 4;
     const uint32_t rows = consumer * WARPGROUP_KEYS * Tile<BLOCK_KV>::ROW_BYTES;
     const uint32_t K_rows = K_smem + rows, V_rows = V_smem + rows;
@@ -157,21 +158,22 @@ void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT con
         ch10::mask_scores(S_rmem, p, first_key + consumer * WARPGROUP_KEYS + warp * MMA_M,
                           q_tile * BLOCK_Q);
     };
-    // Both consumers' dS are there after the barrier. Two buffers: the other consumer may still
-    // multiply by the last one.
+    // After the barrier, dS of both consumers is stored. There are two buffers, because the other
+    // consumer may still multiply by the previous one.
     const auto exchange_dS = [&](int n, const Operand& dS_rmem) {
       const uint32_t dS_smem = smem + L::dS + n % L::dS_BUFFERS * L::dS_BYTES;
       store_operand<BLOCK_KV>(dS_smem, consumer * WARPGROUP_KEYS + warp * MMA_M, dS_rmem);
-      if (!breaks.has(fa::DS_WITHOUT_FENCE)) fence_proxy_async();  // wgmma reads them
+      if (!breaks.has(fa::DS_WITHOUT_FENCE)) fence_proxy_async();  // wgmma reads dS
       barrier_sync(dS_STORED, 2 * 128);
       return dS_smem;
     };
-    // Each consumer multiplies a half of dQ: 64 columns of 128, or 64 queries of 128.
+    // Each consumer multiplies half of dQ: 64 of 128 columns, or 64 of 128 queries.
     const auto begin_dQ = [&](float(&dQ_rmem)[1][8][4], uint32_t dS_smem) {
       multiply_keys<T>(dQ_rmem, dS_smem + (HEAD_DIM == 64 ? panel : 0),
                        K_smem + (HEAD_DIM == 64 ? 0 : panel), breaks);
     };
-    // As four registers of a thread, then the next thread's: no bank conflict, and one piece.
+    // Stored as four registers of a thread, then those of the next thread, so that there is no bank
+    // conflict and the half is contiguous.
     const auto hand_over_dQ = [&](int n, const float(&dQ_rmem)[1][8][4]) {
       if (n > 0) barrier_sync(dQ_READ + consumer, dQ_THREADS);
       const uint32_t to = smem + L::dQ + consumer * L::dQ_HALF_BYTES + thread_index() % 128 * 16;
@@ -179,7 +181,7 @@ void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT con
         const float* c = dQ_rmem[0][mma_d];
         store_shared<Float4>(to + mma_d * 128 * 16, {c[0], c[1], c[2], c[3]});
       }
-      fence_proxy_async();  // the copy engine reads them
+      fence_proxy_async();  // the copy engine reads it
       barrier_arrive(dQ_STORED + consumer, dQ_THREADS);
     };
 
@@ -189,8 +191,8 @@ void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT con
       Operand P_rmem;
       Scores S_rmem, dP_rmem;
       if constexpr (HEAD_DIM == 128 && std::is_same_v<T, bf16>) {
-        // The zeros are there before the first wgmma. Elsewhere than here, this takes 23
-        // instructions more in the loop: 2 % of the speed.
+        // Forces the zeros to be set before the first wgmma. Set elsewhere, they add 23
+        // instructions to the loop, which costs 2 % of the speed.
         written_by_wgmma(dK_rmem[0]);
         written_by_wgmma(dV_rmem[0]);
         // [anchor: main_loop]
@@ -206,10 +208,10 @@ void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT con
           exponentiate<T>(P_rmem, S_rmem, LSE, p.scale_log2);  // P = exp(scale S - LSE)
           multiply_weights<T>(dV_rmem, P_rmem, dO_smem(n));    // dV += P.T @ dO
 
-          // S of the next tile is computed while this warpgroup computes dS. D first: a load from
-          // shared memory queues behind the operands of a wgmma.
+          // S of the next tile is computed while this warpgroup computes dS. D is loaded first,
+          // because a load from shared memory queues after the operands of a wgmma.
           D.load(D_smem(n));
-          const int next = n + 1 < count ? n + 1 : n;  // the last tile's S is computed twice
+          const int next = n + 1 < count ? n + 1 : n;  // S of the last tile is computed twice
           Q.wait_until_full(next);
           multiply_rows<T, HEAD_DIM>(S_rmem, K_rows, Q_smem(next));
           wgmma_wait<1>(dP_rmem[0], dV_rmem[0]);
@@ -227,8 +229,8 @@ void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT con
         }
         // [/anchor: main_loop]
       } else {
-        // Scores of 128 queries, or fp16, which takes more registers to unpack: S of the next tile
-        // finds no registers, so that S and dP go together.
+        // With scores of 128 queries, or with fp16, which takes more registers to unpack, no
+        // registers are left for S of the next tile. Therefore S and dP are computed together.
         FA_NO_UNROLL
         for (int n = 0; n < count; ++n, at.advance(work, p)) {
           Q.wait_until_full(n);
@@ -240,7 +242,7 @@ void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT con
           wgmma_wait<1>(S_rmem[0]);
           mask(S_rmem, at.q_tile);
           exponentiate<T>(P_rmem, S_rmem, LSE, p.scale_log2);
-          Operand dS_rmem;  // P's registers belong to dV's product until it is complete
+          Operand dS_rmem;  // dV's product uses the registers of P until it is complete
           copy(dS_rmem, P_rmem);
           multiply_weights<T>(dV_rmem, P_rmem, dO_smem(n));
           wgmma_wait<1>(dP_rmem[0]);

@@ -1,5 +1,5 @@
 #pragma once
-// dQ from its sum.
+// Computes dQ from its sum.
 
 #include "products.hpp"
 
@@ -9,8 +9,8 @@ struct alignas(16) Float4 {
   float x, y, z, w;
 };
 
-// dQ = scale dQ_sum, rounded, and back in rows: 16 of them a warp. The sum of a tile is stored as
-// the accumulators of the warpgroups that made it: two halves, [8 mma tiles][128 threads][4].
+// dQ = scale dQ_sum, rounded, in rows again, 16 rows per warp. The sum of a tile is stored in the
+// order of the accumulators that computed it: two halves, [8 mma tiles][128 threads][4].
 template <class T, int HEAD_DIM>
 FA_KERNEL FA_LAUNCH_BOUNDS(2 * TILE_ELEMENTS / HEAD_DIM, 1)
 void convert_dQ(const Params p) {
@@ -21,7 +21,7 @@ void convert_dQ(const Params p) {
   const Float4* const from = reinterpret_cast<const Float4*>(p.dQ_sum + tile * TILE_ELEMENTS);
   float dQ_rmem[1][MMAS_D][4];
   for (int mma_d = 0; mma_d < MMAS_D; ++mma_d) {
-    // The halves are queries at head size 64, columns at 128.
+    // The halves are queries at head size 64 and columns at 128.
     const int half = HEAD_DIM == 64 ? warp / 4 : mma_d / 8;
     const Float4 c = load_global(from + (half * 8 + mma_d % 8) * 128 + thread_index() % 128);
     dQ_rmem[0][mma_d][0] = c.x;

@@ -1,12 +1,12 @@
 #pragma once
-// The five products of a pair of tiles, each begun by one warpgroup, and the steps between them.
-// Scores are kept transposed, keys by queries: P and dS then leave the registers as operand A of
-// dV and dK. (FlashAttention-3's idea.)
+// The five products of a pair of tiles, each started by one warpgroup, and the steps between them.
+// Scores are transposed, keys by queries, so that P and dS in registers are operand A of dV and dK.
+// (FlashAttention-3's idea.)
 
 #include "breaks.hpp"
 #include "common/kernels/wgmma_tile.hpp"
 
-// Chapter 10's steps, in this chapter's namespace: ch22::ch10.
+// The steps of chapter 10, in this chapter's namespace ch22::ch10.
 #define FA_CH10 ch22::ch10
 #include "chapters/10_backward/preprocess.hpp"
 
@@ -16,12 +16,12 @@ using ch10::BLOCK_KV;
 using ch10::ELEMENT;
 using ch10::Params;
 
-// A tile of queries has the same number of elements at either head size: 64 x 128 or 128 x 64.
+// A tile of queries has the same number of elements at both head sizes: 64 x 128 or 128 x 64.
 constexpr int TILE_ELEMENTS = 8192;
 constexpr uint32_t TILE_BYTES = TILE_ELEMENTS * ELEMENT;
 constexpr int WARPGROUP_KEYS = 64;
 
-// Begins C.T = A @ B.T   [64, 8 MMAS_Q], the sum over HEAD_DIM: S.T = K @ Q.T, dP.T = V @ dO.T.
+// Starts C.T = A @ B.T   [64, 8 MMAS_Q], summed over HEAD_DIM: S.T = K @ Q.T, dP.T = V @ dO.T.
 template <class T, int HEAD_DIM, int MMAS_Q>
 FA_DEVICE void multiply_rows(float (&C_rmem)[1][MMAS_Q][4],
                              uint32_t A_smem,    // this warpgroup's rows of K or V
@@ -34,8 +34,8 @@ FA_DEVICE void multiply_rows(float (&C_rmem)[1][MMAS_Q][4],
   wgmma_commit();
 }
 
-// Begins C += A @ B   [64, HEAD_DIM], the sum over the tile's queries: dV += P.T @ dO,
-// dK += dS.T @ Q. A is in registers.
+// Starts C += A @ B   [64, HEAD_DIM], summed over the tile's queries: dV += P.T @ dO, dK += dS.T @
+// Q. A is in registers.
 template <class T, int MMAS_D, int MMAS_Q>
 FA_DEVICE void multiply_weights(float (&C_rmem)[1][MMAS_D][4], uint32_t (&A_rmem)[MMAS_Q][1][4],
                                 uint32_t B_smem) {  // dO or Q
@@ -46,13 +46,13 @@ FA_DEVICE void multiply_weights(float (&C_rmem)[1][MMAS_D][4], uint32_t (&A_rmem
   wgmma_commit();
 }
 
-// Begins dQ = dS @ K   [64, 64], the sum over the block's keys, those of both warpgroups. dS is
-// stored as dS.T. Both descriptors say that the sum runs down the columns, so no tile is
-// transposed.
+// Starts dQ = dS @ K   [64, 64], summed over the block's keys, which are those of both warpgroups.
+// dS is stored as dS.T. Both descriptors say that the sum runs down the columns, so no tile has to
+// be transposed.
 template <class T, class Breaks>
 FA_DEVICE void multiply_keys(float (&dQ_rmem)[1][8][4], uint32_t dS_smem, uint32_t K_smem,
                              Breaks breaks) {
-  using KVTile = Tile<BLOCK_KV>;  // both have one row for each key
+  using KVTile = Tile<BLOCK_KV>;  // dS and K have one row per key
   wgmma_fence();
   for (int mma_kv = 0; mma_kv < BLOCK_KV / MMA_K; ++mma_kv) {
     if (breaks.has(fa::SWAPPED_TRANSPOSE)) {
@@ -66,9 +66,9 @@ FA_DEVICE void multiply_keys(float (&dQ_rmem)[1][8][4], uint32_t dS_smem, uint32
   wgmma_commit();
 }
 
-// LSE log2(e), or D, of a tile of queries: a lane's scores belong to two queries of each 8. Each
-// lane loads all of its own. At head size 64 a tile has too many for the registers, so that each
-// lane loads an eighth of them, and shuffles bring the rest.
+// LSE log2(e), or D, of a tile of queries. A lane's scores belong to two queries of each 8, and
+// each lane loads the values of all its queries. At head size 64 these are too many for the
+// registers, so each lane loads an eighth of them and shuffles the rest.
 template <int MMAS_Q>
 struct PerQuery {
   static constexpr bool SHUFFLED = MMAS_Q > 8;
@@ -83,7 +83,7 @@ struct PerQuery {
       pair[1] = loaded.y;
     }
   }
-  // Of query 8 mma_q + 2 (lane % 4) + odd.
+  // Returns the value of query 8 mma_q + 2 (lane % 4) + odd.
   FA_DEVICE float at(int mma_q, int odd) const {
     if constexpr (SHUFFLED)
       return shfl(values[mma_q / 8][odd], mma_q % 8 * 4 + lane_index() % 4);
@@ -113,7 +113,7 @@ FA_DEVICE void copy(uint32_t (&to)[MMAS_K][1][4], const uint32_t (&from)[MMAS_K]
     for (int i = 0; i < 4; ++i) to[mma_k][0][i] = from[mma_k][0][i];
 }
 
-// dS = P o (dP - D), P as rounded. dS, rounded too, takes P's place.
+// dS = P o (dP - D), with the rounded P. dS is rounded as well and replaces P.
 template <class T, int MMAS_Q>
 FA_DEVICE void differentiate_softmax(uint32_t (&P_rmem)[MMAS_Q / 2][1][4],
                                      const float (&dP_rmem)[1][MMAS_Q][4],
@@ -129,13 +129,13 @@ FA_DEVICE void differentiate_softmax(uint32_t (&P_rmem)[MMAS_Q / 2][1][4],
 }
 
 // [anchor: store_operand]
-// Stores a warp's 16 rows of an operand A, the first of them `row`, in a tile of HEIGHT rows.
+// Stores a warp's 16 rows of an operand A in a tile of HEIGHT rows, starting at row `row`.
 template <int HEIGHT, int MMAS_K>
 FA_DEVICE void store_operand(uint32_t tile_smem, int row, const uint32_t (&A_rmem)[MMAS_K][1][4]) {
   using ATile = Tile<HEIGHT>;
   const int lane = lane_index();
-  // Lane 8 i + r gives the address of row r of matrix i: rows 0-7, rows 8-15, then the same of the
-  // next 8 columns. 16-byte chunk c of a row is stored at chunk c ^ row % 8.
+  // Lane 8 i + r passes the address of row r of matrix i: rows 0-7, rows 8-15, then the same rows
+  // of the next 8 columns. 16-byte chunk c of a row is stored at chunk c ^ row % 8.
   const uint32_t smem = tile_smem + (row + lane % 16) * ATile::ROW_BYTES;
   const int chunk = lane / 16, swizzle = lane % 8;
   for (int mma_k = 0; mma_k < MMAS_K; ++mma_k)

@@ -1,19 +1,19 @@
 #pragma once
-// Which tiles a block visits, in which order, and when it may add to dQ.
+// Decides which tiles a block visits, in which order, and when it may add to dQ.
 
 #include "products.hpp"
 
 namespace FA_BACKEND::ch22 {
 
-// The order of the blocks, and of the tiles of queries in each of them.
+// The order of the blocks, and the order of the tiles of queries in each block.
 struct Order {
-  int heads_at_once;  // heads of K and V whose tiles of keys take turns in the grid
-  int rotation;       // the block of key tile n begins n * rotation tiles of queries earlier; or 0
+  int heads_at_once;  // heads of K and V whose tiles of keys alternate in the grid
+  int rotation;       // the block of key tile n starts n * rotation tiles of queries earlier; or 0
   bool last_first;    // tiles of keys in descending order
 };
 
-// A block's tile of keys, and the tiles of queries that see one of its keys: it visits those of one
-// head after the other, each time in a circle from `start`.
+// A block's tile of keys, and the tiles of queries that see one of its keys. The block visits the
+// tiles of one head after another, each time in a circle from `start`.
 struct Work {
   int batch, kv_head, kv_tile;
   int first_q_tile, start, count;
@@ -41,7 +41,7 @@ struct Work {
   }
 };
 
-// The tile of queries that a block is at.
+// The tile of queries that a block is processing.
 struct Place {
   int head, q_tile;
 
@@ -53,30 +53,31 @@ struct Place {
   }
 };
 
-// Deterministic: the blocks add to a tile of dQ in one order, and each tile has a counter of those
-// that have. All of it is for the one thread that adds.
+// Deterministic: the blocks add to a tile of dQ in a fixed order, and each tile has a counter of
+// the blocks that have added. Only the thread that adds uses this.
 template <bool DETERMINISTIC, int BLOCK_Q>
 struct Turn {
   const Params& p;
   const Work& work;
   const Order& order;
-  int* held = nullptr;  // the counter of the tile before, whose adds may not be complete
+  int* held = nullptr;  // counter of the previous tile, whose adds may be incomplete
   int held_turn = 0;
 
   // Returns how many blocks add to this tile of queries before this one does.
   FA_DEVICE int turn_of(int q_tile) const {
     const int n = work.kv_tile;
-    if (order.rotation >
-        0) {  // Block n is there in its iteration q_tile + n * rotation, mod q_tiles.
-      const int first = ceil_div(p.q_tiles - q_tile, order.rotation);  // block for which that wraps
+    if (order.rotation > 0) {  // Block n adds in its iteration q_tile + n * rotation, mod q_tiles.
+      const int first = ceil_div(p.q_tiles - q_tile, order.rotation);  // first block for which that
+                                                                       // wraps around
       if (n >= first) return n - first;
       return first < p.kv_tiles ? n + p.kv_tiles - first : n;
     }
-    const int last = (q_tile * BLOCK_Q + BLOCK_Q - 1 + p.diagonal) / BLOCK_KV;  // key tile it sees
+    const int last = (q_tile * BLOCK_Q + BLOCK_Q - 1 + p.diagonal) / BLOCK_KV;  // last key tile
+                                                                                // that it sees
     return (last < p.kv_tiles ? last : p.kv_tiles - 1) - n;
   }
-  // Waits before the adds to this tile. Another block may be waiting for the tile before, so that
-  // this one hands it on first.
+  // Waits before the adds to this tile. First it hands on the previous tile, because another block
+  // may be waiting for it.
   template <class Breaks>
   FA_DEVICE void await(int tile, int q_tile, Breaks breaks) {
     if (!DETERMINISTIC || breaks.has(fa::DQ_OUT_OF_TURN)) return;
@@ -86,8 +87,8 @@ struct Turn {
     while (load_acquire(p.turns + tile) != turn) {
     }
   }
-  // Called after the two groups of adds to this tile are issued. Those of the tile before are
-  // complete, except for the last two groups.
+  // Called after the two groups of adds to this tile have been issued. The adds to the previous
+  // tile are complete, except for the last two groups.
   FA_DEVICE void pass(int tile, int q_tile) {
     if (!DETERMINISTIC) return;
     if (held != nullptr) {

@@ -1,4 +1,4 @@
-// Chapter 22's kernels on the emulator, against float64.
+// Compares chapter 22's kernels on the emulator with float64.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -40,7 +40,7 @@ struct Run {
   int heads_at_once = 0;
 };
 
-// O, as rounded, and LSE are float64's.
+// Uses O, rounded, and LSE from float64.
 Gradients differentiate(const Problem& problem, const Run& run = {},
                         const simt::Config& config = {}) {
   const Shape& s = problem.shape;
@@ -139,8 +139,9 @@ TEST_CASE("dK and dV have the same bits under every schedule, and no hazard is f
 }
 
 TEST_CASE("deterministic: the same bits under every schedule, and only by waiting for one's turn") {
-  // Rotated; in the grid's order, as there are fewer tiles of queries than of keys; causal.
-  // Six tiles of keys: fewer sums of the tensor cores often add up exactly, in any order.
+  // Cases: rotated; in the grid's order, because there are fewer tiles of queries than of keys;
+  // causal. Six tiles of keys, because fewer sums of the tensor cores often give the same bits in
+  // any order.
   for (const Case& c : {Case{{1, 2, 520, 700, 128}}, Case{{1, 2, 130, 700, 128}},
                         Case{{1, 2, 330, 700, 128}, true}, Case{{1, 4, 700, 700, 64}, false, 2}}) {
     const Problem problem = problem_of(c);
@@ -187,8 +188,8 @@ TEST_CASE("what a pair of tiles costs: products, adds, wavefronts") {
     const Problem problem = problem_of({{1, 1, 3 * tile_q, 256, dim}});
     const simt::Counters counters = differentiate(problem).report.counters;
     CAPTURE(dim);
-    // Instructions of two warpgroups, counted for each warp: S, dP: dim / 16; dV, dK: tile_q / 16;
-    // dQ: 128 keys / 16. At head size 128, S of the last tile is computed twice.
+    // Instructions of two warpgroups, counted per warp: S, dP: dim / 16; dV, dK: tile_q / 16; dQ:
+    // 128 keys / 16. At head size 128, S of the last tile is computed twice.
     const int64_t again = dim == 128 ? 2 * 8 * (dim / 16) : 0;
     CHECK(counters.wgmma_instructions ==
           pairs * 8 * (2 * dim / 16 + 2 * tile_q / 16 + 128 / 16) + again);

@@ -1,10 +1,11 @@
 #pragma once
-// Chapter 23, FP8: both products in 8 bits, by wgmma.
+// Chapter 23, FP8: both products in 8 bits with wgmma.
 //
-// Chapter 16's kernel with three changes. The operands are e4m3, which wgmma multiplies at twice
-// the rate; it takes them K-major only, so V has been laid on its side beforehand, its keys in an
-// order that lets P stay where it is. Weights must fit e4m3: the sums say when one may not. And
-// since the tensor core does not sum in fp32, O is added up in registers after each tile.
+// Chapter 16's kernel with three changes. First, the operands are e4m3, which wgmma multiplies at
+// twice the rate. It takes them K-major only. Therefore V has been transposed before, and its keys
+// are in an order in which P can stay in its registers. Second, weights must fit e4m3, and the row
+// sums show when one may not. Third, the tensor core does not sum in fp32, so O is added up in
+// registers after each tile.
 //
 //   ch23_fp8 --shape 1,1,128,512,128 --profile
 //
@@ -16,8 +17,8 @@
 
 namespace FA_BACKEND::ch23 {
 
-// ROWS rows of WIDTH bytes in shared memory: panels of SPAN columns, one behind the other, each row
-// of them SPAN bytes, swizzled. wgmma multiplies 32 columns of it at a time.
+// ROWS rows of WIDTH bytes in shared memory, as panels of SPAN columns that are stored one after
+// another. Each row of a panel has SPAN bytes and is swizzled. A wgmma multiplies 32 columns.
 template <int ROWS, int WIDTH>
 struct Tile8 {
   static constexpr int SPAN = WIDTH % 128 == 0 ? 128 : WIDTH % 64 == 0 ? 64 : 32;
@@ -33,7 +34,7 @@ struct Tile8 {
   }
 };
 
-// Begins S = Q @ K.T   [64, BLOCK_KV]. The first wgmma sets S, the others add to it.
+// Starts S = Q @ K.T   [64, BLOCK_KV]. The first wgmma sets S, the others add to it.
 template <int HEAD_DIM, int MMAS_KV>
 FA_DEVICE void multiply_query_key(float (&S_rmem)[1][MMAS_KV][4],
                                   uint32_t Q_smem,  // this warpgroup's rows of the tile
@@ -45,7 +46,7 @@ FA_DEVICE void multiply_query_key(float (&S_rmem)[1][MMAS_KV][4],
   wgmma_commit();
 }
 
-// Begins O += P @ V   [64, HEAD_DIM], or O = P @ V.
+// Starts O += P @ V   [64, HEAD_DIM], or O = P @ V.
 template <int MMAS_D, int STEPS>
 FA_DEVICE void multiply_weights_value(float (&O_rmem)[1][MMAS_D][4], uint32_t (&P_rmem)[STEPS][4],
                                       uint32_t V_smem, bool accumulate) {
@@ -68,7 +69,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
   const uint32_t K_smem = Q_smem + QTile::BYTES;
   const uint32_t V_smem = K_smem + STAGES * KV_TILE_BYTES;
   const uint32_t Q_full = V_smem + STAGES * KV_TILE_BYTES;  // mbarriers, 8 bytes each
-  const uint32_t K_full = Q_full + 8;                       // of each buffer
+  const uint32_t K_full = Q_full + 8;                       // one per buffer
   const uint32_t V_full = K_full + STAGES * 8;
   const uint32_t K_empty = V_full + STAGES * 8;
   const uint32_t V_empty = K_empty + STAGES * 8;
@@ -77,15 +78,17 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
   const auto parity = [](int n) { return n / STAGES % 2; };
 
   if (thread_index() == 0) {
-    for (int i = 0; i < 1 + 2 * STAGES; ++i) mbarrier_init(Q_full + i * 8, 1);  // the producer's
-    // One of each consumer: a thread that has waited for the product of its warpgroup.
+    for (int i = 0; i < 1 + 2 * STAGES; ++i)
+      mbarrier_init(Q_full + i * 8, 1);  // arrivals of the
+                                         // producer
+    // One arrival per consumer, by a thread that has waited for the product of its warpgroup.
     for (int i = 0; i < 2 * STAGES; ++i) mbarrier_init(K_empty + i * 8, CONSUMERS);
     fence_mbarrier_init();  // the copy engine sees them
   }
-  block_sync();  // nobody waits at an mbarrier that does not exist yet
+  block_sync();  // all mbarriers are initialized before a thread waits for one
 
-  // In the order of chapter 16: heads by groups whose K and V fit into L2, and in a group the tiles
-  // at the end of the sequence, which see the most keys, first.
+  // The order of chapter 16: heads in groups whose K and V fit into L2. In each group, the tiles at
+  // the end of the sequence come first, because they see the most keys.
   const int first_head = block_index() / (params.together * params.q_tiles) * params.together;
   const int heads_left = params.heads - first_head;
   const int group_heads = heads_left < params.together ? heads_left : params.together;
@@ -105,8 +108,8 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     }
     for (int n = 0; n < count; ++n) {
       const int key = (tiles.begin + n) * BLOCK_KV;
-      // All consumers have multiplied by the tile that was here. In round 0 none was: of a fresh
-      // mbarrier the phase before, of parity 1, counts as complete.
+      // All consumers have multiplied by the previous tile of this buffer. In the first pass there
+      // was none, and on a new mbarrier parity 1 counts as complete.
       mbarrier_wait(of(K_empty, n), parity(n) ^ 1);
       mbarrier_arrive_expect_tx(of(K_full, n), KV_TILE_BYTES);
       tma_load_3d(buffer(K_smem, n), params.K_map, 0, key, kv_head, of(K_full, n));
@@ -121,14 +124,14 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
   }
   setmaxnreg_inc<240>();
 
-  // The same in all lanes; from a shuffle, so that the compiler may keep what follows from it, Q's
-  // descriptors, in uniform registers.
+  // Equal in all lanes. The shuffle tells the compiler, so that it may keep Q's descriptors, which
+  // depend on it, in uniform registers.
   const int consumer = shfl(warp_index() / 4 - 1, 0);
-  const int first_row = block_row + consumer * WARPGROUP_Q;  // of the warpgroup
+  const int first_row = block_row + consumer * WARPGROUP_Q;  // first row of the warpgroup
   const int warp_row = block_row + (warp_index() - 4) * MMA_M;
   const uint32_t Q_warpgroup = Q_smem + consumer * WARPGROUP_Q * QTile::SPAN;
 
-  Facts Q_facts = {0.0f, 0.0f};  // of rows that do not exist
+  Facts Q_facts = {0.0f, 0.0f};  // of rows past the end
   if (first_row < params.len_q)
     Q_facts = load_global(params.Q_facts + head * ceil_div(params.len_q, WARPGROUP_Q) +
                           first_row / WARPGROUP_Q);
@@ -138,12 +141,12 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
       params.K_facts + kv_head * ceil_div(params.mask.len_kv, BLOCK_KV) + tiles.begin;
 
   float O_rmem[1][MMAS_D][4] = {};  // sums in fp32
-  float core_rmem[1][MMAS_D][4];    // those of the last tiles, as the tensor core has them
-  float m[2] = {NEG_INF, NEG_INF};  // what is subtracted, as exponent of 2
-  float l[2] = {};                  // row sum so far, of this lane's columns
+  float core_rmem[1][MMAS_D][4];    // sum of the last tiles, as the tensor core keeps it
+  float m[2] = {NEG_INF, NEG_INF};  // exponent that is subtracted, in base 2
+  float l[2] = {};                  // running row sum of this lane's columns
   float S_rmem[1][BLOCK_KV / MMA_N][4];
   uint32_t P_rmem[BLOCK_KV / MMA_K8][4];  // wgmma may read it until the wait
-  bool fresh = true;                      // the tensor core begins anew
+  bool fresh = true;                      // the next product overwrites core_rmem
   const float reference = breaks.has(fa::P_UNSCALED) ? 0.0f : REFERENCE;
   const float most = breaks.has(fa::P_UNSCALED) ? 14.0f : LARGEST_WEIGHT;
 
@@ -161,7 +164,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     if (thread_index() % 128 == 0) mbarrier_arrive(of(V_empty, n));
   };
   // [anchor: second_level]
-  // The tensor core keeps 13 bits behind the leading one of its sum, fp32 23.
+  // The tensor core keeps 13 bits below the leading one of its sum; fp32 keeps 23.
   const auto move_to_sums = [&] {
     for (int mma_d = 0; mma_d < MMAS_D; ++mma_d)
       for (int i = 0; i < 4; ++i) O_rmem[0][mma_d][i] += core_rmem[0][mma_d][i];
@@ -169,11 +172,12 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
   };
   // [/anchor: second_level]
 
-  float scale, rescale[1][2], sum[2];  // of the tile at hand
-  bool look = true;  // for the maximum, before the exponentials: in the first tile there is none
+  float scale, rescale[1][2], sum[2];  // of the current tile
+  bool look = true;  // check the maximum before the exponentials, because there is none in the
+                     // first tile
   bool grew, large;
   // [anchor: weights]
-  // S, which has been computed, becomes the weights.
+  // Turns the finished S into weights.
   const auto exponentials = [&, breaks](int n, const Facts& facts) {
     if (thread_index() % 128 == 0) mbarrier_arrive(of(K_empty, n));
     scale = facts.scale * Q_scale;
@@ -181,10 +185,10 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     const int tile = tiles.begin + n;
     const bool edge = tile < tiles.clear_begin || tile >= tiles.clear_end;
     if (edge) mask_scores(S_rmem, params.mask, opaque(warp_row), tile * BLOCK_KV);
-    // No score is above |q| |k| (Cauchy and Schwarz). Where that is below 57, m is at least -59, as
-    // it may stay 2 behind, and a weight at most 2^(57 + 59 + 5) = 2^121; fp32 holds 2^127. Where
-    // it is not: look first, here and in the next tile. So where a mask may have left rows without
-    // a key.
+    // No score exceeds |q| |k| (Cauchy and Schwarz). If that is below 57, m is at least -59,
+    // because it may be 2 too small, and a weight is at most 2^(57 + 59 + 5) = 2^121; fp32 holds
+    // 2^127. Otherwise check the maximum first, here and in the next tile. Do so too if a mask may
+    // have left rows without a key.
     const bool far = !(facts.norm * Q_norm < 57.0f) && !breaks.has(fa::NO_BOUND);
     look = look || edge || far;
     grew = look && raise_row_max(m, rescale, S_rmem, scale, breaks);
@@ -234,8 +238,8 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     move_to_sums();
   }
   // [/anchor: main_loop]
-  // Each channel of V has its scale, and gets its mean back, once for each weight. Not so a row
-  // that has seen no key: there even a NaN of V counts as nothing.
+  // Multiplies each channel of V by its scale and adds its mean back, once per weight. A fully
+  // masked row is excluded, because even a NaN of V must have no effect there.
   for (float& sum : l) sum = quad_reduce(sum, breaks, [](float a, float b) { return a + b; });
   for (int mma_d = 0; mma_d < MMAS_D; ++mma_d) {
     const int column = kv_head * HEAD_DIM + mma_d * MMA_N + lane_index() % 4 * 2;
@@ -260,7 +264,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
                {{l[0], l[1]}}, 0.69314718f, params.len_q - warp_row, HEAD_DIM * sizeof(bf16));
 }
 
-// A tensor [heads, rows, WIDTH] of bytes: one box is `box_rows` rows, SPAN of their columns.
+// Describes a tensor [heads, rows, WIDTH] of bytes. A box is `box_rows` rows of SPAN columns.
 template <int SPAN>
 TensorMap map_of(const e4m3* data, int64_t heads, int64_t rows, int64_t width, int box_rows,
                  Swizzle swizzle) {
@@ -268,7 +272,7 @@ TensorMap map_of(const e4m3* data, int64_t heads, int64_t rows, int64_t width, i
                          swizzle);
 }
 
-// Starts what brings Q, K and V into 8 bits; what the attention is given then.
+// Launches the kernels that convert Q, K and V to 8 bits. Returns the parameters of the attention.
 template <int HEAD_DIM>
 Params start_quantizing(const fa::ForwardArgs& args) {
   check_scale_and_strides(args.scale, {&args.q, &args.k, &args.v, &args.o});
@@ -280,7 +284,7 @@ Params start_quantizing(const fa::ForwardArgs& args) {
   const Workspace w =
       workspace_of(args.workspace, {batch, heads, len_q, len_kv, dim}, args.k.shape[1]);
   const auto data = [](const fa::TensorRef& tensor) { return static_cast<bf16*>(tensor.data); };
-  // Tiles of a head stand in the grid's second dimension, which takes up to 65535.
+  // Tiles of a head are in the grid's second dimension, which is at most 65535.
   const auto grid = [](int64_t of_heads, int64_t rows, int tile, int z = 1) {
     const int64_t tiles = (rows + tile - 1) / tile;
     if (tiles > 65535)
@@ -321,7 +325,8 @@ Params start_quantizing(const fa::ForwardArgs& args) {
   using QTile = Tile8<BLOCK_Q, HEAD_DIM>;
   using VTile = Tile8<HEAD_DIM, BLOCK_KV>;
   const Swizzle K_swizzle = args.breaks & fa::SWIZZLE_ONE_SIDE ? Swizzle::none : QTile::SWIZZLE;
-  // K and V of these heads take 16 MB, a third of an H200's L2 cache: Q and O pass through it, too.
+  // K and V of these heads take 16 MB, a third of an H200's L2 cache, because Q and O pass through
+  // it too.
   const int64_t together = (int64_t{16} << 20) / (2 * len_kv * dim) * group;
   return {.Q_map = map_of<QTile::SPAN>(w.Q, q_heads, len_q, dim, BLOCK_Q, QTile::SWIZZLE),
           .K_map = map_of<QTile::SPAN>(w.K, k_heads, len_kv, dim, BLOCK_KV, K_swizzle),
@@ -348,13 +353,13 @@ Params start_quantizing(const fa::ForwardArgs& args) {
 template <int HEAD_DIM, class Breaks>
 void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
   const Params params = start_quantizing<HEAD_DIM>(args);
-  constexpr size_t SMEM = (BLOCK_Q + 2 * STAGES * BLOCK_KV) * HEAD_DIM +  // Q, K, V; to align them;
+  constexpr size_t SMEM = (BLOCK_Q + 2 * STAGES * BLOCK_KV) * HEAD_DIM +  // Q, K, V; alignment;
                           1024 + (1 + 4 * STAGES) * 8;                    // mbarriers
   launch(attention<HEAD_DIM, Breaks>, params.q_tiles * params.heads, 128 * (1 + CONSUMERS), SMEM,
          params, breaks);
 }
 
-// The function that host code calls. (A template, so that it is compiled only where it is used.)
+// Called by host code. (A template, so that it is compiled only where it is used.)
 template <class Args>
 void forward(const Args& args) {
   dispatch(args, [&](auto head_dim, auto breaks) { launch_attention<head_dim>(args, breaks); });

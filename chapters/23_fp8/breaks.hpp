@@ -1,5 +1,5 @@
 #pragma once
-// What --break can switch off in the FP8 kernel only.
+// The breaks of the FP8 kernel alone.
 
 #include "common/kernels/forward.hpp"
 

@@ -1,5 +1,5 @@
 #pragma once
-// Chapter 23 as host code sees it.
+// Describes chapter 23's kernel to host code.
 
 #include "breaks.hpp"
 #include "chapters/16_maximum_on_demand/chapter.hpp"

@@ -12,7 +12,7 @@ namespace {
 
 using fa::Shape;
 
-// What numbers up to `largest` are multiplied by. NaN stays NaN.
+// Returns the factor for values of magnitude up to `largest`. NaN stays NaN.
 float inverse_scale(float largest) {
   const float inverse = fa::kLargestE4m3 / largest;
   return inverse > 0x1p120f ? 0x1p120f : inverse;
@@ -21,7 +21,7 @@ float rounded(float value, float inverse) {
   return fa::to_float(fa::to_e4m3(value * inverse)) * (1 / inverse);
 }
 
-// A tile of rows with one scale. A NaN or an Inf makes all of it NaN.
+// Rounds a tile of rows with one scale. A NaN or an Inf makes all of it NaN.
 void round_tile(std::span<float> tile) {
   float largest = 0;
   for (const float value : tile) {
@@ -35,7 +35,7 @@ void round_head(std::span<float> head, int64_t tile_size) {
     round_tile(head.subspan(begin, std::min(tile_size, std::ssize(head) - begin)));
 }
 
-// Takes the mean off each column of a head [rows, dim], and returns it.
+// Subtracts the mean from each column of a head [rows, dim], and returns the means.
 std::vector<double> take_mean(std::span<float> head, int64_t dim) {
   std::vector<double> mean(dim);
   for (int64_t i = 0; i < std::ssize(head); ++i) mean[i % dim] += head[i];

@@ -1,5 +1,5 @@
 #pragma once
-// From the host's arguments to what the FP8 kernels are given.
+// The parameters of the FP8 kernels, made from the host's arguments.
 
 #include <algorithm>
 #include <string>
@@ -14,42 +14,43 @@ using fa::e4m3;
 
 constexpr int CONSUMERS = 2, WARPGROUP_Q = 64, BLOCK_Q = CONSUMERS * WARPGROUP_Q;
 constexpr int BLOCK_KV = 128;
-constexpr int STAGES = 2;   // of K and of V
-constexpr int MMA_K8 = 32;  // of a wgmma of 8 bits
+constexpr int STAGES = 2;   // buffers of K and of V
+constexpr int MMA_K8 = 32;  // of an 8-bit wgmma
 
-// Of a warpgroup's queries, or of a tile of keys: what its numbers have to be multiplied by, and
-// the longest of its rows, as a vector.
+// Facts about a warpgroup's queries or a tile of keys: the factor of its values, and the norm of
+// its longest row.
 struct alignas(8) Facts {
   float scale, norm;
 };
 
-// Q, K, V in 8 bits. V lies on its side, and its keys in another order (order.hpp).
+// Q, K and V in 8 bits. V is transposed, and its keys are in another order (order.hpp).
 struct Params {
   TensorMap Q_map, K_map, V_map;  // [heads, len_q, D], [kv_heads, len_kv, D], [kv_heads, D, padded]
   const Facts *Q_facts, *K_facts;  // [heads, warpgroups], [kv_heads, tiles]
   const float *V_scales, *V_mean;  // [kv_heads, D]
-  const float* LSE_offset;         // [heads, len_q], or null: what K lost with its mean
+  const float* LSE_offset;         // [heads, len_q], or null: effect of K's mean on the scores
   bf16* O;                         // [heads, len_q, D]
   float* LSE;                      // [heads, len_q], or null
-  int heads, group;                // `group` query heads in a row share a head of K and V
-  int q_tiles, together;           // heads whose K and V the L2 cache holds at a time
-  int stay;  // tiles that O stays in the tensor core before it moves to the sums
+  int heads, group;                // `group` consecutive query heads share a head of K and V
+  int q_tiles, together;           // heads whose K and V the L2 cache holds at the same time
+  int stay;  // tiles that O stays in the tensor core before it is added to the sums
   int len_q;
   float scale_log2;  // e^x = 2^(x log2 e)
   Mask mask;
 };
 
-// The workspace, part after part, each at a multiple of 256 bytes. Of no workspace: its size alone.
+// The parts of the workspace, one after another, each at a multiple of 256 bytes. With a null
+// workspace, it only computes the size.
 struct Workspace {
   e4m3 *Q, *K, *V;
   Facts *Q_facts, *K_facts;
-  float* column_sums;  // [2 kv_heads, chunks, 3, D]: sum, least and largest of CHUNK rows
+  float* column_sums;  // [2 kv_heads, chunks, 3, D]: sum, minimum and maximum of CHUNK rows
   float *K_mean, *V_mean, *V_scales;  // [kv_heads, D]
   float* LSE_offset;
   int64_t bytes;
 };
 
-constexpr int CHUNK = 512;  // rows that one block adds up
+constexpr int CHUNK = 512;  // rows that one block sums
 
 FA_HOST_DEVICE constexpr int64_t padded(int64_t len_kv) {
   return (len_kv + BLOCK_KV - 1) / BLOCK_KV * BLOCK_KV;

@@ -1,5 +1,5 @@
 #pragma once
-// Q, K and V in e4m3: K and V without their means; V on its side.
+// Converts Q, K and V to e4m3. K and V lose their means, and V is transposed.
 
 #include "chapters/23_fp8/order.hpp"
 #include "chapters/23_fp8/params.hpp"
@@ -18,22 +18,24 @@ struct alignas(8) TwoWords {
   uint32_t word[2];
 };
 
-// What numbers up to `largest` are multiplied by before they are rounded; the scale is 1 over it.
-// Where all are tiny, or 0, a finite one.
+// Returns the factor for values of magnitude up to `largest` before rounding; the scale is its
+// inverse. It is finite even if all values are tiny or 0.
 FA_DEVICE float inverse_scale(float largest) {
   constexpr float MOST = 0x1p120f;
   const float inverse = fa::kLargestE4m3 / largest;
   return inverse > MOST ? MOST : inverse;  // NaN stays NaN
 }
 
-// The larger one. A NaN stays one: max would drop it.
+// Returns the larger value, or NaN if there is one, which max would drop.
 FA_DEVICE float larger(float a, float b) { return a > b || a != a ? a : b; }
 
-// Eight neighbours of a row. HEAD_DIM / 8 lanes have a row, and the block's threads several.
+// Eight adjacent elements of a row. HEAD_DIM / 8 lanes share a row, and the block's threads hold
+// several rows.
 template <int HEAD_DIM>
 struct Eight {
   static constexpr int LANES = HEAD_DIM / 8;
-  static constexpr int ROWS = QUANTIZE_THREADS / LANES;  // of the block's threads at a time
+  static constexpr int ROWS = QUANTIZE_THREADS / LANES;  // rows that the block's threads hold at a
+                                                         // time
   float value[8];
 
   FA_DEVICE static int row() { return thread_index() / LANES; }
@@ -48,7 +50,7 @@ struct Eight {
     }
     return eight;
   }
-  // This thread's columns of a row of fp32.
+  // Loads this thread's columns of an fp32 row.
   FA_DEVICE static Eight load(const float* row) {
     Eight eight;
     FA_UNROLL
@@ -58,7 +60,7 @@ struct Eight {
     }
     return eight;
   }
-  // Combines what the lanes of a row have.
+  // Combines the values of the lanes that share a row.
   template <class Combine>
   FA_DEVICE static float reduce(float value, Combine combine) {
     for (int distance = 1; distance < LANES; distance *= 2)
@@ -69,7 +71,7 @@ struct Eight {
 
 FA_DEVICE float sum_of(float a, float b) { return a + b; }
 
-// The sum, the least and the largest number of each column of CHUNK rows: of K, then of V.
+// Computes sum, minimum and maximum of each column of CHUNK rows, of K and then of V.
 template <int HEAD_DIM>
 FA_KERNEL FA_LAUNCH_BOUNDS(QUANTIZE_THREADS, 1)
 void measure_columns(const bf16* K, const bf16* V, float* column_sums, int len_kv) {
@@ -95,7 +97,7 @@ void measure_columns(const bf16* K, const bf16* V, float* column_sums, int len_k
     store_shared<float>(place(1, Row::row(), Row::column() + i), least[i]);
     store_shared<float>(place(2, Row::row(), Row::column() + i), largest[i]);
   }
-  block_sync();  // all threads have stored theirs
+  block_sync();  // all threads have stored their values
   const int column = thread_index();
   if (column >= HEAD_DIM) return;
   float total[3] = {0, -NEG_INF, NEG_INF};
@@ -111,10 +113,10 @@ void measure_columns(const bf16* K, const bf16* V, float* column_sums, int len_k
 
 struct Means {
   float *K_mean, *V_mean, *V_scales;
-  bool keep;  // both stay what they are
+  bool keep;  // leaves both unchanged
 };
 
-// A block for each head of K, then for each of V; a thread for each column.
+// One block per head of K, then per head of V, with one thread per column.
 template <int HEAD_DIM>
 FA_KERNEL FA_LAUNCH_BOUNDS(HEAD_DIM, 1)
 void finish_columns(const float* column_sums, const Means to, int chunks, int len_kv, int heads) {
@@ -127,7 +129,7 @@ void finish_columns(const float* column_sums, const Means to, int chunks, int le
     largest = max(largest, load_global(from + (chunk * 3 + 2) * HEAD_DIM));
   }
   const float mean = to.keep ? 0.0f : sum / static_cast<float>(len_kv);
-  const float lost = sum * 0.0f;  // of a NaN or an Inf, which have no multiple, NaN
+  const float lost = sum * 0.0f;  // NaN for a NaN or an Inf
   store_global((block_index() < heads ? to.K_mean : to.V_mean) + head * HEAD_DIM + column, mean);
   if (block_index() < heads) return;
   store_global(to.V_scales + head * HEAD_DIM + column,
@@ -138,23 +140,23 @@ enum class Operand { Q, K };
 
 struct QuantizeParams {
   const bf16* from;  // [heads, rows, HEAD_DIM]
-  e4m3* to;          // likewise
+  e4m3* to;          // same shape
   Facts* facts;      // [heads, tiles]
   int rows;
   const float* K_mean;  // [heads / group, HEAD_DIM]
   int group;
-  float* LSE_offset;  // of Q: [heads, rows], scale q . mean of K; null: not wanted
+  float* LSE_offset;  // for Q: [heads, rows], scale q . mean of K; null: not wanted
   float scale;
 };
 
-// A block quantizes a tile of rows: a warpgroup's queries, or the keys that the kernel meets at a
+// A block quantizes a tile of rows: a warpgroup's queries, or the keys that the kernel loads at a
 // time.
 template <int HEAD_DIM, Operand OPERAND>
 FA_KERNEL FA_LAUNCH_BOUNDS(QUANTIZE_THREADS, 1)
 void quantize_rows(const QuantizeParams p) {
   using Row = Eight<HEAD_DIM>;
   constexpr int TILE = OPERAND == Operand::Q ? WARPGROUP_Q : BLOCK_KV;
-  constexpr int ROWS = TILE / Row::ROWS;  // of each thread
+  constexpr int ROWS = TILE / Row::ROWS;  // rows per thread
   static_assert(TILE % Row::ROWS == 0, "each thread has equally many rows");
   const auto [head, tile, unused] = block_index_3d();
   const int first = tile * TILE, rows_left = p.rows - first;
@@ -176,13 +178,13 @@ void quantize_rows(const QuantizeParams p) {
       if (OPERAND == Operand::Q) product = fma(x, mean.value[d], product);
       if (OPERAND == Operand::K && row < rows_left) x -= mean.value[d];
       squares = fma(x, x, squares);
-      zero = fma(x, 0.0f, zero);  // NaN, if there is a NaN or an Inf
+      zero = fma(x, 0.0f, zero);  // NaN if there is a NaN or an Inf
       largest = larger(largest, x < 0 ? -x : x);
     }
     largest = larger(largest + zero, largest);
     squared_norm = larger(squared_norm, Row::reduce(squares, sum_of));
-    // K lost its mean: all scores of a row the same number, which softmax does not see, and the
-    // log-sum-exp does.
+    // K lost its mean, which changes all scores of a row by the same number. Softmax does not
+    // depend on it, but the log-sum-exp does.
     if (OPERAND == Operand::Q && p.LSE_offset != nullptr) {
       product = Row::reduce(product, sum_of);
       if (row < rows_left && Row::column() == 0)
@@ -190,14 +192,14 @@ void quantize_rows(const QuantizeParams p) {
     }
   }
 
-  // What all threads of the block have seen.
+  // Combines the results of all threads of the block.
   largest = Row::reduce(largest, larger);
   const uint32_t smem = dynamic_smem();  // [2][Row::ROWS]
   if (Row::column() == 0) {
     store_shared<float>(smem + Row::row() * 4, largest);
     store_shared<float>(smem + (Row::ROWS + Row::row()) * 4, squared_norm);
   }
-  block_sync();  // all rows have been looked at
+  block_sync();  // all rows have been read
   for (int row = 0; row < Row::ROWS; row += 4) {
     const auto four = load_shared<FourFloats>(smem + row * 4);
     for (const float value : four.value) largest = larger(largest, value);
@@ -208,7 +210,7 @@ void quantize_rows(const QuantizeParams p) {
       const auto squares = load_shared<FourFloats>(smem + (Row::ROWS + row) * 4);
       for (const float value : squares.value) squared_norm = larger(squared_norm, value);
     }
-    // The squares of tiny numbers are 0 in fp32. And rounding makes a number larger by up to 1/16.
+    // The squares of tiny values are 0 in fp32. Rounding increases a value by up to 1/16.
     constexpr float SQRT_DIM = HEAD_DIM == 64 ? 8.0f : 11.32f;
     const float norm =
         squared_norm < 0x1p-100f ? largest * SQRT_DIM : sqrt(squared_norm);  // NaN stays NaN
@@ -230,26 +232,27 @@ void quantize_rows(const QuantizeParams p) {
   }
 }
 
-// V [heads, len_kv, HEAD_DIM] becomes [heads, HEAD_DIM, padded], without its mean, its keys in the
-// order of the slots; zeros behind the last. A block turns the tile that the kernel meets.
+// V [heads, len_kv, HEAD_DIM] becomes [heads, HEAD_DIM, padded], without its mean, with its keys in
+// the order of the slots and zeros after the last. A block transposes the tile that the kernel
+// loads at a time.
 // [anchor: turn]
 template <int HEAD_DIM>
 FA_KERNEL FA_LAUNCH_BOUNDS(QUANTIZE_THREADS, 1)
 void turn_values(const bf16* V, e4m3* to, const float* V_mean, const float* V_scales, int len_kv,
                  bool in_order) {
   using Row = Eight<HEAD_DIM>;
-  constexpr int CHUNKS = BLOCK_KV / 16;  // of 16 bytes, in a column of the tile
+  constexpr int CHUNKS = BLOCK_KV / 16;  // 16-byte chunks per column of the tile
   const auto [head, tile, unused] = block_index_3d();
   const uint32_t smem = dynamic_smem();  // [HEAD_DIM][8 chunks]
-  // A thread's columns are 8 apart from its neighbour's: without the XOR all lanes would meet in
-  // one bank.
+  // A thread's columns are 8 apart from its neighbour's. Without the XOR all lanes would access the
+  // same bank.
   const auto place = [&](int column, int chunk) {
     return smem + column * 128 + (chunk ^ column / 8 % 8) * 16;
   };
   Row mean = Row::load(V_mean + head * HEAD_DIM), inverse = Row::load(V_scales + head * HEAD_DIM);
   for (float& scale : inverse.value) scale = 1.0f / scale;
   for (int slots = Row::row() * 4; slots < BLOCK_KV; slots += Row::ROWS * 4) {
-    Row rows[4] = {};  // the keys of four slots in a row
+    Row rows[4] = {};  // the keys of four consecutive slots
     FA_UNROLL
     for (int i = 0; i < 4; ++i) {
       const int key = tile * BLOCK_KV + (in_order ? slots + i : key_of_slot(slots + i));
@@ -264,7 +267,7 @@ void turn_values(const bf16* V, e4m3* to, const float* V_mean, const float* V_sc
           place(Row::column() + d, slots / 16) + slots % 16,
           pack_e4m3x4(rows[0].value[d], rows[1].value[d], rows[2].value[d], rows[3].value[d]));
   }
-  block_sync();  // the whole tile has been turned
+  block_sync();  // the whole tile has been transposed
   for (int i = thread_index(); i < HEAD_DIM * CHUNKS; i += QUANTIZE_THREADS) {
     const int column = i / CHUNKS, chunk = i % CHUNKS;
     e4m3* const row = to + (int64_t{head} * HEAD_DIM + column) * padded(len_kv);

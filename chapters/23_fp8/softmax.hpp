@@ -1,18 +1,17 @@
 #pragma once
-// From scores to weights that fit e4m3, by the maximum at hand.
+// Turns scores into weights that fit e4m3, relative to the current maximum.
 
 #include "chapters/23_fp8/params.hpp"
 
 namespace FA_BACKEND::ch23 {
 
-// A weight is 2^(s - m), and times 2^REFERENCE here: e4m3 goes up to 448 and down to 2^-9. At the
-// maximum it is 32, so that a weight may be 14 times that at the maximum before anybody has to
-// do something about it.
+// A weight is 2^(s - m), times 2^REFERENCE here, because e4m3 covers 448 down to 2^-9. At the
+// maximum it is 32, so a weight may be 14 times as large before m must change.
 constexpr float REFERENCE = 5.0f, LARGEST_WEIGHT = 448.0f;
 
 // S = 2^(scale S - m + reference),   sum = this lane's part of rowsum S
-// True if a weight may be above `most`. No weight is above a sum that it is in; a lane's part is
-// summed by eights, so that eight weights of 32 pass. Written so that NaN and Inf do not.
+// True if a weight may be above `most`. No weight is larger than a sum that contains it. A lane's
+// part is summed in groups of eight, so that eight weights of 32 pass. NaN and Inf do not pass.
 // [anchor: exponentiate]
 template <int MMAS_KV>
 FA_DEVICE bool exponentiate(float (&S_rmem)[1][MMAS_KV][4], float (&sum)[2], const float (&m)[2],
@@ -32,15 +31,15 @@ FA_DEVICE bool exponentiate(float (&S_rmem)[1][MMAS_KV][4], float (&sum)[2], con
   bool large = false;
   for (int half = 0; half < 2; ++half) {
     const float* p = part[half];
-    sum[half] = p[0] + p[1] + (p[2] + p[3]);  // NaN, if one is; max drops it
+    sum[half] = p[0] + p[1] + (p[2] + p[3]);  // NaN if one of them is, although max drops it
     large |= !(max(max(p[0], p[1]), max(p[2], p[3])) < most) || !(sum[half] < 4 * most);
   }
   return large;
 }
 // [/anchor: exponentiate]
 
-// Weights that are too large become smaller, all of a row by a power of two: nothing is rounded. m
-// grows alike. What was summed so far has to be multiplied by `rescale`.
+// Reduces weights that are too large, all of a row by the same power of two, which is exact. m
+// grows accordingly, and `rescale` is the factor for everything summed so far.
 // [anchor: lower]
 template <int MMAS_KV, class Breaks>
 FA_DEVICE void lower_weights(float (&S_rmem)[1][MMAS_KV][4], float (&sum)[2], float (&m)[2],
@@ -60,8 +59,8 @@ FA_DEVICE void lower_weights(float (&S_rmem)[1][MMAS_KV][4], float (&sum)[2], fl
 }
 // [/anchor: lower]
 
-// The exact way, before the exponentials: m' = max(m, rowmax of scale S). It stays until a weight
-// would be more than 4 times as large as at the maximum. True if it moved.
+// The exact way, before the exponentials: m' = max(m, rowmax of scale S). m stays until a weight
+// would be more than 4 times as large as at the maximum. True if m changed.
 template <int MMAS_KV, class Breaks>
 FA_DEVICE bool raise_row_max(float (&m)[2], float (&rescale)[1][2],
                              const float (&S_rmem)[1][MMAS_KV][4], float scale, Breaks breaks) {
@@ -73,7 +72,7 @@ FA_DEVICE bool raise_row_max(float (&m)[2], float (&rescale)[1][2],
     for (int mma_kv = 0; mma_kv < MMAS_KV; ++mma_kv)
       largest = max(largest, max(S_rmem[0][mma_kv][half * 2], S_rmem[0][mma_kv][half * 2 + 1]));
     row_max[half] = largest * scale;
-    // In the first tile m = -inf. Written so that NaN, from -inf - (-inf), counts as grown.
+    // In the first tile m = -inf. Written so that the NaN of -inf - (-inf) counts as grown.
     grew |= !(row_max[half] - m[half] <= MAX_GROWTH);
   }
   if (!warp_any(grew)) return false;
@@ -87,8 +86,8 @@ FA_DEVICE bool raise_row_max(float (&m)[2], float (&rescale)[1][2],
   return true;
 }
 
-// P = S in e4m3, as operand A: what a lane has of 32 keys is what it needs, once V's keys stand in
-// the order of key_of_slot.
+// P = S in e4m3, as operand A. The elements of 32 keys that a lane holds are those that it must
+// pass, because V's keys are in the order of key_of_slot.
 // [anchor: pack]
 template <int MMAS_KV>
 FA_DEVICE void pack(uint32_t (&P_rmem)[MMAS_KV / 4][4], const float (&S_rmem)[1][MMAS_KV][4]) {

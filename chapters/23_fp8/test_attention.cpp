@@ -25,7 +25,7 @@ Problem hard(const Shape& shape, int channel_mean, int outliers, uint64_t seed =
   return problem;
 }
 
-// The verdict of the program.
+// Returns the verdict of the program.
 Verdict verdict(const Problem& problem, uint32_t breaks = 0) {
   std::vector<std::vector<float>> outputs{std::vector<float>(problem.shape.q_elements()),
                                           std::vector<float>(problem.shape.rows())};
@@ -40,7 +40,8 @@ void passes(const Problem& problem) {
   const Verdict result = verdict(problem);
   CHECK_MESSAGE(result.passed, result.text);
 }
-// Nothing is wrong, but with few keys the weights' own 3 bits are too wide a bound to prove it.
+// No error is found, but with few keys the 3 bits of the weights make the bound too wide to prove
+// it.
 void is_not_wrong(const Problem& problem) {
   CAPTURE(to_string(problem.shape));
   const Answer got = answer(KERNEL, problem);
@@ -66,7 +67,7 @@ TEST_CASE("any length: one key, one query, fewer keys than a tile") {
 TEST_CASE("causal, windows, heads that share keys") {
   for (const Shape& shape : {Shape{1, 2, 300, 300, 64}, Shape{1, 1, 100, 400, 128}})
     is_not_wrong(causal(shape));
-  is_not_wrong(causal({1, 1, 400, 100, 64}));  // the first rows see nothing
+  is_not_wrong(causal({1, 1, 400, 100, 64}));  // the first rows are fully masked
   is_not_wrong(window({1, 1, 300, 500, 64}, 100, 50));
   is_not_wrong(window({1, 1, 300, 500, 64}, -1, 7));
   is_not_wrong(window({1, 1, 300, 700, 128}, 10, -1));
@@ -78,7 +79,7 @@ TEST_CASE("causal, windows, heads that share keys") {
 }
 
 TEST_CASE("a row that sees nothing gives 0 and -inf, though V has a NaN") {
-  Problem problem = causal({1, 1, 200, 70, 64});  // the first 130 rows see nothing
+  Problem problem = causal({1, 1, 200, 70, 64});  // the first 130 rows are fully masked
   for (const bool bad : {false, true}) {
     if (bad) problem.v[0] = std::nanf("");
     const Answer got = answer(KERNEL, problem);
@@ -93,13 +94,13 @@ TEST_CASE("a row that sees nothing gives 0 and -inf, though V has a NaN") {
 TEST_CASE("a mean of K, a mean of V, outliers") {
   const Shape shape{1, 2, 128, 700, 128};
   passes(hard(shape, 8, 0));
-  is_not_wrong(hard(shape, 0, 10));  // rows in which one key decides
+  is_not_wrong(hard(shape, 0, 10));  // rows in which one key dominates
   Problem problem = random_problem(shape, Dtype::bf16, 5);
   for (float& value : problem.v) value = round_to(Dtype::bf16, value + 10);
   passes(problem);
 }
 
-// A key of each tile scores more than all before: 2^0, 2^step, 2^(2 step) …
+// One key of each tile scores more than all earlier ones: 2^0, 2^step, 2^(2 step) …
 Problem rising(double step, const Shape& shape = {1, 1, 64, 800, 64}) {
   Problem problem = random_problem(shape, Dtype::bf16, 6);
   for (int64_t i = 0; i < shape.q; ++i)
@@ -155,7 +156,7 @@ TEST_CASE("a NaN or an Inf does not vanish; zeros are zeros") {
 }
 
 TEST_CASE("tiny and huge numbers") {
-  // In fp32 the squares of the first are 0: that says nothing of how large scores are.
+  // In fp32 the squares of the first are 0, which says nothing about the size of the scores.
   Problem far = rising(140.0);
   for (float& value : far.q) value = round_to(Dtype::bf16, value * 0x1p-80f);
   far.scale = 0x1p80;
@@ -173,7 +174,7 @@ TEST_CASE("V's keys: each slot has one, and lanes keep theirs") {
   for (int slot = 0; slot < 16; ++slot) {
     const int key = emulator::ch23::key_of_slot(slot);
     ++seen[key];
-    CHECK(key % 8 / 2 == slot / 4);  // the lane of the quad that has it in S, and needs it in P
+    CHECK(key % 8 / 2 == slot / 4);  // the lane of the quad that has it in S and needs it in P
     CHECK(emulator::ch23::key_of_slot(slot + 32) == key + 32);
   }
   for (const int times : seen) CHECK(times == 1);
@@ -185,7 +186,7 @@ TEST_CASE("the same bits under every schedule, without a hazard") {
 
 TEST_CASE("wgmma takes half of chapter 16's instructions for a product") {
   const simt::Counters now = count(KERNEL);
-  // Of each of 4 tiles of 128 keys 4 for S and 4 for O, in 2 warpgroups of 4 warps.
+  // 4 tiles of 128 keys, each with 4 for S and 4 for O, in 2 warpgroups of 4 warps.
   CHECK(now.wgmma_instructions == 4 * 8 * (4 + 4));
 }
 
@@ -201,7 +202,7 @@ TEST_CASE("what it does not take is refused") {
   CHECK_THROWS_AS(forward_on_emulator(KERNEL, capped, o), InputError);
 }
 
-// Breaks.
+// Tests of the breaks.
 TEST_CASE("no-rescale, shuffle-mask-0x10, swizzle-one-side, keys-in-order: finite and wrong") {
   Problem problem = rising(5.0);
   for (const uint32_t flag : {uint32_t{NO_RESCALE}, uint32_t{SHUFFLE_MASK_0X10}}) {
@@ -232,7 +233,8 @@ TEST_CASE("lse-uncorrected: O is the same, LSE is not") {
   CHECK(broken.o == intact.o);
   CHECK(!verdict(problem, FP8_LSE_UNCORRECTED).passed);
 }
-// One key takes nearly all weight, and its value is the mean: what is left are the small weights.
+// One key takes nearly all the weight, and its value is the mean, so the small weights decide the
+// rest.
 Problem sink() {
   Problem problem = random_problem({1, 1, 64, 1536, 64}, Dtype::bf16, 11);
   for (int64_t i = 0; i < 64; ++i) problem.q[i * 64] = 8;
@@ -245,7 +247,7 @@ TEST_CASE("p-unscaled: small weights become 0") {
   CHECK(rmse(broken) > 3 * rmse(intact));
 }
 TEST_CASE("one-level: the longer the sum, the less of it arrives") {
-  // V's mean over all keys says nothing of those that these queries see.
+  // The mean of V over all keys differs from that over the keys that these queries see.
   Problem problem = random_problem({1, 1, 16, 16384, 64}, Dtype::bf16, 12);
   for (int64_t j = 0; j < 16384; ++j)
     for (int64_t d = 0; d < 64; ++d)
