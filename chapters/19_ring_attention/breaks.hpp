@@ -1,5 +1,5 @@
 #pragma once
-// What --break can switch off.
+// The breaks of chapter 19.
 
 #include "common/breaks.hpp"
 

@@ -1,4 +1,4 @@
-// The ring's kernels on the emulator, where all that is started is done.
+// The ring's kernels on the emulator, which finishes every launch immediately.
 
 #include <chrono>
 #include <cstring>
@@ -44,7 +44,7 @@ DeviceResult forward_on_emulator(Transport& transport, Schedule schedule, int re
   DeviceResult result;
   fa::simt::Config config;
   config.counters = false;
-  config.threads = 1;  // each rank is a thread already
+  config.threads = 1;  // each rank is already a thread
   const fa::simt::Report report = fa::simt::run(config, [&] {
     emulator::ch19::HostLink link(transport);
     emulator::ch19::Rank rank(transport, schedule, sizes, ::ch09::CHAPTER,

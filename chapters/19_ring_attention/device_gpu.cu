@@ -1,4 +1,4 @@
-// The ring's kernels on GPUs, one for each rank; keys travel by NCCL, or by way of the host.
+// The ring's kernels on GPUs, one per rank. Keys are transferred by NCCL or through the host.
 
 #include <cuda_runtime.h>
 #if FA_NCCL
@@ -35,7 +35,7 @@ class Event {
   bool recorded_ = false;
 };
 
-// One of them is where this thread's kernels run.
+// A stream; one of them runs this thread's kernels.
 class Stream {
  public:
   explicit Stream(bool launches) : launches_(launches) {
@@ -58,7 +58,7 @@ class Stream {
 
 inline void upload(void* to, const void* from, size_t bytes) {
   FA_CUDA_CHECK(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
-  FA_CUDA_CHECK(cudaStreamSynchronize(nullptr));  // the last part may still be on its way
+  FA_CUDA_CHECK(cudaStreamSynchronize(nullptr));  // the last part may still be in transfer
 }
 inline void download(void* to, const void* from, size_t bytes) {
   FA_CUDA_CHECK(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost));
@@ -80,7 +80,7 @@ inline void check(ncclResult_t result, const char* expression) {
 // [anchor: nccl]
 class NcclLink final : public KeyLink {
  public:
-  // Every rank calls it; rank 0 tells the others by which name they find one another.
+  // Every rank calls it. Rank 0 sends the others the id by which they connect.
   explicit NcclLink(Transport& transport) {
     ncclUniqueId id;
     Part word(sizeof id / sizeof(float));
@@ -97,7 +97,7 @@ class NcclLink final : public KeyLink {
   }
   ~NcclLink() override { ncclCommDestroy(ranks_); }
 
-  // Sends and receives in one group: one behind the other, each would wait for its other side.
+  // Sends and receives in one group. One after the other, each would wait for its peer.
   void exchange(std::span<const Transfer> transfers, Stream& stream) override {
     FA_NCCL_CHECK(ncclGroupStart());
     for (const Transfer& t : transfers) {
@@ -138,7 +138,8 @@ DeviceResult forward_on_gpu(Transport& transport, Schedule schedule, Link link, 
   const fa::KernelChapter& chapter = newest ? ::ch16::CHAPTER : ::ch09::CHAPTER;
   std::unique_ptr<gpu::ch19::KeyLink> keys;
   if (link == Link::host) keys = std::make_unique<gpu::ch19::HostLink>(transport);
-  // Who has no memory ends before the others wait for it where nobody looks.
+  // A rank without enough memory must end before the others wait for it in NCCL, which does not
+  // notice.
   gpu::ch19::Rank rank(transport, schedule, sizes, chapter, *chapter.gpu);
   gpu::ch19::meet(transport);
   if (link == Link::nccl) {

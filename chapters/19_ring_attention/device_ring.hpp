@@ -1,6 +1,6 @@
 #pragma once
-// A rank's steps as launches. Included behind what differs between a GPU and the emulator: Stream,
-// Event, upload and download.
+// The steps of a rank as launches. The including file must first define Stream, Event, upload and
+// download, which differ between a GPU and the emulator.
 
 #include <algorithm>
 #include <cmath>
@@ -23,8 +23,9 @@ using ::ch19::Transport;
 
 // ---- kernels ----
 
-// state = merge(state, (o, lse)) for `count` rows of each head; o [heads, count, dim] and lse
-// [heads, count] are a kernel's. O [heads, rows, dim] and LSE [heads, rows]: from `first` on.
+// state = merge(state, (o, lse)) for `count` rows of each head. o [heads, count, dim] and lse
+// [heads, count] come from a kernel. In O [heads, rows, dim] and LSE [heads, rows], the rows start
+// at `first`.
 struct Merge {
   const bf16* o;
   const float* lse;
@@ -34,14 +35,14 @@ struct Merge {
 constexpr int MERGE_WARPS = 8;
 
 // [anchor: device_merge]
-// A warp has a row.
+// One warp per row.
 FA_KERNEL FA_LAUNCH_BOUNDS(MERGE_WARPS* WARP_SIZE, 1)
 void merge(const Merge p) {
   const int64_t from = int64_t{block_index()} * MERGE_WARPS + warp_index();
   if (from >= int64_t{p.heads} * p.count) return;
   const int64_t to = from / p.count * p.rows + p.first + from % p.count;
   const float lse = load_global(p.LSE + to), lse_b = load_global(p.lse + from);
-  if (lse_b == NEG_INF) return;  // it has seen nothing
+  if (lse_b == NEG_INF) return;  // fully masked
   const float own = 1.0f / (1.0f + exp(lse_b - lse)), weight = 1.0f / (1.0f + exp(lse - lse_b));
   for (int d = lane_index() * 2; d < p.dim; d += 2 * WARP_SIZE) {
     const uint32_t o_b = load_global(reinterpret_cast<const uint32_t*>(p.o + from * p.dim + d));
@@ -62,15 +63,16 @@ void fill(float* to, float value, int64_t count) {
   if (at < count) store_global(to + at, value);
 }
 
-// ---- what one launch of attention computes ----
+// ---- the work of one launch of attention ----
 
 struct Pair {
-  int64_t row, count, key_row, keys;  // of the rank's queries, of these keys
+  int64_t row, count, key_row, keys;  // rows of the rank's queries, and rows of these keys
   bool causal;
 };
 
-// All that the queries see of these keys, in as few pieces as it can be: two that see all of the
-// same keys are one, and so are two sets of keys that the same queries see all of.
+// Returns everything that the queries see of these keys in as few pairs as possible: adjacent
+// queries that see all of the same keys are merged, and so are adjacent keys that the same queries
+// see.
 inline std::vector<Pair> pairs_of(const Sizes& sizes, const std::vector<Range>& queries,
                                   const std::vector<Range>& keys) {
   std::vector<Pair> pairs;
@@ -105,7 +107,7 @@ inline std::vector<Pair> pairs_of(const Sizes& sizes, const std::vector<Range>& 
 
 // ---- links ----
 
-// To and from other ranks at once: bf16 numbers in this rank's memory, a multiple of two.
+// A simultaneous exchange with other ranks: an even number of bf16 values in this rank's memory.
 struct Transfer {
   int send_to, receive_from;
   const bf16* from;
@@ -117,17 +119,17 @@ struct Transfer {
 class KeyLink {
  public:
   virtual ~KeyLink() = default;
-  // Starts them behind all that `stream` has been told to do; what comes is there when it is.
+  // Starts the transfers after all work in `stream`; they are complete when `stream` is.
   virtual void exchange(std::span<const Transfer> transfers, Stream& stream) = 0;
 };
 
-// The transport knows host memory: the host waits for each part of the way.
+// The transport uses host memory, so the host waits for each part of the transfer.
 class HostLink final : public KeyLink {
  public:
   explicit HostLink(Transport& transport) : transport_(transport) {}
   void exchange(std::span<const Transfer> transfers, Stream& stream) override {
     stream.synchronize();
-    std::vector<std::vector<float>> sent, received;  // two numbers in one
+    std::vector<std::vector<float>> sent, received;  // two bf16 in each float
     std::vector<::ch19::Request> requests;
     for (const Transfer& transfer : transfers) {
       sent.emplace_back(transfer.send_count / 2);
@@ -179,7 +181,7 @@ class Rank {
         LSE_(at_least_one(sizes.heads * rows_), "LSE"),
         part_o_(at_least_one(sizes.heads * rows_ * sizes.dim), "part of O"),
         part_lse_(at_least_one(sizes.heads * rows_), "part of LSE") {
-    // Own keys; and two buffers that take turns, or one for each other rank.
+    // Own keys, and two buffers used alternately, or one for each other rank.
     const int buffers = schedule == ::ch19::Schedule::gather ? ranks_ : std::min(ranks_, 3);
     for (int i = 0; i < buffers; ++i)
       keys_.push_back(std::make_unique<Array<bf16>>(
@@ -236,7 +238,8 @@ class Rank {
         if (step > 0) compute_.wait(arrived[step - 1]);
         use(step, owner, here);
         if (step + 1 == ranks_) break;
-        // Into a buffer that the step before has read, while this step computes; or behind it.
+        // Copies into a buffer that the previous step has read, while this step computes or after
+        // it.
         const bool overlaps = schedule_ != ::ch19::Schedule::ring;
         if (!overlaps) copy_.wait(computed[step]);
         if (overlaps && step > 0) copy_.wait(computed[step - 1]);
@@ -289,7 +292,7 @@ class Rank {
     for (int owner = 0; owner < ranks_; ++owner) most = std::max(most, key_rows(owner));
     return most;
   }
-  // Own keys, then the two others in turn.
+  // Own keys, then the two others alternately.
   const Array<bf16>& buffer(int step) const { return *keys_[step == 0 ? 0 : 1 + (step - 1) % 2]; }
 
   void clear(const Array<float>& array, float value) {
@@ -360,7 +363,8 @@ class Rank {
   std::vector<std::unique_ptr<Array<bf16>>> keys_;
 };
 
-// Of the repetitions the one of median length, by their slowest rank: the same one for all ranks.
+// Returns the index of the repetition with the median time of its slowest rank, the same on all
+// ranks.
 inline size_t median_repetition(Transport& transport, Part ms) {
   Part chosen(1);
   for (int rank = 1; rank < transport.ranks(); ++rank) {

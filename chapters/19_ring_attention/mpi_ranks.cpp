@@ -15,15 +15,15 @@
 namespace ch19 {
 namespace {
 
-constexpr uint64_t VERSION = 1;  // of what the ranks say to one another
+constexpr uint64_t VERSION = 1;  // version of the messages between ranks
 
 struct Order {
-  bool work;  // or end
+  bool work;  // false: end
   Job job;
 };
 
-// To all ranks from rank 0. Who waits does so politely: there may be more ranks than cores, and
-// rank 0 checks against float64 in between.
+// Sends an order from rank 0 to all ranks. Waiting ranks yield, because there may be more ranks
+// than cores, and rank 0 checks against float64 in between.
 void broadcast(Order& order) {
   MPI_Request request;
   MPI_Ibcast(&order, sizeof order, MPI_BYTE, 0, MPI_COMM_WORLD, &request);
@@ -34,7 +34,7 @@ void broadcast(Order& order) {
   }
 }
 
-// Work that leaves the others waiting if it fails: then all end.
+// Runs work whose failure would leave the other ranks waiting. If it fails, all ranks end.
 template <class Work>
 auto or_all_end(const Work& work) {
   try {
@@ -42,11 +42,11 @@ auto or_all_end(const Work& work) {
   } catch (const std::exception& error) {
     std::fprintf(stderr, "error: %s\n", error.what());
     MPI_Abort(MPI_COMM_WORLD, fa::kBadInput);
-    std::abort();  // it does not return
+    std::abort();  // MPI_Abort does not return
   }
 }
 
-// On rank 0 the reports of all.
+// Returns all reports on rank 0.
 std::vector<Report> gathered(const Report& mine, int ranks) {
   const auto numbers = static_cast<int>(sizeof(Step)) * ranks;
   std::vector<Report> all(ranks);
@@ -101,7 +101,7 @@ void do_jobs(int ranks) {
   }
 }
 
-// The first rank that was not started as rank 0 was, or -1.
+// Returns the first rank that was started with other arguments than rank 0, or -1.
 int who_differs(int argc, char** argv, int ranks) {
   std::string started = std::to_string(VERSION) + '/' + std::to_string(sizeof(Order));
   for (int i = 1; i < argc; ++i) started += '\0' + std::string(argv[i]);
@@ -138,7 +138,7 @@ int run_by_mpi(int argc, char** argv, int (*program)(int argc, char** argv, Rank
     return fa::kBadInput;
   }
   if (rank == 0) {
-    std::atexit(end_all_ranks);  // --help ends the program, too
+    std::atexit(end_all_ranks);  // because --help also ends the program
     MpiRanks all(ranks);
     return program(argc, argv, &all);
   }

@@ -11,7 +11,7 @@ namespace {
 struct Pending final : Message {
   MPI_Request request = MPI_REQUEST_NULL;
   int other = 0, size = 0;
-  bool received = false;  // or sent
+  bool received = false;  // false: sent
 };
 
 int count_of(size_t size) {
@@ -47,13 +47,13 @@ Request MpiTransport::receive(int from, Tag tag, std::span<float> numbers) {
   return pending;
 }
 
-// Until a rank says nothing for far longer than all ranks need for a step, one after the other, if
-// a step is what this one did between two calls: then it has ended, or hangs, or all wait for one
-// another.
+// Waits until the message is complete. Gives up on the other rank after far more time than all
+// ranks need for a step one after another, where a step is this rank's longest work between two
+// calls. By then the other rank has ended or hangs, or all wait for each other.
 void MpiTransport::wait(const Request& request) {
   if (!request) return;
   Pending& pending = static_cast<Pending&>(*request);
-  if (pending.request == MPI_REQUEST_NULL) return;  // waited for before
+  if (pending.request == MPI_REQUEST_NULL) return;  // a repeated wait
   const auto began = Clock::now();
   longest_work_ = std::max(longest_work_, began - last_call_);
   const auto patience = std::chrono::seconds(8) + 4 * ranks_ * longest_work_;

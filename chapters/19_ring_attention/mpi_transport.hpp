@@ -1,5 +1,5 @@
 #pragma once
-// Ranks as processes, on one machine or on several, by MPI.
+// Ranks as processes on one machine or on several, by MPI.
 
 #include <mpi.h>
 
@@ -9,9 +9,9 @@
 
 namespace ch19 {
 
-// The processes of `group`, MPI_COMM_WORLD say, between MPI_Init and MPI_Finalize. Messages have
-// fewer than 2^31 numbers: std::invalid_argument says so for others. An error of MPI's own ends all
-// ranks, as is MPI's default.
+// The processes of `group`, for example MPI_COMM_WORLD, between MPI_Init and MPI_Finalize. Messages
+// have fewer than 2^31 numbers; larger ones throw std::invalid_argument. An error of MPI itself
+// ends all ranks, as is MPI's default.
 class MpiTransport final : public Transport {
  public:
   explicit MpiTransport(MPI_Comm group);

@@ -1,4 +1,4 @@
-// In place of device_gpu.cu, in a build that cannot have it.
+// Replaces device_gpu.cu in builds that cannot compile it.
 #include "common/error.hpp"
 #include "device_forward.hpp"
 

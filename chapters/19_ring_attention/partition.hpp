@@ -1,29 +1,30 @@
 #pragma once
-// Who holds which part of a sequence.
+// Decides which rank holds which part of a sequence.
 
 #include <cstdint>
 #include <vector>
 
 namespace ch19 {
 
-// Positions [begin, end) of the queries, or of the keys.
+// Positions [begin, end) of queries or of keys.
 struct Range {
   int64_t begin, end;
   int64_t size() const { return end - begin; }
   bool operator==(const Range&) const = default;
 };
 
-// The n-th of `parts` pieces of a sequence, as equal as they can be.
+// Returns the n-th of `parts` pieces of a sequence, which are as equal as possible.
 inline Range piece(int64_t length, int64_t parts, int64_t n) {
   return {n * length / parts, (n + 1) * length / parts};
 }
 
 enum class Layout {
   in_order,  // rank r holds piece r of P
-  zigzag,    // rank r holds pieces r and 2 P - 1 - r of 2 P: early keys few see, late keys many
+  zigzag,    // rank r holds pieces r and 2 P - 1 - r of 2 P: few queries see late keys, many see
+             // early ones
 };
 
-// What a rank holds, in ascending order; pieces may be empty.
+// Returns the pieces of a rank in ascending order. Pieces may be empty.
 inline std::vector<Range> pieces_of(Layout layout, int64_t length, int ranks, int rank) {
   if (layout == Layout::in_order) return {piece(length, ranks, rank)};
   return {piece(length, 2 * ranks, rank), piece(length, 2 * ranks, 2 * ranks - 1 - rank)};

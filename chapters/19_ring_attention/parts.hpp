@@ -1,5 +1,5 @@
 #pragma once
-// From a whole tensor to the part of a rank, and back.
+// Copies the part of a rank from a whole tensor, and back.
 
 #include <algorithm>
 #include <cstdint>
@@ -21,7 +21,7 @@ void for_rows(const std::vector<Range>& pieces, int64_t heads, int64_t length, C
   }
 }
 
-// [heads, rows of the pieces, dim] of [heads, length, dim].
+// Returns [heads, rows of the pieces, dim] of [heads, length, dim].
 inline std::vector<float> cut(const std::vector<float>& whole, const std::vector<Range>& pieces,
                               int64_t heads, int64_t length, int64_t dim) {
   std::vector<float> part(heads * rows_in(pieces) * dim);

@@ -18,7 +18,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// The keys that some rank holds, K, then V, in one message; and where they stand in the sequence.
+// The keys and values of some rank, in one message, and their positions in the sequence.
 struct Keys {
   std::vector<Range> pieces;
   int64_t rows = 0;
@@ -36,11 +36,11 @@ struct Keys {
   }
 };
 
-// All of this rank's queries against these keys; the state takes it up.
+// Attends with all of this rank's queries to these keys, and merges the result into the state.
 void attend(const Sizes& sizes, const std::vector<Range>& pieces, const Part& q, const Keys& keys,
             State& state, uint32_t breaks) {
   const int64_t rows = rows_in(pieces), dim = sizes.dim;
-  if (breaks & BF16_HOPS)  // what the steps before have left
+  if (breaks & BF16_HOPS)  // the result of earlier steps
     for (float& x : state.o) x = fa::to_float(fa::to_bf16(x));
   Part o, lse;
   for_pairs(sizes, pieces, keys.pieces, [&](int64_t row, int64_t key_row, const Seen& seen) {
@@ -60,8 +60,8 @@ void attend(const Sizes& sizes, const std::vector<Range>& pieces, const Part& q,
   });
 }
 
-// What the pair of this rank's queries and these keys adds to dQ, and to dK and dV, which lie as K
-// and V do. D [heads, rows].
+// Adds the contribution of this rank's queries and these keys to dQ, and to dK and dV, which are
+// laid out as K and V. D is [heads, rows].
 void add_gradients(const Sizes& sizes, const std::vector<Range>& pieces, const Part& q,
                    const State& state, const Part& d_o, const Part& D, const Keys& keys, Part& dq,
                    Part& dk_and_dv) {
@@ -71,7 +71,7 @@ void add_gradients(const Sizes& sizes, const std::vector<Range>& pieces, const P
   Part P(BLOCK * BLOCK), dS(BLOCK * BLOCK);
   const auto tile = [&](int64_t head, int64_t row, int64_t count, int64_t key_row,
                         int64_t key_count,
-                        int64_t last_seen) {  // of the first row: keys up to this one
+                        int64_t last_seen) {  // the first row sees keys up to this one
     const int64_t at = head * rows + row, kv_head = head / group;
     const float* const K = keys.k(sizes, kv_head, key_row);
     const float* const V = keys.v(sizes, kv_head, key_row);
@@ -82,7 +82,7 @@ void add_gradients(const Sizes& sizes, const std::vector<Range>& pieces, const P
         float& p = P[i * key_count + j];
         float& ds = dS[i * key_count + j];
         p = j <= last_seen + i ? std::exp(scale * p - state.lse[at + i]) : 0.0f;
-        ds = scale * p * (ds - D[at + i]);  // with scale: dQ and dK both have it
+        ds = scale * p * (ds - D[at + i]);  // includes the scale, which dQ and dK both need
       }
     float* const dK = dk_and_dv.data() + (kv_head * keys.rows + key_row) * dim;
     float* const dV = dK + sizes.kv_heads * keys.rows * dim;
@@ -108,7 +108,7 @@ void add(Part& sum, const Part& part) {
   for (size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];
 }
 
-// The ring: rank r hands what it has to rank r + 1 and gets the next from rank r - 1.
+// The ring: rank r sends its keys to rank r + 1 and receives the next ones from rank r - 1.
 struct Ring {
   Transport& transport;
   const Options& options;
@@ -134,7 +134,7 @@ struct Ring {
   bool broken(RingBreak which) const { return (options.breaks & which) != 0; }
 
   // [anchor: travel]
-  // A rank's keys leave for the next rank, and those of the one before come into `into`.
+  // Sends a rank's keys to the next rank and receives those of the previous rank into `into`.
   struct Journey {
     Request sent, received;
   };
@@ -155,7 +155,7 @@ struct Ring {
   }
   // [/anchor: travel]
 
-  // Calls use(keys, whose) for the keys of every rank.
+  // Calls use(keys, owner) for the keys of every rank.
   template <class Use>
   void for_all_keys(const Part& k, const Part& v, Use use) const {
     Keys here = own(k, v);
@@ -181,7 +181,7 @@ struct Ring {
       if (schedule == Schedule::ring) {  // first one, then the other
         timed(here, owner, waited_ms);
         waited_ms = fa::time_ms([&] { arrive(travel(here.k_and_v, into)); });
-      } else {  // under way while they are used
+      } else {  // transferred while they are used
         const double posted_ms = fa::time_ms([&] { journey = travel(here.k_and_v, into); });
         timed(here, owner, waited_ms);
         waited_ms = posted_ms + fa::time_ms([&] { arrive(journey); });
@@ -215,9 +215,10 @@ struct Ring {
 // [anchor: merge]
 void merge_row(std::span<float> o, float& lse, std::span<const float> o_b, float lse_b,
                uint32_t breaks) {
-  if (lse_b == -kInfinity) return;  // it has seen nothing; -inf - (-inf) would be NaN
+  if (lse_b == -kInfinity) return;  // fully masked; -inf - (-inf) would be NaN
   if (breaks & OVERFLOWING_MERGE) {
-    const float base = lse == -kInfinity ? lse_b : lse;  // the first: o is 0, and its weight too
+    const float base = lse == -kInfinity ? lse_b : lse;  // the first part: o is 0, and so is its
+                                                         // weight
     const float own = lse == -kInfinity ? 0.0f : 1.0f, ratio = std::exp(lse_b - base);
     for (size_t d = 0; d < o.size(); ++d) o[d] = (own * o[d] + ratio * o_b[d]) / (own + ratio);
     lse = base + std::log(own + ratio);
@@ -253,14 +254,14 @@ Gradients backward(Transport& transport, const Options& options, const Sizes& si
   Gradients gradients{Part(q.size()), Part(k.size()), Part(v.size())};
   Part home(k.size() + v.size());  // dK and dV of this rank's keys
   std::vector<Request> sent;
-  std::list<Part> leaving;  // in flight until `sent` was waited for
+  std::list<Part> leaving;  // in flight until `sent` has been waited for
   const auto send = [&](int to, Part found) {
     leaving.push_back(std::move(found));
     sent.push_back(transport.send(to, Tag::gradients, leaving.back()));
   };
   // [anchor: home]
-  // The gradients of a rank's keys follow them: what has come with them from the rank before, and
-  // what this one adds, goes to the next. After the last step that is home.
+  // The gradients of a rank's keys follow the keys. Each rank adds its contribution to those that
+  // it received and sends them on. After the last step they are back at the owner.
   ring.for_all_keys(k, v, [&](const Keys& keys, int owner) {
     Part found(keys.k_and_v.size());
     add_gradients(sizes, queries, q, state, d_o, D, keys, gradients.dq, found);

@@ -1,5 +1,5 @@
 #pragma once
-// Which queries of a rank see which keys of another.
+// Decides which queries of a rank see which keys of another.
 
 #include <algorithm>
 #include <vector>
@@ -8,15 +8,15 @@
 
 namespace ch19 {
 
-// Rows of queries [begin, end) of a piece that see the first `keys` keys of another. Causal inside:
-// the last of them sees all of these, the one before one less.
+// Rows of queries [begin, end) of a piece that see the first `keys` keys of another piece. Inside a
+// causal block, the last row sees all of these keys, and each earlier row one less.
 struct Seen {
   int64_t begin, end, keys;
   bool causal;
 };
 
-// What a piece of queries sees of a piece of keys: first rows that see nothing, then a triangle,
-// then rows that see all. Row i of the piece sees keys up to i + offset.
+// Returns what a piece of queries sees of a piece of keys: first fully masked rows, then a
+// triangle, then rows that see all keys. Row i of the piece sees keys up to i + offset.
 inline std::vector<Seen> what_is_seen(const Sizes& sizes, Range queries, Range keys) {
   if (keys.size() == 0 || queries.size() == 0) return {};
   if (!sizes.causal) return {{0, queries.size(), keys.size(), false}};
@@ -29,8 +29,8 @@ inline std::vector<Seen> what_is_seen(const Sizes& sizes, Range queries, Range k
   return seen;
 }
 
-// Calls work(query row, key row, what is seen) for every pair of pieces; rows count from the
-// beginning of the rank's part.
+// Calls work(query row, key row, what is seen) for every pair of pieces. Rows count from the start
+// of the rank's part.
 template <class Work>
 void for_pairs(const Sizes& sizes, const std::vector<Range>& queries,
                const std::vector<Range>& keys, Work work) {
@@ -46,7 +46,7 @@ void for_pairs(const Sizes& sizes, const std::vector<Range>& queries,
   }
 }
 
-// Pairs of a query and a key that see each other.
+// Returns the number of query-key pairs that are not masked.
 inline int64_t scores_of(const Sizes& sizes, const std::vector<Range>& queries,
                          const std::vector<Range>& keys) {
   int64_t scores = 0;

@@ -1,4 +1,4 @@
-// Ring attention on threads: as many ranks as one likes give what one gives.
+// Ring attention on threads: any number of ranks gives the result of one.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -23,7 +23,7 @@ constexpr Schedule SCHEDULES[] = {Schedule::gather, Schedule::ring, Schedule::ov
 
 struct Whole {
   std::vector<std::vector<float>> outputs;  // O, LSE, dQ, dK, dV
-  int64_t bytes_sent = 0;                   // by all ranks
+  int64_t bytes_sent = 0;                   // sum over the ranks
 };
 
 Whole run(const fa::Problem& problem, Schedule schedule, int ranks, bool with_gradients,
@@ -94,7 +94,7 @@ TEST_CASE("kernels: any number of ranks gives what float64 gives, to bf16") {
           const fa::CheckResult check =
               fa::check_output(problem, whole.outputs[0], whole.outputs[1]);
           CHECK_MESSAGE(check.passed(), fa::describe(check, problem.shape));
-          // K and V once around, in two bytes a number.
+          // K and V are passed around once, with two bytes per element.
           const int64_t once = 2 * problem.kv_elements() * 2;
           CHECK(whole.bytes_sent == (ranks - 1) * once);
         }
@@ -114,11 +114,11 @@ TEST_CASE("ranks that hold nothing") {
 
 TEST_CASE("keys travel as often as they must") {
   const fa::Problem problem = problem_of(2, 1, 96, 96, false);
-  const int64_t once = 2 * problem.kv_elements() * int64_t{sizeof(float)};  // K and V of all
+  const int64_t once = 2 * problem.kv_elements() * int64_t{sizeof(float)};  // K and V of all ranks
   for (const int ranks : {1, 2, 4, 8})
     for (const Schedule schedule : SCHEDULES) {
       CHECK(run(problem, schedule, ranks, false).bytes_sent == (ranks - 1) * once);
-      // and with dK and dV one hop more, in a ring
+      // in a ring, dK and dV take one step more
       const int64_t hops = schedule == Schedule::gather ? ranks - 1 : ranks > 1 ? ranks : 0;
       CHECK(run(problem, schedule, ranks, true).bytes_sent == (2 * (ranks - 1) + hops) * once);
     }
@@ -143,7 +143,7 @@ TEST_CASE("rows merge, whatever they are") {
   CHECK(lse == doctest::Approx(std::log(2.0)));
   merge_row(o, lse, other, nothing);
   CHECK(o[0] == doctest::Approx(2));
-  merge_row(o, lse, other, 1000);  // e^1000 is none in fp32
+  merge_row(o, lse, other, 1000);  // e^1000 overflows in fp32
   CHECK(o[0] == 3);
   CHECK(lse == 1000);
   lse = nothing;
@@ -153,7 +153,7 @@ TEST_CASE("rows merge, whatever they are") {
   CHECK(lse == -1000);
   merge_row(o, lse, other, nothing);
   CHECK(lse == -1000);
-  // One part has all the weight: its digits stay, also beside a much larger number.
+  // One part has all the weight, and its digits are kept even next to a much larger number.
   float large[] = {3e7f, -3e7f};
   const float small[] = {0.7f, 1.3f};
   lse = 0;
@@ -186,7 +186,7 @@ TEST_CASE("who waits for nothing is told so") {
     return "none";
   };
   CHECK(reason(3,
-               [](Transport& t) {  // all send and wait before anybody receives
+               [](Transport& t) {  // all send and wait before any rank receives
                  float x = 1;
                  t.wait(t.send((t.rank() + 1) % 3, Tag::keys, {&x, 1}));
                })
@@ -227,7 +227,7 @@ TEST_CASE("memory that a message still needs is not given to another") {
           const Request received = t.receive(0, Tag::keys, {x + 1, 2});
           t.wait(t.send(0, Tag::keys, {x, 2}));
         }) == "rank 0 sends memory that a message from rank 0 still writes");
-  CHECK(reason([&](Transport& t) {  // what is only read may be sent twice
+  CHECK(reason([&](Transport& t) {  // memory that is only read may be sent twice
           const Request sent = t.send(0, Tag::keys, {x, 2}), again = t.send(0, Tag::parts, {x, 2});
           t.wait(t.receive(0, Tag::keys, y));
           t.wait(t.receive(0, Tag::parts, y));

@@ -14,27 +14,27 @@ namespace ch19 {
 
 namespace {
 
-// What one rank sends to another. It keeps the numbers, so that nobody reads another's memory.
+// A message between two ranks. It stores the numbers, so that no rank reads another's memory.
 struct Letter {
   int from, to;
   size_t size;
   std::vector<float> numbers = {};
-  bool sent = false, received = false;  // has this side called?
+  bool sent = false, received = false;  // whether that side has made its call
 
   bool complete() const { return sent && received; }
 };
 
-// A rank's side of it.
+// One rank's side of a message.
 struct Side final : Message {
   std::shared_ptr<Letter> letter;
-  const float* memory = nullptr;  // the transport's until the rank has waited
+  const float* memory = nullptr;  // owned by the transport until the rank has waited
   float* target = nullptr;        // of a receive
   bool sends = false, waited = false;
 };
 
 std::string name(int rank) { return "rank " + std::to_string(rank); }
 
-// What a rank waits for, until it goes on or throws.
+// Records what a rank waits for, until it continues or throws.
 class Waiting {
  public:
   Waiting(const Letter*& place, const Letter& letter) : place_(place) { place = &letter; }
@@ -94,7 +94,7 @@ class World {
   }
 
  private:
-  // The oldest message between the two that lacks this side, or a new one.
+  // Returns the oldest message between the two without this side's call, or a new one.
   std::shared_ptr<Side> side_of(int from, int to, Tag tag, std::span<const float> memory,
                                 bool sends) {
     const int rank = sends ? from : to;
@@ -126,7 +126,7 @@ class World {
     return side;
   }
 
-  // MPI does not say what happens then; here it is named.
+  // Reports memory that is used twice, for which MPI's behaviour is undefined.
   void check_memory(int rank, std::span<const float> memory, bool is_read) const {
     for (const Request& request : in_use_[rank]) {
       const auto& other = static_cast<const Side&>(*request);
@@ -141,7 +141,7 @@ class World {
     }
   }
 
-  // Does everybody who has not ended wait for a message that lacks a side?
+  // True if every rank that has not ended waits for an incomplete message.
   bool stuck() const {
     int waiting = 0;
     for (const Letter* one : waits_for_) waiting += one != nullptr && !one->complete();
@@ -159,9 +159,9 @@ class World {
   const int ranks_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::deque<std::shared_ptr<Letter>>> open_;  // [tag, from, to]: what lacks a side
-  std::vector<std::vector<Request>> in_use_;               // of each rank: not waited for yet
-  std::vector<const Letter*> waits_for_;                   // of each rank
+  std::vector<std::deque<std::shared_ptr<Letter>>> open_;  // [tag, from, to]: incomplete messages
+  std::vector<std::vector<Request>> in_use_;               // per rank: not waited for yet
+  std::vector<const Letter*> waits_for_;                   // per rank
   std::vector<bool> lost_;                                 // ended by an exception
   int ended_ = 0;
   bool deadlock_ = false;

@@ -7,11 +7,11 @@
 
 namespace ch19 {
 
-// Runs work(transport) on `ranks` threads, one a rank, and returns when all have ended. A send is
-// done when its receive was called. If every rank waits and no message can arrive, Deadlock is
-// thrown in all; MemoryInUse by who gives memory to a message that another one still has; if a rank
-// throws, the others get RankLost when they wait for it. Rethrows what the first rank threw, and
-// RankLost only if there is nothing else.
+// Runs work(transport) on `ranks` threads, one per rank, and returns when all have ended. A send is
+// complete when its receive has been called. If every rank waits and no message can arrive, all
+// throw Deadlock. A rank that passes memory of an unfinished message to another one throws
+// MemoryInUse. If a rank throws, others that wait for it throw RankLost. Rethrows the first
+// exception other than RankLost, or RankLost if there is no other.
 void run_ranks(int ranks, const std::function<void(Transport&)>& work);
 
 }  // namespace ch19

@@ -1,6 +1,6 @@
 #pragma once
-// What the ranks of a ring need of one another: five calls. MPI has them, for processes on any
-// number of machines; threads of one process can do the same.
+// The five calls that the ranks of a ring need. MPI provides them for processes on any number of
+// machines, and threads of one process can provide them as well.
 
 #include <cstdint>
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace ch19 {
 
-// A send or a receive that was started; each transport has its own. Empty: there is none, and
-// wait() returns at once.
+// A send or a receive that has been started. Each transport defines its own. If it is empty, there
+// is none, and wait() returns immediately.
 struct Message {
   virtual ~Message() = default;
 };
@@ -18,15 +18,15 @@ using Request = std::shared_ptr<Message>;
 
 enum class Tag { parts, keys, gradients };
 
-// Nobody can go on: each rank waits for another one.
+// No rank can continue, because each waits for another one.
 struct Deadlock : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
-// Memory that a message still reads or writes is given to another one.
+// Memory that a message still reads or writes has been passed to another message.
 struct MemoryInUse : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
-// Another rank has ended before this one had what it waits for.
+// Another rank has ended before it sent or received what this rank waits for.
 struct RankLost : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -37,9 +37,9 @@ class Transport {
   // [anchor: calls]
   virtual int rank() const = 0;  // 0 to ranks() - 1
   virtual int ranks() const = 0;
-  // Both return at once. Until wait() the memory is the transport's: what is sent may not change,
-  // and what is received may not be read. Messages of one tag from one rank to another arrive in
-  // their order, each in one receive of its size.
+  // Both return immediately. Until wait(), the transport owns the memory: sent data must not change
+  // and received data must not be read. Messages with the same tag from one rank to another arrive
+  // in order, each in one receive of its size.
   virtual Request send(int to, Tag tag, std::span<const float> numbers) = 0;
   virtual Request receive(int from, Tag tag, std::span<float> numbers) = 0;
   virtual void wait(const Request& request) = 0;

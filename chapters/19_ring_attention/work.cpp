@@ -8,7 +8,7 @@
 namespace ch19 {
 namespace {
 
-// Rank r's part of a tensor that rank 0 has.
+// Returns rank r's part of a tensor that rank 0 holds.
 Part handed_out(Transport& transport, Layout layout, const std::vector<float>* whole, int64_t heads,
                 int64_t length, int64_t dim) {
   const auto pieces = [&](int rank) { return pieces_of(layout, length, transport.ranks(), rank); };
@@ -24,7 +24,7 @@ Part handed_out(Transport& transport, Layout layout, const std::vector<float>* w
   return mine;
 }
 
-// And back.
+// Collects the parts on rank 0.
 void taken_back(Transport& transport, Layout layout, const Part& part, std::vector<float>* whole,
                 int64_t heads, int64_t length, int64_t dim) {
   if (transport.rank() != 0) return transport.wait(transport.send(0, Tag::parts, part));
@@ -38,7 +38,7 @@ void taken_back(Transport& transport, Layout layout, const Part& part, std::vect
 
 std::vector<Step> steps_of(const DeviceResult& result) {
   std::vector<Step> steps;
-  double end_ms = 0;  // of the step before
+  double end_ms = 0;  // of the previous step
   for (const DeviceStep& step : result.steps) {
     steps.push_back({step.owner, step.scores, step.compute.end_ms - step.compute.begin_ms,
                      step.compute.begin_ms - end_ms, step.compute.begin_ms, step.transfer.begin_ms,

@@ -1,5 +1,5 @@
 #pragma once
-// From a whole problem to the parts of the ranks, and back.
+// Distributes a whole problem to the ranks, and collects the results.
 
 #include <cstdint>
 #include <span>
@@ -14,37 +14,38 @@ namespace ch19 {
 
 enum class Device { cpu, gpu, emulator };
 
-// What all ranks are to do: as bytes, it can be sent.
+// The work of all ranks, as plain bytes that can be sent.
 struct Job {
   Schedule schedule;
   uint32_t breaks;
   bool backward;
-  Sizes sizes;                  // the heads of all batches are heads of one
-  Device device = Device::cpu;  // else in bf16, and forward only
+  Sizes sizes;                  // batches are counted as heads
+  Device device = Device::cpu;  // on other devices in bf16, and forward only
   Link link = Link::host;
-  int repetitions = 1;  // of what is timed on a GPU
+  int repetitions = 1;  // of timed runs on a GPU
 };
 Job job_of(const fa::Problem& problem, Schedule schedule, uint32_t breaks, bool backward);
 
-// What a rank did: a step for the keys of each rank; none backward if that was not asked for.
+// Report of a rank: one step for the keys of each rank; `backward` is empty if it was not
+// requested.
 struct Report {
-  int64_t bytes_sent = 0;  // K, V, dK and dV; not what rank 0 hands out and takes back
+  int64_t bytes_sent = 0;  // K, V, dK and dV; excludes distribution and collection by rank 0
   double forward_ms = 0;
   std::vector<Step> forward, backward;
 };
 
-// Every rank calls it. Rank 0 has the problem, hands out its parts, and puts O and LSE, and with
-// `backward` dQ, dK and dV, together in `outputs`, which have their sizes. Others have neither.
+// Every rank calls it. Rank 0 has the problem. It distributes the parts and collects O and LSE
+// (with `backward`, dQ, dK and dV) in `outputs`, which have their sizes. Other ranks pass neither.
 Report work(Transport& transport, const Job& job, const fa::Problem* problem,
             std::span<std::vector<float>> outputs);
 
-// The ranks of a run, as the first of them sees them.
+// The ranks of a run, as rank 0 sees them.
 class Ranks {
  public:
   virtual ~Ranks() = default;
   virtual int count() const = 0;
   virtual const char* transport() const = 0;  // "threads" or "mpi"
-  // Reports of all ranks, in their order.
+  // Returns the reports of all ranks, in order.
   virtual std::vector<Report> run(const Job& job, const fa::Problem& problem,
                                   std::span<std::vector<float>> outputs) = 0;
 };

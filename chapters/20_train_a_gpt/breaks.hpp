@@ -1,5 +1,5 @@
 #pragma once
-// What --break can switch off in the tiled attention.
+// The breaks of the tiled attention.
 
 #include <cstdint>
 
@@ -23,8 +23,8 @@ inline constexpr Break BREAKS[] = {
     {"no-rescale", NO_RESCALE},
 };
 
-// The algorithm is compiled twice: intact, where has() is false at compile time and its branches
-// are gone, and with a mask that is known at run time only.
+// The algorithm is compiled twice: intact, where has() is false at compile time so that its
+// branches disappear, and with a mask that is only known at run time.
 struct Intact {
   static constexpr bool has(TrainingBreak) { return false; }
 };

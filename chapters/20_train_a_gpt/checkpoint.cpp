@@ -25,7 +25,7 @@ void append(std::string& bytes, const std::vector<T>& values) {
   append(bytes, values.data(), values.size());
 }
 
-// What is left to read. Throws Short past the end.
+// The unread rest of a file. Throws Short when a read goes past the end.
 struct Reader {
   struct Short {};
   std::string_view bytes;
@@ -120,7 +120,7 @@ TrainingState load_checkpoint(const std::string& path) {
         !std::is_sorted(state.vocabulary.begin(), state.vocabulary.end())) {
       throw damaged();
     }
-    // Checkpoints from before have no "first".
+    // Older checkpoints have no "first".
     const std::string first = header.value("first", encode_utf8(state.vocabulary.front()));
     state.first = Vocabulary::of(decode_utf8(first, path)).characters().front();
     state.text = header.at("text").get<uint64_t>();

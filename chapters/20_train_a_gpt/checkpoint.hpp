@@ -1,5 +1,5 @@
 #pragma once
-// Checkpoints: one file, complete or absent, that says itself whether it is whole.
+// Checkpoints: one file that is complete or absent, and that can be verified by itself.
 
 #include <string>
 
@@ -7,11 +7,12 @@
 
 namespace fa::ch20 {
 
-// A line that names the format, the length of a header in JSON, the header, losses (float64),
-// weights, moment and square (float32), and the fingerprint of all that. Numbers are little-endian.
+// Writes a line that names the format, the length of a JSON header, the header, losses (float64),
+// weights, moment and square (float32), and the fingerprint of all of it. Numbers are
+// little-endian.
 void save_checkpoint(const std::string& path, const TrainingState& state);
 
-// Throws InputError for a file that is no checkpoint, is damaged, or cannot be read.
+// Throws InputError for a file that is not a checkpoint, is damaged, or cannot be read.
 TrainingState load_checkpoint(const std::string& path);
 
 }  // namespace fa::ch20

@@ -1,5 +1,5 @@
-// The GPT's kernels on the emulator, for whoever has no GPU, and for the tests. Memory is the
-// emulator's; the products are chapter 20's own on the CPU, in fp32, of the same bf16 numbers.
+// The GPT's kernels on the emulator, for readers without a GPU and for the tests. The matrix
+// products are chapter 20's own on the CPU, in fp32 with the same bf16 factors.
 
 #include "common/half.hpp"
 #include "common/kernels/geometry.hpp"

@@ -1,6 +1,6 @@
 #pragma once
-// The same GPT where kernels run: all of it stays on a GPU from step to step. What a product reads
-// is bf16; weights, gradients, AdamW's means and the residual path are fp32.
+// The same GPT on the device that runs the kernels. All of it stays on a GPU from step to step.
+// Factors of products are bf16; weights, gradients, AdamW's means and the residual path are fp32.
 
 #include <memory>
 #include <span>
@@ -13,23 +13,24 @@ namespace fa::ch20 {
 class DeviceGpt {
  public:
   virtual ~DeviceGpt() = default;
-  // Copies weights and AdamW's means there, and back.
+  // Copy weights and AdamW's means to the device, and back.
   virtual void put(const TrainingState& state) = 0;
   virtual void get(TrainingState& state) const = 0;
-  // The loss of the weights that lie there, and the gradient [parameter_count] of each.
+  // Returns the loss of the current weights, and writes the gradient [parameter_count].
   virtual double gradient(const Batch& batch, std::span<float> gradient) = 0;
-  // Step number `t`, from 1 on. Returns the loss before the update.
+  // Takes step number `t`, counted from 1. Returns the loss before the update.
   virtual double step(const Batch& batch, int64_t t) = 0;
-  // Of what attention alone needs: LSE of each layer, and its backward pass's workspace.
+  // Memory that only attention needs: LSE of each layer, and the workspace of its backward pass.
   virtual int64_t attention_bytes() const = 0;
 };
 
-// On the GPU, with the forward kernel of one chapter and chapter 10's backward kernel. Throws
-// InputError for sizes that they do not take, for a build without cuBLAS, and TooLittle for a GPU
-// with too little memory.
+// Returns the GPT on the GPU, with the forward kernel of one chapter and chapter 10's backward
+// kernel. Throws InputError for sizes that they do not support and for a build without cuBLAS, and
+// TooLittle for a GPU with too little memory.
 std::unique_ptr<DeviceGpt> make_gpu_gpt(const Recipe& recipe, const KernelChapter& forward);
-// The same kernels on the emulator, the products by Eigen in fp32 of the same bf16 numbers.
-// `looks`: every launch looks for hazards, and throws std::runtime_error for the first.
+// Returns the GPT with the same kernels on the emulator, and Eigen's products in fp32 of the same
+// bf16 numbers. With `looks`, every launch checks for hazards and throws std::runtime_error for the
+// first one.
 std::unique_ptr<DeviceGpt> make_emulator_gpt(const Recipe& recipe, const KernelChapter& forward,
                                              bool looks = false);
 

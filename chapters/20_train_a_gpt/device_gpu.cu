@@ -1,4 +1,4 @@
-// The GPT's kernels on a GPU; its products are cuBLAS's.
+// The GPT's kernels on a GPU, with cuBLAS's products.
 
 #include <cublasLt.h>
 
@@ -17,10 +17,10 @@ inline void check(cublasStatus_t status, const char* expression) {
 }
 #define FA_CUBLAS_CHECK(expression) ::gpu::ch20::check((expression), #expression)
 
-// cuBLAS's matrices are column-major: a row-major matrix is one of theirs, transposed. So Y = X W
-// is asked for as Y.T = W.T X.T, which in memory is the same. What comes behind a product (bias,
-// GELU, their gradients) is done in its epilogue, while the tile is in registers (cuBLASLt,
-// epilogues).
+// cuBLAS uses column-major matrices, so a row-major matrix is the transpose of one of theirs.
+// Therefore Y = X W is computed as Y.T = W.T X.T, which is the same in memory. The operations after
+// a product (bias, GELU, their gradients) are done in its epilogue, while the tile is in registers
+// (cuBLASLt, epilogues).
 class Products {
  public:
   Products() : workspace_(kWorkspace, "workspace of the products") {
@@ -35,7 +35,7 @@ class Products {
   }
   Products(const Products&) = delete;
 
-  // As the emulator's.
+  // Same as in device_emulator.cpp.
   void linear(const bf16* X, const bf16* W, const bf16* b, bf16* Y, int64_t rows, int64_t in,
               int64_t out) {
     run({out, rows, in, false, false, CUDA_R_16BF, CUBLASLT_EPILOGUE_BIAS}, W, X, Y, b);
@@ -119,7 +119,7 @@ class Products {
     layout(plan.layouts[2], p.type, p.m, p.n, false);
   }
 
-  // cuBLAS's own first choice, for pointers that are multiples of 16 bytes.
+  // Takes cuBLAS's first choice for pointers that are multiples of 16 bytes.
   void find(const Product& p, Plan& plan) {
     cublasLtMatmulPreference_t preference = nullptr;
     FA_CUBLAS_CHECK(cublasLtMatmulPreferenceCreate(&preference));

@@ -1,7 +1,7 @@
 #pragma once
-// The layers of a GPT beside attention and products, as kernels. A warp has a row of the residual
-// path, or four numbers of a long list a thread. They move memory and compute next to nothing, so
-// what would be two passes over a tensor is one wherever it can be.
+// The layers of a GPT other than attention and products, as kernels. A warp processes a row of the
+// residual path, or a thread processes four elements of a long vector. They are limited by memory
+// bandwidth, so two passes over a tensor are merged into one where possible.
 
 #include "common/kernels/geometry.hpp"
 
@@ -10,7 +10,7 @@ namespace FA_BACKEND::ch20 {
 constexpr int WARPS = 8, THREADS = WARPS * WARP_SIZE;
 constexpr float NORM_EPSILON = 1e-5f;
 
-// What a lane moves at once: four neighbours.
+// Four adjacent elements, which a lane loads or stores at once.
 struct alignas(16) Floats {
   float x[4];
 };
@@ -91,14 +91,14 @@ void sum_positions(const float* dX, float* dposition, int batch, int64_t element
 
 // ---- layer norm ----
 
-// The part of a row that a lane has: column (chunk * 32 + lane) * 4 and the next three.
+// A lane's part of a row: column (chunk * 32 + lane) * 4 and the next three.
 template <int CHUNKS>
 struct Row {
   Floats part[CHUNKS];
 };
 FA_DEVICE int column(int chunk) { return (chunk * WARP_SIZE + lane_index()) * 4; }
 
-// x becomes (x - mean) * inverse deviation, 0 behind its end; returns the inverse deviation.
+// x becomes (x - mean) * inverse deviation, and 0 past its end. Returns the inverse deviation.
 template <int CHUNKS>
 FA_DEVICE float normalize(Row<CHUNKS>& row, int channels) {
   const float n = static_cast<float>(channels);
@@ -119,8 +119,8 @@ FA_DEVICE float normalize(Row<CHUNKS>& row, int channels) {
 }
 
 // [anchor: add_norm]
-// sum = X + branch, Y = norm(sum): the end of a branch and the beginning of the next in one pass.
-// Without a branch nothing is added, and X is the sum.
+// sum = X + branch, Y = norm(sum): the end of a branch and the start of the next in one pass.
+// Without a branch, X is the sum.
 struct AddNorm {
   const float* X;
   const bf16* branch;
@@ -159,8 +159,9 @@ void add_norm(const AddNorm p) {
 }
 // [/anchor: add_norm]
 
-// dX = before + the gradient through Y = norm(X), also rounded, for the product in front. No
-// `before`: it is 0. Each warp's sums for gain and bias go to `partial` [warps, 2, channels].
+// dX = before + the gradient through Y = norm(X), also rounded, for the preceding product. Without
+// `before`, it counts as 0. Each warp's sums for gain and bias go to `partial` [warps, 2,
+// channels].
 struct NormBackward {
   const bf16* dY;
   const float *X, *gain, *before;
@@ -223,7 +224,7 @@ void norm_backward(const NormBackward p) {
   }
 }
 
-// sums [columns] = the sums of the columns of partial [parts, columns]. A block has 32 columns.
+// sums [columns] = the column sums of partial [parts, columns]. A block has 32 columns.
 FA_KERNEL FA_LAUNCH_BOUNDS(1024, 1)
 void sum_partials(const float* partial, float* sums, int parts, int columns) {
   const int col = block_index() * WARP_SIZE + lane_index();
@@ -244,7 +245,7 @@ void sum_partials(const float* partial, float* sums, int parts, int columns) {
 // ---- cross entropy ----
 
 // losses [rows] = -log softmax(logits)[target], dlogits = (softmax(logits) - one_hot(target)) /
-// rows. Of each row's `stride` columns those from `vocabulary` on are no characters.
+// rows. Of each row's `stride` columns, those at `vocabulary` and above are padding.
 struct CrossEntropy {
   const float* logits;
   const int* targets;
@@ -280,7 +281,7 @@ void cross_entropy(const CrossEntropy p) {
 
 // ---- AdamW ----
 
-// A piece of one parameter, a block's work.
+// A piece of one parameter, which is the work of a block.
 struct alignas(16) Piece {
   int64_t begin;
   int count, decays;
@@ -291,7 +292,7 @@ struct AdamW {
   const Piece* pieces;
   const float* gradient;
   float *weights, *moment, *square;
-  bf16* rounded;  // of the weights, for the products
+  bf16* rounded;  // the weights in bf16, for the products
   float rate, decay, beta_1, beta_2, epsilon, correct_moment, correct_square;
 };
 FA_KERNEL FA_LAUNCH_BOUNDS(THREADS, 1)

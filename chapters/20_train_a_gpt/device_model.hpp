@@ -1,6 +1,6 @@
 #pragma once
-// The steps of a GPT's training as launches. Included behind what differs between a GPU and the
-// emulator: Products, the matrix products.
+// The steps of a GPT's training as launches. The including file must first define Products, the
+// matrix products, which differ between a GPU and the emulator.
 
 #include <cmath>
 #include <numeric>
@@ -18,8 +18,8 @@ using fa::ch20::Parameter;
 using fa::ch20::Recipe;
 using fa::ch20::TrainingState;
 
-// Rows of the logits begin at multiples of 16 bytes: behind the characters come columns of zeros,
-// that no gradient reaches.
+// Pads the vocabulary so that rows of the logits start at multiples of 16 bytes. The columns after
+// the characters are zero, and no gradient reaches them.
 inline Config padded(Config config) {
   config.vocabulary = (config.vocabulary + 7) / 8 * 8;
   return config;
@@ -120,7 +120,7 @@ class Model final : public fa::ch20::DeviceGpt {
   }
 
  private:
-  struct Norm {  // a place on the residual path, and the norm of it
+  struct Norm {  // a place on the residual path, and its norm
     explicit Norm(const Model& m)
         : X(m.rows_ * m.config_.channels, "X"), Y(m.rows_ * m.config_.channels, "Y") {}
     Array<float> X;
@@ -147,7 +147,7 @@ class Model final : public fa::ch20::DeviceGpt {
   const bf16* rounded(size_t i) const { return rounded_.data() + layout_[i].offset; }
   float* grad(size_t i) { return gradient_.data() + layout_[i].offset; }
 
-  // The parameters of the file have no padding.
+  // Converts parameters from the file, which has no padding.
   std::vector<float> to_layout(std::span<const float> from) const {
     std::vector<float> to(count_);
     for_rows([&](int64_t in_file, int64_t here, int64_t count) {
@@ -216,7 +216,8 @@ class Model final : public fa::ch20::DeviceGpt {
     backward_build_.backward(args);
   }
 
-  // Calls with the number of chunks of 128 channels that a row has at most, at compile time.
+  // Calls `call` with the maximum number of chunks of 128 channels per row as a compile-time
+  // constant.
   template <class Call>
   void with_chunks(Call call) const {
     if (config_.channels <= 128) return call(std::integral_constant<int, 1>{});
@@ -225,7 +226,7 @@ class Model final : public fa::ch20::DeviceGpt {
     if (config_.channels <= 1024) return call(std::integral_constant<int, 8>{});
     call(std::integral_constant<int, 12>{});
   }
-  // to.X = from.X + branch, to.Y = norm(to.X). Without `from`: to.X is there.
+  // to.X = from.X + branch, to.Y = norm(to.X). Without `from`, to.X is already computed.
   void normed(const Norm* from, Norm& to, size_t gain) {
     const AddNorm arguments{.X = from != nullptr ? from->X.data() : to.X.data(),
                             .branch = from != nullptr ? branch_.data() : nullptr,
@@ -238,7 +239,7 @@ class Model final : public fa::ch20::DeviceGpt {
     with_chunks(
         [&](auto chunks) { launch(add_norm<chunks>, row_blocks(), THREADS, 0, arguments); });
   }
-  // dX += through the norm, of dY_. The first time dX is 0.
+  // dX += the gradient of dY_ through the norm. The first time dX is 0.
   void norm_gradient(const Norm& norm, size_t gain, bool first = false) {
     const NormBackward arguments{.dY = dY_.data(),
                                  .X = norm.X.data(),
@@ -255,7 +256,7 @@ class Model final : public fa::ch20::DeviceGpt {
            partial_.data(), grad(gain), norm_blocks_ * WARPS, 2 * channels());
   }
 
-  // Loss, and all gradients.
+  // Computes the loss and all gradients.
   double pass(const Batch& batch) {
     const int64_t c = config_.channels, v = config_.vocabulary;
     tokens_.upload(batch.tokens);
@@ -273,7 +274,7 @@ class Model final : public fa::ch20::DeviceGpt {
                  .vocabulary = static_cast<int>(v)});
     // [anchor: device_block]
     size_t first = fa::ch20::FIRST_BLOCK;
-    const Norm* before = nullptr;  // the branch behind it is not added yet
+    const Norm* before = nullptr;  // the following branch has not been added yet
     for (const auto& one : blocks_) {
       Block& block = *one;
       using namespace fa::ch20;
@@ -305,7 +306,7 @@ class Model final : public fa::ch20::DeviceGpt {
                         .vocabulary = static_cast<int>(recipe_.model.vocabulary),
                         .stride = static_cast<int>(v)});
 
-    // dX = dY W.T is left in `dX`; dW and db are written.
+    // Leaves dX = dY W.T in `dX`, and writes dW and db.
     const auto linear_gradient = [&](const Array<bf16>& X, size_t W, const Array<bf16>& dY,
                                      Array<bf16>& dX, const Array<bf16>* hidden = nullptr) {
       const Parameter& matrix = layout_[W];
@@ -328,7 +329,7 @@ class Model final : public fa::ch20::DeviceGpt {
       linear_gradient(block.first.Y, first + QKV_W, dqkv_, dY_);
       norm_gradient(block.first, first + GAIN_1);
     }
-    // A row of the one-hot matrix picks the row of the embedding that dX belongs to.
+    // A row of the one-hot matrix selects the row of the embedding that dX belongs to.
     products_.weight_gradient(one_hot_.data(), dX_rounded_.data(), grad(TOKENS), nullptr, rows_, v,
                               c);
     const int64_t positions = config_.context * c;
@@ -365,7 +366,7 @@ class Model final : public fa::ch20::DeviceGpt {
   std::unique_ptr<Array<Piece>> pieces_;
 };
 
-// Throws InputError for what the kernels do not take.
+// Throws InputError for sizes that the kernels do not support.
 inline void check_recipe(const Recipe& recipe, const fa::KernelChapter& forward) {
   const Config& config = recipe.model;
   const int64_t rows = recipe.batch * config.context;

@@ -37,7 +37,7 @@ std::span<const float> Decoder::next(int32_t token) {
   return logits_;
 }
 
-// Gpt::forward for one token, the last of its sequence.
+// Does what Gpt::forward does, for the last token of its sequence.
 void Decoder::decode(int32_t token) {
   const int64_t c = config_.channels, position = table_.length(0);
   if (!table_.append(0, 1)) throw std::logic_error("the pool has a page for every token");
@@ -74,7 +74,7 @@ void Decoder::decode(int32_t token) {
 }
 
 // [anchor: cache]
-// K and V of the newest token go into its page, then its query attends to all of the cache.
+// Stores K and V of the newest token in its page. Then its query attends to the whole cache.
 void Decoder::attend(int64_t layer, const float* qkv, float* o) {
   const ch11::Place place = table_.place(0, table_.length(0) - 1);
   std::vector<float>&K = K_pages_[layer], &V = V_pages_[layer];

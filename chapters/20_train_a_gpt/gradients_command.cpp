@@ -17,7 +17,9 @@ int show_gradients(const AttentionChoice& attention) {
   constexpr double h = 1e-5, kBound = 1e-8;
   const std::vector<float> initial = initial_parameters(config, 1);
   std::vector<double> weights(initial.begin(), initial.end());
-  for (double& w : weights) w = 10 * w + 0.1;  // at their first size much of it is nearly linear
+  for (double& w : weights)
+    w = 10 * w + 0.1;  // with the initial weights, much of the model is
+                       // nearly linear
   Random random{1};
   std::vector<int32_t> tokens, targets;
   for (int64_t i = 0; i < kBatch * config.context; ++i) {
@@ -43,8 +45,8 @@ int show_gradients(const AttentionChoice& attention) {
         weights[i] = at;
         return (above - below) / (2 * step);
       };
-      // Each slope errs by h² of the third derivative, which layer norm makes large where a
-      // token's variance is small: 6e-6 was seen. From two of them that term is gone.
+      // The error of a slope is h² times the third derivative, which layer norm makes large if a
+      // token's variance is small: we measured 6e-6. Combining two slopes removes that term.
       const double expected = (4 * slope(h) - slope(2 * h)) / 3;
       largest = std::max(largest, std::abs(gradient[i]));
       const double error = std::abs(gradient[i] - expected);

@@ -1,5 +1,5 @@
 #pragma once
-// One head of the tensors of a layer's attention, as matrices [length, dim].
+// Views one head of the tensors of a layer's attention as matrices [length, dim].
 
 #include "self_attention.hpp"
 
@@ -11,7 +11,7 @@ struct Head {
 };
 
 // [anchor: heads]
-// `head` counts batch * heads + head.
+// `head` is numbered batch * heads + head.
 template <class R>
 Matrix<R> head_of(Matrix<R> tensor, const AttentionShape& shape, int64_t head, int64_t which = 0) {
   return tensor.block(head / shape.heads * shape.length,

@@ -1,7 +1,7 @@
 #pragma once
-// One chapter's kernel forward and chapter 10's backward, in bf16: on the GPU if there is one, else
-// on the emulator. Each call copies its tensors there and back, as the rest of the model is on the
-// CPU.
+// Attention with the kernel of one chapter forward and of chapter 10 backward, in bf16, on the GPU
+// if there is one and otherwise on the emulator. Each call copies its tensors there and back,
+// because the rest of the model is on the CPU.
 
 #include "chapters/10_backward/chapter.hpp"
 #include "common/gpu/runtime.hpp"

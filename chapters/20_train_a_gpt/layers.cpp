@@ -123,7 +123,7 @@ double cross_entropy(Matrix<R> logits, std::span<const int32_t> targets) {
       }
     }
   });
-  double sum = 0;  // in the order of the rows, whoever computed them
+  double sum = 0;  // summed in the order of the rows, whichever thread computed them
   for (const double loss : losses) sum += loss;
   return sum / static_cast<double>(logits.rows);
 }

@@ -1,7 +1,8 @@
 #pragma once
-// The layers of a GPT beside attention, forward and backward. Activations are [rows, channels], a
-// row for each token of the batch. A backward function adds to the gradients of parameters, and to
-// that of its input where it says so: the residual path has two sources.
+// The layers of a GPT other than attention, forward and backward. Activations are [rows, channels],
+// one row per token of the batch. A backward function adds to the gradients of parameters. It also
+// adds to the gradient of its input where its comment says +=, because the residual path has two
+// sources.
 
 #include <cstdint>
 #include <span>
@@ -17,9 +18,8 @@ void linear(Input<R> X, Input<R> W, const R* b, Matrix<R> Y);
 template <class R>
 void linear_backward(Input<R> X, Input<R> W, Matrix<R> dY, Matrix<R> dX, Matrix<R> dW, R* db);
 
-// What layer_norm keeps of each row for its backward pass: 1 / sqrt(variance + 1e-5), and the row
-// before gain and bias.
-// y = x̂ · gain + bias, x̂ = (x − mean) · inverse_deviation
+// y = x̂ · gain + bias, x̂ = (x − mean) · inverse_deviation Keeps for the backward pass of each row
+// 1 / sqrt(variance + 1e-5), and x̂.
 template <class R>
 void layer_norm(Matrix<R> X, const R* gain, const R* bias, Matrix<R> normalized,
                 R* inverse_deviation, Matrix<R> Y);
@@ -28,15 +28,15 @@ template <class R>
 void layer_norm_backward(Matrix<R> dY, const R* gain, Matrix<R> normalized,
                          const R* inverse_deviation, Matrix<R> dX, R* dgain, R* dbias);
 
-// y = x Φ(x), with Φ by tanh: Hendrycks and Gimpel 2016, as GPT-2 has it
+// y = x Φ(x), with Φ by tanh: Hendrycks and Gimpel 2016, as in GPT-2
 template <class R>
 void gelu(Matrix<R> X, Matrix<R> Y);
 // dX = dY ∘ gelu'(X); dX may be dY
 template <class R>
 void gelu_backward(Matrix<R> X, Matrix<R> dY, Matrix<R> dX);
 
-// The mean of −log softmax(logits)[target] over the rows. The logits become its gradient with
-// respect to them: (softmax(logits) − one_hot(target)) / rows.
+// Returns the mean of −log softmax(logits)[target] over the rows. Replaces the logits by their
+// gradient: (softmax(logits) − one_hot(target)) / rows.
 template <class R>
 double cross_entropy(Matrix<R> logits, std::span<const int32_t> targets);
 

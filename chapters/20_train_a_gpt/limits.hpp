@@ -1,5 +1,5 @@
 #pragma once
-// What the numbers of a run may be, on the command line and in a checkpoint.
+// Limits of a run's parameters, for the command line and for checkpoints.
 
 #include <cstdint>
 

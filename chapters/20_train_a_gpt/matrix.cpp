@@ -20,8 +20,9 @@ auto eigen(Matrix<R> m) {
                                                            Eigen::OuterStride<>(m.stride));
 }
 
-// Eigen cuts a product to the size of the caches, and the order of its sums follows the cut. It
-// would ask the machine; with sizes of our own the same program gives the same sums everywhere.
+// Eigen splits a product according to the sizes of the caches, and the order of its sums depends on
+// the split. It would query the machine. With fixed sizes, the same program gives the same sums
+// everywhere.
 const bool cache_sizes_set = [] {
   Eigen::setCpuCacheSizes(32 << 10, 512 << 10, 4 << 20);
   return true;

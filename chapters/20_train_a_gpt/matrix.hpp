@@ -1,6 +1,6 @@
 #pragma once
-// Matrices in somebody's memory, and the three products of a network. The products are Eigen's:
-// this chapter teaches what is around them.
+// Non-owning matrices, and the three products of a network. The products are Eigen's, because this
+// chapter teaches what is around them.
 
 #include <cstdint>
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace fa::ch20 {
 
-// Element (i, j) stands i * stride + j behind `data`: a block of a wider matrix is one, too.
+// Element (i, j) is at data + i * stride + j, so a block of a wider matrix is a Matrix as well.
 template <class R>
 struct Matrix {
   R* data;
@@ -27,7 +27,8 @@ struct Matrix {
   operator Matrix<const R>() const { return {data, rows, cols, stride}; }
 };
 
-// An argument from which R is not deduced: a Matrix<float> is taken for a Matrix<const float>.
+// An argument from which R is not deduced, so that a Matrix<float> is accepted as Matrix<const
+// float>.
 template <class R>
 using Input = Matrix<const std::type_identity_t<R>>;
 
@@ -41,12 +42,12 @@ void add_inner(Matrix<R> C, Input<R> A, Input<R> B, std::type_identity_t<R> fact
 template <class R>
 void add_outer(Matrix<R> C, Input<R> A, Input<R> B, std::type_identity_t<R> factor = 1);
 
-// x[i] = e^(x[i] − m), and their sum.
+// x[i] = e^(x[i] − m). Returns their sum.
 template <class R>
 R exponentiate(R* x, int64_t count, R m);
 
-// Calls work(first, count) for pieces of [0, rows), on all threads. The pieces do not depend on how
-// many threads there are, so neither does any bit of what is computed.
+// Calls work(first, count) for pieces of [0, rows), on all threads. The pieces do not depend on the
+// number of threads, so the results have the same bits for any number.
 void for_row_blocks(int64_t rows, const std::function<void(int64_t first, int64_t count)>& work);
 
 }  // namespace fa::ch20

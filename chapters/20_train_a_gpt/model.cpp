@@ -10,7 +10,7 @@
 namespace fa::ch20 {
 namespace {
 
-// The slice of `all` that a parameter is.
+// Returns the parameter's slice of `all`.
 template <class R>
 Matrix<R> slice(std::span<R> all, const Parameter& parameter) {
   return {all.data() + parameter.offset, parameter.rows, parameter.cols};
@@ -179,7 +179,7 @@ void Gpt<R>::backward(std::span<const R> weights, std::span<const int32_t> token
     linear_back(view(block.activated, 4 * c), first + DOWN_W, dx, dhidden);
     gelu_backward<R>(view(block.hidden, 4 * c), dhidden, dhidden);
     linear_back(view(block.norm_2.output, c), first + UP_W, dhidden, dbranch);
-    norm_backward(first + GAIN_2, block.norm_2);  // dx: past the MLP, and through it
+    norm_backward(first + GAIN_2, block.norm_2);  // dx: around the MLP, and through it
 
     linear_back(view(block.o, c), first + OUT_W, dx, dbranch);
     block.attention->backward(view(block.qkv, 3 * c), view(block.o, c), dbranch, dqkv);
@@ -187,7 +187,7 @@ void Gpt<R>::backward(std::span<const R> weights, std::span<const int32_t> token
     norm_backward(first + GAIN_1, block.norm_1);
   }
   // [/anchor: block_backward]
-  for (int64_t i = 0; i < rows_; ++i) {  // a row that several tokens took has a sum
+  for (int64_t i = 0; i < rows_; ++i) {  // the gradient of a row that several tokens use is a sum
     R* const token = grad(TOKENS).row(tokens[i]);
     R* const position = grad(POSITIONS).row(i % config_.context);
     for (int64_t j = 0; j < c; ++j) {

@@ -1,6 +1,6 @@
 #pragma once
-// A GPT over characters: embeddings, blocks of attention and MLP with layer norm in front of each
-// (GPT-2's order), a last layer norm, a linear head. Forward and backward by hand.
+// A GPT over characters: embeddings, blocks of attention and MLP with a layer norm before each
+// (GPT-2's order), a last layer norm, a linear head. Forward and backward pass are written by hand.
 
 #include <cstdint>
 #include <span>
@@ -16,15 +16,15 @@ struct Config {
   bool operator==(const Config&) const = default;
 };
 
-// A slice of the vector that holds all parameters: [rows, cols], or [1, cols].
+// A slice of the vector of all parameters: [rows, cols], or [1, cols].
 struct Parameter {
   std::string name;  // "block 0 attention in W"
   int64_t offset, rows, cols;
-  bool is_matrix;  // of a product, an embedding too: weight decay pulls at these only
+  bool is_matrix;  // a factor of a product, or an embedding: only these have weight decay
   int64_t size() const { return rows * cols; }
 };
 
-// Where they stand in the list: at its start, in a block from its first one on, behind the blocks.
+// Their indices in the list: at its start, within a block, and after the blocks.
 enum FirstParameter { TOKENS, POSITIONS, FIRST_BLOCK };
 enum BlockParameter {
   GAIN_1,
@@ -43,12 +43,13 @@ enum BlockParameter {
 };
 enum LastParameter { LAST_GAIN, LAST_BIAS, HEAD_W, HEAD_B };
 
-// All of them, in the order of the forward pass, without a gap.
+// Returns all parameters in the order of the forward pass, without gaps.
 std::vector<Parameter> parameters(const Config& config);
 int64_t parameter_count(const Config& config);
 
-// GPT-2's start: matrices normal with deviation 0.02, those that end on the residual path divided
-// by sqrt(2 layers); gains 1, biases 0. The same seed gives the same numbers on every machine.
+// Returns GPT-2's initial values: normal matrices with deviation 0.02, divided by sqrt(2 layers) if
+// they end on the residual path; gains 1, biases 0. The same seed gives the same values on every
+// machine.
 std::vector<float> initial_parameters(const Config& config, uint64_t seed);
 
 template <class R>
@@ -56,13 +57,14 @@ class Gpt {
  public:
   Gpt(const Config& config, int64_t batch, const AttentionChoice& attention);
 
-  // The mean of −log P(target) over the batch. `tokens` and `targets` are [batch, context], of the
-  // vocabulary; weights [parameter_count]. Keeps what backward needs.
+  // Returns the mean of −log P(target) over the batch. `tokens` and `targets` are [batch, context],
+  // weights is [parameter_count]. Keeps what backward needs.
   double forward(std::span<const R> weights, std::span<const int32_t> tokens,
                  std::span<const int32_t> targets);
-  // After forward, with the same weights and tokens: `gradient` [parameter_count] is written whole.
+  // Called after forward, with the same weights and tokens. Writes all of `gradient`
+  // [parameter_count].
   void backward(std::span<const R> weights, std::span<const int32_t> tokens, std::span<R> gradient);
-  // Of the last forward, [batch * context, vocabulary]: (P − one_hot(target)) / rows
+  // Result of the last forward, [batch * context, vocabulary]: (P − one_hot(target)) / rows
   std::span<const R> logits_gradient() const { return logits_; }
 
  private:
@@ -71,7 +73,7 @@ class Gpt {
         : normalized(rows * channels), output(rows * channels), inverse_deviation(rows) {}
     std::vector<R> normalized, output, inverse_deviation;
   };
-  struct Block {  // what the backward pass needs of a block
+  struct Block {  // data of a block that the backward pass needs
     Block(const Config& config, int64_t batch, const AttentionChoice& choice);
     Norm norm_1, norm_2;
     std::vector<R> qkv, o, hidden, activated;
@@ -87,8 +89,8 @@ class Gpt {
   const std::vector<Parameter> layout_;
   std::vector<Block> blocks_;
   Norm last_norm_;
-  std::vector<R> x_, branch_;  // the residual path, and what a branch adds to it
-  std::vector<R> logits_;      // and their gradient
+  std::vector<R> x_, branch_;  // the residual path, and a branch's addition to it
+  std::vector<R> logits_;      // logits, then their gradient
   std::vector<R> dx_, dbranch_, dqkv_, dhidden_;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// Attention that others compute, on tensors of their own: Q, K and V are copied to [batch, heads,
-// length, dim], and what comes out is copied back.
+// Attention by code that needs contiguous tensors: copies Q, K and V to [batch, heads, length,
+// dim], and copies the results back.
 
 #include <cmath>
 #include <span>
@@ -51,11 +51,11 @@ class PackedAttention : public Attention<R> {
   }
 
  protected:
-  virtual void attend() = 0;  // problem_ -> o_, and lse_ if differentiate() wants it
+  virtual void attend() = 0;  // problem_ -> o_, and lse_ if differentiate() needs it
   virtual void differentiate(std::span<float> dq, std::span<float> dk, std::span<float> dv) = 0;
 
   const AttentionShape shape_;
-  Problem problem_;  // more[0]: dO
+  Problem problem_;  // more[0] is dO
   std::vector<float> o_, lse_;
 
  private:

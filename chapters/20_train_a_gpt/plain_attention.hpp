@@ -1,6 +1,6 @@
 #pragma once
-// Attention as the formula reads. P [length, length] of every head waits in memory for the backward
-// pass, which needs one more matrix of that size for each thread.
+// Attention as in the formula. P [length, length] of every head stays in memory until the backward
+// pass, which needs one more matrix of that size per thread.
 
 #include <cmath>
 #include <vector>

@@ -1,5 +1,5 @@
 #pragma once
-// Random numbers whose whole state is one number: a checkpoint holds it.
+// Random numbers whose whole state is one number, so that a checkpoint can store it.
 
 #include <cstdint>
 
@@ -15,15 +15,15 @@ struct Random {
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
   }
-  // In [0, count). The smaller numbers are likelier, by count / 2^64 at most.
+  // Returns a number in [0, count). Smaller numbers are more likely, by at most count / 2^64.
   int64_t below(int64_t count) {
     return static_cast<int64_t>(next() % static_cast<uint64_t>(count));
   }
-  // In [0, 1)
+  // Returns a number in [0, 1).
   double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
 };
 
-// FNV-1a, of bytes: tells whether a file is the one that was written, not who wrote it.
+// FNV-1a of bytes: detects a file that has changed, but not one that was forged.
 template <class Bytes>
 uint64_t fingerprint(const Bytes& bytes) {
   uint64_t hash = 0xcbf29ce484222325u;

@@ -1,5 +1,5 @@
 #pragma once
-// Chapter 19's ring: two ranks, threads of this process, share the sequence in zigzag.
+// Chapter 19's ring: two ranks, which are threads of this process, share the sequence in zigzag.
 
 #include <algorithm>
 
@@ -57,7 +57,7 @@ class RingAttention : public PackedAttention<R> {
   ::ch19::Part mine(const ::ch19::Transport& transport, const std::vector<float>& whole) const {
     return ::ch19::cut(whole, pieces(transport), heads(), this->shape_.length, this->shape_.dim);
   }
-  // The ranks' rows are not each other's.
+  // The ranks have different rows.
   void give_back(const ::ch19::Transport& transport, const ::ch19::Part& part,
                  std::vector<float>& whole) const {
     ::ch19::put(whole, part, pieces(transport), heads(), this->shape_.length, this->shape_.dim);

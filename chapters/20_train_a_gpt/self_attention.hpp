@@ -1,5 +1,6 @@
 #pragma once
-// Causal self-attention of one layer, forward and backward: the switch that this chapter is about.
+// Causal self-attention of one layer, forward and backward: the interface that this chapter
+// switches.
 
 #include <memory>
 #include <string>
@@ -17,41 +18,43 @@ struct AttentionShape {
 };
 
 // [anchor: switch]
-// Q, K and V lie side by side, as the layer before makes them: QKV is [batch * length, 3 channels],
-// and head h of Q is its columns [h dim, (h + 1) dim). O is [batch * length, channels].
+// The preceding layer stores Q, K and V side by side. QKV is [batch * length, 3 channels], and head
+// h of Q is its columns [h dim, (h + 1) dim). O is [batch * length, channels].
 template <class R>
 class Attention {
  public:
   virtual ~Attention() = default;
   virtual void forward(Input<R> QKV, Matrix<R> O) = 0;
-  // Called after forward, with the same QKV, and O as it left it. Writes all of dQKV.
+  // Called after forward, with the same QKV and unchanged O. Writes all of dQKV.
   virtual void backward(Input<R> QKV, Input<R> O, Input<R> dO, Matrix<R> dQKV) = 0;
 };
 // [/anchor: switch]
 
-// "plain" keeps the matrix P of every head from the forward pass to the backward pass; "tiled"
-// keeps one number a row and computes P again, in tiles of block x block; "ch10" and "ch16" are
-// the kernels of chapter 09 or 16 forward and of chapter 10 backward, in bf16; "ch19" chapter 19's
-// ring of two ranks. `breaks` is for tiled only.
+// "plain" keeps the matrix P of every head until the backward pass. "tiled" keeps one number per
+// row and recomputes P in tiles of block x block. "ch10" and "ch16" are the kernels of chapter 09
+// or 16 forward and of chapter 10 backward, in bf16. "ch19" is chapter 19's ring of two ranks.
+// `breaks` only applies to tiled.
 struct AttentionChoice {
   std::string name = "tiled";
   int64_t block = 16;
   uint32_t breaks = 0;
 };
 
-// The chapter whose forward kernel that is: "ch10", or "ch16".
+// Returns the chapter of the forward kernel of "ch10" or "ch16".
 const KernelChapter& forward_chapter(const std::string& name);
 inline bool is_kernel(const std::string& name) { return name == "ch10" || name == "ch16"; }
 
-// Throws InputError for a size that the kernels do not take, or what this build left out.
+// Throws InputError for sizes that the kernels do not support, or for attention that this build
+// lacks.
 void check_attention(const AttentionChoice& choice, const AttentionShape& shape);
 
-// What it allocates, a MemoryProbe sees. Throws InputError for a name that there is not, too.
+// Returns the attention. A MemoryProbe counts its allocations. Throws InputError for an unknown
+// name.
 template <class R>
 std::unique_ptr<Attention<R>> make_attention(const AttentionChoice& choice,
                                              const AttentionShape& shape);
 
-// What it allocates in `layers` layers at most, in fp32, as a MemoryProbe counts it.
+// Returns the maximum that it allocates in `layers` layers, in fp32, as a MemoryProbe counts it.
 int64_t attention_bytes(const AttentionChoice& choice, const AttentionShape& shape, int64_t layers);
 
 }  // namespace fa::ch20

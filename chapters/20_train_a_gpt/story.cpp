@@ -19,8 +19,8 @@ namespace fa::ch20 {
 namespace {
 
 constexpr const char* kPrompt = "The idea: ";
-constexpr int kStorySteps = 500;  // a quarter of a minute: enough for words
-constexpr int kMoreSteps = 3000;  // a minute and a half: enough for phrases
+constexpr int kStorySteps = 500;  // a quarter of a minute, enough for words
+constexpr int kMoreSteps = 3000;  // a minute and a half, enough for phrases
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// Both ways to compute attention against central differences, against each other, and against
-// chapter 10's.
+// Compares both implementations of attention with central differences, with each other, and with
+// chapter 10.
 #include <cmath>
 
 #include "chapters/10_backward/cpu_schedules.hpp"
@@ -37,7 +37,7 @@ struct Layer {
 
 const AttentionChoice kChoices[] = {{"plain"}, {"tiled", 1}, {"tiled", 3}, {"tiled", 16}};
 
-// Rounding of a score of 1000 changes its weight by 1e-13, and the gradient by that times 30.
+// The rounding of a score of 1000 changes its weight by 1e-13, and the gradient by 30 times that.
 void check_equal(const std::vector<double>& a, const std::vector<double>& b,
                  const std::string& what) {
   REQUIRE(a.size() == b.size());

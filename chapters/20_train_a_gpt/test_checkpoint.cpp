@@ -1,4 +1,5 @@
-// Checkpoints: what comes back, what is refused; a resumed run is the run, bit for bit.
+// Checkpoints: the state that they restore, files that are refused, and resumed runs with the same
+// bits as uninterrupted ones.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -16,7 +17,7 @@ namespace {
 const std::u32string kText = U"the cat sat on the mat, the rat sat on the h\u00e4t. ";
 const Recipe kSmall{{0, 8, 1, 2, 4}, 2};
 
-// A folder of its own, gone at the end.
+// A temporary folder, removed at the end.
 struct Folder {
   Folder() {
     std::string name = (std::filesystem::temp_directory_path() / "ch20_XXXXXX").string();
@@ -58,7 +59,7 @@ TEST_CASE("checkpoint: all of the state comes back, and training goes on bit for
   const TrainingState whole = trained(7, fresh());
   CHECK(same(trained(4, loaded), whole));
   CHECK_FALSE(same(half, whole));
-  // One file, no temporary one left beside it.
+  // One file, and no temporary file next to it.
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path), {}) == 1);
 }
 

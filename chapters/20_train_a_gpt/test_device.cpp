@@ -1,5 +1,5 @@
-// The GPT whose kernels all run where the tensors are, here on the emulator: its gradients, its
-// steps, and what it refuses.
+// The GPT with all kernels on the device, here on the emulator: its gradients, its steps, and what
+// it refuses.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -40,7 +40,7 @@ TrainingState trained(TrainingState state, int64_t steps) {
 
 const Recipe kSmall{{0, 20, 2, 3, 24}, 3};
 
-// By which backend: make_emulator_gpt or make_gpu_gpt.
+// `make` selects the backend: make_emulator_gpt or make_gpu_gpt.
 template <class Make>
 void check_gradients_of(Make make) {
   REQUIRE(Vocabulary::of(kText).size() % 8 != 0);
@@ -49,7 +49,8 @@ void check_gradients_of(Make make) {
                           Case{{{0, 5, 1, 9, 1152}, 1}, "ch16"}}) {
     CAPTURE(one.recipe.model.channels);
     TrainingState state = start(one.recipe);
-    // Gains, biases and means that are not what a run begins with: all of them matter.
+    // Gains, biases and means that differ from their initial values, so that all of them have an
+    // effect.
     Random random{7};
     for (float& weight : state.weights) weight += static_cast<float>(random.uniform() - 0.5) / 10;
     const std::unique_ptr<DeviceGpt> gpt = make(state.recipe, forward_chapter(one.attention));
@@ -58,9 +59,9 @@ void check_gradients_of(Make make) {
     CAPTURE(check.relative_error);
     CHECK(check.passed);
     CHECK(check.nonfinite == 0);
-    CHECK(check.relative_error > 1e-5);  // they are not float64's
-    // A second pass leaves the same, but for the order of sums on a GPU: nothing is added to what
-    // the first has left.
+    CHECK(check.relative_error > 1e-5);  // they differ from float64's
+    // A second pass gives the same result, except for the order of sums on a GPU. It must not add
+    // to the results of the first.
     const GradientCheck again = check_gradients(state, tokens(), *gpt);
     CHECK(std::abs(again.relative_error - check.relative_error) <= 0.1 * check.relative_error);
   }
@@ -91,7 +92,7 @@ TEST_CASE("device: gradients of other weights do not pass for these") {
   const TrainingState state = start(kSmall);
   TrainingState other = state;
   for (float& weight : other.weights) weight *= 1.05f;
-  struct Other final : DeviceGpt {  // the same GPT, which always has the other weights
+  struct Other final : DeviceGpt {  // the same GPT, but always with the other weights
     void put(const TrainingState&) override { gpt->put(*weights); }
     void get(TrainingState&) const override {}
     double gradient(const Batch& batch, std::span<float> to) override {
@@ -116,7 +117,7 @@ TEST_CASE("device: its steps are those of the CPU, to bf16") {
   REQUIRE(state.losses.size() == 6);
   for (int i = 0; i < 6; ++i) CHECK(std::abs(state.losses[i] - on_cpu.losses[i]) <= 5e-3);
   CHECK(state.random.state == on_cpu.random.state);
-  // Where the two end, beside how far they went.
+  // Compares the distance between the two results with the distance that each has moved.
   const TrainingState first = start(kSmall);
   double apart = 0, way = 0;
   for (size_t i = 0; i < state.weights.size(); ++i) {

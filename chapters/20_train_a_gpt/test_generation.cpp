@@ -1,4 +1,5 @@
-// Generation: a token at a time from the paged cache gives what the whole sequence gives at once.
+// Generation: decoding one token at a time with the paged cache gives the results of the whole
+// sequence.
 #include <cmath>
 #include <vector>
 
@@ -12,7 +13,8 @@ namespace {
 
 const std::u32string kText = U"abcdefghijk abcdefghijk abcdefghijk";
 
-// Larger than one page of the cache; weights far from their start, so that attention matters.
+// Longer than one page of the cache, with weights far from their initial values, so that attention
+// has an effect.
 TrainingState some_model() {
   TrainingState state = start_training({{0, 21, 2, 2, 8}, 1}, Vocabulary::of(kText), kText, 3);
   for (float& weight : state.weights) weight *= 8;
@@ -27,12 +29,12 @@ std::vector<double> probabilities(std::span<const float> logits) {
   return p;
 }
 
-// Of the whole sequence, row by row, by training's forward pass: its gradient of the logits is
-// (P - one_hot(target)) / rows.
+// Computes the whole sequence, row by row, with training's forward pass, whose gradient of the
+// logits is (P - one_hot(target)) / rows.
 std::vector<std::vector<double>> all_at_once(const TrainingState& model,
                                              std::vector<int32_t> tokens) {
   const Config& config = model.recipe.model;
-  tokens.resize(config.context);  // what comes later changes nothing
+  tokens.resize(config.context);  // later tokens change nothing
   const std::vector<int32_t> targets(config.context, 0);
   Gpt<float> gpt(config, 1, {"plain"});
   gpt.forward(model.weights, tokens, targets);
@@ -69,7 +71,7 @@ TEST_CASE("generation: the paged cache guesses what the whole sequence guesses")
     CHECK(decoder.length() == i + 1);
     CHECK(decoder.pages_used() == i / 16 + 1);
   }
-  // Full: the later half is read again at positions from 0 on.
+  // When it is full, the later half is decoded again at positions from 0.
   std::vector<int32_t> kept(tokens.end() - config.context / 2, tokens.end());
   kept.push_back(7);
   check_close(probabilities(decoder.next(7)), all_at_once(model, kept)[kept.size() - 1]);
@@ -85,7 +87,7 @@ TEST_CASE("generation: a token is as likely as softmax says") {
     const std::vector<double> expected = probabilities(scaled);
     Random random{1};
     std::vector<double> seen(3);
-    constexpr int kDraws = 40'000;  // the deviation of a share is at most 0.0025
+    constexpr int kDraws = 40'000;  // the standard deviation of a share is at most 0.0025
     for (int i = 0; i < kDraws; ++i) seen[sample(logits, temperature, random)] += 1.0 / kDraws;
     for (int j = 0; j < 3; ++j) CHECK(std::abs(seen[j] - expected[j]) < 0.0125);
   }

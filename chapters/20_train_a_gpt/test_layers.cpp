@@ -1,4 +1,4 @@
-// Each layer's backward pass against central differences, in float64.
+// Compares each layer's backward pass with central differences in float64.
 #include <numeric>
 
 #include "layers.hpp"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kRows = 5, kIn = 4, kOut = 3;
 
-// A loss with a gradient that is different everywhere: L = Σ weight · y
+// A loss whose gradient is different everywhere: L = Σ weight · y
 double weighted(const std::vector<double>& y, const std::vector<double>& weight) {
   return std::inner_product(y.begin(), y.end(), weight.begin(), 0.0);
 }
@@ -52,7 +52,7 @@ TEST_CASE("layer norm: dX, dgain and dbias are those of central differences") {
   std::vector<double> dy = weight, dx(x.size(), 1), dgain(kIn), dbias(kIn);
   layer_norm_backward<double>(matrix(dy), gain.data(), matrix(normalized), inverse.data(),
                               matrix(dx), dgain.data(), dbias.data());
-  for (double& value : dx) value -= 1;  // dX is added to
+  for (double& value : dx) value -= 1;  // the gradient was added to dX
   check_gradient("dX", x, dx, loss);
   check_gradient("dgain", gain, dgain, loss);
   check_gradient("dbias", bias, dbias, loss);
@@ -89,7 +89,7 @@ TEST_CASE("GELU: values at 0, ±∞ and 1; dX is that of central differences, in
   };
   loss();
   CHECK(y[0] == 0);
-  CHECK(close(y[1], 0.8413, 3e-4));  // Φ(1); tanh is an approximation
+  CHECK(close(y[1], 0.8413, 3e-4));  // Φ(1), which tanh approximates
   CHECK(y[2] == 30);
   CHECK(y[3] == 0);
   std::vector<double> dx = weight;
@@ -104,7 +104,7 @@ TEST_CASE("cross entropy: equal logits cost ln(n); the gradient is that of centr
   CHECK(
       close(cross_entropy<double>({gradient.data(), kRows, kOut}, targets), std::log(3.0), 1e-14));
   logits = normal_values(kRows * kOut, 1);
-  logits[0] = 800;  // e^800 is no number
+  logits[0] = 800;  // e^800 overflows
   gradient = logits;
   cross_entropy<double>({gradient.data(), kRows, kOut}, targets);
   check_gradient("dlogits", logits, gradient, [&] {
@@ -123,6 +123,6 @@ TEST_CASE("products take blocks of wider matrices") {
       const double product = A(1 + i, 2) * B(2, 4 + j) + A(1 + i, 3) * B(3, 4 + j);
       CHECK(close(c[5 * i + j], 1 + 0.5 * product, 1e-14));
     }
-    if (i < 2) CHECK(c[5 * i + 4] == 1);  // not of the block
+    if (i < 2) CHECK(c[5 * i + 4] == 1);  // outside the block
   }
 }

@@ -1,4 +1,4 @@
-// The whole model: gradients of every parameter against central differences, in float64.
+// Compares the gradients of every parameter of the whole model with central differences in float64.
 #include <algorithm>
 
 #include "model.hpp"

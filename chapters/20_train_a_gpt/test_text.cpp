@@ -1,4 +1,4 @@
-// Text: what is UTF-8 and what is not, characters as tokens, the lessons.
+// Text: valid and invalid UTF-8, characters as tokens, the lessons.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -25,11 +25,11 @@ TEST_CASE("text: what is not UTF-8 is refused, with the byte at which it begins"
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"\x80", "byte 0"},              // the middle of a character
       {"ab\xc3", "byte 2"},            // cut off
-      {"\xe2\x82", "byte 0"},          // likewise
+      {"\xe2\x82", "byte 0"},          // cut off
       {"\xc3\x28", "byte 0"},          // no second byte
       {"\xc0\xaf", "byte 0"},          // overlong
-      {"\xe0\x80\xaf", "byte 0"},      // likewise
-      {"\xf0\x80\x80\xaf", "byte 0"},  // likewise
+      {"\xe0\x80\xaf", "byte 0"},      // overlong
+      {"\xf0\x80\x80\xaf", "byte 0"},  // overlong
       {"\xed\xa0\x80", "byte 0"},      // a surrogate
       {"\xf4\x90\x80\x80", "byte 0"},  // past U+10FFFF
       {"\xff", "byte 0"},

@@ -29,7 +29,8 @@ std::u32string decode_utf8(std::string_view bytes, const std::string& what) {
       right = right && (byte(i + k) & 0xc0u) == 0x80u;
       character = (character << 6) | (byte(i + k) & 0x3fu);
     }
-    constexpr char32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};  // that need so many bytes
+    constexpr char32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};  // smallest characters with that
+                                                                 // number of bytes
     right = right && character >= kLeast[length] && character <= 0x10ffff &&
             (character < 0xd800 || character > 0xdfff);
     if (!right) {

@@ -1,5 +1,5 @@
 #pragma once
-// Text to learn from: UTF-8 in, one token for each character.
+// Text for training: UTF-8 is decoded to one token per character.
 
 #include <cstdint>
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace fa::ch20 {
 
-// The characters of a text in UTF-8. Throws InputError naming `what` and the first byte that is
-// wrong: cut off, overlong, a surrogate, past U+10FFFF.
+// Returns the characters of a text in UTF-8. Throws an InputError that names `what` and the first
+// wrong byte: cut off, overlong, a surrogate, past U+10FFFF.
 std::u32string decode_utf8(std::string_view bytes, const std::string& what);
 std::string encode_utf8(char32_t character);
 
-// The different characters of a text, in ascending order; a token is a place in it.
+// The distinct characters of a text, in ascending order. A token is an index into it.
 class Vocabulary {
  public:
   explicit Vocabulary(std::u32string characters);
@@ -22,7 +22,7 @@ class Vocabulary {
   int64_t size() const { return static_cast<int64_t>(characters_.size()); }
   const std::u32string& characters() const { return characters_; }
   char32_t character(int32_t token) const { return characters_[token]; }
-  // Throws InputError, naming `what`, for a character that is not in it.
+  // Throws an InputError that names `what` for a character that is not in it.
   std::vector<int32_t> tokens(std::u32string_view text, const std::string& what) const;
 
  private:

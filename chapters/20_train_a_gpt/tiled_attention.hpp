@@ -1,7 +1,7 @@
 #pragma once
-// The same in tiles: chapter 02's forward pass, which leaves the log-sum-exp of each row, and
-// chapter 10's backward pass with the keys outside, which makes P from it again. What it keeps
-// between the two passes is one number a row.
+// The same attention in tiles: chapter 02's forward pass, which keeps the log-sum-exp of each row,
+// and chapter 10's backward pass with keys in the outer loop, which recomputes P from it. Between
+// the two passes it keeps one number per row.
 
 #include <algorithm>
 #include <cmath>
@@ -23,7 +23,7 @@ class TiledAttention : public Attention<R> {
     int64_t size() const { return end - begin; }
   };
 
-  struct FastMemory {  // of one thread, [block, block]
+  struct FastMemory {  // per thread, [block, block]
     explicit FastMemory(int64_t block) : P(block * block), dS(block * block) {}
     counted_vector<R> P, dS;
   };
@@ -36,7 +36,7 @@ class TiledAttention : public Attention<R> {
         LSE_(heads() * shape.length),
         D_(heads() * shape.length) {
     const int threads = static_cast<int>(std::min<int64_t>(hardware_threads(), heads()));
-    fast_.reserve(threads);  // not assign: its temporary would count, too
+    fast_.reserve(threads);  // not assign, whose temporary would be counted as well
     for (int i = 0; i < threads; ++i) fast_.emplace_back(block_);
   }
 
@@ -57,7 +57,7 @@ class TiledAttention : public Attention<R> {
   }
 
  private:
-  // One tile of queries and all keys that it sees.
+  // Computes one tile of queries with all keys that it sees.
   void attend(const Head<const R>& in, Range queries, int64_t head, FastMemory& fast, Matrix<R> O) {
     const Matrix<const R> Q = rows(in.Q, queries);
     const Matrix<R> O_tile = rows(O, queries);
@@ -71,7 +71,7 @@ class TiledAttention : public Attention<R> {
       add_inner<R>(P, Q, rows(in.K, keys), scale_);  // S = scale · Q @ K.T
       for (int64_t i = 0; i < P.rows; ++i) {
         const int64_t visible = visible_keys(i, queries, keys);
-        std::fill(P.row(i) + visible, P.row(i) + P.cols, R(0));  // P of a hidden key
+        std::fill(P.row(i) + visible, P.row(i) + P.cols, R(0));  // P of a masked key
         if (visible == 0) continue;
         const R tile_max = *std::max_element(P.row(i), P.row(i) + visible);
         const R m_new = breaks_.has(NO_RESCALE) ? tile_max : std::max(m[i], tile_max);
@@ -88,7 +88,7 @@ class TiledAttention : public Attention<R> {
     }
   }
 
-  // dQ, dK and dV of one head.
+  // Computes dQ, dK and dV of one head.
   void differentiate(const Head<const R>& in, Matrix<const R> O, Matrix<const R> dO, int64_t head,
                      FastMemory& fast, const Head<R>& out) {
     const R* const LSE = LSE_.data() + head * shape_.length;
@@ -127,9 +127,9 @@ class TiledAttention : public Attention<R> {
   }
 
   // [anchor: mask]
-  // The keys of a tile that query i of a tile of queries sees are its first so many.
+  // Returns how many leading keys of a tile the i-th query of a tile of queries sees.
   int64_t visible_keys(int64_t i, Range queries, Range keys) const {
-    int64_t last = queries.begin + i;  // the key that the query stands at
+    int64_t last = queries.begin + i;  // the key that is aligned with the query
     if (breaks_.has(MASK_OFF_BY_ONE)) ++last;
     if (breaks_.has(TILE_RELATIVE_MASK)) last = keys.begin + i;
     return std::clamp<int64_t>(last - keys.begin + 1, 0, keys.size());

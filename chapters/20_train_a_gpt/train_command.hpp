@@ -22,9 +22,9 @@ struct TrainRequest {
 
 void declare(Cli& cli, TrainRequest& request);
 
-// What `--resume` takes from the checkpoint unless the command line has it as well: `given` says
-// so. Returns the exit code: 1 if the first gradients are not plain attention's. A silent run ends
-// after that check.
+// Trains. `--resume` takes settings from the checkpoint unless the command line gives them, which
+// `given` tells. Returns the exit code, which is 1 if the first gradients disagree with plain
+// attention. A silent run ends after that check.
 int train(const TrainRequest& request, const Cli& given, BreakRun& this_run);
 
 }  // namespace fa::ch20

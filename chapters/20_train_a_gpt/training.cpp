@@ -51,7 +51,7 @@ AdamStep::AdamStep(const Recipe& recipe, int64_t t)
       correct_square(1 - std::pow(kBeta2, t)) {}
 
 void update(TrainingState& state, std::span<const float> gradient) {
-  const AdamStep adam(state.recipe, state.steps());  // this step is counted already
+  const AdamStep adam(state.recipe, state.steps());  // this step is already counted
   for (const Parameter& one : parameters(state.recipe.model)) {
     const double decay = one.is_matrix ? adam.rate * adam.kDecay : 0;
     for (int64_t i = one.offset; i < one.offset + one.size(); ++i) {
@@ -103,7 +103,7 @@ void Trainer::fetch() {
 namespace {
 
 Batch coming_batch(const TrainingState& state, std::span<const int32_t> text) {
-  Random random = state.random;  // a copy: the step will draw the same batch again
+  Random random = state.random;  // a copy, so that the step draws the same batch
   return next_batch(state, text, random);
 }
 
@@ -130,7 +130,7 @@ GradientCheck compare(const TrainingState& state, const Batch& batch,
       const double error = std::abs(gradient[i] - exact[i]);
       check.nonfinite += !std::isfinite(gradient[i]);
       check.mismatches += !(error <= bound * size);
-      // A NaN is the largest, and stays it.
+      // A NaN counts as the largest error and stays.
       if (!(error <= check.max_abs_error) && !std::isnan(check.max_abs_error)) {
         check.max_abs_error = error;
       }
@@ -154,7 +154,7 @@ GradientCheck check_gradients(const TrainingState& state, std::span<const int32_
   Gpt<float> gpt(state.recipe.model, state.recipe.batch, attention);
   gpt.forward(state.weights, batch.tokens, batch.targets);
   gpt.backward(state.weights, batch.tokens, gradient);
-  // fp32 in sums of some thousand terms: 1e-6 was seen. bf16 rounds by 2^-9: 7e-4 was seen.
+  // fp32 sums of some thousand terms: we measured 1e-6. bf16 rounds by 2^-9: we measured 7e-4.
   return compare(state, batch, gradient, is_kernel(attention.name) ? 1e-2 : 1e-4);
 }
 
@@ -164,7 +164,7 @@ GradientCheck check_gradients(const TrainingState& state, std::span<const int32_
   std::vector<float> gradient(state.weights.size());
   gpt.put(state);
   gpt.gradient(batch, gradient);
-  return compare(state, batch, gradient, 2e-2);  // 5e-3 was seen
+  return compare(state, batch, gradient, 2e-2);  // we measured 5e-3
 }
 
 }  // namespace fa::ch20
