@@ -88,8 +88,8 @@ void key_tiles(const Params p, Breaks breaks) {
 
     if constexpr (WITH_DQ) await_turn(p, work, at, breaks);
     cp_async_wait<0>();  // the next tile
-    // Every thread's part of the next tile, and every warp's dS, are there. All warps have read
-    // this dO, the Q before this one and the dS before: they may be overwritten.
+    // After this barrier, the next tile and the dS of all warps are complete, and all warps have
+    // read this dO and the Q and dS of the step before, which may now be overwritten.
     block_sync();
     if (WITH_DQ && n > 0) pass_turn(p, work, at.before(work, p));
     load(n + 2);

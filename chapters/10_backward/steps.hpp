@@ -12,7 +12,7 @@ struct alignas(16) Chunk {
   uint32_t word[4];
 };
 
-// LSE_log2 and D of a tile of queries in shared memory, one behind the other.
+// LSE_log2 and D of a tile of queries in shared memory, one after the other.
 constexpr uint32_t ROWS_BYTES = 2 * BLOCK_Q * sizeof(float);
 
 template <int NUM_THREADS>
@@ -38,7 +38,7 @@ FA_DEVICE bool needs_mask(const Params& p, int kv_tile, int q_tile) {
   return last_key >= p.len_kv || last_key > q_tile * BLOCK_Q + p.diagonal;
 }
 
-// S = -inf for what is hidden: keys behind the query's own, and past the last. The zero-filled rows
+// S = -inf for masked scores: keys after the query's own, and past the last. The zero-filled rows
 // of K score 0, and exp(0 - LSE) is Inf where all scores are small: Inf times K's zeros is NaN.
 template <int MMAS_M, int MMAS_Q>
 FA_DEVICE void mask_scores(float (&S_rmem)[MMAS_M][MMAS_Q][4], const Params& p, int first_key,
@@ -123,16 +123,16 @@ FA_HOST_DEVICE constexpr int dQ_place(int mma_q, int mma_d, int i) {
 }
 
 // [anchor: turns]
-// Deterministic: the blocks add to a tile of dQ in one order. So many have done so before it is
-// this block's turn. Whoever comes before was started before, so it runs, or has ended. The last
-// tile of keys that it sees comes first: under a causal mask, its block arrives there in its first
-// steps.
+// With --deterministic, the blocks add to a tile of dQ in one order. Returns how many blocks add
+// before this one. All of them were started earlier, so each is running or has finished. The block
+// with the last tile of keys that the queries see adds first. Under a causal mask, it reaches this
+// tile of dQ in its first steps.
 FA_DEVICE int turn_of(const Params& p, int kv_tile, int q_tile) {
   const int last_key = q_tile * BLOCK_Q + BLOCK_Q - 1 + p.diagonal, last = last_key / BLOCK_KV;
   return (last < p.kv_tiles ? last : p.kv_tiles - 1) - kv_tile;
 }
 
-// One thread waits, before a barrier behind which its block adds.
+// One thread waits for the block's turn. After the next barrier, the block adds to dQ.
 template <class Breaks>
 FA_DEVICE void await_turn(const Params& p, const Work& work, const Place& at, Breaks breaks) {
   if (!p.deterministic || thread_index() != 0 || breaks.has(fa::UNORDERED_DQ)) return;
@@ -141,7 +141,7 @@ FA_DEVICE void await_turn(const Params& p, const Work& work, const Place& at, Br
   }
 }
 
-// One thread says so, behind a barrier before which its block has added.
+// One thread reports that its block has added. All threads added before the last barrier.
 FA_DEVICE void pass_turn(const Params& p, const Work& work, const Place& at) {
   if (!p.deterministic || thread_index() != 0) return;
   store_release(p.turns + tile_index(p, work.batch, at.head, at.q_tile),
@@ -150,7 +150,7 @@ FA_DEVICE void pass_turn(const Params& p, const Work& work, const Place& at) {
 // [/anchor: turns]
 
 // [anchor: add_dQ]
-// Adds a warp's part of a tile of dQ: tiles of mma from (mma_q, mma_d) on.
+// Adds a warp's part of a tile of dQ, beginning at mma tile (mma_q, mma_d).
 template <int HEAD_DIM, int MMAS_M, int MMAS_N>
 FA_DEVICE void add_dQ(const Params& p, const Work& work, const Place& at, int mma_q, int mma_d,
                       const float (&dQ_rmem)[MMAS_M][MMAS_N][4]) {

@@ -98,8 +98,8 @@ void two_roles(const Params p, Breaks breaks) {
                                      dO_smem + n % 2 * Q_TILE_BYTES);  // dV += P.T @ dO
       await_turn(p, work, at, breaks);
       cp_async_wait<0>();  // the next tile
-      // It has landed, and dS is there. All have read this dO and P, and of the step before Q, dS
-      // and LSE: they may be overwritten.
+      // After this, the next tile and dS are complete, and all warps have read this dO and P, and
+      // Q, dS and LSE of the step before, which may now be overwritten.
       meet_others();
       if (n > 0) pass_turn(p, work, at.before(work, p));
       load(n + 2);
