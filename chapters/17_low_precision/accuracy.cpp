@@ -19,9 +19,9 @@ constexpr int64_t kLongKeys = 65536, kMostQueries = 4096, kSample = 64;
 
 enum Stream : uint64_t { OUTLIER = 3, CHOSEN = 6, MEAN = 9 };  // three of each: Q, K, V
 
-// N(0,1); random_values has mean 0.5.
+// Returns N(0,1) values; random_values has mean 0.5.
 std::vector<float> normal(int64_t rows, int64_t columns, uint64_t seed, uint64_t stream) {
-  // random_values has three streams for a seed, and these are up to twelve.
+  // random_values uses three streams per seed, and these are up to twelve.
   auto values = fa::random_values(std::vector{rows, columns}, fa::Dtype::f32, 4 * seed, stream);
   for (float& x : values) x -= 0.5f;
   return values;
@@ -29,7 +29,8 @@ std::vector<float> normal(int64_t rows, int64_t columns, uint64_t seed, uint64_t
 
 void add_outliers(std::vector<float>& x, int64_t dim, float deviation, uint64_t seed,
                   uint64_t matrix) {
-  constexpr float kOneInThousand = 3.0902323f;  // a normal number is above it that often
+  constexpr float kOneInThousand = 3.0902323f;  // a normal number exceeds it once in a thousand
+                                                // times
   const int64_t rows = std::ssize(x) / dim;
   const auto outlier = normal(rows, dim, seed, OUTLIER + matrix);
   const auto chosen = normal(rows, dim, seed, CHOSEN + matrix);
@@ -39,10 +40,10 @@ void add_outliers(std::vector<float>& x, int64_t dim, float deviation, uint64_t 
 
 struct Row {
   const Scheme* scheme;
-  std::vector<std::vector<Errors>> errors;  // of each input, of each seed
+  std::vector<std::vector<Errors>> errors;  // [input][seed]
 };
 
-// The measure of all seeds, ascending; NaN alone if there is one.
+// Returns the measure for all seeds, ascending; only NaN if one is NaN.
 std::vector<double> ascending(const std::vector<Errors>& errors, double Errors::*measure) {
   std::vector<double> values;
   for (const Errors& one : errors) {
@@ -168,7 +169,7 @@ Input make_input(const std::string& name, int64_t keys, int64_t dim, int64_t sam
   }
   if (name == "long-v")
     for (float& x : head.v) x += 0.5f;
-  if (name == "sink") {  // the score 8 · x / √dim = 10
+  if (name == "sink") {  // the score is 8 · x / √dim = 10
     const float x = 1.25f * std::sqrt(static_cast<float>(dim));
     for (int64_t i = 0; i < head.queries; ++i) head.q[i * dim] = 8;
     for (int64_t d = 0; d < dim; ++d) head.k[d] = head.v[d] = 0;
@@ -185,8 +186,9 @@ Input make_input(const std::string& name, int64_t keys, int64_t dim, int64_t sam
 }
 
 int run_accuracy(int argc, char** argv) {
-  fa::Cli cli("ch17_low_precision accuracy",
-              "What 8 and 4 bits cost: schemes by inputs, simulated, against float64.");
+  fa::Cli cli(
+      "ch17_low_precision accuracy",
+      "Errors of attention in 8 and 4 bits: schemes by inputs, simulated, against float64.");
   std::string input = "all", scheme = "all", json, q, k, v;
   int64_t seed = 1, seeds = 1, keys = 4096, dim = 128;
   std::vector<std::string> input_names(std::begin(kInputs), std::end(kInputs));

@@ -1,14 +1,14 @@
 #pragma once
 // Chapter 17: low precision, Q K^T in 8 bits.
 //
-// Chapter 09's kernel with two changes. Q and K have been rounded to 8-bit integers beforehand; the
-// tensor cores multiply those twice as fast, and exactly. And what a thread has of Q and of K has
-// one scale each: their product goes into the factor in front of the exponential, which is there
-// anyway. P V stays in bf16.
+// Chapter 09's kernel with two changes. First, Q and K have been rounded to 8-bit integers before,
+// which the tensor cores multiply exactly and at twice the rate. Second, the elements of Q and of K
+// that a thread holds share one scale each. The product of both scales becomes part of the
+// exponential's factor, which exists anyway. P V stays in bf16.
 //
 //   ./learn diff 17       ch17_low_precision --shape 1,1,128,512,128 --profile
 //
-// For sm_80 and up.
+// For sm_80 and later.
 
 #include "chapters/17_low_precision/quantize.hpp"
 
@@ -16,10 +16,9 @@ namespace FA_BACKEND::ch17 {
 
 constexpr int MMA_K8 = 32;  // mma.m16n8k32: C [16, 8] += A [16, 32] @ B [32, 8]
 
-// Where the 16-byte chunk at `offset` of a row-major tile is kept. A line of 128 bytes hits each
-// bank once, so rows that share a line do not collide, and the XOR term grows by one from line to
-// line. It only touches the bits that number a chunk in its row (in its line, where a row is
-// longer).
+// Returns where the 16-byte chunk at `offset` of a row-major tile is stored. A line of 128 bytes
+// uses each bank once, so rows that share a line do not conflict. The XOR term grows by one per
+// line. It changes only the bits that number a chunk in its row (in its line, if a row is longer).
 template <int ROW_BYTES>
 FA_HOST_DEVICE constexpr uint32_t swizzle(uint32_t offset) {
   static_assert(ROW_BYTES >= 16 && (ROW_BYTES & (ROW_BYTES - 1)) == 0, "a power of two from 16 up");
@@ -29,16 +28,16 @@ FA_HOST_DEVICE constexpr uint32_t swizzle(uint32_t offset) {
 }
 
 // Starts copying rows [tile * HEIGHT, (tile + 1) * HEIGHT) of a matrix [len, ROW_BYTES] from global
-// to shared memory, 16 bytes a thread at a time; neighbouring threads copy neighbouring chunks.
-// Rows from `len` on do not exist: nothing is read for them, and zeros are written.
+// to shared memory, 16 bytes per thread at a time; adjacent threads copy adjacent chunks. Rows
+// `len` and above do not exist, so they are not read and become zeros.
 template <int HEIGHT, int ROW_BYTES, int NUM_THREADS>
 FA_DEVICE void load_tile(uint32_t smem, const void* gmem, int tile, int len, FA_SITE) {
-  constexpr int STEP = NUM_THREADS * 16;  // bytes that all threads copy at once
+  constexpr int STEP = NUM_THREADS * 16;  // bytes that all threads copy at the same time
   constexpr int STEP_ROWS = STEP / ROW_BYTES;
   static_assert(HEIGHT % STEP_ROWS == 0, "every thread copies the same number of chunks");
   static_assert(STEP % 1024 == 0, "the swizzle repeats every 8 lines: one swizzle a thread");
 
-  const int byte = thread_index() * 16;  // of this thread's first chunk
+  const int byte = thread_index() * 16;  // offset of this thread's first chunk
   const int rows_left = len - tile * HEIGHT - byte / ROW_BYTES;
   const uint32_t offset = static_cast<uint32_t>(tile) * (HEIGHT * ROW_BYTES) + byte;
   const char* src = static_cast<const char*>(gmem) + offset;
@@ -51,16 +50,16 @@ FA_DEVICE void load_tile(uint32_t smem, const void* gmem, int tile, int len, FA_
 }
 
 // S = Q @ K.T, of integers   [WARP_Q, BLOCK_KV]
-// A register holds four 8-bit neighbours where it held two of 16 bits, and the fragments of
-// m16n8k32 are those of m16n8k16 byte by byte: ldmatrix does not know the difference.
+// A register holds four adjacent 8-bit elements instead of two 16-bit elements. Byte by byte, the
+// fragments of m16n8k32 are those of m16n8k16, so ldmatrix loads both.
 // [anchor: multiply_query_key]
 template <int HEAD_DIM, int MMAS_Q, int MMAS_KV, class Breaks>
 FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
                                   uint32_t Q_smem,  // this warp's rows [WARP_Q, HEAD_DIM]
                                   uint32_t K_smem, Breaks breaks) {
-  // The last bit of 1.5 * 2^23 counts as 1. So an integer that is counted up from its bits, by up
-  // to 2^22 either way, is 1.5 * 2^23 counted up: a subtraction converts it. (The instruction for
-  // that runs on the unit of the exponentials.)
+  // The last bit of 1.5 * 2^23 counts as 1. If an integer of up to 2^22 either way is added to its
+  // bits, the float is 1.5 * 2^23 plus that integer, so a subtraction converts it. (The conversion
+  // instruction would run on the unit of the exponentials.)
   constexpr int ZERO_BITS = 0x4b400000;
   constexpr float ZERO = 12582912.0f;
   static_assert(127 * 127 * HEAD_DIM < 1 << 22, "a score fits the mantissa");
@@ -99,8 +98,8 @@ FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
 // [/anchor: multiply_query_key]
 
 // m' = max(m, rowmax S),   O *= 2^(m - m'),   l *= 2^(m - m')
-// As in chapter 08, m stays until a weight would pass 2^8. But S of one tile and of the next have
-// different scales, and so have the lanes: m is kept as the exponent of 2 that it stands for.
+// As in chapter 08, m stays until a weight would exceed 2^8. But the scales of S differ between
+// tiles and between lanes, so m is stored as an exponent of 2.
 template <int MMAS_Q, int MMAS_KV, int MMAS_D, class Breaks>
 FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
                              float (&O_rmem)[MMAS_Q][MMAS_D][4],
@@ -117,7 +116,7 @@ FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
         largest = max(largest, max(c[0], c[1]));
       }
       row_max[mma_q][half] = largest * scale;
-      // In the first tile m = -inf. Written so that NaN, from -inf - (-inf), counts as grown.
+      // In the first tile m = -inf. Written so that the NaN of -inf - (-inf) counts as grown.
       grew |= !(row_max[mma_q][half] - m[mma_q][half] <= MAX_GROWTH);
     }
   if (!warp_any(grew)) return;
@@ -129,7 +128,7 @@ FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
           quad_reduce(row_max[mma_q][half], breaks, [](float a, float b) { return max(a, b); });
       const float m_old = m[mma_q][half];
       float m_new = max(m_old, tile_max);
-      if (breaks.has(fa::NO_RESCALE)) m_new = tile_max;  // each tile by its own maximum
+      if (breaks.has(fa::NO_RESCALE)) m_new = tile_max;  // each tile uses its own maximum
       if (breaks.has(fa::NO_MAX)) m_new = 0.0f;
       m[mma_q][half] = m_new;
       rescale[mma_q][half] = breaks.has(fa::NO_RESCALE) ? 1.0f : exp2(m_old - subtrahend(m_new));
@@ -139,7 +138,7 @@ FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
 }
 
 // P = 2^(scale S - m) for 16 keys, as operand A,   l += this lane's part of rowsum P
-// As ever one FMA and one exponential: the scales of 8 bits cost nothing here.
+// It takes one FMA and one exponential as before, so the scales of 8 bits add no instruction here.
 // [anchor: exponentiate]
 template <int MMAS_Q, int MMAS_KV>
 FA_DEVICE void exponentiate(uint32_t (&P_rmem)[MMAS_Q][4], float (&l)[MMAS_Q][2],
@@ -159,9 +158,10 @@ FA_DEVICE void exponentiate(uint32_t (&P_rmem)[MMAS_Q][4], float (&l)[MMAS_Q][2]
 // [/anchor: exponentiate]
 
 // O += 2^(S - m) @ V   [WARP_Q, HEAD_DIM]
-// Now the sum runs over keys, so operand B wants neighbours along the keys, and V's rows hold
-// neighbours along HEAD_DIM: ldmatrix transposes each 8x8 matrix on its way. The exponentials of
-// the next 16 keys do not wait for the mma of these: the two units work side by side.
+// The sum runs over keys, so operand B needs elements that are adjacent along the keys, but V's
+// rows are contiguous along HEAD_DIM. Therefore ldmatrix transposes each 8x8 matrix. The
+// exponentials of the next 16 keys do not wait for the mma of these, because the two units work in
+// parallel.
 template <int MMAS_Q, int MMAS_D, int MMAS_KV>
 FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4], float (&l)[MMAS_Q][2],
                                       const float (&S_rmem)[MMAS_Q][MMAS_KV][4],
@@ -185,8 +185,8 @@ FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4], float 
   }
 }
 
-// O = O / l, rounded to bf16, and LSE = ln(sum of e^s) = m ln 2 + ln(l) + what K's mean would have
-// added. A row that has seen no key has m = -inf and l = 0: its O is 0, its LSE -inf.
+// O = O / l, rounded to bf16, and LSE = ln(sum of e^s) = m ln 2 + ln(l) + the effect of K's mean. A
+// fully masked row has m = -inf and l = 0; its O is 0 and its LSE is -inf.
 template <int MMAS_Q, int MMAS_D>
 FA_DEVICE void store_output(const Params& params, int64_t first_row, int rows,
                             const float (&O_rmem)[MMAS_Q][MMAS_D][4], const float (&m)[MMAS_Q][2],
@@ -213,8 +213,8 @@ FA_DEVICE void store_output(const Params& params, int64_t first_row, int rows,
     }
 }
 
-// The second number asks for at least one block on a multiprocessor, so that the compiler may use
-// all 255 registers of a thread. Not told, it may save some, and load fragments too late.
+// The second number requests at least one block per SM, so that the compiler may use all 255
+// registers of a thread. Otherwise it may save registers and load fragments too late.
 template <int HEAD_DIM, class Breaks>
 FA_KERNEL FA_LAUNCH_BOUNDS(32 * (BLOCK_Q / WARP_Q), 1)
 void attention(const Params params, Breaks breaks) {
@@ -223,17 +223,17 @@ void attention(const Params params, Breaks breaks) {
   constexpr int MMAS_Q = WARP_Q / MMA_M, MMAS_KV = BLOCK_KV / MMA_N;
   constexpr uint32_t K_TILE_BYTES = BLOCK_KV * HEAD_DIM;
   constexpr Groups K_GROUPS = k_groups(HEAD_DIM);
-  using Scores = float[MMAS_Q][MMAS_KV][4];  // g++ 12 fails on the array in the lambda below
+  using Scores = float[MMAS_Q][MMAS_KV][4];  // g++ 12 fails on the array type in the lambda below
 
-  // One block for each BLOCK_Q rows of each head. Those at the end of the sequence, which see the
-  // most keys, start first: what runs last is short.
+  // One block per BLOCK_Q rows of each head. Blocks at the end of the sequence, which see the most
+  // keys, start first, so that the last ones to run are short.
   const auto [head, y, unused] = block_index_3d();
   const int q_tile = grid_size().y - 1 - y;
   const int kv_head = head / params.group;
   const Mask& mask = params.mask;
   const int len_q = params.Q.rows, len_kv = params.K.rows;
   const int first_row = q_tile * BLOCK_Q;  // of this block
-  // The same in all lanes, which the compiler learns from the shuffle, and keeps once for the warp.
+  // Equal in all lanes. The shuffle tells the compiler, so that it keeps the value once per warp.
   const int warp_row = first_row + shfl(warp_index(), 0) * WARP_Q;
   const int8_t* const Q = params.Q.numbers + int64_t{head} * len_q * HEAD_DIM;
   const int8_t* const K = params.K.numbers + int64_t{kv_head} * len_kv * HEAD_DIM;
@@ -248,11 +248,11 @@ void attention(const Params params, Breaks breaks) {
   const auto buffer = [](uint32_t smem, int n) { return smem + n % 2 * K_TILE_BYTES; };
 
   // [anchor: lane_scales]
-  // All of this lane's queries have one scale, and of each tile all of its keys. `lane_scale` is
-  // Q's times that of the n-th tile of K, times what the exponential wants.
+  // All queries of this lane share one scale, and so do all its keys of each tile. `lane_scale` is
+  // Q's scale times that of the n-th tile of K times the factor of the exponential.
   const float* const K_scales =
       params.K.scales + kv_head * num_scales(K_GROUPS, len_kv) + lane_index() % 4;
-  float Q_scale = 0.0f;  // of rows that do not exist
+  float Q_scale = 0.0f;  // of rows past the end
   if (warp_row < len_q)
     Q_scale = load_global(params.Q.scales + head * num_scales(Q_GROUPS, len_q) +
                           warp_row / WARP_Q * Q_GROUPS.of_a_tile + lane_index() / 4) *
@@ -265,12 +265,12 @@ void attention(const Params params, Breaks breaks) {
   // [/anchor: lane_scales]
 
   float O_rmem[MMAS_Q][HEAD_DIM / MMA_N][4] = {};
-  float m[MMAS_Q][2];       // a row maximum, up to 2^8 behind, as exponent of 2
-  float l[MMAS_Q][2] = {};  // row sum so far, of this lane's columns
+  float m[MMAS_Q][2];       // row maximum, up to 8 too small, as an exponent of 2
+  float l[MMAS_Q][2] = {};  // running row sum of this lane's columns
   for (auto& row : m) row[0] = row[1] = NEG_INF;
 
-  // wait_group counts groups, so each call commits one, even when there is no tile left to copy:
-  // the count in the loop then holds to the last tile.
+  // wait_group counts groups. Therefore each call commits one, even if there is no tile left to
+  // copy, so that the count in the loop is right up to the last tile.
   const auto load_K = [&, breaks](int n) {  // the n-th tile to visit
     const bool exists = n < tiles.count();
     if (exists)
@@ -283,7 +283,7 @@ void attention(const Params params, Breaks breaks) {
   };
 
   const auto step = [&](int n, auto masked) {  // the n-th tile of keys
-    // All warps have read the last tile's V: this tile's may overwrite it.
+    // All warps have read the last tile's V, so this tile's may overwrite it.
     if (!breaks.has(fa::MISSING_BARRIER)) block_sync();
     load_V(n);
     const float lane_scale = lane_scale_of(n);
@@ -298,11 +298,12 @@ void attention(const Params params, Breaks breaks) {
     if (masked.value && !breaks.has(fa::UNMASKED_TAIL))
       mask_scores(S_rmem, mask, warp_row, tiles.visit(n) * BLOCK_KV);
 
-    raise_row_max(m, l, O_rmem, S_rmem, lane_scale, breaks);  // m' = max(m, rowmax S), if it must
+    raise_row_max(m, l, O_rmem, S_rmem, lane_scale, breaks);  // m' = max(m, rowmax S), if necessary
 
-    breaks.has(fa::WAIT_TOO_FEW) ? cp_async_wait<2>() : cp_async_wait<1>();  // the next K stays
-    // Every thread's part of this V has landed, and all warps have read this tile's K: its buffer
-    // is the next that load_K fills.
+    breaks.has(fa::WAIT_TOO_FEW) ? cp_async_wait<2>() : cp_async_wait<1>();  // the next K stays in
+                                                                             // flight
+    // Every thread's part of this V has landed, and all warps have read this tile's K, whose buffer
+    // the next load_K fills.
     if (!breaks.has(fa::DIVERGENT_BARRIER) || warp_index() == 0) block_sync();
 
     multiply_weights_value(O_rmem, l, S_rmem, m, lane_scale, V_smem);  // O += 2^(S - m) @ V
@@ -365,7 +366,7 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
          breaks);
 }
 
-// The function that host code calls. (A template, so that it is compiled only where it is used.)
+// Called by host code. (A template, so that it is compiled only where it is used.)
 template <class Args>
 void forward(const Args& args) {
   dispatch(args, [&](auto head_dim, auto breaks) { launch_attention<head_dim>(args, breaks); });

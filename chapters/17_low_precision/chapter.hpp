@@ -1,5 +1,5 @@
 #pragma once
-// Chapter 17 as host code sees it.
+// Describes chapter 17's kernel to host code.
 
 #include "breaks.hpp"
 #include "chapters/09_masks_and_shapes/chapter.hpp"

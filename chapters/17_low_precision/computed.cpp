@@ -12,7 +12,7 @@ using emulator::ch17::BLOCK_Q, emulator::ch17::block_kv;
 using emulator::ch17::Q_GROUPS, emulator::ch17::k_groups;
 using fa::Shape;
 
-// Which group of a head a row is in.
+// Returns the group of a head that a row is in.
 int64_t group_of(int64_t row, int64_t block, const Groups& groups, int scales) {
   if (scales == PER_HEAD) return 0;
   if (scales == PER_BLOCK) return row / block;
@@ -20,12 +20,13 @@ int64_t group_of(int64_t row, int64_t block, const Groups& groups, int scales) {
   return row / groups.tile * groups.of_a_tile + row % 8 / groups.alike;
 }
 
-// Rounds one head, [rows, dim]. A group with a NaN or an Inf in it becomes NaN.
+// Rounds one head, [rows, dim]. A group with a NaN or an Inf becomes NaN.
 void round_head(std::span<float> head, int64_t dim, int64_t block, const Groups& groups,
                 int scales) {
   const int64_t size = std::ssize(head);
   const auto group = [&](int64_t i) { return group_of(i / dim, block, groups, scales); };
-  std::vector<float> largest(static_cast<size_t>(size));  // of each group; most are not used
+  std::vector<float> largest(static_cast<size_t>(size));  // of each group; most entries are not
+                                                          // used
   for (int64_t i = 0; i < size; ++i) {
     float& of_group = largest[group(i)];
     const float value = std::abs(head[i]);

@@ -10,13 +10,13 @@ namespace {
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 struct Format {
-  int mantissa_bits, smallest_exponent;  // of a normal number
+  int mantissa_bits, smallest_exponent;  // smallest exponent of a normal number
   float largest;
 };
 constexpr Format kE5m2{2, -14, kLargestE5m2}, kE2m1{1, 0, kLargestE2m1};
 
-// A code without its sign: the codes ascend with the numbers, so that rounding up past the last
-// mantissa lands on the next exponent.
+// Returns a code without its sign. Codes ascend with the numbers, so rounding up past the last
+// mantissa gives the next exponent.
 int code_of(const Format& f, float magnitude) {
   const float x = std::min(magnitude, f.largest);
   const int exponent = x == 0 ? f.smallest_exponent : std::max(std::ilogb(x), f.smallest_exponent);
@@ -31,7 +31,7 @@ float magnitude_of(const Format& f, int code) {
                     f.smallest_exponent + std::max(exponent - 1, 0) - f.mantissa_bits);
 }
 
-// max |x|, or NaN if one of them is not finite.
+// Returns max |x|, or NaN if a value is not finite.
 float largest_of(std::span<const float> values) {
   float largest = 0;
   for (const float value : values) {
@@ -96,7 +96,7 @@ void round_nvfp4(std::span<float> row, float tensor_scale) {
       return;
     }
     const float scale = fa::to_float(fa::to_e4m3(wanted)) * tensor_scale;
-    // A scale that was rounded to zero leaves nothing of its block.
+    // If a scale was rounded to zero, its whole block is zero.
     for (float& x : block) x = scale == 0 ? 0 : to_float(to_e2m1(x / scale)) * scale;
   });
 }

@@ -1,5 +1,5 @@
 #pragma once
-// From the host's arguments to what the kernels are given.
+// The parameters of the kernels, made from the host's arguments.
 
 #include <algorithm>
 #include <string>
@@ -13,17 +13,17 @@ namespace FA_BACKEND::ch17 {
 
 using namespace ::ch17;
 
-// A block has 128 queries, a warp 32 of them, and meets so many keys at a time: the most without
-// spills on sm_90.
+// A block has 128 queries and a warp 32 of them. block_kv is the number of keys per tile, the
+// largest without spills on sm_90.
 constexpr int BLOCK_Q = 128, WARP_Q = 32;
 FA_HOST_DEVICE constexpr int block_kv(int64_t dim) { return dim == 64 ? 64 : 48; }
 
-// Of those a thread has the queries that are alike modulo 8, and of each 8 keys a pair: these share
-// a scale. (SageAttention2's groups.)
+// A thread holds the queries that are equal modulo 8, and a pair of each 8 keys: these share a
+// scale. (SageAttention2's groups.)
 constexpr Groups Q_GROUPS{WARP_Q, 8, 1};
 FA_HOST_DEVICE constexpr Groups k_groups(int64_t dim) { return {block_kv(dim), 4, 2}; }
 
-// A matrix in 8 bits: [heads, rows, HEAD_DIM] numbers, and what they have to be multiplied by.
+// A matrix in 8 bits: [heads, rows, HEAD_DIM] numbers, and their scales.
 struct Quantized {
   int8_t* numbers;
   float* scales;  // [heads, num_scales(rows)]
@@ -35,8 +35,8 @@ struct Params {
   const bf16* V;            // [heads / group, len_kv, HEAD_DIM]
   bf16* O;                  // [heads, len_q, HEAD_DIM]
   float* LSE;               // [heads, len_q], or null
-  const float* LSE_offset;  // likewise: what K lost with its mean
-  int group;                // `group` query heads in a row share a head of K and V
+  const float* LSE_offset;  // [heads, len_q], or null: effect of K's mean
+  int group;                // `group` consecutive query heads share a head of K and V
   float scale_log2;         // e^x = 2^(x log2 e)
   Mask mask;
 };
@@ -45,18 +45,19 @@ FA_HOST_DEVICE constexpr int64_t num_scales(Groups groups, int64_t rows) {
   return (rows + groups.tile - 1) / groups.tile * groups.of_a_tile;
 }
 
-// The workspace, part after part, each at a multiple of 256 bytes. Of no workspace: its size alone.
+// The parts of the workspace, one after another, each at a multiple of 256 bytes. With a null
+// workspace, it only computes the size.
 struct Workspace {
   int8_t *Q, *K;
   float *Q_scales, *K_scales;
   float* largest;  // [heads, tiles], of Q or of K: max |x| of a tile
-  float* K_sums;   // [heads, chunks, HEAD_DIM]: of CHUNK keys
+  float* K_sums;   // [heads, chunks, HEAD_DIM]: sums of CHUNK keys
   float* K_mean;   // [heads, HEAD_DIM]
   float* LSE_offset;
   int64_t bytes;
 };
 
-constexpr int CHUNK = 512;  // keys that one block adds up
+constexpr int CHUNK = 512;  // keys that one block sums
 
 inline Workspace workspace_of(float* base, const fa::Shape& s, int64_t kv_heads) {
   char* const start = reinterpret_cast<char*>(base);
@@ -93,9 +94,9 @@ inline Mask mask_of(const fa::ForwardArgs& args) {
   return {len_kv, len_kv - len_q, limit(args.window_left), limit(args.window_right)};
 }
 
-// One block for each tile of each head.
+// Returns a grid with one block per tile of each head.
 inline Dim3 grid_of(int64_t heads, int64_t rows, int tile) {
-  constexpr int64_t MOST = 65535;  // of a grid's second dimension
+  constexpr int64_t MOST = 65535;  // limit of a grid's second dimension
   const int64_t tiles = (rows + tile - 1) / tile;
   if (tiles > MOST) {
     throw fa::InputError(std::to_string(tiles) + " tiles of " + std::to_string(tile) +

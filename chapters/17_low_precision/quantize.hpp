@@ -1,5 +1,5 @@
 #pragma once
-// Q and K in 8 bits: each number is rounded to a multiple n of its group's scale, |n| <= 127.
+// Converts Q and K to 8 bits: each element becomes a multiple n of its group's scale, |n| <= 127.
 
 #include "chapters/17_low_precision/params.hpp"
 
@@ -8,8 +8,8 @@ namespace FA_BACKEND::ch17 {
 constexpr int QUANTIZE_THREADS = 128;
 constexpr float LARGEST_INT8 = 127.0f;
 
-// What a group's numbers are multiplied by before they are rounded; the scale is 1 over it. Where
-// all are tiny, or 0, a finite one.
+// Returns the factor for a group's elements before rounding; the scale is its inverse. It is finite
+// even if all of them are tiny or 0.
 FA_DEVICE float inverse_scale(float largest) {
   constexpr float MOST = 0x1p120f;
   const float inverse = LARGEST_INT8 / largest;
@@ -26,12 +26,13 @@ struct alignas(8) TwoWords {
   uint32_t word[2];
 };
 
-// Eight neighbours of a row. HEAD_DIM / 8 lanes have a row, and the block's threads several, each
-// thread always the same columns.
+// Eight adjacent elements of a row. HEAD_DIM / 8 lanes share a row, and the block's threads hold
+// several rows, each thread always the same columns.
 template <int HEAD_DIM>
 struct Eight {
   static constexpr int LANES = HEAD_DIM / 8;
-  static constexpr int ROWS = QUANTIZE_THREADS / LANES;  // of the block's threads at a time
+  static constexpr int ROWS = QUANTIZE_THREADS / LANES;  // rows that the block's threads hold at a
+                                                         // time
   static_assert(ROWS % 8 == 0, "all rows of a thread are alike modulo 8");
   float value[8];
 
@@ -47,7 +48,7 @@ struct Eight {
     }
     return eight;
   }
-  // Combines what the lanes of a row have.
+  // Combines the values of the lanes that share a row.
   template <class Combine>
   FA_DEVICE static float reduce(float value, Combine combine) {
     for (int distance = 1; distance < LANES; distance *= 2)
@@ -56,7 +57,7 @@ struct Eight {
   }
 };
 
-// The sums of each channel over CHUNK keys.
+// Computes the sums of each channel over CHUNK keys.
 template <int HEAD_DIM>
 FA_KERNEL FA_LAUNCH_BOUNDS(QUANTIZE_THREADS, 1)
 void sum_keys(const bf16* K, float* sums, int len_kv) {
@@ -107,15 +108,15 @@ struct QuantizeParams {
   float* largest;       // [heads, tiles]: max |x| of a tile
   const float* K_mean;  // [heads / group, HEAD_DIM]; null: K keeps it
   int group;
-  float* LSE_offset;  // of Q: [heads, rows], scale q . mean of K; null: not wanted
+  float* LSE_offset;  // for Q: [heads, rows], scale q . mean of K; null: not wanted
   float scale;
-  int scales;  // how much has one
+  int scales;  // the part that shares a scale
 };
 
-// The larger one. A NaN stays one: max would drop it.
+// Returns the larger value, or NaN if there is one, which max would drop.
 FA_DEVICE float larger(float a, float b) { return a > b || a != a ? a : b; }
 
-// max |x|; a NaN or an Inf, which have no multiple, make it NaN.
+// Returns max |x|, or NaN if there is a NaN or an Inf.
 FA_DEVICE float largest_of(const float (&values)[8]) {
   float largest = 0, zero = 0;
   FA_UNROLL
@@ -126,14 +127,14 @@ FA_DEVICE float largest_of(const float (&values)[8]) {
   return largest + zero;
 }
 
-// A block quantizes a tile of rows: a warp's queries, or the keys that the kernel meets at a time.
-// MEASURE: it only says what is the largest, for scales of more than a tile.
+// A block quantizes a tile of rows: a warp's queries, or the keys that the kernel loads at a time.
+// With MEASURE it only stores the largest element, for scales of more than a tile.
 template <int HEAD_DIM, Operand OPERAND, bool MEASURE>
 FA_KERNEL FA_LAUNCH_BOUNDS(QUANTIZE_THREADS, 1)
 void quantize(const QuantizeParams p) {
   using Row = Eight<HEAD_DIM>;
   constexpr Groups GROUPS = OPERAND == Operand::Q ? Q_GROUPS : k_groups(HEAD_DIM);
-  constexpr int ROWS = GROUPS.tile / Row::ROWS;  // of each thread
+  constexpr int ROWS = GROUPS.tile / Row::ROWS;  // rows per thread
   static_assert(GROUPS.tile % Row::ROWS == 0, "each thread has equally many rows");
   const auto [head, tile, unused] = block_index_3d();
   const int tiles = grid_size().y;
@@ -166,8 +167,8 @@ void quantize(const QuantizeParams p) {
   // [/anchor: smooth]
 
   // [anchor: group_scale]
-  // What the largest number of a group is, its threads tell each other.
-  if (!MEASURE && p.scales <= PER_BLOCK) {  // of more than this tile
+  // The threads of a group exchange the largest element of the group.
+  if (!MEASURE && p.scales <= PER_BLOCK) {  // a scale covers more than this tile
     constexpr int IN_BLOCK = OPERAND == Operand::Q ? BLOCK_Q / WARP_Q : 1;
     int begin = tile / IN_BLOCK * IN_BLOCK,
         end = begin + IN_BLOCK < tiles ? begin + IN_BLOCK : tiles;
@@ -178,7 +179,7 @@ void quantize(const QuantizeParams p) {
   largest = Row::reduce(largest, larger);
   const uint32_t smem = dynamic_smem();  // [Row::ROWS]
   if (Row::column() == 0) store_shared<float>(smem + Row::row() * 4, largest);
-  block_sync();  // all rows have been looked at
+  block_sync();  // all rows have been read
   const int number = Row::row() % 8 / GROUPS.alike;
   for (int row = 0; row < Row::ROWS; ++row)
     if (MEASURE || p.scales < PER_THREAD || row % 8 / GROUPS.alike == number)
@@ -209,8 +210,8 @@ void quantize(const QuantizeParams p) {
   // [/anchor: round]
 
   // [anchor: lse_offset]
-  // K lost its mean: all scores of a row the same number, which softmax does not see, and the
-  // log-sum-exp does.
+  // K lost its mean, which changes all scores of a row by the same number. Softmax does not depend
+  // on it, but the log-sum-exp does.
   if (p.LSE_offset == nullptr) return;
   FA_UNROLL
   for (int i = 0; i < ROWS; ++i) {
@@ -224,7 +225,7 @@ void quantize(const QuantizeParams p) {
   // [/anchor: lse_offset]
 }
 
-// Starts what fills `to`.
+// Launches the kernels that fill `to`.
 template <int HEAD_DIM, Operand OPERAND>
 void launch_quantize(const QuantizeParams& params, int64_t heads) {
   const Groups groups = OPERAND == Operand::Q ? Q_GROUPS : k_groups(HEAD_DIM);

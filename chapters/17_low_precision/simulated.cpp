@@ -14,8 +14,8 @@
 namespace ch17 {
 namespace {
 
-constexpr int kTile = 64;                                   // keys that a kernel meets at a time
-constexpr int kProducts = fa::kSumRule<fa::e4m3>.products;  // of one wgmma
+constexpr int kTile = 64;                                   // keys that a kernel loads at a time
+constexpr int kProducts = fa::kSumRule<fa::e4m3>.products;  // products per wgmma
 constexpr float kLargestInt8 = 127;
 
 float largest_of(std::span<const float> values) {
@@ -38,7 +38,7 @@ float round_as(Format format, float value) {
   }
 }
 
-// Rows of a block format: blocks lie along what is summed over.
+// Rounds the rows of a block format. Blocks run along the dimension of the sum.
 void round_rows(std::span<float> x, int64_t length, Format format, float tensor_scale) {
   for (size_t begin = 0; begin < x.size(); begin += length) {
     const auto row = x.subspan(begin, length);
@@ -47,7 +47,7 @@ void round_rows(std::span<float> x, int64_t length, Format format, float tensor_
   }
 }
 
-// Q or K, in place; returns what each row has to be multiplied by.
+// Rounds Q or K in place. Returns the scale of each row.
 std::vector<float> round_operand(std::span<float> x, int64_t dim, const Scheme& scheme,
                                  bool is_query) {
   switch (scheme.qk) {
@@ -65,7 +65,7 @@ std::vector<float> round_operand(std::span<float> x, int64_t dim, const Scheme& 
   return std::vector<float>(x.size() / dim, 1.0f);
 }
 
-// [rows, columns] as [columns, rows], each row padded with zeros to `stride`.
+// Transposes [rows, columns] to [columns, rows], with each row padded with zeros to `stride`.
 std::vector<float> transposed(std::span<const float> x, int64_t rows, int64_t columns,
                               int64_t stride) {
   std::vector<float> result(columns * stride);
@@ -74,11 +74,11 @@ std::vector<float> transposed(std::span<const float> x, int64_t rows, int64_t co
   return result;
 }
 
-// V, rounded: [keys, dim], and what its sums have to be multiplied by.
+// V, rounded: [keys, dim], and the scale of its sums.
 struct Values {
   std::vector<float> v;
   float scale = 1;
-  std::vector<float> mean = {};  // [dim]: to be added to O
+  std::vector<float> mean = {};  // [dim]: added to O at the end
 };
 
 Values round_values(const Scheme& scheme, const Head& head, int64_t padded) {
@@ -108,7 +108,7 @@ void round_weights(const Scheme& scheme, std::span<float> p) {
     case Format::MXFP8:
       round_mxfp8(p);
       break;
-    case Format::NVFP4:  // 1 is the largest weight that there can be
+    case Format::NVFP4:  // 1 is the largest possible weight
       round_nvfp4(p, nvfp4_tensor_scale(1));
       break;
     default:
@@ -182,7 +182,8 @@ void rotate(std::span<float> x, int64_t dim, uint64_t seed) {
                          ": expected a power of two");
   }
   std::vector<double> sign(dim), row(dim);
-  uint64_t state = 2 * seed + 1;  // xorshift64*'s must not be 0 (Marsaglia 2003, Vigna 2016)
+  uint64_t state = 2 * seed + 1;  // the state of xorshift64* must not be 0 (Marsaglia 2003, Vigna
+                                  // 2016)
   for (double& one : sign) {
     state ^= state >> 12, state ^= state << 25, state ^= state >> 27;
     one = (state * 0x2545f4914f6cdd1du) >> 63 ? -1 : 1;
@@ -205,7 +206,7 @@ std::vector<float> quantize(std::span<float> x, int64_t dim, Format format, Grai
                             bool is_query) {
   const int64_t rows = std::ssize(x) / dim;
   std::vector<float> scales(rows, 1.0f);
-  int64_t tile = rows, groups = 1;  // rows of a tile, groups in it
+  int64_t tile = rows, groups = 1;  // rows per tile, groups per tile
   if (grain != Grain::TENSOR) tile = !is_query ? 64 : grain == Grain::BLOCK ? 128 : 32;
   if (grain == Grain::THREAD) groups = is_query ? 8 : 4;
   const auto group_of = [&](int64_t row) { return row % 8 * groups / 8; };
@@ -220,7 +221,7 @@ std::vector<float> quantize(std::span<float> x, int64_t dim, Format format, Grai
       }
       if (largest == 0) continue;
       const float most = format == Format::INT8 ? kLargestInt8 : fa::kLargestE4m3;
-      // Finite, or 0 times it would be NaN: `largest` may be subnormal.
+      // Finite, because otherwise 0 times it would be NaN: `largest` may be subnormal.
       const float inverse = std::min(most / largest, std::numeric_limits<float>::max());
       for (int64_t r = first; r < end; ++r) {
         if (group_of(r) != group) continue;
@@ -271,14 +272,14 @@ std::vector<float> low_precision_attention(const Scheme& scheme, const Head& hea
   const auto q_scales = round_operand(q, dim, scheme, true);
   const auto k_scales = round_operand(k, dim, scheme, false);
   auto k_t = transposed(k, head.keys, dim, padded);
-  k_t.resize(depth * padded);  // zeros to the tensor core's depth
+  k_t.resize(depth * padded);  // zeros up to the tensor core's depth
   const Values values = round_values(scheme, head, padded);
   const float scale = 1 / std::sqrt(static_cast<float>(dim));
   const bool tensor_core_sums = scheme.pv == Format::E4M3;
   std::vector<float> o(rows.size() * dim, std::numeric_limits<float>::quiet_NaN());
 
   fa::parallel_for(std::ssize(rows), 0, [&](int64_t n, int) {
-    std::vector<float> q_row(depth), O(dim), core(dim);  // core: what is in the tensor core
+    std::vector<float> q_row(depth), O(dim), core(dim);  // core: the sums in the tensor core
     const bool leaves = tensor_core_sums && scheme.stay > 0;
     std::copy_n(q.begin() + rows[n] * dim, dim, q_row.begin());
     float m = -HUGE_VALF, l = 0;

@@ -31,7 +31,7 @@ double rmse(const Input& input, const std::string& name) {
   return errors_of(got, exact_attention(input.head, input.rows)).rmse;
 }
 
-// What the model makes of an accumulator and these products.
+// Returns the model's sum of an accumulator and these products.
 float summed(float accumulator, std::vector<float> products) {
   products.resize(kProducts);
   const std::vector<float> ones(kProducts, 1.0f);
@@ -45,11 +45,12 @@ TEST_CASE("tensor core: 13 bits below the largest term, cut toward zero") {
   CHECK(summed(1, {2, 3, -4.5f}) == 1.5f);
   CHECK(summed(0, {}) == 0);
   CHECK(summed(1, {0x1p-13f}) == 1 + 0x1p-13f);
-  CHECK(summed(1, std::vector<float>(32, 0x1.fp-14f)) == 1);  // each is lost, though not their sum
+  CHECK(summed(1, std::vector<float>(32, 0x1.fp-14f)) == 1);  // each is lost, although their sum is
+                                                              // not
   CHECK(summed(-1, std::vector<float>(32, -0x1.fp-14f)) == -1);
   CHECK(summed(0, std::vector<float>(32, 0x1.fp-14f)) == 32 * 0x1.fp-14f);
-  CHECK(summed(1, {-0x1.8p-13f}) == 1 - 0x1p-13f);  // the term is cut, not the result
-  // The sum has 13 bits below its own leading one: 3 + 2^-13 is 3.
+  CHECK(summed(1, {-0x1.8p-13f}) == 1 - 0x1p-13f);  // the term is truncated, not the result
+  // The sum has 13 bits below its leading one, so 3 + 2^-13 is 3.
   CHECK(summed(1.5f, {1.5f, 0x1p-13f}) == 3);
   CHECK(std::isnan(summed(1, {std::numeric_limits<float>::quiet_NaN()})));
   CHECK(summed(HUGE_VALF, {1}) == HUGE_VALF);
@@ -130,7 +131,7 @@ TEST_CASE("a scale for each group, and nothing farther than half a step") {
   for (const auto& [grain, of_queries, of_keys] : expected) {
     for (const bool is_query : {true, false}) {
       auto codes = x;
-      for (int64_t r = 0; r < rows; ++r)  // no two rows have the same largest number
+      for (int64_t r = 0; r < rows; ++r)  // no two rows have the same largest element
         codes[r * dim] = 2 + static_cast<float>(r) / 128;
       const auto original = codes;
       const auto scales = quantize(codes, dim, Format::INT8, grain, is_query);
@@ -196,7 +197,7 @@ TEST_CASE("every scheme: ragged lengths, any dim, a NaN shows") {
       for (const Scheme& one : schemes()) {
         const auto got = low_precision_attention(one, input.head, input.rows, 1);
         CAPTURE(one.name);
-        CHECK(!std::isfinite(got[64 + 3]));  // of row 1, which sees it in each of the three
+        CHECK(!std::isfinite(got[64 + 3]));  // of row 1, which all three affect
       }
     }
     bad = good;
@@ -210,7 +211,7 @@ TEST_CASE("each remedy helps where its lesson says so") {
   CHECK(rmse(normal, "int8-thread") < rmse(normal, "int8-tensor"));
   CHECK(rmse(normal, "int8-tensor") < rmse(normal, "fp8-block") / 2);
   CHECK(rmse(normal, "fp8-block") < rmse(normal, "nvfp4") / 2);
-  CHECK(rmse(normal, "fp8-block") < rmse(normal, "mxfp8"));  // e8m0 scales cut the largest numbers
+  CHECK(rmse(normal, "fp8-block") < rmse(normal, "mxfp8"));  // e8m0 scales clip the largest numbers
 
   const Input mean = make_input("k-mean", 1024, 64, 32, 1);
   for (const std::string name :

@@ -39,7 +39,7 @@ TEST_CASE("causal: ragged both ways, one query, more queries than keys") {
 
 TEST_CASE("windows: each side, both, none of the keys, all of them") { agrees_in_windows(KERNEL); }
 
-// K with a mean of its own in each channel, as models have it; and single numbers far out.
+// K with a different mean in each channel, as in models, and single outliers.
 Problem hard(const Shape& shape, int channel_mean, int outliers) {
   Problem problem = random_problem(shape, Dtype::bf16, 3);
   const int options[] = {ch17::PER_THREAD, channel_mean, outliers};
@@ -47,7 +47,7 @@ Problem hard(const Shape& shape, int channel_mean, int outliers) {
   return problem;
 }
 
-// The verdict of the program.
+// Returns the verdict of the program.
 Verdict verdict(const Problem& problem, int scales, uint32_t breaks = 0) {
   const int options[] = {scales};
   std::vector<std::vector<float>> outputs{std::vector<float>(problem.shape.q_elements()),
@@ -87,7 +87,8 @@ TEST_CASE("a mean of K and outliers: finer scales lose less, and all lose what i
 }
 
 TEST_CASE("an even number of steps: integers are multiplied exactly") {
-  // Every number is a multiple of its scale, 1: S is exact, and so is the answer up to P and O.
+  // Every number is a multiple of its scale, 1. Therefore S is exact, and so is the answer except
+  // for P and O.
   Problem problem = random_problem({1, 1, 64, 96, 128}, Dtype::bf16, 7);
   std::mt19937 random(8);
   for (float& value : problem.q) value = static_cast<float>(static_cast<int>(random() % 255) - 127);
@@ -134,7 +135,7 @@ TEST_CASE("tiny numbers: no scale is Inf, no product of two is 0") {
       CHECK_MESSAGE(result.passed, result.text);
     }
   }
-  // One operand tiny, the other huge: their scores are ordinary.
+  // One operand is tiny and the other huge, so their scores are ordinary.
   Problem problem = random_problem({1, 1, 70, 130, 64}, Dtype::bf16, 9);
   for (float& value : problem.q) value = round_to(Dtype::bf16, value * 1e-30f);
   for (float& value : problem.k) value = round_to(Dtype::bf16, value * 1e30f);
@@ -190,7 +191,7 @@ TEST_CASE("broken synchronization is reported") {
   is_reported_as(KERNEL, DIVERGENT_BARRIER, simt::HazardKind::kBarrierDivergence);
 }
 
-// This chapter's own.
+// The breaks of this chapter.
 double rmse(const Verdict& verdict) { return verdict.report["rmse"]; }
 
 TEST_CASE("no-smoothing: a mean of K costs most of the 8 bits") {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// What a code of e5m2 means, from the definition.
+// Returns the value of a code of e5m2, from the definition.
 double e5m2_meaning(int bits) {
   const int exponent = (bits >> 2) & 31, mantissa = bits & 3;
   double magnitude = std::ldexp(exponent ? 4 + mantissa : mantissa, exponent ? exponent - 17 : -16);
@@ -21,7 +21,7 @@ double e5m2_meaning(int bits) {
   return bits & 0x80 ? -magnitude : magnitude;
 }
 
-// Right at the middle of each two neighbours, and beside it: right everywhere.
+// Checks the middle of each two adjacent numbers and its neighbours, so that all numbers are right.
 template <class Number, class Round>
 void check_boundaries(Round round, int largest_code, int sign_bit) {
   for (const int sign : {0, sign_bit}) {
@@ -49,7 +49,9 @@ TEST_CASE("e5m2: every code, every boundary, both ends") {
     } else {
       CHECK(to_float(code) == want);
       CHECK(std::signbit(to_float(code)) == (bits >= 128));
-      CHECK(to_e5m2(to_float(code)).bits == (std::isinf(want) ? bits - 1 : bits));  // Inf: largest
+      CHECK(to_e5m2(to_float(code)).bits == (std::isinf(want) ? bits - 1 : bits));  // Inf becomes
+                                                                                    // the largest
+                                                                                    // number
     }
   }
   check_boundaries<e5m2>(to_e5m2, 0x7b, 0x80);
@@ -62,7 +64,7 @@ TEST_CASE("e2m1: eight numbers and their negatives") {
   for (int bits = 0; bits < 16; ++bits) {
     const e2m1 code{static_cast<uint8_t>(bits)};
     CHECK(to_float(code) == (bits < 8 ? numbers[bits] : -numbers[bits - 8]));
-    CHECK(to_e2m1(to_float(code)).bits == bits);  // -0 too
+    CHECK(to_e2m1(to_float(code)).bits == bits);  // including -0
   }
   check_boundaries<e2m1>(to_e2m1, 7, 8);
   CHECK(to_float(to_e2m1(1e9f)) == 6);
@@ -88,10 +90,10 @@ TEST_CASE("e8m0: a power of two not above the number") {
 TEST_CASE("MXFP8: 32 numbers share a power of two") {
   std::vector<float> row(65, 0.0f);
   row[0] = 1;         // scale 2^-8
-  row[1] = 1.0625f;   // 272 of 2^-8: a tie of 256 and 288, to even
-  row[2] = 0x1p-18f;  // half of the smallest, 2^-9 of 2^-8: a tie of 0 and that, to zero
+  row[1] = 1.0625f;   // 272 times 2^-8: a tie of 256 and 288, to even
+  row[2] = 0x1p-18f;  // half of the smallest, 2^-9 times 2^-8: a tie with 0, to zero
   row[3] = 0x1p-17f;
-  row[32] = 480;  // scale 2^0: e4m3 ends at 448
+  row[32] = 480;  // scale 2^0, but e4m3 ends at 448
   row[33] = -0.0009f;
   row[64] = 3e-5f;  // a block of one number
   round_mxfp8(row);
@@ -121,7 +123,8 @@ TEST_CASE("NVFP4: 16 numbers share an e4m3 scale, a tensor an fp32 one") {
   CHECK(scale == 1);
   std::vector<float> wide{2688, 1};
   wide.resize(17);
-  wide[16] = 0.005f;  // its block's scale, 0.005 / 6, is below half of e4m3's smallest: lost
+  wide[16] = 0.005f;  // its block's scale, 0.005 / 6, is below half of e4m3's smallest number, so
+                      // it becomes 0
   round_nvfp4(wide, scale);
   CHECK(wide[0] == 2688);
   CHECK(wide[16] == 0);

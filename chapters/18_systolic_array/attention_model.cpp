@@ -7,7 +7,7 @@ namespace {
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// Σ over the tiles of K × N weights of what one costs.
+// Returns Σ cost over the tiles of K × N weights.
 template <class Cost>
 std::int64_t over_tiles(std::int64_t k, std::int64_t n, const Machine& machine, Cost cost) {
   const auto along_n = [&](std::int64_t height) {
@@ -42,9 +42,10 @@ std::int64_t tiles_visited(const AttentionShape& shape) {
 std::int64_t inside_array_cycles(std::int64_t size) {
   // [anchor: inside]
   const std::int64_t load_q = size - 1;  // Q stays, K streams up through it
-  const std::int64_t exp_pieces = 8;     // e^x by straight lines, chosen by the array's own cells
+  const std::int64_t exp_pieces = 8;     // e^x by line segments, which the array's own cells choose
   const std::int64_t scores = 2 * size + 3 + exp_pieces;  // S up past the maxima, down again, exp
-  const std::int64_t values = 2 * size - 2;               // P is where S was; V streams through it
+  const std::int64_t values = 2 * size - 2;               // P is where S was, and V streams through
+                                                          // it
   return load_q + scores + values;
   // [/anchor: inside]
 }
@@ -68,7 +69,8 @@ AttentionCost attention_cost(const AttentionShape& shape, Accounting accounting,
                    {"m, l, their start and end", block, 4, blocks, 0},
                    {"divide O", block * dim, 1, blocks, 0},
                    {"the rest", n, 1, 1, 0}};
-    // The last tile of a row or column may be shorter; it is padded, but that is not useful work.
+    // The last tile of a row or column may be shorter. It is padded, but padding is not useful
+    // work.
     const std::int64_t rest = n - (blocks - 1) * block;
     double pairs = 0;
     for (std::int64_t i = 0; i < blocks; ++i) {
@@ -78,7 +80,7 @@ AttentionCost attention_cost(const AttentionShape& shape, Accounting accounting,
     cost.useful_macs = 2.0 * pairs * dim;
   }
   for (const MatrixWork& work : cost.matrix) {
-    // Dealt out over the MXUs: tiles of one product too, once it is cut into tiles.
+    // Distributed over the MXUs, including the tiles of one product if it is split into tiles.
     cost.mxu_cycles += accounting == Accounting::kSeed || work.pieces == 1
                            ? ceil_div(work.times, machine.mxus) * work.cycles
                            : ceil_div(work.times * work.cycles, machine.mxus);

@@ -1,11 +1,11 @@
-// --bench: how fast the arrays tick on this machine. Not how fast a TPU is.
+// --bench: simulation speed of the arrays on this machine, which is unrelated to a TPU's speed.
 #pragma once
 
 #include <iosfwd>
 
 namespace ch18 {
 
-// False if a product was wrong.
+// Returns false if a product was wrong.
 bool run_bench(std::ostream& out);
 
 }  // namespace ch18

@@ -1,4 +1,4 @@
-// What --break can switch off in the arrays.
+// The breaks of the arrays.
 #pragma once
 
 #include "common/breaks.hpp"

@@ -15,14 +15,14 @@ constexpr std::int64_t kMostCellTicks = std::int64_t{1} << 28;  // a few seconds
 constexpr std::int64_t kMostWords = std::int64_t{1} << 26;
 constexpr std::int64_t kMostTraced = 1 << 20;
 
-// Where a tile is in A [M, K] and B [K, N], and how large.
+// Position and size of a tile in A [M, K] and B [K, N].
 struct Place {
   std::int64_t m, k, n;
   Tile tile;
 };
 
-// The tiles of a product, in the order in which they are done: first along the dimension that a
-// result is summed over, or down a column of C.
+// The tiles of a product in the order of computation: first along the dimension of the sum, or down
+// a column of C.
 class Tiling {
  public:
   explicit Tiling(const MatmulRequest& r)
@@ -38,8 +38,8 @@ class Tiling {
     return weight_ ? Place{0, at, n, {r_.m, height, width}}
                    : Place{at, 0, n, {height, r_.k, width}};
   }
-  // Σ cost(tile): there are only four kinds of tiles, as only the last in each direction is
-  // smaller.
+  // Returns Σ cost(tile). There are only four kinds of tiles, because only the last in each
+  // direction is smaller.
   template <class Cost>
   auto sum(Cost cost) const {
     const auto column = [&](std::int64_t first) {
@@ -55,10 +55,10 @@ class Tiling {
   std::int64_t height_, down_, across_;
 };
 
-// Cycles without ticking.
+// Returns the cycles without ticking.
 std::int64_t formula_cycles(const MatmulRequest& request, const Tiling& tiling) {
   if (!request.double_buffer) return tiling.sum([](const Tile& tile) { return tile.cycles(); });
-  // Tiles that are far from the end are over before it; the others are looked at one by one.
+  // Tiles far from the end finish before it, so only the others are computed one by one.
   const std::int64_t near = std::min(tiling.size(), request.rows + request.cols);
   std::vector<Tile> last;
   std::int64_t entered = tiling.sum([](const Tile& tile) { return std::max(tile.m, tile.k); });
@@ -67,7 +67,7 @@ std::int64_t formula_cycles(const MatmulRequest& request, const Tiling& tiling) 
     entered -= std::max(last.back().m, last.back().k);
   }
   if (near <
-      tiling.size()) {  // the first one did not wait for its weights, but the first of `last` did
+      tiling.size()) {  // the first tile did not wait for its weights, but the first of `last` did
     entered += std::max(last[0].m, last[0].k) - std::max(tiling[0].tile.m, tiling[0].tile.k);
   }
   return entered + tile_cycles(last, true);
@@ -100,7 +100,7 @@ void keep(std::vector<CycleStep>& trace, std::int64_t cycle, int tile, const Arr
 double value_of(double number) { return number; }
 double value_of(const Named& number) { return number.value; }
 
-// Ticks every tile; adds up C.
+// Ticks every tile and accumulates C.
 template <class Number>
 void tick_all(const MatmulRequest& request, const Matrix<Number>& A, const Matrix<Number>& B,
               MatmulRun& run) {
@@ -136,7 +136,7 @@ void tick_all(const MatmulRequest& request, const Matrix<Number>& A, const Matri
   }
   if (!products.empty()) take(stream(products, request.breaks, watch(0)));
   run.c = Matrix<double>(A.rows, B.cols);
-  for (std::size_t i = 0; i < places.size(); ++i) {  // the accumulators below the array
+  for (std::size_t i = 0; i < places.size(); ++i) {  // the accumulators after the array
     for (int m = 0; m < results[i].rows; ++m) {
       for (int n = 0; n < results[i].cols; ++n) {
         run.c(places[i].m + m, places[i].n + n) += value_of(results[i](m, n));
@@ -145,14 +145,14 @@ void tick_all(const MatmulRequest& request, const Matrix<Number>& A, const Matri
   }
 }
 
-// All numbers are whole and small, so the results must be equal.
+// All values are small integers, so the results must be equal.
 void compare(MatmulRun& run) {
   const Matrix<double> expected = plain_product(run.a, run.b);
   for (int i = 0; i < expected.rows; ++i) {
     for (int j = 0; j < expected.cols; ++j) {
       const double got = run.c(i, j), error = std::abs(got - expected(i, j));
       if (!std::isfinite(got)) ++run.nonfinite;
-      if (error == 0) continue;  // false for a NaN
+      if (error == 0) continue;  // error == 0 is false for a NaN
       if (run.mismatches++ == 0) {
         const bool long_indices = std::max(expected.rows, expected.cols) > 10;
         run.first_bad = entry_name("c", i, j, long_indices) +
@@ -174,7 +174,7 @@ std::int64_t tile_cycles(const std::vector<Tile>& tiles, bool double_buffer) {
     // [anchor: double_buffer]
     if (!double_buffer) {
       cycles += tiles[i].cycles();
-    } else {  // tile i starts when tile i − 1 has entered, and its own weights have
+    } else {  // tile i starts when tile i − 1 has entered and its own weights are loaded
       if (i > 0) start += std::max(tiles[i - 1].m, tiles[i].k);
       cycles = std::max(cycles, start + tiles[i].cycles());
     }

@@ -1,4 +1,5 @@
-// A product of any size on an array of any size: cut into tiles, ticked, counted, checked.
+// Computes a product of any size on an array of any size: splits it into tiles, ticks them, counts
+// and checks.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@ enum class Dataflow { kWeight, kOutput };
 
 struct MatmulRequest {
   std::int64_t m = 2, k = 3, n = 2;
-  std::int64_t rows = 128, cols = 128;  // of the array
+  std::int64_t rows = 128, cols = 128;  // size of the array
   Dataflow dataflow = Dataflow::kWeight;
   bool double_buffer = false;  // weights of the next tile arrive while this one multiplies
   std::uint32_t breaks = 0;
@@ -21,11 +22,11 @@ struct MatmulRequest {
   bool trace = false;
 };
 
-// What one cell did in one cycle.
+// Work of one cell in one cycle.
 struct CellStep {
   int tile, row, col;
-  std::string a, b;      // which operands met: a01, b10
-  double before, after;  // the sum without and with their product
+  std::string a, b;      // operands: a01, b10
+  double before, after;  // the sum before and after adding their product
   std::string sum;       // the sum as a formula
 };
 
@@ -34,8 +35,8 @@ struct CycleStep {
   std::vector<CellStep> cells;  // those that multiplied
 };
 
-// A tile: the part of the product that the array does at once. Weights: all M rows, K × N of B.
-// Outputs: all of K, M × N of C.
+// A tile: the part of the product that the array computes at a time. Weight-stationary: all M rows,
+// K × N of B. Output-stationary: all of K, M × N of C.
 struct Tile {
   std::int64_t m, k, n;
   std::int64_t cells(Dataflow dataflow) const {
@@ -45,22 +46,24 @@ struct Tile {
 };
 
 struct MatmulRun {
-  bool ticked = false;  // false: too large to tick; cycles by the formula that ticking proves
+  bool ticked = false;  // false: too large to tick, so cycles come from the formula, which tests
+                        // compare with ticking
   std::int64_t tiles = 0, cycles = 0, macs = 0;
-  std::int64_t feed_cycles = 0;  // before: weights into the array; after: results out of it
+  std::int64_t feed_cycles = 0;  // weight-stationary: loading of the first weights;
+                                 // output-stationary: shifting out the last results
   double utilization = 0;        // macs / (rows · cols · cycles)
   Matrix<double> a, b, c;        // if ticked
   std::vector<CycleStep> trace;
   int nonfinite = 0, mismatches = 0;
-  double max_abs_error = 0;  // NaN once one difference is
+  double max_abs_error = 0;  // NaN if a difference is NaN
   std::string first_bad;
   bool passed() const { return mismatches == 0; }
 };
 
-// Throws fa::InputError for what is too large to trace or to break.
+// Throws fa::InputError if the product is too large to trace or to break.
 MatmulRun run_matmul(const MatmulRequest& request);
 
-// Cycles of the tiles one after the other, or with the weights double-buffered.
+// Returns the cycles of the tiles one after another, or with double-buffered weights.
 std::int64_t tile_cycles(const std::vector<Tile>& tiles, bool double_buffer);
 
 }  // namespace ch18

@@ -11,7 +11,7 @@ Named& Named::operator+=(const Named& term) {
   value += term.value;
   if (term.name.empty()) return *this;
   name = name.empty() ? term.name : name + " + " + term.name;
-  if (name.size() > kLongestName) {  // keep the first term and the last
+  if (name.size() > kLongestName) {  // keeps the first and the last term
     name = name.substr(0, name.find(" + ")) + " + … + " + term.name;
   }
   return *this;

@@ -1,4 +1,4 @@
-// What both arrays work on: matrices of numbers, or of numbers that remember where they come from.
+// Matrices of both arrays: of numbers, or of numbers that remember how they were computed.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ struct Matrix {
   }
 };
 
-// A number with its history: a00·b00 + a01·b10. The arrays are templates, so the same code moves
-// formulas, and a trace says whose numbers met.
+// A number with its formula: a00·b00 + a01·b10. The arrays are templates, so the same code
+// processes formulas, and a trace shows which elements were multiplied.
 struct Named {
   double value = 0;
   std::string name;  // empty: nothing has been added yet
@@ -47,20 +47,20 @@ struct Named {
   Named& operator+=(const Named& term);
 };
 
-// a00 or, where an index has two digits, a3,12.
+// Returns a00, or a3,12 if an index has two digits.
 std::string entry_name(const std::string& matrix, int row, int col, bool long_indices);
 Matrix<Named> named(const Matrix<double>& numbers, const std::string& matrix);
 
-// What a result is before anything was written to it: a NaN, so that a missing one shows.
+// Returns the initial value of a result: NaN, so that an unwritten one is visible.
 template <class Number>
 Number never_written() {
   return Number(std::numeric_limits<double>::quiet_NaN());
 }
 
-// Small whole numbers, 1 to 9, the same on every machine: products and sums are exact.
+// Returns random integers from 1 to 9, the same on every machine. Products and sums are exact.
 Matrix<double> random_digits(int rows, int cols, std::uint32_t seed);
 
-// The plain product that a run is held against.
+// Returns the plain product, which runs are compared with.
 Matrix<double> plain_product(const Matrix<double>& a, const Matrix<double>& b);
 
 }  // namespace ch18

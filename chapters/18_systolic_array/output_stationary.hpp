@@ -1,9 +1,10 @@
 // The output-stationary array: C stays, A and B move.
 //
-//   cell (i, j) adds up C[i][j]
+//   cell (i, j) accumulates C[i][j]
 //   A[i][k] enters row i from the left, i cycles late; B[k][j] enters column j from above, j late
 //
-// The same M + K + N − 2 cycles; the results are then in the array and must be shifted out.
+// It takes the same M + K + N − 2 cycles. The results are then in the array and must be shifted
+// out.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +29,7 @@ class OutputStationary {
   OutputStationary(int rows, int cols) : cells_(rows, cols) {}
   const Matrix<Cell>& cells() const { return cells_; }
 
-  // One cycle; returns how many cells multiplied.
+  // Computes one cycle. Returns how many cells multiplied.
   // [anchor: output_tick]
   int tick(const std::vector<Operand>& left, const std::vector<Operand>& top) {
     int macs = 0;
@@ -52,7 +53,7 @@ class OutputStationary {
   Matrix<Cell> cells_;
 };
 
-// C = A @ B, with C no larger than the array; `watch(cycle, array)` sees each cycle.
+// C = A @ B with C at most as large as the array. Calls `watch(cycle, array)` after each cycle.
 template <class Number, class Watch>
 Streamed<Number> accumulate(const Matrix<Number>& A, const Matrix<Number>& B, std::uint32_t breaks,
                             Watch watch) {

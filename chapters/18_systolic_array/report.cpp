@@ -22,7 +22,8 @@ std::string dataflow_name(Dataflow dataflow) {
   return dataflow == Dataflow::kWeight ? "weight" : "output";
 }
 
-constexpr double kClock = 1.5e9;  // of a TPU v5e: 197 TFLOP/s / (4 MXUs · 128² cells · 2 FLOP)
+constexpr double kClock = 1.5e9;  // clock of a TPU v5e: 197 TFLOP/s / (4 MXUs · 128² cells · 2
+                                  // FLOP)
 
 double milliseconds(std::int64_t cycles) { return 1000.0 * static_cast<double>(cycles) / kClock; }
 

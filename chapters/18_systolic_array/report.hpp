@@ -1,4 +1,4 @@
-// What the commands print, and their JSON files.
+// The output of the commands, and their JSON files.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -22,14 +22,16 @@ nlohmann::json attention_json(const AttentionShape& shape, Accounting accounting
                               const Machine& machine, const AttentionCost& cost);
 const char* name_of(Accounting accounting);
 
-// The four accounts and what the machine has besides, one assumption changed in each row.
+// Returns the four accounts and further features of the machine, with one assumption changed per
+// row.
 std::string assumptions_text(std::int64_t n, std::int64_t dim, bool causal);
 
 std::string loop_table(const LoopShape& shape);            // all four loops
 std::string loop_text(Loop loop, const LoopShape& shape);  // one, with its critical path
-std::string loops_text();                                  // beside the article's measurements
+std::string loops_text();                                  // compared with the article's
+                                                           // measurements
 std::string roofline_text(std::int64_t dim);
 std::string traffic_text();
-std::string inside_text(std::int64_t size);  // softmax outside the array, and inside
+std::string inside_text(std::int64_t size);  // softmax outside the array and inside
 
 }  // namespace ch18

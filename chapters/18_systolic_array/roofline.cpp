@@ -6,7 +6,7 @@
 namespace ch18 {
 
 // TPUs: Google's pages on v5e, v5p and v6e; VMEM of one TensorCore: JAX, tpu_info.py. A v5p has
-// two. H200: NVIDIA's data sheet; shared memory that one block can have, CUDA programming guide.
+// two. H200: NVIDIA's data sheet; maximum shared memory per block: CUDA programming guide.
 const std::vector<Chip>& chips() {
   static const std::vector<Chip> list = {
       {"TPU v5e", 197, 819, 128.0 * 1024 * 1024, "4 of 128 × 128"},

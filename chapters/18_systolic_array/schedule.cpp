@@ -13,8 +13,8 @@ Schedule run_schedule(std::vector<Task>& tasks, const std::int64_t (&count)[kUni
   using Queue = std::priority_queue<Entry, std::vector<Entry>, std::greater<>>;
   std::vector<std::vector<int>> readers(tasks.size());
   std::vector<int> missing(tasks.size());
-  Queue ready;            // (cycle from which it could start, task)
-  Queue free_at[kUnits];  // (cycle from which it is free, last task) of each unit
+  Queue ready;            // (first cycle in which it could start, task)
+  Queue free_at[kUnits];  // per unit: (first free cycle, last task)
   for (int unit = 0; unit < kUnits; ++unit) {
     for (std::int64_t i = 0; i < count[unit]; ++i) free_at[unit].push({0, -1});
   }
@@ -96,9 +96,10 @@ LoopModel attention_loop(Loop loop, const LoopShape& shape) {
     return static_cast<int>(model.tasks.size()) - 1;
   };
   const auto blocks = static_cast<int>((shape.n - 1) / shape.block + 1);
-  std::vector<int> state(blocks, -1), output(blocks, -1);  // who last wrote m and l, and O
+  std::vector<int> state(blocks, -1), output(blocks, -1);  // last writers of m and l, and of O
   // [anchor: tile_tasks]
-  // What one tile does, once K and V are there. The state m, l, o makes a chain of a row of tiles.
+  // Adds the tasks of one tile, after K and V are loaded. The state m, l, o makes a row of tiles a
+  // chain.
   const auto tile_tasks = [&](int i, int loaded) {
     const int S = add("S = Q @ K.T", Unit::kMxu, scores.occupies, scores.drain, {loaded});
     state[i] = add("softmax", Unit::kVpu, softmax, 0, {S, state[i]});
@@ -118,7 +119,8 @@ LoopModel attention_loop(Loop loop, const LoopShape& shape) {
     }
     model.iterations = std::int64_t{blocks} * blocks;
   } else if (loop == Loop::kVmap) {
-    std::vector<int> iteration;  // the last tasks of an iteration: all must end before the next
+    std::vector<int> iteration;  // last tasks of an iteration, all of which must end before the
+                                 // next
     for (int j = 0; j < blocks; ++j) {
       const int loaded = load_task(iteration);
       iteration.clear();
@@ -126,7 +128,7 @@ LoopModel attention_loop(Loop loop, const LoopShape& shape) {
     }
     model.iterations = blocks;
   } else {
-    std::vector<int> done;  // tile t takes the buffer of tile t − buffers
+    std::vector<int> done;  // tile t uses the buffer of tile t − buffers
     const auto buffers = static_cast<std::size_t>(shape.buffers);
     for (int i = 0; i < blocks; ++i) {
       for (int j = 0; j < (loop == Loop::kSplash ? i + 1 : blocks); ++j) {

@@ -1,4 +1,4 @@
-// The arrays: what they compute, in how many cycles, with how many multiplications.
+// The arrays: their results, cycles and multiplications.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -146,7 +146,7 @@ TEST_CASE("equal tiles with M >= K cost M each, and one fill and drain") {
     MatmulRequest request{40, 16 * tiles, 16, 16, 16};
     request.double_buffer = true;
     CHECK(run_matmul(request).cycles == 40 * tiles + 16 + 16 - 2);
-    request.m = 10;  // fewer rows than weights take to load: K each
+    request.m = 10;  // with fewer rows than cycles to load the weights: K each
     CHECK(run_matmul(request).cycles == 16 * (tiles - 1) + 10 + 16 + 16 - 2);
     request.double_buffer = false;
     CHECK(run_matmul(request).cycles == tiles * (10 + 16 + 16 - 2));
@@ -195,7 +195,7 @@ TEST_CASE("too large to tick: the formula, and it says so") {
 
 TEST_CASE("what is not ticked is counted as ticking would") {
   std::mt19937 random(6);
-  for (int i = 0; i < 20; ++i) {  // larger than anybody ticks, but few enough tiles to list
+  for (int i = 0; i < 20; ++i) {  // too large to tick, but with few enough tiles to list
     MatmulRequest r{1 + below(random, 900), 40000 + below(random, 9000),
                     20000 + below(random, 9000)};
     r.rows = 200 + below(random, 300);
@@ -246,7 +246,7 @@ TEST_CASE("no-stagger: a sum takes its terms from a diagonal of A, and the array
     CHECK(run.cycles == m + n - 1);
     for (int row = 0; row < m; ++row) {
       for (int col = 0; col < n; ++col) {
-        double sum = 0;  // the sum that leaves with A[row][K − 1] met A[row − 1][K − 2] above, …
+        double sum = 0;  // the sum that leaves with A[row][K − 1] used A[row − 1][K − 2] above, …
         for (int t = 0; t < k; ++t) {
           if (row - (k - 1 - t) >= 0) sum += a(row - (k - 1 - t), t) * b(t, col);
         }
@@ -258,7 +258,7 @@ TEST_CASE("no-stagger: a sum takes its terms from a diagonal of A, and the array
   const auto expected = plain_product(a, b), got = accumulate(a, b, kNoStagger, kNobody).C[0];
   for (int j = 0; j < 4; ++j) {
     for (int i = 0; i < 4;
-         ++i) {  // i cycles from above, j from the left: right where they are equal
+         ++i) {  // i cycles from above, j from the left, so only equal ones are right
       if (i == j) CHECK(got(i, j) == expected(i, j));
       if (i != j) CHECK(got(i, j) < expected(i, j));
     }
@@ -285,7 +285,7 @@ TEST_CASE("weights-swapped-early: rows of A that are still in the array meet the
     }
   }
   const auto single = stream(std::vector{products[0]}, kSwappedEarly, kNobody);
-  CHECK(single.C[0](7, 2).name == "a70·b02 + a71·b12 + a72·b22");  // nothing to swap to
+  CHECK(single.C[0](7, 2).name == "a70·b02 + a71·b12 + a72·b22");  // there are no next weights
 }
 
 TEST_CASE("drain-forgotten: what is still under way is missing") {

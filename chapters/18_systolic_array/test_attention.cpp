@@ -1,4 +1,4 @@
-// The cycle model: the article's table to the last cycle, and what holds for any shape.
+// The cycle model: the article's table to the last cycle, and properties of any shape.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -73,7 +73,8 @@ TEST_CASE("what the model charges for a product is what ticking it costs") {
     scores.double_buffer = true;
     const std::int64_t drain = std::min(dim, machine.rows) + std::min(n, machine.cols) - 2;
     const auto pipelined = attention_cost(whole, Accounting::kPipelined, machine);
-    // The model charges every tile max(M, K), the first one's loading too, and full-height drains.
+    // The model charges every tile max(M, K), including loading for the first, and full-height
+    // drains.
     const std::int64_t ticked = run_matmul(scores).cycles;
     REQUIRE(pipelined.matrix[0].cycles + drain >= ticked);
     REQUIRE(pipelined.matrix[0].cycles + drain <= ticked + machine.rows + machine.cols);
@@ -97,7 +98,7 @@ TEST_CASE("any shape, machine and account: counts are positive, shares between 0
       REQUIRE(cost.utilization <= 1);
       REQUIRE(cost.of_total > 0);
       REQUIRE(cost.of_total <= cost.utilization);
-      if (accounting != Accounting::kSeed) REQUIRE(cost.busy <= 1);  // no more than all cells
+      if (accounting != Accounting::kSeed) REQUIRE(cost.busy <= 1);  // at most all cells
       REQUIRE(cost.total_cycles == (accounting == Accounting::kOverlapped
                                         ? std::max(cost.mxu_cycles, cost.vpu_cycles)
                                         : cost.mxu_cycles + cost.vpu_cycles));
@@ -137,7 +138,7 @@ TEST_CASE("crossovers: from the vendors' figures") {
     const double n = static_cast<double>(c.fits_up_to);
     CHECK(n * n * 4 <= chip.fast_bytes);
     CHECK((n + 1) * (n + 1) * 4 > chip.fast_bytes);
-    CHECK(c.unfused < c.ridge);  // scores through HBM: bound by memory at any length
+    CHECK(c.unfused < c.ridge);  // scores through HBM are bound by memory at any length
     CHECK(static_cast<double>(c.fused_from) / 2 >= c.ridge);
     CHECK(static_cast<double>(c.block_from) >= c.ridge);
   }

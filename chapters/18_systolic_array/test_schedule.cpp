@@ -1,4 +1,4 @@
-// The dependence graph: bounds that no schedule can beat, and who decides.
+// The dependence graph: bounds that no schedule can beat, and the task that determines the time.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 std::int64_t done(const Task& task) { return task.start + task.occupies + task.latency; }
 
-// No task starts before its needs are done; no unit does more than it can at any time.
+// No task starts before its inputs are ready, and no unit exceeds its capacity at any time.
 void check_valid(const std::vector<Task>& tasks, const std::int64_t (&count)[kUnits]) {
   for (const Task& task : tasks) {
     for (const int needed : task.needs) REQUIRE(task.start >= done(tasks[needed]));
@@ -24,7 +24,7 @@ void check_valid(const std::vector<Task>& tasks, const std::int64_t (&count)[kUn
       changes.push_back({task.start, 1});
       changes.push_back({task.start + task.occupies, -1});
     }
-    std::sort(changes.begin(), changes.end());  // at one time the ends come first
+    std::sort(changes.begin(), changes.end());  // at equal times, ends come first
     std::int64_t busy = 0;
     for (const auto& [at, change] : changes) REQUIRE((busy += change) <= count[unit]);
   }
@@ -71,10 +71,11 @@ TEST_CASE("any graph: valid, no faster than its longest chain or its busiest uni
 
 TEST_CASE("one unit, two tasks; a chain; nothing at all") {
   std::vector<Task> two = {{"a", Unit::kMxu, 5, 10, {}}, {"b", Unit::kMxu, 5, 10, {}}};
-  CHECK(run_schedule(two, {1, 1, 1}).cycles == 20);  // b enters behind a: 5 + 5 + 10
+  CHECK(run_schedule(two, {1, 1, 1}).cycles == 20);  // b enters after a: 5 + 5 + 10
   CHECK(run_schedule(two, {1, 2, 1}).cycles == 15);
   std::vector<Task> chain = {{"a", Unit::kMxu, 5, 10, {}}, {"b", Unit::kMxu, 5, 10, {0}}};
-  CHECK(run_schedule(chain, {1, 2, 1}).cycles == 30);  // b needs a's result: drained twice
+  CHECK(run_schedule(chain, {1, 2, 1}).cycles == 30);  // b needs a's result, so the array drains
+                                                       // twice
   std::vector<Task> none;
   CHECK(run_schedule(none, {1, 1, 1}).cycles == 0);
 }
@@ -96,7 +97,8 @@ TEST_CASE("the serial loop is one chain; a batch is bound by a unit; a mask leav
   CHECK(run(Loop::kSerial) == blocks * blocks * alone);
   CHECK(run(Loop::kVmap) < run(Loop::kSerial) / 4);
   const LoopModel batch = attention_loop(Loop::kVmap, shape);  // its inner loop is still a loop:
-  std::int64_t waiting = 0;                                    // all rows end before it goes on
+  std::int64_t waiting = 0;                                    // all rows finish an iteration
+                                                               // before the next
   for (const Task& task : batch.tasks) {
     waiting += static_cast<std::int64_t>(task.needs.size()) == blocks;
   }

@@ -1,4 +1,4 @@
-// Tables for people.
+// Formats tables of text.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@ namespace ch18 {
 
 using Row = std::vector<std::string>;
 
-// Rows under a heading (the first row), in columns of equal width counted in characters; all but
-// the first `left` columns are right-aligned.
+// Returns rows under a heading (the first row), in columns of equal width in characters. All
+// columns except the first `left` are right-aligned.
 std::string table(const std::vector<Row>& rows, std::size_t left = 1);
 
 std::string count(std::int64_t number);         // 16,936

@@ -15,17 +15,17 @@
 
 namespace ch18 {
 
-// What a row gets from the left in a cycle: nothing, or an activation.
+// Input of a row from the left in one cycle: nothing, or an activation.
 template <class Number>
 struct Arrival {
   bool here = false;
-  bool swaps = false;  // the first of its product: the cell takes its next weight
+  bool swaps = false;  // the first of its product, which makes the cell use its next weight
   int product = 0;
-  int cols = 0;  // it goes no further right than its product's N
+  int cols = 0;  // columns that it passes, the N of its product
   Number value{};
 };
 
-// What a column gets from above: a weight for the top cell; `rows` cells pass theirs down.
+// Input of a column from above: a weight for the top cell. The other `rows` cells pass theirs down.
 template <class Number>
 struct Shift {
   const Number* weight = nullptr;
@@ -38,15 +38,15 @@ class WeightStationary {
   struct Cell {
     Number weight{}, next_weight{};
     Arrival<Number> activation;
-    Number above{}, sum{};  // what came from above; what goes down
+    Number above{}, sum{};  // the sum from above, and the sum passed down
   };
 
   WeightStationary(int rows, int cols) : cells_(rows, cols) {}
   const Matrix<Cell>& cells() const { return cells_; }
 
-  // One cycle; returns how many cells multiplied.
+  // Computes one cycle. Returns how many cells multiplied.
   // [anchor: tick]
-  // From the last cell to the first: each finds its neighbours' registers as they were.
+  // Goes from the last cell to the first, so that each reads the old registers of its neighbours.
   int tick(const std::vector<Arrival<Number>>& left, const std::vector<Shift<Number>>& top) {
     int macs = 0;
     for (int k = cells_.rows - 1; k >= 0; --k) {
@@ -70,7 +70,7 @@ class WeightStationary {
   }
   // [/anchor: tick]
 
-  // The weights of the first product, there before cycle 0.
+  // Loads the weights of the first product before cycle 0.
   void preload(const Matrix<Number>& B) {
     for (int k = 0; k < B.rows; ++k) {
       for (int n = 0; n < B.cols; ++n) cells_(k, n).next_weight = B(k, n);
@@ -84,7 +84,7 @@ class WeightStationary {
   Matrix<Cell> cells_;
 };
 
-// C = A @ B, with B no larger than the array.
+// C = A @ B with B at most as large as the array.
 template <class Number>
 struct Product {
   Matrix<Number> A;  // [M, K]
@@ -93,12 +93,13 @@ struct Product {
 
 template <class Number>
 struct Streamed {
-  std::vector<Matrix<Number>> C;  // one for each product; what did not leave the array is NaN
-  std::int64_t cycles = 0;        // from the first activation's entry to the last multiplication
-  std::int64_t macs = 0;          // counted, cell by cell
+  std::vector<Matrix<Number>> C;  // one per product; NaN where a result did not leave the array
+  std::int64_t cycles = 0;        // from the entry of the first activation to the last
+                                  // multiplication
+  std::int64_t macs = 0;          // counted cell by cell
 };
 
-// Feeds products to one array, one behind the other: while a product multiplies, the weights of the
+// Feeds products to one array, one after another. While a product multiplies, the weights of the
 // next shift in from above, and it follows as soon as they can be there.
 template <class Number>
 class Feeder {
@@ -116,7 +117,8 @@ class Feeder {
   }
 
   // [anchor: arrival]
-  // What enters row k in this cycle. Row k starts k cycles late: a sum needs them to come down.
+  // Returns the input of row k in this cycle. Row k starts k cycles late, because sums take that
+  // long to come down.
   Arrival<Number> arrival(int k, std::int64_t cycle) {
     const std::int64_t stagger = breaks_ & kNoStagger ? 0 : k;
     std::size_t& p = entering_[k];
@@ -129,8 +131,8 @@ class Feeder {
   // [/anchor: arrival]
 
   // [anchor: shift]
-  // What column n shifts: the weights of the next product, the last row first. It begins n cycles
-  // after column 0 and reaches one row further each cycle, right behind the swap of the one before.
+  // Returns the input of column n: the weights of the next product, the last row first. It starts n
+  // cycles after column 0 and reaches one more row per cycle, right after the previous swap.
   Shift<Number> shift(int n, std::int64_t cycle) {
     std::size_t& p = loading_[n];
     const auto step = [&] { return cycle - start_[p - 1] - n; };
@@ -149,17 +151,17 @@ class Feeder {
                        [&](std::size_t p) { return p == products_.size(); });
   }
 
-  int rows = 0, cols = 0;  // of the part of the array that is used
+  int rows = 0, cols = 0;  // used part of the array
 
  private:
   const std::vector<Product<Number>>& products_;
   std::uint32_t breaks_;
-  std::vector<std::int64_t> start_;  // the cycle in which a product's first activation enters
-  std::vector<std::size_t> entering_, loading_;  // of each row, of each column: the product
+  std::vector<std::int64_t> start_;  // cycle in which the first activation of a product enters
+  std::vector<std::size_t> entering_, loading_;  // per row and per column: the product
   int last_m_ = 0;
 };
 
-// Ticks until every product has left the array; `watch(cycle, array)` sees each cycle.
+// Ticks until every product has left the array. Calls `watch(cycle, array)` after each cycle.
 template <class Number, class Watch>
 Streamed<Number> stream(const std::vector<Product<Number>>& products, std::uint32_t breaks,
                         Watch watch) {
@@ -167,7 +169,7 @@ Streamed<Number> stream(const std::vector<Product<Number>>& products, std::uint3
   WeightStationary<Number> array(feeder.rows, feeder.cols);
   array.preload(products[0].B);
   Streamed<Number> run;
-  std::vector<std::vector<int>> left_below;  // of each product, in each column: how many results
+  std::vector<std::vector<int>> left_below;  // results that have left, per product and column
   for (const auto& [A, B] : products) {
     run.C.emplace_back(A.rows, B.cols, never_written<Number>());
     left_below.emplace_back(B.cols);
@@ -186,7 +188,7 @@ Streamed<Number> stream(const std::vector<Product<Number>>& products, std::uint3
     if (macs == 0 && feeder.finished()) break;
     run.macs += macs;
     if (macs > 0) run.cycles = cycle + 1;
-    for (int k = 0; k < feeder.rows; ++k) {  // a sum that the last row has added to is a result
+    for (int k = 0; k < feeder.rows; ++k) {  // a sum to which the last row has added is a result
       for (int n = 0; n < feeder.cols; ++n) {
         const auto& cell = array.cells()(k, n);
         const int p = cell.activation.product;

@@ -18,8 +18,8 @@ void linear(Input<R> X, Input<R> W, const R* b, Matrix<R> Y);
 template <class R>
 void linear_backward(Input<R> X, Input<R> W, Matrix<R> dY, Matrix<R> dX, Matrix<R> dW, R* db);
 
-// y = x̂ · gain + bias, x̂ = (x − mean) · inverse_deviation Keeps for the backward pass of each row
-// 1 / sqrt(variance + 1e-5), and x̂.
+// y = x̂ · gain + bias, x̂ = (x − mean) · inverse_deviation
+// For the backward pass it keeps 1 / sqrt(variance + 1e-5) and x̂ of each row.
 template <class R>
 void layer_norm(Matrix<R> X, const R* gain, const R* bias, Matrix<R> normalized,
                 R* inverse_deviation, Matrix<R> Y);
