@@ -1,17 +1,17 @@
 #pragma once
 // Chapter 11: decoding. One query, or a few, and a long cache of keys.
 //
-// There is one tile of queries and nothing to share it: the keys are split instead. Each block
-// takes a part of them, each of its warps a part of that, with its own m, l and O, and no barrier;
-// merging the states at the end is associative. The query heads that share a head of K and V are
-// the rows of one tile, so that the cache is read once. A key's row is looked up in a table of
-// pages.
+// A single tile of queries cannot be shared by blocks, so the keys are split instead. Each block
+// processes a part of them, and each of its warps a part of that, with its own m, l and O and
+// without a barrier. Merging the states at the end is associative. The query heads that share a
+// head of K and V are the rows of one tile, so that the cache is read once. A table of pages gives
+// the row of a key.
 
 #include "chapters/11_decoding/params.hpp"
 
 namespace FA_BACKEND::ch11 {
 
-// Where the 16-byte chunk at `offset` of a row-major tile is kept: as in chapter 09.
+// Returns where the 16-byte chunk at `offset` of a row-major tile is stored, as in chapter 09.
 template <int ROW_BYTES>
 FA_HOST_DEVICE constexpr uint32_t swizzle(uint32_t offset) {
   static_assert(ROW_BYTES == 128 || ROW_BYTES == 256);
@@ -25,8 +25,8 @@ struct alignas(8) Pair {
   float x, y;
 };
 
-// One head of K and V of a sequence: in the cache, by way of its pages, and with APPEND the newest
-// keys, [old_len, len), in tensors of their own. This call puts them into the cache.
+// One head of K and V of a sequence: in the cache, through its pages, and with APPEND the newest
+// keys, [old_len, len), in separate tensors. This call puts them into the cache.
 template <bool PAGED, bool APPEND>
 struct Cache {
   Tensor K, V, K_new, V_new;
@@ -47,7 +47,8 @@ struct Cache {
   }
   // [/anchor: place]
 
-  // Of column `col` of a key that this call brings, or that lies at `place`.
+  // Returns the address of column `col` of the key at `place` in a tensor of the cache or the
+  // input.
   FA_DEVICE static char* address(const Tensor& tensor, Place place, int col) {
     return tensor.data + place.page * tensor.batch + int64_t{place.row} * tensor.row +
            col * ELEMENT;
@@ -161,7 +162,7 @@ FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4],
     }
 }
 
-// A row of the tile is a query of one of the heads that share this one of K and V.
+// A row of the tile is a query of one of the heads that share a head of K and V.
 struct Row {
   int sequence, head, query;
 };
@@ -172,7 +173,7 @@ FA_KERNEL FA_LAUNCH_BOUNDS(32 * WARPS, 1)
 void attend(const Params p, Breaks breaks) {
   constexpr int BLOCK_Q = MMAS_Q * MMA_M, MMAS_KV = KEYS / MMA_N, MMAS_D = HEAD_DIM / MMA_N;
   constexpr uint32_t TILE_BYTES = KEYS * HEAD_DIM * ELEMENT;  // of K, and of V
-  constexpr int BLOCK_KEYS = WARPS * KEYS;                    // the warps' tiles side by side
+  constexpr int BLOCK_KEYS = WARPS * KEYS;                    // the warps' tiles, side by side
   const Dim3 block = block_index_3d();
   const int split = block.x, y = block.y, batch = block.z;
   // [anchor: rows]
@@ -200,8 +201,7 @@ void attend(const Params p, Breaks breaks) {
   const int stop = end < seen ? end : seen;
   const int count = first < stop ? ceil_div(stop - first, BLOCK_KEYS) : 0;
   // [/anchor: split]
-  const int all_see =
-      mask.end_key(first_row / p.group);  // keys in front of it are seen by all rows
+  const int all_see = mask.end_key(first_row / p.group);  // all rows see the keys before it
   const int clear = all_see < stop ? all_see : stop;
 
   const int warp = shfl(warp_index(), 0);
@@ -233,10 +233,10 @@ void attend(const Params p, Breaks breaks) {
       cp_async_commit();
   };
   typename Cache<PAGED, APPEND>::Place at[STAGES];
-  for (int n = 0; n < STAGES; ++n) at[n] = place(n);  // not one wait for the table after the other
+  for (int n = 0; n < STAGES; ++n) at[n] = place(n);  // reads all entries first: latencies overlap
   for (int n = 0; n < STAGES - 1; ++n) load(n, at[n]);
   auto next = at[STAGES - 1];
-  if (APPEND && last_row == rows - 1)  // these rows see all keys, those before perhaps not
+  if (APPEND && last_row == rows - 1)  // these rows see all keys, which earlier rows may not
     append<WARPS * WARP_SIZE>(cache, first, stop, p.dim, breaks);
 
   uint32_t Q_rmem[HEAD_DIM / MMA_K][MMAS_Q][4];
@@ -261,7 +261,7 @@ void attend(const Params p, Breaks breaks) {
   FA_NO_UNROLL
   for (int n = 0; n < count; ++n) {
     cp_async_wait<STAGES - 2>();
-    warp_sync();  // all lanes' copies have landed, and all have read the tile before
+    warp_sync();  // all lanes' copies have landed, and all have read the previous tile
     load(n + STAGES - 1, next);
     next = place(n + STAGES);
 
@@ -298,9 +298,9 @@ void attend(const Params p, Breaks breaks) {
     multiply_weights_value<T>(O_rmem, P_rmem, K_smem(n) + TILE_BYTES);
   }
 
-  // The warps' states become one, in memory that was the ring: each tile was waited for.
+  // Merges the warps' states in the ring's memory, because every tile has been waited for.
   block_sync();
-  constexpr int PITCH = HEAD_DIM + 8;  // so that four rows of pairs are 32 banks
+  constexpr int PITCH = HEAD_DIM + 8;  // so that four rows of pairs use 32 banks
   constexpr uint32_t STATE_BYTES = BLOCK_Q * (PITCH + 2) * sizeof(float);
   const uint32_t states = dynamic_smem();
   const auto O_at = [&](int of_warp, int row, int col) {
@@ -357,8 +357,8 @@ void attend(const Params p, Breaks breaks) {
   }
 }
 
-// O = sum of weight * partial O, where weight = exp(its LSE - the whole one). A warp does it for a
-// row: its lanes look at 32 splits at a time, then each has columns of its own.
+// O = sum of weight * partial O, where weight = exp(its LSE - the total LSE). One warp per row: its
+// lanes read 32 splits at a time, then each lane sums its columns.
 template <class T, class Breaks>
 FA_KERNEL FA_LAUNCH_BOUNDS(32, 1)
 void combine(const Params p, Breaks breaks) {
@@ -382,7 +382,7 @@ void combine(const Params p, Breaks breaks) {
     store_shared<float>(weights + (i * WARP_SIZE + lane_index()) * 4u, weight);
   }
   for (int bit = 1; bit < WARP_SIZE; bit *= 2) sum += shfl_xor(sum, bit);
-  warp_sync();            // all weights are there
+  warp_sync();            // all weights are stored
   constexpr int OWN = 2;  // pairs of columns: 2 lane and the next, 64 + 2 lane and the next
   Pair o[OWN] = {};
   constexpr int AHEAD = 8;
@@ -441,8 +441,8 @@ void launch_decode(const fa::DecodeArgs& args, Breaks breaks) {
   launch(combine<T, Breaks>, static_cast<int>(rows), 32, MOST_SPLITS * 4, params, breaks);
 }
 
-// What host code calls: O, and LSE if it is wanted, of whatever `args` describe.
-// (A template: compiled only where it is used.)
+// Called by host code: computes O, and LSE if it is wanted, of the problem in `args`.
+// (A template, so that it is compiled only where it is used.)
 template <class Args>
 void decode(const Args& args) {
   const auto with_cache = [&](auto head_dim, auto keys, auto paged, auto append) {

@@ -1,5 +1,5 @@
 #pragma once
-// Chapter 11's kernels as host code sees them.
+// Describes chapter 11's kernels to host code.
 
 #include "breaks.hpp"
 #include "chapters/09_masks_and_shapes/chapter.hpp"
@@ -15,21 +15,21 @@ extern const fa::KernelBuild build;
 
 namespace ch11 {
 
-constexpr int kTileRows = 16;          // queries, of all heads that share one of K and V
-constexpr int kMultiprocessors = 132;  // of an H200: what the emulator chooses for
+constexpr int kTileRows = 16;          // queries of all heads that share a head of K and V
+constexpr int kMultiprocessors = 132;  // SMs of an H200, which the emulator assumes
 
-// Keys that a block's warps look at side by side.
+// Returns the keys that a block's warps process side by side.
 constexpr int64_t tile_keys(int64_t dim) { return dim <= 64 ? 128 : 64; }
 
-// Blocks that there are without splitting, and into how many splits to cut the keys of a sequence.
-// `longest`: of the keys in use. A partial result costs less here than a multiprocessor that has
-// nothing to do: 95 % of the best efficiency, where FlashAttention is content with 85 %.
+// work_items returns the number of blocks without splitting, and choose_splits the number of splits
+// per sequence. `longest` counts keys in use. A partial result costs less here than an idle SM: it
+// takes 95 % of the best efficiency, where FlashAttention accepts 85 %.
 inline int64_t work_items(const fa::Shape& shape, int64_t kv_heads) {
   return shape.batch * kv_heads * ceil_div(shape.heads / kv_heads * shape.q, kTileRows);
 }
-// With a prefix the rows of all sequences share tiles, as if they were heads of one. It is read
-// from the L2 but once: what has to be hidden is the latency of more instructions, and two blocks
-// on a multiprocessor do that better than one (121 -> 83 us in docs/measurements/h200/ch11_notes).
+// With a prefix the rows of all sequences share tiles, as if they were heads of one. The prefix is
+// read from L2 only once, so the latency of more instructions has to be hidden, and two blocks per
+// SM do that better than one (121 -> 83 us in docs/measurements/h200/ch11_notes).
 inline fa::DecodeSplits choose_splits(const fa::Shape& shape, int64_t kv_heads, int64_t longest,
                                       int64_t prefix, int multiprocessors) {
   const auto choose = [&](const fa::Shape& rows, int64_t keys, int blocks_at_a_time) {

@@ -1,6 +1,6 @@
 #pragma once
-// Decoding on the CPU: a few new queries for each sequence, whose keys and values lie in pages. The
-// keys are cut into splits; each split gives a softmax of its own, and combine makes one of them.
+// Decoding on the CPU: a few new queries for each sequence, whose keys and values are in pages. The
+// keys are divided into splits. Each split gives a separate softmax, and combine merges them.
 
 #include <algorithm>
 #include <cmath>
@@ -17,8 +17,8 @@
 
 namespace ch11 {
 
-// One step of decoding for a batch, in the caller's memory. The keys of the new queries are in the
-// cache already, the last of their sequence: query i sees the first length - len_q + i + 1 keys.
+// One step of decoding for a batch, in the caller's memory. The keys of the new queries are already
+// in the cache, at the end of their sequence: query i sees the first length - len_q + i + 1 keys.
 template <class Real>
 struct Step {
   int64_t batch, heads, kv_heads, len_q, dim;
@@ -26,27 +26,27 @@ struct Step {
   Real scale;
   const Real* Q;           // [batch, heads, len_q, dim]
   const Real* K_pages;     // [pages, kv_heads, page_size, dim]; rows without a key are not read
-  const Real* V_pages;     // likewise
-  const int32_t* table;    // [batch, columns]; entries behind a sequence's pages are not read
-  const int32_t* lengths;  // [batch], keys
+  const Real* V_pages;     // same shape
+  const int32_t* table;    // [batch, columns]; entries after a sequence's pages are not read
+  const int32_t* lengths;  // [batch]: number of keys
 
   int64_t rows() const { return batch * heads * len_q; }  // of Q and of O
   int64_t rows_of_kv_head() const { return heads / kv_heads * len_q; }
-  // Where the rows of Q that share a head of K and V begin: they lie one behind the other.
+  // Returns the first of the rows of Q that share a head of K and V. These rows are contiguous.
   int64_t first_row(int64_t sequence, int64_t kv_head) const {
     return (sequence * kv_heads + kv_head) * rows_of_kv_head();
   }
   int64_t visible(int64_t sequence, int64_t row) const {
     return lengths[sequence] - len_q + row % len_q + 1;
   }
-  // Where a key stands in K_pages, and its value in V_pages.
+  // Returns the offset of a key in K_pages, and of its value in V_pages.
   int64_t offset(int64_t sequence, int64_t kv_head, int64_t key) const {
     const Place place = place_of({table + sequence * columns, size_t(columns)}, key, page_size);
     return ((place.page * kv_heads + kv_head) * page_size + place.row) * dim;
   }
 };
 
-// Throws InputError for sizes that are none, and for lengths and pages that are not in the cache.
+// Throws InputError for invalid sizes, and for lengths and pages that the cache does not have.
 template <class Real>
 void validate(const Step<Real>& step) {
   check_table(step.batch, step.columns, step.page_size);
@@ -72,8 +72,8 @@ void validate(const Step<Real>& step) {
   }
 }
 
-// state = merge(state, AttentionState(x, v)), chapter 02's, without a new state for each key. To a
-// hidden key, x = −inf, belongs no value: v is not read, as 0 * NaN is NaN.
+// state = merge(state, AttentionState(x, v)), as in chapter 02, without a new state for each key.
+// The value of a masked key, x = −inf, is not read, because 0 * NaN is NaN.
 template <class Real>
 void add_key(ch02::AttentionState<Real>& state, Real x, const Real* v) {
   if (x == -ch02::kInfinity<Real>) return;
@@ -84,7 +84,7 @@ void add_key(ch02::AttentionState<Real>& state, Real x, const Real* v) {
   for (size_t d = 0; d < state.o.size(); ++d) state.o[d] = rescale * state.o[d] + p * v[d];
 }
 
-// No key seen yet, in the memory that the state has.
+// Resets the state to no key, in its existing memory.
 template <class Real>
 void clear(ch02::AttentionState<Real>& state) {
   state.m = -ch02::kInfinity<Real>;
@@ -92,8 +92,8 @@ void clear(ch02::AttentionState<Real>& state) {
   std::fill(state.o.begin(), state.o.end(), Real(0));
 }
 
-// O = o / l and LSE = log Σ e^x; 0 and −inf if no key was seen. O is [dim]. l says so and not m,
-// which stays −inf when the first score is NaN: a NaN in a key that is seen must show.
+// O = o / l and LSE = log Σ e^x, or 0 and −inf if no key was seen. O is [dim]. l decides that and
+// not m, which stays −inf if the first score is NaN: a NaN in a visible key must show.
 template <class Real>
 void finish(const ch02::AttentionState<Real>& state, Real* O, Real* LSE) {
   const bool seen = state.l != 0;
@@ -101,9 +101,9 @@ void finish(const ch02::AttentionState<Real>& state, Real* O, Real* LSE) {
   *LSE = seen ? state.m + std::log(state.l) : -ch02::kInfinity<Real>;
 }
 
-// Attention of the rows that share a head of K and V, to the keys of one split: what one block does
-// on a GPU. O [batch * heads * len_q, dim], divided by l, and LSE are those of this split; only
-// these rows are written. `states` has one for each of the rows.
+// Attention of the rows that share a head of K and V to the keys of one split, which is the work of
+// one block on a GPU. Writes O [batch * heads * len_q, dim], divided by l, and LSE of this split
+// for these rows only. `states` has one state per row.
 template <class Real>
 void attend_split(const Step<Real>& step, int64_t sequence, int64_t kv_head, Range keys,
                   std::span<ch02::AttentionState<Real>> states, Real* O, Real* LSE) {
@@ -140,11 +140,11 @@ void combine(int64_t splits, int64_t rows, int64_t dim, const Real* O_splits,
 }
 // [/anchor: combine]
 
-// What the splits leave for combine. One Partials serves any number of steps.
+// Results of the splits, which combine merges. One Partials serves any number of steps.
 template <class Real>
 struct Partials {
   std::vector<Real> O, LSE;                        // [splits, rows, dim], [splits, rows]
-  std::vector<ch02::AttentionState<Real>> states;  // [rows of a head of K and V]
+  std::vector<ch02::AttentionState<Real>> states;  // [rows per head of K and V]
 
   void resize(const Step<Real>& step, int64_t splits) {
     O.resize(splits * step.rows() * step.dim);
@@ -154,9 +154,9 @@ struct Partials {
   }
 };
 
-// O [batch, heads, len_q, dim] and LSE [batch, heads, len_q]. Each sequence is cut into `splits`
-// pieces of whole tiles of `block_kv` keys, whatever the pages are; short ones have empty splits.
-// A row that sees no key has O 0 and LSE −inf. Throws InputError for what validate refuses.
+// Computes O [batch, heads, len_q, dim] and LSE [batch, heads, len_q]. Each sequence is divided
+// into `splits` pieces of whole tiles of `block_kv` keys, whatever the pages are. Short sequences
+// have empty splits. A fully masked row has O 0 and LSE −inf. Throws InputError if validate does.
 template <class Real>
 void decode(const Step<Real>& step, int64_t splits, int64_t block_kv, Partials<Real>& partials,
             Real* O, Real* LSE) {

@@ -1,7 +1,7 @@
 #pragma once
-// A cache of keys and values in pages: a sequence grows a page at a time, and its pages lie
-// anywhere. The idea is PagedAttention's (Kwon et al. 2023): nobody has to reserve the longest
-// length for each sequence, and what one sequence leaves, another one takes.
+// A cache of keys and values in pages: a sequence grows by one page at a time, and its pages may be
+// anywhere. The idea is PagedAttention's (Kwon et al. 2023). No sequence has to reserve its maximum
+// length, and a sequence can use the pages that another one has released.
 //
 // Token t of a sequence is row t % page_size of page table[t / page_size].
 
@@ -23,8 +23,8 @@ namespace ch11 {
 
 constexpr int64_t kLargestPage = 256;  // tokens
 
-// What stands in a table where no page does. It is no page of any pool, and far from all of them:
-// whoever follows it ends in memory that is not his.
+// Table entry without a page. It is far from all pages of any pool, so code that uses it accesses
+// memory outside the pool.
 constexpr int32_t kNoPage = -1'234'567'890;
 
 inline void check_page_size(int64_t page_size) {
@@ -33,14 +33,14 @@ inline void check_page_size(int64_t page_size) {
                        std::to_string(kLargestPage));
 }
 
-// The pages of a pool: tables have 32 bits for the number of one.
+// Throws InputError unless a table's 32-bit entries can number this many pages.
 inline void check_pages(int64_t pages) {
   check_at_least(0, pages, "pages");
   if (pages <= std::numeric_limits<int32_t>::max()) return;
   throw fa::InputError(std::to_string(pages) + " pages: expected fewer than 2^31");
 }
 
-// The sizes of a table. Lengths have 32 bits as well.
+// Throws InputError for invalid sizes of a table. Lengths have 32 bits as well.
 inline void check_table(int64_t sequences, int64_t columns, int64_t page_size) {
   check_page_size(page_size);
   check_at_least(0, sequences, "sequences");
@@ -50,7 +50,7 @@ inline void check_table(int64_t sequences, int64_t columns, int64_t page_size) {
                        std::to_string(page_size) + " tokens: expected fewer than 2^31 tokens");
 }
 
-// Where a token is.
+// The place of a token.
 struct Place {
   int64_t page, row;
   bool operator==(const Place&) const = default;
@@ -70,7 +70,7 @@ class PagePool {
     in_use_.resize(pages);
   }
 
-  // Nothing if all are in use.
+  // Returns a free page, or nothing if all are in use.
   std::optional<int32_t> take() {
     if (free_.empty()) return std::nullopt;
     const int32_t page = free_.back();
@@ -92,12 +92,12 @@ class PagePool {
   int64_t used() const { return size() - free(); }
 
  private:
-  std::vector<int32_t> free_;  // the next one to be taken is the last
+  std::vector<int32_t> free_;  // the last one is taken next
   std::vector<bool> in_use_;   // [pages]
 };
 
-// The pages of each sequence of a batch, in the form that a kernel reads: [sequences, columns], a
-// row for each sequence. The pool has to outlive the table, which gives back what it has.
+// The pages of each sequence of a batch, in the form that a kernel reads: [sequences, columns], one
+// row per sequence. The pool must outlive the table, whose destructor returns its pages.
 class PageTable {
  public:
   PageTable(PagePool& pool, int64_t sequences, int64_t columns, int64_t page_size)
@@ -132,9 +132,9 @@ class PageTable {
   }
   // [/anchor: take_pages]
 
-  // The sequence has no tokens then.
+  // Afterwards the sequence has no tokens.
   void release(int64_t sequence) {
-    for (int64_t i = pages(sequence); i-- > 0;) {  // its first page will be the next one taken
+    for (int64_t i = pages(sequence); i-- > 0;) {  // so that its first page is the next one taken
       pool_->give_back(entry(sequence, i));
       entry(sequence, i) = kNoPage;
     }
@@ -181,10 +181,10 @@ class PageTable {
   std::vector<int32_t> lengths_;  // [sequences], tokens
 };
 
-// A table [lengths.size(), columns] for sequences of these lengths, in pages that lie at random in
-// a pool of `pages`, as after a long day of appends and releases. The first `shared` pages of the
-// first sequence are those of all others too. The same seed gives the same table on every machine.
-// Throws InputError if there are too few pages or columns.
+// Returns a table [lengths.size(), columns] for sequences of these lengths, with pages at random
+// places in a pool of `pages`, as after many appends and releases. All sequences share the first
+// `shared` pages of the first sequence. The same seed gives the same table on every machine. Throws
+// InputError if there are too few pages or columns.
 inline std::vector<int32_t> scattered_table(std::span<const int32_t> lengths, int64_t columns,
                                             int64_t page_size, int64_t pages, uint64_t seed,
                                             int64_t shared = 0) {

@@ -1,5 +1,5 @@
 #pragma once
-// From the host's arguments to what the kernels are given.
+// The parameters of the kernels, made from the host's arguments.
 
 #include "chapters/11_decoding/breaks.hpp"
 #include "common/kernels/decode.hpp"
@@ -11,8 +11,8 @@ namespace FA_BACKEND::ch11 {
 constexpr int ELEMENT = 2;  // bytes of a bf16 or an fp16
 constexpr int MOST_SPLITS = fa::kMostSplits;
 
-// [batch, heads, len, dim] with any distance between rows, heads and batches, in bytes. For K and V
-// with a table a batch is a page.
+// A tensor [batch, heads, len, dim] with any distance between rows, heads and batches, in bytes.
+// For K and V with a table, a batch is a page.
 struct Tensor {
   char* data;
   int64_t batch, head;
@@ -28,14 +28,14 @@ struct Params {
   const int* table;    // [batch, table_columns]
   int table_columns, page_size;
   int batches, heads, group, len_q, len_kv, len_new, dim;
-  // Of the keys from `first_key` on; their results are the parts from `first_part` on.
+  // The keys at `first_key` and above; their results are the parts from `first_part`.
   int splits, first_key, first_part, parts;
-  int sequences;  // whose rows are in one tile: 1, or all, whose keys are then the same
+  int sequences;  // sequences whose rows share a tile: 1, or all, whose keys are then the same
   float scale;
   bool causal;
 };
 
-// Throws InputError for what these kernels cannot address.
+// Throws InputError for problems that these kernels cannot address.
 inline Params params_of(const fa::DecodeArgs& args) {
   if (args.breaks != 0 && args.q.dtype != fa::Dtype::bf16) {
     throw fa::InputError("--break: this chapter has its breaks in bf16 only");
@@ -80,7 +80,7 @@ inline Params params_of(const fa::DecodeArgs& args) {
 }
 
 // [anchor: prefix]
-// Parameters of the pass over the keys that all sequences share, with the rows of all sequences.
+// Returns the parameters of the pass over the shared keys, with the rows of all sequences.
 inline Params prefix_params(const fa::DecodeArgs& args) {
   Params params = params_of(args);
   params.lengths = nullptr;

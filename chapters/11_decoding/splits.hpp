@@ -1,9 +1,9 @@
 #pragma once
-// Into how many pieces to cut the keys of a sequence, and which tiles of keys are in each.
+// Chooses the number of splits of a sequence's keys, and the tiles of keys in each.
 //
-// One query for each sequence makes few blocks, and most multiprocessors have nothing to do.
-// Flash-Decoding (Dao, Haziza, Massa and Sizov 2023) gives the keys of one sequence to several
-// blocks; how many is FlashAttention's rule.
+// One query per sequence gives few blocks, so most SMs are idle. Flash-Decoding (Dao, Haziza, Massa
+// and Sizov 2023) distributes the keys of one sequence over several blocks. The number of splits is
+// FlashAttention's rule.
 
 #include <algorithm>
 #include <array>
@@ -18,14 +18,15 @@ namespace ch11 {
 
 using fa::kMostSplits;  // each split costs a partial O that is written and read again
 
-// Positions [begin, end) along the tiles or the keys.
+// Positions [begin, end) of tiles or keys.
 struct Range {
   int64_t begin, end;
   int64_t size() const { return end - begin; }
   bool operator==(const Range&) const = default;
 };
 
-// As a / b, but up. Neither is negative, b is not 0; no sum that could overflow.
+// Returns a / b, rounded up. Neither may be negative, and b must not be 0. It computes no sum that
+// could overflow.
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 
 inline void check_at_least(int64_t least, int64_t number, const char* what) {
@@ -34,8 +35,8 @@ inline void check_at_least(int64_t least, int64_t number, const char* what) {
                        std::to_string(least));
 }
 
-// Blocks run in waves of one on each multiprocessor; the last wave is rarely full. The part of the
-// machine that is busy, up to 1: waves / ceil(waves). Nothing to do is 0.
+// Returns the busy fraction of the machine, waves / ceil(waves), at most 1. Blocks run in waves of
+// one per SM, and the last wave is rarely full. Without work it is 0.
 inline double wave_efficiency(int64_t items, int64_t splits, int64_t multiprocessors) {
   check_at_least(0, items, "work items");
   check_at_least(1, splits, "splits");
@@ -54,26 +55,27 @@ inline int splits_for(int64_t items, int64_t multiprocessors, int64_t tiles, dou
   check_at_least(0, items, "work items");
   check_at_least(1, multiprocessors, "multiprocessors");
   check_at_least(0, tiles, "key tiles");
-  // items >= 0.8 * multiprocessors, in numbers that are exact
+  // items >= 0.8 * multiprocessors, computed exactly
   if (5.0 * static_cast<double>(items) >= 4.0 * static_cast<double>(multiprocessors)) return 1;
 
   const int most = static_cast<int>(
       std::min({int64_t{kMostSplits}, multiprocessors, std::max<int64_t>(tiles, 1)}));
-  std::array<double, kMostSplits + 1> efficiency{};  // 0: as many tiles each as with one split less
+  std::array<double, kMostSplits + 1> efficiency{};  // 0: as many tiles per split as with one split
+                                                     // less
   for (int splits = 1; splits <= most; ++splits) {
     if (splits > 1 && ceil_div(tiles, splits) == ceil_div(tiles, splits - 1)) continue;
     efficiency[splits] = wave_efficiency(items, splits, multiprocessors);
   }
   const double best = *std::max_element(efficiency.begin(), efficiency.end());
-  const double enough = (part - 1e-9) * best;  // 85 % count, whichever way they are rounded
+  const double enough = (part - 1e-9) * best;  // so that exactly 85 % counts, however it is rounded
   int splits = 1;
   while (efficiency[splits] < enough) ++splits;
   return splits;
 }
 // [/anchor: splits_for]
 
-// Every split has ceil(tiles / splits) tiles; the last that has any may have fewer, those behind it
-// have none.
+// Returns the tiles of a split. Every split has ceil(tiles / splits) tiles, except that the last
+// non-empty one may have fewer and the ones after it are empty.
 inline Range tiles_of_split(int64_t split, int64_t splits, int64_t tiles) {
   check_at_least(0, tiles, "key tiles");
   check_at_least(0, split, "number of a split");
@@ -83,7 +85,7 @@ inline Range tiles_of_split(int64_t split, int64_t splits, int64_t tiles) {
   return {begin, std::min(begin + each, tiles)};
 }
 
-// The keys in those tiles, of `block_kv` keys each, of a sequence of `length` keys.
+// Returns the keys in those tiles, of `block_kv` keys each, for a sequence of `length` keys.
 inline Range keys_of_split(int64_t split, int64_t splits, int64_t length, int64_t block_kv) {
   check_at_least(0, length, "keys");
   check_at_least(1, block_kv, "keys of a tile");

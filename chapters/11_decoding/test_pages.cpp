@@ -1,4 +1,4 @@
-// The pool and the tables: no page has two owners, none is lost, and what is refused changes
+// The pool and the tables: no page has two owners, none is lost, and a refused call changes
 // nothing.
 #include <doctest/doctest.h>
 
@@ -14,8 +14,8 @@ using Table = std::vector<int32_t>;
 
 Table copy(std::span<const int32_t> numbers) { return {numbers.begin(), numbers.end()}; }
 
-// Every row: pages of the pool that nobody else has, as many as its length needs, then garbage.
-// Returns how many pages there are in all.
+// Checks that every row has different pages of the pool, as many as its length needs, and then
+// garbage. Returns the total number of pages.
 int64_t check_table(std::span<const int32_t> table, std::span<const int32_t> lengths,
                     int64_t columns, int64_t page_size, int64_t pages) {
   std::set<int32_t> seen;
@@ -48,7 +48,7 @@ TEST_CASE("a pool gives each page once, and says when it is empty") {
     CHECK(pool.free() == 5 - i);
     const std::optional<int32_t> page = pool.take();
     REQUIRE(page);
-    CHECK(*page == i);  // of a new pool in ascending order
+    CHECK(*page == i);  // a new pool gives them in ascending order
     pages.insert(*page);
   }
   CHECK(pages.size() == 5);
@@ -70,7 +70,7 @@ TEST_CASE("a page that is free, or of no pool, cannot be given back") {
   for (const int32_t foreign : {-1, 3, kNoPage, std::numeric_limits<int32_t>::max()}) {
     CHECK_THROWS_AS(pool.give_back(foreign), std::logic_error);
   }
-  CHECK(pool.free() == 3);  // and that has changed nothing
+  CHECK(pool.free() == 3);  // and that changed nothing
   std::set<int32_t> pages;
   while (const std::optional<int32_t> next = pool.take()) pages.insert(*next);
   CHECK(pages.size() == 3);
@@ -95,7 +95,7 @@ TEST_CASE("append takes a page when the last one is full, and not before") {
       REQUIRE(pool.used() == table.pages(0));
       const Table before = copy(table.row(0));
       REQUIRE(table.append(0, 1));
-      for (int64_t i = 0; i < 4; ++i) {  // the pages that it has stay where they are
+      for (int64_t i = 0; i < 4; ++i) {  // existing pages keep their place
         if (before[i] != kNoPage) REQUIRE(table.row(0)[i] == before[i]);
       }
       REQUIRE(table.place(0, length) ==
@@ -128,11 +128,11 @@ TEST_CASE("an empty pool: append says so, and nothing has changed") {
   CHECK(copy(table.table()) == before);
   CHECK(table.length(0) == 17);
   CHECK(table.length(1) == 10);
-  CHECK(table.append(0, 15));  // the room in the last page is still there
+  CHECK(table.append(0, 15));  // there is still room in the last page
   CHECK(table.append(1, 0));
   table.release(0);
   CHECK(pool.free() == 2);
-  CHECK_FALSE(table.append(1, 39));  // two pages are not three: none of them is taken
+  CHECK_FALSE(table.append(1, 39));  // three pages are needed but two are free, so none is taken
   CHECK(pool.free() == 2);
   CHECK(table.append(1, 38));
   CHECK(table.length(1) == 48);
@@ -148,7 +148,7 @@ TEST_CASE("released pages go to others, and to the pool when the table ends") {
     CHECK(table.length(0) == 0);
     CHECK(copy(table.row(0)) == Table(4, kNoPage));
     CHECK(copy(table.row(1)) == Table{2, 3, kNoPage, kNoPage});
-    table.release(0);  // it has none any more
+    table.release(0);  // it has no pages left
     REQUIRE(table.append(2, 17));
     CHECK(copy(table.row(2)) == Table{0, 1, kNoPage, kNoPage});
     CHECK(copy(table.lengths()) == Table{0, 32, 17});
@@ -193,7 +193,7 @@ TEST_CASE("any order of appends and releases: no page is lost and none has two o
     int64_t refused = 0, released = 0;
     {
       PageTable table(pool, sequences, columns, page_size);
-      std::vector<int32_t> lengths(sequences);  // as they should be
+      std::vector<int32_t> lengths(sequences);  // the expected lengths
       for (int step = 0; step < 400; ++step) {
         const int64_t n = up_to(sequences - 1);
         if (up_to(9) == 0) {
@@ -216,7 +216,7 @@ TEST_CASE("any order of appends and releases: no page is lost and none has two o
         REQUIRE(pool.used() + pool.free() == pages);
       }
     }
-    CHECK(refused > 0);  // it has seen both
+    CHECK(refused > 0);  // both occurred
     CHECK(released > 0);
     CHECK(pool.used() == 0);
     std::set<int32_t> all;

@@ -1,4 +1,4 @@
-// How many splits, and which tiles are in each.
+// The number of splits, and the tiles in each.
 #include <doctest/doctest.h>
 
 #include <limits>
@@ -11,8 +11,8 @@ namespace {
 
 constexpr int64_t kLargest32 = std::numeric_limits<int32_t>::max();
 
-// FlashAttention's rule in whole numbers: of two efficiencies items * splits / (multiprocessors *
-// waves), items and multiprocessors are the same, so splits / waves decides.
+// FlashAttention's rule in integers. Items and multiprocessors are the same in both efficiencies
+// items * splits / (multiprocessors * waves), so it compares splits / waves.
 int expected_splits(int64_t items, int64_t multiprocessors, int64_t tiles) {
   if (items * 5 >= multiprocessors * 4 || items == 0) return 1;
   const auto tiles_each = [&](int64_t splits) { return (tiles + splits - 1) / splits; };
@@ -58,10 +58,10 @@ TEST_CASE("splits_for: worked by hand") {
   CHECK(splits_for(1, 132, 1024) == 114);     // 103 to 113 splits all have 10 tiles each
   CHECK(splits_for(8, 132, 1024) == 14);      // 112 / 132 = 0.848; the best, 49, has 392 / 396
   CHECK(splits_for(6, 132, 100) == 17);       // 102 / 132 is exactly 85 % of 120 / 132
-  CHECK(splits_for(8, 132, 64) == 16);        // 15 splits have 5 tiles each, as 13 have
+  CHECK(splits_for(8, 132, 64) == 16);        // 15 splits have 5 tiles each, as do 13
   CHECK(splits_for(8, 132, 16) == 16);
   CHECK(splits_for(8, 132, 12) == 12);
-  CHECK(splits_for(8, 132, 5) == 5);  // one tile each
+  CHECK(splits_for(8, 132, 5) == 5);  // one tile per split
   CHECK(splits_for(64, 132, 1024) == 2);
 }
 
@@ -74,12 +74,13 @@ TEST_CASE("splits_for: edges") {
   CHECK(splits_for(1, 2, 100) == 2);
   CHECK(splits_for(1000, 132, 1000) == 1);
   CHECK(splits_for(3, 5, 100) > 1);   // 0.6
-  CHECK(splits_for(4, 5, 100) == 1);  // 0.8 and not less
+  CHECK(splits_for(4, 5, 100) == 1);  // exactly 0.8
   CHECK(splits_for(105, 132, 1000) > 1);
   CHECK(splits_for(106, 132, 1000) == 1);  // 0.8 * 132 = 105.6
   CHECK(splits_for(17, 20, 20) == 1);
-  CHECK(splits_for(1, 20, 20) == 20);    // 17 is 0.85 of the best, but as many tiles each as 10
-  CHECK(splits_for(1, 20, 1000) == 17);  // 0.85 and not less
+  CHECK(splits_for(1, 20, 20) == 20);    // 17 is 0.85 of the best, but has as many tiles per split
+                                         // as 10
+  CHECK(splits_for(1, 20, 1000) == 17);  // exactly 0.85
   CHECK(splits_for(1, kLargest32, kLargest32) == 109);  // 0.85 * 128 = 108.8
   CHECK(splits_for(kLargest32, kLargest32, kLargest32) == 1);
   CHECK(splits_for(kLargest32, 132, kLargest32) == 1);
@@ -113,7 +114,8 @@ TEST_CASE("tiles_of_split: by hand") {
   CHECK(tiles_of_split(0, 3, 7) == Range{0, 3});
   CHECK(tiles_of_split(1, 3, 7) == Range{3, 6});
   CHECK(tiles_of_split(2, 3, 7) == Range{6, 7});
-  CHECK(tiles_of_split(3, 5, 6) == Range{6, 6});  // 2 tiles each: three splits have them all
+  CHECK(tiles_of_split(3, 5, 6) == Range{6, 6});  // 2 tiles per split, so three splits have them
+                                                  // all
   CHECK(tiles_of_split(4, 5, 6) == Range{6, 6});
   CHECK(tiles_of_split(0, 4, 0) == Range{0, 0});
   constexpr int64_t many = int64_t{1} << 40;

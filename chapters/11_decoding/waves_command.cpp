@@ -1,4 +1,4 @@
-// waves: how much of a GPU has something to do, by the number of splits.
+// waves: prints how busy a GPU is for each number of splits.
 
 #include <cstdio>
 #include <iostream>

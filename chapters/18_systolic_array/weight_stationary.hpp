@@ -25,7 +25,7 @@ struct Arrival {
   Number value{};
 };
 
-// Input of a column from above: a weight for the top cell. The other `rows` cells pass theirs down.
+// Input of a column from above: a weight for the top cell. `rows` cells shift their weights down.
 template <class Number>
 struct Shift {
   const Number* weight = nullptr;
