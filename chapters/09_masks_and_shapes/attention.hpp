@@ -1,10 +1,10 @@
 #pragma once
 // Chapter 09: masks and shapes.
 //
-// Chapter 08's kernel as models call it. A tile of queries visits the tiles of keys that one of its
-// rows sees: first those that all rows see whole, then the edges, which alone pay for a mask.
+// Chapter 08's kernel as models call it. A tile of queries visits only the tiles of keys that one
+// of its rows sees: first those that all rows see whole, then the edges, which alone need a mask.
 // Causal and sliding windows are two limits of one mask. Several query heads may share a head of K
-// and V; rows may lie any distance apart; sequences of several lengths may lie in one tensor; the
+// and V, rows may have any distance, a tensor may hold sequences of different lengths, and the
 // log-sum-exp of each row is an output.
 //
 //   ./learn diff 09       ch09_masks_and_shapes --shape 1,1,512,512,128 --causal --profile
@@ -19,10 +19,10 @@
 
 namespace FA_BACKEND::ch09 {
 
-// Where the 16-byte chunk at `offset` of a row-major tile is kept. A line of 128 bytes hits each
-// bank once, so rows that share a line do not collide, and the XOR term grows by one from line to
-// line. It only touches the bits that number a chunk in its row (in its line, where a row is
-// longer).
+// Returns where the 16-byte chunk at `offset` of a row-major tile is stored. A line of 128 bytes
+// uses each bank once, so rows that share a line do not conflict. The XOR term grows by one per
+// line. It only changes the bits that number a chunk in its row (in its line, where a row is longer
+// than a line).
 template <int ROW_BYTES>
 FA_HOST_DEVICE constexpr uint32_t swizzle(uint32_t offset) {
   static_assert(ROW_BYTES >= 16 && (ROW_BYTES & (ROW_BYTES - 1)) == 0, "a power of two from 16 up");
@@ -39,13 +39,13 @@ struct Rows {
 };
 
 // Starts copying rows [tile * HEIGHT, (tile + 1) * HEIGHT) of one head from global to shared
-// memory, 16 bytes a thread at a time; neighbouring threads copy neighbouring chunks. What lies
-// outside of [rows, cols] does not exist: nothing is read for it, and zeros are written. A head
-// takes less than 4 GB: 32 bits are enough for the offset from its start.
+// memory, 16 bytes per thread at a time; adjacent threads copy adjacent chunks. Elements outside
+// [rows, cols] are not read and become zeros. A head takes less than 4 GB, so 32 bits are enough
+// for the offset from its start.
 template <int HEIGHT, int HEAD_DIM, int NUM_THREADS>
 FA_DEVICE void load_tile(uint32_t smem, const Rows& gmem, int tile, FA_SITE) {
   constexpr int CHUNK = 16 / sizeof(bf16);   // elements in 16 bytes
-  constexpr int STEP = NUM_THREADS * CHUNK;  // elements that all threads copy at once
+  constexpr int STEP = NUM_THREADS * CHUNK;  // elements that all threads copy at a time
   constexpr int STEP_ROWS = STEP / HEAD_DIM;
   static_assert(HEIGHT % STEP_ROWS == 0, "every thread copies the same number of chunks");
   static_assert(STEP_ROWS % 8 == 0, "the swizzle repeats every 8 rows: one swizzle a thread");
@@ -64,8 +64,8 @@ FA_DEVICE void load_tile(uint32_t smem, const Rows& gmem, int tile, FA_SITE) {
 }
 
 // S += Q @ K.T   [WARP_Q, BLOCK_KV]
-// Operand B wants, for each key, neighbours along HEAD_DIM in a register: K's rows hold just that.
-// swizzle(lane + column) = swizzle(lane) ^ column: their bits do not overlap. One swizzle a lane.
+// Operand B needs, for each key, adjacent elements along HEAD_DIM in a register, as K's rows have
+// it. swizzle(lane + column) = swizzle(lane) ^ column, because their bits do not overlap.
 template <class T, int HEAD_DIM, int MMAS_Q, int MMAS_KV, class Breaks>
 FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
                                   uint32_t Q_smem,  // this warp's rows [WARP_Q, HEAD_DIM]
@@ -95,9 +95,9 @@ FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
 }
 
 // m' = max(m, rowmax S),   O *= exp(m - m'),   l *= exp(m - m')
-// Any m will do, if O and l are summed with the same m and no exponential overflows. So m stays
-// until a weight would pass 2^8, which is rare after the first tiles. To find that out, each lane
-// looks at its own columns and the warp votes. Shuffles are needed only for tiles in which m moves.
+// Any m is correct if O and l are summed with the same m and no exponential overflows. So m stays
+// until a weight would exceed 2^8, which is rare after the first tiles. To detect that, each lane
+// checks its own columns and the warp votes. Shuffles are needed only for tiles in which m changes.
 template <int MMAS_Q, int MMAS_KV, int MMAS_D, class Breaks>
 FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
                              float (&O_rmem)[MMAS_Q][MMAS_D][4],
@@ -112,7 +112,7 @@ FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
         const float* c = &S_rmem[mma_q][mma_kv][half * 2];
         row_max[mma_q][half] = max(row_max[mma_q][half], max(c[0], c[1]));
       }
-      // In the first tile m = -inf. Written so that NaN, from -inf - (-inf), counts as grown.
+      // In the first tile m = -inf. Written so that the NaN of -inf - (-inf) counts as grown.
       grew |= !((row_max[mma_q][half] - m[mma_q][half]) * scale_log2 <= MAX_GROWTH);
       grew |= !is_foldable(m[mma_q][half], scale_log2);
     }
@@ -125,7 +125,7 @@ FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
           quad_reduce(row_max[mma_q][half], breaks, [](float a, float b) { return max(a, b); });
       const float m_old = m[mma_q][half];
       float m_new = max(m_old, tile_max);
-      if (breaks.has(fa::NO_RESCALE)) m_new = tile_max;  // each tile by its own maximum
+      if (breaks.has(fa::NO_RESCALE)) m_new = tile_max;  // each tile uses its own maximum
       if (breaks.has(fa::NO_MAX)) m_new = 0.0f;
       m[mma_q][half] = m_new;
       rescale[mma_q][half] =
@@ -155,9 +155,9 @@ FA_DEVICE void exponentiate(uint32_t (&P_rmem)[MMAS_Q][4], float (&l)[MMAS_Q][2]
 }
 
 // O += exp(S - m) @ V   [WARP_Q, HEAD_DIM]
-// Now the sum runs over keys, so operand B wants neighbours along the keys, and V's rows hold
-// neighbours along HEAD_DIM: ldmatrix transposes each 8x8 matrix on its way. The exponentials of
-// the next 16 keys do not wait for the mma of these: the two units work side by side.
+// The sum runs over keys, so operand B needs elements that are adjacent along the keys, but V's
+// rows are contiguous along HEAD_DIM: ldmatrix transposes each 8x8 matrix. The exponentials of the
+// next 16 keys do not wait for the mma of these, because the two units work in parallel.
 template <class T, int MMAS_Q, int MMAS_D, int MMAS_KV>
 FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4], float (&l)[MMAS_Q][2],
                                       const float (&S_rmem)[MMAS_Q][MMAS_KV][4],
@@ -182,8 +182,8 @@ FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4], float 
   }
 }
 
-// The second number asks for at least one block on a multiprocessor, so that the compiler may use
-// all 255 registers of a thread. Not told, it may save some, and load fragments too late.
+// The second number requests at least one block per SM, so that the compiler may use all 255
+// registers of a thread. Otherwise it may save registers and load fragments too late.
 template <class T, int HEAD_DIM, int BLOCK_Q, int BLOCK_KV, int NUM_WARPS, class Modifier,
           class Breaks>
 FA_KERNEL FA_LAUNCH_BOUNDS(32 * NUM_WARPS, 1)
@@ -193,21 +193,21 @@ void attention(const Params params, Breaks breaks) {
   constexpr uint32_t ROW_BYTES = HEAD_DIM * sizeof(bf16);
   constexpr uint32_t KV_TILE_BYTES = BLOCK_KV * ROW_BYTES;
   constexpr int MMAS_Q = WARP_Q / MMA_M, MMAS_KV = BLOCK_KV / MMA_N;
-  using Scores = float[MMAS_Q][MMAS_KV][4];  // g++ 12 fails on the array in the lambda below
+  using Scores = float[MMAS_Q][MMAS_KV][4];  // g++ 12 fails on the array type in the lambda below
   static_assert(BLOCK_Q % (NUM_WARPS * MMA_M) == 0, "every warp owns whole 16-row mma tiles");
   static_assert(BLOCK_KV % MMA_K == 0 && HEAD_DIM % MMA_K == 0, "tiles are whole mma tiles");
 
   // [anchor: longest_first]
-  // One block for each BLOCK_Q rows of each head. Blocks start in the order of their index, heads
-  // first, so the tiles at the end of the sequence, which see the most keys, start before the
-  // others: what runs last is short.
+  // One block per BLOCK_Q rows of each head. Blocks start in the order of their index, heads first,
+  // so the tiles at the end of the sequence, which see the most keys, start before the others and
+  // the last ones to run are short.
   const auto [head, y, batch] = block_index_3d();
   const int q_tile = grid_size().y - 1 - y;
   // [/anchor: longest_first]
   const Sequence sequence = sequence_of(params, batch, breaks);
   const Mask& mask = sequence.mask;
   const int first_row = q_tile * BLOCK_Q;   // of this block
-  if (first_row >= sequence.len_q) return;  // of a longer one
+  if (first_row >= sequence.len_q) return;  // tile of a longer one
 
   // [anchor: heads]
   const int kv_head =
@@ -223,11 +223,11 @@ void attention(const Params params, Breaks breaks) {
   const int end_row = first_row + BLOCK_Q < sequence.len_q ? first_row + BLOCK_Q : sequence.len_q;
   const Tiles<BLOCK_KV> tiles(mask, first_row, end_row - 1);
   tile_row(q_tile, ceil_div(mask.len_kv, BLOCK_KV));
-  // The same in all lanes, which the compiler learns from the shuffle, and keeps once for the warp.
+  // Equal in all lanes. The shuffle tells the compiler, so that it keeps the value once per warp.
   const int warp_row = first_row + shfl(warp_index(), 0) * WARP_Q;
 
   const Modifier modifier(params.modifiers, head);
-  const float scale = Modifier::EXISTS ? 1.0f : params.scale;  // what the scores still lack
+  const float scale = Modifier::EXISTS ? 1.0f : params.scale;  // not yet in the scores
   const float scale_log2 = scale * 1.44269504f;                // e^x = 2^(x log2 e)
 
   const uint32_t Q_smem = dynamic_smem();
@@ -236,12 +236,12 @@ void attention(const Params params, Breaks breaks) {
   const auto buffer = [](uint32_t smem, int n) { return smem + n % 2 * KV_TILE_BYTES; };
 
   float O_rmem[MMAS_Q][HEAD_DIM / MMA_N][4] = {};
-  float m[MMAS_Q][2];       // a row maximum, up to 2^8 behind
-  float l[MMAS_Q][2] = {};  // row sum so far, of this lane's columns
+  float m[MMAS_Q][2];       // row maximum, up to 8 too small in log2
+  float l[MMAS_Q][2] = {};  // running row sum of this lane's columns
   for (auto& row : m) row[0] = row[1] = NEG_INF;
 
-  // wait_group counts groups, so each call commits one, even when there is no tile left to copy:
-  // the count in the loop then holds to the last tile.
+  // wait_group counts groups. Each call commits one, even if there is no tile left to copy, so that
+  // the count in the loop is right up to the last tile.
   const auto load_K = [&, breaks](int n) {  // the n-th tile to visit
     const bool exists = n < tiles.count();
     if (exists) load_tile<BLOCK_KV, HEAD_DIM, NUM_THREADS>(buffer(K_smem, n), K, tiles.visit(n));
@@ -254,7 +254,7 @@ void attention(const Params params, Breaks breaks) {
   };
 
   const auto step = [&](int n, auto masked) {  // the n-th tile of keys
-    // All warps have read the last tile's V: this tile's may overwrite it.
+    // All warps have read the last tile's V, so this tile's may overwrite it.
     if (!breaks.has(fa::MISSING_BARRIER)) block_sync();
     load_V(n);
     if (!breaks.has(fa::MISSING_WAIT)) cp_async_wait<1>();  // V stays in flight
@@ -268,11 +268,11 @@ void attention(const Params params, Breaks breaks) {
     change_scores<masked.value>(S_rmem, modifier, params.scale, mask, warp_row,
                                 tiles.visit(n) * BLOCK_KV, breaks);
 
-    raise_row_max(m, l, O_rmem, S_rmem, scale_log2, breaks);  // m' = max(m, rowmax S), if it must
+    raise_row_max(m, l, O_rmem, S_rmem, scale_log2, breaks);  // m' = max(m, rowmax S), if needed
 
     breaks.has(fa::WAIT_TOO_FEW) ? cp_async_wait<2>() : cp_async_wait<1>();  // the next K stays
-    // Every thread's part of this V has landed, and all warps have read this tile's K: its buffer
-    // is the next that load_K fills.
+    // Every thread's part of this V has landed, and all warps have read this tile's K, whose buffer
+    // the next load_K fills.
     if (!breaks.has(fa::DIVERGENT_BARRIER) || warp_index() == 0) block_sync();
 
     // O += exp(S - m) @ V
@@ -299,7 +299,7 @@ void attention(const Params params, Breaks breaks) {
 
 template <int HEAD_DIM, class T = bf16, class Modifier = NoModifier, class Breaks>
 void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
-  // The largest without spills on sm_90. A modifier takes registers of its own.
+  // The largest without spills on sm_90. A modifier needs additional registers.
   constexpr int BLOCK_KV =
       HEAD_DIM == 64 ? (Modifier::EXISTS ? 80 : 128) : (Modifier::EXISTS ? 32 : 64);
   constexpr int BLOCK_Q = 128;
@@ -313,8 +313,8 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
          breaks);
 }
 
-// What host code calls: O, and LSE if it is wanted, of whatever `args` describe.
-// (A template: compiled only where it is used.)
+// Called by host code: computes O, and LSE if it is wanted, of the problem in `args`.
+// (A template, so that it is compiled only where it is used.)
 template <class Args>
 void forward(const Args& args) {
   const auto with_modifier = [&](auto head_dim, auto modifier) {

@@ -1,19 +1,19 @@
 #pragma once
-// What happens to a score between Q @ K.T and softmax.
+// The changes of a score between Q @ K.T and softmax.
 
 #include "chapters/09_masks_and_shapes/breaks.hpp"
 #include "common/kernels/mask.hpp"
 
 namespace FA_BACKEND::ch09 {
 
-// Of this problem; each modifier takes its own.
+// Parameters of the modifiers; each modifier uses its own.
 struct Modifiers {
   float softcap;    // 0: none
   int alibi_heads;  // the largest power of two that is at most the number of heads; 0: no ALiBi
 };
 
-// What a kernel may do to a score between Q @ K.T and the mask. `distance` is how far the key is
-// from the one that the query stands at. A kernel with NoModifier has none of this in it.
+// A modifier may change a score between Q @ K.T and the mask. `distance` is the distance of the key
+// from the one that the query is aligned with. A kernel with NoModifier has none of this code.
 struct NoModifier {
   static constexpr bool EXISTS = false;
   FA_DEVICE NoModifier(const Modifiers&, int) {}
@@ -27,7 +27,7 @@ struct SoftcapAndAlibi {
       : cap(modifiers.softcap), slope(0.0f) {
     const int power = modifiers.alibi_heads;
     if (power == 0) return;
-    // ALiBi's slopes are 2^(-8 step / power); the heads past the power of two have half steps.
+    // ALiBi's slopes are 2^(-8 step / power). Heads past the power of two have half steps.
     const float step =
         static_cast<float>(head < power ? head + 1 : head - power) + (head < power ? 0.0f : 0.5f);
     slope = exp2(-8.0f * step / static_cast<float>(power));
@@ -37,8 +37,9 @@ struct SoftcapAndAlibi {
     return score - slope * static_cast<float>(distance < 0 ? -distance : distance);
   }
 
-  // cap tanh(score / cap). tanh x = 1 - 2 / (e^2x + 1), also where e^2x is inf. Near 0 that is
-  // 1 - 1, and a large cap would multiply its error: there the series, which is x if x is tiny.
+  // Returns cap tanh(score / cap). tanh x = 1 - 2 / (e^2x + 1), even if e^2x is inf. Near 0 this is
+  // 1 - 1, and a large cap would multiply its error. Therefore a series is used there, which is x
+  // for tiny x.
   FA_DEVICE float capped(float score) const {
     const float x = score / cap, y = x * x;
     const float series = 1.0f + y * (-1.0f / 3 + y * (2.0f / 15 + y * (-17.0f / 315)));
@@ -63,7 +64,8 @@ FA_DEVICE void modify_scores(float (&S_rmem)[MMAS_Q][MMAS_KV][4], const Modifier
 }
 
 // [anchor: change_scores]
-// The modifier first: it would turn a hidden score's -inf into a number, tanh(-inf) = -1.
+// The modifier comes first, because it would turn a masked score's -inf into a number: tanh(-inf) =
+// -1.
 template <bool MASKED, int MMAS_Q, int MMAS_KV, class Modifier, class Breaks>
 FA_DEVICE void change_scores(float (&S_rmem)[MMAS_Q][MMAS_KV][4], const Modifier& modifier,
                              float scale, const Mask& mask, int query, int key, Breaks breaks) {
@@ -77,7 +79,7 @@ FA_DEVICE void change_scores(float (&S_rmem)[MMAS_Q][MMAS_KV][4], const Modifier
 }
 // [/anchor: change_scores]
 
-// A row that has seen no key has m = -inf, and -inf - (-inf) is NaN: see subtrahend.
+// A fully masked row has m = -inf, and -inf - (-inf) is NaN: see subtrahend.
 template <class Breaks>
 FA_DEVICE float guarded(float m, Breaks breaks) {
   return breaks.has(fa::UNGUARDED_MAX) ? m : subtrahend(m);

@@ -1,5 +1,5 @@
 #pragma once
-// From the host's arguments to what the kernel is given, and to what one block makes of it.
+// The parameters of the kernel, made from the host's arguments, and the view of one block.
 
 #include <bit>
 #include <string>
@@ -12,8 +12,8 @@ namespace FA_BACKEND::ch09 {
 constexpr int ELEMENT = 2;  // bytes of a bf16 or an fp16
 
 // [anchor: params]
-// A tensor [batch, heads, len, dim] whose rows, heads and batches may lie any distance apart: these
-// are in bytes. A row itself is contiguous.
+// A tensor [batch, heads, len, dim] whose rows, heads and batches may be any number of bytes apart.
+// A row itself is contiguous.
 struct Tensor {
   char* data;
   int64_t batch, head;
@@ -25,8 +25,8 @@ struct Params {
   float* LSE;                       // [batch, heads, len_q], or null
   int64_t LSE_head;                 // elements from one head to the next
   const int *q_starts, *kv_starts;  // packed: sequence n is rows [starts[n], starts[n + 1])
-  int heads, group;                 // `group` query heads in a row share a head of K and V
-  int len_q, dim;                   // dim: up to HEAD_DIM; the columns from there on are zeros
+  int heads, group;                 // `group` consecutive query heads share a head of K and V
+  int len_q, dim;                   // dim: up to HEAD_DIM; columns past it are zeros
   float scale;
   Modifiers modifiers;
   Mask mask;
@@ -34,9 +34,9 @@ struct Params {
 // [/anchor: params]
 
 // [anchor: sequence]
-// The queries and keys that a block has to do with: a batch, or one of the packed sequences.
+// The queries and keys that a block processes: those of a batch, or one of the packed sequences.
 struct Sequence {
-  int64_t Q_start, K_start, V_start, O_start;  // bytes in front of its first row
+  int64_t Q_start, K_start, V_start, O_start;  // bytes before its first row
   int64_t LSE_start;                           // elements
   int len_q;
   Mask mask;
@@ -63,7 +63,7 @@ FA_DEVICE Sequence sequence_of(const Params& p, int index, Breaks breaks) {
 }
 // [/anchor: sequence]
 
-// Throws InputError for what this kernel cannot address.
+// Throws InputError for problems that this kernel cannot address.
 inline Params params_of(const fa::ForwardArgs& args) {
   if (args.breaks != 0 && args.q.dtype != fa::Dtype::bf16) {
     throw fa::InputError("--break: this chapter has its breaks in bf16 only");
@@ -100,12 +100,12 @@ inline Params params_of(const fa::ForwardArgs& args) {
           .mask = {len_kv, diagonal, left, limit(args.window_right)}};
 }
 
-// A block for each head, each tile of the longest sequence, each sequence.
+// Returns a grid with a block for each head, each tile of the longest sequence, each sequence.
 inline Dim3 grid_of(const fa::ForwardArgs& args, int block_q) {
   const int64_t longest = args.q_starts ? args.longest_q : args.q.shape[2];
   const int64_t tiles = (longest + block_q - 1) / block_q;
   const int64_t sequences = args.q_starts ? args.sequences : args.q.shape[0];
-  constexpr int64_t MOST = 65535;  // of a grid's second and third dimension
+  constexpr int64_t MOST = 65535;  // limit of a grid's second and third dimension
   if (tiles > MOST || sequences > MOST) {
     throw fa::InputError(std::to_string(tiles) + " tiles of " + std::to_string(block_q) +
                          " queries, " + std::to_string(sequences) +

@@ -104,7 +104,7 @@ TEST_CASE("a row that sees nothing gives 0 and an LSE of -inf; a NaN stays a NaN
   a_row_may_see_nothing(KERNEL);
 }
 
-// Tiles that somebody sees, and of these the tiles that not everybody sees whole: by looking at
+// Counts tiles that some query sees, and those of them that not all queries see whole, by testing
 // every pair of a query and a key.
 struct Tiles {
   int64_t visited = 0, masked = 0, skipped = 0;
@@ -169,7 +169,7 @@ TEST_CASE("break: mask-every-tile is right, and masks every tile") {
 TEST_CASE("break: top-left is wrong as soon as the lengths differ") {
   CHECK(right(causal({1, 1, 100, 100, 64}), TOP_LEFT));
   CHECK_FALSE(right(causal({1, 1, 100, 130, 64}), TOP_LEFT));
-  CHECK_FALSE(right(causal({1, 1, 1, 100, 64}), TOP_LEFT));  // decoding: it sees the first key only
+  CHECK_FALSE(right(causal({1, 1, 1, 100, 64}), TOP_LEFT));  // decoding: it sees only the first key
 }
 
 TEST_CASE("break: window-off-by-one is wrong in every row that has a key there") {

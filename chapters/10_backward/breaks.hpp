@@ -1,5 +1,5 @@
 #pragma once
-// What only chapter 10 can switch off, on the CPU and in its kernels.
+// The breaks of chapter 10 alone, on the CPU and in its kernels.
 
 #include <span>
 
@@ -15,7 +15,7 @@ enum BackwardBreak : uint32_t {
   LSE_OF_EMPTY_ROW = OWN_BREAK << 3,
   BF16_DQ = OWN_BREAK << 4,       // on the CPU only
   LATE_ZERO = OWN_BREAK << 5,     // in the kernels only
-  UNORDERED_DQ = OWN_BREAK << 6,  // likewise
+  UNORDERED_DQ = OWN_BREAK << 6,  // in the kernels only
 };
 
 inline constexpr Break BACKWARD_BREAKS[] = {

@@ -1,5 +1,5 @@
-// chain: the chain rule from O back to Q, K and V on 3 x 3 matrices, each gradient beside the
-// central difference of L = Σ dO ∘ O; and a product's Jacobian, whole.
+// chain: the chain rule from O back to Q, K and V on 3 x 3 matrices. It compares each gradient with
+// the central difference of L = Σ dO ∘ O, and prints the whole Jacobian of a product.
 
 #include <array>
 #include <cmath>
@@ -60,13 +60,13 @@ Matrix softmax(const Matrix& S) {
 
 Matrix scores(const Matrix& Q, const Matrix& K) { return kScale * (Q * transposed(K)); }
 
-// L = Σ dO ∘ O: the number whose gradient by O is dO.
+// L = Σ dO ∘ O, whose gradient with respect to O is dO.
 double loss(const Matrix& Q, const Matrix& K, const Matrix& V) {
   const Row sums = row_sums(elementwise(kDO, softmax(scores(Q, K)) * V));
   return sums[0] + sums[1] + sums[2];
 }
 
-// dL/dA, an element at a time.
+// Computes dL/dA, one element at a time.
 Matrix central_difference(const Matrix& A, const std::function<double(const Matrix&)>& of) {
   constexpr double h = 1e-4;
   return each([&](int i, int j) {
@@ -97,7 +97,7 @@ bool close(const Matrix& A, const Matrix& B) {
   return close(A[0], B[0]) && close(A[1], B[1]) && close(A[2], B[2]);
 }
 
-// Prints both beside each other; whether they agree.
+// Prints both side by side. Returns true if they agree.
 bool print_gradient(const char* name, const Matrix& gradient, const Matrix& difference) {
   for (int i = 0; i < 3; ++i) {
     std::cout << text("  %-28s", i == 1 ? name : "") << line(gradient[i]) << "   |"
@@ -143,8 +143,8 @@ bool print_attention() {
   return agree;
 }
 
-// C = A B for A = Q and B = K: dC_ij / dA_kl has 3 x 3 x 3 x 3 numbers. A product is linear in A,
-// and these are small whole numbers: a step of 1 gives its derivative exactly.
+// C = A B for A = Q and B = K: dC_ij / dA_kl has 3 x 3 x 3 x 3 elements. A product is linear in A,
+// and these are small integers, so a step of 1 gives the derivative exactly.
 bool print_jacobian() {
   const Matrix &A = kQ, B = each([](int i, int j) { return 1 + i + 2 * j; }), dC = kDO;
   const Matrix C = A * B;

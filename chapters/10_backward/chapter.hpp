@@ -1,5 +1,5 @@
 #pragma once
-// Chapter 10's kernels as host code sees them.
+// Describes chapter 10's kernels to host code.
 
 #include "breaks.hpp"
 #include "chapters/09_masks_and_shapes/chapter.hpp"

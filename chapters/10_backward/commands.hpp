@@ -1,5 +1,5 @@
 #pragma once
-// The experiments of this chapter on the CPU, each a subcommand that prints a table.
+// The experiments of this chapter on the CPU. Each is a subcommand that prints a table.
 
 #include <cstdint>
 #include <string>
@@ -21,10 +21,10 @@ struct CommandOptions {
 void add_commands(Cli& cli, CommandOptions& options);
 int run_command(const std::string& name, const CommandOptions& options);
 
-int chain_command();  // every formula on 3 x 3 matrices, each gradient beside its difference
+int chain_command();  // every formula on 3 x 3 matrices, each gradient next to its difference
 int schedules_command(const CommandOptions& options);    // bytes of each tensor, step by step
 int memory_command(const CommandOptions& options);       // naive against tiled, L = 256 and up
 int elements_command(const CommandOptions& options);     // error of each element
-int projections_command(const CommandOptions& options);  // what comes behind dQ, dK and dV
+int projections_command(const CommandOptions& options);  // the layers that follow dQ, dK and dV
 
 }  // namespace fa::ch10

@@ -1,5 +1,5 @@
 #pragma once
-// The breaks of the backward pass on the CPU. Each is one visible site in cpu_schedules.hpp.
+// The breaks of the backward pass on the CPU. Each changes one visible place in cpu_schedules.hpp.
 
 #include <cstdint>
 
@@ -7,8 +7,8 @@
 
 namespace fa::ch10 {
 
-// The algorithm is compiled twice: intact, where has() is false at compile time and its branches
-// are gone, and with a mask that is known at run time only.
+// The algorithm is compiled twice: intact, where has() is false at compile time so that its
+// branches disappear, and with a mask that is only known at run time.
 struct Intact {
   static constexpr bool has(BackwardBreak) { return false; }
 };

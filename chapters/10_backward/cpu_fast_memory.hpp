@@ -1,6 +1,6 @@
 #pragma once
-// What one thread keeps in fast memory, and the counted way in and out. Tensors are [heads, length,
-// dim] in slow memory; what is not complete yet is stored there as Real<T>, not as T.
+// The fast memory of one thread, and counted loads and stores. Tensors are [heads, length, dim] in
+// slow memory. Incomplete sums are stored there as Real<T> and not as T.
 
 #include <algorithm>
 #include <cstdint>
@@ -35,7 +35,7 @@ struct FastMemory {
             2 * tiling.block_q * tiling.block_kv + 2 * tiling.block_q);
   }
 
-  // Rows of one head into a tile of `block` rows; those past the end become 0.
+  // Loads rows of one head into a tile of `block` rows; those past the end become 0.
   template <class U>
   void load(Tensor name, Tile& tile, const U* tensor, int64_t head, int64_t length, Range rows,
             int64_t block) {
@@ -44,7 +44,7 @@ struct FastMemory {
     std::fill(tile.begin() + rows.size() * dim, tile.begin() + block * dim, R(0));
     traffic.load(name, rows.size() * dim * static_cast<int64_t>(sizeof(U)));
   }
-  // A sum that is not complete yet.
+  // Stores a sum that is not complete yet.
   void store(Tensor name, const Tile& tile, R* tensor, int64_t head, int64_t length, Range rows) {
     std::copy_n(tile.begin(), rows.size() * dim, tensor + (head * length + rows.begin) * dim);
     traffic.store(name, rows.size() * dim * real_bytes);
@@ -53,7 +53,7 @@ struct FastMemory {
     std::fill_n(tensor + head * length * dim, length * dim, R(0));
     traffic.store(name, length * dim * real_bytes);
   }
-  // A complete one.
+  // Stores a complete sum.
   void store_result(Tensor name, const Tile& tile, R* tensor, int64_t head, int64_t length,
                     Range rows, R factor) {
     R* const to = tensor + (head * length + rows.begin) * dim;
@@ -61,7 +61,7 @@ struct FastMemory {
     traffic.store(name, rows.size() * dim * static_cast<int64_t>(sizeof(T)));
   }
 
-  // One number for each query.
+  // Loads one number per query.
   void load_row(Tensor name, Tile& tile, const R* tensor, int64_t head, int64_t length,
                 Range queries) {
     std::copy_n(tensor + head * length + queries.begin, queries.size(), tile.begin());

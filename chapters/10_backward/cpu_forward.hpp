@@ -1,6 +1,6 @@
 #pragma once
-// The tensors of one backward pass on the CPU, and the forward pass that it starts from: O, rounded
-// to the element type, and LSE.
+// The tensors of one backward pass on the CPU, and the forward pass before it, which gives O,
+// rounded to the element type, and LSE.
 
 #include <cmath>
 
@@ -14,16 +14,16 @@ namespace fa::ch10 {
 template <class T>
 struct Tensors {
   Shape shape;
-  int64_t group;  // so many heads of Q in a row share a head of K and V
+  int64_t group;  // this many consecutive heads of Q share a head of K and V
   Real<T> scale;
   bool causal;
   const T *Q, *K, *V, *dO;
   T* O;
   Real<T>*LSE, *D;
-  Real<T>*dQ, *dK, *dV;  // added up as Real<T>; the finished values are rounded to T
+  Real<T>*dQ, *dK, *dV;  // summed as Real<T>; the finished values are rounded to T
 
   int64_t kv_heads() const { return shape.batch * shape.heads / group; }
-  // The keys of a tile that a query sees are its first so many.
+  // Returns how many leading keys of a tile a query sees.
   int64_t visible(int64_t query, Range keys) const {
     return std::clamp<int64_t>(visible_keys(shape, causal, query) - keys.begin, 0, keys.size());
   }
@@ -31,7 +31,7 @@ struct Tensors {
 };
 
 // O = softmax(scale · Q @ K.T) @ V and LSE = log Σ e^S for one head of Q: chapter 02's one-pass
-// softmax, a query at a time. P is rounded where it multiplies V, as on the tensor cores.
+// softmax, one query at a time. P is rounded where it multiplies V, as on the tensor cores.
 template <class T>
 void forward(const Tensors<T>& t, int64_t head, FastMemory<T>& fast) {
   using R = Real<T>;

@@ -1,6 +1,6 @@
 #pragma once
-// The backward pass as the formulas read: seven passes, with S, P, dP and dS of all heads in slow
-// memory between them. D comes from its definition, rowsum(P ∘ dP): the rows are there.
+// The backward pass as in the formulas: seven passes, with S, P, dP and dS of all heads in slow
+// memory between them. D uses its definition, rowsum(P ∘ dP), because the whole rows are available.
 
 #include "cpu_fast_memory.hpp"
 #include "cpu_forward.hpp"
@@ -22,7 +22,7 @@ class Naive {
     for (Matrices* one : {&S, &P, &dP, &dS}) one->resize(t.shape.rows() * len_kv);
   }
 
-  // One head of K and V, with the heads of Q that share it.
+  // Processes one head of K and V, with the heads of Q that share it.
   void run(int64_t kv_head, Tiling tiling, FastMemory<T>& fast) {
     for (int64_t head = kv_head * t.group; head < (kv_head + 1) * t.group; ++head) {
       product_transposed(head, tiling, fast, {Tensor::Q, t.Q}, {Tensor::K, t.K}, Tensor::S, S);
@@ -65,7 +65,7 @@ class Naive {
     }
   }
 
-  // P = e^(scale · S − LSE), and 0 for a hidden key
+  // P = e^(scale · S − LSE), and 0 for a masked key
   void weights(int64_t head, FastMemory<T>& fast) {
     for (int64_t query = 0; query < len_q; ++query) {
       const R* const S_row = row(S, head, query);
@@ -102,7 +102,7 @@ class Naive {
         load_block(fast, tiling.block_kv, Tensor::dS, dS, head, queries, keys);
         fast.load(Tensor::K, fast.K, t.K, head / t.group, len_kv, keys, tiling.block_kv);
         ++fast.traffic.products;
-        ++fast.traffic.tiles;  // here once for all five
+        ++fast.traffic.tiles;  // counted once for all five products
         add_inner(fast.dQ.data(), fast.P.data(), fast.K.data(), queries.size(), tiling.block_kv,
                   dim);
       }
@@ -134,7 +134,7 @@ class Naive {
   auto* row(Matrix& matrix, int64_t head, int64_t query) const {
     return matrix.data() + (head * len_q + query) * len_kv;
   }
-  // An operand of a product: rounded to T; 0 past the last key.
+  // Loads an operand of a product: rounded to T, and 0 past the last key.
   void load_block(FastMemory<T>& fast, int64_t block_kv, Tensor name, const Matrices& matrix,
                   int64_t head, Range queries, Range keys) {
     for (int64_t i = 0; i < queries.size(); ++i) {

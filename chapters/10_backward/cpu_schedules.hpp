@@ -1,14 +1,15 @@
 #pragma once
-// The backward pass in tiles, in both loop orders. S and P are computed again from Q, K and LSE, so
-// no matrix [Lq, Lkv] is ever stored:
+// The backward pass in tiles, in both loop orders. S and P are recomputed from Q, K and LSE, so no
+// matrix [Lq, Lkv] is ever stored:
 //
 //   P  = e^(scale · Q @ K.T − LSE)          dP = dO @ V.T
 //   D  = rowsum(dO ∘ O)                     dS = P ∘ (dP − D)
 //   dV = P.T @ dO     dQ = scale · dS @ K     dK = scale · dS.T @ Q
 //
-// Queries outside (rows): a row of dS completes a row of dQ, and adds to all of dK and dV: one
-// inner product, two outer ones. Keys outside (columns): a column of P and dS completes a row of dV
-// and dK, and adds to all of dQ: two inner, one outer. What is added to waits in slow memory.
+// Queries outside (rows): a row of dS completes a row of dQ and adds to all of dK and dV, with one
+// inner product and two outer ones. Keys outside (columns): a column of P and dS completes a row of
+// dV and dK and adds to all of dQ, with two inner products and one outer one. Sums that are added
+// to stay in slow memory.
 
 #include "cpu_broken.hpp"
 #include "cpu_fast_memory.hpp"
@@ -16,8 +17,8 @@
 
 namespace fa::ch10 {
 
-// D_i = Σ_k dO_ik O_ik needs one row of dO and O. The same number is Σ_j P_ij dP_ij, by definition;
-// that needs the row's every key before its first dS: a pass of its own over K and V.
+// D_i = Σ_k dO_ik O_ik needs one row of dO and O. The same number is Σ_j P_ij dP_ij, by definition,
+// but that needs every key of the row before its first dS, which is a separate pass over K and V.
 enum class DFrom { o, p };
 
 template <class T, class Breaks>
@@ -68,8 +69,7 @@ class Schedule {
     finish(Tensor::dV, fast.dV, t.dV, kv_head, len_kv, block_kv, 1);
   }
 
-  // Keys outside: dK and dV stay in fast memory until they are complete, also while the heads of a
-  // group take turns.
+  // Keys outside: dK and dV stay in fast memory until they are complete, for all heads of a group.
   void columns(int64_t kv_head) {
     const int64_t first_head = kv_head * t.group, end_head = first_head + t.group;
     for (int64_t head = first_head; head < end_head; ++head) {
@@ -107,12 +107,12 @@ class Schedule {
   }
 
  private:
-  // ---- what a pair of tiles is worth ----
+  // ---- the work on a pair of tiles ----
 
   // [anchor: make_p]
-  // S = scale · Q @ K.T, P = e^(S − LSE). Hidden keys score −inf, those past the end too: they were
-  // filled with zeros, and e^(0 − LSE) can be anything. A row that sees no key has LSE −inf, and
-  // −inf − (−inf) is NaN: with 0 in its place all of its P is e^−inf = 0.
+  // S = scale · Q @ K.T, P = e^(S − LSE). Masked keys score −inf, and so do keys past the end: they
+  // were filled with zeros, and e^(0 − LSE) can be anything. A fully masked row has LSE −inf, and
+  // −inf − (−inf) is NaN. With 0 in place of that LSE, all of its P is e^−inf = 0.
   void make_p(Range queries, Range keys) {
     multiply_transposed(fast.P.data(), fast.Q.data(), fast.K.data(), queries.size(), block_kv, dim);
     for (int64_t i = 0; i < queries.size(); ++i) {
@@ -129,7 +129,7 @@ class Schedule {
   }
   // [/anchor: make_p]
 
-  // dP = dO @ V.T, in the place of dS
+  // dP = dO @ V.T, stored in dS
   void make_dp(Range queries) {
     multiply_transposed(fast.dS.data(), fast.dO.data(), fast.V.data(), queries.size(), block_kv,
                         dim);
@@ -137,7 +137,8 @@ class Schedule {
   }
 
   // [anchor: make_ds]
-  // dS = P ∘ (dP − D), from the unrounded P. Both are operands of products from here on: rounded.
+  // dS = P ∘ (dP − D), from the unrounded P. Both are rounded, because they are operands of
+  // products from here on.
   void make_p_and_ds(int64_t head, Range queries, Range keys) {
     traffic.step("gradient", head, queries, keys);
     ++traffic.tiles;
@@ -155,7 +156,7 @@ class Schedule {
 
   R dk_scale() const { return breaks.has(NO_SCALE_IN_DK) ? 1 : t.scale; }
 
-  // ---- D, three ways to get it ----
+  // ---- D, computed in three ways ----
 
   // [anchor: d]
   // D = rowsum(dO ∘ O)
@@ -168,7 +169,7 @@ class Schedule {
     traffic.load(Tensor::O, queries.size() * dim * static_cast<int64_t>(sizeof(T)));
   }
 
-  // D += rowsum(P ∘ dP), of one tile of keys
+  // D += rowsum(P ∘ dP) for one tile of keys
   void add_row_sums(int64_t head, Range queries, Range keys) {
     traffic.step("D", head, queries, keys);
     make_p(queries, keys);
@@ -179,7 +180,7 @@ class Schedule {
   }
   // [/anchor: d]
 
-  // For rows: D of one tile of queries, which is in fast memory and stays there.
+  // For rows: computes D of one tile of queries, which stays in fast memory.
   void make_d(int64_t head, Range queries) {
     if (d_from == DFrom::o) return row_dots(head, queries);
     clear(fast.D);
@@ -191,7 +192,8 @@ class Schedule {
     }
   }
 
-  // For columns: D of every query of a head, to slow memory; zeros if it is added up there.
+  // For columns: computes D of every query of a head in slow memory, or zeros if it is summed
+  // there.
   void make_d_of_head(int64_t head) {
     clear(fast.D);
     for (int64_t q_tile = 0; q_tile < tiles_in(len_q, block_q); ++q_tile) {
@@ -259,7 +261,7 @@ class Schedule {
     traffic.step("zero", head, {0, 0}, {0, 0});
     fast.store_zeros(name, tensor, head, length);
   }
-  // Sums that other tiles added to: scaled and rounded at last.
+  // Scales and rounds sums to which other tiles have added.
   void finish(Tensor name, Tile& tile, R* tensor, int64_t head, int64_t length, int64_t block,
               R factor) {
     for (int64_t index = 0; index < tiles_in(length, block); ++index) {

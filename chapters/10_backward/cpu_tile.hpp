@@ -1,6 +1,6 @@
 #pragma once
-// Tiles of the backward pass on the CPU: in which numbers it computes, the three forms of a matrix
-// product, and what moves between slow memory (the tensors) and fast memory (the tiles).
+// Tiles of the backward pass on the CPU: their number types, the three forms of a matrix product,
+// and the traffic between slow memory (the tensors) and fast memory (the tiles).
 
 #include <algorithm>
 #include <array>
@@ -14,8 +14,8 @@
 
 namespace fa::ch10 {
 
-// Sums, S, P, LSE and D are fp32 for every element type T, as on the tensor cores; float64, for
-// checks, has everything in float64.
+// Sums, S, P, LSE and D are fp32 for every element type T, as on the tensor cores. With float64,
+// for checks, everything is float64.
 template <class T>
 using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
@@ -40,13 +40,13 @@ T narrowed(Real<T> x) {
   }
 }
 
-// The value of `x` after it has been stored as a T.
+// Returns the value of `x` after it has been stored as a T.
 template <class T>
 Real<T> rounded(Real<T> x) {
   return widened<T>(narrowed<T>(x));
 }
 
-// Positions [begin, end) along the queries or the keys.
+// Positions [begin, end) of queries or keys.
 struct Range {
   int64_t begin, end;
   int64_t size() const { return end - begin; }
@@ -64,7 +64,7 @@ inline Range tile_range(int64_t tile, int64_t block, int64_t length) {
 
 // ---- products ----
 
-// Σ a[d] · b[d] in eight partial sums: one long sum would wait for each addition in turn.
+// Returns Σ a[d] · b[d] in eight partial sums, because one long sum would wait for each addition.
 template <class R>
 R dot(const R* a, const R* b, int64_t count) {
   R sums[8] = {};
@@ -84,8 +84,8 @@ void multiply_transposed(R* C, const R* A, const R* B, int64_t rows, int64_t col
   }
 }
 
-// C += A @ B     [rows, cols] += [rows, depth] @ [depth, cols]: an inner product, one row of A
-// completes one row of what it adds
+// C += A @ B     [rows, cols] += [rows, depth] @ [depth, cols], an inner product: one row of A
+// completes one row of the sum
 template <class R>
 void add_inner(R* C, const R* A, const R* B, int64_t rows, int64_t depth, int64_t cols) {
   for (int64_t i = 0; i < rows; ++i) {
@@ -95,7 +95,7 @@ void add_inner(R* C, const R* A, const R* B, int64_t rows, int64_t depth, int64_
   }
 }
 
-// C += A.T @ B   [rows, cols] += [depth, rows].T @ [depth, cols]: an outer product, one row of A
+// C += A.T @ B   [rows, cols] += [depth, rows].T @ [depth, cols], an outer product: one row of A
 // adds to all of C
 template <class R>
 void add_outer(R* C, const R* A, const R* B, int64_t rows, int64_t depth, int64_t cols) {
@@ -112,7 +112,7 @@ enum class Tensor { Q, K, V, O, dO, LSE, D, dQ, dK, dV, S, P, dP, dS };
 inline constexpr const char* kTensorNames[] = {"Q",  "K",  "V",  "O", "dO", "LSE", "D",
                                                "dQ", "dK", "dV", "S", "P",  "dP",  "dS"};
 inline constexpr size_t kTensors = std::size(kTensorNames);
-using Bytes = std::array<int64_t, kTensors>;  // of each tensor
+using Bytes = std::array<int64_t, kTensors>;  // per tensor
 
 inline int64_t total(const Bytes& bytes) {
   int64_t sum = 0;
@@ -120,8 +120,8 @@ inline int64_t total(const Bytes& bytes) {
   return sum;
 }
 
-// One pair of a query tile and a key tile, or what is done before and after all of them: what is
-// loaded for it, what is stored after it.
+// A pair of a query tile and a key tile, or the work before and after all of them, with the bytes
+// that are loaded before it and stored after it.
 struct Step {
   const char* phase;
   int64_t head;  // batch * heads + head, of Q
@@ -129,15 +129,15 @@ struct Step {
   Bytes loads, stores;
 };
 
-// What moved between slow and fast memory, and how many pairs of tiles there were.
+// Traffic between slow and fast memory, and the number of pairs of tiles.
 struct Traffic {
   Bytes read{}, written{};
-  int64_t tiles = 0, tiles_skipped = 0;  // computed, and hidden as a whole
+  int64_t tiles = 0, tiles_skipped = 0;  // computed, and fully masked
   int64_t products = 0;                  // of two matrices, in all pairs of tiles
   bool traced = false;
   std::vector<Step> steps;  // if traced
 
-  // What is loaded belongs to the step that comes next, what is stored to the last one.
+  // Loads belong to the next step, stores to the last one.
   void load(Tensor tensor, int64_t bytes) {
     read[static_cast<size_t>(tensor)] += bytes;
     loads_[static_cast<size_t>(tensor)] += bytes;

@@ -1,8 +1,8 @@
 #pragma once
-// A block has a tile of keys and walks over the queries. A warp owns some of the keys: their part
-// of S, P, dP and dS stays in its registers, as in the forward pass, and so do their dK and dV.
-// Only dS goes through shared memory: dQ sums over the keys of all warps, and, by atomic additions,
-// over those of all blocks.
+// A block has a tile of keys and iterates over the queries. A warp owns some of the keys. Their
+// part of S, P, dP and dS stays in its registers, as in the forward pass, and so do their dK and
+// dV. Only dS goes through shared memory, because dQ sums over the keys of all warps and, by atomic
+// additions, over those of all blocks.
 
 #include "preprocess.hpp"
 
@@ -33,11 +33,12 @@ void key_tiles(const Params p, Breaks breaks) {
   const uint32_t dS_smem = dO_smem + 2 * Q_TILE_BYTES;  // two, [BLOCK_KV, BLOCK_Q]
   const uint32_t rows_smem = dS_smem + (WITH_DQ ? 2 * DS_TILE_BYTES : 0);  // two: LSE_log2 and D
 
-  Place next(work, p);            // to load
+  Place next(work, p);            // the next tile to load
   const auto load = [&](int n) {  // the n-th tile of queries
     if (n < count) {
       const auto [head, q_tile] = next;
-      const int thread = opaque(thread_index());  // its addresses take no registers between loads
+      const int thread = opaque(thread_index());  // recomputed so that addresses take no registers
+                                                  // between loads
       const Rows Q = rows_of(p.Q, work.batch, head, p.len_q, p.dim);
       const Rows dO = rows_of(p.dO, work.batch, head, p.len_q, p.dim);
       load_tile<BLOCK_Q, HEAD_DIM, NUM_THREADS>(Q_smem + n % 3 * Q_TILE_BYTES, Q, q_tile, thread);
@@ -88,8 +89,8 @@ void key_tiles(const Params p, Breaks breaks) {
 
     if constexpr (WITH_DQ) await_turn(p, work, at, breaks);
     cp_async_wait<0>();  // the next tile
-    // After this barrier, the next tile and the dS of all warps are complete, and all warps have
-    // read this dO and the Q and dS of the step before, which may now be overwritten.
+    // After this barrier, the next tile and the dS of all warps are complete. All warps have read
+    // this dO and the previous iteration's Q and dS, which may now be overwritten.
     block_sync();
     if (WITH_DQ && n > 0) pass_turn(p, work, at.before(work, p));
     load(n + 2);
@@ -111,7 +112,7 @@ void key_tiles(const Params p, Breaks breaks) {
     block_sync();  // the last dQ is added
     if (count > 0) pass_turn(p, work, at.before(work, p));
   }
-  // Nobody reads V or dO after the last barrier: the rows leave by way of their memory.
+  // No warp reads V or dO after the last barrier, so the rows are stored through their memory.
   const auto store = [&](const Tensor& tensor, uint32_t smem, const auto& C_rmem, float factor) {
     store_rows<T>(tensor, work.batch, work.kv_head, work.kv_tile * BLOCK_KV + warp_row, p.len_kv,
                   p.dim, smem + warp_row * ROW_BYTES, C_rmem, factor);

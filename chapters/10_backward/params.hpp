@@ -1,5 +1,5 @@
 #pragma once
-// What a backward kernel is given, and which part of it a block takes.
+// The parameters of a backward kernel, and the part of the work that a block takes.
 
 #include <string>
 
@@ -7,21 +7,22 @@
 #include "common/kernels/backward.hpp"
 #include "common/kernels/launch.hpp"
 
-// Chapter 22 takes these steps into its own namespace, so that no two objects define one name.
+// Chapter 22 includes these steps in its own namespace, so that no two objects define the same
+// name.
 #ifndef FA_CH10
 #define FA_CH10 ch10
 #endif
 
 namespace FA_BACKEND::FA_CH10 {
 
-constexpr int BLOCK_Q = fa::BACKWARD_TILE_Q;  // queries of a tile
-constexpr int BLOCK_KV = 128;                 // keys of a tile
+constexpr int BLOCK_Q = fa::BACKWARD_TILE_Q;  // queries per tile
+constexpr int BLOCK_KV = 128;                 // keys per tile
 constexpr int ELEMENT = 2;                    // bytes of a bf16 or an fp16
 constexpr float LOG2_E = 1.44269504f;
-constexpr int EVERY_KEY = 1 << 30;  // a diagonal further away than any key
+constexpr int EVERY_KEY = 1 << 30;  // a diagonal past any key
 
-// A tensor [batch, heads, len, dim]: its rows, heads and batches lie so many bytes apart. A row
-// itself is contiguous.
+// A tensor [batch, heads, len, dim] with the distances of its rows, heads and batches in bytes. A
+// row itself is contiguous.
 struct Tensor {
   char* data;
   int64_t batch, head;
@@ -33,17 +34,18 @@ struct Params {
   const float* LSE;     // [batch, heads, len_q]
   float *LSE_log2, *D;  // [batch, heads, q_tiles * BLOCK_Q]
   float* dQ_sum;        // [batch, heads, q_tiles][BLOCK_Q * HEAD_DIM], by mma tiles; null: none
-  int* turns;           // [batch, heads, q_tiles]: how many blocks have added to the tile of dQ
-  int heads, group;     // `group` query heads in a row share a head of K and V
+  int* turns;           // [batch, heads, q_tiles]: number of blocks that have added to the tile of
+                        // dQ
+  int heads, group;     // `group` consecutive query heads share a head of K and V
   int batches, batch_kv_heads;  // the latter: batches * heads / group
-  int len_q, len_kv, dim;       // dim: up to HEAD_DIM; the columns from there on are zeros
+  int len_q, len_kv, dim;       // dim: up to HEAD_DIM; columns past it are zeros
   int q_tiles, kv_tiles;
   int diagonal;  // query i sees the keys up to i + diagonal
   bool deterministic;
   float scale, scale_log2;
 };
 
-// Throws InputError for what these kernels cannot address, and for breaks in fp16.
+// Throws InputError for problems that these kernels cannot address, and for breaks in fp16.
 inline Params params_of(const fa::BackwardArgs& args) {
   if (args.breaks != 0 && args.q.dtype != fa::Dtype::bf16) {
     throw fa::InputError("--break: this chapter has its breaks in bf16 only");
@@ -103,9 +105,9 @@ struct Work {
   FA_DEVICE explicit Work(const Params& p) {
     const auto [x, y, z] = block_index_3d();
     const int head = z * HEADS_AT_ONCE + x, kv_heads = p.heads / p.group;
-    batch = shfl(head / kv_heads, 0);  // the same in all lanes: one register for the warp
+    batch = shfl(head / kv_heads, 0);  // equal in all lanes, so it takes one register per warp
     kv_head = shfl(head % kv_heads, 0);
-    // Deterministic: in the order in which they add, see turn_of.
+    // Deterministic: in the order of the additions, see turn_of.
     kv_tile = p.deterministic ? p.kv_tiles - 1 - y : y;
     const int first_query = kv_tile * BLOCK_KV - p.diagonal;
     first_q_tile = first_query > 0 ? first_query / BLOCK_Q : 0;
@@ -114,9 +116,9 @@ struct Work {
   }
 };
 
-// Throws InputError for more blocks than grids hold.
+// Throws InputError if there are more blocks than a grid holds.
 inline Dim3 grid_of(const Params& p) {
-  constexpr int MOST = 65535;  // of a grid's second and third dimension
+  constexpr int MOST = 65535;  // limit of a grid's second and third dimension
   const Dim3 grid{HEADS_AT_ONCE, p.kv_tiles,
                   (p.batch_kv_heads + HEADS_AT_ONCE - 1) / HEADS_AT_ONCE};
   const int64_t q_tiles = int64_t{p.batches} * p.heads * p.q_tiles;
@@ -130,7 +132,7 @@ inline Dim3 grid_of(const Params& p) {
   return grid;
 }
 
-// The tile of queries that a block is at: all of one head, then those of the next.
+// The tile of queries that a block processes: all tiles of one head, then those of the next.
 struct Place {
   int head, q_tile;
 
@@ -148,7 +150,7 @@ struct Place {
   }
 };
 
-// Where the rows of a tile of queries stand among those of LSE_log2, D and dQ_sum.
+// Returns the index of a tile of queries in LSE_log2, D and dQ_sum.
 FA_DEVICE int64_t tile_index(const Params& p, int batch, int head, int q_tile) {
   return (int64_t{batch} * p.heads + head) * p.q_tiles + q_tile;
 }

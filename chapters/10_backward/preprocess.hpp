@@ -1,11 +1,11 @@
 #pragma once
-// What runs before and after the products.
+// The kernels before and after the products.
 
 #include "steps.hpp"
 
 namespace FA_BACKEND::FA_CH10 {
 
-// So many tiles of the sum of dQ become 0.
+// Sets this many tiles of the sum of dQ to 0.
 template <int HEAD_DIM, int NUM_THREADS>
 FA_DEVICE void clear_dQ(const Params& p, int64_t first_tile, int tiles) {
   float* const dQ_sum = p.dQ_sum + first_tile * (BLOCK_Q * HEAD_DIM);
@@ -14,12 +14,13 @@ FA_DEVICE void clear_dQ(const Params& p, int64_t first_tile, int tiles) {
     store_global(reinterpret_cast<Chunk*>(dQ_sum + at), Chunk{});
 }
 
-// D = rowsum(dO o O), LSE log2(e), dQ_sum = 0 if there is one, for one tile of queries of one head.
+// D = rowsum(dO o O), LSE log2(e), dQ_sum = 0 if there is one, for a tile of queries of one
+// head.
 template <class T, int HEAD_DIM, class Breaks>
 FA_KERNEL FA_LAUNCH_BOUNDS(256, 1)
 void preprocess(const Params p, Breaks breaks) {
-  constexpr int LANES = HEAD_DIM / 8;  // that share a row, 16 bytes each
-  constexpr int ROWS = 256 / LANES;    // at once
+  constexpr int LANES = HEAD_DIM / 8;  // lanes per row, 16 bytes each
+  constexpr int ROWS = 256 / LANES;    // rows at a time
   const int64_t tile = block_index();
   const int q_tile = block_index() % p.q_tiles, head = block_index() / p.q_tiles % p.heads;
   const int batch = block_index() / p.q_tiles / p.heads, col = thread_index() % LANES * 8;
@@ -39,7 +40,7 @@ void preprocess(const Params p, Breaks breaks) {
     }
     for (int mask = LANES / 2; mask > 0; mask /= 2) d += shfl_xor(d, mask);
     if (thread_index() % LANES == 0) {
-      // A row that does not exist, or sees no key: P = exp2(S - inf) = 0.
+      // A row past the end or a fully masked row: P = exp2(S - inf) = 0.
       float lse = -NEG_INF;
       if (row < p.len_q) {
         lse = load_global(p.LSE + (int64_t{batch} * p.heads + head) * p.len_q + row) * LOG2_E;
@@ -54,7 +55,7 @@ void preprocess(const Params p, Breaks breaks) {
   if (thread_index() == 0) store_global(p.turns + tile, 0);
 }
 
-// dQ = scale dQ_sum, rounded, and back in rows: 16 of them a warp.
+// dQ = scale dQ_sum, rounded, in rows again, 16 rows per warp.
 template <class T, int HEAD_DIM>
 FA_KERNEL FA_LAUNCH_BOUNDS(BLOCK_Q / MMA_M * 32, 1)
 void postprocess(const Params p) {

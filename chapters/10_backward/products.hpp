@@ -9,7 +9,7 @@
 
 namespace FA_BACKEND::FA_CH10 {
 
-// As in chapter 09: where the 16-byte chunk at `offset` of a row-major tile is kept.
+// Returns where the 16-byte chunk at `offset` of a row-major tile is stored, as in chapter 09.
 template <int ROW_BYTES>
 FA_HOST_DEVICE constexpr uint32_t swizzle(uint32_t offset) {
   static_assert(ROW_BYTES % 128 == 0, "a row fills whole lines of 128 bytes: all banks");
@@ -26,12 +26,12 @@ FA_DEVICE Rows rows_of(const Tensor& tensor, int batch, int head, int rows, int 
   return {tensor.data + batch * tensor.batch + head * tensor.head, rows, cols, tensor.row};
 }
 
-// As in chapter 09: starts copying rows [tile * HEIGHT, (tile + 1) * HEIGHT) of one head; zeros for
-// what lies outside of [rows, cols]. `thread` of NUM_THREADS.
+// Starts copying rows [tile * HEIGHT, (tile + 1) * HEIGHT) of one head, as in chapter 09, with
+// zeros outside [rows, cols]. Called by thread `thread` of NUM_THREADS.
 template <int HEIGHT, int HEAD_DIM, int NUM_THREADS>
 FA_DEVICE void load_tile(uint32_t smem, const Rows& gmem, int tile, int thread, FA_SITE) {
   constexpr int CHUNK = 16 / ELEMENT;
-  constexpr int STEP = NUM_THREADS * CHUNK;  // elements that all threads copy at once
+  constexpr int STEP = NUM_THREADS * CHUNK;  // elements that all threads copy at a time
   constexpr int STEP_ROWS = STEP / HEAD_DIM;
   static_assert(HEIGHT % STEP_ROWS == 0, "every thread copies the same number of chunks");
   static_assert(STEP_ROWS % 8 == 0, "the swizzle repeats every 8 rows: one swizzle a thread");
@@ -48,8 +48,9 @@ FA_DEVICE void load_tile(uint32_t smem, const Rows& gmem, int tile, int thread, 
   }
 }
 
-// Where a lane points ldmatrix to in a 16x16 tile at `smem`. Rows 0-7, chunk 0 | rows 8-15, chunk 0
-// | rows 0-7, chunk 1 | rows 8-15, chunk 1; `across`: the second and the third change places.
+// Returns the address that a lane passes to ldmatrix for a 16x16 tile at `smem`: rows 0-7, chunk 0
+// | rows 8-15, chunk 0 | rows 0-7, chunk 1 | rows 8-15, chunk 1. `across` exchanges the second and
+// the third.
 template <int ROW_BYTES>
 FA_DEVICE uint32_t lane_down(uint32_t smem) {
   const uint32_t lane = lane_index();
@@ -61,16 +62,16 @@ FA_DEVICE uint32_t lane_across(uint32_t smem) {
   return smem + swizzle<ROW_BYTES>((lane / 16 * 8 + lane % 8) * ROW_BYTES + lane / 8 % 2 * 16);
 }
 
-// So many bytes further along the row, in whole chunks, of an address or of an offset in a tile.
-// Tiles lie at multiples of 128 bytes, so both are right; which is faster is for ptxas to say, and
-// decides at 255 registers whether a kernel spills: docs/measurements/h200/ch10_notes.md.
+// Returns an address, or an offset in a tile, `bytes` further along the row, in whole chunks. Tiles
+// are at multiples of 128 bytes, so both are correct. Which one is faster depends on ptxas, and at
+// 255 registers it decides whether a kernel spills: docs/measurements/h200/ch10_notes.md.
 FA_DEVICE uint32_t along_row(uint32_t address, uint32_t bytes) {
   return (address ^ bytes % 128) + bytes / 128 * 128;
 }
 
-// C += A @ B.T   [16 MMAS_M, 8 MMAS_N], the sum over HEAD_DIM
-// The tiles' rows hold neighbours along HEAD_DIM, as both operands want them. The next fragments
-// are on their way while the tensor cores have these.
+// C += A @ B.T   [16 MMAS_M, 8 MMAS_N], summed over HEAD_DIM
+// The tiles' rows are contiguous along HEAD_DIM, as both operands need it. The next fragments are
+// loaded while the tensor cores use these.
 template <class T, int HEAD_DIM, int MMAS_M, int MMAS_N>
 FA_DEVICE void multiply_rows(float (&C_rmem)[MMAS_M][MMAS_N][4],
                              uint32_t A_smem,    // [16 MMAS_M, HEAD_DIM]
@@ -104,8 +105,8 @@ FA_DEVICE void multiply_rows(float (&C_rmem)[MMAS_M][MMAS_N][4],
   }
 }
 
-// C += A @ B   [16 MMAS_M, 8 MMAS_N], the sum over 16 MMAS_K rows of B
-// A is in registers. B's rows hold neighbours along the columns: ldmatrix transposes.
+// C += A @ B   [16 MMAS_M, 8 MMAS_N], summed over 16 MMAS_K rows of B
+// A is in registers. B's rows are contiguous along the columns, so ldmatrix transposes them.
 template <class T, int ROW_BYTES, int MMAS_M, int MMAS_N, int MMAS_K>
 FA_DEVICE void multiply_weights(float (&C_rmem)[MMAS_M][MMAS_N][4],
                                 const uint32_t (&A_rmem)[MMAS_K][MMAS_M][4],
@@ -134,8 +135,8 @@ FA_DEVICE void multiply_weights(float (&C_rmem)[MMAS_M][MMAS_N][4],
 constexpr uint32_t DS_ROW_BYTES = BLOCK_Q * ELEMENT;
 constexpr uint32_t DS_TILE_BYTES = BLOCK_KV * DS_ROW_BYTES;
 
-// C += dS @ K   [16 MMAS_M queries, 8 MMAS_N columns], the sum over the block's keys
-// dS is kept as dS.T [BLOCK_KV, BLOCK_Q]: ldmatrix transposes both.
+// C += dS @ K   [16 MMAS_M queries, 8 MMAS_N columns], summed over the block's keys
+// dS is stored as dS.T [BLOCK_KV, BLOCK_Q], so ldmatrix transposes both.
 template <class T, int HEAD_DIM, int MMAS_M, int MMAS_N>
 FA_DEVICE void multiply_keys(float (&C_rmem)[MMAS_M][MMAS_N][4], uint32_t dS_smem, int query,
                              uint32_t K_smem, int col) {  // this warp's first of each

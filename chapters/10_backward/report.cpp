@@ -12,7 +12,7 @@ std::string range(Range positions) {
              : text("%lld-%lld", (long long)positions.begin, (long long)positions.end - 1);
 }
 
-// The tensors of which `which` holds.
+// Returns the names of the tensors for which `which` holds.
 template <class Which>
 std::string names(const Which& which) {
   std::string list;

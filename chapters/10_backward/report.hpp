@@ -1,5 +1,5 @@
 #pragma once
-// What a run on the CPU counted: for people, and for --json.
+// Reports the counts of a run on the CPU, as text and for --json.
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -9,7 +9,7 @@
 namespace fa::ch10 {
 
 std::string profile_table(const Report& report);
-std::string trace_table(const Traffic& traffic);  // what is loaded, added to, completed
-nlohmann::json as_json(const Report& report);     // with every step, if they were traced
+std::string trace_table(const Traffic& traffic);  // tensors that are loaded, added to, completed
+nlohmann::json as_json(const Report& report);     // including every step if they were traced
 
 }  // namespace fa::ch10

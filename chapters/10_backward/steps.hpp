@@ -1,13 +1,13 @@
 #pragma once
-// What the backward pass does between its products, on scores that are kept transposed: of a 16x8
-// tile a lane has c0 c1 (key lane/4, queries 2 (lane%4) and the next) and c2 c3 (key lane/4 + 8).
+// The steps of the backward pass between its products, on transposed scores: of a 16x8 tile, a lane
+// has c0 c1 (key lane/4, queries 2 (lane%4) and the next) and c2 c3 (key lane/4 + 8).
 
 #include "common/kernels/softmax.hpp"
 #include "products.hpp"
 
 namespace FA_BACKEND::FA_CH10 {
 
-// What a lane moves at once.
+// 16 bytes, which a lane moves at a time.
 struct alignas(16) Chunk {
   uint32_t word[4];
 };
@@ -23,7 +23,7 @@ FA_DEVICE void load_rows(uint32_t smem, const Params& p, int64_t tile, int threa
   cp_async_16(smem + thread * 16, from, 16, line, file);
 }
 
-// The two queries that this lane has in columns [8 mma_q, 8 mma_q + 8) of a tile.
+// The values of the two queries that this lane has in columns [8 mma_q, 8 mma_q + 8) of a tile.
 struct Pair {
   float x, y;
 };
@@ -32,7 +32,7 @@ FA_DEVICE Pair pair_of(uint32_t rows_smem, int mma_q) {
                            (mma_q * MMA_N + opaque(lane_index()) % 4 * 2) * sizeof(float));
 }
 
-// Does a tile of keys hide anything from this tile of queries, or reach past the last key?
+// True if a tile of keys has masked scores for this tile of queries, or extends past the last key.
 FA_DEVICE bool needs_mask(const Params& p, int kv_tile, int q_tile) {
   const int last_key = kv_tile * BLOCK_KV + BLOCK_KV - 1;
   return last_key >= p.len_kv || last_key > q_tile * BLOCK_Q + p.diagonal;
@@ -44,7 +44,7 @@ template <int MMAS_M, int MMAS_Q>
 FA_DEVICE void mask_scores(float (&S_rmem)[MMAS_M][MMAS_Q][4], const Params& p, int first_key,
                            int first_query) {
   const int lane = lane_index(), first = first_key + lane / 4;
-  const int exist = p.len_kv - first;  // so many keys from there on
+  const int exist = p.len_kv - first;  // number of keys from there
   const int seen = first_query + lane % 4 * 2 + p.diagonal + 1 - first;
   for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
     for (int odd = 0; odd < 2; ++odd) {
@@ -56,8 +56,8 @@ FA_DEVICE void mask_scores(float (&S_rmem)[MMAS_M][MMAS_Q][4], const Params& p, 
     }
 }
 
-// P = exp(scale S - LSE): no maximum, no sum, they are in LSE. Rows that do not exist, or see no
-// key, have an LSE of +inf here: P = 0.
+// P = exp(scale S - LSE), without a maximum or a sum, because LSE contains them. Rows past the end
+// and fully masked rows have an LSE of +inf here, so P = 0.
 template <int MMAS_M, int MMAS_Q>
 FA_DEVICE void exponentiate(float (&S_rmem)[MMAS_M][MMAS_Q][4], uint32_t rows_smem,
                             float scale_log2) {
@@ -71,7 +71,7 @@ FA_DEVICE void exponentiate(float (&S_rmem)[MMAS_M][MMAS_Q][4], uint32_t rows_sm
   }
 }
 
-// Transposed scores as operand A of a product over the queries, rounded.
+// Converts transposed scores to operand A of a product over the queries, rounded.
 template <class T, int MMAS_M, int MMAS_Q>
 FA_DEVICE void pack_rows(uint32_t (&A_rmem)[MMAS_Q / 2][MMAS_M][4],
                          const float (&S_rmem)[MMAS_M][MMAS_Q][4]) {
@@ -83,7 +83,7 @@ FA_DEVICE void pack_rows(uint32_t (&A_rmem)[MMAS_Q / 2][MMAS_M][4],
       }
 }
 
-// dS = P o (dP - D), P as rounded. dS, rounded too, takes P's place.
+// dS = P o (dP - D), with the rounded P. dS is rounded as well and replaces P.
 template <class T, int MMAS_M, int MMAS_Q>
 FA_DEVICE void differentiate_softmax(uint32_t (&P_rmem)[MMAS_Q / 2][MMAS_M][4],
                                      const float (&dP_rmem)[MMAS_M][MMAS_Q][4],
@@ -99,7 +99,7 @@ FA_DEVICE void differentiate_softmax(uint32_t (&P_rmem)[MMAS_Q / 2][MMAS_M][4],
   }
 }
 
-// dS.T, rounded, into shared memory [BLOCK_KV, BLOCK_Q], for the warps that multiply it by K.
+// Stores dS.T, rounded, to shared memory [BLOCK_KV, BLOCK_Q], for the warps that multiply it by K.
 template <int MMAS_M, int MMAS_K>
 FA_DEVICE void store_dS(uint32_t dS_smem, int first_key,
                         const uint32_t (&dS_rmem)[MMAS_K][MMAS_M][4]) {
@@ -115,8 +115,8 @@ FA_DEVICE void store_dS(uint32_t dS_smem, int first_key,
       }
 }
 
-// dQ is summed in fp32, 32 lanes side by side: register i of mma tile (mma_q, mma_d) of all lanes
-// makes 128 bytes in a row.
+// dQ is summed in fp32 with 32 lanes side by side: register i of mma tile (mma_q, mma_d) of all
+// lanes forms 128 contiguous bytes.
 template <int HEAD_DIM>
 FA_HOST_DEVICE constexpr int dQ_place(int mma_q, int mma_d, int i) {
   return ((mma_q * (HEAD_DIM / MMA_N) + mma_d) * 4 + i) * WARP_SIZE;
@@ -150,7 +150,7 @@ FA_DEVICE void pass_turn(const Params& p, const Work& work, const Place& at) {
 // [/anchor: turns]
 
 // [anchor: add_dQ]
-// Adds a warp's part of a tile of dQ, beginning at mma tile (mma_q, mma_d).
+// Adds a warp's part of a tile of dQ, starting at mma tile (mma_q, mma_d).
 template <int HEAD_DIM, int MMAS_M, int MMAS_N>
 FA_DEVICE void add_dQ(const Params& p, const Work& work, const Place& at, int mma_q, int mma_d,
                       const float (&dQ_rmem)[MMAS_M][MMAS_N][4]) {
@@ -165,8 +165,8 @@ FA_DEVICE void add_dQ(const Params& p, const Work& work, const Place& at, int mm
 }
 // [/anchor: add_dQ]
 
-// This warp's rows of dQ, dK or dV, [16 MMAS_M, HEAD_DIM], times `factor`, rounded, to global
-// memory: by way of as many rows of shared memory, so that a lane writes 16 bytes.
+// Stores this warp's rows of dQ, dK or dV, [16 MMAS_M, HEAD_DIM], times `factor`, rounded, to
+// global memory. They go through as many rows of shared memory, so that a lane writes 16 bytes.
 template <class T, int MMAS_M, int MMAS_D>
 FA_DEVICE void store_rows(const Tensor& tensor, int batch, int head, int first_row, int len,
                           int cols, uint32_t smem, const float (&C_rmem)[MMAS_M][MMAS_D][4],

@@ -1,5 +1,5 @@
 #pragma once
-// printf into a std::string.
+// printf to a std::string.
 
 #include <cstdarg>
 #include <cstdio>

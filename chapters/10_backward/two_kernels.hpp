@@ -1,6 +1,6 @@
 #pragma once
-// dQ in a kernel of its own: a block has a tile of queries and walks over the keys, so nobody else
-// adds to its dQ. S and dP are computed a second time: seven products for five.
+// dQ in a separate kernel: a block has a tile of queries and iterates over the keys, so no other
+// block adds to its dQ. S and dP are computed twice, which takes seven products instead of five.
 
 #include "preprocess.hpp"
 
@@ -17,12 +17,12 @@ void query_tiles(const Params p, Breaks breaks) {
   constexpr int MMAS_KV = DQ_BLOCK_KV / MMA_N;
   using Scores = float[1][MMAS_KV][4];
 
-  // As in chapter 09: the tiles that see the most keys start first.
+  // As in chapter 09, the tiles that see the most keys start first.
   const auto [head, y, batch] = block_index_3d();
   const int q_tile = grid_size().y - 1 - y;
   const int kv_head = head / p.group, first_query = q_tile * DQ_BLOCK_Q;
   const int end_query = first_query + DQ_BLOCK_Q < p.len_q ? first_query + DQ_BLOCK_Q : p.len_q;
-  const auto end_of = [&](int query) {  // of the keys that this query sees
+  const auto end_of = [&](int query) {  // end of the keys that this query sees
     return query + p.diagonal < p.len_kv ? query + p.diagonal + 1 : p.len_kv;
   };
   const int end_key = end_of(end_query - 1);
@@ -82,7 +82,7 @@ void query_tiles(const Params p, Breaks breaks) {
     uint32_t dS_rmem[MMAS_KV / 2][1][4];
     pack_rows<T>(dS_rmem, dP_rmem);
     multiply_weights<T, ROW_BYTES>(dQ_rmem, dS_rmem, K_tile);  // dQ += dS @ K
-    block_sync();  // all warps have read this tile: the one after the next may overwrite it
+    block_sync();  // all warps have read this tile, so the next but one may overwrite it
   }
   store_rows<T>(p.dQ, batch, head, first_query + warp_row, p.len_q, p.dim,
                 K_smem + warp_row * ROW_BYTES, dQ_rmem, p.scale);

@@ -1,6 +1,6 @@
 #pragma once
-// Two warps share 32 keys. One makes S, P and dV, the other dP, dS, dK and dQ. Each holds one of
-// the two sums, so that a warp's tile has 32 rows: a fragment of Q or dO serves twice as many mma.
+// Two warps share 32 keys. One computes S, P and dV, the other dP, dS, dK and dQ. Each holds one of
+// the two sums, so a warp's tile has 32 rows and a fragment of Q or dO serves twice as many mma.
 
 #include "preprocess.hpp"
 
@@ -41,8 +41,8 @@ void two_roles(const Params p, Breaks breaks) {
                   p.dim, smem + warp_row * ROW_BYTES, sum_rmem, factor);
   };
 
-  // Barriers 1 to PAIRS are the pairs'. At the next two the roles meet, each from its own place in
-  // the code: all threads together come to block_sync() from one.
+  // Barriers 1 to PAIRS belong to the pairs. At the next two the roles meet, each from its own
+  // place in the code. block_sync() needs all threads at the same place.
   constexpr int MEET = 1 + PAIRS;
 
   if (warp < PAIRS) {
@@ -50,11 +50,12 @@ void two_roles(const Params p, Breaks breaks) {
       barrier_arrive(MEET, 2 * ROLE_THREADS);
       barrier_sync(MEET + 1, 2 * ROLE_THREADS);
     };
-    Place next(work, p);            // to load
+    Place next(work, p);            // the next tile to load
     const auto load = [&](int n) {  // the n-th tile of queries
       if (n < count) {
         const auto [head, q_tile] = next;
-        const int thread = opaque(thread_index());  // its addresses take no registers between loads
+        const int thread = opaque(thread_index());  // recomputed so that addresses take no
+                                                    // registers between loads
         load_rows<ROLE_THREADS>(rows_smem + n % 3 * ROWS_BYTES, p,
                                 tile_index(p, work.batch, head, q_tile), thread);
         const Rows Q = rows_of(p.Q, work.batch, head, p.len_q, p.dim);
@@ -93,13 +94,13 @@ void two_roles(const Params p, Breaks breaks) {
         for (int m = 0; m < MMAS_M; ++m)
           store_shared<Chunk>(P_lane + (k * MMAS_M + m) * 512,
                               {P_rmem[k][m][0], P_rmem[k][m][1], P_rmem[k][m][2], P_rmem[k][m][3]});
-      barrier_arrive(1 + pair, 2 * WARP_SIZE);  // the partner may take P
+      barrier_arrive(1 + pair, 2 * WARP_SIZE);  // the partner may read P
       multiply_weights<T, ROW_BYTES>(sum_rmem, P_rmem,
                                      dO_smem + n % 2 * Q_TILE_BYTES);  // dV += P.T @ dO
       await_turn(p, work, at, breaks);
-      cp_async_wait<0>();  // the next tile
-      // After this, the next tile and dS are complete, and all warps have read this dO and P, and
-      // Q, dS and LSE of the step before, which may now be overwritten.
+      cp_async_wait<0>();  // the next tile has landed
+      // After this barrier, the next tile and dS are complete. All warps have read this dO and P,
+      // and the previous iteration's Q, dS and LSE, which may now be overwritten.
       meet_others();
       if (n > 0) pass_turn(p, work, at.before(work, p));
       load(n + 2);
@@ -107,7 +108,7 @@ void two_roles(const Params p, Breaks breaks) {
     }
     if (p.deterministic) meet_others();  // the last dQ is added
     if (count > 0) pass_turn(p, work, at.before(work, p));
-    store(p.dV, V_smem, 1.0f);  // nobody reads V or dO after the last barrier
+    store(p.dV, V_smem, 1.0f);  // no warp reads V or dO after the last barrier
   } else {
     const auto meet_others = [] {
       barrier_sync(MEET, 2 * ROLE_THREADS);
