@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "common/check.hpp"
 #include "common/json_report.hpp"
@@ -118,7 +119,7 @@ Verdict check_rounding(const Problem& asked, const Problem& rounded,
                        std::span<const std::vector<float>> outputs, uint64_t seed) {
   Verdict verdict = forward_operation().check(rounded, outputs, seed);
   const Accuracy accuracy = accuracy_of(asked, rounded, outputs[0], seed);
-  const nlohmann::json& bound = verdict.report["rms_bound"];  // null: not a number
+  const nlohmann::json& bound = (*verdict.report)["rms_bound"];  // null: not a number
   const bool as_expected = accuracy.passed(bound.is_number() ? bound.get<double>() : std::nan(""));
   char text[200];
   std::snprintf(text, sizeof text,
@@ -137,14 +138,14 @@ Verdict check_rounding(const Problem& asked, const Problem& rounded,
     verdict.text += "\nmore than twice what such rounding does";
   }
   verdict.passed = verdict.passed && as_expected;
-  verdict.report["passed"] = verdict.passed;
-  verdict.report["inconclusive"] =
-      verdict.report["inconclusive"].get<bool>() || !accuracy.conclusive();
-  verdict.report["score_error"] = json_number(accuracy.score_error);
-  verdict.report["rmse"] = json_number(accuracy.rmse);
-  verdict.report["rmse_expected"] = json_number(accuracy.rmse_expected);
-  verdict.report["cosine"] = json_number(accuracy.cosine);
-  verdict.report["relative_l1"] = json_number(accuracy.relative_l1);
+  (*verdict.report)["passed"] = verdict.passed;
+  (*verdict.report)["inconclusive"] =
+      (*verdict.report)["inconclusive"].get<bool>() || !accuracy.conclusive();
+  (*verdict.report)["score_error"] = json_number(accuracy.score_error);
+  (*verdict.report)["rmse"] = json_number(accuracy.rmse);
+  (*verdict.report)["rmse_expected"] = json_number(accuracy.rmse_expected);
+  (*verdict.report)["cosine"] = json_number(accuracy.cosine);
+  (*verdict.report)["relative_l1"] = json_number(accuracy.relative_l1);
   return verdict;
 }
 

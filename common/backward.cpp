@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <vector>
 
@@ -242,7 +243,7 @@ Verdict check_backward(const Problem& problem, std::span<const std::vector<float
     json[count] = sum;
   }
   for (const NamedGradient& gradient : gradients) json[gradient.name] = report(gradient);
-  return {check.passed(), describe(check, problem), json};
+  return {check.passed(), describe(check, problem), shared_json(json)};
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -171,33 +172,36 @@ class Comparison {
  public:
   Comparison(const char* program, const BreakableBody& body) : program_(program), body_(body) {}
 
-  int run(const std::vector<Argument>& arguments, RunResult& result, const BreakRun& how) const {
+  int run(const std::vector<Argument>& arguments, BreakRun& run) const {
     Words words = flattened(arguments);
     words.insert(words.begin(), program_);
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
-    BreakRun run = how;
-    const int code = body_(static_cast<int>(words.size()), argv.data(), run);
-    result = std::move(run.result);
-    return code;
+    return body_(static_cast<int>(words.size()), argv.data(), run);
   }
 
   // How many values differ between two schedules.
   Differences between_schedules(const std::vector<Argument>& arguments) const {
-    RunResult results[2];
+    BreakRun runs[2];
     for (int i = 0; i < 2; ++i) {
+      runs[i].silent = true;
       run(with(without(arguments, {"--schedule-seed"}),
                {{"--schedule-seed", {"--schedule-seed", SEEDS[i]}}}),
-          results[i], {.silent = true});
+          runs[i]);
     }
-    return differences(results[0], results[1]);
+    return differences(runs[0].result, runs[1].result);
   }
 
  private:
   const char* program_;
   const BreakableBody& body_;
 };
+
+int written(const BreakRun& run, int code) {
+  if (!run.json.empty()) write_json(run.json, *run.report);
+  return code;
+}
 
 std::string described(const Differences& found) {
   return of(found.differing, found.all) + "differ between --schedule-seed 1 and 2";
@@ -213,7 +217,8 @@ int run_breakable(const BreakDemos& demos, int argc, char** argv, const Breakabl
   const bool is_known = !names.empty() && find(demos, names.front()) != nullptr;
   if (demos.all.empty() || names.empty() || has(given, "--help") || (own_input && !is_known)) {
     BreakRun run;  // a command may have a --break of its own
-    return body(argc, argv, run);
+    const int code = body(argc, argv, run);
+    return written(run, code);
   }
   check_known(demos, names);
   const BreakDemo& demo = *find(demos, names.front());
@@ -227,9 +232,10 @@ int run_breakable(const BreakDemos& demos, int argc, char** argv, const Breakabl
     heading = "input: " + joined(flattened(input)) + ", which shows " + demo.name + "\n";
   }
   const Comparison comparison(demos.program, body);
-  RunResult result, expected;
-  int code = comparison.run(broken, result, {.heading = heading});
-  if (own_input && code != kAgreed) return code;
+  BreakRun run{.heading = heading}, intact_run{.silent = true};
+  const int code = comparison.run(broken, run);
+  const RunResult &result = run.result, &expected = intact_run.result;
+  if (own_input && code != kAgreed) return written(run, code);
   std::vector<Argument> intact = without(broken, {"--break", "--i-know"});
   if (result.device == "emulator") {
     intact = with(without(intact, {"--device"}), {{"--device", {"--device", "emulator"}}});
@@ -238,12 +244,14 @@ int run_breakable(const BreakDemos& demos, int argc, char** argv, const Breakabl
   const bool on_emulator = !has(broken, "--device", "gpu");
   const bool by_counter = *demo.counter != '\0' && on_emulator;
   const bool by_schedules = demo.schedules && on_emulator;
-  if (!own_input || by_counter || by_schedules) comparison.run(intact, expected, {.silent = true});
+  if (!own_input || by_counter || by_schedules) comparison.run(intact, intact_run);
   std::string before = described(expected), now = described(result);
+  nlohmann::json symptom;  // what is printed, and the numbers in it
   bool shows = code != kAgreed;
   if (by_counter) {
     const int64_t was = counted(expected, demo.counter), is = counted(result, demo.counter);
     shows = shows || was != is;
+    symptom = {{"intact", {{"counter", was}}}, {"broken", {{"counter", is}}}};
     before += std::string("; ") + demo.counter + " " + std::to_string(was);
     now += std::string("; ") + demo.counter + " " + std::to_string(is);
   }
@@ -251,6 +259,8 @@ int run_breakable(const BreakDemos& demos, int argc, char** argv, const Breakabl
     const Differences were = comparison.between_schedules(intact),
                       are = comparison.between_schedules(broken);
     shows = shows || (were.differing == 0 && are.differing > 0);
+    symptom["intact"]["differing"] = were.differing;
+    symptom["broken"]["differing"] = are.differing;
     before += "; " + described(were);
     now += "; " + described(are);
   }
@@ -261,10 +271,13 @@ int run_breakable(const BreakDemos& demos, int argc, char** argv, const Breakabl
                      "; this one does: " + demos.program + " " +
                      joined(flattened(without(input, {"--device"}))) + " --break " + demo.name +
                      (names_device ? " --device emulator" : "") + "\n";
-    return code;
+    return written(run, code);
   }
   std::cout << "  symptom    intact: " + before + "\n             broken: " + now + "\n";
-  return kDisagreed;
+  symptom["intact"]["text"] = before;
+  symptom["broken"]["text"] = now;
+  if (run.report) (*run.report)["symptom"] = symptom;
+  return written(run, kDisagreed);
 }
 
 std::string list_breaks(const BreakDemos& demos) {

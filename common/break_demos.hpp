@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "common/json_report.hpp"
+
 namespace fa {
 
 // A break as the chapter's breaks.json describes it. common/cmake/breaks.py generates the table.
@@ -45,6 +47,8 @@ struct BreakRun {
   bool silent = false;       // in: print nothing and write no file
   std::string heading = "";  // in: text to print first, after the arguments have been checked
   RunResult result = {};     // out
+  std::string json = "";     // out: where the report goes; "": nowhere
+  JsonPointer report = {};   // out
 };
 using BreakableBody = std::function<int(int argc, char** argv, BreakRun& run)>;
 
@@ -53,7 +57,8 @@ using BreakableBody = std::function<int(int argc, char** argv, BreakRun& run)>;
 // With --break NAME and no option that changes tensors or masks, it runs the input of NAME and says
 // so, runs the intact program on the same input, and prints both results. With an input from the
 // user it prints what the body prints. If the break has no effect there, it adds one line with a
-// command that shows it. Returns the body's exit code, or kDisagreed if only a counter or the bits
+// command that shows it. It writes the body's report, with "symptom" {intact, broken} where it
+// printed both. Returns the body's exit code, or kDisagreed if only a counter or the bits
 // of two schedules differ. Throws InputError if the program has no break of that name.
 int run_breakable(const BreakDemos& demos, int argc, char** argv, const BreakableBody& body);
 

@@ -1,10 +1,15 @@
 #pragma once
 // Writes the --json file of every program.
 
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
 namespace fa {
+
+// A JSON value in a header: only sources include nlohmann/json.hpp, which takes 2 s to compile.
+using JsonPointer = std::shared_ptr<nlohmann::json>;
+JsonPointer shared_json(nlohmann::json value);
 
 // Returns a JSON number, or null for a value that is not finite.
 nlohmann::json json_number(double value);

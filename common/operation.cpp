@@ -1,6 +1,7 @@
 #include "common/operation.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "common/check.hpp"
 #include "common/features.hpp"
@@ -44,21 +45,20 @@ double forward_flops(const Problem& problem) {
 Verdict check_forward(const Problem& problem, std::span<const std::vector<float>> outputs,
                       uint64_t seed) {
   const CheckResult check = check_output(problem, outputs[0], outputs[1], seed);
-  return {check.passed(),
-          describe(check, problem.shape),
-          {{"passed", check.passed()},
-           {"inconclusive", check.inconclusive},
-           {"max_abs_error", json_number(check.o.max_abs_error)},
-           {"relative_error", json_number(check.o.relative_error)},
-           {"nonfinite", check.o.nonfinite + check.lse.nonfinite},
-           {"mismatches", check.o.mismatches + check.lse.mismatches},
-           {"bound", json_number(check.o.bound)},
-           {"rms_error", json_number(check.o.rms_error)},
-           {"rms_bound", json_number(check.rms_bound)},
-           {"rows", check.rows},
-           {"rows_checked", check.rows_checked},
-           {"elements", check.o.elements + check.lse.elements},
-           {"first_bad", first_bad(check, problem.shape)}}};
+  return {check.passed(), describe(check, problem.shape),
+          shared_json({{"passed", check.passed()},
+                       {"inconclusive", check.inconclusive},
+                       {"max_abs_error", json_number(check.o.max_abs_error)},
+                       {"relative_error", json_number(check.o.relative_error)},
+                       {"nonfinite", check.o.nonfinite + check.lse.nonfinite},
+                       {"mismatches", check.o.mismatches + check.lse.mismatches},
+                       {"bound", json_number(check.o.bound)},
+                       {"rms_error", json_number(check.o.rms_error)},
+                       {"rms_bound", json_number(check.rms_bound)},
+                       {"rows", check.rows},
+                       {"rows_checked", check.rows_checked},
+                       {"elements", check.o.elements + check.lse.elements},
+                       {"first_bad", first_bad(check, problem.shape)}})};
 }
 
 }  // namespace

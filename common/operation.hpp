@@ -4,11 +4,11 @@
 
 #include <cstdint>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "common/json_report.hpp"
 #include "common/problem.hpp"
 
 namespace fa {
@@ -24,8 +24,8 @@ struct OperandName {
 // How the outputs compare to the reference, each within its bound.
 struct Verdict {
   bool passed = false;
-  std::string text;       // for people: a line, then what is wrong, if anything is
-  nlohmann::json report;  // "check" of --json
+  std::string text;    // for people: a line, then what is wrong, if anything is
+  JsonPointer report;  // "check" of --json
 };
 
 struct Operation {

@@ -277,10 +277,10 @@ nlohmann::json report(const AttentionProgram& program, const Problem& problem,
   if (problem.alibi) json["alibi"] = true;
   if (!problem.lengths.empty()) json["cache_seqlens"] = problem.lengths;
   json["breaks"] = options.breaks;
-  json["check"] = verdict.report;
+  json["check"] = *verdict.report;
   json["time_ms"] = json_number(outcome.time_ms);
-  json["profile"] = outcome.profile;
-  json["hazards"] = outcome.hazards;
+  json["profile"] = outcome.profile ? *outcome.profile : nlohmann::json::object();
+  json["hazards"] = outcome.hazards ? *outcome.hazards : nlohmann::json::array();
   return json;
 }
 
@@ -320,13 +320,14 @@ RunResult result_of(const Outcome& outcome, const Verdict& verdict) {
   RunResult result;
   result.device = outcome.device;
   result.passed = verdict.passed;
-  result.elements = verdict.report.value("elements", int64_t{0});
-  result.mismatches = verdict.report.value("mismatches", int64_t{0});
-  result.nonfinite = verdict.report.value("nonfinite", int64_t{0});
-  const auto error = verdict.report.find("max_abs_error");
-  if (error != verdict.report.end() && error->is_number()) result.max_abs_error = *error;
-  for (const nlohmann::json& hazard : outcome.hazards) {
-    result.hazards.push_back(hazard.value("kind", ""));
+  result.elements = verdict.report->value("elements", int64_t{0});
+  result.mismatches = verdict.report->value("mismatches", int64_t{0});
+  result.nonfinite = verdict.report->value("nonfinite", int64_t{0});
+  const auto error = verdict.report->find("max_abs_error");
+  if (error != verdict.report->end() && error->is_number()) result.max_abs_error = *error;
+  if (outcome.hazards) {
+    for (const nlohmann::json& hazard : *outcome.hazards)
+      result.hazards.push_back(hazard.value("kind", ""));
   }
   result.counters = outcome.counters;
   return result;
@@ -406,7 +407,8 @@ int run(const AttentionProgram& program, int argc, char** argv, BreakRun& this_r
     write_npy(options.outputs[i], outputs[i], std::span(sizes).subspan(two_dimensional ? 2 : 0));
   }
   if (!options.json.empty()) {
-    write_json(options.json, report(program, problem, options, outcome, verdict));
+    this_run.json = options.json;
+    this_run.report = shared_json(report(program, problem, options, outcome, verdict));
   }
   this_run.result.outputs = std::move(outputs);
   if (!agreed) return kDisagreed;

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "common/breaks.hpp"
 #include "common/cli.hpp"
 #include "common/features.hpp"
+#include "common/json_report.hpp"
 #include "common/operation.hpp"
 #include "common/problem.hpp"
 
@@ -38,9 +38,8 @@ struct Outcome {
   std::string title;  // what ran, for people: "tiled, block 64 x 64"
   double time_ms = 0;
   std::string notes;  // further lines for people, each ending in \n: trace, profile, hazards
-  nlohmann::json hazards = nlohmann::json::array();  // as --json has them
-  nlohmann::json profile = nlohmann::json::object();
-  bool hazardous = false;  // a hazard was found: exit 1 even if the numbers agree
+  JsonPointer hazards, profile;  // as --json has them; null: [] and {}
+  bool hazardous = false;        // a hazard was found: exit 1 even if the numbers agree
   std::map<std::string, int64_t> counters = {};  // of the emulator, for comparison with another run
 };
 

@@ -141,16 +141,13 @@ class Run:
             said = result.stderr.strip() or f"{program}: exit {result.returncode}"
             raise BadUsage(said.replace("error: ", ""))
         self.code = result.returncode
-        self.text = result.stdout
+        self.text = result.stdout  # to show
         self.report = json.loads(report.read_text(encoding="utf-8"))
         self.check = self.report["check"]
         self.hazards = self.report.get("hazards", [])
         self.o = read_npy(out) if has_output else None
-        self.trace = []  # tile, max of S, max of P, rescale, m, l
-        for line in result.stdout.splitlines():
-            fields = line.split()
-            if has_output and len(fields) == 6 and fields[0].isdigit():
-                self.trace.append((int(fields[0]), *map(float, fields[1:])))
+        self.trace = [(tile, *map(float, state)) for tile, *state in  # max of S, max of P, rescale, m, l
+                      self.report.get("profile", {}).get("trace", [])]
 
 
 def run_pair(name, demo, chapter, program, folder, trace=True):
@@ -211,9 +208,10 @@ def verdicts(intact, broken):
 
 def symptom(broken):
     """What the program found when it compared itself with the intact one: a counter, or bits."""
-    found = re.search(r"^  symptom +(intact: .*)\n +(broken: .*)$", broken.text, re.M)
-    return textwrap.wrap(found[1], 76, initial_indent="  ", subsequent_indent="    ") + textwrap.wrap(
-        found[2], 76, initial_indent="  ", subsequent_indent="    ") if found else []
+    found = broken.report.get("symptom")
+    return [line for run in ("intact", "broken") if found
+            for line in textwrap.wrap(f"{run}: {found[run]['text']}", 76, initial_indent="  ",
+                                      subsequent_indent="    ")]
 
 
 def log_sum(step):

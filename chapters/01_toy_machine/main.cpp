@@ -105,7 +105,8 @@ int run_program(const std::string& text, const std::string& name, const RunOptio
   if (options.trace) std::cout << table_text(program, result) << '\n';
   std::cout << cost_text(result.cost) << result_text(program, result, verdict);
   if (!options.json.empty()) {
-    fa::write_json(options.json, json_of(program, result, verdict, options.breaks));
+    this_run.json = options.json;
+    this_run.report = fa::shared_json(json_of(program, result, verdict, options.breaks));
   }
   return code;
 }

@@ -4,6 +4,7 @@
 //   ch02_tiled_cpu --algorithm tiled --causal --trace
 //   ch02_tiled_cpu ladder | walkthrough | loop-order | traffic | overflow | memory | …
 
+#include <cmath>
 #include <cstdio>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -96,6 +97,12 @@ std::string trace_table(const std::vector<TraceStep>& steps, int64_t row) {
   return table;
 }
 
+// A number of the state; m begins at -inf, which is no error: "-inf", as in the table.
+nlohmann::json traced(double value) {
+  if (std::isfinite(value)) return value;
+  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
+
 std::string profile_table(const Report& report) {
   char text[400];
   std::snprintf(text, sizeof text,
@@ -126,11 +133,16 @@ fa::Outcome forward(const fa::Problem& problem, const fa::Request& request,
   if (options.modifier.kind != ModifierChoice::kNone) outcome.title += ", " + flags.modifier;
   if (flags.trace) outcome.notes += trace_table(report.trace, flags.trace_row);
   if (request.profile) outcome.notes += profile_table(report);
-  outcome.profile = {{"bytes_read", report.counts.bytes_read},
-                     {"bytes_written", report.counts.bytes_written},
-                     {"tiles", report.counts.tiles},
-                     {"tiles_skipped", report.counts.tiles_skipped},
-                     {"peak_bytes", report.peak_bytes}};
+  outcome.profile = fa::shared_json({{"bytes_read", report.counts.bytes_read},
+                                     {"bytes_written", report.counts.bytes_written},
+                                     {"tiles", report.counts.tiles},
+                                     {"tiles_skipped", report.counts.tiles_skipped},
+                                     {"peak_bytes", report.peak_bytes}});
+  for (const TraceStep& step : report.trace) {
+    (*outcome.profile)["trace"].push_back({step.kv_tile, traced(step.tile_max),
+                                           traced(step.largest_p), traced(step.rescale),
+                                           traced(step.m), traced(step.l)});
+  }
   return outcome;
 }
 

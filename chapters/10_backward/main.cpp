@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <functional>
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "breaks/ch10_backward.hpp"
 #include "chapter.hpp"
@@ -116,7 +117,7 @@ Outcome on_the_cpu(const Problem& problem, const Request& request,
                   std::to_string(options.tiling.block_kv);
   if (options.trace) outcome.notes += trace_table(report.traffic);
   if (request.profile) outcome.notes += profile_table(report);
-  outcome.profile = as_json(report);
+  outcome.profile = shared_json(as_json(report));
   return outcome;
 }
 
@@ -173,7 +174,8 @@ Outcome by_kernels(const Problem& problem, const Request& request,
        .on_emulator = [&](const simt::Config& config) { return kernels.on_emulator(config); }});
   const int design = kernels.run.options[0];
   outcome.title = std::string(kDesigns[design]) + (flags.deterministic ? ", deterministic" : "");
-  outcome.profile["products"] = design == ::ch10::TWO_KERNELS ? 7 : 5;
+  if (!outcome.profile) outcome.profile = shared_json({});
+  (*outcome.profile)["products"] = design == ::ch10::TWO_KERNELS ? 7 : 5;
   return outcome;
 }
 

@@ -1,5 +1,7 @@
 #include "report.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include "text.hpp"
 
 namespace fa::ch10 {

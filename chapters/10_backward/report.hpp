@@ -1,7 +1,7 @@
 #pragma once
 // Reports the counts of a run on the CPU, as text and for --json.
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "cpu_backward.hpp"

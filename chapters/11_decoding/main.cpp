@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <functional>
 #include <iostream>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "breaks/ch11_decoding.hpp"
@@ -252,9 +253,10 @@ Outcome decode(const Problem& problem, const Request& request,
   }
   Outcome outcome = run_kernels(CHAPTER, request, work);
   outcome.title = in_words(plan.splits);
-  outcome.profile["splits"] = plan.splits.own;
-  if (flags.prefix > 0) outcome.profile["prefix_splits"] = plan.splits.prefix;
-  outcome.profile["pages"] = plan.pages;
+  if (!outcome.profile) outcome.profile = shared_json({});
+  (*outcome.profile)["splits"] = plan.splits.own;
+  if (flags.prefix > 0) (*outcome.profile)["prefix_splits"] = plan.splits.prefix;
+  (*outcome.profile)["pages"] = plan.pages;
   outcome.notes = in_words(plan) + outcome.notes;
   if (tensors.misplaced > 0) {
     outcome.hazardous = true;

@@ -38,7 +38,8 @@ int matmul(const MatmulRequest& request, const std::vector<std::string>& break_n
   std::cout << this_run.heading;
   if (request.trace) std::cout << trace_text(request, run) << "\n";
   std::cout << matmul_text(request, run);
-  if (!json.empty()) fa::write_json(json, matmul_json(request, run, break_names));
+  this_run.json = json;
+  this_run.report = fa::shared_json(matmul_json(request, run, break_names));
   return code;
 }
 

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <functional>
 #include <iostream>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "breaks.hpp"
@@ -166,15 +167,18 @@ fa::Outcome run(const fa::Problem& problem, const fa::Request& request,
     outcome.device = job.device == Device::cpu ? "cpu" : flags.device;
     outcome.title = flags.schedule + (flags.backward ? ", forward and backward" : "");
     outcome.notes = "  ranks      " + std::to_string(ranks.count()) + ", by " + ranks.transport();
-    outcome.profile = {{"ranks", ranks.count()}, {"transport", ranks.transport()}};
+    outcome.profile = fa::shared_json({{"ranks", ranks.count()}, {"transport", ranks.transport()}});
     if (job.device == Device::gpu) {
       outcome.notes += std::string(", keys by ") + link_name(job);
-      outcome.profile["link"] = link_name(job);
+      (*outcome.profile)["link"] = link_name(job);
     }
     const auto hazard = [&](const char* kind, const std::exception& error) {
       outcome.hazardous = true;
-      outcome.hazards.push_back(
-          {{"kind", kind}, {"where", ""}, {"other", ""}, {"count", 1}, {"message", error.what()}});
+      outcome.hazards = fa::shared_json({{{"kind", kind},
+                                          {"where", ""},
+                                          {"other", ""},
+                                          {"count", 1},
+                                          {"message", error.what()}}});
       outcome.notes += std::string("\n  hazard     ") + kind + ": " + error.what() + "\n";
     };
     std::vector<Report> reports;
@@ -195,9 +199,9 @@ fa::Outcome run(const fa::Problem& problem, const fa::Request& request,
     }
     outcome.notes += "; " + std::to_string(bytes_sent(reports)) + " bytes sent\n";
     if (request.profile && ranks.count() <= 8) outcome.notes += table_of_scores(reports);
-    outcome.profile["bytes_sent"] = bytes_sent(reports);
-    outcome.profile["steps"] = as_json(reports, &Report::forward);
-    if (flags.backward) outcome.profile["backward_steps"] = as_json(reports, &Report::backward);
+    (*outcome.profile)["bytes_sent"] = bytes_sent(reports);
+    (*outcome.profile)["steps"] = as_json(reports, &Report::forward);
+    if (flags.backward) (*outcome.profile)["backward_steps"] = as_json(reports, &Report::backward);
   });
   return outcome;
 }
@@ -254,8 +258,9 @@ const fa::Operation& both_passes() {
       const fa::Verdict gradients = backward.check(problem, outputs.subspan(2), seed);
       verdict.passed = verdict.passed && gradients.passed;
       verdict.text += "\n" + gradients.text;
-      verdict.report = {
-          {"passed", verdict.passed}, {"forward", verdict.report}, {"backward", gradients.report}};
+      verdict.report = fa::shared_json({{"passed", verdict.passed},
+                                        {"forward", *verdict.report},
+                                        {"backward", *gradients.report}});
       return verdict;
     };
     all.flops = [](const fa::Problem& problem) {

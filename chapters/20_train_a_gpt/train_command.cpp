@@ -326,9 +326,8 @@ int train(const TrainRequest& asked, const Cli& given, BreakRun& this_run) {
       std::cout << "attention allocated " << format_bytes(static_cast<double>(bytes_needed))
                 << "\n";
     }
-    if (!request.json.empty()) {
-      write_json(request.json, report(request, state, check, bytes_needed, step_ms, seconds));
-    }
+    this_run.json = request.json;
+    this_run.report = shared_json(report(request, state, check, bytes_needed, step_ms, seconds));
     return check && !check->passed ? kDisagreed : kAgreed;
   } catch (const MemoryLimitExceeded&) {
     too_much_memory(request, state);

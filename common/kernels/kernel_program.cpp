@@ -296,7 +296,7 @@ Outcome run_kernels(const KernelChapter& chapter, const Request& request, const 
       outcome.notes = "  device     emulator: this break is undefined behaviour on a GPU\n";
     }
     outcome.notes += hazards_as_text(run.report.hazards);
-    outcome.hazards = hazards_as_json(run.report.hazards);
+    outcome.hazards = shared_json(hazards_as_json(run.report.hazards));
     if (!request.events.empty()) write_file(request.events, event_log(run));
     for (const simt::CounterField& field : simt::kCounterFields) {
       outcome.counters[field.name] = run.report.counters.*field.value;
@@ -305,17 +305,17 @@ Outcome run_kernels(const KernelChapter& chapter, const Request& request, const 
     outcome.counters["tma_bytes_outside"] = run.report.counters.tma_bytes_outside;
     outcome.counters["tiles_masked"] = tiles.masked;
     if (request.profile) {
-      outcome.profile = counters_as_json(run.report.counters);
+      outcome.profile = shared_json(counters_as_json(run.report.counters));
       if (!run.report.tiles.empty()) {
-        outcome.profile["tiles_visited"] = tiles.visited;
-        outcome.profile["tiles_masked"] = tiles.masked;
-        outcome.profile["tiles_skipped"] = tiles.skipped;
+        (*outcome.profile)["tiles_visited"] = tiles.visited;
+        (*outcome.profile)["tiles_masked"] = tiles.masked;
+        (*outcome.profile)["tiles_skipped"] = tiles.skipped;
         outcome.notes += tiles_as_text(tiles);
       }
       simt::Counters previous;
       if (work.previous) {
         previous = work.previous();
-        outcome.profile["previous"] = counters_as_json(previous);
+        (*outcome.profile)["previous"] = counters_as_json(previous);
       }
       outcome.notes +=
           counters_as_text(chapter, run.report.counters, work.previous ? &previous : nullptr);

@@ -470,21 +470,21 @@ TEST_CASE("the operation: its operands, its flops and its report") {
   Outputs out = right_answer(problem);
   Verdict verdict = operation.check(problem, out, 0);
   CHECK(verdict.passed);
-  CHECK(verdict.report["passed"] == true);
-  CHECK(verdict.report["elements"] == 2 * 4 * 9 * 16 + 2 * 2 * 2 * 13 * 16);
-  CHECK(verdict.report["first_bad"].is_null());
+  CHECK((*verdict.report)["passed"] == true);
+  CHECK((*verdict.report)["elements"] == 2 * 4 * 9 * 16 + 2 * 2 * 2 * 13 * 16);
+  CHECK((*verdict.report)["first_bad"].is_null());
   out[1][2 * 13 * 16 + 16 + 3] = kNaN;
   verdict = operation.check(problem, out, 0);
   CHECK_FALSE(verdict.passed);
-  CHECK(verdict.report["passed"] == false);
-  CHECK(verdict.report["nonfinite"] == 1);
-  CHECK(verdict.report["max_abs_error"].is_null());
-  CHECK(verdict.report["first_bad"]["tensor"] == "dK");
-  CHECK(verdict.report["first_bad"]["index"] == std::vector<int64_t>{1, 0, 1, 3});
-  CHECK(verdict.report["first_bad"]["got"].is_null());
-  CHECK(verdict.report["dQ"]["passed"] == true);
-  CHECK(verdict.report["dK"]["passed"] == false);
-  CHECK(verdict.report["dK"]["mismatches"] == 1);
+  CHECK((*verdict.report)["passed"] == false);
+  CHECK((*verdict.report)["nonfinite"] == 1);
+  CHECK((*verdict.report)["max_abs_error"].is_null());
+  CHECK((*verdict.report)["first_bad"]["tensor"] == "dK");
+  CHECK((*verdict.report)["first_bad"]["index"] == std::vector<int64_t>{1, 0, 1, 3});
+  CHECK((*verdict.report)["first_bad"]["got"].is_null());
+  CHECK((*verdict.report)["dQ"]["passed"] == true);
+  CHECK((*verdict.report)["dK"]["passed"] == false);
+  CHECK((*verdict.report)["dK"]["mismatches"] == 1);
   CHECK(verdict.text.find("dK[1, 0, 1, 3]: expected ") != std::string::npos);
 }
 

@@ -55,7 +55,7 @@ AttentionProgram make_program() {
     outcome.counters["count"] = request.breaks & 8 ? 6 : 5;
     outcome.time_ms = 1;
     outcome.hazardous = request.breaks & 4;
-    if (outcome.hazardous) outcome.hazards.push_back({{"kind", "race"}});
+    if (outcome.hazardous) outcome.hazards = shared_json({{{"kind", "race"}}});
     return outcome;
   };
   return program;
@@ -296,7 +296,7 @@ AttentionProgram program_of_another_operation() {
             for (size_t i = 0; i < outputs[0].size(); ++i) {
               passed = passed && outputs[0][i] == 2 * problem.more[0][i];
             }
-            return Verdict{passed, passed ? "passed" : "FAILED", {{"passed", passed}}};
+            return Verdict{passed, passed ? "passed" : "FAILED", shared_json({{"passed", passed}})};
           },
       .flops = [](const Problem&) { return 1.0; }};
   AttentionProgram program = make_program();
