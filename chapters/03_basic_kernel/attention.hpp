@@ -1,9 +1,9 @@
 #pragma once
-// Chapter 03: attention on the tensor cores, as plainly as it can be written.
+// Chapter 03: attention on the tensor cores, written as plainly as possible.
 //
-// A block of 4 warps owns BLOCK_Q query rows and walks over the keys, BLOCK_KV at a time. Tiles
-// travel global -> shared memory (cp.async) -> registers (ldmatrix) -> tensor cores (mma); S, P and
-// O never leave the registers.
+// A block of 4 warps owns BLOCK_Q query rows and iterates over the keys, BLOCK_KV at a time. Tiles
+// move from global to shared memory (cp.async), to registers (ldmatrix) and to the tensor cores
+// (mma). S, P and O never leave the registers.
 // On an H200, shape 1,8,4096,8192,128: 54.3 TFLOP/s (docs/measurements/h200).
 //
 //   ./learn run 03        ch03_basic_kernel --shape 1,1,128,512,128 --profile
@@ -17,12 +17,12 @@ namespace FA_BACKEND::ch03 {
 
 // [anchor: load_tile]
 // Starts copying rows [tile * HEIGHT, (tile + 1) * HEIGHT) of a matrix [len, HEAD_DIM] from global
-// to shared memory, 16 bytes a thread at a time; neighbouring threads copy neighbouring chunks.
-// Rows from `len` on do not exist: nothing is read for them, and zeros are written.
+// to shared memory, 16 bytes per thread at a time; adjacent threads copy adjacent chunks. Rows
+// `len` and above do not exist, so they are not read and become zeros.
 template <int HEIGHT, int HEAD_DIM, int NUM_THREADS>
 FA_DEVICE void load_tile(uint32_t smem, const bf16* gmem, int tile, int len, FA_SITE) {
   constexpr int CHUNK = 16 / sizeof(bf16);   // elements in 16 bytes
-  constexpr int STEP = NUM_THREADS * CHUNK;  // elements that all threads copy at once
+  constexpr int STEP = NUM_THREADS * CHUNK;  // elements that all threads copy at a time
   constexpr int STEP_ROWS = STEP / HEAD_DIM;
   static_assert(HEIGHT % STEP_ROWS == 0, "every thread copies the same number of chunks");
 
@@ -38,8 +38,8 @@ FA_DEVICE void load_tile(uint32_t smem, const bf16* gmem, int tile, int len, FA_
 // [/anchor: load_tile]
 
 // [anchor: load_fragments_Q]
-// Q_smem -> Q_rmem: this warp's rows, as operand A. One x4 brings a whole 16x16 tile: lanes 0-15
-// give the addresses of its rows' left halves, lanes 16-31 of their right halves.
+// Q_smem -> Q_rmem: this warp's rows, as operand A. One x4 loads a whole 16x16 tile: lanes 0-15
+// pass the addresses of its rows' left halves, lanes 16-31 those of their right halves.
 template <int MMAS_Q, int MMAS_D>
 FA_DEVICE void load_fragments_Q(uint32_t (&Q_rmem)[MMAS_Q][MMAS_D][4], uint32_t Q_smem) {
   constexpr uint32_t ROW_BYTES = MMAS_D * MMA_K * sizeof(bf16);
@@ -56,7 +56,7 @@ FA_DEVICE void load_fragments_Q(uint32_t (&Q_rmem)[MMAS_Q][MMAS_D][4], uint32_t 
 
 // [anchor: multiply_query_key]
 // S += Q @ K.T   [WARP_Q, BLOCK_KV]
-// Operand B wants, for each key, neighbours along HEAD_DIM in a register: K's rows hold just that.
+// Operand B needs, for each key, adjacent elements along HEAD_DIM in a register, as in K's rows.
 template <int MMAS_Q, int MMAS_KV, int MMAS_D>
 FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
                                   const uint32_t (&Q_rmem)[MMAS_Q][MMAS_D][4], uint32_t K_smem) {
@@ -76,8 +76,8 @@ FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
 
 // [anchor: multiply_weights_value]
 // O += P @ V   [WARP_Q, HEAD_DIM]
-// Now the sum runs over keys, so operand B wants neighbours along the keys, and V's rows hold
-// neighbours along HEAD_DIM: ldmatrix transposes each 8x8 matrix on its way.
+// The sum runs over keys, so operand B needs elements that are adjacent along the keys, but V's
+// rows are contiguous along HEAD_DIM: ldmatrix transposes each 8x8 matrix.
 template <int MMAS_Q, int MMAS_D, int MMAS_KV>
 FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4],
                                       const uint32_t (&P_rmem)[MMAS_Q][MMAS_KV][4],
@@ -96,8 +96,8 @@ FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4],
 }
 // [/anchor: multiply_weights_value]
 
-// The second number asks for at least one block on a multiprocessor, so that the compiler may use
-// all 255 registers of a thread. Not told, it may save some, and load fragments too late.
+// The second number requests at least one block per SM, so that the compiler may use all 255
+// registers of a thread. Otherwise it may save registers and load fragments too late.
 template <int HEAD_DIM, int BLOCK_Q, int BLOCK_KV, int NUM_WARPS, class Breaks>
 FA_KERNEL FA_LAUNCH_BOUNDS(32 * NUM_WARPS, 1)
 void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
@@ -112,8 +112,8 @@ void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
   static_assert(BLOCK_KV % MMA_K == 0 && HEAD_DIM % MMA_K == 0, "tiles are whole mma tiles");
 
   // [anchor: grid]
-  // One block per BLOCK_Q rows of each head. Blocks of one head are neighbours: they read the
-  // same K and V, which then come from the L2 cache.
+  // One block per BLOCK_Q rows of each head. Blocks of one head are adjacent, so that the K and V
+  // which all of them read come from the L2 cache.
   const int num_q_tiles = ceil_div(len_q, BLOCK_Q);
   const int num_kv_tiles = ceil_div(len_kv, BLOCK_KV);
   const int64_t batch_head = block_index() / num_q_tiles;
@@ -124,7 +124,7 @@ void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
   O += batch_head * len_q * HEAD_DIM;
   // [/anchor: grid]
 
-  // Q is in registers before the first K arrives: it borrows the memory of K and V.
+  // Q is in registers before the first K arrives, so it uses the memory of K and V.
   const uint32_t Q_smem = dynamic_smem();
   const uint32_t K_smem = Q_smem;
   const uint32_t V_smem = K_smem + KV_TILE_BYTES;
@@ -132,8 +132,8 @@ void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
   uint32_t Q_rmem[WARP_Q / MMA_M][HEAD_DIM / MMA_K][4];
   uint32_t P_rmem[WARP_Q / MMA_M][BLOCK_KV / MMA_K][4];
   float O_rmem[WARP_Q / MMA_M][HEAD_DIM / MMA_N][4] = {};
-  float m[WARP_Q / MMA_M][2];        // row maximum so far
-  float l[WARP_Q / MMA_M][2] = {};   // row sum so far
+  float m[WARP_Q / MMA_M][2];        // running row maximum
+  float l[WARP_Q / MMA_M][2] = {};   // running row sum
   float rescale[WARP_Q / MMA_M][2];  // exp(m_old - m)
   for (auto& row : m) row[0] = row[1] = NEG_INF;
 
@@ -192,7 +192,7 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
                                      args, SMEM_ROWS * HEAD_DIM * sizeof(bf16), breaks);
 }
 
-// The function that host code calls. (A template, so that it is compiled only where it is used.)
+// Called by host code. (A template, so that it is compiled only where it is used.)
 template <class Args>
 void forward(const Args& args) {
   dispatch(args, [&](auto head_dim, auto breaks) { launch_attention<head_dim>(args, breaks); });

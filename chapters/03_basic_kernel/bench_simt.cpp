@@ -1,4 +1,5 @@
-// How fast the emulator is: fiber switches, and chapter 03's kernel with and without its checks.
+// Measures the speed of the emulator: fiber switches, and chapter 03's kernel with and without
+// checks.
 //   ./learn bench simt
 
 #include <algorithm>
@@ -18,11 +19,11 @@ using fa::simt::Buffer;
 using fa::simt::Config;
 
 struct Time {
-  double cpu_ms = 1e30;  // of all threads; what other programs take does not count
+  double cpu_ms = 1e30;  // CPU time of all threads, so that other programs do not count
   double wall_ms = 1e30;
 };
 
-// Fastest of several runs: the others were disturbed.
+// Takes the fastest of several runs, because the others were disturbed.
 template <class F>
 Time best_time(int runs, F f) {
   Time best;
@@ -39,7 +40,7 @@ Time best_time(int runs, F f) {
   return best;
 }
 
-// A ring of 32 fibers, as in a warp, that do nothing but hand over.
+// A ring of 32 fibers, as in a warp, that only hand over.
 constexpr int kRing = 32;
 constexpr long kSwitches = 4'000'000;
 fa::simt::Fiber ring_main, ring[kRing];

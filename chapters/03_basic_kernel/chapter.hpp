@@ -1,5 +1,5 @@
 #pragma once
-// Chapter 03 as host code sees it.
+// Describes chapter 03's kernel to host code.
 
 #include "common/kernels/chapter.hpp"
 

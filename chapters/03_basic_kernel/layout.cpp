@@ -1,7 +1,8 @@
-// Which lane holds which element: asked of ldmatrix, mma and this chapter's functions, which run on
-// marked numbers. No formula of a layout stands here; test_layout.py holds it to PTX's.
+// Prints which lane holds which element. ldmatrix, mma and this chapter's functions run on marked
+// numbers, so no formula of a layout is written here. test_layout.py compares the result with
+// PTX's.
 //
-//   ch03_layout --lane 9         what lane 9 holds, and which addresses it gives
+//   ch03_layout --lane 9         the elements that lane 9 holds, and the addresses that it passes
 //   ch03_layout --layout F.json  all lanes (docs/figures/README.md)
 
 #include <cstdint>
@@ -28,13 +29,15 @@ struct Element {
   int row, column;
   bool operator==(const Element&) const = default;
 };
-using Elements = std::vector<Element>;  // what the lanes hold: [32][halves of registers, or floats]
+using Elements = std::vector<Element>;  // contents of the lanes: [32][halves of registers, or
+                                        // floats]
 
 void require(bool holds, const char* what) {
   if (!holds) throw std::runtime_error(std::string("the layouts are not what is drawn: ") + what);
 }
 
-// Marks are 1 to 256: bf16 holds each of them exactly, and none is the 0 of an empty place.
+// Marks are 1 to 256, because bf16 represents each of them exactly and none is the 0 of an empty
+// place.
 uint16_t bits(int mark) { return fa::to_bf16(static_cast<float>(mark)).bits; }
 int mark_of(uint16_t bits) { return static_cast<int>(fa::to_float(fa::bf16{bits})); }
 
@@ -61,7 +64,7 @@ struct Product {
   int mark;  // 1 times this
 };
 
-// The elements of A B that are not 0, where one operand has a single 1 and the other marks.
+// Finds the nonzero elements of A B, where one operand has a single 1 and the other has marks.
 std::vector<Product> products(const Buffer<uint32_t>& a, const Buffer<uint32_t>& b,
                               const Elements& C) {
   Buffer<float> c(32 * 4, "c");
@@ -72,8 +75,8 @@ std::vector<Product> products(const Buffer<uint32_t>& a, const Buffer<uint32_t>&
   return found;
 }
 
-// A is what load_fragments_Q leaves of a marked Q, C where S = Q @ I.T puts the same marks. Then
-// mma itself is asked for each half register of B, and of A: a 1 there and nowhere else.
+// A is what load_fragments_Q makes of a marked Q, and C is where S = Q @ I.T puts the same marks.
+// For each half register of B and of A, mma runs with a single 1 there.
 Mma layout_of_mma() {
   Buffer<fa::bf16> Q(256, "Q"), identity(256, "K");
   for (int i = 0; i < 256; ++i) {
@@ -132,7 +135,7 @@ json by_lane(const List& list, size_t registers, size_t halves) {
   return lanes;
 }
 
-// One ldmatrix of the lessons: of Q, for operand A, or of K or V, for one or two operands B.
+// One ldmatrix of the lessons: of Q for operand A, or of K or V for one or two operands B.
 struct Load {
   const char* name;
   char source;
@@ -151,7 +154,7 @@ constexpr Load LOADS[] = {
     {"V x4.trans", 'V', 4, true, ch03::load_matrices<4, true>},
 };
 
-// The element of Q, K or V that mma wants in this half register of a lane.
+// Returns the element of Q, K or V that mma needs in this half register of a lane.
 Element wanted(const Load& load, const Mma& mma, size_t lane, size_t half) {
   if (load.source == 'Q') return mma.A[lane * 8 + half];
   Element element = mma.B[lane * 4 + half % 4];
@@ -160,8 +163,8 @@ Element wanted(const Load& load, const Mma& mma, size_t lane, size_t half) {
   return element;
 }
 
-// Which row's which element each half register receives, where a row is known by the lane that
-// gives its address; and where that row must lie, so that the registers are what mma wants.
+// Finds the row and element that each half register receives, where a row is identified by the lane
+// that passes its address, and where that row must be so that the registers are right for mma.
 json layout_of_load(const Load& load, const Mma& mma) {
   Buffer<uint32_t> registers(32 * load.matrices, "registers");
   run_warp(load.kernel, 512, registers.data());
@@ -185,7 +188,7 @@ json layout_of_load(const Load& load, const Mma& mma) {
           {"addresses", addresses}};
 }
 
-// Where exponentiate_and_pack took the halves of A's registers from: [lane, tile of S, c].
+// Finds which elements of S exponentiate_and_pack packs into A's registers: [lane, tile of S, c].
 json layout_of_weights() {
   Buffer<uint32_t> P(32 * 4, "P_rmem");
   run_warp(ch03::weights, 0, P.data());

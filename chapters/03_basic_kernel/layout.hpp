@@ -1,13 +1,13 @@
 #pragma once
-// Small kernels that tell where things land: this chapter's functions, ldmatrix and mma on marked
+// Small kernels that show where elements go: this chapter's functions, ldmatrix and mma on marked
 // numbers. layout.cpp runs them.
 
 #include "attention.hpp"
 
 namespace FA_BACKEND::ch03 {
 
-// 32 rows of 8 elements in shared memory, numbered from 0. Lane t gives the address of row t; a
-// lane that the instruction must not ask gives one that would be reported.
+// 32 rows of 8 elements in shared memory, numbered from 0. Lane t passes the address of row t.
+// Lanes whose address must not be used pass an invalid one.
 template <int MATRICES, bool TRANS>
 FA_KERNEL void load_matrices(uint32_t* registers) {  // [32][MATRICES]
   const uint32_t row = dynamic_smem() + lane_index() * 16;

@@ -50,7 +50,7 @@ TEST_CASE("counts what Nsight Compute counted") {
   CHECK(counters.shared_bytes_per_block == 32768);
 }
 
-// 128 query rows a block: half the blocks, so K and V are copied half as often.
+// 128 query rows per block: half as many blocks, so K and V are copied half as often.
 TEST_CASE("counts what Nsight Compute counted at 128 query rows a block") {
   const KernelBuild build{[](const ForwardArgs& args) {
     emulator::ch03::launch_attention<128, 128, 64>(args, emulator::NoBreaks{});

@@ -1,10 +1,10 @@
 #pragma once
 // Chapter 04: the same kernel without bank conflicts.
 //
-// Eight rows that ldmatrix reads at once lie 256 bytes apart: all in the same four of 32 banks. Now
-// the 16-byte chunks of each row stand in another order, XORed with the row's number, so that eight
-// rows cover all banks. Nothing else changes.
-// On an H200, shape 1,8,4096,8192,128: 249.9 TFLOP/s (docs/measurements/h200).
+// The eight rows that ldmatrix reads at a time are 256 bytes apart, all in the same four of 32
+// banks. Now the order of the 16-byte chunks in each row depends on the row's number, by XOR, so
+// that eight rows use all banks. Nothing else changes. On an H200, shape 1,8,4096,8192,128: 249.9
+// TFLOP/s (docs/measurements/h200).
 //
 //   ./learn diff 04       ch04_swizzling --shape 1,1,128,512,128 --profile
 
@@ -16,9 +16,9 @@
 namespace FA_BACKEND::ch04 {
 
 // [anchor: swizzle]
-// Where the 16-byte chunk at `offset` of a row-major tile is kept. A line of 128 bytes hits each
-// bank once, so rows that share a line do not collide, and the XOR term grows by one from line to
-// line. It only touches the bits that number a chunk in its row (in its line, if a row is longer).
+// Returns where the 16-byte chunk at `offset` of a row-major tile is stored. A line of 128 bytes
+// uses each bank once, so rows that share a line do not conflict. The XOR term grows by one per
+// line. It only changes the bits that number a chunk in its row (in its line, if a row is longer).
 template <int ROW_BYTES>
 FA_HOST_DEVICE constexpr uint32_t swizzle(uint32_t offset) {
   static_assert(ROW_BYTES >= 16 && (ROW_BYTES & (ROW_BYTES - 1)) == 0, "a power of two from 16 up");
@@ -30,12 +30,12 @@ FA_HOST_DEVICE constexpr uint32_t swizzle(uint32_t offset) {
 
 // [anchor: load_tile]
 // Starts copying rows [tile * HEIGHT, (tile + 1) * HEIGHT) of a matrix [len, HEAD_DIM] from global
-// to shared memory, 16 bytes a thread at a time; neighbouring threads copy neighbouring chunks.
-// Rows from `len` on do not exist: nothing is read for them, and zeros are written.
+// to shared memory, 16 bytes per thread at a time; adjacent threads copy adjacent chunks. Rows
+// `len` and above do not exist, so they are not read and become zeros.
 template <int HEIGHT, int HEAD_DIM, int NUM_THREADS>
 FA_DEVICE void load_tile(uint32_t smem, const bf16* gmem, int tile, int len, FA_SITE) {
   constexpr int CHUNK = 16 / sizeof(bf16);   // elements in 16 bytes
-  constexpr int STEP = NUM_THREADS * CHUNK;  // elements that all threads copy at once
+  constexpr int STEP = NUM_THREADS * CHUNK;  // elements that all threads copy at a time
   constexpr int STEP_ROWS = STEP / HEAD_DIM;
   static_assert(HEIGHT % STEP_ROWS == 0, "every thread copies the same number of chunks");
 
@@ -51,8 +51,8 @@ FA_DEVICE void load_tile(uint32_t smem, const bf16* gmem, int tile, int len, FA_
 }
 // [/anchor: load_tile]
 
-// Q_smem -> Q_rmem: this warp's rows, as operand A. One x4 brings a whole 16x16 tile: lanes 0-15
-// give the addresses of its rows' left halves, lanes 16-31 of their right halves.
+// Q_smem -> Q_rmem: this warp's rows, as operand A. One x4 loads a whole 16x16 tile: lanes 0-15
+// pass the addresses of its rows' left halves, lanes 16-31 those of their right halves.
 template <int MMAS_Q, int MMAS_D>
 FA_DEVICE void load_fragments_Q(uint32_t (&Q_rmem)[MMAS_Q][MMAS_D][4], uint32_t Q_smem) {
   constexpr uint32_t ROW_BYTES = MMAS_D * MMA_K * sizeof(bf16);
@@ -69,8 +69,8 @@ FA_DEVICE void load_fragments_Q(uint32_t (&Q_rmem)[MMAS_Q][MMAS_D][4], uint32_t 
 
 // [anchor: multiply_query_key]
 // S += Q @ K.T   [WARP_Q, BLOCK_KV]
-// Operand B wants, for each key, neighbours along HEAD_DIM in a register: K's rows hold just that.
-// swizzle(lane + column) = swizzle(lane) ^ column: their bits do not overlap. One swizzle a lane.
+// Operand B needs, for each key, adjacent elements along HEAD_DIM in a register, as in K's rows.
+// swizzle(lane + column) = swizzle(lane) ^ column, because their bits do not overlap.
 template <int MMAS_Q, int MMAS_KV, int MMAS_D, class Breaks>
 FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
                                   const uint32_t (&Q_rmem)[MMAS_Q][MMAS_D][4], uint32_t K_smem,
@@ -92,8 +92,8 @@ FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
 // [/anchor: multiply_query_key]
 
 // O += P @ V   [WARP_Q, HEAD_DIM]
-// Now the sum runs over keys, so operand B wants neighbours along the keys, and V's rows hold
-// neighbours along HEAD_DIM: ldmatrix transposes each 8x8 matrix on its way.
+// The sum runs over keys, so operand B needs elements that are adjacent along the keys, but V's
+// rows are contiguous along HEAD_DIM: ldmatrix transposes each 8x8 matrix.
 template <int MMAS_Q, int MMAS_D, int MMAS_KV>
 FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4],
                                       const uint32_t (&P_rmem)[MMAS_Q][MMAS_KV][4],
@@ -111,8 +111,8 @@ FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4],
     }
 }
 
-// The second number asks for at least one block on a multiprocessor, so that the compiler may use
-// all 255 registers of a thread. Not told, it may save some, and load fragments too late.
+// The second number requests at least one block per SM, so that the compiler may use all 255
+// registers of a thread. Otherwise it may save registers and load fragments too late.
 template <int HEAD_DIM, int BLOCK_Q, int BLOCK_KV, int NUM_WARPS, class Breaks>
 FA_KERNEL FA_LAUNCH_BOUNDS(32 * NUM_WARPS, 1)
 void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
@@ -126,8 +126,8 @@ void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
   static_assert(BLOCK_Q % (NUM_WARPS * MMA_M) == 0, "every warp owns whole 16-row mma tiles");
   static_assert(BLOCK_KV % MMA_K == 0 && HEAD_DIM % MMA_K == 0, "tiles are whole mma tiles");
 
-  // One block per BLOCK_Q rows of each head. Blocks of one head are neighbours: they read the
-  // same K and V, which then come from the L2 cache.
+  // One block per BLOCK_Q rows of each head. Blocks of one head are adjacent, so that the K and V
+  // which all of them read come from the L2 cache.
   const int num_q_tiles = ceil_div(len_q, BLOCK_Q);
   const int num_kv_tiles = ceil_div(len_kv, BLOCK_KV);
   const int64_t batch_head = block_index() / num_q_tiles;
@@ -137,7 +137,7 @@ void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
   V += batch_head * len_kv * HEAD_DIM;
   O += batch_head * len_q * HEAD_DIM;
 
-  // Q is in registers before the first K arrives: it borrows the memory of K and V.
+  // Q is in registers before the first K arrives, so it uses the memory of K and V.
   const uint32_t Q_smem = dynamic_smem();
   const uint32_t K_smem = Q_smem;
   const uint32_t V_smem = K_smem + KV_TILE_BYTES;
@@ -145,8 +145,8 @@ void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
   uint32_t Q_rmem[WARP_Q / MMA_M][HEAD_DIM / MMA_K][4];
   uint32_t P_rmem[WARP_Q / MMA_M][BLOCK_KV / MMA_K][4];
   float O_rmem[WARP_Q / MMA_M][HEAD_DIM / MMA_N][4] = {};
-  float m[WARP_Q / MMA_M][2];        // row maximum so far
-  float l[WARP_Q / MMA_M][2] = {};   // row sum so far
+  float m[WARP_Q / MMA_M][2];        // running row maximum
+  float l[WARP_Q / MMA_M][2] = {};   // running row sum
   float rescale[WARP_Q / MMA_M][2];  // exp(m_old - m)
   for (auto& row : m) row[0] = row[1] = NEG_INF;
 
@@ -201,7 +201,7 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
                                      args, SMEM_ROWS * HEAD_DIM * sizeof(bf16), breaks);
 }
 
-// The function that host code calls. (A template, so that it is compiled only where it is used.)
+// Called by host code. (A template, so that it is compiled only where it is used.)
 template <class Args>
 void forward(const Args& args) {
   dispatch(args, [&](auto head_dim, auto breaks) { launch_attention<head_dim>(args, breaks); });

@@ -1,5 +1,5 @@
-// Which banks the eight rows of one ldmatrix matrix hit, for every row width, with and without the
-// remedies of this chapter. The numbers in README.md are what this prints.
+// Prints which banks the eight rows of one ldmatrix matrix use, for every row width, with and
+// without the remedies of this chapter. The numbers in README.md come from it.
 //
 //   ch04_banks                   the table
 //   ch04_banks --layout F.json   every address and cost, widths 16 to 256 (docs/figures/README.md)
@@ -21,7 +21,8 @@ namespace {
 
 constexpr uint32_t ROWS = 64;
 
-// The cost of reading rows [row, row + 8) of one 16-byte column; where(row, chunk) is an address.
+// Returns the cost of reading rows [row, row + 8) of one 16-byte column; where(row, chunk) is an
+// address.
 template <class Where>
 int column_wavefronts(uint32_t row, uint32_t chunk, Where where) {
   uint32_t addresses[8];
@@ -29,7 +30,7 @@ int column_wavefronts(uint32_t row, uint32_t chunk, Where where) {
   return fa::simt::matrix_wavefronts(addresses);
 }
 
-// The worst of all columns and all groups of eight rows.
+// Returns the maximum over all columns and all groups of eight rows.
 template <class Where>
 int wavefronts(uint32_t row_bytes, Where where) {
   int worst = 0;
@@ -39,7 +40,7 @@ int wavefronts(uint32_t row_bytes, Where where) {
   return worst;
 }
 
-// The formula one meets most: it counts rows in half lines, 64 bytes instead of 128.
+// The most common formula, which counts rows in half lines: 64 bytes instead of 128.
 uint32_t swizzle_by_half_lines(uint32_t offset, uint32_t row_bytes) {
   const uint32_t row = offset / row_bytes % 8;
   return row_bytes == 16 ? offset : offset ^ (row / std::max(64 / row_bytes, 1u) << 4);
@@ -65,7 +66,7 @@ void print_costs() {
   std::printf("\n");
 }
 
-// Addresses [row][chunk] of the first eight rows, and what reading each column of chunks costs.
+// Addresses [row][chunk] of the first eight rows, and the cost of reading each column of chunks.
 template <class Where>
 nlohmann::json layout(uint32_t row_bytes, Where where) {
   nlohmann::json addresses, costs;
@@ -94,7 +95,7 @@ uint32_t swizzled(uint32_t offset, uint32_t row_bytes) {
   }
 }
 
-// Widths that are no power of two have no swizzle here.
+// Widths that are not a power of two have no swizzle here.
 nlohmann::json all_layouts() {
   nlohmann::json widths;
   for (uint32_t width = 16; width <= 256; width += 16) {

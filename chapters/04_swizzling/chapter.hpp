@@ -1,5 +1,5 @@
 #pragma once
-// Chapter 04 as host code sees it.
+// Describes chapter 04's kernel to host code.
 
 #include "chapters/03_basic_kernel/chapter.hpp"
 

@@ -53,13 +53,13 @@ TEST_CASE("counts what Nsight Compute counted") {
   CHECK(counters.shared_bytes_per_block == 32768);
 }
 
-// Cost of reading one 8x8 matrix of a tile with rows of ROW_BYTES, by the rule of 32 banks.
+// Returns the cost of reading one 8x8 matrix of a tile with rows of ROW_BYTES, with 32 banks.
 template <int ROW_BYTES>
 int worst_wavefronts() {
   int worst = 0;
   for (uint32_t chunk = 0; chunk < ROW_BYTES / 16; ++chunk)
     for (uint32_t first_row = 0; first_row < 16; first_row += 8) {
-      int hits[8] = {};  // of each group of four banks: a chunk covers one
+      int hits[8] = {};  // per group of four banks, which a chunk covers
       for (uint32_t row = first_row; row < first_row + 8; ++row)
         ++hits[emulator::ch04::swizzle<ROW_BYTES>(row * ROW_BYTES + chunk * 16) / 16 % 8];
       worst = std::max(worst, *std::max_element(hits, hits + 8));

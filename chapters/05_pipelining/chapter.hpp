@@ -1,5 +1,5 @@
 #pragma once
-// Chapter 05 as host code sees it.
+// Describes chapter 05's kernel to host code.
 
 #include "chapters/04_swizzling/chapter.hpp"
 

@@ -1,5 +1,5 @@
 #pragma once
-// Chapter 06 as host code sees it.
+// Describes chapter 06's kernel to host code.
 
 #include "chapters/05_pipelining/chapter.hpp"
 

@@ -1,5 +1,5 @@
 #pragma once
-// Chapter 07 as host code sees it.
+// Describes chapter 07's kernel to host code.
 
 #include "chapters/06_ldmatrix_x4/chapter.hpp"
 

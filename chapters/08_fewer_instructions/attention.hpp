@@ -1,10 +1,10 @@
 #pragma once
 // Chapter 08: fewer instructions.
 //
-// The schedule is chapter 07's. Each warp owns 32 query rows, so that every fragment of K and V
-// feeds two mma; Q stays in shared memory, as the registers are O's and S's. The softmax loses what
-// it does not need: one FMA in front of each exponential, no shuffle in most tiles, O rescaled only
-// when a maximum grew a lot. And P exists 16 keys at a time, between the mma that consume it.
+// The schedule is that of chapter 07. Each warp owns 32 query rows, so that every fragment of K and
+// V feeds two mma. Q stays in shared memory, because O and S need the registers. The softmax has
+// one FMA before each exponential, no shuffle in most tiles, and rescales O only when a maximum has
+// grown a lot. P is computed for 16 keys at a time, between the mma that use it.
 //
 //   ./learn diff 08       ch08_fewer_instructions --shape 1,1,128,512,128 --profile
 //
@@ -17,10 +17,10 @@
 
 namespace FA_BACKEND::ch08 {
 
-// Where the 16-byte chunk at `offset` of a row-major tile is kept. A line of 128 bytes hits each
-// bank once, so rows that share a line do not collide, and the XOR term grows by one from line to
-// line. It only touches the bits that number a chunk in its row (in its line, where a row is
-// longer).
+// Returns where the 16-byte chunk at `offset` of a row-major tile is stored. A line of 128 bytes
+// uses each bank once, so rows that share a line do not conflict. The XOR term grows by one per
+// line. It only changes the bits that number a chunk in its row (in its line, where a row is longer
+// than a line).
 template <int ROW_BYTES>
 FA_HOST_DEVICE constexpr uint32_t swizzle(uint32_t offset) {
   static_assert(ROW_BYTES >= 16 && (ROW_BYTES & (ROW_BYTES - 1)) == 0, "a power of two from 16 up");
@@ -30,12 +30,12 @@ FA_HOST_DEVICE constexpr uint32_t swizzle(uint32_t offset) {
 }
 
 // Starts copying rows [tile * HEIGHT, (tile + 1) * HEIGHT) of a matrix [len, HEAD_DIM] from global
-// to shared memory, 16 bytes a thread at a time; neighbouring threads copy neighbouring chunks.
-// Rows from `len` on do not exist: nothing is read for them, and zeros are written.
+// to shared memory, 16 bytes per thread at a time; adjacent threads copy adjacent chunks. Rows
+// `len` and above do not exist, so they are not read and become zeros.
 template <int HEIGHT, int HEAD_DIM, int NUM_THREADS>
 FA_DEVICE void load_tile(uint32_t smem, const bf16* gmem, int tile, int len, FA_SITE) {
   constexpr int CHUNK = 16 / sizeof(bf16);   // elements in 16 bytes
-  constexpr int STEP = NUM_THREADS * CHUNK;  // elements that all threads copy at once
+  constexpr int STEP = NUM_THREADS * CHUNK;  // elements that all threads copy at a time
   constexpr int STEP_ROWS = STEP / HEAD_DIM;
   static_assert(HEIGHT % STEP_ROWS == 0, "every thread copies the same number of chunks");
   static_assert(STEP_ROWS % 8 == 0, "the swizzle repeats every 8 rows: one swizzle a thread");
@@ -51,8 +51,8 @@ FA_DEVICE void load_tile(uint32_t smem, const bf16* gmem, int tile, int len, FA_
 }
 
 // S += Q @ K.T   [WARP_Q, BLOCK_KV]
-// Operand B wants, for each key, neighbours along HEAD_DIM in a register: K's rows hold just that.
-// swizzle(lane + column) = swizzle(lane) ^ column: their bits do not overlap. One swizzle a lane.
+// Operand B needs, for each key, adjacent elements along HEAD_DIM in a register, as in K's rows.
+// swizzle(lane + column) = swizzle(lane) ^ column, because their bits do not overlap.
 template <int HEAD_DIM, int MMAS_Q, int MMAS_KV, class Breaks>
 FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
                                   uint32_t Q_smem,  // this warp's rows [WARP_Q, HEAD_DIM]
@@ -84,9 +84,9 @@ FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
 }
 
 // m' = max(m, rowmax S),   O *= exp(m - m'),   l *= exp(m - m')
-// Any m will do, if O and l are summed with the same m and no exponential overflows. So m stays
-// until a weight would pass 2^8, which is rare after the first tiles. To find that out, each lane
-// looks at its own columns and the warp votes. Shuffles are needed only for tiles in which m moves.
+// Any m is correct if O and l are summed with the same m and no exponential overflows. So m stays
+// until a weight would exceed 2^8, which is rare after the first tiles. To detect that, each lane
+// checks its own columns and the warp votes. Shuffles are needed only for tiles in which m changes.
 template <int MMAS_Q, int MMAS_KV, int MMAS_D, class Breaks>
 FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
                              float (&O_rmem)[MMAS_Q][MMAS_D][4],
@@ -102,7 +102,7 @@ FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
         row_max[mma_q][half] = max(row_max[mma_q][half], max(c[0], c[1]));
       }
       // [anchor: vote]
-      // In the first tile m = -inf. Written so that NaN, from -inf - (-inf), counts as grown.
+      // In the first tile m = -inf. Written so that the NaN of -inf - (-inf) counts as grown.
       grew |= !((row_max[mma_q][half] - m[mma_q][half]) * scale_log2 <= MAX_GROWTH);
       grew |= !is_foldable(m[mma_q][half], scale_log2);
     }
@@ -116,7 +116,7 @@ FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
           quad_reduce(row_max[mma_q][half], breaks, [](float a, float b) { return max(a, b); });
       const float m_old = m[mma_q][half];
       float m_new = max(m_old, tile_max);
-      if (breaks.has(fa::NO_RESCALE)) m_new = tile_max;  // each tile by its own maximum
+      if (breaks.has(fa::NO_RESCALE)) m_new = tile_max;  // each tile uses its own maximum
       if (breaks.has(fa::NO_MAX)) m_new = 0.0f;
       m[mma_q][half] = m_new;
       rescale[mma_q][half] =
@@ -148,9 +148,9 @@ FA_DEVICE void exponentiate(uint32_t (&P_rmem)[MMAS_Q][4], float (&l)[MMAS_Q][2]
 // [/anchor: exponentiate]
 
 // O += exp(S - m) @ V   [WARP_Q, HEAD_DIM]
-// Now the sum runs over keys, so operand B wants neighbours along the keys, and V's rows hold
-// neighbours along HEAD_DIM: ldmatrix transposes each 8x8 matrix on its way. The exponentials of
-// the next 16 keys do not wait for the mma of these: the two units work side by side.
+// The sum runs over keys, so operand B needs elements that are adjacent along the keys, but V's
+// rows are contiguous along HEAD_DIM: ldmatrix transposes each 8x8 matrix. The exponentials of the
+// next 16 keys do not wait for the mma of these, because the two units work in parallel.
 template <int MMAS_Q, int MMAS_D, int MMAS_KV>
 FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4], float (&l)[MMAS_Q][2],
                                       const float (&S_rmem)[MMAS_Q][MMAS_KV][4],
@@ -177,8 +177,8 @@ FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4], float 
   // [/anchor: beside_the_mma]
 }
 
-// The second number asks for at least one block on a multiprocessor, so that the compiler may use
-// all 255 registers of a thread. Not told, it may save some, and load fragments too late.
+// The second number requests at least one block per SM, so that the compiler may use all 255
+// registers of a thread. Otherwise it may save registers and load fragments too late.
 template <int HEAD_DIM, int BLOCK_Q, int BLOCK_KV, int NUM_WARPS, class Breaks>
 FA_KERNEL FA_LAUNCH_BOUNDS(32 * NUM_WARPS, 1)
 void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
@@ -193,8 +193,8 @@ void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
   static_assert(BLOCK_Q % (NUM_WARPS * MMA_M) == 0, "every warp owns whole 16-row mma tiles");
   static_assert(BLOCK_KV % MMA_K == 0 && HEAD_DIM % MMA_K == 0, "tiles are whole mma tiles");
 
-  // One block per BLOCK_Q rows of each head. Blocks of one head are neighbours: they read the
-  // same K and V, which then come from the L2 cache.
+  // One block per BLOCK_Q rows of each head. Blocks of one head are adjacent, so that the K and V
+  // which all of them read come from the L2 cache.
   const int num_q_tiles = ceil_div(len_q, BLOCK_Q);
   const int num_kv_tiles = ceil_div(len_kv, BLOCK_KV);
   const int64_t batch_head = block_index() / num_q_tiles;
@@ -212,12 +212,12 @@ void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
   const auto buffer = [](uint32_t smem, int kv_tile) { return smem + kv_tile % 2 * KV_TILE_BYTES; };
 
   float O_rmem[WARP_Q / MMA_M][HEAD_DIM / MMA_N][4] = {};
-  float m[WARP_Q / MMA_M][2];       // a row maximum, up to 2^8 behind
-  float l[WARP_Q / MMA_M][2] = {};  // row sum so far, of this lane's columns
+  float m[WARP_Q / MMA_M][2];       // row maximum, up to 8 too small in log2
+  float l[WARP_Q / MMA_M][2] = {};  // running row sum of this lane's columns
   for (auto& row : m) row[0] = row[1] = NEG_INF;
 
-  // wait_group counts groups, so each call commits one, even when there is no tile left to copy:
-  // the count in the loop then holds to the last tile.
+  // wait_group counts groups. Each call commits one, even if there is no tile left to copy, so that
+  // the count in the loop is right up to the last tile.
   const auto load_K = [&, breaks](int kv_tile) {
     const bool exists = kv_tile < num_kv_tiles;
     if (exists)
@@ -233,7 +233,7 @@ void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
   load_tile<BLOCK_Q, HEAD_DIM, NUM_THREADS>(Q_smem, Q, q_tile, len_q);  // in K's first group
   load_K(0);
   for (int kv_tile = 0; kv_tile < num_kv_tiles; ++kv_tile) {
-    // All warps have read the last tile's V: this tile's may overwrite it.
+    // All warps have read the last tile's V, so this tile's may overwrite it.
     if (!breaks.has(fa::MISSING_BARRIER)) block_sync();
     load_V(kv_tile);
     if (!breaks.has(fa::MISSING_WAIT)) cp_async_wait<1>();  // V stays in flight
@@ -246,11 +246,11 @@ void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
     const int keys_left = len_kv - kv_tile * BLOCK_KV;
     if (keys_left < BLOCK_KV && !breaks.has(fa::UNMASKED_TAIL)) mask_tail(S_rmem, keys_left);
 
-    raise_row_max(m, l, O_rmem, S_rmem, scale_log2, breaks);  // m' = max(m, rowmax S), if it must
+    raise_row_max(m, l, O_rmem, S_rmem, scale_log2, breaks);  // m' = max(m, rowmax S), if needed
 
     breaks.has(fa::WAIT_TOO_FEW) ? cp_async_wait<2>() : cp_async_wait<1>();  // the next K stays
-    // Every thread's part of this V has landed, and all warps have read this tile's K: its buffer
-    // is the next that load_K fills.
+    // Every thread's part of this V has landed, and all warps have read this tile's K, whose buffer
+    // the next load_K fills.
     if (!breaks.has(fa::DIVERGENT_BARRIER) || warp_index() == 0) block_sync();
 
     multiply_weights_value(O_rmem, l, S_rmem, m, scale_log2, V_smem);  // O += exp(S - m) @ V
@@ -272,7 +272,7 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
                                      args, SMEM_ROWS * HEAD_DIM * sizeof(bf16), breaks);
 }
 
-// The function that host code calls. (A template, so that it is compiled only where it is used.)
+// Called by host code. (A template, so that it is compiled only where it is used.)
 template <class Args>
 void forward(const Args& args) {
   dispatch(args, [&](auto head_dim, auto breaks) { launch_attention<head_dim>(args, breaks); });

@@ -1,5 +1,5 @@
 #pragma once
-// Chapter 08 as host code sees it.
+// Describes chapter 08's kernel to host code.
 
 #include "chapters/07_better_pipelining/chapter.hpp"
 

@@ -43,8 +43,8 @@ TEST_CASE("counts what Nsight Compute counted") {
   CHECK(counters.ldmatrix_instructions == 4 * 8 * (8 * (2 + 4) + 4 * 8));
   CHECK(counters.mma_instructions == 8192);
   CHECK(counters.cp_async_instructions == 576);
-  // 8 rows of a quad, 2 shuffles each for 2 rows at once: the maximum moved in the first tile only;
-  // the row sums follow after the loop
+  // 8 rows of a quad, 2 shuffles each for 2 rows at a time: the maximum moved in the first tile
+  // only, and the row sums follow after the loop
   CHECK(counters.shuffle_instructions == 4 * (8 + 8));
   CHECK(counters.barriers == 96);
   CHECK(counters.shared_load_wavefronts == 10240);
@@ -57,7 +57,7 @@ TEST_CASE("counts what Nsight Compute counted") {
   CHECK(counters.shared_bytes_per_block == 81920);
 }
 
-// Scores that rise or fall by `step` from key to key, in all rows alike.
+// Scores that rise or fall by `step` from key to key, the same in all rows.
 Problem staircase(const Shape& shape, float step) {
   Problem problem = random_problem(shape, Dtype::bf16, 6, 0.0);  // q = 0
   for (int64_t row = 0; row < shape.batch * shape.heads * shape.q; ++row)
@@ -75,7 +75,7 @@ struct Answer {
 Answer answer(const Problem& problem) {
   std::vector<float> o(problem.shape.q_elements());
   const simt::Report report = forward_on_emulator(KERNEL, problem, o).report;
-  // one warp: 8 shuffles for each move, 8 for the row sums
+  // one warp: 8 shuffles per move, 8 for the row sums
   return {report.hazards.empty() && check_output(problem, o, {}).passed(),
           (report.counters.shuffle_instructions / 4 - 8) / 8};
 }

@@ -64,8 +64,8 @@ FA_DEVICE void load_tile(uint32_t smem, const Rows& gmem, int tile, FA_SITE) {
 }
 
 // S += Q @ K.T   [WARP_Q, BLOCK_KV]
-// Operand B needs, for each key, adjacent elements along HEAD_DIM in a register, as K's rows have
-// it. swizzle(lane + column) = swizzle(lane) ^ column, because their bits do not overlap.
+// Operand B needs, for each key, adjacent elements along HEAD_DIM in a register, as in K's rows.
+// swizzle(lane + column) = swizzle(lane) ^ column, because their bits do not overlap.
 template <class T, int HEAD_DIM, int MMAS_Q, int MMAS_KV, class Breaks>
 FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
                                   uint32_t Q_smem,  // this warp's rows [WARP_Q, HEAD_DIM]

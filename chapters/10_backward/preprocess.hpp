@@ -14,8 +14,7 @@ FA_DEVICE void clear_dQ(const Params& p, int64_t first_tile, int tiles) {
     store_global(reinterpret_cast<Chunk*>(dQ_sum + at), Chunk{});
 }
 
-// D = rowsum(dO o O), LSE log2(e), dQ_sum = 0 if there is one, for a tile of queries of one
-// head.
+// D = rowsum(dO o O), LSE log2(e), dQ_sum = 0 if there is one, for a tile of one head's queries.
 template <class T, int HEAD_DIM, class Breaks>
 FA_KERNEL FA_LAUNCH_BOUNDS(256, 1)
 void preprocess(const Params p, Breaks breaks) {

@@ -1,9 +1,9 @@
 #pragma once
 // Chapter 12: tiles by TMA.
 //
-// The arithmetic is chapter 08's. One thread issues the load of a tile with one instruction. The
-// copy engine computes the addresses, swizzles, writes zeros where no row exists, and counts the
-// bytes on an mbarrier, on which each thread that needs the tile waits. So one of three block
+// The arithmetic is that of chapter 08. One thread issues the load of a tile with one instruction.
+// The copy engine computes the addresses, swizzles, writes zeros where no row exists, and counts
+// the bytes on an mbarrier, on which each thread that needs the tile waits. So one of three block
 // barriers per tile is left.
 //
 //   ./learn diff 12       ch12_tma --shape 1,1,128,512,128 --profile
@@ -26,7 +26,7 @@ template <int HEIGHT>
 struct Tile {
   static constexpr uint32_t ROW_BYTES = 128;
   static constexpr uint32_t PANEL_BYTES = HEIGHT * ROW_BYTES;
-  static constexpr int PANEL_MMAS = 64 / MMA_K;  // of 16 columns
+  static constexpr int PANEL_MMAS = 64 / MMA_K;  // 16 columns each
 
   // Address of row `row`, columns 8 * chunk to 8 * chunk + 7; chunk < 2.
   FA_DEVICE static uint32_t at(uint32_t smem, uint32_t row, uint32_t chunk) {
@@ -42,7 +42,7 @@ struct Tile {
 // [/anchor: tile]
 
 // S += Q @ K.T   [WARP_Q, BLOCK_KV]
-// Operand B wants, for each key, neighbours along HEAD_DIM in a register: K's rows hold just that.
+// Operand B needs, for each key, adjacent elements along HEAD_DIM in a register, as in K's rows.
 template <int HEAD_DIM, int BLOCK_Q, int MMAS_Q, int MMAS_KV>
 FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
                                   uint32_t Q_smem,  // this warp's rows of the tile
@@ -69,9 +69,9 @@ FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
 }
 
 // m' = max(m, rowmax S),   O *= exp(m - m'),   l *= exp(m - m')
-// Any m will do, if O and l are summed with the same m and no exponential overflows. So m stays
-// until a weight would pass 2^8, which is rare after the first tiles. To find that out, each lane
-// looks at its own columns and the warp votes. Shuffles are needed only for tiles in which m moves.
+// Any m is correct if O and l are summed with the same m and no exponential overflows. So m stays
+// until a weight would exceed 2^8, which is rare after the first tiles. To detect that, each lane
+// checks its own columns and the warp votes. Shuffles are needed only for tiles in which m changes.
 template <int MMAS_Q, int MMAS_KV, int MMAS_D, class Breaks>
 FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
                              float (&O_rmem)[MMAS_Q][MMAS_D][4],
@@ -86,7 +86,7 @@ FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
         const float* c = &S_rmem[mma_q][mma_kv][half * 2];
         row_max[mma_q][half] = max(row_max[mma_q][half], max(c[0], c[1]));
       }
-      // In the first tile m = -inf. Written so that NaN, from -inf - (-inf), counts as grown.
+      // In the first tile m = -inf. Written so that the NaN of -inf - (-inf) counts as grown.
       grew |= !((row_max[mma_q][half] - m[mma_q][half]) * scale_log2 <= MAX_GROWTH);
       grew |= !is_foldable(m[mma_q][half], scale_log2);
     }
@@ -99,7 +99,7 @@ FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
           quad_reduce(row_max[mma_q][half], breaks, [](float a, float b) { return max(a, b); });
       const float m_old = m[mma_q][half];
       float m_new = max(m_old, tile_max);
-      if (breaks.has(fa::NO_RESCALE)) m_new = tile_max;  // each tile by its own maximum
+      if (breaks.has(fa::NO_RESCALE)) m_new = tile_max;  // each tile uses its own maximum
       if (breaks.has(fa::NO_MAX)) m_new = 0.0f;
       m[mma_q][half] = m_new;
       rescale[mma_q][half] =
@@ -129,9 +129,9 @@ FA_DEVICE void exponentiate(uint32_t (&P_rmem)[MMAS_Q][4], float (&l)[MMAS_Q][2]
 }
 
 // O += exp(S - m) @ V   [WARP_Q, HEAD_DIM]
-// Now the sum runs over keys, so operand B wants neighbours along the keys, and V's rows hold
-// neighbours along HEAD_DIM: ldmatrix transposes each 8x8 matrix on its way. The exponentials of
-// the next 16 keys do not wait for the mma of these: the two units work side by side.
+// The sum runs over keys, so operand B needs elements that are adjacent along the keys, but V's
+// rows are contiguous along HEAD_DIM: ldmatrix transposes each 8x8 matrix. The exponentials of the
+// next 16 keys do not wait for the mma of these, because the two units work in parallel.
 template <int MMAS_Q, int MMAS_D, int MMAS_KV>
 FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4], float (&l)[MMAS_Q][2],
                                       const float (&S_rmem)[MMAS_Q][MMAS_KV][4],
@@ -155,8 +155,8 @@ FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4], float 
   }
 }
 
-// The second number asks for at least one block on a multiprocessor, so that the compiler may use
-// all 255 registers of a thread. Not told, it may save some, and load fragments too late.
+// The second number requests at least one block per SM, so that the compiler may use all 255
+// registers of a thread. Otherwise it may save registers and load fragments too late.
 template <int HEAD_DIM, int BLOCK_Q, int BLOCK_KV, int NUM_WARPS, class Breaks>
 FA_KERNEL FA_LAUNCH_BOUNDS(32 * NUM_WARPS, 1)
 void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const TensorMap K,
@@ -169,8 +169,8 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
   static_assert(BLOCK_Q % (NUM_WARPS * MMA_M) == 0, "every warp owns whole 16-row mma tiles");
   static_assert(BLOCK_KV % MMA_K == 0 && HEAD_DIM % MMA_K == 0, "tiles are whole mma tiles");
 
-  // One block per BLOCK_Q rows of each head. Blocks of one head are neighbours: they read the
-  // same K and V, which then come from the L2 cache.
+  // One block per BLOCK_Q rows of each head. Blocks of one head are adjacent, so that the K and V
+  // which all of them read come from the L2 cache.
   const int num_q_tiles = ceil_div(len_q, BLOCK_Q);
   const int num_kv_tiles = ceil_div(len_kv, BLOCK_KV);
   const int batch_head = block_index() / num_q_tiles;
@@ -181,12 +181,12 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
   const uint32_t V_smem = K_smem + 2 * KV_TILE_BYTES;
   const uint32_t Q_full = V_smem + KV_TILE_BYTES;  // mbarriers, 8 bytes each
   const uint32_t V_full = Q_full + 8;
-  const uint32_t K_full = V_full + 8;  // of either buffer
+  const uint32_t K_full = V_full + 8;  // one per buffer
   const auto buffer = [](uint32_t smem, int kv_tile) { return smem + kv_tile % 2 * KV_TILE_BYTES; };
 
   float O_rmem[WARP_Q / MMA_M][HEAD_DIM / MMA_N][4] = {};
-  float m[WARP_Q / MMA_M][2];       // a row maximum, up to 2^8 behind
-  float l[WARP_Q / MMA_M][2] = {};  // row sum so far, of this lane's columns
+  float m[WARP_Q / MMA_M][2];       // row maximum, up to 8 too small in log2
+  float l[WARP_Q / MMA_M][2] = {};  // running row sum of this lane's columns
   for (auto& row : m) row[0] = row[1] = NEG_INF;
 
   // [anchor: loads]
@@ -222,7 +222,7 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
 
   // [anchor: main_loop]
   for (int kv_tile = 0; kv_tile < num_kv_tiles; ++kv_tile) {
-    // All warps have read the last tile's K and V: this V and the next K may overwrite them.
+    // All warps have read the last tile's K and V, so this V and the next K may overwrite them.
     const bool arrives = !breaks.has(fa::DIVERGENT_BARRIER) || warp_index() == 0;
     if (!breaks.has(fa::MISSING_BARRIER) && arrives) block_sync();
     if (warp_index() == 0 && elect_one()) {
@@ -239,7 +239,7 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
     const int keys_left = len_kv - kv_tile * BLOCK_KV;
     if (keys_left < BLOCK_KV && !breaks.has(fa::UNMASKED_TAIL)) mask_tail(S_rmem, keys_left);
 
-    raise_row_max(m, l, O_rmem, S_rmem, scale_log2, breaks);  // m' = max(m, rowmax S), if it must
+    raise_row_max(m, l, O_rmem, S_rmem, scale_log2, breaks);  // m' = max(m, rowmax S), if needed
 
     mbarrier_wait(V_full, kv_tile % 2);
     multiply_weights_value(O_rmem, l, S_rmem, m, scale_log2, V_smem);  // O += exp(S - m) @ V
@@ -258,7 +258,7 @@ template <int HEAD_DIM, int BLOCK_Q = 128, int BLOCK_KV = HEAD_DIM == 64 ? 128 :
 void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
   check_scale(args.scale);
   // [anchor: map]
-  // A tensor [batch*heads, len, HEAD_DIM] seen as panels of 64 columns: one box is a whole tile.
+  // Views a tensor [batch*heads, len, HEAD_DIM] as panels of 64 columns: one box is a whole tile.
   const auto map = [&](const fa::TensorRef& tensor, int rows, Swizzle swizzle) {
     const auto [batch, heads, len, dim] = tensor.shape;
     const int64_t rows_of_all = batch * heads * len;
@@ -279,7 +279,7 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
          static_cast<int>(args.k.shape[2]), args.scale * 1.44269504f, breaks);
 }
 
-// The function that host code calls. (A template, so that it is compiled only where it is used.)
+// Called by host code. (A template, so that it is compiled only where it is used.)
 template <class Args>
 void forward(const Args& args) {
   dispatch(args, [&](auto head_dim, auto breaks) { launch_attention<head_dim>(args, breaks); });

@@ -1,5 +1,5 @@
 #pragma once
-// Chapter 12 as host code sees it.
+// Describes chapter 12's kernel to host code.
 
 #include "breaks.hpp"
 #include "chapters/08_fewer_instructions/chapter.hpp"

@@ -52,7 +52,7 @@ TEST_CASE("counts what Nsight Compute counted") {
   CHECK(counters.shared_load_wavefronts_ideal == 11264);
   CHECK(counters.tma_instructions == 1 + 2 * 11);
   CHECK(counters.tma_bytes == (128 + 2 * 11 * 48) * 256);
-  // 4 are made, 23 are told of bytes, 4 warps wait for Q and for each K and V
+  // 4 are initialized, 23 are told of bytes, 4 warps wait for Q and for each K and V
   CHECK(counters.mbarrier_operations == 4 + 23 + 4 * (1 + 2 * 11));
   CHECK(counters.global_store_sectors == 2048);
 }
@@ -90,7 +90,7 @@ TEST_CASE("breaks of the synchronization") {
   is_reported_as(KERNEL, own(NO_INIT_FENCE), simt::HazardKind::kMissingProxyFence);
 }
 
-// The first head's rows when the second head's V is NaN.
+// Returns the first head's rows when the second head's V is NaN.
 std::vector<float> beside_nan(uint32_t breaks, int64_t len_kv) {
   const Shape shape{1, 2, 70, len_kv, 64};
   Problem problem = random_problem(shape, Dtype::bf16, 3);

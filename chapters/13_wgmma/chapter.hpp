@@ -1,5 +1,5 @@
 #pragma once
-// Chapter 13 as host code sees it.
+// Describes chapter 13's kernel to host code.
 
 #include "breaks.hpp"
 #include "chapters/12_tma/chapter.hpp"

@@ -56,7 +56,7 @@ TEST_CASE("counts what Nsight Compute counted") {
   CHECK(counters.barriers == 8 * (1 + 4));
   CHECK(counters.tma_instructions == 1 + 2 * 4);
   CHECK(counters.tma_bytes == (128 + 2 * 512) * 256);
-  // 5 are made, 9 are told of bytes, 8 warps wait for Q and for each K and V
+  // 5 are initialized, 9 are told of bytes, 8 warps wait for Q and for each K and V
   CHECK(counters.mbarrier_operations == 5 + 9 + 8 * (1 + 2 * 4));
   CHECK(counters.global_store_sectors == 2048);
 }

@@ -25,7 +25,7 @@ template <int HEIGHT>
 struct Tile {
   static constexpr uint32_t ROW_BYTES = 128, GROUP_BYTES = 8 * ROW_BYTES;
   static constexpr uint32_t PANEL_BYTES = HEIGHT * ROW_BYTES;
-  static constexpr int PANEL_MMAS = 64 / MMA_K;  // of 16 columns
+  static constexpr int PANEL_MMAS = 64 / MMA_K;  // 16 columns each
 
   // All rows, columns 16 mma_d to 16 mma_d + 15: the sum runs along a row. The next 8 rows are
   // GROUP_BYTES away.
@@ -57,9 +57,9 @@ FA_DEVICE void multiply_query_key(float (&S_rmem)[1][MMAS_KV][4],
 }
 
 // m' = max(m, rowmax S),   O *= exp(m - m'),   l *= exp(m - m')
-// Any m will do, if O and l are summed with the same m and no exponential overflows. So m stays
-// until a weight would pass 2^8, which is rare after the first tiles. To find that out, each lane
-// looks at its own columns and the warp votes. Shuffles are needed only for tiles in which m moves.
+// Any m is correct if O and l are summed with the same m and no exponential overflows. So m stays
+// until a weight would exceed 2^8, which is rare after the first tiles. To detect that, each lane
+// checks its own columns and the warp votes. Shuffles are needed only for tiles in which m changes.
 template <int MMAS_Q, int MMAS_KV, int MMAS_D, class Breaks>
 FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
                              float (&O_rmem)[MMAS_Q][MMAS_D][4],
@@ -74,7 +74,7 @@ FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
         const float* c = &S_rmem[mma_q][mma_kv][half * 2];
         row_max[mma_q][half] = max(row_max[mma_q][half], max(c[0], c[1]));
       }
-      // In the first tile m = -inf. Written so that NaN, from -inf - (-inf), counts as grown.
+      // In the first tile m = -inf. Written so that the NaN of -inf - (-inf) counts as grown.
       grew |= !((row_max[mma_q][half] - m[mma_q][half]) * scale_log2 <= MAX_GROWTH);
       grew |= !is_foldable(m[mma_q][half], scale_log2);
     }
@@ -87,7 +87,7 @@ FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
           quad_reduce(row_max[mma_q][half], breaks, [](float a, float b) { return max(a, b); });
       const float m_old = m[mma_q][half];
       float m_new = max(m_old, tile_max);
-      if (breaks.has(fa::NO_RESCALE)) m_new = tile_max;  // each tile by its own maximum
+      if (breaks.has(fa::NO_RESCALE)) m_new = tile_max;  // each tile uses its own maximum
       if (breaks.has(fa::NO_MAX)) m_new = 0.0f;
       m[mma_q][half] = m_new;
       rescale[mma_q][half] =
@@ -126,7 +126,7 @@ FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4], float 
                                       const float (&m)[MMAS_Q][2], float scale_log2,
                                       uint32_t V_smem) {
   using VTile = Tile<MMAS_KV * MMA_N>;
-  uint32_t P_rmem[MMAS_KV / 2][MMAS_Q][4];  // of all keys: wgmma may read it until the wait
+  uint32_t P_rmem[MMAS_KV / 2][MMAS_Q][4];  // for all keys: wgmma may read it until the wait
   for (int mma_kv = 0; mma_kv < MMAS_KV / 2; ++mma_kv) {
     exponentiate(P_rmem[mma_kv], l, S_rmem, mma_kv, m, scale_log2);
     wgmma_fence();  // ordinary instructions have written P
@@ -149,8 +149,8 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
   constexpr uint32_t KV_TILE_BYTES = BLOCK_KV * HEAD_DIM * sizeof(bf16);
   static_assert(BLOCK_KV % MMA_K == 0 && HEAD_DIM % 64 == 0, "whole mma tiles, whole panels");
 
-  // One block per BLOCK_Q rows of each head. Blocks of one head are neighbours: they read the
-  // same K and V, which then come from the L2 cache.
+  // One block per BLOCK_Q rows of each head. Blocks of one head are adjacent, so that the K and V
+  // which all of them read come from the L2 cache.
   const int num_q_tiles = ceil_div(len_q, BLOCK_Q);
   const int num_kv_tiles = ceil_div(len_kv, BLOCK_KV);
   const int batch_head = block_index() / num_q_tiles;
@@ -160,7 +160,7 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
   const uint32_t K_smem = Q_smem + Q_TILE_BYTES;
   const uint32_t V_smem = K_smem + 2 * KV_TILE_BYTES;
   const uint32_t Q_full = V_smem + 2 * KV_TILE_BYTES;  // mbarriers, 8 bytes each
-  const uint32_t K_full = Q_full + 8;                  // of either buffer
+  const uint32_t K_full = Q_full + 8;                  // one per buffer
   const uint32_t V_full = K_full + 16;
   const uint32_t K_empty = V_full + 16;
   const uint32_t V_empty = K_empty + 16;
@@ -203,13 +203,13 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
   // [/anchor: producer]
   setmaxnreg_inc<CONSUMERS == 3 ? 160 : 240>();
 
-  // The same in all lanes; from a shuffle, so that the compiler may keep what follows from it, Q's
-  // descriptors, in uniform registers.
+  // Equal in all lanes. The shuffle tells the compiler, so that it may keep Q's descriptors, which
+  // depend on it, in uniform registers.
   const int consumer = shfl(warp_index() / 4 - 1, 0);
   const uint32_t Q_warpgroup = Q_smem + consumer * 64 * Tile<BLOCK_Q>::ROW_BYTES;
   float O_rmem[1][HEAD_DIM / MMA_N][4] = {};
-  float m[1][2];       // a row maximum, up to 2^8 behind
-  float l[1][2] = {};  // row sum so far, of this lane's columns
+  float m[1][2];       // row maximum, up to 8 too small in log2
+  float l[1][2] = {};  // running row sum of this lane's columns
   for (auto& row : m) row[0] = row[1] = NEG_INF;
   mbarrier_wait(Q_full, 0);
 
@@ -225,7 +225,7 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
     const int keys_left = len_kv - kv_tile * BLOCK_KV;
     if (keys_left < BLOCK_KV && !breaks.has(fa::UNMASKED_TAIL)) mask_tail(S_rmem, keys_left);
 
-    raise_row_max(m, l, O_rmem, S_rmem, scale_log2, breaks);  // m' = max(m, rowmax S), if it must
+    raise_row_max(m, l, O_rmem, S_rmem, scale_log2, breaks);  // m' = max(m, rowmax S), if needed
 
     mbarrier_wait(of(V_full, kv_tile), parity);
     multiply_weights_value(O_rmem, l, S_rmem, m, scale_log2,
@@ -248,7 +248,7 @@ template <int HEAD_DIM, int CONSUMERS = 3,
           class Breaks>
 void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
   check_scale(args.scale);
-  // A tensor [batch*heads, len, HEAD_DIM] seen as panels of 64 columns: one box is a whole tile.
+  // Views a tensor [batch*heads, len, HEAD_DIM] as panels of 64 columns: one box is a whole tile.
   const auto map = [](const fa::TensorRef& tensor, int rows, Swizzle swizzle) {
     const auto [batch, heads, len, dim] = tensor.shape;
     return make_tensor_map(
@@ -267,7 +267,7 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
          static_cast<int>(args.k.shape[2]), args.scale * 1.44269504f, breaks);
 }
 
-// The function that host code calls. (A template, so that it is compiled only where it is used.)
+// Called by host code. (A template, so that it is compiled only where it is used.)
 template <class Args>
 void forward(const Args& args) {
   dispatch(args, [&](auto head_dim, auto breaks) {

@@ -1,5 +1,5 @@
 #pragma once
-// Chapter 14 as host code sees it.
+// Describes chapter 14's kernel to host code.
 
 #include "breaks.hpp"
 #include "chapters/13_wgmma/chapter.hpp"

@@ -54,8 +54,8 @@ TEST_CASE("counts what Nsight Compute counted") {
   CHECK(counters.barriers == 16);
   CHECK(counters.tma_instructions == 1 + 2 * 5);
   CHECK(counters.tma_bytes == (192 + 2 * 5 * 112) * 256);
-  // 9 are made, 11 are told of bytes; the producer waits 10 times; 12 warps wait for Q and for each
-  // K and V; 3 warpgroups arrive for each
+  // 9 are initialized, 11 are told of bytes; the producer waits 10 times; 12 warps wait for Q and
+  // for each K and V; 3 warpgroups arrive for each
   CHECK(counters.mbarrier_operations == 9 + 11 + 10 + 12 * (1 + 2 * 5) + 3 * 2 * 5);
   CHECK(counters.global_store_sectors == 2048);
 }

@@ -30,10 +30,10 @@ FA_DEVICE void multiply_query_key(float (&S_rmem)[1][MMAS_KV][4],
   wgmma_commit();
 }
 
-// m' = max(m, rowmax S),   l *= exp(m - m');   true if O has to be multiplied by `rescale`, too
-// Any m will do, if O and l are summed with the same m and no exponential overflows. So m stays
-// until a weight would pass 2^8, which is rare after the first tiles. To find that out, each lane
-// looks at its own columns and the warp votes. Shuffles are needed only for tiles in which m moves.
+// m' = max(m, rowmax S),   l *= exp(m - m');   true if O has to be multiplied by `rescale` too
+// Any m is correct if O and l are summed with the same m and no exponential overflows. So m stays
+// until a weight would exceed 2^8, which is rare after the first tiles. To detect that, each lane
+// checks its own columns and the warp votes. Shuffles are needed only for tiles in which m changes.
 template <int MMAS_Q, int MMAS_KV, class Breaks>
 FA_DEVICE bool raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
                              float (&rescale)[MMAS_Q][2], float (&S_rmem)[MMAS_Q][MMAS_KV][4],
@@ -48,7 +48,7 @@ FA_DEVICE bool raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
         const float* c = &S_rmem[mma_q][mma_kv][half * 2];
         row_max[mma_q][half] = max(row_max[mma_q][half], max(c[0], c[1]));
       }
-      // In the first tile m = -inf. Written so that NaN, from -inf - (-inf), counts as grown.
+      // In the first tile m = -inf. Written so that the NaN of -inf - (-inf) counts as grown.
       grew |= !((row_max[mma_q][half] - m[mma_q][half]) * scale_log2 <= MAX_GROWTH);
       grew |= !is_foldable(m[mma_q][half], scale_log2);
     }
@@ -60,7 +60,7 @@ FA_DEVICE bool raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
           quad_reduce(row_max[mma_q][half], breaks, [](float a, float b) { return max(a, b); });
       const float m_old = m[mma_q][half];
       float m_new = max(m_old, tile_max);
-      if (breaks.has(fa::NO_RESCALE)) m_new = tile_max;  // each tile by its own maximum
+      if (breaks.has(fa::NO_RESCALE)) m_new = tile_max;  // each tile uses its own maximum
       if (breaks.has(fa::NO_MAX)) m_new = 0.0f;
       m[mma_q][half] = m_new;
       rescale[mma_q][half] =
@@ -99,7 +99,7 @@ FA_DEVICE void pack(uint32_t (&P_rmem)[MMAS_KV / 2][MMAS_Q][4],
       }
 }
 
-// Begins O += P @ V   [64, HEAD_DIM]. V is not transposed: its descriptor says where the sum runs.
+// Begins O += P @ V   [64, HEAD_DIM]. V is not transposed: its descriptor sets the sum's direction.
 template <int MMAS_Q, int MMAS_D, int MMAS_KV>
 FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4],
                                       uint32_t (&P_rmem)[MMAS_KV][MMAS_Q][4], uint32_t V_smem) {
@@ -123,7 +123,7 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
   constexpr uint32_t KV_TILE_BYTES = BLOCK_KV * HEAD_DIM * sizeof(bf16);
   static_assert(BLOCK_KV % MMA_K == 0 && HEAD_DIM % 64 == 0, "whole mma tiles, whole panels");
 
-  // Blocks of one head are neighbours: they read the same K and V, which then come from L2.
+  // Blocks of one head are adjacent, so that the K and V which all of them read come from L2.
   const int num_q_tiles = ceil_div(len_q, BLOCK_Q);
   const int num_kv_tiles = ceil_div(len_kv, BLOCK_KV);
   const int batch_head = block_index() / num_q_tiles;
@@ -133,7 +133,7 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
   const uint32_t K_smem = Q_smem + Q_TILE_BYTES;
   const uint32_t V_smem = K_smem + 2 * KV_TILE_BYTES;
   const uint32_t Q_full = V_smem + 2 * KV_TILE_BYTES;  // mbarriers, 8 bytes each
-  const uint32_t K_full = Q_full + 8;                  // of either buffer
+  const uint32_t K_full = Q_full + 8;                  // one per buffer
   const uint32_t V_full = K_full + 16;
   const uint32_t K_empty = V_full + 16;
   const uint32_t V_empty = K_empty + 16;
@@ -171,13 +171,13 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
   }
   setmaxnreg_inc<CONSUMERS == 3 ? 160 : 240>();
 
-  // The same in all lanes; from a shuffle, so that the compiler may keep what follows from it, Q's
-  // descriptors, in uniform registers.
+  // Equal in all lanes. The shuffle tells the compiler, so that it may keep Q's descriptors, which
+  // depend on it, in uniform registers.
   const int consumer = shfl(warp_index() / 4 - 1, 0);
   const uint32_t Q_warpgroup = Q_smem + consumer * 64 * Tile<BLOCK_Q>::ROW_BYTES;
   float O_rmem[1][HEAD_DIM / MMA_N][4] = {};
-  float m[1][2];       // a row maximum, up to 2^8 behind
-  float l[1][2] = {};  // row sum so far, of this lane's columns
+  float m[1][2];       // row maximum, up to 8 too small in log2
+  float l[1][2] = {};  // running row sum of this lane's columns
   for (auto& row : m) row[0] = row[1] = NEG_INF;
   mbarrier_wait(Q_full, 0);
 
@@ -187,7 +187,7 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
   // [anchor: turns]
   // A consumer waits at its own named barrier for its turn; the previous consumer arrives there
   // when it has issued its products. 128 threads wait and 128 arrive.
-  constexpr int FIRST_TURN = 1;  // barrier 0 is block_sync's
+  constexpr int FIRST_TURN = 1;  // barrier 0 is block_sync
   const auto take_turn = [&] {
     if (PING_PONG) barrier_sync(FIRST_TURN + consumer, 2 * 128);
   };
@@ -260,7 +260,7 @@ template <int HEAD_DIM, int CONSUMERS = 3, bool PING_PONG = false,
           int BLOCK_KV = CONSUMERS == 3 && HEAD_DIM == 128 ? 80 : 128, class Breaks>
 void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
   check_scale(args.scale);
-  // A tensor [batch*heads, len, HEAD_DIM] seen as panels of 64 columns: one box is a whole tile.
+  // Views a tensor [batch*heads, len, HEAD_DIM] as panels of 64 columns: one box is a whole tile.
   const auto map = [](const fa::TensorRef& tensor, int rows, Swizzle swizzle) {
     const auto [batch, heads, len, dim] = tensor.shape;
     return make_tensor_map(
@@ -279,7 +279,7 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
          static_cast<int>(args.k.shape[2]), args.scale * 1.44269504f, breaks);
 }
 
-// The function that host code calls. (A template, so that it is compiled only where it is used.)
+// Called by host code. (A template, so that it is compiled only where it is used.)
 template <class Args>
 void forward(const Args& args) {
   dispatch(args, [&](auto head_dim, auto breaks) {

@@ -1,5 +1,5 @@
 #pragma once
-// Chapter 15 as host code sees it.
+// Describes chapter 15's kernel to host code.
 
 #include "breaks.hpp"
 #include "chapters/14_warp_specialization/chapter.hpp"

@@ -57,8 +57,8 @@ TEST_CASE("every barrier, wait, arrival, fence and expect_tx is needed, and its 
   every_synchronization_is_needed(KERNEL, 19);
 }
 
-// The named barriers say who multiplies next. No data waits for them: who does not wait for its
-// turn is as right. But who waits needs somebody who arrives.
+// The named barriers decide which consumer multiplies next. They order no data, so a consumer that
+// does not wait for its turn is correct as well. But one that waits needs another that arrives.
 TEST_CASE("turns: an arrival is needed, the wait for it is there for speed") {
   for (const int consumers : {2, 3})
     with_options(consumers, 1, [](const KernelChapter& kernel) {
@@ -66,17 +66,18 @@ TEST_CASE("turns: an arrival is needed, the wait for it is there for speed") {
     });
 }
 
-// 128 queries are a block of 192, three warpgroups of 4 warps; 512 keys are 7 tiles of 80.
+// 128 queries take a block of 192, three warpgroups of 4 warps; 512 keys are 7 tiles of 80.
 TEST_CASE("counts what follows from the tiles") {
   const simt::Counters counters = count(KERNEL);
   CHECK(counters.wgmma_instructions == 7 * 12 * (8 + 5));  // 128 columns of Q and K, 80 rows of V
   CHECK(counters.shared_load_wavefronts == 0);
   CHECK(counters.barriers == 16);                                // block_sync
-  CHECK(counters.shuffle_instructions == 12 * (1 + 2 * 2 * 2));  // which consumer; m of the first
+  CHECK(counters.shuffle_instructions == 12 * (1 + 2 * 2 * 2));  // for `consumer`; for m of the
+                                                                 // first
   CHECK(counters.tma_instructions == 1 + 2 * 7);                 // tile and l, of two rows each
   CHECK(counters.tma_bytes == (192 + 2 * 7 * 80) * 256);
-  // 9 are made, 15 are told of bytes; the producer waits 14 times; 12 warps wait for Q and for each
-  // K and V; 3 warpgroups arrive for each
+  // 9 are initialized, 15 are told of bytes; the producer waits 14 times; 12 warps wait for Q and
+  // for each K and V; 3 warpgroups arrive for each
   CHECK(counters.mbarrier_operations == 9 + 15 + 14 + 12 * (1 + 2 * 7) + 3 * 2 * 7);
   CHECK(counters.global_store_sectors == 2048);
   // Q, then K and V twice, 128 columns each; 1024 to align it; nine mbarriers
@@ -86,7 +87,7 @@ TEST_CASE("counts what follows from the tiles") {
 TEST_CASE("turns add one wait and one arrival of each warp and tile, and nothing else") {
   with_options(3, 1, [](const KernelChapter& kernel) {
     const simt::Counters without = count(KERNEL), with = count(kernel);
-    // 4 warps give the first turn, so that consumer 0 has one more than it takes
+    // 4 warps start the first turn, so consumer 0 gets one more than it takes
     CHECK(with.barriers == without.barriers + 12 * 2 * 7 + 4);
     for (const simt::CounterField& field : simt::kCounterFields) {
       CAPTURE(field.name);
@@ -122,7 +123,7 @@ KernelBreak own(OverlapBreak flag) { return static_cast<KernelBreak>(flag); }
 using simt::HazardKind;
 
 TEST_CASE("breaks of the overlap") {
-  const Shape one_tile{1, 1, 64, 20, 64};  // nothing is in flight beside its softmax
+  const Shape one_tile{1, 1, 64, 20, 64};  // nothing is in flight during its softmax
   is_reported_as(KERNEL, MISSING_WAIT, HazardKind::kReadBeforeWait);
   for (const OverlapBreak flag : {EARLY_PACK, WAIT_FOR_NEITHER}) {
     is_reported_as(KERNEL, own(flag), HazardKind::kRegistersInFlight);

@@ -1,6 +1,6 @@
 #pragma once
 // A warp's recomputations for its own 16 rows, with mma.sync, because wgmma would need all four
-// warps: the scores of one tile, which its weights overwrote; or these rows from the beginning.
+// warps: the scores of one tile, which its weights overwrote, or all tiles of these rows.
 
 #include "chapters/16_maximum_on_demand/params.hpp"
 #include "chapters/16_maximum_on_demand/softmax.hpp"
@@ -40,7 +40,7 @@ FA_DEVICE void scores_again(float (&S_rmem)[1][MMAS_KV][4],
 // [/anchor: scores_again]
 
 // 16 rows x 16 columns in the layout of operand A, from global memory. Rows past `last_row`, which
-// nobody sees, are read as that one.
+// are masked, are read as that row.
 FA_DEVICE void load_16x16(uint32_t (&A_rmem)[4], const char* head, int64_t row_bytes, int row,
                           int col, int last_row) {
   for (int i = 0; i < 4; ++i) {
@@ -51,8 +51,8 @@ FA_DEVICE void load_16x16(uint32_t (&A_rmem)[4], const char* head, int64_t row_b
   }
 }
 
-// O, m and l of 16 rows from the beginning, straight from global memory, 16 keys at a time, and
-// exact: no weight passes 2^8. Slow, and rare.
+// O, m and l of 16 rows over all keys, read from global memory, 16 keys at a time, with the exact
+// maximum, so that no weight exceeds 2^8. Slow, and rare.
 template <int MMAS_D, class Breaks>
 FA_DEVICE void rows_again(float (&O_rmem)[1][MMAS_D][4], float (&m)[1][2], float (&l)[1][2],
                           const Params& p, const Work& work, int first_row, float scale_log2,
@@ -86,7 +86,7 @@ FA_DEVICE void rows_again(float (&O_rmem)[1][MMAS_D][4], float (&m)[1][2], float
     for (int mma_d = 0; mma_d < MMAS_D; ++mma_d) {
       uint32_t V_rmem[2];
       for (int i = 0; i < 2; ++i) {
-        // opaque: one operand at a time; all loads at once would take registers that O needs
+        // opaque: one operand at a time, because all loads at once would take O's registers
         const int lane = opaque(lane_index()), first = key + i * 8 + lane % 4 * 2;
         const auto value = [&](int at) -> uint32_t {
           const char* from = V + (at < last_key ? at : last_key) * p.V.row;

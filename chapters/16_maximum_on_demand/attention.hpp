@@ -1,10 +1,10 @@
 #pragma once
 // Chapter 16: the maximum on demand.
 //
-// Softmax needs a number to subtract, and nearly any will do: weights have the range of fp32. So a
-// tile is exponentiated with the current maximum, even if it is out of date. The row sums, which
-// are needed anyway, show whether it was good enough. If not, the warp recomputes its scores and
-// finds the maximum. Masks, grouped heads, log-sum-exp, packed sequences as in chapter 09.
+// Softmax needs a number to subtract, and nearly any works, because weights have the range of fp32.
+// So a tile is exponentiated with the current maximum, even if it is out of date. The row sums,
+// which are needed anyway, show whether it was good enough. If not, the warp recomputes its scores
+// and finds the maximum. Masks, grouped heads, log-sum-exp, packed sequences as in chapter 09.
 //
 //   ./learn diff 16       ch16_maximum_on_demand --shape 1,1,128,512,128 --profile
 //
@@ -28,7 +28,7 @@ FA_DEVICE void multiply_query_key(float (&S_rmem)[1][MMAS_KV][4],
   wgmma_commit();
 }
 
-// Begins O += P @ V   [64, HEAD_DIM]. V is not transposed: its descriptor says where the sum runs.
+// Begins O += P @ V   [64, HEAD_DIM]. V is not transposed: its descriptor sets the sum's direction.
 template <int MMAS_Q, int MMAS_D, int MMAS_KV>
 FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4],
                                       uint32_t (&P_rmem)[MMAS_KV][MMAS_Q][4], uint32_t V_smem) {
@@ -52,7 +52,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
   const uint32_t V_smem = K_smem + 2 * KV_TILE_BYTES;
   const uint32_t Q_full = V_smem + 2 * KV_TILE_BYTES;  // mbarriers, 8 bytes each
   const uint32_t all_landed = Q_full + 8;
-  const uint32_t K_full = all_landed + 8;  // of either buffer
+  const uint32_t K_full = all_landed + 8;  // one per buffer
   const uint32_t V_full = K_full + 16;
   const uint32_t K_empty = V_full + 16;
   const uint32_t V_empty = K_empty + 16;
@@ -93,7 +93,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
              byte < Rows::PANEL_BYTES; byte += Rows::ROW_BYTES)
           store_shared<uint32_t>(smem + panel * Rows::PANEL_BYTES + byte, 0);
       fence_proxy_async();  // wgmma sees the zeros
-      warp_sync();          // all lanes have stored theirs
+      warp_sync();          // all lanes have stored their zeros
       if (elect_one()) mbarrier_arrive(full);
     };
     constexpr std::integral_constant<int, BLOCK_Q> Q_rows;
@@ -105,7 +105,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     for (int index = block_index(); index < params.num_q_tiles; index += grid_size().x) {
       const Work work = work_of(params, index, breaks);
       const int block_row = work.q_tile * BLOCK_Q, kv_head = work.head / params.group;
-      if (block_row >= work.len_q) continue;  // of a longer sequence
+      if (block_row >= work.len_q) continue;  // tile of a longer sequence
       const Tiles<BLOCK_KV> tiles = tiles_of<BLOCK_KV>(work, block_row, BLOCK_Q);
       if (tiles.count() <= 0) continue;  // no query sees a key
       mbarrier_wait(Q_empty, Q_tiles++ % 2 ^ 1);
@@ -129,8 +129,8 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
   }
   setmaxnreg_inc<CONSUMERS == 3 ? 160 : 240>();
 
-  // The same in all lanes; from a shuffle, so that the compiler may keep what follows from it in
-  // uniform registers.
+  // Equal in all lanes. The shuffle tells the compiler, so that it may keep values that depend on
+  // it in uniform registers.
   const int consumer = shfl(warp_index() / 4 - 1, 0);
   const uint32_t Q_warpgroup = Q_smem + consumer * 64 * Tile<BLOCK_Q>::ROW_BYTES;
   const float scale_log2 = params.scale * 1.44269504f;  // e^x = 2^(x log2 e)
@@ -154,11 +154,11 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
   for (int index = block_index(); index < params.num_q_tiles; index += grid_size().x) {
     const Work work = work_of(params, index, breaks);
     const int block_row = work.q_tile * BLOCK_Q;
-    if (block_row >= work.len_q) continue;  // of a longer sequence
+    if (block_row >= work.len_q) continue;  // tile of a longer sequence
     const Tiles<BLOCK_KV> tiles = tiles_of<BLOCK_KV>(work, block_row, BLOCK_Q);
     const int first_row = block_row + consumer * 64;           // of the warpgroup
     const int warp_row = block_row + (warp_index() - 4) * 16;  // of the warp
-    // Of the block's tiles these rows need the first `end`, and see whole those between the others.
+    // These rows need the block's first `end` tiles, and see the tiles between the other two whole.
     const Tiles<BLOCK_KV> mine = tiles_of<BLOCK_KV>(work, first_row, 64);
     const int end = first_row < work.len_q ? mine.end - tiles.begin : 0;
     const int clear_begin = mine.clear_begin - tiles.begin;
@@ -172,8 +172,8 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     const auto parity = [&](int n) { return (filled + n) / 2 % 2; };
 
     float O_rmem[1][HEAD_DIM / MMA_N][4] = {};
-    float m[1][2] = {{NEG_INF, NEG_INF}};  // what is subtracted: never above the row's maximum
-    float l[1][2] = {};                    // row sum so far, of this lane's columns
+    float m[1][2] = {{NEG_INF, NEG_INF}};  // what is subtracted: at most the row's maximum
+    float l[1][2] = {};                    // running row sum of this lane's columns
     float S_rmem[1][BLOCK_KV / MMA_N][4];
     uint32_t P_rmem[BLOCK_KV / MMA_K][1][4];  // wgmma may read it until the wait
     bool raised = false;                      // a maximum moved since the last vote
@@ -191,8 +191,8 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
       release(of(V_empty, n));
     };
 
-    // S, which has been computed, becomes the weights, by a maximum that is raised first if it
-    // must.
+    // Turns the finished S into weights, with a maximum that is raised first if needed. The tile is
+    // exact.
     const auto softmax = [&, breaks](int n, bool edge, float(&rescale)[1][2]) {
       release(of(K_empty, n));
       if (edge && !breaks.has(fa::UNMASKED_DIAGONAL))
@@ -248,7 +248,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
         mbarrier_wait(of(V_full, n), parity(n));
         mbarrier_arrive(of(V_empty, n));
       }
-      warp_sync();  // no lane waits for the next phase before this one is over
+      warp_sync();  // no lane waits for the next phase before this one is complete
     };
 
     // [anchor: main_loop]
@@ -261,9 +261,9 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
       softmax(n, clear_begin > 0 || clear_end < 1, rescale);
       pack(P_rmem, S_rmem);
       ++n;
-      // The others in groups that end at tile 4, 8, 16, 24 and so on. Edges are masked, and exact.
-      // If a maximum moved in the last group, the next group is exact, too, because recomputing
-      // costs more than finding the maximum first.
+      // The others come in groups that end at tile 4, 8, 16, 24 and so on. Edges are masked and
+      // exact. If a maximum moved in the last group, the next group is exact too, because
+      // recomputing costs more than finding the maximum first.
       while (n < end) {
         const bool edge = n < clear_begin || n >= clear_end;
         const int next = edge ? (n < clear_begin ? clear_begin : end) : n < 4 ? 4 : (n / 8 + 1) * 8;
@@ -278,10 +278,10 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
         }
         if (edge) raised = false;  // rows that had not seen a key
       }
-      release(Q_empty);  // the next tile of queries may come
+      release(Q_empty);  // the next tile of queries may be loaded
       begin_output(n - 1);
       finish_output(n - 1);
-    } else if (count > 0) {  // these rows see nothing, or do not exist
+    } else if (count > 0) {  // these rows are fully masked, or do not exist
       warp_sync();           // all lanes have waited
       release(Q_empty);
     }
@@ -339,7 +339,7 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
   if (asked_consumers == 1) throw fa::InputError("--consumers 1: this chapter takes 2 or 3");
   const int blocks = asked_blocks != 0 ? asked_blocks : multiprocessors();
   const int consumers = asked_consumers != 0 ? asked_consumers : consumers_of(args, blocks);
-  // Tiles of keys, of long rows and of short ones: the largest without spills.
+  // Tile sizes for long rows and for short ones: the largest without spills.
   constexpr int LONG = HEAD_DIM == 128 ? 80 : 128, SHORT = HEAD_DIM == 128 ? 64 : SMALL_TILE;
   if (consumers == 2) return launch_blocks<HEAD_DIM, 2, 128, true>(args, blocks, breaks);
   const bool one_each = asked_blocks == 0 && has_long_rows(args);
@@ -347,7 +347,7 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
   launch_blocks<HEAD_DIM, 3, SHORT, true>(args, blocks, breaks);
 }
 
-// The function that host code calls. (A template, so that it is compiled only where it is used.)
+// Called by host code. (A template, so that it is compiled only where it is used.)
 template <class Args>
 void forward(const Args& args) {
   dispatch(args, [&](auto head_dim, auto which) {  // run-time breaks take a register or two

@@ -1,5 +1,5 @@
 #pragma once
-// What --break can switch off in this chapter only.
+// The breaks of this chapter alone.
 
 #include "common/kernels/forward.hpp"
 

@@ -1,5 +1,5 @@
 #pragma once
-// Chapter 16 as host code sees it.
+// Describes chapter 16's kernel to host code.
 
 #include "breaks.hpp"
 #include "chapters/15_overlap/chapter.hpp"

@@ -7,8 +7,8 @@
 
 namespace FA_BACKEND::ch16 {
 
-// A tensor [batch, heads, len, HEAD_DIM], twice: as the copy engine takes it, a box at a time, and
-// with the distances in bytes of its batches, heads and rows. (O has no map.)
+// A tensor [batch, heads, len, HEAD_DIM], twice: as a map for the copy engine, which copies a box,
+// and with the distances in bytes of its batches, heads and rows. (O has no map.)
 struct Tensor {
   char* data;
   int64_t batch, head, row;
@@ -23,7 +23,7 @@ struct Params {
   Tensor Q, K, V, O;                // K and V have heads / group
   float* LSE;                       // [batch, heads, len_q], or null
   const int *q_starts, *kv_starts;  // packed: sequence n is rows [starts[n], starts[n + 1])
-  int heads, group;                 // `group` query heads in a row share a head of K and V
+  int heads, group;                 // `group` consecutive query heads share a head of K and V
   int sequences, q_tiles;           // q_tiles: of the longest sequence
   int num_q_tiles;                  // of all heads and sequences
   int together;                     // heads whose K and V the L2 cache holds at a time
@@ -35,7 +35,7 @@ struct Params {
 // The work of one block: a tile of queries of one head of a batch, or of a packed sequence.
 struct Work {
   int q_tile, head, batch;
-  int q_start, kv_start;  // rows of the tensor in front of the sequence's first
+  int q_start, kv_start;  // rows of the tensor before the sequence's first
   int len_q;
   Mask mask;
 };
@@ -70,18 +70,18 @@ FA_DEVICE Work work_of(const Params& p, int index, Breaks breaks) {
   return work;
 }
 
-// What `rows` queries from `first_row` on need, as far as they exist.
+// Returns the tiles that `rows` queries from `first_row` need, as far as they exist.
 template <int BLOCK_KV>
 FA_DEVICE Tiles<BLOCK_KV> tiles_of(const Work& work, int first_row, int rows) {
   const int end = first_row + rows < work.len_q ? first_row + rows : work.len_q;
   return Tiles<BLOCK_KV>(work.mask, first_row, end - 1);
 }
 
-// A tensor seen as panels of 64 columns: one box is `rows` whole rows of a head.
+// Views a tensor as panels of 64 columns: one box is `rows` whole rows of a head.
 inline TensorMap map_of(const fa::TensorRef& tensor, int rows, Swizzle swizzle) {
   const int64_t batch = tensor.shape[0], heads = tensor.shape[1], len = tensor.shape[2];
   const int64_t dim = tensor.shape[3];
-  // Of a dimension of one there is no next, and its stride may be anything.
+  // A dimension of size 1 may have any stride, because it has no second element.
   const auto stride = [&](int d) {
     return (tensor.shape[d] > 1 ? tensor.strides[d] : dim) * int64_t{sizeof(bf16)};
   };
@@ -90,7 +90,7 @@ inline TensorMap map_of(const fa::TensorRef& tensor, int rows, Swizzle swizzle) 
                          {64, rows, static_cast<int>(dim / 64), 1, 1}, swizzle);
 }
 
-// Throws InputError for what this kernel cannot address.
+// Throws InputError for problems that this kernel cannot address.
 inline Params params_of(const fa::ForwardArgs& args, int block_q, int block_kv) {
   check_scale_and_strides(args.scale, {&args.q, &args.k, &args.v, &args.o});
   const auto tensor = [](const fa::TensorRef& ref) {
@@ -105,7 +105,7 @@ inline Params params_of(const fa::ForwardArgs& args, int block_q, int block_kv) 
   const int len_q = static_cast<int>(args.q.shape[2]), len_kv = static_cast<int>(args.k.shape[2]);
   const int64_t heads = args.q.shape[1], group = heads / args.k.shape[1];
   const int64_t sequences = args.q_starts ? args.sequences : args.q.shape[0];
-  // K and V of these heads take 16 MB, a third of an H200's L2 cache: Q and O pass through it, too.
+  // K and V of these heads take 16 MB, a third of an H200's L2 cache, because Q and O also pass it.
   const int64_t head_bytes = 2 * args.k.shape[2] * args.k.shape[3] * int64_t{sizeof(bf16)};
   const int64_t q_tiles = longest > 0 ? (longest + block_q - 1) / block_q : 1;
   if (heads * sequences * q_tiles > std::numeric_limits<int>::max()) {
@@ -148,9 +148,9 @@ inline int consumers_of(const fa::ForwardArgs& args, int multiprocessors) {
   return rounds(128) * 5 < rounds(192) * 6 ? 2 : 3;
 }
 
-// Where rows of tiles are short, one block per SM takes one row after the other, and loads the next
+// If rows of tiles are short, one block per SM processes one row after another, and loads the next
 // while it finishes the last. Long rows get a block each, which starts as soon as another ends,
-// because that balances better where a mask makes some rows shorter.
+// because that balances better if a mask makes some rows shorter.
 inline bool has_long_rows(const fa::ForwardArgs& args) { return args.k.shape[2] >= 2048; }
 // [/anchor: choice]
 

@@ -1,13 +1,13 @@
 #pragma once
-// From scores to weights, as in chapter 15: the maximum, looked for; the exponentials, by any
-// maximum.
+// Turns scores into weights, as in chapter 15: with a maximum that is searched, or with any maximum
+// for the exponentials.
 
 #include "common/kernels/softmax.hpp"
 
 namespace FA_BACKEND::ch16 {
 
-// m' = max(m, rowmax S),   l *= exp(m - m');   true if O has to be multiplied by `rescale`, too
-// The exact way, as in chapter 15: m stays until a weight would pass 2^8.
+// m' = max(m, rowmax S),   l *= exp(m - m');   true if O has to be multiplied by `rescale` too
+// The exact way, as in chapter 15: m stays until a weight would exceed 2^8.
 template <int MMAS_Q, int MMAS_KV, class Breaks>
 FA_DEVICE bool raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
                              float (&rescale)[MMAS_Q][2], float (&S_rmem)[MMAS_Q][MMAS_KV][4],
@@ -22,7 +22,7 @@ FA_DEVICE bool raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
         const float* c = &S_rmem[mma_q][mma_kv][half * 2];
         row_max[mma_q][half] = max(row_max[mma_q][half], max(c[0], c[1]));
       }
-      // In the first tile m = -inf. Written so that NaN, from -inf - (-inf), counts as grown.
+      // In the first tile m = -inf. Written so that the NaN of -inf - (-inf) counts as grown.
       grew |= !((row_max[mma_q][half] - m[mma_q][half]) * scale_log2 <= MAX_GROWTH);
       grew |= !is_foldable(m[mma_q][half], scale_log2);
     }
@@ -34,7 +34,7 @@ FA_DEVICE bool raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
           quad_reduce(row_max[mma_q][half], breaks, [](float a, float b) { return max(a, b); });
       const float m_old = m[mma_q][half];
       float m_new = max(m_old, tile_max);
-      if (breaks.has(fa::NO_RESCALE)) m_new = tile_max;  // each tile by its own maximum
+      if (breaks.has(fa::NO_RESCALE)) m_new = tile_max;  // each tile uses its own maximum
       if (breaks.has(fa::NO_MAX)) m_new = 0.0f;
       m[mma_q][half] = m_new;
       rescale[mma_q][half] =
@@ -59,7 +59,7 @@ FA_DEVICE void exponentiate(float (&S_rmem)[1][MMAS_KV][4], float (&sum)[2], con
     }
 }
 
-// P = S, rounded, as operand A: what a lane has of S is what it needs of P.
+// P = S, rounded, as operand A: a lane needs the elements of P whose S it has.
 template <int MMAS_Q, int MMAS_KV>
 FA_DEVICE void pack(uint32_t (&P_rmem)[MMAS_KV / 2][MMAS_Q][4],
                     const float (&S_rmem)[MMAS_Q][MMAS_KV][4]) {
@@ -71,7 +71,7 @@ FA_DEVICE void pack(uint32_t (&P_rmem)[MMAS_KV / 2][MMAS_Q][4],
       }
 }
 
-// Of a row's O: Inf and NaN stay what they are times 0, all else becomes 0.
+// Checks a row of O: Inf and NaN times 0 are NaN, and all other values become 0.
 template <int MMAS_D>
 FA_DEVICE bool is_finite(const float (&O_rmem)[1][MMAS_D][4], int half) {
   float zero = 0.0f;

@@ -39,7 +39,7 @@ TEST_CASE("agrees with float64 on random shapes") { agrees_on_random_shapes(KERN
 
 TEST_CASE("agrees with NumPy's golden cases") { agrees_with_golden_cases(KERNEL); }
 
-// A weight that is not 1 is rounded, which its row sum is not: the price of any maximum.
+// A weight other than 1 is rounded, but its row sum is not, which is the cost of any maximum.
 TEST_CASE("returns a constant V, to the last place") { returns_a_constant_v(KERNEL, 0x1p-7); }
 
 TEST_CASE("gives the same bits under 100 schedules, without a hazard") {
@@ -81,7 +81,7 @@ TEST_CASE("a row that sees nothing gives 0 and an LSE of -inf; a NaN stays a NaN
   a_row_may_see_nothing(KERNEL);
 }
 
-// Consumers and blocks: each of the kernels that are compiled.
+// Consumers and blocks of each kernel that is compiled.
 const std::vector<int> KERNELS[] = {{2, 0}, {2, 1}, {3, 0}, {3, 1}, {3, 2}};
 
 void check_right(const Problem& problem, const std::vector<int>& options) {
@@ -95,7 +95,8 @@ void check_right(const Problem& problem, const std::vector<int>& options) {
 
 float round_bf16(double value) { return to_float(to_bf16(static_cast<float>(value))); }
 
-// Key n is larger than the one before, by `step` in the scores' exponent of 2, or they jump once.
+// Each key is larger than the previous one, by `step` in the scores' exponent of 2, or they jump
+// once.
 Problem rising(const Shape& shape, double step, bool at_once = false) {
   Problem problem = random_problem(shape, Dtype::bf16, 6);
   for (float& q : problem.q) q = std::abs(q);
@@ -114,7 +115,7 @@ TEST_CASE("maxima that rise in every tile, now and then, once: right in every ke
   for (const Shape& shape : {Shape{1, 2, 200, 700, 64}, Shape{1, 1, 70, 700, 128}})
     for (const auto& options : KERNELS)
       for (const double step : {0.05, 0.5, 2.0}) check_right(rising(shape, step), options);
-  check_right(rising({1, 1, 200, 2100, 64}, 0.5), {3, 0});  // long rows: a block for each tile
+  check_right(rising({1, 1, 200, 2100, 64}, 0.5), {3, 0});  // long rows: one block per tile
   check_right(rising({1, 1, 200, 2100, 128}, 2.0), {3, 0});
   for (const auto& options : KERNELS) {
     check_right(rising({1, 1, 130, 900, 64}, 300, true), options);
@@ -129,7 +130,7 @@ TEST_CASE("tiles are done again where a sum is too large, and then looked at fir
   };
   const int64_t tile = 4 * 4 * 16;  // 4 warps, 64 columns of Q and K, 128 keys
   CHECK(again(0) == 0);
-  CHECK(again(2) == 3 * tile);  // tiles 1, 2 and 3; from the vote before tile 4 on, no guess
+  CHECK(again(2) == 3 * tile);  // tiles 1, 2 and 3; after the vote before tile 4, no guess
 }
 
 TEST_CASE("blocks that take several tiles of queries give the same bits") {
@@ -159,7 +160,7 @@ TEST_CASE("a NaN in a row of Q harms that row alone") {
   }
 }
 
-// Weights of nearly 2^50 times 1e30 leave fp32; weights of up to 2^8 do not.
+// Weights of nearly 2^50 times 1e30 overflow fp32; weights of up to 2^8 do not.
 Problem overflowing() {
   Problem problem = rising({1, 1, 130, 700, 64}, 30, true);
   for (float& v : problem.v) v = round_bf16(v * 1e30);
@@ -192,7 +193,7 @@ bool all_finite(const std::vector<float>& o) {
   return std::all_of(o.begin(), o.end(), [](float x) { return std::isfinite(x); });
 }
 
-// Who does not look at the sums is saved by the second try, which looks at O, and takes far longer.
+// A kernel that ignores the sums is saved by the second try, which checks O and takes far longer.
 TEST_CASE("break: without the check of the sums rows overflow; ordinary inputs do not notice") {
   const Problem problem = rising({1, 1, 70, 700, 64}, 2);
   CHECK(answer(problem).report.counters.global_load_sectors == 0);
@@ -232,23 +233,23 @@ TEST_CASE("breaks of the softmax") {
   is_reported_as(KERNEL, MISSING_WAIT, simt::HazardKind::kReadBeforeWait);
 }
 
-// Two tiles of queries for one block. Waits of a warpgroup that only skips are not among them: one
-// that is missing shows only if others lag behind, and the emulator does not look for that.
+// Two tiles of queries for one block. Waits of a warpgroup that only skips are excluded, because a
+// missing one shows only if others lag behind, which the emulator does not test.
 TEST_CASE("every barrier, wait, arrival, fence and expect_tx is needed, and its absence reported") {
   with_options(2, 1, [](const KernelChapter& kernel) {
     every_synchronization_is_needed(kernel, 20, "", {1, 1, 256, 450, 64});
   });
 }
 
-// 128 queries are a block of two consumers, 8 warps; 512 keys are 4 tiles of 128.
+// 128 queries take a block of two consumers, 8 warps; 512 keys are 4 tiles of 128.
 TEST_CASE("counts what follows from the tiles") {
   const simt::Counters counters = count(KERNEL);
   CHECK(counters.wgmma_instructions == 4 * 8 * (8 + 8));  // 128 columns of Q and K, 128 rows of V
-  CHECK(counters.mma_instructions == 0);                  // no tile was done again
+  CHECK(counters.mma_instructions == 0);                  // no tile was recomputed
   CHECK(counters.shared_load_wavefronts == 0);
   CHECK(counters.tma_instructions == 1 + 2 * 4);
   CHECK(counters.tma_bytes == (128 + 2 * 4 * 128) * 256);
-  CHECK(counters.global_store_sectors == 1024);  // 16 bytes a lane: whole sectors
+  CHECK(counters.global_store_sectors == 1024);  // 16 bytes per lane: whole sectors
   CHECK(counters.shared_bytes_per_block == (128 + 4 * 128) * 256 + 1024 + 11 * 8);
 }
 

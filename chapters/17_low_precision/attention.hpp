@@ -18,7 +18,8 @@ constexpr int MMA_K8 = 32;  // mma.m16n8k32: C [16, 8] += A [16, 32] @ B [32, 8]
 
 // Returns where the 16-byte chunk at `offset` of a row-major tile is stored. A line of 128 bytes
 // uses each bank once, so rows that share a line do not conflict. The XOR term grows by one per
-// line. It changes only the bits that number a chunk in its row (in its line, if a row is longer).
+// line. It only changes the bits that number a chunk in its row (in its line, where a row is longer
+// than a line).
 template <int ROW_BYTES>
 FA_HOST_DEVICE constexpr uint32_t swizzle(uint32_t offset) {
   static_assert(ROW_BYTES >= 16 && (ROW_BYTES & (ROW_BYTES - 1)) == 0, "a power of two from 16 up");
@@ -159,9 +160,8 @@ FA_DEVICE void exponentiate(uint32_t (&P_rmem)[MMAS_Q][4], float (&l)[MMAS_Q][2]
 
 // O += 2^(S - m) @ V   [WARP_Q, HEAD_DIM]
 // The sum runs over keys, so operand B needs elements that are adjacent along the keys, but V's
-// rows are contiguous along HEAD_DIM. Therefore ldmatrix transposes each 8x8 matrix. The
-// exponentials of the next 16 keys do not wait for the mma of these, because the two units work in
-// parallel.
+// rows are contiguous along HEAD_DIM: ldmatrix transposes each 8x8 matrix. The exponentials of the
+// next 16 keys do not wait for the mma of these, because the two units work in parallel.
 template <int MMAS_Q, int MMAS_D, int MMAS_KV>
 FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4], float (&l)[MMAS_Q][2],
                                       const float (&S_rmem)[MMAS_Q][MMAS_KV][4],
