@@ -177,7 +177,7 @@ class Map(unittest.TestCase):
             for name in part["chapters"]:
                 self.assertIn(f"  {name} " if name in there else name.replace("_", " "), text)
                 for page in (ROOT / "chapters" / name).glob("[2-9]-*.md"):
-                    self.assertIn(f"\n    {page.name}\n", text.partition(f"  {name} ")[2])
+                    self.assertIn(f"\n    {page.name}", text.partition(f"  {name} ")[2])
         self.assertLess(shown.index("02_tiled_cpu "), shown.index("\n  cuda "))
         self.assertLess(shown.index("\n  cuda "), shown.index("03_basic_kernel "))
         self.assertRegex(shown, "\nDebugging .* exercises\n")
