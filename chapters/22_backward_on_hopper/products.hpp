@@ -46,6 +46,7 @@ FA_DEVICE void multiply_weights(float (&C_rmem)[1][MMAS_D][4], uint32_t (&A_rmem
   wgmma_commit();
 }
 
+// [anchor: multiply_keys]
 // Starts dQ = dS @ K   [64, 64], summed over the block's keys, which are those of both warpgroups.
 // dS is stored as dS.T. Both descriptors say that the sum runs down the columns, so no tile has to
 // be transposed.
@@ -65,6 +66,7 @@ FA_DEVICE void multiply_keys(float (&dQ_rmem)[1][8][4], uint32_t dS_smem, uint32
   }
   wgmma_commit();
 }
+// [/anchor: multiply_keys]
 
 // LSE log2(e), or D, of a tile of queries. A lane's scores belong to two queries of each 8, and
 // each lane loads the values of all its queries. At head size 64 these are too many for the

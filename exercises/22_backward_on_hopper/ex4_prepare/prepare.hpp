@@ -18,5 +18,5 @@ struct Prepared {
 //   dS = P * (dP - D)
 // where s is the score, -Inf for a masked key, and 0 for a row that does not exist.
 inline Prepared prepare(const float* O, const float* dO, int head_dim, float LSE, bool exists) {
-  exercise::todo("TODO(22.5): LSE and D of a row");
+  exercise::todo("TODO(22.4): LSE and D of a row");
 }

@@ -11,11 +11,11 @@ struct Head {
 
 // The tile of queries at which the block of `kv_tile` starts, 0 to q_tiles - 1.
 inline int first_tile(int kv_tile, const Head& head) {
-  exercise::todo("TODO(22.4): where a block starts, and its turn at each tile");
+  exercise::todo("TODO(22.5): where a block starts, and its turn at each tile");
 }
 
 // How many blocks must have added to q_tile before the block of `kv_tile` may add to it: its turn,
 // 0 to kv_tiles - 1. At each tile of queries, every block has a different turn.
 inline int turn_of(int kv_tile, int q_tile, const Head& head) {
-  exercise::todo("TODO(22.4): where a block starts, and its turn at each tile");
+  exercise::todo("TODO(22.5): where a block starts, and its turn at each tile");
 }
