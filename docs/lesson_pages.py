@@ -11,7 +11,7 @@ from typing import Dict, Iterator, List, Optional
 
 MAX_WORDS_OF_ONE_PAGE = 4500  # of a lesson with a single page
 MAX_WORDS = 3200              # of each page of a lesson with several
-TO_SPLIT = {"18_systolic_array"}
+TO_SPLIT = {}
 
 PAGE_NAME = re.compile(r"([2-9])-[a-z0-9]+(?:-[a-z0-9]+)*\.md")
 LINKED_PAGE = re.compile(r"\]\(((?:README|\d-[^)#/]+)\.md)")
