@@ -11,7 +11,6 @@ from typing import Dict, Iterator, List, Optional
 
 MAX_WORDS_OF_ONE_PAGE = 4500  # of a lesson with a single page
 MAX_WORDS = 3200              # of each page of a lesson with several
-TO_SPLIT = {}
 
 PAGE_NAME = re.compile(r"([2-9])-[a-z0-9]+(?:-[a-z0-9]+)*\.md")
 LINKED_PAGE = re.compile(r"\]\(((?:README|\d-[^)#/]+)\.md)")
@@ -66,13 +65,10 @@ def problems_of_chapter(root: Path, chapter: Path) -> Iterator[str]:
         yield (f"{pages[0]}: expected links to the pages of the chapter in order "
                f"({', '.join(others) or 'none'}), got {', '.join(linked) or 'none'}")
     limit = MAX_WORDS if others else MAX_WORDS_OF_ONE_PAGE
-    long = [f"{page}: has {words(texts[page.name])} words, {limit} are the most: "
-            + ("move an idea to another page" if others else "split it into pages")
-            for page in pages if words(texts[page.name]) > limit]
-    if chapter.name not in TO_SPLIT:
-        yield from long
-    elif not long:
-        yield f"{chapter}: is short enough now: remove it from TO_SPLIT in docs/lesson_pages.py"
+    for page in pages:
+        if words(texts[page.name]) > limit:
+            yield (f"{page}: has {words(texts[page.name])} words, {limit} are the most: "
+                   + ("move an idea to another page" if others else "split it into pages"))
     for page, following in zip(pages, others):
         if following not in LINKED_PAGE.findall(texts[page.name]):
             yield f"{page}: has no link to the next page, {following}"

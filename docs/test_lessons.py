@@ -522,14 +522,6 @@ class Pages(unittest.TestCase):
         one.write_text("word " * 4501)
         self.assert_problem("3-swizzles.md: has", "05_pipelining/README.md: has 4501 words, 4500 are the most: split")
 
-    def test_a_lesson_that_is_still_to_be_split(self):
-        self.addCleanup(setattr, lesson_pages, "TO_SPLIT", lesson_pages.TO_SPLIT)
-        lesson_pages.TO_SPLIT = {"05_pipelining"}
-        one = self.write("chapters/05_pipelining/README.md", "word " * 4501)
-        self.assert_problem()
-        one.write_text("word " * 4500)
-        self.assert_problem("is short enough now: remove it from TO_SPLIT")
-
     def test_exercises(self):
         self.back.write_text("[back](../../../chapters/04_tiles/README.md)")
         self.assert_problem("ex1_xor/README.md: has no link to the page that lists the exercise, 3-swizzles.md")
