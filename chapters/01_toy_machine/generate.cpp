@@ -11,11 +11,11 @@ std::string at(const std::string& array, int i, int j) {
   return at(array, i) + "[" + std::to_string(j) + "]";
 }
 
-// Collects the lines of a trace.
+// Collects the lines of a trace file.
 class Trace {
  public:
   void line(const std::string& text) { text_ += text + "\n"; }
-  // One instruction; `suffix` is what follows the operands: a name, a break.
+  // Appends one instruction. `suffix` follows the operands, for example `-> c00` or `@no-max`.
   void op(const std::string& name, const std::vector<std::string>& operands,
           const std::string& suffix = "") {
     text_ += name;
@@ -28,7 +28,7 @@ class Trace {
   std::string text_;
 };
 
-// An input's values first, first + 1, …
+// Returns the initialiser of an input whose values are first, first + 1, …
 std::string counting(int first, int count) {
   std::string text = " = ";
   for (int i = 0; i < count; ++i) text += (i ? ", " : "") + std::to_string(first + i);
@@ -46,7 +46,8 @@ void matmul_header(Trace& t, const std::string& idea, int registers, OperandRule
   t.line(".check matmul");
 }
 
-// Term number `term` of the n that make c_ij: MAC_Z for the first, else MAC. The sum is in R(sum).
+// Appends the multiplication for term number `term` of the n terms of c_ij. The first term uses
+// MAC_Z, because the sum in R(sum) starts from zero there.
 void multiply_add(Trace& t, int term, int n, int ra, int rb, int sum, int i, int j) {
   const std::string name =
       term == n - 1 ? "-> c" + std::to_string(i) + std::to_string(j) : std::string();
@@ -57,8 +58,9 @@ void multiply_add(Trace& t, int term, int n, int ra, int rb, int sum, int i, int
   }
 }
 
-// Elements of C along a snake, so that neighbours share a row of A or a column of B; the terms
-// forwards, then backwards, so that an element ends with the operand that the next begins with.
+// Visits the elements of C row by row, every second row from right to left, so that consecutive
+// elements share a row of A or a column of B. Every second element adds its terms in reverse order,
+// so that it starts with an operand that the element before it left in a register.
 std::string inner_fixed(int n) {
   Trace t;
   matmul_header(t, "inner product: finish one element of C, then the next", 3, OperandRule::kFixed,
@@ -78,7 +80,8 @@ std::string inner_fixed(int n) {
   return t.text();
 }
 
-// B stays in R1.., a row of A behind it: every input is loaded once.
+// Keeps B in the registers from R1 on and the current row of A in the registers after it, so that
+// every input is loaded once.
 std::string inner_any(int n) {
   Trace t;
   matmul_header(t, "inner product with free operands: every input is loaded once", n * n + n + 1,
@@ -144,7 +147,8 @@ void softmax_header(Trace& t, const std::string& idea, int registers, int n) {
   t.line(".check softmax");
 }
 
-// The last pass of both: x_i is read once more, because out_i could not be known before.
+// Appends the last pass of both programs. It reads x_i again, because out_i depends on the maximum
+// and the sum of all numbers.
 void normalise(Trace& t, int n) {
   t.line("# pass: divide. R1 = m, R2 = s");
   for (int i = 0; i < n; ++i) {
@@ -180,22 +184,22 @@ std::string safe_softmax(int n) {
   return t.text();
 }
 
-// Number j arrives: m, s := m', s·e^(m − m') + e^(x − m') with m' = max(m, x).
-// x in R0, m in R1, s in R2, the correction in R3.
+// Appends the step for number j: m, s := m', s·e^(m − m') + e^(x − m') with m' = max(m, x).
+// Registers: x in R0, m in R1, s in R2, the correction factor in R3.
 // [anchor: online_step]
 void online_step(Trace& t, int j) {
   t.op("MOV", {R(1), R(3)}, "@no-max");  // the old maximum
   t.op("MAX", {R(1), R(0), R(1)}, "-> m" + std::to_string(j) + " @no-max");
   t.op("SUB", {R(3), R(1), R(3)}, "@no-max");  // m − m', never above 0
   t.op("SUB", {R(0), R(1), R(0)}, "@no-max");  // x − m', never above 0
-  t.op("EXP", {R(3), R(3)}, "@no-max");        // the correction
+  t.op("EXP", {R(3), R(3)}, "@no-max");        // the correction factor
   t.op("EXP", {R(0), R(0)});
   t.op("MUL", {R(2), R(3), R(2)}, "@no-max @no-rescale");
   t.op("ADD", {R(2), R(0), R(2)}, "-> s" + std::to_string(j));
 }
 // [/anchor: online_step]
 
-// The same for the first number: m = x, s = e^0.
+// Appends the step for the first number, where m = x and s = e^0.
 void online_start(Trace& t) {
   t.op("MOV", {R(0), R(1)}, "-> m0 @no-max");
   t.op("SUB", {R(0), R(1), R(0)}, "@no-max");

@@ -1,4 +1,4 @@
-// The programs of the lesson for any n, as trace files.
+// Generates the chapter's programs for any size, as the text of a trace file.
 #pragma once
 
 #include <string>
@@ -10,19 +10,22 @@ namespace ch01 {
 enum class Order { kInner, kOuter };
 enum class Softmax { kSafe, kOnline };
 
-// C = A·B, n × n (1 to 8).
-//   kInner: one element of C after the other. With fixed operands 3 registers, and each element
-//           starts with an operand of the one before; with any operands, each input is loaded
-//           once and B and a row of A stay: n·n + n + 1 registers.
-//   kOuter: one k after the other, all n·n sums in registers. Fixed: n·n + 2 registers, one LOAD
-//           from product to product; any: each input is loaded once, n·n + n + 1 registers.
+// Returns a program for C = A·B, n × n, with n from 1 to 8.
+//   kInner computes one element of C after the other. With fixed operands it uses 3 registers, and
+//           each element starts with an operand of the element before it. With any operands it
+//           keeps B and one row of A, so that each input is loaded once (n·n + n + 1 registers).
+//   kOuter processes one k after the other and keeps all n·n sums in registers. With fixed operands
+//           it uses n·n + 2 registers and one LOAD per product. With any operands each input is
+//           loaded once (n·n + n + 1 registers).
 std::string matmul_program(Order order, OperandRule operands, int n);
 
-// out = softmax(x), n numbers (1 to 1024): safe (3 registers, 3 passes) or online (4, 2).
+// Returns a program for out = softmax(x), x of n numbers, with n from 1 to 1024. The safe version
+// uses 3 registers and 3 passes over x, and the online version 4 registers and 2 passes.
 std::string softmax_program(Softmax algorithm, int n);
 
-// o = softmax(k·q)·v for one query q of `dim` numbers (1 to 16) and n keys (1 to 1024), online and
-// fused with V: one pass, 5 + 2·dim registers.
+// Returns a program for o = softmax(k·q)·v, with one query q of `dim` numbers (1 to 16) and n keys
+// (1 to 1024). It reads K and V once, because online softmax is fused with the product with V. It
+// uses 5 + 2·dim registers.
 std::string attention_program(int n, int dim);
 
 }  // namespace ch01

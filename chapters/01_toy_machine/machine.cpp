@@ -9,10 +9,11 @@
 namespace ch01 {
 namespace {
 
-// The larger of two; NaN if either is. (std::max and fmax would drop a NaN and hide a defect.)
+// Returns the larger of two numbers, or NaN if one of them is NaN. std::max and fmax can return the
+// other number in that case and would hide the defect.
 float larger(float a, float b) { return std::isnan(a) || a > b ? a : b; }
 
-// The value that an instruction other than LOAD and STORE puts into its destination.
+// Returns the value that an instruction other than LOAD and STORE writes to its destination.
 Register compute(Op op, const Register& a, const Register& b, const Register& c) {
   switch (op) {
     case Op::kMacZ:
@@ -76,8 +77,8 @@ void set_inputs(Program& program, const std::map<std::string, std::vector<float>
 
 Run run(const Program& program, bool keep_steps) {
   Run result;
-  std::vector<std::vector<Register>> dram;  // per array
-  std::vector<std::vector<int>> reads;      // per array: how often each cell was read
+  std::vector<std::vector<Register>> dram;  // [array]
+  std::vector<std::vector<int>> reads;      // [array][cell], number of reads
   for (const Array& array : program.arrays) {
     const std::size_t size = static_cast<std::size_t>(array.size());
     auto& cells = dram.emplace_back(size);

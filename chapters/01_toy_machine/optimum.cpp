@@ -1,29 +1,33 @@
-// A* over the states of the MAC machine, from "nothing computed" to "all of C in DRAM".
+// A* search over the states of the MAC machine, from the empty state to the state with all of C in
+// DRAM.
 //
-// What counts as a program: any sequence of LOAD, STORE, MAC_Z and MAC on R registers that leaves
-// C = A·B in DRAM for every A and B, over the real numbers. A and B are read-only. C may be written
-// and read back, also with an unfinished sum. Reading a register or a cell of C that was never
-// written is an error. Any register may be a destination, an operand's own too.
+// A program is any sequence of LOAD, STORE, MAC_Z and MAC on R registers that leaves C = A·B in
+// DRAM for every A and B, over the real numbers. A and B are read-only. A program may write and
+// read back cells of C, also with an unfinished sum. It may not read a register or a cell of C that
+// was never written. Any register may be a destination, also one of the instruction's own operands.
 //
-// What the search leaves out, and why no shorter program hides there:
-//   1. The machine has no subtraction and no constant. Every value is therefore a polynomial in
-//      the entries of A and B with positive coefficients and no constant term: nothing ever
-//      cancels. A value with a monomial that is not in c_ij cannot be part of c_ij.
-//      The two monomials of c_ij = a_i0·b_0j + a_i1·b_1j have no factor in common, so a product
-//      of two values is part of c_ij only if the factors are a_ik and b_kj. The values worth
-//      holding are the eight inputs, and for each c_ij its first term, its second term, their sum.
-//      (This also rules out Strassen's seven products: they need the minus sign.)
-//   2. c_ij is stored from one register, and that value was made by one MAC from one MAC_Z. Any
-//      other MAC, and any value overwritten before its use, is dead: the program is shorter
-//      without it. So there are 8 MACs, and the search never drops an unsaved sum.
-//   3. A term parked in DRAM can be parked in its own c_ij, which is free until c_ij is finished.
-//   4. An input that is in a register already, or that no remaining product needs, is not loaded:
-//      the same program without that LOAD works (on the `fixed` machine with R0 and R1 exchanged).
-//      There, an input outside R0 and R1 can never be multiplied: no instruction moves it.
+// The search leaves out the following programs, because none of them can be shorter:
+//   1. The machine has no subtraction and no constants. Every value is therefore a polynomial
+//      in the entries of A and B with positive coefficients and no constant term, in which nothing
+//      cancels. A value with a monomial that c_ij does not have cannot become part of c_ij. The two
+//      monomials of c_ij = a_i0·b_0j + a_i1·b_1j have no common factor, so a product of two values
+//      is part of c_ij only if its factors are a_ik and b_kj. The only useful values are therefore
+//      the eight inputs and, for each c_ij, its first term, its second term and their sum. (This
+//      also excludes Strassen's seven products, which need subtraction.)
+//   2. c_ij is stored from one register, whose value came from one MAC_Z and one MAC. Any
+//      other MAC, and any value that is overwritten before its use, is superfluous, because the
+//      program without it is shorter. A shortest program therefore has 8 MACs, and the search
+//      never drops an unsaved sum.
+//   3. A term that is saved in DRAM can be saved in its own c_ij, which is unused until c_ij is
+//      finished.
+//   4. The search does not load an input that is already in a register or that no remaining product
+//      needs, because the same program works without that LOAD (with R0 and R1 exchanged on the
+//      `fixed` machine). On the `fixed` machine an input outside R0 and R1 cannot be multiplied,
+//      because no instruction copies a register.
 //
-// Two states are one when they differ only in the order of interchangeable registers, or by
-// exchanging rows of A, columns of B, the two k, or A with Bᵀ (16 symmetries): every program from
-// one translates, cycle by cycle, into a program from the other.
+// Two states count as one if they differ only in the order of interchangeable registers, or by an
+// exchange of the rows of A, the columns of B, the two values of k, or A and Bᵀ (16 symmetries).
+// Every program from one of them translates, cycle by cycle, into a program from the other.
 #include "optimum.hpp"
 
 #include <algorithm>
@@ -38,8 +42,8 @@ constexpr int kMostRegisters = 8;
 constexpr int kMatrixA = 0;
 constexpr int kMatrixB = 1;
 
-// What a register may hold, as one number below 32: free (nothing that is still needed),
-// one of 8 inputs, or of one of 4 outputs the term of k = 0, the term of k = 1, or their sum.
+// The content of a register as a number below 32: nothing useful, one of the 8 inputs, or for one
+// of the 4 outputs the term of k = 0, the term of k = 1, or their sum.
 using Value = std::uint8_t;
 constexpr Value kFree = 0;
 constexpr int kSum = 2;
@@ -52,7 +56,7 @@ constexpr bool is_output(Value v) { return v >= 9; }
 constexpr int cell_of(Value v) { return (v - 9) / 3; }
 constexpr int part_of(Value v) { return (v - 9) % 3; }
 
-// What DRAM holds of an output, in two bits: nothing, one term, or the finished sum.
+// The content of an output's cell in DRAM, in two bits: nothing, one term, or the finished sum.
 constexpr int kNothing = 0;
 constexpr int kFinished = 3;
 constexpr int parked(int term) { return 1 + term; }
@@ -82,7 +86,8 @@ class Search {
   Optimum run();
 
  private:
-  // Bit mask of the terms of c_cell that exist somewhere: bit k for a_ik·b_kj.
+  // Returns a bit mask of the terms of c_cell that are in a register or in DRAM: bit k for
+  // a_ik·b_kj.
   int terms_done(const State& s, int cell) const {
     if (s.dram[cell] == kFinished) return 3;
     int done = s.dram[cell] == kNothing ? 0 : 1 << (s.dram[cell] - 1);
@@ -98,7 +103,7 @@ class Search {
            s.registers.begin() + num_registers_;
   }
 
-  // Bit v set: some product that is still to come needs input v.
+  // Returns a bit mask with bit v set if a remaining product needs input v.
   int inputs_needed(const State& s) const {
     int needed = 0;
     for (int cell = 0; cell < 4; ++cell) {
@@ -111,8 +116,8 @@ class Search {
     return needed;
   }
 
-  // Cycles that every program from here still needs: its MACs, its final STOREs, and a LOAD
-  // for each needed input and each parked term that is in no register. Never too much.
+  // Returns a lower bound for the cycles that any program needs from this state: its MACs, its
+  // final STOREs, and one LOAD for each needed input and each saved term that is in no register.
   int cycles_left_at_least(const State& s) const {
     int cycles = 0;
     for (int cell = 0; cell < 4; ++cell) {
@@ -126,7 +131,7 @@ class Search {
     return cycles;
   }
 
-  // May register r be overwritten without losing work? (An input can be loaded again.)
+  // True if register r can be overwritten without losing work. (An input can be loaded again.)
   bool overwritable(const State& s, int r) const {
     const Value v = s.registers[r];
     if (!is_output(v)) return true;
@@ -151,7 +156,7 @@ void Search::free_what_is_not_needed(State& s) const {
   }
 }
 
-// The image of a state under one of the 16 symmetries.
+// Returns the image of a state under one of the 16 symmetries.
 State image(const State& s, bool rows, bool columns, bool ks, bool transpose) {
   State t;
   const auto map_cell = [&](int cell) {
@@ -179,7 +184,7 @@ State image(const State& s, bool rows, bool columns, bool ks, bool transpose) {
   return t;
 }
 
-// Insertion sort; g++ 12 warns about std::sort on eight bytes.
+// insertion sort, because g++ 12 warns about std::sort on eight bytes
 void sort_registers(State& s, int begin, int end) {
   for (int i = begin + 1; i < end; ++i) {
     for (int j = i; j > begin && s.registers[j] < s.registers[j - 1]; --j) {
@@ -188,12 +193,13 @@ void sort_registers(State& s, int begin, int end) {
   }
 }
 
-// One representative for all states that differ by a symmetry or by the order of registers.
+// Returns the same representative for all states that differ by a symmetry or by the order of
+// interchangeable registers.
 State Search::smallest_twin(const State& s) const {
   State best;
   for (int symmetry = 0; symmetry < 16; ++symmetry) {
     State t = image(s, symmetry & 1, symmetry & 2, symmetry & 4, symmetry & 8);
-    // R0 and R1 are the operands of the fixed machine: exchangeable with each other only.
+    // On the fixed machine only R0 and R1, the operands, are interchangeable with each other.
     const int operands = rule_ == OperandRule::kFixed ? std::min(2, num_registers_) : 0;
     sort_registers(t, 0, operands);
     sort_registers(t, operands, num_registers_);
@@ -202,7 +208,7 @@ State Search::smallest_twin(const State& s) const {
   return best;
 }
 
-// All MAC_Z and MAC with operands ra and rb, if these two hold a_ik and b_kj.
+// Appends every MAC_Z and MAC with operands ra and rb, if these hold a_ik and b_kj.
 void Search::append_macs(const State& s, int ra, int rb, std::vector<Move>& moves) const {
   const Value a = s.registers[ra], b = s.registers[rb];
   if (!is_input(a) || !is_input(b) || a > 4 || b <= 4) return;
@@ -216,13 +222,13 @@ void Search::append_macs(const State& s, int ra, int rb, std::vector<Move>& move
       if (begun == 1 || begun == 2) return;
     }
   }
-  // The fixed machine wants R0 first; a product does not care.
+  // The fixed machine's syntax has R0 first, and the order does not change a product.
   const std::string operands = name(std::min(ra, rb)) + ", " + name(std::max(ra, rb)) + ", ";
 
   int addend = 0;  // the register with the other term
   if (done != 0) {
     while (addend < num_registers_ && s.registers[addend] != output(cell, 1 - k)) ++addend;
-    if (addend == num_registers_) return;  // parked in DRAM: LOAD it first
+    if (addend == num_registers_) return;  // saved in DRAM and loaded first
   }
   for (int rd = 0; rd < num_registers_; ++rd) {
     if (!overwritable(s, rd) && !(done != 0 && rd == addend)) continue;
@@ -302,7 +308,7 @@ Optimum Search::run() {
     std::uint64_t parent;
   };
   std::unordered_map<std::uint64_t, Reached> reached;
-  std::vector<std::vector<std::pair<std::uint64_t, int>>> queue;  // by cycles so far + at least
+  std::vector<std::vector<std::pair<std::uint64_t, int>>> queue;  // by cycles so far + lower bound
   const auto push = [&](const State& s, int cycles, std::uint64_t parent) {
     const std::uint64_t key = pack(s);
     const auto [found, is_new] = reached.try_emplace(key, Reached{cycles, parent});
@@ -320,13 +326,15 @@ Optimum Search::run() {
     while (!queue[total].empty() && !result.possible) {
       const auto [key, cycles] = queue[total].back();
       queue[total].pop_back();
-      if (reached.at(key).cycles != cycles) continue;  // a shorter way was found since
+      if (reached.at(key).cycles != cycles)
+        continue;  // a shorter path to this state was found
+                   // later
       const State s = unpack(key);
       ++result.states;
       if (cycles_left_at_least(s) == 0) {
         result.possible = true;
         result.cycles = cycles;
-        // Walk back over representatives, then forward with real registers.
+        // Follow the representatives back to the start, then replay the path with real registers.
         std::vector<std::uint64_t> path;
         for (std::uint64_t at = key; at != pack(start); at = reached.at(at).parent) {
           path.push_back(at);

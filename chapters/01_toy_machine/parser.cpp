@@ -12,7 +12,7 @@
 namespace ch01 {
 namespace {
 
-constexpr int kMaxLength = 1 << 16;  // of an array's side, and of an array
+constexpr int kMaxLength = 1 << 16;  // largest side and largest size of an array
 
 class Parser {
  public:

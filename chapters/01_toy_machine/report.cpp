@@ -53,7 +53,7 @@ std::string table_text(const Program& program, const Run& run) {
     for (int r = 0; r < program.registers; ++r) {
       const Register& reg = step.registers[r];
       std::string formula = reg.symbol.text;
-      // The step that names a value shows what the name stands for.
+      // The row that assigns a name to a value also shows the value.
       if (!step.formula.empty() && r == instruction.destination()) {
         formula += " = " + shortened(step.formula, kCellWidth - width_of(formula) - 3);
       }
@@ -89,7 +89,7 @@ std::string result_text(const Program& program, const Run& run, const Verdict& v
     if (array.is_input) continue;
     const int columns = array.shape.back();
     const int rows = array.size() / columns;
-    constexpr int kShown = 8;  // numbers in a row, and rows
+    constexpr int kShown = 8;  // numbers per row, and number of rows
     for (int row = 0; row < std::min(rows, kShown); ++row) {
       text += row ? std::string(array.name.size() + 2, ' ') : array.name + " =";
       for (int column = 0; column < std::min(columns, kShown); ++column) {

@@ -1,4 +1,4 @@
-// What a run looks like: the table, the cost, the result, the JSON file.
+// Prints a run: the table, the cost, the result and the JSON file.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,27 +10,27 @@
 
 namespace ch01 {
 
-// step │ instruction │ R0 │ R1 │ …: every register after every instruction, as a formula and,
-// below it, as a number. Needs the steps of the run.
+// Returns the table step │ instruction │ R0 │ R1 │ …, with every register after every instruction
+// as a formula and, below it, as a number. Needs a run with `keep_steps`.
 std::string table_text(const Program& program, const Run& run);
 
-// Cycles, DRAM traffic, arithmetic intensity; three lines.
+// Returns three lines: cycles, DRAM traffic and arithmetic intensity.
 std::string cost_text(const Cost& cost);
 
-// The outputs, row by row, and whether they agree with the direct computation.
+// Returns the outputs row by row and whether they agree with the direct computation.
 std::string result_text(const Program& program, const Run& run, const Verdict& verdict);
 
 // Keys: chapter program machine breaks cycles loads stores macs flops passes dram_reads dram_writes
 // dram_bytes register_count arrays[{name, shape[], input, values[]}] outputs{} check{} steps[{step,
 // instruction, op, line, reads[], writes, number, cell{array, index, name}, registers[], symbols[],
-// formula}]. A register is null when it is empty (its symbol is null too) or not finite. Of a step
-// `number` is what it wrote, and an array's values what it held before the run, as tables show
-// them; `writes` and `cell` are left out where there is none.
+// formula}]. A register is null if it is empty (its symbol is null too) or not finite. `number` is
+// the value that a step wrote. `values` are an array's values before the run, formatted as in the
+// tables. `writes` and `cell` are omitted if the step has none.
 nlohmann::json json_of(const Program& program, const Run& run, const Verdict& verdict,
                        const std::vector<std::string>& break_names);
 
-// Rows of cells under a heading (the first row), in columns of equal width, counted in characters;
-// the first `right` columns are right-aligned.
+// Returns rows of cells under a heading (the first row). All columns have the same width, counted
+// in characters. The first `right` columns are right-aligned.
 std::string aligned(const std::vector<std::vector<std::string>>& rows, std::size_t right);
 
 }  // namespace ch01

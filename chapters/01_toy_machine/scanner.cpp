@@ -17,7 +17,7 @@ bool is_word(char c) {
 }  // namespace
 
 void fail(const std::string& name, Place place, const std::string& message) {
-  std::string shown = message.substr(0, 300);  // the file may be anything: keep it to one line
+  std::string shown = message.substr(0, 300);  // keep the message on one line
   for (char& c : shown) {
     if (std::iscntrl(static_cast<unsigned char>(c))) c = '?';
   }
@@ -32,7 +32,7 @@ void Scanner::skip_space() {
   while (at_ < line_.size() && is_space(line_[at_])) ++at_;
 }
 
-// Columns count characters, not bytes: UTF-8 continuation bytes look like 10xxxxxx.
+// Columns count characters, not bytes. UTF-8 continuation bytes have the form 10xxxxxx.
 Place Scanner::place() {
   skip_space();
   int column = 1;

@@ -1,4 +1,4 @@
-// One line of a trace, read from left to right.
+// Reads one line of a trace from left to right.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace ch01 {
 
-// "name:line:column: message" as fa::InputError.
+// Throws fa::InputError "name:line:column: message".
 [[noreturn]] void fail(const std::string& name, Place place, const std::string& message);
 
 class Scanner {
@@ -16,14 +16,14 @@ class Scanner {
   Scanner(std::string_view line, int line_number, const std::string& file_name);
 
   Place place();        // of the next token
-  bool at_end();        // nothing left but space or a comment
-  bool accept(char c);  // takes c if it is next
+  bool at_end();        // true if only white space or a comment is left
+  bool accept(char c);  // consumes c if it is next
   bool next_is_digit();
   void expect(char c, const std::string& after);
   std::string word();           // letters, digits, '_', '.', '-'; "" if none
-  std::string symbol();         // anything up to white space or a comment
-  std::string rest_of_token();  // for messages: what stands here
-  // A whole number from 0; `what` names it in messages.
+  std::string symbol();         // all characters up to white space or a comment
+  std::string rest_of_token();  // the next token, for messages
+  // Consumes a whole number of at least 0. `what` is its name in messages.
   int whole_number(const std::string& what, int maximum);
   float number(const std::string& what);
   void expect_end();

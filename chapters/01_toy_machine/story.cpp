@@ -14,7 +14,7 @@ namespace {
 
 enum class Outcome { kRight, kWrong, kNotFinite };
 
-// A program of the story, and what the lesson claims about it.
+// A program of the story, and the costs and results that the lesson states for it.
 struct Scene {
   std::string sentence;
   std::string program;
@@ -62,7 +62,7 @@ class Story {
     }
   }
 
-  // The table must read exactly like this.
+  // the exact text of the table
   void search(const std::vector<std::vector<std::string>>& claimed) {
     const auto found = optimum_table();
     out_ << aligned(found, 1);

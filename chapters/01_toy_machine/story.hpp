@@ -1,4 +1,4 @@
-// The chapter told by its programs.
+// Runs the chapter's programs in the lesson's order and checks the lesson's claims about them.
 #pragma once
 
 #include <iosfwd>
@@ -7,16 +7,16 @@
 
 namespace ch01 {
 
-// Runs the chapter's programs in the order of the lesson, a sentence each, and prints what they
-// cost. True if every result and every cost is what the lesson says, failures of the programs that
-// must fail included. Throws fa::InputError if a shipped program cannot be read.
+// Prints the cost of each program of the lesson, with one sentence each. Returns true if every
+// result and every cost agrees with the lesson, including the failures of the programs that must
+// fail. Throws fa::InputError if a program of the chapter cannot be read.
 bool tell_story(std::ostream& out);
 
-// The fewest cycles for 2 to 8 registers, both operand rules, all programs and inner products; rows
-// of cells under a heading.
+// Returns the fewest cycles for 2 to 8 registers, for both operand rules and for all programs and
+// inner products, as rows of cells under a heading.
 std::vector<std::vector<std::string>> optimum_table();
 
-// Where the shipped program of that name lies: programs/NAME.txt beside this source.
+// Returns the path of the chapter's program of that name, programs/NAME.txt.
 std::string shipped_program_path(const std::string& name);
 
 }  // namespace ch01

@@ -6,7 +6,7 @@
 namespace ch01 {
 namespace {
 
-constexpr std::size_t kLongest = 400;  // bytes; a doubling program would fill the memory otherwise
+constexpr std::size_t kLongest = 400;  // bytes, because doubling a value would exhaust memory
 
 std::string in_parentheses(const Symbol& s, Symbol::Binding needed) {
   return s.binding < needed ? "(" + s.text + ")" : s.text;
@@ -17,7 +17,7 @@ Symbol made(std::string text, Symbol::Binding binding) {
   return {std::move(text), binding};
 }
 
-// The first `count` characters, or the last if `from_end`.
+// Returns the first `count` characters, or the last ones if `from_end`.
 std::string cut(const std::string& text, int count, bool from_end) {
   const int skip = from_end ? width_of(text) - count : 0;
   std::string kept;
@@ -48,7 +48,7 @@ Symbol divide(const Symbol& a, const Symbol& b) {
 }
 
 Symbol maximum(const Symbol& a, const Symbol& b) {
-  // max(max(x0, x1), x2) reads better as max(x0, x1, x2).
+  // max(max(x0, x1), x2) is shown as max(x0, x1, x2)
   const auto list = [](const Symbol& s) {
     const bool is_max = s.text.starts_with("max(") && s.text.find(')') == s.text.size() - 1;
     return is_max ? s.text.substr(4, s.text.size() - 5) : s.text;

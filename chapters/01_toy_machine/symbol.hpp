@@ -1,11 +1,12 @@
-// What a register holds as a formula: a00·b00 + a01·b10.
+// Formulas for the content of a register, for example a00·b00 + a01·b10.
 #pragma once
 
 #include <string>
 
 namespace ch01 {
 
-// A formula and how tightly its outermost operation binds, which decides about parentheses.
+// A formula and the precedence of its outermost operation, which decides where parentheses are
+// needed.
 struct Symbol {
   enum Binding { kSum, kProduct, kAtom };
   std::string text;
@@ -19,13 +20,13 @@ Symbol divide(const Symbol& a, const Symbol& b);    // a/b
 Symbol maximum(const Symbol& a, const Symbol& b);   // max(a, b, …)
 Symbol exponential(const Symbol& a);                // e^a, e^(a − b)
 
-// A number as tables and messages show it: six digits, whole numbers in full, NaN, Inf.
+// Returns a number as tables and messages show it: six digits, integers in full, NaN, Inf.
 std::string number_text(double value);
 
-// Characters on the screen: UTF-8 code points.
+// Returns the width on the screen: the number of UTF-8 code points.
 int width_of(const std::string& text);
 
-// The formula in at most `width` characters: a long sum keeps its first and last terms.
+// Returns the formula in at most `width` characters. A long sum keeps its first and last terms.
 std::string shortened(const std::string& text, int width);
 
 }  // namespace ch01

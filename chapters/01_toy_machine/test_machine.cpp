@@ -1,4 +1,4 @@
-// The numbers of the lesson: costs, results, breaks, table and JSON.
+// The numbers of the lesson: costs, results, breaks, tables and JSON.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -96,7 +96,7 @@ TEST_CASE("costs of softmax and attention") {
     check_cost(safe, (2 * n - 1) + 4 * n + 5 * n, 3 * n, n, 0, 3);
     const Outcome online = generated(softmax_program(Softmax::kOnline, n));
     CHECK(online.program.registers == 4);
-    check_cost(online, 5 + 9 * (n - 1) + 5 * n, 2 * n, n, 0, 2);  // 5 to start, 9 a number
+    check_cost(online, 5 + 9 * (n - 1) + 5 * n, 2 * n, n, 0, 2);  // 5 first, then 9 each
     for (const int dim : {1, 3}) {
       const Outcome attention = generated(attention_program(n, dim));
       CHECK(attention.verdict.passed());
@@ -142,7 +142,7 @@ TEST_CASE("numerical safety: ratio, sum, variance") {
   CHECK(unsafe.verdict.nonfinite == 1);
   CHECK(shipped("ratio_unsafe", {{"x", {3, 2}}}).verdict.passed());
 
-  CHECK(shipped("sum_plain").out(0) == 16777216.f);  // eight ones lost
+  CHECK(shipped("sum_plain").out(0) == 16777216.f);  // eight ones were lost
   CHECK_FALSE(shipped("sum_plain").verdict.passed());
   CHECK(shipped("sum_kahan").out(0) == 16777224.f);
   CHECK(shipped("sum_kahan").verdict.passed());
@@ -172,7 +172,8 @@ TEST_CASE("no-max: fine below 88.7, then Inf, then NaN") {
       for (const Register& reg : step.registers) saw_inf = saw_inf || std::isinf(reg.number);
     }
     CHECK(saw_inf);
-    // The sum may pass the end of fp32 before any term does: 2·e^88.5. Finite, and zero.
+    // The sum can exceed the fp32 range although each term is in it: 2·e^88.5. The result is then
+    // 0.
     const Values pair{{"x", {1, 2, 3, 4, 88.5f, 88.5f}}};
     CHECK(shipped(name, pair).verdict.passed());
     const Outcome sum = shipped(name, pair, {"no-max"});
@@ -194,7 +195,7 @@ TEST_CASE("no-rescale: finite and wrong when the maximum grows, right when it co
     CHECK(broken.verdict.max_abs_error > 0.1);
   }
   CHECK(shipped("online_softmax", {{"x", {6, 5, 4, 3, 2, 1}}}, {"no-rescale"}).verdict.passed());
-  CHECK_THROWS_AS(shipped("safe_softmax", {}, {"no-rescale"}), fa::InputError);  // has none
+  CHECK_THROWS_AS(shipped("safe_softmax", {}, {"no-rescale"}), fa::InputError);  // it has no steps
   CHECK_THROWS_AS(shipped("online_softmax", {}, {"no-min"}), fa::InputError);
 }
 

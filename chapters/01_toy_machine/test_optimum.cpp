@@ -1,4 +1,5 @@
-// The search against a second one that shares no line with it: plain, with wider moves.
+// Compares the search with a second, simpler search that shares no code with it and allows more
+// moves.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -16,9 +17,9 @@ using namespace ch01;
 
 namespace {
 
-// Values as sets of monomials: bits 0 to 7 the inputs, bits 8 to 15 the products, two per output.
-// The machine may do anything with them; a result that is neither an input nor part of one output
-// is dropped (that it is useless is point 1 of the proof in optimum.cpp).
+// A value is a set of monomials: bits 0 to 7 are the inputs and bits 8 to 15 the products, two per
+// output. The machine may compute anything. A result that is neither an input nor part of one
+// output is dropped, because it is useless (point 1 of the proof in optimum.cpp).
 class PlainSearch {
  public:
   PlainSearch(int registers, bool fixed) : registers_(registers), fixed_(fixed) {
@@ -41,7 +42,8 @@ class PlainSearch {
     }
   }
 
-  // Fewest cycles by breadth-first search over everything; -1 if there is no program.
+  // Returns the fewest cycles, by a breadth-first search over all states, or -1 if there is no
+  // program.
   int fewest_cycles() {
     std::vector<bool> seen(std::size_t{1} << (5 * registers_ + 8));
     std::vector<std::uint64_t> layer{0}, next;
@@ -63,15 +65,15 @@ class PlainSearch {
     return -1;
   }
 
-  // Is there a program with at most `budget` LOADs and parking STOREs, MACs being free? States
-  // that cannot load all they still need within the budget are left out.
+  // True if a program needs at most `budget` LOADs and STOREs of unfinished sums, where MACs cost
+  // nothing. States that cannot load everything they still need within the budget are skipped.
   bool exists_within(int budget) {
     std::unordered_set<std::uint64_t> seen{0};
     std::vector<std::vector<std::uint64_t>> layers(static_cast<std::size_t>(budget) + 2);
     layers[0] = {0};
     for (int spent = 0; spent <= budget; ++spent) {
       auto& layer = layers[static_cast<std::size_t>(spent)];
-      for (std::size_t i = 0; i < layer.size(); ++i) {  // grows by free moves
+      for (std::size_t i = 0; i < layer.size(); ++i) {  // grows, because MACs are free
         const State s = unpack(layer[i]);
         if (finished(s)) return true;
         for_each_move(s, [&](const State& after, bool is_free) {
@@ -88,7 +90,7 @@ class PlainSearch {
  private:
   struct State {
     std::array<int, 8> r{};
-    std::array<int, 4> dram{};  // 0 nothing, 1 or 2 one term, 3 the sum
+    std::array<int, 4> dram{};  // 0: nothing, 1 or 2: one term, 3: the sum
   };
 
   int index(unsigned monomials) const {
@@ -109,7 +111,7 @@ class PlainSearch {
     for (int i = registers_ - 1; i >= 0; --i, key >>= 5) s.r[i] = static_cast<int>(key & 31);
     return s;
   }
-  // Registers that are operands alike may change places.
+  // Sorts registers that are interchangeable as operands.
   State in_order(State s) const {
     for (int i = fixed_ ? 3 : 1; i < registers_; ++i) {
       for (int j = i; j > (fixed_ ? 2 : 0) && s.r[j] < s.r[j - 1]; --j)
@@ -119,7 +121,7 @@ class PlainSearch {
   }
   static bool finished(const State& s) { return s.dram == std::array<int, 4>{3, 3, 3, 3}; }
 
-  // Inputs in no register that some product still to be made needs.
+  // Returns the inputs that a remaining product needs and that no register holds.
   int loads_needed(const State& s) const {
     unsigned made = 0, held = 0, needed = 0;
     for (int cell = 0; cell < 4; ++cell)
@@ -199,7 +201,7 @@ TEST_CASE("the fewest cycles, for every register count, and a program that takes
             std::to_string(best.cycles) + " cycles\n" + optimum_program(best, registers, rule),
             "optimum");
         validate(program);
-        // Other numbers than the file's: a wrong program could not be right by accident.
+        // Other numbers than in the file, so that a wrong program cannot pass by chance.
         set_inputs(program, {{"a", {0.5f, -3, 7, 11}}, {"b", {13, 0.25f, -17, 19}}});
         const Run result = run(program, false);
         CHECK(verify(program, result).passed());
@@ -224,7 +226,7 @@ TEST_CASE("plain breadth-first search finds the same") {
   }
 }
 
-// Up to a minute and 140 MB: test_ch01_optimum --no-skip
+// takes up to a minute and 140 MB: test_ch01_optimum --no-skip
 TEST_CASE("plain breadth-first search, four registers" * doctest::skip()) {
   CHECK(PlainSearch(4, true).fewest_cycles() == 23);
   CHECK(PlainSearch(4, false).fewest_cycles() == 22);

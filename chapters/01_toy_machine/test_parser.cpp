@@ -1,4 +1,4 @@
-// Trace files: what is read, and what every wrong line says, with line and column.
+// Accepted trace files, and the message, line and column of every error.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -10,7 +10,7 @@ using namespace ch01;
 
 namespace {
 
-// The message of parsing and validating `text`, or "" if nothing is wrong.
+// Returns the error message of parsing and validating `text`, or "" if there is no error.
 std::string message_of(const std::string& text) {
   try {
     validate(parse_program(text, "t"));

@@ -1,4 +1,4 @@
-// What holds for all inputs, tried on random ones.
+// Properties of the generated programs on random inputs.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ std::vector<float> random_numbers(std::mt19937& random, int count, float scale) 
   return numbers;
 }
 
-// Any valid program: reads only what was written.
+// Returns a random valid program, which reads only what was written.
 Program random_program(std::mt19937& random) {
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   Program p;
@@ -138,7 +138,7 @@ TEST_CASE("softmax, safe and online, agrees with float64 for any length and scal
       double sum = 0;
       for (const float weight : result.memory[1]) sum += weight;
       CHECK(sum == doctest::Approx(1).epsilon(1e-4));
-      // The verdict is not blind: one weight off by a thousandth of itself must fail.
+      // The comparison must detect a weight that is off by a thousandth of its value.
       Run spoiled = result;
       float& largest = *std::max_element(spoiled.memory[1].begin(), spoiled.memory[1].end());
       largest *= 1.001f;
@@ -165,7 +165,7 @@ TEST_CASE("attention agrees with float64, and without the correction does not") 
     CHECK(verdict.nonfinite == 0);
     broken += !verdict.passed();
   }
-  CHECK(broken > 70);  // right only where the first key has the largest score
+  CHECK(broken > 70);  // correct only if the first key has the largest score
 }
 
 TEST_CASE("matrix products agree with float64 in every order") {

@@ -11,10 +11,11 @@ namespace ch01 {
 namespace {
 
 constexpr double kEpsilon = FLT_EPSILON;  // 2⁻²³, twice the rounding error of one operation
-constexpr double kTiny = FLT_MIN;         // below it fp32 loses digits, then everything
+constexpr double kTiny = FLT_MIN;         // below it fp32 numbers are subnormal and lose digits
 constexpr double kExponentRange = 110;    // e^-110 is 0 in fp32
 
-// Per output cell: the value, and how far fp32 rounding may take a correct program from it.
+// Per output cell, the value and the largest error that fp32 rounding can cause in a correct
+// program.
 struct Expected {
   const Array* output;
   std::vector<double> values, bounds;
@@ -24,7 +25,8 @@ struct Expected {
   }
 };
 
-// The named array, of `rank` subscripts; `form` is shown if there is none.
+// Returns the named array with `rank` subscripts. `form` is the expected form, for the error
+// message.
 const Array& need(const Program& program, const char* name, bool is_input, std::size_t rank,
                   const char* form) {
   const Array* array = program.find(name);
@@ -63,8 +65,9 @@ Expected matmul(const Program& program) {
   return expected;
 }
 
-// Softmax weights of the scores, and by which factor of themselves fp32 may miss them. Rounding
-// a score difference of r to fp32 changes e^r by about r·2⁻²⁴ of itself, n times over.
+// The softmax weights of the scores, and the relative error that fp32 rounding can cause in them.
+// Rounding a score difference of r to fp32 changes e^r by a relative error of about r·2⁻²⁴, and
+// each of the n terms adds a rounding error.
 struct Weights {
   std::vector<double> values;
   double relative;
@@ -100,7 +103,7 @@ Expected attention(const Program& program) {
   const int n = k.shape[0], d = k.shape[1];
   need_same(program, v.shape == k.shape && q.shape[0] == d && o.shape[0] == d, form);
   std::vector<double> scores;
-  double score_error = 0;  // what rounding does to a score of d products
+  double score_error = 0;  // largest rounding error of a score, a sum of d products
   for (int j = 0; j < n; ++j) {
     double score = 0, absolute = 0;
     for (int t = 0; t < d; ++t) {
@@ -147,7 +150,7 @@ Expected sum(const Program& program) {
     value += number;
     absolute += std::abs(number);
   }
-  // Independent of n: what compensated summation reaches and a plain loop does not.
+  // The bound does not grow with n, so that compensated summation passes and a plain loop does not.
   return {&out, {value}, {kEpsilon * absolute + kTiny}};
 }
 
@@ -161,7 +164,7 @@ Expected variance(const Program& program) {
   for (const float number : x.values) mean += number / n;
   for (const float number : x.values) squares += (number - mean) * (number - mean);
   const double value = squares / (n - 1);
-  // The mean is rounded to fp32, and it is large where the differences from it are small.
+  // The rounding error of the fp32 mean matters where the mean is much larger than the differences.
   const double rounding = 2 * kEpsilon * n;
   const double mean_error = rounding * std::abs(mean);
   return {&out,

@@ -1,4 +1,4 @@
-// The direct computation that a run is held against, in float64.
+// Compares the result of a run with a direct computation in float64:
 //
 //   .check matmul      a[n][m], b[m][p] -> c[n][p]         c = a·b
 //   .check softmax     x[n] -> out[n]                      out_i = e^(x_i − m) / Σ_j e^(x_j − m)
@@ -16,16 +16,16 @@ namespace ch01 {
 
 struct Verdict {
   int compared = 0;
-  int nonfinite = 0;           // NaN or Inf, unwritten cells among them
-  int mismatches = 0;          // further from float64 than fp32 rounding explains; nonfinite too
-  double max_abs_error = 0;    // NaN once one difference is
-  std::string first_bad;       // a sentence about the first mismatch
-  std::string broken_promise;  // a sentence, if the file promises another number of cycles
+  int nonfinite = 0;           // number of NaN, Inf and unwritten cells
+  int mismatches = 0;          // cells outside the bound of fp32 rounding, including nonfinite ones
+  double max_abs_error = 0;    // NaN if any difference is NaN
+  std::string first_bad;       // a sentence about the first mismatch, or empty
+  std::string broken_promise;  // a sentence if the file requires another number of cycles, or empty
   bool passed() const { return compared > 0 && mismatches == 0 && broken_promise.empty(); }
 };
 
 // Compares the run's output with the direct computation. Throws fa::InputError if the program's
-// arrays do not have the names and shapes of the table above.
+// arrays do not have the names and shapes of this check.
 Verdict verify(const Program& program, const Run& run);
 
 }  // namespace ch01

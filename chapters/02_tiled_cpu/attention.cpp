@@ -40,7 +40,7 @@ SoftmaxRung softmax_rung(Algorithm algorithm) {
   return {online_softmax<float>, 2};
 }
 
-// Bytes that `options.algorithm` allocates for `problem`.
+// Returns the bytes that `options.algorithm` allocates for `problem`.
 int64_t needed_bytes(const fa::Problem& problem, const Options& options) {
   switch (options.algorithm) {
     case Algorithm::native:
@@ -56,7 +56,8 @@ int64_t needed_bytes(const fa::Problem& problem, const Options& options) {
   }
 }
 
-// Told to a user whose limit is too low: what is needed, and at which length it would do.
+// Returns the message for a memory limit that is too low: the required bytes, and the largest
+// length that would fit.
 std::string over_limit(const fa::Problem& problem, const Options& options) {
   const std::string limit = fa::format_bytes(static_cast<double>(options.memory_limit));
   std::string text = std::string("--memory-limit: ") + name(options.algorithm) + " needs " +
@@ -65,7 +66,7 @@ std::string over_limit(const fa::Problem& problem, const Options& options) {
   if (options.algorithm > Algorithm::online) return text;
   fa::Problem shorter{problem.shape, problem.dtype, 1, false, {}, {}, {}};
   int64_t fits = 0, too_long = std::max(problem.shape.q, problem.shape.kv) + 1;
-  while (too_long - fits > 1) {  // bisection; bytes grow with the length
+  while (too_long - fits > 1) {  // bisection, because the bytes grow with the length
     const int64_t middle = (fits + too_long) / 2;
     shorter.shape.q = shorter.shape.kv = middle;
     (needed_bytes(shorter, options) <= options.memory_limit ? fits : too_long) = middle;
@@ -97,7 +98,8 @@ void tiled_attention(const Tensors<T>& tensors, const Options& options, Breaks b
   report.trace = std::move(trace.steps);
 }
 
-// Σ a[d] · b[d] in eight partial sums: one long sum would wait for each addition in turn.
+// Returns Σ a[d] · b[d], summed in eight partial sums, because with a single sum each addition
+// would wait for the one before it.
 float dot(const float* a, const float* b, int64_t count) {
   float sums[8] = {};
   int64_t d = 0;
@@ -108,7 +110,7 @@ float dot(const float* a, const float* b, int64_t count) {
   return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
 }
 
-// Two-pass and one-pass: fp32 on the problem's values, one query at a time.
+// Runs the two-pass and one-pass algorithms in fp32, one query at a time.
 void attend_by_query(const fa::Problem& problem, const Options& options, std::span<float> o,
                      std::span<float> lse, Report& report) {
   const fa::Shape& shape = problem.shape;
@@ -145,7 +147,7 @@ void attend_in(const Tensors<T>& tensors, const Options& options, Report& report
                       .run();
 }
 
-// The problem's values as T, which they have been rounded to already.
+// Returns the problem's values as T. They were already rounded to T, so the conversion is exact.
 template <class T>
 void attend_converted(const fa::Problem& problem, const Options& options, std::span<float> o,
                       std::span<float> lse, Report& report) {
@@ -245,7 +247,7 @@ void set_reference_modifier(fa::Problem& problem, const ModifierChoice& choice) 
   const double infinity = std::numeric_limits<double>::infinity();
   if (choice.kind == ModifierChoice::kWindow) {
     problem.modify_score = [=](double score, int64_t, int64_t query, int64_t key) {
-      const int64_t distance = (query - shape.q) - (key - shape.kv);  // counted from the ends
+      const int64_t distance = (query - shape.q) - (key - shape.kv);  // from the ends
       return distance >= 0 && distance < choice.window ? score : -infinity;
     };
   } else if (choice.kind == ModifierChoice::kAlibi) {

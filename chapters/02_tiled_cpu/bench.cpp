@@ -1,4 +1,4 @@
-// Where does tiling begin to pay? One head, one thread, D = 64, from 16 keys to 4096.
+// Measures from which length tiling is faster: one head, one thread, D = 64, 16 to 4096 keys.
 //   ch02_bench --benchmark_min_time=0.2
 #include <benchmark/benchmark.h>
 

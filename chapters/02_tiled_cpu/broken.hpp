@@ -1,6 +1,6 @@
 #pragma once
-// The breaks of this chapter. Each is one visible site in tiled.hpp. The last four were met in
-// production kernels, or in libraries that call them.
+// The breaks of this chapter. Each is implemented in one place in tiled.hpp. The last four
+// reproduce bugs of production kernels or of libraries that call them.
 
 #include <cstdint>
 #include <vector>
@@ -33,8 +33,8 @@ inline const std::vector<fa::Break> kBreaks = {
     {"sum-in-16-bit", kSumIn16Bit},
 };
 
-// The algorithm is compiled twice: intact, where has() is false at compile time and its branches
-// are gone, and with a mask that is known at run time only.
+// The algorithm is compiled twice: once without breaks, where has() is false at compile time and
+// the compiler removes the branches, and once with a bit mask that is only known at run time.
 struct Intact {
   static constexpr bool has(BreakBit) { return false; }
 };

@@ -1,6 +1,6 @@
 #pragma once
-// A number that counts what is done with it: put in Real's place, it measures a rung of the ladder
-// without a change to the rung.
+// A number type that counts its operations. As the Real of an algorithm in ladder.hpp it measures
+// that algorithm without a change to it.
 
 #include <cmath>
 #include <cstdint>
@@ -13,7 +13,7 @@ struct Operations {
 
 struct Counted {
   double value = 0;
-  static inline Operations done;  // of all Counted numbers since it was last set to {}
+  static inline Operations done;  // of all Counted numbers since the last reset to {}
 
   Counted() = default;
   Counted(double number) : value(number) {}

@@ -1,10 +1,11 @@
-// FlashAttention-2's loop on vector registers. The idea: a lane is a query. With Q and O transposed
-// 48 queries stand side by side in three registers, and a step of online softmax is one vector
-// instruction for 16 of them: no sum across lanes, K and V read where they lie, no tail to treat.
+// FlashAttention-2's loop on vector registers, where each lane is a query. Q and O are transposed,
+// so 48 queries fill three registers, and a step of online softmax is one vector instruction for 16
+// queries. No sum crosses lanes, K and V are read where they are, and no tail needs separate code.
 //
-//   S.T = K @ Q.T   [keys, lanes]        O.T = V.T @ P.T   [dim, lanes]        one micro-kernel
+//   S.T = K @ Q.T   [keys, lanes]        O.T = V.T @ P.T   [dim, lanes]
 //
-// Highway compiles this file once for each instruction set and picks one at run time.
+// Both products use the same micro-kernel. Highway compiles this file once for each instruction set
+// and selects one at run time.
 //   ch02_tiled_cpu --algorithm fast --shape 1,8,4096,4096,64 --bench
 #include "fast.hpp"
 
@@ -16,8 +17,8 @@
 #include "common/memory.hpp"
 #include "common/parallel.hpp"
 
-// AVX3_DL adds nothing for fp32; a machine of SSSE3 alone takes the scalar fallback. SVE vectors
-// have no size at compile time, so Arm machines take NEON.
+// AVX3_DL adds nothing for fp32. A machine that has only SSSE3 uses the scalar fallback. SVE
+// vectors have no size at compile time, so Arm machines use NEON.
 #undef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS \
   (HWY_AVX3_DL | HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
@@ -33,18 +34,19 @@ namespace ch02 {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The register tile: ROWS x VECTORS accumulators, VECTORS operands and one broadcast. That is 28 of
-// the 32 registers of AVX-512, and all 16 of AVX2.
+// The register tile has ROWS x VECTORS accumulators, VECTORS operands and one broadcast. That is 28
+// of the 32 registers of AVX-512, and all 16 registers of AVX2.
 constexpr int ROWS = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON ? 8 : 4;
 #define FOR_ROWS HWY_UNROLL(8) for (int r = 0; r < ROWS; ++r)
 
-constexpr int64_t PANELS = 4;  // groups of LANES queries that share a KV tile
+constexpr int64_t PANELS = 4;  // number of groups of LANES queries that share a KV tile
 constexpr int64_t BLOCK_Q = PANELS * LANES;
 constexpr int64_t BLOCK_KV = 128;
 
 // [anchor: micro_kernel]
-// C = A @ B   [ROWS, LANES]. Each step of `depth` loads VECTORS registers, broadcasts ROWS numbers
-// and multiplies and adds ROWS * VECTORS times. C never leaves the registers.
+// C = A @ B   [ROWS, LANES]
+// Each step of `depth` loads VECTORS registers, broadcasts ROWS numbers and executes ROWS * VECTORS
+// multiply-adds. C stays in the registers.
 HWY_INLINE void multiply(const float* const (&A)[ROWS], int64_t A_step,  // row r: A[r][i * A_step]
                          const float* B, int64_t depth,                  // [depth, LANES]
                          Row (&C)[ROWS]) {
@@ -59,21 +61,21 @@ HWY_INLINE void multiply(const float* const (&A)[ROWS], int64_t A_step,  // row 
 // LANES queries and their state, transposed.
 struct Panel {
   int64_t first_query;
-  int64_t visible;      // keys that at least one of its queries sees: [0, visible)
-  int64_t all_visible;  // keys that all of them see
-  float factor;         // scale * log2(e): scores are 2's exponents
+  int64_t visible;      // keys that at least one of the queries sees: [0, visible)
+  int64_t all_visible;  // keys that all of the queries see: [0, all_visible)
+  float factor;         // scale * log2(e), because the kernel computes powers of 2
   float* Q;             // [dim, LANES]
   float* O;             // [dim rounded up to ROWS, LANES], not yet divided by l
   float* m;             // [LANES], of scores in units of log2
   float* l;             // [LANES]
 };
 
-// S.T = factor K @ Q.T of the keys [first, first + count); returns max(m, rowmax S).
+// S.T = factor K @ Q.T for the keys [first, first + count). Returns max(m, rowmax S).
 Row score_tile(const Panel& panel, const float* K, int64_t dim, int64_t first, int64_t count,
                int64_t diagonal, float* S, Row m) {
   const bool masked = first + count > panel.all_visible;
   for (int64_t j = 0; j < count; j += ROWS) {
-    const float* rows[ROWS];  // past the last key: the last once more, which changes no maximum
+    const float* rows[ROWS];  // past the last key: repeat it, which does not change a maximum
     FOR_ROWS rows[r] = K + (first + std::min(j + r, count - 1)) * dim;
     Row scores[ROWS];
     multiply(rows, 1, panel.Q, dim, scores);
@@ -88,7 +90,7 @@ Row score_tile(const Panel& panel, const float* K, int64_t dim, int64_t first, i
   return m;
 }
 
-// P = exp2(S - m), in place; returns the row sums.
+// Computes P = exp2(S - m) in place and returns the row sums.
 Row exponentiate(float* S, int64_t count, const Row& m) {
   Row sum = all(0);
   for (int64_t j = 0; j < count; ++j) {
@@ -103,7 +105,7 @@ Row exponentiate(float* S, int64_t count, const Row& m) {
 void add_values(const Panel& panel, const float* V, int64_t dim, int64_t count, const float* P,
                 const Row& rescale) {
   for (int64_t d = 0; d < dim; d += ROWS) {
-    const float* columns[ROWS];  // past the last: the last once more, into rows that nobody reads
+    const float* columns[ROWS];  // past the last row: repeat it, the result is never read
     FOR_ROWS columns[r] = V + std::min(d + r, dim - 1);
     Row sum[ROWS];
     multiply(columns, dim, P, count, sum);
@@ -113,13 +115,14 @@ void add_values(const Panel& panel, const float* V, int64_t dim, int64_t count, 
 }
 
 // [anchor: tile]
-// One tile of keys against one panel of queries.
+// Processes one tile of keys for one panel of queries.
 void attend(const Panel& panel, const float* K, const float* V, int64_t dim, int64_t first,
             int64_t count, int64_t diagonal, float* S) {
   const Row m_old = load(panel.m);
   const Row m = score_tile(panel, K, dim, first, count, diagonal, S, m_old);  // S = Q @ K.T
   store(m, panel.m);  // m' = max(m, rowmax S)
-  // No key seen yet: -inf - (-inf) would be NaN; 2^(-inf - 0) is the 0 that is meant.
+  // If a query has seen no key, -inf - (-inf) would be NaN, but 2^(-inf - 0) is the correct weight
+  // 0.
   const Row m_safe = zero_if_minus_infinity(m);
   const Row rescale = exp2_minus(m_old, m_safe);               // exp(m - m')
   const Row sum = exponentiate(S, count, m_safe);              // P = exp(S - m')
@@ -131,7 +134,7 @@ void attend(const Panel& panel, const float* K, const float* V, int64_t dim, int
 int64_t O_floats(int64_t dim) { return (dim + ROWS - 1) / ROWS * ROWS * LANES; }
 int64_t panel_floats(int64_t dim) { return dim * LANES + O_floats(dim) + 2 * LANES; }
 
-// What one thread works in: the panels of a block, and S of one of them.
+// The memory of one thread: the panels of a block, and S of one panel.
 int64_t scratch_floats(int64_t dim) { return PANELS * panel_floats(dim) + BLOCK_KV * LANES; }
 
 Panel load_queries(const float* Q, const fa::Shape& shape, float factor, bool causal,
@@ -170,7 +173,7 @@ void store_output(const Panel& panel, const fa::Shape& shape, float* O, float* l
 }
 
 // [anchor: block]
-// BLOCK_Q queries of one head against all keys that they see.
+// Computes BLOCK_Q queries of one head with all keys that they see.
 void attend_block(const float* Q, const float* K, const float* V, float* O, float* lse,
                   const fa::Shape& shape, double scale, bool causal, int64_t q_block,
                   float* scratch) {
@@ -183,7 +186,7 @@ void attend_block(const float* Q, const float* K, const float* V, float* O, floa
     float* const memory = scratch + num_panels * panel_floats(shape.dim);
     panels[num_panels] = load_queries(Q, shape, factor, causal, query, memory);
   }
-  const int64_t visible = panels[num_panels - 1].visible;  // tiles hidden from all are skipped
+  const int64_t visible = panels[num_panels - 1].visible;  // skip hidden tiles
   for (int64_t first = 0; first < visible; first += BLOCK_KV) {
     for (int p = 0; p < num_panels; ++p) {
       const int64_t count = std::min(BLOCK_KV, panels[p].visible - first);
@@ -225,8 +228,8 @@ int64_t fast_scratch_bytes(int64_t dim) {
 void fast_attention(const float* q, const float* k, const float* v, float* o, float* lse,
                     const fa::Shape& shape, double scale, bool causal, int threads) {
   if (threads <= 0) threads = fa::hardware_threads();
-  // Starting a thread takes as long as about 6 million operations on one; n threads need
-  // work / n + n * start, which is least at n = sqrt(work / start).
+  // Starting a thread takes as long as about 6 million operations. With n threads the time is work
+  // / n + n * start, which is smallest at n = sqrt(work / start).
   threads = std::min(threads, 1 + static_cast<int>(std::min(std::sqrt(shape.flops() / 6e6), 1e6)));
   const int64_t block_q = HWY_DYNAMIC_DISPATCH(queries_per_block)();
   const int64_t q_blocks = (shape.q + block_q - 1) / block_q;
@@ -236,7 +239,7 @@ void fast_attention(const float* q, const float* k, const float* v, float* o, fl
   fa::counted_vector<float> scratch(threads * own);
   fa::parallel_for(blocks, threads, [&](int64_t index, int thread) {
     const int64_t head = index / q_blocks;
-    const int64_t q_block = q_blocks - 1 - index % q_blocks;  // causal: the longest first
+    const int64_t q_block = q_blocks - 1 - index % q_blocks;  // causal: longest first
     const int64_t q_offset = head * shape.q * shape.dim, kv_offset = head * shape.kv * shape.dim;
     HWY_DYNAMIC_DISPATCH(attend_block)
     (q + q_offset, k + kv_offset, v + kv_offset, o + q_offset, lse ? lse + head * shape.q : nullptr,

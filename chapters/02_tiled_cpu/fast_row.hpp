@@ -1,5 +1,5 @@
-// One number for each of many queries, side by side in vector registers: fast.cpp's arithmetic.
-// Included once for each instruction set, so the guard switches on and off.
+// The vector arithmetic of fast.cpp, on one number for each of many queries. This file is included
+// once for each instruction set, so the include guard is switched on and off.
 #if defined(CH02_FAST_ROW) == defined(HWY_TARGET_TOGGLE)
 #ifdef CH02_FAST_ROW
 #undef CH02_FAST_ROW
@@ -22,33 +22,34 @@ using Vector = hn::Vec<Floats>;
 constexpr Floats f32;
 constexpr int64_t VECTOR = hn::MaxLanes(f32);  // floats in a register: 16 with AVX-512, 8 with AVX2
 constexpr int VECTORS = 3;
-constexpr int64_t LANES = VECTORS * VECTOR;  // queries side by side
+constexpr int64_t LANES = VECTORS * VECTOR;  // number of queries
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // [anchor: exp2]
-// 2^x = 2^n * 2^f, n the integer nearest to x, f in [-1/2, 1/2].
+// Returns 2^x as 2^n * 2^f, with n the integer nearest to x and f in [-1/2, 1/2].
 HWY_INLINE Vector exp2(Vector x) {
   const hn::RebindToSigned<Floats> i32;
-  // Adding 1.5 * 2^23 pushes the fraction off the end of the mantissa: its low bits are n.
+  // Adding 1.5 * 2^23 rounds the fraction away, so the low bits of the sum are n.
   const Vector magic = hn::Set(f32, 12582912.0f);
   const Vector shifted = hn::Add(x, magic);
   const Vector f = hn::Sub(x, hn::Sub(shifted, magic));
-  Vector power = hn::Set(f32, 1.32647285e-3f);  // a polynomial, exact at 0, relative error 1.1e-7
+  Vector power = hn::Set(f32, 1.32647285e-3f);  // polynomial, relative error 1.1e-7
   power = hn::MulAdd(power, f, hn::Set(f32, 9.67151299e-3f));
   power = hn::MulAdd(power, f, hn::Set(f32, 5.55073358e-2f));
   power = hn::MulAdd(power, f, hn::Set(f32, 2.40222464e-1f));
   power = hn::MulAdd(power, f, hn::Set(f32, 6.93147004e-1f));
   power = hn::MulAdd(power, f, hn::Set(f32, 1.0f));
-  // n is added to the exponent field, which starts at bit 23.
+  // Add n to the exponent field, which starts at bit 23.
   const auto exponent = hn::ShiftLeft<23>(hn::BitCast(i32, shifted));
   const Vector result = hn::BitCast(f32, hn::Add(hn::BitCast(i32, power), exponent));
-  // Too small for a normal number, -inf too: 0. A select, so that no NaN on the way gets through.
+  // A result below the normal range becomes 0, also for x = -inf. The select also discards a NaN in
+  // `result`.
   return hn::IfThenZeroElse(hn::Lt(x, hn::Set(f32, -126.0f)), result);
 }
 // [/anchor: exp2]
 
-// One number for each of LANES queries, and arithmetic on it.
+// One number for each of LANES queries, with elementwise arithmetic.
 struct Row {
   Vector part[VECTORS];
 };
@@ -92,7 +93,7 @@ HWY_INLINE Row zero_if_minus_infinity(Row a) {
   FOR_PARTS a.part[c] = hn::IfThenZeroElse(hn::Eq(a.part[c], minus_infinity), a.part[c]);
   return a;
 }
-// Lanes before `first` become -inf.
+// Sets the lanes before `first` to -inf.
 HWY_INLINE Row hide_before(int64_t first, Row a) {
   const Vector first_lane = hn::Set(f32, static_cast<float>(first));
   FOR_PARTS {

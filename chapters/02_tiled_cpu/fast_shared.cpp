@@ -1,10 +1,10 @@
-// The fast version behind C functions, for docs/measurements/bench_cpu_peers.py.
+// C functions for the fast version, used by docs/measurements/bench_cpu_peers.py.
 #include "fast.hpp"
 #include "peak.hpp"
 
 extern "C" {
 
-// 0, or 1 if it could not be run.
+// Returns 0, or 1 on an error.
 int ch02_fast_attention(const float* q, const float* k, const float* v, float* o, int64_t batch,
                         int64_t heads, int64_t len_q, int64_t len_kv, int64_t dim, double scale,
                         int causal, int threads) {

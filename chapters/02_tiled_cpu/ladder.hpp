@@ -1,7 +1,7 @@
 #pragma once
-// Six ways to softmax and attention for one query, each one idea away from the one before it.
-// x[j] is the score of key j, v[j] its value row. Every function returns log Σ eˣ.
-// Real is float or double, or Counted (counted.hpp), which counts the operations.
+// Six algorithms for softmax and attention of one query. Each differs from the one before it by one
+// idea. x[j] is the score of key j, and v[j] its value row. Every function returns log Σ eˣ. Real
+// is float, double, or Counted (counted.hpp), which counts the operations.
 
 #include <algorithm>
 #include <cmath>
@@ -13,10 +13,10 @@
 
 namespace ch02 {
 
-// The first three make weights a = softmax(x), which may overwrite x; `weighted_sum` then makes
-// o = a @ v. All of x and all of a have to be in memory for that.
+// The first three functions compute weights a = softmax(x), and a may be the same memory as x. Then
+// `weighted_sum` computes o = a @ v. They need all of x and all of a in memory.
 
-// Two passes over x. e^x overflows fp32 beyond x = 88.7.
+// Two passes over x. In fp32, e^x overflows beyond x = 88.7.
 template <class Real>
 Real native_softmax(std::span<const Real> x, std::span<Real> a) {
   using std::exp, std::log;
@@ -27,8 +27,8 @@ Real native_softmax(std::span<const Real> x, std::span<Real> a) {
 }
 
 // [anchor: safe]
-// Three passes: softmax does not change when every score moves by the same amount, so move the
-// largest to 0.
+// Three passes. Softmax does not change if every score changes by the same amount, so the maximum
+// is subtracted first.
 template <class Real>
 Real safe_softmax(std::span<const Real> x, std::span<Real> a) {
   using std::log;
@@ -41,7 +41,7 @@ Real safe_softmax(std::span<const Real> x, std::span<Real> a) {
 // [/anchor: safe]
 
 // [anchor: online]
-// Two passes again: the sum is kept relative to the maximum so far, and corrected when that grows.
+// Two passes. The sum is relative to the maximum so far, and is corrected when the maximum grows.
 template <class Real>
 Real online_softmax(std::span<const Real> x, std::span<Real> a) {
   using std::log;
@@ -65,10 +65,10 @@ void weighted_sum(std::span<const Real> a, fa::View<const Real> v, std::span<Rea
   }
 }
 
-// The other three never store x or a: score(j) computes x[j] from Q and K when it is needed. A
-// query that sees no key (every score −inf) gives o = 0 and −inf.
+// The last three functions never store x or a, because score(j) computes x[j] from Q and K when it
+// is needed. If a query sees no key (every score is −inf), they set o = 0 and return −inf.
 
-// Attention in two passes over K: the second computes each score again instead of reading it.
+// Attention in two passes over K. The second pass computes each score again instead of reading it.
 template <class Real, class Score>
 Real two_pass(Score score, fa::View<const Real> v, std::span<Real> o) {
   using std::log;
@@ -88,7 +88,7 @@ Real two_pass(Score score, fa::View<const Real> v, std::span<Real> o) {
 }
 
 // [anchor: one_pass_normalised]
-// One pass: o is the finished attention over the keys seen so far, at every step.
+// One pass. After every step, o is the normalized attention output for the keys so far.
 template <class Real, class Score>
 Real one_pass_normalised(Score score, fa::View<const Real> v, std::span<Real> o) {
   using std::log;
@@ -96,7 +96,7 @@ Real one_pass_normalised(Score score, fa::View<const Real> v, std::span<Real> o)
   std::fill(o.begin(), o.end(), Real(0));
   for (int64_t j = 0; j < v.rows; ++j) {
     const Real x = score(j), m_before = m, l_before = l;
-    if (x == -kInfinity<Real>) continue;  // hidden: nothing changes
+    if (x == -kInfinity<Real>) continue;  // hidden key: nothing changes
     m = std::max(m, x);
     const Real rescale = exp_minus(m_before, m), p = exp_minus(x, m);
     l = rescale * l_before + p;
@@ -108,7 +108,7 @@ Real one_pass_normalised(Score score, fa::View<const Real> v, std::span<Real> o)
 // [/anchor: one_pass_normalised]
 
 // [anchor: one_pass]
-// The same with o left unnormalised: l rides along and divides once, after the last key.
+// One pass with an unnormalized o, which is divided by l once, after the last key.
 template <class Real, class Score>
 Real one_pass(Score score, fa::View<const Real> v, std::span<Real> o) {
   using std::log;

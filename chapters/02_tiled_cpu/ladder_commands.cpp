@@ -1,4 +1,4 @@
-// ladder: one query, from the definition to one pass.
+// The subcommand ladder: one query, from the definition to one pass.
 
 #include <cmath>
 #include <iostream>
@@ -18,7 +18,7 @@ namespace {
 template <class Real>
 using SoftmaxOf = Real (*)(std::span<const Real>, std::span<Real>);
 
-// The six rungs as one signature: scores x, values v [n, d], output o [d].
+// Runs one of the six algorithms on scores x and values v [n, d], into o [d].
 template <class Real>
 struct Rung {
   const char* name;

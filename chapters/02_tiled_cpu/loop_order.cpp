@@ -22,7 +22,7 @@ OutputTile::OutputTile(int64_t rows, int64_t dim)
 
 namespace {
 
-// Tiles in fast memory, and the counted way in and out.
+// Tiles in fast memory. Every transfer to and from slow memory is counted.
 class FastTiles {
  public:
   FastTiles(const HeadTensors& head, Blocks blocks)
@@ -43,7 +43,7 @@ class FastTiles {
     }
   }
 
-  // What is loaded belongs to the visit that comes next, what is stored to the last one.
+  // A load is counted for the next visit, a store for the last visit.
   void load(Matrix matrix, int64_t elements) {
     traffic.elements_read += elements;
     loads_[matrix] += elements;
@@ -79,7 +79,7 @@ class FastTiles {
     return head_.causal && Causal{0}.hides(queries, keys);
   }
 
-  // S of one tile, scaled and masked.
+  // Computes S of one tile, scaled and masked.
   void multiply_scores(Range queries, Range keys) {
     multiply_query_key(s_.data(), q_.data(), k_.data(), rows_, cols_, dim_);
     for (int64_t i = 0; i < queries.size(); ++i) {
@@ -91,7 +91,7 @@ class FastTiles {
     }
   }
 
-  // What one tile of keys says alone: S, and m, l and P relative to the tile's own maximum.
+  // S of one tile of keys, with m, l and P relative to the tile's own maximum.
   void attend(Range queries, Range keys) {
     visit(0, queries, keys);
     multiply_scores(queries, keys);
@@ -108,7 +108,7 @@ class FastTiles {
     multiply_add(product_.data(), p_.data(), v_.data(), rows_, cols_, dim_);  // P @ V
   }
 
-  // O += P @ V for one tile of plain attention's P, [len_q, len_kv].
+  // O += P @ V for one tile of P from plain attention, [len_q, len_kv].
   void multiply_values(Range queries, Range keys, fa::View<const float> P, float* O) {
     for (int64_t i = 0; i < queries.size(); ++i) {
       std::copy_n(P.row(queries.begin + i) + keys.begin, keys.size(), p_.data() + i * cols_);
@@ -158,7 +158,7 @@ LoopTraffic kv_outer(const HeadTensors& head, Blocks blocks, int64_t resident,
         fast.load(kState, queries.size() * 2);
       }
 
-      fast.attend(queries, keys);  // S, m̃, l̃ and P̃ V of this tile alone
+      fast.attend(queries, keys);  // S, m̃, l̃ and P̃ V of this tile only
       for (int64_t row = 0; row < queries.size(); ++row) {
         float &m = tile.m[row], &l = tile.l[row];
         const float m_new = std::max(m, fast.m_tile()[row]);
@@ -199,7 +199,7 @@ LoopTraffic q_outer(const HeadTensors& head, Blocks blocks, const LoopObserver& 
   for (int64_t i = 0; i < q_tiles; ++i) {
     const Range queries = tile_range(i, blocks.rows, len_q);
     fast.load_q(queries);
-    OutputTile tile(blocks.rows, dim);  // begins and stays in fast memory
+    OutputTile tile(blocks.rows, dim);  // created in fast memory and kept there
     ++traffic.o_starts;
     for (int64_t j = 0; j < kv_tiles; ++j) {
       const Range keys = tile_range(j, blocks.cols, len_kv);
@@ -239,7 +239,7 @@ LoopTraffic three_passes(const HeadTensors& head, Blocks blocks) {
   const int64_t len_q = head.q.rows, len_kv = head.k.rows, dim = head.q.cols;
   const int64_t q_tiles = tiles_in(len_q, blocks.rows), kv_tiles = tiles_in(len_kv, blocks.cols);
   FastTiles fast(head, blocks);
-  std::vector<float> S_memory(len_q * len_kv);  // in slow memory; P takes its place
+  std::vector<float> S_memory(len_q * len_kv);  // in slow memory, later overwritten with P
   const fa::View<float> S{S_memory.data(), len_q, len_kv};
   for (int64_t i = 0; i < q_tiles; ++i) {  // S = Q @ K.T
     const Range queries = tile_range(i, blocks.rows, len_q);

@@ -1,4 +1,4 @@
-// The commands that measure the whole of attention: memory, fusion, roofline.
+// The subcommands that measure attention: memory, fusion, roofline.
 
 #include <algorithm>
 #include <cmath>
@@ -26,8 +26,8 @@ using Timer = double (*)(const std::function<void()>& work);  // milliseconds
 double once(const std::function<void()>& work) { return fa::time_ms(work); }
 double median_of_three(const std::function<void()>& work) { return fa::median_ms(3, work); }
 
-// Processor time of this process, the median of five calls. With one thread that is the time of
-// the work, also when other programs use the machine.
+// Returns the median processor time of five calls. With one thread this is the time of the work,
+// even if other programs run on the machine.
 double processor_time(const std::function<void()>& work) {
   std::vector<double> times(5);
   for (double& time : times) {
@@ -39,7 +39,7 @@ double processor_time(const std::function<void()>& work) {
   return times[2];
 }
 
-// An algorithm on a problem: measured, and checked.
+// Measures an algorithm on a problem and checks the result.
 struct Run {
   Run(const fa::Problem& problem, Algorithm algorithm, int threads, Timer timer) {
     Options options;
@@ -122,7 +122,7 @@ struct Point {
   double flop_per_byte, gflops;
 };
 
-// FlashAttention-1's order, one thread, as a point on the roofline.
+// Measures FlashAttention-1's order on one thread, as a point on the roofline.
 Point kv_outer_point(const fa::Problem& problem) {
   const fa::Shape& shape = problem.shape;
   std::vector<float> o(shape.q_elements()), lse(shape.q);
@@ -136,7 +136,7 @@ Point kv_outer_point(const fa::Problem& problem) {
   return {'1', "keys outside (FA1)", shape.flops() / bytes, shape.flops() / ms * 1e-6};
 }
 
-// Both axes logarithmic: FLOP per byte to the right, GFLOP/s upward.
+// Both axes are logarithmic: FLOP per byte to the right, GFLOP/s upward.
 void draw(const std::vector<Point>& points, double peak, double bandwidth) {
   constexpr int kWidth = 72, kHeight = 13;
   const double left = std::log2(0.25), right = std::log2(256.0);
@@ -176,7 +176,7 @@ int roofline_command() {
   const double tiled_bytes = add('2', "queries outside (FA2)", Algorithm::tiled, 0);
   add('f', "fast, drawn at FA2's intensity", Algorithm::fast, tiled_bytes);
 
-  double peak = 0, bandwidth = 0;  // other programs can only slow a measurement down: take the best
+  double peak = 0, bandwidth = 0;  // the fastest run, because other programs can only slow it down
   for (int i = 0; i < 5; ++i) {
     peak = std::max(peak, measure_peak_gflops(1));
     bandwidth = std::max(bandwidth, measure_copy_gbs(1));

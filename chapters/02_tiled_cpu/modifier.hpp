@@ -1,5 +1,6 @@
 #pragma once
-// What may change a score between scale · q·k and softmax. −inf hides the key.
+// Score modifiers: functions that change a score between scale · q·k and softmax. The result −inf
+// hides the key.
 
 #include <algorithm>
 #include <cmath>
@@ -18,12 +19,12 @@ struct Range {
 };
 
 // [anchor: modifier]
-// Positions are those in the whole sequence, never those within a tile.
+// Positions count from the start of the sequence, not from the start of a tile.
 template <class M>
 concept ScoreModifier = requires(const M& modifier, float score, int64_t query, int64_t key,
                                  Range queries, Range keys) {
   { modifier(score, query, key) } -> std::same_as<float>;
-  { modifier.hides(queries, keys) } -> std::same_as<bool>;  // every score of a tile: skip it
+  { modifier.hides(queries, keys) } -> std::same_as<bool>;  // every score is −inf
 };
 
 struct NoModifier {
@@ -31,7 +32,7 @@ struct NoModifier {
   bool hides(Range, Range) const { return false; }
 };
 
-// The last query sees every key; offset = kv − q.
+// The causal mask, aligned so that the last query sees every key. offset = kv − q.
 struct Causal {
   int64_t offset;
   float operator()(float score, int64_t query, int64_t key) const {
@@ -41,7 +42,7 @@ struct Causal {
 };
 // [/anchor: modifier]
 
-// Causal, and only the last `window` keys up to the query's own position.
+// Causal, and limited to the last `window` keys up to the query's position.
 struct SlidingWindow {
   int64_t offset, window;
   float operator()(float score, int64_t query, int64_t key) const {
@@ -53,7 +54,7 @@ struct SlidingWindow {
   }
 };
 
-// Attention with linear biases (Press, Smith and Lewis 2021): the further away, the lower.
+// Attention with linear biases (Press, Smith and Lewis 2021), which lower scores with the distance.
 struct Alibi {
   int64_t offset;
   float slope;  // fa::alibi_slope
@@ -70,14 +71,14 @@ struct Alibi {
 static_assert(ScoreModifier<NoModifier> && ScoreModifier<Causal> && ScoreModifier<SlidingWindow> &&
               ScoreModifier<Alibi>);
 
-// Whether a causal mask runs through a tile: its first query does not see its last key. Kernels
-// often treat such tiles in a loop of their own.
+// True if a causal mask crosses a tile, so that its first query does not see its last key. Kernels
+// often process such tiles in a separate loop.
 template <ScoreModifier M>
 bool cuts(const M& modifier, Range queries, Range keys) {
   return std::isinf(modifier(0, queries.begin, keys.end - 1));
 }
 
-// Which modifier a run uses.
+// The modifier of a run.
 struct ModifierChoice {
   enum Kind { kNone, kAlibi, kWindow } kind = kNone;
   bool causal = false;

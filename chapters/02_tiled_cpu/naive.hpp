@@ -1,7 +1,7 @@
 #pragma once
-// Attention as the formula reads: three passes, with the whole score matrix in memory between them.
-// It uses the same tile products as tiled.hpp, so what differs is where S lives. S is fp32 for
-// every T: a bf16 score of 600 would be off by 1, and its weight by a factor of e.
+// Attention in three passes, with the whole score matrix in memory between them. It uses the same
+// tile products as tiled.hpp, so the only difference is where S is stored. S is fp32 for every T,
+// because a bf16 score of 600 could be off by 1, which changes its weight by a factor of e.
 
 #include <algorithm>
 #include <span>
@@ -11,13 +11,13 @@
 
 namespace ch02 {
 
-// A rung of the ladder that makes weights: scores x in, a = softmax(x) out, which may be x.
+// An algorithm of ladder.hpp that computes weights a = softmax(x) from scores x. a may be x.
 struct SoftmaxRung {
   float (*softmax)(std::span<const float> x, std::span<float> a);  // returns log Σ eˣ
-  int reads;                                                       // passes over x
+  int reads;                                                       // number of passes over x
 };
 
-// What Naive::run() allocates: S [batch, heads, q, kv], and what each thread needs.
+// The memory of Naive::run(): S [batch, heads, q, kv], and a work area for each thread.
 inline int64_t naive_bytes(const fa::Shape& shape, Tiling tiling, int threads) {
   return shape.rows() * shape.kv * static_cast<int64_t>(sizeof(float)) +
          threads * FastMemory::bytes(tiling, shape.dim);

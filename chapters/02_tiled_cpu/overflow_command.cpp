@@ -1,4 +1,4 @@
-// overflow: what e^x without the maximum does to p, l and o, in every type, as the scores grow.
+// The subcommand overflow: p, l and o with e^x and no maximum, in every type, for growing scores.
 
 #include <cfloat>
 #include <cmath>
@@ -18,7 +18,7 @@ namespace {
 using fa::Dtype;
 using nlohmann::json;
 
-// In which type p = e^(x − m) is stored, and in which l and o are summed.
+// The type in which p = e^(x − m) is stored, and the type in which l and o are summed.
 struct Types {
   const char* name;
   Dtype p, sums;
@@ -33,8 +33,8 @@ double largest_finite(Dtype dtype) {
   return dtype == Dtype::bf16 ? 0x1.fep127 : FLT_MAX;
 }
 
-// A query that gives every one of its keys the same score; the keys have the same value, so the
-// right output is that value.
+// A query for which all keys have the same score. All keys also have the same value, so the correct
+// output is that value.
 struct Row {
   Types types;
   int64_t keys;
@@ -54,7 +54,7 @@ State attend(const Row& row, double score, double m) {
   return state;
 }
 
-// The largest score for which `fine` holds when no maximum is subtracted.
+// Returns the largest score for which `fine` is true if no maximum is subtracted.
 double fine_up_to(const Row& row, const std::function<bool(const State&)>& fine) {
   double below = 0, above = 100;
   while (above - below > 1e-6) {
@@ -70,7 +70,7 @@ double right_up_to(const Row& row) {  // false for NaN
 
 // ---- --json ----
 
-// JSON has no Inf and no NaN, and here the difference matters.
+// JSON has no Inf and no NaN, so these are written as strings.
 json number_or_name(float value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
@@ -90,14 +90,14 @@ json states(const Row& row, const std::vector<double>& scores, bool subtract) {
 }
 
 json report(int64_t own_keys) {
-  std::vector<double> scores;  // close together where fp16 ends
+  std::vector<double> scores;  // more points where fp16 overflows
   for (double score = 0; score <= 100; score += score < 12.5 ? 0.125 : 0.5) scores.push_back(score);
   json rows;
   std::vector<int64_t> all_keys{1, 64, 256};
   if (own_keys > 0) all_keys = {own_keys};
   for (const Types& types : kTypes) {
     for (const int64_t keys : all_keys) {
-      for (const float value : {0x1p-7f, 1.0f, 0x1p7f}) {  // powers of two: nothing is rounded
+      for (const float value : {0x1p-7f, 1.0f, 0x1p7f}) {  // powers of two: no rounding
         const Row row{types, keys, value};
         const auto finite = [&](float State::*number) {
           return fine_up_to(row, [=](const State& state) { return std::isfinite(state.*number); });

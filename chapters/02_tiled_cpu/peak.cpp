@@ -25,9 +25,10 @@ namespace ch02 {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Twelve independent chains of multiply-adds: two units with a latency of four or five cycles are
-// busy all the time. Each chain starts at another value: the compiler merges equal ones into one,
-// and that "peak" is faster than the machine. Returns the operations done.
+// Runs twelve independent chains of multiply-adds and returns the number of operations. Two units
+// with a latency of four or five cycles are then always busy. Each chain starts at another value,
+// because the compiler would merge equal chains into one and the result would exceed the machine's
+// peak.
 double multiply_add_chains(int64_t steps, float* sink) {
   const hn::ScalableTag<float> f32;
   const auto a = hn::Set(f32, sink[0]), b = hn::Set(f32, sink[1]);
@@ -42,7 +43,7 @@ double multiply_add_chains(int64_t steps, float* sink) {
     c9 = hn::MulAdd(c9, a, b), c10 = hn::MulAdd(c10, a, b), c11 = hn::MulAdd(c11, a, b);
   }
   for (const auto c : {c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11}) c0 = hn::Add(c0, c);
-  sink[0] = hn::GetLane(c0);  // keeps the compiler from dropping them
+  sink[0] = hn::GetLane(c0);  // keeps the compiler from removing the chains
   return 2.0 * 12 * hn::Lanes(f32) * steps;
 }
 
@@ -59,8 +60,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Starts `threads` threads together and adds up what each says it does per second. Every thread has
-// its own clock: starting sixteen of them can take longer than the work.
+// Starts `threads` threads at the same time and returns the sum of the rates that they report.
+// Every thread measures its own time, because starting sixteen threads can take longer than the
+// work.
 double rate_together(int threads, const std::function<double(int)>& work) {
   std::barrier start(threads);
   std::vector<double> rates(threads);
@@ -88,7 +90,7 @@ double measure_peak_gflops(int threads) {
       float sink[2] = {0.5f, 0.25f};
       return HWY_DYNAMIC_DISPATCH(multiply_add_chains)(12'000'000, sink);
     });
-    if (run > 0) best = std::max(best, rate * 1e-9);  // run 0 raises the clock
+    if (run > 0) best = std::max(best, rate * 1e-9);  // run 0 is a warm-up
   }
   return best;
 }
@@ -97,7 +99,7 @@ double measure_copy_gbs(int threads) {
   if (threads <= 0) threads = fa::hardware_threads();
   const size_t total = size_t{256} << 20, part = total / threads;
   std::vector<std::vector<char>> from(threads), to(threads);
-  rate_together(threads, [&](int thread) {  // each thread touches its own pages first
+  rate_together(threads, [&](int thread) {  // touch each page first
     from[thread].assign(part, 1);
     to[thread].assign(part, 2);
     return 0.0;

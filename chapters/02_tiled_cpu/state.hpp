@@ -1,5 +1,6 @@
 #pragma once
-// What softmax(x) @ v knows after some of the keys, and how two such states become one.
+// The intermediate result of softmax(x) @ v for a part of the keys, and the merge of two such
+// results.
 
 #include <algorithm>
 #include <cmath>
@@ -14,8 +15,8 @@ template <class Real>
 inline const Real kInfinity = Real(std::numeric_limits<double>::infinity());
 
 // [anchor: exp_minus]
-// e^(x − m). A hidden key (x = −inf) weighs 0, also while no key has been seen (m = −inf):
-// −inf − (−inf) would be NaN.
+// Returns e^(x − m). A hidden key (x = −inf) has weight 0, also if no key has been seen (m = −inf),
+// where −inf − (−inf) would be NaN.
 template <class Real>
 Real exp_minus(Real x, Real m) {
   using std::exp;
@@ -30,9 +31,9 @@ struct AttentionState {
   Real l = 0;                 // Σ e^(x − m)
   std::vector<Real> o;        // Σ e^(x − m) v
 
-  // No key seen yet: the identity of merge.
+  // The state before the first key, which is the identity of merge.
   explicit AttentionState(int64_t dim) : o(dim) {}
-  // One key with score x and value v.
+  // The state of a single key with score x and value v.
   AttentionState(Real x, std::span<const Real> v)
       : m(x), l(exp_minus(x, x)), o(v.begin(), v.end()) {  // l = 1, or 0 for a hidden key
     for (Real& value : o) value *= l;
@@ -41,7 +42,7 @@ struct AttentionState {
 // [/anchor: state]
 
 // [anchor: merge]
-// Both sides move to the common maximum, then everything adds up.
+// Rescales both states to the larger maximum and adds them.
 template <class Real>
 AttentionState<Real> merge(const AttentionState<Real>& a, const AttentionState<Real>& b) {
   AttentionState<Real> both(static_cast<int64_t>(a.o.size()));

@@ -1,4 +1,4 @@
-// The chapter as a story, the subcommands' names, and --bench.
+// The chapter as a story, the table of subcommands, and --bench.
 
 #include <algorithm>
 #include <cmath>
@@ -20,7 +20,7 @@ void add_commands(fa::Cli& cli, CommandOptions& options) {
   fa::Cli& overflow =
       cli.command("overflow", "without the maximum: from which score on each type overflows");
   overflow.output_file("--json", options.json, "write p, l and o at every score to this file");
-  // 512 values of 128 do not fit the sum of fp16, with or without the maximum.
+  // 512 values of 128 overflow an fp16 sum, with or without the maximum.
   overflow.integer("--keys", options.keys, 1, 511, "keys in that file [1, 64 and 256]");
   cli.command("walkthrough", "FlashAttention-1 on N = 5, d = 3, M = 59, step by step");
   cli.command("loop-order", "loads and stores of both loop orders, counted");
@@ -103,7 +103,7 @@ int story() {
 }
 
 void bench(const fa::Problem& problem) {
-  double peak = 0;  // other programs can only slow it down: the best of three
+  double peak = 0;  // the fastest of three runs, because other programs can only slow it down
   for (int i = 0; i < 3; ++i) peak = std::max(peak, measure_peak_gflops(0));
   std::cout << text("\nMeasured peak of multiply-adds: %.1f GFLOP/s on %d threads.\n", peak,
                     fa::hardware_threads());

@@ -1,4 +1,4 @@
-// Each break, held to the symptom that the lesson tells.
+// Each break and the symptom that the lesson describes.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -33,7 +33,7 @@ fa::CheckResult check(const fa::Problem& problem, const Result& result) {
   return fa::check_output(problem, result.o, result.lse);
 }
 
-// One query, D = 1, q = 1, scale 1: the keys are the scores. Every value is 1.
+// One query with D = 1, q = 1 and scale 1, so that the keys are the scores. Every value is 1.
 fa::Problem scores(std::vector<float> x, Dtype dtype = Dtype::f32) {
   const size_t keys = x.size();
   return {{1, 1, 1, static_cast<int64_t>(keys), 1},
@@ -45,7 +45,7 @@ fa::Problem scores(std::vector<float> x, Dtype dtype = Dtype::f32) {
           std::vector<float>(keys, 1.0f)};
 }
 
-// The tile in which l stops being finite, or −1.
+// Returns the tile in which l becomes nonfinite, or −1.
 int64_t first_overflowing_tile(const Result& result) {
   for (const TraceStep& step : result.report.trace) {
     if (!std::isfinite(step.l)) return step.kv_tile;
@@ -76,9 +76,9 @@ TEST_CASE("no-max: fine below the threshold, not finite above") {
   const struct {
     Dtype dtype;
     float fine, broken;
-  } single[] = {{Dtype::f32, 88.7f, 88.75f},   // e^88.73 is past fp32
-                {Dtype::bf16, 88.5f, 89.0f},   // bf16 has fp32's exponents
-                {Dtype::f16, 11.08f, 11.1f}};  // e^11.09 = 65535 is past fp16
+  } single[] = {{Dtype::f32, 88.7f, 88.75f},   // e^88.73 exceeds fp32
+                {Dtype::bf16, 88.5f, 89.0f},   // bf16 has the same exponent range as fp32
+                {Dtype::f16, 11.08f, 11.1f}};  // e^11.09 = 65535 exceeds fp16
   for (const auto& [dtype, fine, broken] : single) {
     const std::string type = name(dtype);
     CAPTURE(type);
@@ -119,7 +119,7 @@ TEST_CASE("no-max: at which tile it starts, scores 0, 0.5, 1, ... in tiles of 16
     return first_overflowing_tile(run(scores(ramp, dtype), breaks, {16, 16}, 0));
   };
   CHECK(first(Dtype::f16, kNoMax) == 1);   // key 23: e^11.5
-  CHECK(first(Dtype::f32, kNoMax) == 11);  // key 178: e^89, or the sum a key before; tile 11
+  CHECK(first(Dtype::f32, kNoMax) == 11);  // key 178: e^89, or the sum one key earlier (tile 11)
   CHECK(first(Dtype::bf16, kNoMax) == 11);
   CHECK(first(Dtype::f16, 0) == -1);
   CHECK(first(Dtype::f32, 0) == -1);
@@ -134,13 +134,13 @@ TEST_CASE("no-rescale: finite, and wrong by more than 0.1") {
     CHECK(result.o.max_abs_error > 0.1);
     CHECK(result.o.max_abs_error < 2);
   }
-  // One tile has nothing to rescale.
+  // With one tile nothing is rescaled.
   const fa::Problem problem = random({1, 2, 64, 64, 64});
   CHECK(check(problem, run(problem, kNoRescale)).passed());
 }
 
 TEST_CASE("no-rescale: exactly the average of the tiles by their raw sums") {
-  // Two tiles of one key each, scores 0 and 5: both weigh e^0 = 1.
+  // Two tiles of one key each, with scores 0 and 5. Both have the weight e^0 = 1.
   fa::Problem problem = scores({0.0f, 5.0f});
   problem.v = {10.0f, 20.0f};
   CHECK(run(problem, kNoRescale, {1, 1}).o[0] == 15);
@@ -156,7 +156,7 @@ TEST_CASE("max-starts-at-zero: harmless until every score is far below 0, then 0
     float fine, broken;
   } cases[] = {{Dtype::f32, -87.0f, -104.0f},  // e^-104 rounds to 0 in fp32
                {Dtype::bf16, -87.0f, -104.0f},
-               {Dtype::f16, -9.0f, -17.5f}};  // e^-17.4 in fp16; below -9.7 it is subnormal
+               {Dtype::f16, -9.0f, -17.5f}};  // e^-17.4 in fp16, which is subnormal below e^-9.7
   for (const auto& [dtype, fine, broken] : cases) {
     const std::string type = name(dtype);
     CAPTURE(type);
@@ -167,7 +167,7 @@ TEST_CASE("max-starts-at-zero: harmless until every score is far below 0, then 0
     CHECK(std::isnan(gone.o[0]));
     CHECK(gone.lse[0] == -kInfinity<float>);
   }
-  // A query that sees no key no longer has m = −inf: 0/0 there too.
+  // A query that sees no key also has m = 0 instead of −inf, so it computes 0/0.
   const fa::Problem tall = random({1, 1, 70, 10, 8}, true);
   const Result result = run(tall, kMaxStartsAtZero);
   CHECK(result.o[0] != result.o[0]);
@@ -188,7 +188,7 @@ TEST_CASE("tile-relative-mask: right in the first tile of queries, wrong from th
   const fa::CheckResult result = check(problem, broken);
   CHECK(result.o.nonfinite == 0);
   CHECK(result.o.first_bad / 32 == 64);
-  // Without a mask there is nothing to count wrongly.
+  // Without a mask the positions do not matter.
   CHECK(check(random({1, 1, 192, 192, 32}), run(random({1, 1, 192, 192, 32}), kTileRelativeMask))
             .passed());
 }
@@ -197,7 +197,7 @@ TEST_CASE("unmasked-tail: as if zero keys with zero values had been appended") {
   const fa::Problem problem = random({1, 2, 50, 100, 16});
   const Result broken = run(problem, kUnmaskedTail);
   CHECK_FALSE(check(problem, broken).passed());
-  fa::Problem padded = problem;  // 100 keys fill two tiles of 64 with 28 zeros
+  fa::Problem padded = problem;  // 100 keys fill two tiles of 64, with 28 zeros at the end
   padded.shape.kv = 128;
   padded.k.clear();
   padded.v.clear();
@@ -222,12 +222,12 @@ TEST_CASE("every break of the arithmetic fails at every input scale at which it 
     uint32_t flag;
     bool causal;
     std::vector<double> input_scales;
-  } cases[] = {{kNoMax, false, {30.0}},           // below, no score passes 88.7
-               {kNoRescale, false, {1.0, 30.0}},  // at 1e-3 all tile maxima are alike
+  } cases[] = {{kNoMax, false, {30.0}},           // below it no score exceeds 88.7
+               {kNoRescale, false, {1.0, 30.0}},  // at 1e-3 all tile maxima are nearly equal
                {kTileRelativeMask, true, {1e-3, 1.0, 30.0}},
                {kStateResetPerBlock, true, {1e-3, 1.0, 30.0}},
-               {kUnmaskedTail, false, {1e-3, 1.0, -30.0}}};  // at 30 a score of 0 weighs nothing
-  for (const auto& one : cases) {  // clang 14 captures no structured binding
+               {kUnmaskedTail, false, {1e-3, 1.0, -30.0}}};  // 30: a score of 0 has no weight
+  for (const auto& one : cases) {  // clang 14 cannot capture a structured binding
     const uint32_t flag = one.flag;
     for (const Dtype dtype : {Dtype::f32, Dtype::f16, Dtype::bf16}) {
       for (const double input_scale : one.input_scales) {

@@ -1,5 +1,5 @@
-// Bugs of production kernels, each reduced to one flag: the symptom that docs/break-it.md tells,
-// and the input on which a test would have missed it.
+// Bugs of production kernels, each as one break: the symptom that docs/break-it.md describes, and
+// an input for which a test would have missed it.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -38,7 +38,7 @@ fa::Problem random(const fa::Shape& shape, bool causal = false, double input_sca
   return problem;
 }
 
-// `keys` keys that all score `x`, with D = 1; every value is 1.
+// `keys` keys that all have the score `x`, with D = 1. Every value is 1.
 fa::Problem equal_scores(int64_t keys, float x, Dtype dtype) {
   const std::vector<float> ones(keys, 1.0f);
   return {{1, 1, 1, keys, 1}, dtype, 1, false, {1}, std::vector<float>(keys, x), ones};
@@ -60,8 +60,8 @@ TEST_CASE("state-reset-per-block: a query keeps only what it sees in the tile th
   const fa::CheckResult result = check(problem, broken);
   CHECK(result.o.nonfinite == 0);
   CHECK(result.o.max_abs_error > 0.5);
-  CHECK(result.o.first_bad / 32 == 64);  // the first tile of queries has no earlier tile to forget
-  // Exactly the attention of each tile of queries to the keys of the same tile.
+  CHECK(result.o.first_bad / 32 == 64);  // the first tile of queries has no earlier tile of keys
+  // Exactly the attention of each tile of queries to the tile of keys at the same position.
   for (int64_t tile = 0; tile < 3; ++tile) {
     const auto piece = [&](const std::vector<float>& x) {
       return std::vector<float>(x.begin() + tile * 64 * 32, x.begin() + (tile + 1) * 64 * 32);
@@ -88,10 +88,10 @@ TEST_CASE("max-stuck-after-masked-tile: 0/0 where a window hides a tile and all 
   const Result broken = run(problem, kMaxStuckAfterMaskedTile, window);
   const fa::CheckResult result = check(problem, broken, window);
   CHECK(result.o.nonfinite > 500);
-  CHECK(result.o.mismatches - result.o.nonfinite < 10);  // NaN, or right, or e^-103: subnormal
+  CHECK(result.o.mismatches - result.o.nonfinite < 10);  // NaN, correct, or subnormal
   for (int64_t row = 0; row < 64; ++row) CHECK(row_is_finite(broken, row, 64));
   for (int64_t row = 64; row < 256; ++row) {
-    // The first 31 queries of a tile still see keys of the tile before, so m was a score's there.
+    // The first 31 queries of a tile also see keys of the previous tile, so m was finite there.
     if (row % 64 < 31) CHECK(row_is_finite(broken, row, 64));
   }
 }
@@ -101,11 +101,11 @@ TEST_CASE("max-stuck-after-masked-tile: on ordinary scores the maximum recovers"
   window.modifier = {ModifierChoice::kWindow, false, 32};
   const fa::Problem problem = random({1, 1, 256, 256, 64});
   CHECK(check(problem, run(problem, kMaxStuckAfterMaskedTile, window), window).passed());
-  // And without a window every tile that is not skipped shows each of its queries something.
+  // Without a window, each query sees at least one key of every tile that is not skipped.
   const fa::Problem causal = random({1, 1, 256, 256, 64}, true, -200);
   CHECK(check(causal, run(causal, 0)).passed());
   CHECK(check(causal, run(causal, kMaxStuckAfterMaskedTile)).passed());
-  // ...unless tiles of queries are taller than tiles of keys are wide.
+  // This changes if tiles of queries are larger than tiles of keys.
   Options tall;
   tall.tiling = {64, 16};
   CHECK_FALSE(check(causal, run(causal, kMaxStuckAfterMaskedTile, tall)).passed());
@@ -116,7 +116,7 @@ TEST_CASE("max-stuck-after-masked-tile: on ordinary scores the maximum recovers"
 }
 
 TEST_CASE("finite-sentinel: a query that sees no key averages V, finite and without a warning") {
-  const fa::Problem problem = random({1, 1, 70, 10, 8}, true);  // queries 0 to 59 see nothing
+  const fa::Problem problem = random({1, 1, 70, 10, 8}, true);  // queries 0 to 59 see no key
   CHECK(check(problem, run(problem, 0)).passed());
   const Result broken = run(problem, kFiniteSentinel);
   const fa::CheckResult result = check(problem, broken);
@@ -127,7 +127,7 @@ TEST_CASE("finite-sentinel: a query that sees no key averages V, finite and with
     for (int64_t j = 0; j < 10; ++j) sum += problem.v[j * 8 + d];
     CHECK(broken.o[d] == doctest::Approx(sum / 64));  // 10 hidden keys and 54 rows of padding
   }
-  // Instead of −inf: a merge of two states would believe it.
+  // Not −inf, so that a merge with another state would use this value.
   CHECK(broken.lse[0] == doctest::Approx(-5e4 + std::log(64.0)).epsilon(1e-6));
 }
 
@@ -173,7 +173,7 @@ TEST_CASE("sum-in-16-bit: fails from 32 random keys on, worse with length") {
 
 TEST_CASE("no-rescale: right where all tiles have the same maximum, worse the more they differ") {
   fa::Problem periodic = random({1, 1, 64, 256, 64}, false, 3);
-  for (auto* x : {&periodic.k, &periodic.v}) {  // four times the same tile
+  for (auto* x : {&periodic.k, &periodic.v}) {  // the same tile four times
     for (size_t i = 64 * 64; i < x->size(); ++i) (*x)[i] = (*x)[i - 64 * 64];
   }
   CHECK(check(periodic, run(periodic, kNoRescale)).passed());
@@ -190,7 +190,7 @@ TEST_CASE("no-rescale: right where all tiles have the same maximum, worse the mo
 
 TEST_CASE("the running maximum of 16 random tiles changes 1/2 + 1/3 + ... + 1/16 times") {
   int changes = 0, queries = 0;
-  for (uint64_t seed = 0; seed < 300; ++seed) {  // queries of one head share keys: one each
+  for (uint64_t seed = 0; seed < 300; ++seed) {  // one query per problem
     const fa::Problem problem = fa::random_problem({1, 1, 1, 1024, 64}, Dtype::f32, seed);
     Options options;
     options.traced_row = 0;

@@ -1,4 +1,4 @@
-// The fast version against float64, on every instruction set that this machine has.
+// Compares the fast version with float64 on every instruction set that this machine has.
 #include <doctest/doctest.h>
 
 #include <bit>
@@ -52,7 +52,7 @@ fa::Problem make(const fa::Shape& shape, bool causal, uint64_t seed, double inpu
   return problem;
 }
 
-// Runs `test` with each instruction set in turn.
+// Runs `test` with each instruction set.
 template <class Test>
 void on_every_target(Test&& test) {
   for (const std::string& name : ch02::fast_targets()) {
@@ -71,7 +71,7 @@ TEST_CASE("every head dimension, with lengths that no block size divides") {
     for (const int64_t dim : {1, 5, 16, 64, 80, 128, 200, 256}) {
       check(make({1, 2, 61, 131, dim}, false, dim));
       check(make({2, 1, 61, 131, dim}, true, dim));
-      check(make({1, 1, 131, 61, dim}, true, dim));  // the first 70 queries see nothing
+      check(make({1, 1, 131, 61, dim}, true, dim));  // the first 70 queries see no key
     }
   });
 }
@@ -98,9 +98,9 @@ TEST_CASE("a long row") { check(make({1, 1, 5, 20000, 64}, false, 1)); }
 
 TEST_CASE("scores that only a running maximum survives") {
   on_every_target([] {
-    check(make({1, 1, 50, 300, 64}, false, 1, 30));  // |score| up to some hundreds
+    check(make({1, 1, 50, 300, 64}, false, 1, 30));  // score| up to several hundred
     check(make({1, 1, 50, 300, 64}, true, 2, -30));
-    fa::Problem negative = make({1, 1, 50, 300, 4}, false, 3);  // all scores about -4000
+    fa::Problem negative = make({1, 1, 50, 300, 4}, false, 3);  // all scores are about -4000
     for (float& x : negative.q) x = -100 - std::abs(x);
     for (float& x : negative.k) x = 20 + std::abs(x);
     check(negative);
@@ -189,7 +189,7 @@ TEST_CASE("exp2 is within 2.25 units in the last place of every normal result") 
     }
     CAPTURE(worst);
     CHECK(wrong == 0);
-    CHECK(worst > 0.5);  // a worst case that is too good: the comparison compares nothing
+    CHECK(worst > 0.5);  // an error this small would mean that nothing was compared
   });
 }
 

@@ -1,4 +1,4 @@
-// The ladder on one query, and the attention state.
+// The six algorithms on one query, and the attention state.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -29,7 +29,7 @@ Row random_row(int64_t keys, int64_t dim, double spread, uint64_t seed) {
   return row;
 }
 
-// Straight from the definition, in long double.
+// The definition of attention, computed in long double.
 Vector expected(const Row& row) {
   const double m = *std::max_element(row.x.begin(), row.x.end());
   long double l = 0;
@@ -54,7 +54,7 @@ const struct {
                   {"safe", safe_softmax<double>},
                   {"online", online_softmax<double>}};
 
-// All six on one row: o of each, and its log Σ eˣ.
+// Runs all six algorithms on one row and returns o and log Σ eˣ of each.
 std::vector<std::pair<std::string, std::pair<Vector, double>>> all_rungs(const Row& row) {
   std::vector<std::pair<std::string, std::pair<Vector, double>>> results;
   for (const auto& [name, softmax] : kSoftmaxes) {
@@ -112,7 +112,7 @@ TEST_CASE("every rung agrees on random rows of any length") {
 
 TEST_CASE("only native overflows") {
   Row row = random_row(40, 3, 1, 1);
-  for (double& x : row.x) x += 2000;  // e^2000 passes even float64
+  for (double& x : row.x) x += 2000;  // e^2000 overflows even float64
   const Vector want = expected(row);
   for (const auto& [name, result] : all_rungs(row)) {
     const std::string rung = name;
@@ -228,13 +228,13 @@ TEST_CASE("any split, in any order, in any grouping, gives softmax(x) @ v") {
     Row row = random_row(keys, 1 + static_cast<int64_t>(random() % 6), round % 3 ? 2 : 100, round);
     for (double& x : row.x) x += round % 5 ? 0 : -1000;  // all scores far below 0
     const Vector want = expected(row);
-    for (int64_t hidden = 0; hidden < keys / 4; ++hidden) {  // identities, anywhere
+    for (int64_t hidden = 0; hidden < keys / 4; ++hidden) {  // identities at any position
       row.x.push_back(-kInfinity<double>);
       row.v.insert(row.v.end(), row.dim, 99.0);
     }
     std::vector<State> states;
     for (size_t j = 0; j < row.x.size(); ++j) states.push_back(leaf(row, static_cast<int64_t>(j)));
-    while (states.size() > 1) {  // any two, in any order, until one is left
+    while (states.size() > 1) {  // merge any two, in any order, until one is left
       std::swap(states[random() % states.size()], states.back());
       const State last = states.back();
       states.pop_back();

@@ -1,4 +1,4 @@
-// Loads and stores of both loop orders, against the formulas, exactly.
+// Compares loads and stores of both loop orders with the formulas, exactly.
 #include <doctest/doctest.h>
 
 #include "attention.hpp"
@@ -43,7 +43,7 @@ TEST_CASE("one query, one key a tile: n and n squared, as the table of loop orde
     CHECK(inner.traffic.q_loads == n);
     CHECK(inner.traffic.kv_loads == n * n);
     CHECK(inner.traffic.o_loads == 0);
-    CHECK(inner.traffic.o_starts == n);  // the table counts this start as a load of O
+    CHECK(inner.traffic.o_starts == n);  // the table counts it as a load
     CHECK(inner.traffic.o_stores == n);
     CHECK(outer.traffic.q_loads == n * n);
     CHECK(outer.traffic.kv_loads == n);
@@ -96,7 +96,7 @@ TEST_CASE("each tile of O kept in fast memory saves n - 1 loads and stores") {
 
 namespace {
 
-// The same traffic as the algorithm that the chapter runs, and every element in one visit.
+// The same traffic as the algorithm that the chapter runs, with every element in exactly one visit.
 void check_against(Algorithm algorithm, const LoopTraffic& traffic, const fa::Problem& problem,
                    Blocks blocks) {
   Options options;
@@ -157,9 +157,9 @@ TEST_CASE("three passes move what safe attention moves, queries outside what til
         fresh();
         const LoopTraffic outer = kv_outer(head, blocks, resident);
         CHECK(fa::check_output(problem, o, lse).passed());
-        CHECK(outer.visits.size() == tiled.visits.size());  // the same tiles, in another order
+        CHECK(outer.visits.size() == tiled.visits.size());  // the same tiles in another order
         CHECK(stored(outer)[kS] + stored(outer)[kP] == 0);
-        if (resident == 50) CHECK(outer.o_stores == tiled.o_stores);  // each once
+        if (resident == 50) CHECK(outer.o_stores == tiled.o_stores);  // each tile once
       }
     }
   }
@@ -173,10 +173,10 @@ TEST_CASE("N = 5, d = 3, M = 59: B_c is 5 rounded up and 4 rounded down; only 4 
   CHECK(down.rows == 3);
   CHECK(up.elements(3) == 63);
   CHECK(down.elements(3) == 54);
-  CHECK(down.elements(3) + 2 * down.rows == 60);  // with m and l: one too many after all
+  CHECK(down.elements(3) + 2 * down.rows == 60);  // with m and l it exceeds M = 59
   const Ran ran = run({1, 1, 5, 5, 3}, down, false);
   CHECK(ran.agrees);
-  CHECK(ran.steps == 4);  // ⌈5/4⌉ · ⌈5/3⌉; with floors it would be 1, and keys would be left out
+  CHECK(ran.steps == 4);  // ⌈5/4⌉ · ⌈5/3⌉; rounding down would give 1 and omit keys
 }
 
 TEST_CASE("kv_outer: after each step O is the attention over the keys seen so far") {
@@ -188,7 +188,7 @@ TEST_CASE("kv_outer: after each step O is the attention over the keys seen so fa
   int steps = 0;
   kv_outer(head, {4, 5}, 0, [&](const LoopStep& step) {
     ++steps;
-    fa::Problem seen = problem;  // the keys up to the end of this tile, this tile's queries
+    fa::Problem seen = problem;  // the keys up to the end of this tile, the queries of this tile
     seen.shape = {1, 1, step.queries.size(), step.keys.end, 3};
     seen.q.assign(problem.q.begin() + 3 * step.queries.begin,
                   problem.q.begin() + 3 * step.queries.end);

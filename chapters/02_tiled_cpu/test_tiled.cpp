@@ -1,4 +1,4 @@
-// Every algorithm against float64: shapes, types, masks, block sizes, memory, golden cases.
+// Compares every algorithm with float64: shapes, types, masks, block sizes, memory, golden cases.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -65,7 +65,7 @@ double largest_difference(const std::vector<float>& a, const std::vector<float>&
   double largest = 0;
   for (size_t i = 0; i < a.size(); ++i) {
     const double difference = std::abs(double(a[i]) - double(b[i]));
-    if (!(difference <= largest)) largest = difference;  // a NaN stays
+    if (!(difference <= largest)) largest = difference;  // keeps a NaN
   }
   return largest;
 }
@@ -123,7 +123,7 @@ TEST_CASE("block sizes change the rounding and nothing else") {
     CAPTURE(block);
     CAPTURE(difference);
     CHECK(difference < 3e-6);
-    CHECK(difference > 0);  // the sums run in another order: not bit for bit
+    CHECK(difference > 0);  // the sums run in another order, so the bits differ
   }
 }
 
@@ -147,11 +147,13 @@ TEST_CASE("scale: given, zero, negative; sharp and very negative scores") {
       problem.scale = scale;
       check_agrees(problem, with(one.algorithm));
     }
-    if (one.algorithm == Algorithm::native) continue;  // overflows: that is why the rest exists
+    if (one.algorithm == Algorithm::native)
+      continue;  // overflows, which the other algorithms
+                 // avoid
     check_agrees(make({1, 2, 70, 90, 64}, Dtype::f32, false, 3, 50), with(one.algorithm));
     fa::Problem negative = make({1, 1, 40, 130, 16}, Dtype::f32, true);
     for (float& value : negative.q) value = std::abs(value) + 30;
-    for (float& value : negative.k) value = -std::abs(value) - 30;  // every score below -3600
+    for (float& value : negative.k) value = -std::abs(value) - 30;  // every score is below -3600
     check_agrees(negative, with(one.algorithm));
   }
 }
@@ -211,7 +213,7 @@ TEST_CASE("causal: tiles hidden as a whole are skipped and counted") {
   const Counts all = attend(make({1, 1, 256, 256, 16})).report.counts;
   CHECK(all.tiles_skipped == 0);
   CHECK(all.tiles == 16);
-  // More queries than keys: the first tiles of queries see nothing at all.
+  // More queries than keys, so that the first tiles of queries see no key.
   const Counts tall = attend(make({1, 1, 256, 64, 16}, Dtype::f32, true)).report.counts;
   CHECK(tall.tiles_skipped == 3);
 }
@@ -252,7 +254,7 @@ TEST_CASE("ALiBi and sliding window, every algorithm that takes them, against fl
           fa::Problem problem = make(shape, Dtype::f32, causal);
           set_reference_modifier(problem, options.modifier);
           check_agrees(problem, options);
-          // The modifier does something: without it the check fails.
+          // The modifier has an effect: without it the check fails.
           options.modifier.kind = ModifierChoice::kNone;
           const Result without = attend(problem, options);
           CHECK_FALSE(fa::check_output(problem, without.o, without.lse).passed());
@@ -278,7 +280,7 @@ TEST_CASE(
   Options options = with(Algorithm::safe);
   options.threads = 1;
   const Result half = attend(make({1, 1, 512, 512, 64}, Dtype::f16), options);
-  CHECK(half.report.peak_bytes - FastMemory::bytes({}, 64) == 4 * 512 * 512);  // S stays fp32
+  CHECK(half.report.peak_bytes - FastMemory::bytes({}, 64) == 4 * 512 * 512);  // S is always fp32
 }
 
 TEST_CASE("tiled and fast: under 1 MiB a thread at any length") {
@@ -380,7 +382,7 @@ TEST_CASE("golden cases of reference/make_cases.py") {
     REQUIRE(static_cast<int64_t>(o.size()) == problem.shape.q_elements());
     for (const AlgorithmName& one : kAlgorithms) {
       if (one.algorithm == Algorithm::fast && problem.dtype != Dtype::f32) continue;
-      if (one.algorithm == Algorithm::native &&  // overflows or underflows there
+      if (one.algorithm == Algorithm::native &&  // overflows or underflows in this type
           (case_name.find("sharp") != std::string::npos ||
            case_name.find("very_negative") != std::string::npos)) {
         continue;
@@ -389,7 +391,8 @@ TEST_CASE("golden cases of reference/make_cases.py") {
       const Result result = attend(problem, with(one.algorithm, {32, 48}));
       const fa::CheckResult check = fa::check_output(problem, result.o, result.lse);
       CHECK(check.passed());
-      // NumPy's answer, within the same bound; float64 inputs were rounded to fp32 on the way in.
+      // The output of NumPy must be within the same bound. float64 inputs are rounded to fp32
+      // first.
       const double rounding = dtype == "f64" ? 1e-4 : 0;
       const int64_t rows = problem.shape.rows(), dim = problem.shape.dim;
       const fa::Comparison golden_check = fa::compare(

@@ -1,5 +1,5 @@
 #pragma once
-// printf into a std::string.
+// Formats like printf into a std::string.
 
 #include <cstdarg>
 #include <cstdio>

@@ -1,5 +1,5 @@
 #pragma once
-// Tiles: pieces of Q, K, V that fit in fast memory, and the two products on them. Every transfer
+// Tiles of Q, K and V that fit in fast memory, and the two products of tiles. Every transfer
 // between a tensor and a tile is counted.
 
 #include <algorithm>
@@ -12,10 +12,10 @@
 
 namespace ch02 {
 
-// What moved between the tensors and fast memory, and how many tiles of S there were.
+// Bytes moved between the tensors and fast memory, and the number of tiles of S.
 struct Counts {
   int64_t bytes_read = 0, bytes_written = 0;
-  int64_t tiles = 0, tiles_skipped = 0;  // of S; computed, and hidden as a whole
+  int64_t tiles = 0, tiles_skipped = 0;  // of S: computed, hidden
 
   Counts& operator+=(const Counts& other) {
     bytes_read += other.bytes_read;
@@ -32,13 +32,14 @@ inline Range tile_range(int64_t tile, int64_t block, int64_t length) {
   return {tile * block, std::min((tile + 1) * block, length)};
 }
 
-// The value of `x` after it has been stored as a T.
+// Returns `x` rounded to T.
 template <class T>
 float rounded(float x) {
   return fa::to_float(fa::from_float<T>(x));
 }
 
-// Rows `rows` of a matrix into a tile of `block` rows; those past the end of the matrix become 0.
+// Copies the rows `rows` of a matrix into a tile of `block` rows. Rows past the end of the matrix
+// become 0.
 template <class T>
 void load_tile(float* tile, fa::View<const T> matrix, Range rows, int64_t block, Counts& counts) {
   for (int64_t i = 0; i < rows.size(); ++i) {
@@ -49,8 +50,8 @@ void load_tile(float* tile, fa::View<const T> matrix, Range rows, int64_t block,
   counts.bytes_read += rows.size() * matrix.cols * static_cast<int64_t>(sizeof(T));
 }
 
-// The same, transposed: [dim, block]. S = Q @ K.T then runs along the keys, and vector units can
-// work on several keys at once without changing the order of any sum.
+// Copies rows into a transposed tile [dim, block]. S = Q @ K.T can then use vector instructions on
+// several keys without changing the order of any sum.
 template <class T>
 void load_tile_transposed(float* tile, fa::View<const T> matrix, Range rows, int64_t block,
                           Counts& counts) {
@@ -63,7 +64,7 @@ void load_tile_transposed(float* tile, fa::View<const T> matrix, Range rows, int
 }
 
 // c += a @ b   [rows, depth] @ [depth, cols]
-// Four steps of the depth at a time: c is loaded and stored once for all four.
+// Processes four steps of the depth at a time, so that c is loaded and stored once per four steps.
 inline void multiply_add(float* c, const float* a, const float* b, int64_t rows, int64_t depth,
                          int64_t cols) {
   for (int64_t i = 0; i < rows; ++i, a += depth, c += cols) {

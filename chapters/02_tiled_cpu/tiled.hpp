@@ -1,6 +1,7 @@
 #pragma once
-// Tiled attention: Q tiles outside, K and V tiles inside (FlashAttention-2's order). Inputs and P
-// are of type T; S, m, l and O are fp32. Nothing it allocates depends on a length.
+// Tiled attention in FlashAttention-2's order: the outer loop runs over Q tiles, the inner loop
+// over K and V tiles. Inputs and P have type T, and S, m, l and O are fp32. The allocated memory
+// does not depend on the lengths.
 
 #include <algorithm>
 #include <cmath>
@@ -17,8 +18,8 @@ struct Tiling {
   int64_t block_q = 64, block_kv = 64;
 };
 
-// The tensors of one run: q and o [batch, heads, q, dim], k and v [batch, heads, kv, dim],
-// lse [batch, heads, q].
+// The tensors of a run: q and o [batch, heads, q, dim], k and v [batch, heads, kv, dim], lse
+// [batch, heads, q].
 template <class T>
 struct Tensors {
   fa::Shape shape;
@@ -27,7 +28,7 @@ struct Tensors {
   float *o, *lse;
 };
 
-// What one thread keeps in fast memory.
+// The fast memory of one thread.
 struct FastMemory {
   FastMemory(Tiling tiling, int64_t dim)
       : q(tiling.block_q * dim),
@@ -44,7 +45,7 @@ struct FastMemory {
             tiling.block_q * tiling.block_kv + 2 * tiling.block_q);
   }
 
-  // No key seen yet.
+  // Sets the state before the first key.
   template <class Breaks>
   void start(Breaks breaks) {
     std::fill(m.begin(), m.end(), breaks.has(kMaxStartsAtZero) ? 0 : -kInfinity<float>);
@@ -60,15 +61,15 @@ struct FastMemory {
   fa::counted_vector<float> m, l;  // [block_q]
 };
 
-// One line of --trace: what a tile did to the state of one query.
+// One line of --trace: the state of one query after a tile.
 struct TraceStep {
   float tile_max, rescale, m, l;  // m and l after the tile
   float largest_p = 0;
   int64_t kv_tile = 0;
 };
 struct Trace {
-  int64_t row;                   // batch, head and query in one number
-  std::vector<TraceStep> steps;  // tiles that were skipped are missing
+  int64_t row;                   // index over batch, head and query
+  std::vector<TraceStep> steps;  // without skipped tiles
 
   void add(int64_t kv_tile, std::span<const float> p, TraceStep step) {
     step.largest_p = *std::max_element(p.begin(), p.end());
@@ -78,8 +79,8 @@ struct Trace {
 };
 
 // [anchor: modify_scores]
-// S = modifier(scale · S). Here and nowhere else: after the product, before the maximum. Keys past
-// the end were filled with zeros, and a score of 0 is a score like any other: hide them.
+// S = modifier(scale · S). This is after the product and before the maximum. Rows of K past the end
+// are zeros, and a score of 0 would count like any other score, so these keys are hidden.
 template <ScoreModifier Modifier, class Breaks>
 void modify_scores(float* s, Range queries, Range keys, int64_t block_kv, float scale,
                    const Modifier& modifier, Breaks breaks) {
@@ -100,7 +101,7 @@ void modify_scores(float* s, Range queries, Range keys, int64_t block_kv, float 
 // m' = max(m, rowmax S)
 template <class Breaks>
 float next_max(float m, float tile_max, Breaks breaks) {
-  if (tile_max == -kInfinity<float>) {  // this query sees nothing of this tile
+  if (tile_max == -kInfinity<float>) {  // this query sees no key of this tile
     if (breaks.has(kMaxStuckAfterMaskedTile)) return std::max(m, 0.0f);
     return m;
   }
@@ -110,7 +111,7 @@ float next_max(float m, float tile_max, Breaks breaks) {
 }
 
 // [anchor: update_row]
-// One row of S and the state of its query: m, l and o move to the new maximum, S becomes P.
+// Updates one row: m, l and o are rescaled to the new maximum, and S becomes P.
 template <class T, class Breaks>
 TraceStep update_row(std::span<float> s, float& m, float& l, std::span<float> o, Breaks breaks) {
   const float tile_max = *std::max_element(s.begin(), s.end());
@@ -121,7 +122,7 @@ TraceStep update_row(std::span<float> s, float& m, float& l, std::span<float> o,
   float sum = 0;
   for (float& p : s) {
     p = rounded<T>(exp_minus(p, m_new));  // P = e^(S − m')
-    sum += p;                             // the same rounded p that will multiply V
+    sum += p;                             // sum the rounded p, because it multiplies V
     if (breaks.has(kSumIn16Bit)) l = rounded<T>(l + p);
   }
   if (!breaks.has(kSumIn16Bit)) l += sum;  // l' = e^(m − m') l + rowsum P
@@ -130,7 +131,8 @@ TraceStep update_row(std::span<float> s, float& m, float& l, std::span<float> o,
 }
 // [/anchor: update_row]
 
-// O = O / l for one tile of queries; a query that saw no key has m = −inf, and gets 0 and −inf.
+// O = O / l for one tile of queries. A query that saw no key has m = −inf and gets o = 0, lse =
+// −inf.
 template <class T>
 void store_tile(const Tensors<T>& tensors, int64_t head, Range queries, const FastMemory& fast,
                 Counts& counts) {
@@ -147,7 +149,7 @@ void store_tile(const Tensors<T>& tensors, int64_t head, Range queries, const Fa
                                             static_cast<int64_t>(sizeof(float)));
 }
 
-// The whole of softmax(Q K.T) V for one tile of queries of one head.
+// Computes softmax(Q K.T) V for one tile of queries of one head.
 template <class T, ScoreModifier Modifier, class Breaks>
 void attend_tile(const Tensors<T>& tensors, int64_t head, Range queries, Tiling tiling,
                  const Modifier& modifier, Breaks breaks, FastMemory& fast, Counts& counts,

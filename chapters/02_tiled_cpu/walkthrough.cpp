@@ -1,4 +1,4 @@
-// The commands about loop order: walkthrough, loop-order and traffic.
+// The subcommands about loop order: walkthrough, loop-order and traffic.
 
 #include <cstdio>
 #include <iostream>
@@ -15,7 +15,7 @@
 namespace ch02 {
 namespace {
 
-// One head of random input, and the output of the run that is being looked at.
+// One head with random input, and the output of the current run.
 struct OneHead {
   OneHead(int64_t length, int64_t dim, bool causal = false)
       : problem(fa::random_problem({1, 1, length, length, dim}, fa::Dtype::f32, 0)),
@@ -201,7 +201,7 @@ int traffic_command(const CommandOptions& options) {
   for (const char* name : kMatrixNames) std::cout << text("%9s", name);
   std::cout << text("%10s\n", "together");
 
-  // What is in fast memory: in one pass everything; in three, what each of them works on.
+  // The content of fast memory: all matrices for one pass, or the operands of each of three passes.
   const Elements all = {rows * dim, cols * dim, cols * dim, rows * cols, 0, rows * dim, 2 * rows};
   const Elements scores = {all[kQ], all[kK], 0, all[kS], 0, 0, 0};
   const Elements values = {0, 0, all[kV], 0, all[kS], all[kO], 0};

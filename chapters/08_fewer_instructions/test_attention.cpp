@@ -84,7 +84,7 @@ TEST_CASE("the maximum moves only when the scores outgrow it by 2^8") {
   const Shape shape{1, 1, 128, 640, 128};  // one block, ten tiles
   // 64 keys at 1/64 add 1.44 in log2: more than 8 after 6 tiles, once.
   for (const auto& one : {std::pair{0.0f, 1}, {-1.0f, 1}, {1.0f / 64, 2}, {1.0f, 10}}) {
-    const float step = one.first;  // clang 14 captures no structured binding
+    const float step = one.first;  // clang 14 cannot capture a structured binding
     const int moves = one.second;
     const Answer result = answer(staircase(shape, step));
     INFO("step ", step);

@@ -36,7 +36,7 @@ struct Options {
   Tiling tiling = {};
   DFrom d_from = DFrom::o;
   uint32_t breaks = 0;              // of BackwardBreak; not naive
-  int threads = 0;                  // 0: all
+  int threads = 0;                  // 0: all hardware threads
   int64_t memory_limit = kNoLimit;  // bytes the algorithm may allocate
   bool trace = false;               // of the first head of K and V; not naive
 };

@@ -21,7 +21,7 @@ constexpr float kLargestInt8 = 127;
 float largest_of(std::span<const float> values) {
   float largest = 0;
   for (const float value : values) {
-    if (!(std::abs(value) <= largest)) largest = std::abs(value);  // a NaN stays
+    if (!(std::abs(value) <= largest)) largest = std::abs(value);  // keeps a NaN
     if (std::isnan(largest)) break;
   }
   return largest;
