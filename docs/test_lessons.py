@@ -1,6 +1,7 @@
 """Tests of docs/lessons.py, in a small repository: each way for a lesson to be untrue must fail."""
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -534,6 +535,25 @@ class Pages(unittest.TestCase):
 
     def test_every_chapter(self):
         self.assertEqual(list(lesson_pages.problems(TOOL.parent.parent)), [])
+
+
+class FirstPage(unittest.TestCase):
+    """What README.md says of the course, in numbers that no measurement gives."""
+    ROOT = TOOL.parent.parent
+    PAGE = (ROOT / "README.md").read_text(encoding="utf-8")
+
+    def test_hours_are_the_estimate_below_the_table(self):
+        rows = re.findall(r"^\| \[\d\d .*\]\(chapters/(\w+)/README\.md\) \|.*\| (\d+) \|$", self.PAGE, re.M)
+        chapters = sorted(path.parent.name for path in (self.ROOT / "chapters").glob("*/README.md"))
+        self.assertEqual([name for name, _ in rows], chapters)
+        for name, hours in rows:
+            words = sum(len(page.read_text(encoding="utf-8").split())
+                        for page in (self.ROOT / "chapters" / name).glob("*.md"))
+            estimate = max(1, words / 150 / 60 + len(list((self.ROOT / "exercises" / name).glob("ex*_*"))) / 3)
+            self.assertLess(abs(int(hours) - estimate), 0.8, f"{name}: {estimate:.1f}")
+
+    def test_it_stays_short(self):
+        self.assertLess(len(re.sub(r"<!--.*?-->|!\[.*?\)|\]\(.*?\)", "", self.PAGE).split()), 900)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,9 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs" / "figures"))
 import mistakes  # noqa: E402
+import recording  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
 KEY = "02_tiled_cpu/ex1_safe_softmax"
@@ -310,6 +312,12 @@ exec {os.environ.get("CMAKE_CXX_COMPILER_LAUNCHER", "")} "$@"
             self.assertIn("looks like: no-max: ", self.learn("check", "02.1", code=1))
             self.environment["LEARN_HOME"] = str(self.home)
         self.assertIn(": right", self.learn("check", "02.1"))
+
+    def test_the_recording_of_a_check(self):
+        """docs/figures/check.svg, on the first page, shows what ./learn check prints now."""
+        recorded = recording.svg(recording.scenes(self.home, self.environment))
+        self.assertEqual(recorded, recording.PICTURE.read_text(encoding="utf-8"),
+                         "docs/figures/recording.py records it again")
 
     def test_a_folder_that_cannot_be_written(self):
         """One sentence says what to do."""

@@ -160,7 +160,7 @@ class Track:
             name, [exercise.name for exercise in self.exercises], 1)
         raise self.learn.Stop(f"exercise {name}: there is none"
                               + (f"; did you mean {close[0]}?" if close else "")
-                              + " (./learn map lists them)")
+                              + " (all: ./learn map)")
 
     def current(self):
         """The first that is laid out and not passed, else the first not passed."""
@@ -253,8 +253,8 @@ class Track:
         say(self.learn.bold(exercise.title))
         if exercise.lesson:
             say(f"  lesson  {self.shown(exercise.lesson)}")
-        say(f"  read    {self.shown(exercise.here / 'README.md')}")
-        say(f"  edit    {self.shown(exercise.copy)}")
+        for line in self.files(exercise):
+            say(line)
         say(f"  then    ./learn check {exercise.id}   (or ./learn watch; stuck: ./learn hint {exercise.id})")
         return exercise
 
@@ -281,7 +281,7 @@ class Track:
             seen = entry.get("hints", 0)
             number = entry["hints"] = min(seen + 1, len(hints))
             self.save()
-        self.learn.say(f"Hint {number} of {len(hints)} for {exercise.title}\n\n{hints[number - 1]}\n")
+        self.learn.say(f"Hint {number} of {len(hints)} for {exercise.title}\n\n{folded(hints[number - 1])}\n")
         if seen >= len(hints):
             self.learn.say(f"That was the last one: ./learn solution {exercise.id}")
 
@@ -308,6 +308,12 @@ class Track:
         self.learn.say(f"{self.shown(exercise.copy)} is the stub again; "
                        f"yours is in {self.shown(backup)}")
 
+    def files(self, exercise):
+        """Lines that say what to read and what to edit; a long path has a line of its own."""
+        for what, path in (("read", exercise.here / "README.md"), ("edit", exercise.copy)):
+            line = f"  {what}    {self.shown(path)}"
+            yield line if len(line) <= 80 else f"  {what}\n    {self.shown(path)}"
+
     def show_solution(self, exercise, force):
         if not (force or self.entry(exercise).get("tries") or self.passed(exercise)):
             raise self.learn.Stop(f"try {exercise.id} first: ./learn check {exercise.id} "
@@ -323,8 +329,7 @@ class Track:
 
     def not_written(self, todo, exercise):
         return Result("todo", [f"{exercise.title}: not written yet", "", f"  {todo}", "",
-                               f"  read    {self.shown(exercise.here / 'README.md')}",
-                               f"  edit    {self.shown(exercise.copy)}"], exercise)
+                               *self.files(exercise)], exercise)
 
     def judge(self, exercise):
         stub = exercise.stub.read_text(encoding="utf-8")
@@ -353,7 +358,7 @@ class Track:
         if exercise.stub.suffix == ".hpp" and not (kept.exists() and kept.read_text() == state()):
             for place in self.objects(directory, exercise):
                 place.unlink()
-        self.learn.announce_build(directory, exercise.program, least=3)
+        self.learn.announce_build(directory, [exercise.program])
         before = self.digest(exercise.copy)
         code, lines = self.learn.run_ninja(["ninja", "-C", str(directory), exercise.program], "Building")
         kept.parent.mkdir(exist_ok=True)
@@ -524,6 +529,14 @@ def fitted(line):
     indent = line[:len(line) - len(line.lstrip())]
     return textwrap.fill(line.strip(), 80, initial_indent=indent, subsequent_indent=indent + "  ",
                          break_long_words=False, break_on_hyphens=False)
+
+
+def folded(markdown):
+    """Paragraphs in lines of 80 columns; code stays as it is."""
+    blocks = re.split(r"(\n\n+|```.*?```)", markdown, flags=re.DOTALL)
+    return "".join(block if not block.strip() or re.match(r"```|    |\||- |\d+\. ", block)
+                   else textwrap.fill(block, 80, break_long_words=False, break_on_hyphens=False)
+                   for block in blocks)
 
 
 def diagnostics(lines):

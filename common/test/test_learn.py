@@ -404,10 +404,10 @@ class Configuring(Machine):
         for system in ("darwin", "freebsd14"):
             with mock.patch.object(sys, "platform", system):
                 _, stop = self.said(self.learn.configure, "release")
-            self.assertIn(f"built on Linux, this is {system}; any system has containers (README.md: "
+            self.assertIn(f"built on Linux, this is {system}; any system has containers (docs/limits.md: "
                           "On another system)", str(stop))
         self.assertEqual(self.log.read_text(), "")
-        self.assertIn("\n## On another system\n", (ROOT / "README.md").read_text(encoding="utf-8"))
+        self.assertIn("\n## On another system\n", (ROOT / "docs" / "limits.md").read_text(encoding="utf-8"))
         with mock.patch.object(sys, "platform", "win32"), self.assertRaises(SystemExit) as ended:
             load_learn()
         self.assertIn("error: ./learn runs on Linux: Windows has WSL", str(ended.exception))

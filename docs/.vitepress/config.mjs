@@ -16,8 +16,8 @@ const ICON = 'data:image/svg+xml,' + encodeURIComponent(
   + '<path fill="#b45309" d="M9 1h6v6H9z"/></svg>')
 
 const TITLE = 'Flash Attention, step by step'
-const DESCRIPTION = 'From a machine with three registers to a FlashAttention kernel on tensor cores, '
-  + 'one idea a chapter. No GPU needed.'
+const DESCRIPTION = 'From a toy machine with three registers to an H100 kernel that is faster than FlashAttention-3, '
+  + 'one idea per chapter. No GPU needed.'
 
 // ---- search: every word must be there; lessons come first ----
 

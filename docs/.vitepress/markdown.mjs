@@ -35,7 +35,7 @@ function figures(md) {
 // Where to begin, above the ladder.
 const start_html = (first, clone) =>
   `<p class="fa-start"><a class="fa-button" href="${first}">Start with chapter 01</a> `
-  + `<a href="#commands">All commands</a>${clone ? ` <code>${escape(clone)}</code>` : ''}</p>\n`
+  + `<a href="#three-commands">Three commands</a> <a href="#your-path">Your path</a>${clone ? ` <code>${escape(clone)}</code>` : ''}</p>\n`
 
 const page_of = (env) => env.relativePath.endsWith('index.md')
   ? env.relativePath.replace(/index\.md$/, 'README.md') : env.relativePath

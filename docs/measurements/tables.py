@@ -11,6 +11,7 @@
     tables.py crossover        chapter 02 by length: naive, tiled and fast, one thread
     tables.py memory           chapter 02 by length: what naive and tiled allocate
     tables.py cpu              chapter 02's fast version beside PyTorch on the CPU
+    tables.py learn            how long the commands of ./learn take
     tables.py trim KIND FILE   what is kept of a raw report, as CSV. KIND: runs, of programs under
                                lines `== COMMAND`, each with its exit status; counters or profile, of
                                Nsight Compute's export as h200/measure.sh writes it; peers, cpu,
@@ -713,9 +714,30 @@ def keep(kind, path):
         raise Problem(f"{path}: not the report that `trim {kind}` takes: {error!r}") from None
 
 
+def duration(text, where):
+    """A number of seconds in words, rounded as a reader needs it: 0.4 s, 12 s, 3 min."""
+    seconds = number(text, where)
+    return (f"{seconds:.1f} s" if seconds < 2 else f"{seconds:.0f} s" if seconds < 90
+            else f"{seconds / 60:.0f} min")
+
+
+def learn(path):
+    """How long the commands of ./learn take: in a fresh clone, and again."""
+    try:
+        about, rows = kept.read(read(path))
+        lines = [about["machine"], f"{about['how']}.", "", f"{'':60} {'first time':>10}  {'again':>7}"]
+        for row in rows:
+            again = duration(row["again"], path.name) if row["again"] else ""
+            lines.append(f"./learn {row['command']:12} {row['what']:39} {duration(row['first'], path.name):>10}  "
+                         f"{again:>7}".rstrip())
+    except (KeyError, ValueError) as problem:
+        raise Problem(f"{path.name}: not what this reads: {problem}") from None
+    return lines
+
+
 def main(arguments):
     usage = ("usage: tables.py speed [NN] | counters [NN] | profile NN | sweep | "
-             "crossover | memory | cpu | accuracy | "
+             "crossover | memory | cpu | accuracy | learn | "
              "speed|profile|steady --json FILE | "
              "trim runs|counters|profile|peers|cpu|crossover|memory|accuracy FILE")
     command, rest = (arguments or [""])[0], arguments[1:]
@@ -762,6 +784,8 @@ def main(arguments):
             lines = memory(CPU / "ch02_memory.csv")
         elif command == "cpu" and not chapter:
             lines = cpu(CPU / "peers_run2.csv")
+        elif command == "learn" and not chapter:
+            lines = learn(CPU / "learn.csv")
         elif command == "accuracy" and not chapter:
             lines = accuracy(CPU / "ch17_accuracy.csv")
         else:

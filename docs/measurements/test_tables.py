@@ -344,6 +344,24 @@ class TestCpu(Folder):
         self.assert_problem("not what", tables.accuracy, self.write("kept.csv", "scheme\n"))
 
 
+class TestLearn(unittest.TestCase):
+    def table(self, rows):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "learn.csv"
+            path.write_text("# machine: two cores\n# how: by hand\ncommand,first,again,what\n" + rows)
+            return tables.learn(path)
+
+    def test_times(self):
+        lines = self.table("run,90,0.25,all of them\ncheck 1,89.4,12,one\nrun,180,,all\n")[-3:]
+        self.assertEqual([line.split()[1:] for line in lines],
+                         [["run", "all", "of", "them", "2", "min", "0.2", "s"],
+                          ["check", "1", "one", "89", "s", "12", "s"], ["run", "all", "3", "min"]])
+
+    def test_what_is_refused(self):
+        for rows in ("run,nan,,all\n", "run,,1,all\n", "run,1\n"):
+            self.assertRaises(tables.Problem, self.table, rows)
+
+
 class TestRuns(unittest.TestCase):
     RAW = ("== compute-sanitizer --tool racecheck --error-exitcode 9 ch03 --device gpu\n"
            "  check      passed: max error 4.0e-03, bound 2.9e-02, 140 of 140 rows\n"

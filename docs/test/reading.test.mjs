@@ -9,13 +9,14 @@ import { figure_on, lesson_urls, page_with, ready, with_browser } from './browse
 const WINDOWS = [[1440, 900], [390, 844]]
 const MOST = 0.8  // of the window's height, for a figure's title, controls and drawing
 
-test('the first screen says what this is, in numbers, with a picture and where to begin',
+test('the first screen says what the reader will have, with a picture and where to begin',
   () => with_browser(async (open) => {
   const page = await open('/', { width: 1440, height: 900 })
   const within = (selector) => page.locator(selector).first()
     .evaluate((one) => one.getBoundingClientRect().bottom <= innerHeight)
   assert.match(await page.locator('.fa-headline').innerText(),
-    /\d+(\.\d)? → \d+(\.\d)? TFLOP\/s.*FlashAttention-2/s)
+    /You write FlashAttention.*faster\s+than FlashAttention-3.*without a GPU/s)
+  assert.match(await page.locator('[data-figure=ladder] svg').textContent(), /722\.3.*FA3 690/s)
   for (const selector of ['.fa-headline', '.fa-button', '[data-figure=ladder] .fa-canvas svg']) {
     assert.ok(await within(selector), `${selector} is on the first screen`)
   }

@@ -64,7 +64,7 @@ test('speed: another file is drawn as well', () => {
 })
 
 test('speed: pointing, keys and shapes on the site', () => with_browser(async (open) => {
-  for (const [url, width] of [['/', 1280], ['/chapters/08_fewer_instructions/', 390]]) {
+  for (const [url, width] of [['/docs/measurements/', 1280], ['/chapters/08_fewer_instructions/', 390]]) {
     const page = await open(url, { width })
     const figure = await figure_on(page, 'speed')
     const shapes = Object.keys(printed)
