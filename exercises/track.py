@@ -433,6 +433,8 @@ class Track:
         printed, *words = re.split(VERDICT, run.output)
         printed = re.sub(CASE, "", printed).splitlines()
         first, *told = words[-1].rstrip("\n").splitlines() if words else [""]
+        for place in (str(exercise.copy), os.path.relpath(exercise.copy, ROOT)):  # as the program says it
+            told = [line.replace(place, self.shown(exercise.copy)) for line in told]
         said = []
         if printed:
             cut = run.cut or len(printed) > LINES_SHOWN
