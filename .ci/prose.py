@@ -15,18 +15,18 @@ PATTERNS = [  # (expression, comments only, what to write)
     (r"\b(?:[Nn]obody|[Ee]verybody|[Aa]nybody|[Ss]omebody|[Ww]hoever)\b", False,
      "name the actor: no thread, every warp, the reader"),
     (r"(?:^|[.!?:;] )[Ww]ho (?!is\b|are\b)[a-z]+s\b(?![^.!;]*\?)", False, "the thread that …, the warp that …"),
-    (r"(?:^|[.!?] )What (?!happens\b|if\b|is\b|are\b|about\b|does\b|do\b)(?:[a-z]+ ){1,5}(?:is|are|was|stands)\b[^?.]*\.", True,
-     "a noun and a verb: The …, Returns the …"),
+    (r"(?:^|[.!?] )What (?!happens\b|if\b|is\b|are\b|about\b|does\b|do\b)(?:[a-z]+ ){1,5}(?:is|are|was|stands)\b[^?.]*\.",
+     True, "a noun and a verb: The …, Returns the …"),
     (r"\b[Ww]hat of (?:it|them)\b", False, "name the thing: which of the three changes"),
     (r"\bso many\b(?! (?:that|different|of)\b)", False, "give the count a name: N, `rows`"),
-    (r"\b(?:stands?|stood) (?:in|at|on|before|after|behind|beside|there|where|between|next|first|last)\b", False,
-     "is in, is stored at, comes before"),
+    (r"\b(?:stands?|stood) (?:in|at|on|before|after|behind|beside|there|where|between|next|first|last)\b"
+     r"(?! (?:for|place of)\b)", False, "is in, is stored at, comes before"),
     (r"\b(?:lies?|lay|lain) (?:at|behind|beside|there|where|before|in (?:shared|global|memory|registers))\b", False,
      "is stored at, starts at, is in"),
-    (r"\b(?:is|are|was|were) (?:also |still )?(?:chapter \d\d|[A-Z]\w+(?:-\d)?)['’]s(?=[,.;:)]|$)", False,
+    (r"\b(?:is|are|was|were) (?:also |still )?(?:chapter \d\d|FlashAttention(?:-\d)?|cuDNN)['’]s(?=[,.;:)]|$)", False,
      "a noun after the possessive: is the same as in chapter 15"),
     (r"\bin front of\b", False, "before"),
-    (r"(?<![\d.])(?:\d+|one|two|three|four|eight) (?!of |to |in |and |with |is )[a-z]+ a (?:" + THING + r")(?=[.,;:)]|$)"
+    (r"(?<![\d.])(?:\d+|one|two|three|four|eight) (?!of |to |in |and |with |is )[a-z]+ a (?:" + THING + r")(?=[.,;:)])"
      r"|\b(?:once|twice) a (?:" + THING + r")\b(?! of\b)", False, "per: 16 rows per warp, once per tile"),
     (r"\b(?:done|computed|multiplied) again\b", False, "recomputed"),
     (r"\b(?:go|goes|went|gone) on(?=[.,;:]|$)", False, "continues, runs on"),
@@ -35,6 +35,9 @@ PATTERNS = [  # (expression, comments only, what to write)
 ]
 PATTERNS = [(re.compile(expression), comments, advice) for expression, comments, advice in PATTERNS]
 WORDS = 4  # of a message
+# Where comments and messages were not rewritten yet. Lessons and pages are checked everywhere.
+CODE_LATER = ("chapters/", "common/simt/", "exercises/", "solutions/")
+RAW = re.compile(r"docs/measurements/(?:h100|h200|cpu)/")  # notes as they were taken
 
 
 def of_markdown(text):
@@ -78,6 +81,12 @@ def of_python(text):
 
 READERS = {".md": of_markdown, ".cpp": of_cpp, ".hpp": of_cpp, ".cu": of_cpp, ".js": of_cpp, ".mjs": of_cpp,
            ".py": of_python}
+
+
+def checked(name):
+    """True if a tracked file is one that this reads."""
+    suffix = Path(name).suffix
+    return suffix in READERS and not RAW.match(name) and (suffix == ".md" or not name.startswith(CODE_LATER))
 
 
 def problems(name, text):

@@ -74,7 +74,7 @@ struct Terms {
   double cancelled;  // what fp32 leaves of dP − D
   double fp32;       // all else that fp32 does
   double lean;       // what rounding O does, as a ‖·‖
-  double elements;   // it is spread over so many
+  double elements;   // the number of elements that it is spread over
 };
 
 GradientComparison compare_gradient(const Problem& problem, std::span<const float> got_whole,
@@ -121,7 +121,7 @@ GradientComparison compare_gradient(const Problem& problem, std::span<const floa
       if (std::isfinite(got_whole[i]) || sampled[i / dim]) continue;
       if (values.mismatches++ == 0) {
         values.first_bad = i;
-        values.expected = kNaN;  // nobody knows: a finite number
+        values.expected = kNaN;  // unknown, but a finite number
         values.got = got_whole[i];
       }
       ++values.nonfinite;

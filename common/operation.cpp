@@ -26,7 +26,7 @@ nlohmann::json first_bad(const CheckResult& check, const Shape& shape) {
 }
 
 // Two matrix products, for the scores that the mask leaves. (Causal alone counts as half of all, as
-// everybody has it.)
+// every program has it.)
 double forward_flops(const Problem& problem) {
   const Shape& shape = problem.shape;
   if (problem.window_left < 0 && problem.window_right < 0 && problem.q_starts.empty() &&

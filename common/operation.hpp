@@ -31,7 +31,7 @@ struct Verdict {
 struct Operation {
   std::vector<OperandName> inputs;  // beside Q, K and V, which every operation reads
   std::vector<OperandName> outputs;
-  // `outputs` stand in the order of their names; empty: the program does not have it.
+  // `outputs` are in the order of their names; empty: the program does not have it.
   std::function<Verdict(const Problem&, std::span<const std::vector<float>> outputs, uint64_t seed)>
       check;
   double (*flops)(const Problem&);

@@ -17,7 +17,7 @@
 namespace fa {
 
 // The keys that a query may see, [begin, end), none if that is empty; and the one that it stands
-// at: the last query of a sequence stands at the sequence's last key.
+// at: the last query of a sequence is aligned with the sequence's last key.
 struct Keys {
   int64_t begin, end, diagonal;
 };
@@ -34,8 +34,8 @@ struct Problem {
   std::vector<std::vector<float>> more = {};  // inputs that only some operations have
   // Changes a score before softmax sees it; −inf hides the key. Empty: none.
   std::function<double(double score, int64_t head, int64_t query, int64_t key)> modify_score = {};
-  int64_t group = 1;  // so many heads of Q in a row share a head of K and V
-  // A query sees the keys from window_left before the one that it stands at to window_right behind;
+  int64_t group = 1;  // consecutive heads of Q that share a head of K and V
+  // A query sees the keys from window_left before the key that it is aligned with to window_right after;
   // -1: no limit. `causal` is a window_right of 0.
   int64_t window_left = -1, window_right = -1;
   std::vector<int64_t> q_starts = {}, kv_starts = {};  // of packed sequences; empty: not packed

@@ -74,7 +74,7 @@ int program(int argc, char** argv) {
     if (block < 4 || !agrees)
       std::printf(
           "block %lld: %g%s\n", static_cast<long long>(block), std::abs(sums[block]),
-          agrees ? "" : ", wrong");  // abs: a NaN has a sign too, and nobody wants to see it
+          agrees ? "" : ", wrong");  // abs: a NaN has a sign too, and its sign is no information
   }
   std::printf("%lld shuffles, %lld barriers, %lld sectors read\n",
               static_cast<long long>(report.counters.shuffle_instructions),

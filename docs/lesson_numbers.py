@@ -1,18 +1,18 @@
 """Which numbers of a lesson are measured, and where each of them comes from.
 
-A measured number is one that stands before a unit of measurement (TFLOP/s, %, times, ms, W, MHz,
+A measured number is one before a unit of measurement (TFLOP/s, %, times, ms, W, MHz,
 clocks, registers, bytes of spill, …), or has a decimal point or an exponent. Each must have a
 source. It has one if
 
 - it stands, with three digits or more, in output that the same page prints (`<!-- run: … -->`), or
 - a comment at the end of its paragraph or list, or above its table, says where it is from:
 
-    <!-- source: FILE "KEY" -->        it stands in a line of FILE that contains KEY
+    <!-- source: FILE "KEY" -->        it is in a line of FILE that contains KEY
     <!-- source: $ COMMAND "KEY" -->   … of what a command prints; `page` for this page's own output
     <!-- number: 17 = 100 * (409.6 / 350.0 - 1); 8 = 1280 / 160 -->
-                                       it is computed: whole numbers are counts, all others stand in
+                                       it is computed: whole numbers are counts, all others are in
                                        the sources of the paragraph or in the page's output
-    <!-- cited: 989, 4.8: https://… --> it is somebody else's
+    <!-- cited: 989, 4.8: https://… --> it was measured by others
     <!-- about: 640: REASON -->        no more than an order of magnitude: the text says "about 640"
 
 Without a KEY the number must be there as written, with three digits or more; lines chosen by a KEY
@@ -126,7 +126,7 @@ def evaluate(expression: str, known: Callable[[str], bool]) -> Decimal:
             text = ast.get_source_segment(expression, node) or ""
             if re.fullmatch(NUMERAL, text):
                 if not text.isdigit() and not known(text):
-                    raise Unsourced(f"number: {expression}: {text} stands in none of the sources")
+                    raise Unsourced(f"number: {expression}: {text} is in none of the sources")
                 return Decimal(text)
         raise Unsourced(f"number: {expression}: expected numbers and + - * / **")
     try:
@@ -222,4 +222,4 @@ def problems(paragraph: Paragraph, printed: str, read: Callable[[str], str]) -> 
             yield f"a comment gives the source of {number}, which the text does not hold"
     for one in sources:
         if not one.used:
-            yield f"source: {one.body}: no number of this paragraph stands there"
+            yield f"source: {one.body}: no number of this paragraph is there"

@@ -300,7 +300,7 @@ class Checker:
             elif asked and depth > 0:
                 asked = 0
             elif asked and not line and any(block.line == number for block in blocks):
-                self.report(f"{page}:{number}: stands in sight after \"Write down …\" in line "
+                self.report(f"{page}:{number}: is in sight after \"Write down …\" in line "
                             f"{asked}: fold it (docs/CONTRIBUTING.md says how)")
                 asked = 0
 

@@ -55,7 +55,7 @@ hello, you
 <!-- run(3): greet -->
 ```text
 $ greet
-error: nobody to greet
+error: no name to greet
 ```
 
 See [the next page](../02_next/README.md#what-hurts), [the code](code.cpp), [above](#a-page).
@@ -65,7 +65,7 @@ NEXT = "# Chapter 02: `next`\n\n## What hurts?\n\nBack to [01](../01_first/).\n"
 
 GREET = """\
 #!/bin/sh
-[ $# -gt 0 ] || { echo "error: nobody to greet" >&2; exit 3; }
+[ $# -gt 0 ] || { echo "error: no name to greet" >&2; exit 3; }
 echo "hello, $1"
 """
 
@@ -175,7 +175,7 @@ class Lessons(unittest.TestCase):
                 ("exit status 3", "1.5\n<!-- source: $ greet -->"),
                 ("it is 4.98", "4.99 ×\n<!-- source: ../../raw.txt -->\n"
                                "<!-- number: 4.99 = 277.1 / 55.6 -->"),
-                ("277.1 stands in none", "5 times\n<!-- number: 5 = 277.1 / 55.6 -->"),
+                ("277.1 is in none", "5 times\n<!-- number: 5 = 277.1 / 55.6 -->"),
                 ("no source of itself", "1.5\n<!-- number: 1.5 = 1.5 -->"),
                 ("a product of 0 would let", "15 %\n<!-- number: 15 = 15 + 0 * 3 -->"),
                 ("cannot be computed", "5 %\n<!-- number: 5 = 1 / 0 -->"),
@@ -213,7 +213,7 @@ class Lessons(unittest.TestCase):
                           asked + folded + asked + run):
             self.numbers(paragraph)
             with self.subTest(paragraph):
-                self.assert_fails('stands in sight after "Write down')
+                self.assert_fails('is in sight after "Write down')
 
     # ---- code ----
 

@@ -487,8 +487,8 @@ def diagnose_lse(got: np.ndarray, expected: np.ndarray) -> Optional[str]:
     texts = []
     if not seen.all():
         if (got[~seen] == np.inf).all():
-            texts.append("rows that see no key have LSE = +inf, which is FlashAttention-2's "
-                         "convention: here it is -inf")
+            texts.append("rows that see no key have LSE = +inf, the convention of "
+                         "FlashAttention-2: here it is -inf")
         elif (got[~seen] != NEG_INF).any():
             texts.append("rows that see no key must have LSE = -inf")
     if seen.any() and np.isfinite(got[seen]).all():

@@ -1142,7 +1142,7 @@ class Diagnosis(unittest.TestCase):
         """+inf in fully masked rows, alone and together with another mistake in LSE."""
         inputs = random_inputs((1, 2, 30, 20, 8))
         out, lse = attention.safe(*inputs, causal=True)
-        unseen, convention = lse == -np.inf, "LSE = +inf, which is FlashAttention-2's convention"
+        unseen, convention = lse == -np.inf, "LSE = +inf, the convention of FlashAttention-2"
         theirs = np.where(unseen, np.inf, lse)
         diagnosis = self.diagnose(inputs, out, lse=theirs, causal=True)
         self.assertTrue(convention in diagnosis and "; and " not in diagnosis, diagnosis)

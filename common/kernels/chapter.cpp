@@ -47,7 +47,7 @@ void check_types(Tensors tensors, const char* names, const TensorRef& lse) {
   if (lse.data && lse.dtype != Dtype::f32) throw InputError("LSE must be fp32");
 }
 
-// Of how tensors lie in memory; those that are not there ask for nothing.
+// Strides of the tensors; a tensor that is absent needs none.
 uint32_t layout_features(Tensors tensors) {
   uint32_t features = 0;
   for (const TensorRef* tensor : tensors) {

@@ -18,7 +18,7 @@ namespace fa {
 
 // A chapter's kernel for one backend: emulator::chNN::build or gpu::chNN::build.
 struct KernelBuild {
-  // What the chapter teaches is there, the others are null; all are, in a build that leaves it out.
+  // The pass that the chapter teaches is set, the others are null. A build without the chapter has only nulls.
   void (*forward)(const ForwardArgs&) = nullptr;
   void (*backward)(const BackwardArgs&) = nullptr;
   void (*decode)(const DecodeArgs&) = nullptr;
@@ -103,7 +103,7 @@ void check_arguments(const KernelChapter& chapter, const DecodeArgs& args);
 // Why this build's kernel cannot run on a GPU here, as a sentence; empty if it can.
 std::string gpu_problem(const KernelBuild& build);
 
-// Does machine code run on a card of this compute capability, 90 for sm_90?
+// True if machine code runs on a card of this compute capability, 90 for sm_90.
 bool machine_code_fits(const std::string& machine_code, int capability);
 
 }  // namespace fa

@@ -18,7 +18,7 @@ constexpr int UNWRITTEN = 0xff;  // in every byte: a NaN of each type
 
 size_t element_bytes(Dtype dtype) { return dtype == Dtype::f32 ? 4 : 2; }
 
-// Where a tensor's elements stand in memory: row-major, or with the length before the heads.
+// The order of a tensor's elements in memory: row-major, or with the length before the heads.
 TensorRef placed(void* data, Dtype dtype, const std::array<int64_t, 4>& shape, bool by_length) {
   TensorRef tensor{data, dtype, shape, contiguous_strides(shape)};
   const auto [batch, heads, length, dim] = shape;

@@ -20,7 +20,7 @@ struct Input {
   std::array<int64_t, 4> shape;
   std::span<const float> values;  // row-major
   bool by_length = false;         // the kernels see a [B,H,L,D] that is stored as [B,L,H,D]
-  std::span<float> after = {};    // what the kernels left of it; empty: nobody asks
+  std::span<float> after = {};    // its values after the kernels; empty: not needed
 };
 struct Output {  // what the kernels leave unwritten is NaN
   const char* name;
@@ -44,7 +44,7 @@ EmulatorRun run_on_emulator(std::span<const Input> inputs, std::span<const Outpu
 double run_on_gpu(std::span<const Input> inputs, std::span<const Output> outputs,
                   const Launch& launch, int runs = 1);
 
-// How a chapter's kernel runs. What stands here as default is what its intact kernel gets.
+// How a chapter's kernel runs. The defaults are those of its intact kernel.
 struct KernelRun {
   uint32_t breaks = 0;
   std::vector<int> options = {};  // of the chapter, in order; those that are missing: their default
@@ -78,8 +78,8 @@ struct CacheLayout {
   int64_t page_size = 0;            // 0: there are no pages; else:
   int64_t pages = 0, columns = 0;   // in the pool, and in a row of the table
   std::vector<int32_t> table = {};  // [batch, columns]
-  int64_t appended = 0;  // of each sequence's keys, the last so many are new in this call
-  int64_t prefix = 0;    // the first so many keys of all sequences are on the same pages
+  int64_t appended = 0;  // the number of keys at the end of each sequence that are new in this call
+  int64_t prefix = 0;    // the number of keys at the start that all sequences share, on the same pages
 };
 
 struct DecodeTensors {
@@ -87,7 +87,7 @@ struct DecodeTensors {
   int64_t misplaced = 0;    // numbers of the cache that are afterwards not what they should be
 };
 
-// The keys of each sequence, problem.lengths, are cut into `splits`. What holds no key is NaN.
+// The keys of each sequence, problem.lengths, are cut into `splits`. Memory that holds no key is NaN.
 // Throws InputError for what the chapter does not take.
 EmulatorRun decode_on_emulator(const KernelChapter& chapter, const Problem& problem,
                                const CacheLayout& cache, const DecodeSplits& splits,

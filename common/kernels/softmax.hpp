@@ -48,7 +48,7 @@ FA_DEVICE float quad_reduce(float value, Breaks breaks, Combine combine) {
 // [/anchor: quad_reduce]
 
 // A row whose scores are all -inf keeps m = -inf, and -inf - (-inf) would be NaN. Subtracting 0
-// instead gives the correct exp(-inf) = 0. (The idea is FlashAttention's.)
+// instead gives the correct exp(-inf) = 0. (The idea comes from FlashAttention.)
 FA_DEVICE float subtrahend(float m) { return m == NEG_INF ? 0.0f : m; }
 
 // [anchor: fold]

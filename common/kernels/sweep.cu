@@ -51,7 +51,7 @@ Configuration configuration() {
           reinterpret_cast<const void*>(kernel)};
 }
 
-// The first is the chapter's own. Up to chapter 07 that is 16 rows a warp, with 64 or 32 keys.
+// The first is the chapter's own. Up to chapter 07 that is 16 rows per warp, with 64 or 32 keys.
 template <int HEAD_DIM>
 std::vector<Configuration> configurations() {
   if constexpr (CHAPTER != "ch08") {

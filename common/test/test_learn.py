@@ -162,7 +162,7 @@ class Tests(Case):
 
 class Map(unittest.TestCase):
     def test_parts(self):
-        """Every chapter stands in one part; the map shows what is there and what is to come."""
+        """Every chapter is in one part; the map shows what is there and what is to come."""
         parts = json.loads((ROOT / "chapters" / "parts.json").read_text(encoding="utf-8"))
         listed = [name for part in parts for name in part["chapters"]]
         numbers = [int(name[:2]) for name in listed]
@@ -271,7 +271,7 @@ class Requirements(Machine):
         self.assertIsNone(stop)
         self.assertRegex(output, r"Going on without clang\+\+-19, wasm-ld-19, .*: could not install; "
                          ".* clang-19 lld-19 binaryen")
-        (self.bin / "sudo").unlink()  # nobody may install
+        (self.bin / "sudo").unlink()  # no user may install
         output, stop = ensure()
         self.assertIsNone(stop)
         self.assertRegex(output, "Going on without clang.*: run this as root, then try again: apt-get "

@@ -26,7 +26,7 @@ export const pages = ['README.md', ...FOLDERS.flatMap(files_below)]
 const read = (path) => readFileSync(join(ROOT, path), 'utf8')
 const title_of = (path) => /^# (.+)$/m.exec(read(path))?.[1].replace(/`/g, '') ?? path
 
-// How a figure stands in a page: { name, state, title, size } of the picture at `path`, or nothing.
+// The figure of a page's picture: { name, state, title, size } of the picture at `path`, or nothing.
 export function figure_at(path) {
   for (const [name, figure] of Object.entries(figures)) {
     if (!(path in figure.stills)) continue

@@ -1,4 +1,4 @@
-// What `ch10_backward schedules` lists, small, and where each order of the loops stands after a step.
+// What `ch10_backward schedules` lists, small, and the state of each order of the loops after a step.
 
 export const BLOCK = 64, DIM = 64
 export const LENGTHS = [256, 512]

@@ -1,4 +1,4 @@
-// Where the eight rows of one ldmatrix matrix lie in shared memory, and what reading them costs.
+// The places of the eight rows of one ldmatrix matrix in shared memory, and what reading them costs.
 import { layout_of } from './banks_formula.js'
 import { el, group, line, rect, svg, text, WIDE, wrapped } from './draw.js'
 

@@ -82,7 +82,7 @@ function draw_bits(tile, descriptor, wide, y) {
   })
 }
 
-// The whole tile as it lies in shared memory, its panels side by side.
+// The whole tile in its order in shared memory, its panels side by side.
 function draw_tile({ tile, reads, group, fields, wide }, y) {
   const left = wide ? 40 : 24, size = wide ? 15 : 7, gap = wide ? 14 : 6, height = wide ? 1.9 : 1.5
   const panel_width = CHUNKS * size, x = (panel, place) => left + panel * (panel_width + gap) + place * size
@@ -114,7 +114,7 @@ function draw_tile({ tile, reads, group, fields, wide }, y) {
   ]
 }
 
-// Eight lines of it, 1024 bytes: in each place the chunk that lies there.
+// Eight lines of it, 1024 bytes: in each place its chunk.
 function draw_group({ tile, reads, group: [panel, number], wide }, y) {
   const left = wide ? 376 : 176, size = wide ? 42 : 22, height = wide ? 25 : 20, color = COLOR[tile.matrix]
   const of = (row, place) =>

@@ -28,7 +28,7 @@ export function fields_of(descriptor) {
 // The 128-byte swizzle: bits 4 to 6 of an address, exclusive-or bits 7 to 9.
 const swizzled = (address) => address ^ (address >> 7 & 7) << 4
 
-// Where a chunk of the tile lies: line and place in it; and where of the matrix what lies there is: its row,
+// Where a chunk of the tile lies: line and place in it; and the chunk's place in the matrix: its row,
 // and its chunk of the panel's 64 columns.
 export function place_of({ start, bytes }, address) {
   const lines = bytes / LINE / 2, line = Math.floor((swizzled(address) - start) / LINE)

@@ -5,9 +5,9 @@ const FORM = 'wgmma'
 // A tile of scores is there when a warp has waited for it: the wait that leaves one product, O of the tile
 // before, in flight; for the first tile the first wait. What the warp does with it ends at the next fence, in
 // front of the next product. In between the log tells:
-//   looked    a vote stands in front of the wait for O: whether a maximum grew
+//   looked    a vote comes before the wait for O: whether a maximum grew
 //   raised    the same, and the quads have shuffled: it did
-//   blind     the only vote, whether a weight may be too large, stands behind the wait for O, and nobody shuffled
+//   blind     the only vote, whether a weight may be too large, comes after the wait for O, without a shuffle
 //   lowered   behind it the quads have shuffled: all weights of a row were made smaller, if one was
 // A tile may be raised and lowered, too: its letter is that of lowered.
 function letter_of(events) {
@@ -21,7 +21,7 @@ function letter_of(events) {
 function tiles_of_warp(events) {
   const begin = events.findIndex(({ kind }) => kind === FORM)
   const tiles = []
-  let own = null  // the events of the tile at hand
+  let own = null  // the events of the current tile
   for (const event of events.slice(begin)) {
     if (event.kind === 'fence') own = null
     own?.push(event)

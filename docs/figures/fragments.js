@@ -146,7 +146,7 @@ export default {
     { key: 'lane', type: 'step', label: 'lane', min: 0, max: 31, play: 700 },
   ],
   focus: (data, state, key) => ({ ...state, focus: key, lane: holder(data, key).lane }),
-  // What was pointed at is forgotten when it is no longer the chosen lane's, or no longer there.
+  // The pointed element is forgotten when it is no longer the chosen lane's, or no longer there.
   settle: (data, state) => {
     const found = holder(data, state.focus)
     const kept = found && found.lane === state.lane && SHOWN[state.mode].includes(found.matrix)

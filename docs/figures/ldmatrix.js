@@ -14,7 +14,7 @@ const instruction = ({ matrices, trans }) => `ldmatrix.x${matrices}${trans ? '.t
 const row_of = ({ addresses }, lane) => addresses[lane]
   ? [...Array(8).keys()].map((i) => [addresses[lane][0], addresses[lane][1] + i]) : []
 
-// The registers of all lanes: [{ lane, register, cells, givers }], cells where they lie in memory.
+// The registers of all lanes: [{ lane, register, cells, givers }], cells by their place in memory.
 const registers_of = (load) => load.receives.flatMap((registers, lane) => registers.map((halves, register) =>
   ({ lane, register, givers: halves.map(([giver]) => giver),
     cells: halves.map(([giver, position]) => row_of(load, giver)[position]) })))
@@ -75,7 +75,7 @@ function draw_registers(load, state) {
       found?.cells ? rect(...box(found.cells), { class: 'on', fill: 'none' }) : ''])]
 }
 
-// What a register is to the mma that follow: "= b0, second mma".
+// The use of a register in the mma that follow: "= b0, second mma".
 function becomes(load, register) {
   const [name, mma] = load.becomes[register]
   return `= ${name}${load.becomes.at(-1)[1] ? `, ${['first', 'second'][mma]} mma` : ''}`
@@ -142,7 +142,7 @@ export default {
     const found = pointed_at(load_of(data, state.load === 'both' ? { load: 'K x4' } : state), key)
     return { ...state, focus: key, lane: found?.lane ?? state.lane }
   },
-  // What was pointed at is forgotten when it is no longer the chosen lane's, or no longer there.
+  // The pointed element is forgotten when it is no longer the chosen lane's, or no longer there.
   settle: (data, state) => state.load === 'both' ? { ...state, focus: undefined } : ({ ...state,
     focus: pointed_at(load_of(data, state), state.focus)?.lane === state.lane ? state.focus : undefined }),
 

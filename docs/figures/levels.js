@@ -1,4 +1,4 @@
-// Who works where: grid, block, warp and mma beside the memory that each of them has.
+// Grid, block, warp and mma, each with the memory that it uses.
 import { el, line, path, rect, svg, text, WIDE } from './draw.js'
 
 const SHAPE = '1,1,128,512,128', [, , QUERIES, KEYS, DIM] = SHAPE.split(',').map(Number)

@@ -3,7 +3,7 @@
 import { el, line, path, rect, svg, text, WIDE } from './draw.js'
 
 const INTACT = 'tiled 0'
-// Name, color, what stands behind the name in the list.
+// Name, color, the words after the name in the list.
 const BREAKS = [[INTACT, 'c', 'intact'], ['mask-off-by-one', 'e', 'mask off by one'],
   ['tile-relative-mask', 'b', 'tile-relative mask'], ['no-d', 'd', 'D forgotten'],
   ['no-scale-in-dk', 'a', 'no scale in dK'], ['no-rescale', 'f', 'no rescaling']]

@@ -41,7 +41,7 @@ function sequences_of({ tiles }, lengths) {
     .sort((a, b) => a.row - b.row).map(({ block, columns, visits }) => ({ block, columns, visits })))
 }
 
-// The keys [first, end) that a query sees: the last query stands at the last key.
+// The keys [first, end) that a query sees: the last query is aligned with the last key.
 function seen_by(mask, { queries, keys }, query) {
   const [first, end] = MASKS[mask].sees(query + keys - queries)
   return [Math.max(first, 0), Math.min(end, keys)]

@@ -112,7 +112,7 @@ const SHORT_HEADS = ['', 'phase', 'parity', 'arrive', 'bytes', 'wait 0', 'wait 1
 
 const NAMES = ['', 'phase', 'parity', 'arrivals', 'bytes', 'wait0', 'wait1']
 
-// What each mbarrier is in, and lacks, at the cursor.
+// The phase of each mbarrier at the cursor, and the arrivals that are missing.
 function draw_table({ run, state, wide }, y) {
   const left = wide ? [4, 90, 145, 205, 320, 430, 530] : [4, 48, 92, 136, 184, 240, 300]
   const key = ({ name }) => name.replace('_full', '').replace(' ', '')

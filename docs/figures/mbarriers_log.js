@@ -85,8 +85,8 @@ export function reduce({ events, hazards }, mbarriers) {
 // ---- what a run says ----
 
 // The copies that an mbarrier counts, one in each phase: the columns of the step that asks, of the wait for
-// it, of what reads the tile; and of the end of its phase: when somebody has waited for it, as the emulator
-// lets bytes land as late as it may. Where nobody has, it is over when the next is asked for. null: it never
+// it, of what reads the tile; and of the end of its phase: when a thread has waited for it, as the emulator
+// lets bytes land as late as it may. If no thread has, it is over when the next is issued. null: it never
 // ends.
 export function copies_of({ columns }, mbarrier) {
   const own = columns.flatMap((step, column) => step.mbarrier === mbarrier ? [{ ...step, column }] : [])
@@ -101,7 +101,7 @@ export function copies_of({ columns }, mbarrier) {
   })
 }
 
-// Does the wait at this column pass at once, for a phase that is none of its tile's?
+// True if the wait at this column returns at once, for a phase that does not belong to its tile.
 export const wrong = (run, column) => {
   const { kind, mbarrier, phase } = run.columns[column]
   return kind === 'wait' && phase !== copies_of(run, mbarrier).findLast((copy) => copy.column < column).phase
@@ -112,7 +112,7 @@ export function state_of(run, mbarrier, column) {
   const copies = copies_of(run, mbarrier), asked = copies.filter((copy) => copy.column <= column)
   const last = asked.at(-1), over = asked.filter(({ end }) => end !== null && end <= column).length
   const open = over < asked.length
-  // More than expected have come when somebody waits: the emulator says so then.
+  // More than expected have come when a thread waits: the emulator says so then.
   const come = open && last.expects !== last.bytes && last.wait !== null && last.wait <= column
   return { phase: over, arrivals: open ? 0 : 1, bytes: open ? last.expects - (come ? last.bytes : 0) : 0 }
 }

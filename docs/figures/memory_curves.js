@@ -84,7 +84,7 @@ function draw_axes(data, state, here) {
     return wide || away === 0 || away !== 1 && (lengths.length - 1 - n) % 2 === 0
   })
   const cursor = { class: 'line-f', 'stroke-dasharray': '4 3' }, chosen = at(2 ** state.power)
-  const right = chosen < x + 0.6 * (x_end - x)  // words stand where the cursor is not
+  const right = chosen < x + 0.6 * (x_end - x)  // the words are away from the cursor
   const words_at = right ? x_end - 6 : (x + x_end) / 2
   const words = { class: right ? 'small end' : 'small middle' }
   const band = rect(x, factor_at(1), x_end - x, strip_end - factor_at(1), { class: 'soft-d' })

@@ -5,13 +5,13 @@ const first_of = (events, kind) => events.findIndex((event) => event.kind === ki
 // A tile of scores is there when a warp has waited for it: the wait that leaves one product, O of the tile
 // before, in flight; for the first tile the first wait. What the warp does with it ends at the next fence, in
 // front of the next product. In between the log tells:
-//   exact   the vote that asks whether a maximum grew stands in front of the wait for O, as the exponentials do
-//   demand  the only vote, whether a sum is too large, stands behind it: nobody has looked at the scores
+//   exact   the vote on whether a maximum grew comes before the wait for O, as the exponentials do
+//   demand  the only vote, whether a sum is too large, comes after it: no thread has looked at the scores
 //   again   the scores were computed by mma
 //   moved   a quad has shuffled: its maxima, which it does only to raise them
 function tiles_of_warp(events) {
   const tiles = [], votes = []
-  let own = null  // the events of the tile at hand
+  let own = null  // the events of the current tile
   for (const event of events) {
     const { kind, barrier, pending_groups } = event
     if (kind === 'barrier' && barrier) votes.push(tiles.length)

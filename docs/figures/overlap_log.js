@@ -11,7 +11,7 @@ export const without_second_votes = (events) => events.filter(({ kind }, i) => k
   events.slice(0, i).findLast((event) => event.kind !== 'shuffle')?.kind !== 'vote')
 
 // What a warp does, in few steps, and the groups of wgmma that it commits. Exponentials and packing are no
-// events of their own. If O is given in pieces, the exponentials stand before each piece, otherwise behind the
+// events of their own. If O is given in pieces, the exponentials come before each piece, otherwise behind the
 // row maximum; and P is packed then, as soon as no product reads the last one.
 function steps_of_warp(all, product_of) {
   const events = without_second_votes(all)
@@ -56,7 +56,7 @@ function steps_of_warp(all, product_of) {
   return { steps, groups }
 }
 
-// Block 0 of a run: of each consumer, up to so many, its first warp. Whose turn it is waits for the step that
+// Block 0 of a run: the first warp of each consumer, up to that number. Whose turn it is waits for the step that
 // gives it. The tensor cores take one group after the other, as they are given.
 export function reduce(log, consumers) {
   const product_of = products_of(log), mine = mine_of(log).map((event, order) => ({ ...event, order }))

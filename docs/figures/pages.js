@@ -1,4 +1,4 @@
-// Who has which page of the cache, step by step: the log of chapter 11's serving loop.
+// The owner of each page of the cache, step by step: the log of chapter 11's serving loop.
 import { el, line, rect, soft, svg, text, WIDE, wrapped } from './draw.js'
 
 const COLORS = ['a', 'b', 'c', 'd', 'e', 'f', 'muted']

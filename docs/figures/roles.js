@@ -16,7 +16,7 @@ export function scale(steps, width) {
   return { left, unit, x: (now) => left + now * unit, back: (at) => Math.floor((at - left) / unit) }
 }
 
-// All but Q's, which nobody fills again.
+// All but Q's, which is not filled again.
 const kv_buffers = ({ buffers }) => buffers.flatMap(({ empty }, buffer) => empty === undefined ? [] : [buffer])
 
 // ---- words ----
@@ -86,7 +86,7 @@ function draw_buffer({ data, run, state, x, right }, buffer, y) {
       const of = (is_own) => [...new Set(reads.filter(([, , own]) => (own === tile) === is_own)
         .map(([from, to]) => `${from},${to}`))].map((pair) => pair.split(',').map(Number))
         .map(([from, to]) => [x(from), y + 2, x(Math.min(to + 1, end)) - x(from), ROW - 4])
-      // Its name stands where nobody reads.
+      // Its name is at a place without other words.
       const ends = [asked, ...reads.map(([, to]) => to + 1)].sort((one, other) => one - other)
       const next_read = (from) => Math.min(end, ...reads.flatMap(([at, to]) => to < from ? [] : [at]))
       const room = ends.map((from) => [from, next_read(from)]).find(([from, to]) => x(to) - x(from) > 20)

@@ -23,7 +23,7 @@ const cells_of = (data, state) => data.shapes[state.shape]
 const focused = (data, state) => state.focus in cells_of(data, state) ? state.focus
   : data.names.find((name) => name in cells_of(data, state))
 
-// What there is to say of the bar that is pointed at: [words, name of the number in them].
+// The facts about the bar that is pointed at: [words, name of the number in them].
 function facts_of(data, state) {
   const name = focused(data, state)
   const { slow, fast, of_limit, times_fa2, times_before } = cells_of(data, state)[name]

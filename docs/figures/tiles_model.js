@@ -1,4 +1,4 @@
-// What `ch02_tiled_cpu traffic` lists, small, and where each order stands after a step.
+// What `ch02_tiled_cpu traffic` lists, small, and the state of each order after a step.
 
 export const TILES = {  // queries and keys: the tiles [queries, keys] to choose from
   5: [[3, 4], [3, 5], [1, 1]],

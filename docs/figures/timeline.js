@@ -118,7 +118,7 @@ function draw_warp({ run, state, x }, warp, y) {
     lines(places(track.code, 'w').map((step) => [[x(step), y], [x(step), y + ROW]]), { class: 'on' })])
 }
 
-// What the kernel as it is executes, and a broken one leaves out: red, where it would stand.
+// An instruction that the intact kernel executes and a broken one leaves out: red, in its place.
 function draw_missing({ whole, run, state, x }, y_of) {
   const missing = missing_in(track_of(run, state.warp).code, track_of(whole, state.warp).code)
   const bottom = y_of(run.warps.length - 1) + ROW + 3

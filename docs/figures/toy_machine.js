@@ -52,7 +52,7 @@ function heard(data, { key, source }, { error, report }) {
 function loaded(data, state) {
   const { choice, registers } = state, wanted = live(data, state)
   if (wanted) {
-    // A moment, while somebody writes: what was there before.
+    // For a moment, while the reader types: the state before.
     return choice === 'own' && data.live || { view: refused('it was not run: only the page can', wanted.source) }
   }
   if (choice === 'own') return data.live?.key === state.program ? data.live : { view: data.programs.element }

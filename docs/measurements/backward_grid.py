@@ -14,7 +14,7 @@ in Dao-AILab/flash-attention, as far as chapter 10 takes their options:
                      have the same bits, dQ too if deterministic, else it is within twice what a 0.3
                      added and subtracted costs it
 
-The rule is FlashAttention-3's: no gradient's largest error from float64 may pass twice that of plain
+The rule comes from FlashAttention-3: no gradient's largest error from float64 may pass twice that of plain
 attention in the same type, and twice what that 0.3 costs. A line for each case that is not right, and
 a count for each design; "FA2" is PyTorch's FlashAttention-2 where its mask means the same. Exit
 status: 0 all right, 1 not, 2 bad usage.
@@ -141,7 +141,7 @@ class Problem:
                      for real in (torch.float64, self.tensors[0].dtype))
 
     def why_not_again(self, design: str, runs: int) -> Optional[str]:
-        """None, or which gradient is not the same when it is computed again."""
+        """None, or which gradient is not the same when it is recomputed."""
         first = self.gradients(design)
         farthest, changed = first[0].new_zeros(()), [0, 0, 0]
         for _ in range(runs):

@@ -13,7 +13,7 @@ far as chapter 11 takes their options:
     splitkv      test_flash_attn_splitkv: all of the cache, with up to 128 splits
     prefix       FlashInfer's: 12 or 17 sequences with the first keys in common, which are read once
 
-Other than there, whatever holds no key is NaN, in the cache and in pages that nobody has, table
+Other than there, whatever holds no key is NaN, in the cache and in pages without an owner, table
 entries behind a sequence's pages point nowhere, and one sequence of the batch may have no key. Each
 sequence is judged by itself; after an append the cache must hold exactly the keys. A line for each
 case that is not right, and a count. Exit status: 0 all right, 1 not, 2 bad usage.

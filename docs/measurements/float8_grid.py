@@ -168,7 +168,7 @@ def main(arguments=None) -> int:
     parser.add_argument("--chapter", type=int, default=23, help="of the library [23]")
     parser.add_argument("--device", choices=("emulator", "gpu"), default="emulator")
     parser.add_argument("--small", action="store_true", help="short rows, few heads")
-    parser.add_argument("--every", type=int, default=1, help="every so many cases [1]")
+    parser.add_argument("--every", type=int, default=1, help="run one case in N [1]")
     parser.add_argument("--seed", type=int, default=1, help="of the first case [1]")
     try:
         options = parser.parse_args(arguments)

@@ -23,7 +23,7 @@ import numpy as np
 import gpt
 from problem import BadInput
 
-FIRST = 20  # steps that --compare holds; later a difference grows, whoever is right
+FIRST = 20  # steps that --compare holds; later a difference grows, whichever is right
 
 
 def build(torch, attend, header):

@@ -24,7 +24,7 @@ def line(cells):
 
 def export(value="1,088", metrics=METRICS, run="== ch03_x 1,1,64,64,64\n", opcodes=OPCODES,
            **changed):
-    """What ncu prints among other things: a column nobody asked for, commas, units."""
+    """What ncu prints among other things: a column that is not needed, commas, units."""
     cells = [opcodes if metric == tables.OPCODES else changed.get(metric, value)
              for metric in metrics]
     return (run + "==PROF== Connected to process 7\nch03_x: bf16, \"shape\", on a GPU\n"

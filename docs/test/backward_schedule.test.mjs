@@ -19,7 +19,7 @@ const STATES = LENGTHS.flatMap((length) => [false, true].flatMap((causal) =>
 const listed = ({ length, causal, d_from }, order) =>
   outputs[`${length}${causal ? ',causal' : ''}`].schedules[order + (d_from === 'p' ? ', D from P' : '')]
 
-// What must stand in the drawing after `step` steps of an order.
+// The words of the drawing after `step` steps of an order.
 function expected(run, order, step) {
   const now = run.steps[step - 1]
   const numbers = { [`${order}_step`]: `↓ ${kib(sum(now?.loads))}  ↑ ${kib(sum(now?.stores))}` }

@@ -135,7 +135,7 @@ export async function figure_on(page, name, place = 0) {
     async says(words) {
       await root.locator('.fa-words').first().filter({ hasText: words }).waitFor()
     },
-    /// What stands in the drawing as the number `name`.
+    /// The words of the drawing that are the number `name`.
     async value(name) {
       const found = root.locator(`.fa-canvas [data-name="${name}"]`)
       if (!await found.count()) await in_parts(() => found.count())

@@ -1,4 +1,4 @@
-// The grid of docs/cuda-in-one-picture.md: its counts are the program's, each thread stands where it belongs.
+// The grid of docs/cuda-in-one-picture.md: its counts are the program's, each thread is where it belongs.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 

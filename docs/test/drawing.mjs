@@ -1,4 +1,4 @@
-// What stands in a drawing, told from its SVG alone.
+// The contents of a drawing, from its SVG alone.
 
 // All numbers of a drawing, by name: what figure.values() gives on a page.
 export const numbers_in = (drawing) => Object.fromEntries(

@@ -16,7 +16,7 @@ const BREAKS = { none: [], 'no-d': ['dQ', 'dK'], 'no-scale-in-dk': ['dK'], 'unma
 const shown = (number) => Number(number.replace('median ', '').replace('largest ', '').replace('−', '-'))
 const near = (got, wanted) => Math.abs(got - wanted) <= 0.05 * wanted
 
-// What must stand in the drawing, from the errors of a run.
+// The contents that the drawing must have, from the errors of a run.
 function expected({ passed, errors }) {
   const of = (rows) => {
     const finite = rows.flat().filter((error) => error !== null).sort((a, b) => a - b)

@@ -21,7 +21,7 @@ const LABELS = { full: 'no mask', causal: 'causal', window: 'window 256,0', equa
 const CASES = Object.keys(WORDS).flatMap((mask) => Object.keys(LENGTHS).map((lengths) => [mask, lengths]))
 const numbers = (count) => [...Array(count).keys()]
 
-// Does query i of Lq see key j of Lkv? Written as the masks are defined, pair by pair.
+// True if query i of Lq sees key j of Lkv. Written as the masks are defined, pair by pair.
 const SEES = { full: () => true, causal: (i, j, Lq, Lkv) => !(j > i + Lkv - Lq),
   window: (i, j, Lq, Lkv) => j >= i + Lkv - Lq - 256 && j <= i + Lkv - Lq }
 
@@ -69,7 +69,7 @@ function drawn_tiles(drawing) {
 const without_orders = (shown) =>
   Object.fromEntries(Object.entries(shown).filter(([name]) => !name.startsWith('order_')))
 
-// Is the point inside of the corners?
+// True if the point is inside of the corners.
 const inside = (corners, [x, y]) => corners.reduce((odd, [x1, y1], n) => {
   const [x0, y0] = corners.at(n - 1)
   return (y0 > y) !== (y1 > y) && x < x0 + (x1 - x0) * (y - y0) / (y1 - y0) ? !odd : odd

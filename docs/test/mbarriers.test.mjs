@@ -20,7 +20,7 @@ const kinds_of = (events, kind) => events.filter((event) => event.kind === kind)
 const first = logs[''].events.find(({ kind }) => kind === 'mbarrier').mbarrier
 const name_of = ({ mbarrier }) => ['Q', 'V', 'K0', 'K1'][(mbarrier - first) / 8]
 
-// What stands in the table after each step of warp 0, by the rules of PTX: an arrival counts down, expected
+// The contents of the table after each step of warp 0, by the rules of PTX: an arrival counts down, expected
 // bytes count up, bytes that have come count down, and both at zero begin the next phase.
 function states_of(events) {
   const states = [], all = Object.fromEntries(NAMES.map((name) => [name, { phase: 0, arrivals: 1, bytes: 0 }]))
@@ -36,7 +36,7 @@ function states_of(events) {
       ? event.shared_address < Q_BYTES + 2 * KV_BYTES ? 'K' : 'V' : ''
     const step = ['mbarrier_wait', 'barrier', 'tma_load', 'store_global'].includes(event.kind) || matrix
     if (event.kind === 'mbarrier_arrive') {
-      // The tile before has come, whether or not anybody has waited for it.
+      // The tile before has come, whether or not a thread has waited for it.
       for (const bytes of coming[name].splice(0)) all[name].bytes -= bytes
       complete(name)
       all[name].arrivals--

@@ -54,7 +54,7 @@ test('the log: what is done again is the whole product of the warp, and moves a 
       const mine = without_second_votes(log.events.filter((event) => event.block === 0 && event.warp === FIRST + warp))
       const count = (kind) => mine.filter((event) => event.kind === kind).length
       assert.equal(count('mma'), again.length * (D / 16) * (KEYS / 8), `${name}, warp ${warp}`)
-      // A vote for each tile, another where it is done again, one on the finished O.
+      // A vote for each tile, another where it is recomputed, one on the finished O.
       assert.equal(count('vote'), TILES + again.length + 1, `${name}, warp ${warp}`)
     }
   }

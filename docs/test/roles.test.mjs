@@ -65,8 +65,8 @@ test('the picture: each lane in its order, nothing before what it waits for', ()
   }
 })
 
-// What stands in the table after each step, by the rules of PTX: an arrival counts down, bytes that have come
-// complete the phase of `full`; they come when somebody has waited for them, or the next are asked for.
+// The contents of the table after each step, by the rules of PTX: an arrival counts down, bytes that have come
+// complete the phase of `full`; they come when a thread has waited for them, or when the next are issued.
 function states_of(broken) {
   const all = data.runs[broken].lanes.flat(), each = broken === 'empty-count' ? CONSUMERS - 1 : CONSUMERS
   const now = Object.fromEntries(ORDER.slice(1, 5).map((name) =>

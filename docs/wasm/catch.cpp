@@ -40,7 +40,7 @@ Header* handled = nullptr;  // innermost
 
 Header& header_of(void* object) { return static_cast<Header*>(object)[-1]; }
 
-// LEB128, and what stands behind it.
+// LEB128, and what follows it.
 int64_t number(const uint8_t*& at, bool is_signed) {
   int64_t value = 0;
   int shift = 0;
@@ -66,7 +66,7 @@ extern "C" {
 struct {
   uint32_t landing_pad;
   const uint8_t* table;  // the function's, in the format of Itanium C++
-  uint32_t selector;     // which of its types; 0: none, clean up and go on
+  uint32_t selector;     // which of its types; 0: none, clean up and continue
 } __wasm_lpad_context;
 
 int _Unwind_CallPersonality(void* object) {

@@ -1,5 +1,5 @@
 // Fibers in WebAssembly. Its call stack is out of reach, so a fiber that stops is unwound by
-// binaryen's asyncify, which saves the frames, and called again from its entry when it goes on.
+// binaryen's asyncify, which saves the frames, and called again from its entry when it continues.
 // host.mjs calls the fibers, in a loop: frames of the program itself are below that loop and need
 // no saving. What C++ keeps in memory of its own, the "stack" of __stack_pointer, stays where it
 // is: each fiber has one, and the frames that asyncify saved lie below it.

@@ -3,7 +3,7 @@
 
 namespace fa::wasm {
 
-/// Makes the main stack the one that goes on; it gets `data` as if by jump_fcontext.
+/// Makes the main stack the one that continues; it gets `data` as if by jump_fcontext.
 void switch_to_main(void* data);
 
 }  // namespace fa::wasm

@@ -9,7 +9,7 @@
 FA_HOST("run_fibers") void host_run_fibers();
 
 /// Called on a fiber, after fa_current() has changed: asyncify saves the fiber's frames, and this
-/// returns when somebody has switched back.
+/// returns when another stack has switched back.
 FA_HOST("leave_fiber") void host_leave_fiber();
 
 /// Ends the call with an Error; the instance is of no use after it.

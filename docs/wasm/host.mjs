@@ -137,7 +137,7 @@ class Instance {
     return 0
   }
 
-  // Fibers, one after the other, until the main stack is to go on. A context as fiber.cpp has it:
+  // Fibers, one after the other, until the main stack is to continue. A context as fiber.cpp has it:
   // asyncify's two words, the stack pointer, whether it has started, whether it is the main one.
   runFibers() {
     const e = this.exports, stack = e.__stack_pointer, main = stack.value

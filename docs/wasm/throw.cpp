@@ -32,7 +32,7 @@ void* __cxa_allocate_exception(size_t bytes) { return std::malloc(bytes); }
 // exceptions, end the program; build.py has the linker take these in their place.
 __cxxabiv1::__cxa_exception* __cxa_init_primary_exception(void*, std::type_info*,
                                                           void* (*)(void*)) noexcept {
-  return nullptr;  // nobody asks for it
+  return nullptr;  // not used
 }
 void __wrap___cxa_increment_exception_refcount(void*) {}
 void __wrap___cxa_decrement_exception_refcount(void*) {}

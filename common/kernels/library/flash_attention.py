@@ -299,10 +299,10 @@ class Library:
         `lengths` (int32, on q's device) in use; with `table`, int32 [batch, columns], they are
         [pages, kv_heads, page_size, dim], and key t of sequence n is row t % page_size of page
         table[n, t // page_size]. k_new, v_new [batch, kv_heads, new, dim]: keys that this call
-        appends; `lengths` does not count them. layout "blhd": length in front of heads, in all of
-        these. causal: the last query stands at the last key. longest: of the lengths; read from
+        appends; `lengths` does not count them. layout "blhd": length before heads, in all of
+        these. causal: the last query is aligned with the last key. longest: of the lengths; read from
         there if it is not given (on a GPU that waits). splits=0 has them chosen. prefix: the first so
-        many keys of all sequences are on the same pages of the table, and all queries stand behind
+        many keys of all sequences are on the same pages of the table, and all queries come after
         them: they are read once. out: as in attention.
 
         The cache is changed in place. Of NumPy arrays that are no float16 it is rounded to bf16."""

@@ -250,7 +250,7 @@ class TestLibrary(unittest.TestCase):
 
     def test_decoding_through_a_table_appends(self):
         q, k, v, lengths = self.cache()
-        table = np.full((3, 8), -1, np.int32)  # 16 keys a page; two of the keys are new
+        table = np.full((3, 8), -1, np.int32)  # 16 keys per page; two of the keys are new
         table[0, :4], table[2, :6] = (9, 3, 5, 0), (1, 8, 2, 7, 4, 6)
         pages = [np.full((10, 2, 16, 64), np.nan, np.float32) for _ in "kv"]
         for cache, whole in zip(pages, (k, v)):

@@ -303,7 +303,7 @@ TEST_CASE("a child of fork, after its parent has used the GPU" * doctest::test_s
   REQUIRE(waitpid(child, &status, 0) == child);
   REQUIRE(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 0);
-  CHECK(call.correct());  // and the parent goes on
+  CHECK(call.correct());  // and the parent continues
 }
 
 TEST_CASE("tensors on another GPU than the current one" * doctest::test_suite("two gpus")) {

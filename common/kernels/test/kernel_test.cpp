@@ -54,7 +54,7 @@ void agrees(const KernelChapter& kernel, const Problem& problem) {
 
 const double INPUT_SCALES[] = {1.0, 30.0, 1e-3};
 
-// Is the break wrong by more than rounding there?
+// True if the break's error is larger than rounding there.
 bool shows(KernelBreak flag, double input_scale) {
   // A score of 0 weighs something among scores near 0 and below, and nothing among those of 30 up.
   if (flag == UNMASKED_TAIL) return input_scale < 30;

@@ -51,7 +51,7 @@ const void* volatile used = reinterpret_cast<const void*>(use);
 
 
 def without_breaks(text, parameters):
-    """C++ text as if nobody had written a break into it, with or without the parameter that says
+    """C++ text without its breaks, with or without the parameter that says
     which; comments and line breaks stay."""
     for pattern, replacement in STRIKE_OUT[:1 if parameters else None]:
         text = re.sub(pattern, lambda match: replacement + "\n" * match.group(0).count("\n"), text)
@@ -77,7 +77,7 @@ def text_sections(path):
 
 
 def code(sections):
-    """The kernel and what of it was not inlined, without what launches it; names differ."""
+    """The kernel and its functions that were not inlined, without what launches it; names differ."""
     return sorted(bytes_ for name, bytes_ in sections
                   if re.match(r"\.text\._ZN?(8emulator|3gpu|4ch02)", name)
                   and not re.search(r"launch|3use", name))

@@ -5,7 +5,7 @@
 
 Two objects that define a function of the same name give the linker a choice. Harmless for the
 standard library and for what both get from one header; fatal for a kernel: chapter 04 would run
-chapter 03's code, or the GPU build the emulator. So a function that stands in a chapter's file may
+chapter 03's code, or the GPU build the emulator. So a function of a chapter's file may
 be in one object only, and one of a backend in objects of that backend only.
 """
 
@@ -33,7 +33,7 @@ def compiler(source, cxx, nvcc):
 
 
 def defined_symbols(source, directory, cxx, nvcc):
-    """{symbol: the file that its definition stands in} of all that the linker sees."""
+    """{symbol: the file of its definition} of all that the linker sees."""
     target = os.path.join(directory, os.path.basename(source) + ".o")
     subprocess.run([*compiler(source, cxx, nvcc), "-I", ROOT, "-c", source, "-o", target],
                    check=True)

@@ -1,5 +1,5 @@
 // The programs in a worker of the page (docs/wasm/worker.js): started when first asked, ended by cancel().
-// What was loaded once is kept: it is there offline, too.
+// A module that was loaded once is kept, also offline.
 import { withBase } from 'vitepress'
 import { ref } from 'vue'
 
@@ -34,7 +34,7 @@ export class Runner {
     return said?.breaks
   }
 
-  /// The answer to a request (docs/wasm/host.mjs); undefined if it was cancelled, or nobody can answer.
+  /// The answer to a request (docs/wasm/host.mjs); undefined if it was cancelled, or if no program can answer.
   async run(request) {
     const begin = performance.now()
     this.state.value = 'running'
