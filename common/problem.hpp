@@ -35,8 +35,8 @@ struct Problem {
   // Changes a score before softmax sees it; −inf hides the key. Empty: none.
   std::function<double(double score, int64_t head, int64_t query, int64_t key)> modify_score = {};
   int64_t group = 1;  // consecutive heads of Q that share a head of K and V
-  // A query sees the keys from window_left before the key that it is aligned with to window_right after;
-  // -1: no limit. `causal` is a window_right of 0.
+  // A query sees the keys from window_left before the key that it is aligned with to window_right
+  // after; -1: no limit. `causal` is a window_right of 0.
   int64_t window_left = -1, window_right = -1;
   std::vector<int64_t> q_starts = {}, kv_starts = {};  // of packed sequences; empty: not packed
   std::vector<int64_t> lengths = {};  // [batch]: keys of each sequence, the first of K; empty: all

@@ -18,7 +18,8 @@ namespace fa {
 
 // A chapter's kernel for one backend: emulator::chNN::build or gpu::chNN::build.
 struct KernelBuild {
-  // The pass that the chapter teaches is set, the others are null. A build without the chapter has only nulls.
+  // The pass that the chapter teaches is set, the others are null. A build without the chapter has
+  // only nulls.
   void (*forward)(const ForwardArgs&) = nullptr;
   void (*backward)(const BackwardArgs&) = nullptr;
   void (*decode)(const DecodeArgs&) = nullptr;

@@ -78,8 +78,9 @@ struct CacheLayout {
   int64_t page_size = 0;            // 0: there are no pages; else:
   int64_t pages = 0, columns = 0;   // in the pool, and in a row of the table
   std::vector<int32_t> table = {};  // [batch, columns]
-  int64_t appended = 0;  // the number of keys at the end of each sequence that are new in this call
-  int64_t prefix = 0;    // the number of keys at the start that all sequences share, on the same pages
+  int64_t appended =
+      0;               // of the keys at the end of a sequence, the number that is new in this call
+  int64_t prefix = 0;  // of the keys at the start, the number that all sequences share
 };
 
 struct DecodeTensors {
@@ -87,8 +88,8 @@ struct DecodeTensors {
   int64_t misplaced = 0;    // numbers of the cache that are afterwards not what they should be
 };
 
-// The keys of each sequence, problem.lengths, are cut into `splits`. Memory that holds no key is NaN.
-// Throws InputError for what the chapter does not take.
+// The keys of each sequence, problem.lengths, are cut into `splits`. Memory that holds no key is
+// NaN. Throws InputError for what the chapter does not take.
 EmulatorRun decode_on_emulator(const KernelChapter& chapter, const Problem& problem,
                                const CacheLayout& cache, const DecodeSplits& splits,
                                DecodeTensors& tensors, const KernelRun& run = {},

@@ -350,8 +350,8 @@ void attend(const flash_attention_arguments& given) {
   plan.chapter.gpu->forward(plan.args);
 }
 
-// The newest chapter that takes these arguments on this device. --design belongs to chapter 10, which
-// runs everywhere and takes the most: the emulator's, too.
+// The newest chapter that takes these arguments on this device. --design belongs to chapter 10,
+// which runs everywhere and takes the most: the emulator's, too.
 const KernelChapter& backward_chapter(const BackwardArgs& args, int device, int64_t option) {
   const auto chapters = fa::backward_chapters();
   if (chapters.empty()) throw InputError("this library has no backward pass");
@@ -475,7 +475,8 @@ void check_cache(const DecodeArgs& args) {
     const int64_t behind = args.causal ? args.q.shape[2] : 0;
     if (args.prefix > 0 && (args.lengths[n] < args.prefix || length < args.prefix + behind)) {
       throw InputError(sequence + ": " + std::to_string(length) + " keys, of which the prefix is " +
-                       std::to_string(args.prefix) + ": the keys of the queries must come after it");
+                       std::to_string(args.prefix) +
+                       ": the keys of the queries must come after it");
     }
     for (int64_t i = 0; args.table && i * page_size < length; ++i) {
       const int page = args.table[n * args.table_columns + i];
