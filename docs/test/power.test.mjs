@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { NARROW, shape_words, WIDE } from '../figures/draw.js'
 import power from '../figures/power.js'
 import { output_of, ROOT } from '../figures/programs.mjs'
-import { figure_on, with_browser } from './browser.mjs'
+import { figure_on, page_with, with_browser } from './browser.mjs'
 import { numbers_in } from './drawing.mjs'
 
 const rows_of = (name) => readFileSync(join(ROOT, 'docs/measurements/h200', name), 'utf8')
@@ -53,7 +53,7 @@ test('power: what the lesson says of it is what was measured', () => {
 
 test('power on the page: problems, pointing', () => with_browser(async (open) => {
   for (const width of [1280, 390]) {
-    const page = await open('/chapters/14_warp_specialization/', { width })
+    const page = await open(page_with('14_warp_specialization', 'power'), { width })
     const shown = await figure_on(page, 'power')
     for (const shape of Object.keys(data.shapes).reverse()) {
       await shown.choose('shape', shape_words(shape))
