@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { NARROW, WIDE } from '../figures/draw.js'
 import { output_of } from '../figures/programs.mjs'
 import profile from '../figures/profile.js'
-import { figure_on, SITE, with_browser } from './browser.mjs'
+import { figure_on, page_with, SITE, with_browser } from './browser.mjs'
 import { numbers_in } from './drawing.mjs'
 
 const CHAPTERS = ['03', '04', '05', '06', '07', '08']
@@ -47,7 +47,7 @@ test('profile: the numbers of the tables, every chapter', () => {
 
 test('profile: pointing, keys and the zoom on the site', () => with_browser(async (open) => {
   for (const width of [1280, 390]) {
-    const page = await open('/chapters/08_fewer_instructions/', { width })
+    const page = await open(page_with('08_fewer_instructions', 'profile'), { width })
     const figure = await figure_on(page, 'profile')
     await figure.point('ch04:long_scoreboard')
     compare(await figure.values(), '04')
@@ -69,7 +69,7 @@ test('profile: pointing, keys and the zoom on the site', () => with_browser(asyn
 const skip = existsSync(join(SITE, 'ampere.wasm')) ? false : 'the programs are not built as WebAssembly: the tools are missing'
 test("profile: counters of the reader's own shape", { skip }, () => with_browser(async (open) => {
   for (const width of [1280, 390]) {
-    const page = await open('/chapters/08_fewer_instructions/', { width }), figure = await figure_on(page, 'profile')
+    const page = await open(page_with('08_fewer_instructions', 'profile'), { width }), figure = await figure_on(page, 'profile')
     const shape = figure.root.locator('[data-control="shape"] input')
     for (const [own, chapter, program] of [['1,1,128,192,64', '08', 'ch08_fewer_instructions'], ['1,1,64,100,128', '05', 'ch05_pipelining']]) {
       await shape.fill(own)

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { NARROW, shape_words, WIDE } from '../figures/draw.js'
 import { output_of } from '../figures/programs.mjs'
 import speed from '../figures/speed.js'
-import { figure_on, with_browser } from './browser.mjs'
+import { figure_on, page_with, with_browser } from './browser.mjs'
 import { numbers_in } from './drawing.mjs'
 
 const TABLES = 'docs/measurements/tables.py'
@@ -64,7 +64,7 @@ test('speed: another file is drawn as well', () => {
 })
 
 test('speed: pointing, keys and shapes on the site', () => with_browser(async (open) => {
-  for (const [url, width] of [['/docs/measurements/', 1280], ['/chapters/08_fewer_instructions/', 390]]) {
+  for (const [url, width] of [['/docs/measurements/', 1280], [page_with('08_fewer_instructions', 'speed'), 390]]) {
     const page = await open(url, { width })
     const figure = await figure_on(page, 'speed')
     const shapes = Object.keys(printed)
