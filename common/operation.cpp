@@ -10,7 +10,7 @@
 namespace fa {
 namespace {
 
-// The first element of O, or else of LSE, that is wrong: tensor, index, expected, got; or null.
+// Returns the first wrong element of O, or else of LSE, as tensor, index, expected, got; or null.
 nlohmann::json first_bad(const CheckResult& check, const Shape& shape) {
   const bool in_o = check.o.first_bad >= 0;
   const Comparison& wrong = in_o ? check.o : check.lse;
@@ -25,8 +25,8 @@ nlohmann::json first_bad(const CheckResult& check, const Shape& shape) {
           {"got", json_number(wrong.got)}};
 }
 
-// Two matrix products, for the scores that the mask leaves. (Causal alone counts as half of all, as
-// every program has it.)
+// Returns the operations of two matrix products for the scores that the mask leaves. By convention,
+// a causal mask counts as half of all scores.
 double forward_flops(const Problem& problem) {
   const Shape& shape = problem.shape;
   if (problem.window_left < 0 && problem.window_right < 0 && problem.q_starts.empty() &&

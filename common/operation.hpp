@@ -1,6 +1,6 @@
 #pragma once
-// What a program computes, apart from how: the tensors that go in and come out, and the answer that
-// they are held against. The forward pass stands here; others fill in an Operation of their own.
+// Describes what a program computes: its input and output tensors and the reference that checks the
+// outputs. The forward pass is defined here. Other operations define their own Operation.
 
 #include <cstdint>
 #include <functional>
@@ -14,33 +14,34 @@
 namespace fa {
 
 struct OperandName {
-  const char* name;    // "O", in sentences
-  const char* option;  // "--out": the .npy file that it is read from or written to
-  const char* about;   // of the option, for --help
+  const char* name;    // "O", for messages
+  const char* option;  // "--out": the option for the .npy file to read or write
+  const char* about;   // the option's text for --help
   std::vector<int64_t> (*shape)(const Problem&);  // [B,H,L,D], or [B,H,L]
-  uint32_t feature = 0;  // Feature bit that a program needs to have it; 0: all have it
+  uint32_t feature = 0;  // Feature bit that a program needs to have the tensor; 0: all programs
+                         // have it
 };
 
-// How the outputs compare to the reference, each within its bound.
+// The result of comparing the outputs with the reference.
 struct Verdict {
   bool passed = false;
-  std::string text;    // for people: a line, then what is wrong, if anything is
+  std::string text;    // text: one line, then the errors, if there are any
   JsonPointer report;  // "check" of --json
 };
 
 struct Operation {
-  std::vector<OperandName> inputs;  // beside Q, K and V, which every operation reads
+  std::vector<OperandName> inputs;  // besides Q, K and V, which every operation reads
   std::vector<OperandName> outputs;
-  // `outputs` are in the order of their names; empty: the program does not have it.
+  // `outputs` are in the order of their names. An output that the program does not have is empty.
   std::function<Verdict(const Problem&, std::span<const std::vector<float>> outputs, uint64_t seed)>
       check;
   double (*flops)(const Problem&);
 };
 
-// O and LSE, by common/check.hpp.
+// Returns the forward operation with outputs O and LSE, checked by common/check.hpp.
 const Operation& forward_operation();
 
-// Shapes that operands have.
+// Return the shapes of operands.
 std::vector<int64_t> like_q(const Problem& problem);
 std::vector<int64_t> like_k(const Problem& problem);
 std::vector<int64_t> rows_of_q(const Problem& problem);  // [B,H,Lq]

@@ -15,7 +15,7 @@
 namespace fa {
 namespace {
 
-// SplitMix64 (Steele, Lea and Flood 2014): a counter in, 64 well-mixed bits out.
+// SplitMix64 (Steele, Lea and Flood 2014): maps a counter to 64 well-mixed bits.
 uint64_t mix(uint64_t counter) {
   uint64_t z = counter * 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -23,8 +23,8 @@ uint64_t mix(uint64_t counter) {
   return z ^ (z >> 31);
 }
 
-// Box and Muller's transform of two uniform numbers into one normal number. The uniform numbers
-// have 53 bits; the first is never 0.
+// Returns a normally distributed number, by the Box-Muller transform of two uniform numbers of 53
+// bits. The first one is never 0.
 double normal(uint64_t stream, uint64_t index) {
   const uint64_t first = mix(stream + 2 * index), second = mix(stream + 2 * index + 1);
   const double radius = std::sqrt(-2 * std::log(static_cast<double>((first >> 11) + 1) * 0x1p-53));
@@ -66,14 +66,14 @@ std::string bracketed(std::span<const int64_t> numbers) {
   return "[" + text + "]";
 }
 
-// Where element `flat` of a tensor of this shape stands: "[0, 3, 17]".
+// Returns the position of element `flat` in a tensor of this shape: "[0, 3, 17]".
 std::string position(std::span<const int64_t> shape, int64_t flat) {
   std::vector<int64_t> index(shape.size());
   for (size_t d = shape.size(); d-- > 0; flat /= shape[d]) index[d] = flat % shape[d];
   return bracketed(index);
 }
 
-// The values of one file, rounded to `dtype`, and its sizes as [B, H, L, D].
+// Returns the values of a file, rounded to `dtype`, and sets its sizes as [B, H, L, D].
 std::vector<float> load(const std::string& path, Dtype dtype, double factor,
                         std::array<int64_t, 4>& sizes, bool* two_dimensional = nullptr) {
   const NpyArray array = read_npy(path, {NpyType::f16, NpyType::f32});
@@ -107,7 +107,7 @@ std::vector<float> load(const std::string& path, Dtype dtype, double factor,
 
 Keys Problem::keys_of(int64_t batch, int64_t query) const {
   const int64_t length = lengths.empty() ? shape.kv : lengths[batch];
-  Keys whole{0, length, query + length - shape.q};  // of the sequence that the query is in
+  Keys whole{0, length, query + length - shape.q};  // of the query's sequence
   if (!q_starts.empty()) {
     const size_t next =
         std::upper_bound(q_starts.begin(), q_starts.end(), query) - q_starts.begin();
@@ -223,7 +223,7 @@ int64_t elements_of(std::span<const int64_t> shape) {
 std::vector<float> random_values(std::span<const int64_t> shape, Dtype dtype, uint64_t seed,
                                  uint64_t number) {
   std::vector<float> values(elements_of(shape));
-  fill(values, mix(~(3 * seed + number)), 1, dtype);  // no seed's Q, K or V has this stream
+  fill(values, mix(~(3 * seed + number)), 1, dtype);  // no seed uses this stream for Q, K or V
   return values;
 }
 

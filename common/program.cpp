@@ -19,7 +19,7 @@ namespace {
 struct Options {
   Request request;
   std::string shape, q, k, v, json, dtype;
-  std::vector<std::string> inputs, outputs;  // files of the operation's own, in its order
+  std::vector<std::string> inputs, outputs;  // files of the operation's own tensors, in its order
   std::vector<std::string> breaks;
   int64_t seed = 0;
   double scale = 0, input_scale = 1, v_scale = 1, ramp = 0, softcap = 0;
@@ -47,8 +47,8 @@ void declare(Cli& cli, const AttentionProgram& program, Options& options) {
   }
   cli.flag("--causal", options.causal, "hide key j from query i when j > i + (Lkv - Lq)");
   const auto has = [&](uint32_t feature) { return (program.features & feature) != 0; };
-  // A program for a device refuses what its chapter does not have yet; the others do not know of
-  // it.
+  // Programs for a device refuse features that their chapter does not have yet. Other programs do
+  // not have these options.
   const auto knows = [&](uint32_t feature) { return has(feature) || program.has_device; };
   if (knows(WINDOW)) {
     cli.text("--window", options.window,
@@ -114,7 +114,7 @@ std::vector<std::string> split(const std::string& text) {
   return parts;
 }
 
-// "B,H,Lq,Lkv,D", every size at least 1.
+// Parses "B,H,Lq,Lkv,D" with every size at least 1.
 Shape parse_shape(const std::string& text) {
   const std::vector<std::string> parts = split(text);
   const std::string what = "--shape " + shown(text);
@@ -136,7 +136,7 @@ std::vector<int64_t> parse_starts(const std::string& option, const std::string& 
   return starts;
 }
 
-// What hides or changes scores, of a problem that has its shape.
+// Sets the options of `problem` that hide or change scores. `problem` already has its shape.
 void take_mask(const Options& options, const Cli& cli, const AttentionProgram& program,
                Problem& problem) {
   const auto given = [&](uint32_t feature, const char* option) {
@@ -211,7 +211,7 @@ Problem make_problem(const AttentionProgram& program, const Options& options, co
     Problem no_values{shape, dtype, 1, false, {}, {}, {}};
     no_values.group = grouped ? shape.heads / options.kv_heads : 1;
     take_mask(options, cli, program, no_values);
-    program.validate(no_values);  // before the time that random numbers take
+    program.validate(no_values);  // before the time for random numbers is spent
     problem = random_problem(shape, dtype, static_cast<uint64_t>(options.seed), options.input_scale,
                              no_values.group);
     take_mask(options, cli, program, problem);
@@ -234,8 +234,8 @@ Problem make_problem(const AttentionProgram& program, const Options& options, co
   return problem;
 }
 
-// Scores that fp32 cannot hold are the input's fault, not the algorithm's. Kernels form Q K.T first
-// and scale it then, some of them by scale · log2(e).
+// Throws InputError if scores exceed fp32, because then no algorithm can be correct. Kernels
+// compute Q K.T before they scale it, some of them by scale · log2(e).
 void check_scores_fit(const Problem& problem) {
   const auto largest = [](const std::vector<float>& values) {
     float result = 0;  // the values are finite
@@ -284,7 +284,7 @@ nlohmann::json report(const AttentionProgram& program, const Problem& problem,
   return json;
 }
 
-// What makes it more than the plain problem: ", causal, 2 heads of K and V".
+// Returns the properties beyond a plain problem: ", causal, 2 heads of K and V".
 std::string in_words(const Problem& problem) {
   std::string words;
   if (problem.causal) words += ", causal";
@@ -315,7 +315,8 @@ std::string indented(const std::string& lines) {
   return text;
 }
 
-// For the comparison with another run. A verdict on two passes has no counts of its own.
+// Returns the result for a comparison with another run. A verdict on two passes has no counts of
+// its own.
 RunResult result_of(const Outcome& outcome, const Verdict& verdict) {
   RunResult result;
   result.device = outcome.device;

@@ -47,7 +47,7 @@ void check_types(Tensors tensors, const char* names, const TensorRef& lse) {
   if (lse.data && lse.dtype != Dtype::f32) throw InputError("LSE must be fp32");
 }
 
-// Strides of the tensors; a tensor that is absent needs none.
+// Returns the features that the memory layout of these tensors needs. Missing tensors need none.
 uint32_t layout_features(Tensors tensors) {
   uint32_t features = 0;
   for (const TensorRef* tensor : tensors) {
@@ -59,13 +59,14 @@ uint32_t layout_features(Tensors tensors) {
   return features;
 }
 
-// Throws InputError if two elements of an output may share a place. Strides that it accepts never
-// do: sorted by their strides, each dimension steps over all that the smaller ones reach.
+// Throws InputError if two elements of an output could have the same address. It accepts strides
+// where, in ascending order, each dimension's stride exceeds the extent of all smaller ones. Then
+// no two elements share an address.
 void check_written(const char* name, const TensorRef& tensor) {
   std::array<std::pair<int64_t, int64_t>, 4> dimensions;  // stride, size
   for (size_t d = 0; d < 4; ++d) dimensions[d] = {tensor.strides[d], tensor.shape[d]};
   std::sort(dimensions.begin(), dimensions.end());
-  int64_t reached = 0;  // the last element of the smaller dimensions
+  int64_t reached = 0;  // offset of the last element of the smaller dimensions
   for (const auto& [stride, size] : dimensions) {
     if (size == 1) continue;
     if (stride <= reached) {
@@ -105,7 +106,7 @@ void check_shared_heads(const TensorRef& q, const TensorRef& k) {
                    std::to_string(k.shape[1]) + " of K and V: the second must divide the first");
 }
 
-// The pass whose gradients they are.
+// Returns the arguments of the forward pass whose gradients `args` asks for.
 ForwardArgs forward_of(const BackwardArgs& args) {
   return {.q = args.q,
           .k = args.k,
@@ -306,7 +307,7 @@ void check_arguments(const KernelChapter& chapter, const DecodeArgs& args) {
 }
 
 bool machine_code_fits(const std::string& machine_code, int capability) {
-  const int needed = std::atoi(machine_code.c_str() + 3);  // behind "sm_"
+  const int needed = std::atoi(machine_code.c_str() + 3);  // the number after "sm_"
   return machine_code.back() == 'a' ? capability == needed : capability >= needed;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// The program of chapters 03 on: the frame of common/program.hpp around a kernel that runs on the
-// GPU or on the emulator.
+// Runs the programs of chapters 03 and later: the frame of common/program.hpp around a kernel that
+// runs on the GPU or on the emulator.
 
 #include <functional>
 
@@ -12,18 +12,19 @@ namespace fa {
 int run_kernel_program(const KernelChapter& chapter, int argc, char** argv,
                        const BreakDemos& demos = {});
 
-// What a program of its own runs on either device. Both fill the program's outputs.
+// The device code of a program that does not use forward_on_*. Both functions fill the outputs.
 struct KernelWork {
   std::function<double()> on_gpu;  // returns milliseconds
   std::function<EmulatorRun(const simt::Config&)> on_emulator;
-  std::function<simt::Counters()> previous = nullptr;  // of the chapter before, or none
+  std::function<simt::Counters()> previous = nullptr;  // of the previous chapter's kernel, or null
 };
 
-// Runs it where the request says; hazards, --profile and --events as all these programs have them.
+// Runs `work` on the requested device, with the reports of hazards, --profile and --events that all
+// these programs have.
 Outcome run_kernels(const KernelChapter& chapter, const Request& request, const KernelWork& work);
 
-// Where a request runs. `auto` takes the GPU unless only the emulator can answer. Throws InputError
-// for what the device asked for cannot do.
+// True if a request runs on the GPU. `auto` selects the GPU unless only the emulator supports the
+// request. Throws InputError if the requested device does not support it.
 bool wants_gpu(const KernelChapter& chapter, const Request& request);
 
 }  // namespace fa

@@ -14,11 +14,11 @@
 namespace fa {
 namespace {
 
-constexpr int UNWRITTEN = 0xff;  // in every byte: a NaN of each type
+constexpr int UNWRITTEN = 0xff;  // in every byte, which is a NaN in each type
 
 size_t element_bytes(Dtype dtype) { return dtype == Dtype::f32 ? 4 : 2; }
 
-// The order of a tensor's elements in memory: row-major, or with the length before the heads.
+// Returns a tensor with its strides: row-major, or the length before the heads if `by_length`.
 TensorRef placed(void* data, Dtype dtype, const std::array<int64_t, 4>& shape, bool by_length) {
   TensorRef tensor{data, dtype, shape, contiguous_strides(shape)};
   const auto [batch, heads, length, dim] = shape;
@@ -26,7 +26,7 @@ TensorRef placed(void* data, Dtype dtype, const std::array<int64_t, 4>& shape, b
   return tensor;
 }
 
-// Calls work(row of the row-major values, the row in memory), `dim` elements each.
+// Calls work(row of the row-major values, row in memory), with `dim` elements in each row.
 template <class T, class Value, class Work>
 void for_rows(const TensorRef& tensor, std::span<Value> values, Work work) {
   const auto [batch, heads, length, dim] = tensor.shape;
@@ -63,7 +63,7 @@ void load(const TensorRef& tensor, std::span<float> values) {
   widen_from<float>(tensor, values);
 }
 
-// "Global memory" of the emulator for one tensor.
+// Memory of one tensor that the emulator treats as global memory.
 class EmulatorMemory {
  public:
   EmulatorMemory(const char* name, Dtype dtype, size_t elements)
@@ -91,7 +91,7 @@ void take_options(const KernelChapter& chapter, const KernelRun& run, std::span<
 
 constexpr float NOTHING = std::numeric_limits<float>::quiet_NaN();
 
-// Whole numbers travel as the bits of fp32, which nothing on the way computes with.
+// Integers are passed as the bits of fp32 numbers that are only copied.
 template <class Integers>
 std::vector<float> as_bits(const Integers& numbers) {
   std::vector<float> bits;
@@ -100,7 +100,7 @@ std::vector<float> as_bits(const Integers& numbers) {
   return bits;
 }
 
-// What the forward pass reads and fills, and how its arguments are made of them.
+// The inputs, outputs and arguments of a forward pass.
 struct Forward {
   const KernelChapter& chapter;
   const Problem& problem;
@@ -160,7 +160,7 @@ struct Forward {
   }
 };
 
-// The same of the backward pass.
+// The inputs, outputs and arguments of a backward pass.
 struct Backward {
   const KernelChapter& chapter;
   const Problem& problem;
@@ -213,17 +213,17 @@ struct Backward {
   }
 };
 
-// The same of decoding.
+// The inputs, outputs and arguments of a decoding step.
 struct Decode {
   const KernelChapter& chapter;
   const Problem& problem;
   const CacheLayout& cache;
   const KernelRun& run;
   DecodeSplits splits;
-  std::vector<int64_t> in_use;            // keys of each sequence, new ones counted
+  std::vector<int64_t> in_use;            // keys of each sequence, including the new ones
   std::array<int64_t, 4> kv, fresh;       // shapes of the cache and of the new keys
-  std::vector<float> k, v, k_new, v_new;  // as the kernels find them
-  std::vector<float> k_after, v_after;    // as they leave them
+  std::vector<float> k, v, k_new, v_new;  // before the kernels run
+  std::vector<float> k_after, v_after;    // after the kernels ran
   std::vector<float> lengths, table, workspace;
   std::vector<Input> inputs;
   std::vector<Output> outputs;
@@ -274,7 +274,7 @@ struct Decode {
     inputs.push_back({name, Dtype::f32, {1, 1, 1, std::ssize(bits)}, bits});
   }
 
-  // Calls work(row of [batch, kv_heads, kv, dim], key, batch_head) for the keys in use.
+  // Calls work(row of [batch, kv_heads, kv, dim], key, batch_head) for every key in use.
   template <class Work>
   void for_keys(const std::vector<float>& from, Work work) const {
     const int64_t dim = problem.shape.dim, heads = problem.kv_heads();
@@ -283,7 +283,7 @@ struct Decode {
         work(from.data() + (n * problem.shape.kv + key) * dim, key, n);
   }
 
-  // The cache without the newest `appended` keys of each sequence.
+  // Returns the cache without the last `appended` keys of each sequence.
   std::vector<float> in_cache(const std::vector<float>& from, int64_t appended) const {
     const int64_t dim = problem.shape.dim, heads = problem.kv_heads();
     std::vector<float> to(kv[0] * kv[1] * kv[2] * kv[3], NOTHING);
@@ -308,7 +308,8 @@ struct Decode {
     return to;
   }
 
-  // After a run: equal as bits, as what holds no key must be the NaN that it was.
+  // Returns the number of wrong values in the cache after a run. Compares bits, because places
+  // without a key must still hold the same NaN.
   int64_t misplaced() const {
     if (cache.appended == 0) return 0;
     int64_t wrong = 0;
@@ -365,7 +366,7 @@ EmulatorRun run_on_emulator(std::span<const Input> inputs, std::span<const Outpu
 
   EmulatorRun run;
   run.report = simt::run(config, [&] { launch(tensors); });
-  for (const simt::Event& event : run.report.events) {  // while the memory has its names
+  for (const simt::Event& event : run.report.events) {  // before the memory loses its names
     const auto* source = reinterpret_cast<const void*>(event.source);  // NOLINT: it is only named
     run.sources.push_back(source == nullptr ? "" : simt::describe_address(source));
   }
@@ -389,7 +390,7 @@ double run_on_gpu(std::span<const Input> inputs, std::span<const Output> outputs
     memory.push_back(std::make_unique<GpuBuffer>(host.size(), tensor.name));
     tensors.push_back(placed(memory.back()->data(), tensor.dtype, tensor.shape, tensor.by_length));
   };
-  // The same tensor in the host's copy of it.
+  // Returns the same tensor in the host's copy of the memory.
   const auto on_host = [&](TensorRef tensor) {
     tensor.data = host.data();
     return tensor;

@@ -1,5 +1,5 @@
-// Which tile size is fastest on this card? Every configuration of a chapter's kernel is checked
-// against float64, then timed; registers and local memory are what the driver reports.
+// Measures which tile size is fastest on this GPU. Every configuration of a chapter's kernel is
+// checked against float64 and then timed. The driver reports the registers and the local memory.
 //
 //   cmake --build build --target ch08_sweep && build/bin/ch08_sweep --dim 128
 
@@ -27,7 +27,7 @@ struct Configuration {
   const void* kernel;
 };
 
-// Chapters 05 and 06 have one parameter more, and keep twice as many tiles, half as high.
+// Chapters 05 and 06 have one more parameter. They keep twice as many tiles, of half the height.
 #ifdef FA_STAGES
 #define FA_PARAMETERS HEAD_DIM, FA_STAGES, BLOCK_Q, BLOCK_KV, NUM_WARPS
 constexpr int OWN_KV = 32, OTHER_KV = 64;
@@ -51,7 +51,8 @@ Configuration configuration() {
           reinterpret_cast<const void*>(kernel)};
 }
 
-// The first is the chapter's own. Up to chapter 07 that is 16 rows per warp, with 64 or 32 keys.
+// The first configuration is the chapter's own. Up to chapter 07 it has 16 rows per warp and 64 or
+// 32 keys.
 template <int HEAD_DIM>
 std::vector<Configuration> configurations() {
   if constexpr (CHAPTER != "ch08") {
@@ -72,7 +73,7 @@ std::vector<Configuration> configurations() {
   }
 }
 
-// One line of the table. A configuration that this card has no room for says so.
+// Prints one line of the table, also for a configuration that does not fit this GPU.
 void measure(const Configuration& config, const fa::Problem& small, const fa::Problem& large) {
   std::printf("  %3d x %-3d  %d warps  ", config.block_q, config.block_kv, config.num_warps);
   cudaFuncAttributes attributes;

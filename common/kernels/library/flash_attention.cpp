@@ -32,7 +32,7 @@ using fa::TensorRef;
 
 thread_local std::string last_error;
 
-// Runs `body`; whatever it throws becomes the last error.
+// Runs `body`. An exception becomes the last error.
 template <class Body>
 int guarded(Body body) {
   try {
@@ -74,7 +74,8 @@ Tensors tensors_of(const DecodeArgs& args) {
   return all;
 }
 
-// Earlier versions ended with `stream`, and with `option`: what came later keeps its default.
+// Returns complete arguments. Structures of earlier versions end with `stream` or with `option`,
+// and later fields get their defaults.
 flash_attention_arguments checked(const flash_attention_arguments* given) {
   if (!given) throw InputError("no arguments");
   flash_attention_arguments arguments = FLASH_ATTENTION_DEFAULTS;
@@ -115,7 +116,7 @@ std::string in_words(double value) {
   return text;
 }
 
-// Kernels work with scale * log2(e), in fp32.
+// Returns the scale, after checking that scale * log2(e) is finite in fp32, because kernels use it.
 float checked_scale(double scale) {
   if (!(std::abs(scale) * std::numbers::log2e <= std::numeric_limits<float>::max())) {
     throw InputError("scale " + in_words(scale) +
@@ -170,7 +171,8 @@ BackwardArgs backward_args(const flash_attention_backward_arguments& given) {
   return args;
 }
 
-// The GPU's number, or FLASH_ATTENTION_EMULATOR. Every tensor must be there, and all of `more`.
+// Returns the GPU's number, or FLASH_ATTENTION_EMULATOR. Throws InputError if a tensor or one of
+// `more` is missing.
 int device_of(int asked, const Tensors& tensors,
               std::initializer_list<std::pair<const char*, const void*>> more) {
   const bool has_gpu = fa::gpu_problem().empty();
@@ -210,10 +212,10 @@ const KernelChapter& chosen_chapter(int number, const ForwardArgs& args, bool gp
   if (number == 0) {
     for (auto chapter = chapters.rbegin(); chapter != chapters.rend(); ++chapter) {
       const bool runs = !gpu || fa::gpu_problem(*(*chapter)->gpu).empty();
-      if ((*chapter)->computed) continue;  // what loses accuracy must be asked for
+      if ((*chapter)->computed) continue;  // a kernel that loses accuracy needs an explicit request
       if (runs && takes(**chapter, args)) return **chapter;
     }
-    // The refusal of the one with the most features names what none has.
+    // The chapter with the most features refuses with the feature that no chapter has.
     return **std::max_element(chapters.begin(), chapters.end(), [](auto one, auto other) {
       return std::popcount(one->features) < std::popcount(other->features);
     });
@@ -236,9 +238,9 @@ void check_starts(const char* name, const int* starts, int64_t sequences, int64_
                    std::to_string(length) + ", the length of all sequences together");
 }
 
-// Of packed sequences in host memory: what a GPU's cannot be asked.
+// Checks packed sequences in host memory. Those in GPU memory cannot be checked here.
 void check_sequences(const ForwardArgs& args) {
-  if (!args.q_starts || !args.kv_starts || args.sequences < 1) return;  // check_shapes sees to it
+  if (!args.q_starts || !args.kv_starts || args.sequences < 1) return;  // check_shapes reports it
   check_starts("cu_seqlens_q", args.q_starts, args.sequences, args.q.shape[2]);
   check_starts("cu_seqlens_k", args.kv_starts, args.sequences, args.k.shape[2]);
   for (int64_t n = 0; n < args.sequences; ++n) {
@@ -249,7 +251,7 @@ void check_sequences(const ForwardArgs& args) {
   }
 }
 
-// The emulator may touch the tensors' bytes, under their names.
+// Registers the tensors' memory with the emulator, under their names, for the object's lifetime.
 class Registered {
  public:
   explicit Registered(const Tensors& tensors) : buffers_(tensors.size()) {
@@ -275,7 +277,7 @@ void emulate(const fa::KernelBuild& build, const ForwardArgs& args, size_t works
   std::optional<fa::simt::RegisteredBuffer> workspace;
   if (workspace_bytes > 0)
     workspace.emplace(args.workspace, workspace_bytes, "workspace", sizeof(float));
-  build.forward(args);  // outside a simt::run a hazard throws
+  build.forward(args);  // outside simt::run a hazard is an exception
 }
 
 int checked_option(const KernelChapter& chapter, int option) {
@@ -290,7 +292,8 @@ int checked_option(const KernelChapter& chapter, int option) {
   return option;
 }
 
-// For the launches while it lives. Throws InputError if this GPU cannot run the build's kernel.
+// Selects a GPU for the launches in its lifetime. Throws InputError if the GPU cannot run the
+// kernel.
 class OnGpu {
  public:
   OnGpu(const fa::KernelBuild& build, int device, void* stream) : current_(device) {
@@ -305,12 +308,12 @@ class OnGpu {
   fa::CurrentGpu current_;
 };
 
-// What a forward call does, apart from its workspace.
+// A forward call except for its workspace.
 struct ForwardPlan {
   ForwardArgs args;
   const KernelChapter& chapter;
   int device;
-  int64_t bytes;  // of workspace
+  int64_t bytes;  // of the workspace
 };
 
 ForwardPlan forward_plan(const flash_attention_arguments& given) {
@@ -350,8 +353,9 @@ void attend(const flash_attention_arguments& given) {
   plan.chapter.gpu->forward(plan.args);
 }
 
-// The newest chapter that takes these arguments on this device. --design belongs to chapter 10,
-// which runs everywhere and takes the most: the emulator's, too.
+// Returns the newest chapter that supports these arguments on this device. --design belongs to
+// chapter 10, which runs on every device and supports the most arguments, so the emulator uses it
+// too.
 const KernelChapter& backward_chapter(const BackwardArgs& args, int device, int64_t option) {
   const auto chapters = fa::backward_chapters();
   if (chapters.empty()) throw InputError("this library has no backward pass");
@@ -362,7 +366,7 @@ const KernelChapter& backward_chapter(const BackwardArgs& args, int device, int6
       try {
         fa::check_arguments(*chapters[i], args);
         return *chapters[i];
-      } catch (const InputError&) {  // an older chapter may take them
+      } catch (const InputError&) {  // an older chapter may support them
       }
     }
   }
@@ -400,12 +404,12 @@ void differentiate(const flash_attention_backward_arguments* arguments) {
   chapter.emulator->backward(args);
 }
 
-// What a call needs, apart from the workspace itself.
+// A decode call except for its workspace.
 struct DecodePlan {
   const KernelChapter* chapter;
   DecodeArgs args;
   int device;
-  int64_t floats;  // of workspace
+  int64_t floats;  // of the workspace
 };
 
 DecodePlan decode_plan(const flash_attention_decode_arguments* arguments) {
@@ -456,7 +460,7 @@ DecodePlan decode_plan(const flash_attention_decode_arguments* arguments) {
   return plan;
 }
 
-// Of a cache in host memory: what a GPU's cannot be asked.
+// Checks a cache in host memory. A cache in GPU memory cannot be checked here.
 void check_cache(const DecodeArgs& args) {
   const int64_t page_size = args.k.shape[2], appended = args.k_new.shape[2];
   const int64_t room = page_size * (args.table ? args.table_columns : 1);

@@ -1,12 +1,13 @@
-"""The kernels of chapters 03 on from Python, through ctypes.
+"""Calls the kernels of chapters 03 and later from Python, through ctypes.
 
     import flash_attention
     library = flash_attention.load("build/lib/libflash_attention.so")
     o = library.attention(q, k, v)
     o = library.differentiable_attention(q, k, v)    # PyTorch: o.backward() reaches q, k and v
 
-q, k, v: NumPy arrays (float16 as it is, others rounded to bf16; the emulator runs; gives float32), or
-PyTorch tensors of 16-bit floats, on a GPU or not. What no chapter can do is a ValueError with a sentence.
+q, k and v are NumPy arrays, or PyTorch tensors of 16-bit floats on any device. With NumPy arrays
+the emulator runs the kernel, and the result is float32. float16 arrays stay as they are, and other
+types are rounded to bf16. A request that no chapter supports raises ValueError with a message.
 """
 
 import ctypes
@@ -56,7 +57,7 @@ class DecodeArguments(ctypes.Structure):
 
 
 def to_bf16(x):
-    """float32 -> bf16 as uint16, rounded to nearest even; NaN stays NaN."""
+    """Rounds float32 to bf16 (as uint16), to nearest even. NaN stays NaN."""
     bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
     rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
     return np.where(np.isnan(x), np.uint16(0x7FC0), rounded)
@@ -67,7 +68,7 @@ def from_bf16(bits):
 
 
 def of_array(x):
-    """A NumPy array of bf16 (as uint16), fp16 or fp32, as the library sees it."""
+    """Describes a NumPy array of bf16 (as uint16), fp16 or fp32 for the library."""
     return Tensor(x.ctypes.data, {"float32": 2, "float16": 1}.get(x.dtype.name, 0), 0, x.shape,
                   tuple(stride // x.itemsize for stride in x.strides))
 
@@ -84,7 +85,7 @@ def check(name, x):
 
 
 def padded(x, dim):
-    """x with zeros behind each row."""
+    """Returns x with zeros appended to each row."""
     if isinstance(x, np.ndarray):
         return np.pad(x, [(0, 0)] * 3 + [(0, dim - x.shape[3])])
     import torch
@@ -92,7 +93,7 @@ def padded(x, dim):
 
 
 def check_out(out, q):
-    """out, if it is given, must be like q."""
+    """Raises ValueError if `out` is given and is not like q."""
     if out is None:
         return
     check("out", out)
@@ -109,14 +110,14 @@ def check_out(out, q):
 
 
 def checked_int(name, number, least=0, most=2**31 - 1):
-    """An integer that C can take."""
+    """Returns an integer that fits the C type. Raises ValueError otherwise."""
     if int(number) != number or not least <= number <= most:
         raise ValueError(f"{name} {number}: expected a whole number from {least} to {most}")
     return int(number)
 
 
 def int32_on(name, numbers, like):
-    """Numbers as an array or tensor of int32, where `like` is."""
+    """Returns numbers as an array or tensor of int32, in the memory of `like`."""
     is_array = isinstance(like, np.ndarray) or not hasattr(like, "is_cuda")
     if is_array:
         exact = np.asarray(numbers)
@@ -134,7 +135,7 @@ def int32_on(name, numbers, like):
 
 
 def aligned_floats(count):
-    """Floats in host memory, from a multiple of 16 bytes on."""
+    """Returns floats in host memory at an address that is a multiple of 16 bytes."""
     floats = np.empty(count + 4, np.float32)
     return floats[-floats.ctypes.data // 4 % 4:]
 
@@ -156,18 +157,21 @@ class Library:
     def attention(self, q, k, v, causal=False, window=None, scale=None, layout="bhld", chapter=None,
                   return_lse=False, stream=None, softcap=0.0, alibi=False, cu_seqlens_q=None,
                   cu_seqlens_k=None, longest_q=None, out=None, option=0):
-        """softmax(scale · q kᵀ) v, and its log-sum-exp [B,H,L] if return_lse.
+        """Returns softmax(scale · q kᵀ) v, and its log-sum-exp [B,H,L] with return_lse.
 
-        layout: of all tensors, "bhld" for [batch, heads, length, dim], "blhd" for [batch, length,
-        heads, dim]. k and v may have fewer heads. causal and window are aligned to the last query and
-        the last key; window=(left, right) is inclusive, -1 has no limit. chapter=None takes the newest
-        that can do what is asked. stream: a cudaStream_t; PyTorch's current one by default.
+        layout: of all tensors, "bhld" for [batch, heads, length, dim] or "blhd" for [batch, length,
+        heads, dim]. k and v may have fewer heads than q. causal and window are aligned to the last
+        query and the last key. window=(left, right) is inclusive, and -1 means no limit.
+        chapter=None selects the newest chapter that supports the arguments. stream: a cudaStream_t,
+        by default PyTorch's current one.
 
-        Head sizes that the kernels do not take are padded with zeros, in copies. cu_seqlens_q and
-        cu_seqlens_k: sequences packed into batch 1, by where each begins and the last one ends, int32
-        and on q's device; longest_q, the most queries of one, is read from there if it is not given
-        (on a GPU that waits). softcap, alibi and option: see flash_attention.h. out: a tensor like q,
-        or an array of floats with q's shape: it is filled and returned."""
+        Head sizes that the kernels do not support are padded with zeros, in copies. cu_seqlens_q
+        and cu_seqlens_k describe sequences packed into batch 1, by the start of each and the end of
+        the last one, int32 and on q's device. longest_q is the largest number of queries of a
+        sequence. If it is not given, it is read from cu_seqlens_q, which synchronizes with a GPU.
+        softcap, alibi and option: see flash_attention.h. out: a tensor like q, or an array of
+        floats with q's shape, which is filled and returned.
+        """
         if layout not in LAYOUTS:
             raise ValueError(f"layout {layout!r}: expected one of {', '.join(LAYOUTS)}")
         for name, x in zip("qkv", (q, k, v)):
@@ -244,8 +248,9 @@ class Library:
 
     def backward(self, do, q, k, v, o, lse, causal=False, scale=None, layout="bhld",
                  deterministic=False, option=0, stream=None):
-        """dq, dk and dv of sum(do * o), where o and lse are what attention(..., return_lse=True) gave
-        for the same q, k, v, causal, scale and layout. deterministic: the same bits each time."""
+        """Returns dq, dk and dv of sum(do * o), where o and lse are the results of attention(...,
+        return_lse=True) for the same q, k, v, causal, scale and layout. With deterministic, every
+        call gives the same bits."""
         if layout not in LAYOUTS:
             raise ValueError(f"layout {layout!r}: expected one of {', '.join(LAYOUTS)}")
         for name, x in (("do", do), ("q", q), ("k", k), ("v", v), ("o", o)):
@@ -293,19 +298,22 @@ class Library:
     def decode(self, q, k_cache, v_cache, lengths=None, table=None, k_new=None, v_new=None,
                causal=True, scale=None, layout="bhld", splits=0, longest=None, prefix=0,
                return_lse=False, stream=None, out=None):
-        """O of the newest queries of sequences whose keys and values lie in a cache, [B,H,L,D].
+        """Returns O [B,H,L,D] of the newest queries of sequences whose keys and values are in a
+        cache.
 
-        k_cache, v_cache: [batch, kv_heads, capacity, dim], of which each sequence has its first
-        `lengths` (int32, on q's device) in use; with `table`, int32 [batch, columns], they are
-        [pages, kv_heads, page_size, dim], and key t of sequence n is row t % page_size of page
-        table[n, t // page_size]. k_new, v_new [batch, kv_heads, new, dim]: keys that this call
-        appends; `lengths` does not count them. layout "blhd": length before heads, in all of
-        these. causal: the last query is aligned with the last key. longest: of the lengths; read from
-        there if it is not given (on a GPU that waits). splits=0 has them chosen. prefix: the first so
-        many keys of all sequences are on the same pages of the table, and all queries come after
-        them: they are read once. out: as in attention.
+        k_cache, v_cache: [batch, kv_heads, capacity, dim], where the first `lengths` entries
+        (int32, on q's device) of each sequence are in use. With `table`, int32 [batch, columns],
+        they are [pages, kv_heads, page_size, dim], and key t of sequence n is row t % page_size of
+        page table[n, t // page_size]. k_new, v_new [batch, kv_heads, new, dim]: keys and values
+        that this call appends. `lengths` does not include them. layout "blhd": in all of these
+        tensors the length is before the heads. causal: the last query has the position of the last
+        key. longest: the largest length. If it is not given, it is read from `lengths`, which
+        synchronizes with a GPU. splits=0 chooses the number of splits. prefix: the number of first
+        keys that all sequences have on the same pages of the table. They are read once, and all
+        queries must be after them. out: as in attention.
 
-        The cache is changed in place. Of NumPy arrays that are no float16 it is rounded to bf16."""
+        The cache is changed in place. NumPy arrays other than float16 are rounded to bf16.
+        """
         if layout not in LAYOUTS:
             raise ValueError(f"layout {layout!r}: expected one of {', '.join(LAYOUTS)}")
         if (k_new is None) != (v_new is None):
@@ -380,7 +388,9 @@ class Library:
 
     def differentiable_attention(self, q, k, v, causal=False, scale=None, layout="bhld",
                                  deterministic=False):
-        """attention() of PyTorch tensors, through which gradients flow back to q, k and v."""
+        """Like attention() for PyTorch tensors, and gradients flow back to q, k and v. 2: a
+        torch.autograd.Function, created when it is needed 4: makes unwritten elements visible 5:
+        -1: the call below raises the error 6: q was padded, so use the caller's scale"""
         if self._function is None:
             self._function = autograd_function(self)
         return self._function.apply(q, k, v, causal, scale, layout, deterministic)

@@ -1,5 +1,5 @@
-"""Calls every chapter through the shared library. FA_LIBRARY names the .so file, FA_CHAPTERS what it
-should have."""
+"""Calls every chapter through the shared library. FA_LIBRARY is the .so file, and FA_CHAPTERS lists
+the chapters that it must have."""
 
 import os
 import subprocess
@@ -41,7 +41,8 @@ class Device:
 
 
 class HostTensor:
-    """What the module asks of a bf16 tensor, for want of PyTorch: bits in a NumPy array."""
+    """A bf16 tensor without PyTorch: its bits in a NumPy array, with the interface that the module
+    uses."""
     dtype, device = "torch.bfloat16", Device
 
     def __init__(self, bits):
@@ -220,7 +221,8 @@ class TestLibrary(unittest.TestCase):
                 inputs(len_q=0)[0], lse)
 
     def cache(self, dtype=np.float32):
-        """Three sequences of 50, 0 and 90 keys; one query each of four heads, two of K and V."""
+        """Returns three sequences of 50, 0 and 90 keys, with one query each of four heads, two of K
+        and V."""
         q = inputs(batch=3, heads=4, len_q=1)[0]
         k, v = (x.astype(dtype) for x in inputs(batch=3, heads=2)[1:])
         return q.astype(dtype), k, v, np.array([50, 0, 90], np.int32)
@@ -376,7 +378,8 @@ class TestLibrary(unittest.TestCase):
                 LIBRARY.decode(*tensors, out=out)
 
     def test_scales_and_softcaps(self):
-        """None picks the newest chapter that can: 07 scales before it takes the maximum."""
+        """None selects the newest chapter that supports them, because 07 scales before it takes the
+        maximum."""
         q, k, v = inputs()
         for scale in (-0.3, 0.0, -0.0, -1e-30):
             o = LIBRARY.attention(q, k, v, scale=scale)
@@ -403,7 +406,7 @@ class TestLibrary(unittest.TestCase):
                               v, softcap=softcap)
 
     def test_lengths_that_are_too_large(self):
-        """A ValueError each, before memory of that size is asked for."""
+        """Each raises ValueError before memory of that size is allocated."""
         q, k, v = inputs()
         packed = {"cu_seqlens_q": [0, 30, 70], "cu_seqlens_k": [0, 20, 90]}
         self.assert_error("longest_q 39: sequence 1 has 40 queries", q, k, v, longest_q=39, **packed)
@@ -499,7 +502,7 @@ class TestLibrary(unittest.TestCase):
 
 @unittest.skipUnless(torch, "no PyTorch")
 class TestTorch(unittest.TestCase):
-    """Through torch.autograd: on a GPU if there is one, else on the emulator."""
+    """Tests torch.autograd on a GPU if there is one, else on the emulator."""
 
     def setUp(self):
         warnings.simplefilter("ignore")  # PyTorch's own
@@ -507,7 +510,14 @@ class TestTorch(unittest.TestCase):
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
 
     def plain(self, q, k, v, causal):
-        """[B,H,L,D] as the formula has it, in the type of the tensors; softmax in fp32 at least."""
+        """Returns the formula for [B,H,L,D] in the type of the tensors, with the softmax at least
+        in fp32. 0: these two round to 8 bits 1: default (one scale per thread), the same, one scale
+        per head 2: FP8: three bits after the leading one 3: 32 keys per tile instead of 64 give
+        other maxima and other roundings. 4: [B,L,H,D] in memory, described by strides. Chapter 09
+        and later support them. 5: by the newest chapter that supports it 6: NaN between the values
+        8: the whole cache 9: 16 keys per page, two of the keys are new 10: The parent's threads do
+        not exist in the child, so waiting for them would never end. 12: exit instead of _exit, so
+        that destructors run 13: warnings of PyTorch 14: each token must find the token before it"""
         k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], dim=1) for x in (k, v))
         s = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
         if causal:

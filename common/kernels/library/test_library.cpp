@@ -21,7 +21,7 @@ namespace {
 
 using fa::bf16;
 
-// Two owners of one piece of device memory would free it twice.
+// A copy would free the same device memory twice.
 static_assert(!std::is_copy_constructible_v<fa::GpuBuffer>);
 static_assert(!std::is_copy_assignable_v<fa::GpuBuffer>);
 
@@ -42,7 +42,7 @@ flash_attention_tensor tensor(const std::vector<bf16>& values, const std::vector
   return result;
 }
 
-// A problem as the C interface has it; `o` is full of NaN.
+// A problem as arguments of the C interface. `o` is full of NaN.
 struct Call {
   fa::Problem problem = fa::random_problem({1, 2, 70, 150, 64}, fa::Dtype::bf16, 9);
   std::vector<bf16> q = rounded(problem.q), k = rounded(problem.k), v = rounded(problem.v);
@@ -57,7 +57,7 @@ struct Call {
     arguments.o = tensor(o, {1, 2, 70, 64});
     arguments.scale = problem.scale;
   }
-  // Workspace for the chapter, of NaN; nearly none needs any.
+  // Workspace for the chapter, filled with NaN. Most chapters need none.
   std::vector<float> workspace;
   void give_workspace() {
     const int64_t bytes = flash_attention_workspace(&arguments);
@@ -67,7 +67,7 @@ struct Call {
     arguments.workspace = workspace.data();
     arguments.workspace_bytes = bytes;
   }
-  // Of the problem, or of what the chapter makes of it.
+  // True if the output is correct for the problem, or for the problem that the chapter computes.
   bool correct() const {
     std::vector<float> values(o.size());
     std::transform(o.begin(), o.end(), values.begin(), [](bf16 x) { return fa::to_float(x); });
@@ -97,7 +97,7 @@ TEST_CASE("every chapter answers through the C interface, on host memory") {
     const int status =
         flash_attention_forward(chapter, call.q.data(), call.k.data(), call.v.data(), call.o.data(),
                                 1, 2, 70, 150, 64, call.problem.scale, nullptr);
-    if (chapter == 17 || chapter == 23) {  // this call has no place for their workspace
+    if (chapter == 17 || chapter == 23) {  // this call has no parameter for their workspace
       CHECK(status == 1);
       CHECK(std::string(flash_attention_error())
                 .find("workspace of 0 bytes: ch" + std::to_string(chapter)) == 0);
@@ -119,7 +119,7 @@ std::vector<int64_t> counted(const fa::simt::Report& report) {
 TEST_CASE("a chapter's number runs that chapter's kernel: it counts what no other chapter does") {
   const fa::Problem problem = fa::random_problem({1, 1, 64, 150, 64}, fa::Dtype::bf16, 9);
   const size_t q_size = problem.q.size(), kv_size = problem.k.size();
-  // Aligned as the runner's are: the number of sectors depends on it.
+  // Aligned as the runner aligns them, because the number of sectors depends on it.
   fa::simt::Buffer<bf16> q(q_size, "q"), k(kv_size, "k"), v(kv_size, "v"), o(q_size, "o");
   std::transform(problem.q.begin(), problem.q.end(), q.begin(), fa::to_bf16);
   std::transform(problem.k.begin(), problem.k.end(), k.begin(), fa::to_bf16);
@@ -191,7 +191,7 @@ TEST_CASE("what it cannot do is said in one sentence") {
 
 TEST_CASE("sizes whose product passes 64 bits are refused, through both entry points") {
   Call call;
-  constexpr int64_t BATCH = 7905747460161236407;  // times 7 heads: 1 in 64 bits
+  constexpr int64_t BATCH = 7905747460161236407;  // times 7 heads is 1 in 64 bits
   call.arguments.q.shape[0] = call.arguments.k.shape[0] = BATCH;
   call.arguments.v.shape[0] = call.arguments.o.shape[0] = BATCH;
   CHECK(call.error().find("a tensor of more than 2^40 elements") != std::string::npos);
@@ -204,14 +204,14 @@ TEST_CASE("arguments of the first version, which ended with the stream") {
   Call first, now;
   REQUIRE(flash_attention(&now.arguments) == 0);
   first.arguments.size = offsetof(flash_attention_arguments, cu_seqlens_q);
-  // What its caller has in memory behind them is none of the library's business.
+  // The library must not read memory after the structure.
   std::memset(reinterpret_cast<char*>(&first.arguments) + first.arguments.size, 0x55,
               sizeof first.arguments - first.arguments.size);
   REQUIRE_MESSAGE(flash_attention(&first.arguments) == 0, flash_attention_error());
   CHECK(std::memcmp(first.o.data(), now.o.data(), now.o.size() * sizeof(bf16)) == 0);
   first.arguments.size += 8;  // no version ended there
   CHECK(first.error().find("arguments of ") == 0);
-  first.arguments.size = sizeof first.arguments + 8;  // a later one, whose fields might matter
+  first.arguments.size = sizeof first.arguments + 8;  // a later version
   CHECK(first.error().find("arguments of ") == 0);
 }
 
@@ -221,7 +221,7 @@ TEST_CASE("a GPU that is not there") {
   CHECK(!call.error().empty());
 }
 
-// The same call with its tensors in the current GPU's memory.
+// The same call with its tensors in the memory of the current GPU.
 struct GpuCall : Call {
   fa::GpuBuffer q_gpu{q.size() * sizeof(bf16), "Q"}, k_gpu{k.size() * sizeof(bf16), "K"};
   fa::GpuBuffer v_gpu{v.size() * sizeof(bf16), "V"}, o_gpu{o.size() * sizeof(bf16), "O"};
@@ -277,7 +277,7 @@ TEST_CASE("on a GPU" * doctest::test_suite("gpu")) {
   CHECK(call.error() == "k is in host memory, expected GPU 0's memory");
   call.arguments.device = FLASH_ATTENTION_EMULATOR;
   CHECK(call.error() == "q is in GPU 0's memory, expected host memory");
-  Call with_gpu_there;  // tensors in host memory still go to the emulator
+  Call with_gpu_there;  // tensors in host memory still use the emulator
   REQUIRE(flash_attention(&with_gpu_there.arguments) == 0);
   CHECK(with_gpu_there.correct());
 }
@@ -288,7 +288,7 @@ TEST_CASE("a child of fork, after its parent has used the GPU" * doctest::test_s
   REQUIRE(flash_attention(&call.arguments) == 0);
   const pid_t child = fork();
   REQUIRE(child >= 0);
-  if (child == 0) {  // no doctest in here: the exit status says which check failed
+  if (child == 0) {  // no doctest in the child process: the exit status identifies the failed check
     Call on_host;
     on_host.arguments.device = FLASH_ATTENTION_EMULATOR;
     if (flash_attention(&on_host.arguments) != 0 || !on_host.correct()) _exit(1);
@@ -303,7 +303,7 @@ TEST_CASE("a child of fork, after its parent has used the GPU" * doctest::test_s
   REQUIRE(waitpid(child, &status, 0) == child);
   REQUIRE(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 0);
-  CHECK(call.correct());  // and the parent continues
+  CHECK(call.correct());  // the parent process continues
 }
 
 TEST_CASE("tensors on another GPU than the current one" * doctest::test_suite("two gpus")) {

@@ -54,12 +54,13 @@ void agrees(const KernelChapter& kernel, const Problem& problem) {
 
 const double INPUT_SCALES[] = {1.0, 30.0, 1e-3};
 
-// True if the break's error is larger than rounding there.
+// True if the break has an error above rounding at this input scale.
 bool shows(KernelBreak flag, double input_scale) {
-  // A score of 0 weighs something among scores near 0 and below, and nothing among those of 30 up.
+  // A score of 0 has weight among scores near 0 or below, but almost none among scores of 30 and
+  // more.
   if (flag == UNMASKED_TAIL) return input_scale < 30;
-  if (flag >= OWN_BREAK) return true;  // those here have to do with V
-  return std::abs(input_scale) >= 1;   // at 1e-3 all scores are alike, and so are all maxima
+  if (flag >= OWN_BREAK) return true;  // these breaks concern V
+  return std::abs(input_scale) >= 1;   // at 1e-3 all scores and all maxima are nearly equal
 }
 
 bool all_finite(const std::vector<float>& values) {
@@ -132,7 +133,7 @@ void returns_a_constant_v(const KernelChapter& kernel, double tolerance) {
         const std::vector<float> o = emulate(kernel, problem);
         INFO("constant ", constant, ", input scale ", input_scale, ", shape ", to_string(shape));
         const auto is_constant = [&](float value) {
-          return std::abs(value - constant) <= tolerance * std::abs(constant);  // not NaN
+          return std::abs(value - constant) <= tolerance * std::abs(constant);  // false for NaN
         };
         CHECK(std::all_of(o.begin(), o.end(), is_constant));
         if (gpu_problem(*kernel.gpu).empty()) {
@@ -150,13 +151,13 @@ void same_bits_under_every_schedule(const KernelChapter& kernel) {
   const std::vector<float> first = emulate(kernel, problem);
   for (uint64_t seed = 1; seed <= 100; ++seed) {
     INFO("schedule seed ", seed);
-    CHECK(emulate(kernel, problem, 0, nullptr, seed) == first);  // no NaN: == compares bits here
+    CHECK(emulate(kernel, problem, 0, nullptr, seed) == first);  // compares bits
   }
 }
 
 void every_synchronization_is_needed(const KernelChapter& kernel, size_t count,
                                      const std::string& for_speed, const Shape& shape) {
-  // By default ragged, and more tiles than any chapter keeps in flight.
+  // By default ragged lengths, with more tiles than any chapter has in flight.
   const Problem problem = random_problem(shape, Dtype::bf16, 7);
   std::vector<float> o(problem.shape.q_elements());
   simt::Config config;
@@ -165,8 +166,7 @@ void every_synchronization_is_needed(const KernelChapter& kernel, size_t count,
   CHECK_MESSAGE(intact.hazards.empty(), (intact.hazards.empty() ? "" : intact.hazards[0].text));
   REQUIRE(intact.synchronizations.size() == count);
   for (const simt::Synchronization& sync : intact.synchronizations) {
-    if (sync.instruction == "setmaxnreg_inc")
-      continue;  // a thread here has all the registers it wants
+    if (sync.instruction == "setmaxnreg_inc") continue;  // no register limit in this environment
     const std::string site = std::string(sync.where.file) + ":" + std::to_string(sync.where.line);
     config.leave_out = {{site}};
     INFO(sync.instruction, " at ", site, " left out");
@@ -182,9 +182,9 @@ simt::Counters count(const KernelChapter& kernel) {
 }
 
 void no_max_overflows(const KernelChapter& kernel) {
-  // Scores around 4: exp is far from fp32's end, and softmax does not need the maximum.
+  // Scores are around 4, so exp does not overflow fp32 and the maximum is not needed.
   is_harmless(kernel, NO_MAX, {1, 1, 40, 100, 64});
-  // 30 times that passes 88.7, where exp leaves fp32.
+  // 30 times as large, scores pass 88.7, where exp overflows fp32.
   const Problem problem = random_problem({1, 1, 40, 100, 64}, Dtype::bf16, 5, 30.0);
   std::vector<simt::Hazard> hazards;
   const std::vector<float> o = emulate(kernel, problem, NO_MAX, &hazards);
@@ -203,7 +203,7 @@ void is_finite_and_wrong(const KernelChapter& kernel, KernelBreak flag, const Sh
     const CheckResult result = check(kernel, problem, o);
     CHECK(result.passed() == !shows(flag, input_scale));
     CHECK(!result.inconclusive);
-    if (shows(flag, input_scale)) {  // and not just an unlucky rounding
+    if (shows(flag, input_scale)) {  // the error is more than rounding
       CHECK(result.o.mismatches * 10 > result.o.elements);
     }
   }
@@ -289,7 +289,7 @@ void agrees_in_windows(const KernelChapter& kernel) {
     check_agrees(kernel, window({1, 1, 70, 600, 64}, left, right));
   }
   Problem both = window(shape, 20, 40);
-  both.causal = true;  // the right side is then 0
+  both.causal = true;  // the right side of the window is then 0
   check_agrees(kernel, both);
 }
 
@@ -341,7 +341,7 @@ void no_row_reads_its_neighbour(const KernelChapter& kernel) {
 }
 
 void a_row_may_see_nothing(const KernelChapter& kernel) {
-  Problem problem = causal({1, 1, 200, 70, 64});  // the first 130 rows see nothing
+  Problem problem = causal({1, 1, 200, 70, 64});  // the first 130 rows see no key
   const Answer got = answer(kernel, problem);
   for (int64_t row = 0; row < 200; ++row) {
     CHECK((got.lse[row] == -INFINITY) == (row < 130));
@@ -349,7 +349,7 @@ void a_row_may_see_nothing(const KernelChapter& kernel) {
   }
   for (float& q : problem.q) q = std::nanf("");
   const Answer all_nan = answer(kernel, problem);
-  CHECK(std::isnan(all_nan.o[150 * 64]));  // l = 0 would have hidden it
+  CHECK(std::isnan(all_nan.o[150 * 64]));  // l = 0 would have hidden the NaN
   CHECK(all_nan.o[0] == 0);
 }
 

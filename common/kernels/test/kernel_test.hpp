@@ -1,6 +1,6 @@
 #pragma once
-// What every chapter's kernel must do, as checks that the chapters' tests call. They run on the
-// emulator, and on the GPU too where there is one.
+// Checks that every chapter's kernel must pass. The chapters' tests call them. They run on the
+// emulator, and on the GPU if there is one.
 
 #include <string>
 #include <vector>
@@ -12,28 +12,30 @@ namespace fa::test {
 void agrees_on_named_shapes(const KernelChapter& kernel);   // at input scales 1, 30 and 1e-3
 void agrees_on_a_large_shape(const KernelChapter& kernel);  // likewise
 void agrees_on_random_shapes(const KernelChapter& kernel);
-void agrees_with_golden_cases(const KernelChapter& kernel);  // NumPy's answers
-// Within `tolerance` of it: exactly, where the largest weight of a row is 1, which has no rounding.
+void agrees_with_golden_cases(const KernelChapter& kernel);  // golden cases from NumPy
+// V is constant, and so must be O, up to `tolerance`. If the largest weight of a row is 1, which is
+// not rounded, O is exact.
 void returns_a_constant_v(const KernelChapter& kernel, double tolerance = 0);
 void same_bits_under_every_schedule(const KernelChapter& kernel);  // and no hazard
-// The kernel has `count` barriers and waits, and each, left out alone, is reported as a hazard; but
-// for the instruction `for_speed`: without it the kernel is as right.
+// The kernel has `count` barriers and waits. Removing any one of them must be reported as a hazard,
+// except for the instruction `for_speed`, without which the result is still correct.
 void every_synchronization_is_needed(const KernelChapter& kernel, size_t count,
                                      const std::string& for_speed = "",
                                      const Shape& shape = {1, 1, 70, 450, 64});
 
-// The emulator's counters at 1,1,128,512,128.
+// Returns the emulator's counters for the shape 1,1,128,512,128.
 simt::Counters count(const KernelChapter& kernel);
 
-// Each break shows the symptom that its lesson promises, and only where it promises one.
+// Each break has the symptom that its lesson describes, and only on the inputs that the lesson
+// names.
 void no_max_overflows(const KernelChapter& kernel);
-// At every input scale where it is more than rounding, the checker must see it.
+// The check must detect the break at every input scale where its error is more than rounding.
 void is_finite_and_wrong(const KernelChapter& kernel, KernelBreak flag, const Shape& shape);
 void is_harmless(const KernelChapter& kernel, KernelBreak flag, const Shape& shape);
 void is_reported_as(const KernelChapter& kernel, KernelBreak flag, simt::HazardKind kind,
                     double input_scale = 1.0);
 
-// What chapters with chapter 09's arguments share. O and LSE on the emulator.
+// Checks shared by chapters with the arguments of chapter 09. O and LSE come from the emulator.
 struct Answer {
   std::vector<float> o, lse;
   simt::Report report;
@@ -49,7 +51,7 @@ void agrees_under_causal_masks(const KernelChapter& kernel);
 void agrees_in_windows(const KernelChapter& kernel);
 void agrees_with_shared_heads(const KernelChapter& kernel);  // in both layouts
 void agrees_on_packed_sequences(const KernelChapter& kernel);
-void no_row_reads_its_neighbour(const KernelChapter& kernel);  // not even a NaN in another sequence
-void a_row_may_see_nothing(const KernelChapter& kernel);       // 0 and -inf; a NaN stays one
+void no_row_reads_its_neighbour(const KernelChapter& kernel);  // not even a NaN of another sequence
+void a_row_may_see_nothing(const KernelChapter& kernel);       // 0 and -inf, but a NaN is kept
 
 }  // namespace fa::test

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Breaks cost nothing when they are off: the intact kernel's machine code is, byte for byte, that of
-a source in which no break was ever written.
+"""Checks that breaks cost nothing when they are off: the intact kernel's machine code has the same
+bytes as code from a source without breaks.
 
     same_code.py CHAPTER COMPILER [FLAG …]     CHAPTER: the directory below chapters/, or of
                                                its second kernel: 23_fp8
 
-Compiles three times: the kernel as it is; a copy from which the breaks are struck out of the text;
-and, so that the test can fail, the build with run-time breaks. The first two must have the same
-.text, the third must not. A compiler called nvcc makes a cubin for sm_90, and for it nothing is left
-of the breaks, no parameter and no template argument. For the host, every `breaks.has(…)` becomes
-`false` and the empty parameter stays: without it names and closures change, and registers swap.
+Compiles three times: the kernel as it is, a copy in which the breaks are removed from the text, and
+a build with run-time breaks, which shows that the test can fail. The first two must have the same
+.text, and the third a different one. A compiler named nvcc compiles a cubin for sm_90, and in its
+copy also the parameter and the template argument of the breaks are removed. For the host, every
+`breaks.has(…)` becomes `false` but the empty parameter stays, because without it names and closures
+change and the compiler assigns other registers.
 """
 
 import os
@@ -51,15 +52,15 @@ const void* volatile used = reinterpret_cast<const void*>(use);
 
 
 def without_breaks(text, parameters):
-    """C++ text without its breaks, with or without the parameter that says
-    which; comments and line breaks stay."""
+    """Returns C++ text without its breaks, with or without the parameter that selects them.
+    Comments and line breaks stay."""
     for pattern, replacement in STRIKE_OUT[:1 if parameters else None]:
         text = re.sub(pattern, lambda match: replacement + "\n" * match.group(0).count("\n"), text)
     return text
 
 
 def text_sections(path):
-    """Name and bytes of every section of machine code in a 64-bit ELF file."""
+    """Returns name and bytes of every section of machine code in a 64-bit ELF file."""
     data = path.read_bytes()
     if data[:5] != b"\x7fELF\x02":
         raise SystemExit(f"{path}: not a 64-bit ELF file")
@@ -77,14 +78,16 @@ def text_sections(path):
 
 
 def code(sections):
-    """The kernel and its functions that were not inlined, without what launches it; names differ."""
+    """Returns the code of the kernel and of the functions that were not inlined into it, without
+    the code that launches it. Their names differ between builds."""
     return sorted(bytes_ for name, bytes_ in sections
                   if re.match(r"\.text\._ZN?(8emulator|3gpu|4ch02)", name)
                   and not re.search(r"launch|3use", name))
 
 
 def build(directory, chapter, breaks, struck, compiler, flags):
-    """The machine code of one of the three builds, in a directory of its own."""
+    """Returns the machine code of one of the three builds, compiled in its own directory. 1: A
+    chapter's kernel files, the source to compile, and the functions to compare."""
     is_cuda = Path(compiler).name == "nvcc"
     for source in ("common", f"chapters/{chapter}"):
         for path in (ROOT / source).rglob("*.hpp"):

@@ -1,4 +1,4 @@
-// What a chapter takes and refuses, and where its kernel runs.
+// What chapters accept and refuse, and on which device their kernels run.
 #include <doctest/doctest.h>
 
 #include <string>

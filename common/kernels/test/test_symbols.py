@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Compiles the kernels' sources at -O0, where no call is inlined away, and compares symbols.
+"""Compiles the kernels' sources with -O0, so that no call is inlined, and compares symbols.
 
     test_symbols.py CXX NVCC|FA_NVCC-NOTFOUND DIRECTORY   (of the generated sources)
 
-Two objects that define a function of the same name give the linker a choice. Harmless for the
-standard library and for what both get from one header; fatal for a kernel: chapter 04 would run
-chapter 03's code, or the GPU build the emulator. So a function of a chapter's file may
-be in one object only, and one of a backend in objects of that backend only.
+If two objects define a function of the same name, the linker chooses one. This is harmless for the
+standard library and for functions of a shared header. It is an error for a kernel, because chapter
+04 could run chapter 03's code, or the GPU build the emulator's. A function of a chapter's file may
+therefore be in one object only, and a function of a backend only in objects of that backend.
 """
 
 import glob
@@ -33,7 +33,7 @@ def compiler(source, cxx, nvcc):
 
 
 def defined_symbols(source, directory, cxx, nvcc):
-    """{symbol: the file of its definition} of all that the linker sees."""
+    """Returns {symbol: the file that defines it} for all symbols that the linker sees."""
     target = os.path.join(directory, os.path.basename(source) + ".o")
     subprocess.run([*compiler(source, cxx, nvcc), "-I", ROOT, "-c", source, "-o", target],
                    check=True)
@@ -48,7 +48,9 @@ def defined_symbols(source, directory, cxx, nvcc):
 
 
 def clash(symbol, place, first, second):
-    """Why this symbol must not be in both objects; None if it may."""
+    """Returns why this symbol must not be in both objects, or None if it may be. 0: The functions
+    of a chapter that host code calls, and the functions that these call. 1: device code is not
+    checked, so nvcc compiles as little of it as possible"""
     if "/chapters/" in place or re.search(r"\bch\d\d(_\w+)?::", symbol):
         return "a chapter's"
     if first[1] != second[1] and re.search(r"\b(emulator|gpu)::", symbol):
