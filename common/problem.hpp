@@ -54,8 +54,8 @@ struct Problem {
   Keys keys_of(int64_t batch, int64_t query) const;
 };
 
-// Returns ALiBi's slope of a head (Press, Smith and Lewis 2021), as get_slopes in their code. With p
-// as the largest power of two that is at most `heads`, the first p slopes are
+// Returns ALiBi's slope of a head (Press, Smith and Lewis 2021), as get_slopes in their code. With
+// p as the largest power of two that is at most `heads`, the first p slopes are
 //   2^(-8 (head + 1) / p).
 // The heads from p on have the slopes halfway between these, starting with the first:
 //   2^(-8 (head - p + 1/2) / p).

@@ -152,7 +152,7 @@ class Library:
         self._library.flash_attention_backward_workspace.argtypes = [ctypes.c_int64] * 4
         self._library.flash_attention_backward_workspace.restype = ctypes.c_int64
         self._library.flash_attention_decode_workspace.restype = ctypes.c_int64
-        self._function = None  # a torch.autograd.Function, when one is wanted
+        self._function = None  # a torch.autograd.Function, created when it is needed
 
     def attention(self, q, k, v, causal=False, window=None, scale=None, layout="bhld", chapter=None,
                   return_lse=False, stream=None, softcap=0.0, alibi=False, cu_seqlens_q=None,
@@ -207,7 +207,8 @@ class Library:
             is_fp16 = q.dtype == np.float16
             as_bits = (lambda x: x.astype(np.float16)) if is_fp16 else to_bf16
             q, k, v = (as_bits(np.ascontiguousarray(swapped(x))) for x in (q, k, v))
-            o = np.full(q.shape, np.nan if is_fp16 else 0x7FFF, q.dtype)  # what is not written shows
+            # makes unwritten elements visible
+            o = np.full(q.shape, np.nan if is_fp16 else 0x7FFF, q.dtype)
             result = lambda: swapped(o.astype(np.float32) if is_fp16 else from_bf16(o))
             if return_lse:
                 lse = np.full((*q.shape[:3], 1), np.nan, np.float32)
@@ -230,13 +231,13 @@ class Library:
             sequences, checked_int("longest_q", longest_q or 0, most=2**63 - 1), softcap, alibi,
             checked_int("option", option))
         bytes_ = self._library.flash_attention_workspace(ctypes.byref(arguments))
-        if bytes_ > 0:  # -1: the call below says why
+        if bytes_ > 0:  # -1: the call below raises the error
             workspace = (aligned_floats((bytes_ + 3) // 4) if device == EMULATOR else
                          torch.empty(bytes_, dtype=torch.uint8, device=q.device))
             arguments.workspace, arguments.workspace_bytes = address(workspace), bytes_
         if self._library.flash_attention(ctypes.byref(arguments)):
             message = self._library.flash_attention_error().decode()
-            if dim % 8:  # q was padded: the caller's own number
+            if dim % 8:  # q was padded, so use the caller's scale
                 message = message.replace(f"head size {(dim + 7) // 8 * 8}:", f"head size {dim}:")
             raise ValueError(message)
         o = result()[..., :dim]
@@ -388,9 +389,7 @@ class Library:
 
     def differentiable_attention(self, q, k, v, causal=False, scale=None, layout="bhld",
                                  deterministic=False):
-        """Like attention() for PyTorch tensors, and gradients flow back to q, k and v. 2: a
-        torch.autograd.Function, created when it is needed 4: makes unwritten elements visible 5:
-        -1: the call below raises the error 6: q was padded, so use the caller's scale"""
+        """Like attention() for PyTorch tensors, and gradients flow back to q, k and v."""
         if self._function is None:
             self._function = autograd_function(self)
         return self._function.apply(q, k, v, causal, scale, layout, deterministic)

@@ -26,7 +26,7 @@ from problem import Problem
 PATH = os.environ["FA_LIBRARY"]
 LIBRARY = flash_attention.load(PATH)
 CHAPTERS = [int(number) for number in os.environ["FA_CHAPTERS"].split(",")]
-EXACT = [chapter for chapter in CHAPTERS if chapter not in (17, 23)]  # which round to 8 bits
+EXACT = [chapter for chapter in CHAPTERS if chapter not in (17, 23)]  # these two round to 8 bits
 
 
 def inputs(batch=1, heads=2, len_q=70, len_kv=90, dim=64):
@@ -80,12 +80,12 @@ class TestLibrary(unittest.TestCase):
         q, k, v = inputs(len_kv=300)
         exact = check.compute_reference(Problem(q, k, v, dtype="bf16")).o
         errors = []
-        for option in (0, 4, 1):  # a scale for a thread, the default; the same; for a head
+        for option in (0, 4, 1):  # default (one scale per thread), the same, one scale per head
             o = LIBRARY.attention(q, k, v, chapter=17, option=option)
             errors.append(np.sqrt(np.mean((o - exact) ** 2) / np.mean(exact ** 2)))
         self.assertEqual(errors[0], errors[1])
         self.assertTrue(1e-4 < errors[0] < errors[2] < 0.02, errors)
-        o = LIBRARY.attention(q, k, v, chapter=23)  # FP8: three bits behind the leading one
+        o = LIBRARY.attention(q, k, v, chapter=23)  # FP8: three bits after the leading one
         error = np.sqrt(np.mean((o - exact) ** 2) / np.mean(exact ** 2))
         self.assertTrue(errors[2] < error < 0.04, error)
 
@@ -95,7 +95,7 @@ class TestLibrary(unittest.TestCase):
         self.assertTrue(np.array_equal(LIBRARY.attention(q, k, v), newest))
 
     def test_chapters_are_not_one_and_the_same(self):
-        # 32 keys a tile instead of 64: other maxima, other roundings.
+        # 32 keys per tile instead of 64 give other maxima and other roundings.
         q, k, v = inputs(len_kv=300)
         self.assertFalse(np.array_equal(LIBRARY.forward(q, k, v, 4), LIBRARY.forward(q, k, v, 5)))
 
@@ -109,7 +109,7 @@ class TestLibrary(unittest.TestCase):
         tensors = [HostTensor(flash_attention.to_bf16(x)) for x in (q, k, v)]
         o = LIBRARY.attention(*tensors)
         self.assert_agrees(q, k, v, flash_attention.from_bf16(o.bits))
-        # [B,L,H,D] in memory: the strides say so. Chapter 09 takes them, those before do not.
+        # [B,L,H,D] in memory, described by strides. Chapter 09 and later support them.
         swapped = [HostTensor(np.ascontiguousarray(x.bits.swapaxes(1, 2))) for x in tensors]
         by_length = LIBRARY.attention(*swapped, layout="blhd")
         np.testing.assert_array_equal(by_length.bits.swapaxes(1, 2), o.bits)
@@ -123,7 +123,7 @@ class TestLibrary(unittest.TestCase):
         repeated = [HostTensor(np.broadcast_to(flash_attention.to_bf16(x), q.shape[:2] + x.shape[2:]))
                     for x in (k, v)]
         query = HostTensor(flash_attention.to_bf16(q))
-        o = LIBRARY.attention(query, *repeated)  # by the newest chapter that takes it
+        o = LIBRARY.attention(query, *repeated)  # by the newest chapter that supports it
         shared = LIBRARY.attention(query, *(HostTensor(flash_attention.to_bf16(x)) for x in (k, v)),
                                    chapter=9)
         np.testing.assert_array_equal(o.bits, shared.bits)
@@ -132,7 +132,7 @@ class TestLibrary(unittest.TestCase):
 
     def test_a_slice_of_a_fused_tensor_is_not_copied(self):
         q, k, v = inputs(len_q=70, len_kv=70)
-        fused = np.full((1, 70, 6, 64), 0x7FC0, np.uint16)  # NaN between what is read
+        fused = np.full((1, 70, 6, 64), 0x7FC0, np.uint16)  # NaN between the values
         for i, x in enumerate((q, k, v)):
             fused[:, :, 2 * i:2 * i + 2] = flash_attention.to_bf16(x).swapaxes(1, 2)
         slices = [HostTensor(fused[:, :, 2 * i:2 * i + 2]) for i in range(3)]
@@ -247,12 +247,12 @@ class TestLibrary(unittest.TestCase):
                                             return_lse=True)
                     o = o.swapaxes(1, 2) if layout == "blhd" else o
                     self.assert_decoded(q, k, v, lengths, (o, lse), splits=splits, layout=layout)
-        o, lse = LIBRARY.decode(q, k, v, return_lse=True)  # all of the cache
+        o, lse = LIBRARY.decode(q, k, v, return_lse=True)  # the whole cache
         self.assert_decoded(q, k, v, (90, 90, 90), (o, lse))
 
     def test_decoding_through_a_table_appends(self):
         q, k, v, lengths = self.cache()
-        table = np.full((3, 8), -1, np.int32)  # 16 keys per page; two of the keys are new
+        table = np.full((3, 8), -1, np.int32)  # 16 keys per page, two of the keys are new
         table[0, :4], table[2, :6] = (9, 3, 5, 0), (1, 8, 2, 7, 4, 6)
         pages = [np.full((10, 2, 16, 64), np.nan, np.float32) for _ in "kv"]
         for cache, whole in zip(pages, (k, v)):
@@ -471,7 +471,7 @@ class TestLibrary(unittest.TestCase):
         self.assert_error("v and q must both be", q, k, HostTensor(flash_attention.to_bf16(v)))
 
     def test_a_child_of_fork_runs_and_ends(self):
-        # Its parent's threads are not there: waiting for them would never end.
+        # The parent's threads do not exist in the child, so waiting for them would never end.
         script = """if True:
             import os, sys, threading
             sys.path.insert(0, sys.argv[1])
@@ -482,7 +482,7 @@ class TestLibrary(unittest.TestCase):
             child = os.fork()
             same = np.array_equal(library.attention(q, q, q), expected)
             if child == 0:
-                sys.exit(0 if same else 3)  # exit, not _exit: destructors run
+                sys.exit(0 if same else 3)  # exit instead of _exit, so that destructors run
             sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) or (0 if same else 4))
             """
         child = subprocess.run([sys.executable, "-c", script, HERE, PATH], timeout=60,
@@ -505,19 +505,13 @@ class TestTorch(unittest.TestCase):
     """Tests torch.autograd on a GPU if there is one, else on the emulator."""
 
     def setUp(self):
-        warnings.simplefilter("ignore")  # PyTorch's own
+        warnings.simplefilter("ignore")  # warnings of PyTorch
         torch.manual_seed(3)
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
 
     def plain(self, q, k, v, causal):
         """Returns the formula for [B,H,L,D] in the type of the tensors, with the softmax at least
-        in fp32. 0: these two round to 8 bits 1: default (one scale per thread), the same, one scale
-        per head 2: FP8: three bits after the leading one 3: 32 keys per tile instead of 64 give
-        other maxima and other roundings. 4: [B,L,H,D] in memory, described by strides. Chapter 09
-        and later support them. 5: by the newest chapter that supports it 6: NaN between the values
-        8: the whole cache 9: 16 keys per page, two of the keys are new 10: The parent's threads do
-        not exist in the child, so waiting for them would never end. 12: exit instead of _exit, so
-        that destructors run 13: warnings of PyTorch 14: each token must find the token before it"""
+        in fp32."""
         k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], dim=1) for x in (k, v))
         s = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
         if causal:
@@ -548,7 +542,7 @@ class TestTorch(unittest.TestCase):
     def test_a_layer_learns_the_same(self):
         length, width, heads = 48, 64, 2
         x = torch.randn(2, length, width).to(self.device, torch.bfloat16)
-        target = torch.roll(x, 1, dims=1)  # each token is to find the one before
+        target = torch.roll(x, 1, dims=1)  # each token must find the token before it
         start = [torch.randn(width, n, generator=torch.Generator().manual_seed(n)) * width ** -0.5
                  for n in (6 * width, 2 * width)]
 

@@ -35,7 +35,7 @@ STRIKE_OUT = [  # in this order
     (r",\s*Breaks>", ">"),
 ]
 
-# What the kernel files of a chapter are, what to compile, and which functions to compare.
+# A chapter's kernel files, the source to compile, and the functions to compare.
 KERNEL = """#include "chapters/{directory}/attention.hpp"
 namespace FA_BACKEND::ch{number} {{
 void use(const fa::ForwardArgs& args) {{ launch_attention<64>(args{breaks}); }}
@@ -86,8 +86,7 @@ def code(sections):
 
 
 def build(directory, chapter, breaks, struck, compiler, flags):
-    """Returns the machine code of one of the three builds, compiled in its own directory. 1: A
-    chapter's kernel files, the source to compile, and the functions to compare."""
+    """Returns the machine code of one of the three builds, compiled in its own directory."""
     is_cuda = Path(compiler).name == "nvcc"
     for source in ("common", f"chapters/{chapter}"):
         for path in (ROOT / source).rglob("*.hpp"):

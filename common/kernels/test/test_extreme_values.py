@@ -19,15 +19,16 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", ".."
 sys.path.insert(0, os.path.join(ROOT, "reference"))
 import attention  # noqa: E402
 
-LEN_Q, LEN_KV, DIM = 20, 300, 64  # several tiles of keys, the last one ragged, in every kernel
+LEN_Q, LEN_KV, DIM = 20, 300, 64  # several tiles of keys, the last one partial, in every kernel
 ULP = {"f32": 2.0**-23, "bf16": 2.0**-8, "f16": 2.0**-11}
-LARGEST = {"f32": 133120.0, "bf16": 133120.0, "f16": 60000.0}  # 133120: of a report to PyTorch
+# 133120 is from a bug report of PyTorch
+LARGEST = {"f32": 133120.0, "bf16": 133120.0, "f16": 60000.0}
 DTYPES = {"ch02_tiled_cpu": ("f32",), "ch19_ring_attention": ("f32",),
           "ch09_masks_and_shapes": ("bf16", "f16"), "ch11_decoding": ("bf16", "f16")}
 OPTIONS = {"ch19_ring_attention": ("--ranks", 3), "ch11_decoding": ("--splits", 3)}
 ONE_KEY = ("normal", "one dominant key", "others far below", "dominant in the first tile", "dominant at the end")
-COPIES = ("ch12", "ch13", "ch14", "ch15")  # of chapter 08's softmax
-EIGHT_BITS = ("ch17_low_precision", "ch17_fp8", "ch23_fp8")  # they round Q and K: scores are others
+COPIES = ("ch12", "ch13", "ch14", "ch15")  # chapters with chapter 08's softmax
+EIGHT_BITS = ("ch17_low_precision", "ch17_fp8", "ch23_fp8")  # they round Q and K, so scores differ
 SCALES = (1e-30, 1e-3, 0.125, 30, 1e6, 1e30)
 CAPS = (1e-3, 0.1, 3, 50, 1e6, 1e8, 1e30)
 
@@ -131,7 +132,8 @@ class ExtremeValues(unittest.TestCase):
             with self.subTest(head=name):
                 largest = np.abs(v[head]).max()
                 lse, got = expected.lse[0, head], run.tensors["out"][head]
-                # An LSE in fp32 does not say how many keys shared it: parts merge by chance then.
+                # An LSE in fp32 this large does not determine how many keys contributed, so merged
+                # parts are arbitrary.
                 parts = program in OPTIONS and np.abs(lse).max() > 2.0**14
                 if parts and name not in ONE_KEY:
                     self.assertTrue((np.abs(got) <= (1 + ULP[dtype]) * largest).all(), run.text)
@@ -150,7 +152,7 @@ class ExtremeValues(unittest.TestCase):
             q, k = (np.where(np.abs(x) < 1e-30, 0, x) for x in (q, k))
         v = values(np.random.default_rng(3), len(heads))
         run = Run(self.folder, program, dtype, q, k, v, *options)
-        # 8 bits change the scores: that O stays among the values is all that must hold.
+        # Rounding to 8 bits changes the scores. Only the range of O is checked: that of the values.
         if program in EIGHT_BITS:
             self.assertIn(run.status, (0, 1), run.error)
             if not (np.abs(run.tensors["out"]) <= 1.05 * np.abs(v).max()).all():
@@ -266,7 +268,8 @@ class ExtremeValues(unittest.TestCase):
                     expected = getattr(want, name)[0]
                     for head, pattern in enumerate(heads):
                         error = np.abs(run.tensors[name][head] - expected[head])
-                        # dS = P (dP - D): rounded to bf16, times K or Q, summed over a row or a column
+                        # dS = P (dP - D) is rounded to bf16, multiplied by K or Q and summed over a
+                        # row or a column
                         size = {"dq": scale * np.abs(k[head]).max() * 150, "dv": 20 * 3,
                                 "dk": scale * np.abs(q[head]).max() * 150 * 20}[name]
                         self.assertTrue((error <= 2.0**-6 * size + 1e-30).all(),

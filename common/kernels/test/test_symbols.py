@@ -19,12 +19,13 @@ import tempfile
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
 
-# What host code calls in a chapter, and what that calls.
+# The functions of a chapter that host code calls, and the functions that these call.
 ENTRIES = [("forward", "attention"), ("backward", "backward"), ("decode", "decode")]
 
 
 def compiler(source, cxx, nvcc):
-    if source.endswith(".cu"):  # device code is not looked at: as little of it as nvcc allows
+    # device code is not checked, so nvcc compiles as little of it as possible
+    if source.endswith(".cu"):
         with open(source) as text:
             machine_code = re.search(r"sm_(\w+)", text.read()).group(1)
         return [nvcc, "-std=c++20", "-O0", "-g", "-Xcicc", "-O0",
@@ -48,9 +49,7 @@ def defined_symbols(source, directory, cxx, nvcc):
 
 
 def clash(symbol, place, first, second):
-    """Returns why this symbol must not be in both objects, or None if it may be. 0: The functions
-    of a chapter that host code calls, and the functions that these call. 1: device code is not
-    checked, so nvcc compiles as little of it as possible"""
+    """Returns why this symbol must not be in both objects, or None if it may be."""
     if "/chapters/" in place or re.search(r"\bch\d\d(_\w+)?::", symbol):
         return "a chapter's"
     if first[1] != second[1] and re.search(r"\b(emulator|gpu)::", symbol):
