@@ -193,11 +193,11 @@ class Track:
 
     # ------------------------------------------------------------ commands
 
-    def map(self, chapter):
-        """The lines of a chapter's exercises, for the map, each below the page that lists it."""
+    def map(self, chapter, directory=None):
+        """The lines of a chapter's exercises, for the map, each below the page of the lesson that lists
+        it; `directory` is the chapter's."""
         here = [exercise for exercise in self.exercises if exercise.chapter == chapter]
-        pages = [page for exercise in here[:1]
-                 for page in lesson_pages.chapter_pages(ROOT / "chapters" / exercise.topic)]
+        pages = lesson_pages.chapter_pages(directory) if directory else []
         for exercise in here:
             while len(pages) > 1 and exercise.lesson in pages[1:]:
                 pages.pop(0)
