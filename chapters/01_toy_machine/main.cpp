@@ -1,4 +1,4 @@
-// Chapter 01: a machine with a handful of registers, and what each of them is worth.
+// Runs programs on the toy machine of chapter 01, which has a few registers.
 //
 //   ch01_toy_machine                                    the chapter as a story, on real input
 //   ch01_toy_machine run programs/element.txt --trace   any trace file, step by step
@@ -29,7 +29,7 @@
 namespace ch01 {
 namespace {
 
-// The options that every way of running a program has.
+// The options of all subcommands that run a program.
 struct RunOptions {
   std::map<std::string, std::string> inputs;  // array name → "1,2,3"
   std::vector<std::string> breaks;
@@ -70,7 +70,7 @@ std::vector<float> parse_list(const std::string& text, const std::string& option
   return numbers;
 }
 
-// `text` is the program as a file, for --print.
+// Runs a program. `text` is the program as a trace file, for --print.
 int run_program(const std::string& text, const std::string& name, const RunOptions& options,
                 fa::BreakRun& this_run) {
   Program program = parse_program(text, name);
@@ -156,7 +156,8 @@ int print_all_optima() {
   return fa::kAgreed;
 }
 
-// A path, or the bare name of a shipped program: element for programs/element.txt.
+// Returns the path of a program. `name` is a path, or the name of a chapter's program: element for
+// programs/element.txt.
 std::string find_program(const std::string& name) {
   const std::string shipped = shipped_program_path(name);
   return !std::filesystem::exists(name) && std::filesystem::exists(shipped) ? shipped : name;
@@ -166,7 +167,7 @@ int run_command(int argc, char** argv, fa::BreakRun& this_run) {
   fa::Cli cli("ch01_toy_machine", "The toy machine: registers, loads and passes, counted.");
   bool list = false;
   cli.flag("--list-breaks", list, "print what --break accepts");
-  std::vector<std::string> break_names;  // run_breakable has put them behind a command
+  std::vector<std::string> break_names;  // run_breakable inserts them after the command
   cli.texts("--break", break_names, "run the input that shows what the instructions @NAME do");
 
   std::string program_name;

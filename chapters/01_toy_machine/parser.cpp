@@ -91,7 +91,7 @@ class Parser {
   void once(const Scanner& scan, Place place, const std::string& word, bool& seen) {
     if (seen) scan.fail_at(place, word + " stands twice");
     if (!program_.instructions.empty() && word != ".check") {
-      scan.fail_at(place, word + " must stand before the first instruction");
+      scan.fail_at(place, word + " must be before the first instruction");
     }
     seen = true;
   }

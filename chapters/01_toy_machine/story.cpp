@@ -113,7 +113,7 @@ bool tell_story(std::ostream& out) {
   using enum Outcome;
   Story story(out);
   story.say(
-      "Chapter 01. A machine with a few registers, one instruction a cycle, and DRAM.\n"
+      "Chapter 01. A machine with a few registers, DRAM, and one instruction per cycle.\n"
       "What does a register save?");
 
   story.play({"One element of a 2×2 product: two operands come in, one sum stays.",
@@ -147,8 +147,8 @@ bool tell_story(std::ostream& out) {
   story.play(
       {"A fourth register lets the sum correct itself when the maximum grows: x is read twice.",
        "online_softmax", 80, 12, 6, 2});
-  story.play(
-      {"Nobody wants the weights, only their sum with V: one pass.", "attention", 81, 13, 1, 1});
+  story.play({"Attention needs only the weighted sum of V, so one pass is enough.", "attention", 81,
+              13, 1, 1});
 
   story.play({"Subtract, then take the exponential.", "ratio_safe", 5, 2, 1, 1});
   story.play({"The same number on paper: both exponentials are Inf.", "ratio_unsafe", 6, 2, 1, 1,

@@ -142,7 +142,7 @@ TEST_CASE("errors in directives name line and column") {
   says(".machine mac\n.input a[1]\nLOAD a[0], R0", "t:1:1: no .check line");
   says(kAlu + "LOAD x[0], R0\n.registers 3", "t:7:1: .registers stands twice");
   says(".machine mac\n.input a[1]\nLOAD a[0], R0\n.operands any",
-       "t:4:1: .operands must stand before");
+       "t:4:1: .operands must be before");
   says(".machine mac\n.check sum\n.input a[1]\nLOAD a[0], R0",
        "t: no .registers line and no --registers");
 }

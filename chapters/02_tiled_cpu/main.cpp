@@ -47,7 +47,7 @@ void add_options(fa::Cli& cli) {
   flags.given = [&cli](const char* option) { return cli.given(option); };
 }
 
-// An option that this run would not look at is a mistake of whoever gave it.
+// Throws InputError for an option that this run would ignore.
 void refuse_unused_options(Algorithm algorithm) {
   if (flags.given("--trace-row") && !flags.trace) {
     throw fa::InputError("--trace-row: goes with --trace, which prints that row");
@@ -97,7 +97,8 @@ std::string trace_table(const std::vector<TraceStep>& steps, int64_t row) {
   return table;
 }
 
-// A number of the state; m begins at -inf, which is no error: "-inf", as in the table.
+// Returns a number of the state for JSON. m starts at -inf, which is written as "-inf", as in the
+// table.
 nlohmann::json traced(double value) {
   if (std::isfinite(value)) return value;
   return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";

@@ -35,7 +35,7 @@ void add_commands(fa::Cli& cli, CommandOptions& options) {
   memory.integer("--longest", options.longest, 512, 65536, "length to stop at [4096]");
   memory.output_file("--json", options.json, "write the numbers to this file");
   cli.command("fusion", "three passes against one: bytes and time");
-  cli.command("roofline", "where the algorithms stand on this machine");
+  cli.command("roofline", "the algorithms on the roofline of this machine");
   cli.optional_command();
 }
 

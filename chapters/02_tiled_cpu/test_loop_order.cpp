@@ -33,7 +33,7 @@ Ran run(const fa::Shape& shape, Blocks blocks, bool queries_outside, int64_t res
 
 }  // namespace
 
-TEST_CASE("one query, one key a tile: n and n squared, as the table of loop orders says") {
+TEST_CASE("tiles of one query and one key: n and n squared, as in the table of loop orders") {
   for (const int64_t n : {1, 2, 7, 16}) {
     CAPTURE(n);
     const Ran inner = run({1, 1, n, n, 8}, {1, 1}, true),

@@ -96,7 +96,7 @@ TEST_CASE("packed sequences: lengths 0 and 1, and all masks") {
   check_agrees(problem);
 }
 
-TEST_CASE("no row reads its neighbour sequence, also when NaN lies there") {
+TEST_CASE("no row reads the next sequence, not even a NaN in it") {
   no_row_reads_its_neighbour(KERNEL);
 }
 
@@ -140,7 +140,7 @@ Tiles counted(const Problem& problem, uint32_t breaks = 0) {
   return tiles;
 }
 
-TEST_CASE("only tiles that somebody sees are visited, only those at the edges are masked") {
+TEST_CASE("only tiles with visible keys are visited, and only those at the edges are masked") {
   std::mt19937 random(7);
   const auto pick = [&](int low, int high) {
     return low + static_cast<int64_t>(random() % static_cast<unsigned>(high - low + 1));

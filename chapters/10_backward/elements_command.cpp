@@ -1,5 +1,6 @@
-// elements: how far each element of dQ, dK and dV is from float64, intact or with a break. An error
-// is counted in units of its tensor's root mean square: some elements are 0, or nearly.
+// The subcommand elements: compares each element of dQ, dK and dV with float64, intact or with a
+// break. Errors are divided by the root mean square of their tensor, because some elements are 0 or
+// nearly 0.
 
 #include <algorithm>
 #include <cmath>
@@ -22,7 +23,7 @@ struct Gradients {
   std::vector<double> dQ, dK, dV;
 };
 
-// The same in float64, of the inputs as they are rounded to the problem's type.
+// Computes the gradients in float64, from inputs rounded to the problem's type.
 Gradients exact(const Problem& problem) {
   const auto widen = [](const std::vector<float>& from) {
     return std::vector<double>(from.begin(), from.end());
@@ -40,7 +41,7 @@ Gradients exact(const Problem& problem) {
   return result;
 }
 
-// |got - exact| / rms(exact) of each element; what is not finite stays so.
+// Returns |got - exact| / rms(exact) of each element. Values that are not finite stay so.
 std::vector<double> errors(const std::vector<float>& got, const std::vector<double>& exact) {
   double squares = 0;
   for (const double x : exact) squares += x * x;

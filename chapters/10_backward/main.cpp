@@ -57,7 +57,7 @@ void add_options(Cli& cli) {
   flags.given = [&cli](const char* option) { return cli.given(option); };
 }
 
-// The CPU's option that was given, or null: the kernels run.
+// Returns the option for the CPU that was given, or null if the kernels run.
 const char* cpu_option() {
   const auto* const option =
       std::find_if(std::begin(kCpuOptions), std::end(kCpuOptions), flags.given);
@@ -121,7 +121,7 @@ Outcome on_the_cpu(const Problem& problem, const Request& request,
   return outcome;
 }
 
-// 1 to 3, as in kDesigns.
+// Returns a number from 1 to 3, as in kDesigns.
 int chosen_design(const Problem& problem) {
   for (int design = 1; design <= 3; ++design)
     if (flags.design == kDesigns[design]) return design;
@@ -134,8 +134,8 @@ KernelRun kernel_run(const Problem& problem, const Request& request) {
           request.layout == "blhd"};
 }
 
-// O and LSE by chapter 09's kernel, and the backward pass on the same device, which alone is timed
-// and counted.
+// Computes O and LSE with chapter 09's kernel, and the backward pass on the same device. Only the
+// backward pass is timed and counted.
 struct Kernels {
   const Problem& problem;
   KernelRun run;
@@ -190,7 +190,7 @@ void bench(const Problem& problem, const Request& request) {
     std::cout << "  bench      one run is timed above; the kernels on a GPU have more to measure\n";
     return;
   }
-  // The default shape is made for reading counters: too small to fill a GPU.
+  // The default shape is meant for reading counters and is too small to fill a GPU.
   Problem large = problem;
   if (problem.shape == kDefaultShape) {
     large = random_problem({2, 16, 8192, 8192, 128}, problem.dtype, 0);

@@ -3,7 +3,7 @@
 //
 // All of a tile's scores are kept transposed, keys by queries: then P.T and dS.T leave the
 // registers as operand A of dV += P.T @ dO and dK += dS.T @ Q, as P did in the forward pass. (The
-// idea is FlashAttention-3's.)
+// idea is from FlashAttention-3.)
 
 #include "params.hpp"
 

@@ -1,6 +1,6 @@
-// projections: what comes behind dQ. Q = X Wq, so dX = dQ Wq.T and dWq = X.T dQ; K and V likewise.
-// Three ways there, with what each computes and moves. K and dS are in fast memory already, where
-// dQ = dS K is made: they cost nothing here.
+// The subcommand projections: the step after dQ. Q = X Wq, so dX = dQ Wq.T and dWq = X.T dQ, and
+// likewise for K and V. It compares the operations and the traffic of three algorithms. K and dS
+// cost nothing here, because they are in fast memory already when dQ = dS K is computed.
 
 #include <algorithm>
 #include <cmath>
@@ -15,10 +15,10 @@
 namespace fa::ch10 {
 namespace {
 
-constexpr int64_t kBlock = 16;  // rows of dS at a time
+constexpr int64_t kBlock = 16;  // rows of dS per tile
 
 struct Sizes {
-  int64_t n, d, w;  // queries and keys, columns of dQ, columns of X
+  int64_t n, d, w;  // n queries and keys, d columns of dQ, w columns of X
 };
 
 // Random matrices: dS [n, n], K [n, d], X [n, w], W [w, d].
@@ -44,7 +44,7 @@ struct Outcome {
   void stored(int64_t numbers) { written += 4 * numbers; }
 };
 
-// dQ = dS K for some rows.
+// Computes dQ = dS K for some rows.
 std::vector<float> rows_of_dq(const Sizes& s, const Inputs& in, Range rows, Outcome& out) {
   std::vector<float> dQ(rows.size() * s.d);
   add_inner(dQ.data(), in.dS.data() + rows.begin * s.n, in.K.data(), rows.size(), s.n, s.d);
@@ -52,7 +52,7 @@ std::vector<float> rows_of_dq(const Sizes& s, const Inputs& in, Range rows, Outc
   return dQ;
 }
 
-// dQ is written to slow memory, and read again by each of the two products.
+// Writes dQ to slow memory, and each of the two products reads it again.
 Outcome stored(const Sizes& s, const Inputs& in) {
   Outcome out(s);
   const std::vector<float> dQ = rows_of_dq(s, in, {0, s.n}, out);
@@ -72,8 +72,8 @@ Outcome stored(const Sizes& s, const Inputs& in) {
 }
 
 // [anchor: consumed_twice]
-// A tile of rows of dQ goes into dX and into dW while it is in fast memory, and is dropped. W and
-// dW stay there too.
+// Uses each tile of rows of dQ for dX and dW while it is in fast memory, and then drops it. W and
+// dW stay in fast memory too.
 Outcome consumed_twice(const Sizes& s, const Inputs& in) {
   Outcome out(s);
   out.loaded(s.w * s.d);
@@ -94,8 +94,8 @@ Outcome consumed_twice(const Sizes& s, const Inputs& in) {
 }
 // [/anchor: consumed_twice]
 
-// dX = dS (K W.T): no dQ at all, and no dW either. K W.T has as many columns as X, is made once,
-// and is loaded again for each tile of rows of dS.
+// Computes dX = dS (K W.T), without dQ and without dW. K W.T has as many columns as X. It is
+// computed once and loaded again for each tile of rows of dS.
 Outcome folded(const Sizes& s, const Inputs& in) {
   Outcome out(s);
   std::vector<float> KW(s.n * s.w);
@@ -111,13 +111,13 @@ Outcome folded(const Sizes& s, const Inputs& in) {
   return out;
 }
 
-// The same numbers, but for what fp32 rounds in sums of n · d terms.
+// True if the numbers agree up to the rounding of fp32 sums of n · d terms.
 bool same(const std::vector<float>& a, const std::vector<float>& b) {
   double largest = 0, difference = 0;
   for (size_t i = 0; i < a.size(); ++i) {
     largest = std::max(largest, std::abs(double(b[i])));
     const double one = std::abs(double(a[i]) - double(b[i]));
-    if (!(one <= difference)) difference = one;  // a NaN stays
+    if (!(one <= difference)) difference = one;  // keeps a NaN
   }
   return difference <= 1e-4 * largest;
 }

@@ -1,4 +1,4 @@
-// schedules and memory: what each algorithm moves, and what it allocates.
+// The subcommands schedules and memory: what each algorithm transfers, and what it allocates.
 
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -53,7 +53,7 @@ int run_command(const std::string& name, const CommandOptions& options) {
 
 namespace {
 
-// One head of random input, and a run on it.
+// One head of random input, and a run of an algorithm on it.
 struct Run {
   Run(int64_t length, int64_t dim, bool causal, const Options& options) {
     Problem problem = random_problem({1, 1, length, length, dim}, Dtype::f32, 0);

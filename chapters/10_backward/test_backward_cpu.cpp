@@ -1,5 +1,5 @@
-// The backward pass on the CPU: against float64, against central differences, what it moves and
-// allocates, and each break against the symptom that the lesson tells.
+// Tests the backward pass on the CPU: gradients against float64 and central differences, traffic
+// and memory, and the symptom of each break that the lesson describes.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -76,7 +76,7 @@ void check_agrees(const Problem& problem, const Options& options) {
   CHECK(result.agrees());
 }
 
-// max |a − b|, NaN once there is one.
+// Returns max |a − b|, or NaN if any difference is NaN.
 template <class A, class B>
 double largest_difference(const A& a, const B& b) {
   REQUIRE(a.size() == b.size());
@@ -92,7 +92,7 @@ int64_t not_finite(const std::vector<float>& values) {
   return std::count_if(values.begin(), values.end(), [](float x) { return !std::isfinite(x); });
 }
 
-// A problem in float64, whose inputs may be moved by less than fp32 could.
+// A problem in float64, whose inputs can change by less than fp32 resolves.
 struct Exact {
   explicit Exact(const Problem& problem)
       : problem(problem),
@@ -124,7 +124,7 @@ struct Exact {
     for (size_t i = 0; i < O.size(); ++i) sum += dO[i] * O[i];
     return sum;
   }
-  // dL/dA by central differences, for an A that is Q, K or V.
+  // Returns dL/dA by central differences, where A is Q, K or V.
   std::vector<double> difference(std::vector<double>& A) {
     constexpr double h = 1e-4;
     std::vector<double> result(A.size());
@@ -147,7 +147,7 @@ int64_t moved(const Bytes& bytes, Tensor tensor) { return bytes[static_cast<size
 
 }  // namespace
 
-// ---- right answers ----
+// ---- correct gradients ----
 
 TEST_CASE("float64: every algorithm is the derivative, by central differences") {
   const struct {
@@ -266,8 +266,8 @@ TEST_CASE("one key: P is 1 and dQ = dK = 0, but for rounding") {
 }
 
 TEST_CASE("rows that see no key: dQ is 0, exactly, and dK and dV do without them") {
-  Problem tall = make({1, 2, 12, 5, 8}, Dtype::f32, true, 2);  // the first seven see nothing
-  Problem seen = tall;                                         // the last five alone
+  Problem tall = make({1, 2, 12, 5, 8}, Dtype::f32, true, 2);  // the first seven queries see no key
+  Problem seen = tall;                                         // the last five queries alone
   seen.shape.q = 5;
   for (auto* tensor : {&seen.q, &seen.more[0]}) {
     std::vector<float> kept;
@@ -326,7 +326,7 @@ TEST_CASE("tiled is columns with larger tiles") {
         run(problem, with(Algorithm::columns, {16, 8})).dQ);
 }
 
-// ---- what it moves and allocates ----
+// ---- traffic and memory ----
 
 TEST_CASE("traffic: closed formulas, without a mask") {
   for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
@@ -352,7 +352,7 @@ TEST_CASE("traffic: closed formulas, without a mask") {
         CHECK(moved(rows.read, one) == passes * q_tiles * group * K * T);
       }
       CHECK(moved(rows.written, Tensor::dQ) == Q * T);
-      for (const Tensor one : {Tensor::dK, Tensor::dV}) {  // and as sums, and to finish them
+      for (const Tensor one : {Tensor::dK, Tensor::dV}) {  // and as sums, and at the end
         CHECK(moved(rows.read, one) == (q_tiles * group + 1) * K * R);
         CHECK(moved(rows.written, one) == (q_tiles * group + 1) * K * R + K * T);
       }
@@ -501,9 +501,9 @@ TEST_CASE("no-d: dQ is off by scale D sum_j P_ij K_j, dV is right; harmless wher
   CHECK_FALSE(result.dk.agrees());
   CHECK(result.dv.agrees());
   CHECK(result.dq.values.nonfinite == 0);
-  CHECK(result.dq.values.relative_error > 1);  // wrong by more than the gradient itself
+  CHECK(result.dq.values.relative_error > 1);  // the error is larger than the gradient
 
-  // V = 1 1 … 1 and dO of sum 0: O = 1, D = 0.
+  // V = 1 1 … 1 and Σ dO = 0, so O = 1 and D = 0.
   Problem harmless = make({1, 1, 16, 16, 4});
   std::fill(harmless.v.begin(), harmless.v.end(), 1.0f);
   for (size_t i = 0; i < harmless.more[0].size(); ++i) harmless.more[0][i] = i % 2 == 0 ? 1 : -1;
@@ -529,7 +529,7 @@ TEST_CASE("unmasked-backward: wrong under a causal mask, harmless without one") 
   CHECK_FALSE(result.dv.agrees());
   CHECK(result.dq.values.nonfinite == 0);
 
-  // Also where the last tile is ragged: K and V are zeros there, and so is what they add.
+  // Also with a partial last tile, where K and V are zero, so that they add zero.
   const Problem plain = make({1, 1, 100, 100, 16});
   const Result intact = run(plain), unmasked = run(plain, broken(fa::UNMASKED_BACKWARD));
   CHECK(unmasked.dQ == intact.dQ);
@@ -537,21 +537,21 @@ TEST_CASE("unmasked-backward: wrong under a causal mask, harmless without one") 
 }
 
 TEST_CASE("unmasked-backward: 0 * Inf is NaN once a row's LSE is below -88.7") {
-  for (const float score : {-88.0f, -89.0f}) {  // of every key that is there
+  for (const float score : {-88.0f, -89.0f}) {  // of every existing key
     Problem problem = make({1, 1, 1, 3, 1});
     problem.scale = 1;
     problem.q = {1};
     problem.k = {score, score, score};
     const Result intact = run(problem, with(Algorithm::tiled, {1, 4}));
     CHECK(not_finite(intact.dQ) == 0);
-    // LSE = score + ln 3; the fourth key of the tile is not there, and scores 0.
+    // LSE = score + ln 3. The fourth key of the tile does not exist and has the score 0.
     problem.k = {score - std::log(3.0f), score - std::log(3.0f), score - std::log(3.0f)};
     const Result wrong = run(problem, broken(fa::UNMASKED_BACKWARD, {1, 4}));
     CHECK(std::isnan(wrong.dQ[0]) == (score == -89.0f));  // Inf · (0 of K's tail)
     CHECK(not_finite(wrong.dV) == 0);                     // the tail's own rows are never stored
     CHECK(not_finite(run(problem, broken(fa::UNMASKED_BACKWARD, {1, 3})).dQ) == 0);  // no tail
   }
-  // Under a causal mask, a hidden key may score anything: Inf in dV.
+  // Under a causal mask, a hidden key can have any score: dV becomes Inf.
   Problem causal = make({1, 1, 2, 2, 1}, Dtype::f32, true);
   causal.scale = 1;
   causal.q = {1, 1};
@@ -562,7 +562,8 @@ TEST_CASE("unmasked-backward: 0 * Inf is NaN once a row's LSE is below -88.7") {
 }
 
 TEST_CASE("lse-of-empty-row: NaN wherever an empty row shares a tile with one that is not") {
-  // 30 empty rows, in the first tile of 64 queries: with all of its keys, the first 64.
+  // The 30 empty rows are in the first tile of 64 queries, which then sees all of its keys, the
+  // first 64.
   const Problem tall = make({1, 1, 130, 100, 8}, Dtype::f32, true);
   const Result wrong = run(tall, broken(fa::LSE_OF_EMPTY_ROW));
   CHECK(not_finite(wrong.dQ) == 30 * 8);
@@ -570,7 +571,7 @@ TEST_CASE("lse-of-empty-row: NaN wherever an empty row shares a tile with one th
   CHECK(not_finite(wrong.dV) == 64 * 8);
   CHECK(check(tall, run(tall)).passed());
 
-  // Harmless where whole tiles are empty, because those are skipped; and where no row is.
+  // No effect if whole tiles are empty, because those are skipped, or if no row is empty.
   const Result whole = run(tall, broken(fa::LSE_OF_EMPTY_ROW, {30, 64}));
   CHECK(check(tall, whole).passed());
   const Problem wide = make({1, 1, 100, 130, 8}, Dtype::f32, true);
@@ -585,14 +586,14 @@ TEST_CASE("bf16-dq: the more key tiles, the worse; harmless with one") {
     CHECK(result.dv.agrees());
     return result.dq;
   };
-  // dQ's terms have either sign: its errors grow as a random walk does.
+  // The terms of dQ have both signs, so its errors grow like a random walk.
   const double exact = compared(2048, 64, 0).values.rms_error;
   const double tiles_32 = compared(2048, 64, fa::BF16_DQ).values.rms_error / exact;
   const double tiles_2048 = compared(2048, 1, fa::BF16_DQ).values.rms_error / exact;
   CAPTURE(tiles_32);
   CAPTURE(tiles_2048);
   CHECK(tiles_32 > 1.05);
-  CHECK(tiles_32 < 1.5);  // the check does not see it: within twice plain attention's error
+  CHECK(tiles_32 < 1.5);  // not detected: within twice plain attention's error
   CHECK(compared(2048, 64, fa::BF16_DQ).agrees());
   CHECK(tiles_2048 > 3);
   CHECK_FALSE(compared(2048, 1, fa::BF16_DQ).agrees());
@@ -603,8 +604,9 @@ TEST_CASE("bf16-dq: the more key tiles, the worse; harmless with one") {
 }
 
 TEST_CASE("bf16-dq: terms of one sign, and the sum stands still") {
-  // V = K = −1, 1, −1, 1, … and Q = 0: P = 1/L, O = D = 0, and every key adds 1/L to dQ = 1.
-  // Once the sum is 256 terms, another one is half a unit in its last place: a tie, to even.
+  // V = K = −1, 1, −1, 1, … and Q = 0, so P = 1/L, O = D = 0, and every key adds 1/L to dQ = 1.
+  // When the sum is 256 terms, another term is half a unit in its last place, a tie that rounds to
+  // even.
   constexpr int64_t keys = 1 << 14;
   Problem problem = make({1, 1, 1, keys, 1}, Dtype::bf16);
   problem.q = {0};
@@ -616,7 +618,7 @@ TEST_CASE("bf16-dq: terms of one sign, and the sum stands still") {
   CHECK(run(problem, broken(fa::BF16_DQ, {1, 16})).dQ[0] == 256.0f * 16 / keys);
 }
 
-// ---- what it does not take ----
+// ---- refused arguments ----
 
 TEST_CASE("what is refused is refused with a sentence") {
   const auto says = [](const Problem& problem, const Options& options, const char* words) {

@@ -1,4 +1,4 @@
-// The backward pass's kernels on the emulator: three designs against float64.
+// Compares the kernels of the backward pass on the emulator, in three designs, with float64.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -37,7 +37,7 @@ struct Gradients {
   simt::Report report;
 };
 
-// O, as rounded, and LSE are float64's.
+// Computes the gradients from the float64 reference's O (rounded) and LSE.
 Gradients differentiate(const Problem& problem, int design, uint32_t breaks = 0,
                         const simt::Config& config = {}, bool deterministic = false,
                         bool by_length = false) {
@@ -136,7 +136,7 @@ TEST_CASE("each break is wrong as on the CPU") {
   }
 }
 
-TEST_CASE("dK and dV have the same bits under every schedule; dQ only if nobody else adds to it") {
+TEST_CASE("dK and dV have the same bits under every schedule, dQ only if one block adds to it") {
   const Problem problem = problem_of({{1, 2, 150, 300, 64}});
   for (const int design : DESIGNS) {
     const Gradients first = differentiate(problem, design);
@@ -168,8 +168,8 @@ TEST_CASE("every barrier and wait of the three designs is needed") {
 }
 
 TEST_CASE("products, additions and wavefronts are what one counts by hand") {
-  // Wavefronts of ldmatrix for each mma, by the tile of a warp: 32 (rows + columns) / (rows *
-  // columns), without the term of an operand that is in registers. S, dP, dV, dK, dQ.
+  // Wavefronts of ldmatrix per mma, by the tile of a warp: 32 (rows + columns) / (rows * columns),
+  // without the term of an operand that is in registers. In the order S, dP, dV, dK, dQ.
   struct Expected {
     int design;
     int64_t dim, products;
@@ -186,7 +186,7 @@ TEST_CASE("products, additions and wavefronts are what one counts by hand") {
     const int64_t pairs = 2 * (256 / 64) * (384 / 128), of_a_product = 64 * 128 * e.dim / 2048;
     CHECK(counters.mma_instructions == e.products * pairs * of_a_product);
     CHECK(counters.global_atomics == (e.products == 7 ? 0 : pairs * 64 * e.dim / 32));
-    if (e.wavefronts > 0)  // four for each ldmatrix, the 8x8 tiles that it loads
+    if (e.wavefronts > 0)  // four per ldmatrix, one for each 8x8 tile
       CHECK(4.0 * static_cast<double>(counters.ldmatrix_instructions) ==
             e.wavefronts / 5 * static_cast<double>(counters.mma_instructions));
     CHECK(counters.shared_load_wavefronts == counters.shared_load_wavefronts_ideal);

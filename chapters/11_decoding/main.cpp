@@ -1,6 +1,6 @@
-// Decoding: one query, or a few, for each sequence of a cache.
+// Decoding: one query or a few queries for each sequence of a cache.
 //
-// Without arguments the chapter as a story: requests arrive, are answered and leave.
+// Without arguments it runs the chapter as a story: requests arrive, are answered and leave.
 //
 //   ch11_decoding --shape 1,8,1,4096,128 --kv-heads 2 --profile
 //   ch11_decoding --shape 3,8,1,700,128 --page-size 16 --cache-seqlens 700,33,0 --splits 3
@@ -40,16 +40,16 @@ Flags flags;
 void add_options(Cli& cli) {
   cli.text("--cache-seqlens", flags.lengths, "a,b,...: keys in use of each sequence [all]");
   cli.integer("--page-size", flags.page_size, 1, ::ch11::kLargestPage,
-              "the cache lies in pages of so many keys, in a random order [no pages]");
+              "keys per page of a cache with pages in random order [no pages]");
   cli.input_file("--block-table", flags.block_table,
                  "the pages of each sequence from a .npy file, int32 [B, pages]");
   cli.integer("--splits", flags.splits, 1, ::ch11::kMostSplits,
               "of the keys of a sequence, and of the prefix [by the number of multiprocessors]");
-  cli.integer("--append", flags.appended, 1, kMostElements,
-              "of the keys in use the last so many are new: the call puts them into the cache");
   cli.integer(
-      "--prefix", flags.prefix, 1, kMostElements,
-      "all sequences have their first so many keys in common, on the same pages: read once");
+      "--append", flags.appended, 1, kMostElements,
+      "number of new keys at the end of each sequence, which the call appends to the cache");
+  cli.integer("--prefix", flags.prefix, 1, kMostElements,
+              "number of first keys that all sequences share, on the same pages: read once");
   add_commands(cli, flags.command);
   flags.given = [&cli](const char* option) { return cli.given(option); };
 }
@@ -74,7 +74,8 @@ void read_lengths(Problem& problem) {
   check_mask(problem);
 }
 
-// The first keys and values of all sequences become those of the first one, or are, in files.
+// Copies the first keys and values of the first sequence to all sequences. With files, checks that
+// they are equal.
 void share_prefix(const Problem& problem, const char* option, std::vector<float>& x) {
   const int64_t heads = problem.kv_heads(), row = problem.shape.kv * problem.shape.dim;
   const int64_t shared = std::min(flags.prefix, problem.shape.kv) * problem.shape.dim;
@@ -118,12 +119,12 @@ void check_options(const Problem& problem) {
     if (length - behind >= flags.prefix) continue;
     throw InputError("--prefix " + std::to_string(flags.prefix) + ": a sequence has " +
                      std::to_string(length) + " keys" +
-                     (behind > 0 ? ", new ones counted, which stand behind it" : ""));
+                     (behind > 0 ? ", including new ones, which are after it" : ""));
   }
 }
 
-// A table from a file, and the pool that it needs. Entries behind a sequence's pages are not looked
-// at.
+// Reads a table from a file, and sets the size of the pool that it needs. Entries after a
+// sequence's pages are ignored.
 CacheLayout read_table(const Problem& problem, CacheLayout cache) {
   const std::string& path = flags.block_table;
   const NpyArray file = read_npy(path, {NpyType::i32});
@@ -157,7 +158,7 @@ CacheLayout read_table(const Problem& problem, CacheLayout cache) {
         throw InputError(which + ": the --prefix has page " + std::to_string(cache.table[i]) +
                          " there");
       }
-      if (!taken.insert(page).second) throw InputError(which + " stands in the table twice");
+      if (!taken.insert(page).second) throw InputError(which + " is in the table twice");
       cache.pages = std::max<int64_t>(cache.pages, page + 1);
     }
   }
@@ -174,7 +175,7 @@ CacheLayout cache_layout(const Problem& problem, const Request& request) {
   int64_t used = 0;
   const int64_t shared = cache.prefix / cache.page_size;
   for (const int64_t length : lengths) used += ::ch11::ceil_div(length, cache.page_size) - shared;
-  cache.pages = shared + used + 2;  // which nobody has
+  cache.pages = shared + used + 2;  // two pages are unused
   cache.columns = ::ch11::ceil_div(problem.shape.kv, cache.page_size);
   const std::vector<int32_t> lengths_32(lengths.begin(), lengths.end());
   cache.table = ::ch11::scattered_table(lengths_32, cache.columns, cache.page_size, cache.pages,
@@ -185,7 +186,7 @@ CacheLayout cache_layout(const Problem& problem, const Request& request) {
 struct Plan {
   CacheLayout cache;
   DecodeSplits splits;
-  int64_t keys = 0, pages = 0;  // in use, of all sequences, a prefix once
+  int64_t keys = 0, pages = 0;  // in use by all sequences, a prefix counted once
   int64_t bytes = 0;            // of their K and V
 };
 
@@ -272,7 +273,7 @@ void bench(const Problem& problem, const Request& request) {
                  "./learn bench simt measures the emulator itself\n";
     return;
   }
-  // The default shape is made for reading counters: too small to fill a GPU.
+  // The default shape is meant for reading counters and is too small to fill a GPU.
   Problem large = problem;
   if (problem.shape == kDefaultShape && problem.lengths.empty()) {
     large = random_problem({16, 32, 1, 8192, 128}, problem.dtype, 0, 1, 4);

@@ -1,7 +1,7 @@
-// serve: a small serving loop. Requests arrive, chapter 09's kernel reads their prompts, this
-// chapter's answers them token by token, and the pages of the cache go from one to the next. There
-// is no model: each token's q, k and v are random numbers, and what the kernels make of them is
-// held against float64 at the end.
+// The subcommand serve: a small serving loop. Requests arrive, chapter 09's kernel processes their
+// prompts, this chapter's kernel answers them token by token, and pages of the cache are reused.
+// There is no model: the q, k and v of each token are random numbers, and at the end the kernels'
+// outputs are compared with float64.
 
 #include <algorithm>
 #include <cstdio>
@@ -33,12 +33,12 @@ constexpr const char* kRequests = "0:390+30,0:250+50,1:650+25,2:1400+10,3:360+60
 
 struct Request {
   int64_t number, arrival, prompt, wanted;
-  Problem problem = {};       // all its tokens; a query sees those up to its own
+  Problem problem = {};       // all tokens of the request; a query sees the tokens up to its own
   std::vector<float> o = {};  // [heads, tokens, dim]
   int64_t answered = 0, slot = -1;
 
   int64_t tokens() const { return prompt + wanted; }
-  int64_t length() const { return prompt + answered; }  // that it has now
+  int64_t length() const { return prompt + answered; }  // current length
   std::string name() const { return "request " + std::to_string(number); }
 };
 
@@ -68,7 +68,7 @@ std::vector<Request> parse_requests(const std::string& text) {
   return requests;
 }
 
-// An array where the kernels run.
+// An array in the memory of the device that runs the kernels.
 template <class T>
 class Array {
  public:
@@ -101,7 +101,7 @@ class Array {
   std::unique_ptr<simt::Buffer<T>> emulator_;
 };
 
-// Tokens [begin, end) of [heads, tokens, dim], as the kernels take them.
+// Appends the tokens [begin, end) of [heads, tokens, dim], in the layout of the kernels.
 void append_rows(std::vector<bf16>& to, const std::vector<float>& from, int64_t heads,
                  int64_t tokens, int64_t begin, int64_t end) {
   for (int64_t h = 0; h < heads; ++h)
@@ -129,7 +129,7 @@ class Server {
     for (int64_t slot = options.batch; slot-- > 0;) free_slots_.push_back(slot);
   }
 
-  // Until all that can be answered are.
+  // Runs until every request that fits the pool is answered.
   void run() {
     while (!arriving_.empty() || !waiting_.empty() || !running_.empty()) {
       while (!arriving_.empty() && arriving_.front().arrival <= step_) arrive();
@@ -175,7 +175,7 @@ class Server {
     waiting_.push_back(std::move(request));
   }
 
-  // The first in the queue, if there are a slot and pages for what it has so far.
+  // Admits the first request of the queue if there is a slot and enough pages for its tokens.
   bool admit() {
     Request& request = waiting_.front();
     if (free_slots_.empty()) return false;
@@ -192,8 +192,8 @@ class Server {
     return true;
   }
 
-  // A place for one more token each. Who came last goes back to the queue if there are too few
-  // pages, and is read again later.
+  // Reserves a place for one more token per request. If there are too few pages, the last request
+  // that arrived returns to the queue and is processed again later.
   void make_room() {
     for (size_t i = 0; i < running_.size(); ++i) {
       while (i < running_.size() && !table_.append(running_[i].slot, 1)) {
@@ -221,7 +221,8 @@ class Server {
     running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
   }
 
-  // O of what it has, by chapter 09; and its keys into the cache, all of them new.
+  // Computes O of the request's tokens with chapter 09's kernel and puts all its keys into the
+  // cache.
   void prefill(Request& request) {
     const int64_t length = request.length(), tokens = request.tokens();
     Problem prompt{.shape = {1, kHeads, length, length, kDim},
@@ -275,8 +276,8 @@ class Server {
     steps_.push_back({{"step", step_}, {"holders", holders}});
   }
 
-  // One call of this chapter's kernels: the last `fresh` tokens of each request go into the cache,
-  // and the very last one's O into the request.
+  // Calls this chapter's kernels once. The last `fresh` tokens of each request go into the cache,
+  // and O of its last token into the request.
   void call(std::span<Request> requests, int64_t fresh) {
     const int64_t batch = std::ssize(requests);
     std::vector<bf16> q, k, v;
@@ -390,7 +391,7 @@ int Server::report(const std::string& json) {
       static_cast<long long>(most_running_), 100 * ratio(tokens_held_, places_held_));
   std::cout << text << "  pages      "
             << (still_used == 0 ? "all back"
-                                : std::to_string(still_used) + " are lost: nobody gave them back")
+                                : std::to_string(still_used) + " are lost: they were not returned")
             << "\n  check      "
             << (wrong == 0 && hazards_ == 0
                     ? "passed: " + std::to_string(tokens) + " tokens, every one against float64"

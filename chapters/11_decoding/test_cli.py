@@ -87,7 +87,7 @@ class Cli(unittest.TestCase):
                      says="sequence 0 needs 4 pages, its row has 3")
         table[1, 1] = 9
         np.save(self.path("table"), table)
-        self.refused(*options, *lengths, says="page 9 of sequence 1 stands in the table twice")
+        self.refused(*options, *lengths, says="page 9 of sequence 1 is in the table twice")
         table[1, 1] = 1 << 30
         np.save(self.path("table"), table)
         self.refused(*options, *lengths, says="page 1073741824 of sequence 1: expected 0 to")

@@ -1,5 +1,5 @@
-// Decoding on the CPU: against softmax in float64, whatever the pages and splits are; what must not
-// be read is NaN.
+// Compares decoding on the CPU with softmax in float64, for all pages and splits. Memory that must
+// not be read is NaN.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-// Uniform in [-1, 1), the same on every machine.
+// Uniformly distributed in [-1, 1), with the same values on every machine.
 struct Random {
   std::mt19937_64 bits;
   explicit Random(uint64_t seed) : bits(seed) {}
@@ -34,7 +34,7 @@ struct Random {
   }
 };
 
-// One answer: O [rows, dim] and LSE [rows].
+// The result: O [rows, dim] and LSE [rows].
 template <class Real>
 struct Result {
   std::vector<Real> O, LSE;
@@ -43,7 +43,7 @@ struct Result {
   Result(int64_t rows, int64_t dim) : O(rows * dim, Real(NAN)), LSE(rows, Real(NAN)) {}
 };
 
-// max |a − b|; equal infinities differ by 0; NaN once there is one.
+// Returns max |a − b|. Equal infinities differ by 0. Returns NaN if any difference is NaN.
 template <class A, class B>
 double largest_difference(const std::vector<A>& a, const std::vector<B>& b) {
   REQUIRE(a.size() == b.size());
@@ -55,7 +55,7 @@ double largest_difference(const std::vector<A>& a, const std::vector<B>& b) {
   return largest;
 }
 
-// As many passes as it has sums: softmax(x) @ v in float64 and log Σ e^x, over `keys` keys.
+// Computes softmax(x) @ v and log Σ e^x over `keys` keys in float64, with one pass per sum.
 template <class Score, class Value>
 void plain_softmax(int64_t keys, int64_t dim, Score x, Value v, double* O, double* LSE) {
   double m = -kInf, l = 0;
@@ -73,7 +73,7 @@ void plain_softmax(int64_t keys, int64_t dim, Score x, Value v, double* O, doubl
   *LSE = m + std::log(l);
 }
 
-// ---- a batch, its keys in a row and in pages ----
+// ---- a batch with contiguous keys, and with pages ----
 
 struct Sizes {
   int64_t kv_heads, group, len_q, dim, page_size;
@@ -82,7 +82,7 @@ struct Sizes {
   int64_t batch() const { return std::ssize(lengths); }
   int64_t heads() const { return kv_heads * group; }
   int64_t rows() const { return batch() * heads() * len_q; }
-  // One entry of garbage at least behind the pages of each.
+  // includes at least one entry of garbage after the pages of each sequence
   int64_t columns() const {
     int64_t most = 0;
     for (const int64_t length : lengths) most = std::max(most, length);
@@ -100,7 +100,7 @@ struct Batch {
   Sizes sizes;
   Real scale;
   std::vector<Real> Q;                  // [batch, heads, len_q, dim]
-  std::vector<std::vector<Real>> K, V;  // of each sequence [kv_heads, length, dim]
+  std::vector<std::vector<Real>> K, V;  // per sequence [kv_heads, length, dim]
 
   Batch(const Sizes& sizes, uint64_t seed, double sharpness = 1)
       : sizes(sizes), scale(Real(1 / std::sqrt(double(sizes.dim)))) {
@@ -134,7 +134,7 @@ struct Batch {
   }
 };
 
-// The keys and values in the pages that `table` says. All else is NaN.
+// The keys and values in the pages of `table`. All other elements are NaN.
 template <class Real>
 struct Cache {
   const Batch<Real>& batch;
@@ -191,7 +191,7 @@ struct Cache {
 template <class Real>
 Cache<Real> scattered(const Batch<Real>& batch, uint64_t seed) {
   const Sizes& sizes = batch.sizes;
-  const int64_t pages = 2 * sizes.used_pages() + 3;  // the most of them unused
+  const int64_t pages = 2 * sizes.used_pages() + 3;  // most of them unused
   return {batch, pages,
           scattered_table(sizes.lengths, sizes.columns(), sizes.page_size, pages, seed)};
 }
@@ -213,7 +213,7 @@ template <class Real>
 void check_agrees(const Result<Real>& result, const Result<double>& expected) {
   double bound = kBound<Real>;
   CHECK_FALSE(!(largest_difference(result.O, expected.O) <= bound));
-  for (const double lse : expected.LSE) {  // scores of a hundred have as many more digits in front
+  for (const double lse : expected.LSE) {  // the rounding error grows with |LSE|
     if (std::isfinite(lse)) bound = std::max(bound, kBound<Real> * std::abs(lse) / 10);
   }
   CHECK_FALSE(!(largest_difference(result.LSE, expected.LSE) <= bound));
@@ -249,7 +249,7 @@ std::vector<int32_t> random_lengths(Random& random, int64_t page_size, int64_t l
 template <class Real>
 void check_random_batches(uint64_t seed) {
   Random random(seed);
-  Partials<Real> partials;  // one for all: what the last batch left in it must not matter
+  Partials<Real> partials;  // one for all batches, because values of the last batch must not matter
   for (const int64_t page_size : {1, 3, 16, 64, 256}) {
     for (int round = 0; round < 6; ++round) {
       const Batch<Real> batch(
@@ -272,7 +272,7 @@ void check_random_batches(uint64_t seed) {
   }
 }
 
-// ---- splits without keys before them ----
+// ---- splits without keys at the start ----
 
 template <class Real>
 struct Splits {
@@ -286,7 +286,7 @@ struct Splits {
     LSE = random.numbers<Real>(splits * rows, spread);
   }
 
-  // As attend_split leaves one without keys, or with NaN where nobody has written.
+  // Sets a split without keys as attend_split leaves it, or with NaN as in unwritten memory.
   void empty(int64_t split, int64_t row, Real o = 0) {
     LSE[split * rows + row] = Real(-kInf);
     std::fill_n(&O[(split * rows + row) * dim], dim, o);
@@ -340,7 +340,7 @@ TEST_CASE("where the pages lie changes no bit") {
       }
     }
   }
-  // Nor does the size of the pages.
+  // The page size does not matter either.
   const auto decoded = [](int64_t page_size) {
     const Batch<float> batch({2, 2, 2, 32, page_size, {257, 0, 64, 100}}, 3);
     return scattered(batch, 5).decode(3, 16);
@@ -369,11 +369,11 @@ TEST_CASE("several new queries: query i sees the first length - len_q + i + 1 ke
   for (const int64_t splits : {1, 2, 3, 9}) {
     const Result<double> result = cache.decode(splits, 1);
     check_agrees(result, batch.expected());
-    CHECK(result.LSE[0] == -kInf);  // 4 queries, 3 keys: the first sees none
+    CHECK(result.LSE[0] == -kInf);  // 4 queries and 3 keys: the first query sees no key
     for (int64_t d = 0; d < 8; ++d) CHECK(result.O[d] == 0);
     for (int64_t d = 0; d < 8; ++d) CHECK(result.O[8 + d] == doctest::Approx(batch.V[0][d]));
   }
-  // The last query alone: the same bits.
+  // The last query alone gives the same bits.
   Batch<double> last = batch;
   last.sizes.len_q = 1;
   last.Q.clear();
@@ -395,7 +395,8 @@ TEST_CASE("splits without keys, and rows that see none of a split, leave 0 and -
   partials.LSE.assign(10000, NAN);
   Result<float> result(6, 4);
   decode(cache.step(), 5, 16, partials, result.O.data(), result.LSE.data());
-  // [split][row]: query 0 and 1 of each sequence. 33 keys are three tiles; its query 0 sees 32.
+  // [split][row], with queries 0 and 1 of each sequence. 33 keys are three tiles, and query 0 sees
+  // 32 of them.
   const bool seen[5][6] = {{true, true, false, false, false, true}, {true, true}, {false, true}};
   for (int64_t split = 0; split < 5; ++split) {
     for (int64_t row = 0; row < 6; ++row) {
@@ -437,7 +438,7 @@ TEST_CASE("a NaN in a key or a value that is seen shows, also as the first and o
 TEST_CASE("a sequence that grows a token at a time, and one that takes the other's pages") {
   constexpr int64_t kv_heads = 2, page_size = 3, dim = 5;
   const Batch<double> batch({kv_heads, 2, 1, dim, page_size, {20, 11}}, 10);
-  PagePool pool(9);  // 7 + 2: the second sequence has no room for its last pages
+  PagePool pool(9);  // 7 + 2, so that the second sequence has no room for its last pages
   PageTable table(pool, 2, batch.sizes.columns(), page_size);
   std::vector<double> K_pages(pool.size() * kv_heads * page_size * dim, NAN), V_pages = K_pages;
   const auto append = [&](int64_t n, int64_t from) {
@@ -503,7 +504,7 @@ TEST_CASE("what decode refuses") {
   const int32_t negative[] = {-1, 3}, too_long[] = {20, 1000};
   refuses([&](auto& step) { step.lengths = negative; });
   refuses([&](auto& step) { step.lengths = too_long; });
-  const int32_t past_the_pages[] = {20, 49};  // its fourth entry is garbage
+  const int32_t past_the_pages[] = {20, 49};  // the fourth entry of the table is garbage
   refuses([&](auto& step) { step.lengths = past_the_pages; });
   CHECK(std::isnan(result.O[0]));  // nothing was written
 }
@@ -552,10 +553,11 @@ TEST_CASE("combine is chapter 02's merge of the splits' own states") {
   }
 }
 
-// Sizes and rule of FlashAttention's test_flash_attn_combine: LSE within 1e-5; O in fp32 too, in 16
-// bits at most twice as far off as the exact O, rounded. As there, some rows lack the later half of
-// the splits: all, if there is one. Not as there: numbers are uniform, the exact O is in float64,
-// and there are as many rows as a sequence has queries there, without 5 sequences and 16 heads.
+// The sizes and the rule of FlashAttention's test_flash_attn_combine: LSE within 1e-5, and O in
+// fp32 too. In 16 bits the error of O may be at most twice that of the exact O after rounding. As
+// there, some rows have no values in the later half of the splits. Differences: the numbers are
+// uniform, the exact O is in float64, and the rows are the queries of one sequence, without 5
+// sequences and 16 heads.
 void check_combine_sizes(int64_t most_numbers) {
   for (const int64_t splits : {1, 2, 3, 5, 17, 32, 55, 97, 133}) {
     for (const int64_t rows : {1, 2, 3, 32, 64, 256, 113, 108, 640, 1024}) {
@@ -572,7 +574,7 @@ void check_combine_sizes(int64_t most_numbers) {
         const Result<double> expected = partial.expected();
         CHECK_FALSE(!(largest_difference(result.LSE, expected.LSE) <= 1e-5));
         CHECK_FALSE(!(largest_difference(result.O, expected.O) <= 1e-5));
-        const auto error = [&](const auto& O, auto round) {  // of O as rounded
+        const auto error = [&](const auto& O, auto round) {  // after rounding O
           std::vector<float> rounded(O.size());
           std::ranges::transform(O, rounded.begin(),
                                  [&](double x) { return fa::to_float(round(float(x))); });
@@ -606,7 +608,8 @@ TEST_CASE(
     }
     const Result<double> result = partial.combined();
     check_agrees(result, partial.expected());
-    for (const auto& [row, split] : {std::pair{2, 2}, {3, 0}, {4, 4}}) {  // one alone stays itself
+    for (const auto& [row, split] :
+         {std::pair{2, 2}, {3, 0}, {4, 4}}) {  // one split stays as it is
       CHECK(result.LSE[row] == partial.LSE[split * rows + row]);
       for (int64_t d = 0; d < dim; ++d) {
         CHECK(result.O[row * dim + d] == partial.O[(split * rows + row) * dim + d]);
@@ -624,9 +627,9 @@ TEST_CASE("combine: LSE large and very negative, no overflow") {
     for (const float sign : {-1.0f, 1.0f}) {
       Splits<float> partial(3, 3, 4, 16);
       for (int64_t split = 0; split < 3; ++split) {
-        partial.LSE[split * 3] = sign * far;                         // all the same
-        partial.LSE[split * 3 + 1] = split == 1 ? far : -far;        // one is all
-        partial.LSE[split * 3 + 2] = split == 1 ? sign * far : 0.f;  // beside ordinary ones
+        partial.LSE[split * 3] = sign * far;                         // all splits have the same LSE
+        partial.LSE[split * 3 + 1] = split == 1 ? far : -far;        // one split has all the weight
+        partial.LSE[split * 3 + 2] = split == 1 ? sign * far : 0.f;  // others are ordinary
       }
       const Result<float> result = partial.combined();
       const Result<double> expected = partial.expected();

@@ -1,4 +1,4 @@
-// The decoding kernels on the emulator, against the CPU's decode in double.
+// Compares the decoding kernels on the emulator with the CPU's decode in double.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -28,8 +28,8 @@ struct Case {
 
 constexpr float NOTHING = std::numeric_limits<float>::quiet_NaN();
 
-// One case: its tensors as the kernel sees them, and as the reference does. Whatever holds no key
-// of a sequence is NaN; there are pages that nobody has.
+// A case, with tensors for the kernel and for the reference. Memory without a key of a sequence is
+// NaN, and some pages belong to no sequence.
 struct Problem {
   Case c;
   int64_t batch, page_size, columns, pages, rows;
@@ -142,7 +142,7 @@ void agrees(const Case& c) {
   const simt::Report report = simt::run({}, [&] { emulator::ch11::build.decode(p.args()); });
   for (const auto& hazard : report.hazards) MESSAGE(hazard.text);
   CHECK(report.hazards.empty());
-  // P and O are rounded to bf16, each by 2^-9 at most of |V| <= 2.
+  // P and O are rounded to bf16, each with an error of at most 2^-9 of |V| <= 2.
   const double bound = 2 * (2 + 1) * std::ldexp(1.0, -9);
   double error = 0, lse_error = 0;
   int64_t bad = 0;
@@ -194,10 +194,10 @@ TEST_CASE("rows that see nothing, sequences without a key") {
 }
 
 TEST_CASE("a prefix that all sequences share") {
-  agrees({4, 2, 1, 128, {70, 64, 331}, 16, {1, 1}, 64});              // one has no key of its own
+  agrees({4, 2, 1, 128, {70, 64, 331}, 16, {1, 1}, 64});              // one has only the prefix
   agrees({8, 2, 1, 64, {200, 193, 300, 257, 192}, 64, {3, 2}, 192});  // two tiles of rows
   agrees({2, 1, 3, 128, {67, 90}, 1, {2, 7}, 64});                    // several queries each
-  agrees({1, 1, 1, 40, {17}, 16, {4, 3}, 16});                        // one sequence; empty splits
+  agrees({1, 1, 1, 40, {17}, 16, {4, 3}, 16});                        // empty splits
   agrees({6, 1, 4, 72, {260, 304, 280, 256 + 4}, 256, {1, 3}, 256});  // 96 rows
 }
 

@@ -238,7 +238,7 @@ TEST_CASE("scattered pages: every one once, the same ones for the same seed") {
         Table{4, 6, 3, 5, 1, 7, 2, 0, kNoPage});
 }
 
-TEST_CASE("scattered pages: the first ones are everybody's") {
+TEST_CASE("scattered pages: all sequences share the first ones") {
   const std::vector<int32_t> lengths = {40, 33, 32};  // two pages of 16 are shared, two are not
   const Table table = scattered_table(lengths, 3, 16, 4, 1, 2);
   for (const size_t i : {0, 1}) {

@@ -136,7 +136,7 @@ TEST_CASE("break: an early rescale shows where a maximum grows by more than 2^8"
   is_harmless(KERNEL, own(EARLY_RESCALE), {1, 1, 70, 450, 64});  // at scale 1 none does
 }
 
-TEST_CASE("break: without a first turn nobody begins") {
+TEST_CASE("break: without a first turn no warpgroup can start") {
   for (const int consumers : {2, 3})
     with_options(consumers, 1, [](const KernelChapter& kernel) {
       is_reported_as(kernel, own(NO_FIRST_TURN), HazardKind::kDeadlock);

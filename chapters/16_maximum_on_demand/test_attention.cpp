@@ -73,7 +73,7 @@ TEST_CASE("packed sequences: lengths 0 and 1, and all masks") {
   agrees_on_packed_sequences(KERNEL);
 }
 
-TEST_CASE("no row reads its neighbour sequence, also when NaN lies there") {
+TEST_CASE("no row reads the next sequence, not even a NaN in it") {
   no_row_reads_its_neighbour(KERNEL);
 }
 
@@ -123,7 +123,7 @@ TEST_CASE("maxima that rise in every tile, now and then, once: right in every ke
   }
 }
 
-TEST_CASE("tiles are done again where a sum is too large, and then looked at first") {
+TEST_CASE("tiles are recomputed where a sum is too large, after a look at their maximum") {
   const auto again = [](double step) {
     const Answer got = answer(rising({1, 1, 64, 128 * 24, 64}, step), 0, false, {2, 0});
     return got.report.counters.mma_instructions;
@@ -167,7 +167,7 @@ Problem overflowing() {
   return problem;
 }
 
-TEST_CASE("rows of O that overflow are done again") {
+TEST_CASE("rows of O that overflow are recomputed") {
   for (const auto& options : KERNELS) check_right(overflowing(), options);
   Problem problem = rising({1, 1, 200, 2100, 64}, 30, true);
   for (float& v : problem.v) v = round_bf16(v * 1e30);

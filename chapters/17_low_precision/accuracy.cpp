@@ -198,7 +198,7 @@ int run_accuracy(int argc, char** argv) {
   cli.integer("--keys", keys, 1, kLongKeys, "of all inputs but the long ones");
   cli.integer("--dim", dim, 1, 1024, "of a head");
   cli.integer("--seed", seed, 0, 1'000'000'000, "of the random inputs and signs");
-  cli.integer("--seeds", seeds, 1, 1000, "so many from --seed on: the median of each number");
+  cli.integer("--seeds", seeds, 1, 1000, "number of seeds, starting with --seed: prints medians");
   cli.input_file("--q", q, "your own input, one head, instead: [L, D], .npy float32 or float16");
   cli.input_file("--k", k, "");
   cli.input_file("--v", v, "");

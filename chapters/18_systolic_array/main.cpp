@@ -103,7 +103,7 @@ int run_command(int argc, char** argv, fa::BreakRun& this_run) {
 
   std::string loop;
   LoopShape loop_shape;
-  fa::Cli& loop_cli = cli.command("loop", "tiles as tasks: who waits for whom");
+  fa::Cli& loop_cli = cli.command("loop", "tiles as tasks: which task waits for which");
   loop_cli.choice("--as", loop, {"fori", "vmap", "pallas", "splash"},
                   "one way to write it, with its critical path; without: all in a table");
   loop_cli.integer("--n", loop_shape.n, 1, kLongest, "queries, and keys");

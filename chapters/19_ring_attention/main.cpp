@@ -1,9 +1,9 @@
-// Ring attention: a sequence that several ranks share.
+// Ring attention: several ranks share the keys and queries of a sequence.
 //
 //   ch19_ring_attention --ranks 4 --causal --schedule zigzag --profile     ranks are threads
 //   mpirun -n 4 ch19_ring_attention --causal --schedule zigzag             or processes
 //   ch19_ring_attention --backward
-//   ch19_ring_attention --device gpu --ranks 4             a GPU each, keys by NCCL
+//   ch19_ring_attention --device gpu --ranks 4             one GPU per rank, keys by NCCL
 
 #include <algorithm>
 #include <array>
@@ -38,7 +38,7 @@ struct Flags {
   int64_t ranks = 4;
   bool backward = false;
   std::string device = "auto", link = "auto";
-  Ranks* mpi = nullptr;  // or null: the ranks are threads
+  Ranks* mpi = nullptr;  // null if the ranks are threads
 };
 Flags flags;
 
@@ -72,7 +72,7 @@ Device device_asked() {
   return flags.device == "emulator" ? Device::emulator : Device::cpu;
 }
 
-// What the ranks are to do. Throws InputError for what there is not.
+// The task of the ranks. Throws InputError if it is not supported.
 Job asked_for(const fa::Problem& problem, Schedule schedule, uint32_t breaks, int ranks) {
   Job job = job_of(problem, schedule, breaks, flags.backward);
   job.device = device_asked();
@@ -95,12 +95,12 @@ Job asked_for(const fa::Problem& problem, Schedule schedule, uint32_t breaks, in
   }
   const bool nccl = flags.link == "nccl" || (flags.link == "auto" && has_nccl() && one_each);
   job.link = nccl ? Link::nccl : Link::host;
-  job.repetitions = 3;  // in the first one NCCL's ranks find each other
+  job.repetitions = 3;  // NCCL's ranks connect in the first one
   return job;
 }
 const char* link_name(const Job& job) { return job.link == Link::nccl ? "nccl" : "host"; }
 
-// How many pairs of a query and a key a rank looks at in each step, of one head.
+// Returns the number of pairs of query and key that each rank computes in each step, for one head.
 std::string table_of_scores(const std::vector<Report>& reports) {
   std::string table;
   char cell[64];
@@ -150,7 +150,7 @@ int64_t bytes_sent(const std::vector<Report>& reports) {
   return bytes;
 }
 
-// Calls with(ranks), which are mpirun's, or threads.
+// Calls with(ranks), where the ranks are processes of mpirun or threads.
 template <class With>
 void with_ranks(const With& with) {
   if (flags.mpi != nullptr) return with(*flags.mpi);
@@ -192,7 +192,7 @@ fa::Outcome run(const fa::Problem& problem, const fa::Request& request,
       }
     });
     if (outcome.hazardous) return;
-    if (job.device != Device::cpu) {  // the kernels and what they wait for, without the way there
+    if (job.device != Device::cpu) {  // without the transfer of inputs and outputs
       outcome.time_ms = 0;
       for (const Report& report : reports)
         outcome.time_ms = std::max(outcome.time_ms, report.forward_ms);
@@ -206,9 +206,10 @@ fa::Outcome run(const fa::Problem& problem, const fa::Request& request,
   return outcome;
 }
 
-// The forward pass by every schedule, in turns: what the slowest rank needs, computes and waits.
+// Runs the forward pass with every schedule in turn and prints the slowest rank's total time,
+// computing time and waiting time.
 void bench(const fa::Problem& problem, const fa::Request&) {
-  // On GPUs a rank repeats by itself: nothing is dealt out again.
+  // On GPUs each rank repeats the work itself, and the inputs are distributed only once.
   const bool kernels = device_asked() != Device::cpu;
   const int rounds = kernels ? 1 : 7, repetitions = 11;
   struct Times {
@@ -231,7 +232,7 @@ void bench(const fa::Problem& problem, const fa::Request&) {
           most_work = std::max(most_work, work);
           most_waiting = std::max(most_waiting, waiting);
         }
-        if (round == 0) continue;  // the first warms up
+        if (round == 0) continue;  // the first round is a warm-up
         times[i].all.push_back(all);
         times[i].most_work.push_back(most_work);
         times[i].most_waiting.push_back(most_waiting);
@@ -246,7 +247,7 @@ void bench(const fa::Problem& problem, const fa::Request&) {
   }
 }
 
-// O, LSE, dQ, dK and dV in one run.
+// Returns an operation with the outputs O, LSE, dQ, dK and dV.
 const fa::Operation& both_passes() {
   static const fa::Operation both = [] {
     const fa::Operation &forward = fa::forward_operation(), &backward = fa::backward_operation();
@@ -271,7 +272,7 @@ const fa::Operation& both_passes() {
   return both;
 }
 
-// Does a command line ask for gradients?
+// True if a command line asks for gradients.
 bool wants_gradients(int argc, char** argv) {
   return std::any_of(argv + 1, argv + argc, [](const std::string& argument) {
     const std::string option = argument.substr(0, argument.find('='));
@@ -280,7 +281,7 @@ bool wants_gradients(int argc, char** argv) {
   });
 }
 
-// Or for kernels, which take bf16?
+// True if a command line asks for kernels, which need bf16 input.
 bool wants_kernels(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
@@ -295,14 +296,14 @@ bool wants_kernels(int argc, char** argv) {
 int run_program(int argc, char** argv, Ranks* mpi) {
   flags.mpi = mpi;
   flags.backward = wants_gradients(argc, argv);
-  static bool named;  // --backward itself: the option only has to be known
+  static bool named;  // --backward is parsed earlier and only declared here
   fa::AttentionProgram program;
   program.name = "ch19_ring_attention";
   program.about = "Chapter 19: ring attention, a sequence that several ranks share";
   program.default_shape = {1, 4, 1024, 1024, 64};
   program.breaks = {std::begin(BREAKS), std::end(BREAKS)};
   program.demos = CH19_BREAKS;
-  program.demos.run_inputs = mpi == nullptr;  // the inputs are for ranks that are threads
+  program.demos.run_inputs = mpi == nullptr;  // the breaks' inputs need ranks that are threads
   program.dtypes = {fa::Dtype::f32};
   program.features = fa::CAUSAL | fa::LSE | fa::KV_HEADS;
   if (wants_kernels(argc, argv)) program.dtypes = {fa::Dtype::bf16};
@@ -312,7 +313,7 @@ int run_program(int argc, char** argv, Ranks* mpi) {
                "how the keys get to the queries [zigzag]");
     if (flags.mpi == nullptr) {
       cli.integer("--ranks", flags.ranks, 1, MOST_THREADS,
-                  FA_MPI ? "as threads of this process; mpirun -n N: as so many processes [4]"
+                  FA_MPI ? "threads of this process; with mpirun -n N, N processes [4]"
                          : "as threads of this process: this build has no MPI [4]");
     }
     cli.choice("--device", flags.device, {"auto", "cpu", "gpu", "emulator"},
@@ -328,7 +329,8 @@ int run_program(int argc, char** argv, Ranks* mpi) {
   return fa::run_attention_program(program, argc, argv);
 }
 
-// Set by Open MPI's mpirun, MPICH's, and PMIx.
+// Returns the value of the first of these variables that is set. mpirun of Open MPI and MPICH, and
+// PMIx, set them.
 const char* first_set(std::initializer_list<const char*> variables) {
   for (const char* variable : variables)
     if (const char* value = std::getenv(variable)) return value;

@@ -35,7 +35,7 @@ MPIRUN = ("mpirun", "--allow-run-as-root", "--oversubscribe")
 
 
 def by_mpi(*arguments, ranks=4):
-    """By so many processes; behind a ":" stand others that mpirun starts."""
+    """Runs N processes. After a ":" mpirun starts others."""
     return subprocess.run([*MPIRUN, "-n", str(ranks), PROGRAM, *map(str, arguments)],
                           capture_output=True, text=True, timeout=120, check=False, env=WITHOUT_MPI)
 

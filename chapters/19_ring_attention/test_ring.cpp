@@ -174,7 +174,7 @@ TEST_CASE("zigzag gives every rank as much to do") {
   }
 }
 
-TEST_CASE("who waits for nothing is told so") {
+TEST_CASE("a wait without a transfer is an error") {
   const auto reason = [](int ranks, auto work) -> std::string {
     try {
       run_ranks(ranks, work);

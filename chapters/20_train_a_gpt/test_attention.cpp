@@ -82,7 +82,7 @@ TEST_CASE("attention: plain and tiled agree, whatever the tiles, over the scores
   }
 }
 
-TEST_CASE("attention: one head is chapter 10's") {
+TEST_CASE("attention: one head agrees with chapter 10") {
   Layer layer({1, 1, 37, 6});
   layer.run({"tiled", 16});
   const int64_t n = layer.shape.length, dim = layer.shape.dim;

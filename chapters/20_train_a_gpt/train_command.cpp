@@ -27,10 +27,10 @@ namespace fa::ch20 {
 namespace {
 
 constexpr int64_t kStepsBetweenCheckpoints = 250;
-// The check computes plain attention in float64: beyond this it would be the program's largest
-// part.
+// The check computes plain attention in float64. Beyond this length it would be most of the run
+// time.
 constexpr int64_t kLongestChecked = 1024;
-constexpr double kMostChecked = 1e10;  // parameters times tokens: some seconds
+constexpr double kMostChecked = 1e10;  // parameters times tokens, which takes several seconds
 
 std::string fixed(double value, int decimals) {
   char text[64];
@@ -38,7 +38,7 @@ std::string fixed(double value, int decimals) {
   return text;
 }
 
-// The state to begin with: a new one, or the checkpoint's.
+// Returns the initial state: a new one, or the checkpoint's.
 TrainingState first_state(const TrainRequest& request, const Cli& given, const std::string& bytes,
                           const std::u32string& text) {
   if (!request.resume) {
@@ -87,7 +87,7 @@ class Progress {
     const double now = seconds();
     if (!stays && !(terminal_ && now - last_ > 0.2)) return;
     last_ = now;
-    const double speed = static_cast<double>(done - first_) / now;  // steps a second
+    const double speed = static_cast<double>(done - first_) / now;  // steps per second
     std::string line = "step " + std::to_string(done) + "  loss " + fixed(mean(stays), 3);
     if (!times_hidden()) {
       const int64_t tokens = state_.recipe.batch * state_.recipe.model.context;
@@ -103,7 +103,8 @@ class Progress {
   }
 
  private:
-  // Of the losses since the last line that stays: one batch's loss is noisy.
+  // Returns the mean of the losses since the last line that stays on the screen, because the loss
+  // of a single batch is noisy.
   double mean(bool stays) {
     const int64_t begin = std::max(since_, first_);
     double sum = 0;
@@ -173,7 +174,8 @@ AttentionShape shape_of(const Recipe& recipe) {
   return {recipe.batch, model.heads, model.context, model.channels / model.heads};
 }
 
-// The attention that the run has: where kernels run, kernels, and the fastest unless asked.
+// Returns the attention algorithm of the run. On a device with kernels it is the fastest kernel by
+// default.
 AttentionChoice choose_attention(const TrainRequest& request, const Cli& given, int64_t dim) {
   AttentionChoice choice = request.attention;
   choice.breaks = parse_breaks(request.breaks, BREAKS);
@@ -322,7 +324,7 @@ int train(const TrainRequest& asked, const Cli& given, BreakRun& this_run) {
     const double seconds = progress.seconds();
     if (!request.checkpoint.empty()) save();
     const int64_t bytes_needed = request.device == "cpu" ? probe.peak_bytes() : device_bytes;
-    if (!times_hidden()) {  // it depends on the number of threads
+    if (!times_hidden()) {  // the speed depends on the number of threads
       std::cout << "attention allocated " << format_bytes(static_cast<double>(bytes_needed))
                 << "\n";
     }

@@ -27,8 +27,8 @@ void add_options(Cli& cli) {
   cli.flag("--deterministic", deterministic, ::ch22::OPTIONS[1].about);
 }
 
-// O and LSE by chapter 09's kernel, and the backward pass on the same device, which alone is timed
-// and counted.
+// Computes O and LSE with chapter 09's kernel, and the backward pass on the same device. Only the
+// backward pass is timed and counted.
 struct Kernels {
   const Problem& problem;
   KernelRun run;
@@ -73,7 +73,7 @@ void bench(const Problem& problem, const Request& request) {
     std::cout << "  bench      one run is timed above; the kernels on a GPU have more to measure\n";
     return;
   }
-  // The default shape is made for reading counters: too small to fill a GPU.
+  // The default shape is meant for reading counters and is too small to fill a GPU.
   Problem large = problem;
   if (problem.shape == kDefaultShape) {
     large = random_problem({2, 16, 8192, 8192, 128}, problem.dtype, 0);

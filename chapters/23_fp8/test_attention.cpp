@@ -115,7 +115,7 @@ Problem rising(double step, const Shape& shape = {1, 1, 64, 800, 64}) {
   return problem;
 }
 
-TEST_CASE("scores that rise: within the range at hand, past it, past what may be guessed") {
+TEST_CASE("rising scores: within the current range, beyond it, beyond the allowed guess") {
   for (const double step : {1.0, 3.0, 5.0, 12.0, 40.0, -5.0, -40.0}) {
     CAPTURE(step);
     is_not_wrong(rising(step));
@@ -273,7 +273,7 @@ TEST_CASE("no-sum-check: weights above 448 are 448") {
   CHECK(!check_output(ch23::computed(problem, {}), got.o, got.lse).agrees());
   for (const float value : got.o) CHECK(std::isfinite(value));
 }
-TEST_CASE("no-bound: a score far above the maximum at hand is Inf") {
+TEST_CASE("no-bound: a score far above the current maximum is Inf") {
   const Problem problem = rising(140.0);
   const Answer got = answer(KERNEL, problem, {.breaks = NO_BOUND});
   CHECK(std::any_of(got.o.begin(), got.o.end(), [](float x) { return !std::isfinite(x); }));

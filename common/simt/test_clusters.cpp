@@ -244,7 +244,7 @@ void flag_behind_the_barrier(float*, float*, int* flag, bool broken) {
   }
 }
 
-TEST_CASE("deadlock: who waits where") {
+TEST_CASE("deadlock: which threads wait where") {
   const std::string elsewhere = check_twins(one_block_waits_elsewhere, "deadlock");
   CHECK(elsewhere.find(
             "no thread can continue: 64 threads (thread 0 first) wait at mbarrier_wait (") !=

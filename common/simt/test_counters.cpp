@@ -294,7 +294,7 @@ TEST_CASE("putting lanes together takes time in proportion to their accesses") {
   });
 }
 
-TEST_CASE("what one lane alone does stands behind what it did before, whoever ran first") {
+TEST_CASE("an access by one lane comes after the lane's earlier accesses, under every schedule") {
   fa::simt::AccessCollector collector;
   const auto join = [&](int lane, std::initializer_list<int> lines) {
     for (const int line : lines)

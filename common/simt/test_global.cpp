@@ -118,7 +118,7 @@ TEST_CASE("global_race: two blocks at the same bytes") {
   CHECK(run_kernel(writes_the_neighbours_part, other, true, 0, 1).hazards[0].count == kGrid);
 }
 
-TEST_CASE("atomic_add adds everybody's part") {
+TEST_CASE("atomic_add adds the values of all threads") {
   for (const int threads : {1, 4}) {
     Memory memory;
     run_kernel(adds, memory, false, 5, threads);
@@ -213,7 +213,7 @@ void waits_for_nobody(float*, float* sum, int* flag, bool broken) {
   if (block_index() == 1) store_global(sum + thread_index(), 1.0f);
 }
 
-TEST_CASE("a flag that nobody sets") {
+TEST_CASE("a flag that no thread sets") {
   for (const int threads : {1, 3}) {
     for (const uint64_t seed : {0, 5}) {
       Memory memory, intact;

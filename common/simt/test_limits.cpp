@@ -95,7 +95,7 @@ void one_large_array(int who, int* alive, float* out) {
   if (thread_index() == who) *out = large_array();
 }
 
-TEST_CASE("a stack overflow is a sentence, and the emulator goes on") {
+TEST_CASE("a stack overflow is an error message, and the emulator continues") {
   float out = 0;
   for (const auto kernel : {small_arrays, one_large_array}) {
     for (const int who : {0, 5, 63}) {

@@ -285,7 +285,7 @@ TEST_CASE("a tile that is read too early, or overwritten too early") {
   }
 }
 
-TEST_CASE("until somebody waits, a tile holds NaN; then the bytes, as late as possible") {
+TEST_CASE("a tile holds NaN until a thread waits, then the bytes, as late as possible") {
   Maps maps;
   Buffer<float> out(2, "out");
   Config config;

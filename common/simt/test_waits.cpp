@@ -208,7 +208,7 @@ void one_role_waits_for_all(float*, bool broken) {
   }
 }
 
-TEST_CASE("deadlock: who waits where, for what") {
+TEST_CASE("deadlock: which threads wait where, for what") {
   check_twins(nobody_fills, "deadlock");
   check_twins(each_waits_for_the_other, "deadlock");
   check_twins(one_role_waits_for_all, "deadlock");

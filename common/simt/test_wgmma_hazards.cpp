@@ -302,7 +302,7 @@ void written_by_others(float* out, bool broken) {
   store_global(out + thread_index(), d[0][0]);
 }
 
-TEST_CASE("operands that somebody else is writing") {
+TEST_CASE("operands that another thread is writing") {
   twins(stores_without_proxy_fence, "missing_proxy_fence");
   twins(overwritten_while_multiplied, "overwrite_while_read");
   for (uint64_t seed = 0; seed < 20; ++seed) {
