@@ -289,8 +289,12 @@ void store_shared(uint32_t addr, const void* value, size_t bytes, int line, cons
           block.join(thread, Instruction::kStoreShared, site, static_cast<int>(bytes))) {
     access->shared[static_cast<size_t>(thread.lane)] = offset;
   }
-  if (block.launch().run.hazards)
-    block.shadow().store(stamp(thread, site), observer(thread), offset, size);
+  if (block.launch().run.hazards) {
+    Access access = stamp(thread, site);
+    access.same_value =
+        block.launch().run.cuda_rules && std::memcmp(block.shared() + offset, value, bytes) == 0;
+    block.shadow().store(access, observer(thread), offset, size);
+  }
   std::memcpy(block.shared() + offset, value, bytes);
 }
 

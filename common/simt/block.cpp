@@ -42,7 +42,8 @@ void Block::begin(int index, int rank) {
   place_ = place_of(index, launch_.config.grid);
   std::fill(shared_.begin(), shared_.end(), 0xff);  // NaN in every floating-point type
   if (launch_.run.hazards) {
-    shadow_.begin_block(index, launch_.smem_bytes, static_cast<int>(warps_.size()));
+    shadow_.begin_block(index, launch_.smem_bytes, static_cast<int>(warps_.size()),
+                        launch_.run.granule_bytes);
   }
   global_log_.begin(index, static_cast<int>(warps_.size()));
   traffic_.begin_block(index, static_cast<int>(warps_.size()));
@@ -71,6 +72,8 @@ void Block::begin(int index, int rank) {
     warp.clock.clear();
     warp.before_barrier = 0;
     std::fill_n(warp.steps, kWarpSize, 0u);
+    warp.lane_meetings.clear();
+    warp.gone = static_cast<uint32_t>(~((uint64_t{1} << warp.lanes) - 1));
     warp.accesses.clear();
     warp.accesses.set_lanes(warp.lanes);
   }
@@ -81,7 +84,7 @@ void Block::begin(int index, int rank) {
     thread.index = i;
     thread.lane = i % kWarpSize;
     thread.place = place_of(i, launch_.config.block);
-    thread.started = thread.finished = thread.parked = false;
+    thread.started = thread.finished = thread.parked = thread.executes = false;
     thread.copies.clear();
     thread.landed = 0;
     thread.open_group = thread.landed_groups = 0;
@@ -172,6 +175,7 @@ void Block::thread_main(transfer_t from) {
     ++warp.exited;
     warp.ready &= ~(1u << self.position);
     block.note_progress();
+    if (block.launch_.run.cuda_rules) block.lane_has_returned(self);
     if (warp.arrived != 0) {
       block.report_early_return(self);
       block.aborting_ = true;
@@ -220,7 +224,11 @@ void Block::begin_barrier(Thread& thread, const Site& site) {
 
 void Block::sync(Thread& thread, Instruction instruction, int number, int expected,
                  const Site& site) {
-  if (!meet(thread, instruction, site)) return;
+  if (meet(thread, instruction, site)) arrive_at(thread, instruction, number, expected, site);
+}
+
+void Block::arrive_at(Thread& thread, Instruction instruction, int number, int expected,
+                      const Site& site) {
   begin_barrier(thread, site);
   Warp& warp = *thread.warp;
   traffic_.barrier(warp.index, instruction, site, number);
@@ -230,8 +238,12 @@ void Block::sync(Thread& thread, Instruction instruction, int number, int expect
   if (barrier.arrived == 0 || comes_before(barrier.last, site)) barrier.last = site;
   barrier.expected = expected;
   barrier.arrived += warp.lanes;
-  if (instruction == Instruction::kBarrierRedOr) {
-    for (int lane = 0; lane < warp.lanes; ++lane) barrier.vote |= warp.masks[lane] != 0;
+  if (instruction == Instruction::kBarrierRedOr || launch_.run.cuda_rules) {
+    for (int lane = 0; lane < warp.lanes; ++lane) {
+      if ((warp.gone >> lane & 1) != 0) continue;
+      barrier.vote |= warp.masks[lane] != 0;
+      barrier.votes += warp.masks[lane] != 0;
+    }
   }
   const bool stays = instruction != Instruction::kBarrierArrive;
   if (stays) {
@@ -244,7 +256,8 @@ void Block::sync(Thread& thread, Instruction instruction, int number, int expect
     barrier.clock.learn_warp(warp.index, ++warp.time);
   }
   barrier.clock.join(warp.clock);
-  if (barrier.arrived >= expected) {
+  const bool returned_count = launch_.run.cuda_rules && number == 0;
+  if (barrier.arrived + (returned_count ? returned_threads() : 0) >= expected) {
     if (number == 0) {
       if (parted_.line == 0 && !same_site(barrier.first, barrier.last)) {
         parted_ = barrier.first;
@@ -263,6 +276,7 @@ void Block::complete(Barrier& barrier) {
     if ((barrier.waiting >> warp.index & 1) == 0) continue;
     warp.clock.join(barrier.clock);
     warp.vote = barrier.vote;
+    warp.votes = barrier.votes;
     wake_warp(warp);
   }
   barrier = {};

@@ -142,6 +142,16 @@ class Block {
     return true;
   }
 
+  /// The same for the lanes of `mask` that have not returned. They may come from different lines,
+  /// except to a block barrier. Returns the participating lanes to the one thread that has to
+  /// execute the instruction for all, and 0 to the others. With mask 0, the lanes take part that
+  /// have arrived when no lane of the warp can continue.
+  uint32_t meet_lanes(Thread& thread, Instruction instruction, uint32_t mask, const Site& site);
+  /// Block barrier `barrier` as CUDA has it: threads that have returned count as arrived. Returns
+  /// the number of the other threads whose `predicate` is true.
+  int sync_cuda(Thread& thread, Instruction instruction, int barrier, int expected, bool predicate,
+                const Site& site);
+
   /// Like meet(), for the four warps of a warpgroup, the first of which is a multiple of four.
   bool meet_warpgroup(Thread& thread, Instruction instruction, const Site& site);
 
@@ -283,6 +293,7 @@ class Block {
     uint32_t waiting = 0;           // bit i: warp i
     Clock clock;                    // joined clocks of the arriving warps
     Site first, last;               // lowest and highest source line of the arrivals
+    int votes = 0;                  // threads whose condition is true
     bool vote = false;              // barrier_red_or: true if any thread's condition is
   };
   struct Meeting {  // four warps of a warpgroup at one instruction
@@ -301,6 +312,12 @@ class Block {
   void let_lanes_catch_up(Thread& thread);
   [[noreturn]] void out_of_steps(Thread& thread, const Site& site);
   void begin_barrier(Thread& thread, const Site& site);
+  void arrive_at(Thread& thread, Instruction instruction, int number, int expected,
+                 const Site& site);
+  int returned_threads() const;  // of warps that have returned
+  uint32_t complete_lanes(Thread& thread, size_t meeting);
+  void lane_has_returned(Thread& thread);
+  void release_converged(Warp& warp);
   Clock clock_at_cluster_sync() const;  // joined clocks of all waiting warps
   void complete(Barrier& barrier);
   State run_from(Thread* thread);

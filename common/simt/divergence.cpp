@@ -2,6 +2,7 @@
 // invalid data. The emulator ends the block, because its further results would have no meaning.
 
 #include <bit>
+#include <cstdio>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -116,7 +117,7 @@ void Block::report_nobody_can_run(const std::string& others) {
     report_stuck(HazardKind::kBarrierDivergence, *last_, place, other, text + others);
     return;
   }
-  bool mismatch = false;
+  bool mismatch = false, lanes = false;
   for (const auto& [key, entry] : places) {
     const auto& [wait, waiting] = entry;
     if (!text.empty()) text += "; ";
@@ -131,6 +132,12 @@ void Block::report_nobody_can_run(const std::string& others) {
       text += ", where " + std::to_string(barriers_[wait.id].arrived) + " of " +
               std::to_string(wait.expected) + " threads have arrived";
     }
+    if (wait.lanes != 0 && wait.lanes != ~0u) {
+      char mask[16];
+      std::snprintf(mask, sizeof mask, "0x%08x", wait.lanes);
+      text += std::string(" for the lanes of mask ") + mask;
+    }
+    lanes = lanes || wait.lanes != 0;
     if (wait.mbarrier >= 0) {
       text += " for " + mbarriers_.missing(wait.mbarrier);
       mismatch = mismatch || mbarriers_.mismatched(wait.mbarrier);
@@ -142,8 +149,10 @@ void Block::report_nobody_can_run(const std::string& others) {
   if (returned > 0) text += "; " + std::to_string(returned) + " threads have returned";
   const auto& [wait, waiting] = places.begin()->second;
   const Site other = places.size() > 1 ? std::next(places.begin())->second.first.site : Site{};
-  report_stuck(mismatch ? HazardKind::kTransactionMismatch : HazardKind::kDeadlock, *waiting.first,
-               wait.site, other, "no thread can continue: " + text + others);
+  const HazardKind kind = mismatch ? HazardKind::kTransactionMismatch
+                          : lanes  ? HazardKind::kBarrierDivergence
+                                   : HazardKind::kDeadlock;
+  report_stuck(kind, *waiting.first, wait.site, other, "no thread can continue: " + text + others);
 }
 
 // Reports asynchronous work that is unfinished when all threads have returned.

@@ -101,6 +101,12 @@ class StackPool {
   int count() const { return count_; }
   /// True if `address` is in the inaccessible memory below one of the stacks.
   bool is_overflow(const void* address) const;
+  /// True if the address is in stack i.
+  bool holds(int i, const void* address) const {
+    const auto* top = memory_ + stride_ * (static_cast<size_t>(i) + 1);
+    const auto below = static_cast<size_t>(top - static_cast<const char*>(address));
+    return below - 1 < kStackBytes;
+  }
   /// Prepares `fiber` so that the first switch to it calls entry(transfer_t) on stack i.
   void prepare(Fiber& fiber, int i, void (*entry)(transfer_t));
 

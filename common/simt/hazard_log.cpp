@@ -34,6 +34,10 @@ const char* hazard_name(HazardKind kind) {
       return "transaction_mismatch";
     case HazardKind::kRegistersInFlight:
       return "registers_in_flight";
+    case HazardKind::kDivisionByZero:
+      return "division_by_zero";
+    case HazardKind::kSameValueStore:
+      return "same_value_store";
     case HazardKind::kBadDescriptor:
       return "bad_descriptor";
   }
@@ -41,6 +45,7 @@ const char* hazard_name(HazardKind kind) {
 }
 
 const char* relative_path(const char* file) {
+  if (paths_as_given) return file;
   const char* root = FA_SIMT_SOURCE_ROOT;  // ends with a slash
   const size_t length = std::strlen(root);
   if (std::strncmp(file, root, length) == 0) return file + length;

@@ -11,6 +11,9 @@
 
 namespace fa::simt {
 
+/// Set by common/cuda: reports name a file as the compiler's command line did.
+inline bool paths_as_given = false;
+
 /// Returns the path relative to the repository's root, or the unchanged path outside it.
 const char* relative_path(const char* file);
 

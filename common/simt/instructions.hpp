@@ -27,6 +27,7 @@ enum class Confirmed : uint8_t { kNo, kByCase, kYes };
   X(LoadGlobal, "load_global", Thread, LoadGlobal, nullptr, Yes)                                  \
   X(StoreGlobal, "store_global", Thread, StoreGlobal, nullptr, Yes)                               \
   X(AtomicAdd, "atomic_add", Thread, Atomic, &Counters::global_atomics, Yes)                      \
+  X(AtomicShared, "atomic_shared", Thread, Atomic, nullptr, No)                                   \
   X(LoadAcquire, "load_acquire", Thread, LoadGlobal, nullptr, No)                                 \
   X(StoreRelease, "store_release", Thread, StoreGlobal, nullptr, No)                              \
   X(ThreadFence, "thread_fence", Thread, Fence, nullptr, Yes)                                     \
@@ -42,6 +43,11 @@ enum class Confirmed : uint8_t { kNo, kByCase, kYes };
   X(MmaS8, "mma_m16n8k32_s8", Warp, Mma, &Counters::mma_instructions, Yes)                        \
   X(Shuffle, "shfl_xor", Warp, Shuffle, &Counters::shuffle_instructions, Yes)                     \
   X(ShuffleFrom, "shfl", Warp, Shuffle, &Counters::shuffle_instructions, Yes)                     \
+  X(ShuffleUp, "shfl_up", Warp, Shuffle, &Counters::shuffle_instructions, No)                     \
+  X(ShuffleDown, "shfl_down", Warp, Shuffle, &Counters::shuffle_instructions, No)                 \
+  X(Match, "match", Warp, Vote, nullptr, No)                                                      \
+  X(Reduce, "redux", Warp, Vote, nullptr, No)                                                     \
+  X(ActiveMask, "activemask", Warp, Vote, nullptr, No)                                            \
   X(Vote, "warp_any", Warp, Vote, nullptr, Yes)                                                   \
   X(WarpSync, "warp_sync", Warp, WarpSync, nullptr, Yes)                                          \
   X(BlockSync, "block_sync", Warp, Barrier, &Counters::barriers, Yes)                             \

@@ -42,6 +42,7 @@ struct Run {
   HazardLog hazards;
   std::vector<Event> events;
   std::vector<TileRow> tiles;
+  std::map<std::pair<std::string, int>, LineCounters> lines = {};
   std::map<std::tuple<std::string, int, std::string>, Synchronization> synchronizations = {};
 };
 
@@ -259,6 +260,14 @@ void launch_in(Run& run, const std::function<void()>& thread, const LaunchConfig
       sync.where.file = relative_path(sync.where.file);
       run.synchronizations.try_emplace({sync.where.file, sync.where.line, sync.instruction}, sync);
     }
+    for (const auto& [place, counted] : block.traffic().lines()) {
+      LineCounters& line = run.lines[place];
+      line.where = counted.where;
+      line.shared_wavefronts += counted.shared_wavefronts;
+      line.shared_wavefronts_ideal += counted.shared_wavefronts_ideal;
+      line.global_sectors += counted.global_sectors;
+      line.global_sectors_ideal += counted.global_sectors_ideal;
+    }
     std::vector<Event>& events = block.traffic().events();
     run.events.insert(run.events.end(), events.begin(), events.end());
     std::vector<TileRow>& tiles = block.traffic().tiles();
@@ -302,8 +311,12 @@ Report run(const Config& config, const std::function<void()>& body) {
   } scope(&state);
   body();
   for (Event& event : state.events) event.where.file = relative_path(event.where.file);
-  Report report{state.counters, state.hazards.hazards(), std::move(state.events), {}, {}};
+  Report report{state.counters, state.hazards.hazards(), std::move(state.events), {}, {}, {}};
   report.tiles = std::move(state.tiles);
+  for (auto& [place, line] : state.lines) {
+    line.where.file = relative_path(line.where.file);
+    report.lines.push_back(line);
+  }
   for (auto& [place, sync] : state.synchronizations) {
     report.synchronizations.push_back(std::move(sync));
   }

@@ -44,6 +44,7 @@ Warp* Block::pick_warp() {
   Warp* polls = nullptr;
   for (int index : warp_order_) {
     Warp& warp = warps_[static_cast<size_t>(index)];
+    if ((warp.ready & ~warp.polling) == 0 && !warp.lane_meetings.empty()) release_converged(warp);
     if ((warp.ready & ~warp.polling) != 0) return &warp;
     if (warp.ready != 0 && polls == nullptr) polls = &warp;
   }

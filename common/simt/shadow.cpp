@@ -11,8 +11,6 @@ namespace fa::simt {
 
 namespace {
 
-constexpr uint32_t kGranuleBytes = 2;
-
 int warp_of(int thread) { return thread / kWarpSize; }
 
 std::string thread_text(int thread) {
@@ -43,10 +41,11 @@ HazardKind Shadow::name_of_race(const Access& read, const Write& write) {
                                        : HazardKind::kReadBeforeBarrier;
 }
 
-void Shadow::begin_block(int block, uint32_t smem_bytes, int warps) {
+void Shadow::begin_block(int block, uint32_t smem_bytes, int warps, int granule_bytes) {
   block_ = block;
+  granule_shift_ = granule_bytes == 1 ? 0 : 1;
   epoch_ = 0;
-  const size_t granules = (smem_bytes + kGranuleBytes - 1) / kGranuleBytes;
+  const size_t granules = (smem_bytes + (1u << granule_shift_) - 1) >> granule_shift_;
   last_write_.assign(granules, 0);
   last_read_.resize(static_cast<size_t>(warps));
   first_read_ += static_cast<uint32_t>(reads_.size());
@@ -161,22 +160,22 @@ uint32_t Shadow::bulk_write(const Access& access, const Observer& writer, uint32
                             uint32_t bytes, const void* tensor) {
   check_fence(access, {&writer, 1}, offset, bytes);
   Write write{access, 0, 0, 0, WriteState::kInFlight, offset, tensor};
-  write.before = last_write_[offset / kGranuleBytes];
+  write.before = last_write_[(offset >> granule_shift_)];
   return add_write(write, writer, bytes);
 }
 
 bool Shadow::last_written_by(uint32_t record, uint32_t offset, uint32_t bytes) const {
-  const uint32_t* const first = &last_write_[offset / kGranuleBytes];
-  return std::all_of(first, first + bytes / kGranuleBytes,
+  const uint32_t* const first = &last_write_[(offset >> granule_shift_)];
+  return std::all_of(first, first + (bytes >> granule_shift_),
                      [&](uint32_t write) { return write == record; });
 }
 
 // Returns the first granule with an ordinary store that no fence known to `issuers` covers, or -1.
 int64_t Shadow::unfenced_granule(std::span<const Observer> issuers, uint32_t offset,
                                  uint32_t bytes) const {
-  const uint32_t first = offset / kGranuleBytes;
+  const uint32_t first = (offset >> granule_shift_);
   Stamp judged;
-  for (uint32_t granule = first; granule < first + bytes / kGranuleBytes; ++granule) {
+  for (uint32_t granule = first; granule < first + (bytes >> granule_shift_); ++granule) {
     const Stamp& stamp = stamps_[last_write_[granule]];
     if (stamp.thread < 0 || stamp == judged) continue;
     judged = stamp;
@@ -209,7 +208,7 @@ uint32_t Shadow::add_write(const Write& write, const Observer& writer, uint32_t 
   }
   const uint32_t id = next_write_++;
   write_of(id) = write;
-  const uint32_t first = write.offset / kGranuleBytes, count = bytes / kGranuleBytes;
+  const uint32_t first = (write.offset >> granule_shift_), count = (bytes >> granule_shift_);
   uint32_t* const writes = &last_write_[first];
   // Usually no thread has accessed the bytes since the last block_sync.
   bool untouched = true;
@@ -248,6 +247,7 @@ uint32_t Shadow::add_write(const Write& write, const Observer& writer, uint32_t 
 bool Shadow::check_write(const Write& now, const Observer& writer, uint32_t granule,
                          uint32_t before) {
   const Write& old = write_of(before);
+  if (old.access.atomic && now.access.atomic) return false;
   if (old.access.engine >= 0) {
     if (writer.knows_engine(old.access.engine, old.access.engine_time)) return false;
     report_write(now, old, granule);
@@ -255,6 +255,15 @@ bool Shadow::check_write(const Write& now, const Observer& writer, uint32_t gran
   }
   if (old.state != WriteState::kInFlight && writer.knows(old.access.thread, old.landed_time)) {
     return false;
+  }
+  if (now.access.same_value && old.state == WriteState::kStored &&
+      same_site(now.access.site, old.access.site) &&
+      warp_of(now.access.thread) == warp_of(old.access.thread)) {
+    report(HazardKind::kSameValueStore, now.access, nullptr, granule, [&] {
+      return "lanes of warp " + std::to_string(warp_of(now.access.thread)) +
+             " store the same value to " + place(granule, nullptr) + " with one instruction";
+    });
+    return true;
   }
   report_write(now, old, granule);
   return true;
@@ -314,7 +323,7 @@ uint32_t Shadow::begin_read(const Access& access) { return add_read({access, tru
 void Shadow::load(const Access& access, const Observer& reader, uint32_t offset, uint32_t bytes) {
   const uint32_t lane = 1u << access.thread % kWarpSize;
   const std::vector<uint32_t>& reads = last_read_[static_cast<size_t>(warp_of(access.thread))];
-  const uint32_t granule = offset / kGranuleBytes;
+  const uint32_t granule = (offset >> granule_shift_);
   if (!reads.empty() && reads[granule] >= first_read_) {
     Read& last = read_of(reads[granule]);
     if (last.lanes == lane && last.access.time == access.time && last.previous == 0 &&
@@ -330,7 +339,7 @@ void Shadow::load(const Access& access, const Observer& reader, uint32_t offset,
 
 void Shadow::read(uint32_t id, const Observer& reader, int thread, uint32_t offset,
                   uint32_t bytes) {
-  const uint32_t first = offset / kGranuleBytes, count = bytes / kGranuleBytes;
+  const uint32_t first = (offset >> granule_shift_), count = (bytes >> granule_shift_);
   const uint32_t* writes = &last_write_[first];
   // Usually all bytes were written before the last block_sync.
   bool settled = true;
@@ -406,7 +415,7 @@ uint32_t Shadow::begin_async_read(const Access& access) {
 
 const void* Shadow::async_read(uint32_t id, std::span<const Observer> issuers, uint32_t offset,
                                uint32_t bytes) {
-  const uint32_t first = offset / kGranuleBytes, count = bytes / kGranuleBytes;
+  const uint32_t first = (offset >> granule_shift_), count = (bytes >> granule_shift_);
   const Access& access = read_of(id).access;
   const void* tensor = nullptr;
   uint32_t good = 0;
@@ -476,7 +485,7 @@ void Shadow::resolve_pending() {
 }
 
 std::string Shadow::place(uint32_t granule, const Write* write) const {
-  const uint32_t offset = granule * kGranuleBytes;
+  const uint32_t offset = granule << granule_shift_;
   std::string text = "shared memory at byte " + std::to_string(offset);
   if (write != nullptr && write->source != nullptr && write->access.engine < 0) {
     // adds the element that it holds: "(K[8192])"
@@ -547,7 +556,7 @@ void Shadow::report(HazardKind kind, const Access& where, const Access* other, u
     hazard.other_thread = other->thread;
     hazard.other_step = other->event_step;
   }
-  hazard.address = granule * kGranuleBytes;
+  hazard.address = granule << granule_shift_;
   if (log_.is_new(kind, where.site, block_)) hazard.text = text();
   log_.add(std::move(hazard));
 }

@@ -53,13 +53,16 @@ struct Access {
   int16_t engine = -1;
   Instruction engine_work{};
   uint32_t engine_time = 0;
+  bool atomic = false;      // two atomic accesses do not race
+  bool same_value = false;  // a store that leaves the bytes as they are
 };
 
 class Shadow {
  public:
   explicit Shadow(HazardLog& log) : log_(log) {}
 
-  void begin_block(int block, uint32_t smem_bytes, int warps);
+  /// Accesses are judged for each granule of 1 or 2 bytes; with 2, offsets and sizes are even.
+  void begin_block(int block, uint32_t smem_bytes, int warps, int granule_bytes = 2);
 
   /// Records a write of `bytes` at `offset` by `writer`. Both count bytes from the start of dynamic
   /// shared memory, are even and in bounds. Returns the number of the record.
@@ -170,6 +173,7 @@ class Shadow {
 
   HazardLog& log_;
   int block_ = 0;
+  uint32_t granule_shift_ = 1;                    // a granule has 1 << granule_shift_ bytes
   uint32_t epoch_ = 0;                            // number of block_syncs so far
   std::vector<uint32_t> last_write_;              // [granules]; 0: never written
   std::vector<std::vector<uint32_t>> last_read_;  // [warps][granules]; smaller than first_read_:

@@ -40,6 +40,12 @@ struct Config {
   int threads = 0;                       // CPU threads that run blocks; 0: one per core
   int64_t max_steps = int64_t{1} << 28;  // instructions after which a thread counts as endless
   std::vector<LeaveOut> leave_out = {};
+  // CUDA's rules: a thread that has returned counts as arrived at block barriers; lanes of a warp
+  // that store the same value with one instruction are noted (same_value_store), which is not a
+  // hazard.
+  bool cuda_rules = false;
+  int granule_bytes = 2;  // 1: shared memory is also accessed by single bytes
+  bool lines = false;     // Report::lines
 };
 
 enum class HazardKind {
@@ -58,8 +64,12 @@ enum class HazardKind {
   kWaitWrongPhase,       // the parity refers to another phase of the mbarrier than intended
   kTransactionMismatch,  // the bytes that an mbarrier expects differ from those that arrive
   kRegistersInFlight,    // uses registers of a wgmma before its wait or without a fence
+  kDivisionByZero,       // of integers
+  kSameValueStore,       // a note: lanes of a warp store the same value with one instruction
   kBadDescriptor,        // a matrix descriptor that is malformed or leaves its tile
 };
+/// True for a kind that is worth a sentence, but does no harm.
+inline bool is_note(HazardKind kind) { return kind == HazardKind::kSameValueStore; }
 const char* hazard_name(HazardKind kind);  // "read_before_wait", ...
 
 /// A line of a kernel's source.
@@ -165,12 +175,20 @@ struct TileRow {
   std::vector<TileVisit> visits;  // in the order of the visits
 };
 
+/// What the instructions of one source line moved.
+struct LineCounters {
+  Site where;
+  int64_t shared_wavefronts = 0, shared_wavefronts_ideal = 0;
+  int64_t global_sectors = 0, global_sectors_ideal = 0;
+};
+
 struct Report {
   Counters counters;
   std::vector<Hazard> hazards;  // sorted by kind, file, line
   std::vector<Event> events;
   std::vector<Synchronization> synchronizations;  // sorted by file and line, each place once
   std::vector<TileRow> tiles;                     // sorted by block
+  std::vector<LineCounters> lines;                // Config::lines: sorted by file and line
 };
 
 /// Runs `body` on this thread. Every emulator::launch inside it uses `config` and adds to the

@@ -32,9 +32,10 @@ struct Copy {  // a cp.async in flight
 struct Wait {
   Instruction what{};
   Site site;
-  int id = -1;        // number of the barrier, if it has one; for setmaxnreg: registers
-  int expected = -1;  // threads that the barrier expects; -1: all of the block
-  int mbarrier = -1;  // number of the mbarrier, or -1
+  int id = -1;         // number of the barrier, if it has one; for setmaxnreg: registers
+  int expected = -1;   // threads that the barrier expects; -1: all of the block
+  uint32_t lanes = 0;  // of its warp, that an instruction with a mask waits for
+  int mbarrier = -1;   // number of the mbarrier, or -1
 };
 
 /// Bulk copies from shared to global memory that one thread issued.
@@ -63,7 +64,8 @@ struct Thread {
   int position = 0;  // place of this lane in its warp's execution order
   Dim3 place;        // threadIdx
   bool started = false, finished = false;
-  bool parked = false;  // waits on its own for `wait`, without the other lanes
+  bool parked = false;    // waits on its own for `wait`, without the other lanes
+  bool executes = false;  // it was woken to execute the instruction that its lanes met at
   Wait wait;
   std::vector<Copy> copies;
   size_t landed = 0;   // copies[0..landed) have landed
@@ -117,6 +119,16 @@ struct Warp {
   uint32_t steps[kWarpSize] = {};
   int64_t before_barrier = 0;  // instructions up to and including the last barrier
   AccessCollector accesses;
+  // Instructions with a mask of lanes (CUDA's *_sync): several may be waiting at the same time.
+  struct LaneMeeting {
+    Instruction instruction{};
+    uint32_t mask = 0;  // 0: all lanes that arrive until no lane can continue (activemask)
+    uint32_t arrived = 0;
+    Site site;
+  };
+  std::vector<LaneMeeting> lane_meetings;
+  uint32_t gone = 0;  // bit i: lane i has returned, or does not exist
+  int votes = 0;      // of the last barrier_red
   // Operands of the current warp-wide instruction, one per lane. The pointers lead to the lanes'
   // stacks.
   uint32_t* registers[kWarpSize] = {};

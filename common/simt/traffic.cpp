@@ -176,8 +176,29 @@ void Traffic::estimate(int64_t Counters::*field) {
 }
 
 void Traffic::access(int warp, const WarpAccess& access) {
-  if (config_.counters) count(access);
+  if (config_.lines) {
+    const Counters before = counters_;
+    count(access);
+    count_line(access.site, before);
+  } else if (config_.counters) {
+    count(access);
+  }
   if (logging_) log(warp, access.instruction, access.site, &access);
+}
+
+void Traffic::count_line(const Site& site, const Counters& before) {
+  LineCounters& line = lines_[{site.file, site.line}];
+  line.where = site;
+  const auto add = [&](int64_t& sum, int64_t Counters::*load, int64_t Counters::*store) {
+    sum += counters_.*load - before.*load + counters_.*store - before.*store;
+  };
+  add(line.shared_wavefronts, &Counters::shared_load_wavefronts,
+      &Counters::shared_store_wavefronts);
+  add(line.shared_wavefronts_ideal, &Counters::shared_load_wavefronts_ideal,
+      &Counters::shared_store_wavefronts_ideal);
+  add(line.global_sectors, &Counters::global_load_sectors, &Counters::global_store_sectors);
+  add(line.global_sectors_ideal, &Counters::global_load_sectors_ideal,
+      &Counters::global_store_sectors_ideal);
 }
 
 void Traffic::count_instruction(Instruction instruction) {
@@ -256,6 +277,7 @@ void Traffic::count(const WarpAccess& access) {
 void Traffic::matrices(int warp, Instruction instruction, const Site& site,
                        const uint32_t* addresses, int matrices) {
   if (config_.counters) {
+    const Counters before = counters_;
     count_instruction(instruction);
     const bool stores = info(instruction).event == EventKind::kStoreShared;
     int64_t& wavefronts =
@@ -269,6 +291,7 @@ void Traffic::matrices(int warp, Instruction instruction, const Site& site,
     }
     ideal += matrices;
     if (info(instruction).confirmed == Confirmed::kNo) estimate(&Counters::shared_store_wavefronts);
+    if (config_.lines) count_line(site, before);
   }
   if (logging_) {
     log(warp, instruction, site, nullptr);

@@ -5,6 +5,9 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "common/simt/instructions.hpp"
@@ -123,6 +126,8 @@ class Traffic {
   void wgmma(int warp, const Site& site, const WgmmaCall& call);
   void wgmma_wait(int warp, const Site& site, int pending_groups);
 
+  /// Config::lines.
+  const std::map<std::pair<std::string, int>, LineCounters>& lines() const { return lines_; }
   bool wanted() const { return config_.counters || logging_; }
   const Counters& counters() const { return counters_; }
   std::vector<Event>& events() { return events_; }
@@ -130,6 +135,7 @@ class Traffic {
 
  private:
   void count_instruction(Instruction instruction);
+  void count_line(const Site& site, const Counters& before);
   void count(const WarpAccess& access);
   void estimate(int64_t Counters::*field);
   void log(int warp, Instruction instruction, const Site& site, const WarpAccess* access);
@@ -138,6 +144,7 @@ class Traffic {
   Counters counters_;
   std::vector<Event> events_;
   std::vector<TileRow> tiles_;
+  std::map<std::pair<std::string, int>, LineCounters> lines_;
   std::vector<int64_t> steps_;                 // per warp
   std::vector<std::vector<int>> group_bytes_;  // [warp][group], for the land events
   int block_ = 0;

@@ -1,0 +1,67 @@
+#pragma once
+// Places in the user's source, and calls to the library that tell it the place.
+
+#include <llvm/IR/DebugInfoMetadata.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace emucuda {
+
+struct Place {
+  std::string file;
+  unsigned line = 0;
+};
+
+/// Says where an instruction comes from. A place in a directory of `system` is not the user's: the
+/// place that it was inlined into is returned instead.
+class Places {
+ public:
+  explicit Places(std::vector<std::string> system) : system_(std::move(system)) {}
+  Place of(const llvm::Instruction& instruction) const;
+
+ private:
+  bool is_system(const llvm::DILocation& location) const;
+  std::vector<std::string> system_;
+};
+
+/// Makes calls to functions of the library. Each gets two arguments more: line and file.
+class Calls {
+ public:
+  Calls(llvm::Module& module, const std::set<std::string>& exported, const Places& places)
+      : module_(module), exported_(exported), places_(places) {}
+
+  /// Calls `name` with `arguments` at the builder's place, for the instruction `at`. Integers of
+  /// fewer than 32 bits are passed and returned as 32 bits; a structure is returned through a
+  /// pointer, the last argument before the place. Unsupported names are reported; then the result
+  /// is poison.
+  llvm::Value* call(llvm::IRBuilder<>& builder, const std::string& name, llvm::Type* result,
+                    std::vector<llvm::Value*> arguments, llvm::Instruction& at);
+
+  /// Memory for a value of that type on the stack of at's function.
+  llvm::Value* slot(llvm::Instruction& at, llvm::Type* type);
+  /// The pointer in the generic address space.
+  llvm::Value* generic(llvm::IRBuilder<>& builder, llvm::Value* pointer);
+  /// The pointer to a shared address of 32 or 64 bits.
+  llvm::Value* shared(llvm::IRBuilder<>& builder, llvm::Value* address);
+
+  /// Prints "file:line: error: NAME is not supported", once for each name and place.
+  void unsupported(const std::string& name, const llvm::Instruction& at);
+  bool failed() const { return failed_; }
+
+ private:
+  llvm::Constant* file_name(const std::string& file);
+
+  llvm::Module& module_;
+  const std::set<std::string>& exported_;
+  const Places& places_;
+  std::map<std::string, llvm::Constant*> files_;
+  std::set<std::string> reported_;
+  bool failed_ = false;
+};
+
+}  // namespace emucuda

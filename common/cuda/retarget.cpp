@@ -1,0 +1,673 @@
+// emucuda_retarget IN.bc OUT.bc --library LIBRARY [--system DIRECTORY]...
+//
+// Turns the device code that clang makes from a CUDA file, LLVM IR for nvptx64, into IR for the
+// host whose instructions call the emulator. It reads and writes modules and nothing else, so that
+// it can be compiled for any machine. In order:
+//
+//   join_struct_copies   an aligned copy of 2 to 16 bytes becomes one access
+//   optimize             as for a GPU: inlines, keeps locals in registers
+//   place_shared         a __shared__ variable becomes a number, its address in the shared window
+//   Rewriter             loads, stores, atomics, intrinsics, divisions, asm become calls
+//   register_all         kernels and variables are registered when the program starts
+//
+// A function that the library does not export is reported with its name and its place in the
+// source, and the exit status is 2.
+
+#include <llvm/Analysis/ValueTracking.h>
+#include <llvm/Bitcode/BitcodeWriter.h>
+#include <llvm/IR/AttributeMask.h>
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/DebugInfo.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/ReplaceConstant.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/IRReader/IRReader.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Object/ELFObjectFile.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/FileSystem.h>
+#include <llvm/Support/SourceMgr.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Support/ToolOutputFile.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/TargetParser/Host.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
+#include <llvm/Transforms/Utils/ModuleUtils.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/cuda/place.hpp"
+#include "common/cuda/ptx.hpp"
+#include "common/cuda/window.hpp"
+
+using namespace llvm;
+
+namespace emucuda {
+
+namespace {
+
+constexpr unsigned kShared = 3;  // address space
+
+// ---- before the optimizer
+// ------------------------------------------------------------------------
+
+bool is_kernel(const Function& function) { return function.hasFnAttribute("emucuda-kernel"); }
+
+// Marks kernels, which a module for nvptx names in its metadata; everything else is internal.
+void mark_kernels(Module& module) {
+  if (const NamedMDNode* annotations = module.getNamedMetadata("nvvm.annotations")) {
+    for (const MDNode* node : annotations->operands()) {
+      auto* function = mdconst::dyn_extract_or_null<Function>(node->getOperand(0));
+      if (function == nullptr) continue;
+      for (unsigned i = 1; i + 1 < node->getNumOperands(); i += 2) {
+        const auto* name = dyn_cast<MDString>(node->getOperand(i));
+        if (name != nullptr && name->getString() == "kernel") function->addFnAttr("emucuda-kernel");
+      }
+    }
+  }
+  // The host, and every byte that a kernel did not write, are unknown to the optimizer: otherwise
+  // it removes loads of variables to which it sees no store.
+  for (GlobalVariable& variable : module.globals()) {
+    if (variable.hasLocalLinkage() && !variable.isConstant())
+      variable.setLinkage(GlobalValue::ExternalLinkage);
+  }
+  for (Function& function : module) {
+    if (function.isDeclaration() || is_kernel(function)) continue;
+    function.setComdat(nullptr);
+    function.setLinkage(GlobalValue::InternalLinkage);
+  }
+}
+
+// Without this the optimizer splits the copy of a float4 into four loads, where nvcc makes one.
+void join_struct_copies(Module& module) {
+  for (Function& function : module) {
+    for (BasicBlock& block : function) {
+      for (Instruction& instruction : make_early_inc_range(block)) {
+        auto* copy = dyn_cast<MemCpyInst>(&instruction);
+        if (copy == nullptr) continue;
+        const auto* length = dyn_cast<ConstantInt>(copy->getLength());
+        if (length == nullptr) continue;
+        const uint64_t bytes = length->getZExtValue();
+        const uint64_t align = std::min(copy->getSourceAlign().valueOrOne().value(),
+                                        copy->getDestAlign().valueOrOne().value());
+        if (bytes < 2 || bytes > 16 || !isPowerOf2_64(bytes) || align < bytes) continue;
+        IRBuilder<> builder(copy);
+        Type* type = bytes <= 4 ? cast<Type>(builder.getIntNTy(static_cast<unsigned>(bytes * 8)))
+                                : FixedVectorType::get(builder.getInt32Ty(),
+                                                       static_cast<unsigned>(bytes / 4));
+        LoadInst* load =
+            builder.CreateAlignedLoad(type, copy->getSource(), Align(bytes), copy->isVolatile());
+        builder.CreateAlignedStore(load, copy->getDest(), Align(bytes), copy->isVolatile());
+        copy->eraseFromParent();
+      }
+    }
+  }
+}
+
+void optimize(Module& module) {
+  std::string error;
+  const Target* target = TargetRegistry::lookupTarget(module.getTargetTriple(), error);
+  std::unique_ptr<TargetMachine> machine(
+      target == nullptr ? nullptr
+                        : target->createTargetMachine(module.getTargetTriple(), "sm_80", "+ptx83",
+                                                      TargetOptions{}, std::nullopt));
+  PipelineTuningOptions options;
+  options.LoopVectorization = options.SLPVectorization = false;
+  PassBuilder builder(machine.get(), options);
+  LoopAnalysisManager loops;
+  FunctionAnalysisManager functions;
+  CGSCCAnalysisManager components;
+  ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  builder.buildPerModuleDefaultPipeline(OptimizationLevel::O2).run(module, modules);
+}
+
+// ---- shared variables
+// ----------------------------------------------------------------------------
+
+// The functions that `kernel` calls, directly or not; an indirect call may reach every function.
+std::set<Function*> reachable(Function& kernel) {
+  std::set<Function*> found{&kernel};
+  std::vector<Function*> open{&kernel};
+  while (!open.empty()) {
+    Function* function = open.back();
+    open.pop_back();
+    for (Instruction& instruction : instructions(*function)) {
+      auto* call = dyn_cast<CallBase>(&instruction);
+      if (call == nullptr) continue;
+      if (Function* callee = call->getCalledFunction()) {
+        if (found.insert(callee).second) open.push_back(callee);
+      } else if (!call->isInlineAsm()) {
+        for (Function& other : *function->getParent()) {
+          if (other.hasAddressTaken() && found.insert(&other).second) open.push_back(&other);
+        }
+      }
+    }
+  }
+  return found;
+}
+
+struct KernelShared {
+  uint64_t static_bytes = 0;
+};
+
+// Gives each static __shared__ variable an offset at which no kernel has another one, and replaces
+// it by its address. `extern __shared__` begins where the static variables of the kernel end.
+std::map<Function*, KernelShared> place_shared(Module& module) {
+  std::vector<GlobalVariable*> variables;
+  for (GlobalVariable& variable : module.globals()) {
+    if (variable.getAddressSpace() == kShared) variables.push_back(&variable);
+  }
+  std::vector<Constant*> constants(variables.begin(), variables.end());
+  convertUsersOfConstantsToInstructions(constants);
+
+  std::map<Function*, KernelShared> kernels;
+  std::map<Function*, std::vector<Function*>> users;  // function, kernels that reach it
+  for (Function& function : module) {
+    if (!is_kernel(function) || function.isDeclaration()) continue;
+    kernels[&function];
+    for (Function* callee : reachable(function)) users[callee].push_back(&function);
+  }
+  const DataLayout& layout = module.getDataLayout();
+  IRBuilder<> builder(module.getContext());
+  for (GlobalVariable* variable : variables) {
+    const bool dynamic =
+        variable->isDeclaration() || layout.getTypeAllocSize(variable->getValueType()) == 0;
+    if (dynamic) {
+      FunctionCallee start =
+          module.getOrInsertFunction("emucuda_dynamic_shared", builder.getInt64Ty());
+      std::map<Function*, Value*> addresses;
+      for (Use& use : make_early_inc_range(variable->uses())) {
+        auto* user = dyn_cast<Instruction>(use.getUser());
+        if (user == nullptr) continue;
+        Value*& address = addresses[user->getFunction()];
+        if (address == nullptr) {
+          builder.SetInsertPoint(&*user->getFunction()->getEntryBlock().getFirstInsertionPt());
+          builder.SetCurrentDebugLocation(DebugLoc());
+          address = builder.CreateIntToPtr(builder.CreateCall(start), variable->getType());
+        }
+        use.set(address);
+      }
+    } else {
+      std::set<Function*> mine;
+      for (User* user : variable->users()) {
+        if (auto* instruction = dyn_cast<Instruction>(user)) {
+          for (Function* kernel : users[instruction->getFunction()]) mine.insert(kernel);
+        }
+      }
+      uint64_t offset = 0;
+      for (Function* kernel : mine) offset = std::max(offset, kernels[kernel].static_bytes);
+      offset = alignTo(offset, std::max(variable->getAlign().valueOrOne(), Align(4)));
+      for (Function* kernel : mine) {
+        kernels[kernel].static_bytes = offset + layout.getTypeAllocSize(variable->getValueType());
+      }
+      variable->replaceAllUsesWith(ConstantExpr::getIntToPtr(
+          builder.getInt64(kSharedWindow + kFirstSharedAddress + offset), variable->getType()));
+    }
+    variable->removeDeadConstantUsers();
+    if (variable->use_empty()) variable->eraseFromParent();
+  }
+  return kernels;
+}
+
+// ---- the rewriting
+// -------------------------------------------------------------------------------
+
+class Rewriter {
+ public:
+  Rewriter(Module& module, const std::set<std::string>& exported, const Places& places)
+      : module_(module),
+        exported_(exported),
+        places_(places),
+        builder_(module.getContext()),
+        calls_(module, exported, places) {}
+
+  void run() {
+    for (Function& function : module_) {
+      if (!function.isDeclaration()) rewrite(function);
+    }
+  }
+  bool failed() const { return calls_.failed(); }
+  /// True if shared memory may be accessed by single bytes.
+  bool narrow() const { return narrow_; }
+
+ private:
+  void rewrite(Function& function) {
+    std::vector<Instruction*> all;
+    for (Instruction& instruction : instructions(function)) all.push_back(&instruction);
+    for (Instruction* instruction : all) rewrite(*instruction);
+  }
+
+  void rewrite(Instruction& instruction) {
+    if (auto* load = dyn_cast<LoadInst>(&instruction)) return rewrite_load(*load);
+    if (auto* store = dyn_cast<StoreInst>(&instruction)) return rewrite_store(*store);
+    if (auto* atomic = dyn_cast<AtomicRMWInst>(&instruction)) return rewrite_atomic(*atomic);
+    if (auto* exchange = dyn_cast<AtomicCmpXchgInst>(&instruction))
+      return rewrite_exchange(*exchange);
+    if (auto* fence = dyn_cast<FenceInst>(&instruction)) {
+      begin(*fence);
+      calls_.call(builder_, "emucuda_fence", builder_.getVoidTy(), {}, *fence);
+      fence->eraseFromParent();
+      return;
+    }
+    if (auto* cast = dyn_cast<AddrSpaceCastInst>(&instruction)) {
+      if (cast->getSrcAddressSpace() != kShared || cast->getDestAddressSpace() != 0) return;
+      begin(*cast);
+      return replace(*cast, calls_.generic(builder_, cast->getPointerOperand()));
+    }
+    switch (instruction.getOpcode()) {
+      case Instruction::SDiv:
+      case Instruction::UDiv:
+      case Instruction::SRem:
+      case Instruction::URem:
+        return rewrite_division(cast<BinaryOperator>(instruction));
+      default:
+        break;
+    }
+    if (auto* call = dyn_cast<CallInst>(&instruction)) rewrite_call(*call);
+  }
+
+  void begin(Instruction& instruction) {
+    builder_.SetInsertPoint(&instruction);
+    builder_.SetCurrentDebugLocation(instruction.getDebugLoc());
+  }
+  static void replace(Instruction& instruction, Value* value) {
+    instruction.replaceAllUsesWith(value);
+    instruction.eraseFromParent();
+  }
+
+  // Certainly on the thread's own stack.
+  static bool is_private(const Value* pointer) {
+    const Value* object = getUnderlyingObject(pointer, 32);
+    if (isa<AllocaInst>(object)) return true;
+    const auto* argument = dyn_cast<Argument>(object);
+    return argument != nullptr && argument->hasByValAttr();
+  }
+  uint64_t bytes_of(Type* type) const { return module_.getDataLayout().getTypeStoreSize(type); }
+
+  void rewrite_load(LoadInst& load) {
+    if (is_private(load.getPointerOperand())) return;
+    begin(load);
+    replace(load, load_from(load, load.getPointerOperand(), load.getType(), load.getAlign(),
+                            load.isAtomic() || load.isVolatile(), load.getOrdering()));
+  }
+
+  Value* load_from(Instruction& at, Value* pointer, Type* type, Align align, bool atomic,
+                   AtomicOrdering ordering) {
+    narrow_ = narrow_ || bytes_of(type) % 2 != 0;
+    Value* slot = calls_.slot(at, type);
+    std::vector<Value*> arguments{calls_.generic(builder_, pointer), slot,
+                                  builder_.getInt32(static_cast<unsigned>(bytes_of(type))),
+                                  builder_.getInt32(static_cast<unsigned>(align.value()))};
+    if (atomic) arguments.push_back(builder_.getInt32(isAcquireOrStronger(ordering)));
+    calls_.call(builder_, atomic ? "emucuda_load_atomic" : "emucuda_load", builder_.getVoidTy(),
+                arguments, at);
+    return builder_.CreateLoad(type, slot);
+  }
+
+  void rewrite_store(StoreInst& store) {
+    if (is_private(store.getPointerOperand())) return;
+    begin(store);
+    const bool atomic = store.isAtomic() || store.isVolatile();
+    Value* value = store.getValueOperand();
+    narrow_ = narrow_ || bytes_of(value->getType()) % 2 != 0;
+    Value* slot = calls_.slot(store, value->getType());
+    builder_.CreateStore(value, slot);
+    std::vector<Value*> arguments{
+        calls_.generic(builder_, store.getPointerOperand()), slot,
+        builder_.getInt32(static_cast<unsigned>(bytes_of(value->getType()))),
+        builder_.getInt32(static_cast<unsigned>(store.getAlign().value()))};
+    if (atomic) arguments.push_back(builder_.getInt32(isReleaseOrStronger(store.getOrdering())));
+    calls_.call(builder_, atomic ? "emucuda_store_atomic" : "emucuda_store", builder_.getVoidTy(),
+                arguments, store);
+    store.eraseFromParent();
+  }
+
+  // The operation's name with the type that it works on, for the library to know: "fadd", "f32".
+  Value* update(Instruction& at, StringRef operation, Value* pointer, Value* operand,
+                Value* compare, AtomicOrdering ordering) {
+    Type* type = operand->getType();
+    Value* old = calls_.slot(at, type);
+    Value* operand_slot = calls_.slot(at, type);
+    builder_.CreateStore(operand, operand_slot);
+    Value* compare_slot = ConstantPointerNull::get(builder_.getPtrTy());
+    if (compare != nullptr) {
+      compare_slot = calls_.slot(at, type);
+      builder_.CreateStore(compare, compare_slot);
+    }
+    calls_.call(builder_, ("emucuda_atomic_" + operation).str(), builder_.getVoidTy(),
+                {calls_.generic(builder_, pointer), operand_slot, compare_slot, old,
+                 builder_.getInt32(static_cast<unsigned>(bytes_of(type))),
+                 builder_.getInt32((isAcquireOrStronger(ordering) ? 1 : 0) |
+                                   (isReleaseOrStronger(ordering) ? 2 : 0))},
+                at);
+    return builder_.CreateLoad(type, old);
+  }
+
+  void rewrite_atomic(AtomicRMWInst& atomic) {
+    begin(atomic);
+    replace(atomic, update(atomic, AtomicRMWInst::getOperationName(atomic.getOperation()),
+                           atomic.getPointerOperand(), atomic.getValOperand(), nullptr,
+                           atomic.getOrdering()));
+  }
+
+  void rewrite_exchange(AtomicCmpXchgInst& exchange) {
+    begin(exchange);
+    Value* expected = exchange.getCompareOperand();
+    Value* old = update(exchange, "cas", exchange.getPointerOperand(), exchange.getNewValOperand(),
+                        expected, exchange.getMergedOrdering());
+    Value* both = builder_.CreateInsertValue(PoisonValue::get(exchange.getType()), old, 0);
+    replace(exchange, builder_.CreateInsertValue(both, builder_.CreateICmpEQ(old, expected), 1));
+  }
+
+  // A GPU divides by zero without a trap, and so must the host: the result is all ones.
+  void rewrite_division(BinaryOperator& division) {
+    Value* divisor = division.getOperand(1);
+    if (isa<Constant>(divisor) || divisor->getType()->isVectorTy()) return;
+    begin(division);
+    Type* type = divisor->getType();
+    const auto opcode = division.getOpcode();
+    const bool is_signed = opcode == Instruction::SDiv || opcode == Instruction::SRem;
+    const bool remainder = opcode == Instruction::SRem || opcode == Instruction::URem;
+    Value* zero = builder_.CreateICmpEQ(divisor, ConstantInt::get(type, 0));
+    Instruction* then = SplitBlockAndInsertIfThen(zero, &division, false);
+    builder_.SetInsertPoint(then);
+    calls_.call(builder_, "emucuda_division_by_zero", builder_.getVoidTy(), {}, division);
+    begin(division);
+    Value* minus_one = ConstantInt::getSigned(type, -1);
+    Value* special = zero;  // the divisor is 0, or the quotient may overflow
+    if (is_signed) special = builder_.CreateOr(zero, builder_.CreateICmpEQ(divisor, minus_one));
+    Value* safe = builder_.CreateSelect(special, ConstantInt::get(type, 1), divisor);
+    Value* result = builder_.CreateBinOp(opcode, division.getOperand(0), safe);
+    if (is_signed && !remainder) {
+      result = builder_.CreateSelect(special, builder_.CreateNeg(division.getOperand(0)), result);
+    }
+    result = builder_.CreateSelect(zero, minus_one, result);
+    replace(division, result);
+  }
+
+  void rewrite_call(CallInst& call) {
+    if (call.isInlineAsm()) {
+      begin(call);
+      if (Value* result = translate_ptx(calls_, builder_, call)) {
+        if (!call.getType()->isVoidTy()) call.replaceAllUsesWith(result);
+        call.eraseFromParent();
+      }
+      return;
+    }
+    Function* callee = call.getCalledFunction();
+    if (callee == nullptr || !callee->isDeclaration()) return;
+    begin(call);
+    if (auto* memory = dyn_cast<MemIntrinsic>(&call)) return rewrite_memory(*memory);
+    const StringRef name = callee->getName();
+    if (callee->getIntrinsicID() == Intrinsic::trap ||
+        callee->getIntrinsicID() == Intrinsic::debugtrap) {
+      return to_library(call, "emucuda_trap");
+    }
+    if (name.starts_with("llvm.nvvm.ldg.global.")) {
+      const auto align = cast<ConstantInt>(call.getArgOperand(1))->getAlignValue();
+      return replace(call, load_from(call, call.getArgOperand(0), call.getType(), align, false,
+                                     AtomicOrdering::NotAtomic));
+    }
+    if (name.starts_with("llvm.nvvm.atomic.load.inc.32") ||
+        name.starts_with("llvm.nvvm.atomic.load.dec.32")) {
+      return replace(call, update(call, name.contains(".inc.") ? "uinc_wrap" : "udec_wrap",
+                                  call.getArgOperand(0), call.getArgOperand(1), nullptr,
+                                  AtomicOrdering::Monotonic));
+    }
+    if (name.starts_with("llvm.nvvm.")) {
+      std::string base = Intrinsic::getBaseName(callee->getIntrinsicID()).str();
+      base = base.substr(std::string("llvm.nvvm.").size());
+      std::replace(base.begin(), base.end(), '.', '_');
+      return to_library(call, "emucuda_" + base);
+    }
+    if (callee->isIntrinsic() || name == "emucuda_dynamic_shared") return;
+    if (name.starts_with("emucuda_")) return to_library(call, name.str());
+    if (exported_.count("emucuda_" + name.str())) return to_library(call, "emucuda_" + name.str());
+    if (name.starts_with("__nv_") && exported_.count(name.str())) return;
+    calls_.unsupported(name.str(), call);
+  }
+
+  void to_library(CallInst& call, const std::string& name) {
+    std::vector<Value*> arguments(call.arg_begin(), call.arg_end());
+    Value* result = calls_.call(builder_, name, call.getType(), arguments, call);
+    if (!call.getType()->isVoidTy()) call.replaceAllUsesWith(result);
+    call.eraseFromParent();
+  }
+
+  void rewrite_memory(MemIntrinsic& memory) {
+    auto* transfer = dyn_cast<MemTransferInst>(&memory);
+    if (is_private(memory.getDest()) && (transfer == nullptr || is_private(transfer->getSource())))
+      return;
+    narrow_ = true;
+    const auto align = [&](MaybeAlign a) {
+      return builder_.getInt32(static_cast<unsigned>(a.valueOrOne().value()));
+    };
+    Value* to = calls_.generic(builder_, memory.getDest());
+    Value* length = builder_.CreateZExtOrTrunc(memory.getLength(), builder_.getInt64Ty());
+    if (transfer != nullptr) {
+      calls_.call(builder_, "emucuda_memcpy", builder_.getVoidTy(),
+                  {to, calls_.generic(builder_, transfer->getSource()), length,
+                   align(memory.getDestAlign()), align(transfer->getSourceAlign())},
+                  memory);
+    } else {
+      auto* set = cast<MemSetInst>(&memory);
+      calls_.call(builder_, "emucuda_memset", builder_.getVoidTy(),
+                  {to, builder_.CreateZExt(set->getValue(), builder_.getInt32Ty()), length,
+                   align(memory.getDestAlign())},
+                  memory);
+    }
+    memory.eraseFromParent();
+  }
+
+  Module& module_;
+  const std::set<std::string>& exported_;
+  const Places& places_;
+  IRBuilder<> builder_;
+  Calls calls_;
+  bool narrow_ = false;
+};
+
+// ---- after the rewriting
+// -------------------------------------------------------------------------
+
+// void thunk(void** arguments): calls the kernel as cudaLaunchKernel passes its arguments.
+Function* make_thunk(Function& kernel) {
+  Module& module = *kernel.getParent();
+  IRBuilder<> builder(module.getContext());
+  auto* thunk =
+      Function::Create(FunctionType::get(builder.getVoidTy(), {builder.getPtrTy()}, false),
+                       GlobalValue::InternalLinkage, "emucuda_thunk", module);
+  builder.SetInsertPoint(BasicBlock::Create(module.getContext(), "", thunk));
+  std::vector<Value*> arguments;
+  for (Argument& argument : kernel.args()) {
+    Value* address = builder.CreateLoad(
+        builder.getPtrTy(),
+        builder.CreateConstGEP1_32(builder.getPtrTy(), thunk->getArg(0), argument.getArgNo()));
+    arguments.push_back(argument.hasByValAttr() ? address
+                                                : builder.CreateLoad(argument.getType(), address));
+  }
+  CallInst* call = builder.CreateCall(&kernel, arguments);
+  call->setAttributes(kernel.getAttributes());
+  builder.CreateRetVoid();
+  return thunk;
+}
+
+void register_all(Module& module, const std::map<Function*, KernelShared>& kernels, bool narrow) {
+  IRBuilder<> builder(module.getContext());
+  auto* start = Function::Create(FunctionType::get(builder.getVoidTy(), false),
+                                 GlobalValue::InternalLinkage, "emucuda_register", module);
+  builder.SetInsertPoint(BasicBlock::Create(module.getContext(), "", start));
+  Type* pointer = builder.getPtrTy();
+  FunctionCallee add_kernel =
+      module.getOrInsertFunction("emucuda_register_kernel", builder.getVoidTy(), pointer, pointer,
+                                 builder.getInt64Ty(), pointer, pointer, builder.getInt32Ty());
+  FunctionCallee add_variable =
+      module.getOrInsertFunction("emucuda_register_variable", builder.getVoidTy(), pointer, pointer,
+                                 builder.getInt64Ty(), builder.getInt32Ty());
+  std::vector<GlobalVariable*> variables;
+  for (GlobalVariable& variable : module.globals()) {
+    if (variable.isDeclaration() || variable.getName().starts_with("llvm.")) continue;
+    if (variable.getAddressSpace() == kShared || variable.hasAppendingLinkage()) continue;
+    variables.push_back(&variable);
+  }
+  for (const auto& [kernel, shared] : kernels) {
+    std::string where, parameters;
+    if (const DISubprogram* place = kernel->getSubprogram()) {
+      where = place->getFilename().str() + ":" + std::to_string(place->getLine());
+    }
+    for (const Argument& argument : kernel->args()) parameters += argument.getName().str() + ",";
+    builder.CreateCall(add_kernel,
+                       {builder.CreateGlobalStringPtr(kernel->getName()), make_thunk(*kernel),
+                        builder.getInt64(shared.static_bytes), builder.CreateGlobalStringPtr(where),
+                        builder.CreateGlobalStringPtr(parameters), builder.getInt32(narrow)});
+    kernel->setLinkage(GlobalValue::InternalLinkage);
+    kernel->setComdat(nullptr);
+  }
+  for (GlobalVariable* variable : variables) {
+    variable->setComdat(nullptr);
+    const uint64_t bytes = module.getDataLayout().getTypeAllocSize(variable->getValueType());
+    const bool constant = variable->isConstant() || variable->getAddressSpace() == 4;
+    if (constant && !variable->isConstant()) variable->setConstant(false);
+    builder.CreateCall(add_variable,
+                       {builder.CreateGlobalStringPtr(variable->getName()),
+                        builder.CreatePointerBitCastOrAddrSpaceCast(variable, pointer),
+                        builder.getInt64(bytes), builder.getInt32(constant)});
+    variable->setLinkage(GlobalValue::InternalLinkage);
+    variable->setExternallyInitialized(false);
+    variable->setAlignment(std::max(variable->getAlign().valueOrOne(), Align(16)));
+  }
+  builder.CreateRetVoid();
+  appendToGlobalCtors(module, start, 0);
+}
+
+// Fibers are unwound by an exception, which passes through all of this code.
+void let_exceptions_pass(Module& module) {
+  AttributeMask wrong;
+  for (const Attribute::AttrKind kind :
+       {Attribute::NoUnwind, Attribute::WillReturn, Attribute::Memory, Attribute::NoSync,
+        Attribute::NoFree, Attribute::MustProgress, Attribute::Speculatable, Attribute::NoReturn,
+        Attribute::NoCallback, Attribute::Convergent}) {
+    wrong.addAttribute(kind);
+  }
+  wrong.addAttribute("target-cpu");
+  wrong.addAttribute("target-features");
+  for (Function& function : module) {
+    if (!function.isIntrinsic()) {
+      function.removeFnAttrs(wrong);
+      function.setUWTableKind(UWTableKind::Async);
+      function.setCallingConv(CallingConv::C);
+    }
+    for (Instruction& instruction : instructions(function)) {
+      if (auto* call = dyn_cast<CallBase>(&instruction)) {
+        call->removeFnAttrs(wrong);
+        if (Function* callee = call->getCalledFunction()) {
+          if (!callee->isIntrinsic()) call->setCallingConv(CallingConv::C);
+        } else {
+          call->setCallingConv(CallingConv::C);
+        }
+      }
+    }
+  }
+}
+
+void retarget(Module& module) {
+  const std::string triple = sys::getDefaultTargetTriple();
+  std::string error;
+  const Target* target = TargetRegistry::lookupTarget(triple, error);
+  if (target == nullptr) throw std::runtime_error(error);
+  const std::unique_ptr<TargetMachine> machine(
+      target->createTargetMachine(triple, "", "", TargetOptions{}, Reloc::PIC_));
+  module.setTargetTriple(triple);
+  module.setDataLayout(machine->createDataLayout());
+  if (NamedMDNode* annotations = module.getNamedMetadata("nvvm.annotations"))
+    annotations->eraseFromParent();
+  if (NamedMDNode* flags = module.getModuleFlagsMetadata()) flags->eraseFromParent();
+  module.setPICLevel(PICLevel::BigPIC);
+}
+
+std::set<std::string> exported_names(const std::string& library) {
+  auto file = object::ObjectFile::createObjectFile(library);
+  if (!file) throw std::runtime_error(library + ": " + toString(file.takeError()));
+  std::set<std::string> names;
+  const auto* elf = dyn_cast<object::ELFObjectFileBase>(file->getBinary());
+  if (elf == nullptr) throw std::runtime_error(library + ": not an ELF file");
+  for (const object::ELFSymbolRef& symbol : elf->getDynamicSymbolIterators()) {
+    if (Expected<StringRef> name = symbol.getName()) names.insert(name->str());
+  }
+  return names;
+}
+
+int run(const std::string& in, const std::string& out, const std::string& library,
+        const std::vector<std::string>& system) {
+  InitializeAllTargets();
+  InitializeAllTargetInfos();
+  InitializeAllTargetMCs();
+  LLVMContext context;
+  SMDiagnostic diagnostic;
+  const std::unique_ptr<Module> module = parseIRFile(in, diagnostic, context);
+  if (module == nullptr) throw std::runtime_error(in + ": " + diagnostic.getMessage().str());
+
+  mark_kernels(*module);
+  join_struct_copies(*module);
+  optimize(*module);
+  const std::map<Function*, KernelShared> kernels = place_shared(*module);
+  const std::set<std::string> exported = exported_names(library);
+  const Places places(system);
+  Rewriter rewriter(*module, exported, places);
+  rewriter.run();
+  if (rewriter.failed()) return 2;
+  register_all(*module, kernels, rewriter.narrow());
+  let_exceptions_pass(*module);
+  StripDebugInfo(*module);
+  retarget(*module);
+  if (verifyModule(*module, &errs()))
+    throw std::runtime_error("the module that was made is broken");
+
+  std::error_code error;
+  ToolOutputFile file(out, error, sys::fs::OF_None);
+  if (error) throw std::runtime_error(out + ": " + error.message());
+  WriteBitcodeToFile(*module, file.os());
+  file.keep();
+  return 0;
+}
+
+}  // namespace
+
+}  // namespace emucuda
+
+int main(int argc, char** argv) {
+  std::vector<std::string> files, system;
+  std::string library;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument == "--library" && i + 1 < argc) {
+      library = argv[++i];
+    } else if (argument == "--system" && i + 1 < argc) {
+      system.emplace_back(argv[++i]);
+    } else {
+      files.push_back(argument);
+    }
+  }
+  if (files.size() != 2 || library.empty()) {
+    errs() << "usage: emucuda_retarget IN.bc OUT.bc --library LIBRARY [--system DIRECTORY]...\n";
+    return 2;
+  }
+  try {
+    return emucuda::run(files[0], files[1], library, system);
+  } catch (const std::exception& error) {
+    errs() << "error: " << error.what() << "\n";
+    return 2;
+  }
+}

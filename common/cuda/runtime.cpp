@@ -1,0 +1,918 @@
+// CUDA's runtime API on the emulator: memory, launches, errors; and the report at the program's
+// end.
+//
+// Environment, set by the program emucuda: EMUCUDA_REPORT (the file for the report, as JSON),
+// EMUCUDA_PROFILE=1, EMUCUDA_SEED=N, EMUCUDA_ONCE=1 (each kernel runs only the first time that it
+// is launched with the same grid, block and arguments).
+
+#include "common/cuda/runtime.hpp"
+
+#include <cxxabi.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/cuda/include/emucuda_errors.h"
+#include "common/cuda/include/emucuda_properties.h"
+#include "common/error.hpp"
+#include "common/simt/block.hpp"
+#include "common/simt/device.hpp"
+#include "common/simt/hazard_log.hpp"
+#include "common/simt/simt.hpp"
+
+namespace emucuda {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr int kNoError = 0, kInvalidValue = 1, kOutOfMemory = 2, kInvalidConfiguration = 9,
+              kInvalidSymbol = 13, kInvalidFunction = 98, kInvalidDevice = 101,
+              kInvalidHandle = 400, kIllegalAddress = 700, kTimeout = 702;
+constexpr size_t kDefaultShared = 48 * 1024, kMostShared = 227 * 1024;
+
+struct Kernel {
+  std::string symbol;  // as the linker has it
+  void (*thunk)(void**) = nullptr;
+  uint32_t static_bytes = 0;
+  bool narrow = false;  // it accesses memory by single bytes
+  std::string where;    // "file.cu:12"
+  std::vector<std::string> parameters;
+  std::vector<size_t> element_bytes;  // of pointers among the parameters
+  size_t most_dynamic = kDefaultShared;
+};
+
+struct Buffer {
+  void* memory = nullptr;
+  size_t bytes = 0;
+  std::string name;
+  bool owned = true;
+  std::unique_ptr<fa::simt::RegisteredBuffer> registered;
+};
+
+struct Variable {
+  void* memory = nullptr;
+  size_t bytes = 0;
+  bool constant = false;
+};
+
+struct KernelReport {
+  std::string name, where;
+  int launches = 0;
+  fa::LaunchConfig config;
+  size_t shared_bytes = 0;
+  fa::simt::Counters counters;
+  std::map<std::pair<std::string, int>, fa::simt::LineCounters> lines;
+};
+
+struct State {
+  std::recursive_mutex mutex;
+  std::map<std::string, Kernel> kernels;       // by symbol
+  std::map<const void*, Kernel*> stubs;        // of the host
+  std::map<std::string, Variable> variables;   // by symbol
+  std::map<const void*, std::string> symbols;  // host shadow, symbol
+  std::map<uint64_t, Buffer> buffers;          // by address
+  std::vector<std::unique_ptr<fa::simt::RegisteredBuffer>> globals;
+  std::vector<std::pair<uint64_t, uint64_t>> constants;  // [begin, end)
+  int allocations = 0;
+  int last_error = 0, sticky_error = 0;
+  std::vector<KernelReport> reports;
+  std::map<std::string, ordered_json> hazards;  // by kind and place
+  std::string running;                          // kernel, for a crash's report
+  std::set<std::string> done;                   // EMUCUDA_ONCE
+  bool profile = std::getenv("EMUCUDA_PROFILE") != nullptr;
+  bool once = std::getenv("EMUCUDA_ONCE") != nullptr;
+  uint64_t seed = std::getenv("EMUCUDA_SEED") != nullptr
+                      ? std::strtoull(std::getenv("EMUCUDA_SEED"), nullptr, 10)
+                      : 0;
+  bool written = false;
+};
+
+// Never destroyed: destructors of the program's own objects may still call cudaFree.
+State& state() {
+  static State& instance = *new State;
+  return instance;
+}
+
+int fail(int error) {
+  if (error != kNoError) state().last_error = error;
+  return error;
+}
+int sticky() { return state().sticky_error; }
+
+uint64_t number(const void* p) { return reinterpret_cast<uint64_t>(p); }
+
+std::string demangled(const std::string& symbol) {
+  int status = 0;
+  char* text = abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status);
+  std::string result = status == 0 && text != nullptr ? text : symbol;
+  std::free(text);
+  return result;
+}
+
+// "void add<float>(float const*, int)": "add<float>".
+std::string short_name(const std::string& symbol) {
+  std::string text = demangled(symbol);
+  int depth = 0;
+  size_t end = text.size();
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '<') ++depth;
+    if (text[i] == '>') --depth;
+    if (text[i] == '(' && depth == 0 && text.compare(i, 21, "(anonymous namespace)") != 0) {
+      end = i;
+      break;
+    }
+  }
+  text.resize(end);
+  depth = 0;
+  for (size_t i = text.size(); i-- > 0;) {  // without the return type
+    if (text[i] == '>') ++depth;
+    if (text[i] == '<') --depth;
+    if (text[i] == ' ' && depth == 0 && text.compare(i, 11, " namespace)") != 0)
+      return text.substr(i + 1);
+  }
+  return text;
+}
+
+// The parameters' types in a demangled name.
+std::vector<std::string> parameter_types(const std::string& symbol) {
+  const std::string text = demangled(symbol);
+  std::vector<std::string> types;
+  const size_t open = text.rfind('(') == std::string::npos ? text.size() : [&] {
+    int depth = 0;  // the bracket that matches the last one
+    for (size_t i = text.size(); i-- > 0;) {
+      if (text[i] == ')') ++depth;
+      if (text[i] == '(' && --depth == 0) return i;
+    }
+    return text.size();
+  }();
+  int depth = 0;
+  std::string type;
+  for (size_t i = open + 1; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '<' || c == '(') ++depth;
+    if ((c == ',' && depth == 0) || (c == ')' && depth == 0)) {
+      types.push_back(type.substr(std::min(type.size(), type.find_first_not_of(' '))));
+      type.clear();
+      continue;
+    }
+    if (c == '>' || c == ')') --depth;
+    type += c;
+  }
+  return types;
+}
+
+size_t element_bytes_of(const std::string& type) {
+  static const std::pair<const char*, size_t> kSizes[] = {
+      {"float4", 16},  {"int4", 16},  {"uint4", 16},   {"double2", 16},  {"float2", 8},
+      {"int2", 8},     {"uint2", 8},  {"half2", 4},    {"bfloat162", 4}, {"half", 2},
+      {"bfloat16", 2}, {"double", 8}, {"float", 4},    {"long", 8},      {"short", 2},
+      {"char", 1},     {"bool", 1},   {"unsigned", 4}, {"int", 4}};
+  if (type.find('*') == std::string::npos) return 1;
+  for (const auto& [name, bytes] : kSizes) {
+    if (type.find(name) != std::string::npos) return bytes;
+  }
+  return 1;
+}
+
+// ---- memory
+// --------------------------------------------------------------------------------------
+
+Buffer* buffer_at(const void* p) {
+  auto& buffers = state().buffers;
+  auto after = buffers.upper_bound(number(p));
+  if (after == buffers.begin()) return nullptr;
+  Buffer& buffer = std::prev(after)->second;
+  return number(p) < number(buffer.memory) + std::max<size_t>(buffer.bytes, 1) ? &buffer : nullptr;
+}
+
+// False only for bytes that begin in a buffer or a variable and end outside.
+bool fits(const void* p, size_t bytes, bool on_device) {
+  if (const Buffer* buffer = buffer_at(p)) {
+    return number(p) + bytes <= number(buffer->memory) + buffer->bytes;
+  }
+  for (const auto& [name, variable] : state().variables) {
+    const uint64_t begin = number(variable.memory);
+    if (number(p) >= begin && number(p) < begin + variable.bytes)
+      return number(p) + bytes <= begin + variable.bytes;
+  }
+  return !on_device;
+}
+
+void name_buffer(Buffer& buffer, const std::string& name, size_t element_bytes) {
+  if (buffer.registered != nullptr && buffer.name == name) return;
+  buffer.name = name;
+  buffer.registered = nullptr;
+  buffer.registered = std::make_unique<fa::simt::RegisteredBuffer>(buffer.memory, buffer.bytes,
+                                                                   name, element_bytes);
+}
+
+int allocate(void** pointer, size_t bytes) {
+  if (pointer == nullptr) return fail(kInvalidValue);
+  if (sticky() != 0) return fail(sticky());
+  const std::lock_guard lock(state().mutex);
+  *pointer = nullptr;
+  if (bytes == 0) return kNoError;
+  constexpr size_t kMost = size_t{80} << 30;
+  Buffer buffer;
+  try {
+    if (bytes > kMost) throw std::bad_alloc();
+    buffer.memory = fa::simt::allocate_buffer(bytes);
+  } catch (const std::bad_alloc&) {
+    return fail(kOutOfMemory);
+  }
+  buffer.bytes = bytes;
+  // A GPU leaves what was there before; NaN shows that nothing has been written.
+  std::memset(buffer.memory, 0xff, bytes);
+  const std::string name = "allocation_" + std::to_string(++state().allocations);
+  *pointer = buffer.memory;
+  Buffer& kept = state().buffers[number(buffer.memory)] = std::move(buffer);
+  name_buffer(kept, name, 1);
+  return kNoError;
+}
+
+int release(void* pointer) {
+  if (pointer == nullptr) return kNoError;
+  const std::lock_guard lock(state().mutex);
+  const auto found = state().buffers.find(number(pointer));
+  if (found == state().buffers.end()) return fail(kInvalidValue);
+  found->second.registered = nullptr;
+  if (found->second.owned) fa::simt::free_buffer(found->second.memory, found->second.bytes);
+  state().buffers.erase(found);
+  return kNoError;
+}
+
+int copy(void* to, const void* from, size_t bytes, int kind) {
+  if (sticky() != 0) return fail(sticky());
+  if (kind < 0 || kind > 4) return fail(21);
+  if (bytes == 0) return kNoError;
+  if (to == nullptr || from == nullptr) return fail(kInvalidValue);
+  const std::lock_guard lock(state().mutex);
+  const bool to_device = kind == 1 || kind == 3, from_device = kind == 2 || kind == 3;
+  if (!fits(to, bytes, to_device) || !fits(from, bytes, from_device)) return fail(kInvalidValue);
+  std::memmove(to, from, bytes);
+  return kNoError;
+}
+
+// ---- launches
+// ------------------------------------------------------------------------------------
+
+ordered_json place_json(const fa::simt::Site& site) {
+  if (site.line == 0) return nullptr;
+  return std::string(site.file) + ":" + std::to_string(site.line);
+}
+
+void add_hazard(const std::string& kind, const ordered_json& where, const ordered_json& other,
+                int64_t count, const std::vector<int>& threads, int block,
+                const std::string& kernel, const std::string& message) {
+  const std::string key = kind + " " + where.dump();
+  auto [found, fresh] = state().hazards.try_emplace(key);
+  if (!fresh) {
+    found->second["count"] = found->second["count"].get<int64_t>() + count;
+    return;
+  }
+  found->second = {{"kind", kind},     {"where", where},    {"other", other},
+                   {"count", count},   {"block", block},    {"threads", threads},
+                   {"kernel", kernel}, {"message", message}};
+}
+
+uint32_t static_bytes_of_launch = 0;
+
+bool is_vector_of_same(const fa::LaunchConfig& a, const fa::LaunchConfig& b) {
+  return a.grid == b.grid && a.block == b.block && a.smem_bytes == b.smem_bytes;
+}
+
+void name_arguments(const Kernel& kernel, void** arguments) {
+  for (size_t i = 0; i < kernel.parameters.size(); ++i) {
+    if (kernel.element_bytes[i] == 0) continue;
+    void* pointer = nullptr;
+    std::memcpy(&pointer, arguments[i], sizeof pointer);
+    Buffer* buffer = buffer_at(pointer);
+    if (buffer != nullptr && pointer == buffer->memory && !kernel.parameters[i].empty()) {
+      name_buffer(*buffer, kernel.parameters[i], kernel.element_bytes[i]);
+    }
+  }
+}
+
+int launch(const void* stub, const fa::LaunchConfig& asked, void** arguments) {
+  const std::lock_guard lock(state().mutex);
+  if (sticky() != 0) return fail(sticky());
+  const auto found = state().stubs.find(stub);
+  if (found == state().stubs.end()) return fail(kInvalidFunction);
+  Kernel& kernel = *found->second;
+  fa::LaunchConfig config = asked;
+  if (asked.smem_bytes > kernel.most_dynamic) return fail(kInvalidValue);
+  config.smem_bytes += kernel.static_bytes;
+
+  const std::string name = short_name(kernel.symbol);
+  if (state().once) {
+    std::ostringstream key;
+    key << kernel.symbol << ' ' << config.grid.x << ' ' << config.grid.y << ' ' << config.grid.z
+        << ' ' << config.block.x << ' ' << config.block.y << ' ' << config.block.z << ' '
+        << config.smem_bytes;
+    if (!state().done.insert(key.str()).second) return kNoError;
+  }
+  auto report = std::find_if(
+      state().reports.begin(), state().reports.end(),
+      [&](const KernelReport& r) { return r.name == name && is_vector_of_same(r.config, asked); });
+  if (report == state().reports.end()) {
+    state().reports.push_back({name, kernel.where, 0, asked, config.smem_bytes, {}, {}});
+    report = std::prev(state().reports.end());
+  }
+  name_arguments(kernel, arguments);
+
+  fa::simt::Config run;
+  run.cuda_rules = true;
+  run.granule_bytes = kernel.narrow ? 1 : 2;
+  run.counters = run.lines = state().profile;
+  run.schedule_seed = state().seed;
+  state().running = name;
+  static_bytes_of_launch = kernel.static_bytes;
+  int error = kNoError;
+  try {
+    const fa::simt::Report result = fa::simt::run(run, [&] {
+      try {
+        emulator::detail::launch([&] { kernel.thunk(arguments); }, config);
+        return;
+      } catch (const KernelStop& stop) {
+        error = stop.error;
+        std::fflush(stdout);
+        std::fprintf(stderr, "%s\n", stop.text.c_str());
+        const size_t place = stop.text.find(": ");
+        add_hazard(stop.error == cudaErrorAssert ? "assert" : "trap", stop.text.substr(0, place),
+                   nullptr, 1, {}, 0, name, stop.text);
+      } catch (const fa::InputError&) {
+        throw;  // no GPU accepts such a launch
+      } catch (const std::runtime_error& stop) {
+        error = kTimeout;
+        add_hazard("deadlock", kernel.where, nullptr, 1, {}, 0, name,
+                   kernel.where + ": deadlock: in kernel " + name + ", " + stop.what());
+      }
+    });
+    ++report->launches;
+    report->counters += result.counters;
+    for (const fa::simt::LineCounters& line : result.lines) {
+      fa::simt::LineCounters& sum = report->lines[{line.where.file, line.where.line}];
+      sum.where = line.where;
+      sum.shared_wavefronts += line.shared_wavefronts;
+      sum.shared_wavefronts_ideal += line.shared_wavefronts_ideal;
+      sum.global_sectors += line.global_sectors;
+      sum.global_sectors_ideal += line.global_sectors_ideal;
+    }
+    for (const fa::simt::Hazard& hazard : result.hazards) {
+      std::vector<int> threads;
+      if (hazard.thread >= 0) threads.push_back(hazard.thread);
+      if (hazard.other_thread >= 0) threads.push_back(hazard.other_thread);
+      add_hazard(fa::simt::hazard_name(hazard.kind), place_json(hazard.where),
+                 place_json(hazard.other), hazard.count, threads, hazard.block, name, hazard.text);
+    }
+  } catch (const fa::InputError&) {
+    state().running.clear();
+    return fail(kInvalidConfiguration);
+  }
+  state().running.clear();
+  if (error != kNoError) state().sticky_error = error;
+  // The launch itself succeeds; the next call returns what happened.
+  return kNoError;
+}
+
+// ---- the report
+// ----------------------------------------------------------------------------------
+
+ordered_json dim_json(const fa::Dim3& d) { return {d.x, d.y, d.z}; }
+
+void write_report(const std::string& stopped) {
+  const char* path = std::getenv("EMUCUDA_REPORT");
+  if (path == nullptr || state().written) return;
+  state().written = true;
+  ordered_json kernels = ordered_json::array(), hazards = ordered_json::array(),
+               notes = ordered_json::array();
+  for (const KernelReport& report : state().reports) {
+    ordered_json kernel = {{"name", report.name},
+                           {"where", report.where},
+                           {"launches", report.launches},
+                           {"grid", dim_json(report.config.grid)},
+                           {"block", dim_json(report.config.block)},
+                           {"shared_bytes", report.shared_bytes}};
+    if (state().profile) {
+      ordered_json profile = ordered_json::object(), estimates = ordered_json::array(),
+                   lines = ordered_json::array();
+      for (const fa::simt::CounterField& field : fa::simt::kCounterFields) {
+        profile[field.name] = report.counters.*field.value;
+        if (fa::simt::is_estimate(report.counters, field.name)) estimates.push_back(field.name);
+      }
+      std::vector<fa::simt::LineCounters> sorted;
+      for (const auto& [place, line] : report.lines) sorted.push_back(line);
+      std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+        return a.shared_wavefronts + a.global_sectors > b.shared_wavefronts + b.global_sectors;
+      });
+      for (const fa::simt::LineCounters& line : sorted) {
+        if (line.shared_wavefronts + line.global_sectors == 0) continue;
+        lines.push_back({{"where", place_json(line.where)},
+                         {"shared_wavefronts", line.shared_wavefronts},
+                         {"shared_wavefronts_ideal", line.shared_wavefronts_ideal},
+                         {"global_sectors", line.global_sectors},
+                         {"global_sectors_ideal", line.global_sectors_ideal}});
+      }
+      kernel["profile"] = profile;
+      kernel["estimates"] = estimates;
+      kernel["lines"] = lines;
+    }
+    kernels.push_back(kernel);
+  }
+  for (const auto& [key, hazard] : state().hazards) {
+    const bool note =
+        hazard["kind"] == fa::simt::hazard_name(fa::simt::HazardKind::kSameValueStore);
+    (note ? notes : hazards).push_back(hazard);
+  }
+  const ordered_json all = {
+      {"kernels", kernels}, {"hazards", hazards}, {"notes", notes}, {"stopped", stopped}};
+  std::ofstream(path) << all.dump(1, ' ', false, ordered_json::error_handler_t::replace) << "\n";
+}
+
+void on_signal(int signal) {
+  // The program is lost; what is known so far is worth the risk of writing it from here.
+  std::string what = signal == SIGABRT ? "called abort" : "accessed memory that does not exist";
+  if (signal == SIGFPE) what = "divided by zero";
+  if (fa::simt::running_thread != nullptr) {
+    const fa::simt::Thread& thread = *fa::simt::running_thread;
+    what = "thread " + std::to_string(thread.index) + " of block " +
+           std::to_string(thread.block->index()) + " of kernel " + state().running + " " + what;
+  } else {
+    what = "the host code " + what;
+  }
+  std::fflush(stdout);
+  write_report(what);
+  ::signal(signal, SIG_DFL);
+  ::raise(signal);
+}
+
+struct Start {
+  Start() {
+    fa::simt::paths_as_given = true;
+    std::atexit([] { write_report(""); });
+    for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE}) ::signal(signal, on_signal);
+  }
+} start;
+
+struct Call {  // what <<<...>>> says, between the push and the pop
+  fa::Dim3 grid, block;
+  size_t shared_bytes = 0;
+  void* stream = nullptr;
+};
+thread_local std::vector<Call> calls;
+
+}  // namespace
+
+bool is_constant(const void* p, size_t bytes) {
+  for (const auto& [begin, end] : state().constants) {
+    if (number(p) >= begin && number(p) + bytes <= end) return true;
+  }
+  return false;
+}
+
+uint32_t running_static_bytes() { return static_bytes_of_launch; }
+
+void* device_malloc(size_t bytes) {
+  (void)bytes;
+  throw KernelStop{cudaErrorLaunchFailure, "malloc in a kernel is not supported"};
+}
+void device_free(void*) {
+  throw KernelStop{cudaErrorLaunchFailure, "free in a kernel is not supported"};
+}
+
+}  // namespace emucuda
+
+using namespace emucuda;
+
+extern "C" {
+
+// ---- registration: by the device code, and by what clang makes of the host code ----
+
+void emucuda_register_kernel(const char* symbol, void (*thunk)(void**), int64_t static_bytes,
+                             const char* where, const char* parameters, int narrow) {
+  const std::lock_guard lock(state().mutex);
+  Kernel& kernel = state().kernels[symbol];
+  kernel.symbol = symbol;
+  kernel.thunk = thunk;
+  kernel.static_bytes = static_cast<uint32_t>(static_bytes);
+  kernel.narrow = narrow != 0;
+  kernel.where = where;
+  kernel.most_dynamic = kDefaultShared - std::min<size_t>(kDefaultShared, kernel.static_bytes);
+  const std::vector<std::string> types = parameter_types(symbol);
+  std::istringstream names(parameters);
+  for (std::string name; std::getline(names, name, ',');) {
+    const size_t i = kernel.parameters.size();
+    kernel.parameters.push_back(name);
+    const bool pointer = i < types.size() && types[i].find('*') != std::string::npos;
+    kernel.element_bytes.push_back(pointer ? element_bytes_of(types[i]) : 0);
+  }
+}
+void emucuda_register_variable(const char* symbol, void* memory, int64_t bytes, int constant) {
+  const std::lock_guard lock(state().mutex);
+  const auto size = static_cast<size_t>(bytes);
+  state().variables[symbol] = {memory, size, constant != 0};
+  if (constant != 0) {
+    state().constants.emplace_back(number(memory), number(memory) + size);
+  } else {
+    state().globals.push_back(std::make_unique<fa::simt::RegisteredBuffer>(memory, size, symbol));
+  }
+}
+void** __cudaRegisterFatBinary(void*) {
+  static void* handle = nullptr;
+  return &handle;
+}
+void __cudaRegisterFatBinaryEnd(void**) {}
+void __cudaUnregisterFatBinary(void**) {}
+void __cudaRegisterFunction(void**, const char* stub, char*, const char* symbol, int, void*, void*,
+                            void*, void*, int*) {
+  const std::lock_guard lock(state().mutex);
+  const auto kernel = state().kernels.find(symbol);
+  if (kernel != state().kernels.end()) state().stubs[stub] = &kernel->second;
+}
+void __cudaRegisterVar(void**, char* shadow, char*, const char* symbol, int, size_t, int, int) {
+  const std::lock_guard lock(state().mutex);
+  state().symbols[shadow] = symbol;
+}
+void __cudaRegisterManagedVar(void**, void** shadow, void*, const char* symbol, size_t, unsigned) {
+  const std::lock_guard lock(state().mutex);
+  *shadow = state().variables[symbol].memory;
+}
+
+unsigned __cudaPushCallConfiguration(fa::Dim3 grid, fa::Dim3 block, size_t shared_bytes,
+                                     void* stream) {
+  calls.push_back({grid, block, shared_bytes, stream});
+  return 0;
+}
+int __cudaPopCallConfiguration(fa::Dim3* grid, fa::Dim3* block, size_t* shared_bytes,
+                               void** stream) {
+  const Call call = calls.back();
+  calls.pop_back();
+  *grid = call.grid;
+  *block = call.block;
+  *shared_bytes = call.shared_bytes;
+  *stream = call.stream;
+  return 0;
+}
+int cudaLaunchKernel(const void* kernel, fa::Dim3 grid, fa::Dim3 block, void** arguments,
+                     size_t shared_bytes, void*) {
+  return launch(kernel, {grid, block, shared_bytes}, arguments);
+}
+int cudaLaunchCooperativeKernel(const void* kernel, fa::Dim3 grid, fa::Dim3 block, void** arguments,
+                                size_t shared_bytes, void*) {
+  return launch(kernel, {grid, block, shared_bytes}, arguments);
+}
+struct LaunchAttribute {
+  int id;
+  union {
+    char pad[64];
+    int cluster[3];
+  } value;
+};
+struct LaunchConfiguration {
+  fa::Dim3 grid, block;
+  size_t shared_bytes;
+  void* stream;
+  LaunchAttribute* attributes;
+  unsigned count;
+};
+int cudaLaunchKernelExC(const LaunchConfiguration* config, const void* kernel, void** arguments) {
+  fa::LaunchConfig launch_config{config->grid, config->block, config->shared_bytes};
+  for (unsigned i = 0; i < config->count; ++i) {
+    if (config->attributes[i].id == 4) {
+      const int* cluster = config->attributes[i].value.cluster;
+      launch_config.cluster = {cluster[0], cluster[1], cluster[2]};
+    }
+  }
+  return launch(kernel, launch_config, arguments);
+}
+
+// ---- memory ----
+
+int cudaMalloc(void** pointer, size_t bytes) { return allocate(pointer, bytes); }
+int cudaMallocAsync(void** pointer, size_t bytes, void*) { return allocate(pointer, bytes); }
+int cudaMallocHost(void** pointer, size_t bytes) { return allocate(pointer, bytes); }
+int cudaHostAlloc(void** pointer, size_t bytes, unsigned) { return allocate(pointer, bytes); }
+int cudaMallocManaged(void** pointer, size_t bytes, unsigned) { return allocate(pointer, bytes); }
+int cudaMallocPitch(void** pointer, size_t* pitch, size_t width, size_t height) {
+  *pitch = (width + 511) / 512 * 512;
+  return allocate(pointer, *pitch * height);
+}
+int cudaFree(void* pointer) { return sticky() != 0 ? fail(sticky()) : release(pointer); }
+int cudaFreeAsync(void* pointer, void*) { return release(pointer); }
+int cudaFreeHost(void* pointer) { return release(pointer); }
+int cudaHostRegister(void* pointer, size_t bytes, unsigned) {
+  const std::lock_guard lock(state().mutex);
+  Buffer buffer;
+  buffer.memory = pointer;
+  buffer.bytes = bytes;
+  buffer.owned = false;
+  Buffer& kept = state().buffers[number(pointer)] = std::move(buffer);
+  name_buffer(kept, "allocation_" + std::to_string(++state().allocations), 1);
+  return kNoError;
+}
+int cudaHostUnregister(void* pointer) { return release(pointer); }
+int cudaHostGetDevicePointer(void** device, void* host, unsigned) {
+  *device = host;
+  return kNoError;
+}
+int cudaMemcpy(void* to, const void* from, size_t bytes, int kind) {
+  return copy(to, from, bytes, kind);
+}
+int cudaMemcpyAsync(void* to, const void* from, size_t bytes, int kind, void*) {
+  return copy(to, from, bytes, kind);
+}
+int cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
+                 size_t height, int kind) {
+  for (size_t row = 0; row < height; ++row) {
+    const int error = copy(static_cast<char*>(to) + row * to_pitch,
+                           static_cast<const char*>(from) + row * from_pitch, width, kind);
+    if (error != kNoError) return error;
+  }
+  return kNoError;
+}
+int cudaMemset(void* to, int value, size_t bytes) {
+  if (sticky() != 0) return fail(sticky());
+  const std::lock_guard lock(state().mutex);
+  if (bytes == 0) return kNoError;
+  if (!fits(to, bytes, true)) return fail(kInvalidValue);
+  std::memset(to, value, bytes);
+  return kNoError;
+}
+int cudaMemsetAsync(void* to, int value, size_t bytes, void*) {
+  return cudaMemset(to, value, bytes);
+}
+int cudaMemGetInfo(size_t* free, size_t* total) {
+  *total = size_t{80} << 30;
+  *free = *total - (size_t{1} << 30);
+  return kNoError;
+}
+int cudaMemPrefetchAsync(const void*, size_t, int, void*) { return kNoError; }
+int cudaMemAdvise(const void*, size_t, int, int) { return kNoError; }
+
+static Variable* variable_of(const void* shadow) {
+  const auto symbol = state().symbols.find(shadow);
+  if (symbol == state().symbols.end()) return nullptr;
+  const auto variable = state().variables.find(symbol->second);
+  return variable == state().variables.end() ? nullptr : &variable->second;
+}
+int emucudaMemcpyToSymbol(const void* symbol, const void* from, size_t bytes, size_t offset) {
+  const std::lock_guard lock(state().mutex);
+  const Variable* variable = variable_of(symbol);
+  if (variable == nullptr) return fail(kInvalidSymbol);
+  if (offset + bytes > variable->bytes) return fail(kInvalidValue);
+  std::memcpy(static_cast<char*>(variable->memory) + offset, from, bytes);
+  return kNoError;
+}
+int emucudaMemcpyFromSymbol(void* to, const void* symbol, size_t bytes, size_t offset) {
+  const std::lock_guard lock(state().mutex);
+  const Variable* variable = variable_of(symbol);
+  if (variable == nullptr) return fail(kInvalidSymbol);
+  if (offset + bytes > variable->bytes) return fail(kInvalidValue);
+  std::memcpy(to, static_cast<const char*>(variable->memory) + offset, bytes);
+  return kNoError;
+}
+int emucudaGetSymbolAddress(void** pointer, const void* symbol) {
+  const Variable* variable = variable_of(symbol);
+  if (variable == nullptr) return fail(kInvalidSymbol);
+  *pointer = variable->memory;
+  return kNoError;
+}
+int emucudaGetSymbolSize(size_t* bytes, const void* symbol) {
+  const Variable* variable = variable_of(symbol);
+  if (variable == nullptr) return fail(kInvalidSymbol);
+  *bytes = variable->bytes;
+  return kNoError;
+}
+
+// ---- errors, the device ----
+
+int cudaGetLastError() {
+  const int error = state().last_error != 0 ? state().last_error : sticky();
+  state().last_error = 0;
+  return error;
+}
+int cudaPeekAtLastError() { return state().last_error != 0 ? state().last_error : sticky(); }
+int cudaDeviceSynchronize() { return sticky() != 0 ? fail(sticky()) : kNoError; }
+int cudaThreadSynchronize() { return cudaDeviceSynchronize(); }
+int cudaDeviceReset() { return kNoError; }
+const char* cudaGetErrorString(int error) {
+  switch (error) {
+#define EMUCUDA_CASE(name, value, text) \
+  case value:                           \
+    return text;
+    EMUCUDA_ERRORS(EMUCUDA_CASE)
+#undef EMUCUDA_CASE
+    default:
+      return "unrecognized error code";
+  }
+}
+const char* cudaGetErrorName(int error) {
+  switch (error) {
+#define EMUCUDA_CASE(name, value, text) \
+  case value:                           \
+    return #name;
+    EMUCUDA_ERRORS(EMUCUDA_CASE)
+#undef EMUCUDA_CASE
+    default:
+      return "unrecognized error code";
+  }
+}
+int cudaGetDevice(int* device) {
+  *device = 0;
+  return kNoError;
+}
+int cudaSetDevice(int device) { return device == 0 ? kNoError : fail(kInvalidDevice); }
+int cudaSetDeviceFlags(unsigned) { return kNoError; }
+int cudaGetDeviceCount(int* count) {
+  *count = 1;
+  return kNoError;
+}
+int cudaDeviceSetLimit(int, size_t) { return kNoError; }
+int cudaDeviceSetCacheConfig(int) { return kNoError; }
+int cudaDeviceSetSharedMemConfig(int) { return kNoError; }
+int cudaDriverGetVersion(int* version) {
+  *version = 12030;
+  return kNoError;
+}
+int cudaRuntimeGetVersion(int* version) { return cudaDriverGetVersion(version); }
+
+int cudaStreamCreate(void** stream) {
+  *stream = std::malloc(1);
+  return kNoError;
+}
+int cudaStreamCreateWithFlags(void** stream, unsigned) { return cudaStreamCreate(stream); }
+int cudaStreamCreateWithPriority(void** stream, unsigned, int) { return cudaStreamCreate(stream); }
+int cudaStreamDestroy(void* stream) {
+  if (stream == nullptr) return fail(kInvalidHandle);
+  std::free(stream);
+  return kNoError;
+}
+int cudaStreamSynchronize(void*) { return cudaDeviceSynchronize(); }
+int cudaStreamQuery(void*) { return cudaDeviceSynchronize(); }
+int cudaStreamWaitEvent(void*, void*, unsigned) { return kNoError; }
+
+using Clock = std::chrono::steady_clock;
+int cudaEventCreate(void** event) {
+  *event = new Clock::time_point{};
+  return kNoError;
+}
+int cudaEventCreateWithFlags(void** event, unsigned) { return cudaEventCreate(event); }
+int cudaEventDestroy(void* event) {
+  delete static_cast<Clock::time_point*>(event);
+  return kNoError;
+}
+int cudaEventRecord(void* event, void*) {
+  if (event == nullptr) return fail(kInvalidHandle);
+  *static_cast<Clock::time_point*>(event) = Clock::now();
+  return kNoError;
+}
+int cudaEventSynchronize(void*) { return cudaDeviceSynchronize(); }
+int cudaEventQuery(void*) { return kNoError; }
+int cudaEventElapsedTime(float* ms, void* from, void* to) {
+  const auto time = *static_cast<Clock::time_point*>(to) - *static_cast<Clock::time_point*>(from);
+  *ms = std::max(1e-3f, std::chrono::duration<float, std::milli>(time).count());
+  return kNoError;
+}
+int cudaProfilerStart() { return kNoError; }
+int cudaProfilerStop() { return kNoError; }
+
+int emucudaFuncSetAttribute(const void* stub, int attribute, int value) {
+  const std::lock_guard lock(state().mutex);
+  const auto found = state().stubs.find(stub);
+  if (found == state().stubs.end()) return fail(kInvalidFunction);
+  if (attribute != 8) return kNoError;
+  if (value < 0 || static_cast<size_t>(value) + found->second->static_bytes > kMostShared)
+    return fail(kInvalidValue);
+  found->second->most_dynamic = static_cast<size_t>(value);
+  return kNoError;
+}
+int emucudaOccupancy(int* blocks, const void* stub, int threads, size_t shared_bytes) {
+  const auto found = state().stubs.find(stub);
+  if (found == state().stubs.end()) return fail(kInvalidFunction);
+  if (threads < 1) return fail(kInvalidValue);
+  const size_t shared = shared_bytes + found->second->static_bytes + 1024;
+  *blocks = threads > 1024
+                ? 0
+                : static_cast<int>(std::min<size_t>(
+                      {32, 2048u / static_cast<unsigned>(threads), 228 * 1024 / shared}));
+  return kNoError;
+}
+int cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  if (device != 0) return fail(kInvalidDevice);
+  cudaDeviceProp all = {};
+  std::strcpy(all.name, "emucuda (an H200's limits)");
+  all.totalGlobalMem = size_t{80} << 30;
+  all.sharedMemPerBlock = kDefaultShared;
+  all.regsPerBlock = all.regsPerMultiprocessor = 65536;
+  all.warpSize = 32;
+  all.maxThreadsPerBlock = 1024;
+  all.maxThreadsDim[0] = all.maxThreadsDim[1] = 1024;
+  all.maxThreadsDim[2] = 64;
+  all.maxGridSize[0] = 2147483647;
+  all.maxGridSize[1] = all.maxGridSize[2] = 65535;
+  all.clockRate = 1980000;
+  all.totalConstMem = 65536;
+  all.major = 9;
+  all.multiProcessorCount = 132;
+  all.memoryClockRate = 3201000;
+  all.memoryBusWidth = 6144;
+  all.l2CacheSize = 60 << 20;
+  all.maxThreadsPerMultiProcessor = 2048;
+  all.maxBlocksPerMultiProcessor = 32;
+  all.sharedMemPerMultiprocessor = 228 * 1024;
+  all.sharedMemPerBlockOptin = kMostShared;
+  all.reservedSharedMemPerBlock = 1024;
+  all.concurrentKernels = all.canMapHostMemory = all.unifiedAddressing = 1;
+  all.managedMemory = all.concurrentManagedAccess = all.cooperativeLaunch = 1;
+  all.singleToDoublePrecisionPerfRatio = 2;
+  all.memPitch = 2147483647;
+  all.textureAlignment = 512;
+  *properties = all;
+  return kNoError;
+}
+int cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  cudaDeviceProp all;
+  if (const int error = cudaGetDeviceProperties(&all, device)) return error;
+  switch (attribute) {
+    case cudaDevAttrMaxThreadsPerBlock:
+      *value = all.maxThreadsPerBlock;
+      break;
+    case cudaDevAttrMaxSharedMemoryPerBlock:
+      *value = static_cast<int>(all.sharedMemPerBlock);
+      break;
+    case cudaDevAttrWarpSize:
+      *value = 32;
+      break;
+    case cudaDevAttrClockRate:
+      *value = all.clockRate;
+      break;
+    case cudaDevAttrMultiProcessorCount:
+      *value = all.multiProcessorCount;
+      break;
+    case cudaDevAttrMemoryClockRate:
+      *value = all.memoryClockRate;
+      break;
+    case cudaDevAttrGlobalMemoryBusWidth:
+      *value = all.memoryBusWidth;
+      break;
+    case cudaDevAttrL2CacheSize:
+      *value = all.l2CacheSize;
+      break;
+    case cudaDevAttrMaxThreadsPerMultiProcessor:
+      *value = 2048;
+      break;
+    case cudaDevAttrComputeCapabilityMajor:
+      *value = all.major;
+      break;
+    case cudaDevAttrComputeCapabilityMinor:
+      *value = all.minor;
+      break;
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
+      *value = static_cast<int>(all.sharedMemPerMultiprocessor);
+      break;
+    case cudaDevAttrMaxRegistersPerMultiprocessor:
+      *value = 65536;
+      break;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+      *value = static_cast<int>(kMostShared);
+      break;
+    case cudaDevAttrManagedMemory:
+    case cudaDevAttrConcurrentManagedAccess:
+    case cudaDevAttrCooperativeLaunch:
+      *value = 1;
+      break;
+    default:
+      *value = 0;
+      break;
+  }
+  return kNoError;
+}
+int emucudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* stub) {
+  const auto found = state().stubs.find(stub);
+  if (found == state().stubs.end()) return fail(kInvalidFunction);
+  *attributes = {};
+  attributes->sharedSizeBytes = found->second->static_bytes;
+  attributes->maxThreadsPerBlock = 1024;
+  attributes->numRegs = 32;
+  attributes->ptxVersion = attributes->binaryVersion = 80;
+  attributes->maxDynamicSharedSizeBytes = static_cast<int>(found->second->most_dynamic);
+  return kNoError;
+}
+}

@@ -1,0 +1,28 @@
+#pragma once
+// The run-time library of a CUDA file: what its device code asks of it, and how a launch ends
+// early.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace emucuda {
+
+// The three that device code can end a launch with; include/emucuda_api.h has all errors.
+enum Error { cudaErrorAssert = 710, cudaErrorLaunchFailure = 719 };
+
+/// Thrown by a thread that ends its launch: a failed assert, a trap.
+struct KernelStop {
+  int error;
+  std::string text;
+};
+
+/// True if the bytes are in a constant of the program: a __constant__ variable, a string.
+bool is_constant(const void* p, size_t bytes);
+/// Bytes of static shared memory of the kernel that runs.
+uint32_t running_static_bytes();
+/// malloc and free in a kernel.
+void* device_malloc(size_t bytes);
+void device_free(void* p);
+
+}  // namespace emucuda

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""Runs the .cu files beside it with emucuda and compares what it reports with what they expect.
+
+A file is right as it is: exit status 0, no hazard. With -D WRONG each line with the comment
+`expect KIND` must be reported as that kind, and no other line may be.
+
+usage: test_cuda_files.py EMUCUDA [NAME...]
+"""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def emucuda(program, file, *options):
+    """(exit status, what it printed, its report as JSON or None)"""
+    with tempfile.TemporaryDirectory() as directory:
+        report = pathlib.Path(directory) / "report.json"
+        done = subprocess.run([program, str(file), "--json", str(report), *options], encoding="utf-8",
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
+        found = json.loads(report.read_text(encoding="utf-8")) if report.exists() else None
+        return done.returncode, done.stdout, found
+
+
+def places(report):
+    return {(hazard["kind"], int(hazard["where"].rpartition(":")[2])) for hazard in report["hazards"]}
+
+
+def expected_of(file):
+    lines = file.read_text(encoding="utf-8").splitlines()
+    return {(kind, number) for number, line in enumerate(lines, 1)
+            for kind in re.findall(r"// expect (\w+)", line)}
+
+
+def check_right(program, file):
+    options = [option for option in re.findall(r"^// options: (.*)$", file.read_text(encoding="utf-8"), re.M)]
+    status, output, report = emucuda(program, file, *(" ".join(options).split()))
+    if status != 0 or report is None or report["hazards"]:
+        return f"exit status {status}, expected 0 without hazards\n{output}"
+    return None
+
+
+def check_wrong(program, file):
+    expected = expected_of(file)
+    status, output, report = emucuda(program, file, "-D", "WRONG")
+    if report is None:
+        return f"exit status {status}, no report\n{output}"
+    if places(report) != expected:
+        return (f"missing {sorted(expected - places(report))}, not expected {sorted(places(report) - expected)}\n"
+                + output)
+    if report["program"]["exit"] == 0 and status != 1:
+        return f"exit status {status}, expected 1 for a hazard\n{output}"
+    return None
+
+
+def check_seeds(program, file):
+    """The same hazards under another schedule."""
+    _, output, report = emucuda(program, file, "-D", "WRONG", "--schedule-seed", "5")
+    if report is None or places(report) != expected_of(file):
+        return f"other hazards with --schedule-seed 5\n{output}"
+    return None
+
+
+def check_unsupported(program, file):
+    """Exit status 2, the place and the name of what is missing."""
+    lines = file.read_text(encoding="utf-8").splitlines()
+    status, output, report = emucuda(program, file)
+    for number, line in enumerate(lines, 1):
+        for name in re.findall(r"// unsupported (\S+)", line):
+            if not re.search(rf"{file.name}:{number}: error: .*{re.escape(name)}", output):
+                return f"line {number}: {name} is not named\n{output}"
+    return None if status == 2 and report is None else f"exit status {status}, expected 2\n{output}"
+
+
+def check_profile(program, file):
+    """Counters of a kernel whose traffic is known: 32 columns of a tile without and with padding."""
+    status, output, report = emucuda(program, file, "--profile")
+    if status != 0:
+        return output
+    kernels = {kernel["name"]: kernel["profile"] for kernel in report["kernels"]}
+    bad, good = kernels["transpose<32>"], kernels["transpose<33>"]
+    wanted = [(bad["shared_load_wavefronts"], 1024), (bad["shared_load_wavefronts_ideal"], 32),
+              (good["shared_load_wavefronts"], 32), (good["shared_load_wavefronts_ideal"], 32),
+              (good["global_load_sectors"], 128), (good["global_store_sectors"], 128), (good["barriers"], 4)]
+    if any(found != expected for found, expected in wanted):
+        return f"(found, expected): {wanted}\n{output}"
+    worst = report["kernels"][0]["lines"][0]
+    line = file.read_text(encoding="utf-8").splitlines()[int(worst["where"].rpartition(":")[2]) - 1]
+    return None if "most wavefronts" in line else f"the most expensive line is not {worst['where']}"
+
+
+def main():
+    program, names = sys.argv[1], sys.argv[2:]
+    checks = []
+    for file in sorted(HERE.glob("*.cu")):
+        if names and file.stem not in names:
+            continue
+        text = file.read_text(encoding="utf-8")
+        if "// unsupported " in text:
+            checks.append((check_unsupported, file))
+            continue
+        checks.append((check_profile if file.stem == "counters" else check_right, file))
+        if "WRONG" in text:
+            checks.append((check_wrong, file))
+        if file.stem == "hazards":
+            checks.append((check_seeds, file))
+    if not checks:
+        sys.exit("no such test")
+    with ThreadPoolExecutor(2) as pool:
+        results = list(pool.map(lambda check: check[0](program, check[1]), checks))
+    failed = 0
+    for (check, file), problem in zip(checks, results):
+        if problem is not None:
+            failed += 1
+            print(f"{file.name}: {check.__name__}: {problem}")
+    print(f"{len(checks) - failed} of {len(checks)} checks passed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,60 @@
+#pragma once
+// What a CUDA file may call beyond device.hpp: warp instructions with a mask of lanes, barriers at
+// which returned threads count as arrived, atomic operations of every type. For common/cuda only:
+// the chapters' kernels use device.hpp. Run with Config::cuda_rules. The last parameter of each
+// function is the place that reports name.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+#include "common/simt/simt.hpp"
+
+namespace emulator::lanes {
+
+using fa::simt::Site;
+
+enum class Shuffle { kIdx, kUp, kDown, kXor };
+
+/// `value` of the lane that `operand` names, as PTX's shfl.sync: `control` is its third operand (in
+/// bits 0 to 4 the limit, in bits 8 to 12 the segment's mask). Returns the thread's own value where
+/// no such lane takes part, and says so in *found.
+uint32_t shuffle(Shuffle mode, uint32_t mask, uint32_t value, uint32_t operand, uint32_t control,
+                 bool* found, const Site& site);
+/// Bit i: `predicate` of lane i of the mask.
+uint32_t ballot(uint32_t mask, bool predicate, const Site& site);
+/// The lanes of the mask with the same `value`.
+uint32_t match(uint32_t mask, uint64_t value, const Site& site);
+/// fold(a, b) over the values of the mask's lanes.
+uint32_t reduce(uint32_t mask, uint32_t value, uint32_t (*fold)(uint32_t, uint32_t),
+                const Site& site);
+/// Waits for the lanes of the mask; orders their accesses.
+void sync(uint32_t mask, const Site& site);
+/// The lanes of the warp that have come here, when no lane of it can continue.
+uint32_t active(const Site& site);
+/// Number of the warp's lanes that have not returned, as a mask.
+uint32_t alive();
+
+/// __syncthreads and barrier.sync `barrier` for `threads` threads (0: the block's). Returns the
+/// number of threads whose predicate is true; block_threads(): of all that take part.
+int block_barrier(int barrier, int threads, bool predicate, const Site& site);
+
+enum Order { kRelaxed = 0, kAcquire = 1, kRelease = 2 };
+
+/// *p = f(*p) in one step, in global or (shared: `p` is an offset + kSharedBase) in shared memory.
+/// `old` receives what was there. f(old, fresh) writes the new value. order: a sum of Order.
+struct AtomicTarget {
+  void* global = nullptr;
+  uint32_t shared = 0;  // address in shared memory, if `global` is nullptr
+};
+void update(const AtomicTarget& target, size_t bytes, void* old, int order,
+            const std::function<void(const void* old, void* fresh)>& f, const Site& site);
+/// Loads and stores that do not race with atomic operations: ld.relaxed, ld.volatile, ld.acquire
+/// and so on, in global memory.
+void load(const void* p, void* value, size_t bytes, int order, const Site& site);
+void store(void* p, const void* value, size_t bytes, int order, const Site& site);
+
+/// Reports a hazard of the running thread; `what` completes "thread 5 of block 0 …".
+void report(fa::simt::HazardKind kind, const std::string& what, const Site& site);
+
+}  // namespace emulator::lanes
