@@ -101,6 +101,7 @@ template <class F>
 void atomic_integer(void* p, const void* operand, void* old, int bytes, int order, bool is_signed,
                     const Site& site, F) {
   Update update = nullptr;
+// NOLINTBEGIN(bugprone-macro-parentheses): T and U are types
 #define EMUCUDA_CASE(size, T, U)                                                                \
   if (bytes == size) {                                                                          \
     update = is_signed                                                                          \
@@ -116,6 +117,7 @@ void atomic_integer(void* p, const void* operand, void* old, int bytes, int orde
   EMUCUDA_CASE(4, int32_t, uint32_t)
   EMUCUDA_CASE(8, int64_t, uint64_t)
 #undef EMUCUDA_CASE
+  // NOLINTEND(bugprone-macro-parentheses)
   atomic(p, operand, nullptr, old, static_cast<size_t>(bytes), order, update, site);
 }
 

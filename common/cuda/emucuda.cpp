@@ -177,7 +177,7 @@ std::string program_on_path(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     for (size_t at = 0; at <= path.size();) {
       const size_t end = std::min(path.find(':', at), path.size());
-      const std::string candidate = path.substr(at, end - at) + "/" + name;
+      std::string candidate = path.substr(at, end - at) + "/" + name;
       if (access(candidate.c_str(), X_OK) == 0) return candidate;
       at = end + 1;
     }
@@ -502,8 +502,8 @@ Options parse(int argc, char** argv) {
         throw UsageError("--device " + options.device + ": expected auto, gpu or emulator");
       }
     } else if (argument == "-I" || argument == "-D") {
-      const std::string name = argument;
-      options.compiler.push_back(name + value(name));
+      const std::string next = value(argument);
+      options.compiler.push_back(argument + next);
     } else if (argument.rfind("-I", 0) == 0 || argument.rfind("-D", 0) == 0 ||
                argument.rfind("-std=", 0) == 0) {
       options.compiler.push_back(argument);

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <limits>
 
+// NOLINTBEGIN(bugprone-reserved-identifier,bugprone-macro-parentheses): clang calls these names
 extern "C" {
 void emucuda_store(void* p, const void* value, int bytes, int align, int line, const char* file);
 
@@ -52,77 +53,40 @@ static double normal_quantile(double p) {
   return p < 0.5 ? x : -x;
 }
 
-F1(acos, std::acos(x))
-F1(acosh, std::acosh(x)) F1(asin, std::asin(x)) F1(asinh, std::asinh(x)) F1(atan, std::atan(x)) F1(
-    atanh, std::atanh(x)) F1(cbrt, std::cbrt(x)) F1(ceil, std::ceil(x)) F1(cos, std::cos(x))
-    F1(cosh, std::cosh(x)) F1(cospi, cospi(x)) F1(erf, std::erf(x)) F1(erfc, std::erfc(x)) F1(
-        erfcx, std::exp(static_cast<double>(x) * x) * std::erfc(static_cast<double>(x)))
-        F1(erfinv, normal_quantile((static_cast<double>(x) + 1) / 2) / std::sqrt(2.0)) F1(
-            erfcinv,
-            -normal_quantile(static_cast<double>(x) / 2) /
-                std::sqrt(
-                    2.0)) F1(normcdf, 0.5 * std::erfc(-static_cast<double>(x) / std::sqrt(2.0)))
-            F1(normcdfinv, normal_quantile(x)) F1(exp, std::exp(x)) F1(
-                exp10,
-                std::pow(
-                    10.0,
-                    static_cast<double>(
-                        x))) F1(exp2, std::exp2(x)) F1(expm1, std::expm1(x)) F1(fabs, std::fabs(x))
-                F1(floor, std::floor(x)) F1(j0, ::j0(x)) F1(j1, ::j1(x)) F1(lgamma, std::lgamma(x))
-                    F1(log, std::log(x)) F1(log10, std::log10(x)) F1(log1p, std::log1p(x)) F1(
-                        log2, std::log2(x)) F1(logb, std::logb(x))
-                        F1(nearbyint, std::nearbyint(x)) F1(rint, std::nearbyint(x)) F1(
-                            rcbrt,
-                            1 / std::cbrt(
-                                    x)) F1(round, std::round(x)) F1(rsqrt, 1 / std::sqrt(x))
-                            F1(sin, std::sin(x)) F1(
-                                sinh,
-                                std::sinh(x)) F1(sinpi,
-                                                 sinpi(x)) F1(sqrt, std::sqrt(x))
-                                F1(tan, std::tan(x)) F1(
-                                    tanh,
-                                    std::tanh(x)) F1(tgamma, std::tgamma(x))
-                                    F1(trunc, std::trunc(x)) F1(y0, ::y0(x)) F1(y1, ::y1(x)) F2(
-                                        atan2,
-                                        std::atan2(x, y)) F2(copysign, std::copysign(x, y))
-                                        F2(fdim, std::fdim(x, y)) F2(fmax, std::fmax(x, y)) F2(
-                                            fmin, std::fmin(x, y)) F2(fmod, std::fmod(x, y))
-                                            F2(hypot,
-                                               std::hypot(
-                                                   x, y)) F2(nextafter,
-                                                             std::nextafter(
-                                                                 x,
-                                                                 y)) F2(pow, std::pow(x, y))
-                                                F2(remainder,
-                                                   std::remainder(
-                                                       x, y)) F2(rhypot, 1 / std::hypot(x, y))
-                                                    F3(fma, std::fma(x, y, z)) F3(
-                                                        norm3d,
-                                                        std::sqrt(x* x + y * y + z * z))
-                                                        F3(rnorm3d,
-                                                           1 / std::sqrt(x * x + y * y + z * z))
+// clang-format off
+F1(acos, std::acos(x)) F1(acosh, std::acosh(x)) F1(asin, std::asin(x)) F1(asinh, std::asinh(x))
+F1(atan, std::atan(x)) F1(atanh, std::atanh(x)) F1(cbrt, std::cbrt(x)) F1(ceil, std::ceil(x))
+F1(cos, std::cos(x)) F1(cosh, std::cosh(x)) F1(cospi, cospi(x)) F1(erf, std::erf(x))
+F1(erfc, std::erfc(x)) F1(erfcx, std::exp(static_cast<double>(x) * x) * std::erfc(static_cast<double>(x)))
+F1(erfinv, normal_quantile((static_cast<double>(x) + 1) / 2) / std::sqrt(2.0))
+F1(erfcinv, -normal_quantile(static_cast<double>(x) / 2) / std::sqrt(2.0))
+F1(normcdf, 0.5 * std::erfc(-static_cast<double>(x) / std::sqrt(2.0))) F1(normcdfinv, normal_quantile(x))
+F1(exp, std::exp(x)) F1(exp10, std::pow(10.0, static_cast<double>(x))) F1(exp2, std::exp2(x))
+F1(expm1, std::expm1(x)) F1(fabs, std::fabs(x)) F1(floor, std::floor(x)) F1(j0, ::j0(x)) F1(j1, ::j1(x))
+F1(lgamma, std::lgamma(x)) F1(log, std::log(x)) F1(log10, std::log10(x)) F1(log1p, std::log1p(x))
+F1(log2, std::log2(x)) F1(logb, std::logb(x)) F1(nearbyint, std::nearbyint(x)) F1(rint, std::nearbyint(x))
+F1(rcbrt, 1 / std::cbrt(x)) F1(round, std::round(x)) F1(rsqrt, 1 / std::sqrt(x)) F1(sin, std::sin(x))
+F1(sinh, std::sinh(x)) F1(sinpi, sinpi(x)) F1(sqrt, std::sqrt(x)) F1(tan, std::tan(x)) F1(tanh, std::tanh(x))
+F1(tgamma, std::tgamma(x)) F1(trunc, std::trunc(x)) F1(y0, ::y0(x)) F1(y1, ::y1(x))
+F2(atan2, std::atan2(x, y)) F2(copysign, std::copysign(x, y)) F2(fdim, std::fdim(x, y))
+F2(fmax, std::fmax(x, y)) F2(fmin, std::fmin(x, y)) F2(fmod, std::fmod(x, y)) F2(hypot, std::hypot(x, y))
+F2(nextafter, std::nextafter(x, y)) F2(pow, std::pow(x, y)) F2(remainder, std::remainder(x, y))
+F2(rhypot, 1 / std::hypot(x, y))
+F3(fma, std::fma(x, y, z)) F3(norm3d, std::sqrt(x * x + y * y + z * z))
+F3(rnorm3d, 1 / std::sqrt(x * x + y * y + z * z))
+// clang-format on
 #undef F1
 #undef F2
 #undef F3
 
 #define FAST(name, expression) \
   float __nv_fast_##name(float x) { return expression; }
-                                                            FAST(
-                                                                cosf,
-                                                                std::cos(x)) FAST(sinf, std::sin(x))
-                                                                FAST(tanf, std::tan(x))
-                                                                    FAST(expf, std::exp(x)) FAST(
-                                                                        exp10f,
-                                                                        std::pow(10.0f, x))
-                                                                        FAST(logf, std::log(x)) FAST(
-                                                                            log2f,
-                                                                            std::log2(x))
-                                                                            FAST(log10f,
-                                                                                 std::log10(x))
+    // clang-format off
+FAST(cosf, std::cos(x)) FAST(sinf, std::sin(x)) FAST(tanf, std::tan(x)) FAST(expf, std::exp(x))
+FAST(exp10f, std::pow(10.0f, x)) FAST(logf, std::log(x)) FAST(log2f, std::log2(x)) FAST(log10f, std::log10(x))
+// clang-format on
 #undef FAST
-                                                                                float __nv_fast_powf(
-                                                                                    float x,
-                                                                                    float y) {
+                float __nv_fast_powf(float x, float y) {
   return std::pow(x, y);
 }
 float __nv_fast_fdividef(float x, float y) {
@@ -163,9 +127,11 @@ int __nv_signbitf(float x) { return std::signbit(x); }
     emucuda_store(a, &one, sizeof(T), sizeof(T), line, file);             \
     emucuda_store(b, &two, sizeof(T), sizeof(T), line, file);             \
   }
-TWO(sincos, double, std::sin(x), std::cos(x))
-TWO(sincosf, float, std::sin(x), std::cos(x)) TWO(sincospi, double, sinpi(x), cospi(x))
-    TWO(sincospif, float, sinpi(x), cospi(x)) TWO(fast_sincosf, float, std::sin(x), std::cos(x))
+// clang-format off
+TWO(sincos, double, std::sin(x), std::cos(x)) TWO(sincosf, float, std::sin(x), std::cos(x))
+TWO(sincospi, double, sinpi(x), cospi(x)) TWO(sincospif, float, sinpi(x), cospi(x))
+TWO(fast_sincosf, float, std::sin(x), std::cos(x))
+// clang-format on
 #undef TWO
 #define ONE(name, T, U, call)                                    \
   T emucuda___nv_##name(T x, U* p, int line, const char* file) { \
@@ -174,10 +140,10 @@ TWO(sincosf, float, std::sin(x), std::cos(x)) TWO(sincospi, double, sinpi(x), co
     emucuda_store(p, &second, sizeof(U), sizeof(U), line, file); \
     return first;                                                \
   }
-        ONE(frexp, double, int, std::frexp(x, &second))
-            ONE(frexpf, float, int, std::frexp(x, &second))
-                ONE(modf, double, double, std::modf(x, &second))
-                    ONE(modff, float, float, std::modf(x, &second))
+    // clang-format off
+ONE(frexp, double, int, std::frexp(x, &second)) ONE(frexpf, float, int, std::frexp(x, &second))
+ONE(modf, double, double, std::modf(x, &second)) ONE(modff, float, float, std::modf(x, &second))
+// clang-format on
 #undef ONE
 
     // ---- integers ----
@@ -300,147 +266,40 @@ T to_integer(double x, int mode) {
 
 #define MODES(X) X(rn, FE_TONEAREST) X(rd, FE_DOWNWARD) X(ru, FE_UPWARD) X(rz, FE_TOWARDZERO)
 extern "C" {
-#define OPERATIONS(suffix, mode)                                                                   \
-  float __nv_fadd_##suffix(float a, float b) {                                                     \
-    return rounded(mode, [=] {                                                                     \
-      volatile float x = a, y = b;                                                                 \
-      return float(x + y);                                                                         \
-    });                                                                                            \
-  }                                                                                                \
-  float __nv_fsub_##suffix(float a, float b) {                                                     \
-    return rounded(mode, [=] {                                                                     \
-      volatile float x = a, y = b;                                                                 \
-      return float(x - y);                                                                         \
-    });                                                                                            \
-  }                                                                                                \
-  float __nv_fmul_##suffix(float a, float b) {                                                     \
-    return rounded(mode, [=] {                                                                     \
-      volatile float x = a, y = b;                                                                 \
-      return float(x * y);                                                                         \
-    });                                                                                            \
-  }                                                                                                \
-  float __nv_fdiv_##suffix(float a, float b) {                                                     \
-    return rounded(mode, [=] {                                                                     \
-      volatile float x = a, y = b;                                                                 \
-      return float(x / y);                                                                         \
-    });                                                                                            \
-  }                                                                                                \
-  float __nv_frcp_##suffix(float a) {                                                              \
-    return rounded(mode, [=] {                                                                     \
-      volatile float x = a;                                                                        \
-      return float(1 / x);                                                                         \
-    });                                                                                            \
-  }                                                                                                \
-  float __nv_fsqrt_##suffix(float a) {                                                             \
-    return rounded(mode, [=] {                                                                     \
-      volatile float x = a;                                                                        \
-      return std::sqrt(x);                                                                         \
-    });                                                                                            \
-  }                                                                                                \
-  float __nv_fmaf_##suffix(float a, float b, float c) {                                            \
-    return rounded(mode, [=] {                                                                     \
-      volatile float x = a, y = b, z = c;                                                          \
-      return std::fma(x, y, z);                                                                    \
-    });                                                                                            \
-  }                                                                                                \
+// clang-format off
+#define OPERATIONS(suffix, mode)                                                              \
+  float __nv_fadd_##suffix(float a, float b) { return rounded(mode, [=] { volatile float x = a, y = b; return float(x + y); }); } \
+  float __nv_fsub_##suffix(float a, float b) { return rounded(mode, [=] { volatile float x = a, y = b; return float(x - y); }); } \
+  float __nv_fmul_##suffix(float a, float b) { return rounded(mode, [=] { volatile float x = a, y = b; return float(x * y); }); } \
+  float __nv_fdiv_##suffix(float a, float b) { return rounded(mode, [=] { volatile float x = a, y = b; return float(x / y); }); } \
+  float __nv_frcp_##suffix(float a) { return rounded(mode, [=] { volatile float x = a; return float(1 / x); }); } \
+  float __nv_fsqrt_##suffix(float a) { return rounded(mode, [=] { volatile float x = a; return std::sqrt(x); }); } \
+  float __nv_fmaf_##suffix(float a, float b, float c) { return rounded(mode, [=] { volatile float x = a, y = b, z = c; return std::fma(x, y, z); }); } \
   float __nv_fmaf_ieee_##suffix(float a, float b, float c) { return __nv_fmaf_##suffix(a, b, c); } \
-  double __nv_dadd_##suffix(double a, double b) {                                                  \
-    return rounded(mode, [=] {                                                                     \
-      volatile double x = a, y = b;                                                                \
-      return double(x + y);                                                                        \
-    });                                                                                            \
-  }                                                                                                \
-  double __nv_dsub_##suffix(double a, double b) {                                                  \
-    return rounded(mode, [=] {                                                                     \
-      volatile double x = a, y = b;                                                                \
-      return double(x - y);                                                                        \
-    });                                                                                            \
-  }                                                                                                \
-  double __nv_dmul_##suffix(double a, double b) {                                                  \
-    return rounded(mode, [=] {                                                                     \
-      volatile double x = a, y = b;                                                                \
-      return double(x * y);                                                                        \
-    });                                                                                            \
-  }                                                                                                \
-  double __nv_ddiv_##suffix(double a, double b) {                                                  \
-    return rounded(mode, [=] {                                                                     \
-      volatile double x = a, y = b;                                                                \
-      return double(x / y);                                                                        \
-    });                                                                                            \
-  }                                                                                                \
-  double __nv_drcp_##suffix(double a) {                                                            \
-    return rounded(mode, [=] {                                                                     \
-      volatile double x = a;                                                                       \
-      return double(1 / x);                                                                        \
-    });                                                                                            \
-  }                                                                                                \
-  double __nv_dsqrt_##suffix(double a) {                                                           \
-    return rounded(mode, [=] {                                                                     \
-      volatile double x = a;                                                                       \
-      return std::sqrt(x);                                                                         \
-    });                                                                                            \
-  }                                                                                                \
-  double __nv_fma_##suffix(double a, double b, double c) {                                         \
-    return rounded(mode, [=] {                                                                     \
-      volatile double x = a, y = b, z = c;                                                         \
-      return std::fma(x, y, z);                                                                    \
-    });                                                                                            \
-  }                                                                                                \
-  float __nv_double2float_##suffix(double a) {                                                     \
-    return rounded(mode, [=] {                                                                     \
-      volatile double x = a;                                                                       \
-      return float(x);                                                                             \
-    });                                                                                            \
-  }                                                                                                \
-  float __nv_int2float_##suffix(int a) {                                                           \
-    return rounded(mode, [=] {                                                                     \
-      volatile int x = a;                                                                          \
-      return float(x);                                                                             \
-    });                                                                                            \
-  }                                                                                                \
-  float __nv_uint2float_##suffix(unsigned a) {                                                     \
-    return rounded(mode, [=] {                                                                     \
-      volatile unsigned x = a;                                                                     \
-      return float(x);                                                                             \
-    });                                                                                            \
-  }                                                                                                \
-  float __nv_ll2float_##suffix(long long a) {                                                      \
-    return rounded(mode, [=] {                                                                     \
-      volatile long long x = a;                                                                    \
-      return float(x);                                                                             \
-    });                                                                                            \
-  }                                                                                                \
-  float __nv_ull2float_##suffix(unsigned long long a) {                                            \
-    return rounded(mode, [=] {                                                                     \
-      volatile unsigned long long x = a;                                                           \
-      return float(x);                                                                             \
-    });                                                                                            \
-  }                                                                                                \
-  double __nv_ll2double_##suffix(long long a) {                                                    \
-    return rounded(mode, [=] {                                                                     \
-      volatile long long x = a;                                                                    \
-      return double(x);                                                                            \
-    });                                                                                            \
-  }                                                                                                \
-  double __nv_ull2double_##suffix(unsigned long long a) {                                          \
-    return rounded(mode, [=] {                                                                     \
-      volatile unsigned long long x = a;                                                           \
-      return double(x);                                                                            \
-    });                                                                                            \
-  }                                                                                                \
-  int __nv_float2int_##suffix(float a) { return to_integer<int>(a, mode); }                        \
-  unsigned __nv_float2uint_##suffix(float a) { return to_integer<unsigned>(a, mode); }             \
-  long long __nv_float2ll_##suffix(float a) { return to_integer<long long>(a, mode); }             \
-  unsigned long long __nv_float2ull_##suffix(float a) {                                            \
-    return to_integer<unsigned long long>(a, mode);                                                \
-  }                                                                                                \
-  int __nv_double2int_##suffix(double a) { return to_integer<int>(a, mode); }                      \
-  unsigned __nv_double2uint_##suffix(double a) { return to_integer<unsigned>(a, mode); }           \
-  long long __nv_double2ll_##suffix(double a) { return to_integer<long long>(a, mode); }           \
-  unsigned long long __nv_double2ull_##suffix(double a) {                                          \
-    return to_integer<unsigned long long>(a, mode);                                                \
-  }
+  double __nv_dadd_##suffix(double a, double b) { return rounded(mode, [=] { volatile double x = a, y = b; return double(x + y); }); } \
+  double __nv_dsub_##suffix(double a, double b) { return rounded(mode, [=] { volatile double x = a, y = b; return double(x - y); }); } \
+  double __nv_dmul_##suffix(double a, double b) { return rounded(mode, [=] { volatile double x = a, y = b; return double(x * y); }); } \
+  double __nv_ddiv_##suffix(double a, double b) { return rounded(mode, [=] { volatile double x = a, y = b; return double(x / y); }); } \
+  double __nv_drcp_##suffix(double a) { return rounded(mode, [=] { volatile double x = a; return double(1 / x); }); } \
+  double __nv_dsqrt_##suffix(double a) { return rounded(mode, [=] { volatile double x = a; return std::sqrt(x); }); } \
+  double __nv_fma_##suffix(double a, double b, double c) { return rounded(mode, [=] { volatile double x = a, y = b, z = c; return std::fma(x, y, z); }); } \
+  float __nv_double2float_##suffix(double a) { return rounded(mode, [=] { volatile double x = a; return float(x); }); } \
+  float __nv_int2float_##suffix(int a) { return rounded(mode, [=] { volatile int x = a; return float(x); }); } \
+  float __nv_uint2float_##suffix(unsigned a) { return rounded(mode, [=] { volatile unsigned x = a; return float(x); }); } \
+  float __nv_ll2float_##suffix(long long a) { return rounded(mode, [=] { volatile long long x = a; return float(x); }); } \
+  float __nv_ull2float_##suffix(unsigned long long a) { return rounded(mode, [=] { volatile unsigned long long x = a; return float(x); }); } \
+  double __nv_ll2double_##suffix(long long a) { return rounded(mode, [=] { volatile long long x = a; return double(x); }); } \
+  double __nv_ull2double_##suffix(unsigned long long a) { return rounded(mode, [=] { volatile unsigned long long x = a; return double(x); }); } \
+  int __nv_float2int_##suffix(float a) { return to_integer<int>(a, mode); }                    \
+  unsigned __nv_float2uint_##suffix(float a) { return to_integer<unsigned>(a, mode); }         \
+  long long __nv_float2ll_##suffix(float a) { return to_integer<long long>(a, mode); }         \
+  unsigned long long __nv_float2ull_##suffix(float a) { return to_integer<unsigned long long>(a, mode); } \
+  int __nv_double2int_##suffix(double a) { return to_integer<int>(a, mode); }                  \
+  unsigned __nv_double2uint_##suffix(double a) { return to_integer<unsigned>(a, mode); }       \
+  long long __nv_double2ll_##suffix(double a) { return to_integer<long long>(a, mode); }       \
+  unsigned long long __nv_double2ull_##suffix(double a) { return to_integer<unsigned long long>(a, mode); }
 MODES(OPERATIONS)
+// clang-format on
 #undef OPERATIONS
 #undef MODES
 float __nv_frsqrt_rn(float x) { return static_cast<float>(1 / std::sqrt(static_cast<double>(x))); }
@@ -448,3 +307,4 @@ double __nv_int2double_rn(int x) { return x; }
 double __nv_uint2double_rn(unsigned x) { return x; }
 
 }  // extern "C"
+// NOLINTEND(bugprone-reserved-identifier,bugprone-macro-parentheses)

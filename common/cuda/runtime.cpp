@@ -501,6 +501,7 @@ void device_free(void*) {
 
 using namespace emucuda;
 
+// NOLINTBEGIN(bugprone-reserved-identifier): these are the names that clang calls
 extern "C" {
 
 // ---- registration: by the device code, and by what clang makes of the host code ----
@@ -916,3 +917,4 @@ int emucudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* stub) {
   return kNoError;
 }
 }
+// NOLINTEND(bugprone-reserved-identifier)

@@ -69,8 +69,8 @@ __global__ void diverges(int* out) {
 
 __global__ void waits_for_ever(int* flag) {
   if (wrong) {
-    while (atomicAdd(flag, 0) == 0) {
-    }  // expect deadlock
+    while (atomicAdd(flag, 0) == 0) {  // expect deadlock
+    }
   }
 }
 

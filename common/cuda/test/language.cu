@@ -95,8 +95,8 @@ __device__ __noinline__ int fibonacci(int n) {
 __global__ void recursion(int* out) { out[threadIdx.x] = fibonacci(threadIdx.x); }
 
 __global__ void asserts(int limit) {
-  assert(static_cast<int>(threadIdx.x) < limit);
-}  // expect assert
+  assert(static_cast<int>(threadIdx.x) < limit);  // expect assert
+}
 
 int main() {
   float *in, *out;
