@@ -7,7 +7,7 @@ import context from '../figures/context.js'
 import on_gpu from '../figures/on_gpu.js'
 import loss from '../figures/loss.js'
 import { output_of } from '../figures/programs.mjs'
-import { figure_on, with_browser } from './browser.mjs'
+import { figure_on, page_with, with_browser } from './browser.mjs'
 import { numbers_in } from './drawing.mjs'
 
 const kept = output_of(loss.sources.kept), data = loss.data({ kept })
@@ -51,7 +51,7 @@ test('loss: what the lesson says of the curves', () => {
 
 test('loss on the page: which curves, pointing', () => with_browser(async (open) => {
   for (const width of [1280, 390]) {
-    const page = await open('/chapters/20_train_a_gpt/', { width })
+    const page = await open(page_with('20_train_a_gpt', 'loss'), { width })
     const shown = await figure_on(page, 'loss')
     await shown.point('no-d')
     assert.match(await shown.words(), /^D forgotten: after 2000 steps the loss is /)
