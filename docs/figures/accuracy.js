@@ -1,8 +1,8 @@
-// What 8 and 4 bits cost: the error of each scheme of chapter 17 on each input, against float64. Computed by
-// the program, kept; the paper's numbers are hollow.
+// The error of each scheme of chapter 17 with 8 and 4 bits on each input, against float64. The
+// numbers come from the program and are stored. Hollow marks are the paper's numbers.
 import { circle, el, line, lines, rect, svg, text, WIDE } from './draw.js'
 
-const GROUPS = [  // the beginning of a scheme's name, color, heading
+const GROUPS = [  // prefix of a scheme's name, color, heading
   ['', 'c', '16 bits'],
   ['int8', 'a', 'INT8; P V in bf16'],
   ['fp8', 'b', 'FP8 (e4m3)'],

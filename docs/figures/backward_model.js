@@ -1,4 +1,5 @@
-// What `ch10_backward schedules` lists, small, and the state of each order of the loops after a step.
+// Reduces the output of `ch10_backward schedules`, and computes the state of each loop order after
+// a step.
 
 export const BLOCK = 64, DIM = 64
 export const LENGTHS = [256, 512]
@@ -16,8 +17,9 @@ export const sources = Object.fromEntries(LENGTHS.flatMap((length) => [false, tr
   [key_of(length, causal), ['ch10_backward', 'schedules', '--length', `${length}`, '--dim', `${DIM}`, '--block-q',
     `${BLOCK}`, '--block-kv', `${BLOCK}`, ...causal ? ['--causal'] : [], '--json', '{json}']])))
 
-// Steps in few bytes: [phase, tile of queries, tile of keys, which of `kinds`]; a kind is [loads, stores]. A tile
-// that has no part in the step is -1. What is finished by keys has its rows under `queries`.
+// Returns the steps in compact form: [phase, tile of queries, tile of keys, index in `kinds`],
+// where a kind is [loads, stores]. A tile that does not take part in the step is -1. Rows that are
+// finished by keys are stored under `queries`.
 function compact({ bytes_read, bytes_written, products, steps = [] }) {
   const kinds = [], known = new Map()
   const kind_of = (kind) => {
@@ -44,8 +46,9 @@ export const steps_in = (data, state) =>
 export const tiles_of = ({ length }) => length / BLOCK
 const tile_of = (matrix, [, i, j]) => BY_KEYS.includes(matrix) ? j : i
 
-// An order in its step `step`, from 1: what it does, what it moves, what became of each tile of a gradient (none,
-// sum: waits unfinished, done), which pairs of tiles are done; and by group [read, written] so far and in the end.
+// Returns a loop order at step `step`, counted from 1: the step, its transfers, the state of each
+// gradient tile (none, sum: unfinished, done), the pairs of tiles that are done, and by group
+// [read, written] so far and in total.
 export function stand(data, state, order) {
   const { steps, kinds, read, written, products } = run_of(data, state, order)
   const finished = state.step > steps.length, at = Math.min(state.step, steps.length) - 1
@@ -76,7 +79,7 @@ export function stand(data, state, order) {
     products }
 }
 
-// What a step does, in two lines.
+// Returns two lines that describe a step.
 export function doing(state, { order, finished, phase, i, j, stores }) {
   const tiles = tiles_of(state), q = `query tile ${i + 1} of ${tiles}`, kv = `key tile ${j + 1} of ${tiles}`
   if (finished) return ['finished', '']

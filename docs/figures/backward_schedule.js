@@ -1,4 +1,5 @@
-// The way back in both loop orders: what crosses between slow and fast memory at each step, and which sums wait.
+// The backward pass in both loop orders: the transfers between slow and fast memory at each step,
+// and the unfinished sums.
 import { el, group, path, rect, svg, text, WIDE } from './draw.js'
 import { BLOCK, case_of, cases_of, DIM, doing, GROUPS, LENGTHS, ORDERS, run_of, sources, stand, steps_in, sum,
   tiles_of } from './backward_model.js'
@@ -11,7 +12,8 @@ const LEGEND = ['↓ read: to fast memory', '↑ written: to slow memory', 'Σ a
 const kib = (bytes) => `${+(bytes / 1024).toFixed(2)}`
 const arrows = (at, matrix) => (at.loads[matrix] ? '↓' : '') + (at.stores[matrix] ? '↑' : '')
 
-// A tile of a matrix in slow memory. Of a gradient: dashed while nothing is there, Σ, ✓.
+// Draws a tile of a matrix in slow memory. A gradient tile is dashed if it is empty, Σ if
+// unfinished, ✓ if done.
 function draw_tile(at, matrix, tile, x, y, width, height, here) {
   const gradient = matrix in at.became, became = at.became[matrix]?.[tile]
   const moved = !here ? '' : width < 18 ? arrows(at, matrix).replace('↓↑', '↕') : arrows(at, matrix)
@@ -23,7 +25,8 @@ function draw_tile(at, matrix, tile, x, y, width, height, here) {
   words && text(x + width / 2, y + height / 2 + 4, words, { class: `small middle${moved ? ' strong' : ' muted'}` })]
 }
 
-// Q and dO at the left, K and V above, dQ at the right, dK and dV below, S in the middle.
+// Draws Q and dO at the left, K and V at the top, dQ at the right, dK and dV at the bottom, S in
+// the middle.
 function draw_grid(state, at, side, strip) {
   const tiles = tiles_of(state), unit = side / tiles, gap = 5
   const left = 2 * strip + gap, top = 2 * strip + gap, right = left + side + gap, below = top + side + gap
@@ -63,7 +66,7 @@ function draw_grid(state, at, side, strip) {
   return { drawing: parts, width: right + strip, height: below + 2 * strip }
 }
 
-// Each group: read and written so far, and a bar of what it is in the end.
+// Draws what each group read and wrote so far, with a bar for the total.
 function draw_table({ order, far, all }, width, most) {
   const ends = [112, 164], bar = 172, scale = (width - bar) / most
   const rows = Object.keys(GROUPS).map((name, n) => {
@@ -79,7 +82,7 @@ function draw_table({ order, far, all }, width, most) {
   return [text(ends[0], 11, '↓ KiB', head), text(ends[1], 11, '↑ KiB', head), rows]
 }
 
-// Both orders and the naive way, all steps.
+// Draws the totals of both orders and of the naive algorithm.
 function draw_totals(data, state, width) {
   const totals = [...Object.keys(ORDERS).map((order) => [order, ORDERS[order].name, run_of(data, state, order)]),
     ['naive', 'Naive: S, P, dP, dS stored', case_of(data, state).naive]]
@@ -108,13 +111,13 @@ export default {
     { key: 'd_from', type: 'choice', label: 'D from', options: [['o', 'dO and O'], ['p', 'P and dP']] },
     { key: 'causal', type: 'flag', label: 'causal' },
   ],
-  // A step that there is; the arrow keys start from its pair of tiles.
+  // Chooses an existing step. The arrow keys start from its pair of tiles.
   settle(data, state) {
     const next = { ...state, step: Math.min(state.step, steps_in(data, state)) }
     const order = state.focus?.split(':')[0] ?? 'rows', { i, j } = stand(data, next, order)
     return { ...next, focus: `${order}:${Math.max(i, 0)},${Math.max(j, 0)}` }
   },
-  // A pair that is pointed at: the step that adds it to the gradients.
+  // Chooses the step that adds the selected pair to the gradients.
   focus(data, state, key) {
     const [order, place] = key.split(':')
     const step = 1 + run_of(data, state, order).steps

@@ -1,4 +1,5 @@
-// The places of the eight rows of one ldmatrix matrix in shared memory, and what reading them costs.
+// The positions of the eight rows of an ldmatrix matrix in shared memory, and the cost of reading
+// them.
 import { layout_of } from './banks_formula.js'
 import { el, group, line, rect, svg, text, WIDE, wrapped } from './draw.js'
 
@@ -13,12 +14,12 @@ const layout_in = (data, state, order) =>
 const panels = (data, state) => ['plain', 'padded', state.remedy]
   .map((order) => ({ order, layout: layout_in(data, state, order) }))
 
-// ---- the kernels themselves at the reader's shape, run in the page ----
+// ---- the kernels with the reader's shape, run in the page ----
 const live = (data, state) => !state.shape.trim() || data.live?.key === state.shape.trim() ? null
   : { key: state.shape.trim(), request: { chapter: 4, shape: state.shape.trim(), profile: true } }
 const heard = (data, { key }, { error, report }) => ({ ...data, live: { key, ...error ? { problem: error }
   : { counts: { '03': report.profile.previous, '04': report.profile } } } })
-// A line for each chapter, or why there is none.
+// Returns a line for each chapter, or the reason why there is none.
 function kernels(data, state) {
   const shape = state.shape.trim().slice(0, 40)
   if (!shape) return {}
@@ -30,7 +31,7 @@ function kernels(data, state) {
   }) }
 }
 
-// How many rows of the chosen column fall on each slot of four banks.
+// Returns how many rows of the chosen column are in each group of four banks.
 const hits_of = (layout, column) => {
   const hits = Array(SLOTS).fill(0)
   layout.addresses.forEach((row) => hits[slot_of(row[column])]++)
@@ -78,7 +79,7 @@ function draw_panel({ order, layout }, state, cell) {
   return { height: bottom + 46, drawing: parts }
 }
 
-// The chunk that is pointed at, or row 1 of the column.
+// Returns the selected chunk, or row 1 of the column.
 function pointed(data, state) {
   const [order, place] = (state.focus ?? '').split(':')
   const [row, chunk] = (place ?? '').split(',').map(Number)
@@ -91,7 +92,7 @@ function pointed(data, state) {
     address: layout.addresses[1][state.column] }
 }
 
-// Why it works, in bits: the chunk's number, what it is XORed with, the place in its row, the banks.
+// Draws the bits: the number of the chunk, the XOR operand, the position in the row, the banks.
 function draw_bits(data, state, width) {
   const { order, row, chunk, address, layout } = pointed(data, state), wide = width >= WIDE
   const places = state.row_bytes / 16, digits = Math.max(3, Math.ceil(Math.log2(places)))
@@ -122,7 +123,7 @@ function draw_bits(data, state, width) {
         { class: 'small muted' })] : ''] }
 }
 
-// Of each row, by what its chunk's number is XORed; '–' where there is no one number for the whole row.
+// Returns the XOR operand of each row, or '–' if it is not the same for the whole row.
 function terms_of({ order, layout }, { row_bytes }) {
   const start = (row) => order === 'padded' ? layout.addresses[row][0] : row * row_bytes
   return layout.addresses.map((addresses, row) => {
@@ -149,7 +150,7 @@ export default {
       ? [{ key: 'formula', type: 'line', label: 'chunk of a row goes to place, from row and chunk' }] : [],
     { key: 'shape', type: 'line', label: 'kernels 03 and 04 at your shape' },
   ],
-  // A narrower row may no longer have the chosen chunk.
+  // A narrower row may not have the chosen chunk.
   settle: (data, state) => ({ ...state, column: Math.min(state.column, state.row_bytes / 16 - 1) }),
   focus: (data, state, key) => ({ ...state, focus: key, column: +key.split(',')[1] }),
 

@@ -1,11 +1,12 @@
-// Where the reader's own formula puts the chunks of a row, and what reading a column then costs.
+// Places the chunks of a row by a formula of the reader and computes the cost of reading a column.
 
-const OPERATORS = [  // C's, those that bind least first
+const OPERATORS = [  // C's operators, in order of increasing precedence
   { '|': (a, b) => a | b }, { '^': (a, b) => a ^ b }, { '&': (a, b) => a & b },
   { '<<': (a, b) => a << b, '>>': (a, b) => a >> b }, { '+': (a, b) => a + b, '-': (a, b) => a - b },
   { '*': (a, b) => a * b, '/': (a, b) => Math.trunc(a / b), '%': (a, b) => a % b }]
 
-// The formula as a function of { row, chunk, … }. Throws a sentence if it is none.
+// Compiles the formula to a function of { row, chunk, … }. Throws an Error with a sentence if it is
+// invalid.
 export function compile(words, names) {
   const tokens = words.match(/\d+|\w+|<<|>>|\S/g) ?? []
   const expected = (what) => new Error(tokens.length ? `expected ${what} instead of ${tokens[0]}`
@@ -36,8 +37,9 @@ export function compile(words, names) {
   return formula
 }
 
-// Eight rows, each chunk at the place in its row that the formula says: { addresses, wavefronts }, or
-// { problem }. A column costs as many wavefronts as the fullest four banks have rows of it.
+// Returns { addresses, wavefronts } for eight rows whose chunks are placed by the formula, or {
+// problem }. The wavefronts of a column are the largest number of its rows in one group of four
+// banks.
 export function layout_of(words, row_bytes) {
   const chunks = row_bytes / 16, numbers = (n) => [...Array(n).keys()]
   try {

@@ -1,5 +1,6 @@
-// Attention without the maximum: how p, l and o grow with the score, where each type ends, and what
-// o / l is then. Every key has the same score and the same value, so the right answer is that value.
+// Attention without the maximum: how p, l and o grow with the score, where each type overflows, and
+// the value of o / l after that. Every key has the same score and the same value, so the correct
+// output is that value.
 import { circle, group, line, path, rect, svg, text, WIDE, wrapped } from './draw.js'
 
 const KINDS = { 'f32/f32': 'fp32', 'f16/f32': 'p fp16', 'f16/f16': 'all fp16' }
@@ -8,7 +9,7 @@ const LONG = {
 const QUANTITIES = [['p', 'p = e^s', 'd'], ['l', 'l = Σ p', 'a'], ['o', 'o = Σ p v', 'b']]
 const WORDS = { inf: 'Inf', nan: 'NaN' }
 
-// Five digits, three below 1 and with an exponent; the data have no more than that either.
+// Rounds to five digits, or three below 1 and with an exponent. The data have no more digits.
 const rounded = (value) => typeof value === 'number'
   ? Number(value.toPrecision(value >= 1 && value < 1e5 ? 5 : 3)) : value
 export const shown = (value) => WORDS[value]
@@ -16,11 +17,11 @@ export const shown = (value) => WORDS[value]
 const keys_name = (keys) => `${keys} ${keys > 1 ? 'keys' : 'key'}`
 const value_name = (value) => value < 1 ? `1/${1 / value}` : String(value)
 
-// The last entry stands for all that follow.
+// Removes repeated entries at the end. The last entry stands for all that follow.
 const shortened = (list) => list.slice(0, 1 + list.findLastIndex((value, i) => value !== list[i - 1]))
 const at = (list, index) => list[Math.min(index, list.length - 1)]
 
-// With the maximum subtracted nothing depends on the score, and the output is right.
+// With the maximum subtracted, nothing depends on the score and the output is correct.
 function safe_of(with_maximum, right) {
   for (const list of Object.values(with_maximum)) {
     if (list.some((value) => value !== list[0])) throw new Error('safe, and yet the score changes something')
@@ -43,29 +44,31 @@ function data({ overflow: { scores, rows } }) {
   return { scores, kinds }
 }
 
-// ---- the reader's own number of keys, run in the page ----
+// ---- the reader's number of keys, run in the page ----
 const live = (data, { keys, count }) => keys !== 'own' || data.live?.key === count.trim() ? null
   : { key: count.trim(), request: { chapter: 2, command: ['overflow'], keys: count.trim() } }
 const heard = (all, { key }, { error, report }) => ({ ...all,
   live: { key, ...error ? { problem: error } : { kinds: data({ overflow: report }).kinds } } })
 
-// How many keys there are, and what is known of them; `problem`: why they are not the reader's.
+// Returns the number of keys and the data for it. `problem`: the reason why it is not the reader's
+// number.
 function keys_of(all, state) {
   if (state.keys !== 'own') return { kinds: all.kinds, keys: state.keys }
   const { kinds, problem } = live(all, state) ? { problem: 'not run yet' } : all.live
   return kinds ? { kinds, keys: +all.live.key } : { kinds: all.kinds, keys: 256, problem }
 }
 
-// All about one choice of types, keys and value.
+// Returns everything about one choice of types, keys and value.
 function row_of(all, state, name) {
   const { kinds, keys } = keys_of(all, state), { value } = state, { l, values } = kinds[name].keys[keys]
   const row = { name, p: kinds[name].p, l, ...values[value] }
   const end = Math.min(...Object.values(row.finite_up_to))
-  const [first] = QUANTITIES.find(([key]) => row.finite_up_to[key] === end)  // first is the cause
+  const [first] = QUANTITIES.find(([key]) => row.finite_up_to[key] === end)  // the cause
   return { ...row, end, first }
 }
 
-// What o / l is, from where to where: it changes where a quantity ends.
+// Returns the intervals of the score with the value of o / l in each. It changes where a quantity
+// overflows.
 function stretches({ scores }, row, up_to) {
   const ends = Object.values(row.finite_up_to).filter((end) => end < up_to)
   const borders = [0, ...ends.sort((a, b) => a - b), up_to]
@@ -108,7 +111,7 @@ function draw_axes({ kinds }, state, { left, right, top, bottom, x, y, low, high
   return parts
 }
 
-// Each quantity on its way to its end; from there on it is Inf, in the band above the plot.
+// Draws each quantity up to its overflow. From there on it is Inf, in the band above the plot.
 function draw_curves({ scores }, row, state, { left, right, top, x, y, high }) {
   const parts = []
   QUANTITIES.forEach(([key, , color], i) => {
@@ -130,7 +133,8 @@ function draw_curves({ scores }, row, state, { left, right, top, x, y, high }) {
   return parts
 }
 
-// One bar for each choice of types: where o / l is right, and what it is afterwards.
+// Draws one bar for each choice of types, with the interval where o / l is correct and its value
+// after that.
 function draw_lanes(data, state, width, plot, top) {
   const wide = width >= WIDE
   const rows = Object.keys(KINDS).map((name) => row_of(data, state, name))
@@ -184,7 +188,7 @@ function draw_table(data, row, state, x, width) {
   return parts
 }
 
-// What the state means, in a sentence or two, for the picture and for its description.
+// Returns the meaning of the state in one or two sentences, for the picture and its description.
 function meaning(data, row, state) {
   const output = at(row.output, data.scores.indexOf(state.score))
   if (output === row.safe.output) return ['Every number fits, and o / l is right.']
@@ -217,7 +221,7 @@ export default {
       { key: 'up_to', type: 'choice', label: 'scores up to', options: [[100, '100'], [12.5, '12.5']] },
     ]
   },
-  // Only scores that the program was asked for.
+  // Chooses a score that the program computed.
   settle({ scores }, state) {
     const distance = (score) => Math.abs(score - state.score)
     return { ...state, score: scores.filter((score) => score <= state.up_to)

@@ -1,8 +1,9 @@
-// What a step of chapter 20's training costs against the context, by plain and by tiled attention. Measured.
+// The cost of a training step of chapter 20 by context length, with plain and tiled attention.
+// Measured.
 import { circle, el, line, path, rect, svg, text, WIDE } from './draw.js'
 
 const ATTENTIONS = [['plain', 'd'], ['tiled', 'c']]
-const SHOWN = {  // from the report; in words; with its unit; the axis's ticks
+const SHOWN = {  // key in the report, words, unit, ticks of the axis
   memory: { value: ({ attention_bytes }) => attention_bytes / 2 ** 20, title: 'MiB that attention allocates',
     ticks: [0.1, 1, 10, 100, 1000, 10000], words: (mib) => mib < 1 ? `${1024 * mib} KiB` : `${mib} MiB` },
   time: { value: ({ ms }) => ms, title: 'milliseconds a step', ticks: [10, 100, 1000, 10000], words: (ms) => `${ms.toFixed(0)} ms` },

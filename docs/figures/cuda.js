@@ -1,4 +1,5 @@
-// One grid of the program of docs/cuda-in-one-picture.md: blocks, warps, lanes, and the memories they reach.
+// One grid of the program in docs/cuda-in-one-picture.md: blocks, warps, lanes, and the memories
+// that they access.
 import { el, line, rect, svg, text, WIDE } from './draw.js'
 
 const LANES = 32, GAP = 12
@@ -6,13 +7,13 @@ const LANES = 32, GAP = 12
 const place_of = (data, i) => ({ block: i / data.threads | 0, thread: i % data.threads,
   warp: i % data.threads / LANES | 0, lane: i % LANES })
 
-// A box with its name in the corner; more lines below it.
+// Draws a box with its name in the corner and more lines below it.
 const box = (x, y, width, height, color, title, lines = []) => [
   rect(x, y, width, height, { class: color }),
   text(x + 8, y + 17, title, { class: 'strong' }),
   ...lines.map((words, i) => text(x + 8, y + 34 + 15 * i, words, { class: 'small' }))]
 
-// The 32 lanes of a warp in two rows.
+// Draws the 32 lanes of a warp in two rows.
 function lanes(data, state, block, warp, x, y, cell) {
   return [...Array(LANES).keys()].map((lane) => {
     const i = block * data.threads + warp * LANES + lane
@@ -50,7 +51,7 @@ export default {
     min: 0, max: data.blocks * data.threads - 1 }],
   focus: (data, state, key) => ({ ...state, thread: +key }),
 
-  // On a narrow page only the block of the chosen thread.
+  // On a narrow page it shows only the block of the chosen thread.
   draw(data, state, width) {
     const { block: chosen, thread, warp, lane } = place_of(data, state.thread)
     const blocks = width >= WIDE ? [...Array(data.blocks).keys()] : [chosen]

@@ -1,19 +1,19 @@
-// Chapter 13's descriptors: 64 bits that say where the operand of a wgmma lies in a swizzled tile.
+// Chapter 13's descriptors: 64 bits that give the address of a wgmma operand in a swizzled tile.
 import { boxes, circle, COLOR, el, flow_marks, flow_words, line, lines, rect, round, svg, text, WIDE, wrapped }
   from './draw.js'
 import { bits_of, chunk_in, CHUNKS, fields_of, is_right, place_of, reads_of, reduce } from './descriptor_log.js'
 
 const BREAK = 'k-descriptor-for-v'
 const OPERANDS = { K: 'K', V: 'V', broken: `V, ${BREAK}` }
-const GROUP = 8  // lines that the swizzle takes together
+const GROUP = 8  // lines that the swizzle permutes together
 
 const tile_of = (data, { operand }) => data[operand]
 const rows_of = ({ bytes }) => bytes / 256
 const groups_of = (tile, step) =>
   reads_of(tile, step).map(({ panel, row }) => `${panel}:${Math.floor(row / GROUP)}`)
 
-// The eight lines that are drawn large: those that the reader points at, where this wgmma or none reads them;
-// else the first that it reads.
+// Returns the eight lines that are drawn large: the lines that the reader selects if this wgmma or
+// none reads them, else the first lines that it reads.
 function shown_group(tile, { step, focus }) {
   const wanted = focus?.match(/^group:(\d:\d+)$/)?.[1], here = groups_of(tile, step)
   const never = wanted && !tile.descriptors.some((_, other) => groups_of(tile, other).includes(wanted))
@@ -31,7 +31,8 @@ function reads_words(tile, step) {
   return `${all} keys ${range(16 * step, 16)}, all ${tile.n} columns`
 }
 
-// What it finds in place of what it should, for which columns: in the same line, and in the next.
+// Returns what it reads instead of the correct chunks, and for which columns: on the same line and
+// on the next.
 function wrong_words(tile, step) {
   const wrong = reads_of(tile, step).filter((read) => !is_right(read) && read.for[0] === 16 * step)
   if (!wrong.length) return ''
@@ -43,7 +44,8 @@ function wrong_words(tile, step) {
     + `chunk ${next.chunk} of the next line`
 }
 
-// What the four parts of 16 bits say: which field, of how many bits, its number, and in bytes.
+// Returns the meaning of the four parts of 16 bits: the field, its number of bits, its value, and
+// the value in bytes.
 function parts_of(tile, descriptor) {
   const { start, leading, stride, swizzle } = fields_of(descriptor), from = start - tile.start
   const letter = tile.matrix
@@ -82,12 +84,13 @@ function draw_bits(tile, descriptor, wide, y) {
   })
 }
 
-// The whole tile in its order in shared memory, its panels side by side.
+// Draws the whole tile in the order of shared memory, with its panels side by side.
 function draw_tile({ tile, reads, group, fields, wide }, y) {
   const left = wide ? 40 : 24, size = wide ? 15 : 7, gap = wide ? 14 : 6, height = wide ? 1.9 : 1.5
   const panel_width = CHUNKS * size, x = (panel, place) => left + panel * (panel_width + gap) + place * size
   const rows = rows_of(tile), y_of = (row) => y + row * height, color = COLOR[tile.matrix]
-  // What is read for other columns takes the right half of its place: it may be read for its own as well.
+  // Chunks read for other columns use the right half of their place, because they may also be read
+  // correctly.
   const of = (right) => boxes(reads.filter((read) => is_right(read) === right).map(({ panel, row, place }) =>
     right ? [x(panel, place), y_of(row), size, height]
       : [x(panel, place) + size / 2, y_of(row), size / 2, height]), { class: right ? color : 'e' })
@@ -114,7 +117,7 @@ function draw_tile({ tile, reads, group, fields, wide }, y) {
   ]
 }
 
-// Eight lines of it, 1024 bytes: in each place its chunk.
+// Draws eight lines of the tile, 1024 bytes, with the chunk in each place.
 function draw_group({ tile, reads, group: [panel, number], wide }, y) {
   const left = wide ? 376 : 176, size = wide ? 42 : 22, height = wide ? 25 : 20, color = COLOR[tile.matrix]
   const of = (row, place) =>
@@ -171,7 +174,7 @@ export default {
   ],
   settle: (data, state) =>
     ({ ...state, step: Math.min(state.step, tile_of(data, state).descriptors.length - 1) }),
-  // Lines that this wgmma does not read: on to the first that does.
+  // If this wgmma does not read these lines, continue with the first one that does.
   focus(data, state, focus) {
     const tile = tile_of(data, state), group = focus.replace('group:', '')
     const reading = tile.descriptors.map((_, step) => groups_of(tile, step).includes(group))

@@ -1,11 +1,12 @@
-// What every figure draws with: strings of SVG, the same in Node (pictures for the READMEs) and in
-// the browser. No DOM. Coordinates are pixels of a drawing WIDE or NARROW pixels wide.
+// Drawing functions for all figures. They return SVG strings and work without a DOM, both in Node
+// (pictures for the READMEs) and in the browser. Coordinates are pixels of a drawing that is WIDE
+// or NARROW pixels wide.
 
 export const WIDE = 720
 export const NARROW = 360
 
-// Name: [light, dark]. a to f tell categories apart, also for colour-blind readers; their soft_…
-// are backgrounds under --fg text.
+// Name: [light, dark]. The colors a to f are distinguishable for color-blind readers. The soft_…
+// colors are backgrounds for text in --fg.
 const PALETTE = {
   bg: ['#ffffff', '#1b1b1f'],
   fg: ['#1f2328', '#e6e8eb'],
@@ -17,10 +18,10 @@ const PALETTE = {
   c: ['#0f7b5f', '#52c9a5'], soft_c: ['#d3f0e6', '#0e4537'],  // green: V, good
   d: ['#8b3fa8', '#d39be8'], soft_d: ['#efdff6', '#472157'],  // purple: S and P
   e: ['#c22b3c', '#ff8a94'], soft_e: ['#fbdcdf', '#5e1c25'],  // red: wrong, conflicts, NaN
-  f: ['#6b6400', '#d6cd55'], soft_f: ['#f1eebf', '#454108'],  // yellow: the thing pointed at
+  f: ['#6b6400', '#d6cd55'], soft_f: ['#f1eebf', '#454108'],  // yellow: selected
 }
 
-// The colours of the matrices, and the background that goes with a colour.
+// The color of each matrix. Its background is soft_ + color.
 export const COLOR = { Q: 'a', K: 'b', V: 'c', S: 'd', P: 'd' }
 export const soft = (color) => color === 'muted' ? 'soft' : `soft-${color}`
 
@@ -31,7 +32,7 @@ const SHAPES = [
   'text{font-size:13px;fill:var(--fg)}',
   '.mono{font-family:ui-monospace,"DejaVu Sans Mono",Menlo,Consolas,monospace}',
   '.small{font-size:11px}.large{font-size:16px}.strong{font-weight:600}.muted{fill:var(--muted)}',
-  '.inverse{fill:var(--bg)}',  // text on a full colour
+  '.inverse{fill:var(--bg)}',  // text on a saturated color
   '.middle{text-anchor:middle}.end{text-anchor:end}',
   '.axis{stroke:var(--line);fill:none}.cell{stroke:var(--line);fill:var(--bg)}',
   ...[...'abcdef'].map((c) => `.${c}{fill:var(--${c})}.soft-${c}{fill:var(--soft-${c})}`),
@@ -39,13 +40,14 @@ const SHAPES = [
   '.soft{fill:var(--soft)}.on{stroke:var(--fg);stroke-width:2}',
 ]
 
-// The style of a picture that stands alone: it follows the reader's colour scheme. Its font is one that is
-// equally wide everywhere.
+// Returns the style of a separate SVG file, which follows the reader's color scheme. All characters
+// of its font have the same width.
 const still_css = () => `svg{${rules(0)};background:var(--bg);`
   + 'font-family:Arial,"Liberation Sans",Helvetica,sans-serif}'
   + `@media(prefers-color-scheme:dark){svg{${rules(1)}}}${SHAPES.join('')}`
 
-// The style of all figures of the site, where `.dark` on <html> decides, and the font is the page's.
+// Returns the style of all figures on the site, where `.dark` on <html> selects the colors and the
+// page the font.
 export const site_css = () => `.fa-figure{${rules(0)}}.dark .fa-figure{${rules(1)}}`
   + SHAPES.flatMap((rule) => rule.split(/(?<=})/)).map((rule) => `.fa-figure svg ${rule}`).join('')
 
@@ -55,7 +57,8 @@ export const escape = (value) => String(value)
 const short = (number) => +number.toFixed(2)
 const attribute = (value) => escape(typeof value === 'number' ? short(value) : value)
 
-// <tag key="value">children</tag>; attributes that are undefined, null or false are left out.
+// Returns <tag key="value">children</tag>. Attributes that are undefined, null or false are
+// omitted.
 export function el(tag, attributes = {}, children = '') {
   const list = Object.entries(attributes)
     .filter(([, value]) => value !== undefined && value !== null && value !== false)
@@ -72,23 +75,23 @@ export const group = (x, y, children) =>
 export const path = (points, more) => el('path', {
   d: points.map(([x, y], i) => `${i ? 'L' : 'M'}${short(x)} ${short(y)}`).join(''), ...more })
 
-// A line of text. `name` marks a number of the program, so that a test can find it.
+// Returns a line of text. `name` marks a number from the program, so that a test can find it.
 export const text = (x, y, content, { name, ...more } = {}) =>
   el('text', { x, y, 'data-name': name, ...more }, escape(content))
 
-// Words in lines that fit into `width` in every font that a reader may have.
+// Returns the words as lines that fit into `width` in every font that a reader may have.
 export const wrapped = (words, width, size = 13) => words.split(' ').reduce((lines, word) => {
   const longer = `${lines.at(-1)} ${word}`.trim()
   return longer.length * size * 0.66 <= width ? [...lines.slice(0, -1), longer] : [...lines, word]
 }, ['']).filter(Boolean)
 
-// B,H,Lq,Lkv,D in words.
+// Describes B,H,Lq,Lkv,D in words.
 export const shape_words = (shape) => {
   const [B, H, Lq, Lkv, D] = shape.split(',')
   return `B ${B}, H ${H}, ${Lq} × ${Lkv}, D ${D}`
 }
 
-// Many rectangles, or many lines, are one path: a picture has hundreds.
+// Many rectangles or lines are one path, because a picture has hundreds of them.
 export const round = (number) => +number.toFixed(1)
 export const boxes = (list, more) => list.length ? el('path', { ...more, d: list.map(([x, y, width, height]) =>
   `M${round(x)} ${round(y)}h${round(width)}v${round(height)}h${-round(width)}z`).join('') }) : ''
@@ -97,7 +100,8 @@ export const lines = (list, more) => list.length ? el('path', { ...more, fill: '
 export const triangles = (tips, more) => el('path', { ...more,
   d: tips.map(([x, y]) => `M${round(x)} ${round(y)}l4 7h-8z`).join('') })
 
-// Pieces in lines that fit: each is its length, and what draws it at (x, y).
+// Places pieces in lines that fit the width. A piece is its length and a function that draws it at
+// (x, y).
 function flow(pieces, width, y, pitch) {
   let x = 4, row = 0
   const drawn = pieces.map(([length, draw]) => {
@@ -110,17 +114,17 @@ function flow(pieces, width, y, pitch) {
 const length_of = (words, more) => (more.class.includes('small') ? 6.4 : 7.6) * words.length + 16
 export const flow_words = (items, width, y) => flow(items.map(([words, more]) =>
   [length_of(words, more), (left, top) => text(left, top, words, more)]), width, y, 17)
-// A legend: [where the words begin, the words, a mark of 14 pixels' height].
+// Returns a legend. An item is [x of the words, the words, a mark of 14 pixels height].
 export const flow_marks = (items, width, y) => flow(items.map(([indent, words, mark]) =>
   [indent + 6.2 * words.length + 20, (left, top) =>
     group(left, top, [mark, text(indent, 11, words, { class: 'small muted' })])]), width, y, 18)
 
-// The drawing itself, of any height.
+// Returns the drawing with its height.
 export const svg = (width, height, children) => el('svg',
   { xmlns: 'http://www.w3.org/2000/svg', viewBox: `0 0 ${width} ${Math.ceil(height)}` }, children)
 
-// A drawing as a file of its own: with its size, its colours, and its words for screen readers;
-// without what only the interactive version and its tests need.
+// Returns a drawing as a separate file with its size, colors and description for screen readers,
+// without the attributes that only the interactive version and its tests need.
 export const still = (drawing, title, description) => drawing.replace(/ data-[a-z]+="[^"]*"/g, '').replace(
   /^<svg ([^>]*viewBox="0 0 (\d+) (\d+)")>/,
   (_, head, width, height) => `<svg ${head} width="${width}" height="${height}" role="img">`

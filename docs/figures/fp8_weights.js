@@ -1,5 +1,5 @@
-// Weights that fit e4m3, chapter 17: which warp looked at the maximum first, which exponentiated blindly, and
-// where weights were made smaller afterwards.
+// Weights that fit e4m3, chapter 17: which warp computed the maximum first, which computed
+// exponentials without it, and where weights were scaled down afterwards.
 import { boxes, flow_marks, group, rect, svg, text, triangles, WIDE, wrapped } from './draw.js'
 import { MEANING, reduce } from './fp8_weights_log.js'
 
@@ -9,13 +9,13 @@ const run_of = (scale) => ['ch23_fp8', '--device', 'emulator', '--shape', `1,1,$
 const RUNS = { ordinary: 'scores as they are', large: 'scores × 4', larger: 'scores × 6.25' }
 const NAMES = Object.keys(RUNS), TILES = KEYS / TILE
 
-// ---- the reader's own input scale, run in the page ----
+// ---- the reader's input scale, run in the page ----
 const live = (data, { scale }) => !scale.trim() || data.live?.key === scale.trim() ? null : { key: scale.trim(),
   request: { chapter: 23, shape: [1, 1, QUERIES, KEYS, 64], seed: 1, input_scale: scale.trim(), events: 1e6 } }
 const heard = (data, { key }, answer) => ({ ...data,
   live: { key, ...answer.error ? { problem: answer.error } : { run: reduce(answer) } } })
 
-// [what it is called, its letters] by name; `problem`: why there is none of the reader's.
+// Returns [name, letters] by run. `problem`: the reason why the reader's run does not exist.
 function shown(data, { scale }) {
   const runs = Object.fromEntries(NAMES.map((name) => [name, [RUNS[name], data[name]]])), key = scale.trim().slice(0, 20)
   if (!key) return { runs }

@@ -1,4 +1,5 @@
-// Which lane of a warp holds which element of A, B and C in which register, and why P needs no moving.
+// Which lane of a warp has which element of A, B and C in which register, and why P needs no data
+// movement.
 import { el, group, rect, svg, text, WIDE } from './draw.js'
 import { bottom_of, box, frame, H, LEFT, pair, piece_names, piece_of, places, right_of, TOP, y_of }
   from './warp_grid.js'
@@ -12,7 +13,8 @@ const MATRICES = {
 }
 const SHOWN = { abc: ['A', 'B', 'C'], s_to_p: ['S', 'P'] }
 
-// The registers of a matrix: { lane, register, tile, cells: [[row, column], …] }, low half first.
+// Returns the registers of a matrix: { lane, register, tile, cells: [[row, column], …] }, low half
+// first.
 function registers_of({ mma }, matrix) {
   const of = (lanes, tile) => lanes.flatMap((registers, lane) => registers.map((cells, register) =>
     ({ lane, register, tile, cells: cells.map(([row, column]) => [row, column + 8 * (tile ?? 0)]) })))
@@ -23,7 +25,7 @@ function registers_of({ mma }, matrix) {
 const own = (data, matrix, lane) => registers_of(data, matrix).filter((r) => r.lane === lane)
 const key_of = (matrix, [row, column]) => `${matrix}:${row},${column}`
 
-// The register that holds the element named by a focus key, and which of its cells that is.
+// Returns the register with the element of a focus key, and the index of its cell.
 function holder(data, key) {
   const [matrix] = (key ?? '').split(':')
   for (const found of matrix in MATRICES ? registers_of(data, matrix) : []) {
@@ -32,13 +34,13 @@ function holder(data, key) {
   }
 }
 
-// The lanes that share the rows of a lane in C.
+// Returns the lanes that have the same rows of C as a lane.
 const quad_of = ({ mma }, lane) => {
   const [[row]] = mma.C[lane][0]
   return mma.C.flatMap((registers, other) => registers.some(([[r]]) => r === row) ? [other] : [])
 }
 
-// The names of the registers in each 8 x 8 piece.
+// Returns the names of the registers in each 8 x 8 piece.
 function names_of(registers, { name }) {
   const names = {}
   for (const { register, tile, cells: [cell] } of registers) {
@@ -83,14 +85,14 @@ const pointed_half = (data, state, matrix, register) => {
   return found?.matrix === matrix && found.register === register && found.half
 }
 
-// What the chosen lane holds of a matrix, a line for each register.
+// Returns a line for each register of a matrix in the chosen lane.
 const list = (data, state, matrix) => own(data, matrix, state.lane).map(({ register, cells }, i) => {
   const { name, color } = MATRICES[matrix], id = `${name}${register}`
   return [text(LEFT, 16 + 18 * i, id, { class: `strong ${color}` }),
     places(LEFT + 26, 16 + 18 * i, cells, id, pointed_half(data, state, matrix, register))]
 })
 
-// Where the registers of P come from: [{ register, lanes, tile, cs }].
+// Returns the origin of each register of P: [{ register, lanes, tile, cs }].
 const origins = ({ weights }, lane) => weights[lane].map((halves, register) => ({
   register, tile: halves[0][1], cs: halves.map(([, , c]) => `c${c}`).join(' '),
   lanes: [...new Set(halves.map(([from]) => from))] }))
@@ -146,7 +148,7 @@ export default {
     { key: 'lane', type: 'step', label: 'lane', min: 0, max: 31, play: 700 },
   ],
   focus: (data, state, key) => ({ ...state, focus: key, lane: holder(data, key).lane }),
-  // The pointed element is forgotten when it is no longer the chosen lane's, or no longer there.
+  // Clear the selected element if it no longer exists or does not belong to the chosen lane.
   settle: (data, state) => {
     const found = holder(data, state.focus)
     const kept = found && found.lane === state.lane && SHOWN[state.mode].includes(found.matrix)

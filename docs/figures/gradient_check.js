@@ -1,4 +1,5 @@
-// The gradients of chapter 10 by element: how far each is from float64, intact and with each of the breaks.
+// The error of each element of chapter 10's gradients against float64, intact and with each of the
+// breaks.
 import { boxes, el, flow_marks, group, lines, rect, svg, text, WIDE } from './draw.js'
 
 const BREAKS = ['none', 'no-d', 'no-scale-in-dk', 'unmasked-backward', 'lse-of-empty-row', 'bf16-dq']
@@ -13,7 +14,7 @@ const WHAT = {
 const DTYPES = { bf16: 'bf16', f32: 'fp32' }
 const TENSORS = { dQ: ['query', 'queries'], dK: ['key', 'keys'], dV: ['key', 'keys'] }
 
-// An error is a letter, by its power of ten: a is below 10^-7, b below 10^-6, …, i is 1 and more.
+// An error is a letter for its power of ten: a is below 10^-7, b below 10^-6, …, i is 1 and more.
 const LETTERS = 'abcdefghi', LOWEST = -8, NOT_FINITE = '!'
 const letter_of = (error) => error === null ? NOT_FINITE
   : LETTERS[Math.max(0, Math.min(LETTERS.length - 1, Math.floor(Math.log10(error)) - LOWEST))]
@@ -37,7 +38,7 @@ const digits = (number) => Number(number) < 0.01
 const case_of = (data, { dtype, broken }) => data.cases[`${dtype},${broken}`]
 const ending_of = ({ not_finite }) => not_finite ? `${not_finite} not finite` : 'all finite'
 
-// A tensor: a column for each of its rows, in it the row's numbers.
+// Draws a tensor with one column for each of its rows.
 function draw_tensor(data, { rows }, name, cell) {
   const dim = rows[0].length, height = dim * cell
   const square = (letter, x, y) => {

@@ -1,4 +1,4 @@
-// Every figure by its name, which is its file's.
+// Exports every figure under the name of its file.
 import banks from './banks.js'
 import tiles from './tiles.js'
 import memory_curves from './memory_curves.js'

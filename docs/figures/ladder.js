@@ -1,5 +1,5 @@
-// The course as a ladder: how fast the kernel of each chapter from 03 to 16 is. No run has all of them with the
-// three peers, so the ladder has three parts, one for each run. Each rung leads to its chapter.
+// The speed of the kernels of chapters 03 to 16 as a ladder. No run has all kernels and the three
+// peers, so the ladder has three parts, one for each run. Each rung is a link to its chapter.
 import { el, line, rect, shape_words, svg, text, WIDE } from './draw.js'
 
 const CHAPTERS = {  // number: directory, title, idea
@@ -16,7 +16,7 @@ const CHAPTERS = {  // number: directory, title, idea
   '16': ['16_maximum_on_demand', 'maximum on demand', 'no exact maximum per tile'],
 }
 const PEERS = { FA2: ['FlashAttention-2', 'FA2'], cuDNN: ['cuDNN', 'cuDNN'], FA3: ['FlashAttention-3', 'FA3'] }
-const RUNS = {  // key: what the run is; its rungs, as [focus, chapter, number in the run]
+const RUNS = {  // key: description of the run; its rungs as [focus, chapter, number in the run]
   ampere: ['One run on an H200: Ampere’s instructions', ['03', '04', '05', '06', '07', '08'].map((n) => [n, n, `ch${n}`])],
   hopper: ['One run on an H100: Hopper’s instructions', [['08 again', '08', 'ch08'],
     ...['12', '13', '14', '15', '16'].map((n) => [n, n, `ch${n}`])]],
@@ -24,7 +24,7 @@ const RUNS = {  // key: what the run is; its rungs, as [focus, chapter, number i
 }
 const SHAPES = ['1,16,16384,16384,128', '2,16,8192,8192,128', '2,32,8192,8192,64']
 
-// Of a kept CSV: the keys at its top as words.
+// Returns the keys at the top of a stored CSV as words.
 const about_of = ({ about }) => Object.entries(about).map(([key, value]) => `${key}: ${value}`).join('; ')
 const title_of = (focus, chapter) => focus === 'fastest' ? 'the fastest of them' : CHAPTERS[chapter][1]
 const idea_of = (focus, chapter) => ({ 'fastest': 'up to chapter 16, as it was then', '08 again': 'the same kernel on this card' })[focus]

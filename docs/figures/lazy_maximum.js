@@ -1,6 +1,5 @@
-// The lazy maximum of chapter 08: m stays behind the true maximum as long as no score of the warp's 32
-// rows is
-// further above it than the limit.
+// The lazy maximum of chapter 08: m may be smaller than the true maximum, as long as no score of
+// the warp's 32 rows exceeds it by more than the limit.
 import { circle, el, line, path, rect, svg, text, WIDE } from './draw.js'
 
 const ROWS = 32, SCALES = [1, 4, 10, 30], SHAPE = '1,1,32,512,128'
@@ -9,13 +8,12 @@ const LIMITS = [0, 2, LIMIT, 80]
 const in_log2 = (score) => score * Math.LOG2E
 const numbers = (n) => [...Array(n).keys()]
 
-// "  0   4.2894   1 …": the largest score of each tile.
+// Parses "  0   4.2894   1 …" and returns the largest score of each tile.
 const maxima_of = (trace) => [...trace.matchAll(/^ +(?:row \d+ +tile.*|(\d+) +(\S+) .*)$/gm)]
   .filter(([, tile]) => tile !== undefined).map(([, , max]) => Number(max))
 
-// What chapter 08 does with the tiles' maxima of the rows of one warp: of each tile, how many rows
-// pass the limit,
-// whether m is raised, and m afterwards.
+// Applies chapter 08's rule to the tile maxima of the rows of one warp. Returns for each tile the
+// number of rows that exceed the limit, whether m changes, and m afterwards.
 export function lazily(maxima, limit) {
   const m = maxima.map(() => -Infinity)
   return maxima[0].map((_, tile) => {

@@ -1,4 +1,4 @@
-// ldmatrix: which lane gives which row's address, and which lane receives which elements.
+// ldmatrix: which lane provides the address of which row, and which lane receives which elements.
 import { COLOR, el, group, rect, svg, text, WIDE } from './draw.js'
 import { bottom_of, box, frame, H, LEFT, pair, piece_names, piece_of, places, right_of, TOP }
   from './warp_grid.js'
@@ -10,11 +10,12 @@ const ROWS = { Q: 'queries', K: 'keys', V: 'keys' }
 const load_of = ({ loads }, state) => loads.find(({ name }) => name === state.load)
 const instruction = ({ matrices, trans }) => `ldmatrix.x${matrices}${trans ? '.trans' : ''}`
 
-// The cells of the row that a lane points to; none if its address is not used.
+// Returns the cells of the row that a lane addresses, or none if its address is not used.
 const row_of = ({ addresses }, lane) => addresses[lane]
   ? [...Array(8).keys()].map((i) => [addresses[lane][0], addresses[lane][1] + i]) : []
 
-// The registers of all lanes: [{ lane, register, cells, givers }], cells by their place in memory.
+// Returns the registers of all lanes, [{ lane, register, cells, givers }], with cells by their
+// address.
 const registers_of = (load) => load.receives.flatMap((registers, lane) => registers.map((halves, register) =>
   ({ lane, register, givers: halves.map(([giver]) => giver),
     cells: halves.map(([giver, position]) => row_of(load, giver)[position]) })))
@@ -22,7 +23,7 @@ const registers_of = (load) => load.receives.flatMap((registers, lane) => regist
 const size_of = (load) => [0, 1].map((i) =>
   1 + Math.max(...registers_of(load).flatMap(({ cells }) => cells.map((cell) => cell[i]))))
 
-// Which matrix a lane's row belongs to, and which row of it it is: { matrix, row }.
+// Returns the matrix and the row in it that a lane addresses: { matrix, row }.
 function given_by(load, lane) {
   const all = registers_of(load)
   const matrix = all.find(({ givers }) => givers.includes(lane))?.register
@@ -30,7 +31,7 @@ function given_by(load, lane) {
   return { matrix, row: rows.sort((a, b) => a - b).indexOf(lane) }
 }
 
-// What a focus key names: the row that a lane gives, or an element in a register.
+// Returns what a focus key selects: a row that a lane addresses, or an element in a register.
 function pointed_at(load, key) {
   const [kind, place] = (key ?? '').split(':')
   if (kind === 'row' && load.addresses[+place]) return { lane: +place }
@@ -75,14 +76,13 @@ function draw_registers(load, state) {
       found?.cells ? rect(...box(found.cells), { class: 'on', fill: 'none' }) : ''])]
 }
 
-// The use of a register in the mma that follow: "= b0, second mma".
+// Returns the use of a register in the mma that follow: "= b0, second mma".
 function becomes(load, register) {
   const [name, mma] = load.becomes[register]
   return `= ${name}${load.becomes.at(-1)[1] ? `, ${['first', 'second'][mma]} mma` : ''}`
 }
 
-// The chosen lane's two roles, a line for each register.
-// K x2 beside K x4: what one instruction brings, and how many it takes.
+// Draws K x2 beside K x4: the matrices that one instruction loads, and the number of instructions.
 function draw_both(data, state, width) {
   const both = ['K x2', 'K x4'].map((wanted) => data.loads.find(({ name }) => name === wanted))
   const kernels = [['x2', '05'], ['x4', '06']], shown = width >= WIDE ? [0, 1] : [state.part === 'x2' ? 0 : 1]
@@ -142,7 +142,7 @@ export default {
     const found = pointed_at(load_of(data, state.load === 'both' ? { load: 'K x4' } : state), key)
     return { ...state, focus: key, lane: found?.lane ?? state.lane }
   },
-  // The pointed element is forgotten when it is no longer the chosen lane's, or no longer there.
+  // Clear the selected element if it no longer exists or does not belong to the chosen lane.
   settle: (data, state) => state.load === 'both' ? { ...state, focus: undefined } : ({ ...state,
     focus: pointed_at(load_of(data, state), state.focus)?.lane === state.lane ? state.focus : undefined }),
 
@@ -157,7 +157,7 @@ export default {
     const pointing = draw_addresses(load, state), receiving = draw_registers(load, state)
     const list = draw_list(load, state), list_height = 32 + 18 * load.matrices
     if (width >= WIDE) {
-      const beside = columns <= 8  // the list has room beside the matrices
+      const beside = columns <= 8  // the list fits beside the matrices
       const arrow = group(right + 32, TOP + rows * H / 2 - 12, [
         text(0, 0, 'ldmatrix', { class: 'small middle' }),
         text(0, 15, instruction(load).replace('ldmatrix', ''), { class: 'small middle' }),

@@ -1,8 +1,8 @@
-// Grid, block, warp and mma, each with the memory that it uses.
+// Grid, block, warp and mma, each with its memory.
 import { el, line, path, rect, svg, text, WIDE } from './draw.js'
 
 const SHAPE = '1,1,128,512,128', [, , QUERIES, KEYS, DIM] = SHAPE.split(',').map(Number)
-// Rows of queries of a block and of a warp, keys of a tile; the test compares them with the sources.
+// Rows of queries per block and per warp, and keys per tile. A test compares them with the sources.
 export const KERNELS = {
   '03': { program: 'ch03_basic_kernel', block_q: 64, block_kv: 64 },
   '04': { program: 'ch04_swizzling', block_q: 64, block_kv: 64 },
@@ -34,7 +34,7 @@ function facts_of(data, { chapter }) {
   }
 }
 
-// The zoom: one box of each level opens into the next.
+// Draws the zoom: one box of each level is enlarged at the next level.
 function draw_who(level, facts, { focus, chapter }, y, width) {
   const on = focus === level, { who, what } = facts,
     count = { grid: QUERIES / KERNELS[chapter].block_q, block: WARPS, warp: 32, mma: 1 }[level]

@@ -1,9 +1,9 @@
-// The loss of chapter 20's model over 2000 steps: intact, and with each of five bugs; or by three attentions and
-// several seeds. Measured: means of 50 steps.
+// The loss of chapter 20's model over 2000 steps: intact and with each of five bugs, or with three
+// attention algorithms and several seeds. Measured, as means of 50 steps.
 import { el, line, path, rect, svg, text, WIDE } from './draw.js'
 
 const INTACT = 'tiled 0'
-// Name, color, the words after the name in the list.
+// Name, color, words after the name in the list.
 const BREAKS = [[INTACT, 'c', 'intact'], ['mask-off-by-one', 'e', 'mask off by one'],
   ['tile-relative-mask', 'b', 'tile-relative mask'], ['no-d', 'd', 'D forgotten'],
   ['no-scale-in-dk', 'a', 'no scale in dK'], ['no-rescale', 'f', 'no rescaling']]

@@ -1,11 +1,12 @@
 #!/usr/bin/env node
-// Makes the figures from what the programs print.
+// Makes the figures from the output of the programs.
 //
 //   make.mjs [--bin DIR] [NAME …]          runs the programs, writes data/NAME.json and the SVGs
 //   make.mjs --stills [NAME …]             only draws the SVGs again, from data/
-//   make.mjs --check [--bin DIR] [NAME …]  writes nothing: compares both with what is there
+//   make.mjs --check [--bin DIR] [NAME …]  writes nothing and compares both with the files
 //
-// DIR holds the programs (default: build/bin). Exit status: 0 made or all equal, 1 not, 2 bad usage.
+// DIR is the directory of the programs (default: build/bin). Exit status: 0 if made or all equal, 1 if not, 2 for
+// wrong usage.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { parseArgs } from 'node:util'

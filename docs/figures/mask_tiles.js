@@ -1,9 +1,9 @@
-// The tile map of chapter 09: which tiles of keys each tile of queries visits, in which order, and what it
-// masks, as the emulator traced it.
+// The tile map of chapter 09: which tiles of keys each tile of queries visits, in which order, and
+// which it masks, as recorded by the emulator.
 import { el, group, line, path, rect, svg, text, WIDE } from './draw.js'
 
 const BLOCK_Q = 128, BLOCK_KV = 64  // of the kernel at D = 128
-// Keys [first, end) that a query at key `at` sees, if they exist.
+// Returns the keys [first, end) that a query at key `at` sees, if they exist.
 const MASKS = {
   full: { name: 'no mask', words: [], sees: () => [0, Infinity] },
   causal: { name: 'causal', words: ['--causal'], sees: (at) => [0, at + 1] },
@@ -33,7 +33,7 @@ const command_of = (mask, lengths) => {
     ...sequences.length > 1 ? packed : []]
 }
 
-// A grid has a block for each tile of the longest sequence, one sequence after the other.
+// A grid has a block for each tile of the longest sequence, for one sequence after the other.
 function sequences_of({ tiles }, lengths) {
   const { sequences } = LENGTHS[lengths]
   const blocks = Math.max(...sequences.map(({ queries }) => Math.ceil(queries / BLOCK_Q)))
@@ -41,13 +41,14 @@ function sequences_of({ tiles }, lengths) {
     .sort((a, b) => a.row - b.row).map(({ block, columns, visits }) => ({ block, columns, visits })))
 }
 
-// The keys [first, end) that a query sees: the last query is aligned with the last key.
+// Returns the keys [first, end) that a query sees. The last query is aligned with the last key.
 function seen_by(mask, { queries, keys }, query) {
   const [first, end] = MASKS[mask].sees(query + keys - queries)
   return [Math.max(first, 0), Math.min(end, keys)]
 }
 
-// The map of a state: sequences of rows of cells, each { order (of the visit, from 1), masked } or null.
+// Returns the map of a state: sequences of rows of cells, each { order (of the visit, from 1),
+// masked } or null.
 function map_of(data, { mask, lengths }) {
   const bands = data[`${mask},${lengths}`].map((rows, sequence) => rows.map(({ block, columns, visits }, row) => {
     const cells = numbers(columns).map(() => null)
@@ -59,7 +60,8 @@ function map_of(data, { mask, lengths }) {
     skipped: cells.length - visited.length, all: cells.length } }
 }
 
-// The edge of what the queries of a sequence see, as corners [key, query]: down at the end, up at the first.
+// Returns the boundary of the visible keys of a sequence as corners [key, query], down the end and
+// up the start.
 function edge_of(mask, lengths) {
   const seeing = numbers(lengths.queries).map((query) => [query, ...seen_by(mask, lengths, query)])
     .filter(([, first, end]) => first < end)
@@ -83,7 +85,7 @@ function draw_cell(cell, width, height, on) {
   return [box(0, { class: fill_of(cell, on), ...OUTLINE }), cell?.masked ? box(2, { class: 'line-b' }) : '']
 }
 
-// The order of a visit, which the line of what is seen leaves room for.
+// Draws the order of a visit, beside the line that bounds the visible keys.
 function draw_order(cell, x, y, on, name) {
   const half = cell.order > 9 ? 7 : 4.5
   return [cell.masked ? rect(x - half, y - 6, 2 * half, 12, { class: fill_of(cell, on) }) : '',
@@ -141,13 +143,13 @@ function draw_legend({ visited, masked, skipped, all }, wide) {
       { class: wide ? 'large strong' : 'strong end', name: 'saved' })]
 }
 
-// "0 to 12, 14" of 0 … 12, 14.
+// Returns "0 to 12, 14" for 0 … 12, 14.
 const ranges = (columns) => columns.reduce((list, column) =>
   list.length && list.at(-1)[1] === column - 1 ? [...list.slice(0, -1), [list.at(-1)[0], column]]
     : [...list, [column, column]], [])
   .map(([first, last]) => first === last ? `${first}` : `${first} to ${last}`).join(', ')
 
-// The tile that is pointed at, and what its first and last query see.
+// Describes the selected tile and the keys that its first and last query see.
 function said_of(bands, { mask, lengths, focus }) {
   const [sequence, row, column] = focus.split(',').map(Number), of = LENGTHS[lengths].sequences[sequence]
   const { cells, visits } = bands[sequence][row], cell = cells[column]
@@ -179,7 +181,7 @@ export default {
     { key: 'lengths', type: 'choice', label: 'queries × keys',
       options: Object.entries(LENGTHS).map(([key, { name }]) => [key, name]) },
   ],
-  // What was pointed at, or the nearest tile that there is.
+  // Chooses the selected tile, or the nearest existing one.
   settle(data, state) {
     if (!state.focus) return state
     const { bands } = map_of(data, state), [sequence, row, column] = state.focus.split(',').map(Number)

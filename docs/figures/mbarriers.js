@@ -1,4 +1,5 @@
-// Chapter 12's four mbarriers: their phases and parities, what each still lacks, who asks and who waits.
+// Chapter 12's four mbarriers: their phases and parities, the missing arrivals and bytes, the
+// threads that start copies and the threads that wait.
 import { boxes, circle, COLOR, el, flow_marks, flow_words, lines, rect, svg, text, triangles, WIDE, wrapped }
   from './draw.js'
 import { copies_of, mbarriers_of, reduce, state_of, wrong } from './mbarriers_log.js'
@@ -7,7 +8,7 @@ const SHAPE = '1,1,128,220,128'
 const TILE_ROWS = { Q: 128, K: 48, V: 48 }, ROWS = { Q: 128, K: 220, V: 220 }
 const BREAKS = { '': 'none', 'wrong-parity': 'wrong-parity', 'expect-too-little': 'expect-too-little' }
 
-// Columns, from left to right: how wide each is.
+// The relative width of each kind of column.
 const WEIGHT = { ask: 1, wait: 1.25, barrier: 0.6, multiply: 1.6, store: 1 }
 const edges_of = ({ columns }) => columns.reduce((edges, { kind }) =>
   [...edges, edges.at(-1) + WEIGHT[kind]], [0])
@@ -30,7 +31,7 @@ function rows_words({ matrix, at: [, first] }) {
   return `rows ${first} to ${end - 1}${zeros}`
 }
 
-// The tile that a step multiplies by, or waits for: the last that was asked for there.
+// Returns the tile that a step multiplies or waits for: the last one that was requested there.
 const tile_at = (run, column) =>
   copies_of(run, run.columns[column].mbarrier).findLast((copy) => copy.column < column)
 
@@ -59,7 +60,7 @@ function describe_copy(run, mbarrier, copy) {
 // ---- drawing ----
 const LANE = 35, STRIP = 13, ROW = 17, PITCH = 21
 
-// One mbarrier: its phases, and below them the tile that the running phase counts.
+// Draws an mbarrier: its phases, and below them the tile of the current phase.
 function draw_mbarrier({ run, state, x, middle, right, wide }, index, y) {
   const { name, matrix } = run.mbarriers[index], copies = copies_of(run, index), color = COLOR[matrix]
   const end_of = ({ end }) => end === null ? right : run.columns[end].kind === 'wait' ? middle(end) : x(end)
@@ -112,7 +113,7 @@ const SHORT_HEADS = ['', 'phase', 'parity', 'arrive', 'bytes', 'wait 0', 'wait 1
 
 const NAMES = ['', 'phase', 'parity', 'arrivals', 'bytes', 'wait0', 'wait1']
 
-// The phase of each mbarrier at the cursor, and the arrivals that are missing.
+// Draws the phase of each mbarrier at the cursor, and the missing arrivals.
 function draw_table({ run, state, wide }, y) {
   const left = wide ? [4, 90, 145, 205, 320, 430, 530] : [4, 48, 92, 136, 184, 240, 300]
   const key = ({ name }) => name.replace('_full', '').replace(' ', '')

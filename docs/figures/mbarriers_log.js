@@ -1,8 +1,8 @@
-// Chapter 12's event log: reduced to what the picture of its mbarriers draws, and what can be said about it.
+// Reduces chapter 12's event log to the data of the figure of its mbarriers, and describes it.
 
 export const matrix_of = ({ source }) => source.match(/^\w*/)[0]
 
-// Which mbarriers there are, told from the copies that report there: Q's, K's for each buffer, V's.
+// Identifies the mbarriers by the copies that signal them: Q, K for each buffer, V.
 export function mbarriers_of({ events }) {
   const copies = events.filter(({ block, kind }) => block === 0 && kind === 'tma_load')
   const all = new Map(copies.map((copy) => [copy.mbarrier, matrix_of(copy)]))
@@ -12,8 +12,8 @@ export function mbarriers_of({ events }) {
   })
 }
 
-// What a warp does, in few steps, each with its first and last event: it asks for a tile (two
-// instructions), waits at an mbarrier, comes to the barrier, multiplies by a tile, stores.
+// Returns the steps of a warp, each with its first and last event: it requests a tile (two
+// instructions), waits at an mbarrier, reaches the barrier, multiplies by a tile, stores.
 function steps_of_warp(events, mbarriers, boxes) {
   const steps = [], tiles = {}
   const add = (event, step) => {
@@ -49,8 +49,9 @@ function steps_of_warp(events, mbarriers, boxes) {
 const same = (one, other) =>
   ['kind', 'mbarrier', 'phase', 'parity', 'mma'].every((key) => one[key] === other[key])
 
-// Block 0 of a run. Warp 0 does all that any warp does, and asks for the tiles besides: its steps are
-// the columns of the picture, and the other warps' are found among them.
+// Reduces block 0 of a run. Warp 0 executes everything that any warp executes, and also starts the
+// copies. Its steps are the columns of the figure, and the steps of the other warps are matched to
+// them.
 export function reduce({ events, hazards }, mbarriers) {
   const mine = events.filter(({ block }) => block === 0)
   const boxes = mine.filter(({ kind }) => kind === 'tma_load').map((copy) => ({ matrix: matrix_of(copy),
@@ -68,7 +69,8 @@ export function reduce({ events, hazards }, mbarriers) {
       return column
     })
   })]
-  // Of a hazard's line the event that is nearest to its step: lanes of a warp may have gone other ways.
+  // Of the events on a hazard's line, choose the one nearest to its step, because lanes of a warp
+  // can diverge.
   const column_of = ({ thread, step, where }) => {
     const warp = thread >> 5, distance = ({ from, to }) => Math.max(from.step - step, step - to.step, 0)
     const at = warps[warp].map((each, i) => [distance(each), places[warp][i], each])
@@ -82,12 +84,12 @@ export function reduce({ events, hazards }, mbarriers) {
       text: hazard.text, ...column_of(hazard) })) }
 }
 
-// ---- what a run says ----
+// ---- descriptions of a run ----
 
-// The copies that an mbarrier counts, one in each phase: the columns of the step that asks, of the wait for
-// it, of what reads the tile; and of the end of its phase: when a thread has waited for it, as the emulator
-// lets bytes land as late as it may. If no thread has, it is over when the next is issued. null: it never
-// ends.
+// Returns the copies that an mbarrier counts, one per phase, as columns: the step that starts it,
+// the wait for it, the steps that read the tile, and the end of its phase. The phase ends when a
+// thread has waited for it, because the emulator completes copies as late as possible. If no thread
+// waits, it ends when the next copy starts, or never (null).
 export function copies_of({ columns }, mbarrier) {
   const own = columns.flatMap((step, column) => step.mbarrier === mbarrier ? [{ ...step, column }] : [])
   const asks = own.filter(({ kind }) => kind === 'ask')
@@ -107,12 +109,13 @@ export const wrong = (run, column) => {
   return kind === 'wait' && phase !== copies_of(run, mbarrier).findLast((copy) => copy.column < column).phase
 }
 
-// The mbarrier once the step of `column` has been done: its phase, and what is still to come in it.
+// Returns the mbarrier after the step of `column`: its phase, and the arrivals and bytes that are
+// missing.
 export function state_of(run, mbarrier, column) {
   const copies = copies_of(run, mbarrier), asked = copies.filter((copy) => copy.column <= column)
   const last = asked.at(-1), over = asked.filter(({ end }) => end !== null && end <= column).length
   const open = over < asked.length
-  // More than expected have come when a thread waits: the emulator says so then.
+  // more bytes than expected, which the emulator reports when a thread waits
   const come = open && last.expects !== last.bytes && last.wait !== null && last.wait <= column
   return { phase: over, arrivals: open ? 0 : 1, bytes: open ? last.expects - (come ? last.bytes : 0) : 0 }
 }

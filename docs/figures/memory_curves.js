@@ -1,9 +1,9 @@
-// Memory and time over the length, naive against tiled, with the factor between them.
+// Memory and time over the length, for naive and tiled attention, with the factor between them.
 import { circle, el, group, line, path, rect, svg, text, WIDE } from './draw.js'
 
 const MIB = 1 << 20
 const one_digit = (value) => value < 99.95 ? value.toFixed(1) : value.toFixed(0)
-// Each: both axes, and the curves with color, mark and how the lesson prints their numbers.
+// Both axes of each view, and its curves with color, mark and the lesson's number format.
 const SHOWN = {
   memory: {
     title: 'MiB beside inputs and outputs', unit: 'MiB',
@@ -30,7 +30,7 @@ const factors_of = ({ curves }) => curves.naive.map((naive, n) => naive / curves
 const log_scale = ([low, high], from, to) => (value) =>
   from + (Math.log(value) - Math.log(low)) / (Math.log(high) - Math.log(low)) * (to - from)
 
-// The plot from x to x_end and y to bottom, and below it the strip of factors.
+// Returns the plot from x to x_end and from y to bottom, with the strip of factors below it.
 function layout(data, state, width) {
   const wide = width >= WIDE, lengths = lengths_of(data, state), shown = SHOWN[state.show]
   const x = wide ? 66 : 58, x_end = width - (wide ? 24 : 16)
@@ -46,7 +46,7 @@ function mark(shape, x, y, size, more) {
   return rect(x - size * 0.9, y - size * 0.9, size * 1.8, size * 1.8, { transform, ...more })
 }
 
-// A line and a point for each length, the chosen one larger.
+// Draws a line with a point for each length, and a larger point for the chosen length.
 function draw_curve(data, state, values, at, height_of, name, color, shape) {
   const points = values.map((value, n) => [at(lengths_of(data, state)[n]), height_of(value)])
   return [path(points, { class: `line-${color}` }), points.map(([x, y], n) => {
@@ -57,7 +57,7 @@ function draw_curve(data, state, values, at, height_of, name, color, shape) {
   })]
 }
 
-// The curves' names and what they are at the chosen length.
+// Draws the names of the curves and their values at the chosen length.
 function draw_key(data, state, wide, width) {
   const { unit, curves, print_factor } = SHOWN[state.show], n = index_of(data, state)
   const rows = curves.map(([name, color, shape, print], row) => {
@@ -78,17 +78,17 @@ function draw_axes(data, state, here) {
   const shown = SHOWN[state.show], small = { class: 'small muted' }, lengths = lengths_of(data, state)
   const tick = (value, height) => [line(x, height, x_end, height),
     text(x - 8, height + 4, value, { class: 'small muted end' })]
-  // On a narrow picture every other length, and the chosen one.
+  // A narrow picture labels every second length, and the chosen one.
   const labels = lengths.filter((length, n) => {
     const away = Math.abs(Math.log2(length) - state.power)
     return wide || away === 0 || away !== 1 && (lengths.length - 1 - n) % 2 === 0
   })
   const cursor = { class: 'line-f', 'stroke-dasharray': '4 3' }, chosen = at(2 ** state.power)
-  const right = chosen < x + 0.6 * (x_end - x)  // the words are away from the cursor
+  const right = chosen < x + 0.6 * (x_end - x)  // the words are on the other side of the cursor
   const words_at = right ? x_end - 6 : (x + x_end) / 2
   const words = { class: right ? 'small end' : 'small middle' }
   const band = rect(x, factor_at(1), x_end - x, strip_end - factor_at(1), { class: 'soft-d' })
-  // Where a cache ends, on the machine of the times.
+  // The size of each cache of the machine of the measurement.
   const caches = state.show === 'memory' ? Object.entries(data.time.caches).map(([name, size]) => [
     line(x, height_of(size), x_end, height_of(size), { class: 'line-e', 'stroke-dasharray': '5 4' }),
     text(x_end - 4, height_of(size) + (name === 'L3' ? -5 : 13), `Xeon ${name}: ${size} MiB`, { class: 'small e end' })]) : ''
@@ -105,7 +105,7 @@ function draw_axes(data, state, here) {
     line(chosen, y + 18, chosen, bottom + 4, cursor), line(chosen, strip, chosen, strip_end, cursor)]
 }
 
-// The factor beside the cursor, between naive and tiled, where there is room for it.
+// Draws the factor between naive and tiled beside the cursor, if there is room.
 function draw_gap(data, state, { x_end, at, height_of }) {
   const { curves } = data[state.show], n = index_of(data, state), x = at(2 ** state.power)
   const [top, bottom] = [curves.naive[n], curves.tiled[n]].map(height_of)
@@ -163,7 +163,7 @@ export default {
     { key: 'power', type: 'step', label: 'length n', play: 700, show: (power) => `${2 ** power}`,
       min: powers_of(data, state)[0], max: powers_of(data, state).at(-1) },
   ],
-  // A length that was measured; the arrow keys go on from there.
+  // Chooses a measured length. The arrow keys continue from it.
   settle(data, state) {
     const powers = powers_of(data, state), curve = (state.focus ?? '').split(':')[0]
     const power = Math.min(Math.max(state.power, powers[0]), powers.at(-1))

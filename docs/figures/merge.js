@@ -1,4 +1,5 @@
-// Two states, each of some of the keys, become the state of all: cut the row anywhere, the answer stays.
+// Two states, each of a part of the keys, are merged into the state of all keys. The result does
+// not depend on where the row is cut.
 import { group, line, rect, svg, text, WIDE } from './draw.js'
 
 const VALUES = [1, 2, 3, 4, 5, 6], COUNT = 6
@@ -8,14 +9,15 @@ const CUTS = [1, 2, 3, 4, 5]
 const command = (x, v) => ['ch01_toy_machine', 'attention', '--n', `${x.length}`, '--k', `${x}`, '--v',
   `${v}`, '--json', '{json}']
 
-// The state at the end of chapter 01's attention, before it divides: m in R1, l in R2, o in R6.
+// Returns the state at the end of chapter 01's attention, before the division: m in R1, l in R2, o
+// in R6.
 function state_of({ steps, outputs }) {
   const end = steps.findIndex(({ instruction }) => instruction.startsWith('DIV'))
   const [, m, l, , , , o] = steps[end - 1].registers
   return { m, l, o, output: outputs.o[0] }
 }
 
-// What chapter 02's merge computes from the two, and by what each side is multiplied.
+// Returns the result of chapter 02's merge of both, and the factor of each side.
 export function merged(a, b) {
   const m = Math.max(a.m, b.m), [left, right] = [a, b].map((side) => Math.exp(side.m - m))
   return { m, factors: [left, right], l: left * a.l + right * b.l, o: left * a.o + right * b.o }
@@ -35,7 +37,7 @@ function draw_side(name, side, keys, x, m, factor, color, left, width) {
       rect(at + 4, floor - now, cell - 8, now, { class: `soft-${color}` }),
       text(at + cell / 2, floor + 15, show(x[key]), { class: 'middle strong' })]
   })
-  const at = name === 'a' ? left : left + width, end = name === 'a' ? '' : ' end'  // at the outer edges
+  const at = name === 'a' ? left : left + width, end = name === 'a' ? '' : ' end'  // at the edges
   const words = keys.length > 1 ? `keys ${keys[0] + 1} to ${keys.at(-1) + 1}` : `key ${keys[0] + 1}`
   return [text(at, 14, `state ${name}: ${words}`, { class: `strong ${color}${end}` }),
     text(at, 34, `m ${show(side.m)}, l ${show(side.l)}`, { class: end.trim() || null, name: `${name}_l` }),

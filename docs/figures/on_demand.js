@@ -1,5 +1,5 @@
-// Chapter 16's maximum on demand: which warp looked at which tile first, which did a tile again, and what the
-// votes between the rounds said.
+// Chapter 16's maximum on demand: which warp computed the maximum of which tile first, which
+// recomputed a tile, and the results of the votes between the rounds.
 import { boxes, flow_marks, group, line, lines, path, rect, svg, text, triangles, WIDE, wrapped } from './draw.js'
 import { cell, count_of, reduce, rounds_of, said_yes } from './on_demand_log.js'
 
@@ -9,8 +9,8 @@ const random = (scale) => ['ch16_maximum_on_demand', ...OPTIONS, '--shape', `1,1
   '--seed', '1', '--input-scale', scale]
 const LEFT = 50, ROW = 11, PANEL = 4 * ROW + 46, HEAD = 20
 
-// Scores that are chosen: Q is 8 times the identity, and the scale 1/8; so key j has the scores of all queries.
-// They lie between -2 and 2, but for these: [tile, query, score].
+// Constructed scores: Q is 8 times the identity and the scale is 1/8, so key j has the scores of
+// all queries. They are between -2 and 2, except for these: [tile, query, score].
 export const JUMPS = [[2, 37, 48], [5, 6, 12], [18, 20, 48], [21, 58, 48]]
 const numbers = (seed) => () => ((seed = Math.imul(seed, 1103515245) + 12345) >>> 16) % 33 / 8 - 2
 const matrix = (rows, of) => Array.from({ length: rows }, (_, row) => Array.from({ length: 64 }, (_, i) => of(row, i)))

@@ -1,14 +1,15 @@
-// Chapter 16's event log: what each warp of the consumer did with each tile, and at which tiles it voted.
+// Reduces chapter 16's event log to what each warp of the consumer did with each tile, and the
+// tiles of its votes.
 
 const first_of = (events, kind) => events.findIndex((event) => event.kind === kind)
 
-// A tile of scores is there when a warp has waited for it: the wait that leaves one product, O of the tile
-// before, in flight; for the first tile the first wait. What the warp does with it ends at the next fence, in
-// front of the next product. In between the log tells:
-//   exact   the vote on whether a maximum grew comes before the wait for O, as the exponentials do
-//   demand  the only vote, whether a sum is too large, comes after it: no thread has looked at the scores
-//   again   the scores were computed by mma
-//   moved   a quad has shuffled: its maxima, which it does only to raise them
+// A tile of scores is complete when a warp has waited for it, with the wait that leaves one product
+// in flight (O of the previous tile), or with the first wait for the first tile. The warp's work on
+// it ends at the next fence, before the next product. The events in between show:
+//   exact   the vote on whether a maximum grew comes before the wait for O, as do the exponentials
+//   demand  the only vote, on whether a sum is too large, comes after it, and no thread computed the maximum
+//   again   the scores were recomputed with mma
+//   moved   a quad shuffled its maxima, which it only does to raise them
 function tiles_of_warp(events) {
   const tiles = [], votes = []
   let own = null  // the events of the current tile
@@ -29,7 +30,7 @@ function tiles_of_warp(events) {
 
 const LETTERS = { exact: 'x', demand: 'd', again: 'a' }
 
-// Block 0, consumer 0. A tile is masked if its box of K reaches past the last key.
+// Reduces block 0, consumer 0. A tile is masked if its box of K extends past the last key.
 export function reduce({ events, hazards }, keys) {
   if (hazards.length) throw new Error('a hazard')
   const mine = events.filter(({ block }) => block === 0)
@@ -47,7 +48,7 @@ export function reduce({ events, hazards }, keys) {
     masked: rows.flatMap((row, tile) => row + rows[1] - rows[0] > keys ? [tile] : []) }
 }
 
-// ---- what a run says ----
+// ---- descriptions of a run ----
 const DONE = Object.fromEntries(Object.entries(LETTERS).map(([done, letter]) => [letter, done]))
 export const cell = (run, warp, tile) => {
   const letter = run.warps[warp][tile]
@@ -55,11 +56,12 @@ export const cell = (run, warp, tile) => {
 }
 export const count_of = ({ warps }) => warps[0].length
 
-// The rounds, [first tile, tile behind the last]: between votes, but the first tile and the masked ones are none.
+// Returns the rounds [first tile, end) between votes. The first tile and masked tiles belong to no
+// round.
 export function rounds_of(run) {
   const ends = [...run.votes, run.masked[0] ?? count_of(run)]
   return ends.map((end, i) => [i ? ends[i - 1] : 1, end])
 }
 
-// What a vote found, told from what follows: the round behind it is exact, or it is not.
+// True if a vote was positive. The round after it is then exact.
 export const said_yes = (run, vote) => cell(run, 0, vote).done === 'exact'

@@ -1,4 +1,5 @@
-// Chapter 20's GPT on a GPU: tokens a second against the context, beside PyTorch's, and where a step's time goes. Measured.
+// Chapter 20's GPT on a GPU: tokens per second by context length, compared with PyTorch, and the
+// time of each part of a step. Measured.
 import { circle, el, line, path, rect, svg, text, WIDE } from './draw.js'
 
 const RUNS = [['ours, ch16', 'ours', 'c'], ['PyTorch, cudnn_attention', 'PyTorch with cuDNN', 'b'], ['PyTorch, math', 'PyTorch, plain', 'd']]

@@ -1,4 +1,5 @@
-// Online softmax: numbers arrive one at a time, and one multiplication corrects all old terms at once.
+// Online softmax: numbers arrive one after the other, and one multiplication corrects all old
+// terms.
 import { el, group, line, rect, svg, text, WIDE, wrapped } from './draw.js'
 
 const COUNT = 6
@@ -10,11 +11,11 @@ const PRESETS = {
   equal: ['all equal', [3, 3, 3, 3, 3, 3]],
   negative: ['very negative', [-1000, -999, -1002, -998, -1001, -997]],
 }
-const OWN = { lowest: -4, highest: 8, top: 24, height: 66 }  // the scale on which the reader drags scores
+const OWN = { lowest: -4, highest: 8, top: 24, height: 66 }  // the scale for the reader's scores
 const LENGTHS = VALUES.map((_, i) => i + 1)
 
-// The state after each key, from the steps of chapter 01's one-pass attention: m in R1, l in R2, the
-// unnormalised o in R6, the correction in R3, the new term in R0.
+// Returns the state after each key, from the steps of chapter 01's one-pass attention: m in R1, l
+// in R2, the unnormalized o in R6, the correction in R3, the new term in R0.
 function states_of({ steps }) {
   const first = [...steps.keys()].filter((i) => steps[i].instruction.startsWith('LOAD k['))
   const end = steps.findIndex(({ instruction }) => instruction.startsWith('DIV'))
@@ -28,7 +29,8 @@ function states_of({ steps }) {
   })
 }
 
-// What safe softmax finds for the first n numbers: m in R1, l in R2; its second pass leaves each term in R0.
+// Returns the result of safe softmax for the first n numbers: m in R1, l in R2. Its second pass
+// leaves each term in R0.
 function safe_of({ steps, outputs, passes }) {
   const exponentials = steps.filter(({ instruction }) => instruction === 'EXP R0, R0')
   const [, m, l] = steps.at(-1).registers
@@ -36,7 +38,8 @@ function safe_of({ steps, outputs, passes }) {
     weights: outputs.out, passes }
 }
 
-// What the figure asks chapter 01's program of some scores, and what it keeps.
+// Returns the commands of chapter 01's program for some scores, and the parts of the output that
+// the figure keeps.
 const commands_of = (name, x) => ({
   [name]: ['attention', '--n', `${COUNT}`, '--k', `${x}`, '--v', `${VALUES}`],
   ...Object.fromEntries(LENGTHS.map((n) =>
@@ -44,16 +47,17 @@ const commands_of = (name, x) => ({
 const kept = (name, x, outputs) => ({ x, v: VALUES, o: outputs[name].outputs.o[0], states: states_of(outputs[name]),
   safe: LENGTHS.map((n) => safe_of(outputs[`${name}_${n}`])) })
 
-// ---- the reader's own scores, run in the page ----
+// ---- the reader's scores, run in the page ----
 
-// Six numbers, or a sentence that says why not.
+// Returns six numbers, or a sentence with the error.
 export function scores_in(words) {
   const x = words.trim().split(/[\s,]+/).map((word) => Number(word.replace('−', '-')))
   const right = x.length === COUNT && x.every((number) => Number.isFinite(number) && Math.abs(number) <= 1000)
   return right ? { x } : { problem: `expected ${COUNT} numbers from −1000 to 1000, such as ${VALUES.join(', ')}` }
 }
 
-// One command after the other; `view` is of the last scores that have had all their answers.
+// Runs one command after the other. `view` is for the last scores for which all commands are
+// finished.
 function live(data, { preset, scores }) {
   const { x } = scores_in(scores), { of, outputs = {}, problem } = data.live ?? {}, mine = of === `${x}`
   if (preset !== 'own' || !x || mine && problem) return null
@@ -72,7 +76,7 @@ function own_view(data, words) {
   return problem ? { problem } : view ? { ...view, own: true } : { ...data.presets.rising, instead: why }
 }
 
-// A number in four decimals, as the lesson prints it.
+// Formats a number with four decimals, as in the lesson.
 const show = (value, digits = 1) => {
   if (Number.isInteger(value)) return String(value).replace('-', '−')
   return Math.abs(value) < 5e-5 ? value.toExponential(digits).replace('e-', 'e−') : value.toFixed(4)
@@ -87,10 +91,10 @@ const view_of = (data, { preset, step, scores }) => {
     final: chosen.safe.at(-1) }
 }
 
-// The numbers that have come, and below each what it now counts for in the sum.
+// Draws the numbers so far, with the current weight of each in the sum below it.
 function draw_row(view, step, width, wide) {
   const { x, now, terms, old_terms, states, final, own } = view
-  const down = own ? OWN.top + OWN.height + 30 : 84  // where the terms begin
+  const down = own ? OWN.top + OWN.height + 30 : 84  // y of the terms
   const cell = width / COUNT, tall = wide ? 100 : 64, floor = down + 12 + tall
   const parts = [text(0, 14, own ? 'scores x: drag them up and down'
     : 'scores x with their values v, as they arrive',
@@ -130,7 +134,7 @@ function draw_row(view, step, width, wide) {
   return { height: floor + (wide ? 102 : 62), parts: parts.filter(Boolean) }
 }
 
-// A score of the reader's, on its track.
+// Draws a score of the reader on its track.
 function draw_handle(number, value, left, cell, here, come) {
   const { lowest, highest, top, height } = OWN, middle = left + cell / 2
   const part = (Math.min(highest, Math.max(lowest, number)) - lowest) / (highest - lowest)
@@ -143,7 +147,7 @@ function draw_handle(number, value, left, cell, here, come) {
     text(middle, top + height + 13, `v ${show(value)}`, { class: 'middle small c' })])
 }
 
-// The three numbers that are kept, and how this number changed them.
+// Draws the three numbers of the state, and how the current number changed them.
 function draw_state({ now, before, final, x, v, o, states }, step, width, wide) {
   const parts = [text(0, 14, 'all that is kept: m, l, o', { class: 'strong' })]
   const number = x[step - 1], value = v[step - 1], rises = before && now.m > before.m
@@ -201,7 +205,7 @@ export default {
       [...Object.entries(data.presets).map(([name, { label }]) => [name, label]), ['own', 'your own']] },
     ...state.preset === 'own' ? [{ key: 'scores', type: 'line', label: 'six scores' }] : [],
   ],
-  // The score under the pointer becomes what its height says.
+  // The score under the pointer gets the value of its height.
   drag(data, state, { x, y }, width) {
     const { lowest, highest, top, height } = OWN, cell = (width >= WIDE ? 408 : width - 4) / COUNT
     const scores = state.preset === 'own' ? scores_in(state.scores).x : null

@@ -1,18 +1,19 @@
-// Chapter 15's event log, and chapter 14's: what a consumer gives to the tensor cores, what it waits for, and
-// what it computes meanwhile. How tiles come is left out: they are taken to be there.
+// Reduces the event logs of chapters 14 and 15 to the products that a consumer starts, its waits,
+// and its computations in between. The arrival of tiles is left out: they are assumed to be there.
 import { consumers_of, mine_of, products_of, settle } from './roles_log.js'
 
-// How long a step is drawn. Nothing measured: the log knows an order, no times. A wgmma is as long as the
-// exponentials of the 16 keys that it multiplies by.
+// The drawn length of a step. It is not measured, because the log has an order but no times. A
+// wgmma is as long as the exponentials of the 16 keys that it multiplies.
 const LENGTH = { start: 1, turn: 1, issue: 1, wait: 1, maximum: 2, pack: 1, store: 2 }
 
-// A warp whose maximum grew votes again, on whether the maximum is large. The figures show one vote per tile.
+// A warp whose maximum grew votes again, on whether the maximum is large. The figures show one vote
+// per tile.
 export const without_second_votes = (events) => events.filter(({ kind }, i) => kind !== 'vote' ||
   events.slice(0, i).findLast((event) => event.kind !== 'shuffle')?.kind !== 'vote')
 
-// What a warp does, in few steps, and the groups of wgmma that it commits. Exponentials and packing are no
-// events of their own. If O is given in pieces, the exponentials come before each piece, otherwise behind the
-// row maximum; and P is packed then, as soon as no product reads the last one.
+// Returns the steps of a warp, and the groups of wgmma that it commits. Exponentials and packing
+// have no events. If O is computed in pieces, the exponentials come before each piece, otherwise
+// after the row maximum. P is then packed as soon as no product reads the previous P.
 function steps_of_warp(all, product_of) {
   const events = without_second_votes(all)
   const steps = [], groups = [], add = (step) => steps.push(step)
@@ -56,8 +57,9 @@ function steps_of_warp(all, product_of) {
   return { steps, groups }
 }
 
-// Block 0 of a run: the first warp of each consumer, up to that number. Whose turn it is waits for the step that
-// gives it. The tensor cores take one group after the other, as they are given.
+// Reduces block 0 of a run to the first warps of the first `consumers` consumers. A turn waits for
+// the step that passes it on. The tensor cores execute one group after the other, in the order of
+// the commits.
 export function reduce(log, consumers) {
   const product_of = products_of(log), mine = mine_of(log).map((event, order) => ({ ...event, order }))
   const lanes = consumers_of(mine).slice(0, consumers).map((first) =>
@@ -80,7 +82,7 @@ export function reduce(log, consumers) {
     queue = [...order].sort((one, other) => given(one) - given(other))
   }
 
-  // A product: when it was first asked for, when it was known to be complete, and when it ran meanwhile.
+  // A product: when it was started, when its end was known, and when it ran in between.
   const products = ({ groups }) => [...new Set(groups.map(({ product, tile }) => `${product}${tile}`))].map((name) => {
     const own = groups.filter(({ product, tile }) => name === `${product}${tile}`)
     const runs = own.reduce((all, { from, to }) => all.at(-1)?.[1] === from - 1

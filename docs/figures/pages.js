@@ -1,10 +1,10 @@
-// The owner of each page of the cache, step by step: the log of chapter 11's serving loop.
+// The owner of each page of the cache, step by step, from the log of chapter 11's serving loop.
 import { el, line, rect, soft, svg, text, WIDE, wrapped } from './draw.js'
 
 const COLORS = ['a', 'b', 'c', 'd', 'e', 'f', 'muted']
 const color_of = (request) => COLORS[request % COLORS.length]
 
-// The steps in a row in which a page has one holder: [page, holder, first, steps].
+// Returns the consecutive steps in which a page has the same owner: [page, owner, first, steps].
 const runs_of = (holders) => holders[0].flatMap((_, page) => {
   const runs = []
   holders.forEach((row, step) => {

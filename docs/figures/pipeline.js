@@ -1,11 +1,13 @@
-// A model, not a measurement: when does a copy hide behind the multiplications? One warp, a tile at a time; a
-// copy takes a fixed time and needs a free buffer; any number of copies may be under way at once.
+// A model of when a copy overlaps with the multiplications. One warp processes one tile after the
+// other. A copy takes a fixed time and needs a free buffer, and any number of copies can be in
+// flight.
 import { group, line, rect, svg, text, WIDE } from './draw.js'
 
 const TILES = 8, STAGES = [1, 2, 3]
 const ROW = 17, GAP = 16
 
-// Of each tile [start, end] of its copy and of its multiplications, in units of one tile's multiplications.
+// Returns [start, end] of the copy and of the multiplications of each tile, in units of one tile's
+// multiplications.
 export function schedule(stages, copy, tiles = TILES) {
   const copies = [], products = []
   for (let i = 0; i < tiles; i++) {

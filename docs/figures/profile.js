@@ -1,7 +1,7 @@
-// Where the time of chapters 03 to 08 goes: what a warp waits for, as a part of the kernel's time.
+// The stall reasons of the warps in chapters 03 to 08, as parts of the kernel's time.
 import { el, line, rect, shape_words, soft, svg, text, WIDE } from './draw.js'
 
-// A short name for a segment, and its colour; the long names come from tables.py.
+// A short name for a segment, and its color. The long names come from tables.py.
 const REASONS = {
   mio_throttle: ['queue', 'e'], short_scoreboard: ['shared', 'd'], long_scoreboard: ['global', 'b'],
   barrier: ['barrier', 'f'], math_pipe_throttle: ['tensor', 'c'], wait: ['fixed', 'a'],
@@ -18,7 +18,7 @@ function pointed(data, state) {
   return { name: names.includes(name) ? name : names[0], reason }
 }
 
-// ---- the reader's own shape: the emulator counts, in the page ----
+// ---- the reader's shape: the emulator counts, in the page ----
 const COUNTERS = { mma_instructions: 'mma', ldmatrix_instructions: 'ldmatrix', shared_load_wavefronts: 'shared load wavefronts',
   cp_async_instructions: 'cp.async', global_load_sectors: 'global load sectors', shuffle_instructions: 'shuffles', barriers: 'barriers' }
 function live(data, state) {
@@ -27,10 +27,11 @@ function live(data, state) {
 }
 const heard = (data, { key }, { error, report }) => ({ ...data, live: { ...data.live,
   [key]: error ? { problem: error } : { chapter: report.profile, before: report.profile.previous } } })
-// Of the chapter pointed at, and of the one before if it counts the same; or `problem`: why there are none.
+// Returns the counters of the selected chapter, and of the one before if it counts the same.
+// `problem`: why there are none.
 const counted = (data, state) => data.live?.[`${pointed(data, state).name} ${state.shape.trim()}`] ?? { problem: 'not run yet' }
 
-// In the legend's place.
+// Draws the counters in place of the legend.
 function draw_counters(data, state, y, { left, right, wide }) {
   const { chapter, before } = counted(data, state), start = wide ? 4 : left, ends = wide ? [430, 560] : [220, right - 4]
   const number = +pointed(data, state).name.slice(2), column = (at, head, counts, what) => [
@@ -63,7 +64,7 @@ function draw_bar(data, state, name, y, { left, x, wide }) {
   return parts
 }
 
-// The parts of the chosen bar: the legend and its numbers.
+// Draws the legend with the numbers of the chosen bar.
 function draw_legend(data, state, y, { left, right, wide }) {
   const { name, reason: chosen } = pointed(data, state), { waits } = data.chapters[name]
   const [first, second, third] = wide ? [430, 560, 690] : [220, 284, right - 4]
@@ -95,7 +96,7 @@ export default {
     'chapters/05_pipelining/figures/profile.svg': { focus: 'ch05:long_scoreboard' },
     'chapters/08_fewer_instructions/figures/profile.svg': {},
   },
-  // The last chapter, and what its warps wait for most.
+  // Starts with the last chapter and its largest stall reason.
   initial({ chapters }) {
     const [name, { waits }] = Object.entries(chapters).at(-1)
     const most = Object.keys(REASONS).filter((reason) => reason !== 'other')
@@ -124,7 +125,7 @@ export default {
     parts.push((counted(data, state).problem ? draw_legend : draw_counters)(data, state, y, place))
     y += 22 + 20 * 6 + 30
     const about = data.machine.split(', ')
-    if (!wide) return svg(width, y - 24, parts)  // the machine is named in the words
+    if (!wide) return svg(width, y - 24, parts)  // the caption names the machine
     parts.push(text(4, y, about.join(', '), { class: 'small muted' }))
     return svg(width, y + 10, parts)
   },

@@ -1,4 +1,4 @@
-// Runs the project's programs, for the figures' data and for the tests that hold figures to them.
+// Runs the project's programs for the data of the figures and for the tests of the figures.
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '')
 export const BIN = process.env.FA_BIN ?? join(ROOT, 'build/bin')
 
-// Rows of numbers as a .npy file, float32.
+// Writes rows of numbers to a .npy file in float32.
 function write_npy(path, rows) {
   const header = `{'descr': '<f4', 'fortran_order': False, 'shape': (${rows.length}, ${rows[0].length}), }`
   writeFileSync(path, Buffer.concat([Buffer.from([0x93]), Buffer.from(`NUMPY\x01\x00\x76\x00${header.padEnd(117)}\n`),
@@ -16,8 +16,8 @@ function write_npy(path, rows) {
   return path
 }
 
-// A kept measurement (docs/measurements/kept.py): `about` from its lines `# key: value`, and a row per line.
-// A cell that is a number becomes one.
+// Reads a stored measurement (docs/measurements/kept.py): `about` from its lines `# key: value`,
+// and one row per line. Numeric cells become numbers.
 export function read_csv(text) {
   const lines = text.trimEnd().split('\n'), value = (cell) => cell !== '' && Number.isFinite(+cell) ? +cell : cell
   const cells = (line) => [...line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)]
@@ -32,11 +32,11 @@ export function read_csv(text) {
   }
 }
 
-// What a command made: the JSON that it wrote to the word {json}, or what it printed. A program is a
-// name in `bin` or a path from the root; it runs in the root. A word that is a function gives the rows of a
-// matrix, and stands for a .npy file of them. Throws if it fails; with --break,
-// exit status 1 (ran, and was found wrong) is what is wanted. A single word ending in .csv is a kept
-// measurement, a file from the root.
+// Returns the output of a command: the JSON file that it wrote to the word {json}, or its printed
+// output. A program is a name in `bin` or a path relative to the root, and runs in the root. A word
+// that is a function returns the rows of a matrix and is replaced by a .npy file of them. Throws if
+// the program fails. With --break, exit status 1 (ran, and the result was wrong) is the expected
+// one. A single word that ends in .csv is a stored measurement, relative to the root.
 export function output_of([program, ...words], bin = BIN) {
   if (!words.length && program.endsWith('.csv')) return read_csv(readFileSync(join(ROOT, program), 'utf8'))
   const folder = mkdtempSync(join(tmpdir(), 'figure-'))

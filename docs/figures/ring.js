@@ -1,4 +1,4 @@
-// Which rank computes which scores in which step of a ring, and which have nothing to do.
+// Which rank computes which scores in each step of a ring, and which ranks are idle.
 import { el, line, rect, soft, svg, text, WIDE, wrapped } from './draw.js'
 
 const RANKS = 4, LENGTH = 256
@@ -7,13 +7,13 @@ const LAYOUTS = [['overlap', 'in order'], ['zigzag', 'zigzag']]
 const MASKS = [['causal', 'causal'], ['all', 'no mask']]
 
 const key_of = (state) => `${state.layout}_${state.mask}`
-// The chunks that a rank has, of `chunks_in` equal ones.
+// The number of equal chunks of a layout, and the chunks of a rank.
 const chunks_in = (layout) => layout === 'zigzag' ? 2 * RANKS : RANKS
 const chunks_of = (layout, rank) => layout === 'zigzag' ? [rank, 2 * RANKS - 1 - rank] : [rank]
 const sum = (numbers) => numbers.reduce((a, b) => a + b, 0)
 const per_cent = (part, whole) => `${Math.round(100 * part / whole)} %`
 
-// Of all steps the time is that of the rank that has most to do in it.
+// The time of a step is the time of the rank with the most work.
 const busy = (scores) => {
   const slowest = sum(scores[0].map((_, step) => Math.max(...scores.map((rank) => rank[step]))))
   return per_cent(sum(scores.flat()), RANKS * slowest)

@@ -1,4 +1,4 @@
-// When each GPU of a ring computes, and when keys travel: from events that two H100 recorded.
+// When each GPU of a ring computes and when keys are transferred, from events recorded on two H100.
 import { el, line, rect, svg, text, WIDE } from './draw.js'
 
 const RUNS = {
@@ -11,12 +11,12 @@ const ROW = 18, BLOCK = 2 * 2 * ROW + 44
 
 const ms = (value) => value.toFixed(2)
 const key_of = (schedule, { mask }) => `${schedule}_${mask}`
-// [from, to, whose keys] of the kernels, and of the journeys, of a rank.
+// Return [from, to, owner of the keys] of the kernels and of the transfers of a rank.
 const computing = (steps) => steps.map(({ begin_ms: at, compute_ms: long, owner }) => [at, at + long, owner])
 const travelling = (steps) => steps.filter(({ transfer_ms: long }) => long > 0)
   .map(({ transfer_begin_ms: at, transfer_ms: long }) => [at, at + long])
 
-// { run: { time_ms, steps[rank][step] } } of the kept rows, which are in that order.
+// Returns { run: { time_ms, steps[rank][step] } } from the stored rows, which are in that order.
 export function runs_of(rows) {
   const runs = {}
   for (const { run, time_ms, rank, step, ...measured } of rows) {

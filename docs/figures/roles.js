@@ -1,4 +1,4 @@
-// Chapter 14's roles: what the producer and the consumers do, in which order, and the buffers between them.
+// Chapter 14's roles: the steps of the producer and the consumers, and the buffers between them.
 import { boxes, circle, COLOR, el, flow_marks, flow_words, rect, round, svg, text, triangles, WIDE, wrapped }
   from './draw.js'
 import { arrivals_of, buffers_of, fills_of, length_of, reduce, state_of, step_at } from './roles_log.js'
@@ -10,13 +10,14 @@ const SHORT_LANES = ['prod.', 'cons. 0', 'cons. 1', 'cons. 2']
 const LANE = 27, BUFFER = 25, ROW = 19
 
 const run_of = (data, { broken }) => data.runs[broken]
-// So many steps side by side.
+// Returns the scale of a drawing of `steps` steps: the left margin, the width of a step, and x of a
+// moment and the reverse.
 export function scale(steps, width) {
   const left = width >= WIDE ? 76 : 50, unit = (width - 4 - left) / steps
   return { left, unit, x: (now) => left + now * unit, back: (at) => Math.floor((at - left) / unit) }
 }
 
-// All but Q's, which is not filled again.
+// All buffers but Q's, which is filled only once.
 const kv_buffers = ({ buffers }) => buffers.flatMap(({ empty }, buffer) => empty === undefined ? [] : [buffer])
 
 // ---- words ----
@@ -73,7 +74,7 @@ function draw_lane({ data, run, x, unit, wide, right }, steps, lane, y) {
   ]
 }
 
-// A buffer: what comes to it, from when it is asked for until the last has read it, and who reads.
+// Draws a buffer: its tiles, from the request until the last read, and their readers.
 function draw_buffer({ data, run, state, x, right }, buffer, y) {
   const { name, matrix } = data.buffers[buffer], color = COLOR[matrix], key = (i) => `fill:${buffer}:${i}`
   const fills = fills_of(run, buffer)
@@ -86,7 +87,7 @@ function draw_buffer({ data, run, state, x, right }, buffer, y) {
       const of = (is_own) => [...new Set(reads.filter(([, , own]) => (own === tile) === is_own)
         .map(([from, to]) => `${from},${to}`))].map((pair) => pair.split(',').map(Number))
         .map(([from, to]) => [x(from), y + 2, x(Math.min(to + 1, end)) - x(from), ROW - 4])
-      // Its name is at a place without other words.
+      // The name is drawn where there are no other words.
       const ends = [asked, ...reads.map(([, to]) => to + 1)].sort((one, other) => one - other)
       const next_read = (from) => Math.min(end, ...reads.flatMap(([at, to]) => to < from ? [] : [at]))
       const room = ends.map((from) => [from, next_read(from)]).find(([from, to]) => x(to) - x(from) > 20)

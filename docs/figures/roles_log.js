@@ -1,14 +1,14 @@
-// Chapter 14's event log: reduced to what the timeline of its roles draws, and what can be said about it.
+// Reduces chapter 14's event log to the timeline of its roles, and describes it.
 import { matrix_of, mbarriers_of } from './mbarriers_log.js'
 
 const WARPGROUP = 4  // warps
-// How long a step is drawn. Nothing measured: the log knows an order, no times.
+// The drawn length of a step. It is not measured, because the log has an order but no times.
 const LENGTH = { start: 1, registers: 1, ask: 1, wait: 1, S: 3, softmax: 2, O: 3, store: 2 }
 
 export const mine_of = ({ events }) => events.filter(({ block }) => block === 0)
 
-// The mbarriers of each buffer, told from the run as it is: `full` counts the copies into it, `empty` is what
-// the producer waits for before it asks for one.
+// Identifies the mbarriers of each buffer from the intact run: `full` counts the copies into it,
+// and the producer waits at `empty` before it starts a copy.
 export function buffers_of(log) {
   const mine = mine_of(log), full = mbarriers_of(log)
   const producer = mine.filter(({ warp }) => warp === mine.find(({ kind }) => kind === 'tma_load').warp)
@@ -20,12 +20,12 @@ export function buffers_of(log) {
   })
 }
 
-// Where in shared memory the tiles of each buffer lie.
+// Returns the shared memory of the tiles of each buffer.
 const boxes_of = (mine, buffers) => mine.filter(({ kind }) => kind === 'tma_load').map((copy) => ({
   from: copy.shared_address, to: copy.shared_address + copy.bytes,
   buffer: buffers.findIndex(({ full }) => full === copy.mbarrier) }))
 
-// The buffer that a wgmma reads its B from, and which product that is.
+// Returns the buffer that a wgmma reads its B from, and which product it computes.
 export function products_of(log) {
   const buffers = buffers_of(log), boxes = boxes_of(mine_of(log), buffers)
   return ({ b }) => {
@@ -34,11 +34,11 @@ export function products_of(log) {
   }
 }
 
-// Of each warpgroup that multiplies, the first warp.
+// Returns the first warp of each warpgroup that multiplies.
 export const consumers_of = (mine) => [...new Set(mine.filter(({ kind, b }) => kind === 'wgmma' && b)
   .map(({ warp }) => warp - warp % WARPGROUP))].sort((one, other) => one - other)
 
-// What a warp does, in few steps, each with the numbers of its first and last event and their lines.
+// Returns the steps of a warp, each with the numbers of its first and last event and their lines.
 function steps_of_warp(events, buffers, product_of) {
   const steps = [], tiles = {}
   const add = (event, step) => steps.push({ ...step, first: event.step, last: event.step, lines: [event.where] })
@@ -73,9 +73,9 @@ function steps_of_warp(events, buffers, product_of) {
   return steps
 }
 
-// When each step is drawn, [from, to]: as early as it can be. A step comes behind the one before it in its
-// lane. A wait lasts until the phase is complete that it waits for. An arrival that the mbarrier counts for a
-// phase comes behind the phase before; a wait that is said to be a phase late, behind that phase.
+// Computes when each step is drawn, [from, to], as early as possible. A step comes after the
+// previous step of its lane. A wait ends when its phase is complete. An arrival that counts for a
+// phase comes after the phase before. A wait that is one phase late comes after that phase.
 function place_steps(lanes, late) {
   const all = lanes.flat(), at = (buffer) => all.filter((step) => step.buffer === buffer)
   const asked = (buffer, phase) => at(buffer).filter((step) => step.kind === 'ask' && step.phase === phase)
@@ -93,8 +93,8 @@ function place_steps(lanes, late) {
   settle(all, ({ kind }) => LENGTH[kind])
 }
 
-// Each step, [from, to], as early as it can be: behind those that it comes after, and not over before those
-// that it waits for.
+// Returns [from, to] of each step, as early as possible: it starts after its predecessors, and does
+// not end before the steps that it waits for.
 export function settle(all, length_of) {
   for (const step of all) Object.assign(step, { from: 0, to: 0 })
   const end = (steps) => Math.max(-1, ...steps.map(({ to }) => to)) + 1
@@ -109,14 +109,16 @@ export function settle(all, length_of) {
   }
 }
 
-// Block 0 of a run: the warp that asks, and of each warpgroup that multiplies the first warp.
+// Reduces block 0 of a run to the warp that starts the copies and the first warp of each warpgroup
+// that multiplies.
 export function reduce(log, buffers) {
   const mine = mine_of(log)
   const producer = mine.find(({ kind }) => kind === 'tma_load').warp
   const warps = [producer, ...consumers_of(mine)], product_of = products_of(log)
   const lanes = warps.map((warp) => steps_of_warp(mine.filter((event) => event.warp === warp), buffers, product_of))
 
-  // Of a hazard's line the step of its lane that is nearest: other warps of the warpgroup do not arrive.
+  // Of the steps on a hazard's line, choose the nearest one, because other warps of the warpgroup
+  // do not arrive.
   const step_of = (thread, step, where) => {
     const warp = thread >> 5, lane = warps.findIndex((first) => first <= warp && warp < first + WARPGROUP)
     const away = ({ first, last }) => Math.max(first - step, step - last, 0)
@@ -133,14 +135,15 @@ export function reduce(log, buffers) {
   return { lanes: lanes.map((steps) => steps.map(kept)), hazards }
 }
 
-// ---- what a run says ----
+// ---- descriptions of a run ----
 export const length_of = ({ lanes }) => 1 + Math.max(...lanes.map((steps) => steps.at(-1).to))
 
-// What a lane does at a moment; between two steps nothing.
+// Returns the step of a lane at a moment, or undefined between two steps.
 export const step_at = (steps, now) => steps.find(({ from, to }) => from <= now && now <= to)
 
-// The tiles that come to a buffer: when each was asked for, and landed: as late as it may, when the first wait
-// for it is over, or the next is asked for (null: never); the products that read it, [from, to, tile they want].
+// Returns the tiles of a buffer: when each was requested and when it landed, which is as late as
+// possible: at the end of the first wait for it, or when the next one is requested (null: never);
+// and the products that read it, as [from, to, the tile that they should read].
 export function fills_of(run, buffer) {
   const own = run.lanes.flat().filter((step) => step.buffer === buffer)
   const asks = own.filter(({ kind }) => kind === 'ask')
@@ -154,15 +157,15 @@ export function fills_of(run, buffer) {
   })
 }
 
-// How many arrivals end a phase of `empty`.
+// Returns the number of arrivals that complete a phase of `empty`.
 export const arrivals_of = ({ lanes }) => {
   const each = lanes.flat().filter(({ arrives }) => arrives !== undefined)
   return Math.max(...each.map((one) => each.filter(({ arrives, buffer }) =>
     arrives === one.arrives && buffer === one.buffer).length))
 }
 
-// A buffer at the end of a moment: its tile; the phases that run in `full` and `empty`; the arrivals that
-// `empty` lacks.
+// Returns a buffer at the end of a moment: its tile, the current phases of `full` and `empty`, and
+// the number of missing arrivals of `empty`.
 export function state_of(run, buffer, now) {
   const fills = fills_of(run, buffer), asked = fills.filter((fill) => fill.asked <= now), each = arrivals_of(run)
   const arrived = run.lanes.flat().filter((step) =>

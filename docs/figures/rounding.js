@@ -1,4 +1,5 @@
-// What 8 bits cost chapter 17's kernel: its error on three inputs, by what shares a scale, beside what is expected.
+// The error of chapter 17's 8-bit kernel on three inputs, by the elements that share a scale,
+// compared with the expected error.
 import { circle, el, flow_marks, group, line, path, rect, svg, text, WIDE } from './draw.js'
 
 const INPUTS = { normal: [], mean: ['--channel-mean', '8'], outliers: ['--outliers', '10'] }

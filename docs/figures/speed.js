@@ -1,7 +1,7 @@
-// How fast chapters 03 to 08 and their peers are on one GPU: the numbers of the lessons' tables.
+// The speed of chapters 03 to 08 and their peers on one GPU, from the tables of the lessons.
 import { el, line, rect, shape_words, svg, text, WIDE } from './draw.js'
 
-// Name and idea; a peer that is not here is drawn with the name alone.
+// Name and idea. A peer without an entry is drawn with its name only.
 const IDEAS = {
   ch03: ['basic kernel', 'chapter 02’s loop with cp.async, ldmatrix and mma'],
   ch04: ['swizzling', 'XOR on the shared-memory address: no conflicts'],
@@ -23,7 +23,7 @@ const cells_of = (data, state) => data.shapes[state.shape]
 const focused = (data, state) => state.focus in cells_of(data, state) ? state.focus
   : data.names.find((name) => name in cells_of(data, state))
 
-// The facts about the bar that is pointed at: [words, name of the number in them].
+// Returns the facts about the selected bar: [words, name of the number in them].
 function facts_of(data, state) {
   const name = focused(data, state)
   const { slow, fast, of_limit, times_fa2, times_before } = cells_of(data, state)[name]
@@ -76,7 +76,7 @@ export default {
       text(right, 40, wide ? '× chapter before' : '× before', { class: 'small muted end' })]
     let y = 48
     data.names.forEach((one, i) => {
-      if (i && !is_chapter(one) && is_chapter(data.names[i - 1])) y += 12  // the peers apart
+      if (i && !is_chapter(one) && is_chapter(data.names[i - 1])) y += 12  // separate the peers
       parts.push(draw_bar(one, cells[one], one === name, y, { left, right, x, wide }))
       y += wide ? 28 : 34
     })
@@ -92,7 +92,7 @@ export default {
       : text(left, y += 18, words, { class: 'muted', name: key })))
     y += wide ? 70 : 30
     const about = data.machine.split(', ')
-    if (!wide) return svg(width, y - 18, parts)  // the machine is named in the words
+    if (!wide) return svg(width, y - 18, parts)  // the caption names the machine
     parts.push(text(start, y, about.join(', '), { class: 'small muted' }))
     return svg(width, y + 10, parts)
   },

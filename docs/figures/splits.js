@@ -1,4 +1,5 @@
-// How much of a GPU has something to do, by the number of splits: waves of blocks, the last one rarely full.
+// The utilization of a GPU by the number of splits: waves of blocks, of which the last one is
+// rarely full.
 import { el, line, rect, svg, text, WIDE } from './draw.js'
 
 const ITEMS = [1, 2, 8, 24, 64, 128], MACHINE = 132, TILES = 1024

@@ -1,11 +1,13 @@
-// The two systolic arrays of chapter 18, cycle by cycle: what each cell holds, what enters next, what has left.
+// The two systolic arrays of chapter 18, cycle by cycle: the content of each cell, the next inputs,
+// the outputs so far.
 import { el, group, rect, svg, text, WIDE } from './draw.js'
 import { after_cycle, case_of, cases_of, DATAFLOWS, entering, heard, label_of, live, problem_of, SIZES,
   sources } from './systolic_model.js'
 
-const QUEUED = { wide: 4, narrow: 2 }  // cycles ahead that are shown
+const QUEUED = { wide: 4, narrow: 2 }  // cycles shown in advance
 
-// What waits at the left of a row, or above a column: the number that enters after `ahead` more cycles.
+// Draws the numbers that will enter a row from the left or a column from the top, in the next
+// `ahead` cycles.
 function draw_queues(one, cycle, { x, y, cell, ahead, step }) {
   const parts = []
   for (let distance = 1; distance <= ahead; distance++) {
@@ -22,7 +24,7 @@ function draw_queues(one, cycle, { x, y, cell, ahead, step }) {
   return parts
 }
 
-// A cell: what stays at the top, what passes below it, the sum at the bottom.
+// Draws a cell: the stationary value at the top, the moving value below it, the sum at the bottom.
 function draw_cell(one, now, k, n, { width, height }, focus) {
   const held = now.cells[k][n], busy = held.busy, on = focus === `${k},${n}`
   const weight = one.dataflow === 'weight'
@@ -31,7 +33,7 @@ function draw_cell(one, now, k, n, { width, height }, focus) {
   return el('g', { 'data-focus': `${k},${n}` }, [
     rect(0, 0, width, height, { class: busy ? 'soft-d' : 'cell', stroke: 'var(--line)' }),
     on ? rect(1.5, 1.5, width - 3, height - 3, { class: 'line-d' }) : '',
-    // A narrow cell has room for one of the two.
+    // A narrow cell has room for one of the two values.
     text(4, 13, weight && passes && width < 52 ? '' : stays, { class: `mono small ${weight ? 'b' : 'muted'}` }),
     weight
       ? text(width - 4, 13, busy && width > 66 ? `${passes} →` : passes, { class: 'mono small a end', name: `a_${k}_${n}` })
@@ -40,7 +42,7 @@ function draw_cell(one, now, k, n, { width, height }, focus) {
       name: `sum_${k}_${n}` })])
 }
 
-// How many cells multiply in each cycle: the fill and the drain.
+// Draws how many cells multiply in each cycle, which shows the fill and the drain.
 function draw_busy(one, cycle, width) {
   const bar = Math.min(22, width / one.steps.length), most = one.rows * one.cols
   return one.steps.map((step, at) => {
@@ -51,7 +53,7 @@ function draw_busy(one, cycle, width) {
 
 const pitch_of = ({ results }) => results.length > 5 ? 14 : 16  // of the rows of C
 
-// C: filled in as results leave; aligned with the columns that they leave from.
+// Draws C, aligned with the columns of the array, with the results that have left it.
 function draw_results(one, now, { x, cell }) {
   return one.results.map((row, m) => row.map((_, n) => {
     const value = now.results[m][n]

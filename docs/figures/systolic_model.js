@@ -1,4 +1,5 @@
-// What `ch18_systolic_array matmul --trace` lists, small, and what each cell holds after a cycle.
+// Reduces the output of `ch18_systolic_array matmul --trace`, and computes the content of each cell
+// after a cycle.
 
 export const SIZES = [[2, 3, 2], [4, 3, 5], [8, 4, 4], [8, 8, 8]]  // M, K, N
 export const DATAFLOWS = {
@@ -18,7 +19,8 @@ export const sources = Object.fromEntries(CASES.map((one) => [key_of(one), ['ch1
 
 const indices = (name) => [+name[1], +name[2]]  // a01: sizes are below 10
 
-// Steps in few bytes: for each cycle [row, column, m, k, n, sum] of each cell that multiplies a_mk and b_kn.
+// Returns the steps in compact form: for each cycle [row, column, m, k, n, sum] of each cell that
+// multiplies a_mk and b_kn.
 const case_from = (one, { trace, c, check }) => ({ ...one, wrong: !check.passed, results: c,
   steps: trace.map(({ cells }) => cells.map(({ row, col, a, b, after }) => {
     const [m, k] = indices(a), [, n] = indices(b)
@@ -27,8 +29,8 @@ const case_from = (one, { trace, c, check }) => ({ ...one, wrong: !check.passed,
 export const cases_of = (outputs) =>
   Object.fromEntries(CASES.map((one) => [key_of(one), case_from(one, outputs[key_of(one)])]))
 
-// ---- the reader's own sizes, multiplied in the page ----
-const MOST = 8  // more is no picture, and an index is one digit
+// ---- the reader's sizes, multiplied in the page ----
+const MOST = 8  // larger arrays do not fit the picture, and an index has one digit
 function asked({ size, sizes, dataflow, stagger }) {
   const words = (size === 'own' ? sizes : size).trim().split(/[\s,]+/), [m, k, n] = words.map(Number)
   const problem = words.length !== 3 ? 'expected three numbers, such as 5, 3, 6'
@@ -43,7 +45,7 @@ export function live(data, state) {
 }
 export const heard = (data, { key, one }, { error, report }) =>
   ({ ...data, live: { key, ...error ? { problem: error } : { one: case_from(one, report) } } })
-// Why the reader's sizes are not what is drawn, or nothing.
+// Returns why the reader's sizes are not drawn, or nothing.
 export function problem_of(data, state) {
   const { problem, one } = asked(state), key = key_of(one)
   return problem || (data[key] ? '' : data.live?.key === key ? data.live.problem : 'not run yet')
@@ -58,12 +60,14 @@ export function case_of(data, state) {
 
 export const label_of = (matrix, row, col) => `${matrix}${row}${col}`
 
-// The numbers that enter the array in a cycle: A's at the left, B's above (if B moves).
+// Returns the numbers that enter the array in a cycle: A's from the left, B's from the top (if B
+// moves).
 export const entering = (one, cycle) => (one.steps[cycle] ?? []).flatMap(([row, col, m, k, n]) => [
   ...col === 0 ? [{ from: 'left', lane: row, name: label_of('a', m, k) }] : [],
   ...row === 0 && one.dataflow === 'output' ? [{ from: 'top', lane: col, name: label_of('b', k, n) }] : []])
 
-// After a cycle: what each cell has, which results are below the array, and which have just come.
+// Returns the state after a cycle: the content of each cell, the results below the array, and the
+// newest of them.
 export function after_cycle(one, cycle) {
   const cells = Array.from({ length: one.rows }, () => Array.from({ length: one.cols }, () => ({ busy: false })))
   const results = one.results.map((row) => row.map(() => undefined)), fresh = new Set()

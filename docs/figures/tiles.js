@@ -1,4 +1,5 @@
-// Which tiles cross between slow and fast memory at each step, in both loop orders and in plain attention.
+// Which tiles are transferred between slow and fast memory at each step, in both loop orders and in
+// plain attention.
 import { COLOR, el, group, line, path, rect, soft, svg, text, WIDE } from './draw.js'
 import { case_of, cases_of, DIMS, heard, label_of, live, loops, MATRICES, ORDERS, panels_of, problem_of, sources, stand,
   steps_in, sum, tiles_in, TILES, times } from './tiles_model.js'
@@ -13,7 +14,7 @@ const LEGEND = ['↓ read: HBM to SRAM', '↑ written: SRAM to HBM', 'tinted: in
 
 const arrows = (at, matrix) => (at.loads[matrix] ? '↓' : '') + (at.stores[matrix] ? '↑' : '')
 
-// A tile of Q, K, V or O in slow memory; `here`: the step works on it; `empty`: nothing is there yet.
+// Draws a tile of Q, K, V or O in slow memory. `here`: the step uses it. `empty`: not written yet.
 function draw_tile(at, matrix, x, y, width, height, here, empty) {
   const moved = here ? arrows(at, matrix) : ''
   return [rect(x, y, width, height, { class: here && matrix in at.fast ? soft_of(matrix) : 'cell', ...OUTLINE,
@@ -22,7 +23,7 @@ function draw_tile(at, matrix, x, y, width, height, here, empty) {
       text(x + width / 2, y + height / 2 + 4, moved, { class: 'small strong middle' })]]
 }
 
-// Q at the left, K and V above, O at the right, S in the middle.
+// Draws Q at the left, K and V at the top, O at the right, S in the middle.
 function draw_grid(one, at, side, strip) {
   const { block_q: rows, block_kv: cols, length, causal } = one
   const unit = side / length, gap = 6, left = strip + gap, top = 2 * strip + gap, right = left + side + gap
@@ -33,7 +34,7 @@ function draw_grid(one, at, side, strip) {
     parts.push(draw_tile(at, 'V', left + x, 0, width, strip - 2, here),
       draw_tile(at, 'K', left + x, strip, width, strip - 2, here))
   }
-  // The last pass over each tile of S so far.
+  // the last pass over each tile of S so far
   const last = new Map(at.before.map(([pass, i, j]) => [`${i},${pass === 1 ? 'row' : j}`, pass]))
   for (let i = 0; i < tiles_in(length, rows); i++) {
     const [y, height] = span(i, rows), in_row = !at.finished && i === at.i
@@ -71,7 +72,7 @@ function draw_grid(one, at, side, strip) {
   return { drawing: parts, width: right + strip, height: bottom + 6 }
 }
 
-// What fast memory holds, to scale; ↓ has just come, ↑ goes.
+// Draws the content of fast memory to scale. ↓ was just loaded, ↑ will be stored.
 function draw_fast(one, at, width, limit, label) {
   const scale = width / Math.max(sum(one.orders.keys_outside.fast_memory[0]), limit ?? 0)
   let x = 0
@@ -81,7 +82,7 @@ function draw_fast(one, at, width, limit, label) {
     return [rect(x - w, 17, w, 22, { class: soft_of(matrix), ...OUTLINE }),
       w > words.length * 6 + 8 ? text(x - w / 2, 32, words, { class: 'small middle' }) : '']
   })
-  // Softmax row by row keeps no tile: every number comes, is used and is forgotten.
+  // Row-by-row softmax keeps no tile, because each number is loaded, used and dropped.
   const streams = !parts.length && at.loads.S
     && (width > 200 ? `S streams through, read ${at.loads.S / at.stores.P}×; P goes out`
       : `S streams ${at.loads.S / at.stores.P}×`)
@@ -94,7 +95,7 @@ function draw_fast(one, at, width, limit, label) {
     limit ? line(limit * scale, 14, limit * scale, 42, { class: 'on' }) : '']
 }
 
-// Each matrix: read and written so far, and how often in the end.
+// Draws what was read and written of each matrix so far, and how often in total.
 function draw_table(one, { order, far, all }, width, most) {
   const ends = [84, 146], bar = 156, scale = (width - bar - 66) / most
   const rows = MATRICES.map((matrix, n) => {
@@ -114,7 +115,7 @@ function draw_table(one, { order, far, all }, width, most) {
     text(width, 11, 'in the end', head), rows]
 }
 
-// All three orders, all steps: one bar each, by matrix.
+// Draws the totals of the three orders: one bar each, by matrix.
 function draw_totals(one, width, wide) {
   const totals = Object.keys(ORDERS).map((order) => ({ order, all: stand(one, order, 1).all,
     total: one.orders[order].read + one.orders[order].written }))
@@ -161,7 +162,7 @@ export default {
       options: ['keys_outside', 'three_passes'].map((order) => [order, ORDERS[order].name]) },
     { key: 'causal', type: 'flag', label: 'causal' },
   ],
-  // Tiles that this length has, a step that there is, and the arrow keys start from its tile.
+  // Chooses tiles of this length and an existing step. The arrow keys start from its tile.
   settle(data, state) {
     const tiles = TILES[state.length]?.map(String) ?? [state.tile]
     const next = { ...state, tile: tiles.includes(state.tile) ? state.tile : tiles[0] }
@@ -170,7 +171,7 @@ export default {
     const { i, j } = stand(case_of(data, next), order, next.step)
     return { ...next, focus: `${order}:${i},${j}` }
   },
-  // A tile of S that is pointed at: the step that works on it, in this pass if it can be.
+  // Chooses the step that uses the selected tile of S, in this pass if possible.
   focus(data, state, key) {
     const [order, place] = key.split(':')
     const one = case_of(data, state), { pass } = stand(one, order, state.step)
@@ -179,7 +180,7 @@ export default {
     return { ...state, focus: key, step: step_of(pass) || step_of(0) || state.step }
   },
 
-  // On the site, what moves and how much moved in the end do not fit into one window.
+  // On the site, the transfers and the totals do not fit into one window.
   parts: () => [['tiles', 'steps'], ['counts', 'counts']],
 
   draw(data, state, full_width) {

@@ -1,6 +1,7 @@
-// What `ch02_tiled_cpu traffic` lists, small, and the state of each order after a step.
+// Reduces the output of `ch02_tiled_cpu traffic`, and computes the state of each order after a
+// step.
 
-export const TILES = {  // queries and keys: the tiles [queries, keys] to choose from
+export const TILES = {  // queries and keys: the available tiles [queries, keys]
   5: [[3, 4], [3, 5], [1, 1]],
   16: [[4, 4], [8, 4], [4, 8], [8, 8]],
   512: [[64, 64], [128, 64], [64, 128], [128, 128]],
@@ -22,7 +23,8 @@ const command_of = ({ length, rows, cols, causal }) => ['ch02_tiled_cpu', 'traff
   ...causal ? ['--causal'] : [], '--json', '{json}']
 export const sources = Object.fromEntries(CASES.map((one) => [key_of(one), command_of(one)]))
 
-// Steps in few bytes: [pass, tile of queries, tile of keys, which of `kinds`]; a kind is [loads, stores].
+// Returns the steps in compact form: [pass, tile of queries, tile of keys, index in `kinds`], where
+// a kind is [loads, stores].
 function compact({ read, written, fast_memory, steps }, { block_q: rows, block_kv: cols }) {
   const kinds = [], known = new Map()
   const kind_of = (kind) => {
@@ -40,11 +42,11 @@ const case_from = ({ orders, ...sizes }) => ({ ...sizes, orders: Object.fromEntr
 export const cases_of = (outputs) =>
   Object.fromEntries(CASES.map((one) => [key_of(one), case_from(outputs[key_of(one)])]))
 
-// ---- the reader's own sizes, counted in the page ----
+// ---- the reader's sizes, counted in the page ----
 const MOST = 400  // pairs of tiles: more is no picture
 const asked = ({ sizes, causal }) => {
   const [length, dim, block_q, block_kv] = sizes.trim().split(/[\s,]+/)
-  const pairs = tiles_in(length, block_q) * tiles_in(length, block_kv)  // NaN and Infinity: the program says it better
+  const pairs = tiles_in(length, block_q) * tiles_in(length, block_kv)  // the program refuses NaN
   const problem = !block_kv ? 'expected four numbers, such as 100, 16, 32, 16'
     : Number.isFinite(pairs) && pairs > MOST ? `${pairs} pairs of tiles are too many to draw: up to ${MOST}` : ''
   return { problem, key: `${sizes.trim()}${causal ? ',causal' : ''}`,
@@ -57,7 +59,7 @@ export function live(data, state) {
 }
 export const heard = (data, { key }, { error, report }) =>
   ({ ...data, live: { key, ...error ? { problem: error } : { one: case_from(report) } } })
-// Why the reader's sizes are not what is drawn, or nothing.
+// Returns why the reader's sizes are not drawn, or nothing.
 export const problem_of = (data, state) => state.length === 'own'
   ? asked(state).problem || (live(data, state) ? 'not run yet' : data.live.problem) : null
 
@@ -73,8 +75,9 @@ export const steps_in = (data, state) =>
   Math.max(...panels_of(state).map((order) => case_of(data, state).orders[order].steps.length))
 export const label_of = (matrix, order) => matrix === 'm, l' && order !== 'keys_outside' ? 'LSE' : matrix
 
-// An order in its step `step`, from 1: the tiles i, j, what it moves (loads, stores), what is in fast
-// memory, the steps before; and by matrix [read, written] so far and in the end.
+// Returns an order at step `step`, counted from 1: the tiles i and j, its transfers (loads,
+// stores), the content of fast memory, the steps before, and by matrix [read, written] so far and
+// in total.
 export function stand(one, order, step) {
   const { steps, kinds, fast_memory } = one.orders[order]
   const far = Object.fromEntries(MATRICES.map((matrix) => [matrix, [0, 0]]))
@@ -94,7 +97,7 @@ export function stand(one, order, step) {
     fast: finished ? {} : fast_memory[pass], O_written: new Set(written) }
 }
 
-// How many times the whole of a matrix crossed.
+// Returns how many times the whole matrix was transferred.
 export function times(one, order, matrix, count) {
   const state = order === 'keys_outside' ? 2 : 1  // m and l, or the log-sum-exp
   const columns = { S: one.length, P: one.length, 'm, l': state }[matrix] ?? one.dim
@@ -102,7 +105,7 @@ export function times(one, order, matrix, count) {
   return `${Number.isInteger(often) ? often : often.toFixed(1)}×`
 }
 
-// The loops around a step, outer and inner.
+// Returns the outer and the inner loop around a step.
 export function loops(one, at) {
   const q = `${at.i + 1} of ${tiles_in(one.length, one.block_q)}`
   const kv = `${at.j + 1} of ${tiles_in(one.length, one.block_kv)}`

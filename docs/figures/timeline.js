@@ -1,4 +1,5 @@
-// What is in flight while a warp multiplies: copies, waits, barriers and mma of chapters 04 to 08.
+// The operations in flight while a warp multiplies: copies, waits, barriers and mma of chapters 04
+// to 08.
 import { boxes, circle, COLOR, el, flow_marks, flow_words, line, lines, rect, round, svg, text, triangles, WIDE }
   from './draw.js'
 import { barriers_around, count, describe_copy, doing, end_of, in_flight, listed, meanwhile, missing_in,
@@ -6,8 +7,8 @@ import { barriers_around, count, describe_copy, doing, end_of, in_flight, listed
 
 const SHAPE = '1,1,64,256,64'
 const BREAKS = ['missing-wait', 'wait-too-few', 'conditional-commit', 'missing-barrier']
-// Chapter 08's tiles are twice as large both ways, so it gets twice as many queries and keys.
-// The seeds are some with which the emulator's example of a missing barrier is two different warps.
+// Chapter 08's tiles are twice as large in both dimensions, so it gets twice as many queries and
+// keys. With these seeds the emulator's example of a missing barrier involves two different warps.
 const RUNS = {
   ch04: { label: '04', program: 'ch04_swizzling', breaks: ['missing-wait', 'missing-barrier'], seed: 7 },
   ch05: { label: '05', program: 'ch05_pipelining', breaks: BREAKS, seed: 7 },
@@ -19,9 +20,9 @@ const command = ({ program, seed, stages, shape = SHAPE }, broken) => [
   program, '--device', 'emulator', '--shape', shape, ...(stages ? ['--stages', `${stages}`] : []),
   ...(broken ? ['--break', broken, '--schedule-seed', `${seed}`] : []), '--events', '{json}']
 
-// ---- the reader's own shape, run in the page ----
+// ---- the reader's shape, run in the page ----
 
-const MOST_STEPS = 2500  // of a warp: more is no picture
+const MOST_STEPS = 2500  // of a warp; more do not fit the picture
 const KEPT = 8  // runs
 const key_of = ({ chapter, shape }, broken) => `${chapter} ${broken} ${shape.trim()}`
 
@@ -41,7 +42,8 @@ function heard(data, { key }, answer) {
   return { ...data, live: Object.fromEntries([...Object.entries(data.live ?? {}), [key, told]].slice(-KEPT)) }
 }
 
-// The run to draw, and the kernel as it is at the same shape; `problem`: why it is the recorded one.
+// Returns the run to draw, and the intact kernel at the same shape. `problem`: why it is the
+// recorded run.
 function shown(data, state) {
   const recorded = { run: data[state.chapter][state.broken], whole: data[state.chapter][''],
     shape: RUNS[state.chapter].shape ?? SHAPE }
@@ -53,7 +55,7 @@ function shown(data, state) {
 }
 const run_of = (data, state) => shown(data, state).run
 
-// From an instruction to pixels, and back.
+// Converts between instructions and pixels.
 function scale(run, width) {
   const left = width >= WIDE ? 84 : 52, per_step = (width - 6 - left) / steps_of(run)
   return { x: (step) => left + step * per_step, back: (x) => (x - left) / per_step }
@@ -62,7 +64,7 @@ function scale(run, width) {
 // ---- drawing ----
 const LANE = 34, BAR = 14, ROW = 18, PITCH = 24
 
-// One buffer of shared memory: what is on its way to it, what is read from it.
+// Draws one buffer of shared memory: the copies to it and the reads from it.
 function draw_lane({ run, track, state, x, wide }, lane, y) {
   const here = track.copies.flatMap((copy, index) => copy.parts
     .filter(({ lanes }) => lanes.includes(lane)).map((part) => ({ copy, index, part })))
@@ -118,7 +120,8 @@ function draw_warp({ run, state, x }, warp, y) {
     lines(places(track.code, 'w').map((step) => [[x(step), y], [x(step), y + ROW]]), { class: 'on' })])
 }
 
-// An instruction that the intact kernel executes and a broken one leaves out: red, in its place.
+// Draws an instruction that the intact kernel executes and a broken one omits, in red at its
+// position.
 function draw_missing({ whole, run, state, x }, y_of) {
   const missing = missing_in(track_of(run, state.warp).code, track_of(whole, state.warp).code)
   const bottom = y_of(run.warps.length - 1) + ROW + 3
@@ -129,7 +132,7 @@ function draw_missing({ whole, run, state, x }, y_of) {
     triangles(at.filter(({ letter }) => letter === 'b').map(({ left }) => [left, bottom]), { class: 'e' })]
 }
 
-// Lines that no warp passes before all have come.
+// Draws the barriers, lines that no warp passes before all warps have arrived.
 function draw_barriers({ run, x }, y_of) {
   const all = run.warps.map((_, warp) => places(track_of(run, warp).code, 'b'))
   const through = all[0].map((_, k) => all.flatMap((steps, warp) =>
@@ -189,7 +192,7 @@ export default {
     { key: 'step', type: 'step', label: `instruction of warp ${state.warp}`, min: 0,
       max: track_of(run_of(data, state), state.warp).code.length - 1, play: 60 },
   ],
-  // Another chapter may lack the break, or be shorter.
+  // Another chapter may not have the break, or may be shorter.
   settle(data, state) {
     const broken = data[state.chapter][state.broken] ? state.broken : ''
     const run = run_of(data, { ...state, broken }), warp = Math.min(state.warp, run.warps.length - 1)

@@ -1,17 +1,17 @@
-// A kernel's event log, as a program writes it for --events: reduced to what the timeline draws, and
-// what can be said about it then.
+// Reduces the event log of a kernel, which a program writes for --events, to the data of the
+// timeline, and describes it.
 
-// An instruction is one letter, so a warp's program is a string; ldmatrix is q, k or v, for the
+// An instruction is one letter, so a warp's program is a string. ldmatrix is q, k or v, for the
 // matrix that it reads.
 const LETTERS = { copy_issue: 'c', commit: 'g', wait: 'w', barrier: 'b', mma: 'm', shuffle: 's', vote: 'a',
   store_global: 'o' }
 const by = (list, key) => list.reduce((map, item) =>
   map.set(key(item), [...map.get(key(item)) ?? [], item]), new Map())
 
-// A copy is a commit group that copied something, named by every matrix that it holds, in the order
-// of their first cp.async; a matrix's tile counts the groups before that held some of it.
-// docs/timeline.py says the same. Each part knows the bytes of shared memory that all warps together
-// copy it to, [from, to).
+// Returns the copies. A copy is a commit group that copied something. It is named by every matrix
+// that it contains, in the order of their first cp.async. The number of a matrix's tile is the
+// number of earlier groups with that matrix. The same rule is in docs/timeline.py. Each part has
+// the bytes of shared memory [from, to) that all warps together copy it to.
 function parts_of_groups(events) {
   const tiles = {}
   const issued = by(events.filter(({ kind }) => kind === 'copy_issue'), ({ group }) => group)
@@ -23,7 +23,7 @@ function parts_of_groups(events) {
     })]))
 }
 
-// The buffers: where K and V are copied to; and where Q is, if it does not borrow theirs.
+// Returns the buffers that K and V are copied to, and Q's if it has its own.
 function lanes_of(parts) {
   const lanes = []
   for (const matrix of ['K', 'V', 'Q']) {
@@ -36,9 +36,9 @@ function lanes_of(parts) {
   return lanes
 }
 
-// One warp: its instructions; the N of each wait_group; of each copy the steps of its first cp.async
-// and of the wait that it ended with (null: none), and of each part its reads: the steps of the first
-// and the last ldmatrix between two barriers.
+// Returns one warp: its instructions, the N of each wait_group, and for each copy the steps of its
+// first cp.async and of the wait that completed it (null: none), and for each part its reads: the
+// steps of the first and the last ldmatrix between two barriers.
 function reduce_warp(events, groups, lanes) {
   const copies = [], pending = []
   let code = '', barrier = -1
@@ -68,7 +68,8 @@ function reduce_warp(events, groups, lanes) {
     copies: copies.map(({ parts, ...copy }) => ({ ...copy, parts: parts.map(placed) })) }
 }
 
-// A track as it is kept, and as it is used: repeated instructions are written once, 64(km).
+// Convert a track between its stored form and its used form. Repeated instructions are stored once,
+// as 64(km).
 const packed = ({ code, pending, copies }) => [
   code.replace(/(.{1,12}?)\1{2,}/g, (all, one) => `${all.length / one.length}(${one})`), pending,
   ...copies.map(({ group, first, end, parts }) => [group, first, end,
@@ -78,7 +79,8 @@ const unpacked = ([code, pending, ...copies]) => ({
   copies: copies.map(([group, first, end, ...parts]) => ({ group, first, end,
     parts: parts.map(([matrix, tile, lanes, reads]) => ({ matrix, tile, lanes, reads })) })) })
 
-// Block 0 of a run. Warps that did the same are kept once: `warps` says which track is whose.
+// Reduces block 0 of a run. Warps with equal tracks share one. `warps` has the index of each warp's
+// track.
 export function reduce({ events, hazards }) {
   const mine = events.filter(({ block }) => block === 0)
   const groups = parts_of_groups(mine)
@@ -95,7 +97,7 @@ export function reduce({ events, hazards }) {
       { kind, where, accesses, text, at: place(thread, step), other: place(other_thread, other_step) })) }
 }
 
-// ---- what a run says ----
+// ---- descriptions of a run ----
 const tracks_of = new WeakMap()  // unpacked once
 export function track_of(run, warp) {
   if (!tracks_of.has(run)) tracks_of.set(run, run.tracks.map(unpacked))
@@ -114,18 +116,19 @@ export const meanwhile = (track, copy) => count(track.code, 'm', copy.first + 1,
 export const in_flight = (track, step) =>
   track.copies.filter((copy) => copy.first <= step && step < end_of(track, copy))
 
-// How many mma most copies have beside them.
+// Returns the number of mma that most copies overlap with.
 export function usual(track) {
   const all = track.copies.map((copy) => meanwhile(track, copy))
   const votes = (n) => all.filter((other) => other === n).length
   return all.reduce((best, n) => votes(n) > votes(best) ? n : best)
 }
 
-// "S" or "O": what an mma at this step adds to, told by what was read last.
+// Returns "S" or "O", the target of the mma at this step, determined by the last read.
 export const product = (track, step) =>
   track.code.slice(0, step + 1).match(/[kv](?=[^kv]*$)/)?.[0] === 'k' ? 'S' : 'O'
 
-// "K tile 1": what an ldmatrix of this matrix at this step, or before it, reads.
+// Returns "K tile 1", the tile that an ldmatrix of this matrix reads at this step or last read
+// before it.
 function tile_of(track, matrix, step) {
   const read = track.copies.flatMap(({ parts }) => parts).filter((part) => part.matrix === matrix)
     .flatMap(({ tile, reads }) => reads.map(([first]) => ({ tile, first })))
@@ -151,7 +154,8 @@ export function doing(track, step) {
   }[letter]()
 }
 
-// Where another warp may be while the chosen one is at its step: between the same two barriers.
+// Returns the range of another warp while the chosen one is at its step: between the same two
+// barriers.
 export function somewhere(run, state, other) {
   const passed = count(track_of(run, state.warp).code, 'b', 0, state.step)
   const { code } = track_of(run, other), barriers = places(code, 'b')
@@ -164,8 +168,8 @@ export function barriers_around({ code }, step) {
   return passed ? `between barrier ${passed} and the end` : 'between the start and barrier 1'
 }
 
-// The instructions of `whole` that `code` leaves out, and where in `code` each would stand. Shuffles
-// aside: how many there are depends on the numbers, and a broken kernel's are NaN.
+// Returns the instructions of `whole` that `code` omits, and their positions in `code`. Shuffles
+// are ignored, because their number depends on the values, and a broken kernel's values are NaN.
 export function missing_in(code, whole) {
   const missing = []
   let step = 0

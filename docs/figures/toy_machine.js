@@ -1,6 +1,6 @@
-// The toy machine, one instruction at a time: what each register holds, where from, for how long, and
-// what it has cost so far. Every number and formula is ch01_toy_machine's: what it was asked before, and,
-// for the reader's own program, what it answers in the page.
+// The toy machine, one instruction at a time: the content of each register with its origin and
+// lifetime, and the cost so far. Every number and formula comes from ch01_toy_machine: stored
+// output, or the output in the page for the reader's program.
 import { el, group, line, rect, svg, text, WIDE } from './draw.js'
 import { computed, computes, draw_compute, draw_cost, draw_dram, draw_links, draw_listing, draw_problem,
   draw_registers, shortened } from './toy_machine_draw.js'
@@ -11,8 +11,8 @@ const PROGRAMS = { element: 'one element', four_elements: 'four elements', inner
 const SHIPPED = Object.keys(PROGRAMS).filter((name) => !['best', 'own'].includes(name))
 const REGISTERS = [2, 3, 4, 5, 6, 7, 8]  // of the optimum's programs
 
-// A report of the program, without what is not drawn: of each step the number and the formula that it
-// wrote, and no register that stayed as it was.
+// Returns a report of the program without the parts that are not drawn. Each step keeps only the
+// number and the formula that it wrote.
 const kept = (source, { machine, register_count, arrays, steps, check }) => ({ source, machine,
   registers: register_count, arrays, passed: check.passed,
   sentence: check.first_bad || check.broken_promise || 'agrees with the direct computation in float64',
@@ -20,7 +20,7 @@ const kept = (source, { machine, register_count, arrays, steps, check }) => ({ s
     line, reads, ...cell && { cell }, ...writes !== undefined && { writes, number, symbol: symbols[writes] },
     ...formula && { formula } })) })
 
-// Two commands for each program: its text, and what running it gave.
+// Returns two commands for each program: one for its text, one to run it.
 const sources_of = (name) => ({ [`${name}_text`]: ['ch01_toy_machine', 'run', name, '--print'],
   [name]: ['ch01_toy_machine', 'run', name, '--json', '{json}'] })
 const optimum_of = (count) => ({ [`best_${count}`]: ['ch01_toy_machine', 'optimum', '--registers', `${count}`, '--json', '{json}'] })
@@ -31,7 +31,7 @@ const FILE = 'own.txt'
 const recorded = (data, { choice, registers }) => data.programs[choice === 'best' ? `best_${registers}` : choice]
 const refused = (problem, source, line) => ({ heading: 'The machine refuses this program', problem, source, line })
 
-// A program that has not been run with so few registers, or is the reader's: what the page must ask.
+// A program that was not run with so few registers, or the reader's program. The page must run it.
 function live(data, { choice, registers, program }) {
   const own = choice === 'own', known = own ? data.programs.element : recorded(data, { choice, registers })
   if (own ? program === known.source : !known.steps || registers >= known.registers) return null
@@ -48,11 +48,11 @@ function heard(data, { key, source }, { error, report }) {
   return { ...data, live: { key, view } }
 }
 
-// The run to draw, or { heading, problem, line } if there is none.
+// Returns the run to draw, or { heading, problem, line } if there is none.
 function loaded(data, state) {
   const { choice, registers } = state, wanted = live(data, state)
   if (wanted) {
-    // For a moment, while the reader types: the state before.
+    // While the reader types, keep the previous state.
     return choice === 'own' && data.live || { view: refused('it was not run: only the page can', wanted.source) }
   }
   if (choice === 'own') return data.live?.key === state.program ? data.live : { view: data.programs.element }
@@ -65,7 +65,7 @@ const view_of = (data, state) => loaded(data, state).view
 const steps_of = (view) => view.steps?.length ?? 0
 const own_registers = (data, choice) => data.programs[choice]?.registers ?? 4
 
-// ---- the machine after `count` steps, told from what they read and wrote ----
+// ---- the machine after `count` steps, computed from their reads and writes ----
 
 function machine_at({ arrays, registers: size, steps }, count) {
   const dram = arrays.map(({ shape, input, values }) =>
@@ -86,7 +86,7 @@ function machine_at({ arrays, registers: size, steps }, count) {
   return { registers, dram, reads, cost, operands, step: steps[count - 1] }
 }
 
-// Programs for one and the same 2 × 2 product: from 28 cycles to the floor.
+// Programs for the same 2 × 2 product, from 28 cycles to the minimum.
 const BOARD = ['four_elements:3', 'best:3', 'best:4', 'best:6', 'inner_product_6:6']
 const cycles_of = (data, key) => {
   const [choice, registers] = key.split(':')

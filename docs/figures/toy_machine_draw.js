@@ -1,10 +1,11 @@
-// The parts of the toy machine's picture. Each is { height, parts }, its upper left corner at 0, 0.
+// The parts of the figure of the toy machine. Each is { height, parts }, with its upper left corner
+// at 0, 0.
 import { line, path, rect, svg, text } from './draw.js'
 
-const SHOWN_CELLS = 64, SHOWN_REGISTERS = 16  // a reader's program may have more
+const SHOWN_CELLS = 64, SHOWN_REGISTERS = 16  // a reader's program can have more
 
-// A formula in at most `width` characters: a long sum keeps its first and last terms, as in the tables of
-// the program.
+// Returns a formula in at most `width` characters. A long sum keeps its first and last terms, as in
+// the program's tables.
 export function shortened(text, width) {
   const characters = [...text]
   if (characters.length <= width) return text
@@ -25,10 +26,10 @@ const WORDS = {
   MUL: (a, b) => `${a} · ${b}`, DIV: (a, b) => `${a} / ${b}`, MOV: (a) => `copy of ${a}`,
 }
 
-// The last instruction in numbers: 2 · 7 + 5 = 19.
+// Returns the last instruction in numbers: 2 · 7 + 5 = 19.
 export const computed = ({ step, operands }) => `${WORDS[step.op](...operands)} = ${step.number}`
 
-// Inputs are blue, orange, green, the output is purple.
+// Inputs are blue, orange and green, and the output is purple.
 const kind_of = (arrays, array) => arrays[array].input
   ? 'abc'[arrays.slice(0, array).filter(({ input }) => input).length] ?? 'a' : 'd'
 const clipped = (words, length) => words.length > length ? `${words.slice(0, length - 1)}…` : words
@@ -99,7 +100,8 @@ export function draw_dram({ arrays }, machine, last, width) {
   return { height: y + tallest + 4, parts }
 }
 
-// Two arrows, down and up, with their words; what is `used` stands out: 'down', 'up', 'both' or nothing.
+// Draws two arrows, down and up, with their words. `used` selects the highlighted one: 'down',
+// 'up', 'both' or nothing.
 export function draw_links(width, [down, up], used) {
   const arrow = (x, y0, y1, on) => {
     const tip = y1 > y0 ? -5 : 5
@@ -119,7 +121,7 @@ export function draw_registers(machine, width) {
   const parts = [text(0, 14, 'registers', { class: 'strong' }),
     text(72, 14, 'few, close', { class: 'muted small' })]
   const { reads: read = [], writes: written, formula: named } = machine.step ?? {}
-  // Many registers lie closer together.
+  // Many registers are closer together.
   const count = machine.registers.length, pitch = count > 5 ? 20 : 30, tall = pitch - 4
   machine.registers.slice(0, SHOWN_REGISTERS).forEach((register, r) => {
     const y = 22 + r * pitch, words = y + tall / 2 + 5
@@ -176,7 +178,7 @@ export function draw_cost({ machine: kind, steps, passed, sentence }, { cost }, 
   return { height: 112, parts }
 }
 
-// The line that the machine refuses, among its neighbours, and why.
+// Draws the line that the machine rejects, its neighbours, and the reason.
 export function draw_problem({ heading, problem, line: number, source }, width) {
   const parts = [text(0, 14, heading, { class: 'strong e' })]
   let y = 26
