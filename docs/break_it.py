@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Break it: runs a chapter's program intact and with one line switched off, side by side.
+"""Runs a chapter's program intact and with one line switched off, and compares the results.
 
-    break_it.py [NN]                   the list; of a chapter
+    break_it.py [NN]                   lists the breaks, of all chapters or of one
     break_it.py NAME [--chapter NN] [--scale X] [--length N] [--dtype T] [--yes]
 
-`./learn break` builds the program first. Texts and inputs are in the chapters' breaks.json; all
-numbers come from the programs (--json, --trace, --out), intact and broken with the same arguments.
-Exit status: 0 shown, 1 the intact program failed, 2 bad usage.
+`./learn break` builds the program first. The texts and inputs come from the chapters' breaks.json,
+and all numbers from the programs (--json, --trace, --out), run intact and broken with the same
+arguments. Exit status: 0 if the break was shown, 1 if the intact program failed, 2 for wrong usage.
 """
 
 import argparse
@@ -31,19 +31,19 @@ CONTENT = chapters_breaks.programs(ROOT)
 DIRECTORIES = {directory[:2]: directory for directory in CONTENT}
 PROGRAMS = {chapter: CONTENT[directory]["program"] for chapter, directory in DIRECTORIES.items()}
 TEXTS = chapters_breaks.texts(CONTENT)
-NO_OUTPUT = ("01", "10", "11", "18", "19", "20", "22")  # what these compute is more than O
+NO_OUTPUT = ("01", "10", "11", "18", "19", "20", "22")  # their outputs are not O alone
 ON_A_DEVICE = [chapter for chapter in PROGRAMS if "03" <= chapter < "18" or chapter == "23"]
 PLOT_WIDTH = 40
 
 
 class BadUsage(Exception):
-    """One sentence, exit 2."""
+    """An error message of one sentence for exit status 2."""
 
 
-# ---------------------------------------------------------------- which demo, on which input
+# ---- choice of demo and input ----
 
 def demos(chapter):
-    """(name, demo) of all breaks of a chapter, each with its first input."""
+    """Returns (name, demo) of all breaks of a chapter, each with its first input."""
     return list(CONTENT[DIRECTORIES[chapter]]["breaks"].items())
 
 
@@ -52,7 +52,7 @@ def chapters_of(name):
 
 
 def choose(name, chapter=None):
-    """The demo of a break in a chapter; without one, in the first chapter that has tiles."""
+    """Returns the demo of a break in a chapter, or in the first chapter that has tiles."""
     if name not in TEXTS:
         raise BadUsage(f"break {name}: accepted: " + ", ".join(TEXTS))
     accepted = chapters_of(name)
@@ -65,12 +65,12 @@ def choose(name, chapter=None):
 
 
 def option_of(words, option):
-    """The value of an option, or None."""
+    """Returns the value of an option, or None."""
     return words[words.index(option) + 1] if option in words else None
 
 
 def with_option(words, option, value):
-    """`words` with this value of the option, at its place if it has one."""
+    """Returns `words` with this value of the option, in its old place if it was there."""
     if option in words:
         place = words.index(option) + 1
         return words[:place] + [value] + words[place + 1:]
@@ -78,7 +78,7 @@ def with_option(words, option, value):
 
 
 def changed(demo, chapter, scale=None, length=None, dtype=None):
-    """The demo with what the user wants to vary."""
+    """Returns the demo with the user's changes."""
     words = demo["input"].split()
     if dtype is not None:
         if chapter != "02":
@@ -105,7 +105,7 @@ def changed(demo, chapter, scale=None, length=None, dtype=None):
 
 
 def read_npy(path):
-    """float32, flat."""
+    """Returns the numbers of a float32 file as a flat list."""
     with open(path, "rb") as file:
         data = file.read()
     start = 10 + struct.unpack("<H", data[8:10])[0]
@@ -115,16 +115,16 @@ def read_npy(path):
 
 
 def arguments(demo, chapter):
-    """The program's arguments; kernels run on the emulator, which reports hazards."""
+    """Returns the program's arguments. Kernels run on the emulator, because it reports hazards."""
     words = demo["input"].split()
     on_the_cpu = "--algorithm" in words or "--device" in words
     return words + ([] if chapter not in ON_A_DEVICE or on_the_cpu else ["--device", "emulator"])
 
 
-# ---------------------------------------------------------------- running
+# ---- runs ----
 
 class Run:
-    """One run of a program: its JSON report, its trace and its output."""
+    """A run of a program: its JSON report, its trace and its output."""
 
     def __init__(self, program, options, folder, name, has_output):
         report, out = folder / f"{name}.json", folder / f"{name}.npy"
@@ -151,7 +151,8 @@ class Run:
 
 
 def run_pair(name, demo, chapter, program, folder, trace=True):
-    """Intact and broken on the same input; in chapter 02 with the trace of a wrong query."""
+    """Runs the program intact and broken on the same input, in chapter 02 with the trace of a wrong
+    query."""
     folder = Path(folder)
     options = arguments(demo, chapter)
     has_output = chapter not in NO_OUTPUT
@@ -171,10 +172,10 @@ def run_pair(name, demo, chapter, program, folder, trace=True):
     return Run(program, options, folder, "intact", has_output), broken
 
 
-# ---------------------------------------------------------------- showing
+# ---- output ----
 
 def number(value):
-    """1.2e-05, or what it is instead of a number."""
+    """Returns a number like 1.2e-05, or "NaN" or "Inf"."""
     if value is None:
         return "not finite"
     if isinstance(value, float) and not math.isfinite(value):
@@ -207,7 +208,8 @@ def verdicts(intact, broken):
 
 
 def symptom(broken):
-    """What the program found when it compared itself with the intact one: a counter, or bits."""
+    """Returns the difference that the program found between itself and the intact program: a
+    counter, or bits."""
     found = broken.report.get("symptom")
     return [line for run in ("intact", "broken") if found
             for line in textwrap.wrap(f"{run}: {found[run]['text']}", 76, initial_indent="  ",
@@ -215,13 +217,15 @@ def symptom(broken):
 
 
 def log_sum(step):
-    """The row's log-sum-exp so far: what m and l mean together, whatever m is."""
+    """Returns the row's log-sum-exp so far, which m and l determine together and which does not
+    depend on m."""
     m, l = step[4], step[5]
     return m + math.log(l) if l > 0 and math.isfinite(l) and math.isfinite(m) else math.nan
 
 
 def first_tile(intact, broken):
-    """The first tile after which the two states mean something else: (tile, what)."""
+    """Returns (tile, description) of the first tile after which the two states differ in
+    meaning."""
     rounding = 1e-3 if broken.report["dtype"] == "f32" else 2e-2
     for a, b in zip(intact.trace, broken.trace):
         if not math.isfinite(b[2]):
@@ -257,7 +261,7 @@ def tiles(intact, broken, most=18):
 
 
 def first_bad_instruction(broken):
-    """Chapter 01: the first instruction that leaves a register not finite."""
+    """Returns chapter 01's first instruction that leaves a register nonfinite."""
     for step in broken.report["steps"]:
         for value, symbol in zip(step["registers"], step["symbols"]):
             if symbol is not None and value is None:
@@ -267,7 +271,7 @@ def first_bad_instruction(broken):
 
 
 def row_errors(intact, broken):
-    """The largest |broken - intact| of each query; NaN as soon as one is."""
+    """Returns the largest |broken - intact| of each query, or NaN if any difference is NaN."""
     dim = intact.report["shape"]["dim"]
     errors = []
     for begin in range(0, len(intact.o), dim):
@@ -278,8 +282,8 @@ def row_errors(intact, broken):
 
 
 def plot(errors, most=16):
-    """Bars on a log scale, 1e-6 to 10; rows are put together so that there are at most `most`, and
-    neighbours that are not finite are one."""
+    """Plots bars on a logarithmic scale from 1e-6 to 10. Combines rows so that there are at most
+    `most`, and combines adjacent rows that are not finite."""
     size = -(-len(errors) // most)
     low, high = -6.0, 1.0
     bars = []  # [first, last, worst]
@@ -302,7 +306,7 @@ def plot(errors, most=16):
 
 
 def source_line(chapter, where):
-    """The text of attention.hpp:160 in a chapter."""
+    """Returns the text of a line like attention.hpp:160 in a chapter."""
     file, _, line = where.partition(":")
     path = ROOT / "chapters" / DIRECTORIES[chapter] / file
     if not path.exists() or not line.isdigit():
@@ -313,7 +317,7 @@ def source_line(chapter, where):
 def hazard_lines(chapter, broken):
     lines = []
     for hazard in broken.hazards:
-        if not hazard["where"]:  # chapter 19: between ranks, the note above says all
+        if not hazard["where"]:  # chapter 19: a hazard between ranks, described by the note above
             continue
         times = "once" if hazard["count"] == 1 else f"{hazard['count']} times"
         lines.append(f"  {hazard['kind']}, {times}, in {hazard['where']}")
@@ -325,7 +329,7 @@ def hazard_lines(chapter, broken):
 
 
 def by_length(name, demo, chapter, program, folder):
-    """Kernels keep m and l in registers: the same input with 1, 2, … tiles of keys instead."""
+    """Runs the same input with 1, 2, … tiles of keys, because kernels keep m and l in registers."""
     length = int(option_of(demo["input"].split(), "--shape").split(",")[3])
     steps = sorted({min(length, 32 * i * max(1, length // 256)) for i in range(1, 9)})
     lines = ["  With fewer keys:"]
@@ -352,7 +356,7 @@ def command_line(name, demo, chapter, program):
 
 
 def brief(name, demo, chapter, program):
-    """The numbers, where it begins, and the hazards; the exit status."""
+    """Prints the numbers, where the error begins, and the hazards. Returns the exit status."""
     with tempfile.TemporaryDirectory() as folder:
         intact, broken = run_pair(name, demo, chapter, program, folder)
     say([command_line(name, demo, chapter, program)] + verdicts(intact, broken))
@@ -364,7 +368,7 @@ def brief(name, demo, chapter, program):
 
 
 def exhibit(name, demo, chapter, program, wait):
-    """Prints the whole story; the exit status."""
+    """Prints the whole comparison. Returns the exit status."""
     texts = TEXTS[name]
     say([f"{name}, chapter {chapter}: {texts['line']}", ""] + paragraph("Predict", texts["predict"]))
     if wait and sys.stdin.isatty() and sys.stdout.isatty():
@@ -396,7 +400,7 @@ def exhibit(name, demo, chapter, program, wait):
 
 
 def spans(chapters):
-    """["01", "02", "03", "12"]: 01-03 12."""
+    """Returns "01-03 12" for ["01", "02", "03", "12"]."""
     found = []
     for chapter in chapters:
         if found and chapter.isdigit() and int(chapter) == int(found[-1][-1][:2]) + 1:
@@ -407,7 +411,7 @@ def spans(chapters):
 
 
 def list_breaks(chapter=None):
-    """All, by kind; or those of a chapter, with the line that each switches off."""
+    """Lists all breaks by kind, or the breaks of a chapter with the line that each switches off."""
     usage = "\n  ./learn break NAME [--chapter NN] [--scale X] [--length N] [--dtype T]"
     if chapter is not None:
         chosen = [one for one in PROGRAMS if chapter.zfill(2) in (one, one[:2])]
@@ -468,7 +472,7 @@ def add_arguments(parser):
 
 
 def show(options, program_of=find_program):
-    """What main does, for ./learn: program_of(name) gives the path of a built program."""
+    """Shows a break for ./learn. program_of(name) returns the path of a built program."""
     if options.name is None or options.name.isdigit() or options.name in PROGRAMS:
         list_breaks(options.name)
         return 0

@@ -30,13 +30,13 @@ NUMERAL = r"\d+(?:\.\d+)?(?:e[-+]?\d+|·10[⁻⁰¹²³⁴-⁹]+)?"
 UNIT = re.compile(r"\s?(?:[MGT]?FLOP/s|[MGT]B/s|%|[mµn]s\b|s\b|W\b|[MG]Hz\b|times\b|clocks?\b"
                   r"|seconds\b|minutes\b"
                   r"|×(?=\s*(?:[a-z]{3}|[A-Z][a-z]|[.,;:)*]|$)))")  # not the × of 16 × 8
-REGISTERS = re.compile(r"\s?registers?\b")  # as ptxas counts them; from ten on: three are a toy's
-SPILLED = re.compile(r"\s?bytes\b")  # measured where the paragraph speaks of spills or the stack
+REGISTERS = re.compile(r"\s?registers?\b")  # as ptxas counts them, from 10 on: chapter 01 has three
+SPILLED = re.compile(r"\s?bytes\b")  # measured if the paragraph is about spills or the stack
 TOKEN = re.compile(rf"(?<![\w.,^]){NUMERAL}(?![\w]|\.\d)")
 AND_UNIT = re.compile(rf"(?:,| to| or| and|,? against|–| ±)\s?{NUMERAL}")  # 4 to 5 %, 3.5 or 4 %
 VERSION = (r"(?:\b(?:g\+\+|GCC|[Cc]lang|CMake|CUDA|nvcc|PyTorch|cuDNN|Python|Compute|Boost|driver|"
            r"Node|version|PTX ISA|[Ee]xercises?)\s+\d[\d.]*)|\b\d+(?:\.\d+){2,}|\b0\d\.\d\b")
-THOUSANDS = r"\b\d{1,3}(?:,\d{3})+\b"  # counts; a measured number has no commas here
+THOUSANDS = r"\b\d{1,3}(?:,\d{3})+\b"  # counts, because measured numbers have no commas
 NOT_PROSE = [r"(`+).+?\1", r"\*\*\d\d\.\d\*\*", r"!\[[^\]]*\]\([^)]*\)", r"\[\d\d\.\d [^\]]*\]\([^)]*\)",
              r"<!--.*?-->", r"</?[a-z][^>]*>", r"\$[^$\n]+\$", VERSION, THOUSANDS]
 COMMENT = re.compile(r"<!--\s*(source|number|cited|about):\s*(.+?)\s*-->")
@@ -47,15 +47,16 @@ SUPERSCRIPT = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 
 class Paragraph(NamedTuple):
     line: int   # of its first line, from 1
-    text: str   # lines that no blank line separates
+    text: str  # lines without a blank line between them
 
 
 class Unsourced(Exception):
-    """A comment that is not true, or cannot be read; one sentence."""
+    """An incorrect or unreadable comment, described in one sentence."""
 
 
 def paragraphs(prose: List[Tuple[int, str]]) -> Iterator[Paragraph]:
-    """Of lines with their numbers; a gap in the numbers (a fenced block) ends one too."""
+    """Splits numbered lines into paragraphs. A gap in the numbers (a fenced block) also ends a
+    paragraph."""
     lines: List[str] = []
     first = last = 0
     for number, line in [*prose, (-1, "")]:
@@ -74,7 +75,7 @@ def value(text: str) -> Decimal:
 
 
 def step(text: str) -> Decimal:
-    """One unit in the last place that is written."""
+    """Returns one unit of the last decimal place of a number."""
     mantissa, _, exponent = text.replace("·10", "e").translate(SUPERSCRIPT).partition("e")
     return Decimal(1).scaleb(int(exponent or 0) - len(mantissa.partition(".")[2]))
 
@@ -84,10 +85,10 @@ def digits(text: str) -> int:
 
 
 def measured(text: str) -> List[str]:
-    """The measured numbers of a paragraph, as written."""
+    """Returns the measured numbers of a paragraph, as written."""
     for pattern in NOT_PROSE:
         text = re.sub(pattern, " ", text, flags=re.DOTALL)
-    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)  # of a link, what it shows
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)  # of a link, its text
     spills = re.search(r"\bspill|\bstack\b", text)
     found = []
     for token in TOKEN.finditer(text):
@@ -101,7 +102,8 @@ def measured(text: str) -> List[str]:
 
 
 def stands_in(number: str, text: str, keyed: bool) -> bool:
-    """As written; in lines that a key chose also with more digits than are written here."""
+    """True if the text contains the number as written. Lines chosen by a key may have more
+    digits."""
     numerals = re.findall(rf"(?<![\d.]){NUMERAL}(?!\d|\.\d)", text)
     if keyed:
         return any(abs(value(numeral) - value(number)) <= step(number) / 2
@@ -115,7 +117,7 @@ OPERATORS: Dict[type, Callable] = {ast.Add: operator.add, ast.Sub: operator.sub,
 
 
 def evaluate(expression: str, known: Callable[[str], bool]) -> Decimal:
-    """+ - * / ** of numbers; each with a decimal point must be known."""
+    """Evaluates + - * / ** of numbers. Numbers with a decimal point must be known."""
     def walk(node: ast.expr) -> Decimal:
         if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
             left, right = walk(node.left), walk(node.right)
@@ -139,7 +141,7 @@ def evaluate(expression: str, known: Callable[[str], bool]) -> Decimal:
 
 
 class Source:
-    """Where the numbers of a paragraph may stand: a text, or the lines of it that a key chooses."""
+    """A source of the numbers of a paragraph: a text, or the lines of it that contain a key."""
 
     def __init__(self, text: str, keyed: bool, body: str = "") -> None:
         self.text, self.keyed, self.body, self.used = text, keyed, body, not body
@@ -151,7 +153,7 @@ class Source:
 
 
 def source(body: str, printed: str, read: Callable[[str], str]) -> Source:
-    """Of the comment `source: body`."""
+    """Returns the source of the comment `source: body`."""
     where, _, key = re.fullmatch(r'(.*?)(\s+"([^"]+)")?', body).groups()
     text = printed if where == "page" else read(where)
     if key:
@@ -163,7 +165,7 @@ def source(body: str, printed: str, read: Callable[[str], str]) -> Source:
 
 
 def computed(body: str, known: Callable[[str], bool]) -> Iterator[str]:
-    """The numbers of the comment `number: body`, each the result of its expression."""
+    """Returns the numbers of the comment `number: body`, after checking each expression."""
     for claim in body.split(";"):
         number, _, expression = (part.strip() for part in claim.partition("="))
         if not re.fullmatch(NUMERAL, number) or not expression:
@@ -175,7 +177,8 @@ def computed(body: str, known: Callable[[str], bool]) -> Iterator[str]:
 
 
 def told(kind: str, body: str, text: str) -> List[str]:
-    """The numbers of the comments `cited: body` and `about: body`: nothing to compare with."""
+    """Returns the numbers of the comments `cited: body` and `about: body`, which are not
+    compared."""
     listed, _, reason = body.partition(": ")
     numbers = re.split(r",\s*", listed)
     if not all(re.fullmatch(NUMERAL, number) for number in numbers) or not reason:
@@ -191,9 +194,9 @@ def told(kind: str, body: str, text: str) -> List[str]:
 
 
 def problems(paragraph: Paragraph, printed: str, read: Callable[[str], str]) -> Iterator[str]:
-    """What is wrong with the numbers of a paragraph. printed: the output that the page shows; read:
-    the text of a source that is not `page` (raises Unsourced)."""
-    text = re.sub(r"(`+).+?\1", " ", paragraph.text)  # an example of a comment is none
+    """Returns the errors in the numbers of a paragraph. printed: the output that the page shows.
+    read: returns the text of a source other than `page` (raises Unsourced)."""
+    text = re.sub(r"(`+).+?\1", " ", paragraph.text)  # an example of a comment is not a comment
     comments = COMMENT.findall(text)
     if len(MARKED.findall(text)) != len(comments):
         yield "malformed comment: expected <!-- source|number|cited|about: … --> on one line"
@@ -202,7 +205,8 @@ def problems(paragraph: Paragraph, printed: str, read: Callable[[str], str]) -> 
     sources, vouched = [Source(printed, False)], set()
 
     def known(number: str) -> bool:
-        return any([one.holds(number) for one in sources])  # all of them: each learns of its use
+        # all of them, because each records its use
+        return any([one.holds(number) for one in sources])
     for kind, body in sorted(comments, key=lambda comment: comment[0] != "source"):
         try:
             if kind == "source":

@@ -18,29 +18,31 @@ LINKED_EXERCISE = re.compile(r"\]\([./]*/exercises/\d\d_\w+/(ex\d+_\w+)/")
 
 
 def chapter_pages(chapter: Path) -> List[Path]:
-    """The pages of a chapter's lesson, in reading order; `chapter` is its directory."""
+    """Returns the pages of a chapter's lesson in reading order. `chapter` is its directory."""
     return [chapter / "README.md", *sorted(chapter.glob("[0-9]-*.md"))]
 
 
 def page_of_exercise(chapter: Path, exercise: str) -> Optional[Path]:
-    """The page whose list of exercises has the exercise (`ex1_safe_softmax`), or None."""
+    """Returns the page whose list of exercises has the exercise (`ex1_safe_softmax`), or None."""
     return next((page for page in chapter_pages(chapter)
                  if page.exists() and exercise in listed_exercises(page.read_text(encoding="utf-8"))), None)
 
 
 def listed_exercises(text: str) -> List[str]:
-    """The directories of the exercises that a page lists under `## Exercises`, in its order."""
+    """Returns the directories of the exercises that a page lists under `## Exercises`, in its
+    order."""
     section = re.search(r"^## Exercises\n(.*?)(?=^## |\Z)", text, re.M | re.S)
     return LINKED_EXERCISE.findall(section[1]) if section else []
 
 
 def words(text: str) -> int:
-    """How many words a page shows: prose, code and output, without HTML comments."""
+    """Returns the number of words that a page shows: prose, code and output, without HTML
+    comments."""
     return len(re.sub(r"<!--.*?-->", "", text, flags=re.S).split())
 
 
 def problems(root: Path) -> Iterator[str]:
-    """What is wrong with the pages of all chapters below `root`; one sentence each."""
+    """Returns the errors in the pages of all chapters below `root`, one sentence each."""
     for chapter in sorted((root / "chapters").glob("[0-9][0-9]_*")):
         if chapter.is_dir():
             yield from problems_of_chapter(root, chapter)

@@ -38,7 +38,7 @@ from lesson_numbers import Unsourced
 from without_breaks import without_breaks
 
 PAGE_FOLDERS = ("chapters", "common", "docs", "exercises", "solutions", "reference")
-ANCHOR_FOLDERS = ("chapters", "common")  # here an anchor that no page quotes is an error
+ANCHOR_FOLDERS = ("chapters", "common")  # an unused anchor below these is an error
 LESSONS = ("README.md", "chapters/*/*.md", "common/*/README.md", "docs/*.md",
            "docs/measurements/README.md", "docs/measurements/h200/README.md")
 RUN_TIMEOUT_S = 120
@@ -57,7 +57,7 @@ LANGUAGE = {**dict.fromkeys(CPP, "cpp"), ".py": "python", ".cmake": "cmake", ".j
 
 
 class Problem(Exception):
-    """Something in a page or a source that is not true or not well formed; one sentence."""
+    """An error in a page or a source, described in one sentence."""
 
 
 # ---- Anchors in source files ----
@@ -71,10 +71,9 @@ def read_lines(path: Path) -> List[str]:
 
 
 def find_anchors(path: Path) -> Dict[str, List[str]]:
-    """Anchor name -> the lines between its markers, without markers and break-it switches, with
-    common indentation removed. Anchors may nest and overlap. Raises Problem for a duplicate, unopened
-    or unclosed one.
-    """
+    """Returns {anchor name: the lines between its markers}, without markers and break-it switches,
+    and without common indentation. Anchors may nest and overlap. Raises Problem if an anchor is
+    defined twice, not opened or not closed."""
     lines = read_lines(path)
     found = anchored(path, lines)
     if path.suffix not in CPP:
@@ -112,18 +111,18 @@ def anchored(path: Path, lines: List[str]) -> Dict[str, List[str]]:
 
 
 def tidy(lines: List[str]) -> List[str]:
-    """Without common indentation, trailing spaces, and blank lines at both ends."""
+    """Removes common indentation, trailing spaces, and blank lines at both ends."""
     return textwrap.dedent("\n".join(line.rstrip() for line in lines)).strip("\n").split("\n")
 
 
 # ---- Pages ----
 
 class NotBuilt(Exception):
-    """A command whose program is optional, and is not there."""
+    """A command whose program is optional and was not built."""
 
 
 class Block(NamedTuple):
-    """A directive of a page and the fenced block under it."""
+    """A directive of a page and the fenced block below it."""
     line: int               # of the directive, from 1
     code: Optional[str]     # "FILE#ANCHOR", or None for a command
     command: Optional[str]
@@ -133,13 +132,13 @@ class Block(NamedTuple):
 
 
 def closes(fence: str, line: str) -> bool:
-    """Whether `line` ends a block that `fence` (its run of ` or ~) opened."""
+    """True if `line` ends a block that `fence` (a run of ` or ~) opened."""
     bare = line.strip()
     return len(bare) >= len(fence) and set(bare) == {fence[0]}
 
 
 def split_page(path: Path, lines: List[str]) -> Tuple[List[Block], List[Tuple[int, str]]]:
-    """The blocks to check, and the lines of prose (outside every fence) with their numbers."""
+    """Returns the blocks to check, and the numbered lines of prose outside of fences."""
     blocks, prose = [], []
     i = 0
     while i < len(lines):
@@ -173,14 +172,14 @@ def split_page(path: Path, lines: List[str]) -> Tuple[List[Block], List[Tuple[in
 
 
 def heading_ids(path: Path) -> Set[str]:
-    """The anchors that GitHub gives the headings of a page, and explicit <a id="…">."""
+    """Returns the anchors that GitHub gives the headings of a page, and explicit <a id="…">."""
     ids: Set[str] = set()
     for _, line in split_page(path, read_lines(path))[1]:
         ids.update(re.findall(r"<a\s+(?:id|name)=\"([^\"]+)\"", line))
         heading = HEADING.match(line)
         if not heading:
             continue
-        text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading.group(1))  # a link shows its text
+        text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading.group(1))  # of a link, its text
         slug = re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-")
         unique, again = slug, 0
         while unique in ids:
@@ -206,7 +205,8 @@ class Checker:
 
     def report(self, problem: str) -> None:
         problem = problem.replace(str(self.root) + os.sep, "")
-        if problem not in self.problems:  # a broken source is met once for each page that quotes it
+        # a broken source is found once for each page that quotes it
+        if problem not in self.problems:
             self.problems.append(problem)
 
     def anchors(self, path: Path) -> Dict[str, List[str]]:
@@ -246,7 +246,7 @@ class Checker:
             raise Problem(f"run: {command}: exit status {result.returncode}, expected {exit_code}"
                           + textwrap.indent("\n" + output.rstrip(), "    "))
         lines = [line.rstrip() for line in output.strip("\n").split("\n")]
-        return [f"$ {command}"] + lines  # comments do not show on a rendered page
+        return [f"$ {command}"] + lines  # comments are not shown on a rendered page
 
     # -- pages --
 
@@ -258,7 +258,7 @@ class Checker:
             self.report(str(problem))
             return
         filled, printed = list(lines), ""
-        for block in reversed(blocks):  # from the end, so that earlier line numbers stay true
+        for block in reversed(blocks):  # from the end, so that earlier line numbers stay correct
             try:
                 wanted = (self.quoted_code(page, block.code) if block.code is not None else
                           self.printed_output(page, block.command, block.exit_code))
@@ -300,7 +300,8 @@ class Checker:
 
     def check_predictions(self, page: Path, prose: List[Tuple[int, str]],
                           blocks: List[Block]) -> None:
-        """Code or output that follows "Write down …" is folded: the answer is out of sight."""
+        """Checks that code or output after "Write down …" is folded, so that the answer is
+        hidden."""
         asked, depth = 0, 0
         for number, line in sorted([*prose, *((block.line, "") for block in blocks)]):
             depth += line.count("<details") - line.count("</details>")
@@ -321,7 +322,7 @@ class Checker:
                 self.report(f"{page}:{paragraph.line}: {problem}")
 
     def source(self, page: Path, where: str) -> str:
-        """The text of a source that a comment names: a file, or what a command prints."""
+        """Returns the text of a source that a comment names: a file, or the output of a command."""
         if not where.startswith("$ "):
             path = (page.parent / where).resolve()
             if not path.is_file() or self.root not in path.parents:
@@ -375,7 +376,8 @@ class Checker:
 
 
 def files_under(root: Path, folders: Tuple[str, ...]) -> List[Path]:
-    """Regular files below these folders of root, sorted; hidden and cache folders left out."""
+    """Returns the regular files below these folders of root, sorted, without hidden and cache
+    folders."""
     found = []
     for folder in folders:
         for directory, subdirectories, names in os.walk(root / folder):

@@ -1,6 +1,7 @@
-"""./learn docs: builds the site, serves it, or tests it. The only part that needs Node.
+"""./learn docs: builds the site, serves it, or tests it. This is the only part that needs Node.
 
-Standard library only. Pages come from the repository's READMEs, figures from docs/figures/.
+It uses only the standard library. Pages come from the repository's READMEs, figures from
+docs/figures/.
 """
 
 import concurrent.futures
@@ -18,13 +19,13 @@ DOCS = Path(__file__).resolve().parent
 SITE = DOCS / ".vitepress" / "dist"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
-# As in learn: what answers if it is there, and what each system calls it.
+# As in learn: a command to test for, and the package's name on each system.
 NODE = [("node>=18.17", "nodejs", "nodejs", "nodejs"),
         ("npm", "npm", "npm", "npm")]
 TEST_NODE = [("node>=20.10", "nodejs", "nodejs", "nodejs")]  # node:test as the tests use it
-BROWSER = [("chromium", "chromium", "chromium", "chromium")]  # if there is no other
+BROWSER = [("chromium", "chromium", "chromium", "chromium")]  # if there is no other browser
 
-# For docs/wasm, which the site works without: as in learn, of Debian alone.
+# For docs/wasm, which is optional. As in learn, but only for Debian.
 PROGRAMS = [("clang++-19", "clang-19"), ("wasm-ld-19", "lld-19"), ("wasm-opt", "binaryen"),
             ("/usr/lib/llvm-19/lib/wasm32-wasi/libc++.a", "libc++-19-dev-wasm32"),
             ("/usr/lib/llvm-19/lib/wasm32-wasi/libc++abi.a", "libc++abi-19-dev-wasm32"),
@@ -34,14 +35,14 @@ PROGRAMS = [("clang++-19", "clang-19"), ("wasm-ld-19", "lld-19"), ("wasm-opt", "
             ("/usr/include/doctest/doctest.h", "doctest-dev"), ("/usr/include/hwy/highway.h", "libhwy-dev"),
             ("/usr/include/eigen3/Eigen/Core", "libeigen3-dev")]
 
-LONGEST = ("wasm", "site", "reading", "accessibility")  # of docs/test
+LONGEST = ("wasm", "site", "reading", "accessibility")  # files of docs/test
 
-# What npm says where no registry answers; anything else is a mistake of ours.
+# Messages of npm without a registry. Any other error is a mistake of ours.
 NO_REGISTRY = ("ENOTFOUND", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "EAI_AGAIN", "ENETUNREACH")
 
 
 class Missing(Exception):
-    """What the site needs cannot be had here; one sentence."""
+    """A requirement of the site that is not available, described in one sentence."""
 
 
 def add_arguments(parser) -> None:
@@ -67,15 +68,15 @@ def requirements(for_test: bool):
 
 
 def optional():
-    """PROGRAMS, if this system's packages have them."""
+    """Installs PROGRAMS if this system has packages for them."""
     known = shutil.which("apt-cache") and subprocess.run(
         ["apt-cache", "show", "libc++-19-dev-wasm32"], capture_output=True).returncode == 0
     return PROGRAMS if known else []
 
 
 def install_packages() -> None:
-    """docs/node_modules as package-lock.json has it. (Not `npm ci`: it refuses a lock file without
-    download addresses if that lists packages for other systems.)"""
+    """Installs docs/node_modules as in package-lock.json. (`npm ci` cannot be used, because it
+    refuses a lock file without download addresses that lists packages for other systems.)"""
     stamp = DOCS / "node_modules" / ".package-lock.json"
     lock = DOCS / "package-lock.json"
     if stamp.exists() and stamp.stat().st_mtime >= lock.stat().st_mtime:
@@ -97,7 +98,8 @@ def built_programs() -> list:
 
 
 def build_programs(missing: list) -> None:
-    """docs/public/*.wasm, if nothing of PROGRAMS is `missing`; the site works without."""
+    """Builds docs/public/*.wasm if none of PROGRAMS is `missing`. The site also works without these
+    files."""
     if missing:
         print(f"Without programs in the pages: {', '.join(missing)} not installed (docs/wasm/README.md)",
               flush=True)
@@ -116,7 +118,7 @@ def build(missing: list) -> None:
 
 
 def test(bin_directory: Path) -> None:
-    """Figures against the programs, then every page in a browser."""
+    """Compares the figures with the programs, and then tests every page in a browser."""
     run(["node", "figures/make.mjs", "--check", "--bin", str(bin_directory)],
         "a figure is not what the programs say; write it again: node docs/figures/make.mjs")
     environment = {**os.environ, "FA_CHROMIUM": browser(), "FA_BIN": str(bin_directory)}
@@ -131,10 +133,11 @@ def test(bin_directory: Path) -> None:
               + (result.stdout if failed else ""), end="", flush=True)
         return not failed
 
-    # The longest first: none of them is left alone in the end. (`node --test` itself goes by the alphabet.)
+    # The longest test starts first, so that none runs alone at the end. (`node --test` uses
+    # alphabetical order.)
     tests = sorted((DOCS / "test").glob("*.test.mjs"),
                    key=lambda path: (path.name.split(".")[0] not in LONGEST, path.name))
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:  # a browser each
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:  # one browser each
         if not all(list(pool.map(passes, tests))):
             raise RuntimeError("a test of the site failed; its output is above")
 
@@ -151,7 +154,7 @@ def serve(port: int) -> None:
 
 
 class QuietHandler(http.server.SimpleHTTPRequestHandler):
-    """Files, without a line for each request."""
+    """Serves files without printing a line for each request."""
 
     def log_message(self, *_):
         pass

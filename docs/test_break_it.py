@@ -1,21 +1,22 @@
 #!/usr/bin/env python3
-"""Types every pair of program and break alone, and holds it to the symptom in its breaks.json.
+"""Runs every pair of program and break, and compares the result with the symptom in its
+breaks.json.
 
     test_break_it.py [NN …]     the programs are on the PATH; without NN, all of them
 
-The program says which input it runs, exits 1 and compares itself with the intact program, which
-passes on the same input. The symptom is at least one of
+The program prints the input that it runs, exits with 1, and compares itself with the intact
+program, which passes on the same input. The symptom is at least one of
 
     nan: n            at least n elements are not finite
     wrong: x          all elements are finite, the largest error is at least x
-    lse: x            O is right, and the first wrong LSE is wrong by at least x
-    tile: t           of chapter 02's trace, the first in which p or l is not finite
-    hazard: kind      the emulator reports it, in a source line that contains `at`, against another
+    lse: x            O is correct, and the first wrong LSE is wrong by at least x
+    tile: t           the first tile of chapter 02's trace in which p or l is not finite
+    hazard: kind      the emulator reports it for a source line that contains `at`, and a second
                       line that contains `other`
     counter: name     the check passes, and this counter differs from the intact program's
     schedules: true   the check passes, and the bits under --schedule-seed 1 and 2 differ
 
-On each `harmless` input the broken program passes and names the input that shows the break.
+On each `harmless` input the broken program passes and prints the input that shows the break.
 """
 
 import json
@@ -51,7 +52,8 @@ def tool(*arguments):
 
 
 def typed(chapter, name, *options):
-    """(result, JSON report) of PROGRAM --break NAME and options that are no input."""
+    """Returns (result, JSON report) of PROGRAM --break NAME with options that do not change the
+    input."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "report.json")
         result = run(break_it.PROGRAMS[chapter], "--break", name, "--json", path, *options)

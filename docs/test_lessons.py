@@ -1,4 +1,4 @@
-"""Tests of docs/lessons.py, in a small repository: each way for a lesson to be untrue must fail."""
+"""Tests docs/lessons.py in a small repository: each kind of error in a lesson must be reported."""
 
 import os
 import re
@@ -454,7 +454,8 @@ class WithoutBreaks(unittest.TestCase):
 
 
 class Pages(unittest.TestCase):
-    """A chapter with three pages and two exercises; each way for its pages to be wrong must be named."""
+    """A chapter with three pages and two exercises. Each kind of error in its pages must be
+    reported."""
 
     FIRST = "# Chapter 04: Tiles\n\nFirst of [two](2-copies.md) and [three](3-swizzles.md).\n"
     SECOND = ("# Chapter 04, page 2: Copies\n\n## Exercises\n\n- [04.2](../../exercises/04_tiles/ex2_copy/"
@@ -538,7 +539,7 @@ class Pages(unittest.TestCase):
 
 
 class FirstPage(unittest.TestCase):
-    """What README.md says of the course, in numbers that no measurement gives."""
+    """Compares the numbers about the course in README.md with the repository."""
     ROOT = TOOL.parent.parent
     PAGE = (ROOT / "README.md").read_text(encoding="utf-8")
 

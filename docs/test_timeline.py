@@ -1,4 +1,4 @@
-"""Tests of docs/timeline.py on event logs whose picture is known."""
+"""Tests docs/timeline.py with event logs whose picture is known."""
 
 import json
 import os
@@ -12,7 +12,7 @@ TOOL = Path(__file__).resolve().parent / "timeline.py"
 
 
 def log_of(kinds, warp=0):
-    """Events of one warp: each entry is a kind, or (kind, group, source)."""
+    """Returns the events of one warp. Each entry is a kind, or (kind, group, source)."""
     events = []
     for step, entry in enumerate(kinds):
         kind, group, source = entry if isinstance(entry, tuple) else (entry, None, None)

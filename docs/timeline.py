@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Draws one warp's copies in flight against its mma instructions, from the emulator's event log.
+"""Draws one warp's copies in flight and its mma instructions, from the emulator's event log.
 
     docs/timeline.py EVENTS.json [--warp N] [--columns N]
     docs/timeline.py ch05_pipelining --shape 1,1,64,128,64      runs that program first
 
-EVENTS.json is what a program of chapters 03 on writes for --events. The axis counts instructions
-of the warp, not time: the emulator has no clock. What it shows is how many mma a warp could issue
-between the start of a copy and the wait that needs it.
-Exit status: 0 drawn, 1 the program failed, 2 bad usage or not an event log.
+EVENTS.json is the file that a program of chapter 03 or later writes for --events. The axis counts
+instructions of the warp, because the emulator has no clock. The picture shows how many mma a warp
+could issue between the start of a copy and the wait that needs it. Exit status: 0 if drawn, 1 if
+the program failed, 2 for wrong usage or an invalid event log.
 """
 
 import argparse
@@ -25,7 +25,7 @@ class BadInput(Exception):
 
 
 class Copy(NamedTuple):
-    """One commit group that copied something, or a phase of an mbarrier; in steps of its warp."""
+    """A commit group that copied something, or a phase of an mbarrier, in steps of its warp."""
     name: str   # "K tile 1"; "Q tile 0, K tile 0" if the group holds both
     start: int  # the first cp.async or tma_load
     end: int    # the wait that it ended with; after the last step if there was none
@@ -58,11 +58,13 @@ def run_program(command: List[str]) -> List[dict]:
 
 
 def copies_of(events: List[dict], steps: int) -> List[Copy]:
-    """The groups of one warp's events that copied something, in the order of their first copy.
+    """Returns the groups of one warp's events that copied something, in the order of their first
+    copy.
 
-    A group is named by every matrix that it holds, in the order of their first cp.async, and a
-    matrix's tile counts the groups before that held some of it. figures/timeline_log.js says the same.
-    Tensor copies have no groups: those that a phase of an mbarrier counts belong together.
+    A group is named by every matrix that it contains, in the order of their first cp.async. The
+    number of a matrix's tile is the number of earlier groups with that matrix.
+    figures/timeline_log.js has the same rule. Tensor copies have no groups, so the copies that a
+    phase of an mbarrier counts belong together.
     """
     start: Dict[object, int] = {}
     tiles: Dict[object, Dict[str, int]] = {}  # of each group, by matrix

@@ -1,10 +1,11 @@
-"""C++ as a lesson quotes it: without the break-it switches of this repository.
+"""Removes this repository's break-it switches from C++, as lessons quote it.
 
     without_breaks("if (!breaks.has(fa::MISSING_WAIT)) cp_async_wait<0>();")  ->  "cp_async_wait<0>();"
 
-`breaks.has(X)` and `breaks & X` count as false, and what follows from that is left out: operands of && and ||,
-branches of ?: and if, constants that are always true or false, arguments and parameters named
-`breaks`. Comments stay with their statement. The rest of the text is returned as it is.
+`breaks.has(X)` and `breaks & X` count as false. Everything that depends on them is simplified:
+operands of && and
+|, branches of ?: and if, constants that are always true or false, and arguments and parameters named `breaks`.
+Comments stay with their statement. The rest of the text is returned unchanged.
 """
 
 import re
@@ -23,13 +24,13 @@ PAIRS = {"(": ")", "[": "]", "{": "}"}
 
 
 def masked(text):
-    """The text with comments and strings blanked out, character for character."""
+    """Returns the text with comments and strings blanked out, character by character."""
     return re.sub(r"//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])'",
                   lambda found: re.sub(r"[^\n]", " ", found.group()), text)
 
 
 def closing(code, at):
-    """Where the bracket that opens at `at` closes."""
+    """Returns the position where the bracket at `at` is closed."""
     depth = 0
     for i in range(at, len(code)):
         depth += (code[i] in "([{") - (code[i] in ")]}")
@@ -39,8 +40,8 @@ def closing(code, at):
 
 
 def end_of_operand(code, at, stops):
-    """The first place from `at` on, outside brackets, where one of these tokens or the bracket
-    around it ends the operand."""
+    """Returns the first position from `at` on, outside of brackets, where one of these tokens or
+    the closing bracket ends the operand."""
     while at < len(code):
         if code[at] in PAIRS:
             at = closing(code, at)
@@ -51,7 +52,7 @@ def end_of_operand(code, at, stops):
 
 
 def start_of_operand(code, at, stops):
-    """The same to the left: the first character of the operand that ends before `at`."""
+    """Returns the first character of the operand that ends before `at`."""
     depth = 0
     for i in range(at - 1, -1, -1):
         depth += (code[i] in ")]}") - (code[i] in "([{")
@@ -68,7 +69,8 @@ def start_of_operand(code, at, stops):
 
 
 def end_of_statement(code, at):
-    """Just after the statement that begins at `at`: a block, or up to its semicolon."""
+    """Returns the position after the statement that begins at `at`: after its block or its
+    semicolon."""
     at += len(code[at:]) - len(code[at:].lstrip())
     if code[at] == "{":
         return closing(code, at) + 1
@@ -81,7 +83,8 @@ def end_of_statement(code, at):
 
 
 def cut(text, start, end):
-    """text without [start, end); a line that has nothing else goes with its comment."""
+    """Returns the text without [start, end). An otherwise empty line is removed together with its
+    comment."""
     line = text.rfind("\n", 0, start) + 1
     if not text[line:start].strip():
         start = line
@@ -91,12 +94,12 @@ def cut(text, start, end):
 
 
 def take(text, start, end, kept_start, kept_end):
-    """text in which [kept_start, kept_end) takes the place of [start, end)."""
+    """Returns the text in which [kept_start, kept_end) replaces [start, end)."""
     return text[:start] + text[kept_start:kept_end].strip() + text[end:]
 
 
 def unwrap(text, start, end):
-    """The statement in [start, end); a block without its braces, moved to the left."""
+    """Returns the statement in [start, end). A block loses its braces and is indented less."""
     statement = text[start:end].strip()
     if not statement.startswith("{"):
         return statement
@@ -105,7 +108,7 @@ def unwrap(text, start, end):
 
 
 def simplify_if(text, code, at):
-    """Leaves out the if whose whole condition is the constant at `at`."""
+    """Removes the if whose condition is the constant at `at`."""
     head = re.compile(r"if(?: constexpr)? \($").search(code[:at])
     if not head or code[at + 1] != ")":
         return None
@@ -123,7 +126,7 @@ def simplify_if(text, code, at):
 
 
 def simplify_constant(text, code, at):
-    """Puts the value of `const bool NAME = constant;` where NAME is used, up to the end of the block."""
+    """Replaces NAME by the value of `const bool NAME = constant;` until the end of the block."""
     definition = re.compile(r"const bool (\w+) =\s*$").search(code[:at])
     if not definition or code[at + 1] != ";":
         return None
@@ -138,7 +141,7 @@ def simplify_constant(text, code, at):
 
 
 def simplify(text, at):
-    """One step of what follows from the constant at `at`; None if nothing does."""
+    """Does one step of simplification of the constant at `at`. Returns None if there is none."""
     code, value = masked(text), text[at]
     after = at + 1
     if code[at - 1] == "!":
@@ -164,7 +167,8 @@ def simplify(text, at):
 
 
 def tidy(before, after):
-    """`after`, where a change has left a sum with 0, a lone opening of a line, wide gaps, or a long line."""
+    """Cleans up `after` where a change left a sum with 0, an opening bracket alone on a line, wide
+    gaps, or a long line."""
     after = re.sub(r" [-+] \(0\)", "", after)
     old = set(before.split("\n"))
     lines = []
@@ -182,7 +186,8 @@ def tidy(before, after):
 
 
 def without_breaks(text):
-    """C++ source text without `breaks`; raises ValueError where it does not know how."""
+    """Returns C++ source text without `breaks`. Raises ValueError if it cannot simplify the
+    text."""
     if "breaks" not in text:
         return text
     result = CALL.sub(OFF, text)

@@ -1,4 +1,5 @@
-// The site. Its pages are the repository's own READMEs: nothing is copied, srcDir is the root.
+// The configuration of the site. Its pages are the repository's READMEs, and srcDir is the root, so
+// nothing is copied.
 import { createRequire } from 'node:module'
 import { basename, dirname, join } from 'node:path'
 import { defineConfig } from 'vitepress'
@@ -9,7 +10,7 @@ import { pages, ROOT, sidebar } from './pages.mjs'
 
 const require = createRequire(import.meta.url)
 
-// Four tiles, one of them being worked on.
+// Four tiles, one of which is highlighted.
 const ICON = 'data:image/svg+xml,' + encodeURIComponent(
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16">'
   + '<path fill="#0b62c4" d="M1 1h6v6H1zM9 9h6v6H9z"/><path fill="#8fb8e8" d="M1 9h6v6H1z"/>'
@@ -19,9 +20,10 @@ const TITLE = 'Flash Attention, step by step'
 const DESCRIPTION = 'From a toy machine with three registers to an H100 kernel that is faster than FlashAttention-3, '
   + 'one idea per chapter. No GPU needed.'
 
-// ---- search: every word must be there; lessons come first ----
+// ---- search: all words must match; lessons come first ----
 
-// The diffs that a page shows are not its words; what its figures show is. Contributors' pages are left out.
+// Diffs on a page are not searched, but the text of its figures is. Pages for contributors are left
+// out.
 function searchable(source, env, md) {
   const html = md.render(source, env)
   const left_out = env.frontmatter?.search === false || /^docs\/(figures\/|CONTRIBUTING)/.test(env.relativePath)
@@ -30,7 +32,7 @@ function searchable(source, env, md) {
     .replace(/<Figure [^>]*title="([^"]*)" alt="([^"]*)"[^>]*>/g, '<p>$1. $2</p>')
 }
 
-// These two go to the browser as text, so they stand alone.
+// The browser gets these two functions as text, so they must not use other names.
 function processTerm(term) {
   const word = term.toLowerCase().replace(/^[`*("]+|[`*)".,:;?!]+$/g, '')
   return /^(|the|a|an|of|to|do|does|how|is|are|i|it|in|on|for|what|why|where|which|and)$/.test(word)
@@ -69,7 +71,7 @@ export default defineConfig({
     search: { provider: 'local', options: { _render: searchable, miniSearch: { options: { processTerm },
       searchOptions: { combineWith: 'AND', fuzzy: 0.1, boostDocument } } } },
   },
-  vite: {  // pages lie outside of docs/, where Vue is installed
+  vite: {  // pages are outside of docs/, where Vue is installed
     resolve: { alias: [
       { find: /^vue$/, replacement: require.resolve('vue/dist/vue.runtime.esm-bundler.js') },
       { find: /^vue\/server-renderer$/, replacement: require.resolve('vue/server-renderer') }] },

@@ -1,5 +1,5 @@
-// How the repository's Markdown, written for a reader of files, becomes pages: pictures become figures,
-// links to files lead to pages, quoted code says where it comes from.
+// Converts the repository's Markdown to pages: pictures become figures, links to files become links
+// to pages, and quoted code names its source.
 import katex from '@vscode/markdown-it-katex'
 import { readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
@@ -9,7 +9,7 @@ import { EXERCISES, PROGRAMS } from '../wasm/modules.mjs'
 import { clone_command, diff_of, figure_at, first_chapter, level_of, ROOT, slugify, sources, target_of, terms,
   url_of } from './pages.mjs'
 
-// A paragraph that is one picture of a figure: the figure itself.
+// Replaces a paragraph that is one picture of a figure by the figure.
 function figures(md) {
   md.core.ruler.push('figures', (state) => {
     const { tokens } = state
@@ -21,7 +21,7 @@ function figures(md) {
       if (!found) continue
       const figure = new state.Token('html_block', '', 0)
       const changes = escape(JSON.stringify(found.state))
-      const first = found.name === 'ladder'  // the first page: the sentence before it is the headline
+      const first = found.name === 'ladder'  // the first page: a headline precedes it
       if (first) tokens.slice(0, i).findLast(({ type }) => type === 'paragraph_open')?.attrJoin('class',
         'fa-headline')
       const hero = first ? start_html(url_of(first_chapter()), clone_command()) : ''
@@ -32,7 +32,7 @@ function figures(md) {
   })
 }
 
-// Where to begin, above the ladder.
+// The links above the ladder where a reader can start.
 const start_html = (first, clone) =>
   `<p class="fa-start"><a class="fa-button" href="${first}">Start with chapter 01</a> `
   + `<a href="#three-commands">Three commands</a> <a href="#your-path">Your path</a>${clone ? ` <code>${escape(clone)}</code>` : ''}</p>\n`
@@ -40,7 +40,8 @@ const start_html = (first, clone) =>
 const page_of = (env) => env.relativePath.endsWith('index.md')
   ? env.relativePath.replace(/index\.md$/, 'README.md') : env.relativePath
 
-// Relative links lead to pages. A page made from a file (docs/source/…) has absolute links only.
+// Makes relative links point to pages. A page that shows a file (docs/source/…) has only absolute
+// links.
 function links(md) {
   md.core.ruler.push('links', (state) => {
     for (const token of state.tokens.flatMap((block) => block.children ?? [])) {
@@ -52,7 +53,7 @@ function links(md) {
   })
 }
 
-// <!-- code: attention.hpp#swizzle --> above a block: the file's name, with a link to all of it.
+// Shows the file's name, with a link, above a block with <!-- code: attention.hpp#swizzle -->.
 function quoted_code(md) {
   md.core.ruler.push('quoted_code', (state) => {
     for (const token of state.tokens) {
@@ -64,7 +65,7 @@ function quoted_code(md) {
   })
 }
 
-// The corner of a table that says nothing is no heading.
+// An empty corner of a table is not a heading.
 function corners(md) {
   md.core.ruler.push('corners', ({ tokens }) => tokens.forEach((token, i) => {
     if (token.type !== 'th_open' || tokens[i + 1].content) return
@@ -72,7 +73,7 @@ function corners(md) {
   }))
 }
 
-// Indented code is drawn like fenced code.
+// Draws indented code like fenced code.
 function indented_code(md) {
   md.core.ruler.push('indented_code', (state) => {
     for (const token of state.tokens) {
@@ -81,7 +82,8 @@ function indented_code(md) {
   })
 }
 
-// Below the title of a chapter with a kernel: where in the machine its idea is at work.
+// Adds, below the title of a chapter with a kernel, the part of the machine that the chapter is
+// about.
 const LEVELS = [['grid', 'global memory'], ['', 'L2'], ['block', 'shared memory'], ['warp', 'registers'],
   ['mma', 'tensor core']]
 function locator(md) {
@@ -99,7 +101,7 @@ function locator(md) {
   })
 }
 
-// `./learn diff 04 | tail -1` prints how many lines changed: below it stand the lines.
+// Adds the changed lines below `./learn diff 04 | tail -1`, which prints their number.
 function diffs(md) {
   md.core.ruler.push('diffs', (state) => {
     const { tokens } = state
@@ -119,18 +121,18 @@ function diffs(md) {
   })
 }
 
-// A line without its sign; where lines are left out, the number of the next.
+// Returns a line without its sign, or, where lines are left out, the number of the next line.
 const words_in_diff = (line) => line.replace(/^@@ .*\+(\d+)(?:,\d+)? @@.*/, ' // … line $1').slice(1)
 
-// ---- what a line of a code block may need ----
+// ---- lines of code blocks ----
 
-// Columns that a page has room for, and those of the widest table: a table is made smaller, another line that
-// is longer is broken.
+// The columns that fit a page, and those of the widest table. A table is made smaller, and any
+// other longer line is broken.
 const LONGEST = 97, WIDEST_TABLE = 134
 const SIGNS = { '+': ' diff add', '-': ' diff remove', '@': ' fa-gap' }
 
-// A place in the source, file:line, in what a program printed: a link to that line. A file without its
-// folder is the one of the chapter whose program was named last.
+// Adds a link to a place in the source, file:line, in the output of a program. A file without a
+// folder belongs to the chapter whose program was named last.
 function with_places(line, state) {
   const [, chapter] = /(?<![\w/])(ch\d\d_\w+)/.exec(line) ?? []
   if (chapter) state.folder = `chapters/${chapter.slice(2)}`
@@ -162,9 +164,9 @@ function lines_of_code(md) {
   }
 }
 
-// ---- a prediction before its answer ----
+// ---- predictions ----
 
-// "Write down …", and then <details class="answer">: the reader's answer first.
+// For "Write down …" before <details class="answer">, asks for the reader's answer first.
 function predictions(md) {
   md.core.ruler.push('predictions', (state) => {
     let depth = null, prompt = ''
@@ -186,9 +188,10 @@ function predictions(md) {
 }
 const words_of = ({ children }) => children.map(({ content }) => content).join('').trim()
 
-// ---- the program itself, in the page ----
+// ---- programs in the page ----
 
-// On a chapter's page before its exercises, on Break it before its list: docs/wasm has those programs.
+// Adds the programs of docs/wasm to a chapter's page before its exercises, and to Break it before
+// its list.
 function kernels(md) {
   md.core.ruler.push('kernels', (state) => {
     const page = page_of(state.env), { tokens } = state
@@ -204,7 +207,7 @@ function kernels(md) {
   })
 }
 
-// On an exercise's page, below its text, if the page can judge it: where to do it.
+// Adds an editor below the text of an exercise, if the page can check the exercise.
 function exercises(md) {
   md.core.ruler.push('exercises', (state) => {
     const page = page_of(state.env), found = Object.entries(EXERCISES).find(([, directory]) =>
@@ -220,11 +223,11 @@ function exercises(md) {
   })
 }
 
-// ---- words of the glossary ----
+// ---- glossary ----
 
 const GLOSSARY = 'docs/glossary.md'
 
-// The first time that a page uses a word of the glossary, it leads there and says what it means.
+// Adds a link with the meaning to the first use of each glossary word on a page.
 function glossary(md) {
   md.core.ruler.push('glossary', (state) => {
     const page = page_of(state.env)
@@ -257,7 +260,7 @@ function glossary(md) {
   })
 }
 
-// Formulas by KaTeX; v-pre keeps Vue away from their braces.
+// Renders formulas with KaTeX. v-pre prevents Vue from reading their braces.
 function formulas(md) {
   md.use(katex.default ?? katex, { throwOnError: true })
   for (const rule of ['math_inline', 'math_block', 'math_inline_block']) {
@@ -266,9 +269,9 @@ function formulas(md) {
   }
 }
 
-// Colours of code as classes: a style attribute on every word would be half of a page's weight. Some
-// colours of the theme are too faint on its background and are made stronger here.
-const TOKENS = [  // the theme's colours, light and dark; what stands for them
+// Colors of code as classes, because a style attribute on every word would double the size of a
+// page. Some colors of the theme are too faint on its background and are made stronger here.
+const TOKENS = [  // the theme's colors, light and dark, and the class that replaces them
   ['24292E', 'E1E4E8'],
   ['D73A49', 'F97583', 'k', '#b3202e', '#f97583'],
   ['6F42C1', 'B392F0', 'f', '#6f42c1', '#b392f0'],
@@ -279,8 +282,8 @@ const TOKENS = [  // the theme's colours, light and dark; what stands for them
   ['22863A', '85E89D', 't', '#1a6e2e', '#85e89d'],
 ]
 const code_colors = {
-  // A line that takes longer than half a second, on a busy machine, would lose its colours in one of the two
-  // themes only: pairs that are not above.
+  // On a busy machine a line that takes longer than half a second would lose its colors in one of
+  // the two themes, which gives pairs that are not in the list above.
   preprocess: (code, options) => { options.tokenizeTimeLimit = 0 },
   postprocess: (html) => html.replace(
     / style="--shiki-light:#(\w{6});--shiki-dark:#(\w{6});?"/g, (style, light, dark) => {

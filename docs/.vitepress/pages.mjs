@@ -1,4 +1,4 @@
-// What the repository offers the site: its pages, the files they link to, their places in the sidebar.
+// The repository's pages for the site, the files that they link to, and the sidebar.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, extname, join, posix, relative } from 'node:path'
@@ -9,7 +9,7 @@ import { ROOT } from '../figures/programs.mjs'
 export { ROOT }
 
 const FOLDERS = ['chapters', 'common', 'docs', 'exercises', 'reference']
-const NO_PAGE = ['hints.md']  // ./learn hint gives them one at a time
+const NO_PAGE = ['hints.md']  // ./learn hint shows them one at a time
 
 function files_below(folder) {
   return readdirSync(join(ROOT, folder), { withFileTypes: true }).flatMap((entry) => {
@@ -19,14 +19,14 @@ function files_below(folder) {
   }).sort()
 }
 
-// Every page, as a path from the root.
+// All pages, as paths from the root.
 export const pages = ['README.md', ...FOLDERS.flatMap(files_below)]
   .filter((path) => path.endsWith('.md') && !NO_PAGE.includes(posix.basename(path)) && !path.includes('['))
 
 const read = (path) => readFileSync(join(ROOT, path), 'utf8')
 const title_of = (path) => /^# (.+)$/m.exec(read(path))?.[1].replace(/`/g, '') ?? path
 
-// The figure of a page's picture: { name, state, title, size } of the picture at `path`, or nothing.
+// Returns the figure of the picture at `path`, { name, state, title, size }, or nothing.
 export function figure_at(path) {
   for (const [name, figure] of Object.entries(figures)) {
     if (!(path in figure.stills)) continue
@@ -35,13 +35,14 @@ export function figure_at(path) {
   }
 }
 
-// The page of a path from the root: a README is its folder's page, a file of code has one of its own.
+// Returns the URL of the page for a path from the root. A README is its folder's page, and a code
+// file has its own page.
 export function url_of(path) {
   if (path.endsWith('.md')) return '/' + path.replace(/(?<![^/])README\.md$/, '').replace(/\.md$/, '.html')
   return `/docs/source/${path}.html`
 }
 
-// What a link in a page leads to: a path from the root. A folder means its README.
+// Returns the path from the root that a link in a page refers to. A folder means its README.
 export function target_of(page, href) {
   const path = posix.normalize(posix.join(posix.dirname(page), decodeURIComponent(href))).replace(/\/$/, '')
   const full = join(ROOT, path)
@@ -53,7 +54,8 @@ export function target_of(page, href) {
 const LINK = /(?<!!)\[(?:[^[\]]|\[[^\]]*\])*\]\(\s*<?([^)\s>#]+)[^)]*\)|<!-- code: ([^\s#]+)/g
 const without_code = (markdown) => markdown.replace(/^(`{3,}|~{3,})[^]*?^\1/gm, '').replace(/`[^`\n]*`/g, '')
 
-// The files and folders without a page that pages link to or quote: they get one, with their source.
+// Returns the files and folders without a page that pages link to or quote. They get a page with
+// their source.
 export function sources() {
   const found = new Set()
   for (const page of pages) {
@@ -74,7 +76,7 @@ const LANGUAGES = { '.hpp': 'cpp', '.cpp': 'cpp', '.cu': 'cpp', '.py': 'python',
   '.json': 'json', '.sh': 'bash', '.cmake': 'cmake', '.diff': 'diff' }
 const LARGEST = 60000  // characters of a file that a page shows
 
-// The page that shows a file, its lines numbered, or lists a folder.
+// Returns the page that shows a file with line numbers, or lists a folder.
 export function source_page(path) {
   if (statSync(join(ROOT, path)).isDirectory()) {
     const list = files_below(path).map((file) => `- [${relative(path, file)}](${url_of(file)})`)
@@ -88,8 +90,8 @@ export function source_page(path) {
   return `# ${path}\n\n${note}${fence}${language} numbered\n${shown.trimEnd()}\n${fence}\n`
 }
 
-// What a chapter's kernel changes against the one before, as `./learn diff` prints it: the lines without
-// the names of the files, what it says about their number.
+// The changes of a chapter's kernel against the chapter before, as `./learn diff` prints them: the
+// lines without the file names, and the text about their number.
 const diffs = {}
 export const diff_of = (chapter) => diffs[chapter] ??= diff_from_learn(chapter)
 function diff_from_learn(chapter) {
@@ -99,7 +101,7 @@ function diff_from_learn(chapter) {
   return { before: from.slice(4), after: to.slice(4), lines, count }
 }
 
-// The words of the glossary: their names, the first sentence of what they mean, the heading's anchor.
+// Returns the words of the glossary: name, first sentence of the meaning, anchor of the heading.
 export function terms() {
   if (!pages.includes('docs/glossary.md')) return []
   return [...read('docs/glossary.md').matchAll(/^### (.+)\n\n([^]+?)\n(?=\n|$)/gm)].map(([, heading,
@@ -108,7 +110,7 @@ export function terms() {
     means: /^[^]+?\.(?=\s|$)/.exec(text.replace(/[`*]|\]\([^)]*\)|\[/g, '').replace(/\s+/g, ' '))[0] }))
 }
 
-// Headings are named as GitHub names them: links between the files are written for that.
+// Names headings as GitHub does, because links between the files use these names.
 export const slugify = (heading) =>
   heading.trim().toLowerCase().replace(/[^\p{L}\p{M}\p{N}_\- ]/gu, '').replace(/ /g, '-')
 
@@ -116,8 +118,8 @@ const entry = (path, text = title_of(path)) => ({ text, link: url_of(path) })
 const readmes = (folder) => pages.filter((path) => posix.dirname(posix.dirname(path)) === folder)
 const folder_of = posix.dirname
 
-// The curriculum: a chapter is there when its directory has a README; until then it is named, without a
-// link. A directory that the list does not know comes last.
+// The curriculum. A chapter exists if its directory has a README. Other chapters are named without
+// a link. A directory that is not in the list comes last.
 const PARTS = JSON.parse(read('chapters/parts.json'))
 const listed = PARTS.flatMap(({ chapters }) => chapters)
 const unlisted = readmes('chapters').map((path) => path.split('/')[1])
@@ -125,7 +127,7 @@ const unlisted = readmes('chapters').map((path) => path.split('/')[1])
 if (unlisted.length) PARTS.push({ part: 'More', chapters: unlisted })
 const readme_of = (name) => pages.find((path) => path === `chapters/${name}/README.md`)
 
-// The memories between which, or in which, a chapter's idea is at work.
+// The memories that a chapter's idea concerns.
 const WHERE = { '03': ['global memory', 'shared memory', 'registers', 'tensor core'], '04': ['shared memory'],
   '05': ['global memory', 'shared memory'], '06': ['shared memory', 'registers'], '07': ['shared memory'],
   '08': ['registers', 'tensor core'], '12': ['global memory', 'shared memory'],
@@ -135,7 +137,7 @@ export const level_of = (page) => WHERE[/^chapters\/(\d\d)_[^/]+\/[^/]+\.md$/.ex
 
 export const first_chapter = () => readme_of(PARTS[0].chapters[0])
 
-// How to get the project, where it is known from where this copy came.
+// Returns the command that clones the project, if the origin of this copy is known.
 export function clone_command() {
   const { status, stdout } = spawnSync('git', ['remote', 'get-url', 'origin'],
     { cwd: ROOT, encoding: 'utf8' })
@@ -143,7 +145,7 @@ export function clone_command() {
   return url ? `git clone ${url}` : ''
 }
 
-const BEFORE = { '03_basic_kernel': 'docs/cuda-in-one-picture.md' }  // a page of its own that a chapter starts from
+const BEFORE = { '03_basic_kernel': 'docs/cuda-in-one-picture.md' }  // read before the chapter
 
 function chapter_entries(name) {
   const path = readme_of(name), before = pages.includes(BEFORE[name]) ? [entry(BEFORE[name])] : []
@@ -156,14 +158,14 @@ function chapter_entries(name) {
   return [...before, { ...entry(path, title), ...own.length && { collapsed: true, items: own } }]
 }
 
-// " 17, 19, 20 coming", as far as they are.
+// Returns " 17, 19, 20 coming" for the chapters that do not exist yet.
 function coming({ chapters }) {
   const numbers = chapters.filter((name) => !readme_of(name)).map((name) => name.slice(0, 2))
   if (!numbers.length) return ''
   return ` <span class="fa-coming">${numbers.length < chapters.length ? `${numbers.join(', ')} ` : ''}coming</span>`
 }
 
-const LAST = ['docs/figures/README.md', 'docs/CONTRIBUTING.md']  // for those who work on the project
+const LAST = ['docs/figures/README.md', 'docs/CONTRIBUTING.md']  // for contributors
 
 export function sidebar() {
   const topics = [...new Set(readmes('exercises').concat(pages)

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Records ./learn check as it names a mistake: runs it and writes docs/figures/check.svg.
+"""Records how ./learn check names a mistake, and writes docs/figures/check.svg.
 
     docs/figures/recording.py [--home DIR]
 
-The exercise is checked in DIR, which keeps its build (default: a temporary directory, about a minute). The picture
-is an SVG whose animation is CSS. It plays three times and then shows all lines; with prefers-reduced-motion it shows
-them at once. exercises/test_track.py runs the same commands and compares the picture.
+The exercise is checked in DIR, which keeps its build (default: a temporary directory, about a
+minute). The picture is an SVG whose animation is CSS. It plays three times and then shows all
+lines. With prefers-reduced-motion it shows them at once. exercises/test_track.py runs the same
+commands and compares the picture.
 """
 
 import argparse
@@ -31,7 +32,8 @@ TYPING, PAUSE, END = 0.04, 1.2, 9.0  # seconds: per letter, after an output, aft
 
 
 def printed(command, home, environment, code):
-    """What a command prints in `home`. It is run a second time where the first one built the program."""
+    """Returns the output of a command in `home`. The command runs twice if the first run built the
+    program."""
     words = [str(ROOT / word) if word == "./learn" else word for word in command]
     for _ in range(2 if words != command else 1):
         result = subprocess.run(words, cwd=home, env=environment, text=True, stdin=subprocess.DEVNULL,
@@ -42,7 +44,8 @@ def printed(command, home, environment, code):
 
 
 def scenes(home, environment):
-    """[(command, its lines)]: the code without a barrier, its check, and the check of the right code."""
+    """Returns [(command, its lines)]: the code without a barrier, its check, and the check of the
+    correct code."""
     environment = {**environment, "LEARN_HOME": str(home), "TERM": "dumb", "LC_ALL": "C.UTF-8"}
     copy = home / COPY
     copy.parent.mkdir(parents=True, exist_ok=True)
@@ -57,8 +60,8 @@ def scenes(home, environment):
 
 
 def style_of(line, bold):
-    """The class of a printed line: a verdict, the name of the mistake, or nothing. A name goes on in lines that
-    are indented further."""
+    """Returns the class of a printed line: a verdict, the name of the mistake, or nothing. A name
+    continues on lines with more indentation."""
     if re.match(r"\S.*: (wrong|right) \(", line):
         return " class=\"%s\"" % ("bad" if ": wrong (" in line else "good"), False
     if line.startswith("  looks like: ") or bold and line.startswith("    "):
@@ -67,7 +70,7 @@ def style_of(line, bold):
 
 
 def svg(recorded):
-    """The picture of [(command, its lines)]."""
+    """Returns the picture of [(command, its lines)]."""
     rows, at = [], 0.5  # (text, class, second it appears at, second its typing ends at)
     for command, lines in recorded:
         if rows and not rows[-1][0].startswith("#"):

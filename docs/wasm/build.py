@@ -18,7 +18,8 @@ PUBLIC = HERE.parent / "public"
 OBJECTS = ROOT / "build" / "wasm"
 GENERATED = OBJECTS / "generated"
 
-# A page loads one of them; host.mjs says which has its chapter. In FIBERS are kernels, on the emulator.
+# A page loads one module. host.mjs has the module of each chapter. FIBERS has the kernels, on the
+# emulator.
 FIBERS = {
     "ampere": ["03_basic_kernel", "04_swizzling", "05_pipelining", "06_ldmatrix_x4", "07_better_pipelining",
                "08_fewer_instructions", "09_masks_and_shapes"],
@@ -31,11 +32,11 @@ FIBERS = {
 }
 MODULES = {"toy": ["01_toy_machine"], "tiled": ["02_tiled_cpu"], "systolic": ["18_systolic_array"],
            "gpt": ["20_train_a_gpt"], **FIBERS}
-NEEDS = {"23_fp8": ["17_low_precision"]}  # another chapter's sources
-PASSES = {"10_backward": "backward", "11_decoding": "decode"}  # the others': forward
-EXERCISES = "01_toy_machine"  # judged in the page, in the module "toy"
+NEEDS = {"23_fp8": ["17_low_precision"]}  # sources of another chapter
+PASSES = {"10_backward": "backward", "11_decoding": "decode"}  # all others: forward
+EXERCISES = "01_toy_machine"  # checked in the page, in the module "toy"
 
-# What a program may need. The linker takes what it does.
+# The files that a program may need. The linker includes only the ones that it uses.
 COMMON = ["accuracy", "backward", "break_demos", "breaks", "check", "error", "gradients", "half", "json_report",
           "memory", "npy", "operation", "parse", "problem", "program", "reference", "tensor", "tensor_core",
           "tensor_map", "gpu/no_runtime", "kernels/chapter"]
@@ -52,12 +53,12 @@ LEFT_OUT = {"02_tiled_cpu/bench", "02_tiled_cpu/fast_shared", "02_tiled_cpu/peak
             "10_backward/schedule_commands",
             *(f"20_train_a_gpt/{name}" for name in ("device_emulator", "no_gpu", "story"))}
 
-# What runs for each instruction of each thread is fast; the rest is small.
+# Code that runs for each instruction of each thread is compiled for speed, other code for size.
 SMALL = {"block", "buffer", "cluster", "divergence", "global_log", "hazard_log", "launch", "mbarrier", "schedule",
          "warpgroup_meeting"}
 FAST = {ROOT / "common" / "simt" / f"{name}.cpp" for name in set(SIMT) - SMALL}
 FAST.add(ROOT / "common" / "tensor_core.cpp")
-# What runs for each number of a step of training, too, four numbers at a time.
+# Code that runs for each number of a training step is also compiled with vectors of four numbers.
 FASTER = {ROOT / "chapters" / "20_train_a_gpt" / f"{name}.cpp"
           for name in ("layers", "matrix", "model", "self_attention", "training")}
 STACK_BYTES = 256 * 1024  # nothing guards its end: of its blocks Eigen lays at most two there, each of a 16th
@@ -66,18 +67,20 @@ FLAGS = ["--target=wasm32-wasi", "-std=c++20", "-Wall", "-Wextra", "-ffp-contrac
          f"-ffile-prefix-map={ROOT}/=", "-isystem", str(HERE / "compat"), "-I", str(ROOT),
          "-I", str(GENERATED),
          "-isystem", str(OBJECTS / "include")]
-# A `throw` ends a program with fibers (throw.cpp); it unwinds the others, which print more, too.
+# A `throw` ends a program with fibers (throw.cpp). In the other programs, which also print more, it
+# unwinds.
 FLAGS_OF_FIBERS = ["-fignore-exceptions", "-isystem", str(HERE / "compat_print")]
 FLAGS_OF_CPU = ["-fwasm-exceptions", "-I", str(ROOT / "chapters" / EXERCISES),
                 "-DCH01_PROGRAMS=\"programs\"", "-DEXERCISE_STUB=\"stub\"", "-DEXERCISE_COPY=\"answer\"",
                 "-DFA_ROOT=\"\"", "-DFA_RING=0", f"-DEIGEN_STACK_ALLOCATION_LIMIT={STACK_BYTES // 16}",
                 "-D_WASI_EMULATED_PROCESS_CLOCKS"]
 PRECOMPILED = ["algorithm", "cmath", "functional", "memory", "span", "string", "vector", "nlohmann/json.hpp"]
-HEADERS = ["nlohmann", "doctest", "hwy", "eigen3/Eigen"]  # of this machine's, which are for any
+# platform-independent headers of this machine
+HEADERS = ["nlohmann", "doctest", "hwy", "eigen3/Eigen"]
 
 
 REPLACED = ["increment_exception_refcount", "decrement_exception_refcount",
-            "rethrow_primary_exception"]  # by throw.cpp
+            "rethrow_primary_exception"]  # defined by throw.cpp
 
 
 class Failed(Exception):
@@ -92,7 +95,7 @@ def tool(name: str) -> str:
 
 
 def generated() -> list:
-    """As fa_kernel_chapter of common/cmake/kernels.cmake makes them."""
+    """Generates the sources that fa_kernel_chapter of common/cmake/kernels.cmake generates."""
     files = []
     for directory in sum(FIBERS.values(), []):
         for template, name in (("build.cpp.in", "emulator"), ("no_gpu.cpp.in", "no_gpu")):
@@ -105,20 +108,20 @@ def generated() -> list:
             files.append(written(path, text))
     (GENERATED / "breaks").mkdir(parents=True, exist_ok=True)
     content = breaks.programs(ROOT)
-    for directory in sum(MODULES.values(), []):  # main.cpp includes it, and is compiled after it
+    for directory in sum(MODULES.values(), []):  # main.cpp includes it and is compiled later
         written(GENERATED / "breaks" / f"ch{directory}.hpp", breaks.header(directory, content))
     return files
 
 
 def written(path: Path, text: str) -> Path:
-    """A file whose time changes only with its content."""
+    """Writes a file only if its content changes, so that its time does not change otherwise."""
     if not path.exists() or path.read_text() != text:
         path.write_text(text)
     return path
 
 
 def list_of(module: str) -> Path:
-    """A source with the programs of a module, for main.cpp."""
+    """Writes a source with the programs of a module, for main.cpp."""
     programs = {f"ch{name}": f"ch{name}" for name in MODULES[module]}
     if module == "toy":
         programs["judge"] = "judge"
@@ -133,7 +136,7 @@ const std::span<const fa::wasm::Program> fa::wasm::programs = all;
 
 
 def of_chapter(directory: str) -> list:
-    """A chapter's own sources; its main() gets the program's name."""
+    """Returns a chapter's own sources. Its main() is renamed to the program's name."""
     return [path for path in sorted((ROOT / "chapters" / directory).glob("*.cpp"))
             if not path.name.startswith("test_") and f"{directory}/{path.stem}" not in LEFT_OUT]
 
@@ -148,7 +151,8 @@ def is_current(target: Path, depfile: Path) -> bool:
 
 @functools.cache
 def precompiled(fibers: bool) -> Path:
-    """What most sources include, read once: a quarter of their time."""
+    """Precompiles the headers that most sources include, which saves a quarter of their compile
+    time."""
     target = OBJECTS / f"headers{'' if fibers else '_cpu'}.pch"
     depfile = target.with_suffix(".d")
     if not is_current(target, depfile):
@@ -173,9 +177,10 @@ def compile_one(source: Path, fibers: bool) -> Path:
     return target
 
 
-# What can be on a fiber's stack when it stops. Asyncify finds it from leave_fiber upwards, but not
-# through the call of a kernel by its std::function (ADD); and it would go on upwards through what
-# starts and ends a block (REMOVE), which only ever runs below host.mjs's loop.
+# The functions that can be on a fiber's stack when it stops. Asyncify finds them from leave_fiber
+# upwards, but not through the call of a kernel by its std::function (ADD). It would also continue
+# upwards through the functions that start and end a block (REMOVE), which only run below host.mjs's
+# loop.
 ADD = ["fa_fiber", "fa::simt::Block::thread_main*"]
 REMOVE = ["fa::simt::Cluster::*", "fa::simt::Block::finish*"]
 
@@ -183,7 +188,8 @@ REMOVE = ["fa::simt::Cluster::*", "fa::simt::Block::finish*"]
 def build(modules: list) -> None:
     (OBJECTS / "include").mkdir(parents=True, exist_ok=True)
     for header in HEADERS:
-        link = OBJECTS / "include" / Path(header).name  # alone: beside it lie the headers of this machine
+        # in its own directory, because this machine's other headers are beside it
+        link = OBJECTS / "include" / Path(header).name
         if not link.exists():
             link.symlink_to(f"/usr/include/{header}")
     PUBLIC.mkdir(exist_ok=True)
@@ -212,7 +218,7 @@ def build(modules: list) -> None:
 
 
 def make(module: str, own: list, objects: list) -> None:
-    """Of `objects` only what `own` need."""
+    """Returns the objects that `own` needs."""
     linked = OBJECTS / f"{module}.wasm"
     output = PUBLIC / f"{module}.wasm"
     newest = max(path.stat().st_mtime for path in [*own, *objects, HERE / "build.py"])

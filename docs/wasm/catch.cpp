@@ -1,6 +1,6 @@
-// Exceptions of WebAssembly, as far as programs without fibers need them: compiled with
-// -fwasm-exceptions, a `throw` unwinds in the browser, which asks _Unwind_CallPersonality at each
-// landing pad whether a `catch` there takes the exception. Debian's libc++abi was built without.
+// C++ exceptions in WebAssembly for programs without fibers. With -fwasm-exceptions the browser
+// unwinds at a `throw` and calls _Unwind_CallPersonality at each landing pad, to ask whether a
+// `catch` there takes the exception. Debian's libc++abi was built without this function.
 
 #include <cstdint>
 #include <cstdlib>
@@ -12,7 +12,7 @@
 
 namespace __cxxabiv1 {
 
-// The base of libc++abi's classes of type_info, for its one question.
+// The base class of libc++abi's type_info classes, for one virtual function.
 class __shim_type_info : public std::type_info {
  public:
   ~__shim_type_info() override;
@@ -27,20 +27,20 @@ namespace {
 
 using Type = const __cxxabiv1::__shim_type_info;
 
-// Lies before the object that is thrown. It lives as long as a handler works on it.
+// Stored before the thrown object. It exists as long as a handler uses the object.
 struct alignas(16) Header {
   Type* type;
-  void* (*destroy)(void*);  // a destructor of WebAssembly returns its object
-  void* caught_as;          // the object, as the handler's type sees it
+  void* (*destroy)(void*);  // a destructor returns its object in WebAssembly
+  void* caught_as;          // the object as the handler's type
   int handlers;
   bool thrown_again;
-  Header* outer;  // what was being handled when this was caught
+  Header* outer;  // the exception that was being handled when this one was caught
 };
-Header* handled = nullptr;  // innermost
+Header* handled = nullptr;  // the innermost handled exception
 
 Header& header_of(void* object) { return static_cast<Header*>(object)[-1]; }
 
-// LEB128, and what follows it.
+// Reads a LEB128 number and advances `at`.
 int64_t number(const uint8_t*& at, bool is_signed) {
   int64_t value = 0;
   int shift = 0;
@@ -62,17 +62,17 @@ void release(Header* header) {
 
 extern "C" {
 
-// What the compiler's code leaves here before it asks, and where it looks for the answer.
+// The compiler's code writes the input of the call here, and reads the result here.
 struct {
   uint32_t landing_pad;
-  const uint8_t* table;  // the function's, in the format of Itanium C++
-  uint32_t selector;     // which of its types; 0: none, clean up and continue
+  const uint8_t* table;  // the function's table, in the format of Itanium C++
+  uint32_t selector;     // index of the type in the table; 0: none, clean up and continue
 } __wasm_lpad_context;
 
 int _Unwind_CallPersonality(void* object) {
   Header& header = header_of(object);
   __wasm_lpad_context.selector = 0;
-  const uint8_t* at = __wasm_lpad_context.table + 1;  // behind the encoding of nothing
+  const uint8_t* at = __wasm_lpad_context.table + 1;  // after the byte of the empty encoding
   Type* const* types = nullptr;
   if (*at++ != 0xff) {
     const auto offset = number(at, false);
@@ -144,7 +144,7 @@ void __cxa_end_catch() {
 
 void* __cxa_get_exception_ptr(void* object) { return header_of(object).caught_as; }
 
-// The one thread never ends.
+// The only thread never ends.
 int __cxa_thread_atexit(void (*)(void*), void*, void*) { return 0; }
 
 }  // extern "C"

@@ -1,5 +1,5 @@
-// common/cli.hpp without CLI11, which needs files and exceptions: the options of a program, in its
-// sentences. There is no --help.
+// Implements common/cli.hpp without CLI11, which needs files and exceptions. The messages are the
+// same. There is no --help.
 
 #include "common/cli.hpp"
 
@@ -14,7 +14,7 @@ namespace fa {
 struct Cli::Impl {
   struct Option {
     bool takes_value = true;
-    const char* type = "TEXT";  // of its value, in messages
+    const char* type = "TEXT";  // name of the value's type, for messages
     int count = 0;
     std::function<void(const std::string&)> take;
   };

@@ -1,4 +1,5 @@
-// Chapter 10 without its experiments on the CPU, which print tables: its kernels fill a module.
+// Replaces chapter 10's experiments on the CPU, which print tables, because its kernels fill a
+// module.
 #include "chapters/10_backward/commands.hpp"
 
 #include "common/error.hpp"

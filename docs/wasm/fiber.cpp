@@ -1,8 +1,8 @@
-// Fibers in WebAssembly. Its call stack is out of reach, so a fiber that stops is unwound by
-// binaryen's asyncify, which saves the frames, and called again from its entry when it continues.
-// host.mjs calls the fibers, in a loop: frames of the program itself are below that loop and need
-// no saving. What C++ keeps in memory of its own, the "stack" of __stack_pointer, stays where it
-// is: each fiber has one, and the frames that asyncify saved lie below it.
+// Fibers in WebAssembly. A program cannot access its call stack there. Binaryen's asyncify
+// therefore unwinds a fiber that stops and saves its frames, and calls the fiber again from its
+// entry when it continues. host.mjs calls the fibers in a loop. Frames of the program itself are
+// below that loop and need no saving. The stack in linear memory (__stack_pointer) is not moved:
+// each fiber has one, and the frames saved by asyncify are below it.
 
 #include "common/simt/fiber.hpp"
 
@@ -22,9 +22,9 @@ using boost::context::detail::transfer_t;
 constexpr uint32_t kSavedBytes = 8 * 1024;  // for frames
 constexpr uint32_t kCanary = 0x0ddba11u;
 
-// Lies at the bottom of the fiber's stack; host.mjs knows the first five.
+// At the bottom of the fiber's stack. host.mjs uses the first five fields.
 struct Context {
-  uint32_t saved_at, saved_end;  // asyncify's own: where the next frame goes, and the end
+  uint32_t saved_at, saved_end;  // used by asyncify: where the next frame goes, and the end
   uint32_t stack_pointer;
   uint32_t started;
   uint32_t is_main;
@@ -43,8 +43,8 @@ extern "C" {
 
 __attribute__((export_name("fa_current"))) Context* fa_current() { return current; }
 
-// The frame at the bottom of each fiber. In build.py's list: asyncify cannot see that the call
-// leads to host_leave_fiber.
+// The frame at the bottom of each fiber. It is in build.py's list, because asyncify cannot see that
+// the call leads to host_leave_fiber.
 __attribute__((export_name("fa_fiber"), noinline)) void fa_fiber() {
   current->entry(current->transfer);
 }
@@ -88,7 +88,7 @@ void switch_to_main(void* data) {
 
 namespace fa::simt {
 
-const size_t kStackBytes = 64 * 1024;  // chapter 17's FP8 kernel takes more than half
+const size_t kStackBytes = 64 * 1024;  // chapter 17's FP8 kernel uses more than half
 
 StackPool::StackPool(int count)
     : count_(count),
@@ -100,7 +100,7 @@ StackPool::StackPool(int count)
 
 StackPool::~StackPool() { std::free(memory_); }
 
-bool StackPool::is_overflow(const void*) const { return false; }  // there is no fault to ask about
+bool StackPool::is_overflow(const void*) const { return false; }  // there is no fault to check
 
 void StackPool::prepare(Fiber& fiber, int i, void (*entry)(transfer_t)) {
   char* const bottom = memory_ + stride_ * static_cast<size_t>(i);
@@ -108,7 +108,7 @@ void StackPool::prepare(Fiber& fiber, int i, void (*entry)(transfer_t)) {
 }
 
 namespace {
-std::unique_ptr<StackPool> kept;  // launches of a program have blocks of one size, mostly
+std::unique_ptr<StackPool> kept;  // most launches of a program have blocks of the same size
 }
 
 std::unique_ptr<StackPool> borrow_stacks(int count) {

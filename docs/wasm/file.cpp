@@ -1,5 +1,5 @@
-// common/file.hpp in a page: what can be read is what came with the request, and the host keeps
-// what is written.
+// Implements common/file.hpp in a page. A program can read the files of its request, and the host
+// stores the files that it writes.
 #include "common/file.hpp"
 
 #include <filesystem>
@@ -31,7 +31,8 @@ void write_file(const std::string& path, std::string_view bytes) {
 
 bool std::filesystem::exists(std::string_view path) { return fa::files.contains(path); }
 
-/// A file for the next run: its name, a zero, its content; `count` bytes in all. Frees them.
+/// Adds a file for the next run: its name, a zero, its content, `count` bytes in total. Frees the
+/// bytes.
 extern "C" __attribute__((export_name("fa_give_file"))) void fa_give_file(char* bytes,
                                                                           size_t count) {
   const std::string name = bytes;

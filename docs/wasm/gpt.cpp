@@ -1,5 +1,5 @@
-// Chapter 20 where the model is trained on the CPU, in one thread: without its story, which learns
-// from the lessons, and without kernels, neither on the emulator nor on a GPU.
+// Chapter 20's training on the CPU in one thread, without its story, which learns from the lessons,
+// and without kernels.
 
 #include "chapters/10_backward/chapter.hpp"
 #include "chapters/16_maximum_on_demand/chapter.hpp"
@@ -8,7 +8,7 @@
 #include "common/error.hpp"
 #include "common/kernels/runner.hpp"
 
-// What the chapters' descriptions name. Nothing is in these builds.
+// The builds that the chapters' descriptions name. They are empty here.
 const fa::KernelBuild emulator::ch08::build{};
 const fa::KernelBuild emulator::ch09::build{};
 const fa::KernelBuild emulator::ch10::build{};

@@ -22,8 +22,8 @@
 import { EXERCISES, PROGRAMS } from './modules.mjs'
 
 const OUTPUTS = { 10: ['dq', 'dk', 'dv'], 20: ['checkpoint'] }  // of the others: out
-const NO_KERNELS = [1, 2, 18, 20]  // programs that know no --device, or are on the CPU without it
-// These keep what they were asked in variables of their own: as a process begins, so do their instances.
+const NO_KERNELS = [1, 2, 18, 20]  // programs without --device, or on the CPU by default
+// These programs keep options in static variables, so each request needs a new instance.
 const begins_anew = ({ chapter, exercise }) => exercise !== undefined || [1, 2, 10, 11, 20].includes(Number(chapter))
 const OF_THE_HOST = ['--device', '--json', '--bench', '--events', '--lse', '--block-table',
   ...['q', 'k', 'v', 'do', 'out', 'dq', 'dk', 'dv'].map((name) => `--${name}`)]
@@ -31,9 +31,9 @@ const DECODER = new TextDecoder(), ENCODER = new TextEncoder()
 const REWINDING = 2  // asyncify's states; 0 is normal, 1 unwinding
 const ABANDONED = Symbol('abandoned')
 
-class Refused extends Error {}  // bad input, in the program's words
+class Refused extends Error {}  // bad input, with the program's message
 
-// A request as the words of a command line, the program's name first.
+// Returns a request as the words of a command line, with the program's name first.
 export function commandLine(request) {
   if (request === null || typeof request !== 'object' || Array.isArray(request)) {
     throw new Refused('request: expected an object, such as {"chapter":4}')
@@ -55,7 +55,7 @@ export function commandLine(request) {
     if (OF_THE_HOST.includes(option) && !is_size) throw new Refused(`${option}: not in a request`)
     if (value === false || value === null) continue
     words.push(option)
-    if (value !== true) words.push(String(value))  // a list: with commas
+    if (value !== true) words.push(String(value))  // a list becomes words with commas
   }
   for (const name of breaks) words.push('--break', String(name))
   const on_cpu = NO_KERNELS.includes(Number(chapter)) || command.length || options.algorithm !== undefined
@@ -69,7 +69,7 @@ export function commandLine(request) {
   return words
 }
 
-// The files of a request, by name.
+// Returns the files of a request, by name.
 function filesOf({ exercise, stub, answer, files = {} }) {
   const all = exercise === undefined ? files : { stub, [answer_file(exercise)]: answer }
   if (all === null || typeof all !== 'object') throw new Refused('files: expected an object of texts')
@@ -82,7 +82,7 @@ function filesOf({ exercise, stub, answer, files = {} }) {
 }
 const answer_file = (exercise) => `${EXERCISES[exercise].replace(/^ex\d+_/, '')}.txt`
 
-// One instance of the module. After an error nothing on its stacks has been cleaned up.
+// An instance of the module. After an error its stacks are not cleaned up.
 class Instance {
   constructor(module) {
     const wasi = {
@@ -137,8 +137,9 @@ class Instance {
     return 0
   }
 
-  // Fibers, one after the other, until the main stack is to continue. A context as fiber.cpp has it:
-  // asyncify's two words, the stack pointer, whether it has started, whether it is the main one.
+  // Runs fibers, one after the other, until the main stack continues. A context has the format of
+  // fiber.cpp: asyncify's two words, the stack pointer, whether it has started, whether it is the
+  // main one.
   runFibers() {
     const e = this.exports, stack = e.__stack_pointer, main = stack.value
     for (;;) {
@@ -162,7 +163,7 @@ class Instance {
     stack.value = main
   }
 
-  // On a fiber: first to stop, and once more when it has been called again.
+  // Called on a fiber, once to stop it, and once more after it has been called again.
   leaveFiber() {
     const e = this.exports
     if (e.asyncify_get_state() === REWINDING) e.asyncify_stop_rewind()
@@ -186,7 +187,7 @@ class Instance {
     return this.exports.fa_run(at, words.length)
   }
 
-  // A character may lie in two writes.
+  // The bytes of a character may be in two writes.
   said(where) { return this.printed[where].map((bytes) => DECODER.decode(bytes, { stream: true })).join('') + DECODER.decode() }
 }
 
@@ -196,7 +197,7 @@ export class Programs {
     this.instance = null
   }
 
-  // What a chapter's --break accepts: { name: what it leaves out }.
+  // Returns the --break names of a chapter: { name: what it leaves out }.
   breaks(chapter) {
     const instance = new Instance(this.module)
     instance.call([PROGRAMS[chapter], '--list-breaks'])

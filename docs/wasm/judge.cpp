@@ -1,5 +1,5 @@
-// The exercises' tests, as a program: judge FILE EXERCISE. FILE is the answer, which its messages
-// call so; EXERCISE the directory of the test.
+// Runs the exercises' tests as a program: judge FILE EXERCISE. FILE is the answer, under the name
+// that messages use, and EXERCISE the directory of the test.
 
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>

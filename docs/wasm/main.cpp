@@ -1,5 +1,5 @@
-// The module's one entry: a program's main() with the words of a command line. What it prints and
-// writes goes to host.mjs.
+// The module's only entry: runs a program's main() with the words of a command line. host.mjs
+// receives what it prints and writes.
 
 #include <iostream>
 #include <string_view>
@@ -13,8 +13,8 @@ __attribute__((export_name("fa_allocate"))) void* fa_allocate(size_t bytes) {
   return ::operator new(bytes);
 }
 
-/// `words`: `count` strings, each with a zero behind it; the first is the program's name. Frees
-/// them. Returns the program's exit status, or -1 if there is no such program here.
+/// `words` has `count` strings, each followed by a zero. The first is the program's name. Frees
+/// them. Returns the program's exit status, or -1 if the module does not have the program.
 __attribute__((export_name("fa_run"))) int fa_run(char* words, int count) {
   std::vector<char*> arguments;
   char* word = words;

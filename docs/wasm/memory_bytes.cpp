@@ -1,6 +1,6 @@
-// common/memory.hpp's size of the machine: what host.mjs lets the module's memory grow to, less
-// what programs keep beside a problem. (The probe is not here: no kernel chapter has
-// --memory-limit.)
+// Implements common/memory.hpp's size of the machine as the limit to which host.mjs lets the
+// module's memory grow, less what programs need besides a problem. (The probe is missing, because
+// no kernel chapter has --memory-limit.)
 #include "common/memory.hpp"
 
 namespace fa {

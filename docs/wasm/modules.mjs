@@ -1,4 +1,4 @@
-// Which programs there are as WebAssembly, and in which file of docs/public.
+// The programs that exist as WebAssembly, and their files in docs/public.
 
 export const PROGRAMS = {
   1: 'ch01_toy_machine', 2: 'ch02_tiled_cpu',
@@ -11,7 +11,7 @@ export const PROGRAMS = {
 }
 export const EXERCISES = { '01.1': 'ex1_one_element', '01.2': 'ex2_reuse', '01.3': 'ex3_outer_product',
   '01.4': 'ex4_online_step', '01.5': 'ex5_beat_the_trace' }
-// Which file has a chapter. A request for one that there is not gets its answer from any.
+// Returns the file of a chapter. Any module can answer a request for a chapter that does not exist.
 export const MODULES = ['toy', 'tiled', 'ampere', 'backward', 'decoding', 'hopper', 'overlap', 'low_precision', 'fp8',
   'systolic', 'gpt']
 const MODULE_OF = { 1: 'toy', 2: 'tiled', 10: 'backward', 11: 'decoding', 12: 'hopper', 13: 'hopper', 14: 'hopper',

@@ -1,4 +1,4 @@
-// common/simt/overflow.hpp where there are no signals: fiber.cpp looks at the stacks itself.
+// Implements common/simt/overflow.hpp without signals, because fiber.cpp checks the stacks itself.
 #include "common/simt/overflow.hpp"
 
 namespace fa::simt {

@@ -1,4 +1,4 @@
-// common/parallel.hpp with the one thread that there is.
+// Implements common/parallel.hpp with a single thread.
 #include "common/parallel.hpp"
 
 namespace fa {

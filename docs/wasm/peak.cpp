@@ -1,4 +1,4 @@
-// Chapter 02's measured peaks where nothing is measured: one thread, and a clock made coarse.
+// Replaces chapter 02's peak measurements, because a page has one thread and a coarse clock.
 #include "chapters/02_tiled_cpu/peak.hpp"
 
 #include "common/error.hpp"

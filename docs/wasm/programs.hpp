@@ -1,5 +1,5 @@
 #pragma once
-// The programs of a module; build.py writes them.
+// The programs of a module. build.py generates the table.
 
 #include <span>
 

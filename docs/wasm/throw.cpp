@@ -1,6 +1,6 @@
-// `throw` without unwinding, which needs more of a browser than all have: compiled with
-// -fignore-exceptions, no catch and no destructor runs. An error ends the call and the instance;
-// Block::Unwind, thrown through the threads of a block that was given up, ends its fiber.
+// Implements `throw` without unwinding, which not all browsers support. With -fignore-exceptions no
+// catch and no destructor runs. An error ends the call and the instance. Block::Unwind, which is
+// thrown through the threads of an abandoned block, ends its fiber.
 
 #include <cstdlib>
 #include <cstring>
@@ -24,12 +24,12 @@ void* __cxa_allocate_exception(size_t bytes) { return std::malloc(bytes); }
     fa::wasm::switch_to_main(&self.fiber);
     host_abandon_fiber();
   }
-  // All other types here derive from std::exception, and have no other base.
+  // All other types here derive from std::exception and have no other base.
   host_fail(static_cast<std::exception*>(thrown)->what());
 }
 
-// std::exception_ptr, as far as the emulator keeps an error for later. libc++'s own, built without
-// exceptions, end the program; build.py has the linker take these in their place.
+// std::exception_ptr, as far as the emulator needs it to store an error. libc++'s own functions,
+// built without exceptions, end the program, so build.py makes the linker use these.
 __cxxabiv1::__cxa_exception* __cxa_init_primary_exception(void*, std::type_info*,
                                                           void* (*)(void*)) noexcept {
   return nullptr;  // not used
@@ -40,7 +40,7 @@ void __wrap___cxa_rethrow_primary_exception(void* object) {
   if (object != nullptr) host_fail(static_cast<std::exception*>(object)->what());
 }
 
-// The one thread never ends.
+// The only thread never ends.
 int __cxa_thread_atexit(void (*)(void*), void*, void*) { return 0; }
 
 }  // extern "C"

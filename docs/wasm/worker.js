@@ -1,7 +1,8 @@
-// The programs beside a page: it goes on while they run, and may end them.
+// Runs programs beside a page. The page continues while they run and can end them.
 //
-// To it: { name, module }, a compiled module, once; { name, request } or { name, breaks_of: chapter }. From it, in
-// the order of the questions: { answer }, or { breaks: { name: what it leaves out } }, or { failed }.
+// Messages to it: { name, module }, a compiled module, once; { name, request } or { name,
+// breaks_of: chapter }. Messages from it, in the order of the requests: { answer }, { breaks: {
+// name: what it leaves out } }, or { failed }.
 import { Programs } from './host.mjs'
 
 const programs = {}

@@ -6,13 +6,15 @@ import Figure from './Figure.vue'
 import Prediction from './Prediction.vue'
 import './style.css'
 
-// VitePress fetches pages ahead of a click and asks each link for its pathname; links in drawings have none.
+// VitePress fetches pages before a click and reads the pathname of each link. Links in drawings
+// have none.
 if (typeof SVGAElement !== 'undefined') {
   Object.defineProperty(SVGAElement.prototype, 'pathname',
     { configurable: true, get() { return new URL(this.href.animVal, this.baseURI).pathname } })
 }
 
-// A panel that is below the window stays as it came until the reader moves: its script is left out of what a page loads.
+// A panel below the window stays static until the reader scrolls, so a page does not load its
+// script at first.
 async function reader_is_near() {
   const top = globalThis.document?.querySelector('.fa-try')?.getBoundingClientRect().top ?? 0
   if (top > globalThis.innerHeight) await new Promise((moved) =>

@@ -1,40 +1,42 @@
-// The programs in a worker of the page (docs/wasm/worker.js): started when first asked, ended by cancel().
-// A module that was loaded once is kept, also offline.
+// Runs the programs in a worker of the page (docs/wasm/worker.js). The worker starts with the first
+// request, and cancel() ends it. A loaded module is cached, also for offline use.
 import { withBase } from 'vitepress'
 import { ref } from 'vue'
 
 import { module_of } from '../../wasm/modules.mjs'
 
-const PATIENCE = 300  // milliseconds until a sign says that it runs
+const PATIENCE = 300  // milliseconds until the page shows that the program runs
 
-const modules = {}  // compiled, for all panels of the page
+const modules = {}  // compiled, shared by all panels of the page
 async function load(name) {
   const response = await fetch(withBase(`/${name}.wasm`))
   if (!response.ok) throw new Error(`${name}.wasm: status ${response.status}`)
   return WebAssembly.compile(await response.arrayBuffer())
 }
 const loaded = (name) => modules[name] ??= load(name).catch((problem) => {
-  delete modules[name]  // the next question tries again
+  delete modules[name]  // the next request tries again
   throw problem
 })
 
 export class Runner {
   state = ref('untouched')  // ready, running, missing
-  seconds = ref(-1)  // how long it has been running, once that is worth a sign
+  seconds = ref(-1)  // run time so far, once it is long enough to show
   #worker
   #given  // names of the modules that the worker has
-  #waiting = []  // of questions that have no answer yet; the worker answers them in order
+  #waiting = []  // requests without an answer; the worker answers them in order
   #runs = 0
-  #round = 0  // counts what was cancelled
+  #round = 0  // number of cancelled rounds
 
-  /// What a chapter's --break accepts, { name: what it leaves out }; undefined if that cannot be had.
+  /// Returns the --break names of a chapter, { name: what it leaves out }, or undefined if they
+  /// are not available.
   async breaks(chapter) {
     const said = await this.#ask({ chapter }, { breaks_of: chapter })
     if (this.state.value === 'untouched' && said) this.state.value = 'ready'
     return said?.breaks
   }
 
-  /// The answer to a request (docs/wasm/host.mjs); undefined if it was cancelled, or if no program can answer.
+  /// Returns the answer to a request (docs/wasm/host.mjs), or undefined if it was cancelled or no
+  /// program can answer.
   async run(request) {
     const begin = performance.now()
     this.state.value = 'running'
@@ -53,7 +55,7 @@ export class Runner {
     }
   }
 
-  /// A program does not listen: its worker ends.
+  /// Ends the worker, because a program cannot be interrupted.
   cancel() {
     this.#round++
     this.#worker?.terminate()

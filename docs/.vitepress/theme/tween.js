@@ -1,10 +1,11 @@
-// Moves a drawing from what it showed to what it shows now. Only what has kept its shape moves: elements
-// with the same tag at the same place among equal neighbours. All else jumps.
+// Animates the change from one drawing to another. Only elements that keep their shape move: the
+// same tag at the same place among equal neighbours. All others change at once.
 const DURATION = 250  // ms
 const MOVING = ['x', 'y', 'width', 'height', 'cx', 'cy', 'r', 'x1', 'y1', 'x2', 'y2', 'transform', 'd']
 const NUMBERS = /-?\d+(?:\.\d+)?(?:e[+-]?\d+)?/g
 
-// Pairs of attributes that differ in their numbers only: [element, attribute, words between, from, to].
+// Returns the attributes that differ only in their numbers: [element, attribute, words between,
+// from, to].
 function changes(before, after, found = []) {
   for (const name of MOVING) {
     const [from, to] = [before.getAttribute(name), after.getAttribute(name)]

@@ -1,5 +1,6 @@
 #pragma once
-// Boost.Context's interface for WebAssembly, which cannot swap stacks: docs/wasm/fiber.cpp.
+// Boost.Context's interface for WebAssembly, which cannot swap stacks. docs/wasm/fiber.cpp
+// implements it.
 
 #include <cstddef>
 
