@@ -58,26 +58,22 @@ void run_watched(int ranks, const std::function<void(WatchedTransport&)>& work,
 std::string difference(const std::vector<std::string>& got,
                        const std::vector<std::string>& expected);
 
-// Judges what the ranks have shown, [ranks]; run(way, ranks) is what they show if a Way is done. A
-// Way as it is by default is right, each of `known` has a mistake in its `way`.
-template <class Way, class Known, class Run>
-void check_ranks(int ranks, const std::vector<std::string>& got, const std::vector<Known>& known,
-                 Run run) {
+// Compares what the ranks show with the learner's function and with the test's own answer. Returns
+// of run(way): what each rank has shown, [ranks]. A rank may call its send before its receive, and
+// wait for the send before the receive; each mistake is tried in all of these orders.
+template <class Way, class Answer, class Run>
+void check_ranks(int ranks, const Table& table, Run run) {
   const auto joined = [](const std::vector<std::string>& lines) {
     std::string all;
     for (const std::string& one : lines) all += one;
     return all;
   };
-  const std::string wrong = difference(got, run(Way{}, ranks));
+  const std::vector<std::string> got = run(Answer{});
+  const std::string wrong = difference(got, run(Way{}));
   std::vector<Look> looks;
-  for (const Known& one : known)
-    for (const bool send_first : {false, true})
-      for (const bool send_waits_first : {false, true}) {
-        Way way = one.way;
-        way.send_first = send_first;
-        way.send_waits_first = send_waits_first;
-        looks.push_back({one.name, joined(run(way, ranks)), one.explanation});
-      }
+  for (const Row& row : table)
+    for (const char* order : {"", "send-first", "send-waits-first", "send-first send-waits-first"})
+      looks.push_back({row.name, joined(run(Way{row.changes.with(order)})), row.explanation});
   check_shown(wrong.empty(),
               std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks") + "; " + wrong, joined(got),
               looks);

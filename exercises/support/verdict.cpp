@@ -112,6 +112,8 @@ std::vector<std::string> proofs() {
         lines.push_back("the same: " + other.name + ", " + one.name);
     }
   }
+  for (const std::string& change : unused_changes())
+    lines.push_back("never shows: the change " + change + ", which no answer asks for");
   return lines;
 }
 

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "exercises/support/table.hpp"
+
 namespace exercise {
 
 using Numbers = std::vector<double>;
@@ -37,41 +39,19 @@ struct Look {
   std::string name, shown, explanation;
 };
 
-// How a test describes the mistakes that it runs: a Way is the answer as people write it, with one
-// thing changed. A Known has one way, a Wrong several, each of which may explain a whole run.
-template <class Way>
-struct Known {
-  const char* name;
-  Way way;
-  const char* explanation;
-};
-template <class Way>
-struct Wrong {
-  const char *name, *explanation;
-  std::vector<Way> ways;
-};
-
-// The mistakes with what each way shows or puts out: shown(way), output(way).
-template <class One, class Way, class Show>
-std::vector<One> of_each(const std::vector<Known<Way>>& all, Show show) {
-  std::vector<One> result;
-  for (const auto& [name, way, explanation] : all) result.push_back({name, show(way), explanation});
-  return result;
+// What each mistake of a table shows or puts out: shown(way), output(way). A Way is made of
+// Changes.
+template <class Way = Changes, class Show>
+std::vector<Look> looks(const Table& table, Show shown) {
+  std::vector<Look> all;
+  for (const Row& row : table) all.push_back({row.name, shown(Way{row.changes}), row.explanation});
+  return all;
 }
-template <class One, class Way, class Show>
-std::vector<One> of_each(const std::vector<Wrong<Way>>& all, Show show) {
-  std::vector<One> result;
-  for (const auto& [name, explanation, ways] : all)
-    for (const Way& way : ways) result.push_back({name, show(way), explanation});
-  return result;
-}
-template <class All, class Show>
-std::vector<Look> looks(const All& all, Show shown) {
-  return of_each<Look>(all, shown);
-}
-template <class All, class Run>
-std::vector<Mistake> mistakes(const All& all, Run output) {
-  return of_each<Mistake>(all, output);
+template <class Way = Changes, class Run>
+std::vector<Mistake> mistakes(const Table& table, Run output) {
+  std::vector<Mistake> all;
+  for (const Row& row : table) all.push_back({row.name, output(Way{row.changes}), row.explanation});
+  return all;
 }
 
 struct Output {
@@ -99,6 +79,21 @@ void check(bool ok, const std::string& message, const std::vector<Suspect>& susp
 void check_shown(bool ok, const std::string& message, const std::string& shown,
                  const std::vector<Look>& looks, int line = __builtin_LINE(),
                  const char* file = __builtin_FILE());
+
+// What run(Answer{}) puts out, compared with run(Way{}), which is right, and with each mistake's.
+template <class Way, class Answer, class Run>
+void check_output(const Output& output, const Table& table, Run run, int line = __builtin_LINE(),
+                  const char* file = __builtin_FILE()) {
+  check_output(output, run(Answer{}), run(Way{}), mistakes<Way>(table, run), line, file);
+}
+// The same for what is shown in words; `what` says of which case.
+template <class Way, class Answer, class Show>
+void check_shown(const std::string& what, const Table& table, Show shown,
+                 int line = __builtin_LINE(), const char* file = __builtin_FILE()) {
+  const std::string got = shown(Answer{}), expected = shown(Way{});
+  check_shown(got == expected, what + ": expected " + expected + ", got " + got, got,
+              looks<Way>(table, shown), line, file);
+}
 
 // Normally distributed numbers, the same on every machine.
 std::vector<float> random_numbers(int count, int seed, float scale = 1);

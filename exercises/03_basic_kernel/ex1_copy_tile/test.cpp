@@ -5,6 +5,7 @@
 
 #include "exercises/support/warp.hpp"
 
+using exercise::Changes;
 using namespace emulator;
 using exercise::UNWRITTEN;
 
@@ -42,41 +43,66 @@ static Seen run(int rows, Copy copy) {
   return seen;
 }
 
-// The loop as people write it: right as it stands here, and each mistake is a change to it.
-struct Way {
-  enum Order {
-    kStrided,
-    kPieces,
-    kRows,
-    kAll,
-    kLane
-  } order = kStrided;  // which chunks a thread takes
-  enum Tail { kZeros, kSkipped, kRead, kByChunk, kByElement } tail = kZeros;
-  int last_row = 0;  // 1: row <= rows
-  int end = CHUNKS, step = NUM_THREADS;
-  int bytes = 16, dst = 16, src = 8, row_chunks = WIDTH / 8;
-};
+static const exercise::Table MISTAKES(R"(
+lanes-apart: rows; pieces
+  neighbouring lanes do not copy neighbouring chunks, so each lane has a sector to itself and uses
+  half of it; thread t should begin with chunk t
+tail-left-out: {,rows }skipped
+  rows that do not exist were skipped, and their place in the tile keeps what was there before;
+  copy them with source_bytes 0, which writes zeros
+tail-read-anyway
+  rows that do not exist were read: source_bytes must be 0 for them, and a row has WIDTH / 8
+  chunks
+chunk-for-row: by-chunk; by-element
+  the number of the chunk was compared with the number of rows; chunk c is in row c / (WIDTH / 8)
+one-row-too-many
+  the first row that does not exist was read: rows 0 to rows - 1 exist, so < and not <=
+past-the-tile
+  the loop goes past the tile, whose last chunk is HEIGHT * WIDTH / 8 - 1
+elements-for-bytes: dst=8
+  chunk c went to byte 8c; an address in shared memory counts bytes, and a chunk has 16
+elements-for-bytes: dst=1
+  chunk c went to byte c; an address in shared memory counts bytes, and a chunk has 16
+bytes-for-elements: src=16
+  chunk c came from gmem + 16c; a pointer counts elements, and a chunk has 8
+chunks-for-elements: src=1
+  chunk c came from gmem + c; a pointer counts elements, and a chunk has 8
+half-a-chunk: bytes=8
+  source_bytes is 8, so the second half of each chunk was filled with zeros; it counts bytes, and
+  8 elements are 16
+one-chunk-a-thread
+  each thread copied one chunk, and the tile has more chunks than there are threads: there is no
+  loop, or its step is more than NUM_THREADS chunks
+every-thread-copies-all
+  every thread copied the whole tile. Thread t begins with chunk t and continues NUM_THREADS chunks
+  further
+lane-for-thread
+  lane_index() counts 0 to 31 in each warp, so all warps copied the same chunks; thread_index()
+  counts through the block
+step-too-short: step={1,8,16,32,64}
+  the step of the loop is less than NUM_THREADS chunks, so that threads copy chunks that other
+  threads copy
+)");
 
-static Seen run(int rows, const Way& way) {
+// The right loop, and each mistake as a change to it.
+static Seen run(int rows, const Changes& is) {
   return run(rows, [&](uint32_t smem, const fa::bf16* gmem) {
-    int first = thread_index(), end = way.end, step = way.step;
-    if (way.order == Way::kPieces)
+    int first = thread_index(), step = is.integer("step", NUM_THREADS);
+    int end = is("one-chunk-a-thread") ? NUM_THREADS : CHUNKS + is("past-the-tile");
+    if (is("pieces"))
       first = thread_index() * (CHUNKS / NUM_THREADS), end = first + CHUNKS / NUM_THREADS, step = 1;
-    if (way.order == Way::kRows) {
-      first = thread_index() * way.row_chunks, step = 1;
-      end = thread_index() < HEIGHT ? first + way.row_chunks : 0;
+    if (is("rows")) {
+      first = thread_index() * (WIDTH / 8), step = 1;
+      end = thread_index() < HEIGHT ? first + WIDTH / 8 : 0;
     }
-    if (way.order == Way::kAll) first = 0, step = 1;
-    if (way.order == Way::kLane) first = lane_index();
+    if (is("every-thread-copies-all")) first = 0, step = 1;
+    if (is("lane-for-thread")) first = lane_index();
     for (int chunk = first; chunk < end; chunk += step) {
-      const bool by_row = way.tail != Way::kByChunk && way.tail != Way::kByElement;
-      const int place = by_row                      ? chunk / way.row_chunks
-                        : way.tail == Way::kByChunk ? chunk
-                                                    : chunk * 8;
-      const bool there = place < rows + way.last_row;
-      if (!there && way.tail == Way::kSkipped) continue;
-      cp_async_16(smem + chunk * way.dst, gmem + chunk * way.src,
-                  there || way.tail == Way::kRead ? way.bytes : 0);
+      const int row = is("by-chunk") ? chunk : is("by-element") ? chunk * 8 : chunk / (WIDTH / 8);
+      const bool there = row < rows + is("one-row-too-many");
+      if (!there && is("skipped")) continue;
+      cp_async_16(smem + chunk * is.integer("dst", 16), gmem + chunk * is.integer("src", 8),
+                  there || is("tail-read-anyway") ? is.integer("bytes", 16) : 0);
     }
   });
 }
@@ -109,66 +135,8 @@ static void check_copy(int rows) {
     message += "the tile is right; " + std::to_string(seen.sectors()) +
                " sectors of 32 bytes were asked for, " + std::to_string(fewest) + " hold it";
   }
-  std::vector<exercise::Look> looks;
-  const auto mistake = [&](const char* name, const char* explanation, const Way& way) {
-    looks.push_back({name, run(rows, way).shown(), explanation});
-  };
-  const char* const apart =
-      "neighbouring lanes do not copy neighbouring chunks, so each lane has a sector to itself and "
-      "uses half of it; thread t should begin with chunk t";
-  mistake("lanes-apart", apart, {.order = Way::kRows});
-  mistake("lanes-apart", apart, {.order = Way::kPieces});
-  const char* const left_out =
-      "rows that do not exist were skipped, and their place in the tile keeps what was there "
-      "before; copy them with source_bytes 0, which writes zeros";
-  mistake("tail-left-out", left_out, {.tail = Way::kSkipped});
-  mistake("tail-left-out", left_out, {.order = Way::kRows, .tail = Way::kSkipped});
-  mistake("tail-read-anyway",
-          "rows that do not exist were read: source_bytes must be 0 for them, and a row has WIDTH "
-          "/ 8 chunks",
-          {.tail = Way::kRead});
-  const char* const no_row =
-      "the number of the chunk was compared with the number of rows; chunk c is in row c / (WIDTH "
-      "/ 8)";
-  mistake("chunk-for-row", no_row, {.tail = Way::kByChunk});
-  mistake("chunk-for-row", no_row, {.tail = Way::kByElement});
-  mistake("one-row-too-many",
-          "the first row that does not exist was read: rows 0 to rows - 1 exist, so < and not <=",
-          {.last_row = 1});
-  mistake("past-the-tile",
-          "the loop goes past the tile: it has HEIGHT * WIDTH / 8 chunks, the last is the one "
-          "before that number",
-          {.end = CHUNKS + 1});
-  mistake("elements-for-bytes",
-          "chunk c went to byte 8c; an address in shared memory counts bytes, and a chunk has 16",
-          {.dst = 8});
-  mistake("elements-for-bytes",
-          "chunk c went to byte c; an address in shared memory counts bytes, and a chunk has 16",
-          {.dst = 1});
-  mistake("bytes-for-elements",
-          "chunk c came from gmem + 16c; a pointer counts elements, and a chunk has 8",
-          {.src = 16});
-  mistake("chunks-for-elements",
-          "chunk c came from gmem + c; a pointer counts elements, and a chunk has 8", {.src = 1});
-  mistake("half-a-chunk",
-          "source_bytes is 8, so the second half of each chunk was filled with zeros; it counts "
-          "bytes, and 8 elements are 16",
-          {.bytes = 8});
-  mistake("one-chunk-a-thread",
-          "each thread copied one chunk, and the tile has more chunks than there are threads: "
-          "there is no loop, or its step is more than NUM_THREADS chunks",
-          {.end = NUM_THREADS});
-  mistake("every-thread-copies-all",
-          "every thread copied the whole tile; thread t begins with chunk t, and goes on by "
-          "NUM_THREADS",
-          {.order = Way::kAll});
-  mistake("lane-for-thread",
-          "lane_index() counts 0 to 31 in each warp, so all warps copied the same chunks; "
-          "thread_index() counts through the block",
-          {.order = Way::kLane});
-  const char* const step =
-      "the threads went on by less than NUM_THREADS chunks, and copied again what others copy";
-  for (const int by : {1, 8, 16, 32, 64}) mistake("step-too-short", step, {.step = by});
+  const auto looks =
+      exercise::looks(MISTAKES, [&](const Changes& is) { return run(rows, is).shown(); });
   exercise::check_shown(wrong == 0 && seen.report.hazards.empty() && seen.sectors() == fewest,
                         message, seen.shown(), looks);
 }

@@ -1,11 +1,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <initializer_list>
 #include <prefetch.hpp>
 
 #include "exercises/support/warp.hpp"
 
+using exercise::Changes;
 using namespace emulator;
 using fa::simt::EventKind;
 using fa::simt::HazardKind;
@@ -84,46 +84,91 @@ static Seen run(int num_tiles, AddTiles add_tiles) {
   return seen;
 }
 
-// The loop as people write it: right as it stands here, and each mistake is a change to it.
-struct Way {
-  enum Commit { kAlways, kWithCopy, kBeforeCopy, kNever } commit = kAlways;
-  enum Start { kBeforeWait, kBeforeAdd, kAfterAdd } start = kBeforeWait;  // the next tile
-  enum Barriers { kBoth, kLandedOnly, kReadOnly, kBeforeTheWait, kNone } barriers = kBoth;
-  int wait = 1;  // -1: none
-  bool first_copy = true, first_commit = true, guard = true;
-  int more_turns = 0;
-  enum Buffer { kAlternating, kOther, kZero, kOne } into = kAlternating, from = kAlternating;
-};
+// "one-barrier": the next tile starts after the only barrier, where nothing younger is in flight at
+// the wait. This is right with wait<0>.
+static const exercise::Table MISTAKES(R"(
+wait-too-few: wait={2,-1}; second-barrier-missing wait=-1;
+    {before-add,after-add} {,second-barrier-missing} wait={1,2,-1}
+  every tile was added while its copy was in flight: before the add there was no wait, or its N
+  was larger than the number of groups that were started after this tile's
+nothing-committed: {,one-barrier }never first-commit-forgotten
+  no group was ever committed, so there is none to wait for: cp_async_wait counts groups
+first-commit-forgotten
+  tile 0 shares a group with tile 1, and wait<1> leaves both in flight. Commit after the first
+  start_copy, too
+first-commit-forgotten: one-barrier first-commit-forgotten
+  tile 0 has no group when it is waited for; commit after the first start_copy, too
+first-tile-not-started: {,one-barrier }no-first-copy {,first-commit-forgotten}
+  tile 0 was never started: each turn starts the next one, and the first has no turn before it
+commit-before-copy: {,one-barrier }commit-before-copy
+  the commit comes before start_copy, so that it closes a group without this copy, and the copy is
+  part of the next group
+conditional-commit
+  only the last tile is read too early: nothing was committed after it, so that wait<1> leaves this
+  tile in flight. Commit in every iteration, even when nothing is copied
+no-guard: {,before-add wait=0 ,one-barrier }no-guard
+  in the last turn a tile was started that does not exist; start the next tile if there is one,
+  and commit all the same
+wait-for-all: wait=0
+  right, but each wait waits for the tile that was started last, too; wait<1> leaves it in flight
+copy-too-late: after-add wait=0
+  right, but the next tile's copy starts after this tile was added, and has nothing to hide behind
+second-barrier-missing
+  a fast thread starts a copy into the buffer that a slow thread still adds. Put a barrier between
+  an add and the next copy into its buffer
+landing-barrier-missing
+  the wait covers only the calling thread's copies. Without a barrier between the wait and the add,
+  a thread cannot know that the other threads' copies have landed
+landing-barrier-missing: one-barrier landing-barrier-missing
+  the wait covers only the calling thread's copies. A barrier must come between the wait and the
+  add, and the only barrier here is after the add or before the wait
+barrier-before-wait
+  the wait covers only the calling thread's copies. A barrier after the wait covers those of all
+  threads; a barrier before the wait does not
+no-barrier: {,one-barrier }no-barrier
+  there is no barrier. One must come between a wait and the add, because each thread waits only for
+  its own copies, and one between an add and the next copy into its buffer
+one-buffer: {,one-barrier }{,from=0 ,from=1 }into={0,1}; {,one-barrier }from={0,1}
+  start_copy or add got the same buffer in every turn; tile j lives in buffer j % 2
+next-into-this-buffer: {,one-barrier }into-other
+  the next tile was copied into the buffer that is added now; tile j + 1 goes to buffer (j + 1) % 2
+adds-the-other-buffer: {,one-barrier }from-other
+  add got the buffer of the next tile; tile j lives in buffer j % 2
+last-tile-missing: {,one-barrier }last-tile-missing
+  the loop ends one turn too early: the last tile is never added
+one-turn-too-many: {,one-barrier }one-turn-too-many
+  the loop takes one turn more than there are tiles: < and not <=
+)");
 
-static int buffer(Way::Buffer which, int tile) {
-  const int zero_or_one = which == Way::kZero ? 0 : 1;
-  return which == Way::kAlternating ? tile % 2
-         : which == Way::kOther     ? (tile + 1) % 2
-                                    : zero_or_one;
+static int buffer(const Changes& is, const std::string& which, int tile) {
+  return is(which + "-other") ? (tile + 1) % 2 : is.integer(which, tile % 2);
 }
 
-static Seen run(int num_tiles, const Way& way) {
+// The right loop, and each mistake as a change to it.
+static Seen run(int num_tiles, const Changes& is) {
+  const bool one_barrier = is("one-barrier"), before_add = one_barrier || is("before-add");
+  const bool late = is.any("landing-barrier-missing", "barrier-before-wait");
+  const int groups = is.integer("wait", one_barrier ? 0 : 1);
   return run(num_tiles, [&](Steps& steps, int count) {
     const auto start = [&](int tile) {
-      if (way.commit == Way::kBeforeCopy) cp_async_commit();
-      if (tile < count || !way.guard) steps.start_copy(buffer(way.into, tile), tile);
-      if (way.commit == Way::kAlways || (way.commit == Way::kWithCopy && tile < count))
+      const bool exists = tile < count;
+      if (is("commit-before-copy")) cp_async_commit();
+      if (exists || is("no-guard")) steps.start_copy(buffer(is, "into", tile), tile);
+      if (!is.any("commit-before-copy", "never") && (exists || !is("conditional-commit")))
         cp_async_commit();
     };
-    const auto barrier = [&](std::initializer_list<Way::Barriers> ways) {
-      if (std::find(ways.begin(), ways.end(), way.barriers) != ways.end()) block_sync();
-    };
-    if (way.first_copy) steps.start_copy(0, 0);
-    if (way.first_commit) cp_async_commit();
-    for (int tile = 0; tile < count + way.more_turns; ++tile) {
-      if (way.start == Way::kBeforeWait) start(tile + 1);
-      barrier({Way::kBeforeTheWait});
-      if (way.wait >= 0) exercise::wait_for_groups(way.wait);
-      barrier({Way::kBoth, Way::kLandedOnly});
-      if (way.start == Way::kBeforeAdd) start(tile + 1);
-      steps.add(buffer(way.from, tile));
-      barrier({Way::kBoth, Way::kReadOnly, Way::kBeforeTheWait});
-      if (way.start == Way::kAfterAdd) start(tile + 1);
+    if (!is("no-first-copy")) steps.start_copy(0, 0);
+    if (!is("first-commit-forgotten")) cp_async_commit();
+    const int end = count + is("one-turn-too-many") - is("last-tile-missing");
+    for (int tile = 0; tile < end; ++tile) {
+      if (!before_add && !is("after-add")) start(tile + 1);
+      if (is("barrier-before-wait")) block_sync();
+      if (groups >= 0) exercise::wait_for_groups(groups);
+      if (!late && !is("no-barrier")) block_sync();
+      if (before_add) start(tile + 1);
+      steps.add(buffer(is, "from", tile));
+      if (late || (!one_barrier && !is.any("second-barrier-missing", "no-barrier"))) block_sync();
+      if (is("after-add")) start(tile + 1);
     }
   });
 }
@@ -147,118 +192,8 @@ static void check_tiles(int num_tiles) {
   }
   if (seen.adds.empty()) message += "nothing was added";
 
-  std::vector<exercise::Look> looks;
-  const auto mistake = [&](const char* name, const char* explanation, const Way& way) {
-    looks.push_back({name, shown(run(num_tiles, way), num_tiles), explanation});
-  };
-  const char* const too_few =
-      "every tile was added while its copy was in flight: before the add there was no wait, or its "
-      "N was larger than the number of groups that were started after this tile's";
-  mistake("wait-too-few", too_few, {.wait = 2});
-  mistake("wait-too-few", too_few, {.wait = -1});
-  for (const auto start : {Way::kBeforeAdd, Way::kAfterAdd})
-    for (const auto barriers : {Way::kBoth, Way::kLandedOnly})
-      for (const int wait : {1, 2, -1})
-        mistake("wait-too-few", too_few, {.start = start, .barriers = barriers, .wait = wait});
-  mistake("wait-too-few", too_few, {.barriers = Way::kLandedOnly, .wait = -1});
-  mistake("nothing-committed",
-          "no group was ever committed, so there is none to wait for: cp_async_wait counts groups",
-          {.commit = Way::kNever, .first_commit = false});
-  mistake("first-commit-forgotten",
-          "tile 0 has no group of its own: it shares one with tile 1, and wait<1> leaves both in "
-          "flight; commit after the first start_copy, too",
-          {.first_commit = false});
-  const char* const no_first =
-      "tile 0 was never started: each turn starts the next one, and the first has no turn before "
-      "it";
-  mistake("first-tile-not-started", no_first, {.first_copy = false, .first_commit = false});
-  mistake("first-tile-not-started", no_first, {.first_copy = false});
-  const char* const before_copy =
-      "the commit stands before start_copy and closes a group that the copy is not in; the copy "
-      "belongs to the next one";
-  mistake("commit-before-copy", before_copy, {.commit = Way::kBeforeCopy});
-  mistake("conditional-commit",
-          "only the last tile is read too early: nothing was committed after it, so wait<1> lets "
-          "the tile itself stay in flight; commit in every turn, also when nothing is copied",
-          {.commit = Way::kWithCopy});
-  const char* const no_guard =
-      "in the last turn a tile was started that does not exist; start the next tile if there is "
-      "one, and commit all the same";
-  mistake("no-guard", no_guard, {.guard = false});
-  mistake("no-guard", no_guard, {.start = Way::kBeforeAdd, .wait = 0, .guard = false});
-  mistake("wait-for-all",
-          "right, but each wait waits for the tile that was started last, too; wait<1> leaves it "
-          "in flight",
-          {.wait = 0});
-  mistake("copy-too-late",
-          "right, but the next tile's copy starts after this tile was added, and has nothing to "
-          "hide behind",
-          {.start = Way::kAfterAdd, .wait = 0});
-  const char* const second =
-      "a fast thread starts the copy after next into the buffer that a slow one still adds; a "
-      "barrier must stand between an add and the next copy into its buffer";
-  mistake("second-barrier-missing", second, {.barriers = Way::kLandedOnly});
-  mistake("landing-barrier-missing",
-          "the wait speaks for one thread; without a barrier between it and the add nobody knows "
-          "that the other threads' parts have landed",
-          {.barriers = Way::kReadOnly});
-  mistake("barrier-before-wait",
-          "the wait speaks for one thread; a barrier after it tells that the others' parts have "
-          "landed, one before it tells nothing",
-          {.barriers = Way::kBeforeTheWait});
-  const char* const no_barrier =
-      "there is no barrier: one must stand between a wait and the add, because each thread waits "
-      "for its own copies only, and one between an add and the next copy into its buffer";
-  mistake("no-barrier", no_barrier, {.barriers = Way::kNone});
-  const char* const fixed =
-      "start_copy or add got the same buffer in every turn; tile j lives in buffer j % 2";
-  for (const auto into : {Way::kAlternating, Way::kZero, Way::kOne})
-    for (const auto from : {Way::kAlternating, Way::kZero, Way::kOne})
-      if (into != from || into != Way::kAlternating)
-        mistake("one-buffer", fixed, {.into = into, .from = from});
-  const char* const next_into_this =
-      "the next tile was copied into the buffer that is added now; tile j + 1 goes to buffer (j + "
-      "1) % 2";
-  mistake("next-into-this-buffer", next_into_this, {.into = Way::kOther});
-  const char* const adds_other =
-      "add got the buffer of the next tile; tile j lives in buffer j % 2";
-  mistake("adds-the-other-buffer", adds_other, {.from = Way::kOther});
-  const char* const last_missing = "the loop ends one turn too early: the last tile is never added";
-  mistake("last-tile-missing", last_missing, {.more_turns = -1});
-  const char* const too_many = "the loop takes one turn more than there are tiles: < and not <=";
-  mistake("one-turn-too-many", too_many, {.more_turns = 1});
-  // The order with one barrier: the next tile starts behind it, and nothing younger is in flight at
-  // the wait. Right with wait<0>.
-  const auto one_barrier = [&](const char* name, const char* explanation, Way way) {
-    way.start = Way::kBeforeAdd;
-    way.wait = 0;
-    if (way.barriers == Way::kBoth) way.barriers = Way::kLandedOnly;
-    mistake(name, explanation, way);
-  };
-  one_barrier(
-      "nothing-committed",
-      "no group was ever committed, so there is none to wait for: cp_async_wait counts groups",
-      {.commit = Way::kNever, .first_commit = false});
-  one_barrier("first-commit-forgotten",
-              "tile 0 has no group when it is waited for; commit after the first start_copy, too",
-              {.first_commit = false});
-  one_barrier("first-tile-not-started", no_first, {.first_copy = false, .first_commit = false});
-  one_barrier("first-tile-not-started", no_first, {.first_copy = false});
-  one_barrier("commit-before-copy", before_copy, {.commit = Way::kBeforeCopy});
-  one_barrier("no-guard", no_guard, {.guard = false});
-  one_barrier("landing-barrier-missing",
-              "the wait speaks for one thread; a barrier must stand between it and the add, and "
-              "the only one stands behind the add, or before the wait",
-              {.barriers = Way::kReadOnly});
-  one_barrier("no-barrier", no_barrier, {.barriers = Way::kNone});
-  for (const auto into : {Way::kAlternating, Way::kZero, Way::kOne})
-    for (const auto from : {Way::kAlternating, Way::kZero, Way::kOne})
-      if (into != from || into != Way::kAlternating)
-        one_barrier("one-buffer", fixed, {.into = into, .from = from});
-  one_barrier("next-into-this-buffer", next_into_this, {.into = Way::kOther});
-  one_barrier("adds-the-other-buffer", adds_other, {.from = Way::kOther});
-  one_barrier("last-tile-missing", last_missing, {.more_turns = -1});
-  one_barrier("one-turn-too-many", too_many, {.more_turns = 1});
+  const auto looks = exercise::looks(
+      MISTAKES, [&](const Changes& is) { return shown(run(num_tiles, is), num_tiles); });
   exercise::check_shown(right && seen.report.hazards.empty() && seen.on_its_way, message,
                         shown(seen, num_tiles), looks);
 }

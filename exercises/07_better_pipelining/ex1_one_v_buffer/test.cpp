@@ -5,6 +5,7 @@
 
 #include "exercises/support/warp.hpp"
 
+using exercise::Changes;
 using namespace emulator;
 using fa::simt::EventKind;
 
@@ -100,41 +101,89 @@ static Seen run(int num_tiles, Walk walk) {
   return seen;
 }
 
-// The loop as people write it: right as it stands here, and each mistake is a change to it.
-struct Way {
-  enum LoadV { kBeforeK, kAfterK } load_V = kBeforeK;  // before or after multiply_K
-  enum LoadK { kBeforeV, kAfterV, kAtTheTop } load_K = kBeforeV;
-  int K_wait = 1, V_wait = 1;                         // -1: none
-  enum Barrier { kThere, kMissing, kBeforeTheWait };  // for landing
-  Barrier K_barrier = kThere, V_barrier = kThere;
-  enum Top { kBeforeLoadV, kAfterLoadV, kNone } top = kBeforeLoadV;
-  bool first_K = true, guard = false;
-  int next = 1, more_turns = 0;
-};
+static const exercise::Table MISTAKES(R"(
+no-barrier-before-v
+  load_V fills the only V buffer while a slower warp still multiplies with the last tile's V. Put a
+  barrier between multiply_V and the next load_V
+barrier-after-the-load
+  there are enough barriers, but none between multiply_V and the next load_V. The copy starts at
+  load_V, so that a barrier after load_V is too late
+k-barrier-missing
+  the wait before multiply_K covers only the calling thread's copies. A barrier after this wait must
+  show that the other threads' parts of K have landed
+v-barrier-missing
+  the wait before multiply_V covers only the calling thread's copies. A barrier after this wait must
+  show that the other threads' parts of V have landed
+barrier-before-wait: {,k-barrier-before-the-wait }v-barrier-before-the-wait;
+    k-barrier-before-the-wait
+  a wait covers only the calling thread's copies. A barrier after the wait covers those of all
+  threads; a barrier before it does not
+no-barrier: k-barrier-missing v-barrier-missing no-barrier-before-v
+  there is no barrier: each multiplication reads what other threads copied, and load_V overwrites
+  what they read
+wait-for-all: k-wait=0 v-wait=0
+  right, but each wait waits for the copy that was started last, too; wait<1> leaves it in flight
+wait-for-all: k-wait=0
+  right, but the wait before multiply_K waits for this tile's V, too; leave it in flight
+wait-for-all: v-wait=0
+  right, but the wait before multiply_V waits for the next K, too; leave it in flight
+wait-too-few: {,k-wait=2 }v-wait=2; k-wait=2; after-k; after-v; at-the-top
+  a tile was read while its copy was in flight: the N of a wait counts the groups that were
+  started after the one that is needed, and here it is larger
+missing-wait: v-wait=-1
+  nothing waits for V: the wait before multiply_K leaves V in flight, so that a second wait is
+  needed before multiply_V
+missing-wait: k-wait=-1
+  nothing waits for K before multiply_K, and the wait before multiply_V is too late
+missing-wait: k-wait=-1 v-wait=-1
+  there is no wait at all: every tile was read while it was in flight
+conditional-commit
+  only the last V is read too early: load_K was left out for the tile that does not exist, and
+  with it its group, so wait<1> lets V itself stay in flight. load_K commits an empty group there:
+  call it in every turn
+v-loaded-late: after-k k-wait=0
+  right, but V's copy starts after multiply_K, so that no computation hides it. V's buffer is free
+  as soon as the last tile has ended
+k-loaded-late: after-v v-wait=0; at-the-top v-wait=0
+  right, but the next K's copy starts after multiply_V, so that no computation hides it. The other K
+  buffer is free after the last multiply_K
+first-k-not-loaded
+  K of tile 0 was never loaded: each turn loads the next one, and the first has no turn before it
+same-k-again
+  load_K got the number of this tile, whose K was multiplied already
+last-tile-missing
+  the loop ends one turn too early: the last tile is left out
+one-turn-too-many
+  the loop takes one turn more than there are tiles: < and not <=
+)");
 
-static Seen run(int num_tiles, const Way& way) {
+// The right loop, and each mistake as a change to it.
+static Seen run(int num_tiles, const Changes& is) {
   return run(num_tiles, [&](Steps& steps, int count) {
-    const auto land = [](int wait, Way::Barrier barrier) {
-      if (barrier == Way::kBeforeTheWait) block_sync();
-      if (wait >= 0) exercise::wait_for_groups(wait);
-      if (barrier == Way::kThere) block_sync();
+    const auto land = [&](const std::string& of) {
+      const int groups = is.integer(of + "-wait", 1);
+      const bool early = is(of + "-barrier-before-the-wait");
+      if (early) block_sync();
+      if (groups >= 0) exercise::wait_for_groups(groups);
+      if (!early && !is(of + "-barrier-missing")) block_sync();
     };
     const auto load_K = [&](int tile) {
-      if (tile < count || !way.guard) steps.load_K(tile);
+      if (tile < count || !is("conditional-commit")) steps.load_K(tile);
     };
-    if (way.load_K != Way::kAtTheTop && way.first_K) steps.load_K(0);
-    for (int tile = 0; tile < count + way.more_turns; ++tile) {
-      if (way.top == Way::kBeforeLoadV) block_sync();
-      if (way.load_K == Way::kAtTheTop) steps.load_K(tile);
-      if (way.load_V == Way::kBeforeK) steps.load_V(tile);
-      if (way.top == Way::kAfterLoadV) block_sync();
-      land(way.K_wait, way.K_barrier);
+    if (!is.any("at-the-top", "first-k-not-loaded")) steps.load_K(0);
+    const int end = count + is("one-turn-too-many") - is("last-tile-missing");
+    for (int tile = 0; tile < end; ++tile) {
+      if (!is.any("barrier-after-the-load", "no-barrier-before-v")) block_sync();
+      if (is("at-the-top")) steps.load_K(tile);
+      if (!is("after-k")) steps.load_V(tile);
+      if (is("barrier-after-the-load")) block_sync();
+      land("k");
       steps.multiply_K(tile);
-      if (way.load_V == Way::kAfterK) steps.load_V(tile);
-      if (way.load_K == Way::kBeforeV) load_K(tile + way.next);
-      land(way.V_wait, way.V_barrier);
+      if (is("after-k")) steps.load_V(tile);
+      if (!is.any("after-v", "at-the-top")) load_K(tile + !is("same-k-again"));
+      land("v");
       steps.multiply_V(tile);
-      if (way.load_K == Way::kAfterV) load_K(tile + 1);
+      if (is("after-v")) load_K(tile + 1);
     }
   });
 }
@@ -153,89 +202,8 @@ static void check_walk(int num_tiles) {
   for (size_t i = 0; i < seen.lines.size(); ++i) message += (i ? "\n" : "") + seen.lines[i];
   if (seen.lines.empty()) message += "nothing was multiplied";
 
-  std::vector<exercise::Look> looks;
-  const auto mistake = [&](const char* name, const char* explanation, const Way& way) {
-    looks.push_back({name, shown(run(num_tiles, way), num_tiles), explanation});
-  };
-  const char* const before_v =
-      "load_V fills the only V buffer while a slower warp still multiplies with the last tile's V; "
-      "a barrier must stand between multiply_V and the next load_V";
-  mistake("no-barrier-before-v", before_v, {.top = Way::kNone});
-  mistake("barrier-after-the-load",
-          "there are barriers enough, but none between multiply_V and the next load_V: the copy "
-          "starts at load_V, and what comes after it is too late",
-          {.top = Way::kAfterLoadV});
-  mistake("k-barrier-missing",
-          "the wait before multiply_K speaks for one thread; a barrier behind it must say that the "
-          "other threads' parts of K have landed",
-          {.K_barrier = Way::kMissing});
-  mistake("v-barrier-missing",
-          "the wait before multiply_V speaks for one thread; a barrier behind it must say that the "
-          "other threads' parts of V have landed",
-          {.V_barrier = Way::kMissing});
-  const char* const too_early =
-      "a wait speaks for one thread; a barrier after it tells that the others' parts have landed, "
-      "one before it tells nothing";
-  mistake("barrier-before-wait", too_early, {.K_barrier = Way::kBeforeTheWait});
-  mistake("barrier-before-wait", too_early, {.V_barrier = Way::kBeforeTheWait});
-  mistake("barrier-before-wait", too_early,
-          {.K_barrier = Way::kBeforeTheWait, .V_barrier = Way::kBeforeTheWait});
-  mistake("no-barrier",
-          "there is no barrier: each multiplication reads what other threads copied, and load_V "
-          "overwrites what they read",
-          {.K_barrier = Way::kMissing, .V_barrier = Way::kMissing, .top = Way::kNone});
-  mistake("wait-for-all",
-          "right, but each wait waits for the copy that was started last, too; wait<1> leaves it "
-          "in flight",
-          {.K_wait = 0, .V_wait = 0});
-  mistake("wait-for-all",
-          "right, but the wait before multiply_K waits for this tile's V, too; leave it in flight",
-          {.K_wait = 0});
-  mistake("wait-for-all",
-          "right, but the wait before multiply_V waits for the next K, too; leave it in flight",
-          {.V_wait = 0});
-  const char* const too_few =
-      "a tile was read while its copy was in flight: the N of a wait counts the groups that were "
-      "started after the one that is needed, and here it is larger";
-  mistake("wait-too-few", too_few, {.K_wait = 2});
-  mistake("wait-too-few", too_few, {.V_wait = 2});
-  mistake("wait-too-few", too_few, {.K_wait = 2, .V_wait = 2});
-  mistake("wait-too-few", too_few, {.load_V = Way::kAfterK});
-  mistake("wait-too-few", too_few, {.load_K = Way::kAfterV});
-  mistake("wait-too-few", too_few, {.load_K = Way::kAtTheTop});
-  mistake("missing-wait",
-          "nothing waits for V: the wait before multiply_K leaves it in flight, so multiply_V "
-          "needs a wait of its own",
-          {.V_wait = -1});
-  mistake("missing-wait",
-          "nothing waits for K before multiply_K, and the wait before multiply_V is too late",
-          {.K_wait = -1});
-  mistake("missing-wait", "there is no wait at all: every tile was read while it was in flight",
-          {.K_wait = -1, .V_wait = -1});
-  const char* const conditional =
-      "only the last V is read too early: load_K was left out for the tile that does not exist, "
-      "and with it its group, so wait<1> lets V itself stay in flight. load_K commits an empty "
-      "group there: call it in every turn";
-  mistake("conditional-commit", conditional, {.guard = true});
-  mistake("v-loaded-late",
-          "right, but V's copy starts after multiply_K, and has nothing to hide behind; its buffer "
-          "is free from the end of the last tile on",
-          {.load_V = Way::kAfterK, .K_wait = 0});
-  const char* const k_late =
-      "right, but the next K's copy starts after multiply_V, and has nothing to hide behind; the "
-      "other K buffer is free from the last multiply_K on";
-  mistake("k-loaded-late", k_late, {.load_K = Way::kAfterV, .V_wait = 0});
-  mistake("k-loaded-late", k_late, {.load_K = Way::kAtTheTop, .V_wait = 0});
-  mistake("first-k-not-loaded",
-          "K of tile 0 was never loaded: each turn loads the next one, and the first has no turn "
-          "before it",
-          {.first_K = false});
-  mistake("same-k-again", "load_K got the number of this tile, whose K was multiplied already",
-          {.next = 0});
-  mistake("last-tile-missing", "the loop ends one turn too early: the last tile is left out",
-          {.more_turns = -1});
-  mistake("one-turn-too-many",
-          "the loop takes one turn more than there are tiles: < and not <=", {.more_turns = 1});
+  const auto looks = exercise::looks(
+      MISTAKES, [&](const Changes& is) { return shown(run(num_tiles, is), num_tiles); });
   exercise::check_shown(seen.in_order && seen.report.hazards.empty() && seen.next_flies, message,
                         shown(seen, num_tiles), looks);
 }

@@ -12,80 +12,60 @@ using Scores = std::vector<float>;
 
 constexpr float SCALE = 0.5f;
 
-// The three functions as people write them: right as it stands here, each mistake is a change to
-// it.
+// The right answer, and each mistake as a change to it.
 struct Way {
-  bool rescale_guarded = true, weights_guarded = true, guard_kept = false;
-  bool old_max_dropped = false, hidden_tile_wipes = false, upside_down = false;
-  bool rescale_scaled = true, weights_scaled = true, rescaled = true, l_summed = true;
-  enum Sign { kByBoth, kByEither, kByM, kByLZero, kByLPositive, kNever } sign = kByBoth;
-  enum Lse {
-    kNatural,
-    kWithoutM,
-    kWithoutScale,
-    kScaledWhole,
-    kScaledLog,
-    kDividedM,
-    kBase2,
-    kLog2OfL,
-    kPlusL,
-    kZero,
-    kMinus
-  } lse = kNatural;
-  bool divided = true, nan_replaced = false, hidden_tile_skipped = false;
+  exercise::Changes is;
 
   void raise_row_max(State& state, const Scores& s, float scale) const {
     float tile_max = NEG_INF;
     for (const float score : s) tile_max = std::max(tile_max, score);
-    float m_new = old_max_dropped ? tile_max : std::max(state.m, tile_max);
-    if (guard_kept && m_new == NEG_INF) m_new = 0;
-    const float minus = rescale_guarded && m_new == NEG_INF ? 0 : m_new;
-    float factor =
-        std::exp((upside_down ? minus - state.m : state.m - minus) * (rescale_scaled ? scale : 1));
-    if (hidden_tile_wipes && tile_max == NEG_INF) factor = 0;
-    if (rescaled) state.l *= factor, state.o *= factor;
+    float m_new = is("old-max-dropped") ? tile_max : std::max(state.m, tile_max);
+    if (is("guard-kept") && m_new == NEG_INF) m_new = 0;
+    const float minus = !is("factor-unguarded") && m_new == NEG_INF ? 0 : m_new;
+    float factor = std::exp((is("factor-upside-down") ? minus - state.m : state.m - minus) *
+                            (is("rescale-unscaled") ? 1 : scale));
+    if (is("hidden-tile-wipes") && tile_max == NEG_INF) factor = 0;
+    if (!is("not-rescaled")) state.l *= factor, state.o *= factor;
     state.m = m_new;
   }
   Scores exponentiate(State& state, const Scores& s, float scale) const {
-    const float minus = weights_guarded && state.m == NEG_INF ? 0 : state.m;
+    const float minus = !is("weights-unguarded") && state.m == NEG_INF ? 0 : state.m;
     Scores p;
-    if (hidden_tile_skipped && state.m == NEG_INF) return Scores(s.size());
+    if (is("hidden-tile-skipped") && state.m == NEG_INF) return Scores(s.size());
     for (const float score : s) {
-      p.push_back(std::exp((score - minus) * (weights_scaled ? scale : 1)));
-      if (nan_replaced && std::isnan(p.back())) p.back() = 0;
-      if (l_summed) state.l += p.back();
+      p.push_back(std::exp((score - minus) * (is("weights-unscaled") ? 1 : scale)));
+      if (is("nan-replaced") && std::isnan(p.back())) p.back() = 0;
+      if (!is("l-not-summed")) state.l += p.back();
     }
     return p;
   }
   Row store_output(const State& state, float scale) const {
-    const bool seen = sign == kByBoth        ? state.m != NEG_INF || state.l != 0
-                      : sign == kByEither    ? state.m != NEG_INF && state.l != 0
-                      : sign == kByM         ? state.m != NEG_INF
-                      : sign == kByLZero     ? state.l != 0
-                      : sign == kByLPositive ? state.l > 0
-                                             : true;
+    const bool seen = is("decided-by-either")            ? state.m != NEG_INF && state.l != 0
+                      : is("decided-by-m")               ? state.m != NEG_INF
+                      : is("by-l-zero")                  ? state.l != 0
+                      : is("by-l-positive")              ? state.l > 0
+                      : is("nothing-divided-by-nothing") ? true
+                                                         : state.m != NEG_INF || state.l != 0;
     const float log_l = std::log(state.l), log2e = 1.44269504f;
     const float natural = scale * state.m + log_l;
-    const float value = lse == kWithoutM       ? log_l
-                        : lse == kWithoutScale ? state.m + log_l
-                        : lse == kScaledWhole  ? scale * (state.m + log_l)
-                        : lse == kScaledLog    ? state.m + scale * log_l
-                        : lse == kDividedM     ? state.m / scale + log_l
-                        : lse == kPlusL        ? scale * state.m + state.l
-                        : lse == kBase2        ? natural * log2e
-                        : lse == kLog2OfL      ? scale * state.m + log_l * log2e
-                        : lse == kMinus        ? scale * state.m - log_l
-                                               : natural;
-    return {!seen     ? 0
-            : divided ? state.o / state.l
-                      : state.o,
-            seen           ? value
-            : lse == kZero ? 0
-                           : NEG_INF};
+    const float value = is("m-not-in-lse")          ? log_l
+                        : is("lse-without-scale")   ? state.m + log_l
+                        : is("scaled-whole")        ? scale * (state.m + log_l)
+                        : is("scaled-log")          ? state.m + scale * log_l
+                        : is("divided-by-scale")    ? state.m / scale + log_l
+                        : is("logarithm-forgotten") ? scale * state.m + state.l
+                        : is("lse-in-base-2")       ? natural * log2e
+                        : is("log2-of-l")           ? scale * state.m + log_l * log2e
+                        : is("minus-ln-l")          ? scale * state.m - log_l
+                                                    : natural;
+    return {seen ? state.o / (is("not-divided") ? 1 : state.l) : 0, seen ? value
+                                                                    : is("lse-of-nothing-zero")
+                                                                        ? 0
+                                                                        : NEG_INF};
   }
 };
 
-// What the learner wrote, to be called as a Way is.
+// The learner's answer, to be called as a Way is.
 struct Answer {
   void raise_row_max(State& state, const Scores& s, float scale) const {
     ::raise_row_max(state, s, scale);
@@ -96,109 +76,82 @@ struct Answer {
   Row store_output(const State& state, float scale) const { return ::store_output(state, scale); }
 };
 
-using Known = exercise::Known<Way>;
+static const exercise::Table MISTAKES(R"(
+infinity-minus-infinity: factor-unguarded weights-unguarded
+  as long as no key is seen m is -inf, and -inf - (-inf) is NaN: subtract 0 then, in the factor
+  and in the weights
+factor-unguarded
+  the weights are guarded and the factor is not: m - m' is -inf - (-inf) as long as no key is seen
+weights-unguarded
+  the factor is guarded and the weights are not: s - m is -inf - (-inf) as long as no key is seen
+nan-replaced
+  a NaN was replaced afterwards; that hides those that are mistakes as well: do not subtract -inf
+hidden-tile-skipped
+  the weights are 0 at once as long as m is -inf; if all scores are NaN, m is -inf too, and no NaN
+  comes out: subtract 0 and compute them
+guard-kept
+  m itself became 0 where no key was seen; subtract 0 there, and keep m: the end asks it
+old-max-dropped
+  m' is the maximum of this tile alone; it is the larger of that and m
+hidden-tile-wipes
+  a tile that is hidden set l and o to 0; it changes nothing
+factor-upside-down
+  the factor is e^(m' - m); it is e^(m - m')
+scale-forgotten: rescale-unscaled weights-unscaled; rescale-unscaled; weights-unscaled
+  the difference of scores is not multiplied by scale in the factor or in the weights
+not-rescaled
+  m grew, and l and o still belong to the old one: both times e^(scale (m - m'))
+l-not-summed
+  the weights were not added to l
+decided-by-m
+  a row that sees nothing is told by m alone; a maximum drops a NaN, so m is -inf as well if all
+  scores are NaN: l is 0, too
+decided-by-either
+  m = -inf or l = 0 was enough to tell a row that sees nothing; either alone is a mistake that
+  must show: m = -inf and l = 0
+decided-by-l: by-l-zero; by-l-positive
+  a row that sees nothing is told by l alone; that also hides a 0/0 or a NaN that is a mistake: m
+  is -inf, too
+nothing-divided-by-nothing
+  a row that sees nothing was divided as any other, 0/0: its O is 0
+lse-of-nothing-zero
+  the LSE of no key is ln 0 = -inf, not 0
+m-not-in-lse
+  the LSE is ln l; l is relative to m: + scale m
+lse-without-scale
+  m was added to ln l as it is; it is of scores that are not scaled yet: scale m
+logarithm-scaled: scaled-whole
+  ln l was multiplied by scale with m; l is a sum of scaled exponentials already: scale m + ln l
+logarithm-scaled: scaled-log
+  ln l was multiplied by scale, and m was not; it is the other way round: scale m + ln l
+divided-by-scale
+  m was divided by scale; scale m + ln l
+logarithm-forgotten
+  l was added; it is its logarithm: scale m + ln l
+lse-in-base-2
+  the LSE is in base 2; it is the natural logarithm: times ln 2
+log2-of-l
+  log2 of l was added; it is the natural logarithm
+minus-ln-l
+  ln l was subtracted; scale m + ln l
+not-divided
+  O is o; divide by l
+)");
 
-static const std::vector<Known>& all_known() {
-  using W = Way;
-  static const char* const by_l =
-      "a row that sees nothing is told by l alone; that also hides a 0/0 or a NaN that is a "
-      "mistake: m is -inf, too";
-  static const char* const unscaled =
-      "the difference of scores is not multiplied by scale in the factor or in the weights";
-  static const std::vector<Known> known = {
-      {"infinity-minus-infinity",
-       {.rescale_guarded = false, .weights_guarded = false},
-       "as long as no key is seen m is -inf, and -inf - (-inf) is NaN: subtract 0 then, in the "
-       "factor and in the weights"},
-      {"factor-unguarded",
-       {.rescale_guarded = false},
-       "the weights are guarded and the factor is not: m - m' is -inf - (-inf) as long as no key "
-       "is seen"},
-      {"weights-unguarded",
-       {.weights_guarded = false},
-       "the factor is guarded and the weights are not: s - m is -inf - (-inf) as long as no key is "
-       "seen"},
-      {"nan-replaced",
-       {.nan_replaced = true},
-       "a NaN was replaced afterwards; that hides those that are mistakes as well: do not subtract "
-       "-inf"},
-      {"hidden-tile-skipped",
-       {.hidden_tile_skipped = true},
-       "the weights are 0 at once as long as m is -inf; if all scores are NaN, m is -inf too, and "
-       "no NaN comes out: subtract 0 and compute them"},
-      {"guard-kept",
-       {.guard_kept = true},
-       "m itself became 0 where no key was seen; subtract 0 there, and keep m: the end asks it"},
-      {"old-max-dropped",
-       {.old_max_dropped = true},
-       "m' is the maximum of this tile alone; it is the larger of that and m"},
-      {"hidden-tile-wipes",
-       {.hidden_tile_wipes = true},
-       "a tile that is hidden set l and o to 0; it changes nothing"},
-      {"factor-upside-down", {.upside_down = true}, "the factor is e^(m' - m); it is e^(m - m')"},
-      {"scale-forgotten", {.rescale_scaled = false, .weights_scaled = false}, unscaled},
-      {"scale-forgotten", {.rescale_scaled = false}, unscaled},
-      {"scale-forgotten", {.weights_scaled = false}, unscaled},
-      {"not-rescaled",
-       {.rescaled = false},
-       "m grew, and l and o still belong to the old one: both times e^(scale (m - m'))"},
-      {"l-not-summed", {.l_summed = false}, "the weights were not added to l"},
-      {"decided-by-m",
-       {.sign = W::kByM},
-       "a row that sees nothing is told by m alone; a maximum drops a NaN, so m is -inf as well if "
-       "all scores are NaN: l is 0, too"},
-      {"decided-by-either",
-       {.sign = W::kByEither},
-       "m = -inf or l = 0 was enough to tell a row that sees nothing; either alone is a mistake "
-       "that must show: m = -inf and l = 0"},
-      {"decided-by-l", {.sign = W::kByLZero}, by_l},
-      {"decided-by-l", {.sign = W::kByLPositive}, by_l},
-      {"nothing-divided-by-nothing",
-       {.sign = W::kNever},
-       "a row that sees nothing was divided as any other, 0/0: its O is 0"},
-      {"lse-of-nothing-zero", {.lse = W::kZero}, "the LSE of no key is ln 0 = -inf, not 0"},
-      {"m-not-in-lse", {.lse = W::kWithoutM}, "the LSE is ln l; l is relative to m: + scale m"},
-      {"lse-without-scale",
-       {.lse = W::kWithoutScale},
-       "m was added to ln l as it is; it is of scores that are not scaled yet: scale m"},
-      {"logarithm-scaled",
-       {.lse = W::kScaledWhole},
-       "ln l was multiplied by scale with m; l is a sum of scaled exponentials already: scale m + "
-       "ln l"},
-      {"logarithm-scaled",
-       {.lse = W::kScaledLog},
-       "ln l was multiplied by scale, and m was not; it is the other way round: scale m + ln l"},
-      {"divided-by-scale", {.lse = W::kDividedM}, "m was divided by scale; scale m + ln l"},
-      {"logarithm-forgotten",
-       {.lse = W::kPlusL},
-       "l was added; it is its logarithm: scale m + ln l"},
-      {"lse-in-base-2",
-       {.lse = W::kBase2},
-       "the LSE is in base 2; it is the natural logarithm: times ln 2"},
-      {"log2-of-l", {.lse = W::kLog2OfL}, "log2 of l was added; it is the natural logarithm"},
-      {"minus-ln-l", {.lse = W::kMinus}, "ln l was subtracted; scale m + ln l"},
-      {"not-divided", {.divided = false}, "O is o; divide by l"},
-  };
-  return known;
-}
-
-// run(way) for what people write and for the answer.
 template <class Run>
 static void check_numbers(const char* name, const std::vector<std::string>& labels, Run run) {
-  const auto mistakes = exercise::mistakes(all_known(), [&](const Way& way) { return run(way); });
-  exercise::check_output({name, 0, 1e-4, labels}, run(Answer{}), run(Way{}), mistakes);
+  exercise::check_output<Way, Answer>({name, 0, 1e-4, labels}, MISTAKES, run);
 }
 
-// The same for a number that has to be NaN.
+// The same for a number that must be NaN.
 template <class Run>
 static void check_nan(const std::string& what, const std::string& name, Run run) {
   const auto shown = [&](const auto& way) {
     const float number = run(way);
     return std::string(std::isnan(number) ? "NaN" : number == 0 ? "0" : "a number");
   };
-  const auto looks = exercise::looks(all_known(), shown);
-  const std::string got = shown(Answer{});
-  exercise::check_shown(got == "NaN", what + ": expected " + name + " NaN, got " + got, got, looks);
+  CHECK(shown(Way{}) == "NaN");
+  exercise::check_shown<Way, Answer>(name + " of " + what, MISTAKES, shown);
 }
 
 static void check_raise(const State& before, const Scores& s) {

@@ -7,6 +7,7 @@
 
 #include "exercises/support/verdict.hpp"
 
+using exercise::Changes;
 using exercise::Numbers;
 
 constexpr int BLOCK_Q = 4, BLOCK_KV = 3;
@@ -24,74 +25,106 @@ class Starts {
   std::vector<int> memory_;
 };
 
-// block_of as people write it: right as it stands here, each mistake is a change to it.
-struct Way {
-  int q_late = 0, kv_late = 0;
-  bool q_start_is_end = false, kv_start_is_end = false;  // and the lengths are right
-  bool q_length_is_end = false, kv_length_is_end = false, kv_from_q = false, q_from_kv = false;
-  bool kv_start_from_q = false, q_start_from_kv = false;  // the start alone, and the length with it
-  enum Diagonal { kOwn, kOfAll, kReversed, kNone, kOfStarts, kOfEnds } diagonal = kOwn;
-  enum Row { kInSequence, kCompared, kInTensor, kTile, kTileOfKeys } row = kInSequence;
-  enum End { kClipped, kWhole, kWholeLate, kAlwaysWhole, kTensor, kNeighbours } end = kClipped;
-  enum Tiles {
-    kUp,
-    kDown,
-    kOneMore,
-    kAtLeastOne,
-    kTotal,
-    kOfQueries,
-    kBlocksOfQueries,
-    kTouched,      // of the tensor, from the one with its first row to the one with its last
-    kToItsEnd,     // of the tensor, up to its last row
-    kBetweenTiles  // of the tensor, between those of the two starts
-  } tiles = kUp;
-  bool without_keys = true;  // queries of a sequence that has no key are visited
-};
+static const exercise::Table MISTAKES(R"(
+one-element-late: {,q-late=1 }kv-late=1; q-late=1; {,q-start-is-end }kv-start-is-end; q-start-is-end
+  the starts are read one element late: sequence n begins at starts[n], and this is its neighbour
+one-element-early: q-late=-1 kv-late=-1
+  the starts are read one element early; sequence n begins at starts[n]
+end-for-length: {,q-length-is-end }kv-length-is-end; q-length-is-end
+  starts[n + 1] was taken as a length; it is where the sequence ends: minus starts[n]
+keys-from-q-starts: kv-from-q
+  K's rows were taken from Q's starts; K and V have their own
+keys-from-q-starts: kv-start-from-q
+  K begins where Q's sequence begins; K and V have their own starts
+queries-from-kv-starts: q-from-kv
+  Q's rows were taken from the starts of K and V
+queries-from-kv-starts: q-start-from-kv
+  Q begins where K's sequence begins; Q has its own starts
+diagonal-of-the-tensor
+  the diagonal is that of all rows; each sequence has its own, len_kv - len_q
+diagonal-reversed
+  the diagonal is len_kv - len_q
+top-left-aligned
+  the diagonal is 0. The last query is at the last key: len_kv - len_q
+diagonal-in-the-tensor: of-starts; of-ends
+  the diagonal is a difference of rows in the tensors; queries and keys are counted in the
+  sequence: len_kv - len_q
+row-in-the-tensor: compared; in-tensor
+  first_row has q_start in it; rows are counted in the sequence, from 0
+tile-for-row
+  q_tile was taken as a row; the tile begins at q_tile * block_q
+blocks-exchanged
+  queries were counted in tiles of block_kv
+end-not-clipped: whole; always-whole
+  the end is first_row + block_q; the sequence's last tile may be shorter, and after it comes the
+  neighbour: no more than len_q
+empty-tile-visited
+  a tile that begins at len_q has no row: an empty sequence has no tile at all
+end-of-the-tensor: tensor; neighbours
+  the rows end where the tensor ends, so the neighbour's are computed too; they end at len_q
+no-keys-no-block
+  a sequence that has queries and no key was left out; its output, 0, must be written
+kv-tiles-rounded-down
+  the last keys are lost: round the tiles up
+one-tile-too-many
+  len / block + 1 is one tile too many if nothing is left over
+tile-of-no-keys
+  (len - 1) / block + 1 is 1 for a length of 0, as -1 / block is 0; that sequence has no tile
+kv-tiles-of-the-tensor
+  these are the tiles of all keys in the tensor; the sequence has its own len_kv
+kv-tiles-in-the-tensor: touched; to-its-end; between-tiles
+  the tiles were counted in the tensor, where the sequence may begin inside one; they are counted
+  in the sequence, from its first key: len_kv / block_kv, rounded up
+kv-tiles-of-queries
+  the tiles of keys were counted by len_q
+kv-tiles-by-block-q
+  the tiles of keys were counted in block_q
+)");
 
-static Block block_as(const Way& way, const Packed& p, int q_tile, int sequence) {
-  const int* const q = (way.q_from_kv ? p.kv_starts : p.q_starts) + sequence + way.q_late;
-  const int* const kv = (way.kv_from_q ? p.q_starts : p.kv_starts) + sequence + way.kv_late;
+// The right block_of, and each mistake as a change to it.
+static Block block_as(const Changes& is, const Packed& p, int q_tile, int sequence) {
+  const int* const q =
+      (is("q-from-kv") ? p.kv_starts : p.q_starts) + sequence + is.integer("q-late", 0);
+  const int* const kv =
+      (is("kv-from-q") ? p.q_starts : p.kv_starts) + sequence + is.integer("kv-late", 0);
   const int total_q = p.q_starts[p.sequences], total_kv = p.kv_starts[p.sequences];
   Block b{};
-  b.q_start = way.q_start_from_kv ? kv[0] : q[0];
-  b.kv_start = way.kv_start_from_q ? q[0] : kv[0];
-  b.len_q = way.q_length_is_end ? q[1] : q[1] - b.q_start;
-  b.len_kv = way.kv_length_is_end ? kv[1] : kv[1] - b.kv_start;
-  b.diagonal = way.diagonal == Way::kOfAll      ? total_kv - total_q
-               : way.diagonal == Way::kReversed ? b.len_q - b.len_kv
-               : way.diagonal == Way::kNone     ? 0
-               : way.diagonal == Way::kOfStarts ? kv[0] - q[0]
-               : way.diagonal == Way::kOfEnds   ? kv[1] - q[1]
-                                                : b.len_kv - b.len_q;
-  if (way.q_start_is_end) b.q_start = q[1];
-  if (way.kv_start_is_end) b.kv_start = kv[1];
-  if (!way.without_keys && b.len_kv <= 0) return {};
-  const bool in_tensor = way.row == Way::kCompared || way.row == Way::kInTensor;
-  b.first_row = way.row == Way::kTile
-                    ? q_tile
-                    : q_tile * (way.row == Way::kTileOfKeys ? BLOCK_KV : BLOCK_Q) +
-                          (in_tensor ? b.q_start : 0);
+  b.q_start = is("q-start-from-kv") ? kv[0] : q[0];
+  b.kv_start = is("kv-start-from-q") ? q[0] : kv[0];
+  b.len_q = is("q-length-is-end") ? q[1] : q[1] - b.q_start;
+  b.len_kv = is("kv-length-is-end") ? kv[1] : kv[1] - b.kv_start;
+  b.diagonal = is("diagonal-of-the-tensor") ? total_kv - total_q
+               : is("diagonal-reversed")    ? b.len_q - b.len_kv
+               : is("top-left-aligned")     ? 0
+               : is("of-starts")            ? kv[0] - q[0]
+               : is("of-ends")              ? kv[1] - q[1]
+                                            : b.len_kv - b.len_q;
+  if (is("q-start-is-end")) b.q_start = q[1];
+  if (is("kv-start-is-end")) b.kv_start = kv[1];
+  if (is("no-keys-no-block") && b.len_kv <= 0) return {};
+  const bool in_tensor = is("compared") || is("in-tensor");
+  b.first_row = is("tile-for-row") ? q_tile
+                                   : q_tile * (is("blocks-exchanged") ? BLOCK_KV : BLOCK_Q) +
+                                         (in_tensor ? b.q_start : 0);
   const int behind = b.first_row + BLOCK_Q;
-  const int end = way.row == Way::kInTensor ? b.q_start + b.len_q : b.len_q;
-  const bool whole = way.end == Way::kWhole ? b.first_row < end : b.first_row <= end;
-  b.end_row = way.end == Way::kClipped       ? std::min(behind, end)
-              : way.end == Way::kAlwaysWhole ? behind
-              : way.end == Way::kTensor      ? std::min(behind, total_q - b.q_start)
-              : way.end == Way::kNeighbours
-                  ? (b.first_row < end ? std::min(behind, total_q - b.q_start) : 0)
-              : whole ? behind
-                      : 0;
+  const int end = is("in-tensor") ? b.q_start + b.len_q : b.len_q;
+  const int of_tensor = std::min(behind, total_q - b.q_start);
+  b.end_row = is("always-whole")         ? behind
+              : is("whole")              ? (b.first_row < end ? behind : 0)
+              : is("empty-tile-visited") ? (b.first_row <= end ? behind : 0)
+              : is("tensor")             ? of_tensor
+              : is("neighbours")         ? (b.first_row < end ? of_tensor : 0)
+                                         : std::min(behind, end);
   const auto up = [](int length, int block) { return (length + block - 1) / block; };
-  b.kv_tiles =
-      way.tiles == Way::kDown         ? b.len_kv / BLOCK_KV
-      : way.tiles == Way::kOneMore    ? b.len_kv / BLOCK_KV + 1
-      : way.tiles == Way::kAtLeastOne ? (b.len_kv - 1) / BLOCK_KV + 1
-      : way.tiles == Way::kTotal      ? up(total_kv, BLOCK_KV)
-      : way.tiles == Way::kOfQueries  ? up(b.len_q, BLOCK_KV)
-      : way.tiles == Way::kTouched    ? up(b.kv_start + b.len_kv, BLOCK_KV) - b.kv_start / BLOCK_KV
-      : way.tiles == Way::kBetweenTiles ? (b.kv_start + b.len_kv) / BLOCK_KV - b.kv_start / BLOCK_KV
-      : way.tiles == Way::kToItsEnd     ? up(b.kv_start + b.len_kv, BLOCK_KV)
-      : way.tiles == Way::kBlocksOfQueries ? up(b.len_kv, BLOCK_Q)
+  b.kv_tiles = is("kv-tiles-rounded-down")    ? b.len_kv / BLOCK_KV
+               : is("one-tile-too-many")      ? b.len_kv / BLOCK_KV + 1
+               : is("tile-of-no-keys")        ? (b.len_kv - 1) / BLOCK_KV + 1
+               : is("kv-tiles-of-the-tensor") ? up(total_kv, BLOCK_KV)
+               : is("kv-tiles-of-queries")    ? up(b.len_q, BLOCK_KV)
+               : is("touched")       ? up(b.kv_start + b.len_kv, BLOCK_KV) - b.kv_start / BLOCK_KV
+               : is("between-tiles") ? (b.kv_start + b.len_kv) / BLOCK_KV - b.kv_start / BLOCK_KV
+               : is("to-its-end")    ? up(b.kv_start + b.len_kv, BLOCK_KV)
+               : is("kv-tiles-by-block-q") ? up(b.len_kv, BLOCK_Q)
                                            : up(b.len_kv, BLOCK_KV);
   return b;
 }
@@ -123,96 +156,9 @@ static void check_blocks(const std::vector<int>& q_lengths, const std::vector<in
       }
       return result;
     };
-    std::vector<exercise::Mistake> mistakes;
-    const auto mistake = [&](const char* name, const char* explanation, const Way& way) {
-      mistakes.push_back(
-          {name, blocks([&](int q_tile) { return block_as(way, packed, q_tile, sequence); }),
-           explanation});
+    const auto with = [&](const Changes& is) {
+      return blocks([&](int q_tile) { return block_as(is, packed, q_tile, sequence); });
     };
-    using W = Way;
-    const char* const late =
-        "the starts are read one element late: sequence n begins at starts[n], and this is its "
-        "neighbour";
-    mistake("one-element-late", late, {.q_late = 1, .kv_late = 1});
-    mistake("one-element-late", late, {.q_late = 1});
-    mistake("one-element-late", late, {.kv_late = 1});
-    mistake("one-element-late", late, {.q_start_is_end = true, .kv_start_is_end = true});
-    mistake("one-element-late", late, {.q_start_is_end = true});
-    mistake("one-element-late", late, {.kv_start_is_end = true});
-    mistake("one-element-early",
-            "the starts are read one element early; sequence n begins at starts[n]",
-            {.q_late = -1, .kv_late = -1});
-    const char* const is_end =
-        "starts[n + 1] was taken as a length; it is where the sequence ends: minus starts[n]";
-    mistake("end-for-length", is_end, {.q_length_is_end = true, .kv_length_is_end = true});
-    mistake("end-for-length", is_end, {.q_length_is_end = true});
-    mistake("end-for-length", is_end, {.kv_length_is_end = true});
-    mistake("keys-from-q-starts", "K's rows were taken from Q's starts; K and V have their own",
-            {.kv_from_q = true});
-    mistake("keys-from-q-starts",
-            "K begins where Q's sequence begins; K and V have their own starts",
-            {.kv_start_from_q = true});
-    mistake("queries-from-kv-starts", "Q's rows were taken from the starts of K and V",
-            {.q_from_kv = true});
-    mistake("queries-from-kv-starts", "Q begins where K's sequence begins; Q has its own starts",
-            {.q_start_from_kv = true});
-    mistake("diagonal-of-the-tensor",
-            "the diagonal is that of all rows; each sequence has its own, len_kv - len_q",
-            {.diagonal = W::kOfAll});
-    mistake("diagonal-reversed", "the diagonal is len_kv - len_q", {.diagonal = W::kReversed});
-    mistake("top-left-aligned", "the diagonal is 0; the last query stands at the last key",
-            {.diagonal = W::kNone});
-    const char* const starts =
-        "the diagonal is a difference of rows in the tensors; queries and keys are counted in the "
-        "sequence: len_kv - len_q";
-    mistake("diagonal-in-the-tensor", starts, {.diagonal = W::kOfStarts});
-    mistake("diagonal-in-the-tensor", starts, {.diagonal = W::kOfEnds});
-    const char* const in_tensor =
-        "first_row has q_start in it; rows are counted in the sequence, from 0";
-    mistake("row-in-the-tensor", in_tensor, {.row = W::kCompared});
-    mistake("row-in-the-tensor", in_tensor, {.row = W::kInTensor});
-    mistake("tile-for-row", "q_tile was taken as a row; the tile begins at q_tile * block_q",
-            {.row = W::kTile});
-    mistake("blocks-exchanged", "queries were counted in tiles of block_kv",
-            {.row = W::kTileOfKeys});
-    for (const W::End whole : {W::kWhole, W::kAlwaysWhole}) {
-      mistake("end-not-clipped",
-              "the end is first_row + block_q; the sequence's last tile may be shorter, and after "
-              "it comes the neighbour: no more than len_q",
-              {.end = whole});
-    }
-    mistake("empty-tile-visited",
-            "a tile that begins at len_q has no row: an empty sequence has no tile at all",
-            {.end = W::kWholeLate});
-    const char* const tensor =
-        "the rows end where the tensor ends, so the neighbour's are computed too; they end at "
-        "len_q";
-    mistake("end-of-the-tensor", tensor, {.end = W::kTensor});
-    mistake("end-of-the-tensor", tensor, {.end = W::kNeighbours});
-    mistake("no-keys-no-block",
-            "a sequence that has queries and no key was left out; its output, 0, must be written",
-            {.without_keys = false});
-    mistake("kv-tiles-rounded-down", "the last keys are lost: round the tiles up",
-            {.tiles = W::kDown});
-    mistake("one-tile-too-many", "len / block + 1 is one tile too many if nothing is left over",
-            {.tiles = W::kOneMore});
-    mistake("tile-of-no-keys",
-            "(len - 1) / block + 1 is 1 for a length of 0, as -1 / block is 0; that sequence has "
-            "no tile",
-            {.tiles = W::kAtLeastOne});
-    mistake("kv-tiles-of-the-tensor",
-            "these are the tiles of all keys in the tensor; the sequence has its own len_kv",
-            {.tiles = W::kTotal});
-    const char* const touched =
-        "the tiles were counted in the tensor, where the sequence may begin inside one; they are "
-        "counted in the sequence, from its first key: len_kv / block_kv, rounded up";
-    mistake("kv-tiles-in-the-tensor", touched, {.tiles = W::kTouched});
-    mistake("kv-tiles-in-the-tensor", touched, {.tiles = W::kToItsEnd});
-    mistake("kv-tiles-in-the-tensor", touched, {.tiles = W::kBetweenTiles});
-    mistake("kv-tiles-of-queries", "the tiles of keys were counted by len_q",
-            {.tiles = W::kOfQueries});
-    mistake("kv-tiles-by-block-q", "the tiles of keys were counted in block_q",
-            {.tiles = W::kBlocksOfQueries});
     exercise::check_output(
         {"sequence " + std::to_string(sequence) + ", tile",
          8,
@@ -220,7 +166,7 @@ static void check_blocks(const std::vector<int>& q_lengths, const std::vector<in
          {"q_start", "kv_start", "len_q", "len_kv", "diagonal", "first_row", "end_row",
           "kv_tiles"}},
         blocks([&](int q_tile) { return block_of(packed, BLOCK_Q, BLOCK_KV, q_tile, sequence); }),
-        blocks([&](int q_tile) { return block_as(Way{}, packed, q_tile, sequence); }), mistakes);
+        with({}), exercise::mistakes(MISTAKES, with));
   }
 }
 

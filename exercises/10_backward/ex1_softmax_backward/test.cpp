@@ -23,22 +23,9 @@ void* operator new(size_t bytes) {
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
-// The function as people write it: right as it stands here, each mistake is a change to it.
+// The right answer, and each mistake as a change to it.
 struct Way {
-  enum D { kWeighted, kForgotten, kPlainSum, kMean, kWeightedMean, kSoFar, kOfP, kNormalised };
-  D d = kWeighted;
-  enum Bracket {
-    kRight,
-    kTurned,
-    kPlus,
-    kWithoutP,
-    kOutside,
-    kExchanged,
-    kOnlyOthers,
-    kOnlyDiagonal,
-    kOthersAdded,
-    kTwiceP,
-  } bracket = kRight;
+  exercise::Changes is;
 
   Numbers dS(const Row& P, const Row& dP) const {
     double weighted = 0, plain = 0, squares = 0, weights = 0;
@@ -53,81 +40,65 @@ struct Way {
     Numbers result;
     for (size_t j = 0; j < P.size(); ++j) {
       so_far += double{P[j]} * dP[j];
-      const double sum = d == kForgotten      ? 0
-                         : d == kPlainSum     ? plain
-                         : d == kMean         ? plain / n
-                         : d == kWeightedMean ? weighted / n
-                         : d == kSoFar        ? so_far
-                         : d == kOfP          ? squares
-                         : d == kNormalised   ? weighted / weights
-                                              : weighted;
+      const double sum = is("d-forgotten")               ? 0
+                         : is("d-not-weighted")          ? plain
+                         : is("d-is-a-mean")             ? plain / n
+                         : is("d-divided-by-the-length") ? weighted / n
+                         : is("d-so-far")                ? so_far
+                         : is("d-from-p-alone")          ? squares
+                         : is("d-normalised-again")      ? weighted / weights
+                                                         : weighted;
       const double p = P[j], dp = dP[j];
-      result.push_back(bracket == kTurned         ? p * (sum - dp)
-                       : bracket == kPlus         ? p * (dp + sum)
-                       : bracket == kWithoutP     ? dp - sum
-                       : bracket == kOutside      ? p * dp - sum
-                       : bracket == kExchanged    ? dp * (p - sum)
-                       : bracket == kOnlyOthers   ? -p * sum
-                       : bracket == kOnlyDiagonal ? p * (1 - p) * dp
-                       : bracket == kOthersAdded  ? p * (1 - p) * dp + p * (sum - p * dp)
-                       : bracket == kTwiceP       ? p * (dp - p * sum)
-                                                  : p * (dp - sum));
+      result.push_back(is("sign-turned")              ? p * (sum - dp)
+                       : is("d-added")                ? p * (dp + sum)
+                       : is("p-forgotten")            ? dp - sum
+                       : is("d-outside-the-bracket")  ? p * dp - sum
+                       : is("p-and-dp-exchanged")     ? dp * (p - sum)
+                       : is("diagonal-forgotten")     ? -p * sum
+                       : is("only-the-diagonal")      ? p * (1 - p) * dp
+                       : is("off-diagonal-with-plus") ? p * (1 - p) * dp + p * (sum - p * dp)
+                       : is("p-twice")                ? p * (dp - p * sum)
+                                                      : p * (dp - sum));
     }
     return result;
   }
 };
 
-struct Wrong {
-  const char *name, *explanation;
-  Way way;
-};
-
-static const std::vector<Wrong>& wrong_ways() {
-  using W = Way;
-  static const std::vector<Wrong> wrong = {
-      {"d-forgotten",
-       "dS is P dP; that would be right if a score changed its own weight alone: dP - D",
-       {.d = W::kForgotten}},
-      {"d-not-weighted",
-       "D is the sum of dP; each one counts with its weight: the sum of P dP",
-       {.d = W::kPlainSum}},
-      {"d-is-a-mean", "D is the mean of dP; it is the sum of P dP", {.d = W::kMean}},
-      {"d-divided-by-the-length",
-       "D was divided by the number of keys; the weights add up to 1 already",
-       {.d = W::kWeightedMean}},
-      {"d-so-far",
-       "D is used before it is complete: in each dS only the keys so far are in it. Two loops",
-       {.d = W::kSoFar}},
-      {"d-from-p-alone", "D is the sum of P P; it is the sum of P dP", {.d = W::kOfP}},
-      {"d-normalised-again",
-       "D was divided by the sum of P; that is 1 already, and 0 in a row that sees no key: 0/0",
-       {.d = W::kNormalised}},
-      {"sign-turned", "dS has the other sign: dP - D, not D - dP", {.bracket = W::kTurned}},
-      {"d-added", "D was added; it is subtracted: dP - D", {.bracket = W::kPlus}},
-      {"p-forgotten", "dS is dP - D without the factor P: P (dP - D)", {.bracket = W::kWithoutP}},
-      {"d-outside-the-bracket",
-       "dS is P dP - D; D has the factor P, too: P (dP - D)",
-       {.bracket = W::kOutside}},
-      {"p-and-dp-exchanged",
-       "dS is dP (P - D); P and dP are exchanged: P (dP - D)",
-       {.bracket = W::kExchanged}},
-      {"diagonal-forgotten",
-       "dS is -P D, the part with -P_j P_k alone: on the diagonal there is P_j (1 - P_j), which "
-       "adds P dP",
-       {.bracket = W::kOnlyOthers}},
-      {"only-the-diagonal",
-       "dS is P (1 - P) dP, the diagonal of the Jacobian alone; a score changes the other weights, "
-       "too",
-       {.bracket = W::kOnlyDiagonal}},
-      {"off-diagonal-with-plus",
-       "the Jacobian is P_j (1 - P_j) on the diagonal, and -P_j P_k off it; here it is +P_j P_k",
-       {.bracket = W::kOthersAdded}},
-      {"p-twice",
-       "D was multiplied by P inside the bracket, and again outside: P (dP - D)",
-       {.bracket = W::kTwiceP}},
-  };
-  return wrong;
-}
+static const exercise::Table MISTAKES(R"(
+d-forgotten
+  dS is P dP; that would be right if a score changed its own weight alone: dP - D
+d-not-weighted
+  D is the sum of dP; each one counts with its weight: the sum of P dP
+d-is-a-mean
+  D is the mean of dP; it is the sum of P dP
+d-divided-by-the-length
+  D was divided by the number of keys; the weights add up to 1 already
+d-so-far
+  D is used before it is complete: in each dS only the keys so far are in it. Two loops
+d-from-p-alone
+  D is the sum of P P; it is the sum of P dP
+d-normalised-again
+  D was divided by the sum of P; that is 1 already, and 0 in a row that sees no key: 0/0
+sign-turned
+  dS has the other sign: dP - D, not D - dP
+d-added
+  D was added; it is subtracted: dP - D
+p-forgotten
+  dS is dP - D without the factor P: P (dP - D)
+d-outside-the-bracket
+  dS is P dP - D; D has the factor P, too: P (dP - D)
+p-and-dp-exchanged
+  dS is dP (P - D); P and dP are exchanged: P (dP - D)
+diagonal-forgotten
+  dS is -P D, the part with -P_j P_k alone: on the diagonal there is P_j (1 - P_j), which adds P
+  dP
+only-the-diagonal
+  dS is P (1 - P) dP, the diagonal of the Jacobian alone; a score changes the other weights, too
+off-diagonal-with-plus
+  the Jacobian is P_j (1 - P_j) on the diagonal, and -P_j P_k off it; here it is +P_j P_k
+p-twice
+  D was multiplied by P inside the bracket, and again outside: P (dP - D)
+)");
 
 // By definition: the sum over the Jacobian.
 static Numbers by_jacobian(const Row& P, const Row& dP) {
@@ -142,9 +113,8 @@ static Numbers by_jacobian(const Row& P, const Row& dP) {
 }
 
 static void check_row(const Row& P, const Row& dP) {
-  std::vector<exercise::Mistake> mistakes;
-  for (const Wrong& wrong : wrong_ways())
-    mistakes.push_back({wrong.name, wrong.way.dS(P, dP), wrong.explanation});
+  const auto mistakes =
+      exercise::mistakes<Way>(MISTAKES, [&](const Way& way) { return way.dS(P, dP); });
   exercise::check_output({"dS", 0, 2e-6}, exercise::numbers(softmax_backward(P, dP)),
                          by_jacobian(P, dP), mistakes);
 }
@@ -176,9 +146,8 @@ TEST_CASE("a NaN that came in comes out") {
     for (const double one : dS) text += std::isnan(one) ? "NaN " : "a number ";
     return text;
   };
-  std::vector<exercise::Look> looks;
-  for (const Wrong& wrong : wrong_ways())
-    looks.push_back({wrong.name, shown(wrong.way.dS(P, dP)), wrong.explanation});
+  const auto looks =
+      exercise::looks<Way>(MISTAKES, [&](const Way& way) { return shown(way.dS(P, dP)); });
   const std::string got = shown(exercise::numbers(softmax_backward(P, dP)));
   exercise::check_shown(got == "NaN NaN NaN ",
                         "dP is 2, NaN, 0, so D is NaN: expected dS NaN NaN NaN, got " + got, got,

@@ -27,116 +27,92 @@ struct Case {
   double d_o(int row, int d) const { return fa::to_float(dO[row * dim + d]); }
 };
 
-// The function as people write it: right as it stands here, each mistake is a change to it.
+// The right answer, and each mistake as a change to it.
 struct Way {
-  enum Rows { kRight, kTileForRow, kHeadForgotten, kHeadInTiles, kRowOff } rows = kRight;
-  enum End { kZero, kRead, kNotWritten, kLengthOfAll, kOneMore, kRepeated } end = kZero;
-  enum Place { kOfTile, kOfHead, kOfTensor } place = kOfTile;
-  enum Sum { kDot, kMean, kOnlyO, kOnlyDo, kLastOnly, kPlus, kColumns, kRoot } sum = kDot;
-  enum Round { kNot, kProducts, kRunning, kResult } round = kNot;
-  bool cleared = true;
+  exercise::Changes is;
 
   Numbers D(const Case& c) const {
     const double nan = std::numeric_limits<double>::quiet_NaN();
     const auto rounded = [](double x) { return fa::to_float(fa::to_bf16(static_cast<float>(x))); };
-    const int before = rows == kHeadForgotten ? 0
-                       : rows == kHeadInTiles
-                           ? c.head * ((c.len_q + BLOCK_Q - 1) / BLOCK_Q * BLOCK_Q)
-                           : c.head * c.len_q;
+    const int before = is("head-forgotten") ? 0
+                       : is("head-padded")  ? c.head * ((c.len_q + BLOCK_Q - 1) / BLOCK_Q * BLOCK_Q)
+                                            : c.head * c.len_q;
     Numbers result(BLOCK_Q, nan);
     for (int i = 0; i < BLOCK_Q; ++i) {
-      const int query = (rows == kTileForRow ? c.q_tile : c.q_tile * BLOCK_Q) + i;
-      const bool exists = query < c.len_q + (end == kOneMore ? 1 : 0) || end == kRead ||
-                          end == kRepeated ||
-                          (end == kLengthOfAll && before + query < c.heads * c.len_q);
-      double total = cleared ? 0 : nan;
-      const int row = before + (end == kRepeated ? std::min(query, c.len_q - 1) : query) +
-                      (rows == kRowOff ? 1 : 0);
+      const int query = (is("tile-for-row") ? c.q_tile : c.q_tile * BLOCK_Q) + i;
+      const bool exists = query < c.len_q + is("one-row-too-many") || is("read") ||
+                          is("last-query-repeated") ||
+                          (is("length-of-all") && before + query < c.heads * c.len_q);
+      double total = is("sum-not-cleared") ? nan : 0;
+      const int row = before + (is("last-query-repeated") ? std::min(query, c.len_q - 1) : query) +
+                      is("one-row-too-far");
       for (int d = 0; exists && d < c.dim; ++d) {
         // columns: of the tile, row and column exchanged
-        const int r = sum == kColumns ? before + c.q_tile * BLOCK_Q + d : row;
-        const int column = sum == kColumns ? i : d;
+        const int r = is("sum-over-queries") ? before + c.q_tile * BLOCK_Q + d : row;
+        const int column = is("sum-over-queries") ? i : d;
         if (static_cast<size_t>(r * c.dim + column) >= c.O.size()) continue;
         const double o = c.o(r, column), d_o = c.d_o(r, column);
-        double product = sum == kOnlyO    ? o * o
-                         : sum == kOnlyDo ? d_o * d_o
-                         : sum == kPlus   ? d_o + o
-                                          : d_o * o;
-        if (round == kProducts) product = rounded(product);
-        total = sum == kLastOnly ? product : total + product;
-        if (round == kRunning) total = rounded(total);
+        double product = is("o-squared")              ? o * o
+                         : is("do-squared")           ? d_o * d_o
+                         : is("added-for-multiplied") ? d_o + o
+                                                      : d_o * o;
+        if (is("products")) product = rounded(product);
+        total = is("last-product-only") ? product : total + product;
+        if (is("running")) total = rounded(total);
       }
-      if (sum == kMean) total /= c.dim;
-      if (sum == kRoot) total /= std::sqrt(c.dim);
-      if (round == kResult) total = rounded(total);
-      const int at =
-          i + (place == kOfTile ? 0 : c.q_tile * BLOCK_Q) + (place == kOfTensor ? before : 0);
-      if (at < BLOCK_Q && (exists || end != kNotWritten)) result[at] = total;
+      if (is("mean")) total /= c.dim;
+      if (is("root")) total /= std::sqrt(c.dim);
+      if (is("result")) total = rounded(total);
+      const int at = i + (is.any("of-head", "of-tensor") ? c.q_tile * BLOCK_Q : 0) +
+                     (is("of-tensor") ? before : 0);
+      if (at < BLOCK_Q && (exists || !is("past-the-end-not-written"))) result[at] = total;
     }
     return result;
   }
 };
 
-struct Wrong {
-  const char *name, *explanation;
-  Way way;
-};
-
-static const std::vector<Wrong>& wrong_ways() {
-  using W = Way;
-  static const char* const rounded =
-      "a sum or a product was rounded to bf16; D is fp32: widen O and dO before the product";
-  static const std::vector<Wrong> wrong = {
-      {"tile-for-row",
-       "q_tile was taken as a query; the first query of the tile is q_tile * BLOCK_Q",
-       {.rows = W::kTileForRow}},
-      {"head-forgotten",
-       "the rows are those of head 0; in front of a head are head * len_q rows",
-       {.rows = W::kHeadForgotten}},
-      {"head-padded",
-       "a head was taken to be whole tiles long; O and dO have len_q rows for each head",
-       {.rows = W::kHeadInTiles}},
-      {"one-row-too-far", "each D is that of the next row", {.rows = W::kRowOff}},
-      {"past-the-end-read",
-       "rows past the last query were read: they are the next head's, and their D is 0",
-       {.end = W::kRead}},
-      {"past-the-end-read",
-       "rows past the last query were read: the length was taken for all heads, and it is len_q "
-       "for each",
-       {.end = W::kLengthOfAll}},
-      {"one-row-too-many",
-       "row len_q was read; rows count from 0, and len_q - 1 is the last",
-       {.end = W::kOneMore}},
-      {"last-query-repeated",
-       "rows past the last query have its D; theirs is 0",
-       {.end = W::kRepeated}},
-      {"place-of-the-query",
-       "D was written at the query's number; D has the rows of this tile alone: D[i]",
-       {.place = W::kOfHead}},
-      {"place-of-the-query",
-       "D was written at the row's place in the tensor; D has the rows of this tile alone: D[i]",
-       {.place = W::kOfTensor}},
-      {"past-the-end-not-written",
-       "D of rows past the last query was left as it was; it has to be 0",
-       {.end = W::kNotWritten}},
-      {"sum-not-cleared", "the sum was added to what stood in D; begin with 0", {.cleared = false}},
-      {"divided-by-dim", "the sum was divided by dim; D is the sum", {.sum = W::kMean}},
-      {"divided-by-dim",
-       "the sum was divided by the root of dim; scale is no part of D",
-       {.sum = W::kRoot}},
-      {"o-squared", "O was multiplied by O; D is the sum of dO O", {.sum = W::kOnlyO}},
-      {"do-squared", "dO was multiplied by dO; D is the sum of dO O", {.sum = W::kOnlyDo}},
-      {"last-product-only", "D is the last product of the row; add them up", {.sum = W::kLastOnly}},
-      {"added-for-multiplied", "dO + O was summed; D is the sum of dO O", {.sum = W::kPlus}},
-      {"sum-over-queries",
-       "row and column are exchanged: the sum goes over queries; it goes over the numbers of a row",
-       {.sum = W::kColumns}},
-      {"rounded-to-bf16", rounded, {.round = W::kProducts}},
-      {"rounded-to-bf16", rounded, {.round = W::kRunning}},
-      {"rounded-to-bf16", rounded, {.round = W::kResult}},
-  };
-  return wrong;
-}
+static const exercise::Table MISTAKES(R"(
+tile-for-row
+  q_tile was taken as a query; the first query of the tile is q_tile * BLOCK_Q
+head-forgotten
+  the rows are those of head 0. Before a head come head * len_q rows
+head-padded
+  a head was taken to be whole tiles long; O and dO have len_q rows for each head
+one-row-too-far
+  each D is that of the next row
+past-the-end-read: read
+  rows past the last query were read: they are the next head's, and their D is 0
+past-the-end-read: length-of-all
+  rows past the last query were read: the length was taken for all heads, and it is len_q for each
+one-row-too-many
+  row len_q was read; rows count from 0, and len_q - 1 is the last
+last-query-repeated
+  rows past the last query have its D; theirs is 0
+place-of-the-query: of-head
+  D was written at the query's number; D has the rows of this tile alone: D[i]
+place-of-the-query: of-tensor
+  D was written at the row's place in the tensor; D has the rows of this tile alone: D[i]
+past-the-end-not-written
+  D of rows past the last query was left as it was; it has to be 0
+sum-not-cleared
+  the sum was added to the old content of D. Begin with 0
+divided-by-dim: mean
+  the sum was divided by dim; D is the sum
+divided-by-dim: root
+  the sum was divided by the root of dim; scale is no part of D
+o-squared
+  O was multiplied by O; D is the sum of dO O
+do-squared
+  dO was multiplied by dO; D is the sum of dO O
+last-product-only
+  D is the last product of the row; add them up
+added-for-multiplied
+  dO + O was summed; D is the sum of dO O
+sum-over-queries
+  row and column are exchanged: the sum goes over queries; it goes over the numbers of a row
+rounded-to-bf16: products; running; result
+  a sum or a product was rounded to bf16; D is fp32: widen O and dO before the product
+)");
 
 static std::vector<float> answer(const Case& c) {
   // Longer than it need be: who writes at another place shall not crash.
@@ -147,9 +123,7 @@ static std::vector<float> answer(const Case& c) {
 }
 
 static void check_tile(const Case& c) {
-  std::vector<exercise::Mistake> mistakes;
-  for (const Wrong& wrong : wrong_ways())
-    mistakes.push_back({wrong.name, wrong.way.D(c), wrong.explanation});
+  const auto mistakes = exercise::mistakes<Way>(MISTAKES, [&](const Way& way) { return way.D(c); });
   exercise::check_output({"D", 0, 1e-5}, exercise::numbers(answer(c)), Way{}.D(c), mistakes);
 }
 

@@ -14,168 +14,127 @@ using exercise::Numbers;
 
 constexpr float INF = std::numeric_limits<float>::infinity();
 
-// The function as people write it: right as it stands here, each mistake is a change to it.
+// The right answer, and each mistake as a change to it.
 struct Way {
-  enum P {
-    kRight,
-    kUnscaled,
-    kWithoutLse,
-    kAllScaled,
-    kDivided,
-    kBase2,
-    kSign,
-    kScore,
-  } p = kRight;
-  enum Hidden { kZero, kSeen, kScoreZero, kMinusInf, kTimesZero } hidden = kZero;
-  enum Ds { kBracket, kNoD, kPlusD, kNoP, kDOfKey, kOnlyD, kOutside, kTurned } ds = kBracket;
-  double scale_dq = 1, scale_dk = 1, scale_dv = 0;  // powers of scale
-  int cleared = 0;                          // sums that are set to 0 first: 1 dQ, 2 dK, 4 dV
-  bool skips_hidden = false;                // nothing is added for a hidden key
-  bool masks_dv = false, masks_ds = false;  // only this product leaves hidden keys out
-  bool mask_turned = false, exchanged = false, dv_from_ds = false, dq_from_p = false;
-  bool dq_from_q = false, dk_from_k = false, dv_from_q = false, dk_from_do = false;
-  enum Transposed { kNone, kDv, kDq, kDk } transposed = kNone;
+  exercise::Changes is;
 
   double weight(const Pair& t, int i, int j) const {
-    const bool seen = mask_turned ? t.sees(j, i) : t.sees(i, j);
-    if (!seen && hidden == kZero) return 0;
-    const double lse = p == kWithoutLse ? 0 : t.LSE[i];
-    const double s = seen || hidden == kSeen || hidden == kTimesZero ? t.S(i, j)
-                     : hidden == kScoreZero                          ? 0
-                                                                     : -INF;
-    if (p == kScore) return t.scale * s - lse;
-    const double x = p == kUnscaled    ? s - lse
-                     : p == kAllScaled ? t.scale * (s - lse)
-                     : p == kSign      ? lse - t.scale * s
-                                       : t.scale * s - lse;
-    return (p == kBase2     ? std::exp2(x)
-            : p == kDivided ? std::exp(t.scale * s) / lse
-                            : std::exp(x)) *
-           (!seen && hidden == kTimesZero ? 0 : 1);
+    const bool seen = is("mask-turned") ? t.sees(j, i) : t.sees(i, j);
+    if (!seen && !is.any("seen", "hidden-score-zero", "minus-inf", "times-zero")) return 0;
+    const double lse = is("lse-forgotten") ? 0 : t.LSE[i];
+    const double s = seen || is("seen") || is("times-zero") ? t.S(i, j)
+                     : is("hidden-score-zero")              ? 0
+                                                            : -INF;
+    if (is("exponential-forgotten")) return t.scale * s - lse;
+    const double x = is("scale-not-in-p")    ? s - lse
+                     : is("lse-scaled")      ? t.scale * (s - lse)
+                     : is("exponent-turned") ? lse - t.scale * s
+                                             : t.scale * s - lse;
+    return (is("power-of-two")     ? std::exp2(x)
+            : is("divided-by-lse") ? std::exp(t.scale * s) / lse
+                                   : std::exp(x)) *
+           (!seen && is("times-zero") ? 0 : 1);
   }
   void add_pair(const Pair& t, Gradients& sum) const {
-    const auto power = [&](double n) { return std::pow(double{t.scale}, n); };
-    int bit = 1;
-    for (Matrix* one : {&sum.dQ, &sum.dK, &sum.dV}) {
-      if (cleared & bit) std::fill(one->data().begin(), one->data().end(), 0.0f);
-      bit *= 2;
-    }
+    const auto power = [&](const char* name, int right) {
+      return std::pow(double{t.scale}, is.integer(name, right));
+    };
+    const double scales[] = {power("scale-dv", 0), power("scale-dq", 1), power("scale-dk", 1)};
+    for (const auto& [name, one] :
+         {std::pair{"clears-dq", &sum.dQ}, {"clears-dk", &sum.dK}, {"clears-dv", &sum.dV}})
+      if (is(name)) std::fill(one->data().begin(), one->data().end(), 0.0f);
     for (int i = 0; i < t.queries; ++i) {
       for (int j = 0; j < t.keys; ++j) {
-        if (skips_hidden && !t.sees(i, j)) continue;
+        if (is("skips-hidden") && !t.sees(i, j)) continue;
         const double w = weight(t, i, j), dP = t.dP(i, j);
-        const double D = ds == kNoD ? 0 : ds == kDOfKey ? t.D[j] : t.D[i];
-        const double gradient = ds == kPlusD     ? w * (dP + D)
-                                : ds == kNoP     ? dP - D
-                                : ds == kOnlyD   ? w * -D
-                                : ds == kOutside ? w * dP - D
-                                : ds == kTurned  ? w * (D - dP)
-                                                 : w * (dP - D);
+        const double D = is("d-forgotten") ? 0 : is("d-of-the-key") ? t.D[j] : t.D[i];
+        const double gradient = is("d-added")        ? w * (dP + D)
+                                : is("no-p")         ? dP - D
+                                : is("dp-forgotten") ? w * -D
+                                : is("outside")      ? w * dP - D
+                                : is("sign-turned")  ? w * (D - dP)
+                                                     : w * (dP - D);
         for (int d = 0; d < t.dim; ++d) {
           const auto add = [](float& to, double x) { to = static_cast<float>(to + x); };
           const bool hides = !t.sees(i, j);
-          const double for_v = masks_dv && hides ? 0 : dv_from_ds || exchanged ? gradient : w;
-          const double for_ds = masks_ds && hides ? 0 : gradient;
-          const double for_q = dq_from_p || exchanged ? w : for_ds, for_k = exchanged ? w : for_ds;
-          const double dO = dv_from_q ? t.Q(i, d) : t.dO(i, d);
-          const double K = dq_from_q ? t.Q(i, d) : t.K(j, d);
-          const double Q = dk_from_k ? t.K(j, d) : dk_from_do ? t.dO(i, d) : t.Q(i, d);
-          // transposed: row and column of P or dS exchanged
-          add(transposed == kDv ? sum.dV(i, d) : sum.dV(j, d),
-              power(scale_dv) * for_v * (transposed == kDv ? t.dO(j, d) : dO));
-          add(transposed == kDq ? sum.dQ(j, d) : sum.dQ(i, d),
-              power(scale_dq) * for_q * (transposed == kDq ? t.K(i, d) : K));
-          add(transposed == kDk ? sum.dK(i, d) : sum.dK(j, d),
-              power(scale_dk) * for_k * (transposed == kDk ? t.Q(j, d) : Q));
+          const double for_v = is("masks-dv") && hides               ? 0
+                               : is("dv-from-ds") || is("exchanged") ? gradient
+                                                                     : w;
+          const double for_ds = is("masks-ds") && hides ? 0 : gradient;
+          const double for_q = is("dq-from-p") || is("exchanged") ? w : for_ds,
+                       for_k = is("exchanged") ? w : for_ds;
+          const double dO = is("dv-from-q") ? t.Q(i, d) : t.dO(i, d);
+          const double K = is("dq-from-q") ? t.Q(i, d) : t.K(j, d);
+          const double Q = is("dk-from-k") ? t.K(j, d) : is("dk-from-do") ? t.dO(i, d) : t.Q(i, d);
+          const bool v = is("transposed-dv"), q = is("transposed-dq"), k = is("transposed-dk");
+          add(sum.dV(v ? i : j, d), scales[0] * for_v * (v ? t.dO(j, d) : dO));
+          add(sum.dQ(q ? j : i, d), scales[1] * for_q * (q ? t.K(i, d) : K));
+          add(sum.dK(k ? i : j, d), scales[2] * for_k * (k ? t.Q(j, d) : Q));
         }
       }
     }
   }
 };
 
-using Wrong = exercise::Wrong<Way>;
-
-static const std::vector<Wrong>& wrong_ways() {
-  using W = Way;
-  static const std::vector<Wrong> wrong = {
-      {"scale-not-in-dk",
-       "dK has no scale: S = scale Q K.T, so dK is scale dS.T Q",
-       {{.scale_dk = 0}}},
-      {"scale-not-in-dq",
-       "dQ has no scale: S = scale Q K.T, so dQ is scale dS K",
-       {{.scale_dq = 0}}},
-      {"scale-in-neither",
-       "dQ and dK have no scale: S = scale Q K.T, and the chain rule brings it back in both",
-       {{.scale_dq = 0, .scale_dk = 0}}},
-      {"scale-twice",
-       "scale is in dQ or dK twice: once in dS, and once more in the sum",
-       {{.scale_dq = 2, .scale_dk = 2}, {.scale_dq = 2}, {.scale_dk = 2}}},
-      {"scale-in-dv", "dV was multiplied by scale; it is P.T dO", {{.scale_dv = 1}}},
-      {"scale-not-in-p",
-       "P is e^(S - LSE); LSE is of the scaled scores: e^(scale S - LSE)",
-       {{.p = W::kUnscaled}}},
-      {"lse-scaled",
-       "LSE was multiplied by scale with S; it is of the scaled scores already: e^(scale S - LSE)",
-       {{.p = W::kAllScaled}}},
-      {"lse-forgotten",
-       "P is e^(scale S); without LSE the weights of a row do not add up to 1",
-       {{.p = W::kWithoutLse}}},
-      {"divided-by-lse",
-       "e^(scale S) was divided by LSE; that is a logarithm: e^(scale S - LSE)",
-       {{.p = W::kDivided}}},
-      {"power-of-two",
-       "P is a power of 2; LSE is a natural logarithm: e^(scale S - LSE)",
-       {{.p = W::kBase2}}},
-      {"exponent-turned", "P is e^(LSE - scale S); e^(scale S - LSE)", {{.p = W::kSign}}},
-      {"mask-forgotten",
-       "hidden keys have a weight: LSE does not know of them, so their P is some number, and must "
-       "be made 0",
-       {{.hidden = W::kSeen},
-        {.hidden = W::kSeen, .masks_dv = true},
-        {.hidden = W::kSeen, .masks_ds = true}}},
-      {"hidden-score-zero",
-       "hidden keys score 0, and e^(0 - LSE) is some number; their P is 0",
-       {{.hidden = W::kScoreZero}}},
-      {"nan-where-nothing-is-seen",
-       "a query that sees no key has LSE -inf; -inf - (-inf) is NaN, and so is e^inf * 0: choose P "
-       "= 0 for a hidden key, and use no exponential of it",
-       {{.hidden = W::kMinusInf}, {.hidden = W::kTimesZero}}},
-      {"mask-turned", "sees(j, i) was asked; sees(query, key)", {{.mask_turned = true}}},
-      {"exponential-forgotten", "P is scale S - LSE; e to the power of that", {{.p = W::kScore}}},
-      {"d-forgotten", "dS is P dP; P (dP - D)", {{.ds = W::kNoD}}},
-      {"d-added", "D was added: P (dP - D)", {{.ds = W::kPlusD}}},
-      {"d-of-the-key",
-       "D was taken by the key, D[j]; it belongs to the query",
-       {{.ds = W::kDOfKey}}},
-      {"dp-forgotten", "dS is -P D; P (dP - D)", {{.ds = W::kOnlyD}}},
-      {"d-outside-the-bracket",
-       "dS is P dP - D; P (dP - D)",
-       {{.ds = W::kOutside}, {.ds = W::kOutside, .skips_hidden = true}}},
-      {"sign-turned", "dS has the other sign: P (dP - D), not P (D - dP)", {{.ds = W::kTurned}}},
-      {"p-forgotten",
-       "dS is dP - D without the factor P",
-       {{.ds = W::kNoP}, {.ds = W::kNoP, .skips_hidden = true}}},
-      {"not-added",
-       "the sums were overwritten; other pairs have added to them already: +=",
-       {{.cleared = 7},
-        {.cleared = 6},
-        {.cleared = 5},
-        {.cleared = 3},
-        {.cleared = 4},
-        {.cleared = 2},
-        {.cleared = 1}}},
-      {"p-and-ds-exchanged",
-       "P and dS are exchanged in a product: dV is from P, dQ and dK are from dS",
-       {{.exchanged = true}, {.dv_from_ds = true}, {.dq_from_p = true}}},
-      {"wrong-matrix",
-       "a product has the wrong matrix: P.T dO, dS K and dS.T Q",
-       {{.dq_from_q = true}, {.dk_from_k = true}, {.dv_from_q = true}, {.dk_from_do = true}}},
-      {"transposed",
-       "row and column of P or dS are exchanged: i is a row of dQ, Q and dO, j one of dK, dV and K",
-       {{.transposed = W::kDv}, {.transposed = W::kDq}, {.transposed = W::kDk}}},
-  };
-  return wrong;
-}
+static const exercise::Table MISTAKES(R"(
+scale-not-in-dk: scale-dk=0
+  dK has no scale: S = scale Q K.T, so dK is scale dS.T Q
+scale-not-in-dq: scale-dq=0
+  dQ has no scale: S = scale Q K.T, so dQ is scale dS K
+scale-in-neither: scale-dq=0 scale-dk=0
+  dQ and dK have no scale: S = scale Q K.T, and the chain rule brings it back in both
+scale-twice: scale-dq=2 scale-dk=2; scale-dq=2; scale-dk=2
+  scale is in dQ or dK twice: once in dS, and once more in the sum
+scale-in-dv: scale-dv=1
+  dV was multiplied by scale; it is P.T dO
+scale-not-in-p
+  P is e^(S - LSE); LSE is of the scaled scores: e^(scale S - LSE)
+lse-scaled
+  LSE was multiplied by scale with S; it is of the scaled scores already: e^(scale S - LSE)
+lse-forgotten
+  P is e^(scale S); without LSE the weights of a row do not add up to 1
+divided-by-lse
+  e^(scale S) was divided by LSE; that is a logarithm: e^(scale S - LSE)
+power-of-two
+  P is a power of 2; LSE is a natural logarithm: e^(scale S - LSE)
+exponent-turned
+  P is e^(LSE - scale S); e^(scale S - LSE)
+mask-forgotten: seen; seen masks-dv; seen masks-ds
+  hidden keys have a weight: LSE does not know of them, so their P is some number, and must be
+  made 0
+hidden-score-zero
+  hidden keys score 0, and e^(0 - LSE) is some number; their P is 0
+nan-where-nothing-is-seen: minus-inf; times-zero
+  a query that sees no key has LSE -inf; -inf - (-inf) is NaN, and so is e^inf * 0: choose P = 0
+  for a hidden key, and use no exponential of it
+mask-turned
+  sees(j, i) was asked; sees(query, key)
+exponential-forgotten
+  P is scale S - LSE; e to the power of that
+d-forgotten
+  dS is P dP; P (dP - D)
+d-added
+  D was added: P (dP - D)
+d-of-the-key
+  D was taken by the key, D[j]; it belongs to the query
+dp-forgotten
+  dS is -P D; P (dP - D)
+d-outside-the-bracket: outside; outside skips-hidden
+  dS is P dP - D; P (dP - D)
+sign-turned
+  dS has the other sign: P (dP - D), not P (D - dP)
+p-forgotten: no-p; no-p skips-hidden
+  dS is dP - D without the factor P
+not-added: clears-{dq,dk,dv}; clears-dq clears-{dk,dv}; clears-dk clears-dv;
+    clears-dq clears-dk clears-dv
+  the sums were overwritten; other pairs have added to them already: +=
+p-and-ds-exchanged: exchanged; dv-from-ds; dq-from-p
+  P and dS are exchanged in a product: dV is from P, dQ and dK are from dS
+wrong-matrix: dq-from-q; dk-from-k; dv-from-q; dk-from-do
+  a product has the wrong matrix: P.T dO, dS K and dS.T Q
+transposed: transposed-{dv,dq,dk}
+  row and column of P or dS are exchanged: i is a row of dQ, Q and dO, j one of dK, dV and K
+)");
 
 // A head: all its queries and keys, and P, LSE, D in float64.
 struct Head {
@@ -296,16 +255,17 @@ static Added added(const Head& head, int block_q, int block_k, float before, Add
 static void check_head(Head head, int block_q, int block_k, float before = 0) {
   head.differentiate();
   const auto run = [&](const auto& add) { return added(head, block_q, block_k, before, add); };
-  const auto answer = [](const Pair& t, Gradients& sum) { add_pair(t, sum); };
-  const auto right = [](const Pair& t, Gradients& sum) { Way{}.add_pair(t, sum); };
-  const Added got = run(answer), expected = run(right);
+  const auto with = [&](const Way& way) {
+    return run([&](const Pair& t, Gradients& sum) { way.add_pair(t, sum); });
+  };
+  const Added got = run([](const Pair& t, Gradients& sum) { add_pair(t, sum); });
+  const Added expected = with({});
   std::vector<Added> seen;
   std::vector<exercise::Look> looks;
-  for (const Wrong& wrong : wrong_ways())
-    for (const Way& way : wrong.ways) {
-      seen.push_back(run([&](const Pair& t, Gradients& sum) { way.add_pair(t, sum); }));
-      looks.push_back({wrong.name, seen.back().thrown.empty() ? "" : "thrown", wrong.explanation});
-    }
+  for (const exercise::Row& row : MISTAKES) {
+    seen.push_back(with({row.changes}));
+    looks.push_back({row.name, seen.back().thrown.empty() ? "" : "thrown", row.explanation});
+  }
   if (!got.thrown.empty())
     return exercise::check_shown(false, "there is no " + got.thrown, "thrown", looks);
   for (const auto& [name, tensor] :

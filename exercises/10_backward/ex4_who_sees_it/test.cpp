@@ -7,169 +7,122 @@
 
 #include "exercises/support/verdict.hpp"
 
+using exercise::Changes;
+
 struct Case {
   int kv_tile, len_q, len_kv, group;
   bool causal;
 };
 
-// The function as people write it: right as it stands here, each mistake is a change to it.
-struct Way {
-  enum Diagonal { kRight, kZero, kNegated, kStrict } diagonal = kRight;
-  enum Key { kFirst, kLast, kBehind } begin_key = kFirst, clear_key = kLast;
-  enum Round { kDown, kUp, kLess, kAndOne } begin_round = kDown, clear_round = kUp;
-  bool begin_clamped = true, clear_clamped = true;
-  enum Clear {
-    kByKey,
-    kOneTile,
-    kRatio,
-    kNone,
-    kAll,
-    kTailForgotten,
-    kTailLater,
-    kTailClipped
-  } clear = kByKey;
-  enum Count { kHeads, kOneHead, kFromZero, kNoGroup, kClearOnly } count = kHeads;
-  enum Tiles { kQueries, kWhole, kKeys } tiles = kQueries;
-  enum Causal { kAsked, kAlways, kNever } causal = kAsked;
-  bool blocks_exchanged = false, tile_for_key = false, from_zero = false;
-};
-
-static Walk walk_as(const Way& way, const Case& c, int block_q, int block_kv) {
-  if (way.blocks_exchanged) std::swap(block_q, block_kv);
-  const int to_diagonal = way.diagonal == Way::kZero      ? 0
-                          : way.diagonal == Way::kNegated ? c.len_q - c.len_kv
-                          : way.diagonal == Way::kStrict  ? c.len_kv - c.len_q - 1
-                                                          : c.len_kv - c.len_q;
-  const bool causal = way.causal == Way::kAlways || (c.causal && way.causal == Way::kAsked);
-  const auto tile_from = [&](Way::Key key, Way::Round round, bool clamped) {
-    const int first = way.tile_for_key ? c.kv_tile : c.kv_tile * block_kv;
-    const int end =
-        way.clear == Way::kTailClipped ? std::min(first + block_kv, c.len_kv) : first + block_kv;
-    const int of_key = key == Way::kFirst ? first : key == Way::kLast ? end - 1 : end;
-    const int query = of_key - to_diagonal;
-    const int from = clamped ? std::max(query, 0) : query;
-    return (from + (round == Way::kUp ? block_q - 1 : 0)) / block_q + (round == Way::kAndOne ? 1
-                                                                       : round == Way::kLess ? -1
-                                                                                             : 0);
+// The right answer, and each mistake as a change to it.
+static Walk walk_as(const Changes& is, const Case& c, int block_q, int block_kv) {
+  if (is("blocks-exchanged")) std::swap(block_q, block_kv);
+  const int to_diagonal = is("top-left-aligned")    ? 0
+                          : is("diagonal-reversed") ? c.len_q - c.len_kv
+                          : is("diagonal-hidden")   ? c.len_kv - c.len_q - 1
+                                                    : c.len_kv - c.len_q;
+  const bool causal = is("always-causal") || (c.causal && !is("never"));
+  const int first = is("tile-for-key") ? c.kv_tile : c.kv_tile * block_kv;
+  const int end = is("tail-clipped") ? std::min(first + block_kv, c.len_kv) : first + block_kv;
+  // The tile of the query on the diagonal at this key.
+  const auto tile_from = [&](int key, bool up, bool clamped) {
+    const int query = clamped ? std::max(key - to_diagonal, 0) : key - to_diagonal;
+    return (query + (up ? block_q - 1 : 0)) / block_q;
   };
-  const int q_tiles = way.tiles == Way::kWhole  ? c.len_q / block_q
-                      : way.tiles == Way::kKeys ? (c.len_kv + block_kv - 1) / block_kv
-                                                : (c.len_q + block_q - 1) / block_q;
-  Walk walk;
-  walk.begin = causal ? tile_from(way.begin_key, way.begin_round, way.begin_clamped) : 0;
-  if (way.begin_round == Way::kLess) walk.begin = std::max(walk.begin, 0);
-  if (way.from_zero) walk.begin = 0;
-  walk.clear_begin = causal ? tile_from(way.clear_key, way.clear_round, way.clear_clamped) : 0;
-  if (way.clear == Way::kOneTile && causal) walk.clear_begin = walk.begin + 1;
-  if (way.clear == Way::kRatio && causal)
+  const int q_tiles = is("last-tile-forgotten")     ? c.len_q / block_q
+                      : is("tiles-of-keys-counted") ? (c.len_kv + block_kv - 1) / block_kv
+                                                    : (c.len_q + block_q - 1) / block_q;
+  Walk walk{0, 0, 0};
+  if (causal) {
+    const int begin_key = is("begin-key-last") ? end - 1 : is("begin-key-behind") ? end : first;
+    const int clear_key = is("clear-by-the-first-key")    ? first
+                          : is("clear-by-the-key-behind") ? end
+                                                          : end - 1;
+    walk.begin = tile_from(begin_key, is("begin-round-up"), !is("begin-not-clamped")) +
+                 is("begin-round-and-one");
+    if (is("starts-one-tile-early")) walk.begin = std::max(walk.begin - 1, 0);
+    walk.clear_begin = tile_from(clear_key, !is.any("clear-rounded-down", "clear-one-tile-late"),
+                                 !is("clear-not-clamped")) +
+                       is("clear-one-tile-late");
+  }
+  if (is("from-zero")) walk.begin = 0;
+  if (is("only-the-first-tile-masked") && causal) walk.clear_begin = walk.begin + 1;
+  if (is("masked-by-the-ratio") && causal)
     walk.clear_begin = walk.begin + (block_kv + block_q - 1) / block_q;
-  const int tail = (c.kv_tile + 1) * block_kv + (way.clear == Way::kTailLater ? -1 : 0);
-  if (way.clear != Way::kTailForgotten && way.clear != Way::kTailClipped && tail > c.len_kv)
-    walk.clear_begin = q_tiles;
-  if (way.clear == Way::kNone) walk.clear_begin = q_tiles;
-  if (way.clear == Way::kAll) walk.clear_begin = walk.begin;
-  const int visited = q_tiles - (way.count == Way::kFromZero    ? 0
-                                 : way.count == Way::kClearOnly ? walk.clear_begin
-                                                                : walk.begin);
-  walk.count = visited * (way.count == Way::kOneHead ? 1 : c.group);
+  const int tail = (c.kv_tile + 1) * block_kv + (is("tail-one-too-late") ? -1 : 0);
+  if (!is("tail-forgotten") && !is("tail-clipped") && tail > c.len_kv) walk.clear_begin = q_tiles;
+  if (is("nothing-clear")) walk.clear_begin = q_tiles;
+  if (is("nothing-masked")) walk.clear_begin = walk.begin;
+  const int visited = q_tiles - (is("skipped-ones-counted")      ? 0
+                                 : is("only-clear-ones-counted") ? walk.clear_begin
+                                                                 : walk.begin);
+  walk.count = visited * (is("count-of-one-head") ? 1 : c.group);
   return walk;
 }
 
-using Wrong = exercise::Wrong<Way>;
-
-static const std::vector<Wrong>& wrong_ways() {
-  using W = Way;
-  static const std::vector<Wrong> wrong = {
-      {"top-left-aligned",
-       "query i was taken to see keys up to i; up to i + len_kv - len_q",
-       {{.diagonal = W::kZero}}},
-      {"diagonal-reversed",
-       "the diagonal has the other sign: query i sees keys up to i + len_kv - len_q, so key j is "
-       "seen from query j - (len_kv - len_q) on",
-       {{.diagonal = W::kNegated}}},
-      {"diagonal-hidden",
-       "query i was taken not to see key i + len_kv - len_q; it is the last that it sees",
-       {{.diagonal = W::kStrict}}},
-      {"begin-not-clamped",
-       "where every query sees these keys the first one is query 0, not a negative one: clamp "
-       "before dividing",
-       {{.begin_clamped = false}, {.begin_clamped = false, .clear_clamped = false}}},
-      {"starts-one-tile-late",
-       "begin is rounded up; a tile whose last query sees one key is needed",
-       {{.begin_round = W::kUp}, {.begin_round = W::kAndOne}}},
-      {"starts-one-tile-early",
-       "begin is one tile too early: right, and slow, its P is all 0",
-       {{.begin_round = W::kLess}}},
-      {"all-tiles-visited",
-       "tiles of queries are visited that see none of these keys: right, and slow",
-       {{.from_zero = true}, {.causal = W::kNever}}},
-      {"begin-by-the-last-key",
-       "begin was asked of the last key of the tile; the first key is seen earlier",
-       {{.begin_key = W::kLast}, {.begin_key = W::kBehind}}},
-      {"only-the-first-tile-masked",
-       "only the tile at begin is masked; with BLOCK_KV above BLOCK_Q, or a diagonal that is no "
-       "multiple of it, the edge runs through more",
-       {{.clear = W::kOneTile}}},
-      {"masked-by-the-ratio",
-       "BLOCK_KV / BLOCK_Q tiles are masked; if the diagonal does not begin where a tile does, it "
-       "runs through one more",
-       {{.clear = W::kRatio}}},
-      {"clear-by-the-first-key",
-       "clear_begin was asked of the first key of the tile; all of its keys must be seen: ask the "
-       "last",
-       {{.clear_key = W::kFirst}}},
-      {"clear-by-the-key-behind",
-       "clear_begin was asked of the key behind the tile; its last is (kv_tile + 1) * BLOCK_KV - 1",
-       {{.clear_key = W::kBehind}}},
-      {"clear-rounded-down",
-       "clear_begin is rounded down; in a clear tile the first query sees all keys: round up",
-       {{.clear_round = W::kDown}}},
-      {"clear-one-tile-late",
-       "where the first query of a tile is just the first that sees all keys, the tile is called "
-       "masked: right, and slow; round up by adding BLOCK_Q - 1",
-       {{.clear_round = W::kAndOne}}},
-      {"nothing-clear",
-       "no tile is clear: right, and every tile pays for a mask",
-       {{.clear = W::kNone}}},
-      {"nothing-masked",
-       "every tile is clear; those at the edge need the mask",
-       {{.clear = W::kAll}}},
-      {"tail-called-clear",
-       "the keys end inside this tile, and tiles of queries are called clear; those that do not "
-       "exist must be masked",
-       {{.clear = W::kTailForgotten}, {.clear = W::kTailClipped}}},
-      {"tail-one-too-late",
-       "a tile that lacks one key counts as full: (kv_tile + 1) * BLOCK_KV > len_kv",
-       {{.clear = W::kTailLater}}},
-      {"count-of-one-head",
-       "count is that of one head; `group` heads of queries share the keys, and the block visits "
-       "them all",
-       {{.count = W::kOneHead}}},
-      {"skipped-ones-counted",
-       "count has the skipped tiles in it, too: those from begin on, times group",
-       {{.count = W::kFromZero}}},
-      {"only-clear-ones-counted",
-       "count has the clear tiles alone; masked ones are visited as well",
-       {{.count = W::kClearOnly}}},
-      {"last-tile-forgotten",
-       "len_q / BLOCK_Q leaves out a last tile that is not full: round up",
-       {{.tiles = W::kWhole}}},
-      {"tiles-of-keys-counted",
-       "the tiles of keys were counted; the block visits tiles of queries",
-       {{.tiles = W::kKeys}}},
-      {"always-causal",
-       "`causal` was not asked; if it is false every query sees every key",
-       {{.causal = W::kAlways}}},
-      {"blocks-exchanged",
-       "one block was taken for the other: keys are counted in tiles of BLOCK_KV, queries in tiles "
-       "of BLOCK_Q",
-       {{.blocks_exchanged = true}}},
-      {"tile-for-key",
-       "kv_tile was taken as a key; the first one is kv_tile * BLOCK_KV",
-       {{.tile_for_key = true}}},
-  };
-  return wrong;
-}
+static const exercise::Table MISTAKES(R"(
+top-left-aligned
+  query i was taken to see keys up to i; up to i + len_kv - len_q
+diagonal-reversed
+  the diagonal has the other sign: query i sees keys up to i + len_kv - len_q, so key j is seen
+  from query j - (len_kv - len_q) on
+diagonal-hidden
+  query i was taken not to see key i + len_kv - len_q; it is the last that it sees
+begin-not-clamped: begin-not-clamped {,clear-not-clamped}
+  where every query sees these keys the first one is query 0, not a negative one: clamp before
+  dividing
+starts-one-tile-late: begin-round-up; begin-round-and-one
+  begin is rounded up; a tile whose last query sees one key is needed
+starts-one-tile-early
+  begin is one tile too early: right, and slow, its P is all 0
+all-tiles-visited: from-zero; never
+  tiles of queries are visited that see none of these keys: right, and slow
+begin-by-the-last-key: begin-key-last; begin-key-behind
+  begin was asked of the last key of the tile; the first key is seen earlier
+only-the-first-tile-masked
+  only the tile at begin is masked; with BLOCK_KV above BLOCK_Q, or a diagonal that is no multiple
+  of it, the edge runs through more
+masked-by-the-ratio
+  BLOCK_KV / BLOCK_Q tiles are masked; if the diagonal does not begin where a tile does, it runs
+  through one more
+clear-by-the-first-key
+  clear_begin was asked of the first key of the tile; all of its keys must be seen: ask the last
+clear-by-the-key-behind
+  clear_begin was computed from the key after the tile. The tile's last key is (kv_tile + 1) *
+  BLOCK_KV - 1
+clear-rounded-down
+  clear_begin is rounded down; in a clear tile the first query sees all keys: round up
+clear-one-tile-late
+  where the first query of a tile is just the first that sees all keys, the tile is called masked:
+  right, and slow; round up by adding BLOCK_Q - 1
+nothing-clear
+  no tile is clear: right, but then every tile needs the mask
+nothing-masked
+  every tile is clear; those at the edge need the mask
+tail-called-clear: tail-forgotten; tail-clipped
+  the keys end inside this tile, and tiles of queries are called clear; those that do not exist
+  must be masked
+tail-one-too-late
+  a tile that lacks one key counts as full: (kv_tile + 1) * BLOCK_KV > len_kv
+count-of-one-head
+  count is that of one head; `group` heads of queries share the keys, and the block visits them
+  all
+skipped-ones-counted
+  count includes the skipped tiles. Count the tiles from begin onward, times group
+only-clear-ones-counted
+  count has the clear tiles alone; masked ones are visited as well
+last-tile-forgotten
+  len_q / BLOCK_Q leaves out a last tile that is not full: round up
+tiles-of-keys-counted
+  the tiles of keys were counted; the block visits tiles of queries
+always-causal
+  `causal` was not asked; if it is false every query sees every key
+blocks-exchanged
+  one block was taken for the other: keys are counted in tiles of BLOCK_KV, queries in tiles of
+  BLOCK_Q
+tile-for-key
+  kv_tile was taken as a key; the first one is kv_tile * BLOCK_KV
+)");
 
 // A letter for each tile of queries, and those that do not exist; then how many are visited.
 static std::string map_of(const Walk& walk, int q_tiles, int group) {
@@ -205,9 +158,7 @@ static void check_walks(int shortest_q, int longest_q, int shortest_kv, int long
   std::string shown, first;
   bool right = true;
   std::vector<exercise::Look> looks;
-  for (const Wrong& wrong : wrong_ways())
-    for (size_t i = 0; i < wrong.ways.size(); ++i)
-      looks.push_back({wrong.name, "", wrong.explanation});
+  for (const exercise::Row& row : MISTAKES) looks.push_back({row.name, "", row.explanation});
   for (int len_q = shortest_q; len_q <= longest_q; ++len_q)
     for (int len_kv = shortest_kv; len_kv <= longest_kv; ++len_kv)
       for (int kv_tile = 0; kv_tile * BLOCK_KV < len_kv; ++kv_tile) {
@@ -229,9 +180,8 @@ static void check_walks(int shortest_q, int longest_q, int shortest_kv, int long
         }
         shown += got + "\n";
         size_t next = 0;
-        for (const Wrong& wrong : wrong_ways())
-          for (const Way& way : wrong.ways)
-            looks[next++].shown += map(walk_as(way, c, BLOCK_Q, BLOCK_KV)) + "\n";
+        for (const exercise::Row& row : MISTAKES)
+          looks[next++].shown += map(walk_as(row.changes, c, BLOCK_Q, BLOCK_KV)) + "\n";
       }
   exercise::check_shown(right, first, shown, looks);
 }

@@ -7,47 +7,36 @@
 
 #include "exercises/support/verdict.hpp"
 
-// The two functions as people write them: right as they stand here, each mistake is a change.
+// The right answer, and each mistake as a change to it.
 struct Way {
-  bool plain_ascends = true;  // not causal: key tile 0 first; as good as the other way round
-  enum Launch { kBest, kAscending, kDescending, kOneTooFar } launch = kBest;
-  enum Turn {
-    kInOrder,
-    kKvTile,
-    kFromLast,
-    kAgainstIfPlain,
-    kFromLastOfAll,
-    kDistance,
-    kQTile,
-    kNone,
-    kFromOne
-  } turn = kInOrder;
+  exercise::Changes is;
 
   bool ascends(const Grid& grid) const {
-    return launch == kAscending || (launch == kBest && plain_ascends && !grid.causal);
+    return is("longest-first") ||
+           !(grid.causal || is.any("descending", "one-tile-too-far", "plain-descends"));
   }
   int kv_tile_of(int block, const Grid& grid) const {
-    if (launch == kOneTooFar) return grid.kv_tiles - block;
+    if (is("one-tile-too-far")) return grid.kv_tiles - block;
     return ascends(grid) ? block : grid.kv_tiles - 1 - block;
   }
   int turn_of(int kv_tile, int q_tile, const Grid& grid) const {
     const int from_last = grid.last_kv_tile(q_tile) - kv_tile;
     const int right = ascends(grid) ? kv_tile : from_last;
-    return turn == kKvTile           ? kv_tile
-           : turn == kFromLast       ? from_last
-           : turn == kAgainstIfPlain ? (grid.causal     ? right
-                                        : ascends(grid) ? from_last
-                                                        : kv_tile)
-           : turn == kFromLastOfAll  ? (grid.causal ? grid.kv_tiles - 1 - kv_tile : right)
-           : turn == kDistance       ? (grid.causal ? q_tile - kv_tile : right)
-           : turn == kQTile          ? q_tile
-           : turn == kNone           ? 0
-           : turn == kFromOne        ? right + 1
-                                     : right;
+    return is("kv-tile")               ? kv_tile
+           : is("from-last")           ? from_last
+           : is("against-if-plain")    ? (grid.causal     ? right
+                                          : ascends(grid) ? from_last
+                                                          : kv_tile)
+           : is("from-last-of-all")    ? (grid.causal ? grid.kv_tiles - 1 - kv_tile : right)
+           : is("distance")            ? (grid.causal ? q_tile - kv_tile : right)
+           : is("turn-of-the-queries") ? q_tile
+           : is("no-turns")            ? 0
+           : is("from-one")            ? right + 1
+                                       : right;
   }
 };
 
-// What the learner wrote, to be called as a Way is.
+// The learner's answer, to be called as a Way is.
 struct Answer {
   int kv_tile_of(int block, const Grid& grid) const { return ::kv_tile_of(block, grid); }
   int turn_of(int kv_tile, int q_tile, const Grid& grid) const {
@@ -55,44 +44,28 @@ struct Answer {
   }
 };
 
-using Wrong = exercise::Wrong<Way>;
-
-static const std::vector<Wrong>& wrong_ways() {
-  using W = Way;
-  static const std::vector<Wrong> wrong = {
-      {"turns-against-the-launch",
-       "turns go one way and blocks start the other way; a block may wait only for those that "
-       "started before it",
-       {{.launch = W::kDescending, .turn = W::kKvTile},
-        {.turn = W::kKvTile},
-        {.launch = W::kAscending, .turn = W::kFromLast},
-        {.turn = W::kAgainstIfPlain}}},
-      {"longest-first",
-       "right, and slow: from key tile 0 on, causal, every block waits at its first tile of "
-       "queries until all in front of it have come there; from the last key tile on nobody waits",
-       {{.launch = W::kAscending}}},
-      {"absent-blocks-counted",
-       "turns count from the last key tile of all; a tile of queries that does not see it waits "
-       "for an addition that nobody makes: count from its own last one",
-       {{.turn = W::kFromLastOfAll}, {.launch = W::kDescending, .turn = W::kFromLastOfAll}}},
-      {"tiles-taken-as-square",
-       "turns are q_tile - kv_tile; that is right only if tiles are square and queries are as many "
-       "as keys: last_kv_tile(q_tile) - kv_tile",
-       {{.turn = W::kDistance}, {.launch = W::kDescending, .turn = W::kDistance}}},
-      {"turn-of-the-queries",
-       "turns are numbers of tiles of queries; at each tile of queries the blocks have turns 0, 1, "
-       "2, …",
-       {{.turn = W::kQTile}}},
-      {"no-turns", "every turn is 0: whoever comes second waits forever", {{.turn = W::kNone}}},
-      {"turns-from-one",
-       "the first turn is 1; nobody has added yet when the first block comes: 0",
-       {{.turn = W::kFromOne}, {.launch = W::kAscending, .turn = W::kFromOne}}},
-      {"one-tile-too-far",
-       "blocks have key tiles kv_tiles to 1; kv_tiles - 1 to 0",
-       {{.launch = W::kOneTooFar}}},
-  };
-  return wrong;
-}
+static const exercise::Table MISTAKES(R"(
+turns-against-the-launch: descending kv-tile; kv-tile; longest-first from-last; against-if-plain
+  turns go one way and blocks start the other way; a block may wait only for those that started
+  before it
+longest-first
+  right, but slow. With a causal mask and blocks in the order of key tiles, every block waits at its
+  first tile of queries for all earlier blocks. If the last key tile starts first, no block waits
+absent-blocks-counted: from-last-of-all; descending from-last-of-all
+  turns are counted from the last key tile of all. A tile of queries that does not see that key tile
+  waits for an addition that never comes: count from the last key tile that it sees
+tiles-taken-as-square: distance; descending distance
+  turns are q_tile - kv_tile; that is right only if tiles are square and queries are as many as
+  keys: last_kv_tile(q_tile) - kv_tile
+turn-of-the-queries
+  turns are numbers of tiles of queries; at each tile of queries the blocks have turns 0, 1, 2, …
+no-turns
+  every turn is 0, so that the second block waits forever
+turns-from-one: from-one; longest-first from-one
+  the first turn is 1. No block has added before the first one, so that its turn is 0
+one-tile-too-far
+  blocks have key tiles kv_tiles to 1; kv_tiles - 1 to 0
+)");
 
 struct Block {
   int kv_tile, q_tile = 0;  // where it is; q_tiles: it has finished
@@ -222,12 +195,9 @@ static void check_grid(const Grid& grid) {
   message = std::string(grid.causal ? "causal, " : "not causal, ") + std::to_string(grid.q_tiles) +
             " tiles of queries, " + std::to_string(grid.kv_tiles) + " of keys\n" + got + message;
   std::vector<exercise::Look> looks;
-  for (const Wrong& wrong : wrong_ways())
-    for (Way way : wrong.ways)
-      for (const bool ascends : {true, false}) {
-        way.plain_ascends = ascends;
-        looks.push_back({wrong.name, shown(way, grid), wrong.explanation});
-      }
+  for (const exercise::Row& row : MISTAKES)
+    for (const char* const order : {"", "plain-descends"})
+      looks.push_back({row.name, shown(Way{row.changes.with(order)}, grid), row.explanation});
   exercise::check_shown(ok, message, got, looks);
 }
 
@@ -245,12 +215,12 @@ TEST_CASE("causal, nothing fits") { check_grid({5, 4, true, 4, 6, 3}); }
 
 // What this test takes for right: nothing is wrong with it, and causal nobody waits.
 TEST_CASE("the order") {
-  for (const bool ascends : {true, false})
+  for (const char* const order : {"", "plain-descends"})
     for (const Grid& grid : {Grid{4, 4, true, 4, 4, 0}, Grid{5, 3, false, 4, 4, 0}}) {
-      const Way way{.plain_ascends = ascends};
+      const Way way{exercise::Changes(order)};
       CHECK(problem(way, grid) == "");
       CHECK(run(way, grid, grid.kv_tiles).steps ==
             grid.q_tiles + (grid.causal ? 0 : grid.kv_tiles - 1));
     }
-  CHECK(run(Way{.launch = Way::kAscending}, {4, 4, true, 4, 4, 0}, 4).steps == 7);
+  CHECK(run(Way{exercise::Changes("longest-first")}, {4, 4, true, 4, 4, 0}, 4).steps == 7);
 }

@@ -11,51 +11,41 @@
 // The stub's: a learner may have changed them.
 constexpr double RIGHT_STEP = 1e-4, RIGHT_TOLERANCE = 1e-6;
 
-// The function as people write it: right as it stands here, each mistake is a change to it.
+// The right answer, and each mistake as a change to it.
 struct Way {
-  enum Difference { kCentral, kOneSided, kNotHalved, kNone } difference = kCentral;
-  double step = RIGHT_STEP;
-  enum Restored { kCopy, kNot, kByAdding, kNotBack } restored = kCopy;
-  enum Compared {
-    kWorst,
-    kFirst,
-    kLast,
-    kSigned,
-    kRelative,
-    kNanPasses,
-    kNanKept
-  } compared = kWorst;
-  bool only_first = false, never_nothing = false;
+  exercise::Changes is;
 
   Finding find_wrong(Program& program) const {
     Finding found;
-    double worst = never_nothing ? -1 : RIGHT_TOLERANCE;
-    const int tensors = only_first ? 1 : static_cast<int>(program.tensors.size());
+    double worst = is("always-finds") ? -1 : RIGHT_TOLERANCE;
+    const double h = is.number("step", RIGHT_STEP);
+    const int tensors = is("first-tensor-only") ? 1 : static_cast<int>(program.tensors.size());
     for (int tensor = 0; tensor < tensors; ++tensor) {
       for (int i = 0; i < static_cast<int>(program.tensors[tensor].size()); ++i) {
         double& x = program.tensors[tensor][i];
         const double kept = x, here = program.loss(program.tensors);
-        x += step;
+        x += h;
         const double above = program.loss(program.tensors);
-        if (restored == kByAdding || restored == kNotBack)
-          x -= 2 * step;
+        if (is("put-back-by-adding") || is("back-not"))
+          x -= 2 * h;
         else
-          x = kept - step;
+          x = kept - h;
         const double below = program.loss(program.tensors);
-        if (restored == kByAdding) x += step;
-        if (restored == kCopy) x = kept;
-        const double slope = difference == kOneSided    ? (above - here) / step
-                             : difference == kNotHalved ? (above - below) / step
-                             : difference == kNone      ? 0
-                                                        : (above - below) / (2 * step);
+        if (is("put-back-by-adding")) x += h;
+        if (!is.any("stays", "put-back-by-adding", "back-not")) x = kept;
+        const double slope = is("one-sided-difference") ? (above - here) / h
+                             : is("divided-by-h")       ? (above - below) / h
+                             : is("tensor-not-changed") ? 0
+                                                        : (above - below) / (2 * h);
         double error = program.gradients[tensor][i] - slope;
-        if (compared != kSigned) error = std::abs(error);
-        if (compared == kRelative) error /= std::abs(slope);
-        if (std::isnan(error) && compared != kNanPasses && compared != kNanKept) return {tensor, i};
-        if (compared == kNanKept ? !(error <= worst) : error > worst) {
+        if (!is("sign-kept")) error = std::abs(error);
+        if (is("relative-error")) error /= std::abs(slope);
+        if (std::isnan(error) && !is("nan-passes") && !is("nan-remembered-as-worst"))
+          return {tensor, i};
+        if (is("nan-remembered-as-worst") ? !(error <= worst) : error > worst) {
           found = {tensor, i};
-          if (compared == kFirst) return found;
-          if (compared != kLast) worst = error;
+          if (is("first-not-farthest")) return found;
+          if (!is("last-not-farthest")) worst = error;
         }
       }
     }
@@ -63,59 +53,41 @@ struct Way {
   }
 };
 
-using Wrong = exercise::Wrong<Way>;
-
-static const std::vector<Wrong>& wrong_ways() {
-  using W = Way;
-  static const std::vector<Wrong> wrong = {
-      {"one-sided-difference",
-       "the difference is (L(x + h) - L(x)) / h; its error is of the order of h, not of h * h, and "
-       "right gradients fail",
-       {{.difference = W::kOneSided}}},
-      {"divided-by-h",
-       "L(x + h) - L(x - h) was divided by h; the two are 2 h apart",
-       {{.difference = W::kNotHalved}}},
-      {"tensor-not-changed",
-       "every difference is 0: L was asked of tensors that had not changed. Was a copy of the "
-       "number changed?",
-       {{.difference = W::kNone}}},
-      {"step-too-small",
-       "h is so small that L(x + h) - L(x - h) has few digits left; STEP",
-       {{.step = 1e-10}, {.step = 1e-11}, {.step = 1e-12}, {.step = 1e-13}, {.step = 1e-14}}},
-      {"step-too-large",
-       "h is so large that L is no straight line over 2 h; STEP",
-       {{.step = 0.1}, {.step = 0.01}}},
-      {"not-put-back",
-       "a number was changed and not put back; all differences behind it are of another L",
-       {{.restored = W::kNot}, {.restored = W::kNotBack}}},
-      {"put-back-by-adding",
-       "a number was put back by + h; x + h - 2 h + h has not always the bits of x: keep a copy",
-       {{.restored = W::kByAdding}}},
-      {"first-not-farthest",
-       "the first wrong element is found; the farthest is asked for",
-       {{.compared = W::kFirst}}},
-      {"last-not-farthest",
-       "the last wrong element is found; the farthest is asked for: remember how far it was off",
-       {{.compared = W::kLast}}},
-      {"sign-kept",
-       "gradients that are too small are not found: take the absolute value",
-       {{.compared = W::kSigned}}},
-      {"relative-error",
-       "the error was divided by the difference; an element near 0 wins that is hardly off",
-       {{.compared = W::kRelative}}},
-      {"nan-passes",
-       "a NaN is not found: error > worst is false for it; !(error <= worst) is true",
-       {{.compared = W::kNanPasses}}},
-      {"nan-remembered-as-worst",
-       "the worst error became NaN, and after that every element counts as farther: return at once",
-       {{.compared = W::kNanKept}}},
-      {"first-tensor-only", "only tensor 0 was looked at", {{.only_first = true}}},
-      {"always-finds",
-       "an element is found also if none is farther off than TOLERANCE: {-1, -1}",
-       {{.never_nothing = true}}},
-  };
-  return wrong;
-}
+static const exercise::Table MISTAKES(R"(
+one-sided-difference
+  the difference is (L(x + h) - L(x)) / h; its error is of the order of h, not of h * h, and right
+  gradients fail
+divided-by-h
+  L(x + h) - L(x - h) was divided by h; the two are 2 h apart
+tensor-not-changed
+  every difference is 0: L was asked of tensors that had not changed. Was a copy of the number
+  changed?
+step-too-small: step={1e-10,1e-11,1e-12,1e-13,1e-14}
+  h is so small that L(x + h) - L(x - h) has few digits left; STEP
+step-too-large: step={0.1,0.01}
+  h is so large that L is no straight line over 2 h; STEP
+not-put-back: stays; back-not
+  a number was changed and not put back, so that all later differences are of another L
+put-back-by-adding
+  a number was put back by + h; x + h - 2 h + h has not always the bits of x: keep a copy
+first-not-farthest
+  the first wrong element is found; the farthest is asked for
+last-not-farthest
+  the last wrong element is found; the farthest is asked for: remember how far it was off
+sign-kept
+  gradients that are too small are not found: take the absolute value
+relative-error
+  the error was divided by the difference; an element near 0 wins that is hardly off
+nan-passes
+  a NaN is not found: error > worst is false for it; !(error <= worst) is true
+nan-remembered-as-worst
+  the worst error became NaN, and every later element counts as farther. Return when the NaN is
+  found
+first-tensor-only
+  only tensor 0 was looked at
+always-finds
+  an element is found even if none is farther off than TOLERANCE: return {-1, -1}
+)");
 
 constexpr int QUERIES = 3, KEYS = 4, DIM = 2;
 constexpr double SCALE = 0.7;
@@ -191,7 +163,7 @@ static std::string shown(Program program, Find find) {
 }
 
 static void check_found(const Program& program, const std::string& expected) {
-  const auto looks = exercise::looks(wrong_ways(), [&](const Way& way) {
+  const auto looks = exercise::looks<Way>(MISTAKES, [&](const Way& way) {
     return shown(program, [&](Program& one) { return way.find_wrong(one); });
   });
   const std::string got = shown(program, [](Program& one) { return find_wrong(one); });

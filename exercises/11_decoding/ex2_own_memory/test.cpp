@@ -9,64 +9,54 @@
 
 using exercise::Numbers;
 
-// The functions as people write them: right as they stand here, each mistake is a change to them.
+// The right answer, and each mistake as a change to it.
 struct Way {
-  enum Each { kTilesUp, kTilesDown, kKeysUp, kKeysDown, kOneMore, kTilesForKeys } each = kTilesUp;
-  int behind = 0;             // what is added to the end
-  int before = 0;             // what is taken from the beginning, except of split 0
-  bool before_first = false;  // the end counts from there, and then it is clipped
-  bool begin_clipped = true, end_clipped = true, last_takes_the_rest = false;
-  bool end_is_last_key = false, spread = false;
-  enum Tiles { kUp, kDown } tiles = kUp;
-  bool split = true, batch = true, head = true, query = true;
-  enum Order { kAsIs, kSplitLast, kBatchFirst, kHeadsAfterQueries } order = kAsIs;
-  enum Stride { kOwn, kHeadsForBatch, kLenQForHeads, kSplitsForBatch } stride = kOwn;
-  enum Dim { kTimes, kForgotten, kAlsoInLse, kOfLse } dim = kTimes;
+  exercise::Changes is;
 
   Keys keys_of(int split, int splits, int length, int block_kv) const {
-    const int count = tiles == kDown ? length / block_kv : (length + block_kv - 1) / block_kv;
-    const int keys = each == kTilesDown      ? count / splits * block_kv
-                     : each == kKeysUp       ? (length + splits - 1) / splits
-                     : each == kKeysDown     ? length / splits
-                     : each == kOneMore      ? (count / splits + 1) * block_kv
-                     : each == kTilesForKeys ? (count + splits - 1) / splits
-                                             : (count + splits - 1) / splits * block_kv;
+    const int count = is("last-tile-lost") ? length / block_kv : (length + block_kv - 1) / block_kv;
+    const int keys = is("tiles-of-a-split-rounded-down") ? count / splits * block_kv
+                     : is("keys-up")                     ? (length + splits - 1) / splits
+                     : is("keys-down")                   ? length / splits
+                     : is("one-tile-too-many")           ? (count / splits + 1) * block_kv
+                     : is("tiles-for-keys")              ? (count + splits - 1) / splits
+                                                         : (count + splits - 1) / splits * block_kv;
     int begin = split * keys;
-    if (before_first && split > 0) begin -= before;
-    if (begin_clipped) begin = std::min(begin, length);
-    int end = begin + keys + behind;
-    if (end_clipped) end = std::min(end, length);
-    if (last_takes_the_rest && split == splits - 1) end = length;
-    if (end_is_last_key) --end;
-    if (spread) {  // the first count % splits have a tile more
+    if (is("before-first") && split > 0) begin -= is.integer("before", 0);
+    if (!is("begin-not-clipped")) begin = std::min(begin, length);
+    int end = begin + keys + is.integer("behind", 0);
+    if (!is("end-not-clipped")) end = std::min(end, length);
+    if (is("last-takes-the-rest") && split == splits - 1) end = length;
+    if (is("end-is-the-last-key")) --end;
+    if (is("tiles-spread-evenly")) {  // the first count % splits have a tile more
       const auto tile = [&](int n) {
         return std::min(n * (count / splits) + std::min(n, count % splits), count) * block_kv;
       };
       begin = tile(split), end = std::min(tile(split + 1), length);
     }
-    return {split > 0 && !before_first ? begin - before : begin, end};
+    return {split > 0 && !is("before-first") ? begin - is.integer("before", 0) : begin, end};
   }
   int64_t lse_at(const Grid& g, int split, int batch, int head, int query) const {
-    const int64_t s = this->split ? split : 0, b = this->batch ? batch : 0,
-                  h = this->head ? head : 0, q = this->query ? query : 0;
-    const int64_t heads = stride == kLenQForHeads ? g.len_q : g.heads;
-    const int64_t batches = stride == kHeadsForBatch    ? g.heads
-                            : stride == kSplitsForBatch ? g.splits
-                                                        : g.batch;
-    const int64_t at = order == kSplitLast    ? ((b * g.heads + h) * g.len_q + q) * g.splits + s
-                       : order == kBatchFirst ? ((b * g.splits + s) * g.heads + h) * g.len_q + q
-                       : order == kHeadsAfterQueries
+    const int64_t s = is("split-forgotten") ? 0 : split, b = is("batch-forgotten") ? 0 : batch,
+                  h = is("head-forgotten") ? 0 : head, q = is("query-forgotten") ? 0 : query;
+    const int64_t heads = is("len-q-for-heads") ? g.len_q : g.heads;
+    const int64_t batches = is("heads-for-batch")    ? g.heads
+                            : is("splits-for-batch") ? g.splits
+                                                     : g.batch;
+    const int64_t at = is("split-last")           ? ((b * g.heads + h) * g.len_q + q) * g.splits + s
+                       : is("batch-before-split") ? ((b * g.splits + s) * g.heads + h) * g.len_q + q
+                       : is("queries-before-heads")
                            ? ((s * g.batch + b) * g.len_q + q) * g.heads + h
                            : ((s * batches + b) * heads + h) * g.len_q + q;
-    return dim == kAlsoInLse ? at * g.dim : at;
+    return is("dim-in-the-wrong-one") ? at * g.dim : at;
   }
   int64_t o_at(const Grid& g, int split, int batch, int head, int query) const {
     const int64_t at = lse_at(g, split, batch, head, query);
-    return dim == kForgotten || dim == kAlsoInLse ? at : at * g.dim;
+    return is("dim-forgotten") || is("dim-in-the-wrong-one") ? at : at * g.dim;
   }
 };
 
-// What the learner wrote, to be called as a Way is.
+// The learner's answer, to be called as a Way is.
 struct Answer {
   Keys keys_of(int split, int splits, int length, int block_kv) const {
     return ::keys_of(split, splits, length, block_kv);
@@ -79,94 +69,58 @@ struct Answer {
   }
 };
 
-using Known = exercise::Known<Way>;
-
-static const std::vector<Known>& all_known() {
-  using W = Way;
-  static const char* const overlap =
-      "a key is in two splits, so it counts twice: [begin, end) has no key at end, and the next "
-      "split begins there";
-  static const char* const keys =
-      "keys were divided, not tiles, so splits end inside a tile: whole tiles for each";
-  static const char* const strides =
-      "a dimension has the size of another one: [splits, batch, heads, len_q], and each number "
-      "counts all of the smaller ones";
-  static const std::vector<Known> known = {
-      {"tiles-of-a-split-rounded-down",
-       {.each = W::kTilesDown},
-       "tiles / splits was rounded down, so the last tiles are in no split: up"},
-      {"rest-for-the-last-split",
-       {.each = W::kTilesDown, .last_takes_the_rest = true},
-       "tiles / splits was rounded down, and the last split takes the rest: it may be much longer "
-       "than the others, and all wait for it: up"},
-      {"keys-divided", {.each = W::kKeysUp}, keys},
-      {"keys-divided", {.each = W::kKeysDown}, keys},
-      {"keys-divided", {.each = W::kKeysDown, .last_takes_the_rest = true}, keys},
-      {"one-tile-too-many",
-       {.each = W::kOneMore},
-       "tiles / splits + 1 is one tile too many if nothing is left over: round up"},
-      {"tiles-for-keys",
-       {.each = W::kTilesForKeys},
-       "the number of tiles was taken for a number of keys: times block_kv"},
-      {"last-tile-lost",
-       {.tiles = W::kDown},
-       "the tiles were rounded down, so the last keys are in none: up"},
-      {"overlap-by-one-key", {.behind = 1}, overlap},
-      {"overlap-by-one-key", {.before = 1}, overlap},
-      {"overlap-by-one-key", {.before = 1, .before_first = true}, overlap},
-      {"end-is-the-last-key",
-       {.end_is_last_key = true},
-       "end is the last key; it is the one behind it, and of no keys end = begin"},
-      {"tiles-spread-evenly",
-       {.spread = true},
-       "the tiles that are left over were given to the first splits, one each: a good way, and not "
-       "the kernel's, whose splits have as many tiles each, rounded up, until there are none left"},
-      {"last-key-of-each-split-lost",
-       {.behind = -1},
-       "the last key of each split is missing: end is the key behind it"},
-      {"begin-not-clipped",
-       {.begin_clipped = false},
-       "a split behind the end begins behind it: clip begin to the length as well"},
-      {"end-not-clipped",
-       {.end_clipped = false},
-       "the last tile is taken to be full; keys behind the length do not exist"},
-      {"neither-clipped",
-       {.begin_clipped = false, .end_clipped = false},
-       "splits go on behind the length; clip begin and end to it"},
-      {"split-forgotten",
-       {.split = false},
-       "all splits write to one place, and the last one wins: the split is the first dimension"},
-      {"batch-forgotten",
-       {.batch = false},
-       "all sequences of the batch write to one place: the batch is the second dimension"},
-      {"head-forgotten",
-       {.head = false},
-       "all heads write to one place: heads are the third dimension"},
-      {"query-forgotten",
-       {.query = false},
-       "all queries write to one place: len_q is the last dimension"},
-      {"split-last",
-       {.order = W::kSplitLast},
-       "the splits of a query lie side by side; [splits, batch, heads, len_q] has them farthest "
-       "apart"},
-      {"batch-before-split",
-       {.order = W::kBatchFirst},
-       "the places are those of [batch, splits, heads, len_q]; splits come first"},
-      {"queries-before-heads",
-       {.order = W::kHeadsAfterQueries},
-       "the places are those of [splits, batch, len_q, heads]; heads come before len_q"},
-      {"wrong-stride", {.stride = W::kHeadsForBatch}, strides},
-      {"wrong-stride", {.stride = W::kLenQForHeads}, strides},
-      {"wrong-stride", {.stride = W::kSplitsForBatch}, strides},
-      {"dim-forgotten",
-       {.dim = W::kForgotten},
-       "the O of queries lie one number apart, and overlap: dim numbers"},
-      {"dim-in-the-wrong-one",
-       {.dim = W::kAlsoInLse},
-       "LSE are dim numbers apart and O one; the other way round"},
-  };
-  return known;
-}
+static const exercise::Table MISTAKES(R"(
+tiles-of-a-split-rounded-down
+  tiles / splits was rounded down, so the last tiles are in no split: up
+rest-for-the-last-split: tiles-of-a-split-rounded-down last-takes-the-rest
+  tiles / splits was rounded down, and the last split takes the rest: it may be much longer than
+  the others, and all wait for it: up
+keys-divided: keys-up; keys-down; keys-down last-takes-the-rest
+  keys were divided, not tiles, so splits end inside a tile: whole tiles for each
+one-tile-too-many
+  tiles / splits + 1 is one tile too many if nothing is left over: round up
+tiles-for-keys
+  the number of tiles was taken for a number of keys: times block_kv
+last-tile-lost
+  the tiles were rounded down, so the last keys are in none: up
+overlap-by-one-key: behind=1; before=1; before=1 before-first
+  a key is in two splits, so it counts twice: [begin, end) has no key at end, and the next split
+  begins there
+end-is-the-last-key
+  end is the last key. It must be the last key + 1, and with no keys end = begin
+tiles-spread-evenly
+  the tiles that are left over were given to the first splits, one each: a good way, and not the
+  kernel's, whose splits have as many tiles each, rounded up, until there are none left
+last-key-of-each-split-lost: behind=-1
+  the last key of each split is missing: end is the last key + 1
+begin-not-clipped
+  a split past the end begins past it: clip begin to the length as well
+end-not-clipped
+  the last tile is taken to be full. Keys past the length do not exist
+neither-clipped: begin-not-clipped end-not-clipped
+  splits continue past the length: clip begin and end to it
+split-forgotten
+  all splits write to one place, and the last one wins: the split is the first dimension
+batch-forgotten
+  all sequences of the batch write to one place: the batch is the second dimension
+head-forgotten
+  all heads write to one place: heads are the third dimension
+query-forgotten
+  all queries write to one place: len_q is the last dimension
+split-last
+  the splits of a query lie side by side; [splits, batch, heads, len_q] has them farthest apart
+batch-before-split
+  the places are those of [batch, splits, heads, len_q]; splits come first
+queries-before-heads
+  the places are those of [splits, batch, len_q, heads]; heads come before len_q
+wrong-stride: heads-for-batch; len-q-for-heads; splits-for-batch
+  a dimension has the size of another one: [splits, batch, heads, len_q], and each number counts
+  all of the smaller ones
+dim-forgotten
+  the O of queries are one number apart, and overlap. They are dim numbers apart
+dim-in-the-wrong-one
+  LSE are dim numbers apart and O one; the other way round
+)");
 
 // ---- the two kernels ----
 
@@ -271,9 +225,9 @@ static Numbers places_of_all(const Any& way, const Grid& grid) {
 }
 
 static void check_keys(int splits, int length, int block_kv) {
-  const auto run = [&](const auto& way) { return keys_of_all(way, splits, length, block_kv); };
-  const auto mistakes = exercise::mistakes(all_known(), run);
-  exercise::check_output({"split", 2, 0, {"begin", "end"}}, run(Answer{}), run(Way{}), mistakes);
+  exercise::check_output<Way, Answer>(
+      {"split", 2, 0, {"begin", "end"}}, MISTAKES,
+      [&](const auto& way) { return keys_of_all(way, splits, length, block_kv); });
 }
 
 // Of a hazard the sums are not shown: they may differ from run to run.
@@ -281,7 +235,7 @@ static void check_places(const Grid& grid, int length, int block_kv) {
   const auto shown = [&](const auto& way) {
     return words(places_of_all(way, grid)) + words(keys_of_all(way, grid.splits, length, block_kv));
   };
-  const auto looks = exercise::looks(all_known(), shown);
+  const auto looks = exercise::looks<Way>(MISTAKES, shown);
   std::string message = run_kernels(grid, length, block_kv);
   while (!message.empty() && message.back() == '\n') message.pop_back();
   const std::string places = exercise::difference(

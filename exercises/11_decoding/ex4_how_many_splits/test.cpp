@@ -10,84 +10,74 @@
 
 using exercise::Numbers;
 
-// The functions as people write them: right as they stand here, each mistake is a change to them.
+// The right answer, and each mistake as a change to it.
 struct Way {
-  enum Waves { kUp, kDown, kNearest, kPlusOne, kNotRounded, kWhole, kUpsideDown } waves = kUp;
-  enum Full { kEighty, kMoreThanEighty, kOneWave, kMoreThanOneWave, kNever } full = kEighty;
-  enum Tiles { kOfKeys, kRoundedDown, kOneMore, kOfCapacity, kKeys } tiles = kOfKeys;
-  bool up_to_tiles = true, up_to_most = true, up_to_multiprocessors = true, most_excluded = false;
-  enum Same { kSkipped, kCounted, kLater, kOnlyWhenBest, kOnlyWhenTaken } same = kSkipped;
-  enum Choice {
-    kSmallest,
-    kBest,
-    kLastBest,
-    kLargest,
-    kAbsolute,
-    kAbsoluteElseBest,
-    kFill
-  } choice = kSmallest;
-  int from = 1;
-  bool blocks_forgotten = false;
+  exercise::Changes is;
 
   double efficiency(int blocks, int multiprocessors) const {
     const double n = static_cast<double>(blocks) / multiprocessors;
-    const double takes = waves == kDown         ? std::floor(n)
-                         : waves == kNearest    ? std::round(n)
-                         : waves == kPlusOne    ? std::floor(n) + 1
-                         : waves == kNotRounded ? 1
-                                                : std::ceil(n);
-    if (waves == kWhole) {
+    const double takes = is("waves-rounded-down")         ? std::floor(n)
+                         : is("waves-rounded-to-nearest") ? std::round(n)
+                         : is("one-wave-too-many")        ? std::floor(n) + 1
+                         : is("waves-not-rounded")        ? 1
+                                                          : std::ceil(n);
+    if (is("divided-as-whole-numbers")) {
       const int whole = blocks / multiprocessors;
       return whole == 0 ? std::nan("") : 1;
     }
-    return waves == kUpsideDown ? takes / n : n / takes;
+    return is("efficiency-upside-down") ? takes / n : n / takes;
   }
   int how_many_splits(const Work& work) const {
     const double part = static_cast<double>(work.blocks) / work.multiprocessors;
-    if (full == kEighty && part >= FULL_ENOUGH) return 1;
-    if (full == kMoreThanEighty && part > FULL_ENOUGH) return 1;
-    if (full == kOneWave && part >= 1) return 1;
-    if (full == kMoreThanOneWave && part > 1) return 1;
+    const bool full = is("more-than-eighty")     ? part > FULL_ENOUGH
+                      : is("one-wave")           ? part >= 1
+                      : is("more-than-one-wave") ? part > 1
+                                                 : part >= FULL_ENOUGH;
+    if (full && !is("full-machine-split")) return 1;
     const auto up = [](int a, int b) { return (a + b - 1) / b; };
-    const int count = tiles == kRoundedDown  ? work.keys / work.block_kv
-                      : tiles == kOneMore    ? work.keys / work.block_kv + 1
-                      : tiles == kOfCapacity ? up(work.capacity, work.block_kv)
-                      : tiles == kKeys       ? work.keys
-                                             : up(work.keys, work.block_kv);
+    const int count = is("tiles-rounded-down")  ? work.keys / work.block_kv
+                      : is("one-tile-too-many") ? work.keys / work.block_kv + 1
+                      : is("capacity-for-keys") ? up(work.capacity, work.block_kv)
+                      : is("keys-for-tiles")    ? work.keys
+                                                : up(work.keys, work.block_kv);
     int most = 100000;
-    if (up_to_most) most = std::min(most, MOST_SPLITS);
-    if (up_to_multiprocessors) most = std::min(most, work.multiprocessors);
-    if (up_to_tiles) most = std::min(most, count);
-    if (most_excluded) --most;
-    if (choice == kFill) return std::max(1, std::min(most, work.multiprocessors / work.blocks));
+    if (!is("more-splits-than-allowed")) most = std::min(most, MOST_SPLITS);
+    if (!is("more-splits-than-multiprocessors")) most = std::min(most, work.multiprocessors);
+    if (!is("beyond-tiles")) most = std::min(most, count);
+    if (is("last-candidate-missed")) --most;
+    if (is("machine-filled-once"))
+      return std::max(1, std::min(most, work.multiprocessors / work.blocks));
     const auto is_same = [&](int splits) {
-      if (same == kLater) return up(count, splits) == up(count, splits + 1);
+      if (is("last-of-equal-splits")) return up(count, splits) == up(count, splits + 1);
       return splits > 1 && up(count, splits) == up(count, splits - 1);
     };
     const auto efficiency_of = [&](int splits, bool skips) {
       if (skips && is_same(splits)) return 0.0;
-      return efficiency(blocks_forgotten ? splits : work.blocks * splits, work.multiprocessors);
+      return efficiency(is("blocks-forgotten") ? splits : work.blocks * splits,
+                        work.multiprocessors);
     };
     double best = 0;
     int best_at = 1;
-    for (int splits = from; splits <= most; ++splits) {
-      const double here = efficiency_of(splits, same != kCounted && same != kOnlyWhenTaken);
-      if (here > best || (choice == kLastBest && here >= best)) best = here, best_at = splits;
+    for (int splits = is.integer("from", 1); splits <= most; ++splits) {
+      const double here =
+          efficiency_of(splits, !is("equal-splits-counted") && !is("only-when-taken"));
+      if (here > best || (is("last-best") && here >= best)) best = here, best_at = splits;
     }
-    if (choice == kBest || choice == kLastBest) return best_at;
+    if (is("best") || is("last-best")) return best_at;
     const double enough =
-        choice == kAbsolute || choice == kAbsoluteElseBest ? GOOD_ENOUGH : GOOD_ENOUGH * best;
-    int found = choice == kAbsoluteElseBest ? best_at : 1;
-    for (int splits = from; splits <= most; ++splits) {
-      if (!(efficiency_of(splits, same != kCounted && same != kOnlyWhenBest) >= enough)) continue;
+        is("absolute") || is("absolute-else-best") ? GOOD_ENOUGH : GOOD_ENOUGH * best;
+    int found = is("absolute-else-best") ? best_at : 1;
+    for (int splits = is.integer("from", 1); splits <= most; ++splits) {
+      if (!(efficiency_of(splits, !is("equal-splits-counted") && !is("only-when-best")) >= enough))
+        continue;
       found = splits;
-      if (choice != kLargest) break;
+      if (!is("largest-for-smallest")) break;
     }
     return found;
   }
 };
 
-// What the learner wrote, to be called as a Way is.
+// The learner's answer, to be called as a Way is.
 struct Answer {
   double efficiency(int blocks, int multiprocessors) const {
     return ::efficiency(blocks, multiprocessors);
@@ -95,114 +85,71 @@ struct Answer {
   int how_many_splits(const Work& work) const { return ::how_many_splits(work); }
 };
 
-using Known = exercise::Known<Way>;
-
-static const std::vector<Known>& all_known() {
-  using W = Way;
-  static const char* const best =
-      "this is the best efficiency; take the smallest number that reaches 85 % of it, more splits "
-      "cost memory traffic";
-  static const char* const absolute =
-      "85 % is not of the machine: it is of the best efficiency that a candidate has";
-  static const char* const full =
-      "step 1 asks for 85 %, or for a whole wave; 80 % of the multiprocessors are enough not to "
-      "split";
-  static const char* const same =
-      "numbers that are no candidates were left out of one of the two loops; a best that cannot be "
-      "taken must not count, and neither may be taken";
-  static const std::vector<Known> known = {
-      {"waves-rounded-down",
-       {.waves = W::kDown},
-       "the waves are rounded down; half a wave takes as long as a whole one: up"},
-      {"waves-rounded-to-nearest",
-       {.waves = W::kNearest},
-       "the waves are rounded to the nearest; what is begun takes a wave: up"},
-      {"one-wave-too-many",
-       {.waves = W::kPlusOne},
-       "waves + 1 is one too many if they are whole: round up"},
-      {"waves-not-rounded",
-       {.waves = W::kNotRounded},
-       "these are the waves; divided by the waves that they take, so never above 1"},
-      {"divided-as-whole-numbers",
-       {.waves = W::kWhole},
-       "blocks / multiprocessors is a division of whole numbers and drops the fraction: convert "
-       "one of them to double first"},
-      {"efficiency-upside-down",
-       {.waves = W::kUpsideDown},
-       "this is waves taken / waves; the part that is busy is the other way round"},
-      {"more-than-eighty",
-       {.full = W::kMoreThanEighty},
-       "step 1 asks for more than 80 %; just 80 % are enough"},
-      {"fuller-machine-asked-for", {.full = W::kOneWave}, full},
-      {"fuller-machine-asked-for", {.full = W::kMoreThanOneWave}, full},
-      {"full-machine-split",
-       {.full = W::kNever},
-       "a machine that is 80 % full was split: step 1 is missing"},
-      {"tiles-rounded-down",
-       {.tiles = W::kRoundedDown},
-       "the tiles were rounded down; the last keys are a tile too"},
-      {"one-tile-too-many",
-       {.tiles = W::kOneMore},
-       "keys / block_kv + 1 is one tile too many if nothing is left over"},
-      {"capacity-for-keys",
-       {.tiles = W::kOfCapacity},
-       "the tiles are those that the cache has room for, and most splits have no key; count the "
-       "keys that the sequence has"},
-      {"keys-for-tiles",
-       {.tiles = W::kKeys},
-       "keys were taken for tiles; a split has whole tiles of block_kv keys"},
-      {"more-splits-than-tiles",
-       {.up_to_tiles = false, .same = W::kCounted},
-       "there are more splits than tiles, so some have no key; and numbers with equally long "
-       "splits are candidates"},
-      {"more-splits-than-allowed",
-       {.up_to_most = false},
-       "there are more than MOST_SPLITS, or the best that was looked for is beyond them"},
-      {"more-splits-than-multiprocessors",
-       {.up_to_multiprocessors = false},
-       "there are more candidates than multiprocessors"},
-      {"last-candidate-missed",
-       {.most_excluded = true},
-       "the largest candidate was not looked at: splits <= most"},
-      {"equal-splits-counted",
-       {.same = W::kCounted},
-       "a number whose longest split is as long as that of the number before it was a candidate"},
-      {"equal-splits-skipped-in-one-loop", {.same = W::kOnlyWhenBest}, same},
-      {"equal-splits-skipped-in-one-loop", {.same = W::kOnlyWhenTaken}, same},
-      {"last-of-equal-splits",
-       {.same = W::kLater},
-       "of numbers whose longest splits are equally long the last was kept; the first does it with "
-       "fewer blocks"},
-      {"best-for-smallest", {.choice = W::kBest}, best},
-      {"best-for-smallest", {.choice = W::kLastBest}, best},
-      {"largest-for-smallest",
-       {.choice = W::kLargest},
-       "this is the largest number that is good enough; the smallest is asked for"},
-      {"eighty-five-of-the-machine", {.choice = W::kAbsolute}, absolute},
-      {"eighty-five-of-the-machine", {.choice = W::kAbsoluteElseBest}, absolute},
-      {"machine-filled-once",
-       {.choice = W::kFill},
-       "this is multiprocessors / blocks; with several waves other numbers may be better"},
-      {"one-not-a-candidate",
-       {.from = 2},
-       "the search begins at 2 splits; not to split is a candidate, too"},
-      {"blocks-forgotten",
-       {.blocks_forgotten = true},
-       "the efficiency is that of `splits` blocks; there are blocks * splits"},
-  };
-  return known;
-}
-
-// run(way) for what people write and for the answer.
-template <class Run>
-static void check_numbers(const char* name, Run run) {
-  const auto mistakes = exercise::mistakes(all_known(), [&](const Way& way) { return run(way); });
-  exercise::check_output({name, 0, 1e-9}, run(Answer{}), run(Way{}), mistakes);
-}
+static const exercise::Table MISTAKES(R"(
+waves-rounded-down
+  the waves are rounded down; half a wave takes as long as a whole one: up
+waves-rounded-to-nearest
+  the waves are rounded to the nearest whole number. A partial wave takes as long as a full one:
+  round up
+one-wave-too-many
+  waves + 1 is one too many if they are whole: round up
+waves-not-rounded
+  these are the waves; divided by the waves that they take, so never above 1
+divided-as-whole-numbers
+  blocks / multiprocessors is a division of whole numbers and drops the fraction: convert one of
+  them to double first
+efficiency-upside-down
+  this is waves taken / waves; the part that is busy is the other way round
+more-than-eighty
+  step 1 requires more than 80 %. Exactly 80 % is enough
+fuller-machine-asked-for: one-wave; more-than-one-wave
+  step 1 asks for 85 %, or for a whole wave; 80 % of the multiprocessors are enough not to split
+full-machine-split
+  a machine that is 80 % full was split: step 1 is missing
+tiles-rounded-down
+  the tiles were rounded down; the last keys are a tile too
+one-tile-too-many
+  keys / block_kv + 1 is one tile too many if nothing is left over
+capacity-for-keys
+  the tiles are those that the cache has room for, and most splits have no key; count the keys
+  that the sequence has
+keys-for-tiles
+  keys were taken for tiles; a split has whole tiles of block_kv keys
+more-splits-than-tiles: beyond-tiles equal-splits-counted
+  there are more splits than tiles, so some have no key; and numbers with equally long splits are
+  candidates
+more-splits-than-allowed
+  there are more than MOST_SPLITS, or the best that was looked for is beyond them
+more-splits-than-multiprocessors
+  there are more candidates than multiprocessors
+last-candidate-missed
+  the largest candidate was not looked at: splits <= most
+equal-splits-counted
+  a number whose longest split is as long as that of the number before it was a candidate
+equal-splits-skipped-in-one-loop: only-when-best; only-when-taken
+  numbers that are no candidates were left out of one of the two loops; a best that cannot be
+  taken must not count, and neither may be taken
+last-of-equal-splits
+  where several numbers have equally long longest splits, the last was kept. The first needs fewer
+  blocks
+best-for-smallest: best; last-best
+  this is the best efficiency; take the smallest number that reaches 85 % of it, more splits cost
+  memory traffic
+largest-for-smallest
+  this is the largest number that is good enough; the smallest is asked for
+eighty-five-of-the-machine: absolute; absolute-else-best
+  85 % is not of the machine: it is of the best efficiency that a candidate has
+machine-filled-once
+  this is multiprocessors / blocks; with several waves other numbers may be better
+one-not-a-candidate: from=2
+  the search begins at 2 splits; not to split is a candidate, too
+blocks-forgotten
+  the efficiency is that of `splits` blocks; there are blocks * splits
+)");
 
 static void check_efficiency(const char* name, int multiprocessors,
                              const std::vector<int>& blocks) {
-  check_numbers(name, [&](const auto& way) {
+  exercise::check_output<Way, Answer>({name, 0, 1e-9}, MISTAKES, [&](const auto& way) {
     Numbers result;
     for (const int number : blocks) result.push_back(way.efficiency(number, multiprocessors));
     return result;
@@ -210,8 +157,9 @@ static void check_efficiency(const char* name, int multiprocessors,
 }
 
 static void check_splits(const Work& work) {
-  check_numbers("splits",
-                [&](const auto& way) { return Numbers{double(way.how_many_splits(work))}; });
+  exercise::check_output<Way, Answer>({"splits", 0, 1e-9}, MISTAKES, [&](const auto& way) {
+    return Numbers{double(way.how_many_splits(work))};
+  });
 }
 
 TEST_CASE("efficiency of 48, 96, 144, … 432 blocks on 108 multiprocessors") {
@@ -249,7 +197,7 @@ TEST_CASE("106, 112, 132 and 133 blocks on 132") {
   for (const int blocks : {106, 112, 132, 133}) check_splits({blocks, 132, 65536, 65536, 64});
 }
 TEST_CASE("all small machines and sequences") {
-  check_numbers("splits", [&](const auto& way) {
+  exercise::check_output<Way, Answer>({"splits", 0, 1e-9}, MISTAKES, [&](const auto& way) {
     Numbers result;
     for (int multiprocessors = 1; multiprocessors <= 12; ++multiprocessors)
       for (int blocks = 1; blocks <= multiprocessors; ++blocks)

@@ -9,76 +9,53 @@
 
 using exercise::Numbers;
 
-// The function as people write it: right as it stands here, each mistake is a change to it.
+// The right answer, and each mistake as a change to it.
 struct Way {
-  bool exchanged = false;  // key / page_size and key % page_size
-  enum Column { kDown, kOneLater, kNextKey, kKey, kZero } column = kDown;
-  enum Row { kInPage, kInSequence, kInPageFromOne, kForgotten } row = kInPage;
-  enum Table {
-    kOfSequence,
-    kOfFirst,
-    kTransposed,
-    kByPageSize,
-    kByLength,
-    kNotAsked,
-    kByHead
-  } of = kOfSequence;
-  enum End {
-    kAtLength,
-    kOneLate,
-    kOneEarly,
-    kByPage,
-    kByColumns,
-    kNever,
-    kOfFirstSequence
-  } end = kAtLength;
-  enum Order { kHeadsInPage, kRowsFirst, kHeadsFirst } order = kHeadsInPage;
-  bool head_forgotten = false, dim_forgotten = false, in_bytes = false, in_32_bits = false;
-  bool asked_before = false, page_by_dim = false;
-  int64_t nowhere = NOWHERE;
+  exercise::Changes is;
 
   int64_t address_of(const Cache& cache, PageTable& table, int sequence, int kv_head,
                      int key) const {
     const int size = cache.page_size;
-    const int length = cache.lengths[end == kOfFirstSequence ? 0 : sequence];
-    const bool exists = end == kOneLate     ? key <= length
-                        : end == kOneEarly  ? key < length - 1
-                        : end == kByPage    ? key / size < (length + size - 1) / size
-                        : end == kByColumns ? key / size < table.columns()
-                        : end == kNever     ? true
-                                            : key < length;
-    int64_t at_column = column == kOneLater  ? key / size + 1
-                        : column == kNextKey ? (key + 1) / size
-                        : column == kKey     ? key
-                        : column == kZero    ? 0
-                                             : key / size;
-    int64_t at_row = row == kInSequence      ? key
-                     : row == kInPageFromOne ? (key + 1) % size
-                     : row == kForgotten     ? 0
-                                             : key % size;
-    if (exchanged) std::swap(at_column, at_row);
+    const int length = cache.lengths[is("length-of-the-first-sequence") ? 0 : sequence];
+    const bool exists = is("one-key-too-many")     ? key <= length
+                        : is("last-key-missed")    ? key < length - 1
+                        : is("page-for-key")       ? key / size < (length + size - 1) / size
+                        : is("columns-for-length") ? key / size < table.columns()
+                        : is("end-not-asked")      ? true
+                                                   : key < length;
+    int64_t at_column = is("one-later")            ? key / size + 1
+                        : is("next-key")           ? (key + 1) / size
+                        : is("table-asked-by-key") ? key
+                        : is("first-page-for-all") ? 0
+                                                   : key / size;
+    int64_t at_row = is("row-in-the-sequence")    ? key
+                     : is("row-counted-from-one") ? (key + 1) % size
+                     : is("row-forgotten")        ? 0
+                                                  : key % size;
+    if (is("divided-and-remainder-exchanged")) std::swap(at_column, at_row);
     const int64_t rows = std::ssize(cache.lengths);
-    const int64_t index = of == kOfFirst      ? at_column
-                          : of == kTransposed ? at_column * rows + sequence
-                          : of == kByPageSize ? sequence * size + at_column
-                          : of == kByLength   ? sequence * length + at_column
-                          : of == kByHead     ? kv_head * table.columns() + at_column
-                                              : sequence * table.columns() + at_column;
-    if (!asked_before && !exists) return nowhere;
-    const int64_t page = of == kNotAsked ? at_column : table.look_up(index);
-    if (!exists) return nowhere;
-    const int64_t head = head_forgotten ? 0 : kv_head;
-    int64_t at = order == kRowsFirst ? (page * size + at_row) * cache.kv_heads + head
-                 : order == kHeadsFirst
-                     ? (head * cache.pages + page) * size + at_row
-                     : (page * (page_by_dim ? 1 : cache.kv_heads) + head) * size + at_row;
-    if (!dim_forgotten) at *= cache.dim;
-    if (in_bytes) at *= 2;
-    return in_32_bits ? static_cast<int32_t>(static_cast<uint32_t>(at)) : at;
+    const int64_t index = is("table-of-the-first-sequence") ? at_column
+                          : is("table-transposed")          ? at_column * rows + sequence
+                          : is("rows-of-page-size")         ? sequence * size + at_column
+                          : is("rows-of-length")            ? sequence * length + at_column
+                          : is("table-of-the-head")         ? kv_head * table.columns() + at_column
+                                                    : sequence * table.columns() + at_column;
+    if (!is("asked-before-the-end") && !exists) return is.integer("nowhere", NOWHERE);
+    const int64_t page = is("table-not-asked") ? at_column : table.look_up(index);
+    if (!exists) return is.integer("nowhere", NOWHERE);
+    const int64_t head = is("head-forgotten") ? 0 : kv_head;
+    int64_t at =
+        is("rows-before-heads") ? (page * size + at_row) * cache.kv_heads + head
+        : is("heads-before-pages")
+            ? (head * cache.pages + page) * size + at_row
+            : (page * (is("heads-not-in-page") ? 1 : cache.kv_heads) + head) * size + at_row;
+    if (!is("dim-forgotten")) at *= cache.dim;
+    if (is("bytes-for-numbers")) at *= 2;
+    return is("thirty-two-bits") ? static_cast<int32_t>(static_cast<uint32_t>(at)) : at;
   }
 };
 
-// What the learner wrote, to be called as a Way is.
+// The learner's answer, to be called as a Way is.
 struct Answer {
   int64_t address_of(const Cache& cache, PageTable& table, int sequence, int kv_head,
                      int key) const {
@@ -86,101 +63,66 @@ struct Answer {
   }
 };
 
-using Known = exercise::Known<Way>;
-
-static const std::vector<Known>& all_known() {
-  using W = Way;
-  static const char* const off_by_one =
-      "the page is one too far, for all keys or for the last of each page; key / page_size, and "
-      "the first is 0";
-  static const char* const nowhere_zero =
-      "for a key that does not exist the answer is another number than NOWHERE; 0 is the address "
-      "of one";
-  static const std::vector<Known> known = {
-      {"divided-and-remainder-exchanged",
-       {.exchanged = true},
-       "key / page_size was taken for the row and key % page_size for the page; the other way "
-       "round"},
-      {"one-page-too-far", {.column = W::kOneLater}, off_by_one},
-      {"one-page-too-far", {.column = W::kNextKey}, off_by_one},
-      {"table-asked-by-key",
-       {.column = W::kKey},
-       "the key itself was looked up; the table has a column for each page: key / page_size"},
-      {"first-page-for-all",
-       {.column = W::kZero},
-       "all keys were looked for in the sequence's first page"},
-      {"row-in-the-sequence",
-       {.row = W::kInSequence},
-       "the row is the key's in the sequence; in its page it is key % page_size"},
-      {"row-counted-from-one",
-       {.row = W::kInPageFromOne},
-       "the row is (key + 1) % page_size; the first row is 0"},
-      {"row-forgotten",
-       {.row = W::kForgotten},
-       "all keys of a page have one address; the row is missing"},
-      {"table-of-the-first-sequence",
-       {.of = W::kOfFirst},
-       "the first row of the table was asked, whichever sequence it is"},
-      {"table-transposed",
-       {.of = W::kTransposed},
-       "the table was read as [columns, sequences]; it is [sequences, columns]"},
-      {"rows-of-page-size",
-       {.of = W::kByPageSize},
-       "rows of the table were taken to have page_size numbers; table.columns()"},
-      {"rows-of-length",
-       {.of = W::kByLength},
-       "rows of the table were taken to be as long as the sequence; table.columns()"},
-      {"table-of-the-head",
-       {.of = W::kByHead},
-       "the row of the table was chosen by the head; all heads of a sequence are in the same "
-       "pages"},
-      {"table-not-asked",
-       {.of = W::kNotAsked},
-       "the page's place in the sequence was taken for its number; the table says which page it "
-       "is"},
-      {"asked-before-the-end",
-       {.asked_before = true},
-       "the table was asked about a key that does not exist; ask whether it does first"},
-      {"one-key-too-many",
-       {.end = W::kOneLate},
-       "the key at the length was taken to exist; the last one is length - 1"},
-      {"last-key-missed",
-       {.end = W::kOneEarly},
-       "the last key was taken not to exist; it is length - 1"},
-      {"page-for-key",
-       {.end = W::kByPage},
-       "the page exists, but the key does not: the last page is full up to the length only"},
-      {"columns-for-length",
-       {.end = W::kByColumns},
-       "keys exist up to the end of the table's row; it has room for more than the sequence has"},
-      {"end-not-asked",
-       {.end = W::kNever},
-       "keys behind the end were looked up, and what the table holds there was followed"},
-      {"length-of-the-first-sequence",
-       {.end = W::kOfFirstSequence},
-       "the length is that of sequence 0"},
-      {"rows-before-heads",
-       {.order = W::kRowsFirst},
-       "the address is that of [pages, page_size, kv_heads, dim]; a page has all rows of a head "
-       "side by side"},
-      {"heads-before-pages",
-       {.order = W::kHeadsFirst},
-       "the address is that of [kv_heads, pages, page_size, dim]; a page has all heads"},
-      {"heads-not-in-page",
-       {.page_by_dim = true},
-       "pages were taken to lie page_size * dim apart; each has kv_heads times as much"},
-      {"head-forgotten", {.head_forgotten = true}, "all heads have the address of head 0"},
-      {"dim-forgotten", {.dim_forgotten = true}, "rows were counted; a row has dim numbers"},
-      {"bytes-for-numbers",
-       {.in_bytes = true},
-       "bytes were counted; the address is in numbers of K"},
-      {"thirty-two-bits",
-       {.in_32_bits = true},
-       "the address was computed in 32 bits and lost some: a product of ints is an int"},
-      {"zero-for-nowhere", {.nowhere = 0}, nowhere_zero},
-  };
-  return known;
-}
+static const exercise::Table MISTAKES(R"(
+divided-and-remainder-exchanged
+  key / page_size was taken for the row and key % page_size for the page; the other way round
+one-page-too-far: one-later; next-key
+  the page is one too far, for all keys or for the last of each page; key / page_size, and the
+  first is 0
+table-asked-by-key
+  the key itself was looked up; the table has a column for each page: key / page_size
+first-page-for-all
+  all keys were looked for in the sequence's first page
+row-in-the-sequence
+  the row is the key's in the sequence; in its page it is key % page_size
+row-counted-from-one
+  the row is (key + 1) % page_size; the first row is 0
+row-forgotten
+  all keys of a page have one address; the row is missing
+table-of-the-first-sequence
+  the first row of the table was asked, whichever sequence it is
+table-transposed
+  the table was read as [columns, sequences]; it is [sequences, columns]
+rows-of-page-size
+  rows of the table were taken to have page_size numbers; table.columns()
+rows-of-length
+  rows of the table were taken to be as long as the sequence; table.columns()
+table-of-the-head
+  the row of the table was chosen by the head; all heads of a sequence are in the same pages
+table-not-asked
+  the page's place in the sequence was taken for its number; the table says which page it is
+asked-before-the-end
+  the table was asked about a key that does not exist; ask whether it does first
+one-key-too-many
+  the key at the length was taken to exist; the last one is length - 1
+last-key-missed
+  the last key was taken not to exist; it is length - 1
+page-for-key
+  the page exists, but the key does not: the last page is full up to the length only
+columns-for-length
+  keys exist up to the end of the table's row; it has room for more than the sequence has
+end-not-asked
+  keys past the end were looked up, and the page in the table was used
+length-of-the-first-sequence
+  the length is that of sequence 0
+rows-before-heads
+  the address is that of [pages, page_size, kv_heads, dim]; a page has all rows of a head side by
+  side
+heads-before-pages
+  the address is that of [kv_heads, pages, page_size, dim]; a page has all heads
+heads-not-in-page
+  pages were taken to be page_size * dim apart. Each has kv_heads times as many numbers
+head-forgotten
+  all heads have the address of head 0
+dim-forgotten
+  rows were counted; a row has dim numbers
+bytes-for-numbers
+  bytes were counted; the address is in numbers of K
+thirty-two-bits
+  the address was computed in 32 bits and lost some: a product of ints is an int
+zero-for-nowhere: nowhere=0
+  for a key that does not exist the answer is another number than NOWHERE; 0 is the address of one
+)");
 
 static void check_keys(const Cache& cache, const PageTable& table, int sequence, int kv_head,
                        const std::vector<int>& keys) {
@@ -194,9 +136,8 @@ static void check_keys(const Cache& cache, const PageTable& table, int sequence,
     }
     return result;
   };
-  const auto mistakes = exercise::mistakes(all_known(), run);
-  exercise::check_output({"key", 3, 0, {"address", "look_ups", "index"}}, run(Answer{}), run(Way{}),
-                         mistakes);
+  exercise::check_output<Way, Answer>({"key", 3, 0, {"address", "look_ups", "index"}}, MISTAKES,
+                                      run);
 }
 
 static std::vector<int> keys_to(int end) {

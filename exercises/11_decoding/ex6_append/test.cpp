@@ -10,68 +10,37 @@
 
 using exercise::Numbers;
 
-// The functions as people write them: right as they stand here, each mistake is a change to them.
+// The right answer, and each mistake as a change to it.
 struct Way {
-  enum Needs {
-    kMissing,
-    kForTheNewTokens,
-    kOnePerCall,
-    kOnePerToken,
-    kRoundedDown,
-    kOneMore,
-    kAllAgain,
-    kFromNew,
-    kRoomIfAll
-  } needs = kMissing;
-  enum Refuses {
-    kTooFew,
-    kJustEnough,
-    kByAllPages,
-    kByTokens,
-    kAnyIfEmpty,
-    kWhileTaking,
-    kGivesBackAll,
-    kNever
-  } refuses = kTooFew;
-  bool counted_first = false, length_set = false, tokens_counted = true;
-  enum End {
-    kAll,
-    kLeaked,
-    kListKept,
-    kLengthKept,
-    kFirstKept,
-    kLastOnly,
-    kByLength,
-    kNothing
-  } end = kAll;
+  exercise::Changes is;
 
   bool grow(Sequence& s, int tokens, int page_size, Pool& pool) const {
     const auto up = [&](int count) { return (count + page_size - 1) / page_size; };
     const int length = s.length + tokens, have = static_cast<int>(s.pages.size());
     const int room = have * page_size - s.length;
-    const int missing = needs == kForTheNewTokens ? up(tokens)
-                        : needs == kOnePerCall    ? 1
-                        : needs == kOnePerToken   ? tokens
-                        : needs == kRoundedDown   ? length / page_size - have
-                        : needs == kOneMore       ? length / page_size + 1 - have
-                        : needs == kAllAgain      ? up(length)
-                        : needs == kFromNew       ? up(length) - up(s.length)
-                        : needs == kRoomIfAll     ? (tokens <= room ? 0 : up(tokens))
-                                                  : up(length) - have;
+    const int missing = is("for-the-new-tokens")     ? up(tokens)
+                        : is("one-per-call")         ? 1
+                        : is("page-for-each-token")  ? tokens
+                        : is("pages-rounded-down")   ? length / page_size - have
+                        : is("page-taken-too-early") ? length / page_size + 1 - have
+                        : is("pages-taken-again")    ? up(length)
+                        : is("from-new")             ? up(length) - up(s.length)
+                        : is("room-if-all")          ? (tokens <= room ? 0 : up(tokens))
+                                                     : up(length) - have;
     const int free = pool.free_pages();
-    if (counted_first) s.length = length;
-    if (refuses == kJustEnough   ? missing >= free
-        : refuses == kByAllPages ? up(length) > free
-        : refuses == kByTokens   ? tokens > free * page_size
-        : refuses == kAnyIfEmpty ? free == 0 || missing > free
-        : refuses == kTooFew     ? missing > free
-                                 : false)
+    if (is("counted-before-refusing")) s.length = length;
+    if (is("refused-if-just-enough")                                  ? missing >= free
+        : is("own-pages-not-counted")                                 ? up(length) > free
+        : is("last-page-not-counted")                                 ? tokens > free * page_size
+        : is("refused-without-need")                                  ? free == 0 || missing > free
+        : is.any("partly-taken", "ended-on-refusal", "never-refused") ? false
+                                                                      : missing > free)
       return false;
     const auto before = s.pages;
     for (int i = 0; i < missing; ++i) {
       const int page = pool.take();
-      if (page == NO_PAGE && refuses != kNever) {
-        if (refuses == kGivesBackAll) {
+      if (page == NO_PAGE && !is("never-refused")) {
+        if (is("ended-on-refusal")) {
           for (const int one : s.pages) pool.give_back(one);
           s.pages.clear();
         }
@@ -79,22 +48,22 @@ struct Way {
       }
       s.pages.push_back(page);
     }
-    if (tokens_counted) s.length = length_set ? tokens : length;
+    if (!is("tokens-not-counted")) s.length = is("length-is-the-new-tokens") ? tokens : length;
     return true;
   }
   void end_sequence(Sequence& s, Pool& pool) const {
-    const size_t first = end == kFirstKept                      ? 1
-                         : end == kLastOnly && !s.pages.empty() ? s.pages.size() - 1
-                                                                : 0;
-    if (end == kNothing) return;
-    if (end != kLeaked)
+    const size_t first = is("first-page-kept")                      ? 1
+                         : is("last-page-only") && !s.pages.empty() ? s.pages.size() - 1
+                                                                    : 0;
+    if (is("not-ended")) return;
+    if (!is("pages-leaked"))
       for (size_t i = first; i < s.pages.size(); ++i) pool.give_back(s.pages[i]);
-    if (end != kListKept) s.pages.clear();
-    if (end != kLengthKept) s.length = 0;
+    if (!is("pages-not-forgotten")) s.pages.clear();
+    if (!is("length-not-forgotten")) s.length = 0;
   }
 };
 
-// What the learner wrote, to be called as a Way is.
+// The learner's answer, to be called as a Way is.
 struct Answer {
   bool grow(Sequence& sequence, int tokens, int page_size, Pool& pool) const {
     return ::grow(sequence, tokens, page_size, pool);
@@ -102,74 +71,52 @@ struct Answer {
   void end_sequence(Sequence& sequence, Pool& pool) const { ::end_sequence(sequence, pool); }
 };
 
-using Known = exercise::Known<Way>;
-
-static const std::vector<Known>& all_known() {
-  using W = Way;
-  static const char* const last_page =
-      "pages were taken as if the last one had no room: one more only when it is full";
-  static const char* const partly =
-      "pages were taken until there was none, and kept although the answer was no: all or nothing";
-  static const std::vector<Known> known = {
-      {"last-page-not-filled", {.needs = W::kForTheNewTokens}, last_page},
-      {"last-page-not-filled", {.needs = W::kOnePerCall}, last_page},
-      {"last-page-not-filled", {.needs = W::kRoomIfAll}, last_page},
-      {"page-for-each-token",
-       {.needs = W::kOnePerToken},
-       "a page was taken for each token; a page has room for page_size"},
-      {"pages-rounded-down",
-       {.needs = W::kRoundedDown},
-       "the pages were rounded down, so the last tokens have none: up"},
-      {"page-taken-too-early",
-       {.needs = W::kOneMore},
-       "length / page_size + 1 is one page too many if the last one is just full"},
-      {"pages-taken-again",
-       {.needs = W::kAllAgain},
-       "pages for the whole length were taken; the sequence has some of them already"},
-      {"refused-if-just-enough",
-       {.refuses = W::kJustEnough},
-       "it was refused although there are just as many free pages as are missing: missing > free"},
-      {"own-pages-not-counted",
-       {.refuses = W::kByAllPages},
-       "all pages that the sequence needs were compared with the free ones; it has some already"},
-      {"last-page-not-counted",
-       {.refuses = W::kByTokens},
-       "the tokens were compared with the room in free pages; the last page of the sequence has "
-       "room too, and pages may be begun that do not help"},
-      {"refused-without-need",
-       {.refuses = W::kAnyIfEmpty},
-       "it was refused because no page is free, and it needs none"},
-      {"partly-taken", {.refuses = W::kWhileTaking}, partly},
-      {"ended-on-refusal",
-       {.refuses = W::kGivesBackAll},
-       "when it was refused, the pages that it had before were given back as well; only those just "
-       "taken"},
-      {"never-refused",
-       {.refuses = W::kNever},
-       "take() had no page, and NO_PAGE went into the list: compare free_pages() first"},
-      {"counted-before-refusing",
-       {.counted_first = true},
-       "the length grew although it was refused: add the tokens at the end"},
-      {"length-is-the-new-tokens",
-       {.length_set = true},
-       "the length was set to the new tokens; they come behind the old ones: add"},
-      {"tokens-not-counted", {.tokens_counted = false}, "the length did not grow with the pages"},
-      {"pages-leaked",
-       {.end = W::kLeaked},
-       "the list was cleared, and no page given back: nobody will ever have them again"},
-      {"pages-not-forgotten",
-       {.end = W::kListKept},
-       "the pages were given back and kept in the list: the sequence uses them on, and gives them "
-       "back again"},
-      {"length-not-forgotten",
-       {.end = W::kLengthKept},
-       "the length of a sequence that has ended is not 0"},
-      {"first-page-kept", {.end = W::kFirstKept}, "the first page was not given back"},
-      {"last-page-only", {.end = W::kLastOnly}, "only the last page was given back; all of them"},
-      {"not-ended", {.end = W::kNothing}, "the end of a sequence changed nothing"},
-  };
-  return known;
-}
+static const exercise::Table MISTAKES(R"(
+last-page-not-filled: for-the-new-tokens; one-per-call; room-if-all
+  pages were taken as if the last one had no room: one more only when it is full
+page-for-each-token
+  a page was taken for each token; a page has room for page_size
+pages-rounded-down
+  the pages were rounded down, so the last tokens have none: up
+page-taken-too-early
+  length / page_size + 1 is one page too many if the last one is just full
+pages-taken-again
+  pages for the whole length were taken; the sequence has some of them already
+refused-if-just-enough
+  it was refused although there are just as many free pages as are missing: missing > free
+own-pages-not-counted
+  all pages that the sequence needs were compared with the free ones; it has some already
+last-page-not-counted
+  the tokens were compared with the room in free pages; the last page of the sequence has room
+  too, and pages may be begun that do not help
+refused-without-need
+  it was refused because no page is free, and it needs none
+partly-taken
+  pages were taken until there was none, and kept although the answer was no: all or nothing
+ended-on-refusal
+  when it was refused, the pages that it had before were given back as well; only those just taken
+never-refused
+  take() had no page, and NO_PAGE went into the list: compare free_pages() first
+counted-before-refusing
+  the length grew although it was refused: add the tokens at the end
+length-is-the-new-tokens
+  the length was set to the number of new tokens. They come after the old ones: add
+tokens-not-counted
+  the length did not grow with the pages
+pages-leaked
+  the list was cleared, but no page was given back, so that these pages are lost
+pages-not-forgotten
+  the pages were given back and kept in the list: the sequence uses them on, and gives them back
+  again
+length-not-forgotten
+  the length of a sequence that has ended is not 0
+first-page-kept
+  the first page was not given back
+last-page-only
+  only the last page was given back; all of them
+not-ended
+  the end of a sequence changed nothing
+)");
 
 // Sequence `sequence` grows by `tokens`; END: it ends.
 constexpr int END = -1;
@@ -215,8 +162,6 @@ static Numbers history(const Any& way, int page_size, int pages, const std::vect
 }
 
 static void check_history(int page_size, int pages, const std::vector<Step>& steps) {
-  const auto mistakes = exercise::mistakes(
-      all_known(), [&](const Way& way) { return history(way, page_size, pages, steps); });
   std::string asked = std::to_string(pages) + " pages of " + std::to_string(page_size) + ";";
   for (size_t i = 0; i < steps.size(); ++i) {
     asked += (i ? ", [" : " [") + std::to_string(i) + "] sequence " +
@@ -224,9 +169,9 @@ static void check_history(int page_size, int pages, const std::vector<Step>& ste
              (steps[i].tokens == END ? " ends" : " + " + std::to_string(steps[i].tokens));
   }
   INFO(asked);
-  exercise::check_output({"step", 6, 0, {"granted", "length", "pages", "free", "moved", "faults"}},
-                         history(Answer{}, page_size, pages, steps),
-                         history(Way{}, page_size, pages, steps), mistakes);
+  exercise::check_output<Way, Answer>(
+      {"step", 6, 0, {"granted", "length", "pages", "free", "moved", "faults"}}, MISTAKES,
+      [&](const auto& way) { return history(way, page_size, pages, steps); });
 }
 
 TEST_CASE("one sequence, token by token, pages of 4") {

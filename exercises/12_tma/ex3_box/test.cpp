@@ -5,6 +5,7 @@
 #include "common/error.hpp"
 #include "exercises/support/warp.hpp"
 
+using exercise::Changes;
 using namespace emulator;
 using namespace emulator::ex12;
 
@@ -68,93 +69,118 @@ static std::vector<uint16_t> right_tile(const Case& c) {
   return tile;
 }
 
-// The map and the copy as people write them: right as it stands here, and each mistake is a change.
-struct Way {
-  enum Stride {
-    kRight,
-    kInElements,
-    kPanelInElements,
-    kOfBhld,
-    kPanelForHead,
-    kHeadOfOnePanel,
-    kPanelOfTile,
-    kSequenceOfOneHead
-  } stride = kRight;
-  enum Rows {
-    kOwn,
-    kHeadsFlat,
-    kHeadsFlatAsBhld,
-    kHeadsFlatInSequence,
-    kSequencesFlat,
-    kBatchInHeads,
-    kBatchInHeadsBySequence,
-    kRoundedUp
-  } rows = kOwn;
-  enum At {
-    kFirstRow,
-    kTile,
-    kHeadForPanel,
-    kHeadForSequence,
-    kHeadForRow,
-    kBytes,
-    kHeadInColumn
-  } at = kFirstRow;
-  enum Box { kWhole, kOnePanel, kLongRow, kAllHeads } box = kWhole;
-  bool swizzle = true;
-  bool panels_first = false;  // of a row, then the rows
-  // One copy for each panel: to one place, of panel 0 again, or 128 bytes apart.
-  enum Copies { kOne, kSamePlace, kSamePanel, kSideBySide } copies = kOne;
-};
+static const exercise::Table MISTAKES(R"(
+heads-flattened: heads-flat; heads-flat-as-bhld; heads-flat-in-sequence
+  heads and positions are one dimension of rows. The next row in memory is the next head's, so that
+  head and row need separate dimensions
+sequences-flattened
+  all sequences are one long one, so that the last tile of a sequence ends with rows of the next.
+  The engine writes zeros only past the end of a dimension
+sequences-among-heads: batch-in-heads
+  batch * heads is one dimension, as in the lesson; here the step from a sequence to the next is
+  not heads times that from a head to the next
+sequences-among-heads: batch-in-heads-by-sequence
+  batch * heads is one dimension with the step from one sequence to the next. The step from one head
+  to the next is head_dim, so that they need separate dimensions
+length-rounded-up
+  there are more rows than the sequence has (are they rounded up to whole tiles?), so the engine
+  does not know where it ends; the size is len
+strides-in-elements: in-elements
+  the strides are in elements; they are in bytes, two for a bf16
+strides-in-elements: panel-in-elements
+  the panel's stride is 64 bytes; it is 64 columns, two bytes for a bf16
+strides-of-bhld
+  these strides are those of [batch, heads, len, head_dim]; here a row has all heads side by side
+panel-and-head-swapped: panel-for-head; head-for-panel
+  panel and head are exchanged: a panel is 64 columns further on, a head is head_dim
+head-and-sequence-swapped
+  head and sequence are exchanged in the coordinates, which must have the order of the map's
+  dimensions
+row-and-head-swapped
+  row and head are exchanged in the coordinates, which must have the order of the map's dimensions
+tiles-for-rows
+  the coordinate is the tile's number; it is the first row's: kv_tile * block_kv
+box-behind-the-end
+  the box is past the end of the map, where the engine writes zeros. The tile's first row was given
+  in elements or bytes, or as another coordinate than the row's
+head-in-the-column
+  the head was added to the column. It has a separate coordinate, and the column is 0 in each panel
+panels-interleaved
+  the box has the panels of a row next to each other. In shared memory all rows of panel 0 come
+  first, so that in the map rows come before panels
+panels-to-one-place
+  each panel was copied to the same place. Panel 1 is block_kv * 128 bytes after panel 0
+first-panel-twice
+  both copies are of panel 0; the second has the next coordinate, or 64 columns more
+panels-side-by-side
+  panel 1 was copied 128 bytes after panel 0. All rows of panel 0 come first: block_kv * 128 bytes
+head-of-one-panel
+  the step from a head to the next is 64 columns; it is head_dim, all its panels
+panel-of-shared-memory
+  the step from a panel to the next is that of shared memory; in K it is 64 columns
+sequence-of-one-head
+  the step from a sequence to the next has no heads in it: len * heads * head_dim
+one-panel
+  the box has one panel, so that the other panel of a head of 128 columns is never copied
+row-too-long
+  the box's row is a whole row of the head; with this swizzle it has 128 bytes, 64 columns, and
+  128 columns are two panels
+all-heads-in-the-box
+  the box has all heads; a copy brings one of them, so its size in that dimension is 1
+not-swizzled
+  the map says no swizzle, and the tile is read swizzled
+)");
 
-static Seen run(const Case& c, const Way& way) {
+// The right map and copy, and each mistake as a change to them.
+static Seen run(const Case& c, const Changes& is) {
   const auto [batch, len, heads, dim] = c.shape;
   const int panels = static_cast<int>(dim / 64), rows = c.block_kv;
-  const int64_t unit = way.stride == Way::kInElements ? 1 : 2;
+  const int64_t unit = is("in-elements") ? 1 : 2;
   int64_t row = heads * dim, panel = 64, head = dim, sequence = len * heads * dim;
-  if (way.stride == Way::kOfBhld) row = dim, head = len * dim;
-  if (way.stride == Way::kPanelForHead) panel = dim, head = 64;
-  if (way.stride == Way::kPanelInElements) panel = 32;
-  if (way.stride == Way::kHeadOfOnePanel) head = 64;
-  if (way.stride == Way::kPanelOfTile) panel = rows * 64;
-  if (way.stride == Way::kSequenceOfOneHead) sequence = len * dim;
+  if (is("strides-of-bhld")) row = dim, head = len * dim;
+  if (is("panel-for-head")) panel = dim, head = 64;
+  if (is("panel-in-elements")) panel = 32;
+  if (is("head-of-one-panel")) head = 64;
+  if (is("panel-of-shared-memory")) panel = rows * 64;
+  if (is("sequence-of-one-head")) sequence = len * dim;
   int64_t num_rows = len, num_heads = heads, num_sequences = batch;
   int x = 0, y = c.kv_tile * rows, z = 0, w = c.head, v = c.sequence;
   const int length = static_cast<int>(len), of_heads = static_cast<int>(heads);
-  if (way.rows == Way::kHeadsFlat) {
+  if (is("heads-flat")) {
     num_rows = batch * len * heads, num_heads = num_sequences = 1, row = dim, w = v = 0;
     y = (c.sequence * length + y) * of_heads + c.head;
-  } else if (way.rows == Way::kHeadsFlatAsBhld) {
+  } else if (is("heads-flat-as-bhld")) {
     num_rows = batch * len * heads, num_heads = num_sequences = 1, row = dim, w = v = 0;
     y = (c.sequence * of_heads + c.head) * length + y;
-  } else if (way.rows == Way::kHeadsFlatInSequence) {
+  } else if (is("heads-flat-in-sequence")) {
     num_rows = len * heads, num_heads = 1, row = dim, w = 0;
     y = y * of_heads + c.head;
-  } else if (way.rows == Way::kSequencesFlat) {
+  } else if (is("sequences-flattened")) {
     num_rows = batch * len, num_sequences = 1, v = 0;
     y += c.sequence * length;
-  } else if (way.rows == Way::kBatchInHeads || way.rows == Way::kBatchInHeadsBySequence) {
-    if (way.rows == Way::kBatchInHeadsBySequence) head = sequence;
+  } else if (is("batch-in-heads") || is("batch-in-heads-by-sequence")) {
+    if (is("batch-in-heads-by-sequence")) head = sequence;
     num_heads = batch * heads, num_sequences = 1, v = 0;
     w += c.sequence * of_heads;
-  } else if (way.rows == Way::kRoundedUp) {
+  } else if (is("length-rounded-up")) {
     num_rows = ceil_div(length, rows) * rows;
   }
-  if (way.at == Way::kTile) y = c.kv_tile;
-  if (way.at == Way::kHeadForPanel) std::swap(z, w);
-  if (way.at == Way::kHeadForSequence) std::swap(w, v);
-  if (way.at == Way::kHeadForRow) std::swap(y, w);
-  if (way.at == Way::kBytes) y *= static_cast<int>(row) * 2;
-  if (way.at == Way::kHeadInColumn) x = c.head * static_cast<int>(dim);
-  const bool is_long = way.box == Way::kLongRow;
+  if (is("tiles-for-rows")) y = c.kv_tile;
+  if (is("head-for-panel")) std::swap(z, w);
+  if (is("head-and-sequence-swapped")) std::swap(w, v);
+  if (is("row-and-head-swapped")) std::swap(y, w);
+  if (is("box-behind-the-end")) y *= static_cast<int>(row) * 2;
+  if (is("head-in-the-column")) x = c.head * static_cast<int>(dim);
+  const bool is_long = is("row-too-long");
   const int columns = is_long ? static_cast<int>(dim) : 64;  // lambdas cannot hold the names above
-  const int panels_in_box =
-      is_long || way.box == Way::kOnePanel || way.copies != Way::kOne ? 1 : panels;
-  const int heads_in_box = way.box == Way::kAllHeads ? of_heads : 1;
-  const auto swizzle = way.swizzle ? Swizzle::bytes_128 : Swizzle::none;
+  const bool by_panel = is.any("panels-to-one-place", "first-panel-twice", "panels-side-by-side");
+  const int panels_in_box = is_long || by_panel || is("one-panel") ? 1 : panels;
+  const int heads_in_box = is("all-heads-in-the-box") ? of_heads : 1;
+  const auto swizzle = is("not-swizzled") ? Swizzle::none : Swizzle::bytes_128;
   return run(
       c,
       [&](const bf16* K) {
-        if (way.panels_first) {
+        if (is("panels-interleaved")) {
           return make_tensor_map(K, {64, panels, num_rows, num_heads, num_sequences},
                                  {panel * unit, row * unit, head * unit, sequence * unit},
                                  {64, panels, rows, 1, 1}, swizzle);
@@ -165,13 +191,13 @@ static Seen run(const Case& c, const Way& way) {
                                {columns, rows, panels_in_box, heads_in_box, 1}, swizzle);
       },
       [&](uint32_t smem, const TensorMap& map, uint32_t full) {
-        if (way.panels_first) std::swap(y, z);
-        for (int copy = 0; copy < (way.copies == Way::kOne ? 1 : panels); ++copy) {
-          const int apart = way.copies == Way::kSamePlace    ? 0
-                            : way.copies == Way::kSideBySide ? 128
-                                                             : rows * 128;
-          tma_load_5d(smem + copy * apart, map, x, y,
-                      z + (way.copies == Way::kSamePanel ? 0 : copy), w, v, full);
+        if (is("panels-interleaved")) std::swap(y, z);
+        for (int copy = 0; copy < (by_panel ? panels : 1); ++copy) {
+          const int apart = is("panels-to-one-place")   ? 0
+                            : is("panels-side-by-side") ? 128
+                                                        : rows * 128;
+          tma_load_5d(smem + copy * apart, map, x, y, z + (is("first-panel-twice") ? 0 : copy), w,
+                      v, full);
         }
       });
 }
@@ -215,99 +241,8 @@ static void check_copy(const Case& c) {
                std::to_string(wrong) + " of " + std::to_string(right.size()) +
                " elements are wrong";
 
-  std::vector<exercise::Look> looks;
-  const auto mistake = [&](const char* name, const char* explanation, const Way& way) {
-    looks.push_back({name, shown(run(c, way)), explanation});
-  };
-  const char* const flat =
-      "heads and positions are one dimension of rows: the next row in memory is the next head's; "
-      "head and row need dimensions of their own";
-  mistake("heads-flattened", flat, {.rows = Way::kHeadsFlat});
-  mistake("heads-flattened", flat, {.rows = Way::kHeadsFlatAsBhld});
-  mistake("heads-flattened", flat, {.rows = Way::kHeadsFlatInSequence});
-  mistake("sequences-flattened",
-          "all sequences are one long one, so the last tile of one ends with rows of the next; the "
-          "engine writes zeros only behind the end of a dimension",
-          {.rows = Way::kSequencesFlat});
-  mistake("sequences-among-heads",
-          "batch * heads is one dimension, as in the lesson; here the step from a sequence to the "
-          "next is not heads times that from a head to the next",
-          {.rows = Way::kBatchInHeads});
-  mistake("sequences-among-heads",
-          "batch * heads is one dimension with the step from a sequence to the next; from head to "
-          "head it is head_dim, so they need dimensions of their own",
-          {.rows = Way::kBatchInHeadsBySequence});
-  mistake("length-rounded-up",
-          "there are more rows than the sequence has (are they rounded up to whole tiles?), so the "
-          "engine does not know where it ends; the size is len",
-          {.rows = Way::kRoundedUp});
-  mistake("strides-in-elements", "the strides are in elements; they are in bytes, two for a bf16",
-          {.stride = Way::kInElements});
-  mistake("strides-in-elements",
-          "the panel's stride is 64 bytes; it is 64 columns, two bytes for a bf16",
-          {.stride = Way::kPanelInElements});
-  mistake("strides-of-bhld",
-          "these strides are those of [batch, heads, len, head_dim]; here a row has all heads side "
-          "by side",
-          {.stride = Way::kOfBhld});
-  const char* const swapped =
-      "panel and head are exchanged: a panel is 64 columns further on, a head is head_dim";
-  mistake("panel-and-head-swapped", swapped, {.stride = Way::kPanelForHead});
-  mistake("panel-and-head-swapped", swapped, {.at = Way::kHeadForPanel});
-  mistake("head-and-sequence-swapped",
-          "head and sequence are exchanged in the coordinates; they stand in the order of the "
-          "map's dimensions",
-          {.at = Way::kHeadForSequence});
-  mistake("row-and-head-swapped",
-          "row and head are exchanged in the coordinates; they stand in the order of the map's "
-          "dimensions",
-          {.at = Way::kHeadForRow});
-  mistake("tiles-for-rows",
-          "the coordinate is the tile's number; it is the first row's: kv_tile * block_kv",
-          {.at = Way::kTile});
-  mistake("box-behind-the-end",
-          "the box lies behind the end of the map, and zeros come: the tile's first row was given "
-          "in elements or bytes, or as another coordinate than the row's",
-          {.at = Way::kBytes});
-  mistake(
-      "head-in-the-column",
-      "the head is in the column, and has a coordinate of its own; the column is 0 in each panel",
-      {.at = Way::kHeadInColumn});
-  mistake("panels-interleaved",
-          "the box has the panels of a row one behind the other; in shared memory all rows of "
-          "panel 0 come first, so in the map rows stand before panels",
-          {.panels_first = true});
-  mistake(
-      "panels-to-one-place",
-      "each panel was copied to the same place; panel 1 lies block_kv * 128 bytes behind panel 0",
-      {.copies = Way::kSamePlace});
-  mistake("first-panel-twice",
-          "both copies are of panel 0; the second has the next coordinate, or 64 columns more",
-          {.copies = Way::kSamePanel});
-  mistake("panels-side-by-side",
-          "panel 1 was copied 128 bytes behind panel 0; before it come all rows of panel 0: "
-          "block_kv * 128",
-          {.copies = Way::kSideBySide});
-  mistake("head-of-one-panel",
-          "the step from a head to the next is 64 columns; it is head_dim, all its panels",
-          {.stride = Way::kHeadOfOnePanel});
-  mistake("panel-of-shared-memory",
-          "the step from a panel to the next is that of shared memory; in K it is 64 columns",
-          {.stride = Way::kPanelOfTile});
-  mistake("sequence-of-one-head",
-          "the step from a sequence to the next has no heads in it: len * heads * head_dim",
-          {.stride = Way::kSequenceOfOneHead});
-  mistake("one-panel", "the box has one panel; of a head of 128 columns the other never comes",
-          {.box = Way::kOnePanel});
-  mistake("row-too-long",
-          "the box's row is a whole row of the head; with this swizzle it has 128 bytes, 64 "
-          "columns, and 128 columns are two panels",
-          {.box = Way::kLongRow});
-  mistake("all-heads-in-the-box",
-          "the box has all heads; a copy brings one of them, so its size in that dimension is 1",
-          {.box = Way::kAllHeads});
-  mistake("not-swizzled", "the map says no swizzle, and the tile is read swizzled",
-          {.swizzle = false});
+  const auto looks =
+      exercise::looks(MISTAKES, [&](const Changes& is) { return shown(run(c, is)); });
   exercise::check_shown(wrong == 0 && seen.refused.empty() && seen.report.hazards.empty(), message,
                         shown(seen), looks);
 }

@@ -16,6 +16,7 @@ inline void mbarrier_wait(uint32_t mbarrier, int parity, FA_SITE) {
 
 #include <who_waits.hpp>
 
+using exercise::Changes;
 using namespace emulator;
 using emulator::ex12::stream_tiles, emulator::ex12::TILE_ROWS, emulator::ex12::TILE_BYTES;
 using fa::simt::EventKind;
@@ -64,88 +65,139 @@ static Seen run(int num_tiles, uint64_t schedule, Kernel kernel) {
   return seen;
 }
 
-// The kernel as people write it: right as it stands here, and each mistake is a change to it.
-struct Way {
-  enum Ask { kThread0, kEachWarp, kEveryThread } ask = kThread0;
-  enum Wait { kAll, kAsker, kAskersWarp, kFirstLanes, kNone } wait = kAll;
-  bool fence = true, init_barrier = true;
-  enum Barrier {
-    kTop,
-    kEnd,
-    kBehindCopy,
-    kBehindWait,
-    kEndAndBehindCopy,
-    kOfAsker,
-    kMissing
-  } barrier = kTop;
-  enum Parity { kOfTile, kZero, kOne, kOther, kOfTwoBuffers, kTile } parity = kOfTile;
-  int arrivals = 1;
-  enum Init { kOnce, kEachTile, kByAll } init = kOnce;
-  enum Row { kFirst, kTileForRow, kBehindTheEnd, kColumn } row = kFirst;
-  bool ahead = false;  // the next tile is asked for before this one is read
-  enum Expect {
-    kArriveAndExpect,
-    kCopyOnly,
-    kOnce0,
-    kByEach,
-    kHalf,
-    kOfAllTiles
-  } expect = kArriveAndExpect;
-  int more_turns = 0;
-};
+static const exercise::Table MISTAKES(R"(
+$at = {,end}
+not-all-wait: {asker,first-lanes,askers-warp} $at
+  not all threads that read also wait. If only the thread that issues the copy waits, or one thread
+  per warp, the others read without knowing that the tile has landed, because a wait covers only the
+  thread that waits
+nobody-waits: none $at
+  no thread waits at the mbarrier. A barrier orders threads, but not the copy engine
+same-parity: zero $at
+  the parity is the same for each tile: a phase ends with each tile, so it flips with each
+same-parity: one $at
+  the parity is the same for each tile: a phase ends with each tile, so it flips with each; and
+  the first phase is 0
+parity-before: other $at
+  the parity is that of the previous phase, which has ended, so that the wait returns immediately.
+  Tile 0 is phase 0
+every-thread-asks: every-thread {,arrivals=64} $at
+  every thread issues the copy: 64 copies to one place, and 64 arrivals where one is counted. Only
+  one thread may issue it
+each-warp-asks: each-warp {,arrivals=2} $at
+  one thread of each warp issues the copy, so that two copies go to one place. Only one thread of
+  the block may issue it
+arrivals-of-all: arrivals=64 $at
+  the mbarrier counts an arrival of each thread; one arrives, with the bytes
+nothing-expected: copy-only $at
+  no thread has told the mbarrier how many bytes will come, and none has arrived, so that its phase
+  never ends
+expected-once: once-0 $at
+  the bytes were expected for the first tile only; each phase counts anew
+init-fence-missing: no-fence $at
+  there is no fence_mbarrier_init between mbarrier_init and the copy, so that the engine may not see
+  the mbarrier
+made-by-all: by-all $at
+  every thread initializes the mbarrier; one does, and once
+made-for-each-tile: each-tile $at
+  the mbarrier is initialized again for each tile; its next phase begins by itself
+tile-for-row: tile-for-row $at
+  the coordinate is the tile's number; it is the first row's
+made-for-each-tile: zero each-tile $at
+  the mbarrier is initialized again for each tile; its next phase begins by itself, and the parity
+  flips
+box-behind-the-end: behind-the-end $at
+  the box is past the end of the map, where the engine writes zeros. The tile's first row was given
+  in elements or bytes, or a column that is not 0
+column-for-row: column $at
+  the tile's first row was given as a column; the column is 0, the row comes after it
+parity-of-two-buffers: of-two-buffers $at
+  the parity flips with every second tile, as in a ring of two buffers; here is one, and its phase
+  ends with each tile
+phase-for-parity: tile $at
+  this is the number of the phase; a parity is its last bit, 0 or 1
+expected-by-all: {,arrivals=64} by-each $at
+  each thread expects the tile's bytes, 64 times as many as come; one thread expects
+half-expected: half $at
+  half of the bytes were expected, as if they were elements; TILE_BYTES come
+all-tiles-expected: of-all-tiles $at
+  the bytes of all tiles were expected in one phase. A phase counts the bytes of one tile
+next-tile-too-early: ahead $at
+  the copy of the next tile is issued before this tile is read. There is one buffer, and the engine
+  overwrites it
+last-tile-missing: last-tile-missing $at
+  the loop ends one turn too early: the last tile is left out
+one-turn-too-many: one-turn-too-many $at
+  the loop takes one turn more than there are tiles: < and not <=
+nobody-waits: none end-and-behind-copy; none behind-copy
+  no thread waits at the mbarrier. A barrier orders threads, but not the copy engine
+barrier-of-one-thread
+  block_sync is in the branch of the thread that issues the copy. All threads must call it
+no-barrier-before-reuse
+  there is no barrier between a read and the next copy, so that the engine overwrites the data that
+  the other warp still reads
+barrier-too-late: asker behind-wait; behind-copy; behind-wait
+  the barrier is between the copy and its read. It must be between a read and the next copy
+no-barrier-behind-init: no-barrier-behind-init {end,no-barrier-before-reuse}
+  nothing orders the other threads after mbarrier_init, so that they may wait at an mbarrier that
+  does not exist yet. Put a block_sync between
+)");
 
-static void stream_with_way(const Way& way, Steps& steps, const TensorMap& map, uint32_t smem,
-                            uint32_t full, int num_tiles) {
+// The right kernel, and each mistake as a change to it.
+static void stream_with(const Changes& is, Steps& steps, const TensorMap& map, uint32_t smem,
+                        uint32_t full, int num_tiles) {
   const auto init = [&] {
-    if (thread_index() != 0 && way.init != Way::kByAll) return;
-    mbarrier_init(full, way.arrivals);
-    if (way.fence) fence_mbarrier_init();
+    if (thread_index() != 0 && !is("by-all")) return;
+    mbarrier_init(full, is.integer("arrivals", 1));
+    if (!is("no-fence")) fence_mbarrier_init();
   };
-  if (way.init != Way::kEachTile) init();
-  if (way.init_barrier) block_sync();
-  for (int tile = 0; tile < num_tiles + way.more_turns; ++tile) {
-    if (way.barrier == Way::kTop) block_sync();
-    if (way.init == Way::kEachTile) init(), block_sync();
+  if (!is("each-tile")) init();
+  if (!is("no-barrier-behind-init")) block_sync();
+  for (int tile = 0; tile < num_tiles + is("one-turn-too-many") - is("last-tile-missing"); ++tile) {
+    if (!is.any("end", "behind-copy", "behind-wait", "end-and-behind-copy", "barrier-of-one-thread",
+                "no-barrier-before-reuse"))
+      block_sync();
+    if (is("each-tile")) init(), block_sync();
     const auto copy = [&](int of) {
-      const int first = way.row == Way::kFirst        ? of * TILE_ROWS
-                        : way.row == Way::kTileForRow ? of
-                        : way.row == Way::kColumn     ? 0
-                                                      : of * static_cast<int>(TILE_BYTES);
-      tma_load_2d(smem, map, way.row == Way::kColumn ? of * TILE_ROWS : 0, first, full);
+      const int first = is("tile-for-row")     ? of
+                        : is("column")         ? 0
+                        : is("behind-the-end") ? of * static_cast<int>(TILE_BYTES)
+                                               : of * TILE_ROWS;
+      tma_load_2d(smem, map, is("column") ? of * TILE_ROWS : 0, first, full);
     };
-    const bool asks = way.ask == Way::kEveryThread ||
-                      (way.ask == Way::kEachWarp ? thread_index() % 32 == 0 : thread_index() == 0);
-    if (way.expect == Way::kByEach) mbarrier_arrive_expect_tx(full, TILE_BYTES);
+    const bool asks =
+        is("every-thread") || (is("each-warp") ? thread_index() % 32 == 0 : thread_index() == 0);
+    if (is("by-each")) mbarrier_arrive_expect_tx(full, TILE_BYTES);
     if (asks) {
-      if (way.barrier == Way::kOfAsker && tile > 0) block_sync();
-      const bool expects = way.expect != Way::kCopyOnly && way.expect != Way::kByEach &&
-                           (way.expect != Way::kOnce0 || tile == 0);
-      const uint32_t bytes = way.expect == Way::kHalf         ? TILE_BYTES / 2
-                             : way.expect == Way::kOfAllTiles ? TILE_BYTES * num_tiles
-                                                              : TILE_BYTES;
-      if (!way.ahead || tile == 0) {
+      if (is("barrier-of-one-thread") && tile > 0) block_sync();
+      const bool expects = !is("copy-only") && !is("by-each") && (!is("once-0") || tile == 0);
+      const uint32_t bytes = is("half")           ? TILE_BYTES / 2
+                             : is("of-all-tiles") ? TILE_BYTES * num_tiles
+                                                  : TILE_BYTES;
+      if (!is("ahead") || tile == 0) {
         if (expects) mbarrier_arrive_expect_tx(full, bytes);
         copy(tile);
       }
     }
-    if (way.barrier == Way::kBehindCopy || way.barrier == Way::kEndAndBehindCopy) block_sync();
-    const int parity = way.parity == Way::kZero           ? 0
-                       : way.parity == Way::kOne          ? 1
-                       : way.parity == Way::kOther        ? (tile + 1) % 2
-                       : way.parity == Way::kOfTwoBuffers ? tile / 2 % 2
-                       : way.parity == Way::kTile         ? tile
-                                                          : tile % 2;
-    if (way.wait == Way::kAll || (way.wait == Way::kAsker && asks) ||
-        (way.wait == Way::kAskersWarp && thread_index() < 32) ||
-        (way.wait == Way::kFirstLanes && thread_index() % 32 == 0))
-      ex12::mbarrier_wait(full, parity);
-    if (way.ahead && asks && tile + 1 < num_tiles) {
+    if (is("behind-copy") || is("end-and-behind-copy")) block_sync();
+    const int parity = is("zero")             ? 0
+                       : is("one")            ? 1
+                       : is("other")          ? (tile + 1) % 2
+                       : is("of-two-buffers") ? tile / 2 % 2
+                       : is("tile")           ? tile
+                                              : tile % 2;
+    const bool waits = is("asker")         ? asks
+                       : is("askers-warp") ? thread_index() < 32
+                       : is("first-lanes") ? thread_index() % 32 == 0
+                                           : !is("none");
+    if (waits) ex12::mbarrier_wait(full, parity);
+    if (is("ahead") && asks && tile + 1 < num_tiles) {
       mbarrier_arrive_expect_tx(full, TILE_BYTES);
       copy(tile + 1);
     }
-    if (way.barrier == Way::kBehindWait) block_sync();
+    if (is("behind-wait")) block_sync();
     steps.read();
-    if (way.barrier == Way::kEnd || way.barrier == Way::kEndAndBehindCopy) block_sync();
+    if (is("end") || is("end-and-behind-copy")) block_sync();
   }
 }
 
@@ -216,125 +268,9 @@ static Runs run_all(int num_tiles, Kernel kernel) {
 
 static void check_stream(int num_tiles) {
   const Runs runs = run_all(num_tiles, [](auto&&... args) { stream_tiles(args...); });
-  std::vector<exercise::Look> looks;
-  const auto mistake = [&](const char* name, const char* explanation, const Way& way) {
-    const auto kernel = [&](auto&&... args) { stream_with_way(way, args...); };
-    looks.push_back({name, run_all(num_tiles, kernel).shown(), explanation});
-  };
-  using W = Way;
-  const char* const some =
-      "not all wait that read: if only the thread that asked does, or one of a warp, the others "
-      "read without knowing that the tile has landed; a wait speaks for the thread that waits";
-  const char* const reuse =
-      "no barrier stands between a read and the next copy: the engine overwrites what the other "
-      "warp still reads";
-  const char* const init =
-      "nothing orders the other threads behind mbarrier_init: they wait at an mbarrier that may "
-      "not exist yet; a block_sync must stand between";
-  const char* const all_ask =
-      "every thread asks: 64 copies to one place, and 64 arrivals where one is counted; one thread "
-      "asks";
-  const char* const late =
-      "the barrier stands between the copy and its read; what it must separate is a read and the "
-      "next copy";
-  for (const W::Barrier barrier : {W::kTop, W::kEnd}) {
-    mistake("not-all-wait", some, {.wait = W::kAsker, .barrier = barrier});
-    mistake("not-all-wait", some, {.wait = W::kFirstLanes, .barrier = barrier});
-    mistake("not-all-wait", some, {.wait = W::kAskersWarp, .barrier = barrier});
-    mistake("nobody-waits",
-            "nobody waits at the mbarrier: a barrier orders threads, not the engine",
-            {.wait = W::kNone, .barrier = barrier});
-    mistake(
-        "same-parity",
-        "the parity is the same for each tile: a phase ends with each tile, so it flips with each",
-        {.barrier = barrier, .parity = W::kZero});
-    mistake("same-parity",
-            "the parity is the same for each tile: a phase ends with each tile, so it flips with "
-            "each; and the first phase is 0",
-            {.barrier = barrier, .parity = W::kOne});
-    mistake("parity-before",
-            "the parity is that of the phase before, which has ended: the wait passes at once; "
-            "tile 0 is phase 0",
-            {.barrier = barrier, .parity = W::kOther});
-    mistake("every-thread-asks", all_ask, {.ask = W::kEveryThread, .barrier = barrier});
-    mistake("every-thread-asks", all_ask,
-            {.ask = W::kEveryThread, .barrier = barrier, .arrivals = NUM_THREADS});
-    mistake("each-warp-asks",
-            "one thread of each warp asks: two copies to one place; one thread of the block asks",
-            {.ask = W::kEachWarp, .barrier = barrier});
-    mistake("each-warp-asks",
-            "one thread of each warp asks: two copies to one place; one thread of the block asks",
-            {.ask = W::kEachWarp, .barrier = barrier, .arrivals = 2});
-    mistake("arrivals-of-all",
-            "the mbarrier counts an arrival of each thread; one arrives, with the bytes",
-            {.barrier = barrier, .arrivals = NUM_THREADS});
-    mistake("nothing-expected",
-            "nobody has told the mbarrier of the bytes, nor arrived: its phase never ends",
-            {.barrier = barrier, .expect = W::kCopyOnly});
-    mistake("expected-once",
-            "the bytes were expected for the first tile only; each phase counts anew",
-            {.barrier = barrier, .expect = W::kOnce0});
-    mistake("init-fence-missing",
-            "no fence_mbarrier_init stands between mbarrier_init and the copy: the engine may not "
-            "see the mbarrier",
-            {.fence = false, .barrier = barrier});
-    mistake("made-by-all", "every thread initializes the mbarrier; one does, and once",
-            {.barrier = barrier, .init = W::kByAll});
-    mistake("made-for-each-tile",
-            "the mbarrier is initialized again for each tile; its next phase begins by itself",
-            {.barrier = barrier, .init = W::kEachTile});
-    mistake("tile-for-row", "the coordinate is the tile's number; it is the first row's",
-            {.barrier = barrier, .row = W::kTileForRow});
-    mistake("made-for-each-tile",
-            "the mbarrier is initialized again for each tile; its next phase begins by itself, and "
-            "the parity flips",
-            {.barrier = barrier, .parity = W::kZero, .init = W::kEachTile});
-    mistake("box-behind-the-end",
-            "the box lies behind the end of the map, and zeros come: the tile's first row was "
-            "given in elements or bytes, or a column that is not 0",
-            {.barrier = barrier, .row = W::kBehindTheEnd});
-    mistake("column-for-row",
-            "the tile's first row was given as a column; the column is 0, the row comes after it",
-            {.barrier = barrier, .row = W::kColumn});
-    mistake("parity-of-two-buffers",
-            "the parity flips with every second tile, as in a ring of two buffers; here is one, "
-            "and its phase ends with each tile",
-            {.barrier = barrier, .parity = W::kOfTwoBuffers});
-    mistake("phase-for-parity", "this is the number of the phase; a parity is its last bit, 0 or 1",
-            {.barrier = barrier, .parity = W::kTile});
-    for (const int arrivals : {1, NUM_THREADS}) {
-      mistake("expected-by-all",
-              "each thread expects the tile's bytes, 64 times as many as come; one thread expects",
-              {.barrier = barrier, .arrivals = arrivals, .expect = W::kByEach});
-    }
-    mistake("half-expected",
-            "half of the bytes were expected, as if they were elements; TILE_BYTES come",
-            {.barrier = barrier, .expect = W::kHalf});
-    mistake("all-tiles-expected",
-            "the bytes of all tiles were expected at once; a phase counts those of its own tile",
-            {.barrier = barrier, .expect = W::kOfAllTiles});
-    mistake("next-tile-too-early",
-            "the next tile is asked for before this one is read; there is one buffer, and the "
-            "engine overwrites it",
-            {.barrier = barrier, .ahead = true});
-    mistake("last-tile-missing", "the loop ends one turn too early: the last tile is left out",
-            {.barrier = barrier, .more_turns = -1});
-    mistake("one-turn-too-many", "the loop takes one turn more than there are tiles: < and not <=",
-            {.barrier = barrier, .more_turns = 1});
-  }
-  mistake("nobody-waits", "nobody waits at the mbarrier: a barrier orders threads, not the engine",
-          {.wait = W::kNone, .barrier = W::kEndAndBehindCopy});
-  mistake("nobody-waits", "nobody waits at the mbarrier: a barrier orders threads, not the engine",
-          {.wait = W::kNone, .barrier = W::kBehindCopy});
-  mistake("barrier-of-one-thread",
-          "block_sync stands in the branch of the thread that asks; all threads must come to it",
-          {.barrier = W::kOfAsker});
-  mistake("no-barrier-before-reuse", reuse, {.barrier = W::kMissing});
-  mistake("barrier-too-late", late, {.wait = W::kAsker, .barrier = W::kBehindWait});
-  mistake("barrier-too-late", late, {.barrier = W::kBehindCopy});
-  mistake("barrier-too-late", late, {.barrier = W::kBehindWait});
-  mistake("no-barrier-behind-init", init, {.init_barrier = false, .barrier = W::kEnd});
-  mistake("no-barrier-behind-init", init, {.init_barrier = false, .barrier = W::kMissing});
+  const auto looks = exercise::looks(MISTAKES, [&](const Changes& is) {
+    return run_all(num_tiles, [&](auto&&... args) { stream_with(is, args...); }).shown();
+  });
   exercise::check_shown(runs.right(), runs.first, runs.shown(), looks);
 }
 

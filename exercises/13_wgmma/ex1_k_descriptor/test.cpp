@@ -4,6 +4,7 @@
 
 #include "exercises/support/descriptors.hpp"
 
+using exercise::Changes;
 using namespace emulator;
 using fa::fp16;
 
@@ -18,283 +19,132 @@ struct Tile {
   }
 };
 
-// The descriptor as people write it: right as it stands here, and each mistake is a change.
-struct Way {
-  enum Start {
-    kStep,
-    kInElements,
-    kStepNotShifted,
-    kPanelNotShifted,
-    kPanelForgotten,
-    kNoStepInside,
-    kFirstStep,
-    kPanelIsStep,
-    kPanelOfEightRows,
-    kPanelElements,
-    kSixteenBytes,
-    kLineForStep,
-    kNoAddress
-  } start = kStep;
-  enum Stride {
-    kEightLines,
-    kOneLine,
-    kStrideInElements,
-    kSixteenLines,
-    kPanel,
-    kZero
-  } stride = kEightLines;
-  enum Code { kRight, kTwoAndThree, kReversed, kNone, kOnlyOne, kMinusOne } code = kRight;
-  bool shift_start = true, shift_stride = true;  // by 4, to the right
-  bool leading = false;                          // 16 bytes, as chapter 13 has it
-  enum Place { kAt32, kAt16, kBoth16And32, kAt30, kIn32Bits } stride_at = kAt32;
-  enum CodeAt { kAt62, kAt61, kAt60, kAt48, kUnsigned32, kSigned32 } code_at = kAt62;
-  // What is taken as that of lines of 128 bytes; or a line as so many columns as it has bytes.
-  bool steps_of_128 = false, panels_of_128 = false, stride_of_128 = false;
-  bool bytes_for_columns = false;
-};
-
-static uint64_t descriptor_of(const Way& way, uint32_t smem, uint32_t rows, uint32_t line_bytes,
+// The right descriptor, and each mistake as a change to it.
+static uint64_t descriptor_of(const Changes& is, uint32_t smem, uint32_t rows, uint32_t line_bytes,
                               uint32_t step) {
-  const uint32_t steps = way.steps_of_128        ? 4
-                         : way.bytes_for_columns ? line_bytes / 16
-                                                 : line_bytes / 32;
-  const uint32_t panel_bytes = rows * (way.panels_of_128 ? 128 : line_bytes);
-  const uint32_t panel = step / steps, inside = step % steps;
-  uint32_t start = smem + panel * panel_bytes + inside * 32, behind = 0;
-  switch (way.start) {
-    case Way::kStep:
-      break;
-    case Way::kInElements:
-      start = smem + panel * rows * line_bytes + inside * 16;
-      break;
-    case Way::kStepNotShifted:
-      start = smem, behind = panel * rows * line_bytes + inside * 32;
-      break;
-    case Way::kPanelNotShifted:
-      start = smem + inside * 32, behind = panel * rows * line_bytes;
-      break;
-      start = smem + panel * rows * line_bytes + inside;
-      break;
-    case Way::kPanelForgotten:
-      start = smem + step * 32;
-      break;
-    case Way::kNoStepInside:
-      start = smem + panel * rows * line_bytes;
-      break;
-    case Way::kFirstStep:
-      start = smem;
-      break;
-    case Way::kPanelIsStep:
-      start = smem + panel * rows * line_bytes + step * 32;
-      break;
-    case Way::kPanelOfEightRows:
-      start = smem + panel * 8 * line_bytes + inside * 32;
-      break;
-    case Way::kPanelElements:
-      start = smem + panel * rows * line_bytes / 2 + inside * 32;
-      break;
-    case Way::kLineForStep:
-      start = smem + panel * rows * line_bytes + inside * line_bytes;
-      break;
-    case Way::kNoAddress:
-      start -= smem;
-      break;
-    case Way::kSixteenBytes:
-      start = smem + step * 16;
-      break;
-  }
-  uint32_t stride = 8 * line_bytes;
-  switch (way.stride) {
-    case Way::kEightLines:
-      break;
-    case Way::kOneLine:
-      stride = line_bytes;
-      break;
-    case Way::kStrideInElements:
-      stride = 4 * line_bytes;
-      break;
-    case Way::kSixteenLines:
-      stride = 16 * line_bytes;
-      break;
-    case Way::kPanel:
-      stride = rows * line_bytes;
-      break;
-    case Way::kZero:
-      stride = 0;
-      break;
-  }
-  if (way.stride_of_128) stride = 1024;
-  const uint32_t right = line_bytes == 128 ? 1 : line_bytes == 64 ? 2 : 3;
-  const uint32_t code = way.code == Way::kTwoAndThree ? (right == 1 ? 1 : 5 - right)
-                        : way.code == Way::kReversed  ? 4 - right
-                        : way.code == Way::kNone      ? 0
-                        : way.code == Way::kOnlyOne   ? 1
-                        : way.code == Way::kMinusOne  ? right - 1
+  const uint32_t steps = is("four-steps-a-line")   ? 4
+                         : is("bytes-for-columns") ? line_bytes / 16
+                                                   : line_bytes / 32;
+  const uint32_t panel = step / steps, inside = step % steps, line = line_bytes;
+  const uint32_t to_panel = panel * rows * (is("panel-of-128-byte-lines") ? 128 : line);
+  const uint32_t way = is("in-elements")                       ? to_panel + inside * 16
+                       : is("panel-forgotten")                 ? step * 32
+                       : is("step-inside-the-panel-forgotten") ? to_panel
+                       : is("step-forgotten")                  ? 0
+                       : is("panel-counted-twice")             ? to_panel + step * 32
+                       : is("panel-of-eight-rows")             ? panel * 8 * line + inside * 32
+                       : is("panel-in-elements")               ? to_panel / 2 + inside * 32
+                       : is("line-for-a-step")                 ? to_panel + inside * line
+                       : is("sixteen-bytes")                   ? step * 16
+                                                               : to_panel + inside * 32;
+  // Bytes that are added to the start after it was shifted.
+  const uint32_t late = is("step-not-shifted") ? way : is("panel-not-shifted") ? to_panel : 0;
+  const uint32_t start = (is("address-forgotten") ? 0 : smem) + way - late;
+  const uint32_t stride = is("stride-of-128-byte-lines") ? 1024
+                          : is("stride-of-one-row")      ? line
+                          : is("stride-in-elements")     ? 4 * line
+                          : is("stride-of-sixteen-rows") ? 16 * line
+                          : is("stride-of-a-panel")      ? rows * line
+                          : is("zero")                   ? 0
+                                                         : 8 * line;
+  const uint32_t right = line == 128 ? 1 : line == 64 ? 2 : 3;
+  const uint32_t code = is("two-and-three")           ? (right == 1 ? 1 : 5 - right)
+                        : is("reversed")              ? 4 - right
+                        : is("swizzle-forgotten")     ? 0
+                        : is("swizzle-of-128-always") ? 1
+                        : is("swizzles-from-zero")    ? right - 1
                                                       : right;
-  const uint64_t stride_field = way.shift_stride ? stride >> 4 : stride;
-  uint64_t bits = (way.shift_start ? start >> 4 : start) + behind;
-  switch (way.stride_at) {
-    case Way::kAt32:
-      bits |= stride_field << 32;
-      break;
-    case Way::kAt16:
-      bits |= stride_field << 16;
-      break;
-    case Way::kBoth16And32:
-      bits |= stride_field << 16 | uint64_t{1} << 32;
-      break;
-    case Way::kAt30:
-      bits |= stride_field << 30;
-      break;
-    case Way::kIn32Bits:
-      bits |= stride_field;
-      break;  // a shift by 32 of 32 bits, as x86 does it
-  }
-  if (way.leading) bits |= uint64_t{16 >> 4} << 16;
-  switch (way.code_at) {
-    case Way::kAt62:
-      bits |= uint64_t{code} << 62;
-      break;
-    case Way::kAt61:
-      bits |= uint64_t{code} << 61;
-      break;
-    case Way::kAt60:
-      bits |= uint64_t{code} << 60;
-      break;
-    case Way::kAt48:
-      bits |= uint64_t{code} << 48;
-      break;
-    case Way::kUnsigned32:
-      bits |= code << 30;
-      break;
-    case Way::kSigned32:
-      bits |= static_cast<uint64_t>(int64_t{static_cast<int32_t>(code << 30)});
-      break;
-  }
-  return bits;
+  const uint64_t stride_field = is("stride-not-shifted") ? stride : stride >> 4;
+  uint64_t bits = (is("start-in-bytes") ? start : start >> 4) + late;
+  bits |= is("at-16")                     ? stride_field << 16
+          : is("both-16-and-32")          ? stride_field << 16 | uint64_t{1} << 32
+          : is("fields-of-fourteen-bits") ? stride_field << 30
+          : is("in-32-bits")              ? stride_field  // a shift by 32 of 32 bits, on x86
+                                          : stride_field << 32;
+  if (is("leading")) bits |= uint64_t{16 >> 4} << 16;
+  if (is("unsigned-32")) return bits | code << 30;
+  if (is("signed-32"))
+    return bits | static_cast<uint64_t>(int64_t{static_cast<int32_t>(code << 30)});
+  return bits | uint64_t{code} << (is("at-61") ? 61 : is("at-60") ? 60 : is("at-48") ? 48 : 62);
 }
 
-using Wrong = exercise::Wrong<Way>;
-
-static std::vector<Wrong> wrong_ways() {
-  using W = Way;
-  return {
-      {"start-not-shifted",
-       "the start stands there in bytes; a descriptor has it without its last four bits: >> 4",
-       {{.shift_start = false}, {.shift_start = false, .shift_stride = false}}},
-      {"stride-not-shifted",
-       "the distance of 8 rows stands there in bytes; a descriptor has it without its last four "
-       "bits: >> 4",
-       {{.shift_stride = false}}},
-      {"step-not-shifted",
-       "the way to the step was added in bytes to an address that has lost its last four bits; it "
-       "loses them, too",
-       {{.start = W::kStepNotShifted}, {.start = W::kPanelNotShifted}}},
-      {"step-of-sixteen-bytes",
-       "a step was taken as 16 bytes; 16 columns are 32 bytes",
-       {{.start = W::kInElements}, {.start = W::kSixteenBytes}}},
-      {"panel-in-elements",
-       "a panel was measured in elements, two bytes each; it has rows * line_bytes bytes",
-       {{.start = W::kPanelElements}}},
-      {"panel-forgotten",
-       "the steps go on behind the end of a line, into the next key's; behind the last step of a "
-       "line comes the next panel, rows * line_bytes further on",
-       {{.start = W::kPanelForgotten}}},
-      {"step-inside-the-panel-forgotten",
-       "the start is that of the panel; inside a line each step is 32 bytes further on (fewer than "
-       "16 the shift would lose)",
-       {{.start = W::kNoStepInside}}},
-      {"line-for-a-step",
-       "the next 16 columns were looked for in the next line; they are 32 bytes further on in the "
-       "same one",
-       {{.start = W::kLineForStep}}},
-      {"bytes-for-columns",
-       "a line was taken to have line_bytes columns; it has half as many, two bytes each, so "
-       "line_bytes / 32 steps",
-       {{.bytes_for_columns = true}}},
-      {"address-forgotten",
-       "the tile's address is missing: the start is an address in shared memory, and not counted "
-       "from the tile",
-       {{.start = W::kNoAddress}}},
-      {"step-forgotten",
-       "the start is the same for each step; 16 columns further on is 32 bytes, and after a line "
-       "the next panel",
-       {{.start = W::kFirstStep}}},
-      {"panel-counted-twice",
-       "the panel was added, and the steps before it, too; inside the panel count what is left "
-       "over",
-       {{.start = W::kPanelIsStep}}},
-      {"panel-of-eight-rows",
-       "the next panel was taken to begin after 8 lines; all keys of a panel come first",
-       {{.start = W::kPanelOfEightRows}}},
-      {"stride-of-one-row",
-       "the stride is that from a row to the next, which wgmma knows from the swizzle; it is asked "
-       "for the one from 8 rows to the next 8",
-       {{.stride = W::kOneLine}}},
-      {"stride-in-elements",
-       "the stride counts elements; it is in bytes, two for each",
-       {{.stride = W::kStrideInElements}}},
-      {"stride-of-sixteen-rows",
-       "the stride is that of 16 rows; a group has 8",
-       {{.stride = W::kSixteenLines}}},
-      {"stride-of-a-panel",
-       "the stride is that of a panel, all keys; it is the one from 8 rows to the next 8",
-       {{.stride = W::kPanel}}},
-      {"stride-forgotten",
-       "the distance of 8 rows is 0, so wgmma reads the first eight keys again and again",
-       {{.stride = W::kZero}, {.stride = W::kZero, .leading = true}}},
-      {"distances-exchanged",
-       "the distance of 8 rows stands at bit 16, where K-major with a swizzle reads nothing; it "
-       "belongs at bit 32",
-       {{.stride_at = W::kAt16}, {.stride_at = W::kBoth16And32}}},
-      {"fields-of-fourteen-bits",
-       "the fields were put side by side; each has 14 bits and a gap of two behind it: 0, 16, 32",
-       {{.stride_at = W::kAt30}}},
-      {"shift-of-32-bits",
-       "a number of 32 bits was shifted by 32 or more, which C++ does not define; make it a "
-       "uint64_t first",
-       {{.stride_at = W::kIn32Bits, .code_at = W::kUnsigned32},
-        {.stride_at = W::kIn32Bits},
-        {.code_at = W::kUnsigned32},
-        {.code_at = W::kSigned32}}},
-      {"swizzles-exchanged",
-       "the numbers of the swizzles are exchanged: 1 is 128 bytes, 2 is 64, 3 is 32",
-       {{.code = W::kTwoAndThree}, {.code = W::kReversed}}},
-      {"swizzles-from-zero",
-       "the numbers of the swizzles begin with 1, as 0 is none: 128 bytes are 1",
-       {{.code = W::kMinusOne}}},
-      {"swizzle-forgotten",
-       "bits 62 and 63 are 0, no swizzle, but the tile is swizzled; they hold a number, and of "
-       "line_bytes << 62 nothing is left",
-       {{.code = W::kNone}}},
-      {"swizzle-at-another-bit",
-       "the swizzle belongs in bits 62 and 63, the last two",
-       {{.code_at = W::kAt61}, {.code_at = W::kAt60}, {.code_at = W::kAt48}}},
-      {"four-steps-a-line",
-       "a line was taken to have four steps, as one of 128 bytes; it has line_bytes / 32",
-       {{.steps_of_128 = true}}},
-      {"stride-of-128-byte-lines",
-       "the stride is 1024, that of lines of 128 bytes; eight lines are 8 * line_bytes",
-       {{.stride_of_128 = true}}},
-      {"panel-of-128-byte-lines",
-       "a panel was taken as rows * 128 bytes; a line has line_bytes",
-       {{.panels_of_128 = true}}},
-      {"swizzle-of-128-always",
-       "the swizzle is 1, that of 128 bytes, for each line; one of 64 bytes has 2, one of 32 has 3",
-       {{.code = W::kOnlyOne}}},
-      {"lines-of-128-only",
-       "right for lines of 128 bytes; a line of `line_bytes` has line_bytes / 32 steps, 8 of them "
-       "are the stride, a panel has rows * line_bytes, and the swizzle has another number",
-       {{.steps_of_128 = true, .stride_of_128 = true},
-        {.code = W::kOnlyOne, .steps_of_128 = true},
-        {.code = W::kOnlyOne, .stride_of_128 = true},
-        {.code = W::kOnlyOne, .steps_of_128 = true, .stride_of_128 = true},
-        {.steps_of_128 = true, .panels_of_128 = true},
-        {.steps_of_128 = true, .panels_of_128 = true, .stride_of_128 = true},
-        {.code = W::kOnlyOne, .steps_of_128 = true, .panels_of_128 = true},
-        {.code = W::kOnlyOne, .steps_of_128 = true, .panels_of_128 = true, .stride_of_128 = true}}},
-  };
-}
+static const exercise::Table MISTAKES(R"(
+start-not-shifted: start-in-bytes {,stride-not-shifted}
+  the start is in bytes. A descriptor stores it without its last four bits: >> 4
+stride-not-shifted
+  the distance of 8 rows is in bytes. A descriptor stores it without its last four bits: >> 4
+step-not-shifted: step-not-shifted; panel-not-shifted
+  the way to the step was added in bytes to an address that has lost its last four bits; it loses
+  them, too
+step-of-sixteen-bytes: in-elements; sixteen-bytes
+  a step was taken as 16 bytes; 16 columns are 32 bytes
+panel-in-elements
+  a panel was measured in elements, two bytes each; it has rows * line_bytes bytes
+panel-forgotten
+  the steps continue past the end of a line, into the next key's line. After the last step of a line
+  comes the next panel, rows * line_bytes further
+step-inside-the-panel-forgotten
+  the start is that of the panel; inside a line each step is 32 bytes further on (fewer than 16
+  the shift would lose)
+line-for-a-step
+  the next 16 columns were looked for in the next line; they are 32 bytes further on in the same
+  one
+bytes-for-columns
+  a line was taken to have line_bytes columns; it has half as many, two bytes each, so line_bytes
+  / 32 steps
+address-forgotten
+  the tile's address is missing: the start is an address in shared memory, and not counted from
+  the tile
+step-forgotten
+  the start is the same for each step; 16 columns further on is 32 bytes, and after a line the
+  next panel
+panel-counted-twice
+  the panel was added, and the steps before it, too; inside the panel count what is left over
+panel-of-eight-rows
+  the next panel was taken to begin after 8 lines; all keys of a panel come first
+stride-of-one-row
+  the stride is that from a row to the next, which wgmma knows from the swizzle; it is asked for
+  the one from 8 rows to the next 8
+stride-in-elements
+  the stride counts elements; it is in bytes, two for each
+stride-of-sixteen-rows
+  the stride is that of 16 rows; a group has 8
+stride-of-a-panel
+  the stride is that of a panel, all keys; it is the one from 8 rows to the next 8
+stride-forgotten: zero {,leading}
+  the distance of 8 rows is 0, so wgmma reads the first eight keys again and again
+distances-exchanged: at-16; both-16-and-32
+  the distance of 8 rows is at bit 16, where K-major with a swizzle reads nothing. It belongs at bit
+  32
+fields-of-fourteen-bits
+  the fields were put next to each other. Each has 14 bits and a gap of two bits after it: they
+  begin at 0, 16, 32
+shift-of-32-bits: in-32-bits unsigned-32; in-32-bits; unsigned-32; signed-32
+  a number of 32 bits was shifted by 32 or more, which C++ does not define; make it a uint64_t
+  first
+swizzles-exchanged: two-and-three; reversed
+  the numbers of the swizzles are exchanged: 1 is 128 bytes, 2 is 64, 3 is 32
+swizzles-from-zero
+  the numbers of the swizzles begin with 1, as 0 is none: 128 bytes are 1
+swizzle-forgotten
+  bits 62 and 63 are 0, no swizzle, but the tile is swizzled; they hold a number, and of
+  line_bytes << 62 nothing is left
+swizzle-at-another-bit: at-61; at-60; at-48
+  the swizzle belongs in bits 62 and 63, the last two
+four-steps-a-line
+  a line was taken to have four steps, as one of 128 bytes; it has line_bytes / 32
+stride-of-128-byte-lines
+  the stride is 1024, that of lines of 128 bytes; eight lines are 8 * line_bytes
+panel-of-128-byte-lines
+  a panel was taken as rows * 128 bytes; a line has line_bytes
+swizzle-of-128-always
+  the swizzle is 1, that of 128 bytes, for each line; one of 64 bytes has 2, one of 32 has 3
+lines-of-128-only: {,swizzle-of-128-always }four-steps-a-line stride-of-128-byte-lines;
+    swizzle-of-128-always {four-steps-a-line,stride-of-128-byte-lines};
+    {,swizzle-of-128-always }four-steps-a-line panel-of-128-byte-lines {,stride-of-128-byte-lines}
+  right for lines of 128 bytes; a line of `line_bytes` has line_bytes / 32 steps, 8 of them are
+  the stride, a panel has rows * line_bytes, and the swizzle has another number
+)");
 
 // What stands in bits 16 to 29 is not used, and tells something only if the stride is not there.
 static uint64_t meaning(uint64_t bits) {
@@ -355,13 +205,14 @@ static void check_tile(const Tile& tile) {
   uint32_t smem = 0;
   exercise::run_block(32, 4096, [&] { smem = dynamic_smem() + exercise::BEFORE_TILE; });
   std::vector<exercise::Look> looks;
-  for (const Wrong& wrong : wrong_ways())
-    for (const Way& way : wrong.ways) {
-      std::string all;
-      for (uint32_t step = 0; step < tile.steps(); ++step)
-        all += std::to_string(meaning(descriptor_of(way, smem, ROWS, tile.line_bytes, step))) + " ";
-      looks.push_back({wrong.name, all, wrong.explanation});
-    }
+  for (const exercise::Row& row : MISTAKES) {
+    std::string all;
+    for (uint32_t step = 0; step < tile.steps(); ++step)
+      all +=
+          std::to_string(meaning(descriptor_of(row.changes, smem, ROWS, tile.line_bytes, step))) +
+          " ";
+    looks.push_back({row.name, all, row.explanation});
+  }
   exercise::check_shown(message.empty(), message, shown, looks);
 }
 
@@ -372,24 +223,23 @@ TEST_CASE("lines of 32 bytes, four panels") { check_tile<64>({32, 64}); }
 
 // Each mistake is one for some tile, and the right bits are none.
 template <int ROWS>
-static std::string findings(const Tile& tile, const Way& way) {
+static std::string findings(const Tile& tile, const Changes& is) {
   std::string all;
   for (uint32_t step = 0; step < tile.steps() && all.empty(); ++step)
     all += findings<ROWS>(tile, step, read_step<ROWS>(tile, [&](uint32_t smem) {
-                            return descriptor_of(way, smem, ROWS, tile.line_bytes, step);
+                            return descriptor_of(is, smem, ROWS, tile.line_bytes, step);
                           }));
   return all;
 }
 TEST_CASE("the descriptors") {
-  const auto all = [](const Way& way) {
-    std::string found = findings<16>({64, 96}, way);
-    if (found.empty()) found = findings<32>({128, 128}, way);
-    return found.empty() ? findings<64>({32, 64}, way) : found;
+  const auto all = [](const Changes& is) {
+    std::string found = findings<16>({64, 96}, is);
+    if (found.empty()) found = findings<32>({128, 128}, is);
+    return found.empty() ? findings<64>({32, 64}, is) : found;
   };
   CHECK(all({}) == "");
-  for (const Wrong& wrong : wrong_ways())
-    for (const Way& way : wrong.ways) {
-      CAPTURE(std::string(wrong.name));
-      CHECK(all(way) != "");
-    }
+  for (const exercise::Row& row : MISTAKES) {
+    CAPTURE(row.name);
+    CHECK(all(row.changes) != "");
+  }
 }

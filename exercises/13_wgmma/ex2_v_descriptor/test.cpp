@@ -4,203 +4,116 @@
 
 #include "exercises/support/descriptors.hpp"
 
+using exercise::Changes;
 using namespace emulator;
 using emulator::ex13::Tile;
 using fa::fp16;
 
-// The descriptor as people write it: right as it stands here, and each mistake is a change.
-struct Way {
-  enum Page { kWhole, kStraightOn, kNotReduced, kPageElements, kOfTile } page = kWhole;
-  enum Key { kLine, kStepOfK, kElements, kNone, kRowOfHead, kSteps } key = kLine;
-  enum Column {
-    kPanels,
-    kPanelsOfTile,
-    kInLine,
-    kForgotten,
-    kPanelElements,
-    kEightLinesEach
-  } column = kPanels;
-  enum Leading {
-    kPanel,
-    kPanelOfTile,
-    kSixteen,
-    kInElements,
-    kOneLine,
-    kWholePage,
-    kEightLines
-  } leading = kPanel;
-  enum Stride {
-    kEight,
-    kOne,
-    kSixteenRows,
-    kEightInElements,
-    kOfPanel,
-    kEightOfHead
-  } stride = kEight;
-  enum Twice { kNothing, kDistances, kAll, kWayToStart } shifted_before = kNothing;
-  bool swizzle = true, smem = true;
-};
-
-static uint64_t descriptor_of(const Way& way, const Tile& tile, uint32_t key, uint32_t column) {
+// The right descriptor, and each mistake as a change to it.
+static uint64_t descriptor_of(const Changes& is, const Tile& tile, uint32_t key, uint32_t column) {
   const uint32_t panel = tile.page_keys * 128, panel_of_tile = tile.keys * 128;
   const uint32_t page = tile.page_keys * tile.head_dim * 2;
-  const bool one_row = way.page == Way::kStraightOn || way.page == Way::kNotReduced;
+  const bool one_row = is("page-of-one-panel") || is("key-not-reduced");
   const uint32_t line = one_row ? key : key % tile.page_keys;
-  uint32_t address = way.smem ? tile.smem : 0;
-  if (way.page != Way::kStraightOn)
+  uint32_t address = is("address-forgotten") ? 0 : tile.smem;
+  if (!is("page-of-one-panel"))
     address += key / tile.page_keys *
-               (way.page == Way::kPageElements ? page / 2
-                : way.page == Way::kOfTile     ? tile.head_dim / 64 * panel_of_tile
-                                               : page);
-  address += way.key == Way::kStepOfK     ? line / 16 * 32
-             : way.key == Way::kElements  ? line * 64
-             : way.key == Way::kNone      ? 0
-             : way.key == Way::kSteps     ? line * 2048
-             : way.key == Way::kRowOfHead ? line * tile.head_dim * 2
-                                          : line * 128;
-  address += way.column == Way::kPanelsOfTile     ? column / 64 * panel_of_tile
-             : way.column == Way::kInLine         ? column * 2
-             : way.column == Way::kForgotten      ? 0
-             : way.column == Way::kPanelElements  ? column / 64 * panel / 2
-             : way.column == Way::kEightLinesEach ? column / 64 * 1024
-                                                  : column / 64 * panel;
-  uint32_t leading = way.leading == Way::kPanelOfTile  ? panel_of_tile
-                     : way.leading == Way::kSixteen    ? 16
-                     : way.leading == Way::kInElements ? panel / 2
-                     : way.leading == Way::kOneLine    ? 128
-                     : way.leading == Way::kWholePage  ? page
-                     : way.leading == Way::kEightLines ? 1024
-                                                       : panel;
-  uint32_t stride = way.stride == Way::kOne               ? 128
-                    : way.stride == Way::kSixteenRows     ? 2048
-                    : way.stride == Way::kEightInElements ? 512
-                    : way.stride == Way::kOfPanel         ? panel
-                    : way.stride == Way::kEightOfHead     ? 16 * tile.head_dim
-                                                          : 1024;
-  if (way.shifted_before == Way::kWayToStart) address = tile.smem + ((address - tile.smem) >> 4);
-  if (way.shifted_before == Way::kDistances || way.shifted_before == Way::kAll)
-    leading >>= 4, stride >>= 4;
-  if (way.shifted_before == Way::kAll) address >>= 4;
+               (is("page-elements") ? page / 2
+                : is("of-tile")     ? tile.head_dim / 64 * panel_of_tile
+                                    : page);
+  address += is("step-of-k")       ? line / 16 * 32
+             : is("elements")      ? line * 64
+             : is("key-forgotten") ? 0
+             : is("key-for-step")  ? line * 2048
+             : is("row-of-head")   ? line * tile.head_dim * 2
+                                   : line * 128;
+  address += is("panels-of-tile")        ? column / 64 * panel_of_tile
+             : is("window-in-the-line")  ? column * 2
+             : is("window-forgotten")    ? 0
+             : is("panel-elements")      ? column / 64 * panel / 2
+             : is("panel-of-eight-keys") ? column / 64 * 1024
+                                         : column / 64 * panel;
+  uint32_t leading = is("panel-of-tile")       ? panel_of_tile
+                     : is("sixteen")           ? 16
+                     : is("in-elements")       ? panel / 2
+                     : is("one-line")          ? 128
+                     : is("leading-of-a-page") ? page
+                     : is("eight-lines")       ? 1024
+                                               : panel;
+  uint32_t stride = is("stride-of-one-row")        ? 128
+                    : is("stride-of-sixteen-rows") ? 2048
+                    : is("eight-in-elements")      ? 512
+                    : is("of-panel")               ? panel
+                    : is("eight-of-head")          ? 16 * tile.head_dim
+                                                   : 1024;
+  if (is("way-to-start")) address = tile.smem + ((address - tile.smem) >> 4);
+  if (is("distances") || is("all")) leading >>= 4, stride >>= 4;
+  if (is("all")) address >>= 4;
   return wgmma_descriptor(address, leading, stride,
-                          way.swizzle ? Swizzle::bytes_128 : Swizzle::none);
+                          !is("swizzle-forgotten") ? Swizzle::bytes_128 : Swizzle::none);
 }
 
-using Wrong = exercise::Wrong<Way>;
-
-static std::vector<Wrong> wrong_ways() {
-  using W = Way;
-  return {
-      {"numbers-of-k",
-       "these are the numbers of K's descriptor, K-major: a swizzled K-major operand has no other "
-       "panel; here the leading distance is that from a panel to the next",
-       {{.leading = W::kSixteen}, {.key = W::kStepOfK, .leading = W::kSixteen}}},
-      {"step-of-k",
-       "16 keys further on was taken as 32 bytes, as 16 columns of K are; 16 keys are 16 lines",
-       {{.key = W::kStepOfK}}},
-      {"distances-exchanged",
-       "the two distances are exchanged: the leading one is from panel to panel, the stride from 8 "
-       "keys to the next 8",
-       {{.leading = W::kEightLines, .stride = W::kOfPanel}}},
-      {"pages-forgotten",
-       "the tile was taken as one piece; panels are page_keys lines apart, and behind a page's "
-       "first panel come its others, then the next page",
-       {{.page = W::kStraightOn, .column = W::kPanelsOfTile, .leading = W::kPanelOfTile},
-        {.page = W::kStraightOn, .leading = W::kPanelOfTile},
-        {.page = W::kStraightOn, .column = W::kPanelsOfTile},
-        {.column = W::kPanelsOfTile},
-        {.column = W::kPanelsOfTile, .leading = W::kPanelOfTile},
-        {.leading = W::kPanelOfTile}}},
-      {"panel-of-all-keys",
-       "a panel was given the lines of all keys, as in the lesson; here a panel has page_keys "
-       "lines, and the pages are closer together, too",
-       {{.page = W::kOfTile, .column = W::kPanelsOfTile, .leading = W::kPanelOfTile},
-        {.page = W::kOfTile, .column = W::kPanelsOfTile},
-        {.page = W::kOfTile, .leading = W::kPanelOfTile},
-        {.page = W::kOfTile}}},
-      {"page-of-one-panel",
-       "behind the keys of a panel the next page was taken to begin; the other panels of this page "
-       "come first, head_dim / 64 in all",
-       {{.page = W::kStraightOn}}},
-      {"key-not-reduced",
-       "the pages before the key were added, and all keys before it, too; count what is left over "
-       "in its page",
-       {{.page = W::kNotReduced}}},
-      {"key-forgotten",
-       "the key inside its page is missing: 16 keys further on is 16 lines further on",
-       {{.key = W::kNone}}},
-      {"rows-of-the-head",
-       "the way to the key is that of global memory, head_dim columns a key; in a panel a key has "
-       "a line of 128 bytes",
-       {{.key = W::kRowOfHead},
-        {.key = W::kRowOfHead, .leading = W::kOneLine},
-        {.key = W::kRowOfHead, .column = W::kInLine, .leading = W::kOneLine},
-        {.key = W::kRowOfHead,
-         .column = W::kInLine,
-         .leading = W::kOneLine,
-         .stride = W::kEightOfHead},
-        {.key = W::kRowOfHead, .stride = W::kEightOfHead}}},
-      {"window-forgotten",
-       "the column is missing: the window begins in panel column / 64",
-       {{.column = W::kForgotten}}},
-      {"window-in-the-line",
-       "the column was added inside the line; a line has 64 columns, and the others are in other "
-       "panels",
-       {{.column = W::kInLine}}},
-      {"panels-side-by-side",
-       "the next panel was taken to begin 128 bytes further on; all keys of the page come before "
-       "it",
-       {{.leading = W::kOneLine}, {.column = W::kInLine, .leading = W::kOneLine}}},
-      {"leading-of-a-page",
-       "the leading distance is that of a whole page; it is from a panel to the next",
-       {{.leading = W::kWholePage}}},
-      {"elements-for-bytes",
-       "a line, a panel or a page was measured in elements; a line of 64 of them has 128 bytes",
-       {{.key = W::kElements},
-        {.page = W::kPageElements},
-        {.column = W::kPanelElements},
-        {.leading = W::kInElements},
-        {.stride = W::kEightInElements},
-        {.leading = W::kInElements, .stride = W::kEightInElements},
-        {.column = W::kPanelElements, .leading = W::kInElements},
-        {.page = W::kPageElements, .column = W::kPanelElements, .leading = W::kInElements},
-        {.page = W::kPageElements, .key = W::kElements, .column = W::kPanelElements},
-        {.page = W::kPageElements,
-         .key = W::kElements,
-         .column = W::kPanelElements,
-         .leading = W::kInElements,
-         .stride = W::kEightInElements}}},
-      {"key-for-step",
-       "the key was taken as the number of a step of 16; it counts keys, a line of 128 bytes each",
-       {{.key = W::kSteps}}},
-      {"address-forgotten",
-       "the tile's address is missing: the start is an address in shared memory, and not counted "
-       "from the tile",
-       {{.smem = false}}},
-      {"panel-of-eight-keys",
-       "the window's panel was taken to begin 8 lines further on; all keys of the page come before "
-       "it",
-       {{.column = W::kEightLinesEach}}},
-      {"tile-of-the-lesson",
-       "this is a tile of one box, and all its columns are multiplied; here are pages, and a "
-       "window",
-       {{.page = W::kStraightOn, .column = W::kForgotten, .leading = W::kPanelOfTile}}},
-      {"stride-of-one-row",
-       "the stride is that of one line; it is the one from 8 keys to the next 8",
-       {{.stride = W::kOne}}},
-      {"stride-of-sixteen-rows",
-       "the stride is that of 16 keys, all that one instruction takes; it is the one from 8 keys "
-       "to the next 8",
-       {{.stride = W::kSixteenRows}}},
-      {"shifted-twice",
-       "wgmma_descriptor takes bytes, as advance_descriptor does, and shifts them by itself",
-       {{.shifted_before = W::kDistances},
-        {.shifted_before = W::kWayToStart},
-        {.shifted_before = W::kAll}}},
-      {"swizzle-forgotten",
-       "the descriptor says no swizzle, but the tile is swizzled",
-       {{.swizzle = false}}},
-  };
-}
+static const exercise::Table MISTAKES(R"(
+numbers-of-k: sixteen; step-of-k sixteen
+  these are the numbers of K's descriptor, K-major: a swizzled K-major operand has no other panel;
+  here the leading distance is that from a panel to the next
+step-of-k
+  16 keys further on was taken as 32 bytes, as 16 columns of K are; 16 keys are 16 lines
+distances-exchanged: eight-lines of-panel
+  the two distances are exchanged: the leading one is from panel to panel, the stride from 8 keys
+  to the next 8
+pages-forgotten: page-of-one-panel panels-of-tile panel-of-tile; page-of-one-panel panel-of-tile;
+    page-of-one-panel panels-of-tile; panels-of-tile; panels-of-tile panel-of-tile; panel-of-tile
+  the tile was taken as one piece. Panels are page_keys lines apart; after a page's first panel come
+  its other panels, then the next page
+panel-of-all-keys: of-tile panels-of-tile panel-of-tile; of-tile panels-of-tile; of-tile
+    panel-of-tile; of-tile
+  a panel was given the lines of all keys, as in the lesson; here a panel has page_keys lines, and
+  the pages are closer together, too
+page-of-one-panel
+  the next page was placed directly after the keys of a panel. The other panels of this page come
+  first, head_dim / 64 in all
+key-not-reduced
+  the pages before the key were added, and all keys before it, too; count what is left over in its
+  page
+key-forgotten
+  the key inside its page is missing: 16 keys further on is 16 lines further on
+rows-of-the-head: row-of-head; row-of-head one-line; row-of-head window-in-the-line one-line;
+    row-of-head window-in-the-line one-line eight-of-head; row-of-head eight-of-head
+  the way to the key is that of global memory, head_dim columns a key; in a panel a key has a line
+  of 128 bytes
+window-forgotten
+  the column is missing: the window begins in panel column / 64
+window-in-the-line
+  the column was added inside the line; a line has 64 columns, and the others are in other panels
+panels-side-by-side: one-line; window-in-the-line one-line
+  the next panel was taken to begin 128 bytes further on; all keys of the page come before it
+leading-of-a-page
+  the leading distance is that of a whole page; it is from a panel to the next
+elements-for-bytes: elements; page-elements; panel-elements; in-elements; eight-in-elements;
+    in-elements eight-in-elements; panel-elements in-elements; page-elements panel-elements
+    in-elements; page-elements elements panel-elements; page-elements elements panel-elements
+    in-elements eight-in-elements
+  a line, a panel or a page was measured in elements; a line of 64 of them has 128 bytes
+key-for-step
+  the key was taken as the number of a step of 16; it counts keys, a line of 128 bytes each
+address-forgotten
+  the tile's address is missing: the start is an address in shared memory, and not counted from
+  the tile
+panel-of-eight-keys
+  the window's panel was taken to begin 8 lines further on; all keys of the page come before it
+tile-of-the-lesson: page-of-one-panel window-forgotten panel-of-tile
+  this is a tile of one box, and all its columns are multiplied; here are pages, and a window
+stride-of-one-row
+  the stride is that of one line; it is the one from 8 keys to the next 8
+stride-of-sixteen-rows
+  the stride is that of 16 keys, all that one instruction takes; it is the one from 8 keys to the
+  next 8
+shifted-twice: distances; way-to-start; all
+  wgmma_descriptor takes bytes, as advance_descriptor does, and shifts them by itself
+swizzle-forgotten
+  the descriptor says no swizzle, but the tile is swizzled
+)");
 
 struct Case {
   int keys, page_keys, head_dim;
@@ -280,15 +193,14 @@ static void check_tile(const Case& c) {
               found + exercise::descriptor_words(bits, at);
   });
   std::vector<exercise::Look> looks;
-  for (const Wrong& wrong : wrong_ways())
-    for (const Way& way : wrong.ways) {
-      std::string all;
-      for_each_window<COLUMNS>(c, [&](int key, int column) {
-        all += text(descriptor_of(way, c.tile(at), static_cast<uint32_t>(key),
-                                  static_cast<uint32_t>(column)));
-      });
-      looks.push_back({wrong.name, all, wrong.explanation});
-    }
+  for (const exercise::Row& row : MISTAKES) {
+    std::string all;
+    for_each_window<COLUMNS>(c, [&](int key, int column) {
+      all += text(descriptor_of(row.changes, c.tile(at), static_cast<uint32_t>(key),
+                                static_cast<uint32_t>(column)));
+    });
+    looks.push_back({row.name, all, row.explanation});
+  }
   exercise::check_shown(message.empty(), message, shown, looks);
 }
 
@@ -300,12 +212,12 @@ TEST_CASE("pages, windows of one panel") { check_tile<64>({32, 16, 256}); }
 
 // Each mistake is one for some tile, and the right bits are none.
 template <int COLUMNS>
-static std::string findings(const Case& c, const Way& way) {
+static std::string findings(const Case& c, const Changes& is) {
   std::string all;
   for_each_window<COLUMNS>(c, [&](int key, int column) {
     if (!all.empty()) return;
     const auto read = read_window<COLUMNS>(c, [&](uint32_t smem) {
-      return descriptor_of(way, c.tile(smem), static_cast<uint32_t>(key),
+      return descriptor_of(is, c.tile(smem), static_cast<uint32_t>(key),
                            static_cast<uint32_t>(column));
     });
     all = findings<COLUMNS>(c, key, column, read);
@@ -313,14 +225,13 @@ static std::string findings(const Case& c, const Way& way) {
   return all;
 }
 TEST_CASE("the descriptors") {
-  const auto all = [](const Way& way) {
-    const std::string found = findings<128>({96, 32, 128}, way);
-    return found.empty() ? findings<64>({32, 16, 256}, way) : found;
+  const auto all = [](const Changes& is) {
+    const std::string found = findings<128>({96, 32, 128}, is);
+    return found.empty() ? findings<64>({32, 16, 256}, is) : found;
   };
   CHECK(all({}) == "");
-  for (const Wrong& wrong : wrong_ways())
-    for (const Way& way : wrong.ways) {
-      CAPTURE(std::string(wrong.name));
-      CHECK(all(way) != "");
-    }
+  for (const exercise::Row& row : MISTAKES) {
+    CAPTURE(row.name);
+    CHECK(all(row.changes) != "");
+  }
 }

@@ -5,259 +5,149 @@
 
 #include "exercises/support/warp.hpp"
 
+using exercise::Changes;
 using namespace emulator;
 using emulator::ex13::Place;
 using fa::fp16;
 
-// Both functions as people write them: right as it stands here, and each mistake is a change.
-struct Way {
-  enum Warp {
-    kSixteen,
-    kNoWarp,
-    kThirtyTwo,
-    kEightRows,
-    kThread,
-    kThreadOnly,
-    kThreadOf64
-  } warp = kSixteen;
-  enum Half { kEightApart, kThirtyTwoApart, kNeighbours, kNoHalf, kHalfOfI } half = kEightApart;
-  enum Eight { kEight, kSixteenKeys, kNoEight } eight = kEight;
-  enum Lane {
-    kTwoKeys,
-    kOneKey,
-    kFourApart,
-    kFourKeys,
-    kNoLane,
-    kDownTheLanes,
-    kExchanged,
-    kExchangedTwo,
-    kByRow,
-    kByRowTwo
-  } lane = kTwoKeys;
-  enum Element { kOfI, kIHalf, kNoElement } element = kOfI;
-  // Who has these places: both functions, or one of them.
-  enum Of { kBoth, kPlaceOnly, kPackOnly } of = kBoth;
-
-  enum Register { kRowsFirst, kKeysFirst, kUpperOnly, kFirstEight } reg = kRowsFirst;
-  enum Fragment { kTwoAStep, kOneAStep, kFirstStep } fragment = kTwoAStep;
-  enum Pair { kLowHigh, kHighLow, kLowLow, kSameScore, kTwoApart } pair = kLowHigh;
-  enum Scale {
-    kOfKey,
-    kNone,
-    kInStep,
-    kOfPair,
-    kRegister,
-    kFirstEightScale,
-    kOfRow,
-    kStepAsFragment,
-    kStepAndEight
-  } scale = kOfKey;
-  bool next_key = false;  // the second key of a register is the first one's + 1
-  enum Round { kOnce, kBf16, kTwice } round = kOnce;
-};
-
-static Place place_by(const Way& way, int thread, int j, int i) {
+// The right place and the right packing, and each mistake as a change to them. A wrong place may be
+// in both functions or in one of them: "place-only", "pack-only". "next-key": the second key of a
+// register is computed as the first key + 1.
+static Place place_by(const Changes& is, int thread, int j, int i) {
   const int lane = thread % 32;
-  const int upper = way.half == Way::kHalfOfI ? i % 2 : i / 2;
-  const bool exchanged = way.lane == Way::kExchanged || way.lane == Way::kExchangedTwo;
-  const int down = way.lane == Way::kDownTheLanes ? lane % 8 : exchanged ? lane % 4 : lane / 4;
+  const int upper = is("half-of-i") ? i % 2 : i / 2;
+  const bool exchanged = is("exchanged") || is("exchanged-two");
+  const int down = is("down-the-lanes") ? lane % 8 : exchanged ? lane % 4 : lane / 4;
   int row = thread / 32 * 16 + down;
-  if (way.warp == Way::kNoWarp) row = down;
-  if (way.warp == Way::kThirtyTwo) row = thread / 32 * 32 + down;
-  if (way.warp == Way::kThread) row = thread / 32 * 16 + thread / 4;
-  if (way.warp == Way::kThreadOnly) row = thread / 4;
-  if (way.warp == Way::kThreadOf64) row = thread / 4 % 16;
-  if (way.warp == Way::kEightRows) row = thread / 32 * 8 + down;
-  row += way.half == Way::kNoHalf || way.lane == Way::kFourKeys ? 0
-         : way.half == Way::kNeighbours                         ? upper
-         : way.half == Way::kThirtyTwoApart                     ? 32 * upper
-                                                                : 8 * upper;
-  const int element = way.element == Way::kOfI ? i % 2 : way.element == Way::kIHalf ? i / 2 : 0;
-  int key = way.eight == Way::kNoEight ? 0 : way.eight == Way::kSixteenKeys ? 16 * j : 8 * j;
-  switch (way.lane) {
-    case Way::kTwoKeys:
-      return {row, key + lane % 4 * 2 + element};
-    case Way::kOneKey:
-      return {row, key + lane % 4 + element};
-    case Way::kFourApart:
-      return {row, key + lane % 4 + 4 * element};
-    case Way::kNoLane:
-      return {row, key + element};
-    case Way::kDownTheLanes:
-      return {row, key + lane / 8 * 2 + element};
-    case Way::kFourKeys:
-      return {row, key + lane % 4 * 4 + i};
-    case Way::kExchanged:
-    case Way::kByRow:
-      return {row, key + lane / 4 + element};
-    case Way::kExchangedTwo:
-    case Way::kByRowTwo:
-      return {row, key + lane / 4 * 2 + element};
-  }
-  return {};
+  if (is("warp-forgotten")) row = down;
+  if (is("warp-of-32-rows")) row = thread / 32 * 32 + down;
+  if (is("thread")) row = thread / 32 * 16 + thread / 4;
+  if (is("thread-only")) row = thread / 4;
+  if (is("thread-of-64")) row = thread / 4 % 16;
+  if (is("eight-rows")) row = thread / 32 * 8 + down;
+  row += is("no-half") || is("four-keys") ? 0
+         : is("neighbours")               ? upper
+         : is("thirty-two-apart")         ? 32 * upper
+                                          : 8 * upper;
+  const int element = is("i-half") ? i / 2 : is("no-element") ? 0 : i % 2;
+  const int key = is("no-eight") ? 0 : is("sixteen-keys") ? 16 * j : 8 * j;
+  if (is("four-keys")) return {row, key + lane % 4 * 4 + i};
+  return {row, key + (is("one-key")                           ? lane % 4 + element
+                      : is("four-apart")                      ? lane % 4 + 4 * element
+                      : is("no-lane")                         ? element
+                      : is("down-the-lanes")                  ? lane / 8 * 2 + element
+                      : is.any("exchanged", "by-row")         ? lane / 4 + element
+                      : is.any("exchanged-two", "by-row-two") ? lane / 4 * 2 + element
+                                                              : lane % 4 * 2 + element)};
 }
 
-static Place place_with(const Way& way, int thread, int j, int i) {
-  return place_by(way.of == Way::kPackOnly ? Way{} : way, thread, j, i);
+static Place place_with(const Changes& is, int thread, int j, int i) {
+  return place_by(is("pack-only") ? Changes{} : is, thread, j, i);
 }
 
 template <int KEYS>
-static void pack_with(const Way& way, int thread, uint32_t (&P_rmem)[4],
+static void pack_with(const Changes& is, int thread, uint32_t (&P_rmem)[4],
                       const float (&S_rmem)[KEYS / 8][4], int step, const float* key_scale) {
-  const Way place = way.of == Way::kPlaceOnly ? Way{} : way;
+  const Changes place = is("place-only") ? Changes{} : is;
   for (int i = 0; i < 4; ++i) {
-    const int half = way.reg == Way::kKeysFirst ? i / 2 : way.reg == Way::kUpperOnly ? 0 : i % 2;
-    const int second = way.reg == Way::kKeysFirst ? i % 2 : way.reg == Way::kFirstEight ? 0 : i / 2;
-    const int j = second + (way.fragment == Way::kTwoAStep   ? 2 * step
-                            : way.fragment == Way::kOneAStep ? step
-                                                             : 0);
+    const int half = is("registers-exchanged") ? i / 2 : is("upper-rows-only") ? 0 : i % 2;
+    const int second = is("registers-exchanged") ? i % 2 : is("first-eight-keys-only") ? 0 : i / 2;
+    const int j = second + (is("one-fragment-a-step") ? step : is("step-forgotten") ? 0 : 2 * step);
     float p[2];
     for (int e = 0; e < 2; ++e) {
-      const int element = way.pair == Way::kLowLow     ? half * 2
-                          : way.pair == Way::kTwoApart ? half + e * 2
-                                                       : half * 2 + e;
-      const int right = way.next_key ? place_by(place, thread, j, half * 2).key + e
-                                     : place_by(place, thread, j, element).key;
+      const int element = is("low-low")         ? half * 2
+                          : is("rows-for-keys") ? half + e * 2
+                                                : half * 2 + e;
+      const int right = is("next-key") ? place_by(place, thread, j, half * 2).key + e
+                                       : place_by(place, thread, j, element).key;
       int key = right;
-      if (way.scale == Way::kInStep) key = right - 8 * j + 8 * second;
-      if (way.scale == Way::kOfPair) key = place_by(place, thread, j, half * 2).key;
-      if (way.scale == Way::kRegister)
-        key = place_by(place, thread, j, i).key + (way.next_key ? e : 0);
-      if (way.scale == Way::kStepAsFragment) key = right - 8 * j + 8 * step;
-      if (way.scale == Way::kStepAndEight) key = right - 8 * j + 8 * (step + second);
-      if (way.scale == Way::kFirstEightScale) key = right - 8 * second;
-      if (way.scale == Way::kOfRow) key = place_by({}, thread, j, element).row;
-      const float scale = way.scale == Way::kNone ? 1.0f : key_scale[key];
-      float s = S_rmem[j][way.pair == Way::kSameScore ? half * 2 : element];
-      if (way.round == Way::kTwice) s = fa::to_float(fa::from_float<fp16>(s));
+      if (is("scale-of-the-first-step")) key = right - 8 * j + 8 * second;
+      if (is("of-pair")) key = place_by(place, thread, j, half * 2).key;
+      if (is("register")) key = place_by(place, thread, j, i).key + (is("next-key") ? e : 0);
+      if (is("step-as-fragment")) key = right - 8 * j + 8 * step;
+      if (is("step-and-eight")) key = right - 8 * j + 8 * (step + second);
+      if (is("scale-of-the-first-eight")) key = right - 8 * second;
+      if (is("scale-of-the-row")) key = place_by({}, thread, j, element).row;
+      const float scale = is("scale-forgotten") ? 1.0f : key_scale[key];
+      float s = S_rmem[j][is("same-score") ? half * 2 : element];
+      if (is("rounded-too-early")) s = fa::to_float(fa::from_float<fp16>(s));
       p[e] = s * scale;
     }
-    if (way.pair == Way::kHighLow) std::swap(p[0], p[1]);
-    P_rmem[i] = way.round == Way::kBf16 ? pack_bf16x2(p[0], p[1]) : pack<fp16>(p[0], p[1]);
+    if (is("pair-exchanged")) std::swap(p[0], p[1]);
+    P_rmem[i] = is("packed-as-bf16") ? pack_bf16x2(p[0], p[1]) : pack<fp16>(p[0], p[1]);
   }
 }
 
-using Wrong = exercise::Wrong<Way>;
-
-static std::vector<Wrong> wrong_ways() {
-  using W = Way;
-  // A wrong place may stand in both functions, or in one.
-  const auto of_both = [](Way way) {
-    std::vector<Way> ways(5, way);
-    ways[1].of = W::kPlaceOnly, ways[2].of = W::kPackOnly;
-    ways[3].next_key = ways[4].next_key = true, ways[4].of = W::kPackOnly;
-    return ways;
-  };
-  // Without the last, in which the lanes overlap.
-  const auto first_four = [](std::vector<Way> ways) {
-    ways.pop_back();
-    return ways;
-  };
-  // Only in the place: in packing alone it would be one scale for both.
-  const auto of_place = [](Way way) {
-    std::vector<Way> ways(3, way);
-    ways[1].of = W::kPlaceOnly, ways[2].next_key = true;
-    return ways;
-  };
-  const auto joined = [](std::vector<Way> a, const std::vector<Way>& b) {
-    a.insert(a.end(), b.begin(), b.end());
-    return a;
-  };
-  return {
-      {"warp-forgotten",
-       "the warp is missing in the row: each of the four has 16 rows",
-       {{.warp = W::kNoWarp}}},
-      {"warp-of-32-rows",
-       "a warp was given as many rows as it has lanes; four lanes share a row, and a warp has 16",
-       {{.warp = W::kThirtyTwo}}},
-      {"thread-for-lane",
-       "the thread's number stands where the lane's belongs, thread % 32",
-       {{.warp = W::kThread}, {.warp = W::kThreadOnly}, {.warp = W::kThreadOf64}}},
-      {"warp-of-eight-rows",
-       "a warp was given eight rows, and other ones far below; it has 16 rows in one piece",
-       {{.warp = W::kEightRows, .half = W::kThirtyTwoApart}}},
-      {"eight-rows-forgotten",
-       "elements 2 and 3 of an accumulator are 8 rows below 0 and 1",
-       {{.half = W::kNoHalf}, {.half = W::kNeighbours}}},
-      {"row-and-key-exchanged", "i % 2 is the neighbouring key, i / 2 the row 8 below",
-       joined({{.half = W::kHalfOfI}}, joined(of_place({.half = W::kHalfOfI, .element = W::kIHalf}),
-                                              of_place({.element = W::kIHalf})))},
-      {"down-the-lanes", "neighbouring lanes were put below each other; four of them share a row",
-       of_both({.lane = W::kDownTheLanes})},
-      {"lanes-overlap",
-       "the next lane's two keys were taken as one key further on, so that lanes share keys; they "
-       "are two keys further on: lane % 4 * 2",
-       of_both({.lane = W::kOneKey})},
-      {"one-key-a-lane",
-       "a lane was given one of each four keys, so two that are 4 apart; it has two neighbours",
-       first_four(of_both({.lane = W::kFourApart}))},
-      {"four-keys-a-lane",
-       "the four floats were taken as neighbouring keys of one row; they are two keys of one row "
-       "and two of the row 8 below",
-       joined(of_both({.lane = W::kFourKeys}),
-              of_both({.eight = W::kSixteenKeys, .lane = W::kFourKeys}))},
-      {"lane-parts-exchanged", "lane / 4 is the row, lane % 4 the pair of keys",
-       joined(joined(of_both({.lane = W::kExchanged}), of_both({.lane = W::kExchangedTwo})),
-              joined(of_both({.lane = W::kByRow}), of_both({.lane = W::kByRowTwo})))},
-      {"lane-forgotten",
-       "the lane is missing in the key: each of the four that share a row has two others",
-       of_both({.lane = W::kNoLane})},
-      {"sixteen-keys-a-fragment", "the next j was taken as 16 keys further on; one fragment has 8",
-       of_both({.eight = W::kSixteenKeys})},
-      {"fragment-forgotten", "j is missing in the key: each fragment is 8 keys further on",
-       of_both({.eight = W::kNoEight})},
-      {"neighbour-forgotten",
-       "elements 0 and 1 are neighbouring keys, as 2 and 3 are; i % 2 is missing in the key",
-       of_place({.element = W::kNoElement})},
-      {"registers-exchanged",
-       "registers 1 and 2 are exchanged: first come the rows 8 below, then the second eight keys",
-       {{.reg = W::kKeysFirst}}},
-      {"upper-rows-only",
-       "the rows 8 below are missing: registers 1 and 3 are elements 2 and 3",
-       {{.reg = W::kUpperOnly}}},
-      {"first-eight-keys-only",
-       "the second eight keys are missing: registers 2 and 3 come from the next j",
-       {{.reg = W::kFirstEight}}},
-      {"one-fragment-a-step",
-       "a step was taken as one fragment further on; 16 keys are two",
-       {{.fragment = W::kOneAStep}}},
-      {"step-forgotten", "each step packs the first 16 keys", {{.fragment = W::kFirstStep}}},
-      {"pair-exchanged",
-       "low and high are exchanged: the smaller key stands in the low 16 bits",
-       {{.pair = W::kHighLow}}},
-      {"one-element-twice",
-       "the same element stands low and high; the other is its neighbour",
-       {{.pair = W::kLowLow}, {.pair = W::kSameScore}}},
-      {"rows-for-keys",
-       "a register was packed of two rows of one key; it has two neighbouring keys of one row",
-       {{.pair = W::kTwoApart}}},
-      {"scale-of-the-first-step",
-       "the scale is that of the first 16 keys; in the next step other keys have other scales",
-       {{.scale = W::kInStep}}},
-      {"scale-of-the-first-eight",
-       "the second eight keys got the scales of the first",
-       {{.scale = W::kFirstEightScale}}},
-      {"one-scale-for-a-pair",
-       "both elements of a register got one scale; they are two keys",
-       {{.scale = W::kOfPair}, {.scale = W::kRegister}}},
-      {"register-for-element",
-       "the i of a[i] was taken for that of an accumulator; a register has two of them",
-       {{.scale = W::kRegister, .next_key = true}}},
-      {"scale-of-another-fragment",
-       "the scale is that of fragment `step`; a step has two fragments",
-       {{.scale = W::kStepAsFragment}, {.scale = W::kStepAndEight}}},
-      {"scale-of-the-row",
-       "the scale is that of the row's number; each key has one",
-       {{.scale = W::kOfRow}}},
-      {"scale-forgotten", "P is not scaled", {{.scale = W::kNone}}},
-      {"packed-as-bf16",
-       "P was packed as bf16, and is read as fp16: other bits for the same number",
-       {{.round = W::kBf16}}},
-      {"rounded-too-early",
-       "S was rounded before it was scaled, so it was rounded twice",
-       {{.round = W::kTwice}}},
-  };
-}
+static const exercise::Table MISTAKES(R"(
+$of-both = {,place-only,pack-only,next-key,pack-only next-key}
+$of-place = {,place-only,next-key}
+warp-forgotten
+  the warp is missing in the row: each of the four has 16 rows
+warp-of-32-rows
+  a warp was given as many rows as it has lanes; four lanes share a row, and a warp has 16
+thread-for-lane: thread; thread-only; thread-of-64
+  the thread's number was used in place of the lane's, thread % 32
+warp-of-eight-rows: eight-rows thirty-two-apart
+  a warp was given eight rows, and other ones far below; it has 16 rows in one piece
+eight-rows-forgotten: no-half; neighbours
+  elements 2 and 3 of an accumulator are 8 rows below 0 and 1
+row-and-key-exchanged: half-of-i; half-of-i i-half $of-place; i-half $of-place
+  i % 2 is the neighbouring key, i / 2 the row 8 below
+down-the-lanes: down-the-lanes $of-both
+  neighbouring lanes were put below each other; four of them share a row
+lanes-overlap: one-key $of-both
+  the next lane's two keys were taken as one key further on, so that lanes share keys; they are
+  two keys further on: lane % 4 * 2
+one-key-a-lane: four-apart {,place-only,pack-only,next-key}
+  a lane was given one of each four keys, so two that are 4 apart; it has two neighbours
+four-keys-a-lane: {,sixteen-keys }four-keys $of-both
+  the four floats were taken as neighbouring keys of one row; they are two keys of one row and two
+  of the row 8 below
+lane-parts-exchanged: {exchanged,exchanged-two,by-row,by-row-two} $of-both
+  lane / 4 is the row, lane % 4 the pair of keys
+lane-forgotten: no-lane $of-both
+  the lane is missing in the key: each of the four that share a row has two others
+sixteen-keys-a-fragment: sixteen-keys $of-both
+  the next j was taken as 16 keys further on; one fragment has 8
+fragment-forgotten: no-eight $of-both
+  j is missing in the key: each fragment is 8 keys further on
+neighbour-forgotten: no-element $of-place
+  elements 0 and 1 are neighbouring keys, as 2 and 3 are; i % 2 is missing in the key
+registers-exchanged
+  registers 1 and 2 are exchanged: first come the rows 8 below, then the second eight keys
+upper-rows-only
+  the rows 8 below are missing: registers 1 and 3 are elements 2 and 3
+first-eight-keys-only
+  the second eight keys are missing: registers 2 and 3 come from the next j
+one-fragment-a-step
+  a step was taken as one fragment further on; 16 keys are two
+step-forgotten
+  each step packs the first 16 keys
+pair-exchanged
+  low and high are exchanged: the smaller key is in the low 16 bits
+one-element-twice: low-low; same-score
+  the same element is in the low and the high half. The other half holds its neighbour
+rows-for-keys
+  a register was packed of two rows of one key; it has two neighbouring keys of one row
+scale-of-the-first-step
+  the scale is that of the first 16 keys; in the next step other keys have other scales
+scale-of-the-first-eight
+  the second eight keys got the scales of the first
+one-scale-for-a-pair: of-pair; register
+  both elements of a register got one scale; they are two keys
+register-for-element: register next-key
+  the i of a[i] was taken for that of an accumulator; a register has two of them
+scale-of-another-fragment: step-as-fragment; step-and-eight
+  the scale is that of fragment `step`; a step has two fragments
+scale-of-the-row
+  the scale is that of the row's number; each key has one
+scale-forgotten
+  P is not scaled
+packed-as-bf16
+  P was packed as bf16, and is read as fp16: other bits for the same number
+rounded-too-early
+  S was rounded before it was scaled, so it was rounded twice
+)");
 
 constexpr int ROWS = 64, THREADS = 128;
 
@@ -294,8 +184,8 @@ TEST_CASE("the place of an accumulator") {
     }
   message += "\n" + std::to_string(wrong) + " of " + std::to_string(THREADS * FRAGMENTS * 4) +
              " places are wrong";
-  const auto looks = exercise::looks(wrong_ways(), [&](const Way& way) {
-    return shown_places([&](int t, int j, int i) { return place_with(way, t, j, i); });
+  const auto looks = exercise::looks(MISTAKES, [&](const Changes& is) {
+    return shown_places([&](int t, int j, int i) { return place_with(is, t, j, i); });
   });
   exercise::check_shown(wrong == 0, message, shown_places(answer), looks);
 }
@@ -324,7 +214,7 @@ static void hold(float (&S_rmem)[KEYS / 8][4], const Scores& scores, int thread)
 
 // P as people pack it: [row][key]. What operand A's layout makes of the registers, without wgmma.
 template <int KEYS>
-static std::vector<float> weights_with(const Way& way, const Scores& scores) {
+static std::vector<float> weights_with(const Changes& is, const Scores& scores) {
   std::vector<float> weights(ROWS * KEYS);
   const std::vector<float> key_scale = padded(scores.scale);
   for (int thread = 0; thread < THREADS; ++thread) {
@@ -332,7 +222,7 @@ static std::vector<float> weights_with(const Way& way, const Scores& scores) {
     hold<KEYS>(S_rmem, scores, thread);
     for (int step = 0; step < KEYS / 16; ++step) {
       uint32_t P_rmem[4];
-      pack_with<KEYS>(way, thread, P_rmem, S_rmem, step, key_scale.data());
+      pack_with<KEYS>(is, thread, P_rmem, S_rmem, step, key_scale.data());
       for (int at = 0; at < 8; ++at) {
         const Place p = place_with({}, thread, at / 4, at % 4);
         const uint32_t pair = P_rmem[at / 4 * 2 + at % 4 / 2];
@@ -407,7 +297,7 @@ static void check_weights(const std::string& what, const Scores& scores) {
   message +=
       "\n" + std::to_string(wrong) + " of " + std::to_string(ROWS * KEYS) + " weights are wrong";
   const auto looks = exercise::looks(
-      wrong_ways(), [&](const Way& way) { return shown_weights(weights_with<KEYS>(way, scores)); });
+      MISTAKES, [&](const Changes& is) { return shown_weights(weights_with<KEYS>(is, scores)); });
   exercise::check_shown(wrong == 0, message, shown_weights(got), looks);
 }
 

@@ -37,6 +37,7 @@ void wgmma_wait(float (&a)[A8][4], float (&b)[B8][4], FA_SITE) {
 
 #include <two_in_flight.hpp>
 
+using exercise::Changes;
 using namespace emulator;
 using emulator::ex13::KEYS;
 using Scores = float[KEYS / 8][4];
@@ -148,105 +149,67 @@ static Run run(int num_tiles, bool apart, Kernel kernel) {
   return result;
 }
 
-// The loop as people write it: right as it stands here, and each mistake is a change.
-struct Way {
-  enum Fence {
-    kEach,
-    kNoFence,
-    kFirst,
-    kBehind,
-    kBeforeCommit,
-    kNotFirst,
-    kBehindInLoop,
-    kBeforeUse,
-    kOnlyBeforeUse
-  } fence = kEach;
-  enum Commit { kEachTile, kNoCommit, kInLoop, kBefore, kFirstOnly } commit = kEachTile;
-  enum Wait {
-    kOneThenNone,
-    kAlwaysOne,
-    kAlwaysNone,
-    kNoneNamesBoth,
-    kTwo,
-    kExchanged,
-    kNoWait,
-    kBehindUse,
-    kAllBehindUse,
-    kOneIfNext,
-    kOnlyLast
-  } wait = kOneThenNone;
-  enum Name { kThis, kOther, kOtherButLast, kNobody, kAlwaysFirst } name = kThis;
-  enum Next { kBeforeWait, kBehindWait, kAfterUse, kNone } next = kBeforeWait;
-  enum Into { kAlternating, kOneForAll, kSameAsThis } into = kAlternating;
-  bool guard = true, prologue = true, uses_other = false;
-  int next_tile = 1;  // how far the next one is
-  int turns_less = 0;
-  enum Pairs { kOneByOne, kOneGroup, kTwoGroups } pairs = kOneByOne;
-};
-
 static void score_in_pairs(bool one_group, Steps& steps, Scores (&S_rmem)[2], int num_tiles);
 
-static void score_with(const Way& way, Steps& steps, Scores (&S_rmem)[2], int num_tiles) {
-  if (way.pairs != Way::kOneByOne)
-    return score_in_pairs(way.pairs == Way::kOneGroup, steps, S_rmem, num_tiles);
+// The right loop, and each mistake as a change to it.
+static void score_with(const Changes& is, Steps& steps, Scores (&S_rmem)[2], int num_tiles) {
+  if (is.any("one-group", "two-groups"))
+    return score_in_pairs(is("one-group"), steps, S_rmem, num_tiles);
   const auto multiply = [&](int tile, bool in_loop, int registers) {
-    const bool fenced = way.fence == Way::kEach || (way.fence == Way::kFirst && !in_loop) ||
-                        (way.fence == Way::kBehindInLoop && !in_loop) ||
-                        (way.fence == Way::kBeforeUse && !in_loop) ||
-                        (way.fence == Way::kNotFirst && in_loop);
-    if (fenced) ex13::wgmma_fence();
-    const int into = way.into == Way::kOneForAll               ? 0
-                     : way.into == Way::kSameAsThis && in_loop ? 1 - registers
-                                                               : registers;
-    const bool commits = way.commit == Way::kEachTile || (way.commit == Way::kInLoop && in_loop) ||
-                         (way.commit == Way::kFirstOnly && !in_loop);
-    if (way.commit == Way::kBefore) ex13::wgmma_commit();
-    steps.multiply(S_rmem[into], tile);
-    if (way.fence == Way::kBeforeCommit) ex13::wgmma_fence();
-    if (commits) ex13::wgmma_commit();
-    if (way.fence == Way::kBehind || (way.fence == Way::kBehindInLoop && in_loop))
+    const bool no_fence =
+        in_loop ? is.any("fence-once", "behind-in-loop", "before-use") : is("not-first");
+    if (!no_fence && !is.any("no-fence", "behind", "before-commit", "only-before-use"))
       ex13::wgmma_fence();
+    const int into = is("one-for-all")               ? 0
+                     : is("same-as-this") && in_loop ? 1 - registers
+                                                     : registers;
+    if (is("commit-before-the-multiply")) ex13::wgmma_commit();
+    steps.multiply(S_rmem[into], tile);
+    if (is("before-commit")) ex13::wgmma_fence();
+    if (!is.any("no-commit", "commit-before-the-multiply",
+                in_loop ? "first-only" : "one-group-for-both"))
+      ex13::wgmma_commit();
+    if (is("behind") || (is("behind-in-loop") && in_loop)) ex13::wgmma_fence();
   };
-  if (way.next != Way::kNone && way.prologue) multiply(0, false, 0);
-  for (int tile = 0; tile < num_tiles - way.turns_less; ++tile) {
-    const bool has_next = tile + 1 < num_tiles || !way.guard;
-    Scores& S = S_rmem[way.into == Way::kOneForAll ? 0 : tile % 2];
+  const auto multiply_next = [&](int tile) {
+    multiply(tile + !is("this-tile-again"), true, (tile + 1) % 2);
+  };
+  if (!is.any("none", "first-tile-forgotten")) multiply(0, false, 0);
+  for (int tile = 0; tile < num_tiles - is("last-tile-forgotten"); ++tile) {
+    const bool has_next = tile + 1 < num_tiles || is("one-tile-too-many");
+    Scores& S = S_rmem[is("one-for-all") ? 0 : tile % 2];
     Scores& other = S_rmem[(tile + 1) % 2];
-    const bool next_is_there = way.next == Way::kBeforeWait && has_next;
-    if (way.next == Way::kNone) multiply(tile, true, tile % 2);
-    if (next_is_there) multiply(tile + way.next_tile, true, (tile + 1) % 2);
-    const int groups = way.wait == Way::kAlwaysOne   ? 1
-                       : way.wait == Way::kTwo       ? (next_is_there ? 2 : 0)
-                       : way.wait == Way::kOneIfNext ? (has_next ? 1 : 0)
-                       : way.wait == Way::kExchanged ? (next_is_there ? 0 : 1)
-                       : way.wait == Way::kOneThenNone || way.wait == Way::kBehindUse
-                           ? (next_is_there ? 1 : 0)
-                           : 0;
+    const bool next_is_there = !is.any("wait-before-the-next", "after-use", "none") && has_next;
+    if (is("none")) multiply(tile, true, tile % 2);
+    if (next_is_there) multiply_next(tile);
+    const bool none =
+        is.any("always-none", "none-names-both", "no-wait", "all-behind-use", "only-last");
+    const int groups = is("last-tile-not-waited") ? 1
+                       : is("two")                ? (next_is_there ? 2 : 0)
+                       : is("one-if-next")        ? has_next
+                       : is("waits-exchanged")    ? !next_is_there
+                                                  : next_is_there && !none;
     const auto wait = [&] {
-      const bool next = way.name == Way::kOther || (way.name == Way::kOtherButLast && has_next);
-      const float* const named = next                            ? &other[0][0]
-                                 : way.name == Way::kAlwaysFirst ? &S_rmem[0][0][0]
-                                                                 : &S[0][0];
+      const bool next = is("other") || (is("other-but-last") && has_next);
+      const float* const named = next                 ? &other[0][0]
+                                 : is("always-first") ? &S_rmem[0][0][0]
+                                                      : &S[0][0];
       const int line = __builtin_LINE();
-      if (way.wait == Way::kNoneNamesBoth || way.wait == Way::kAllBehindUse) {
+      if (is.any("none-names-both", "all-behind-use")) {
         ex13::wait_for_groups(0, {named, &other[0][0]}, line, __FILE__);
-      } else if (way.name == Way::kNobody) {
+      } else if (is("nobody")) {
         ex13::wait_for_groups(groups, {}, line, __FILE__);
       } else {
         ex13::wait_for_groups(groups, {named}, line, __FILE__);
       }
     };
-    const bool behind = way.wait == Way::kBehindUse || way.wait == Way::kAllBehindUse;
-    const bool waits =
-        way.wait != Way::kNoWait && !behind && (way.wait != Way::kOnlyLast || !next_is_there);
-    if (waits) wait();
-    if (way.next == Way::kBehindWait && has_next)
-      multiply(tile + way.next_tile, true, (tile + 1) % 2);
-    if (way.fence == Way::kBeforeUse || way.fence == Way::kOnlyBeforeUse) ex13::wgmma_fence();
-    steps.use(way.uses_other ? other : S, tile);
+    const bool behind = is.any("behind-use", "all-behind-use");
+    if (!is("no-wait") && !behind && !(is("only-last") && next_is_there)) wait();
+    if (is("wait-before-the-next") && has_next) multiply_next(tile);
+    if (is.any("before-use", "only-before-use")) ex13::wgmma_fence();
+    steps.use(is("other-registers-used") ? other : S, tile);
     if (behind) wait();
-    if (way.next == Way::kAfterUse && has_next)
-      multiply(tile + way.next_tile, true, (tile + 1) % 2);
+    if (is("after-use") && has_next) multiply_next(tile);
   }
 }
 
@@ -291,91 +254,59 @@ static std::string shown(const Run& run) {
   return all + exercise::hazard_kinds(run.report);
 }
 
-using Wrong = exercise::Wrong<Way>;
-
-static std::vector<Wrong> wrong_ways() {
-  using W = Way;
-  return {
-      {"wait-for-all",
-       "wgmma_wait<0> waits for the next tile, too: then nothing is in flight when this one is "
-       "used; wgmma_wait<1> lets the youngest group go on",
-       {{.wait = W::kNoneNamesBoth}, {.wait = W::kAlwaysNone}}},
-      {"last-tile-not-waited",
-       "the last tile has no next one behind it, so wgmma_wait<1> lets its own group go on",
-       {{.wait = W::kAlwaysOne}}},
-      {"wait-for-too-few",
-       "the wait lets this tile's group go on, too: N is the number of groups that were committed "
-       "behind it, before the wait",
-       {{.wait = W::kTwo},
-        {.wait = W::kAlwaysOne, .next = W::kBehindWait},
-        {.wait = W::kOneIfNext, .next = W::kBehindWait}}},
-      {"waits-exchanged",
-       "wgmma_wait<1> belongs where a next tile is in flight, wgmma_wait<0> to the last tile",
-       {{.wait = W::kExchanged}}},
-      {"wait-forgotten",
-       "a tile was used without a wait: its multiply goes on by itself",
-       {{.wait = W::kNoWait}, {.wait = W::kOnlyLast}}},
-      {"wait-behind-the-use",
-       "the wait stands behind the use; it belongs before it",
-       {{.wait = W::kBehindUse}, {.wait = W::kAllBehindUse}}},
-      {"fence-forgotten",
-       "no fence stands before a multiply whose registers ordinary instructions have used; it "
-       "belongs before each",
-       {{.fence = W::kNoFence},
-        {.fence = W::kBehind},
-        {.fence = W::kBeforeCommit},
-        {.fence = W::kNotFirst}}},
-      {"fence-before-the-use",
-       "each iteration has a fence, but between a multiply and the use; it belongs between the use "
-       "and the next multiply into the same registers",
-       {{.fence = W::kBeforeUse}, {.fence = W::kOnlyBeforeUse}, {.fence = W::kBehindInLoop}}},
-      {"in-pairs",
-       "tiles are taken by twos: when the second one is used, nothing is in flight",
-       {{.pairs = W::kOneGroup}, {.pairs = W::kTwoGroups}}},
-      {"first-tile-forgotten",
-       "tile 0 was never multiplied: the loop begins with the next one",
-       {{.prologue = false}}},
-      {"this-tile-again",
-       "the tile was multiplied again, and not the next one",
-       {{.next_tile = 0}}},
-      {"other-registers-used",
-       "the tile was used from the registers in which the next one is in flight",
-       {{.uses_other = true}}},
-      {"fence-once",
-       "one fence stands before the first multiply; the next but one takes registers that have "
-       "been used since",
-       {{.fence = W::kFirst}}},
-      {"commit-forgotten",
-       "a multiply was not committed: it is in no group, and no wait waits for it",
-       {{.commit = W::kNoCommit}, {.commit = W::kFirstOnly}}},
-      {"one-group-for-both",
-       "the first tile was not committed, so it is in the second one's group, and is waited for "
-       "with it",
-       {{.commit = W::kInLoop}}},
-      {"commit-before-the-multiply",
-       "the commit stands before the multiply, and closes a group without it",
-       {{.commit = W::kBefore}}},
-      {"wait-names-another",
-       "the wait names other registers than those of the tile that it waits for, or none: the "
-       "compiler may then read them before it",
-       {{.name = W::kOther},
-        {.name = W::kOtherButLast},
-        {.name = W::kNobody},
-        {.name = W::kAlwaysFirst}}},
-      {"same-registers",
-       "the next tile goes to the registers that this one is used from; it has the others",
-       {{.into = W::kSameAsThis}, {.into = W::kOneForAll}}},
-      {"one-after-the-other",
-       "the next multiply begins when this tile has been used: nothing is in flight meanwhile",
-       {{.next = W::kNone}, {.next = W::kAfterUse}}},
-      {"wait-before-the-next",
-       "the wait stands before the next multiply: from the end of one tile to the beginning of the "
-       "next the tensor core has nothing to do",
-       {{.next = W::kBehindWait}}},
-      {"one-tile-too-many", "behind the last tile one more was multiplied", {{.guard = false}}},
-      {"last-tile-forgotten", "the last tile was never used", {{.turns_less = 1}}},
-  };
-}
+static const exercise::Table MISTAKES(R"(
+wait-for-all: none-names-both; always-none
+  wgmma_wait<0> waits for the next tile, too, so that nothing is in flight when this tile is used.
+  wgmma_wait<1> leaves the youngest group in flight
+last-tile-not-waited
+  no tile follows the last one, so that wgmma_wait<1> leaves the last tile's group in flight
+wait-for-too-few: two; last-tile-not-waited wait-before-the-next; one-if-next wait-before-the-next
+  the wait leaves this tile's group in flight, too. N is the number of groups that were committed
+  after it and before the wait
+waits-exchanged
+  wgmma_wait<1> belongs where a next tile is in flight, wgmma_wait<0> to the last tile
+wait-forgotten: no-wait; only-last
+  a tile was used without a wait, while its multiply was still running
+wait-behind-the-use: behind-use; all-behind-use
+  the wait comes after the use. It belongs before it
+fence-forgotten: no-fence; behind; before-commit; not-first
+  there is no fence before a multiply whose registers ordinary instructions have used. Put a fence
+  before each
+fence-before-the-use: before-use; only-before-use; behind-in-loop
+  each iteration has a fence, but between a multiply and the use; it belongs between the use and
+  the next multiply into the same registers
+in-pairs: one-group; two-groups
+  tiles are taken by twos: when the second one is used, nothing is in flight
+first-tile-forgotten
+  tile 0 was never multiplied: the loop begins with the next one
+this-tile-again
+  the same tile was multiplied twice, and the next tile was not
+other-registers-used
+  the tile was used from the registers in which the next one is in flight
+fence-once
+  there is one fence before the first multiply. The multiply after next uses registers that ordinary
+  instructions have used since
+commit-forgotten: no-commit; first-only
+  a multiply was not committed: it is in no group, and no wait waits for it
+one-group-for-both
+  the first tile was not committed, so it is in the second one's group, and is waited for with it
+commit-before-the-multiply
+  the commit comes before the multiply, and closes a group without it
+wait-names-another: other; other-but-last; nobody; always-first
+  the wait names other registers than those of the tile that it waits for, or none: the compiler
+  may then read them before it
+same-registers: same-as-this; one-for-all
+  the next tile goes to the registers that this one is used from; it has the others
+one-after-the-other: none; after-use
+  the next multiply begins when this tile has been used: nothing is in flight meanwhile
+wait-before-the-next
+  the wait comes before the next multiply, so that the tensor core is idle between the end of one
+  tile and the beginning of the next
+one-tile-too-many
+  one more tile was multiplied after the last one
+last-tile-forgotten
+  the last tile was never used
+)");
 
 static void check_tiles(int num_tiles) {
   const auto answer = [](auto&&... args) { ex13::score_tiles(args...); };
@@ -399,8 +330,8 @@ static void check_tiles(int num_tiles) {
         "was in flight " +
         of_uses(seen.log.queued, right.log.queued);
   const bool ok = message.empty();
-  const auto looks = exercise::looks(wrong_ways(), [&](const Way& way) {
-    return shown(run(num_tiles, true, [&](auto&&... args) { score_with(way, args...); }));
+  const auto looks = exercise::looks(MISTAKES, [&](const Changes& is) {
+    return shown(run(num_tiles, true, [&](auto&&... args) { score_with(is, args...); }));
   });
   exercise::check_shown(ok, "calls: " + seen.log.calls + "\n" + message,
                         shown(run(num_tiles, true, answer)), looks);

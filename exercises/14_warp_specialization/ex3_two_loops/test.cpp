@@ -16,6 +16,7 @@ inline void mbarrier_wait(uint32_t mbarrier, int parity, FA_SITE) {
 
 #include <two_loops.hpp>
 
+using exercise::Changes;
 using namespace emulator;
 using emulator::ex14::Ring, emulator::ex14::STAGES, emulator::ex14::TILE_ROWS,
     emulator::ex14::TILE_BYTES;
@@ -81,172 +82,158 @@ static Seen run(int num_tiles, uint64_t schedule, Produce produce, Consume consu
   return seen;
 }
 
-// The loops as people write them: right as they stand here, and each mistake is a change to them.
-struct Way {
-  enum Parity {
-    kRound,
-    kRoundBefore,
-    kOfTile,
-    kOfTileBefore,
-    kOfTwo,
-    kOfTwoBefore,
-    kZero,
-    kOne,
-    kNumber,
-    kNumberBefore,
-    kNumberMinusOne
-  };
-  enum Buffer { kOfThree, kOfTwoOnly, kFirst } buffer = kOfThree;
-  Parity empty = kRoundBefore, full = kRound;
-  enum Producer {
-    kWaitExpectCopy,
-    kNoWait,
-    kWaitAtFull,  // full and empty exchanged
-    kWaitFirst,   // only once, before the loop
-    kNotInRoundZero,
-    kCopyThenWait,  // the wait stands behind the copy
-    kCopyOnly,
-    kArriveOnly,  // without the bytes
-    kExpectOnly,  // without the arrival
-    kArrivesTwice,
-    kReportsToEmpty,
-    kCopyReportsToEmpty  // and the bytes are expected at full
-  } producer = kWaitExpectCopy;
-  enum Row { kRows, kTiles, kColumn, kBytes } row = kRows;
-  int expected = TILE_BYTES;
-  enum Consumer {
-    kWaitAddArrive,
-    kNoFullWait,
-    kLaneWaits,       // lane 0 alone
-    kArriveThenAdd,   // behind the wait
-    kArriveThenWait,  // before it
-    kNobodyArrives,
-    kArrivesAtFull,
-    kWaitsAtEmpty,
-    kBothExchanged,
-    kOneConsumerArrives
-  } consumer = kWaitAddArrive;
-  enum Arrival { kSyncAndLane, kLane, kAllLanes, kSyncBehind, kElected } arrival = kSyncAndLane;
-  int more_produced = 0, more_consumed = 0;
-  int empty_of = 0;  // the producer waits at the buffer that comes so many after its own
-};
+static const exercise::Table MISTAKES(R"(
+producer-starts-with-zero: empty-other
+  the producer waits for this pass's phase of empty. No consumer has read anything yet, so that no
+  thread continues. It needs the phase of the previous pass: parity 1 in pass 0
+producer-waits-a-round-late: empty-other not-in-round-zero
+  in pass 1 the producer waits for the phase of empty that was complete from the beginning. The
+  consumers' arrivals of pass 0 end the phase of parity 0
+waits-for-another-buffer: {,not-in-round-zero }empty-of-buffer={1,2}
+  the producer waits at empty of another buffer than the one that it fills
+consumer-starts-with-one: full-other
+  the consumers wait for the phase of full of the previous pass, which is complete, so that they
+  read before the tile has landed
+parities-exchanged: empty-other full-other
+  the two parities are exchanged: the consumers need this pass's phase, and the producer that of the
+  previous pass
+parity-of-the-tile: {,empty-of-the-tile }full-of-the-tile; empty-of-the-tile
+  the parity flips with each tile. A buffer's phase ends once per pass, and the pass is tile / 3
+parity-of-two-buffers: {,empty-of-two-buffers }full-of-two-buffers; empty-of-two-buffers
+  the parity is that of a ring of two buffers, tile / 2. Here the pass is tile / 3
+two-buffers-of-three
+  tiles come to two of the three buffers, and the producer is never two tiles ahead
+one-buffer-of-three
+  all tiles come to one buffer, and the producer waits for each
+same-parity: {,empty-same }full-same; empty-same
+  the parity is the same in each pass. A phase ends once per pass, so that the parity flips with
+  each pass
+round-for-parity: {,empty-round ,empty-round-minus-one }full-round; empty-round{,-minus-one}
+  this is the number of the pass. A parity is its last bit, 0 or 1
+producer-never-waits: no-wait; wait-first
+  the producer overwrites a buffer without knowing that all consumers have read it
+producer-waits-behind-the-copy
+  the producer waits after the copy. It must know that the buffer is empty before it issues the copy
+  of the next tile
+consumers-never-wait
+  the consumers read without knowing that the tile has come
+one-lane-waits
+  only lane 0 waits, and the others read without knowing that the tile has landed. A wait covers
+  only the thread that waits
+full-and-empty-exchanged: {,reports-to-empty }both-exchanged; arrives-at-full; waits-at-empty;
+    wait-at-full; reports-to-empty; copy-reports-to-empty
+  full and empty are exchanged: the producer waits at empty and reports to full, the consumers
+  wait at full and arrive at empty
+arrives-before-the-read: {arrive-then-add,arrive-then-wait} {,lane,sync-behind,elected}
+  the consumers arrive before they have read: the producer may overwrite the tile meanwhile
+warp-sync-missing: lane; sync-behind; elected
+  lane 0 arrives for its warp, but knows only about its own read. Put a warp_sync between the reads
+  of all lanes and the arrival
+all-lanes-arrive
+  all 32 lanes arrive, and a phase of empty takes one arrival of each consumer: phases end too
+  early, and run ahead
+nobody-arrives
+  no consumer arrives at empty, so that the producer waits forever in pass 1
+one-consumer-arrives
+  one consumer arrives, and a phase of empty takes an arrival of each
+nothing-expected
+  the producer copies, but never arrives at full: its phase does not end
+bytes-not-expected
+  the producer arrives at full without saying how many bytes will come: the phase ends before they
+  have
+arrival-missing
+  the producer says how many bytes will come and does not arrive: the phase does not end
+arrives-twice
+  the producer arrives at full twice; expecting with arrive_expect_tx is the arrival
+half-expected
+  half of the bytes were expected, as if they were elements
+one-row-expected
+  the bytes of one row were expected; a tile has TILE_ROWS of them
+tile-for-row
+  the coordinate is the tile's number; it is the first row's
+column-for-row
+  the tile's first row was given as a column; the column is 0, the row comes after it
+box-behind-the-end
+  the box is past the end of the map, where the engine writes zeros. The tile's first row was given
+  in bytes or elements
+last-tile-missing: more-produced=-1 more-consumed=-1; more-produced=-1; more-consumed=-1
+  a loop ends one iteration too early, so that the last tile is left out
+one-turn-too-many: more-produced=1 more-consumed=1; more-produced=1; more-consumed=1
+  a loop has one iteration more than there are tiles: < and not <=
+)");
 
-static int buffer_of(const Way& way, int tile) {
-  return way.buffer == Way::kFirst ? 0 : tile % (way.buffer == Way::kOfTwoOnly ? 2 : STAGES);
+// The right loops, and each mistake as a change to them.
+static int buffer_of(const Changes& is, int tile) {
+  return is("one-buffer-of-three") ? 0 : tile % (is("two-buffers-of-three") ? 2 : STAGES);
 }
-static int parity_of(Way::Parity parity, const Way& way, int tile) {
-  const int round = tile / (way.buffer == Way::kFirst       ? 1
-                            : way.buffer == Way::kOfTwoOnly ? 2
-                                                            : STAGES);
-  switch (parity) {
-    case Way::kRound:
-      return round % 2;
-    case Way::kRoundBefore:
-      return (round + 1) % 2;
-    case Way::kOfTile:
-      return tile % 2;
-    case Way::kOfTileBefore:
-      return (tile + 1) % 2;
-    case Way::kOfTwo:
-      return tile / 2 % 2;
-    case Way::kOfTwoBefore:
-      return (tile / 2 + 1) % 2;
-    case Way::kZero:
-      return 0;
-    case Way::kOne:
-      return 1;
-    case Way::kNumber:
-      return round;
-    case Way::kNumberBefore:
-      return round + 1;
-    case Way::kNumberMinusOne:
-      return round - 1;
-  }
-  return 0;
+// The parity for which a loop waits, at "empty" or at "full". `before`: that of the round before.
+static int parity_of(const Changes& is, const std::string& at, bool before, int tile) {
+  const int round = tile / (is("one-buffer-of-three")    ? 1
+                            : is("two-buffers-of-three") ? 2
+                                                         : STAGES);
+  if (is(at + "-round-minus-one")) return round - 1;
+  if (is(at + "-round")) return round + before;
+  if (is(at + "-same")) return before;
+  if (is(at + "-of-the-tile")) return (tile + before) % 2;
+  if (is(at + "-of-two-buffers")) return (tile / 2 + before) % 2;
+  return (round + (before != is(at + "-other"))) % 2;
 }
 
-static void produce_with_way(const Way& way, const TensorMap& map, const Ring& ring,
-                             int num_tiles) {
-  for (int tile = 0; tile < num_tiles + way.more_produced; ++tile) {
-    const int buffer = buffer_of(way, tile), parity = parity_of(way.empty, way, tile);
-    const uint32_t full = ring.full[buffer], empty = ring.empty[(buffer + way.empty_of) % STAGES];
-    const uint32_t reports = way.producer == Way::kReportsToEmpty ? empty : full;
-    const auto copy = [&] {
-      const bool to_empty = reports == empty || way.producer == Way::kCopyReportsToEmpty;
-      const int first = way.row == Way::kTiles    ? tile
-                        : way.row == Way::kColumn ? 0
-                        : way.row == Way::kBytes  ? tile * static_cast<int>(TILE_BYTES)
-                                                  : tile * TILE_ROWS;
-      tma_load_2d(ring.tile[buffer], map, way.row == Way::kColumn ? tile * TILE_ROWS : 0, first,
-                  to_empty ? empty : full);
-    };
-    const auto expect = [&] { mbarrier_arrive_expect_tx(reports, way.expected); };
-    switch (way.producer) {
-      case Way::kNoWait:
-        break;
-      case Way::kWaitAtFull:
-        ex14::mbarrier_wait(full, parity);
-        break;
-      case Way::kWaitFirst:
-        if (tile == 0) ex14::mbarrier_wait(empty, parity);
-        break;
-      case Way::kNotInRoundZero:
-        if (tile >= STAGES) ex14::mbarrier_wait(empty, parity);
-        break;
-      case Way::kCopyThenWait:
-        break;
-      default:
-        ex14::mbarrier_wait(empty, parity);
-    }
-    switch (way.producer) {
-      case Way::kCopyOnly:
-        copy();
-        break;
-      case Way::kArriveOnly:
-        mbarrier_arrive(full), copy();
-        break;
-      case Way::kExpectOnly:
-        mbarrier_expect_tx(full, way.expected), copy();
-        break;
-      case Way::kArrivesTwice:
-        expect(), copy(), mbarrier_arrive(full);
-        break;
-      case Way::kCopyThenWait:
-        expect(), copy(), ex14::mbarrier_wait(empty, parity);
-        break;
-      default:
-        expect(), copy();
-    }
+static void produce_with(const Changes& is, const TensorMap& map, const Ring& ring, int num_tiles) {
+  for (int tile = 0; tile < num_tiles + is.integer("more-produced", 0); ++tile) {
+    const int buffer = buffer_of(is, tile), parity = parity_of(is, "empty", true, tile);
+    const uint32_t full = ring.full[buffer],
+                   empty = ring.empty[(buffer + is.integer("empty-of-buffer", 0)) % STAGES];
+    const uint32_t reports = is("reports-to-empty") ? empty : full;
+    const uint32_t bytes = is("half-expected")      ? TILE_BYTES / 2
+                           : is("one-row-expected") ? TILE_BYTES / TILE_ROWS
+                                                    : TILE_BYTES;
+    const auto wait = [&] { ex14::mbarrier_wait(is("wait-at-full") ? full : empty, parity); };
+    const bool late = is("producer-waits-behind-the-copy");
+    if (!late && !is("no-wait") && !(is("wait-first") && tile > 0) &&
+        !(is("not-in-round-zero") && tile < STAGES))
+      wait();
+    if (is("bytes-not-expected")) mbarrier_arrive(full);
+    if (is("arrival-missing")) mbarrier_expect_tx(full, bytes);
+    if (!is.any("nothing-expected", "bytes-not-expected", "arrival-missing"))
+      mbarrier_arrive_expect_tx(reports, bytes);
+    const int row = is("tile-for-row")         ? tile
+                    : is("column-for-row")     ? 0
+                    : is("box-behind-the-end") ? tile * static_cast<int>(TILE_BYTES)
+                                               : tile * TILE_ROWS;
+    tma_load_2d(ring.tile[buffer], map, is("column-for-row") ? tile * TILE_ROWS : 0, row,
+                is("copy-reports-to-empty") ? empty : reports);
+    if (is("arrives-twice")) mbarrier_arrive(full);
+    if (late) wait();
   }
 }
 
-static void consume_with_way(const Way& way, Sums& sums, const Ring& ring, int num_tiles) {
-  for (int tile = 0; tile < num_tiles + way.more_consumed; ++tile) {
-    const int buffer = buffer_of(way, tile), parity = parity_of(way.full, way, tile);
-    const bool exchanged = way.consumer == Way::kBothExchanged;
-    const bool at_full = exchanged || way.consumer == Way::kArrivesAtFull;
-    const bool at_empty = exchanged || way.consumer == Way::kWaitsAtEmpty;
+static void consume_with(const Changes& is, Sums& sums, const Ring& ring, int num_tiles) {
+  for (int tile = 0; tile < num_tiles + is.integer("more-consumed", 0); ++tile) {
+    const int buffer = buffer_of(is, tile), parity = parity_of(is, "full", false, tile);
+    const bool exchanged = is("both-exchanged");
+    const bool at_full = exchanged || is("arrives-at-full");
+    const bool at_empty = exchanged || is("waits-at-empty");
     const auto wait = [&] {
-      if (way.consumer == Way::kNoFullWait) return;
-      if (way.consumer == Way::kLaneWaits && lane_index() != 0) return;
+      if (is("consumers-never-wait")) return;
+      if (is("one-lane-waits") && lane_index() != 0) return;
       ex14::mbarrier_wait(at_empty ? ring.empty[buffer] : ring.full[buffer], parity);
     };
     const auto arrive = [&] {
-      if (way.consumer == Way::kNobodyArrives) return;
-      if (way.consumer == Way::kOneConsumerArrives && thread_index() >= 64) return;
+      if (is("nobody-arrives")) return;
+      if (is("one-consumer-arrives") && thread_index() >= 64) return;
       const uint32_t mbarrier = at_full ? ring.full[buffer] : ring.empty[buffer];
-      if (way.arrival == Way::kSyncAndLane) warp_sync();
-      const bool arrives = way.arrival == Way::kElected
-                               ? elect_one()
-                               : way.arrival == Way::kAllLanes || lane_index() == 0;
+      if (!is.any("lane", "all-lanes-arrive", "sync-behind", "elected")) warp_sync();
+      const bool arrives =
+          is("elected") ? elect_one() : is("all-lanes-arrive") || lane_index() == 0;
       if (arrives) mbarrier_arrive(mbarrier);
-      if (way.arrival == Way::kSyncBehind) warp_sync();
+      if (is("sync-behind")) warp_sync();
     };
-    if (way.consumer == Way::kArriveThenWait) arrive();
+    if (is("arrive-then-wait")) arrive();
     wait();
-    if (way.consumer == Way::kArriveThenAdd) arrive();
+    if (is("arrive-then-add")) arrive();
     sums.add(ring.tile[buffer]);
-    if (way.consumer != Way::kArriveThenWait && way.consumer != Way::kArriveThenAdd) arrive();
+    if (!is.any("arrive-then-wait", "arrive-then-add")) arrive();
   }
 }
 
@@ -359,152 +346,14 @@ static Runs run_all(int num_tiles, Produce produce, Consume consume) {
 
 static void check_loops(int num_tiles) {
   const Runs runs = run_all(
-      num_tiles,
-      [](const TensorMap& map, const Ring& ring, int tiles) { ex14::produce(map, ring, tiles); },
-      [](Sums& sums, const Ring& ring, int tiles) { ex14::consume(sums, ring, tiles); });
-  std::vector<exercise::Look> looks;
-  const auto mistake = [&](const char* name, const char* explanation, const Way& way) {
-    const Runs wrong = run_all(
-        num_tiles,
-        [&](const TensorMap& map, const Ring& ring, int tiles) {
-          produce_with_way(way, map, ring, tiles);
-        },
-        [&](Sums& sums, const Ring& ring, int tiles) { consume_with_way(way, sums, ring, tiles); });
-    looks.push_back({name, wrong.shown(), explanation});
-  };
-  using W = Way;
-  mistake("producer-starts-with-zero",
-          "the producer waits for this round's phase of empty: nobody has read anything yet, and "
-          "the ring stands still. It needs the phase of the round before, in round 0 parity 1",
-          {.empty = W::kRound});
-  mistake("producer-waits-a-round-late",
-          "in round 1 the producer waits for the phase of empty that was complete from the "
-          "beginning; the consumers' arrivals of round 0 end the phase of parity 0",
-          {.empty = W::kRound, .producer = W::kNotInRoundZero});
-  const char* const another =
-      "the producer waits at empty of another buffer than the one that it fills";
-  for (const W::Producer producer : {W::kWaitExpectCopy, W::kNotInRoundZero})
-    for (const int other : {1, 2})
-      mistake("waits-for-another-buffer", another, {.producer = producer, .empty_of = other});
-  mistake("consumer-starts-with-one",
-          "the consumers wait for the phase of full of the round before, which is complete: they "
-          "read before the tile has come",
-          {.full = W::kRoundBefore});
-  mistake("parities-exchanged",
-          "the two parities are exchanged: the consumers wait for this round's phase, the producer "
-          "for that of the round before",
-          {.empty = W::kRound, .full = W::kRoundBefore});
-  const char* const tile =
-      "the parity flips with each tile; a buffer's phase ends once a round, and the round is tile "
-      "/ 3";
-  mistake("parity-of-the-tile", tile, {.empty = W::kOfTileBefore, .full = W::kOfTile});
-  mistake("parity-of-the-tile", tile, {.full = W::kOfTile});
-  mistake("parity-of-the-tile", tile, {.empty = W::kOfTileBefore});
-  const char* const two =
-      "the parity is that of a ring of two buffers, tile / 2; here the round is tile / 3";
-  mistake("parity-of-two-buffers", two, {.empty = W::kOfTwoBefore, .full = W::kOfTwo});
-  mistake("parity-of-two-buffers", two, {.full = W::kOfTwo});
-  mistake("parity-of-two-buffers", two, {.empty = W::kOfTwoBefore});
-  mistake("two-buffers-of-three",
-          "tiles come to two of the three buffers, and the producer is never two tiles ahead",
-          {.buffer = W::kOfTwoOnly});
-  mistake("one-buffer-of-three", "all tiles come to one buffer, and the producer waits for each",
-          {.buffer = W::kFirst});
-  const char* const same =
-      "the parity is the same in each round; a phase ends once a round, so it flips with each";
-  mistake("same-parity", same, {.empty = W::kOne, .full = W::kZero});
-  mistake("same-parity", same, {.full = W::kZero});
-  mistake("same-parity", same, {.empty = W::kOne});
-  const char* const number = "this is the number of the round; a parity is its last bit, 0 or 1";
-  mistake("round-for-parity", number, {.empty = W::kNumberBefore, .full = W::kNumber});
-  mistake("round-for-parity", number, {.empty = W::kNumberMinusOne, .full = W::kNumber});
-  mistake("round-for-parity", number, {.full = W::kNumber});
-  mistake("round-for-parity", number, {.empty = W::kNumberBefore});
-  mistake("round-for-parity", number, {.empty = W::kNumberMinusOne});
-  const char* const no_empty =
-      "the producer overwrites a buffer without knowing that all consumers have read it";
-  mistake("producer-never-waits", no_empty, {.producer = W::kNoWait});
-  mistake("producer-never-waits", no_empty, {.producer = W::kWaitFirst});
-  mistake("producer-waits-behind-the-copy",
-          "the producer waits behind the copy; it must know that the buffer is empty before it "
-          "asks for the next tile",
-          {.producer = W::kCopyThenWait});
-  mistake("consumers-never-wait", "the consumers read without knowing that the tile has come",
-          {.consumer = W::kNoFullWait});
-  mistake("one-lane-waits",
-          "lane 0 waits for its warp, and the others read without knowing that the tile has come; "
-          "a wait speaks for the thread that waits",
-          {.consumer = W::kLaneWaits});
-  const char* const exchanged =
-      "full and empty are exchanged: the producer waits at empty and reports to full, the "
-      "consumers wait at full and arrive at empty";
-  mistake("full-and-empty-exchanged", exchanged, {.consumer = W::kBothExchanged});
-  mistake("full-and-empty-exchanged", exchanged, {.consumer = W::kArrivesAtFull});
-  mistake("full-and-empty-exchanged", exchanged, {.consumer = W::kWaitsAtEmpty});
-  mistake("full-and-empty-exchanged", exchanged, {.producer = W::kWaitAtFull});
-  mistake("full-and-empty-exchanged", exchanged, {.producer = W::kReportsToEmpty});
-  mistake("full-and-empty-exchanged", exchanged, {.producer = W::kCopyReportsToEmpty});
-  mistake("full-and-empty-exchanged", exchanged,
-          {.producer = W::kReportsToEmpty, .consumer = W::kBothExchanged});
-  const char* const early =
-      "the consumers arrive before they have read: the producer may overwrite the tile meanwhile";
-  for (const W::Arrival arrival : {W::kSyncAndLane, W::kLane, W::kSyncBehind, W::kElected}) {
-    mistake("arrives-before-the-read", early, {.consumer = W::kArriveThenAdd, .arrival = arrival});
-    mistake("arrives-before-the-read", early, {.consumer = W::kArriveThenWait, .arrival = arrival});
-  }
-  const char* const lane =
-      "lane 0 arrives for its warp, but knows only of its own read: a warp_sync must stand between "
-      "the reads of all lanes and the arrival";
-  mistake("warp-sync-missing", lane, {.arrival = W::kLane});
-  mistake("warp-sync-missing", lane, {.arrival = W::kSyncBehind});
-  mistake("warp-sync-missing", lane, {.arrival = W::kElected});
-  mistake("all-lanes-arrive",
-          "all 32 lanes arrive, and a phase of empty takes one arrival of each consumer: phases "
-          "end too early, and run ahead",
-          {.arrival = W::kAllLanes});
-  mistake("nobody-arrives", "no consumer arrives at empty: the producer waits for ever in round 1",
-          {.consumer = W::kNobodyArrives});
-  mistake("one-consumer-arrives",
-          "one consumer arrives, and a phase of empty takes an arrival of each",
-          {.consumer = W::kOneConsumerArrives});
-  mistake("nothing-expected",
-          "the producer copies, but never arrives at full: its phase does not end",
-          {.producer = W::kCopyOnly});
-  mistake("bytes-not-expected",
-          "the producer arrives at full without saying how many bytes will come: the phase ends "
-          "before they have",
-          {.producer = W::kArriveOnly});
-  mistake("arrival-missing",
-          "the producer says how many bytes will come and does not arrive: the phase does not end",
-          {.producer = W::kExpectOnly});
-  mistake("arrives-twice",
-          "the producer arrives at full twice; expecting with arrive_expect_tx is the arrival",
-          {.producer = W::kArrivesTwice});
-  mistake("half-expected", "half of the bytes were expected, as if they were elements",
-          {.expected = TILE_BYTES / 2});
-  mistake("one-row-expected", "the bytes of one row were expected; a tile has TILE_ROWS of them",
-          {.expected = TILE_BYTES / TILE_ROWS});
-  mistake("tile-for-row", "the coordinate is the tile's number; it is the first row's",
-          {.row = W::kTiles});
-  mistake("column-for-row",
-          "the tile's first row was given as a column; the column is 0, the row comes after it",
-          {.row = W::kColumn});
-  mistake("box-behind-the-end",
-          "the box lies behind the end of the map, and zeros come: the tile's first row was given "
-          "in bytes or elements",
-          {.row = W::kBytes});
-  mistake("last-tile-missing", "a loop ends one turn too early: the last tile is left out",
-          {.more_produced = -1, .more_consumed = -1});
-  mistake("last-tile-missing", "a loop ends one turn too early: the last tile is left out",
-          {.more_produced = -1});
-  mistake("last-tile-missing", "a loop ends one turn too early: the last tile is left out",
-          {.more_consumed = -1});
-  mistake("one-turn-too-many", "a loop takes one turn more than there are tiles: < and not <=",
-          {.more_produced = 1, .more_consumed = 1});
-  mistake("one-turn-too-many",
-          "a loop takes one turn more than there are tiles: < and not <=", {.more_produced = 1});
-  mistake("one-turn-too-many",
-          "a loop takes one turn more than there are tiles: < and not <=", {.more_consumed = 1});
+      num_tiles, [](auto&&... args) { ex14::produce(args...); },
+      [](auto&&... args) { ex14::consume(args...); });
+  const auto looks = exercise::looks(MISTAKES, [&](const Changes& is) {
+    return run_all(
+               num_tiles, [&](auto&&... args) { produce_with(is, args...); },
+               [&](auto&&... args) { consume_with(is, args...); })
+        .shown();
+  });
   exercise::check_shown(runs.right(), runs.first, runs.shown(), looks);
 }
 

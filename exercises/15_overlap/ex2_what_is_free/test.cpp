@@ -6,6 +6,7 @@
 #include "common/kernels/wgmma_tile.hpp"
 #include "exercises/support/warp.hpp"
 
+using exercise::Changes;
 using namespace emulator;
 
 constexpr int KEYS = 16;  // of a tile; 64 columns
@@ -23,147 +24,90 @@ static Program program_of(const std::string& text) {
   return program;
 }
 
-// The function as people write it: right as it stands here, and each mistake is a change.
-struct Way {
-  enum Uses {
-    kRight,
-    kPWithScores,   // P by the scores' product
-    kSWithOutput,   // S by the output's product, too
-    kKAndV,         // exchanged
-    kOneBuffer,     // any tile in any buffer
-    kOtherBuffer,   // odd and even exchanged
-    kTileIsBuffer,  // no % 2
-    kOperandsOnly,  // nothing but K and V is in use
-  } uses = kRight;
-  enum Use { kLast, kFirst } use = kLast;
-  enum Which {
-    kThatEndsIt,
-    kNext,
-    kForAll,
-    kAtIssue,
-    kOperandsAtIssue,
-    kPAtIssue
-  } which = kThatEndsIt;
-  int off = 0;  // counts so many groups too many as younger
-  enum Younger { kProducts, kSameKind, kSteps } younger = kProducts;
-  bool counts_waits = false;  // the number of the wait, not of the step
-  bool last_if_none = false;
-};
-
-static bool used_by(const Way& way, const Step& step, Thing thing) {
+// The right answer, and each mistake as a change to it.
+static bool used_by(const Changes& is, const Step& step, Thing thing) {
   const bool scores = step.kind == Step::kScores;
   if (step.kind == Step::kWait) return false;
-  switch (thing) {
-    case Thing::S:
-      return scores || way.uses == Way::kSWithOutput;
-    case Thing::P:
-      return scores == (way.uses == Way::kPWithScores);
-    case Thing::O:
-      return !scores;
-    default:
-      break;
-  }
+  if (thing == Thing::S) return scores || is("s-until-the-output");
+  if (thing == Thing::P) return scores == is("p-with-s");
+  if (thing == Thing::O) return !scores;
   const bool is_k = thing == Thing::K0 || thing == Thing::K1;
   const bool odd = thing == Thing::K1 || thing == Thing::V1;
-  if (scores != (is_k != (way.uses == Way::kKAndV))) return false;
-  if (way.uses == Way::kOneBuffer) return true;
-  if (way.uses == Way::kTileIsBuffer) return step.number == odd;
-  return (step.number % 2 == 1) == (odd != (way.uses == Way::kOtherBuffer));
+  if (scores != (is_k != is("k-and-v-exchanged"))) return false;
+  if (is("one-buffer-for-all")) return true;
+  if (is("tile-for-buffer")) return step.number == odd;
+  return (step.number % 2 == 1) == (odd != is("odd-and-even-exchanged"));
 }
 
-static int free_with(const Way& way, const Program& program, Thing thing) {
+static int free_with(const Changes& is, const Program& program, Thing thing) {
   int user = -1;
   for (int i = 0; i < std::ssize(program); ++i)
-    if (used_by(way, program[i], thing) && (user < 0 || way.use == Way::kLast)) user = i;
+    if (used_by(is, program[i], thing) && (user < 0 || !is("first-use"))) user = i;
   if (user < 0) return -1;
   const bool operand = thing != Thing::S && thing != Thing::O;
-  if (way.which == Way::kAtIssue || (way.which == Way::kOperandsAtIssue && operand) ||
-      (way.which == Way::kPAtIssue && thing == Thing::P))
+  if (is("free-at-the-issue") || (is("operands-at-issue") && operand) ||
+      (is("p-at-issue") && thing == Thing::P))
     return user;
-  int younger = way.off, last = -1, waits = 0;
+  int younger = is.integer("off", 0), last = -1, waits = 0;
   for (int i = 0; i < std::ssize(program); ++i) {
     const Step& step = program[i];
     waits += step.kind == Step::kWait;
     if (i <= user) continue;
     if (step.kind != Step::kWait) {
-      younger += way.younger != Way::kSameKind || step.kind == program[user].kind;
+      younger += !is("same-products-only") || step.kind == program[user].kind;
       continue;
     }
-    const int n = way.which == Way::kNext ? -100 : step.number;
-    last = way.counts_waits ? waits - 1 : i;
-    if (way.which == Way::kForAll ? n == 0 : n <= younger) return last;
-    younger += way.younger == Way::kSteps;
+    const int n = is("next-wait") ? -100 : step.number;
+    last = is("number-of-the-wait") ? waits - 1 : i;
+    if (is("wait-for-all") ? n == 0 : n <= younger) return last;
+    younger += is("waits-counted");
   }
-  return way.last_if_none ? last : -1;
+  return is("last-wait-for-none") ? last : -1;
 }
 
-using Wrong = exercise::Wrong<Way>;
-
-static std::vector<Wrong> wrong_ways() {
-  using W = Way;
-  return {
-      {"wait-for-all",
-       "only wgmma_wait<0> is taken for the end of a product; wgmma_wait<N> ends all but the N "
-       "youngest",
-       {{.which = W::kForAll}}},
-      {"next-wait",
-       "the next wait is taken for the one that ends the product, whatever its N is; it may let "
-       "the product go on",
-       {{.which = W::kNext}}},
-      {"free-at-the-issue",
-       "this is the step that issues the product; it only begins there, and reads and writes until "
-       "a wait says that it has ended",
-       {{.which = W::kAtIssue}}},
-      {"operands-read-at-the-issue",
-       "P, or K and V too, are taken to be read when the product is issued; it reads its operands "
-       "until it has ended, those in registers as well",
-       {{.which = W::kPAtIssue}, {.which = W::kOperandsAtIssue}}},
-      {"p-with-s",
-       "P is taken to be free with S; the product of scores writes S, and P is the operand of the "
-       "output's product",
-       {{.uses = W::kPWithScores}}},
-      {"s-until-the-output",
-       "S is taken to be in use until the output's product has ended; that one reads P, which "
-       "ordinary instructions made of S",
-       {{.uses = W::kSWithOutput}}},
-      {"k-and-v-exchanged",
-       "scores read K and output reads V, not the other way round",
-       {{.uses = W::kKAndV}}},
-      {"one-buffer-for-all",
-       "a buffer is taken to be in use by all tiles; even tiles use buffer 0, odd ones buffer 1",
-       {{.uses = W::kOneBuffer}}},
-      {"odd-and-even-exchanged",
-       "even tiles use buffer 0 and odd ones buffer 1, not the other way round",
-       {{.uses = W::kOtherBuffer}}},
-      {"tile-for-buffer",
-       "only tile 0 is taken to use buffer 0, only tile 1 buffer 1; tile 2 comes to buffer 0 "
-       "again: tile % 2",
-       {{.uses = W::kTileIsBuffer}}},
-      {"first-use",
-       "behind this wait the first product that uses it has ended, and a later one uses it again",
-       {{.use = W::kFirst}}},
-      {"itself-counted",
-       "the product itself is counted among the younger ones, so this wait may let it go on: N "
-       "must be at most the number of products issued behind it",
-       {{.off = 1}}},
-      {"one-younger-too-many",
-       "one younger product more than N is asked for; N is enough",
-       {{.off = -1}}},
-      {"same-products-only",
-       "only scores are counted behind scores, and outputs behind outputs; wgmma_wait counts all "
-       "groups",
-       {{.younger = W::kSameKind}}},
-      {"waits-counted",
-       "waits are counted as if they were groups; only products are committed",
-       {{.younger = W::kSteps}}},
-      {"number-of-the-wait",
-       "this is the number of the wait among the waits; the index in the program is asked for",
-       {{.counts_waits = true}}},
-      {"last-wait-for-none",
-       "no wait of the program ends this product, and its last wait was named; the answer is -1",
-       {{.last_if_none = true}}},
-  };
-}
+static const exercise::Table MISTAKES(R"(
+wait-for-all
+  only wgmma_wait<0> is taken for the end of a product; wgmma_wait<N> ends all but the N youngest
+next-wait
+  the next wait was taken as the one that ends the product, whatever its N is. It may leave the
+  product in flight
+free-at-the-issue
+  this is the step that issues the product; it only begins there, and reads and writes until a
+  wait says that it has ended
+operands-read-at-the-issue: p-at-issue; operands-at-issue
+  P, or K and V too, are taken to be read when the product is issued; it reads its operands until
+  it has ended, those in registers as well
+p-with-s
+  P is taken to be free with S; the product of scores writes S, and P is the operand of the
+  output's product
+s-until-the-output
+  S is taken to be in use until the output's product has ended; that one reads P, which ordinary
+  instructions made of S
+k-and-v-exchanged
+  scores read K and output reads V, not the other way round
+one-buffer-for-all
+  a buffer is taken to be in use by all tiles; even tiles use buffer 0, odd ones buffer 1
+odd-and-even-exchanged
+  even tiles use buffer 0 and odd ones buffer 1, not the other way round
+tile-for-buffer
+  only tile 0 is taken to use buffer 0, only tile 1 buffer 1; tile 2 comes to buffer 0 again: tile
+  % 2
+first-use
+  after this wait the first product that uses it has ended, but a later product uses it again
+itself-counted: off=1
+  the product itself was counted among the younger ones, so that this wait may leave it in flight. N
+  must be at most the number of products issued after it
+one-younger-too-many: off=-1
+  one younger product more than N is asked for; N is enough
+same-products-only
+  only scores were counted after scores, and outputs after outputs. wgmma_wait counts all groups
+waits-counted
+  waits are counted as if they were groups; only products are committed
+number-of-the-wait
+  this is the number of the wait among the waits; the index in the program is asked for
+last-wait-for-none
+  no wait of the program ends this product, and its last wait was named; the answer is -1
+)");
 
 // Runs the program, and writes to the thing behind step `from` and each later one. What the
 // emulator finds.
@@ -230,9 +174,9 @@ static std::vector<Thing> things_of(const Program& program) {
   return things;
 }
 
-static exercise::Numbers all(const Program& program, const Way& way) {
+static exercise::Numbers all(const Program& program, const Changes& is) {
   exercise::Numbers numbers;
-  for (const Thing thing : things_of(program)) numbers.push_back(free_with(way, program, thing));
+  for (const Thing thing : things_of(program)) numbers.push_back(free_with(is, program, thing));
   return numbers;
 }
 
@@ -277,7 +221,7 @@ static void check_program(const char* text) {
   seen.pop_back();
   INFO(seen);
   const auto mistakes =
-      exercise::mistakes(wrong_ways(), [&](const Way& way) { return all(program, way); });
+      exercise::mistakes(MISTAKES, [&](const Changes& is) { return all(program, is); });
   exercise::check_output({"free", 0, 0, labels}, got, expected, mistakes);
 }
 

@@ -31,6 +31,7 @@ void wgmma_wait(float (&a)[A8][4], float (&b)[B8][4], FA_SITE) {
 
 #include <overlap.hpp>
 
+using exercise::Changes;
 using namespace emulator;
 using emulator::ex15::KEYS, emulator::ex15::HEAD_DIM, emulator::ex15::Scores,
     emulator::ex15::Weights, emulator::ex15::Output, emulator::ex15::called;
@@ -205,44 +206,14 @@ static Run run(const Inputs& inputs, Attend attend) {
   return result;
 }
 
-// The loop as people write it: right as it stands here, and each mistake is a change.
-struct Way {
-  enum First { kTileZero, kNoFirst, kNoFirstWait, kNoFirstPack, kZeroAgain } first = kTileZero;
-  enum Order {
-    kScoresOutput,
-    kOutputScores,
-    kWaitBetween,       // scores, wait, output, softmax
-    kSoftmaxBetween,    // scores, wait, softmax, output
-    kOneAfterTheOther,  // chapter 14's
-    kNextScores         // the next scores before this softmax
-  } order = kScoresOutput;
-  int wait_S = 1, wait_O = 0;  // -1: none
-  enum Names { kOwn, kExchanged, kFirstNamesBoth, kSOnly, kNobody } names = kOwn;
-  int output_tile = -1, softmax_tile = 0, first_softmax = 0;
-  enum Pack { kPackBehindO, kPackEarly, kPackBehindNext, kPackNever } pack = kPackBehindO;
-  enum Rescale {
-    kBehindO,
-    kBeforeO,
-    kNever,
-    kPrevious,         // by the factors of the tile before
-    kPreviousAndLast,  // and behind the last output by the last
-    kTwice,
-    kBehindPack,
-    kBeforeNext,         // right: before the next output is issued
-    kBeforeNextNotLast,  // but not before the last
-  } rescale = kBehindO;
-  enum Last { kOutput, kNoOutput, kNoWait, kWaitOne, kOutputTwice, kTileBefore } last = kOutput;
-  int turns_more = 0;
-};
-
-static void wait_with(const Way& way, bool for_S, Scores& S, Output& O) {
-  const int groups = for_S ? way.wait_S : way.wait_O;
+// The right loop, and each mistake as a change to it.
+static void wait_with(const Changes& is, bool for_S, Scores& S, Output& O) {
+  const int groups = for_S ? is.integer("wait-s", 1) : is.integer("wait-o", 0);
   if (groups < 0) return;
-  if (for_S && way.names == Way::kFirstNamesBoth) return ex15::wgmma_wait<0>(S, O);
-  if (way.names == Way::kNobody || (way.names == Way::kSOnly && !for_S))
+  if (for_S && is("first-names-both")) return ex15::wgmma_wait<0>(S, O);
+  if (is("nobody") || (is("s-only") && !for_S))
     return groups ? ex15::wgmma_wait<1>() : ex15::wgmma_wait<0>();
-  if (for_S != (way.names == Way::kExchanged))
-    return groups ? ex15::wgmma_wait<1>(S) : ex15::wgmma_wait<0>(S);
+  if (for_S != is("exchanged")) return groups ? ex15::wgmma_wait<1>(S) : ex15::wgmma_wait<0>(S);
   groups ? ex15::wgmma_wait<1>(O) : ex15::wgmma_wait<0>(O);
 }
 
@@ -263,71 +234,73 @@ static void attend_with_next_scores(Steps& steps, Scores& S, Weights& P, Output&
   }
 }
 
-static void attend_with(const Way& way, Steps& steps, Scores& S, Weights& P, Output& O,
-                        int num_tiles) {
-  if (way.order == Way::kNextScores) return attend_with_next_scores(steps, S, P, O, num_tiles);
-  Factors previous = {{1, 1}};
-  if (way.first != Way::kNoFirst) {
-    steps.begin_scores(S, 0);
-    if (way.first != Way::kNoFirstWait) ex15::wgmma_wait<0>(S);
-    previous = steps.softmax(S, way.first_softmax);
-    if (way.order == Way::kOneAfterTheOther) {
-      steps.rescale(O, previous);
-      steps.pack(P, S);
-      steps.begin_output(O, P, 0);
-      ex15::wgmma_wait<0>(O);
-    } else if (way.first != Way::kNoFirstPack && way.pack != Way::kPackBehindNext &&
-               way.pack != Way::kPackNever) {
-      steps.pack(P, S);
-    }
-  }
-  for (int tile = way.first == Way::kZeroAgain ? 0 : 1; tile < num_tiles + way.turns_more; ++tile) {
-    if (way.order == Way::kOneAfterTheOther) {
-      steps.begin_scores(S, tile);
-      ex15::wgmma_wait<0>(S);
-      const Factors factors = steps.softmax(S, tile);
-      steps.rescale(O, factors);
-      steps.pack(P, S);
-      steps.begin_output(O, P, tile);
-      ex15::wgmma_wait<0>(O);
-      continue;
-    }
-    const auto output = [&] {
-      if (way.rescale == Way::kBeforeNext || way.rescale == Way::kBeforeNextNotLast)
-        steps.rescale(O, previous);
-      steps.begin_output(O, P, tile + way.output_tile);
-    };
-    if (way.order == Way::kOutputScores) output();
+static void attend_one_after_the_other(Steps& steps, Scores& S, Weights& P, Output& O,
+                                       int num_tiles) {
+  for (int tile = 0; tile < num_tiles; ++tile) {
     steps.begin_scores(S, tile);
-    if (way.pack == Way::kPackBehindNext) steps.pack(P, S);
-    if (way.order == Way::kScoresOutput) output();
-    if (way.order == Way::kScoresOutput || way.order == Way::kOutputScores) {
-      wait_with(way, true, S, O);
-    } else {
+    ex15::wgmma_wait<0>(S);
+    const Factors factors = steps.softmax(S, tile);
+    steps.rescale(O, factors);
+    steps.pack(P, S);
+    steps.begin_output(O, P, tile);
+    ex15::wgmma_wait<0>(O);
+  }
+}
+
+static void attend_with(const Changes& is, Steps& steps, Scores& S, Weights& P, Output& O,
+                        int num_tiles) {
+  if (is("next-scores-before-the-softmax"))
+    return attend_with_next_scores(steps, S, P, O, num_tiles);
+  if (is("one-after-the-other")) return attend_one_after_the_other(steps, S, P, O, num_tiles);
+  Factors previous = {{1, 1}};
+  if (!is("first-tile-forgotten")) {
+    steps.begin_scores(S, 0);
+    if (!is("first-wait-forgotten")) ex15::wgmma_wait<0>(S);
+    previous = steps.softmax(S, is.integer("first-softmax", 0));
+    if (!is.any("first-pack-forgotten", "pack-behind-the-next-scores", "pack-forgotten"))
+      steps.pack(P, S);
+  }
+  const int end = num_tiles + is("one-turn-too-many") - is("last-tile-left-out");
+  for (int tile = is("first-tile-twice") ? 0 : 1; tile < end; ++tile) {
+    const auto output = [&] {
+      if (is.any("before-next", "last-rescale-forgotten")) steps.rescale(O, previous);
+      steps.begin_output(O, P, is("output-of-this-tile") ? tile : tile - 1);
+    };
+    if (is("output-before-the-scores")) output();
+    steps.begin_scores(S, tile);
+    if (is("pack-behind-the-next-scores")) steps.pack(P, S);
+    const bool late = is.any("output-behind-the-wait", "softmax-between");
+    if (!late && !is("output-before-the-scores")) output();
+    if (late) {
       ex15::wgmma_wait<0>(S);
+    } else {
+      wait_with(is, true, S, O);
     }
-    if (way.order == Way::kWaitBetween) output();
-    const Factors factors = steps.softmax(S, tile + way.softmax_tile);
-    if (way.order == Way::kSoftmaxBetween) output();
-    if (way.pack == Way::kPackEarly) steps.pack(P, S);
-    if (way.rescale == Way::kBeforeO) steps.rescale(O, factors);
-    wait_with(way, false, S, O);
-    if (way.rescale == Way::kBehindO || way.rescale == Way::kTwice) steps.rescale(O, factors);
-    if (way.rescale == Way::kTwice) steps.rescale(O, factors);
-    if (way.rescale == Way::kPrevious || way.rescale == Way::kPreviousAndLast)
-      steps.rescale(O, previous);
-    if (way.pack == Way::kPackBehindO) steps.pack(P, S);
-    if (way.rescale == Way::kBehindPack) steps.rescale(O, factors);
+    if (is("output-behind-the-wait")) output();
+    const Factors factors = steps.softmax(S, tile + is.integer("softmax-tile", 0));
+    if (is("softmax-between")) output();
+    if (is("pack-before-the-wait")) steps.pack(P, S);
+    if (is("rescale-before-the-wait")) steps.rescale(O, factors);
+    wait_with(is, false, S, O);
+    const bool by_previous = is.any("previous", "previous-and-last");
+    if (by_previous) steps.rescale(O, previous);
+    if (!by_previous && !is.any("rescale-before-the-wait", "never-rescaled", "behind-pack",
+                                "before-next", "last-rescale-forgotten"))
+      steps.rescale(O, factors);
+    if (is("rescaled-twice")) steps.rescale(O, factors);
+    if (!is.any("pack-before-the-wait", "pack-behind-the-next-scores", "pack-forgotten"))
+      steps.pack(P, S);
+    if (is("behind-pack")) steps.rescale(O, factors);
     previous = factors;
   }
-  if (way.order == Way::kOneAfterTheOther || way.last == Way::kNoOutput) return;
-  if (way.pack == Way::kPackBehindNext) steps.pack(P, S);
-  if (way.rescale == Way::kBeforeNext) steps.rescale(O, previous);
-  steps.begin_output(O, P, num_tiles - 1 - (way.last == Way::kTileBefore));
-  if (way.last == Way::kOutputTwice) steps.begin_output(O, P, num_tiles - 1);
-  if (way.last == Way::kWaitOne) ex15::wgmma_wait<1>(O);
-  if (way.last != Way::kNoWait && way.last != Way::kWaitOne) ex15::wgmma_wait<0>(O);
-  if (way.rescale == Way::kPreviousAndLast) steps.rescale(O, previous);
+  if (is("last-output-forgotten")) return;
+  if (is("pack-behind-the-next-scores")) steps.pack(P, S);
+  if (is("before-next")) steps.rescale(O, previous);
+  steps.begin_output(O, P, num_tiles - 1 - is("last-output-of-the-tile-before"));
+  if (is("last-output-twice")) steps.begin_output(O, P, num_tiles - 1);
+  if (is("wait-one")) ex15::wgmma_wait<1>(O);
+  if (!is.any("no-wait", "wait-one")) ex15::wgmma_wait<0>(O);
+  if (is("previous-and-last")) steps.rescale(O, previous);
 }
 
 // All that a mistake must explain.
@@ -365,123 +338,81 @@ static std::string message_of(const Inputs& inputs, const Run& run,
   return "";
 }
 
-using Wrong = exercise::Wrong<Way>;
-
-static std::vector<Wrong> wrong_ways() {
-  using W = Way;
-  return {
-      {"last-output-forgotten",
-       "the output of the last tile was never added: behind the loop one product is left",
-       {{.last = W::kNoOutput}}},
-      {"last-output-not-waited",
-       "the last output was issued and not waited for: behind it wgmma_wait<0>(O) is needed, as no "
-       "younger group may go on",
-       {{.last = W::kNoWait}, {.last = W::kWaitOne}}},
-      {"last-output-twice",
-       "the output of the last tile was added twice",
-       {{.last = W::kOutputTwice}}},
-      {"first-tile-forgotten",
-       "the loop takes the weights of the tile before, and tile 0 has none: its scores, softmax "
-       "and packing belong before the loop",
-       {{.first = W::kNoFirst}}},
-      {"first-tile-twice",
-       "the loop begins with tile 0, which was done before it: it begins with tile 1",
-       {{.first = W::kZeroAgain}}},
-      {"first-pack-forgotten",
-       "the weights of tile 0 were not packed before the loop: its first output multiplies by a P "
-       "that nobody has written",
-       {{.first = W::kNoFirstPack}}},
-      {"first-wait-forgotten",
-       "the softmax of tile 0 does not wait for its scores",
-       {{.first = W::kNoFirstWait}}},
-      {"nothing-overlaps",
-       "while a softmax is computed, nothing is in flight: one product is issued behind the other, "
-       "or the wait in front of the softmax is for both",
-       {{.order = W::kOneAfterTheOther},
-        {.wait_S = 0},
-        {.wait_S = 0, .wait_O = -1},
-        {.names = W::kFirstNamesBoth},
-        {.wait_O = -1, .names = W::kFirstNamesBoth},
-        {.order = W::kOutputScores, .wait_S = 0},
-        {.order = W::kOutputScores, .wait_S = 0, .wait_O = -1},
-        {.order = W::kSoftmaxBetween}}},
-      {"next-scores-before-the-softmax",
-       "the next scores were issued before this softmax, and there is one S: its registers belong "
-       "to them now. What may run beside the softmax is the output of the tile before",
-       {{.order = W::kNextScores}}},
-      {"output-behind-the-wait",
-       "the output is issued when the scores have ended: until then the tensor cores had nothing "
-       "else to do. Issue both, then wait for the older one",
-       {{.order = W::kWaitBetween}}},
-      {"output-before-the-scores",
-       "the output is issued before the scores, so wgmma_wait<1> ends the output and lets the "
-       "scores go on, which the softmax needs",
-       {{.order = W::kOutputScores}}},
-      {"scores-not-waited",
-       "the softmax takes scores that are still in flight: wgmma_wait<1>(S) belongs before it",
-       {{.wait_S = -1}}},
-      {"output-not-waited",
-       "O and P are used while the output is in flight: wgmma_wait<0>(O) belongs behind the "
-       "softmax",
-       {{.wait_O = -1}, {.wait_O = 1}}},
-      {"waits-exchanged",
-       "wgmma_wait<1> belongs before the softmax, where the output may go on, and wgmma_wait<0> "
-       "behind it",
-       {{.wait_S = 0, .wait_O = 1}}},
-      {"wait-names-another",
-       "a wait names other registers than those that it returns: the compiler may then read them "
-       "before it",
-       {{.names = W::kExchanged}, {.names = W::kSOnly}, {.names = W::kNobody}}},
-      {"rescale-before-the-wait",
-       "O was rescaled before wgmma_wait<0>(O): until then its registers belong to the product",
-       {{.rescale = W::kBeforeO}}},
-      {"pack-before-the-wait",
-       "P was packed before wgmma_wait<0>(O): the product in flight still reads it",
-       {{.pack = W::kPackEarly}}},
-      {"both-before-the-wait",
-       "O was rescaled and P packed before wgmma_wait<0>(O): until then the product in flight has "
-       "both",
-       {{.pack = W::kPackEarly, .rescale = W::kBeforeO}}},
-      {"pack-behind-the-next-scores",
-       "P was packed when the next scores had been issued: S is in flight by then",
-       {{.pack = W::kPackBehindNext}}},
-      {"pack-forgotten",
-       "P was not packed in the loop, or never: each output multiplies by weights of another tile",
-       {{.pack = W::kPackNever}}},
-      {"never-rescaled",
-       "O was not rescaled: earlier tiles keep weights by a maximum that has grown since",
-       {{.rescale = W::kNever}}},
-      {"factors-one-tile-late",
-       "O was rescaled one tile late, by the factors of the tile before: they do not hold for the "
-       "output that was added since",
-       {{.rescale = W::kPrevious}, {.rescale = W::kPreviousAndLast}}},
-      {"rescaled-twice", "O was rescaled twice in a turn", {{.rescale = W::kTwice}}},
-      {"last-rescale-forgotten",
-       "O is rescaled before each output in the loop, and not before the last one, behind it",
-       {{.rescale = W::kBeforeNextNotLast}}},
-      {"output-of-this-tile",
-       "the output was issued for this tile, and P has the weights of the tile before: V of tile - "
-       "1 belongs to them",
-       {{.output_tile = 0}}},
-      {"last-output-of-the-tile-before",
-       "behind the loop the output of the last tile is left, num_tiles - 1; its weights were "
-       "multiplied by V of the tile before",
-       {{.last = W::kTileBefore}}},
-      {"mask-of-another-tile",
-       "softmax was given the number of another tile: the keys that are missing are masked in the "
-       "wrong one, or nowhere",
-       {{.softmax_tile = -1},
-        {.softmax_tile = 1},
-        {.softmax_tile = -1, .first_softmax = -1},
-        {.softmax_tile = 1, .first_softmax = 1}}},
-      {"last-tile-left-out",
-       "the loop ends one turn too early: scores and softmax of the last tile are missing",
-       {{.turns_more = -1}}},
-      {"one-turn-too-many",
-       "the loop takes one turn more than there are tiles: < and not <=",
-       {{.turns_more = 1}}},
-  };
-}
+static const exercise::Table MISTAKES(R"(
+last-output-forgotten
+  the output of the last tile was never added. After the loop one product is left
+last-output-not-waited: no-wait; wait-one
+  the last output was issued and not waited for. After it wgmma_wait<0>(O) is needed, because no
+  younger group may stay in flight
+last-output-twice
+  the output of the last tile was added twice
+first-tile-forgotten
+  the loop takes the weights of the tile before, and tile 0 has none: its scores, softmax and
+  packing belong before the loop
+first-tile-twice
+  the loop begins with tile 0, which was done before it: it begins with tile 1
+first-pack-forgotten
+  the weights of tile 0 were not packed before the loop, so that its first output multiplies by an
+  uninitialized P
+first-wait-forgotten
+  the softmax of tile 0 does not wait for its scores
+nothing-overlaps: one-after-the-other; {,output-before-the-scores }wait-s=0 {,wait-o=-1};
+    {,wait-o=-1 }first-names-both; softmax-between
+  nothing is in flight while a softmax is computed: one product is issued after the other has ended,
+  or the wait before the softmax is for both
+next-scores-before-the-softmax
+  the next scores were issued before this softmax. There is one S, and its registers belong to them
+  now. Overlap the output of the previous tile with the softmax instead
+output-behind-the-wait
+  the output is issued when the scores have ended: until then the tensor cores had nothing else to
+  do. Issue both, then wait for the older one
+output-before-the-scores
+  the output is issued before the scores, so that wgmma_wait<1> ends the output and leaves the
+  scores in flight, which the softmax needs
+scores-not-waited: wait-s=-1
+  the softmax takes scores that are still in flight: wgmma_wait<1>(S) belongs before it
+output-not-waited: wait-o=-1; wait-o=1
+  O and P are used while the output is in flight: wgmma_wait<0>(O) belongs after the softmax
+waits-exchanged: wait-s=0 wait-o=1
+  wgmma_wait<1> belongs before the softmax, where the output may stay in flight, and wgmma_wait<0>
+  after it
+wait-names-another: exchanged; s-only; nobody
+  a wait names other registers than those that it returns: the compiler may then read them before
+  it
+rescale-before-the-wait
+  O was rescaled before wgmma_wait<0>(O): until then its registers belong to the product
+pack-before-the-wait
+  P was packed before wgmma_wait<0>(O): the product in flight still reads it
+both-before-the-wait: pack-before-the-wait rescale-before-the-wait
+  O was rescaled and P packed before wgmma_wait<0>(O): until then the product in flight has both
+pack-behind-the-next-scores
+  P was packed when the next scores had been issued: S is in flight by then
+pack-forgotten
+  P was not packed in the loop, or never: each output multiplies by weights of another tile
+never-rescaled
+  O was not rescaled: earlier tiles keep weights by a maximum that has grown since
+factors-one-tile-late: previous; previous-and-last
+  O was rescaled one tile late, by the factors of the tile before: they do not hold for the output
+  that was added since
+rescaled-twice
+  O was rescaled twice in an iteration
+last-rescale-forgotten
+  O is rescaled before each output in the loop, but not before the last output, after the loop
+output-of-this-tile
+  the output was issued for this tile, and P has the weights of the tile before: V of tile - 1
+  belongs to them
+last-output-of-the-tile-before
+  after the loop the output of the last tile is left, num_tiles - 1. Its weights were multiplied by
+  V of the previous tile
+mask-of-another-tile: softmax-tile={-1,1}; softmax-tile=-1 first-softmax=-1;
+    softmax-tile=1 first-softmax=1
+  softmax was given the number of another tile: the keys that are missing are masked in the wrong
+  one, or nowhere
+last-tile-left-out
+  the loop ends one iteration too early: scores and softmax of the last tile are missing
+one-turn-too-many
+  the loop has one iteration more than there are tiles: < and not <=
+)");
 
 static void check_tiles(int num_tiles) {
   const Inputs inputs(num_tiles);
@@ -489,13 +420,12 @@ static void check_tiles(int num_tiles) {
   const Run seen = run(inputs, [](auto&&... args) { ex15::attend(args...); });
   const std::string message = message_of(inputs, seen, expected);
   std::vector<exercise::Look> looks;
-  for (const Wrong& wrong : wrong_ways())
-    for (const Way& way : wrong.ways) {
-      const Run other = run(inputs, [&](auto&&... args) { attend_with(way, args...); });
-      looks.push_back({wrong.name, shown(other), wrong.explanation});
-      CAPTURE(std::string(wrong.name));
-      if (num_tiles == 5) CHECK(message_of(inputs, other, expected) != "");
-    }
+  for (const exercise::Row& row : MISTAKES) {
+    const Run other = run(inputs, [&](auto&&... args) { attend_with(row.changes, args...); });
+    looks.push_back({row.name, shown(other), row.explanation});
+    CAPTURE(row.name);
+    if (num_tiles == 5) CHECK(message_of(inputs, other, expected) != "");
+  }
   exercise::check_shown(message.empty(), "calls: " + seen.calls + "\n" + message, shown(seen),
                         looks);
 }
@@ -505,11 +435,11 @@ TEST_CASE("two tiles") { check_tiles(2); }
 TEST_CASE("five tiles") { check_tiles(5); }
 
 TEST_CASE("other right answers") {
-  using W = Way;
-  for (const Way& way : {W{}, W{.rescale = W::kBehindPack}, W{.rescale = W::kBeforeNext}})
+  for (const char* const change : {"", "behind-pack", "before-next"})
     for (const int num_tiles : {1, 5}) {
+      const Changes is(change);
       const Inputs inputs(num_tiles);
-      CHECK(message_of(inputs, run(inputs, [&](auto&&... args) { attend_with(way, args...); }),
+      CHECK(message_of(inputs, run(inputs, [&](auto&&... args) { attend_with(is, args...); }),
                        inputs.expected()) == "");
     }
 }

@@ -40,123 +40,72 @@ struct Warp {
   }
 };
 
-// The function as people write it: right as it stands here, and each mistake is a change.
+// The right answer, and each mistake as a change to it.
 struct Way {
-  enum Of { kSum, kEach, kMax, kStdMax, kStdMaxExchanged, kRow0, kRow1, kBothRows } of = kSum;
-  bool nan_is_too_large = true;
-  enum Limit { kFinite, kNotInf, kNumber } limit = kNumber;
-  float number = LIMIT;
-  enum Vote {
-    kAny,
-    kNone,
-    kAll,
-    kQuad,
-    kLane0,
-    kSureDoNotVote,
-    kOnlySureVote,
-    kAnyIsGood,
-    kAllAreGood
-  } vote = kAny;
+  exercise::Changes is;
 
   bool large(float sum) const {
-    if (limit == kFinite) return !std::isfinite(sum);
-    if (limit == kNotInf) return std::isinf(sum);
-    return nan_is_too_large ? !(sum < number) : sum >= number;
+    const double limit = is.number("limit", LIMIT);
+    return is("finite")             ? !std::isfinite(sum)
+           : is("not-inf")          ? std::isinf(sum)
+           : is("nan-is-not-large") ? sum >= limit
+                                    : !(sum < limit);
   }
   bool again(const float (&sum)[2]) const {
-    const bool me = of == kSum               ? large(sum[0] + sum[1])
-                    : of == kEach            ? large(sum[0]) || large(sum[1])
-                    : of == kBothRows        ? large(sum[0]) && large(sum[1])
-                    : of == kMax             ? large(std::fmax(sum[0], sum[1]))
-                    : of == kStdMax          ? large(std::max(sum[0], sum[1]))
-                    : of == kStdMaxExchanged ? large(std::max(sum[1], sum[0]))
-                                             : large(sum[of == kRow0 ? 0 : 1]);
-    switch (vote) {
-      case kAny:
-        return warp_any(me);
-      case kNone:
-        return me;
-      case kAll:
-        return !warp_any(!me);
-      case kQuad: {
-        const float quad = shfl_xor(me ? 1.0f : 0.0f, 1) + (me ? 1.0f : 0.0f);
-        return shfl_xor(quad, 2) + quad > 0;
-      }
-      case kLane0:
-        return shfl(me, 0) != 0;
-      case kSureDoNotVote:
-        return me || warp_any(false);
-      case kOnlySureVote:
-        return me && warp_any(me);
-      case kAnyIsGood:
-        return warp_any(!me);
-      case kAllAreGood:
-        return !warp_any(me);
+    const bool me = is("each")                ? large(sum[0]) || large(sum[1])
+                    : is("both-rows-needed")  ? large(sum[0]) && large(sum[1])
+                    : is("max")               ? large(std::fmax(sum[0], sum[1]))
+                    : is("std-max")           ? large(std::max(sum[0], sum[1]))
+                    : is("std-max-exchanged") ? large(std::max(sum[1], sum[0]))
+                    : is("row-0")             ? large(sum[0])
+                    : is("row-1")             ? large(sum[1])
+                                              : large(sum[0] + sum[1]);
+    if (is("four-lanes-by-themselves")) {
+      const float quad = shfl_xor(me ? 1.0f : 0.0f, 1) + (me ? 1.0f : 0.0f);
+      return shfl_xor(quad, 2) + quad > 0;
     }
-    return false;
+    return is("lane-by-itself")     ? me
+           : is("all-must-agree")   ? !warp_any(!me)
+           : is("lane-0-decides")   ? shfl(me, 0) != 0
+           : is("sure-do-not-vote") ? me || warp_any(false)
+           : is("only-sure-vote")   ? me && warp_any(me)
+           : is("any-is-good")      ? warp_any(!me)
+           : is("all-are-good")     ? !warp_any(me)
+                                    : warp_any(me);
   }
 };
 
-using Wrong = exercise::Wrong<Way>;
-
-static std::vector<Wrong> wrong_ways() {
-  using W = Way;
-  std::vector<Wrong> wrong = {
-      {"nan-passes",
-       "a NaN passes: no comparison with it is true, so ask for what is good, and negate: !(sum < "
-       "limit)",
-       {{.of = W::kEach, .nan_is_too_large = false}, {.nan_is_too_large = false}}},
-      {"maximum-drops-nan",
-       "the larger of the two sums was looked at: fmax, and std::max by the order of its "
-       "arguments, drop a NaN. The sum of both keeps it",
-       {{.of = W::kMax}, {.of = W::kStdMax}, {.of = W::kStdMaxExchanged}}},
-      {"one-row-only",
-       "one of the lane's two rows was looked at",
-       {{.of = W::kRow0}, {.of = W::kRow1}}},
-      {"both-rows-needed",
-       "the tile is done again only if both rows of a lane are too large; one is enough",
-       {{.of = W::kBothRows}}},
-      {"limit-too-small",
-       "sums pass only up to a small number, and most tiles of some ordinary data are done again; "
-       "2^40 has to pass",
-       {}},
-      {"limit-too-large",
-       "sums pass up to a number with which O overflows: 4 lanes, a V of 2^60 and 2^14 tiles are a "
-       "factor of 2^76, so a sum that is finite is not enough",
-       {{.limit = W::kFinite}, {.of = W::kEach, .limit = W::kNotInf}, {.limit = W::kNotInf}}},
-      {"lane-by-itself",
-       "each lane decides for itself, and the lanes of a warp have two answers; a product needs "
-       "all 32: warp_any",
-       {{.vote = W::kNone}}},
-      {"four-lanes-by-themselves",
-       "the four lanes of a row agree, and the warp does not; a product needs all 32: warp_any",
-       {{.vote = W::kQuad}}},
-      {"all-must-agree",
-       "the tile is done again only if all lanes need it; any of them is enough",
-       {{.vote = W::kAll}}},
-      {"lane-0-decides", "lane 0's sums decide for the warp", {{.vote = W::kLane0}}},
-      {"not-all-vote",
-       "only some lanes call warp_any: behind || or && it is called only where the left side has "
-       "not decided yet. All 32 vote",
-       {{.vote = W::kSureDoNotVote}, {.vote = W::kOnlySureVote}}},
-      {"answer-upside-down",
-       "true is returned where the tile is good enough; it means again",
-       {{.vote = W::kAnyIsGood}, {.vote = W::kAllAreGood}}},
-  };
-  // One limit between any two neighbours.
-  const auto add = [&](const char* name, float number) {
-    for (Wrong& one : wrong)
-      if (one.name == std::string(name)) one.ways.push_back({.number = number});
-  };
-  add("limit-too-small", 0);
-  add("limit-too-small", 1);
-  add("limit-too-small", 0x1.8p38f);  // below the sum of two rows
-  for (size_t i = 0; i + 1 < std::size(kGood); ++i)
-    add("limit-too-small", kGood[i + 1].value / 1.5f);
-  for (const Value& value : kTooLarge)
-    if (value.value < INFINITE) add("limit-too-large", value.value * 3);
-  return wrong;
-}
+static const exercise::Table MISTAKES(R"(
+nan-passes: {,each }nan-is-not-large
+  a NaN passes: no comparison with it is true, so ask for what is good, and negate: !(sum < limit)
+maximum-drops-nan: max; std-max; std-max-exchanged
+  the larger of the two sums was looked at: fmax, and std::max by the order of its arguments, drop
+  a NaN. The sum of both keeps it
+one-row-only: row-0; row-1
+  one of the lane's two rows was looked at
+both-rows-needed
+  the tile is recomputed only if both rows of a lane are too large. One row is enough
+limit-too-small: limit={0,1,16,200,2000,2e4,2e7,2e10,2e11,4e11}
+  sums pass only up to a small number, and most tiles of some ordinary data are recomputed. 2^40 has
+  to pass
+limit-too-large: finite; {,each }not-inf; limit={2e17,3e21,9e29,2e36,2.5e38}
+  sums pass up to a number with which O overflows: 4 lanes, a V of 2^60 and 2^14 tiles are a
+  factor of 2^76, so a sum that is finite is not enough
+lane-by-itself
+  each lane decides for itself, and the lanes of a warp have two answers; a product needs all 32:
+  warp_any
+four-lanes-by-themselves
+  the four lanes of a row agree, and the warp does not; a product needs all 32: warp_any
+all-must-agree
+  the tile is recomputed only if all lanes need it. One lane is enough
+lane-0-decides
+  lane 0's sums decide for the warp
+not-all-vote: sure-do-not-vote; only-sure-vote
+  only some lanes call warp_any: after || or &&, it is called only where the left side has not
+  decided yet. All 32 lanes vote
+answer-upside-down: any-is-good; all-are-good
+  true is returned where the tile is good enough. It means that the tile is recomputed
+)");
 
 struct Run {
   std::string lanes = std::string(32, ' ');  // what each has answered: again, or good enough
@@ -216,7 +165,7 @@ static void check_warps(const std::vector<Warp>& warps) {
                "    (!: again, .: good enough)\n";
   }
   first += std::to_string(wrong) + " of " + std::to_string(warps.size()) + " warps are wrong";
-  const auto looks = exercise::looks(wrong_ways(), [&](const Way& way) {
+  const auto looks = exercise::looks<Way>(MISTAKES, [&](const Way& way) {
     return shown(warps, [&](const float(&sum)[2]) { return way.again(sum); });
   });
   exercise::check_shown(wrong == 0, first, shown(warps, answer), looks);

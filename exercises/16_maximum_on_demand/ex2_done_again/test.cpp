@@ -10,26 +10,9 @@ void Tile::scores(float (&S)[ROWS][KEYS]) const {
   std::copy(&known[0][0], &known[0][0] + ROWS * KEYS, &S[0][0]);
 }
 
-// The function as people write it: right as it stands here, and each mistake is a change.
+// The right answer, and each mistake as a change to it.
 struct Way {
-  enum Check {
-    kEitherSum,
-    kNanPasses,
-    kNotInf,
-    kWithL,
-    kRow0,
-    kRow1,
-    kNever,
-    kAlways
-  } check = kEitherSum;
-  enum Spoiled { kApart, kAdded, kNotReset, kOutputToo, kOutputAlone } spoiled = kApart;
-  enum Factor { kOld, kOne, kUpsideDown } l_factor = kOld, o_factor = kOld;
-  int l_times = 1, o_times = 1;
-  bool rescaled_late = false;
-  enum Max { kLarger, kOfTheTile, kOfBothRows } max = kLarger;
-  enum Again { kScores, kWeights, kKept } again = kScores;
-  bool weights_guarded = true, factor_guarded = true, first_guarded = false;
-  bool one_row = false, dropped = false, looks_first = false;
+  exercise::Changes is;
 
   static float guarded(float m, bool guard) { return guard && m == NEG_INF ? 0 : m; }
 
@@ -45,15 +28,15 @@ struct Way {
   }
 
   bool too_large(const Row (&rows)[ROWS], const float (&sum)[ROWS]) const {
-    bool any = check == kAlways;
+    bool any = is("always-again");
     for (int i = 0; i < ROWS; ++i) {
-      if ((check == kRow0 && i != 0) || (check == kRow1 && i != 1)) continue;
-      any |= check == kNanPasses ? sum[i] >= LIMIT
-             : check == kNotInf  ? !std::isfinite(sum[i])
-             : check == kWithL   ? !(rows[i].l + sum[i] < LIMIT)
-                                 : !(sum[i] < LIMIT);
+      if ((is("row-0") && i != 0) || (is("row-1") && i != 1)) continue;
+      any |= is("nan-passes")              ? sum[i] >= LIMIT
+             : is("finite-is-good-enough") ? !std::isfinite(sum[i])
+             : is("l-checked")             ? !(rows[i].l + sum[i] < LIMIT)
+                                           : !(sum[i] < LIMIT);
     }
-    return any && check != kNever;
+    return any && !is("never-again");
   }
 
   void step(Row (&rows)[ROWS], const Tile& tile) const {
@@ -61,38 +44,39 @@ struct Way {
     tile.scores(S);
     std::copy(&S[0][0], &S[0][0] + ROWS * KEYS, &first[0][0]);
     bool good[ROWS] = {};
-    if (!looks_first)
+    if (!is("looks-first"))
       for (int i = 0; i < ROWS; ++i) {
-        sum[i] = weights_of(S[i], guarded(rows[i].m, first_guarded));
+        sum[i] = weights_of(S[i], guarded(rows[i].m, is("guarded-in-the-first-try")));
         good[i] = sum[i] < LIMIT;
       }
-    const bool missed = looks_first || too_large(rows, sum);
+    const bool missed = is("looks-first") || too_large(rows, sum);
     float factor[ROWS][2] = {{1, 1}, {1, 1}};  // of l, of O
     if (missed) {
       for (int i = 0; i < ROWS; ++i) {
-        if (spoiled == kAdded || spoiled == kOutputToo) rows[i].l += sum[i];
-        if (spoiled >= kOutputToo) add_output(rows[i], S[i], tile);
+        if (is("added") || is("output-too")) rows[i].l += sum[i];
+        if (is("output-too") || is("output-alone")) add_output(rows[i], S[i], tile);
       }
-      if (again == kScores && !looks_first) tile.scores(S);
-      if (again == kKept) std::copy(&first[0][0], &first[0][0] + ROWS * KEYS, &S[0][0]);
+      if (!is.any("weights-for-scores", "scores-kept", "looks-first")) tile.scores(S);
+      if (is("scores-kept")) std::copy(&first[0][0], &first[0][0] + ROWS * KEYS, &S[0][0]);
       for (int i = 0; i < ROWS; ++i) {
-        if (one_row && good[i]) continue;
-        float largest = max == kOfTheTile ? NEG_INF : rows[i].m;
+        if (is("one-row-again") && good[i]) continue;
+        float largest = is("maximum-of-the-tile") ? NEG_INF : rows[i].m;
         for (int other = 0; other < ROWS; ++other)
           for (int key = 0; key < KEYS; ++key)
-            if (other == i || max == kOfBothRows) largest = std::max(largest, S[other][key]);
-        const float minus = guarded(largest, factor_guarded);
-        const auto of = [&](Factor which, int times) {
-          const float one = which == kOne          ? 1
-                            : which == kUpsideDown ? std::exp(minus - rows[i].m)
-                                                   : std::exp(rows[i].m - minus);
-          return times == 2 ? one * one : one;
+            if (other == i || is("maximum-of-both-rows"))
+              largest = std::max(largest, S[other][key]);
+        const float minus = guarded(largest, !is("factor-unguarded"));
+        const auto of = [&](const std::string& name) {
+          if (is(name + "-not-rescaled")) return 1.0f;
+          const float one =
+              is("factor-upside-down") ? std::exp(minus - rows[i].m) : std::exp(rows[i].m - minus);
+          return is(name + "-twice") ? one * one : one;
         };
-        factor[i][0] = of(l_factor, l_times);
-        factor[i][1] = of(o_factor, o_times);
+        factor[i][0] = of("l");
+        factor[i][1] = of("o");
         rows[i].m = largest;
-        const float sum_again = weights_of(S[i], guarded(largest, weights_guarded));
-        sum[i] = spoiled == kNotReset ? sum[i] + sum_again : sum_again;
+        const float sum_again = weights_of(S[i], guarded(largest, !is("weights-unguarded")));
+        sum[i] = is("not-reset") ? sum[i] + sum_again : sum_again;
       }
     }
     for (int i = 0; i < ROWS; ++i) {
@@ -100,98 +84,71 @@ struct Way {
         rows[i].l *= factor[i][0];
         for (float& o : rows[i].O) o *= factor[i][1];
       };
-      if (!rescaled_late) rescale();
-      if (!dropped || !missed) {
+      if (!is("rescaled-with-the-tile")) rescale();
+      if (!is("tile-dropped") || !missed) {
         rows[i].l += sum[i];
         add_output(rows[i], S[i], tile);
       }
-      if (rescaled_late) rescale();
+      if (is("rescaled-with-the-tile")) rescale();
     }
   }
 };
 
-using Wrong = exercise::Wrong<Way>;
-
-static const std::vector<Wrong>& wrong_ways() {
-  using W = Way;
-  static const std::vector<Wrong> wrong = {
-      {"spoiled-sum-kept",
-       "the sum of the first try is in l: it was added before the check, or not set back to 0 for "
-       "the second try",
-       {{.spoiled = W::kAdded}, {.spoiled = W::kNotReset}}},
-      {"spoiled-output-kept",
-       "O += S V was done before the check, with weights that are of no use",
-       {{.spoiled = W::kOutputToo}, {.spoiled = W::kOutputAlone}}},
-      {"not-rescaled",
-       "m grew, and l or O, or both, still belong to the old one: times exp(m - m'), with the old "
-       "m, for once m' is written to m that is 1",
-       {{.l_factor = W::kOne, .o_factor = W::kOne}, {.l_factor = W::kOne}, {.o_factor = W::kOne}}},
-      {"rescaled-twice",
-       "l or O, or both, were multiplied by the factor twice",
-       {{.l_times = 2, .o_times = 2}, {.l_times = 2}, {.o_times = 2}}},
-      {"rescaled-with-the-tile",
-       "l and O were multiplied behind the sums, and this tile's part with them; it belongs to m' "
-       "already",
-       {{.rescaled_late = true}}},
-      {"factor-upside-down",
-       "the factor is exp(m' - m); it is exp(m - m')",
-       {{.l_factor = W::kUpsideDown, .o_factor = W::kUpsideDown}}},
-      {"maximum-of-the-tile",
-       "m' is the maximum of this tile, also in a row where that is below m: m must not sink. m' = "
-       "max(m, tile)",
-       {{.max = W::kOfTheTile}}},
-      {"maximum-of-both-rows",
-       "m' is one number for both rows; above a row's maximum its weights may vanish",
-       {{.max = W::kOfBothRows}}},
-      {"weights-for-scores",
-       "what was exponentiated again, and looked at for a maximum, are the weights of the first "
-       "try; S has to be computed again",
-       {{.again = W::kWeights}}},
-      {"scores-kept",
-       "the numbers are right, but the scores were kept or come from elsewhere; on the GPU there "
-       "are no registers for a copy: ask tile.scores again",
-       {{.again = W::kKept}}},
-      {"infinity-minus-infinity",
-       "all scores are -inf, m' too, and -inf - (-inf) is NaN: subtract 0, in the factor and in "
-       "the weights of the second try",
-       {{.weights_guarded = false, .factor_guarded = false},
-        {.factor_guarded = false},
-        {.weights_guarded = false}}},
-      {"guarded-in-the-first-try",
-       "with m = -inf the first try subtracted 0, and its weights passed; m is still -inf, and l "
-       "and O belong to 0. Let the first try fail",
-       {{.first_guarded = true}}},
-      {"nan-passes",
-       "a sum that is NaN passes; -inf - (-inf) is NaN as long as m is -inf, and it means again: "
-       "!(sum < LIMIT)",
-       {{.check = W::kNanPasses}}},
-      {"finite-is-good-enough",
-       "a sum passes if it is finite; the limit is LIMIT",
-       {{.check = W::kNotInf}}},
-      {"l-checked",
-       "l was checked, the sum of all tiles so far; a tile misses by its own sum",
-       {{.check = W::kWithL}}},
-      {"one-row-checked",
-       "the sum of one row was checked; the other may be too large",
-       {{.check = W::kRow0}, {.check = W::kRow1}}},
-      {"never-again",
-       "no sum was checked, and weights that are of no use are in l and O",
-       {{.check = W::kNever}}},
-      {"always-again", "tiles that are good enough are done again, too", {{.check = W::kAlways}}},
-      {"looks-first",
-       "the maximum was looked for before the weights, in each tile: right, and what was to be "
-       "saved",
-       {{.looks_first = true}}},
-      {"one-row-again",
-       "only the row that missed was exponentiated again; the product has computed both, and the "
-       "other one's S are scores now",
-       {{.one_row = true}}},
-      {"tile-dropped",
-       "a tile that missed is not in l and O: behind the second try they are added as in any other",
-       {{.dropped = true}}},
-  };
-  return wrong;
-}
+static const exercise::Table MISTAKES(R"(
+spoiled-sum-kept: added; not-reset
+  the sum of the first try is in l: it was added before the check, or not set back to 0 for the
+  second try
+spoiled-output-kept: output-too; output-alone
+  O += S V was done before the check, with weights that are of no use
+not-rescaled: l-not-rescaled o-not-rescaled; {l,o}-not-rescaled
+  m grew, and l or O, or both, still belong to the old one: times exp(m - m'), with the old m, for
+  once m' is written to m that is 1
+rescaled-twice: l-twice o-twice; {l,o}-twice
+  l or O, or both, were multiplied by the factor twice
+rescaled-with-the-tile
+  l and O were multiplied after the sums, and this tile's part with them. This part belongs to m'
+  already
+factor-upside-down
+  the factor is exp(m' - m); it is exp(m - m')
+maximum-of-the-tile
+  m' is the maximum of this tile, even in a row where that is below m. m must not decrease: m' =
+  max(m, tile)
+maximum-of-both-rows
+  m' is one number for both rows; above a row's maximum its weights may vanish
+weights-for-scores
+  the weights of the first try were exponentiated, and their maximum was taken. S has to be
+  recomputed
+scores-kept
+  the numbers are right, but the scores were kept or come from elsewhere; on the GPU there are no
+  registers for a copy: ask tile.scores again
+infinity-minus-infinity: weights-unguarded {,factor-unguarded}; factor-unguarded
+  all scores are -inf, m' too, and -inf - (-inf) is NaN: subtract 0, in the factor and in the
+  weights of the second try
+guarded-in-the-first-try
+  with m = -inf the first try subtracted 0, and its weights passed; m is still -inf, and l and O
+  belong to 0. Let the first try fail
+nan-passes
+  a sum that is NaN passes; -inf - (-inf) is NaN as long as m is -inf, and it means again: !(sum <
+  LIMIT)
+finite-is-good-enough
+  a sum passes if it is finite; the limit is LIMIT
+l-checked
+  l was checked, the sum of all tiles so far; a tile misses by its own sum
+one-row-checked: row-0; row-1
+  the sum of one row was checked; the other may be too large
+never-again
+  no sum was checked, and weights that are of no use are in l and O
+always-again
+  tiles that are good enough are recomputed, too
+looks-first
+  the maximum was computed before the weights in each tile: right, but this is the work that the
+  method saves
+one-row-again
+  only the row that missed was exponentiated again. The product has recomputed both rows, and the
+  other row's S are scores now
+tile-dropped
+  a tile that missed is not in l and O. After the second try it is added as any other tile is
+)");
 
 struct Case {
   Row rows[ROWS];
@@ -235,12 +192,11 @@ static void check_step(const Case& c) {
   };
   const After expected = of({});
   std::vector<exercise::Mistake> rows, calls;
-  for (const Wrong& wrong : wrong_ways())
-    for (const Way& way : wrong.ways) {
-      const After other = of(way);
-      rows.push_back({wrong.name, other.rows, wrong.explanation});
-      calls.push_back({wrong.name, other.calls, wrong.explanation});
-    }
+  for (const exercise::Row& row : MISTAKES) {
+    const After other = of({row.changes});
+    rows.push_back({row.name, other.rows, row.explanation});
+    calls.push_back({row.name, other.calls, row.explanation});
+  }
   exercise::check_output({"rows", 4, 1e-5, {"m", "l", "O[0]", "O[1]"}}, got.rows, expected.rows,
                          rows);
   if (!none) exercise::check_output({"calls of scores", 0, 0}, got.calls, expected.calls, calls);
@@ -293,7 +249,7 @@ TEST_CASE("row 0 misses, and row 1 has larger scores than before") {
     }
     return result;
   };
-  const auto mistakes = exercise::mistakes(wrong_ways(), [&](const Way& way) {
+  const auto mistakes = exercise::mistakes<Way>(MISTAKES, [&](const Way& way) {
     return quotients([&](auto& rows, const Tile& tile) { way.step(rows, tile); });
   });
   exercise::check_output(

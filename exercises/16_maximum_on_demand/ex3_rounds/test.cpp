@@ -84,191 +84,109 @@ static Run run(const Case& c, Consume consume) {
   return result;
 }
 
-// The loop as people write it: right as it stands here, and each mistake is a change.
+// The right loop, and each mistake as a change to it.
 struct Way {
-  enum Ends {
-    kRight,
-    kOneEarly,
-    kOneLate,
-    kFours,
-    kEights,
-    kTwelve,
-    kFourAndEights,
-    kDouble,
-    kEdge,
-    kNever
-  } ends = kRight;
-  enum Vote { kAll, kOwn, kOwnBarrier, kOnlyMoved, kEachTile, kFrom8 } vote = kAll;
-  enum Counted {
-    kSinceVote,
-    kSinceBeginning,
-    kLastTile,
-    kOnlyMisses,
-    kOnlyExact
-  } counted = kSinceVote;
-  bool first_counted = false, edge_counted = false;
-  enum Skips { kNothing, kClear, kEdgesToo } skips = kNothing;
-  enum Mode { kRounds, kAllExact, kAllOnDemand, kUpsideDown } mode = kRounds;
-  bool first_on_demand = false, begin_on_demand = false, end_on_demand = false;
-  bool cut_at_clear = true, cut_at_end = true, ignores_edges = false;
+  exercise::Changes is;
 
   int next(int n, int clear_begin) const {
     const int from = std::max(clear_begin, 1);
-    switch (ends) {
-      case kRight:
-        break;
-      case kOneEarly:
-        return n < 3 ? 3 : (n + 1) / 8 * 8 + 7;
-      case kOneLate:
-        return n < 5 ? 5 : (n - 1) / 8 * 8 + 9;
-      case kFours:
-        return (n / 4 + 1) * 4;
-      case kEights:
-        return (n / 8 + 1) * 8;
-      case kTwelve:
-        return n < 4 ? 4 : n + 8;
-      case kFourAndEights:
-        return (n + 4) / 8 * 8 + 4;
-      case kDouble: {
-        int power = 4;
-        while (power <= n) power *= 2;
-        return power;
-      }
-      case kEdge:
-        return n - clear_begin < 4 ? clear_begin + 4 : from + ((n - from) / 8 + 1) * 8;
-      case kNever:
-        return 1 << 20;
-    }
-    return n < 4 ? 4 : (n / 8 + 1) * 8;
+    if (is("rounds-from-the-edge"))
+      return n - clear_begin < 4 ? clear_begin + 4 : from + ((n - from) / 8 + 1) * 8;
+    int power = 4;
+    while (power <= n) power *= 2;
+    return is("one-early")         ? n < 3 ? 3 : (n + 1) / 8 * 8 + 7
+           : is("one-late")        ? n < 5 ? 5 : (n - 1) / 8 * 8 + 9
+           : is("fours")           ? (n / 4 + 1) * 4
+           : is("eights")          ? (n / 8 + 1) * 8
+           : is("twelve")          ? n < 4 ? 4 : n + 8
+           : is("four-and-eights") ? (n + 4) / 8 * 8 + 4
+           : is("double")          ? power
+           : is("never")           ? 1 << 20
+           : n < 4                 ? 4
+                                   : (n / 8 + 1) * 8;
   }
   bool any(bool moved, int n) const {
-    switch (vote) {
-      case kAll:
-      case kEachTile:
-        break;
-      case kOwn:
-        return moved;
-      case kOwnBarrier:
-        return barrier_red_or(1 + warp_index(), 32, moved);
-      case kOnlyMoved:
-        return moved && barrier_red_or(1, 128, moved);
-      case kFrom8:
-        return n >= 8 && barrier_red_or(1, 128, moved);
-    }
-    return barrier_red_or(1, 128, moved);
+    if (is("own")) return moved;
+    if (is("own-barrier")) return barrier_red_or(1 + warp_index(), 32, moved);
+    if (is("not-all-vote")) return moved && barrier_red_or(1, 128, moved);
+    return !(is("from-8") && n < 8) && barrier_red_or(1, 128, moved);
   }
   void consume(Steps& steps, int end, int clear_begin, int clear_end) const {
-    if (ignores_edges) clear_begin = 0, clear_end = end;
-    const bool first = first_on_demand ? steps.on_demand(0) : steps.exact(0);
-    bool moved = first_counted && first;
+    if (is("ignores-edges")) clear_begin = 0, clear_end = end;
+    const bool first = is("first-tile-on-demand") ? steps.on_demand(0) : steps.exact(0);
+    bool moved = is("first-tile-counted") && first;
     int n = 1;
     while (n < end) {
       const bool edge = n < clear_begin || n >= clear_end;
-      int round_end = edge                ? (n < clear_begin ? clear_begin : end)
-                      : vote == kEachTile ? n + 1
-                                          : next(n, clear_begin);
-      if (!edge && cut_at_clear) round_end = std::min(round_end, clear_end);
-      if (edge || cut_at_end) round_end = std::min(round_end, end);
+      int round_end = edge                       ? (n < clear_begin ? clear_begin : end)
+                      : is("vote-for-each-tile") ? n + 1
+                                                 : next(n, clear_begin);
+      if (!edge && !is("beyond-clear")) round_end = std::min(round_end, clear_end);
+      if (edge || !is("beyond-end")) round_end = std::min(round_end, end);
       bool exact = edge || any(moved, n);
-      if (mode == kUpsideDown && !edge) exact = !exact;
-      if (mode == kAllExact) exact = true;
-      if (mode == kAllOnDemand) exact = edge;
-      if (begin_on_demand && n < clear_begin) exact = false;
-      if (end_on_demand && n >= clear_end) exact = false;
-      if (counted != kSinceBeginning && !(edge && edge_counted)) moved = false;
+      if (is("ways-exchanged") && !edge) exact = !exact;
+      if (is("all-exact")) exact = true;
+      if (is("all-on-demand")) exact = edge;
+      if (is("begin-on-demand") && n < clear_begin) exact = false;
+      if (is("end-on-demand") && n >= clear_end) exact = false;
+      if (!is("since-the-beginning") && !(edge && is("edge-counted"))) moved = false;
       bool seen = false;
       for (; n < round_end; ++n) {
-        if ((skips == kClear && moved) || (skips == kEdgesToo && seen)) continue;
+        if ((is("clear") && moved) || (is("edges-too") && seen)) continue;
         const bool now = exact ? steps.exact(n) : steps.on_demand(n);
         seen = seen || now;
-        if (counted == kOnlyMisses && exact) continue;
-        if (counted == kOnlyExact && !exact) continue;
-        if (edge && !edge_counted) continue;
-        moved = counted == kLastTile ? now : moved || now;
+        if (is("only-misses-count") && exact) continue;
+        if (is("only-exact") && !exact) continue;
+        if (edge && !is("edge-counted")) continue;
+        moved = is("last-tile-only") ? now : moved || now;
       }
     }
   }
 };
 
-using Wrong = exercise::Wrong<Way>;
-
-static const std::vector<Wrong>& wrong_ways() {
-  using W = Way;
-  static const std::vector<Wrong> wrong = {
-      {"own-warp-only",
-       "each warp asked its own maxima, and the four go different ways; a wgmma is all four's, so "
-       "they vote: barrier_red_or over 128 threads",
-       {{.vote = W::kOwn}, {.vote = W::kOwnBarrier}}},
-      {"not-all-vote",
-       "only warps in which a maximum moved call barrier_red_or; it waits for all 128 threads",
-       {{.vote = W::kOnlyMoved}}},
-      {"since-the-beginning",
-       "what moved once counts for ever, and the loop never returns to on demand: only the last "
-       "round counts. Clear the flag behind each vote",
-       {{.counted = W::kSinceBeginning}}},
-      {"last-tile-only",
-       "only the last tile of a round counts: moved |= …, not moved = …",
-       {{.counted = W::kLastTile}}},
-      {"only-misses-count",
-       "in exact rounds nothing is counted, so behind each of them the next is on demand, and may "
-       "miss again: a maximum that an exact tile raised counts, too",
-       {{.counted = W::kOnlyMisses}}},
-      {"never-exact",
-       "no miss makes the next round exact: misses are not counted, or nobody votes, or all tiles "
-       "are one round",
-       {{.ends = W::kNever}, {.counted = W::kOnlyExact}, {.mode = W::kAllOnDemand}}},
-      {"first-tile-counted",
-       "tile 0 always raises a maximum, from -inf, and that makes the next round exact; it does "
-       "not count",
-       {{.first_counted = true}}},
-      {"edge-counted",
-       "tiles at an edge were counted, and perhaps tile 0 as one: the first round behind them is "
-       "exact; they do not count",
-       {{.edge_counted = true}, {.first_counted = true, .edge_counted = true}}},
-      {"step-skipped",
-       "behind || or && a step runs only where the left side has not decided yet: tiles are left "
-       "out. |= runs it in any case",
-       {{.skips = W::kClear}, {.skips = W::kEdgesToo}}},
-      {"other-round-ends",
-       "rounds end elsewhere than in front of tile 4, 8, 16, 24, and so on by 8",
-       {{.ends = W::kOneEarly},
-        {.ends = W::kOneLate},
-        {.ends = W::kFours},
-        {.ends = W::kEights},
-        {.ends = W::kTwelve},
-        {.ends = W::kFourAndEights},
-        {.ends = W::kDouble},
-        {.vote = W::kFrom8}}},
-      {"rounds-from-the-edge",
-       "rounds are counted from clear_begin; they end in front of tile 4, 8, 16, whatever "
-       "clear_begin is",
-       {{.ends = W::kEdge}}},
-      {"vote-for-each-tile",
-       "each tile goes by the one before it, and votes; a round is one way, and one vote",
-       {{.vote = W::kEachTile}}},
-      {"ways-exchanged",
-       "a round is on demand where a maximum moved, and exact where none did",
-       {{.mode = W::kUpsideDown}}},
-      {"all-exact",
-       "no tile is on demand; a flag that tile 0 sets and nobody clears is one way to that",
-       {{.mode = W::kAllExact}}},
-      {"first-tile-on-demand",
-       "tile 0 is on demand, and there is no maximum at hand",
-       {{.first_on_demand = true}}},
-      {"edge-on-demand",
-       "tiles at an edge are on demand; there is a mask to apply, in the exact way",
-       {{.begin_on_demand = true},
-        {.end_on_demand = true},
-        {.begin_on_demand = true, .end_on_demand = true},
-        {.ignores_edges = true}}},
-      {"round-not-cut-off",
-       "the last round goes on behind clear_end, where tiles are masked, or behind end",
-       {{.cut_at_clear = false},
-        {.cut_at_end = false},
-        {.cut_at_clear = false, .cut_at_end = false}}},
-  };
-  return wrong;
-}
+static const exercise::Table MISTAKES(R"(
+own-warp-only: own; own-barrier
+  each warp asked its own maxima, and the four go different ways; a wgmma is all four's, so they
+  vote: barrier_red_or over 128 threads
+not-all-vote
+  only warps in which a maximum moved call barrier_red_or; it waits for all 128 threads
+since-the-beginning
+  what moved once counts for ever, and the loop never returns to on demand: only the last round
+  counts. Clear the flag behind each vote
+last-tile-only
+  only the last tile of a round counts: moved |= …, not moved = …
+only-misses-count
+  in exact rounds nothing is counted, so that after each of them the next is on demand, and may miss
+  again. A maximum that an exact tile raises counts, too
+never-exact: never; only-exact; all-on-demand
+  no miss makes the next round exact: misses are not counted, or no warp votes, or all tiles are one
+  round
+first-tile-counted
+  tile 0 always raises a maximum, from -inf, and that makes the next round exact; it does not
+  count
+edge-counted: edge-counted; first-tile-counted edge-counted
+  tiles at an edge were counted, and perhaps tile 0 as one, so that the first round after them is
+  exact. They do not count
+step-skipped: clear; edges-too
+  after || or && a step runs only where the left side has not decided yet, so that tiles are left
+  out. |= runs it in any case
+other-round-ends: one-early; one-late; fours; eights; twelve; four-and-eights; double; from-8
+  rounds do not end before tiles 4, 8, 16, 24 and so on in steps of 8
+rounds-from-the-edge
+  rounds are counted from clear_begin. They end before tiles 4, 8, 16, whatever clear_begin is
+vote-for-each-tile
+  each tile follows the previous tile, and votes. A round has one mode and one vote
+ways-exchanged
+  a round is on demand where a maximum moved, and exact where none did
+all-exact
+  no tile is on demand. One cause is a flag that tile 0 sets and that is never cleared
+first-tile-on-demand
+  tile 0 is on demand, but there is no maximum yet
+edge-on-demand: begin-on-demand; end-on-demand; begin-on-demand end-on-demand; ignores-edges
+  tiles at an edge are on demand; there is a mask to apply, in the exact way
+round-not-cut-off: {,beyond-end }beyond-clear; beyond-end
+  the last round continues past clear_end, where tiles are masked, or past end
+)");
 
 static void check_rounds(const Case& c) {
   const Run got =
@@ -286,7 +204,7 @@ static void check_rounds(const Case& c) {
   }
   message += "  expected        " + expected.modes[0] +
              "    (x: exact, d: on demand; moves: M either way, m only the exact way)";
-  const auto looks = exercise::looks(wrong_ways(), [&](const Way& way) {
+  const auto looks = exercise::looks<Way>(MISTAKES, [&](const Way& way) {
     return run(c, [&](Steps& steps) { way.consume(steps, c.end, c.clear_begin, c.clear_end); })
         .shown();
   });

@@ -15,84 +15,62 @@ struct Grid {
 };
 const Grid kLaunch = {44, 43, 8};
 
-// The function as people write it: right as it stands here, and each mistake is a change.
+// The right answer, and each mistake as a change to it.
 struct Way {
-  enum Group { kRight, kOfTiles, kOfHeads, kNumber, kNone, kLast } group = kRight;
-  enum Heads { kLeft, kFull, kAtMostAll } heads = kLeft;
-  enum Inside { kHeadFast, kHeadSlow, kExchanged } inside = kHeadFast;
-  bool last_first = true, whole_index = false, first_forgotten = false, head_backwards = false;
-  int off = 0;
+  exercise::Changes is;
 
   Work work_of(int index, const Grid& grid) const {
     const int full = grid.together * grid.q_tiles;
-    const int together = group == kNone ? grid.heads : grid.together;
-    const int first = group == kNone      ? 0
-                      : group == kOfHeads ? index / grid.together * grid.together
-                      : group == kOfTiles ? index / grid.q_tiles * grid.together
-                      : group == kNumber  ? index / full
-                                          : index / full * grid.together;
-    const int in_group = whole_index ? index : index - first * grid.q_tiles;
-    const int left = heads == kFull        ? together
-                     : heads == kAtMostAll ? std::min(together, grid.heads)
-                                           : std::min(together, grid.heads - first);
+    const int together = is("none") ? grid.heads : grid.together;
+    const int first = is("none")               ? 0
+                      : is("of-heads")         ? index / grid.together * grid.together
+                      : is("of-tiles")         ? index / grid.q_tiles * grid.together
+                      : is("group-for-a-head") ? index / full
+                                               : index / full * grid.together;
+    const int in_group = is("index-of-the-grid") ? index : index - first * grid.q_tiles;
+    const int left = is("full")          ? together
+                     : is("at-most-all") ? std::min(together, grid.heads)
+                                         : std::min(together, grid.heads - first);
     const int n = left > 0 ? left : 1;
-    const int head = inside == kHeadFast   ? in_group % n
-                     : inside == kHeadSlow ? in_group / grid.q_tiles
-                                           : in_group / n;
-    const int tile = inside == kHeadFast   ? in_group / n
-                     : inside == kHeadSlow ? in_group % grid.q_tiles
-                                           : in_group % n;
-    return {(first_forgotten ? 0 : first) + (head_backwards ? n - 1 - head : head),
-            last_first ? grid.q_tiles - 1 - tile + off : tile};
+    const bool slow = is("head-slow"), exchanged = is("division-and-remainder-exchanged");
+    const int head = slow ? in_group / grid.q_tiles : exchanged ? in_group / n : in_group % n;
+    const int tile = slow ? in_group % grid.q_tiles : exchanged ? in_group % n : in_group / n;
+    return {
+        (is("first-head-forgotten") ? 0 : first) + (is("heads-backwards") ? n - 1 - head : head),
+        is("first-tile-first") ? tile : grid.q_tiles - 1 - tile + is("one-tile-too-far")};
   }
 };
 
-using Wrong = exercise::Wrong<Way>;
-
-static const std::vector<Wrong>& wrong_ways() {
-  using W = Way;
-  static const std::vector<Wrong> wrong = {
-      {"last-group-taken-as-full",
-       "the last group has fewer heads, and was taken as full: its tiles change after as many "
-       "blocks as it has heads, and heads that do not exist are named",
-       {{.heads = W::kFull}, {.heads = W::kAtMostAll}}},
-      {"first-tile-first",
-       "tiles go from the first to the last; with a causal mask the last sees the most keys, and "
-       "what takes longest should begin first",
-       {{.last_first = false}}},
-      {"head-after-head",
-       "one head goes after the other, each with all its tiles; in a group each tile goes through "
-       "all heads before the next, so that long ones begin early",
-       {{.inside = W::kHeadSlow}, {.inside = W::kHeadSlow, .last_first = false}}},
-      {"all-heads-together",
-       "all heads are one group: the long tiles are first, and K and V of all heads are read at "
-       "once, more than L2 holds",
-       {{.group = W::kNone}, {.group = W::kNone, .last_first = false}}},
-      {"group-of-blocks",
-       "the group was found by index / together, or index / q_tiles; a group has together * "
-       "q_tiles blocks",
-       {{.group = W::kOfHeads}, {.group = W::kOfTiles}}},
-      {"group-for-a-head",
-       "the number of the group was taken as its first head; times together",
-       {{.group = W::kNumber}}},
-      {"index-of-the-grid",
-       "the index in the grid was taken as that in the group: subtract the blocks of the groups "
-       "before",
-       {{.whole_index = true}}},
-      {"division-and-remainder-exchanged",
-       "the head is the division and the tile the remainder; the head changes with every block: "
-       "the remainder",
-       {{.inside = W::kExchanged}}},
-      {"one-tile-too-far", "tiles go from q_tiles to 1; they are q_tiles - 1 to 0", {{.off = 1}}},
-      {"first-head-forgotten",
-       "each group begins with head 0; its first head is together times the number of the group",
-       {{.first_forgotten = true}}},
-      {"heads-backwards",
-       "the heads of a group go from the last to the first; they go from the first on",
-       {{.head_backwards = true}}},
-  };
-  return wrong;
-}
+static const exercise::Table MISTAKES(R"(
+last-group-taken-as-full: full; at-most-all
+  the last group has fewer heads, and was taken as full: its tiles change after as many blocks as
+  it has heads, and heads that do not exist are named
+first-tile-first
+  tiles go from the first to the last. With a causal mask the last tile sees the most keys, and the
+  longest work should begin first
+head-after-head: head-slow {,first-tile-first}
+  one head goes after the other, each with all its tiles; in a group each tile goes through all
+  heads before the next, so that long ones begin early
+all-heads-together: none {,first-tile-first}
+  all heads are one group: the long tiles are first, and K and V of all heads are read at once,
+  more than L2 holds
+group-of-blocks: of-heads; of-tiles
+  the group was found by index / together, or index / q_tiles; a group has together * q_tiles
+  blocks
+group-for-a-head
+  the number of the group was taken as its first head; times together
+index-of-the-grid
+  the index in the grid was taken as that in the group: subtract the blocks of the groups before
+division-and-remainder-exchanged
+  the head is the division and the tile the remainder; the head changes with every block: the
+  remainder
+one-tile-too-far
+  tiles go from q_tiles to 1; they are q_tiles - 1 to 0
+first-head-forgotten
+  each group begins with head 0; its first head is together times the number of the group
+heads-backwards
+  the heads of a group go from the last to the first. They must go from the first to the last
+)");
 
 template <class Of>
 static std::vector<Work> all(const Grid& grid, Of of) {
@@ -193,7 +171,7 @@ static void check_order(const Grid& grid) {
               " tiles of queries, " + std::to_string(grid.together) + " heads together\n" +
               table(got, expected, first) + effects(grid, got, answer);
   }
-  const auto looks = exercise::looks(wrong_ways(), [&](const Way& way) {
+  const auto looks = exercise::looks<Way>(MISTAKES, [&](const Way& way) {
     return shown(all(grid, [&](int index) { return way.work_of(index, grid); }));
   });
   exercise::check_shown(message.empty(), message, shown(got), looks);

@@ -14,59 +14,50 @@ using exercise::Numbers;
 constexpr float NOT_A_NUMBER = std::numeric_limits<float>::quiet_NaN();
 constexpr float INFINITE = std::numeric_limits<float>::infinity();
 
-// The function as people write it: right as it stands here, each mistake is a change to it.
+// The right answer, and each mistake as a change to it.
 struct Way {
-  enum Largest { kAbsolute, kSigned, kRange, kMinMax, kMean, kFirst } of = kAbsolute;
-  float levels = 127;
-  enum Rounding { kNearest, kTruncated, kFloor, kCeil, kHalfAdded } rounding = kNearest;
-  enum Returned { kScale, kInverse, kLargest } returned = kScale;
-  enum Nan { kSeen, kDropped, kIfFirst, kIfLast } nan = kSeen;
-  bool inf_seen = true, finite_only = false;
-  float of_bad = NOT_A_NUMBER, of_zeros = 1;
-  bool negative_lost = false, multiplied = false, zeros_not_written = false;
-  enum Fit { kWrapped, kCutTo127, kCutTo128 } fit = kWrapped;  // what is too large for n
+  exercise::Changes is;
 
   float quantize(const std::vector<float>& x, std::vector<int8_t>& n) const {
-    float largest = nan == kIfFirst ? std::abs(x[0]) : 0, smallest = 0, sum = 0;
+    float largest = is("if-first") ? std::abs(x[0]) : 0, smallest = 0, sum = 0;
     bool has_nan = false, has_inf = false;
     for (const float value : x) {
       has_nan |= std::isnan(value);
       has_inf |= std::isinf(value);
-      if (finite_only && !std::isfinite(value)) continue;
-      const float size = of == kSigned || of == kRange ? value : std::abs(value);
-      largest = nan == kIfLast ? std::max(size, largest) : std::max(largest, size);
+      if (is("finite-only") && !std::isfinite(value)) continue;
+      const float size = is("largest-with-sign") || is("range") ? value : std::abs(value);
+      largest = is("if-last") ? std::max(size, largest) : std::max(largest, size);
       smallest = std::min(smallest, value);
       sum += std::abs(value);
     }
-    if (of == kRange) largest = (largest - smallest) / 2;
-    if (of == kMinMax) {
+    if (is("range")) largest = (largest - smallest) / 2;
+    if (is("min-max")) {
       const auto [low, high] = std::minmax_element(x.begin(), x.end());
       largest = (*high - *low) / 2;
     }
-    if (of == kMean) largest = sum / static_cast<float>(x.size());
-    if (of == kFirst) largest = std::abs(x[0]);
-    if ((has_nan && nan == kSeen) || (has_inf && inf_seen)) return of_bad;
-    if (has_nan || has_inf) return largest / levels;
-    const float scale = largest == 0 ? of_zeros : largest / levels;
+    if (is("mean-for-largest")) largest = sum / static_cast<float>(x.size());
+    if (is("first-for-largest")) largest = std::abs(x[0]);
+    if ((has_nan && !is.any("dropped", "if-first", "if-last")) || (has_inf && !is("inf-not-seen")))
+      return is.number("of-bad", NOT_A_NUMBER);
+    if (has_nan || has_inf) return largest / is.number("levels", 127);
+    const float scale =
+        largest == 0 ? is.number("of-zeros", 1) : largest / is.number("levels", 127);
     for (size_t i = 0; i < x.size(); ++i) {
-      if (largest == 0 && of != kMinMax) {
-        if (!zeros_not_written) n[i] = 0;
+      if (largest == 0 && !is("min-max")) {
+        if (!is("zeros-not-written")) n[i] = 0;
         continue;
       }
-      const float value = negative_lost ? std::abs(x[i]) : x[i];
-      const float ratio = multiplied ? value * scale : value / scale;
-      const float whole = rounding == kTruncated   ? std::trunc(ratio)
-                          : rounding == kFloor     ? std::floor(ratio)
-                          : rounding == kCeil      ? std::ceil(ratio)
-                          : rounding == kHalfAdded ? std::trunc(ratio + 0.5f)
-                                                   : std::nearbyint(ratio);
-      const float fitting = fit == kCutTo127            ? std::clamp(whole, -127.0f, 127.0f)
-                            : fit == kCutTo128          ? std::clamp(whole, -128.0f, 127.0f)
-                            : std::abs(whole) < 0x1p31f ? whole
-                                                        : 0;  // the last bits of such a number
+      const float value = is("sign-lost") ? std::abs(x[i]) : x[i];
+      const float ratio = is("multiplied-by-scale") ? value * scale : value / scale;
+      const float whole = is("truncated")                 ? std::trunc(ratio)
+                          : is("floor")                   ? std::floor(ratio)
+                          : is("ceil")                    ? std::ceil(ratio)
+                          : is("half-added-to-negatives") ? std::trunc(ratio + 0.5f)
+                                                          : std::nearbyint(ratio);
+      const float fitting = std::abs(whole) < 0x1p31f ? whole : 0;  // larger ones end with 0 bits
       n[i] = static_cast<int8_t>(static_cast<uint8_t>(static_cast<int>(fitting) & 0xff));
     }
-    return returned == kScale ? scale : returned == kInverse ? 1 / scale : largest;
+    return is("inverse-returned") ? 1 / scale : is("largest-returned") ? largest : scale;
   }
 };
 
@@ -76,103 +67,59 @@ struct Answer {
   }
 };
 
-using Known = exercise::Known<Way>;
-
-static std::vector<Known> all_known() {
-  using W = Way;
-  static const char* const truncated =
-      "numbers were cut off, not rounded to the nearest: the error is up to a whole scale";
-  static const char* const half =
-      "the scale reaches half of largest - smallest; it has to reach the largest |x|";
-  static const char* const lost_behind =
-      "max(|x|, largest) keeps a NaN until the next number comes: only one at the end is seen";
-  static const char* const unless_first =
-      "a NaN was dropped, unless it came first: max(largest, |x|) keeps what it began with";
-  static const std::vector<Known> known = {
-      {"largest-with-sign",
-       {.of = W::kSigned},
-       "the largest number was taken with its sign; -9 is larger than 1 here: std::abs"},
-      {"half-of-the-range", {.of = W::kRange}, half},
-      {"half-of-the-range", {.of = W::kRange, .levels = 127.5f}, half},
-      {"half-of-the-range", {.of = W::kMinMax}, half},
-      {"half-of-the-range", {.of = W::kMinMax, .levels = 127.5f}, half},
-      {"mean-for-largest",
-       {.of = W::kMean},
-       "the scale was made of the mean of |x|; what is larger does not fit into 8 bits"},
-      {"first-for-largest", {.of = W::kFirst}, "the scale was made of the first number"},
-      {"one-step-too-many",
-       {.levels = 128},
-       "the scale is largest / 128: the largest number becomes 128 or -128, and n goes from -127 "
-       "to 127"},
-      {"all-codes-one-sided",
-       {.levels = 255},
-       "255 steps are for numbers from 0 up; with signs there are 127 on either side"},
-      {"cut-off-not-rounded", {.rounding = W::kTruncated}, truncated},
-      {"cut-off-not-rounded", {.rounding = W::kFloor}, truncated},
-      {"cut-off-not-rounded", {.rounding = W::kCeil}, truncated},
-      {"half-added-to-negatives",
-       {.rounding = W::kHalfAdded},
-       "1/2 was added and the rest cut off: a cast cuts toward 0, so -19.6 becomes -19"},
-      {"multiplied-by-scale",
-       {.multiplied = true},
-       "x was multiplied by the scale; n is x / scale, so that scale * n is x again"},
-      {"zero-scale",
-       {.of_zeros = 0},
-       "the scale of zeros is 0, and 0 / 0 is NaN on the way: they ask for 1"},
-      {"tiny-scale-for-zeros",
-       {.of_zeros = 1e-8f},
-       "the scale of zeros is a tiny number; here it is 1"},
-      {"nan-for-zeros",
-       {.of_zeros = NOT_A_NUMBER},
-       "the scale of zeros is NaN; 0 is a multiple of any number, and they ask for 1"},
-      {"zeros-not-written",
-       {.zeros_not_written = true},
-       "the scale of zeros is right, but their n were left as they were, not set to 0"},
-      {"inverse-returned",
-       {.returned = W::kInverse},
-       "127 / largest was returned: what n was multiplied by. The scale is what n has to be "
-       "multiplied by later"},
-      {"largest-returned",
-       {.returned = W::kLargest},
-       "the largest |x| was returned; the scale is 1/127 of it"},
-      {"sign-lost", {.negative_lost = true}, "negative numbers have become positive"},
-      {"nan-dropped",
-       {.nan = W::kDropped},
-       "a NaN in the group did not make the scale NaN: max drops it; look with isfinite"},
-      {"nan-dropped",
-       {.nan = W::kDropped, .inf_seen = false},
-       "nobody looked for a NaN or an Inf: max drops a NaN, and an Inf makes the scale Inf; look "
-       "with isfinite"},
-      {"nan-dropped",
-       {.nan = W::kDropped, .inf_seen = false, .finite_only = true},
-       "NaN and Inf were left out when the largest was looked for; they make the scale NaN"},
-      {"inf-not-seen",
-       {.inf_seen = false},
-       "an Inf in the group made the scale Inf, not NaN: it is no multiple of anything, either"},
-      {"nan-lost-behind", {.nan = W::kIfLast}, lost_behind},
-      {"nan-lost-behind", {.nan = W::kIfLast, .inf_seen = false}, lost_behind},
-      {"nan-kept-if-first", {.nan = W::kIfFirst}, unless_first},
-      {"nan-kept-if-first", {.nan = W::kIfFirst, .inf_seen = false}, unless_first},
-      {"seen-but-not-nan",
-       {.of_bad = 1},
-       "a group with a NaN or an Inf got the scale 1: its scores look like any others; NaN says "
-       "it"},
-      {"seen-but-not-nan",
-       {.of_bad = 0},
-       "a group with a NaN or an Inf got the scale 0: its scores look like any others; NaN says "
-       "it"},
-      {"seen-but-not-nan",
-       {.of_bad = INFINITE},
-       "a group with a NaN or an Inf got the scale Inf; it is NaN for either"},
-  };
-  std::vector<Known> all;  // whatever an answer does with numbers that are too large for n
-  for (Known one : known)
-    for (const W::Fit fit : {W::kWrapped, W::kCutTo127, W::kCutTo128}) {
-      one.way.fit = fit;
-      all.push_back(one);
-    }
-  return all;
-}
+static const exercise::Table MISTAKES(R"(
+largest-with-sign
+  the largest number was taken with its sign; -9 is larger than 1 here: std::abs
+half-of-the-range: {range,min-max} {,levels=127.5}
+  the scale reaches half of largest - smallest; it has to reach the largest |x|
+mean-for-largest
+  the scale was computed from the mean of |x|, so that larger numbers do not fit into 8 bits
+first-for-largest
+  the scale was made of the first number
+one-step-too-many: levels=128
+  the scale is largest / 128: the largest number becomes 128 or -128, and n goes from -127 to 127
+all-codes-one-sided: levels=255
+  255 steps are for numbers from 0 up; with signs there are 127 on either side
+cut-off-not-rounded: truncated; floor; ceil
+  numbers were cut off, not rounded to the nearest: the error is up to a whole scale
+half-added-to-negatives
+  1/2 was added and the rest cut off: a cast cuts toward 0, so -19.6 becomes -19
+multiplied-by-scale
+  x was multiplied by the scale; n is x / scale, so that scale * n is x again
+zero-scale: of-zeros=0
+  the scale of zeros is 0, and 0 / 0 is NaN on the way: they ask for 1
+tiny-scale-for-zeros: of-zeros=1e-8
+  the scale of zeros is a tiny number; here it is 1
+nan-for-zeros: of-zeros=nan
+  the scale of zeros is NaN; 0 is a multiple of any number, and they ask for 1
+zeros-not-written
+  the scale of zeros is right, but their n were left as they were, not set to 0
+inverse-returned
+  127 / largest was returned, which is the factor from x to n. The scale is the factor from n to x
+largest-returned
+  the largest |x| was returned; the scale is 1/127 of it
+sign-lost
+  negative numbers have become positive
+nan-dropped: dropped
+  a NaN in the group did not make the scale NaN: max drops it; look with isfinite
+nan-dropped: dropped inf-not-seen
+  the code does not look for a NaN or an Inf. max drops a NaN, and an Inf makes the scale Inf: use
+  isfinite
+nan-dropped: dropped inf-not-seen finite-only
+  NaN and Inf were left out when the largest was looked for; they make the scale NaN
+inf-not-seen
+  an Inf in the group made the scale Inf, not NaN: it is no multiple of anything, either
+nan-lost-behind: if-last; if-last inf-not-seen
+  max(|x|, largest) keeps a NaN until the next number comes: only one at the end is seen
+nan-kept-if-first: if-first; if-first inf-not-seen
+  a NaN was dropped, unless it came first: max(largest, |x|) keeps what it began with
+seen-but-not-nan: of-bad=1
+  a group with a NaN or an Inf got the scale 1: its scores look like any others; NaN says it
+seen-but-not-nan: of-bad=0
+  a group with a NaN or an Inf got the scale 0: its scores look like any others; NaN says it
+seen-but-not-nan: of-bad=inf
+  a group with a NaN or an Inf got the scale Inf; it is NaN for either
+)");
 
 // The scale, then all n.
 template <class Any>
@@ -185,11 +132,10 @@ static Numbers quantized(const Any& way, const std::vector<float>& x) {
 }
 
 static void check_group(const std::vector<float>& x) {
-  const auto mistakes =
-      exercise::mistakes(all_known(), [&](const Way& way) { return quantized(way, x); });
   exercise::Output output{.name = "scale and n", .names = {"scale"}, .relative = true};
   for (size_t i = 0; i < x.size(); ++i) output.names.push_back("n[" + std::to_string(i) + "]");
-  exercise::check_output(output, quantized(Answer{}, x), quantized(Way{}, x), mistakes);
+  exercise::check_output<Way, Answer>(output, MISTAKES,
+                                      [&](const auto& way) { return quantized(way, x); });
 }
 
 // The scale alone, of a group that is out of the ordinary.
@@ -199,10 +145,8 @@ static void check_scale(const std::string& of, const std::vector<float>& x,
     const double scale = quantized(way, x)[0];
     return scale > 0 && scale < 1e-5 ? std::string("a tiny number") : exercise::text(scale);
   };
-  const auto looks = exercise::looks(all_known(), shown);
-  const std::string got = shown(Answer{});
-  exercise::check_shown(got == right, "the scale of " + of + ": expected " + right + ", got " + got,
-                        got, looks);
+  CHECK(shown(Way{}) == right);
+  exercise::check_shown<Way, Answer>("the scale of " + of, MISTAKES, shown);
 }
 
 TEST_CASE("four numbers") { check_group({0.9f, -0.2f, 0.05f, -1.27f}); }
@@ -224,8 +168,8 @@ TEST_CASE("zeros") {
     const Numbers all = quantized(way, zeros);
     return Numbers(all.begin() + 1, all.end());
   };
-  const auto mistakes = exercise::mistakes(all_known(), n_of);
-  exercise::check_output({"n", 0, 0}, n_of(Answer{}), {0, 0, 0}, mistakes);
+  CHECK(n_of(Way{}) == Numbers{0, 0, 0});
+  exercise::check_output<Way, Answer>({"n", 0, 0}, MISTAKES, n_of);
 }
 TEST_CASE("a NaN or an Inf") {
   for (const float bad : {NOT_A_NUMBER, INFINITE, -INFINITE}) {

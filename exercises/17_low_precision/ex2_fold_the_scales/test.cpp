@@ -11,43 +11,27 @@
 
 using exercise::Numbers;
 
-// The function as people write it: right as it stands here, each mistake is a change to it.
+// The right answer, and each mistake as a change to it.
 struct Way {
-  enum Key { kPairs, kSingle, kFours, kQuarters, kFirstOnly, kOneLane } key = kPairs;
-  enum Maximum {
-    kOfScores,
-    kOfIntegers,
-    kLargestIntegersScore,
-    kNone,
-    kOfSizes,
-    kFromZero,
-    kOfLane,
-    kSoFar,
-    kPlainIntegers,
-    kWithKeyScales,
-    kWithoutSoftmaxScale
-  } maximum = kOfScores;
-  bool q_forgotten = false, k_forgotten = false, scale_forgotten = false, scale_twice = false,
-       scale_divides = false;
-  enum Base { kE, kTwo, kLog2Twice, kLog2OfScoreOnly } base = kE;
-  bool divided = false, normalised = false, root = false;
+  exercise::Changes is;
 
   std::vector<float> weights(const std::vector<int>& S, const std::vector<float>& k_scales,
                              float q_scale, float scale) const {
     const auto factor = [&](size_t j) {
-      const size_t group = key == kPairs       ? j % 8 / 2
-                           : key == kSingle    ? j % 4
-                           : key == kFours     ? j / 2 % 8 / 2
-                           : key == kQuarters  ? j * 4 / S.size()
-                           : key == kFirstOnly ? 0
-                                               : j / 8 % 4;
-      const float k = k_forgotten ? 1 : k_scales[group], q = q_forgotten ? 1 : q_scale;
-      const float of_scores = scale_forgotten ? 1
-                              : scale_twice   ? scale * scale
-                              : scale_divides ? 1 / scale
-                                              : scale;
-      const float both = root ? std::sqrt(q * k) : q * k;
-      return divided ? of_scores / both : of_scores * both;
+      const size_t group = is("single-keys")           ? j % 4
+                           : is("fours-of-keys")       ? j / 2 % 8 / 2
+                           : is("quarters-of-the-row") ? j * 4 / S.size()
+                           : is("first-scale-for-all") ? 0
+                           : is("eights-of-keys")      ? j / 8 % 4
+                                                       : j % 8 / 2;
+      const float k = is("key-scales-forgotten") ? 1 : k_scales[group],
+                  q = is("query-scale-forgotten") ? 1 : q_scale;
+      const float of_scores = is("softmax-scale-forgotten")    ? 1
+                              : is("softmax-scale-twice")      ? scale * scale
+                              : is("divided-by-softmax-scale") ? 1 / scale
+                                                               : scale;
+      const float both = is("root-of-scales") ? std::sqrt(q * k) : q * k;
+      return is("divided-by-scales") ? of_scores / both : of_scores * both;
     };
     const auto score = [&](size_t j) { return static_cast<float>(S[j]) * factor(j); };
     size_t largest = 0;
@@ -56,7 +40,7 @@ struct Way {
     for (size_t j = 0; j < S.size(); ++j) {
       if (S[j] > S[largest]) largest = j;
       m_with_k = std::max(m_with_k, static_cast<float>(S[j]) * k_scales[j % 8 / 2]);
-      m = std::max(m, maximum == kOfSizes ? std::abs(score(j)) : score(j));
+      m = std::max(m, is("maximum-of-sizes") ? std::abs(score(j)) : score(j));
       so_far.push_back(m);
     }
     const auto of_lane = [&](size_t j) {
@@ -68,24 +52,25 @@ struct Way {
     std::vector<float> p(S.size());
     float sum = 0;
     for (size_t j = 0; j < S.size(); ++j) {
-      const float subtracted = maximum == kOfIntegers ? static_cast<float>(S[largest]) * factor(j)
-                               : maximum == kLargestIntegersScore ? score(largest)
-                               : maximum == kNone                 ? 0
-                               : maximum == kFromZero             ? std::max(m, 0.0f)
-                               : maximum == kOfLane               ? of_lane(j)
-                               : maximum == kSoFar                ? so_far[j]
-                               : maximum == kPlainIntegers        ? static_cast<float>(S[largest])
-                               : maximum == kWithKeyScales        ? m_with_k
-                               : maximum == kWithoutSoftmaxScale  ? m / scale
-                                                                  : m;
-      const float x =
-          base == kLog2OfScoreOnly ? score(j) * 1.44269504f - subtracted : score(j) - subtracted;
-      p[j] = base == kTwo || base == kLog2OfScoreOnly ? std::exp2(x)
-             : base == kLog2Twice                     ? std::exp(x * 1.44269504f)
-                                                      : std::exp(x);
+      const float subtracted = is("maximum-of-integers")
+                                   ? static_cast<float>(S[largest]) * factor(j)
+                               : is("score-of-the-largest-integer") ? score(largest)
+                               : is("no-maximum")                   ? 0
+                               : is("maximum-from-zero")            ? std::max(m, 0.0f)
+                               : is("maximum-of-the-lane")          ? of_lane(j)
+                               : is("maximum-so-far")               ? so_far[j]
+                               : is("plain-integers")               ? static_cast<float>(S[largest])
+                               : is("with-key-scales")              ? m_with_k
+                               : is("maximum-without-softmax-scale") ? m / scale
+                                                                     : m;
+      const float x = is("maximum-without-log2-e") ? score(j) * 1.44269504f - subtracted
+                                                   : score(j) - subtracted;
+      p[j] = is("two-for-e") || is("maximum-without-log2-e") ? std::exp2(x)
+             : is("log2-e-and-exp")                          ? std::exp(x * 1.44269504f)
+                                                             : std::exp(x);
       sum += p[j];
     }
-    if (normalised)
+    if (is("divided-by-the-sum"))
       for (float& weight : p) weight /= sum;
     return p;
   }
@@ -98,98 +83,68 @@ struct Answer {
   }
 };
 
-using Known = exercise::Known<Way>;
-
-static const std::vector<Known>& all_known() {
-  using W = Way;
-  static const std::vector<Known> known = {
-      {"single-keys",
-       {.key = W::kSingle},
-       "key j got scale j mod 4; two neighbours share one: j mod 8 / 2"},
-      {"fours-of-keys",
-       {.key = W::kFours},
-       "four neighbours share a scale here; two do, as a lane has two of eight columns"},
-      {"quarters-of-the-row",
-       {.key = W::kQuarters},
-       "each quarter of the row got a scale; a lane's keys are spread over all groups of eight"},
-      {"eights-of-keys",
-       {.key = W::kOneLane},
-       "eight neighbours share a scale here; they are in four lanes, which have four scales"},
-      {"first-scale-for-all", {.key = W::kFirstOnly}, "all keys got the first scale of the four"},
-      {"maximum-of-integers",
-       {.maximum = W::kOfIntegers},
-       "the largest integer was subtracted before the scales: each key lost another amount, and a "
-       "row must lose one"},
-      {"score-of-the-largest-integer",
-       {.maximum = W::kLargestIntegersScore},
-       "m is the score of the largest integer; with other scales another key may have the largest "
-       "score"},
-      {"no-maximum", {.maximum = W::kNone}, "no maximum was subtracted"},
-      {"maximum-from-zero",
-       {.maximum = W::kFromZero},
-       "m begins at 0, or near it; all scores of a row may be far below"},
-      {"maximum-of-the-lane",
-       {.maximum = W::kOfLane},
-       "each lane has an m of its own; the weights of a row need the same one"},
-      {"maximum-so-far",
-       {.maximum = W::kSoFar},
-       "each weight has the maximum of the keys up to its own, and nobody corrected those before a "
-       "larger score; find m first, then compute the weights"},
-      {"maximum-without-scales",
-       {.maximum = W::kPlainIntegers},
-       "m is the largest integer, and the scores have been multiplied by their scales"},
-      {"maximum-without-scales",
-       {.maximum = W::kWithKeyScales},
-       "m has the keys' scales alone; the scores have the query's and `scale`, too"},
-      {"maximum-without-softmax-scale",
-       {.maximum = W::kWithoutSoftmaxScale},
-       "the scores were multiplied by `scale` and m was not"},
-      {"maximum-of-sizes",
-       {.maximum = W::kOfSizes},
-       "m is the largest |score|; a score of -9 is no maximum"},
-      {"query-scale-forgotten", {.q_forgotten = true}, "the query's scale is missing"},
-      {"key-scales-forgotten", {.k_forgotten = true}, "the keys' scales are missing"},
-      {"softmax-scale-forgotten",
-       {.scale_forgotten = true},
-       "the scores were not multiplied by `scale`"},
-      {"softmax-scale-twice", {.scale_twice = true}, "the scores were multiplied by `scale` twice"},
-      {"divided-by-softmax-scale",
-       {.scale_divides = true},
-       "the scores were divided by `scale`; it multiplies them"},
-      {"two-for-e",
-       {.base = W::kTwo},
-       "2^(s - m) was computed; for e^(s - m) the factor needs log2 e"},
-      {"log2-e-and-exp",
-       {.base = W::kLog2Twice},
-       "log2 e was multiplied in, and then e^x computed; it belongs to 2^x"},
-      {"maximum-without-log2-e",
-       {.base = W::kLog2OfScoreOnly},
-       "the scores were multiplied by log2 e and m was not"},
-      {"divided-by-scales",
-       {.divided = true},
-       "the integers were divided by their scales; n stands for scale times n"},
-      {"root-of-scales",
-       {.root = true},
-       "the root of the two scales was taken; a product of two numbers has both"},
-      {"divided-by-the-sum",
-       {.normalised = true},
-       "the weights were divided by their sum; the kernel does that once, at the end"},
-  };
-  return known;
-}
-
-template <class Any>
-static Numbers computed(const Any& way, const std::vector<int>& S,
-                        const std::vector<float>& k_scales, float q_scale, float scale) {
-  return exercise::numbers(way.weights(S, k_scales, q_scale, scale));
-}
+static const exercise::Table MISTAKES(R"(
+single-keys
+  key j got scale j mod 4; two neighbours share one: j mod 8 / 2
+fours-of-keys
+  four neighbours share a scale here; two do, as a lane has two of eight columns
+quarters-of-the-row
+  each quarter of the row got a scale; a lane's keys are spread over all groups of eight
+eights-of-keys
+  eight neighbours share a scale here; they are in four lanes, which have four scales
+first-scale-for-all
+  all keys got the first scale of the four
+maximum-of-integers
+  the largest integer was subtracted before the scales: each key lost another amount, and a row
+  must lose one
+score-of-the-largest-integer
+  m is the score of the largest integer; with other scales another key may have the largest score
+no-maximum
+  no maximum was subtracted
+maximum-from-zero
+  m begins at 0, or near it; all scores of a row may be far below
+maximum-of-the-lane
+  each lane has a different m. The weights of a row need the same one
+maximum-so-far
+  each weight uses the maximum of the keys so far, and the weights before a larger score were not
+  corrected. Find m first, then compute the weights
+maximum-without-scales: plain-integers
+  m is the largest integer, and the scores have been multiplied by their scales
+maximum-without-scales: with-key-scales
+  m has the keys' scales alone; the scores have the query's and `scale`, too
+maximum-without-softmax-scale
+  the scores were multiplied by `scale` and m was not
+maximum-of-sizes
+  m is the largest |score|; a score of -9 is no maximum
+query-scale-forgotten
+  the query's scale is missing
+key-scales-forgotten
+  the keys' scales are missing
+softmax-scale-forgotten
+  the scores were not multiplied by `scale`
+softmax-scale-twice
+  the scores were multiplied by `scale` twice
+divided-by-softmax-scale
+  the scores were divided by `scale`; it multiplies them
+two-for-e
+  2^(s - m) was computed; for e^(s - m) the factor needs log2 e
+log2-e-and-exp
+  log2 e was multiplied in, and then e^x computed; it belongs to 2^x
+maximum-without-log2-e
+  the scores were multiplied by log2 e and m was not
+divided-by-scales
+  the integers were divided by their scales; n stands for scale times n
+root-of-scales
+  the root of the two scales was taken; a product of two numbers has both
+divided-by-the-sum
+  the weights were divided by their sum; the kernel does that once, at the end
+)");
 
 static void check_row(const std::vector<int>& S, const std::vector<float>& k_scales, float q_scale,
                       float scale) {
-  const auto mistakes = exercise::mistakes(
-      all_known(), [&](const Way& way) { return computed(way, S, k_scales, q_scale, scale); });
-  exercise::check_output({"p", 0, 1e-4}, computed(Answer{}, S, k_scales, q_scale, scale),
-                         computed(Way{}, S, k_scales, q_scale, scale), mistakes);
+  exercise::check_output<Way, Answer>({"p", 0, 1e-4}, MISTAKES, [&](const auto& way) {
+    return exercise::numbers(way.weights(S, k_scales, q_scale, scale));
+  });
 }
 
 static std::vector<int> integers(int count, int seed, float size) {

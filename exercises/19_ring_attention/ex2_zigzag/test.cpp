@@ -9,129 +9,67 @@
 
 using exercise::Numbers;
 
-// The functions as people write them: right as they stand here, each mistake is a change to them.
+// The right answer, and each mistake as a change to it.
 struct Way {
-  enum Chunk {
-    kZigzag,
-    kSideBySide,
-    kStriped,
-    kOneTooFar,
-    kOfRanks,
-    kInOrderLate,
-    kExchanged
-  } chunk = kZigzag;
-  // From the numbers of the chunks, or from the rule by steps.
-  enum Rule {
-    kCompared,
-    kBySteps,
-    kStepBelowRank,
-    kHalvesExchanged,
-    kAlwaysEarly,
-    kAlwaysLate,
-    kEverything,
-    kOnlyVisiblePieces,
-    kLateOnly,
-    kDiagonalOmitted,
-    kDiagonalAll,
-    kStepZeroTriangle,
-    kStepZeroAll,
-    kStepZeroTriangles,
-    kUpsideDown,
-    kLateLateOnly,
-    kRankForOwner
-  } rule = kCompared;
-  enum Owner { kBehind, kAhead, kOneMore, kNegative } owner = kBehind;
-  enum Pairs {
-    kSizes,
-    kOwnSizes,
-    kEqualSizes,
-    kEqualSizesUp,
-    kSquareTriangle,
-    kStrictTriangle,
-    kHalfTriangle,
-    kTriangleAsAll,
-    kPiecesOfP,
-    kChunksOfP,
-    kSideBySideSizes,
-    kQuartersOnly,
-    kTwoChunks,
-    kWithoutTriangles,
-    kRectangle
-  } pairs = kSizes;
+  exercise::Changes is;
 
   int owner_of(int rank, int step, int ranks) const {
-    return owner == kAhead      ? (rank + step) % ranks
-           : owner == kOneMore  ? (rank + 2 * ranks - step - 1) % ranks
-           : owner == kNegative ? (rank - step) % ranks
-                                : (rank + ranks - step) % ranks;
+    return is("ahead")      ? (rank + step) % ranks
+           : is("one-more") ? (rank + 2 * ranks - step - 1) % ranks
+           : is("negative") ? (rank - step) % ranks
+                            : (rank + ranks - step) % ranks;
   }
   int chunk_of(int rank, Half half, int ranks) const {
     const bool late = half == LATE;
-    switch (chunk) {
-      case kSideBySide:
-        return 2 * rank + late;
-      case kStriped:
-        return late ? rank + ranks : rank;
-      case kOneTooFar:
-        return late ? 2 * ranks - rank : rank;
-      case kOfRanks:
-        return late ? ranks - 1 - rank : rank;
-      case kInOrderLate:
-        return late ? rank + 1 : rank;
-      case kExchanged:
-        return late ? rank : 2 * ranks - 1 - rank;
-      default:
-        return late ? 2 * ranks - 1 - rank : rank;
-    }
+    return is("side-by-side")        ? 2 * rank + late
+           : late == is("exchanged") ? rank
+           : is("striped")           ? rank + ranks
+           : is("one-too-far")       ? 2 * ranks - rank
+           : is("of-ranks")          ? ranks - 1 - rank
+           : is("in-order-late")     ? rank + 1
+                                     : 2 * ranks - 1 - rank;
   }
   Quarter quarter_at(int rank, int step, int ranks, Half queries, Half keys) const {
-    const int whose = rule == kRankForOwner ? rank : owner_of(rank, step, ranks);
+    const int whose = is("own-chunks-for-the-owners") ? rank : owner_of(rank, step, ranks);
     const int q = chunk_of(rank, queries, ranks), k = chunk_of(whose, keys, ranks);
     const Quarter compared = q == k ? TRIANGLE : q > k ? ALL : NOTHING;
-    const bool early_half = rule == kStepBelowRank     ? step < rank
-                            : rule == kAlwaysEarly     ? true
-                            : rule == kAlwaysLate      ? false
-                            : rule == kHalvesExchanged ? step > rank
-                                                       : step <= rank;
-    switch (rule) {
-      case kCompared:
-      case kRankForOwner:
-        return compared;
-      case kEverything:
-        return ALL;
-      case kUpsideDown:
-        return q == k ? TRIANGLE : q < k ? ALL : NOTHING;
-      case kDiagonalOmitted:
-        return q == k ? NOTHING : compared;
-      case kDiagonalAll:
-        return q >= k ? ALL : NOTHING;
-      case kOnlyVisiblePieces:
-        return step > rank ? NOTHING : step == 0 ? compared : ALL;
-      default:
-        break;
-    }
+    const bool early_half = is("own-keys-a-step-later")     ? step < rank
+                            : is("always-the-early-keys")   ? true
+                            : is("always-the-late-queries") ? false
+                            : is("halves-exchanged")        ? step > rank
+                                                            : step <= rank;
+    if (is("nothing-is-hidden")) return ALL;
+    if (is("queries-and-keys-exchanged")) return q == k ? TRIANGLE : q < k ? ALL : NOTHING;
+    if (is("diagonal-omitted") && q == k) return NOTHING;
+    if (is("diagonal-without-mask") && q == k) return ALL;
+    if (is("skipped-as-in-order")) return step > rank ? NOTHING : step == 0 ? compared : ALL;
+    const bool by_steps =
+        is.any("by-steps", "own-keys-a-step-later", "halves-exchanged", "always-the-early-keys",
+               "always-the-late-queries", "late-keys-only", "early-keys-of-step-zero",
+               "step-zero-without-mask", "triangle-in-every-quarter");
+    if (!by_steps) return compared;
     if (step == 0) {
-      if (rule == kStepZeroAll) return ALL;
-      if (rule == kStepZeroTriangles) return TRIANGLE;
-      if (rule == kStepZeroTriangle) return queries == keys ? TRIANGLE : NOTHING;
+      if (is("step-zero-without-mask")) return ALL;
+      if (is("triangle-in-every-quarter")) return TRIANGLE;
+      if (is("early-keys-of-step-zero")) return queries == keys ? TRIANGLE : NOTHING;
       return queries == keys ? TRIANGLE : queries == LATE ? ALL : NOTHING;
     }
-    if (rule == kLateLateOnly)
+    if (is("late-keys-only"))
       return early_half                        ? (keys == EARLY ? ALL : NOTHING)
              : queries == LATE && keys == LATE ? ALL
                                                : NOTHING;
-    if (rule == kLateOnly) return queries == LATE ? ALL : NOTHING;
+
     if (early_half) return keys == EARLY ? ALL : NOTHING;
     return queries == LATE ? ALL : NOTHING;
   }
   int64_t pairs_at(int64_t length, int rank, int step, int ranks) const {
     const int whose = owner_of(rank, step, ranks);
     const auto size = [&](int of, Half half) -> int64_t {
-      if (pairs == kEqualSizes) return length / (2 * ranks);
-      if (pairs == kEqualSizesUp) return (length + 2 * ranks - 1) / (2 * ranks);
-      if (pairs == kChunksOfP) return ch19::piece(length, ranks, chunk_of(of, half, ranks)).size();
-      if (pairs == kSideBySideSizes) return ch19::piece(length, 2 * ranks, 2 * of + half).size();
-      if (pairs == kPiecesOfP) return ch19::piece(length, ranks, of).size();
+      if (is("sizes-rounded-down")) return length / (2 * ranks);
+      if (is("sizes-rounded-up")) return (length + 2 * ranks - 1) / (2 * ranks);
+      if (is("chunks-of-p")) return ch19::piece(length, ranks, chunk_of(of, half, ranks)).size();
+      if (is("sizes-of-neighbours")) return ch19::piece(length, 2 * ranks, 2 * of + half).size();
+      if (is("pieces-of-p")) return ch19::piece(length, ranks, of).size();
       return ch19::piece(length, 2 * ranks, chunk_of(of, half, ranks)).size();
     };
     int64_t sum = 0;
@@ -139,22 +77,23 @@ struct Way {
       for (const Half keys : {EARLY, LATE}) {
         const Quarter quarter = quarter_at(rank, step, ranks, queries, keys);
         const int64_t n_q = size(rank, queries);
-        const int64_t n_k = size(pairs == kOwnSizes ? rank : whose, keys);
-        if (quarter == ALL || pairs == kRectangle) sum += pairs == kQuartersOnly ? 1 : n_q * n_k;
-        if (quarter != TRIANGLE || pairs == kRectangle) continue;
-        sum += pairs == kSquareTriangle     ? n_q * n_q / 2
-               : pairs == kStrictTriangle   ? n_q * (n_q - 1) / 2
-               : pairs == kHalfTriangle     ? n_q / 2 * (n_q + 1)
-               : pairs == kTriangleAsAll    ? n_q * n_q
-               : pairs == kWithoutTriangles ? 0
-               : pairs == kQuartersOnly     ? 0
-                                            : n_q * (n_q + 1) / 2;
+        const int64_t n_k = size(is("own-sizes-for-the-owners") ? rank : whose, keys);
+        if (quarter == ALL || is("masked-pairs-counted"))
+          sum += is("quarters-for-pairs") ? 1 : n_q * n_k;
+        if (quarter != TRIANGLE || is("masked-pairs-counted")) continue;
+        sum += is("triangle-half-a-square")      ? n_q * n_q / 2
+               : is("triangle-without-diagonal") ? n_q * (n_q - 1) / 2
+               : is("triangle-rounded")          ? n_q / 2 * (n_q + 1)
+               : is("triangle-as-a-square")      ? n_q * n_q
+               : is("triangles-not-counted")     ? 0
+               : is("quarters-for-pairs")        ? 0
+                                                 : n_q * (n_q + 1) / 2;
       }
-    return pairs == kTwoChunks ? 2 * size(rank, EARLY) * size(whose, EARLY) : sum;
+    return is("two-equal-quarters") ? 2 * size(rank, EARLY) * size(whose, EARLY) : sum;
   }
 };
 
-// What the learner wrote, to be called as a Way is.
+// The learner's answer, to be called as a Way is.
 struct Answer {
   int chunk_of(int rank, Half half, int ranks) const { return ::chunk_of(rank, half, ranks); }
   Quarter quarter_at(int rank, int step, int ranks, Half queries, Half keys) const {
@@ -165,147 +104,93 @@ struct Answer {
   }
 };
 
-using Known = exercise::Known<Way>;
-
-static const std::vector<Known>& all_known() {
-  using W = Way;
-  static const char* const side_by_side =
-      "a rank holds two neighbouring chunks, which is what it would hold without zigzag: one from "
-      "the front and one from the end";
-  static const char* const striped =
-      "the late chunks are dealt out from the front again, so the last rank has the later one of "
-      "both: the late chunk of rank r is 2P - 1 - r";
-  static const char* const one_too_far =
-      "the late chunk is 2P - r; chunks are 0 to 2P - 1, so that of rank 0 does not exist";
-  static const char* const one_of_p =
-      "the late chunk is P - 1 - r, as if there were P chunks; there are 2P";
-  static const char* const of_p = "the sizes are those of P pieces; a chunk is one of 2P";
-  static const char* const ahead =
-      "the keys at step k were taken for those of rank r + k; they come from the rank before: r - "
-      "k";
-  static const char* const one_more =
-      "the keys at step k were taken for those of the next step; at step 0 a rank has its own";
-  static const char* const negative =
-      "(rank - step) % ranks is negative if step is larger than rank: add ranks before you divide";
-  static const std::vector<Known> known = {
-      {"chunks-side-by-side", {.chunk = W::kSideBySide}, side_by_side},
-      {"chunks-side-by-side", {.chunk = W::kSideBySide, .rule = W::kBySteps}, side_by_side},
-      {"chunks-side-by-side", {.chunk = W::kInOrderLate}, side_by_side},
-      {"chunks-side-by-side", {.chunk = W::kInOrderLate, .rule = W::kBySteps}, side_by_side},
-      {"dealt-from-the-front", {.chunk = W::kStriped}, striped},
-      {"dealt-from-the-front", {.chunk = W::kStriped, .rule = W::kBySteps}, striped},
-      {"one-chunk-too-far", {.chunk = W::kOneTooFar}, one_too_far},
-      {"one-chunk-too-far", {.chunk = W::kOneTooFar, .rule = W::kBySteps}, one_too_far},
-      {"chunks-of-p", {.chunk = W::kOfRanks}, one_of_p},
-      {"chunks-of-p", {.chunk = W::kOfRanks, .rule = W::kBySteps}, one_of_p},
-      {"early-and-late-exchanged",
-       {.chunk = W::kExchanged},
-       "the early chunk is 2P - 1 - r and the late one r; the other way round"},
-      {"early-and-late-exchanged",
-       {.chunk = W::kExchanged, .rule = W::kBySteps},
-       "the early chunk is 2P - 1 - r and the late one r; the other way round"},
-      {"own-keys-a-step-later",
-       {.rule = W::kStepBelowRank},
-       "at step `rank` the keys of rank 0 are there, whose early chunk all queries see: step <= "
-       "rank, not <"},
-      {"halves-exchanged",
-       {.rule = W::kHalvesExchanged},
-       "up to step `rank` the late queries see all keys, and later all queries the early keys; the "
-       "other way round"},
-      {"always-the-early-keys",
-       {.rule = W::kAlwaysEarly},
-       "at every step all queries see the early keys; behind step `rank` keys come from a later "
-       "rank, whose early chunk is behind one's own"},
-      {"always-the-late-queries",
-       {.rule = W::kAlwaysLate},
-       "at every step the late queries see all keys; up to step `rank` their late chunk is behind "
-       "one's own, and the early queries see the early keys"},
-      {"nothing-is-hidden",
-       {.rule = W::kEverything},
-       "all quarters were computed; a query sees no key behind it"},
-      {"skipped-as-in-order",
-       {.rule = W::kOnlyVisiblePieces},
-       "behind step `rank` nothing was computed, and before it everything: that is right for "
-       "pieces in order; here late queries see the keys of later ranks"},
-      {"late-keys-only",
-       {.rule = W::kLateLateOnly},
-       "behind step `rank` the late queries were given the late keys only; they see the early ones "
-       "as well"},
-      {"diagonal-omitted",
-       {.rule = W::kDiagonalOmitted},
-       "a chunk sees itself too, up to each query's own position: a triangle"},
-      {"diagonal-without-mask",
-       {.rule = W::kDiagonalAll},
-       "a chunk was allowed to see all of itself; a query sees itself and what is before: a "
-       "triangle"},
-      {"early-keys-of-step-zero",
-       {.rule = W::kStepZeroTriangle},
-       "at step 0 the late queries do not see the early keys; they see all of them"},
-      {"step-zero-without-mask",
-       {.rule = W::kStepZeroAll},
-       "at step 0 everything was computed; that is where the mask is"},
-      {"triangle-in-every-quarter",
-       {.rule = W::kStepZeroTriangles},
-       "at step 0 every quarter was a triangle; early by late is nothing and late by early is all: "
-       "only a chunk against itself is a triangle"},
-      {"queries-and-keys-exchanged",
-       {.rule = W::kUpsideDown},
-       "a chunk of queries sees the chunks of keys behind it; those before it"},
-      {"own-chunks-for-the-owners",
-       {.rule = W::kRankForOwner},
-       "the keys at every step were taken for the rank's own; at step k they are those of rank r - "
-       "k"},
-      {"wrong-direction", {.owner = W::kAhead}, ahead},
-      {"one-hop-too-far", {.owner = W::kOneMore}, one_more},
-      {"negative-modulo", {.owner = W::kNegative}, negative},
-      {"wrong-direction", {.rule = W::kBySteps, .owner = W::kAhead}, ahead},
-      {"one-hop-too-far", {.rule = W::kBySteps, .owner = W::kOneMore}, one_more},
-      {"negative-modulo", {.rule = W::kBySteps, .owner = W::kNegative}, negative},
-      {"own-sizes-for-the-owners",
-       {.pairs = W::kOwnSizes},
-       "the keys were counted as if they were the rank's own; the owner's chunks may have another "
-       "size"},
-      {"sizes-rounded-down",
-       {.pairs = W::kEqualSizes},
-       "all chunks were taken to have L / 2P positions; where that leaves a rest some have one "
-       "more"},
-      {"sizes-rounded-up",
-       {.pairs = W::kEqualSizesUp},
-       "all chunks were taken to have L / 2P positions, rounded up; some have one less, and some "
-       "none"},
-      {"pieces-of-p-counted", {.pairs = W::kPiecesOfP}, of_p},
-      {"pieces-of-p-counted", {.pairs = W::kChunksOfP}, of_p},
-      {"sizes-of-neighbours",
-       {.pairs = W::kSideBySideSizes},
-       "the sizes are those of chunks 2r and 2r + 1; of the two that the rank holds: chunk_of"},
-      {"triangle-without-diagonal",
-       {.pairs = W::kStrictTriangle},
-       "a triangle was counted as n (n - 1) / 2; a query sees itself: n (n + 1) / 2"},
-      {"triangle-half-a-square",
-       {.pairs = W::kSquareTriangle},
-       "a triangle was counted as n n / 2; with the diagonal it is n (n + 1) / 2"},
-      {"triangle-rounded",
-       {.pairs = W::kHalfTriangle},
-       "n / 2 was rounded before it was multiplied: n (n + 1) / 2, the product first"},
-      {"triangle-as-a-square",
-       {.pairs = W::kTriangleAsAll},
-       "a triangle was counted as n n; half of it is masked: n (n + 1) / 2"},
-      {"triangles-not-counted",
-       {.pairs = W::kWithoutTriangles},
-       "the triangles of step 0 were not counted"},
-      {"quarters-for-pairs",
-       {.pairs = W::kQuartersOnly},
-       "quarters were counted; each has as many pairs as queries times keys"},
-      {"two-equal-quarters",
-       {.pairs = W::kTwoChunks},
-       "two quarters of early by early were counted; that is the work if all chunks are of one "
-       "size and step 0 is left out"},
-      {"masked-pairs-counted",
-       {.pairs = W::kRectangle},
-       "all four quarters were counted, also what is not computed"},
-  };
-  return known;
-}
+static const exercise::Table MISTAKES(R"(
+chunks-side-by-side: side-by-side; side-by-side by-steps; in-order-late; in-order-late by-steps
+  a rank holds two neighbouring chunks, as it would without zigzag. It must hold one from the front
+  and one from the end
+dealt-from-the-front: striped; striped by-steps
+  the late chunks are dealt out from the front again, so the last rank has the later one of both:
+  the late chunk of rank r is 2P - 1 - r
+one-chunk-too-far: one-too-far; one-too-far by-steps
+  the late chunk is 2P - r; chunks are 0 to 2P - 1, so that of rank 0 does not exist
+chunks-of-p: of-ranks; of-ranks by-steps
+  the late chunk is P - 1 - r, as if there were P chunks; there are 2P
+early-and-late-exchanged: exchanged; exchanged by-steps
+  the early chunk is 2P - 1 - r and the late one r; the other way round
+own-keys-a-step-later
+  at step `rank` the keys of rank 0 are there, whose early chunk all queries see: step <= rank,
+  not <
+halves-exchanged
+  up to step `rank` the late queries see all keys, and later all queries the early keys; the other
+  way round
+always-the-early-keys
+  all queries see the early keys at every step. After step `rank` the keys come from a later rank,
+  whose early chunk comes after this rank's early chunk
+always-the-late-queries
+  the late queries see all keys at every step. Up to step `rank` the owner's late chunk comes after
+  this rank's late chunk, and the early queries see the early keys
+nothing-is-hidden
+  all quarters were computed. A query sees no key after it
+skipped-as-in-order
+  after step `rank` nothing was computed, and before it everything. This is right for pieces in
+  order, but here late queries see keys of later ranks
+late-keys-only
+  after step `rank` the late queries were given the late keys only. They see the early keys as well
+diagonal-omitted
+  a chunk sees itself too, up to each query's own position: a triangle
+diagonal-without-mask
+  a chunk was allowed to see all of itself; a query sees itself and what is before: a triangle
+early-keys-of-step-zero
+  at step 0 the late queries do not see the early keys; they see all of them
+step-zero-without-mask
+  at step 0 everything was computed; that is where the mask is
+triangle-in-every-quarter
+  at step 0 every quarter was a triangle; early by late is nothing and late by early is all: only
+  a chunk against itself is a triangle
+queries-and-keys-exchanged
+  a chunk of queries was given the chunks of keys after it. It sees those before it
+own-chunks-for-the-owners
+  the keys at every step were taken for the rank's own; at step k they are those of rank r - k
+wrong-direction: ahead
+  the keys at step k were taken for those of rank r + k; they come from the rank before: r - k
+one-hop-too-far: one-more
+  the keys at step k were taken for those of the next step. At step 0 a rank holds its own
+negative-modulo: negative
+  (rank - step) % ranks is negative if step is larger than rank: add ranks before you divide
+wrong-direction: by-steps ahead
+  the keys at step k were taken for those of rank r + k; they come from the rank before: r - k
+one-hop-too-far: by-steps one-more
+  the keys at step k were taken for those of the next step. At step 0 a rank holds its own
+negative-modulo: by-steps negative
+  (rank - step) % ranks is negative if step is larger than rank: add ranks before you divide
+own-sizes-for-the-owners
+  the keys were counted as if they were the rank's own; the owner's chunks may have another size
+sizes-rounded-down
+  all chunks were taken to have L / 2P positions; where that leaves a rest some have one more
+sizes-rounded-up
+  all chunks were taken to have L / 2P positions, rounded up; some have one less, and some none
+pieces-of-p-counted: pieces-of-p; chunks-of-p
+  the sizes are those of P pieces; a chunk is one of 2P
+sizes-of-neighbours
+  the sizes are those of chunks 2r and 2r + 1; of the two that the rank holds: chunk_of
+triangle-without-diagonal
+  a triangle was counted as n (n - 1) / 2; a query sees itself: n (n + 1) / 2
+triangle-half-a-square
+  a triangle was counted as n n / 2; with the diagonal it is n (n + 1) / 2
+triangle-rounded
+  n / 2 was rounded before it was multiplied: n (n + 1) / 2, the product first
+triangle-as-a-square
+  a triangle was counted as n n; half of it is masked: n (n + 1) / 2
+triangles-not-counted
+  the triangles of step 0 were not counted
+quarters-for-pairs
+  quarters were counted; each has as many pairs as queries times keys
+two-equal-quarters
+  two quarters of early by early were counted; that is the work if all chunks are of one size and
+  step 0 is left out
+masked-pairs-counted
+  all four quarters were counted, also what is not computed
+)");
 
 static void check_zigzag(int ranks, int64_t length) {
   const auto chunks = [&](const auto& way) {
@@ -314,9 +199,7 @@ static void check_zigzag(int ranks, int64_t length) {
       for (const Half half : {EARLY, LATE}) result.push_back(way.chunk_of(rank, half, ranks));
     return result;
   };
-  const auto mistakes = exercise::mistakes(all_known(), chunks);
-  exercise::check_output({"rank", 2, 0, {"early", "late"}}, chunks(Answer{}), chunks(Way{}),
-                         mistakes);
+  exercise::check_output<Way, Answer>({"rank", 2, 0, {"early", "late"}}, MISTAKES, chunks);
   for (int rank = 0; rank < ranks; ++rank) {
     const auto steps = [&](const auto& way) {
       Numbers result;
@@ -328,9 +211,9 @@ static void check_zigzag(int ranks, int64_t length) {
       }
       return result;
     };
-    exercise::check_output(
-        {"r" + std::to_string(rank) + ".step", 5, 0, {"EE", "EL", "LE", "LL", "pairs"}},
-        steps(Answer{}), steps(Way{}), exercise::mistakes(all_known(), steps));
+    exercise::check_output<Way, Answer>(
+        {"r" + std::to_string(rank) + ".step", 5, 0, {"EE", "EL", "LE", "LL", "pairs"}}, MISTAKES,
+        steps);
   }
 }
 
@@ -368,7 +251,7 @@ TEST_CASE("the work") {
         for (int step = 0; step < ranks; ++step)
           for (const Half q : {EARLY, LATE})
             for (const Half k : {EARLY, LATE})
-              CHECK(Way{.rule = Way::kBySteps}.quarter_at(rank, step, ranks, q, k) ==
+              CHECK(Way{exercise::Changes("by-steps")}.quarter_at(rank, step, ranks, q, k) ==
                     Way{}.quarter_at(rank, step, ranks, q, k));
     }
 }

@@ -25,65 +25,9 @@ struct Case {
   std::vector<int> targets;
 };
 
-// The function as people write it: right as it stands here, each mistake is a change to it.
+// The right answer, and each mistake as a change to it.
 struct Way {
-  enum Maximum {
-    kOfRow,
-    kNone,
-    kOfBatch,
-    kFromZero,
-    kOfRowZero,
-    kSoFar,
-    kNotAddedBack,
-    kAddedOnly,
-    kOnlyForGradient
-  } maximum = kOfRow;
-  enum Loss {
-    kFromLogits,
-    kFromProbability,
-    kOfQuotient,
-    kEpsilon,
-    kOneHotSum,
-    kNotLogged,
-    kNoTarget,
-    kNegative,
-    kLog2,
-    kLog10,
-    kSumInLog2,
-    kSumInLog10,
-    kOfDx,
-    kOfWeight,
-    kOfSoftmax
-  } loss_form = kFromLogits;
-  enum Mean { kOverRows, kSum, kLast, kOverVocabulary, kOverAll } mean = kOverRows;
-  enum Target { kOfOwnRow, kOfFirstTarget, kOfNextTarget, kReadInRowZero } target = kOfOwnRow;
-  enum OneHot {
-    kSubtracted,
-    kForgotten,
-    kAdded,
-    kTurned,
-    kInRowZero,
-    kDivisorOfHot,
-    kDivisorOfSoftmax,
-    kBeforeDividing,
-    kOnlyTarget,
-    kProbability,
-    kAtRowNumber,
-    kJacobian,
-    kJacobianTurned
-  } one_hot = kSubtracted;
-  enum Divisor { kRows, kNotDivided, kVocabulary, kElements, kZero } divisor = kRows;
-  enum Softmax {
-    kDivided,
-    kNotNormalised,
-    kNotInGradient,
-    kPowersOfTwo,
-    kTwice,
-    kOfLse,
-    kSumKept
-  } softmax = kDivided;
-  bool transposed = false, nothing_written = false;
-  double epsilon = 0;
+  exercise::Changes is;
 
   Result run(const Case& c) const {
     Numbers x = exercise::numbers(c.logits);
@@ -91,90 +35,92 @@ struct Way {
     const double of_batch = *std::max_element(x.begin(), x.end());
     double total = 0, l = 0, so_far = -INF;
     for (int i = 0; i < rows; ++i) {
-      const auto at = [&](int j) { return transposed ? j * rows + i : i * columns + j; };
+      const auto at = [&](int j) {
+        return is("rows-and-columns-exchanged") ? j * rows + i : i * columns + j;
+      };
       const int next = i == rows - 1 ? 0 : c.targets[i + 1];
-      const int t = target == kOfFirstTarget  ? c.targets[0]
-                    : target == kOfNextTarget ? next
-                                              : c.targets[i];
+      const int t = is("target-of-row-zero")       ? c.targets[0]
+                    : is("target-of-the-next-row") ? next
+                                                   : c.targets[i];
       double m = x[at(0)];
       for (int j = 0; j < columns; ++j) m = std::max(m, x[at(j)]);
       so_far = std::max(so_far, m);
-      if (maximum == kNone) m = 0;
-      if (maximum == kOfBatch) m = of_batch;
-      if (maximum == kOfRowZero) m = *std::max_element(x.begin(), x.begin() + columns);
-      if (maximum == kFromZero) m = std::max(m, 0.0);
-      if (maximum == kSoFar) m = so_far;
-      const double x_target = target == kReadInRowZero ? x[t] : x[at(t)];
+      if (is("none")) m = 0;
+      if (is("maximum-of-all-rows")) m = of_batch;
+      if (is("maximum-of-row-zero")) m = *std::max_element(x.begin(), x.begin() + columns);
+      if (is("maximum-starts-at-zero")) m = std::max(m, 0.0);
+      if (is("maximum-of-the-rows-so-far")) m = so_far;
+      const double x_target = is("read-in-row-zero") ? x[t] : x[at(t)];
       Numbers logits, weights;
-      if (softmax != kSumKept) l = 0;
+      if (!is("sum-of-the-rows-so-far")) l = 0;
       double unsafe = 0;  // the sum without the maximum taken out
       for (int j = 0; j < columns; ++j) {
         logits.push_back(x[at(j)]);
-        weights.push_back(softmax == kPowersOfTwo ? std::exp2(x[at(j)] - m)
-                                                  : std::exp(x[at(j)] - m));
+        weights.push_back(is("powers-of-two") ? std::exp2(x[at(j)] - m) : std::exp(x[at(j)] - m));
         l += weights[j];
         unsafe += std::exp(x[at(j)]);
       }
       const double rounded_lse =
           static_cast<float>(static_cast<float>(m) + std::log(static_cast<float>(l)));
-      if (softmax == kNotNormalised) l = 1;
+      if (is("not-normalised")) l = 1;
       const double p_target = weights[t] / l;
-      const double over = divisor == kNotDivided   ? 1
-                          : divisor == kVocabulary ? columns
-                          : divisor == kElements   ? rows * columns
-                                                   : rows;
-      for (int j = 0; j < columns && !nothing_written; ++j) {
-        const double p = softmax == kTwice           ? std::exp(weights[j] - m) / l
-                         : softmax == kOfLse         ? std::exp(logits[j] - rounded_lse)
-                         : softmax == kNotInGradient ? weights[j]
-                                                     : weights[j] / l;
-        const double hot = one_hot == kAtRowNumber ? j == i : j == t;
-        x[at(j)] = one_hot == kForgotten || one_hot == kInRowZero ? p / over
-                   : one_hot == kAdded                            ? (p + hot) / over
-                   : one_hot == kTurned                           ? (hot - p) / over
-                   : one_hot == kDivisorOfHot                     ? p - hot / over
-                   : one_hot == kDivisorOfSoftmax                 ? p / over - hot
-                   : one_hot == kBeforeDividing                   ? (p - hot / l) / over
-                   : one_hot == kOnlyTarget                       ? hot * (p - 1) / over
-                   : one_hot == kProbability                      ? (p - hot * p_target) / over
-                   : one_hot == kJacobian                         ? p_target * (p - hot) / over
-                   : one_hot == kJacobianTurned                   ? p_target * (hot - p) / over
-                                                                  : (p - hot) / over;
-        if (divisor == kZero && rows > 1) x[at(j)] *= 0;
+      const double over = is("gradient-not-divided")           ? 1
+                          : is("gradient-over-the-vocabulary") ? columns
+                          : is("gradient-over-all-logits")     ? rows * columns
+                                                               : rows;
+      for (int j = 0; j < columns && !is("gradient-not-written"); ++j) {
+        const double p = is("exponentiated-twice") ? std::exp(weights[j] - m) / l
+                         : is("softmax-from-a-rounded-logarithm")
+                             ? std::exp(logits[j] - rounded_lse)
+                         : is("not-in-gradient") ? weights[j]
+                                                 : weights[j] / l;
+        const double hot = is("one-hot-at-the-row-number") ? j == i : j == t;
+        x[at(j)] = is("one-hot-forgotten") || is("in-row-zero") ? p / over
+                   : is("one-hot-added")                        ? (p + hot) / over
+                   : is("gradient-negated")                     ? (hot - p) / over
+                   : is("softmax-not-divided")                  ? p - hot / over
+                   : is("one-hot-not-divided")                  ? p / over - hot
+                   : is("one-hot-before-the-division")          ? (p - hot / l) / over
+                   : is("target-only")                          ? hot * (p - 1) / over
+                   : is("target-set-to-zero")                   ? (p - hot * p_target) / over
+                   : is("jacobian")                             ? p_target * (p - hot) / over
+                   : is("jacobian-turned")                      ? p_target * (hot - p) / over
+                                                                : (p - hot) / over;
+        if (is("divided-as-whole-numbers") && rows > 1) x[at(j)] *= 0;
       }
-      if (one_hot == kInRowZero) x[t] -= 1.0 / rows;
-      const double lse = maximum == kNotAddedBack      ? std::log(l)
-                         : maximum == kOnlyForGradient ? std::log(unsafe)
-                                                       : m + std::log(l);
-      double loss = maximum == kAddedOnly           ? m - x_target
-                    : loss_form == kFromProbability ? -std::log(p_target < 1e-45 ? 0 : p_target)
-                    : loss_form == kOfQuotient      ? -std::log(weights[t] / l)
-                    : loss_form == kEpsilon         ? -std::log(p_target + epsilon)
-                    : loss_form == kNotLogged       ? -p_target
-                    : loss_form == kNoTarget        ? lse
-                    : loss_form == kNegative        ? x_target - lse
-                    : loss_form == kLog2            ? (lse - x_target) / std::log(2)
-                    : loss_form == kLog10           ? (lse - x_target) / std::log(10)
-                    : loss_form == kSumInLog2       ? m + std::log2(l) - x_target
-                    : loss_form == kSumInLog10      ? m + std::log10(l) - x_target
-                    : loss_form == kOfDx            ? lse - x[at(t)]
-                    : loss_form == kOfWeight        ? lse - weights[t]
-                    : loss_form == kOfSoftmax       ? lse - p_target
-                                                    : lse - x_target;
-      if (loss_form == kOneHotSum) {
+      if (is("in-row-zero")) x[t] -= 1.0 / rows;
+      const double lse = is("maximum-not-added-back") ? std::log(l)
+                         : is("only-for-gradient")    ? std::log(unsafe)
+                                                      : m + std::log(l);
+      double loss = is("loss-is-the-margin")    ? m - x_target
+                    : is("logarithm-of-zero")   ? -std::log(p_target < 1e-45 ? 0 : p_target)
+                    : is("of-quotient")         ? -std::log(weights[t] / l)
+                    : is("epsilon")             ? -std::log(p_target + is.number("epsilon", 0))
+                    : is("logarithm-forgotten") ? -p_target
+                    : is("target-forgotten")    ? lse
+                    : is("loss-negated")        ? x_target - lse
+                    : is("log-2")               ? (lse - x_target) / std::log(2)
+                    : is("log-10")              ? (lse - x_target) / std::log(10)
+                    : is("sum-in-log-2")        ? m + std::log2(l) - x_target
+                    : is("sum-in-log-10")       ? m + std::log10(l) - x_target
+                    : is("of-dx")               ? lse - x[at(t)]
+                    : is("of-weight")           ? lse - weights[t]
+                    : is("of-softmax")          ? lse - p_target
+                                                : lse - x_target;
+      if (is("zero-times-infinity")) {
         loss = 0;
         for (int j = 0; j < columns; ++j) loss += (j == t) * (lse - logits[j]);
       }
-      total = mean == kLast ? loss : total + loss;
+      total = is("last-row-only") ? loss : total + loss;
     }
-    if (mean == kOverRows || mean == kLast) total /= rows;
-    if (mean == kOverVocabulary) total /= columns;
-    if (mean == kOverAll) total /= rows * columns;
+    if (!is.any("sum", "over-vocabulary", "over-all")) total /= rows;
+    if (is("over-vocabulary")) total /= columns;
+    if (is("over-all")) total /= rows * columns;
     return {total, x};
   }
 };
 
-// What the learner wrote, to be called as a Way is.
+// The learner's answer, to be called as a Way is.
 struct Answer {
   Result run(const Case& c) const {
     // Who reads past the end finds a 0 there, and no crash.
@@ -190,216 +136,142 @@ struct Answer {
   }
 };
 
-using Known = exercise::Known<Way>;
-
-static const std::vector<Known>& all_known() {
-  using W = Way;
-  static const char* const no_maximum =
-      "e^x of the logits themselves was computed; it is Inf above 88.7 and all of a row's are 0 "
-      "below about -103: subtract the row's maximum first, for the loss and for the gradient";
-  static const char* const row_zero =
-      "the target was looked for in row 0; that of row i is at i * vocabulary + target";
-  static const char* const epsilon =
-      "a small number was added to the probability so that its logarithm is not -Inf; the loss of "
-      "an improbable target is then that number's, and the gradient another loss's: m + ln l - "
-      "x[target]";
-  static const char* const read_late =
-      "x[target] was read after something else had been written in its place; keep it before the "
-      "row is overwritten";
-  static const std::vector<Known> known = {
-      {"maximum-not-subtracted", {.maximum = W::kNone}, no_maximum},
-      {"maximum-not-subtracted", {.maximum = W::kOnlyForGradient}, no_maximum},
-      {"maximum-not-subtracted", {.maximum = W::kNone, .loss_form = W::kOfQuotient}, no_maximum},
-      {"maximum-of-all-rows",
-       {.maximum = W::kOfBatch},
-       "the maximum of all rows was subtracted; a row far below it is all 0 then, and ln 0 is "
-       "-Inf: each row its own"},
-      {"maximum-of-the-rows-so-far",
-       {.maximum = W::kSoFar},
-       "the maximum was not begun anew for each row; a row far below the ones before it is all 0 "
-       "then"},
-      {"sum-of-the-rows-so-far",
-       {.softmax = W::kSumKept},
-       "the sum l was not begun anew for each row, and goes on with that of the row before"},
-      {"maximum-of-row-zero",
-       {.maximum = W::kOfRowZero},
-       "the maximum was looked for in row 0 for every row, and its gradient stands there by then; "
-       "each row has its own"},
-      {"maximum-starts-at-zero",
-       {.maximum = W::kFromZero},
-       "the maximum began at 0, so in a row of negative logits nothing was taken out, and all e^x "
-       "may be 0: begin with a number of the row"},
-      {"maximum-not-added-back",
-       {.maximum = W::kNotAddedBack},
-       "the loss is ln l - x[target] with the maximum taken out of l alone; it has to be taken out "
-       "of both, or added to ln l"},
-      {"loss-is-the-margin",
-       {.maximum = W::kAddedOnly},
-       "the loss is m - x[target], 0 whenever the target is the most probable; ln l is missing"},
-      {"logarithm-of-zero",
-       {.loss_form = W::kFromProbability},
-       "the loss went by way of the probability, which is 0 in fp32 for an improbable target, and "
-       "-ln 0 is Inf: m + ln l - x[target] never takes the logarithm of something below 1"},
-      {"epsilon-in-the-logarithm", {.loss_form = W::kEpsilon, .epsilon = 1e-12}, epsilon},
-      {"epsilon-in-the-logarithm", {.loss_form = W::kEpsilon, .epsilon = 1e-10}, epsilon},
-      {"epsilon-in-the-logarithm", {.loss_form = W::kEpsilon, .epsilon = 1e-9}, epsilon},
-      {"epsilon-in-the-logarithm", {.loss_form = W::kEpsilon, .epsilon = 1e-8}, epsilon},
-      {"epsilon-in-the-logarithm", {.loss_form = W::kEpsilon, .epsilon = 1e-7}, epsilon},
-      {"epsilon-in-the-logarithm", {.loss_form = W::kEpsilon, .epsilon = 1e-6}, epsilon},
-      {"zero-times-infinity",
-       {.loss_form = W::kOneHotSum},
-       "the loss was summed over the whole row with weights 0 and 1; a logit of -Inf makes it 0 * "
-       "Inf = NaN: read the target alone"},
-      {"logarithm-forgotten",
-       {.loss_form = W::kNotLogged},
-       "the loss is -p of the target; the gradient p - 1 belongs to -ln p"},
-      {"target-forgotten",
-       {.loss_form = W::kNoTarget},
-       "the loss is ln of the sum alone; x[target] has to be subtracted, otherwise it does not "
-       "matter what came next"},
-      {"loss-negated",
-       {.loss_form = W::kNegative},
-       "the loss is ln p, which is never above 0; -ln p, so that less is better"},
-      {"logarithm-to-base-two",
-       {.loss_form = W::kLog2},
-       "the loss is in bits; the gradient p - 1 belongs to the natural logarithm"},
-      {"logarithm-to-base-ten",
-       {.loss_form = W::kLog10},
-       "a logarithm to base 10 was taken; the gradient p - 1 belongs to the natural one"},
-      {"logarithm-to-base-two",
-       {.loss_form = W::kSumInLog2},
-       "a logarithm to base 2 was taken of the sum, which is one of powers of e: ln l"},
-      {"logarithm-to-base-ten",
-       {.loss_form = W::kSumInLog10},
-       "a logarithm to base 10 was taken of the sum, which is one of powers of e: ln l"},
-      {"powers-of-two",
-       {.softmax = W::kPowersOfTwo},
-       "powers of 2 were computed; softmax has powers of e"},
-      {"target-read-too-late", {.loss_form = W::kOfDx}, read_late},
-      {"target-read-too-late", {.loss_form = W::kOfWeight}, read_late},
-      {"target-read-too-late", {.loss_form = W::kOfSoftmax}, read_late},
-      {"sum-for-mean",
-       {.mean = W::kSum},
-       "the losses of all rows were added; the mean: divide by the number of rows, as the gradient "
-       "is"},
-      {"sum-for-mean",
-       {.mean = W::kSum, .divisor = W::kNotDivided},
-       "loss and gradient are those of the sum over the rows; of the mean both are divided by the "
-       "number of rows"},
-      {"last-row-only",
-       {.mean = W::kLast},
-       "the loss is the last row's divided by the number of rows; the rows' losses have to be "
-       "added"},
-      {"mean-over-the-vocabulary",
-       {.mean = W::kOverVocabulary},
-       "the loss was divided by the vocabulary; there is one loss a row: divide by the number of "
-       "rows"},
-      {"mean-over-the-vocabulary",
-       {.mean = W::kOverVocabulary, .divisor = W::kVocabulary},
-       "loss and gradient were divided by the vocabulary; there is one loss a row: divide by the "
-       "number of rows"},
-      {"mean-over-all-logits",
-       {.mean = W::kOverAll},
-       "the loss was divided by the number of logits; there is one loss a row: divide by the "
-       "number of rows"},
-      {"mean-over-all-logits",
-       {.mean = W::kOverAll, .divisor = W::kElements},
-       "loss and gradient were divided by the number of logits; there is one loss a row: divide by "
-       "the number of rows"},
-      {"target-of-row-zero",
-       {.target = W::kOfFirstTarget},
-       "all rows were given the target of row 0; targets[row]"},
-      {"target-of-the-next-row",
-       {.target = W::kOfNextTarget},
-       "each row was given the next row's target; the targets are shifted already: targets[row] is "
-       "what came after the character of that row"},
-      {"target-in-row-zero", {.target = W::kReadInRowZero}, row_zero},
-      {"target-in-row-zero", {.one_hot = W::kInRowZero}, row_zero},
-      {"target-in-row-zero", {.target = W::kReadInRowZero, .one_hot = W::kInRowZero}, row_zero},
-      {"rows-and-columns-exchanged",
-       {.transposed = true},
-       "the logits were read as [vocabulary, rows]; column j of row i is at i * vocabulary + j"},
-      {"one-hot-forgotten",
-       {.one_hot = W::kForgotten},
-       "the gradient is softmax alone, so that every logit sinks; the target's has to rise: "
-       "subtract 1 there"},
-      {"one-hot-added",
-       {.one_hot = W::kAdded},
-       "1 was added at the target; that makes it less probable: subtract it"},
-      {"gradient-negated",
-       {.one_hot = W::kTurned},
-       "the gradient has the other sign; it is softmax - one-hot, and the step goes against it"},
-      {"one-hot-at-the-row-number",
-       {.one_hot = W::kAtRowNumber},
-       "1 was subtracted in column i of row i; the column is the target's: targets[i]"},
-      {"softmax-not-divided",
-       {.one_hot = W::kDivisorOfHot},
-       "only the 1 at the target was divided by the number of rows; softmax, too: (softmax - "
-       "one-hot) / rows"},
-      {"one-hot-not-divided",
-       {.one_hot = W::kDivisorOfSoftmax},
-       "softmax was divided by the number of rows, the 1 at the target was not: (softmax - "
-       "one-hot) / rows"},
-      {"one-hot-before-the-division",
-       {.one_hot = W::kBeforeDividing},
-       "the 1 at the target was subtracted from e^(x - m), before the division by l; subtract it "
-       "from softmax: e^(x - m) / l - 1"},
-      {"target-only",
-       {.one_hot = W::kOnlyTarget},
-       "only the target's logit got a gradient; the others make it improbable: softmax there"},
-      {"target-set-to-zero",
-       {.one_hot = W::kProbability},
-       "the gradient at the target is 0; softmax - 1"},
-      {"gradient-not-divided",
-       {.divisor = W::kNotDivided},
-       "the gradient is that of the sum; the loss is a mean: divide by the number of rows"},
-      {"gradient-over-the-vocabulary",
-       {.divisor = W::kVocabulary},
-       "the gradient was divided by the vocabulary; by the number of rows, as the loss is"},
-      {"gradient-over-all-logits",
-       {.divisor = W::kElements},
-       "the gradient was divided by the number of logits; by the number of rows, as the loss is"},
-      {"exponentiated-twice",
-       {.softmax = W::kTwice},
-       "e^(x - m) was computed of numbers that were e^(x - m) already: where they are stored, the "
-       "logits are gone"},
-      {"softmax-from-a-rounded-logarithm",
-       {.softmax = W::kOfLse},
-       "softmax was computed as e^(x - (m + ln l)); around 10000 fp32 rounds m + ln l to 0.001, "
-       "and the probabilities are off by as much: e^(x - m) / l"},
-      {"gradient-not-written",
-       {.nothing_written = true},
-       "the logits are still there; the gradient takes their place"},
-      {"divided-as-whole-numbers",
-       {.divisor = W::kZero},
-       "the gradient is 0 as soon as there are two rows: 1 / rows of whole numbers is 0"},
-      {"not-normalised",
-       {.softmax = W::kNotNormalised},
-       "e^(x - m) was taken for softmax; it has to be divided by the row's sum l, and ln l belongs "
-       "to the loss"},
-      {"not-normalised",
-       {.softmax = W::kNotInGradient},
-       "the gradient has e^(x - m) where softmax should be; it has to be divided by the row's sum "
-       "l"},
-      {"derivative-of-the-probability",
-       {.one_hot = W::kJacobian},
-       "the gradient is that of the target's probability, with the other sign; the loss is -ln p, "
-       "so that it is divided by p: what is left is softmax - one-hot"},
-      {"derivative-of-the-probability",
-       {.one_hot = W::kJacobianTurned},
-       "the gradient is that of the target's probability; the loss is -ln p, so that it is divided "
-       "by -p: what is left is softmax - one-hot"},
-  };
-  return known;
-}
+static const exercise::Table MISTAKES(R"(
+maximum-not-subtracted: none; only-for-gradient; none of-quotient
+  e^x of the logits themselves was computed; it is Inf above 88.7 and all of a row's are 0 below
+  about -103: subtract the row's maximum first, for the loss and for the gradient
+maximum-of-all-rows
+  the maximum of all rows was subtracted; a row far below it is all 0 then, and ln 0 is -Inf: each
+  row its own
+maximum-of-the-rows-so-far
+  the maximum was not reset for each row. A row far below the earlier rows is all 0 then
+sum-of-the-rows-so-far
+  the sum l was not reset for each row, and includes the sum of the previous row
+maximum-of-row-zero
+  the maximum was looked for in row 0 for every row, where the gradient has been written by then.
+  Each row has a separate maximum
+maximum-starts-at-zero
+  the maximum began at 0, so in a row of negative logits nothing was taken out, and all e^x may be
+  0: begin with a number of the row
+maximum-not-added-back
+  the loss is ln l - x[target] with the maximum taken out of l alone; it has to be taken out of
+  both, or added to ln l
+loss-is-the-margin
+  the loss is m - x[target], 0 whenever the target is the most probable; ln l is missing
+logarithm-of-zero
+  the loss went by way of the probability, which is 0 in fp32 for an improbable target, and -ln 0
+  is Inf: m + ln l - x[target] never takes the logarithm of something below 1
+epsilon-in-the-logarithm: epsilon={1e-12,1e-10,1e-9,1e-8,1e-7,1e-6}
+  a small number was added to the probability so that its logarithm is not -Inf; the loss of an
+  improbable target is then that number's, and the gradient another loss's: m + ln l - x[target]
+zero-times-infinity
+  the loss was summed over the whole row with weights 0 and 1; a logit of -Inf makes it 0 * Inf =
+  NaN: read the target alone
+logarithm-forgotten
+  the loss is -p of the target; the gradient p - 1 belongs to -ln p
+target-forgotten
+  the loss is ln of the sum alone; x[target] has to be subtracted, otherwise it does not matter
+  what came next
+loss-negated
+  the loss is ln p, which is never above 0; -ln p, so that less is better
+logarithm-to-base-two: log-2
+  the loss is in bits; the gradient p - 1 belongs to the natural logarithm
+logarithm-to-base-ten: log-10
+  a logarithm to base 10 was taken; the gradient p - 1 belongs to the natural one
+logarithm-to-base-two: sum-in-log-2
+  a logarithm to base 2 was taken of the sum, which is one of powers of e: ln l
+logarithm-to-base-ten: sum-in-log-10
+  a logarithm to base 10 was taken of the sum, which is one of powers of e: ln l
+powers-of-two
+  powers of 2 were computed; softmax has powers of e
+target-read-too-late: of-dx; of-weight; of-softmax
+  x[target] was read after something else had been written in its place; keep it before the row is
+  overwritten
+sum-for-mean: sum
+  the losses of all rows were added; the mean: divide by the number of rows, as the gradient is
+sum-for-mean: sum gradient-not-divided
+  loss and gradient are those of the sum over the rows. For the mean, divide both by the number of
+  rows
+last-row-only
+  the loss is the last row's divided by the number of rows; the rows' losses have to be added
+mean-over-the-vocabulary: over-vocabulary
+  the loss was divided by the vocabulary. There is one loss per row: divide by the number of rows
+mean-over-the-vocabulary: over-vocabulary gradient-over-the-vocabulary
+  loss and gradient were divided by the vocabulary. There is one loss per row: divide by the number
+  of rows
+mean-over-all-logits: over-all
+  the loss was divided by the number of logits. There is one loss per row: divide by the number of
+  rows
+mean-over-all-logits: over-all gradient-over-all-logits
+  loss and gradient were divided by the number of logits. There is one loss per row: divide by the
+  number of rows
+target-of-row-zero
+  all rows were given the target of row 0; targets[row]
+target-of-the-next-row
+  each row was given the next row's target. The targets are shifted already: targets[row] is the
+  character after that row
+target-in-row-zero: read-in-row-zero; in-row-zero; read-in-row-zero in-row-zero
+  the target was looked for in row 0; that of row i is at i * vocabulary + target
+rows-and-columns-exchanged
+  the logits were read as [vocabulary, rows]; column j of row i is at i * vocabulary + j
+one-hot-forgotten
+  the gradient is softmax alone, so that every logit sinks; the target's has to rise: subtract 1
+  there
+one-hot-added
+  1 was added at the target; that makes it less probable: subtract it
+gradient-negated
+  the gradient has the other sign; it is softmax - one-hot, and the step goes against it
+one-hot-at-the-row-number
+  1 was subtracted in column i of row i; the column is the target's: targets[i]
+softmax-not-divided
+  only the 1 at the target was divided by the number of rows; softmax, too: (softmax - one-hot) /
+  rows
+one-hot-not-divided
+  softmax was divided by the number of rows, the 1 at the target was not: (softmax - one-hot) /
+  rows
+one-hot-before-the-division
+  the 1 at the target was subtracted from e^(x - m), before the division by l; subtract it from
+  softmax: e^(x - m) / l - 1
+target-only
+  only the target's logit got a gradient; the others make it improbable: softmax there
+target-set-to-zero
+  the gradient at the target is 0; softmax - 1
+gradient-not-divided
+  the gradient is that of the sum; the loss is a mean: divide by the number of rows
+gradient-over-the-vocabulary
+  the gradient was divided by the vocabulary; by the number of rows, as the loss is
+gradient-over-all-logits
+  the gradient was divided by the number of logits; by the number of rows, as the loss is
+exponentiated-twice
+  e^(x - m) was computed of numbers that were e^(x - m) already: where they are stored, the logits
+  are gone
+softmax-from-a-rounded-logarithm
+  softmax was computed as e^(x - (m + ln l)); around 10000 fp32 rounds m + ln l to 0.001, and the
+  probabilities are off by as much: e^(x - m) / l
+gradient-not-written
+  the logits are still there; the gradient takes their place
+divided-as-whole-numbers
+  the gradient is 0 as soon as there are two rows: 1 / rows of whole numbers is 0
+not-normalised
+  e^(x - m) was taken for softmax; it has to be divided by the row's sum l, and ln l belongs to
+  the loss
+not-normalised: not-in-gradient
+  the gradient has e^(x - m) where softmax should be; it has to be divided by the row's sum l
+derivative-of-the-probability: jacobian
+  the gradient is that of the target's probability, with the other sign. The loss is -ln p, so that
+  this gradient is divided by p, and softmax - one-hot remains
+derivative-of-the-probability: jacobian-turned
+  the gradient is that of the target's probability. The loss is -ln p, so that this gradient is
+  divided by -p, and softmax - one-hot remains
+)");
 
 // fp32 rounds m + ln l to 1e-3 where m is 10000: that is no mistake.
 static void check_case(const Case& c, double tolerance_of_loss = 1e-5) {
   std::vector<exercise::Mistake> losses, gradients;
-  for (const Known& one : all_known()) {
-    const Result result = one.way.run(c);
-    losses.push_back({one.name, {result.loss}, one.explanation});
-    gradients.push_back({one.name, result.dx, one.explanation});
+  for (const exercise::Row& mistake : MISTAKES) {
+    const Result result = Way{mistake.changes}.run(c);
+    losses.push_back({mistake.name, {result.loss}, mistake.explanation});
+    gradients.push_back({mistake.name, result.dx, mistake.explanation});
   }
   const Result got = Answer{}.run(c), expected = Way{}.run(c);
   exercise::check_output({"loss", 0, tolerance_of_loss}, {got.loss}, {expected.loss}, losses);
@@ -421,12 +293,8 @@ static void check_nan(const Case& c, int row_of_nan) {
     }
     return text;
   };
-  const auto looks = exercise::looks(all_known(), shown);
-  const std::string got = shown(Answer{}), expected = shown(Way{});
-  exercise::check_shown(got == expected,
-                        "a logit of row " + std::to_string(row_of_nan) + " is NaN: expected " +
-                            expected + "; got " + got,
-                        got, looks);
+  exercise::check_shown<Way, Answer>("a logit of row " + std::to_string(row_of_nan) + " is NaN",
+                                     MISTAKES, shown);
 }
 
 static std::vector<float> random_logits(int count, int seed, float scale = 1, float shift = 0) {

@@ -14,113 +14,69 @@ using exercise::Numbers;
 constexpr double INF = std::numeric_limits<double>::infinity();
 constexpr double NOT_A_NUMBER = std::numeric_limits<double>::quiet_NaN();
 
-// The function as people write it: right as it stands here, each mistake is a change to it.
+// The right answer, and each mistake as a change to it.
 struct Way {
-  double step = 1e-5, relative = 1e-4, absolute = 1e-9;
-  enum Difference {
-    kCentral,
-    kForward,
-    kBackward,
-    kForwardHalved,
-    kNotHalved,
-    kNotDivided,
-    kTimesStep,
-    kTurned,
-    kNothing,
-    kFp32
-  } difference = kCentral;
-  enum PutBack { kCopy, kNot, kByAdding, kNotIfWrong } put_back = kCopy;
-  enum Bound {
-    kOfDifference,
-    kOfLarger,
-    kOfDx,
-    kAbsoluteOnly,
-    kOverDifference,
-    kOverDx,
-    kOverSum,
-    kOverFloor,
-    kEqual
-  } bound = kOfDifference;
-  enum Error { kSize, kTooLarge, kTooSmall, kOfSizes } error = kSize;
-  enum Compared {
-    kEach,
-    kNanPasses,
-    kNanPassesUnlessLast,
-    kFirst,
-    kLast,
-    kAllButLast,
-    kOne,
-    kSum,
-    kNorms,
-    kNormOfErrors,
-    kLargest,
-    kDirection,
-    kMean
-  } compared = kEach;
-  bool inverted = false, early = false;
+  exercise::Changes is;
+  double step = is.number("step", 1e-5), relative = is.number("relative", 1e-4),
+         absolute = is.number("absolute", 1e-9);
 
   bool within(double dx, double slope) const {
-    double off = error == kTooLarge   ? dx - slope
-                 : error == kTooSmall ? slope - dx
-                 : error == kOfSizes  ? std::abs(std::abs(dx) - std::abs(slope))
-                                      : std::abs(dx - slope);
-    if (bound == kEqual) return dx == slope;
-    const double larger = std::max(std::abs(dx), std::abs(slope));
-    double allowed = bound == kAbsoluteOnly ? absolute
-                     : bound == kOfLarger   ? absolute + relative * larger
-                     : bound == kOfDx       ? absolute + relative * std::abs(dx)
-                                            : absolute + relative * std::abs(slope);
-    if (bound >= kOverDifference) {
-      allowed = relative;
-      off /= bound == kOverDifference ? std::abs(slope)
-             : bound == kOverDx       ? std::abs(dx)
-             : bound == kOverSum      ? std::abs(dx) + std::abs(slope)
-                                      : std::max(std::abs(dx) + std::abs(slope), 1e-8);
-    }
-    return compared == kNanPasses ? !(off > allowed) : off <= allowed;
+    if (is("compared-for-equality")) return dx == slope;
+    const double size = std::abs(slope), sum = std::abs(dx) + size;
+    double off = is("too-large-only")   ? dx - slope
+                 : is("too-small-only") ? slope - dx
+                 : is("sizes-compared") ? std::abs(std::abs(dx) - size)
+                                        : std::abs(dx - slope);
+    double allowed = absolute + relative * (is("absolute-only") ? 0
+                                            : is("of-larger")   ? std::max(std::abs(dx), size)
+                                            : is("of-dx")       ? std::abs(dx)
+                                                                : size);
+    const double divisor = is("over-difference") ? size
+                           : is("over-dx")       ? std::abs(dx)
+                           : is("over-sum")      ? sum
+                           : is("over-floor")    ? std::max(sum, 1e-8)
+                                                 : -1;
+    if (divisor >= 0) allowed = relative, off /= divisor;
+    return is("compared-with-above") ? !(off > allowed) : off <= allowed;
   }
 
   bool gradient_is_right(const Function& f, Numbers& x, const Numbers& dx) const {
     Numbers slopes;
     bool first = true, last = true, all = true, one = false;
-    for (size_t i = 0; i < x.size(); ++i) {
-      if (compared == kAllButLast && i + 1 == x.size()) break;
+    const bool backward = is("backward"),
+               one_sided = backward || is.any("forward", "forward-halved");
+    for (size_t i = 0; i + is("last-component-forgotten") < x.size(); ++i) {
       const double kept = x[i];
       const auto ask = [&] {
         const double result = f(x);
-        return difference == kFp32 ? static_cast<double>(static_cast<float>(result)) : result;
+        return is("computed-in-fp32") ? static_cast<double>(static_cast<float>(result)) : result;
       };
-      const bool one_sided =
-          difference == kForward || difference == kBackward || difference == kForwardHalved;
       const double here = one_sided ? ask() : 0;
       double above = here, below = here;
-      if (difference != kBackward) {
-        x[i] = difference == kNothing ? kept : kept + step;
+      if (!backward) {
+        x[i] = is("x-not-changed") ? kept : kept + step;
         above = ask();
       }
-      if (difference != kForward && difference != kForwardHalved) {
-        x[i] = put_back == kByAdding    ? x[i] - 2 * step
-               : difference == kNothing ? kept
-                                        : kept - step;
+      if (!one_sided || backward) {
+        x[i] = is("by-adding") ? x[i] - 2 * step : is("x-not-changed") ? kept : kept - step;
         below = ask();
       }
-      double slope = (above - below) / (2 * step);
-      if (difference == kForward || difference == kBackward || difference == kNotHalved)
-        slope = (above - below) / step;
-      if (difference == kNotDivided) slope = above - below;
-      if (difference == kTurned) slope = (below - above) / (2 * step);
-      if (difference == kTimesStep) slope = (above - below) / 2 * step;
-      slopes.push_back(slope);
-      last = within(dx[i], slope);
+      const double rise = above - below;
+      slopes.push_back(is.any("forward", "backward", "not-halved") ? rise / step
+                       : is("not-divided")                         ? rise
+                       : is("times-step")                          ? rise / 2 * step
+                       : is("difference-turned-round")             ? (below - above) / (2 * step)
+                                                                   : rise / (2 * step));
+      last = within(dx[i], slopes[i]);
       if (i == 0) first = last;
-      if ((put_back == kNotIfWrong || (put_back == kNot && early)) && !last) return false;
-      if (put_back == kByAdding) x[i] += step;
-      if (put_back != kByAdding && put_back != kNot) x[i] = kept;
-      if (early && !last) return false;
+      if (is.any("not-put-back-if-wrong", "left-early") && !last) return false;
+      if (is("by-adding")) x[i] += step;
+      if (!is.any("by-adding", "stays", "left-early")) x[i] = kept;
+      if (is("early") && !last) return false;
       all = all && last;
       one = one || last;
     }
-    return inverted != verdict(dx, slopes, first, last, one, all);
+    return is("verdict-inverted") != verdict(dx, slopes, first, last, one, all);
   }
 
   bool verdict(const Numbers& dx, const Numbers& slopes, bool first, bool last, bool one,
@@ -128,7 +84,7 @@ struct Way {
     double sum_dx = 0, sum = 0, of_dx = 0, of_slopes = 0, of_errors = 0, dot = 0, size = 0, off = 0;
     double largest_error = 0, largest = 0;
     bool not_a_number = false;
-    double worst = 0;  // in bounds
+    double worst = 0;  // error, divided by its bound
     for (size_t i = 0; i < slopes.size(); ++i) {
       const double e = std::abs(dx[i] - slopes[i]);
       sum_dx += dx[i];
@@ -145,228 +101,113 @@ struct Way {
       worst = std::max(e / (absolute + relative * std::abs(slopes[i])), worst);
     }
     if (not_a_number) largest_error = NOT_A_NUMBER;
-    switch (compared) {
-      case kNanPassesUnlessLast:
-        return worst <= 1;
-      case kFirst:
-        return first;
-      case kLast:
-        return last;
-      case kOne:
-        return one;
-      case kSum:
-        return within(sum_dx, sum);
-      case kNorms:
-        return within(std::sqrt(of_dx), std::sqrt(of_slopes));
-      case kNormOfErrors:
-        return std::sqrt(of_errors) <= absolute + relative * std::sqrt(of_slopes);
-      case kLargest:
-        return largest_error <= absolute + relative * largest;
-      case kMean:
-        return off <= absolute + relative * size;
-      case kDirection:
-        return dot >= (1 - relative) * std::sqrt(of_dx * of_slopes);
-      default:
-        return all;
-    }
+    const auto bound = [&](double of) { return absolute + relative * of; };
+    return is("worst-of-all")           ? worst <= 1
+           : is("first-component-only") ? first
+           : is("last-component-only")  ? last
+           : is("one-right-is-enough")  ? one
+           : is("sums-compared")        ? within(sum_dx, sum)
+           : is("norms-compared")       ? within(std::sqrt(of_dx), std::sqrt(of_slopes))
+           : is("norm-of-errors")       ? std::sqrt(of_errors) <= bound(std::sqrt(of_slopes))
+           : is("largest")              ? largest_error <= bound(largest)
+           : is("mean")                 ? off <= bound(size)
+           : is("directions-compared")  ? dot >= (1 - relative) * std::sqrt(of_dx * of_slopes)
+                                        : all;
   }
 };
 
-// What the learner wrote, to be called as a Way is.
+// The learner's function, to be called as a Way is.
 struct Answer {
   bool gradient_is_right(const Function& f, Numbers& x, const Numbers& dx) const {
     return ::gradient_is_right(f, x, dx);
   }
 };
 
-using Wrong = exercise::Wrong<Way>;
+// Each mistake with several steps and bounds, because people choose different ones.
 
-// A mistake with several steps and bounds: whoever makes it has chosen some.
-static std::vector<Way> with_bounds(const std::vector<Way>& ways) {
-  std::vector<Way> all;
-  for (Way way : ways)
-    for (const double step : {1e-4, 1e-5, 1e-6})
-      for (const double relative : {1e-3, 1e-4, 1e-5}) {
-        way.step = step;
-        way.relative = relative;
-        way.absolute = relative == 1e-4 ? 1e-9 : 1e-8;
-        all.push_back(way);
-      }
-  return all;
-}
-
-static std::vector<Way> with_steps(const std::vector<double>& steps) {
-  std::vector<Way> all;
-  for (const double step : steps)
-    for (const double relative : {1e-3, 1e-4, 1e-5, 1e-6})
-      for (const double absolute : {1e-8, 1e-9})
-        all.push_back({.step = step, .relative = relative, .absolute = absolute});
-  return all;
-}
-
-static std::vector<Way> with_absolute(Way::Bound bound, const std::vector<double>& absolutes) {
-  std::vector<Way> all;
-  for (const double absolute : absolutes)
-    for (const double step : {1e-4, 1e-5, 1e-6})
-      all.push_back({.step = step, .absolute = absolute, .bound = bound});
-  return all;
-}
-
-static std::vector<Way> one_sided() {
-  std::vector<Way> all;
-  for (const Way::Difference difference : {Way::kForward, Way::kBackward, Way::kForwardHalved})
-    for (Way way : with_steps({1e-4, 1e-5, 1e-6, 1e-7, 1e-8})) {
-      way.difference = difference;
-      all.push_back(way);
-    }
-  return all;
-}
-
-static std::vector<Way> one_bound() {
-  std::vector<Way> all;
-  for (const Way::Compared compared : {Way::kNormOfErrors, Way::kLargest, Way::kMean})
-    for (const double step : {1e-4, 1e-5, 1e-6})
-      for (const double relative : {1e-3, 1e-4, 1e-5, 1e-6})
-        all.push_back({.step = step, .relative = relative, .compared = compared});
-  return all;
-}
-
-static std::vector<Way> too_tight() {
-  std::vector<Way> all;
-  for (const double absolute : {1e-8, 1e-9, 1e-10})
-    for (const double step : {3e-4, 1e-4, 3e-5, 1e-5})
-      for (const double relative : {1e-5, 1e-6, 1e-7, 1e-8})
-        if (relative < 100 * step * step)
-          all.push_back({.step = step, .relative = relative, .absolute = absolute});
-  return all;
-}
-
-static std::vector<Way> joined(std::vector<Way> a, const std::vector<Way>& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
-static const std::vector<Wrong>& wrong_ways() {
-  using W = Way;
-  static const std::vector<Wrong> wrong = {
-      {"one-sided-difference",
-       "f was asked on one side of x; that errs by h f'' / 2, which is all there is where f' is 0: "
-       "ask above and below",
-       one_sided()},
-      {"not-halved", "f(x + h) - f(x - h) was divided by h; the two are 2 h apart",
-       with_bounds({{.difference = W::kNotHalved}})},
-      {"not-divided-by-two-steps",
-       "f(x + h) - f(x - h) was not divided by 2 h; a / 2 * h is (a / 2) * h: a / (2 * h)",
-       with_bounds({{.difference = W::kNotDivided}, {.difference = W::kTimesStep}})},
-      {"difference-turned-round",
-       "f(x - h) - f(x + h) was taken, so that every slope has the wrong sign; above minus below",
-       with_bounds({{.difference = W::kTurned}})},
-      {"x-not-changed", "f was never asked of another x; was a copy of the number changed?",
-       with_bounds({{.difference = W::kNothing}})},
-      {"computed-in-fp32",
-       "f was stored in a float; 7 digits leave nothing of a difference of 2 h: double",
-       with_bounds({{.difference = W::kFp32}})},
-      {"step-too-small",
-       "h is so small that f(x + h) and f(x - h) differ in their last digits only; 1e-16 |f| / h "
-       "is far above the bound",
-       joined(with_steps({1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14, 1e-15, 1e-16}),
-              {{.step = 1e-7, .relative = 1e-3},
-               {.step = 1e-7, .relative = 1e-4},
-               {.step = 1e-7, .relative = 1e-5},
-               {.step = 1e-7, .relative = 1e-6}})},
-      {"step-too-large",
-       "h is so large that f is no straight line over 2 h; h h f''' / 6 is far above the bound",
-       with_steps({1e-3, 1e-2, 1e-1, 1})},
-      {"not-put-back",
-       "x is not what it was: a number was changed and stayed so, and all differences behind it "
-       "are of another x",
-       with_bounds({{.put_back = W::kNot}, {.put_back = W::kNot, .early = true}})},
-      {"put-back-by-adding",
-       "a number was put back by + h; x + h - 2 h + h has not always the bits of x: keep a copy",
-       with_bounds({{.put_back = W::kByAdding}, {.put_back = W::kByAdding, .early = true}})},
-      {"not-put-back-if-wrong",
-       "the function returned before it put the number back; first put it back, then judge",
-       with_bounds({{.put_back = W::kNotIfWrong}})},
-      {"absolute-part-too-large",
-       "the bound allows more than 1 % of a small gradient, so that a wrong one of 3e-6 passes; "
-       "the part that does not grow with the gradient has to stay far below",
-       joined(with_absolute(W::kOfDifference, {1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7}),
-              with_absolute(W::kAbsoluteOnly, {1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7}))},
-      {"bound-does-not-grow",
-       "the bound is the same for gradients of every size; a right one of 1e6 is off by more "
-       "because of h alone: a part that grows with the gradient",
-       with_absolute(W::kAbsoluteOnly, {1e-8, 1e-9, 1e-10})},
-      {"relative-only",
-       "where the gradient is 0 the bound is 0, or smaller than the 1e-11 by which rounding puts "
-       "the difference off, or 0 / 0: add a part that does not shrink, and is large enough",
-       joined(joined(with_bounds({{.bound = W::kOverDifference},
-                                  {.bound = W::kOverDx},
-                                  {.bound = W::kOverSum}}),
-                     {{.relative = 1e-4, .bound = W::kOverFloor},
-                      {.relative = 1e-5, .bound = W::kOverFloor},
-                      {.relative = 1e-6, .bound = W::kOverFloor},
-                      {.step = 1e-6, .relative = 1e-4, .bound = W::kOverFloor},
-                      {.step = 1e-6, .relative = 1e-5, .bound = W::kOverFloor},
-                      {.step = 1e-6, .relative = 1e-6, .bound = W::kOverFloor}}),
-              joined(with_absolute(W::kOfDifference, {0, 1e-15}),
-                     with_absolute(W::kOfLarger, {0, 1e-15})))},
-      {"bound-too-tight",
-       "right gradients fail where f is curved: there the difference itself errs by h h f''' / 6, "
-       "and the part of the bound that grows with the gradient allows less",
-       too_tight()},
-      {"relative-part-too-large",
-       "the bound allows 1 % of a gradient, or more; the differences are far better than that",
-       {{.relative = 0.01},
-        {.relative = 0.02},
-        {.relative = 0.05},
-        {.relative = 0.1},
-        {.relative = 0.5}}},
-      {"nan-passes",
-       "a NaN passes: error > bound is false for it, and std::max drops it; !(error <= bound) is "
-       "true",
-       with_bounds({{.compared = W::kNanPasses}, {.compared = W::kNanPassesUnlessLast}})},
-      {"infinity-allows-itself",
-       "the bound grows with dx; where dx is Inf the bound is Inf, and Inf <= Inf: let it grow "
-       "with the difference, or ask for a finite dx",
-       with_bounds({{.bound = W::kOfLarger}, {.bound = W::kOfDx}})},
-      {"sign-kept", "a gradient that is off in one direction passes; the error needs std::abs",
-       with_bounds({{.error = W::kTooLarge}, {.error = W::kTooSmall}})},
-      {"sizes-compared",
-       "|dx| and |difference| were compared, so that a wrong sign passes: |dx - difference|",
-       with_bounds({{.error = W::kOfSizes}})},
-      {"first-component-only",
-       "only the first component decides: return true after the loop, not in it",
-       with_bounds({{.compared = W::kFirst}})},
-      {"last-component-only",
-       "only the last component decides; a wrong one before it has to stay wrong",
-       with_bounds({{.compared = W::kLast}})},
-      {"last-component-forgotten",
-       "the last component was not looked at; the loop ends one too early",
-       with_bounds({{.compared = W::kAllButLast}})},
-      {"compared-for-equality",
-       "dx and the difference were compared with == or !=; both are rounded, so right ones differ: "
-       "a bound",
-       with_bounds({{.bound = W::kEqual}})},
-      {"one-right-is-enough", "the gradient passes if one component is right; all have to be",
-       with_bounds({{.compared = W::kOne}})},
-      {"sums-compared",
-       "the sums of all components were compared; errors that cancel pass: each by itself",
-       with_bounds({{.compared = W::kSum}})},
-      {"norms-compared",
-       "the norms were compared; a wrong sign or two components exchanged pass: each by itself",
-       with_bounds({{.compared = W::kNorms}})},
-      {"directions-compared",
-       "the angle between dx and the differences was looked at; a factor of 2 passes: each "
-       "component by itself",
-       with_bounds({{.compared = W::kDirection}})},
-      {"one-bound-for-all",
-       "the errors were held against the size of the whole gradient; a small component that is "
-       "wrong drowns in the others: each by itself",
-       one_bound()},
-      {"verdict-inverted", "right and wrong are exchanged", with_bounds({{.inverted = true}})},
-  };
-  return wrong;
-}
+static const exercise::Table MISTAKES(R"(
+$steps = step={1e-4,1e-5,1e-6}
+$bounds = step={1e-4,1e-5,1e-6} {relative=1e-3 absolute=1e-8,,relative=1e-5 absolute=1e-8}
+$any = relative={1e-3,1e-4,1e-5,1e-6} absolute={1e-8,1e-9}
+one-sided-difference: {forward,backward,forward-halved} step={1e-4,1e-5,1e-6,1e-7,1e-8} $any
+  f was evaluated on one side of x only. Such a difference is wrong by h f'' / 2, which is all that
+  is left where f' is 0. Evaluate f above x and below it
+not-halved: not-halved $bounds
+  f(x + h) - f(x - h) was divided by h. The two points are 2 h apart
+not-divided-by-two-steps: {not-divided,times-step} $bounds
+  f(x + h) - f(x - h) was not divided by 2 h. a / 2 * h is (a / 2) * h: write a / (2 * h)
+difference-turned-round: difference-turned-round $bounds
+  f(x - h) - f(x + h) was computed, so that every slope has the wrong sign. Subtract the value below
+  from the value above
+x-not-changed: x-not-changed $bounds
+  f was only evaluated at x itself. Perhaps a copy of the number was changed
+computed-in-fp32: computed-in-fp32 $bounds
+  f was stored in a float, whose 7 digits are too few for a difference over 2 h. Use double
+step-too-small: step={1e-8,1e-9,1e-10,1e-11,1e-12,1e-13,1e-14,1e-15,1e-16} $any;
+    step=1e-7 relative={1e-3,1e-4,1e-5,1e-6}
+  h is so small that f(x + h) and f(x - h) differ in their last digits only. The rounding error
+  1e-16 |f| / h is far above the bound
+step-too-large: step={1e-3,1e-2,1e-1,1} $any
+  h is so large that f is not a straight line over 2 h. The error h h f''' / 6 is far above the
+  bound
+not-put-back: {stays,left-early} $bounds
+  x has changed: a number was not put back, so that all later differences are of another x
+put-back-by-adding: by-adding {,early} $bounds
+  a number was put back by adding h. x + h - 2 h + h does not always have the bits of x. Keep a copy
+not-put-back-if-wrong: not-put-back-if-wrong $bounds
+  the function returned before it put the number back. Put the number back first, then compare
+absolute-part-too-large: {,absolute-only} $steps absolute={1e-2,1e-3,1e-4,1e-5,1e-6,1e-7}
+  the bound allows more than 1 % of a small gradient, so that a wrong one of 3e-6 passes. The part
+  that does not grow with the gradient must be far smaller than the gradient
+bound-does-not-grow: absolute-only $steps absolute={1e-8,1e-9,1e-10}
+  the bound is the same for gradients of every size. A right one of 1e6 is off by more than that
+  because of h alone. Add a part that grows with the gradient
+relative-only: {over-difference,over-dx,over-sum} $bounds;
+    over-floor step={1e-5,1e-6} relative={1e-4,1e-5,1e-6}; {,of-larger} $steps absolute={0,1e-15}
+  where the gradient is 0, the bound is 0, or 0 / 0, or smaller than the 1e-11 by which rounding
+  changes the difference. Add a part that does not shrink and is large enough
+bound-too-tight: absolute={1e-8,1e-9,1e-10} step={3e-4,1e-4} relative={1e-6,1e-7,1e-8};
+    absolute={1e-8,1e-9,1e-10} step=3e-5 relative=1e-8
+  right gradients fail where f is curved. There the difference itself is wrong by h h f''' / 6, and
+  the part of the bound that grows with the gradient allows less
+relative-part-too-large: relative={0.01,0.02,0.05,0.1,0.5}
+  the bound allows 1 % of a gradient, or more. The differences are far more accurate than that
+nan-passes: {compared-with-above,worst-of-all} $bounds
+  A NaN passes, because error > bound is false for it and std::max drops it. Write !(error <=
+  bound), which is true for a NaN
+infinity-allows-itself: {of-larger,of-dx} $bounds
+  the bound grows with dx. Where dx is Inf, the bound is Inf, and Inf <= Inf is true. Let the bound
+  grow with the difference, or require that dx is finite
+sign-kept: {too-large-only,too-small-only} $bounds
+  a gradient that is off in one direction passes. The error needs std::abs
+sizes-compared: sizes-compared $bounds
+  |dx| and |difference| were compared, so that a wrong sign passes. Compare |dx - difference| with
+  the bound
+first-component-only: first-component-only $bounds
+  only the first component decides. Return true after the loop, not inside it
+last-component-only: last-component-only $bounds
+  only the last component decides. After one wrong component the gradient must stay wrong
+last-component-forgotten: last-component-forgotten $bounds
+  the last component was not checked. The loop ends one component too early
+compared-for-equality: compared-for-equality $bounds
+  dx and the difference were compared with == or !=. Both are rounded, so that right ones differ.
+  Compare with a bound
+one-right-is-enough: one-right-is-enough $bounds
+  the gradient passes if one component is right. All components must be right
+sums-compared: sums-compared $bounds
+  the sums of all components were compared, so that errors that cancel pass. Compare each component
+norms-compared: norms-compared $bounds
+  the norms were compared, so that a wrong sign or two exchanged components pass. Compare each
+  component
+directions-compared: directions-compared $bounds
+  the angle between dx and the differences was compared, so that a factor of 2 passes. Compare each
+  component
+one-bound-for-all: {norm-of-errors,largest,mean} $steps relative={1e-3,1e-4,1e-5,1e-6}
+  the errors were compared with the size of the whole gradient, so that a wrong small component
+  passes. Compare each component
+verdict-inverted: verdict-inverted $bounds
+  right and wrong are exchanged
+)");
 
 constexpr size_t MOST_QUESTIONS = 20000;
 
@@ -417,7 +258,7 @@ static std::string shown(const Any& way, const Function& f, const Numbers& at, c
 static void check_verdict(bool expected, const Function& f, const Numbers& x, const Numbers& dx,
                           const std::string& what) {
   const auto looks =
-      exercise::looks(wrong_ways(), [&](const Way& way) { return shown(way, f, x, dx); });
+      exercise::looks<Way>(MISTAKES, [&](const Way& way) { return shown(way, f, x, dx); });
   const std::string got = shown(Answer{}, f, x, dx), word = expected ? "right" : "wrong";
   const bool ok = got.rfind(word, 0) == 0 && got.find("another") == std::string::npos;
   exercise::check_shown(ok, what + ": expected " + word + ", got " + got, got, looks);

@@ -9,67 +9,26 @@
 
 using exercise::Numbers;
 
-// The functions as people write them: right as they stand here, each mistake is a change to them.
+// The right answer, and each mistake as a change to it.
 struct Way {
-  enum Product {  // where a number is in QKV
-    kSideBySide,
-    kOfAHeadTogether,
-    kInterleaved,
-    kInnermost,
-    kBatchForgotten,
-    kTokensFirst,
-    kNarrow,
-    kBlocksOfRows,
-    kHeadForgotten,
-    kHeadByOne,
-    kDimApart,
-    kOneNumberApart,
-    kThreeTensors
-  } product = kSideBySide;
-  enum Tensors { kQKV, kQVK, kKQV, kVQK, kKVQ, kVKQ, kQQQ } tensors = kQKV;
-  enum Tensor {  // where it is in Q, K, V
-    kHeadsOutside,
-    kNotMoved,
-    kTransposed,
-    kOnlyKTransposed,
-    kWithoutBatch,
-    kHeadsBeforeBatch,
-    kHeadBySize,
-    kHeadsOverlap
-  } tensor = kHeadsOutside;
-  enum Joined {  // where a number of O goes
-    kByRow,
-    kJoinedNotMoved,
-    kJoinedInterleaved,
-    kJoinedBatchForgotten,
-    kJoinedTokensFirst,
-    kWide,
-    kJoinedHeadForgotten,
-    kJoinedHeadByOne,
-    kJoinedTransposed,
-    kJoinedHeadsBeforeBatch
-  } to = kByRow;
-  bool first_batch_only = false, scaled = false, added = false;
-  bool k_forgotten = false, v_forgotten = false, nothing_joined = false;
-  // The loops: how many more or less they count in split_heads and in join_heads.
-  struct Loops {
-    int b = 0, h = 0, t = 0, d = 0;
-    bool tokens_outside = false, exchanged = false, heads_for_tokens = false;
-  } loops = {}, loops_of_join = {};
+  exercise::Changes is;
 
+  // The loops of split_heads or of join_heads: changes of these begin with "split-" or "join-".
   template <class Do>
-  void for_all(const Shape& s, const Loops& more, Do what) const {
-    const int64_t B = (first_batch_only ? 1 : s.batch) + more.b;
-    const int64_t T = (more.heads_for_tokens ? s.heads : s.length) + more.t;
-    const int64_t H = (more.exchanged          ? s.dim
-                       : more.heads_for_tokens ? s.length
-                                               : s.heads) +
-                      more.h;
-    const int64_t D = (more.exchanged ? s.heads : s.dim) + more.d;
+  void for_all(const Shape& s, const std::string& of, Do what) const {
+    const bool dim_for_heads = is(of + "dim-for-heads"), by_length = is(of + "length-for-heads");
+    const int64_t B = (is("first-sequence-only") ? 1 : s.batch) + is.integer(of + "b", 0);
+    const int64_t T = (by_length ? s.heads : s.length) + is.integer(of + "t", 0);
+    const int64_t H = (dim_for_heads ? s.dim
+                       : by_length   ? s.length
+                                     : s.heads) +
+                      is.integer(of + "h", 0);
+    const int64_t D = (dim_for_heads ? s.heads : s.dim) + is.integer(of + "d", 0);
+    const bool tokens_outside = is("tokens-outside");
     for (int64_t b = 0; b < B; ++b)
       for (int64_t i = 0; i < H * T; ++i)
         for (int64_t d = 0; d < D; ++d)
-          if (more.tokens_outside)
+          if (tokens_outside)
             what(b, i % H, i / H, d);
           else
             what(b, i / T, i % T, d);
@@ -78,36 +37,41 @@ struct Way {
   void split_heads(const Memory& QKV, const Shape& s, Memory& Q, Memory& K, Memory& V) const {
     static constexpr int ORDER[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {2, 0, 1},
                                        {1, 2, 0}, {2, 1, 0}, {0, 0, 0}};
+    const int order = is("qvk")         ? 1
+                      : is("kqv")       ? 2
+                      : is("vqk")       ? 3
+                      : is("kvq")       ? 4
+                      : is("vkq")       ? 5
+                      : is("all-are-q") ? 6
+                                        : 0;
     Memory* const out[] = {&Q, &K, &V};
     const int64_t B = s.batch, H = s.heads, T = s.length, D = s.dim, C = H * D;
-    for_all(s, loops, [&](int64_t b, int64_t h, int64_t t, int64_t d) {
+    for_all(s, "split-", [&](int64_t b, int64_t h, int64_t t, int64_t d) {
       for (int which = 0; which < 3; ++which) {
-        if ((k_forgotten && which == 1) || (v_forgotten && which == 2)) continue;
-        const int64_t part = ORDER[tensors][which], channel = h * D + d;
-        const int64_t row = product == kBatchForgotten ? t
-                            : product == kTokensFirst  ? t * B + b
-                                                       : b * T + t;
-        const int64_t column = product == kOfAHeadTogether  ? h * 3 * D + part * D + d
-                               : product == kInterleaved    ? part * C + d * H + h
-                               : product == kInnermost      ? channel * 3 + part
-                               : product == kHeadForgotten  ? part * C + d
-                               : product == kHeadByOne      ? part * C + h + d
-                               : product == kDimApart       ? part * D + channel
-                               : product == kOneNumberApart ? part + channel
-                                                            : part * C + channel;
-        const bool transposed = tensor == kTransposed || (tensor == kOnlyKTransposed && which == 1);
-        const int64_t at = tensor == kNotMoved           ? ((b * T + t) * H + h) * D + d
-                           : transposed                  ? ((b * H + h) * D + d) * T + t
-                           : tensor == kWithoutBatch     ? (h * T + t) * D + d
-                           : tensor == kHeadsBeforeBatch ? ((h * B + b) * T + t) * D + d
-                           : tensor == kHeadsOverlap     ? b * C * T + h * D + t * D + d
-                           : tensor == kHeadBySize       ? ((b * T + h) * T + t) * D + d
-                                                         : ((b * H + h) * T + t) * D + d;
-        const int64_t from = product == kNarrow         ? row * C + column
-                             : product == kBlocksOfRows ? (part * B * T + row) * C + channel
-                             : product == kThreeTensors ? part * B * T * C + at
-                                                        : row * 3 * C + column;
-        const float scale = scaled && which == 0 ? 1 / std::sqrt(static_cast<float>(D)) : 1;
+        if ((is("k-forgotten") && which == 1) || (is("v-forgotten") && which == 2)) continue;
+        const int64_t part = ORDER[order][which], channel = h * D + d;
+        const int64_t row = is("batch-forgotten") ? t : is("tokens-first") ? t * B + b : b * T + t;
+        const int64_t column = is("head-by-head")         ? h * 3 * D + part * D + d
+                               : is("interleaved")        ? part * C + d * H + h
+                               : is("channel-by-channel") ? channel * 3 + part
+                               : is("head-forgotten")     ? part * C + d
+                               : is("head-by-one")        ? part * C + h + d
+                               : is("one-head-apart")     ? part * D + channel
+                               : is("one-number-apart")   ? part + channel
+                                                          : part * C + channel;
+        const bool transposed = is("transposed") || (is("k-transposed") && which == 1);
+        const int64_t at = is("not-moved")            ? ((b * T + t) * H + h) * D + d
+                           : transposed               ? ((b * H + h) * D + d) * T + t
+                           : is("batch-written-over") ? (h * T + t) * D + d
+                           : is("heads-before-batch") ? ((h * B + b) * T + t) * D + d
+                           : is("heads-overlap")      ? b * C * T + h * D + t * D + d
+                           : is("length-for-heads")   ? ((b * T + h) * T + t) * D + d
+                                                      : ((b * H + h) * T + t) * D + d;
+        const int64_t from = is("rows-of-one-tensor")       ? row * C + column
+                             : is("one-below-the-other")    ? (part * B * T + row) * C + channel
+                             : is("three-tensors-in-a-row") ? part * B * T * C + at
+                                                            : row * 3 * C + column;
+        const float scale = is("q-scaled") && which == 0 ? 1 / std::sqrt(static_cast<float>(D)) : 1;
         (*out[which])[at] = QKV[from] * scale;
       }
     });
@@ -115,22 +79,22 @@ struct Way {
 
   void join_heads(const Memory& O, const Shape& s, Memory& joined) const {
     const int64_t B = s.batch, H = s.heads, T = s.length, D = s.dim, C = H * D;
-    if (nothing_joined) return;
-    for_all(s, loops_of_join, [&](int64_t b, int64_t h, int64_t t, int64_t d) {
-      const int64_t from = to == kJoinedTransposed         ? ((b * H + h) * D + d) * T + t
-                           : to == kJoinedHeadsBeforeBatch ? ((h * B + b) * T + t) * D + d
-                                                           : ((b * H + h) * T + t) * D + d;
-      const int64_t row = to == kJoinedBatchForgotten ? t
-                          : to == kJoinedTokensFirst  ? t * B + b
-                                                      : b * T + t;
-      const int64_t column = to == kJoinedInterleaved     ? d * H + h
-                             : to == kJoinedHeadForgotten ? d
-                             : to == kJoinedHeadByOne     ? h + d
-                                                          : h * D + d;
-      const int64_t at = to == kJoinedNotMoved ? from
-                         : to == kWide         ? row * 3 * C + column
-                                               : row * C + column;
-      if (added)
+    if (is("nothing-joined")) return;
+    for_all(s, "join-", [&](int64_t b, int64_t h, int64_t t, int64_t d) {
+      const int64_t from = is("joined-transposed")           ? ((b * H + h) * D + d) * T + t
+                           : is("joined-heads-before-batch") ? ((h * B + b) * T + t) * D + d
+                                                             : ((b * H + h) * T + t) * D + d;
+      const int64_t row = is("joined-batch-forgotten") ? t
+                          : is("joined-tokens-first")  ? t * B + b
+                                                       : b * T + t;
+      const int64_t column = is("joined-interleaved")      ? d * H + h
+                             : is("joined-head-forgotten") ? d
+                             : is("joined-head-by-one")    ? h + d
+                                                           : h * D + d;
+      const int64_t at = is("joined-not-moved")      ? from
+                         : is("rows-of-the-product") ? row * 3 * C + column
+                                                     : row * C + column;
+      if (is("added-for-written"))
         joined[at] += O[from];
       else
         joined[at] = O[from];
@@ -138,7 +102,7 @@ struct Way {
   }
 };
 
-// What the learner wrote, to be called as a Way is.
+// The learner's answer, to be called as a Way is.
 struct Answer {
   void split_heads(const Memory& QKV, const Shape& s, Memory& Q, Memory& K, Memory& V) const {
     ::split_heads(QKV, s, Q, K, V);
@@ -148,152 +112,82 @@ struct Answer {
   }
 };
 
-using Wrong = exercise::Wrong<Way>;
-
-static std::vector<Way> loops_off_by(int more) {
-  std::vector<Way> all;
-  for (const bool outside : {false, true})
-    for (const Way::Loops& one :
-         {Way::Loops{more, 0, 0, 0, outside}, Way::Loops{0, more, 0, 0, outside},
-          Way::Loops{0, 0, more, 0, outside}, Way::Loops{0, 0, 0, more, outside}}) {
-      all.push_back({.loops = one});
-      all.push_back({.loops_of_join = one});
-      all.push_back({.loops = one, .loops_of_join = one});
-    }
-  return all;
-}
-
-static const std::vector<Wrong>& wrong_ways() {
-  using W = Way;
-  static const std::vector<Wrong> wrong = {
-      {"heads-interleaved",
-       "number d of head h was taken for channel d * heads + h; a head's numbers lie side by side: "
-       "h * dim + d",
-       {{.product = W::kInterleaved},
-        {.to = W::kJoinedInterleaved},
-        {.product = W::kInterleaved, .to = W::kJoinedInterleaved}}},
-      {"length-and-heads-not-exchanged",
-       "the numbers kept the order [batch, length, heads, dim]; a view moves nothing, and here "
-       "length and heads have to change places",
-       {{.tensor = W::kNotMoved},
-        {.to = W::kJoinedNotMoved},
-        {.tensor = W::kNotMoved, .to = W::kJoinedNotMoved}}},
-      {"batch-forgotten",
-       "the row is t for every sequence; those of sequence b begin at b * length",
-       {{.product = W::kBatchForgotten},
-        {.to = W::kJoinedBatchForgotten},
-        {.product = W::kBatchForgotten, .to = W::kJoinedBatchForgotten}}},
-      {"tokens-before-batch",
-       "the row is t * batch + b; the tokens of a sequence are in rows one after the other: b * "
-       "length + t",
-       {{.product = W::kTokensFirst},
-        {.to = W::kJoinedTokensFirst},
-        {.product = W::kTokensFirst, .to = W::kJoinedTokensFirst}}},
-      {"head-forgotten",
-       "the column does not depend on h: all heads are head 0, or all are written over it; h * dim "
-       "+ d",
-       {{.product = W::kHeadForgotten},
-        {.to = W::kJoinedHeadForgotten},
-        {.product = W::kHeadForgotten, .to = W::kJoinedHeadForgotten}}},
-      {"heads-one-number-apart",
-       "head h begins at channel h; heads are dim numbers apart: h * dim",
-       {{.product = W::kHeadByOne},
-        {.to = W::kJoinedHeadByOne},
-        {.product = W::kHeadByOne, .to = W::kJoinedHeadByOne}}},
-      {"head-transposed",
-       "the numbers of a head were taken for [dim, length]; its rows are tokens: [length, dim]",
-       {{.tensor = W::kTransposed},
-        {.to = W::kJoinedTransposed},
-        {.tensor = W::kTransposed, .to = W::kJoinedTransposed}}},
-      {"k-transposed",
-       "K was written as [dim, length]; the product Q @ K.T reads K by rows, so that it is stored "
-       "as Q and V are",
-       {{.tensor = W::kOnlyKTransposed}}},
-      {"heads-before-batch",
-       "the order [heads, batch, length, dim] was taken; batch is outermost",
-       {{.tensor = W::kHeadsBeforeBatch},
-        {.to = W::kJoinedHeadsBeforeBatch},
-        {.tensor = W::kHeadsBeforeBatch, .to = W::kJoinedHeadsBeforeBatch}}},
-      {"first-sequence-only",
-       "only batch 0 was written; all of the batch: a loop is missing",
-       {{.first_batch_only = true}}},
-      {"batch-written-over",
-       "all sequences were written to the place of the first; those of batch b begin b * heads * "
-       "length * dim numbers further",
-       {{.tensor = W::kWithoutBatch}}},
-      {"length-for-heads",
-       "a sequence was taken to have `length` heads: (b * heads + h) * length + t",
-       {{.tensor = W::kHeadBySize}}},
-      {"heads-overlap",
-       "head h begins h rows after head 0; a head has `length` rows: h * length * dim",
-       {{.tensor = W::kHeadsOverlap}}},
-      {"loops-exchanged",
-       "h was counted up to dim and d up to heads; the other way round",
-       {{.loops = {.exchanged = true}},
-        {.loops_of_join = {.exchanged = true}},
-        {.loops = {.exchanged = true}, .loops_of_join = {.exchanged = true}}}},
-      {"loops-exchanged",
-       "h was counted up to length and t up to heads; the other way round",
-       {{.loops = {.heads_for_tokens = true}},
-        {.loops_of_join = {.heads_for_tokens = true}},
-        {.loops = {.heads_for_tokens = true}, .loops_of_join = {.heads_for_tokens = true}}}},
-      {"a-loop-too-long",
-       "a loop runs once too often and takes numbers of the next head, token or sequence: <, not "
-       "<=",
-       loops_off_by(1)},
-      {"a-loop-too-short",
-       "a loop ends one too early, so that some numbers are -1, as at the beginning",
-       loops_off_by(-1)},
-      {"something-not-written",
-       "a whole tensor is -1, as at the beginning: nothing was written to it",
-       {{.k_forgotten = true}, {.v_forgotten = true}, {.nothing_joined = true}}},
-      {"head-by-head",
-       "Q, K and V of a head were looked for side by side; a row has all of Q, then all of K, then "
-       "all of V",
-       {{.product = W::kOfAHeadTogether}}},
-      {"channel-by-channel",
-       "Q, K and V of a channel were looked for side by side; a row has all of Q, then all of K, "
-       "then all of V",
-       {{.product = W::kInnermost}}},
-      {"one-below-the-other",
-       "Q, K and V were looked for in rows below each other; they are side by side in each row",
-       {{.product = W::kBlocksOfRows}}},
-      {"three-tensors-in-a-row",
-       "Q, K and V were copied as if each lay in one piece and in its order; the product has rows "
-       "of tokens, with all three side by side in each",
-       {{.product = W::kThreeTensors}}},
-      {"rows-of-one-tensor",
-       "rows were taken to be `channels` apart; a row of the product has 3 * channels numbers",
-       {{.product = W::kNarrow}}},
-      {"one-head-apart",
-       "K was looked for dim numbers behind Q; between them lie all heads of Q: channels",
-       {{.product = W::kDimApart}}},
-      {"one-number-apart",
-       "K was looked for one number behind Q; between them lie all channels of Q",
-       {{.product = W::kOneNumberApart}}},
-      {"tensors-exchanged",
-       "Q, K and V are not in this order; from the left: Q, K, V",
-       {{.tensors = W::kQVK},
-        {.tensors = W::kKQV},
-        {.tensors = W::kVQK},
-        {.tensors = W::kKVQ},
-        {.tensors = W::kVKQ}}},
-      {"all-are-q",
-       "K and V are copies of Q; theirs begin channels and 2 * channels further",
-       {{.tensors = W::kQQQ}}},
-      {"q-scaled",
-       "Q was divided by the root of dim; right in its place, but here nothing is computed: "
-       "attention does it",
-       {{.scaled = true}}},
-      {"rows-of-the-product",
-       "rows of `joined` were taken to be 3 * channels apart; they have channels numbers",
-       {{.to = W::kWide}}},
-      {"added-for-written",
-       "O was added to what stood in `joined`; it is written there",
-       {{.added = true}}},
-  };
-  return wrong;
-}
+static const exercise::Table MISTAKES(R"(
+heads-interleaved: interleaved; joined-interleaved; interleaved joined-interleaved
+  number d of head h was taken for channel d * heads + h; a head's numbers lie side by side: h *
+  dim + d
+length-and-heads-not-exchanged: not-moved; joined-not-moved; not-moved joined-not-moved
+  the numbers kept the order [batch, length, heads, dim]; a view moves nothing, and here length
+  and heads have to change places
+batch-forgotten: batch-forgotten; joined-batch-forgotten; batch-forgotten joined-batch-forgotten
+  the row is t for every sequence; those of sequence b begin at b * length
+tokens-before-batch: tokens-first; joined-tokens-first; tokens-first joined-tokens-first
+  the row is t * batch + b; the tokens of a sequence are in rows one after the other: b * length +
+  t
+head-forgotten: head-forgotten; joined-head-forgotten; head-forgotten joined-head-forgotten
+  the column does not depend on h: all heads are head 0, or all are written over it; h * dim + d
+heads-one-number-apart: head-by-one; joined-head-by-one; head-by-one joined-head-by-one
+  head h begins at channel h; heads are dim numbers apart: h * dim
+head-transposed: transposed; joined-transposed; transposed joined-transposed
+  the numbers of a head were taken for [dim, length]; its rows are tokens: [length, dim]
+k-transposed
+  K was written as [dim, length]; the product Q @ K.T reads K by rows, so that it is stored as Q
+  and V are
+heads-before-batch: heads-before-batch; joined-heads-before-batch; heads-before-batch
+    joined-heads-before-batch
+  the order [heads, batch, length, dim] was taken; batch is outermost
+first-sequence-only
+  only batch 0 was written; all of the batch: a loop is missing
+batch-written-over
+  all sequences were written to the place of the first; those of batch b begin b * heads * length
+  * dim numbers further
+length-for-heads
+  a sequence was taken to have `length` heads: (b * heads + h) * length + t
+heads-overlap
+  head h begins h rows after head 0; a head has `length` rows: h * length * dim
+loops-exchanged: split-dim-for-heads; join-dim-for-heads; split-dim-for-heads join-dim-for-heads
+  h was counted up to dim and d up to heads; the other way round
+loops-exchanged: split-length-for-heads; join-length-for-heads; split-length-for-heads
+    join-length-for-heads
+  h was counted up to length and t up to heads; the other way round
+$order = {,tokens-outside}
+a-loop-too-long: {split,join}-{b,h,t,d}=1 $order; split-b=1 join-b=1 $order;
+    split-h=1 join-h=1 $order; split-t=1 join-t=1 $order; split-d=1 join-d=1 $order
+  a loop runs once too often and takes numbers of the next head, token or sequence: <, not <=
+a-loop-too-short: {split,join}-{b,h,t,d}=-1 $order; split-b=-1 join-b=-1 $order;
+    split-h=-1 join-h=-1 $order; split-t=-1 join-t=-1 $order; split-d=-1 join-d=-1 $order
+  a loop ends one too early, so that some numbers are -1, as at the beginning
+something-not-written: k-forgotten; v-forgotten; nothing-joined
+  a whole tensor is -1, as at the beginning: nothing was written to it
+head-by-head
+  Q, K and V of a head were looked for side by side; a row has all of Q, then all of K, then all
+  of V
+channel-by-channel
+  Q, K and V of a channel were looked for side by side; a row has all of Q, then all of K, then
+  all of V
+one-below-the-other
+  Q, K and V were looked for in rows below each other; they are side by side in each row
+three-tensors-in-a-row
+  Q, K and V were copied as if each were one piece in its own order. The product has rows of tokens,
+  with all three next to each other in each row
+rows-of-one-tensor
+  rows were taken to be `channels` apart; a row of the product has 3 * channels numbers
+one-head-apart
+  K was looked for dim numbers after Q. Between them are all heads of Q: channels
+one-number-apart
+  K was looked for one number after Q. Between them are all channels of Q
+tensors-exchanged: qvk; kqv; vqk; kvq; vkq
+  Q, K and V are not in this order; from the left: Q, K, V
+all-are-q
+  K and V are copies of Q; theirs begin channels and 2 * channels further
+q-scaled
+  Q was divided by the root of dim; right in its place, but here nothing is computed: attention
+  does it
+rows-of-the-product
+  rows of `joined` were taken to be 3 * channels apart; they have channels numbers
+added-for-written
+  O was added to the old content of `joined`. It must be written there
+)");
 
 // A number whose digits say where it belongs.
 static float number(int tensor, int64_t b, int64_t h, int64_t t, int64_t d) {
@@ -343,16 +237,11 @@ static Result run(const Any& way, const Shape& s) {
 static void check_shape(const Shape& s) {
   const Result got = run(Answer{}, s), right = run(Way{}, s);
   std::vector<Result> results;
-  std::vector<const Wrong*> of;
-  for (const Wrong& wrong : wrong_ways())
-    for (const Way& way : wrong.ways) {
-      results.push_back(run(way, s));
-      of.push_back(&wrong);
-    }
+  for (const exercise::Row& mistake : MISTAKES) results.push_back(run(Way{mistake.changes}, s));
   const auto check_tensor = [&](const char* name, int64_t columns, Numbers Result::*tensor) {
     std::vector<exercise::Mistake> mistakes;
-    for (size_t i = 0; i < results.size(); ++i)
-      mistakes.push_back({of[i]->name, results[i].*tensor, of[i]->explanation});
+    for (const exercise::Row& mistake : MISTAKES)
+      mistakes.push_back({mistake.name, results[mistakes.size()].*tensor, mistake.explanation});
     exercise::check_output({name, static_cast<int>(columns), 0}, got.*tensor, right.*tensor,
                            mistakes);
   };
@@ -364,8 +253,8 @@ static void check_shape(const Shape& s) {
     return left ? "something outside of a tensor was read or written" : "nothing outside";
   };
   std::vector<exercise::Look> looks;
-  for (size_t i = 0; i < results.size(); ++i)
-    looks.push_back({of[i]->name, shown(results[i].left), of[i]->explanation});
+  for (const exercise::Row& mistake : MISTAKES)
+    looks.push_back({mistake.name, shown(results[looks.size()].left), mistake.explanation});
   exercise::check_shown(!got.left, shown(got.left), shown(got.left), looks);
 }
 

@@ -14,150 +14,102 @@ using exercise::Numbers;
 
 static uint64_t at_most(int a, uint64_t b) { return std::min(static_cast<uint64_t>(a), b); }
 
-// The functions as people write them: right as they stand here, each mistake is a change to them.
+// The right answer, and each mistake as a change to it.
 struct Way {
-  enum Heads { kAll, kBatchForgotten, kHeadsForgotten, kBothForgotten } of_heads = kAll;
-  enum Layers { kEach, kForgotten, kForgottenInPlain, kForgottenInTiled } of_layers = kEach;
-  enum Matrices {
-    kOneDsAThread,
-    kNoDs,
-    kDsEverywhere,
-    kDsEveryLayer,
-    kOneDs,
-    kDsOfAllHeads
-  } matrices = kOneDsAThread;
-  enum Length { kSquared, kOnce, kTriangle, kTwice } length_form = kSquared;
-  enum Rows { kLseAndD, kOneNumber, kThreeNumbers, kNoRows, kRowsOncePerModel } rows = kLseAndD;
-  enum Tiles {
-    kTwo,
-    kOneTile,
-    kNoTiles,
-    kTilesOncePerModel,
-    kOneThread,
-    kNotClipped,
-    kSides,
-    kByDim,
-    kEachHead
-  } tiles = kTwo;
-  bool idle_threads = false, threads_by_heads = false, kinds_exchanged = false;
-  enum Model { kNotCounted, kOOfTiled, kOOfBoth, kQkvoOfBoth } model = kNotCounted;
-  uint64_t number_bytes = 4;
-  enum Arithmetic { k64, kProductIn32, kSquareIn32, kAllIn32, kFp32 } arithmetic = k64;
-  enum Search {
-    kFits,
-    kStrictly,
-    kFirstThatDoesNot,
-    kFirstOrZero,
-    kOneLess,
-    kPowersOfTwo,
-    kAtLeastOne,
-    kMinusOne,
-    kLinear,
-    kNeverEnds,
-    kTooHigh,
-    kMiddleOverflows,
-    kPowersFromOne,
-    kClipped,
-    kBelowClip,
-    kProportional,
-    kRoot,
-    kOneBack,
-    kFromBudget
-  } search = kFits;
-  int clip = 0, start = 1;
+  exercise::Changes is;
 
   int64_t attention_bytes(Attention attention, const Shape& s) const {
     const auto wrapped = [](uint64_t x) {
       return static_cast<uint64_t>(static_cast<int64_t>(static_cast<int32_t>(x)));
     };
-    const bool plain = (attention == Attention::PLAIN) != kinds_exchanged;
+    const bool plain = (attention == Attention::PLAIN) != is("kinds-exchanged");
     const bool one_layer =
-        of_layers == kForgotten || of_layers == (plain ? kForgottenInPlain : kForgottenInTiled);
+        is("forgotten") || is(plain ? "forgotten-in-plain" : "forgotten-in-tiled");
     const uint64_t T = s.length, dim = s.dim, L = one_layer ? 1 : s.layers;
     const uint64_t heads =
-        static_cast<uint64_t>(of_heads == kBatchForgotten || of_heads == kBothForgotten ? 1
-                                                                                        : s.batch) *
-        (of_heads == kHeadsForgotten || of_heads == kBothForgotten ? 1 : s.heads);
-    const uint64_t threads = idle_threads       ? s.threads
-                             : threads_by_heads ? at_most(s.threads, s.heads)
-                                                : at_most(s.threads, heads);
-    const uint64_t block = tiles == kNotClipped ? s.block : at_most(s.block, T);
-    const uint64_t of_plain = matrices == kNoDs           ? L * heads
-                              : matrices == kDsEverywhere ? 2 * L * heads
-                              : matrices == kDsEveryLayer ? L * (heads + threads)
-                              : matrices == kOneDs        ? L * heads + 1
-                              : matrices == kDsOfAllHeads ? L * heads + heads
-                                                          : L * heads + threads;
-    uint64_t square = length_form == kOnce       ? T
-                      : length_form == kTriangle ? T * (T + 1) / 2
-                      : length_form == kTwice    ? 2 * T
-                                                 : T * T;
-    if (arithmetic == kSquareIn32) square = wrapped(square);
-    const uint64_t a_row = rows == kOneNumber      ? 1
-                           : rows == kThreeNumbers ? 3
-                           : rows == kNoRows       ? 0
-                                                   : 2;
-    const uint64_t of_rows = a_row * heads * T * (rows == kRowsOncePerModel ? 1 : L);
-    const uint64_t a_tile = tiles == kSides ? block : tiles == kByDim ? block * dim : block * block;
-    const uint64_t of_tiles = tiles == kNoTiles
+        static_cast<uint64_t>(is("batch-forgotten") || is("both-forgotten") ? 1 : s.batch) *
+        (is("heads-forgotten") || is("both-forgotten") ? 1 : s.heads);
+    const uint64_t threads = is("idle-threads-counted")      ? s.threads
+                             : is("threads-of-one-sequence") ? at_most(s.threads, s.heads)
+                                                             : at_most(s.threads, heads);
+    const uint64_t block = is("tile-larger-than-the-matrix") ? s.block : at_most(s.block, T);
+    const uint64_t of_plain = is("ds-forgotten")             ? L * heads
+                              : is("ds-for-every-p")         ? 2 * L * heads
+                              : is("ds-in-every-layer")      ? L * (heads + threads)
+                              : is("one-ds-for-all-threads") ? L * heads + 1
+                              : is("ds-for-every-head")      ? L * heads + heads
+                                                             : L * heads + threads;
+    uint64_t square = is("once")            ? T
+                      : is("half-a-matrix") ? T * (T + 1) / 2
+                      : is("twice")         ? 2 * T
+                                            : T * T;
+    if (is("square-in-32")) square = wrapped(square);
+    const uint64_t a_row = is("one-number-a-row")      ? 1
+                           : is("three-numbers-a-row") ? 3
+                           : is("rows-forgotten")      ? 0
+                                                       : 2;
+    const uint64_t of_rows = a_row * heads * T * (is("rows-of-one-layer") ? 1 : L);
+    const uint64_t a_tile = is("side-of-a-tile")      ? block
+                            : is("tile-of-rows-of-q") ? block * dim
+                                                      : block * block;
+    const uint64_t of_tiles = is("tiles-forgotten")
                                   ? 0
-                                  : (tiles == kOneTile ? 1 : 2) *
-                                        (tiles == kOneThread  ? 1
-                                         : tiles == kEachHead ? heads
-                                                              : threads) *
-                                        a_tile * (tiles == kTilesOncePerModel ? 1 : L);
+                                  : (is("one-tile-a-thread") ? 1 : 2) *
+                                        (is("tiles-of-one-thread")  ? 1
+                                         : is("tiles-of-each-head") ? heads
+                                                                    : threads) *
+                                        a_tile * (is("tiles-of-one-layer") ? 1 : L);
     uint64_t numbers = plain ? of_plain * square : of_rows + of_tiles;
-    if (model == kOOfBoth || (model == kOOfTiled && !plain)) numbers += L * heads * T * dim;
-    if (model == kQkvoOfBoth) numbers += 4 * L * heads * T * dim;
-    if (arithmetic == kProductIn32 || arithmetic == kAllIn32) numbers = wrapped(numbers);
-    uint64_t bytes = numbers * number_bytes;
-    if (arithmetic == kAllIn32) bytes = wrapped(bytes);
-    if (arithmetic == kFp32) return static_cast<int64_t>(static_cast<float>(bytes));
+    if (is("o-of-both") || (is("o-of-tiled") && !plain)) numbers += L * heads * T * dim;
+    if (is("qkvo-of-both")) numbers += 4 * L * heads * T * dim;
+    if (is("product-in-32") || is("all-in-32")) numbers = wrapped(numbers);
+    uint64_t bytes = numbers * is.integer("number-bytes", 4);
+    if (is("all-in-32")) bytes = wrapped(bytes);
+    if (is("rounded-to-fp32")) return static_cast<int64_t>(static_cast<float>(bytes));
     return static_cast<int64_t>(bytes);
   }
 
   int longest_context(const std::function<int64_t(int)>& bytes, int64_t budget) const {
-    if (search == kProportional) return static_cast<int>(budget / bytes(1));
-    if (search == kRoot) {
+    if (is("taken-as-proportional")) return static_cast<int>(budget / bytes(1));
+    if (is("taken-as-square")) {
       const double root = std::sqrt(static_cast<double>(budget) / static_cast<double>(bytes(1)));
       return static_cast<int>(root);
     }
     const auto fits = [&](int length) {
-      return search == kStrictly ? bytes(length) < budget : bytes(length) <= budget;
+      return is("exact-fit-refused") ? bytes(length) < budget : bytes(length) <= budget;
     };
-    int longest = 0, too_long = start;
-    if (search == kMiddleOverflows) bytes(-(1 << 30));
-    if (search == kLinear) {
+    int longest = 0, too_long = is.integer("start", 1);
+    if (is("middle-overflows")) bytes(-(1 << 30));
+    if (is("linear")) {
       while (fits(longest + 1)) ++longest;
       return longest;
     }
-    if (search == kFromBudget) {
+    if (is("from-budget")) {
       too_long = static_cast<int>(
           std::min<int64_t>(std::max<int64_t>(budget, 1), std::numeric_limits<int>::max()));
     }
-    while (search != kTooHigh && search != kFromBudget && fits(too_long))
-      longest = too_long, too_long *= 2;
-    if (search == kOneBack) {
+    while (!is("start") && !is("from-budget") && fits(too_long)) longest = too_long, too_long *= 2;
+    if (is("one-back")) {
       while (too_long > 0 && !fits(too_long)) --too_long;
       return too_long;
     }
-    const bool powers = search == kPowersOfTwo || search == kPowersFromOne;
-    while (!powers && too_long - longest > (search == kNeverEnds ? 0 : 1)) {
+    const bool powers = is("powers-of-two") || is("powers-from-one");
+    while (!powers && too_long - longest > (is("search-never-ends") ? 0 : 1)) {
       const int middle = longest + (too_long - longest) / 2;
       (fits(middle) ? longest : too_long) = middle;
     }
-    if (search == kClipped) return std::min(longest, clip);
-    if (search == kBelowClip) return std::min(longest, clip - 1);
+    if (is("clip")) return std::min(longest, is.integer("clip", 0));
+    if (is("below")) return std::min(longest, is.integer("below", 0) - 1);
     if (longest == 0) {
-      return search == kAtLeastOne || search == kPowersFromOne || search == kFirstThatDoesNot ? 1
-             : search == kMinusOne                                                            ? -1
-                                                                                              : 0;
+      return is("one-token-always-fits") || is("powers-from-one") || is("first-that-does-not") ? 1
+             : is("minus-one-for-none")                                                        ? -1
+                                                                                               : 0;
     }
-    return longest + (search == kFirstThatDoesNot || search == kFirstOrZero) - (search == kOneLess);
+    return longest + (is("first-that-does-not") || is("first-or-zero")) - (is("one-too-short"));
   }
 };
 
-// What the learner wrote, to be called as a Way is.
+// The learner's answer, to be called as a Way is.
 struct Answer {
   int64_t attention_bytes(Attention attention, const Shape& shape) const {
     return ::attention_bytes(attention, shape);
@@ -167,175 +119,106 @@ struct Answer {
   }
 };
 
-using Wrong = exercise::Wrong<Way>;
-
-static const std::vector<Wrong>& wrong_ways() {
-  using W = Way;
-  static const std::vector<Wrong> wrong = {
-      {"batch-forgotten",
-       "the heads of one sequence were counted; every sequence of the batch has its own",
-       {{.of_heads = W::kBatchForgotten}}},
-      {"heads-forgotten",
-       "one head a sequence was counted; each head has its own P, or LSE and D",
-       {{.of_heads = W::kHeadsForgotten}, {.of_heads = W::kBothForgotten}}},
-      {"layers-forgotten",
-       "one layer was counted; all of them keep theirs until the backward pass comes to them",
-       {{.of_layers = W::kForgotten},
-        {.of_layers = W::kForgottenInPlain},
-        {.of_layers = W::kForgottenInTiled}}},
-      {"ds-forgotten",
-       "P alone was counted; in the backward pass each thread has a dS of the same size",
-       {{.matrices = W::kNoDs}}},
-      {"ds-for-every-p",
-       "a dS was counted for each P; only as many are there at once as threads work",
-       {{.matrices = W::kDsEverywhere}}},
-      {"ds-in-every-layer",
-       "each layer was given its own dS; a layer gives them back before the next one's backward "
-       "pass",
-       {{.matrices = W::kDsEveryLayer}}},
-      {"one-ds-for-all-threads",
-       "one dS was counted; each thread works at another head and needs its own",
-       {{.matrices = W::kOneDs}}},
-      {"ds-for-every-head",
-       "a dS was counted for each head of a layer; only as many are there at once as threads work",
-       {{.matrices = W::kDsOfAllHeads}}},
-      {"length-once",
-       "P was counted with T numbers; each of T queries has a weight for each of T keys: T * T",
-       {{.length_form = W::kOnce}, {.length_form = W::kTwice}}},
-      {"half-a-matrix",
-       "only the keys that a query sees were counted; the program stores the hidden ones, too, as "
-       "zeros: T * T",
-       {{.length_form = W::kTriangle}}},
-      {"one-number-a-row",
-       "one number a row was counted for tiled attention; there are two: LSE and D",
-       {{.rows = W::kOneNumber}}},
-      {"three-numbers-a-row",
-       "three numbers a row were counted for tiled attention; m and l are kept as one, LSE, and D "
-       "is the second",
-       {{.rows = W::kThreeNumbers}}},
-      {"rows-forgotten",
-       "only tiles were counted for tiled attention; LSE and D of each row are kept, too",
-       {{.rows = W::kNoRows}}},
-      {"rows-of-one-layer",
-       "LSE and D of one layer were counted; each layer keeps its own",
-       {{.rows = W::kRowsOncePerModel}}},
-      {"one-tile-a-thread",
-       "one tile a thread was counted; there are two: P and dS",
-       {{.tiles = W::kOneTile}}},
-      {"tiles-forgotten",
-       "only LSE and D were counted for tiled attention; each thread has two tiles, too",
-       {{.tiles = W::kNoTiles}}},
-      {"tiles-of-one-layer",
-       "the tiles were counted once for the model; here each layer allocates its own",
-       {{.tiles = W::kTilesOncePerModel}}},
-      {"tiles-of-one-thread",
-       "the tiles of one thread were counted; each thread has its own",
-       {{.tiles = W::kOneThread}}},
-      {"tiles-of-each-head",
-       "two tiles were counted for each head; a thread has two, and works at one head after the "
-       "other",
-       {{.tiles = W::kEachHead}}},
-      {"tile-larger-than-the-matrix",
-       "tiles were counted as [block, block] although T is less than a block; they are [T, T] then",
-       {{.tiles = W::kNotClipped}}},
-      {"side-of-a-tile",
-       "a tile was counted with `block` numbers; it has block * block",
-       {{.tiles = W::kSides}}},
-      {"tile-of-rows-of-q",
-       "a tile was counted as [block, dim], like one of Q; tiles of P and dS are [block, block]",
-       {{.tiles = W::kByDim}}},
-      {"idle-threads-counted",
-       "all threads were counted; a thread works at a head, and there are fewer: min(threads, B * "
-       "H)",
-       {{.idle_threads = true}}},
-      {"threads-of-one-sequence",
-       "threads were limited to the heads of one sequence; they work at all sequences of the "
-       "batch: min(threads, B * H)",
-       {{.threads_by_heads = true}}},
-      {"kinds-exchanged",
-       "plain was counted as tiled, and tiled as plain",
-       {{.kinds_exchanged = true}}},
-      {"q-k-v-o-counted",
-       "tensors of the model were counted, O or Q, K and V as well; both kinds of attention need "
-       "them, and they are not attention's own",
-       {{.model = W::kOOfTiled}, {.model = W::kOOfBoth}, {.model = W::kQkvoOfBoth}}},
-      {"numbers-for-bytes",
-       "numbers were counted; a number of fp32 has 4 bytes",
-       {{.number_bytes = 1}}},
-      {"two-bytes-a-number",
-       "2 bytes a number were counted, as for bf16; the program computes in fp32: 4",
-       {{.number_bytes = 2}}},
-      {"eight-bytes-a-number",
-       "8 bytes a number were counted, as for double; the program computes in fp32: 4",
-       {{.number_bytes = 8}}},
-      {"thirty-two-bits",
-       "a product was computed in 32 bits and is wrong from 2^31 on: begin it with an int64_t",
-       {{.arithmetic = W::kProductIn32},
-        {.arithmetic = W::kSquareIn32},
-        {.arithmetic = W::kAllIn32}}},
-      {"rounded-to-fp32",
-       "the bytes were computed in fp32, which is exact up to 2^24 only: int64_t",
-       {{.arithmetic = W::kFp32}}},
-      {"exact-fit-refused",
-       "a context that needs exactly the budget was refused; it fits: <=",
-       {{.search = W::kStrictly}}},
-      {"first-that-does-not-fit",
-       "the answer is one too long: it is the first context that does not fit",
-       {{.search = W::kFirstThatDoesNot}, {.search = W::kFirstOrZero}}},
-      {"one-too-short",
-       "the answer is one too short, also where the context does not fill the budget",
-       {{.search = W::kOneLess}}},
-      {"powers-of-two-only",
-       "the answer is the largest power of 2 that fits; up to the next one longer contexts may "
-       "fit: bisect between the two",
-       {{.search = W::kPowersOfTwo}, {.search = W::kPowersFromOne}}},
-      {"one-token-always-fits",
-       "the answer is 1 although not even that fits: 0",
-       {{.search = W::kAtLeastOne}}},
-      {"minus-one-for-none", "the answer is -1 where nothing fits; 0", {{.search = W::kMinusOne}}},
-      {"one-after-the-other",
-       "contexts were tried one after the other, and millions may fit: double, then bisect",
-       {{.search = W::kLinear}, {.search = W::kOneBack}}},
-      {"search-never-ends",
-       "the search asks about the same contexts again and again: in each round one of its ends has "
-       "to move, and it is over when they are neighbours",
-       {{.search = W::kNeverEnds}}},
-      {"search-begins-too-high",
-       "a context was asked about whose bytes 64 bits do not hold; a number that has wrapped round "
-       "may seem to fit: begin with 1 and double",
-       {{.search = W::kTooHigh, .start = 1 << 30},
-        {.search = W::kTooHigh, .start = std::numeric_limits<int>::max()},
-        {.search = W::kTooHigh, .start = 1000000000},
-        {.search = W::kTooHigh, .start = 2000000000},
-        {.search = W::kFromBudget}}},
-      {"middle-overflows",
-       "a context of less than 0 tokens was asked about: the sum of two large ints is negative, "
-       "and so is half of it; begin with 1 and double",
-       {{.search = W::kMiddleOverflows}}},
-      {"search-ends-too-low",
-       "no context above a fixed limit was found; with a large budget longer ones fit: double "
-       "until one does not",
-       {{.search = W::kClipped, .clip = 1 << 16},
-        {.search = W::kBelowClip, .clip = 1 << 16},
-        {.search = W::kClipped, .clip = 1 << 17},
-        {.search = W::kBelowClip, .clip = 1 << 17},
-        {.search = W::kClipped, .clip = 1 << 20},
-        {.search = W::kBelowClip, .clip = 1 << 20},
-        {.search = W::kClipped, .clip = 100000},
-        {.search = W::kBelowClip, .clip = 100000},
-        {.search = W::kClipped, .clip = 1000000},
-        {.search = W::kBelowClip, .clip = 1000000}}},
-      {"taken-as-proportional",
-       "the budget was divided by the bytes of one token; they grow with the square of the "
-       "context, or with something that is there from the beginning: search",
-       {{.search = W::kProportional}}},
-      {"taken-as-square",
-       "the bytes were taken to be T * T times those of one token; tiled attention's are not: "
-       "search",
-       {{.search = W::kRoot}}},
-  };
-  return wrong;
-}
+static const exercise::Table MISTAKES(R"(
+batch-forgotten
+  the heads of one sequence were counted; every sequence of the batch has its own
+heads-forgotten: heads-forgotten; both-forgotten
+  one head a sequence was counted; each head has its own P, or LSE and D
+layers-forgotten: forgotten; forgotten-in-plain; forgotten-in-tiled
+  one layer was counted; all of them keep theirs until the backward pass comes to them
+ds-forgotten
+  P alone was counted; in the backward pass each thread has a dS of the same size
+ds-for-every-p
+  a dS was counted for each P; only as many are there at once as threads work
+ds-in-every-layer
+  each layer was given its own dS; a layer gives them back before the next one's backward pass
+one-ds-for-all-threads
+  one dS was counted; each thread works at another head and needs its own
+ds-for-every-head
+  a dS was counted for each head of a layer; only as many are there at once as threads work
+length-once: once; twice
+  P was counted with T numbers; each of T queries has a weight for each of T keys: T * T
+half-a-matrix
+  only the keys that a query sees were counted; the program stores the hidden ones, too, as zeros:
+  T * T
+one-number-a-row
+  one number per row was counted for tiled attention. There are two: LSE and D
+three-numbers-a-row
+  three numbers per row were counted for tiled attention. m and l are kept as one number, LSE, and D
+  is the second
+rows-forgotten
+  only tiles were counted for tiled attention; LSE and D of each row are kept, too
+rows-of-one-layer
+  LSE and D of one layer were counted; each layer keeps its own
+one-tile-a-thread
+  one tile per thread was counted. There are two: P and dS
+tiles-forgotten
+  only LSE and D were counted for tiled attention; each thread has two tiles, too
+tiles-of-one-layer
+  the tiles were counted once for the model; here each layer allocates its own
+tiles-of-one-thread
+  the tiles of one thread were counted; each thread has its own
+tiles-of-each-head
+  two tiles were counted for each head; a thread has two, and works at one head after the other
+tile-larger-than-the-matrix
+  tiles were counted as [block, block] although T is less than a block; they are [T, T] then
+side-of-a-tile
+  a tile was counted with `block` numbers; it has block * block
+tile-of-rows-of-q
+  a tile was counted as [block, dim], like one of Q; tiles of P and dS are [block, block]
+idle-threads-counted
+  all threads were counted; a thread works at a head, and there are fewer: min(threads, B * H)
+threads-of-one-sequence
+  threads were limited to the heads of one sequence; they work at all sequences of the batch:
+  min(threads, B * H)
+kinds-exchanged
+  plain was counted as tiled, and tiled as plain
+q-k-v-o-counted: o-of-tiled; o-of-both; qkvo-of-both
+  tensors of the model were counted, O or Q, K and V as well; both kinds of attention need them,
+  and they are not attention's own
+numbers-for-bytes: number-bytes=1
+  numbers were counted; a number of fp32 has 4 bytes
+two-bytes-a-number: number-bytes=2
+  2 bytes a number were counted, as for bf16; the program computes in fp32: 4
+eight-bytes-a-number: number-bytes=8
+  8 bytes a number were counted, as for double; the program computes in fp32: 4
+thirty-two-bits: product-in-32; square-in-32; all-in-32
+  a product was computed in 32 bits and is wrong above 2^31: begin it with an int64_t
+rounded-to-fp32
+  the bytes were computed in fp32, which is exact up to 2^24 only: int64_t
+exact-fit-refused
+  a context that needs exactly the budget was refused; it fits: <=
+first-that-does-not-fit: first-that-does-not; first-or-zero
+  the answer is one too long: it is the first context that does not fit
+one-too-short
+  the answer is one too short, even where the context does not fill the budget
+powers-of-two-only: powers-of-two; powers-from-one
+  the answer is the largest power of 2 that fits; up to the next one longer contexts may fit:
+  bisect between the two
+one-token-always-fits
+  the answer is 1 although not even that fits: 0
+minus-one-for-none
+  the answer is -1 where nothing fits; 0
+one-after-the-other: linear; one-back
+  contexts were tried one after the other, and millions may fit: double, then bisect
+search-never-ends
+  the search asks about the same contexts again and again: in each round one of its ends has to
+  move, and it is over when they are neighbours
+search-begins-too-high: start={1073741824,2147483647,1000000000,2000000000}; from-budget
+  a context was asked about whose bytes 64 bits do not hold; a number that has wrapped round may
+  seem to fit: begin with 1 and double
+middle-overflows
+  a context of less than 0 tokens was asked about: the sum of two large ints is negative, and so
+  is half of it; begin with 1 and double
+search-ends-too-low: {clip,below}={65536,131072,1048576,100000,1000000}
+  no context above a fixed limit was found; with a large budget longer ones fit: double until one
+  does not
+taken-as-proportional
+  the budget was divided by the bytes of one token; they grow with the square of the context, or
+  with something that is there from the beginning: search
+taken-as-square
+  the bytes were taken to be T * T times those of one token; tiled attention's are not: search
+)");
 
 static std::string words(const Shape& s) {
   return "B " + std::to_string(s.batch) + ", H " + std::to_string(s.heads) + ", dim " +
@@ -348,11 +231,10 @@ static void check_bytes(const Shape& shape) {
     const auto bytes = [&](const auto& way) {
       return Numbers{static_cast<double>(way.attention_bytes(attention, shape))};
     };
-    const auto mistakes = exercise::mistakes(wrong_ways(), bytes);
     const char* const kind = attention == Attention::PLAIN ? "plain" : "tiled";
-    exercise::check_output(
+    exercise::check_output<Way, Answer>(
         {words(shape) + ", T = " + std::to_string(shape.length) + ", bytes of " + kind, 0, 0},
-        bytes(Answer{}), bytes(Way{}), mistakes);
+        MISTAKES, bytes);
   }
 }
 
@@ -389,15 +271,10 @@ static std::string found(const Any& way, Attention attention, Shape shape, int64
 }
 
 static void check_longest(Attention attention, const Shape& shape, int64_t budget) {
-  const auto looks = exercise::looks(
-      wrong_ways(), [&](const Way& way) { return found(way, attention, shape, budget); });
-  const std::string got = found(Answer{}, attention, shape, budget);
-  const std::string expected = found(Way{}, attention, shape, budget);
-  exercise::check_shown(
-      got == expected,
+  exercise::check_shown<Way, Answer>(
       words(shape) + ", longest of " + (attention == Attention::PLAIN ? "plain" : "tiled") +
-          " in " + std::to_string(budget) + " bytes: expected " + expected + ", got " + got,
-      got, looks);
+          " in " + std::to_string(budget) + " bytes",
+      MISTAKES, [&](const auto& way) { return found(way, attention, shape, budget); });
 }
 
 // batch, heads, length, dim, layers, threads, block
