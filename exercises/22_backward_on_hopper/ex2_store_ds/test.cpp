@@ -7,69 +7,57 @@
 using namespace emulator;
 using namespace emulator::ex22;
 
-// The address of a lane as people write it: `chunk` counts pieces of 16 bytes.
+// The right address of a lane, and each mistake as a change to it: `chunk` counts pieces of 16
+// bytes.
 struct Way {
-  bool matrices_exchanged = false, one_chunk_per_step = false, own_row_forgotten = false;
-  bool eight_rows = false, panel_forgotten = false, fragment = false;
-  enum Swizzle { kXor, kNone, kSum, kOfLane, kOfChunk } swizzle = kXor;
+  exercise::Changes is;
 
   uint32_t address(int row, int lane, int step) const {
-    const int of_warp = fragment             ? lane / 4
-                        : eight_rows         ? lane % 8
-                        : matrices_exchanged ? lane / 16 * 8 + lane % 8
-                                             : lane % 16;
-    const int half = fragment ? 0 : matrices_exchanged ? lane / 8 % 2 : lane / 16;
-    const int chunk = (one_chunk_per_step ? step : 2 * step) + half;
-    const int in_panel = panel_forgotten ? chunk : chunk % 8;
-    const int at = swizzle == kNone      ? in_panel
-                   : swizzle == kSum     ? (in_panel + of_warp) % 8
-                   : swizzle == kOfLane  ? in_panel ^ lane / 4
-                   : swizzle == kOfChunk ? in_panel ^ lane / 8
-                                         : in_panel ^ of_warp % 8;
-    const int panel = panel_forgotten ? 0 : chunk / 8;
-    return static_cast<uint32_t>(panel * PANEL_BYTES +
-                                 ((own_row_forgotten ? 0 : row) + of_warp) * ROW_BYTES + at * 16);
+    const int of_warp = is("address-of-own-elements") ? lane / 4
+                        : is("eight-rows-only")       ? lane % 8
+                        : is("matrices-exchanged")    ? lane / 16 * 8 + lane % 8
+                                                      : lane % 16;
+    const int half = is("address-of-own-elements") ? 0
+                     : is("matrices-exchanged")    ? lane / 8 % 2
+                                                   : lane / 16;
+    const int chunk = (is("one-chunk-per-step") ? step : 2 * step) + half;
+    const int in_panel = is("panel-forgotten") ? chunk : chunk % 8;
+    const int at = is("not-swizzled")                ? in_panel
+                   : is("swizzle-added")             ? (in_panel + of_warp) % 8
+                   : is("swizzle-of-a-fragment-row") ? in_panel ^ lane / 4
+                   : is("swizzle-of-the-matrix")     ? in_panel ^ lane / 8
+                                                     : in_panel ^ of_warp % 8;
+    const int panel = is("panel-forgotten") ? 0 : chunk / 8;
+    return static_cast<uint32_t>(
+        panel * PANEL_BYTES + ((is("rows-of-the-warp-forgotten") ? 0 : row) + of_warp) * ROW_BYTES +
+        at * 16);
   }
 };
 
-static const std::vector<exercise::Known<Way>>& known_ways() {
-  static const std::vector<exercise::Known<Way>> ways = {
-      {"not-swizzled",
-       {.swizzle = Way::kNone},
-       "chunk c is stored at c; it belongs at c ^ row % 8, where eight rows use different banks"},
-      {"swizzle-added",
-       {.swizzle = Way::kSum},
-       "the row was added to the chunk; the swizzle is an exclusive or"},
-      {"swizzle-of-a-fragment-row",
-       {.swizzle = Way::kOfLane},
-       "the swizzle uses lane / 4, the row of the lane's own elements; the address is that of row "
-       "lane % 16, and the swizzle needs this row modulo 8"},
-      {"swizzle-of-the-matrix",
-       {.swizzle = Way::kOfChunk},
-       "the swizzle uses lane / 8, the number of the matrix; it needs the row modulo 8"},
-      {"matrices-exchanged",
-       {.matrices_exchanged = true},
-       "matrices 1 and 2 are exchanged: matrix 1 is 8 rows further down, matrix 2 8 queries "
-       "further "
-       "right"},
-      {"one-chunk-per-step",
-       {.one_chunk_per_step = true},
-       "the next step starts one chunk further on; 16 queries are two chunks"},
-      {"rows-of-the-warp-forgotten",
-       {.own_row_forgotten = true},
-       "`row` is missing; every warp stores in rows 0 to 15"},
-      {"eight-rows-only",
-       {.eight_rows = true},
-       "matrices 0 and 1 have the same addresses; a step has 16 rows, lane % 16"},
-      {"panel-forgotten",
-       {.panel_forgotten = true},
-       "chunk 8 and above run into the next row; queries 64 to 127 are in the next panel"},
-      {"address-of-own-elements",
-       {.fragment = true},
-       "each lane gave the address of its own elements' row; lane 8 i + r gives row r of matrix i"},
-  };
-  return ways;
-}
+static const exercise::Table MISTAKES(R"(
+not-swizzled
+  chunk c is stored at c; it belongs at c ^ row % 8, where eight rows use different banks
+swizzle-added
+  the row was added to the chunk; the swizzle is an exclusive or
+swizzle-of-a-fragment-row
+  the swizzle uses lane / 4, the row of the lane's own elements; the address is that of row lane %
+  16, and the swizzle needs this row modulo 8
+swizzle-of-the-matrix
+  the swizzle uses lane / 8, the number of the matrix; it needs the row modulo 8
+matrices-exchanged
+  matrices 1 and 2 are exchanged: matrix 1 is 8 rows further down, matrix 2 8 queries further
+  right
+one-chunk-per-step
+  the next step starts one chunk further on; 16 queries are two chunks
+rows-of-the-warp-forgotten
+  `row` is missing; every warp stores in rows 0 to 15
+eight-rows-only
+  matrices 0 and 1 have the same addresses; a step has 16 rows, lane % 16
+panel-forgotten
+  chunk 8 and above run into the next row; queries 64 to 127 are in the next panel
+address-of-own-elements
+  each lane gave the address of its own elements' row; lane 8 i + r gives row r of matrix i
+)");
 
 // The labels in shared memory after the stores, with the wavefronts and the hazards.
 struct Seen {
@@ -142,8 +130,8 @@ static void check_store() {
              " elements are wrong; " + std::to_string(got.report.counters.shared_store_wavefronts) +
              " wavefronts, " + std::to_string(right.report.counters.shared_store_wavefronts) +
              " are enough";
-  const auto looks =
-      exercise::looks(known_ways(), [](const Way& way) { return run_way<STEPS>(way).shown(true); });
+  const auto looks = exercise::looks<Way>(
+      MISTAKES, [](const Way& way) { return run_way<STEPS>(way).shown(true); });
   exercise::check_shown(got.shown(true) == right.shown(true), message, got.shown(true), looks);
 }
 

@@ -30,6 +30,7 @@ void tma_store_wait(FA_SITE) {
 
 #include <staging_buffer.hpp>
 
+using exercise::Changes;
 using namespace emulator;
 using namespace emulator::ex22;
 
@@ -82,80 +83,62 @@ static Seen run(int tiles, uint64_t seed, const HandOver& hand_over_, const Add&
   return seen;
 }
 
-// Both sides as people write them: right as they are here, and each mistake is a change.
-struct Way {
-  bool wait_at_first = false, free_awaited = true, sync = true, commit = true;
-  enum Fence { kStoring, kNone, kAfterArrive, kBeforeStore } fence = kStoring;
-  enum Wait { kAll, kNoWait, kLeaveOne, kOtherLane, kBeforeCommit } wait = kAll;
-  bool last_arrival = false, one_sum = false;
-};
+// The right answer, and each mistake as a change to it.
 
-static void hand_over_with(const Way& way, Steps& steps, int tile) {
-  if (way.fence == Way::kBeforeStore) ex22::fence_proxy_async();
-  if (way.free_awaited && (tile > 0 || way.wait_at_first)) barrier_sync(FREE, THREADS);
+static void hand_over_with(const Changes& is, Steps& steps, int tile) {
+  if (is("before-store")) ex22::fence_proxy_async();
+  if (!is("free-not-awaited") && (tile > 0 || is("wait-before-the-first-tile")))
+    barrier_sync(FREE, THREADS);
   steps.store(tile);
-  if (way.fence == Way::kStoring) ex22::fence_proxy_async();
+  if (!is.any("fence-forgotten", "after-arrive", "before-store")) ex22::fence_proxy_async();
   barrier_arrive(STORED, THREADS);
-  if (way.fence == Way::kAfterArrive) ex22::fence_proxy_async();
+  if (is("after-arrive")) ex22::fence_proxy_async();
 }
 
-static void add_with(const Way& way, float* sums, uint32_t smem, int tiles) {
+static void add_with(const Changes& is, float* sums, uint32_t smem, int tiles) {
   for (int tile = 0; tile < tiles; ++tile) {
-    if (way.sync) barrier_sync(STORED, THREADS);
-    if (!way.sync) barrier_arrive(STORED, THREADS);
+    if (!is("add-before-stored")) barrier_sync(STORED, THREADS);
+    if (is("add-before-stored")) barrier_arrive(STORED, THREADS);
     if (lane_index() == 0) {
-      bulk_reduce_add(sums + (way.one_sum ? 0 : tile * TILE_FLOATS), smem, TILE_BYTES);
-      if (way.wait == Way::kBeforeCommit) ex22::tma_store_wait_read<0>();
-      if (way.commit) ex22::tma_store_commit();
-      if (way.wait == Way::kAll) ex22::tma_store_wait_read<0>();
-      if (way.wait == Way::kLeaveOne) ex22::tma_store_wait_read<1>();
+      bulk_reduce_add(sums + (is("one-tile-of-sums") ? 0 : tile * TILE_FLOATS), smem, TILE_BYTES);
+      if (is("before-commit")) ex22::tma_store_wait_read<0>();
+      if (!is("commit-forgotten")) ex22::tma_store_commit();
+      if (!is.any("no-wait-for-the-read", "leave-one", "wait-by-another-lane", "before-commit"))
+        ex22::tma_store_wait_read<0>();
+      if (is("leave-one")) ex22::tma_store_wait_read<1>();
     }
-    if (way.wait == Way::kOtherLane && lane_index() == 1) ex22::tma_store_wait_read<0>();
+    if (is("wait-by-another-lane") && lane_index() == 1) ex22::tma_store_wait_read<0>();
     warp_sync();
-    if (way.free_awaited && (tile + 1 < tiles || way.last_arrival)) barrier_arrive(FREE, THREADS);
+    if (!is("free-not-awaited") && (tile + 1 < tiles || is("last-arrival")))
+      barrier_arrive(FREE, THREADS);
   }
 }
 
-static const std::vector<exercise::Wrong<Way>>& wrong_ways() {
-  static const std::vector<exercise::Wrong<Way>> wrong = {
-      {"no-wait-for-the-read",
-       "the buffer is declared free while the copy engine still reads it: bulk_reduce_add returns "
-       "before it reads, and only a wait says that it has",
-       {{.wait = Way::kNoWait}}},
-      {"wait-leaves-one-group",
-       "wait_read<1> lets the last group be in flight, and that is the one that reads the buffer",
-       {{.wait = Way::kLeaveOne}, {.wait = Way::kBeforeCommit}}},
-      {"commit-forgotten",
-       "the wait waits for groups, and without tma_store_commit the copy is in none",
-       {{.commit = false}}},
-      {"wait-by-another-lane",
-       "bulk groups belong to the thread that commits them; the wait of another lane waits for "
-       "nothing",
-       {{.wait = Way::kOtherLane}}},
-      {"free-not-awaited",
-       "the storing threads do not wait until the buffer is free",
-       {{.free_awaited = false}}},
-      {"add-before-stored",
-       "the adding warp arrives at STORED and does not wait there, so that the copy engine may "
-       "read "
-       "before the tile is stored",
-       {{.sync = false}}},
-      {"fence-forgotten",
-       "the copy engine reads through the async proxy; ordinary stores become visible to it by "
-       "fence_proxy_async",
-       {{.fence = Way::kNone}}},
-      {"fence-in-the-wrong-place",
-       "the fence is not between the stores and the arrival at STORED",
-       {{.fence = Way::kAfterArrive}, {.fence = Way::kBeforeStore}}},
-      {"wait-before-the-first-tile",
-       "the storing threads wait for FREE before tile 0, and no thread has arrived there yet",
-       {{.wait_at_first = true}}},
-      {"one-tile-of-sums",
-       "all tiles are added to the first TILE_FLOATS sums",
-       {{.one_sum = true}}},
-  };
-  return wrong;
-}
+static const exercise::Table MISTAKES(R"(
+no-wait-for-the-read
+  the buffer is declared free while the copy engine still reads it: bulk_reduce_add returns before
+  it reads, and only a wait says that it has
+wait-leaves-one-group: leave-one; before-commit
+  wait_read<1> lets the last group be in flight, and that is the one that reads the buffer
+commit-forgotten
+  the wait waits for groups, and without tma_store_commit the copy is in none
+wait-by-another-lane
+  bulk groups belong to the thread that commits them; the wait of another lane waits for nothing
+free-not-awaited
+  the storing threads do not wait until the buffer is free
+add-before-stored
+  the adding warp arrives at STORED and does not wait there, so that the copy engine may read
+  before the tile is stored
+fence-forgotten
+  the copy engine reads through the async proxy; ordinary stores become visible to it by
+  fence_proxy_async
+fence-in-the-wrong-place: after-arrive; before-store
+  the fence is not between the stores and the arrival at STORED
+wait-before-the-first-tile
+  the storing threads wait for FREE before tile 0, and no thread has arrived there yet
+one-tile-of-sums
+  all tiles are added to the first TILE_FLOATS sums
+)");
 
 static void check_tiles(int tiles) {
   for (const uint64_t seed : {0, 1, 2}) {
@@ -166,10 +149,10 @@ static void check_tiles(int tiles) {
     for (int tile = 0; tile < tiles; ++tile) right.insert(right.end(), 3, tile + 11);
     const std::string wrong = exercise::difference({"sum of tile", 3, 0}, got.sums, right);
     const std::string hazards = exercise::hazards(got.report);
-    const auto looks = exercise::looks(wrong_ways(), [&](const Way& way) {
+    const auto looks = exercise::looks(MISTAKES, [&](const Changes& is) {
       return run(
-                 tiles, seed, [&](Steps& steps, int tile) { hand_over_with(way, steps, tile); },
-                 [&](float* sums, uint32_t smem, int n) { add_with(way, sums, smem, n); })
+                 tiles, seed, [&](Steps& steps, int tile) { hand_over_with(is, steps, tile); },
+                 [&](float* sums, uint32_t smem, int n) { add_with(is, sums, smem, n); })
           .shown();
     });
     exercise::check_shown(wrong.empty() && hazards.empty(), hazards + wrong, got.shown(), looks);

@@ -18,66 +18,59 @@ struct Row {
   bool exists;
 };
 
-// prepare() as people write it: right as it is here, and each mistake is a change.
+// The right answer, and each mistake as a change to it.
 struct Way {
-  enum Log { kLog2E, kNatural, kLn2, kScaled } log = kLog2E;
-  enum Masked { kInf, kMinusInf, kZero } masked = kInf, padding = kInf;
-  enum D { kSum, kNone, kO2, kDo2, kScaledSum, kMean, kOfPadding } d = kSum;
+  exercise::Changes is;
 
   Prepared operator()(const Row& row) const {
-    const float of_masked[] = {INF, -INF, 0};
     float sum = 0;
     for (int i = 0; i < HEAD_DIM; ++i)
-      sum += d == kO2 ? row.O[i] * row.O[i] : (d == kDo2 ? row.dO[i] : row.O[i]) * row.dO[i];
-    if (d == kNone || (!row.exists && d != kOfPadding)) sum = 0;
-    if (d == kScaledSum) sum *= SCALE;
-    if (d == kMean) sum /= HEAD_DIM;
-    if (!row.exists) return {of_masked[padding], sum};
-    if (row.LSE == -INF) return {of_masked[masked], sum};
-    const float factor = log == kNatural  ? 1
-                         : log == kLn2    ? 1 / LOG2_E
-                         : log == kScaled ? SCALE * LOG2_E
-                                          : LOG2_E;
+      sum += is("d-from-o-alone") ? row.O[i] * row.O[i]
+                                  : (is("d-from-do-alone") ? row.dO[i] : row.O[i]) * row.dO[i];
+    if (is("d-forgotten") || (!row.exists && !is("row-past-the-end-read"))) sum = 0;
+    if (is("d-scaled")) sum *= SCALE;
+    if (is("d-is-a-mean")) sum /= HEAD_DIM;
+    if (!row.exists)
+      return {is("minus-infinity-for-padding") ? -INF : is("padding-at-zero") ? 0 : INF, sum};
+    if (row.LSE == -INF)
+      return {is("minus-infinity-kept") ? -INF : is("masked-row-at-zero") ? 0 : INF, sum};
+    const float factor = is("log2e-forgotten")  ? 1
+                         : is("log2e-inverted") ? 1 / LOG2_E
+                         : is("scale-in-lse")   ? SCALE * LOG2_E
+                                                : LOG2_E;
     return {row.LSE * factor, sum};
   }
 };
 
-static const std::vector<exercise::Known<Way>>& known_ways() {
-  static const std::vector<exercise::Known<Way>> ways = {
-      {"minus-infinity-kept",
-       {.masked = Way::kMinusInf},
-       "the LSE of a fully masked row is -Inf, and -Inf - (-Inf) is NaN"},
-      {"masked-row-at-zero",
-       {.masked = Way::kZero},
-       "LSE_log2 is 0 for a fully masked row; this works only as long as every masked score is "
-       "-Inf"},
-      {"minus-infinity-for-padding",
-       {.padding = Way::kMinusInf},
-       "LSE_log2 is -Inf for a row past the end, so that P is Inf there; it must be 0"},
-      {"padding-at-zero",
-       {.padding = Way::kZero},
-       "LSE_log2 is 0 for a row past the end; its scores are 0, and exp2(0) is 1"},
-      {"log2e-forgotten",
-       {.log = Way::kNatural},
-       "LSE is a natural logarithm and the loop computes exp2: multiply by log2(e)"},
-      {"log2e-inverted", {.log = Way::kLn2}, "LSE was multiplied by ln(2); the factor is log2(e)"},
-      {"scale-in-lse",
-       {.log = Way::kScaled},
-       "LSE was multiplied by the scale; it already contains it, because it was computed from "
-       "scaled scores"},
-      {"d-forgotten", {.d = Way::kNone}, "D is 0, so that dS = P * dP"},
-      {"d-from-o-alone", {.d = Way::kO2}, "D is the sum of O * O; it is the sum of O * dO"},
-      {"d-from-do-alone", {.d = Way::kDo2}, "D is the sum of dO * dO; it is the sum of O * dO"},
-      {"d-scaled",
-       {.d = Way::kScaledSum},
-       "D was multiplied by the scale; the kernel multiplies dQ and dK by it at the end"},
-      {"d-is-a-mean", {.d = Way::kMean}, "D was divided by head_dim; it is a sum"},
-      {"row-past-the-end-read",
-       {.d = Way::kOfPadding},
-       "D of a row past the end was computed from memory that is not there; it must be 0"},
-  };
-  return ways;
-}
+static const exercise::Table MISTAKES(R"(
+minus-infinity-kept
+  the LSE of a fully masked row is -Inf, and -Inf - (-Inf) is NaN
+masked-row-at-zero
+  LSE_log2 is 0 for a fully masked row; this works only as long as every masked score is -Inf
+minus-infinity-for-padding
+  LSE_log2 is -Inf for a row past the end, so that P is Inf there; it must be 0
+padding-at-zero
+  LSE_log2 is 0 for a row past the end; its scores are 0, and exp2(0) is 1
+log2e-forgotten
+  LSE is a natural logarithm and the loop computes exp2: multiply by log2(e)
+log2e-inverted
+  LSE was multiplied by ln(2); the factor is log2(e)
+scale-in-lse
+  LSE was multiplied by the scale; it already contains it, because it was computed from scaled
+  scores
+d-forgotten
+  D is 0, so that dS = P * dP
+d-from-o-alone
+  D is the sum of O * O; it is the sum of O * dO
+d-from-do-alone
+  D is the sum of dO * dO; it is the sum of O * dO
+d-scaled
+  D was multiplied by the scale; the kernel multiplies dQ and dK by it at the end
+d-is-a-mean
+  D was divided by head_dim; it is a sum
+row-past-the-end-read
+  D of a row past the end was computed from memory that is not there; it must be 0
+)");
 
 // The loop: P and dS of each key.
 static exercise::Numbers loop(const Row& row, const Prepared& prepared) {
@@ -107,7 +100,7 @@ static exercise::Numbers exact(const Row& row) {
 
 static void check_row(const Row& row) {
   const auto mistakes =
-      exercise::mistakes(known_ways(), [&](const Way& way) { return loop(row, way(row)); });
+      exercise::mistakes<Way>(MISTAKES, [&](const Way& way) { return loop(row, way(row)); });
   const Prepared got = prepare(row.O.data(), row.dO.data(), HEAD_DIM, row.LSE, row.exists);
   exercise::check_output({"key", 2, 1e-5, {"P", "dS"}}, loop(row, got), exact(row), mistakes);
 }

@@ -6,30 +6,33 @@
 
 #include "exercises/support/verdict.hpp"
 
-// Both functions as people write them: right as they are here, and each mistake is a change.
+// The right answer, and each mistake as a change to it.
 struct Way {
-  enum Start { kBackward, kForward, kSame, kOutside } start = kBackward;
-  enum Turn { kRank, kKvTile, kIteration, kFromOne, kMirrored, kWrapTooEarly } turn = kRank;
+  exercise::Changes is;
 
   static int rotation(const Head& head) { return head.q_tiles / head.kv_tiles; }
   int first_tile(int kv_tile, const Head& head) const {
     const int back = head.q_tiles - kv_tile * rotation(head);
-    if (start == kForward) return kv_tile * rotation(head);
-    return start == kSame ? 0 : start == kOutside ? back : back % head.q_tiles;
+    if (is("forward")) return kv_tile * rotation(head);
+    return is("all-start-together") ? 0 : is("starts-past-the-end") ? back : back % head.q_tiles;
   }
   int turn_of(int kv_tile, int q_tile, const Head& head) const {
     const auto iteration = [&](int n) {
-      const int from = turn == kMirrored   ? n * rotation(head)
-                       : start == kOutside ? Way{}.first_tile(n, head)
-                                           : first_tile(n, head);
+      const int from = is("turns-of-the-other-direction") ? n * rotation(head)
+                       : is("starts-past-the-end")        ? Way{}.first_tile(n, head)
+                                                          : first_tile(n, head);
       return (q_tile - from + head.q_tiles) % head.q_tiles;
     };
     int rank = 0;
     for (int n = 0; n < head.kv_tiles; ++n) rank += iteration(n) < iteration(kv_tile);
-    if (turn == kKvTile || (start == kSame && turn == kRank)) return kv_tile;
-    if (turn == kIteration) return iteration(kv_tile);
-    if (turn == kFromOne) return rank + 1;
-    if (turn == kWrapTooEarly) {
+    if (is("turn-is-the-key-tile") ||
+        (is("all-start-together") &&
+         !is.any("turn-is-the-key-tile", "iteration-for-turn", "turns-from-one",
+                 "turns-of-the-other-direction", "wrap-one-tile-early")))
+      return kv_tile;
+    if (is("iteration-for-turn")) return iteration(kv_tile);
+    if (is("turns-from-one")) return rank + 1;
+    if (is("wrap-one-tile-early")) {
       const int first = (head.q_tiles - q_tile) / rotation(head);
       return kv_tile >= first ? kv_tile - first : kv_tile + head.kv_tiles - first;
     }
@@ -43,37 +46,28 @@ struct Answer {
   }
 };
 
-static const std::vector<exercise::Known<Way>>& known_ways() {
-  static const std::vector<exercise::Known<Way>> ways = {
-      {"turn-is-the-key-tile",
-       {.turn = Way::kKvTile},
-       "the turn is the number of the block everywhere; a block that starts further back comes to "
-       "the last tiles first, and waits there"},
-      {"all-start-together",
-       {.start = Way::kSame},
-       "all blocks start at tile 0, so that block n waits for the n before it"},
-      {"turns-of-the-other-direction",
-       {.turn = Way::kMirrored},
-       "blocks start n * rotation tiles back, and the turns are those of blocks that start as far "
-       "forward"},
-      {"starts-of-the-other-direction",
-       {.start = Way::kForward, .turn = Way::kWrapTooEarly},
-       "blocks start forward, and the turns are those of blocks that start back"},
-      {"iteration-for-turn",
-       {.turn = Way::kIteration},
-       "this is the iteration in which the block comes; its turn is the number of blocks that come "
-       "earlier"},
-      {"turns-from-one", {.turn = Way::kFromOne}, "the first turn is 1; a counter starts at 0"},
-      {"wrap-one-tile-early",
-       {.turn = Way::kWrapTooEarly},
-       "at some tiles the division rounds the wrong way, so that the first block that has wrapped "
-       "around is taken for one too many"},
-      {"starts-past-the-end",
-       {.start = Way::kOutside},
-       "block 0 starts at tile q_tiles, which does not exist; take it modulo q_tiles"},
-  };
-  return ways;
-}
+static const exercise::Table MISTAKES(R"(
+turn-is-the-key-tile
+  the turn is the number of the block everywhere; a block that starts further back comes to the
+  last tiles first, and waits there
+all-start-together
+  all blocks start at tile 0, so that block n waits for the n before it
+turns-of-the-other-direction
+  blocks start n * rotation tiles back, and the turns are those of blocks that start as far
+  forward
+starts-of-the-other-direction: forward wrap-one-tile-early
+  blocks start forward, and the turns are those of blocks that start back
+iteration-for-turn
+  this is the iteration in which the block comes; its turn is the number of blocks that come
+  earlier
+turns-from-one
+  the first turn is 1; a counter starts at 0
+wrap-one-tile-early
+  at some tiles the division rounds the wrong way, so that the first block that has wrapped around
+  is taken for one too many
+starts-past-the-end
+  block 0 starts at tile q_tiles, which does not exist; take it modulo q_tiles
+)");
 
 // All that the functions say.
 template <class Ways>
@@ -146,7 +140,7 @@ static std::string problem(const Ways& ways, const Head& head) {
 static void check_head(const Head& head) {
   const std::string found = problem(Answer{}, head), got = shown(Answer{}, head);
   const auto looks =
-      exercise::looks(known_ways(), [&](const Way& way) { return shown(way, head); });
+      exercise::looks<Way>(MISTAKES, [&](const Way& way) { return shown(way, head); });
   exercise::check_shown(found.empty(),
                         std::to_string(head.q_tiles) + " tiles of queries, " +
                             std::to_string(head.kv_tiles) + " blocks\n" + got + found,
@@ -162,11 +156,11 @@ TEST_CASE("16 tiles, 5 blocks") { check_head({16, 5}); }
 // The expected answer, and the one whose blocks start forward, make no block wait. Each mistake has
 // a head at which it shows.
 TEST_CASE("the order") {
-  for (const auto& known : known_ways())
-    CHECK(problem(known.way, {6, 3}) + problem(known.way, {16, 5}) != "");
+  for (const exercise::Row& row : MISTAKES)
+    CHECK(problem(Way{row.changes}, {6, 3}) + problem(Way{row.changes}, {16, 5}) != "");
   for (const Head& head : {Head{6, 3}, Head{7, 3}, Head{4, 4}, Head{16, 5}}) {
     CHECK(problem(Way{}, head) == "");
-    CHECK(problem(Way{.start = Way::kForward}, head) == "");
-    CHECK(problem(Way{.start = Way::kSame}, head) != "");
+    CHECK(problem(Way{exercise::Changes("forward")}, head) == "");
+    CHECK(problem(Way{exercise::Changes("all-start-together")}, head) != "");
   }
 }
