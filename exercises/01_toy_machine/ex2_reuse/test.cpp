@@ -13,7 +13,8 @@ TEST_CASE("as few cycles as can be") {
   const Trace trace = answer();
   trace.check_cycles(
       25, {{"no-reuse", trace.cost().loads == 16,
-            "16 LOADs, four for each element; begin an element with what the one before left"},
+            "16 LOADs, four for each element; begin an element with the values that the previous "
+            "one left"},
            {"one-operand-kept", trace.cost().loads == 15,
             "one operand kept, three can be: at each of the three changes of the element"},
            {"row-by-row", trace.cost().loads == 14 && jumps(trace.program()),

@@ -123,8 +123,8 @@ static void check_merge(const State& a, const State& b) {
        "(&& and not ||)"},
       {"m-not-set", no_m, "l and o are right, m was never stored"},
       {"stand-in-stored", with_m(none ? std::isfinite(result.m) ? result.m : 0 : m),
-       "where no side has seen a key, m became a number: it only stands in for -inf in the "
-       "subtraction; m stays -inf, or scores below that number lose what they weigh"},
+       "where no side has seen a key, m became a number: it only replaces -inf in the subtraction; "
+       "m stays -inf, because otherwise scores below that number lose their weight"},
       {"max-starts-at-zero", merged_to(a, b, std::max(m, 0.0f)),
        "m is never below 0; where all scores are negative it is, and where no key was seen it is "
        "-inf"},
@@ -139,7 +139,7 @@ static void check_merge(const State& a, const State& b) {
       {"smaller-maximum", merged_to(a, b, std::min(a.m, b.m)),
        "both sides moved to the smaller m; then a factor is above 1 and may overflow"},
       {"not-rescaled", merged(a, b, 1, 1, 1, 1),
-       "l and o were added as they are, but each side is relative to a maximum of its own"}};
+       "l and o were added unchanged, but each side is relative to its own maximum"}};
   // The same with the question first whether both sides, or one of them, have seen no key: then the
   // other one is returned, and that is right.
   const size_t count = mistakes.size();

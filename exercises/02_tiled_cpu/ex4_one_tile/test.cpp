@@ -114,8 +114,7 @@ static void check_tile(int keys, int dim, float sharpness, int sign = 0) {
        {"weights-not-summed", changed([](Numbers& all) { all[1] = 0; }),
         "m and o are right; l, the sum of all p, was never added up"},
        {"summed-for-each-element", changed([&](Numbers& all) { all[1] *= dim; }),
-        "p was added to l once for each element of o: that line belongs in front of the loop over "
-        "d"},
+        "p was added to l once for each element of o: that line belongs before the loop over d"},
        {"sum-starts-at-one", changed([](Numbers& all) { all[1] += 1; }),
         "m and o are right, and l is larger by 1: it began with 1, or the best key was added "
         "twice; its p = 1 is in the sum already"},

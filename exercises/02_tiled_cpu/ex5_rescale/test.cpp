@@ -148,8 +148,8 @@ static void check_tiles(const std::vector<std::vector<float>>& scores) {
        {"factor-upside-down",
         states(
             all, larger, [](float m, float m_new) { return std::exp(m_new - m); }, weight),
-        "the factor was e^(m' - m), which is Inf at the first tile; what was summed must shrink "
-        "when the maximum grows: e^(m - m')"},
+        "the factor was e^(m' - m), which is Inf at the first tile; the old sums must shrink when "
+        "the maximum grows: e^(m - m')"},
        {"exponent-upside-down",
         states(all, larger, factor, [](float s, float m, float, float) { return std::exp(m - s); }),
         "the new terms are e^(m' - s), largest for the smallest score; they are e^(s - m')"},
@@ -197,8 +197,8 @@ static void check_tiles(const std::vector<std::vector<float>>& scores) {
         "m stays what it was before the first tile: store the new maximum at the end"},
        {"divided-already", divided, "o is divided by l; a state keeps the sum"},
        {"rescale-for-each-key", states(all, right, false, kForEachKey),
-        "the factor is inside the loop over the keys, and multiplies the old sums, and the new "
-        "terms before it, once for each key; it belongs in front of the loop"},
+        "the factor is inside the loop over the keys, so that it multiplies the old sums and the "
+        "earlier new terms once for each key; it belongs before the loop"},
        {"rescale-for-each-key", states(all, right, false, kOForEachKey),
         "o was multiplied by the factor once for each key of the tile; once for the tile is right, "
         "as for l"},

@@ -95,14 +95,14 @@ static void check_tile(int64_t queries, int64_t keys, Corner at) {
         "a row that sees no key of this tile, or only the first one, kept its scores; hide all "
         "keys that come after the query"},
        {"hidden-rows-left-alone", seen_from(-at.key),
-        "a query that stands before every key kept its scores: it was skipped, or its place, below "
-        "0, was taken as unsigned; all of such a row is hidden"},
+        "a query that is before every key kept its scores: it was skipped, or its negative "
+        "position was taken as unsigned; all keys of such a row are masked"},
        {"hidden-tile-left-alone", queries - 1 + corner + longer < 0 ? exercise::numbers(s) : right,
-        "a tile that is hidden as a whole was left as it was: it can be skipped where it is "
-        "loaded, but who asks for its mask wants -inf"},
+        "a fully masked tile was left unchanged: it can be skipped where it is loaded, but this "
+        "function must write -inf"},
        {"hidden-tile-left-alone", at.key > at.query + queries - 1 ? exercise::numbers(s) : right,
-        "a tile whose first key comes after its last query was left as it was; who asks for the "
-        "mask wants -inf, and with len_kv - len_q the query may even see it"},
+        "a tile whose first key comes after its last query was left unchanged; this function must "
+        "write -inf, and with len_kv - len_q the query may even see the key"},
        {"first-key-always-seen", not_before(0),
         "a query that sees no key of this tile sees its first one: the last key that it sees was "
         "not allowed below 0; then there is none"},
@@ -110,7 +110,7 @@ static void check_tile(int64_t queries, int64_t keys, Corner at) {
         "a query that sees no key sees key 0: the last key that it sees was not allowed below 0; "
         "then there is none"},
        {"next-key-seen", hidden(corner + longer + 1),
-        "each query sees one key too many: the one after it"},
+        "each query sees one key too many: the key after its own"},
        {"nothing-hidden", exercise::numbers(s), "no score was hidden"},
        {"own-key-hidden", hidden(corner + longer - 1),
         "one key too many is hidden from each query: a token sees itself, so > and not >="},

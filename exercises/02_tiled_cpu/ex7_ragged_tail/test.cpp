@@ -90,8 +90,8 @@ static void check_attend(int keys, int block, float q_scale = 1) {
        {"last-key-hidden", attended(problem, one_less),
         "the last real key of the ragged tile is hidden, too: the first to hide is K.rows - first"},
        {"last-key-hidden", attended(problem, always_one_less),
-        "the last key is hidden, too, also where the last tile is full: the last one is row K.rows "
-        "- first - 1 of its tile, and the first to hide is K.rows - first"},
+        "the last key is masked, too, even where the last tile is full: the last one is row K.rows "
+        "- first - 1 of its tile, and the first to mask is K.rows - first"},
        {"one-row-left", attended(problem, one_more),
         "one row of zeros is left in the ragged tile: the first to hide is K.rows - first"},
        {"full-last-tile-hidden", attended(problem, full ? no_full_tail : all),
@@ -106,7 +106,7 @@ static void check_attend(int keys, int block, float q_scale = 1) {
         "j counts the rows of the tile, and was compared with the number of all keys; row j of the "
         "tile is key first + j"},
        {"last-tile-only", attended(problem, last_only),
-        "the state begins anew with each tile; it is made once, in front of the loop"},
+        "the state is reset for each tile; it is made once, before the loop"},
        {"divided-already", finished(divided), "o is divided by l; a state keeps the sum"},
        {"k-for-v", attended(k_for_v, all), "the tile of V was loaded from K"},
        {"v-for-k", attended(v_for_k, all), "the tile of K was loaded from V"},

@@ -198,7 +198,7 @@ static void check_output(const Problem& problem) {
         }),
         "each tile of keys begins with an empty state: load what the tiles before have left"},
        {"output-not-stored", at_the_end ? nothing : Numbers(got.size(), 0.5),
-        "slow memory still holds what it held at first; what you computed was never stored"}});
+        "slow memory is unchanged, because your result was never stored"}});
 }
 
 TEST_CASE("one tile") { check_output({4, 4, 4, 4}); }
@@ -224,14 +224,14 @@ TEST_CASE("what crosses between slow and fast memory") {
         "each tile of queries loads all keys: that is FlashAttention-2; here the loop over keys is "
         "the outer one"},
        {"keys-loaded-again", t.kv_loads == 20 && t.output_stores == 20,
-        "K and V were loaded once for each pair of tiles; load a tile of keys once, in front of "
-        "the loop over the queries"},
+        "K and V were loaded once for each pair of tiles; load a tile of keys once, before the "
+        "loop over the queries"},
        {"load-output-skipped", t.kv_loads == 5 && t.output_loads == 0 && t.output_stores == 20,
         "each tile of keys begins with an empty state: load what the tiles before have left"},
        {"first-load-saved",
         t.q_loads == 20 && t.kv_loads == 5 && t.output_loads == 16 && t.output_stores == 20,
-        "right, but for one tile of keys the states were not loaded: those of no key lie in slow "
-        "memory from the start, so that every tile of keys does the same"},
+        "right, but for one tile of keys the states were not loaded: those without a key are in "
+        "slow memory from the start, so that every tile of keys does the same"},
        {"queries-kept", t.q_loads == 4 && t.kv_loads == 5 && t.output_stores == 20,
         "each tile of queries was loaded once and kept; fast memory has room for one: load it when "
         "a tile of keys meets it"},
@@ -239,5 +239,5 @@ TEST_CASE("what crosses between slow and fast memory") {
         "the states of all queries stayed in fast memory until the end; it has room for one "
         "tile's: load and store them for each tile of keys"},
        {"output-not-stored", t.output_stores == 0,
-        "slow memory still holds what it held at first; what you computed was never stored"}});
+        "slow memory is unchanged, because your result was never stored"}});
 }

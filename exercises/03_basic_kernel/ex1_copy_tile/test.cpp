@@ -120,7 +120,7 @@ static void check_copy(int rows) {
     ++wrong;
   }
   const auto words = [](size_t label) {
-    return label == UNWRITTEN ? std::string("NaN, which nobody wrote")
+    return label == UNWRITTEN ? std::string("NaN, which no thread wrote")
            : label == 0       ? std::string("0")
                               : "gmem[" + std::to_string(label - 1) + "]";
   };

@@ -50,8 +50,8 @@ static void check_A() {
       {{"right-before-down",
         with<MMAS_D>(
             32, [](uint32_t lane) { return (lane / 16 * 8 + lane % 8) * ROW + lane / 8 % 2 * 16; }),
-        "registers 1 and 2 are exchanged: matrix 1 is below matrix 0, not beside it, so lanes 8-15 "
-        "give rows 8-15 and lanes 16-31 the columns to the right"},
+        "registers 1 and 2 are exchanged: matrix 1 is below matrix 0, not to the right of it, so "
+        "lanes 8-15 give rows 8-15 and lanes 16-31 the columns to the right"},
        {"address-of-received",
         with<MMAS_D>(32, [](uint32_t lane) { return lane / 4 * ROW + lane % 4 * 4; }),
         "each lane gave the address of what it receives; it should give the start of a row, and "
@@ -64,15 +64,15 @@ static void check_A() {
         "a row was taken for as many bytes as it has elements; an element has 2"},
        {"tiles-packed",
         with<MMAS_D>(512, [](uint32_t lane) { return lane % 16 * 32 + lane / 16 * 16; }),
-        "each tile was taken for 512 bytes of its own with rows of 32; A_smem is one matrix, its "
+        "each tile was taken as a separate 512 bytes with rows of 32; A_smem is one matrix, its "
         "rows are ROW_BYTES apart, and the next tile begins 32 bytes further right"},
        {"tiles-packed",
         with<MMAS_D>(32, [](uint32_t lane) { return lane % 16 * 32 + lane / 16 * 16; }),
         "the rows were taken to be 32 bytes apart, as if the matrix were one tile wide; a row of "
         "it has ROW_BYTES"},
        {"tiles-packed", with<MMAS_D>(512, right),
-        "the tiles were taken to be 512 bytes apart, one behind the other; they lie side by side "
-        "in each row, 32 bytes apart"},
+        "the tiles were taken to be 512 bytes apart, one after the other; they are side by side in "
+        "each row, 32 bytes apart"},
        {"half-after-eight-lanes",
         with<MMAS_D>(32, [](uint32_t lane) { return lane % 16 * ROW + lane / 8 % 2 * 16; }),
         "lanes 8-15 and 24-31 went to the right; the first 16 lanes give 16 rows, and the next 16 "

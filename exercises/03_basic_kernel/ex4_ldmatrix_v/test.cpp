@@ -57,8 +57,8 @@ static void check_V() {
   exercise::check_fragments(
       {"key", "d", MMAS_D * 8, "V_rmem", 2}, loaded, expected,
       {{"no-trans", with<MMAS_D>(false, 16, right),
-        "V was loaded as it lies; the sum runs over keys, so two neighbouring keys must share a "
-        "register, and they are two rows: .trans"},
+        "V was loaded without .trans; the sum runs over keys, so that two neighbouring keys must "
+        "share a register, and they are two rows: .trans"},
        {"addresses-of-k",
         with<MMAS_D>(true, 16, [](uint32_t lane) { return lane % 8 * ROW + lane / 8 % 2 * 16; }),
         "lanes 8-15 gave keys 0-7 again, further right, as for K; the second half of operand B is "

@@ -65,7 +65,7 @@ static void check_row_max(const std::vector<float>& S) {
       report,
       {{"shuffle-in-a-branch", exercise::has(report, fa::simt::HazardKind::kBarrierDivergence),
         "some lanes called shfl_xor and others did not; a warp instruction needs all 32 lanes, so "
-        "it stands in no branch that lanes take differently"}});
+        "that it must not be in a branch that lanes take differently"}});
   if (!report.hazards.empty()) return;
   const Numbers has = partial(S);
   Numbers exchanged = butterfly(has, {1, 2});
@@ -87,8 +87,8 @@ static void check_row_max(const std::vector<float>& S) {
         "the maximum started from numeric_limits<float>::min(), the smallest number above 0, and "
         "all scores of a row may be negative; start from -Inf"},
        {"no-exchange", has,
-        "each lane has the maximum of its own columns only; it must hear of the other three lanes "
-        "of its quad"},
+        "each lane has the maximum of its columns only; it needs those of the other three lanes of "
+        "its quad"},
        {"one-exchange", butterfly(has, {1}),
         "one exchange, with mask 1, tells of one other lane; the second, with mask 2, tells what "
         "the other two have found"},

@@ -80,8 +80,8 @@ static void check_update(float m0, float m1, float max0, float max1) {
     return [&, holds](int half) { return half == 0 || holds ? usual(half) : otherwise(half); };
   };
   const char* const again =
-      "l was multiplied inside the loop over O, once for each tile or element; it is one number a "
-      "row, and is multiplied once";
+      "l was multiplied inside the loop over O, once for each tile or element; there is one l per "
+      "row, and it is multiplied once";
   const char* const other_row =
       "one of the two rows sees no key, and the other one was not updated either: return or break "
       "in the loop over the rows, where continue would do";
@@ -103,10 +103,10 @@ static void check_update(float m0, float m1, float max0, float max1) {
        "nothing was rescaled: m already held the new maximum when the factor was taken, and e^(m' "
        "- m') is 1; or there is no factor"},
       {"factor-upside-down", flipped,
-       "the factor was e^(m' - m), above 1; what was summed is too large by that, so multiply by "
+       "the factor was e^(m' - m), above 1; the old sums are too large by that, so multiply by "
        "e^(m - m')"},
       {"factor-upside-down", with(new_max, upside_down, upside_down),
-       "the factor was e^(m' - m), above 1; what was summed is too large by that, so multiply by "
+       "the factor was e^(m' - m), above 1; the old sums are too large by that, so multiply by "
        "e^(m - m')"},
       {"one-factor-for-both-rows", with(new_max, factor, [&](int) { return factor(0); }),
        "all four elements of a tile of O got the factor of row lane/4; elements 2 and 3 are in row "
@@ -182,7 +182,7 @@ static void check_update(float m0, float m1, float max0, float max1) {
       {"subtrahend-stored",
        with([&](int half) { return std::isinf(new_max(half)) ? 0 : new_max(half); }, factor,
             factor),
-       "where no key was seen, 0 was stored as the maximum: it only stands in for -Inf in the "
+       "where no key was visible, 0 was stored as the maximum: 0 only replaces -Inf in the "
        "subtraction; m stays -Inf"},
       {"m-not-stored", with(old_max, factor, factor),
        "l and O moved to the new maximum, m did not: the next tile takes it for the old one"},

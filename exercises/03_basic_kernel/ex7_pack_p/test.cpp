@@ -93,8 +93,8 @@ static void check_pack() {
                         "16x16 tile i was made of tiles i and i + 1; it is tiles 2 i and 2 i + 1"});
     mistakes.push_back({"tiles-far-apart",
                         with<MMAS_KV>([](int t, int r) { return t + r / 2 * (MMAS_KV / 2); }, low),
-                        "each 16x16 tile was made of two tiles that lie MMAS_KV / 2 apart; its "
-                        "halves lie side by side: tiles 2 i and 2 i + 1"});
+                        "each 16x16 tile was made of two tiles that are MMAS_KV / 2 apart; its "
+                        "halves are side by side: tiles 2 i and 2 i + 1"});
   }
   exercise::check_fragments({"row", "column", MMAS_KV * 8, "P_rmem"}, got, expected, mistakes);
 }

@@ -28,9 +28,9 @@ static const Formula kFormulas[] = {
      "every chunk stays where it was, so eight rows of a column are in the same banks"},
     {"half-lines",
      [](uint32_t o, uint32_t w) { return w == 16 ? o : o ^ o / w % 8 / std::max(64 / w, 1u) << 4; },
-     "rows are counted in units of 64 bytes; at 32 bytes a row the term is row / 2, which XORs the "
-     "bit of the row's own number into the address: two rows swap places and the conflict stays; a "
-     "line has 128 bytes"},
+     "rows are counted in units of 64 bytes; with 32 bytes per row the term is row / 2, which XORs "
+     "the bit of the row's own number into the address: two rows swap places and the conflict "
+     "stays; a line has 128 bytes"},
     {"row-number-at-every-width", [](uint32_t o, uint32_t w) { return o ^ o / w % 8 << 4; },
      "row % 8 was XORed at every width; a row of less than 128 bytes has fewer than 8 chunks, and "
      "the term reaches into the bits of the row"},

@@ -57,7 +57,7 @@ TEST_CASE("eight tiles side by side") {
   const auto as_if_unswizzled = [](u32 smem, u32 row, u32 right, u32 column) {
     return smem + row + right + column;
   };
-  mistake("not-swizzled", "the tile was read as if it lay row by row: swizzle was never called",
+  mistake("not-swizzled", "the tile was read row by row: swizzle was never called",
           as_if_unswizzled);
   if (calls > 0) mistakes.back().fragments.values.clear();  // it is not that
   mistake("swizzle-without-row",
@@ -149,8 +149,8 @@ TEST_CASE("eight tiles side by side") {
             return smem + (swizzle(lane / 4 * ROW_BYTES + lane % 4 * 4) ^ column);
           });
   mistake("right-before-down",
-          "registers 1 and 2 are exchanged: matrix 1 is below matrix 0, not beside it, so lanes "
-          "8-15 give rows 8-15 and lanes 16-31 the columns to the right",
+          "registers 1 and 2 are exchanged: matrix 1 is below matrix 0, not to the right of it, so "
+          "lanes 8-15 give rows 8-15 and lanes 16-31 the columns to the right",
           [](u32 smem, u32, u32, u32 column) {
             const u32 lane = lane_index();
             return smem +

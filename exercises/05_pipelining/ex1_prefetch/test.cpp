@@ -14,7 +14,7 @@ constexpr int NUM_THREADS = 64, TILE = NUM_THREADS * 4;  // floats; a chunk of 4
 constexpr uint32_t TILE_BYTES = TILE * sizeof(float);
 constexpr int ROOM = 32;  // for the adds of a loop that does not end when it should
 
-// One run: what each add saw, and what the next tile's copy did meanwhile.
+// One run: the tile that each add saw, and the state of the next tile's copy.
 struct Seen {
   std::vector<std::string> adds;  // "tile 1, tile 2 on its way"
   fa::simt::Report report;

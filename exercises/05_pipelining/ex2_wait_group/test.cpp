@@ -65,7 +65,7 @@ struct Schedule {
   }
 };
 
-// What the emulator sees with this N: the hazards, and what has landed when the first wait is over.
+// Returns the hazards with this N, and the tiles that have landed after the first wait.
 template <class Run>
 static std::string consequence(int stages, int groups, bool together, Run run) {
   if (groups < 0) return "there is no cp_async_wait<" + std::to_string(groups) + ">";
@@ -104,8 +104,8 @@ enum Function { kLoadsFirst, kLoadsAfter, kOneGroup };
 const Formula kRight[] = {[](int s) { return 2 * s - 2; }, [](int s) { return 2 * s - 3; },
                           [](int s) { return s - 1; }};
 
-// What the three functions give under a mistake. People make it in one of them, or in some, or in
-// all: a function may also be right.
+// The values of the three functions with a mistake. People make it in one of them, or in some, or
+// in all: a function may also be right.
 struct Wrong {
   const char *name, *explanation;
   std::vector<Formula> formulas[3];
@@ -115,12 +115,12 @@ const char* const kNeeded =
     "N is the number of groups that may stay in flight; the one that is needed is not one of them";
 const char* const kTwoStages = "right for two stages; the number of stages is a parameter";
 const char* const kTooFew =
-    "right, but N is one smaller than it could be, so each wait waits for a group that is not "
-    "needed yet; a load that stands before the wait has committed its group already, and V of a "
-    "tile, if it has a group of its own, is younger than its K";
+    "right, but N is one smaller than it could be, so that each wait waits for a group that is not "
+    "needed yet; a load before the wait has committed its group already, and V of a tile, if it "
+    "has a separate group, is younger than its K";
 const std::vector<Wrong> kWrong = {
     {"order-ignored",
-     "the load stands after the wait, so at the wait its group is not in flight yet: one fewer "
+     "the load comes after the wait, so that at the wait its group is not in flight yet: one fewer "
      "than when loads come first",
      {{}, {[](int s) { return 2 * s - 2; }}, {}}},
     {"two-groups-a-tile",
@@ -214,7 +214,7 @@ TEST_CASE("loads after") {
   check_schedule("loads_after", kLoadsAfter, ex05::loads_after,
                  [](const Schedule& schedule) { schedule.run_two_groups(false); });
 }
-TEST_CASE("one group a tile") {
+TEST_CASE("one group per tile") {
   check_schedule("one_group", kOneGroup, ex05::one_group,
                  [](const Schedule& schedule) { schedule.run_one_group(); });
 }

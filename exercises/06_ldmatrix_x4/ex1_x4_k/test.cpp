@@ -13,7 +13,7 @@ using Scores = exercise::Product<exercise::Factor::K, MMAS_KV, MMAS_D>;
 
 static uint32_t lane() { return static_cast<uint32_t>(lane_index()); }
 
-// The loops as people write them: right as it stands here, and each mistake is a change to it.
+// The right loops, and each mistake as a change to them.
 struct Way {
   uint32_t (*address)(uint32_t row_bytes) = [](uint32_t row) {
     return (lane() / 16 * 8 + lane() % 8) * row + lane() / 8 % 2 * 16;
@@ -61,7 +61,7 @@ static std::string with(const Way& way) {
       .shown();
 }
 
-// The other choice, 8 keys × 32 of d: right as it stands here, and each mistake is a change to it.
+// The other choice, 8 keys × 32 of d: right, and each mistake as a change to it.
 struct Wide {
   uint32_t (*address)(uint32_t row_bytes) = [](uint32_t row) {
     return lane() % 8 * row + lane() / 8 * 16;

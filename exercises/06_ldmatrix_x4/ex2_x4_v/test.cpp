@@ -13,7 +13,7 @@ using Outputs = exercise::Product<exercise::Factor::V, MMAS_D, MMAS_KV>;
 
 static uint32_t lane() { return static_cast<uint32_t>(lane_index()); }
 
-// The loops as people write them: right as it stands here, and each mistake is a change to it.
+// The right loops, and each mistake as a change to them.
 struct Way {
   uint32_t (*address)(uint32_t row_bytes) = [](uint32_t row) {
     return lane() % 16 * row + lane() / 16 * 16;
@@ -105,8 +105,8 @@ static void check_product() {
           {.address = [](uint32_t row) { return lane() % 16 * row / 2 + lane() / 16 * 16; },
            .step_rows = 8});
   mistake("no-trans",
-          "V was loaded as it lies; the sum runs over keys, so two neighbouring keys must share a "
-          "register: .trans",
+          "V was loaded without .trans; the sum runs over keys, so that two neighbouring keys must "
+          "share a register: .trans",
           {.trans = false});
   mistake("both-to-one-tile",
           "both mma added to the same tile of O, and the next tile stayed 0; the second mma "

@@ -102,7 +102,7 @@ static double shown(int key) {
   return key < -100 ? -infinity : key > 100 ? infinity : key;
 }
 
-// Of each query its two limits; 0 and 0 if it sees nothing.
+// Returns two limits for each query; 0 and 0 if it sees no key.
 template <class Of>
 static Numbers all_limits(const Sizes& s, Of keys) {
   Numbers result;

@@ -91,7 +91,7 @@ static void check_fused(const Sizes& s) {
                          exercise::mistakes(FUSED_MISTAKES, with));
 }
 
-// Of every query head rows 0, 1 and 5.
+// Rows 0, 1 and 5 of every query head.
 template <class Byte>
 static Numbers bytes(int batch, int heads, Byte byte) {
   Numbers result;

@@ -12,7 +12,7 @@ using exercise::Numbers;
 
 constexpr int BLOCK_Q = 4, BLOCK_KV = 3;
 
-// The starts of sequences of these lengths. In memory something lies in front of them and behind.
+// The starts of sequences of these lengths. In memory other numbers come before and after them.
 class Starts {
  public:
   Starts(const std::vector<int>& lengths, int behind) : memory_{-2, 0} {
@@ -129,7 +129,7 @@ static Block block_as(const Changes& is, const Packed& p, int q_tile, int sequen
   return b;
 }
 
-// Of a block that has nothing to do all numbers are 0.
+// All numbers are 0 for a block that has nothing to do.
 static Numbers fields(const Block& b) {
   if (b.end_row <= b.first_row) return Numbers(8);
   Numbers result;
@@ -149,7 +149,7 @@ static void check_blocks(const std::vector<int>& q_lengths, const std::vector<in
   for (int sequence = 0; sequence < packed.sequences; ++sequence) {
     const auto blocks = [&](auto block) {
       Numbers result;
-      // One tile more than the longest has: what has nothing to do must find that out by itself.
+      // One tile more than the longest has: a block with nothing to do must detect that.
       for (int q_tile = 0; q_tile <= (longest_of(q_lengths) + BLOCK_Q - 1) / BLOCK_Q; ++q_tile) {
         const Numbers one = fields(block(q_tile));
         result.insert(result.end(), one.begin(), one.end());
@@ -213,7 +213,7 @@ static void check_longest(const std::vector<int>& lengths) {
        {"first-sequence-missed", longest_in(but_first),
         "the first sequence is not looked at; it is rows starts[0] to starts[1] - 1"},
        {"one-sequence-too-many", up(std::max(longest, 30)),
-        "behind the last start there is none: the last sequence is sequences - 1"},
+        "after the last start there is no sequence: the last one is sequences - 1"},
        {"longest-of-keys", longest_in(kv_lengths),
         "this is the longest in keys; the grid has tiles of queries: q_starts"},
        {"shortest-for-longest", up(*std::min_element(lengths.begin(), lengths.end())),

@@ -13,7 +13,7 @@
 using exercise::Numbers;
 using Row = std::vector<float>;
 
-// What an answer allocates tells whether it has built the Jacobian.
+// The allocated bytes tell whether an answer has built the Jacobian.
 static size_t allocated = 0;
 void* operator new(size_t bytes) {
   allocated += bytes;

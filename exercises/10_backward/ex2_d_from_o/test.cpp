@@ -11,7 +11,7 @@
 
 using exercise::Numbers;
 
-// O and dO of some heads. Behind the last head come rows that belong to nobody: reading them is a
+// O and dO of some heads. After the last head come rows of no head: reading them is a
 // mistake that shows as a number, not as a crash.
 struct Case {
   int heads, len_q, dim, head, q_tile;
@@ -47,7 +47,7 @@ struct Way {
       const int row = before + (is("last-query-repeated") ? std::min(query, c.len_q - 1) : query) +
                       is("one-row-too-far");
       for (int d = 0; exists && d < c.dim; ++d) {
-        // columns: of the tile, row and column exchanged
+        // columns: row and column of the tile are exchanged
         const int r = is("sum-over-queries") ? before + c.q_tile * BLOCK_Q + d : row;
         const int column = is("sum-over-queries") ? i : d;
         if (static_cast<size_t>(r * c.dim + column) >= c.O.size()) continue;
@@ -115,7 +115,7 @@ rounded-to-bf16: products; running; result
 )");
 
 static std::vector<float> answer(const Case& c) {
-  // Longer than it need be: who writes at another place shall not crash.
+  // Longer than necessary, so that an answer that writes elsewhere does not crash.
   std::vector<float> D(c.heads * c.len_q + 2 * BLOCK_Q, std::numeric_limits<float>::quiet_NaN());
   d_from_o(c.O.data(), c.dO.data(), c.len_q, c.dim, c.head, c.q_tile, D.data());
   D.resize(BLOCK_Q);
@@ -135,7 +135,7 @@ TEST_CASE("the last tile of the last head") { check_tile({3, 7, 5, 2, 1}); }
 TEST_CASE("one query") { check_tile({2, 1, 8, 1, 0}); }
 TEST_CASE("rows of 128 numbers") { check_tile({2, 13, 128, 1, 3}); }
 
-// D is what dS needs: the sum of P dP over the keys.
+// D in dS is the sum of P dP over the keys.
 TEST_CASE("the sum of P dP") {
   Case c{1, 4, 16, 0, 0};
   const int keys = 9;
@@ -158,7 +158,7 @@ TEST_CASE("the sum of P dP") {
     }
     by_keys.push_back(D);
   }
-  // O has been rounded, so this is a coarse comparison; the one behind it is not.
+  // O has been rounded, so this comparison is coarse; the next one is not.
   CHECK(exercise::difference({"sum of P dP", 0, 0.02}, Way{}.D(c), by_keys).empty());
   check_tile(c);
 }

@@ -288,7 +288,7 @@ TEST_CASE("a head in pairs of 2 x 3, the last ones smaller") {
   check_head({5, 7, 4, true}, 2, 3);
 }
 
-// What this test takes for right is the derivative of L.
+// The gradients that this test expects are the derivatives of L.
 TEST_CASE("central differences") {
   Head head{3, 4, 2, true};
   head.differentiate();

@@ -149,7 +149,7 @@ static std::string words(const Finding& found) {
   return std::string("d") + names[found.tensor] + element;
 }
 
-// What is found, and which number is not what it was.
+// Returns the finding, and which number has changed.
 template <class Find>
 static std::string shown(Program program, Find find) {
   const Tensors before = program.tensors;

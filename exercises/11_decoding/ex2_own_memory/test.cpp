@@ -167,7 +167,7 @@ static void add_up_all(const Pass* p) {
   }
 }
 
-// What the emulator says, and the first wrong sum; empty: nothing is wrong.
+// Returns the hazards and the first wrong sum; empty if nothing is wrong.
 static std::string run_kernels(const Grid& g, int length, int block_kv) {
   const size_t rows = size_t(g.batch) * g.heads * g.len_q;
   fa::simt::Buffer<float> V(length, "V"), O(rows * g.splits * g.dim, "partial O"),
@@ -230,7 +230,7 @@ static void check_keys(int splits, int length, int block_kv) {
       [&](const auto& way) { return keys_of_all(way, splits, length, block_kv); });
 }
 
-// Of a hazard the sums are not shown: they may differ from run to run.
+// The sums are left out if there is a hazard, because they may differ from run to run.
 static void check_places(const Grid& grid, int length, int block_kv) {
   const auto shown = [&](const auto& way) {
     return words(places_of_all(way, grid)) + words(keys_of_all(way, grid.splits, length, block_kv));

@@ -18,7 +18,7 @@ constexpr float NOT_A_NUMBER = std::numeric_limits<float>::quiet_NaN();
 struct Way {
   exercise::Changes is;
 
-  // The formulas of the README, as they stand there.
+  // The formulas of the README, in the same form.
   Part by_formula(const std::vector<Part>& parts, int dim) const {
     Part all{std::vector<float>(dim), NEG_INF};
     const auto counts = [&](const Part& part) { return is("empty-o-read") || part.LSE != NEG_INF; };
@@ -232,7 +232,7 @@ static Part attention(const std::vector<double>& scores, int first_value) {
 }
 
 static const Part kNoKey{{NOT_A_NUMBER, NOT_A_NUMBER, NOT_A_NUMBER}, NEG_INF};
-static const Part kNoKeyYet{{7, -50, 1e30f}, NEG_INF};  // what lay in memory
+static const Part kNoKeyYet{{7, -50, 1e30f}, NEG_INF};  // old memory
 static const Part kNan{{NOT_A_NUMBER, NOT_A_NUMBER, NOT_A_NUMBER}, NOT_A_NUMBER};
 
 TEST_CASE("one part is the answer") { check_parts({{{1, 2, 3}, 0.5f}}); }

@@ -124,8 +124,8 @@ struct Step {
   int sequence, tokens;
 };
 
-// What each step leads to. A token's place is noted when it comes; later it must be the same, and
-// nobody else's.
+// Returns the result of each step. A token's place is recorded when it comes; later it must be the
+// same, and no other token's.
 template <class Any>
 static Numbers history(const Any& way, int page_size, int pages, const std::vector<Step>& steps) {
   Pool pool(pages);
@@ -185,7 +185,7 @@ TEST_CASE("the README's") {
   check_history(4, 5, {{0, 6}, {0, 2}, {1, 9}, {0, 1}, {1, 3}, {0, END}, {1, 1}});
 }
 TEST_CASE("just enough pages") { check_history(4, 3, {{0, 4}, {1, 8}, {1, END}, {2, 5}}); }
-TEST_CASE("refused, and asked again when another has ended") {
+TEST_CASE("refused, and requested again when another has ended") {
   check_history(2, 4, {{0, 3}, {1, 3}, {1, 6}, {1, 5}, {0, END}, {1, 5}, {1, END}, {2, 8}});
 }
 TEST_CASE("the last page has room when no page is free") {

@@ -26,12 +26,13 @@ struct Wrong {
 };
 const std::vector<Wrong> kWrong = {
     {"consumer-like-producer",
-     "the consumer waits for the parity of the round before, whose phase is complete: the wait "
-     "ends at once, and the tile is not there",
+     "the consumer waits for the parity of the previous pass, whose phase is complete, so that the "
+     "wait returns immediately and the tile is not there",
      {{}, {[](int t, int s) { return (t / s + 1) % 2; }}, {}}},
     {"producer-like-consumer",
-     "the producer waits for this round's parity as the consumer does: in the first round nobody "
-     "has read anything, and the ring stands still. It needs the phase of the round before",
+     "the producer waits for this pass's parity as the consumer does. In the first pass no "
+     "consumer has read anything, so that no thread continues. It needs the phase of the previous "
+     "pass",
      {{}, {}, {[](int t, int s) { return t / s % 2; }}}},
     {"parities-exchanged",
      "the two parities are exchanged: the consumer waits for this round's phase, the producer for "
@@ -40,7 +41,7 @@ const std::vector<Wrong> kWrong = {
         return t / s % 2;
       }}}},
     {"tile-for-round",
-     "the parity flips with each tile; a buffer's phase ends once a round, and the round is tile / "
+     "the parity flips with each tile; a buffer's phase ends once per pass, and the pass is tile / "
      "stages",
      {{},
       {[](int t, int) { return t % 2; }},
@@ -76,8 +77,8 @@ const std::vector<Wrong> kWrong = {
      "1: add 1 in place of subtracting it",
      {{}, {}, {[](int t, int s) { return (t / s - 1) % 2; }}}},
     {"first-round-blocked",
-     "in the first round the producer waits for parity 0, a phase that ends when somebody has read "
-     "a tile that never came; parity 1 passes there",
+     "in the first pass the producer waits for parity 0, a phase that ends when a consumer has "
+     "read a tile that never came; parity 1 returns immediately there",
      {{}, {}, {[](int t, int s) { return t < s ? 0 : (t / s + 1) % 2; }}}},
     {"first-round-only",
      "right in the first round; later the producer waits for this round's phase, which ends when "
@@ -88,7 +89,8 @@ const std::vector<Wrong> kWrong = {
      "the phase before the first, whose parity is 1",
      {{}, {}, {[](int t, int s) { return (t - s) / s % 2; }}}},
     {"parity-never-flips",
-     "the parity is the same in each round; a phase ends once a round, so it flips with each",
+     "the parity is the same in each pass; a phase ends once per pass, so that the parity flips "
+     "with each pass",
      {{},
       {[](int, int) { return 0; }, [](int, int) { return 1; }},
       {[](int, int) { return 1; }, [](int, int) { return 0; }}}},
@@ -110,7 +112,7 @@ const std::vector<Wrong> kWrong = {
       {[](int t, int s) { return t % s % 2; }},
       {[](int t, int s) { return (t % s + 1) % 2; }, [](int t, int s) { return t % s % 2; }}}},
     {"round-for-buffer",
-     "tile / stages is the round; the buffer is what is left over",
+     "tile / stages is the pass; the buffer is the remainder",
      {{[](int t, int s) { return t / s; }, [](int t, int s) { return t / s % s; }}, {}, {}}},
     {"buffer-not-reduced",
      "the buffer is the tile's number; after the last one the ring begins again",
@@ -148,7 +150,7 @@ static std::vector<Variant> variants() {
   return all;
 }
 
-// Thread 0 fills the buffers, warp 1 reads them: what the emulator finds.
+// Thread 0 fills the buffers, warp 1 reads them. Returns what the emulator finds.
 static std::string ring(int stages, const Functions& functions) {
   const int num_tiles = 4 * stages;
   for (int tile = 0; tile < num_tiles; ++tile) {

@@ -81,7 +81,8 @@ const std::vector<Wrong> kWrong = {
       {[](const Tiles& x, int) { return 2 * x.block_q * x.head_dim * 2; },
        [](const Tiles& x, int) { return (x.block_q + x.block_kv) * x.head_dim * 2; }}}},
     {"share-of-a-thread",
-     "this is what each thread would copy; one thread asks for the box, and expects all of it",
+     "these are the bytes that each thread would copy; one thread issues the copy of the box, and "
+     "expects all of its bytes",
      {{[](const Tiles& x, int) { return x.block_q * x.head_dim * 2 / x.threads; }},
       {[](const Tiles& x, int) { return x.block_kv * x.head_dim * 2 / x.threads; }},
       {[](const Tiles& x, int) { return 2 * x.block_kv * x.head_dim * 2 / x.threads; }}}},

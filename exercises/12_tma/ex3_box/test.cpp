@@ -18,7 +18,7 @@ struct Case {
   int64_t elements() const { return shape.batch * shape.len * shape.heads * shape.head_dim; }
 };
 
-// What shared memory holds after a copy, row by row of the tile; or why there was none.
+// The content of shared memory after a copy, by rows of the tile, or the reason why there was none.
 struct Seen {
   std::vector<uint16_t> tile;  // labels: element i of K is i + 1, no element is 0
   fa::simt::Report report;

@@ -25,7 +25,7 @@ constexpr int NUM_THREADS = 64;
 constexpr int ROOM = 16;  // for the reads of a loop that does not end when it should
 constexpr uint16_t NO_READ = 0xFFFE;
 
-// Each thread reads a piece of its own; all elements of tile t are t + 1.
+// Each thread reads a different piece; all elements of tile t are t + 1.
 struct Steps {
   uint32_t smem;
   std::vector<uint16_t>* seen;  // [read][thread]
@@ -203,10 +203,10 @@ static void stream_with(const Changes& is, Steps& steps, const TensorMap& map, u
 
 // The same under several orders of the threads, as which of them reads too early is chance.
 struct Runs {
-  std::set<std::string> kinds;  // of hazards
+  std::set<std::string> kinds;  // kinds of hazards
   std::string first;            // the hazards and the wrong read of the first run that has some
-  std::string lacking;          // what the mbarrier lacks, if all wait for it
-  bool wrong[ROOM] = {};        // of each read: did some thread see something else?
+  std::string lacking;          // what is missing at the mbarrier, if all wait for it
+  bool wrong[ROOM] = {};        // for each read: true if some thread saw something else
   std::string values;           // what was seen, where no hazard makes it chance
   int other_parity = 0;
   int64_t copies = 0;

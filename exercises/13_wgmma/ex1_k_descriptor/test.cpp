@@ -146,7 +146,7 @@ lines-of-128-only: {,swizzle-of-128-always }four-steps-a-line stride-of-128-byte
   the stride, a panel has rows * line_bytes, and the swizzle has another number
 )");
 
-// What stands in bits 16 to 29 is not used, and tells something only if the stride is not there.
+// Bits 16 to 29 are not used, and matter only if the stride is not in its place.
 static uint64_t meaning(uint64_t bits) {
   return (bits >> 32 & 0x3fff) == 0 ? bits : bits & ~(uint64_t{0x3fff} << 16);
 }
@@ -164,7 +164,7 @@ static exercise::MatrixRead read_step(const Tile& tile, Descriptor descriptor) {
       [&](uint32_t smem, uint32_t full) { tma_load_3d(smem, map, 0, 0, 0, full); }, descriptor);
 }
 
-// What is wrong with it, in words; empty if nothing is.
+// Returns what is wrong, in words; empty if nothing is.
 template <int ROWS>
 static std::string findings(const Tile& tile, uint32_t step, const exercise::MatrixRead& read) {
   const int columns = static_cast<int>(tile.columns), first_column = static_cast<int>(step) * 16;

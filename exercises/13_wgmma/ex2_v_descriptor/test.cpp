@@ -143,7 +143,7 @@ static exercise::MatrixRead read_window(const Case& c, Descriptor descriptor) {
       static_cast<uint32_t>(c.keys * c.head_dim * 2), load, descriptor);
 }
 
-// What is wrong with it, in words; empty if nothing is.
+// Returns what is wrong, in words; empty if nothing is.
 template <int COLUMNS>
 static std::string findings(const Case& c, int key, int column, const exercise::MatrixRead& read) {
   int wrong = 0;

@@ -197,13 +197,13 @@ struct Scores {
   std::vector<float> S, scale;  // [ROWS][keys], [keys]
 };
 
-// Wrong keys may lie behind the last one.
+// Wrong keys may be past the last one.
 static std::vector<float> padded(std::vector<float> key_scale) {
   key_scale.resize(130, 1.0f);
   return key_scale;
 }
 
-// What a thread holds of S.
+// The elements of S that a thread holds.
 template <int KEYS>
 static void hold(float (&S_rmem)[KEYS / 8][4], const Scores& scores, int thread) {
   for (int at = 0; at < KEYS / 2; ++at) {
@@ -212,7 +212,7 @@ static void hold(float (&S_rmem)[KEYS / 8][4], const Scores& scores, int thread)
   }
 }
 
-// P as people pack it: [row][key]. What operand A's layout makes of the registers, without wgmma.
+// P as the changes pack it, [row][key], computed from the layout of operand A without wgmma.
 template <int KEYS>
 static std::vector<float> weights_with(const Changes& is, const Scores& scores) {
   std::vector<float> weights(ROWS * KEYS);
@@ -234,7 +234,7 @@ static std::vector<float> weights_with(const Changes& is, const Scores& scores) 
   return weights;
 }
 
-// What wgmma takes P to be: [row][key], multiplied by the identity.
+// P as wgmma reads it, [row][key]: P multiplied by the identity.
 template <int KEYS, class Pack>
 static std::vector<float> read_weights(const Scores& scores, Pack pack_step) {
   std::vector<float> weights(ROWS * KEYS);
@@ -280,7 +280,7 @@ template <int KEYS>
 static void check_weights(const std::string& what, const Scores& scores) {
   const auto got =
       read_weights<KEYS>(scores, [](auto&&... args) { ex13::pack_weights<KEYS>(args...); });
-  // The layout by which the mistakes are computed is wgmma's.
+  // The mistakes are computed with the layout that wgmma uses.
   CHECK(weights_with<KEYS>({}, scores) == read_weights<KEYS>(scores, [](auto&&... args) {
           pack_with<KEYS>({}, thread_index(), args...);
         }));

@@ -4,7 +4,7 @@
 
 #include "exercises/support/warp.hpp"
 
-// The answer's fences, commits and waits come by here. Of thread 0:
+// The answer's fences, commits and waits call these functions. They count those of thread 0:
 namespace emulator::ex13 {
 static int commits = 0, fences = 0, longest_wait = 0;  // the largest N
 static int uses = 0, uses_before_fence = 0;
@@ -45,12 +45,12 @@ using Scores = float[KEYS / 8][4];
 constexpr int THREADS = 128, HEAD_DIM = 64;
 constexpr uint32_t Q_BYTES = 64 * HEAD_DIM * 2, TILE_BYTES = KEYS * HEAD_DIM * 2;
 
-// What thread 0 saw.
+// The observations of thread 0.
 struct Log {
   std::string calls;  // "multiply 0, multiply 1, use 0"
   std::string seen;   // "+": another tile is in flight; of a use, "r": right, "n": NaN, "w": wrong
-  std::string unfenced;  // multiplies whose registers were used behind the last fence
-  std::string first;     // what was wrong first, in words
+  std::string unfenced;  // multiplies whose registers were used after the last fence
+  std::string first;     // the first error, in words
   int multiplied = 0, used = 0, queued = 0, overlapped = 0;
 
   void call(const char* what, int tile) {
@@ -84,8 +84,9 @@ struct Steps {
     }
     if (writes() && used_at[&S != &S_rmem[0]] > ex13::uses_before_fence) {
       log.unfenced += std::to_string(tile) + " ";
-      note("multiply " + std::to_string(tile) +
-           ": ordinary instructions have used these registers, and no wgmma_fence stands between");
+      note(
+          "multiply " + std::to_string(tile) +
+          ": ordinary instructions have used these registers, and there is no wgmma_fence between");
     }
     if (apart) line = tile + 1, file = "multiply";
     const uint32_t Q = dynamic_smem(), K = Q + Q_BYTES + static_cast<uint32_t>(tile) * TILE_BYTES;
@@ -246,7 +247,7 @@ static std::string shown(const Run& run) {
       if (hazard.text.find(words) != std::string::npos)
         all += std::to_string(hazard.where.line) + words;
   if (run.report.hazards.empty()) return all;
-  // What tells two mistakes apart that lead to the same.
+  // Distinguishes mistakes with otherwise equal results.
   all += run.commits == 0 ? "no commit" : run.commits < run.log.multiplied ? "some commits" : "";
   if (run.longest_wait > 1) all += "a wait for two";
   if (!run.log.unfenced.empty() || all.find("without a wgmma_fence") != std::string::npos)

@@ -32,8 +32,8 @@ struct Wrong {
 };
 const std::vector<Wrong> kWrong = {
     {"copies-for-arrivals",
-     "full counts the copies; a copy brings bytes, and who expects them arrives: once, for all "
-     "that it asks for",
+     "full counts the copies. A copy brings bytes, and the thread that expects them arrives once, "
+     "for all copies that it issues",
      {[](const Cast& c) { return c.copies; }, [](const Cast& c) { return c.loaders * c.copies; },
       [](const Cast& c) { return c.loaders * (1 + c.copies); }},
      {},
@@ -52,7 +52,7 @@ const std::vector<Wrong> kWrong = {
      {[](const Cast& c) { return c.loaders; }},
      {}},
     {"loaders-and-consumers",
-     "full counts the consumers besides; they wait there, and only loaders arrive",
+     "full counts the consumers, too. They wait there, and only loaders arrive",
      {[](const Cast& c) { return c.loaders + c.consumers; },
       [](const Cast& c) { return c.loaders + c.consumers * speakers(c); },
       [](const Cast& c) { return c.loaders + c.consumers * 128; }},
@@ -64,7 +64,7 @@ const std::vector<Wrong> kWrong = {
      {[](const Cast& c) { return c.consumers * 128; }, [](const Cast&) { return 128; }},
      {}},
     {"warps-for-warpgroups",
-     "four warps of each consumer are counted, or arrive, also where one thread speaks for the "
+     "four warps of each consumer are counted, or arrive, even where one thread arrives for the "
      "warpgroup",
      {},
      {[](const Cast& c) { return c.consumers * 4; }},
@@ -72,7 +72,7 @@ const std::vector<Wrong> kWrong = {
        return thread % 32 == 0 && product == c.products - 1;
      }}},
     {"warpgroups-for-warps",
-     "one arrival of each consumer, also where each of its four warps arrives",
+     "one arrival of each consumer, even where each of its four warps arrives",
      {},
      {[](const Cast& c) { return c.consumers; }},
      {[](const Cast& c, int thread, int product) {
@@ -100,17 +100,18 @@ const std::vector<Wrong> kWrong = {
       [](const Cast& c) { return c.consumers * speakers(c) - 1; }},
      {}},
     {"products-counted",
-     "empty counts an arrival for each product; a consumer arrives once a tile, behind the last",
+     "empty counts an arrival for each product. A consumer arrives once per tile, after the last "
+     "product",
      {},
      {[](const Cast& c) { return c.consumers * speakers(c) * c.products; }},
      {}},
     {"arrives-for-each-product",
-     "a consumer arrives behind each product; once a tile is enough, behind the last",
+     "a consumer arrives after each product. Once per tile is enough, after the last product",
      {},
      {[](const Cast& c) { return c.consumers * speakers(c) * c.products; }},
      {[](const Cast& c, int thread, int) { return speaks(c, thread); }}},
     {"arrives-too-early",
-     "a consumer arrives behind its first product, and reads the tile once more for the next",
+     "a consumer arrives after its first product, but reads the tile again for the next",
      {},
      {},
      {[](const Cast& c, int thread, int product) { return speaks(c, thread) && product == 0; }}},
@@ -120,7 +121,7 @@ const std::vector<Wrong> kWrong = {
      {},
      {[](const Cast&, int, int) { return false; }}},
     {"product-behind-the-last",
-     "a consumer arrives behind product number `products`, and there is none: the last is products "
+     "a consumer arrives after product number `products`, and there is none: the last is products "
      "- 1",
      {},
      {},
@@ -231,7 +232,7 @@ static const std::vector<Variant>& variants() {
   return all;
 }
 
-// The cast plays: one buffer, NUM_TILES tiles. What the emulator finds.
+// Runs the configuration with one buffer and NUM_TILES tiles. Returns the hazards.
 static std::string play(const Cast& c, const Functions& functions, uint64_t schedule = 0) {
   constexpr int NUM_TILES = 6, ROWS = 8;
   constexpr uint32_t BOX_BYTES = ROWS * 128;
@@ -318,13 +319,13 @@ static void check_cast(const Cast& c) {
   exercise::check_output({"cast", 0, 0, labels(c)}, got, right, mistakes);
 }
 
-TEST_CASE("one loader asks for K and V, two consumers") { check_cast(kCasts[0]); }
+TEST_CASE("one loader copies K and V, two consumers") { check_cast(kCasts[0]); }
 TEST_CASE("a loader for K, one for V; two products") { check_cast(kCasts[1]); }
 TEST_CASE("three consumers, each warp arrives") { check_cast(kCasts[2]); }
 TEST_CASE("three consumers, three products, each warp arrives") { check_cast(kCasts[3]); }
 TEST_CASE("two loaders, three copies each, two products") { check_cast(kCasts[4]); }
 
-// That is what the emulator says, too. (Of the mistakes in the smaller casts: that takes time.)
+// The emulator agrees. (Mistakes run only in the smaller configurations, to save time.)
 TEST_CASE("the casts") {
   for (const Cast& c : kCasts) {
     for (uint64_t schedule = 0; schedule < 3; ++schedule) CHECK(play(c, kRight, schedule) == "");

@@ -100,12 +100,12 @@ static const std::vector<Wrong> kWrong = {
         "producer-of-one-warp", "the producer was taken for one warp; it is a warpgroup of four"),
     wrong_claim<[](int c, int needs) { return shared(REGISTERS / 128, keeps(needs), c); }>(
         "whole-file-shared",
-        "the claim shares out all 65536; only what the launch has given out can be claimed, and "
-        "what its rounding left over is lost"),
+        "the claim divides all 65536 registers. Only registers that the launch has given out can "
+        "be claimed; those lost to its rounding cannot"),
     wrong_claim<[](int c, int needs) { return shared((1 + c) * not_rounded(c), keeps(needs), c); },
-                not_rounded>(
-        "launch-not-rounded",
-        "at launch each thread gets a multiple of 8; what that leaves over nobody gets"),
+                not_rounded>("launch-not-rounded",
+                             "at launch each thread gets a multiple of 8, and the registers lost "
+                             "to rounding stay unused"),
     wrong_claim<[](int c, int needs) { return shared((1 + c) * rounded_up(c), keeps(needs), c); },
                 rounded_up>("launch-rounded-up",
                             "what each thread has at launch was rounded up, and all together would "
@@ -153,8 +153,8 @@ static const std::vector<Wrong> kWrong = {
         "nothing-given-up",
         "each consumer kept what it had at launch; the producer gives up what it does not need"),
     {"capped-at-255",
-     "the 256 were capped at 255, the most that an instruction can name; what is given out and "
-     "claimed are multiples of 8, up to 256",
+     "the 256 were capped at 255, the most that an instruction can name. Launches and claims use "
+     "multiples of 8, up to 256",
      {capped_at_255},
      {[](int c, int needs) { return std::min(255, right_claim(c, needs)); }},
      {most_by<[](int c, int needs) { return std::min(255, right_claim(c, needs)); }>}},
@@ -193,14 +193,13 @@ static const std::vector<Wrong> kWrong = {
        return most_by<right_claim>(consumer_needs, producer_needs) > 0 ? 1 : 0;
      }}},
     {"other-than-seven",
-     "1 to 7 consumers are to be tried: of 1024 threads, the most that a block has, 128 are the "
-     "producer's",
+     "try 1 to 7 consumers: a block has at most 1024 threads, and 128 of them are the producer's",
      {},
      {},
      {most_up_to<2>, most_up_to<3>, most_up_to<4>, most_up_to<6>, most_up_to<8>}},
     {"one-division",
-     "the number of consumers is no division: what the launch gives out, and each claim, is "
-     "rounded",
+     "the number of consumers is not a quotient, because the launch and each claim round the "
+     "registers",
      {},
      {},
      {[](int consumer_needs, int producer_needs) {
@@ -340,7 +339,7 @@ TEST_CASE("how many consumers, the producer needs 56") { check_most(56); }
 TEST_CASE("how many consumers, the producer needs 72") { check_most(kMuchForProducer[0]); }
 TEST_CASE("how many consumers, the producer needs 97") { check_most(kMuchForProducer[1]); }
 
-// What is claimed above is there, and 8 more are not.
+// The claims above succeed, and claims of 8 more do not.
 TEST_CASE("the emulator comes through") {
   for (int consumers = 1; consumers <= MOST_CONSUMERS; ++consumers)
     for (const int needs : kProducerNeeds) {

@@ -26,7 +26,7 @@ constexpr int CONSUMERS = 2, NUM_THREADS = 32 * (1 + CONSUMERS);
 constexpr int ROOM = 16;  // for the tiles of a loop that does not end when it should
 constexpr uint16_t NOT_ADDED = 0xFFFE;
 
-// Each lane reads a piece of its own; all elements of tile t are t + 1.
+// Each lane reads a different piece; all elements of tile t are t + 1.
 struct Sums {
   std::vector<uint16_t>* seen;  // [add][thread]
   int count = 0;
@@ -239,15 +239,15 @@ static void consume_with(const Changes& is, Sums& sums, const Ring& ring, int nu
 
 // The same under several orders of the warps, as which of them is late is chance.
 struct Runs {
-  std::set<std::string> kinds;  // of hazards
+  std::set<std::string> kinds;  // kinds of hazards
   std::string first;            // the hazards and the wrong tile of the first run that has some
-  std::string lacking;          // what an mbarrier lacks, if nobody can go on
-  bool wrong[ROOM] = {};        // of each add: did some lane see something else?
+  std::string lacking;          // what is missing at an mbarrier, if no thread can continue
+  bool wrong[ROOM] = {};        // for each add: true if some lane saw something else
   std::string values;           // what was seen, where no hazard makes it chance
   std::set<uint32_t> buffers;   // that tiles came to
   int64_t copies = 0;
   bool no_parity = false;
-  std::string order;  // of the first lines of the loops
+  std::string order;  // order of the first lines of the loops
 
   bool right() const { return first.empty(); }
   // All that a mistake must explain.
@@ -261,8 +261,8 @@ struct Runs {
   }
 };
 
-// Which of the two, `a` or `b`, does this warp do first? And how often `a`: never, once, more
-// often.
+// Returns which of `a` and `b` this warp does first, and how many times `a`: 0, 1 or
+// more.
 static std::string order(const fa::simt::Report& report, int warp, EventKind a, EventKind b) {
   std::string first;
   int count = 0;
@@ -274,7 +274,7 @@ static std::string order(const fa::simt::Report& report, int warp, EventKind a, 
   return "\n" + first + " " + std::to_string(std::min(count, 2));
 }
 
-// How often the producer waits: never, once, more often; and whether a wait or a copy is its last
+// Returns how many times the producer waits: 0, 1 or more; and whether a wait or a copy is its last
 // step. A wait in the first round is of no use, so it does not count. Does it wait at the mbarriers
 // of the buffer that it fills next?
 static std::string waits(const fa::simt::Report& report, int num_tiles) {

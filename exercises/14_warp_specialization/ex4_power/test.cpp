@@ -25,7 +25,7 @@ static double products(const Launch& x) {
 static double peak(double ghz) { return MULTIPROCESSORS * 2.0 * MULTIPLY_ADDS * ghz * 1e-3; }
 
 static double right_speed(const Launch& x) { return speed(products(x), x); }
-// What follows from a speed, and from a utilization.
+// Results derived from a speed and from a utilization.
 template <Of SPEED>
 static double share(const Launch& x) {
   return SPEED(x) / peak(x.ghz);
@@ -77,7 +77,7 @@ static double half_speed(const Launch& x) { return right_speed(x) / 2; }
 static const std::vector<Wrong> kWrong = {
     wrong_speed<[](const Launch& x) { return right_speed(x) / counted(x); }>(
         "causal-counted-whole",
-        "with a causal mask half of the operations are counted; the others nobody needs"),
+        "with a causal mask half of the operations are counted, because the others are not needed"),
     wrong_speed<[](const Launch& x) { return right_speed(x) * (x.causal ? 2 : 0.5); }>(
         "causal-the-wrong-way", "half is counted with a causal mask, all without"),
     wrong_speed<[](const Launch& x) { return x.causal ? 0 : right_speed(x); }>(
@@ -156,7 +156,7 @@ static const std::vector<Wrong> kWrong = {
       [](const Launch& x) { return x.watts / peak(BOOST_GHZ); }},
      {}},
     {"share-that-was-kept",
-     "this is the share of the gain that arrived as speed; the rest was paid back",
+     "this is the share of the gain that became speed. Return the share that the lower clock took",
      {},
      {},
      {},
@@ -173,15 +173,15 @@ static const std::vector<Wrong> kWrong = {
        return 1 - (before.ms / after.ms - 1) / gain<right_share>(before, after);
      }}},
     {"loss-of-clock",
-     "this is what the clock lost; asked is which share of the gain that took away",
+     "this is how much the clock dropped. Return the share of the gain that this drop took",
      {},
      {},
      {},
      {[](const Launch& before, const Launch& after) { return 1 - after.ghz / before.ghz; },
       [](const Launch& before, const Launch& after) { return before.ghz / after.ghz - 1; }}},
     {"clock-over-gain",
-     "the loss of clock was divided by the gain in utilization; they multiply, so what speed has "
-     "not gained is more than that",
+     "the loss of clock was divided by the gain in utilization. The two multiply, so that the gain "
+     "that did not become speed is larger than this",
      {},
      {},
      {},
@@ -198,8 +198,7 @@ static const std::vector<Wrong> kWrong = {
        return 1 - gain<right_speed>(before, after) / (right_share(after) - right_share(before));
      }}},
     {"gain-that-is-missing",
-     "this is what the speed has gained less than the utilization; asked is its share of the "
-     "utilization's gain",
+     "this is the difference of the two gains. Return its share of the utilization's gain",
      {},
      {},
      {},
@@ -216,7 +215,7 @@ static const std::vector<Wrong> kWrong = {
      }}},
 };
 
-// Chosen, not measured: a card at 700 W from the third on.
+// Chosen, not measured: a card at 700 W since the third.
 const Launch kLaunches[] = {{1, 8, 4096, 4096, 128, false, 0.15, 1.70, 650},
                             {2, 4, 2048, 8192, 128, false, 0.16, 1.92, 540},
                             {2, 16, 8192, 8192, 128, false, 2.0, 1.60, 700},

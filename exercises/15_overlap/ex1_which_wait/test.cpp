@@ -22,7 +22,7 @@ static std::string results_of(const std::string& text) {
   return results;
 }
 
-// The results that are in flight behind the program and wgmma_wait<N>, as the emulator sees them.
+// The results that are in flight after the program and wgmma_wait<N>, according to the emulator.
 static std::string in_flight(const std::string& text, int groups) {
   std::string found;
   fa::simt::Config config;
@@ -90,44 +90,42 @@ struct Wrong {
 
 const std::vector<Wrong> kWrong = {
     {"group-itself-counted",
-     "N counts the group that is needed, too: then it may stay in flight. Only those committed "
-     "behind it may",
+     "N counts the group that is needed, too, so that this group may stay in flight. Count only "
+     "the groups committed after it",
      [](const Groups& g, char r) { return g.is_open(r) ? -1 : newer(g) + 1; }},
     {"group-itself-counted",
-     "N counts the group that is needed, too: then it may stay in flight. Only those committed "
-     "behind it may",
+     "N counts the group that is needed, too, so that this group may stay in flight. Count only "
+     "the groups committed after it",
      [](const Groups& g, char) { return newer(g) + 1; }},
     {"number-of-the-group",
-     "this is the number of the group, or how many came before it; N counts those committed behind "
-     "it",
+     "this is the number of the group, or of the groups before it. N counts the groups committed "
+     "after it",
      [](const Groups& g, char r) { return g.is_open(r) ? -1 : g.last; }},
     {"number-of-the-group",
-     "this is the number of the group, or how many came before it; N counts those committed behind "
-     "it",
+     "this is the number of the group, or of the groups before it. N counts the groups committed "
+     "after it",
      [](const Groups& g, char r) { return g.is_open(r) ? -1 : g.last + 1; }},
     {"number-of-the-group",
-     "this is the number of the group, or how many came before it; N counts those committed behind "
-     "it",
+     "this is the number of the group, or of the groups before it. N counts the groups committed "
+     "after it",
      [](const Groups& g, char) { return g.last; }},
     {"wait-for-all",
-     "wgmma_wait<0> waits for groups that nobody needs here: N may be as large as the number of "
-     "groups behind the one that is needed",
+     "wgmma_wait<0> waits for groups that are not needed here. N may be as large as the number of "
+     "groups after the one that is needed",
      [](const Groups& g, char r) { return g.is_open(r) ? -1 : 0; }},
     {"wait-for-all",
-     "wgmma_wait<0> waits for groups that nobody needs here: N may be as large as the number of "
-     "groups behind the one that is needed",
+     "wgmma_wait<0> waits for groups that are not needed here. N may be as large as the number of "
+     "groups after the one that is needed",
      [](const Groups&, char) { return 0; }},
     {"always-one",
-     "N is 1 for every program; it is as many groups as were committed behind the one that is "
-     "needed",
+     "N is 1 for every program. It is the number of groups committed after the one that is needed",
      [](const Groups&, char) { return 1; }},
     {"always-one",
-     "N is 1 for every program; it is as many groups as were committed behind the one that is "
-     "needed",
+     "N is 1 for every program. It is the number of groups committed after the one that is needed",
      [](const Groups& g, char r) { return g.is_open(r) ? -1 : 1; }},
     {"one-too-few",
-     "N is one less than it may be: the youngest groups need not have ended, each of those behind "
-     "the one that is needed",
+     "N is one less than it may be: none of the groups after the one that is needed has to have "
+     "ended",
      [](const Groups& g, char r) { return g.is_open(r) ? -1 : std::max(newer(g) - 1, 0); }},
     {"first-of-the-result",
      "N is counted from the first group that adds to the result; a later one adds to it, too, and "
@@ -187,7 +185,7 @@ const std::vector<Wrong> kWrong = {
        return g.is_open(r) ? -1 : count;
      }},
     {"other-results-counted",
-     "N is how many other results are in flight behind the one that is needed; wgmma_wait counts "
+     "N is the number of other results in flight after the one that is needed. wgmma_wait counts "
      "groups, and several may add to the same result",
      [](const Groups& g, char r) {
        std::string others;
@@ -226,7 +224,7 @@ static void check_program(const std::string& text) {
     labels.emplace_back(1, result);
     if (groups == wanted || groups < 0) continue;
     const std::string flying = in_flight(text, groups);
-    seen += "\nthe emulator: behind wgmma_wait<" + std::to_string(groups) + "> " +
+    seen += "\nthe emulator: after wgmma_wait<" + std::to_string(groups) + "> " +
             (flying.empty() ? "nothing" : spelled(flying)) + " is in flight";
     seen += flying.find(result) != std::string::npos
                 ? std::string(", and ") + result + " is read"
@@ -250,7 +248,7 @@ TEST_CASE("an empty group") { check_program(kPrograms[4]); }
 TEST_CASE("one was not committed") { check_program(kPrograms[5]); }
 TEST_CASE("all of it") { check_program(kPrograms[6]); }
 
-// What this test takes for right is what the emulator does: N is enough, and N + 1 is not.
+// The answer that this test expects agrees with the emulator: N is enough, and N + 1 is not.
 TEST_CASE("the programs") {
   for (const std::string text : kPrograms)
     for (const char result : results_of(text)) {

@@ -109,7 +109,7 @@ last-wait-for-none
   no wait of the program ends this product, and its last wait was named; the answer is -1
 )");
 
-// Runs the program, and writes to the thing behind step `from` and each later one. What the
+// Runs the program, and writes to the thing after step `from` and each later one. Returns what the
 // emulator finds.
 static std::string play(const Program& program, Thing thing, int from) {
   fa::simt::Config config;
@@ -193,10 +193,10 @@ static std::string told(const Program& program, Thing thing, int got, int expect
   if (got >= std::ssize(program)) return name + ": the program has no such step\n";
   const std::string hazards = play(program, thing, got);
   const std::string place =
-      name + ", written behind step " + std::to_string(got) + ", " + spelled(program[got]) + ": ";
+      name + ", written after step " + std::to_string(got) + ", " + spelled(program[got]) + ": ";
   if (!hazards.empty()) return place + "the emulator finds\n" + hazards;
   if (program[got].kind != Step::kWait) return place + "this is no wait\n";
-  return place + "nothing is wrong, but it was free behind step " + std::to_string(expected) +
+  return place + "nothing is wrong, but it was free after step " + std::to_string(expected) +
          " already\n";
 }
 
@@ -241,7 +241,7 @@ TEST_CASE("a loop of three tiles") { check_program(kPrograms[4]); }
 TEST_CASE("longer in flight") { check_program(kPrograms[5]); }
 TEST_CASE("in flight at the end") { check_program(kPrograms[6]); }
 
-// What this test takes for right is what the emulator finds: behind this wait nothing, one step
+// The answer that this test expects agrees with the emulator: after this wait no hazard, one step
 // earlier a hazard.
 TEST_CASE("the programs") {
   for (const char* const text : kPrograms) {

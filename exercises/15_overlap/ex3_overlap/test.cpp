@@ -6,7 +6,7 @@
 #include "common/kernels/wgmma_tile.hpp"
 #include "exercises/support/warp.hpp"
 
-// The answer's waits come by here. Of thread 0:
+// The answer's waits call these functions. They record the calls of thread 0:
 namespace emulator::ex15 {
 static std::string calls;  // "scores 0, wait<0>(S), …"
 static void called(const std::string& what) {
@@ -41,8 +41,8 @@ constexpr int MISSING = 5;  // keys of the last tile
 constexpr float SCALE = 0.125f;
 constexpr uint32_t ROW_BYTES = 128, Q_BYTES = QUERIES * ROW_BYTES, TILE_BYTES = KEYS * ROW_BYTES;
 
-// Q, K, V [rows, 64], one behind the other. The keys grow, and the maximum with them; behind the
-// last key is what no output may have seen.
+// Q, K, V [rows, 64], one after the other. The keys grow, and the maximum with them; after the
+// last key come values that no output may contain.
 struct Inputs {
   int num_tiles, num_keys;
   std::vector<uint16_t> elements;
@@ -83,8 +83,8 @@ struct Run {
   exercise::Numbers o = exercise::Numbers(QUERIES * HEAD_DIM, NAN);
   fa::simt::Report report;
   std::string calls;
-  std::string first;               // what was wrong first, in words
-  int queued = 0, overlapped = 0;  // outputs issued behind scores in flight; softmaxes beside one
+  std::string first;               // the first error, in words
+  int queued = 0, overlapped = 0;  // outputs issued after scores in flight; softmaxes during one
 };
 
 struct Factors {
@@ -314,7 +314,7 @@ static std::string shown(const Run& run) {
   for (size_t i = 0; i < run.o.size(); i += 37)
     all += (std::isnan(run.o[i]) ? "NaN" : exercise::text(run.o[i])) + " ";
   all += std::to_string(run.queued) + " queued, " + std::to_string(run.overlapped);
-  // What tells two mistakes apart that lead to the same.
+  // Distinguishes mistakes with otherwise equal results.
   return all + (run.calls.find("wait<1>") == std::string::npos ? "" : ", a wait for one");
 }
 

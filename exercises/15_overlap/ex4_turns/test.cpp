@@ -27,7 +27,7 @@ using namespace emulator;
 constexpr int SCHEDULES = 3;
 constexpr int ALL = -1, BLOCK = -2;  // counts: of all consumers, and of a producer too
 
-// What one warp did, and which turn it was: tile * consumers + consumer.
+// The action of one warp, and its turn: tile * consumers + consumer.
 struct Entry {
   enum Kind { kIssue, kIssued, kSoftmax, kComputed } kind;
   int turn, warp;
@@ -35,12 +35,12 @@ struct Entry {
 
 struct Run {
   std::vector<Entry> log;
-  std::string first;    // what was wrong first, in words
+  std::string first;    // the first error, in words
   std::string hazards;  // or what was thrown
   std::string kinds;
   std::string lacking;  // "128 of 256 threads have arrived"
   bool out_of_turn = false, overlapped = false, complete = true;
-  bool done[16][2] = {};  // of each warp of the slow consumer
+  bool done[16][2] = {};  // for each warp of the slow consumer
 };
 
 struct Steps {
@@ -55,7 +55,8 @@ struct Steps {
                   std::to_string(num_tiles) + " tiles\n";
     run.log.push_back({kind, tile * consumers + consumer, warp_index()});
   }
-  // Have all computed whose turns come between this one and the same consumer's next?
+  // True if all consumers have computed whose turns come between this one and the same consumer's
+  // next.
   bool others_done(int turn) const {
     const int next = std::min(turn + consumers, consumers * num_tiles);
     std::vector<int> warps(next);
@@ -72,7 +73,7 @@ struct Steps {
     write(Entry::kSoftmax, tile);
     const int turn = tile * consumers + warp_index() / 4;
     for (int i = 0; i < 4; ++i) warp_sync(line, file);
-    // Lane 0 looks, and all lanes hear of it behind the next warp_sync.
+    // Lane 0 looks, and all lanes know the result after the next warp_sync.
     for (int i = 0; i < 1000 && warp_index() / 4 == slow; ++i) {
       bool& done = run.done[warp_index()][i % 2];
       if (lane_index() == 0) done = others_done(turn);
@@ -108,7 +109,7 @@ static void judge(Run& run, int consumers, int num_tiles) {
   if (std::ssize(order) < turns && run.first.empty())
     run.first =
         std::to_string(order.size()) + " turns were taken of " + std::to_string(turns) + "\n";
-  // Does each warp issue and compute each tile once, in order?
+  // Checks that each warp issues and computes each tile once, in order.
   std::vector<int> done(4 * consumers);
   for (const Entry& entry : run.log) {
     const int i = done[entry.warp]++;
@@ -117,7 +118,7 @@ static void judge(Run& run, int consumers, int num_tiles) {
   for (const int entries : done) run.complete &= entries == 4 * num_tiles;
   if (!run.complete && run.first.empty())
     run.first = "not each warp has called issue and softmax once for each tile, in this order\n";
-  // Does a warp issue while one of another consumer computes?
+  // Checks that a warp issues while one of another consumer computes.
   std::set<int> computing;
   for (const Entry& entry : run.log) {
     if (entry.kind == Entry::kSoftmax) computing.insert(entry.warp);
@@ -190,8 +191,9 @@ struct Runs {
 
   std::string message() const {
     if (!first.hazards.empty() || !first.first.empty()) return first.hazards + first.first;
-    return overlapped ? ""
-                      : "all issue in turns, but nobody issues while another computes its softmax";
+    return overlapped
+               ? ""
+               : "all issue in turns, but no consumer issues while another computes its softmax";
   }
 };
 

@@ -108,7 +108,7 @@ answer-upside-down: any-is-good; all-are-good
 )");
 
 struct Run {
-  std::string lanes = std::string(32, ' ');  // what each has answered: again, or good enough
+  std::string lanes = std::string(32, ' ');  // each lane's answer: recompute, or good enough
   std::string hazards, kinds;                // or what was thrown
 };
 

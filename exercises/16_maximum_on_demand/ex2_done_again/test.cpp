@@ -178,7 +178,7 @@ static After after(const Case& c, Step step) {
 
 static void check_step(const Case& c) {
   std::string seen;
-  bool none = false;  // of a row with m = -inf it may be known before that it misses
+  bool none = false;  // a row with m = -inf is known to miss in advance
   for (int i = 0; i < ROWS; ++i) {
     seen += (i ? "\nrow " : "row ") + std::to_string(i) + ": m " + exercise::text(c.rows[i].m) +
             ", scores";
@@ -236,7 +236,7 @@ TEST_CASE("row 0 has not seen a key yet, nor does it see one here") {
               {{NEG_INF, NEG_INF, NEG_INF, NEG_INF}, {1, 2.5f, -1, 0}}});
 }
 
-// Whether the good row's m rises, too, is free: O / l and m + ln l are what they are.
+// The good row's m may rise or stay: O / l and m + ln l are the same.
 TEST_CASE("row 0 misses, and row 1 has larger scores than before") {
   const Case c = {{{1, 8, {9, 7}}, {1, 8, {9, 7}}}, {{1, 36.5f, 37.5f, 2}, {1, 2.5f, 3, 0}}};
   const auto quotients = [&](auto step) {

@@ -23,9 +23,9 @@ struct Case {
 };
 
 struct Run {
-  std::string modes[WARPS];  // of each tile; x: exact, d: on demand, 2: twice, -: not at all
+  std::string modes[WARPS];  // for each tile; x: exact, d: on demand, 2: twice, -: not at all
   int last[WARPS] = {-1, -1, -1, -1};
-  std::string notes[WARPS];  // what else was wrong first
+  std::string notes[WARPS];  // the first other error
   std::string hazards, kinds;
 
   std::string shown() const {
@@ -216,7 +216,7 @@ static Case all_alike(int end, int clear_begin, int clear_end, const std::string
   return {end, clear_begin, clear_end, {moves, moves, moves, moves}};
 }
 
-TEST_CASE("nothing moves behind tile 0") { check_rounds(all_alike(14, 0, 14, "M.............")); }
+TEST_CASE("nothing moves after tile 0") { check_rounds(all_alike(14, 0, 14, "M.............")); }
 TEST_CASE("one tile, and three") {
   check_rounds(all_alike(1, 0, 1, "M"));
   check_rounds(all_alike(3, 0, 3, "M.."));

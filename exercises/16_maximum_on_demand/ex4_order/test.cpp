@@ -98,7 +98,7 @@ static int most_heads(const std::vector<Work>& works) {
   return static_cast<int>(most);
 }
 
-// Blocks with more keys than the one before, of the same group of heads.
+// Returns the number of blocks with more keys than the previous block, of the same group of heads.
 static int long_behind_short(const Grid& grid, const std::vector<Work>& works) {
   int found = 0;
   for (size_t i = 1; i < works.size(); ++i)
@@ -147,7 +147,7 @@ static std::string effects(const Grid& grid, const std::vector<Work>& got, Of an
   const auto right = all(kLaunch, [&](int index) { return Way{}.work_of(index, kLaunch); });
   std::string text = "every tile is there once";
   if (const int found = long_behind_short(grid, got))
-    text += "; blocks with a longer tile than the one before in their group: " + count(found);
+    text += "; blocks with a longer tile than the previous block in their group: " + count(found);
   if (most_heads(works) != most_heads(right))
     text += "; with " + count(kLaunch.heads) + " heads of " + count(kLaunch.q_tiles) + " tiles, " +
             count(kLaunch.together) + " together, " + count(AT_A_TIME) +
@@ -183,9 +183,9 @@ TEST_CASE("the last group is smaller") { check_order({5, 3, 2}); }
 TEST_CASE("each head by itself") { check_order({3, 4, 1}); }
 TEST_CASE("more in a group than in all others") { check_order({7, 5, 5}); }
 TEST_CASE("one tile for each head") { check_order({9, 1, 4}); }
-TEST_CASE("of the size of a launch") { check_order(kLaunch); }
+TEST_CASE("as large as a launch") { check_order(kLaunch); }
 
-// What this test takes for right has every tile once, the longest of a group first, and few heads
+// The order that this test expects has every tile once, the longest of a group first, and few heads
 // at a time: those of two groups, where one ends and the next begins.
 TEST_CASE("the order") {
   for (const Grid& grid : {Grid{5, 3, 2}, Grid{7, 5, 5}, kLaunch}) {

@@ -8,7 +8,7 @@
 
 using exercise::Numbers;
 
-// What is below each column of the real array in each cycle; where it means nothing, a marker.
+// The values below each column of the real array in each cycle; a marker where there is none.
 static std::vector<std::vector<double>> outlet(int M, int K, int N) {
   ch18::Matrix<double> a(M, K), b(K, N);
   for (int m = 0; m < M; ++m) {
@@ -59,7 +59,7 @@ static void check_collect(int M, int K, int N) {
   exercise::check_output(
       {"C", N, 0}, C.values, by(right, kAll, M),
       {{"all-columns-at-once", by([&](int cycle, int) { return cycle - (K - 1); }, kAll, M),
-        "a row of C does not leave in one cycle: column n is n cycles behind column 0"},
+        "a row of C does not leave in one cycle: column n leaves n cycles after column 0"},
        {"way-down-forgotten", by([&](int cycle, int n) { return cycle - n; }, kAll, M),
         "a sum takes K - 1 cycles from the first row to the last"},
        {"one-row-too-many", by([&](int cycle, int n) { return cycle - K - n; }, kAll, M),
@@ -72,7 +72,7 @@ static void check_collect(int M, int K, int N) {
         by([&](int cycle, int n) { return right(cycle, n) > 0 ? right(cycle, n) : -1; }, kAll, M),
         "row 0 of C stays empty: m = 0 is a row, too"},
        {"slanted-the-other-way", by([&](int cycle, int n) { return cycle - (K - 1) + n; }, kAll, M),
-        "the columns on the right are behind, not ahead"}});
+        "the columns on the right leave later, not earlier"}});
 }
 
 TEST_CASE("3 × 3 results, K = 2") { check_collect(3, 2, 3); }

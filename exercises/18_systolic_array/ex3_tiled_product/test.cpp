@@ -60,16 +60,16 @@ static void check_cycles(const Sizes& s) {
       {{"array-as-wide-as-the-product", number(M + K + N - 2),
         "this is one pass through an array of K × N cells; the array has rows × cols"},
        {"sum-in-an-int", number(static_cast<std::int32_t>(over_tiles(s, r, c, own))),
-        "the sum was an int, and passed 2^31: add up in an int64_t, which is what is returned"},
+        "the sum was an int, and passed 2^31: add up in an int64_t, the type that is returned"},
        {"full-tiles-only", number(over_tiles(s, r, c, [=](int, int) { return m + r + c - 2; })),
         "every tile is charged as a full one; a smaller tile occupies only its own rows and "
         "columns"},
        {"last-tile-lost", number(std::int64_t{K / rows} * (N / cols) * (M + rows + cols - 2)),
-        "K / rows rounds down: what is left over is a tile, too"},
+        "K / rows rounds down: the remainder is a tile, too"},
        {"last-tile-lost",
         number(std::int64_t{std::max(1, K / rows)} * std::max(1, N / cols) *
                own(std::min(rows, K), std::min(cols, N))),
-        "K / rows rounds down: what is left over is a tile, too"},
+        "K / rows rounds down: the remainder is a tile, too"},
        {"rest-that-is-zero", number(with_rest(true, true, false)), rest},
        {"rest-that-is-zero", number(with_rest(true, false, false)), rest},
        {"rest-that-is-zero", number(with_rest(false, true, false)), rest},
@@ -102,7 +102,7 @@ static void check_cycles(const Sizes& s) {
                           [=](int, int) { return m + std::min(r, K_) + std::min(c, N_) - 2; })),
         "every tile is charged as the first one; the last ones may be smaller"},
        {"rows-and-columns-swapped", number(over_tiles(s, c, r, own)),
-        "K lies along the rows of the array, N along its columns"}});
+        "K runs along the rows of the array, N along its columns"}});
 }
 
 TEST_CASE("it fits") { check_cycles({9, 3, 5, 8, 8}); }

@@ -6,7 +6,7 @@
 
 #include "exercises/support/verdict.hpp"
 
-// The end of the last tile, if tile i starts gap(before, tile) cycles after the one before.
+// The end of the last tile, if tile i starts gap(before, tile) cycles after the previous tile.
 template <class Gap>
 static std::int64_t ends(const std::vector<Tile>& tiles, Gap gap, bool all = true) {
   std::int64_t start = 0, end = 0;
@@ -64,17 +64,17 @@ static void check_stream(const std::string& what, const std::vector<Tile>& tiles
       {{"one-after-the-other",
         number(ends(
             tiles, [](const Tile& b, const Tile&) { return b.m + b.k + b.n - 2; }, false)),
-        "each tile waits until the one before has drained; it may start behind it"},
+        "each tile waits until the previous tile has drained; it may start right after it"},
        {"weights-not-waited-for",
         number(ends(tiles, [](const Tile& before, const Tile&) { return before.m; })),
-        "a tile starts as soon as the one before has entered, even if its weights are not there "
+        "a tile starts as soon as the previous tile has entered, even if its weights are not there "
         "yet"},
        {"weights-from-cycle-0", number(ends_if_weights_begin_early(tiles, true)),
-        "the weights of every tile were on their way from cycle 0 on; they begin when the tile "
-        "before starts, so k is counted from there"},
+        "the weights of every tile were loading since cycle 0; they begin when the previous tile "
+        "starts, so that k is counted from there"},
        {"weights-a-tile-early", number(ends_if_weights_begin_early(tiles, false)),
-        "the weights of a tile began when the tile two in front of it started; until the tile just "
-        "before starts, the second register holds that one's weights"},
+        "the weights of a tile began when the tile before the previous one started; until the "
+        "previous tile starts, the second register holds that tile's weights"},
        {"weights-in-one-stream", number(ends_if_weights_never_pause(tiles, 0)), stream},
        {"weights-in-one-stream", number(ends_if_weights_never_pause(tiles, tiles.front().k)),
         stream},
@@ -87,7 +87,7 @@ static void check_stream(const std::string& what, const std::vector<Tile>& tiles
        {"weights-of-the-tile-before",
         number(ends(tiles,
                     [](const Tile& before, const Tile&) { return std::max(before.m, before.k); })),
-        "the weights to wait for are those of the tile that starts, not of the one before"},
+        "wait for the weights of the tile that starts, not for those of the previous tile"},
        {"rows-of-this-tile",
         number(ends(tiles, [](const Tile&, const Tile& tile) { return std::max(tile.m, tile.k); })),
         "the rows to wait for are those of the tile before; this one's have not begun"},
@@ -108,7 +108,7 @@ static void check_stream(const std::string& what, const std::vector<Tile>& tiles
                     })),
         "the columns shift their weights at the same time: n of them take no longer than one"},
        {"only-the-last-end", number(ends(tiles, right, false)),
-        "a small tile can be finished before a large one in front of it: every end counts"}});
+        "a small tile can finish before a large earlier tile: every end counts"}});
 }
 
 TEST_CASE("one tile") { check_stream("one tile", {{5, 4, 3}}); }
@@ -125,6 +125,6 @@ TEST_CASE("wide tiles") { check_stream("wide tiles", {{2, 3, 11}, {4, 3, 12}, {2
 TEST_CASE("weights that take longer and longer") {
   check_stream("weights that take longer", {{2, 3, 3}, {2, 4, 3}, {2, 5, 3}, {2, 30, 3}});
 }
-TEST_CASE("a small one behind a large one") {
-  check_stream("a small behind a large", {{2, 9, 9}, {1, 1, 1}});
+TEST_CASE("a small tile after a large tile") {
+  check_stream("a small one after a large one", {{2, 9, 9}, {1, 1, 1}});
 }

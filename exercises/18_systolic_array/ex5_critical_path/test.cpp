@@ -57,12 +57,12 @@ static void check_path(const std::string& what, const std::vector<Task>& tasks) 
        {"needs-added-up", number(largest(ends(tasks, Start::kSum, true))),
         "needs are waited for at the same time: the latest decides, they do not add up"},
        {"start-carried-over", number(largest(ends(tasks, Start::kCarried, true))),
-        "a task starts no earlier than the one before it in the list: start begins at 0 for each"},
+        "a task starts no earlier than the previous task of the list: start begins at 0 for each"},
        {"end-of-the-last-task", number(right.empty() ? 0 : right.back()),
         "the last task of the list need not be the last to finish"}});
 }
 
-// load, S, softmax, P @ V of `tiles` tiles; in a chain each softmax needs the one before.
+// load, S, softmax, P @ V of `tiles` tiles; in a chain each softmax needs the previous one.
 static std::vector<Task> attention(int tiles, bool chain) {
   std::vector<Task> tasks;
   int state = -1;

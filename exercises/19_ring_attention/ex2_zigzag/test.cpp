@@ -233,8 +233,8 @@ TEST_CASE("3 ranks, one position, and none") {
   check_zigzag(3, 0);
 }
 
-// What this test takes for right: the pairs add up to all that a mask leaves, and where 2P divides
-// the length every rank has as many.
+// The answer that this test expects: the pairs add up to all that a mask leaves, and where 2P
+// divides the length every rank has as many.
 TEST_CASE("the work") {
   for (const int ranks : {1, 2, 3, 4})
     for (const int64_t length : {int64_t{0}, int64_t{5}, int64_t{61}, int64_t{48}}) {

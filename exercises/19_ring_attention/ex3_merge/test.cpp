@@ -247,7 +247,7 @@ TEST_CASE("a NaN comes out") {
   check_nan({{1, 2, 3}, 0.75f}, {kNan, {{4, 4, 5}, 1}});
 }
 
-// What this test takes for right, from the sums in double.
+// The answer that this test expects, compared with sums in double.
 TEST_CASE("the sums themselves") {
   const double a = 3.5, b = 2;
   const Numbers got = merged(Way{}, {{1, 2, 3}, 3.5f}, {{{-4, 0, 1}, 2}});

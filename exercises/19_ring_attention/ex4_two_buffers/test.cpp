@@ -195,7 +195,7 @@ one-hop-only
 
 constexpr int KEYS = 4;  // numbers of a rank; all have its number as their value
 
-// What each rank did, in words.
+// Returns each rank's actions, in words.
 template <class Any>
 static std::vector<std::string> run(const Any& way, int ranks) {
   std::vector<std::string> shown(ranks);

@@ -196,8 +196,8 @@ nothing-for-one-rank
   with one rank nothing was added; it still has its own part
 )");
 
-// A sum has a number for each pair (keys of a rank, part of a rank): how often it was added. So
-// what is in it can be said in words.
+// A sum has a number for each pair (keys of a rank, part of a rank): how many times it was added.
+// So its content can be described in words.
 static std::string in_words(std::span<const float> sum, int ranks) {
   std::string text;
   for (int owner = 0; owner < ranks; ++owner) {
@@ -216,7 +216,7 @@ static std::string in_words(std::span<const float> sum, int ranks) {
   return text.empty() ? "nothing" : text;
 }
 
-// A part was added for this step, after so many messages had been sent.
+// A part was added for `step`, after `messages` messages had been sent.
 struct Added {
   int step, messages;
 };
@@ -236,7 +236,7 @@ static std::string in_order(const std::vector<Added>& parts, const std::vector<i
   return text.empty() ? "nothing" : text;
 }
 
-// What each rank returned, in words.
+// Returns each rank's result, in words.
 template <class Any>
 static std::vector<std::string> run(const Any& way, int ranks) {
   const int size = ranks * ranks;

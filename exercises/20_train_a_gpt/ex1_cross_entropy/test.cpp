@@ -123,7 +123,7 @@ struct Way {
 // The learner's answer, to be called as a Way is.
 struct Answer {
   Result run(const Case& c) const {
-    // Who reads past the end finds a 0 there, and no crash.
+    // An answer that reads past the end finds a 0 there and does not crash.
     const size_t columns = c.vocabulary, more = columns * (columns + c.targets.size()) + 16;
     std::vector<float> logits(c.logits.size() + more, 0);
     std::copy(c.logits.begin(), c.logits.end(), logits.begin());
@@ -339,7 +339,7 @@ TEST_CASE("a NaN comes out") {
   check_nan({3, {1, 0, NOT_A_NUMBER, 1, 0, 3}, {2, 2}}, 0);
 }
 
-// What this test takes for right: the gradient is that of the loss.
+// The answer that this test expects: the gradient is that of the loss.
 TEST_CASE("the differences themselves") {
   Case c{5, random_logits(15, 3), {4, 0, 2}};
   const Result result = Way{}.run(c);

@@ -211,7 +211,7 @@ verdict-inverted: verdict-inverted $bounds
 
 constexpr size_t MOST_QUESTIONS = 20000;
 
-// What the function says, how it asked, and which number is not what it was.
+// Returns the function's answer, how it called f, and which number has changed.
 template <class Any>
 static std::string shown(const Any& way, const Function& f, const Numbers& at, const Numbers& dx) {
   struct Stopped {
@@ -292,7 +292,7 @@ static Example mixed(double scale) {
       {scale * std::cos(x[0]), scale * x[2], scale * x[1], scale * std::exp(x[3])}};
 }
 
-// A small component beside a large one.
+// A small component and a large one.
 static Example small_beside_large() {
   const Numbers x = {0.6, 0.2, -0.4};
   return {[](const Numbers& x) { return std::sin(x[0]) + 3e-6 * std::sin(x[1]) - std::cos(x[2]); },

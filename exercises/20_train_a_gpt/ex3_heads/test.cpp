@@ -266,7 +266,7 @@ TEST_CASE("a batch of 2") { check_shape({2, 3, 4, 5}); }
 TEST_CASE("a batch of 3, 4 heads, one token each") { check_shape({3, 4, 1, 3}); }
 TEST_CASE("heads of one number") { check_shape({2, 5, 3, 1}); }
 
-// What this test takes for right: each number is where its digits say.
+// The answer that this test expects: each number is where its digits say.
 TEST_CASE("the digits themselves") {
   const Shape s{2, 3, 4, 5};
   const Result right = run(Way{}, s);

@@ -259,7 +259,7 @@ static State start(const Row& weights) {
   return {weights, Row(weights.size()), Row(weights.size())};
 }
 
-// None is near 0: its square would be lost beside the others.
+// None is near 0: its square would be lost next to the others.
 static std::vector<Row> random_gradients(size_t steps, int count, int seed) {
   std::vector<Row> all;
   for (size_t step = 0; step < steps; ++step) {
@@ -312,7 +312,7 @@ TEST_CASE("a NaN comes out, and stays where it is") {
                                      shown);
 }
 
-// What this test takes for right: of equal gradients both corrected means are those gradients.
+// The answer that this test expects: of equal gradients both corrected means are those gradients.
 TEST_CASE("the corrections themselves") {
   const Case c{{1, 0.9, 0.99, 0, 0}, true, start({0}), std::vector<Row>(7, Row{0.25f})};
   const std::vector<State> states = run(Way{}, c);

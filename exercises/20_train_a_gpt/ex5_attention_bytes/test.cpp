@@ -238,7 +238,7 @@ static void check_bytes(const Shape& shape) {
   }
 }
 
-// What a search finds, or why it was stopped.
+// Returns the result of a search, or why it was stopped.
 constexpr size_t MOST_QUESTIONS = 10000;
 
 template <class Any>
@@ -293,7 +293,7 @@ TEST_CASE("a layer, and many") {
   check_bytes({4, 6, 256, 64, 1, 4, 32});
   check_bytes({4, 6, 256, 64, 6, 4, 32});
 }
-TEST_CASE("from 2^31 bytes on") {
+TEST_CASE("2^31 bytes and more") {
   check_bytes({1, 2, 16384, 16, 1, 2, 64});
   check_bytes({12, 12, 4096, 64, 12, 16, 64});
   check_bytes({8, 16, 131072, 64, 4, 8, 64});
@@ -327,7 +327,7 @@ TEST_CASE("the longest context, 16 GB and 1 TB") {
       check_longest(attention, {12, 12, 0, 64, 12, 8, 64}, budget);
 }
 
-// What this test takes for right: one allocation after the other, as the program makes them.
+// The answer that this test expects: one allocation after the other, as the program makes them.
 TEST_CASE("the allocations themselves") {
   const Shape s{2, 3, 40, 8, 2, 4, 16};
   int64_t plain = 0, tiled = 0;

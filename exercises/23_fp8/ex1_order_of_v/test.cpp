@@ -8,14 +8,14 @@
 
 using exercise::Numbers;
 
-// What a lane of a row packs: its columns, tile after tile.
+// The columns that a lane of a row packs, tile after tile.
 static int packed(int slot) {
   const int lane = slot % 16 / 4, byte = slot % 4, a_register = slot / 16;
   const int tile = a_register * 2 + byte / 2;
   return tile * 8 + lane * 2 + byte % 2;
 }
 
-// The function as people write it.
+// The function, with changes.
 struct Known {
   const char* name;
   int (*key_at)(int slot);
@@ -31,8 +31,8 @@ static int inverse(int slot) {
 static const std::vector<Known>& all_known() {
   static const std::vector<Known> known = {
       {"keys-in-their-order", [](int slot) { return slot; },
-       "V stands in the order of the keys, and P does not: a lane has two columns of each tile, "
-       "and fills four slots in a row"},
+       "V is in the order of the keys, and P is not: a lane has two columns of each tile, and "
+       "fills four consecutive slots"},
       {"the-other-way-round", inverse,
        "this is the slot of a key; they ask for the key in a slot, which is the inverse"},
       {"second-half-forgotten", [](int slot) { return packed(slot % 16); },
@@ -47,7 +47,7 @@ static const std::vector<Known>& all_known() {
        "the second half was taken to begin at key 8; two tiles are in a half, so at key 16"},
       {"tile-of-four",
        [](int slot) { return slot / 16 * 16 + slot % 4 / 2 * 4 + slot % 16 / 4 * 2 + slot % 2; },
-       "the second tile was taken to begin 4 keys behind the first; a tile has 8 columns"},
+       "the second tile was taken to begin 4 keys after the first; a tile has 8 columns"},
       {"two-lanes-forgotten", [](int slot) { return packed(slot / 16 * 16 + slot % 8); },
        "four lanes have a row; after two of them it was lane 0 again"},
       {"lane-goes-on", [](int slot) { return packed(slot) + slot / 16 * 8; },
@@ -69,7 +69,7 @@ static const std::vector<Known>& all_known() {
        "each of four slots was taken from another tile; a lane has two columns of each"},
       {"lane-counts-four",
        [](int slot) { return slot / 16 * 16 + slot % 4 / 2 * 8 + slot % 16 / 4 * 4 + slot % 2; },
-       "lane t was taken to have columns from 4t on; of eight columns it has 2t and 2t + 1"},
+       "lane t was given the columns beginning at 4t; of eight columns it has 2t and 2t + 1"},
   };
   return known;
 }

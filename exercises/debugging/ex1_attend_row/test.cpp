@@ -30,7 +30,7 @@ enum class Way {
 static std::vector<Step> steps(const std::vector<float>& s, const std::vector<float>& v,
                                size_t block, Way way) {
   std::vector<Step> trace;
-  float m = -INFINITY, l = 0, o = 0, before = -INFINITY;  // of the tile before alone
+  float m = -INFINITY, l = 0, o = 0, before = -INFINITY;  // of the previous tile alone
   for (size_t first = 0; first < s.size(); first += block) {
     const size_t last = std::min(first + block, s.size());
     const float tile_max = *std::max_element(s.begin() + first, s.begin() + last);
@@ -115,21 +115,21 @@ static void check_row(const std::vector<float>& s, const std::vector<float>& v, 
   mistake("factor-of-the-tile", Way::kFactorOfTheTile,
           "the factor is e^(m - maximum of the tile); where the old maximum stays it must be 1");
   mistake("factor-of-the-tile", Way::kFromTileMaximum,
-          "the factor is e^(maximum of the tile - m'); what was summed is relative to the old "
-          "maximum, so it is e^(m - m')");
+          "the factor is e^(maximum of the tile - m'); the old sums are relative to the old "
+          "maximum, so that it is e^(m - m')");
   mistake("maximum-may-fall", Way::kMaximumOfTwoTiles,
           "m is the larger of this tile's maximum and that of the tile before, so it can fall; it "
           "is the largest of all tiles so far");
   mistake("maximum-of-the-tile-before", Way::kFactorFromTileBefore,
-          "the factor is e^(maximum of the tile before - m'); what was summed is relative to the "
-          "largest of all tiles before, and that may be an earlier one");
+          "the factor is e^(maximum of the previous tile - m'); the old sums are relative to the "
+          "largest of all earlier tiles, which may be another one");
   mistake("maximum-of-the-tile-before", Way::kFactorFromTwoTiles,
-          "the factor is made of this tile's maximum and that of the tile before; what was summed "
-          "is relative to the largest of all tiles before, and that may be an earlier one");
+          "the factor is made of this tile's maximum and that of the previous tile; the old sums "
+          "are relative to the largest of all earlier tiles, which may be another one");
   mistake("factor-upside-down", Way::kFactorUpsideDown,
-          "the factor is e^(m' - m); what was summed must shrink when the maximum grows");
+          "the factor is e^(m' - m); the old sums must shrink when the maximum grows");
   mistake("factor-upside-down", Way::kUpsideDownGuarded,
-          "the factor is e^(m' - m); what was summed must shrink when the maximum grows");
+          "the factor is e^(m' - m); the old sums must shrink when the maximum grows");
   mistake("moved-after-adding", Way::kMovedAfterAdding,
           "l and o are moved after the new terms were added; those are relative to m' already");
   mistake("new-terms-moved", Way::kNewTermsMoved,
@@ -137,7 +137,7 @@ static void check_row(const std::vector<float>& s, const std::vector<float>& v, 
   mistake("maximum-not-stored", Way::kMaximumNotStored,
           "m is never stored: each tile takes what was before for nothing");
   mistake("terms-by-old-maximum", Way::kTermsByOldMaximum,
-          "the factor is right, but m grows only behind the loop over the keys: the new terms are "
+          "the factor is right, but m grows only after the loop over the keys: the new terms are "
           "e^(s - old m), in the first tile e^(s + Inf)");
   const std::string difference = exercise::difference({"o"}, {o}, {result(right)});
   exercise::check_shown(difference.empty(), difference, shown(trace, o), looks);
@@ -150,7 +150,7 @@ TEST_CASE("the first of three tiles has the maximum") {
   check_row({5, 1, 3, 2, 4, 0}, {1, 2, 3, 4, 5, 6}, 2);
 }
 TEST_CASE("a tile far below") { check_row({100, 99, -100, -101}, {1, 2, 3, 4}, 2); }
-TEST_CASE("each of three tiles far below the one before") {
+TEST_CASE("each of three tiles far below the previous one") {
   check_row({100, 99, -100, -101, -200, -201}, {1, 2, 3, 4, 5, 6}, 2);
 }
 TEST_CASE("a long row") {

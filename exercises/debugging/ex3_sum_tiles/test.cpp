@@ -9,7 +9,7 @@ using fa::simt::EventKind;
 using namespace emulator;
 using namespace emulator::debugging;
 
-// The loop as people mend it: right as it stands here, and each mistake is a change to it.
+// The repaired loop, and each mistake as a change to it.
 struct Way {
   enum Wait { kAll, kOneWarp, kOneThread, kNone } wait = kAll;
   int groups = 0;
@@ -79,16 +79,16 @@ static void check_sums(int num_tiles, uint64_t schedule) {
   mistake("warp-for-block", warp, {.barrier = Way::kBeforeWait, .warp_sync = true});
   mistake("warp-for-block", warp, {.barrier = Way::kMissing, .warp_sync = true});
   mistake("one-barrier",
-          "the barrier behind the sum is gone: the next tile overwrites what the other warp still "
-          "reads",
+          "the barrier after the sum is missing, so that the next tile overwrites the data that "
+          "the other warp still reads",
           {.last_barrier = false});
   mistake("one-barrier",
-          "the barrier behind the sum is gone: the next tile overwrites what the other warp still "
-          "reads",
+          "the barrier after the sum is missing, so that the next tile overwrites the data that "
+          "the other warp still reads",
           {.barrier = Way::kBoth, .last_barrier = false});
   mistake("both-barriers-early",
-          "the barriers stand before the wait; what each thread has waited for must be told to the "
-          "others by one behind it",
+          "the barriers come before the wait. A barrier after the wait must show that the other "
+          "threads' copies have landed",
           {.barrier = Way::kBeforeWait, .last_barrier = false});
   const char* const some =
       "only the threads that wait know that their copies have landed; each must wait for its own";
@@ -99,14 +99,14 @@ static void check_sums(int num_tiles, uint64_t schedule) {
   mistake("one-warp-waits", some, {.wait = Way::kOneThread, .barrier = Way::kBeforeWait});
   const char* const late = "every thread waits after it has read; wait, barrier, then the sum";
   mistake("wait-behind-the-sum", late, {.wait_behind_sum = true});
-  mistake("no-wait", "nobody waits: a barrier orders threads, not the copies that are in flight",
+  mistake("no-wait", "no thread waits: a barrier orders threads, not the copies that are in flight",
           {.wait = Way::kNone});
   mistake("wait-too-few",
           "cp_async_wait<1> lets the youngest group stay in flight, and that is this tile's",
           {.groups = 1});
   const char* const early =
-      "the wait stands before the commit: this tile's copies are in no group yet, so it waits for "
-      "the ones before";
+      "the wait comes before the commit: this tile's copies are in no group yet, so that it waits "
+      "for earlier groups";
   for (const auto barrier : {Way::kBehindWait, Way::kBeforeWait, Way::kBoth}) {
     mistake("wait-before-commit", early, {.wait_before_commit = true, .barrier = barrier});
     mistake("wait-before-commit", early, {.wait_before_copy = true, .barrier = barrier});
@@ -115,7 +115,7 @@ static void check_sums(int num_tiles, uint64_t schedule) {
           "there is no barrier, and the chunk that is read was copied by the other warp",
           {.barrier = Way::kMissing, .last_barrier = false});
   mistake("landing-barrier-missing",
-          "no barrier stands between the wait and the sum; the one behind the sum comes too late",
+          "there is no barrier between the wait and the sum. A barrier after the sum is too late",
           {.barrier = Way::kMissing});
   const char* const own =
       "each thread adds its own chunk: no race, and another sum; thread t adds that of thread 63 - "

@@ -9,7 +9,7 @@ using fa::simt::EventKind;
 using namespace emulator;
 using namespace emulator::debugging;
 
-// The loop as people mend it: right as it stands here, and each mistake is a change to it.
+// The repaired loop, and each mistake as a change to it.
 struct Way {
   enum Load {
     kBeforeWait,
@@ -54,12 +54,12 @@ static void stream_with_way(const float* tiles, float* sums, int num_tiles) {
   store_global(sums + thread_index(), sum);
 }
 
-// What a run showed of warp 0: how much was in flight at each sum, and the barriers.
+// Warp 0's run: the copies in flight at each sum, and the barriers.
 struct Flights {
   std::string text;
   int overlaps = 0, barriers = 0;
   bool warp_sync = false;
-  bool copy_before_barrier = false;  // between a wait and the barrier behind it
+  bool copy_before_barrier = false;  // between a wait and the barrier after it
 
   explicit Flights(const fa::simt::Report& report) {
     int issued = 0, landed = 0, sum = 0;
@@ -119,12 +119,12 @@ static void check_stream(int num_tiles, uint64_t schedule) {
       "waiting longer does not help: it is the other warp's reading that must be over, not a copy",
       {.load = Way::kBeforeWait});
   mistake("load-before-barrier",
-          "the load stands behind the wait, and still before the barrier: the other warp may be "
-          "reading the tile that it overwrites",
+          "the load comes after the wait but before the barrier: the other warp may be reading the "
+          "tile that it overwrites",
           {.load = Way::kBeforeBarrier});
   mistake("load-before-barrier",
-          "the load stands behind the wait, and still before the barrier: the other warp may be "
-          "reading the tile that it overwrites; and at the wait there is one group fewer in flight",
+          "the load comes after the wait but before the barrier: the other warp may be reading the "
+          "tile that it overwrites; and at the wait there is one group fewer in flight",
           {.load = Way::kBeforeBarrier, .wait = 1});
   const char* const nothing =
       "each tile is waited for before the next is started: right, and two buffers for nothing";
@@ -133,21 +133,22 @@ static void check_stream(int num_tiles, uint64_t schedule) {
   mistake("nothing-in-flight", nothing, {.load = Way::kNotAhead, .barrier = Way::kBoth});
   mistake("nothing-in-flight", nothing, {.load = Way::kBeforeWait, .barrier = Way::kBoth});
   mistake("nothing-in-flight", nothing, {.load = Way::kBehindSum, .barrier = Way::kBoth});
-  mistake("wait-not-recounted",
-          "behind the barrier there is one group fewer in flight at the wait, so its N is one less",
-          {.wait = 1});
+  mistake(
+      "wait-not-recounted",
+      "after the barrier there is one group fewer in flight at the wait, so that its N is one less",
+      {.wait = 1});
   mistake("second-barrier",
-          "right, but with two barriers a tile; with the load behind the first the second has "
-          "nothing to order",
+          "right, but with two barriers per tile; with the load after the first barrier the second "
+          "has nothing to order",
           {.load = Way::kBeforeWait, .wait = 1, .barrier = Way::kBoth});
   mistake("second-barrier",
-          "right, but with two barriers a tile; with the load behind the first the second has "
-          "nothing to order",
+          "right, but with two barriers per tile; with the load after the first barrier the second "
+          "has nothing to order",
           {.barrier = Way::kBoth});
   const char* const landing =
-      "no barrier stands between the wait and the sum, so nobody knows that the other warp's "
-      "copies have landed; the one at the top or at the end of the loop keeps the buffers apart "
-      "only";
+      "there is no barrier between the wait and the sum, so that a thread cannot know that the "
+      "other warp's copies have landed; the barrier at the top or at the end of the loop only "
+      "keeps the buffers apart";
   for (const int wait : {0, 1})
     mistake("landing-barrier-missing", landing,
             {.load = Way::kBeforeWait, .wait = wait, .barrier = Way::kBeforeLoad});
