@@ -34,7 +34,7 @@ FA_KERNEL void multiply(const bf16* A, const bf16* B, float* C, bool fence, bool
   if (fence) fence_proxy_async();  // makes these stores visible to wgmma
   block_sync();                    // all threads have stored
 
-  float C_rmem[N / 8][4];  // of this thread
+  float C_rmem[N / 8][4];  // this thread holds four elements of C
   wgmma_fence();
   wgmma<bf16>(C_rmem, wgmma_descriptor(A_smem, 128, 256, Swizzle::none),
               wgmma_descriptor(B_smem, 128, 256, Swizzle::none), false);  // C = A @ B.T
