@@ -89,7 +89,7 @@ def install_packages() -> None:
         print(result.stdout, flush=True)
         unreachable = any(code in result.stdout for code in NO_REGISTRY)
         raise (Missing if unreachable else RuntimeError)(
-            "npm could not install the site's packages; its words are above")
+            "npm could not install the site's packages; its messages are above")
     os.utime(stamp)
 
 

@@ -252,7 +252,7 @@ class Requirements(Machine):
         self.lacks("hwy", "benchmark/")
         output, stop = self.ensure()
         self.assertIsNone(stop)
-        self.assertIn("Going on without <hwy/highway.h>, <benchmark/benchmark.h>: could not", output)
+        self.assertIn("Continuing without <hwy/highway.h>, <benchmark/benchmark.h>: could not", output)
         (self.bin / "apt-get").unlink()
         self.command("dnf", "")
         output, stop = self.ensure()
@@ -269,12 +269,12 @@ class Requirements(Machine):
         self.offers("1:19")
         output, stop = ensure()
         self.assertIsNone(stop)
-        self.assertRegex(output, r"Going on without clang\+\+-19, wasm-ld-19, .*: could not install; "
+        self.assertRegex(output, r"Continuing without clang\+\+-19, wasm-ld-19, .*: could not install; "
                          ".* clang-19 lld-19 binaryen")
         (self.bin / "sudo").unlink()  # no user may install
         output, stop = ensure()
         self.assertIsNone(stop)
-        self.assertRegex(output, "Going on without clang.*: run this as root, then try again: apt-get "
+        self.assertRegex(output, "Continuing without clang.*: run this as root, then try again: apt-get "
                          "install -y clang-19 ")
 
     def test_too_old_cmake_is_found_before_sudo(self):
@@ -370,7 +370,7 @@ class Configuring(Machine):
         output, stop = self.said(self.learn.configure, "release")
         self.assertIn("CMake Error: no", output)
         self.assertEqual((stop.code, str(stop)),
-                         (1, "cmake could not configure the project; its words are above"))
+                         (1, "cmake could not configure the project; its messages are above"))
         self.assertEqual([path.name for path in (self.root / "build").iterdir()], ["notes.txt"])
         # A cache that was there before stays.
         (self.root / "build" / "CMakeCache.txt").write_text("mine, too")
