@@ -1,5 +1,5 @@
-// The reference of the gradients against differences of the loss, and the check of them: whatever
-// is wrong with a gradient, it must say so.
+// Compares the reference of the gradients with differences of the loss, and tests the check of
+// gradients, which must report every error.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 using Outputs = std::array<std::vector<float>, 3>;  // dQ, dK, dV
 
-// What a test changes of a random problem.
+// Changes of a random problem.
 struct Options {
   int64_t group = 1;
   bool causal = false;
@@ -58,16 +58,16 @@ std::vector<float> rounded(const std::vector<double>& values, Dtype dtype) {
   return result;
 }
 
-// As right as gradients of this type can be.
+// Returns gradients with only the unavoidable rounding error of their type.
 Outputs right_answer(const Problem& problem) {
   const Gradients exact = reference_gradients(problem, problem.more[0]);
   return {rounded(exact.dq, problem.dtype), rounded(exact.dk, problem.dtype),
           rounded(exact.dv, problem.dtype)};
 }
 
-// Plain attention's backward pass with fp32 scores, one number at a time and every sum in sequence;
-// shares no code with the reference but the mask. `late_division` rounds P before it is divided by
-// its sum, in the forward pass, as kernels do; the other switches are variant.
+// Computes plain attention's backward pass with fp32 scores, one number at a time and every sum in
+// sequence. It shares only the mask with the reference. `late_division` rounds P before the
+// division by its sum, also in the forward pass, as kernels do. The other switches are variants.
 struct Variant {
   bool late_division = false, no_d = false, no_scale = false, top_left = false,
        no_softcap_factor = false;
@@ -186,7 +186,7 @@ TEST_CASE("the gradients are those of the loss: central differences in float64")
       }
       return sum;
     };
-    // bf16 numbers plus or minus this are fp32 numbers: the differences lose nothing on the way in.
+    // bf16 numbers plus or minus this are fp32 numbers, so the inputs of the differences are exact.
     constexpr float kStep = 0x1p-13f;
     const auto agrees = [&](std::vector<float>& input, const std::vector<double>& gradient) {
       REQUIRE(gradient.size() == input.size());
@@ -233,7 +233,7 @@ TEST_CASE("gradients of a mistake fail") {
   const auto fails = [](const Problem& problem, const Variant& variant, size_t where) {
     const GradientCheck result = check(problem, plain_backward(problem, variant));
     CHECK_FALSE(result.passed());
-    CHECK_FALSE(result.inconclusive());  // it is seen to be wrong
+    CHECK_FALSE(result.inconclusive());  // the error is detected
     CHECK(part(result, where).values.mismatches > 0);
     CHECK(describe(result, problem).rfind("FAILED", 0) == 0);
   };
@@ -315,7 +315,7 @@ TEST_CASE("a small error that leans the same way everywhere fails") {
 TEST_CASE("where nothing is left of dP − D, fp32's noise is allowed and no more") {
   for (const Dtype dtype : {Dtype::f32, Dtype::f16, Dtype::bf16}) {
     for (const Shape& shape : {Shape{1, 1, 1, 1, 64}, Shape{2, 2, 40, 1, 128}}) {
-      const Problem problem = make_problem(shape, dtype);  // one key: P = 1, and dQ = dK = 0
+      const Problem problem = make_problem(shape, dtype);  // one key, so P = 1 and dQ = dK = 0
       Outputs out = plain_backward(problem);
       const GradientCheck result = check(problem, out);
       CHECK_MESSAGE(result.passed(), describe(result, problem));
@@ -328,7 +328,7 @@ TEST_CASE("where nothing is left of dP − D, fp32's noise is allowed and no mor
         CHECK_FALSE(check(problem, wrong).passed());
       }
     }
-    // No query sees a key: every gradient is 0, and nothing else is.
+    // If no query sees a key, every gradient must be 0.
     Problem hidden = make_problem({1, 2, 9, 5, 16}, dtype);
     hidden.modify_score = [](double, int64_t, int64_t, int64_t) { return -HUGE_VAL; };
     Outputs zero{std::vector<float>(hidden.q.size()), std::vector<float>(hidden.k.size()),
@@ -343,7 +343,7 @@ TEST_CASE("where nothing is left of dP − D, fp32's noise is allowed and no mor
 }
 
 TEST_CASE("scores far apart at every length: right gradients agree, a NaN or Inf does not") {
-  // q · 5 and k · 3 are those of FlashAttention's test_flash_attn_bwd_overflow.
+  // q · 5 and k · 3 are from FlashAttention's test_flash_attn_bwd_overflow.
   for (const int64_t length : {1, 2, 5, 17, 128}) {
     for (const bool causal : {false, true}) {
       for (const uint64_t seed : {1, 2, 3, 4}) {
@@ -354,7 +354,7 @@ TEST_CASE("scores far apart at every length: right gradients agree, a NaN or Inf
         Outputs out = plain_backward(problem, {.late_division = seed % 2 == 1});
         const GradientCheck result = check(problem, out);
         CHECK_MESSAGE(result.agrees(), describe(result, problem));
-        // With two keys one has nearly all the weight, and bf16's O leaves nothing of dP − D.
+        // With two keys one has nearly all the weight, and O in bf16 cancels dP − D.
         CHECK((result.passed() || length == 2));
         for (const float bad : {kNaN, kInfinity}) {
           out[0][65 % out[0].size()] = bad;
@@ -386,14 +386,14 @@ TEST_CASE("few queries: a right kernel does not fail because plain attention was
 TEST_CASE("a bound above a quarter of the gradient proves nothing: inconclusive, and no pass") {
   for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
     Problem problem = make_problem({1, 1, 64, 100, 64}, dtype);
-    problem.scale = 1e6;  // scores of 10⁷: fp32 knows them to within 1
+    problem.scale = 1e6;  // scores of 10⁷, which fp32 resolves to within 1
     Outputs out = right_answer(problem);
     const GradientCheck result = check(problem, out);
     CHECK(result.agrees());
     CHECK(result.inconclusive());
     CHECK_FALSE(result.passed());
     CHECK(describe(result, problem).rfind("INCONCLUSIVE: ", 0) == 0);
-    out[1][7] = kNaN;  // wrong, whatever the bound is
+    out[1][7] = kNaN;  // wrong for any bound
     CHECK_FALSE(check(problem, out).inconclusive());
     CHECK_FALSE(check(problem, out).passed());
   }
@@ -411,7 +411,7 @@ TEST_CASE("the bounds of 16-bit gradients are those of their roundings, fp32's l
 
 TEST_CASE("large problems are sampled, but a NaN in a row that was not sampled still fails") {
   constexpr double kBudget = 1e8;
-  // Many heads: some of them whole. One head that is too much: rows of it.
+  // With many heads some are checked whole. Of a head that is too large, some rows are checked.
   const Shape many{2, 20, 64, 64, 64}, long_ones{1, 2, 600, 500, 32};
   for (const Shape& shape : {many, long_ones}) {
     const Problem problem = make_problem(shape, Dtype::bf16);

@@ -1,4 +1,4 @@
-// The checker has tests of its own: whatever is wrong with an output, it must say so.
+// Tests the check of outputs, which must report every error.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ struct Output {
   std::vector<float> o, lse;
 };
 
-// The float64 answer, rounded to the problem's type: as right as an output can be.
+// Returns the float64 result rounded to the problem's type, the most accurate output possible.
 Output right_answer(const Problem& problem) {
   const Shape& shape = problem.shape;
   Output out{std::vector<float>(shape.q_elements()), std::vector<float>(shape.rows())};
@@ -132,7 +132,7 @@ TEST_CASE("no mistake hides at any input scale") {
         for (size_t i = 0; i < out.o.size(); ++i) out.o[i] = change(out.o[i], i);
         const CheckResult result = check(problem, out);
         CHECK_FALSE(result.passed());
-        CHECK_FALSE(result.inconclusive);  // it is seen to be wrong
+        CHECK_FALSE(result.inconclusive);  // the error is detected
         CHECK(describe(result, problem.shape).rfind("FAILED", 0) == 0);
       };
       is_wrong([](float x, size_t) { return 1.08f * x; });
@@ -147,7 +147,7 @@ TEST_CASE("no mistake hides at any input scale") {
 TEST_CASE("a bound above a quarter of the output proves nothing: inconclusive, and no pass") {
   for (const Dtype dtype : {Dtype::f32, Dtype::f16, Dtype::bf16}) {
     Problem problem = random_problem({1, 1, 64, 100, 64}, dtype, 10);
-    problem.scale = 1e6;  // scores of 10⁷: fp32 knows them to within 1
+    problem.scale = 1e6;  // scores of 10⁷, which fp32 resolves to within 1
     Output out = right_answer(problem);
     const CheckResult result = check(problem, out);
     CHECK(result.agrees());
@@ -156,7 +156,7 @@ TEST_CASE("a bound above a quarter of the output proves nothing: inconclusive, a
     CHECK(result.o.bound > result.rms_expected / 4);
     CHECK(describe(result, problem.shape).rfind("INCONCLUSIVE: ", 0) == 0);
     CHECK(describe(result, problem.shape).find("it proves nothing") != std::string::npos);
-    out.o[7] = kNaN;  // wrong, whatever the bound is
+    out.o[7] = kNaN;  // wrong for any bound
     CHECK_FALSE(check(problem, out).inconclusive);
     CHECK_FALSE(check(problem, out).passed());
   }
@@ -201,7 +201,7 @@ TEST_CASE("an infinite log-sum-exp must be met exactly") {
     CHECK(result.lse.nonfinite == (std::isnan(bad) ? 1 : 0));  // an infinity is expected there
   }
   out = right_answer(problem);
-  out.o[3] = kNaN;  // 0/0 where nothing is visible
+  out.o[3] = kNaN;  // 0/0 in a row that sees no key
   CHECK_FALSE(check(problem, out).passed());
 }
 
@@ -305,11 +305,11 @@ TEST_CASE("memory: the machine's, or what a cgroup leaves of it") {
     write_file(file, text);
   };
   std::filesystem::remove_all(root);
-  const double machine = memory_bytes(root);  // no cgroups at all: macOS, an old kernel
+  const double machine = memory_bytes(root);  // no cgroups: macOS or an old kernel
   CHECK(machine > 1e8);
   CHECK(memory_bytes() <= machine);
 
-  write("/proc/self/cgroup", "0::/user.slice/a/b\n");  // version 2: limits of all its parents hold
+  write("/proc/self/cgroup", "0::/user.slice/a/b\n");  // version 2: the limits of all parents apply
   CHECK(memory_bytes(root) == machine);
   write("/sys/fs/cgroup/user.slice/a/b/memory.max", "max\n");
   CHECK(memory_bytes(root) == machine);
@@ -325,7 +325,7 @@ TEST_CASE("memory: the machine's, or what a cgroup leaves of it") {
   std::filesystem::remove_all(root);
   write("/proc/self/cgroup", "5:cpu,cpuacct:/x\n4:memory:/docker/abc\n0::/\n");  // version 1
   CHECK(memory_bytes(root) == machine);
-  write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");  // none
+  write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");  // no limit
   CHECK(memory_bytes(root) == machine);
   write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "70000000\n");
   CHECK(memory_bytes(root) == 7e7);

@@ -11,7 +11,7 @@ using namespace fa;
 
 namespace {
 
-// What a code means, from the definition.
+// Returns the value of a code, computed from the definition.
 double meaning(int bits) {
   const int exponent = (bits >> 3) & 15, mantissa = bits & 7;
   if (exponent == 15 && mantissa == 7) return std::numeric_limits<double>::quiet_NaN();

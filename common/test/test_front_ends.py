@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The files and the standard output of all programs: links, modes, signals, full disks, same paths
-and long names, one table of programs through every situation."""
+"""Tests the files and the standard output of all programs: links, modes, signals, full disks, equal
+paths and long names. Every program of one table runs in every situation."""
 
 import itertools
 import os
@@ -59,7 +59,8 @@ class FrontEnds(unittest.TestCase):
                               stderr=subprocess.PIPE, text=True, timeout=60, **options)
 
     def refused(self, says, words, *more, **options):
-        """Exit 2, one line that says why, before the run, which would print; no file of any kind."""
+        """Checks for exit status 2 and one line with the reason, before the run prints anything,
+        and for no new file."""
         before = sorted(self.folder.rglob("*"))
         run = self.run_program(words, *more, **options)
         self.assertEqual(run.returncode, 2, (words, more, run.stdout, run.stderr))
@@ -69,11 +70,11 @@ class FrontEnds(unittest.TestCase):
         self.assertEqual(sorted(self.folder.rglob("*")), before, (words, more))
 
     def path(self, name=""):
-        """A path that names nothing yet, in a folder of its own."""
+        """Returns a path without a file, in an empty folder."""
         return Path(tempfile.mkdtemp(dir=self.folder)) / (name or "file")
 
     def spelled(self, path):
-        """The same file, by another path that is picked at random."""
+        """Returns another path of the same file, chosen at random."""
         link = self.path("link")
 
         def symbolic():
@@ -120,7 +121,8 @@ class FrontEnds(unittest.TestCase):
         self.for_each_output(check)
 
     def test_size_limit(self):
-        """A file may have 1 byte. Standard output is a pipe, which has no limit, and then a file."""
+        """A file may have 1 byte. Standard output is first a pipe, which has no limit, and then a
+        file."""
         def limit():
             resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1))
 
@@ -223,7 +225,7 @@ class FrontEnds(unittest.TestCase):
         self.for_each_output(check)
 
     def test_signals(self):
-        """Each ends the process while it writes 32 MiB, and no file is left."""
+        """Each signal ends the process while it writes 32 MiB, and no file may be left."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             path = self.path()
             program = subprocess.Popen(

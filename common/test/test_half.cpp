@@ -10,7 +10,8 @@ using namespace fa;
 
 namespace {
 
-// What the bits of a 16-bit format mean, computed from the definition rather than by shifting.
+// Returns the value of the bits of a 16-bit format, computed from the definition instead of by
+// shifting.
 double meaning(uint16_t bits, int exponent_bits, int mantissa_bits) {
   const int bias = (1 << (exponent_bits - 1)) - 1;
   const int exponent = (bits >> mantissa_bits) & ((1 << exponent_bits) - 1);
@@ -27,8 +28,9 @@ double meaning(uint16_t bits, int exponent_bits, int mantissa_bits) {
   return bits & 0x8000 ? -magnitude : magnitude;
 }
 
-// Rounding is monotonic, so it is right everywhere if it is right at every boundary: the midpoint
-// of each two neighbours goes to the even one, the next fp32 on either side to the nearer one.
+// Rounding is monotonic, so it is correct everywhere if it is correct at every boundary: the
+// midpoint of two neighbours rounds to the even one, and the next fp32 number on either side to the
+// nearer one.
 template <class Half>
 void check_every_boundary(Half (*round)(float), int exponent_bits, int mantissa_bits) {
   const uint16_t infinity = static_cast<uint16_t>(((1 << exponent_bits) - 1) << mantissa_bits);
@@ -38,7 +40,7 @@ void check_every_boundary(Half (*round)(float), int exponent_bits, int mantissa_
     for (uint16_t bits = 0; bits < infinity; ++bits) {
       const uint16_t low = sign_bit | bits, high = static_cast<uint16_t>(low + 1);
       const double below = meaning(low, exponent_bits, mantissa_bits);
-      // The neighbour of the largest finite value is where the next binade would begin.
+      // The neighbour of the largest finite value is the first value of the next binade.
       const double above = high == (sign_bit | infinity)
                                ? below + (below - meaning(static_cast<uint16_t>(low - 1),
                                                           exponent_bits, mantissa_bits))
@@ -46,7 +48,9 @@ void check_every_boundary(Half (*round)(float), int exponent_bits, int mantissa_
       const double middle = (below + above) / 2;
       const float midpoint = static_cast<float>(middle);
       wrong += round(static_cast<float>(below)).bits != low;
-      if (static_cast<double>(midpoint) != middle) continue;  // bf16 subnormals: not an fp32
+      if (static_cast<double>(midpoint) != middle)
+        continue;  // bf16 subnormals: the midpoint is
+                   // not an fp32 number
       wrong += round(midpoint).bits != (low % 2 == 0 ? low : high);
       const float outward = sign ? -HUGE_VALF : HUGE_VALF;
       wrong += round(std::nextafter(midpoint, outward)).bits != high;

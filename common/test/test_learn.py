@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""./learn from the inside, with programs, compilers and package managers that are scripts."""
+"""Tests ./learn as a module, with programs, compilers and package managers that are scripts."""
 
 import contextlib
 import importlib.machinery
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def load_learn():
-    """The script as a module, fresh: a test may change its variables."""
+    """Loads the script as a new module, so that a test can change its variables."""
     sys.dont_write_bytecode = True
     loader = importlib.machinery.SourceFileLoader("learn", str(ROOT / "learn"))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("learn", loader))
@@ -31,7 +31,7 @@ def load_learn():
 
 
 class Case(unittest.TestCase):
-    """Each test has an empty directory as root, and a bin/ that holds its scripts."""
+    """Gives each test an empty directory as root, with a bin/ for its scripts."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="learn_")
@@ -48,7 +48,8 @@ class Case(unittest.TestCase):
         return path
 
     def said(self, function, *arguments):
-        """What a call prints, its own and its processes' words; and how it ended."""
+        """Returns what a call prints, including the output of its processes, and its exit
+        status."""
         stop = None
         with tempfile.TemporaryFile("w+") as file, contextlib.redirect_stdout(io.StringIO()) as own:
             before = os.dup(1)
@@ -65,7 +66,7 @@ class Case(unittest.TestCase):
 
 
 class Chapters(Case):
-    """What a chapter's program takes, it says itself."""
+    """The options of a chapter's program come from its --help."""
 
     def setUp(self):
         super().setUp()
@@ -141,7 +142,8 @@ class Tests(Case):
 
     @unittest.skipUnless("FA_BINARY_DIR" in os.environ, "CTest says where the build is")
     def test_threads_are_bounded(self):
-        """CTest's jobs times the threads of each are no more than CTest counts on."""
+        """The product of CTest's jobs and the threads of each must not exceed the number that CTest
+        expects."""
         binary = os.environ["FA_BINARY_DIR"]
         listing = json.loads(subprocess.run(
             ["ctest", "--test-dir", binary, "--show-only=json-v1"], capture_output=True, text=True,
@@ -162,7 +164,7 @@ class Tests(Case):
 
 class Map(unittest.TestCase):
     def test_parts(self):
-        """Every chapter is in one part; the map shows what is there and what is to come."""
+        """Every chapter is in one part, and the map shows existing and planned chapters."""
         parts = json.loads((ROOT / "chapters" / "parts.json").read_text(encoding="utf-8"))
         listed = [name for part in parts for name in part["chapters"]]
         numbers = [int(name[:2]) for name in listed]
@@ -184,7 +186,7 @@ class Map(unittest.TestCase):
 
 
 class Machine(Case):
-    """A machine on which only scripts answer. They note how they were called."""
+    """A machine on which all commands are scripts that record their arguments."""
 
     def setUp(self):
         super().setUp()
@@ -214,7 +216,7 @@ class Machine(Case):
         self.script(f"bin/{name}", f'echo "{name} $*" >> "{self.log}"\n{text}')
 
     def lacks(self, *what):
-        """Headers and libraries that the compiler does not find."""
+        """Makes headers and libraries unavailable to the compiler."""
         (self.root / "lacks").write_text(" ".join(what))
 
     def offers(self, version):
@@ -321,7 +323,7 @@ class Requirements(Machine):
         self.assertEqual(len(self.called("sudo")), 2)
 
     def on_terminal(self, call, answer=""):
-        """What a call of learn shows on a terminal."""
+        """Returns what a call of learn shows on a terminal."""
         try:
             leader, follower = pty.openpty()
         except OSError as error:
@@ -378,7 +380,7 @@ class Configuring(Machine):
         self.assertEqual((self.root / "build" / "CMakeCache.txt").read_text(), "mine, too")
 
     def test_what_is_left_out_is_said(self):
-        """In the words that the CMake files have now."""
+        """Compares the messages with the CMake files' current ones."""
         notices = []
         for file in [*(ROOT / "common/cmake").glob("*.cmake"), *ROOT.glob("chapters/02*/*.cmake"),
                      *ROOT.glob("chapters/*/CMakeLists.txt")]:
@@ -413,7 +415,8 @@ class Configuring(Machine):
         self.assertIn("error: ./learn runs on Linux: Windows has WSL", str(ended.exception))
 
     def test_nvcc_without_a_gpu(self):
-        """To run something, the emulator's programs are enough; build and test want the GPU's, too."""
+        """The emulator's programs are enough to run something. build and test also need the GPU's
+        programs."""
         with mock.patch.object(self.learn, "nvcc", lambda: "/usr/bin/nvcc"), \
                 mock.patch.object(self.learn, "gpu", lambda: None):
             self.said(self.learn.configure, "release")
@@ -427,7 +430,7 @@ class Configuring(Machine):
             self.assertIn(" -DFA_CUDA=ON -DFA_EMULATOR_ONLY:BOOL=OFF\n", self.log.read_text())
 
     def test_a_build_of_another_place(self):
-        """Goes, as far as it names that place; what else is in its folder stays."""
+        """Files that name the other place are removed, and the other files of its folder stay."""
         build = self.root / "build"
         (build / "CMakeFiles").mkdir(parents=True)
         names = ("CMakeCache.txt", "build.ninja", ".ninja_deps", ".ninja_log", "notes.txt")

@@ -13,7 +13,7 @@ using namespace fa;
 
 namespace {
 
-// A .npy file with this header dictionary and this many bytes of data.
+// Returns a .npy file with this header dictionary and this many bytes of data.
 std::string npy(const std::string& dictionary, size_t data_bytes, char major = 1) {
   std::string file("\x93NUMPY", 6);
   file.push_back(major);
@@ -127,7 +127,7 @@ TEST_CASE("one list of the types that are accepted, by each reader's") {
   CHECK(message("<i8", kNpyTypes) ==
         "x: holds type '<i8'; accepted: float16, float32, float64, int32");
   CHECK(message(">f8", kNpyTypes) == "x: is big-endian ('>f8'); save x.astype('<f8') instead");
-  CHECK(contains(message("<i4", integers), "4 bytes of trailing garbage"));  // the type is right
+  CHECK(contains(message("<i4", integers), "4 bytes of trailing garbage"));  // the type is correct
 }
 
 TEST_CASE("a file is written whole or not at all") {
@@ -147,9 +147,9 @@ TEST_CASE("a file is written whole or not at all") {
   CHECK(read_npy(path).floats() == values);
   int files = 0;
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(directory)) ++files;
-  CHECK(files == 1);  // no temporary left
+  CHECK(files == 1);  // no temporary file is left
 
-  // What bears the temporary's name was not made here, and stays.
+  // An existing file with the temporary's name belongs to the user and stays.
   const std::string theirs = path + ".partial-" + std::to_string(getpid());
   write_file(theirs, "theirs");
   CHECK_THROWS_WITH_AS(write_file(path, "x"), (theirs + ": cannot create: File exists").c_str(),

@@ -1,4 +1,4 @@
-// The program frame, driven through a small chapter that copies float64 answers.
+// Runs the program frame with a small chapter that copies float64 results.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -84,7 +84,7 @@ const std::string kDirectory = FA_BINARY_DIR "/test_program_files/";
 
 std::string file(const std::string& name) { return kDirectory + name; }
 
-// Exit 2, nothing on stdout, exactly one line on stderr that contains `part`.
+// Checks for exit status 2, an empty stdout, and one line on stderr that contains `part`.
 void check_refused(const std::vector<std::string>& arguments, const std::string& part) {
   const Result result = run(arguments);
   CAPTURE(arguments);
@@ -133,13 +133,14 @@ TEST_CASE("a break alone runs its own input and is compared with the intact prog
             "broken: 1 of 6 values are wrong, largest error 1\n");
   ends_with({"--break", "hazard"}, 1, "input: ", "; 1 hazard: race\n");
   ends_with({"--break", "counted"}, 1, "input: ", "; count 6\n");
-  // An option that is no input goes with it, and several breaks take the input of the first.
+  // Options that are not input are kept, and several breaks use the input of the first one.
   ends_with({"--own", "1", "--break", "wrong", "--dtype", "bf16"}, 1, "input: --shape 1,1,2,3,2",
             "");
   CHECK(own == "1");
   ends_with({"--break", "wrong", "--break", "nan"}, 1, "input: --shape 1,1,2,3,2 --causal, ",
             "not finite\n");
-  // An input of the user's: the verdict, and the command where it does not show.
+  // With an input from the user it prints the verdict, and the command if the break has no effect
+  // there.
   ends_with({"--break", "wrong", "--shape", "1,1,2,2,2"}, 1, "ch99_test: ", "not finite\n");
   ends_with({"--break", "hidden", "--shape", "1,1,2,2,2"}, 0, "ch99_test: ",
             "this input does not show hidden; this one does: ch99_test --shape 1,1,2,4,2 --break "
@@ -285,7 +286,7 @@ TEST_CASE("a chapter without causal names the one that has it; nothing is writte
   CHECK_FALSE(std::filesystem::exists(path));
 }
 
-// Another operation in the same frame: an input more, and outputs with names of their own.
+// Another operation in the same frame, with one more input and other outputs.
 AttentionProgram program_of_another_operation() {
   static const Operation operation{
       .inputs = {{"dO", "--do", "dO", like_q}},
@@ -325,13 +326,13 @@ TEST_CASE("another operation: its inputs and outputs have names, files and a che
   CHECK(read_npy(dk).shape == std::vector<int64_t>{1, 2, 4, 2});
   CHECK(nlohmann::json::parse(read_file(json))["check"]["passed"] == true);
   CHECK(run(with({"--break", "nan"}), program).code == 1);
-  CHECK(run(with({"--out", dq}), program).code == 2);  // there is no O
+  CHECK(run(with({"--out", dq}), program).code == 2);  // this operation has no O
 
   const std::vector<float> first = read_npy(dq).floats();
   CHECK(run(with({"--dq", dq, "--seed", "1"}), program).code == 0);
   CHECK(read_npy(dq).floats() != first);
 
-  // The first run's dQ as dO, and K as Q, K and V of one head each: sizes that fit.
+  // The first run's dQ as dO, and K as Q, K and V of one head each, so that the sizes match.
   const std::string k = file("k_square.npy"), d_o = file("do.npy"), small = file("small.npy");
   write_npy(k, std::vector<float>{1, 2, 3, 4}, std::vector<int64_t>{2, 2});
   write_npy(d_o, std::vector<float>{5, 6, 7, 8}, std::vector<int64_t>{2, 2});

@@ -1,4 +1,5 @@
-// The tensor core's sums against what an H100 computed, and the fast way against the plain one.
+// Compares the tensor core's sums with the results of an H100, and the fast implementation with the
+// plain one.
 
 #include "common/tensor_core.hpp"
 
@@ -53,7 +54,8 @@ class Random {
   uint64_t state_ = 1;
 };
 
-// All sums of a tile, and each on its own. `exponents` limits the codes; 0: any bits.
+// Compares all sums of a tile with each sum alone. `exponents` limits the codes, and 0 means any
+// bits.
 template <class T, int ROWS>
 void compare(Random& random, uint32_t and_mask, uint32_t or_mask, uint32_t c_and, uint32_t c_or) {
   constexpr int kColumns = 8, kDepth = fa::kSumRule<T>.products, kWords = fa::kWordsAtATime;
@@ -95,7 +97,7 @@ void compare_all() {
     compare<T, ROWS>(random, near, middle, 0, 0);                    // no accumulator
     compare<T, ROWS>(random, 0x80ff80ff & near, 0, 0x80ffffff, 0);   // zeros, subnormals
   }
-  // Sums of products that leave 31 bits.
+  // Sums of products that exceed 31 bits.
   compare<T, ROWS>(random, 0, wide ? 0x3fff3fff : 0x3f7f3f7f, 0, 0x407fffff);
 }
 
