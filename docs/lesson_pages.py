@@ -1,16 +1,15 @@
 """The pages of a lesson: `chapters/NN_topic/README.md`, then `2-short-name.md`, `3-….md`, ….
 
-A lesson that is longer than MAX_WORDS_OF_ONE_PAGE words has several pages with one idea each. The first
-page links the others in order. The exercises of a chapter with several pages are listed on the page
-that teaches them, under `## Exercises`, and their READMEs link back to that page.
+A lesson that is longer than MAX_WORDS words has several pages with one idea each. The first page links
+the others in order. The exercises of a chapter with several pages are listed on the page that teaches
+them, under `## Exercises`, and their READMEs link back to that page.
 """
 
 import re
 from pathlib import Path
 from typing import Dict, Iterator, List, Optional
 
-MAX_WORDS_OF_ONE_PAGE = 4500  # of a lesson with a single page
-MAX_WORDS = 3200              # of each page of a lesson with several
+MAX_WORDS = 3200  # of a page
 
 PAGE_NAME = re.compile(r"([2-9])-[a-z0-9]+(?:-[a-z0-9]+)*\.md")
 LINKED_PAGE = re.compile(r"\]\(((?:README|\d-[^)#/]+)\.md)")
@@ -66,11 +65,10 @@ def problems_of_chapter(root: Path, chapter: Path) -> Iterator[str]:
     if linked != others:
         yield (f"{pages[0]}: expected links to the pages of the chapter in order "
                f"({', '.join(others) or 'none'}), got {', '.join(linked) or 'none'}")
-    limit = MAX_WORDS if others else MAX_WORDS_OF_ONE_PAGE
     for page in pages:
-        if words(texts[page.name]) > limit:
-            yield (f"{page}: has {words(texts[page.name])} words, {limit} are the most: "
-                   + ("move an idea to another page" if others else "split it into pages"))
+        if words(texts[page.name]) > MAX_WORDS:
+            yield (f"{page}: has {words(texts[page.name])} words, {MAX_WORDS} are the most: move an idea "
+                   "to another page")
     for page, following in zip(pages, others):
         if following not in LINKED_PAGE.findall(texts[page.name]):
             yield f"{page}: has no link to the next page, {following}"
