@@ -1,5 +1,5 @@
 #pragma once
-// What the exercises on tiles are given: tiles, and a slow memory that counts what crosses.
+// Types for the exercises on tiles: tiles, and a slow memory that counts loads and stores.
 
 #include <cstdint>
 #include <limits>
@@ -13,7 +13,7 @@ namespace tiles {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// What one query knows of the keys that it has seen.
+// The state of one query over the keys that it has seen.
 struct State {
   float m = -kInfinity;  // max s
   float l = 0;           // sum of e^(s - m)
@@ -22,7 +22,7 @@ struct State {
   explicit State(int64_t dim) : o(dim) {}
 };
 
-// What the tests call the numbers of a state: m, l, o[0], o[1], …
+// The names of a state's numbers in the tests: m, l, o[0], o[1], …
 std::vector<std::string> names_in_state(int64_t dim);
 
 // Rows of a matrix in fast memory.
@@ -39,7 +39,7 @@ Tile load_tile(fa::View<const float> matrix, int64_t first, int64_t block);
 // s[j] = scale * (q . K row j)
 std::vector<float> scores(std::span<const float> q, const Tile& K, float scale);
 
-// Takes a tile of keys into the state: what you write in 02.5.
+// Adds a tile of keys to the state: you write this in 02.5.
 void add_tile(State& state, std::span<const float> s, const Tile& V);
 
 // One head in slow memory. Everything in the tiles of it crosses, and is counted.
@@ -65,12 +65,12 @@ class SlowMemory {
   std::vector<State> load_output(int64_t q_tile);
   void store_output(int64_t q_tile, std::vector<State> states);
 
-  // In fast memory: what these keys alone mean to each of the queries.
+  // In fast memory: the states of the queries over these keys alone.
   std::vector<State> attend(const Tile& Q, const KeyTile& keys) const;
 
   const Traffic& traffic() const { return traffic_; }
   const std::vector<std::vector<State>>& outputs() const { return outputs_; }
-  // Of each tile of queries all that was stored, one state after the other.
+  // All states that were stored for each tile of queries, in order.
   const std::vector<std::vector<State>>& stored() const { return stored_; }
 
  private:

@@ -8,7 +8,7 @@ struct Grid {
   bool causal;
   int block_q, block_kv, diagonal;  // causal: query i sees key j if j <= i + diagonal
 
-  // The last tile of keys that a tile of queries sees; it sees all tiles in front of it, too. -1:
+  // The last tile of keys that a tile of queries sees; it sees all tiles before it, too. -1:
   // it sees none.
   int last_kv_tile(int q_tile) const {
     if (!causal) return kv_tiles - 1;

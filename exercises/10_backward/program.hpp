@@ -1,5 +1,5 @@
 #pragma once
-// What 10.6 examines: a number L of some tensors, and its gradients as somebody has computed them.
+// The input of 10.6: a number L of some tensors, and gradients of L that may be wrong.
 
 #include <functional>
 #include <vector>

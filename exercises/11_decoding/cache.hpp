@@ -5,7 +5,7 @@
 #include <vector>
 
 // The table of pages, [sequences, columns]: a row for each sequence, and a column for each page
-// that it may have. Remembers where it was asked. What stands behind the pages of a sequence is
+// that it may have. Records each lookup. The entries after the pages of a sequence are
 // garbage.
 class PageTable {
  public:
@@ -28,7 +28,7 @@ class PageTable {
   std::vector<int64_t> asked_;
 };
 
-// K lies as [pages, kv_heads, page_size, dim], without gaps: a page has so many keys of each head.
+// K is [pages, kv_heads, page_size, dim], without gaps: a page has page_size keys of each head.
 struct Cache {
   int pages, kv_heads, page_size, dim;
   std::vector<int> lengths;  // keys of each sequence

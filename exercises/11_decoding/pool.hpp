@@ -19,7 +19,7 @@ class Pool {
     }
     return NO_PAGE;
   }
-  // A page that is not in use is a mistake: somebody else could have had it meanwhile.
+  // Giving back a page that is not in use is a mistake: another sequence may have it.
   void give_back(int page) {
     if (page < 0 || page >= static_cast<int>(in_use_.size()) || !in_use_[page]) {
       ++mistakes_;

@@ -7,7 +7,7 @@
 struct Results {
   int rows, cols;
   std::vector<double> values;  // NaN until put
-  int outside = 0;             // how often put was called with a place that C does not have
+  int outside = 0;             // number of calls of put with a place that C does not have
   int first_outside[2] = {};
 
   Results(int rows, int cols)

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-// `size` numbers, all -1 until they are written. What is outside of them is -1 to whoever reads it,
-// and lost to whoever writes there; both are noticed.
+// `size` numbers, all -1 until they are written. Reads outside of them give -1,
+// writes there are lost; both are recorded.
 class Memory {
  public:
   explicit Memory(int64_t size) : numbers_(size, NOTHING) {}

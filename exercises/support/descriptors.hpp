@@ -21,14 +21,14 @@ inline void label_elements(fa::simt::Buffer<fa::fp16>& matrix) {
   for (size_t i = 0; i < matrix.size(); ++i) matrix[i].bits = static_cast<uint16_t>(i + 1);
 }
 
-// What wgmma read of operand B: [16 of k][n], and what the emulator says about it.
+// The elements of operand B that wgmma read, [16 of k][n], and the emulator's report.
 struct MatrixRead {
   int n;
   std::vector<uint16_t> labels;
   fa::simt::Report report;
 };
 
-constexpr uint32_t BEFORE_TILE = 2048, BEHIND_TILE = 4096;  // bytes that nobody has written
+constexpr uint32_t BEFORE_TILE = 2048, BEHIND_TILE = 4096;  // bytes that no thread has written
 
 // Fills shared memory by load(smem, mbarrier), called by one thread, which brings `bytes` to
 // `smem`; then reads a matrix [16, N] of fp16 through descriptor(smem). Operand A is the identity,

@@ -58,7 +58,7 @@ class Turns {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return turn_ == rank; });
   }
-  // False: nobody can go on.
+  // False: no rank can continue.
   bool wait_for(int rank, const Letter& letter) {
     if (letter.sent && letter.received) return true;
     std::unique_lock lock(mutex_);
@@ -75,7 +75,7 @@ class Turns {
   }
 
  private:
-  // To the next rank that can go on; if there is none, to one that waits: it is told so.
+  // Passes the turn to the next rank that can continue; if there is none, to one that waits.
   void hand_on() {
     const int last = turn_;
     for (const bool stuck : {false, true})
@@ -92,7 +92,7 @@ class Turns {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::shared_ptr<Letter>> letters_;           // in the order in which they began
-  std::vector<std::vector<std::shared_ptr<Side>>> sides_;  // of each rank: all it has started
+  std::vector<std::vector<std::shared_ptr<Side>>> sides_;  // for each rank: all it has started
   std::vector<const Letter*> waits_for_;                   // of each rank
   std::vector<bool> ended_;
   int turn_ = 0;

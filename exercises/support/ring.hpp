@@ -13,7 +13,7 @@
 
 namespace exercise {
 
-class Turns;  // whose turn it is, and what is under way between the ranks
+class Turns;  // whose turn it is, and the messages under way between the ranks
 
 class WatchedTransport final : public ch19::Transport {
  public:
@@ -49,11 +49,11 @@ class WatchedTransport final : public ch19::Transport {
 };
 
 // Runs work(transport) for each rank, and then ended(transport), rank after rank. Who waits when
-// nobody can go on has that as a fault, and is ended. Rethrows what else a rank throws.
+// no rank can continue has that as a fault, and is ended. Rethrows what else a rank throws.
 void run_watched(int ranks, const std::function<void(WatchedTransport&)>& work,
                  const std::function<void(const WatchedTransport&)>& ended);
 
-// What one rank has shown and should have; empty if all ranks show what they should. Of those that
+// The words of one rank and the expected ones; empty if all ranks agree. Among those that
 // differ, the first with a fault that is no deadlock: ranks that wait are stuck because of another.
 std::string difference(const std::vector<std::string>& got,
                        const std::vector<std::string>& expected);

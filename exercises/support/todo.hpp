@@ -1,5 +1,5 @@
 #pragma once
-// What a stub does until it is filled in.
+// The behaviour of a stub until it is filled in.
 
 #include <stdexcept>
 

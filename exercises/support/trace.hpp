@@ -29,12 +29,12 @@ class Trace {
   // lines that describe the exercise (.registers, .input, …) are not those of the stub.
   Trace(const std::string& path, const std::string& stub);
 
-  // What the output array holds after a run on these inputs; NaN where nothing was stored.
+  // The output array after a run on these inputs; NaN where nothing was stored.
   Numbers output(const Inputs& inputs) const;
 
   const ch01::Program& program() const { return program_; }
   const ch01::Cost& cost() const { return cost_; }
-  // How often the cell is loaded, e.g. "a[0][1]".
+  // How many times the cell is loaded, for example "a[0][1]".
   int loads_of(const std::string& cell) const;
 
   // Correct, but is it short enough? Fails above `best`, the fewest cycles known.

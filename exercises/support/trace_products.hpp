@@ -38,11 +38,11 @@ struct Factor {
 };
 using Term = std::array<Factor, 2>;  // a's factor first, where there is one
 
-// What each cell of the output is made of; and all products that were formed.
+// The products in each cell of the output, and all products that were formed.
 struct Formulas {
   std::map<std::string, std::vector<Term>> cells;
   std::set<std::string> formed;
-  std::set<std::multiset<std::string>> sums;  // of products, that a register held at some time
+  std::set<std::multiset<std::string>> sums;  // sums of products that a register held at some time
   bool any_operands = false;                  // with two registers for operands, room must be made
 
   bool uses(const std::string& cell) const {
@@ -125,7 +125,7 @@ inline std::string transposed(const Factor& factor) {
   return {factor.cell[0], factor.cell[2], factor.cell[1]};
 }
 
-// What went wrong with c_ij, by name; empty: it is right, or nothing that has a name.
+// The mistake in c_ij, by name; empty: it is right, or wrong without a name.
 inline std::string mistake_in(const Formulas& seen, int i, int j) {
   const auto cell = seen.cells.find("c" + std::to_string(i) + std::to_string(j));
   if (cell == seen.cells.end()) return "store-forgotten";

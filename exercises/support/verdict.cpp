@@ -38,7 +38,7 @@ std::string subscript(const Output& output, size_t count, size_t index) {
   return output.name + (output.columns ? row : "") + column;
 }
 
-// The first wrong number with its neighbours in its row, what was expected below what is there.
+// The first wrong number with its neighbours in its row, and the expected ones below.
 std::string neighbours(const Output& output, const Numbers& got, const Numbers& expected,
                        size_t first) {
   const size_t columns = output.columns ? output.columns : got.size(), row = first / columns;
@@ -59,8 +59,8 @@ std::string neighbours(const Output& output, const Numbers& got, const Numbers& 
   return names + is + right;
 }
 
-// What the run so far says about each mistake that a test knows. Variants of one mistake are kept
-// apart: one of them must explain the whole run.
+// The evidence of the run so far for each mistake that a test knows. Variants of one mistake are
+// kept apart: one of them must explain the whole run.
 struct Known {
   std::string name, explanation;
   int variant;
@@ -70,7 +70,7 @@ struct Known {
 };
 std::vector<Known> all_known;
 int failures = 0;
-std::string todo_line;  // of the stub, if it is still there
+std::string todo_line;  // the stub's line, if it is still there
 
 // Of a list of mistakes number `index`: which variant of its name it is, in every call the same.
 template <class Mistakes>

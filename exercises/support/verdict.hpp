@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of the exercises share: arrays are compared so that a NaN never passes, and a
+// Shared by the tests of the exercises: arrays are compared so that a NaN never passes, and a
 // wrong answer is told which mistake it looks like: the one that explains every failure of the run,
 // and that nothing right contradicts. It is printed once, after the last test case. If two mistakes
 // explain it all, both are; if none does, none: there are the first wrong number and its
@@ -24,7 +24,7 @@ Numbers numbers(const Range& range) {
 struct Suspect {
   std::string name;
   bool matches;
-  std::string explanation;  // one sentence: what was done, and what it does to the result
+  std::string explanation;  // one sentence: the mistake, and its effect on the result
 };
 
 // The same, known by what the output would be. Two of the same name are variants of one mistake.
@@ -34,13 +34,13 @@ struct Mistake {
   std::string explanation;
 };
 
-// The same, known by what a run would show, in words: its hazards, what lay where, and when.
+// The same, known by the words that a run would show: its hazards, the contents of memory.
 struct Look {
   std::string name, shown, explanation;
 };
 
-// What each mistake of a table shows or puts out: shown(way), output(way). A Way is made of
-// Changes.
+// The shown words or the output of each mistake of a table: shown(way), output(way). A Way is made
+// of Changes.
 template <class Way = Changes, class Show>
 std::vector<Look> looks(const Table& table, Show shown) {
   std::vector<Look> all;
@@ -56,9 +56,9 @@ std::vector<Mistake> mistakes(const Table& table, Run output) {
 
 struct Output {
   std::string name;         // "o": messages say o[1][3]
-  int columns = 0;          // of a matrix; 0: one subscript
+  int columns = 0;          // columns of a matrix; 0: one subscript
   double tolerance = 1e-5;  // |got - expected| <= tolerance * (1 + |expected|); 0: equal
-  std::vector<std::string> labels = {};  // of the columns, in place of numbers: o[1].l
+  std::vector<std::string> labels = {};  // names of the columns, in place of numbers: o[1].l
   std::vector<std::string> names = {};   // of all numbers, where they are not of one array
   bool relative = false;                 // |got - expected| <= tolerance * |expected|
 };
@@ -80,7 +80,7 @@ void check_shown(bool ok, const std::string& message, const std::string& shown,
                  const std::vector<Look>& looks, int line = __builtin_LINE(),
                  const char* file = __builtin_FILE());
 
-// What run(Answer{}) puts out, compared with run(Way{}), which is right, and with each mistake's.
+// Compares run(Answer{}) with run(Way{}), which is right, and with each mistake's output.
 template <class Way, class Answer, class Run>
 void check_output(const Output& output, const Table& table, Run run, int line = __builtin_LINE(),
                   const char* file = __builtin_FILE()) {

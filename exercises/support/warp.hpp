@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of chapters 03 to 07 share: code that runs on the emulator, one block at a time,
+// Shared by the tests of chapters 03 to 07: code that runs on the emulator, one block at a time,
 // and what it showed, in words and pictures.
 
 #include <cstdint>
@@ -41,10 +41,10 @@ inline void fill_shared(uint32_t smem, const std::vector<uint16_t>& matrix, int 
   fill_shared(smem, matrix, threads, [](uint32_t offset) { return offset; });
 }
 
-// What the emulator gives for bytes that nobody wrote, and for illegal addresses: a NaN.
+// The emulator's value for bytes that were not written, and for illegal addresses: a NaN.
 constexpr uint16_t UNWRITTEN = 0xFFFF;
 
-// A matrix whose 16-bit elements say where they stand, fewer than 65535 of them.
+// A matrix whose 16-bit elements tell their place, fewer than 65535 of them.
 std::vector<uint16_t> labelled_matrix(int rows, int columns);
 
 // The registers of a warp after loading pieces of a labelled matrix: [lane * registers + register];
@@ -55,7 +55,7 @@ struct Fragments {
   fa::simt::Report report;
 
   explicit Fragments(int count) : registers(count), values(32 * count, 0xFFFFFFFFu) {}
-  // What this lane holds. (emulator::lane_index() says which.)
+  // Keeps the registers of this lane, emulator::lane_index().
   void keep(const uint32_t* r) {
     for (int i = 0; i < registers; ++i) values[emulator::lane_index() * registers + i] = r[i];
   }
@@ -73,7 +73,7 @@ struct FragmentsMistake {
 struct Labels {
   std::string row = "row", column = "column";  // as the exercise calls them
   int columns = 16;
-  std::string array = "A_rmem";  // of the registers: A_rmem[i][0] to A_rmem[i][of_each - 1]
+  std::string array = "A_rmem";  // name of the registers: A_rmem[i][0] to A_rmem[i][of_each - 1]
   size_t of_each = 4;
   std::string register_name(size_t r) const;
 };
@@ -83,10 +83,10 @@ void check_fragments(const Labels& labels, const Fragments& got, const Fragments
 
 // The hazards as the emulator words them, one a line.
 std::string hazards(const fa::simt::Report& report);
-// The kinds of them, each once, one a line: what they are under every order of the threads.
+// The kinds of hazards, each once, one per line: they do not depend on the order of the threads.
 std::string hazard_kinds(const fa::simt::Report& report);
-// What warp 0 did in a run with events: did it commit, and how many waits and barriers, up to so
-// many, were there in each of `turns`.
+// Warp 0's calls in a run with events: whether it commits, and how many waits and barriers, up to
+// so many, were there in each of `turns`.
 std::string synchronization(const fa::simt::Report& report, int turns, int most_waits,
                             int most_barriers);
 bool has(const fa::simt::Report& report, fa::simt::HazardKind kind);

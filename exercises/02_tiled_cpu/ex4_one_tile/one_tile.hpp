@@ -1,5 +1,5 @@
 #pragma once
-// What one tile of keys means to one query, without any other key.
+// The state of one query after one tile of keys, without any other key.
 
 #include <algorithm>
 #include <cmath>

@@ -12,7 +12,7 @@ using tiles::SlowMemory;
 using tiles::State;
 
 // Here a state in slow memory holds o *divided by l*: the finished attention over the keys so far.
-// `alone`, from SlowMemory::attend, is what one tile of keys means: its o is not divided.
+// `alone`, from SlowMemory::attend, is the state of one tile of keys: its o is not divided.
 inline void flash_attention_1(SlowMemory& memory) {
   exercise::todo("TODO(02.8): load each tile of keys once; for each tile of queries, update");
 }

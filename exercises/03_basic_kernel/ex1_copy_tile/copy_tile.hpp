@@ -1,12 +1,12 @@
 #pragma once
-// A tile [HEIGHT, WIDTH] from global to shared memory, 16 bytes a thread at a time.
+// A tile [HEIGHT, WIDTH] from global to shared memory, 16 bytes per thread at a time.
 
 #include "common/kernels/geometry.hpp"
 #include "exercises/support/todo.hpp"
 
 namespace FA_BACKEND::ex03 {
 
-// gmem: the tile's first row; its rows are WIDTH elements long and lie one behind the other, here
+// gmem: the tile's first row; its rows are WIDTH elements long and contiguous, here
 // as in shared memory. `rows` of them exist: perhaps fewer than HEIGHT, perhaps more.
 // thread_index() is 0 to NUM_THREADS - 1. The caller commits and waits.
 template <int HEIGHT, int WIDTH, int NUM_THREADS>

@@ -5,10 +5,10 @@
 
 #include "exercises/support/todo.hpp"
 
-constexpr int UNLIMITED = 1 << 29;  // of a window's side: farther than any length
+constexpr int UNLIMITED = 1 << 29;  // limit of a window's side: farther than any length
 
-// Query i stands at key i + diagonal. It sees the `left` keys back from there, the one where it
-// stands and the `right` keys ahead, as far as they exist.
+// Query i is at key i + diagonal. It sees the `left` keys before it, the one where it
+// is and the `right` keys after it, as far as they exist.
 struct Mask {
   int len_kv, diagonal;
   int left, right;

@@ -7,7 +7,7 @@
 #include "exercises/support/todo.hpp"
 
 struct Tiles {
-  int begin, end;              // needed: every key that one of the queries sees lies in these
+  int begin, end;              // needed: every key that one of the queries sees is in these
   int clear_begin, clear_end;  // in each of these each of the queries sees each key
 };
 

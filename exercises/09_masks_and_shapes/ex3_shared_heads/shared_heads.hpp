@@ -1,5 +1,5 @@
 #pragma once
-// Where a row of K lies, when heads are shared and tensors are slices.
+// The address of a row of K, when heads are shared and tensors are slices.
 
 #include <cstdint>
 
@@ -17,7 +17,7 @@ struct Tensor {
 struct Params {
   Tensor Q, K, V;
   int heads;  // of Q
-  int group;  // so many query heads in a row share a head of K and V
+  int group;  // number of consecutive query heads that share a head of K and V
 };
 
 // Where row `row` begins of the K that query head `head` reads.
@@ -25,7 +25,7 @@ inline int64_t K_row(const Params& p, int batch, int head, int row) {
   exercise::todo("TODO(09.3): the head of K, then its start and three steps");
 }
 
-// Q, K and V as they lie in [batch, len, heads + 2 kv_heads, dim]; it begins at byte 0.
+// Q, K and V as slices of [batch, len, heads + 2 kv_heads, dim], which begins at byte 0.
 inline Params fused_qkv(int len, int heads, int kv_heads, int dim) {
   exercise::todo("TODO(09.3): where Q, K and V begin, their strides, heads and group");
 }

@@ -1,5 +1,5 @@
 #pragma once
-// The online softmax of a query that may see no key: of a tile, or of all.
+// The online softmax of a query that may see no key of a tile, or none at all.
 
 #include <algorithm>
 #include <cmath>
@@ -17,7 +17,7 @@ struct State {
 };
 
 // m' = max(m, largest of s),   l and o *= e^(scale (m - m'))
-// s: a tile of scores; of a key that is hidden it is -inf. scale > 0.
+// s: a tile of scores; the score of a masked key is -inf. scale > 0.
 inline void raise_row_max(State& state, const std::vector<float>& s, float scale) {
   exercise::todo("TODO(09.4): m, and what l and o are multiplied by, also if m stays -inf");
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Several sequences in one tensor: what a block has to do with.
+// Several sequences in one tensor: the rows and tiles of a block.
 
 #include <algorithm>
 

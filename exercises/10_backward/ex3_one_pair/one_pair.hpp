@@ -1,5 +1,5 @@
 #pragma once
-// What a tile of queries and a tile of keys add to the gradients.
+// Adds the part of a tile of queries and a tile of keys to the gradients.
 
 #include <cmath>
 

@@ -6,8 +6,9 @@
 #include "exercises/support/todo.hpp"
 
 struct Walk {
-  int begin;        // the first tile of queries that sees one of these keys; from it on all do
-  int clear_begin;  // from this tile on nothing is masked; any number <= begin if nothing ever is
+  int begin;        // the first tile of queries that sees one of these keys; all later tiles do
+  int clear_begin;  // in this tile and all later ones nothing is masked; any number <= begin if
+                    // nothing ever is
   int count;        // how many tiles of queries the block visits, in all heads that share the keys
 };
 

@@ -10,10 +10,10 @@ struct Shape {
   int len_q, len_kv;    // query i sees key j if j <= i + len_kv - len_q
 };
 
-// What a block owns: rows [first, end) of those that share head kv_head of K and V.
+// The rows of a block: [first, end) of those that share head kv_head of K and V.
 struct Tile {
   int kv_head, first, end;
-  int end_key;  // no row of the tile sees this key or one behind it; all before it one row sees
+  int end_key;  // no row of the tile sees this key or a later one; some row sees each earlier key
 };
 
 struct Row {

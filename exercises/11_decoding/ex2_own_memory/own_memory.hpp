@@ -1,5 +1,5 @@
 #pragma once
-// What a block reads and writes that nobody else reads and writes.
+// The memory of a block that no other block reads or writes.
 
 #include <algorithm>
 #include <cstdint>

@@ -10,7 +10,7 @@ constexpr int64_t NOWHERE = -1;
 
 // Where the first number of K stands for key `key` of this sequence, in this head of K and V:
 // counted in numbers from the beginning of K, which may have more than 2^31. NOWHERE for a key at
-// or behind the sequence's length; then nothing is looked up. 0 <= key.
+// or past the sequence's length; then nothing is looked up. 0 <= key.
 inline int64_t address_of(const Cache& cache, PageTable& table, int sequence, int kv_head,
                           int key) {
   exercise::todo("TODO(11.5): look up the page once, if the key exists, and count from there");

@@ -5,7 +5,7 @@
 #include "exercises/support/todo.hpp"
 
 // Makes room for `tokens` more tokens, 0 or more, and counts them. False if the pool has too few
-// pages: then the sequence and the pool are as before, and it may be asked again later.
+// pages: then the sequence and the pool are unchanged, and the request may come again later.
 inline bool grow(Sequence& sequence, int tokens, int page_size, Pool& pool) {
   exercise::todo("TODO(11.6): take what is missing, all or nothing");
 }

@@ -11,13 +11,13 @@ inline int buffer_of(int tile, int stages) {
   exercise::todo("TODO(12.1): the buffer, and the two parities");
 }
 
-// What the consumer gives mbarrier_wait(full[buffer], parity) before it reads the tile.
+// The parity for the consumer's mbarrier_wait(full[buffer], parity) before it reads the tile.
 inline int full_parity(int tile, int stages) {
   exercise::todo("TODO(12.1): the buffer, and the two parities");
 }
 
 // What the producer gives mbarrier_wait(empty[buffer], parity) before it fills the buffer with the
-// tile. In the first round nobody has read anything yet, and the wait must end at once.
+// tile. In the first pass no consumer has read anything yet, and the wait must return immediately.
 inline int empty_parity(int tile, int stages) {
   exercise::todo("TODO(12.1): the buffer, and the two parities");
 }

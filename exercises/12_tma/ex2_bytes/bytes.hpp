@@ -6,8 +6,8 @@
 struct Tiles {
   int block_q, block_kv;  // rows of a box of Q; rows, that is keys, of a box of K and of one of V
   int head_dim;           // columns of Q, K and V, in bf16: 64, one panel, or 128, two
-  int len_q, len_kv;      // rows that a head has. The last tile may reach behind them.
-  int threads;            // of the block. One of them expects, and asks for the copies.
+  int len_q, len_kv;      // rows that a head has. The last tile may extend past them.
+  int threads;  // threads of the block. One of them expects the bytes and issues the copies.
 };
 
 // A tile comes by one copy, of a box {64, rows, head_dim / 64, 1}: all panels of its rows. What

@@ -20,7 +20,7 @@ inline TensorMap map_of_K(const bf16* K, const Shape& shape, int block_kv) {
 }
 
 // Copies rows kv_tile * block_kv to kv_tile * block_kv + block_kv - 1 of that head and sequence to
-// `smem`: panel 0, block_kv rows of 128 bytes; behind it panel 1, if there is one. Rows from len on
+// `smem`: panel 0, block_kv rows of 128 bytes; after it panel 1, if there is one. Rows past the end
 // are zeros. One thread calls it, and has told the mbarrier `full` of all bytes of the tile.
 // tma_load_2d(smem, map, x, y, full) to tma_load_5d(smem, map, x, y, z, w, v, full) take the
 // coordinates of the box's first element in the map's dimensions, in elements, as int.

@@ -1,5 +1,5 @@
 #pragma once
-// What wgmma is told of a tile of V that came in pages.
+// The descriptor of a tile of V that came in pages.
 
 #include "common/kernels/geometry.hpp"
 #include "exercises/support/todo.hpp"
@@ -7,7 +7,7 @@
 namespace FA_BACKEND::ex13 {
 
 // A tile of V in shared memory, in bf16 or fp16: `keys` keys in pages of `page_keys` keys, one page
-// behind the other. In a page: panels of 64 columns one behind the other, of each all its keys, a
+// after the other. In a page: panels of 64 columns one after the other, each with all keys, a
 // line of 128 bytes for each key, swizzled.
 struct Tile {
   uint32_t smem;             // a multiple of 1024
@@ -15,9 +15,9 @@ struct Tile {
   uint32_t head_dim;         // columns, a multiple of 64
 };
 
-// The descriptor of keys `key` to `key` + 15, and of the columns from `column` on: how many is said
-// by the wgmma, and they may go over several panels. MN-major. `key` is a multiple of 16 and counts
-// from the tile's first key, `column` is a multiple of 64.
+// The descriptor of keys `key` to `key` + 15, and of the columns beginning at `column`: their
+// number is given by the wgmma, and they may go over several panels. MN-major. `key` is a multiple
+// of 16 and counts from the tile's first key, `column` is a multiple of 64.
 //
 // wgmma_descriptor(address, leading_bytes, stride_bytes, Swizzle::bytes_128) puts it together:
 // leading_bytes from a panel to the next, stride_bytes from 8 keys to the next 8.

@@ -20,7 +20,7 @@ FA_HOST_DEVICE inline Place place_of(int thread, int j, int i) {
 
 // P = S * key_scale, column by column: element [row][key] times key_scale[key], for the keys 16
 // step to 16 step + 15, rounded to fp16, as operand A [64, 16]. All 128 threads call it, each with
-// registers of its own, and none needs another's. thread_index() says which it is;
+// separate registers, and none needs another's. thread_index() says which it is;
 // pack<fp16>(low, high) rounds two floats and puts them into one register.
 template <int KEYS>
 FA_DEVICE void pack_weights(uint32_t (&P_rmem)[4], const float (&S_rmem)[KEYS / 8][4], int step,

@@ -1,21 +1,21 @@
 #pragma once
-// What speed, clock and power say of a kernel.
+// Figures of a kernel from its speed, clock and power.
 
 #include <cstdint>
 
 #include "exercises/support/todo.hpp"
 
-// A launch of attention, forward, and what was measured meanwhile.
+// A launch of attention, forward, and its measurements.
 struct Launch {
   int64_t batch, heads, len_q, len_kv, head_dim;
-  bool causal;   // no query sees later keys: of the operations half are counted
+  bool causal;   // no query sees later keys: half of the operations are counted
   double ms;     // that it took
   double ghz;    // the clock at which the card ran
   double watts;  // that the card drew
 };
 
 constexpr int MULTIPROCESSORS = 132;
-constexpr int MULTIPLY_ADDS = 2048;  // of one multiprocessor's tensor cores, each clock, in bf16
+constexpr int MULTIPLY_ADDS = 2048;  // per SM and clock, by its tensor cores, in bf16
 constexpr double BOOST_GHZ = 1.98;   // the highest clock
 
 // 10^12 floating-point operations a second, those of the two products Q K.T and P V.
@@ -23,7 +23,7 @@ inline double tflops(const Launch& launch) {
   exercise::todo("TODO(14.4): speed, utilization, energy, and what was paid back");
 }
 
-// Of what the tensor cores can do at the clock at which they ran, the share that they did: 0 to 1.
+// The share of the tensor cores' peak at the clock at which they ran: 0 to 1.
 inline double utilization(const Launch& launch) {
   exercise::todo("TODO(14.4): speed, utilization, energy, and what was paid back");
 }

@@ -5,17 +5,17 @@
 
 #include "exercises/support/todo.hpp"
 
-// What a warpgroup has done so far, in order.
+// The calls of a warpgroup so far, in order.
 struct Step {
   enum Kind {
     kWgmma,  // it adds to the accumulators `result`
     kCommit  // wgmma_commit(): closes a group of all wgmma since the last one
   } kind;
-  char result = ' ';  // of a wgmma: the name of its accumulators, 'S', 'O', …
+  char result = ' ';  // name of the accumulators of a wgmma, 'S', 'O', …
 };
 using Program = std::vector<Step>;
 
-// The program goes on with wgmma_wait<N>, and then ordinary instructions read all that its wgmma
+// The program continues with wgmma_wait<N>, and then ordinary instructions read all that its wgmma
 // have added to `result`; there is at least one such wgmma. The largest N that is right: whatever
 // else may stay in flight does. -1: no N is.
 inline int groups_that_may_fly(const Program& program, char result) {

@@ -11,7 +11,7 @@ using Scores = float[KEYS / 8][4];
 using Weights = uint32_t[4];
 using Output = float[HEAD_DIM / 8][4];
 
-// All 128 threads of a warpgroup call it; Q and all tiles of K and V lie in shared memory, and O is
+// All 128 threads of a warpgroup call it; Q and all tiles of K and V are in shared memory, and O is
 // 0. These are its steps, and wgmma_wait<N>(S) or wgmma_wait<N>(O), which names the accumulators
 // that are the thread's again:
 //
@@ -24,7 +24,7 @@ using Output = float[HEAD_DIM / 8][4];
 //   pack(P, S)                 P = S
 //
 // This is chapter 14's loop. Write it so that, while the softmax of a tile is computed, the product
-// for the output of the tile before is in flight, queued behind this tile's scores.
+// for the output of the previous tile is in flight, queued after this tile's scores.
 //
 //   for (int tile = 0; tile < num_tiles; ++tile) {
 //     steps.begin_scores(S, tile);

@@ -13,12 +13,12 @@ namespace FA_BACKEND::ex15 {
 //   steps.softmax(tile)   waits for the scores, and computes
 //
 // They issue in turns: consumer 0 its tile 0, then consumer 1 its tile 0, and so on up to the last
-// one; then consumer 0 its tile 1. Nobody begins to issue before the one before it has issued; and
-// nobody waits for the softmax of another. Yours:
+// one; then consumer 0 its tile 1. No consumer begins to issue before the previous one has issued;
+// and no consumer waits for the softmax of another. Yours:
 //
 //   barrier_sync(barrier, threads)     arrives at that named barrier, 1 to 15, and waits until
 //                                      `threads` threads have arrived there
-//   barrier_arrive(barrier, threads)   arrives, and goes on
+//   barrier_arrive(barrier, threads)   arrives, and continues
 //
 // Then the barrier is as it was at first. All lanes of a warp make these calls together.
 template <class Steps>

@@ -1,5 +1,5 @@
 #pragma once
-// Was the maximum at hand good enough for this tile?
+// Decides whether the current maximum was good enough for this tile.
 
 #include "common/kernels/geometry.hpp"
 #include "exercises/support/todo.hpp"

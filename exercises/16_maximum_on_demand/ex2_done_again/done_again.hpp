@@ -1,5 +1,5 @@
 #pragma once
-// A tile by the maximum at hand; and again, if that was not good enough.
+// A tile with the current maximum; recomputed if that was not good enough.
 
 #include <algorithm>
 #include <cmath>

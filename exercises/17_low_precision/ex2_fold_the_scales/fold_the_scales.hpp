@@ -1,5 +1,5 @@
 #pragma once
-// A row of integer scores, and what they have to be multiplied by.
+// A row of integer scores and their scales.
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 #pragma once
-// K without its mean, and what the log-sum-exp then lacks.
+// K without its mean, and the correction of the log-sum-exp.
 
 #include <cmath>
 #include <vector>

@@ -1,5 +1,5 @@
 #pragma once
-// Who enters row k of a weight-stationary array, cycle by cycle.
+// The numbers that enter row k of a weight-stationary array, cycle by cycle.
 #include <cstdint>
 #include "exercises/support/todo.hpp"
 

@@ -1,5 +1,5 @@
 #pragma once
-// Keys go round a ring of ranks, one piece a step.
+// Keys go round a ring of ranks, one piece per step.
 
 #include <cstdint>
 
@@ -7,7 +7,7 @@
 
 constexpr int NOBODY = -1;
 
-// What a rank has at a step, and with whom it exchanges it at the end of the step.
+// The keys of a rank at a step, and its partners in the exchange at the end of the step.
 struct Step {
   int owner;           // the rank that held these keys at step 0
   int64_t begin, end;  // the keys [begin, end) of the sequence

@@ -1,5 +1,5 @@
 #pragma once
-// What a query has got from the keys so far, and what it gets from those that have just come.
+// The state of a query over the keys so far, and over those that have just come.
 
 #include <algorithm>
 #include <cmath>

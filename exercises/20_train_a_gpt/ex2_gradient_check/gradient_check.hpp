@@ -1,5 +1,5 @@
 #pragma once
-// Is a gradient that somebody has computed right?
+// Checks whether a computed gradient is right.
 
 #include <cmath>
 #include <functional>

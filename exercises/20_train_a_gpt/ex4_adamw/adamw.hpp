@@ -1,5 +1,5 @@
 #pragma once
-// What a step of training does to one parameter.
+// One step of training for one parameter.
 
 #include <cmath>
 #include <cstdint>

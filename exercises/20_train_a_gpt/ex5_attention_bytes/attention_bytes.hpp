@@ -1,5 +1,5 @@
 #pragma once
-// What attention keeps for its backward pass, and how long a context may be for that to fit.
+// The memory that attention keeps for its backward pass, and the longest context that fits.
 
 #include <algorithm>
 #include <cmath>
@@ -15,12 +15,12 @@ struct Shape {
   int batch, heads, length, dim, layers, threads, block;
 };
 
-// What `layers` layers of attention allocate at most, in bytes.
+// The most that `layers` layers of attention allocate, in bytes.
 inline int64_t attention_bytes(Attention attention, const Shape& shape) {
   exercise::todo("TODO(20.5): the matrices of plain attention, the rows and tiles of tiled");
 }
 
-// bytes(length): what a context needs, more for a longer one; bytes(0) is 0. Returns the longest
+// bytes(length): the need of a context, more for a longer one; bytes(0) is 0. Returns the longest
 // that needs at most `budget`, which is not negative.
 inline int longest_context(const std::function<int64_t(int length)>& bytes, int64_t budget) {
   exercise::todo("TODO(20.5): the longest context that fits");

@@ -10,7 +10,7 @@
 
 namespace debugging {
 
-// What is known after a tile: max s, sum of e^(s - m), sum of e^(s - m) v.
+// The state after a tile: max s, sum of e^(s - m), sum of e^(s - m) v.
 struct Step {
   float m, l, o;
 };

@@ -7,7 +7,7 @@
 namespace FA_BACKEND::debugging {
 
 constexpr int NUM_THREADS = 64;
-constexpr uint32_t CHUNK_BYTES = 16;  // 4 floats: what a thread copies of a tile
+constexpr uint32_t CHUNK_BYTES = 16;  // 4 floats: a thread's part of a tile
 constexpr uint32_t TILE_BYTES = NUM_THREADS * CHUNK_BYTES;
 
 // Thread t copies chunk t of each tile, and adds up the first float of chunk 63 - t.
@@ -15,7 +15,7 @@ FA_KERNEL void stream_tiles(const float* tiles, float* sums, int num_tiles) {
   const auto chunk = [](int tile, int thread) {
     return dynamic_smem() + tile % 2 * TILE_BYTES + thread * CHUNK_BYTES;
   };
-  const auto load_tile = [&](int tile) {  // commits a group, an empty one behind the last tile
+  const auto load_tile = [&](int tile) {  // commits a group, an empty one after the last tile
     if (tile < num_tiles) {
       cp_async_16(chunk(tile, thread_index()), tiles + (tile * NUM_THREADS + thread_index()) * 4,
                   CHUNK_BYTES);

@@ -11,7 +11,7 @@ struct Multiprocessor {
 };
 
 struct Kernel {
-  int shared_bytes;  // of a block; 0: none
+  int shared_bytes;  // per block; 0: none
   int threads;       // of a block
   int registers;     // of a thread
 };

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-constexpr int UNLIMITED = 1 << 29;  // of a window's side: farther than any length
+constexpr int UNLIMITED = 1 << 29;  // limit of a window's side: farther than any length
 
 // Query i stands at key i + diagonal. It sees the `left` keys before that one, the one itself and
 // the `right` ones behind it, as far as they exist.

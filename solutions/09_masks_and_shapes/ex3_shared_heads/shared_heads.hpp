@@ -17,7 +17,7 @@ struct Tensor {
 struct Params {
   Tensor Q, K, V;
   int heads;  // of Q
-  int group;  // so many query heads in a row share a head of K and V
+  int group;  // number of consecutive query heads that share a head of K and V
 };
 
 // Where row `row` begins of the K that query head `head` reads.
@@ -26,7 +26,7 @@ inline int64_t K_row(const Params& p, int batch, int head, int row) {
   return p.K.start + batch * p.K.batch + kv_head * p.K.head + row * p.K.row;
 }
 
-// Q, K and V as they lie in [batch, len, heads + 2 kv_heads, dim]; it begins at byte 0.
+// Q, K and V as slices of [batch, len, heads + 2 kv_heads, dim], which begins at byte 0.
 inline Params fused_qkv(int len, int heads, int kv_heads, int dim) {
   const int64_t head = dim * ELEMENT, row = (heads + 2 * kv_heads) * head, batch = len * row;
   return {.Q = {0, batch, head, row},

@@ -10,7 +10,7 @@
 
 constexpr float NEG_INF = -std::numeric_limits<float>::infinity();
 
-// What a query got from some of the keys. Of no key LSE is -inf, and O may be anything.
+// The result of a query over some of the keys. Without a key LSE is -inf, and O is undefined.
 struct Part {
   std::vector<float> O;  // [dim], the sum of e^s v, divided by the sum of e^s
   float LSE;             // natural logarithm of the sum of e^s

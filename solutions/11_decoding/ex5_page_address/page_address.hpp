@@ -11,7 +11,7 @@ constexpr int64_t NOWHERE = -1;
 
 // Where the first number of K stands for key `key` of this sequence, in this head of K and V:
 // counted in numbers from the beginning of K, which may have more than 2^31. NOWHERE for a key at
-// or behind the sequence's length; then nothing is looked up. 0 <= key.
+// or past the sequence's length; then nothing is looked up. 0 <= key.
 inline int64_t address_of(const Cache& cache, PageTable& table, int sequence, int kv_head,
                           int key) {
   if (key >= cache.lengths[sequence]) return NOWHERE;

@@ -8,9 +8,9 @@
 // The buffer that tile `tile` comes to, 0 to stages - 1; tile 0 comes to buffer 0.
 inline int buffer_of(int tile, int stages) { return tile % stages; }
 
-// What the consumer gives mbarrier_wait(full[buffer], parity) before it reads the tile.
+// The parity for the consumer's mbarrier_wait(full[buffer], parity) before it reads the tile.
 inline int full_parity(int tile, int stages) { return tile / stages % 2; }
 
 // What the producer gives mbarrier_wait(empty[buffer], parity) before it fills the buffer with the
-// tile. In the first round nobody has read anything yet, and the wait must end at once.
+// tile. In the first pass no consumer has read anything yet, and the wait must return immediately.
 inline int empty_parity(int tile, int stages) { return (tile / stages + 1) % 2; }

@@ -8,7 +8,7 @@ namespace FA_BACKEND::ex13 {
 
 constexpr int KEYS = 16;  // of a tile
 
-// All 128 threads of a warpgroup call it; all tiles lie in shared memory. For each tile, 0 to
+// All 128 threads of a warpgroup call it; all tiles are in shared memory. For each tile, 0 to
 // num_tiles - 1, in this order:
 //
 //   steps.multiply(S, tile)   four wgmma: the scores of that tile into S, one of the two of S_rmem.

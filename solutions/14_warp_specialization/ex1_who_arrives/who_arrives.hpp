@@ -2,17 +2,17 @@
 // Why copies and products do not count: a loader arrives once for all that it asks for, and a
 // consumer once a tile, when the tensor cores have read it for the last time.
 
-// Who works with the buffers of a ring. Each buffer has one `full` and one `empty`; a tile of K and
-// one of V come to it together.
+// The threads that use the buffers of a ring. Each buffer has one `full` and one `empty`; a tile of
+// K and one of V come to it together.
 struct Cast {
   int loaders;     // threads of the producer. For each tile each of them waits at empty, expects
-                   // the bytes of its own copies at full, in one call, and asks for them
-  int copies;      // of each loader, for each tile
+                   // the bytes of its copies at full, in one call, and issues them
+  int copies;      // per loader and tile
   int consumers;   // warpgroups that multiply by the tile
   int products;    // that each of them makes with it, one after the other, each with its own
                    // wgmma_wait
-  bool each_warp;  // who arrives for a consumer: the first thread of each of its warps; or, if
-                   // false, the first thread of the warpgroup
+  bool each_warp;  // which threads arrive for a consumer: the first thread of each of its warps;
+                   // or, if false, the first thread of the warpgroup
 };
 
 // mbarrier_init(full, full_count(cast)).
@@ -21,7 +21,7 @@ inline int full_count(const Cast& cast) { return cast.loaders; }
 // mbarrier_init(empty, empty_count(cast)).
 inline int empty_count(const Cast& cast) { return cast.consumers * (cast.each_warp ? 4 : 1); }
 
-// Every thread of a consumer asks this behind its wgmma_wait for product `product`, 0 to products -
+// Every thread of a consumer calls this after its wgmma_wait for product `product`, 0 to products -
 // 1, of each tile: do I arrive at empty now? `thread` is thread_index(): warpgroup 0 is the
 // producer, so it is 128 or more.
 inline bool arrives(const Cast& cast, int thread, int product) {

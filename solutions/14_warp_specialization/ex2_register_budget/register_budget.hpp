@@ -8,7 +8,7 @@
 // producer no more than 1024 threads. It runs alone on its multiprocessor. A register budget is a
 // number for each thread.
 
-// What each thread has at launch: as many of the 65536 as all can have alike, a multiple of 8.
+// Registers per thread at launch: 65536 divided by the threads, rounded down to a multiple of 8.
 inline int at_launch(int consumers) { return 65536 / (128 * (1 + consumers)) / 8 * 8; }
 
 // The producer's code needs `producer_needs` registers, not more than it has at launch. It gives up

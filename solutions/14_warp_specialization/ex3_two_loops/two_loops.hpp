@@ -31,9 +31,9 @@ FA_DEVICE void produce(const TensorMap& map, const Ring& ring, int num_tiles) {
 
 // Called by all 32 lanes of each consumer: a consumer is a warp here, and reads tiles with ordinary
 // loads. sums.add(address) takes a tile's address in shared memory, and is called by all its lanes,
-// once for each tile in order; each lane reads a piece of its own. Yours besides: mbarrier_wait,
-// mbarrier_arrive(mbarrier), lane_index(), and warp_sync(): what each lane of the warp has done
-// before comes before what any does behind it.
+// once for each tile in order; each lane reads a different piece. You also have mbarrier_wait,
+// mbarrier_arrive(mbarrier), lane_index(), and warp_sync(): everything that each lane of the warp
+// did before it comes before everything that any lane does after it.
 template <class Sums>
 FA_DEVICE void consume(Sums& sums, const Ring& ring, int num_tiles) {
   for (int tile = 0; tile < num_tiles; ++tile) {

@@ -4,18 +4,18 @@
 
 #include <vector>
 
-// What a consumer has: registers S, P, O, for all tiles the same; of K and of V two buffers in
+// A consumer's storage: registers S, P, O, the same for all tiles; two buffers each of K and V in
 // shared memory, 0 for even tiles, 1 for odd ones.
 enum class Thing { S, P, O, K0, K1, V0, V1 };
 
-// What it does, in order. A product is issued and committed: one group.
+// Its steps, in order. A product is issued and committed: one group.
 struct Step {
   enum Kind {
     kScores,  // S = Q @ K.T
     kOutput,  // O += P @ V
     kWait     // wgmma_wait<N>
   } kind;
-  int number;  // of a product: the tile; of a wait: N
+  int number;  // tile of a product, or N of a wait
 };
 using Program = std::vector<Step>;
 
@@ -26,8 +26,8 @@ inline bool uses(const Step& product, Thing thing) {
   return thing == Thing::P || thing == Thing::O || thing == (odd ? Thing::V1 : Thing::V0);
 }
 
-// The index in `program` of the first wait behind which no product of the program uses `thing` any
-// more: from there on ordinary instructions, or the producer, may write it. -1: there is no such
+// The index in `program` of the first wait after which no product of the program uses `thing` any
+// more: after it ordinary instructions, or the producer, may write it. -1: there is no such
 // wait. At least one product uses it.
 inline int free_behind(const Program& program, Thing thing) {
   bool used = false;

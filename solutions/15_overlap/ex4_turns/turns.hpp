@@ -13,8 +13,8 @@ namespace FA_BACKEND::ex15 {
 //   steps.softmax(tile)   waits for the scores, and computes
 //
 // They issue in turns: consumer 0 its tile 0, then consumer 1 its tile 0, and so on up to the last
-// one; then consumer 0 its tile 1. Nobody begins to issue before the one before it has issued; and
-// nobody waits for the softmax of another.
+// one; then consumer 0 its tile 1. No consumer begins to issue before the previous one has issued;
+// and no consumer waits for the softmax of another.
 template <class Steps>
 FA_DEVICE void consume(Steps& steps, int consumer, int consumers, int num_tiles) {
   const int own = 1 + consumer, next = 1 + (consumer + 1) % consumers;  // 0 is block_sync's

@@ -8,7 +8,7 @@
 struct Task {
   std::int64_t occupies;   // cycles that it keeps its unit busy
   std::int64_t latency;    // cycles from then on until its result is there
-  std::vector<int> needs;  // numbers of tasks that stand before it in the list
+  std::vector<int> needs;  // numbers of tasks that come before it in the list
 };
 
 inline std::int64_t critical_path(const std::vector<Task>& tasks) {

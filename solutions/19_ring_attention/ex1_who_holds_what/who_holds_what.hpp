@@ -6,7 +6,7 @@
 
 constexpr int NOBODY = -1;
 
-// What a rank has at a step, and with whom it exchanges it at the end of the step.
+// The keys of a rank at a step, and its partners in the exchange at the end of the step.
 struct Step {
   int owner;           // the rank that held these keys at step 0
   int64_t begin, end;  // the keys [begin, end) of the sequence

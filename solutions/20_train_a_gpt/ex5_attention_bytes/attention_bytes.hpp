@@ -14,7 +14,7 @@ struct Shape {
   int batch, heads, length, dim, layers, threads, block;
 };
 
-// What `layers` layers of attention allocate at most, in bytes.
+// The most that `layers` layers of attention allocate, in bytes.
 inline int64_t attention_bytes(Attention attention, const Shape& shape) {
   const int64_t heads = int64_t{shape.batch} * shape.heads, length = shape.length;
   const int64_t threads = std::min<int64_t>(shape.threads, heads);
@@ -27,7 +27,7 @@ inline int64_t attention_bytes(Attention attention, const Shape& shape) {
   return numbers * 4;
 }
 
-// bytes(length): what a context needs, more for a longer one; bytes(0) is 0. Returns the longest
+// bytes(length): the need of a context, more for a longer one; bytes(0) is 0. Returns the longest
 // that needs at most `budget`, which is not negative.
 inline int longest_context(const std::function<int64_t(int length)>& bytes, int64_t budget) {
   int too_long = 1;
