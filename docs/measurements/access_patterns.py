@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Has Nsight Compute count the patterns of h200/access_patterns.csv again, on the GPU that is here.
+"""Counts the patterns of h200/access_patterns.csv again with Nsight Compute, on this GPU.
 
     cmake --build build --target access_patterns
     docs/measurements/access_patterns.py build/bin/access_patterns > new.csv
 
-Prints the table with what was counted; exit status 1 if that differs from the table's own numbers.
+Prints the table with the new counts. Exit status 1 if they differ from the table's own numbers.
 """
 import csv
 import subprocess

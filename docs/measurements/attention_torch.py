@@ -1,5 +1,8 @@
-"""compute_reference of check.py with PyTorch, where the tensors are: for problems that NumPy takes
-too long for. The same answer and the same yardstick, all heads at once; needs memory for S."""
+"""Implements compute_reference of check.py with PyTorch, on the device of the tensors.
+
+It is for problems that take NumPy too long. The result and the error measure are the same. It
+processes all heads at once and needs memory for S.
+"""
 
 from typing import Tuple
 
@@ -10,11 +13,11 @@ import check
 from problem import Problem
 
 TYPES = {"bf16": torch.bfloat16, "f16": torch.float16}
-torch.set_float32_matmul_precision("highest")  # the yardstick's products are fp32, not TF32
+torch.set_float32_matmul_precision("highest")  # the error measure uses fp32 products, not TF32
 
 
 def modified(s: torch.Tensor, problem: Problem) -> torch.Tensor:
-    """See attention.modified; s is [B, H, Lq, Lkv] of one sequence."""
+    """See attention.modified. s is [B, H, Lq, Lkv] of one sequence."""
     len_q, len_kv = s.shape[-2:]
     i = torch.arange(len_q, device=s.device)[:, None]
     distance = torch.arange(len_kv, device=s.device) - (i + len_kv - len_q)
@@ -33,7 +36,8 @@ def modified(s: torch.Tensor, problem: Problem) -> torch.Tensor:
 
 
 def softmax_parts(s: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """m [..., Lq], P relative to it, and its sum l; l = 1 for a row that sees no key."""
+    """Returns m [..., Lq], P relative to it, and its sum l, with l = 1 for a row that sees no
+    key."""
     if s.shape[-1] == 0:
         m = torch.full_like(s.sum(-1), -torch.inf)
     else:
@@ -44,7 +48,7 @@ def softmax_parts(s: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor, torch.Te
 
 
 def largest(values: torch.Tensor) -> float:
-    """Of the finite ones, see check.finite."""
+    """Returns the largest finite value, see check.finite."""
     values = values[torch.isfinite(values)].abs()
     return float(values.max()) if values.numel() else 0.0
 

@@ -1,23 +1,24 @@
 #!/usr/bin/env python3
-"""FlashAttention's tests of the backward pass, for chapter 10's kernels: needs a GPU and PyTorch.
+"""FlashAttention's tests of the backward pass for chapter 10's kernels: needs a GPU and PyTorch.
 
     cmake --build build --target flash_attention
     docs/measurements/backward_grid.py
 
-Lengths, head sizes, heads and types are those of tests/test_flash_attn.py and hopper/test_flash_attn.py
-in Dao-AILab/flash-attention, as far as chapter 10 takes their options:
+Lengths, head sizes, heads and types are those of tests/test_flash_attn.py and
+hopper/test_flash_attn.py in Dao-AILab/flash-attention, as far as chapter 10 supports their options:
 
     output, causal   test_flash_attn_output and _causal, each design
-    onehot           _bwd_overflow: Q x 5, K and V x 3, where a row has hardly more than one weight
+    onehot           _bwd_overflow: Q x 5, K and V x 3, so that a row has almost only one weight
     strided          _bwd_transpose: dO is every second batch of a larger tensor
-    again            _race_condition and _deterministic: 250 runs into NaN beside the first. dK and dV
-                     have the same bits, dQ too if deterministic, else it is within twice what a 0.3
-                     added and subtracted costs it
+    again            _race_condition and _deterministic: 250 runs into outputs full of NaN after the first
+                     run. dK and dV must have the same bits, and dQ too if deterministic. Otherwise its
+                     difference may be twice the change when 0.3 is added and subtracted
 
-The rule comes from FlashAttention-3: no gradient's largest error from float64 may pass twice that of plain
-attention in the same type, and twice what that 0.3 costs. A line for each case that is not right, and
-a count for each design; "FA2" is PyTorch's FlashAttention-2 where its mask means the same. Exit
-status: 0 all right, 1 not, 2 bad usage.
+The rule comes from FlashAttention-3: the largest error of a gradient against float64 may be at most
+twice that of plain attention in the same type, plus twice the change when 0.3 is added and
+subtracted. Prints a line for each wrong case and a count for each design. "FA2" is PyTorch's
+FlashAttention-2, where its mask has the same meaning. Exit status: 0 if all are correct, 1 if not,
+2 for wrong usage.
 """
 
 import argparse
@@ -63,7 +64,7 @@ def grid(dims: Tuple[int, ...], first_seed: int) -> Iterator[Case]:
 
 
 def differentiate(q, k, v, do, causal: bool, real) -> tuple:
-    """dQ, dK and dV as plain attention computes them in `real`, float64 or a type of 16 bits."""
+    """Returns dQ, dK and dV from plain attention in `real`, which is float64 or a 16-bit type."""
     import torch
     leaves = q, k, v = [x.to(real, copy=True).requires_grad_() for x in (q, k, v)]
     k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], dim=1) for x in (k, v))
@@ -78,13 +79,14 @@ def differentiate(q, k, v, do, causal: bool, real) -> tuple:
 
 
 def rounding(exact, dtype) -> float:
-    """FlashAttention-3's: the largest change when 0.3 is added and subtracted in the type."""
+    """Returns FlashAttention-3's bound: the largest change when 0.3 is added and subtracted in the
+    type."""
     rounded = exact.to(dtype)
     return float((rounded + 0.3 - 0.3 - rounded).abs().max())
 
 
 def why_wrong(got: tuple, exact: tuple, plain: tuple) -> Optional[str]:
-    """None, or what breaks the rule, in a sentence."""
+    """Returns None, or a sentence about the violation of the rule."""
     for name, gradient, right, rough in zip(("dQ", "dK", "dV"), got, exact, plain):
         error = float((gradient.double() - right).abs().max())
         allowed = 2 * float((rough.double() - right).abs().max()) + 2 * rounding(right, gradient.dtype)
@@ -115,7 +117,7 @@ class Problem:
                                              return_lse=True)
 
     def gradients(self, design: str) -> tuple:
-        """Like Q, K and V: [B,H,L,D]."""
+        """Returns gradients in the layout of Q, K and V, [B,H,L,D]."""
         if design == FA2:
             return self.gradients_by_pytorch()
         option, deterministic = DESIGNS[design]
@@ -141,7 +143,7 @@ class Problem:
                      for real in (torch.float64, self.tensors[0].dtype))
 
     def why_not_again(self, design: str, runs: int) -> Optional[str]:
-        """None, or which gradient is not the same when it is recomputed."""
+        """Returns None, or the gradient that changes when it is recomputed."""
         first = self.gradients(design)
         farthest, changed = first[0].new_zeros(()), [0, 0, 0]
         for _ in range(runs):
@@ -159,13 +161,14 @@ class Problem:
 
 
 def takes(design: str, case: Case) -> bool:
-    """PyTorch aligns the mask to the first query and the first key."""
+    """True if the mask has the same meaning. PyTorch aligns it to the first query and the first
+    key."""
     return design != FA2 or not case.causal or case.lengths[0] == case.lengths[1]
 
 
 def run_grid(cases: List[Case], library, designs: List[str], runs: int, say=print,
              device: str = "cuda") -> Dict[str, Tuple[int, int]]:
-    """For each design how many cases are right, of how many."""
+    """Returns for each design the number of correct cases and of all cases."""
     counts = {design: [0, 0] for design in designs}
     for case in cases:
         problem = Problem(library, case, device)
@@ -196,7 +199,7 @@ def chosen_cases(options: argparse.Namespace) -> List[Case]:
 
 
 def chosen_designs(text: str) -> List[str]:
-    """A type for argparse: names with commas between them."""
+    """Parses names separated by commas, as a type for argparse."""
     names = text.split(",")
     if not set(names) <= {*DESIGNS, FA2}:
         raise argparse.ArgumentTypeError(f"{text}: accepted: {', '.join([*DESIGNS, FA2])}")

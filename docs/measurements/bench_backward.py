@@ -4,11 +4,11 @@
     cmake --build build --target flash_attention
     docs/measurements/bench_backward.py --json out.json --markdown out.md
 
-Ours is the whole pass: preprocessing, zeroing and rounding of dQ included. Theirs runs through
-torch.autograd.grad. Where a head has at most 8192 x 8192 scores, every design is first held against
-float64, on fresh random inputs, into outputs and a workspace full of NaN, by the rule that
-backward_grid.py says. TFLOP/s are 10 B H Lq Lkv D / time, half of it for causal. Exit status: 0, 1 if a
-design was wrong, 2 if nothing could be measured.
+Our time is that of the whole pass, including preprocessing, zeroing and rounding of dQ. PyTorch's
+runs through torch.autograd.grad. If a head has at most 8192 x 8192 scores, every design is first
+compared with float64, on new random inputs, with outputs and a workspace full of NaN, by the rule
+of backward_grid.py. TFLOP/s are 10 B H Lq Lkv D / time, and half of it for causal. Exit status: 0,
+1 if a design was wrong, 2 if nothing could be measured.
 """
 import argparse
 import ctypes
@@ -26,11 +26,11 @@ RACE = [Case(*sizes, causal=causal) for sizes in (
     (2, 16, 8192, 8192, 128), (1, 16, 16384, 16384, 128), (8, 16, 1024, 1024, 128),
     (16, 16, 512, 512, 128), (2, 32, 8192, 8192, 64), (8, 32, 1024, 1024, 64))
     for causal in (False, True)]
-LARGEST_CHECK = 2 ** 26  # scores of a head in float64
+LARGEST_CHECK = 2 ** 26  # scores of a head that are checked in float64
 
 
 class Ours:
-    """One problem's tensors, and calls on them that are as short as they can be: they are timed."""
+    """The tensors of one problem, and timed calls on them, which are as short as possible."""
 
     def __init__(self, library, case):
         self.case = case
@@ -59,7 +59,8 @@ class Ours:
         return run
 
     def wrong(self, designs):
-        """{design: None, or a sentence}, by the last head of K and V and the heads of Q that share it."""
+        """Returns {design: None, or a sentence}, from the last head of K and V and the heads of Q
+        that share it."""
         group = self.case.heads // (self.case.kv_heads or self.case.heads)
         last = [x[-1:, -heads:] for x, heads in ((self.q, group), (self.k, 1), (self.v, 1),
                                                  (self.do, group))]

@@ -4,8 +4,8 @@
     cmake --build build --target ch02_fast_shared
     docs/measurements/bench_cpu_peers.py --library build/lib/libch02_fast.so --threads 1,16 --json out.json
 
-Our output is held against float64 before anything is timed. GFLOP/s are 4 B H Lq Lkv D / time,
-half of that when causal. Without PyTorch only our own numbers are printed.
+Our output is compared with float64 before the measurement. GFLOP/s are 4 B H Lq Lkv D / time, and
+half of that for causal. Without PyTorch only our own numbers are printed.
 """
 import argparse
 import ctypes
@@ -41,7 +41,7 @@ CASES = [  # B, H, Lq, Lkv, D, causal
     (1, 8, 1024, 1024, 64, False),
     (1, 8, 256, 256, 64, False),
 ]
-PAUSE = 0.25  # seconds: OpenMP's workers spin for a while after their work, on our cores
+PAUSE = 0.25  # seconds, because OpenMP's workers spin on our cores after their work
 
 
 def fail(sentence):
@@ -70,8 +70,8 @@ class Fast:
 
 
 def judge(q, k, v, o, causal):
-    """On three blocks of 8 rows of every head: the largest difference to float64, NaN if there is
-    one, and check.py's verdict on the first block that does not agree, or None."""
+    """Checks three blocks of 8 rows of every head. Returns the largest difference to float64 (NaN
+    if any is NaN), and check.py's verdict on the first wrong block, or None."""
     blocks = list(attention.row_blocks(q.shape[2], k.shape[2], causal, 8 * k.shape[2]))
     errors, reason = [], None
     for rows, keys in (blocks[0], blocks[len(blocks) // 2], blocks[-1]):
@@ -84,7 +84,7 @@ def judge(q, k, v, o, causal):
 
 
 def take_turns(contestants, rounds, repeats, give_up_after):
-    """name -> seconds of every timed call. One untimed call opens each turn."""
+    """Returns {name: seconds of every timed call}. Each turn begins with an untimed call."""
     seconds = {name: [] for name in contestants}
     for round_number in range(rounds):
         for name, call in contestants.items():

@@ -6,11 +6,12 @@
 
     docs/measurements/bench_decode.py --prefix 8192 --shape 64,32/8,1,8704,128
 
-One query a sequence. What is timed is a CUDA graph of calls, so that starting them does not count; K and
-V rotate through several times the L2 cache. Each of ours is first held against float64, on fresh random
-inputs, into an output full of NaN; one that fails is not timed. GB/s are the bytes of K and V / time.
-With --prefix all sequences begin with the same keys, and the table is of microseconds a call.
-Exit status: 0, 1 if one of ours was wrong, 2 if nothing could be measured.
+One query per sequence. It times a CUDA graph of calls, so that launch overhead does not count. K
+and V alternate between copies that exceed the L2 cache several times. Each of our kernels is first
+compared with float64, on new random inputs, with an output full of NaN. A wrong kernel is not
+timed. GB/s are the bytes of K and V / time. With --prefix all sequences begin with the same keys,
+and the table has microseconds per call. Exit status: 0, 1 if one of our kernels was wrong, 2 if
+nothing could be measured.
 """
 import argparse
 import datetime
@@ -27,7 +28,7 @@ RACE = [Case(batch, heads, 1, keys, 128, kv_heads) for batch, heads, kv_heads, k
     (32, 32, 32, 4096))]
 SHARED = [Case(batch, 32, 1, keys, 128, 8) for batch, keys in ((16, 8704), (64, 8704), (64, 2560))]
 PAGES = (256, 16, 1)
-ROTATED = 400e6  # bytes of K and V at least, many times the L2
+ROTATED = 400e6  # minimum bytes of K and V, many times the L2
 
 
 def cache_bytes(case):
@@ -35,7 +36,8 @@ def cache_bytes(case):
 
 
 def scattered(x, page_size, order):
-    """[pages, heads, page_size, dim] of [batch, heads, length, dim]: page n of all is order[n]."""
+    """Returns [pages, heads, page_size, dim] from [batch, heads, length, dim], where page n goes to
+    order[n]."""
     batch, heads, length, dim = x.shape
     blocks = x.view(batch, heads, length // page_size, page_size, dim).transpose(1, 2)
     pages = torch.empty((len(order), heads, page_size, dim), dtype=x.dtype, device="cuda")
@@ -44,7 +46,7 @@ def scattered(x, page_size, order):
 
 
 def attend(q, k, v, real):
-    """Plain attention computed in `real`, without copies of K and V for each head of Q."""
+    """Computes plain attention in `real`, without a copy of K and V for each head of Q."""
     q, k, v = (x.to(real) for x in (q, k, v))
     q = q.view(k.shape[0], k.shape[1], -1, q.shape[3])
     s = (q @ k.transpose(-1, -2) * q.shape[3] ** -0.5).to(
@@ -53,7 +55,7 @@ def attend(q, k, v, real):
 
 
 class Caches:
-    """The tensors of a case, several copies with numbers of their own."""
+    """The tensors of a case, in several copies with different numbers."""
 
     def __init__(self, library, case, prefix=0):
         self.library, self.case, self.prefix = library, case, prefix
@@ -65,7 +67,7 @@ class Caches:
         self.o = torch.empty_like(self.copies[0][0])
 
     def of_ours(self):
-        """{name: [a call for each copy]}; each fills self.o."""
+        """Returns {name: [a call for each copy]}. Each call fills self.o."""
         def decode(q, k, v, **options):
             return lambda: self.library.decode(q, k, v, out=self.o, longest=self.case.kv, **options)
 
@@ -95,12 +97,12 @@ class Caches:
                 for name, run in peers(False, self.case).items()}
 
     def why_wrong(self, call):
-        """None, or what is wrong with this call on the first copy, in a sentence."""
+        """Returns None, or a sentence about the error of this call on the first copy."""
         self.o.fill_(float("nan"))
         call()
         if not bool(torch.isfinite(self.o).all()):
             return "not finite everywhere"
-        for n in range(self.case.batch):  # a sequence at a time: float64 is large
+        for n in range(self.case.batch):  # one sequence at a time, because float64 is large
             tensors = [x[n:n + 1] for x in self.copies[0]]
             exact, plain = (attend(*tensors, real) for real in (torch.float64, self.o.dtype))
             error = float((self.o[n:n + 1].double() - exact).abs().max())
@@ -112,8 +114,8 @@ class Caches:
 
 
 def graph_of(calls):
-    """One graph of a call after the other, each copy in turn, and how many."""
-    for call in calls[:2]:  # whatever is allocated or loaded once, is then
+    """Returns a CUDA graph of the calls, each copy in turn, and the number of calls."""
+    for call in calls[:2]:  # the first calls allocate and load
         call()
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
@@ -207,7 +209,7 @@ def main():
         for name, calls in {**ours, **caches.of_peers()}.items():
             try:
                 graphs[name] = graph_of(calls)
-            except Exception as error:  # a peer that does not take this shape
+            except Exception as error:  # a peer that does not support this shape
                 print(f"  {name}: left out ({str(error).splitlines()[0]})", flush=True)
         names += [name for name in graphs if name not in names]
         times = race({name: graph.replay for name, graph in graphs.items()}, options.rounds)

@@ -3,12 +3,12 @@
 
     docs/measurements/bench_gpt.py --program build/bin/ch20_train_a_gpt --json out.json
 
-Both begin with the same weights and draw the same batches; products and attention in bf16, weights,
-optimizer and residual path in fp32. PyTorch's is torch.compile of the model under autocast with
-scaled_dot_product_attention and the fused AdamW; each of its attention backends takes part, and fails if
-the GPU's memory is not enough. --context may be several lengths: each step has as many tokens. The order
-is drawn anew each round. The first losses are held against each other. Exit status: 0, 1 if they differ by
-more than --bound, 2 if nothing could be measured.
+Both start with the same weights and draw the same batches. Products and attention are in bf16, and
+weights, optimizer and residual path in fp32. PyTorch runs torch.compile of the model under
+autocast, with scaled_dot_product_attention and the fused AdamW. Each of its attention backends
+takes part, unless the GPU's memory is too small. --context can have several lengths, with the same
+number of tokens per step. The order is random in each round. The first losses are compared. Exit
+status: 0, 1 if they differ by more than --bound, 2 if nothing could be measured.
 """
 import argparse
 import datetime
@@ -30,12 +30,13 @@ import gpt
 import gpt_torch
 from problem import BadInput
 
-FIRST = 10  # steps whose losses are held against each other
+FIRST = 10  # number of steps whose losses are compared
 LEARNING_RATE = 0.0003
 
 
 class Ours:
-    """A program, started anew each round; what a step takes is the median of its own clock."""
+    """Runs a program, started again in each round. The time of a step is the median of the
+    program's own times."""
 
     def __init__(self, options, folder, context, attention):
         self.report = os.path.join(folder, "report.json")
@@ -51,7 +52,7 @@ class Ours:
 
 
 class Theirs:
-    """Compiled in the first round, which is not timed; then a loop that waits for nothing."""
+    """Runs PyTorch. The first round compiles and is not timed. The loop does not synchronize."""
 
     def __init__(self, torch, options, start, text, backend, mode):
         self.torch, self.options, self.losses = torch, options, []
@@ -71,7 +72,7 @@ class Theirs:
     def race(self):
         self.torch.cuda.synchronize()
         begin = time.perf_counter()
-        self.steps(self.options.steps)  # ends with the losses, so it has waited
+        self.steps(self.options.steps)  # returns the losses, so it has synchronized
         return 1000 * (time.perf_counter() - begin) / self.options.steps, self.losses
 
 
@@ -89,7 +90,7 @@ def model_options(options, context):
 
 
 def of_context(torch, options, context, folder, text):
-    """The race at one length of the context."""
+    """Runs the race for one context length."""
     start_file = os.path.join(folder, "start")
     run([options.program, "train", "--steps", "0", "--checkpoint", start_file,
          *model_options(options, context)])

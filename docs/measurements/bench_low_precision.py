@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Chapter 17 against chapters in 16 bits, FlashAttention-2 and cuDNN: speed and error side by side.
+"""Races chapter 17 against 16-bit chapters, FlashAttention-2 and cuDNN: speed and error.
 
     cmake --build build --target flash_attention
-    docs/measurements/bench_low_precision.py > out.txt                               INT8, beside chapter 08
-    docs/measurements/bench_low_precision.py --chapters 16,23 --steady > out.txt    FP8, beside chapter 16
+    docs/measurements/bench_low_precision.py > out.txt                               INT8 and chapter 08
+    docs/measurements/bench_low_precision.py --chapters 16,23 --steady > out.txt    FP8 and chapter 16
 
-For each shape: TFLOP/s of the whole call, quantizing included, taking turns in one process; the
-microseconds of each of our kernels as the profiler has them, and how much faster the attention alone
-is than that of the first chapter, and than cuDNN; and the root mean square of the difference to
-float64, of a sample of rows. --steady: each 300 ms warm, then timed for 300 ms. Exit status: 0, 1 if
-an output is not finite, 2 if nothing could be measured.
+For each shape it prints TFLOP/s of the whole call, including quantization, taking turns in one
+process; the profiler's microseconds of each of our kernels; the speedup of the attention kernel
+alone against the first chapter and cuDNN; and the root mean square error against float64, for a
+sample of rows. With --steady, each kernel runs 300 ms to warm up and is then timed for 300 ms. Exit
+status: 0, 1 if an output is not finite, 2 if nothing could be measured.
 """
 import argparse
 import os
@@ -27,7 +27,7 @@ ROWS = 16  # of each head that are checked
 
 
 def kernel_times(run, warm=1, repeat=5):
-    """Microseconds of each kernel of a call, by the name of its function."""
+    """Returns the microseconds of each kernel of a call, by the name of its function."""
     from torch.profiler import ProfilerActivity, profile
     for _ in range(warm):
         run()
@@ -47,7 +47,7 @@ def kernel_times(run, warm=1, repeat=5):
 
 
 def rms_error(o, case, q, k, v):
-    """Against float64, ROWS rows of each head."""
+    """Returns the error against float64, for ROWS rows of each head."""
     rows = torch.randperm(case.q, device=q.device)[:ROWS].sort().values
     squared = 0.0
     for batch in range(case.batch):

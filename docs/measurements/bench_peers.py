@@ -4,9 +4,9 @@
     cmake --build build --target flash_attention
     docs/measurements/bench_peers.py --json out.json --markdown out.md
 
-Every chapter is first held against float64, on fresh random inputs, into an output full of NaN; one
-that fails is not timed. Peers that this PyTorch does not have are left out. TFLOP/s are
-4 B H Lq Lkv D / time, half of it for causal. Exit status: 0, 1 if a chapter was wrong, 2 if nothing
+Every chapter is first compared with float64, on new random inputs, with an output full of NaN. A
+wrong kernel is not timed. Peers that this PyTorch does not have are left out. TFLOP/s are 4 B H Lq
+Lkv D / time, and half of it for causal. Exit status: 0, 1 if a chapter was wrong, 2 if nothing
 could be measured.
 """
 import argparse
@@ -48,14 +48,14 @@ class Case:
 @dataclasses.dataclass(frozen=True)
 class Entry:
     chapter: int
-    option: int = 0  # the chapter's own; 0: its default
+    option: int = 0  # of the chapter; 0: its default
 
     def __str__(self):
         return f"ch{self.chapter:02d}" + (f":{self.option}" if self.option else "")
 
 
 def parse_case(text):
-    """B,H,Lq,Lkv,D or B,H/Hkv,Lq,Lkv,D, and ":causal" behind it."""
+    """Parses B,H,Lq,Lkv,D or B,H/Hkv,Lq,Lkv,D, optionally followed by ":causal"."""
     sizes, _, causal = text.partition(":")
     batch, heads, *rest = sizes.split(",")
     heads, _, kv_heads = heads.partition("/")
@@ -75,14 +75,14 @@ SHAPES = [Case(*sizes) for sizes in (  # B, H, Lq, Lkv, D
     (16, 16, 512, 512, 128),
     (16, 32, 512, 512, 64),
 )]
-# Chapter 09's: with heads of K and V, and causal.
+# Shapes of chapter 09, with heads of K and V, and causal.
 MASKED = [Case(*sizes, causal=True) for sizes in (
     (2, 16, 8192, 8192, 128), (1, 16, 16384, 16384, 128), (2, 32, 8192, 8192, 64),
     (8, 16, 1024, 1024, 128), (16, 16, 512, 512, 128))] + [
         Case(2, 32, 8192, 8192, 128, kv_heads=8, causal=True)]
 CHECKED = [(1, 1, 1, 1), (2, 3, 65, 127), (1, 2, 257, 513), (1, 1, 100, 1), (1, 1, 1, 1000),
            (1, 8, 1024, 1024)]  # B, H, Lq, Lkv, each with D 64 and 128 and three input scales
-ROWS = 64  # of each head that are checked
+ROWS = 64  # rows of each head that are checked
 
 
 def fail(sentence):
@@ -114,7 +114,7 @@ class Library:
         self.c.flash_attention_mma_limit.restype = ctypes.c_double
 
     def attend(self, entry, case, q, k, v, o):
-        """Fills o. The plain call is as short as it can be: it is timed."""
+        """Fills o. The plain call is timed, so it is as short as possible."""
         if case.plain and not entry.option:
             self.forward(entry.chapter, q, k, v, o)
         else:
@@ -143,11 +143,12 @@ def on_host(tensor):
 
 
 class Judge:
-    """check.py's verdict on up to ROWS rows of each head; every element must be finite."""
+    """Runs check.py on up to ROWS rows of each head. Every element must be finite."""
 
     def __init__(self, case, q, k, v):
         self.case, self.inputs = case, (q, k, v)
-        # The last rows of a causal problem are one of its own: Lkv keys, the last ROWS queries.
+        # The last rows of a causal problem are a causal problem with Lkv keys and the last ROWS
+        # queries.
         self.rows = (torch.arange(q.shape[2] - min(ROWS, q.shape[2]), q.shape[2], device=q.device)
                      if case.causal else
                      torch.randperm(q.shape[2], device=q.device)[:ROWS].sort().values)
@@ -157,7 +158,7 @@ class Judge:
         self.reference = check.compute_reference(self.problem)
 
     def wrong(self, library, entry):
-        """None, or a sentence."""
+        """Returns None, or a sentence about the error."""
         o = torch.full_like(self.inputs[0], float("nan"))
         library.attend(entry, self.case, *self.inputs, o)
         torch.cuda.synchronize()
@@ -169,7 +170,7 @@ class Judge:
         return None if agreed else " ".join(verdict.split())
 
 
-MASKS = (9, 16)  # chapters that take causal masks and shared heads
+MASKS = (9, 16)  # chapters with causal masks and shared heads
 
 
 def takers(entries, case):
@@ -204,7 +205,7 @@ def peers(with_flex, case):
     if with_flex and case.plain:
         try:
             from torch.nn.attention.flex_attention import flex_attention
-            torch.compiler.reset()  # after eight shapes it would give up compiling
+            torch.compiler.reset()  # after eight shapes it would stop compiling
             found["flex"] = torch.compile(flex_attention, dynamic=False)
         except ImportError:
             pass
@@ -212,8 +213,9 @@ def peers(with_flex, case):
 
 
 def race(runners, rounds):
-    """Milliseconds of a call of each runner, in a new order each round. A sample is as many calls
-    in a row as take 3 ms, so that starting one does not count; half a second warms the clocks."""
+    """Returns the milliseconds of a call of each runner. The order is random in each round. A
+    sample is a sequence of calls that takes 3 ms, so that launch overhead does not count. Half a
+    second of calls warms up the clocks."""
     times, calls = {}, {}
     start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
 
@@ -230,7 +232,7 @@ def race(runners, rounds):
             run()
             calls[name] = max(1, round(3 / sample(run, 3)))
             times[name] = []
-        except Exception as error:  # a peer that does not take this shape
+        except Exception as error:  # a peer that does not support this shape
             print(f"  {name}: left out ({str(error).splitlines()[0]})", flush=True)
     warm_until = time.monotonic() + 0.5
     while time.monotonic() < warm_until:
@@ -249,7 +251,7 @@ class NvmlField(ctypes.Structure):  # nvmlFieldValue_t
 
 
 class Sensors:
-    """The card's clock and power, as the driver's library tells them."""
+    """Reads the card's clock and power from the driver's library."""
 
     def __init__(self):
         self.nvml = ctypes.CDLL("libnvidia-ml.so.1")
@@ -260,7 +262,8 @@ class Sensors:
             fail("--steady: the driver's library does not know this GPU")
 
     def read(self):
-        """GHz of the multiprocessors, watts: both of now, not of the last second."""
+        """Returns GHz of the multiprocessors and watts, both current and not averaged over the last
+        second."""
         clock, power = ctypes.c_uint(), NvmlField(186)  # NVML_FI_DEV_POWER_INSTANT
         if self.nvml.nvmlDeviceGetClockInfo(self.device, 1, ctypes.byref(clock)) or (
                 self.nvml.nvmlDeviceGetFieldValues(self.device, 1, ctypes.byref(power))):
@@ -268,12 +271,13 @@ class Sensors:
         return clock.value / 1000, power.value / 1000 if power.code == 0 else float("nan")
 
 
-STEADY_MS = 300  # of warming, and as much that is timed
+STEADY_MS = 300  # ms of warm-up, and ms that are timed
 
 
 def steady_race(runners, rounds):
-    """For each runner and round, in a new order each round: milliseconds of one call after half a
-    second of rest; then of a call in the steady state, with the clock and the power meanwhile."""
+    """Returns for each runner and round, in a random order in each round, the milliseconds of one
+    call after half a second of rest, and then of a call in the steady state, with the clock and the
+    power at that time."""
     sensors = Sensors()
     found = {name: {"ms": [], "once": [], "GHz": [], "W": []} for name in runners}
     start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -292,7 +296,7 @@ def steady_race(runners, rounds):
     for name in list(runners):
         try:
             timed(runners[name], 3)
-        except Exception as error:  # a peer that does not take this shape
+        except Exception as error:  # a peer that does not support this shape
             print(f"  {name}: left out ({str(error).splitlines()[0]})", flush=True)
             del found[name]
     for _ in range(rounds):
@@ -304,7 +308,8 @@ def steady_race(runners, rounds):
             repeat = max(1, round(STEADY_MS / own["once"][-1]))
             timed(run, repeat)
             own["ms"].append(timed(run, repeat, seen))
-            later = seen[len(seen) // 2:] or [(float("nan"), float("nan"))]  # too short to be seen
+            # too short for the sensors
+            later = seen[len(seen) // 2:] or [(float("nan"), float("nan"))]
             for i, key in enumerate(("GHz", "W")):
                 own[key].append(statistics.median(each[i] for each in later))
     return found
@@ -343,7 +348,7 @@ def as_markdown(result):
 
 
 def steady_markdown(result):
-    """A line for each case and runner."""
+    """Returns a line for each case and runner."""
     gpu = result["card"]
     lines = [f"{gpu['name']}, driver {gpu.get('driver_version', '?')}, PyTorch {result['torch']}, "
              f"CUDA {result['cuda']}, cuDNN {result['cudnn']}, {result['date']}. Inputs normal + "
@@ -366,7 +371,8 @@ def steady_markdown(result):
 
 
 def paired(times):
-    """The median over the rounds of how much faster chapter 09 was than chapter 08 in the same round."""
+    """Returns the median over the rounds of chapter 09's speedup against chapter 08 in the same
+    round."""
     if not {"ch08", "ch09"} <= times.keys():
         return ""
     return f"{statistics.median(a / b for a, b in zip(times['ch08'], times['ch09'])):.3f}"

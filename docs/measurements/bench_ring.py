@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Chapter 19's ring on the GPUs of this machine: how much of the ideal, one GPU's time / P, it reaches.
+"""Measures chapter 19's ring on the GPUs of this machine, compared with one GPU's time / P.
 
     docs/measurements/bench_ring.py --program build/bin/ch19_ring_attention --ranks 1 2 4 --json out.json
 
-Each run is `ch19_ring_attention --device gpu --bench`, which checks its result against float64 first.
-Exit status: 0, 1 if a result was wrong, 2 if nothing could be measured.
+Each run is `ch19_ring_attention --device gpu --bench`, which checks its result against float64
+first. Exit status: 0, 1 if a result was wrong, 2 if nothing could be measured.
 """
 import argparse
 import json

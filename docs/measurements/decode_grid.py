@@ -1,22 +1,22 @@
 #!/usr/bin/env python3
-"""Others' tests of decoding over a cache, for chapter 11's kernels, held to check.py's rule.
+"""Other projects' tests of decoding over a cache for chapter 11's kernels, by check.py's rule.
 
     docs/measurements/decode_grid.py --small                     some of each kind, on the emulator
     docs/measurements/decode_grid.py                             all of them; needs a GPU and PyTorch
 
 Lengths, heads and page sizes are those of tests/test_flash_attn.py and hopper/test_flash_attn.py in
-Dao-AILab/flash-attention, and of tests/test_shared_prefix_kernels.py in flashinfer-ai/flashinfer, as
-far as chapter 11 takes their options:
+Dao-AILab/flash-attention, and of tests/test_shared_prefix_kernels.py in flashinfer-ai/flashinfer,
+as far as chapter 11 supports their options:
 
-    kvcache      test_flash_attn_kvcache: sequences of their own lengths in a cache, with pages of 1 to
-                 256 keys or none, new keys appended or not
-    splitkv      test_flash_attn_splitkv: all of the cache, with up to 128 splits
-    prefix       FlashInfer's: 12 or 17 sequences with the first keys in common, which are read once
+    kvcache      test_flash_attn_kvcache: sequences of different lengths in a cache, with pages of 1 to
+                 256 keys or none, with and without new keys to append
+    splitkv      test_flash_attn_splitkv: the whole cache, with up to 128 splits
+    prefix       FlashInfer's: 12 or 17 sequences with common first keys, which are read once
 
-Other than there, whatever holds no key is NaN, in the cache and in pages without an owner, table
-entries behind a sequence's pages point nowhere, and one sequence of the batch may have no key. Each
-sequence is judged by itself; after an append the cache must hold exactly the keys. A line for each
-case that is not right, and a count. Exit status: 0 all right, 1 not, 2 bad usage.
+Unlike there, memory without a key is NaN, in the cache and in unused pages. Table entries after a
+sequence's pages are invalid, and one sequence of the batch may have no key. Each sequence is
+checked separately. After an append the cache must contain exactly the keys. Prints a line for each
+wrong case, and a count. Exit status: 0 if all are correct, 1 if not, 2 for wrong usage.
 """
 
 import argparse
@@ -94,14 +94,15 @@ def whole_grid(first_seed: int) -> Iterator[Case]:
 
 
 def small_grid(first_seed: int) -> Iterator[Case]:
-    """A few of the short ones: each value of each option with some."""
+    """Returns some of the short cases, so that each value of each option occurs."""
     cases = [case for case in whole_grid(first_seed)
              if case.lengths[0] * case.lengths[1] * case.batch // 2 <= SMALL_SCORES]
     return iter(cases[::len(cases) // 60 | 1])  # an odd step: every option changes
 
 
 class Sequences:
-    """The tensors of a case: arrays, or tensors on a PyTorch device; NaN where there is no key."""
+    """The tensors of a case: arrays, or tensors on a PyTorch device, with NaN where there is no
+    key."""
 
     def __init__(self, case: Case, device: Optional[str]) -> None:
         random = np.random.default_rng(case.seed)
@@ -144,7 +145,7 @@ class Sequences:
                 self.table[n, first:pages], order = order[:pages - first], order[pages - first:]
 
     def cache(self, x, appended: int):
-        """K or V as the kernel finds them, without the newest `appended` keys of each sequence."""
+        """Returns K or V before the call, without the newest `appended` keys of each sequence."""
         size, dim = self.case.page_size, self.case.dim
         into = self.like((self.pages, x.shape[1], size, dim) if size else tuple(x.shape))
         for n, length in enumerate(self.lengths):
@@ -165,13 +166,13 @@ class Sequences:
 
 
 def same(a, b) -> bool:
-    """As bits: NaN where NaN is expected."""
+    """True if the bits are equal, so that NaN equals NaN."""
     a, b = on_host(a), on_host(b)
     return bool(((a == b) | (np.isnan(a) & np.isnan(b))).all())
 
 
 def why_wrong(case: Case, library, device: Optional[str]) -> Optional[str]:
-    """None, or what is not right, in a line."""
+    """Returns None, or a line about the error."""
     of = Sequences(case, device)
     turned = (lambda x: x.swapaxes(1, 2)) if case.layout == "blhd" else (lambda x: x)
     in_memory = (lambda x: np.ascontiguousarray(turned(x))) if device is None else (
@@ -210,7 +211,7 @@ def why_wrong(case: Case, library, device: Optional[str]) -> Optional[str]:
 
 
 def run_grid(cases: List[Case], library, device: Optional[str], say=print) -> int:
-    """How many are right."""
+    """Returns the number of correct cases."""
     right = 0
     for case in cases:
         why = why_wrong(case, library, device)

@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""FlashAttention-3's float8 tests as a grid for chapter 17's FP8 kernel, held to their rule.
+"""FlashAttention-3's float8 tests as a grid for chapter 17's FP8 kernel, with their rule.
 
     docs/measurements/float8_grid.py --small             the short ones, on the emulator
     docs/measurements/float8_grid.py --device gpu        all of them; needs a GPU and PyTorch
 
-Lengths, options and the rule are those of hopper/test_flash_attn.py in Dao-AILab/flash-attention with
-float8_e4m3fn: normal numbers in e4m3, times random descales in [0, 2), one for each tensor, sequence and
-head of K; O may differ from exact attention of the numbers that are multiplied by
+Lengths, options and the rule are those of hopper/test_flash_attn.py in Dao-AILab/flash-attention
+with float8_e4m3fn: normal numbers in e4m3, times random descales in [0, 2), one for each tensor,
+sequence and head of K. O may differ from exact attention of the multiplied numbers by
 
     2 x (largest error of plain attention: S and P rounded to bf16, then P to e4m3)
-      + 2 x (what bf16 loses of O when 0.3 is added and taken away again).
+      + 2 x (the change of O in bf16 when 0.3 is added and subtracted).
 
-There the caller hands over the 8-bit numbers. This kernel rounds to 8 bits itself, by scales and means of
-its own; what it multiplies is computed here again (`multiplied`). How far O is from attention of the
-numbers that were handed over is printed, in the same unit, and not judged.
-Exit status: 0 all right, 1 not, 2 bad usage.
+In these tests the caller provides the 8-bit numbers. This kernel rounds to 8 bits itself, with its
+own scales and means, so the numbers that it multiplies are recomputed here (`multiplied`). The
+difference between O and attention of the caller's numbers is printed in the same unit, but not
+checked. Exit status: 0 if all are correct, 1 if not, 2 for wrong usage.
 """
 
 import itertools
@@ -39,7 +39,7 @@ LARGEST = 448
 
 
 class OnHost:
-    """What the numbers below are computed with: NumPy, in float64."""
+    """Computes with NumPy in float64."""
 
     @staticmethod
     def array(x):
@@ -67,7 +67,7 @@ class OnHost:
 
 
 class OnGpu:
-    """PyTorch, in float64."""
+    """Computes with PyTorch in float64."""
 
     def __init__(self) -> None:
         import torch
@@ -93,8 +93,9 @@ class OnGpu:
 
 
 def multiplied(on, q, k, v) -> tuple:
-    """The numbers that the kernel multiplies, and V's mean, which it adds at the end: Q in tiles, K without
-    its mean in tiles, V without its mean by columns, each rounded to e4m3 by its largest number."""
+    """Returns the numbers that the kernel multiplies, and V's mean, which it adds at the end. Q is
+    scaled by tiles, K without its mean by tiles, and V without its mean by columns. Each is rounded
+    to e4m3 relative to its largest number."""
     def rounded(x, largest):  # in fp32, as the kernel does it: many numbers lie between two of e4m3
         inverse = on.f32(LARGEST / on.f32(largest + (largest == 0)))
         return on.e4m3(on.f32(x * inverse)) * on.f32(1 / inverse)
@@ -113,8 +114,9 @@ def multiplied(on, q, k, v) -> tuple:
 
 
 def attend(on, q, k, v, mean, hidden, yardstick: bool):
-    """Exact attention, 0 for a row without a key; or what FlashAttention's tests call plain. `mean` is added to
-    V. q [B, Hkv, group, Lq, D], k and v [B, Hkv, 1, Lkv, D]; hidden [Lq, Lkv]: 1 or 0."""
+    """Returns exact attention, with 0 for a row without a key, or the attention that
+    FlashAttention's tests call plain. `mean` is added to V. q [B, Hkv, group, Lq, D], k and v [B,
+    Hkv, 1, Lkv, D], hidden [Lq, Lkv]: 1 or 0."""
     kept = on.bf16 if yardstick else (lambda x: x)
     s = kept(kept(q) @ kept(kept(k) / q.shape[-1]**0.5).swapaxes(-1, -2)) - hidden * 1e300
     p = on.exp(s - on.largest(s, -1)) * (1 - hidden)
@@ -124,13 +126,13 @@ def attend(on, q, k, v, mean, hidden, yardstick: bool):
 
 
 def error_of(on, o, exact, plain) -> tuple:
-    """The largest error, and the largest that the rule allows."""
+    """Returns the largest error, and the largest error that the rule allows."""
     lost = abs(on.bf16(on.bf16(exact + 0.3) - 0.3) - exact).max()
     return float(abs(o - exact).max()), float(RTOL * abs(plain - exact).max() + 2 * lost)
 
 
 def tensors_of(case) -> list:
-    """q, k, v, float32: numbers of e4m3 times descales, as bf16 holds them."""
+    """Returns q, k, v in float32: numbers of e4m3 times descales, rounded to bf16."""
     random = np.random.default_rng(case.seed)
     tensors = []
     for shape in case.shapes():
@@ -142,7 +144,8 @@ def tensors_of(case) -> list:
 
 
 def judge(on, case, run) -> tuple:
-    """(error, bound) beside what the kernel multiplied, and beside what it was given."""
+    """Returns (error, bound) against the numbers that the kernel multiplied, and against its
+    inputs."""
     tensors = tensors_of(case)
     if isinstance(on, OnGpu):
         tensors = [on.torch.as_tensor(x, device="cuda").bfloat16() for x in tensors]

@@ -1,18 +1,17 @@
 #!/usr/bin/env python3
-"""FlashAttention's forward tests as a grid for the kernels here, held to check.py's rule.
+"""FlashAttention's forward tests as a grid for this project's kernels, with check.py's rule.
 
     docs/measurements/forward_grid.py --small                        some of each kind, on the emulator
     docs/measurements/forward_grid.py --device gpu --torch           all of them; needs a GPU and PyTorch
     docs/measurements/forward_grid.py --small --program build/bin/ch09_masks_and_shapes
-    docs/measurements/forward_grid.py --small --numpy                plain attention: is the grid right?
+    docs/measurements/forward_grid.py --small --numpy                plain attention, to test the grid
 
-Kernels are called through the shared library (--library, --chapter), O and LSE are judged. Lengths,
-head sizes and options are those of tests/test_flash_attn.py and hopper/test_flash_attn.py in
-Dao-AILab/flash-attention: test_flash_attn_output, _causal, _varlen_output, _varlen_causal. Other
-than there, packed sequences have lengths of 0 among them; and one sequence is filled with NaN, after
-which no other may change by a bit.
-A line for each case that is not right, and a count. What the kernel refuses is not right either.
-Exit status: 0 all right, 1 not, 2 bad usage.
+Kernels are called through the shared library (--library, --chapter), and O and LSE are checked.
+Lengths, head sizes and options are those of tests/test_flash_attn.py and hopper/test_flash_attn.py
+in Dao-AILab/flash-attention: test_flash_attn_output, _causal, _varlen_output, _varlen_causal.
+Unlike there, packed sequences include some of length 0. One sequence is also filled with NaN, which
+must not change a bit of the others. Prints a line for each wrong case, and a count. A case that the
+kernel refuses is wrong too. Exit status: 0 if all are correct, 1 if not, 2 for wrong usage.
 """
 
 import argparse
@@ -71,7 +70,8 @@ class Case(NamedTuple):
         return " ".join(words + [f"seed {self.seed}"])
 
     def options(self) -> dict:
-        """Those that differ from the default, by the names of Problem and flash_attention.py."""
+        """Returns the options that differ from the default, under the names of Problem and
+        flash_attention.py."""
         options = {"causal": self.causal, "window": self.window, "alibi": self.alibi,
                    "softcap": self.softcap}
         defaults = {"causal": False, "window": attention.NO_LIMITS, "alibi": False, "softcap": 0.0}
@@ -79,20 +79,22 @@ class Case(NamedTuple):
         return {**options, **dict(zip(("cu_seqlens_q", "cu_seqlens_k"), self.packed))}
 
     def shapes(self) -> List[Tuple[int, ...]]:
-        """Of q, k and v: [B,H,L,D]."""
+        """Returns the shapes of q, k and v: [B,H,L,D]."""
         batch = 1 if self.packed else self.batch
         len_q, len_kv = (cu[-1] for cu in self.packed) if self.packed else self.lengths
         return [(batch, heads, length, self.dim) for heads, length in
                 ((self.heads[0], len_q), (self.heads[1], len_kv), (self.heads[1], len_kv))]
 
     def q_factor(self) -> float:
-        """FlashAttention's tests multiply Q by softcap, so that it is felt."""
+        """Returns the factor of Q. FlashAttention's tests multiply Q by softcap, so that the cap
+        has an effect."""
         return self.softcap or 1.0
 
 
 def packed_lengths(random: np.random.Generator, longest: int, count: int, empty: int
                    ) -> Tuple[int, ...]:
-    """cu_seqlens of `count` sequences, up to 20 shorter than the longest; number `empty` has 0."""
+    """Returns cu_seqlens of `count` sequences, up to 20 shorter than the longest. Number `empty`
+    has length 0."""
     lengths = random.integers(max(1, longest - 20), longest + 1, count)
     lengths[empty] = 0
     return (0, *(int(x) for x in np.cumsum(lengths)))
@@ -113,7 +115,7 @@ def make_case(test: str, lengths: Tuple[int, int], dim: int, heads: Tuple[int, i
 
 
 def tests() -> Iterator[Tuple[str, List[Tuple[int, int]], dict]]:
-    """Name, lengths and options of each test."""
+    """Yields name, lengths and options of each test."""
     anything = {"heads": ("mha", "mqa", "gqa"), "causal": FLAGS, "local": FLAGS, "alibi": FLAGS,
                 "softcap": (0.0, 50.0), "dtype": ("bf16", "f16")}
     causal = {"heads": ("mha",), "causal": (True,), "local": FLAGS, "alibi": (False,),
@@ -136,7 +138,7 @@ def whole_grid(dims: Tuple[int, ...], first_seed: int) -> Iterator[Case]:
 
 
 def small_grid(dims: Tuple[int, ...], first_seed: int) -> Iterator[Case]:
-    """Few cases of each test and each short pair of lengths; options drawn."""
+    """Returns a few cases of each test and each short pair of lengths, with random options."""
     seeds = itertools.count(first_seed)
     random = np.random.default_rng(first_seed)
     for test, pairs, options in tests():
@@ -154,11 +156,11 @@ def small_grid(dims: Tuple[int, ...], first_seed: int) -> Iterator[Case]:
 # ---- Who computes ----
 
 class Refused(Exception):
-    """What a program or the library does not take, in its own sentence."""
+    """The message of a program or the library for a case that it does not support."""
 
 
 class Plain:
-    """Plain attention in NumPy stands in for a kernel."""
+    """Plain attention in NumPy in place of a kernel."""
     takes_nan = True
 
     def __call__(self, case: Case, q, k, v) -> Tuple[np.ndarray, np.ndarray]:
@@ -168,7 +170,8 @@ class Plain:
 
 
 class LibraryOf:
-    """A chapter in the shared library: NumPy arrays go to the emulator, tensors to their GPU."""
+    """A chapter in the shared library. NumPy arrays run on the emulator, and tensors on their
+    GPU."""
     takes_nan = True
 
     def __init__(self, path: str, chapter: int, with_lse: bool = True) -> None:
@@ -195,7 +198,8 @@ class LibraryOf:
 
 
 class Program:
-    """A chapter's program, by files. It refuses NaN; --layout is left to the library."""
+    """A chapter's program, which is run with files. It refuses NaN, and --layout is tested through
+    the library."""
     takes_nan = False
 
     def __init__(self, path: str, device: str) -> None:
@@ -227,7 +231,7 @@ class Program:
 # ---- Judgement ----
 
 class Wrong(Exception):
-    """Why, in one line."""
+    """A line about the error."""
 
 
 def on_host(x) -> np.ndarray:
@@ -235,7 +239,8 @@ def on_host(x) -> np.ndarray:
 
 
 def random_tensors(case: Case, device: Optional[str]) -> list:
-    """q, k, v, normal with mean 0.5, in the case's type: arrays, or tensors on a PyTorch device."""
+    """Returns q, k, v, normal with mean 0.5, in the case's type, as arrays or tensors on a PyTorch
+    device."""
     factors = (case.q_factor(), 1.0, 1.0)
     if device is None:
         random = np.random.default_rng(case.seed)
@@ -250,7 +255,7 @@ def random_tensors(case: Case, device: Optional[str]) -> list:
 
 
 def require_apart(case: Case, run, tensors: list, o) -> None:
-    """One sequence becomes NaN: the others must stay what they were, bit for bit."""
+    """Fills one sequence with NaN and checks that the bits of the others do not change."""
     cu_q, cu_k = case.packed
     present = [n for n in range(case.batch) if cu_k[n] < cu_k[n + 1]]
     n = present[case.seed % len(present)]
@@ -275,7 +280,7 @@ def judge(problem: Problem, o: np.ndarray, lse: Optional[np.ndarray],
 
 
 def start(case: Case, run, torch_device: Optional[str], with_torch_reference: bool):
-    """Runs a case; returns what the host can do meanwhile: a function that raises Wrong."""
+    """Starts a case. Returns a function for the work on the host, which raises Wrong."""
     tensors = random_tensors(case, torch_device)
     o, lse = run(case, *tensors)
     if case.packed and run.takes_nan:
@@ -297,7 +302,7 @@ class Count(NamedTuple):
 
 def run_grid(cases, run, torch_device: Optional[str] = None, with_torch_reference: bool = False,
              jobs: int = 1, say=print) -> Count:
-    """The cases in turn; `jobs` of them are judged at a time, while the next ones run."""
+    """Runs the cases in turn. `jobs` of them are checked at a time, while the next ones run."""
     count = {"right": 0, "WRONG": 0, "refused": 0}
 
     def finish(case: Case, judgement) -> None:
@@ -336,7 +341,7 @@ def run_grid(cases, run, torch_device: Optional[str] = None, with_torch_referenc
 # ---- Command line ----
 
 def part(text: str) -> Tuple[int, int]:
-    """A type for argparse: "1/4" to "4/4"."""
+    """Parses "1/4" to "4/4", as a type for argparse."""
     number, of = map(int, text.split("/"))
     if not 1 <= number <= of:
         raise ValueError

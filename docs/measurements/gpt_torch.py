@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Chapter 20's GPT in PyTorch, as one writes it there; attention is a switch here too.
+"""Trains chapter 20's GPT in PyTorch, in its usual style, with a choice of attention.
 
     ch20_train_a_gpt train --text T --steps 0 --checkpoint start
     docs/measurements/gpt_torch.py start --text T --steps 200 --attention ours --json ours.json
     docs/measurements/gpt_torch.py start --text T --steps 200 --compare run.json
 
-Begins with the checkpoint's weights and draws the batches that the program draws. --attention sdpa is
-PyTorch's own, in fp32; ours is this course's kernels by way of their autograd function, in bf16, and
-needs a GPU and the library (build the target flash_attention). --compare holds the losses against
-those of a report, of `ch20_train_a_gpt train --json` or of this script. Exit status: 0, 1 if the
-losses differ by more than the bound, 2 for bad input.
+Starts with the checkpoint's weights and draws the same batches as the program. --attention sdpa is
+PyTorch's attention in fp32. --attention ours uses this course's kernels through their autograd
+function, in bf16, and needs a GPU and the library (build the target flash_attention). --compare
+compares the losses with those of a report of `ch20_train_a_gpt train --json` or of this script.
+Exit status: 0, 1 if the losses differ by more than the bound, 2 for wrong input.
 """
 import argparse
 import json
@@ -61,7 +61,7 @@ def build(torch, attend, header):
             return self.head(self.norm(x))
 
         def in_order(self):
-            """Its parameters as the checkpoint has them."""
+            """Returns the parameters in the order of the checkpoint."""
             yield from (self.tokens.weight, self.positions.weight)
             for block in self.blocks:
                 for part in (block.norm_1, block.qkv, block.out, block.norm_2, block.up, block.down):
@@ -80,7 +80,8 @@ def import_torch():
 
 
 def attention(torch, name, library):
-    """What `build` takes as `attend`, for Q, K and V [batch, heads, length, dim]."""
+    """Returns the function that `build` takes as `attend`, for Q, K and V [batch, heads, length,
+    dim]."""
     if name == "sdpa":
         return lambda q, k, v: torch.nn.functional.scaled_dot_product_attention(
             q, k, v, is_causal=True)
@@ -96,8 +97,8 @@ def attention(torch, name, library):
 
 
 class Training:
-    """A checkpoint's training, gone on with in PyTorch. With `autocast`, products and attention are in
-    bf16; with a `compile_mode`, forward and backward are torch.compile's."""
+    """Continues a checkpoint's training in PyTorch. With `autocast`, products and attention are in
+    bf16. With a `compile_mode`, forward and backward are compiled by torch.compile."""
 
     def __init__(self, torch, attend, start, autocast=False, compile_mode=None):
         self.torch, self.header, self.autocast, self.steps = torch, start.header, autocast, 0
@@ -117,7 +118,7 @@ class Training:
         self.model = torch.compile(model, mode=compile_mode) if compile_mode else model
 
     def step(self, tokens, targets):
-        """The loss before the update, a tensor."""
+        """Returns the loss before the update, as a tensor."""
         torch, header = self.torch, self.header
         self.steps += 1
         for group in self.optimizer.param_groups:

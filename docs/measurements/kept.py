@@ -1,4 +1,4 @@
-"""Kept measurements: CSV files that begin with lines `# key: value` about the run."""
+"""Stored measurements: CSV files that begin with lines `# key: value` about the run."""
 
 import csv
 import io
@@ -6,8 +6,8 @@ import math
 
 
 def read(text):
-    """(about, rows) of such a file: {key: value} and a dictionary per row, all cells as text.
-    Raises ValueError for a row that has more or fewer cells than the heading."""
+    """Returns (about, rows) of such a file: {key: value}, and a dictionary per row with all cells
+    as text. Raises ValueError if a row has more or fewer cells than the heading."""
     lines = text.splitlines()
     about = dict(line[2:].split(": ", 1) for line in lines if line.startswith("# "))
     header, *rows = csv.reader(line for line in lines if not line.startswith("# "))
@@ -18,8 +18,8 @@ def read(text):
 
 
 def write(about, columns, rows):
-    """The text of such a file. `rows` are sequences as long as `columns`; lists of numbers become
-    one cell, separated by spaces. Raises ValueError for a number that is not finite."""
+    """Returns the text of such a file. `rows` are sequences with the length of `columns`. A list of
+    numbers becomes one cell, separated by spaces. Raises ValueError if a number is not finite."""
     def cell(value):
         if isinstance(value, (list, tuple)):
             return " ".join(map(cell, value))

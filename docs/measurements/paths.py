@@ -1,4 +1,4 @@
-"""Import this first: it makes the modules of reference/ and the library's Python front importable."""
+"""Makes the modules of reference/ and the library's Python interface importable; import it first."""
 
 import sys
 from pathlib import Path

@@ -91,11 +91,12 @@ COLUMNS = {
 
 
 class Problem(Exception):
-    """What is wrong with a file, in one sentence."""
+    """An error in a file, described in one sentence."""
 
 
 def number(text, where):
-    """A finite number from a cell such as "1,088" or "45.2"; anything else is a Problem."""
+    """Returns the finite number in a cell such as "1,088" or "45.2". Raises Problem for anything
+    else."""
     try:
         value = float(str(text).replace(",", ""))
     except ValueError:
@@ -115,8 +116,9 @@ def read(path):
 # ---- Nsight Compute ----
 
 def trim(text, columns, name):
-    """Rows [program, shape, kernel, columns…] of an export: lines `== PROGRAM SHAPE`, and after
-    each what `ncu --csv --page raw` printed: messages, a header, a row of units, one kernel."""
+    """Returns rows [program, shape, kernel, columns…] of an export: lines `== PROGRAM SHAPE`, each
+    followed by the output of `ncu --csv --page raw`: messages, a header, a row of units, one
+    kernel."""
     rows, run, header = [], None, None
     for at, line in enumerate(text.splitlines(), 1):
         where = f"{name}:{at}"
@@ -145,7 +147,7 @@ def trim(text, columns, name):
 
 
 def read_trimmed(path, kind):
-    """{(program, shape): {metric: cell}} of a file that `trim` wrote."""
+    """Returns {(program, shape): {metric: cell}} from a file that `trim` wrote."""
     rows = list(csv.reader(io.StringIO(read(path))))
     wanted = ["Program", "Shape", "Kernel Name", *COLUMNS[kind]]
     if not rows or not set(wanted) <= set(rows[0]):
@@ -161,7 +163,7 @@ def read_trimmed(path, kind):
 
 
 def opcode(cell, name, where):
-    """How often `name` ran, from "44,504 (FMUL: 8,832; LDSM: 8,256; …)"."""
+    """Returns how often `name` ran, from "44,504 (FMUL: 8,832; LDSM: 8,256; …)"."""
     if "(" not in cell:
         raise Problem(f"{where}: expected counts of opcodes, found {cell!r}")
     found = re.search(rf"\b{name}: ([\d,]+)", cell)
@@ -186,7 +188,7 @@ def machine():
 # ---- The emulator ----
 
 def emulator_counters(program, shape):
-    """The program's own counters, and which of them it calls estimates."""
+    """Returns the program's own counters, and the names of those that are estimates."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "out.json")
         command = [program, "--shape", shape, "--device", "emulator", "--profile", "--json", path]
@@ -211,7 +213,7 @@ PREDICATED = ("+ ptxas has put these copies under a predicate (it executes more 
 
 
 def explain(key, cells, measured, estimates, where):
-    """The mark of a difference that is understood, or None."""
+    """Returns the mark of a difference that is understood, or None."""
     if key != "shared_store_wavefronts":
         return None
     if measured < 4 * number(cells[COPIES], where):
@@ -221,7 +223,7 @@ def explain(key, cells, measured, estimates, where):
 
 
 def compare(path, chapter, run_emulator=emulator_counters):
-    """Lines of the table, and whether every difference is explained."""
+    """Returns the lines of the table, and whether every difference is explained."""
     runs = {at: cells for at, cells in read_trimmed(path, "counters").items()
             if chapter in (None, at[0][2:4])}
     if not runs:
@@ -265,7 +267,8 @@ def shape_key(shape):
 # ---- Tables ----
 
 def aligned(rows):
-    """The first column to the left, the others to the right, two spaces between."""
+    """Aligns the first column to the left and the others to the right, with two spaces between
+    them."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return ["  ".join(cell.ljust(width) if i == 0 else cell.rjust(width)
                       for i, (cell, width) in enumerate(zip(row, widths))).rstrip()
@@ -277,7 +280,8 @@ def chapter_before(chapter):
 
 
 class Timing(NamedTuple):
-    """One kernel on one shape, in TFLOP/s: at its median time, its slow and its fast quartile."""
+    """The speed of one kernel on one shape, in TFLOP/s: at its median time, its slow and its fast
+    quartile."""
     tflops: float
     slow: float
     fast: float
@@ -299,7 +303,8 @@ def shape_of(text):
 
 
 def keep_peers(result, path):
-    """Of bench_peers.py's report every sample, with the card's clock and power after the race of its shape."""
+    """Returns every sample of bench_peers.py's report, with the card's clock and power after the
+    race of its shape."""
     card = result["card"]
     if result["rows"] == []:
         raise KeyError("rows")
@@ -320,8 +325,8 @@ def read_kept(path):
 
 
 def read_speed(path):
-    """Of peers.csv: two lines that say what was measured and how, the limit of mma.sync, the names
-    in order, and for each shape {name: Timing} of those that take it."""
+    """Reads peers.csv. Returns two lines about what was measured and how, the limit of mma.sync,
+    the names in order, and for each shape {name: Timing} of the names that support it."""
     about, rows = read_kept(path)
     try:
         limit = number(about["mma.sync limit, TFLOP/s"], path)
@@ -367,7 +372,7 @@ def speed(path, chapter):
 
 
 def speed_json(path):
-    """The same numbers, rounded as the tables round them (docs/figures/README.md)."""
+    """Returns the same numbers, rounded as in the tables (docs/figures/README.md)."""
     (machine_line, how), limit, names, measured = read_speed(path)
 
     def cells(name, timings):
@@ -403,7 +408,7 @@ def profile(path, chapter):
 
 
 def profile_cells(cells, where):
-    """Milliseconds, warp-cycles for each instruction, and those by what the warp waits for."""
+    """Returns milliseconds, warp-cycles per instruction, and these by stall reason."""
     value = lambda metric: number(cells[metric], f"{where}: {metric}")
     cycles = value("smsp__average_warp_latency_per_inst_issued.ratio")
     waits = {stall: value(STALL.format(stall)) for _, stall in STALLS}
@@ -414,8 +419,8 @@ def profile_cells(cells, where):
 
 
 def profile_json(path):
-    """Where the time of each chapter went (docs/figures/README.md): what a warp waits for, as in
-    the tables, and the part of the kernel's time that is."""
+    """Returns the time of each chapter by stall reason (docs/figures/README.md): the numbers of the
+    tables, and their part of the kernel's time."""
     runs = read_trimmed(path, "profile")
     shapes = {shape for _, shape in runs}
     if len(shapes) != 1:
@@ -433,7 +438,8 @@ def profile_json(path):
 
 
 def markdown(text, name, columns):
-    """The lines before the first table, and its rows as a dictionary of the cells of `columns`."""
+    """Returns the lines before the first table, and its rows as dictionaries of the cells of
+    `columns`."""
     lines = text.splitlines()
     at = next((n for n, line in enumerate(lines) if line.startswith("|")), len(lines))
     cells = lambda line: [cell.strip() for cell in line.strip().strip("|").split("|")]
@@ -452,8 +458,8 @@ def markdown(text, name, columns):
 
 
 def steady_json(path, profiled):
-    """Speed, clock and power of chapters and peers while they run for long, by shape, and at one
-    shape how busy the tensor pipe is in one launch (docs/figures/README.md)."""
+    """Returns speed, clock and power of chapters and peers in long runs, by shape, and for one
+    shape the utilization of the tensor pipe in one launch (docs/figures/README.md)."""
     how, rows = markdown(read(path), path.name,
                          ["B,H,Lq,Lkv,D", "", "TFLOP/s, steady", "GHz", "W"])
     shapes = {}
@@ -492,8 +498,9 @@ TILE = re.compile(r" +(\d+) x (\d+) +(\d+) warps +(\d+) registers, +(\d+) bytes 
 
 
 def read_sweep(path):
-    """The first line, which says what was measured, and of each chapter and head size the tiles in
-    the order in which chNN_sweep printed them under `== chNN_sweep --dim D`: its own first."""
+    """Returns the first line, about what was measured, and the tiles of each chapter and head size
+    in the order in which chNN_sweep printed them under `== chNN_sweep --dim D`, which begins with
+    the chapter's own."""
     lines, runs, tiles = read(path).splitlines(), {}, None
     for at, line in enumerate(lines, 1):
         where = f"{path.name}:{at}"
@@ -538,7 +545,7 @@ def sweep(path):
 
 
 def keep_crossover(result, path):
-    """Google Benchmark's medians by length."""
+    """Returns Google Benchmark's medians by length."""
     context, rows = result["context"], []
     for row in result["benchmarks"]:
         if row["aggregate_name"] == "median" and row["run_name"].startswith("attention/"):
@@ -583,14 +590,14 @@ BYTES = ["score_matrix_bytes", "output_bytes", "safe_peak_bytes", "tiled_peak_by
 
 
 def keep_memory(result, path):
-    """What `ch02_tiled_cpu memory --json` counted."""
+    """Returns the counts of `ch02_tiled_cpu memory --json`."""
     return kept.write({key: result[key] for key in ("dtype", "dim", "threads", "block_q", "block_kv")},
                       ["length", *BYTES], [[row["length"], *(row[key] for key in BYTES)]
                                            for row in result["rows"]])
 
 
 def memory(path):
-    """What naive and tiled allocate beside inputs and outputs, in MiB."""
+    """Returns the memory of naive and tiled attention besides inputs and outputs, in MiB."""
     about, rows = read_kept(path)
     try:
         table = [["L", "score matrix", "O", "naive (safe)", "tiled", "naive / tiled"]]
@@ -607,7 +614,7 @@ def memory(path):
 
 
 def keep_cpu(result, path):
-    """Of bench_cpu_peers.py's report every sample."""
+    """Returns every sample of bench_cpu_peers.py's report."""
     rows = [[case["threads"], ",".join(map(str, case["shape"])), "causal" if case["causal"] else "",
              number(case["peak_gflops"], path), name, [number(g, f"{path}: {name}") for g in samples]]
             for case in result["cases"] for name, samples in case["gflops"].items()]
@@ -618,7 +625,7 @@ def keep_cpu(result, path):
 
 
 def cpu(path):
-    """Chapter 02's fast version next to PyTorch: GFLOP/s, medians."""
+    """Returns the speed of chapter 02's fast version and of PyTorch in GFLOP/s, as medians."""
     about, rows = read_kept(path)
     try:
         table = [["threads", "B,H,Lq,Lkv,D", "fast", "of peak", "PyTorch flash", "PyTorch plain",
@@ -644,7 +651,8 @@ def cpu(path):
 
 
 def keep_accuracy(result, path):
-    """Errors of each scheme on each input, of `ch17_low_precision accuracy --json`."""
+    """Returns the errors of each scheme on each input, from `ch17_low_precision accuracy
+    --json`."""
     inputs = {one["name"]: one for one in result["inputs"]}
     rows = [[scheme["name"], scheme.get("cited_rmse"), name, inputs[name]["keys"], inputs[name]["dim"],
              *(number(value, f"{path}: {scheme['name']}, {name}") for value in (
@@ -656,7 +664,7 @@ def keep_accuracy(result, path):
 
 
 def accuracy(path):
-    """Each scheme's RMSE on each input, next to the paper's."""
+    """Returns each scheme's RMSE on each input, next to the paper's."""
     about, rows = read_kept(path)
     try:
         inputs = list(dict.fromkeys(row["input"] for row in rows))
@@ -681,8 +689,8 @@ SUMMARY = re.compile(r"SUMMARY: (\d+) (?:errors|hazards)")
 
 
 def trim_runs(text, path):
-    """Of runs under lines `== COMMAND`, each ended by `exit N`: the tool and its errors if one watched,
-    the program, its arguments, its exit status and its check."""
+    """Returns for runs under lines `== COMMAND`, each ended by `exit N`: the sanitizer and its
+    errors if there was one, the program, its arguments, its exit status and its check."""
     rows = []
     for run in re.split(r"(?m)^== ", text)[1:]:
         command, _, rest = run.partition("\n")
@@ -707,7 +715,8 @@ KEEP = {"peers": keep_peers, "cpu": keep_cpu, "crossover": keep_crossover, "memo
 
 
 def keep(kind, path):
-    """The CSV of a JSON report. A Problem if the report lacks something or has a number that is not finite."""
+    """Returns the CSV of a JSON report. Raises Problem if something is missing or a number is not
+    finite."""
     try:
         return KEEP[kind](json.loads(read(path)), path)
     except (ValueError, KeyError, TypeError, IndexError) as error:
@@ -715,14 +724,14 @@ def keep(kind, path):
 
 
 def duration(text, where):
-    """A number of seconds in words, rounded as a reader needs it: 0.4 s, 12 s, 3 min."""
+    """Returns a number of seconds in words, rounded for readers: 0.4 s, 12 s, 3 min."""
     seconds = number(text, where)
     return (f"{seconds:.1f} s" if seconds < 2 else f"{seconds:.0f} s" if seconds < 90
             else f"{seconds / 60:.0f} min")
 
 
 def learn(path):
-    """How long the commands of ./learn take: in a fresh clone, and again."""
+    """Returns how long the commands of ./learn take: in a fresh clone, and again."""
     try:
         about, rows = kept.read(read(path))
         lines = [about["machine"], f"{about['how']}.", "", f"{'':60} {'first time':>10}  {'again':>7}"]

@@ -1,4 +1,4 @@
-"""Tests of the backward grid: it holds what it says, plain gradients pass, and each mistake is seen.
+"""Tests the backward grid: cases are complete, plain gradients pass, mistakes are detected.
 
     cd docs/measurements && python3 -W error -m unittest -q test_backward_grid
 """
@@ -21,7 +21,7 @@ CASES = list(backward_grid.grid(DIMS, 1))
 
 
 class Plain:
-    """Plain attention stands in for the library; `change` has its way with the gradients."""
+    """Plain attention in place of the library. `change` modifies the gradients."""
 
     def __init__(self, change=lambda gradients: None):
         self.change = change

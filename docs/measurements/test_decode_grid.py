@@ -1,4 +1,4 @@
-"""Tests of the decoding grid: it holds what it says, plain attention passes, and each mistake is seen.
+"""Tests the decoding grid: cases are complete, plain attention passes, mistakes are detected.
 
     cd docs/measurements && python3 -W error -m unittest -q test_decode_grid
 """
@@ -17,7 +17,7 @@ CASES = list(decode_grid.small_grid(1))
 
 
 class Plain:
-    """Plain attention in NumPy stands in for the library; `change` has its way with what it does."""
+    """Plain attention in NumPy in place of the library. `change` modifies the call."""
 
     def __init__(self, change=lambda what, value: value):
         self.change = change

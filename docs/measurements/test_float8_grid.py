@@ -1,4 +1,4 @@
-"""Tests of the FP8 grid: it holds what it says, the kernel's arithmetic passes, and each mistake is seen.
+"""Tests the FP8 grid: cases are complete, the kernel's arithmetic passes, mistakes are detected.
 
     cd docs/measurements && python3 -W error -m unittest -q test_float8_grid
 """
@@ -16,7 +16,7 @@ CASES = list(float8_grid.cases(True, 1))
 
 
 class Kernel:
-    """Its arithmetic in NumPy: `change` has its way with what it multiplies, and with O."""
+    """The kernel's arithmetic in NumPy. `change` modifies its operands and O."""
 
     def __init__(self, change=lambda name, x: x):
         self.change = change

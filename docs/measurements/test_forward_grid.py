@@ -1,4 +1,4 @@
-"""Tests of the grid: it holds what it says, right kernels pass, and each mistake is seen.
+"""Tests the grid: its cases are complete, correct kernels pass, and each mistake is detected.
 
     cd docs/measurements && python3 -W error -m unittest -q test_forward_grid
 """
@@ -52,7 +52,7 @@ sys.exit(1 if options.window != (-1, -1) else 0)
 
 
 class Mistaken(Plain):
-    """Plain attention of a case whose options `change` has changed."""
+    """Plain attention of a case whose options `change` modified."""
 
     def __init__(self, change):
         self.change = change
@@ -71,7 +71,7 @@ class Modulo(Plain):
 
 
 class Changed(Plain):
-    """The right answer, and then `change` has its way with O and LSE."""
+    """The correct result, with O and LSE modified by `change`."""
 
     def __init__(self, change):
         self.change = change
@@ -83,7 +83,7 @@ class Changed(Plain):
 
 
 class Neighbourly(Plain):
-    """Right on every input without NaN; but each row is touched by all keys."""
+    """Correct on every input without NaN, but each row reads all keys."""
 
     def __call__(self, case, q, k, v):
         o, lse = super().__call__(case, q, k, v)
@@ -274,7 +274,7 @@ class Grid(unittest.TestCase):
 
 
 class Torch(Plain):
-    """Gives tensors back for tensors."""
+    """Returns tensors for tensors."""
 
     def __call__(self, case, *tensors):
         o, lse = super().__call__(case, *(x.float().numpy() for x in tensors))

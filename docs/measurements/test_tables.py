@@ -1,4 +1,4 @@
-"""Tests of tables.py: what it reads, and what it refuses."""
+"""Tests tables.py: the files that it reads, and the files that it refuses."""
 
 import contextlib
 import csv
@@ -24,7 +24,7 @@ def line(cells):
 
 def export(value="1,088", metrics=METRICS, run="== ch03_x 1,1,64,64,64\n", opcodes=OPCODES,
            **changed):
-    """What ncu prints among other things: a column that is not needed, commas, units."""
+    """Returns output of ncu with other columns, commas and units."""
     cells = [opcodes if metric == tables.OPCODES else changed.get(metric, value)
              for metric in metrics]
     return (run + "==PROF== Connected to process 7\nch03_x: bf16, \"shape\", on a GPU\n"
@@ -51,7 +51,7 @@ class Folder(unittest.TestCase):
         return self.folder / name
 
     def kept(self, kind, result):
-        """The CSV of a report, as `tables.py trim KIND` makes it."""
+        """Returns the CSV of a report, as `tables.py trim KIND` writes it."""
         return self.write("kept.csv", tables.keep(kind, self.write("raw.json", json.dumps(result))))
 
     def trimmed(self, text, kind="counters"):
@@ -123,7 +123,7 @@ class TestCounters(Folder):
         self.assertIn("1089/1088!", "\n".join(lines))
 
     def copies(self, hardware, executed, estimates):
-        """272 copies of 4 wavefronts each on the emulator; what is unexplained."""
+        """Returns 272 copies of 4 wavefronts each on the emulator, which is unexplained."""
         text = export(opcodes=f"9 (SHFL: 1,024; BAR: 7; LDGSTS: {executed})",
                       **{tables.COPIES: "272", tables.COUNTERS[7][2]: hardware})
         return self.compare(text, emulator(cp_async_instructions=272), estimates)[1]

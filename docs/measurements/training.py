@@ -100,7 +100,7 @@ def read(path):
 
 
 def curves_of(folder):
-    """{name: curve} of ch20_curves.csv, its cells as numbers."""
+    """Returns {name: curve} from ch20_curves.csv, with cells as numbers."""
     return {row["name"]: {"passed": row["passed"] == "1",
                           **{key: float(row[key]) for key in ("relative_error", "early", "last")},
                           **{key: list(map(float, row[key].split())) for key in ("first", "means")}}

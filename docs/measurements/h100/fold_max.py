@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Races the kernels that fold any maximum into the FMA against those that subtract a large one first
-(is_foldable in common/kernels/softmax.hpp). Makes fold_max.csv; about two minutes on an H100.
+"""Races kernels that fold any maximum into the FMA against those that subtract a large one first.
+
+(See is_foldable in common/kernels/softmax.hpp.) Writes fold_max.csv in about two minutes on an
+H100.
 
     docs/measurements/h100/fold_max.py FOLDER > fold_max.csv
 
-FOLDER has oldNN.so and newNN.so, chapter NN's kernel of two commits behind a C function
-`int run(q, k, v, o, batch, heads, kv_heads, len_q, len_kv, dim, scale, causal, splits, workspace)` that
-fills a ForwardArgs (11: DecodeArgs) of bf16 tensors and calls the chapter's forward. The card never
-rests: a sample is 100 ms of a kernel that are not timed, then 60 ms that are; each round draws the
-order of the pair anew. Each kernel is first compared with float64 on 8 rows of each head, into an
-output full of NaN; the new ones also with Q and one key at 133120.
+FOLDER has oldNN.so and newNN.so with chapter NN's kernel of two commits, each in a C function `int
+run(q, k, v, o, batch, heads, kv_heads, len_q, len_kv, dim, scale, causal, splits, workspace)` that
+fills a ForwardArgs (11: DecodeArgs) of bf16 tensors and calls the chapter's forward. The card is
+always busy: a sample is 100 ms of a kernel that are not timed, then 60 ms that are. The order of
+the pair is random in each round. Each kernel is first compared with float64 on 8 rows of each head,
+with an output full of NaN. The new kernels are also compared with Q and one key at 133120.
 """
 import ctypes
 import datetime

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Races chapters 08 and 12 to 16 against PyTorch's attention on a warm GPU, and chapter 16 with its
-idea off. Makes hopper_steady.csv; about two minutes on an H100.
+"""Races chapters 08 and 12 to 16, and 16 without its idea, against PyTorch's attention on a warm GPU.
+
+Writes hopper_steady.csv in about two minutes on an H100.
 
     docs/measurements/h100/hopper_steady.py --library LIBRARY --exact LIBRARY > hopper_steady.csv
 
@@ -52,7 +53,7 @@ def outliers(k):
 
 
 def inputs(shape, data="normal"):
-    """bf16 Q, K, V: normal + 0.5, then what the kind of data makes of Q and K."""
+    """Returns bf16 Q, K, V: normal + 0.5, with Q and K changed for the kind of data."""
     batch, heads, len_q, len_kv, dim = shape
 
     def draw(length):
@@ -62,7 +63,8 @@ def inputs(shape, data="normal"):
 
 
 def check(name, run, q, k, v, o):
-    """Exits unless run() fills o with what float64 says on 8 rows of each head; all must be finite."""
+    """Exits unless run() fills o with the float64 result on 8 rows of each head. All elements must
+    be finite."""
     o.fill_(float("nan"))
     run()
     rows = torch.randperm(q.shape[2], device="cuda")[:8]
@@ -77,7 +79,7 @@ def check(name, run, q, k, v, o):
 
 
 class Clock:
-    """The GPU's clock in GHz, as the driver's library tells it."""
+    """Reads the GPU's clock in GHz from the driver's library."""
 
     def __init__(self):
         self.nvml = ctypes.CDLL("libnvidia-ml.so.1")
@@ -97,7 +99,7 @@ START, STOP = (torch.cuda.Event(enable_timing=True) for _ in range(2))
 
 
 def timed(run, calls, clock=None):
-    """Milliseconds of a call, and the clock half way."""
+    """Returns the milliseconds of a call, and the clock in the middle."""
     START.record()
     for i in range(calls):
         run()
@@ -126,7 +128,8 @@ def main():
     clock = Clock()
 
     def ours(path, chapter):
-        """The library's plain call with its arguments converted once: short calls are timed, too."""
+        """Returns a plain call of the library whose arguments are converted once, because short
+        calls are timed too."""
         library = ctypes.CDLL(os.path.abspath(path))
         library.flash_attention_error.restype = ctypes.c_char_p
 
