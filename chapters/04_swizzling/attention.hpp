@@ -2,9 +2,9 @@
 // Chapter 04: the same kernel without bank conflicts.
 //
 // The eight rows that ldmatrix reads at a time are 256 bytes apart, all in the same four of 32
-// banks. Now the order of the 16-byte chunks in each row depends on the row's number, by XOR, so
-// that eight rows use all banks. Nothing else changes. On an H200, shape 1,8,4096,8192,128: 249.9
-// TFLOP/s (docs/measurements/h200).
+// banks. Now the order of the 16-byte chunks in each row depends on the row's number, by XOR,
+// so that eight rows use all banks. Nothing else changes.
+// On an H200, shape 1,8,4096,8192,128: 249.9 TFLOP/s (docs/measurements/h200).
 //
 //   ./learn diff 04       ch04_swizzling --shape 1,1,128,512,128 --profile
 
