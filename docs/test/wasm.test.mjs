@@ -248,11 +248,11 @@ test('ch20_train_a_gpt: what it refuses, and what a page has not, has a sentence
   }
 })
 
-test('a page loads at most 190 KB of kernels, compressed', { skip }, () => {
+test('a page loads at most 180 KB of kernels, compressed', { skip }, () => {
   for (const name of MODULES) {
     const size = brotliCompressSync(readFileSync(file_of(name)), {
       params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_LGWIN]: 22 } }).length
-    assert.ok(size <= 190_000, `${name}.wasm: ${size} bytes`)
+    assert.ok(size <= 180_000, `${name}.wasm: ${size} bytes`)
   }
 })
 

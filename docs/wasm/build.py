@@ -47,7 +47,8 @@ KERNELS = ["kernel_program", "runner"]
 OWN = ["cli", "file", "main", "memory_bytes", "parallel"]
 OWN_OF_FIBERS = ["fiber", "overflow", "throw"]
 OWN_OF_CPU = ["catch"]
-OWN_OF_ONE = {"toy": ["judge"], "tiled": ["peak"], "backward": ["commands"], "gpt": ["gpt"]}
+OWN_OF_ONE = {"toy": ["judge"], "tiled": ["peak"], "gpt": ["gpt"], "backward": ["commands", "chapter_09"],
+              "decoding": ["chapter_09"], "low_precision": ["chapter_09"], "fp8": ["chapter_16"]}
 LEFT_OUT = {"02_tiled_cpu/bench", "02_tiled_cpu/fast_shared", "02_tiled_cpu/peak",
             *(f"10_backward/{name}_command" for name in ("chain", "elements", "projections")),
             "10_backward/schedule_commands",
@@ -57,10 +58,10 @@ LEFT_OUT = {"02_tiled_cpu/bench", "02_tiled_cpu/fast_shared", "02_tiled_cpu/peak
 SMALL = {"block", "buffer", "cluster", "divergence", "global_log", "hazard_log", "launch", "mbarrier", "schedule",
          "warpgroup_meeting"}
 FAST = {ROOT / "common" / "simt" / f"{name}.cpp" for name in set(SIMT) - SMALL}
-FAST.add(ROOT / "common" / "tensor_core.cpp")
-# Code that runs for each number of a training step is also compiled with vectors of four numbers.
-FASTER = {ROOT / "chapters" / "20_train_a_gpt" / f"{name}.cpp"
-          for name in ("layers", "matrix", "model", "self_attention", "training")}
+# Compiled with SIMD: each step of training, and sums of tensor cores, whose code is then half as long.
+FASTER = {ROOT / "common" / "tensor_core.cpp"}
+FASTER |= {ROOT / "chapters" / "20_train_a_gpt" / f"{name}.cpp"
+           for name in ("layers", "matrix", "model", "self_attention", "training")}
 STACK_BYTES = 256 * 1024  # nothing guards its end: of its blocks Eigen lays at most two there, each of a 16th
 FLAGS = ["--target=wasm32-wasi", "-std=c++20", "-Wall", "-Wextra", "-ffp-contract=off",
          "-fvisibility=hidden", "-DNDEBUG", "-DFA_SIMT_SOURCE_ROOT=\"\"",
