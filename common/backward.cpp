@@ -95,7 +95,7 @@ GradientComparison compare_gradient(const Problem& problem, std::span<const floa
     squares += rows.expected[i] * rows.expected[i];
     const double error = std::abs(rows.plain[i] - rows.expected[i]);
     if (!std::isfinite(error)) continue;  // plain attention overflows in fp16: no excuse
-    result.plain_error = std::max(result.plain_error, error);
+    result.plain_error = max_keeping_nan(error, result.plain_error);
     plain_squares += error * error;
   }
   const double elements = static_cast<double>(count * dim);

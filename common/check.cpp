@@ -178,10 +178,12 @@ CheckResult check_output(const Problem& problem, std::span<const float> o,
     }
     // Plain attention itself can overflow in fp16, but that does not excuse a kernel.
     if (std::isfinite(plain_error[i])) {
-      result.plain_error = std::max(result.plain_error, plain_error[i]);
+      result.plain_error = max_keeping_nan(plain_error[i], result.plain_error);
       plain_norm += plain_squared[i];
     }
-    if (std::isfinite(plain_lse_error[i])) lse_error = std::max(lse_error, plain_lse_error[i]);
+    if (std::isfinite(plain_lse_error[i])) {
+      lse_error = max_keeping_nan(plain_lse_error[i], lse_error);
+    }
   }
   result.rms_expected =
       std::sqrt(squares / static_cast<double>(std::max<int64_t>(1, seeing) * shape.dim));

@@ -2,8 +2,10 @@
 // The checker. A NaN must never pass, so every comparison is written as !(difference <= bound), and
 // maxima are computed so that they keep a NaN.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +20,17 @@ inline constexpr double kWidestBound = 0.25;   // as a fraction of the output's 
 // Returns the larger value, or NaN if either is NaN. std::max would drop a NaN in its second
 // argument.
 inline double max_keeping_nan(double a, double b) { return std::isnan(a) || a > b ? a : b; }
+
+// Returns max |a[i] - b[i]|, or NaN if one difference is NaN or the sizes differ.
+template <class A, class B>
+double largest_difference(const A& a, const B& b) {
+  double result = std::size(a) == std::size(b) ? 0 : NAN;
+  for (size_t i = 0; i < std::min(std::size(a), std::size(b)); ++i) {
+    result = max_keeping_nan(std::abs(double(a[i]) - double(b[i])), result);
+  }
+  return result;
+}
+
 // printf prints the sign of a NaN, which differs between machines.
 inline double unsigned_nan(double value) { return std::isnan(value) ? std::abs(value) : value; }
 

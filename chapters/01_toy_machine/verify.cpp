@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "common/check.hpp"
 #include "common/error.hpp"
 
 namespace ch01 {
@@ -112,7 +113,7 @@ Expected attention(const Program& program) {
       absolute += std::abs(term);
     }
     scores.push_back(score);
-    score_error = std::max(score_error, d * kEpsilon * absolute);
+    score_error = fa::max_keeping_nan(d * kEpsilon * absolute, score_error);
   }
   const Weights p = softmax_weights(scores);
   const double relative = p.relative + 2 * std::min(score_error, 0.5);

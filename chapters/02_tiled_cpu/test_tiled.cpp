@@ -60,16 +60,6 @@ void check_agrees(const fa::Problem& problem, const Options& options) {
   CHECK(check.rows_checked == check.rows);
 }
 
-double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
-  REQUIRE(a.size() == b.size());
-  double largest = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    const double difference = std::abs(double(a[i]) - double(b[i]));
-    if (!(difference <= largest)) largest = difference;  // keeps a NaN
-  }
-  return largest;
-}
-
 }  // namespace
 
 TEST_CASE("every algorithm, type and mask on random ragged shapes") {
@@ -110,7 +100,7 @@ TEST_CASE("ragged shapes with their block sizes, causal") {
     const fa::Problem problem = make({1, 1, length, length, dim}, Dtype::f32, true);
     check_agrees(problem, with(Algorithm::tiled, tiling));
     const std::vector<float> plain = attend(problem, with(Algorithm::safe)).o;
-    CHECK(largest_difference(attend(problem, with(Algorithm::tiled, tiling)).o, plain) < 4e-6);
+    CHECK(fa::largest_difference(attend(problem, with(Algorithm::tiled, tiling)).o, plain) < 4e-6);
   }
 }
 
@@ -119,7 +109,7 @@ TEST_CASE("block sizes change the rounding and nothing else") {
   const std::vector<float> plain = attend(problem, with(Algorithm::safe)).o;
   for (const int64_t block : {16, 32, 64, 128}) {
     const double difference =
-        largest_difference(attend(problem, with(Algorithm::tiled, {block, block})).o, plain);
+        fa::largest_difference(attend(problem, with(Algorithm::tiled, {block, block})).o, plain);
     CAPTURE(block);
     CAPTURE(difference);
     CHECK(difference < 3e-6);

@@ -7,6 +7,7 @@
 #include <iostream>
 
 #include "commands.hpp"
+#include "common/check.hpp"
 #include "common/error.hpp"
 #include "common/problem.hpp"
 #include "cpu_tile.hpp"
@@ -113,13 +114,7 @@ Outcome folded(const Sizes& s, const Inputs& in) {
 
 // True if the numbers agree up to the rounding of fp32 sums of n · d terms.
 bool same(const std::vector<float>& a, const std::vector<float>& b) {
-  double largest = 0, difference = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    largest = std::max(largest, std::abs(double(b[i])));
-    const double one = std::abs(double(a[i]) - double(b[i]));
-    if (!(one <= difference)) difference = one;  // keeps a NaN
-  }
-  return difference <= 1e-4 * largest;
+  return largest_difference(a, b) <= 1e-4 * largest(b);
 }
 
 void print(const char* name, const Outcome& out) {

@@ -76,18 +76,6 @@ void check_agrees(const Problem& problem, const Options& options) {
   CHECK(result.agrees());
 }
 
-// Returns max |a − b|, or NaN if any difference is NaN.
-template <class A, class B>
-double largest_difference(const A& a, const B& b) {
-  REQUIRE(a.size() == b.size());
-  double largest = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    const double difference = std::abs(double(a[i]) - double(b[i]));
-    if (!(difference <= largest)) largest = difference;
-  }
-  return largest;
-}
-
 int64_t not_finite(const std::vector<float>& values) {
   return std::count_if(values.begin(), values.end(), [](float x) { return !std::isfinite(x); });
 }
@@ -169,12 +157,12 @@ TEST_CASE("float64: every algorithm is the derivative, by central differences") 
         CAPTURE(std::string(algorithm.name));
         std::fill(exact.dQ.begin(), exact.dQ.end(), std::nan(""));
         exact.differentiate(with(algorithm.algorithm, {2, 3}, d_from));
-        CHECK(largest_difference(exact.dQ, dQ) < 1e-7);
-        CHECK(largest_difference(exact.dK, dK) < 1e-7);
-        CHECK(largest_difference(exact.dV, dV) < 1e-7);
-        CHECK(largest_difference(exact.dQ, reference.dq) < 1e-13);
-        CHECK(largest_difference(exact.dK, reference.dk) < 1e-13);
-        CHECK(largest_difference(exact.dV, reference.dv) < 1e-13);
+        CHECK(fa::largest_difference(exact.dQ, dQ) < 1e-7);
+        CHECK(fa::largest_difference(exact.dK, dK) < 1e-7);
+        CHECK(fa::largest_difference(exact.dV, dV) < 1e-7);
+        CHECK(fa::largest_difference(exact.dQ, reference.dq) < 1e-13);
+        CHECK(fa::largest_difference(exact.dK, reference.dk) < 1e-13);
+        CHECK(fa::largest_difference(exact.dV, reference.dv) < 1e-13);
       }
     }
   }
@@ -249,7 +237,7 @@ TEST_CASE("golden cases of reference/make_cases.py: NumPy's gradients") {
         const std::vector<double> expected = fa::read_npy(path + file).doubles();
         double largest = 1;
         for (const double value : expected) largest = std::max(largest, std::abs(value));
-        CHECK(largest_difference(got, expected) <= 1e-12 * largest);
+        CHECK(fa::largest_difference(got, expected) <= 1e-12 * largest);
       }
       check_agrees(problem, with(one.algorithm, {16, 8}));
     }
@@ -260,8 +248,8 @@ TEST_CASE("golden cases of reference/make_cases.py: NumPy's gradients") {
 TEST_CASE("one key: P is 1 and dQ = dK = 0, but for rounding") {
   for (const AlgorithmName& one : kAlgorithms) {
     const Result result = run(make({1, 1, 9, 1, 16}), with(one.algorithm));
-    CHECK(largest_difference(result.dQ, std::vector<float>(9 * 16)) < 1e-5);
-    CHECK(largest_difference(result.dK, std::vector<float>(16)) < 1e-5);
+    CHECK(fa::largest_difference(result.dQ, std::vector<float>(9 * 16)) < 1e-5);
+    CHECK(fa::largest_difference(result.dK, std::vector<float>(16)) < 1e-5);
   }
 }
 

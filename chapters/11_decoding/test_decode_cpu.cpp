@@ -7,6 +7,7 @@
 #include <numeric>
 #include <random>
 
+#include "common/check.hpp"
 #include "common/half.hpp"
 #include "cpu_decode.hpp"
 
@@ -50,7 +51,7 @@ double largest_difference(const std::vector<A>& a, const std::vector<B>& b) {
   double largest = 0;
   for (size_t i = 0; i < a.size(); ++i) {
     const double x = double(a[i]), y = double(b[i]), difference = x == y ? 0 : std::abs(x - y);
-    if (!(difference <= largest)) largest = difference;
+    largest = fa::max_keeping_nan(difference, largest);
   }
   return largest;
 }

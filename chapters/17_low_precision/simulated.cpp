@@ -217,7 +217,7 @@ std::vector<float> quantize(std::span<float> x, int64_t dim, Format format, Grai
       for (int64_t r = first; r < end; ++r) {
         if (group_of(r) != group) continue;
         const float of_row = largest_of(x.subspan(r * dim, dim));
-        if (!(of_row <= largest)) largest = of_row;
+        if (std::isnan(of_row) || of_row > largest) largest = of_row;
       }
       if (largest == 0) continue;
       const float most = format == Format::INT8 ? kLargestInt8 : fa::kLargestE4m3;

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <iostream>
 
+#include "common/check.hpp"
 #include "common/error.hpp"
 #include "model.hpp"
 #include "training.hpp"
@@ -48,9 +49,9 @@ int show_gradients(const AttentionChoice& attention) {
       // The error of a slope is h² times the third derivative, which layer norm makes large if a
       // token's variance is small: we measured 6e-6. Combining two slopes removes that term.
       const double expected = (4 * slope(h) - slope(2 * h)) / 3;
-      largest = std::max(largest, std::abs(gradient[i]));
+      largest = max_keeping_nan(std::abs(gradient[i]), largest);
       const double error = std::abs(gradient[i] - expected);
-      if (!(error <= difference)) difference = error;
+      difference = max_keeping_nan(error, difference);
     }
     const bool agrees = difference <= kBound;
     right = right && agrees;

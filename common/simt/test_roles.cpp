@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "common/check.hpp"
 #include "common/simt/hopper_example.hpp"
 #include "common/simt/test_twins.hpp"
 
@@ -177,7 +178,7 @@ struct Problem {
         for (int key = 0; key < len_kv; ++key) exact += p[static_cast<size_t>(key)] * at(V, key, d);
         const double error =
             std::abs(exact / sum - double{O[static_cast<size_t>(row * HEAD_DIM + d)]});
-        if (!(error <= worst)) worst = error;
+        worst = fa::max_keeping_nan(error, worst);
       }
     }
     return worst;

@@ -45,6 +45,21 @@ CheckResult check(const Problem& problem, const Output& out) {
 
 }  // namespace
 
+TEST_CASE("the maximum of errors keeps a NaN, first, in the middle and last") {
+  CHECK(max_keeping_nan(1, 2) == 2);
+  CHECK(max_keeping_nan(2, 1) == 2);
+  for (size_t place = 0; place < 3; ++place) {
+    const std::vector<float> right = {1, 2, 3};
+    std::vector<float> got = {1, 2.5f, 3};
+    CHECK(largest_difference(got, right) == 0.5);
+    got[place] = kNaN;
+    CHECK(std::isnan(largest_difference(got, right)));
+    CHECK(std::isnan(largest_difference(right, got)));
+  }
+  CHECK(std::isnan(largest_difference(std::vector<float>{1}, std::vector<double>{1, 2})));
+  CHECK(largest_difference(std::vector<float>{}, std::vector<double>{}) == 0);
+}
+
 TEST_CASE("the right answer passes in every type, causal or not") {
   for (const Dtype dtype : {Dtype::f32, Dtype::f16, Dtype::bf16}) {
     for (const bool causal : {false, true}) {
