@@ -143,7 +143,8 @@ bool agrees(const char* name, const HostTensor& got, const std::vector<double>& 
   bool finite = true;
   for (size_t i = 0; i < expected.size(); ++i) {
     finite &= std::isfinite(got.values[i]);
-    error = std::max(error, std::abs(got.values[i] - expected[i]));
+    const double difference = std::abs(got.values[i] - expected[i]);
+    if (std::isnan(difference) || difference > error) error = difference;
     largest = std::max(largest, std::abs(expected[i]));
   }
   const bool passed = finite && error <= largest / 128;

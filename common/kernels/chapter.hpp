@@ -78,6 +78,9 @@ struct KernelChapter {
                                 int64_t prefix, int multiprocessors) = nullptr;
   const char* previous_name = "";         // the chapter before: --profile shows its counters too
   const KernelBuild* previous = nullptr;  // its emulator build
+  // Names of counters that hardware has not confirmed for this kernel: estimates, although the
+  // rules by which they are counted are confirmed.
+  std::span<const char* const> unconfirmed = {};
 
   int number() const { return (name[2] - '0') * 10 + (name[3] - '0'); }  // 4
   std::string short_name() const { return std::string(name, 4); }        // "ch04"

@@ -99,11 +99,19 @@ std::string hazards_as_text(const std::vector<simt::Hazard>& hazards) {
   return text;
 }
 
-nlohmann::json counters_as_json(const simt::Counters& counters) {
+// True if no hardware has confirmed the rule of that counter, or its value for the chapter.
+bool is_estimate(const simt::Counters& counters, std::span<const char* const> unconfirmed,
+                 const std::string& name) {
+  return simt::is_estimate(counters, name) ||
+         std::find(unconfirmed.begin(), unconfirmed.end(), name) != unconfirmed.end();
+}
+
+nlohmann::json counters_as_json(const simt::Counters& counters,
+                                std::span<const char* const> unconfirmed) {
   nlohmann::json json, estimates = nlohmann::json::array();
   for (const simt::CounterField& field : simt::kCounterFields) {
     json[field.name] = counters.*field.value;
-    if (simt::is_estimate(counters, field.name)) estimates.push_back(field.name);
+    if (is_estimate(counters, unconfirmed, field.name)) estimates.push_back(field.name);
   }
   json["estimates"] = estimates;
   return json;
@@ -126,7 +134,7 @@ std::string counters_as_text(const KernelChapter& chapter, const simt::Counters&
     if (field.rare && counters.*field.value == 0) continue;
     add(field.name, previous ? std::to_string(previous->*field.value) : "",
         std::to_string(counters.*field.value),
-        simt::is_estimate(counters, field.name) ? "  estimate" : "");
+        is_estimate(counters, chapter.unconfirmed, field.name) ? "  estimate" : "");
   }
   const auto ratio = [](const simt::Counters& c) {
     if (c.shared_load_wavefronts_ideal == 0) return std::string();
@@ -305,7 +313,7 @@ Outcome run_kernels(const KernelChapter& chapter, const Request& request, const 
     outcome.counters["tma_bytes_outside"] = run.report.counters.tma_bytes_outside;
     outcome.counters["tiles_masked"] = tiles.masked;
     if (request.profile) {
-      outcome.profile = shared_json(counters_as_json(run.report.counters));
+      outcome.profile = shared_json(counters_as_json(run.report.counters, chapter.unconfirmed));
       if (!run.report.tiles.empty()) {
         (*outcome.profile)["tiles_visited"] = tiles.visited;
         (*outcome.profile)["tiles_masked"] = tiles.masked;
@@ -315,7 +323,7 @@ Outcome run_kernels(const KernelChapter& chapter, const Request& request, const 
       simt::Counters previous;
       if (work.previous) {
         previous = work.previous();
-        (*outcome.profile)["previous"] = counters_as_json(previous);
+        (*outcome.profile)["previous"] = counters_as_json(previous, {});
       }
       outcome.notes +=
           counters_as_text(chapter, run.report.counters, work.previous ? &previous : nullptr);

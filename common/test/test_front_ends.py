@@ -3,8 +3,10 @@
 paths and long names. Every program of one table runs in every situation."""
 
 import itertools
+import json
 import os
 import random
+import re
 import resource
 import signal
 import stat
@@ -223,6 +225,17 @@ class FrontEnds(unittest.TestCase):
                 self.refused(says, words, option, path)
 
         self.for_each_output(check)
+
+    def test_estimates(self):
+        """The counters that no hardware has confirmed, in the text and in the JSON."""
+        for program, expected in (("ch04_swizzling", set()), ("ch12_tma", {"mbarrier_operations"}),
+                                  ("ch23_fp8", {"mbarrier_operations", "shared_load_wavefronts"})):
+            report = self.path()
+            run = self.run_program(f"{program} --device emulator --shape 1,1,64,64,64 --profile",
+                                   "--json", report)
+            self.assertEqual(run.returncode, 0, run)
+            self.assertEqual(set(re.findall(r"^  (\w+) .*  estimate$", run.stdout, re.M)), expected)
+            self.assertEqual(set(json.loads(report.read_text())["profile"]["estimates"]), expected)
 
     def test_signals(self):
         """Each signal ends the process while it writes 32 MiB, and no file may be left."""
