@@ -472,6 +472,25 @@ EMUCUDA_REDUCE(and, uint32_t, a& b)
 EMUCUDA_REDUCE(or, uint32_t, a | b)
 EMUCUDA_REDUCE(xor, uint32_t, a ^ b)
 #undef EMUCUDA_REDUCE
+// One thread of each block: all blocks have come here, and what their threads did before comes first.
+void emucuda_grid_sync(PLACE) {
+  int* const arrived = grid_barrier();
+  const int blocks = current_thread().block->launch().config.grid.x *
+                     current_thread().block->launch().config.grid.y *
+                     current_thread().block->launch().config.grid.z;
+  int before = 0;
+  const auto order = lanes::kAcquire | lanes::kRelease;
+  lanes::update({arrived, 0}, sizeof before, &before, order,
+                [](const void* old, void* fresh) {
+                  int count;
+                  std::memcpy(&count, old, sizeof count);
+                  ++count;
+                  std::memcpy(fresh, &count, sizeof count);
+                },
+                SITE);
+  const int wanted = (before / blocks + 1) * blocks;
+  for (int now = before + 1; now < wanted;) lanes::load(arrived, &now, sizeof now, order, SITE);
+}
 void emucuda_nanosleep(int, PLACE) { (void)line, (void)file; }
 
 // ---- output and errors ----

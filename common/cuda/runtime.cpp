@@ -293,6 +293,7 @@ void add_hazard(const std::string& kind, const ordered_json& where, const ordere
 }
 
 uint32_t static_bytes_of_launch = 0;
+int grid_arrivals = 0;
 
 bool is_vector_of_same(const fa::LaunchConfig& a, const fa::LaunchConfig& b) {
   return a.grid == b.grid && a.block == b.block && a.smem_bytes == b.smem_bytes;
@@ -344,6 +345,9 @@ int launch(const void* stub, const fa::LaunchConfig& asked, void** arguments) {
   run.schedule_seed = state().seed;
   state().running = name;
   static_bytes_of_launch = kernel.static_bytes;
+  static const fa::simt::RegisteredBuffer registered(&grid_arrivals, sizeof grid_arrivals,
+                                                     "the grid's barrier");
+  grid_arrivals = 0;
   int error = kNoError;
   try {
     const fa::simt::Report result = fa::simt::run(run, [&] {
@@ -488,6 +492,8 @@ bool is_constant(const void* p, size_t bytes) {
 }
 
 uint32_t running_static_bytes() { return static_bytes_of_launch; }
+
+int* grid_barrier() { return &grid_arrivals; }
 
 void* device_malloc(size_t bytes) {
   (void)bytes;

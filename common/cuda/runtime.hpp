@@ -21,6 +21,8 @@ struct KernelStop {
 bool is_constant(const void* p, size_t bytes);
 /// Bytes of static shared memory of the kernel that runs.
 uint32_t running_static_bytes();
+/// Blocks that have arrived at the grid's barrier, in all its uses in this launch.
+int* grid_barrier();
 /// malloc and free in a kernel.
 void* device_malloc(size_t bytes);
 void device_free(void* p);
