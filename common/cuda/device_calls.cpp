@@ -472,7 +472,8 @@ EMUCUDA_REDUCE(and, uint32_t, a& b)
 EMUCUDA_REDUCE(or, uint32_t, a | b)
 EMUCUDA_REDUCE(xor, uint32_t, a ^ b)
 #undef EMUCUDA_REDUCE
-// One thread of each block: all blocks have come here, and what their threads did before comes first.
+// One thread of each block: all blocks have come here, and what their threads did before comes
+// first.
 void emucuda_grid_sync(PLACE) {
   int* const arrived = grid_barrier();
   const int blocks = current_thread().block->launch().config.grid.x *
@@ -480,18 +481,98 @@ void emucuda_grid_sync(PLACE) {
                      current_thread().block->launch().config.grid.z;
   int before = 0;
   const auto order = lanes::kAcquire | lanes::kRelease;
-  lanes::update({arrived, 0}, sizeof before, &before, order,
-                [](const void* old, void* fresh) {
-                  int count;
-                  std::memcpy(&count, old, sizeof count);
-                  ++count;
-                  std::memcpy(fresh, &count, sizeof count);
-                },
-                SITE);
+  lanes::update(
+      {arrived, 0}, sizeof before, &before, order,
+      [](const void* old, void* fresh) {
+        int count;
+        std::memcpy(&count, old, sizeof count);
+        ++count;
+        std::memcpy(fresh, &count, sizeof count);
+      },
+      SITE);
   const int wanted = (before / blocks + 1) * blocks;
   for (int now = before + 1; now < wanted;) lanes::load(arrived, &now, sizeof now, order, SITE);
 }
 void emucuda_nanosleep(int, PLACE) { (void)line, (void)file; }
+
+// ---- copies and tensor cores ----
+
+void emucuda_cp_async(void* to, const void* from, int bytes, int source_bytes, PLACE) {
+  emulator::detail::cp_async(shared_address(to), from, bytes, source_bytes, line, file);
+}
+void emucuda_cp_async_ca_shared_global_4(void* to, const void* from, PLACE) {
+  emucuda_cp_async(to, from, 4, 4, line, file);
+}
+void emucuda_cp_async_ca_shared_global_8(void* to, const void* from, PLACE) {
+  emucuda_cp_async(to, from, 8, 8, line, file);
+}
+void emucuda_cp_async_ca_shared_global_16(void* to, const void* from, PLACE) {
+  emucuda_cp_async(to, from, 16, 16, line, file);
+}
+void emucuda_cp_async_cg_shared_global_16(void* to, const void* from, PLACE) {
+  emucuda_cp_async(to, from, 16, 16, line, file);
+}
+void emucuda_cp_async_commit_group(PLACE) { emulator::cp_async_commit(line, file); }
+void emucuda_cp_async_wait_group(int pending, PLACE) {
+  emulator::detail::cp_async_wait(pending, "", line, file);
+}
+void emucuda_cp_async_wait_all(PLACE) {
+  emulator::cp_async_commit(line, file);
+  emulator::detail::cp_async_wait(0, "", line, file);
+}
+void emucuda_ldmatrix(uint32_t* registers, int count, int trans, void* from, PLACE) {
+  emulator::detail::ldmatrix(registers, count, trans != 0, shared_address(from), line, file);
+}
+int emucuda_pack_f16x2(float high, float low, PLACE) {
+  return static_cast<int>(emulator::pack<fa::fp16>(low, high, line, file));
+}
+int emucuda_pack_bf16x2(float high, float low, PLACE) {
+  return static_cast<int>(emulator::pack<fa::bf16>(low, high, line, file));
+}
+void emucuda_mma_m16n8k16_f32_bf16_bf16_f32(const uint32_t (&a)[4], const uint32_t (&b)[2],
+                                            float (&c)[4], PLACE) {
+  emulator::mma_m16n8k16<fa::bf16>(a, b, c, line, file);
+}
+void emucuda_mma_m16n8k16_f32_f16_f16_f32(const uint32_t (&a)[4], const uint32_t (&b)[2],
+                                          float (&c)[4], PLACE) {
+  emulator::mma_m16n8k16<fa::fp16>(a, b, c, line, file);
+}
+// Half of the terms of m16n8k16; the others are zeros.
+void emucuda_mma_m16n8k8_f32_bf16_bf16_f32(const uint32_t* a, const uint32_t* b, float (&c)[4],
+                                           PLACE) {
+  const uint32_t wide_a[4] = {a[0], a[1], 0, 0}, wide_b[2] = {b[0], 0};
+  emulator::mma_m16n8k16<fa::bf16>(wide_a, wide_b, c, line, file);
+}
+void emucuda_mma_m16n8k8_f32_f16_f16_f32(const uint32_t* a, const uint32_t* b, float (&c)[4],
+                                         PLACE) {
+  const uint32_t wide_a[4] = {a[0], a[1], 0, 0}, wide_b[2] = {b[0], 0};
+  emulator::mma_m16n8k16<fa::fp16>(wide_a, wide_b, c, line, file);
+}
+// Accumulators of 16 bits: summed in fp32 and rounded once. A GPU's rounding is not known here.
+void emucuda_mma_m16n8k16_f16_f16_f16_f16(const uint32_t (&a)[4], const uint32_t (&b)[2],
+                                          uint32_t* c, PLACE) {
+  float sums[4];
+  for (int i = 0; i < 4; ++i) {
+    sums[i] = i % 2 == 0 ? emulator::unpack_low<fa::fp16>(c[i / 2])
+                         : emulator::unpack_high<fa::fp16>(c[i / 2]);
+  }
+  emulator::mma_m16n8k16<fa::fp16>(a, b, sums, line, file);
+  for (int i = 0; i < 2; ++i) {
+    c[i] = emulator::pack<fa::fp16>(sums[2 * i], sums[2 * i + 1], line, file);
+  }
+}
+void emucuda_mma_m16n8k8_f16_f16_f16_f16(const uint32_t* a, const uint32_t* b, uint32_t* c, PLACE) {
+  const uint32_t wide_a[4] = {a[0], a[1], 0, 0}, wide_b[2] = {b[0], 0};
+  emucuda_mma_m16n8k16_f16_f16_f16_f16(wide_a, wide_b, c, line, file);
+}
+void emucuda_mma_m16n8k32_s32_s8_s8_s32(const uint32_t (&a)[4], const uint32_t (&b)[2], int (&c)[4],
+                                        PLACE) {
+  emulator::mma_m16n8k32_s8(a, b, c, line, file);
+}
+void emucuda_mma_m16n8k16_s32_s8_s8_s32(const uint32_t* a, const uint32_t* b, int (&c)[4], PLACE) {
+  const uint32_t wide_a[4] = {a[0], a[1], 0, 0}, wide_b[2] = {b[0], 0};
+  emulator::mma_m16n8k32_s8(wide_a, wide_b, c, line, file);
+}
 
 // ---- output and errors ----
 

@@ -212,8 +212,10 @@ std::vector<std::string> join(std::vector<std::string> a, const std::vector<std:
   return a;
 }
 
+const char* const kAlignas = "-DEMUCUDA_ALIGNAS";  // see include/cuda_runtime.h
+
 // Returns the program, or "" after the compiler's messages have been printed.
-fs::path compile(const Options& options, const fs::path& directory) {
+fs::path compile(Options options, const fs::path& directory) {
   const std::string clang = program_on_path({"clang++-19"});
   if (clang.empty())
     throw UsageError("clang++-19 is not installed (Debian, Ubuntu: apt-get install clang-19)");
@@ -273,6 +275,16 @@ fs::path compile(const Options& options, const fs::path& directory) {
   for (size_t i = 0; i < running.size(); ++i) {
     const Passes& passes = running[i];
     int status = finish(passes.device);
+    const bool again = std::count(options.compiler.begin(), options.compiler.end(), kAlignas) == 0;
+    if (status != 0 && again &&
+        read_file(part(i, ".device.txt")).find("'alignas' attribute cannot") != std::string::npos) {
+      for (size_t other = i; other < running.size(); ++other) {
+        finish(running[other].host);
+        if (other > i) finish(running[other].device);
+      }
+      options.compiler.push_back(kAlignas);
+      return compile(options, directory);
+    }
     say(part(i, ".device.txt"));
     if (status == 0) {
       status = finish(

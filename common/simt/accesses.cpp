@@ -17,8 +17,6 @@ namespace {
 
 using namespace fa::simt;
 
-constexpr uint32_t kCopyBytes = 16;
-
 // Reports a store of accumulators that are in flight.
 void check_stored(const void* value, size_t bytes, const Site& site) {
   for (size_t at = 0; at + 4 <= bytes; at += 4) {
@@ -94,39 +92,7 @@ T add_atomically(T* p, T value, const Site& site) {
 }  // namespace
 
 void cp_async_16(uint32_t dst, const void* src, int source_bytes, int line, const char* file) {
-  const Site site{file, line};
-  Thread& thread = begin(site);
-  Block& block = *thread.block;
-  block.note_progress();
-  if (source_bytes < 0 || source_bytes > static_cast<int>(kCopyBytes)) {
-    block.report(HazardKind::kOutOfBounds, thread, site, reinterpret_cast<uint64_t>(src), [&] {
-      return "passes " + std::to_string(source_bytes) +
-             " source bytes to cp.async, which takes 0 to 16";
-    });
-    return;
-  }
-  const auto bytes = static_cast<uint32_t>(source_bytes);
-  if (!shared_ok(block, thread, site, "copies to", dst, kCopyBytes, kCopyBytes)) return;
-  if (bytes > 0) {
-    if (!global_ok(block, thread, site, "copies", src, bytes, kCopyBytes)) return;
-    block.note_global(thread, GlobalUse::kRead, site, src, bytes);
-  }
-
-  const uint32_t offset = dst - kSharedBase;
-  if (WarpAccess* access = block.join(thread, Instruction::kCpAsync, site, kCopyBytes)) {
-    const auto lane = static_cast<size_t>(thread.lane);
-    access->group = thread.open_group;
-    access->sizes[lane] = static_cast<uint8_t>(bytes);
-    access->shared[lane] = offset;
-    access->global[lane] = reinterpret_cast<uint64_t>(src);
-  }
-  uint32_t record = 0;
-  if (block.launch().run.hazards) {
-    record = block.shadow().issue_copy(stamp(thread, site), observer(thread), offset, kCopyBytes,
-                                       bytes > 0 ? src : nullptr);
-  }
-  std::memset(block.shared() + offset, 0xff, kCopyBytes);  // a read before the wait returns NaN
-  thread.copies.push_back({offset, src, bytes, record, thread.open_group});
+  detail::cp_async(dst, src, 16, source_bytes, line, file);
 }
 
 void cp_async_commit(int line, const char* file) {
@@ -192,6 +158,43 @@ void thread_fence(int line, const char* file) {
 
 namespace detail {
 
+void cp_async(uint32_t dst, const void* src, int copy_bytes, int source_bytes, int line,
+              const char* file) {
+  const Site site{file, line};
+  Thread& thread = begin(site);
+  Block& block = *thread.block;
+  block.note_progress();
+  if (source_bytes < 0 || source_bytes > copy_bytes) {
+    block.report(HazardKind::kOutOfBounds, thread, site, reinterpret_cast<uint64_t>(src), [&] {
+      return "passes " + std::to_string(source_bytes) +
+             " source bytes to cp.async, which takes 0 to " + std::to_string(copy_bytes);
+    });
+    return;
+  }
+  const auto bytes = static_cast<uint32_t>(source_bytes), size = static_cast<uint32_t>(copy_bytes);
+  if (!shared_ok(block, thread, site, "copies to", dst, size, size)) return;
+  if (bytes > 0) {
+    if (!global_ok(block, thread, site, "copies", src, bytes, size)) return;
+    block.note_global(thread, GlobalUse::kRead, site, src, bytes);
+  }
+
+  const uint32_t offset = dst - kSharedBase;
+  if (WarpAccess* access = block.join(thread, Instruction::kCpAsync, site, copy_bytes)) {
+    const auto lane = static_cast<size_t>(thread.lane);
+    access->group = thread.open_group;
+    access->sizes[lane] = static_cast<uint8_t>(bytes);
+    access->shared[lane] = offset;
+    access->global[lane] = reinterpret_cast<uint64_t>(src);
+  }
+  uint32_t record = 0;
+  if (block.launch().run.hazards) {
+    record = block.shadow().issue_copy(stamp(thread, site), observer(thread), offset, size,
+                                       bytes > 0 ? src : nullptr);
+  }
+  std::memset(block.shared() + offset, 0xff, size);  // a read before the wait returns NaN
+  thread.copies.push_back({offset, src, bytes, size, record, thread.open_group});
+}
+
 void cp_async_wait(int pending_groups, const char* label, int line, const char* file) {
   const Site site{file, line};
   if (skips(Instruction::kCpAsyncWait, site, label)) return;
@@ -210,7 +213,7 @@ void cp_async_wait(int pending_groups, const char* label, int line, const char* 
     const Copy& copy = thread.copies[thread.landed++];
     unsigned char* target = block.shared() + copy.offset;
     if (copy.bytes > 0) copy_global(target, copy.source, copy.bytes);
-    std::memset(target + copy.bytes, 0, kCopyBytes - copy.bytes);
+    std::memset(target + copy.bytes, 0, copy.size - copy.bytes);
     if (block.launch().run.hazards) block.shadow().land_copy(copy.record, stamp(thread, site));
   }
   if (thread.landed == thread.copies.size()) {

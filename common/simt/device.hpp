@@ -65,6 +65,9 @@ inline float checked(float x, int line, const char* file) {
     check_landed(std::bit_cast<uint32_t>(x), line, file);
   return x;
 }
+// cp_async_16 for copies of 4, 8 or 16 bytes.
+void cp_async(uint32_t dst, const void* src, int copy_bytes, int source_bytes, int line,
+              const char* file);
 void cp_async_wait(int pending_groups, const char* label, int line, const char* file);
 void ldmatrix(uint32_t* r, int count, bool trans, uint32_t addr, int line, const char* file);
 void load_global(void* value, const void* p, size_t bytes, int line, const char* file);

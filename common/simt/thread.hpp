@@ -23,7 +23,8 @@ struct Warp;
 struct Copy {  // a cp.async in flight
   uint32_t offset;
   const void* source;
-  uint32_t bytes;   // bytes read from the source; zeros fill up to 16
+  uint32_t bytes;   // bytes read from the source; zeros fill up to `size`
+  uint32_t size;    // 4, 8 or 16
   uint32_t record;  // number of the record in the shadow memory
   int group;
 };

@@ -215,12 +215,13 @@ void Traffic::count(const WarpAccess& access) {
   count_instruction(access.instruction);
   switch (access.instruction) {
     case Instruction::kCpAsync: {
-      const int wavefronts = access_wavefronts(shared, access.lanes, 16, false);
-      const int ideal = ceil_div(lanes * 16, kWavefrontBytes);
+      const int wavefronts = access_wavefronts(shared, access.lanes, access.bytes, false);
+      const int ideal = ceil_div(lanes * access.bytes, kWavefrontBytes);
       counters_.shared_store_wavefronts += wavefronts;
       counters_.shared_store_wavefronts_ideal += ideal;
       // If only some lanes copy and others fill with zeros, hardware takes a few more passes.
-      if (wavefronts != ideal || lanes != kWarpSize || lanes_that_read(access) % kWarpSize != 0) {
+      if (access.bytes != 16 || wavefronts != ideal || lanes != kWarpSize ||
+          lanes_that_read(access) % kWarpSize != 0) {
         estimate(&Counters::shared_store_wavefronts);
       }
       [[fallthrough]];
@@ -236,7 +237,7 @@ void Traffic::count(const WarpAccess& access) {
       counters_.global_load_sectors_ideal += std::min(sectors, ceil_div(bytes, kSectorBytes));
       // Not measured for single bytes and for copies of less than 16 bytes.
       const bool unknown = access.instruction == Instruction::kCpAsync
-                               ? bytes != 16 * lanes_that_read(access)
+                               ? access.bytes != 16 || bytes != 16 * lanes_that_read(access)
                                : access.bytes == 1;
       if (estimated || unknown) estimate(&Counters::global_load_sectors);
       break;

@@ -65,3 +65,19 @@ __device__ static inline void* __cvta_global_to_generic(size_t p);
 #include <__clang_cuda_intrinsics.h>
 
 #include "emucuda_warp.h"
+
+// `__shared__ alignas(16) T x[…]`, the spelling of CUDA's own guide, is an error for clang. The driver
+// tries a file that fails so again with this macro; the headers before it need the keyword.
+#ifdef EMUCUDA_ALIGNAS
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+#define alignas(...) __attribute__((aligned(__VA_ARGS__)))
+#endif

@@ -74,7 +74,8 @@ int main() {
     floats[i] = 1 + i / 128.0f;
   }
   halves<<<1, 64>>>(in, pairs);
-  check(__low2float(pairs[6]) == 2 * 2.25f + 0.5f && __high2float(pairs[6]) == 4.5f + 2.25f, "half2");
+  check(__low2float(pairs[6]) == 2 * 2.25f + 0.5f && __high2float(pairs[6]) == 4.5f + 2.25f,
+        "half2");
   bfloats<<<1, 64>>>(floats, bfloats_out);
   check(__bfloat162float(bfloats_out[0]) == 2 && __bfloat162float(bfloats_out[1]) == 2.0f &&
             __bfloat162float(bfloats_out[3]) == 2.03125f,

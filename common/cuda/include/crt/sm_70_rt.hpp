@@ -4,16 +4,16 @@
 extern "C" __device__ void emucuda_nanosleep(unsigned ns);
 __device__ static inline void __nanosleep(unsigned ns) { emucuda_nanosleep(ns); }
 
-#define EMUCUDA_MATCH(T, width, U)                                                     \
-  __device__ static inline unsigned __match_any_sync(unsigned mask, T value) {         \
-    U bits = 0;                                                                        \
-    memcpy(&bits, &value, sizeof value);                                               \
-    return __match##width##_any_sync(mask, bits);                                      \
-  }                                                                                    \
+#define EMUCUDA_MATCH(T, width, U)                                                        \
+  __device__ static inline unsigned __match_any_sync(unsigned mask, T value) {            \
+    U bits = 0;                                                                           \
+    memcpy(&bits, &value, sizeof value);                                                  \
+    return __match##width##_any_sync(mask, bits);                                         \
+  }                                                                                       \
   __device__ static inline unsigned __match_all_sync(unsigned mask, T value, int* same) { \
-    U bits = 0;                                                                        \
-    memcpy(&bits, &value, sizeof value);                                               \
-    return __match##width##_all_sync(mask, bits, same);                                \
+    U bits = 0;                                                                           \
+    memcpy(&bits, &value, sizeof value);                                                  \
+    return __match##width##_all_sync(mask, bits, same);                                   \
   }
 EMUCUDA_MATCH(int, 32, unsigned)
 EMUCUDA_MATCH(unsigned, 32, unsigned)
