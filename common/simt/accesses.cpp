@@ -35,10 +35,10 @@ void note_load(Thread& thread, uint64_t address, const void* value, size_t bytes
   thread.block->note_load(thread, address, bits, site);
 }
 
-// Records an ordinary write to memory that a tensor copy may access.
+// Records an ordinary write to memory that an async access may use later.
 void note_global_write(const Thread& thread, const void* p, size_t bytes, const Site& site) {
   const auto address = reinterpret_cast<uint64_t>(p);
-  if (!thread.block->launch().run.hazards || !in_tensor_maps(address)) return;
+  if (!thread.block->launch().run.hazards) return;
   thread.block->shadow().global_write(stamp(thread, site), address, static_cast<uint32_t>(bytes));
 }
 

@@ -46,6 +46,9 @@ void Block::begin(int index, int rank) {
                         launch_.run.granule_bytes);
   }
   global_log_.begin(index, static_cast<int>(warps_.size()));
+  async_global_.clear();
+  async_begin_ = std::numeric_limits<uint64_t>::max();
+  async_end_ = 0;
   traffic_.begin_block(index, static_cast<int>(warps_.size()));
   state_ = State::kWaiting;
   aborting_ = polling_ = false;
@@ -417,6 +420,55 @@ void Block::end_from_signal(Thread& thread, const std::string& what) {
   thread.finished = true;  // the content of its stack is lost
   running_thread = nullptr;
   leave_fiber(thread.fiber, main_);
+}
+
+void Block::note_async_global(const Thread& thread, GlobalUse use, const Site& site, int engine,
+                              uint32_t time, const void* p, size_t bytes) {
+  if (!launch_.run.hazards) return;
+  const auto begin = reinterpret_cast<uint64_t>(p);
+  check_async_global(thread, use, site, p, bytes);
+  if (launch_.many_blocks) {
+    const Clock& clock = thread.clock != nullptr ? *thread.clock : thread.warp->clock;
+    global_log_.add_engine(use, site, engine, time, clock.foreign, begin,
+                           static_cast<uint32_t>(bytes));
+  }
+  async_begin_ = std::min(async_begin_, begin);
+  async_end_ = std::max(async_end_, begin + bytes);
+  const uint32_t issue_time = thread.warp->time;
+  if (!async_global_.empty()) {
+    AsyncGlobal& last = async_global_.back();
+    if (last.end == begin && last.use == use && last.engine == engine && last.time == time &&
+        last.thread == thread.index && last.issue_time == issue_time &&
+        same_site(last.site, site)) {
+      last.end += bytes;
+      return;
+    }
+  }
+  async_global_.push_back(
+      {begin, begin + bytes, use, engine, thread.index, time, issue_time, site});
+}
+
+void Block::find_async_global(const Thread& thread, GlobalUse use, const Site& site, uint64_t begin,
+                              uint64_t end) {
+  const Observer observes = observer(thread);
+  for (const AsyncGlobal& one : async_global_) {
+    if (begin >= one.end || end <= one.begin) continue;
+    if (one.use == use && use != GlobalUse::kWrite) continue;  // two reads, or two atomic accesses
+    if (!observes.knows(one.thread, one.issue_time) ||
+        observes.knows_engine(one.engine, one.time)) {
+      continue;
+    }
+    const uint64_t address = std::max(begin, one.begin);
+    return report(HazardKind::kGlobalRace, thread, site, address, [&] {
+      const bool reads = one.use == GlobalUse::kRead;
+      // NOLINTNEXTLINE(performance-no-int-to-ptr): the address is only printed
+      const auto* const place = reinterpret_cast<const void*>(address);
+      return std::string(use == GlobalUse::kRead ? "reads " : "writes ") + describe_address(place) +
+             ", which the copy issued at " + to_string(one.site) + (reads ? " reads" : " writes") +
+             ": no wait for its completion is between" +
+             (reads ? "" : "; tma_store_wait_read waits for its reads only");
+    });
+  }
 }
 
 // Wakes each thread that is inside its kernel, with aborting_ set. The thread throws Unwind and

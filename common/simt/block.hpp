@@ -13,6 +13,7 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <random>
 #include <string>
@@ -251,13 +252,27 @@ class Block {
     return first ? joined_ : nullptr;
   }
 
-  /// Logs an access to global memory, because another block may access the same bytes.
+  /// Logs an access to global memory, because another block may access the same bytes, and checks
+  /// it against the copies of this block.
   void note_global(const Thread& thread, GlobalUse use, const Site& site, const void* p,
                    size_t bytes) {
+    check_async_global(thread, use, site, p, bytes);
     if (!launch_.many_blocks || !launch_.run.hazards) return;
     const Clock& clock = thread.clock != nullptr ? *thread.clock : thread.warp->clock;
     global_log_.add(use, site, thread.index, thread.warp->time, clock.foreign,
                     reinterpret_cast<uint64_t>(p), static_cast<uint32_t>(bytes));
+  }
+  /// The same for an async access by a tensor copy or bulk_reduce_add, which `thread` issues and
+  /// `engine` completes at `time`. Only knowledge of that time orders later accesses after it.
+  void note_async_global(const Thread& thread, GlobalUse use, const Site& site, int engine,
+                         uint32_t time, const void* p, size_t bytes);
+  /// Reports an access of `thread` to bytes that an earlier async access of this block uses, if
+  /// `thread` knows that it was issued and not that it has completed.
+  void check_async_global(const Thread& thread, GlobalUse use, const Site& site, const void* p,
+                          size_t bytes) {
+    const auto begin = reinterpret_cast<uint64_t>(p);
+    if (begin < async_end_ && begin + bytes > async_begin_) [[unlikely]]
+      find_async_global(thread, use, site, begin, begin + bytes);
   }
   std::vector<BlockLog>& global_logs() { return global_logs_; }
 
@@ -375,7 +390,20 @@ class Block {
   HazardLog hazards_;
   Shadow shadow_;
   Traffic traffic_;
+  struct AsyncGlobal {
+    uint64_t begin, end;
+    GlobalUse use;
+    int engine, thread;
+    uint32_t time, issue_time;  // of the engine, of the thread's warp
+    Site site;
+  };
+  void find_async_global(const Thread& thread, GlobalUse use, const Site& site, uint64_t begin,
+                         uint64_t end);
+
   BlockLog global_log_;
+  std::vector<AsyncGlobal> async_global_;
+  uint64_t async_begin_ = std::numeric_limits<uint64_t>::max(),
+           async_end_ = 0;             // of the lowest, of the highest
   std::vector<BlockLog> global_logs_;  // logs of finished blocks
   std::deque<SyncSite> sync_sites_;    // places that any block on this CPU thread has reached
   Barrier barriers_[kNumBarriers];

@@ -50,20 +50,37 @@ uint32_t mbarrier_at(Thread& thread, uint32_t address, const Site& site) {
   return static_cast<uint32_t>(offset);
 }
 
+BulkStores& stores_of(Thread& thread) {
+  if (thread.stores == nullptr) {
+    thread.stores = std::make_unique<BulkStores>();
+    thread.stores->engine = thread.block->new_engine();
+    thread.stores->writing_engine = thread.block->new_engine();
+  }
+  return *thread.stores;
+}
+
+// Reports an ordinary write of this block to bytes of global memory that the async access of
+// `thread` uses, if no proxy fence is between the two.
+void check_fence(const Thread& thread, Instruction instruction, const Site& site, const void* p,
+                 size_t bytes) {
+  Shadow& shadow = thread.block->shadow();
+  if (!thread.block->launch().run.hazards || !shadow.has_global_writes()) return;
+  Access access = stamp(thread, site);
+  access.engine = 0;  // any number, because the report names the copy and not the thread
+  access.engine_work = instruction;
+  shadow.check_global_fence(access, observer(thread), reinterpret_cast<uint64_t>(p), bytes);
+}
+
 // Starts the thread's read of `bytes` of shared memory for a bulk store.
 void begin_store(Thread& thread, TensorCopy& copy, Instruction instruction, uint32_t bytes,
                  const Site& site) {
   Block& block = *thread.block;
-  if (thread.stores == nullptr) {
-    thread.stores = std::make_unique<BulkStores>();
-    thread.stores->engine = block.new_engine();
-  }
-  BulkStores& stores = *thread.stores;
+  BulkStores& stores = stores_of(thread);
   copy.phase = stores.open_group;
   if (block.launch().run.hazards) {
     Access access = stamp(thread, site);
     access.engine = static_cast<int16_t>(stores.engine);
-    access.engine_time = stores.done + static_cast<uint32_t>(stores.copies.size()) + 1;
+    access.engine_time = stores.next_time();
     access.engine_work = instruction;
     copy.record = block.shadow().begin_async_read(access);
     const Observer issuer = observer(thread);
@@ -114,19 +131,19 @@ bool begin_copy(Thread& thread, TensorCopy& copy, Instruction instruction, const
     if (first == nullptr) first = row;
     end = row + row_bytes;
     inside += static_cast<uint32_t>(row_bytes);
-    block.note_global(thread, use, site, row, row_bytes);
+    if (use == GlobalUse::kWrite) {  // a load is noted with its mbarrier
+      const BulkStores& stores = stores_of(thread);
+      block.note_async_global(thread, use, site, stores.writing_engine, stores.next_time(), row,
+                              row_bytes);
+    }
   });
   if (first != nullptr &&
       !global_ok(block, thread, site, "copies", first, static_cast<size_t>(end - first), 1)) {
     return false;
   }
   if (block.launch().run.hazards && block.shadow().has_global_writes()) {
-    Access access = stamp(thread, site);
-    access.engine = 0;  // any number, because the report names the copy and not the thread
-    access.engine_work = instruction;
     for_each_row(copy, use, [&](const char* row, size_t row_bytes) {
-      block.shadow().check_global_fence(access, observer(thread), reinterpret_cast<uint64_t>(row),
-                                        row_bytes);
+      check_fence(thread, instruction, site, row, row_bytes);
     });
   }
   if (WarpAccess* access = block.join(thread, instruction, site, 0)) {
@@ -260,7 +277,10 @@ void fence_proxy_async_global(int line, const char* file) {
 void tma_store_commit(int line, const char* file) {
   const Site site{file, line};
   Thread* thread = begin_counted(Instruction::kTmaStoreCommit, site);
-  if (thread != nullptr && thread->stores != nullptr) ++thread->stores->open_group;
+  if (thread == nullptr || thread->stores == nullptr) return;
+  BulkStores& stores = *thread->stores;
+  ++stores.open_group;
+  stores.issued.push_back(stores.next_time() - 1);
 }
 
 void bulk_reduce_add(float* dst, uint32_t src, uint32_t bytes, int line, const char* file) {
@@ -274,7 +294,10 @@ void bulk_reduce_add(float* dst, uint32_t src, uint32_t bytes, int line, const c
   }
   if (!shared_ok(block, thread, site, "adds", src, bytes, kChunkBytes)) return;
   if (!global_ok(block, thread, site, "adds to", dst, bytes, kChunkBytes)) return;
-  block.note_global(thread, GlobalUse::kAtomic, site, dst, bytes);
+  const BulkStores& stores = stores_of(thread);
+  block.note_async_global(thread, GlobalUse::kAtomic, site, stores.writing_engine,
+                          stores.next_time(), dst, bytes);
+  check_fence(thread, Instruction::kBulkReduceAdd, site, dst, bytes);
   TensorCopy copy;
   copy.map.data = dst;
   copy.map.sizes[0] = bytes / int64_t{sizeof *dst};
@@ -354,8 +377,6 @@ void check_landed(uint32_t bits, int line, const char* file) {
   }
 }
 
-void note_tensor_map(const fa::TensorBox& box) { fa::simt::note_tensor_map(box); }
-
 void tma_load(uint32_t dst, const TensorMap& map, std::initializer_list<int> at, uint32_t mbarrier,
               int line, const char* file) {
   const Site site{file, line};
@@ -402,6 +423,11 @@ void tma_store_wait(int pending_groups, bool read, int line, const char* file) {
     thread->clock->foreign = thread->warp->clock.foreign;
   }
   thread->clock->learn_warp(stores.engine, stores.done + 1);
+  const int complete = std::min(stores.open_group - pending_groups, stores.open_group);  // groups
+  if (!read && complete > 0) {
+    const uint32_t last = stores.issued[static_cast<size_t>(complete) - 1];
+    thread->clock->learn_warp(stores.writing_engine, last + 1);
+  }
 }
 
 void wgmma(float* d, int n, uint32_t* a, uint64_t descriptor_a, uint64_t descriptor_b,

@@ -51,6 +51,15 @@ class BlockLog {
     add_entry(set[next_way_++ % kWays], use, site, thread, time, known, address, bytes);
   }
 
+  /// Adds an access of an engine (clock.hpp). It is ordered before what knows this time of the
+  /// engine.
+  void add_engine(GlobalUse use, const Site& site, int engine, uint32_t time,
+                  const std::shared_ptr<const Foreign>& known, uint64_t address, uint32_t bytes) {
+    Stream unused;
+    add_entry(unused, use, site, engine * kWarpSize, time, known, address, bytes);
+    entries_.back().thread = -1;
+  }
+
   /// Notes that this block has synchronized with others, so that the time of each warp's access
   /// matters.
   void orders_warps() { orders_warps_ = true; }

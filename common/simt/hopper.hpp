@@ -66,10 +66,6 @@ struct TensorMap {
   fa::TensorBox box;
 };
 
-namespace detail {
-void note_tensor_map(const fa::TensorBox& box);  // the emulator checks stores to this memory
-}
-
 /// Returns the map of a tensor with 1 to 5 dimensions, the innermost first. `sizes` counts
 /// elements, `strides` are in bytes and leave out the innermost dimension, and `box` is the number
 /// of elements per dimension that one instruction copies. Throws fa::InputError.
@@ -77,9 +73,7 @@ template <class T>
 TensorMap make_tensor_map(const T* data, std::initializer_list<int64_t> sizes,
                           std::initializer_list<int64_t> strides, std::initializer_list<int> box,
                           Swizzle swizzle) {
-  const TensorMap map = {fa::make_tensor_box(data, sizeof(T), sizes, strides, box, swizzle)};
-  detail::note_tensor_map(map.box);
-  return map;
+  return {fa::make_tensor_box(data, sizeof(T), sizes, strides, box, swizzle)};
 }
 
 enum class WgmmaType { bf16, fp16, e4m3 };

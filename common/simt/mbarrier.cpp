@@ -148,6 +148,10 @@ void Mbarriers::load(Thread& thread, uint32_t offset, TensorCopy copy, const Sit
       });
     }
     copy.record = block_.shadow().bulk_write(access, issuer, copy.offset, bytes, copy.map.data);
+    for_each_row(copy, GlobalUse::kRead, [&](const char* row, size_t row_bytes) {
+      block_.note_async_global(thread, GlobalUse::kRead, site, barrier.engine, access.engine_time,
+                               row, row_bytes);
+    });
   }
   std::memset(block_.shared() + copy.offset, 0xff, bytes);  // a read before the wait returns NaN
   barrier.copies.push_back(copy);

@@ -51,11 +51,6 @@ void store_box(const TensorCopy& copy, const unsigned char* shared);
 void for_each_row(const TensorCopy& copy, GlobalUse use,
                   const std::function<void(const char*, size_t)>& f);
 
-/// Records the memory that a tensor map covers. in_tensor_maps is true for addresses between the
-/// lowest and the highest byte of all maps that the process has made.
-void note_tensor_map(const TensorBox& map);
-bool in_tensor_maps(uint64_t address);
-
 class Mbarriers {
  public:
   explicit Mbarriers(Block& block) : block_(block) {}

@@ -224,7 +224,7 @@ class Shadow {
   Fences shared_fences_, global_fences_;
   std::vector<Stamp> stamps_;  // [number of the write], since the start of the block
 
-  // The last ordinary write to each 16 bytes of global memory that a tensor map covers.
+  // The last ordinary write to each 16 bytes of global memory.
   static constexpr uint64_t kPageBytes = 4096, kUnitBytes = 16;
   struct GlobalWrite {
     Stamp stamp;

@@ -48,24 +48,7 @@ uint32_t place_in_shared(const TensorCopy& copy, uint32_t dense) {
   return swizzled(copy.map.swizzle, kSharedBase + copy.offset + dense) - kSharedBase;
 }
 
-// Atomic, because kernels on any CPU thread read them.
-std::atomic<uint64_t> first_mapped{~uint64_t{0}}, mapped_end{0};
-
 }  // namespace
-
-void note_tensor_map(const TensorBox& map) {
-  const auto begin = reinterpret_cast<uint64_t>(map.data);
-  uint64_t end = begin;
-  for (int i = 0; i < map.rank; ++i) end += static_cast<uint64_t>(map.sizes[i] * map.strides[i]);
-  uint64_t old = first_mapped;
-  while (begin < old && !first_mapped.compare_exchange_weak(old, begin)) {
-  }
-  old = mapped_end;
-  while (end > old && !mapped_end.compare_exchange_weak(old, end)) {
-  }
-}
-
-bool in_tensor_maps(uint64_t address) { return address >= first_mapped && address < mapped_end; }
 
 void load_box(const TensorCopy& copy, unsigned char* shared) {
   const auto row_bytes = copy.map.box[0] * copy.map.element_bytes;

@@ -139,7 +139,10 @@ void next_tile_too_early(float* sums, bool broken) {
 
 // Bulk adds do not race with each other, but with a plain store of another block.
 void clears_in_the_same_launch(float* sums, bool broken) {
-  if (broken && block_index() == 0 && thread_index() == 0) store_global(sums, 0.0f);
+  if (broken && block_index() == 0 && thread_index() == 0) {
+    store_global(sums, 0.0f);
+    fence_proxy_async_global();
+  }
   store_tile(1.0f);
   fence_proxy_async();
   block_sync();
@@ -148,6 +151,74 @@ void clears_in_the_same_launch(float* sums, bool broken) {
     tma_store_commit();
     tma_store_wait<0>();
   }
+}
+
+// An ordinary store before the bulk add, to the same element.
+void no_global_fence(float* sums, bool broken) {
+  store_tile(1.0f);
+  fence_proxy_async();
+  if (thread_index() == 5) {
+    store_global(sums + 7, 3.0f);
+    if (!broken) fence_proxy_async_global();
+  }
+  block_sync();
+  if (thread_index() > 0) return;
+  bulk_reduce_add(sums, dynamic_smem(), kBytes);
+  tma_store_commit();
+  tma_store_wait<0>();
+}
+
+// The sum is read after a wait that covers the reads of shared memory only.
+void sum_read_too_early(float* sums, bool broken) {
+  store_tile(1.0f);
+  fence_proxy_async();
+  block_sync();
+  if (thread_index() == 0) {
+    bulk_reduce_add(sums, dynamic_smem(), kBytes);
+    tma_store_commit();
+    broken ? tma_store_wait_read<0>() : tma_store_wait<0>();
+  }
+  block_sync();
+  if (thread_index() == 40) store_shared<float>(number(0, 0), load_global(sums + 9));
+}
+
+// The older of two groups has been waited for, the newer one not.
+void newer_group(float* sums, bool broken) {
+  store_tile(1.0f);
+  fence_proxy_async();
+  block_sync();
+  if (thread_index() > 0) return;
+  for (int half = 0; half < 2; ++half) {
+    bulk_reduce_add(sums + half * kFloats / 2, dynamic_smem(), kBytes / 2);
+    tma_store_commit();
+  }
+  tma_store_wait_read<0>();
+  tma_store_wait<1>();
+  store_global(sums + (broken ? kFloats / 2 : 0), 0.0f);
+  tma_store_wait<0>();
+}
+
+// Another block reads the sum after a flag, which the adding thread sets without a wait.
+template <bool kReadOnly>
+void flag_too_early(float* sums, int* flag, bool broken) {
+  if (block_index() == 1) {
+    if (thread_index() == 0) {
+      while (load_acquire(flag) == 0) {
+      }
+      store_shared<float>(number(0, 0), load_global(sums + 3));
+    }
+    return;
+  }
+  store_tile(1.0f);
+  fence_proxy_async();
+  block_sync();
+  if (thread_index() > 0) return;
+  bulk_reduce_add(sums, dynamic_smem(), kBytes);
+  tma_store_commit();
+  if (!broken) tma_store_wait<0>();
+  if (broken && kReadOnly) tma_store_wait_read<0>();
+  store_release(flag, 1);
+  tma_store_wait<0>();
 }
 
 void stmatrix_without_fence(float* sums, bool broken) {
@@ -188,6 +259,20 @@ TEST_CASE("a bulk add: its hazards, each with a twin that has none") {
   twins(no_fence, "missing_proxy_fence");
   twins(next_tile_too_early, "overwrite_while_read");
   twins(clears_in_the_same_launch, "global_race", 2);
+  twins(no_global_fence, "missing_proxy_fence");
+  twins(sum_read_too_early, "global_race");
+  twins(newer_group, "global_race");
+  for (const auto kernel : {flag_too_early<false>, flag_too_early<true>}) {
+    check_twins(
+        [&](const Config& config, bool broken) {
+          Buffer<float> sums(kFloats, "sums");
+          Buffer<int> flag(1, "flag");
+          return fa::simt::run(config, [&] {
+            launch(kernel, 2, kThreads, kSmem, sums.data(), flag.data(), broken);
+          });
+        },
+        "global_race");
+  }
   twins(stmatrix_without_fence, "missing_proxy_fence");
   twins(outside, "out_of_bounds");
   twins(misaligned, "misaligned");

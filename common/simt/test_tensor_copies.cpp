@@ -505,6 +505,56 @@ TEST_CASE("missing_proxy_fence") {
 }
 
 // The source of a tensor store is overwritten before it has been read.
+// The bytes that a load reads are overwritten before the wait for it.
+void overwrites_what_is_loaded(TensorMap map, TensorMap, float* out, bool broken) {
+  init(0, 1);
+  block_sync();
+  if (thread_index() == 0) fill(0, map);
+  block_sync();
+  auto* const tensor = const_cast<float*>(static_cast<const float*>(map.box.data));
+  if (broken && thread_index() == 33) store_global(tensor + 5, 1.0f);
+  mbarrier_wait(barrier(0), 0);
+  store_global(out + thread_index(), read_tile(0));
+  if (!broken && thread_index() == 33) store_global(tensor + 5, 1.0f);
+}
+
+// Another block overwrites them after a flag, which block 0 sets before its load has completed.
+void flag_before_the_load(TensorMap map, int* flag, bool broken) {
+  if (block_index() == 1) {
+    if (thread_index() > 0) return;
+    while (load_acquire(flag) == 0) {
+    }
+    auto* const tensor = const_cast<float*>(static_cast<const float*>(map.box.data));
+    store_global(tensor + 5, 1.0f);
+    return;
+  }
+  init(0, 1);
+  block_sync();
+  if (thread_index() == 0) {
+    fill(0, map);
+    if (!broken) mbarrier_wait(barrier(0), 0);
+    store_release(flag, 1);
+  }
+  mbarrier_wait(barrier(0), 0);
+}
+
+// The bytes that a store writes are read after a wait for its reads only.
+void reads_what_is_stored(TensorMap, TensorMap store, float* out, bool broken) {
+  for (int i = 0; i < 4; ++i) {
+    store_shared<float>(tile(0) + 4u * static_cast<uint32_t>(thread_index() + i * kThreads), 1.0f);
+  }
+  fence_proxy_async();
+  block_sync();
+  if (thread_index() == 0) {
+    tma_store_2d(store, 0, 0, tile(0));
+    tma_store_commit();
+    broken ? tma_store_wait_read<0>() : tma_store_wait<0>();
+  }
+  block_sync();
+  if (thread_index() == 40)
+    store_global(out, load_global(static_cast<const float*>(store.box.data)));
+}
+
 void overwrites_what_is_stored(TensorMap, TensorMap store, float*, bool broken) {
   for (int i = 0; i < 4; ++i) {
     store_shared<float>(tile(0) + 4u * static_cast<uint32_t>(thread_index() + i * kThreads), 1.0f);
@@ -535,6 +585,17 @@ void ends_before_it_is_stored(TensorMap, TensorMap store, float*, bool broken) {
 
 TEST_CASE("a tensor store whose source is not kept") {
   twins(overwrites_what_is_stored, "overwrite_while_read");
+  twins(overwrites_what_is_loaded, "global_race");
+  check_twins(
+      [](const Config& config, bool broken) {
+        Maps maps;
+        Buffer<int> flag(1, "flag");
+        return fa::simt::run(config, [&] {
+          launch(flag_before_the_load, 2, kThreads, kSmem, maps.map, flag.data(), broken);
+        });
+      },
+      "global_race");
+  twins(reads_what_is_stored, "global_race");
   twins(ends_before_it_is_stored, "overwrite_while_read");
 }
 

@@ -41,10 +41,14 @@ struct Wait {
 
 /// Bulk copies from shared to global memory that one thread issued.
 struct BulkStores {
-  int engine;
+  int engine;                     // of their reads of shared memory
+  int writing_engine;             // of their writes to global memory
   std::deque<TensorCopy> copies;  // not yet executed; TensorCopy::phase is the commit group
   uint32_t done = 0;              // executed copies
   int open_group = 0;
+  std::vector<uint32_t> issued;  // [committed groups]: copies up to the end of the group
+
+  uint32_t next_time() const { return done + static_cast<uint32_t>(copies.size()) + 1; }
 };
 
 /// Repeated loads that return known values, as in a loop that polls a flag: see Block::note_load.
