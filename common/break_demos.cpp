@@ -213,7 +213,7 @@ int run_breakable(const BreakDemos& demos, int argc, char** argv, const Breakabl
   const std::vector<Argument> given = grouped(Words(argv + 1, argv + argc));
   const Words names = named_breaks(given);
   const Words settings = split(std::string(SETTINGS) + " " + demos.settings);
-  const bool own_input = !demos.run_inputs || !without(given, settings).empty();
+  const bool own_input = !without(given, settings).empty();
   const bool is_known = !names.empty() && find(demos, names.front()) != nullptr;
   if (demos.all.empty() || names.empty() || has(given, "--help") || (own_input && !is_known)) {
     BreakRun run;  // a command may have a --break of its own
@@ -225,7 +225,7 @@ int run_breakable(const BreakDemos& demos, int argc, char** argv, const Breakabl
   std::vector<Argument> broken = given;
   std::string heading;
   if (!own_input) {
-    Words options;
+    Words options = split(demos.not_taken);
     for (const Argument& one : given) options.push_back(one.option);
     const std::vector<Argument> input = without(grouped(split(demo.input)), options);
     broken = with(input, given);

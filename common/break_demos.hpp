@@ -25,8 +25,8 @@ struct BreakDemo {
 struct BreakDemos {
   const char* program = "";             // "ch03_basic_kernel"
   std::span<const BreakDemo> all = {};  // in the order of --list-breaks
-  bool run_inputs = true;               // false: --break alone runs the program's default input
-  const char* settings = "";  // options of the program that change neither tensors nor masks
+  const char* not_taken = "";  // options of the inputs that this run does not take: "--ranks"
+  const char* settings = "";   // options of the program that change neither tensors nor masks
 };
 
 // Result of a run, to be compared with another run.

@@ -176,8 +176,16 @@ class Cli(unittest.TestCase):
         result = by_mpi("--ranks", "3", ranks=2)
         self.assertEqual(result.returncode, 2)
         self.assertEqual(result.stderr.count("error: "), 1, result.stderr)
-        result = by_mpi("--break", "bf16-hops", ranks=2)
-        self.assertEqual(result.returncode, 1, result.stderr)
+
+    @unittest.skipUnless(HAS_MPI, "built without MPI")
+    def test_a_break_alone_runs_the_input_that_shows_it(self):
+        for name, options in (("bf16-hops", "--shape 1,2,256,256,32"),
+                              ("local-positions", "--shape 1,2,256,256,32 --schedule overlap --causal")):
+            result = by_mpi("--break", name, ranks=2)
+            self.assertEqual(result.returncode, 1, result.stderr)
+            self.assertIn(f"input: {options}, which shows {name}\n", result.stdout)
+            self.assertIn("ranks      2, by ", result.stdout)
+            self.assertRegex(result.stdout, "symptom +intact: the check passes.*\n +broken: .* wrong")
 
     @unittest.skipUnless(HAS_MPI, "built without MPI")
     def test_ranks_that_were_started_differently(self):

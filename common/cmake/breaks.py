@@ -54,7 +54,7 @@ def header(directory, every):
     return (f"#pragma once\n// Made from chapters/{directory}/breaks.json by common/cmake/breaks.py.\n\n"
             f"#include \"common/break_demos.hpp\"\n\n"
             f"inline constexpr fa::BreakDemo {table}_TABLE[] = {{\n{rows}}};\n"
-            f"inline constexpr fa::BreakDemos {table}{{{program}, {table}_TABLE, true, {settings}}};\n")
+            f"inline constexpr fa::BreakDemos {table}{{{program}, {table}_TABLE, \"\", {settings}}};\n")
 
 
 if __name__ == "__main__":
