@@ -53,14 +53,14 @@ export default {
     options: SHAPES.map((shape) => [shape, shape_words(shape)]) }],
 
   draw(data, state, width) {
-    const wide = width >= WIDE, left = wide ? 394 : 150, pitch = wide ? 24 : 26, head = wide ? 31 : 34
+    const wide = width >= WIDE, left = wide ? 394 : 150, pitch = wide ? 22 : 26, head = wide ? 28 : 34
     const speeds = data.shapes[state.shape], most = Math.max(...Object.values(speeds).flatMap((run) =>
       Object.entries(run).filter(([name]) => name !== 'flex').map(([, tflops]) => tflops)))
     const x = (tflops) => left + tflops / most * (width - left - (wide ? 62 : 44))
     let y = 20
     const parts = Object.keys(RUNS).map((run) => {
       const top = y + head, rungs = rungs_of(run, speeds[run]), bottom = top + rungs.length * pitch
-      const title = text(2, wide ? top - 8 : top - 20, RUNS[run][0], { class: 'small strong muted' })
+      const title = text(2, wide ? top - 7 : top - 20, RUNS[run][0], { class: 'small strong muted' })
       const bars = rungs.map(({ focus, chapter, tflops }, i) => {
         const at = top + i * pitch, on = state.focus === focus, words = at + pitch / 2 + 5
         return el('a', { href: `chapters/${CHAPTERS[chapter][0]}/`, 'data-focus': focus,
