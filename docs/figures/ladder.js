@@ -53,14 +53,14 @@ export default {
     options: SHAPES.map((shape) => [shape, shape_words(shape)]) }],
 
   draw(data, state, width) {
-    const wide = width >= WIDE, left = wide ? 394 : 150, pitch = wide ? 22 : 26, head = wide ? 28 : 34
+    const wide = width >= WIDE, left = wide ? 394 : 150, pitch = wide ? 22 : 26, head = wide ? 28 : 46
     const speeds = data.shapes[state.shape], most = Math.max(...Object.values(speeds).flatMap((run) =>
       Object.entries(run).filter(([name]) => name !== 'flex').map(([, tflops]) => tflops)))
     const x = (tflops) => left + tflops / most * (width - left - (wide ? 62 : 44))
     let y = 20
     const parts = Object.keys(RUNS).map((run) => {
       const top = y + head, rungs = rungs_of(run, speeds[run]), bottom = top + rungs.length * pitch
-      const title = text(2, wide ? top - 7 : top - 20, RUNS[run][0], { class: 'small strong muted' })
+      const title = text(2, wide ? top - 7 : top - 33, RUNS[run][0], { class: 'small strong muted' })
       const bars = rungs.map(({ focus, chapter, tflops }, i) => {
         const at = top + i * pitch, on = state.focus === focus, words = at + pitch / 2 + 5
         return el('a', { href: `chapters/${CHAPTERS[chapter][0]}/`, 'data-focus': focus,
@@ -73,9 +73,10 @@ export default {
           text(width - 8, words, wide ? tflops.toFixed(1) : tflops.toFixed(0), { class: 'strong end', name: `${run}_${focus}` })])
       })
       const peers = Object.entries(PEERS).filter(([name]) => speeds[run][name]).map(([name, [, short]]) => {
-        const tflops = speeds[run][name], right = name === 'FA3'
-        return [line(x(tflops), top - 4, x(tflops), bottom, { class: 'line-e', 'stroke-dasharray': '5 4' }),
-          text(x(tflops) + (right ? 2 : -3), top - 7, `${short} ${tflops.toFixed(0)}`,
+        const tflops = speeds[run][name], high = name === 'cuDNN' && !wide  // a row of its own
+        const right = name === 'FA3' || name === 'cuDNN' && wide && !speeds[run].FA3
+        return [line(x(tflops), top - (high ? 17 : 4), x(tflops), bottom, { class: 'line-e', 'stroke-dasharray': '5 4' }),
+          text(x(tflops) + (right ? 2 : -3), top - (high ? 20 : 7), `${short} ${tflops.toFixed(0)}`,
             { class: right ? 'small e' : 'small e end', name: `${run}_${name}` })]
       })
       y = bottom
