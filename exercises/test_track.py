@@ -80,7 +80,7 @@ exec {os.environ.get("CMAKE_CXX_COMPILER_LAUNCHER", "")} "$@"
         self.assertIn("TODO(02.1): three loops", self.learn("check", "2.1", code=1))
         self.assertEqual(self.copy.read_bytes(), pristine)
         self.assertEqual([path.name for path in self.copy.parent.iterdir()], ["safe_softmax.hpp"])
-        self.assertIn("edit ", self.learn("next", "02.1"))
+        self.assertIn("  edit", self.learn("next", "02.1"))
         self.assertFalse((self.home / "build").exists())  # no compiler was needed to say so
         self.assertEqual(self.progress()["status"], "todo")
         self.assertIn("try 02.1 first", self.learn("solution", "02.1", code=1))

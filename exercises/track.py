@@ -312,7 +312,8 @@ class Track:
         """Lines that say what to read and what to edit; a long path has a line of its own."""
         for what, path in (("read", exercise.here / "README.md"), ("edit", exercise.copy)):
             line = f"  {what}    {self.shown(path)}"
-            yield line if len(line) <= 80 else f"  {what}\n    {self.shown(path)}"
+            split = f"  {what}\n    {self.shown(path)}"
+            yield split if len(line) > 80 >= len(split) - len(f"  {what}\n") else line
 
     def show_solution(self, exercise, force):
         if not (force or self.entry(exercise).get("tries") or self.passed(exercise)):
