@@ -303,7 +303,7 @@ struct Synchronized {  // an atomic access' place among the clocks
     std::shared_ptr<const Foreign> mine =
         (order & kRelease) != 0 ? thread.block->release_to_others(thread) : thread.fenced;
     std::shared_ptr<const Foreign>& released = clocks.released[key];
-    released = continues ? join(released, mine) : mine;  // a release sequence goes on
+    released = continues ? join(released, mine) : mine;  // a release sequence continues
     if (released == nullptr) clocks.released.erase(key);
   }
 };
