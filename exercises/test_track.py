@@ -327,6 +327,8 @@ exec {os.environ.get("CMAKE_CXX_COMPILER_LAUNCHER", "")} "$@"
             here.mkdir()
             shutil.copy(ROOT / "learn", here)
             shutil.copytree(ROOT / "exercises", here / "exercises", ignore=shutil.ignore_patterns("*.pyc"))
+            (here / "docs").mkdir()
+            shutil.copy(ROOT / "docs" / "lesson_pages.py", here / "docs")
             here.chmod(0o555)
             environment = {key: value for key, value in os.environ.items() if key != "LEARN_HOME"}
             other = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
