@@ -37,7 +37,6 @@ __global__ void product(const half* a, const half* b, float* c) {
   const uint32_t row = a_address + 32 * (lane % 16) + 16 * (lane / 16);
   asm volatile(  // expect read_before_wait
       "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
-      // read_before_wait
       : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
       : "r"(row));
   asm volatile(  // expect read_before_wait
