@@ -239,7 +239,7 @@ fs::path compile(Options options, const fs::path& directory) {
                                      "-Xclang",
                                      "-fcuda-allow-variadic-functions",
                                      "--cuda-gpu-arch=" + options.arch,
-                                     "-Wno-unknown-cuda-version",
+                                     "-w",
                                      "-Wno-unused-command-line-argument",
                                      "-Wno-pass-failed"};
   common = join(common, options.compiler);

@@ -49,6 +49,17 @@ namespace detail {
 
 __device__ inline unsigned lane() { return __nvvm_read_ptx_sreg_laneid(); }
 
+// A value of any type, word by word: shuffle(word) is the word of the other lane.
+template <class T, class F>
+__device__ T by_words(const T& value, F shuffle) {
+  unsigned words[(sizeof(T) + 3) / 4] = {};
+  memcpy(words, &value, sizeof(T));
+  for (unsigned& word : words) word = shuffle(word);
+  T result;
+  memcpy(&result, words, sizeof(T));
+  return result;
+}
+
 // Lanes of one warp, named by a mask.
 class lanes {
  public:
@@ -66,21 +77,21 @@ class lanes {
   }
   template <class T>
   __device__ T shfl(T value, int rank) const {
-    return __shfl_sync(mask_, value, lane_of(rank));
+    return by_words(value, [&](unsigned word) { return __shfl_sync(mask_, word, lane_of(rank)); });
   }
   template <class T>
   __device__ T shfl_down(T value, unsigned delta) const {
     const unsigned to = thread_rank() + delta;
-    return __shfl_sync(mask_, value, lane_of(to < size() ? to : thread_rank()));
+    return shfl(value, to < size() ? to : thread_rank());
   }
   template <class T>
   __device__ T shfl_up(T value, unsigned delta) const {
     const unsigned own = thread_rank();
-    return __shfl_sync(mask_, value, lane_of(own >= delta ? own - delta : own));
+    return shfl(value, own >= delta ? own - delta : own);
   }
   template <class T>
   __device__ T shfl_xor(T value, unsigned bits) const {
-    return __shfl_sync(mask_, value, lane_of(thread_rank() ^ bits));
+    return shfl(value, thread_rank() ^ bits);
   }
 
  protected:
@@ -115,6 +126,8 @@ class thread_block_tile : public detail::lanes {
  public:
   __device__ thread_block_tile()
       : lanes(Size == 32 ? 0xffffffff : ((1u << (Size & 31)) - 1) << (detail::lane() & ~(Size - 1))) {}
+  template <class Other>
+  __device__ thread_block_tile(const thread_block_tile<Size, Other>&) : thread_block_tile() {}
   __device__ static constexpr unsigned size() { return Size; }
   __device__ static constexpr unsigned num_threads() { return Size; }
   __device__ static unsigned thread_rank() { return detail::lane() & (Size - 1); }
@@ -122,19 +135,19 @@ class thread_block_tile : public detail::lanes {
   __device__ static unsigned meta_group_size() { return (thread_block::size() + Size - 1) / Size; }
   template <class T>
   __device__ T shfl(T value, int rank) const {
-    return __shfl_sync(mask_, value, rank, Size);
+    return detail::by_words(value, [&](unsigned word) { return __shfl_sync(mask_, word, rank, Size); });
   }
   template <class T>
   __device__ T shfl_down(T value, unsigned delta) const {
-    return __shfl_down_sync(mask_, value, delta, Size);
+    return detail::by_words(value, [&](unsigned word) { return __shfl_down_sync(mask_, word, delta, Size); });
   }
   template <class T>
   __device__ T shfl_up(T value, unsigned delta) const {
-    return __shfl_up_sync(mask_, value, delta, Size);
+    return detail::by_words(value, [&](unsigned word) { return __shfl_up_sync(mask_, word, delta, Size); });
   }
   template <class T>
   __device__ T shfl_xor(T value, unsigned bits) const {
-    return __shfl_xor_sync(mask_, value, bits, Size);
+    return detail::by_words(value, [&](unsigned word) { return __shfl_xor_sync(mask_, word, bits, Size); });
   }
 };
 template <unsigned Size, class Parent>

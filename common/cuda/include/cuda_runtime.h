@@ -35,6 +35,11 @@
 #include <cstring>
 #include <new>
 
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #ifndef __CUDACC__
 #define __CUDACC__
 #endif

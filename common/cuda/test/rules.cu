@@ -1,7 +1,7 @@
 // What CUDA allows, and what a kernel of the chapters may not do: each check prints a line only if
 // it fails. Races as CUDA defines them, masks, partial warps, atomic operations of every type.
-#include <cstdio>
-#include <cstdlib>
+#include <stdio.h>
+#include <stdlib.h>
 
 static int failures = 0;
 static void check(bool good, const char* what) {
