@@ -1,4 +1,4 @@
-// No rule of accessibility that a machine can check is broken, in light and in dark.
+// Checks the accessibility rules that a machine can check, in light and in dark.
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -8,9 +8,10 @@ import { lesson_urls, ready, with_browser } from './browser.mjs'
 
 const lessons = lesson_urls()
 
-// A colour scheme changes colours and nothing else: in the dark the rules about those are enough, which
-// are most of the work; and blocks of code, most of what there is to look at, have the same few colours on
-// every page: those of every fifth stand for all. FA_EVERY_STATE=1 looks at all rules in both, and at all code.
+// A color scheme changes only colors, so in the dark only the rules about colors are checked, which
+// are most of the work. Most of the elements are code blocks, which have the same few colors on
+// every page, so those of every fifth page are checked. FA_EVERY_STATE=1 checks all rules in both
+// schemes, and all code.
 const EVERY_RULE = { runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa'],
   rules: { 'empty-table-header': { enabled: true }, 'nested-interactive': { enabled: true } } }
 const COLOURS = { runOnly: { type: 'rule', values: ['color-contrast', 'link-in-text-block'] } }

@@ -1,4 +1,4 @@
-// Chapter 17's errors: every number as it was measured, and what the lesson says of them.
+// Compares chapter 17's errors with the measurement and with the lesson.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 

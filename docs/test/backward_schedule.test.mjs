@@ -1,4 +1,4 @@
-// Chapter 10's two orders of the loops: every step and every total, against the program's list.
+// Compares chapter 10's two loop orders, every step and every total, with the program's list.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
@@ -19,7 +19,7 @@ const STATES = LENGTHS.flatMap((length) => [false, true].flatMap((causal) =>
 const listed = ({ length, causal, d_from }, order) =>
   outputs[`${length}${causal ? ',causal' : ''}`].schedules[order + (d_from === 'p' ? ', D from P' : '')]
 
-// The words of the drawing after `step` steps of an order.
+// Returns the expected words of the drawing after `step` steps of an order.
 function expected(run, order, step) {
   const now = run.steps[step - 1]
   const numbers = { [`${order}_step`]: `↓ ${kib(sum(now?.loads))}  ↑ ${kib(sum(now?.stores))}` }
@@ -70,7 +70,7 @@ test('backward_schedule: the steps move all that is moved, and each pair of tile
   }
 })
 
-// Rows finish dQ while dK and dV wait; columns the other way round.
+// Rows finish dQ while dK and dV are incomplete, and columns do the reverse.
 test('backward_schedule: which sums wait', () => {
   for (const state of STATES) {
     for (const [order, own, others] of [['rows', ['dQ'], ['dK', 'dV']], ['columns', ['dK', 'dV'], ['dQ']]]) {

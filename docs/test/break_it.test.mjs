@@ -13,7 +13,7 @@ const fresh = output_of(['ch02_tiled_cpu', 'overflow', '--json', '{json}'])
 const row_of = (p, sums, keys, value, { rows } = fresh) => rows.find((row) =>
   row.p_type === p && row.sums_type === sums && row.keys === keys && row.value === value)
 
-// Every number in the drawing against the program's.
+// Compares every number in the drawing with the program's.
 function compare(numbers, { without_maximum, with_maximum }, score) {
   const index = fresh.scores.indexOf(score)
   for (const key of ['p', 'l', 'o', 'output']) {

@@ -1,4 +1,5 @@
-// A browser on the built site, for the tests: pages that complain fail, figures are driven as a reader would.
+// Opens the built site in a browser for tests. Pages with errors fail, and figures are used as by a
+// reader.
 import assert from 'node:assert/strict'
 import { createReadStream, existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -17,14 +18,14 @@ const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-ru
 
 const CHROMIUM = process.env.FA_CHROMIUM ?? '/usr/bin/chromium'
 
-const BLANK = '/blank', ICON = '/favicon.ico'  // no pages of the site: the blank page asks for an icon
-const LONGEST = 90_000  // milliseconds for anything: machines of CI can be busy
+const BLANK = '/blank', ICON = '/favicon.ico'  // not pages of the site
+const LONGEST = 90_000  // milliseconds for any action, because CI machines can be busy
 
-// The lessons' pages: a chapter may have several.
+// The pages of the lessons. A chapter can have several.
 export const lesson_urls = () => ['/', ...readdirSync(join(SITE, 'chapters'), { recursive: true })
   .filter((path) => path.endsWith('.html')).sort().map((path) => `/chapters/${path.replace(/index\.html$/, '')}`)]
 
-/// The page of a chapter that shows a picture, for example of '02_tiled_cpu' the picture 'tiles'.
+/// Returns the page of a chapter that shows a picture, for example 'tiles' of '02_tiled_cpu'.
 export function page_with(chapter, picture) {
   const still = `data-still="chapters/${chapter}/figures/${picture}.svg"`
   const url = lesson_urls().find((url) => readFileSync(join(SITE, url.replace(/\/$/, '/index.html')), 'utf8').includes(still))
@@ -44,7 +45,8 @@ function serve() {
   return new Promise((done) => server.listen(0, '127.0.0.1', () => done(server)))
 }
 
-// One of each for a file of tests: to start a browser costs as much as to load ten pages.
+// One browser and one server per test file, because starting a browser takes as long as loading ten
+// pages.
 let browser, server
 const started = async () => {
   browser ??= chromium.launch({ executablePath: CHROMIUM, args: FLAGS })
@@ -56,10 +58,11 @@ after(async () => {
   (await server)?.close()
 })
 
-/// Runs `body(open)` with a browser. `open(url, { width, height, scheme, scripts, quiet })` loads a page
-/// of the site and gives Playwright's page, once its scripts run; with `quiet` once nothing more is
-/// fetched. `page.complaints` are its console errors, exceptions and failed requests. A page that is
-/// given back with `page.done()` is loaded into again: a new one costs more than all else.
+/// Runs `body(open)` with a browser. `open(url, { width, height, scheme, scripts, quiet })` loads
+/// a page of the site and returns Playwright's page when its scripts run, or with `quiet` when
+/// nothing more is fetched. `page.complaints` are its console errors, exceptions and failed
+/// requests. `page.done()` returns a page for reuse, because a new page costs more than everything
+/// else.
 export async function with_browser(body) {
   const [browser, site] = await started()
   const contexts = [], idle = []
@@ -96,8 +99,8 @@ export async function with_browser(body) {
   }
 }
 
-/// Scrolls to a figure until it can be used and has its size: figures above it may load on the way and
-/// push it down. A figure in a folded answer is unfolded first, as a reader would do.
+/// Scrolls to a figure until it can be used and has its size, because figures above it can load
+/// meanwhile and move it. A figure in a folded answer is unfolded first, as a reader would do.
 export async function ready(root) {
   await root.evaluate(async (figure, longest) => {
     for (let fold = figure.closest('details'); fold; fold = fold.parentElement.closest('details')) fold.open = true
@@ -106,19 +109,20 @@ export async function ready(root) {
       if (performance.now() - start > longest) throw new Error(`${figure.dataset.figure} does not load`)
       figure.scrollIntoView({ block: 'center' })
     }
-    for (let i = 0; i < 3; i++) await frame()  // its width is measured, and it is drawn for that
+    for (let i = 0; i < 3; i++) await frame()  // it is drawn for its width
   }, LONGEST)
 }
 
-/// A figure of a page, once it can be used. `place` tells figures of one name apart: a number, from 0, or
-/// the name of its picture.
+/// Returns a figure of a page when it can be used. `place` selects among figures of the same
+/// name: a number, from 0, or the name of its picture.
 export async function figure_on(page, name, place = 0) {
   const all = `[data-figure="${name}"]`
   const root = typeof place === 'number' ? page.locator(all).nth(place)
     : page.locator(`${all}[data-still$="/${place}.svg"]`)
   await ready(root)
   const control = (key) => root.locator(`[data-control="${key}"]`)
-  // A figure that is shown a part at a time: does `look` in each part until it finds something.
+  // For a figure that is shown one part at a time, calls `look` in each part until it finds
+  // something.
   const in_parts = async (look) => {
     const parts = control('part').locator('label')
     const count = await parts.count()
@@ -129,20 +133,20 @@ export async function figure_on(page, name, place = 0) {
   }
   return {
     root,
-    /// What is said below the drawing, with what unfolds there.
+    /// Returns the text below the drawing, including text that unfolds.
     words: async () => (await root.locator('.fa-words').allTextContents()).join(' '),
-    /// Waits until these are its words: a program may have to run.
+    /// Waits until the text is `words`, because a program may have to run.
     async says(words) {
       await root.locator('.fa-words').first().filter({ hasText: words }).waitFor()
     },
-    /// The words of the drawing that are the number `name`.
+    /// Returns the text of the number `name` in the drawing.
     async value(name) {
       const found = root.locator(`.fa-canvas [data-name="${name}"]`)
       if (!await found.count()) await in_parts(() => found.count())
       assert.equal(await found.count(), 1, `${name}: one such number in the drawing`)
       return (await found.textContent()).trim()
     },
-    /// All numbers in the drawing, by name.
+    /// Returns all numbers in the drawing, by name.
     async values() {
       const all = {}
       await in_parts(async () => { Object.assign(all,
@@ -151,7 +155,7 @@ export async function figure_on(page, name, place = 0) {
           [element.dataset.name, element.textContent.trim()])))) })
       return all
     },
-    /// Moves a slider, as dragging it would.
+    /// Moves a slider, like dragging.
     slide: (key, value) => control(key).locator('input[type=range]').fill(String(value)),
     forward: (key) => control(key).getByRole('button', { name: 'forward' }).click(),
     back: (key) => control(key).getByRole('button', { name: 'back' }).click(),
@@ -171,7 +175,8 @@ export async function figure_on(page, name, place = 0) {
       await root.locator('.fa-canvas').focus()
       await page.keyboard.press(key)
     },
-    /// Presses the pointer at `from` and drags it to `to`: [x, y] as parts of the drawing, 0 to 1.
+    /// Presses the pointer at `from` and drags it to `to`: [x, y] as parts of the drawing, 0 to
+    /// 1.
     async drag(from, to) {
       const box = await root.locator('.fa-canvas svg').boundingBox()
       const at = ([x, y]) => [box.x + x * box.width, box.y + y * box.height]

@@ -1,4 +1,5 @@
-// The grid of docs/cuda-in-one-picture.md: its counts are the program's, each thread is where it belongs.
+// Compares the grid of docs/cuda-in-one-picture.md with the program: its counts, and the place of
+// each thread.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 

@@ -1,4 +1,5 @@
-// Chapter 11's figures: waves by the number of splits, and who has which page of the cache.
+// Tests chapter 11's figures: waves by the number of splits, and the owner of each page of the
+// cache.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 

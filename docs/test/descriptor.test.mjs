@@ -1,5 +1,5 @@
-// Chapter 13's descriptors: the bits against the log, the chunks that are read against the formulas of the
-// kernel, and what the broken one reads against the program's result.
+// Tests chapter 13's descriptors: the bits against the log, the chunks that are read against the
+// formulas of the kernel, and the chunks that the broken kernel reads against the program's result.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -62,7 +62,7 @@ test('all eight wgmma read the tile once: 16 columns of K, 16 keys of V', () => 
   assert.deepEqual([0, 1, 2, 3, 4, 5, 6, 7].map((place) => numbers[`chunk_5_${place}`]).join(''), '54761032')
 })
 
-// V whose rows are all alike, as values of its columns: a .npy file of float32, [128, 128].
+// Writes V with equal rows, given the values of its columns, as a .npy file of float32, [128, 128].
 function save(file, columns) {
   const words = "{'descr': '<f4', 'fortran_order': False, 'shape': (128, 128), }"
   const head = Buffer.alloc(128, ' ')
@@ -75,7 +75,8 @@ function save(file, columns) {
 }
 
 test('the broken descriptor: where V has the same in both places, the program’s result is right', () => {
-  // What is found for a chunk of columns: these must be alike, all others are not.
+  // Results for a chunk of columns: those of the same number must be equal, and all others
+  // different.
   const like = Array.from({ length: 16 }, (_, chunk) => chunk)
   const root = (chunk) => like[chunk] === chunk ? chunk : root(like[chunk])
   LISTS.broken.forEach((_, step) => {
@@ -120,7 +121,7 @@ test('descriptors on the page: operands, steps, pointing', () => with_browser(as
       await shown.slide('step', step)
       assert.equal((await shown.values()).descriptor, LISTS.K[step].descriptor)
     }
-    await shown.point('group:0:4')  // the first panel: back to the first that reads there
+    await shown.point('group:0:4')  // back to the first step there
     assert.match(await shown.words(),
       /wgmma 1 of 8 reads columns 0 to 15 .* rows 32 to 39 in panel 0 it reads chunks 0, 1\./)
     await shown.choose('operand', 'V')

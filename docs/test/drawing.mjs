@@ -1,5 +1,5 @@
-// The contents of a drawing, from its SVG alone.
+// Reads the contents of a drawing from its SVG.
 
-// All numbers of a drawing, by name: what figure.values() gives on a page.
+// Returns all numbers of a drawing, by name, like figure.values() on a page.
 export const numbers_in = (drawing) => Object.fromEntries(
   [...drawing.matchAll(/data-name="([^"]*)"[^>]*>([^<]*)</g)].map(([, name, words]) => [name, words]))

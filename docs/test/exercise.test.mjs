@@ -1,4 +1,5 @@
-// Exercises 01.1 to 01.5 in the page: what is written is judged by the tests of ./learn check, and stays.
+// Tests exercises 01.1 to 01.5 in the page: the tests of ./learn check check the answer, and the
+// answer is kept.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -35,7 +36,7 @@ function panel_of(page) {
   }
 }
 
-// What the native program says of an answer, as ./learn check shows it.
+// Returns the native program's verdict on an answer, as ./learn check shows it.
 function verdict_of(id, file, answer) {
   const folder = mkdtempSync(join(tmpdir(), 'verdict-')), path = join(folder, file)
   writeFileSync(path, answer)

@@ -1,5 +1,6 @@
-// What holds for every figure, in every state that two controls, pointing or dragging lead to: drawing and
-// describing are pure, no attribute is broken, every class has a style, every number has a name of its own.
+// Tests properties of every figure, in every state that two controls, pointing or dragging lead to.
+// Drawing and describing are pure, attributes are valid, every class has a style, and the names of
+// numbers are unique.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 

@@ -1,5 +1,6 @@
-// Text in drawings, measured in a browser: in the fonts that readers have, none is cut off at the drawing's
-// edge and no two run together. And no drawing is taller than a screen that shows its controls too.
+// Measures the text of drawings in a browser, in the fonts that readers have. No text may be cut
+// off at the edge, no two texts may overlap, and no drawing may be taller than a screen that also
+// shows its controls.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,16 +13,17 @@ import { blank_page } from './browser.mjs'
 import { answered, data_of, drawings_of, states_of } from './states.mjs'
 
 const TALLEST = { [WIDE]: 570, [NARROW]: 540 }
-const MOST_STATES = 48  // of a figure, spread evenly, but for FA_EVERY_STATE=1
-// The site's own; wider than most (a Linux desktop); as wide as Arial, which stills ask for. The last two
-// are measured where they are installed.
+const MOST_STATES = 48  // per figure, spread evenly, without FA_EVERY_STATE=1
+// The site's font, a font that is wider than most (a Linux desktop), and one as wide as Arial,
+// which stills request. The last two are measured where they are installed.
 const FONTS = ['Inter', '"DejaVu Sans"', '"Liberation Sans"']
 
 const inter = readFileSync(join(ROOT,
   'docs/node_modules/vitepress/dist/client/theme-default/fonts/inter-roman-latin.woff2')).toString('base64')
 const font_css = `@font-face{font-family:Inter;font-weight:100 900;src:url(data:font/woff2;base64,${inter})}`
 
-// Every drawing of every state, drawn once for all tests: [drawing, what it is, width, the state's place].
+// Every drawing of every state, drawn once for all tests: [drawing, description, width, number of
+// the state].
 const drawn = new Map(Object.entries(figures).map(([name, figure]) => {
   let all
   const draw = (data) => states_of(figure, data).flatMap((state, i) => drawings_of(figure, data, state)
@@ -35,11 +37,11 @@ const drawn = new Map(Object.entries(figures).map(([name, figure]) => {
   return [name, () => all ??= [...own(), ...draw(data_of(name))]]
 }))
 
-// A drawing without its shapes, which are most of it and move no text.
+// Returns a drawing without its shapes, which are most of it and do not move text.
 const text_of = (drawing) => drawing.replace(/<(rect|line|circle|path)\b[^>]*\/>/g, '')
 
-// In the page: what is wrong with the text of each drawing in each font. A text with a list of places is no
-// one box.
+// Runs in the page and returns the errors in the text of each drawing in each font. A text with a
+// list of positions is not a single box.
 function complaints_about([drawings, fonts]) {
   const frame = document.querySelector('.fa-figure')
   return drawings.map((drawing) => {

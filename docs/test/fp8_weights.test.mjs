@@ -1,4 +1,4 @@
-// Weights that fit e4m3: what the figure says of the event log, against the log and the kernel's source.
+// Compares the figure of weights that fit e4m3 with the event log and the kernel's source.
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -20,7 +20,7 @@ test('the letters: as many as tiles; the first looks and finds; all warps look i
     assert.equal(run.length, 4)
     for (const letters of run) assert.match(letters, /^r[krbl]{39}$/, name)
     const looked = run.map((letters) => letters.replace(/[kr]/g, 'x').replace(/[bl]/g, '-'))
-    assert.ok(looked.every((one) => one === looked[0]), name)  // the bound is the tile's, not the warp's
+    assert.ok(looked.every((one) => one === looked[0]), name)  // one bound per tile
   }
   assert.match(data.ordinary.join(''), /^(rb{39}){4}$/)
   assert.ok(/l/.test(data.large.join('')) && !/.[kr]/.test(data.large.join(',').replace(/,r/g, ',')))
@@ -33,7 +33,7 @@ test('the votes: one behind each product but the first, and one for each look', 
       const mine = log.events.filter((event) => event.block === 0 && event.warp === FIRST + warp)
       const votes = mine.filter(({ kind }) => kind === 'vote').length, looks = letters.match(/[kr]/g).length
       assert.equal(votes, TILES - 1 + looks, `${name}, warp ${warp}`)
-      // Until the last product is there, nothing else shuffles: two of a row, for two rows.
+      // Until the last product is complete, nothing else shuffles: two per row, for two rows.
       const begin = mine.findIndex(({ kind }) => kind === 'wgmma')
       const end = mine.findLastIndex(({ kind }) => kind === 'wait')
       const shuffles = mine.slice(begin, end).filter(({ kind }) => kind === 'shuffle').length

@@ -12,12 +12,12 @@ const { mma, weights } = layout
 const LANES = [...Array(layout.lanes).keys()]
 const show = (cell) => `(${cell.join(', ')})`
 
-// What the figure must say of a lane's registers: { 'a0_0': '(2, 2)', … }.
+// Returns the expected registers of a lane: { 'a0_0': '(2, 2)', … }.
 const expected = (lane, matrices) => Object.fromEntries(matrices.flatMap((matrix) =>
   mma[matrix][lane].flatMap((cells, register) => cells.map((cell, half) =>
     [`${matrix.toLowerCase()}${register}_${half}`, show(cell)]))))
 
-// Its S and P, and the registers of S that each register of P was.
+// Returns the expected S and P of a lane, and the registers of S that each register of P came from.
 function expected_s_to_p(lane) {
   const wanted = expected(lane, ['A'])
   weights[lane].forEach((halves, register) => {

@@ -1,4 +1,4 @@
-// Chapter 10's gradients by element: what the figure says of each tensor, against the program's errors.
+// Compares chapter 10's gradients by element: the figure of each tensor with the program's errors.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
@@ -16,7 +16,7 @@ const BREAKS = { none: [], 'no-d': ['dQ', 'dK'], 'no-scale-in-dk': ['dK'], 'unma
 const shown = (number) => Number(number.replace('median ', '').replace('largest ', '').replace('−', '-'))
 const near = (got, wanted) => Math.abs(got - wanted) <= 0.05 * wanted
 
-// The contents that the drawing must have, from the errors of a run.
+// Returns the expected contents of the drawing for the errors of a run.
 function expected({ passed, errors }) {
   const of = (rows) => {
     const finite = rows.flat().filter((error) => error !== null).sort((a, b) => a - b)

@@ -1,4 +1,4 @@
-// Chapter 20's curves: every number as it was measured, and what the lesson says of them.
+// Compares chapter 20's curves with the measurement and with the lesson.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 

@@ -1,4 +1,4 @@
-// The tile map, held to what pairs of queries and keys say one by one, and to the program's own counts.
+// Compares the tile map with the mask of each pair of query and key, and with the program's counts.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
@@ -9,7 +9,7 @@ import { figure_on, page_with, with_browser } from './browser.mjs'
 import { numbers_in } from './drawing.mjs'
 import { data_of } from './states.mjs'
 
-const QUERIES = 128, KEYS = 64  // of a tile
+const QUERIES = 128, KEYS = 64  // per tile
 const PACKED = [300, 1, 0, 500], STARTS = '0,300,301,301,801'
 const LENGTHS = { equal: [[1024, 1024]], keys: [[512, 1024]], queries: [[1024, 576]], ragged: [[900, 1000]],
   packed: PACKED.map((length) => [length, length]) }
@@ -21,11 +21,11 @@ const LABELS = { full: 'no mask', causal: 'causal', window: 'window 256,0', equa
 const CASES = Object.keys(WORDS).flatMap((mask) => Object.keys(LENGTHS).map((lengths) => [mask, lengths]))
 const numbers = (count) => [...Array(count).keys()]
 
-// True if query i of Lq sees key j of Lkv. Written as the masks are defined, pair by pair.
+// True if query i of Lq sees key j of Lkv, from the definition of each mask for a single pair.
 const SEES = { full: () => true, causal: (i, j, Lq, Lkv) => !(j > i + Lkv - Lq),
   window: (i, j, Lq, Lkv) => j >= i + Lkv - Lq - 256 && j <= i + Lkv - Lq }
 
-// What becomes of a tile: of its pairs, those of keys that do not exist count as hidden.
+// Returns the expected kind of a tile. Pairs with keys that do not exist count as hidden.
 function kind_of(mask, [Lq, Lkv], row, column) {
   let pairs = 0, seen = 0
   for (let i = row * QUERIES; i < Math.min(Lq, (row + 1) * QUERIES); i++) {
@@ -52,7 +52,7 @@ function wanted_numbers(tiles) {
     ...Object.fromEntries(Object.entries(visits).map(([name, number]) => [name, `${number}`])) }
 }
 
-// The tiles of a drawing: { key: { x, y, width, height, kind, order } }.
+// Returns the tiles of a drawing: { key: { x, y, width, height, kind, order } }.
 function drawn_tiles(drawing) {
   const shown = numbers_in(drawing)
   return Object.fromEntries(
@@ -69,7 +69,7 @@ function drawn_tiles(drawing) {
 const without_orders = (shown) =>
   Object.fromEntries(Object.entries(shown).filter(([name]) => !name.startsWith('order_')))
 
-// True if the point is inside of the corners.
+// True if the point is inside the polygon.
 const inside = (corners, [x, y]) => corners.reduce((odd, [x1, y1], n) => {
   const [x0, y0] = corners.at(n - 1)
   return (y0 > y) !== (y1 > y) && x < x0 + (x1 - x0) * (y - y0) / (y1 - y0) ? !odd : odd

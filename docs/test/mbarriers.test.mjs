@@ -1,5 +1,5 @@
-// The mbarriers of chapter 12: each state that the picture shows, against the log counted through once more,
-// one instruction after the other, and against the formulas of the kernel.
+// Compares each state of chapter 12's mbarriers in the figure with a separate count of the log's
+// instructions, and with the formulas of the kernel.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
@@ -20,8 +20,9 @@ const kinds_of = (events, kind) => events.filter((event) => event.kind === kind)
 const first = logs[''].events.find(({ kind }) => kind === 'mbarrier').mbarrier
 const name_of = ({ mbarrier }) => ['Q', 'V', 'K0', 'K1'][(mbarrier - first) / 8]
 
-// The contents of the table after each step of warp 0, by the rules of PTX: an arrival counts down, expected
-// bytes count up, bytes that have come count down, and both at zero begin the next phase.
+// Returns the contents of the table after each step of warp 0, by the rules of PTX: an arrival
+// counts down, expected bytes count up, completed bytes count down, and the next phase begins when
+// both are zero.
 function states_of(events) {
   const states = [], all = Object.fromEntries(NAMES.map((name) => [name, { phase: 0, arrivals: 1, bytes: 0 }]))
   const coming = Object.fromEntries(NAMES.map((name) => [name, []]))
@@ -36,7 +37,7 @@ function states_of(events) {
       ? event.shared_address < Q_BYTES + 2 * KV_BYTES ? 'K' : 'V' : ''
     const step = ['mbarrier_wait', 'barrier', 'tma_load', 'store_global'].includes(event.kind) || matrix
     if (event.kind === 'mbarrier_arrive') {
-      // The tile before has come, whether or not a thread has waited for it.
+      // The tile before has arrived, whether or not a thread has waited for it.
       for (const bytes of coming[name].splice(0)) all[name].bytes -= bytes
       complete(name)
       all[name].arrivals--

@@ -1,5 +1,5 @@
-// Figures that compute something themselves, held to the programs: merge, the lazy
-// maximum, the formula of a swizzle, the sizes of tiles, and the model of copies.
+// Compares figures that compute something themselves with the programs: merge, the lazy maximum,
+// the formula of a swizzle, the sizes of tiles, and the model of copies.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -47,7 +47,8 @@ test('lazy maximum: as many shuffles as chapter 08 executes', () => {
     const { profile } = output_of(['ch08_fewer_instructions', '--device', 'emulator', '--shape',
       '1,1,32,512,128',
       '--input-scale', scale, '--profile', '--json', '{json}'])
-    // The other three warps have no queries: all their scores are 0, so they raise m in the first tile only.
+    // The other three warps have no queries. All their scores are 0, so they raise m only in the
+    // first tile.
     assert.equal(shuffles_of(lazily(maxima, LIMIT)) + 3 * 16, profile.shuffle_instructions,
       `scores times ${scale}`)
   }

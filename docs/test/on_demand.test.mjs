@@ -1,5 +1,5 @@
-// Chapter 16's maximum on demand: what the figure says of the event log, against the rule of the kernel, and,
-// where the scores are known, against these.
+// Compares the figure of chapter 16's maximum on demand with the event log and the rule of the
+// kernel, and for known scores with the scores.
 import { without_second_votes } from '../figures/overlap_log.js'
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -35,7 +35,8 @@ test('the rounds: they end at 4, 8, 16, 24, 32, and a moved maximum makes the ne
         for (const warp of WARPS) assert.equal(cell(run, warp, tile).done === 'exact', exact, `${name}, tile ${tile}`)
       }
     })
-    // The first tile raises every maximum from -inf; the masked one is exact behind either kind of round.
+    // The first tile raises every maximum from -inf. The masked tile is exact after either kind of
+    // round.
     for (const warp of WARPS) {
       assert.deepEqual(cell(run, warp, 0), { done: 'exact', moved: true }, name)
       for (const tile of run.masked) assert.equal(cell(run, warp, tile).done, 'exact', name)
@@ -54,14 +55,15 @@ test('the log: what is done again is the whole product of the warp, and moves a 
       const mine = without_second_votes(log.events.filter((event) => event.block === 0 && event.warp === FIRST + warp))
       const count = (kind) => mine.filter((event) => event.kind === kind).length
       assert.equal(count('mma'), again.length * (D / 16) * (KEYS / 8), `${name}, warp ${warp}`)
-      // A vote for each tile, another where it is recomputed, one on the finished O.
+      // one vote per tile, another for each recomputed tile, one on the finished O
       assert.equal(count('vote'), TILES + again.length + 1, `${name}, warp ${warp}`)
     }
   }
 })
 
-// The rule once more, from the scores: m follows where a tile is looked at and passes it by more than 2^8; on
-// demand where a lane's sum reaches 2^50. A lane has a row's columns 2i and 2i + 1 of each 8.
+// Applies the rule to the scores: m changes where the maximum of a tile is computed and exceeds it
+// by more than 2^8, and on demand where a lane's sum reaches 2^50. A lane has columns 2i and 2i + 1
+// of each 8 columns of a row.
 test('where the scores are known: which warp does which tile again, and where maxima move', () => {
   const scores = chosen_scores(), m = Array(64).fill(-Infinity), LOG2E = Math.LOG2E
   for (const [tile, query, score] of JUMPS) assert.equal(scores[tile * KEYS + 50][query], score)

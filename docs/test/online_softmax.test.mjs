@@ -16,7 +16,7 @@ const attention = (x) => output_of(['ch01_toy_machine', 'attention', '--n', '6',
   '--v', '1,2,3,4,5,6', '--json', '{json}'])
 const number_in = (words) => Number(words.replaceAll('−', '-').match(/-?[\d.]+(e-\d+)?$/)[0])
 
-// In four decimals, or as e-43.
+// With four decimals, or as e-43.
 const assert_near = (words, number, where) => {
   const bound = number !== 0 && Math.abs(number) < 5e-5 ? 0.5 * 10 ** Math.floor(Math.log10(number)) : 5.01e-5
   assert.ok(Math.abs(number_in(words) - number) <= bound, `${where}: ${words} for ${number}`)
@@ -30,7 +30,7 @@ test('online softmax: every step of every preset is what programs say', () => wi
     for (let n = 1; n <= 6; ++n) {
       await figure.slide('step', n)
       const shown = await figure.values(), where = `${label}, ${n}`
-      // The same state, from the other program.
+      // The same state from the other program.
       const [, m, l] = softmax(x.slice(0, n), 'online').steps.at(-1).registers
       assert_near(shown.m, m, `${where}: m`)
       assert_near(shown.l, l, `${where}: l`)

@@ -1,5 +1,6 @@
-// The overlap of chapter 15: what is issued and waited for against the formulas of the kernels, from the log;
-// the picture against what the emulator would report; the words against the picture.
+// Compares chapter 15's overlap with the kernels and the emulator: the order of products and waits
+// in the log with the formulas, the picture with what the emulator would report, and the words with
+// the picture.
 import { without_second_votes } from '../figures/overlap_log.js'
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -19,7 +20,8 @@ const TILES = 4, KEYS = 128, D = 128, FIRST = 4  // warp of consumer 0; the prod
 const range = (n) => Array.from({ length: n }, (_, i) => i)
 const drawn = (view, step, width = WIDE) => numbers_in(figure.draw(data, { view, step }, width))
 
-// "S0" is a committed group of S, "wait 1" a wgmma_wait that leaves one in flight, "turn", "pass", "max".
+// "S0" is a committed group of S, "wait 1" a wgmma_wait that leaves one in flight, "turn", "pass",
+// "max".
 function said(log, consumer) {
   const mine = without_second_votes(log.events.filter(({ block, warp }) => block === 0 && warp === FIRST + 4 * consumer))
   const first_V = Math.min(...log.events.filter(({ kind, source }) => kind === 'tma_load' && source[0] === 'V')
@@ -78,7 +80,7 @@ test('the picture: nothing is touched that a product in flight owns, and all wor
     for (const tile of range(TILES)) {
       const S = product_of(lane, 'S', tile), O = product_of(lane, 'O', tile)
       const length = ({ runs }) => runs.reduce((sum, [from, to]) => sum + to - from + 1, 0)
-      assert.deepEqual([S, O].map(length), [D / 16, KEYS / 16], where)  // a wgmma is a step
+      assert.deepEqual([S, O].map(length), [D / 16, KEYS / 16], where)  // one step per wgmma
       for (const { given, known, runs } of [S, O]) {
         assert.ok(given < runs[0][0] && runs.at(-1)[1] < known, `${where}: runs outside of its flight`)
       }
@@ -93,11 +95,12 @@ test('the picture: nothing is touched that a product in flight owns, and all wor
       const before = product_of(lane, 'O', tile - 1)
       if (!before) continue
       assert.ok(before.known < packed.from, `${where}: P of tile ${tile} is packed under O of the tile before`)
-      // The point of the chapter: O of the tile before is in flight under all exponentials of this one.
+      // The idea of the chapter: O of the previous tile is in flight during all exponentials of
+      // this tile.
       assert.ok(before.given < maximum.from && exponentials.to < before.known, where)
     }
   }
-  // In chapter 14 a tile's own O is, and nothing of another tile.
+  // In chapter 14 the tile's own O is in flight, and no product of another tile.
   const [lane] = lanes
   for (const { from, tile } of lane.steps.filter(({ kind }) => kind === 'maximum' || kind === 'exponentials')) {
     for (const { product, given, known, tile: other } of lane.products) {

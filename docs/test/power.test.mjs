@@ -12,7 +12,7 @@ import { numbers_in } from './drawing.mjs'
 const rows_of = (name) => readFileSync(join(ROOT, 'docs/measurements/h200', name), 'utf8')
   .split('--mean 0:')[0].split('\n').filter((line) => line.startsWith('| ') && !line.includes('TFLOP'))
   .map((line) => line.split('|').slice(1, -1).map((cell) => cell.trim()))
-// [shape, name, TFLOP/s, GHz, W] as in the measurements; of a program its percent.
+// [shape, name, TFLOP/s, GHz, W] from the measurements, with percent for a program.
 const steady = rows_of('ch13_steady.txt').map(([shape, name, tflops, , , , ghz, watts]) =>
   [shape, name.replace(':', '_'), tflops, ghz, watts])
 const tensor = Object.fromEntries(rows_of('ch13_profile.txt').map(([program, , , percent]) =>

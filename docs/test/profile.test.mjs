@@ -11,7 +11,8 @@ import { numbers_in } from './drawing.mjs'
 
 const CHAPTERS = ['03', '04', '05', '06', '07', '08']
 
-// { time: '2.508', total: '26.13', mio_throttle: '12.14', … } as tables.py prints it for one chapter.
+// Returns { time: '2.508', total: '26.13', mio_throttle: '12.14', … } as tables.py prints it for a
+// chapter.
 function printed_of(chapter) {
   const lines = output_of(['docs/measurements/tables.py', 'profile', chapter]).split('\n')
   const last = (words) => lines.find((line) => line.includes(words)).split(/ +/).at(-1)

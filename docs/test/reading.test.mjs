@@ -1,6 +1,5 @@
-// What a reader meets on the pages: the first screen, predictions, figures that fit the window and
-// stay with their
-// controls, what is said aloud, and how a drawing moves.
+// Tests reading: the first screen, predictions, figures that fit the window and stay with their
+// controls, text for screen readers, and the animation of drawings.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
@@ -20,14 +19,14 @@ test('the first screen says what the reader will have, with a picture and where 
   for (const selector of ['.fa-headline', '.fa-button', '[data-figure=ladder] .fa-canvas svg']) {
     assert.ok(await within(selector), `${selector} is on the first screen`)
   }
-  const shows = (url) => page.waitForURL(url, { waitUntil: 'commit' })  // pages change without a load
+  const shows = (url) => page.waitForURL(url, { waitUntil: 'commit' })  // no page load
   await page.locator('.fa-button').click()
   await shows(/01_toy_machine/)
   await page.goBack({ waitUntil: 'commit' })
   const { root, words } = await figure_on(page, 'ladder')
   const rung = root.locator('a[data-focus="04"]'), box = await rung.boundingBox()
   const bar = { position: { x: 200, y: box.height / 2 } }, before = await words()
-  await rung.hover(bar)  // draws again; a press before that would be lost
+  await rung.hover(bar)  // it draws again, and an earlier press would be lost
   for (let tries = 0; tries < 200 && await words() === before; tries++) await page.waitForTimeout(50)
   await rung.click(bar)
   await shows(/04_swizzling/)
@@ -130,7 +129,7 @@ test('a drawing moves to its next state, and jumps for readers who ask for that'
     const { root, slide } = await figure_on(page, 'merge')
     const widths = () => root.locator('.fa-canvas rect')
       .evaluateAll((all) => all.map((one) => one.getAttribute('height')).join())
-    await page.evaluate(() => {  // time stands still but for the test's steps
+    await page.evaluate(() => {  // time only advances by the test's steps
       let now = 0
       const waiting = []
       performance.now = () => now

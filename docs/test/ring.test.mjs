@@ -1,4 +1,4 @@
-// Chapter 19's figure: which rank computes which scores in which step.
+// Tests chapter 19's figure: which rank computes which scores in which step.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
@@ -27,7 +27,7 @@ test('ring: scores as the program counts them, and all of them', () => {
 
 test('ring: the blocks that are drawn are as many scores as the program counts', () => {
   for (const [layout, chunk] of [['overlap', 64], ['zigzag', 32]])
-    for (let step = 1; step < 4; step++) {  // in step 0 there are triangles, too
+    for (let step = 1; step < 4; step++) {  // step 0 also has triangles
       const drawing = ring.draw(data, { layout, mask: 'causal', step, focus: null }, WIDE)
       data[`${layout}_causal`].scores.forEach((rank, i) =>
         assert.equal((blocks_in(drawing, 'abcd'[i]) - (rank[step] ? 1 : 0)) * chunk * chunk, rank[step]))

@@ -18,7 +18,8 @@ test('ring_timeline: lengths are what the events say; a step begins behind the o
       steps.forEach((of_rank, rank) => {
         const [first, second] = of_rank
         assert.ok(first.begin_ms + first.compute_ms <= second.begin_ms && second.begin_ms + second.compute_ms <= time)
-        // The keys of the second step have arrived when it begins; without overlap they left behind the first.
+        // The keys of the second step have arrived when it begins. Without overlap their transfer
+        // starts after the first step.
         assert.ok(first.transfer_begin_ms + first.transfer_ms <= second.begin_ms)
         if (schedule === 'ring') assert.ok(first.transfer_begin_ms >= first.begin_ms + first.compute_ms)
         else assert.ok(first.transfer_begin_ms < first.begin_ms + first.compute_ms)

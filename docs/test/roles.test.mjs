@@ -1,5 +1,6 @@
-// The roles of chapter 14: the order of each lane and the phases against the log and the formulas of the kernel,
-// the table against the mbarriers followed through once more, the broken runs against what the program found.
+// Tests the roles of chapter 14: the order of each lane and the phases against the log and the
+// formulas of the kernel, the table against a separate count of the mbarriers, the broken runs
+// against the program's result.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
@@ -65,8 +66,9 @@ test('the picture: each lane in its order, nothing before what it waits for', ()
   }
 })
 
-// The contents of the table after each step, by the rules of PTX: an arrival counts down, bytes that have come
-// complete the phase of `full`; they come when a thread has waited for them, or when the next are issued.
+// Returns the contents of the table after each step, by the rules of PTX: an arrival counts down,
+// and arriving bytes complete the phase of `full`. They arrive when a thread has waited for them,
+// or when the next copy starts.
 function states_of(broken) {
   const all = data.runs[broken].lanes.flat(), each = broken === 'empty-count' ? CONSUMERS - 1 : CONSUMERS
   const now = Object.fromEntries(ORDER.slice(1, 5).map((name) =>

@@ -1,4 +1,4 @@
-// Chapter 17's errors: what the figure says, against what the program says now.
+// Compares the figure of chapter 17's errors with the program's current output.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 

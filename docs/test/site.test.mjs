@@ -1,5 +1,5 @@
-// Every page of the site: it loads without a complaint, its links lead somewhere, it is light enough and
-// fits a phone; search works; figures are there, and complete without JavaScript.
+// Tests every page of the site: it loads without errors, its links are valid, it is small enough
+// and fits a phone. Search works, and figures are complete without JavaScript.
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
@@ -9,7 +9,7 @@ import { ROOT } from '../figures/programs.mjs'
 import { lesson_urls, ready, SITE, with_browser } from './browser.mjs'
 
 const LARGEST_PAGE = 585_000  // bytes, uncompressed, without fonts; each chapter is in every page's sidebar
-const AT_ONCE = 4  // pages
+const AT_ONCE = 4  // pages at the same time
 
 const pages = readdirSync(SITE, { recursive: true })
   .filter((path) => path.endsWith('.html') && path !== '404.html').sort()
@@ -48,8 +48,9 @@ test('no link is broken, nor the heading it names', () => {
   assert.ok(links > 2000, `${links} links`)
 })
 
-// Source files, and pages of exercises, are each made alike: every eighth of the ones, every fourth of the
-// others, and the longest of both stand for all. FA_EVERY_STATE=1 visits them all.
+// Pages of source files are made alike, and so are pages of exercises. Every eighth of the former,
+// every fourth of the latter, and the longest of both are tested for all. FA_EVERY_STATE=1 tests
+// them all.
 const longest_first = (start) => Object.keys(html).filter((url) => url.startsWith(start))
   .sort((one, other) => html[other].length - html[one].length)
 const alike = process.env.FA_EVERY_STATE ? [] : [['/docs/source/', 8], ['/exercises/', 4]]
@@ -61,7 +62,7 @@ test(loads, { timeout: 900_000 }, () => with_browser(async (open) => {
   const visit = async (url) => {
     const page = await open(url, { width: 390, height: 844, quiet: true })
     assert.deepEqual(page.complaints, [], url)
-    // Without pages fetched ahead of a click.
+    // Without pages that are fetched before a click.
     const weight = await page.evaluate(() => performance.getEntries()
       .filter(({ name }) => !/\.woff2$|\.md\.[^.]+\.js$/.test(name))
       .reduce((sum, { decodedBodySize }) => sum + (decodedBodySize ?? 0), 0))
@@ -230,7 +231,7 @@ test('search: what a reader asks for is among the first four', () => with_browse
     await page.locator('.VPLocalSearchBox input').fill(words)
     let found = []
     for (let tries = 0; tries < 40 && !found.slice(0, 4).some((href) => wanted.test(href)); tries++) {
-      await page.waitForTimeout(250)  // results come a moment after the last key
+      await page.waitForTimeout(250)  // results appear shortly after the last key
       found = await page.locator('.VPLocalSearchBox .result')
         .evaluateAll((all) => all.map((one) => one.getAttribute('href')))
     }

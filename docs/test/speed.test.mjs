@@ -11,7 +11,7 @@ const TABLES = 'docs/measurements/tables.py'
 const lines_of = (...words) =>
   output_of([TABLES, 'speed', ...words]).split('\n').map((line) => line.trim().split(/  +/))
 
-// { 2,16,8192,8192,128: { ch03: '55.6', … } }, the cells as they are printed.
+// Returns { 2,16,8192,8192,128: { ch03: '55.6', … } }, with the cells as printed.
 function table_of(...words) {
   const lines = lines_of(...words), at = lines.findIndex(([first]) => first === 'B,H,Lq,Lkv,D')
   const names = lines[at].slice(1), end = lines.findIndex((line, i) => i > at && line[0] === '')
@@ -21,7 +21,7 @@ function table_of(...words) {
 const printed = table_of()
 const limit = /mma\.sync with registers only: (\d+)\./.exec(output_of([TABLES, 'speed']))[1]
 
-// Every bar and the limit, against what is printed.
+// Compares every bar and the limit with the printed numbers.
 function compare(numbers, shape) {
   for (const [name, value] of Object.entries(printed[shape])) {
     assert.equal(numbers[`tflops_${name}`], value === '-' ? undefined : value, `${name} at ${shape}`)

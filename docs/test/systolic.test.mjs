@@ -12,11 +12,11 @@ const STAYS = { weight: 'B: weight-stationary', output: 'C: output-stationary' }
 const traced = ([m, k, n], dataflow, more = []) => output_of(['ch18_systolic_array', 'matmul', '--m', `${m}`,
   '--k', `${k}`, '--n', `${n}`, '--dataflow', dataflow, '--trace', ...more, '--json', '{json}'])
 
-// What the figure must say in a cycle, from the program's trace.
+// Returns the expected figure in a cycle, from the program's trace.
 function expected({ trace, c }, [m, k, n], dataflow, cycle) {
   const [rows, cols] = dataflow === 'weight' ? [k, n] : [m, n], numbers = {}
   const busy = trace[cycle].cells, so_far = trace.slice(0, cycle + 1).flatMap(({ cells }) => cells)
-  const sums = dataflow === 'weight' ? busy : so_far  // sums that stay are there when no cell adds to them
+  const sums = dataflow === 'weight' ? busy : so_far  // they stay when no cell adds
   for (let row = 0; row < rows; row++) {
     for (let col = 0; col < cols; col++) {
       const last = sums.filter((cell) => cell.row === row && cell.col === col).at(-1)

@@ -13,7 +13,7 @@ const traffic = (length, dim, rows, cols, causal) => output_of(['ch02_tiled_cpu'
   '--length', `${length}`, '--dim', `${dim}`, '--block-q', `${rows}`, '--block-kv', `${cols}`,
   ...causal ? ['--causal'] : [], '--json', '{json}'])
 
-// What the figure must say of an order after `step` steps, from the program's list.
+// Returns the expected figure of an order after `step` steps, from the program's list.
 function expected({ steps, fast_memory }, order, step) {
   const now = steps[step - 1]
   const numbers = {

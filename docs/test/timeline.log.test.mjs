@@ -1,5 +1,5 @@
-// What the timeline makes of an event log, against docs/timeline.py on the same log, and the hazards
-// against the instructions that they name.
+// Compares the timeline of an event log with docs/timeline.py on the same log, and the hazards with
+// the instructions that they name.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -18,7 +18,7 @@ const logs = Object.fromEntries(Object.entries(timeline.sources)
   .map(([key, command]) => [key, output_of(command)]))
 const runs = Object.fromEntries(Object.entries(logs).map(([key, log]) => [key, reduce(log)]))
 
-// Rows of the text picture: [name, count].
+// Returns the rows of the text picture: [name, count].
 function rows_of(log, warp) {
   const file = join(folder, 'log.json')
   writeFileSync(file, JSON.stringify(log))

@@ -12,7 +12,7 @@ const log_of = (key) => output_of(timeline.sources[key])
 const of_warp = ({ events }, warp) => events.filter((event) => event.warp === warp)
 const steps_of = (events, kind) => events.filter((event) => event.kind === kind).map(({ step }) => step)
 
-// The mma while it is in flight, of each group that copied something, told from the log alone.
+// Returns, for each group that copied something, the mma while it is in flight, from the log alone.
 function copies_of(events) {
   const mma = steps_of(events, 'mma')
   const issued = events.filter(({ kind }) => kind === 'copy_issue')
@@ -95,11 +95,11 @@ test('timeline: pointing, dragging and keys', () => with_browser(async (open) =>
   const { thread, step, text } = hazards[1]
   assert.match(await figure.words(), new RegExp(`Warp ${thread >> 5} is at instruction ${step}: cp\\.async`))
   assert.ok((await figure.words()).includes(text))
-  await figure.choose('chapter', '04')  // has no such barrier at that place, but has the break
+  await figure.choose('chapter', '04')  // has no barrier at that place, but has the break
   assert.match(await figure.words(), /Chapter 04, broken by missing-barrier/)
   await figure.choose('chapter', '05')
   await figure.choose('broken', 'wait-too-few')
-  await figure.choose('chapter', '04')  // which has only one wait that counts
+  await figure.choose('chapter', '04')  // has only one wait with an effect
   assert.match(await figure.words(), /Chapter 04, as it is/)
   assert.deepEqual(page.complaints, [])
 }))

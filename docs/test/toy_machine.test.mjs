@@ -14,14 +14,14 @@ const optimum_of = (registers) =>
   output_of(['ch01_toy_machine', 'optimum', '--registers', `${registers}`, '--json', '{json}'])
 const run_of = (name) => output_of(['ch01_toy_machine', 'run', name, '--json', '{json}'])
 
-// What the figure shows after step `i` + 1 of a run, against that run.
+// Compares the figure after step `i` + 1 of a run with that run.
 function assert_shows(shown, { steps }, i, where) {
   const { registers, symbols } = steps[i]
   registers.forEach((number, r) => {
     assert.equal(shown[`symbol_${r}`] === undefined, symbols[r] === null, `${where}: is R${r} empty`)
     if (symbols[r] === null) return
     const words = shown[`register_${r}`]
-    if (number === null) assert.match(words, /^(NaN|-?Inf)$/, `${where}: R${r}`)  // JSON has neither
+    if (number === null) assert.match(words, /^(NaN|-?Inf)$/, `${where}: R${r}`)  // not in JSON
     else assert.equal(Number(words), six_digits(number), `${where}: R${r}`)
     assert.equal(shown[`symbol_${r}`].split(' = ')[0], symbols[r], `${where}: the formula of R${r}`)
   })
@@ -83,7 +83,7 @@ test('toy machine: forwards, back, too few registers, on a phone', { skip }, () 
   assert.deepEqual(page.complaints, [])
 }))
 
-// Where three registers are too few.
+// Finds a program for which three registers are too few.
 function find_refusal(name) {
   const lines = readFileSync(join(ROOT, `chapters/01_toy_machine/programs/${name}.txt`), 'utf8').split('\n')
   return { line: 1 + lines.findIndex((words) => /^[A-Z].*R[3-9]/.test(words)) }

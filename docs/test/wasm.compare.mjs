@@ -1,4 +1,4 @@
-// One run natively and as WebAssembly: what differs, in words; [] if nothing does.
+// Compares a native run with the same run as WebAssembly. Returns the differences in words, or [].
 
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { commandLine } from '../wasm/host.mjs'
 
-// What the program answers to a request, in host.mjs's form.
+// Returns the native program's answer to a request, in host.mjs's form.
 export function runNatively(bin, request) {
   const directory = mkdtempSync(join(tmpdir(), 'wasm-'))
   const file = (name) => join(directory, name)
@@ -43,8 +43,8 @@ export function runNatively(bin, request) {
   }
 }
 
-// float64 goes through two C libraries, whose exp differs in the last place: the checker's errors and
-// bounds may differ so much, and nothing else.
+// float64 uses the exp of two C libraries, which differ in the last place. The checker's errors and
+// bounds may differ by this much, and nothing else.
 function close(a, b) {
   if (typeof a !== 'number' || typeof b !== 'number' || Number.isInteger(a)) {
     return JSON.stringify(a) === JSON.stringify(b)
@@ -55,10 +55,10 @@ const sameCheck = (a, b) => a && b && typeof a === 'object'
   ? JSON.stringify(Object.keys(a)) === JSON.stringify(Object.keys(b)) && Object.keys(a).every((key) => sameCheck(a[key], b[key]))
   : close(a, b)
 
-// .npy files, byte by byte; which of its bits make a float32 a NaN is left open by WebAssembly.
+// Compares .npy files byte by byte. WebAssembly does not specify the bits of a float32 NaN.
 function sameOutput(one, other) {
   if (!other || one.length !== other.length) return false
-  const begin = 10 + one[8] + 256 * one[9]  // of the numbers
+  const begin = 10 + one[8] + 256 * one[9]  // start of the numbers
   if (!Buffer.from(one.subarray(0, begin)).equals(Buffer.from(other.subarray(0, begin)))) return false
   if (!Buffer.from(one.subarray(0, begin)).includes("'<f4'")) return Buffer.from(one).equals(Buffer.from(other))
   const [words, others] = [one, other].map((bytes) => new Uint32Array(bytes.slice(begin).buffer))
@@ -94,10 +94,11 @@ export function differences(native, wasm) {
   return found
 }
 
-// Chapter 20 trains in fp32: exp, log, tanh are another C library's, and Eigen has no vectors in the
-// module, so some sums have another order. What a number may differ by, of its size: a loss, in 20 steps;
-// what the check of the gradients says of a wrong one (8e-6 was seen in the norm, 1e-4 in the largest
-// number, 1 mismatch of 30873); what is printed. Of a right gradient it says how large its rounding is.
+// Chapter 20 trains in fp32 with exp, log and tanh of another C library, and Eigen has no vectors
+// in the module, so some sums have another order. These are the relative differences that are
+// allowed: for a loss in 20 steps; for the check of a wrong gradient (8e-6 was seen in the norm,
+// 1e-4 in the largest number, 1 mismatch of 30873); for printed numbers. For a correct gradient the
+// check prints only its rounding error.
 export const LOSS = 2e-7  // 4e-8 was seen; 5e-6 in 100 steps
 const NORM = 1e-4, ONE = 1e-3, PRINTED = 1e-6, ROUNDING = 1e-5
 export const apart = (a, b) => Math.abs(a - b) / Math.abs(a)

@@ -1,5 +1,6 @@
-// The chapters' programs as WebAssembly against the programs themselves: report, counters, hazards, events, every byte of O.
-// FA_EVERY_STATE=1: every chapter, break and three shapes; otherwise a choice of them.
+// Compares the chapters' programs as WebAssembly with the native programs: report, counters,
+// hazards, events, every byte of O. FA_EVERY_STATE=1 tests every chapter, break and three shapes,
+// otherwise a selection of them.
 
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
@@ -24,7 +25,7 @@ const modules = skip ? {} : Object.fromEntries(MODULES.map((name) =>
 const kernels = modules.ampere
 const every = process.env.FA_EVERY_STATE === '1'
 
-// Beside the shape: a chapter's own.
+// Options of a chapter besides the shape.
 const MORE = { 11: { page_size: 16, splits: 2 } }
 const SHAPES = [[1, 1, 64, 128, 64], [1, 2, 128, 220, 128], [2, 1, 70, 130, 64]]
 
@@ -33,7 +34,7 @@ function breaksOf(program) {
   return text.split('\n').filter(Boolean).map((line) => line.split(/ {2,}/)[0])
 }
 
-const NO_KERNELS = ['1', '2', '18', '20']  // their tests are below
+const NO_KERNELS = ['1', '2', '18', '20']  // they have other tests below
 for (const [chapter, program] of Object.entries(PROGRAMS).filter(([chapter]) => !NO_KERNELS.includes(chapter))) {
   test(`${program}: as WebAssembly what it is natively`, { skip }, () => {
     const all = [[], ...breaksOf(program).map((name) => [name])]
@@ -69,14 +70,14 @@ test('ch01_toy_machine: shipped programs, with more and fewer registers, and wha
   for (const text of Object.values(SHIPPED)) {
     for (const registers of [undefined, 2, 3, 8]) run(text, registers ? { registers } : { trace: true })
   }
-  // A line left out, written twice, cut off: most are refused, each with its own sentence.
+  // A line is omitted, duplicated or cut off. Most results are refused, each with its own message.
   lines.forEach((line, i) => {
     for (const instead of [[], [line, line], [line.slice(0, -1)], [`${line} x`]]) run(lines.toSpliced(i, 1, ...instead).join('\n'))
   })
   same({ chapter: 1, command: ['run', 'no.txt'], files: {} }, 'a file that is not there is named')
 })
 
-// Random numbers that are the same each time (mulberry32).
+// Returns random numbers that are the same in every run (mulberry32).
 function random_from(seed) {
   const next = () => {
     seed = (seed + 0x6d2b79f5) | 0
@@ -88,7 +89,7 @@ function random_from(seed) {
   return { next, below, of: (list) => list[below(list.length)] }
 }
 
-// A program that keeps every rule of the language, and computes whatever comes.
+// Returns a random program that follows the rules of the language.
 const OPERANDS = { mac: { LOAD: 0, STORE: 1, MAC_Z: 2, MAC: 3 },
   alu: { LOAD: 0, STORE: 1, MOV: 1, EXP: 1, ADD: 2, SUB: 2, MUL: 2, DIV: 2, MAX: 2 } }
 function random_program({ next, below, of }) {
@@ -183,7 +184,7 @@ test('ch18_systolic_array: every command; products of many sizes, whole and brok
   same({ chapter: 18, report: false })
 })
 
-// Chapter 20 on a text that stays; a context that is no multiple of its tiles.
+// Chapter 20 on a fixed text, with a context that is not a multiple of its tiles.
 const TEXT = readFileSync(join(ROOT, 'LICENSE'), 'utf8')
 const training = (more) => ({ chapter: 20, command: ['train'], text: 'my.txt', files: { 'my.txt': TEXT },
   steps: 20, context: 30, layers: 2, heads: 2, channels: 32, batch: 4, ...more })
@@ -199,7 +200,7 @@ test('ch20_train_a_gpt: the losses of 20 steps, plain, tiled and with each break
   assert.equal(intact.answer.status, 0)
   trains(training({ attention: 'plain' }))
   trains(training({ attention: 'tiled', block: 7, heads: 4, channels: 36, seed: 3, learning_rate: 0.001 }))
-  // Products whose copies of blocks Eigen would lay on the stack, which is smaller here.
+  // For these products Eigen would copy blocks to the stack, which is smaller here.
   for (const context of [64, 128]) trains(training({ context, batch: 8, steps: 2 }))
   const names = breaksOf(PROGRAMS[20])
   assert.equal(names.length, 5)
