@@ -144,7 +144,7 @@ class Cli(unittest.TestCase):
         self.refused("--prefix", "24", *pages, says="whole pages, a multiple of 16")
         self.refused("--prefix", "1008", *pages, says="a sequence has 1000 keys")
         self.refused("--prefix", "16", "--cache-seqlens", "16,17", "--causal", *pages,
-                     says="a sequence has 16 keys, new ones counted")
+                     says="a sequence has 16 keys, including new ones")
         self.refused("--prefix", "16", "--splits", 65, *pages, says="130 splits: expected at most")
         self.refused("--window", "1,1", *emulator, says="chapter 09 has it")
         self.refused("--shape", "1,1,1,9,100", *emulator, says="multiples of 8 up to 128")
