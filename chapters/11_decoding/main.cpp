@@ -102,7 +102,7 @@ void check_options(const Problem& problem) {
        problem.lengths.empty() ? std::vector<int64_t>{problem.shape.kv} : problem.lengths) {
     if (length >= flags.appended) continue;
     throw InputError("--append " + std::to_string(flags.appended) + ": a sequence has " +
-                     std::to_string(length) + " keys, new ones counted");
+                     std::to_string(length) + " keys, including new ones");
   }
   for (const char* option : {"--block-table", "--prefix"}) {
     if (flags.given(option) && !flags.given("--page-size")) {
