@@ -1,6 +1,6 @@
 #pragma once
-// What the tests of 13.1 and 13.2 share: a tile that tensor copies have brought, and what wgmma
-// reads of it when it is given a descriptor.
+// Shared by the tests of 13.1 and 13.2: a tile that tensor copies have brought, and the elements
+// that wgmma reads from it through a descriptor.
 
 #include <cstdint>
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace exercise {
 
-// The element at [row][column] of a matrix of so many columns, as an fp16 that says where it
+// The element at [row][column] of a matrix of so many columns, as an fp16 that tells where it
 // stands: no two are equal, none is 0, all are finite. Fewer than 31743 of them.
 inline uint16_t element_label(int row, int column, int columns) {
   return static_cast<uint16_t>(row * columns + column + 1);
@@ -32,8 +32,7 @@ constexpr uint32_t BEFORE_TILE = 2048, BEHIND_TILE = 4096;  // bytes that no thr
 
 // Fills shared memory by load(smem, mbarrier), called by one thread, which brings `bytes` to
 // `smem`; then reads a matrix [16, N] of fp16 through descriptor(smem). Operand A is the identity,
-// so the product has the elements themselves. Nobody has written what lies before and behind the
-// tile.
+// so the product has the elements themselves. The bytes before and after the tile are not written.
 template <int N, emulator::Major MAJOR, class Load, class Descriptor>
 MatrixRead read_through_descriptor(uint32_t bytes, Load load, Descriptor descriptor) {
   using namespace emulator;

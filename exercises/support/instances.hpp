@@ -1,5 +1,5 @@
 #pragma once
-// What each of 400 tests would instantiate for itself: a quarter of the time that they take to
+// Instances that each test would otherwise make: a quarter of the time that they take to
 // compile. Precompiled with the tests' headers; instances.cpp has the code. (Where no type is our
 // own, the standard does not promise that this works; with GCC and Clang it does.)
 

@@ -11,7 +11,7 @@
 
 namespace exercise {
 
-// S = Q K.T or O = P V. Both lie as [keys, d]: a row of K is a column of S, a row of V one step of
+// S = Q K.T or O = P V. K and V are [keys, d]: a row of K is a column of S, a row of V one step of
 // the sum.
 enum class Factor { K, V };
 

@@ -1,7 +1,7 @@
 #pragma once
 // Ranks of a ring, watched. They are threads that take turns: one runs until it waits for what is
-// not there yet, or ends. So each run is the same, and what a rank does wrong is noted in the same
-// place.
+// not there yet, or ends. So each run is the same, and the errors of a rank are recorded in the
+// same place.
 
 #include <functional>
 #include <span>
@@ -48,8 +48,8 @@ class WatchedTransport final : public ch19::Transport {
   std::vector<std::string> faults_;
 };
 
-// Runs work(transport) for each rank, and then ended(transport), rank after rank. Who waits when
-// no rank can continue has that as a fault, and is ended. Rethrows what else a rank throws.
+// Runs work(transport) for each rank, and then ended(transport), rank after rank. A rank that waits
+// when no rank can continue has that as a fault, and is ended. Rethrows what else a rank throws.
 void run_watched(int ranks, const std::function<void(WatchedTransport&)>& work,
                  const std::function<void(const WatchedTransport&)>& ended);
 
@@ -58,9 +58,9 @@ void run_watched(int ranks, const std::function<void(WatchedTransport&)>& work,
 std::string difference(const std::vector<std::string>& got,
                        const std::vector<std::string>& expected);
 
-// Compares what the ranks show with the learner's function and with the test's own answer. Returns
-// of run(way): what each rank has shown, [ranks]. A rank may call its send before its receive, and
-// wait for the send before the receive; each mistake is tried in all of these orders.
+// Compares what the ranks show with the learner's function and with the test's own answer. The
+// result of run(way) has the words of each rank, [ranks]. A rank may call its send before its
+// receive, and wait for the send before the receive; each mistake is tried in all of these orders.
 template <class Way, class Answer, class Run>
 void check_ranks(int ranks, const Table& table, Run run) {
   const auto joined = [](const std::vector<std::string>& lines) {

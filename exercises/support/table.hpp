@@ -36,7 +36,7 @@ class Changes {
   struct Change {
     std::string name;
     double value;
-    std::atomic<bool>* asked;  // set when a test's own answer asks for it
+    std::atomic<bool>* asked;  // set when a test's own answer tests it
   };
   const Change* find(const char* name) const;
   std::vector<Change> changes_;
@@ -48,9 +48,9 @@ class Changes {
 //       One sentence, or several, in lines that begin with two spaces.
 //
 // ';' separates variants of one mistake, of which one must explain a whole run. Without ':' there
-// is one, and its change has the mistake's name. Of {a,b} each gives a variant. A line that begins
-// with four spaces continues the line before. "$name = text" lets "$name" stand for the text below
-// it.
+// is one, and its change has the mistake's name. Each choice of {a,b} gives a variant. A line that
+// begins with four spaces continues the line before. "$name = text" lets "$name" stand for the text
+// below it.
 struct Row {
   std::string name;
   Changes changes;

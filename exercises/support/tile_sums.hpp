@@ -15,7 +15,7 @@ struct TileSums {
 };
 
 // Runs kernel(tiles, sums, num_tiles) in one block. A tile has 4 floats for each thread; thread t
-// sums the first float of the thread that stands as far from the end as t from the beginning.
+// sums the first float of the thread that is as far from the end as t from the beginning.
 template <class Kernel>
 TileSums run_tile_sums(Kernel kernel, int threads, size_t smem_bytes, int num_tiles,
                        uint64_t schedule) {

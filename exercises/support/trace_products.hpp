@@ -1,5 +1,5 @@
 #pragma once
-// 2×2 products for the tests of 01_toy_machine: what a trace computes, and the mistakes in it.
+// 2×2 products for the tests of 01_toy_machine: the result of a trace, and its mistakes.
 
 #include <algorithm>
 #include <array>
@@ -30,7 +30,7 @@ inline Numbers product(const Inputs& inputs) {
 }
 
 // One factor of a product as a trace forms it: the input that the register held, whether an earlier
-// MAC had used it already, and what else the register had held before.
+// MAC had used it already, and the register's earlier contents.
 struct Factor {
   std::string cell;
   bool used = false;
@@ -95,7 +95,7 @@ inline Formulas formulas(const ch01::Program& program) {
   return result;
 }
 
-// Of a trace that is right: do two products in turn belong to elements that share neither row nor
+// For a right trace: true if two consecutive products belong to elements that share neither row nor
 // column?
 inline bool jumps(const ch01::Program& program) {
   std::vector<std::string> loaded(program.registers, "?00");
@@ -237,7 +237,7 @@ inline std::optional<Trace> accepted_answer(int line, const char* file) {
   return trace;
 }
 
-// The first `count` elements of the product, by number; what is wrong with them is judged by the
+// The first `count` elements of the product, by number; their errors are classified by the
 // formula. A mistake is named if all that are wrong have it.
 inline bool check_elements(const Inputs& inputs, int count = 4, int line = __builtin_LINE(),
                            const char* file = __builtin_FILE()) {

@@ -21,7 +21,7 @@ bool agree(double a, double b, double tolerance, bool relative) {
   return std::abs(a - b) <= tolerance * ((relative ? 0 : 1) + std::abs(b));
 }
 
-// Is `got` what the mistake predicts? Here a NaN agrees with a NaN.
+// True if `got` is the mistake's output. Here a NaN agrees with a NaN.
 bool predicted(const Numbers& got, const Numbers& output, double tolerance, bool relative) {
   return std::equal(got.begin(), got.end(), output.begin(), output.end(), [&](double a, double b) {
     return (std::isnan(a) && std::isnan(b)) || agree(a, b, tolerance, relative);
@@ -72,7 +72,7 @@ std::vector<Known> all_known;
 int failures = 0;
 std::string todo_line;  // the stub's line, if it is still there
 
-// Of a list of mistakes number `index`: which variant of its name it is, in every call the same.
+// Mistake number `index` of a list: which variant of its name it is, the same in every call.
 template <class Mistakes>
 Known& known(const Mistakes& mistakes, size_t index) {
   int variant = 0;
@@ -124,7 +124,7 @@ void failed(const std::string& message, const std::vector<Suspect>& suspects, in
   ADD_FAIL_CHECK_AT(file, line, message);
 }
 
-// Those that explain every failure, and that nothing right contradicts. Of two mistakes at once
+// Those that explain every failure, and that nothing right contradicts. With two mistakes at once
 // none does, and then no name is better than a wrong one.
 std::vector<const Known*> explanations() {
   std::vector<const Known*> whole;

@@ -22,7 +22,7 @@ Place place(const Labels& labels, uint32_t element) {
   return {static_cast<int>(element) / labels.columns, static_cast<int>(element) % labels.columns};
 }
 
-// "row 3, columns 4 and 5"; what a register holds.
+// "row 3, columns 4 and 5": the content of a register.
 std::string pair_text(const Labels& labels, uint32_t value) {
   const uint32_t low = value & 0xFFFF, high = value >> 16;
   if (low == UNWRITTEN || high == UNWRITTEN) return "NaN, which nobody wrote";

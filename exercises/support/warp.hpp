@@ -47,8 +47,8 @@ constexpr uint16_t UNWRITTEN = 0xFFFF;
 // A matrix whose 16-bit elements tell their place, fewer than 65535 of them.
 std::vector<uint16_t> labelled_matrix(int rows, int columns);
 
-// The registers of a warp after loading pieces of a labelled matrix: [lane * registers + register];
-// and what the emulator saw meanwhile.
+// The registers of a warp after loading pieces of a labelled matrix: [lane * registers + register],
+// and the emulator's report.
 struct Fragments {
   int registers;
   std::vector<uint32_t> values;

@@ -7,7 +7,7 @@
 
 using exercise::Numbers;
 
-// m and l after each score, if next(m, l, x) is what happens to them.
+// m and l after each score, if next(m, l, x) updates them.
 template <class Next>
 static Numbers states(const std::vector<float>& x, Next next) {
   float m = -std::numeric_limits<float>::infinity(), l = 0;

@@ -14,7 +14,7 @@ struct Keys {
   fa::View<const float> V() const { return {v.data(), static_cast<int64_t>(s.size()), kDim}; }
 };
 
-// What the old sums and the new terms are multiplied by, given e^(m - m').
+// The factors of the old sums and of the new terms, given e^(m - m').
 struct Factors {
   float l, o, added;
 };

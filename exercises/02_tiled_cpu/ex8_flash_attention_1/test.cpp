@@ -39,7 +39,8 @@ static Numbers outputs(const SlowMemory& memory) {
   return result;
 }
 
-// What one tile of keys does to a query: its state, what the tile means alone, and its number.
+// One tile of keys and a query: the query's state, the state of the tile alone, and the tile's
+// number.
 struct Meeting {
   State& state;
   const State& alone;
@@ -61,7 +62,7 @@ struct Meeting {
   }
 };
 
-// What is stored if each meeting does update(meeting). `at_the_end`: only the last is stored.
+// The stored states if each meeting does update(meeting). `at_the_end`: only the last is stored.
 template <class Update>
 static Numbers stored(const Problem& problem, Update update, bool at_the_end) {
   SlowMemory memory = problem.memory();

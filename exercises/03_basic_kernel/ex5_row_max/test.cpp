@@ -35,7 +35,7 @@ static Numbers partial(const std::vector<float>& S, bool mixed = false, double l
   return partial(S, mixed, least, [](int, int, int) { return true; });
 }
 
-// Exchanges with each mask in turn; `own`: what is sent is always what the lane had at first.
+// Exchanges with each mask in turn; `own`: each lane always sends its first value.
 static Numbers butterfly(const Numbers& first, std::initializer_list<int> masks, bool own = false) {
   Numbers value = first;
   for (const int mask : masks) {

@@ -95,7 +95,8 @@ static void check_update(float m0, float m1, float max0, float max1) {
   const Numbers got = numbers_of(state);
   Numbers flipped = with(new_max, upside_down, upside_down);
   for (double& value : flipped)
-    if (std::isnan(value)) value = 0;  // 0 / 0: whoever flips the factor and keeps the empty row
+    if (std::isnan(value))
+      value = 0;  // 0 / 0: an answer that inverts the factor and keeps the empty row
   const char* const nan =
       "a row that has seen no key has m = -Inf before and after, and -Inf - (-Inf) is NaN";
   const std::vector<exercise::Mistake> mistakes = {

@@ -8,7 +8,7 @@
 using namespace emulator;
 using exercise::Fragments;
 
-// P's elements are floats that are bf16 numbers already, and their bits say where they stand.
+// P's elements are floats that are bf16 numbers already, and their bits tell their place.
 template <int MMAS_KV, class Pack>
 static Fragments run(Pack pack) {
   Fragments packed(MMAS_KV * 2);

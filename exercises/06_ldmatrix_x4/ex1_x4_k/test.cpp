@@ -21,9 +21,9 @@ struct Way {
   bool trans = false, x2 = false;
   int tiles_a_turn = 2, second_tile = 1;  // the second mma adds to tile j + second_tile
   bool by_load = false;                   // j is the number of the load, not of its first tile
-  int first_register = 0;                 // of the first mma
-  bool halves_exchanged = false;          // the second register of each B in front of the first
-  int tile_rows = 8, tile_bytes = 0;      // of tile j: rows down, and bytes further
+  int first_register = 0;                 // first register of the first mma
+  bool halves_exchanged = false;          // the second register of each B comes before the first
+  int tile_rows = 8, tile_bytes = 0;      // offset of tile j: rows down, and bytes further
   int step_bytes = 32;                    // along d
 };
 
@@ -67,9 +67,9 @@ struct Wide {
     return lane() % 8 * row + lane() / 8 * 16;
   };
   bool trans = false;
-  int registers[4] = {0, 1, 2, 3};  // of the first mma, then of the second
+  int registers[4] = {0, 1, 2, 3};  // first register of the first mma, then of the second
   int first_q = 0, second_q = 1;    // their steps along d
-  int tile_rows = 8;                // of tile j: rows down
+  int tile_rows = 8;                // offset of tile j: rows down
   int step_bytes = 64;              // along d, of two steps
 };
 

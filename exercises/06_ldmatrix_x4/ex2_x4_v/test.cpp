@@ -20,10 +20,10 @@ struct Way {
   };
   bool trans = true, x2 = false;
   int tiles_a_turn = 2, second_tile = 1;  // the second mma adds to tile j + second_tile
-  int first_register = 0;                 // of the first mma
-  bool halves_exchanged = false;          // the second register of each B in front of the first
-  int tile_bytes = 16;                    // of tile i
-  int step_rows = 16, step_bytes = 0;     // of 16 keys: rows down, and bytes further
+  int first_register = 0;                 // first register of the first mma
+  bool halves_exchanged = false;          // the second register of each B comes before the first
+  int tile_bytes = 16;                    // bytes from tile to tile
+  int step_rows = 16, step_bytes = 0;     // step of 16 keys: rows down, and bytes further
 };
 
 template <int MMAS_D, int MMAS_KV>

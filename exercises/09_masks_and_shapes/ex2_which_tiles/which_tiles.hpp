@@ -11,7 +11,7 @@ struct Tiles {
   int clear_begin, clear_end;  // in each of these each of the queries sees each key
 };
 
-// Of queries [q_tile * BLOCK_Q, (q_tile + 1) * BLOCK_Q), as far as there are any: len_q in all.
+// For queries [q_tile * BLOCK_Q, (q_tile + 1) * BLOCK_Q), as far as they exist: len_q in all.
 // q_tile * BLOCK_Q is below len_q.
 template <int BLOCK_Q, int BLOCK_KV>
 Tiles tiles_of(const Mask& mask, int len_q, int q_tile) {

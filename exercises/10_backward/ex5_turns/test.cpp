@@ -213,7 +213,8 @@ TEST_CASE("causal, more keys than queries") { check_grid({3, 5, true, 4, 4, 8});
 TEST_CASE("causal, more queries than keys") { check_grid({5, 3, true, 4, 4, -8}); }
 TEST_CASE("causal, nothing fits") { check_grid({5, 4, true, 4, 6, 3}); }
 
-// The answer that this test expects: nothing is wrong with it, and causal nobody waits.
+// The answer that this test expects: nothing is wrong with it, and with a causal mask no block
+// waits.
 TEST_CASE("the order") {
   for (const char* const order : {"", "plain-descends"})
     for (const Grid& grid : {Grid{4, 4, true, 4, 4, 0}, Grid{5, 3, false, 4, 4, 0}}) {

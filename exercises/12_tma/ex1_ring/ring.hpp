@@ -16,8 +16,9 @@ inline int full_parity(int tile, int stages) {
   exercise::todo("TODO(12.1): the buffer, and the two parities");
 }
 
-// What the producer gives mbarrier_wait(empty[buffer], parity) before it fills the buffer with the
-// tile. In the first pass no consumer has read anything yet, and the wait must return immediately.
+// The parity for the producer's mbarrier_wait(empty[buffer], parity) before it fills the buffer
+// with a tile. In the first pass no consumer has read anything yet, and the wait must return
+// immediately.
 inline int empty_parity(int tile, int stages) {
   exercise::todo("TODO(12.1): the buffer, and the two parities");
 }

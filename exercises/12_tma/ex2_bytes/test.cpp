@@ -143,7 +143,7 @@ static std::vector<Variant> variants() {
   return all;
 }
 
-// One tile, or two, come to an mbarrier that expects so many bytes: what the emulator finds.
+// One tile, or two, come to an mbarrier that expects `bytes`. Returns what the emulator finds.
 static std::string wait_for(const Tiles& x, Function function, int tile, int bytes) {
   const int len = function == kQ ? x.len_q : x.len_kv;
   const int rows = function == kQ ? x.block_q : x.block_kv;

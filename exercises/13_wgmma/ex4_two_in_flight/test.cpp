@@ -48,7 +48,7 @@ constexpr uint32_t Q_BYTES = 64 * HEAD_DIM * 2, TILE_BYTES = KEYS * HEAD_DIM * 2
 // The observations of thread 0.
 struct Log {
   std::string calls;  // "multiply 0, multiply 1, use 0"
-  std::string seen;   // "+": another tile is in flight; of a use, "r": right, "n": NaN, "w": wrong
+  std::string seen;   // "+": another tile is in flight; for a use, "r": right, "n": NaN, "w": wrong
   std::string unfenced;  // multiplies whose registers were used after the last fence
   std::string first;     // the first error, in words
   int multiplied = 0, used = 0, queued = 0, overlapped = 0;

@@ -9,7 +9,7 @@
 using exercise::Changes;
 using namespace emulator;
 
-constexpr int KEYS = 16;  // of a tile; 64 columns
+constexpr int KEYS = 16;  // keys of a tile; 64 columns
 constexpr uint32_t Q_BYTES = 64 * 128, TILE_BYTES = KEYS * 128;
 const char* const kNames[] = {"S", "P", "O", "K0", "K1", "V0", "V1"};
 

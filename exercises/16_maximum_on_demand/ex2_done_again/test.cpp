@@ -50,7 +50,7 @@ struct Way {
         good[i] = sum[i] < LIMIT;
       }
     const bool missed = is("looks-first") || too_large(rows, sum);
-    float factor[ROWS][2] = {{1, 1}, {1, 1}};  // of l, of O
+    float factor[ROWS][2] = {{1, 1}, {1, 1}};  // factors of l and of O
     if (missed) {
       for (int i = 0; i < ROWS; ++i) {
         if (is("added") || is("output-too")) rows[i].l += sum[i];

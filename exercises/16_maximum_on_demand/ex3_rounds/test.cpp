@@ -10,7 +10,7 @@ using namespace emulator;
 
 constexpr int WARPS = 4;
 
-// The tiles of a consumer. moves: of each warp a letter for each tile; 'M': a maximum moves, 'm':
+// The tiles of a consumer. moves: for each warp a letter for each tile; 'M': a maximum moves, 'm':
 // it moves the exact way, and on demand the tile is good enough; '.': it does not move.
 struct Case {
   int end, clear_begin, clear_end;

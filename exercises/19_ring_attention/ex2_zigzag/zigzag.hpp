@@ -14,8 +14,8 @@ inline int chunk_of(int rank, Half half, int ranks) {
   exercise::todo("TODO(19.2): the two chunks of a rank");
 }
 
-// What a rank computes at a step of one half of its queries and one half of the keys that it holds
-// then: those of rank `rank - step`, round the ring.
+// The part that a rank computes at a step for one half of its queries and one half of the keys that
+// it holds then: those of rank `rank - step`, round the ring.
 inline Quarter quarter_at(int rank, int step, int ranks, Half queries, Half keys) {
   exercise::todo("TODO(19.2): all, a triangle, or nothing");
 }

@@ -208,7 +208,7 @@ struct Case {
   AdamW settings;
   bool is_matrix;
   State start;
-  std::vector<Row> gradients;  // of each step
+  std::vector<Row> gradients;  // gradients of each step
   int64_t first_step = 1;
 };
 
@@ -312,7 +312,7 @@ TEST_CASE("a NaN comes out, and stays where it is") {
                                      shown);
 }
 
-// The answer that this test expects: of equal gradients both corrected means are those gradients.
+// The answer that this test expects: with equal gradients both corrected means equal the gradient.
 TEST_CASE("the corrections themselves") {
   const Case c{{1, 0.9, 0.99, 0, 0}, true, start({0}), std::vector<Row>(7, Row{0.25f})};
   const std::vector<State> states = run(Way{}, c);

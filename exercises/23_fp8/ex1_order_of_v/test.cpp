@@ -69,7 +69,7 @@ static const std::vector<Known>& all_known() {
        "each of four slots was taken from another tile; a lane has two columns of each"},
       {"lane-counts-four",
        [](int slot) { return slot / 16 * 16 + slot % 4 / 2 * 8 + slot % 16 / 4 * 4 + slot % 2; },
-       "lane t was given the columns beginning at 4t; of eight columns it has 2t and 2t + 1"},
+       "lane t was given the columns beginning at 4t; it has columns 2t and 2t + 1 of eight"},
   };
   return known;
 }

@@ -30,7 +30,7 @@ enum class Way {
 static std::vector<Step> steps(const std::vector<float>& s, const std::vector<float>& v,
                                size_t block, Way way) {
   std::vector<Step> trace;
-  float m = -INFINITY, l = 0, o = 0, before = -INFINITY;  // of the previous tile alone
+  float m = -INFINITY, l = 0, o = 0, before = -INFINITY;  // the previous tile alone
   for (size_t first = 0; first < s.size(); first += block) {
     const size_t last = std::min(first + block, s.size());
     const float tile_max = *std::max_element(s.begin() + first, s.begin() + last);

@@ -19,8 +19,8 @@ static double attend_up_to(int last, const std::vector<float>& s, const std::vec
 static void check_shape(int len_q, int len_kv, int block) {
   const auto s = exercise::random_numbers(len_kv, 1), v = exercise::random_numbers(len_kv, 2);
   const int offset = len_kv - len_q;
-  // Of every query its result and how many tiles it took, if the first tile for which stops(i,
-  // first) is the last to be looked at, and key j is seen up to j = i + seen.
+  // For every query its result and the number of tiles that it took, if the first tile for which
+  // stops(i, first) is the last to be looked at, and key j is seen up to j = i + seen.
   const auto with = [&](auto stops, int seen) {
     exercise::Numbers all;
     for (int i = 0; i < len_q; ++i) {

@@ -12,7 +12,7 @@ struct Walk {
   int count;        // how many tiles of queries the block visits, in all heads that share the keys
 };
 
-// Of keys [kv_tile * BLOCK_KV, (kv_tile + 1) * BLOCK_KV), which begin below len_kv and may end
+// For keys [kv_tile * BLOCK_KV, (kv_tile + 1) * BLOCK_KV), which begin below len_kv and may end
 // above it. causal: query i sees key j if j <= i + len_kv - len_q. Not causal: every key.
 // `group` heads of queries share a head of keys. len_q, len_kv, group: at least 1.
 template <int BLOCK_Q, int BLOCK_KV>

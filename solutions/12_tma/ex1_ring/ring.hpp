@@ -11,6 +11,7 @@ inline int buffer_of(int tile, int stages) { return tile % stages; }
 // The parity for the consumer's mbarrier_wait(full[buffer], parity) before it reads the tile.
 inline int full_parity(int tile, int stages) { return tile / stages % 2; }
 
-// What the producer gives mbarrier_wait(empty[buffer], parity) before it fills the buffer with the
-// tile. In the first pass no consumer has read anything yet, and the wait must return immediately.
+// The parity for the producer's mbarrier_wait(empty[buffer], parity) before it fills the buffer
+// with a tile. In the first pass no consumer has read anything yet, and the wait must return
+// immediately.
 inline int empty_parity(int tile, int stages) { return (tile / stages + 1) % 2; }

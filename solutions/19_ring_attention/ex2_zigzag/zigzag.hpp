@@ -15,8 +15,8 @@ inline int chunk_of(int rank, Half half, int ranks) {
   return half == EARLY ? rank : 2 * ranks - 1 - rank;
 }
 
-// What a rank computes at a step of one half of its queries and one half of the keys that it holds
-// then: those of rank `rank - step`, round the ring.
+// The part that a rank computes at a step for one half of its queries and one half of the keys that
+// it holds then: those of rank `rank - step`, round the ring.
 inline Quarter quarter_at(int rank, int step, int ranks, Half queries, Half keys) {
   const int owner = (rank + ranks - step) % ranks;
   const int q_chunk = chunk_of(rank, queries, ranks), k_chunk = chunk_of(owner, keys, ranks);
