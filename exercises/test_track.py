@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""./learn's exercise track from the outside, with its state and its build in a directory of its own."""
+"""./learn's exercise track from the outside, with its state and its build in a separate directory."""
 
 import contextlib
 import json
@@ -89,7 +89,7 @@ exec {os.environ.get("CMAKE_CXX_COMPILER_LAUNCHER", "")} "$@"
         self.copy.write_bytes(pristine + b"// soon\n")
         self.assertIn("TODO(02.1): three loops", self.learn("check", "2.1", code=1))
 
-        # What does not compile: the learner's error comes first, and no other line of the compiler.
+        # A file that does not compile: the learner's error comes first, and no other line of the compiler.
         self.copy.write_text(pristine.decode().replace("exercise::todo(", "float m = max_of(x);\n("))
         output = self.learn("check", "02.1", code=1)
         lines = [line for line in output.splitlines() if line and not line.startswith("Building")]
@@ -171,7 +171,7 @@ exec {os.environ.get("CMAKE_CXX_COMPILER_LAUNCHER", "")} "$@"
         self.assertIn(exercise, output)
 
     def a_program_to_mend(self):
-        """Its test shows what it sees from the first check on, and tells a mistake from the stub."""
+        """Its test shows the results since the first check, and tells a mistake from the stub."""
         output = self.learn("check", "D.3", code=1)
         self.assertIn("D.3 Sums that are right today: not mended yet", output)
         self.assertIn("read_before_barrier", output)
@@ -201,7 +201,7 @@ exec {os.environ.get("CMAKE_CXX_COMPILER_LAUNCHER", "")} "$@"
         self.assertIn(": right", self.learn("check", "02.1"))
 
     def answers_that_end_the_program(self):
-        """By which signal or how, in which test case, and what they had printed."""
+        """By which signal or how, in which test case, and their output."""
         for statement, told in (
                 ("*(volatile int*)nullptr = 1;", "it crashed with SIGSEGV"),
                 ("safe_softmax(x, a);", "it crashed with SIGSEGV"),
@@ -283,7 +283,7 @@ exec {os.environ.get("CMAKE_CXX_COMPILER_LAUNCHER", "")} "$@"
         self.assertNotIn("still running", self.shown)
 
     def ended_from_outside(self):
-        """As `timeout` does: what learn has started ends with it."""
+        """As `timeout` does: the processes that learn has started end with it."""
         flag = self.endless()
         process = subprocess.Popen([str(ROOT / "learn"), "check", "02.1"], env=self.environment,
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -358,7 +358,7 @@ exec {os.environ.get("CMAKE_CXX_COMPILER_LAUNCHER", "")} "$@"
 
     @contextlib.contextmanager
     def on_a_terminal(self, *arguments):
-        """Runs learn on a terminal of its own: (wait until it shows a text, press keys, the process)."""
+        """Runs learn on a separate terminal: (wait until it shows a text, press keys, the process)."""
         try:
             leader, follower = pty.openpty()
         except OSError as error:  # a bare container
@@ -386,7 +386,7 @@ exec {os.environ.get("CMAKE_CXX_COMPILER_LAUNCHER", "")} "$@"
             os.close(leader)
 
     def watch_on_a_terminal(self):
-        """Save, be judged, ask for a hint, go on, quit: with keys, as on a real terminal."""
+        """Save, be judged, request a hint, continue, quit: with keys, as on a real terminal."""
         self.copy.write_bytes((ROOT / "exercises" / KEY / "safe_softmax.hpp").read_bytes())
         with self.on_a_terminal("watch", "02.1") as (until, press, _):
             until("TODO(02.1)")

@@ -286,7 +286,7 @@ class Track:
             self.learn.say(f"That was the last one: ./learn solution {exercise.id}")
 
     def reset(self, exercise, yes):
-        """Restores the stub. What was written is kept."""
+        """Restores the stub. Keeps the learner's text."""
         self.require_copy(exercise)
         if exercise.copy.read_bytes() == exercise.stub.read_bytes():
             self.learn.say(f"{self.shown(exercise.copy)} is the stub already.")
@@ -309,7 +309,7 @@ class Track:
                        f"yours is in {self.shown(backup)}")
 
     def files(self, exercise):
-        """Lines that say what to read and what to edit; a long path has a line of its own."""
+        """Lines that say what to read and what to edit; a long path has a separate line."""
         for what, path in (("read", exercise.here / "README.md"), ("edit", exercise.copy)):
             line = f"  {what}    {self.shown(path)}"
             split = f"  {what}\n    {self.shown(path)}"
@@ -407,7 +407,7 @@ class Track:
         mine = failed and all(exercise.program in line for line in failed)
         shown = errors(words, own=True)
         if mine and not shown and errors(words):
-            # The test includes the file: what is missing at its end shows only in the test, so the
+            # The test includes the file: an error at its end shows only in the test, so the
             # compiler reads the file alone. If that is fine, the stub tells whether the test is.
             shown = errors(self.syntax(directory, exercise, lambda flags, _: [
                 *flags, "-x", "c++", str(exercise.copy)]), own=True)
@@ -513,7 +513,7 @@ class Track:
 
 @contextlib.contextmanager
 def checked_by_a_child(exercise):
-    """./learn check in a process group of its own, which ends with all its children."""
+    """./learn check in a separate process group, which ends with all its children."""
     process = subprocess.Popen([sys.executable, str(ROOT / "learn"), "check", exercise.id],
                                stdin=subprocess.DEVNULL, start_new_session=True)
     try:

@@ -12,8 +12,8 @@
 
 namespace exercise {
 
-// The element at [row][column] of a matrix of so many columns, as an fp16 that tells where it
-// stands: no two are equal, none is 0, all are finite. Fewer than 31743 of them.
+// The element at [row][column] of a matrix of `columns` columns, as an fp16 that tells its
+// place: no two are equal, none is 0, all are finite. Fewer than 31743 of them.
 inline uint16_t element_label(int row, int column, int columns) {
   return static_cast<uint16_t>(row * columns + column + 1);
 }

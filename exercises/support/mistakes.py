@@ -9,7 +9,7 @@ In mistakes.txt a line without indentation is the name of a mistake. The lines a
 in a diff: lines with '-' go, lines with '+' come, lines with a space stay; '@@' separates two places. The
 lines of a place that go or stay are found exactly once in the solution. '#' begins a comment.
 
-The header for the proof is the solution with other function bodies and constants beside its own. The
+The header for the proof is the solution with other function bodies and constants next to its own. The
 environment variable EXERCISE_PROOF says which run: "stub", "solution" or the name of a mistake. So the
 test and all that the answers share are compiled once, and no two symbols have the same name.
 """
@@ -99,9 +99,9 @@ def read(topic, exercise, root=ROOT):
 
 @dataclass
 class Part:
-    """A declaration at namespace or class scope. What an answer may replace stands in `own`."""
+    """A declaration at namespace or class scope. `own` is the part that an answer may replace."""
     kind: str  # "function", "constant" or "text"
-    head: str  # its code without comments, in single spaces; of a constant and a function without `own`
+    head: str  # its code without comments, in single spaces; without `own` for a constant or a function
     own: str = ""  # a function's body, a constant's value
     begin: int = 0  # where `own` is in the text
     end: int = 0
@@ -188,7 +188,7 @@ def fitted(parts, others, name):
 
 
 def proof_header(solution, answers, path):
-    """One header of all answers: {name: text}, beside the solution's text."""
+    """One header of all answers: {name: text}, with the solution's text."""
     parts = parts_of(solution)
     names = ["solution", *answers]
     columns = {name: fitted(parts, parts_of(text), name) for name, text in answers.items()}

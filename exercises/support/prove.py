@@ -8,7 +8,7 @@
 The solution passes, and its run proves that the mistakes that the test knows differ. The stub throws
 its own TODO line; a stub of debugging is a wrong program that is named as no mistake. Every mistake of
 mistakes.txt is rejected with a message that names it and no other. The texts are there. Each answer runs
-in a process of its own, so that one that hangs or aborts ends no other.
+in a separate process, so that one that hangs or aborts ends no other.
 """
 
 import argparse
@@ -34,7 +34,7 @@ def registry(root=ROOT):
 
 
 def identifier(topic, exercise):
-    """02_tiled_cpu, ex1_safe_softmax -> 02.1, safe_softmax; of debugging D.1, …: no chapter's number"""
+    """02_tiled_cpu, ex1_safe_softmax -> 02.1, safe_softmax; debugging has D.1, …: no chapter's number"""
     number, name = re.fullmatch(r"ex(\d+)_(.+)", exercise).groups()
     return f"{topic[:2] if topic[0].isdigit() else topic[0].upper()}.{number}", name
 
@@ -120,7 +120,7 @@ def todo_of(text, identity):
 
 
 def to_mend(text, identity):
-    """Is the stub a program to mend? Then its TODO line is a comment, and thrown by nobody."""
+    """True if the stub is a program to mend. Then its TODO line is a comment that is never thrown."""
     return f"// TODO({identity}): " in text
 
 

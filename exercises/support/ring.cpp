@@ -26,7 +26,7 @@ struct Letter {
 struct Side : ch19::Message {
   std::shared_ptr<Letter> letter;
   std::span<const float> memory;
-  std::span<float> target;  // of a receive
+  std::span<float> target;  // target of a receive
   bool waited = false;
 };
 
@@ -93,7 +93,7 @@ class Turns {
   std::condition_variable changed_;
   std::vector<std::shared_ptr<Letter>> letters_;           // in the order in which they began
   std::vector<std::vector<std::shared_ptr<Side>>> sides_;  // for each rank: all it has started
-  std::vector<const Letter*> waits_for_;                   // of each rank
+  std::vector<const Letter*> waits_for_;                   // one for each rank
   std::vector<bool> ended_;
   int turn_ = 0;
 };

@@ -19,8 +19,8 @@ Numbers numbers(const Range& range) {
   return Numbers(range.begin(), range.end());
 }
 
-// A mistake that people make here, and whether what was seen is what it would lead to. An edit of
-// that name in solutions/…/mistakes.txt makes it.
+// A mistake that people make here, and whether the observed result is the mistake's result. An edit
+// of that name in solutions/…/mistakes.txt makes it.
 struct Suspect {
   std::string name;
   bool matches;

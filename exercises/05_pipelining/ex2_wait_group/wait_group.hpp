@@ -13,6 +13,6 @@ inline int loads_first(int stages) { exercise::todo("TODO(05.2): N when loads co
 inline int loads_after(int stages) { exercise::todo("TODO(05.2): N when loads come after"); }
 
 // K and V of a tile in one group; the load comes before the wait.
-inline int one_group(int stages) { exercise::todo("TODO(05.2): N with one group a tile"); }
+inline int one_group(int stages) { exercise::todo("TODO(05.2): N with one group per tile"); }
 
 }  // namespace FA_BACKEND::ex05

@@ -19,12 +19,12 @@ struct State {
 // m' = max(m, largest of s),   l and o *= e^(scale (m - m'))
 // s: a tile of scores; the score of a masked key is -inf. scale > 0.
 inline void raise_row_max(State& state, const std::vector<float>& s, float scale) {
-  exercise::todo("TODO(09.4): m, and what l and o are multiplied by, also if m stays -inf");
+  exercise::todo("TODO(09.4): m, and the factor of l and o, even if m stays -inf");
 }
 
 // Returns p = e^(scale (s - m)) of each score, and adds them to l. m is the new one already.
 inline std::vector<float> exponentiate(State& state, const std::vector<float>& s, float scale) {
-  exercise::todo("TODO(09.4): the weights, also if m is -inf");
+  exercise::todo("TODO(09.4): the weights, even if m is -inf");
 }
 
 struct Row {

@@ -10,5 +10,5 @@
 // dS = P o (dP - D)
 // dV += P.T @ dO,   dQ += scale dS @ K,   dK += scale dS.T @ Q
 inline void add_pair(const Pair& t, Gradients& sum) {
-  exercise::todo("TODO(10.3): P and dS of the pair, and what they add to dQ, dK and dV");
+  exercise::todo("TODO(10.3): P and dS of the pair, and their parts of dQ, dK and dV");
 }

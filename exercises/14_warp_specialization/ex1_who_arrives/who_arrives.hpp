@@ -18,17 +18,17 @@ struct Cast {
 
 // mbarrier_init(full, full_count(cast)).
 inline int full_count(const Cast& cast) {
-  exercise::todo("TODO(14.1): two counts, and who arrives at empty");
+  exercise::todo("TODO(14.1): two counts, and the threads that arrive at empty");
 }
 
 // mbarrier_init(empty, empty_count(cast)).
 inline int empty_count(const Cast& cast) {
-  exercise::todo("TODO(14.1): two counts, and who arrives at empty");
+  exercise::todo("TODO(14.1): two counts, and the threads that arrive at empty");
 }
 
 // Every thread of a consumer calls this after its wgmma_wait for product `product`, 0 to products -
 // 1, of each tile: do I arrive at empty now? `thread` is thread_index(): warpgroup 0 is the
 // producer, so it is 128 or more.
 inline bool arrives(const Cast& cast, int thread, int product) {
-  exercise::todo("TODO(14.1): two counts, and who arrives at empty");
+  exercise::todo("TODO(14.1): two counts, and the threads that arrive at empty");
 }

@@ -20,22 +20,22 @@ constexpr double BOOST_GHZ = 1.98;   // the highest clock
 
 // 10^12 floating-point operations a second, those of the two products Q K.T and P V.
 inline double tflops(const Launch& launch) {
-  exercise::todo("TODO(14.4): speed, utilization, energy, and what was paid back");
+  exercise::todo("TODO(14.4): speed, utilization, energy, and the share lost to the clock");
 }
 
 // The share of the tensor cores' peak at the clock at which they ran: 0 to 1.
 inline double utilization(const Launch& launch) {
-  exercise::todo("TODO(14.4): speed, utilization, energy, and what was paid back");
+  exercise::todo("TODO(14.4): speed, utilization, energy, and the share lost to the clock");
 }
 
 // The energy of one floating-point operation in pJ, 10^-12 joules. A watt is a joule a second.
 inline double picojoules(const Launch& launch) {
-  exercise::todo("TODO(14.4): speed, utilization, energy, and what was paid back");
+  exercise::todo("TODO(14.4): speed, utilization, energy, and the share lost to the clock");
 }
 
-// `after` is the better kernel: a higher utilization. Of that gain, in parts of `before`, speed has
-// gained a part; the share that it has not was paid back in clock: 0 if speed has gained as much, 1
-// if nothing, more than 1 if it has lost.
+// `after` is the better kernel: a higher utilization. In parts of `before`, speed has
+// gained a part of that gain; the rest was lost to the lower clock: 0 if speed has gained as much,
+// 1 if nothing, more than 1 if it has lost.
 inline double paid_back(const Launch& before, const Launch& after) {
-  exercise::todo("TODO(14.4): speed, utilization, energy, and what was paid back");
+  exercise::todo("TODO(14.4): speed, utilization, energy, and the share lost to the clock");
 }

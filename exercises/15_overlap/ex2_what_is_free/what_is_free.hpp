@@ -24,5 +24,5 @@ using Program = std::vector<Step>;
 // more: after it ordinary instructions, or the producer, may write it. -1: there is no such
 // wait. At least one product uses it.
 inline int free_behind(const Program& program, Thing thing) {
-  exercise::todo("TODO(15.2): the first wait behind which nobody uses it");
+  exercise::todo("TODO(15.2): the first wait after which no product uses it");
 }

@@ -23,7 +23,7 @@ namespace FA_BACKEND::ex15 {
 // Then the barrier is as it was at first. All lanes of a warp make these calls together.
 template <class Steps>
 FA_DEVICE void consume(Steps& steps, int consumer, int consumers, int num_tiles) {
-  exercise::todo("TODO(15.4): who waits where, who arrives where, and who gives the first turn");
+  exercise::todo("TODO(15.4): where to wait, where to arrive, and the first turn");
 }
 
 }  // namespace FA_BACKEND::ex15

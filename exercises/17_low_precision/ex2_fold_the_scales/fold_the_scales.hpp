@@ -14,5 +14,5 @@
 // p_j = e^(s_j - m), where m is the largest score.
 inline std::vector<float> weights(const std::vector<int>& S, const std::vector<float>& k_scales,
                                   float q_scale, float scale) {
-  exercise::todo("TODO(17.2): which scale has key j, what is m, and one exponential a weight");
+  exercise::todo("TODO(17.2): the scale of key j, m, and one exponential per weight");
 }

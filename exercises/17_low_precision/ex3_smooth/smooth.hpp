@@ -15,5 +15,5 @@ inline std::vector<float> smooth(std::vector<float>& K, int dim) {
 // it was; the scores are scale * q . k.
 inline float corrected(float lse, const std::vector<float>& q, const std::vector<float>& mean,
                        float scale) {
-  exercise::todo("TODO(17.3): what each score has lost");
+  exercise::todo("TODO(17.3): add back the part that each score has lost");
 }

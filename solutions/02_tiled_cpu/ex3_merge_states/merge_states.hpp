@@ -1,5 +1,5 @@
 #pragma once
-// Why: both l and o are sums of e^(s - m) times something. Each side has a maximum of its own;
+// Why: both l and o are sums of e^(s - m) times something. Each side has a different maximum;
 // moved to the common one they add up. No key on either side: -inf - (-inf) would be NaN, so ask
 // first.
 

@@ -1,5 +1,5 @@
 #pragma once
-// Why: what is in l and o is relative to the old m. One factor for the whole tile corrects both; it
+// Why: l and o are relative to the old m. One factor for the whole tile corrects both; it
 // is 1 when the maximum does not grow, and 0 at the first tile, where there is nothing to keep.
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #pragma once
 // Why thread t takes chunk t: the 32 lanes of a warp then read 512 neighbouring bytes, 16 whole
-// sectors. Why source_bytes 0 and not a skipped copy: what is skipped leaves old bytes in the tile,
+// sectors. Why source_bytes 0 and not a skipped copy: a skipped copy leaves old bytes in the tile,
 // and an old NaN times a weight of 0 is NaN.
 
 #include "common/kernels/geometry.hpp"

@@ -1,5 +1,5 @@
 #pragma once
-// Why lane % 16 and lane / 16: matrices 0 and 1 lie one below the other, so lanes 0-15 count down
+// Why lane % 16 and lane / 16: matrix 1 is below matrix 0, so lanes 0-15 count down
 // 16 rows; matrices 2 and 3 are the same rows, one chunk of 16 bytes to the right.
 
 #include "common/kernels/geometry.hpp"

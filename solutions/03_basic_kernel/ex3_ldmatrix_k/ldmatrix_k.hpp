@@ -1,6 +1,6 @@
 #pragma once
 // Why no .trans: a register of B holds two neighbours along the sum. The sum is over d, and a row
-// of K holds neighbours along d. So K comes as it lies. The second matrix is the same keys further
+// of K holds neighbours along d. So K needs no .trans. The second matrix is the same keys further
 // right.
 
 #include "common/kernels/geometry.hpp"

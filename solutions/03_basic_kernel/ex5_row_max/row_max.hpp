@@ -1,6 +1,6 @@
 #pragma once
 // Why two exchanges are enough: after the first, lanes 0 1 agree and lanes 2 3 agree; after the
-// second all four do, so nobody has to send the answer back. The masks are 1 and 2 (0b10): the
+// second all four do, so no lane has to send the answer back. The masks are 1 and 2 (0b10): the
 // lanes of a quad differ in their two lowest bits. 0x10 would be a lane four rows away.
 
 #include <limits>

@@ -1,5 +1,5 @@
 #pragma once
-// Why lines and not rows: rows that share a line of 128 bytes lie in different banks already. Rows
+// Why lines and not rows: rows that share a line of 128 bytes are in different banks already. Rows
 // that are whole lines apart collide, so the term to XOR is the number of the line. Why the
 // remainder: XOR may only touch the bits that number a chunk in its row, or the chunk leaves it.
 

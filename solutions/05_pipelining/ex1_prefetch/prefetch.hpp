@@ -1,8 +1,8 @@
 #pragma once
 // Why the empty commit: wait<1> counts groups. In the last turn nothing is copied, and without a
 // group of its own there the tile itself would be the one that may stay in flight. Why two
-// barriers: the first says that everybody's part has landed, the second that everybody has added
-// the tile, whose buffer is the next that start_copy fills.
+// barriers: the first shows that all threads' parts have landed, the second that all threads have
+// added the tile, whose buffer is the next that start_copy fills.
 
 #include "common/kernels/geometry.hpp"
 

@@ -1,7 +1,8 @@
 #pragma once
-// Why three barriers: all have read the last V before its buffer is filled again; everybody's part
-// of K has landed; everybody's part of V has landed, and all have read K, whose other buffer load_K
-// fills in the next turn. Why wait<1> twice: the group that is needed is the oldest of two.
+// Why three barriers: all have read the last V before its buffer is filled again; all threads'
+// parts of K have landed; all threads' parts of V have landed, and all have read K, whose other
+// buffer load_K fills in the next turn. Why wait<1> twice: the group that is needed is the oldest
+// of two.
 
 #include "common/kernels/geometry.hpp"
 

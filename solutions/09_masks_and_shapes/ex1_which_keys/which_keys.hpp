@@ -1,5 +1,5 @@
 #pragma once
-// Why the diagonal: the last query is the newest token and stands at the last key, however many
+// Why the diagonal: the last query is the newest token and is at the last key, however many
 // keys a cache holds already. Why a number for "no limit": then causal, windows and no mask at all
 // are one mask, without a branch. Why clamped: tiles are found by division, and -3 / 4 is 0 in C++.
 
@@ -8,7 +8,7 @@
 constexpr int UNLIMITED = 1 << 29;  // limit of a window's side: farther than any length
 
 // Query i stands at key i + diagonal. It sees the `left` keys before that one, the one itself and
-// the `right` ones behind it, as far as they exist.
+// the `right` ones after it, as far as they exist.
 struct Mask {
   int len_kv, diagonal;
   int left, right;

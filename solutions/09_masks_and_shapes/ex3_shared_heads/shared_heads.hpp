@@ -1,7 +1,7 @@
 #pragma once
 // Why strides: Q, K and V of a fused tensor have the same ones and differ in where they begin, so
-// nothing has to be copied. Why division: those that share a head stand in a row, and a program
-// that cuts its heads among several GPUs then cuts K and V at the same places.
+// nothing has to be copied. Why division: heads that share a head of K are consecutive, and a
+// program that cuts its heads among several GPUs then cuts K and V at the same places.
 
 #include <cstdint>
 

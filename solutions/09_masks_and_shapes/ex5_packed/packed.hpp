@@ -13,7 +13,7 @@ struct Packed {
 
 struct Block {
   int q_start, kv_start;        // the sequence's first row in Q, and in K and V
-  int len_q, len_kv, diagonal;  // of the sequence
+  int len_q, len_kv, diagonal;  // rows of the sequence
   int first_row, end_row;       // this block's queries, counted in the sequence
   int kv_tiles;                 // tiles of BLOCK_KV keys that the sequence has
 };

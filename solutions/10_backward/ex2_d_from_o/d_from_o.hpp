@@ -1,6 +1,6 @@
 #pragma once
 // Why the sum is fp32: each product of two bf16 is exact in it, and dP - D will cancel. Why the
-// rows past the end are not read: behind the last query of a head comes the next head.
+// rows past the end are not read: after the last query of a head comes the next head.
 
 #include "common/half.hpp"
 

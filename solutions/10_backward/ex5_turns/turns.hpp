@@ -1,6 +1,6 @@
 #pragma once
 // Why the turns follow from the launch: with room for one block at a time, each must find all those
-// that started before it done, and wait for nobody else. Why the last key tile starts first:
+// that started before it done, and wait for no other block. Why the last key tile starts first:
 // causal, block k of it reaches a tile of queries one step behind the block that started before it.
 
 #include "exercises/10_backward/grid.hpp"

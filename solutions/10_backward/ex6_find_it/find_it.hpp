@@ -1,6 +1,6 @@
 #pragma once
 // Why a copy: x + h - 2 h + h is rounded three times. Why !(error <= worst): it is true for a NaN,
-// and no element behind the first NaN can be farther off.
+// and no element after the first NaN can be farther off.
 
 #include <cmath>
 

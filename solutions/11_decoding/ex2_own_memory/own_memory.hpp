@@ -1,6 +1,6 @@
 #pragma once
 // Why tiles are divided and not keys: a tile that two splits share would be loaded twice. Why begin
-// is clipped too: a split behind the end would otherwise have end < begin.
+// is clipped too: a split past the end would otherwise have end < begin.
 
 #include <algorithm>
 #include <cstdint>

@@ -7,8 +7,8 @@
 #include <cmath>
 
 constexpr int MOST_SPLITS = 128;
-constexpr double FULL_ENOUGH = 0.8;   // of the multiprocessors busy: not split at all
-constexpr double GOOD_ENOUGH = 0.85;  // of the best efficiency
+constexpr double FULL_ENOUGH = 0.8;   // share of busy SMs from which nothing is split
+constexpr double GOOD_ENOUGH = 0.85;  // share of the best efficiency
 
 struct Work {
   int blocks;           // without splitting; at least 1

@@ -1,6 +1,6 @@
 #pragma once
-// Why five dimensions: the engine knows the end of each. Behind the last row of a sequence it
-// writes zeros, whatever lies there in memory.
+// Why five dimensions: the engine knows the end of each. After the last row of a sequence it
+// writes zeros, whatever is there in memory.
 
 #include "common/kernels/geometry.hpp"
 

@@ -1,5 +1,5 @@
 #pragma once
-// Why all wait: a wait speaks for the thread that waits. Why one barrier a tile: it stands between
+// Why all wait: a wait covers only the thread that waits. Why one barrier per tile: it is between
 // the reads of a tile and the copy of the next, and before the first it makes the mbarrier known.
 
 #include "common/kernels/geometry.hpp"

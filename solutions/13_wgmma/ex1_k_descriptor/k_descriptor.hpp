@@ -1,6 +1,6 @@
 #pragma once
 // A field is a number of bytes without its last four bits, so it is shifted right, then to its
-// place. The step is split, as the next panel does not begin behind the end of a line.
+// place. The step is split, because the next panel does not begin after the end of a line.
 
 #include "common/kernels/geometry.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
 // The start goes by pages, panels, lines. The distance of panels is that of a page, as the 16 keys
-// lie in one: how many pages there are does not matter.
+// are in one: the number of pages does not matter.
 
 #include "common/kernels/geometry.hpp"
 

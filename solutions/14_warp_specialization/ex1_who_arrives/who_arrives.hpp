@@ -1,6 +1,6 @@
 #pragma once
 // Why copies and products do not count: a loader arrives once for all that it asks for, and a
-// consumer once a tile, when the tensor cores have read it for the last time.
+// consumer once per tile, when the tensor cores have read it for the last time.
 
 // The threads that use the buffers of a ring. Each buffer has one `full` and one `empty`; a tile of
 // K and one of V come to it together.

@@ -1,6 +1,6 @@
 #pragma once
 // Groups end in order, so the last group that adds to the result decides. N counts groups, not
-// wgmma: all that were committed behind it, the empty ones too.
+// wgmma: all that were committed after it, the empty ones too.
 
 #include <vector>
 
@@ -19,7 +19,7 @@ using Program = std::vector<Step>;
 // else may stay in flight does. -1: no N is.
 inline int groups_that_may_fly(const Program& program, char result) {
   bool open = false;  // a wgmma into `result` since the last commit: no wait waits for it
-  int newer = -1;     // groups committed behind the last one with such a wgmma
+  int newer = -1;     // groups committed after the last one with such a wgmma
   for (const Step& step : program) {
     if (step.kind == Step::kWgmma) {
       open = open || step.result == result;

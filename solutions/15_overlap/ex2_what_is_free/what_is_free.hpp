@@ -1,6 +1,6 @@
 #pragma once
 // Groups end in order: of several products that use a thing the last one decides. A wait lets the N
-// youngest go on, so it is enough once N others are younger.
+// youngest stay in flight, so it is enough once N others are younger.
 
 #include <vector>
 
@@ -31,7 +31,7 @@ inline bool uses(const Step& product, Thing thing) {
 // wait. At least one product uses it.
 inline int free_behind(const Program& program, Thing thing) {
   bool used = false;
-  int newer = 0, found = -1;  // products behind the last one that uses it; the wait
+  int newer = 0, found = -1;  // products after the last one that uses it; the wait
   for (int i = 0; i < static_cast<int>(program.size()); ++i) {
     const Step& step = program[i];
     if (step.kind == Step::kWait) {

@@ -1,7 +1,7 @@
 #pragma once
-// All groups in front of the last are full, so a division says which one it is, and how many blocks
-// are in front of it. Within a group the number of its own heads counts: that is all that the last
-// one, if it is smaller, has of its own.
+// All groups before the last are full, so a division says which one it is, and how many blocks
+// are before it. Within a group its number of heads counts: only that is different in the last
+// one, if it is smaller.
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 #pragma once
-// Why M is in every tile's cost: what stays in the array is a tile of B, and all of A passes it. So
+// Why M is in every tile's cost: a tile of B stays in the array, and all of A passes it. So
 // long streams waste little, and many small tiles much.
 #include <algorithm>
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-// Why one pass is enough: a task needs only tasks that stand before it. Why latency counts: the
+// Why one pass is enough: a task needs only earlier tasks. Why latency counts: the
 // next of the chain needs the result, not the unit.
 #include <algorithm>
 #include <cstdint>

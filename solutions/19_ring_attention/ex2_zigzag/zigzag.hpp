@@ -1,5 +1,5 @@
 #pragma once
-// Why comparing two numbers is enough: a chunk is wholly before another, or the same, or behind it.
+// Why comparing two numbers is enough: a chunk is wholly before another, or the same, or after it.
 // Early keys are chunk `owner`, late ones 2P - 1 - owner, so this is the rule by steps: up to step
 // `rank` all queries see the early keys, later the late queries see all keys.
 

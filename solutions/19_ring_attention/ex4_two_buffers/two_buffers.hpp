@@ -1,5 +1,5 @@
 #pragma once
-// Why both are started before use(): what is under way then costs nothing, if it takes no longer.
+// Why both are started before use(): the transfer then costs nothing, if it takes no longer.
 // Why both are waited for: the receive, as its keys are used next; the send, as its buffer is what
 // the next receive writes.
 

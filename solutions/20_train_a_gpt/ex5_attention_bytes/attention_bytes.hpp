@@ -1,6 +1,6 @@
 #pragma once
 // Why a search and no formula: attention_bytes stays the only place that knows what is allocated,
-// and the tiles of a context shorter than a block need no case of their own. Doubling first keeps
+// and the tiles of a context shorter than a block need no separate case. Doubling first keeps
 // the numbers small: nothing is asked about that is more than twice as long as what fits.
 
 #include <algorithm>

@@ -20,7 +20,7 @@ FA_KERNEL void sum_tiles(const float* tiles, float* sums, int num_tiles) {
     cp_async_wait<0>();  // my chunk has landed; only then can the barrier say so to the others
     block_sync();
     sum += load_shared<float>(theirs);
-    block_sync();  // everybody has read this tile: the next may overwrite it
+    block_sync();  // all threads have read this tile: the next may overwrite it
   }
   store_global(sums + thread_index(), sum);
 }
