@@ -269,7 +269,7 @@ static const std::vector<Variant>& variants() {
   return all;
 }
 
-// Does a block come through in which the producer keeps so many, and each consumer claims so many?
+// Runs a block whose producer keeps, and whose consumers claim, these registers: its hazards.
 static std::string claim_all(int consumers, int keeps, int claims) {
   for (const int registers : {keeps, claims})
     if (registers < LEAST || registers > MOST || registers % 8 != 0)

@@ -7,8 +7,8 @@
 
 constexpr int UNLIMITED = 1 << 29;  // limit of a window's side: farther than any length
 
-// Query i stands at key i + diagonal. It sees the `left` keys before that one, the one itself and
-// the `right` ones after it, as far as they exist.
+// Query i is aligned with key i + diagonal. It sees the `left` keys before that one, the one
+// itself and the `right` ones after it, as far as they exist.
 struct Mask {
   int len_kv, diagonal;
   int left, right;
