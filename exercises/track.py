@@ -35,10 +35,7 @@ CRASHES = {"SIGSEGV": "it used memory that is not its own, or called itself with
            "SIGFPE": "it divided an integer by zero", "SIGILL": "it executed no valid instruction",
            "SIGABRT": "it aborted: abort(), an assert, or the C++ library found an error",
            "SIGKILL": "something else ended it, for example because memory ran out"}
-MOVED = {"17_low_precision/ex4_order_of_v": "23_fp8/ex1_order_of_v",  # copies and progress move along
-         **{f"11_decoding/ex{before}_{name}": f"11_decoding/ex{now}_{name}" for name, before, now in (
-             ("packed_rows", 4, 1), ("own_memory", 6, 2), ("combine", 1, 3), ("how_many_splits", 2, 4),
-             ("page_address", 3, 5), ("append", 5, 6))}}
+MOVED = {"17_low_precision/ex4_order_of_v": "23_fp8/ex1_order_of_v"}  # copies and progress move along
 VERDICT = r"verdict: (?=not written yet\n|right \(|wrong \()"  # as verdict.cpp prints them, perhaps after
 CASE = r"\x1etest case: (.*)\n"                              # what an answer printed without a newline
 DIAGNOSTIC = re.compile(r"^(?P<path>[^\s:][^:]*):(?P<line>\d+):(\d+:)? "

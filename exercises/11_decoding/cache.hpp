@@ -1,5 +1,5 @@
 #pragma once
-// What 11.5 looks keys up in: the pages of some sequences.
+// What 11.3 looks keys up in: the pages of some sequences.
 
 #include <cstdint>
 #include <vector>

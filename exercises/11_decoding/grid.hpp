@@ -1,5 +1,5 @@
 #pragma once
-// What 11.2 runs: a block for each split of each head, and then those that combine.
+// What 11.6 runs: a block for each split of each head, and then those that combine.
 
 #include <cstdint>
 

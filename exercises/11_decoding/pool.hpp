@@ -1,5 +1,5 @@
 #pragma once
-// What 11.6 takes pages from.
+// What 11.5 takes pages from.
 
 #include <vector>
 

@@ -13,5 +13,5 @@ constexpr int64_t NOWHERE = -1;
 // or past the sequence's length; then nothing is looked up. 0 <= key.
 inline int64_t address_of(const Cache& cache, PageTable& table, int sequence, int kv_head,
                           int key) {
-  exercise::todo("TODO(11.5): look up the page once, if the key exists, and count from there");
+  exercise::todo("TODO(11.3): look up the page once, if the key exists, and count from there");
 }

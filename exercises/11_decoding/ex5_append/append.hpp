@@ -7,10 +7,10 @@
 // Makes room for `tokens` more tokens, 0 or more, and counts them. False if the pool has too few
 // pages: then the sequence and the pool are unchanged, and the request may come again later.
 inline bool grow(Sequence& sequence, int tokens, int page_size, Pool& pool) {
-  exercise::todo("TODO(11.6): take what is missing, all or nothing");
+  exercise::todo("TODO(11.5): take what is missing, all or nothing");
 }
 
 // The sequence has no tokens any more. It may grow again, and it may be ended twice.
 inline void end_sequence(Sequence& sequence, Pool& pool) {
-  exercise::todo("TODO(11.6): give back what the sequence has");
+  exercise::todo("TODO(11.5): give back what the sequence has");
 }

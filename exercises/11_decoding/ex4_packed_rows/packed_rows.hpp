@@ -23,15 +23,15 @@ struct Row {
 
 // How many blocks there are, with tiles of block_q rows.
 inline int blocks_for(const Shape& shape, int block_q) {
-  exercise::todo("TODO(11.1): the tiles of a group's rows, for each head of K and V");
+  exercise::todo("TODO(11.4): the tiles of a group's rows, for each head of K and V");
 }
 
 // Row `row` of those that share kv_head: first all heads of query 0, then all heads of query 1, …
 inline Row row_of(const Shape& shape, int kv_head, int row) {
-  exercise::todo("TODO(11.1): head, query and keys of a row");
+  exercise::todo("TODO(11.4): head, query and keys of a row");
 }
 
 // The tile of this block: first all tiles of head 0 of K and V, then all of head 1, …
 inline Tile tile_of(const Shape& shape, int block_q, int block) {
-  exercise::todo("TODO(11.1): the rows of a block, and how many keys it needs");
+  exercise::todo("TODO(11.4): the rows of a block, and how many keys it needs");
 }

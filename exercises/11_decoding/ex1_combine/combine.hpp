@@ -19,5 +19,5 @@ struct Part {
 // The same for all keys together; each is in one of the parts. If there is no key in any of them, O
 // is 0 and LSE is -inf.
 inline Part combine_parts(const std::vector<Part>& parts, int dim) {
-  exercise::todo("TODO(11.3): one O and one LSE from those of the parts");
+  exercise::todo("TODO(11.1): one O and one LSE from those of the parts");
 }

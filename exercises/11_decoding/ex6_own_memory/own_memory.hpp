@@ -11,15 +11,15 @@
 // keys, in their order, as many for each split, rounded up. The last splits may have fewer keys, or
 // none: then begin = end = length.
 inline Keys keys_of(int split, int splits, int length, int block_kv) {
-  exercise::todo("TODO(11.2): the tiles of this split, and its keys");
+  exercise::todo("TODO(11.6): the tiles of this split, and its keys");
 }
 
 // Where this split writes the LSE of a query, in [splits, batch, heads, len_q].
 inline int64_t lse_at(const Grid& grid, int split, int batch, int head, int query) {
-  exercise::todo("TODO(11.2): its place among all LSE of all splits");
+  exercise::todo("TODO(11.6): its place among all LSE of all splits");
 }
 
 // Where the first number of its O is, in [splits, batch, heads, len_q, dim].
 inline int64_t o_at(const Grid& grid, int split, int batch, int head, int query) {
-  exercise::todo("TODO(11.2): its place among all O of all splits");
+  exercise::todo("TODO(11.6): its place among all O of all splits");
 }

@@ -20,8 +20,8 @@ struct Work {
 // The part of the machine that is busy while this many blocks run, at least one: how many waves
 // they are, as a fraction, divided by how many waves they take.
 inline double efficiency(int blocks, int multiprocessors) {
-  exercise::todo("TODO(11.4): how full the waves are");
+  exercise::todo("TODO(11.2): how full the waves are");
 }
 
 // The smallest number of splits that is good enough.
-inline int how_many_splits(const Work& work) { exercise::todo("TODO(11.4): the number of splits"); }
+inline int how_many_splits(const Work& work) { exercise::todo("TODO(11.2): the number of splits"); }
