@@ -593,6 +593,7 @@ void emucuda_trap(PLACE) {
                        std::to_string(thread.index) + " of block " +
                        std::to_string(thread.block->index()) + " executes a trap"};
 }
+// NOLINTNEXTLINE(bugprone-reserved-identifier): emucuda_ before clang's name
 void emucuda___assertfail(const char* message, const char*, int, const char* function, int64_t,
                           PLACE) {
   const Thread& thread = current_thread();
