@@ -33,7 +33,7 @@ AttentionProgram make_program() {
       {"counted", "counts one more", "--shape 1,1,2,2,2", "count", false},
       {"unordered", "depends on the schedule", "--shape 1,1,2,2,2 --device emulator", "", true},
       {"hidden", "is wrong from 4 keys on", "--shape 1,1,2,4,2", "", false}};
-  program.demos = {"ch99_test", kDemos, true, "--own"};
+  program.demos = {"ch99_test", kDemos, "", "--own"};
   program.dtypes = {Dtype::f32, Dtype::f16, Dtype::bf16};
   program.run = [](const Problem& problem, const Request& request,
                    std::span<std::vector<float>> outputs) {
