@@ -249,6 +249,14 @@ test('ch20_train_a_gpt: what it refuses, and what a page has not, has a sentence
   }
 })
 
+test('ch10_backward: its algorithms on the CPU are not in the page, and it says so', { skip }, () => {
+  for (const algorithm of ['naive', 'rows', 'columns', 'tiled']) {
+    const { status, error } = modules.backward.run({ chapter: 10, shape: SHAPES[0], algorithm })
+    assert.equal(status, 2)
+    assert.match(error, /^--algorithm: a page runs chapter 10's kernels, not its algorithms on the CPU$/)
+  }
+})
+
 test('a page loads at most 180 KB of kernels, compressed', { skip }, () => {
   for (const name of MODULES) {
     const size = brotliCompressSync(readFileSync(file_of(name)), {

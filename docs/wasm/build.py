@@ -41,7 +41,7 @@ COMMON = ["accuracy", "backward", "break_demos", "breaks", "check", "error", "gr
           "memory", "npy", "operation", "parse", "problem", "program", "reference", "tensor", "tensor_core",
           "tensor_map", "gpu/no_runtime", "kernels/chapter"]
 SIMT = ["accesses", "block", "buffer", "cluster", "device", "device_hopper", "divergence", "global_log",
-        "hazard_log", "instructions", "launch", "matrix", "mbarrier", "schedule", "shadow",
+        "hazard_log", "instructions", "lanes", "launch", "matrix", "mbarrier", "schedule", "shadow",
         "tensor_copy", "traffic", "warpgroup", "warpgroup_meeting"]
 KERNELS = ["kernel_program", "runner"]
 OWN = ["cli", "file", "main", "memory_bytes", "parallel"]
@@ -55,8 +55,8 @@ LEFT_OUT = {"02_tiled_cpu/bench", "02_tiled_cpu/fast_shared", "02_tiled_cpu/peak
             *(f"20_train_a_gpt/{name}" for name in ("device_emulator", "no_gpu", "story"))}
 
 # Code that runs for each instruction of each thread is compiled for speed, other code for size.
-SMALL = {"block", "buffer", "cluster", "divergence", "global_log", "hazard_log", "launch", "mbarrier", "schedule",
-         "warpgroup_meeting"}
+SMALL = {"block", "buffer", "cluster", "device_hopper", "divergence", "global_log", "hazard_log", "instructions",
+         "lanes", "launch", "mbarrier", "schedule", "tensor_copy", "warpgroup", "warpgroup_meeting"}
 FAST = {ROOT / "common" / "simt" / f"{name}.cpp" for name in set(SIMT) - SMALL}
 # Compiled with SIMD: each step of training, and sums of tensor cores, whose code is then half as long.
 FASTER = {ROOT / "common" / "tensor_core.cpp"}
