@@ -36,6 +36,7 @@ const char* const kUsage =
     "Compiles CUDA files, runs their main on the emulator, and reports every race and bad access.\n"
     "\n"
     "  -I DIR  -D NAME[=VALUE]   as for a compiler; -O N: of the host's code\n"
+    "  -std=c++20  -fmad=false   as for nvcc\n"
     "  --profile                 counters of each kernel, and its most expensive lines\n"
     "  --json FILE               the report as JSON; --sarif FILE: the hazards as SARIF 2.1.0\n"
     "  --tool NAME               only the hazards of memcheck, racecheck, initcheck or synccheck\n"
@@ -55,6 +56,7 @@ struct UsageError : std::runtime_error {
 struct Options {
   std::vector<std::string> files, compiler, arguments;
   std::string json, sarif, seed, tool, arch = "sm_80", device = "auto", optimize = "-O2";
+  std::string contract = "fast";  // a * b + c in one rounding, as nvcc does it
   bool profile = false, once = false;
 };
 
@@ -235,7 +237,7 @@ fs::path compile(Options options, const fs::path& directory) {
                                      "-Xclang",
                                      "-target-sdk-version=12.3",
                                      "-fno-strict-aliasing",
-                                     "-ffp-contract=fast",
+                                     "-ffp-contract=" + options.contract,
                                      "-Xclang",
                                      "-fcuda-allow-variadic-functions",
                                      "--cuda-gpu-arch=" + options.arch,
@@ -519,6 +521,8 @@ Options parse(int argc, char** argv) {
     } else if (argument.rfind("-I", 0) == 0 || argument.rfind("-D", 0) == 0 ||
                argument.rfind("-std=", 0) == 0) {
       options.compiler.push_back(argument);
+    } else if (argument == "-fmad=true" || argument == "-fmad=false") {  // nvcc's word
+      options.contract = argument == "-fmad=true" ? "fast" : "off";
     } else if (argument.rfind("-O", 0) == 0) {
       options.optimize = argument == "-O" ? "-O" + value("-O") : argument;
     } else if (argument[0] == '-') {

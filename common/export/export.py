@@ -303,6 +303,8 @@ def export(chapter):
     name = f"attention_{chapter:02}"
     title = (ROOT / "chapters" / CHAPTERS[chapter] / "README.md").read_text(encoding="utf-8")
     title = title.split("\n")[0].strip("# ")
+    if "CUtensorMap" not in body:
+        system.discard("<cuda.h>")
     includes = sorted(system | {
         f"<{name}>" for name in ("algorithm", "array", "cmath", "cstdio", "cstdlib", "fstream", "random",
                                  "stdexcept", "string", "type_traits", "vector", "cuda_runtime.h")})

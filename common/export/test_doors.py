@@ -1,0 +1,80 @@
+"""Chapters 03 to 08 through both doors of the emulator: the chapter's program, and its kernel as a plain CUDA file.
+
+    test_doors.py EMUCUDA BIN        BIN: the directory of the chapters' programs
+
+O has the same bits (without contraction to FMA in either), the counters are equal, and without a barrier both report
+the same kinds of hazards.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import export
+
+EMUCUDA, BIN = (Path(word).resolve() for word in sys.argv[1:3])
+SHAPE = "1,2,100,150,64"  # ragged in queries and keys
+# The GPU computes e^x as 2^(x log2 e), which rounds twice. The emulator's `exp` rounds once, and so does CUDA's expf.
+EXP = "return exp2(x * 1.44269504f);", "return expf(x);"
+
+
+def run(*command):
+    return subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          encoding="utf-8", timeout=120)
+
+
+class Doors(unittest.TestCase):
+    def setUp(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="fa_doors_"))
+        self.addCleanup(lambda: subprocess.run(["rm", "-r", str(self.folder)], check=True))
+
+    def emulated(self, text):
+        """The report of an exported file, and what it printed; its tensors are in the folder."""
+        source, report = self.folder / "attention.cu", self.folder / "cuda.json"
+        source.write_text(text.replace(*EXP), encoding="utf-8")
+        result = run(EMUCUDA, source, "-std=c++20", "-fmad=false", "--profile", "--json", report,
+                     "--", SHAPE, self.folder)
+        self.assertTrue(report.exists(), result.stdout)
+        return json.loads(report.read_text(encoding="utf-8")), result
+
+    def program(self, chapter, *options):
+        report = self.folder / "program.json"
+        tensors = [word for name in "qkv" for word in (f"--{name}", self.folder / f"{name}.npy")]
+        result = run(BIN / f"ch{export.CHAPTERS[chapter]}", "--device", "emulator", *tensors, "--profile", "--json",
+                     report, "--out", self.folder / "out.npy", *options)
+        return json.loads(report.read_text(encoding="utf-8")), result
+
+    def test_bits_and_counters_are_equal(self):
+        for chapter in range(3, 9):
+            with self.subTest(chapter=chapter):
+                ours, result = self.emulated(export.export(chapter))
+                self.assertEqual((result.returncode, ours["hazards"]), (0, []), result.stdout)
+                theirs, result = self.program(chapter)
+                self.assertEqual((result.returncode, theirs["hazards"]), (0, []), result.stdout)
+                out, o = (self.folder / name for name in ("out.npy", "o.npy"))
+                bits, expected = (file.read_bytes()[-2 * 100 * 64 * 4:] for file in (o, out))
+                self.assertEqual(sum(bits[i:i + 4] != expected[i:i + 4] for i in range(0, len(bits), 4)), 0)
+                counters, expected = ours["kernels"][0]["profile"], theirs["profile"]
+                common = [key for key in expected if key in counters]
+                self.assertGreaterEqual(len(common), 10, counters)
+                self.assertEqual({key: counters[key] for key in common}, {key: expected[key] for key in common})
+
+    def test_without_a_barrier_the_hazards_are_the_same(self):
+        barrier = ("    // Every thread's part of K_smem has landed, and all warps have read the last tile's V_smem.\n"
+                   "    __syncthreads();\n")
+        text = export.export(3)
+        self.assertEqual(text.count(barrier), 1)
+        ours, _ = self.emulated(text.replace(barrier, ""))
+        theirs, _ = self.program(3, "--break", "missing-barrier")
+
+        def counts(report):
+            return sorted((hazard["kind"], hazard["count"]) for hazard in report["hazards"])
+        self.assertEqual(counts(ours), counts(theirs))
+        self.assertGreater(len(counts(ours)), 0)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
