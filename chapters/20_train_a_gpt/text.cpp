@@ -81,7 +81,7 @@ std::string lessons() {
     if (chapter.path().filename() == "20_train_a_gpt") continue;
     for (const auto& page : std::filesystem::directory_iterator(chapter.path(), error)) {
       const std::string name = page.path().filename().string();
-      if (page.path().extension() != ".md") continue;
+      if (!name.ends_with(".md")) continue;
       const std::string place = name == "README.md" ? "1" : name;  // before 2-short-name.md
       paths.emplace_back(chapter.path().filename().string() + "/" + place, page.path().string());
     }

@@ -201,7 +201,7 @@ def build(modules: list) -> None:
     emulator = generated()
     emulator += [ROOT / "common" / "simt" / f"{name}.cpp" for name in SIMT]
     emulator += [ROOT / "common" / "kernels" / f"{name}.cpp" for name in KERNELS]
-    judged = [ROOT / "exercises" / "support" / f"{name}.cpp" for name in ("trace", "verdict")]
+    judged = [ROOT / "exercises" / "support" / f"{name}.cpp" for name in ("table", "trace", "verdict")]
     judged += sorted((ROOT / "exercises" / EXERCISES).glob("*/test.cpp"))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for fibers in {module in FIBERS for module in modules}:
