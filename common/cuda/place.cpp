@@ -22,13 +22,12 @@ Place Places::of(const Instruction& instruction) const {
   const DILocation* location = instruction.getDebugLoc();
   if (location == nullptr) {  // made by the optimizer: the function's own line
     const DISubprogram* function = instruction.getFunction()->getSubprogram();
-    return function == nullptr ? Place{}
-                               : Place{function->getFilename().str(), function->getLine()};
+    return function == nullptr ? Place{} : Place{file_of(*function), function->getLine()};
   }
   while (is_system(*location) && location->getInlinedAt() != nullptr) {
     location = location->getInlinedAt();
   }
-  return {location->getFilename().str(), location->getLine()};
+  return {file_of(*location), location->getLine()};
 }
 
 Constant* Calls::file_name(const std::string& file) {

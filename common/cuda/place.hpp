@@ -4,6 +4,7 @@
 #include <llvm/IR/DebugInfoMetadata.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
+#include <llvm/Support/FileSystem.h>
 
 #include <map>
 #include <set>
@@ -16,6 +17,17 @@ struct Place {
   std::string file;
   unsigned line = 0;
 };
+
+/// Returns the name of a source file as the command line gave it, or the whole path. (clang leaves
+/// out the directories that a path shares with the working directory.)
+template <class Scope>
+std::string file_of(const Scope& scope) {
+  const llvm::StringRef file = scope.getFilename(), directory = scope.getDirectory();
+  llvm::SmallString<256> working;
+  llvm::sys::fs::current_path(working);
+  const bool as_given = file.empty() || file[0] == '/' || directory.empty() || directory == working;
+  return as_given ? file.str() : directory.str() + "/" + file.str();
+}
 
 /// Says where an instruction comes from. A place in a directory of `system` is not the user's: the
 /// place that it was inlined into is returned instead.

@@ -525,7 +525,7 @@ void register_all(Module& module, const std::map<Function*, KernelShared>& kerne
   for (const auto& [kernel, shared] : kernels) {
     std::string where, parameters;
     if (const DISubprogram* place = kernel->getSubprogram()) {
-      where = place->getFilename().str() + ":" + std::to_string(place->getLine());
+      where = file_of(*place) + ":" + std::to_string(place->getLine());
     }
     for (const Argument& argument : kernel->args()) parameters += argument.getName().str() + ",";
     builder.CreateCall(add_kernel,
