@@ -123,15 +123,13 @@ LoopWatch::LoopWatch() {
   every.it_interval = {ms / 1000, ms % 1000 * 1'000'000L};
   every.it_value = every.it_interval;
   timer_settime(timer, 0, &every, nullptr);
-  timer_ = new timer_t(timer);
+  timer_ = std::shared_ptr<timer_t>(new timer_t(timer), [](timer_t* made) {
+    timer_delete(*made);
+    delete made;
+  });
 }
 
-LoopWatch::~LoopWatch() {
-  auto* const timer = static_cast<timer_t*>(timer_);
-  if (timer == nullptr) return;
-  timer_delete(*timer);
-  delete timer;
-}
+LoopWatch::~LoopWatch() = default;
 
 #else
 

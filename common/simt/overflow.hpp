@@ -3,6 +3,7 @@
 // instruction of the emulator.
 
 #include <atomic>
+#include <memory>
 
 namespace fa::simt {
 
@@ -22,9 +23,7 @@ class LoopWatch {
   LoopWatch& operator=(const LoopWatch&) = delete;
 
  private:
-#ifdef __linux__
-  void* timer_ = nullptr;
-#endif
+  std::shared_ptr<void> timer_;
 };
 
 }  // namespace fa::simt
