@@ -290,7 +290,8 @@ def export(chapter):
             if not (skip or alias or label or declared):
                 items.append(item)
     root = {10: "backward", 11: "decode"}.get(chapter, "forward")
-    main = (HERE / f"{root}.cu").read_text(encoding="utf-8")
+    main = "\n".join((HERE / f"{name}.cu").read_text(encoding="utf-8")
+                     for name in ([root] if root == "backward" else [root, "output_main"]))
     frame, tensors = (HERE / "host.hpp").read_text(encoding="utf-8").split("// [kernel]\n")
     title, frame = frame.split("\n\n", 1)
     frame = [Item(piece) for piece in items_of(frame)]
