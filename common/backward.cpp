@@ -18,7 +18,7 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// What is checked: these heads of K and V, and of each these rows.
+// The checked heads of K and V, and the checked rows of each head.
 struct Sample {
   std::vector<int64_t> kv_heads, queries, keys;
 };
@@ -69,7 +69,8 @@ double largest_norm(std::span<const float> values, int64_t dim) {
   return result;
 }
 
-// What the bound of a gradient has beside plain attention's error and the unit in the last place.
+// The part of a gradient's bound in addition to plain attention's error and the unit in the last
+// place.
 struct Terms {
   double cancelled;  // what fp32 leaves of dP − D
   double fp32;       // all else that fp32 does

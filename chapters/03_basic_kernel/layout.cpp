@@ -75,7 +75,7 @@ std::vector<Product> products(const Buffer<uint32_t>& a, const Buffer<uint32_t>&
   return found;
 }
 
-// A is what load_fragments_Q makes of a marked Q, and C is where S = Q @ I.T puts the same marks.
+// A holds the marks of Q after load_fragments_Q, and C holds them after S = Q @ I.T.
 // For each half register of B and of A, mma runs with a single 1 there.
 Mma layout_of_mma() {
   Buffer<fa::bf16> Q(256, "Q"), identity(256, "K");

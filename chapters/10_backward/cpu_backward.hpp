@@ -35,18 +35,18 @@ struct Options {
   Algorithm algorithm = Algorithm::tiled;
   Tiling tiling = {};
   DFrom d_from = DFrom::o;
-  uint32_t breaks = 0;              // of BackwardBreak; not naive
+  uint32_t breaks = 0;              // bits of BackwardBreak; naive has none
   int threads = 0;                  // 0: all hardware threads
   int64_t memory_limit = kNoLimit;  // bytes the algorithm may allocate
-  bool trace = false;               // of the first head of K and V; not naive
+  bool trace = false;               // records the first head of K and V; naive does not
 };
 
 struct Report {
-  Traffic traffic;         // of the backward pass, D included; not of the forward pass
-  int64_t peak_bytes = 0;  // allocated beside inputs and outputs: O, LSE, D, tiles, matrices
+  Traffic traffic;         // counts the backward pass, with D and without the forward pass
+  int64_t peak_bytes = 0;  // memory in addition to inputs and outputs: O, LSE, D, tiles, matrices
 };
 
-// Throws InputError for what differentiate does not take.
+// Throws InputError if differentiate does not take this problem.
 void validate(const Problem& problem, const Options& options);
 void validate_tiling(Tiling tiling, int64_t dim);  // its part that needs no problem
 
@@ -55,7 +55,7 @@ void validate_tiling(Tiling tiling, int64_t dim);  // its part that needs no pro
 Report differentiate(const Problem& problem, const Options& options, std::span<float> dQ,
                      std::span<float> dK, std::span<float> dV);
 
-// The same for a T of one's choice, given all tensors; O and LSE are filled too.
+// The same in the type T, for given tensors. Fills O and LSE as well.
 template <class T>
 Traffic differentiate(const Tensors<T>& tensors, const Options& options);
 
