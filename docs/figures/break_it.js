@@ -111,7 +111,7 @@ function draw_axes({ kinds }, state, { left, right, top, bottom, x, y, low, high
   return parts
 }
 
-// Draws each quantity up to its overflow. From there on it is Inf, in the band above the plot.
+// Draws each quantity up to its overflow. Beyond that point it is Inf, in the band above the plot.
 function draw_curves({ scores }, row, state, { left, right, top, x, y, high }) {
   const parts = []
   QUANTITIES.forEach(([key, , color], i) => {

@@ -1,15 +1,15 @@
-// The event log of chapter 17's FP8 kernel: what each warp of the first consumer did with each tile.
+// The event log of chapter 23's kernel: how each warp of the first consumer processed each tile.
 
 const FORM = 'wgmma'
 
-// A tile of scores is there when a warp has waited for it: the wait that leaves one product, O of the tile
-// before, in flight; for the first tile the first wait. What the warp does with it ends at the next fence, in
-// front of the next product. In between the log tells:
-//   looked    a vote comes before the wait for O: whether a maximum grew
-//   raised    the same, and the quads have shuffled: it did
+// A tile of scores has been computed when a warp has waited for it. For the first tile this is the first
+// wait, and for all others the wait that leaves one product in flight, O of the previous tile. The warp is
+// finished with the tile at the next fence, before the next product. The events in between tell the cases:
+//   looked    a vote, whether a maximum grew, comes before the wait for O
+//   raised    the same, and the quads have shuffled, because a maximum grew
 //   blind     the only vote, whether a weight may be too large, comes after the wait for O, without a shuffle
-//   lowered   behind it the quads have shuffled: all weights of a row were made smaller, if one was
-// A tile may be raised and lowered, too: its letter is that of lowered.
+//   lowered   the quads shuffle after that vote, because the weights of a row are reduced
+// A tile that is raised and lowered has the letter of lowered.
 function letter_of(events) {
   const kinds = events.map(({ kind }) => kind), wait = kinds.indexOf('wait')
   const before = wait < 0 ? kinds : kinds.slice(0, wait), behind = wait < 0 ? [] : kinds.slice(wait)

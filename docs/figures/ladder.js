@@ -73,7 +73,7 @@ export default {
           text(width - 8, words, wide ? tflops.toFixed(1) : tflops.toFixed(0), { class: 'strong end', name: `${run}_${focus}` })])
       })
       const peers = Object.entries(PEERS).filter(([name]) => speeds[run][name]).map(([name, [, short]]) => {
-        const tflops = speeds[run][name], high = name === 'cuDNN' && !wide  // a row of its own
+        const tflops = speeds[run][name], high = name === 'cuDNN' && !wide  // a separate row
         const right = name === 'FA3' || name === 'cuDNN' && wide && !speeds[run].FA3
         return [line(x(tflops), top - (high ? 17 : 4), x(tflops), bottom, { class: 'line-e', 'stroke-dasharray': '5 4' }),
           text(x(tflops) + (right ? 2 : -3), top - (high ? 20 : 7), `${short} ${tflops.toFixed(0)}`,

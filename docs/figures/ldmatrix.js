@@ -82,7 +82,7 @@ function becomes(load, register) {
   return `= ${name}${load.becomes.at(-1)[1] ? `, ${['first', 'second'][mma]} mma` : ''}`
 }
 
-// Draws K x2 beside K x4: the matrices that one instruction loads, and the number of instructions.
+// Draws K x2 next to K x4: the matrices that one instruction loads, and the number of instructions.
 function draw_both(data, state, width) {
   const both = ['K x2', 'K x4'].map((wanted) => data.loads.find(({ name }) => name === wanted))
   const kernels = [['x2', '05'], ['x4', '06']], shown = width >= WIDE ? [0, 1] : [state.part === 'x2' ? 0 : 1]
@@ -157,7 +157,7 @@ export default {
     const pointing = draw_addresses(load, state), receiving = draw_registers(load, state)
     const list = draw_list(load, state), list_height = 32 + 18 * load.matrices
     if (width >= WIDE) {
-      const beside = columns <= 8  // the list fits beside the matrices
+      const beside = columns <= 8  // the list fits next to the matrices
       const arrow = group(right + 32, TOP + rows * H / 2 - 12, [
         text(0, 0, 'ldmatrix', { class: 'small middle' }),
         text(0, 15, instruction(load).replace('ldmatrix', ''), { class: 'small middle' }),

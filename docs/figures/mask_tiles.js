@@ -85,7 +85,7 @@ function draw_cell(cell, width, height, on) {
   return [box(0, { class: fill_of(cell, on), ...OUTLINE }), cell?.masked ? box(2, { class: 'line-b' }) : '']
 }
 
-// Draws the order of a visit, beside the line that bounds the visible keys.
+// Draws the order of a visit, next to the line that bounds the visible keys.
 function draw_order(cell, x, y, on, name) {
   const half = cell.order > 9 ? 7 : 4.5
   return [cell.masked ? rect(x - half, y - 6, 2 * half, 12, { class: fill_of(cell, on) }) : '',

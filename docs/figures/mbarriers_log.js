@@ -69,7 +69,7 @@ export function reduce({ events, hazards }, mbarriers) {
       return column
     })
   })]
-  // Of the events on a hazard's line, choose the one nearest to its step, because lanes of a warp
+  // Choose the event on a hazard's line that is nearest to its step, because lanes of a warp
   // can diverge.
   const column_of = ({ thread, step, where }) => {
     const warp = thread >> 5, distance = ({ from, to }) => Math.max(from.step - step, step - to.step, 0)
@@ -103,7 +103,7 @@ export function copies_of({ columns }, mbarrier) {
   })
 }
 
-// True if the wait at this column returns at once, for a phase that does not belong to its tile.
+// True if the wait at this column returns immediately, for a phase that does not belong to its tile.
 export const wrong = (run, column) => {
   const { kind, mbarrier, phase } = run.columns[column]
   return kind === 'wait' && phase !== copies_of(run, mbarrier).findLast((copy) => copy.column < column).phase

@@ -105,7 +105,7 @@ function draw_axes(data, state, here) {
     line(chosen, y + 18, chosen, bottom + 4, cursor), line(chosen, strip, chosen, strip_end, cursor)]
 }
 
-// Draws the factor between naive and tiled beside the cursor, if there is room.
+// Draws the factor between naive and tiled next to the cursor, if there is room.
 function draw_gap(data, state, { x_end, at, height_of }) {
   const { curves } = data[state.show], n = index_of(data, state), x = at(2 ** state.power)
   const [top, bottom] = [curves.naive[n], curves.tiled[n]].map(height_of)

@@ -27,7 +27,7 @@ function live(data, state) {
 }
 const heard = (data, { key }, { error, report }) => ({ ...data, live: { ...data.live,
   [key]: error ? { problem: error } : { chapter: report.profile, before: report.profile.previous } } })
-// Returns the counters of the selected chapter, and of the one before if it counts the same.
+// Returns the counters of the selected chapter, and of the previous one if it counts the same.
 // `problem`: why there are none.
 const counted = (data, state) => data.live?.[`${pointed(data, state).name} ${state.shape.trim()}`] ?? { problem: 'not run yet' }
 

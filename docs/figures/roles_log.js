@@ -117,7 +117,7 @@ export function reduce(log, buffers) {
   const warps = [producer, ...consumers_of(mine)], product_of = products_of(log)
   const lanes = warps.map((warp) => steps_of_warp(mine.filter((event) => event.warp === warp), buffers, product_of))
 
-  // Of the steps on a hazard's line, choose the nearest one, because other warps of the warpgroup
+  // Choose the nearest step on a hazard's line, because other warps of the warpgroup
   // do not arrive.
   const step_of = (thread, step, where) => {
     const warp = thread >> 5, lane = warps.findIndex((first) => first <= warp && warp < first + WARPGROUP)

@@ -119,7 +119,7 @@ export default {
         one.wrong ? text(2, y + 34, 'wrong', { class: 'small e strong' }) : '')
       y += pitch_of(one) * one.results.length + 8
     }
-    const aside = x + grid[0] + 230 < full_width  // room for the bars beside the array
+    const aside = x + grid[0] + 230 < full_width  // room for the bars next to the array
     const words = [`${now.busy} of ${one.rows * one.cols} cells multiply in this cycle`,
       `${now.macs} of ${one.macs} multiplications done`]
     parts.push(group(aside ? x + grid[0] + 40 : 2, aside ? top : y + 10, [

@@ -95,7 +95,7 @@ function draw_fast(one, at, width, limit, label) {
     limit ? line(limit * scale, 14, limit * scale, 42, { class: 'on' }) : '']
 }
 
-// Draws what was read and written of each matrix so far, and how often in total.
+// Draws the parts of each matrix that were read and written so far, and the total of both.
 function draw_table(one, { order, far, all }, width, most) {
   const ends = [84, 146], bar = 156, scale = (width - bar - 66) / most
   const rows = MATRICES.map((matrix, n) => {

@@ -1,23 +1,24 @@
 #!/usr/bin/env python3
-"""Tables of the lessons, from the raw files beside this script. Standard library only.
+"""Tables of the lessons, from the raw files next to this script. Standard library only.
 
-    tables.py speed [NN]       TFLOP/s of every chapter and peer; with NN: of it and the one before
+    tables.py speed [NN]       TFLOP/s of every chapter and peer; with NN: of it and the previous one
     tables.py speed --json F, profile --json F   the same numbers, all chapters, as a JSON file
     tables.py steady --json F  speed, clock and power in the steady state, and the tensor pipe
     tables.py counters [NN]    Nsight Compute's counters against the emulator's, every shape; runs
                                the chapters' programs, which must be on the PATH
-    tables.py profile NN       what the warps waited for: chapter NN and the one before
+    tables.py profile NN       stall reasons of chapter NN and of the previous chapter
     tables.py sweep            each chapter's own tile size and the fastest that was tried
     tables.py crossover        chapter 02 by length: naive, tiled and fast, one thread
-    tables.py memory           chapter 02 by length: what naive and tiled allocate
-    tables.py cpu              chapter 02's fast version beside PyTorch on the CPU
+    tables.py memory           chapter 02 by length: memory of naive and tiled
+    tables.py cpu              chapter 02's fast version and PyTorch on the CPU
     tables.py learn            how long the commands of ./learn take
-    tables.py trim KIND FILE   what is kept of a raw report, as CSV. KIND: runs, of programs under
-                               lines `== COMMAND`, each with its exit status; counters or profile, of
-                               Nsight Compute's export as h200/measure.sh writes it; peers, cpu,
-                               crossover, memory or accuracy, of the JSON that bench_peers.py,
-                               bench_cpu_peers.py, ch02_bench, ch02_tiled_cpu memory and
-                               ch17_low_precision accuracy write
+    tables.py trim KIND FILE   the part of a raw report that is kept, as CSV. KIND is `runs` for
+                               programs under lines `== COMMAND`, each with its exit status;
+                               `counters` or `profile` for Nsight Compute's export as
+                               h200/measure.sh writes it; `peers`, `cpu`, `crossover`, `memory` or
+                               `accuracy` for the JSON that bench_peers.py, bench_cpu_peers.py,
+                               ch02_bench, ch02_tiled_cpu memory and ch17_low_precision accuracy
+                               write
 
 A number that is missing or not finite is an error, one line and exit status 2, never a cell.
 Exit status 1: emulator and hardware differ in a way that nothing explains.
@@ -163,7 +164,7 @@ def read_trimmed(path, kind):
 
 
 def opcode(cell, name, where):
-    """Returns how often `name` ran, from "44,504 (FMUL: 8,832; LDSM: 8,256; …)"."""
+    """Returns how many times `name` ran, from "44,504 (FMUL: 8,832; LDSM: 8,256; …)"."""
     if "(" not in cell:
         raise Problem(f"{where}: expected counts of opcodes, found {cell!r}")
     found = re.search(rf"\b{name}: ([\d,]+)", cell)
@@ -490,8 +491,8 @@ class Tile(NamedTuple):
     """One tile size of a chapter's kernel."""
     size: str  # BLOCK_Q x BLOCK_KV, warps
     registers: int
-    local: int  # bytes a thread: what did not fit into registers
-    tflops: list  # one of each run
+    local: int  # bytes per thread that did not fit into registers
+    tflops: list  # one element per run
 
 
 TILE = re.compile(r" +(\d+) x (\d+) +(\d+) warps +(\d+) registers, +(\d+) bytes local +(.+)")

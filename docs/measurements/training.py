@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Chapter 20's runs: keeps what their reports say, and prints the lesson's tables from it.
+"""Keeps the results of chapter 20's runs, and prints the lesson's tables from them.
 
     training.py collect REPORT.json …   writes cpu/ch20_curves.csv and cpu/ch20_contexts.csv
     training.py seeds                   plain and tiled attention, seed by seed
-    training.py breaks                  what each break does to the loss
+    training.py breaks                  the loss with each break
     training.py context                 memory and time of a step against the context
     training.py collect-gpu RACE.json … NCU.csv   writes h200/ch20_gpu.csv and h200/ch20_kernels.csv
     training.py gpu                     tokens a second of the GPT on a GPU, and of PyTorch's
     training.py kernels                 where the time of such a step goes
 
-A report is what `ch20_train_a_gpt train --json` writes. Its losses are kept as means of 50 steps, and the
-first 20 as they are. A race is what `docs/measurements/bench_gpt.py --json` writes; the CSV is that of
+`ch20_train_a_gpt train --json` writes a report. Its losses are kept as means of 50 steps, and the first 20
+unchanged. `docs/measurements/bench_gpt.py --json` writes a race. The CSV comes from
 `ncu --metrics gpu__time_duration.sum --csv ch20_train_a_gpt train --device gpu --steps 2 …`, of which the
 second step is kept. --folder DIR writes to and reads from that folder instead. Exit status: 0, 2 for bad input.
 """
@@ -25,7 +25,7 @@ from pathlib import Path
 import kept
 
 HERE = Path(__file__).resolve().parent
-# Kernels by what their names have, the first that fits; the rest are cuBLAS's products.
+# Kernels by a part of their name; the first match counts, and all others are cuBLAS's products.
 KERNELS = (("attention, forward", ("ch16::", "ch09::")), ("attention, backward", ("ch10::",)),
            ("norms and residual path", ("add_norm", "norm_backward", "sum_partials")),
            ("AdamW", ("adamw",)), ("embedding and loss", ("ch20::",)),

@@ -1,5 +1,5 @@
 // Runs the programs in a worker of the page (docs/wasm/worker.js). The worker starts with the first
-// request, and cancel() ends it. A loaded module is cached, also for offline use.
+// request, and cancel() ends it. A loaded module is cached, which also allows offline use.
 import { withBase } from 'vitepress'
 import { ref } from 'vue'
 
@@ -27,7 +27,7 @@ export class Runner {
   #runs = 0
   #round = 0  // number of cancelled rounds
 
-  /// Returns the --break names of a chapter, { name: what it leaves out }, or undefined if they
+  /// Returns the --break names of a chapter, { name: description }, or undefined if they
   /// are not available.
   async breaks(chapter) {
     const said = await this.#ask({ chapter }, { breaks_of: chapter })
