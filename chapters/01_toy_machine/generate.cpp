@@ -80,7 +80,7 @@ std::string inner_fixed(int n) {
   return t.text();
 }
 
-// Keeps B in the registers from R1 on and the current row of A in the registers after it, so that
+// Keeps B in registers R1 and above and the current row of A in the registers after it, so that
 // every input is loaded once.
 std::string inner_any(int n) {
   Trace t;

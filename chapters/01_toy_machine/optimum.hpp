@@ -1,5 +1,5 @@
 // Finds the fewest cycles in which any program multiplies two 2×2 matrices on the MAC machine. The
-// top of optimum.cpp describes the search space and proves that no shorter program lies outside it.
+// top of optimum.cpp describes the search space and proves that no shorter program is outside it.
 #pragma once
 
 #include <cstdint>

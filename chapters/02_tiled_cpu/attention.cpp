@@ -99,7 +99,7 @@ void tiled_attention(const Tensors<T>& tensors, const Options& options, Breaks b
 }
 
 // Returns Σ a[d] · b[d], summed in eight partial sums, because with a single sum each addition
-// would wait for the one before it.
+// would wait for the previous one.
 float dot(const float* a, const float* b, int64_t count) {
   float sums[8] = {};
   int64_t d = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// Six algorithms for softmax and attention of one query. Each differs from the one before it by one
+// Six algorithms for softmax and attention of one query. Each differs from the previous one by one
 // idea. x[j] is the score of key j, and v[j] its value row. Every function returns log Σ eˣ. Real
 // is float, double, or Counted (counted.hpp), which counts the operations.
 

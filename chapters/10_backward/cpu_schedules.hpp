@@ -137,8 +137,8 @@ class Schedule {
   }
 
   // [anchor: make_ds]
-  // dS = P ∘ (dP − D), from the unrounded P. Both are rounded, because they are operands of
-  // products from here on.
+  // dS = P ∘ (dP − D), from the unrounded P. Both are rounded, because they become operands
+  // of products.
   void make_p_and_ds(int64_t head, Range queries, Range keys) {
     traffic.step("gradient", head, queries, keys);
     ++traffic.tiles;

@@ -94,8 +94,8 @@ inline Params params_of(const fa::BackwardArgs& args) {
 // One block for each tile of keys of each head of K and V. It walks over the tiles of queries that
 // see one of its keys, of all the heads that share them.
 //
-// Four heads side by side: their Q and dO share the L2 cache. Causal: the tile that most queries
-// see comes first, so what runs last is short.
+// Blocks of four heads run side by side, so that their Q and dO share the L2 cache. Causal: the
+// tile that most queries see comes first, so that the last blocks are short.
 constexpr int HEADS_AT_ONCE = 4;
 
 struct Work {

@@ -1,6 +1,6 @@
 #pragma once
-// The steps of the backward pass between its products, on transposed scores: of a 16x8 tile, a lane
-// has c0 c1 (key lane/4, queries 2 (lane%4) and the next) and c2 c3 (key lane/4 + 8).
+// The steps of the backward pass between its products, on transposed scores. A lane has c0 c1
+// (key lane/4, queries 2 (lane%4) and the next) and c2 c3 (key lane/4 + 8) of a 16x8 tile.
 
 #include "common/kernels/softmax.hpp"
 #include "products.hpp"

@@ -57,8 +57,8 @@ struct Cache {
 
 // [anchor: load_keys]
 // Starts copying `KEYS` keys and their values, beginning at key `first`. `mine` is the place of key
-// `first` + lane; the lanes that copy this key get it by a shuffle. From key `stop` on, the keys
-// are not in this split, so nothing is read and zeros are written.
+// `first` + lane; the lanes that copy this key get it by a shuffle. Keys `stop` and above
+// are not in this split, so they are not read and become zeros.
 template <int HEAD_DIM, int KEYS, bool PAGED, bool APPEND, class Breaks>
 FA_DEVICE void load_keys(uint32_t K_smem, uint32_t V_smem, const Cache<PAGED, APPEND>& cache,
                          typename Cache<PAGED, APPEND>::Place mine, int first, int stop, int cols,

@@ -75,7 +75,7 @@ inline int splits_for(int64_t items, int64_t multiprocessors, int64_t tiles, dou
 // [/anchor: splits_for]
 
 // Returns the tiles of a split. Every split has ceil(tiles / splits) tiles, except that the last
-// non-empty one may have fewer and the ones after it are empty.
+// non-empty one may have fewer and all later ones are empty.
 inline Range tiles_of_split(int64_t split, int64_t splits, int64_t tiles) {
   check_at_least(0, tiles, "key tiles");
   check_at_least(0, split, "number of a split");

@@ -245,7 +245,7 @@ void sum_partials(const float* partial, float* sums, int parts, int columns) {
 // ---- cross entropy ----
 
 // losses [rows] = -log softmax(logits)[target], dlogits = (softmax(logits) - one_hot(target)) /
-// rows. Of each row's `stride` columns, those at `vocabulary` and above are padding.
+// rows. A row has `stride` columns, and those at `vocabulary` and above are padding.
 struct CrossEntropy {
   const float* logits;
   const int* targets;
