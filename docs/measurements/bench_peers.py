@@ -391,11 +391,11 @@ def main():
     parser.add_argument("--chapters", default="3,4,5,6,7,8,9",
                         help="13:1 is chapter 13 with 1 for its own option")
     parser.add_argument("--shape", action="append",
-                        help="B,H,Lq,Lkv,D, B,H/Hkv,…, with :causal behind it; may repeat")
+                        help="B,H,Lq,Lkv,D or B,H/Hkv,…, optionally followed by :causal; may repeat")
     parser.add_argument("--masked", action="store_true", help="chapter 09's shapes too")
     parser.add_argument("--rounds", type=int, help="[15; with --steady 3]")
     parser.add_argument("--steady", action="store_true",
-                        help=f"{STEADY_MS} ms warm and {STEADY_MS} ms timed, clock and power beside them")
+                        help=f"{STEADY_MS} ms warm and {STEADY_MS} ms timed, with clock and power")
     parser.add_argument("--mean", type=float, default=0.5, help="of the normal inputs [0.5]")
     parser.add_argument("--no-flex", action="store_true", help="flex compiles for every shape")
     parser.add_argument("--json")

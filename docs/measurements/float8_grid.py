@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""FlashAttention-3's float8 tests as a grid for chapter 17's FP8 kernel, with their rule.
+"""FlashAttention-3's float8 tests as a grid for chapter 23's kernel, with their rule.
 
     docs/measurements/float8_grid.py --small             the short ones, on the emulator
     docs/measurements/float8_grid.py --device gpu        all of them; needs a GPU and PyTorch

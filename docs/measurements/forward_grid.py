@@ -153,7 +153,7 @@ def small_grid(dims: Tuple[int, ...], first_seed: int) -> Iterator[Case]:
                                 batch=2 if "varlen" in test else 1, seed=next(seeds), **chosen)
 
 
-# ---- Who computes ----
+# ---- Programs and libraries that compute ----
 
 class Refused(Exception):
     """The message of a program or the library for a case that it does not support."""
@@ -228,7 +228,7 @@ class Program:
             return tuple(np.array(read_npy(files[name])) for name in ("out", "lse"))
 
 
-# ---- Judgement ----
+# ---- Checks ----
 
 class Wrong(Exception):
     """A line about the error."""
@@ -369,7 +369,7 @@ def parse(arguments) -> argparse.Namespace:
     parser.add_argument("--only", metavar="REGEX", help="cases whose name has this in it")
     parser.add_argument("--part", type=part, default=(1, 1), metavar="I/N", help="every Nth case")
     parser.add_argument("--seed", type=int, default=1, help="of the first case [1]")
-    parser.add_argument("--jobs", type=int, default=1, help="cases judged at a time [1]")
+    parser.add_argument("--jobs", type=int, default=1, help="cases checked at a time [1]")
     parser.add_argument("--list", action="store_true", help="print the cases and exit")
     return parser.parse_args(arguments)
 

@@ -23,7 +23,7 @@ import numpy as np
 import gpt
 from problem import BadInput
 
-FIRST = 20  # steps that --compare holds; later a difference grows, whichever is right
+FIRST = 20  # steps that --compare checks, because rounding differences grow in later steps
 
 
 def build(torch, attend, header):
@@ -149,7 +149,7 @@ def main(arguments=None) -> int:
     parser.add_argument("--attention", choices=("sdpa", "ours"), default="sdpa")
     parser.add_argument("--library", default="build/lib/libflash_attention.so")
     parser.add_argument("--json", help="write the losses to this file")
-    parser.add_argument("--compare", help="a report whose losses these should be")
+    parser.add_argument("--compare", help="a report with the expected losses")
     parser.add_argument("--bound", type=float, default=1e-4, help=f"of the first {FIRST} [1e-4]")
     options = parser.parse_args(arguments)
     try:
