@@ -15,7 +15,7 @@ test('the first screen says what the reader will have, with a picture and where 
     .evaluate((one) => one.getBoundingClientRect().bottom <= innerHeight)
   assert.match(await page.locator('.fa-headline').innerText(),
     /You write FlashAttention.*faster\s+than FlashAttention-3.*without a GPU/s)
-  assert.match(await page.locator('[data-figure=ladder] svg').textContent(), /722\.3.*FA3 690/s)
+  assert.match(await page.locator('[data-figure=ladder] svg').textContent(), /689\.7.*FA3 676/s)
   for (const selector of ['.fa-headline', '.fa-button', '[data-figure=ladder] .fa-canvas svg']) {
     assert.ok(await within(selector), `${selector} is on the first screen`)
   }

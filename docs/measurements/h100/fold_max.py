@@ -6,9 +6,8 @@ H100.
 
     docs/measurements/h100/fold_max.py FOLDER > fold_max.csv
 
-FOLDER has oldNN.so and newNN.so with chapter NN's kernel of two commits, each in a C function `int
-run(q, k, v, o, batch, heads, kv_heads, len_q, len_kv, dim, scale, causal, splits, workspace)` that
-fills a ForwardArgs (11: DecodeArgs) of bf16 tensors and calls the chapter's forward. The card is
+FOLDER has newNN.so with chapter NN's kernel, built from kernel.cu of this folder, and oldNN.so, the
+same with an is_foldable that always returns true, as the kernels were before. The card is
 always busy: a sample is 100 ms of a kernel that are not timed, then 60 ms that are. The order of
 the pair is random in each round. Each kernel is first compared with float64 on 8 rows of each head,
 with an output full of NaN. The new kernels are also compared with Q and one key at 133120.
