@@ -223,7 +223,7 @@ exec {os.environ.get("CMAKE_CXX_COMPILER_LAUNCHER", "")} "$@"
         self.assertIn("no newline", output)
 
     def what_the_compiler_cannot_read(self):
-        """What is missing at the end of a file shows only after it; it is told in the file itself."""
+        """An error at the end of a file appears only after it, and is reported in the file itself."""
         self.copy.write_text((ANSWERS / "safe_softmax.hpp").read_text().rstrip().removesuffix("}"))
         output = self.learn("check", "02.1", code=1)
         self.assertRegex(output, r"does not compile\n\n\S*safe_softmax.hpp:\d+: expected .}.")

@@ -77,7 +77,7 @@ class Exercise:
 
 
 class Result:
-    """What judging a copy gave: passed, wrong, todo, broken (does not compile)."""
+    """The result of checking a copy: passed, wrong, todo, broken (does not compile)."""
 
     def __init__(self, status, lines, exercise):
         self.status, self.lines, self.exercise = status, lines, exercise
@@ -540,7 +540,7 @@ def folded(markdown):
 
 
 def diagnostics(lines):
-    """Of each diagnostic of the compiler its match and the lines of source that belong to it."""
+    """Returns the match of each compiler diagnostic and the source lines that belong to it."""
     words, block = [], None
     for line in lines:
         match = DIAGNOSTIC.match(line)

@@ -58,20 +58,20 @@ def recognised(output):
 
 
 def unwritten(output):
-    """The TODO line that the program has thrown, if it has."""
+    """Returns the TODO line that the program has thrown, or None."""
     match = re.search(r"^not written yet: (TODO\(.*)$", output, re.MULTILINE)
     return match.group(1) if match else None
 
 
 def told(output, by):
-    """The mistakes that a solution's run says are told so."""
+    """Returns the mistakes that a solution's run reports as recognized by `by`."""
     return set(re.findall(rf"^told by {by}: (.+)$", output, re.MULTILINE))
 
 
 def judge_mistakes(output, wrong, wrong_in_topic=()):
-    """Of the mistakes that the test knows each is rejected, and told from the others: by what the
-    test computes that it leads to, or by an answer that makes it, perhaps of another exercise of the
-    topic that asks the same question."""
+    """Returns the mistakes of the test that are not proved. A mistake is proved if the test rejects it
+    and tells it from the others, by its computed result or by an answer that makes it. That answer may
+    belong to another exercise of the topic that asks the same question."""
     unproved = told(output, "an answer") - set(wrong) - set(wrong_in_topic)
     problems = re.findall(r"^(?:never shows|the same): .+$", output, re.MULTILINE)
     problems += [f"the test knows {name}, but mistakes.txt does not" for name in sorted(unproved)]
@@ -125,7 +125,7 @@ def to_mend(text, identity):
 
 
 def missing_texts(topic, exercise, root=ROOT):
-    """What an exercise should have and has not."""
+    """Returns the texts that an exercise should have but does not."""
     here, there = root / "exercises" / topic / exercise, root / "solutions" / topic / exercise
     identity, name = identifier(topic, exercise)
     problems = []
@@ -224,7 +224,7 @@ def prove_track(root=ROOT):
 
 
 def misformatted(root=ROOT):
-    """What clang-format would change; None where there is no clang-format."""
+    """Returns the complaints of clang-format, or None if it is missing."""
     formatter = shutil.which("clang-format")
     if formatter is None:
         return None
