@@ -37,9 +37,6 @@ inline constexpr fa::Break OWN_BREAKS[] = {
     {"no-bound", fa::NO_BOUND},
 };
 
-// Nsight Compute counted them when all threads of the quantizer loaded the norms; now one does.
-inline constexpr const char* UNCONFIRMED[] = {"shared_load_wavefronts"};
-
 inline constexpr fa::KernelChapter CHAPTER{
     .name = "ch23_fp8",
     .about = "Both products in 8-bit floating point, on Hopper.",
@@ -54,7 +51,6 @@ inline constexpr fa::KernelChapter CHAPTER{
     .computed = computed,
     .previous_name = "ch16_maximum_on_demand",
     .previous = &emulator::ch16::build,
-    .unconfirmed = UNCONFIRMED,
 };
 
 }  // namespace ch23
