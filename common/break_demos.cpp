@@ -226,9 +226,10 @@ int run_breakable(const BreakDemos& demos, int argc, char** argv, const Breakabl
   std::string heading;
   if (!own_input) {
     Words options = split(demos.not_taken);
-    for (const Argument& one : given) options.push_back(one.option);
+    if (has(given, "--device", "auto")) broken = without(given, {"--device"});  // the input chooses
+    for (const Argument& one : broken) options.push_back(one.option);
     const std::vector<Argument> input = without(grouped(split(demo.input)), options);
-    broken = with(input, given);
+    broken = with(input, broken);
     heading = "input: " + joined(flattened(input)) + ", which shows " + demo.name + "\n";
   }
   const Comparison comparison(demos.program, body);

@@ -166,6 +166,11 @@ class Symptoms(unittest.TestCase):
             self.assertTrue(result.stdout.startswith(f"input: {demo['input']}, which shows {name}\n"))
             self.assertEqual(report["device"], "emulator")
 
+    def test_device_auto_leaves_the_choice_to_the_breaks_own_input(self):
+        if "10" in CHAPTERS:  # an algorithm of the CPU, with which --device does not go
+            result, _ = typed("10", "bf16-dq", "--device", "auto")
+            self.assertEqual((result.returncode, result.stderr), (1, ""), result.stdout)
+
     def test_several_breaks_run_the_input_of_the_first(self):
         for chapter in CHAPTERS:
             (first, demo), (second, _) = demos(chapter)[:2]
