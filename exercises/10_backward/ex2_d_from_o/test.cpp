@@ -38,12 +38,14 @@ struct Way {
                        : is("head-padded")  ? c.head * ((c.len_q + BLOCK_Q - 1) / BLOCK_Q * BLOCK_Q)
                                             : c.head * c.len_q;
     Numbers result(BLOCK_Q, nan);
+    double total = 0;
     for (int i = 0; i < BLOCK_Q; ++i) {
       const int query = (is("tile-for-row") ? c.q_tile : c.q_tile * BLOCK_Q) + i;
       const bool exists = query < c.len_q + is("one-row-too-many") || is("read") ||
                           is("last-query-repeated") ||
                           (is("length-of-all") && before + query < c.heads * c.len_q);
-      double total = is("sum-not-cleared") ? nan : 0;
+      if (is("sum-not-cleared")) total = nan;
+      if (!is.any("sum-not-cleared", "carried-on")) total = 0;
       const int row = before + (is("last-query-repeated") ? std::min(query, c.len_q - 1) : query) +
                       is("one-row-too-far");
       for (int d = 0; exists && d < c.dim; ++d) {
@@ -65,7 +67,8 @@ struct Way {
       if (is("result")) total = rounded(total);
       const int at = i + (is.any("of-head", "of-tensor") ? c.q_tile * BLOCK_Q : 0) +
                      (is("of-tensor") ? before : 0);
-      if (at < BLOCK_Q && (exists || !is("past-the-end-not-written"))) result[at] = total;
+      if (at < BLOCK_Q && (exists || !is("past-the-end-not-written")))
+        result[at] = exists || !is("zero-past-the-end") ? total : 0;
     }
     return result;
   }
@@ -96,6 +99,8 @@ past-the-end-not-written
   D of rows past the last query was left as it was; it has to be 0
 sum-not-cleared
   the sum was added to the old content of D. Begin with 0
+sum-of-the-rows-before: carried-on {,zero-past-the-end}
+  the sum of a row was added to the sums of the rows before it. Begin with 0 in each row
 divided-by-dim: mean
   the sum was divided by dim; D is the sum
 divided-by-dim: root

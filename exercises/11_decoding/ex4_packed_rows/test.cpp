@@ -67,9 +67,13 @@ struct Way {
                      : is("keys-of-a-row-that-is-not-there") ? first + block_q - 1
                      : is("keys-of-the-row-behind")          ? end
                                                              : end - 1;
+    int most = 0;
+    for (int row = first; row < end; ++row) most = std::max(most, row_of(s, kv_head, row).end_key);
     return {kv_head, first, end,
             is("all-keys-loaded") ? s.len_kv
             : is("keys-by-row")   ? keys_of(s, last)
+            : is("of-any-row")    ? most
+            : is("tile-right")    ? Way{}.row_of(s, kv_head, last).end_key
                                   : row_of(s, kv_head, last).end_key};
   }
 };
@@ -86,12 +90,13 @@ struct Answer {
 };
 
 static const exercise::Table MISTAKES(R"(
+$rows = {,of-any-row,tile-right}
 group-is-kv-heads
   a group was taken to have kv_heads heads; heads / kv_heads
-divided-and-remainder-exchanged
+divided-and-remainder-exchanged: divided-and-remainder-exchanged $rows
   row / group was taken for the head in the group and row % group for the query; the other way
   round
-queries-of-a-head-side-by-side
+queries-of-a-head-side-by-side: queries-of-a-head-side-by-side $rows
   the rows are all queries of one head, then those of the next: row / len_q; first come all heads
   of query 0: row % group
 first-head-by-all-heads
@@ -102,21 +107,21 @@ heads-dealt-out
   a group was taken to be every kv_heads-th head; its heads are consecutive
 first-head-is-kv-head
   the group's first head is kv_head; kv_head * group
-mask-by-row
+mask-by-row: mask-by-row $rows
   the row was taken for the query in the mask; all rows of a query see the same keys: row / group
-top-left-aligned
+top-left-aligned: top-left-aligned $rows
   query i was taken to see keys up to i; up to i + len_kv - len_q
-diagonal-reversed
+diagonal-reversed: diagonal-reversed $rows
   query i was taken to see keys up to i + len_q - len_kv; the sign
-mask-forgotten
+mask-forgotten: mask-forgotten $rows
   every row was taken to see all keys; query i sees those up to i + len_kv - len_q
-end-is-the-last-key: behind=0
+end-is-the-last-key: behind=0 $rows
   end_key is the last visible key. It must be the last visible key + 1
-end-one-too-far: behind=2
+end-one-too-far: behind=2 $rows
   end_key is one too large; the last key seen, + 1
-end-not-clamped
+end-not-clamped: end-not-clamped $rows
   a query that sees nothing has a negative end_key; 0
-one-key-at-least
+one-key-at-least: one-key-at-least $rows
   a query that sees nothing was given key 0; with more queries than keys it sees none
 tiles-rounded-down: rounded-down {,not-in-tile,not-in-grid}
   the tiles were rounded down; the last rows need one, too

@@ -102,8 +102,11 @@ const std::vector<Wrong> kWrong = {
     {"one-tile-off",
      "the round changes one tile too early or too late; tiles count from 0",
      {{},
-      {[](int t, int s) { return (t + 1) / s % 2; }, [](int t, int s) { return (t - 1) / s % 2; }},
+      {[](int t, int s) { return (t + 1) / s % 2; }, [](int t, int s) { return (t - 1) / s % 2; },
+       // A count that begins with 0 is right in a ring of one.
+       [](int t, int s) { return ((t + 1) / s - 1 / s) % 2; }},
       {[](int t, int s) { return ((t + 1) / s + 1) % 2; },
+       [](int t, int s) { return ((t + 1) / s - 1 / s + 1) % 2; },
        [](int t, int s) { return ((t - 1) / s + 1) % 2; }}}},
     {"buffer-for-round",
      "the parity is the buffer's number, modulo 2: it is the same in each round; the phase is tile "
