@@ -54,154 +54,94 @@ static std::string in_flight(const std::string& text, int groups) {
   return found;
 }
 
-// The groups of a program, and the answers that people give.
-struct Groups {
-  std::vector<std::string> closed = {""};
-  std::string open;           // not committed
-  int first = -1, last = -1;  // with a wgmma into the result
+// The right answer, and each mistake as a change to it.
+struct Way {
+  exercise::Changes is;
 
-  Groups(const std::string& text, char result) {
+  int groups_that_may_fly(const std::string& text, char result) const {
+    std::vector<std::string> closed;  // groups
+    std::string open;                 // not committed
+    int first = -1, last = -1;        // groups with a wgmma into the result
     for (const char c : text) {
-      if (c == '|') {
-        closed.emplace_back();
-      } else {
-        closed.back() += c;
-      }
+      if (c != '|') open += c;
+      if (c != '|') continue;
+      if (open.find(result) != std::string::npos) last = static_cast<int>(closed.size());
+      if (first < 0) first = last;
+      closed.push_back(open);
+      open.clear();
     }
-    open = closed.back();
-    closed.pop_back();
-    for (int i = 0; i < count(); ++i) {
-      if (closed[i].find(result) == std::string::npos) continue;
-      if (first < 0) first = i;
-      last = i;
+    const int count = static_cast<int>(closed.size());
+    if (open.find(result) != std::string::npos && !is("open-forgotten"))
+      return is("open-group-waited-for") ? 0 : -1;
+    if (is("another-result-is-open") && !open.empty()) return -1;
+    if (is("group-or-0") && last < 0) return 0;
+    if (is("group-or-none") && last < 0) return -1;
+    int wgmmas = is("open-wgmma") ? static_cast<int>(open.size()) : 0, not_empty = 0, of_result = 0;
+    std::string others;
+    for (int i = 0; i < count; ++i) {
+      const bool is_newer = i > last;
+      wgmmas += is_newer ? static_cast<int>(closed[i].size()) : 0;
+      not_empty += is_newer && !closed[i].empty();
+      of_result += i < last && closed[i].find(result) != std::string::npos;
+      for (const char c : closed[i])
+        if (is_newer && others.find(c) == std::string::npos) others += c;
     }
+    const int newer = count - 1 - last;
+    return is("number")                 ? last
+           : is("groups-before")        ? last + 1
+           : is("fixed")                ? is.integer("fixed", 0)
+           : is("one-too-few")          ? std::max(newer - 1, 0)
+           : is("from-the-first")       ? (first < 0 ? -1 : count - 1 - first)
+           : is("wgmma-counted")        ? wgmmas
+           : is("empty-group-skipped")  ? not_empty
+           : is("groups-of-the-result") ? of_result
+           : is("others")               ? static_cast<int>(others.size())
+                                        : newer + is("itself") + (is("open") && !open.empty());
   }
-  int count() const { return static_cast<int>(closed.size()); }
-  bool is_open(char result) const { return open.find(result) != std::string::npos; }
 };
 
-static int newer(const Groups& g) { return g.count() - 1 - g.last; }
-static int right(const Groups& g, char result) { return g.is_open(result) ? -1 : newer(g); }
+static const exercise::Table MISTAKES(R"(
+group-itself-counted: itself {,open-forgotten}
+  N counts the group that is needed, too, so that this group may stay in flight. Count only the groups
+  committed after it
+number-of-the-group: {number,groups-before,number open-forgotten}
+  this is the number of the group, or of the groups before it. N counts the groups committed after it
+wait-for-all: fixed=0 {,open-forgotten}
+  wgmma_wait<0> waits for groups that are not needed here. N may be as large as the number of groups
+  after the one that is needed
+always-one: fixed=1 {,open-forgotten}
+  N is 1 for every program. It is the number of groups committed after the one that is needed
+one-too-few
+  N is one less than it may be: none of the groups after the one that is needed has to have ended
+first-of-the-result: from-the-first {,open-forgotten}
+  N is counted from the first group that adds to the result; a later one adds to it, too, and must
+  have ended
+wgmma-counted: wgmma-counted {,open-wgmma}
+  N counts wgmma; wgmma_wait counts groups, and a group may hold many
+empty-group-skipped
+  a commit with no wgmma since the last one closes a group, too: an empty one, and N counts it
+open-group-counted: open {,open-group-waited-for}
+  wgmma that were not committed are in no group yet, and N does not count them
+open-group-waited-for
+  no wait waits for a wgmma that was not committed: the answer is -1, and wgmma_wait<0> does not help
+open-group-forgotten: open-forgotten {group-or-none,group-or-0}
+  this is N for the groups that were committed; a later wgmma into the same result was not, and no
+  wait waits for it: -1
+another-result-is-open
+  a wgmma into another result was not committed; this result's groups all were, and a wait ends them
+groups-of-the-result
+  N counts the groups that add to this result only; wgmma_wait counts all groups
+other-results-counted: others
+  N is the number of other results in flight after the one that is needed. wgmma_wait counts groups,
+  and several may add to the same result
+)");
 
-struct Wrong {
-  const char *name, *explanation;
-  int (*answer)(const Groups& g, char result);
+// The learner's answer, to be called as a Way is.
+struct Answer {
+  int groups_that_may_fly(const std::string& text, char result) const {
+    return ::groups_that_may_fly(program_of(text), result);
+  }
 };
-
-const std::vector<Wrong> kWrong = {
-    {"group-itself-counted",
-     "N counts the group that is needed, too, so that this group may stay in flight. Count only "
-     "the groups committed after it",
-     [](const Groups& g, char r) { return g.is_open(r) ? -1 : newer(g) + 1; }},
-    {"group-itself-counted",
-     "N counts the group that is needed, too, so that this group may stay in flight. Count only "
-     "the groups committed after it",
-     [](const Groups& g, char) { return newer(g) + 1; }},
-    {"number-of-the-group",
-     "this is the number of the group, or of the groups before it. N counts the groups committed "
-     "after it",
-     [](const Groups& g, char r) { return g.is_open(r) ? -1 : g.last; }},
-    {"number-of-the-group",
-     "this is the number of the group, or of the groups before it. N counts the groups committed "
-     "after it",
-     [](const Groups& g, char r) { return g.is_open(r) ? -1 : g.last + 1; }},
-    {"number-of-the-group",
-     "this is the number of the group, or of the groups before it. N counts the groups committed "
-     "after it",
-     [](const Groups& g, char) { return g.last; }},
-    {"wait-for-all",
-     "wgmma_wait<0> waits for groups that are not needed here. N may be as large as the number of "
-     "groups after the one that is needed",
-     [](const Groups& g, char r) { return g.is_open(r) ? -1 : 0; }},
-    {"wait-for-all",
-     "wgmma_wait<0> waits for groups that are not needed here. N may be as large as the number of "
-     "groups after the one that is needed",
-     [](const Groups&, char) { return 0; }},
-    {"always-one",
-     "N is 1 for every program. It is the number of groups committed after the one that is needed",
-     [](const Groups&, char) { return 1; }},
-    {"always-one",
-     "N is 1 for every program. It is the number of groups committed after the one that is needed",
-     [](const Groups& g, char r) { return g.is_open(r) ? -1 : 1; }},
-    {"one-too-few",
-     "N is one less than it may be: none of the groups after the one that is needed has to have "
-     "ended",
-     [](const Groups& g, char r) { return g.is_open(r) ? -1 : std::max(newer(g) - 1, 0); }},
-    {"first-of-the-result",
-     "N is counted from the first group that adds to the result; a later one adds to it, too, and "
-     "must have ended",
-     [](const Groups& g, char r) { return g.is_open(r) ? -1 : g.count() - 1 - g.first; }},
-    {"first-of-the-result",
-     "N is counted from the first group that adds to the result; a later one adds to it, too, and "
-     "must have ended",
-     [](const Groups& g, char) { return g.first < 0 ? -1 : g.count() - 1 - g.first; }},
-    {"wgmma-counted", "N counts wgmma; wgmma_wait counts groups, and a group may hold many",
-     [](const Groups& g, char r) {
-       int count = 0;
-       for (int i = g.last + 1; i < g.count(); ++i) count += static_cast<int>(g.closed[i].size());
-       return g.is_open(r) ? -1 : count;
-     }},
-    {"wgmma-counted", "N counts wgmma; wgmma_wait counts groups, and a group may hold many",
-     [](const Groups& g, char r) {
-       int count = static_cast<int>(g.open.size());
-       for (int i = g.last + 1; i < g.count(); ++i) count += static_cast<int>(g.closed[i].size());
-       return g.is_open(r) ? -1 : count;
-     }},
-    {"empty-group-skipped",
-     "a commit with no wgmma since the last one closes a group, too: an empty one, and N counts it",
-     [](const Groups& g, char r) {
-       int count = 0;
-       for (int i = g.last + 1; i < g.count(); ++i) count += !g.closed[i].empty();
-       return g.is_open(r) ? -1 : count;
-     }},
-    {"open-group-counted",
-     "wgmma that were not committed are in no group yet, and N does not count them",
-     [](const Groups& g, char r) { return g.is_open(r) ? -1 : newer(g) + !g.open.empty(); }},
-    {"open-group-counted",
-     "wgmma that were not committed are in no group yet, and N does not count them",
-     [](const Groups& g, char r) { return g.is_open(r) ? 0 : newer(g) + !g.open.empty(); }},
-    {"open-group-waited-for",
-     "no wait waits for a wgmma that was not committed: the answer is -1, and wgmma_wait<0> does "
-     "not help",
-     [](const Groups& g, char r) { return g.is_open(r) ? 0 : newer(g); }},
-    {"open-group-forgotten",
-     "this is N for the groups that were committed; a later wgmma into the same result was not, "
-     "and no wait waits for it: -1",
-     [](const Groups& g, char) { return g.last < 0 ? -1 : newer(g); }},
-    {"open-group-forgotten",
-     "this is N for the groups that were committed; a later wgmma into the same result was not, "
-     "and no wait waits for it: -1",
-     [](const Groups& g, char) { return g.last < 0 ? 0 : newer(g); }},
-    {"another-result-is-open",
-     "a wgmma into another result was not committed; this result's groups all were, and a wait "
-     "ends them",
-     [](const Groups& g, char) { return g.open.empty() ? newer(g) : -1; }},
-    {"groups-of-the-result",
-     "N counts the groups that add to this result only; wgmma_wait counts all groups",
-     [](const Groups& g, char r) {
-       int count = 0;
-       for (int i = g.first; i >= 0 && i < g.last; ++i)
-         count += g.closed[i].find(r) != std::string::npos;
-       return g.is_open(r) ? -1 : count;
-     }},
-    {"other-results-counted",
-     "N is the number of other results in flight after the one that is needed. wgmma_wait counts "
-     "groups, and several may add to the same result",
-     [](const Groups& g, char r) {
-       std::string others;
-       for (int i = g.last + 1; i < g.count(); ++i)
-         for (const char c : g.closed[i])
-           if (others.find(c) == std::string::npos) others += c;
-       return g.is_open(r) ? -1 : static_cast<int>(others.size());
-     }},
-};
-
-static exercise::Numbers all(const std::string& text, int (*answer)(const Groups&, char)) {
-  exercise::Numbers numbers;
-  for (const char result : results_of(text))
-    numbers.push_back(answer(Groups(text, result), result));
-  return numbers;
-}
 
 // "S, commit, O"
 static std::string spelled(const std::string& text) {
@@ -213,16 +153,12 @@ static std::string spelled(const std::string& text) {
 
 static void check_program(const std::string& text) {
   const std::string results = results_of(text);
-  exercise::Numbers got;
   std::vector<std::string> labels;
   std::string seen = "the program: " + spelled(text);
-  const exercise::Numbers expected = all(text, right);
   for (const char result : results) {
-    const int groups = groups_that_may_fly(program_of(text), result);
-    const double wanted = expected[got.size()];
-    got.push_back(groups);
+    const int groups = Answer{}.groups_that_may_fly(text, result);
     labels.emplace_back(1, result);
-    if (groups == wanted || groups < 0) continue;
+    if (groups == Way{}.groups_that_may_fly(text, result) || groups < 0) continue;
     const std::string flying = in_flight(text, groups);
     seen += "\nthe emulator: after wgmma_wait<" + std::to_string(groups) + "> " +
             (flying.empty() ? "nothing" : spelled(flying)) + " is in flight";
@@ -231,10 +167,11 @@ static void check_program(const std::string& text) {
                 : std::string("; for ") + result + " less of a wait would do";
   }
   INFO(seen);
-  std::vector<exercise::Mistake> mistakes;
-  for (const Wrong& wrong : kWrong)
-    mistakes.push_back({wrong.name, all(text, wrong.answer), wrong.explanation});
-  exercise::check_output({"N", 0, 0, labels}, got, expected, mistakes);
+  exercise::check_output<Way, Answer>({"N", 0, 0, labels}, MISTAKES, [&](const auto& answer) {
+    exercise::Numbers all;
+    for (const char result : results) all.push_back(answer.groups_that_may_fly(text, result));
+    return all;
+  });
 }
 
 const char* const kPrograms[] = {"S|O|",  "T|S|O|S|O|", "SSSS|OO|",       "S|OS|T|O|",
@@ -254,7 +191,7 @@ TEST_CASE("the programs") {
     for (const char result : results_of(text)) {
       CAPTURE(text);
       CAPTURE(result);
-      const int groups = right(Groups(text, result), result);
+      const int groups = Way{}.groups_that_may_fly(text, result);
       CHECK(in_flight(text, groups + 1).find(result) != std::string::npos);
       if (groups >= 0) CHECK(in_flight(text, groups).find(result) == std::string::npos);
     }
