@@ -7,96 +7,87 @@
 
 using namespace emulator;
 
-// The three functions; a mistake changes some of them.
-using Formula = int (*)(const Tiles& tiles, int tile);
-enum Function { kQ, kK, kKV };
-struct Functions {
-  Formula f[3];
-};
-static int left(int len, int block, int tile) { return std::min(block, len - tile * block); }
+// The right functions, and each mistake as a change to them. A function may be right although the
+// others make the mistake.
+struct Way {
+  exercise::Changes is;
 
-const Functions kRight = {{[](const Tiles& x, int) { return x.block_q * x.head_dim * 2; },
-                           [](const Tiles& x, int) { return x.block_kv * x.head_dim * 2; },
-                           [](const Tiles& x, int) { return 2 * x.block_kv * x.head_dim * 2; }}};
+  // The bytes of `tile` of `len` rows, in tiles of `block` rows. `other`: the other tensor's block.
+  int bytes(const Tiles& x, int block, int other, int len, int tile) const {
+    const int rows = is("rows-that-exist")     ? std::min(block, len - tile * block)
+                     : is("rows-to-the-end")   ? len - tile * block
+                     : is("all-tiles-so-far")  ? (tile + 1) * block
+                     : is("whole-head")        ? len
+                     : is("heights-exchanged") ? other
+                                               : block;
+    const int columns = is("two-panels-always")      ? 128
+                        : is("one-panel")            ? 64
+                        : is("panels-counted-twice") ? x.head_dim * (x.head_dim / 64)
+                        : is("columns-forgotten")    ? 1
+                                                     : x.head_dim;
+    const int size = is("elements-for-bytes") ? 1 : is("four-bytes-each") ? 4 : 2;
+    return rows * columns * size;
+  }
+  int of_q(const Tiles& x, int tile) const {
+    return bytes(x, x.block_q, x.block_kv, x.len_q, tile) /
+           (is("share-of-a-thread") ? x.threads : 1);
+  }
+  int of_kv(const Tiles& x, int tile, int copies) const {
+    return copies * bytes(x, x.block_kv, x.block_q, x.len_kv, tile) /
+           (is("share-of-a-thread") ? x.threads : 1);
+  }
+  int q_bytes(const Tiles& x, int tile) const {
+    return (is("q-right") ? Way{} : *this).of_q(x, tile);
+  }
+  int k_bytes(const Tiles& x, int tile) const {
+    return (is("k-right") ? Way{} : *this).of_kv(x, tile, is("v-counted-with-k") ? 2 : 1);
+  }
+  int kv_bytes(const Tiles& x, int tile) const {
+    if (is("kv-of-two")) return Way{}.of_kv(x, tile, 1) + of_kv(x, tile, 1);
+    return (is("kv-right") ? Way{} : *this).of_kv(x, tile, is("v-forgotten") ? 1 : 2);
+  }
+};
 
-struct Wrong {
-  const char *name, *explanation;
-  std::vector<Formula> formulas[3];
+// The learner's answer, to be called as a Way is.
+struct Answer {
+  int q_bytes(const Tiles& x, int tile) const { return ::q_bytes(x, tile); }
+  int k_bytes(const Tiles& x, int tile) const { return ::k_bytes(x, tile); }
+  int kv_bytes(const Tiles& x, int tile) const { return ::kv_bytes(x, tile); }
 };
-const std::vector<Wrong> kWrong = {
-    {"v-forgotten",
-     "the mbarrier of K and V was told of one of them; both copies report their bytes there",
-     {{}, {}, {[](const Tiles& x, int) { return x.block_kv * x.head_dim * 2; }}}},
-    {"v-counted-with-k",
-     "the mbarrier of K was told of V too, whose bytes go to another",
-     {{}, {[](const Tiles& x, int) { return 2 * x.block_kv * x.head_dim * 2; }}, {}}},
-    {"rows-that-exist",
-     "these are the bytes that exist; the engine writes the whole box, zeros too, and counts them",
-     {{[](const Tiles& x, int t) { return left(x.len_q, x.block_q, t) * x.head_dim * 2; }},
-      {[](const Tiles& x, int t) { return left(x.len_kv, x.block_kv, t) * x.head_dim * 2; }},
-      {[](const Tiles& x, int t) { return 2 * left(x.len_kv, x.block_kv, t) * x.head_dim * 2; },
-       [](const Tiles& x, int t) {
-         return (x.block_kv + left(x.len_kv, x.block_kv, t)) * x.head_dim * 2;
-       }}}},
-    {"rows-to-the-end",
-     "these are the bytes of all rows from the tile's first to the last of the head; a copy brings "
-     "one tile of them",
-     {{[](const Tiles& x, int t) { return (x.len_q - t * x.block_q) * x.head_dim * 2; }},
-      {[](const Tiles& x, int t) { return (x.len_kv - t * x.block_kv) * x.head_dim * 2; }},
-      {[](const Tiles& x, int t) { return 2 * (x.len_kv - t * x.block_kv) * x.head_dim * 2; }}}},
-    {"all-tiles-so-far",
-     "these are the bytes of this tile and all before it; a phase counts its own alone",
-     {{[](const Tiles& x, int t) { return (t + 1) * x.block_q * x.head_dim * 2; }},
-      {[](const Tiles& x, int t) { return (t + 1) * x.block_kv * x.head_dim * 2; }},
-      {[](const Tiles& x, int t) { return (t + 1) * 2 * x.block_kv * x.head_dim * 2; }}}},
-    {"two-panels-always",
-     "these are the bytes of 128 columns, two panels; a head of 64 columns has one",
-     {{[](const Tiles& x, int) { return x.block_q * 256; }},
-      {[](const Tiles& x, int) { return x.block_kv * 256; }},
-      {[](const Tiles& x, int) { return 2 * x.block_kv * 256; }}}},
-    {"panels-counted-twice",
-     "all columns were multiplied by the number of panels; head_dim columns are all panels",
-     {{[](const Tiles& x, int) { return x.block_q * x.head_dim * 2 * (x.head_dim / 64); }},
-      {[](const Tiles& x, int) { return x.block_kv * x.head_dim * 2 * (x.head_dim / 64); }},
-      {[](const Tiles& x, int) { return 2 * x.block_kv * x.head_dim * 2 * (x.head_dim / 64); }}}},
-    {"elements-for-bytes",
-     "these are elements; an mbarrier counts bytes, and a bf16 has two",
-     {{[](const Tiles& x, int) { return x.block_q * x.head_dim; }},
-      {[](const Tiles& x, int) { return x.block_kv * x.head_dim; }},
-      {[](const Tiles& x, int) { return 2 * x.block_kv * x.head_dim; }}}},
-    {"four-bytes-each",
-     "an element was taken for four bytes; a bf16 has two",
-     {{[](const Tiles& x, int) { return x.block_q * x.head_dim * 4; }},
-      {[](const Tiles& x, int) { return x.block_kv * x.head_dim * 4; }},
-      {[](const Tiles& x, int) { return 2 * x.block_kv * x.head_dim * 4; }}}},
-    {"one-panel",
-     "these are the bytes of one panel, 64 columns; the box has all head_dim / 64 of them",
-     {{[](const Tiles& x, int) { return x.block_q * 128; }},
-      {[](const Tiles& x, int) { return x.block_kv * 128; }},
-      {[](const Tiles& x, int) { return 2 * x.block_kv * 128; }}}},
-    {"heights-exchanged",
-     "a tile of Q has block_q rows, one of K or V has block_kv",
-     {{[](const Tiles& x, int) { return x.block_kv * x.head_dim * 2; }},
-      {[](const Tiles& x, int) { return x.block_q * x.head_dim * 2; }},
-      {[](const Tiles& x, int) { return 2 * x.block_q * x.head_dim * 2; },
-       [](const Tiles& x, int) { return (x.block_q + x.block_kv) * x.head_dim * 2; }}}},
-    {"share-of-a-thread",
-     "these are the bytes that each thread would copy; one thread issues the copy of the box, and "
-     "expects all of its bytes",
-     {{[](const Tiles& x, int) { return x.block_q * x.head_dim * 2 / x.threads; }},
-      {[](const Tiles& x, int) { return x.block_kv * x.head_dim * 2 / x.threads; }},
-      {[](const Tiles& x, int) { return 2 * x.block_kv * x.head_dim * 2 / x.threads; }}}},
-    {"whole-head",
-     "these are the bytes of a whole head; a copy brings one tile of it",
-     {{[](const Tiles& x, int) { return x.len_q * x.head_dim * 2; }},
-      {[](const Tiles& x, int) { return x.len_kv * x.head_dim * 2; }},
-      {[](const Tiles& x, int) { return 2 * x.len_kv * x.head_dim * 2; }}}},
-    {"columns-forgotten",
-     "these are the rows, two bytes each; a row has head_dim elements",
-     {{[](const Tiles& x, int) { return x.block_q * 2; }},
-      {[](const Tiles& x, int) { return x.block_kv * 2; }},
-      {[](const Tiles& x, int) { return 2 * x.block_kv * 2; }}}},
-};
+
+static const exercise::Table MISTAKES(R"(
+$some = {,q-right,k-right,kv-right,q-right k-right,q-right kv-right,k-right kv-right}
+v-forgotten
+  the mbarrier of K and V was told of one of them; both copies report their bytes there
+v-counted-with-k
+  the mbarrier of K was told of V too, whose bytes go to another
+rows-that-exist: rows-that-exist $some; rows-that-exist kv-of-two {q-right,} {k-right,}
+  these are the bytes that exist; the engine writes the whole box, zeros too, and counts them
+rows-to-the-end: rows-to-the-end $some
+  these are the bytes of all rows from the tile's first to the last of the head; a copy brings one
+  tile of them
+all-tiles-so-far: all-tiles-so-far $some
+  these are the bytes of this tile and all before it; a phase counts its own alone
+two-panels-always: two-panels-always $some
+  these are the bytes of 128 columns, two panels; a head of 64 columns has one
+panels-counted-twice: panels-counted-twice $some
+  all columns were multiplied by the number of panels; head_dim columns are all panels
+elements-for-bytes: elements-for-bytes {,q-right,k-right} {,kv-right}
+  these are elements; an mbarrier counts bytes, and a bf16 has two
+four-bytes-each: four-bytes-each {,q-right,kv-right} {,k-right}
+  an element was taken for four bytes; a bf16 has two
+one-panel: one-panel $some
+  these are the bytes of one panel, 64 columns; the box has all head_dim / 64 of them
+heights-exchanged: heights-exchanged $some; heights-exchanged kv-of-two {q-right,} {k-right,}
+  a tile of Q has block_q rows, one of K or V has block_kv
+share-of-a-thread: share-of-a-thread $some
+  these are the bytes that each thread would copy; one thread issues the copy of the box, and expects
+  all of its bytes
+whole-head: whole-head $some
+  these are the bytes of a whole head; a copy brings one tile of it
+columns-forgotten: columns-forgotten $some
+  these are the rows, two bytes each; a row has head_dim elements
+)");
 
 const Tiles kTiles[] = {{16, 8, 64, 32, 16, 32},
                         {16, 8, 64, 21, 11, 32},
@@ -107,40 +98,12 @@ static int num_tiles(const Tiles& x) {
   return std::min(ceil_div(x.len_q, x.block_q), ceil_div(x.len_kv, x.block_kv));
 }
 
-static exercise::Numbers numbers(const Tiles& x, const Functions& functions) {
-  exercise::Numbers all;
-  for (int tile = 0; tile < num_tiles(x); ++tile)
-    for (const Formula f : functions.f) all.push_back(f(x, tile));
-  return all;
-}
-
-// Each mistake in each choice of the functions, once.
-struct Variant {
-  const Wrong* wrong;
-  Functions functions;
-};
-
-static std::vector<Variant> variants() {
-  std::vector<Variant> all;
-  std::set<exercise::Numbers> known;
-  const auto add = [&](const Wrong* wrong, const Functions& functions) {
-    exercise::Numbers sum;
-    for (const Tiles& x : kTiles)
-      for (const double number : numbers(x, functions)) sum.push_back(number);
-    if (known.insert(sum).second && wrong) all.push_back({wrong, functions});
-  };
-  add(nullptr, kRight);
-  for (const Wrong& wrong : kWrong) {
-    const auto options = [&](Function f) {
-      std::vector<Formula> formulas = wrong.formulas[f];
-      formulas.insert(formulas.begin(), kRight.f[f]);
-      return formulas;
-    };
-    for (const Formula q : options(kQ))
-      for (const Formula k : options(kK))
-        for (const Formula kv : options(kKV)) add(&wrong, {{q, k, kv}});
-  }
-  return all;
+enum Function { kQ, kK, kKV };
+template <class Functions>
+static int bytes_of(Function function, const Functions& f, const Tiles& x, int tile) {
+  return function == kQ   ? f.q_bytes(x, tile)
+         : function == kK ? f.k_bytes(x, tile)
+                          : f.kv_bytes(x, tile);
 }
 
 // One tile, or two, come to an mbarrier that expects `bytes`. Returns what the emulator finds.
@@ -168,23 +131,21 @@ static std::string wait_for(const Tiles& x, Function function, int tile, int byt
 }
 
 static void check_bytes(const Tiles& x) {
-  const Functions answer = {
-      {[](const Tiles& tiles, int tile) { return static_cast<int>(q_bytes(tiles, tile)); },
-       [](const Tiles& tiles, int tile) { return static_cast<int>(k_bytes(tiles, tile)); },
-       [](const Tiles& tiles, int tile) { return static_cast<int>(kv_bytes(tiles, tile)); }}};
   std::string seen;
-  for (int tile = 0; tile < num_tiles(x) && seen.empty(); ++tile)
+  for (int tile = 0; tile < num_tiles(x); ++tile)
     for (const Function f : {kQ, kK, kKV})
-      if (seen.empty() && answer.f[f](x, tile) != kRight.f[f](x, tile))
-        seen =
-            "the first wrong one on the emulator:\n" + wait_for(x, f, tile, answer.f[f](x, tile));
+      if (const int got = bytes_of(f, Answer{}, x, tile);
+          seen.empty() && got != bytes_of(f, Way{}, x, tile))
+        seen = "the first wrong one on the emulator:\n" + wait_for(x, f, tile, got);
   INFO(seen);
-  std::vector<exercise::Mistake> mistakes;
-  for (const Variant& variant : variants())
-    mistakes.push_back(
-        {variant.wrong->name, numbers(x, variant.functions), variant.wrong->explanation});
-  exercise::check_output({"tile", 3, 0, {"q_bytes", "k_bytes", "kv_bytes"}}, numbers(x, answer),
-                         numbers(x, kRight), mistakes);
+  exercise::check_output<Way, Answer>({"tile", 3, 0, {"q_bytes", "k_bytes", "kv_bytes"}}, MISTAKES,
+                                      [&](const auto& functions) {
+                                        exercise::Numbers all;
+                                        for (int tile = 0; tile < num_tiles(x); ++tile)
+                                          for (const Function f : {kQ, kK, kKV})
+                                            all.push_back(bytes_of(f, functions, x, tile));
+                                        return all;
+                                      });
 }
 
 TEST_CASE("64 columns, whole tiles") { check_bytes(kTiles[0]); }
@@ -197,12 +158,13 @@ TEST_CASE("the copies") {
   for (const Tiles& x : kTiles)
     for (int tile = 0; tile < num_tiles(x); ++tile)
       for (const Function f : {kQ, kK, kKV}) {
-        const int right = kRight.f[f](x, tile);
+        const int right = bytes_of(f, Way{}, x, tile);
         CHECK(wait_for(x, f, tile, right) == "");
-        for (const Variant& variant : variants()) {
-          const int wrong = variant.functions.f[f](x, tile);
-          if (wrong == right) continue;
-          CHECK(wait_for(x, f, tile, wrong).find("transaction_mismatch") != std::string::npos);
-        }
+        std::set<int> wrong;
+        for (const exercise::Row& row : MISTAKES)
+          wrong.insert(bytes_of(f, Way{row.changes}, x, tile));
+        wrong.erase(right);
+        for (const int bytes : wrong)
+          CHECK(wait_for(x, f, tile, bytes).find("transaction_mismatch") != std::string::npos);
       }
 }
