@@ -386,6 +386,7 @@ int run(const AttentionProgram& program, int argc, char** argv, BreakRun& this_r
   const bool agreed = verdict.passed && !outcome.hazardous;
   if (this_run.silent) {
     this_run.result.outputs = std::move(outputs);
+    this_run.result.outputs.push_back(std::move(outcome.unrounded));
     return agreed ? kAgreed : kDisagreed;
   }
   std::cout << this_run.heading << program.name << ": "

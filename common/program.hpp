@@ -40,7 +40,10 @@ struct Outcome {
   std::string notes;  // further lines of output, each ending in \n: trace, profile, hazards
   JsonPointer hazards, profile;  // as in --json; null: [] and {}
   bool hazardous = false;        // a hazard was found: exit 1 even if the numbers agree
-  std::map<std::string, int64_t> counters = {};  // the emulator's, for comparison with another run
+  // For comparison with another run: the emulator's counters, and fp32 numbers before their
+  // rounding.
+  std::map<std::string, int64_t> counters = {};
+  std::vector<float> unrounded = {};
 };
 
 struct AttentionProgram {

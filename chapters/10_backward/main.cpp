@@ -139,7 +139,7 @@ KernelRun kernel_run(const Problem& problem, const Request& request) {
 struct Kernels {
   const Problem& problem;
   KernelRun run;
-  std::vector<float> o, lse;
+  std::vector<float> o, lse, workspace;
   std::span<std::vector<float>> outputs;
 
   Kernels(const Problem& problem_, const Request& request, std::span<std::vector<float>> outputs_)
@@ -149,7 +149,7 @@ struct Kernels {
         lse(problem_.shape.rows()),
         outputs(outputs_) {}
 
-  BackwardTensors tensors() { return {o, lse, outputs[0], outputs[1], outputs[2]}; }
+  BackwardTensors tensors() { return {o, lse, outputs[0], outputs[1], outputs[2], &workspace}; }
   double on_gpu(int runs) {
     forward_on_gpu(ch09::CHAPTER, problem, o, lse);
     return backward_on_gpu(::ch10::CHAPTER, problem, tensors(), run, runs);
@@ -172,6 +172,7 @@ Outcome by_kernels(const Problem& problem, const Request& request,
       ::ch10::CHAPTER, request,
       {.on_gpu = [&] { return kernels.on_gpu(1); },
        .on_emulator = [&](const simt::Config& config) { return kernels.on_emulator(config); }});
+  outcome.unrounded = std::move(kernels.workspace);
   const int design = kernels.run.options[0];
   outcome.title = std::string(kDesigns[design]) + (flags.deterministic ? ", deterministic" : "");
   if (!outcome.profile) outcome.profile = shared_json({});

@@ -32,7 +32,7 @@ void add_options(Cli& cli) {
 struct Kernels {
   const Problem& problem;
   KernelRun run;
-  std::vector<float> o, lse;
+  std::vector<float> o, lse, workspace;
   std::span<std::vector<float>> outputs;
 
   Kernels(const Problem& problem_, const Request& request, std::span<std::vector<float>> outputs_)
@@ -44,7 +44,7 @@ struct Kernels {
         lse(problem_.shape.rows()),
         outputs(outputs_) {}
 
-  BackwardTensors tensors() { return {o, lse, outputs[0], outputs[1], outputs[2]}; }
+  BackwardTensors tensors() { return {o, lse, outputs[0], outputs[1], outputs[2], &workspace}; }
   double on_gpu(int runs) {
     forward_on_gpu(ch09::CHAPTER, problem, o, lse);
     return backward_on_gpu(::ch22::CHAPTER, problem, tensors(), run, runs);
@@ -64,6 +64,7 @@ Outcome backward(const Problem& problem, const Request& request,
       ::ch22::CHAPTER, request,
       {.on_gpu = [&] { return kernels.on_gpu(1); },
        .on_emulator = [&](const simt::Config& config) { return kernels.on_emulator(config); }});
+  outcome.unrounded = std::move(kernels.workspace);
   outcome.title = deterministic ? "two consumers, deterministic" : "two consumers";
   return outcome;
 }

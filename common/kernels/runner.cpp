@@ -440,10 +440,12 @@ double forward_on_gpu(const KernelChapter& chapter, const Problem& problem, std:
 EmulatorRun backward_on_emulator(const KernelChapter& chapter, const Problem& problem,
                                  const BackwardTensors& tensors, const KernelRun& run,
                                  const simt::Config& config) {
-  const Backward backward(chapter, problem, tensors, run);
-  return run_on_emulator(
+  Backward backward(chapter, problem, tensors, run);
+  EmulatorRun result = run_on_emulator(
       backward.inputs, backward.outputs,
       [&](std::span<const TensorRef> t) { backward.launch(*chapter.emulator, t); }, config);
+  if (tensors.workspace) *tensors.workspace = std::move(backward.workspace);
+  return result;
 }
 
 double backward_on_gpu(const KernelChapter& chapter, const Problem& problem,

@@ -64,6 +64,7 @@ double forward_on_gpu(const KernelChapter& chapter, const Problem& problem, std:
 struct BackwardTensors {
   std::span<const float> o, lse;
   std::span<float> dq, dk, dv;
+  std::vector<float>* workspace = nullptr;  // what the kernels leave in it: dQ in fp32, and more
 };
 
 // Computes the gradients for the dO in problem.more[0]. Throws InputError if the chapter does not
