@@ -1,6 +1,6 @@
 #pragma once
-// Why: l is a sum of e^(x_j - m). With m' in place of m each of its terms has the factor e^(m - m')
-// more, so l has. The factor is at most 1, and for the first score e^(-inf) = 0: nothing to
+// Why: l is a sum of e^(x_j - m). If m' replaces m, each term changes by the factor e^(m - m'), and
+// so does l. The factor is at most 1. At the first score it is e^(-inf) = 0: there is nothing to
 // correct.
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #pragma once
-// Why not o / l here: the next tile has another maximum, and a sum can be moved there by one
-// factor. One division at the end, dim of them for a query, instead of one for each tile.
+// Why not o / l here: the next tile may raise the maximum, and one factor corrects a sum. The
+// division at the end is dim divisions per query, instead of dim divisions per tile.
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,7 @@
 #pragma once
-// Why the factor is taken before m is overwritten: it needs both. Why -inf is replaced by 0 in the
-// exponent: -inf - (-inf) is NaN, while exp(-inf - 0) is 0, and 0 times an empty sum is right.
+// Why the factor is computed before m is overwritten: it needs the old and the new maximum. Why 0
+// replaces -inf in the exponent: -inf - (-inf) is NaN, while exp(-inf - 0) is 0, and 0 times an
+// empty sum is right.
 
 #include <limits>
 

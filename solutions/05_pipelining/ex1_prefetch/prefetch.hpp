@@ -1,8 +1,8 @@
 #pragma once
-// Why the empty commit: wait<1> counts groups. In the last turn nothing is copied, and without a
-// group of its own there the tile itself would be the one that may stay in flight. Why two
-// barriers: the first shows that all threads' parts have landed, the second that all threads have
-// added the tile, whose buffer is the next that start_copy fills.
+// Why the empty commit: wait<1> counts groups. In the last turn nothing is copied. Without an empty
+// group, wait<1> would let the last tile itself stay in flight. Why two barriers: after the first,
+// all threads' parts of the tile have arrived. After the second, all threads have added the tile,
+// and start_copy may overwrite its buffer in the next turn.
 
 #include "common/kernels/geometry.hpp"
 

@@ -1,8 +1,8 @@
 #pragma once
-// Why three barriers: all have read the last V before its buffer is filled again; all threads'
-// parts of K have landed; all threads' parts of V have landed, and all have read K, whose other
-// buffer load_K fills in the next turn. Why wait<1> twice: the group that is needed is the oldest
-// of two.
+// Why three barriers: after the first, all threads have read the last V, and load_V may overwrite
+// it. After the second, all threads' parts of K have arrived. After the third, all parts of V have
+// arrived, and all threads have read K, whose buffer load_K overwrites in the next turn. Why
+// wait<1> twice: at each wait two groups are in flight, and the older one is needed.
 
 #include "common/kernels/geometry.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
-// Why the smallest: a block needs all three at once. Why whole numbers: half a block does not run,
-// so one register more for each thread may cost a whole block, or nothing.
+// Why the smallest: a block needs all three resources at once. Why whole numbers: half a block does
+// not run. So one more register per thread may cost a whole block, or nothing.
 
 #include <algorithm>
 

@@ -1,7 +1,8 @@
 #pragma once
-// Why the diagonal: the last query is the newest token and is at the last key, however many
-// keys a cache holds already. Why a number for "no limit": then causal, windows and no mask at all
-// are one mask, without a branch. Why clamped: tiles are found by division, and -3 / 4 is 0 in C++.
+// Why the diagonal ends at the last key: the last query is the newest token, and its position is
+// that of the last key, no matter how many keys a cache already holds. Why "no limit" is a number:
+// causal, windowed and unmasked attention are then one mask without a branch. Why the limits are
+// clamped: tiles are found by division, and -3 / 4 is 0 in C++.
 
 #include <algorithm>
 

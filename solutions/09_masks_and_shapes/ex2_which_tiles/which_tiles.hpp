@@ -1,7 +1,8 @@
 #pragma once
-// Why two queries are enough: both limits grow with the query, so the first one and the last one
-// bound what any of them sees, and what all of them see. Why needed is rounded outwards and clear
-// inwards: a key in a tile makes it needed, and a key that is hidden makes it masked.
+// Why two queries are enough: both limits grow with the query. So the first and the last query of a
+// tile bound the keys that any of its queries sees, and the keys that all of them see. Why needed
+// is rounded outwards and clear inwards: a tile with one visible key is needed, and a tile with one
+// hidden key must be masked.
 
 #include <algorithm>
 

@@ -1,7 +1,8 @@
 #pragma once
-// Why strides: Q, K and V of a fused tensor have the same ones and differ in where they begin, so
-// nothing has to be copied. Why division: heads that share a head of K are consecutive, and a
-// program that cuts its heads among several GPUs then cuts K and V at the same places.
+// Why strides: Q, K and V of a fused tensor have the same strides and differ only in where they
+// begin, so nothing has to be copied. Why division: heads of Q that share a head of K are
+// consecutive. A program that divides its heads among several GPUs then divides K and V at the same
+// places.
 
 #include <cstdint>
 

@@ -1,7 +1,7 @@
 #pragma once
-// Why 0 in place of -inf: as long as no key was seen every score is -inf, and e^(-inf - 0) = 0 is
-// the weight that it should have. Why m and l decide together: an l of 0 with a finite m is a
-// mistake, and so is a NaN that the maximum dropped. Both have to show.
+// Why 0 in place of -inf: as long as a row has seen no key, all its scores are -inf, and e^(-inf -
+// 0) = 0 is the right weight. Why m and l decide together: an l of 0 with a finite m is an error,
+// and so is a NaN that the maximum dropped. The result must show both errors.
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,8 @@
 #pragma once
-// Why rows are counted in the sequence: then the mask, the tiles and the tail are those of a
-// sequence that stands alone, and only two starts know of the others. Why the longest: a grid is a
-// box, so the blocks of shorter sequences that are left over find an empty tile and return.
+// Why rows are counted within their sequence: the mask, the tiles and the tail are then the same as
+// for a single sequence, and only the two starts depend on the other sequences. Why the longest
+// sequence sets the grid: a grid is a box, so the surplus blocks of shorter sequences find an empty
+// tile and return.
 
 #include <algorithm>
 

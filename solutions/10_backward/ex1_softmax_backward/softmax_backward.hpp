@@ -1,6 +1,7 @@
 #pragma once
-// Why two loops: D has every key of the row in it, and every dS has D. Why no Jacobian: dP_j
-// dP_j/dS_k is P_k dP_k on the diagonal, minus P_k P_j dP_j for each j, and P_k leaves that sum.
+// Why two loops: D is a sum over all keys of the row, and every dS needs D. Why no Jacobian: dS_k
+// is the sum over j of dP_j times the derivative of P_j by S_k. This derivative is P_k - P_k P_k
+// for j = k, and -P_j P_k for every other j. The factor P_k leaves the sum: dS_k = P_k (dP_k - D).
 
 #include <vector>
 

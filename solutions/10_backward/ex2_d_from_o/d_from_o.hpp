@@ -1,6 +1,6 @@
 #pragma once
-// Why the sum is fp32: each product of two bf16 is exact in it, and dP - D will cancel. Why the
-// rows past the end are not read: after the last query of a head comes the next head.
+// Why the sum is in fp32: fp32 holds each product of two bf16 numbers exactly, and dP - D will
+// cancel. Why the rows past the end are not read: they belong to the next head.
 
 #include "common/half.hpp"
 

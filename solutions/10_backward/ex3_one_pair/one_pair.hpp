@@ -1,7 +1,7 @@
 #pragma once
-// Why one number P and one number dS for a pair (i, j) are all that is needed: row i of dQ and rows
-// j of dK and dV are sums over such pairs. Why hidden comes before the exponential: LSE does not
-// know of hidden keys, and may be -inf.
+// Why one P and one dS are enough for a pair (i, j): row i of dQ and rows j of dK and dV are sums
+// over such pairs. Why a hidden pair is left out before the exponential: LSE does not include
+// hidden keys, and may be -inf.
 
 #include <cmath>
 

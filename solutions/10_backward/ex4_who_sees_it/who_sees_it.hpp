@@ -1,7 +1,7 @@
 #pragma once
-// Why two keys are enough: the query from which on a key is seen grows with the key, so the first
-// one bounds what is needed and the last one what is clear. Why the ragged tile is never clear: it
-// has BLOCK_KV columns whatever len_kv is.
+// Why two keys are enough: the first query that sees a key grows with the key. So the tile's first
+// key bounds the queries that are needed, and its last key the queries that are clear. Why a ragged
+// tile is never clear: it has BLOCK_KV columns, and those past len_kv must be hidden.
 
 #include <algorithm>
 

@@ -1,7 +1,8 @@
 #pragma once
-// Why the turns follow from the launch: with room for one block at a time, each must find all those
-// that started before it done, and wait for no other block. Why the last key tile starts first:
-// causal, block k of it reaches a tile of queries one step behind the block that started before it.
+// Why the turns follow from the launch: if the machine has room for only one block at a time, each
+// block must find that all blocks that started before it are done, and may not wait for any other.
+// Why the last tile of keys starts first: with a causal mask, a block reaches a tile of queries one
+// step after the block that started before it.
 
 #include "exercises/10_backward/grid.hpp"
 

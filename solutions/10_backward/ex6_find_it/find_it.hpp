@@ -1,6 +1,7 @@
 #pragma once
-// Why a copy: x + h - 2 h + h is rounded three times. Why !(error <= worst): it is true for a NaN,
-// and no element after the first NaN can be farther off.
+// Why a copy: x + h - 2 h + h is rounded three times and may differ from x. Why !(error <= worst):
+// it is also true for a NaN. The first NaN ends the search, because no later element can be farther
+// off.
 
 #include <cmath>
 

@@ -1,7 +1,7 @@
 #pragma once
-// Why the largest LSE is subtracted: its part has weight 1, the others less, so nothing overflows
-// and the sum is at least 1. Why the sum tells whether there was a key, and not the largest LSE: a
-// NaN is not larger than anything, and the sum keeps it.
+// Why the largest LSE is subtracted: its part then has weight 1 and every other part at most 1. So
+// nothing overflows, and the sum of the weights is at least 1. Why the sum, and not the largest
+// LSE, tells whether there was a key: the maximum drops a NaN, and the sum keeps it.
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 #pragma once
-// Why the smallest that is good enough: each split costs a part of O that is written and read
-// again. Why equal longest splits are skipped: the longest one decides the time, so the smaller
-// number does the same with fewer blocks.
+// Why the smallest number that is good enough: each split writes a part of O, which is read again.
+// Why a number is skipped if its longest split is as long as the previous number's: the longest
+// split decides the time, so the smaller number takes as long with fewer blocks.
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 #pragma once
 // Why the pages are counted from the length: then nothing has to be remembered between two calls,
-// and a sequence that fills its last page asks for none. Why all or nothing: two sequences that
-// each keep half of the pool and wait for more wait forever.
+// and a sequence that exactly fills its last page asks for no other. Why all or nothing: otherwise
+// two sequences could each keep half of the pool and wait for more forever.
 
 #include "exercises/11_decoding/pool.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
-// Why tiles are divided and not keys: a tile that two splits share would be loaded twice. Why begin
-// is clipped too: a split past the end would otherwise have end < begin.
+// Why tiles are divided and not keys: two splits that share a tile would both load it. Why begin is
+// clipped too: otherwise a split past the end would have end < begin.
 
 #include <algorithm>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
 // Why + 1: the producer of round r waits for the readers of round r - 1, and r - 1 and r + 1 have
-// the same last bit; in round 0 it is 1, which a fresh mbarrier lets pass.
+// the same last bit. In round 0 this bit is 1, and a fresh mbarrier lets a wait for parity 1 pass.
 
 // Tiles are 0, 1, 2, …; the ring has `stages` buffers, one or more. Each buffer has two mbarriers,
 // full[buffer] and empty[buffer]. A parity is 0 or 1.

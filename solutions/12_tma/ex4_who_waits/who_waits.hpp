@@ -1,6 +1,7 @@
 #pragma once
-// Why all wait: a wait covers only the thread that waits. Why one barrier per tile: it is between
-// the reads of a tile and the copy of the next, and before the first it makes the mbarrier known.
+// Why all threads wait: a wait covers only the thread that waits. Why one barrier per tile: it
+// separates the reads of a tile from the copy of the next one. Before the first tile, it makes the
+// mbarrier known to all threads.
 
 #include "common/kernels/geometry.hpp"
 

@@ -1,6 +1,7 @@
 #pragma once
-// A field is a number of bytes without its last four bits, so it is shifted right, then to its
-// place. The step is split, because the next panel does not begin after the end of a line.
+// A field holds a number of bytes without its last four bits. So the number is shifted right, then
+// to the field's place. The step is split, because the next panel does not begin after the end of a
+// line.
 
 #include "common/kernels/geometry.hpp"
 

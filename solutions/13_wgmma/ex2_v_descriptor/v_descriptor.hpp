@@ -1,6 +1,6 @@
 #pragma once
-// The start goes by pages, panels, lines. The distance of panels is that of a page, as the 16 keys
-// are in one: the number of pages does not matter.
+// The start address counts pages, then panels, then lines. The distance of two panels is a panel of
+// one page, because the 16 keys are in one page: the number of pages does not matter.
 
 #include "common/kernels/geometry.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
-// A register of A is two neighbours of an accumulator, rounded: a thread holds of S what it brings
-// of P. Only the scale needs to know which keys they are.
+// A register of A holds two neighbours of an accumulator, rounded. So a thread already holds, in S,
+// the elements of P that it must give. Only the scale needs to know which keys they are.
 
 #include "common/kernels/geometry.hpp"
 

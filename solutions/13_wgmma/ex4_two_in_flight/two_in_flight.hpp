@@ -1,6 +1,6 @@
 #pragma once
-// A group for each tile, and the next one's is committed before this one is waited for: so one may
-// be in flight then, and of the last tile none.
+// Each tile is one group. The next tile's group is committed before the wait for this tile, so one
+// group may be in flight after that wait. At the last tile there is no next group, so none may.
 
 #include "common/kernels/geometry.hpp"
 

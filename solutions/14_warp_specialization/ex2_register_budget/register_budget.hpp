@@ -1,6 +1,6 @@
 #pragma once
-// Why the sum is that of the launch: setmaxnreg moves what the block has, and never takes more from
-// the multiprocessor.
+// Why the sum is that of the launch: setmaxnreg moves registers within the block, and never takes
+// more from the multiprocessor.
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #pragma once
-// Why round + 1: the producer waits for the readers of the round before, whose phase has the other
-// parity. Why a warp_sync: an arrival speaks for the thread that arrives.
+// Why round + 1: the producer waits for the readers of the previous round, whose phase has the
+// other parity. Why a warp_sync: an arrival speaks only for the thread that arrives.
 
 #include "common/kernels/geometry.hpp"
 

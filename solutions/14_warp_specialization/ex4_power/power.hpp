@@ -1,7 +1,7 @@
 #pragma once
-// Why the clock of the launch: utilization is what the kernel does, the clock is what the card
-// does. Why no power of ten in the energy: a watt over 10^12 operations a second is 10^-12 joules
-// each.
+// Why the clock of the launch: utilization describes the kernel, and the clock describes the card.
+// Why no power of ten in the energy: one watt per 10^12 operations per second is 10^-12 joules per
+// operation.
 
 #include <cstdint>
 

@@ -1,6 +1,6 @@
 #pragma once
 // Groups end in order, so the last group that adds to the result decides. N counts groups, not
-// wgmma: all that were committed after it, the empty ones too.
+// wgmma: all groups that were committed after that one, including empty groups.
 
 #include <vector>
 

@@ -1,6 +1,6 @@
 #pragma once
-// Groups end in order: of several products that use a thing the last one decides. A wait lets the N
-// youngest stay in flight, so it is enough once N others are younger.
+// Groups end in order, so the last product that uses a thing decides. wgmma_wait<N> lets the N
+// youngest groups stay in flight, so it is enough if N or more products are younger than that one.
 
 #include <vector>
 

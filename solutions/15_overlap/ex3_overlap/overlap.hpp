@@ -1,6 +1,7 @@
 #pragma once
-// Scores first, then the output of the tile before: groups end in order, and the softmax needs the
-// scores. After wgmma_wait<0> O and P are this thread's: O holds the tiles before this one.
+// The scores come first, then the output of the tile before: groups end in order, and the softmax
+// needs the scores. After wgmma_wait<0>, O and P belong to this thread again: O holds the tiles
+// before this one.
 
 #include "common/kernels/geometry.hpp"
 

@@ -1,6 +1,7 @@
 #pragma once
-// A turn is 128 arrivals at the barrier of the one whose turn it is; with its own 128 they open it.
-// Consumer 0 waits, too, so the last one passes a turn before it has had one.
+// A turn is 128 arrivals at the barrier of the consumer whose turn it is. With that consumer's 128
+// arrivals, they open the barrier. Consumer 0 waits for its first turn too, so the last consumer
+// passes it a turn before the loop.
 
 #include "common/kernels/geometry.hpp"
 

@@ -1,7 +1,7 @@
 #pragma once
-// 4 lanes x 2^50 x a V of 2^60 x 2^14 tiles is 2^126: below 2^128. Written so that a NaN is too
-// large: it is not below anything. The sum of both rows keeps a NaN of either, and is one
-// comparison.
+// 4 lanes x 2^50 x a V of 2^60 x 2^14 tiles is 2^126, which is below 2^128. The comparison treats a
+// NaN as too large, because a NaN is not below anything. The sum of both rows keeps a NaN of either
+// row, and needs only one comparison.
 
 #include "common/kernels/geometry.hpp"
 

@@ -1,7 +1,7 @@
 #pragma once
-// The sum of the first try stays out of l, so it may be anything. What l and O hold belongs to the
-// old m: one factor, once, before the tile is added. The good row goes the same way: its factor is
-// 1, or its m is raised a little, and both are right.
+// l never receives the sum of the first try, so that sum may be anything. l and O are relative to
+// the old m: one factor corrects them once, before the tile is added. The good row takes the same
+// way: its factor is 1, or its m is raised a little, and both results are right.
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 #pragma once
-// The vote costs a barrier of four warps, so it is between rounds and not between tiles. Only
-// moves since the last vote count: then a bad beginning costs one round, and the loop returns
+// The vote costs a barrier of four warps, so it comes between rounds and not between tiles. Only
+// moves since the last vote count. So a bad beginning costs one exact round, and the loop returns
 // to the fast way by itself.
 
 #include "common/kernels/geometry.hpp"

@@ -1,7 +1,7 @@
 #pragma once
-// All groups before the last are full, so a division says which one it is, and how many blocks
-// are before it. Within a group its number of heads counts: only that is different in the last
-// one, if it is smaller.
+// All groups before the last are full, so a division gives the group and the number of blocks
+// before it. Within a group, the number of its heads counts. It is different only in the last
+// group, if that is smaller.
 
 #include <algorithm>
 

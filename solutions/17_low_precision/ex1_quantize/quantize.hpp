@@ -1,5 +1,6 @@
 #pragma once
-// x * 0 is 0 unless x is NaN or Inf: the sum of all keeps either, where max would drop a NaN.
+// x * 0 is 0 unless x is NaN or Inf. The sum of all x * 0 keeps either, where a maximum would drop
+// a NaN.
 
 #include <algorithm>
 #include <cmath>

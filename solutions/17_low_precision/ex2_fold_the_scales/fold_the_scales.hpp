@@ -1,6 +1,6 @@
 #pragma once
-// One factor for each group of keys holds all scales. m is a score, not an integer: two keys with
-// the same integer may have different scores.
+// One factor for each group of keys combines all scales. m is a score and not an integer, because
+// two keys with the same integer may have different scores.
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 #pragma once
-// Why row k starts k cycles late: the sum needs k cycles to come down to it, and there is no number
-// in the array who could wait for it.
+// Why row k starts k cycles late: the sum needs k cycles to come down to row k, and no cell can
+// hold a number back until the sum arrives.
 #include <cstdint>
 
 constexpr int kNothing = -1;

@@ -1,6 +1,6 @@
 #pragma once
-// Why the larger of two: entering and loading happen at the same time, and the next tile needs
-// both. Fill and drain cost nothing, as long as another tile follows.
+// Why the larger of the two: the rows of A enter while the next weights are loaded, and the next
+// tile needs both. Filling and draining cost nothing as long as another tile follows.
 #include <algorithm>
 #include <cstdint>
 #include <vector>

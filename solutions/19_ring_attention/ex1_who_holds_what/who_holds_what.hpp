@@ -1,6 +1,6 @@
 #pragma once
-// Why `+ ranks`: % keeps the sign of what is divided, and rank - step may be negative. Why the
-// product comes first: length / ranks drops the remainder, and no rank would hold these keys.
+// Why `+ ranks`: % keeps the sign of the dividend, and rank - step may be negative. Why the product
+// comes first: length / ranks drops the remainder, and no rank would hold these keys.
 
 #include <cstdint>
 

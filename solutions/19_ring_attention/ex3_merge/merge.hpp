@@ -1,6 +1,6 @@
 #pragma once
-// Why this form: the weight is between 0 and 1 whatever the difference, as 1 / Inf is 0; and the
-// logarithm's argument is between 1 and 2, as the exponent is never above 0.
+// Why this form: the weight is between 0 and 1 for every difference, because 1 / Inf is 0. The
+// logarithm's argument is between 1 and 2, because the exponent is never above 0.
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 #pragma once
-// Why both are started before use(): the transfer then costs nothing, if it takes no longer.
-// Why both are waited for: the receive, as its keys are used next; the send, as its buffer is what
-// the next receive writes.
+// Why both are started before use(): a transfer that takes no longer than use() then costs no time.
+// Why both are waited for: the next use() reads the keys that are received, and the next receive
+// overwrites the buffer that is sent.
 
 #include <functional>
 #include <span>

@@ -1,7 +1,8 @@
 #pragma once
-// Why this form: after the maximum is taken out no exponent is above 0, and one of them is 0, so l
-// is at least 1: nothing overflows, no logarithm of 0 is taken, nothing is divided by 0. The loss
-// comes from the logits and not from the probability, which fp32 rounds to 0 below e^-104.
+// Why this form: after the maximum is subtracted, no exponent is above 0 and one is 0, so l is at
+// least 1. Nothing overflows, and there is no logarithm of 0 and no division by 0. The loss comes
+// from the logits and not from the probability, because fp32 rounds a probability below e^-104 to
+// 0.
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,8 @@
 #pragma once
-// Why these numbers: at h = 1e-5 rounding leaves 1e-11 of an f of 1, a hundredth of ABSOLUTE, and
-// curvature 1e-8 of a gradient whose f''' is a thousand times as large. Both are far below what is
-// to be found. The bound depends on the difference alone: with dx in it an Inf would allow itself.
+// Why these numbers: at h = 1e-5 and an f of about 1, rounding leaves an error of 1e-11, a
+// hundredth of ABSOLUTE. If f''' is a thousand times the gradient, curvature leaves 1e-8 of the
+// gradient. Both are far below the errors that the check must find. The bound depends on the
+// difference alone: if it contained dx, an Inf would allow itself.
 
 #include <cmath>
 #include <functional>

@@ -1,7 +1,7 @@
 #pragma once
-// Why both have the same four loops: a number is known by b, h, t and d in either place, and each
-// place is one sum of them. What changes places is T and H; D stays innermost, so both sides run
-// through memory in pieces of D numbers.
+// Why both functions have the same four loops: b, h, t and d identify a number in either layout,
+// and each layout computes one address from them. Only t and h change places. d stays innermost, so
+// both sides go through memory in pieces of D numbers.
 
 #include <cstdint>
 

@@ -1,6 +1,6 @@
 #pragma once
-// Why registers: an A in shared memory is 16 wavefronts per wgmma, whatever n is. Why dQ is
-// different: its sum runs over the keys, and another warpgroup has half of them.
+// Why registers: A in shared memory costs 16 wavefronts per wgmma, for every n. Why dQ is
+// different: its sum runs over the keys, and the other warpgroup has half of them.
 
 #include <array>
 

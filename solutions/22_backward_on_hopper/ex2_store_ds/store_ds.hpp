@@ -1,6 +1,7 @@
 #pragma once
-// Why lane % 16: matrices 0 and 1 are below each other, and lanes 0 to 15 give their 16 rows. Why
-// the swizzle: rows are 128 bytes apart, so that one column of chunks is in the same four banks.
+// Why lane % 16: matrix 1 is below matrix 0, and lanes 0 to 15 give the addresses of their 16 rows.
+// Why the swizzle: rows are 128 bytes apart, so without it a column of chunks would be in the same
+// four banks.
 
 #include "common/kernels/geometry.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
-// Why +Inf: exp2(x - Inf) is 0 for every x below +Inf, and x = -Inf is below. Why D is 0 past the
-// end: 0 * NaN is NaN, so that a P of 0 does not help against a D that is no number.
+// Why +Inf: exp2(x - Inf) is 0 for every x below +Inf, including -Inf. Why D is 0 past the end: 0 *
+// NaN is NaN, so a P of 0 does not help if D is NaN.
 
 #include <limits>
 

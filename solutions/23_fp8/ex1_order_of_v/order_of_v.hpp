@@ -1,6 +1,6 @@
 #pragma once
-// Lane t brings slots 4t to 4t + 3 of either half, and has columns 2t and 2t + 1 of each tile of
-// eight: two of the first tile of the half, then two of the second.
+// Lane t holds columns 2t and 2t + 1 of each tile of eight keys. It fills slots 4t to 4t + 3 of
+// either half with two numbers of the half's first tile, then two of its second.
 
 // P [16, 32] and V [32, 8] in 8 bits, for mma.m16n8k32. P is packed in the order of its scores: a
 // lane's registers of A are filled with what it has, tile after tile. Returns the key of the row of

@@ -7,8 +7,8 @@ namespace FA_BACKEND::debugging {
 
 constexpr int TILE = 32;
 constexpr int NUM_THREADS = 128;
-// Floats from one row of shared memory to the next. 32 floats are all banks once: a pitch that is a
-// multiple of 32 puts a column into one bank; an odd one moves by one bank per row.
+// Floats from one row of shared memory to the next. 32 floats are in 32 banks. So a pitch that is a
+// multiple of 32 puts a column into one bank, and an odd pitch puts it into 32 different banks.
 constexpr int PITCH = TILE + 1;
 constexpr uint32_t SMEM_BYTES = 8192;
 
