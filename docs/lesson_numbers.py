@@ -4,8 +4,8 @@ A measured number is one before a unit of measurement (TFLOP/s, %, times, ms, W,
 clocks, registers, bytes of spill, …), or has a decimal point or an exponent. Each must have a
 source. It has one if
 
-- it stands, with three digits or more, in output that the same page prints (`<!-- run: … -->`), or
-- a comment at the end of its paragraph or list, or above its table, says where it is from:
+- output that the same page prints (`<!-- run: … -->`) contains it with three digits or more, or
+- a comment at the end of its paragraph or list, or above its table, names its source:
 
     <!-- source: FILE "KEY" -->        it is in a line of FILE that contains KEY
     <!-- source: $ COMMAND "KEY" -->   … of what a command prints; `page` for this page's own output
@@ -15,9 +15,9 @@ source. It has one if
     <!-- cited: 989, 4.8: https://… --> it was measured by others
     <!-- about: 640: REASON -->        no more than an order of magnitude: the text says "about 640"
 
-Without a KEY the number must be there as written, with three digits or more; lines chosen by a KEY
-may also hold it with more digits, and `KEY; KEY` asks for both. Code, links' targets, pictures,
-formulas, versions and numbers of exercises are not looked at.
+Without a KEY, the source must contain the number as the page writes it, with three digits or more.
+Lines that a KEY selects may contain it with more digits, and `KEY; KEY` asks for both keys. Code,
+links' targets, pictures, formulas, versions and numbers of exercises are not checked.
 """
 
 import ast

@@ -10,15 +10,16 @@ that a page quotes; C++ is quoted without its break-it switches (without_breaks.
     <!-- run: ch01_toy_machine run a.txt -->       the command and what it prints (stdout, stderr)
     <!-- run(2): ch01_toy_machine run bad.txt -->  the same, for a command that must exit with 2
 
-stand directly above a fenced block. Without --write the blocks are compared with the source and
-with the command's output; with it they are filled in. Paths in `code:` and the working directory of
-`run:` are the page's directory; DIR of --bin (default ROOT/build/bin) comes first on the PATH.
+are directly above a fenced block. Without --write, the blocks are compared with the source and with
+the command's output; with --write, they are filled in. Paths in `code:` are relative to the page's
+directory, in which `run:` runs its command too. DIR of --bin (default ROOT/build/bin) comes first on
+the PATH.
 
-Also checked: relative links lead to files and headings that exist; every measured number of a
-lesson has a source (lesson_numbers.py); what answers a question is folded; and, unless pages are
-named, every anchor under chapters/ and common/ is quoted by some page, and the pages of each chapter
-are in order and not too long (lesson_pages.py).
-Exit status: 0 all true, 1 something is not, 2 bad usage.
+These are checked, too: relative links lead to files and headings that exist; every measured number of
+a lesson has a source (lesson_numbers.py); the answer to a question is folded. If no page is named:
+some page quotes every anchor under chapters/ and common/, and the pages of each chapter are in order
+and not too long (lesson_pages.py).
+Exit status: 0 everything is true, 1 something is not, 2 bad usage.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Names the mistakes behind wrong gradients by computing the results of common mistakes.
+"""Names the mistakes that explain wrong gradients: it computes the results of common mistakes.
 
 dQ, dK and dV are explained separately, from one head of K and V (the one with the largest error)
 and the heads of Q that share it. A mistake is named if its result leaves a small part of the
@@ -156,10 +156,10 @@ def products(block: Block, columns: np.ndarray, group: int, j: int
             rows = np.arange(len(q))[:, None] + block.first >= start
             yield ("only the last tile of queries is there, not the sum over all (tiles of "
                    f"{' or '.join(tiles_of)})", [None, scale * ((ds * rows).T @ q), (p * rows).T @ do])
-    yield "O stands in place of dO", [None, None, p.T @ o]
+    yield "O is used in place of dO", [None, None, p.T @ o]
     if len(q) == len(k):
         yield "a matrix is transposed or should be", [scale * (ds.T @ k), scale * (ds @ q), p @ do]
-        yield "Q stands in place of K, or K in place of Q", [scale * (ds @ q), scale * (ds.T @ k),
+        yield "Q is used in place of K, or K in place of Q", [scale * (ds @ q), scale * (ds.T @ k),
                                                            None]
 
 

@@ -1,4 +1,4 @@
-"""Names the mistake behind a wrong output by computing the results of common mistakes.
+"""Names the mistake that explains a wrong output: it computes the results of common mistakes.
 
 A mistake is named if it explains the output. On sampled rows, the distance from the output to the
 mistake's result must be a small part of its distance to the right answer, and of the variation of

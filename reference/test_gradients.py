@@ -343,7 +343,7 @@ def usual_mistakes(steps):
     yield "base 2 and base e are mixed", "dQ, dK, dV", wrong(p=2 ** (x["s"] - lse) * shown)
     yield "base 2 and base e are mixed", "dQ, dK, dV", wrong(
         p=np.exp(x["s"] - lse / np.log(2)) * shown)
-    yield "O stands in place of dO", "dV", right._replace(dv=wrong(do=x["o"]).dv)
+    yield "O is used in place of dO", "dV", right._replace(dv=wrong(do=x["o"]).dv)
     yield "the sign is wrong", "dQ, dK", wrong(d=x["dp"], dp=x["d"])
     yield "the sign is wrong", "dV", right._replace(dv=-right.dv)
     yield "is missing", "dQ", right._replace(dq=right.dq / x["scale"])
@@ -397,7 +397,7 @@ def usual_mistakes(steps):
         yield "a matrix is transposed or should be", "dQ, dK", wrong(ds=ds.swapaxes(2, 3))
         yield "a matrix is transposed or should be", "dV", right._replace(
             dv=wrong(p=x["p"].swapaxes(2, 3)).dv)
-        yield "Q stands in place of K", "dQ", right._replace(dq=wrong(k=x["q"]).dq)
+        yield "Q is used in place of K", "dQ", right._replace(dq=wrong(k=x["q"]).dq)
 
 
 class Diagnosis(unittest.TestCase):

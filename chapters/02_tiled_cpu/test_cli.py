@@ -256,7 +256,7 @@ class Cli(unittest.TestCase):
                 self.assertAlmostEqual(end[name], theory, delta=2e-2, msg=(name, row["keys"]))
 
     def test_overflow_json_against_the_kernel(self):
-        """What the tiled kernel of chapter 02 gives for the same scores, with and without m."""
+        """`overflow` reports the output of the tiled kernel, with and without m."""
         report = self.path("overflow.json")
         self.assertEqual(run("overflow", "--json", report).returncode, 0)
         with open(report, encoding="utf-8") as file:

@@ -99,7 +99,7 @@ class Cli(unittest.TestCase):
         for cpu, emulator in zip(*losses):
             self.assertTrue(abs(cpu - emulator) <= 1e-2, (cpu, emulator))
         self.assertNotEqual(*losses)
-        # Either goes on from the other's checkpoint.
+        # Each device continues from the other's checkpoint.
         for device, other in (("cpu", "emulator"), ("emulator", "cpu")):
             report = self.train("--resume", "--steps", 8, "--device", device,
                                 "--checkpoint", self.path(other))

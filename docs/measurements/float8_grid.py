@@ -209,7 +209,7 @@ def main(arguments=None) -> int:
             wrong += 1
             print(f"WRONG: {case}: largest error {error:.2e}, bound {bound:.2e}")
     print(f"{right + wrong + refused} cases: {right} right, {wrong} wrong, {refused} refused; largest error / "
-          "bound beside " + ", ".join(f"{name} {ratio:.2f}" for name, ratio in largest.items()))
+          "bound, compared with " + ", ".join(f"{name} {ratio:.2f}" for name, ratio in largest.items()))
     return 0 if wrong == refused == 0 and right > 0 else 1
 
 

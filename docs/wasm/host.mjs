@@ -6,22 +6,27 @@
 //   programs.run({ chapter: 20, command: ['train'], text: 'my.txt', files: { 'my.txt': '…' }, steps: 20, outputs: true })
 //   programs.run({ exercise: '01.1', stub: '…', answer: '…' })
 //
-// The keys of a request are the program's options (schedule_seed is --schedule-seed), but for
-// `chapter`; `command`, the words before the options; `files`,
-// what they name, texts or bytes; `breaks`, a list for --break; `events`, the most to give back; `report: false` where
-// a command has no --json; `outputs: true`, for the result's own files. The answer:
-//   status   0, 1 or 2, as of the program
-//   text     what it prints
-//   error    with status 2: its sentence
-//   report   what it writes with --json
-//   events   what it writes with --events, as far as asked for; events_left_out: how many are not;
-//            hazards, of the same file
-//   outputs  { out: the bytes of its .npy file }; of chapter 20, { checkpoint }, for `files` of a later request
+// The keys of a request are the program's options (schedule_seed is --schedule-seed), except these:
+//   chapter         the chapter's number
+//   command         the words before the options
+//   files           the content of the files that the words and options name, texts or bytes
+//   breaks          a list for --break
+//   events          the largest number of events that the answer may have
+//   report: false   for a command that has no --json
+//   outputs: true   the answer has the result's files
+// The answer:
+//   status   the program's exit status, 0, 1 or 2
+//   text     the text that the program prints
+//   error    with status 2: the program's error message
+//   report   the object that the program writes with --json
+//   events   the first events that the program writes with --events. events_left_out is the number of the others;
+//            hazards is from the same file
+//   outputs  { out: the bytes of the result's .npy file }. Chapter 20 has { checkpoint }, for `files` of a later request
 // An exercise's answer has `text`, the verdict of ./learn check, and status 0 if it is right.
 
 import { EXERCISES, PROGRAMS } from './modules.mjs'
 
-const OUTPUTS = { 10: ['dq', 'dk', 'dv'], 20: ['checkpoint'] }  // of the others: out
+const OUTPUTS = { 10: ['dq', 'dk', 'dv'], 20: ['checkpoint'] }  // every other chapter has out
 const NO_KERNELS = [1, 2, 18, 20]  // programs without --device, or on the CPU by default
 // These programs keep options in static variables, so each request needs a new instance.
 const begins_anew = ({ chapter, exercise }) => exercise !== undefined || [1, 2, 10, 11, 20].includes(Number(chapter))
@@ -197,7 +202,7 @@ export class Programs {
     this.instance = null
   }
 
-  // Returns the --break names of a chapter: { name: what it leaves out }.
+  // Returns the --break names of a chapter: { name: the part that it leaves out }.
   breaks(chapter) {
     const instance = new Instance(this.module)
     instance.call([PROGRAMS[chapter], '--list-breaks'])

@@ -1,8 +1,8 @@
-// Runs programs beside a page. The page continues while they run and can end them.
+// Runs programs in a worker. The page continues while they run and can end them.
 //
-// Messages to it: { name, module }, a compiled module, once; { name, request } or { name,
-// breaks_of: chapter }. Messages from it, in the order of the requests: { answer }, { breaks: {
-// name: what it leaves out } }, or { failed }.
+// Messages to the worker: { name, module }, a compiled module, once; then { name, request } or { name,
+// breaks_of: chapter }. The worker answers in the order of the requests: { answer }, { breaks: { name:
+// the part that it leaves out } }, or { failed }.
 import { Programs } from './host.mjs'
 
 const programs = {}

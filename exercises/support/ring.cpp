@@ -143,8 +143,8 @@ void WatchedTransport::wait(const ch19::Request& request) {
   const bool sends = side->target.empty();
   if (!turns_.wait_for(rank_, letter)) {
     note_fault("deadlock: it waits until rank " + std::to_string(sends ? letter.to : letter.from) +
-               (sends ? " receives" : " sends") + ", and no rank can go on");
-    throw ch19::Deadlock("nobody can go on");
+               (sends ? " receives" : " sends") + ", and no rank can continue");
+    throw ch19::Deadlock("no rank can continue");
   }
   side->waited = true;
   if (!std::all_of(side->target.begin(), side->target.end(), [](float x) { return x != x; })) {

@@ -25,7 +25,7 @@ Place place(const Labels& labels, uint32_t element) {
 // "row 3, columns 4 and 5": the content of a register.
 std::string pair_text(const Labels& labels, uint32_t value) {
   const uint32_t low = value & 0xFFFF, high = value >> 16;
-  if (low == UNWRITTEN || high == UNWRITTEN) return "NaN, which nobody wrote";
+  if (low == UNWRITTEN || high == UNWRITTEN) return "NaN, which no thread has written";
   const Place a = place(labels, low), b = place(labels, high);
   const std::string row = labels.row + " " + std::to_string(a.row);
   const std::string column = labels.column + " " + std::to_string(a.column);
@@ -47,7 +47,8 @@ std::string piece_text(const Labels& labels, const Fragments& fragments, int r) 
     for (int half = 0; half < 2; ++half) {
       const uint32_t element =
           fragments.values[lane * fragments.registers + r] >> 16 * half & 0xFFFF;
-      if (element == UNWRITTEN) return "something that nobody wrote, or is no legal address";
+      if (element == UNWRITTEN)
+        return "a value that no thread has written, or that is no legal address";
       const Place is = place(labels, element);
       const int along = lane / 4, across = lane % 4 * 2 + half;
       straight = straight && is == Place{corner.row + along, corner.column + across};

@@ -1,6 +1,6 @@
 #pragma once
-// Shared by the tests of chapters 03 to 07: code that runs on the emulator, one block at a time,
-// and what it showed, in words and pictures.
+// Shared by the tests of chapters 03 to 07. They run code on the emulator, one block at a time, and
+// describe the result in words and pictures.
 
 #include <cstdint>
 #include <functional>
@@ -85,8 +85,8 @@ void check_fragments(const Labels& labels, const Fragments& got, const Fragments
 std::string hazards(const fa::simt::Report& report);
 // The kinds of hazards, each once, one per line: they do not depend on the order of the threads.
 std::string hazard_kinds(const fa::simt::Report& report);
-// Warp 0's calls in a run with events: whether it commits, and how many waits and barriers, up to
-// so many, were there in each of `turns`.
+// Warp 0's calls in a run with events: whether it commits, and how many waits and barriers it has
+// in each of `turns`, counted up to `most_waits` and `most_barriers`.
 std::string synchronization(const fa::simt::Report& report, int turns, int most_waits,
                             int most_barriers);
 bool has(const fa::simt::Report& report, fa::simt::HazardKind kind);
