@@ -29,6 +29,13 @@ void launch_backward(const fa::BackwardArgs& args, Breaks breaks) {
   p.dQ_sum = p.D + tiles * L::BLOCK_Q;
   p.turns = reinterpret_cast<int*>(p.dQ_sum + tiles * TILE_ELEMENTS);
 
+  const int aligned = p.len_kv - p.len_q;
+  if (!args.causal && args.window_right >= 0 && args.window_right < p.len_kv)
+    p.diagonal = aligned + static_cast<int>(args.window_right);
+  const bool windowed = args.window_left >= 0 && args.window_left < p.len_kv;
+  if (windowed && !std::is_empty_v<Breaks>)
+    throw fa::InputError("--break: this chapter has its breaks without a window");
+
   // Chapter 10's kernel computes D and clears the sum of dQ in tiles of its own size.
   p.q_tiles = q_tiles * (L::BLOCK_Q / ch10::BLOCK_Q);
   Params prepared = p;
@@ -58,23 +65,28 @@ void launch_backward(const fa::BackwardArgs& args, Breaks breaks) {
   // Causal: the tile of keys that most queries see comes first, so that the blocks that run last
   // are short. Blocks of four heads run side by side and share the L2 cache. Otherwise head by
   // head.
-  const bool causal = p.diagonal != ch10::EVERY_KEY;
+  const bool masked = windowed || p.diagonal != ch10::EVERY_KEY;
   Order order{.heads_at_once = args.options[0] > 0 ? args.options[0]
-                               : causal            ? 4
+                               : masked            ? 4
                                                    : 1,
               .rotation = 0,
-              .last_first = false};
+              .last_first = false,
+              .window_start = windowed ? aligned - static_cast<int>(args.window_left) : NO_START};
   if (p.deterministic) {
     // If all blocks of a head run at the same time, they start at different tiles of queries, and
     // each adds to a tile right after the previous block. Otherwise they add in the order of the
     // grid.
-    const bool together = !causal && p.kv_tiles <= std::min(q_tiles, multiprocessors());
+    const bool together = !masked && p.kv_tiles <= std::min(q_tiles, multiprocessors());
     order.rotation = together ? q_tiles / p.kv_tiles : 0;
     order.last_first = !together;
   }
   // [/anchor: order]
-  const auto kernel = p.deterministic ? backward_tiles<T, HEAD_DIM, true, Breaks>
-                                      : backward_tiles<T, HEAD_DIM, false, Breaks>;
+  auto kernel = p.deterministic ? backward_tiles<T, HEAD_DIM, true, false, Breaks>
+                                : backward_tiles<T, HEAD_DIM, false, false, Breaks>;
+  if constexpr (std::is_empty_v<Breaks>)
+    if (windowed)
+      kernel = p.deterministic ? backward_tiles<T, HEAD_DIM, true, true, Breaks>
+                               : backward_tiles<T, HEAD_DIM, false, true, Breaks>;
   launch(kernel, {.grid = static_cast<int>(blocks), .block = 384, .smem_bytes = L::BYTES},
          map(args.q, L::BLOCK_Q), map(args.k, BLOCK_KV), map(args.v, BLOCK_KV),
          map(args.d_o, L::BLOCK_Q), row_map(p.LSE_log2), row_map(p.D), map(args.dk, WARPGROUP_KEYS),

@@ -55,7 +55,7 @@ struct Ring {
 enum : int { dS_STORED = 1, dQ_STORED = 2, dQ_READ = 4 };
 constexpr int dQ_THREADS = 128 + WARP_SIZE;
 
-template <class T, int HEAD_DIM, bool DETERMINISTIC, class Breaks>
+template <class T, int HEAD_DIM, bool DETERMINISTIC, bool WINDOWED, class Breaks>
 FA_KERNEL FA_LAUNCH_BOUNDS(384, 1)
 void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT const TensorMap K_map,
                     FA_GRID_CONSTANT const TensorMap V_map, FA_GRID_CONSTANT const TensorMap dO_map,
@@ -77,7 +77,7 @@ void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT con
   const auto LSE_smem = [&](int n) { return smem + L::LSE + n % L::Q_STAGES * L::ROW_BYTES; };
   const auto D_smem = [&](int n) { return smem + L::D + n % L::dO_STAGES * L::ROW_BYTES; };
 
-  const Work work = Work::of_block<BLOCK_Q>(p, order);
+  const Work work = Work::of_block<BLOCK_Q, WINDOWED>(p, order);
   const int count = work.count, first_key = work.kv_tile * BLOCK_KV;
   if (thread_index() == 0) {
     constexpr int CONSUMER_WARPS = 8;
@@ -91,7 +91,7 @@ void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT con
     setmaxnreg_dec<24>();
     if (warp_index() == 0 && elect_one()) {
       Place at(work, p);
-      for (int n = 0; n < count; ++n, at.advance(work, p)) {
+      for (int n = 0; n < count; ++n, at.advance(work)) {
         const int tile = static_cast<int>(ch10::tile_index(p, work.batch, at.head, at.q_tile));
         const int row = at.q_tile * BLOCK_Q;
         const uint32_t bytes = TILE_BYTES + L::ROW_BYTES + (n == 0 ? L::KV_BYTES : 0);
@@ -113,7 +113,7 @@ void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT con
       // [anchor: add_dQ]
       Place at(work, p);
       Turn<DETERMINISTIC, BLOCK_Q> turn{p, work, order};
-      for (int n = 0; n < count; ++n, at.advance(work, p)) {
+      for (int n = 0; n < count; ++n, at.advance(work)) {
         const int tile = static_cast<int>(ch10::tile_index(p, work.batch, at.head, at.q_tile));
         float* const dQ_sum = p.dQ_sum + int64_t{tile} * TILE_ELEMENTS;
         if (lane_index() == 0) turn.await(tile, at.q_tile, breaks);
@@ -154,9 +154,12 @@ void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT con
 
     const auto mask = [&](Scores& S_rmem, int q_tile) {
       const int last_key = first_key + BLOCK_KV - 1;
+      const int key = first_key + consumer * WARPGROUP_KEYS + warp * MMA_M;
       if (last_key >= p.len_kv || last_key > q_tile * BLOCK_Q + p.diagonal)
-        ch10::mask_scores(S_rmem, p, first_key + consumer * WARPGROUP_KEYS + warp * MMA_M,
-                          q_tile * BLOCK_Q);
+        ch10::mask_scores(S_rmem, p, key, q_tile * BLOCK_Q);
+      if constexpr (WINDOWED)
+        if (first_key < (q_tile + 1) * BLOCK_Q - 1 + order.window_start)
+          mask_window_start(S_rmem, key, q_tile * BLOCK_Q + order.window_start);
     };
     // After the barrier, dS of both consumers is stored. There are two buffers, because the other
     // consumer may still multiply by the previous one.
@@ -201,7 +204,7 @@ void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT con
         multiply_rows<T, HEAD_DIM>(S_rmem, K_rows, Q_smem(0));  // S.T = K @ Q.T
         wgmma_wait<0>(S_rmem[0]);
         FA_NO_UNROLL
-        for (int n = 0; n < count; ++n, at.advance(work, p)) {
+        for (int n = 0; n < count; ++n, at.advance(work)) {
           dO.wait_until_full(n);
           multiply_rows<T, HEAD_DIM>(dP_rmem, V_rows, dO_smem(n));  // dP.T = V @ dO.T
           mask(S_rmem, at.q_tile);
@@ -232,7 +235,7 @@ void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT con
         // With scores of 128 queries, or with fp16, which takes more registers to unpack, no
         // registers are left for S of the next tile. Therefore S and dP are computed together.
         FA_NO_UNROLL
-        for (int n = 0; n < count; ++n, at.advance(work, p)) {
+        for (int n = 0; n < count; ++n, at.advance(work)) {
           Q.wait_until_full(n);
           LSE.load(LSE_smem(n));
           multiply_rows<T, HEAD_DIM>(S_rmem, K_rows, Q_smem(n));

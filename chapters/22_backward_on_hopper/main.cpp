@@ -103,7 +103,7 @@ int main(int argc, char** argv) {
   program.breaks = fa::breaks_of(::ch22::CHAPTER);
   program.demos = CH22_BREAKS;
   program.dtypes = {fa::Dtype::bf16, fa::Dtype::f16};
-  program.features = fa::CAUSAL | fa::KV_HEADS | fa::STRIDES;
+  program.features = fa::CAUSAL | fa::WINDOW | fa::KV_HEADS | fa::STRIDES;
   program.has_device = true;
   program.operation = &fa::backward_operation();
   program.add_options = add_options;

@@ -130,6 +130,16 @@ FA_DEVICE void differentiate_softmax(uint32_t (&P_rmem)[MMAS_Q / 2][1][4],
   }
 }
 
+// Sets the scores of keys before the window to -inf. `first_seen` is the first key that the tile's
+// first query sees; the next query's is one later.
+template <int MMAS_Q>
+FA_DEVICE void mask_window_start(float (&S_rmem)[1][MMAS_Q][4], int first_key, int first_seen) {
+  const int start = first_seen + lane_index() % 4 * 2 - (first_key + lane_index() / 4);
+  for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
+    for (int i = 0; i < 4; ++i)
+      if (i / 2 * 8 < start + mma_q * MMA_N + i % 2) S_rmem[0][mma_q][i] = NEG_INF;
+}
+
 // [anchor: store_operand]
 // Stores a warp's 16 rows of an operand A in a tile of HEIGHT rows, starting at row `row`.
 template <int HEIGHT, int MMAS_K>

@@ -10,15 +10,17 @@ struct Order {
   int heads_at_once;  // heads of K and V whose tiles of keys alternate in the grid
   int rotation;       // the block of key tile n starts n * rotation tiles of queries earlier; or 0
   bool last_first;    // tiles of keys in descending order
+  int window_start;   // query i sees the keys from i + window_start
 };
+constexpr int NO_START = -ch10::EVERY_KEY;
 
 // A block's tile of keys, and the tiles of queries that see one of its keys. The block visits the
 // tiles of one head after another, each time in a circle from `start`.
 struct Work {
   int batch, kv_head, kv_tile;
-  int first_q_tile, start, count;
+  int first_q_tile, end_q_tile, start, count;
 
-  template <int BLOCK_Q>
+  template <int BLOCK_Q, bool WINDOWED>
   FA_DEVICE static Work of_block(const Params& p, const Order& order) {
     const int group_blocks = order.heads_at_once * p.kv_tiles;
     const int first_head = block_index() / group_blocks * order.heads_at_once;
@@ -33,8 +35,14 @@ struct Work {
     work.kv_tile = order.last_first ? p.kv_tiles - 1 - in_group / heads : in_group / heads;
     const int first_query = work.kv_tile * BLOCK_KV - p.diagonal;
     work.first_q_tile = first_query > 0 ? first_query / BLOCK_Q : 0;
-    const bool seen = work.first_q_tile < p.q_tiles;
-    work.count = seen ? (p.q_tiles - work.first_q_tile) * p.group : 0;
+    work.end_q_tile = p.q_tiles;
+    if constexpr (WINDOWED) {  // the last query that sees one of the keys
+      const int end_key = work.kv_tile * BLOCK_KV + BLOCK_KV;
+      const int last = (end_key < p.len_kv ? end_key : p.len_kv) - 1 - order.window_start;
+      if (last < p.len_q) work.end_q_tile = last < 0 ? 0 : last / BLOCK_Q + 1;
+    }
+    const bool seen = work.first_q_tile < work.end_q_tile;
+    work.count = seen ? (work.end_q_tile - work.first_q_tile) * p.group : 0;
     const bool rotates = order.rotation > 0 && work.kv_tile > 0;
     work.start = rotates ? p.q_tiles - work.kv_tile * order.rotation : work.first_q_tile;
     return work;
@@ -47,8 +55,8 @@ struct Place {
 
   FA_DEVICE Place(const Work& work, const Params& p)
       : head(work.kv_head * p.group), q_tile(work.start) {}
-  FA_DEVICE void advance(const Work& work, const Params& p) {
-    q_tile = q_tile + 1 == p.q_tiles ? work.first_q_tile : q_tile + 1;
+  FA_DEVICE void advance(const Work& work) {
+    q_tile = q_tile + 1 == work.end_q_tile ? work.first_q_tile : q_tile + 1;
     if (q_tile == work.start) ++head;
   }
 };

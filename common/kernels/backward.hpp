@@ -16,6 +16,7 @@ struct BackwardArgs {
   float* workspace = nullptr;  // backward_workspace() floats, uninitialized
   float scale = 1;
   bool causal = false;  // key j is masked from query i when j > i + (len_kv - len_q)
+  int64_t window_left = -1, window_right = -1;  // as in ForwardArgs; causal: window_right is 0
   uint32_t breaks = 0;  // bits of the chapter's breaks; 0 selects the build without breaks
   int options[2] = {};  // options of the chapter
 };

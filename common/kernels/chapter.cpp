@@ -114,7 +114,8 @@ ForwardArgs forward_of(const BackwardArgs& args) {
           .o = args.o,
           .lse = args.lse,
           .scale = args.scale,
-          .window_right = args.causal ? 0 : -1};
+          .window_left = args.window_left,
+          .window_right = args.causal ? 0 : args.window_right};
 }
 
 void check_chapter_takes(const KernelChapter& chapter, uint32_t features, const TensorRef& q,

@@ -206,6 +206,8 @@ struct Backward {
                       .workspace = static_cast<float*>(t[9].data),
                       .scale = static_cast<float>(problem.scale),
                       .causal = problem.causal,
+                      .window_left = problem.window_left,
+                      .window_right = problem.window_right,
                       .breaks = run.breaks};
     take_options(chapter, run, args.options);
     check_arguments(chapter, args);
