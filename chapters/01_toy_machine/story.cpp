@@ -76,8 +76,8 @@ class Story {
   bool end() {
     out_ << "── what each program costs\n"
          << aligned(prices_, 0) << "\n"
-         << (all_true_ ? "Every result and every cost is what the lesson says.\n"
-                       : "Some of it is NOT what the lesson says; see above.\n");
+         << (all_true_ ? "Every result and every cost agrees with the lesson.\n"
+                       : "Some of it does NOT agree with the lesson; see above.\n");
     return all_true_;
   }
 
@@ -155,7 +155,7 @@ bool tell_story(std::ostream& out) {
               kNotFinite});
   story.play({"A plain sum: 2²⁴ + 1 + 1 + … stays 2²⁴.", "sum_plain", 18, 9, 1, 1, kWrong});
   story.play(
-      {"Kahan: what rounding took is carried along and given back.", "sum_kahan", 51, 9, 1, 1});
+      {"Kahan: the sum keeps each rounding error and adds it back.", "sum_kahan", 51, 9, 1, 1});
   story.play({"Variance from Σx² and (Σx)²: the digits cancel.", "variance_textbook", 21, 6, 1, 1,
               kWrong});
   story.play({"Welford: the running mean corrects itself.", "variance_welford", 29, 8, 1, 1});

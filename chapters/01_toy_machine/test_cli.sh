@@ -27,7 +27,7 @@ expect() {
 }
 m=ch01_toy_machine
 
-expect 0 'Every result and every cost is what the lesson says.' $m
+expect 0 'Every result and every cost agrees with the lesson.' $m
 expect 0 'no-rescale' $m --list-breaks
 expect 0 'no-rescale' $m run element --list-breaks
 expect 0 '7 cycles: 4 LOAD, 2 MAC, 1 STORE' $m run programs/element.txt

@@ -275,5 +275,5 @@ TEST_CASE("the story checks every number and says so") {
   std::ostringstream out;
   CHECK(tell_story(out));
   CHECK(out.str().find("NOT") == std::string::npos);
-  CHECK(out.str().ends_with("Every result and every cost is what the lesson says.\n"));
+  CHECK(out.str().ends_with("Every result and every cost agrees with the lesson.\n"));
 }

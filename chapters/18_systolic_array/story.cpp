@@ -43,8 +43,8 @@ class Story {
   }
 
   bool end() {
-    out_ << (all_true_ ? "Every result and every count is what the lesson says.\n"
-                       : "Some of it is NOT what the lesson says; see above.\n");
+    out_ << (all_true_ ? "Every result and every count agrees with the lesson.\n"
+                       : "Some of it does NOT agree with the lesson; see above.\n");
     return all_true_;
   }
 
@@ -76,8 +76,8 @@ bool tell_story(std::ostream& out) {
   story.multiply("The same product with C staying in the cells.", small, 5);
   small = {2, 3, 2, 3, 2};
   small.breaks = kNoStagger;
-  story.multiply("Every row fed from cycle 0 on: faster, and each sum mixes two rows of A.", small,
-                 3, 4);
+  story.multiply("All rows start at cycle 0: faster, but each sum mixes two rows of A.", small, 3,
+                 4);
   story.multiply("A full tile on the TPU's array.", {128, 128, 128}, 382);
   story.multiply("Two tiles of weights, one after the other: each fills and drains the array.",
                  {512, 256, 128}, 2 * 766);
@@ -98,7 +98,7 @@ bool tell_story(std::ostream& out) {
   story.attend("… with 8 × 128 vector lanes and 4 MXUs.", flash, Accounting::kOverlapped,
                {128, 128, 4, 1024}, 1389);
 
-  story.loop("n = 4096, a loop in a loop: each tile waits for the one before.", Loop::kSerial,
+  story.loop("n = 4096, a loop in a loop: each tile waits for the tile before it.", Loop::kSerial,
              912384);
   story.loop("The outer loop as a batch: 32 rows of tiles at once.", Loop::kVmap, 151264);
   return story.end();

@@ -27,7 +27,7 @@ expect() {
 }
 p=ch18_systolic_array json=$scratch/r.json
 
-expect 0 'Every result and every count is what the lesson says.' $p
+expect 0 'Every result and every count agrees with the lesson.' $p
 expect 0 'drain-forgotten' $p --list-breaks
 expect 0 'drain-forgotten' $p matmul --list-breaks
 expect 0 'weight-stationary' $p --bench
