@@ -1,6 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <set>
 #include <stdexcept>
 #include <wait_group.hpp>
 
@@ -99,124 +98,89 @@ static std::string consequence(int stages, int groups, bool together, Run run) {
          "; in flight:" + (flying.empty() ? " nothing" : flying);
 }
 
-using Formula = int (*)(int stages);
-enum Function { kLoadsFirst, kLoadsAfter, kOneGroup };
-const Formula kRight[] = {[](int s) { return 2 * s - 2; }, [](int s) { return 2 * s - 3; },
-                          [](int s) { return s - 1; }};
+// The right functions, and each mistake as a change to them: N is times * stages + plus. People
+// make a mistake in one of them, or in some, or in all.
+struct Way {
+  exercise::Changes is;
 
-// The values of the three functions with a mistake. People make it in one of them, or in some, or
-// in all: a function may also be right.
-struct Wrong {
-  const char *name, *explanation;
-  std::vector<Formula> formulas[3];
-};
-const char* const kTiles = "N counts groups, and a tile has two, one for K and one for V";
-const char* const kNeeded =
-    "N is the number of groups that may stay in flight; the one that is needed is not one of them";
-const char* const kTwoStages = "right for two stages; the number of stages is a parameter";
-const char* const kTooFew =
-    "right, but N is one smaller than it could be, so that each wait waits for a group that is not "
-    "needed yet; a load before the wait has committed its group already, and V of a tile, if it "
-    "has a separate group, is younger than its K";
-const std::vector<Wrong> kWrong = {
-    {"order-ignored",
-     "the load comes after the wait, so that at the wait its group is not in flight yet: one fewer "
-     "than when loads come first",
-     {{}, {[](int s) { return 2 * s - 2; }}, {}}},
-    {"two-groups-a-tile",
-     "K and V of a tile are one group here, so a tile counts once",
-     {{}, {}, {[](int s) { return 2 * s - 2; }}}},
-    {"needed-one-counted",
-     kNeeded,
-     {{[](int s) { return 2 * s - 1; }, [](int s) { return 2 * s; }},
-      {[](int s) { return 2 * s - 2; }, [](int s) { return 2 * s - 1; },
-       [](int s) { return 2 * s; }},
-      {[](int s) { return s; }}}},
-    {"tiles-for-groups",
-     kTiles,
-     {{[](int s) { return s - 1; }},
-      {[](int s) { return s - 1; }, [](int s) { return s - 2; }},
-      {}}},
-    {"for-two-stages", kTwoStages, {{[](int) { return 2; }}, {[](int) { return 1; }}, {[](int) {
-                                      return 1;
-                                    }}}},
-    {"one-too-few",
-     kTooFew,
-     {{[](int s) { return 2 * s - 3; }}, {[](int s) { return 2 * s - 4; }}, {[](int s) {
-        return s - 2;
-      }}}},
-    {"waits-for-all",
-     "right, but each wait waits for every copy that is on its way",
-     {{[](int) { return 0; }}, {[](int) { return 0; }}, {[](int) { return 0; }}}},
-    {"stages-for-groups",
-     "N is the number of stages; it is the number of groups that may stay in flight",
-     {{[](int s) { return s; }}, {[](int s) { return s; }}, {[](int s) { return s; }}}},
-};
-
-// Each mistake in each choice of the functions, once.
-struct Variant {
-  const Wrong* wrong;
-  Formula formulas[3];  // nullptr: the right number
-};
-
-static std::vector<Variant> variants() {
-  std::vector<Variant> all;
-  std::set<std::vector<int>> known;
-  const auto add = [&](const Variant& variant) {
-    std::vector<int> numbers;
-    for (int stages = 2; stages <= 4; ++stages) {
-      for (int f = 0; f < 3; ++f)
-        numbers.push_back((variant.formulas[f] ? variant.formulas[f] : kRight[f])(stages));
-    }
-    if (known.insert(numbers).second) all.push_back(variant);
-  };
-  add({nullptr, {}});  // all right is no mistake
-  for (const Wrong& wrong : kWrong) {
-    const auto options = [&](int f) {
-      std::vector<Formula> formulas = wrong.formulas[f];
-      formulas.insert(formulas.begin(), nullptr);
-      return formulas;
-    };
-    for (const Formula first : options(kLoadsFirst)) {
-      for (const Formula after : options(kLoadsAfter)) {
-        for (const Formula one : options(kOneGroup)) add({&wrong, {first, after, one}});
-      }
-    }
+  int number(const char* function, int times, int plus, int stages) const {
+    const std::string name = function;
+    return is.integer(name + "-times", times) * stages + is.integer(name + "-plus", plus);
   }
-  all.erase(all.begin());
-  return all;
-}
+  int loads_first(int stages) const { return number("first", 2, -2, stages); }
+  int loads_after(int stages) const { return number("after", 2, -3, stages); }
+  int one_group(int stages) const { return number("one", 1, -1, stages); }
+};
 
-template <class Run>
-static void check_schedule(const std::string& name, Function function, Formula answer, Run run) {
+// The learner's answer, to be called as a Way is.
+struct Answer {
+  int loads_first(int stages) const { return ex05::loads_first(stages); }
+  int loads_after(int stages) const { return ex05::loads_after(stages); }
+  int one_group(int stages) const { return ex05::one_group(stages); }
+};
+
+static const exercise::Table MISTAKES(R"(
+$first_two = first-times=0 first-plus=2
+$after_two = after-times=0 after-plus=1
+$one_two = one-times=0 one-plus=1
+$first_0 = first-times=0 first-plus=0
+$after_0 = after-times=0 after-plus=0
+$one_0 = one-times=0 one-plus=0
+$first_s = first-times=1 first-plus=0
+$after_s = after-times=1 after-plus=0
+order-ignored: after-plus=-2
+  the load comes after the wait, so that at the wait its group is not in flight yet: one fewer than
+  when loads come first
+two-groups-a-tile: one-times=2 one-plus=-2
+  K and V of a tile are one group here, so a tile counts once
+needed-one-counted: {first-plus=-1,first-plus=0} {after-plus=-2,after-plus=-1,after-plus=0,} {one-plus=0,};
+    {after-plus=-1,after-plus=0} {one-plus=0,}; one-plus=0 {,after-plus=-2}
+  N is the number of groups that may stay in flight; the one that is needed is not one of them
+tiles-for-groups: first-times=1 first-plus=-1 {,after-times=1 after-plus=-1,after-times=1 after-plus=-2};
+    after-times=1 {after-plus=-1,after-plus=-2}
+  N counts groups, and a tile has two, one for K and one for V
+for-two-stages: $first_two {,$after_two} {,$one_two}; $after_two {,$one_two}; $one_two
+  right for two stages; the number of stages is a parameter
+one-too-few: first-plus=-3 {,after-plus=-4} {,one-plus=-2}; after-plus=-4 {,one-plus=-2}; one-plus=-2
+  right, but N is one smaller than it could be, so that each wait waits for a group that is not needed
+  yet; a load before the wait has committed its group already, and V of a tile, if it has a separate
+  group, is younger than its K
+waits-for-all: $first_0 {,$after_0} {,$one_0}; $after_0 {,$one_0}; $one_0
+  right, but each wait waits for every copy that is on its way
+stages-for-groups: $first_s {,$after_s} {,one-plus=0}; $after_s {,one-plus=0}
+  N is the number of stages; it is the number of groups that may stay in flight
+)");
+
+// Checks one of the functions: of(Way{}, stages).
+template <class Of, class Run>
+static void check_schedule(const std::string& name, bool together, Of of, Run run) {
   for (int stages = 2; stages <= 4; ++stages) {
-    const int got = answer(stages), right = kRight[function](stages);
-    std::vector<exercise::Mistake> mistakes;
-    for (const Variant& variant : variants()) {
-      const Formula formula = variant.formulas[function];
-      mistakes.push_back({variant.wrong->name,
-                          {static_cast<double>(formula ? formula(stages) : right)},
-                          variant.wrong->explanation});
-    }
+    const int got = of(Answer{}, stages);
     const std::string seen =
-        got == right ? "" : consequence(stages, got, function == kOneGroup, run);
+        got == of(Way{}, stages) ? "" : consequence(stages, got, together, run);
     INFO(seen);
-    exercise::check_output({name + "(" + std::to_string(stages) + ")", 0, 0},
-                           {static_cast<double>(got)}, {static_cast<double>(right)}, mistakes);
+    exercise::check_output<Way, Answer>(
+        {name + "(" + std::to_string(stages) + ")", 0, 0}, MISTAKES, [&](const auto& functions) {
+          return exercise::Numbers{static_cast<double>(of(functions, stages))};
+        });
   }
 }
+
+const auto first = [](const Schedule& schedule) { schedule.run_two_groups(true); };
+const auto after = [](const Schedule& schedule) { schedule.run_two_groups(false); };
+const auto one = [](const Schedule& schedule) { schedule.run_one_group(); };
 
 TEST_CASE("loads first") {
-  check_schedule("loads_first", kLoadsFirst, ex05::loads_first,
-                 [](const Schedule& schedule) { schedule.run_two_groups(true); });
+  check_schedule(
+      "loads_first", false, [](auto f, int s) { return f.loads_first(s); }, first);
 }
 TEST_CASE("loads after") {
-  check_schedule("loads_after", kLoadsAfter, ex05::loads_after,
-                 [](const Schedule& schedule) { schedule.run_two_groups(false); });
+  check_schedule(
+      "loads_after", false, [](auto f, int s) { return f.loads_after(s); }, after);
 }
 TEST_CASE("one group per tile") {
-  check_schedule("one_group", kOneGroup, ex05::one_group,
-                 [](const Schedule& schedule) { schedule.run_one_group(); });
+  check_schedule(
+      "one_group", true, [](auto f, int s) { return f.one_group(s); }, one);
 }
 
 // The numbers above are those that the emulator accepts, and one less waits for more.
@@ -225,9 +189,6 @@ TEST_CASE("the schedules") {
     return consequence(stages, groups, together, run).find("read_before_wait") != std::string::npos;
   };
   for (int stages = 2; stages <= 4; ++stages) {
-    const auto first = [](const Schedule& schedule) { schedule.run_two_groups(true); };
-    const auto after = [](const Schedule& schedule) { schedule.run_two_groups(false); };
-    const auto one = [](const Schedule& schedule) { schedule.run_one_group(); };
     CHECK(!finds_hazard(stages, 2 * stages - 2, false, first));
     CHECK(finds_hazard(stages, 2 * stages - 1, false, first));
     CHECK(!finds_hazard(stages, 2 * stages - 3, false, after));
