@@ -338,6 +338,11 @@ exec {os.environ.get("CMAKE_CXX_COMPILER_LAUNCHER", "")} "$@"
                 self.assertEqual(run.returncode, 2, run.stdout)
                 self.assertRegex(run.stdout, r"^error: \S+: Permission denied; LEARN_HOME=FOLDER .*\n$")
             here.chmod(0o755)
+            run = subprocess.run([sys.executable, "-B", str(here / "learn"), "next", "02.1"],
+                                 env={**environment, "LEARN_HOME": "/proc/none"}, stdout=subprocess.PIPE,
+                                 stderr=subprocess.STDOUT, text=True)
+            self.assertEqual(run.returncode, 2, run.stdout)
+            self.assertRegex(run.stdout, r"^error: /proc/none: No such file or directory; LEARN_HOME=FOLDER .*\n$")
 
     def test_a_plain_terminal(self):
         """Latin-1 has no ✓ and no ▸; NO_COLOR and TERM=dumb say what a terminal takes."""
