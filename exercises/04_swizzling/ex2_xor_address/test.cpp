@@ -24,14 +24,84 @@ static Fragments run(Load load) {
   return loaded;
 }
 
-// With address(A_smem, row, column), both of the lane, in bytes, and the column of the tile.
-template <class Address>
-static Fragments with(Address address) {
-  return run([&](uint32_t(&A_rmem)[8][4], uint32_t A_smem) {
-    const uint32_t row = lane_index() % 16 * ROW_BYTES, right = lane_index() / 16 * 16;
-    for (uint32_t i = 0; i < 8; ++i) ldmatrix_x4(A_rmem[i], address(A_smem, row, right, i * 32));
-  });
-}
+// The right answer, and each mistake as a change to it.
+struct Way {
+  exercise::Changes is;
+
+  uint32_t address(uint32_t smem, uint32_t column) const {
+    const uint32_t lane = lane_index();
+    const uint32_t down = is("address-of-received") ? lane / 4
+                          : is("right-before-down") ? lane / 16 * 8 + lane % 8
+                                                    : lane % 16;
+    const uint32_t half = is("address-of-received")  ? lane % 4 * 4
+                          : is("right-before-down")  ? lane / 8 % 2 * 16
+                          : is("halves-in-elements") ? lane / 16 * 8
+                          : is("half-forgotten")     ? 0
+                                                     : lane / 16 * 16;
+    if (is("step-in-elements")) column /= 2;
+    if (is("step-in-tiles")) column /= 32;
+    if (is("step-forgotten")) column = 0;
+    const bool half_later = is.any("half-after-xor", "half-before-xor");
+    uint32_t offset = down * ROW_BYTES + (half_later ? 0 : half);
+    if (is("column-inside")) offset += column;
+    if (is("of-address")) offset += smem;
+    if (!is("unswizzled")) offset = swizzle(offset);
+    if (is("begin-subtracted")) offset -= smem;
+    if (is("half-before-xor")) offset += half;
+    if (is("address-xored")) offset += smem;
+    if (!is("column-inside"))
+      offset = is("added") ? offset + column : is("or-for-xor") ? offset | column : offset ^ column;
+    if (is("half-after-xor")) offset += half;
+    return offset + (is("begin-inside") || is("address-xored") ? 0 : smem);
+  }
+  Fragments fragments() const {
+    return run([&](uint32_t(&A_rmem)[8][4], uint32_t A_smem) {
+      for (uint32_t i = 0; i < 8; ++i) ldmatrix_x4(A_rmem[i], address(A_smem, i * 32));
+    });
+  }
+};
+
+static const exercise::Table MISTAKES(R"(
+not-swizzled: unswizzled added
+  the tile was read row by row: swizzle was never called
+swizzle-without-row: unswizzled added
+  swizzle saw an offset without its row, so every row was read as if it were row 0; give it the whole
+  offset within the tile
+plus-for-xor: added
+  the column was added to the swizzled offset, and carries into bits that the swizzle has set;
+  swizzle(lane + column) is swizzle(lane) ^ column
+or-for-xor
+  the column was ORed into the swizzled offset; a bit that both have must become 0: XOR
+address-xored
+  the column was XORed into an address (+ binds before ^, so without parentheses too); that works
+  while the tile begins at a multiple of 256, and here it does not: XOR the offset, then add where the
+  tile begins
+address-swizzled: of-address {begin-inside,begin-subtracted} {,column-inside}; of-address begin-inside added
+  swizzle saw an address; where the tile begins is no part of the offset, and the bits that number row
+  and chunk are elsewhere
+address-swizzled: of-address {,column-inside}
+  swizzle saw an address, and where the tile begins was added once more; it is no part of the offset:
+  swizzle the offset, then add it
+half-added-later: half-after-xor {,added,column-inside}; half-before-xor
+  the half of the tile, lane / 16 chunks, was added to the swizzled offset; it belongs inside swizzle,
+  or is XORed
+half-forgotten
+  lanes 16-31 gave the addresses of lanes 0-15 again
+halves-in-elements
+  lanes 16-31 went 8 bytes to the right; 8 elements are 16 bytes
+step-in-elements
+  the tiles are 16 bytes apart; 16 elements are 32 bytes
+step-in-tiles
+  the number of the tile was XORed; the column is 32 bytes for each tile
+step-forgotten
+  every tile is the first one
+address-of-received
+  each lane gave the address of what it receives; it should give the start of a row, and ldmatrix
+  hands the parts out
+right-before-down
+  registers 1 and 2 are exchanged: matrix 1 is below matrix 0, not to the right of it, so lanes 8-15
+  give rows 8-15 and lanes 16-31 the columns to the right
+)");
 
 TEST_CASE("eight tiles side by side") {
   Fragments expected(32);
@@ -50,112 +120,12 @@ TEST_CASE("eight tiles side by side") {
     });
   });
   std::vector<exercise::FragmentsMistake> mistakes;
-  const auto mistake = [&](const char* name, const char* explanation, auto address) {
-    mistakes.push_back({name, with(address), explanation});
-  };
-  using u32 = uint32_t;
-  const auto as_if_unswizzled = [](u32 smem, u32 row, u32 right, u32 column) {
-    return smem + row + right + column;
-  };
-  mistake("not-swizzled", "the tile was read row by row: swizzle was never called",
-          as_if_unswizzled);
-  if (calls > 0) mistakes.back().fragments.values.clear();  // it is not that
-  mistake("swizzle-without-row",
-          "swizzle saw an offset without its row, so every row was read as if it were row 0; give "
-          "it the whole offset within the tile",
-          as_if_unswizzled);
-  if (calls == 0) mistakes.back().fragments.values.clear();
-  mistake("plus-for-xor",
-          "the column was added to the swizzled offset, and carries into bits that the swizzle has "
-          "set; swizzle(lane + column) is swizzle(lane) ^ column",
-          [](u32 smem, u32 row, u32 right, u32 column) {
-            return smem + swizzle(row + right) + column;
-          });
-  mistake("or-for-xor",
-          "the column was ORed into the swizzled offset; a bit that both have must become 0: XOR",
-          [](u32 smem, u32 row, u32 right, u32 column) {
-            return smem + (swizzle(row + right) | column);
-          });
-  mistake("address-xored",
-          "the column was XORed into an address (+ binds before ^, so without parentheses too); "
-          "that works while the tile begins at a multiple of 256, and here it does not: XOR the "
-          "offset, then add where the tile begins",
-          [](u32 smem, u32 row, u32 right, u32 column) {
-            return (smem + swizzle(row + right)) ^ column;
-          });
-  const char* const swizzled_address =
-      "swizzle saw an address; where the tile begins is no part of the offset, and the bits that "
-      "number row and chunk are elsewhere";
-  mistake("address-swizzled", swizzled_address, [](u32 smem, u32 row, u32 right, u32 column) {
-    return swizzle(smem + row + right) ^ column;
-  });
-  mistake("address-swizzled", swizzled_address, [](u32 smem, u32 row, u32 right, u32 column) {
-    return swizzle(smem + row + right) + column;
-  });
-  mistake("address-swizzled", swizzled_address, [](u32 smem, u32 row, u32 right, u32 column) {
-    return swizzle(smem + row + right + column);
-  });
-  mistake("address-swizzled", swizzled_address, [](u32 smem, u32 row, u32 right, u32 column) {
-    return smem + ((swizzle(smem + row + right) - smem) ^ column);
-  });
-  mistake("address-swizzled", swizzled_address, [](u32 smem, u32 row, u32 right, u32 column) {
-    return smem + (swizzle(smem + row + right + column) - smem);
-  });
-  const char* const begin_twice =
-      "swizzle saw an address, and where the tile begins was added once more; it is no part of the "
-      "offset: swizzle the offset, then add it";
-  mistake("address-swizzled", begin_twice, [](u32 smem, u32 row, u32 right, u32 column) {
-    return smem + (swizzle(smem + row + right) ^ column);
-  });
-  mistake("address-swizzled", begin_twice, [](u32 smem, u32 row, u32 right, u32 column) {
-    return smem + swizzle(smem + row + right + column);
-  });
-  const char* const half_added =
-      "the half of the tile, lane / 16 chunks, was added to the swizzled offset; it belongs inside "
-      "swizzle, or is XORed";
-  mistake("half-added-later", half_added, [](u32 smem, u32 row, u32 right, u32 column) {
-    return smem + (swizzle(row) ^ column) + right;
-  });
-  mistake("half-added-later", half_added, [](u32 smem, u32 row, u32 right, u32 column) {
-    return smem + ((swizzle(row) + right) ^ column);
-  });
-  mistake("half-added-later", half_added, [](u32 smem, u32 row, u32 right, u32 column) {
-    return smem + swizzle(row) + right + column;
-  });
-  mistake("half-added-later", half_added, [](u32 smem, u32 row, u32 right, u32 column) {
-    return smem + swizzle(row + column) + right;
-  });
-  mistake("half-forgotten", "lanes 16-31 gave the addresses of lanes 0-15 again",
-          [](u32 smem, u32 row, u32, u32 column) { return smem + (swizzle(row) ^ column); });
-  mistake("halves-in-elements", "lanes 16-31 went 8 bytes to the right; 8 elements are 16 bytes",
-          [](u32 smem, u32 row, u32 right, u32 column) {
-            return smem + (swizzle(row + right / 2) ^ column);
-          });
-  mistake("step-in-elements", "the tiles are 16 bytes apart; 16 elements are 32 bytes",
-          [](u32 smem, u32 row, u32 right, u32 column) {
-            return smem + (swizzle(row + right) ^ column / 2);
-          });
-  mistake("step-in-tiles", "the number of the tile was XORed; the column is 32 bytes for each tile",
-          [](u32 smem, u32 row, u32 right, u32 column) {
-            return smem + (swizzle(row + right) ^ column / 32);
-          });
-  mistake("step-forgotten", "every tile is the first one",
-          [](u32 smem, u32 row, u32 right, u32) { return smem + swizzle(row + right); });
-  mistake("address-of-received",
-          "each lane gave the address of what it receives; it should give the start of a row, and "
-          "ldmatrix hands the parts out",
-          [](u32 smem, u32, u32, u32 column) {
-            const u32 lane = lane_index();
-            return smem + (swizzle(lane / 4 * ROW_BYTES + lane % 4 * 4) ^ column);
-          });
-  mistake("right-before-down",
-          "registers 1 and 2 are exchanged: matrix 1 is below matrix 0, not to the right of it, so "
-          "lanes 8-15 give rows 8-15 and lanes 16-31 the columns to the right",
-          [](u32 smem, u32, u32, u32 column) {
-            const u32 lane = lane_index();
-            return smem +
-                   (swizzle((lane / 16 * 8 + lane % 8) * ROW_BYTES + lane / 8 % 2 * 16) ^ column);
-          });
+  for (const exercise::Row& row : MISTAKES) {
+    mistakes.push_back({row.name, Way{row.changes}.fragments(), row.explanation});
+    // Which of two equal results it is, is told by the calls of swizzle.
+    if (row.name == (calls > 0 ? "not-swizzled" : "swizzle-without-row"))
+      mistakes.back().fragments.values.clear();
+  }
   exercise::check_fragments({"row", "column", ROW_BYTES / 2}, loaded, expected, mistakes);
   exercise::check(calls <= 32,
                   "each lane called swizzle " + std::to_string(calls / 32) +
