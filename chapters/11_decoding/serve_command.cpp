@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <deque>
 #include <iostream>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <vector>
@@ -18,9 +17,9 @@
 #include "common/error.hpp"
 #include "common/gpu/runtime.hpp"
 #include "common/json_report.hpp"
+#include "common/kernels/device_array.hpp"
 #include "common/kernels/runner.hpp"
 #include "common/program.hpp"
-#include "common/simt/buffer.hpp"
 #include "pages.hpp"
 
 namespace fa::ch11 {
@@ -67,39 +66,6 @@ std::vector<Request> parse_requests(const std::string& text) {
   if (requests.size() > 1000) throw InputError("--requests: expected up to 1000");
   return requests;
 }
-
-// An array in the memory of the device that runs the kernels.
-template <class T>
-class Array {
- public:
-  Array(bool gpu, int64_t size, const std::string& name) : size_(size) {
-    if (gpu) {
-      gpu_ = std::make_unique<GpuBuffer>(size * sizeof(T), name);
-    } else {
-      emulator_ = std::make_unique<simt::Buffer<T>>(size, name);
-    }
-  }
-  Array(bool gpu, const std::vector<T>& values, const std::string& name)
-      : Array(gpu, std::ssize(values), name) {
-    if (gpu) {
-      gpu_->upload(values.data());
-    } else {
-      std::copy(values.begin(), values.end(), emulator_->begin());
-    }
-  }
-  T* data() { return gpu_ ? static_cast<T*>(gpu_->data()) : emulator_->data(); }
-  std::vector<T> values() const {
-    if (emulator_) return {emulator_->begin(), emulator_->end()};
-    std::vector<T> values(size_);
-    gpu_->download(values.data());
-    return values;
-  }
-
- private:
-  int64_t size_;
-  std::unique_ptr<GpuBuffer> gpu_;
-  std::unique_ptr<simt::Buffer<T>> emulator_;
-};
 
 // Appends the tokens [begin, end) of [heads, tokens, dim], in the layout of the kernels.
 void append_rows(std::vector<bf16>& to, const std::vector<float>& from, int64_t heads,
@@ -296,10 +262,11 @@ class Server {
     const Shape shape{batch, kHeads, 1, longest, kDim};
     const DecodeSplits splits = ::ch11::choose_splits(
         shape, kKvHeads, longest, 0, gpu_ ? gpu_multiprocessors() : ::ch11::kMultiprocessors);
-    Array<bf16> Q(gpu_, q, "Q"), K(gpu_, k, "new K"), V(gpu_, v, "new V");
-    Array<bf16> O(gpu_, std::ssize(q), "O");
-    Array<int> device_lengths(gpu_, lengths, "lengths"), table(gpu_, rows, "table");
-    Array<float> workspace(gpu_, decode_workspace(shape.rows(), kDim, splits) + 1, "workspace");
+    DeviceArray<bf16> Q(gpu_, q, "Q"), K(gpu_, k, "new K"), V(gpu_, v, "new V");
+    DeviceArray<bf16> O(gpu_, std::ssize(q), "O");
+    DeviceArray<int> device_lengths(gpu_, lengths, "lengths"), table(gpu_, rows, "table");
+    DeviceArray<float> workspace(gpu_, decode_workspace(shape.rows(), kDim, splits) + 1,
+                                 "workspace");
     const int64_t pages = pool_.size(), page_size = table_.page_size();
     DecodeArgs args{.q = tensor(Q.data(), batch, kHeads, 1),
                     .o = tensor(O.data(), batch, kHeads, 1),
@@ -336,7 +303,7 @@ class Server {
   bool gpu_;
   PagePool pool_;
   PageTable table_;
-  Array<bf16> k_cache_, v_cache_;  // [pages, kv_heads, page_size, dim]
+  DeviceArray<bf16> k_cache_, v_cache_;  // [pages, kv_heads, page_size, dim]
   int64_t longest_, step_ = 0;
   std::deque<Request> arriving_, waiting_;
   std::vector<Request> running_, finished_;
