@@ -31,7 +31,7 @@ CONTENT = chapters_breaks.programs(ROOT)
 DIRECTORIES = {directory[:2]: directory for directory in CONTENT}
 PROGRAMS = {chapter: CONTENT[directory]["program"] for chapter, directory in DIRECTORIES.items()}
 TEXTS = chapters_breaks.texts(CONTENT)
-NO_OUTPUT = ("01", "10", "11", "18", "19", "20", "22")  # their outputs are not O alone
+NO_OUTPUT = ("01", "10", "11", "18", "19", "20", "22", "24")  # their outputs are not O alone
 ON_A_DEVICE = [chapter for chapter in PROGRAMS if "03" <= chapter < "18" or chapter == "23"]
 PLOT_WIDTH = 40
 

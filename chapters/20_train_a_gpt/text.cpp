@@ -78,7 +78,8 @@ std::string lessons() {
   std::vector<std::pair<std::string, std::string>> paths;  // in reading order, file
   std::error_code error;
   for (const auto& chapter : std::filesystem::directory_iterator(chapters, error)) {
-    if (chapter.path().filename() == "20_train_a_gpt") continue;
+    const std::string directory = chapter.path().filename().string();
+    if (directory == "20_train_a_gpt" || directory == "24_serve_a_gpt") continue;
     for (const auto& page : std::filesystem::directory_iterator(chapter.path(), error)) {
       const std::string name = page.path().filename().string();
       if (!name.ends_with(".md")) continue;

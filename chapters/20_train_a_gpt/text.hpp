@@ -29,9 +29,9 @@ class Vocabulary {
   std::u32string characters_;
 };
 
-// All pages of this course's lessons in reading order, in UTF-8. The lesson of this chapter is left
-// out because it quotes what was learned. Throws InputError if the repository is not where it was
-// when this was compiled.
+// All pages of this course's lessons in reading order, in UTF-8. The lessons of this chapter and of
+// chapter 24 are left out because they quote what was learned. Throws InputError if the repository
+// is not where it was when this was compiled.
 std::string lessons();
 
 }  // namespace fa::ch20

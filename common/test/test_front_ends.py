@@ -36,6 +36,7 @@ RUNS = [
     ("ch19_ring_attention --shape 1,1,16,16,8 --ranks 2", "--out --lse --json"),
     ("ch19_ring_attention --shape 1,1,16,16,8 --ranks 2 --backward", "--dq --dk --dv --json"),
     (f"ch20_train_a_gpt {TRAIN}", "--checkpoint --json"),
+    ("ch24_serve_a_gpt --steps 1 --new 1", "--json"),
 ]
 # The same with files that are read.
 INPUTS = [
@@ -44,6 +45,7 @@ INPUTS = [
     ("ch10_backward --device emulator", "--q --k --v --do", "--dq --dk --dv --json --events"),
     ("ch19_ring_attention --ranks 2", "--q --k --v", "--out --lse --json"),
     (f"ch20_train_a_gpt {TRAIN}", "--text", "--checkpoint --json"),
+    ("ch24_serve_a_gpt --steps 1 --new 1", "--text --prompts", "--json"),
 ]
 
 
