@@ -1,0 +1,12 @@
+#pragma once
+// Speculative decoding: which tokens of a pass greedy decoding would have chosen.
+
+#include <vector>
+
+#include "exercises/support/todo.hpp"
+
+// Returns the tokens to append. choices[0] follows the text so far, choices[i + 1] follows
+// draft[i]; so choices has one token more than draft.
+inline std::vector<int> accept(const std::vector<int>& draft, const std::vector<int>& choices) {
+  exercise::todo("TODO(24.3): return the choices whose inputs greedy decoding would have had");
+}

@@ -1,0 +1,27 @@
+#pragma once
+// Why a page stays free for each running request: the one that started last would be the first that
+// has to give its pages back, and its prompt would be computed for nothing.
+
+#include <vector>
+
+struct Waiting {
+  int tokens;      // of the request so far
+  int found;       // full pages that already have the K and V of its first tokens
+  int found_free;  // those of them that are free
+};
+
+// Returns how many of the waiting requests, from the first on, may start. `free`: free pages;
+// `running`: requests that run already; `batch`: most requests that may run.
+inline int may_start(const std::vector<Waiting>& waiting, int free, int running, int batch,
+                     int page_size) {
+  int started = 0;
+  for (const Waiting& one : waiting) {
+    const int pages = (one.tokens + 1 + page_size - 1) / page_size;
+    const int leaves = pages - one.found + one.found_free;  // from the free list
+    if (running >= batch || leaves + running > free) break;
+    free -= leaves;
+    ++running;
+    ++started;
+  }
+  return started;
+}
