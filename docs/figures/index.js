@@ -38,9 +38,11 @@ import on_gpu from './on_gpu.js'
 import rounding from './rounding.js'
 import accuracy from './accuracy.js'
 import fp8_weights from './fp8_weights.js'
+import served_pages from './served_pages.js'
 
 export default {
   banks, tiles, memory_curves, break_it, timeline, online_softmax, toy_machine, fragments, ldmatrix, speed,
   profile, cuda, systolic, ladder, levels, tiled, merge, pipeline, reuse, lazy_maximum, mask_tiles, mbarriers,
   descriptor, roles, power, overlap, on_demand, backward_schedule,
-  gradient_check, splits, pages, ring, ring_timeline, loss, context, on_gpu, rounding, accuracy, fp8_weights }
+  gradient_check, splits, pages, ring, ring_timeline, loss, context, on_gpu, rounding, accuracy, fp8_weights,
+  served_pages }

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Chapter 24's runs on a CPU: runs them, keeps what their reports say, prints the lesson's tables.
+
+    serving.py measure CHECKPOINT   writes cpu/ch24_serving.csv: the built-in prompts, nine runs each
+    serving.py batch                tokens a second by the number of requests that run at a time
+    serving.py sharing              prompt tokens computed, with and without shared pages
+    serving.py drafts               steps and tokens a second by the length of the draft
+
+The program is on the PATH. Attention is on the CPU, with one thread. Times are the shortest of the runs, in which
+the variants take turns, because the machine had other work. Exit status: 0, 2 for bad input.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import kept
+
+FILE = Path(__file__).resolve().parent / "cpu" / "ch24_serving.csv"
+ROUNDS = 9
+# name: options. 100 pages are enough for all seven requests, so that none has to wait for pages.
+VARIANTS = {f"batch {n}": ["--batch", n, "--pages", 100, "--every", 0] for n in (1, 2, 4, 7)}
+VARIANTS |= {f"draft {n}": ["--pages", 100, "--every", 0, "--draft", n] for n in (0, 1, 2, 4, 8)}
+VARIANTS |= {f"{name}, {pages} pages": ["--pages", pages, *more] for pages in (100, 24)
+             for name, more in (("no sharing", ["--no-sharing"]), ("sharing", []))}
+KEYS = ("steps", "tokens", "prompt_tokens_computed", "prompt_tokens_found", "drafted", "accepted", "put_back",
+        "most_pages")
+
+
+def serve(checkpoint, options):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "report.json")
+        subprocess.run(["ch24_serve_a_gpt", "--checkpoint", checkpoint, "--device", "cpu", "--new", "80",
+                        *map(str, options), "--json", path], check=True, stdout=subprocess.DEVNULL,
+                       env={**os.environ, "FA_THREADS": "1"})
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+
+
+def measure(checkpoint, about):
+    reports = {name: [] for name in VARIANTS}
+    for _ in range(ROUNDS):
+        for name, options in VARIANTS.items():
+            reports[name].append(serve(checkpoint, options))
+    answers = {json.dumps(sorted(map(str, report["answers"]))) for all_of in reports.values() for report in all_of}
+    about = {"about": "ch24_serve_a_gpt --device cpu --new 80, the built-in prompts", "rounds": ROUNDS,
+             "different answers": len(answers), **dict(line.split("=", 1) for line in about)}
+    rows = [[name, *(all_of[0][key] for key in KEYS), min(one["time_ms"] for one in all_of)]
+            for name, all_of in reports.items()]
+    FILE.write_text(kept.write(about, ["name", *KEYS, "time_ms"], rows), encoding="utf-8")
+
+
+def rows():
+    about, found = kept.read(FILE.read_text(encoding="utf-8"))
+    return {row["name"]: row for row in found}
+
+
+def per_second(row):
+    return 1000 * int(row["tokens"]) / float(row["time_ms"])
+
+
+def batch():
+    print("requests at a time   steps   tokens a step   tokens a second")
+    for name, row in rows().items():
+        if name.startswith("batch"):
+            print(f"{name[6:]:>18} {row['steps']:>7} {int(row['tokens']) / int(row['steps']):15.1f} "
+                  f"{per_second(row):17.0f}")
+
+
+def sharing():
+    print("                        prompt tokens computed   found   most pages   put back   steps")
+    for name, row in rows().items():
+        if "sharing" in name:
+            print(f"{name:<24} {row['prompt_tokens_computed']:>21} {row['prompt_tokens_found']:>7} "
+                  f"{row['most_pages']:>12} {row['put_back']:>10} {row['steps']:>7}")
+
+
+def drafts():
+    print("draft, up to   steps   guessed   accepted   tokens a step   tokens a second")
+    for name, row in rows().items():
+        if name.startswith("draft"):
+            print(f"{name[6:]:>12} {row['steps']:>7} {row['drafted']:>9} {row['accepted']:>10} "
+                  f"{int(row['tokens']) / int(row['steps']):15.1f} {per_second(row):17.0f}")
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["measure", "batch", "sharing", "drafts"])
+    parser.add_argument("checkpoint", nargs="?")
+    parser.add_argument("--about", action="append", default=[], metavar="KEY=VALUE", help="of the machine")
+    options = parser.parse_args(arguments)
+    if (options.what == "measure") != bool(options.checkpoint):
+        parser.error("a CHECKPOINT: with measure, and only there")
+    if options.what == "measure":
+        measure(options.checkpoint, options.about)
+    else:
+        {"batch": batch, "sharing": sharing, "drafts": drafts}[options.what]()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
