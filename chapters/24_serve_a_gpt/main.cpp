@@ -132,9 +132,8 @@ std::vector<Request> requests_of(const Options& options, const ch20::TrainingSta
 // ---- output ----
 
 void print_heading() {
-  std::cout << (times_hidden() ? "\n step  run wait  new   pages shared  what happened\n"
-                               : "\n step  run wait  new   pages shared     ms   tok/s  what "
-                                 "happened\n");
+  std::cout << "\nstep run wait new   pages shared " << (times_hidden() ? "" : "   ms  tok/s ")
+            << " what happened\n";
 }
 
 // Prints a row for each step in which something happened, and for every tenth.
@@ -142,13 +141,13 @@ void print(const Step& step, int64_t pages) {
   if (step.events.empty() && step.number % 10 != 0) return;
   char row[96];
   int width =
-      std::snprintf(row, sizeof row, "%5lld %4lld %4lld %4lld %3lld/%-4lld %5lld",
+      std::snprintf(row, sizeof row, "%4lld %3lld %4lld %3lld %3lld/%-3lld %6lld",
                     static_cast<long long>(step.number), static_cast<long long>(step.running),
                     static_cast<long long>(step.waiting), static_cast<long long>(step.new_tokens),
                     static_cast<long long>(step.pages_used), static_cast<long long>(pages),
                     static_cast<long long>(step.pages_shared));
   if (!times_hidden()) {
-    width += std::snprintf(row + width, sizeof row - static_cast<size_t>(width), " %6.1f %7.0f",
+    width += std::snprintf(row + width, sizeof row - static_cast<size_t>(width), " %5.1f %6.0f",
                            step.ms, 1000 * static_cast<double>(step.new_tokens) / step.ms);
   }
   std::cout << row;
