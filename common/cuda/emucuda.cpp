@@ -42,6 +42,7 @@ const char* const kUsage =
     "  --tool NAME               only the hazards of memcheck, racecheck, initcheck or synccheck\n"
     "  --schedule-seed N         another order of warps and lanes (default 0)\n"
     "  --once                    skips repeated launches of a kernel in the same shape\n"
+    "  -o PROGRAM                compiles only; `emucuda PROGRAM` then runs it\n"
     "  --arch sm_NN              the card that __CUDA_ARCH__ names (default sm_80)\n"
     "  --device auto|gpu|emulator   gpu: compiles with nvcc and runs on the card (default "
     "emulator)\n"
@@ -55,7 +56,7 @@ struct UsageError : std::runtime_error {
 
 struct Options {
   std::vector<std::string> files, compiler, arguments;
-  std::string json, sarif, seed, tool, arch = "sm_80", device = "auto", optimize = "-O2";
+  std::string json, sarif, seed, tool, output, arch = "sm_80", device = "auto", optimize = "-O2";
   std::string contract = "fast";  // a * b + c in one rounding, as nvcc does it
   bool profile = false, once = false;
 };
@@ -508,6 +509,8 @@ Options parse(int argc, char** argv) {
         throw UsageError("--tool " + options.tool +
                          ": expected memcheck, racecheck, initcheck or synccheck");
       }
+    } else if (argument == "-o") {
+      options.output = value("-o");
     } else if (is("--arch")) {
       options.arch = value("--arch");
     } else if (is("--device")) {
@@ -544,8 +547,15 @@ int main(int argc, char** argv) {
     const Options options = parse(argc, argv);
     const Directory directory;
     if (options.device == "gpu") return run_on_gpu(options, directory.path);
-    const fs::path program = compile(options, directory.path);
-    return program.empty() ? 2 : run(options, program, directory.path);
+    const bool compiled =
+        options.files.size() == 1 && access(options.files[0].c_str(), X_OK) == 0 &&
+        read_file(options.files[0]).compare(0, 4, "\x7f" "ELF") == 0;
+    const fs::path program =
+        compiled ? fs::canonical(options.files[0]) : compile(options, directory.path);
+    if (program.empty()) return 2;
+    if (options.output.empty()) return run(options, program, directory.path);
+    fs::copy_file(program, options.output, fs::copy_options::overwrite_existing);
+    return 0;
   } catch (const std::exception& error) {
     std::cerr << "error: " << error.what() << "\n";
     return 2;
