@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -154,6 +155,7 @@ Process start(const std::vector<std::string>& command, const std::string& output
   const pid_t pid = fork();
   if (pid < 0) throw std::runtime_error("fork: " + std::string(std::strerror(errno)));
   if (pid == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // it ends with this program
     for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
     if (!output.empty()) {
       const int file = open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -452,6 +454,7 @@ int run(const Options& options, const fs::path& program, const fs::path& directo
 }
 
 int run_on_gpu(const Options& options, const fs::path& directory) {
+  if (!fs::exists("/dev/nvidiactl")) throw UsageError("--device gpu: there is no NVIDIA GPU here");
   const std::string nvcc = program_on_path({"nvcc"});
   if (nvcc.empty()) throw UsageError("--device gpu: there is no nvcc on the PATH");
   const fs::path program = directory / "program";

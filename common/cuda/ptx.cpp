@@ -1,9 +1,12 @@
 #include "common/cuda/ptx.hpp"
 
 #include <llvm/ADT/StringExtras.h>
+#include <llvm/IR/CFG.h>
 #include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Intrinsics.h>
 
+#include <array>
 #include <map>
 #include <string>
 #include <vector>
@@ -59,15 +62,35 @@ class Translator {
       if (c == '\n') comment = false;
       if (!comment) source += c == '\n' || c == '\t' ? ' ' : c;
     }
+    const StringRef unique = "${:uid}";  // clang's %=: labels are unique here anyway
+    for (size_t at = source.find(unique.str()); at != std::string::npos;
+         at = source.find(unique.str()))
+      source.erase(at, unique.size());
     // A block of its own scope: its braces stand alone, those of a list follow an instruction.
     StringRef rest = StringRef(source).trim();
     if (rest.starts_with("{")) rest = rest.drop_front().trim();
     if (rest.ends_with("}") && rest.count('{') < rest.count('}')) rest = rest.drop_back().trim();
-    for (const std::string& statement : split_list(rest, ';')) {
-      if (!statement.empty() && !translate(statement)) {
-        calls_.unsupported("asm: " + statement, call_);
+    const std::vector<std::string> statements = split_list(rest, ';');
+    branches_ = any_of(statements, [](const std::string& statement) {
+      StringRef body = statement;
+      return !take_label(body).empty() || body.starts_with("@") || body.starts_with("bra");
+    });
+    if (branches_) open_blocks();
+    for (const std::string& statement : statements) {
+      StringRef body = statement;
+      for (StringRef label = take_label(body); !label.empty(); label = take_label(body)) {
+        BasicBlock* block = block_of(label);
+        builder_.CreateBr(block);
+        builder_.SetInsertPoint(block);
+      }
+      if (!body.empty() && !translate(body)) {
+        calls_.unsupported("asm: " + body.str(), call_);
         return nullptr;
       }
+    }
+    if (branches_) {
+      builder_.CreateBr(after_);
+      builder_.SetInsertPoint(&call_);
     }
     return result();
   }
@@ -90,7 +113,49 @@ class Translator {
     }
   }
 
+  // "LOOP: ": the name, which it takes off.
+  static StringRef take_label(StringRef& text) {
+    const size_t end = text.find_first_of(" .:;{[,");
+    if (end == StringRef::npos || end == 0 || text[end] != ':') return "";
+    if (text.substr(end).starts_with("::")) return "";
+    const StringRef label = text.take_front(end);
+    text = text.drop_front(end + 1).trim();
+    return label;
+  }
+
+  // With branches, registers are memory: a statement may be executed again.
+  void open_blocks() {
+    BasicBlock* before = call_.getParent();
+    after_ = before->splitBasicBlock(&call_);
+    before->getTerminator()->eraseFromParent();
+    builder_.SetInsertPoint(before);
+    builder_.SetCurrentDebugLocation(call_.getDebugLoc());
+    for (unsigned i = 0; i < results_; ++i) {
+      Value* first = values_[i] != nullptr ? values_[i] : builder_.getInt64(0);
+      builder_.CreateStore(as(first, builder_.getInt64Ty()), slot_of("$" + std::to_string(i)));
+    }
+  }
+  BasicBlock* block_of(StringRef label) {
+    BasicBlock*& block = labels_[label.str()];
+    if (block == nullptr)
+      block = BasicBlock::Create(call_.getContext(), "", call_.getFunction(), after_);
+    return block;
+  }
+  BasicBlock* new_block() {
+    return BasicBlock::Create(call_.getContext(), "", call_.getFunction(), after_);
+  }
+  Value* slot_of(const std::string& name) {
+    Value*& slot = slots_[name];
+    if (slot == nullptr) slot = calls_.slot(call_, builder_.getInt64Ty());
+    return slot;
+  }
+
   Value* result() {
+    if (branches_) {
+      for (unsigned i = 0; i < results_; ++i) {
+        values_[i] = builder_.CreateLoad(builder_.getInt64Ty(), slot_of("$" + std::to_string(i)));
+      }
+    }
     Type* type = call_.getType();
     if (results_ == 0) return builder_.getInt32(0);
     if (results_ == 1) return as(or_poison(values_[0], type), type);
@@ -130,6 +195,8 @@ class Translator {
 
   Value* read(StringRef text) {
     unsigned index = 0;
+    if (branches_ && slots_.count(text.str()) != 0)
+      return builder_.CreateLoad(builder_.getInt64Ty(), slots_[text.str()]);
     if (is_operand(text, index)) return index < values_.size() ? values_[index] : nullptr;
     int64_t number = 0;
     if (!text.getAsInteger(0, number)) return builder_.getInt64(static_cast<uint64_t>(number));
@@ -148,7 +215,14 @@ class Translator {
 
   bool write(StringRef text, Value* value) {
     unsigned index = 0;
-    if (is_operand(text, index)) {
+    const bool operand = is_operand(text, index);
+    if (text == "_") return true;  // PTX: nobody needs it
+    if (branches_) {
+      if (operand && index >= results_) return false;
+      builder_.CreateStore(as(value, builder_.getInt64Ty()), slot_of((operand ? "$" : "") + text.str()));
+      return true;
+    }
+    if (operand) {
       if (index >= results_) return false;
       values_[index] = value;
     } else {
@@ -216,12 +290,32 @@ class Translator {
     return true;
   }
 
-  bool translate(const std::string& text) {
-    StringRef rest = StringRef(text).trim();
+  bool translate(StringRef rest) {
+    rest = rest.trim();
+    if (rest.consume_front("@")) {
+      const bool negated = rest.consume_front("!");
+      const auto [guard, body] = rest.split(' ');
+      Value* value = read(guard);
+      if (value == nullptr) return false;
+      value = as(value, builder_.getInt1Ty());
+      if (negated) value = builder_.CreateNot(value);
+      BasicBlock *then = new_block(), *next = new_block();
+      builder_.CreateCondBr(value, then, next);
+      builder_.SetInsertPoint(then);
+      if (!translate(body)) return false;
+      builder_.CreateBr(next);
+      builder_.SetInsertPoint(next);
+      return true;
+    }
     if (rest.starts_with(".reg") || rest.starts_with("griddepcontrol") ||
         rest.starts_with("prefetch"))
       return true;
     const auto [head, tail] = rest.split(' ');
+    if (head == "bra" || head == "bra.uni") {
+      builder_.CreateBr(block_of(tail.trim()));
+      builder_.SetInsertPoint(new_block());  // not reached
+      return true;
+    }
     Statement statement;
     for (const StringRef part : llvm::split(head, '.')) statement.name.push_back(part.str());
     statement.operands = split_list(tail, ',');
@@ -229,7 +323,20 @@ class Translator {
     if (name == "mov") return move(statement);
     if (name == "cvta") return convert_address(statement);
     if (name == "cvt") return convert(statement);
-    if (name == "cp") return copy(statement);
+    if (name == "cp") return statement.has("bulk") ? bulk_copy(statement) : copy(statement);
+    if (name == "mbarrier") return mbarrier(statement);
+    if (name == "setp") return compare(statement);
+    if (name == "selp") return select(statement);
+    if (name == "elect") return elect(statement);
+    if (name == "wgmma") return warpgroup(statement);
+    if (name == "stmatrix") return store_matrix(statement);
+    if (name == "setmaxnreg") {
+      Value* registers = statement.operands.empty() ? nullptr : read(statement.operands[0]);
+      if (registers == nullptr) return false;
+      return call("emucuda_setmaxnreg",
+                  {i32(statement.has("inc")), as(registers, builder_.getInt32Ty())}),
+             true;
+    }
     if (name == "ldmatrix") return matrix(statement);
     if (name == "mma") return multiply(statement);
     if (name == "ld" || name == "st") return access(statement);
@@ -321,9 +428,191 @@ class Translator {
                                                        : builder_.CreateZExtOrTrunc(value, type));
   }
 
-  bool copy(const Statement& statement) {  // cp.async…
-    if (statement.name.size() < 3 || statement.name[1] != "async" || statement.has("bulk"))
+  Value* shared_address(StringRef text) {
+    Value* value = address(text);
+    return value == nullptr ? nullptr : as(value, builder_.getInt32Ty());
+  }
+  Value* integer(StringRef text) {
+    Value* value = read(text);
+    return value == nullptr ? nullptr : as(value, builder_.getInt32Ty());
+  }
+
+  // True if the program does nothing but ask again until the wait succeeds: then it may as well
+  // wait.
+  bool is_waiting_loop() const {
+    if (branches_) return true;
+    const BasicBlock* block = call_.getParent();
+    if (!is_contained(successors(block), block)) return false;
+    return all_of(*block, [&](const Instruction& other) {
+      return &other == &call_ || !other.mayHaveSideEffects() || isa<DbgInfoIntrinsic>(other);
+    });
+  }
+
+  bool mbarrier(const Statement& statement) {
+    const std::vector<std::string>& operands = statement.operands;
+    const std::string& verb = statement.name[1];
+    const auto address_at = [&](size_t i) {
+      return i < operands.size() ? shared_address(operands[i]) : nullptr;
+    };
+    const auto number_at = [&](size_t i) {
+      return i < operands.size() ? integer(operands[i]) : nullptr;
+    };
+    if (verb == "init" || verb == "expect_tx") {
+      Value *at = address_at(0), *count = number_at(1);
+      if (at == nullptr || count == nullptr) return false;
+      return call("emucuda_mbarrier_" + verb, {at, count}), true;
+    }
+    if (verb == "inval") {
+      Value* at = address_at(0);
+      if (at == nullptr) return false;
+      return call("emucuda_mbarrier_inval", {at}), true;
+    }
+    if (verb == "arrive" && !statement.has("noComplete")) {
+      const bool expects = statement.has("expect_tx"), state = operands[0][0] != '[';
+      const size_t first = state ? 1 : 0;
+      Value* at = address_at(first);
+      Value* count = operands.size() > first + 1 ? number_at(first + 1) : i32(1);
+      if (at == nullptr || count == nullptr) return false;
+      const bool wanted = state && operands[0] != "_";
+      Value* phase =
+          wanted ? calls_.call(builder_, "emucuda_mbarrier_phase", builder_.getInt32Ty(), {at}, call_)
+                 : nullptr;
+      call(expects ? "emucuda_mbarrier_arrive_expect_tx" : "emucuda_mbarrier_arrive", {at, count});
+      return !wanted || write(operands[0], phase);
+    }
+    if (verb == "try_wait" || verb == "test_wait") {
+      Value *at = address_at(1), *phase = number_at(2);  // a state is the phase's parity
+      if (at == nullptr || phase == nullptr) return false;
+      if (is_waiting_loop()) {
+        call("emucuda_mbarrier_wait", {at, phase});
+        return write(operands[0], builder_.getTrue());
+      }
+      Value* done = calls_.call(builder_, "emucuda_mbarrier_try_wait", builder_.getInt32Ty(),
+                                {at, phase}, call_);
+      return write(operands[0], builder_.CreateICmpNE(done, i32(0)));
+    }
+    return false;
+  }
+
+  // cp.async.bulk…, cp.reduce.async.bulk…
+  bool bulk_copy(const Statement& statement) {
+    const std::vector<std::string>& operands = statement.operands;
+    if (statement.has("multicast::cluster") || statement.has("prefetch")) return false;
+    if (statement.has("commit_group")) return call("emucuda_bulk_commit_group", {}), true;
+    if (statement.has("wait_group")) {
+      Value* pending = operands.empty() ? nullptr : integer(operands[0]);
+      if (pending == nullptr) return false;
+      return call("emucuda_bulk_wait_group", {pending, i32(statement.has("read"))}), true;
+    }
+    if (statement.has("tensor")) {
+      const bool loads = statement.name.size() > 5 && statement.name[5].find("shared") == 0;
+      if (operands.size() < 2 || statement.name[1] == "reduce" || statement.has("im2col"))
+        return false;
+      const std::string& tensor = operands[loads ? 1 : 0];  // "[map, {x, y}]"
+      const std::vector<std::string> parts =
+          split_list(StringRef(tensor).drop_front().drop_back(), ',');
+      if (parts.size() != 2) return false;
+      Value* map = read(parts[0]);
+      const std::vector<std::string> names = list(parts[1]);
+      Value* coordinates = packed(names, builder_.getInt32Ty());
+      Value* at = shared_address(operands[loads ? 0 : 1]);
+      if (map == nullptr || coordinates == nullptr || at == nullptr) return false;
+      map = as(map, builder_.getPtrTy());
+      if (!loads) return call("emucuda_tma_store", {map, coordinates, i32(names.size()), at}), true;
+      Value* barrier = operands.size() > 2 ? shared_address(operands[2]) : nullptr;
+      if (barrier == nullptr) return false;
+      return call("emucuda_tma_load", {at, map, coordinates, i32(names.size()), barrier}), true;
+    }
+    if (operands.size() < 3) return false;
+    const bool reduces = statement.name[1] == "reduce";
+    if (reduces && !(statement.has("add") && statement.has("f32") && statement.has("global")))
       return false;
+    Value* bytes = integer(operands[2]);
+    if (bytes == nullptr) return false;
+    if (operands.size() > 3 && operands[3][0] == '[') {
+      Value *to = shared_address(operands[0]), *from = address(operands[1]),
+            *barrier = shared_address(operands[3]);
+      if (to == nullptr || from == nullptr || barrier == nullptr || statement.name[3] == "global")
+        return false;
+      return call("emucuda_bulk_load", {to, as(from, builder_.getPtrTy()), bytes, barrier}), true;
+    }
+    Value *to = address(operands[0]), *from = shared_address(operands[1]);
+    if (to == nullptr || from == nullptr) return false;
+    call(reduces ? "emucuda_bulk_reduce_add" : "emucuda_bulk_store",
+         {as(to, builder_.getPtrTy()), from, bytes});
+    return true;
+  }
+
+  bool compare(const Statement& statement) {  // setp.ne.b32 p, a, b
+    if (statement.operands.size() != 3 || statement.name.size() < 3) return false;
+    const std::string &how = statement.name[1], &type = statement.name.back();
+    Value *a = read(statement.operands[1]), *b = read(statement.operands[2]);
+    const unsigned bits = bits_of(statement);
+    if (a == nullptr || b == nullptr || bits == 0) return false;
+    const bool is_float = type == "f32" || type == "f64";
+    Type* kind = type == "f32" ? builder_.getFloatTy()
+                 : is_float    ? builder_.getDoubleTy()
+                               : cast<Type>(builder_.getIntNTy(bits));
+    a = as(a, kind);
+    b = as(b, kind);
+    static const std::map<std::string, std::array<CmpInst::Predicate, 3>> kHow = {
+        {"eq", {CmpInst::ICMP_EQ, CmpInst::ICMP_EQ, CmpInst::FCMP_OEQ}},
+        {"ne", {CmpInst::ICMP_NE, CmpInst::ICMP_NE, CmpInst::FCMP_ONE}},
+        {"lt", {CmpInst::ICMP_ULT, CmpInst::ICMP_SLT, CmpInst::FCMP_OLT}},
+        {"le", {CmpInst::ICMP_ULE, CmpInst::ICMP_SLE, CmpInst::FCMP_OLE}},
+        {"gt", {CmpInst::ICMP_UGT, CmpInst::ICMP_SGT, CmpInst::FCMP_OGT}},
+        {"ge", {CmpInst::ICMP_UGE, CmpInst::ICMP_SGE, CmpInst::FCMP_OGE}}};
+    const auto found = kHow.find(how);
+    if (found == kHow.end()) return false;
+    const CmpInst::Predicate predicate = found->second[is_float ? 2 : type[0] == 's'];
+    return write(statement.operands[0], builder_.CreateCmp(predicate, a, b));
+  }
+
+  bool select(const Statement& statement) {  // selp.b32 d, a, b, p
+    if (statement.operands.size() != 4) return false;
+    Value *a = read(statement.operands[1]), *b = read(statement.operands[2]),
+          *p = read(statement.operands[3]);
+    const unsigned bits = bits_of(statement);
+    if (a == nullptr || b == nullptr || p == nullptr || bits == 0) return false;
+    Type* type = builder_.getIntNTy(bits);
+    return write(statement.operands[0], builder_.CreateSelect(as(p, builder_.getInt1Ty()),
+                                                              as(a, type), as(b, type)));
+  }
+
+  bool elect(const Statement& statement) {  // elect.sync d|p, mask
+    if (statement.operands.size() != 2) return false;
+    const auto [leader, predicate] = StringRef(statement.operands[0]).split('|');
+    Value* elected =
+        calls_.call(builder_, "emucuda_elect_sync", builder_.getInt32Ty(), {}, call_);
+    return write(leader.trim(), i32(0)) &&
+           write(predicate.trim(), builder_.CreateICmpNE(elected, i32(0)));
+  }
+
+  bool warpgroup(const Statement& statement) {  // wgmma.mma_async: see wgmma.cpp
+    const std::string& verb = statement.name[1];
+    if (verb == "fence" || verb == "commit_group") return call("emucuda_wgmma_" + verb, {}), true;
+    if (verb != "wait_group" || statement.operands.size() != 1) return false;
+    Value* pending = integer(statement.operands[0]);
+    if (pending == nullptr) return false;
+    return call("emucuda_wgmma_wait_group", {pending}), true;
+  }
+
+  bool store_matrix(const Statement& statement) {  // stmatrix.sync.aligned.m8n8.x4.shared.b16
+    if (statement.operands.size() != 2 || statement.has("trans") || !statement.has("x4"))
+      return false;
+    Value* to = shared_address(statement.operands[0]);
+    Value* memory = packed(list(statement.operands[1]), builder_.getInt32Ty());
+    if (to == nullptr || memory == nullptr) return false;
+    return call("emucuda_stmatrix_x4", {to, memory}), true;
+  }
+
+  bool copy(const Statement& statement) {  // cp.async…
+    if (statement.name.size() < 3 || statement.name[1] != "async") return false;
+    if (statement.has("mbarrier")) {  // cp.async.mbarrier.arrive[.noinc]
+      Value* at = statement.operands.empty() ? nullptr : shared_address(statement.operands[0]);
+      if (at == nullptr || !statement.has("noinc")) return false;
+      return call("emucuda_cp_async_mbarrier_arrive", {at}), true;
+    }
     if (statement.has("commit_group")) return call("emucuda_cp_async_commit_group", {}), true;
     if (statement.has("wait_all")) return call("emucuda_cp_async_wait_all", {}), true;
     if (statement.has("wait_group")) {
@@ -402,19 +691,46 @@ class Translator {
       if (mask == nullptr) return false;
       return call("emucuda_bar_warp_sync", {as(mask, builder_.getInt32Ty())}), true;
     }
-    if (!statement.has("sync") || statement.operands.empty() || statement.operands.size() > 2)
+    if (statement.has("cluster")) {  // the emulator waits where the program waits
+      if (statement.has("arrive")) return true;
+      return call("emucuda_cluster_sync", {}), true;
+    }
+    if (statement.has("red")) {  // barrier.red.or.pred.aligned q, id, threads, p
+      const size_t n = statement.operands.size();
+      if (!statement.has("or") || n != 4) return false;
+      Value *id = integer(statement.operands[1]), *threads = integer(statement.operands[2]),
+            *condition = read(statement.operands[3]);
+      if (id == nullptr || threads == nullptr || condition == nullptr) return false;
+      Value* any = calls_.call(
+          builder_, "emucuda_barrier_red_or", builder_.getInt32Ty(),
+          {id, threads,
+           builder_.CreateZExt(as(condition, builder_.getInt1Ty()), builder_.getInt32Ty())},
+          call_);
+      return write(statement.operands[0], builder_.CreateICmpNE(any, i32(0)));
+    }
+    const bool arrives = statement.has("arrive");
+    if ((!statement.has("sync") && !arrives) || statement.operands.empty() ||
+        statement.operands.size() > 2)
       return false;
     Value* id = read(statement.operands[0]);
     Value* threads =
         statement.operands.size() == 2 ? read(statement.operands[1]) : builder_.getInt32(0);
     if (id == nullptr || threads == nullptr) return false;
-    return call("emucuda_barrier_sync_cnt",
+    return call(arrives ? "emucuda_barrier_arrive" : "emucuda_barrier_sync_cnt",
                 {as(id, builder_.getInt32Ty()), as(threads, builder_.getInt32Ty())}),
            true;
   }
 
   bool fence(const Statement& statement) {
-    if (statement.has("proxy") || statement.has("mbarrier_init")) return false;
+    if (statement.has("mbarrier_init")) return call("emucuda_fence_mbarrier_init", {}), true;
+    if (statement.has("proxy")) {
+      if (!statement.has("async")) return false;
+      const bool shared = statement.has("shared::cta") || statement.has("shared::cluster"),
+                 global = statement.has("global");
+      if (!global) call("emucuda_fence_proxy_async", {});
+      if (!shared) call("emucuda_fence_proxy_async_global", {});
+      return true;
+    }
     return call("emucuda_fence", {}), true;
   }
 
@@ -429,6 +745,16 @@ class Translator {
     }
     const bool is_float = type == "f32" || type == "f64";
     unsigned bits = 0;
+    if (type == "pred" && !in.empty()) {
+      for (Value*& value : in) value = as(value, builder_.getInt1Ty());
+      Value* out = name == "not"                     ? builder_.CreateNot(in[0])
+                   : in.size() < 2                   ? nullptr
+                   : name == "and"                   ? builder_.CreateAnd(in[0], in[1])
+                   : name == "or"                    ? builder_.CreateOr(in[0], in[1])
+                   : name == "xor"                   ? builder_.CreateXor(in[0], in[1])
+                                                     : nullptr;
+      return out != nullptr && write(statement.operands[0], out);
+    }
     if (in.empty() || StringRef(type).drop_front().getAsInteger(10, bits) || bits > 64)
       return false;
     Type* kind = type == "f32"   ? builder_.getFloatTy()
@@ -470,6 +796,29 @@ class Translator {
       if (name == "and") out = builder_.CreateAnd(in[0], in[1]);
       if (name == "or") out = builder_.CreateOr(in[0], in[1]);
       if (name == "xor") out = builder_.CreateXor(in[0], in[1]);
+      if (name == "max")
+        out = builder_.CreateBinaryIntrinsic(type[0] == 's' ? Intrinsic::smax : Intrinsic::umax,
+                                             in[0], in[1]);
+      if (name == "min")
+        out = builder_.CreateBinaryIntrinsic(type[0] == 's' ? Intrinsic::smin : Intrinsic::umin,
+                                             in[0], in[1]);
+      if (name == "shl" || name == "shr") {  // PTX: a count of the width or more shifts all out
+        Value* count = as(in[1], kind);
+        Value* most = ConstantInt::get(kind, bits - 1);
+        Value* within = builder_.CreateICmpULE(count, most);
+        Value* safe = builder_.CreateSelect(within, count, most);
+        if (name == "shr" && type[0] == 's') {
+          out = builder_.CreateAShr(in[0], safe);
+        } else {
+          out = name == "shl" ? builder_.CreateShl(in[0], safe) : builder_.CreateLShr(in[0], safe);
+          out = builder_.CreateSelect(within, out, ConstantInt::get(kind, 0));
+        }
+      }
+    } else if (!is_float && in.size() == 1) {
+      if (name == "not") out = builder_.CreateNot(in[0]);
+      if (name == "neg") out = builder_.CreateNeg(in[0]);
+    } else if (!is_float && in.size() == 3 && name == "mad" && statement.has("lo")) {
+      out = builder_.CreateAdd(builder_.CreateMul(in[0], in[1]), in[2]);
     }
     return out != nullptr && write(statement.operands[0], out);
   }
@@ -480,6 +829,10 @@ class Translator {
   std::vector<Value*> values_;  // by operand number
   unsigned results_ = 0;
   std::map<std::string, Value*> registers_;  // declared in the statement
+  bool branches_ = false;                    // then registers and results are in memory:
+  std::map<std::string, Value*> slots_;
+  std::map<std::string, BasicBlock*> labels_;
+  BasicBlock* after_ = nullptr;  // what follows the asm statement
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 // it can be compiled for any machine. In order:
 //
 //   join_struct_copies   an aligned copy of 2 to 16 bytes becomes one access
+//   keep_accumulators    the registers of a wgmma stay variables
 //   optimize             as for a GPU: inlines, keeps locals in registers
 //   place_shared         a __shared__ variable becomes a number, its address in the shared window
 //   Rewriter             loads, stores, atomics, intrinsics, divisions, asm become calls
@@ -29,6 +30,7 @@
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Object/ELFObjectFile.h>
 #include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/CommandLine.h>
 #include <llvm/Support/FileSystem.h>
 #include <llvm/Support/SourceMgr.h>
 #include <llvm/Support/TargetSelect.h>
@@ -45,6 +47,7 @@
 
 #include "common/cuda/place.hpp"
 #include "common/cuda/ptx.hpp"
+#include "common/cuda/wgmma.hpp"
 #include "common/cuda/window.hpp"
 
 using namespace llvm;
@@ -112,6 +115,9 @@ void join_struct_copies(Module& module) {
 }
 
 void optimize(Module& module) {
+  // It would replace the load of a vector by loads of its elements, where a GPU makes one access.
+  const char* const options_of_llvm[] = {"emucuda_retarget", "-disable-vector-combine"};
+  cl::ParseCommandLineOptions(2, options_of_llvm);
   std::string error;
   const Target* target = TargetRegistry::lookupTarget(module.getTargetTriple(), error);
   std::unique_ptr<TargetMachine> machine(
@@ -619,12 +625,14 @@ int run(const std::string& in, const std::string& out, const std::string& librar
   const std::unique_ptr<Module> module = parseIRFile(in, diagnostic, context);
   if (module == nullptr) throw std::runtime_error(in + ": " + diagnostic.getMessage().str());
 
-  mark_kernels(*module);
-  join_struct_copies(*module);
-  optimize(*module);
-  const std::map<Function*, KernelShared> kernels = place_shared(*module);
   const std::set<std::string> exported = exported_names(library);
   const Places places(system);
+  mark_kernels(*module);
+  join_struct_copies(*module);
+  Calls calls(*module, exported, places);
+  if (!keep_accumulators(*module, calls)) return 2;
+  optimize(*module);
+  const std::map<Function*, KernelShared> kernels = place_shared(*module);
   Rewriter rewriter(*module, exported, places);
   rewriter.run();
   if (rewriter.failed()) return 2;

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string>
 
+#include "common/tensor_map.hpp"
+
 namespace emucuda {
 
 // The three that device code can end a launch with; include/emucuda_api.h has all errors.
@@ -23,6 +25,8 @@ bool is_constant(const void* p, size_t bytes);
 uint32_t running_static_bytes();
 /// Blocks that have arrived at the grid's barrier, in all its uses in this launch.
 int* grid_barrier();
+/// The box of a tensor map that cuTensorMapEncodeTiled has written, or nullptr.
+const fa::TensorBox* tensor_box(const void* map);
 /// malloc and free in a kernel.
 void* device_malloc(size_t bytes);
 void device_free(void* p);

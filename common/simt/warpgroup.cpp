@@ -257,7 +257,9 @@ void Warpgroup::give_back(int w, const Thread& last, std::span<const float* cons
     d->in_flight[w] = false;
     const Site site = operations_[static_cast<size_t>(d->last - first_)].site;
     const float* const own = d->of[w * kWarpSize + last.lane];
-    if (std::find(registers.begin(), registers.end(), own) == registers.end()) {
+    // In a CUDA file a wait names none: the compiler finds out which registers it returns.
+    if (!block_.launch().run.cuda_rules &&
+        std::find(registers.begin(), registers.end(), own) == registers.end()) {
       report(w * kWarpSize, site, HazardKind::kRegistersInFlight,
              "has its accumulators in flight up to the wgmma_wait at " + to_string(wait) +
                  ", which does not name them: the wait that returns accumulators must name them");

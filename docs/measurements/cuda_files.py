@@ -18,8 +18,7 @@ import subprocess
 import tempfile
 
 TABLE = pathlib.Path(__file__).resolve().parent / "cuda_files.csv"
-LLM = [(r"int B = \d+;", "int B = 2;"), (r"int T = 1024;", "int T = 64;"), (r"int V = 50257;", "int V = 1030;"),
-       (r"int Vp = 50304;", "int Vp = 1088;")]
+LLM = [(r"\bB = \d+;", "B = 2;"), (r"\bT = 1024;", "T = 64;"), (r"\bV = 50257;", "V = 1030;")]
 HEADS = [(r"int C = 768;", "int C = 128;"), (r"int NH = 12;", "int NH = 2;")]
 EDITS = {  # file: changes of its main's sizes
     r"dev/cuda/(attention|trimat)": LLM + HEADS,
@@ -31,7 +30,8 @@ EDITS = {  # file: changes of its main's sizes
 OPTIONS = {
     r"^sgemm.cu": ["{repository}/src/runner.cu", "-I{repository}/src"],
     r"^src/(mma|wmma|simt)": ["-I{repository}/src/common"],
-    r"^Samples/": ["-I{repository}/Common", "-I{directory}"],
+    r"flash-attn/mma": ["-I{repository}/kernels/flash-attn/utils"],
+    r"^Samples/": ["-I{repository}/Common"],
     r"mergeSort.cu": ["{directory}/bitonic.cu", "{directory}/main.cpp", "{directory}/mergeSort_host.cpp",
                       "{directory}/mergeSort_validate.cpp"],
     r"simpleAtomicIntrinsics.cu": ["{directory}/simpleAtomicIntrinsics_cpu.cpp"],

@@ -167,3 +167,5 @@ static inline __device__ __nv_bfloat16 atomicAdd(__nv_bfloat16* p, __nv_bfloat16
   } while (old != expected);
   return __ushort_as_bfloat16(old);
 }
+EMUCUDA_CACHED_STRUCT(__nv_bfloat16)
+EMUCUDA_CACHED_STRUCT(__nv_bfloat162)

@@ -161,3 +161,5 @@ static inline __device__ __half atomicAdd(__half* p, __half value) {
   } while (old != expected);
   return __ushort_as_half(old);
 }
+EMUCUDA_CACHED_STRUCT(__half)
+EMUCUDA_CACHED_STRUCT(__half2)

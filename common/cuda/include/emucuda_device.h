@@ -140,18 +140,17 @@ EMUCUDA_CACHED(unsigned long long)
 EMUCUDA_CACHED(float)
 EMUCUDA_CACHED(double)
 #undef EMUCUDA_CACHED
-#define EMUCUDA_CACHED(T)                                        \
+#define EMUCUDA_CACHED_STRUCT(T)                                        \
   __device__ static inline T __ldcg(const T* p) { return *p; }   \
   __device__ static inline T __ldca(const T* p) { return *p; }   \
   __device__ static inline T __ldcs(const T* p) { return *p; }   \
   __device__ static inline void __stcg(T* p, T value) { *p = value; } \
   __device__ static inline void __stcs(T* p, T value) { *p = value; } \
   __device__ static inline void __stwt(T* p, T value) { *p = value; }
-EMUCUDA_CACHED(float2)
-EMUCUDA_CACHED(float4)
-EMUCUDA_CACHED(int2)
-EMUCUDA_CACHED(int4)
-EMUCUDA_CACHED(uint2)
-EMUCUDA_CACHED(uint4)
-EMUCUDA_CACHED(double2)
-#undef EMUCUDA_CACHED
+EMUCUDA_CACHED_STRUCT(float2)
+EMUCUDA_CACHED_STRUCT(float4)
+EMUCUDA_CACHED_STRUCT(int2)
+EMUCUDA_CACHED_STRUCT(int4)
+EMUCUDA_CACHED_STRUCT(uint2)
+EMUCUDA_CACHED_STRUCT(uint4)
+EMUCUDA_CACHED_STRUCT(double2)

@@ -39,7 +39,7 @@ def expected_of(file):
 
 def check_right(program, file):
     options = [option for option in re.findall(r"^// options: (.*)$", file.read_text(encoding="utf-8"), re.M)]
-    status, output, report = emucuda(program, file, *(" ".join(options).split()))
+    status, output, report = emucuda(program, file, *(" ".join(options).replace("{here}", str(HERE)).split()))
     if status != 0 or report is None or report["hazards"]:
         return f"exit status {status}, expected 0 without hazards\n{output}"
     return None
@@ -93,6 +93,53 @@ def check_unsupported(program, file):
     return None if status == 2 and report is None else f"exit status {status}, expected 2\n{output}"
 
 
+def check_stops(program, file):
+    """However a program ends, its exit status is the shell's and one sentence says why."""
+    for word, expected, sentence in re.findall(r"(?m)^#ifdef (\w+)  // (\d+) (.*)$", file.read_text(encoding="utf-8")):
+        status, output, report = emucuda(program, file, "-D", word)
+        if status != int(expected) or report is None or sentence not in output:
+            return f"-D {word}: exit status {status}, expected {expected} and the words {sentence!r}\n{output}"
+    return None
+
+
+def check_tools(program, file):
+    """--tool selects hazards, and --sarif has them with their places."""
+    kinds = {"memcheck": "out_of_bounds", "racecheck": "write_write", "initcheck": "uninitialized_read",
+             "synccheck": "barrier_divergence"}
+    with tempfile.TemporaryDirectory() as directory:
+        compiled = pathlib.Path(directory) / "program"
+        done = subprocess.run([program, str(file), "-D", "WRONG", "-o", str(compiled)], timeout=120)
+        if done.returncode != 0:
+            return "-o does not leave a program"
+        every, found = emucuda(program, compiled)[2], set()
+        for tool, kind in kinds.items():
+            sarif = pathlib.Path(directory) / "report.sarif"
+            _, output, report = emucuda(program, compiled, "--tool", tool, "--sarif", str(sarif))
+            own = places(report)
+            if kind not in {name for name, _ in own} or found & own:
+                return f"--tool {tool}: {sorted(own)}\n{output}"
+            found |= own
+            results = json.loads(sarif.read_text(encoding="utf-8"))["runs"][0]["results"]
+            lines = {(result["ruleId"], result["locations"][0]["physicalLocation"]["region"]["startLine"])
+                     for result in results}
+            if lines != own:
+                return f"--sarif has {sorted(lines)}, the report {sorted(own)}"
+        return None if found == places(every) else f"no tool has {sorted(places(every) - found)}"
+
+
+def check_usage(program, file):
+    """Bad usage: exit status 2 and one line that says what is wrong."""
+    for options, sentence in ((["--tool", "x"], "expected memcheck, racecheck"), (["--schedule-seed", "x"], "expected a number"),
+                              (["--device", "gpu"], "--device gpu: there is no"), (["missing.cu"], "missing.cu: no such file"),
+                              (["--what"], "no such option")):
+        if options == ["--device", "gpu"] and pathlib.Path("/dev/nvidiactl").exists():
+            continue
+        status, output, report = emucuda(program, file, *options)
+        if status != 2 or report is not None or not re.fullmatch(rf"error: .*{re.escape(sentence)}.*\n", output):
+            return f"{options}: exit status {status}\n{output}"
+    return None
+
+
 def check_profile(program, file):
     """Counters of a kernel whose traffic is known: 32 columns of a tile without and with padding."""
     status, output, report = emucuda(program, file, "--profile")
@@ -117,6 +164,8 @@ def main():
         if names and file.stem not in names:
             continue
         text = file.read_text(encoding="utf-8")
+        if not re.search(r"\bmain\(", text):
+            continue
         if "// unsupported " in text:
             checks.append((check_unsupported, file))
             continue
@@ -125,8 +174,12 @@ def main():
             checks.append((check_wrong, file))
         if file.stem == "vector_add":
             checks.append((check_place, file))
+            checks.append((check_usage, file))
         if file.stem == "hazards":
             checks.append((check_seeds, file))
+            checks.append((check_tools, file))
+        if file.stem == "stops":
+            checks.append((check_stops, file))
     if not checks:
         sys.exit("no such test")
     with ThreadPoolExecutor(2) as pool:
