@@ -140,8 +140,8 @@ void emucuda_wgmma(float* d, int n, uint32_t* a, uint64_t descriptor_a, uint64_t
                      std::string(file) + ":" + std::to_string(line) +
                          ": the registers of a wgmma must be one array here, in its order"};
   }
-  constexpr emulator::WgmmaType kTypes[] = {
-      emulator::WgmmaType::bf16, emulator::WgmmaType::fp16, emulator::WgmmaType::e4m3};
+  constexpr emulator::WgmmaType kTypes[] = {emulator::WgmmaType::bf16, emulator::WgmmaType::fp16,
+                                            emulator::WgmmaType::e4m3};
   emulator::detail::wgmma(d, n, a, descriptor_a, descriptor_b, accumulate != 0, (kind & 4) != 0,
                           (kind & 8) != 0, kTypes[kind & 3], line, file);
 }

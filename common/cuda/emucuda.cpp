@@ -376,6 +376,7 @@ void print_profile(const ordered_json& report) {
       std::cerr << "  lines with the most wavefronts and sectors (ideal in brackets):\n";
     for (size_t i = 0; i < std::min<size_t>(lines.size(), 8); ++i) {
       const ordered_json& line = lines[i];
+      if (!line["where"].is_string()) continue;  // the compiler's own
       std::fprintf(stderr, "    %s", line["where"].get<std::string>().c_str());
       if (line["shared_wavefronts"] != 0) {
         std::fprintf(stderr, "   wavefronts %lld (%lld)",
@@ -550,9 +551,12 @@ int main(int argc, char** argv) {
     const Options options = parse(argc, argv);
     const Directory directory;
     if (options.device == "gpu") return run_on_gpu(options, directory.path);
-    const bool compiled =
-        options.files.size() == 1 && access(options.files[0].c_str(), X_OK) == 0 &&
-        read_file(options.files[0]).compare(0, 4, "\x7f" "ELF") == 0;
+    const bool compiled = options.files.size() == 1 &&
+                          access(options.files[0].c_str(), X_OK) == 0 &&
+                          read_file(options.files[0])
+                                  .compare(0, 4,
+                                           "\x7f"
+                                           "ELF") == 0;
     const fs::path program =
         compiled ? fs::canonical(options.files[0]) : compile(options, directory.path);
     if (program.empty()) return 2;

@@ -216,10 +216,11 @@ class Translator {
   bool write(StringRef text, Value* value) {
     unsigned index = 0;
     const bool operand = is_operand(text, index);
-    if (text == "_") return true;  // PTX: nobody needs it
+    if (text == "_") return true;  // PTX: the result is not used
     if (branches_) {
       if (operand && index >= results_) return false;
-      builder_.CreateStore(as(value, builder_.getInt64Ty()), slot_of((operand ? "$" : "") + text.str()));
+      builder_.CreateStore(as(value, builder_.getInt64Ty()),
+                           slot_of((operand ? "$" : "") + text.str()));
       return true;
     }
     if (operand) {
@@ -474,9 +475,9 @@ class Translator {
       Value* count = operands.size() > first + 1 ? number_at(first + 1) : i32(1);
       if (at == nullptr || count == nullptr) return false;
       const bool wanted = state && operands[0] != "_";
-      Value* phase =
-          wanted ? calls_.call(builder_, "emucuda_mbarrier_phase", builder_.getInt32Ty(), {at}, call_)
-                 : nullptr;
+      Value* phase = wanted ? calls_.call(builder_, "emucuda_mbarrier_phase", builder_.getInt32Ty(),
+                                          {at}, call_)
+                            : nullptr;
       call(expects ? "emucuda_mbarrier_arrive_expect_tx" : "emucuda_mbarrier_arrive", {at, count});
       return !wanted || write(operands[0], phase);
     }
@@ -575,15 +576,14 @@ class Translator {
     const unsigned bits = bits_of(statement);
     if (a == nullptr || b == nullptr || p == nullptr || bits == 0) return false;
     Type* type = builder_.getIntNTy(bits);
-    return write(statement.operands[0], builder_.CreateSelect(as(p, builder_.getInt1Ty()),
-                                                              as(a, type), as(b, type)));
+    return write(statement.operands[0],
+                 builder_.CreateSelect(as(p, builder_.getInt1Ty()), as(a, type), as(b, type)));
   }
 
   bool elect(const Statement& statement) {  // elect.sync d|p, mask
     if (statement.operands.size() != 2) return false;
     const auto [leader, predicate] = StringRef(statement.operands[0]).split('|');
-    Value* elected =
-        calls_.call(builder_, "emucuda_elect_sync", builder_.getInt32Ty(), {}, call_);
+    Value* elected = calls_.call(builder_, "emucuda_elect_sync", builder_.getInt32Ty(), {}, call_);
     return write(leader.trim(), i32(0)) &&
            write(predicate.trim(), builder_.CreateICmpNE(elected, i32(0)));
   }
@@ -747,12 +747,12 @@ class Translator {
     unsigned bits = 0;
     if (type == "pred" && !in.empty()) {
       for (Value*& value : in) value = as(value, builder_.getInt1Ty());
-      Value* out = name == "not"                     ? builder_.CreateNot(in[0])
-                   : in.size() < 2                   ? nullptr
-                   : name == "and"                   ? builder_.CreateAnd(in[0], in[1])
-                   : name == "or"                    ? builder_.CreateOr(in[0], in[1])
-                   : name == "xor"                   ? builder_.CreateXor(in[0], in[1])
-                                                     : nullptr;
+      Value* out = name == "not"   ? builder_.CreateNot(in[0])
+                   : in.size() < 2 ? nullptr
+                   : name == "and" ? builder_.CreateAnd(in[0], in[1])
+                   : name == "or"  ? builder_.CreateOr(in[0], in[1])
+                   : name == "xor" ? builder_.CreateXor(in[0], in[1])
+                                   : nullptr;
       return out != nullptr && write(statement.operands[0], out);
     }
     if (in.empty() || StringRef(type).drop_front().getAsInteger(10, bits) || bits > 64)

@@ -45,8 +45,7 @@ extern "C" {
 
 int cuTensorMapEncodeTiled(void* map, int type, uint32_t rank, void* data, const uint64_t* sizes,
                            const uint64_t* strides, const uint32_t* box,
-                           const uint32_t* element_strides, int interleave, int swizzle, int,
-                           int) {
+                           const uint32_t* element_strides, int interleave, int swizzle, int, int) {
   constexpr int kInvalid = 1, kBytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
   constexpr fa::Swizzle kSwizzles[] = {fa::Swizzle::none, fa::Swizzle::bytes_32,
                                        fa::Swizzle::bytes_64, fa::Swizzle::bytes_128};

@@ -111,14 +111,18 @@ class Keeper {
       for (const StringRef name : product.a) a.push_back(variable(name));
     }
     Value* descriptor = a_in_registers ? builder_.getInt64(0) : value(product.a[0]);
-    if (accumulate == nullptr || b == nullptr || descriptor == nullptr || is_contained(d, nullptr) ||
-        is_contained(a, nullptr)) {
+    if (accumulate == nullptr || b == nullptr || descriptor == nullptr ||
+        is_contained(d, nullptr) || is_contained(a, nullptr)) {
       return fail("wgmma whose registers are no variables");
     }
     Value* none = ConstantPointerNull::get(builder_.getPtrTy());
     const std::vector<Value*> arguments = {
-        d[0], builder_.getInt32(static_cast<unsigned>(product.n)), a_in_registers ? a[0] : none,
-        descriptor, b, builder_.CreateZExtOrTrunc(accumulate, builder_.getInt32Ty()),
+        d[0],
+        builder_.getInt32(static_cast<unsigned>(product.n)),
+        a_in_registers ? a[0] : none,
+        descriptor,
+        b,
+        builder_.CreateZExtOrTrunc(accumulate, builder_.getInt32Ty()),
         builder_.getInt32(static_cast<unsigned>(type->second | product.mn_major_a << 2 |
                                                 product.mn_major_b << 3)),
         builder_.CreateZExt(builder_.CreateAnd(neighbours(d), neighbours(a)),
@@ -234,10 +238,9 @@ bool keep_accumulators(Module& module, Calls& calls) {
     auto* text = cast<InlineAsm>(other->getCalledOperand());
     const std::string constraints = text->getConstraintString();
     if (StringRef(constraints).contains("~{memory}")) continue;
-    other->setCalledOperand(InlineAsm::get(text->getFunctionType(), text->getAsmString(),
-                                           constraints + (constraints.empty() ? "" : ",") +
-                                               "~{memory}",
-                                           true));
+    other->setCalledOperand(
+        InlineAsm::get(text->getFunctionType(), text->getAsmString(),
+                       constraints + (constraints.empty() ? "" : ",") + "~{memory}", true));
     other->removeFnAttr(Attribute::Memory);
   }
   bool done = true;

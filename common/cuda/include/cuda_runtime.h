@@ -24,6 +24,7 @@
 #define __CUDA_API_VERSION 12030
 #define __CUDART_API_VERSION 12030
 #define __DRIVER_TYPES_H__
+#define __CUDA_RUNTIME_H__
 #define __CUDACC_VER_MAJOR__ 12
 #define __CUDACC_VER_MINOR__ 3
 
@@ -31,6 +32,7 @@
 
 #include <climits>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -39,6 +41,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #ifndef __CUDACC__
 #define __CUDACC__
@@ -56,6 +59,7 @@
 #include "emucuda_device.h"
 
 #include <__clang_cuda_cmath.h>
+enum cudaComputeMode { cudaComputeModeDefault, cudaComputeModeExclusive, cudaComputeModeProhibited, cudaComputeModeExclusiveProcess };
 typedef unsigned cuuint32_t;
 typedef unsigned long long cuuint64_t;
 // What clang's header of intrinsics expects from the toolkit's.

@@ -20,7 +20,8 @@ int main(int argc, char**) {
   *(volatile int*)(size_t)argc = 1;
 #endif
 #ifdef DIVIDE  // 136 the host code divided by zero
-  std::printf("%d\n", 1 / (argc - 1));
+  volatile int zero = argc - 1;
+  std::printf("%d\n", 1 / zero);
 #endif
 #ifdef SPIN  // 1 deadlock: in kernel spin
   spin<<<1, 1>>>(p);
