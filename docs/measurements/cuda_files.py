@@ -19,6 +19,7 @@ import subprocess
 import tempfile
 
 TABLE = pathlib.Path(__file__).resolve().parent / "cuda_files.csv"
+COUNTERS = ("shared_load_wavefronts", "shared_load_wavefronts_ideal", "global_load_sectors", "global_load_sectors_ideal")
 LLM = [(r"\bB = \d+;", "B = 2;"), (r"\bT = 1024;", "T = 64;"), (r"\bV = 50257;", "V = 1030;"),
        (r"block_sizes\[\] = \{[^}]*\}", "block_sizes[] = {32, 64}")]
 HEADS = [(r"int C = 768;", "int C = 128;"), (r"int NH = 12;", "int NH = 2;")]
@@ -109,7 +110,8 @@ static int compare(const std::vector<double>& want, const std::vector<double>& g
   std::printf("%d wrong, largest error %g, %s\n", wrong, worst, cudaGetErrorString(error));
   return wrong != 0;
 }
-template <class T> int compare_attention(const T* q, const T* k, const T* v, const T* o, int heads, int n, int d, double bound) {
+template <class T>
+int compare_attention(const T* q, const T* k, const T* v, const T* o, int heads, int n, int d, double bound) {
   std::vector<double> want, got;
   for (int h = 0; h < heads; ++h) for (int i = 0; i < n; ++i) {
     std::vector<double> s(n), row(d); double most = -INFINITY, sum = 0; const size_t base = (size_t)h * n * d;
@@ -209,8 +211,8 @@ def measure(row, program, compile_seconds, emucuda, directory, seconds):
     report_file = directory / "report.json"
     report_file.unlink(missing_ok=True)
     arguments = [argument.format(kernel=row["kernel"]) for argument in chosen(ARGUMENTS, row["file"], [])]
-    status, output, used = run([emucuda, str(program), "--once", "--profile", "--json", str(report_file), "--", *arguments],
-                               seconds, directory)
+    command = [emucuda, str(program), "--once", "--profile", "--json", str(report_file), "--", *arguments]
+    status, output, used = run(command, seconds, directory)
     print("\n".join(output.splitlines()[-12:]))
     row["seconds"] = f"{compile_seconds + used:.1f}"
     if status is None or status == 128 + signal.SIGKILL:
@@ -222,10 +224,11 @@ def measure(row, program, compile_seconds, emucuda, directory, seconds):
     report = json.loads(report_file.read_text(encoding="utf-8"))
     hazards = report["hazards"]
     own = report["program"]["exit"]
-    row["right"] = "yes" if own == 0 and not re.search(r"(?i)(?<!\b0 )\bfail|mismatch", output.split("\nkernel ")[0]) else "no"
+    complains = re.search(r"(?i)(?<!\b0 )\bfail|mismatch", output.split("\nkernel ")[0])
+    row["right"] = "yes" if own == 0 and not complains else "no"
     row["hazards"] = len(hazards)
     row["kinds_at_lines"] = " ".join(f'{hazard["kind"]}@{str(hazard["where"]).rpartition("/")[2]}' for hazard in hazards)
-    for key in ("shared_load_wavefronts", "shared_load_wavefronts_ideal", "global_load_sectors", "global_load_sectors_ideal"):
+    for key in COUNTERS:
         row[key] = sum(kernel["profile"][key] for kernel in report["kernels"])
     row["missing"] = "" if own == 0 else f"its main ends with {own}" if own < 128 else report["program"]["stopped"]
 
@@ -246,8 +249,8 @@ def main():
             writer.writeheader()
             writer.writerows(rows)
 
-    mine = [row for row in rows
-            if re.search(own.only, f'{row["repository"]}/{row["file"]}:{row["kernel"]}') and row["right"] != "needs a library"]
+    mine = [row for row in rows if row["right"] != "needs a library"
+            and re.search(own.only, f'{row["repository"]}/{row["file"]}:{row["kernel"]}')]
     for file in dict.fromkeys((row["repository"], row["file"]) for row in mine):
         with tempfile.TemporaryDirectory() as name:
             directory = pathlib.Path(name)
@@ -257,12 +260,12 @@ def main():
                                         str(program)], own.seconds, directory)
             for row in group:
                 print(f'== {row["file"]} {row["kernel"]}', flush=True)
-                for key in ("hazards", "kinds_at_lines", "shared_load_wavefronts", "shared_load_wavefronts_ideal",
-                            "global_load_sectors", "global_load_sectors_ideal"):
+                for key in ("hazards", "kinds_at_lines", *COUNTERS):
                     row[key] = ""
                 if status != 0:
                     error = next((line for line in output.splitlines() if "error:" in line), "the compiler was stopped")
-                    row.update(right="no", missing=re.sub(r"^.*?error: ", "does not compile: ", error), seconds=f"{used:.1f}")
+                    missing = re.sub(r"^.*?error: ", "does not compile: ", error)
+                    row.update(right="no", missing=missing, seconds=f"{used:.1f}")
                     print(output[-1500:])
                 else:
                     measure(row, program, used, str(own.emucuda.resolve()), directory, own.seconds)

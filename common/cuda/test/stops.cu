@@ -21,7 +21,7 @@ int main(int argc, char**) {
 #endif
 #ifdef DIVIDE  // 136 the host code divided by zero
   volatile int zero = argc - 1;
-  std::printf("%d\n", 1 / zero);
+  std::printf("%d\n", 100 / zero);
 #endif
 #ifdef SPIN  // 1 deadlock: in kernel spin
   spin<<<1, 1>>>(p);

@@ -129,9 +129,10 @@ def check_tools(program, file):
 
 def check_usage(program, file):
     """Bad usage: exit status 2 and one line that says what is wrong."""
-    for options, sentence in ((["--tool", "x"], "expected memcheck, racecheck"), (["--schedule-seed", "x"], "expected a number"),
-                              (["--device", "gpu"], "--device gpu: there is no"), (["missing.cu"], "missing.cu: no such file"),
-                              (["--what"], "no such option")):
+    for options, sentence in ((["--tool", "x"], "expected memcheck, racecheck"),
+                              (["--schedule-seed", "x"], "expected a number"),
+                              (["--device", "gpu"], "--device gpu: there is no"),
+                              (["missing.cu"], "missing.cu: no such file"), (["--what"], "no such option")):
         if options == ["--device", "gpu"] and pathlib.Path("/dev/nvidiactl").exists():
             continue
         status, output, report = emucuda(program, file, *options)
