@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "common/operation.hpp"
+#include "common/check.hpp"
 
 namespace fa {
 
@@ -47,7 +47,6 @@ Accuracy accuracy_of(const Problem& asked, const Problem& rounded, std::span<con
 // Returns the verdict on a kernel that rounds its inputs. O and LSE must be as close to the exact
 // answer for `rounded` as rounding P and O allows (check_output). The distance of O to the answer
 // for `asked` must be at most that bound plus twice the expected error.
-Verdict check_rounding(const Problem& asked, const Problem& rounded,
-                       std::span<const std::vector<float>> outputs, uint64_t seed);
+Verdict check_rounding(const Tensors& asked, const Problem& rounded, uint64_t seed);
 
 }  // namespace fa

@@ -226,27 +226,6 @@ nlohmann::json report(const NamedGradient& gradient) {
           {"first_bad", first_bad}};
 }
 
-Verdict check_backward(const Problem& problem, std::span<const std::vector<float>> outputs,
-                       uint64_t seed) {
-  const GradientCheck check =
-      check_gradients(problem, problem.more.at(0), outputs[0], outputs[1], outputs[2], seed);
-  const auto gradients = named(check, problem);
-  const NamedGradient& worst = *std::max_element(
-      gradients.begin(), gradients.end(), [](const NamedGradient& a, const NamedGradient& b) {
-        return badness(*a.comparison) < badness(*b.comparison);
-      });
-  nlohmann::json json = report(worst);
-  json["passed"] = check.passed();
-  json["inconclusive"] = check.inconclusive();
-  for (const char* count : {"nonfinite", "mismatches", "rows", "rows_checked", "elements"}) {
-    int64_t sum = 0;
-    for (const NamedGradient& gradient : gradients) sum += report(gradient)[count].get<int64_t>();
-    json[count] = sum;
-  }
-  for (const NamedGradient& gradient : gradients) json[gradient.name] = report(gradient);
-  return {check.passed(), describe(check, problem), shared_json(json)};
-}
-
 }  // namespace
 
 GradientCheck check_gradients(const Problem& problem, std::span<const float> d_o,
@@ -339,15 +318,24 @@ std::string describe(const GradientCheck& check, const Problem& problem) {
   return text + std::to_string(rows_checked) + " of " + std::to_string(rows) + " rows" + wrong;
 }
 
-const Operation& backward_operation() {
-  static const Operation backward{
-      .inputs = {{"dO", "--do", "dO, the gradient of the loss by O, likewise", like_q}},
-      .outputs = {{"dQ", "--dq", "write dQ to this .npy file (float32)", like_q},
-                  {"dK", "--dk", "write dK to this .npy file (float32)", like_k},
-                  {"dV", "--dv", "write dV to this .npy file (float32)", like_k}},
-      .check = check_backward,
-      .flops = [](const Problem& problem) { return 2.5 * forward_operation().flops(problem); }};
-  return backward;
+Verdict check_backward(const Tensors& tensors, uint64_t seed) {
+  const GradientCheck check =
+      check_gradients(tensors, tensors.d_o, tensors.dq, tensors.dk, tensors.dv, seed);
+  const auto gradients = named(check, tensors);
+  const NamedGradient& worst = *std::max_element(
+      gradients.begin(), gradients.end(), [](const NamedGradient& a, const NamedGradient& b) {
+        return badness(*a.comparison) < badness(*b.comparison);
+      });
+  nlohmann::json json = report(worst);
+  json["passed"] = check.passed();
+  json["inconclusive"] = check.inconclusive();
+  for (const char* count : {"nonfinite", "mismatches", "rows", "rows_checked", "elements"}) {
+    int64_t sum = 0;
+    for (const NamedGradient& gradient : gradients) sum += report(gradient)[count].get<int64_t>();
+    json[count] = sum;
+  }
+  for (const NamedGradient& gradient : gradients) json[gradient.name] = report(gradient);
+  return {check.passed(), describe(check, tensors), shared_json(json)};
 }
 
 }  // namespace fa

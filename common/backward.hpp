@@ -1,12 +1,11 @@
 #pragma once
-// The backward pass as an operation: dQ, dK and dV from Q, K, V and dO, and how they are checked.
+// Checks a backward pass: dQ, dK and dV from Q, K, V and dO.
 
 #include <cstdint>
 #include <span>
 #include <string>
 
 #include "common/check.hpp"
-#include "common/operation.hpp"
 #include "common/problem.hpp"
 
 namespace fa {
@@ -91,10 +90,8 @@ GradientCheck check_gradients(const Problem& problem, std::span<const float> d_o
 // Returns text: one line with the verdict, then the errors, if there are any.
 std::string describe(const GradientCheck& check, const Problem& problem);
 
-// Returns the backward operation. Its input dO is problem.more[0], its outputs are dQ, dK and dV,
-// in this order. It counts as 2.5 times the forward pass, with five products against two. "check"
-// in --json has one report per gradient. The values next to these reports are those of the gradient
-// that exceeds its bound most or comes closest to it.
-const Operation& backward_operation();
+// Returns the verdict on dQ, dK and dV. Its report has one report per gradient. The values next to
+// these reports are those of the gradient that exceeds its bound most or comes closest to it.
+Verdict check_backward(const Tensors& tensors, uint64_t seed);
 
 }  // namespace fa

@@ -16,7 +16,8 @@ namespace {
 
 // Options that every program may have and that change neither tensors nor masks.
 constexpr const char* SETTINGS =
-    "--break --device --dtype --layout --schedule-seed --events --i-know --json --out --lse --dq "
+    "--break --device --dtype --layout --schedule-seed --events --allow-undefined --json --out "
+    "--lse --dq "
     "--dk --dv --profile --bench --trace --trace-row";
 constexpr const char* SEEDS[] = {"1", "2"};  // two orders of the emulator's threads
 
@@ -170,22 +171,23 @@ int64_t counted(const RunResult& result, const char* counter) {
 
 class Comparison {
  public:
-  Comparison(const char* program, const BreakableBody& body) : program_(program), body_(body) {}
+  Comparison(const char* program, const ProgramBody& body) : program_(program), body_(body) {}
 
-  int run(const std::vector<Argument>& arguments, BreakRun& run) const {
+  int run(const std::vector<Argument>& arguments, Invocation& run) const {
     Words words = flattened(arguments);
     words.insert(words.begin(), program_);
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
-    return body_(static_cast<int>(words.size()), argv.data(), run);
+    run.argc = static_cast<int>(words.size());
+    run.argv = argv.data();
+    return body_(run);
   }
 
   // How many values differ between two schedules.
   Differences between_schedules(const std::vector<Argument>& arguments) const {
-    BreakRun runs[2];
+    Invocation runs[2] = {{.silent = true}, {.silent = true}};
     for (int i = 0; i < 2; ++i) {
-      runs[i].silent = true;
       run(with(without(arguments, {"--schedule-seed"}),
                {{"--schedule-seed", {"--schedule-seed", SEEDS[i]}}}),
           runs[i]);
@@ -195,10 +197,10 @@ class Comparison {
 
  private:
   const char* program_;
-  const BreakableBody& body_;
+  const ProgramBody& body_;
 };
 
-int written(const BreakRun& run, int code) {
+int written(const Invocation& run, int code) {
   if (!run.json.empty()) write_json(run.json, *run.report);
   return code;
 }
@@ -207,17 +209,19 @@ std::string described(const Differences& found) {
   return of(found.differing, found.all) + "differ between --schedule-seed 1 and 2";
 }
 
-}  // namespace
-
-int run_breakable(const BreakDemos& demos, int argc, char** argv, const BreakableBody& body) {
+int run_breakable(const BreakDemos& demos, int argc, char** argv, const ProgramBody& body) {
   const std::vector<Argument> given = grouped(Words(argv + 1, argv + argc));
+  if (given.size() == 1 && given[0].option == "--list-breaks") {
+    std::cout << list_breaks(demos);
+    return kAgreed;
+  }
   const Words names = named_breaks(given);
   const Words settings = split(std::string(SETTINGS) + " " + demos.settings);
   const bool own_input = !without(given, settings).empty();
   const bool is_known = !names.empty() && find(demos, names.front()) != nullptr;
   if (demos.all.empty() || names.empty() || has(given, "--help") || (own_input && !is_known)) {
-    BreakRun run;  // a command may have a --break of its own
-    const int code = body(argc, argv, run);
+    Invocation run{argc, argv};  // a command may have a --break of its own
+    const int code = body(run);
     return written(run, code);
   }
   check_known(demos, names);
@@ -233,11 +237,11 @@ int run_breakable(const BreakDemos& demos, int argc, char** argv, const Breakabl
     heading = "input: " + joined(flattened(input)) + ", which shows " + demo.name + "\n";
   }
   const Comparison comparison(demos.program, body);
-  BreakRun run{.heading = heading}, intact_run{.silent = true};
+  Invocation run{.heading = heading}, intact_run{.silent = true};
   const int code = comparison.run(broken, run);
   const RunResult &result = run.result, &expected = intact_run.result;
   if (own_input && code != kAgreed) return written(run, code);
-  std::vector<Argument> intact = without(broken, {"--break", "--i-know"});
+  std::vector<Argument> intact = without(broken, {"--break", "--allow-undefined"});
   if (result.device == "emulator") {
     intact = with(without(intact, {"--device"}), {{"--device", {"--device", "emulator"}}});
   }
@@ -279,6 +283,13 @@ int run_breakable(const BreakDemos& demos, int argc, char** argv, const Breakabl
   symptom["broken"]["text"] = now;
   if (run.report) (*run.report)["symptom"] = symptom;
   return written(run, kDisagreed);
+}
+
+}  // namespace
+
+int breakable_main(int argc, char** argv, const BreakDemos& demos, const ProgramBody& body) {
+  return guarded_main(argc, argv,
+                      [&](int, char**) { return run_breakable(demos, argc, argv, body); });
 }
 
 std::string list_breaks(const BreakDemos& demos) {

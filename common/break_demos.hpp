@@ -42,15 +42,18 @@ struct RunResult {
   std::vector<std::vector<float>> outputs = {};
 };
 
-// One run of a program's body: arguments of the run and its result.
-struct BreakRun {
-  bool silent = false;       // in: print nothing and write no file
-  std::string heading = "";  // in: text to print first, after the arguments have been checked
-  RunResult result = {};     // out
-  std::string json = "";     // out: where the report goes; "": nowhere
-  JsonPointer report = {};   // out
+// One call of a program's body.
+struct Invocation {
+  int argc = 0;
+  char** argv = nullptr;
+  bool silent = false;       // the body prints nothing and writes no file
+  std::string heading = "";  // text to print first, after the arguments have been checked
+  // The body sets these.
+  RunResult result = {};
+  std::string json = "";  // where the report goes; "": nowhere
+  JsonPointer report = {};
 };
-using BreakableBody = std::function<int(int argc, char** argv, BreakRun& run)>;
+using ProgramBody = std::function<int(Invocation& call)>;
 
 // Runs a program's body so that each break shows its effect.
 //
@@ -59,8 +62,8 @@ using BreakableBody = std::function<int(int argc, char** argv, BreakRun& run)>;
 // user it prints what the body prints. If the break has no effect there, it adds one line with a
 // command that shows it. It writes the body's report, with "symptom" {intact, broken} where it
 // printed both. Returns the body's exit code, or kDisagreed if only a counter or the bits
-// of two schedules differ. Throws InputError if the program has no break of that name.
-int run_breakable(const BreakDemos& demos, int argc, char** argv, const BreakableBody& body);
+// of two schedules differ. An exception becomes `error: …` and exit code 2, as in guarded_main.
+int breakable_main(int argc, char** argv, const BreakDemos& demos, const ProgramBody& body);
 
 // Returns one line per break, for --list-breaks.
 std::string list_breaks(const BreakDemos& demos);

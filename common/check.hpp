@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "common/json_report.hpp"
 #include "common/problem.hpp"
 
 namespace fa {
@@ -127,5 +128,23 @@ CheckResult check_output(const Problem& problem, std::span<const float> o,
 
 // Returns text: one line with the verdict, then the errors, if there are any.
 std::string describe(const CheckResult& result, const Shape& shape);
+
+// The result of comparing the outputs of a program with the reference.
+struct Verdict {
+  bool passed = false;
+  std::string text;    // text: one line, then the errors, if there are any
+  JsonPointer report;  // "check" of --json
+};
+
+// Returns the verdict on O and LSE (unless empty).
+Verdict check_forward(const Problem& problem, std::span<const float> o, std::span<const float> lse,
+                      uint64_t seed);
+inline Verdict check_forward(const Tensors& tensors, uint64_t seed) {
+  return check_forward(tensors, tensors.o, tensors.lse, seed);
+}
+
+// Returns the operations of two matrix products for the scores that the mask leaves. By convention,
+// a causal mask counts as half of all scores.
+double forward_flops(const Problem& problem);
 
 }  // namespace fa

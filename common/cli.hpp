@@ -11,6 +11,16 @@
 
 namespace fa {
 
+// A program's own option whose value is a whole number. 0 to 1: a switch. If 0 is accepted, it
+// means off, or that the program chooses.
+struct IntegerOption {
+  const char* name;  // "--stages"
+  int min, max, fallback;
+  const char* about;
+  const char* title;  // comes after the number: "3 stages"; without it if a switch is on; may be
+                      // empty
+};
+
 class Cli {
  public:
   Cli(const std::string& program, const std::string& about);

@@ -19,7 +19,7 @@ bool output_is_written() {
   return false;
 }
 
-int guarded_main(int argc, char** argv, int (*body)(int, char**)) {
+int guarded_main(int argc, char** argv, const std::function<int(int, char**)>& body) {
 #ifdef SIGXFSZ
   std::signal(SIGXFSZ, SIG_IGN);  // a write that exceeds the file size limit then fails with an
                                   // error

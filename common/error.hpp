@@ -1,6 +1,7 @@
 #pragma once
 // Errors that a user can cause, and the place where they become an exit code.
 
+#include <functional>
 #include <stdexcept>
 #include <string>
 
@@ -12,7 +13,7 @@ struct InputError : std::runtime_error {
 };
 
 // Thrown if there is too little memory. The caller knows which setting would need less.
-struct TooLittle : InputError {
+struct OutOfMemory : InputError {
   using InputError::InputError;
 };
 
@@ -26,6 +27,6 @@ bool output_is_written();
 
 // Runs `body`. An exception becomes one line `error: …` on stderr and exit code 2, and so does
 // output that could not be written.
-int guarded_main(int argc, char** argv, int (*body)(int, char**));
+int guarded_main(int argc, char** argv, const std::function<int(int, char**)>& body);
 
 }  // namespace fa

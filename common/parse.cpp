@@ -65,6 +65,18 @@ double parse_real(const std::string& text, const std::string& what) {
   return value;
 }
 
+std::vector<std::string> split_at_commas(const std::string& text) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == ',') {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
 std::string_view without_byte_order_mark(std::string_view text, const std::string& what) {
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
     throw InputError(what + ": is text in UTF-16; save it as UTF-8");

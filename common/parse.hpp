@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace fa {
 
@@ -13,6 +14,8 @@ int64_t parse_integer(const std::string& text, const std::string& what, int64_t 
                       int64_t maximum);
 // Returns a finite number. Otherwise throws an InputError that names `what`.
 double parse_real(const std::string& text, const std::string& what);
+// Returns the parts of a text between its commas.
+std::vector<std::string> split_at_commas(const std::string& text);
 // Returns the text without its byte-order mark. Throws an InputError that names `what` if the mark
 // is that of UTF-16.
 std::string_view without_byte_order_mark(std::string_view text, const std::string& what);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <numbers>
 #include <span>
@@ -60,12 +59,6 @@ void check_memory(const Shape& shape) {
   }
 }
 
-std::string bracketed(std::span<const int64_t> numbers) {
-  std::string text;
-  for (const int64_t number : numbers) text += (text.empty() ? "" : ", ") + std::to_string(number);
-  return "[" + text + "]";
-}
-
 // Returns the position of element `flat` in a tensor of this shape: "[0, 3, 17]".
 std::string position(std::span<const int64_t> shape, int64_t flat) {
   std::vector<int64_t> index(shape.size());
@@ -105,77 +98,14 @@ std::vector<float> load(const std::string& path, Dtype dtype, double factor,
 
 }  // namespace
 
-Keys Problem::keys_of(int64_t batch, int64_t query) const {
-  const int64_t length = lengths.empty() ? shape.kv : lengths[batch];
-  Keys whole{0, length, query + length - shape.q};  // of the query's sequence
-  if (!q_starts.empty()) {
-    const size_t next =
-        std::upper_bound(q_starts.begin(), q_starts.end(), query) - q_starts.begin();
-    const int64_t from_end = q_starts[next] - query;
-    whole = {kv_starts[next - 1], kv_starts[next], kv_starts[next] - from_end};
-  }
-  Keys seen = whole;
-  if (window_left >= 0) seen.begin = std::max(whole.begin, whole.diagonal - window_left);
-  if (right() >= 0) seen.end = std::min(whole.end, whole.diagonal + right() + 1);
-  return seen;
-}
-
-double alibi_slope(int64_t head, int64_t heads) {
-  const int64_t power = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(heads)));
-  const double step = head < power ? double(head + 1) : double(head - power) + 0.5;
-  return std::exp2(-8.0 * step / static_cast<double>(power));
-}
-
-void check_mask(const Problem& problem) {
-  const Shape& shape = problem.shape;
-  if (problem.group < 1 || shape.heads % problem.group != 0) {
-    throw InputError(std::to_string(problem.group) + " heads of Q cannot share one of K and V: " +
-                     std::to_string(shape.heads) + " is no multiple of it");
-  }
-  for (const int64_t side : {problem.window_left, problem.window_right}) {
-    if (side < -1) {
-      throw InputError("--window: a side of " + std::to_string(side) +
-                       ": expected a number of keys, or -1 for no limit");
-    }
-  }
-  const auto check_starts = [](const char* option, const std::vector<int64_t>& starts,
-                               int64_t length) {
-    if (starts.size() >= 2 && starts.front() == 0 && starts.back() == length &&
-        std::is_sorted(starts.begin(), starts.end())) {
-      return;
-    }
-    throw InputError(std::string(option) + " " + bracketed(starts) +
-                     ": expected numbers that ascend from 0 to " + std::to_string(length) +
-                     ", the length of all sequences together");
-  };
-  if (!problem.lengths.empty() && std::ssize(problem.lengths) != shape.batch) {
-    throw InputError("--cache-seqlens " + bracketed(problem.lengths) + ": expected " +
-                     std::to_string(shape.batch) + " lengths, one for each sequence");
-  }
-  for (const int64_t length : problem.lengths) {
-    if (length < 0 || length > shape.kv) {
-      throw InputError("--cache-seqlens " + bracketed(problem.lengths) +
-                       ": expected lengths from 0 to " + std::to_string(shape.kv));
-    }
-  }
-  if (problem.q_starts.empty() && problem.kv_starts.empty()) return;
-  if (shape.batch != 1) {
-    throw InputError("packed sequences: expected batch 1, not " + std::to_string(shape.batch));
-  }
-  check_starts("--cu-seqlens-q", problem.q_starts, shape.q);
-  check_starts("--cu-seqlens-k", problem.kv_starts, shape.kv);
-  if (problem.q_starts.size() != problem.kv_starts.size()) {
-    throw InputError("--cu-seqlens-q and --cu-seqlens-k: expected as many numbers of each, not " +
-                     std::to_string(problem.q_starts.size()) + " and " +
-                     std::to_string(problem.kv_starts.size()));
-  }
-}
-
 Problem random_problem(const Shape& shape, Dtype dtype, uint64_t seed, double input_scale,
                        int64_t group) {
   check_addressable(shape, "shape " + to_string(shape));
   check_memory(shape);
-  Problem problem{shape, dtype, 1 / std::sqrt(static_cast<double>(shape.dim)), false, {}, {}, {}};
+  Problem problem;
+  problem.shape = shape;
+  problem.dtype = dtype;
+  problem.scale = 1 / std::sqrt(static_cast<double>(shape.dim));
   problem.q.resize(shape.q_elements());
   problem.group = group;
   problem.k.resize(problem.kv_elements());
@@ -218,6 +148,19 @@ int64_t elements_of(std::span<const int64_t> shape) {
   int64_t elements = 1;
   for (const int64_t size : shape) elements *= size;
   return elements;
+}
+
+std::vector<int64_t> like_q(const Problem& problem) {
+  const Shape& s = problem.shape;
+  return {s.batch, s.heads, s.q, s.dim};
+}
+std::vector<int64_t> like_k(const Problem& problem) {
+  const Shape& s = problem.shape;
+  return {s.batch, problem.kv_heads(), s.kv, s.dim};
+}
+std::vector<int64_t> rows_of_q(const Problem& problem) {
+  const Shape& s = problem.shape;
+  return {s.batch, s.heads, s.q};
 }
 
 std::vector<float> random_values(std::span<const int64_t> shape, Dtype dtype, uint64_t seed,

@@ -1,6 +1,7 @@
 #pragma once
-// Runs an attention program (chapters 02 and later): options, input, check, report. A chapter
-// describes itself in an AttentionProgram and calls run_attention_program from main.
+// The steps of an attention program (chapters 02 and later) that are the same in every chapter:
+// parse the command line, make the tensors, report. A chapter's main.cpp calls them, and runs and
+// checks its own algorithm in between.
 
 #include <cstdint>
 #include <functional>
@@ -11,29 +12,83 @@
 
 #include "common/break_demos.hpp"
 #include "common/breaks.hpp"
+#include "common/check.hpp"
 #include "common/cli.hpp"
 #include "common/features.hpp"
 #include "common/json_report.hpp"
-#include "common/operation.hpp"
 #include "common/problem.hpp"
 
 namespace fa {
 
-// The options of a run apart from the problem.
-struct Request {
-  uint32_t breaks = 0;  // bit mask of AttentionProgram::breaks
-  std::string device;   // auto, gpu or emulator; empty if the program has no choice
-  bool profile = false;
-  bool bench = false;
-  int64_t schedule_seed = 0;
-  int64_t seed = 0;             // of random input; 0 for files
-  std::string events;           // path, or empty
-  bool i_know = false;          // allow a break with undefined behaviour
-  std::string layout = "bhld";  // memory layout of the kernel's tensors, or blhd
+enum Pass : uint32_t { FORWARD = 1u << 0, BACKWARD = 1u << 1 };
+
+// What a program takes.
+struct Program {
+  std::string name;  // "ch02_tiled_cpu"
+  std::string about;
+  Shape default_shape;
+  std::vector<Break> breaks;
+  std::vector<Dtype> dtypes;         // the first is the default; --dtype if there are several
+  uint32_t features = CAUSAL | LSE;  // of Feature
+  uint32_t passes = FORWARD;         // of Pass: which tensors it reads and writes
+  bool has_device = false;           // chapters 03 on: --device --schedule-seed --events
+  std::span<const IntegerOption> options = {};
+  // Throws InputError if the chapter does not support the shape; null: it supports every shape.
+  void (*check_shape)(const Shape&) = nullptr;
 };
 
-// The result of a run besides the outputs.
-struct Outcome {
+// A parsed command line.
+class Arguments {
+ public:
+  // `declare` adds options and subcommands of the chapter. Throws InputError.
+  Arguments(Invocation& call, const Program& program, const std::function<void(Cli&)>& declare);
+  Arguments(const Arguments&) = delete;
+
+  bool given(const char* option) const { return cli_.given(option); }
+
+  Invocation& call;
+  const Program program;
+  std::string command;              // the chosen subcommand, which has options of its own; or ""
+  std::vector<std::string> breaks;  // names
+  uint32_t break_bits = 0;          // of Program::breaks
+  std::string device;               // auto, gpu or emulator; empty if the program has no choice
+  std::vector<int> options;         // values of Program::options
+  bool profile = false, bench = false;
+  bool allow_undefined = false;  // runs a break on the GPU although its behaviour is undefined
+  std::string layout = "bhld";   // memory layout of the kernel's tensors, or blhd
+  std::string events, json;      // paths, or empty
+  int64_t seed = 0, schedule_seed = 0;
+  Dtype dtype = Dtype::f32;
+  std::string shape;
+  MaskOptions masks;
+  std::map<std::string, std::string> files;  // of tensors: "--q"
+  double scale = 0, input_scale = 1, v_scale = 1, ramp = 0;
+
+ private:
+  void declare(const std::function<void(Cli&)>& own);
+  void check();
+
+  Cli cli_;
+  std::string dtype_;
+  std::vector<int64_t> options_;
+  bool list_breaks_ = false;
+};
+
+// Parses a command line. --help prints and ends the program.
+inline Arguments parse(Invocation& call, const Program& program,
+                       const std::function<void(Cli&)>& declare = {}) {
+  return Arguments(call, program, declare);
+}
+
+// Loads or generates Q, K and V (and dO, for a backward pass), and fills the outputs of the
+// program's passes with NaN. `validate` throws InputError if the chapter does not support the
+// problem, and is called first for a problem without values. `prepare` changes the values.
+Tensors make_tensors(const Arguments& args,
+                     const std::function<void(const Problem&)>& validate = {},
+                     const std::function<void(Problem&)>& prepare = {});
+
+// The result of a run apart from the tensors.
+struct Run {
   std::string device = "cpu";
   std::string title;  // name of the algorithm and its settings: "tiled, block 64 x 64"
   double time_ms = 0;
@@ -44,40 +99,11 @@ struct Outcome {
   // rounding.
   std::map<std::string, int64_t> counters = {};
   std::vector<float> unrounded = {};
+  std::function<void()> bench = {};  // prints measurements after a run that passed, with --bench
 };
 
-struct AttentionProgram {
-  std::string name;  // "ch02_tiled_cpu"
-  std::string about;
-  Shape default_shape;
-  std::vector<Break> breaks;
-  BreakDemos demos;                  // how to show each break
-  std::vector<Dtype> dtypes;         // the first is the default; --dtype if there are several
-  uint32_t features = CAUSAL | LSE;  // of Feature; --causal and --lse need their bits
-  bool has_device = false;           // chapters 03 on: --device --schedule-seed --events
-
-  // Adds the chapter's own options.
-  std::function<void(Cli&)> add_options = [](Cli&) {};
-  // Applies those options to the problem.
-  std::function<void(Problem&)> prepare = [](Problem&) {};
-  // Runs a subcommand that add_options declared, and returns the exit code.
-  std::function<int(const std::string&)> command;
-  // Throws InputError if the chapter does not support the problem.
-  std::function<void(const Problem&)> validate = [](const Problem&) {};
-  const Operation* operation = &forward_operation();
-  // Fills the operation's outputs, in its order. They are full of NaN before, so an unwritten
-  // element is visible. An output whose feature the program lacks is empty.
-  std::function<Outcome(const Problem&, const Request&, std::span<std::vector<float>> outputs)> run;
-  // Prints measurements instead of the report, after the check, with --bench.
-  std::function<void(const Problem&, const Request&)> bench;
-  // Runs the chapter as a story, without any arguments, and returns the exit code. Optional.
-  std::function<int()> story;
-};
-
-// Parses the options, loads or generates the input, runs the program, checks the result against
-// float64, prints the report and writes the files. Returns 0, 1 or 2 like every program, and prints
-// `error: …` with 2.
-int run_attention_program(const AttentionProgram& program, int argc, char** argv);
+// Prints the report and writes the files. Returns the exit code.
+int report(const Arguments& args, Tensors& tensors, const Run& run, const Verdict& verdict);
 
 // True if FA_HIDE_TIMES is set. The output then contains no times, because printed output in a
 // lesson must be the same in every run.

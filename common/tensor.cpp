@@ -12,6 +12,12 @@ std::string to_string(const Shape& shape) {
   return text;
 }
 
+std::string bracketed(std::span<const int64_t> numbers) {
+  std::string text;
+  for (const int64_t number : numbers) text += (text.empty() ? "" : ", ") + std::to_string(number);
+  return "[" + text + "]";
+}
+
 void check_addressable(const Shape& shape, const std::string& what) {
   for (const int64_t length : {shape.q, shape.kv}) {
     int64_t elements = 1;

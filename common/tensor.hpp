@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "common/half.hpp"
@@ -24,6 +25,8 @@ struct Shape {
 };
 
 std::string to_string(const Shape& shape);  // "1,8,1024,1024,64"
+
+std::string bracketed(std::span<const int64_t> numbers);  // "[1, 8, 1024, 64]"
 
 inline constexpr int64_t kMostElements = int64_t{1} << 40;  // per tensor
 

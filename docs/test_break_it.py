@@ -225,16 +225,16 @@ class Symptoms(unittest.TestCase):
                     result = run(break_it.PROGRAMS[chapter], "--device", "gpu", "--break", name)
                     self.assertEqual((result.returncode, result.stdout), (2, ""))
                     self.assertRegex(result.stderr,
-                                     rf"^error: --break {name} is undefined .*--i-know.*\n$")
+                                     rf"^error: --break {name} is undefined .*--allow-undefined.*\n$")
 
-    def test_i_know_is_refused_where_there_is_nothing_to_know(self):
+    def test_allow_undefined_is_refused_where_nothing_is_undefined(self):
         for chapter in set(CHAPTERS) & set(KERNELS):
             for options in ([], ["--device", "gpu"], ["--device", "gpu", "--break", "no-rescale"],
                             ["--break", "missing-wait"], ["--device", "emulator"]):
                 with self.subTest(chapter=chapter, options=options):
-                    result = run(break_it.PROGRAMS[chapter], "--i-know", *options)
+                    result = run(break_it.PROGRAMS[chapter], "--allow-undefined", *options)
                     self.assertEqual((result.returncode, result.stdout), (2, ""))
-                    self.assertRegex(result.stderr, r"^error: --i-know: goes with --device gpu .*\n$")
+                    self.assertRegex(result.stderr, r"^error: --allow-undefined: goes with --device gpu .*\n$")
 
 
 @unittest.skipIf(len(sys.argv) > 1 and "02" not in CHAPTERS, "chapter 02 only")

@@ -72,7 +72,7 @@ std::vector<float> parse_list(const std::string& text, const std::string& option
 
 // Runs a program. `text` is the program as a trace file, for --print.
 int run_program(const std::string& text, const std::string& name, const RunOptions& options,
-                fa::BreakRun& this_run) {
+                fa::Invocation& call) {
   Program program = parse_program(text, name);
   if (options.registers) program.registers = static_cast<int>(options.registers);
   std::map<std::string, std::vector<float>> values;
@@ -94,19 +94,19 @@ int run_program(const std::string& text, const std::string& name, const RunOptio
   }
   const Run result = run(program, options.trace || !options.json.empty());
   const Verdict verdict = verify(program, result);
-  this_run.result = {.passed = verdict.passed(),
-                     .elements = verdict.compared,
-                     .mismatches = verdict.mismatches,
-                     .nonfinite = verdict.nonfinite,
-                     .max_abs_error = verdict.max_abs_error};
+  call.result = {.passed = verdict.passed(),
+                 .elements = verdict.compared,
+                 .mismatches = verdict.mismatches,
+                 .nonfinite = verdict.nonfinite,
+                 .max_abs_error = verdict.max_abs_error};
   const int code = verdict.passed() ? fa::kAgreed : fa::kDisagreed;
-  if (this_run.silent) return code;
-  std::cout << this_run.heading;
+  if (call.silent) return code;
+  std::cout << call.heading;
   if (options.trace) std::cout << table_text(program, result) << '\n';
   std::cout << cost_text(result.cost) << result_text(program, result, verdict);
   if (!options.json.empty()) {
-    this_run.json = options.json;
-    this_run.report = fa::shared_json(json_of(program, result, verdict, options.breaks));
+    call.json = options.json;
+    call.report = fa::shared_json(json_of(program, result, verdict, options.breaks));
   }
   return code;
 }
@@ -163,11 +163,11 @@ std::string find_program(const std::string& name) {
   return !std::filesystem::exists(name) && std::filesystem::exists(shipped) ? shipped : name;
 }
 
-int run_command(int argc, char** argv, fa::BreakRun& this_run) {
+int run_command(fa::Invocation& call) {
   fa::Cli cli("ch01_toy_machine", "The toy machine: registers, loads and passes, counted.");
   bool list = false;
   cli.flag("--list-breaks", list, "print what --break accepts");
-  std::vector<std::string> break_names;  // run_breakable inserts them after the command
+  std::vector<std::string> break_names;  // breakable_main inserts them after the command
   cli.texts("--break", break_names, "run the input that shows what the instructions @NAME do");
 
   std::string program_name;
@@ -203,7 +203,7 @@ int run_command(int argc, char** argv, fa::BreakRun& this_run) {
   optimum_cli.output_file("--json", optimum_json, "write the result to this file");
 
   cli.optional_command();
-  const std::string command = cli.parse(argc, argv);
+  const std::string command = cli.parse(call.argc, call.argv);
   if (list || run_options.list || matmul_options.list || softmax_options.list ||
       attention_options.list) {
     std::cout << fa::list_breaks(CH01_BREAKS);
@@ -217,19 +217,19 @@ int run_command(int argc, char** argv, fa::BreakRun& this_run) {
       fa::check_files(std::vector<fa::FileArgument>{{"PROGRAM", path, false},
                                                     {"--json", run_options.json, true}});
     }
-    return run_program(fa::read_file(path), path, run_options, this_run);
+    return run_program(fa::read_file(path), path, run_options, call);
   }
   if (command == "matmul") {
     const Order by = order == "inner" ? Order::kInner : Order::kOuter;
-    return run_program(matmul_program(by, rule, size(2)), "matmul", matmul_options, this_run);
+    return run_program(matmul_program(by, rule, size(2)), "matmul", matmul_options, call);
   }
   if (command == "softmax") {
     const Softmax by = algorithm == "safe" ? Softmax::kSafe : Softmax::kOnline;
-    return run_program(softmax_program(by, size(6)), "softmax", softmax_options, this_run);
+    return run_program(softmax_program(by, size(6)), "softmax", softmax_options, call);
   }
   if (command == "attention") {
     return run_program(attention_program(size(6), static_cast<int>(dim)), "attention",
-                       attention_options, this_run);
+                       attention_options, call);
   }
   if (command == "optimum") {
     const Schedule schedule = searched == "inner" ? Schedule::kInner : Schedule::kAll;
@@ -246,9 +246,9 @@ int run_command(int argc, char** argv, fa::BreakRun& this_run) {
   return tell_story(std::cout) ? fa::kAgreed : fa::kDisagreed;
 }
 
-int body(int argc, char** argv) { return fa::run_breakable(CH01_BREAKS, argc, argv, run_command); }
-
 }  // namespace
 }  // namespace ch01
 
-int main(int argc, char** argv) { return fa::guarded_main(argc, argv, ch01::body); }
+int main(int argc, char** argv) {
+  return fa::breakable_main(argc, argv, CH01_BREAKS, ch01::run_command);
+}

@@ -64,7 +64,9 @@ std::string over_limit(const fa::Problem& problem, const Options& options) {
                      fa::format_bytes(static_cast<double>(needed_bytes(problem, options))) +
                      " beside inputs and outputs, the limit is " + limit;
   if (options.algorithm > Algorithm::online) return text;
-  fa::Problem shorter{problem.shape, problem.dtype, 1, false, {}, {}, {}};
+  fa::Problem shorter;
+  shorter.shape = problem.shape;
+  shorter.dtype = problem.dtype;
   int64_t fits = 0, too_long = std::max(problem.shape.q, problem.shape.kv) + 1;
   while (too_long - fits > 1) {  // bisection, because the bytes grow with the length
     const int64_t middle = (fits + too_long) / 2;

@@ -1,7 +1,7 @@
 #pragma once
 // Describes chapter 03's kernel to host code.
 
-#include "common/kernels/chapter.hpp"
+#include "common/kernels/kernel.hpp"
 
 namespace emulator::ch03 {
 extern const fa::KernelBuild build;
@@ -12,9 +12,8 @@ extern const fa::KernelBuild build;
 
 namespace ch03 {
 
-inline constexpr fa::KernelChapter CHAPTER{
+inline constexpr fa::Kernel KERNEL{
     .name = "ch03_basic_kernel",
-    .about = "Attention on the tensor cores: cp.async, ldmatrix, mma, softmax in registers.",
     .emulator = &emulator::ch03::build,
     .gpu = &gpu::ch03::build,
     .any_scale = true,

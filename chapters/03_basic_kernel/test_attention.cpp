@@ -9,7 +9,7 @@ using namespace fa::test;
 
 namespace {
 
-const KernelChapter& KERNEL = ch03::CHAPTER;
+const Kernel& KERNEL = ch03::KERNEL;
 
 TEST_CASE("agrees with float64 on the named shapes, at three input scales") {
   agrees_on_named_shapes(KERNEL);
@@ -55,7 +55,7 @@ TEST_CASE("counts what Nsight Compute counted at 128 query rows a block") {
   const KernelBuild build{[](const ForwardArgs& args) {
     emulator::ch03::launch_attention<128, 128, 64>(args, emulator::NoBreaks{});
   }};
-  KernelChapter large = KERNEL;
+  Kernel large = KERNEL;
   large.emulator = &build;
   const simt::Counters counters = count(large);
   CHECK(counters.ldmatrix_instructions == 4160);

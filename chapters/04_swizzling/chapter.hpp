@@ -12,15 +12,12 @@ extern const fa::KernelBuild build;
 
 namespace ch04 {
 
-inline constexpr fa::KernelChapter CHAPTER{
+inline constexpr fa::Kernel KERNEL{
     .name = "ch04_swizzling",
-    .about = "The same kernel without bank conflicts: chunks XORed with their row's number.",
     .emulator = &emulator::ch04::build,
     .gpu = &gpu::ch04::build,
     .any_scale = true,
     .breaks = fa::BASIC_BREAKS | fa::SWIZZLE_ONE_SIDE,
-    .previous_name = "ch03_basic_kernel",
-    .previous = &emulator::ch03::build,
 };
 
 }  // namespace ch04

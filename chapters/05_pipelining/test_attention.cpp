@@ -8,7 +8,7 @@ using namespace fa::test;
 
 namespace {
 
-const KernelChapter& KERNEL = ch05::CHAPTER;
+const Kernel& KERNEL = ch05::KERNEL;
 
 TEST_CASE("agrees with float64 on the named shapes, at three input scales") {
   agrees_on_named_shapes(KERNEL);
@@ -51,8 +51,8 @@ TEST_CASE("counts what Nsight Compute counted") {
 
 TEST_CASE("three and four stages: the same answer, no hazard, more shared memory") {
   for (const int stages : {3, 4}) {
-    const KernelOption option{"--stages", 2, 4, stages, "", "stages"};
-    KernelChapter deeper = KERNEL;
+    const IntegerOption option{"--stages", 2, 4, stages, "", "stages"};
+    Kernel deeper = KERNEL;
     deeper.options = {&option, 1};
     agrees_on_random_shapes(deeper);
     CHECK(count(deeper).shared_bytes_per_block == stages * 16384);

@@ -12,15 +12,12 @@ extern const fa::KernelBuild build;
 
 namespace ch06 {
 
-inline constexpr fa::KernelChapter CHAPTER{
+inline constexpr fa::Kernel KERNEL{
     .name = "ch06_ldmatrix_x4",
-    .about = "Half the ldmatrix instructions for the same bytes.",
     .emulator = &emulator::ch06::build,
     .gpu = &gpu::ch06::build,
     .any_scale = true,
     .breaks = fa::BASIC_BREAKS | fa::SWIZZLE_ONE_SIDE | fa::PIPELINE_BREAKS,
-    .previous_name = "ch05_pipelining",
-    .previous = &emulator::ch05::build,
 };
 
 }  // namespace ch06

@@ -12,15 +12,12 @@ extern const fa::KernelBuild build;
 
 namespace ch07 {
 
-inline constexpr fa::KernelChapter CHAPTER{
+inline constexpr fa::Kernel KERNEL{
     .name = "ch07_better_pipelining",
-    .about = "Only K needs two buffers, and the tile grows back.",
     .emulator = &emulator::ch07::build,
     .gpu = &gpu::ch07::build,
     .any_scale = true,
     .breaks = fa::BASIC_BREAKS | fa::SWIZZLE_ONE_SIDE | fa::PIPELINE_BREAKS,
-    .previous_name = "ch06_ldmatrix_x4",
-    .previous = &emulator::ch06::build,
 };
 
 }  // namespace ch07

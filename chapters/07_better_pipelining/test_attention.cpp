@@ -8,7 +8,7 @@ using namespace fa::test;
 
 namespace {
 
-const KernelChapter& KERNEL = ch07::CHAPTER;
+const Kernel& KERNEL = ch07::KERNEL;
 
 TEST_CASE("agrees with float64 on the named shapes, at three input scales") {
   agrees_on_named_shapes(KERNEL);

@@ -30,9 +30,8 @@ inline void check_shape(const fa::Shape& shape) {
   fa::check_kernel_lengths(shape);
 }
 
-inline constexpr fa::KernelChapter CHAPTER{
+inline constexpr fa::Kernel KERNEL{
     .name = "ch09_masks_and_shapes",
-    .about = "Attention as it is used: which tiles does a row of tiles need?",
     .emulator = &emulator::ch09::build,
     .gpu = &gpu::ch09::build,
     .features = fa::CAUSAL | fa::WINDOW | fa::LSE | fa::KV_HEADS | fa::STRIDES | fa::FP16 |
@@ -41,8 +40,6 @@ inline constexpr fa::KernelChapter CHAPTER{
     .breaks = fa::BASIC_BREAKS | fa::SWIZZLE_ONE_SIDE | fa::PIPELINE_BREAKS,
     .own_breaks = OWN_BREAKS,
     .undefined_on_a_gpu = fa::UNDEFINED_ON_A_GPU | fa::LATE_SEQUENCE,  // it reads out of bounds
-    .previous_name = "ch08_fewer_instructions",
-    .previous = &emulator::ch08::build,
 };
 
 }  // namespace ch09

@@ -14,7 +14,7 @@ using namespace fa::test;
 
 namespace {
 
-const KernelChapter& KERNEL = ch09::CHAPTER;
+const Kernel& KERNEL = ch09::KERNEL;
 
 TEST_CASE("agrees with float64 on the named shapes, at three input scales") {
   agrees_on_named_shapes(KERNEL);
@@ -39,7 +39,7 @@ TEST_CASE("every barrier and every wait is needed, and its absence is reported")
 }
 
 TEST_CASE("without a mask it counts what chapter 08 counts, and a shuffle for each warp") {
-  const simt::Counters now = count(KERNEL), before = count(ch08::CHAPTER);
+  const simt::Counters now = count(KERNEL), before = count(ch08::KERNEL);
   CHECK(now.shuffle_instructions == before.shuffle_instructions + 4);
   for (const simt::CounterField& field : simt::kCounterFields) {
     if (field.value == &simt::Counters::shuffle_instructions) continue;

@@ -15,7 +15,7 @@ extern const fa::KernelBuild build;
 
 namespace ch10 {
 
-inline constexpr fa::KernelOption OPTIONS[] = {
+inline constexpr fa::IntegerOption OPTIONS[] = {
     {"--design", 0, 3, 0, "1: two kernels, 2: one kernel, 3: two roles [0: the fastest]",
      "of the designs"},
     {"--deterministic", 0, 1, 0, "dQ is summed in one order", "deterministic"},
@@ -30,9 +30,8 @@ inline void check_shape(const fa::Shape& shape) {
   fa::check_kernel_lengths(shape);
 }
 
-inline constexpr fa::KernelChapter CHAPTER{
+inline constexpr fa::Kernel KERNEL{
     .name = "ch10_backward",
-    .about = "The backward pass",
     .emulator = &emulator::ch10::build,
     .gpu = &gpu::ch10::build,
     .features = fa::CAUSAL | fa::LSE | fa::KV_HEADS | fa::STRIDES | fa::FP16 | fa::REPEATS,

@@ -78,7 +78,7 @@ void differentiate_as(const Problem& problem, const Options& options, std::span<
     return to;
   };
   const std::vector<T> Q = convert(problem.q), K = convert(problem.k), V = convert(problem.v),
-                       dO = convert(problem.more[0]);
+                       dO = convert(problem.d_o);
   const MemoryProbe probe(limit);
   counted_vector<T> O(problem.shape.q_elements());
   counted_vector<float> LSE(problem.shape.rows()), D(problem.shape.rows());

@@ -50,7 +50,7 @@ struct Report {
 void validate(const Problem& problem, const Options& options);
 void validate_tiling(Tiling tiling, int64_t dim);  // its part that needs no problem
 
-// dO is problem.more[0]. Computes O and LSE, then fills dQ [batch, heads, q, dim], and dK and dV
+// dO is problem.d_o. Computes O and LSE, then fills dQ [batch, heads, q, dim], and dK and dV
 // [batch, heads / group, kv, dim]. Throws InputError if the memory limit is too low.
 Report differentiate(const Problem& problem, const Options& options, std::span<float> dQ,
                      std::span<float> dK, std::span<float> dV);

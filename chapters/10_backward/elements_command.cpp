@@ -29,7 +29,7 @@ Gradients exact(const Problem& problem) {
     return std::vector<double>(from.begin(), from.end());
   };
   const std::vector<double> Q = widen(problem.q), K = widen(problem.k), V = widen(problem.v),
-                            dO = widen(problem.more[0]);
+                            dO = widen(problem.d_o);
   std::vector<double> O(Q.size()), LSE(problem.shape.rows()), D(problem.shape.rows());
   Gradients result{std::vector<double>(Q.size()), std::vector<double>(K.size()),
                    std::vector<double>(V.size())};
@@ -80,14 +80,14 @@ int elements_command(const CommandOptions& options) {
       random_problem({1, 1, options.queries, options.keys, options.elements_dim}, dtype, 0);
   problem.causal = true;
   const std::vector<int64_t> shape = like_q(problem);
-  problem.more.push_back(random_values(shape, dtype, 0, 0));
+  problem.d_o = random_values(shape, dtype, 0, 0);
   Options chosen;
   chosen.tiling = {options.block, options.block};
   if (options.broken != "none") chosen.breaks = parse_breaks({options.broken}, CPU_BREAKS);
   validate(problem, chosen);
   std::vector<float> dQ(problem.q.size()), dK(problem.k.size()), dV(problem.v.size());
   differentiate(problem, chosen, dQ, dK, dV);
-  const bool passed = check_gradients(problem, problem.more[0], dQ, dK, dV).passed();
+  const bool passed = check_gradients(problem, problem.d_o, dQ, dK, dV).passed();
   const Gradients right = exact(problem);
   const std::vector<double> of_dq = errors(dQ, right.dQ), of_dk = errors(dK, right.dK),
                             of_dv = errors(dV, right.dV);

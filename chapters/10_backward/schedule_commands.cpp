@@ -59,11 +59,11 @@ struct Run {
     Problem problem = random_problem({1, 1, length, length, dim}, Dtype::f32, 0);
     problem.causal = causal;
     const std::vector<int64_t> shape = like_q(problem);
-    problem.more.push_back(random_values(shape, Dtype::f32, 0, 0));
+    problem.d_o = random_values(shape, Dtype::f32, 0, 0);
     validate(problem, options);
     std::vector<float> dQ(length * dim), dK(length * dim), dV(length * dim);
     report = differentiate(problem, options, dQ, dK, dV);
-    passed = check_gradients(problem, problem.more[0], dQ, dK, dV).passed();
+    passed = check_gradients(problem, problem.d_o, dQ, dK, dV).passed();
   }
   Report report;
   bool passed;

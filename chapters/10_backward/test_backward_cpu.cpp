@@ -40,7 +40,7 @@ Problem make(const Shape& shape, Dtype dtype = Dtype::f32, bool causal = false, 
              uint64_t seed = 0, double input_scale = 1) {
   Problem problem = fa::random_problem(shape, dtype, seed, input_scale, group);
   problem.causal = causal;
-  problem.more.push_back(fa::random_values(fa::like_q(problem), dtype, seed, 0));
+  problem.d_o = fa::random_values(fa::like_q(problem), dtype, seed, 0);
   return problem;
 }
 
@@ -59,7 +59,7 @@ Options broken(uint32_t breaks, Tiling tiling = {}) {
 }
 
 fa::GradientCheck check(const Problem& problem, const Result& result) {
-  return fa::check_gradients(problem, problem.more[0], result.dQ, result.dK, result.dV);
+  return fa::check_gradients(problem, problem.d_o, result.dQ, result.dK, result.dV);
 }
 
 void check_agrees(const Problem& problem, const Options& options) {
@@ -87,7 +87,7 @@ struct Exact {
         Q(problem.q.begin(), problem.q.end()),
         K(problem.k.begin(), problem.k.end()),
         V(problem.v.begin(), problem.v.end()),
-        dO(problem.more[0].begin(), problem.more[0].end()),
+        dO(problem.d_o.begin(), problem.d_o.end()),
         O(Q.size()),
         LSE(problem.shape.rows()),
         D(problem.shape.rows()),
@@ -150,7 +150,7 @@ TEST_CASE("float64: every algorithm is the derivative, by central differences") 
     Exact exact(make(one.shape, Dtype::f32, one.causal, one.group));
     const std::vector<double> dQ = exact.difference(exact.Q), dK = exact.difference(exact.K),
                               dV = exact.difference(exact.V);
-    const fa::Gradients reference = fa::reference_gradients(exact.problem, exact.problem.more[0]);
+    const fa::Gradients reference = fa::reference_gradients(exact.problem, exact.problem.d_o);
     for (const AlgorithmName& algorithm : kAlgorithms) {
       for (const DFrom d_from : {DFrom::o, DFrom::p}) {
         CAPTURE(to_string(one.shape));
@@ -226,7 +226,7 @@ TEST_CASE("golden cases of reference/make_cases.py: NumPy's gradients") {
     problem.q = fa::read_npy(path + "q.npy").floats();
     problem.k = fa::read_npy(path + "k.npy").floats();
     problem.v = fa::read_npy(path + "v.npy").floats();
-    problem.more.push_back(fa::read_npy(path + "do.npy").floats());
+    problem.d_o = fa::read_npy(path + "do.npy").floats();
     Exact exact(problem);
     for (const AlgorithmName& one : kAlgorithms) {
       CAPTURE(std::string(one.name));
@@ -257,7 +257,7 @@ TEST_CASE("rows that see no key: dQ is 0, exactly, and dK and dV do without them
   Problem tall = make({1, 2, 12, 5, 8}, Dtype::f32, true, 2);  // the first seven queries see no key
   Problem seen = tall;                                         // the last five queries alone
   seen.shape.q = 5;
-  for (auto* tensor : {&seen.q, &seen.more[0]}) {
+  for (auto* tensor : {&seen.q, &seen.d_o}) {
     std::vector<float> kept;
     for (int64_t head = 0; head < 2; ++head) {
       const auto begin = tensor->begin() + (head * 12 + 7) * 8;
@@ -494,7 +494,7 @@ TEST_CASE("no-d: dQ is off by scale D sum_j P_ij K_j, dV is right; harmless wher
   // V = 1 1 … 1 and Σ dO = 0, so O = 1 and D = 0.
   Problem harmless = make({1, 1, 16, 16, 4});
   std::fill(harmless.v.begin(), harmless.v.end(), 1.0f);
-  for (size_t i = 0; i < harmless.more[0].size(); ++i) harmless.more[0][i] = i % 2 == 0 ? 1 : -1;
+  for (size_t i = 0; i < harmless.d_o.size(); ++i) harmless.d_o[i] = i % 2 == 0 ? 1 : -1;
   CHECK(run(harmless, broken(fa::NO_D)).dQ == run(harmless).dQ);
 }
 
@@ -598,7 +598,7 @@ TEST_CASE("bf16-dq: terms of one sign, and the sum stands still") {
   constexpr int64_t keys = 1 << 14;
   Problem problem = make({1, 1, 1, keys, 1}, Dtype::bf16);
   problem.q = {0};
-  problem.more[0] = {1};
+  problem.d_o = {1};
   for (int64_t j = 0; j < keys; ++j) problem.k[j] = problem.v[j] = j % 2 == 0 ? -1 : 1;
   CHECK(run(problem).dQ[0] == doctest::Approx(1));
   CHECK(run(problem, broken(fa::BF16_DQ, {1, 64})).dQ[0] == doctest::Approx(1));  // 256 tiles

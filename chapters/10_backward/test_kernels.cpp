@@ -28,7 +28,7 @@ struct Case {
 Problem problem_of(const Case& c) {
   Problem problem = random_problem(c.shape, c.dtype, 1, c.input_scale, c.group);
   problem.causal = c.causal;
-  problem.more.push_back(random_values(like_q(problem), c.dtype, 1, 0));
+  problem.d_o = random_values(like_q(problem), c.dtype, 1, 0);
   return problem;
 }
 
@@ -54,14 +54,14 @@ Gradients differentiate(const Problem& problem, int design, uint32_t breaks = 0,
                    std::vector<float>(problem.kv_elements()),
                    {}};
   result.report =
-      backward_on_emulator(ch10::CHAPTER, problem, {o, lse, result.dq, result.dk, result.dv},
+      backward_on_emulator(ch10::KERNEL, problem, {o, lse, result.dq, result.dk, result.dv},
                            {breaks, {design, deterministic}, by_length}, config)
           .report;
   return result;
 }
 
 GradientCheck check(const Problem& problem, const Gradients& got) {
-  return check_gradients(problem, problem.more[0], got.dq, got.dk, got.dv);
+  return check_gradients(problem, problem.d_o, got.dq, got.dk, got.dv);
 }
 
 void agrees(const Case& c) {
@@ -258,10 +258,10 @@ TEST_CASE("on a GPU: as on the emulator, and the same bits in 100 runs" *
       const Gradients emulated = differentiate(problem, TWO_ROLES, 0, {}, true);
       Gradients got = emulated;
       std::vector<float> o(got.dq.size()), lse(problem.shape.rows());
-      forward_on_gpu(ch09::CHAPTER, problem, o, lse);
+      forward_on_gpu(ch09::KERNEL, problem, o, lse);
       std::vector<float> first;
       for (int run = 0; run < 100; ++run) {
-        backward_on_gpu(ch10::CHAPTER, problem, {o, lse, got.dq, got.dk, got.dv},
+        backward_on_gpu(ch10::KERNEL, problem, {o, lse, got.dq, got.dk, got.dv},
                         {0, {TWO_ROLES, 1}});
         if (run == 0) first = got.dq;
         REQUIRE(got.dq == first);

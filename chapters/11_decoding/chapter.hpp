@@ -55,9 +55,8 @@ inline void check_shape(const fa::Shape& shape) {
   fa::check_kernel_lengths(shape);
 }
 
-inline constexpr fa::KernelChapter CHAPTER{
+inline constexpr fa::Kernel KERNEL{
     .name = "ch11_decoding",
-    .about = "Decoding: one query, a long cache",
     .emulator = &emulator::ch11::build,
     .gpu = &gpu::ch11::build,
     .features = fa::CAUSAL | fa::LSE | fa::KV_HEADS | fa::STRIDES | fa::FP16 | fa::REPEATS,
@@ -65,8 +64,6 @@ inline constexpr fa::KernelChapter CHAPTER{
     .own_breaks = fa::DECODE_BREAKS,
     .undefined_on_a_gpu = fa::PAGE_OFF_BY_ONE | fa::STALE_VALUES | fa::SHARED_PARTIAL,
     .choose_splits = choose_splits,
-    .previous_name = "ch09_masks_and_shapes",
-    .previous = &emulator::ch09::build,
 };
 
 }  // namespace ch11

@@ -7,311 +7,35 @@
 //   ch11_decoding --shape 8,8,1,512,64 --page-size 16 --prefix 448 --profile
 //   ch11_decoding waves --items 8
 
-#include <algorithm>
-#include <cstdio>
-#include <functional>
-#include <iostream>
-#include <nlohmann/json.hpp>
-#include <set>
-
 #include "breaks/ch11_decoding.hpp"
 #include "chapter.hpp"
 #include "commands.hpp"
-#include "common/error.hpp"
-#include "common/gpu/runtime.hpp"
-#include "common/kernels/kernel_program.hpp"
-#include "common/npy.hpp"
-#include "pages.hpp"
+#include "run.hpp"
 
 namespace fa::ch11 {
 namespace {
 
-using ::ch11::CHAPTER;
-constexpr Shape kDefaultShape{2, 8, 1, 1000, 128};
-
-struct Flags {
-  int64_t page_size = 0, splits = 0, appended = 0, prefix = 0;
-  std::string block_table, lengths;
+int attention(Invocation& call) {
+  if (call.argc == 1) return serve_command({});
+  Flags flags;
   CommandOptions command;
-  std::function<bool(const char* option)> given;
-};
-Flags flags;
-
-void add_options(Cli& cli) {
-  cli.text("--cache-seqlens", flags.lengths, "a,b,...: keys in use of each sequence [all]");
-  cli.integer("--page-size", flags.page_size, 1, ::ch11::kLargestPage,
-              "keys per page of a cache with pages in random order [no pages]");
-  cli.input_file("--block-table", flags.block_table,
-                 "the pages of each sequence from a .npy file, int32 [B, pages]");
-  cli.integer("--splits", flags.splits, 1, ::ch11::kMostSplits,
-              "of the keys of a sequence, and of the prefix [by the number of multiprocessors]");
-  cli.integer(
-      "--append", flags.appended, 1, kMostElements,
-      "number of new keys at the end of each sequence, which the call appends to the cache");
-  cli.integer("--prefix", flags.prefix, 1, kMostElements,
-              "number of first keys that all sequences share, on the same pages: read once");
-  add_commands(cli, flags.command);
-  flags.given = [&cli](const char* option) { return cli.given(option); };
-}
-
-std::vector<int64_t> lengths_in_use(const Problem& problem) {
-  return problem.lengths.empty() ? std::vector<int64_t>(problem.shape.batch, problem.shape.kv)
-                                 : problem.lengths;
-}
-
-void read_lengths(Problem& problem) {
-  problem.lengths.clear();
-  std::string part;
-  for (const char c : flags.lengths + ",") {
-    if (c != ',') {
-      part += c;
-      continue;
-    }
-    problem.lengths.push_back(parse_integer(
-        part, "--cache-seqlens " + shown(flags.lengths) + ": length", 0, kMostElements));
-    part.clear();
-  }
-  check_mask(problem);
-}
-
-// Copies the first keys and values of the first sequence to all sequences. With files, checks that
-// they are equal.
-void share_prefix(const Problem& problem, const char* option, std::vector<float>& x) {
-  const int64_t heads = problem.kv_heads(), row = problem.shape.kv * problem.shape.dim;
-  const int64_t shared = std::min(flags.prefix, problem.shape.kv) * problem.shape.dim;
-  for (int64_t n = heads; n < problem.shape.batch * heads; ++n) {
-    const auto first = x.begin() + n % heads * row, own = x.begin() + n * row;
-    if (flags.given(option) && !std::equal(first, first + shared, own)) {
-      throw InputError(std::string(option) + ": sequence " + std::to_string(n / heads) +
-                       " does not begin with the --prefix of sequence 0");
-    }
-    std::copy_n(first, shared, own);
-  }
-}
-
-void prepare(Problem& problem) {
-  if (flags.given("--cache-seqlens")) read_lengths(problem);
-  if (!flags.given("--prefix")) return;
-  share_prefix(problem, "--k", problem.k);
-  share_prefix(problem, "--v", problem.v);
-}
-
-void check_options(const Problem& problem) {
-  ::ch11::check_shape(problem.shape);
-  for (const int64_t length :
-       problem.lengths.empty() ? std::vector<int64_t>{problem.shape.kv} : problem.lengths) {
-    if (length >= flags.appended) continue;
-    throw InputError("--append " + std::to_string(flags.appended) + ": a sequence has " +
-                     std::to_string(length) + " keys, including new ones");
-  }
-  for (const char* option : {"--block-table", "--prefix"}) {
-    if (flags.given(option) && !flags.given("--page-size")) {
-      throw InputError(std::string(option) + " goes with --page-size: give both");
-    }
-  }
-  if (!flags.given("--prefix")) return;
-  if (flags.prefix % flags.page_size != 0) {
-    throw InputError("--prefix " + std::to_string(flags.prefix) +
-                     ": expected whole pages, a multiple of " + std::to_string(flags.page_size));
-  }
-  const int64_t behind = std::max(problem.causal ? problem.shape.q : 0, flags.appended);
-  for (const int64_t length : lengths_in_use(problem)) {
-    if (length - behind >= flags.prefix) continue;
-    throw InputError("--prefix " + std::to_string(flags.prefix) + ": a sequence has " +
-                     std::to_string(length) + " keys" +
-                     (behind > 0 ? ", including new ones, which are after it" : ""));
-  }
-}
-
-// Reads a table from a file, and sets the size of the pool that it needs. Entries after a
-// sequence's pages are ignored.
-CacheLayout read_table(const Problem& problem, CacheLayout cache) {
-  const std::string& path = flags.block_table;
-  const NpyArray file = read_npy(path, {NpyType::i32});
-  const int64_t batch = problem.shape.batch;
-  if (file.shape.size() != 2 || file.shape[0] != batch) {
-    throw InputError(path + ": expected int32 [" + std::to_string(batch) +
-                     ", pages], a row for each sequence");
-  }
-  cache.columns = file.shape[1];
-  for (const double entry : file.doubles()) cache.table.push_back(static_cast<int32_t>(entry));
-  const int64_t row = problem.kv_heads() * cache.page_size * problem.shape.dim;
-  const int64_t most = std::max<int64_t>(1, (int64_t{1} << 30) / row);
-  std::set<int32_t> taken;
-  const std::vector<int64_t> lengths = lengths_in_use(problem);
-  for (int64_t n = 0; n < batch; ++n) {
-    const int64_t pages = ::ch11::ceil_div(lengths[n], cache.page_size);
-    if (pages > cache.columns) {
-      throw InputError(path + ": sequence " + std::to_string(n) + " needs " +
-                       std::to_string(pages) + " pages, its row has " +
-                       std::to_string(cache.columns));
-    }
-    for (int64_t i = 0; i < pages; ++i) {
-      const int32_t page = cache.table[n * cache.columns + i];
-      const std::string which =
-          path + ": page " + std::to_string(page) + " of sequence " + std::to_string(n);
-      if (page < 0 || page >= most) {
-        throw InputError(which + ": expected 0 to " + std::to_string(most - 1));
-      }
-      if (n > 0 && i < flags.prefix / cache.page_size) {
-        if (page == cache.table[i]) continue;
-        throw InputError(which + ": the --prefix has page " + std::to_string(cache.table[i]) +
-                         " there");
-      }
-      if (!taken.insert(page).second) throw InputError(which + " is in the table twice");
-      cache.pages = std::max<int64_t>(cache.pages, page + 1);
-    }
-  }
-  cache.pages = std::max<int64_t>(cache.pages, 1);
-  return cache;
-}
-
-CacheLayout cache_layout(const Problem& problem, const Request& request) {
-  CacheLayout cache{.appended = flags.appended, .prefix = flags.prefix};
-  if (!flags.given("--page-size")) return cache;
-  cache.page_size = flags.page_size;
-  if (flags.given("--block-table")) return read_table(problem, cache);
-  const std::vector<int64_t> lengths = lengths_in_use(problem);
-  int64_t used = 0;
-  const int64_t shared = cache.prefix / cache.page_size;
-  for (const int64_t length : lengths) used += ::ch11::ceil_div(length, cache.page_size) - shared;
-  cache.pages = shared + used + 2;  // two pages are unused
-  cache.columns = ::ch11::ceil_div(problem.shape.kv, cache.page_size);
-  const std::vector<int32_t> lengths_32(lengths.begin(), lengths.end());
-  cache.table = ::ch11::scattered_table(lengths_32, cache.columns, cache.page_size, cache.pages,
-                                        static_cast<uint64_t>(request.seed), shared);
-  return cache;
-}
-
-struct Plan {
-  CacheLayout cache;
-  DecodeSplits splits;
-  int64_t keys = 0, pages = 0;  // in use by all sequences, a prefix counted once
-  int64_t bytes = 0;            // of their K and V
-};
-
-Plan plan_of(const Problem& problem, const Request& request) {
-  Plan plan;
-  plan.cache = cache_layout(problem, request);
-  const std::vector<int64_t> lengths = lengths_in_use(problem);
-  for (size_t n = 0; n < lengths.size(); ++n) {
-    const int64_t keys = lengths[n] - (n > 0 ? flags.prefix : 0);
-    plan.keys += keys;
-    if (plan.cache.page_size > 0) plan.pages += ::ch11::ceil_div(keys, plan.cache.page_size);
-  }
-  plan.bytes = plan.keys * problem.kv_heads() * problem.shape.dim * 2 * int64_t{sizeof(bf16)};
-  const int machine =
-      wants_gpu(CHAPTER, request) ? gpu_multiprocessors() : ::ch11::kMultiprocessors;
-  plan.splits = ::ch11::choose_splits(problem.shape, problem.kv_heads(),
-                                      *std::max_element(lengths.begin(), lengths.end()),
-                                      flags.prefix, machine);
-  if (flags.given("--splits")) {
-    plan.splits.own = static_cast<int>(flags.splits);
-    if (flags.prefix > 0) plan.splits.prefix = plan.splits.own;
-  }
-  return plan;
-}
-
-std::string in_words(const Plan& plan) {
-  std::string text = "  cache      " + std::to_string(plan.keys) + " keys, " +
-                     std::to_string(plan.bytes) + " bytes of K and V";
-  if (plan.cache.page_size > 0) {
-    text += ", in " + std::to_string(plan.pages) + " of " + std::to_string(plan.cache.pages) +
-            " pages of " + std::to_string(plan.cache.page_size);
-  }
-  if (plan.cache.prefix > 0) {
-    text += "; the first " + std::to_string(plan.cache.prefix) + " are shared";
-  }
-  return text + "\n";
-}
-
-std::string in_words(const DecodeSplits& splits) {
-  std::string text = std::to_string(splits.own) + (splits.own == 1 ? " split" : " splits");
-  if (splits.prefix > 0) text += " and " + std::to_string(splits.prefix) + " of the prefix";
-  return text;
-}
-
-Outcome decode(const Problem& problem, const Request& request,
-               std::span<std::vector<float>> outputs) {
-  const Plan plan = plan_of(problem, request);
-  const KernelRun run{request.breaks, {}, request.layout == "blhd"};
-  DecodeTensors tensors{outputs[0], outputs[1]};
-  KernelWork work;
-  work.on_gpu = [&] {
-    return decode_on_gpu(CHAPTER, problem, plan.cache, plan.splits, tensors, run);
-  };
-  work.on_emulator = [&](const simt::Config& config) {
-    return decode_on_emulator(CHAPTER, problem, plan.cache, plan.splits, tensors, run, config);
-  };
-  if (problem.lengths.empty()) {
-    work.previous = [&] {
-      KernelChapter before = ::ch09::CHAPTER;
-      std::vector<float> scratch(outputs[0].size());
-      simt::Config config;
-      config.hazards = false;
-      return forward_on_emulator(before, problem, scratch, {}, {}, config).report.counters;
-    };
-  }
-  Outcome outcome = run_kernels(CHAPTER, request, work);
-  outcome.title = in_words(plan.splits);
-  if (!outcome.profile) outcome.profile = shared_json({});
-  (*outcome.profile)["splits"] = plan.splits.own;
-  if (flags.prefix > 0) (*outcome.profile)["prefix_splits"] = plan.splits.prefix;
-  (*outcome.profile)["pages"] = plan.pages;
-  outcome.notes = in_words(plan) + outcome.notes;
-  if (tensors.misplaced > 0) {
-    outcome.hazardous = true;
-    outcome.notes += "  cache      " + std::to_string(tensors.misplaced) +
-                     " numbers are not what the new keys should have left there\n";
-  }
-  return outcome;
-}
-
-void bench(const Problem& problem, const Request& request) {
-  if (!wants_gpu(CHAPTER, request)) {
-    std::cout << "  bench      the emulator's time says nothing about a GPU's; "
-                 "./learn bench simt measures the emulator itself\n";
-    return;
-  }
-  // The default shape is meant for reading counters and is too small to fill a GPU.
-  Problem large = problem;
-  if (problem.shape == kDefaultShape && problem.lengths.empty()) {
-    large = random_problem({16, 32, 1, 8192, 128}, problem.dtype, 0, 1, 4);
-  }
-  const Plan plan = plan_of(large, request);
-  std::vector<float> o(large.shape.q_elements());
-  DecodeTensors tensors{o, {}};
-  const double ms = decode_on_gpu(CHAPTER, large, plan.cache, plan.splits, tensors, {}, 20);
-  const double rate = static_cast<double>(plan.bytes) / ms * 1e-6, copy = gpu_copy_limit_gbs();
-  char line[200];
-  std::snprintf(line, sizeof line,
-                "  bench      shape %s, %lld heads of K and V, %s: %.4f ms, %.0f GB/s of K "
-                "and V; a copy reaches %.0f here\n",
-                to_string(large.shape).c_str(), static_cast<long long>(large.kv_heads()),
-                in_words(plan.splits).c_str(), ms, rate, copy);
-  std::cout << line;
+  const Program program = program_of(::ch11::KERNEL, "Chapter 11: decoding", {2, 8, 1, 1000, 128});
+  const Arguments args = parse(call, program, [&](Cli& cli) {
+    flags.declare(cli);
+    add_commands(cli, command);
+  });
+  if (!args.command.empty()) return run_command(args.command, command);
+  Tensors tensors = make_tensors(
+      args, [&](const Problem& problem) { check_options(problem, args, flags); },
+      [&](Problem& problem) { prepare(problem, args, flags); });
+  const Run run = run_decode(tensors, args, flags);
+  const Verdict verdict = check_forward(tensors, args.seed);
+  return report(args, tensors, run, verdict);
 }
 
 }  // namespace
 }  // namespace fa::ch11
 
 int main(int argc, char** argv) {
-  using namespace fa::ch11;
-  fa::AttentionProgram program;
-  program.name = "ch11_decoding";
-  program.about = "Chapter 11: decoding";
-  program.default_shape = kDefaultShape;
-  program.breaks = {std::begin(fa::DECODE_BREAKS), std::end(fa::DECODE_BREAKS)};
-  program.demos = CH11_BREAKS;
-  program.dtypes = {fa::Dtype::bf16, fa::Dtype::f16};
-  program.features = CHAPTER.features;
-  program.has_device = true;
-  program.add_options = add_options;
-  program.prepare = prepare;
-  program.validate = check_options;
-  program.run = decode;
-  program.bench = bench;
-  program.command = [](const std::string& command) { return run_command(command, flags.command); };
-  program.story = [] { return serve_command({}); };
-  return fa::run_attention_program(program, argc, argv);
+  return fa::breakable_main(argc, argv, CH11_BREAKS, fa::ch11::attention);
 }

@@ -25,7 +25,7 @@
 namespace fa::ch11 {
 namespace {
 
-using ::ch11::CHAPTER, ::ch11::PagePool, ::ch11::PageTable, ::ch11::ceil_div;
+using ::ch11::KERNEL, ::ch11::PagePool, ::ch11::PageTable, ::ch11::ceil_div;
 
 constexpr int64_t kHeads = 8, kKvHeads = 2, kDim = 64;
 constexpr const char* kRequests = "0:390+30,0:250+50,1:650+25,2:1400+10,3:360+60,5:233+20,8:520+12";
@@ -191,13 +191,11 @@ class Server {
   // cache.
   void prefill(Request& request) {
     const int64_t length = request.length(), tokens = request.tokens();
-    Problem prompt{.shape = {1, kHeads, length, length, kDim},
-                   .dtype = Dtype::bf16,
-                   .scale = request.problem.scale,
-                   .causal = true,
-                   .q = {},
-                   .k = {},
-                   .v = {}};
+    Problem prompt;
+    prompt.shape = {1, kHeads, length, length, kDim};
+    prompt.dtype = Dtype::bf16;
+    prompt.scale = request.problem.scale;
+    prompt.causal = true;
     prompt.group = kHeads / kKvHeads;
     const auto cut = [&](const std::vector<float>& from, std::vector<float>& to) {
       for (size_t i = 0; i < from.size(); ++i)
@@ -208,9 +206,9 @@ class Server {
     cut(request.problem.v, prompt.v);
     std::vector<float> o(prompt.q.size());
     if (gpu_) {
-      forward_on_gpu(::ch09::CHAPTER, prompt, o);
+      forward_on_gpu(::ch09::KERNEL, prompt, o);
     } else {
-      hazards_ += forward_on_emulator(::ch09::CHAPTER, prompt, o).report.hazards.size();
+      hazards_ += forward_on_emulator(::ch09::KERNEL, prompt, o).report.hazards.size();
     }
     for (int64_t h = 0; h < kHeads; ++h)
       std::copy_n(o.begin() + h * length * kDim, length * kDim,
@@ -281,11 +279,11 @@ class Server {
                     .workspace = workspace.data(),
                     .scale = static_cast<float>(requests[0].problem.scale),
                     .splits = splits};
-    check_arguments(CHAPTER, args);
+    check_arguments(KERNEL, args);
     if (gpu_) {
-      sums_.ms += gpu_time_ms(1, [&] { CHAPTER.gpu->decode(args); });
+      sums_.ms += gpu_time_ms(1, [&] { KERNEL.gpu->decode(args); });
     } else {
-      const simt::Report report = simt::run({}, [&] { CHAPTER.emulator->decode(args); });
+      const simt::Report report = simt::run({}, [&] { KERNEL.emulator->decode(args); });
       sums_.sectors += report.counters.global_load_sectors;
       hazards_ += report.hazards.size();
       if (!report.hazards.empty()) std::cout << "  hazard     " << report.hazards[0].text << "\n";
@@ -388,7 +386,7 @@ int serve_command(const CommandOptions& options) {
       parse_requests(options.requests.empty() ? kRequests : options.requests);
   std::stable_sort(requests.begin(), requests.end(),
                    [](const Request& a, const Request& b) { return a.arrival < b.arrival; });
-  const std::string problem = gpu_problem(*CHAPTER.gpu);
+  const std::string problem = gpu_problem(*KERNEL.gpu);
   if (options.device == "gpu" && !problem.empty()) {
     throw InputError("--device gpu: " + problem + "; --device emulator runs here");
   }

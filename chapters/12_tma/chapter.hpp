@@ -20,17 +20,14 @@ inline constexpr fa::Break OWN_BREAKS[] = {
     {"flat-map", fa::FLAT_MAP},
 };
 
-inline constexpr fa::KernelChapter CHAPTER{
+inline constexpr fa::Kernel KERNEL{
     .name = "ch12_tma",
-    .about = "Tiles by TMA: one instruction of one thread.",
     .emulator = &emulator::ch12::build,
     .gpu = &gpu::ch12::build,
     .breaks = fa::BASIC_BREAKS | fa::SWIZZLE_ONE_SIDE,
     .own_breaks = OWN_BREAKS,
     .undefined_on_a_gpu =
         fa::UNDEFINED_ON_A_GPU | fa::EXPECT_TOO_LITTLE | fa::WRONG_PARITY | fa::NO_INIT_FENCE,
-    .previous_name = "ch08_fewer_instructions",
-    .previous = &emulator::ch08::build,
 };
 
 }  // namespace ch12

@@ -15,7 +15,7 @@ using namespace fa::test;
 
 namespace {
 
-const KernelChapter& KERNEL = ch12::CHAPTER;
+const Kernel& KERNEL = ch12::KERNEL;
 
 TEST_CASE("agrees with float64 on the named shapes, at three input scales") {
   agrees_on_named_shapes(KERNEL);

@@ -13,7 +13,7 @@ extern const fa::KernelBuild build;
 
 namespace ch13 {
 
-inline constexpr fa::KernelOption OPTIONS[] = {
+inline constexpr fa::IntegerOption OPTIONS[] = {
     {"--warpgroups", 1, 2, 2, "warpgroups of a block, 64 queries each [2]", "warpgroups"},
 };
 
@@ -22,17 +22,14 @@ inline constexpr fa::Break OWN_BREAKS[] = {
     {"no-wgmma-wait", fa::NO_WGMMA_WAIT},
 };
 
-inline constexpr fa::KernelChapter CHAPTER{
+inline constexpr fa::Kernel KERNEL{
     .name = "ch13_wgmma",
-    .about = "The tensor cores read shared memory themselves.",
     .emulator = &emulator::ch13::build,
     .gpu = &gpu::ch13::build,
     .breaks = fa::BASIC_BREAKS | fa::SWIZZLE_ONE_SIDE,
     .own_breaks = OWN_BREAKS,
     .undefined_on_a_gpu = fa::UNDEFINED_ON_A_GPU | fa::NO_WGMMA_WAIT,
     .options = OPTIONS,
-    .previous_name = "ch12_tma",
-    .previous = &emulator::ch12::build,
 };
 
 }  // namespace ch13

@@ -12,7 +12,7 @@ using namespace fa::test;
 
 namespace {
 
-const KernelChapter& KERNEL = ch13::CHAPTER;
+const Kernel& KERNEL = ch13::KERNEL;
 
 TEST_CASE("agrees with float64 on the named shapes, at three input scales") {
   agrees_on_named_shapes(KERNEL);
@@ -39,9 +39,9 @@ TEST_CASE("every barrier, wait, fence and expect_tx is needed, and its absence i
 }
 
 TEST_CASE("one warpgroup agrees with float64, too") {
-  KernelOption option = KERNEL.options[0];
-  option.otherwise = 1;
-  KernelChapter one = KERNEL;
+  IntegerOption option = KERNEL.options[0];
+  option.fallback = 1;
+  Kernel one = KERNEL;
   one.options = {&option, 1};
   agrees_on_random_shapes(one);
 }

@@ -13,7 +13,7 @@ extern const fa::KernelBuild build;
 
 namespace ch14 {
 
-inline constexpr fa::KernelOption OPTIONS[] = {
+inline constexpr fa::IntegerOption OPTIONS[] = {
     {"--consumers", 2, 3, 3, "consumer warpgroups of a block, 64 queries each [3]", "consumers"},
 };
 
@@ -24,9 +24,8 @@ inline constexpr fa::Break OWN_BREAKS[] = {
     {"keep-registers", fa::KEEP_REGISTERS},
 };
 
-inline constexpr fa::KernelChapter CHAPTER{
+inline constexpr fa::Kernel KERNEL{
     .name = "ch14_warp_specialization",
-    .about = "Warps with roles: a producer, two or three consumers.",
     .emulator = &emulator::ch14::build,
     .gpu = &gpu::ch14::build,
     .breaks =
@@ -35,8 +34,6 @@ inline constexpr fa::KernelChapter CHAPTER{
     .undefined_on_a_gpu = fa::UNDEFINED_ON_A_GPU | fa::EMPTY_COUNT | fa::NO_EMPTY_WAIT |
                           fa::FULL_FOR_EMPTY | fa::KEEP_REGISTERS,
     .options = OPTIONS,
-    .previous_name = "ch13_wgmma",
-    .previous = &emulator::ch13::build,
 };
 
 }  // namespace ch14

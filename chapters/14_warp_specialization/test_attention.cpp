@@ -12,7 +12,7 @@ using namespace fa::test;
 
 namespace {
 
-const KernelChapter& KERNEL = ch14::CHAPTER;
+const Kernel& KERNEL = ch14::KERNEL;
 
 TEST_CASE("agrees with float64 on the named shapes, at three input scales") {
   agrees_on_named_shapes(KERNEL);
@@ -39,9 +39,9 @@ TEST_CASE("every barrier, wait, arrival, fence and expect_tx is needed, and its 
 }
 
 TEST_CASE("two consumers agree with float64, too") {
-  KernelOption option = KERNEL.options[0];
-  option.otherwise = 2;
-  KernelChapter two = KERNEL;
+  IntegerOption option = KERNEL.options[0];
+  option.fallback = 2;
+  Kernel two = KERNEL;
   two.options = {&option, 1};
   agrees_on_random_shapes(two);
 }

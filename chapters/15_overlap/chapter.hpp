@@ -13,7 +13,7 @@ extern const fa::KernelBuild build;
 
 namespace ch15 {
 
-inline constexpr fa::KernelOption OPTIONS[] = {
+inline constexpr fa::IntegerOption OPTIONS[] = {
     {"--consumers", 2, 3, 3, "consumer warpgroups of a block, 64 queries each [3]", "consumers"},
     {"--ping-pong", 0, 1, 0, "1: the consumers multiply one after the other [0]", "with ping-pong"},
 };
@@ -25,9 +25,8 @@ inline constexpr fa::Break OWN_BREAKS[] = {
     {"no-first-turn", fa::NO_FIRST_TURN},
 };
 
-inline constexpr fa::KernelChapter CHAPTER{
+inline constexpr fa::Kernel KERNEL{
     .name = "ch15_overlap",
-    .about = "Overlap: the next tile's scores are computed beside this tile's product.",
     .emulator = &emulator::ch15::build,
     .gpu = &gpu::ch15::build,
     .breaks =
@@ -36,8 +35,6 @@ inline constexpr fa::KernelChapter CHAPTER{
     .undefined_on_a_gpu = fa::UNDEFINED_ON_A_GPU | fa::EARLY_PACK | fa::EARLY_RESCALE |
                           fa::WAIT_FOR_NEITHER | fa::NO_FIRST_TURN,
     .options = OPTIONS,
-    .previous_name = "ch14_warp_specialization",
-    .previous = &emulator::ch14::build,
 };
 
 }  // namespace ch15

@@ -12,7 +12,7 @@ using namespace fa::test;
 
 namespace {
 
-const KernelChapter& KERNEL = ch15::CHAPTER;
+const Kernel& KERNEL = ch15::KERNEL;
 
 TEST_CASE("agrees with float64 on the named shapes, at three input scales") {
   agrees_on_named_shapes(KERNEL);
@@ -29,11 +29,11 @@ TEST_CASE("agrees with NumPy's golden cases") { agrees_with_golden_cases(KERNEL)
 TEST_CASE("returns a constant V exactly") { returns_a_constant_v(KERNEL); }
 
 // The kernel with --consumers and --ping-pong as given.
-void with_options(int consumers, int ping_pong, void (*check)(const KernelChapter&)) {
-  KernelOption options[] = {KERNEL.options[0], KERNEL.options[1]};
-  options[0].otherwise = consumers;
-  options[1].otherwise = ping_pong;
-  KernelChapter kernel = KERNEL;
+void with_options(int consumers, int ping_pong, void (*check)(const Kernel&)) {
+  IntegerOption options[] = {KERNEL.options[0], KERNEL.options[1]};
+  options[0].fallback = consumers;
+  options[1].fallback = ping_pong;
+  Kernel kernel = KERNEL;
   kernel.options = options;
   INFO("--consumers ", consumers, " --ping-pong ", ping_pong);
   check(kernel);
@@ -61,7 +61,7 @@ TEST_CASE("every barrier, wait, arrival, fence and expect_tx is needed, and its 
 // does not wait for its turn is correct as well. But one that waits needs another that arrives.
 TEST_CASE("turns: an arrival is needed, the wait for it is there for speed") {
   for (const int consumers : {2, 3})
-    with_options(consumers, 1, [](const KernelChapter& kernel) {
+    with_options(consumers, 1, [](const Kernel& kernel) {
       every_synchronization_is_needed(kernel, 19 + 2, "barrier_sync");
     });
 }
@@ -85,7 +85,7 @@ TEST_CASE("counts what follows from the tiles") {
 }
 
 TEST_CASE("turns add one wait and one arrival of each warp and tile, and nothing else") {
-  with_options(3, 1, [](const KernelChapter& kernel) {
+  with_options(3, 1, [](const Kernel& kernel) {
     const simt::Counters without = count(KERNEL), with = count(kernel);
     // 4 warps start the first turn, so consumer 0 gets one more than it takes
     CHECK(with.barriers == without.barriers + 12 * 2 * 7 + 4);
@@ -138,7 +138,7 @@ TEST_CASE("break: an early rescale shows where a maximum grows by more than 2^8"
 
 TEST_CASE("break: without a first turn no warpgroup can start") {
   for (const int consumers : {2, 3})
-    with_options(consumers, 1, [](const KernelChapter& kernel) {
+    with_options(consumers, 1, [](const Kernel& kernel) {
       is_reported_as(kernel, own(NO_FIRST_TURN), HazardKind::kDeadlock);
     });
   is_harmless(KERNEL, own(NO_FIRST_TURN), {1, 1, 70, 450, 64});  // there are no turns

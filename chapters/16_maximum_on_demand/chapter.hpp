@@ -13,7 +13,7 @@ extern const fa::KernelBuild build;
 
 namespace ch16 {
 
-inline constexpr fa::KernelOption OPTIONS[] = {
+inline constexpr fa::IntegerOption OPTIONS[] = {
     {"--consumers", 0, 3, 0, "2 or 3 consumer warpgroups of 64 queries; 0: by the shape [0]",
      "consumers"},
     {"--blocks", 0, 1 << 20, 0,
@@ -26,9 +26,8 @@ inline constexpr fa::Break OWN_BREAKS[] = {
     {"no-second-try", fa::NO_SECOND_TRY},
 };
 
-inline constexpr fa::KernelChapter CHAPTER{
+inline constexpr fa::Kernel KERNEL{
     .name = "ch16_maximum_on_demand",
-    .about = "The maximum on demand: the sums say when it has to be looked for.",
     .emulator = &emulator::ch16::build,
     .gpu = &gpu::ch16::build,
     .features = fa::CAUSAL | fa::WINDOW | fa::LSE | fa::KV_HEADS | fa::STRIDES | fa::PACKED,
@@ -37,8 +36,6 @@ inline constexpr fa::KernelChapter CHAPTER{
     .own_breaks = OWN_BREAKS,
     .undefined_on_a_gpu = fa::UNDEFINED_ON_A_GPU | fa::EARLY_RELEASE,
     .options = OPTIONS,
-    .previous_name = "ch15_overlap",
-    .previous = &emulator::ch15::build,
 };
 
 }  // namespace ch16

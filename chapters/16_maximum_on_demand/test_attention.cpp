@@ -14,14 +14,14 @@ using namespace fa::test;
 
 namespace {
 
-const KernelChapter& KERNEL = ch16::CHAPTER;
+const Kernel& KERNEL = ch16::KERNEL;
 
 // The kernel with --consumers and --blocks as given.
-void with_options(int consumers, int blocks, void (*check)(const KernelChapter&)) {
-  KernelOption options[] = {KERNEL.options[0], KERNEL.options[1]};
-  options[0].otherwise = consumers;
-  options[1].otherwise = blocks;
-  KernelChapter kernel = KERNEL;
+void with_options(int consumers, int blocks, void (*check)(const Kernel&)) {
+  IntegerOption options[] = {KERNEL.options[0], KERNEL.options[1]};
+  options[0].fallback = consumers;
+  options[1].fallback = blocks;
+  Kernel kernel = KERNEL;
   kernel.options = options;
   INFO("--consumers ", consumers, " --blocks ", blocks);
   check(kernel);
@@ -236,7 +236,7 @@ TEST_CASE("breaks of the softmax") {
 // Two tiles of queries for one block. Waits of a warpgroup that only skips are excluded, because a
 // missing one shows only if others lag behind, which the emulator does not test.
 TEST_CASE("every barrier, wait, arrival, fence and expect_tx is needed, and its absence reported") {
-  with_options(2, 1, [](const KernelChapter& kernel) {
+  with_options(2, 1, [](const Kernel& kernel) {
     every_synchronization_is_needed(kernel, 20, "", {1, 1, 256, 450, 64});
   });
 }

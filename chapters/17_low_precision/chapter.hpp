@@ -15,7 +15,7 @@ extern const fa::KernelBuild build;
 
 namespace ch17 {
 
-inline constexpr fa::KernelOption OPTIONS[] = {
+inline constexpr fa::IntegerOption OPTIONS[] = {
     {"--scales", PER_HEAD, PER_THREAD, PER_THREAD,
      "what has one scale: 1 a head, 2 a block, 3 a warp's rows, 4 a thread's [4]", ""},
     {"--channel-mean", 0, 1000, 0, "K gets a mean in each channel, N times a normal number [0]",
@@ -31,9 +31,8 @@ inline constexpr fa::Break OWN_BREAKS[] = {
     {"late-scale", fa::LATE_SCALE},
 };
 
-inline constexpr fa::KernelChapter CHAPTER{
+inline constexpr fa::Kernel KERNEL{
     .name = "ch17_low_precision",
-    .about = "8 bits where they do no harm: Q K^T of integers.",
     .emulator = &emulator::ch17::build,
     .gpu = &gpu::ch17::build,
     .features = fa::CAUSAL | fa::WINDOW | fa::LSE | fa::KV_HEADS,
@@ -41,10 +40,7 @@ inline constexpr fa::KernelChapter CHAPTER{
     .own_breaks = OWN_BREAKS,
     .options = OPTIONS,
     .forward_workspace = workspace_bytes,
-    .prepare = prepare,
     .computed = computed,
-    .previous_name = "ch09_masks_and_shapes",
-    .previous = &emulator::ch09::build,
 };
 
 }  // namespace ch17

@@ -6,16 +6,16 @@
 
 #include "chapter.hpp"
 #include "common/accuracy.hpp"
+#include "common/check.hpp"
 #include "common/error.hpp"
 #include "common/kernels/test/kernel_test.hpp"
-#include "common/operation.hpp"
 
 using namespace fa;
 using namespace fa::test;
 
 namespace {
 
-const KernelChapter& KERNEL = ch17::CHAPTER;
+const Kernel& KERNEL = ch17::KERNEL;
 const int ALL_SCALES[] = {ch17::PER_HEAD, ch17::PER_BLOCK, ch17::PER_WARP, ch17::PER_THREAD};
 
 TEST_CASE("agrees with float64 on Q and K in 8 bits: named shapes, three input scales") {
@@ -51,12 +51,12 @@ Problem hard(const Shape& shape, int channel_mean, int outliers) {
 // Returns the verdict of the program.
 Verdict verdict(const Problem& problem, int scales, uint32_t breaks = 0) {
   const int options[] = {scales};
-  std::vector<std::vector<float>> outputs{std::vector<float>(problem.shape.q_elements()),
-                                          std::vector<float>(problem.shape.rows())};
-  const EmulatorRun run = forward_on_emulator(KERNEL, problem, outputs[0], outputs[1],
+  Tensors tensors{problem, std::vector<float>(problem.shape.q_elements()),
+                  std::vector<float>(problem.shape.rows())};
+  const EmulatorRun run = forward_on_emulator(KERNEL, problem, tensors.o, tensors.lse,
                                               {.breaks = breaks, .options = {scales}});
   CHECK(run.report.hazards.empty());
-  return check_rounding(problem, ch17::computed(problem, options), outputs, 0);
+  return check_rounding(tensors, ch17::computed(problem, options), 0);
 }
 
 TEST_CASE("heads of K and V that several heads of Q share; each way to share a scale") {
@@ -145,7 +145,7 @@ TEST_CASE("tiny numbers: no scale is Inf, no product of two is 0") {
 }
 
 TEST_CASE("Q K^T takes half of chapter 09's mma and fewer bytes; P V the same") {
-  const simt::Counters now = count(KERNEL), before = count(ch09::CHAPTER);
+  const simt::Counters now = count(KERNEL), before = count(ch09::KERNEL);
   // 4 warps x 2 rows of 16; 16 n-tiles of O, 32 steps of 16 keys: 11 tiles of 48 cover 528 keys.
   const int64_t pv = 4 * 2 * 16 * 33, qk = 4 * 2 * 66 * 4;
   CHECK(now.mma_instructions == pv + qk);

@@ -26,20 +26,20 @@ namespace {
 constexpr std::int64_t kLongest = 1'000'000, kWidest = 65536;
 
 int matmul(const MatmulRequest& request, const std::vector<std::string>& break_names,
-           const std::string& json, fa::BreakRun& this_run) {
+           const std::string& json, fa::Invocation& call) {
   const MatmulRun run = run_matmul(request);
-  this_run.result = {.passed = run.passed(),
-                     .elements = request.m * request.n,
-                     .mismatches = run.mismatches,
-                     .nonfinite = run.nonfinite,
-                     .max_abs_error = run.max_abs_error};
+  call.result = {.passed = run.passed(),
+                 .elements = request.m * request.n,
+                 .mismatches = run.mismatches,
+                 .nonfinite = run.nonfinite,
+                 .max_abs_error = run.max_abs_error};
   const int code = run.passed() ? fa::kAgreed : fa::kDisagreed;
-  if (this_run.silent) return code;
-  std::cout << this_run.heading;
+  if (call.silent) return code;
+  std::cout << call.heading;
   if (request.trace) std::cout << trace_text(request, run) << "\n";
   std::cout << matmul_text(request, run);
-  this_run.json = json;
-  this_run.report = fa::shared_json(matmul_json(request, run, break_names));
+  call.json = json;
+  call.report = fa::shared_json(matmul_json(request, run, break_names));
   return code;
 }
 
@@ -51,7 +51,7 @@ int attention(const AttentionShape& shape, Accounting accounting, const Machine&
   return fa::kAgreed;
 }
 
-int run_command(int argc, char** argv, fa::BreakRun& this_run) {
+int run_command(fa::Invocation& call) {
   fa::Cli cli("ch18_systolic_array", "A systolic array, tick by tick, and attention on it.");
   bool list = false, bench = false;
   cli.flag("--list-breaks", list, "print what --break accepts");
@@ -123,7 +123,7 @@ int run_command(int argc, char** argv, fa::BreakRun& this_run) {
   inside_cli.integer("--size", size, 1, kWidest, "rows and columns of the array; d is the same");
 
   cli.optional_command();
-  const std::string command = cli.parse(argc, argv);
+  const std::string command = cli.parse(call.argc, call.argv);
   if (list || list_here) {
     std::cout << fa::list_breaks(CH18_BREAKS);
     return fa::kAgreed;
@@ -138,7 +138,7 @@ int run_command(int argc, char** argv, fa::BreakRun& this_run) {
           "--double-buffer: only weights have a second buffer; accepted with "
           "--dataflow weight");
     }
-    return matmul(product, break_names, json, this_run);
+    return matmul(product, break_names, json, call);
   }
   if (command == "attention") {
     shape.algorithm = algorithm == "flash" ? Algorithm::kFlash : Algorithm::kStandard;
@@ -178,9 +178,9 @@ int run_command(int argc, char** argv, fa::BreakRun& this_run) {
   return tell_story(std::cout) ? fa::kAgreed : fa::kDisagreed;
 }
 
-int body(int argc, char** argv) { return fa::run_breakable(CH18_BREAKS, argc, argv, run_command); }
-
 }  // namespace
 }  // namespace ch18
 
-int main(int argc, char** argv) { return fa::guarded_main(argc, argv, ch18::body); }
+int main(int argc, char** argv) {
+  return fa::breakable_main(argc, argv, CH18_BREAKS, ch18::run_command);
+}

@@ -47,8 +47,7 @@ DeviceResult forward_on_emulator(Transport& transport, Schedule schedule, int re
   config.threads = 1;  // each rank is already a thread
   const fa::simt::Report report = fa::simt::run(config, [&] {
     emulator::ch19::HostLink link(transport);
-    emulator::ch19::Rank rank(transport, schedule, sizes, ::ch09::CHAPTER,
-                              *::ch09::CHAPTER.emulator);
+    emulator::ch19::Rank rank(transport, schedule, sizes, ::ch09::KERNEL, *::ch09::KERNEL.emulator);
     result = emulator::ch19::repeated(rank, transport, link, repetitions, q, k, v);
   });
   if (!report.hazards.empty()) throw std::runtime_error(report.hazards.front().text);

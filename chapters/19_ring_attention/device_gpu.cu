@@ -119,7 +119,7 @@ class NcclLink final : public KeyLink {
 namespace ch19 {
 
 int usable_gpus() {
-  if (!fa::gpu_problem(*::ch09::CHAPTER.gpu).empty()) return 0;
+  if (!fa::gpu_problem(*::ch09::KERNEL.gpu).empty()) return 0;
   int count = 0;
   FA_CUDA_CHECK(cudaGetDeviceCount(&count));
   return count;
@@ -129,13 +129,13 @@ bool has_nccl() { return FA_NCCL; }
 
 DeviceResult forward_on_gpu(Transport& transport, Schedule schedule, Link link, int repetitions,
                             const Sizes& sizes, const Part& q, const Part& k, const Part& v) {
-  if (const std::string why = fa::gpu_problem(*::ch09::CHAPTER.gpu); !why.empty()) {
+  if (const std::string why = fa::gpu_problem(*::ch09::KERNEL.gpu); !why.empty()) {
     throw fa::InputError(why);
   }
   const fa::CurrentGpu mine(transport.rank() % usable_gpus());
   const bool newest =
-      (sizes.dim == 64 || sizes.dim == 128) && fa::gpu_problem(*::ch16::CHAPTER.gpu).empty();
-  const fa::KernelChapter& chapter = newest ? ::ch16::CHAPTER : ::ch09::CHAPTER;
+      (sizes.dim == 64 || sizes.dim == 128) && fa::gpu_problem(*::ch16::KERNEL.gpu).empty();
+  const fa::Kernel& chapter = newest ? ::ch16::KERNEL : ::ch09::KERNEL;
   std::unique_ptr<gpu::ch19::KeyLink> keys;
   if (link == Link::host) keys = std::make_unique<gpu::ch19::HostLink>(transport);
   // A rank without enough memory must end before the others wait for it in NCCL, which does not

@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "common/kernels/array.hpp"
-#include "common/kernels/chapter.hpp"
+#include "common/kernels/kernel.hpp"
 #include "common/kernels/softmax.hpp"
 #include "device_forward.hpp"
 #include "seen.hpp"
@@ -165,7 +165,7 @@ inline void meet(Transport& transport) {
 class Rank {
  public:
   Rank(Transport& transport, ::ch19::Schedule schedule, const Sizes& sizes,
-       const fa::KernelChapter& chapter, const fa::KernelBuild& build)
+       const fa::Kernel& chapter, const fa::KernelBuild& build)
       : transport_(transport),
         schedule_(schedule),
         sizes_(sizes),
@@ -350,7 +350,7 @@ class Rank {
   Transport& transport_;
   const ::ch19::Schedule schedule_;
   const Sizes sizes_;
-  const fa::KernelChapter& chapter_;
+  const fa::Kernel& chapter_;
   const fa::KernelBuild& build_;
   const int rank_, ranks_;
   const std::vector<Range> queries_;

@@ -76,13 +76,12 @@ class MpiRanks final : public Ranks {
   explicit MpiRanks(int count) : count_(count) {}
   int count() const override { return count_; }
   const char* transport() const override { return "mpi"; }
-  std::vector<Report> run(const Job& job, const fa::Problem& problem,
-                          std::span<std::vector<float>> outputs) override {
+  std::vector<Report> run(const Job& job, fa::Tensors& tensors) override {
     Order order{true, job};
     broadcast(order);
     return or_all_end([&] {
       MpiTransport transport(MPI_COMM_WORLD);
-      return gathered(work(transport, job, &problem, outputs), count_);
+      return gathered(work(transport, job, &tensors), count_);
     });
   }
 
@@ -96,7 +95,7 @@ void do_jobs(int ranks) {
     if (!order.work) return;
     or_all_end([&] {
       MpiTransport transport(MPI_COMM_WORLD);
-      return gathered(work(transport, order.job, nullptr, {}), ranks);
+      return gathered(work(transport, order.job, nullptr), ranks);
     });
   }
 }

@@ -22,25 +22,23 @@ constexpr Schedule SCHEDULES[] = {Schedule::gather, Schedule::ring, Schedule::ov
                                   Schedule::zigzag};
 
 struct Whole {
-  std::vector<std::vector<float>> outputs;  // O, LSE, dQ, dK, dV
-  int64_t bytes_sent = 0;                   // sum over the ranks
+  fa::Tensors tensors;
+  int64_t bytes_sent = 0;  // sum over the ranks
 };
 
 Whole run(const fa::Problem& problem, Schedule schedule, int ranks, bool with_gradients,
           Device device = Device::cpu) {
-  const fa::Shape& s = problem.shape;
-  Whole whole;
-  for (const int64_t size :
-       {s.q_elements(), s.rows(), s.q_elements(), problem.kv_elements(), problem.kv_elements()})
-    whole.outputs.emplace_back(size, NOTHING);
+  Whole whole{{problem}};
+  fa::Tensors& tensors = whole.tensors;
+  for (auto* rows_of_q : {&tensors.o, &tensors.dq}) rows_of_q->assign(problem.q.size(), NOTHING);
+  for (auto* rows_of_k : {&tensors.dk, &tensors.dv}) rows_of_k->assign(problem.k.size(), NOTHING);
+  tensors.lse.assign(problem.shape.rows(), NOTHING);
   std::atomic<int64_t> bytes = 0;
   Job job = job_of(problem, schedule, 0, with_gradients);
   job.device = device;
   run_ranks(ranks, [&](Transport& transport) {
     const bool first = transport.rank() == 0;
-    bytes += work(transport, job, first ? &problem : nullptr,
-                  first ? std::span(whole.outputs) : std::span<std::vector<float>>())
-                 .bytes_sent;
+    bytes += work(transport, job, first ? &tensors : nullptr).bytes_sent;
   });
   whole.bytes_sent = bytes;
   return whole;
@@ -50,7 +48,7 @@ fa::Problem problem_of(int64_t heads, int64_t group, int64_t len_q, int64_t len_
   fa::Problem problem =
       fa::random_problem({1, heads, len_q, len_kv, 16}, fa::Dtype::f32, 3, 1, group);
   problem.causal = causal;
-  problem.more = {fa::random_values(fa::like_q(problem), fa::Dtype::f32, 3, 0)};
+  problem.d_o = fa::random_values(fa::like_q(problem), fa::Dtype::f32, 3, 0);
   return problem;
 }
 
@@ -61,11 +59,11 @@ void agrees(const fa::Problem& problem, int ranks) {
     CAPTURE(fa::to_string(problem.shape));
     CAPTURE(problem.causal);
     const Whole whole = run(problem, schedule, ranks, true);
-    const std::vector<std::vector<float>>& out = whole.outputs;
-    const fa::CheckResult check = fa::check_output(problem, out[0], out[1]);
+    const fa::Tensors& out = whole.tensors;
+    const fa::CheckResult check = fa::check_output(problem, out.o, out.lse);
     CHECK_MESSAGE(check.passed(), fa::describe(check, problem.shape));
     const fa::GradientCheck gradients =
-        fa::check_gradients(problem, problem.more[0], out[2], out[3], out[4]);
+        fa::check_gradients(problem, problem.d_o, out.dq, out.dk, out.dv);
     CHECK_MESSAGE(gradients.passed(), fa::describe(gradients, problem));
   }
 }
@@ -92,7 +90,7 @@ TEST_CASE("kernels: any number of ranks gives what float64 gives, to bf16") {
           CAPTURE(fa::to_string(problem.shape));
           const Whole whole = run(problem, schedule, ranks, false, Device::emulator);
           const fa::CheckResult check =
-              fa::check_output(problem, whole.outputs[0], whole.outputs[1]);
+              fa::check_output(problem, whole.tensors.o, whole.tensors.lse);
           CHECK_MESSAGE(check.passed(), fa::describe(check, problem.shape));
           // K and V are passed around once, with two bytes per element.
           const int64_t once = 2 * problem.kv_elements() * 2;
@@ -129,7 +127,9 @@ TEST_CASE("the same bits each time") {
   const Whole first = run(problem, Schedule::zigzag, 4, true);
   for (int i = 0; i < 5; ++i) {
     const Whole again = run(problem, Schedule::zigzag, 4, true);
-    CHECK(again.outputs == first.outputs);
+    for (const auto values :
+         {&fa::Tensors::o, &fa::Tensors::lse, &fa::Tensors::dq, &fa::Tensors::dk, &fa::Tensors::dv})
+      CHECK(again.tensors.*values == first.tensors.*values);
   }
 }
 

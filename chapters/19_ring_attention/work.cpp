@@ -59,20 +59,21 @@ Job job_of(const fa::Problem& problem, Schedule schedule, uint32_t breaks, bool 
            problem.causal}};
 }
 
-Report work(Transport& transport, const Job& job, const fa::Problem* problem,
-            std::span<std::vector<float>> outputs) {
+Report work(Transport& transport, const Job& job, fa::Tensors* tensors) {
   const Layout layout = layout_of(job.schedule);
   const Sizes& sizes = job.sizes;
-  const auto of_q = [&](const std::vector<float>* whole) {
-    return handed_out(transport, layout, whole, sizes.heads, sizes.len_q, sizes.dim);
+  using Values = std::vector<float> fa::Tensors::*;
+  const auto whole = [&](Values values) { return tensors ? &(tensors->*values) : nullptr; };
+  const auto of_q = [&](Values values) {
+    return handed_out(transport, layout, whole(values), sizes.heads, sizes.len_q, sizes.dim);
   };
-  const auto of_k = [&](const std::vector<float>* whole) {
-    return handed_out(transport, layout, whole, sizes.kv_heads, sizes.len_kv, sizes.dim);
+  const auto of_k = [&](Values values) {
+    return handed_out(transport, layout, whole(values), sizes.kv_heads, sizes.len_kv, sizes.dim);
   };
-  const Part q = of_q(problem ? &problem->q : nullptr);
-  const Part k = of_k(problem ? &problem->k : nullptr), v = of_k(problem ? &problem->v : nullptr);
+  const Part q = of_q(&fa::Tensors::q);
+  const Part k = of_k(&fa::Tensors::k), v = of_k(&fa::Tensors::v);
   Part d_o;
-  if (job.backward) d_o = of_q(problem ? &problem->more[0] : nullptr);
+  if (job.backward) d_o = of_q(&fa::Tensors::d_o);
 
   Report report;
   const int64_t before = transport.bytes_sent();
@@ -98,17 +99,16 @@ Report work(Transport& transport, const Job& job, const fa::Problem* problem,
   }
   if (job.device == Device::cpu) report.bytes_sent = transport.bytes_sent() - before;
 
-  size_t next = 0;
-  const auto back = [&](const Part& part, int64_t all_heads, int64_t length, int64_t columns) {
-    taken_back(transport, layout, part, outputs.empty() ? nullptr : &outputs[next++], all_heads,
-               length, columns);
+  const auto back = [&](const Part& part, Values values, int64_t all_heads, int64_t length,
+                        int64_t columns) {
+    taken_back(transport, layout, part, whole(values), all_heads, length, columns);
   };
-  back(state.o, sizes.heads, sizes.len_q, sizes.dim);
-  back(state.lse, sizes.heads, sizes.len_q, 1);
+  back(state.o, &fa::Tensors::o, sizes.heads, sizes.len_q, sizes.dim);
+  back(state.lse, &fa::Tensors::lse, sizes.heads, sizes.len_q, 1);
   if (job.backward) {
-    back(gradients.dq, sizes.heads, sizes.len_q, sizes.dim);
-    back(gradients.dk, sizes.kv_heads, sizes.len_kv, sizes.dim);
-    back(gradients.dv, sizes.kv_heads, sizes.len_kv, sizes.dim);
+    back(gradients.dq, &fa::Tensors::dq, sizes.heads, sizes.len_q, sizes.dim);
+    back(gradients.dk, &fa::Tensors::dk, sizes.kv_heads, sizes.len_kv, sizes.dim);
+    back(gradients.dv, &fa::Tensors::dv, sizes.kv_heads, sizes.len_kv, sizes.dim);
   }
   return report;
 }

@@ -2,7 +2,6 @@
 // Distributes a whole problem to the ranks, and collects the results.
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "common/problem.hpp"
@@ -34,10 +33,9 @@ struct Report {
   std::vector<Step> forward, backward;
 };
 
-// Every rank calls it. Rank 0 has the problem. It distributes the parts and collects O and LSE
-// (with `backward`, dQ, dK and dV) in `outputs`, which have their sizes. Other ranks pass neither.
-Report work(Transport& transport, const Job& job, const fa::Problem* problem,
-            std::span<std::vector<float>> outputs);
+// Every rank calls it. Rank 0 has the tensors. It distributes the parts of the inputs and collects
+// O and LSE (with `backward`, dQ, dK and dV), which have their sizes. Other ranks pass null.
+Report work(Transport& transport, const Job& job, fa::Tensors* tensors);
 
 // The ranks of a run, as rank 0 sees them.
 class Ranks {
@@ -46,8 +44,7 @@ class Ranks {
   virtual int count() const = 0;
   virtual const char* transport() const = 0;  // "threads" or "mpi"
   // Returns the reports of all ranks, in order.
-  virtual std::vector<Report> run(const Job& job, const fa::Problem& problem,
-                                  std::span<std::vector<float>> outputs) = 0;
+  virtual std::vector<Report> run(const Job& job, fa::Tensors& tensors) = 0;
 };
 
 }  // namespace ch19

@@ -49,7 +49,7 @@ int64_t within(const nlohmann::json& header, const char* key, Limits limits) {
   const auto& value = header.at(key);
   if (!value.is_number_integer()) throw Reader::Short();
   const int64_t number = value.get<int64_t>();
-  if (number < limits.least || number > limits.most) throw Reader::Short();
+  if (number < limits.min || number > limits.max) throw Reader::Short();
   return number;
 }
 

@@ -27,8 +27,8 @@ inline Config padded(Config config) {
 
 class Model final : public fa::ch20::DeviceGpt {
  public:
-  Model(const Recipe& recipe, const fa::KernelChapter& forward,
-        const fa::KernelBuild& forward_build, const fa::KernelBuild& backward_build)
+  Model(const Recipe& recipe, const fa::Kernel& forward, const fa::KernelBuild& forward_build,
+        const fa::KernelBuild& backward_build)
       : recipe_(recipe),
         config_(padded(recipe.model)),
         layout_(fa::ch20::parameters(config_)),
@@ -212,7 +212,7 @@ class Model final : public fa::ch20::DeviceGpt {
                           .workspace = workspace_.data(),
                           .scale = scale(),
                           .causal = true};
-    fa::check_arguments(::ch10::CHAPTER, args);
+    fa::check_arguments(::ch10::KERNEL, args);
     backward_build_.backward(args);
   }
 
@@ -345,7 +345,7 @@ class Model final : public fa::ch20::DeviceGpt {
   const Config config_;  // with the padded vocabulary
   const std::vector<Parameter> layout_, file_layout_;
   const int64_t rows_;
-  const fa::KernelChapter& forward_;
+  const fa::Kernel& forward_;
   const fa::KernelBuild &forward_build_, &backward_build_;
   const fa::Shape attention_shape_;
   const int64_t count_;
@@ -367,13 +367,13 @@ class Model final : public fa::ch20::DeviceGpt {
 };
 
 // Throws InputError for sizes that the kernels do not support.
-inline void check_recipe(const Recipe& recipe, const fa::KernelChapter& forward) {
+inline void check_recipe(const Recipe& recipe, const fa::Kernel& forward) {
   const Config& config = recipe.model;
   const int64_t rows = recipe.batch * config.context;
   const fa::Shape shape{recipe.batch, config.heads, config.context, config.context,
                         config.channels / config.heads};
   forward.check_shape(shape);
-  ::ch10::CHAPTER.check_shape(shape);
+  ::ch10::KERNEL.check_shape(shape);
   if (config.channels > 1536) {
     throw fa::InputError("--channels " + std::to_string(config.channels) +
                          ": the norm's kernels take up to 1536");

@@ -13,10 +13,10 @@ namespace fa::ch20 {
 template <class R>
 class KernelAttention : public PackedAttention<R> {
  public:
-  KernelAttention(const AttentionShape& shape, const KernelChapter& forward)
+  KernelAttention(const AttentionShape& shape, const Kernel& forward)
       : PackedAttention<R>(shape, Dtype::bf16),
         forward_(forward),
-        on_gpu_(gpu_problem(*forward.gpu).empty() && gpu_problem(*::ch10::CHAPTER.gpu).empty()) {
+        on_gpu_(gpu_problem(*forward.gpu).empty() && gpu_problem(*::ch10::KERNEL.gpu).empty()) {
     uncounted_.hazards = uncounted_.counters = false;
   }
 
@@ -31,14 +31,14 @@ class KernelAttention : public PackedAttention<R> {
   void differentiate(std::span<float> dq, std::span<float> dk, std::span<float> dv) override {
     const BackwardTensors tensors{this->o_, this->lse_, dq, dk, dv};
     if (on_gpu_) {
-      backward_on_gpu(::ch10::CHAPTER, this->problem_, tensors);
+      backward_on_gpu(::ch10::KERNEL, this->problem_, tensors);
     } else {
-      backward_on_emulator(::ch10::CHAPTER, this->problem_, tensors, {}, uncounted_);
+      backward_on_emulator(::ch10::KERNEL, this->problem_, tensors, {}, uncounted_);
     }
   }
 
  private:
-  const KernelChapter& forward_;
+  const Kernel& forward_;
   const bool on_gpu_;
   simt::Config uncounted_;
 };

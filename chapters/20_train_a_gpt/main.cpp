@@ -21,7 +21,7 @@
 namespace fa::ch20 {
 namespace {
 
-int run_command(int argc, char** argv, BreakRun& this_run) {
+int run_command(Invocation& call) {
   Cli cli("ch20_train_a_gpt", "A small GPT, trained with plain or tiled attention.");
   bool list = false, bench = false;
   cli.flag("--list-breaks", list, "print what --break accepts");
@@ -44,7 +44,7 @@ int run_command(int argc, char** argv, BreakRun& this_run) {
       "--prompt", prompt,
       "the text to go on from [a new line, or the first character of the training text]");
   generate_cli.integer("--tokens", tokens, 0, 1'000'000, "characters to write [200]");
-  generate_cli.integer("--seed", seed, kSeed.least, kSeed.most, "of the choices [0]");
+  generate_cli.integer("--seed", seed, kSeed.min, kSeed.max, "of the choices [0]");
   generate_cli.real("--temperature", temperature, "below 1: likelier characters [0.8]");
 
   AttentionChoice gradients{"tiled", 4};
@@ -53,13 +53,13 @@ int run_command(int argc, char** argv, BreakRun& this_run) {
   gradients_cli.texts("--break", breaks, "switch one load-bearing line off (repeatable)");
 
   cli.optional_command();
-  const std::string command = cli.parse(argc, argv);
+  const std::string command = cli.parse(call.argc, call.argv);
   if (list || list_here) {
     std::cout << list_breaks(CH20_BREAKS);
     return kAgreed;
   }
   if (bench) return run_bench();
-  if (command == "train") return train(request, train_cli, this_run);
+  if (command == "train") return train(request, train_cli, call);
   if (command == "gradients") {
     gradients.breaks = parse_breaks(breaks, BREAKS);
     return show_gradients(gradients);
@@ -75,9 +75,9 @@ int run_command(int argc, char** argv, BreakRun& this_run) {
   return tell_story();
 }
 
-int body(int argc, char** argv) { return run_breakable(CH20_BREAKS, argc, argv, run_command); }
-
 }  // namespace
 }  // namespace fa::ch20
 
-int main(int argc, char** argv) { return fa::guarded_main(argc, argv, fa::ch20::body); }
+int main(int argc, char** argv) {
+  return fa::breakable_main(argc, argv, CH20_BREAKS, fa::ch20::run_command);
+}

@@ -4,7 +4,7 @@
 
 namespace fa::ch20 {
 
-std::unique_ptr<DeviceGpt> make_gpu_gpt(const Recipe&, const KernelChapter&) {
+std::unique_ptr<DeviceGpt> make_gpu_gpt(const Recipe&, const Kernel&) {
   throw InputError(FA_LEFT_OUT);
 }
 

@@ -24,7 +24,7 @@ class PackedAttention : public Attention<R> {
     for (std::vector<float>* tensor : {&problem_.q, &problem_.k, &problem_.v, &o_}) {
       tensor->resize(problem_.shape.q_elements());
     }
-    problem_.more.resize(1, std::vector<float>(o_.size()));
+    problem_.d_o.resize(o_.size());
     lse_.resize(problem_.shape.rows());
     MemoryProbe::on_allocate(kept_bytes());
   }
@@ -42,7 +42,7 @@ class PackedAttention : public Attention<R> {
 
   void backward(Input<R>, Input<R>, Input<R> dO, Matrix<R> dQKV) override {
     counted_vector<float> dq(o_.size()), dk(o_.size()), dv(o_.size());
-    for_heads([&](int64_t head) { load(head_of(dO, shape_, head), problem_.more[0], head); });
+    for_heads([&](int64_t head) { load(head_of(dO, shape_, head), problem_.d_o, head); });
     differentiate(dq, dk, dv);
     for_heads([&](int64_t head) {
       const auto [dQ, dK, dV] = qkv_of(dQKV, shape_, head);

@@ -31,7 +31,7 @@ class RingAttention : public PackedAttention<R> {
       const ::ch19::Gradients found =
           ::ch19::backward(transport, {kSchedule}, sizes(), mine(transport, this->problem_.q),
                            mine(transport, this->problem_.k), mine(transport, this->problem_.v),
-                           states_[transport.rank()], mine(transport, this->problem_.more[0]));
+                           states_[transport.rank()], mine(transport, this->problem_.d_o));
       give_back(transport, found.dq, whole[0]);
       give_back(transport, found.dk, whole[1]);
       give_back(transport, found.dv, whole[2]);

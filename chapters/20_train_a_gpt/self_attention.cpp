@@ -11,8 +11,8 @@
 
 namespace fa::ch20 {
 
-const KernelChapter& forward_chapter(const std::string& name) {
-  return name == "ch16" ? ::ch16::CHAPTER : ::ch09::CHAPTER;
+const Kernel& forward_chapter(const std::string& name) {
+  return name == "ch16" ? ::ch16::KERNEL : ::ch09::KERNEL;
 }
 
 void check_attention(const AttentionChoice& choice, const AttentionShape& shape) {
@@ -22,7 +22,7 @@ void check_attention(const AttentionChoice& choice, const AttentionShape& shape)
   if (!is_kernel(choice.name)) return;
   const Shape all{shape.batch, shape.heads, shape.length, shape.length, shape.dim};
   forward_chapter(choice.name).check_shape(all);
-  ::ch10::CHAPTER.check_shape(all);
+  ::ch10::KERNEL.check_shape(all);
 }
 
 template <class R>

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "breaks.hpp"
-#include "common/kernels/chapter.hpp"
+#include "common/kernels/kernel.hpp"
 #include "matrix.hpp"
 
 namespace fa::ch20 {
@@ -41,7 +41,7 @@ struct AttentionChoice {
 };
 
 // Returns the chapter of the forward kernel of "ch10" or "ch16".
-const KernelChapter& forward_chapter(const std::string& name);
+const Kernel& forward_chapter(const std::string& name);
 inline bool is_kernel(const std::string& name) { return name == "ch10" || name == "ch16"; }
 
 // Throws InputError for sizes that the kernels do not support, or for attention that this build

@@ -37,8 +37,8 @@ int tell_story() {
                         ("ch20_gpt_" + std::to_string(getuid()) + ".checkpoint"))
                            .string();
   const Cli nothing_given("ch20_train_a_gpt", "");
-  BreakRun this_run;
-  code = std::max(code, train(request, nothing_given, this_run));
+  Invocation call;
+  code = std::max(code, train(request, nothing_given, call));
   std::cout << "\nWhat it writes, a character at a time, from a cache in pages (chapter 11):\n\n"
             << generate(load_checkpoint(request.checkpoint), kPrompt, 400, 0.7, 1)
             << "\n\nThe checkpoint is " << request.checkpoint << ". To go on to step " << kMoreSteps
@@ -71,7 +71,7 @@ int run_bench() {
     }
     std::printf("\n");
   }
-  const KernelChapter& forward = forward_chapter("ch16");
+  const Kernel& forward = forward_chapter("ch16");
   const std::string why = gpu_problem(*forward.gpu);
   if (!why.empty()) {
     std::printf("\nall of it on a GPU: not measured, %s\n", why.c_str());

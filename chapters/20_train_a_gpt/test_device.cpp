@@ -70,7 +70,7 @@ void check_gradients_of(Make make) {
 }  // namespace
 
 TEST_CASE("device: the gradients are those of float64, to bf16") {
-  check_gradients_of([](const Recipe& recipe, const fa::KernelChapter& forward) {
+  check_gradients_of([](const Recipe& recipe, const fa::Kernel& forward) {
     return make_emulator_gpt(recipe, forward, true);
   });
 }

@@ -195,7 +195,7 @@ AttentionChoice choose_attention(const TrainRequest& request, const Cli& given, 
 }
 
 std::unique_ptr<DeviceGpt> make_device_gpt(const TrainRequest& request, const Recipe& recipe) {
-  const KernelChapter& forward = forward_chapter(request.attention.name);
+  const Kernel& forward = forward_chapter(request.attention.name);
   return request.device == "gpu" ? make_gpu_gpt(recipe, forward)
                                  : make_emulator_gpt(recipe, forward);
 }
@@ -204,7 +204,7 @@ std::unique_ptr<DeviceGpt> make_device_gpt(const TrainRequest& request, const Re
   const Config& model = state.recipe.model;
   const double needed =
       static_cast<double>(attention_bytes(request.attention, shape_of(state.recipe), model.layers));
-  throw TooLittle(
+  throw OutOfMemory(
       "--attention " + request.attention.name + " at --context " + std::to_string(model.context) +
       " needs " + format_bytes(needed) + ": expected at most " +
       (request.memory_limit > 0
@@ -217,7 +217,7 @@ std::unique_ptr<DeviceGpt> make_device_gpt(const TrainRequest& request, const Re
 void declare(Cli& cli, TrainRequest& request) {
   Recipe& recipe = request.recipe;
   const auto number = [&](const char* option, int64_t& target, Limits limits, const char* help) {
-    cli.integer(option, target, limits.least, limits.most,
+    cli.integer(option, target, limits.min, limits.max,
                 std::string(help) + " [" + std::to_string(target) + "]");
   };
   cli.choice("--attention", request.attention.name, {"plain", "tiled", "ch10", "ch16", "ch19"},
@@ -245,7 +245,7 @@ void declare(Cli& cli, TrainRequest& request) {
   cli.texts("--break", request.breaks, "switch one load-bearing line off (repeatable)");
 }
 
-int train(const TrainRequest& asked, const Cli& given, BreakRun& this_run) {
+int train(const TrainRequest& asked, const Cli& given, Invocation& call) {
   TrainRequest request = asked;
   if (request.resume && request.checkpoint.empty()) {
     throw InputError("--resume: expected --checkpoint FILE to go on from");
@@ -275,13 +275,13 @@ int train(const TrainRequest& asked, const Cli& given, BreakRun& this_run) {
     too_much_memory(request, state);
   }
 
-  if (this_run.silent) {
+  if (call.silent) {
     const GradientCheck check = check_gradients(state, tokens, attention);
-    this_run.result = result_of(check);
+    call.result = result_of(check);
     return check.passed ? kAgreed : kDisagreed;
   }
-  std::cout << this_run.heading << what << ": " << text.size() << " characters, "
-            << model.vocabulary << " different; ln(" << model.vocabulary
+  std::cout << call.heading << what << ": " << text.size() << " characters, " << model.vocabulary
+            << " different; ln(" << model.vocabulary
             << ") = " << fixed(std::log(static_cast<double>(model.vocabulary)), 3) << "\n"
             << parameter_count(model) << " parameters, " << model.layers << " layers, "
             << model.heads << " heads of " << model.channels / model.heads << ", context "
@@ -293,7 +293,7 @@ int train(const TrainRequest& asked, const Cli& given, BreakRun& this_run) {
         static_cast<double>(parameter_count(model) * shape.rows()) < kMostChecked) {
       check = device_gpt ? check_gradients(state, tokens, *device_gpt)
                          : check_gradients(state, tokens, attention);
-      this_run.result = result_of(*check);
+      call.result = result_of(*check);
       std::cout << "gradients of step " << state.steps() + 1
                 << (check->passed ? " agree with" : " are NOT those of")
                 << " plain attention in float64: relative error ";
@@ -328,8 +328,8 @@ int train(const TrainRequest& asked, const Cli& given, BreakRun& this_run) {
       std::cout << "attention allocated " << format_bytes(static_cast<double>(bytes_needed))
                 << "\n";
     }
-    this_run.json = request.json;
-    this_run.report = shared_json(report(request, state, check, bytes_needed, step_ms, seconds));
+    call.json = request.json;
+    call.report = shared_json(report(request, state, check, bytes_needed, step_ms, seconds));
     return check && !check->passed ? kDisagreed : kAgreed;
   } catch (const MemoryLimitExceeded&) {
     too_much_memory(request, state);

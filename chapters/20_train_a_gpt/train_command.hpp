@@ -25,6 +25,6 @@ void declare(Cli& cli, TrainRequest& request);
 // Trains. `--resume` takes settings from the checkpoint unless the command line gives them, which
 // `given` tells. Returns the exit code, which is 1 if the first gradients disagree with plain
 // attention. A silent run ends after that check.
-int train(const TrainRequest& request, const Cli& given, BreakRun& this_run);
+int train(const TrainRequest& request, const Cli& given, Invocation& call);
 
 }  // namespace fa::ch20

@@ -13,16 +13,15 @@ extern const fa::KernelBuild build;
 
 namespace ch22 {
 
-inline constexpr fa::KernelOption OPTIONS[] = {
+inline constexpr fa::IntegerOption OPTIONS[] = {
     {"--heads-at-once", 0, 64, 0,
      "heads of K and V whose blocks take turns in the grid [0: 4 if causal, otherwise 1]",
      "heads at once"},
     {"--deterministic", 0, 1, 0, "dQ is summed in one order", "deterministic"},
 };
 
-inline constexpr fa::KernelChapter CHAPTER{
+inline constexpr fa::Kernel KERNEL{
     .name = "ch22_backward_on_hopper",
-    .about = "The backward pass on Hopper",
     .emulator = &emulator::ch22::build,
     .gpu = &gpu::ch22::build,
     .features = fa::CAUSAL | fa::WINDOW | fa::LSE | fa::KV_HEADS | fa::STRIDES | fa::FP16,

@@ -28,7 +28,7 @@ Problem problem_of(const Case& c) {
   problem.causal = c.causal;
   problem.window_left = c.window_left;
   problem.window_right = c.window_right;
-  problem.more.push_back(random_values(like_q(problem), c.dtype, 1, 0));
+  problem.d_o = random_values(like_q(problem), c.dtype, 1, 0);
   return problem;
 }
 
@@ -59,14 +59,14 @@ Gradients differentiate(const Problem& problem, const Run& run = {},
                    std::vector<float>(problem.kv_elements()),
                    {}};
   result.report = backward_on_emulator(
-                      ch22::CHAPTER, problem, {o, lse, result.dq, result.dk, result.dv},
+                      ch22::KERNEL, problem, {o, lse, result.dq, result.dk, result.dv},
                       {run.breaks, {run.heads_at_once, run.deterministic}, run.by_length}, config)
                       .report;
   return result;
 }
 
 GradientCheck check(const Problem& problem, const Gradients& got) {
-  return check_gradients(problem, problem.more[0], got.dq, got.dk, got.dv);
+  return check_gradients(problem, problem.d_o, got.dq, got.dk, got.dv);
 }
 
 std::string texts(const Gradients& got) {
@@ -262,10 +262,10 @@ TEST_CASE("on a GPU: as on the emulator, and the same bits in 100 runs" *
       const Problem problem = problem_of({{2, 4, 330, 520, dim}, causal, 2});
       Gradients got = differentiate(problem, {.deterministic = true});
       std::vector<float> o(got.dq.size()), lse(problem.shape.rows());
-      forward_on_gpu(ch09::CHAPTER, problem, o, lse);
+      forward_on_gpu(ch09::KERNEL, problem, o, lse);
       std::vector<float> first;
       for (int run = 0; run < 100; ++run) {
-        backward_on_gpu(ch22::CHAPTER, problem, {o, lse, got.dq, got.dk, got.dv}, {0, {0, 1}});
+        backward_on_gpu(ch22::KERNEL, problem, {o, lse, got.dq, got.dk, got.dv}, {0, {0, 1}});
         if (run == 0) first = got.dq;
         REQUIRE(got.dq == first);
       }

@@ -14,7 +14,7 @@ extern const fa::KernelBuild build;
 
 namespace ch23 {
 
-inline constexpr fa::KernelOption OPTIONS[] = {
+inline constexpr fa::IntegerOption OPTIONS[] = {
     {"--stay", 0, 1 << 20, 0,
      "tiles of 128 keys that O stays in the tensor core, before it is added up in fp32; 0: 1 [0]",
      ""},
@@ -37,9 +37,8 @@ inline constexpr fa::Break OWN_BREAKS[] = {
     {"no-bound", fa::NO_BOUND},
 };
 
-inline constexpr fa::KernelChapter CHAPTER{
+inline constexpr fa::Kernel KERNEL{
     .name = "ch23_fp8",
-    .about = "Both products in 8-bit floating point, on Hopper.",
     .emulator = &emulator::ch23::build,
     .gpu = &gpu::ch23::build,
     .features = fa::CAUSAL | fa::WINDOW | fa::LSE | fa::KV_HEADS,
@@ -47,10 +46,7 @@ inline constexpr fa::KernelChapter CHAPTER{
     .own_breaks = OWN_BREAKS,
     .options = OPTIONS,
     .forward_workspace = workspace_bytes,
-    .prepare = prepare,
     .computed = computed,
-    .previous_name = "ch16_maximum_on_demand",
-    .previous = &emulator::ch16::build,
 };
 
 }  // namespace ch23

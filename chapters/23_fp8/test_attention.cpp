@@ -17,7 +17,7 @@ using namespace fa::test;
 
 namespace {
 
-const KernelChapter& KERNEL = ch23::CHAPTER;
+const Kernel& KERNEL = ch23::KERNEL;
 
 Problem hard(const Shape& shape, int channel_mean, int outliers, uint64_t seed = 3) {
   Problem problem = random_problem(shape, Dtype::bf16, seed);
@@ -28,13 +28,13 @@ Problem hard(const Shape& shape, int channel_mean, int outliers, uint64_t seed =
 
 // Returns the verdict of the program.
 Verdict verdict(const Problem& problem, uint32_t breaks = 0) {
-  std::vector<std::vector<float>> outputs{std::vector<float>(problem.shape.q_elements()),
-                                          std::vector<float>(problem.shape.rows())};
+  Tensors tensors{problem, std::vector<float>(problem.shape.q_elements()),
+                  std::vector<float>(problem.shape.rows())};
   const EmulatorRun run =
-      forward_on_emulator(KERNEL, problem, outputs[0], outputs[1], {.breaks = breaks});
+      forward_on_emulator(KERNEL, problem, tensors.o, tensors.lse, {.breaks = breaks});
   CHECK_MESSAGE(run.report.hazards.empty(),
                 (run.report.hazards.empty() ? "" : run.report.hazards[0].text));
-  return check_rounding(problem, ch23::computed(problem, {}), outputs, 0);
+  return check_rounding(tensors, ch23::computed(problem, {}), 0);
 }
 void passes(const Problem& problem) {
   CAPTURE(to_string(problem.shape));

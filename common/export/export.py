@@ -241,7 +241,7 @@ def called(text):
 RENAMED = {"block_sync", "warp_sync", "thread_fence", "thread_index", "block_index", "shfl_xor", "shfl",
            "warp_any", "atomic_add", "round_to_int", "float_from_bits", "tile_row", "tile_visit"}
 # What host.hpp, the file's own frame, has in another form; and what is of no use here.
-FRAME = {"check", "launch", "allow_shared_memory", "dispatch", "InputError", "TooLittle", "shown", "Dim3", "CudaError",
+FRAME = {"check", "launch", "allow_shared_memory", "dispatch", "InputError", "OutOfMemory", "shown", "Dim3", "CudaError",
          "KernelBreak", "RuntimeBreaks", "NoBreaks", "current_stream", "LaunchConfig", "name", "round_to",
          "unit_in_last_place", "multiprocessors", "BREAKS", "std"}
 

@@ -42,9 +42,9 @@ inline void allow_shared_memory(const void* kernel, size_t smem_bytes) {
   FA_CUDA_CHECK(cudaGetDevice(&device));
   FA_CUDA_CHECK(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
   if (smem_bytes > static_cast<size_t>(most)) {
-    throw fa::TooLittle("this configuration needs " + std::to_string(smem_bytes) +
-                        " bytes of shared memory per block and the GPU has " +
-                        std::to_string(most));
+    throw fa::OutOfMemory("this configuration needs " + std::to_string(smem_bytes) +
+                          " bytes of shared memory per block and the GPU has " +
+                          std::to_string(most));
   }
   if (smem_bytes > 48 * 1024) {
     FA_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,

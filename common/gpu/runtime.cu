@@ -115,11 +115,11 @@ GpuBuffer::GpuBuffer(size_t bytes, const std::string& name) : bytes_(bytes) {
     cudaGetLastError();
     size_t free = 0, total = 0;
     if (cudaMemGetInfo(&free, &total) != cudaSuccess) {  // not even a context fits
-      throw TooLittle("the GPU has no memory left: another program holds it");
+      throw OutOfMemory("the GPU has no memory left: another program holds it");
     }
-    throw TooLittle(name + " takes " + std::to_string(bytes >> 20) + " MiB and " +
-                    std::to_string(free >> 20) + " of the GPU's " + std::to_string(total >> 20) +
-                    " MiB are free");
+    throw OutOfMemory(name + " takes " + std::to_string(bytes >> 20) + " MiB and " +
+                      std::to_string(free >> 20) + " of the GPU's " + std::to_string(total >> 20) +
+                      " MiB are free");
   }
   FA_CUDA_CHECK(code);
 }

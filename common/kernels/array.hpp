@@ -15,7 +15,7 @@
 
 namespace FA_BACKEND {
 
-// An array of `size` uninitialized elements. Throws fa::TooLittle if there is too little memory.
+// An array of `size` uninitialized elements. Throws fa::OutOfMemory if there is too little memory.
 #if defined(__CUDACC__)
 template <class T>
 class Array : public fa::GpuBuffer {

@@ -9,7 +9,7 @@ namespace fa {
 
 // One forward pass, O = softmax(scale Q K^T) V. The tensors are in GPU memory or in registered
 // buffers of the emulator, aligned to 16 bytes. check_arguments has refused what the chapter's
-// KernelChapter does not support before the launcher is called.
+// Kernel does not support before the launcher is called.
 struct ForwardArgs {
   TensorRef q, k, v;   // [batch, heads, len, dim]; K and V may have fewer heads
   TensorRef o;         // shape of Q
@@ -26,8 +26,8 @@ struct ForwardArgs {
   float softcap = 0;    // scores become softcap * tanh(score / softcap), before the mask; 0: none
   bool alibi = false;   // subtracts fa::alibi_slope from a score for each key of distance
   uint32_t breaks = 0;  // bits of the chapter's breaks; 0 selects the build without breaks
-  float* workspace = nullptr;  // KernelChapter::forward_workspace bytes, uninitialized
-  int options[5] = {};         // options of the chapter, in the order of KernelChapter::options
+  float* workspace = nullptr;  // Kernel::forward_workspace bytes, uninitialized
+  int options[5] = {};         // options of the chapter, in the order of Kernel::options
 };
 
 // A bit for each break that several chapters share. Breaks of a single chapter are in its own

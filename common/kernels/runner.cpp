@@ -1,7 +1,6 @@
 #include "common/kernels/runner.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -63,16 +62,16 @@ void load(const TensorRef& tensor, std::span<float> values) {
   widen_from<float>(tensor, values);
 }
 
-// Memory of one tensor that the emulator treats as global memory.
-class EmulatorMemory {
+// A tensor in the memory of the GPU or of the emulator.
+class EmulatorBuffer final : public DeviceMemory::Buffer {
  public:
-  EmulatorMemory(const char* name, Dtype dtype, size_t elements)
-      : bytes_(elements * element_bytes(dtype)),
-        data_(simt::allocate_buffer(bytes_), Free{bytes_}),
-        registered_(data_.get(), bytes_, name, element_bytes(dtype)) {
-    std::memset(data_.get(), UNWRITTEN, bytes_);
-  }
-  void* data() const { return data_.get(); }
+  EmulatorBuffer(const char* name, size_t bytes, size_t element)
+      : bytes_(bytes),
+        data_(simt::allocate_buffer(bytes), Free{bytes}),
+        registered_(data_.get(), bytes, name, element) {}
+  void* data() const override { return data_.get(); }
+  void upload(const void* from) override { std::memcpy(data_.get(), from, bytes_); }
+  void download(void* to) const override { std::memcpy(to, data_.get(), bytes_); }
 
  private:
   struct Free {
@@ -84,196 +83,143 @@ class EmulatorMemory {
   simt::RegisteredBuffer registered_;
 };
 
-void take_options(const KernelChapter& chapter, const KernelRun& run, std::span<int> options) {
-  for (size_t i = 0; i < chapter.options.size(); ++i)
-    options[i] = i < run.options.size() ? run.options[i] : chapter.options[i].otherwise;
-}
+class GpuTensor final : public DeviceMemory::Buffer {
+ public:
+  GpuTensor(const char* name, size_t bytes) : buffer_(bytes, name) {}
+  void* data() const override { return buffer_.data(); }
+  void upload(const void* from) override { buffer_.upload(from); }
+  void download(void* to) const override { buffer_.download(to); }
 
-constexpr float NOTHING = std::numeric_limits<float>::quiet_NaN();
+ private:
+  GpuBuffer buffer_;
+};
 
-// Integers are passed as the bits of fp32 numbers that are only copied.
-template <class Integers>
-std::vector<float> as_bits(const Integers& numbers) {
-  std::vector<float> bits;
-  for (const int64_t number : numbers)
-    bits.push_back(std::bit_cast<float>(static_cast<int32_t>(number)));
-  return bits;
-}
-
-// The inputs, outputs and arguments of a forward pass.
-struct Forward {
-  const KernelChapter& chapter;
-  const Problem& problem;
-  const KernelRun& run;
-  std::vector<Input> inputs;
-  std::vector<Output> outputs;
-  std::vector<float> q_starts, kv_starts, workspace;
-
-  Forward(const KernelChapter& chapter_, const Problem& problem_, std::span<float> o,
-          std::span<float> lse, const KernelRun& run_)
-      : chapter(chapter_), problem(problem_), run(run_) {
-    const Shape& s = problem.shape;
-    const Dtype dtype = problem.dtype;
-    const std::array<int64_t, 4> q{s.batch, s.heads, s.q, s.dim};
-    const std::array<int64_t, 4> kv{s.batch, problem.kv_heads(), s.kv, s.dim};
-    inputs = {{"Q", dtype, q, problem.q, run.by_length},
-              {"K", dtype, kv, problem.k, run.by_length},
-              {"V", dtype, kv, problem.v, run.by_length}};
-    if (!problem.q_starts.empty()) {
-      q_starts = as_bits(problem.q_starts);
-      kv_starts = as_bits(problem.kv_starts);
-      const std::array<int64_t, 4> shape{1, 1, 1, std::ssize(q_starts)};
-      inputs.push_back({"cu_seqlens_q", Dtype::f32, shape, q_starts});
-      inputs.push_back({"cu_seqlens_k", Dtype::f32, shape, kv_starts});
+class EmulatorMemory final : public DeviceMemory {
+ public:
+  EmulatorRun run(const std::function<void()>& launch, const simt::Config& config) {
+    EmulatorRun result;
+    result.report = simt::run(config, launch);
+    for (const simt::Event& event : result.report.events) {  // before the memory loses its names
+      const auto* source = reinterpret_cast<const void*>(event.source);  // NOLINT: it is only named
+      result.sources.push_back(source == nullptr ? "" : simt::describe_address(source));
     }
-    outputs = {{"O", dtype, q, o, run.by_length}};
-    if (chapter.forward_workspace) {
-      workspace.resize((chapter.forward_workspace(s, problem.kv_heads()) + 3) / 4);
-      outputs.push_back({"workspace", Dtype::f32, {1, 1, 1, std::ssize(workspace)}, workspace});
-    }
-    if (!lse.empty()) outputs.push_back({"LSE", Dtype::f32, {s.batch, s.heads, s.q, 1}, lse});
+    copy_back();
+    return result;
   }
 
-  void launch(const KernelBuild& build, std::span<const TensorRef> tensors) const {
-    ForwardArgs args{
-        .q = tensors[0], .k = tensors[1], .v = tensors[2], .o = tensors[inputs.size()]};
-    if (!q_starts.empty()) {
-      args.q_starts = static_cast<const int*>(tensors[3].data);
-      args.kv_starts = static_cast<const int*>(tensors[4].data);
-      args.sequences = static_cast<int64_t>(q_starts.size()) - 1;
-      for (size_t n = 1; n < problem.q_starts.size(); ++n) {
-        args.longest_q = std::max(args.longest_q, problem.q_starts[n] - problem.q_starts[n - 1]);
-      }
-    }
-    size_t next = inputs.size() + 1;
-    if (!workspace.empty()) args.workspace = static_cast<float*>(tensors[next++].data);
-    if (next < tensors.size()) args.lse = tensors[next];
-    args.softcap = static_cast<float>(problem.softcap);
-    args.alibi = problem.alibi;
-    args.scale = static_cast<float>(problem.scale);
-    args.window_left = problem.window_left;
-    args.window_right = problem.right();
-    args.breaks = run.breaks;
-    take_options(chapter, run, args.options);
-    check_arguments(chapter, args);
-    build.forward(args);
+ private:
+  std::unique_ptr<Buffer> allocate(const char* name, size_t bytes, size_t element) override {
+    return std::make_unique<EmulatorBuffer>(name, bytes, element);
   }
 };
 
-// The inputs, outputs and arguments of a backward pass.
-struct Backward {
-  const KernelChapter& chapter;
-  const Problem& problem;
-  const KernelRun& run;
-  std::vector<float> workspace;
-  std::vector<Input> inputs;
-  std::vector<Output> outputs;
-
-  Backward(const KernelChapter& chapter_, const Problem& problem_, const BackwardTensors& tensors,
-           const KernelRun& run_)
-      : chapter(chapter_),
-        problem(problem_),
-        run(run_),
-        workspace(backward_workspace(problem_.shape)) {
-    const Shape& s = problem.shape;
-    const Dtype dtype = problem.dtype;
-    const std::array<int64_t, 4> q{s.batch, s.heads, s.q, s.dim};
-    const std::array<int64_t, 4> kv{s.batch, problem.kv_heads(), s.kv, s.dim};
-    const std::array<int64_t, 4> rows{s.batch, s.heads, s.q, 1};
-    inputs = {{"Q", dtype, q, problem.q, run.by_length},
-              {"K", dtype, kv, problem.k, run.by_length},
-              {"V", dtype, kv, problem.v, run.by_length},
-              {"O", dtype, q, tensors.o, run.by_length},
-              {"dO", dtype, q, problem.more.at(0), run.by_length},
-              {"LSE", Dtype::f32, rows, tensors.lse}};
-    const auto floats = static_cast<int64_t>(workspace.size());
-    outputs = {{"dQ", dtype, q, tensors.dq, run.by_length},
-               {"dK", dtype, kv, tensors.dk, run.by_length},
-               {"dV", dtype, kv, tensors.dv, run.by_length},
-               {"workspace", Dtype::f32, {1, 1, 1, floats}, workspace}};
+class GpuMemory final : public DeviceMemory {
+ public:
+  explicit GpuMemory(const Kernel& kernel) {
+    if (const std::string why = gpu_problem(*kernel.gpu); !why.empty()) throw InputError(why);
+    require_gpu();
+  }
+  double run(const std::function<void()>& launch, int runs) {
+    const double ms = gpu_time_ms(runs, launch);
+    copy_back();
+    return ms;
   }
 
-  void launch(const KernelBuild& build, std::span<const TensorRef> t) const {
-    BackwardArgs args{.q = t[0],
-                      .k = t[1],
-                      .v = t[2],
-                      .o = t[3],
-                      .d_o = t[4],
-                      .lse = t[5],
-                      .dq = t[6],
-                      .dk = t[7],
-                      .dv = t[8],
-                      .workspace = static_cast<float*>(t[9].data),
-                      .scale = static_cast<float>(problem.scale),
-                      .causal = problem.causal,
-                      .window_left = problem.window_left,
-                      .window_right = problem.window_right,
-                      .breaks = run.breaks};
-    take_options(chapter, run, args.options);
-    check_arguments(chapter, args);
-    build.backward(args);
+ private:
+  std::unique_ptr<Buffer> allocate(const char* name, size_t bytes, size_t) override {
+    return std::make_unique<GpuTensor>(name, bytes);
   }
 };
 
-// The inputs, outputs and arguments of a decoding step.
-struct Decode {
-  const KernelChapter& chapter;
-  const Problem& problem;
-  const CacheLayout& cache;
-  const KernelRun& run;
-  DecodeSplits splits;
-  std::vector<int64_t> in_use;            // keys of each sequence, including the new ones
-  std::array<int64_t, 4> kv, fresh;       // shapes of the cache and of the new keys
-  std::vector<float> k, v, k_new, v_new;  // before the kernels run
-  std::vector<float> k_after, v_after;    // after the kernels ran
-  std::vector<float> lengths, table, workspace;
-  std::vector<Input> inputs;
-  std::vector<Output> outputs;
+void take_options(const Kernel& kernel, const KernelRun& run, std::span<int> options) {
+  for (size_t i = 0; i < kernel.options.size(); ++i)
+    options[i] = i < run.options.size() ? run.options[i] : kernel.options[i].fallback;
+}
 
-  Decode(const KernelChapter& chapter_, const Problem& problem_, const CacheLayout& cache_,
-         const DecodeSplits& splits_, const DecodeTensors& tensors, const KernelRun& run_)
-      : chapter(chapter_), problem(problem_), cache(cache_), run(run_), splits(splits_) {
-    const Shape& s = problem.shape;
-    const Dtype dtype = problem.dtype;
-    const std::array<int64_t, 4> q{s.batch, s.heads, s.q, s.dim};
-    in_use = problem.lengths;
-    if (in_use.empty()) in_use.assign(s.batch, s.kv);
-    kv = {s.batch, problem.kv_heads(), s.kv, s.dim};
-    if (cache.page_size > 0) kv = {cache.pages, problem.kv_heads(), cache.page_size, s.dim};
-    fresh = {s.batch, problem.kv_heads(), cache.appended, s.dim};
-    k = in_cache(problem.k, cache.appended);
-    v = in_cache(problem.v, cache.appended);
-    inputs = {{"Q", dtype, q, problem.q, run.by_length},
-              {"K", dtype, kv, k, run.by_length},
-              {"V", dtype, kv, v, run.by_length}};
-    if (cache.appended > 0) {
-      k_new = newest(problem.k);
-      v_new = newest(problem.v);
-      inputs.push_back({"new K", dtype, fresh, k_new, run.by_length});
-      inputs.push_back({"new V", dtype, fresh, v_new, run.by_length});
-      k_after.resize(k.size());
-      v_after.resize(v.size());
-      inputs[1].after = k_after;
-      inputs[2].after = v_after;
-    }
-    std::vector<int64_t> old = in_use;
-    for (int64_t& length : old) length -= cache.appended;
-    lengths = as_bits(old);
-    table = as_bits(cache.table);
-    add_integers("lengths", lengths);
-    if (cache.page_size > 0) add_integers("table", table);
-    outputs = {{"O", dtype, q, tensors.o, run.by_length}};
-    workspace.resize(decode_workspace(s.rows(), s.dim, splits));
-    if (!workspace.empty()) {
-      outputs.push_back({"workspace", Dtype::f32, {1, 1, 1, std::ssize(workspace)}, workspace});
-    }
-    if (!tensors.lse.empty()) {
-      outputs.push_back({"LSE", Dtype::f32, {s.batch, s.heads, s.q, 1}, tensors.lse});
-    }
+std::array<int64_t, 4> shape_of_q(const Problem& problem) {
+  const Shape& s = problem.shape;
+  return {s.batch, s.heads, s.q, s.dim};
+}
+std::array<int64_t, 4> shape_of_k(const Problem& problem) {
+  const Shape& s = problem.shape;
+  return {s.batch, problem.kv_heads(), s.kv, s.dim};
+}
+std::array<int64_t, 4> shape_of_lse(const Problem& problem) {
+  const Shape& s = problem.shape;
+  return {s.batch, s.heads, s.q, 1};
+}
+
+ForwardArgs forward_arguments(DeviceMemory& memory, const Kernel& kernel, const Problem& problem,
+                              std::span<float> o, std::span<float> lse, const KernelRun& run) {
+  const std::array<int64_t, 4> q = shape_of_q(problem), kv = shape_of_k(problem);
+  const Dtype dtype = problem.dtype;
+  ForwardArgs args{.q = memory.input("Q", dtype, q, problem.q, run.by_length),
+                   .k = memory.input("K", dtype, kv, problem.k, run.by_length),
+                   .v = memory.input("V", dtype, kv, problem.v, run.by_length),
+                   .o = {}};
+  const std::vector<int64_t>& starts = problem.q_starts;
+  if (!starts.empty()) {
+    args.q_starts = memory.integers("cu_seqlens_q", starts);
+    args.kv_starts = memory.integers("cu_seqlens_k", problem.kv_starts);
+    args.sequences = std::ssize(starts) - 1;
+    for (size_t n = 1; n < starts.size(); ++n)
+      args.longest_q = std::max(args.longest_q, starts[n] - starts[n - 1]);
   }
+  args.o = memory.output("O", dtype, q, o, run.by_length);
+  if (kernel.forward_workspace) {
+    const int64_t bytes = kernel.forward_workspace(problem.shape, problem.kv_heads());
+    args.workspace = memory.workspace((bytes + 3) / 4);
+  }
+  if (!lse.empty()) args.lse = memory.output("LSE", Dtype::f32, shape_of_lse(problem), lse);
+  args.softcap = static_cast<float>(problem.softcap);
+  args.alibi = problem.alibi;
+  args.scale = static_cast<float>(problem.scale);
+  args.window_left = problem.window_left;
+  args.window_right = problem.right();
+  args.breaks = run.breaks;
+  take_options(kernel, run, args.options);
+  check_arguments(kernel, args);
+  return args;
+}
 
-  void add_integers(const char* name, const std::vector<float>& bits) {
-    inputs.push_back({name, Dtype::f32, {1, 1, 1, std::ssize(bits)}, bits});
+BackwardArgs backward_arguments(DeviceMemory& memory, const Kernel& kernel, const Problem& problem,
+                                const BackwardTensors& tensors, const KernelRun& run) {
+  const std::array<int64_t, 4> q = shape_of_q(problem), kv = shape_of_k(problem);
+  const Dtype dtype = problem.dtype;
+  BackwardArgs args{
+      .q = memory.input("Q", dtype, q, problem.q, run.by_length),
+      .k = memory.input("K", dtype, kv, problem.k, run.by_length),
+      .v = memory.input("V", dtype, kv, problem.v, run.by_length),
+      .o = memory.input("O", dtype, q, tensors.o, run.by_length),
+      .d_o = memory.input("dO", dtype, q, problem.d_o, run.by_length),
+      .lse = memory.input("LSE", Dtype::f32, shape_of_lse(problem), tensors.lse),
+      .dq = memory.output("dQ", dtype, q, tensors.dq, run.by_length),
+      .dk = memory.output("dK", dtype, kv, tensors.dk, run.by_length),
+      .dv = memory.output("dV", dtype, kv, tensors.dv, run.by_length),
+      .workspace = memory.workspace(backward_workspace(problem.shape), tensors.workspace),
+      .scale = static_cast<float>(problem.scale),
+      .causal = problem.causal,
+      .window_left = problem.window_left,
+      .window_right = problem.window_right,
+      .breaks = run.breaks};
+  take_options(kernel, run, args.options);
+  check_arguments(kernel, args);
+  return args;
+}
+
+// The keys and values of a decoding step, as its cache holds them before and after it.
+struct Cache {
+  const Problem& problem;
+  const CacheLayout& layout;
+  std::vector<int64_t> in_use;  // keys of each sequence, including the new ones
+  std::array<int64_t, 4> shape;
+  std::vector<float> k_after, v_after;  // after the kernels ran
+
+  Cache(const Problem& problem_, const CacheLayout& layout_)
+      : problem(problem_), layout(layout_), in_use(problem_.lengths), shape(shape_of_k(problem_)) {
+    if (in_use.empty()) in_use.assign(problem.shape.batch, problem.shape.kv);
+    if (layout.page_size > 0)
+      shape = {layout.pages, problem.kv_heads(), layout.page_size, problem.shape.dim};
   }
 
   // Calls work(row of [batch, kv_heads, kv, dim], key, batch_head) for every key in use.
@@ -286,15 +232,16 @@ struct Decode {
   }
 
   // Returns the cache without the last `appended` keys of each sequence.
-  std::vector<float> in_cache(const std::vector<float>& from, int64_t appended) const {
+  std::vector<float> values(const std::vector<float>& from, int64_t appended) const {
     const int64_t dim = problem.shape.dim, heads = problem.kv_heads();
-    std::vector<float> to(kv[0] * kv[1] * kv[2] * kv[3], NOTHING);
+    std::vector<float> to(shape[0] * shape[1] * shape[2] * shape[3],
+                          std::numeric_limits<float>::quiet_NaN());
     for_keys(from, [&](const float* row, int64_t key, int64_t n) {
       if (key >= in_use[n / heads] - appended) return;
       int64_t at = n * problem.shape.kv + key;
-      if (cache.page_size > 0) {
-        const int64_t page = cache.table[n / heads * cache.columns + key / cache.page_size];
-        at = (page * heads + n % heads) * cache.page_size + key % cache.page_size;
+      if (layout.page_size > 0) {
+        const int64_t page = layout.table[n / heads * layout.columns + key / layout.page_size];
+        at = (page * heads + n % heads) * layout.page_size + key % layout.page_size;
       }
       std::copy(row, row + dim, to.begin() + at * dim);
     });
@@ -304,7 +251,7 @@ struct Decode {
     const int64_t heads = problem.kv_heads();
     std::vector<float> to;
     for_keys(from, [&](const float* row, int64_t key, int64_t n) {
-      if (key >= in_use[n / heads] - cache.appended)
+      if (key >= in_use[n / heads] - layout.appended)
         to.insert(to.end(), row, row + problem.shape.dim);
     });
     return to;
@@ -313,10 +260,10 @@ struct Decode {
   // Returns the number of wrong values in the cache after a run. Compares bits, because places
   // without a key must still hold the same NaN.
   int64_t misplaced() const {
-    if (cache.appended == 0) return 0;
+    if (layout.appended == 0) return 0;
     int64_t wrong = 0;
     const auto count = [&](const std::vector<float>& from, const std::vector<float>& got) {
-      const std::vector<float> expected = in_cache(from, 0);
+      const std::vector<float> expected = values(from, 0);
       for (size_t i = 0; i < got.size(); ++i)
         wrong += !(got[i] == expected[i]) && !(std::isnan(got[i]) && std::isnan(expected[i]));
     };
@@ -324,162 +271,168 @@ struct Decode {
     count(problem.v, v_after);
     return wrong;
   }
-
-  void launch(const KernelBuild& build, std::span<const TensorRef> t) const {
-    DecodeArgs args{.q = t[0], .o = t[inputs.size()], .k = t[1], .v = t[2]};
-    size_t next = 3;
-    if (cache.appended > 0) {
-      args.k_new = t[next++];
-      args.v_new = t[next++];
-    }
-    args.lengths = static_cast<const int*>(t[next++].data);
-    if (cache.page_size > 0) args.table = static_cast<const int*>(t[next++].data);
-    args.table_columns = cache.columns;
-    args.longest = *std::max_element(in_use.begin(), in_use.end()) - cache.appended;
-    next = inputs.size() + 1;
-    if (!workspace.empty()) args.workspace = static_cast<float*>(t[next++].data);
-    if (next < t.size()) args.lse = t[next];
-    args.scale = static_cast<float>(problem.scale);
-    args.causal = problem.causal;
-    args.prefix = cache.prefix;
-    args.splits = splits;
-    args.breaks = run.breaks;
-    check_arguments(chapter, args);
-    build.decode(args);
-  }
 };
+
+DecodeArgs decode_arguments(DeviceMemory& memory, const Kernel& kernel, Cache& cache,
+                            const DecodeSplits& splits, const DecodeTensors& tensors,
+                            const KernelRun& run) {
+  const Problem& problem = cache.problem;
+  const CacheLayout& layout = cache.layout;
+  const Shape& s = problem.shape;
+  const std::array<int64_t, 4> q = shape_of_q(problem);
+  const std::array<int64_t, 4> fresh{s.batch, problem.kv_heads(), layout.appended, s.dim};
+  const Dtype dtype = problem.dtype;
+  const std::vector<float> k = cache.values(problem.k, layout.appended),
+                           v = cache.values(problem.v, layout.appended);
+  DecodeArgs args{.q = memory.input("Q", dtype, q, problem.q, run.by_length),
+                  .o = {},
+                  .k = memory.input("K", dtype, cache.shape, k, run.by_length),
+                  .v = memory.input("V", dtype, cache.shape, v, run.by_length)};
+  if (layout.appended > 0) {
+    args.k_new = memory.input("new K", dtype, fresh, cache.newest(problem.k), run.by_length);
+    args.v_new = memory.input("new V", dtype, fresh, cache.newest(problem.v), run.by_length);
+    cache.k_after.resize(k.size());
+    cache.v_after.resize(v.size());
+    memory.copy_back_to(args.k, cache.k_after);
+    memory.copy_back_to(args.v, cache.v_after);
+  }
+  std::vector<int64_t> old = cache.in_use;
+  for (int64_t& length : old) length -= layout.appended;
+  args.lengths = memory.integers("lengths", old);
+  if (layout.page_size > 0) {
+    args.table = memory.integers("table", {layout.table.begin(), layout.table.end()});
+  }
+  args.o = memory.output("O", dtype, q, tensors.o, run.by_length);
+  if (const int64_t floats = decode_workspace(s.rows(), s.dim, splits); floats > 0) {
+    args.workspace = memory.workspace(floats);
+  }
+  if (!tensors.lse.empty()) {
+    args.lse = memory.output("LSE", Dtype::f32, shape_of_lse(problem), tensors.lse);
+  }
+  args.table_columns = layout.columns;
+  args.longest = *std::max_element(old.begin(), old.end());
+  args.scale = static_cast<float>(problem.scale);
+  args.causal = problem.causal;
+  args.prefix = layout.prefix;
+  args.splits = splits;
+  args.breaks = run.breaks;
+  check_arguments(kernel, args);
+  return args;
+}
 
 }  // namespace
 
-EmulatorRun run_on_emulator(std::span<const Input> inputs, std::span<const Output> outputs,
-                            const Launch& launch, const simt::Config& config) {
-  std::vector<std::unique_ptr<EmulatorMemory>> memory;
-  std::vector<TensorRef> tensors;
-  const auto add = [&](const auto& tensor) {
-    memory.push_back(
-        std::make_unique<EmulatorMemory>(tensor.name, tensor.dtype, tensor.values.size()));
-    tensors.push_back(placed(memory.back()->data(), tensor.dtype, tensor.shape, tensor.by_length));
-  };
-  for (const Input& input : inputs) {
-    add(input);
-    store(input.values, tensors.back());
-  }
-  for (const Output& output : outputs) add(output);
-
-  EmulatorRun run;
-  run.report = simt::run(config, [&] { launch(tensors); });
-  for (const simt::Event& event : run.report.events) {  // before the memory loses its names
-    const auto* source = reinterpret_cast<const void*>(event.source);  // NOLINT: it is only named
-    run.sources.push_back(source == nullptr ? "" : simt::describe_address(source));
-  }
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i].after.empty()) load(tensors[i], inputs[i].after);
-  }
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    load(tensors[inputs.size() + i], outputs[i].values);
-  }
-  return run;
+TensorRef DeviceMemory::add(const char* name, Dtype dtype, const std::array<int64_t, 4>& shape,
+                            bool by_length) {
+  const auto elements = static_cast<size_t>(elements_of(shape));
+  buffers_.push_back(allocate(name, elements * element_bytes(dtype), element_bytes(dtype)));
+  host_.assign(elements * element_bytes(dtype), UNWRITTEN);
+  return placed(buffers_.back()->data(), dtype, shape, by_length);
 }
 
-double run_on_gpu(std::span<const Input> inputs, std::span<const Output> outputs,
-                  const Launch& launch, int runs) {
-  require_gpu();
-  std::vector<std::unique_ptr<GpuBuffer>> memory;
-  std::vector<TensorRef> tensors;
-  std::vector<unsigned char> host;
-  const auto add = [&](const auto& tensor) {
-    host.resize(tensor.values.size() * element_bytes(tensor.dtype));
-    memory.push_back(std::make_unique<GpuBuffer>(host.size(), tensor.name));
-    tensors.push_back(placed(memory.back()->data(), tensor.dtype, tensor.shape, tensor.by_length));
-  };
-  // Returns the same tensor in the host's copy of the memory.
-  const auto on_host = [&](TensorRef tensor) {
-    tensor.data = host.data();
-    return tensor;
-  };
-  for (const Input& input : inputs) {
-    add(input);
-    store(input.values, on_host(tensors.back()));
-    memory.back()->upload(host.data());
-  }
-  for (const Output& output : outputs) {
-    add(output);
-    std::fill(host.begin(), host.end(), UNWRITTEN);
-    memory.back()->upload(host.data());
-  }
-  const double ms = gpu_time_ms(runs, [&] { launch(tensors); });
-  const auto back = [&](size_t i, std::span<float> values) {
-    host.resize(values.size() * element_bytes(tensors[i].dtype));
-    memory[i]->download(host.data());
-    load(on_host(tensors[i]), values);
-  };
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i].after.empty()) back(i, inputs[i].after);
-  }
-  for (size_t i = 0; i < outputs.size(); ++i) back(inputs.size() + i, outputs[i].values);
-  return ms;
+TensorRef DeviceMemory::input(const char* name, Dtype dtype, const std::array<int64_t, 4>& shape,
+                              std::span<const float> values, bool by_length) {
+  const TensorRef tensor = add(name, dtype, shape, by_length);
+  store(values, on_host(tensor));
+  buffers_.back()->upload(host_.data());
+  return tensor;
 }
 
-EmulatorRun forward_on_emulator(const KernelChapter& chapter, const Problem& problem,
-                                std::span<float> o, std::span<float> lse, const KernelRun& run,
+TensorRef DeviceMemory::output(const char* name, Dtype dtype, const std::array<int64_t, 4>& shape,
+                               std::span<float> values, bool by_length) {
+  const TensorRef tensor = add(name, dtype, shape, by_length);
+  buffers_.back()->upload(host_.data());
+  copy_back_to(tensor, values);
+  return tensor;
+}
+
+float* DeviceMemory::workspace(int64_t floats, std::vector<float>* after) {
+  const TensorRef tensor = add("workspace", Dtype::f32, {1, 1, 1, floats}, false);
+  buffers_.back()->upload(host_.data());
+  if (after) {
+    after->resize(floats);
+    copy_back_to(tensor, *after);
+  }
+  return static_cast<float*>(tensor.data);
+}
+
+const int* DeviceMemory::integers(const char* name, const std::vector<int64_t>& values) {
+  const std::vector<int32_t> narrow(values.begin(), values.end());
+  const TensorRef tensor = add(name, Dtype::f32, {1, 1, 1, std::ssize(values)}, false);
+  buffers_.back()->upload(narrow.data());
+  return static_cast<const int*>(tensor.data);
+}
+
+void DeviceMemory::copy_back_to(const TensorRef& tensor, std::span<float> values) {
+  results_.push_back({tensor, values});
+}
+
+TensorRef DeviceMemory::on_host(TensorRef tensor) {
+  tensor.data = host_.data();
+  return tensor;
+}
+
+void DeviceMemory::copy_back() {
+  for (const auto& [tensor, values] : results_) {
+    for (const auto& buffer : buffers_) {
+      if (buffer->data() != tensor.data) continue;
+      host_.resize(values.size() * element_bytes(tensor.dtype));
+      buffer->download(host_.data());
+      load(on_host(tensor), values);
+    }
+  }
+}
+
+EmulatorRun forward_on_emulator(const Kernel& kernel, const Problem& problem, std::span<float> o,
+                                std::span<float> lse, const KernelRun& run,
                                 const simt::Config& config) {
-  const Forward forward(chapter, problem, o, lse, run);
-  return run_on_emulator(
-      forward.inputs, forward.outputs,
-      [&](std::span<const TensorRef> tensors) { forward.launch(*chapter.emulator, tensors); },
-      config);
+  EmulatorMemory memory;
+  const ForwardArgs args = forward_arguments(memory, kernel, problem, o, lse, run);
+  return memory.run([&] { kernel.emulator->forward(args); }, config);
 }
 
-double forward_on_gpu(const KernelChapter& chapter, const Problem& problem, std::span<float> o,
+double forward_on_gpu(const Kernel& kernel, const Problem& problem, std::span<float> o,
                       std::span<float> lse, const KernelRun& run, int runs) {
-  if (const std::string why = gpu_problem(*chapter.gpu); !why.empty()) throw InputError(why);
-  const Forward forward(chapter, problem, o, lse, run);
-  return run_on_gpu(
-      forward.inputs, forward.outputs,
-      [&](std::span<const TensorRef> tensors) { forward.launch(*chapter.gpu, tensors); }, runs);
+  GpuMemory memory(kernel);
+  const ForwardArgs args = forward_arguments(memory, kernel, problem, o, lse, run);
+  return memory.run([&] { kernel.gpu->forward(args); }, runs);
 }
 
-EmulatorRun backward_on_emulator(const KernelChapter& chapter, const Problem& problem,
+EmulatorRun backward_on_emulator(const Kernel& kernel, const Problem& problem,
                                  const BackwardTensors& tensors, const KernelRun& run,
                                  const simt::Config& config) {
-  Backward backward(chapter, problem, tensors, run);
-  EmulatorRun result = run_on_emulator(
-      backward.inputs, backward.outputs,
-      [&](std::span<const TensorRef> t) { backward.launch(*chapter.emulator, t); }, config);
-  if (tensors.workspace) *tensors.workspace = std::move(backward.workspace);
-  return result;
+  EmulatorMemory memory;
+  const BackwardArgs args = backward_arguments(memory, kernel, problem, tensors, run);
+  return memory.run([&] { kernel.emulator->backward(args); }, config);
 }
 
-double backward_on_gpu(const KernelChapter& chapter, const Problem& problem,
-                       const BackwardTensors& tensors, const KernelRun& run, int runs) {
-  if (const std::string why = gpu_problem(*chapter.gpu); !why.empty()) throw InputError(why);
-  const Backward backward(chapter, problem, tensors, run);
-  return run_on_gpu(
-      backward.inputs, backward.outputs,
-      [&](std::span<const TensorRef> t) { backward.launch(*chapter.gpu, t); }, runs);
+double backward_on_gpu(const Kernel& kernel, const Problem& problem, const BackwardTensors& tensors,
+                       const KernelRun& run, int runs) {
+  GpuMemory memory(kernel);
+  const BackwardArgs args = backward_arguments(memory, kernel, problem, tensors, run);
+  return memory.run([&] { kernel.gpu->backward(args); }, runs);
 }
 
-EmulatorRun decode_on_emulator(const KernelChapter& chapter, const Problem& problem,
-                               const CacheLayout& cache, const DecodeSplits& splits,
+EmulatorRun decode_on_emulator(const Kernel& kernel, const Problem& problem,
+                               const CacheLayout& layout, const DecodeSplits& splits,
                                DecodeTensors& tensors, const KernelRun& run,
                                const simt::Config& config) {
-  const Decode decode(chapter, problem, cache, splits, tensors, run);
-  EmulatorRun result = run_on_emulator(
-      decode.inputs, decode.outputs,
-      [&](std::span<const TensorRef> t) { decode.launch(*chapter.emulator, t); }, config);
-  tensors.misplaced = decode.misplaced();
+  Cache cache(problem, layout);
+  EmulatorMemory memory;
+  const DecodeArgs args = decode_arguments(memory, kernel, cache, splits, tensors, run);
+  EmulatorRun result = memory.run([&] { kernel.emulator->decode(args); }, config);
+  tensors.misplaced = cache.misplaced();
   return result;
 }
 
-double decode_on_gpu(const KernelChapter& chapter, const Problem& problem, const CacheLayout& cache,
+double decode_on_gpu(const Kernel& kernel, const Problem& problem, const CacheLayout& layout,
                      const DecodeSplits& splits, DecodeTensors& tensors, const KernelRun& run,
                      int runs) {
-  if (const std::string why = gpu_problem(*chapter.gpu); !why.empty()) throw InputError(why);
-  const Decode decode(chapter, problem, cache, splits, tensors, run);
-  const double ms = run_on_gpu(
-      decode.inputs, decode.outputs,
-      [&](std::span<const TensorRef> t) { decode.launch(*chapter.gpu, t); }, runs);
-  tensors.misplaced = decode.misplaced();
+  Cache cache(problem, layout);
+  GpuMemory memory(kernel);
+  const DecodeArgs args = decode_arguments(memory, kernel, cache, splits, tensors, run);
+  const double ms = memory.run([&] { kernel.gpu->decode(args); }, runs);
+  tensors.misplaced = cache.misplaced();
   return ms;
 }
 

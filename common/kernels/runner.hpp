@@ -1,48 +1,62 @@
 #pragma once
-// Runs the kernels of an operation on the GPU or the emulator: copies named tensors to its memory,
-// starts the kernels and copies the results back.
+// Runs a pass on the GPU or the emulator: copies the tensors to its memory, starts the kernels and
+// copies the results back.
 
-#include <functional>
+#include <array>
+#include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "common/kernels/chapter.hpp"
+#include "common/kernels/kernel.hpp"
 #include "common/problem.hpp"
 #include "common/simt/simt.hpp"
 
 namespace fa {
 
-// An input tensor in host memory, as fp32. The kernels get it as `dtype`.
-struct Input {
-  const char* name;
-  Dtype dtype;
-  std::array<int64_t, 4> shape;
-  std::span<const float> values;  // row-major
-  bool by_length = false;         // the kernels get [B,H,L,D] stored as [B,L,H,D]
-  std::span<float> after = {};    // the values after the run; empty: not copied back
-};
-struct Output {  // elements that the kernels do not write are NaN
-  const char* name;
-  Dtype dtype;
-  std::array<int64_t, 4> shape;
-  std::span<float> values;
-  bool by_length = false;
-};
+// Memory of the GPU or the emulator for the tensors of one launch. Host values are fp32 and
+// row-major. Elements that the kernels do not write are NaN.
+class DeviceMemory {
+ public:
+  class Buffer {
+   public:
+    virtual ~Buffer() = default;
+    virtual void* data() const = 0;
+    virtual void upload(const void* from) = 0;
+    virtual void download(void* to) const = 0;
+  };
 
-// Starts the kernels on tensors in device memory, first the inputs, then the outputs.
-using Launch = std::function<void(std::span<const TensorRef>)>;
+  virtual ~DeviceMemory() = default;
+  // The kernels get the values as `dtype`. With by_length, [B,H,L,D] are stored as [B,L,H,D].
+  TensorRef input(const char* name, Dtype dtype, const std::array<int64_t, 4>& shape,
+                  std::span<const float> values, bool by_length = false);
+  // `values` gets the result of the launch.
+  TensorRef output(const char* name, Dtype dtype, const std::array<int64_t, 4>& shape,
+                   std::span<float> values, bool by_length = false);
+  // `after` gets what the launch leaves in it; null: not copied back.
+  float* workspace(int64_t floats, std::vector<float>* after = nullptr);
+  const int* integers(const char* name, const std::vector<int64_t>& values);
+  // `values` gets the tensor's values after the launch.
+  void copy_back_to(const TensorRef& tensor, std::span<float> values);
+
+ protected:
+  void copy_back();
+
+ private:
+  virtual std::unique_ptr<Buffer> allocate(const char* name, size_t bytes, size_t element) = 0;
+  TensorRef add(const char* name, Dtype dtype, const std::array<int64_t, 4>& shape, bool by_length);
+  TensorRef on_host(TensorRef tensor);
+
+  std::vector<std::unique_ptr<Buffer>> buffers_;
+  std::vector<unsigned char> host_;  // a copy of the tensor that is uploaded or downloaded
+  std::vector<std::pair<TensorRef, std::span<float>>> results_;
+};
 
 struct EmulatorRun {
   simt::Report report;
   std::vector<std::string> sources;  // `source` of an event is an index into these names ("K[17]")
 };
-EmulatorRun run_on_emulator(std::span<const Input> inputs, std::span<const Output> outputs,
-                            const Launch& launch, const simt::Config& config = {});
-
-// Returns the median time of `runs` runs in milliseconds.
-double run_on_gpu(std::span<const Input> inputs, std::span<const Output> outputs,
-                  const Launch& launch, int runs = 1);
 
 // How to run a chapter's kernel. The defaults run the intact kernel.
 struct KernelRun {
@@ -53,10 +67,10 @@ struct KernelRun {
 
 // Computes O [B,H,Lq,D] and LSE [B,H,Lq] (not if it is empty) of `problem`, whose values are
 // already rounded to its dtype. Throws InputError if the chapter does not support the problem.
-EmulatorRun forward_on_emulator(const KernelChapter& chapter, const Problem& problem,
-                                std::span<float> o, std::span<float> lse = {},
-                                const KernelRun& run = {}, const simt::Config& config = {});
-double forward_on_gpu(const KernelChapter& chapter, const Problem& problem, std::span<float> o,
+EmulatorRun forward_on_emulator(const Kernel& chapter, const Problem& problem, std::span<float> o,
+                                std::span<float> lse = {}, const KernelRun& run = {},
+                                const simt::Config& config = {});
+double forward_on_gpu(const Kernel& chapter, const Problem& problem, std::span<float> o,
                       std::span<float> lse = {}, const KernelRun& run = {}, int runs = 1);
 
 // The tensors of a backward pass: O [B,H,Lq,D] and LSE [B,H,Lq] from the forward pass, and the
@@ -67,12 +81,12 @@ struct BackwardTensors {
   std::vector<float>* workspace = nullptr;  // what the kernels leave in it: dQ in fp32, and more
 };
 
-// Computes the gradients for the dO in problem.more[0]. Throws InputError if the chapter does not
+// Computes the gradients for the dO in problem.d_o. Throws InputError if the chapter does not
 // support the problem.
-EmulatorRun backward_on_emulator(const KernelChapter& chapter, const Problem& problem,
+EmulatorRun backward_on_emulator(const Kernel& chapter, const Problem& problem,
                                  const BackwardTensors& tensors, const KernelRun& run = {},
                                  const simt::Config& config = {});
-double backward_on_gpu(const KernelChapter& chapter, const Problem& problem,
+double backward_on_gpu(const Kernel& chapter, const Problem& problem,
                        const BackwardTensors& tensors, const KernelRun& run = {}, int runs = 1);
 
 // Where the kernels of decoding find the keys and values of problem.k and problem.v.
@@ -92,11 +106,11 @@ struct DecodeTensors {
 // Computes one decoding step. The keys of each sequence, problem.lengths, are divided into
 // `splits`. Cache entries without a key are NaN. Throws InputError if the chapter does not support
 // the problem.
-EmulatorRun decode_on_emulator(const KernelChapter& chapter, const Problem& problem,
-                               const CacheLayout& cache, const DecodeSplits& splits,
+EmulatorRun decode_on_emulator(const Kernel& chapter, const Problem& problem,
+                               const CacheLayout& layout, const DecodeSplits& splits,
                                DecodeTensors& tensors, const KernelRun& run = {},
                                const simt::Config& config = {});
-double decode_on_gpu(const KernelChapter& chapter, const Problem& problem, const CacheLayout& cache,
+double decode_on_gpu(const Kernel& chapter, const Problem& problem, const CacheLayout& layout,
                      const DecodeSplits& splits, DecodeTensors& tensors, const KernelRun& run = {},
                      int runs = 1);
 

@@ -81,8 +81,7 @@ void measure(const Configuration& config, const fa::Problem& small, const fa::Pr
   std::printf("%3d registers, %4zu bytes local  ", attributes.numRegs, attributes.localSizeBytes);
   try {
     std::vector<float> o(small.shape.q_elements());
-    const fa::KernelChapter chapter{
-        .name = FA_CHAPTER_NAME, .about = "", .emulator = nullptr, .gpu = &config.build};
+    const fa::Kernel chapter{.name = FA_CHAPTER_NAME, .emulator = nullptr, .gpu = &config.build};
     fa::forward_on_gpu(chapter, small, o);
     if (!fa::check_output(small, o, {}).passed()) {
       std::printf("WRONG: not timed\n");

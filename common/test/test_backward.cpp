@@ -48,7 +48,7 @@ Problem make_problem(const Shape& shape, Dtype dtype, const Options& options = {
   problem.q_starts = options.q_starts;
   problem.kv_starts = options.kv_starts;
   check_mask(problem);
-  problem.more.push_back(random_values(like_q(problem), dtype, seed, 0));
+  problem.d_o = random_values(like_q(problem), dtype, seed, 0);
   return problem;
 }
 
@@ -60,7 +60,7 @@ std::vector<float> rounded(const std::vector<double>& values, Dtype dtype) {
 
 // Returns gradients with only the unavoidable rounding error of their type.
 Outputs right_answer(const Problem& problem) {
-  const Gradients exact = reference_gradients(problem, problem.more[0]);
+  const Gradients exact = reference_gradients(problem, problem.d_o);
   return {rounded(exact.dq, problem.dtype), rounded(exact.dk, problem.dtype),
           rounded(exact.dv, problem.dtype)};
 }
@@ -83,7 +83,7 @@ Outputs plain_backward(const Problem& problem, const Variant& variant = {}) {
     const int64_t query = row % shape.q, batch_head = row / shape.q;
     const int64_t of_q = batch_head % shape.heads, first = batch_head / problem.group * shape.kv;
     const float* const q = problem.q.data() + row * shape.dim;
-    const float* const d_o = problem.more[0].data() + row * shape.dim;
+    const float* const d_o = problem.d_o.data() + row * shape.dim;
     Keys keys = problem.keys_of(0, query);
     if (variant.top_left) keys.end = std::min(keys.end, query + 1);
     const int64_t visible = keys.end - keys.begin;
@@ -137,7 +137,7 @@ Outputs plain_backward(const Problem& problem, const Variant& variant = {}) {
 }
 
 GradientCheck check(const Problem& problem, const Outputs& out, uint64_t seed = 0) {
-  return check_gradients(problem, problem.more[0], out[0], out[1], out[2], seed);
+  return check_gradients(problem, problem.d_o, out[0], out[1], out[2], seed);
 }
 
 const GradientComparison& part(const GradientCheck& result, size_t which) {
@@ -176,13 +176,13 @@ TEST_CASE("the gradients are those of the loss: central differences in float64")
   for (const Named& named : problems) {
     Problem problem = make_problem(named.shape, Dtype::bf16, named.options);
     const Shape& shape = problem.shape;
-    const Gradients gradients = reference_gradients(problem, problem.more[0]);
+    const Gradients gradients = reference_gradients(problem, problem.d_o);
     const auto loss = [&] {
       double sum = 0;
       std::vector<double> o(shape.dim);
       for (int64_t row = 0; row < shape.rows(); ++row) {
         reference_row(problem, row / shape.q, row % shape.q, o);
-        for (int64_t d = 0; d < shape.dim; ++d) sum += problem.more[0][row * shape.dim + d] * o[d];
+        for (int64_t d = 0; d < shape.dim; ++d) sum += problem.d_o[row * shape.dim + d] * o[d];
       }
       return sum;
     };
@@ -417,7 +417,7 @@ TEST_CASE("large problems are sampled, but a NaN in a row that was not sampled s
     const Problem problem = make_problem(shape, Dtype::bf16);
     const Outputs right = right_answer(problem);
     const auto sampled = [&](const Outputs& out, uint64_t seed) {
-      return check_gradients(problem, problem.more[0], out[0], out[1], out[2], seed, kBudget);
+      return check_gradients(problem, problem.d_o, out[0], out[1], out[2], seed, kBudget);
     };
     for (const uint64_t seed : {0, 1, 2, 3}) {
       const GradientCheck result = sampled(right, seed);
@@ -449,32 +449,23 @@ TEST_CASE("a sample of whole heads has the first and the last") {
       Outputs out = right_answer(problem);
       out[which][at_end ? out[which].size() - 1 : 0] += 5;
       const GradientCheck result =
-          check_gradients(problem, problem.more[0], out[0], out[1], out[2], 1, 1e8);
+          check_gradients(problem, problem.d_o, out[0], out[1], out[2], 1, 1e8);
       CHECK(part(result, which).values.mismatches == 1);
     }
   }
 }
 
-TEST_CASE("the operation: its operands, its flops and its report") {
-  const Operation& operation = backward_operation();
-  const Problem problem = make_problem({2, 4, 9, 13, 16}, Dtype::bf16, {.group = 2});
-  REQUIRE(operation.inputs.size() == 1);
-  REQUIRE(operation.outputs.size() == 3);
-  CHECK(operation.inputs[0].shape(problem) == std::vector<int64_t>{2, 4, 9, 16});
-  CHECK(operation.outputs[0].shape(problem) == std::vector<int64_t>{2, 4, 9, 16});
-  for (const size_t which : {1, 2}) {
-    CHECK(operation.outputs[which].shape(problem) == std::vector<int64_t>{2, 2, 13, 16});
-  }
-  CHECK(operation.flops(problem) == 10.0 * 2 * 4 * 9 * 13 * 16);
-
-  Outputs out = right_answer(problem);
-  Verdict verdict = operation.check(problem, out, 0);
+TEST_CASE("the verdict on a backward pass has one report per gradient") {
+  Tensors tensors{make_problem({2, 4, 9, 13, 16}, Dtype::bf16, {.group = 2})};
+  const Outputs right = right_answer(tensors);
+  tensors.dq = right[0], tensors.dk = right[1], tensors.dv = right[2];
+  Verdict verdict = check_backward(tensors, 0);
   CHECK(verdict.passed);
   CHECK((*verdict.report)["passed"] == true);
   CHECK((*verdict.report)["elements"] == 2 * 4 * 9 * 16 + 2 * 2 * 2 * 13 * 16);
   CHECK((*verdict.report)["first_bad"].is_null());
-  out[1][2 * 13 * 16 + 16 + 3] = kNaN;
-  verdict = operation.check(problem, out, 0);
+  tensors.dk[2 * 13 * 16 + 16 + 3] = kNaN;
+  verdict = check_backward(tensors, 0);
   CHECK_FALSE(verdict.passed);
   CHECK((*verdict.report)["passed"] == false);
   CHECK((*verdict.report)["nonfinite"] == 1);
@@ -488,39 +479,46 @@ TEST_CASE("the operation: its operands, its flops and its report") {
   CHECK(verdict.text.find("dK[1, 0, 1, 3]: expected ") != std::string::npos);
 }
 
-TEST_CASE("a program with this operation takes dO and writes dQ, dK and dV") {
-  AttentionProgram program;
-  program.name = "ch99_test";
-  program.about = "float64 gradients";
-  program.default_shape = {1, 4, 5, 7, 4};
-  program.breaks = {{"nan", 1}};
-  program.dtypes = {Dtype::bf16};
-  program.features = CAUSAL | KV_HEADS;
-  program.operation = &backward_operation();
-  program.run = [](const Problem& problem, const Request& request,
-                   std::span<std::vector<float>> outputs) {
-    const Outputs right = right_answer(problem);
-    for (const size_t i : {0, 1, 2}) {
-      CHECK(outputs[i].size() == right[i].size());
-      CHECK(std::all_of(outputs[i].begin(), outputs[i].end(),
+TEST_CASE("a program with a backward pass takes dO and writes dQ, dK and dV") {
+  static constexpr BreakDemo DEMO_LIST[] = {{"nan", "writes NaN", "--shape 1,4,5,7,4", "", false}};
+  const Program program{.name = "ch99_test",
+                        .about = "float64 gradients",
+                        .default_shape = {1, 4, 5, 7, 4},
+                        .breaks = {{"nan", 1}},
+                        .dtypes = {Dtype::bf16},
+                        .features = CAUSAL | KV_HEADS,
+                        .passes = BACKWARD};
+  const auto body = [&](Invocation& call) {
+    const Arguments args = parse(call, program);
+    Tensors tensors = make_tensors(args);
+    const Outputs right = right_answer(tensors);
+    CHECK(tensors.o.empty());
+    for (const auto& [values, of] :
+         {std::pair{&tensors.dq, 0}, {&tensors.dk, 1}, {&tensors.dv, 2}}) {
+      CHECK(values->size() == right[of].size());
+      CHECK(std::all_of(values->begin(), values->end(),
                         [](float value) { return std::isnan(value); }));
-      outputs[i] = right[i];
+      *values = right[of];
     }
-    if (request.breaks & 1) outputs[2].back() = kNaN;
-    return Outcome{};
+    if (args.break_bits & 1) tensors.dv.back() = kNaN;
+    return report(args, tensors, {}, check_backward(tensors, args.seed));
   };
   const std::string directory = FA_BINARY_DIR "/test_backward_files/";
   std::filesystem::create_directories(directory);
+  std::ostringstream error;
   const auto run = [&](std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), program.name);
     std::vector<char*> argv;
     for (std::string& argument : arguments) argv.push_back(argument.data());
     argv.push_back(nullptr);
     std::ostringstream out;
+    error.str("");
     std::streambuf* const before = std::cout.rdbuf(out.rdbuf());
-    const int code =
-        run_attention_program(program, static_cast<int>(arguments.size()), argv.data());
+    std::streambuf* const error_before = std::cerr.rdbuf(error.rdbuf());
+    const int code = breakable_main(static_cast<int>(arguments.size()), argv.data(),
+                                    {"ch99_test", DEMO_LIST}, body);
     std::cout.rdbuf(before);
+    std::cerr.rdbuf(error_before);
     return code;
   };
   const std::string dq = directory + "dq.npy", dk = directory + "dk.npy", dv = directory + "dv.npy",
@@ -531,9 +529,17 @@ TEST_CASE("a program with this operation takes dO and writes dQ, dK and dV") {
   CHECK(read_npy(dk).shape == std::vector<int64_t>{1, 2, 7, 4});
   CHECK(read_npy(dv).shape == std::vector<int64_t>{1, 2, 7, 4});
   CHECK(nlohmann::json::parse(read_file(json))["check"]["dK"]["passed"] == true);
-  CHECK(run({"--break", "nan", "--json", json}) == 1);
+  CHECK(run({"--break", "nan", "--shape", "1,4,5,7,4", "--json", json}) == 1);
   CHECK(nlohmann::json::parse(read_file(json))["check"]["first_bad"]["tensor"] == "dV");
   CHECK(run({"--q", dq, "--k", dk, "--v", dv, "--do", dq}) == 0);
+  const std::vector<float> first = read_npy(dq).floats();
+  CHECK(run({"--dq", dq, "--seed", "1"}) == 0);
+  CHECK(read_npy(dq).floats() != first);
+  CHECK(run({"--out", dq}) == 2);  // it has no O
+  CHECK(run({"--q", dq, "--k", dk, "--v", dv}) == 2);
+  CHECK(error.str() == "error: --q --k --v --do go together: give all of them\n");
+  CHECK(run({"--q", dq, "--k", dk, "--v", dv, "--do", dk}) == 2);
+  CHECK(error.str().find("expected [1, 4, 5, 4]") != std::string::npos);
 }
 
 TEST_CASE("a sample has the first and the last, and others for another seed") {

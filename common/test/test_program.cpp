@@ -1,9 +1,10 @@
-// Runs the program frame with a small chapter that copies float64 results.
+// Runs the steps of a program with a small chapter that copies float64 results.
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -19,46 +20,48 @@ using namespace fa;
 
 namespace {
 
-AttentionProgram make_program() {
-  AttentionProgram program;
-  program.name = "ch99_test";
-  program.about = "float64 answers";
-  program.default_shape = {1, 1, 3, 4, 2};
-  program.breaks = {{"nan", 1},     {"wrong", 2},      {"hazard", 4},
-                    {"counted", 8}, {"unordered", 16}, {"hidden", 32}};
-  static constexpr BreakDemo kDemos[] = {
-      {"nan", "writes NaN", "--shape 1,1,2,2,2", "", false},
-      {"wrong", "adds one", "--shape 1,1,2,3,2 --causal", "", false},
-      {"hazard", "reports one", "--shape 1,1,2,2,2", "", false},
-      {"counted", "counts one more", "--shape 1,1,2,2,2", "count", false},
-      {"unordered", "depends on the schedule", "--shape 1,1,2,2,2 --device emulator", "", true},
-      {"hidden", "is wrong from 4 keys on", "--shape 1,1,2,4,2", "", false}};
-  program.demos = {"ch99_test", kDemos, "", "--own"};
-  program.dtypes = {Dtype::f32, Dtype::f16, Dtype::bf16};
-  program.run = [](const Problem& problem, const Request& request,
-                   std::span<std::vector<float>> outputs) {
-    std::vector<float>&o = outputs[0], &lse = outputs[1];
-    const Shape& shape = problem.shape;
-    std::vector<double> row(shape.dim);
-    for (int64_t i = 0; i < shape.rows(); ++i) {
-      lse[i] = static_cast<float>(reference_row(problem, i / shape.q, i % shape.q, row).lse);
-      for (int64_t d = 0; d < shape.dim; ++d) {
-        o[i * shape.dim + d] = round_to(problem.dtype, static_cast<float>(row[d]));
-      }
+const Break BREAKS[] = {{"nan", 1},     {"wrong", 2},      {"hazard", 4},
+                        {"counted", 8}, {"unordered", 16}, {"hidden", 32}};
+constexpr BreakDemo DEMO_LIST[] = {
+    {"nan", "writes NaN", "--shape 1,1,2,2,2", "", false},
+    {"wrong", "adds one", "--shape 1,1,2,3,2 --causal", "", false},
+    {"hazard", "reports one", "--shape 1,1,2,2,2", "", false},
+    {"counted", "counts one more", "--shape 1,1,2,2,2", "count", false},
+    {"unordered", "depends on the schedule", "--shape 1,1,2,2,2 --device emulator", "", true},
+    {"hidden", "is wrong from 4 keys on", "--shape 1,1,2,4,2", "", false}};
+constexpr BreakDemos DEMOS{"ch99_test", DEMO_LIST, "", "--own"};
+
+Program make_program() {
+  return {.name = "ch99_test",
+          .about = "float64 answers",
+          .default_shape = {1, 1, 3, 4, 2},
+          .breaks = {std::begin(BREAKS), std::end(BREAKS)},
+          .dtypes = {Dtype::f32, Dtype::f16, Dtype::bf16}};
+}
+
+// Copies float64 results, which a break changes.
+Run copy(Tensors& tensors, const Arguments& args) {
+  const Shape& shape = tensors.shape;
+  std::vector<float>& o = tensors.o;
+  std::vector<double> row(shape.dim);
+  for (int64_t i = 0; i < shape.rows(); ++i) {
+    const RowFacts facts = reference_row(tensors, i / shape.q, i % shape.q, row);
+    if (!tensors.lse.empty()) tensors.lse[i] = static_cast<float>(facts.lse);
+    for (int64_t d = 0; d < shape.dim; ++d) {
+      o[i * shape.dim + d] = round_to(tensors.dtype, static_cast<float>(row[d]));
     }
-    if (request.breaks & 1) o[0] = std::numeric_limits<float>::quiet_NaN();
-    if (request.breaks & 2) o[0] += 1;
-    if ((request.breaks & 32) && shape.kv >= 4) o[0] += 1;
-    const bool later = (request.breaks & 16) && request.schedule_seed == 2;
-    if (later) o[0] = std::nextafter(o[0], 9.0f);
-    Outcome outcome;
-    outcome.counters["count"] = request.breaks & 8 ? 6 : 5;
-    outcome.time_ms = 1;
-    outcome.hazardous = request.breaks & 4;
-    if (outcome.hazardous) outcome.hazards = shared_json({{{"kind", "race"}}});
-    return outcome;
-  };
-  return program;
+  }
+  const uint32_t breaks = args.break_bits;
+  if (breaks & 1) o[0] = std::numeric_limits<float>::quiet_NaN();
+  if (breaks & 2) o[0] += 1;
+  if ((breaks & 32) && shape.kv >= 4) o[0] += 1;
+  if ((breaks & 16) && args.schedule_seed == 2) o[0] = std::nextafter(o[0], 9.0f);
+  Run run;
+  run.counters["count"] = breaks & 8 ? 6 : 5;
+  run.time_ms = 1;
+  run.hazardous = breaks & 4;
+  if (run.hazardous) run.hazards = shared_json({{{"kind", "race"}}});
+  return run;
 }
 
 struct Result {
@@ -66,7 +69,8 @@ struct Result {
   std::string out, error;
 };
 
-Result run(std::vector<std::string> arguments, const AttentionProgram& program = make_program()) {
+Result run(std::vector<std::string> arguments, const Program& program = make_program(),
+           const std::function<void(Cli&)>& declare = {}) {
   arguments.insert(arguments.begin(), program.name);
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
@@ -74,7 +78,13 @@ Result run(std::vector<std::string> arguments, const AttentionProgram& program =
   std::ostringstream out, error;
   std::streambuf* const old_out = std::cout.rdbuf(out.rdbuf());
   std::streambuf* const old_error = std::cerr.rdbuf(error.rdbuf());
-  const int code = run_attention_program(program, static_cast<int>(arguments.size()), argv.data());
+  const int code =
+      breakable_main(static_cast<int>(arguments.size()), argv.data(), DEMOS, [&](Invocation& call) {
+        const Arguments args = parse(call, program, declare);
+        Tensors tensors = make_tensors(args);
+        const Run result = copy(tensors, args);
+        return report(args, tensors, result, check_forward(tensors, args.seed));
+      });
   std::cout.rdbuf(old_out);
   std::cerr.rdbuf(old_error);
   return {code, out.str(), error.str()};
@@ -115,12 +125,12 @@ TEST_CASE("0 when right, 1 when wrong, not finite or hazardous") {
 }
 
 TEST_CASE("a break alone runs its own input and is compared with the intact program") {
-  AttentionProgram program = make_program();
+  Program program = make_program();
   std::string own = "0";
-  program.add_options = [&](Cli& cli) { cli.text("--own", own, "neither tensors nor masks"); };
+  const auto declare = [&](Cli& cli) { cli.text("--own", own, "neither tensors nor masks"); };
   const auto ends_with = [&](std::vector<std::string> arguments, int code, const std::string& first,
                              const std::string& last) {
-    const Result result = run(std::move(arguments), program);
+    const Result result = run(std::move(arguments), program, declare);
     CAPTURE(result.out);
     CAPTURE(result.error);
     CHECK(result.code == code);
@@ -274,7 +284,7 @@ TEST_CASE("bad input is one sentence and exit 2") {
 }
 
 TEST_CASE("a chapter without causal names the one that has it; nothing is written on bad input") {
-  AttentionProgram program = make_program();
+  Program program = make_program();
   program.features = 0;
   const Result result = run({"--causal"}, program);
   CHECK(result.code == 2);
@@ -284,67 +294,4 @@ TEST_CASE("a chapter without causal names the one that has it; nothing is writte
   std::filesystem::remove(path);
   CHECK(run({"--json", path, "--shape", "x"}).code == 2);
   CHECK_FALSE(std::filesystem::exists(path));
-}
-
-// Another operation in the same frame, with one more input and other outputs.
-AttentionProgram program_of_another_operation() {
-  static const Operation operation{
-      .inputs = {{"dO", "--do", "dO", like_q}},
-      .outputs = {{"dQ", "--dq", "dQ", like_q}, {"dK", "--dk", "dK", like_k}},
-      .check =
-          [](const Problem& problem, std::span<const std::vector<float>> outputs, uint64_t) {
-            bool passed = outputs[0].size() == problem.more[0].size() && outputs[1] == problem.k;
-            for (size_t i = 0; i < outputs[0].size(); ++i) {
-              passed = passed && outputs[0][i] == 2 * problem.more[0][i];
-            }
-            return Verdict{passed, passed ? "passed" : "FAILED", shared_json({{"passed", passed}})};
-          },
-      .flops = [](const Problem&) { return 1.0; }};
-  AttentionProgram program = make_program();
-  program.operation = &operation;
-  program.run = [](const Problem& problem, const Request& request,
-                   std::span<std::vector<float>> outputs) {
-    for (size_t i = 0; i < outputs[0].size(); ++i) outputs[0][i] = 2 * problem.more[0][i];
-    outputs[1] = problem.k;
-    if (request.breaks & 1) outputs[1][0] = std::numeric_limits<float>::quiet_NaN();
-    return Outcome{};
-  };
-  return program;
-}
-
-TEST_CASE("another operation: its inputs and outputs have names, files and a check of their own") {
-  const AttentionProgram program = program_of_another_operation();
-  std::filesystem::create_directories(kDirectory);
-  const std::string dq = file("dq.npy"), dk = file("dk.npy"), json = file("operation.json");
-  const std::vector<std::string> shape = {"--shape", "1,2,3,4,2"};
-  const auto with = [&](std::vector<std::string> more) {
-    more.insert(more.begin(), shape.begin(), shape.end());
-    return more;
-  };
-  CHECK(run(with({"--dq", dq, "--dk", dk, "--json", json}), program).code == 0);
-  CHECK(read_npy(dq).shape == std::vector<int64_t>{1, 2, 3, 2});
-  CHECK(read_npy(dk).shape == std::vector<int64_t>{1, 2, 4, 2});
-  CHECK(nlohmann::json::parse(read_file(json))["check"]["passed"] == true);
-  CHECK(run(with({"--break", "nan"}), program).code == 1);
-  CHECK(run(with({"--out", dq}), program).code == 2);  // this operation has no O
-
-  const std::vector<float> first = read_npy(dq).floats();
-  CHECK(run(with({"--dq", dq, "--seed", "1"}), program).code == 0);
-  CHECK(read_npy(dq).floats() != first);
-
-  // The first run's dQ as dO, and K as Q, K and V of one head each, so that the sizes match.
-  const std::string k = file("k_square.npy"), d_o = file("do.npy"), small = file("small.npy");
-  write_npy(k, std::vector<float>{1, 2, 3, 4}, std::vector<int64_t>{2, 2});
-  write_npy(d_o, std::vector<float>{5, 6, 7, 8}, std::vector<int64_t>{2, 2});
-  write_npy(small, std::vector<float>{5, 6}, std::vector<int64_t>{1, 2});
-  CHECK(run({"--q", k, "--k", k, "--v", k, "--do", d_o, "--dq", dq}, program).code == 0);
-  CHECK(read_npy(dq).shape == std::vector<int64_t>{2, 2});
-  CHECK(read_npy(dq).floats() == std::vector<float>{10, 12, 14, 16});
-  const Result missing = run({"--q", k, "--k", k, "--v", k}, program);
-  CHECK(missing.code == 2);
-  CHECK(missing.error == "error: --q --k --v --do go together: give all of them\n");
-  const Result misfit = run({"--q", k, "--k", k, "--v", k, "--do", small}, program);
-  CHECK(misfit.code == 2);
-  CHECK(misfit.error.find("small.npy: is [1, 1, 1, 2], expected [1, 1, 2, 2]") !=
-        std::string::npos);
 }

@@ -38,12 +38,12 @@ EXERCISES = "01_toy_machine"  # checked in the page, in the module "toy"
 
 # The files that a program may need. The linker includes only the ones that it uses.
 COMMON = ["accuracy", "backward", "break_demos", "breaks", "check", "error", "gradients", "half", "json_report",
-          "memory", "npy", "operation", "parse", "problem", "program", "reference", "tensor", "tensor_core",
-          "tensor_map", "gpu/no_runtime", "kernels/chapter"]
+          "masks", "memory", "npy", "parse", "problem", "program", "reference", "tensor", "tensor_core",
+          "tensor_map", "gpu/no_runtime", "kernels/kernel"]
 SIMT = ["accesses", "block", "buffer", "cluster", "device", "device_hopper", "divergence", "global_log",
         "hazard_log", "instructions", "lanes", "launch", "matrix", "mbarrier", "schedule", "shadow",
         "tensor_copy", "traffic", "warpgroup", "warpgroup_meeting"]
-KERNELS = ["kernel_program", "runner"]
+KERNELS = ["program", "runner"]
 OWN = ["cli", "file", "main", "memory_bytes", "parallel"]
 OWN_OF_FIBERS = ["fiber", "overflow", "throw"]
 OWN_OF_CPU = ["catch"]

@@ -28,29 +28,27 @@ namespace {
 
 }  // namespace
 
-EmulatorRun forward_on_emulator(const KernelChapter&, const Problem&, std::span<float>,
-                                std::span<float>, const KernelRun&, const simt::Config&) {
+EmulatorRun forward_on_emulator(const Kernel&, const Problem&, std::span<float>, std::span<float>,
+                                const KernelRun&, const simt::Config&) {
   no_kernels();
 }
-double forward_on_gpu(const KernelChapter&, const Problem&, std::span<float>, std::span<float>,
+double forward_on_gpu(const Kernel&, const Problem&, std::span<float>, std::span<float>,
                       const KernelRun&, int) {
   no_kernels();
 }
-EmulatorRun backward_on_emulator(const KernelChapter&, const Problem&, const BackwardTensors&,
+EmulatorRun backward_on_emulator(const Kernel&, const Problem&, const BackwardTensors&,
                                  const KernelRun&, const simt::Config&) {
   no_kernels();
 }
-double backward_on_gpu(const KernelChapter&, const Problem&, const BackwardTensors&,
-                       const KernelRun&, int) {
+double backward_on_gpu(const Kernel&, const Problem&, const BackwardTensors&, const KernelRun&,
+                       int) {
   no_kernels();
 }
 
 namespace ch20 {
 
-std::unique_ptr<DeviceGpt> make_gpu_gpt(const Recipe&, const KernelChapter&) { no_kernels(); }
-std::unique_ptr<DeviceGpt> make_emulator_gpt(const Recipe&, const KernelChapter&, bool) {
-  no_kernels();
-}
+std::unique_ptr<DeviceGpt> make_gpu_gpt(const Recipe&, const Kernel&) { no_kernels(); }
+std::unique_ptr<DeviceGpt> make_emulator_gpt(const Recipe&, const Kernel&, bool) { no_kernels(); }
 
 int tell_story() { throw InputError("a page has no story: expected train, generate or gradients"); }
 int run_bench() { throw InputError("a page does not measure its machine"); }

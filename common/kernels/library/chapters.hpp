@@ -2,13 +2,13 @@
 
 #include <span>
 
-#include "common/kernels/chapter.hpp"
+#include "common/kernels/kernel.hpp"
 
 namespace fa {
 
 // In ascending order.
-std::span<const KernelChapter* const> kernel_chapters();  // those with a forward pass
-std::span<const KernelChapter* const> backward_chapters();
-std::span<const KernelChapter* const> decode_chapters();
+std::span<const Kernel* const> kernel_chapters();  // those with a forward pass
+std::span<const Kernel* const> backward_chapters();
+std::span<const Kernel* const> decode_chapters();
 
 }  // namespace fa

@@ -26,7 +26,7 @@ using fa::BackwardArgs;
 using fa::DecodeArgs;
 using fa::ForwardArgs;
 using fa::InputError;
-using fa::KernelChapter;
+using fa::Kernel;
 using fa::Shape;
 using fa::TensorRef;
 
@@ -198,7 +198,7 @@ int device_of(int asked, const Tensors& tensors,
   return device;
 }
 
-bool takes(const KernelChapter& chapter, const ForwardArgs& args) {
+bool takes(const Kernel& chapter, const ForwardArgs& args) {
   try {
     fa::check_arguments(chapter, args);
     return chapter.any_scale || args.scale > 0;
@@ -207,7 +207,7 @@ bool takes(const KernelChapter& chapter, const ForwardArgs& args) {
   }
 }
 
-const KernelChapter& chosen_chapter(int number, const ForwardArgs& args, bool gpu) {
+const Kernel& chosen_chapter(int number, const ForwardArgs& args, bool gpu) {
   const auto chapters = fa::kernel_chapters();
   if (number == 0) {
     for (auto chapter = chapters.rbegin(); chapter != chapters.rend(); ++chapter) {
@@ -222,7 +222,7 @@ const KernelChapter& chosen_chapter(int number, const ForwardArgs& args, bool gp
   }
   if (number == 117) throw InputError("chapter 117: the FP8 kernel is chapter 23 now");
   std::string numbers;
-  for (const KernelChapter* chapter : chapters) {
+  for (const Kernel* chapter : chapters) {
     if (chapter->number() == number) return *chapter;
     numbers += (numbers.empty() ? "" : ", ") + std::to_string(chapter->number());
   }
@@ -280,14 +280,14 @@ void emulate(const fa::KernelBuild& build, const ForwardArgs& args, size_t works
   build.forward(args);  // outside simt::run a hazard is an exception
 }
 
-int checked_option(const KernelChapter& chapter, int option) {
+int checked_option(const Kernel& chapter, int option) {
   if (chapter.options.empty()) {
     throw InputError("option " + std::to_string(option) + ": " + chapter.name + " has none");
   }
-  const fa::KernelOption& own = chapter.options[0];
-  if (option < own.least || option > own.most) {
+  const fa::IntegerOption& own = chapter.options[0];
+  if (option < own.min || option > own.max) {
     throw InputError("option " + std::to_string(option) + ": " + own.name + " of " + chapter.name +
-                     " is " + std::to_string(own.least) + " to " + std::to_string(own.most));
+                     " is " + std::to_string(own.min) + " to " + std::to_string(own.max));
   }
   return option;
 }
@@ -311,7 +311,7 @@ class OnGpu {
 // A forward call except for its workspace.
 struct ForwardPlan {
   ForwardArgs args;
-  const KernelChapter& chapter;
+  const Kernel& chapter;
   int device;
   int64_t bytes;  // of the workspace
 };
@@ -322,9 +322,9 @@ ForwardPlan forward_plan(const flash_attention_arguments& given) {
                                {{"cu_seqlens_q", args.q_starts}, {"cu_seqlens_k", args.kv_starts}});
   if (device < 0) check_sequences(args);
   fa::check_shapes(args);
-  const KernelChapter& chapter = chosen_chapter(given.chapter, args, device >= 0);
+  const Kernel& chapter = chosen_chapter(given.chapter, args, device >= 0);
   for (size_t i = 0; i < chapter.options.size(); ++i) {
-    args.options[i] = chapter.options[i].otherwise;
+    args.options[i] = chapter.options[i].fallback;
   }
   if (given.option != 0) args.options[0] = checked_option(chapter, given.option);
   fa::check_arguments(chapter, args);
@@ -356,7 +356,7 @@ void attend(const flash_attention_arguments& given) {
 // Returns the newest chapter that supports these arguments on this device. --design belongs to
 // chapter 10, which runs on every device and supports the most arguments, so the emulator uses it
 // too.
-const KernelChapter& backward_chapter(const BackwardArgs& args, int device, int64_t option) {
+const Kernel& backward_chapter(const BackwardArgs& args, int device, int64_t option) {
   const auto chapters = fa::backward_chapters();
   if (chapters.empty()) throw InputError("this library has no backward pass");
   if (device >= 0 && option == 0) {
@@ -382,7 +382,7 @@ void differentiate(const flash_attention_backward_arguments* arguments) {
   }
   BackwardArgs args = backward_args(given);
   const int device = device_of(given.device, tensors_of(args), {{"workspace", given.workspace}});
-  const KernelChapter& chapter = backward_chapter(args, device, given.option);
+  const Kernel& chapter = backward_chapter(args, device, given.option);
   fa::check_arguments(chapter, args);
   const auto& q = args.q.shape;
   const int64_t floats = fa::backward_workspace({q[0], q[1], q[2], args.k.shape[2], q[3]});
@@ -406,7 +406,7 @@ void differentiate(const flash_attention_backward_arguments* arguments) {
 
 // A decode call except for its workspace.
 struct DecodePlan {
-  const KernelChapter* chapter;
+  const Kernel* chapter;
   DecodeArgs args;
   int device;
   int64_t floats;  // of the workspace

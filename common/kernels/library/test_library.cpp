@@ -71,7 +71,7 @@ struct Call {
   bool correct() const {
     std::vector<float> values(o.size());
     std::transform(o.begin(), o.end(), values.begin(), [](bf16 x) { return fa::to_float(x); });
-    for (const fa::KernelChapter* chapter : fa::kernel_chapters())
+    for (const fa::Kernel* chapter : fa::kernel_chapters())
       if (chapter->number() == arguments.chapter && chapter->computed)
         return fa::check_output(chapter->computed(problem, {}), values, {}).passed();
     return fa::check_output(problem, values, {}).passed();
@@ -126,7 +126,7 @@ TEST_CASE("a chapter's number runs that chapter's kernel: it counts what no othe
   std::transform(problem.v.begin(), problem.v.end(), v.begin(), fa::to_bf16);
   std::vector<float> values(q_size);
   std::vector<std::vector<int64_t>> seen;
-  for (const fa::KernelChapter* kernel : fa::kernel_chapters()) {
+  for (const fa::Kernel* kernel : fa::kernel_chapters()) {
     const int chapter = kernel->number();
     if (kernel->forward_workspace) continue;
     INFO("chapter ", chapter);
@@ -259,7 +259,7 @@ bool has_gpus(int number) {
 
 TEST_CASE("on a GPU" * doctest::test_suite("gpu")) {
   if (!has_gpus(1)) return;
-  for (const fa::KernelChapter* chapter : fa::kernel_chapters()) {
+  for (const fa::Kernel* chapter : fa::kernel_chapters()) {
     if (!fa::gpu_problem(*chapter->gpu).empty()) continue;
     if (chapter->forward_workspace) continue;  // its own tests run it on a GPU
     for (const int device : {0, static_cast<int>(FLASH_ATTENTION_WHERE_Q_IS)}) {

@@ -16,7 +16,7 @@
 namespace fa::test {
 namespace {
 
-std::vector<float> emulate(const KernelChapter& kernel, const Problem& problem, uint32_t breaks = 0,
+std::vector<float> emulate(const Kernel& kernel, const Problem& problem, uint32_t breaks = 0,
                            std::vector<simt::Hazard>* hazards = nullptr, uint64_t seed = 0) {
   std::vector<float> o(problem.shape.q_elements());
   const EmulatorRun run =
@@ -30,19 +30,19 @@ std::vector<float> emulate(const KernelChapter& kernel, const Problem& problem, 
   return o;
 }
 
-CheckResult check(const KernelChapter& kernel, const Problem& problem, const std::vector<float>& o,
+CheckResult check(const Kernel& kernel, const Problem& problem, const std::vector<float>& o,
                   const std::vector<float>& lse = {}) {
   if (kernel.computed) return check_output(kernel.computed(problem, {}), o, lse);
   return check_output(problem, o, lse);
 }
 
-void check_against_reference(const KernelChapter& kernel, const Problem& problem,
+void check_against_reference(const Kernel& kernel, const Problem& problem,
                              const std::vector<float>& o) {
   const CheckResult result = check(kernel, problem, o);
   CHECK_MESSAGE(result.passed(), describe(result, problem.shape));
 }
 
-void agrees(const KernelChapter& kernel, const Problem& problem) {
+void agrees(const Kernel& kernel, const Problem& problem) {
   INFO("shape ", to_string(problem.shape));
   check_against_reference(kernel, problem, emulate(kernel, problem));
   if (gpu_problem(*kernel.gpu).empty()) {
@@ -69,7 +69,7 @@ bool all_finite(const std::vector<float>& values) {
 
 }  // namespace
 
-void agrees_on_named_shapes(const KernelChapter& kernel) {
+void agrees_on_named_shapes(const Kernel& kernel) {
   const Shape shapes[] = {{1, 1, 1, 1, 64},      {1, 1, 64, 64, 64},  {2, 3, 65, 127, 64},
                           {1, 2, 257, 513, 128}, {1, 1, 100, 1, 128}, {1, 1, 1, 1000, 128}};
   for (const Shape& shape : shapes) {
@@ -80,14 +80,14 @@ void agrees_on_named_shapes(const KernelChapter& kernel) {
   }
 }
 
-void agrees_on_a_large_shape(const KernelChapter& kernel) {
+void agrees_on_a_large_shape(const Kernel& kernel) {
   for (const double input_scale : {1.0, 30.0, 1e-3}) {
     INFO("input scale ", input_scale);
     agrees(kernel, random_problem({1, 8, 1024, 1024, 128}, Dtype::bf16, 1, input_scale));
   }
 }
 
-void agrees_on_random_shapes(const KernelChapter& kernel) {
+void agrees_on_random_shapes(const Kernel& kernel) {
   std::mt19937_64 random(20);
   const auto pick = [&](int64_t low, int64_t high) {
     return low + static_cast<int64_t>(random() % static_cast<uint64_t>(high - low + 1));
@@ -98,7 +98,7 @@ void agrees_on_random_shapes(const KernelChapter& kernel) {
   }
 }
 
-void agrees_with_golden_cases(const KernelChapter& kernel) {
+void agrees_with_golden_cases(const Kernel& kernel) {
   const std::string golden = FA_BINARY_DIR "/golden/";
   int cases = 0;
   for (const auto& name : nlohmann::json::parse(read_file(golden + "cases.json"))) {
@@ -123,7 +123,7 @@ void agrees_with_golden_cases(const KernelChapter& kernel) {
   CHECK(cases >= 4);
 }
 
-void returns_a_constant_v(const KernelChapter& kernel, double tolerance) {
+void returns_a_constant_v(const Kernel& kernel, double tolerance) {
   for (const float constant : {1.0f, -0.75f, 1.5f, 96.0f}) {
     for (const double input_scale : INPUT_SCALES) {
       for (const Shape& shape : {Shape{1, 1, 1, 1, 64}, Shape{2, 3, 65, 127, 64},
@@ -146,7 +146,7 @@ void returns_a_constant_v(const KernelChapter& kernel, double tolerance) {
   }
 }
 
-void same_bits_under_every_schedule(const KernelChapter& kernel) {
+void same_bits_under_every_schedule(const Kernel& kernel) {
   const Problem problem = random_problem({1, 1, 70, 150, 64}, Dtype::bf16, 3);
   const std::vector<float> first = emulate(kernel, problem);
   for (uint64_t seed = 1; seed <= 100; ++seed) {
@@ -155,7 +155,7 @@ void same_bits_under_every_schedule(const KernelChapter& kernel) {
   }
 }
 
-void every_synchronization_is_needed(const KernelChapter& kernel, size_t count,
+void every_synchronization_is_needed(const Kernel& kernel, size_t count,
                                      const std::string& for_speed, const Shape& shape) {
   // By default ragged lengths, with more tiles than any chapter has in flight.
   const Problem problem = random_problem(shape, Dtype::bf16, 7);
@@ -175,13 +175,13 @@ void every_synchronization_is_needed(const KernelChapter& kernel, size_t count,
   }
 }
 
-simt::Counters count(const KernelChapter& kernel) {
+simt::Counters count(const Kernel& kernel) {
   const Problem problem = random_problem({1, 1, 128, 512, 128}, Dtype::bf16, 4);
   std::vector<float> o(problem.shape.q_elements());
   return forward_on_emulator(kernel, problem, o).report.counters;
 }
 
-void no_max_overflows(const KernelChapter& kernel) {
+void no_max_overflows(const Kernel& kernel) {
   // Scores are around 4, so exp does not overflow fp32 and the maximum is not needed.
   is_harmless(kernel, NO_MAX, {1, 1, 40, 100, 64});
   // 30 times as large, scores pass 88.7, where exp overflows fp32.
@@ -192,7 +192,7 @@ void no_max_overflows(const KernelChapter& kernel) {
   CHECK(std::any_of(o.begin(), o.end(), [](float x) { return std::isnan(x); }));
 }
 
-void is_finite_and_wrong(const KernelChapter& kernel, KernelBreak flag, const Shape& shape) {
+void is_finite_and_wrong(const Kernel& kernel, KernelBreak flag, const Shape& shape) {
   for (const double input_scale : {1.0, 30.0, -30.0, 1e-3}) {
     INFO("input scale ", input_scale);
     const Problem problem = random_problem(shape, Dtype::bf16, 5, input_scale);
@@ -209,12 +209,12 @@ void is_finite_and_wrong(const KernelChapter& kernel, KernelBreak flag, const Sh
   }
 }
 
-void is_harmless(const KernelChapter& kernel, KernelBreak flag, const Shape& shape) {
+void is_harmless(const Kernel& kernel, KernelBreak flag, const Shape& shape) {
   const Problem problem = random_problem(shape, Dtype::bf16, 5);
   check_against_reference(kernel, problem, emulate(kernel, problem, flag));
 }
 
-void is_reported_as(const KernelChapter& kernel, KernelBreak flag, simt::HazardKind kind,
+void is_reported_as(const Kernel& kernel, KernelBreak flag, simt::HazardKind kind,
                     double input_scale) {
   const Problem problem = random_problem({1, 1, 70, 450, 64}, Dtype::bf16, 5, input_scale);
   for (const uint64_t seed : {0, 1, 2, 3}) {
@@ -226,14 +226,14 @@ void is_reported_as(const KernelChapter& kernel, KernelBreak flag, simt::HazardK
   }
 }
 
-Answer answer(const KernelChapter& kernel, const Problem& problem, const KernelRun& run) {
+Answer answer(const Kernel& kernel, const Problem& problem, const KernelRun& run) {
   Answer result{
       std::vector<float>(problem.shape.q_elements()), std::vector<float>(problem.shape.rows()), {}};
   result.report = forward_on_emulator(kernel, problem, result.o, result.lse, run).report;
   return result;
 }
 
-void check_agrees(const KernelChapter& kernel, const Problem& problem, bool by_length) {
+void check_agrees(const Kernel& kernel, const Problem& problem, bool by_length) {
   INFO("shape ", to_string(problem.shape), ", kv heads ", problem.kv_heads(), ", window ",
        problem.window_left, ",", problem.right(), ", softcap ", problem.softcap);
   const Answer got = answer(kernel, problem, {.by_length = by_length});
@@ -273,7 +273,7 @@ Problem packed(const std::vector<int64_t>& len_q, const std::vector<int64_t>& le
   return problem;
 }
 
-void agrees_under_causal_masks(const KernelChapter& kernel) {
+void agrees_under_causal_masks(const Kernel& kernel) {
   for (const Shape& shape :
        {Shape{1, 1, 1, 300, 64}, Shape{1, 2, 200, 70, 64}, Shape{1, 1, 300, 1, 128},
         Shape{2, 1, 257, 513, 64}, Shape{1, 1, 130, 131, 128}, Shape{1, 1, 1, 1, 64}}) {
@@ -281,7 +281,7 @@ void agrees_under_causal_masks(const KernelChapter& kernel) {
   }
 }
 
-void agrees_in_windows(const KernelChapter& kernel) {
+void agrees_in_windows(const Kernel& kernel) {
   const Shape shape{1, 1, 300, 260, 128};
   for (const auto& [left, right] :
        {std::pair{10, 5}, {0, 0}, {-1, 3}, {100, -1}, {64, 64}, {1000, 1000}, {127, 0}}) {
@@ -293,7 +293,7 @@ void agrees_in_windows(const KernelChapter& kernel) {
   check_agrees(kernel, both);
 }
 
-void agrees_with_shared_heads(const KernelChapter& kernel) {
+void agrees_with_shared_heads(const Kernel& kernel) {
   for (const int64_t group : {1, 2, 6}) {
     Problem problem = random_problem({2, 6, 70, 90, 64}, Dtype::bf16, 4, 1, group);
     problem.causal = true;
@@ -304,7 +304,7 @@ void agrees_with_shared_heads(const KernelChapter& kernel) {
   }
 }
 
-void agrees_on_packed_sequences(const KernelChapter& kernel) {
+void agrees_on_packed_sequences(const Kernel& kernel) {
   Problem problem = packed({1, 0, 130, 40, 5}, {7, 30, 70, 0, 140}, 64);
   check_agrees(kernel, problem);
   problem.causal = true;
@@ -314,7 +314,7 @@ void agrees_on_packed_sequences(const KernelChapter& kernel) {
   check_agrees(kernel, packed({100}, {90}, 128));
 }
 
-void no_row_reads_its_neighbour(const KernelChapter& kernel) {
+void no_row_reads_its_neighbour(const Kernel& kernel) {
   const Problem clean = packed({70, 60, 50}, {90, 33, 130}, 64);
   const Answer expected = answer(kernel, clean);
   const auto poisoned = [&](size_t sequence) {
@@ -340,7 +340,7 @@ void no_row_reads_its_neighbour(const KernelChapter& kernel) {
   }
 }
 
-void a_row_may_see_nothing(const KernelChapter& kernel) {
+void a_row_may_see_nothing(const Kernel& kernel) {
   Problem problem = causal({1, 1, 200, 70, 64});  // the first 130 rows see no key
   const Answer got = answer(kernel, problem);
   for (int64_t row = 0; row < 200; ++row) {

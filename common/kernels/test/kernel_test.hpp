@@ -9,30 +9,30 @@
 
 namespace fa::test {
 
-void agrees_on_named_shapes(const KernelChapter& kernel);   // at input scales 1, 30 and 1e-3
-void agrees_on_a_large_shape(const KernelChapter& kernel);  // likewise
-void agrees_on_random_shapes(const KernelChapter& kernel);
-void agrees_with_golden_cases(const KernelChapter& kernel);  // golden cases from NumPy
+void agrees_on_named_shapes(const Kernel& kernel);   // at input scales 1, 30 and 1e-3
+void agrees_on_a_large_shape(const Kernel& kernel);  // likewise
+void agrees_on_random_shapes(const Kernel& kernel);
+void agrees_with_golden_cases(const Kernel& kernel);  // golden cases from NumPy
 // V is constant, and so must be O, up to `tolerance`. If the largest weight of a row is 1, which is
 // not rounded, O is exact.
-void returns_a_constant_v(const KernelChapter& kernel, double tolerance = 0);
-void same_bits_under_every_schedule(const KernelChapter& kernel);  // and no hazard
+void returns_a_constant_v(const Kernel& kernel, double tolerance = 0);
+void same_bits_under_every_schedule(const Kernel& kernel);  // and no hazard
 // The kernel has `count` barriers and waits. Removing any one of them must be reported as a hazard,
 // except for the instruction `for_speed`, without which the result is still correct.
-void every_synchronization_is_needed(const KernelChapter& kernel, size_t count,
+void every_synchronization_is_needed(const Kernel& kernel, size_t count,
                                      const std::string& for_speed = "",
                                      const Shape& shape = {1, 1, 70, 450, 64});
 
 // Returns the emulator's counters for the shape 1,1,128,512,128.
-simt::Counters count(const KernelChapter& kernel);
+simt::Counters count(const Kernel& kernel);
 
 // Each break has the symptom that its lesson describes, and only on the inputs that the lesson
 // names.
-void no_max_overflows(const KernelChapter& kernel);
+void no_max_overflows(const Kernel& kernel);
 // The check must detect the break at every input scale where its error is more than rounding.
-void is_finite_and_wrong(const KernelChapter& kernel, KernelBreak flag, const Shape& shape);
-void is_harmless(const KernelChapter& kernel, KernelBreak flag, const Shape& shape);
-void is_reported_as(const KernelChapter& kernel, KernelBreak flag, simt::HazardKind kind,
+void is_finite_and_wrong(const Kernel& kernel, KernelBreak flag, const Shape& shape);
+void is_harmless(const Kernel& kernel, KernelBreak flag, const Shape& shape);
+void is_reported_as(const Kernel& kernel, KernelBreak flag, simt::HazardKind kind,
                     double input_scale = 1.0);
 
 // Checks shared by chapters with the arguments of chapter 09. O and LSE come from the emulator.
@@ -40,18 +40,18 @@ struct Answer {
   std::vector<float> o, lse;
   simt::Report report;
 };
-Answer answer(const KernelChapter& kernel, const Problem& problem, const KernelRun& run = {});
-void check_agrees(const KernelChapter& kernel, const Problem& problem, bool by_length = false);
+Answer answer(const Kernel& kernel, const Problem& problem, const KernelRun& run = {});
+void check_agrees(const Kernel& kernel, const Problem& problem, bool by_length = false);
 
 Problem causal(const Shape& shape, uint64_t seed = 1);
 Problem window(const Shape& shape, int64_t left, int64_t right);
 Problem packed(const std::vector<int64_t>& len_q, const std::vector<int64_t>& len_kv, int64_t dim);
 
-void agrees_under_causal_masks(const KernelChapter& kernel);
-void agrees_in_windows(const KernelChapter& kernel);
-void agrees_with_shared_heads(const KernelChapter& kernel);  // in both layouts
-void agrees_on_packed_sequences(const KernelChapter& kernel);
-void no_row_reads_its_neighbour(const KernelChapter& kernel);  // not even a NaN of another sequence
-void a_row_may_see_nothing(const KernelChapter& kernel);       // 0 and -inf, but a NaN is kept
+void agrees_under_causal_masks(const Kernel& kernel);
+void agrees_in_windows(const Kernel& kernel);
+void agrees_with_shared_heads(const Kernel& kernel);  // in both layouts
+void agrees_on_packed_sequences(const Kernel& kernel);
+void no_row_reads_its_neighbour(const Kernel& kernel);  // not even a NaN of another sequence
+void a_row_may_see_nothing(const Kernel& kernel);       // 0 and -inf, but a NaN is kept
 
 }  // namespace fa::test

@@ -1,6 +1,6 @@
 #pragma once
-// A kernel chapter as host code sees it: what it is called, what it takes, its two builds. Each
-// chapter's own chapter.hpp fills one in; program, tests and library read it.
+// A chapter's kernel as host code sees it: what it takes, its breaks and options, its two builds.
+// Each chapter's chapter.hpp describes its own.
 
 #include <cstdint>
 #include <span>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/breaks.hpp"
+#include "common/cli.hpp"
 #include "common/features.hpp"
 #include "common/kernels/backward.hpp"
 #include "common/kernels/decode.hpp"
@@ -28,16 +29,6 @@ struct KernelBuild {
   const char* left_out = "";  // why, as a sentence
 };
 
-// An option of one chapter: a whole number, handed on in the arguments' `options`; 0 to 1: a
-// switch. 0 is off, or lets the chapter choose: neither has a title.
-struct KernelOption {
-  const char* name;  // "--stages"
-  int least, most, otherwise;
-  const char* about;
-  const char* title;  // goes behind the number: "3 stages"; of a switch that is on, without it; may
-                      // be empty
-};
-
 // Throws InputError unless an int holds the lengths.
 void check_kernel_lengths(const Shape& shape);
 
@@ -53,9 +44,8 @@ constexpr uint32_t PIPELINE_BREAKS = CONDITIONAL_COMMIT | WAIT_TOO_FEW;
 constexpr uint32_t UNDEFINED_ON_A_GPU =
     CONDITIONAL_COMMIT | MISSING_WAIT | MISSING_BARRIER | WAIT_TOO_FEW | DIVERGENT_BARRIER;
 
-struct KernelChapter {
-  const char* name;   // "ch04_swizzling"
-  const char* about;  // the idea in a line
+struct Kernel {
+  const char* name;  // "ch04_swizzling", its chapter's
   const KernelBuild* emulator;
   const KernelBuild* gpu;
   uint32_t features = 0;                                   // Feature bits: what the kernel takes
@@ -64,11 +54,9 @@ struct KernelChapter {
   uint32_t breaks = 0;     // KernelBreak bits that it can switch off
   std::span<const Break> own_breaks = {};  // and those that no other chapter has
   uint32_t undefined_on_a_gpu = UNDEFINED_ON_A_GPU;
-  std::span<const KernelOption> options = {};
+  std::span<const IntegerOption> options = {};
   // Bytes of workspace that a forward pass needs; null: none.
   int64_t (*forward_workspace)(const Shape& shape, int64_t kv_heads) = nullptr;
-  // What the options change in the problem itself; null: nothing.
-  void (*prepare)(Problem& problem, std::span<const int> options) = nullptr;
   // Of a chapter that rounds its inputs further: the problem that its kernel then solves, and is
   // held against, under its options. Null: it is the one that was asked.
   Problem (*computed)(const Problem& problem, std::span<const int> options) = nullptr;
@@ -76,18 +64,13 @@ struct KernelChapter {
   // of which all sequences share.
   DecodeSplits (*choose_splits)(const Shape& shape, int64_t kv_heads, int64_t longest,
                                 int64_t prefix, int multiprocessors) = nullptr;
-  const char* previous_name = "";         // the chapter before: --profile shows its counters too
-  const KernelBuild* previous = nullptr;  // its emulator build
-  // Names of counters that hardware has not confirmed for this kernel: estimates, although the
-  // rules by which they are counted are confirmed.
-  std::span<const char* const> unconfirmed = {};
 
   int number() const { return (name[2] - '0') * 10 + (name[3] - '0'); }  // 4
   std::string short_name() const { return std::string(name, 4); }        // "ch04"
 };
 
 // The breaks of a chapter, shared and own, for --break and --list-breaks.
-std::vector<Break> breaks_of(const KernelChapter& chapter);
+std::vector<Break> breaks_of(const Kernel& chapter);
 
 // Feature bits that these arguments ask for.
 uint32_t features_of(const ForwardArgs& args);
@@ -100,9 +83,9 @@ void check_shapes(const BackwardArgs& args);
 void check_shapes(const DecodeArgs& args);
 
 // Likewise, and for sizes and features that the chapter does not take.
-void check_arguments(const KernelChapter& chapter, const ForwardArgs& args);
-void check_arguments(const KernelChapter& chapter, const BackwardArgs& args);
-void check_arguments(const KernelChapter& chapter, const DecodeArgs& args);
+void check_arguments(const Kernel& chapter, const ForwardArgs& args);
+void check_arguments(const Kernel& chapter, const BackwardArgs& args);
+void check_arguments(const Kernel& chapter, const DecodeArgs& args);
 
 // Why this build's kernel cannot run on a GPU here, as a sentence; empty if it can.
 std::string gpu_problem(const KernelBuild& build);

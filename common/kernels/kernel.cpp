@@ -1,4 +1,4 @@
-#include "common/kernels/chapter.hpp"
+#include "common/kernels/kernel.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -23,12 +23,6 @@ constexpr Break KERNEL_BREAKS[] = {
     {"divergent-barrier", DIVERGENT_BARRIER},
 };
 
-std::string bracketed(const std::array<int64_t, 4>& sizes) {
-  std::string text;
-  for (const int64_t size : sizes) text += (text.empty() ? "[" : ", ") + std::to_string(size);
-  return text + "]";
-}
-
 void check_same_shape(const char* first, const TensorRef& a, const char* second,
                       const TensorRef& b) {
   if (a.shape == b.shape) return;
@@ -36,9 +30,9 @@ void check_same_shape(const char* first, const TensorRef& a, const char* second,
                    bracketed(b.shape) + ": their shapes must be equal");
 }
 
-using Tensors = std::initializer_list<const TensorRef*>;
+using TensorRefs = std::initializer_list<const TensorRef*>;
 
-void check_types(Tensors tensors, const char* names, const TensorRef& lse) {
+void check_types(TensorRefs tensors, const char* names, const TensorRef& lse) {
   const Dtype dtype = (*tensors.begin())->dtype;
   for (const TensorRef* tensor : tensors) {
     if (tensor->dtype != dtype) throw InputError(std::string(names) + " must have one type");
@@ -48,7 +42,7 @@ void check_types(Tensors tensors, const char* names, const TensorRef& lse) {
 }
 
 // Returns the features that the memory layout of these tensors needs. Missing tensors need none.
-uint32_t layout_features(Tensors tensors) {
+uint32_t layout_features(TensorRefs tensors) {
   uint32_t features = 0;
   for (const TensorRef* tensor : tensors) {
     if (!tensor->data) continue;
@@ -86,7 +80,7 @@ void check_lse(const TensorRef& lse, const TensorRef& q) {
   if (!is_contiguous(lse)) throw InputError("LSE must be contiguous, [batch, heads, length]");
 }
 
-void check_sizes(Tensors tensors) {
+void check_sizes(TensorRefs tensors) {
   for (const TensorRef* tensor : tensors) {
     for (const int64_t size : tensor->shape) {
       if (size < 1) {
@@ -95,7 +89,7 @@ void check_sizes(Tensors tensors) {
     }
   }
 }
-void check_extents(Tensors tensors) {
+void check_extents(TensorRefs tensors) {
   for (const TensorRef* tensor : tensors)
     if (tensor->data) extent(*tensor);
 }
@@ -118,7 +112,7 @@ ForwardArgs forward_of(const BackwardArgs& args) {
           .window_right = args.causal ? 0 : args.window_right};
 }
 
-void check_chapter_takes(const KernelChapter& chapter, uint32_t features, const TensorRef& q,
+void check_chapter_takes(const Kernel& chapter, uint32_t features, const TensorRef& q,
                          const TensorRef& k) {
   for (const FeatureName& feature : FEATURES) {
     if (features & ~chapter.features & feature.bit) {
@@ -146,7 +140,7 @@ void check_kernel_lengths(const Shape& shape) {
   }
 }
 
-std::vector<Break> breaks_of(const KernelChapter& chapter) {
+std::vector<Break> breaks_of(const Kernel& chapter) {
   std::vector<Break> breaks;
   for (const Break& b : KERNEL_BREAKS) {
     if (chapter.breaks & b.bit) breaks.push_back(b);
@@ -222,14 +216,14 @@ uint32_t features_of(const BackwardArgs& args) {
   return features_of(forward_of(args)) | layout_features({&args.d_o, &args.dq, &args.dk, &args.dv});
 }
 
-void check_arguments(const KernelChapter& chapter, const ForwardArgs& args) {
+void check_arguments(const Kernel& chapter, const ForwardArgs& args) {
   check_shapes(args);
   check_written("O", args.o);
   check_types({&args.q, &args.k, &args.v, &args.o}, "Q, K, V and O", args.lse);
   check_chapter_takes(chapter, features_of(args), args.q, args.k);
 }
 
-void check_arguments(const KernelChapter& chapter, const BackwardArgs& args) {
+void check_arguments(const Kernel& chapter, const BackwardArgs& args) {
   check_shapes(args);
   check_types({&args.q, &args.k, &args.v, &args.o, &args.d_o, &args.dq, &args.dk, &args.dv},
               "Q, K, V, O and all gradients", args.lse);
@@ -300,7 +294,7 @@ uint32_t features_of(const DecodeArgs& args) {
   return features;
 }
 
-void check_arguments(const KernelChapter& chapter, const DecodeArgs& args) {
+void check_arguments(const Kernel& chapter, const DecodeArgs& args) {
   check_shapes(args);
   check_types({&args.q, &args.k, &args.v, &args.o}, "Q, K, V and O", args.lse);
   if (args.k_new.data) check_types({&args.q, &args.k_new, &args.v_new}, "Q and the new keys", {});

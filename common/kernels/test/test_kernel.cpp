@@ -4,7 +4,7 @@
 #include <string>
 
 #include "common/error.hpp"
-#include "common/kernels/chapter.hpp"
+#include "common/kernels/kernel.hpp"
 
 using namespace fa;
 
@@ -23,8 +23,8 @@ ForwardArgs plain() {
 }
 
 std::string refusal(uint32_t features, const ForwardArgs& args) {
-  const KernelChapter chapter{
-      .name = "ch42_test", .about = "", .emulator = nullptr, .gpu = nullptr, .features = features};
+  const Kernel chapter{
+      .name = "ch42_test", .emulator = nullptr, .gpu = nullptr, .features = features};
   try {
     check_arguments(chapter, args);
     return "";

@@ -1,0 +1,212 @@
+#include "common/masks.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "common/cli.hpp"
+#include "common/error.hpp"
+#include "common/problem.hpp"
+
+namespace fa {
+
+Keys Problem::keys_of(int64_t batch, int64_t query) const {
+  const int64_t length = lengths.empty() ? shape.kv : lengths[batch];
+  Keys whole{0, length, query + length - shape.q};  // of the query's sequence
+  if (!q_starts.empty()) {
+    const size_t next =
+        std::upper_bound(q_starts.begin(), q_starts.end(), query) - q_starts.begin();
+    const int64_t from_end = q_starts[next] - query;
+    whole = {kv_starts[next - 1], kv_starts[next], kv_starts[next] - from_end};
+  }
+  Keys seen = whole;
+  if (window_left >= 0) seen.begin = std::max(whole.begin, whole.diagonal - window_left);
+  if (right() >= 0) seen.end = std::min(whole.end, whole.diagonal + right() + 1);
+  return seen;
+}
+
+double alibi_slope(int64_t head, int64_t heads) {
+  const int64_t power = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(heads)));
+  const double step = head < power ? double(head + 1) : double(head - power) + 0.5;
+  return std::exp2(-8.0 * step / static_cast<double>(power));
+}
+
+void check_mask(const Problem& problem) {
+  const Shape& shape = problem.shape;
+  if (problem.group < 1 || shape.heads % problem.group != 0) {
+    throw InputError(std::to_string(problem.group) + " heads of Q cannot share one of K and V: " +
+                     std::to_string(shape.heads) + " is no multiple of it");
+  }
+  for (const int64_t side : {problem.window_left, problem.window_right}) {
+    if (side < -1) {
+      throw InputError("--window: a side of " + std::to_string(side) +
+                       ": expected a number of keys, or -1 for no limit");
+    }
+  }
+  const auto check_starts = [](const char* option, const std::vector<int64_t>& starts,
+                               int64_t length) {
+    if (starts.size() >= 2 && starts.front() == 0 && starts.back() == length &&
+        std::is_sorted(starts.begin(), starts.end())) {
+      return;
+    }
+    throw InputError(std::string(option) + " " + bracketed(starts) +
+                     ": expected numbers that ascend from 0 to " + std::to_string(length) +
+                     ", the length of all sequences together");
+  };
+  if (!problem.lengths.empty() && std::ssize(problem.lengths) != shape.batch) {
+    throw InputError("--cache-seqlens " + bracketed(problem.lengths) + ": expected " +
+                     std::to_string(shape.batch) + " lengths, one for each sequence");
+  }
+  for (const int64_t length : problem.lengths) {
+    if (length < 0 || length > shape.kv) {
+      throw InputError("--cache-seqlens " + bracketed(problem.lengths) +
+                       ": expected lengths from 0 to " + std::to_string(shape.kv));
+    }
+  }
+  if (problem.q_starts.empty() && problem.kv_starts.empty()) return;
+  if (shape.batch != 1) {
+    throw InputError("packed sequences: expected batch 1, not " + std::to_string(shape.batch));
+  }
+  check_starts("--cu-seqlens-q", problem.q_starts, shape.q);
+  check_starts("--cu-seqlens-k", problem.kv_starts, shape.kv);
+  if (problem.q_starts.size() != problem.kv_starts.size()) {
+    throw InputError("--cu-seqlens-q and --cu-seqlens-k: expected as many numbers of each, not " +
+                     std::to_string(problem.q_starts.size()) + " and " +
+                     std::to_string(problem.kv_starts.size()));
+  }
+}
+
+std::string in_words(const Problem& problem) {
+  std::string words;
+  if (problem.causal) words += ", causal";
+  if (problem.window_left >= 0 || problem.window_right >= 0) {
+    words +=
+        ", window " + std::to_string(problem.window_left) + "," + std::to_string(problem.right());
+  }
+  if (problem.group > 1) {
+    words += ", " + std::to_string(problem.kv_heads()) + " heads of K and V";
+  }
+  if (!problem.q_starts.empty()) {
+    words += ", " + std::to_string(problem.q_starts.size() - 1) + " sequences";
+  }
+  if (problem.softcap > 0) {
+    char number[32];
+    std::snprintf(number, sizeof number, ", softcap %g", problem.softcap);
+    words += number;
+  }
+  return words + (problem.alibi ? ", ALiBi" : "");
+}
+
+void add_masks(nlohmann::json& report, const Problem& problem) {
+  if (problem.group > 1) report["kv_heads"] = problem.kv_heads();
+  if (problem.window_left >= 0 || problem.window_right >= 0) {
+    report["window"] = {problem.window_left, problem.right()};
+  }
+  if (!problem.q_starts.empty()) {
+    report["cu_seqlens_q"] = problem.q_starts;
+    report["cu_seqlens_k"] = problem.kv_starts;
+  }
+  if (problem.softcap > 0) report["softcap"] = problem.softcap;
+  if (problem.alibi) report["alibi"] = true;
+  if (!problem.lengths.empty()) report["cache_seqlens"] = problem.lengths;
+}
+
+void refuse_option(const char* option, uint32_t feature) {
+  const bool in_02 = (feature & (CAUSAL | LSE | ALIBI)) != 0;
+  throw InputError(std::string(option) + ": not in this chapter; chapter 09 has it" +
+                   (in_02 ? ", and in fp32 chapter 02" : ""));
+}
+
+void MaskOptions::declare(Cli& cli, uint32_t features, bool refusing) {
+  cli_ = &cli;
+  features_ = features;
+  refusing_ = refusing;
+  cli.flag("--causal", causal_, "hide key j from query i when j > i + (Lkv - Lq)");
+  const auto knows = [&](uint32_t feature) { return refusing || (features & feature) != 0; };
+  if (knows(WINDOW)) {
+    cli.text("--window", window_,
+             "L,R: query i sees keys i + (Lkv - Lq) - L up to ... + R; -1: no limit");
+  }
+  if (knows(KV_HEADS)) {
+    cli.integer("--kv-heads", kv_heads_, 1, kMostElements, "heads of K and V [as many as of Q]");
+  }
+  if (knows(PACKED)) {
+    cli.text("--cu-seqlens-q", q_starts_,
+             "0,a,b,...: sequences packed into one, by where each begins in Q, and the last ends");
+    cli.text("--cu-seqlens-k", kv_starts_, "the same of K and V");
+  }
+  if (knows(SOFTCAP)) {
+    cli.real("--softcap", softcap_, "C: scores pass through C tanh(score / C)");
+  }
+  if (knows(ALIBI)) {
+    cli.flag("--alibi", alibi_, "scores fall by 2^(-8 (h + 1) / H) for each key of distance");
+  }
+}
+
+void MaskOptions::check() const {
+  constexpr std::pair<uint32_t, const char*> OPTIONS[] = {
+      {CAUSAL, "--causal"},       {WINDOW, "--window"},       {KV_HEADS, "--kv-heads"},
+      {PACKED, "--cu-seqlens-q"}, {PACKED, "--cu-seqlens-k"}, {SOFTCAP, "--softcap"},
+      {ALIBI, "--alibi"}};
+  for (const auto& [feature, option] : OPTIONS) {
+    if (feature != CAUSAL && !refusing_) return;  // an option of this name is the chapter's own
+    if ((features_ & feature) == 0 && cli_->given(option)) refuse_option(option, feature);
+  }
+}
+
+std::vector<int64_t> parse_lengths(const char* option, const std::string& text, const char* what) {
+  std::vector<int64_t> numbers;
+  for (const std::string& part : split_at_commas(text)) {
+    numbers.push_back(parse_integer(part, std::string(option) + " " + shown(text) + ": " + what, 0,
+                                    kMostElements));
+  }
+  return numbers;
+}
+
+bool MaskOptions::given(uint32_t feature, const char* option) const {
+  return (features_ & feature) && cli_->given(option);
+}
+
+void MaskOptions::set(Problem& problem) const {
+  const bool from_files = !problem.q.empty();
+  if (from_files && problem.group > 1 && !(features_ & KV_HEADS)) {
+    throw InputError("K and V have fewer heads than Q: that comes with chapter 09");
+  }
+  if (given(KV_HEADS, "--kv-heads")) {
+    const std::string what = "--kv-heads " + std::to_string(kv_heads_);
+    if (from_files && kv_heads_ != problem.kv_heads()) {
+      throw InputError(what + ": the files have " + std::to_string(problem.kv_heads()));
+    }
+    if (problem.shape.heads % kv_heads_ != 0) {
+      throw InputError(what + ": expected a divisor of " + std::to_string(problem.shape.heads) +
+                       ", the heads of Q");
+    }
+    problem.group = problem.shape.heads / kv_heads_;
+  }
+  problem.causal = causal_;
+  if (given(WINDOW, "--window")) {
+    const std::vector<std::string> sides = split_at_commas(window_);
+    const std::string what = "--window " + shown(window_);
+    if (sides.size() != 2) throw InputError(what + ": expected two numbers L,R");
+    problem.window_left = parse_integer(sides[0], what + ": L", -1, kMostElements);
+    problem.window_right = parse_integer(sides[1], what + ": R", -1, kMostElements);
+  }
+  if (given(PACKED, "--cu-seqlens-q") != given(PACKED, "--cu-seqlens-k")) {
+    throw InputError("--cu-seqlens-q and --cu-seqlens-k go together: give both");
+  }
+  if (given(PACKED, "--cu-seqlens-q")) {
+    problem.q_starts = parse_lengths("--cu-seqlens-q", q_starts_, "start");
+    problem.kv_starts = parse_lengths("--cu-seqlens-k", kv_starts_, "start");
+  }
+  if (given(SOFTCAP, "--softcap")) {
+    if (!(softcap_ > 0)) throw InputError("--softcap: expected a number above 0");
+    problem.softcap = softcap_;
+  }
+  problem.alibi = alibi_;
+  check_mask(problem);
+}
+
+}  // namespace fa
