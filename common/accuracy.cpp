@@ -39,7 +39,7 @@ std::vector<double> squared_changes(std::span<const float> exact, std::span<cons
   return changes;
 }
 
-// What one row adds to the sums that the measures are made of.
+// The terms of one row in the sums from which the measures are computed.
 struct Sums {
   double squared_error = 0, error = 0, product = 0, squared = 0, squared_got = 0, size = 0,
          expected = 0, variance = 0;

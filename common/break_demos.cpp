@@ -220,7 +220,7 @@ int run_breakable(const BreakDemos& demos, int argc, char** argv, const ProgramB
   const bool own_input = !without(given, settings).empty();
   const bool is_known = !names.empty() && find(demos, names.front()) != nullptr;
   if (demos.all.empty() || names.empty() || has(given, "--help") || (own_input && !is_known)) {
-    Invocation run{argc, argv};  // a command may have a --break of its own
+    Invocation run{argc, argv};  // a command may have a separate --break
     const int code = body(run);
     return written(run, code);
   }

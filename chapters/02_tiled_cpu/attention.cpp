@@ -62,7 +62,7 @@ std::string over_limit(const fa::Problem& problem, const Options& options) {
   const std::string limit = fa::format_bytes(static_cast<double>(options.memory_limit));
   std::string text = std::string("--memory-limit: ") + name(options.algorithm) + " needs " +
                      fa::format_bytes(static_cast<double>(needed_bytes(problem, options))) +
-                     " beside inputs and outputs, the limit is " + limit;
+                     " besides inputs and outputs, the limit is " + limit;
   if (options.algorithm > Algorithm::online) return text;
   fa::Problem shorter;
   shorter.shape = problem.shape;

@@ -63,7 +63,7 @@ std::string milliseconds(double ms) { return fa::times_hidden() ? "" : text("%10
 int memory_command(const CommandOptions& options) {
   bool passed = true;
   nlohmann::json rows = nlohmann::json::array();
-  std::cout << "One head, fp32, d = 64; MiB allocated beside inputs and outputs.\n"
+  std::cout << "One head, fp32, d = 64; MiB allocated besides inputs and outputs.\n"
             << text("%8s %14s %12s %12s %12s %10s\n", "L", "score matrix", "O", "safe", "tiled",
                     "safe/tiled");
   for (int64_t length = 512; length <= options.longest; length *= 2) {

@@ -38,7 +38,7 @@ std::string profile_table(const Report& report) {
   std::snprintf(text, sizeof text,
                 "  moved      %lld bytes read, %lld written\n"
                 "  tiles      %lld computed, %lld hidden and skipped\n"
-                "  memory     %lld bytes beside inputs and outputs\n",
+                "  memory     %lld bytes besides inputs and outputs\n",
                 static_cast<long long>(report.counts.bytes_read),
                 static_cast<long long>(report.counts.bytes_written),
                 static_cast<long long>(report.counts.tiles),
@@ -63,7 +63,7 @@ void Flags::declare(fa::Cli& cli) {
   cli.integer("--trace-row", trace_row, 0, int64_t{1} << 40,
               "that row: (batch * heads + head) * Lq + query [0]");
   cli.integer("--memory-limit", memory_limit, 0, kNoLimit,
-              "bytes the algorithm may allocate beside inputs and outputs");
+              "bytes the algorithm may allocate besides inputs and outputs");
 }
 
 void refuse_unused_options(const fa::Arguments& args, const Flags& flags) {

@@ -96,7 +96,7 @@ int story() {
               << (rung.check.passed() ? "  passed\n" : "  FAILED\n");
   }
   std::cout
-      << "\nmemory: allocated beside inputs and outputs. moved: read and written, counted at"
+      << "\nmemory: allocated besides inputs and outputs. moved: read and written, counted at"
          "\nevery tile or row (- : not counted). The answer is the same on every rung; what it"
          "\ntakes to get it is not.\n";
   return passed ? fa::kAgreed : fa::kDisagreed;

@@ -4,7 +4,7 @@
 
 namespace ch09 {
 
-constexpr const char* ABOUT = "Attention as it is used: which tiles does a row of tiles need?";
+constexpr const char* ABOUT = "Attention as models use it: which tiles does a row of tiles need?";
 
 int attention(fa::Invocation& call) {
   const fa::Arguments args = fa::parse(call, fa::program_of(KERNEL, ABOUT));

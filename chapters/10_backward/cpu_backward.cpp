@@ -45,7 +45,7 @@ int64_t needed_bytes(const Problem& problem, const Options& options) {
 std::string needs(const Problem& problem, const Options& options) {
   return std::string(named(options.algorithm).name) + " needs " +
          format_bytes(static_cast<double>(needed_bytes(problem, options))) +
-         " beside inputs and outputs";
+         " besides inputs and outputs";
 }
 
 template <class T, class Breaks>

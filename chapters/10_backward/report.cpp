@@ -47,7 +47,7 @@ std::string profile_table(const Report& report) {
          text("  tiles      %lld computed, %lld hidden and skipped, %lld products each\n",
               (long long)traffic.tiles, (long long)traffic.tiles_skipped,
               (long long)(traffic.tiles == 0 ? 0 : traffic.products / traffic.tiles)) +
-         text("  memory     %lld bytes beside inputs and outputs\n", (long long)report.peak_bytes);
+         text("  memory     %lld bytes besides inputs and outputs\n", (long long)report.peak_bytes);
 }
 
 std::string trace_table(const Traffic& traffic) {

@@ -50,10 +50,10 @@ void Flags::declare(Cli& cli) {
   cli.integer("--block-q", block_q, 1, 1024, "queries in a tile [64; rows and columns: 1]");
   cli.integer("--block-kv", block_kv, 1, 1024, "keys in a tile [64; rows and columns: 1]");
   cli.choice("--d-from", d_from, {"o", "p"},
-             "D = rowsum(dO o O), or rowsum(P o dP) in a pass of its own over K and V [o]");
+             "D = rowsum(dO o O), or rowsum(P o dP) in a separate pass over K and V [o]");
   cli.flag("--trace", trace, "print what each step loads, adds to and stores");
   cli.integer("--memory-limit", memory_limit, 0, kNoLimit,
-              "bytes the algorithm may allocate beside inputs and outputs");
+              "bytes the algorithm may allocate besides inputs and outputs");
 }
 
 const char* cpu_option(const Arguments& args) {

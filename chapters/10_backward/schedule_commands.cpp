@@ -1,4 +1,4 @@
-// The subcommands schedules and memory: what each algorithm transfers, and what it allocates.
+// The subcommands schedules and memory: the bytes that each algorithm transfers and allocates.
 
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -15,7 +15,7 @@
 namespace fa::ch10 {
 
 void add_commands(Cli& cli, CommandOptions& options) {
-  cli.command("chain", "every formula on 3 x 3 matrices, beside central differences");
+  cli.command("chain", "every formula on 3 x 3 matrices, next to central differences");
   Cli& schedules = cli.command("schedules", "bytes that rows, columns and others move");
   schedules.integer("--length", options.length, 1, 4096, "queries and keys [512]");
   schedules.integer("--dim", options.dim, 1, kLargestDim, "numbers in a query [64]");
@@ -138,7 +138,7 @@ int schedules_command(const CommandOptions& options) {
 }
 
 int memory_command(const CommandOptions& options) {
-  std::cout << "One head, fp32, d = 64, one thread; MiB allocated beside inputs and outputs.\n"
+  std::cout << "One head, fp32, d = 64, one thread; MiB allocated besides inputs and outputs.\n"
             << text("%8s %14s %10s %10s %12s\n", "L", "four matrices", "naive", "tiled",
                     "naive/tiled");
   const auto mib = [](int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };

@@ -421,7 +421,7 @@ TEST_CASE("memory limit: what is needed is enough, a byte less is a sentence") {
       options.memory_limit = run(problem, options).report.peak_bytes;
       CHECK_NOTHROW(run(problem, options));
       --options.memory_limit;
-      CHECK_THROWS_WITH_AS(run(problem, options), doctest::Contains("beside inputs and outputs"),
+      CHECK_THROWS_WITH_AS(run(problem, options), doctest::Contains("besides inputs and outputs"),
                            fa::InputError);
     }
   }

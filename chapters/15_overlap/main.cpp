@@ -5,7 +5,7 @@
 namespace ch15 {
 
 constexpr const char* ABOUT =
-    "Overlap: the next tile's scores are computed beside this tile's product.";
+    "Overlap: the next tile's softmax runs during this tile's product P V.";
 
 int attention(fa::Invocation& call) {
   const fa::Arguments args = fa::parse(call, fa::program_of(KERNEL, ABOUT));

@@ -17,7 +17,7 @@ namespace ch17 {
 
 inline constexpr fa::IntegerOption OPTIONS[] = {
     {"--scales", PER_HEAD, PER_THREAD, PER_THREAD,
-     "what has one scale: 1 a head, 2 a block, 3 a warp's rows, 4 a thread's [4]", ""},
+     "one scale for: 1 each head, 2 each block, 3 each warp's rows, 4 each thread's rows [4]", ""},
     {"--channel-mean", 0, 1000, 0, "K gets a mean in each channel, N times a normal number [0]",
      ""},
     {"--outliers", 0, 1000, 0, "one number of Q and K in 1000, at random, is multiplied by N [0]",

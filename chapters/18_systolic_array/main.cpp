@@ -1,5 +1,5 @@
-// Chapter 18: a systolic array, ticked cycle by cycle, and what attention costs on a machine built
-// around one.
+// Chapter 18: a systolic array, simulated cycle by cycle, and the cost of attention on a machine
+// built around one.
 //
 //   ch18_systolic_array                                the chapter as a story
 //   ch18_systolic_array matmul --trace                 2 × 3 times 3 × 2, every cell in every cycle
@@ -113,10 +113,10 @@ int run_command(fa::Invocation& call) {
   loop_cli.integer("--buffers", loop_shape.buffers, 1, 4096,
                    "tiles of K and V in VMEM (pallas, splash)");
 
-  cli.command("loops", "the loops' models beside the article's measurements");
+  cli.command("loops", "the loops' models next to the article's measurements");
   fa::Cli& roofline_cli = cli.command("roofline", "four chips: when does tiling pay?");
   roofline_cli.integer("--dim", shape.dim, 1, kWidest, "head dimension");
-  cli.command("traffic", "round trips through HBM beside the article's measurements");
+  cli.command("traffic", "round trips through HBM next to the article's measurements");
 
   std::int64_t size = 128;
   fa::Cli& inside_cli = cli.command("inside", "softmax outside the array, and inside");

@@ -42,7 +42,7 @@ int run_command(Invocation& call) {
   generate_cli.input_file("--checkpoint", checkpoint, "the trained model");
   generate_cli.text(
       "--prompt", prompt,
-      "the text to go on from [a new line, or the first character of the training text]");
+      "the text to continue [a new line, or the first character of the training text]");
   generate_cli.integer("--tokens", tokens, 0, 1'000'000, "characters to write [200]");
   generate_cli.integer("--seed", seed, kSeed.min, kSeed.max, "of the choices [0]");
   generate_cli.real("--temperature", temperature, "below 1: likelier characters [0.8]");

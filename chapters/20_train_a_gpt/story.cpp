@@ -39,10 +39,10 @@ int tell_story() {
   const Cli nothing_given("ch20_train_a_gpt", "");
   Invocation call;
   code = std::max(code, train(request, nothing_given, call));
-  std::cout << "\nWhat it writes, a character at a time, from a cache in pages (chapter 11):\n\n"
+  std::cout << "\nThe model writes one character at a time, from a cache in pages (chapter 11):\n\n"
             << generate(load_checkpoint(request.checkpoint), kPrompt, 400, 0.7, 1)
-            << "\n\nThe checkpoint is " << request.checkpoint << ". To go on to step " << kMoreSteps
-            << ",\na minute and a half:\n"
+            << "\n\nThe checkpoint is " << request.checkpoint << ". To continue to step "
+            << kMoreSteps << ",\na minute and a half:\n"
             << "  build/bin/ch20_train_a_gpt train --checkpoint " << request.checkpoint
             << " --resume --steps " << kMoreSteps << "\n"
             << "  build/bin/ch20_train_a_gpt generate --checkpoint " << request.checkpoint

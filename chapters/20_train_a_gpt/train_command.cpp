@@ -209,7 +209,7 @@ std::unique_ptr<DeviceGpt> make_device_gpt(const TrainRequest& request, const Re
       " needs " + format_bytes(needed) + ": expected at most " +
       (request.memory_limit > 0
            ? format_bytes(static_cast<double>(request.memory_limit)) + ", the --memory-limit"
-           : format_bytes(memory_bytes()) + ", what this machine has"));
+           : format_bytes(memory_bytes()) + ", the memory of this machine"));
 }
 
 }  // namespace
@@ -220,9 +220,10 @@ void declare(Cli& cli, TrainRequest& request) {
     cli.integer(option, target, limits.min, limits.max,
                 std::string(help) + " [" + std::to_string(target) + "]");
   };
-  cli.choice("--attention", request.attention.name, {"plain", "tiled", "ch10", "ch16", "ch19"},
-             "which one trains; ch10: the kernels of chapters 09 and 10, ch16: of 16 and 10, ch19: "
-             "a ring of two ranks [tiled; on a GPU the fastest]");
+  cli.choice(
+      "--attention", request.attention.name, {"plain", "tiled", "ch10", "ch16", "ch19"},
+      "the attention that trains; ch10: the kernels of chapters 09 and 10, ch16: those of 16 "
+      "and 10, ch19: a ring of two ranks [tiled; on a GPU the fastest]");
   cli.choice("--device", request.device, {"cpu", "gpu", "emulator"},
              "where the model is; gpu, emulator: all of it in bf16 there, its weights in fp32 too "
              "[cpu]");
@@ -232,7 +233,7 @@ void declare(Cli& cli, TrainRequest& request) {
   cli.input_file("--text", request.text, "file in UTF-8 to learn from [this tutorial's lessons]");
   cli.output_file("--checkpoint", request.checkpoint,
                   "file to save to, every 250 steps and at the end");
-  cli.flag("--resume", request.resume, "go on from the checkpoint");
+  cli.flag("--resume", request.resume, "continue from the checkpoint");
   cli.output_file("--json", request.json, "write the report to this file");
   number("--context", recipe.model.context, kContext, "characters that a guess may look at");
   number("--layers", recipe.model.layers, kLayers, "blocks of attention and MLP");
@@ -248,7 +249,7 @@ void declare(Cli& cli, TrainRequest& request) {
 int train(const TrainRequest& asked, const Cli& given, Invocation& call) {
   TrainRequest request = asked;
   if (request.resume && request.checkpoint.empty()) {
-    throw InputError("--resume: expected --checkpoint FILE to go on from");
+    throw InputError("--resume: expected --checkpoint FILE to continue from");
   }
   if (!(request.recipe.learning_rate > 0)) {
     throw InputError("--learning-rate: expected a number above 0");

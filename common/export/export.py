@@ -240,7 +240,7 @@ def called(text):
 
 RENAMED = {"block_sync", "warp_sync", "thread_fence", "thread_index", "block_index", "shfl_xor", "shfl",
            "warp_any", "atomic_add", "round_to_int", "float_from_bits", "tile_row", "tile_visit"}
-# What host.hpp, the file's own frame, has in another form; and what is of no use here.
+# Names that host.hpp, the exported file's frame, has in another form, and names that it does not need.
 FRAME = {"check", "launch", "allow_shared_memory", "dispatch", "InputError", "OutOfMemory", "shown", "Dim3", "CudaError",
          "KernelBreak", "RuntimeBreaks", "NoBreaks", "current_stream", "LaunchConfig", "name", "round_to",
          "unit_in_last_place", "multiprocessors", "BREAKS", "std"}

@@ -73,7 +73,7 @@ std::vector<Configuration> configurations() {
   }
 }
 
-// Prints one line of the table, also for a configuration that does not fit this GPU.
+// Prints one line of the table. A configuration that does not fit this GPU has a line too.
 void measure(const Configuration& config, const fa::Problem& small, const fa::Problem& large) {
   std::printf("  %3d x %-3d  %d warps  ", config.block_q, config.block_kv, config.num_warps);
   cudaFuncAttributes attributes;

@@ -52,7 +52,7 @@ export default {
         text(width - 8, words, wide ? tflops.toFixed(1) : tflops.toFixed(0), { class: 'strong end', name: chapter })])
     })
     const peers = Object.entries(PEERS).filter(([name]) => speeds[name]).map(([name, [, short]]) => {
-      const tflops = speeds[name], high = name === 'cuDNN' && !wide  // a row of its own
+      const tflops = speeds[name], high = name === 'cuDNN' && !wide  // in a separate row
       return [line(x(tflops), top - (high ? 17 : 4), x(tflops), bottom, { class: 'line-e', 'stroke-dasharray': '5 4' }),
         text(x(tflops) + (name === 'FA3' ? 2 : -3), top - (high ? 20 : 7), `${short} ${tflops.toFixed(0)}`,
           { class: name === 'FA3' ? 'small e' : 'small e end', name })]

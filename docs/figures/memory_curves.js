@@ -6,7 +6,7 @@ const one_digit = (value) => value < 99.95 ? value.toFixed(1) : value.toFixed(0)
 // Both axes of each view, and its curves with color, mark and the lesson's number format.
 const SHOWN = {
   memory: {
-    title: 'MiB beside inputs and outputs', unit: 'MiB',
+    title: 'MiB besides inputs and outputs', unit: 'MiB',
     ticks: [0.1, 1, 10, 100, 1000], range: [0.03, 12000],
     factor_ticks: [10, 1000, 100000], factor_range: [5, 200000], print_factor: (value) => value.toFixed(0),
     curves: [['naive', 'd', 'circle', (value) => value.toFixed(2)],

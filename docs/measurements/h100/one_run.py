@@ -14,7 +14,7 @@ first compared with float64 on 8 rows of each head, into an output full of NaN. 
 ladder    every forward chapter, then the last ones with a causal mask
 forward   the last chapters and the peers, full and causal
 backward  chapter 22 and the peers, with everything before and after the main kernel
-fp16      chapter 22 and cuDNN in fp16 (bf16 of the same run beside them)
+fp16      chapter 22 and cuDNN in fp16 (next to bf16 of the same run)
 fp8       chapter 23 and FlashAttention-3's FP8 kernel on the same bf16 inputs: the attention alone,
           and the call with quantizing (FlashAttention-3's: PyTorch's operations, one scale per head)
 decode    microseconds: chapter 11, causal, and peers; FA2 and cuDNN take no mask there
@@ -368,6 +368,6 @@ if __name__ == "__main__":
         with contextlib.suppress(KeyboardInterrupt):
             try:
                 part(each)
-            except Exception as problem:  # the other parts go on
+            except Exception as problem:  # the other parts continue
                 print(f"# {each} ended: {type(problem).__name__}: {str(problem).splitlines()[0]}", flush=True)
         print(f"{each} {time.time() - start:.0f} s", file=sys.stderr, flush=True)
