@@ -147,8 +147,9 @@ void print(const Step& step, int64_t pages) {
                     static_cast<long long>(step.pages_used), static_cast<long long>(pages),
                     static_cast<long long>(step.pages_shared));
   if (!times_hidden()) {
-    width += std::snprintf(row + width, sizeof row - static_cast<size_t>(width), " %5.1f %6.0f",
-                           step.ms, 1000 * static_cast<double>(step.new_tokens) / step.ms);
+    width += std::snprintf(row + width, sizeof row - static_cast<size_t>(width), " %5.*f %6.0f",
+                           step.ms < 999.9 ? 1 : 0, step.ms,
+                           1000 * static_cast<double>(step.new_tokens) / step.ms);
   }
   std::cout << row;
   for (size_t i = 0; i < step.events.size(); ++i) {
