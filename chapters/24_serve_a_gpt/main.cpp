@@ -69,7 +69,7 @@ void declare(Cli& cli, Options& options) {
 
 // Returns "cpu", "emulator" or "gpu".
 std::string choose_device(const std::string& wanted) {
-  const std::string problem = gpu_problem(*::ch11::CHAPTER.gpu);
+  const std::string problem = gpu_problem(*::ch11::KERNEL.gpu);
   if (wanted == "gpu" && !problem.empty()) {
     throw InputError("--device gpu: " + problem + "; --device emulator runs here");
   }
@@ -77,7 +77,7 @@ std::string choose_device(const std::string& wanted) {
 }
 
 // Trains chapter 20's model for contexts of 128 characters.
-ch20::TrainingState train(const Options& options, const BreakRun& this_run) {
+ch20::TrainingState train(const Options& options, const Invocation& call) {
   const std::string what = options.text.empty() ? "the lessons" : options.text;
   const std::u32string text =
       ch20::decode_utf8(options.text.empty() ? ch20::lessons() : read_file(options.text), what);
@@ -88,10 +88,10 @@ ch20::TrainingState train(const Options& options, const BreakRun& this_run) {
   ch20::TrainingState state = ch20::start_training(recipe, vocabulary, text, 0);
   const std::vector<int32_t> tokens = vocabulary.tokens(text, what);
   ch20::Trainer trainer(state, tokens, {"tiled"});
-  if (!this_run.silent) std::cout << this_run.heading << std::flush;
+  if (!call.silent) std::cout << call.heading << std::flush;
   for (int64_t step = 1; step <= options.steps; ++step) {
     const double loss = trainer.step();
-    if (this_run.silent || (step != 1 && step % 100 != 0 && step != options.steps)) continue;
+    if (call.silent || (step != 1 && step % 100 != 0 && step != options.steps)) continue;
     std::printf("training step %lld of %lld, loss %.2f\n", static_cast<long long>(step),
                 static_cast<long long>(options.steps), loss);
     std::fflush(stdout);
@@ -324,14 +324,14 @@ int run_bench(const Options& options, const ch20::TrainingState& trained,
   return kAgreed;
 }
 
-int run_command(int argc, char** argv, BreakRun& this_run) {
+int run_command(Invocation& call) {
   Cli cli("ch24_serve_a_gpt", "Serves chapter 20's GPT: prefill, pages, decoding, drafts.");
   Options options;
   bool list = false, bench = false;
   declare(cli, options);
   cli.flag("--bench", bench, "tokens per second by the number of requests and by the draft");
   cli.flag("--list-breaks", list, "print what --break accepts");
-  cli.parse(argc, argv);
+  cli.parse(call.argc, call.argv);
   if (list) {
     std::cout << list_breaks(CH24_BREAKS);
     return kAgreed;
@@ -350,14 +350,14 @@ int run_command(int argc, char** argv, BreakRun& this_run) {
 
   const bool trains = options.checkpoint.empty();
   const ch20::TrainingState trained =
-      trains ? train(options, this_run) : ch20::load_checkpoint(options.checkpoint);
+      trains ? train(options, call) : ch20::load_checkpoint(options.checkpoint);
   if (bench) return run_bench(options, trained, device);
   const ch20::Config& model = trained.recipe.model;
   Server server(options.server, trained,
                 make_cache_attention(device, cache_shape(options.server, model)),
                 requests_of(options, trained));
-  if (!this_run.silent) {
-    std::cout << (trains ? "" : this_run.heading) << model.layers << " layers, " << model.heads
+  if (!call.silent) {
+    std::cout << (trains ? "" : call.heading) << model.layers << " layers, " << model.heads
               << " heads of " << model.channels / model.heads << ", context " << model.context
               << ", attention on the " << server.attention().device() << "\n"
               << options.server.pages << " pages of " << options.server.page_size
@@ -371,7 +371,7 @@ int run_command(int argc, char** argv, BreakRun& this_run) {
   nlohmann::json trace = nlohmann::json::array();
   server.run([&](const Step& step) {
     trace.push_back(trace_of(step));
-    if (!this_run.silent) print(step, server.pages().size());
+    if (!call.silent) print(step, server.pages().size());
   });
 
   Verdict verdict(trained, device == "cpu" ? kBound : kKernelBound);
@@ -383,20 +383,20 @@ int run_command(int argc, char** argv, BreakRun& this_run) {
                               : hazards > 0             ? std::to_string(hazards) + " hazards"
                                                         : server.broken_invariant();
   const bool passed = problem.empty();
-  this_run.result = verdict.numbers();
-  this_run.result.passed = passed;
-  this_run.json = options.json;
-  this_run.report = shared_json(report(options, server, verdict, trained, trace, passed));
-  if (!this_run.silent) {
+  call.result = verdict.numbers();
+  call.result.passed = passed;
+  call.json = options.json;
+  call.report = shared_json(report(options, server, verdict, trained, trace, passed));
+  if (!call.silent) {
     print_answers(server, trained);
     print_totals(server, verdict, problem);
   }
   return passed ? kAgreed : kDisagreed;
 }
 
-int body(int argc, char** argv) { return run_breakable(CH24_BREAKS, argc, argv, run_command); }
-
 }  // namespace
 }  // namespace fa::ch24
 
-int main(int argc, char** argv) { return fa::guarded_main(argc, argv, fa::ch24::body); }
+int main(int argc, char** argv) {
+  return fa::breakable_main(argc, argv, CH24_BREAKS, fa::ch24::run_command);
+}

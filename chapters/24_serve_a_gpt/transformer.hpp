@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "attention.hpp"
+#include "cache_attention.hpp"
 #include "chapters/20_train_a_gpt/training.hpp"
 
 namespace fa::ch24 {

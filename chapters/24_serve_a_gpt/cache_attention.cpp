@@ -1,4 +1,4 @@
-#include "attention.hpp"
+#include "cache_attention.hpp"
 
 #include <cmath>
 #include <limits>
@@ -14,7 +14,7 @@
 namespace fa::ch24 {
 namespace {
 
-using ::ch11::CHAPTER;
+using ::ch11::KERNEL;
 using ch20::Matrix;
 
 constexpr int64_t kCpuSplits = 1, kCpuBlock = 16;
@@ -135,21 +135,19 @@ class KernelAttention : public CacheAttention {
  private:
   // O of a whole prompt, with causal attention to itself.
   void prefill(const Piece& piece, Matrix<const float> QKV, Matrix<float> O) {
-    Problem prompt{.shape = {1, shape_.heads, piece.count, piece.count, shape_.dim},
-                   .dtype = Dtype::bf16,
-                   .scale = scale_of(shape_),
-                   .causal = true,
-                   .q = {},
-                   .k = {},
-                   .v = {}};
+    Problem prompt;
+    prompt.shape = {1, shape_.heads, piece.count, piece.count, shape_.dim};
+    prompt.dtype = Dtype::bf16;
+    prompt.scale = scale_of(shape_);
+    prompt.causal = true;
     std::vector<float>* const tensors[] = {&prompt.q, &prompt.k, &prompt.v};
     for (int64_t i = 0; i < 3; ++i)
       append_heads(*tensors[i], QKV, shape_, i, piece.first_row, piece.count, rounded);
     std::vector<float> o(prompt.q.size());
     if (gpu_) {
-      forward_on_gpu(::ch09::CHAPTER, prompt, o);
+      forward_on_gpu(::ch09::KERNEL, prompt, o);
     } else {
-      hazards_ += std::ssize(forward_on_emulator(::ch09::CHAPTER, prompt, o).report.hazards);
+      hazards_ += std::ssize(forward_on_emulator(::ch09::KERNEL, prompt, o).report.hazards);
     }
     store_heads(o.data(), O, shape_, piece.first_row, piece.count, same);
   }
@@ -200,11 +198,11 @@ class KernelAttention : public CacheAttention {
                           .workspace = workspace.data(),
                           .scale = scale_of(shape_),
                           .splits = splits};
-    check_arguments(CHAPTER, args);
+    check_arguments(KERNEL, args);
     if (gpu_) {
-      CHAPTER.gpu->decode(args);
+      KERNEL.gpu->decode(args);
     } else {
-      hazards_ += std::ssize(simt::run({}, [&] { CHAPTER.emulator->decode(args); }).hazards);
+      hazards_ += std::ssize(simt::run({}, [&] { KERNEL.emulator->decode(args); }).hazards);
     }
     if (O.rows == 0) return;
     const std::vector<bf16> o = result.values();
