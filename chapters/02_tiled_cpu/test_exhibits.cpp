@@ -40,8 +40,13 @@ fa::Problem random(const fa::Shape& shape, bool causal = false, double input_sca
 
 // `keys` keys that all have the score `x`, with D = 1. Every value is 1.
 fa::Problem equal_scores(int64_t keys, float x, Dtype dtype) {
-  const std::vector<float> ones(keys, 1.0f);
-  return {{1, 1, 1, keys, 1}, dtype, 1, false, {1}, std::vector<float>(keys, x), ones};
+  fa::Problem problem;
+  problem.shape = {1, 1, 1, keys, 1};
+  problem.dtype = dtype;
+  problem.q = {1};
+  problem.k.assign(keys, x);
+  problem.v.assign(keys, 1.0f);
+  return problem;
 }
 
 bool row_is_finite(const Result& result, int64_t row, int64_t dim) {
