@@ -35,14 +35,14 @@ fa::CheckResult check(const fa::Problem& problem, const Result& result) {
 
 // One query with D = 1, q = 1 and scale 1, so that the keys are the scores. Every value is 1.
 fa::Problem scores(std::vector<float> x, Dtype dtype = Dtype::f32) {
-  const size_t keys = x.size();
-  return {{1, 1, 1, static_cast<int64_t>(keys), 1},
-          dtype,
-          1,
-          false,
-          {1},
-          std::move(x),
-          std::vector<float>(keys, 1.0f)};
+  const int64_t keys = static_cast<int64_t>(x.size());
+  fa::Problem problem;
+  problem.shape = {1, 1, 1, keys, 1};
+  problem.dtype = dtype;
+  problem.q = {1};
+  problem.k = std::move(x);
+  problem.v.assign(keys, 1.0f);
+  return problem;
 }
 
 // Returns the tile in which l becomes nonfinite, or −1.
