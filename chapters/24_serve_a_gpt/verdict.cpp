@@ -62,7 +62,7 @@ void Verdict::add(const Answer& answer) {
     if (!right && numbers_.passed) {
       char text[120];
       std::snprintf(
-          text, sizeof text, "request %lld, token %lld: log P is wrong by %.3g, allowed %.3g",
+          text, sizeof text, "request %lld, token %lld: log P is off by %.3g, allowed %.3g",
           static_cast<long long>(answer.number), static_cast<long long>(token), worst, bound_);
       first_wrong_ = text;
     }
