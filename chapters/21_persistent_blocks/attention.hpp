@@ -1,0 +1,403 @@
+#pragma once
+// Chapter 21: persistent blocks.
+//
+// One block per multiprocessor stays and takes one tile of queries after another from a counter.
+// Q of the next tile loads, and O of the last one is stored by the copy engine, while the tensor
+// cores work on the current tile. The rest is chapter 16.
+//
+//   ./learn diff 21       ch21_persistent_blocks --shape 2,3,512,512,128 --profile
+
+#include "chapters/21_persistent_blocks/params.hpp"
+#include "chapters/21_persistent_blocks/store.hpp"
+#include "common/kernels/wide_epilogue.hpp"
+
+namespace FA_BACKEND::ch21 {
+
+// Begins S = Q @ K.T   [64, BLOCK_KV]. The first wgmma sets S, the others add to it.
+template <int HEAD_DIM, int BLOCK_Q, int MMAS_KV>
+FA_DEVICE void multiply_query_key(float (&S_rmem)[1][MMAS_KV][4],
+                                  uint32_t Q_smem,  // this warpgroup's rows of the tile
+                                  uint32_t K_smem) {
+  using QTile = Tile<BLOCK_Q>;
+  using KTile = Tile<MMAS_KV * MMA_N>;
+  wgmma_fence();
+  for (int mma_d = 0; mma_d < HEAD_DIM / MMA_K; ++mma_d)
+    wgmma<bf16>(S_rmem[0], QTile::columns(Q_smem, mma_d), KTile::columns(K_smem, mma_d), mma_d > 0);
+  wgmma_commit();
+}
+
+// Begins O += P @ V   [64, HEAD_DIM]. V is not transposed: its descriptor sets the sum's direction.
+template <int MMAS_Q, int MMAS_D, int MMAS_KV>
+FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4],
+                                      uint32_t (&P_rmem)[MMAS_KV][MMAS_Q][4], uint32_t V_smem) {
+  using VTile = Tile<MMAS_KV * MMA_K>;
+  wgmma_fence();  // ordinary instructions have written P
+  for (int mma_kv = 0; mma_kv < MMAS_KV; ++mma_kv)
+    wgmma<bf16, Major::mn>(O_rmem[0], P_rmem[mma_kv][0], VTile::rows(V_smem, mma_kv), true);
+  wgmma_commit();
+}
+
+// Before the kernel: no tile is claimed yet but each block's first.
+FA_KERNEL FA_LAUNCH_BOUNDS(32, 1) void reset(int* claimed) {
+  if (thread_index() == 0) store_global(claimed, 0);
+}
+
+constexpr float FAR = 0x1p-40f;  // a weight would have exceeded 2^40
+
+template <int HEAD_DIM, int CONSUMERS, int BLOCK_KV, class Breaks>
+FA_KERNEL FA_LAUNCH_BOUNDS(128 * (1 + CONSUMERS), 1)
+void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
+  constexpr int BLOCK_Q = 64 * CONSUMERS;
+  constexpr uint32_t Q_TILE_BYTES = BLOCK_Q * HEAD_DIM * sizeof(bf16);
+  constexpr uint32_t KV_TILE_BYTES = BLOCK_KV * HEAD_DIM * sizeof(bf16);
+  static_assert(BLOCK_KV % MMA_K == 0 && HEAD_DIM % 64 == 0, "whole mma tiles, whole panels");
+
+  const uint32_t Q_smem = dynamic_smem();
+  const uint32_t K_smem = Q_smem + 2 * Q_TILE_BYTES;
+  const uint32_t V_smem = K_smem + 2 * KV_TILE_BYTES;
+  const uint32_t tickets = V_smem + 2 * KV_TILE_BYTES;  // one beside each Q
+  const uint32_t Q_full = tickets + 2 * TICKET_BYTES;   // mbarriers, 8 bytes each, one per buffer
+  const uint32_t K_full = Q_full + 16;
+  const uint32_t V_full = K_full + 16;
+  const uint32_t Q_empty = V_full + 16;
+  const uint32_t K_empty = Q_empty + 16;
+  const uint32_t V_empty = K_empty + 16;
+  const uint32_t all_landed = V_empty + 16;
+
+  if (thread_index() == 0) {
+    mbarrier_init(all_landed, 1);
+    for (int i = 0; i < 6; ++i) mbarrier_init(Q_full + i * 8, 1);  // one arrival: the producer's
+    // One arrival per warp that computes: it may need K again after the product.
+    for (int i = 0; i < 6; ++i) mbarrier_init(Q_empty + i * 8, 4 * CONSUMERS);
+    fence_mbarrier_init();  // makes them visible to the copy engine
+  }
+  block_sync();  // no thread waits on an mbarrier before it is initialized
+  // Of the n-th tile of keys for a tile of queries. `used` has a bit for each buffer: the parity of
+  // the phase that its next tile fills. It is all that a tile of queries leaves to the next.
+  const auto buffer = [](uint32_t smem, int n) { return smem + n % 2 * KV_TILE_BYTES; };
+  const auto of = [](uint32_t mbarriers, int n) { return mbarriers + n % 2 * 8; };
+  const auto phase = [](uint32_t used, int n) { return (used >> n % 2 ^ n / 2) & 1; };
+  const auto use = [&, breaks](uint32_t used, int count) {
+    if (breaks.has(fa::RESTARTED_PHASES)) return 0u;
+    return used ^ ((count + 1) / 2 % 2 | count / 2 % 2 << 1);
+  };
+
+  if (warp_index() < 4) {
+    setmaxnreg_dec<CONSUMERS == 3 ? 32 : 40>();
+    if (warp_index() > 0) return;
+    // Announces how many bytes will come (a whole tile, even at the end), and issues the load.
+    const auto ask = [&](uint32_t smem, const TensorMap& map, int first_row, int head, int batch,
+                         uint32_t bytes, uint32_t full) {
+      if (!elect_one()) return;
+      mbarrier_arrive_expect_tx(full, bytes);
+      tma_load_5d(smem, map, 0, first_row, 0, head, batch, full);
+    };
+    // Rows after a packed sequence's last belong to the next sequence and become zeros. V's have
+    // weight 0, but 0 times Inf or NaN is NaN; with Q's, a warp might recompute a tile.
+    int landed = 0;
+    const auto load = [&](auto height, uint32_t smem, const TensorMap& map, int first_row, int head,
+                          int batch, int own_rows, uint32_t full) {
+      constexpr int HEIGHT = decltype(height)::value;
+      using Rows = Tile<HEIGHT>;
+      const bool foreign = params.q_starts != nullptr && own_rows < HEIGHT;
+      ask(smem, map, first_row, head, batch, HEAD_DIM / 64 * Rows::PANEL_BYTES,
+          foreign ? all_landed : full);
+      if (!foreign) return;
+      mbarrier_wait(all_landed, landed++ % 2);
+      FA_NO_UNROLL
+      for (int panel = 0; panel < HEAD_DIM / 64; ++panel) FA_NO_UNROLL
+        for (uint32_t byte = own_rows * Rows::ROW_BYTES + lane_index() * 4;
+             byte < Rows::PANEL_BYTES; byte += Rows::ROW_BYTES)
+          store_shared<uint32_t>(smem + panel * Rows::PANEL_BYTES + byte, 0);
+      fence_proxy_async();  // wgmma sees the zeros
+      warp_sync();          // all lanes have stored their zeros
+      if (elect_one()) mbarrier_arrive(full);
+    };
+    constexpr std::integral_constant<int, BLOCK_Q> Q_rows;
+    constexpr std::integral_constant<int, BLOCK_KV> KV_rows;
+    uint32_t used = 0;
+    int index = block_index();
+    // [anchor: producer]
+    for (int i = 0;; ++i) {
+      const bool last = index >= params.num_q_tiles;
+      const Work work = work_of(params, last ? 0 : index, breaks);
+      const int block_row = work.q_tile * BLOCK_Q, kv_head = work.head / params.group;
+      const Tiles<BLOCK_KV> tiles = tiles_of<BLOCK_KV>(work, block_row, BLOCK_Q);
+      // Tiles that no query sees, or of a longer sequence, need no loads.
+      const int count = !last && block_row < work.len_q && tiles.count() > 0 ? tiles.count() : 0;
+      if (!breaks.has(fa::Q_OVER_Q)) mbarrier_wait(of(Q_empty, i), i / 2 % 2 ^ 1);
+      if (elect_one()) write_ticket(tickets + i % 2 * TICKET_BYTES, index, work);
+      if (count > 0) {
+        load(Q_rows, Q_smem + i % 2 * Q_TILE_BYTES, params.Q_map, work.q_start + block_row,
+             work.head, work.batch, work.len_q - block_row, of(Q_full, i));
+      } else if (elect_one()) {
+        mbarrier_arrive(of(Q_full, i));
+      }
+      if (last) return;
+      for (int n = 0; n < count; ++n) {
+        const int key = (tiles.begin + n) * BLOCK_KV, row = work.kv_start + key;
+        // Waits until all warps have read the tile that was here. Before the first tile there was
+        // none: on a new mbarrier the previous phase, of parity 1, counts as complete.
+        const int parity = phase(used, n) ^ 1;
+        mbarrier_wait(of(K_empty, n), parity);
+        ask(buffer(K_smem, n), params.K_map, row, kv_head, work.batch, KV_TILE_BYTES,
+            of(K_full, n));
+        mbarrier_wait(of(V_empty, n), parity);
+        load(KV_rows, buffer(V_smem, n), params.V_map, row, kv_head, work.batch,
+             work.mask.len_kv - key, of(V_full, n));
+      }
+      used = use(used, count);
+      // Only now, with all loads of this tile issued: a block that claims earlier has tiles waiting
+      // when others have none.
+      if (lane_index() == 0) index = grid_size().x + atomic_add(params.claimed, 1);
+      index = shfl(index, 0);
+    }
+    // [/anchor: producer]
+  }
+  setmaxnreg_inc<CONSUMERS == 3 ? 160 : 232>();
+
+  // Equal in all lanes. The shuffle tells the compiler, so that it may keep values that depend on
+  // it in uniform registers.
+  const int consumer = shfl(warp_index() / 4 - 1, 0);
+  const float scale_log2 = params.scale * 1.44269504f;  // e^x = 2^(x log2 e)
+  const auto release = [&](uint32_t empty) {
+    if (lane_index() == 0) mbarrier_arrive(empty);
+  };
+  // Two consumers take turns, as in chapter 15: one multiplies, the other exponentiates.
+  constexpr int FIRST_TURN = 1, VOTE = FIRST_TURN + CONSUMERS;  // barrier 0 is block_sync
+  const auto take_turn = [&] {
+    if (CONSUMERS == 2) barrier_sync(FIRST_TURN + consumer, 2 * 128);
+  };
+  const auto pass_turn = [&] {
+    if (CONSUMERS == 2) barrier_arrive(FIRST_TURN + (consumer + 1) % CONSUMERS, 2 * 128);
+  };
+  if (consumer == CONSUMERS - 1) pass_turn();
+  const auto store_directly = [&](const Work& work, int warp_row,
+                                  const float(&O_rmem)[1][HEAD_DIM / MMA_N][4],
+                                  const float(&m)[1][2], const float(&l)[1][2]) {
+    const int64_t row = work.q_start + warp_row;
+    float* LSE = params.LSE;
+    if (LSE != nullptr)
+      LSE += (int64_t{work.batch} * params.heads + work.head) * params.len_q + row;
+    store_output(params.O.at(work.batch, work.head, 0) + row * params.O.row, LSE, O_rmem, m, l,
+                 params.scale, work.len_q - warp_row, params.O.row);
+  };
+  uint32_t used = 0;
+  bool sharp = false;     // maxima moved far at the beginning of the last tile of queries
+  int overflowed = -1;    // last tile of queries with rows of this warp that overflowed
+  for (int i = 0;; ++i) {
+    const uint32_t ticket = tickets + i % 2 * TICKET_BYTES;
+    const uint32_t Q_warpgroup =
+        Q_smem + i % 2 * Q_TILE_BYTES + consumer * 64 * Tile<BLOCK_Q>::ROW_BYTES;
+    if (!breaks.has(fa::EARLY_INDEX)) mbarrier_wait(of(Q_full, i), i / 2 % 2);
+    const int index = load_shared<int>(ticket);
+    const Work work = read_ticket(ticket, params);
+    if (breaks.has(fa::EARLY_INDEX)) mbarrier_wait(of(Q_full, i), i / 2 % 2);
+    // [anchor: release_q]
+    // The last tile's O has been in its Q's place, until the copy engine has read it.
+    if (i > 0 && lane_index() == 0) {
+      if (!breaks.has(fa::NO_STORE_WAIT)) tma_store_wait_read<0>();
+      mbarrier_arrive(of(Q_empty, i + 1));
+    }
+    warp_sync();
+    // [/anchor: release_q]
+    if (shfl(index, 0) >= params.num_q_tiles) break;
+    const int block_row = work.q_tile * BLOCK_Q;
+    if (block_row >= work.len_q) continue;  // tile of a longer sequence
+    const Tiles<BLOCK_KV> tiles = tiles_of<BLOCK_KV>(work, block_row, BLOCK_Q);
+    const int first_row = block_row + consumer * 64;           // of the warpgroup
+    // These rows need the block's first `end` tiles, and see the tiles between the other two whole.
+    const Tiles<BLOCK_KV> mine = tiles_of<BLOCK_KV>(work, first_row, 64);
+    const int end = first_row < work.len_q ? mine.end - tiles.begin : 0;
+    const int clear_begin = mine.clear_begin - tiles.begin;
+    const int clear_end = mine.clear_end - tiles.begin;
+
+    float O_rmem[1][HEAD_DIM / MMA_N][4] = {};
+    float m[1][2] = {{NEG_INF, NEG_INF}};  // what is subtracted: at most the row's maximum
+    float l[1][2] = {};                    // running row sum of this lane's columns
+    float S_rmem[1][BLOCK_KV / MMA_N][4];
+    uint32_t P_rmem[BLOCK_KV / MMA_K][1][4];  // wgmma may read it until the wait
+    bool raised = sharp;                      // a maximum moved far since the last vote
+
+    const auto begin_scores = [&, breaks](int n) {  // S = Q @ K.T
+      if (!breaks.has(fa::MISSING_WAIT)) mbarrier_wait(of(K_full, n), phase(used, n));
+      take_turn();
+      multiply_query_key<HEAD_DIM, BLOCK_Q>(S_rmem, Q_warpgroup, buffer(K_smem, n));
+    };
+    const auto begin_output = [&](int n) {  // O += P @ V
+      mbarrier_wait(of(V_full, n), phase(used, n));
+      multiply_weights_value(O_rmem, P_rmem, buffer(V_smem, n));
+    };
+    const auto finish_output = [&](int n) {
+      wgmma_wait<0>(O_rmem[0]);
+      release(of(V_empty, n));
+    };
+
+    // Turns the finished S into weights, with a maximum that is raised first if needed. The tile is
+    // exact.
+    const auto softmax = [&, breaks](int n, bool edge, float(&rescale)[1][2]) {
+      release(of(K_empty, n));
+      if (edge) {
+        const Work again = read_ticket(ticket, params);
+        mask_scores(S_rmem, again.mask,
+                    again.q_tile * BLOCK_Q + opaque(warp_index() - 4) * 16,
+                    (tiles_of<BLOCK_KV>(again, again.q_tile * BLOCK_Q, BLOCK_Q).begin + n) * BLOCK_KV);
+      }
+      const bool grew = raise_row_max(m, l, rescale, S_rmem, scale_log2, breaks);
+      exponentiate(S_rmem, l[0], m[0], scale_log2);
+      return grew;
+    };
+    const auto step_exact = [&](int n, bool edge) {
+      begin_scores(n);
+      begin_output(n - 1);
+      pass_turn();
+      wgmma_wait<1>(S_rmem[0]);  // O stays in flight
+      float rescale[1][2];
+      const bool grew = softmax(n, edge, rescale);
+      finish_output(n - 1);
+      if (grew) {
+        scale_rows(O_rmem, rescale);
+        raised |= rescale[0][0] < FAR || rescale[0][1] < FAR;
+      }
+      pack(P_rmem, S_rmem);
+    };
+    const auto step_on_demand = [&, breaks](int n) {
+      begin_scores(n);
+      begin_output(n - 1);
+      pass_turn();
+      wgmma_wait<1>(S_rmem[0]);
+      float sum[2] = {};
+      exponentiate(S_rmem, sum, m[0], scale_log2);  // with the current maximum
+      finish_output(n - 1);
+      // See chapter 16. Written so that Inf and NaN count as too large.
+      const bool too_large = !(sum[0] + sum[1] < 0x1p50f) || !is_foldable(m[0][0], scale_log2) ||
+                             !is_foldable(m[0][1], scale_log2);
+      if (warp_any(too_large)) {
+        scores_again<HEAD_DIM, BLOCK_Q>(
+            S_rmem, Q_warpgroup + opaque(warp_index() % 4 * 16) * Tile<BLOCK_Q>::ROW_BYTES,
+            buffer(K_smem, n));
+        float rescale[1][2];
+        if (raise_row_max(m, l, rescale, S_rmem, scale_log2, breaks)) scale_rows(O_rmem, rescale);
+        sum[0] = sum[1] = 0.0f;
+        exponentiate(S_rmem, sum, m[0], scale_log2);
+        raised = true;
+        warp_sync();  // all lanes have read K
+      }
+      release(of(K_empty, n));  // not needed any more
+      for (int half = 0; half < 2; ++half) l[0][half] += sum[half];
+      pack(P_rmem, S_rmem);
+    };
+    const auto skip = [&](int n) {  // other warpgroups need it
+      take_turn();
+      pass_turn();
+      if (lane_index() == 0) {
+        mbarrier_wait(of(K_full, n), phase(used, n));
+        mbarrier_arrive(of(K_empty, n));
+        mbarrier_wait(of(V_full, n), phase(used, n));
+        mbarrier_arrive(of(V_empty, n));
+      }
+      warp_sync();  // no lane waits for the next phase before this one is complete
+    };
+
+    int n = 0;
+    if (n < end) {  // the first tile: there is no maximum yet, and O is still 0
+      begin_scores(n);
+      pass_turn();
+      wgmma_wait<0>(S_rmem[0]);
+      float rescale[1][2];
+      softmax(n, clear_begin > 0 || clear_end < 1, rescale);
+      pack(P_rmem, S_rmem);
+      ++n;
+      // [anchor: sharp]
+      // The others come in groups, as in chapter 16: exact if a maximum moved far in the group
+      // before. Before the first group stands the first group of the last tile of queries.
+      while (n < end) {
+        const bool edge = n < clear_begin || n >= clear_end, first = n == 1;
+        const int next = edge ? (n < clear_begin ? clear_begin : end) : n < 4 ? 4 : (n / 8 + 1) * 8;
+        const int most = edge ? end : clear_end;
+        const int round_end = next < most ? next : most;
+        const bool exact = edge || barrier_red_or(VOTE + consumer, 128, raised);
+        if (!edge) raised = false;
+        if (exact) {
+          for (; n < round_end; ++n) step_exact(n, edge);
+        } else {
+          for (; n < round_end; ++n) step_on_demand(n);
+        }
+        if (first) sharp = raised;
+      }
+      // [/anchor: sharp]
+      begin_output(n - 1);
+      finish_output(n - 1);
+    }
+    // All of this again, because the loop has no registers to keep it.
+    const Work done = read_ticket(ticket, params);
+    const Tiles<BLOCK_KV> needed = tiles_of<BLOCK_KV>(done, done.q_tile * BLOCK_Q, BLOCK_Q);
+    const int count = needed.count() > 0 ? needed.count() : 0;
+    for (; n < count; ++n) skip(n);
+    used = use(used, count);
+
+    // [anchor: epilogue]
+    for (float& sum : l[0]) sum = quad_reduce(sum, breaks, [](float a, float b) { return a + b; });
+    const int done_row = done.q_tile * BLOCK_Q + opaque(warp_index() - 4) * 16;
+    const int rows = done.len_q - done_row;
+    bool finite = true;
+    for (int half = 0; half < 2; ++half)
+      finite &= is_finite(O_rmem, half) || half * 8 + lane_index() / 4 >= rows;
+    if (warp_any(!finite)) {  // chapter 16's second try, after all tiles
+      int* const previous = params.overflowed + load_shared<int>(ticket) * 12 + warp_index() - 4;
+      if (lane_index() == 0) store_global(previous, overflowed);
+      overflowed = shfl(load_shared<int>(ticket), 0);
+    } else if (rows < 16) {  // the box would reach into the next sequence
+      store_directly(done, done_row, O_rmem, m, l);
+    } else {
+      store_async(params.O_map, done.q_start + done_row, done.head, done.batch,
+                  Q_warpgroup + warp_index() % 4 * 16 * Tile<BLOCK_Q>::ROW_BYTES,
+                  Tile<BLOCK_Q>::PANEL_BYTES,
+                  O_rmem, m, l, breaks);
+    }
+    // [/anchor: epilogue]
+  }
+  if (lane_index() == 0) tma_store_wait_read<0>();  // its shared memory ends with the block
+
+  // [anchor: second_try]
+  // A list for each warp, through the words of its tiles.
+  while (overflowed >= 0) {
+    const Work work = work_of(params, overflowed, breaks);
+    const int warp_row = work.q_tile * BLOCK_Q + (warp_index() - 4) * 16;
+    float O_rmem[1][HEAD_DIM / MMA_N][4], m[1][2], l[1][2];
+    rows_again(O_rmem, m, l, params, work, warp_row, scale_log2, breaks);
+    for (float& sum : l[0]) sum = quad_reduce(sum, breaks, [](float a, float b) { return a + b; });
+    store_directly(work, warp_row, O_rmem, m, l);
+    overflowed = shfl(load_global(params.overflowed + overflowed * 12 + warp_index() - 4), 0);
+  }
+  // [/anchor: second_try]
+}
+
+template <int HEAD_DIM, int CONSUMERS, int BLOCK_KV, class Breaks>
+void launch_blocks(const fa::ForwardArgs& args, int blocks, Breaks breaks) {
+  constexpr int BLOCK_Q = 64 * CONSUMERS;
+  constexpr int SMEM_ROWS = 2 * BLOCK_Q + 4 * BLOCK_KV;  // Q, K and V, each twice; then mbarriers
+  constexpr size_t SMEM = SMEM_ROWS * HEAD_DIM * sizeof(bf16) + 1024 + 2 * TICKET_BYTES + 13 * 8;
+  const Params params = params_of(args, BLOCK_Q, BLOCK_KV);
+  launch(reset, 1, 32, 0, params.claimed);
+  launch(attention<HEAD_DIM, CONSUMERS, BLOCK_KV, Breaks>, std::min(blocks, params.num_q_tiles),
+         128 * (1 + CONSUMERS), SMEM, params, breaks);
+}
+
+template <int HEAD_DIM, class Breaks>
+void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
+  const int asked_consumers = args.options[0], asked_blocks = args.options[1];
+  if (asked_consumers == 1) throw fa::InputError("--consumers 1: this chapter takes 2 or 3");
+  const int blocks = asked_blocks != 0 ? asked_blocks : multiprocessors();
+  const int consumers = asked_consumers != 0 ? asked_consumers : consumers_of(args, blocks);
+  if (consumers == 2) return launch_blocks<HEAD_DIM, 2, 128>(args, blocks, breaks);
+  launch_blocks<HEAD_DIM, 3, HEAD_DIM == 128 ? 64 : 112>(args, blocks, breaks);
+}
+
+// Called by host code. (A template, so that it is compiled only where it is used.)
+template <class Args>
+void forward(const Args& args) {
+  dispatch(args, [&](auto head_dim, auto which) { launch_attention<head_dim>(args, which); });
+}
+
+}  // namespace FA_BACKEND::ch21

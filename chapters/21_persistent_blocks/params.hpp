@@ -1,0 +1,62 @@
+#pragma once
+// Chapter 16's parameters and order of tiles, with what a persistent block needs besides.
+
+#include "breaks.hpp"
+#include "chapters/16_maximum_on_demand/params.hpp"
+
+namespace FA_BACKEND::ch21 {
+
+using namespace ch16;
+
+struct Params : ch16::Params {
+  TensorMap O_map;  // a box is a warp's 16 rows and 64 columns
+  int* claimed;     // tiles of queries that blocks have claimed from the counter
+  int* overflowed;  // [num_q_tiles][warps]: see second_try in attention.hpp
+};
+
+// Bytes of workspace: a counter, and a word per tile and warp.
+inline int64_t workspace_bytes(int64_t batch_heads, int64_t len_q) {
+  return 16 + batch_heads * ((len_q + 127) / 128) * 12 * int64_t{sizeof(int)};
+}
+
+inline Params params_of(const fa::ForwardArgs& args, int block_q, int block_kv) {
+  Params params{ch16::params_of(args, block_q, block_kv)};
+  const auto& [data, dtype, shape, strides] = args.o;
+  const auto stride = [&](int d) {
+    return (shape[d] > 1 ? strides[d] : shape[3]) * int64_t{sizeof(bf16)};
+  };
+  params.O_map = make_tensor_map(static_cast<const bf16*>(data),
+                                 {64, shape[2], shape[3] / 64, shape[1], shape[0]},
+                                 {stride(2), 128, stride(1), stride(0)}, {64, 16, 1, 1, 1},
+                                 Swizzle::bytes_128);
+  const int64_t head_bytes = 2 * args.k.shape[2] * args.k.shape[3] * int64_t{sizeof(bf16)};
+  const int64_t together = std::max<int64_t>((int64_t{4} << 20) / head_bytes, 1) * params.group;
+  params.together =
+      static_cast<int>(std::min<int64_t>(together, int64_t{params.heads} * params.sequences));
+  params.claimed = reinterpret_cast<int*>(args.workspace);
+  params.overflowed = params.claimed + 4;
+  return params;
+}
+
+// [anchor: ticket]
+// What the producer tells the consumers about a tile of queries, in shared memory, beside its Q. A
+// consumer reads it again where it needs it, because its loop has no registers to keep it.
+struct alignas(16) FourInts {
+  int word[4];
+};
+constexpr uint32_t TICKET_BYTES = 2 * sizeof(FourInts);
+
+FA_DEVICE void write_ticket(uint32_t smem, int index, const Work& work) {
+  store_shared<FourInts>(smem, {index, work.q_tile, work.head, work.batch});
+  store_shared<FourInts>(smem + 16,
+                         {work.q_start, work.len_q, work.mask.len_kv, work.mask.diagonal});
+}
+FA_DEVICE Work read_ticket(uint32_t smem, const Params& params) {
+  const auto [first] = load_shared<FourInts>(smem);
+  const auto [second] = load_shared<FourInts>(smem + 16);
+  return {first[1], first[2], first[3], second[0], 0, second[1],
+          {second[2], second[3], params.mask.left, params.mask.right}};
+}
+// [/anchor: ticket]
+
+}  // namespace FA_BACKEND::ch21
