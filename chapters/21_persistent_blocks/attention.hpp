@@ -63,6 +63,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
   const uint32_t K_empty = Q_empty + 16;
   const uint32_t V_empty = K_empty + 16;
   const uint32_t all_landed = V_empty + 16;
+  const uint32_t overflows = all_landed + 8;  // a word per warp
 
   if (thread_index() == 0) {
     mbarrier_init(all_landed, 1);
@@ -172,25 +173,17 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     if (CONSUMERS == 2) barrier_arrive(FIRST_TURN + (consumer + 1) % CONSUMERS, 2 * 128);
   };
   if (consumer == CONSUMERS - 1) pass_turn();
-  const auto store_directly = [&](const Work& work, int warp_row,
-                                  const float(&O_rmem)[1][HEAD_DIM / MMA_N][4],
-                                  const float(&m)[1][2], const float(&l)[1][2]) {
-    const int64_t row = work.q_start + warp_row;
-    float* LSE = params.LSE;
-    if (LSE != nullptr)
-      LSE += (int64_t{work.batch} * params.heads + work.head) * params.len_q + row;
-    store_output(params.O.at(work.batch, work.head, 0) + row * params.O.row, LSE, O_rmem, m, l,
-                 params.scale, work.len_q - warp_row, params.O.row);
-  };
   uint32_t used = 0;
   bool sharp = false;     // maxima moved far at the beginning of the last tile of queries
-  int overflowed = -1;    // last tile of queries with rows of this warp that overflowed
+  // The last tile of queries in which rows of this warp overflowed.
+  const uint32_t overflowed = overflows + (warp_index() - 4) * 4;
+  store_shared<int>(overflowed, -1);
   for (int i = 0;; ++i) {
     const uint32_t ticket = tickets + i % 2 * TICKET_BYTES;
     const uint32_t Q_warpgroup =
-        Q_smem + i % 2 * Q_TILE_BYTES + consumer * 64 * Tile<BLOCK_Q>::ROW_BYTES;
+        Q_smem + shfl(i % 2, 0) * Q_TILE_BYTES + consumer * 64 * Tile<BLOCK_Q>::ROW_BYTES;
     if (!breaks.has(fa::EARLY_INDEX)) mbarrier_wait(of(Q_full, i), i / 2 % 2);
-    const int index = load_shared<int>(ticket);
+    const int index = read_ticket(ticket, 0);
     const Work work = read_ticket(ticket, params);
     if (breaks.has(fa::EARLY_INDEX)) mbarrier_wait(of(Q_full, i), i / 2 % 2);
     // [anchor: release_q]
@@ -201,7 +194,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     }
     warp_sync();
     // [/anchor: release_q]
-    if (shfl(index, 0) >= params.num_q_tiles) break;
+    if (index >= params.num_q_tiles) break;
     const int block_row = work.q_tile * BLOCK_Q;
     if (block_row >= work.len_q) continue;  // tile of a longer sequence
     const Tiles<BLOCK_KV> tiles = tiles_of<BLOCK_KV>(work, block_row, BLOCK_Q);
@@ -217,7 +210,9 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     float l[1][2] = {};                    // running row sum of this lane's columns
     float S_rmem[1][BLOCK_KV / MMA_N][4];
     uint32_t P_rmem[BLOCK_KV / MMA_K][1][4];  // wgmma may read it until the wait
-    bool raised = sharp;                      // a maximum moved far since the last vote
+    const bool was_sharp = sharp;
+    bool raised = sharp;  // a maximum moved far since the last vote
+    sharp = false;
 
     const auto begin_scores = [&, breaks](int n) {  // S = Q @ K.T
       if (!breaks.has(fa::MISSING_WAIT)) mbarrier_wait(of(K_full, n), phase(used, n));
@@ -312,7 +307,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
       // The others come in groups, as in chapter 16: exact if a maximum moved far in the group
       // before. Before the first group stands the first group of the last tile of queries.
       while (n < end) {
-        const bool edge = n < clear_begin || n >= clear_end, first = n == 1;
+        const bool edge = n < clear_begin || n >= clear_end;
         const int next = edge ? (n < clear_begin ? clear_begin : end) : n < 4 ? 4 : (n / 8 + 1) * 8;
         const int most = edge ? end : clear_end;
         const int round_end = next < most ? next : most;
@@ -323,7 +318,8 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
         } else {
           for (; n < round_end; ++n) step_on_demand(n);
         }
-        if (first) sharp = raised;
+        if (round_end <= 16) sharp |= raised;
+        if (round_end < 16) raised |= was_sharp;
       }
       // [/anchor: sharp]
       begin_output(n - 1);
@@ -344,31 +340,40 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     for (int half = 0; half < 2; ++half)
       finite &= is_finite(O_rmem, half) || half * 8 + lane_index() / 4 >= rows;
     if (warp_any(!finite)) {  // chapter 16's second try, after all tiles
-      int* const previous = params.overflowed + load_shared<int>(ticket) * 12 + warp_index() - 4;
-      if (lane_index() == 0) store_global(previous, overflowed);
-      overflowed = shfl(load_shared<int>(ticket), 0);
-    } else if (rows < 16) {  // the box would reach into the next sequence
-      store_directly(done, done_row, O_rmem, m, l);
+      // A list of these tiles: each links to the one before, in O, which it will write again.
+      const int index = read_ticket(ticket, 0);
+      if (lane_index() == 0) {
+        store_global(reinterpret_cast<int*>(
+                         params.O.at(done.batch, done.head, done.q_start + done_row)),
+                     load_shared<int>(overflowed));
+        store_shared<int>(overflowed, index);
+      }
     } else {
-      store_async(params.O_map, done.q_start + done_row, done.head, done.batch,
+      store_async(params, done, done_row,
                   Q_warpgroup + warp_index() % 4 * 16 * Tile<BLOCK_Q>::ROW_BYTES,
-                  Tile<BLOCK_Q>::PANEL_BYTES,
-                  O_rmem, m, l, breaks);
+                  Tile<BLOCK_Q>::PANEL_BYTES, O_rmem, m, l, breaks);
     }
     // [/anchor: epilogue]
   }
   if (lane_index() == 0) tma_store_wait_read<0>();  // its shared memory ends with the block
 
   // [anchor: second_try]
-  // A list for each warp, through the words of its tiles.
-  while (overflowed >= 0) {
-    const Work work = work_of(params, overflowed, breaks);
+  warp_sync();  // lane 0 has written the list
+  int index = load_shared<int>(overflowed);
+  while (shfl(index, 0) >= 0) {
+    const Work work = work_of(params, index, breaks);
     const int warp_row = work.q_tile * BLOCK_Q + (warp_index() - 4) * 16;
+    const int64_t row = work.q_start + warp_row;
+    char* O = params.O.at(work.batch, work.head, 0) + row * params.O.row;
+    index = load_global(reinterpret_cast<const int*>(O));
     float O_rmem[1][HEAD_DIM / MMA_N][4], m[1][2], l[1][2];
     rows_again(O_rmem, m, l, params, work, warp_row, scale_log2, breaks);
     for (float& sum : l[0]) sum = quad_reduce(sum, breaks, [](float a, float b) { return a + b; });
-    store_directly(work, warp_row, O_rmem, m, l);
-    overflowed = shfl(load_global(params.overflowed + overflowed * 12 + warp_index() - 4), 0);
+    float* LSE = params.LSE;
+    if (LSE != nullptr)
+      LSE += (int64_t{work.batch} * params.heads + work.head) * params.len_q + row;
+    warp_sync();  // all lanes have read the link
+    store_output(O, LSE, O_rmem, m, l, params.scale, work.len_q - warp_row, params.O.row);
   }
   // [/anchor: second_try]
 }
@@ -377,7 +382,7 @@ template <int HEAD_DIM, int CONSUMERS, int BLOCK_KV, class Breaks>
 void launch_blocks(const fa::ForwardArgs& args, int blocks, Breaks breaks) {
   constexpr int BLOCK_Q = 64 * CONSUMERS;
   constexpr int SMEM_ROWS = 2 * BLOCK_Q + 4 * BLOCK_KV;  // Q, K and V, each twice; then mbarriers
-  constexpr size_t SMEM = SMEM_ROWS * HEAD_DIM * sizeof(bf16) + 1024 + 2 * TICKET_BYTES + 13 * 8;
+  constexpr size_t SMEM = SMEM_ROWS * HEAD_DIM * sizeof(bf16) + 1024 + 2 * TICKET_BYTES + 13 * 8 + 12 * 4;
   const Params params = params_of(args, BLOCK_Q, BLOCK_KV);
   launch(reset, 1, 32, 0, params.claimed);
   launch(attention<HEAD_DIM, CONSUMERS, BLOCK_KV, Breaks>, std::min(blocks, params.num_q_tiles),
@@ -391,7 +396,10 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
   const int blocks = asked_blocks != 0 ? asked_blocks : multiprocessors();
   const int consumers = asked_consumers != 0 ? asked_consumers : consumers_of(args, blocks);
   if (consumers == 2) return launch_blocks<HEAD_DIM, 2, 128>(args, blocks, breaks);
-  launch_blocks<HEAD_DIM, 3, HEAD_DIM == 128 ? 64 : 112>(args, blocks, breaks);
+  // The largest tiles without spills: for long rows, and those that divide short ones.
+  constexpr int LONG = HEAD_DIM == 128 ? 80 : 128, SHORT = HEAD_DIM == 128 ? 64 : 128;
+  if (has_long_rows(args)) return launch_blocks<HEAD_DIM, 3, LONG>(args, blocks, breaks);
+  launch_blocks<HEAD_DIM, 3, SHORT>(args, blocks, breaks);
 }
 
 // Called by host code. (A template, so that it is compiled only where it is used.)

@@ -2,7 +2,7 @@
 // Describes chapter 16's kernel to host code.
 
 #include "breaks.hpp"
-#include "chapters/15_overlap/chapter.hpp"
+#include "chapters/16_maximum_on_demand/chapter.hpp"
 
 namespace emulator::ch21 {
 extern const fa::KernelBuild build;
@@ -21,24 +21,25 @@ inline constexpr fa::KernelOption OPTIONS[] = {
 };
 
 inline constexpr fa::Break OWN_BREAKS[] = {
-    {"no-sum-check", fa::NO_SUM_CHECK},   {"early-release", fa::EARLY_RELEASE},
-    {"top-left", fa::TOP_LEFT_MASK},      {"unmasked-diagonal", fa::UNMASKED_DIAGONAL},
-    {"no-second-try", fa::NO_SECOND_TRY},
+    {"early-index", fa::EARLY_INDEX},       {"q-over-q", fa::Q_OVER_Q},
+    {"no-store-wait", fa::NO_STORE_WAIT},   {"no-store-fence", fa::NO_STORE_FENCE},
+    {"restarted-phases", fa::RESTARTED_PHASES},
 };
 
 inline constexpr fa::KernelChapter CHAPTER{
     .name = "ch21_persistent_blocks",
-    .about = "The maximum on demand: the sums say when it has to be looked for.",
+    .about = "Persistent blocks: the next tile loads while the last one is stored.",
     .emulator = &emulator::ch21::build,
     .gpu = &gpu::ch21::build,
     .features = fa::CAUSAL | fa::WINDOW | fa::LSE | fa::KV_HEADS | fa::STRIDES | fa::PACKED,
-    .breaks = fa::NO_MAX | fa::NO_RESCALE | fa::SHUFFLE_MASK_0X10 | fa::MISSING_WAIT |
-              fa::SWIZZLE_ONE_SIDE,
+    .breaks = fa::MISSING_WAIT,
     .own_breaks = OWN_BREAKS,
-    .undefined_on_a_gpu = fa::UNDEFINED_ON_A_GPU | fa::EARLY_RELEASE,
+    .undefined_on_a_gpu = fa::UNDEFINED_ON_A_GPU | fa::EARLY_INDEX | fa::Q_OVER_Q |
+                          fa::NO_STORE_WAIT | fa::NO_STORE_FENCE | fa::RESTARTED_PHASES,
     .options = OPTIONS,
-    .previous_name = "ch15_overlap",
-    .previous = &emulator::ch15::build,
+    .forward_workspace = [](const fa::Shape&, int64_t) { return int64_t{16}; },  // the counter
+    .previous_name = "ch16_maximum_on_demand",
+    .previous = &emulator::ch16::build,
 };
 
 }  // namespace ch21

@@ -10,14 +10,8 @@ using namespace ch16;
 
 struct Params : ch16::Params {
   TensorMap O_map;  // a box is a warp's 16 rows and 64 columns
-  int* claimed;     // tiles of queries that blocks have claimed from the counter
-  int* overflowed;  // [num_q_tiles][warps]: see second_try in attention.hpp
+  int* claimed;     // tiles of queries that blocks have claimed, beyond each block's first
 };
-
-// Bytes of workspace: a counter, and a word per tile and warp.
-inline int64_t workspace_bytes(int64_t batch_heads, int64_t len_q) {
-  return 16 + batch_heads * ((len_q + 127) / 128) * 12 * int64_t{sizeof(int)};
-}
 
 inline Params params_of(const fa::ForwardArgs& args, int block_q, int block_kv) {
   Params params{ch16::params_of(args, block_q, block_kv)};
@@ -34,7 +28,6 @@ inline Params params_of(const fa::ForwardArgs& args, int block_q, int block_kv) 
   params.together =
       static_cast<int>(std::min<int64_t>(together, int64_t{params.heads} * params.sequences));
   params.claimed = reinterpret_cast<int*>(args.workspace);
-  params.overflowed = params.claimed + 4;
   return params;
 }
 
@@ -51,11 +44,15 @@ FA_DEVICE void write_ticket(uint32_t smem, int index, const Work& work) {
   store_shared<FourInts>(smem + 16,
                          {work.q_start, work.len_q, work.mask.len_kv, work.mask.diagonal});
 }
+FA_DEVICE int read_ticket(uint32_t smem, int word) {
+  // Equal in all lanes. The shuffle tells the compiler, so that loops up to it count in uniform
+  // registers, and so do the descriptors that depend on their counters.
+  return shfl(load_shared<int>(smem + word * 4), 0);
+}
 FA_DEVICE Work read_ticket(uint32_t smem, const Params& params) {
-  const auto [first] = load_shared<FourInts>(smem);
-  const auto [second] = load_shared<FourInts>(smem + 16);
-  return {first[1], first[2], first[3], second[0], 0, second[1],
-          {second[2], second[3], params.mask.left, params.mask.right}};
+  const auto word = [&](int i) { return read_ticket(smem, i); };
+  return {word(1), word(2), word(3), word(4), 0, word(5),
+          {word(6), word(7), params.mask.left, params.mask.right}};
 }
 // [/anchor: ticket]
 

@@ -2,18 +2,30 @@
 // The copy engine stores O, while the warp goes on with the next tile of queries.
 
 #include "chapters/16_maximum_on_demand/again.hpp"
+#include "chapters/21_persistent_blocks/params.hpp"
 
 namespace FA_BACKEND::ch21 {
 
 // [anchor: store_async]
 // O = O / l, rounded, into the rows of Q that this warp has finished with; then the copy engine
-// stores them. Returns before it has. `panel_bytes` are between 64 columns and the next.
+// stores them. Returns before it has. LSE = scale m + ln(l). `panel_bytes` are between 64 columns
+// and the next.
 template <int MMAS_D, class Breaks>
-FA_DEVICE void store_async(const TensorMap& O_map, int row, int head, int batch, uint32_t smem,
+FA_DEVICE void store_async(const Params& params, const Work& work, int warp_row, uint32_t smem,
                            uint32_t panel_bytes, const float (&O_rmem)[1][MMAS_D][4],
                            const float (&m)[1][2], const float (&l)[1][2], Breaks breaks) {
-  const float inverse[2] = {m[0][0] == NEG_INF && l[0][0] == 0.0f ? 0.0f : 1.0f / l[0][0],
-                            m[0][1] == NEG_INF && l[0][1] == 0.0f ? 0.0f : 1.0f / l[0][1]};
+  const int rows = work.len_q - warp_row, first = work.q_start + warp_row;
+  float inverse[2];
+  for (int half = 0; half < 2; ++half) {
+    const int row = half * 8 + lane_index() / 4;
+    const bool saw_nothing = m[0][half] == NEG_INF && l[0][half] == 0.0f;
+    inverse[half] = saw_nothing ? 0.0f : 1.0f / l[0][half];
+    if (params.LSE != nullptr && row < rows && lane_index() % 4 == 0) {
+      float* LSE = params.LSE + (int64_t{work.batch} * params.heads + work.head) * params.len_q;
+      store_global(LSE + first + row,
+                   saw_nothing ? NEG_INF : m[0][half] * params.scale + log(l[0][half]));
+    }
+  }
   // Lane 8i + r passes the address of row r of matrix i: rows 0-7 and 8-15 of 8 columns, then of
   // the next 8. 16-byte chunk c of row r is chunk (c XOR r) mod 8 of its 128 bytes.
   const int matrix = lane_index() / 8, in_row = matrix % 2 * 8 + lane_index() % 8;
@@ -29,10 +41,24 @@ FA_DEVICE void store_async(const TensorMap& O_map, int row, int head, int batch,
   }
   if (!breaks.has(fa::NO_STORE_FENCE)) fence_proxy_async();  // the copy engine sees the rows
   warp_sync();                                               // of all lanes
-  if (lane_index() != 0) return;
-  for (int panel = 0; panel < MMAS_D / 8; ++panel)
-    tma_store_5d(O_map, 0, row, panel, head, batch, smem + panel * panel_bytes);
-  tma_store_commit();
+  if (params.q_starts == nullptr || rows >= 16) {  // rows past the tensor's last are not stored
+    if (lane_index() == 0 && rows > 0) {
+      for (int panel = 0; panel < MMAS_D / 8; ++panel)
+        tma_store_5d(params.O_map, 0, first, panel, work.head, work.batch,
+                     smem + panel * panel_bytes);
+      tma_store_commit();
+    }
+    return;
+  }
+  // A box would reach into the next sequence, so the warp copies its rows, a chunk per lane.
+  FA_NO_UNROLL
+  for (int i = lane_index(); i < rows * MMAS_D; i += WARP_SIZE) {
+    const int row = i / MMAS_D, chunk = i % MMAS_D;
+    const uint32_t from =
+        smem + chunk / 8 * panel_bytes + row * 128 + (chunk % 8 ^ row % 8) * 16;
+    char* O = params.O.at(work.batch, work.head, first + row);
+    store_global(reinterpret_cast<FourInts*>(O) + chunk, load_shared<FourInts>(from));
+  }
 }
 // [/anchor: store_async]
 
