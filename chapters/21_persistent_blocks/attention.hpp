@@ -38,11 +38,12 @@ FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4],
 }
 
 // Before the kernel: no tile is claimed yet but each block's first.
-FA_KERNEL FA_LAUNCH_BOUNDS(32, 1) void reset(int* claimed) {
+FA_KERNEL FA_LAUNCH_BOUNDS(32, 1)
+void reset(int* claimed) {
   if (thread_index() == 0) store_global(claimed, 0);
 }
 
-constexpr float FAR = 0x1p-40f;  // a weight would have exceeded 2^40
+constexpr float FAR = 0x1p-30f;  // a weight would have exceeded 2^30
 
 template <int HEAD_DIM, int CONSUMERS, int BLOCK_KV, class Breaks>
 FA_KERNEL FA_LAUNCH_BOUNDS(128 * (1 + CONSUMERS), 1)
@@ -107,9 +108,9 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
       mbarrier_wait(all_landed, landed++ % 2);
       FA_NO_UNROLL
       for (int panel = 0; panel < HEAD_DIM / 64; ++panel) FA_NO_UNROLL
-        for (uint32_t byte = own_rows * Rows::ROW_BYTES + lane_index() * 4;
-             byte < Rows::PANEL_BYTES; byte += Rows::ROW_BYTES)
-          store_shared<uint32_t>(smem + panel * Rows::PANEL_BYTES + byte, 0);
+      for (uint32_t byte = own_rows * Rows::ROW_BYTES + lane_index() * 4; byte < Rows::PANEL_BYTES;
+           byte += Rows::ROW_BYTES)
+        store_shared<uint32_t>(smem + panel * Rows::PANEL_BYTES + byte, 0);
       fence_proxy_async();  // wgmma sees the zeros
       warp_sync();          // all lanes have stored their zeros
       if (elect_one()) mbarrier_arrive(full);
@@ -174,7 +175,6 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
   };
   if (consumer == CONSUMERS - 1) pass_turn();
   uint32_t used = 0;
-  bool sharp = false;     // maxima moved far at the beginning of the last tile of queries
   // The last tile of queries in which rows of this warp overflowed.
   const uint32_t overflowed = overflows + (warp_index() - 4) * 4;
   store_shared<int>(overflowed, -1);
@@ -198,7 +198,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     const int block_row = work.q_tile * BLOCK_Q;
     if (block_row >= work.len_q) continue;  // tile of a longer sequence
     const Tiles<BLOCK_KV> tiles = tiles_of<BLOCK_KV>(work, block_row, BLOCK_Q);
-    const int first_row = block_row + consumer * 64;           // of the warpgroup
+    const int first_row = block_row + consumer * 64;  // of the warpgroup
     // These rows need the block's first `end` tiles, and see the tiles between the other two whole.
     const Tiles<BLOCK_KV> mine = tiles_of<BLOCK_KV>(work, first_row, 64);
     const int end = first_row < work.len_q ? mine.end - tiles.begin : 0;
@@ -210,9 +210,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     float l[1][2] = {};                    // running row sum of this lane's columns
     float S_rmem[1][BLOCK_KV / MMA_N][4];
     uint32_t P_rmem[BLOCK_KV / MMA_K][1][4];  // wgmma may read it until the wait
-    const bool was_sharp = sharp;
-    bool raised = sharp;  // a maximum moved far since the last vote
-    sharp = false;
+    bool raised = false;                      // a maximum moved far since the last vote
 
     const auto begin_scores = [&, breaks](int n) {  // S = Q @ K.T
       if (!breaks.has(fa::MISSING_WAIT)) mbarrier_wait(of(K_full, n), phase(used, n));
@@ -234,9 +232,9 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
       release(of(K_empty, n));
       if (edge) {
         const Work again = read_ticket(ticket, params);
-        mask_scores(S_rmem, again.mask,
-                    again.q_tile * BLOCK_Q + opaque(warp_index() - 4) * 16,
-                    (tiles_of<BLOCK_KV>(again, again.q_tile * BLOCK_Q, BLOCK_Q).begin + n) * BLOCK_KV);
+        mask_scores(
+            S_rmem, again.mask, again.q_tile * BLOCK_Q + opaque(warp_index() - 4) * 16,
+            (tiles_of<BLOCK_KV>(again, again.q_tile * BLOCK_Q, BLOCK_Q).begin + n) * BLOCK_KV);
       }
       const bool grew = raise_row_max(m, l, rescale, S_rmem, scale_log2, breaks);
       exponentiate(S_rmem, l[0], m[0], scale_log2);
@@ -304,8 +302,10 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
       pack(P_rmem, S_rmem);
       ++n;
       // [anchor: sharp]
-      // The others come in groups, as in chapter 16: exact if a maximum moved far in the group
-      // before. Before the first group stands the first group of the last tile of queries.
+      // The others come in groups, as in chapter 16: exact if a maximum moved far in the last one.
+      // Before the first group, the first tile's weights tell. If those of a lane nearly vanish
+      // beside the row's largest, a key of the next tiles may be as far above that.
+      raised = l[0][0] < 0x1p-4f || l[0][1] < 0x1p-4f;
       while (n < end) {
         const bool edge = n < clear_begin || n >= clear_end;
         const int next = edge ? (n < clear_begin ? clear_begin : end) : n < 4 ? 4 : (n / 8 + 1) * 8;
@@ -318,8 +318,6 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
         } else {
           for (; n < round_end; ++n) step_on_demand(n);
         }
-        if (round_end <= 16) sharp |= raised;
-        if (round_end < 16) raised |= was_sharp;
       }
       // [/anchor: sharp]
       begin_output(n - 1);
@@ -343,9 +341,9 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
       // A list of these tiles: each links to the one before, in O, which it will write again.
       const int index = read_ticket(ticket, 0);
       if (lane_index() == 0) {
-        store_global(reinterpret_cast<int*>(
-                         params.O.at(done.batch, done.head, done.q_start + done_row)),
-                     load_shared<int>(overflowed));
+        store_global(
+            reinterpret_cast<int*>(params.O.at(done.batch, done.head, done.q_start + done_row)),
+            load_shared<int>(overflowed));
         store_shared<int>(overflowed, index);
       }
     } else {
@@ -382,7 +380,8 @@ template <int HEAD_DIM, int CONSUMERS, int BLOCK_KV, class Breaks>
 void launch_blocks(const fa::ForwardArgs& args, int blocks, Breaks breaks) {
   constexpr int BLOCK_Q = 64 * CONSUMERS;
   constexpr int SMEM_ROWS = 2 * BLOCK_Q + 4 * BLOCK_KV;  // Q, K and V, each twice; then mbarriers
-  constexpr size_t SMEM = SMEM_ROWS * HEAD_DIM * sizeof(bf16) + 1024 + 2 * TICKET_BYTES + 13 * 8 + 12 * 4;
+  constexpr size_t SMEM =
+      SMEM_ROWS * HEAD_DIM * sizeof(bf16) + 1024 + 2 * TICKET_BYTES + 13 * 8 + 12 * 4;
   const Params params = params_of(args, BLOCK_Q, BLOCK_KV);
   launch(reset, 1, 32, 0, params.claimed);
   launch(attention<HEAD_DIM, CONSUMERS, BLOCK_KV, Breaks>, std::min(blocks, params.num_q_tiles),
@@ -396,10 +395,8 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
   const int blocks = asked_blocks != 0 ? asked_blocks : multiprocessors();
   const int consumers = asked_consumers != 0 ? asked_consumers : consumers_of(args, blocks);
   if (consumers == 2) return launch_blocks<HEAD_DIM, 2, 128>(args, blocks, breaks);
-  // The largest tiles without spills: for long rows, and those that divide short ones.
-  constexpr int LONG = HEAD_DIM == 128 ? 80 : 128, SHORT = HEAD_DIM == 128 ? 64 : 128;
-  if (has_long_rows(args)) return launch_blocks<HEAD_DIM, 3, LONG>(args, blocks, breaks);
-  launch_blocks<HEAD_DIM, 3, SHORT>(args, blocks, breaks);
+  // The largest tiles without spills that divide 512.
+  launch_blocks<HEAD_DIM, 3, HEAD_DIM == 128 ? 64 : 128>(args, blocks, breaks);
 }
 
 // Called by host code. (A template, so that it is compiled only where it is used.)

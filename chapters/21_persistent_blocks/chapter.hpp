@@ -21,8 +21,8 @@ inline constexpr fa::KernelOption OPTIONS[] = {
 };
 
 inline constexpr fa::Break OWN_BREAKS[] = {
-    {"early-index", fa::EARLY_INDEX},       {"q-over-q", fa::Q_OVER_Q},
-    {"no-store-wait", fa::NO_STORE_WAIT},   {"no-store-fence", fa::NO_STORE_FENCE},
+    {"early-index", fa::EARLY_INDEX},           {"q-over-q", fa::Q_OVER_Q},
+    {"no-store-wait", fa::NO_STORE_WAIT},       {"no-store-fence", fa::NO_STORE_FENCE},
     {"restarted-phases", fa::RESTARTED_PHASES},
 };
 

@@ -19,10 +19,9 @@ inline Params params_of(const fa::ForwardArgs& args, int block_q, int block_kv) 
   const auto stride = [&](int d) {
     return (shape[d] > 1 ? strides[d] : shape[3]) * int64_t{sizeof(bf16)};
   };
-  params.O_map = make_tensor_map(static_cast<const bf16*>(data),
-                                 {64, shape[2], shape[3] / 64, shape[1], shape[0]},
-                                 {stride(2), 128, stride(1), stride(0)}, {64, 16, 1, 1, 1},
-                                 Swizzle::bytes_128);
+  params.O_map = make_tensor_map(
+      static_cast<const bf16*>(data), {64, shape[2], shape[3] / 64, shape[1], shape[0]},
+      {stride(2), 128, stride(1), stride(0)}, {64, 16, 1, 1, 1}, Swizzle::bytes_128);
   const int64_t head_bytes = 2 * args.k.shape[2] * args.k.shape[3] * int64_t{sizeof(bf16)};
   const int64_t together = std::max<int64_t>((int64_t{4} << 20) / head_bytes, 1) * params.group;
   params.together =
@@ -51,7 +50,12 @@ FA_DEVICE int read_ticket(uint32_t smem, int word) {
 }
 FA_DEVICE Work read_ticket(uint32_t smem, const Params& params) {
   const auto word = [&](int i) { return read_ticket(smem, i); };
-  return {word(1), word(2), word(3), word(4), 0, word(5),
+  return {word(1),
+          word(2),
+          word(3),
+          word(4),
+          0,
+          word(5),
           {word(6), word(7), params.mask.left, params.mask.right}};
 }
 // [/anchor: ticket]

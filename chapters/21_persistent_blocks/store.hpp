@@ -54,8 +54,7 @@ FA_DEVICE void store_async(const Params& params, const Work& work, int warp_row,
   FA_NO_UNROLL
   for (int i = lane_index(); i < rows * MMAS_D; i += WARP_SIZE) {
     const int row = i / MMAS_D, chunk = i % MMAS_D;
-    const uint32_t from =
-        smem + chunk / 8 * panel_bytes + row * 128 + (chunk % 8 ^ row % 8) * 16;
+    const uint32_t from = smem + chunk / 8 * panel_bytes + row * 128 + (chunk % 8 ^ row % 8) * 16;
     char* O = params.O.at(work.batch, work.head, first + row);
     store_global(reinterpret_cast<FourInts*>(O) + chunk, load_shared<FourInts>(from));
   }

@@ -176,61 +176,9 @@ TEST_CASE("rows of O that overflow are recomputed") {
   check_right(problem, {3, 0});
 }
 
-TEST_CASE("break: without a second try they stay what they are") {
-  for (const auto& options : KERNELS) {
-    const Answer got = answer(overflowing(), NO_SECOND_TRY, false, options);
-    CHECK(got.report.hazards.empty());
-    CHECK_FALSE(std::all_of(got.o.begin(), got.o.end(), [](float x) { return std::isfinite(x); }));
-  }
-}
-
 bool right(const Problem& problem, uint32_t breaks) {
   const Answer got = answer(problem, breaks);
   return got.report.hazards.empty() && check_output(problem, got.o, got.lse).passed();
-}
-
-bool all_finite(const std::vector<float>& o) {
-  return std::all_of(o.begin(), o.end(), [](float x) { return std::isfinite(x); });
-}
-
-// A kernel that ignores the sums is saved by the second try, which checks O and takes far longer.
-TEST_CASE("break: without the check of the sums rows overflow; ordinary inputs do not notice") {
-  const Problem problem = rising({1, 1, 70, 700, 64}, 2);
-  CHECK(answer(problem).report.counters.global_load_sectors == 0);
-  const Answer saved = answer(problem, NO_SUM_CHECK);
-  CHECK(saved.report.counters.global_load_sectors > 0);
-  CHECK(right(problem, NO_SUM_CHECK));
-  const Answer got = answer(problem, NO_SUM_CHECK | NO_SECOND_TRY);
-  CHECK(got.report.hazards.empty());
-  CHECK_FALSE(all_finite(got.o));
-  CHECK(right(random_problem({1, 1, 70, 700, 64}, Dtype::bf16, 1), NO_SUM_CHECK | NO_SECOND_TRY));
-}
-
-TEST_CASE("break: K's buffer given back too early is overwritten while it is read again") {
-  const Answer got = answer(rising({1, 1, 70, 1500, 64}, 2), EARLY_RELEASE);
-  REQUIRE_FALSE(got.report.hazards.empty());
-  CHECK(got.report.hazards[0].kind == simt::HazardKind::kOverwriteWhileRead);
-  CHECK(right(random_problem({1, 1, 70, 700, 64}, Dtype::bf16, 1), EARLY_RELEASE));
-}
-
-TEST_CASE("break: top-left is wrong as soon as the lengths differ") {
-  CHECK(right(causal({1, 1, 100, 100, 64}), TOP_LEFT_MASK));
-  CHECK_FALSE(right(causal({1, 1, 100, 130, 64}), TOP_LEFT_MASK));
-}
-
-TEST_CASE("break: an unmasked diagonal shows the future, an unmasked tail what is not there") {
-  CHECK_FALSE(right(causal({1, 1, 100, 100, 64}), UNMASKED_DIAGONAL));
-  CHECK_FALSE(right(random_problem({1, 1, 64, 70, 64}, Dtype::bf16, 1), UNMASKED_DIAGONAL));
-  CHECK(right(random_problem({1, 1, 64, 256, 64}, Dtype::bf16, 1), UNMASKED_DIAGONAL));
-}
-
-TEST_CASE("breaks of the softmax") {
-  no_max_overflows(KERNEL);
-  is_finite_and_wrong(KERNEL, NO_RESCALE, {1, 1, 64, 256, 64});
-  is_harmless(KERNEL, NO_RESCALE, {1, 1, 64, 20, 64});  // one tile: nothing to rescale
-  is_finite_and_wrong(KERNEL, SHUFFLE_MASK_0X10, {1, 1, 64, 128, 64});
-  is_finite_and_wrong(KERNEL, SWIZZLE_ONE_SIDE, {1, 1, 64, 128, 64});
-  is_reported_as(KERNEL, MISSING_WAIT, simt::HazardKind::kReadBeforeWait);
 }
 
 // Two tiles of queries for one block. Waits of a warpgroup that only skips are excluded, because a
