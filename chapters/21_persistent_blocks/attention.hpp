@@ -72,6 +72,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     // One arrival per warp that computes: it may need K again after the product.
     for (int i = 0; i < 6; ++i) mbarrier_init(Q_empty + i * 8, 4 * CONSUMERS);
     fence_mbarrier_init();  // makes them visible to the copy engine
+    for (int i = 0; i < 4 * CONSUMERS; ++i) store_shared<int>(overflows + i * 4, -1);  // none
   }
   block_sync();  // no thread waits on an mbarrier before it is initialized
   // Of the n-th tile of keys for a tile of queries. `used` has a bit for each buffer: the parity of
@@ -177,7 +178,6 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
   uint32_t used = 0;
   // The last tile of queries in which rows of this warp overflowed.
   const uint32_t overflowed = overflows + (warp_index() - 4) * 4;
-  store_shared<int>(overflowed, -1);
   for (int i = 0;; ++i) {
     const uint32_t ticket = tickets + i % 2 * TICKET_BYTES;
     const uint32_t Q_warpgroup =

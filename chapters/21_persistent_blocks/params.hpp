@@ -14,19 +14,19 @@ struct Params : ch16::Params {
 };
 
 inline Params params_of(const fa::ForwardArgs& args, int block_q, int block_kv) {
-  Params params{ch16::params_of(args, block_q, block_kv)};
   const auto& [data, dtype, shape, strides] = args.o;
-  const auto stride = [&](int d) {
+  const auto stride = [&, &shape = shape, &strides = strides](int d) {
     return (shape[d] > 1 ? strides[d] : shape[3]) * int64_t{sizeof(bf16)};
   };
-  params.O_map = make_tensor_map(
-      static_cast<const bf16*>(data), {64, shape[2], shape[3] / 64, shape[1], shape[0]},
-      {stride(2), 128, stride(1), stride(0)}, {64, 16, 1, 1, 1}, Swizzle::bytes_128);
-  const int64_t head_bytes = 2 * args.k.shape[2] * args.k.shape[3] * int64_t{sizeof(bf16)};
-  const int64_t together = std::max<int64_t>((int64_t{4} << 20) / head_bytes, 1) * params.group;
-  params.together =
-      static_cast<int>(std::min<int64_t>(together, int64_t{params.heads} * params.sequences));
-  params.claimed = reinterpret_cast<int*>(args.workspace);
+  Params params{ch16::params_of(args, block_q, block_kv),
+                make_tensor_map(static_cast<const bf16*>(data),
+                                {64, shape[2], shape[3] / 64, shape[1], shape[0]},
+                                {stride(2), 128, stride(1), stride(0)}, {64, 16, 1, 1, 1},
+                                Swizzle::bytes_128),
+                reinterpret_cast<int*>(args.workspace)};
+  // Chapter 16's groups of heads, whose K and V have up to 16 MB, but with at most 16 heads of K
+  // and V: if rows are short, Q and O take as much of the L2 cache.
+  params.together = std::min(params.together, 16 * params.group);
   return params;
 }
 

@@ -1,0 +1,20 @@
+#pragma once
+// The counter is the order of the tiles, and whoever finishes first claims first. So each next tile
+// goes to the block with the smallest time, and no block ends while a tile is left.
+
+#include <algorithm>
+#include <vector>
+
+// Returns when each block has finished, in order of the blocks. Tile i takes lengths[i]. Block b
+// begins with tile b at time 0. A block that has finished a tile claims the next one from the
+// counter; if there is none left, it ends. If two blocks finish at the same time, the one with the
+// smaller number claims first. There may be fewer tiles than blocks: the others finish at 0.
+inline std::vector<int> finish_times(const std::vector<int>& lengths, int blocks) {
+  std::vector<int> times(blocks);
+  size_t claimed = 0;  // the counter
+  for (int& time : times)
+    if (claimed < lengths.size()) time = lengths[claimed++];
+  while (claimed < lengths.size())
+    *std::min_element(times.begin(), times.end()) += lengths[claimed++];
+  return times;
+}
