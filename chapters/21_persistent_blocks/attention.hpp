@@ -176,7 +176,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
   };
   if (consumer == CONSUMERS - 1) pass_turn();
   uint32_t used = 0;
-  // The last tile of queries in which rows of this warp overflowed.
+  // Where the last tile of queries is noted in which rows of this warp overflowed.
   const uint32_t overflowed = overflows + (warp_index() - 4) * 4;
   for (int i = 0;; ++i) {
     const uint32_t ticket = tickets + i % 2 * TICKET_BYTES;
@@ -192,7 +192,6 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
       if (!breaks.has(fa::NO_STORE_WAIT)) tma_store_wait_read<0>();
       mbarrier_arrive(of(Q_empty, i + 1));
     }
-    warp_sync();
     // [/anchor: release_q]
     if (index >= params.num_q_tiles) break;
     const int block_row = work.q_tile * BLOCK_Q;
@@ -231,10 +230,9 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     const auto softmax = [&, breaks](int n, bool edge, float(&rescale)[1][2]) {
       release(of(K_empty, n));
       if (edge) {
-        const Work again = read_ticket(ticket, params);
-        mask_scores(
-            S_rmem, again.mask, again.q_tile * BLOCK_Q + opaque(warp_index() - 4) * 16,
-            (tiles_of<BLOCK_KV>(again, again.q_tile * BLOCK_Q, BLOCK_Q).begin + n) * BLOCK_KV);
+        const Work now = read_ticket(ticket, params);
+        mask_scores(S_rmem, now.mask, now.q_tile * BLOCK_Q + opaque(warp_index() - 4) * 16,
+                    (tiles_of<BLOCK_KV>(now, now.q_tile * BLOCK_Q, BLOCK_Q).begin + n) * BLOCK_KV);
       }
       const bool grew = raise_row_max(m, l, rescale, S_rmem, scale_log2, breaks);
       exponentiate(S_rmem, l[0], m[0], scale_log2);
@@ -353,10 +351,8 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     }
     // [/anchor: epilogue]
   }
-  if (lane_index() == 0) tma_store_wait_read<0>();  // its shared memory ends with the block
 
   // [anchor: second_try]
-  warp_sync();  // lane 0 has written the list
   int index = load_shared<int>(overflowed);
   while (shfl(index, 0) >= 0) {
     const Work work = work_of(params, index, breaks);
@@ -370,7 +366,6 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     float* LSE = params.LSE;
     if (LSE != nullptr)
       LSE += (int64_t{work.batch} * params.heads + work.head) * params.len_q + row;
-    warp_sync();  // all lanes have read the link
     store_output(O, LSE, O_rmem, m, l, params.scale, work.len_q - warp_row, params.O.row);
   }
   // [/anchor: second_try]
