@@ -60,15 +60,14 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
   const uint32_t Q_full = tickets + 2 * TICKET_BYTES;   // mbarriers, 8 bytes each, one per buffer
   const uint32_t K_full = Q_full + 16;
   const uint32_t V_full = K_full + 16;
-  const uint32_t Q_empty = V_full + 16;
+  const uint32_t all_landed = V_full + 16;
+  const uint32_t Q_empty = all_landed + 8;
   const uint32_t K_empty = Q_empty + 16;
   const uint32_t V_empty = K_empty + 16;
-  const uint32_t all_landed = V_empty + 16;
-  const uint32_t overflows = all_landed + 8;  // a word per warp
+  const uint32_t overflows = V_empty + 16;  // a word per warp
 
   if (thread_index() == 0) {
-    mbarrier_init(all_landed, 1);
-    for (int i = 0; i < 6; ++i) mbarrier_init(Q_full + i * 8, 1);  // one arrival: the producer's
+    for (int i = 0; i < 7; ++i) mbarrier_init(Q_full + i * 8, 1);  // one arrival: the producer's
     // One arrival per warp that computes: it may need K again after the product.
     for (int i = 0; i < 6; ++i) mbarrier_init(Q_empty + i * 8, 4 * CONSUMERS);
     fence_mbarrier_init();  // makes them visible to the copy engine
@@ -353,13 +352,15 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
   }
 
   // [anchor: second_try]
-  int index = load_shared<int>(overflowed);
-  while (shfl(index, 0) >= 0) {
+  // Lane 0 has written the list, so it reads it.
+  const bool leads = lane_index() == 0;
+  int index = shfl(leads ? load_shared<int>(overflowed) : 0, 0);
+  while (index >= 0) {
     const Work work = work_of(params, index, breaks);
     const int warp_row = work.q_tile * BLOCK_Q + (warp_index() - 4) * 16;
     const int64_t row = work.q_start + warp_row;
     char* O = params.O.at(work.batch, work.head, 0) + row * params.O.row;
-    index = load_global(reinterpret_cast<const int*>(O));
+    index = shfl(leads ? load_global(reinterpret_cast<const int*>(O)) : 0, 0);
     float O_rmem[1][HEAD_DIM / MMA_N][4], m[1][2], l[1][2];
     rows_again(O_rmem, m, l, params, work, warp_row, scale_log2, breaks);
     for (float& sum : l[0]) sum = quad_reduce(sum, breaks, [](float a, float b) { return a + b; });

@@ -13,7 +13,7 @@ extern const fa::KernelBuild build;
 
 namespace ch21 {
 
-inline constexpr fa::KernelOption OPTIONS[] = {
+inline constexpr fa::IntegerOption OPTIONS[] = {
     {"--consumers", 0, 3, 0, "2 or 3 consumer warpgroups of 64 queries; 0: by the shape [0]",
      "consumers"},
     {"--blocks", 0, 1 << 20, 0,
@@ -26,9 +26,8 @@ inline constexpr fa::Break OWN_BREAKS[] = {
     {"restarted-phases", fa::RESTARTED_PHASES},
 };
 
-inline constexpr fa::KernelChapter CHAPTER{
+inline constexpr fa::Kernel KERNEL{
     .name = "ch21_persistent_blocks",
-    .about = "Persistent blocks: the next tile loads while the last one is stored.",
     .emulator = &emulator::ch21::build,
     .gpu = &gpu::ch21::build,
     .features = fa::CAUSAL | fa::WINDOW | fa::LSE | fa::KV_HEADS | fa::STRIDES | fa::PACKED,
@@ -38,8 +37,6 @@ inline constexpr fa::KernelChapter CHAPTER{
                           fa::NO_STORE_WAIT | fa::NO_STORE_FENCE | fa::RESTARTED_PHASES,
     .options = OPTIONS,
     .forward_workspace = [](const fa::Shape&, int64_t) { return int64_t{16}; },  // the counter
-    .previous_name = "ch16_maximum_on_demand",
-    .previous = &emulator::ch16::build,
 };
 
 }  // namespace ch21

@@ -14,14 +14,14 @@ using namespace fa::test;
 
 namespace {
 
-const KernelChapter& KERNEL = ch21::CHAPTER;
+const Kernel& KERNEL = ch21::KERNEL;
 
 // The kernel with --consumers and --blocks as given.
-void with_options(int consumers, int blocks, void (*check)(const KernelChapter&)) {
-  KernelOption options[] = {KERNEL.options[0], KERNEL.options[1]};
-  options[0].otherwise = consumers;
-  options[1].otherwise = blocks;
-  KernelChapter kernel = KERNEL;
+void with_options(int consumers, int blocks, void (*check)(const Kernel&)) {
+  IntegerOption options[] = {KERNEL.options[0], KERNEL.options[1]};
+  options[0].fallback = consumers;
+  options[1].fallback = blocks;
+  Kernel kernel = KERNEL;
   kernel.options = options;
   INFO("--consumers ", consumers, " --blocks ", blocks);
   check(kernel);
@@ -195,7 +195,6 @@ std::string hazards_of(uint32_t breaks, int64_t heads, int64_t keys) {
 TEST_CASE("break: two buffers are enough for one tile and the end, and more need the wait") {
   CHECK(hazards_of(Q_OVER_Q, 1, 256) == "");
   CHECK(hazards_of(Q_OVER_Q, 4, 256).find("overwrite_while_read") == 0);
-  CHECK(hazards_of(NO_STORE_WAIT, 1, 256) == "");
   CHECK(hazards_of(NO_STORE_WAIT, 4, 256).find("overwrite_while_read") == 0);
 }
 
@@ -213,11 +212,12 @@ TEST_CASE("break: a missing wait for K") {
   is_reported_as(KERNEL, MISSING_WAIT, simt::HazardKind::kReadBeforeWait);
 }
 
-// Six tiles of queries for one block, in none of which a warpgroup only skips. The vote is there
+// Six tiles of queries for one block, in none of which a warpgroup only skips. Each has two tiles
+// of keys: with three, the ring of K would hold the producer back from Q, too. The vote is there
 // for speed: which group of tiles is exact.
 TEST_CASE("every barrier, wait, arrival, fence and expect_tx is needed, and its absence reported") {
-  with_options(3, 1, [](const KernelChapter& kernel) {
-    every_synchronization_is_needed(kernel, 28, "barrier_red_or", {1, 3, 384, 450, 64});
+  with_options(3, 1, [](const Kernel& kernel) {
+    every_synchronization_is_needed(kernel, 25, "barrier_red_or", {1, 3, 384, 250, 64});
   });
 }
 
