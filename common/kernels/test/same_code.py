@@ -85,10 +85,19 @@ def code(sections):
                   and not re.search(r"launch|3use", name))
 
 
+def with_included(chapter):
+    """Returns the folder of a chapter and those of the chapters whose headers its kernel includes."""
+    included = set()
+    for path in (ROOT / chapter).glob("*.hpp"):
+        if path.name != "chapter.hpp":  # host code, which names the chapter before
+            included.update(re.findall(r'#include "(chapters/\w+)/', path.read_text("utf-8")))
+    return sorted({chapter, *included})
+
+
 def build(directory, chapter, breaks, struck, compiler, flags):
     """Returns the machine code of one of the three builds, compiled in its own directory."""
     is_cuda = Path(compiler).name == "nvcc"
-    for source in ("common", f"chapters/{chapter}"):
+    for source in ("common", *with_included(f"chapters/{chapter}")):
         for path in (ROOT / source).rglob("*.hpp"):
             copy = directory / path.relative_to(ROOT)
             copy.parent.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,7 @@
 #pragma once
 // Persistent blocks that take tiles of queries from a counter.
 
+#include <algorithm>
 #include <vector>
 
 #include "exercises/support/todo.hpp"
