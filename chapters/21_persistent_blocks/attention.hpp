@@ -327,7 +327,6 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     for (; n < count; ++n) skip(n);
     used = use(used, count);
 
-    // [anchor: epilogue]
     for (float& sum : l[0]) sum = quad_reduce(sum, breaks, [](float a, float b) { return a + b; });
     const int done_row = done.q_tile * BLOCK_Q + opaque(warp_index() - 4) * 16;
     const int rows = done.len_q - done_row;
@@ -348,10 +347,8 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
                   Q_warpgroup + warp_index() % 4 * 16 * Tile<BLOCK_Q>::ROW_BYTES,
                   Tile<BLOCK_Q>::PANEL_BYTES, O_rmem, m, l, breaks);
     }
-    // [/anchor: epilogue]
   }
 
-  // [anchor: second_try]
   // Lane 0 has written the list, so it reads it.
   const bool leads = lane_index() == 0;
   int index = shfl(leads ? load_shared<int>(overflowed) : 0, 0);
@@ -369,7 +366,6 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
       LSE += (int64_t{work.batch} * params.heads + work.head) * params.len_q + row;
     store_output(O, LSE, O_rmem, m, l, params.scale, work.len_q - warp_row, params.O.row);
   }
-  // [/anchor: second_try]
 }
 
 template <int HEAD_DIM, int CONSUMERS, int BLOCK_KV, class Breaks>

@@ -1,5 +1,5 @@
 #pragma once
-// The breaks of this chapter alone. (Bits 0 to 4 are chapter 16's, whose functions it calls.)
+// The breaks of this chapter alone. Bits 0 to 4 belong to chapter 16, whose functions it calls.
 
 #include "chapters/16_maximum_on_demand/breaks.hpp"
 

@@ -31,6 +31,7 @@ import gradient_check from './gradient_check.js'
 import splits from './splits.js'
 import pages from './pages.js'
 import ring from './ring.js'
+import persistent from './persistent.js'
 import ring_timeline from './ring_timeline.js'
 import loss from './loss.js'
 import context from './context.js'
@@ -44,5 +45,5 @@ export default {
   banks, tiles, memory_curves, break_it, timeline, online_softmax, toy_machine, fragments, ldmatrix, speed,
   profile, cuda, systolic, ladder, levels, tiled, merge, pipeline, reuse, lazy_maximum, mask_tiles, mbarriers,
   descriptor, roles, power, overlap, on_demand, backward_schedule,
-  gradient_check, splits, pages, ring, ring_timeline, loss, context, on_gpu, rounding, accuracy, fp8_weights,
+  gradient_check, splits, pages, ring, ring_timeline, persistent, loss, context, on_gpu, rounding, accuracy, fp8_weights,
   served_pages }

@@ -1,5 +1,5 @@
 #pragma once
-// The counter is the order of the tiles, and whoever finishes first claims first. So each next tile
+// The counter is the order of the tiles. The block that finishes first claims first, so each tile
 // goes to the block with the smallest time, and no block ends while a tile is left.
 
 #include <algorithm>
