@@ -228,7 +228,6 @@ void Server::note_contents(const Request& request, std::span<const int32_t> draf
   }
 }
 
-// [anchor: invariants]
 // Each page is held by as many sequences as it counts, and holds K and V of the tokens that they
 // have there. Each sequence has pages for its tokens and no others.
 void Server::check_pages() {
@@ -268,6 +267,5 @@ void Server::check_pages() {
     broken(counted(pages_.used(), "page") + " are not free, and " + std::to_string(used) +
            " are held");
 }
-// [/anchor: invariants]
 
 }  // namespace fa::ch24
