@@ -212,7 +212,8 @@ const Kernel& chosen_chapter(int number, const ForwardArgs& args, bool gpu) {
   if (number == 0) {
     for (auto chapter = chapters.rbegin(); chapter != chapters.rend(); ++chapter) {
       const bool runs = !gpu || fa::gpu_problem(*(*chapter)->gpu).empty();
-      if ((*chapter)->computed) continue;  // a kernel that loses accuracy needs an explicit request
+      // A kernel that loses accuracy or needs a workspace must be asked for.
+      if ((*chapter)->computed || (*chapter)->forward_workspace) continue;
       if (runs && takes(**chapter, args)) return **chapter;
     }
     // The chapter with the most features refuses with the feature that no chapter has.

@@ -57,8 +57,8 @@ typedef struct {
    FLASH_ATTENTION_NO_TENSOR, 1.0, -1, -1, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0}
 
 /* Returns the bytes of workspace that these arguments need, or -1 after an error. Their workspace may
-   be null. Only chapters 17 and 23 need a workspace. Chapter 17 is the INT8 kernel and 23 the FP8
-   kernel. They lose accuracy, so `chapter` must name them explicitly. */
+   be null. Only chapters 17, 21 and 23 need a workspace, so `chapter` must name them explicitly.
+   Chapter 17 is the INT8 kernel and 23 the FP8 kernel, which lose accuracy. */
 int64_t flash_attention_workspace(const flash_attention_arguments *arguments);
 
 /* Computes O = softmax(scale Q K^T) V. With tensors in GPU memory it starts the kernel on `stream` and
