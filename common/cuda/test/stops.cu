@@ -23,7 +23,7 @@ int main(int argc, char**) {
   volatile int zero = argc - 1;
   std::printf("%d\n", 100 / zero);
 #endif
-#ifdef SPIN  // 1 deadlock: in kernel spin
+#ifdef SPIN  // 1 in kernel spin
   spin<<<1, 1>>>(p);
   return cudaDeviceSynchronize() == cudaSuccess;
 #endif
