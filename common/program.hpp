@@ -22,15 +22,15 @@ namespace fa {
 
 enum Pass : uint32_t { FORWARD = 1u << 0, BACKWARD = 1u << 1 };
 
-// What a program takes.
+// The options and inputs that a program accepts.
 struct Program {
   std::string name;  // "ch02_tiled_cpu"
   std::string about;
   Shape default_shape;
   std::vector<Break> breaks;
   std::vector<Dtype> dtypes;         // the first is the default; --dtype if there are several
-  uint32_t features = CAUSAL | LSE;  // of Feature
-  uint32_t passes = FORWARD;         // of Pass: which tensors it reads and writes
+  uint32_t features = CAUSAL | LSE;  // bits of Feature
+  uint32_t passes = FORWARD;         // bits of Pass, which decide the tensors it reads and writes
   bool has_device = false;           // chapters 03 on: --device --schedule-seed --events
   std::span<const IntegerOption> options = {};
   // Throws InputError if the chapter does not support the shape; null: it supports every shape.
@@ -48,9 +48,9 @@ class Arguments {
 
   Invocation& call;
   const Program program;
-  std::string command;              // the chosen subcommand, which has options of its own; or ""
+  std::string command;              // the chosen subcommand, which has its own options, or ""
   std::vector<std::string> breaks;  // names
-  uint32_t break_bits = 0;          // of Program::breaks
+  uint32_t break_bits = 0;          // the chosen bits of Program::breaks
   std::string device;               // auto, gpu or emulator; empty if the program has no choice
   std::vector<int> options;         // values of Program::options
   bool profile = false, bench = false;
@@ -61,7 +61,7 @@ class Arguments {
   Dtype dtype = Dtype::f32;
   std::string shape;
   MaskOptions masks;
-  std::map<std::string, std::string> files;  // of tensors: "--q"
+  std::map<std::string, std::string> files;  // path of a tensor by its option, such as "--q"
   double scale = 0, input_scale = 1, v_scale = 1, ramp = 0;
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// Describes chapter 16's kernel to host code.
+// Describes chapter 21's kernel to host code.
 
 #include "breaks.hpp"
 #include "chapters/16_maximum_on_demand/chapter.hpp"

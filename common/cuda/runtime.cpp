@@ -54,7 +54,7 @@ struct Kernel {
   bool narrow = false;  // it accesses memory by single bytes
   std::string where;    // "file.cu:12"
   std::vector<std::string> parameters;
-  std::vector<size_t> element_bytes;  // of pointers among the parameters
+  std::vector<size_t> element_bytes;  // element size of each pointer parameter
   size_t most_dynamic = kDefaultShared;
 };
 
@@ -64,7 +64,7 @@ struct Buffer {
   std::string name;
   bool owned = true;
   std::unique_ptr<fa::simt::RegisteredBuffer> registered;
-  int fill_value = 0;  // of the last cudaMemset, its bytes, and State::changes after it
+  int fill_value = 0;  // the last cudaMemset's byte and size, and State::changes after it
   size_t fill_bytes = 0;
   int64_t fill_change = -1;
 };
@@ -87,14 +87,14 @@ struct KernelReport {
 struct State {
   std::recursive_mutex mutex;
   std::map<std::string, Kernel> kernels;       // by symbol
-  std::map<const void*, Kernel*> stubs;        // of the host
+  std::map<const void*, Kernel*> stubs;        // by the host function's address
   std::map<std::string, Variable> variables;   // by symbol
   std::map<const void*, std::string> symbols;  // host shadow, symbol
   std::map<uint64_t, Buffer> buffers;          // by address
   std::vector<std::unique_ptr<fa::simt::RegisteredBuffer>> globals;
   std::vector<std::pair<uint64_t, uint64_t>> constants;  // [begin, end)
   int allocations = 0;
-  int64_t changes = 0;  // launches and copies so far: what may have changed a buffer
+  int64_t changes = 0;  // number of launches and copies so far, each of which may change a buffer
   int last_error = 0, sticky_error = 0;
   std::vector<KernelReport> reports;
   std::map<std::string, ordered_json> hazards;  // by kind and place
@@ -457,7 +457,7 @@ void write_report(const std::string& stopped) {
 }
 
 void on_signal(int signal) {
-  // The program is lost; what is known so far is worth the risk of writing it from here.
+  // The program cannot continue, so this handler takes the risk of writing the report itself.
   std::string what = signal == SIGABRT ? "called abort" : "accessed memory that does not exist";
   if (signal == SIGFPE) what = "divided by zero";
   if (fa::simt::running_thread != nullptr) {

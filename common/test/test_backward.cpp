@@ -67,7 +67,8 @@ Outputs right_answer(const Problem& problem) {
 
 // Computes plain attention's backward pass with fp32 scores, one number at a time and every sum in
 // sequence. It shares only the mask with the reference. `late_division` rounds P before the
-// division by its sum, also in the forward pass, as kernels do. The other switches are variants.
+// division by its sum, as kernels do, and the forward pass does the same. The other switches are
+// variants.
 struct Variant {
   bool late_division = false, no_d = false, no_scale = false, top_left = false,
        no_softcap_factor = false;
@@ -411,7 +412,7 @@ TEST_CASE("the bounds of 16-bit gradients are those of their roundings, fp32's l
 
 TEST_CASE("large problems are sampled, but a NaN in a row that was not sampled still fails") {
   constexpr double kBudget = 1e8;
-  // With many heads some are checked whole. Of a head that is too large, some rows are checked.
+  // With many heads, some heads are checked whole. If a head is too large, some of its rows are.
   const Shape many{2, 20, 64, 64, 64}, long_ones{1, 2, 600, 500, 32};
   for (const Shape& shape : {many, long_ones}) {
     const Problem problem = make_problem(shape, Dtype::bf16);

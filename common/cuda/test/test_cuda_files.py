@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the .cu files beside it with emucuda and compares what it reports with what they expect.
+"""Runs the .cu files of its directory with emucuda and compares what it reports with what they expect.
 
 A file is right as it is: exit status 0, no hazard. With -D WRONG each line with the comment
 `expect KIND` must be reported as that kind, and no other line may be.
@@ -18,7 +18,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 def emucuda(program, file, *options):
-    """(exit status, what it printed, its report as JSON or None)"""
+    """Returns the exit status, the output and the report as JSON, or None without a report."""
     with tempfile.TemporaryDirectory() as directory:
         report = pathlib.Path(directory) / "report.json"
         done = subprocess.run([program, str(file), "--json", str(report), *options], encoding="utf-8",

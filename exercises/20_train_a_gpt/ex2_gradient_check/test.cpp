@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/check.hpp"
 #include "exercises/support/verdict.hpp"
 
 using exercise::Numbers;
@@ -83,7 +84,6 @@ struct Way {
                bool all) const {
     double sum_dx = 0, sum = 0, of_dx = 0, of_slopes = 0, of_errors = 0, dot = 0, size = 0, off = 0;
     double largest_error = 0, largest = 0;
-    bool not_a_number = false;
     double worst = 0;  // error, divided by its bound
     for (size_t i = 0; i < slopes.size(); ++i) {
       const double e = std::abs(dx[i] - slopes[i]);
@@ -95,12 +95,10 @@ struct Way {
       dot += dx[i] * slopes[i];
       size += std::abs(slopes[i]);
       off += e;
-      largest_error = std::max(largest_error, e);
+      largest_error = fa::max_keeping_nan(largest_error, e);
       largest = std::max(largest, std::abs(slopes[i]));
-      not_a_number = not_a_number || std::isnan(e);
       worst = std::max(e / (absolute + relative * std::abs(slopes[i])), worst);
     }
-    if (not_a_number) largest_error = NOT_A_NUMBER;
     const auto bound = [&](double of) { return absolute + relative * of; };
     return is("worst-of-all")           ? worst <= 1
            : is("first-component-only") ? first
