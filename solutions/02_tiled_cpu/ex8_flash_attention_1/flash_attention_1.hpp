@@ -1,6 +1,6 @@
 #pragma once
 // Why keep = e^(m - m') l: the o in slow memory is divided by l. Times l it is a sum again, and a
-// sum can be moved to m' and added. The price of this order: for each tile of keys, every state is
+// sum can be moved to m' and added. The cost of this order: for each tile of keys, every state is
 // read from slow memory and written back.
 
 #include <algorithm>

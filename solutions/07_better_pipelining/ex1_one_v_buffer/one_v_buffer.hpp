@@ -1,7 +1,7 @@
 #pragma once
 // Why three barriers: after the first, all threads have read the last V, and load_V may overwrite
 // it. After the second, all threads' parts of K have arrived. After the third, all parts of V have
-// arrived, and all threads have read K, whose buffer load_K overwrites in the next turn. Why
+// arrived, and all threads have read K, whose buffer load_K overwrites in the next iteration. Why
 // wait<1> twice: at each wait two groups are in flight, and the older one is needed.
 
 #include "common/kernels/geometry.hpp"
