@@ -200,13 +200,14 @@ void print_totals(const Server& server, const Verdict& verdict, const std::strin
     std::cout << text;
   };
   const auto n = [](int64_t value) { return static_cast<long long>(value); };
-  line("\n  answered   %lld requests, %lld tokens in %lld steps: %.2f per step",
+  line("\n  answered   %lld requests, %lld tokens in %lld steps: %.2f per step\n",
        n(std::ssize(server.finished())), n(totals.tokens), n(totals.steps),
        ratio(static_cast<double>(totals.tokens), totals.steps));
   if (!times_hidden()) {
-    line(", %.0f per second", 1000 * static_cast<double>(totals.tokens) / totals.ms);
+    line("  speed      %.0f tokens per second\n",
+         1000 * static_cast<double>(totals.tokens) / totals.ms);
   }
-  line("\n  prompts    %lld tokens computed, %lld found in shared pages\n", n(totals.computed),
+  line("  prompts    %lld tokens computed, %lld found in shared pages\n", n(totals.computed),
        n(totals.found));
   if (totals.drafted > 0) {
     line("  drafts     %lld tokens guessed, %lld accepted\n", n(totals.drafted),
