@@ -7,8 +7,8 @@ If two objects define a function of the same name, the linker chooses one. This 
 standard library and for functions of a shared header. It is an error for a kernel, because chapter
 04 could run chapter 03's code, or the GPU build the emulator's. A function of a chapter's file may
 therefore be in one object only, and a function of a backend only in objects of that backend. Chapter
-21 includes headers of chapter 16. Two objects of one backend may share a function of such a header,
-if both define it at the same line.
+21 includes headers of chapter 16, so both may define a function of these headers: namespace ch16 is in
+chapter 16's files only.
 """
 
 import glob
@@ -52,15 +52,25 @@ def defined_symbols(source, directory, cxx, nvcc):
 
 def clash(symbol, places, first, second):
     """Returns why this symbol must not be in both objects, or None if it may be. `places` are where they
-    define it, as FILE:LINE."""
+    define it, as FILE:LINE, or "" if nm does not know."""
     if first[1] != second[1] and re.search(r"\b(emulator|gpu)::", symbol):
         return "a backend's"
-    of_chapter = (any("/chapters/" in place for place in places)
-                  or re.search(r"\bch\d\d(_\w+)?::", symbol))
-    one_header = places[0] == places[1] and re.search(r"\.hpp:\d+$", places[0])
-    if of_chapter and not (one_header and first[1] == second[1]):
+    of_chapter = re.search(r"\bch\d\d::", symbol) or any("/chapters/" in place for place in places)
+    if of_chapter and (first[1] != second[1] or places[0] != places[1]):
         return "a chapter's"
     return None
+
+
+def foreign_namespaces():
+    """Returns a line for each file of a chapter that opens another chapter's namespace."""
+    found = []
+    for path in sorted(glob.glob(os.path.join(ROOT, "chapters", "*", "*.[hc]pp"))):
+        with open(path) as text:
+            opened = set(re.findall(r"^namespace .*\bFA_BACKEND::ch(\d\d)\b", text.read(), re.M))
+        name = os.path.relpath(path, ROOT)
+        found += [f"{name} opens namespace ch{number}"
+                  for number in sorted(opened - {name.split("/")[1][:2]})]
+    return found
 
 
 def main(cxx, nvcc, directory):
@@ -70,7 +80,9 @@ def main(cxx, nvcc, directory):
     if len(sources) < 5:
         print("expected the generated sources of five chapters in", directory)
         return 1
-    objects, failures = {}, 0
+    objects, foreign = {}, foreign_namespaces()
+    print("".join(f"{line}\n" for line in foreign), end="")
+    failures = len(foreign)
     with tempfile.TemporaryDirectory() as scratch:
         for source in sources:
             name = os.path.basename(source)
