@@ -5,10 +5,10 @@
 
 #include "exercises/support/todo.hpp"
 
-constexpr int UNLIMITED = 1 << 29;  // limit of a window's side: farther than any length
+constexpr int UNLIMITED = 1 << 29;  // keys of a side without a limit: more than any length
 
-// Query i is at key i + diagonal. It sees the `left` keys before it, the one where it
-// is and the `right` keys after it, as far as they exist.
+// Query i is aligned with key i + diagonal. It sees this key, `left` keys before it and `right`
+// keys after it, as far as they exist.
 struct Mask {
   int len_kv, diagonal;
   int left, right;
@@ -22,7 +22,7 @@ struct Mask {
   }
 };
 
-// left, right: -1 is no limit on that side.
+// left, right: -1 means that there is no limit on that side.
 inline Mask mask_of(int len_q, int len_kv, int left, int right) {
   exercise::todo("TODO(09.1): the first key that query sees, the end of those, and the mask");
 }

@@ -18,12 +18,12 @@ struct Block {
   int kv_tiles;                 // tiles of BLOCK_KV keys that the sequence has
 };
 
-// How many tiles of block_q queries the longest sequence has. (There is one that is not empty.)
+// Returns how many tiles of block_q queries the longest sequence has. At least one is not empty.
 inline int tiles_of_longest(const Packed& packed, int block_q) {
   exercise::todo("TODO(09.5): the tiles of the longest sequence");
 }
 
-// Tile q_tile of the queries of a sequence. end_row <= first_row: there is nothing to do.
+// Returns tile q_tile of the queries of a sequence. It is empty if end_row <= first_row.
 inline Block block_of(const Packed& packed, int block_q, int block_kv, int q_tile, int sequence) {
   exercise::todo("TODO(09.5): eight numbers, from two starts of Q and two of K and V");
 }

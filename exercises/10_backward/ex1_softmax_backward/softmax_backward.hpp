@@ -1,5 +1,5 @@
 #pragma once
-// The way back through softmax, of one row.
+// The backward pass of softmax, for one row.
 
 #include <vector>
 

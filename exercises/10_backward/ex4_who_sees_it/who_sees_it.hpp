@@ -1,5 +1,5 @@
 #pragma once
-// Which tiles of queries a tile of keys works with, on the way back.
+// Which tiles of queries a tile of keys visits in the backward pass.
 
 #include <algorithm>
 

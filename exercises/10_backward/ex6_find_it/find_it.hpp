@@ -1,5 +1,5 @@
 #pragma once
-// A gradient check that says where.
+// A gradient check that says where a gradient is wrong.
 
 #include <cmath>
 
@@ -7,7 +7,7 @@
 #include "exercises/support/todo.hpp"
 
 constexpr double STEP = 1e-4;       // h
-constexpr double TOLERANCE = 1e-6;  // what a right gradient may be off
+constexpr double TOLERANCE = 1e-6;  // largest error of a right gradient
 
 struct Finding {
   int tensor = -1, element = -1;  // -1: nothing is wrong

@@ -7,7 +7,7 @@
 #include "exercises/support/todo.hpp"
 
 constexpr int MOST_SPLITS = 128;
-constexpr double FULL_ENOUGH = 0.8;   // share of busy SMs from which nothing is split
+constexpr double FULL_ENOUGH = 0.8;   // if this share of the SMs is busy, nothing is split
 constexpr double GOOD_ENOUGH = 0.85;  // share of the best efficiency
 
 struct Work {

@@ -1,5 +1,5 @@
 #pragma once
-// From what leaves the array to C.
+// Collects C from the numbers that leave the array.
 #include <vector>
 
 #include "exercises/18_systolic_array/results.hpp"

@@ -1,5 +1,5 @@
 #pragma once
-// The time when everything is done, if no task waits for a unit.
+// The cycle in which all tasks are done, if no task waits for a unit.
 #include <algorithm>
 #include <cstdint>
 #include <vector>

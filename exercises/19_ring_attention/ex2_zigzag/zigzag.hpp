@@ -1,5 +1,5 @@
 #pragma once
-// Causal work, dealt out so that every rank has as much of it as any other.
+// Causal attention, divided so that all ranks have the same amount of work.
 
 #include <cstdint>
 
@@ -9,7 +9,7 @@
 enum Half { EARLY, LATE };
 enum Quarter { NOTHING, TRIANGLE, ALL };
 
-// Which of 2 * ranks chunks of the sequence is the early, or the late one of a rank.
+// Returns which of the 2 * ranks chunks of the sequence is the early or the late one of a rank.
 inline int chunk_of(int rank, Half half, int ranks) {
   exercise::todo("TODO(19.2): the two chunks of a rank");
 }
@@ -20,7 +20,8 @@ inline Quarter quarter_at(int rank, int step, int ranks, Half queries, Half keys
   exercise::todo("TODO(19.2): all, a triangle, or nothing");
 }
 
-// (query, key) pairs that a rank computes at a step, of a sequence of `length` positions.
+// Returns how many (query, key) pairs of a sequence of `length` positions a rank computes at a
+// step.
 inline int64_t pairs_at(int64_t length, int rank, int step, int ranks) {
   exercise::todo("TODO(19.2): the pairs of the four quarters");
 }

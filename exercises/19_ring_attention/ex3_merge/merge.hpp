@@ -1,5 +1,5 @@
 #pragma once
-// The state of a query over the keys so far, and over those that have just come.
+// Merges the state of a query over the keys so far with that over the keys that just arrived.
 
 #include <algorithm>
 #include <cmath>

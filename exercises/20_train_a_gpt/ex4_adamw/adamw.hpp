@@ -11,7 +11,7 @@ struct AdamW {
   double rate, beta1, beta2, epsilon, decay;
 };
 
-// t: 1 at the first step. is_matrix: does weight decay pull at it? gradient: as long as weights.
+// t: 1 at the first step. is_matrix: true if weight decay applies. gradient: as long as weights.
 // weights, moment (m) and square (v), of the same length, are updated in place; before the first
 // step moment and square are 0.
 inline void adamw_step(const AdamW& settings, int64_t t, bool is_matrix,

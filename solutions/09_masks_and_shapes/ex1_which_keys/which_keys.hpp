@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-constexpr int UNLIMITED = 1 << 29;  // limit of a window's side: farther than any length
+constexpr int UNLIMITED = 1 << 29;  // keys of a side without a limit: more than any length
 
 // Query i is aligned with key i + diagonal. It sees the `left` keys before that one, the one
 // itself and the `right` ones after it, as far as they exist.
@@ -19,7 +19,7 @@ struct Mask {
   int end_key(int query) const { return std::min(query + diagonal + right + 1, len_kv); }
 };
 
-// left, right: -1 is no limit on that side.
+// left, right: -1 means that there is no limit on that side.
 inline Mask mask_of(int len_q, int len_kv, int left, int right) {
   const auto side = [](int keys) { return keys < 0 ? UNLIMITED : keys; };
   return {len_kv, len_kv - len_q, side(left), side(right)};

@@ -9,8 +9,8 @@
 #include "exercises/09_masks_and_shapes/mask.hpp"
 
 struct Tiles {
-  int begin, end;              // needed: every key that one of the queries sees is in these
-  int clear_begin, clear_end;  // in each of these each of the queries sees each key
+  int begin, end;              // tiles with every key that any of the queries sees
+  int clear_begin, clear_end;  // tiles in which all of the queries see all keys
 };
 
 // For queries [q_tile * BLOCK_Q, (q_tile + 1) * BLOCK_Q), as far as they exist: len_q in all.

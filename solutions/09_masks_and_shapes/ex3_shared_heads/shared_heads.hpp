@@ -21,7 +21,7 @@ struct Params {
   int group;  // number of consecutive query heads that share a head of K and V
 };
 
-// Where row `row` begins of the K that query head `head` reads.
+// Returns the byte at which row `row` begins in the head of K that query head `head` reads.
 inline int64_t K_row(const Params& p, int batch, int head, int row) {
   const int kv_head = head / p.group;
   return p.K.start + batch * p.K.batch + kv_head * p.K.head + row * p.K.row;

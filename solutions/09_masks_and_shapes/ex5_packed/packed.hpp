@@ -19,7 +19,7 @@ struct Block {
   int kv_tiles;                 // tiles of BLOCK_KV keys that the sequence has
 };
 
-// How many tiles of block_q queries the longest sequence has. (There is one that is not empty.)
+// Returns how many tiles of block_q queries the longest sequence has. At least one is not empty.
 inline int tiles_of_longest(const Packed& packed, int block_q) {
   int longest = 0;
   for (int n = 0; n < packed.sequences; ++n)
@@ -27,7 +27,7 @@ inline int tiles_of_longest(const Packed& packed, int block_q) {
   return (longest + block_q - 1) / block_q;
 }
 
-// Tile q_tile of the queries of a sequence. end_row <= first_row: there is nothing to do.
+// Returns tile q_tile of the queries of a sequence. It is empty if end_row <= first_row.
 inline Block block_of(const Packed& packed, int block_q, int block_kv, int q_tile, int sequence) {
   const int q_start = packed.q_starts[sequence], kv_start = packed.kv_starts[sequence];
   const int len_q = packed.q_starts[sequence + 1] - q_start;

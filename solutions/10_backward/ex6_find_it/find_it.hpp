@@ -8,7 +8,7 @@
 #include "exercises/10_backward/program.hpp"
 
 constexpr double STEP = 1e-4;       // h
-constexpr double TOLERANCE = 1e-6;  // what a right gradient may be off
+constexpr double TOLERANCE = 1e-6;  // largest error of a right gradient
 
 struct Finding {
   int tensor = -1, element = -1;  // -1: nothing is wrong

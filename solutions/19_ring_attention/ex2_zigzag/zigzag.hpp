@@ -11,7 +11,7 @@
 enum Half { EARLY, LATE };
 enum Quarter { NOTHING, TRIANGLE, ALL };
 
-// Which of 2 * ranks chunks of the sequence is the early, or the late one of a rank.
+// Returns which of the 2 * ranks chunks of the sequence is the early or the late one of a rank.
 inline int chunk_of(int rank, Half half, int ranks) {
   return half == EARLY ? rank : 2 * ranks - 1 - rank;
 }
@@ -25,7 +25,8 @@ inline Quarter quarter_at(int rank, int step, int ranks, Half queries, Half keys
   return q_chunk > k_chunk ? ALL : NOTHING;
 }
 
-// (query, key) pairs that a rank computes at a step, of a sequence of `length` positions.
+// Returns how many (query, key) pairs of a sequence of `length` positions a rank computes at a
+// step.
 inline int64_t pairs_at(int64_t length, int rank, int step, int ranks) {
   const int owner = (rank + ranks - step) % ranks;
   const auto size = [&](int of, Half half) {
