@@ -149,8 +149,8 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
              work.mask.len_kv - key, of(V_full, n));
       }
       used = use(used, count);
-      // Only now, with all loads of this tile issued: a block that claims earlier has tiles waiting
-      // when others have none.
+      // Claimed only now, when all loads of this tile are issued: a block that claims earlier holds
+      // a tile while other blocks have nothing to do.
       if (lane_index() == 0) index = grid_size().x + atomic_add(params.claimed, 1);
       index = shfl(index, 0);
     }
@@ -186,7 +186,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     const Work work = read_ticket(ticket, params);
     if (breaks.has(fa::EARLY_INDEX)) mbarrier_wait(of(Q_full, i), i / 2 % 2);
     // [anchor: release_q]
-    // The last tile's O has been in its Q's place, until the copy engine has read it.
+    // The previous tile's O is in the place of its Q until the copy engine has read it.
     if (i > 0 && lane_index() == 0) {
       if (!breaks.has(fa::NO_STORE_WAIT)) tma_store_wait_read<0>();
       mbarrier_arrive(of(Q_empty, i + 1));
@@ -299,9 +299,9 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
       pack(P_rmem, S_rmem);
       ++n;
       // [anchor: sharp]
-      // The others come in groups, as in chapter 16: exact if a maximum moved far in the last one.
-      // Before the first group, the first tile's weights tell. If those of a lane nearly vanish
-      // beside the row's largest, a key of the next tiles may be as far above that.
+      // The other tiles come in groups, as in chapter 16. A group is exact if a maximum moved far
+      // in the group before. For the first group, the first tile decides: if a lane's weights
+      // nearly vanish compared with the row's largest, a later score may be as far above that.
       raised = l[0][0] < 0x1p-4f || l[0][1] < 0x1p-4f;
       while (n < end) {
         const bool edge = n < clear_begin || n >= clear_end;

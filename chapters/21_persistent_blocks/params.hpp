@@ -31,7 +31,7 @@ inline Params params_of(const fa::ForwardArgs& args, int block_q, int block_kv) 
 }
 
 // [anchor: ticket]
-// What the producer tells the consumers about a tile of queries, in shared memory, beside its Q. A
+// The producer describes a tile of queries to the consumers by a ticket in shared memory. A
 // consumer reads it again where it needs it, because its loop has no registers to keep it.
 struct alignas(16) FourInts {
   int word[4];

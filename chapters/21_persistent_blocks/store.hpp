@@ -1,5 +1,5 @@
 #pragma once
-// The copy engine stores O, while the warp goes on with the next tile of queries.
+// The copy engine stores O, while the warp continues with the next tile of queries.
 
 #include "chapters/16_maximum_on_demand/again.hpp"
 #include "chapters/21_persistent_blocks/params.hpp"
@@ -7,9 +7,9 @@
 namespace FA_BACKEND::ch21 {
 
 // [anchor: store_async]
-// O = O / l, rounded, into the rows of Q that this warp has finished with; then the copy engine
-// stores them. Returns before it has. LSE = scale m + ln(l). `panel_bytes` are between 64 columns
-// and the next.
+// Writes O / l, rounded, over the rows of Q that this warp has finished with, and starts their copy
+// to O. Returns before the copy engine has read them. LSE = scale m + ln(l). The next 64 columns
+// are `panel_bytes` further on.
 template <int MMAS_D, class Breaks>
 FA_DEVICE void store_async(const Params& params, const Work& work, int warp_row, uint32_t smem,
                            uint32_t panel_bytes, const float (&O_rmem)[1][MMAS_D][4],
@@ -40,7 +40,7 @@ FA_DEVICE void store_async(const Params& params, const Work& work, int warp_row,
     stmatrix_x4(smem + mma_d / 8 * panel_bytes + in_row * 128 + chunk * 16, words);
   }
   if (!breaks.has(fa::NO_STORE_FENCE)) fence_proxy_async();  // the copy engine sees the rows
-  warp_sync();                                               // of all lanes
+  warp_sync();                                               // all lanes have stored theirs
   if (params.q_starts == nullptr || rows >= 16) {  // rows past the tensor's last are not stored
     if (lane_index() == 0 && rows > 0) {
       for (int panel = 0; panel < MMAS_D / 8; ++panel)
