@@ -265,8 +265,10 @@ fs::path compile(Options options, const fs::path& directory) {
                             "-fno-discard-value-names", "-Xclang", "-disable-llvm-passes",
                             "-emit-llvm", "-c", file, "-o", part(i, ".device.bc")}),
               part(i, ".device.txt"));
+    // The host's code names the kernels and variables of its own file, by this number.
+    std::ofstream(part(i, ".unit")) << i << "\n";
     passes.host = start(join(common, {"--cuda-host-only", options.optimize, "-fPIC", "-Xclang",
-                                      "-fcuda-include-gpubinary", "-Xclang", "/dev/null", "-w",
+                                      "-fcuda-include-gpubinary", "-Xclang", part(i, ".unit"), "-w",
                                       "-c", file, "-o", part(i, ".host.o")}),
                         part(i, ".host.txt"));
     running.push_back(passes);
@@ -292,10 +294,10 @@ fs::path compile(Options options, const fs::path& directory) {
     }
     say(part(i, ".device.txt"));
     if (status == 0) {
-      status = finish(
-          start({(home() / "emucuda_retarget").string(), part(i, ".device.bc"), part(i, ".bc"),
-                 "--library", library, "--system", include.string(), "--system", "/usr/"},
-                ""));
+      status = finish(start({(home() / "emucuda_retarget").string(), part(i, ".device.bc"),
+                             part(i, ".bc"), "--library", library, "--system", include.string(),
+                             "--system", "/usr/", "--unit", std::to_string(i)},
+                            ""));
     }
     if (status == 0) {
       status = finish(start(

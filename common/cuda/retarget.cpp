@@ -1,4 +1,4 @@
-// emucuda_retarget IN.bc OUT.bc --library LIBRARY [--system DIRECTORY]...
+// emucuda_retarget IN.bc OUT.bc --library LIBRARY [--system DIRECTORY]... [--unit NUMBER]
 //
 // Turns the device code that clang makes from a CUDA file, LLVM IR for nvptx64, into IR for the
 // host whose instructions call the emulator. It reads and writes modules and nothing else, so that
@@ -510,18 +510,19 @@ Function* make_thunk(Function& kernel) {
   return thunk;
 }
 
-void register_all(Module& module, const std::map<Function*, KernelShared>& kernels, bool narrow) {
+void register_all(Module& module, const std::map<Function*, KernelShared>& kernels, bool narrow,
+                  unsigned unit) {
   IRBuilder<> builder(module.getContext());
   auto* start = Function::Create(FunctionType::get(builder.getVoidTy(), false),
                                  GlobalValue::InternalLinkage, "emucuda_register", module);
   builder.SetInsertPoint(BasicBlock::Create(module.getContext(), "", start));
   Type* pointer = builder.getPtrTy();
-  FunctionCallee add_kernel =
-      module.getOrInsertFunction("emucuda_register_kernel", builder.getVoidTy(), pointer, pointer,
-                                 builder.getInt64Ty(), pointer, pointer, builder.getInt32Ty());
-  FunctionCallee add_variable =
-      module.getOrInsertFunction("emucuda_register_variable", builder.getVoidTy(), pointer, pointer,
-                                 builder.getInt64Ty(), builder.getInt32Ty());
+  FunctionCallee add_kernel = module.getOrInsertFunction(
+      "emucuda_register_kernel", builder.getVoidTy(), builder.getInt32Ty(), pointer, pointer,
+      builder.getInt64Ty(), pointer, pointer, builder.getInt32Ty());
+  FunctionCallee add_variable = module.getOrInsertFunction(
+      "emucuda_register_variable", builder.getVoidTy(), builder.getInt32Ty(), pointer, pointer,
+      builder.getInt64Ty(), builder.getInt32Ty());
   std::vector<GlobalVariable*> variables;
   for (GlobalVariable& variable : module.globals()) {
     if (variable.isDeclaration() || variable.getName().starts_with("llvm.")) continue;
@@ -535,8 +536,9 @@ void register_all(Module& module, const std::map<Function*, KernelShared>& kerne
     }
     for (const Argument& argument : kernel->args()) parameters += argument.getName().str() + ",";
     builder.CreateCall(add_kernel,
-                       {builder.CreateGlobalStringPtr(kernel->getName()), make_thunk(*kernel),
-                        builder.getInt64(shared.static_bytes), builder.CreateGlobalStringPtr(where),
+                       {builder.getInt32(unit), builder.CreateGlobalStringPtr(kernel->getName()),
+                        make_thunk(*kernel), builder.getInt64(shared.static_bytes),
+                        builder.CreateGlobalStringPtr(where),
                         builder.CreateGlobalStringPtr(parameters), builder.getInt32(narrow)});
     kernel->setLinkage(GlobalValue::InternalLinkage);
     kernel->setComdat(nullptr);
@@ -547,7 +549,7 @@ void register_all(Module& module, const std::map<Function*, KernelShared>& kerne
     const bool constant = variable->isConstant() || variable->getAddressSpace() == 4;
     if (constant && !variable->isConstant()) variable->setConstant(false);
     builder.CreateCall(add_variable,
-                       {builder.CreateGlobalStringPtr(variable->getName()),
+                       {builder.getInt32(unit), builder.CreateGlobalStringPtr(variable->getName()),
                         builder.CreatePointerBitCastOrAddrSpaceCast(variable, pointer),
                         builder.getInt64(bytes), builder.getInt32(constant)});
     variable->setLinkage(GlobalValue::InternalLinkage);
@@ -616,7 +618,7 @@ std::set<std::string> exported_names(const std::string& library) {
 }
 
 int run(const std::string& in, const std::string& out, const std::string& library,
-        const std::vector<std::string>& system) {
+        const std::vector<std::string>& system, unsigned unit) {
   InitializeAllTargets();
   InitializeAllTargetInfos();
   InitializeAllTargetMCs();
@@ -636,7 +638,7 @@ int run(const std::string& in, const std::string& out, const std::string& librar
   Rewriter rewriter(*module, exported, places);
   rewriter.run();
   if (rewriter.failed()) return 2;
-  register_all(*module, kernels, rewriter.narrow());
+  register_all(*module, kernels, rewriter.narrow(), unit);
   let_exceptions_pass(*module);
   StripDebugInfo(*module);
   retarget(*module);
@@ -658,22 +660,26 @@ int run(const std::string& in, const std::string& out, const std::string& librar
 int main(int argc, char** argv) {
   std::vector<std::string> files, system;
   std::string library;
+  unsigned unit = 0;  // the file's number in the command: files may have the same names
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     if (argument == "--library" && i + 1 < argc) {
       library = argv[++i];
     } else if (argument == "--system" && i + 1 < argc) {
       system.emplace_back(argv[++i]);
+    } else if (argument == "--unit" && i + 1 < argc) {
+      unit = static_cast<unsigned>(std::atoi(argv[++i]));
     } else {
       files.push_back(argument);
     }
   }
   if (files.size() != 2 || library.empty()) {
-    errs() << "usage: emucuda_retarget IN.bc OUT.bc --library LIBRARY [--system DIRECTORY]...\n";
+    errs() << "usage: emucuda_retarget IN.bc OUT.bc --library LIBRARY [--system DIRECTORY]... "
+              "[--unit NUMBER]\n";
     return 2;
   }
   try {
-    return emucuda::run(files[0], files[1], library, system);
+    return emucuda::run(files[0], files[1], library, system, unit);
   } catch (const std::exception& error) {
     errs() << "error: " << error.what() << "\n";
     return 2;

@@ -47,6 +47,10 @@ constexpr int kNoError = 0, kInvalidValue = 1, kOutOfMemory = 2, kInvalidConfigu
               kInvalidHandle = 400, kIllegalAddress = 700, kTimeout = 702;
 constexpr size_t kDefaultShared = 48 * 1024, kMostShared = 227 * 1024;
 
+// Each file of the command is a program of its own to the card: two of them may have a kernel or a
+// variable of the same name. The file's number, then the name as the linker has it.
+using Symbol = std::pair<int, std::string>;
+
 struct Kernel {
   std::string symbol;  // as the linker has it
   void (*thunk)(void**) = nullptr;
@@ -76,6 +80,7 @@ struct Variable {
 };
 
 struct KernelReport {
+  const Kernel* kernel = nullptr;
   std::string name, where;
   int launches = 0;
   fa::LaunchConfig config;
@@ -86,11 +91,11 @@ struct KernelReport {
 
 struct State {
   std::recursive_mutex mutex;
-  std::map<std::string, Kernel> kernels;       // by symbol
-  std::map<const void*, Kernel*> stubs;        // by the host function's address
-  std::map<std::string, Variable> variables;   // by symbol
-  std::map<const void*, std::string> symbols;  // host shadow, symbol
-  std::map<uint64_t, Buffer> buffers;          // by address
+  std::map<Symbol, Kernel> kernels;
+  std::map<const void*, Kernel*> stubs;  // by the host function's address
+  std::map<Symbol, Variable> variables;
+  std::map<const void*, Symbol> symbols;  // by the host's shadow of the variable
+  std::map<uint64_t, Buffer> buffers;     // by address
   std::vector<std::unique_ptr<fa::simt::RegisteredBuffer>> globals;
   std::vector<std::pair<uint64_t, uint64_t>> constants;  // [begin, end)
   int allocations = 0;
@@ -329,16 +334,17 @@ int launch(const void* stub, const fa::LaunchConfig& asked, void** arguments) {
   const std::string name = short_name(kernel.symbol);
   if (state().once) {
     std::ostringstream key;
-    key << kernel.symbol << ' ' << config.grid.x << ' ' << config.grid.y << ' ' << config.grid.z
-        << ' ' << config.block.x << ' ' << config.block.y << ' ' << config.block.z << ' '
+    key << &kernel << ' ' << config.grid.x << ' ' << config.grid.y << ' ' << config.grid.z << ' '
+        << config.block.x << ' ' << config.block.y << ' ' << config.block.z << ' '
         << config.smem_bytes;
     if (!state().done.insert(key.str()).second) return kNoError;
   }
-  auto report = std::find_if(
-      state().reports.begin(), state().reports.end(),
-      [&](const KernelReport& r) { return r.name == name && is_vector_of_same(r.config, asked); });
+  auto report =
+      std::find_if(state().reports.begin(), state().reports.end(), [&](const KernelReport& r) {
+        return r.kernel == &kernel && is_vector_of_same(r.config, asked);
+      });
   if (report == state().reports.end()) {
-    state().reports.push_back({name, kernel.where, 0, asked, config.smem_bytes, {}, {}});
+    state().reports.push_back({&kernel, name, kernel.where, 0, asked, config.smem_bytes, {}, {}});
     report = std::prev(state().reports.end());
   }
   ++state().changes;
@@ -488,6 +494,11 @@ struct Call {  // what <<<...>>> says, between the push and the pop
 };
 thread_local std::vector<Call> calls;
 
+// `unit` is what __cudaRegisterFatBinary has returned.
+Symbol symbol_of(void** unit, const char* symbol) {
+  return {*reinterpret_cast<const int*>(unit), symbol};
+}
+
 }  // namespace
 
 bool is_constant(const void* p, size_t bytes) {
@@ -518,10 +529,11 @@ extern "C" {
 
 // ---- registration: by the device code, and by what clang makes of the host code ----
 
-void emucuda_register_kernel(const char* symbol, void (*thunk)(void**), int64_t static_bytes,
-                             const char* where, const char* parameters, int narrow) {
+void emucuda_register_kernel(int unit, const char* symbol, void (*thunk)(void**),
+                             int64_t static_bytes, const char* where, const char* parameters,
+                             int narrow) {
   const std::lock_guard lock(state().mutex);
-  Kernel& kernel = state().kernels[symbol];
+  Kernel& kernel = state().kernels[{unit, symbol}];
   kernel.symbol = symbol;
   kernel.thunk = thunk;
   kernel.static_bytes = static_cast<uint32_t>(static_bytes);
@@ -537,35 +549,38 @@ void emucuda_register_kernel(const char* symbol, void (*thunk)(void**), int64_t 
     kernel.element_bytes.push_back(pointer ? element_bytes_of(types[i]) : 0);
   }
 }
-void emucuda_register_variable(const char* symbol, void* memory, int64_t bytes, int constant) {
+void emucuda_register_variable(int unit, const char* symbol, void* memory, int64_t bytes,
+                               int constant) {
   const std::lock_guard lock(state().mutex);
   const auto size = static_cast<size_t>(bytes);
-  state().variables[symbol] = {memory, size, constant != 0};
+  state().variables[{unit, symbol}] = {memory, size, constant != 0};
   if (constant != 0) {
     state().constants.emplace_back(number(memory), number(memory) + size);
   } else {
     state().globals.push_back(std::make_unique<fa::simt::RegisteredBuffer>(memory, size, symbol));
   }
 }
-void** __cudaRegisterFatBinary(void*) {
-  static void* handle = nullptr;
-  return &handle;
+// In place of a GPU's code, emucuda gives clang a text with the file's number.
+void** __cudaRegisterFatBinary(void* wrapper) {
+  struct Wrapper {
+    int magic, version;
+    const char* text;
+  };
+  auto* unit = new int(std::atoi(static_cast<Wrapper*>(wrapper)->text));
+  return reinterpret_cast<void**>(unit);  // the other functions of registration get it
 }
 void __cudaRegisterFatBinaryEnd(void**) {}
 void __cudaUnregisterFatBinary(void**) {}
-void __cudaRegisterFunction(void**, const char* stub, char*, const char* symbol, int, void*, void*,
-                            void*, void*, int*) {
+void __cudaRegisterFunction(void** unit, const char* stub, char*, const char* symbol, int, void*,
+                            void*, void*, void*, int*) {
   const std::lock_guard lock(state().mutex);
-  const auto kernel = state().kernels.find(symbol);
+  const auto kernel = state().kernels.find(symbol_of(unit, symbol));
   if (kernel != state().kernels.end()) state().stubs[stub] = &kernel->second;
 }
-void __cudaRegisterVar(void**, char* shadow, char*, const char* symbol, int, size_t, int, int) {
+void __cudaRegisterVar(void** unit, char* shadow, char*, const char* symbol, int, size_t, int,
+                       int) {
   const std::lock_guard lock(state().mutex);
-  state().symbols[shadow] = symbol;
-}
-void __cudaRegisterManagedVar(void**, void** shadow, void*, const char* symbol, size_t, unsigned) {
-  const std::lock_guard lock(state().mutex);
-  *shadow = state().variables[symbol].memory;
+  state().symbols[shadow] = symbol_of(unit, symbol);
 }
 
 unsigned __cudaPushCallConfiguration(fa::Dim3 grid, fa::Dim3 block, size_t shared_bytes,

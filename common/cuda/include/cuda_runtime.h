@@ -11,7 +11,8 @@
 #define __global__ __attribute__((global))
 #define __shared__ __attribute__((shared))
 #define __constant__ __attribute__((constant))
-#define __managed__ __attribute__((managed))
+#define __managed__ \
+  __device__ __attribute__((unavailable("a __managed__ variable is not supported; use cudaMallocManaged")))
 #define __grid_constant__
 #define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
 #define __cluster_dims__(...) __attribute__((annotate("cluster_dims " #__VA_ARGS__)))
