@@ -387,11 +387,22 @@ void emucuda_bar_warp_sync(int mask, PLACE) { lanes::sync(static_cast<uint32_t>(
 
 // ---- warps ----
 
+struct Shuffled {
+  int value, found;
+};
 #define EMUCUDA_SHUFFLE(name, mode)                                                              \
   int emucuda_shfl_sync_##name##_i32(int mask, int value, int operand, int control, PLACE) {     \
     return static_cast<int>(lanes::shuffle(                                                      \
         lanes::Shuffle::mode, static_cast<uint32_t>(mask), static_cast<uint32_t>(value),         \
         static_cast<uint32_t>(operand), static_cast<uint32_t>(control), nullptr, SITE));         \
+  }                                                                                              \
+  void emucuda_shfl_sync_##name##_i32p(int mask, int value, int operand, int control,            \
+                                       Shuffled* result, PLACE) {                                \
+    bool found = false;                                                                          \
+    result->value = static_cast<int>(lanes::shuffle(                                             \
+        lanes::Shuffle::mode, static_cast<uint32_t>(mask), static_cast<uint32_t>(value),         \
+        static_cast<uint32_t>(operand), static_cast<uint32_t>(control), &found, SITE));          \
+    result->found = found;                                                                       \
   }                                                                                              \
   float emucuda_shfl_sync_##name##_f32(int mask, float value, int operand, int control, PLACE) { \
     return std::bit_cast<float>(emucuda_shfl_sync_##name##_i32(mask, std::bit_cast<int>(value),  \

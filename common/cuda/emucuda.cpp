@@ -42,7 +42,7 @@ const char* const kUsage =
     "  --json FILE               the report as JSON; --sarif FILE: the hazards as SARIF 2.1.0\n"
     "  --tool NAME               only the hazards of memcheck, racecheck, initcheck or synccheck\n"
     "  --schedule-seed N         another order of warps and lanes (default 0)\n"
-    "  --once                    skips repeated launches of a kernel in the same shape\n"
+    "  --once                    skips launches of a kernel with the same shape and arguments\n"
     "  -o PROGRAM                compiles only; `emucuda PROGRAM` then runs it\n"
     "  --arch sm_NN              the card that __CUDA_ARCH__ names (default sm_80)\n"
     "  --device auto|gpu|emulator   gpu: compiles with nvcc and runs on the card (default "
@@ -358,10 +358,10 @@ void print_profile(const ordered_json& report) {
       const ordered_json& d = kernel[key];
       return "(" + d[0].dump() + ", " + d[1].dump() + ", " + d[2].dump() + ")";
     };
-    std::cerr << "\nkernel " << kernel["name"].get<std::string>() << ", "
-              << plural(kernel["launches"], "launch").c_str() << (kernel["launches"] == 1 ? "" : "")
-              << ": grid " << dims("grid") << ", block " << dims("block") << ", "
-              << kernel["shared_bytes"] << " bytes of shared memory per block\n";
+    std::cerr << "\nkernel " << kernel["name"].get<std::string>() << ", " << kernel["launches"]
+              << (kernel["launches"] == 1 ? " launch" : " launches") << ": grid " << dims("grid")
+              << ", block " << dims("block") << ", " << kernel["shared_bytes"]
+              << " bytes of shared memory per block\n";
     const ordered_json& profile = kernel["profile"];
     for (const auto& [name, value] : profile.items()) {
       if (value == 0 || name == "shared_bytes_per_block" || name.ends_with("_ideal")) continue;

@@ -207,7 +207,9 @@ class Translator {
     if (text.starts_with("%")) {
       std::string name = "emucuda_read_ptx_sreg_" + text.drop_front().str();
       std::replace(name.begin(), name.end(), '.', '_');
-      return calls_.call(builder_, name, builder_.getInt32Ty(), {}, call_);
+      const bool wide = text == "%clock64" || text == "%globaltimer";
+      return calls_.call(builder_, name, wide ? builder_.getInt64Ty() : builder_.getInt32Ty(), {},
+                         call_);
     }
     const auto found = registers_.find(text.str());
     return found == registers_.end() ? nullptr : found->second;
@@ -308,9 +310,11 @@ class Translator {
       builder_.SetInsertPoint(next);
       return true;
     }
-    if (rest.starts_with(".reg") || rest.starts_with("griddepcontrol") ||
-        rest.starts_with("prefetch"))
-      return true;
+    for (const char* const hint : {".reg", ".pragma", "griddepcontrol", "prefetch", "discard",
+                                   "applypriority", "cp.async.bulk.prefetch"}) {
+      if (rest.starts_with(hint)) return true;  // nothing that a result depends on
+    }
+    if (rest == "trap" || rest == "brkpt") return call("emucuda_trap", {}), true;
     const auto [head, tail] = rest.split(' ');
     if (head == "bra" || head == "bra.uni") {
       builder_.CreateBr(block_of(tail.trim()));
@@ -331,6 +335,15 @@ class Translator {
     if (name == "elect") return elect(statement);
     if (name == "wgmma") return warpgroup(statement);
     if (name == "stmatrix") return store_matrix(statement);
+    if (name == "shfl") return shuffle(statement);
+    if (name == "vote" || name == "match" || name == "redux" || name == "activemask")
+      return warp_wide(statement);
+    if (name == "atom" || name == "red") return atomic(statement);
+    if (name == "createpolicy") return write(statement.operands[0], builder_.getInt64(0));
+    if (name == "nanosleep") {
+      Value* time = statement.operands.empty() ? nullptr : integer(statement.operands[0]);
+      return time != nullptr && (call("emucuda_nanosleep", {time}), true);
+    }
     if (name == "setmaxnreg") {
       Value* registers = statement.operands.empty() ? nullptr : read(statement.operands[0]);
       if (registers == nullptr) return false;
@@ -401,11 +414,37 @@ class Translator {
     };
     if ((to == "f16x2" || to == "bf16x2") && from == "f32" && statement.operands.size() == 3) {
       Value* low = read(statement.operands[2]);
-      if (low == nullptr) return false;
+      if (low == nullptr || rounds_otherwise(statement)) return false;
       Type* f32 = builder_.getFloatTy();
+      const auto part = [&](Value* x) {
+        x = as(x, f32);
+        const bool positive = statement.has("relu");
+        return positive
+                   ? builder_.CreateBinaryIntrinsic(Intrinsic::maxnum, x, ConstantFP::get(f32, 0))
+                   : x;
+      };
       return write(statement.operands[0],
                    calls_.call(builder_, "emucuda_pack_" + to, builder_.getInt32Ty(),
-                               {as(value, f32), as(low, f32)}, call_));
+                               {part(value), part(low)}, call_));
+    }
+    if (to != "tf32" && statement.has("relu")) return false;
+    if ((to == "bf16" || to == "f16") && rounds_otherwise(statement)) return false;
+    if (to == "bf16" && from == "f32") return write(statement.operands[0], narrowed(value, to));
+    if (to == "f32" && from == "bf16") return write(statement.operands[0], widened(value, from));
+    if (to == "tf32" && from == "f32") {  // rounds the 13 low bits away
+      Value* bits = as(value, builder_.getInt32Ty());
+      Value* half = i32(0x1000);
+      if (!statement.has("rna")) {  // to even
+        half = builder_.CreateAdd(i32(0xfff), builder_.CreateAnd(builder_.CreateLShr(bits, 13), 1));
+      }
+      Value* number = builder_.CreateFCmpORD(as(value, builder_.getFloatTy()),
+                                             as(value, builder_.getFloatTy()));
+      Value* rounded = builder_.CreateAnd(builder_.CreateAdd(bits, half), i32(0xffffe000));
+      return write(statement.operands[0], builder_.CreateSelect(number, rounded, bits));
+    }
+    if (from == "f32" || from == "f64" || to == "f32" || to == "f64") {
+      Value* result = convert_float(statement, value, to, from);
+      if (result != nullptr) return write(statement.operands[0], result);
     }
     if (to == "f16" && from == "f32") {
       return write(
@@ -425,8 +464,177 @@ class Translator {
     }
     value = as(value, builder_.getIntNTy(from_bits));
     Type* type = builder_.getIntNTy(to_bits);
+    if (statement.has("sat")) {  // to the nearest number that `to` has
+      if (from_bits > 32 || to_bits > 32) return false;
+      Type* wide = builder_.getInt64Ty();
+      value = from[0] == 's' ? builder_.CreateSExt(value, wide) : builder_.CreateZExt(value, wide);
+      const bool to_signed = to[0] == 's';
+      const int64_t most = (int64_t{1} << (to_signed ? to_bits - 1 : to_bits)) - 1;
+      value = builder_.CreateBinaryIntrinsic(Intrinsic::smin, value,
+                                             ConstantInt::getSigned(wide, most));
+      value = builder_.CreateBinaryIntrinsic(
+          Intrinsic::smax, value, ConstantInt::getSigned(wide, to_signed ? -most - 1 : 0));
+      return write(statement.operands[0], builder_.CreateTrunc(value, type));
+    }
     return write(statement.operands[0], from[0] == 's' ? builder_.CreateSExtOrTrunc(value, type)
                                                        : builder_.CreateZExtOrTrunc(value, type));
+  }
+
+  // In another direction than to the nearest.
+  static bool rounds_otherwise(const Statement& statement) {
+    return statement.has("rz") || statement.has("rm") || statement.has("rp");
+  }
+
+  // Between integers and floats, and between floats of 32 and 64 bits.
+  Value* convert_float(const Statement& statement, Value* value, const std::string& to,
+                       const std::string& from) {
+    unsigned to_bits = 0, from_bits = 0;
+    if (StringRef(to).drop_front().getAsInteger(10, to_bits) ||
+        StringRef(from).drop_front().getAsInteger(10, from_bits))
+      return nullptr;
+    const bool to_float = to[0] == 'f', from_float = from[0] == 'f';
+    if ((to_float && to_bits < 32) || (from_float && from_bits < 32)) return nullptr;
+    const auto float_type = [&](unsigned bits) {
+      return bits == 32 ? builder_.getFloatTy() : builder_.getDoubleTy();
+    };
+    if (to_float && !statement.has("rni") && rounds_otherwise(statement)) return nullptr;
+    if (!from_float) {
+      value = as(value, builder_.getIntNTy(from_bits));
+      return from[0] == 's' ? builder_.CreateSIToFP(value, float_type(to_bits))
+                            : builder_.CreateUIToFP(value, float_type(to_bits));
+    }
+    value = as(value, float_type(from_bits));
+    const Intrinsic::ID whole = statement.has("rni")   ? Intrinsic::rint
+                                : statement.has("rzi") ? Intrinsic::trunc
+                                : statement.has("rmi") ? Intrinsic::floor
+                                : statement.has("rpi") ? Intrinsic::ceil
+                                                       : Intrinsic::not_intrinsic;
+    if (whole != Intrinsic::not_intrinsic) value = builder_.CreateUnaryIntrinsic(whole, value);
+    if (to_float) {
+      value = builder_.CreateFPCast(value, float_type(to_bits));
+      return statement.has("sat") ? saturated(value, value->getType()) : value;
+    }
+    return builder_.CreateIntrinsic(to[0] == 's' ? Intrinsic::fptosi_sat : Intrinsic::fptoui_sat,
+                                    {builder_.getIntNTy(to_bits), value->getType()}, {value});
+  }
+
+  // One float of 16 bits as fp32, and back.
+  Value* widened(Value* bits, const std::string& type) {
+    Value* half = as(bits, builder_.getInt16Ty());
+    if (type == "f16")
+      return builder_.CreateFPExt(as(half, builder_.getHalfTy()), builder_.getFloatTy());
+    return as(builder_.CreateShl(as(half, builder_.getInt32Ty()), 16), builder_.getFloatTy());
+  }
+  Value* narrowed(Value* value, const std::string& type) {
+    value = as(value, builder_.getFloatTy());
+    Value* pair = calls_.call(builder_, "emucuda_pack_" + type + "x2", builder_.getInt32Ty(),
+                              {ConstantFP::get(builder_.getFloatTy(), 0), value}, call_);
+    return as(pair, builder_.getInt16Ty());
+  }
+
+  Value* predicate(StringRef text) {
+    const bool negated = text.consume_front("!");
+    Value* value = read(text);
+    if (value == nullptr) return nullptr;
+    value = as(value, builder_.getInt1Ty());
+    return builder_.CreateZExt(negated ? builder_.CreateNot(value) : value, builder_.getInt32Ty());
+  }
+
+  bool shuffle(const Statement& statement) {  // shfl.sync.bfly.b32 d|p, a, b, c, mask
+    if (statement.operands.size() != 5 || statement.name.size() != 4) return false;
+    const auto [to, found] = StringRef(statement.operands[0]).split('|');
+    Value *value = integer(statement.operands[1]), *lane = integer(statement.operands[2]),
+          *control = integer(statement.operands[3]), *mask = integer(statement.operands[4]);
+    if (value == nullptr || lane == nullptr || control == nullptr || mask == nullptr) return false;
+    Value* result = calls_.call(builder_, "emucuda_shfl_sync_" + statement.name[2] + "_i32p",
+                                StructType::get(builder_.getInt32Ty(), builder_.getInt32Ty()),
+                                {mask, value, lane, control}, call_);
+    Value* ok = builder_.CreateICmpNE(builder_.CreateExtractValue(result, 1), i32(0));
+    return write(to.trim(), builder_.CreateExtractValue(result, 0)) &&
+           (found.empty() || write(found.trim(), ok));
+  }
+
+  // vote.sync.ballot.b32 d, p, mask; match.any.sync.b32 d, a, mask; redux.sync.add.s32 d, a, mask
+  bool warp_wide(const Statement& statement) {
+    const std::vector<std::string>& operands = statement.operands;
+    const std::string& name = statement.name[0];
+    Type* word = builder_.getInt32Ty();
+    if (name == "activemask")
+      return write(operands[0], calls_.call(builder_, "emucuda_activemask", word, {}, call_));
+    if (operands.size() != 3 || statement.name.size() != 4) return false;
+    Value* mask = integer(operands[2]);
+    if (mask == nullptr) return false;
+    if (name == "vote") {
+      const std::string& mode = statement.name[2];
+      Value* p = predicate(operands[1]);
+      if (p == nullptr) return false;
+      Value* votes =
+          calls_.call(builder_, "emucuda_vote_" + mode + "_sync", word, {mask, p}, call_);
+      return write(operands[0], mode == "ballot" ? votes : builder_.CreateICmpNE(votes, i32(0)));
+    }
+    if (name == "match") {
+      if (statement.name[1] != "any") return false;
+      const bool wide = bits_of(statement) == 64;
+      Value* value = read(operands[1]);
+      if (value == nullptr) return false;
+      value = as(value, wide ? builder_.getInt64Ty() : word);
+      return write(
+          operands[0],
+          calls_.call(builder_, wide ? "emucuda_match_any_sync_i64" : "emucuda_match_any_sync_i32",
+                      word, {mask, value}, call_));
+    }
+    Value* value = integer(operands[1]);
+    std::string operation = statement.name[2];
+    if (value == nullptr) return false;
+    if (statement.name[3] == "u32" && (operation == "min" || operation == "max"))
+      operation = "u" + operation;
+    return write(operands[0], calls_.call(builder_, "emucuda_redux_sync_" + operation, word,
+                                          {value, mask}, call_));
+  }
+
+  // atom.global.add.u32 d, [p], x; atom.cas.b32 d, [p], compare, x; red.… without a result
+  bool atomic(const Statement& statement) {
+    const bool returns = statement.name[0] == "atom";
+    const size_t first = returns ? 1 : 0, n = statement.operands.size();
+    const std::string& type = statement.name.back();
+    const unsigned bits = bits_of(statement);
+    const bool is_float = type == "f32" || type == "f64";
+    if (n < first + 2 || (bits != 16 && bits != 32 && bits != 64) ||
+        (type[0] == 'f' && !is_float) || statement.has("noftz") || type == "bf16" ||
+        statement.has("shared::cluster"))
+      return false;
+    static const std::map<std::string, std::array<const char*, 3>> kNames = {
+        // unsigned or bits, signed, float
+        {"add", {"add", "add", "fadd"}},    {"min", {"umin", "min", "fmin"}},
+        {"max", {"umax", "max", "fmax"}},   {"and", {"and", "and", ""}},
+        {"or", {"or", "or", ""}},           {"xor", {"xor", "xor", ""}},
+        {"exch", {"xchg", "xchg", "xchg"}}, {"cas", {"cas", "cas", "cas"}},
+        {"inc", {"uinc_wrap", "", ""}},     {"dec", {"udec_wrap", "", ""}}};
+    const char* operation = "";
+    for (size_t i = 1; i + 1 < statement.name.size(); ++i) {
+      const auto found = kNames.find(statement.name[i]);
+      if (found != kNames.end()) operation = found->second[is_float ? 2 : type[0] == 's'];
+    }
+    const bool swaps = StringRef(operation) == "cas";
+    if (*operation == 0 || n != first + (swaps ? 3 : 2)) return false;
+    Value* p = pointer(statement, statement.operands[first]);
+    Value* operand = read(statement.operands[n - 1]);
+    Value* compare = swaps ? read(statement.operands[first + 1]) : nullptr;
+    if (p == nullptr || operand == nullptr || (swaps && compare == nullptr)) return false;
+    Type* kind = builder_.getIntNTy(bits);
+    const auto kept = [&](Value* value) {
+      Value* slot = calls_.slot(call_, kind);
+      if (value != nullptr) builder_.CreateStore(as(value, kind), slot);
+      return slot;
+    };
+    Value* old = kept(nullptr);
+    Value* nothing = ConstantPointerNull::get(builder_.getPtrTy());
+    const bool both = statement.has("acq_rel");
+    call(std::string("emucuda_atomic_") + operation,
+         {p, kept(operand), swaps ? kept(compare) : nothing, old, i32(bits / 8),
+          i32((both || statement.has("acquire") ? 1 : 0) |
+              (both || statement.has("release") ? 2 : 0))});
+    return !returns || write(statement.operands[0], builder_.CreateLoad(kind, old));
   }
 
   Value* shared_address(StringRef text) {
@@ -544,8 +752,10 @@ class Translator {
     return true;
   }
 
-  bool compare(const Statement& statement) {  // setp.ne.b32 p, a, b
-    if (statement.operands.size() != 3 || statement.name.size() < 3) return false;
+  // setp.ne.b32 p, a, b; setp.lt.and.f32 p|q, a, b, c
+  bool compare(const Statement& statement) {
+    const size_t n = statement.operands.size();
+    if ((n != 3 && n != 4) || statement.name.size() < 3) return false;
     const std::string &how = statement.name[1], &type = statement.name.back();
     Value *a = read(statement.operands[1]), *b = read(statement.operands[2]);
     const unsigned bits = bits_of(statement);
@@ -557,6 +767,10 @@ class Translator {
     a = as(a, kind);
     b = as(b, kind);
     static const std::map<std::string, std::array<CmpInst::Predicate, 3>> kHow = {
+        {"lo", {CmpInst::ICMP_ULT, CmpInst::ICMP_ULT, CmpInst::BAD_FCMP_PREDICATE}},
+        {"ls", {CmpInst::ICMP_ULE, CmpInst::ICMP_ULE, CmpInst::BAD_FCMP_PREDICATE}},
+        {"hi", {CmpInst::ICMP_UGT, CmpInst::ICMP_UGT, CmpInst::BAD_FCMP_PREDICATE}},
+        {"hs", {CmpInst::ICMP_UGE, CmpInst::ICMP_UGE, CmpInst::BAD_FCMP_PREDICATE}},
         {"eq", {CmpInst::ICMP_EQ, CmpInst::ICMP_EQ, CmpInst::FCMP_OEQ}},
         {"ne", {CmpInst::ICMP_NE, CmpInst::ICMP_NE, CmpInst::FCMP_ONE}},
         {"lt", {CmpInst::ICMP_ULT, CmpInst::ICMP_SLT, CmpInst::FCMP_OLT}},
@@ -566,7 +780,28 @@ class Translator {
     const auto found = kHow.find(how);
     if (found == kHow.end()) return false;
     const CmpInst::Predicate predicate = found->second[is_float ? 2 : type[0] == 's'];
-    return write(statement.operands[0], builder_.CreateCmp(predicate, a, b));
+    if (predicate == CmpInst::BAD_FCMP_PREDICATE) return false;
+    Value* result = builder_.CreateCmp(predicate, a, b);
+    Value* opposite = builder_.CreateNot(result);
+    if (n == 4) {
+      StringRef text = statement.operands[3];
+      const bool negated = text.consume_front("!");
+      Value* other = read(text);
+      if (other == nullptr) return false;
+      other = as(other, builder_.getInt1Ty());
+      if (negated) other = builder_.CreateNot(other);
+      const auto combine = [&](Value* x) -> Value* {
+        return statement.has("and")   ? builder_.CreateAnd(x, other)
+               : statement.has("or")  ? builder_.CreateOr(x, other)
+               : statement.has("xor") ? builder_.CreateXor(x, other)
+                                      : nullptr;
+      };
+      result = combine(result);
+      opposite = combine(opposite);
+      if (result == nullptr) return false;
+    }
+    const auto [p, q] = StringRef(statement.operands[0]).split('|');
+    return write(p.trim(), result) && (q.empty() || write(q.trim(), opposite));
   }
 
   bool select(const Statement& statement) {  // selp.b32 d, a, b, p
@@ -599,7 +834,7 @@ class Translator {
 
   bool store_matrix(const Statement& statement) {  // stmatrix.sync.aligned.m8n8.x4.shared.b16
     if (statement.operands.size() != 2 || statement.has("trans") || !statement.has("x4"))
-      return false;
+      return false;  // the emulator has this one
     Value* to = shared_address(statement.operands[0]);
     Value* memory = packed(list(statement.operands[1]), builder_.getInt32Ty());
     if (to == nullptr || memory == nullptr) return false;
@@ -682,6 +917,13 @@ class Translator {
     if (atomic) arguments.push_back(i32(orders));
     call(std::string("emucuda_") + (loads ? "load" : "store") + (atomic ? "_atomic" : ""),
          arguments);
+    if (loads && bits < 32 && statement.name.back()[0] == 's') {
+      for (size_t i = 0; i < names.size(); ++i) {
+        Value* value = builder_.CreateLoad(type, builder_.CreateConstGEP1_64(type, memory, i));
+        if (!write(names[i], builder_.CreateSExt(value, builder_.getInt32Ty()))) return false;
+      }
+      return true;
+    }
     return !loads || unpack(names, memory, type);
   }
 
@@ -745,6 +987,8 @@ class Translator {
     }
     const bool is_float = type == "f32" || type == "f64";
     unsigned bits = 0;
+    if (type == "f16" || type == "bf16" || type == "f16x2" || type == "bf16x2")
+      return halves(statement, in);
     if (type == "pred" && !in.empty()) {
       for (Value*& value : in) value = as(value, builder_.getInt1Ty());
       Value* out = name == "not"   ? builder_.CreateNot(in[0])
@@ -761,6 +1005,18 @@ class Translator {
                  : type == "f64" ? builder_.getDoubleTy()
                                  : cast<Type>(builder_.getIntNTy(bits));
     if (!is_float && type[0] == 'f') return false;
+    const bool arithmetic_of_floats = name != "ex2" && name != "lg2" && name != "tanh";
+    if (is_float && arithmetic_of_floats && rounds_otherwise(statement)) return false;
+    if (!is_float && statement.has("sat")) {
+      if (type != "s32" || in.size() != 2 || (name != "add" && name != "sub")) return false;
+      return write(
+          statement.operands[0],
+          builder_.CreateBinaryIntrinsic(name == "add" ? Intrinsic::sadd_sat : Intrinsic::ssub_sat,
+                                         as(in[0], kind), as(in[1], kind)));
+    }
+    if (!is_float && name != "shl" && name != "shr") {
+      if (Value* out = integers(statement, in, bits)) return write(statement.operands[0], out);
+    }
     for (Value*& value : in) value = as(value, kind);
     const auto math = [&](const char* function) {
       FunctionCallee callee = call_.getModule()->getOrInsertFunction(
@@ -780,15 +1036,25 @@ class Translator {
       if (name == "rcp") out = builder_.CreateFDiv(ConstantFP::get(kind, 1), in[0]);
       if (name == "neg") out = builder_.CreateFNeg(in[0]);
       if (name == "abs") out = builder_.CreateUnaryIntrinsic(Intrinsic::fabs, in[0]);
+      if (out != nullptr && statement.has("sat")) out = saturated(out, kind);
     } else if (is_float && in.size() == 2) {
       if (name == "add") out = builder_.CreateFAdd(in[0], in[1]);
       if (name == "sub") out = builder_.CreateFSub(in[0], in[1]);
       if (name == "mul") out = builder_.CreateFMul(in[0], in[1]);
       if (name == "div") out = builder_.CreateFDiv(in[0], in[1]);
-      if (name == "max") out = builder_.CreateBinaryIntrinsic(Intrinsic::maxnum, in[0], in[1]);
-      if (name == "min") out = builder_.CreateBinaryIntrinsic(Intrinsic::minnum, in[0], in[1]);
+      const bool nan = statement.has("NaN");  // a NaN wins, or loses
+      if (name == "max")
+        out = builder_.CreateBinaryIntrinsic(nan ? Intrinsic::maximum : Intrinsic::maxnum, in[0],
+                                             in[1]);
+      if (name == "min")
+        out = builder_.CreateBinaryIntrinsic(nan ? Intrinsic::minimum : Intrinsic::minnum, in[0],
+                                             in[1]);
+      if (name == "copysign")  // of the first, the magnitude of the second
+        out = builder_.CreateBinaryIntrinsic(Intrinsic::copysign, in[1], in[0]);
+      if (out != nullptr && statement.has("sat")) out = saturated(out, kind);
     } else if (is_float && in.size() == 3 && (name == "fma" || name == "mad")) {
       out = builder_.CreateIntrinsic(Intrinsic::fma, {kind}, in);
+      if (statement.has("sat")) out = saturated(out, kind);
     } else if (!is_float && in.size() == 2) {
       if (name == "add") out = builder_.CreateAdd(in[0], in[1]);
       if (name == "sub") out = builder_.CreateSub(in[0], in[1]);
@@ -821,6 +1087,190 @@ class Translator {
       out = builder_.CreateAdd(builder_.CreateMul(in[0], in[1]), in[2]);
     }
     return out != nullptr && write(statement.operands[0], out);
+  }
+
+  Value* saturated(Value* value, Type* kind) {  // in [0, 1]; NaN becomes 0
+    value = builder_.CreateBinaryIntrinsic(Intrinsic::maxnum, value, ConstantFP::get(kind, 0));
+    return builder_.CreateBinaryIntrinsic(Intrinsic::minnum, value, ConstantFP::get(kind, 1));
+  }
+
+  // Arithmetic of one or two floats of 16 bits: in fp32, rounded once.
+  bool halves(const Statement& statement, const std::vector<Value*>& in) {
+    StringRef type = statement.name.back();
+    const bool two = type.consume_back("x2");
+    const std::string& name = statement.name[0];
+    std::array<Value*, 2> out{};
+    for (unsigned half = 0; half < (two ? 2u : 1u); ++half) {
+      std::vector<Value*> x;
+      for (Value* value : in) {
+        Value* bits = as(value, two ? builder_.getInt32Ty() : builder_.getInt16Ty());
+        x.push_back(widened(half == 1 ? builder_.CreateLShr(bits, 16) : bits, type.str()));
+      }
+      Type* kind = builder_.getFloatTy();
+      const auto math = [&](const char* function) {
+        FunctionCallee callee = call_.getModule()->getOrInsertFunction(
+            function, FunctionType::get(kind, {kind}, false));
+        return builder_.CreateCall(callee, {x[0]});
+      };
+      Value* y = nullptr;
+      if (x.size() == 1) {
+        if (name == "neg") y = builder_.CreateFNeg(x[0]);
+        if (name == "abs") y = builder_.CreateUnaryIntrinsic(Intrinsic::fabs, x[0]);
+        if (name == "ex2") y = math("__nv_exp2f");
+        if (name == "tanh") y = math("__nv_tanhf");
+      } else if (x.size() == 2) {
+        if (name == "add") y = builder_.CreateFAdd(x[0], x[1]);
+        if (name == "sub") y = builder_.CreateFSub(x[0], x[1]);
+        if (name == "mul") y = builder_.CreateFMul(x[0], x[1]);
+        if (name == "max") y = builder_.CreateBinaryIntrinsic(Intrinsic::maxnum, x[0], x[1]);
+        if (name == "min") y = builder_.CreateBinaryIntrinsic(Intrinsic::minnum, x[0], x[1]);
+      } else if (x.size() == 3 && name == "fma") {
+        y = builder_.CreateIntrinsic(Intrinsic::fma, {kind}, x);
+      }
+      if (y == nullptr) return false;
+      if (statement.has("sat")) y = saturated(y, kind);
+      if (statement.has("relu"))
+        y = builder_.CreateBinaryIntrinsic(Intrinsic::maxnum, y, ConstantFP::get(kind, 0));
+      out[half] = narrowed(y, type.str());
+    }
+    if (!two) return write(statement.operands[0], out[0]);
+    Value* high = builder_.CreateShl(as(out[1], builder_.getInt32Ty()), 16);
+    return write(statement.operands[0], builder_.CreateOr(high, as(out[0], builder_.getInt32Ty())));
+  }
+
+  // Integer instructions whose operands have not all the type of the result. nullptr: not one of
+  // these.
+  Value* integers(const Statement& statement, const std::vector<Value*>& in, unsigned bits) {
+    const std::string& name = statement.name[0];
+    const bool is_signed = statement.name.back()[0] == 's';
+    Type *kind = builder_.getIntNTy(bits), *word = builder_.getInt32Ty();
+    const auto extended = [&](Value* value, Type* from, Type* to) {
+      value = as(value, from);
+      return is_signed ? builder_.CreateSExt(value, to) : builder_.CreateZExt(value, to);
+    };
+    if ((name == "mul" || name == "mad") && (statement.has("wide") || statement.has("hi"))) {
+      if (bits > 64 || in.size() != (name == "mul" ? 2u : 3u)) return nullptr;
+      Type* twice = builder_.getIntNTy(2 * bits);
+      Value* product =
+          builder_.CreateMul(extended(in[0], kind, twice), extended(in[1], kind, twice));
+      Type* result = twice;
+      if (statement.has("hi")) {
+        product = builder_.CreateTrunc(builder_.CreateLShr(product, bits), kind);
+        result = kind;
+      }
+      return name == "mul" ? product : builder_.CreateAdd(product, as(in[2], result));
+    }
+    if (in.size() == 2 && (name == "div" || name == "rem")) {  // no trap, as on a GPU
+      Value *a = as(in[0], kind), *b = as(in[1], kind);
+      Value* zero = builder_.CreateICmpEQ(b, ConstantInt::get(kind, 0));
+      Value* minus_one = ConstantInt::getSigned(kind, -1);
+      Value* special =
+          is_signed ? builder_.CreateOr(zero, builder_.CreateICmpEQ(b, minus_one)) : zero;
+      Value* safe = builder_.CreateSelect(special, ConstantInt::get(kind, 1), b);
+      Value* out = nullptr;
+      if (name == "div") {
+        out = is_signed ? builder_.CreateSDiv(a, safe) : builder_.CreateUDiv(a, safe);
+        if (is_signed) out = builder_.CreateSelect(special, builder_.CreateNeg(a), out);
+      } else {
+        out = is_signed ? builder_.CreateSRem(a, safe) : builder_.CreateURem(a, safe);
+      }
+      return builder_.CreateSelect(zero, minus_one, out);
+    }
+    if (in.size() == 1) {
+      Value* a = as(in[0], kind);
+      if (name == "abs")
+        return builder_.CreateIntrinsic(Intrinsic::abs, {kind}, {a, builder_.getFalse()});
+      if (name == "popc") return as(builder_.CreateUnaryIntrinsic(Intrinsic::ctpop, a), word);
+      if (name == "brev") return builder_.CreateUnaryIntrinsic(Intrinsic::bitreverse, a);
+      const auto zeros = [&](Value* value) {
+        return builder_.CreateIntrinsic(Intrinsic::ctlz, {kind}, {value, builder_.getFalse()});
+      };
+      if (name == "clz") return as(zeros(a), word);
+      if (name == "bfind") {  // the highest bit that is not the sign's; -1 without one
+        if (is_signed) a = builder_.CreateXor(a, builder_.CreateAShr(a, bits - 1));
+        Value* at = zeros(a);
+        if (!statement.has("shiftamt"))
+          at = builder_.CreateSub(ConstantInt::get(kind, bits - 1), at);
+        Value* none = builder_.CreateICmpEQ(a, ConstantInt::get(kind, 0));
+        return builder_.CreateSelect(none, i32(0xffffffff), as(at, word));
+      }
+    }
+    if (name == "bfe" && in.size() == 3 && bits == 32 && !is_signed) {
+      Value *at = builder_.CreateAnd(as(in[1], word), 255),
+            *n = builder_.CreateAnd(as(in[2], word), 255);
+      return as(builder_.CreateAnd(shifted(as(in[0], word), at), low_bits(n)), word);
+    }
+    if (name == "bfi" && in.size() == 4 && bits == 32) {
+      Value *at = builder_.CreateAnd(as(in[2], word), 255),
+            *n = builder_.CreateAnd(as(in[3], word), 255);
+      Type* wide = builder_.getInt64Ty();
+      Value* far = builder_.CreateICmpUGT(at, i32(31));
+      Value* safe = as(builder_.CreateSelect(far, i32(32), at), wide);
+      Value* mask = as(builder_.CreateShl(low_bits(n), safe), word);
+      Value* field = as(builder_.CreateShl(as(in[0], wide), safe), word);
+      return builder_.CreateOr(builder_.CreateAnd(field, mask),
+                               builder_.CreateAnd(as(in[1], word), builder_.CreateNot(mask)));
+    }
+    if (name == "prmt" && in.size() == 3 && statement.name.size() == 2) {
+      Type* wide = builder_.getInt64Ty();
+      Value* bytes = builder_.CreateOr(as(as(in[0], word), wide),
+                                       builder_.CreateShl(as(as(in[1], word), wide), 32));
+      Value* out = i32(0);
+      for (unsigned i = 0; i < 4; ++i) {
+        Value* select = builder_.CreateLShr(as(in[2], word), 4 * i);
+        Value* which = as(builder_.CreateMul(builder_.CreateAnd(select, 7), i32(8)), wide);
+        Value* byte = builder_.CreateAnd(as(builder_.CreateLShr(bytes, which), word), 255);
+        Value* sign =
+            builder_.CreateSelect(builder_.CreateICmpUGT(byte, i32(127)), i32(255), i32(0));
+        Value* repeats = builder_.CreateICmpNE(builder_.CreateAnd(select, 8), i32(0));
+        byte = builder_.CreateSelect(repeats, sign, byte);
+        out = builder_.CreateOr(out, builder_.CreateShl(byte, 8 * i));
+      }
+      return out;
+    }
+    if (name == "lop3" && in.size() == 4) {
+      const auto* table = dyn_cast<ConstantInt>(in[3]);
+      if (table == nullptr) return nullptr;
+      Value* out = i32(0);
+      for (unsigned i = 0; i < 8; ++i) {  // bit i: the result where a, b, c are the bits of i
+        if ((table->getZExtValue() >> i & 1) == 0) continue;
+        Value* all = i32(0xffffffff);
+        for (unsigned j = 0; j < 3; ++j) {
+          Value* x = as(in[j], word);
+          all = builder_.CreateAnd(all, (i >> (2 - j) & 1) != 0 ? x : builder_.CreateNot(x));
+        }
+        out = builder_.CreateOr(out, all);
+      }
+      return out;
+    }
+    if (name == "shf" && in.size() == 3 &&
+        statement.name.size() == 4) {  // shf.l.wrap.b32 d, lo, hi, n
+      Value* count = as(in[2], word);
+      if (statement.has("wrap")) {
+        count = builder_.CreateAnd(count, 31);
+      } else {
+        count = builder_.CreateBinaryIntrinsic(Intrinsic::umin, count, i32(32));
+      }
+      Type* wide = builder_.getInt64Ty();
+      Value* both = builder_.CreateOr(as(as(in[0], word), wide),
+                                      builder_.CreateShl(as(as(in[1], word), wide), 32));
+      Value* n = as(count, wide);
+      if (statement.name[1] == "r") return as(builder_.CreateLShr(both, n), word);
+      return as(builder_.CreateLShr(builder_.CreateShl(both, n), 32), word);
+    }
+    return nullptr;
+  }
+  // The word, shifted right by a count that may be larger than 31, and the n low bits: 64 bits
+  // wide.
+  Value* shifted(Value* value, Value* count) {
+    Value* far = builder_.CreateICmpUGT(count, i32(31));
+    count = as(builder_.CreateSelect(far, i32(32), count), builder_.getInt64Ty());
+    return builder_.CreateLShr(as(value, builder_.getInt64Ty()), count);
+  }
+  Value* low_bits(Value* n) {
+    Value* many = builder_.CreateICmpUGT(n, i32(32));
+    n = as(builder_.CreateSelect(many, i32(32), n), builder_.getInt64Ty());
+    return builder_.CreateSub(builder_.CreateShl(builder_.getInt64(1), n), builder_.getInt64(1));
   }
 
   Calls& calls_;

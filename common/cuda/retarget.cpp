@@ -187,10 +187,27 @@ std::map<Function*, KernelShared> place_shared(Module& module) {
   }
   const DataLayout& layout = module.getDataLayout();
   IRBuilder<> builder(module.getContext());
+  const auto is_dynamic = [&](GlobalVariable* variable) {
+    return variable->isDeclaration() || layout.getTypeAllocSize(variable->getValueType()) == 0;
+  };
+  const auto kernels_of = [&](GlobalVariable* variable) {
+    std::set<Function*> found;
+    for (User* user : variable->users()) {
+      if (auto* instruction = dyn_cast<Instruction>(user)) {
+        for (Function* kernel : users[instruction->getFunction()]) found.insert(kernel);
+      }
+    }
+    return found;
+  };
+  std::map<Function*, Align> starts;  // alignment of the kernel's dynamic shared memory
   for (GlobalVariable* variable : variables) {
-    const bool dynamic =
-        variable->isDeclaration() || layout.getTypeAllocSize(variable->getValueType()) == 0;
-    if (dynamic) {
+    if (!is_dynamic(variable)) continue;
+    for (Function* kernel : kernels_of(variable)) {
+      starts[kernel] = std::max({starts[kernel], variable->getAlign().valueOrOne(), Align(16)});
+    }
+  }
+  for (GlobalVariable* variable : variables) {
+    if (is_dynamic(variable)) {
       FunctionCallee start =
           module.getOrInsertFunction("emucuda_dynamic_shared", builder.getInt64Ty());
       std::map<Function*, Value*> addresses;
@@ -206,12 +223,7 @@ std::map<Function*, KernelShared> place_shared(Module& module) {
         use.set(address);
       }
     } else {
-      std::set<Function*> mine;
-      for (User* user : variable->users()) {
-        if (auto* instruction = dyn_cast<Instruction>(user)) {
-          for (Function* kernel : users[instruction->getFunction()]) mine.insert(kernel);
-        }
-      }
+      const std::set<Function*> mine = kernels_of(variable);
       uint64_t offset = 0;
       for (Function* kernel : mine) offset = std::max(offset, kernels[kernel].static_bytes);
       offset = alignTo(offset, std::max(variable->getAlign().valueOrOne(), Align(4)));
@@ -223,6 +235,9 @@ std::map<Function*, KernelShared> place_shared(Module& module) {
     }
     variable->removeDeadConstantUsers();
     if (variable->use_empty()) variable->eraseFromParent();
+  }
+  for (const auto& [kernel, start] : starts) {
+    kernels[kernel].static_bytes = alignTo(kernels[kernel].static_bytes, start);
   }
   return kernels;
 }
@@ -519,7 +534,7 @@ void register_all(Module& module, const std::map<Function*, KernelShared>& kerne
   Type* pointer = builder.getPtrTy();
   FunctionCallee add_kernel = module.getOrInsertFunction(
       "emucuda_register_kernel", builder.getVoidTy(), builder.getInt32Ty(), pointer, pointer,
-      builder.getInt64Ty(), pointer, pointer, builder.getInt32Ty());
+      builder.getInt64Ty(), pointer, pointer, pointer, builder.getInt32Ty());
   FunctionCallee add_variable = module.getOrInsertFunction(
       "emucuda_register_variable", builder.getVoidTy(), builder.getInt32Ty(), pointer, pointer,
       builder.getInt64Ty(), builder.getInt32Ty());
@@ -530,16 +545,21 @@ void register_all(Module& module, const std::map<Function*, KernelShared>& kerne
     variables.push_back(&variable);
   }
   for (const auto& [kernel, shared] : kernels) {
-    std::string where, parameters;
+    std::string where, parameters, parameter_bytes;
     if (const DISubprogram* place = kernel->getSubprogram()) {
       where = file_of(*place) + ":" + std::to_string(place->getLine());
     }
-    for (const Argument& argument : kernel->args()) parameters += argument.getName().str() + ",";
-    builder.CreateCall(add_kernel,
-                       {builder.getInt32(unit), builder.CreateGlobalStringPtr(kernel->getName()),
-                        make_thunk(*kernel), builder.getInt64(shared.static_bytes),
-                        builder.CreateGlobalStringPtr(where),
-                        builder.CreateGlobalStringPtr(parameters), builder.getInt32(narrow)});
+    for (const Argument& argument : kernel->args()) {
+      parameters += argument.getName().str() + ",";
+      Type* type = argument.hasByValAttr() ? argument.getParamByValType() : argument.getType();
+      parameter_bytes += std::to_string(module.getDataLayout().getTypeStoreSize(type)) + " ";
+    }
+    builder.CreateCall(
+        add_kernel,
+        {builder.getInt32(unit), builder.CreateGlobalStringPtr(kernel->getName()),
+         make_thunk(*kernel), builder.getInt64(shared.static_bytes),
+         builder.CreateGlobalStringPtr(where), builder.CreateGlobalStringPtr(parameters),
+         builder.CreateGlobalStringPtr(parameter_bytes), builder.getInt32(narrow)});
     kernel->setLinkage(GlobalValue::InternalLinkage);
     kernel->setComdat(nullptr);
   }

@@ -59,6 +59,7 @@ struct Kernel {
   std::string where;    // "file.cu:12"
   std::vector<std::string> parameters;
   std::vector<size_t> element_bytes;  // element size of each pointer parameter
+  std::vector<size_t> parameter_bytes;
   size_t most_dynamic = kDefaultShared;
 };
 
@@ -337,6 +338,9 @@ int launch(const void* stub, const fa::LaunchConfig& asked, void** arguments) {
     key << &kernel << ' ' << config.grid.x << ' ' << config.grid.y << ' ' << config.grid.z << ' '
         << config.block.x << ' ' << config.block.y << ' ' << config.block.z << ' '
         << config.smem_bytes;
+    for (size_t i = 0; i < kernel.parameter_bytes.size(); ++i) {
+      key << ' ' << std::string(static_cast<const char*>(arguments[i]), kernel.parameter_bytes[i]);
+    }
     if (!state().done.insert(key.str()).second) return kNoError;
   }
   auto report =
@@ -369,7 +373,7 @@ int launch(const void* stub, const fa::LaunchConfig& asked, void** arguments) {
       } catch (const KernelStop& stop) {
         error = stop.error;
         std::fflush(stdout);
-        std::fprintf(stderr, "%s\n", stop.text.c_str());
+        if (stop.error == cudaErrorAssert) std::fprintf(stderr, "%s\n", stop.text.c_str());
         const size_t place = stop.text.find(": ");
         add_hazard(stop.error == cudaErrorAssert ? "assert" : "trap", stop.text.substr(0, place),
                    nullptr, 1, {}, 0, name, stop.text);
@@ -531,7 +535,7 @@ extern "C" {
 
 void emucuda_register_kernel(int unit, const char* symbol, void (*thunk)(void**),
                              int64_t static_bytes, const char* where, const char* parameters,
-                             int narrow) {
+                             const char* parameter_bytes, int narrow) {
   const std::lock_guard lock(state().mutex);
   Kernel& kernel = state().kernels[{unit, symbol}];
   kernel.symbol = symbol;
@@ -548,6 +552,8 @@ void emucuda_register_kernel(int unit, const char* symbol, void (*thunk)(void**)
     const bool pointer = i < types.size() && types[i].find('*') != std::string::npos;
     kernel.element_bytes.push_back(pointer ? element_bytes_of(types[i]) : 0);
   }
+  std::istringstream sizes(parameter_bytes);
+  for (size_t size = 0; sizes >> size;) kernel.parameter_bytes.push_back(size);
 }
 void emucuda_register_variable(int unit, const char* symbol, void* memory, int64_t bytes,
                                int constant) {

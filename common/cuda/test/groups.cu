@@ -41,6 +41,50 @@ __global__ void tiles(int* out) {
   }
 }
 
+// The sum over any group, in shared memory.
+__device__ int sum_of(const cg::thread_group& group, int* words, int value) {
+  const unsigned rank = group.thread_rank();
+  for (unsigned half = group.size() / 2; half > 0; half /= 2) {
+    words[rank] = value;
+    group.sync();
+    if (rank < half) value += words[rank + half];
+    group.sync();
+  }
+  return value;
+}
+
+__global__ void partitions(const int* in, int* out) {  // 128 threads
+  __shared__ cg::block_tile_memory<128> memory;
+  __shared__ int words[128];
+  const auto block = cg::this_thread_block(memory);
+  const int rank = static_cast<int>(block.thread_rank());
+  const auto warp = cg::tiled_partition<32>(block);
+  const auto labeled = cg::labeled_partition(warp, rank % 5);
+  if (labeled.thread_rank() == 0) atomicAdd(out + rank % 5, static_cast<int>(labeled.size()));
+  const auto binary = cg::binary_partition(warp, rank % 4 == 0);
+  const int of_binary = cg::reduce(binary, rank, cg::plus<int>());
+  if (binary.thread_rank() == 0) atomicAdd(out + 5 + (rank % 4 == 0), of_binary);
+  const auto pair = cg::tiled_partition<64>(block);  // of warps
+  const int of_pair = cg::reduce(pair, rank, cg::plus<int>());
+  if (pair.thread_rank() == 0) out[7 + pair.meta_group_rank()] = of_pair;
+  if (pair.shfl(rank, 40) != 40 + 64 * static_cast<int>(pair.meta_group_rank()))
+    atomicAdd(out + 15, 1);
+  const int of_block = sum_of(block, words, rank);
+  if (rank == 0) out[9] = of_block;
+  block.sync();
+  const auto four = cg::tiled_partition(block, 4);
+  const int of_four = sum_of(four, words + rank - four.thread_rank(), rank);
+  if (rank == 4) out[10] = of_four;
+  if (cg::inclusive_scan(warp, 1) != warp.thread_rank() + 1) atomicAdd(out + 15, 1);
+  if (cg::exclusive_scan(warp, 2) != 2 * warp.thread_rank()) atomicAdd(out + 15, 1);
+  block.sync();
+  cg::memcpy_async(block, words, in, sizeof words);
+#ifndef WRONG
+  cg::wait(block);
+#endif
+  out[16 + rank] = words[127 - rank];  // expect read_before_wait // expect read_before_barrier
+}
+
 __global__ void rounds(int* data) {  // each block needs what all blocks wrote in the round before
   const auto grid = cg::this_grid();
   int* from = data;
@@ -84,6 +128,20 @@ int main() {
   tiles<<<1, 64>>>(ints);
   check(ints[0] == 28 && ints[63] == (56 + 63) * 4 + 7000, "tiles");
   check(ints[64] == 22, "coalesced threads");
+  int *numbers, *sums;
+  cudaMallocManaged(&numbers, 128 * sizeof(int));
+  cudaMallocManaged(&sums, 144 * sizeof(int));
+  cudaMemset(sums, 0, 144 * sizeof(int));
+  for (int i = 0; i < 128; ++i) numbers[i] = 3 * i;
+  partitions<<<1, 128>>>(numbers, sums);
+  check(sums[0] == 26 && sums[2] == 26 && sums[3] == 25, "labeled partition");
+  check(sums[6] == 32 * 62 && sums[5] == 127 * 64 - 32 * 62, "binary partition");
+  check(sums[7] == 63 * 32 && sums[8] == 127 * 64 - 63 * 32, "tiles of two warps");
+  check(sums[9] == 127 * 64 && sums[10] == 22, "any group");
+  check(sums[15] == 0, "scans");
+#ifndef WRONG
+  check(sums[16] == 381 && sums[143] == 0, "memcpy_async");
+#endif
   for (int i = 0; i < 10; ++i) ints[i] = 0;
   int* pointer = ints;
   void* arguments[] = {&pointer};
