@@ -14,15 +14,15 @@ inline int at_launch(int consumers) {
   exercise::todo("TODO(14.2): at launch, after setmaxnreg, and how many consumers fit");
 }
 
-// The producer's code needs `producer_needs` registers, not more than it has at launch. It gives up
-// what it can, by setmaxnreg_dec; the consumers share that, all alike, by setmaxnreg_inc. How many
-// has each thread of a consumer then, at most? More than 256 setmaxnreg does not give.
+// Returns how many registers each thread of a consumer can have. The producer's code needs
+// `producer_needs`, no more than it has at launch. The producer gives up all that it can by
+// setmaxnreg_dec, and the consumers share these equally by setmaxnreg_inc, up to 256 each.
 inline int claim(int consumers, int producer_needs) {
   exercise::todo("TODO(14.2): at launch, after setmaxnreg, and how many consumers fit");
 }
 
-// The consumers' code needs `consumer_needs`. How many consumers can the block have? 0: not one.
-// Here too the producer's code runs with what it has at launch, and that must be enough.
+// Returns how many consumers, whose code needs `consumer_needs`, the block can have, or 0. Here too
+// the producer's code begins with what it has at launch, and that must be enough.
 inline int most_consumers(int consumer_needs, int producer_needs) {
   exercise::todo("TODO(14.2): at launch, after setmaxnreg, and how many consumers fit");
 }

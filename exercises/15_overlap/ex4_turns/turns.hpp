@@ -14,13 +14,13 @@ namespace FA_BACKEND::ex15 {
 //
 // They issue in turns: consumer 0 its tile 0, then consumer 1 its tile 0, and so on up to the last
 // one; then consumer 0 its tile 1. No consumer begins to issue before the previous one has issued;
-// and no consumer waits for the softmax of another. Yours:
+// and no consumer waits for the softmax of another. You call:
 //
 //   barrier_sync(barrier, threads)     arrives at that named barrier, 1 to 15, and waits until
 //                                      `threads` threads have arrived there
 //   barrier_arrive(barrier, threads)   arrives, and continues
 //
-// Then the barrier is as it was at first. All lanes of a warp make these calls together.
+// An opened barrier counts from 0 again. All lanes of a warp make these calls together.
 template <class Steps>
 FA_DEVICE void consume(Steps& steps, int consumer, int consumers, int num_tiles) {
   exercise::todo("TODO(15.4): where to wait, where to arrive, and the first turn");

@@ -23,7 +23,7 @@ FA_DEVICE void hand_over(Steps& steps, int tile) {
 }
 
 // Called once by the 32 threads of the adding warp: adds tile t from the buffer at `smem` to
-// sums + t * TILE_FLOATS. Yours: bulk_reduce_add(sums, smem, bytes), tma_store_commit(),
+// sums + t * TILE_FLOATS. You call bulk_reduce_add(sums, smem, bytes), tma_store_commit(),
 // tma_store_wait_read<N>(), tma_store_wait<N>(), fence_proxy_async(), warp_sync() and both barrier
 // calls. lane_index() is the lane.
 FA_DEVICE void add_tiles(float* sums, uint32_t smem, int tiles) {

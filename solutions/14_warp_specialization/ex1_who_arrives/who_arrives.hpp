@@ -9,7 +9,7 @@ struct Cast {
                    // the bytes of its copies at full, in one call, and issues them
   int copies;      // per loader and tile
   int consumers;   // warpgroups that multiply by the tile
-  int products;    // that each of them makes with it, one after the other, each with its own
+  int products;    // of each consumer with the tile, one after the other, each followed by a
                    // wgmma_wait
   bool each_warp;  // which threads arrive for a consumer: the first thread of each of its warps;
                    // or, if false, the first thread of the warpgroup
@@ -21,9 +21,9 @@ inline int full_count(const Cast& cast) { return cast.loaders; }
 // mbarrier_init(empty, empty_count(cast)).
 inline int empty_count(const Cast& cast) { return cast.consumers * (cast.each_warp ? 4 : 1); }
 
-// Every thread of a consumer calls this after its wgmma_wait for product `product`, 0 to products -
-// 1, of each tile: do I arrive at empty now? `thread` is thread_index(): warpgroup 0 is the
-// producer, so it is 128 or more.
+// Returns whether a thread of a consumer arrives at empty now. Each of them calls this after its
+// wgmma_wait for product `product`, 0 to products - 1, of each tile. `thread` is thread_index(),
+// which is 128 or more, because warpgroup 0 is the producer.
 inline bool arrives(const Cast& cast, int thread, int product) {
   return thread % (cast.each_warp ? 32 : 128) == 0 && product == cast.products - 1;
 }

@@ -18,7 +18,7 @@ struct Ring {
 };
 
 // Called by thread 0 alone. Tile t of the map begins at row t * TILE_ROWS; tiles are 0 to num_tiles
-// - 1. Yours: mbarrier_wait(mbarrier, parity), mbarrier_arrive_expect_tx(mbarrier, bytes),
+// - 1. You call mbarrier_wait(mbarrier, parity), mbarrier_arrive_expect_tx(mbarrier, bytes),
 //             tma_load_2d(tile, map, column, row, mbarrier).
 FA_DEVICE void produce(const TensorMap& map, const Ring& ring, int num_tiles) {
   for (int tile = 0; tile < num_tiles; ++tile) {

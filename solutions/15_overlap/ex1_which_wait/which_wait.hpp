@@ -15,8 +15,8 @@ struct Step {
 using Program = std::vector<Step>;
 
 // The program continues with wgmma_wait<N>, and then ordinary instructions read all that its wgmma
-// have added to `result`; there is at least one such wgmma. The largest N that is right: whatever
-// else may stay in flight does. -1: no N is.
+// have added to `result`. There is at least one such wgmma. Returns the largest N that is right, so
+// that all groups that may stay in flight do, or -1 if no N is right.
 inline int groups_that_may_fly(const Program& program, char result) {
   bool open = false;  // a wgmma into `result` since the last commit: no wait waits for it
   int newer = -1;     // groups committed after the last one with such a wgmma

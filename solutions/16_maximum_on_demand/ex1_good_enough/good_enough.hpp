@@ -7,9 +7,9 @@
 
 namespace FA_BACKEND::ex16 {
 
-// All 32 lanes of a warp call it. sum[0], sum[1]: this lane's weights of a tile, added up in either
-// of its two rows; 0 or more, Inf or NaN. Returns whether the warp recomputes the tile: the same in
-// all lanes.
+// All 32 lanes of a warp call it. sum[0] and sum[1] are the sums of this lane's weights of a tile
+// in its two rows: 0 or more, Inf or NaN. Returns whether the warp recomputes the tile, which is
+// the same in all lanes.
 FA_DEVICE bool again(const float (&sum)[2]) {
   constexpr float LIMIT = 0x1p50f;
   return warp_any(!(sum[0] + sum[1] < LIMIT));
