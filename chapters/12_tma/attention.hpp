@@ -222,7 +222,7 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
 
   // [anchor: main_loop]
   for (int kv_tile = 0; kv_tile < num_kv_tiles; ++kv_tile) {
-    // All warps have read the last tile's K and V, so this V and the next K may overwrite them.
+    // All warps have read the previous tile's K and V, so this V and the next K may overwrite them.
     const bool arrives = !breaks.has(fa::DIVERGENT_BARRIER) || warp_index() == 0;
     if (!breaks.has(fa::MISSING_BARRIER) && arrives) block_sync();
     if (warp_index() == 0 && elect_one()) {
