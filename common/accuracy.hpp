@@ -46,7 +46,9 @@ Accuracy accuracy_of(const Problem& asked, const Problem& rounded, std::span<con
 
 // Returns the verdict on a kernel that rounds its inputs. O and LSE must be as close to the exact
 // answer for `rounded` as rounding P and O allows (check_output). The distance of O to the answer
-// for `asked` must be at most that bound plus twice the expected error.
+// for `asked` must be at most that bound plus twice the expected error. If only the second fails,
+// the verdict is INCONCLUSIVE: the kernel is right, but the input's rounding errors are not
+// independent.
 Verdict check_rounding(const Tensors& asked, const Problem& rounded, uint64_t seed);
 
 }  // namespace fa

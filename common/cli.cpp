@@ -109,6 +109,8 @@ void Cli::positional(const std::string& name, std::string& target, const std::st
   impl_->app->add_option(name, target, help)->required()->type_name("");
 }
 
+void Cli::unlist(const std::string& option) { impl_->app->get_option(option)->group(""); }
+
 bool Cli::given(const std::string& option) const { return impl_->app->count(option) > 0; }
 
 std::string Cli::parse(int argc, char** argv) {

@@ -45,6 +45,8 @@ class Cli {
   void real(const std::string& option, double& target, const std::string& help);
   void flag(const std::string& option, bool& target, const std::string& help);
   void positional(const std::string& name, std::string& target, const std::string& help);
+  // Leaves an option out of --help, because the program takes it only to say that it is elsewhere.
+  void unlist(const std::string& option);
 
   // True if the user gave the option.
   bool given(const std::string& option) const;

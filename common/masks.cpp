@@ -120,6 +120,11 @@ void refuse_option(const char* option, uint32_t feature) {
                    (in_02 ? ", and in fp32 chapter 02" : ""));
 }
 
+constexpr std::pair<uint32_t, const char*> MASK_OPTIONS[] = {
+    {CAUSAL, "--causal"},       {WINDOW, "--window"},       {KV_HEADS, "--kv-heads"},
+    {PACKED, "--cu-seqlens-q"}, {PACKED, "--cu-seqlens-k"}, {SOFTCAP, "--softcap"},
+    {ALIBI, "--alibi"}};
+
 void MaskOptions::declare(Cli& cli, uint32_t features, bool refusing) {
   cli_ = &cli;
   features_ = features;
@@ -144,16 +149,19 @@ void MaskOptions::declare(Cli& cli, uint32_t features, bool refusing) {
   if (knows(ALIBI)) {
     cli.flag("--alibi", alibi_, "scores fall by 2^(-8 (h + 1) / H) for each key of distance");
   }
+  for (const auto& [feature, option] : MASK_OPTIONS) {
+    if (lacks(feature)) cli.unlist(option);
+  }
+}
+
+// True if the chapter only refuses this feature's option, by name.
+bool MaskOptions::lacks(uint32_t feature) const {
+  return (feature == CAUSAL || refusing_) && (features_ & feature) == 0;
 }
 
 void MaskOptions::check() const {
-  constexpr std::pair<uint32_t, const char*> OPTIONS[] = {
-      {CAUSAL, "--causal"},       {WINDOW, "--window"},       {KV_HEADS, "--kv-heads"},
-      {PACKED, "--cu-seqlens-q"}, {PACKED, "--cu-seqlens-k"}, {SOFTCAP, "--softcap"},
-      {ALIBI, "--alibi"}};
-  for (const auto& [feature, option] : OPTIONS) {
-    if (feature != CAUSAL && !refusing_) return;  // an option of this name is the chapter's own
-    if ((features_ & feature) == 0 && cli_->given(option)) refuse_option(option, feature);
+  for (const auto& [feature, option] : MASK_OPTIONS) {
+    if (cli_->given(option) && lacks(feature)) refuse_option(option, feature);
   }
 }
 

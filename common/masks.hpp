@@ -56,8 +56,8 @@ void add_masks(nlohmann::json& report, const Problem& problem);
 // The command line's options for masks and shared heads.
 class MaskOptions {
  public:
-  // Declares the options of `features`. With `refusing` also the others, which check() then refuses
-  // with a sentence that names the chapter that has them.
+  // Declares the options of `features`. With `refusing` also the others, which --help does not list
+  // and check() refuses with a sentence that names the chapter that has them.
   void declare(Cli& cli, uint32_t features, bool refusing);
   void check() const;
   // Sets the masks of a problem that has its shape. Sets `group` too if the problem has no values,
@@ -66,6 +66,7 @@ class MaskOptions {
 
  private:
   bool given(uint32_t feature, const char* option) const;
+  bool lacks(uint32_t feature) const;
 
   const Cli* cli_ = nullptr;
   uint32_t features_ = 0;

@@ -147,13 +147,15 @@ void Arguments::declare(const std::function<void(Cli&)>& own) {
     cli_.input_file("--do", files["--do"], "dO, the gradient of the loss by O, likewise");
   }
   for (const Output& output : OUTPUTS) {
-    if (program.passes & output.pass)
-      cli_.output_file(output.option, files[output.option], output.about);
+    if ((program.passes & output.pass) == 0) continue;
+    cli_.output_file(output.option, files[output.option], output.about);
+    if (!has(program, output)) cli_.unlist(output.option);
   }
   masks.declare(cli_, program.features, program.has_device);
   if (program.has_device || (program.features & STRIDES)) {
     cli_.choice("--layout", layout, {"bhld", "blhd"},
                 "of Q, K, V and O in the kernel's memory [bhld]");
+    if ((program.features & STRIDES) == 0) cli_.unlist("--layout");
   }
   cli_.real("--scale", scale, "of the scores [1/sqrt(D)]");
   cli_.real("--input-scale", input_scale, "multiplies Q: sharper softmax [1]");

@@ -132,6 +132,14 @@ TEST_CASE("sharp softmax: scores in the hundreds are finite, and right for the r
   }
 }
 
+TEST_CASE("keys in one direction, whose errors add up: inconclusive, because the kernel is right") {
+  Problem problem = random_problem({1, 1, 64, 256, 64}, Dtype::bf16, 1);
+  make_ramp(problem, 2);
+  const Verdict result = verdict(problem);
+  CHECK(!result.passed);
+  CHECK((*result.report)["inconclusive"]);
+  CHECK_MESSAGE(result.text.starts_with("INCONCLUSIVE: "), result.text);
+}
 TEST_CASE("all scores alike: sums of a tile are as large as they get") {
   Problem problem = random_problem({1, 1, 64, 1000, 128}, Dtype::bf16, 8);
   std::fill(problem.q.begin(), problem.q.end(), 0.0f);

@@ -228,6 +228,22 @@ class FrontEnds(unittest.TestCase):
 
         self.for_each_output(check)
 
+    def test_help_lists_the_options_that_are_taken(self):
+        """The options of chapter 09's masks: a program lists and takes one, or refuses it by name."""
+        options = {"--causal": "", "--window": "1,1", "--kv-heads": "1", "--softcap": "3", "--alibi": "",
+                   "--cu-seqlens-q": "0,16", "--layout": "blhd", "--lse": "x.npy"}
+        taken = {"ch03_basic_kernel": [], "ch09_masks_and_shapes": list(options),
+                 "ch16_maximum_on_demand": ["--causal", "--window", "--kv-heads", "--cu-seqlens-q",
+                                            "--layout", "--lse"]}
+        for program, listed in taken.items():
+            help_text = self.run_program(f"{program} --help").stdout
+            self.assertEqual([one for one in options if re.search(rf"{one}\b", help_text)],
+                             [one for one in options if one in listed], program)
+            for option, value in options.items():
+                if option not in listed:
+                    self.refused(f"{option}: not in this chapter; chapter 09 has it",
+                                 f"{program} {KERNEL} {option} {value}")
+
     def test_estimates(self):
         """The counters that no hardware has confirmed, in the text and in the JSON."""
         for program, expected in (("ch04_swizzling", set()), ("ch12_tma", {"mbarrier_operations"}),

@@ -94,6 +94,8 @@ void Cli::positional(const std::string& name, std::string& target, const std::st
   impl_->positionals.emplace_back(name, &target);
 }
 
+void Cli::unlist(const std::string&) {}  // there is no --help here
+
 bool Cli::given(const std::string& option) const {
   const auto found = impl_->options.find(option);
   return found != impl_->options.end() && found->second.count > 0;
