@@ -141,9 +141,8 @@ Verdict check_rounding(const Tensors& asked, const Problem& rounded, uint64_t se
   }
   verdict.passed = verdict.passed && as_expected;
   (*verdict.report)["passed"] = verdict.passed;
-  (*verdict.report)["inconclusive"] =
-      (*verdict.report)["inconclusive"].get<bool>() || !accuracy.conclusive() ||
-      (kernel_is_right && !as_expected);
+  (*verdict.report)["inconclusive"] = (*verdict.report)["inconclusive"].get<bool>() ||
+                                      !accuracy.conclusive() || (kernel_is_right && !as_expected);
   (*verdict.report)["score_error"] = json_number(accuracy.score_error);
   (*verdict.report)["rmse"] = json_number(accuracy.rmse);
   (*verdict.report)["rmse_expected"] = json_number(accuracy.rmse_expected);
