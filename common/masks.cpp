@@ -161,7 +161,7 @@ bool MaskOptions::lacks(uint32_t feature) const {
 
 void MaskOptions::check() const {
   for (const auto& [feature, option] : MASK_OPTIONS) {
-    if (cli_->given(option) && lacks(feature)) refuse_option(option, feature);
+    if (lacks(feature) && cli_->given(option)) refuse_option(option, feature);
   }
 }
 
