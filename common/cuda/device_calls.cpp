@@ -596,6 +596,13 @@ int emucuda_vprintf(const char* text, const char* arguments, PLACE) {
 void emucuda_division_by_zero(PLACE) {
   lanes::report(fa::simt::HazardKind::kDivisionByZero, "divides an integer by zero", SITE);
 }
+void emucuda_outside_array(int64_t from, int64_t bytes, int64_t size, int writes, PLACE) {
+  lanes::report(fa::simt::HazardKind::kOutOfBounds,
+                std::string(writes ? "writes " : "reads ") + std::to_string(bytes) +
+                    " bytes at byte " + std::to_string(from) + " of a local array of " +
+                    std::to_string(size) + " bytes",
+                SITE);
+}
 // The launch ends, with the error that the driver would return.
 void emucuda_trap(PLACE) {
   const Thread& thread = current_thread();

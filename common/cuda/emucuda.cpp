@@ -100,6 +100,8 @@ const std::map<std::string, KindInfo> kKinds = {
      {"memcheck", "build the descriptor from the tile's address, strides and swizzle"}},
     {"assert", {"memcheck", "the program's own assertion failed"}},
     {"trap", {"memcheck", "the kernel stopped itself"}},
+    {"stack_overflow",
+     {"memcheck", "use smaller local arrays, or shared memory, or a recursion that ends"}},
     {"barrier_divergence",
      {"synccheck",
       "let all threads that the barrier or the mask names reach it, at the same place"}},
@@ -219,6 +221,17 @@ std::vector<std::string> join(std::vector<std::string> a, const std::vector<std:
 
 const char* const kAlignas = "-DEMUCUDA_ALIGNAS";  // see include/cuda_runtime.h
 
+// The names in a linker's "undefined reference to `main'".
+std::set<std::string> undefined_names(const std::string& messages) {
+  const std::string before = "undefined reference to `";
+  std::set<std::string> names;
+  for (size_t at = messages.find(before); at != std::string::npos; at = messages.find(before, at)) {
+    at += before.size();
+    names.insert(messages.substr(at, messages.find('\'', at) - at));
+  }
+  return names;
+}
+
 // Returns the program, or "" after the compiler's messages have been printed.
 fs::path compile(Options options, const fs::path& directory) {
   const std::string clang = program_on_path({"clang++-19"});
@@ -262,6 +275,7 @@ fs::path compile(Options options, const fs::path& directory) {
     Passes passes{file, {}, {}};
     passes.device =
         start(join(common, {"--cuda-device-only", "--cuda-feature=+ptx83", "-O2", "-g1",
+                            "-fno-finite-loops",  // a loop that never ends stays
                             "-fno-discard-value-names", "-Xclang", "-disable-llvm-passes",
                             "-emit-llvm", "-c", file, "-o", part(i, ".device.bc")}),
               part(i, ".device.txt"));
@@ -318,7 +332,13 @@ fs::path compile(Options options, const fs::path& directory) {
   link = join(link, {library, "-Wl,-rpath," + home().string(), "-lm", "-lpthread"});
   const std::string messages = (directory / "link.txt").string();
   if (finish(start(link, messages)) != 0) {
-    std::cerr << read_file(messages) << "error: the program does not link\n";
+    const std::string text = read_file(messages);
+    const std::set<std::string> missing = undefined_names(text);
+    if (missing.empty()) std::cerr << text << "error: the program does not link\n";
+    for (const std::string& name : missing) {
+      std::cerr << "error: " << name << " is not defined in " << options.files[0]
+                << (options.files.size() > 1 ? " or another file of the command" : "") << "\n";
+    }
     return "";
   }
   return directory / "program";
@@ -538,6 +558,7 @@ Options parse(int argc, char** argv) {
       throw UsageError(argument + ": no such option (emucuda --help lists them)");
     } else {
       if (!fs::exists(argument)) throw UsageError(argument + ": no such file");
+      if (fs::is_directory(argument)) throw UsageError(argument + ": is a directory");
       options.files.push_back(argument);
     }
   }

@@ -16,6 +16,7 @@
 
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/Bitcode/BitcodeWriter.h>
+#include <llvm/Demangle/Demangle.h>
 #include <llvm/IR/AttributeMask.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/DebugInfo.h>
@@ -317,8 +318,47 @@ class Rewriter {
   }
   uint64_t bytes_of(Type* type) const { return module_.getDataLayout().getTypeStoreSize(type); }
 
+  // Returns a pointer that is safe to access: the same one, or, where it leaves its array, a spare
+  // place. Then the library reports the access.
+  Value* within_array(Instruction& at, Value* pointer, Type* type, bool writes) {
+    Value* outside = outside_array(at, pointer, builder_.getInt64(bytes_of(type)), writes);
+    if (outside == nullptr) return pointer;
+    return builder_.CreateSelect(outside, calls_.slot(at, type), pointer);
+  }
+  // True, at run time, if the bytes are not all in the local array that the pointer points into.
+  // nullptr: they are, or nobody knows the array.
+  Value* outside_array(Instruction& at, Value* pointer, Value* bytes, bool writes) {
+    auto* array = dyn_cast<AllocaInst>(getUnderlyingObject(pointer, 32));
+    const DataLayout& layout = module_.getDataLayout();
+    const auto size = array == nullptr ? std::nullopt : array->getAllocationSize(layout);
+    if (!size || size->isScalable()) return nullptr;
+    const uint64_t all = size->getFixedValue();
+    APInt offset(layout.getIndexTypeSizeInBits(pointer->getType()), 0);
+    const auto* known = dyn_cast<ConstantInt>(bytes);
+    if (known != nullptr &&
+        pointer->stripAndAccumulateConstantOffsets(layout, offset, true) == array &&
+        offset.isNonNegative() && offset.getZExtValue() + known->getZExtValue() <= all)
+      return nullptr;
+    begin(at);
+    Type* number = builder_.getInt64Ty();
+    Value* from = builder_.CreateSub(builder_.CreatePtrToInt(pointer, number),
+                                     builder_.CreatePtrToInt(array, number));
+    Value* outside = builder_.CreateICmpUGT(from, builder_.getInt64(all));
+    Value* room = builder_.CreateSub(builder_.getInt64(all), from);
+    outside = builder_.CreateOr(outside, builder_.CreateICmpUGT(bytes, room));
+    Instruction* then = SplitBlockAndInsertIfThen(outside, &at, false);
+    builder_.SetInsertPoint(then);
+    calls_.call(builder_, "emucuda_outside_array", builder_.getVoidTy(),
+                {from, bytes, builder_.getInt64(all), builder_.getInt32(writes)}, at);
+    begin(at);
+    return outside;
+  }
+
   void rewrite_load(LoadInst& load) {
-    if (is_private(load.getPointerOperand())) return;
+    if (is_private(load.getPointerOperand())) {
+      load.setOperand(0, within_array(load, load.getPointerOperand(), load.getType(), false));
+      return;
+    }
     begin(load);
     replace(load, load_from(load, load.getPointerOperand(), load.getType(), load.getAlign(),
                             load.isAtomic() || load.isVolatile(), load.getOrdering()));
@@ -338,7 +378,11 @@ class Rewriter {
   }
 
   void rewrite_store(StoreInst& store) {
-    if (is_private(store.getPointerOperand())) return;
+    if (is_private(store.getPointerOperand())) {
+      Type* type = store.getValueOperand()->getType();
+      store.setOperand(1, within_array(store, store.getPointerOperand(), type, true));
+      return;
+    }
     begin(store);
     const bool atomic = store.isAtomic() || store.isVolatile();
     Value* value = store.getValueOperand();
@@ -457,7 +501,7 @@ class Rewriter {
     if (name.starts_with("emucuda_")) return to_library(call, name.str());
     if (exported_.count("emucuda_" + name.str())) return to_library(call, "emucuda_" + name.str());
     if (name.starts_with("__nv_") && exported_.count(name.str())) return;
-    calls_.unsupported(name.str(), call);
+    calls_.unsupported(demangle(name) + ", which this file does not define,", call);
   }
 
   void to_library(CallInst& call, const std::string& name) {
@@ -469,8 +513,19 @@ class Rewriter {
 
   void rewrite_memory(MemIntrinsic& memory) {
     auto* transfer = dyn_cast<MemTransferInst>(&memory);
-    if (is_private(memory.getDest()) && (transfer == nullptr || is_private(transfer->getSource())))
+    if (is_private(memory.getDest()) &&
+        (transfer == nullptr || is_private(transfer->getSource()))) {
+      Value* none = ConstantInt::get(memory.getLength()->getType(), 0);
+      const auto check = [&](Value* pointer, bool writes) {
+        begin(memory);
+        Value* bytes = builder_.CreateZExtOrTrunc(memory.getLength(), builder_.getInt64Ty());
+        if (Value* outside = outside_array(memory, pointer, bytes, writes))
+          memory.setLength(builder_.CreateSelect(outside, none, memory.getLength()));
+      };
+      check(memory.getDest(), true);
+      if (transfer != nullptr) check(transfer->getSource(), false);
       return;
+    }
     narrow_ = true;
     const auto align = [&](MaybeAlign a) {
       return builder_.getInt32(static_cast<unsigned>(a.valueOrOne().value()));
@@ -595,6 +650,7 @@ void let_exceptions_pass(Module& module) {
     if (!function.isIntrinsic()) {
       function.removeFnAttrs(wrong);
       function.setUWTableKind(UWTableKind::Async);
+      function.addFnAttr("probe-stack", "inline-asm");  // large arrays reach the stack's guard
       function.setCallingConv(CallingConv::C);
     }
     for (Instruction& instruction : instructions(function)) {

@@ -46,6 +46,8 @@ constexpr int kNoError = 0, kInvalidValue = 1, kOutOfMemory = 2, kInvalidConfigu
               kInvalidSymbol = 13, kInvalidFunction = 98, kInvalidDevice = 101,
               kInvalidHandle = 400, kIllegalAddress = 700, kTimeout = 702;
 constexpr size_t kDefaultShared = 48 * 1024, kMostShared = 227 * 1024;
+constexpr int64_t kMostBlocks = int64_t{1} << 27;  // of a grid; a GPU's limit is 2^31 - 1
+constexpr size_t kMemory = size_t{80} << 30;       // of the card
 
 // Each file of the command is a program of its own to the card: two of them may have a kernel or a
 // variable of the same name. The file's number, then the name as the linker has it.
@@ -100,12 +102,14 @@ struct State {
   std::vector<std::unique_ptr<fa::simt::RegisteredBuffer>> globals;
   std::vector<std::pair<uint64_t, uint64_t>> constants;  // [begin, end)
   int allocations = 0;
-  int64_t changes = 0;  // number of launches and copies so far, each of which may change a buffer
+  size_t allocated = 0;  // bytes of the buffers that cudaMalloc made
+  int64_t changes = 0;   // number of launches and copies so far, each of which may change a buffer
   int last_error = 0, sticky_error = 0;
   std::vector<KernelReport> reports;
   std::map<std::string, ordered_json> hazards;  // by kind and place
   std::string running;                          // kernel, for a crash's report
-  std::set<std::string> done;                   // EMUCUDA_ONCE
+  std::set<std::string> done;                   // EMUCUDA_ONCE: launches that need no repetition
+  bool repeats = false;                         // the last launch was one of `done`
   bool profile = std::getenv("EMUCUDA_PROFILE") != nullptr;
   bool once = std::getenv("EMUCUDA_ONCE") != nullptr;
   uint64_t seed = std::getenv("EMUCUDA_SEED") != nullptr
@@ -233,21 +237,38 @@ void name_buffer(Buffer& buffer, const std::string& name, size_t element_bytes) 
                                                                    name, element_bytes);
 }
 
+// Bytes that this machine can give: an eighth of its memory is left to others.
+size_t free_memory() {
+  std::ifstream info("/proc/meminfo");
+  size_t total = 0, free = kMemory;
+  for (std::string name, line; info >> name && std::getline(info, line);) {
+    const size_t bytes = std::strtoull(line.c_str(), nullptr, 10) * 1024;
+    if (name == "MemTotal:") total = bytes;
+    if (name == "MemAvailable:") free = bytes;
+  }
+  return free - std::min(free, total / 8);
+}
+
 int allocate(void** pointer, size_t bytes) {
   if (pointer == nullptr) return fail(kInvalidValue);
   if (sticky() != 0) return fail(sticky());
   const std::lock_guard lock(state().mutex);
   *pointer = nullptr;
   if (bytes == 0) return kNoError;
-  constexpr size_t kMost = size_t{80} << 30;
   Buffer buffer;
   try {
-    if (bytes > kMost) throw std::bad_alloc();
+    if (bytes > kMemory - std::min(kMemory, state().allocated)) throw std::bad_alloc();
+    if (bytes > (size_t{1} << 28) && bytes > free_memory()) {
+      std::fprintf(stderr, "emucuda: cudaMalloc of %zu bytes fails: this machine has %zu free\n",
+                   bytes, free_memory());
+      throw std::bad_alloc();
+    }
     buffer.memory = fa::simt::allocate_buffer(bytes);
   } catch (const std::bad_alloc&) {
     return fail(kOutOfMemory);
   }
   buffer.bytes = bytes;
+  state().allocated += bytes;
   // A GPU leaves what was there before; NaN shows that nothing has been written.
   std::memset(buffer.memory, 0xff, bytes);
   const std::string name = "allocation_" + std::to_string(++state().allocations);
@@ -263,7 +284,10 @@ int release(void* pointer) {
   const auto found = state().buffers.find(number(pointer));
   if (found == state().buffers.end()) return fail(kInvalidValue);
   found->second.registered = nullptr;
-  if (found->second.owned) fa::simt::free_buffer(found->second.memory, found->second.bytes);
+  if (found->second.owned) {
+    fa::simt::free_buffer(found->second.memory, found->second.bytes);
+    state().allocated -= found->second.bytes;
+  }
   state().buffers.erase(found);
   return kNoError;
 }
@@ -333,6 +357,13 @@ int launch(const void* stub, const fa::LaunchConfig& asked, void** arguments) {
   config.smem_bytes += kernel.static_bytes;
 
   const std::string name = short_name(kernel.symbol);
+  const int64_t blocks = int64_t{config.grid.x} * config.grid.y * config.grid.z;
+  if (blocks > kMostBlocks) {
+    std::fprintf(stderr, "error: %s: kernel %s has %lld blocks; the emulator runs up to %lld\n",
+                 kernel.where.c_str(), name.c_str(), static_cast<long long>(blocks),
+                 static_cast<long long>(kMostBlocks));
+    return fail(kInvalidConfiguration);
+  }
   if (state().once) {
     std::ostringstream key;
     key << &kernel << ' ' << config.grid.x << ' ' << config.grid.y << ' ' << config.grid.z << ' '
@@ -341,7 +372,15 @@ int launch(const void* stub, const fa::LaunchConfig& asked, void** arguments) {
     for (size_t i = 0; i < kernel.parameter_bytes.size(); ++i) {
       key << ' ' << std::string(static_cast<const char*>(arguments[i]), kernel.parameter_bytes[i]);
     }
-    if (!state().done.insert(key.str()).second) return kNoError;
+    // A loop that measures repeats launches. What is new after a repetition is another part of the
+    // program, and its launches are all new.
+    if (state().done.count(key.str()) != 0) {
+      state().repeats = true;
+      return kNoError;
+    }
+    if (state().repeats) state().done.clear();
+    state().repeats = false;
+    state().done.insert(key.str());
   }
   auto report =
       std::find_if(state().reports.begin(), state().reports.end(), [&](const KernelReport& r) {
@@ -380,9 +419,11 @@ int launch(const void* stub, const fa::LaunchConfig& asked, void** arguments) {
       } catch (const fa::InputError&) {
         throw;  // no GPU accepts such a launch
       } catch (const std::runtime_error& stop) {
-        error = kTimeout;
-        add_hazard("deadlock", kernel.where, nullptr, 1, {}, 0, name,
-                   kernel.where + ": deadlock: in kernel " + name + ", " + stop.what());
+        const bool stack = std::strncmp(stop.what(), "local arrays", 12) == 0;  // Block's words
+        const std::string kind = stack ? "stack_overflow" : "deadlock";
+        error = stack ? cudaErrorLaunchFailure : kTimeout;
+        add_hazard(kind, kernel.where, nullptr, 1, {}, 0, name,
+                   kernel.where + ": " + kind + ": in kernel " + name + ", " + stop.what());
       }
     });
     ++report->launches;
@@ -487,7 +528,15 @@ struct Start {
   Start() {
     fa::simt::paths_as_given = true;
     std::atexit([] { write_report(""); });
-    for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE}) ::signal(signal, on_signal);
+    static char stack_of_signals[64 * 1024];  // the program's own may have overflowed
+    stack_t stack = {};
+    stack.ss_sp = stack_of_signals;
+    stack.ss_size = sizeof stack_of_signals;
+    sigaltstack(&stack, nullptr);
+    struct sigaction action = {};
+    action.sa_handler = on_signal;
+    action.sa_flags = SA_ONSTACK | SA_NODEFER;  // a kernel may have destroyed its thread's stack
+    for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE}) sigaction(signal, &action, nullptr);
   }
 } start;
 
@@ -706,8 +755,9 @@ int cudaMemsetAsync(void* to, int value, size_t bytes, void*) {
   return cudaMemset(to, value, bytes);
 }
 int cudaMemGetInfo(size_t* free, size_t* total) {
-  *total = size_t{80} << 30;
-  *free = *total - (size_t{1} << 30);
+  const std::lock_guard lock(state().mutex);
+  *total = kMemory;
+  *free = kMemory - std::min(kMemory, state().allocated + (size_t{1} << 30));
   return kNoError;
 }
 int cudaMemPrefetchAsync(const void*, size_t, int, void*) { return kNoError; }
@@ -865,7 +915,7 @@ int cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   if (device != 0) return fail(kInvalidDevice);
   cudaDeviceProp all = {};
   std::strcpy(all.name, "emucuda (an H200's limits)");
-  all.totalGlobalMem = size_t{80} << 30;
+  all.totalGlobalMem = kMemory;
   all.sharedMemPerBlock = kDefaultShared;
   all.regsPerBlock = all.regsPerMultiprocessor = 65536;
   all.warpSize = 32;

@@ -132,12 +132,19 @@ def check_usage(program, file):
     for options, sentence in ((["--tool", "x"], "expected memcheck, racecheck"),
                               (["--schedule-seed", "x"], "expected a number"),
                               (["--device", "gpu"], "--device gpu: there is no"),
-                              (["missing.cu"], "missing.cu: no such file"), (["--what"], "no such option")):
+                              (["missing.cu"], "missing.cu: no such file"), (["--what"], "no such option"),
+                              ([str(HERE)], "is a directory")):
         if options == ["--device", "gpu"] and pathlib.Path("/dev/nvidiactl").exists():
             continue
         status, output, report = emucuda(program, file, *options)
         if status != 2 or report is not None or not re.fullmatch(rf"error: .*{re.escape(sentence)}.*\n", output):
             return f"{options}: exit status {status}\n{output}"
+    with tempfile.TemporaryDirectory() as directory:
+        empty = pathlib.Path(directory) / "empty.cu"
+        empty.touch()
+        status, output, report = emucuda(program, empty)
+        if status != 2 or report is not None or output != f"error: main is not defined in {empty}\n":
+            return f"an empty file: exit status {status}\n{output}"
     return None
 
 

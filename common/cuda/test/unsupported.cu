@@ -5,4 +5,9 @@ __global__ void reads_parameter(unsigned* out) {
   *out = value;
 }
 
+__device__ int elsewhere(int);
+__global__ void calls_elsewhere(int* out) {
+  *out = elsewhere(1);  // unsupported elsewhere(int),
+}
+
 int main() { return 0; }
