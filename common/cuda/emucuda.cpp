@@ -312,6 +312,8 @@ fs::path compile(Options options, const fs::path& directory) {
                              part(i, ".bc"), "--library", library, "--system", include.string(),
                              "--system", "/usr/", "--unit", std::to_string(i)},
                             ""));
+      if (status > 128)
+        std::cerr << "error: emucuda_retarget stopped with signal " << status - 128 << "\n";
     }
     if (status == 0) {
       status = finish(start(

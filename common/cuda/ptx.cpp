@@ -325,6 +325,10 @@ class Translator {
     for (const StringRef part : llvm::split(head, '.')) statement.name.push_back(part.str());
     statement.operands = split_list(tail, ',');
     const std::string& name = statement.name[0];
+    static const char* const kAlone[] = {"cp", "wgmma", "bar", "barrier", "membar", "fence"};
+    if (statement.name.size() < 2 || is_contained(statement.name, "") ||
+        (statement.operands.empty() && !is_contained(kAlone, name)))
+      return false;
     if (name == "mov") return move(statement);
     if (name == "cvta") return convert_address(statement);
     if (name == "cvt") return convert(statement);
@@ -718,6 +722,7 @@ class Translator {
       if (operands.size() < 2 || statement.name[1] == "reduce" || statement.has("im2col"))
         return false;
       const std::string& tensor = operands[loads ? 1 : 0];  // "[map, {x, y}]"
+      if (tensor.size() < 2) return false;
       const std::vector<std::string> parts =
           split_list(StringRef(tensor).drop_front().drop_back(), ',');
       if (parts.size() != 2) return false;
@@ -741,7 +746,8 @@ class Translator {
     if (operands.size() > 3 && operands[3][0] == '[') {
       Value *to = shared_address(operands[0]), *from = address(operands[1]),
             *barrier = shared_address(operands[3]);
-      if (to == nullptr || from == nullptr || barrier == nullptr || statement.name[3] == "global")
+      if (to == nullptr || from == nullptr || barrier == nullptr ||
+          (statement.name.size() > 3 && statement.name[3] == "global"))
         return false;
       return call("emucuda_bulk_load", {to, as(from, builder_.getPtrTy()), bytes, barrier}), true;
     }

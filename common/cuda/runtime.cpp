@@ -3,7 +3,8 @@
 //
 // Environment, set by the program emucuda: EMUCUDA_REPORT (the file for the report, as JSON),
 // EMUCUDA_PROFILE=1, EMUCUDA_SEED=N, EMUCUDA_ONCE=1 (each kernel runs only the first time that it
-// is launched with the same grid, block and arguments).
+// is launched with the same grid, block and arguments). Tests set EMUCUDA_LOOP_MS=N (how long a
+// thread may compute without an instruction of the emulator).
 
 #include "common/cuda/runtime.hpp"
 
@@ -34,6 +35,7 @@
 #include "common/simt/block.hpp"
 #include "common/simt/device.hpp"
 #include "common/simt/hazard_log.hpp"
+#include "common/simt/overflow.hpp"
 #include "common/simt/simt.hpp"
 
 namespace emucuda {
@@ -527,6 +529,8 @@ void on_signal(int signal) {
 struct Start {
   Start() {
     fa::simt::paths_as_given = true;
+    if (const char* ms = std::getenv("EMUCUDA_LOOP_MS"))
+      fa::simt::loop_limit_ms = std::max(1, std::atoi(ms));
     std::atexit([] { write_report(""); });
     static char stack_of_signals[64 * 1024];  // the program's own may have overflowed
     stack_t stack = {};

@@ -7,6 +7,7 @@ A file is right as it is: exit status 0, no hazard. With -D WRONG each line with
 usage: test_cuda_files.py EMUCUDA [NAME...]
 """
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -22,7 +23,8 @@ def emucuda(program, file, *options):
     with tempfile.TemporaryDirectory() as directory:
         report = pathlib.Path(directory) / "report.json"
         done = subprocess.run([program, str(file), "--json", str(report), *options], encoding="utf-8",
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=240,
+                              env={**os.environ, "EMUCUDA_LOOP_MS": "500"})
         found = json.loads(report.read_text(encoding="utf-8")) if report.exists() else None
         return done.returncode, done.stdout, found
 

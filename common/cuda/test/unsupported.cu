@@ -5,6 +5,12 @@ __global__ void reads_parameter(unsigned* out) {
   *out = value;
 }
 
+__global__ void incomplete() {
+  asm volatile("mbarrier;");                     // unsupported mbarrier
+  asm volatile("createpolicy.fractional.b64;");  // unsupported createpolicy
+  asm volatile("selp..;");                       // unsupported selp
+  asm volatile("" ::: "memory");
+}
 __device__ int elsewhere(int);
 __global__ void calls_elsewhere(int* out) {
   *out = elsewhere(1);  // unsupported elsewhere(int),
