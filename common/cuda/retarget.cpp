@@ -326,7 +326,7 @@ class Rewriter {
     return builder_.CreateSelect(outside, calls_.slot(at, type), pointer);
   }
   // True, at run time, if the bytes are not all in the local array that the pointer points into.
-  // nullptr: they are, or nobody knows the array.
+  // nullptr: they are, or the array is not known.
   Value* outside_array(Instruction& at, Value* pointer, Value* bytes, bool writes) {
     auto* array = dyn_cast<AllocaInst>(getUnderlyingObject(pointer, 32));
     const DataLayout& layout = module_.getDataLayout();
