@@ -110,8 +110,7 @@ struct State {
   std::vector<KernelReport> reports;
   std::map<std::string, ordered_json> hazards;  // by kind and place
   std::string running;                          // kernel, for a crash's report
-  std::set<std::string> done;                   // EMUCUDA_ONCE: launches that need no repetition
-  bool repeats = false;                         // the last launch was one of `done`
+  std::set<std::string> done;                   // EMUCUDA_ONCE
   bool profile = std::getenv("EMUCUDA_PROFILE") != nullptr;
   bool once = std::getenv("EMUCUDA_ONCE") != nullptr;
   uint64_t seed = std::getenv("EMUCUDA_SEED") != nullptr
@@ -374,15 +373,7 @@ int launch(const void* stub, const fa::LaunchConfig& asked, void** arguments) {
     for (size_t i = 0; i < kernel.parameter_bytes.size(); ++i) {
       key << ' ' << std::string(static_cast<const char*>(arguments[i]), kernel.parameter_bytes[i]);
     }
-    // A loop that measures repeats launches. What is new after a repetition is another part of the
-    // program, and its launches are all new.
-    if (state().done.count(key.str()) != 0) {
-      state().repeats = true;
-      return kNoError;
-    }
-    if (state().repeats) state().done.clear();
-    state().repeats = false;
-    state().done.insert(key.str());
+    if (!state().done.insert(key.str()).second) return kNoError;
   }
   auto report =
       std::find_if(state().reports.begin(), state().reports.end(), [&](const KernelReport& r) {
