@@ -35,7 +35,10 @@ PROGRAMS = [("clang++-19", "clang-19"), ("wasm-ld-19", "lld-19"), ("wasm-opt", "
             ("/usr/include/doctest/doctest.h", "doctest-dev"), ("/usr/include/hwy/highway.h", "libhwy-dev"),
             ("/usr/include/eigen3/Eigen/Core", "libeigen3-dev")]
 
-LONGEST = ("wasm", "site", "reading", "accessibility")  # files of docs/test
+COMPILER = DOCS / "node_modules" / "@yowasp" / "clang"  # of the pages' editor, and optional
+EDITOR = DOCS / "public" / "editor"
+
+LONGEST = ("wasm", "editor", "site", "reading", "accessibility")  # files of docs/test
 
 # Messages of npm without a registry. Any other error is a mistake of ours.
 NO_REGISTRY = ("ENOTFOUND", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "EAI_AGAIN", "ENETUNREACH")
@@ -105,8 +108,14 @@ def build_programs(missing: list) -> None:
               flush=True)
         for module in built_programs():  # of an older state
             module.unlink()
+        shutil.rmtree(EDITOR, ignore_errors=True)
         return
     run([sys.executable, "wasm/build.py"], "the programs could not be built as WebAssembly; the reason is above")
+    if not COMPILER.exists():
+        print("Without an editor in the pages: npm did not install @yowasp/clang (docs/editor/README.md)", flush=True)
+        shutil.rmtree(EDITOR, ignore_errors=True)
+        return
+    run([sys.executable, "editor/build.py"], "the editor's compiler could not be prepared; the reason is above")
 
 
 def build(missing: list) -> None:
@@ -115,6 +124,8 @@ def build(missing: list) -> None:
         "the site could not be built; the reason is above")
     for module in built_programs():
         shutil.copy(module, SITE)
+    if EDITOR.exists():
+        shutil.copytree(EDITOR, SITE / "editor")
 
 
 def test(bin_directory: Path) -> None:

@@ -186,19 +186,24 @@ ADD = ["fa_fiber", "fa::simt::Block::thread_main*"]
 REMOVE = ["fa::simt::Cluster::*", "fa::simt::Block::finish*"]
 
 
-def build(modules: list) -> None:
+def prepare() -> list:
+    """Prepares what compile_one needs. Returns the generated sources."""
     (OBJECTS / "include").mkdir(parents=True, exist_ok=True)
     for header in HEADERS:
         # in its own directory, because this machine's other headers are beside it
         link = OBJECTS / "include" / Path(header).name
         if not link.exists():
             link.symlink_to(f"/usr/include/{header}")
-    PUBLIC.mkdir(exist_ok=True)
     stands_in = sorted(path for path in HERE.glob("compat*/**/*") if path.is_file())
     written(OBJECTS / "flags", str([FLAGS, FLAGS_OF_FIBERS, FLAGS_OF_CPU,
                                     [(str(path), path.read_text()) for path in stands_in]]))
+    return generated()
+
+
+def build(modules: list) -> None:
+    emulator = prepare()
+    PUBLIC.mkdir(exist_ok=True)
     common = [ROOT / "common" / f"{name}.cpp" for name in COMMON]
-    emulator = generated()
     emulator += [ROOT / "common" / "simt" / f"{name}.cpp" for name in SIMT]
     emulator += [ROOT / "common" / "kernels" / f"{name}.cpp" for name in KERNELS]
     judged = [ROOT / "exercises" / "support" / f"{name}.cpp" for name in ("table", "trace", "verdict")]

@@ -25,5 +25,6 @@ export default {
   extends: DefaultTheme,
   enhanceApp({ app }) { app.component('Figure', Figure).component('Prediction', Prediction)
     .component('TryIt', defineAsyncComponent(() => reader_is_near().then(() => import('./TryIt.vue'))))
-    .component('Exercise', defineAsyncComponent(() => import('./Exercise.vue'))) },
+    .component('Exercise', defineAsyncComponent(() => import('./Exercise.vue')))
+    .component('CodeExercise', defineAsyncComponent(() => import('./CodeExercise.vue'))) },
 }

@@ -1,0 +1,168 @@
+"""python3 docs/editor/build.py: what a page needs to compile and check an exercise, as docs/public/editor.
+
+Needs the packages of docs/wasm/build.py and docs/node_modules. Standard library only.
+"""
+
+import concurrent.futures
+import functools
+import gzip
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path.insert(0, str(ROOT / "docs" / "wasm"))
+import build as wasm  # noqa: E402
+
+PUBLIC = HERE.parent / "public" / "editor"
+CLANG = HERE.parent / "node_modules" / "@yowasp" / "clang" / "gen"
+WORK = wasm.OBJECTS / "editor"
+
+C_HEADERS = Path("/usr/include/wasm32-wasi")
+CXX_HEADERS = C_HEADERS / "c++" / "v1"
+LIBRARIES = [Path("/usr/lib/llvm-19/lib/wasm32-wasi/libc++.a"), Path("/usr/lib/llvm-19/lib/wasm32-wasi/libc++abi.a"),
+             Path("/usr/lib/wasm32-wasi/libc.a"), Path("/usr/lib/wasm32-wasi/libwasi-emulated-process-clocks.a"),
+             Path("/usr/lib/llvm-19/lib/clang/19/lib/wasi/libclang_rt.builtins-wasm32.a")]
+START = Path("/usr/lib/wasm32-wasi/crt1-command.o")
+OWN_HEADERS = r"(__?std|std|float|limits|inttypes|iso646|tgmath|varargs)\w*\.h"  # of the page's clang
+CXX_LEFT_OUT = ("experimental", "__cxx03", "__pstl", "ext")
+
+# What the tests of exercises link. The linker takes only what a test needs.
+SUPPORT = ["table", "tiles", "verdict", "instances"]
+
+
+def exercises() -> list:
+    """Returns [topic, directory] of the exercises that the page can check: those in C++ without the
+    emulator and without threads."""
+    registry = (ROOT / "exercises" / "CMakeLists.txt").read_text()
+    found = re.findall(r"^exercise\((\w+) (\w+)(?: LIBRARIES (\w+))?\)$", registry, re.M)
+    return [[topic, directory] for topic, directory, library in found
+            if library in ("", "exercise_tiles") and any((ROOT / "exercises" / topic / directory).glob("*.hpp"))]
+
+
+def stripped(archive: Path) -> Path:
+    """Returns a copy of a library without the code's debug information, which is most of its size."""
+    target = WORK / archive.name.replace("libclang_rt.builtins-wasm32", "libbuiltins")
+    if target.exists() and target.stat().st_mtime > archive.stat().st_mtime:
+        return target
+    folder = WORK / archive.stem
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "stripped").mkdir(parents=True)
+    members = []
+    for content in members_of(archive):
+        members.append(folder / f"{len(members)}.o")  # two can have the same name
+        members[-1].write_bytes(content)
+
+    def strip(member):
+        to = folder / "stripped" / member.name
+        subprocess.run([wasm.tool("wasm-ld-19"), "-r", "--strip-debug", member, "-o", to], check=True)
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        list(pool.map(strip, members))
+    made(target, [folder / "stripped" / member.name for member in members])
+    return target
+
+
+def members_of(archive: Path):
+    """Yields the content of each object in a library."""
+    content = archive.read_bytes()
+    at = len("!<arch>\n")
+    while at < len(content):
+        name, size = content[at:at + 16].strip(), int(content[at + 48:at + 58])
+        at += 60
+        if name not in (b"/", b"//"):  # its index and its long names
+            yield content[at:at + size]
+        at += size + size % 2
+
+
+def made(archive: Path, objects: list) -> Path:
+    archive.unlink(missing_ok=True)
+    subprocess.run([wasm.tool("llvm-ar-19"), "rcsD", archive, *objects], check=True)
+    return archive
+
+
+def below(folder: Path, to: str, wanted: str = r".*", without: tuple = ()) -> list:
+    return [(f"{to}/{path.relative_to(folder)}", path) for path in sorted(folder.rglob("*")) if path.is_file()
+            and path.relative_to(folder).parts[0] not in without and re.fullmatch(wanted, path.name)]
+
+
+def files() -> list:
+    """Returns (path in the page, path here) of all files that the compiler in the page reads."""
+    resources = WORK / "resources"
+    if not resources.exists():
+        with tarfile.open(CLANG / "llvm-resources.tar") as archive:
+            archive.extractall(resources, [member for member in archive.getmembers() if re.fullmatch(
+                r"include/" + OWN_HEADERS, member.name)])
+    found = below(CXX_HEADERS, "include/c++", without=CXX_LEFT_OUT)
+    found += below(C_HEADERS, "include/c", without=("c++",))
+    found += below(resources / "include", "include/clang")
+    found += below(Path("/usr/include/doctest"), "include/doctest/doctest", r"doctest\.h")
+    found += below(wasm.HERE / "compat" / "doctest", "include/compat/doctest")
+    found += below(ROOT / "common", "project/common", r".*\.hpp", without=("gpu", "simt"))
+    found += below(ROOT / "exercises" / "support", "project/exercises/support", r".*\.hpp")
+    for chapter in ("18_systolic_array", "19_ring_attention"):
+        found += below(ROOT / "chapters" / chapter, f"project/chapters/{chapter}", r".*\.hpp")
+    for header in ("json_fwd.hpp", "detail/abi_macros.hpp"):
+        found.append((f"include/nlohmann/nlohmann/{header}", Path("/usr/include/nlohmann") / header))
+    found.append(("project/headers.hpp", HERE / "headers.hpp"))
+    for topic in sorted({topic for topic, _ in exercises()}):
+        found += [(f"project/exercises/{topic}/{path.name}", path)
+                  for path in sorted((ROOT / "exercises" / topic).glob("*.hpp"))]
+    for topic, directory in exercises():
+        found.append((f"project/exercises/{topic}/{directory}/test.cpp",
+                      ROOT / "exercises" / topic / directory / "test.cpp"))
+        found += [(f"solutions/{topic}/{directory}/{path.name}", path)
+                  for path in (ROOT / "solutions" / topic / directory).glob("*.hpp")]
+    return found
+
+
+def libraries() -> list:
+    compiled = functools.partial(wasm.compile_one, fibers=False)
+    sources = [ROOT / "exercises" / "support" / f"{name}.cpp" for name in SUPPORT]
+    sources.append(wasm.HERE / "catch.cpp")
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        objects = list(pool.map(compiled, sources))
+        main = compiled(HERE / "doctest_main.cpp")
+        archives = [stripped(library) for library in LIBRARIES]
+    archives.append(made(WORK / "libexercise.a", objects))
+    return [("lib/main.o", main), ("lib/crt1.o", START), *((f"lib/{path.name}", path) for path in archives)]
+
+
+def packed(content: list) -> bytes:
+    """Returns one file with all others: its list of [path, bytes] in JSON, a zero, and their contents."""
+    bytes_of = [(name, path.read_bytes()) for name, path in content]
+    listed = json.dumps([[name, len(data)] for name, data in bytes_of], separators=(",", ":")).encode()
+    return listed + b"\0" + b"".join(data for _, data in bytes_of)
+
+
+def write(name: str, content: bytes) -> dict:
+    """Writes a compressed file whose name changes with its content, because browsers keep it."""
+    digest = hashlib.sha256(content).hexdigest()[:12]
+    path = PUBLIC / f"{name}-{digest}.bin"
+    if not path.exists():
+        for older in PUBLIC.glob(f"{name}-*.bin"):
+            older.unlink()
+        path.write_bytes(gzip.compress(content, 9, mtime=0))
+    return {"name": path.name, "bytes": path.stat().st_size, "unpacked": len(content)}
+
+
+def build() -> None:
+    PUBLIC.mkdir(parents=True, exist_ok=True)
+    WORK.mkdir(parents=True, exist_ok=True)
+    wasm.prepare()
+    listed = {"clang": write("clang", (CLANG / "llvm.core.wasm").read_bytes()),
+              "files": write("files", packed(files() + libraries())),
+              "exercises": ["/".join(exercise) for exercise in exercises()]}
+    (PUBLIC / "editor.json").write_text(json.dumps(listed))
+
+
+if __name__ == "__main__":
+    try:
+        build()
+    except (wasm.Failed, subprocess.CalledProcessError) as error:
+        sys.exit(f"error: {error}")

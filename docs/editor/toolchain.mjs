@@ -1,0 +1,104 @@
+// Compiles an exercise's test with an answer and runs it: clang and lld, built for WebAssembly, on files
+// in memory. In a worker of the page, and in Node.
+import { ConsoleStdout, Directory, File, OpenFile, PreopenDirectory, WASI } from '@bjorn3/browser_wasi_shim'
+
+const FLAGS = ['--target=wasm32-wasi', '-std=c++20', '-fwasm-exceptions', '-ffp-contract=off', '-DNDEBUG', '-w',
+  '-fno-color-diagnostics', '-ferror-limit=20', '-nostdinc', '-nostdinc++',
+  ...['compat', 'doctest', 'nlohmann', 'c++', 'clang', 'c'].flatMap((name) => ['-isystem', `/include/${name}`]), '-I', '/project']
+const LINK = ['/lib/crt1.o', '/test.o', '/lib/main.o', '-L/lib', '-lexercise', '-lc++', '-lc++abi', '-lc',
+  '-lwasi-emulated-process-clocks', '-lbuiltins', '--stack-first', '-z', 'stack-size=1048576', '--max-memory=536870912']
+const MOST_OUTPUT = 64 << 20  // bytes, as in exercises/track.py
+const POST_EVERY = 100  // milliseconds
+
+// Returns the files that build.py packed, [path, bytes] each.
+export function unpacked(bytes) {
+  const end = bytes.indexOf(0)
+  let at = end + 1
+  return JSON.parse(new TextDecoder().decode(bytes.subarray(0, end)))
+    .map(([path, count]) => [path, bytes.subarray(at, at += count)])
+}
+
+// Runs a command of WASI. Returns its exit code. A trap is an exception.
+function start(module, words, environment, root, say) {
+  const output = new ConsoleStdout((bytes) => say(bytes.slice()))
+  const wasi = new WASI(words, environment, [new OpenFile(new File([])), output, output, new PreopenDirectory('/', root)],
+    { debug: false })
+  const instance = new WebAssembly.Instance(module, { wasi_snapshot_preview1: wasi.wasiImport,
+    host: { fail: () => { throw new WebAssembly.RuntimeError('memory ran out') } } })
+  return wasi.start(instance)
+}
+
+export class Toolchain {
+  #clang
+  #root = new Map()
+
+  /// `clang` is the compiled module, and `files` are those of unpacked(). Precompiles the headers.
+  constructor(clang, files) {
+    this.#clang = clang
+    for (const [path, bytes] of files) this.#put(path, bytes)
+    const { code, text } = this.#run('clang++', ...FLAGS, '-x', 'c++-header', '/project/headers.hpp', '-o', '/headers.pch')
+    if (code !== 0) throw new Error(`the headers do not compile: ${text}`)
+  }
+
+  #put(path, bytes) {
+    const parts = path.split('/'), name = parts.pop()
+    let at = this.#root
+    for (const part of parts) {
+      if (!at.has(part)) at.set(part, new Directory(new Map()))
+      at = at.get(part).contents
+    }
+    at.set(name, new File(bytes))
+  }
+
+  #run(...words) {
+    const decoder = new TextDecoder()
+    let text = ''
+    const code = start(this.#clang, words, [], this.#root, (bytes) => { text += decoder.decode(bytes, { stream: true }) })
+    return { code, text }
+  }
+
+  /// Returns the text of a file, or undefined.
+  text(path) {
+    const file = path.split('/').reduce((at, part) => at?.get(part)?.contents ?? at?.get(part), this.#root)
+    return file && new TextDecoder().decode(file.data)
+  }
+
+  /// Compiles the test of an exercise, such as 02_tiled_cpu/ex1_safe_softmax, with the answer `text` as
+  /// `file`. Returns { program } or { said: the compiler's words, alone: those about the answer alone }.
+  compile({ exercise, file, text }) {
+    this.#root.set('answer', new Directory(new Map([[file, new File(new TextEncoder().encode(text))]])))
+    for (const name of ['test.o', 'program.wasm']) this.#root.delete(name)  // it refuses to replace a file
+    const compile = (...words) => this.#run('clang++', ...FLAGS, '-include-pch', '/headers.pch', '-I', '/answer', ...words)
+    const compiled = compile('-c', `/project/exercises/${exercise}/test.cpp`, '-o', '/test.o')
+    if (compiled.code !== 0) {
+      return { said: compiled.text, alone: compile('-fsyntax-only', '-x', 'c++', `/answer/${file}`).text }
+    }
+    const linked = this.#run('wasm-ld', ...LINK, '-o', '/program.wasm')
+    return linked.code === 0 ? { program: this.#root.get('program.wasm').data } : { said: linked.text, alone: '' }
+  }
+}
+
+/// Runs the program of a test. Calls `say` with what it prints, now and then. Returns { code } or { trap }.
+export async function execute(program, say) {
+  const decoder = new TextDecoder()
+  let text = '', count = 0, last = 0
+  const flush = () => {
+    say(text)
+    text = ''
+    last = performance.now()
+  }
+  try {
+    return { code: start(await WebAssembly.compile(program), ['test', '--reporters=verdict'], ['EXERCISE_ANNOUNCE=1'],
+      new Map(), (bytes) => {
+        text += decoder.decode(bytes, { stream: true })
+        count += bytes.length
+        const at_case = text.includes('\x1e') && text.endsWith('\n')  // one that does not end must be known
+        if (at_case || performance.now() - last > POST_EVERY) flush()
+        if (count > MOST_OUTPUT) throw new Error(`it printed more than ${MOST_OUTPUT >> 20} MB`)
+      }) }
+  } catch (problem) {
+    return { trap: String(problem.message ?? problem) }
+  } finally {
+    flush()
+  }
+}

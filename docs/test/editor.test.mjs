@@ -1,0 +1,128 @@
+// Edits and checks an exercise in the page, as a reader does, with real typing. Mistakes of exercises
+// have the verdict of ./learn check in the page's toolchain, in Node. FA_EVERY_STATE=1: all mistakes and solutions.
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { test } from 'node:test'
+
+import { check, toolchain } from '../editor/run.mjs'
+import { BIN, ROOT } from '../figures/programs.mjs'
+import { SITE, with_browser } from './browser.mjs'
+import { wrong_answers } from './mistakes.mjs'
+
+const MANIFEST = join(SITE, 'editor', 'editor.json')
+const skip = existsSync(MANIFEST) ? false : 'the editor is not built: its compiler or the tools of docs/wasm are missing'
+const MOST_BYTES = 25e6
+
+const EXERCISE = '02_tiled_cpu/ex2_online_softmax', PAGE = `/exercises/${EXERCISE}/`
+const TITLE = '02.2 Online softmax'
+const text_of = (...path) => readFileSync(join(ROOT, ...path), 'utf8')
+
+function panel_of(page) {
+  const root = page.locator('.fa-code-exercise'), editor = root.locator('.cm-content'), words = root.locator('[data-result]')
+  const press = (name) => root.getByRole('button', { name }).click()
+  return {
+    root, editor, press,
+    ready: () => root.and(page.locator('[data-state=ready]')).waitFor(),
+    async check() {
+      await press('Check')
+      await root.and(page.locator('[data-state=ready]')).waitFor()
+      return words.textContent()
+    },
+    // Replaces the line with `old` by typed text.
+    async type(old, text) {
+      await editor.locator('.cm-line').filter({ hasText: old }).first().click()
+      await page.keyboard.press('Home')
+      await page.keyboard.press('Shift+End')
+      await page.keyboard.type(text)
+    },
+    text: () => editor.evaluate((content) => [...content.querySelectorAll('.cm-line')].map((line) => line.textContent).join('\n')),
+  }
+}
+
+test('an exercise: a right answer, a wrong one, a compile error, an endless loop', { skip }, () => with_browser(async (open) => {
+  const fetched = []
+  const page = await open(PAGE, { quiet: true }), panel = panel_of(page)
+  page.on('request', (request) => fetched.push(request.url()))
+  page.on('dialog', (dialog) => dialog.accept())
+  assert.equal(await panel.editor.count(), 0)
+  await panel.press('Edit')
+  await panel.ready()
+  for (const name of ['clang', 'files']) assert.equal(fetched.filter((url) => url.includes(`/editor/${name}-`)).length, 1)
+
+  assert.match(await panel.check(), new RegExp(`^${TITLE}: not written yet\n\n {2}TODO\\(02.2\\): `))
+  await panel.type('exercise::todo', 'const float m_new = std::max(state.m, x);')
+  await page.keyboard.press('Enter')
+  await page.keyboard.type('state.l = state.l + std::exp(x - m_new);')
+  await page.keyboard.press('Enter')
+  await page.keyboard.type('state.m = m_new;')
+  assert.match(await panel.check(), new RegExp(`^${TITLE}: wrong \\(\\d of 7 test cases pass\\)[^]*looks like: no-rescale: the old sum`))
+
+  await panel.type('state.l = state.l', 'state.l = state.l * std::exp(state.m - m_new) + std::exp(x - m_new);')
+  assert.equal(await panel.check(), `${TITLE}: right (7 test cases)`)
+
+  await panel.type('state.m = m_new;', 'state.m = m_now;')
+  assert.match(await panel.check(), new RegExp(`^${TITLE}: does not compile\n\nonline_softmax\\.hpp:\\d+: use of undeclared identifier 'm_now'`))
+  assert.equal(await panel.root.locator('.cm-lint-marker-error').count(), 1)
+
+  await panel.type('state.m = m_now;', 'state.m = m_new; while (x > 100) { std::printf("%s", ""); }')
+  assert.match(await panel.check(), new RegExp(`^${TITLE}: wrong: still running after 20 s; is there a loop that never ends\\?\n\n`
+    + ' {2}in the test case: scores whose exponential overflows'))
+
+  await page.reload()
+  await panel.press('Edit')
+  await panel.ready()
+  assert.match(await panel.text(), /while \(x > 100\)/)
+  await panel.press('Hint 1 of')
+  assert.equal(await panel.root.locator('.fa-hint-text').count(), 1)
+  await panel.press('Solution')
+  assert.equal(await panel.check(), `${TITLE}: right (7 test cases)`)
+  await panel.press('Reset')
+  assert.match(await panel.text(), /exercise::todo/)
+  assert.deepEqual(page.complaints, [])
+}))
+
+test('without a network, the page says how to check an exercise', { skip }, () => with_browser(async (open) => {
+  const page = await open(PAGE, { width: 390, height: 844 }), panel = panel_of(page)
+  await page.route('**/editor/clang-*', (route) => route.abort())
+  await panel.press('Edit')
+  await panel.root.getByText('./learn check 02.2').waitFor()
+  assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth))
+}))
+
+test('the editor takes at most 25 MB from a server that does not compress', { skip }, () => {
+  const scripts = ['assets/chunks', 'assets'].flatMap((folder) => readdirSync(join(SITE, folder)).map((name) => join(SITE, folder, name)))
+    .filter((path) => /(code_editor|compiler|CodeExercise|worker-)[^/]*\.js$/.test(path))
+  const { clang, files } = JSON.parse(readFileSync(MANIFEST, 'utf8'))
+  const total = clang.bytes + files.bytes + scripts.reduce((sum, path) => sum + statSync(path).size, 0)
+  assert.ok(total <= MOST_BYTES, `${total} bytes`)
+})
+
+// Returns the verdict of the native program on a mistake, as ./learn check shows it.
+function native(id, mistake) {
+  const { stdout } = spawnSync(join(BIN, '..', 'exercises', 'programs', `exercise_${id}`), ['--reporters=verdict'],
+    { encoding: 'utf8', env: { ...process.env, EXERCISE_PROOF: mistake } })
+  return stdout.replace(/^verdict: /, '').trimEnd()
+}
+
+// All mistakes and solutions take minutes, so that normally only chapter 02 has each exercise, with one mistake,
+// and every other chapter its first.
+const EVERY = process.env.FA_EVERY_STATE, WHOLE = '02_tiled_cpu'
+const listed = () => JSON.parse(readFileSync(MANIFEST, 'utf8')).exercises.filter((exercise, i, all) => EVERY
+  || exercise.startsWith(WHOLE) || all.findIndex((other) => dirname(other) === dirname(exercise)) === i)
+
+test('a mistake has the verdict of ./learn check, and solutions are right', { skip }, async () => {
+  const tools = toolchain()
+  for (const exercise of listed()) {
+    const [topic, directory] = exercise.split('/'), file = `${directory.replace(/^ex\d+_/, '')}.hpp`
+    const title = /^# (.+)$/m.exec(text_of('exercises', topic, directory, 'README.md'))[1], [id] = title.split(' ')
+    const verdict_of = async (text) => (await check(tools, title, { exercise, file, text })).lines.join('\n').trimEnd()
+    if (EVERY || topic === WHOLE) {
+      assert.match(await verdict_of(text_of('solutions', topic, directory, file)), new RegExp(`^${id} .*: right \\(\\d+ test cases?\\)`))
+    }
+    for (const [name, wrong] of wrong_answers(exercise).slice(0, EVERY ? undefined : 1)) {
+      assert.equal(await verdict_of(wrong), `${title}: ${native(id, name)}`, `${exercise}: ${name}`)
+    }
+  }
+})
