@@ -26,7 +26,8 @@ TEST_NODE = [("node>=20.10", "nodejs", "nodejs", "nodejs")]  # node:test as the 
 BROWSER = [("chromium", "chromium", "chromium", "chromium")]  # if there is no other browser
 
 # For docs/wasm, which is optional. As in learn, but only for Debian.
-PROGRAMS = [("clang++-19", "clang-19"), ("wasm-ld-19", "lld-19"), ("wasm-opt", "binaryen"),
+PROGRAMS = [("clang++-19", "clang-19"), ("wasm-ld-19", "lld-19"), ("llvm-ar-19", "llvm-19"),
+            ("wasm-opt", "binaryen"),
             ("/usr/lib/llvm-19/lib/wasm32-wasi/libc++.a", "libc++-19-dev-wasm32"),
             ("/usr/lib/llvm-19/lib/wasm32-wasi/libc++abi.a", "libc++abi-19-dev-wasm32"),
             ("/usr/lib/llvm-19/lib/clang/19/lib/wasi/libclang_rt.builtins-wasm32.a", "libclang-rt-19-dev-wasm32"),
@@ -125,7 +126,7 @@ def build(missing: list) -> None:
     for module in built_programs():
         shutil.copy(module, SITE)
     if EDITOR.exists():
-        shutil.copytree(EDITOR, SITE / "editor")
+        shutil.copytree(EDITOR, SITE / "editor", dirs_exist_ok=True)
 
 
 def test(bin_directory: Path) -> None:
