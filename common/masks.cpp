@@ -15,7 +15,7 @@ namespace fa {
 
 Keys Problem::keys_of(int64_t batch, int64_t query) const {
   const int64_t length = lengths.empty() ? shape.kv : lengths[batch];
-  Keys whole{0, length, query + length - shape.q};  // of the query's sequence
+  Keys whole{0, length, query + length - shape.q};  // keys of the query's sequence
   if (!q_starts.empty()) {
     const size_t next =
         std::upper_bound(q_starts.begin(), q_starts.end(), query) - q_starts.begin();

@@ -21,14 +21,14 @@ struct Keys {
 };
 
 // Packed sequences are stored one after the other in one batch, [1, heads, sum of lengths, dim].
-// Queries see only the keys of their own sequence. Sequence n is rows [q_starts[n], q_starts[n +
+// A query sees only the keys of its sequence. Sequence n is rows [q_starts[n], q_starts[n +
 // 1]) of Q, and likewise of K and V.
 struct Masks {
   bool causal = false;  // a window_right of 0
   // A query sees the keys from window_left before its own position to window_right after it. -1
   // means no limit.
   int64_t window_left = -1, window_right = -1;
-  std::vector<int64_t> q_starts = {}, kv_starts = {};  // of packed sequences; empty: not packed
+  std::vector<int64_t> q_starts = {}, kv_starts = {};  // starts of sequences; empty: not packed
   std::vector<int64_t> lengths = {};  // [batch]: keys of each sequence, a prefix of K; empty: all
   double softcap = 0;  // c: a score s becomes c tanh(s / c) before the mask; 0: unchanged
   bool alibi = false;  // subtract alibi_slope(head) times the distance from each score
@@ -39,7 +39,7 @@ struct Masks {
 // Returns ALiBi's slope of a head (Press, Smith and Lewis 2021), as get_slopes in their code. With
 // p as the largest power of two that is at most `heads`, the first p slopes are
 //   2^(-8 (head + 1) / p).
-// The heads from p on have the slopes halfway between these, starting with the first:
+// Heads p and above have the slopes halfway between these, starting with the first:
 //   2^(-8 (head - p + 1/2) / p).
 double alibi_slope(int64_t head, int64_t heads);
 

@@ -32,7 +32,7 @@ struct Problem : Masks {
   float e4m3_weight = 0;
 
   int64_t kv_heads() const { return shape.heads / group; }
-  int64_t kv_elements() const { return shape.kv_elements() / group; }  // of K and of V
+  int64_t kv_elements() const { return shape.kv_elements() / group; }  // size of K and of V
   Keys keys_of(int64_t batch, int64_t query) const;
 };
 

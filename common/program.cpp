@@ -106,8 +106,8 @@ std::string indented(const std::string& lines) {
   return text;
 }
 
-// Returns the result for a comparison with another run. A verdict on two passes has no counts of
-// its own.
+// Returns the result for a comparison with another run. A verdict on two passes has no counts at
+// its top level.
 RunResult result_of(const Run& run, const Verdict& verdict) {
   RunResult result;
   result.device = run.device;

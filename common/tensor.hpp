@@ -17,7 +17,7 @@ struct Shape {
   int64_t batch = 1, heads = 1, q = 1, kv = 1, dim = 1;
 
   int64_t rows() const { return batch * heads * q; }   // query rows, as many as rows of O
-  int64_t q_elements() const { return rows() * dim; }  // of Q, and of O
+  int64_t q_elements() const { return rows() * dim; }  // size of Q and of O
   int64_t kv_elements() const { return batch * heads * kv * dim; }
   // Two matrix products of 2·q·kv·dim operations each. Callers halve it for causal attention.
   double flops() const { return 4.0 * batch * heads * q * kv * dim; }

@@ -17,7 +17,7 @@ double time_ms(Work&& work) {
       .count();
 }
 
-// Returns the median; of an even number of values, the upper of the middle two.
+// Returns the median, or the upper of the middle two if the number of values is even.
 inline double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());

@@ -131,7 +131,7 @@ class Search {
     return cycles;
   }
 
-  // True if register r can be overwritten without losing work. (An input can be loaded again.)
+  // True if register r can be overwritten without losing work. (An input can be reloaded.)
   bool overwritable(const State& s, int r) const {
     const Value v = s.registers[r];
     if (!is_output(v)) return true;

@@ -23,7 +23,7 @@ namespace ch01 {
 // with the error and the accepted input, for every error that can be found in a single line.
 Program parse_program(const std::string& text, const std::string& name);
 
-// Reads and parses a file. Throws fa::InputError also if the file cannot be read.
+// Reads and parses a file. Also throws fa::InputError if the file cannot be read.
 Program read_program(const std::string& path);
 
 // Checks the program without computing: every register exists and is written before it is read,

@@ -59,8 +59,8 @@ struct Instruction {
   Cell cell;                            // LOAD and STORE only
   std::string result_name;              // `-> name`: the table's name of the result, or empty
   std::vector<std::string> removed_by;  // `@name`: omitted with --break name
-  Place place;                          // of the mnemonic
-  std::vector<Place> register_places;   // of each register
+  Place place;                          // position of the mnemonic
+  std::vector<Place> register_places;   // position of each register
   Place cell_place;
 
   bool writes_register() const { return op != Op::kStore; }

@@ -15,7 +15,7 @@ class Scanner {
  public:
   Scanner(std::string_view line, int line_number, const std::string& file_name);
 
-  Place place();        // of the next token
+  Place place();        // position of the next token
   bool at_end();        // true if only white space or a comment is left
   bool accept(char c);  // consumes c if it is next
   bool next_is_digit();

@@ -10,8 +10,8 @@ namespace ch02 {
 
 struct CommandOptions {
   int64_t longest = 4096;                                  // memory: the largest length
-  int64_t length = 5, dim = 3, block_q = 3, block_kv = 4;  // of traffic
-  bool causal = false;                                     // of traffic
+  int64_t length = 5, dim = 3, block_q = 3, block_kv = 4;  // traffic: shape and tiles
+  bool causal = false;                                     // traffic
   int64_t keys = 0;                                        // overflow: 0: several
   std::string json;                                        // memory, overflow and traffic
 };

@@ -43,7 +43,7 @@ HWY_INLINE Vector exp2(Vector x) {
   // Add n to the exponent field, which starts at bit 23.
   const auto exponent = hn::ShiftLeft<23>(hn::BitCast(i32, shifted));
   const Vector result = hn::BitCast(f32, hn::Add(hn::BitCast(i32, power), exponent));
-  // A result below the normal range becomes 0, also for x = -inf. The select also discards a NaN in
+  // A result below the normal range becomes 0, even for x = -inf. The select also discards a NaN in
   // `result`.
   return hn::IfThenZeroElse(hn::Lt(x, hn::Set(f32, -126.0f)), result);
 }

@@ -54,7 +54,7 @@ struct OutputTile {
 struct LoopStep {
   Range queries, keys;
   fa::View<const float> s;                   // [rows, cols]; keys past the end are undefined
-  const std::vector<float>&m_tile, &l_tile;  // of this tile only
+  const std::vector<float>&m_tile, &l_tile;  // over this key tile only
   const OutputTile &before, &after;
 };
 using LoopObserver = std::function<void(const LoopStep&)>;

@@ -126,7 +126,7 @@ class Naive {
   const ModifierChoice modifier_;
   const SoftmaxRung rung_;
   const int threads_;
-  const int64_t q_tiles_;  // of one head
+  const int64_t q_tiles_;  // tiles of queries per head
   std::vector<FastMemory> fast_;
   std::vector<Counts> counts_;
   fa::counted_vector<float> S_;

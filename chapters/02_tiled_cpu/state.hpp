@@ -15,7 +15,7 @@ template <class Real>
 inline const Real kInfinity = Real(std::numeric_limits<double>::infinity());
 
 // [anchor: exp_minus]
-// Returns e^(x − m). A hidden key (x = −inf) has weight 0, also if no key has been seen (m = −inf),
+// Returns e^(x − m). A hidden key (x = −inf) has weight 0, even if no key has been seen (m = −inf),
 // where −inf − (−inf) would be NaN.
 template <class Real>
 Real exp_minus(Real x, Real m) {

@@ -15,7 +15,7 @@ namespace ch02 {
 // Bytes moved between the tensors and fast memory, and the number of tiles of S.
 struct Counts {
   int64_t bytes_read = 0, bytes_written = 0;
-  int64_t tiles = 0, tiles_skipped = 0;  // of S: computed, hidden
+  int64_t tiles = 0, tiles_skipped = 0;  // computed and hidden tiles of S
 
   Counts& operator+=(const Counts& other) {
     bytes_read += other.bytes_read;

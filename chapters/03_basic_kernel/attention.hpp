@@ -26,7 +26,7 @@ FA_DEVICE void load_tile(uint32_t smem, const bf16* gmem, int tile, int len, FA_
   constexpr int STEP_ROWS = STEP / HEAD_DIM;
   static_assert(HEIGHT % STEP_ROWS == 0, "every thread copies the same number of chunks");
 
-  const int element = thread_index() * CHUNK;  // of this thread's first chunk
+  const int element = thread_index() * CHUNK;  // start of this thread's first chunk
   const int rows_left = len - tile * HEIGHT - element / HEAD_DIM;
   const bf16* src = gmem + int64_t{tile} * HEIGHT * HEAD_DIM + element;
   const uint32_t dst = smem + element * sizeof(bf16);

@@ -135,7 +135,7 @@ json by_lane(const List& list, size_t registers, size_t halves) {
   return lanes;
 }
 
-// One ldmatrix of the lessons: of Q for operand A, or of K or V for one or two operands B.
+// One ldmatrix of the lessons. It loads Q for operand A, or K or V for one or two operands B.
 struct Load {
   const char* name;
   char source;
@@ -178,7 +178,7 @@ json layout_of_load(const Load& load, const Mma& mma) {
     require(addresses[giver].is_null() || addresses[giver] == address, "one address for a row");
     addresses[giver] = address;
   }
-  json becomes;  // of each register: the operand's register, and of which mma
+  json becomes;  // for each register: the operand's register and its mma
   for (size_t i = 0; i < load.matrices; ++i)
     becomes.push_back(load.source == 'Q' ? json{"a" + std::to_string(i), 0}
                                          : json{"b" + std::to_string(i % 2), i / 2});

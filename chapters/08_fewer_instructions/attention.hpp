@@ -40,7 +40,7 @@ FA_DEVICE void load_tile(uint32_t smem, const bf16* gmem, int tile, int len, FA_
   static_assert(HEIGHT % STEP_ROWS == 0, "every thread copies the same number of chunks");
   static_assert(STEP_ROWS % 8 == 0, "the swizzle repeats every 8 rows: one swizzle a thread");
 
-  const int element = thread_index() * CHUNK;  // of this thread's first chunk
+  const int element = thread_index() * CHUNK;  // start of this thread's first chunk
   const int rows_left = len - tile * HEIGHT - element / HEAD_DIM;
   const bf16* src = gmem + int64_t{tile} * HEIGHT * HEAD_DIM + element;
   const uint32_t dst = smem + swizzle<HEAD_DIM * sizeof(bf16)>(element * sizeof(bf16));

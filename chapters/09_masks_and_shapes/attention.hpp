@@ -50,7 +50,7 @@ FA_DEVICE void load_tile(uint32_t smem, const Rows& gmem, int tile, FA_SITE) {
   static_assert(HEIGHT % STEP_ROWS == 0, "every thread copies the same number of chunks");
   static_assert(STEP_ROWS % 8 == 0, "the swizzle repeats every 8 rows: one swizzle a thread");
 
-  const int element = thread_index() * CHUNK;  // of this thread's first chunk
+  const int element = thread_index() * CHUNK;  // start of this thread's first chunk
   const int row = tile * HEIGHT + element / HEAD_DIM, col = element % HEAD_DIM;
   const int rows_left = col < gmem.cols ? gmem.rows - row : 0;
   const uint32_t offset = row * gmem.stride + col * sizeof(bf16);
@@ -206,7 +206,7 @@ void attention(const Params params, Breaks breaks) {
   // [/anchor: longest_first]
   const Sequence sequence = sequence_of(params, batch, breaks);
   const Mask& mask = sequence.mask;
-  const int first_row = q_tile * BLOCK_Q;   // of this block
+  const int first_row = q_tile * BLOCK_Q;   // first query of this block
   if (first_row >= sequence.len_q) return;  // tile of a longer one
 
   // [anchor: heads]

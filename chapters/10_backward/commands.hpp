@@ -9,13 +9,13 @@
 namespace fa::ch10 {
 
 struct CommandOptions {
-  int64_t length = 512, dim = 64, block_q = 64, block_kv = 64;   // of schedules
-  bool causal = false;                                           // of schedules
+  int64_t length = 512, dim = 64, block_q = 64, block_kv = 64;   // schedules
+  bool causal = false;                                           // schedules
   int64_t longest = 2048;                                        // memory: the largest length
-  int64_t rows = 256, head_dim = 32, width = 64;                 // of projections
-  int64_t queries = 68, keys = 64, elements_dim = 8, block = 8;  // of elements
-  std::string dtype = "bf16", broken = "none";                   // of elements
-  std::string json;                                              // of schedules and elements
+  int64_t rows = 256, head_dim = 32, width = 64;                 // projections
+  int64_t queries = 68, keys = 64, elements_dim = 8, block = 8;  // elements
+  std::string dtype = "bf16", broken = "none";                   // elements
+  std::string json;                                              // schedules and elements
 };
 
 void add_commands(Cli& cli, CommandOptions& options);

@@ -1,5 +1,5 @@
 #pragma once
-// Every algorithm of the backward pass on the CPU behind one function.
+// One function that runs every algorithm of the backward pass on the CPU.
 
 #include <cstdint>
 #include <limits>

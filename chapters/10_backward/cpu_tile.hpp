@@ -133,7 +133,7 @@ struct Step {
 struct Traffic {
   Bytes read{}, written{};
   int64_t tiles = 0, tiles_skipped = 0;  // computed, and fully masked
-  int64_t products = 0;                  // of two matrices, in all pairs of tiles
+  int64_t products = 0;                  // matrix products in all pairs of tiles
   bool traced = false;
   std::vector<Step> steps;  // if traced
 

@@ -24,7 +24,7 @@ void key_tiles(const Params p, Breaks breaks) {
   if (WITH_DQ && breaks.has(fa::LATE_ZERO) && work.kv_tile == 0)
     clear_dQ<HEAD_DIM, NUM_THREADS>(p, tile_index(p, work.batch, work.kv_head * p.group, 0),
                                     p.group * p.q_tiles);
-  const int warp_row = shfl(warp_index(), 0) * WARP_KV;  // of the tile: this warp's first key
+  const int warp_row = shfl(warp_index(), 0) * WARP_KV;  // this warp's first key in the tile
 
   const uint32_t K_smem = dynamic_smem();
   const uint32_t V_smem = K_smem + KV_TILE_BYTES;

@@ -100,7 +100,7 @@ constexpr int HEADS_AT_ONCE = 4;
 
 struct Work {
   int batch, kv_head, kv_tile;
-  int first_q_tile, count;  // of each head; of all
+  int first_q_tile, count;  // first tile in each head; number in all heads
 
   FA_DEVICE explicit Work(const Params& p) {
     const auto [x, y, z] = block_index_3d();

@@ -96,7 +96,7 @@ Outcome consumed_twice(const Sizes& s, const Inputs& in) {
 // [/anchor: consumed_twice]
 
 // Computes dX = dS (K W.T), without dQ and without dW. K W.T has as many columns as X. It is
-// computed once and loaded again for each tile of rows of dS.
+// computed once and reloaded for each tile of rows of dS.
 Outcome folded(const Sizes& s, const Inputs& in) {
   Outcome out(s);
   std::vector<float> KW(s.n * s.w);

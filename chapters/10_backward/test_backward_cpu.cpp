@@ -525,7 +525,7 @@ TEST_CASE("unmasked-backward: wrong under a causal mask, harmless without one") 
 }
 
 TEST_CASE("unmasked-backward: 0 * Inf is NaN once a row's LSE is below -88.7") {
-  for (const float score : {-88.0f, -89.0f}) {  // of every existing key
+  for (const float score : {-88.0f, -89.0f}) {  // score of every existing key
     Problem problem = make({1, 1, 1, 3, 1});
     problem.scale = 1;
     problem.q = {1};

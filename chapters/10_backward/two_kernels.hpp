@@ -51,7 +51,7 @@ void query_tiles(const Params p, Breaks breaks) {
   load(0);
 
   int end[2];
-  float lse[2], d[2];  // of row lane/4, then of row lane/4 + 8
+  float lse[2], d[2];  // for row lane/4, then for row lane/4 + 8
   for (int half = 0; half < 2; ++half) {
     const int row = first_query + warp_row + half * 8 + lane_index() / 4;
     const int64_t at = tile_index(p, batch, head, 0) * BLOCK_Q + row;

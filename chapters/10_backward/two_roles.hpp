@@ -24,7 +24,7 @@ void two_roles(const Params p, Breaks breaks) {
     clear_dQ<HEAD_DIM, 256>(p, tile_index(p, work.batch, work.kv_head * p.group, 0),
                             p.group * p.q_tiles);
   const int warp = shfl(warp_index(), 0), pair = warp % PAIRS;
-  const int warp_row = pair * WARP_KV;  // of the tile: this warp's first key
+  const int warp_row = pair * WARP_KV;  // this warp's first key in the tile
 
   const uint32_t K_smem = dynamic_smem();
   const uint32_t V_smem = K_smem + KV_TILE_BYTES;

@@ -172,7 +172,7 @@ template <class T, int HEAD_DIM, int MMAS_Q, int WARPS, int KEYS, int STAGES, bo
 FA_KERNEL FA_LAUNCH_BOUNDS(32 * WARPS, 1)
 void attend(const Params p, Breaks breaks) {
   constexpr int BLOCK_Q = MMAS_Q * MMA_M, MMAS_KV = KEYS / MMA_N, MMAS_D = HEAD_DIM / MMA_N;
-  constexpr uint32_t TILE_BYTES = KEYS * HEAD_DIM * ELEMENT;  // of K, and of V
+  constexpr uint32_t TILE_BYTES = KEYS * HEAD_DIM * ELEMENT;  // one tile of K or V
   constexpr int BLOCK_KEYS = WARPS * KEYS;                    // the warps' tiles, side by side
   const Dim3 block = block_index_3d();
   const int split = block.x, y = block.y, batch = block.z;

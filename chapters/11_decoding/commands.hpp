@@ -9,10 +9,10 @@
 namespace fa::ch11 {
 
 struct CommandOptions {
-  int64_t items = 8, multiprocessors = 132, tiles = 1024;  // of waves
-  int64_t pages = 28, page_size = 64, batch = 4;           // of serve
-  int64_t longest = 1024;                                  // of serve: tokens per sequence
-  std::string requests;                                    // of serve
+  int64_t items = 8, multiprocessors = 132, tiles = 1024;  // waves
+  int64_t pages = 28, page_size = 64, batch = 4;           // serve
+  int64_t longest = 1024;                                  // serve: tokens per sequence
+  std::string requests;                                    // serve
   std::string device = "auto", json;
 };
 

@@ -30,7 +30,7 @@ struct Step {
   const int32_t* table;    // [batch, columns]; entries after a sequence's pages are not read
   const int32_t* lengths;  // [batch]: number of keys
 
-  int64_t rows() const { return batch * heads * len_q; }  // of Q and of O
+  int64_t rows() const { return batch * heads * len_q; }  // number of rows of Q and of O
   int64_t rows_of_kv_head() const { return heads / kv_heads * len_q; }
   // Returns the first of the rows of Q that share a head of K and V. These rows are contiguous.
   int64_t first_row(int64_t sequence, int64_t kv_head) const {

@@ -102,7 +102,7 @@ struct Plan {
   CacheLayout cache;
   DecodeSplits splits;
   int64_t keys = 0, pages = 0;  // in use by all sequences, a prefix counted once
-  int64_t bytes = 0;            // of their K and V
+  int64_t bytes = 0;            // size of their K and V
 };
 
 Plan plan_of(const Problem& problem, const Arguments& args, const Flags& flags) {

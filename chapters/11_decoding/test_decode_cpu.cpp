@@ -471,7 +471,7 @@ TEST_CASE("a sequence that grows a token at a time, and one that takes the other
   decode(step, 2, 4, partials, result.O.data(), result.LSE.data());
   const Result<double> expected = batch.expected();
   for (int64_t row = 0; row < 4; ++row) {
-    CHECK(result.LSE[row] == -kInf);  // of the released sequence
+    CHECK(result.LSE[row] == -kInf);  // the released sequence
     CHECK_FALSE(!(std::abs(result.LSE[4 + row] - expected.LSE[4 + row]) <= 1e-13));
   }
   for (int64_t i = 4 * dim; i < 8 * dim; ++i) {

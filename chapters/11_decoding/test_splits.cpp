@@ -54,7 +54,7 @@ TEST_CASE("wave efficiency: how full the waves are") {
 
 TEST_CASE("splits_for: worked by hand") {
   CHECK(splits_for(48, 108, 1000) == 2);      // 0.89; the best is 9 splits, which fill 4 waves
-  CHECK(splits_for(1, 132, 1000000) == 109);  // of 132 blocks 128 is the best: 0.85 * 128 = 108.8
+  CHECK(splits_for(1, 132, 1000000) == 109);  // the best is 128 splits: 0.85 * 128 = 108.8
   CHECK(splits_for(1, 132, 1024) == 114);     // 103 to 113 splits all have 10 tiles each
   CHECK(splits_for(8, 132, 1024) == 14);      // 112 / 132 = 0.848; the best, 49, has 392 / 396
   CHECK(splits_for(6, 132, 100) == 17);       // 102 / 132 is exactly 85 % of 120 / 132

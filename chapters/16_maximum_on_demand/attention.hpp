@@ -156,8 +156,8 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     const int block_row = work.q_tile * BLOCK_Q;
     if (block_row >= work.len_q) continue;  // tile of a longer sequence
     const Tiles<BLOCK_KV> tiles = tiles_of<BLOCK_KV>(work, block_row, BLOCK_Q);
-    const int first_row = block_row + consumer * 64;           // of the warpgroup
-    const int warp_row = block_row + (warp_index() - 4) * 16;  // of the warp
+    const int first_row = block_row + consumer * 64;           // first query of the warpgroup
+    const int warp_row = block_row + (warp_index() - 4) * 16;  // first query of the warp
     // These rows need the block's first `end` tiles, and see the tiles between the other two whole.
     const Tiles<BLOCK_KV> mine = tiles_of<BLOCK_KV>(work, first_row, 64);
     const int end = first_row < work.len_q ? mine.end - tiles.begin : 0;

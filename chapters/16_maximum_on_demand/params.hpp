@@ -24,8 +24,8 @@ struct Params {
   float* LSE;                       // [batch, heads, len_q], or null
   const int *q_starts, *kv_starts;  // packed: sequence n is rows [starts[n], starts[n + 1])
   int heads, group;                 // `group` consecutive query heads share a head of K and V
-  int sequences, q_tiles;           // q_tiles: of the longest sequence
-  int num_q_tiles;                  // of all heads and sequences
+  int sequences, q_tiles;           // q_tiles: tiles of the longest sequence
+  int num_q_tiles;                  // tiles of all heads and sequences
   int together;                     // heads whose K and V the L2 cache holds at a time
   int len_q;
   float scale;

@@ -232,7 +232,7 @@ void attention(const Params params, Breaks breaks) {
   const int kv_head = head / params.group;
   const Mask& mask = params.mask;
   const int len_q = params.Q.rows, len_kv = params.K.rows;
-  const int first_row = q_tile * BLOCK_Q;  // of this block
+  const int first_row = q_tile * BLOCK_Q;  // first query of this block
   // Equal in all lanes. The shuffle tells the compiler, so that it keeps the value once per warp.
   const int warp_row = first_row + shfl(warp_index(), 0) * WARP_Q;
   const int8_t* const Q = params.Q.numbers + int64_t{head} * len_q * HEAD_DIM;
@@ -252,7 +252,7 @@ void attention(const Params params, Breaks breaks) {
   // Q's scale times that of the n-th tile of K times the factor of the exponential.
   const float* const K_scales =
       params.K.scales + kv_head * num_scales(K_GROUPS, len_kv) + lane_index() % 4;
-  float Q_scale = 0.0f;  // of rows past the end
+  float Q_scale = 0.0f;  // the scale of rows past the end
   if (warp_row < len_q)
     Q_scale = load_global(params.Q.scales + head * num_scales(Q_GROUPS, len_q) +
                           warp_row / WARP_Q * Q_GROUPS.of_a_tile + lane_index() / 4) *

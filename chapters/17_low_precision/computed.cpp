@@ -25,8 +25,8 @@ void round_head(std::span<float> head, int64_t dim, int64_t block, const Groups&
                 int scales) {
   const int64_t size = std::ssize(head);
   const auto group = [&](int64_t i) { return group_of(i / dim, block, groups, scales); };
-  std::vector<float> largest(static_cast<size_t>(size));  // of each group; most entries are not
-                                                          // used
+  std::vector<float> largest(static_cast<size_t>(size));  // maximum per group; most entries are
+                                                          // not used
   for (int64_t i = 0; i < size; ++i) {
     float& of_group = largest[group(i)];
     const float value = std::abs(head[i]);
@@ -81,7 +81,7 @@ void prepare(fa::Problem& problem, std::span<const int> options) {
     }
   }
   if (options[2] > 1) {
-    uint32_t state = 17;  // of a linear congruential generator (Numerical Recipes)
+    uint32_t state = 17;  // state of a linear congruential generator (Numerical Recipes)
     for (std::vector<float>* values : {&problem.q, &problem.k})
       for (float& value : *values) {
         state = state * 1664525u + 1013904223u;

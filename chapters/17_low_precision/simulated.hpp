@@ -17,8 +17,8 @@ struct Head {
 enum class Format { BF16, FP16, INT8, E4M3, MXFP8, NVFP4 };
 
 // The part that shares a scale: everything; 128 queries and 64 keys; 32 queries and 64 keys; or, as
-// in SageAttention2, the rows of a fragment that one thread holds: of 32 queries those that are
-// equal modulo 8, of 64 keys those that form a pair modulo 8.
+// in SageAttention2, the rows of a fragment that one thread holds: those of 32 queries that are
+// equal modulo 8, and those of 64 keys that form a pair modulo 8.
 enum class Grain { TENSOR, BLOCK, WARP, THREAD };
 
 struct Scheme {

@@ -197,7 +197,7 @@ TEST_CASE("every scheme: ragged lengths, any dim, a NaN shows") {
       for (const Scheme& one : schemes()) {
         const auto got = low_precision_attention(one, input.head, input.rows, 1);
         CAPTURE(one.name);
-        CHECK(!std::isfinite(got[64 + 3]));  // of row 1, which all three affect
+        CHECK(!std::isfinite(got[64 + 3]));  // row 1, which all three affect
       }
     }
     bad = good;

@@ -114,7 +114,7 @@ TEST_CASE("a NaN or an Inf in Q or K does not vanish; zeros are zeros") {
     problem.q[5 * 64 + 3] = bad;
     const Answer got = answer(KERNEL, problem);
     for (int64_t d = 0; d < 64; ++d) CHECK(std::isnan(got.o[static_cast<size_t>(5 * 64 + d)]));
-    CHECK(std::isfinite(got.o[0]));  // of another group
+    CHECK(std::isfinite(got.o[0]));  // another group
     problem = random_problem({1, 1, 40, 60, 64}, Dtype::bf16, 9);
     problem.k[7] = bad;
     CHECK(std::isnan(answer(KERNEL, problem).o[0]));

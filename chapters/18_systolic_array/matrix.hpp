@@ -1,4 +1,4 @@
-// Matrices of both arrays: of numbers, or of numbers that remember how they were computed.
+// Matrices of both arrays. An entry is a number, or one that remembers how it was computed.
 #pragma once
 
 #include <cstdint>

@@ -348,7 +348,7 @@ std::string inside_text(std::int64_t size) {
   std::vector<Row> rows{{"one tile, d = " + count(size), "MXU", "VPU", "cycles", "utilization"}};
   const auto outside = [&](const char* name, Accounting accounting, std::int64_t lanes) {
     const AttentionCost cost = attention_cost(tile, accounting, {size, size, 1, lanes});
-    const std::int64_t mxu = cost.mxu_cycles - cost.drain;  // of a tile among many
+    const std::int64_t mxu = cost.mxu_cycles - cost.drain;  // cycles of a tile among many
     std::int64_t vpu = 0;
     for (std::size_t i = 0; i < 3; ++i) vpu += cost.vector[i].cycles;
     const std::int64_t all = accounting == Accounting::kOverlapped ? std::max(mxu, vpu) : mxu + vpu;

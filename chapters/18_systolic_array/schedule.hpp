@@ -59,7 +59,7 @@ struct LoopShape {
 
 struct LoopModel {
   std::vector<Task> tasks;
-  std::int64_t iterations = 0;  // of the loop that the compiler generates
+  std::int64_t iterations = 0;  // iterations of the loop that the compiler generates
 };
 
 LoopModel attention_loop(Loop loop, const LoopShape& shape);

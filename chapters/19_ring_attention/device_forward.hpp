@@ -19,7 +19,7 @@ struct Interval {
 struct DeviceStep {
   int owner;
   int64_t scores;
-  Interval compute, transfer;  // transfer: of the keys of the next step
+  Interval compute, transfer;  // transfer: when the next step's keys move
 };
 
 // The result of the repetition with the median time.

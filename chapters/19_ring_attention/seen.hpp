@@ -29,7 +29,7 @@ inline std::vector<Seen> what_is_seen(const Sizes& sizes, Range queries, Range k
   return seen;
 }
 
-// Calls work(query row, key row, what is seen) for every pair of pieces. Rows count from the start
+// Calls work(query row, key row, visible part) for every pair of pieces. Rows count from the start
 // of the rank's part.
 template <class Work>
 void for_pairs(const Sizes& sizes, const std::vector<Range>& queries,

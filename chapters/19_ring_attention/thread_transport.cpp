@@ -28,7 +28,7 @@ struct Letter {
 struct Side final : Message {
   std::shared_ptr<Letter> letter;
   const float* memory = nullptr;  // owned by the transport until the rank has waited
-  float* target = nullptr;        // of a receive
+  float* target = nullptr;        // where a receive writes
   bool sends = false, waited = false;
 };
 

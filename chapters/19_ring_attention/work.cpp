@@ -38,7 +38,7 @@ void taken_back(Transport& transport, Layout layout, const Part& part, std::vect
 
 std::vector<Step> steps_of(const DeviceResult& result) {
   std::vector<Step> steps;
-  double end_ms = 0;  // of the previous step
+  double end_ms = 0;  // end of the previous step
   for (const DeviceStep& step : result.steps) {
     steps.push_back({step.owner, step.scores, step.compute.end_ms - step.compute.begin_ms,
                      step.compute.begin_ms - end_ms, step.compute.begin_ms, step.transfer.begin_ms,

@@ -21,7 +21,7 @@ struct Job {
   Sizes sizes;                  // batches are counted as heads
   Device device = Device::cpu;  // on other devices in bf16, and forward only
   Link link = Link::host;
-  int repetitions = 1;  // of timed runs on a GPU
+  int repetitions = 1;  // number of timed runs on a GPU
 };
 Job job_of(const fa::Problem& problem, Schedule schedule, uint32_t breaks, bool backward);
 

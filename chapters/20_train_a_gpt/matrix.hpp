@@ -1,6 +1,6 @@
 #pragma once
-// Non-owning matrices, and the three products of a network. The products are Eigen's, because this
-// chapter teaches what is around them.
+// Non-owning matrices, and the three products of a network. Eigen computes the products, because
+// this chapter teaches what is around them.
 
 #include <cstdint>
 #include <functional>

@@ -31,7 +31,7 @@ struct TrainingState {
   uint64_t text = 0;   // the text's fingerprint
   int64_t seed = 0;
   Random random{0};                   // generator of the data's order
-  std::vector<double> losses;         // of each step so far, before its update
+  std::vector<double> losses;         // loss of each step so far, before its update
   std::vector<float> weights;         // [parameter_count]
   std::vector<float> moment, square;  // AdamW's running means of the gradient and of its square
 

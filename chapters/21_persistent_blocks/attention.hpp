@@ -56,7 +56,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
   const uint32_t Q_smem = dynamic_smem();
   const uint32_t K_smem = Q_smem + 2 * Q_TILE_BYTES;
   const uint32_t V_smem = K_smem + 2 * KV_TILE_BYTES;
-  const uint32_t tickets = V_smem + 2 * KV_TILE_BYTES;  // one beside each Q
+  const uint32_t tickets = V_smem + 2 * KV_TILE_BYTES;  // one for each buffer of Q
   const uint32_t Q_full = tickets + 2 * TICKET_BYTES;   // mbarriers, 8 bytes each, one per buffer
   const uint32_t K_full = Q_full + 16;
   const uint32_t V_full = K_full + 16;
@@ -74,8 +74,8 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     for (int i = 0; i < 4 * CONSUMERS; ++i) store_shared<int>(overflows + i * 4, -1);  // none
   }
   block_sync();  // no thread waits on an mbarrier before it is initialized
-  // Of the n-th tile of keys for a tile of queries. `used` has a bit for each buffer: the parity of
-  // the phase that its next tile fills. It is all that a tile of queries leaves to the next.
+  // The buffer, mbarrier and phase of the n-th tile of keys. `used` has a bit for each buffer: the
+  // parity of the phase that its next tile fills. Only `used` passes from one Q tile to the next.
   const auto buffer = [](uint32_t smem, int n) { return smem + n % 2 * KV_TILE_BYTES; };
   const auto of = [](uint32_t mbarriers, int n) { return mbarriers + n % 2 * 8; };
   const auto phase = [](uint32_t used, int n) { return (used >> n % 2 ^ n / 2) & 1; };
@@ -196,7 +196,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     const int block_row = work.q_tile * BLOCK_Q;
     if (block_row >= work.len_q) continue;  // tile of a longer sequence
     const Tiles<BLOCK_KV> tiles = tiles_of<BLOCK_KV>(work, block_row, BLOCK_Q);
-    const int first_row = block_row + consumer * 64;  // of the warpgroup
+    const int first_row = block_row + consumer * 64;  // first query of the warpgroup
     // These rows need the block's first `end` tiles, and see the tiles between the other two whole.
     const Tiles<BLOCK_KV> mine = tiles_of<BLOCK_KV>(work, first_row, 64);
     const int end = first_row < work.len_q ? mine.end - tiles.begin : 0;
@@ -334,7 +334,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     for (int half = 0; half < 2; ++half)
       finite &= is_finite(O_rmem, half) || half * 8 + lane_index() / 4 >= rows;
     if (warp_any(!finite)) {  // chapter 16's second try, after all tiles
-      // A list of these tiles: each links to the one before, in O, which it will write again.
+      // A list of these tiles: each links to the previous one, in O, which it will write again.
       const int index = read_ticket(ticket, 0);
       if (lane_index() == 0) {
         store_global(

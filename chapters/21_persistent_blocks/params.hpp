@@ -1,5 +1,5 @@
 #pragma once
-// Chapter 16's parameters and order of tiles, with what a persistent block needs besides.
+// Chapter 16's parameters and order of tiles, plus the fields that a persistent block needs.
 
 #include "breaks.hpp"
 #include "chapters/16_maximum_on_demand/params.hpp"

@@ -36,7 +36,7 @@ void launch_backward(const fa::BackwardArgs& args, Breaks breaks) {
   if (windowed && !std::is_empty_v<Breaks>)
     throw fa::InputError("--break: this chapter has its breaks without a window");
 
-  // Chapter 10's kernel computes D and clears the sum of dQ in tiles of its own size.
+  // Chapter 10's kernel computes D and clears the sum of dQ with its own tile size.
   p.q_tiles = q_tiles * (L::BLOCK_Q / ch10::BLOCK_Q);
   Params prepared = p;
   if (breaks.has(fa::DQ_NOT_CLEARED)) prepared.dQ_sum = nullptr;

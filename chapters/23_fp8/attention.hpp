@@ -131,7 +131,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
   const int warp_row = block_row + (warp_index() - 4) * MMA_M;
   const uint32_t Q_warpgroup = Q_smem + consumer * WARPGROUP_Q * QTile::SPAN;
 
-  Facts Q_facts = {0.0f, 0.0f};  // of rows past the end
+  Facts Q_facts = {0.0f, 0.0f};  // the facts of rows past the end
   if (first_row < params.len_q)
     Q_facts = load_global(params.Q_facts + head * ceil_div(params.len_q, WARPGROUP_Q) +
                           first_row / WARPGROUP_Q);
@@ -172,7 +172,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
   };
   // [/anchor: second_level]
 
-  float scale, rescale[1][2], sum[2];  // of the current tile
+  float scale, rescale[1][2], sum[2];  // values for the current tile
   bool look = true;  // check the maximum before the exponentials, because there is none in the
                      // first tile
   bool grew, large;

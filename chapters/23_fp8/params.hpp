@@ -15,7 +15,7 @@ using fa::e4m3;
 constexpr int CONSUMERS = 2, WARPGROUP_Q = 64, BLOCK_Q = CONSUMERS * WARPGROUP_Q;
 constexpr int BLOCK_KV = 128;
 constexpr int STAGES = 2;   // buffers of K and of V
-constexpr int MMA_K8 = 32;  // of an 8-bit wgmma
+constexpr int MMA_K8 = 32;  // inner size of an 8-bit wgmma
 
 // Facts about a warpgroup's queries or a tile of keys: the factor of its values, and the norm of
 // its longest row.

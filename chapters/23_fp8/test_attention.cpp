@@ -153,7 +153,7 @@ TEST_CASE("a NaN or an Inf does not vanish; zeros are zeros") {
       (problem.*input)[5 * 64 + 3] = bad;
       const Answer got = answer(KERNEL, problem);
       CHECK(std::isnan(got.o[5 * 64 + 3]));
-      if (input == &Problem::q) CHECK(std::isfinite(got.o[100 * 64]));  // of another warpgroup
+      if (input == &Problem::q) CHECK(std::isfinite(got.o[100 * 64]));  // another warpgroup
       if (input == &Problem::v) CHECK(std::isfinite(got.o[4]));         // another channel
     }
   }

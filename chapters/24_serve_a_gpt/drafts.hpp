@@ -1,6 +1,6 @@
 #pragma once
-// Speculative decoding (Leviathan, Kalman and Matias 2023) with prompt lookup: the draft is what
-// followed the same few tokens earlier in the text. One pass of the model checks all of it.
+// Speculative decoding (Leviathan, Kalman and Matias 2023) with prompt lookup: a draft repeats the
+// tokens that followed the same few tokens earlier in the text. The model checks it in one pass.
 
 #include <algorithm>
 #include <cstdint>

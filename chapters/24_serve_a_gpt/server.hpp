@@ -18,7 +18,7 @@ struct Request {
   Tokens tokens;            // the prompt, then the answer
   int64_t prompt_length, wanted;
   Sequence sequence = {};
-  std::vector<float> logits = {};  // [answered, vocabulary]: of each token of the answer
+  std::vector<float> logits = {};  // [answered, vocabulary]: a row per token of the answer
 
   int64_t answered() const { return std::ssize(tokens) - prompt_length; }
   bool done() const { return answered() == wanted; }
@@ -32,7 +32,7 @@ struct ServerOptions {
 
 CacheShape cache_shape(const ServerOptions& options, const ch20::Config& model);
 
-// What a step did, for the table and for the figure.
+// The work of one step, for the table and for the figure.
 struct Step {
   int64_t number = 0, running = 0, waiting = 0, new_tokens = 0, pages_used = 0, pages_shared = 0;
   double ms = 0;

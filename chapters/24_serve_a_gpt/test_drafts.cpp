@@ -1,4 +1,4 @@
-// Drafts: what followed the same tokens before, and what may be accepted of it.
+// Drafts: the tokens that followed the same tokens before, and how many of them are accepted.
 #include <doctest/doctest.h>
 
 #include <string>

@@ -45,7 +45,7 @@ std::vector<Request> requests(int64_t count, int64_t wanted) {
 }
 
 struct Served {
-  std::vector<Tokens> tokens;  // of each request; empty: refused
+  std::vector<Tokens> tokens;  // tokens of each request; empty: refused
   Totals totals;
   int64_t pages_lost;
   std::string broken_invariant;

@@ -11,8 +11,8 @@
 
 namespace fa::ch24 {
 
-// A request's answer: the tokens from `prompt_length` on, and the logits [answer, vocabulary] from
-// which the server chose them.
+// A request's answer: the tokens starting at `prompt_length`, and the logits [answer, vocabulary]
+// from which the server chose them.
 struct Answer {
   int64_t number;
   std::span<const int32_t> tokens;

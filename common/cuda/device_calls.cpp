@@ -1,4 +1,4 @@
-// What the device code of a CUDA file calls, after emucuda_retarget: each function is an
+// The functions that the device code of a CUDA file calls after emucuda_retarget. Each is an
 // instruction, or several, of the emulator. The last two parameters are the place in the user's
 // source.
 
@@ -483,8 +483,8 @@ EMUCUDA_REDUCE(and, uint32_t, a& b)
 EMUCUDA_REDUCE(or, uint32_t, a | b)
 EMUCUDA_REDUCE(xor, uint32_t, a ^ b)
 #undef EMUCUDA_REDUCE
-// One thread of each block: all blocks have come here, and what their threads did before comes
-// first.
+// One thread of each block calls this. It waits until all blocks have called it, and orders the
+// earlier accesses of their threads before later ones.
 void emucuda_grid_sync(PLACE) {
   int* const arrived = grid_barrier();
   const int blocks = current_thread().block->launch().config.grid.x *

@@ -84,7 +84,7 @@ int emucuda_mbarrier_try_wait(uint32_t at, int parity, PLACE) {
 void emucuda_mbarrier_wait(uint32_t at, int parity, PLACE) {
   emulator::mbarrier_wait(at, parity, line, file);
 }
-// The parity of the current phase, which is what the state of an arrival is here.
+// Returns the parity of the current phase, which serves as the state of an arrival here.
 int emucuda_mbarrier_phase(uint32_t at, PLACE) {
   return emulator::mbarrier_try_wait(at, 0, line, file) ? 1 : 0;
 }

@@ -3,7 +3,7 @@
 //
 // clang compiles the file twice, for the device and for the host; emucuda_retarget turns the
 // device's code into calls of the emulator; the program is linked with libemucuda.so and runs as a
-// process of its own, which leaves its report as JSON. This program prints it. usage() has the
+// separate process, which leaves its report as JSON. This program prints it. usage() has the
 // options.
 
 #include <fcntl.h>
@@ -66,7 +66,7 @@ struct Options {
 // ---------------------------------------------------------------------------------------
 
 struct KindInfo {
-  const char* tool;  // of compute-sanitizer
+  const char* tool;  // tool of compute-sanitizer
   const char* fix;
 };
 const std::map<std::string, KindInfo> kKinds = {
@@ -279,7 +279,7 @@ fs::path compile(Options options, const fs::path& directory) {
                             "-fno-discard-value-names", "-Xclang", "-disable-llvm-passes",
                             "-emit-llvm", "-c", file, "-o", part(i, ".device.bc")}),
               part(i, ".device.txt"));
-    // The host's code names the kernels and variables of its own file, by this number.
+    // The host's code names the kernels and variables of its file by this number.
     std::ofstream(part(i, ".unit")) << i << "\n";
     passes.host = start(join(common, {"--cuda-host-only", options.optimize, "-fPIC", "-Xclang",
                                       "-fcuda-include-gpubinary", "-Xclang", part(i, ".unit"), "-w",

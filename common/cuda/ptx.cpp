@@ -66,7 +66,7 @@ class Translator {
     for (size_t at = source.find(unique.str()); at != std::string::npos;
          at = source.find(unique.str()))
       source.erase(at, unique.size());
-    // A block of its own scope: its braces stand alone, those of a list follow an instruction.
+    // A block with its own scope: its braces stand alone, those of a list follow an instruction.
     StringRef rest = StringRef(source).trim();
     if (rest.starts_with("{")) rest = rest.drop_front().trim();
     if (rest.ends_with("}") && rest.count('{') < rest.count('}')) rest = rest.drop_back().trim();
@@ -1055,7 +1055,7 @@ class Translator {
       if (name == "min")
         out = builder_.CreateBinaryIntrinsic(nan ? Intrinsic::minimum : Intrinsic::minnum, in[0],
                                              in[1]);
-      if (name == "copysign")  // of the first, the magnitude of the second
+      if (name == "copysign")  // sign of the first, magnitude of the second
         out = builder_.CreateBinaryIntrinsic(Intrinsic::copysign, in[1], in[0]);
       if (out != nullptr && statement.has("sat")) out = saturated(out, kind);
     } else if (is_float && in.size() == 3 && (name == "fma" || name == "mad")) {

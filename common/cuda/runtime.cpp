@@ -48,10 +48,10 @@ constexpr int kNoError = 0, kInvalidValue = 1, kOutOfMemory = 2, kInvalidConfigu
               kInvalidSymbol = 13, kInvalidFunction = 98, kInvalidDevice = 101,
               kInvalidHandle = 400, kIllegalAddress = 700, kTimeout = 702;
 constexpr size_t kDefaultShared = 48 * 1024, kMostShared = 227 * 1024;
-constexpr int64_t kMostBlocks = int64_t{1} << 27;  // of a grid; a GPU's limit is 2^31 - 1
-constexpr size_t kMemory = size_t{80} << 30;       // of the card
+constexpr int64_t kMostBlocks = int64_t{1} << 27;  // in a grid; a GPU's limit is 2^31 - 1
+constexpr size_t kMemory = size_t{80} << 30;       // the card's memory
 
-// Each file of the command is a program of its own to the card: two of them may have a kernel or a
+// Each file of the command is a separate program to the card: two of them may have a kernel or a
 // variable of the same name. The file's number, then the name as the linker has it.
 using Symbol = std::pair<int, std::string>;
 
@@ -542,7 +542,7 @@ struct Call {  // what <<<...>>> says, between the push and the pop
 };
 thread_local std::vector<Call> calls;
 
-// `unit` is what __cudaRegisterFatBinary has returned.
+// `unit` is the handle that __cudaRegisterFatBinary has returned.
 Symbol symbol_of(void** unit, const char* symbol) {
   return {*reinterpret_cast<const int*>(unit), symbol};
 }

@@ -1,6 +1,6 @@
 #pragma once
-// The run-time library of a CUDA file: what its device code asks of it, and how a launch ends
-// early.
+// The run-time library of a CUDA file: the functions that its device code calls, and how a
+// launch ends early.
 
 #include <cstddef>
 #include <cstdint>

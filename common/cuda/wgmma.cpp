@@ -179,7 +179,7 @@ class Keeper {
     return text.getAsInteger(0, number) ? nullptr
                                         : builder_.getInt64(static_cast<uint64_t>(number));
   }
-  // Where the register's variable is: what the result is stored to, or the input loaded from.
+  // Returns where the register's variable is: the result is stored there, or the input loaded.
   Value* variable(StringRef text) {
     unsigned index = 0;
     if (!is_operand(text, index) || index >= operands_.size()) return nullptr;

@@ -81,7 +81,7 @@ HostTensor random_tensor(std::array<int64_t, 4> shape, std::mt19937& random) {
   return tensor;
 }
 
-// All bits set, which is NaN: what the kernel does not write shows.
+// All bits set, which is NaN, so that an element that the kernel does not write shows.
 HostTensor poisoned_tensor(std::array<int64_t, 4> shape) {
   HostTensor tensor{shape};
   check(cudaMalloc(&tensor.device, tensor.size() * sizeof(bf16)));

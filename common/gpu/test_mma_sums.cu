@@ -37,7 +37,7 @@ constexpr int kVectors = 4;  // tiles per type and kind that --vectors writes
 struct Format {
   const char* name;
   SumsOf what;
-  int bytes, exponent_bits, mantissa_bits, bias;  // of a factor; exponent_bits is 0 for an integer
+  int bytes, exponent_bits, mantissa_bits, bias;  // a factor; exponent_bits is 0 for an integer
   int min_exponent() const { return 1 - bias; }   // smallest exponent of a normal number
   int max_exponent() const { return bytes == 1 ? 8 : (1 << exponent_bits) - 2 - bias; }
   int factors() const { return fa::kSumsRowBytes / bytes; }

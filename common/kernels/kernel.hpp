@@ -1,5 +1,5 @@
 #pragma once
-// A chapter's kernel as host code sees it: what it takes, its breaks and options, its two builds.
+// A chapter's kernel as host code sees it: its inputs, its breaks and options, its two builds.
 // Each chapter's chapter.hpp describes its own.
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct KernelBuild {
   void (*forward)(const ForwardArgs&) = nullptr;
   void (*backward)(const BackwardArgs&) = nullptr;
   void (*decode)(const DecodeArgs&) = nullptr;
-  // Of the GPU build. "sm_80": runs there and on newer cards; "sm_90a": there only.
+  // For the GPU build. "sm_80": runs there and on newer cards; "sm_90a": there only.
   const char* machine_code = "";
   const char* left_out = "";  // why, as a sentence
 };
@@ -35,7 +35,7 @@ void check_kernel_lengths(const Shape& shape);
 // Likewise, and unless the head size is 64 or 128.
 void check_kernel_shape(const Shape& shape);
 
-// Breaks that every chapter from 03 on has; the others come with what they break.
+// Breaks that every chapter since 03 has; the others come with what they break.
 constexpr uint32_t BASIC_BREAKS = NO_MAX | NO_RESCALE | UNMASKED_TAIL | SHUFFLE_MASK_0X10 |
                                   MISSING_WAIT | MISSING_BARRIER | DIVERGENT_BARRIER;
 constexpr uint32_t PIPELINE_BREAKS = CONDITIONAL_COMMIT | WAIT_TOO_FEW;
@@ -48,7 +48,7 @@ struct Kernel {
   const char* name;  // "ch04_swizzling", its chapter's
   const KernelBuild* emulator;
   const KernelBuild* gpu;
-  uint32_t features = 0;                                   // Feature bits: what the kernel takes
+  uint32_t features = 0;                                   // Feature bits of the accepted inputs
   void (*check_shape)(const Shape&) = check_kernel_shape;  // throws InputError: not this size
   bool any_scale = false;  // 0 and below, too, because it scales before it takes the maximum
   uint32_t breaks = 0;     // KernelBreak bits that it can switch off
@@ -57,11 +57,11 @@ struct Kernel {
   std::span<const IntegerOption> options = {};
   // Bytes of workspace that a forward pass needs; null: none.
   int64_t (*forward_workspace)(const Shape& shape, int64_t kv_heads) = nullptr;
-  // Of a chapter that rounds its inputs further: the problem that its kernel then solves, and is
+  // For a chapter that rounds its inputs further: the problem that its kernel then solves, and is
   // held against, under its options. Null: it is the one that was asked.
   Problem (*computed)(const Problem& problem, std::span<const int> options) = nullptr;
-  // Of decoding: into how many splits to cut up to `longest` keys of a sequence, the first `prefix`
-  // of which all sequences share.
+  // For decoding: into how many splits to cut up to `longest` keys of a sequence, the first
+  // `prefix` of which all sequences share.
   DecodeSplits (*choose_splits)(const Shape& shape, int64_t kv_heads, int64_t longest,
                                 int64_t prefix, int multiprocessors) = nullptr;
 

@@ -1,5 +1,5 @@
 #pragma once
-// What the programs of chapters 03 and later share: a kernel that runs on the GPU or on the
+// The parts that programs of chapters 03 and later share: a kernel that runs on the GPU or on the
 // emulator, with its hazards and counters. See common/program.hpp for the other steps.
 
 #include <functional>

@@ -61,7 +61,7 @@ struct EmulatorRun {
 // How to run a chapter's kernel. The defaults run the intact kernel.
 struct KernelRun {
   uint32_t breaks = 0;
-  std::vector<int> options = {};  // of the chapter, in order; default if missing
+  std::vector<int> options = {};  // the chapter's, in order; default if missing
   bool by_length = false;         // all [B,H,L,D] are stored as [B,L,H,D]
 };
 

@@ -319,8 +319,8 @@ void Block::release_to_cluster(Foreign& known) const {
   known.blocks[index_].join(clock);
 }
 
-// `known` is what all blocks of the cluster have done and know, or nullptr if there is only one
-// block.
+// `known` is everything that all blocks of the cluster have done and know, or nullptr if there is
+// only one block.
 void Block::open_cluster_sync(const std::shared_ptr<const Foreign>& known) {
   if (at_cluster_sync_ == 0) return;
   Clock clock;

@@ -329,7 +329,7 @@ class Block {
   void begin_barrier(Thread& thread, const Site& site);
   void arrive_at(Thread& thread, Instruction instruction, int number, int expected,
                  const Site& site);
-  int returned_threads() const;  // of warps that have returned
+  int returned_threads() const;  // threads of warps that have returned
   uint32_t complete_lanes(Thread& thread, size_t meeting);
   void lane_has_returned(Thread& thread);
   void release_converged(Warp& warp);
@@ -394,7 +394,7 @@ class Block {
     uint64_t begin, end;
     GlobalUse use;
     int engine, thread;
-    uint32_t time, issue_time;  // of the engine, of the thread's warp
+    uint32_t time, issue_time;  // clocks of the engine and the thread's warp
     Site site;
   };
   void find_async_global(const Thread& thread, GlobalUse use, const Site& site, uint64_t begin,
@@ -403,7 +403,7 @@ class Block {
   BlockLog global_log_;
   std::vector<AsyncGlobal> async_global_;
   uint64_t async_begin_ = std::numeric_limits<uint64_t>::max(),
-           async_end_ = 0;             // of the lowest, of the highest
+           async_end_ = 0;             // the lowest begin, the highest end
   std::vector<BlockLog> global_logs_;  // logs of finished blocks
   std::deque<SyncSite> sync_sites_;    // places that any block on this CPU thread has reached
   Barrier barriers_[kNumBarriers];

@@ -28,8 +28,8 @@ struct Counters {
   int64_t wgmma_instructions = 0;      // four per wgmma of a warpgroup
   int64_t tma_instructions = 0;        // bulk tensor loads and stores
   int64_t tma_bytes = 0;               // whole boxes, including bytes outside the tensor
-  int64_t tma_bytes_outside = 0;    // the part of tma_bytes outside the tensor; for the comparison
-                                    // of two runs
+  int64_t tma_bytes_outside = 0;       // the part of tma_bytes outside the tensor; for comparing
+                                       // two runs
   int64_t mbarrier_operations = 0;  // init, arrive, inval, and each wait once, however many times
                                     // it polls
 

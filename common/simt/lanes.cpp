@@ -111,8 +111,8 @@ int Block::returned_threads() const {
   return count;
 }
 
-// No lane of the warp can continue: those that wait in the first meeting without a mask are what
-// activemask calls active.
+// No lane of the warp can continue. Therefore activemask calls the lanes active that wait in the
+// first meeting without a mask.
 void Block::release_converged(Warp& warp) {
   for (const Warp::LaneMeeting& meeting : warp.lane_meetings) {
     if (meeting.mask != 0) continue;
@@ -286,7 +286,7 @@ namespace {
 
 struct Synchronized {  // an atomic access' place among the clocks
   Thread& thread;
-  uint64_t key;  // of GlobalClocks::released
+  uint64_t key;  // key in GlobalClocks::released
   int order;
 
   void read(GlobalClocks& clocks) const {

@@ -64,7 +64,7 @@ enum class HazardKind {
   kWaitWrongPhase,       // the parity refers to another phase of the mbarrier than intended
   kTransactionMismatch,  // the bytes that an mbarrier expects differ from those that arrive
   kRegistersInFlight,    // uses registers of a wgmma before its wait or without a fence
-  kDivisionByZero,       // of integers
+  kDivisionByZero,       // an integer division by zero
   kSameValueStore,       // a note: lanes of a warp store the same value with one instruction
   kBadDescriptor,        // a matrix descriptor that is malformed or leaves its tile
 };
@@ -175,7 +175,7 @@ struct TileRow {
   std::vector<TileVisit> visits;  // in the order of the visits
 };
 
-/// What the instructions of one source line moved.
+/// Counts of the traffic that the instructions of one source line caused.
 struct LineCounters {
   Site where;
   int64_t shared_wavefronts = 0, shared_wavefronts_ideal = 0;

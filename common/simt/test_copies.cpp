@@ -29,7 +29,7 @@ std::string kinds(const Report& report) {
   return text;
 }
 
-// One thread records what it sees of its own bytes after each step.
+// One thread records what it sees of its bytes after each step.
 void watch(const float* in, float* seen) {
   const auto look = [&](int step, int i) {
     store_global(seen + step, load_shared<float>(chunk(i)));

@@ -178,7 +178,7 @@ TEST_CASE("events tell what each warp did, in its order") {
   const EventKind expected[] = {EventKind::kCopyIssue, EventKind::kCommit,     EventKind::kWait,
                                 EventKind::kLand,      EventKind::kBarrier,    EventKind::kLdmatrix,
                                 EventKind::kShuffle,   EventKind::kStoreGlobal};
-  REQUIRE(report.events.size() == std::size(expected));  // of the first block only
+  REQUIRE(report.events.size() == std::size(expected));  // events of the first block only
   for (size_t i = 0; i < std::size(expected); ++i) CHECK(report.events[i].kind == expected[i]);
   const fa::simt::Event& copy = report.events[0];
   CHECK(copy.group == 0);

@@ -35,14 +35,14 @@ struct Wait {
   Site site;
   int id = -1;         // number of the barrier, if it has one; for setmaxnreg: registers
   int expected = -1;   // threads that the barrier expects; -1: all of the block
-  uint32_t lanes = 0;  // of its warp, that an instruction with a mask waits for
+  uint32_t lanes = 0;  // lanes for which an instruction with a mask waits
   int mbarrier = -1;   // number of the mbarrier, or -1
 };
 
 /// Bulk copies from shared to global memory that one thread issued.
 struct BulkStores {
-  int engine;                     // of their reads of shared memory
-  int writing_engine;             // of their writes to global memory
+  int engine;                     // engine of their reads of shared memory
+  int writing_engine;             // engine of their writes to global memory
   std::deque<TensorCopy> copies;  // not yet executed; TensorCopy::phase is the commit group
   uint32_t done = 0;              // executed copies
   int open_group = 0;
@@ -133,7 +133,7 @@ struct Warp {
   };
   std::vector<LaneMeeting> lane_meetings;
   uint32_t gone = 0;  // bit i: lane i has returned, or does not exist
-  int votes = 0;      // of the last barrier_red
+  int votes = 0;      // votes in the last barrier_red
   // Operands of the current warp-wide instruction, one per lane. The pointers lead to the lanes'
   // stacks.
   uint32_t* registers[kWarpSize] = {};

@@ -12,7 +12,7 @@ extern "C" __device__ void emucuda_barrier_sync_cnt(int barrier, int threads);
 namespace cooperative_groups {
 
 namespace detail {
-constexpr int kTileBytes = 16;  // of each warp, for a tile of several warps
+constexpr int kTileBytes = 16;  // size per warp, for a tile of several warps
 }
 
 // Shared memory for tiles of several warps.
@@ -24,7 +24,7 @@ struct block_tile_memory {
 class thread_block {
  public:
   __device__ explicit thread_block(void* memory = nullptr) : memory_(memory) {}
-  __device__ void* memory() const { return memory_; }  // of a block_tile_memory
+  __device__ void* memory() const { return memory_; }  // the block_tile_memory, or null
   __device__ static void sync() { __syncthreads(); }
   __device__ static unsigned thread_rank() {
     return (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
@@ -118,7 +118,7 @@ class lanes {
   }
 
  protected:
-  __device__ unsigned lane_of(unsigned rank) const {  // of the rank-th lane in the mask
+  __device__ unsigned lane_of(unsigned rank) const {  // index of the rank-th lane in the mask
     if (mask_ == 0xffffffff) return rank & 31;
     unsigned mask = mask_;
     for (; rank > 0; --rank) mask &= mask - 1;
@@ -173,7 +173,7 @@ class thread_block_tile : public detail::lanes {
     return detail::by_words(value, [&](unsigned word) { return __shfl_xor_sync(mask_, word, bits, Size); });
   }
 };
-// A tile of several warps. They meet at a barrier of their own.
+// A tile of several warps. They meet at their own barrier.
 template <unsigned Size, class Parent>
 class thread_block_tile<Size, Parent, true> {
   static_assert(Size <= 1024 && (Size & (Size - 1)) == 0, "a tile has up to 1024 threads, a power of two");

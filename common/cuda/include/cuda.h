@@ -1,5 +1,5 @@
 #pragma once
-// Of the driver's API: tensor maps, and how a program finds the function that makes them.
+// Parts of the driver's API: tensor maps, and how a program finds the function that makes them.
 
 #include "cuda_runtime.h"
 

@@ -15,7 +15,7 @@
         return;                                                                                   \
       }                                                                                           \
       const float clamped = magnitude > most ? most : magnitude;                                  \
-      int exponent = 1 - bias; /* of the smallest normal number; below it the steps stay */       \
+      int exponent = 1 - bias; /* the smallest normal number's; below it the steps stay */     \
       while (exponent < 16 && clamped >= __builtin_ldexpf(1, exponent + 1)) ++exponent;           \
       const float steps = __builtin_rintf(__builtin_ldexpf(clamped, mantissa_bits - exponent));   \
       __x = (unsigned char)(sign | (((exponent + bias - 1) << mantissa_bits) + (int)steps));      \

@@ -63,7 +63,7 @@
 enum cudaComputeMode { cudaComputeModeDefault, cudaComputeModeExclusive, cudaComputeModeProhibited, cudaComputeModeExclusiveProcess };
 typedef unsigned cuuint32_t;
 typedef unsigned long long cuuint64_t;
-// What clang's header of intrinsics expects from the toolkit's.
+// Functions that clang's header of intrinsics expects from the toolkit's.
 __device__ static inline unsigned __isGlobal(const void* p) { return __nvvm_isspacep_global(p); }
 __device__ static inline unsigned __isShared(const void* p) { return __nvvm_isspacep_shared(p); }
 __device__ static inline unsigned __isConstant(const void* p) { return __nvvm_isspacep_const(p); }

@@ -1,5 +1,5 @@
 #pragma once
-// The part of CUDA's runtime API that emucuda has. What a call returns is what the driver returns.
+// The part of CUDA's runtime API that emucuda has. A call returns the same value as the driver's.
 // Streams run in order, therefore every call is complete when it returns.
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
 #pragma once
-// What a program can ask about the device, which has an H200's numbers.
+// The properties that a program can query of the device, which has an H200's numbers.
 
 #include <stddef.h>
 

@@ -64,7 +64,7 @@ __global__ void partitions(const int* in, int* out) {  // 128 threads
   const auto binary = cg::binary_partition(warp, rank % 4 == 0);
   const int of_binary = cg::reduce(binary, rank, cg::plus<int>());
   if (binary.thread_rank() == 0) atomicAdd(out + 5 + (rank % 4 == 0), of_binary);
-  const auto pair = cg::tiled_partition<64>(block);  // of warps
+  const auto pair = cg::tiled_partition<64>(block);  // a tile of warps
   const int of_pair = cg::reduce(pair, rank, cg::plus<int>());
   if (pair.thread_rank() == 0) out[7 + pair.meta_group_rank()] = of_pair;
   if (pair.shfl(rank, 40) != 40 + 64 * static_cast<int>(pair.meta_group_rank()))

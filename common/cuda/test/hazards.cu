@@ -1,4 +1,4 @@
-// Each kind of hazard in a kernel of its own; without -D WRONG the same kernels are right. A
+// Each kind of hazard in a separate kernel; without -D WRONG the same kernels are right. A
 // comment `expect` names what is to be reported at its line when the file is compiled with -D
 // WRONG.
 #include <cstdio>
@@ -87,7 +87,7 @@ __global__ void divides(const int* in, int* out) {
   out[threadIdx.x] = 100 / divisor;  // expect division_by_zero
 }
 
-__global__ void neighbours(unsigned char* out) {  // right: each thread has a byte of its own
+__global__ void neighbours(unsigned char* out) {  // right: each thread has its own byte
   __shared__ unsigned char bytes[n];
   bytes[threadIdx.x] = threadIdx.x;
   out[threadIdx.x] = bytes[threadIdx.x];

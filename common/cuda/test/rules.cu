@@ -1,5 +1,5 @@
-// What CUDA allows, and what a kernel of the chapters may not do: each check prints a line only if
-// it fails. Races as CUDA defines them, masks, partial warps, atomic operations of every type.
+// Code that CUDA allows, but not in a kernel of the chapters. Each check prints a line only if it
+// fails. Races as CUDA defines them, masks, partial warps, atomic operations of every type.
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-// What is not supported is named with its line.
+// A message names each thing that is not supported, and its line.
 __global__ void reads_parameter(unsigned* out) {
   unsigned value;
   asm volatile("frobnicate.b32 %0, 7;" : "=r"(value));  // unsupported frobnicate.b32

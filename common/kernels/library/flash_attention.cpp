@@ -314,7 +314,7 @@ struct ForwardPlan {
   ForwardArgs args;
   const Kernel& chapter;
   int device;
-  int64_t bytes;  // of the workspace
+  int64_t bytes;  // size of the workspace
 };
 
 ForwardPlan forward_plan(const flash_attention_arguments& given) {
@@ -410,7 +410,7 @@ struct DecodePlan {
   const Kernel* chapter;
   DecodeArgs args;
   int device;
-  int64_t floats;  // of the workspace
+  int64_t floats;  // size of the workspace
 };
 
 DecodePlan decode_plan(const flash_attention_decode_arguments* arguments) {

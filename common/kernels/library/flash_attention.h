@@ -44,7 +44,7 @@ typedef struct {
   int32_t alibi;  /* 1: subtract 2^(-8 (h + 1) / heads) times the distance from the scores of head h. If
                      heads is not a power of two, the slopes are those of get_slopes in the code of
                      ALiBi's authors */
-  int32_t option; /* of the chapter: 05's --stages, 13's --warpgroups, …; 0: its default */
+  int32_t option; /* the chapter's: 05's --stages, 13's --warpgroups, …; 0: its default */
   void *workspace; /* uninitialized, 16-byte aligned, in the tensors' memory; null if it has 0 bytes */
   int64_t workspace_bytes;
 } flash_attention_arguments;
@@ -78,7 +78,7 @@ typedef struct {
   int32_t device;         /* where the tensors are */
   int32_t causal;         /* 1: query i sees keys up to i + (len_kv - len_q) */
   int32_t deterministic;  /* 1: every call gives the same bits */
-  int32_t option;         /* of the chapter: 10's --design; 0: its default */
+  int32_t option;         /* the chapter's: 10's --design; 0: its default */
   flash_attention_tensor q, k, v, o; /* as in the forward pass; O is its result */
   flash_attention_tensor lse;        /* the result of the forward pass */
   flash_attention_tensor d_o;        /* like O */
@@ -116,7 +116,7 @@ typedef struct {
   int64_t table_columns;
   int64_t longest; /* an upper bound of the lengths, used to choose the splits; 0: the capacity */
   double scale;
-  int32_t splits;  /* of the keys of a sequence, and of the prefix; 0: automatic */
+  int32_t splits;  /* number of parts of the keys, and of the prefix; 0: automatic */
   int32_t prefix;  /* with a table: the number of first keys that all sequences have on the same
                       pages, which contain no other keys; 0: none. Every query is after them. They
                       are read once for all sequences */

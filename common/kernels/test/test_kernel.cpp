@@ -1,4 +1,4 @@
-// What chapters accept and refuse, and on which device their kernels run.
+// Inputs that chapters accept and refuse, and the device on which their kernels run.
 #include <doctest/doctest.h>
 
 #include <string>
