@@ -272,7 +272,7 @@ class Requirements(Machine):
         output, stop = ensure()
         self.assertIsNone(stop)
         self.assertRegex(output, r"Continuing without clang\+\+-19, wasm-ld-19, .*: could not install; "
-                         ".* clang-19 lld-19 binaryen")
+                         ".* clang-19 lld-19 llvm-19 binaryen")
         (self.bin / "sudo").unlink()  # no user may install
         output, stop = ensure()
         self.assertIsNone(stop)
