@@ -52,7 +52,7 @@ export default {
       }),
       line(x_of(state.step + 0.5), top - 2, x_of(state.step + 0.5), bottom + 4, { class: 'line-muted' }),
       data.holders.map((_, i) => i % 20 === 0
-        ? text(x_of(i), bottom + 16, i ? `${i}` : 'step 0', { class: 'small muted' }) : ''),
+        ? text(x_of(i), bottom + 16, i ? `${i}` : 'step 0', { class: `small muted${i ? ' middle' : ''}` }) : ''),
       text(left - 6, top + 10, 'page 0', { class: 'small muted end' }),
       text(left - 6, bottom - 2, `${data.pages - 1}`, { class: 'small muted end' }),
       said.map((words, i) => text(left, bottom + 38 + 18 * i, words, { name: i ? undefined : 'used' }))])

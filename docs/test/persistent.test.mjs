@@ -10,7 +10,7 @@ const runs = runs_of(output_of(['docs/measurements/h100/ch21_timeline.csv']).row
 test('persistent: bars are the recorded tiles; tiles of an SM follow each other', () => with_browser(async (open) => {
   const page = await open(page_with('21_persistent_blocks', 'persistent')), figure = await figure_on(page, 'persistent')
   for (const [label, says] of [['µs', ([, begin, end]) => (end - begin).toFixed(1)], ['keys', ([keys]) => String(keys)]]) {
-    await figure.choose('a bar says', label)
+    await figure.choose('label', label)
     const values = await figure.values()
     let drawn = 0
     for (const [run, sms] of Object.entries(runs)) {
