@@ -36,7 +36,7 @@ PROGRAMS = [("clang++-19", "clang-19"), ("wasm-ld-19", "lld-19"), ("llvm-ar-19",
             ("/usr/include/doctest/doctest.h", "doctest-dev"), ("/usr/include/hwy/highway.h", "libhwy-dev"),
             ("/usr/include/eigen3/Eigen/Core", "libeigen3-dev")]
 
-COMPILER = DOCS / "node_modules" / "@yowasp" / "clang"  # of the pages' editor, and optional
+COMPILER = DOCS / "node_modules" / "@yowasp" / "clang"  # optional, for the pages' editor
 EDITOR = DOCS / "public" / "editor"
 
 LONGEST = ("wasm", "editor", "site", "reading", "accessibility")  # files of docs/test

@@ -140,6 +140,7 @@ TEST_CASE("keys in one direction, whose errors add up: inconclusive, because the
   CHECK((*result.report)["inconclusive"]);
   CHECK_MESSAGE(result.text.starts_with("INCONCLUSIVE: "), result.text);
 }
+
 TEST_CASE("all scores alike: sums of a tile are as large as they get") {
   Problem problem = random_problem({1, 1, 64, 1000, 128}, Dtype::bf16, 8);
   std::fill(problem.q.begin(), problem.q.end(), 0.0f);

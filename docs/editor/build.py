@@ -1,4 +1,4 @@
-"""python3 docs/editor/build.py: what a page needs to compile and check an exercise, as docs/public/editor.
+"""python3 docs/editor/build.py: packs a compiler, headers and tests for the pages of exercises, as docs/public/editor.
 
 Needs the packages of docs/wasm/build.py and docs/node_modules. Standard library only.
 """
@@ -30,10 +30,10 @@ LIBRARIES = [Path("/usr/lib/llvm-19/lib/wasm32-wasi/libc++.a"), Path("/usr/lib/l
              Path("/usr/lib/wasm32-wasi/libc.a"), Path("/usr/lib/wasm32-wasi/libwasi-emulated-process-clocks.a"),
              Path("/usr/lib/llvm-19/lib/clang/19/lib/wasi/libclang_rt.builtins-wasm32.a")]
 START = Path("/usr/lib/wasm32-wasi/crt1-command.o")
-OWN_HEADERS = r"(__?std|std|float|limits|inttypes|iso646|tgmath|varargs)\w*\.h"  # of the page's clang
+OWN_HEADERS = r"(__?std|std|float|limits|inttypes|iso646|tgmath|varargs)\w*\.h"  # they belong to the page's clang
 CXX_LEFT_OUT = ("experimental", "__cxx03", "__pstl", "ext")
 
-# What the tests of exercises link. The linker takes only what a test needs.
+# The sources that the tests of exercises link. The linker takes only those that a test needs.
 SUPPORT = ["table", "tiles", "verdict", "instances"]
 
 
