@@ -34,6 +34,13 @@ double alibi_slope(int64_t head, int64_t heads) {
   return std::exp2(-8.0 * step / static_cast<double>(power));
 }
 
+// "1,2,3", as the options are typed.
+static std::string with_commas(const std::vector<int64_t>& numbers) {
+  std::string text;
+  for (const int64_t number : numbers) text += (text.empty() ? "" : ",") + std::to_string(number);
+  return text;
+}
+
 void check_mask(const Problem& problem) {
   const Shape& shape = problem.shape;
   if (problem.group < 1 || shape.heads % problem.group != 0) {
@@ -52,17 +59,17 @@ void check_mask(const Problem& problem) {
         std::is_sorted(starts.begin(), starts.end())) {
       return;
     }
-    throw InputError(std::string(option) + " " + bracketed(starts) +
+    throw InputError(std::string(option) + " " + with_commas(starts) +
                      ": expected numbers that ascend from 0 to " + std::to_string(length) +
                      ", the length of all sequences together");
   };
   if (!problem.lengths.empty() && std::ssize(problem.lengths) != shape.batch) {
-    throw InputError("--cache-seqlens " + bracketed(problem.lengths) + ": expected " +
+    throw InputError("--cache-seqlens " + with_commas(problem.lengths) + ": expected " +
                      std::to_string(shape.batch) + " lengths, one for each sequence");
   }
   for (const int64_t length : problem.lengths) {
     if (length < 0 || length > shape.kv) {
-      throw InputError("--cache-seqlens " + bracketed(problem.lengths) +
+      throw InputError("--cache-seqlens " + with_commas(problem.lengths) +
                        ": expected lengths from 0 to " + std::to_string(shape.kv));
     }
   }
@@ -165,11 +172,12 @@ void MaskOptions::check() const {
   }
 }
 
-std::vector<int64_t> parse_lengths(const char* option, const std::string& text, const char* what) {
+std::vector<int64_t> parse_lengths(const char* option, const std::string& text, const char* what,
+                                   int64_t maximum) {
   std::vector<int64_t> numbers;
   for (const std::string& part : split_at_commas(text)) {
-    numbers.push_back(parse_integer(part, std::string(option) + " " + shown(text) + ": " + what, 0,
-                                    kMostElements));
+    numbers.push_back(
+        parse_integer(part, std::string(option) + " " + shown(text) + ": " + what, 0, maximum));
   }
   return numbers;
 }
@@ -206,8 +214,8 @@ void MaskOptions::set(Problem& problem) const {
     throw InputError("--cu-seqlens-q and --cu-seqlens-k go together: give both");
   }
   if (given(PACKED, "--cu-seqlens-q")) {
-    problem.q_starts = parse_lengths("--cu-seqlens-q", q_starts_, "start");
-    problem.kv_starts = parse_lengths("--cu-seqlens-k", kv_starts_, "start");
+    problem.q_starts = parse_lengths("--cu-seqlens-q", q_starts_, "start", problem.shape.q);
+    problem.kv_starts = parse_lengths("--cu-seqlens-k", kv_starts_, "start", problem.shape.kv);
   }
   if (given(SOFTCAP, "--softcap")) {
     if (!(softcap_ > 0)) throw InputError("--softcap: expected a number above 0");

@@ -80,6 +80,7 @@ class MaskOptions {
 [[noreturn]] void refuse_option(const char* option, uint32_t feature);
 
 // Parses "a,b,...": numbers that `what` describes.
-std::vector<int64_t> parse_lengths(const char* option, const std::string& text, const char* what);
+std::vector<int64_t> parse_lengths(const char* option, const std::string& text, const char* what,
+                                   int64_t maximum);
 
 }  // namespace fa

@@ -11,6 +11,7 @@ arguments. Exit status: 0 if the break was shown, 1 if the intact program failed
 
 import argparse
 import array
+import difflib
 import json
 import math
 import os
@@ -54,7 +55,9 @@ def chapters_of(name):
 def choose(name, chapter=None):
     """Returns the demo of a break in a chapter, or in the first chapter that has tiles."""
     if name not in TEXTS:
-        raise BadUsage(f"break {name}: accepted: " + ", ".join(TEXTS))
+        close = difflib.get_close_matches(name.lower(), TEXTS, 1)
+        raise BadUsage(f"break {name}: there is no such break; " +
+                       (f"did you mean {close[0]}?" if close else "./learn break lists them"))
     accepted = chapters_of(name)
     if chapter is None:
         chapter = next((c for c in accepted if c != "01"), "01")

@@ -278,7 +278,8 @@ class Tool(unittest.TestCase):
 
     def test_bad_usage_is_one_sentence(self):
         self.refused("8000", says="no chapter 8000")
-        self.refused("everything", says="accepted: no-max")
+        self.refused("everything", says="break everything: there is no such break; ./learn break lists them")
+        self.refused("no-mx", says="break no-mx: there is no such break; did you mean no-max?")
         self.refused("no-max", "--chapter", "19", says="01 02 03")
         self.refused("no-rescale", "--chapter", "4", "--dtype", "f16", says="chapter 02")
         self.refused("no-rescale", "--length", "0", says="--length")

@@ -189,7 +189,7 @@ void Flags::declare(Cli& cli) {
 
 void prepare(Problem& problem, const Arguments& args, const Flags& flags) {
   if (args.given("--cache-seqlens")) {
-    problem.lengths = parse_lengths("--cache-seqlens", flags.lengths, "length");
+    problem.lengths = parse_lengths("--cache-seqlens", flags.lengths, "length", problem.shape.kv);
     check_mask(problem);
   }
   if (!args.given("--prefix")) return;

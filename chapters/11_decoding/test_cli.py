@@ -129,8 +129,10 @@ class Cli(unittest.TestCase):
 
     def test_refusals(self):
         emulator = ["--device", "emulator"]
-        self.refused("--cache-seqlens", "1", *emulator, says="expected 2 lengths")
-        self.refused("--cache-seqlens", "1,1001", *emulator, says="expected lengths from 0 to 1000")
+        self.refused("--cache-seqlens", "1", *emulator, says="--cache-seqlens 1: expected 2 lengths")
+        for length in (1001, -1):
+            self.refused(f"--cache-seqlens=1,{length}", *emulator,
+                         says=f"--cache-seqlens 1,{length}: length {length}: expected a whole number from 0 to 1000")
         self.refused("--cache-seqlens", "1,,2", *emulator, says="expected a whole number")
         self.refused("--page-size", "257", *emulator, says="--page-size")
         self.refused("--page-size", "0", *emulator, says="--page-size")

@@ -19,13 +19,15 @@ struct Way {
   void raise_row_max(State& state, const Scores& s, float scale) const {
     float tile_max = NEG_INF;
     for (const float score : s) tile_max = std::max(tile_max, score);
-    float m_new = is("old-max-dropped") ? tile_max : std::max(state.m, tile_max);
+    if (is("hidden-tile-returns") && tile_max == NEG_INF) return;
+    float m_new = is("tile-max") ? tile_max : std::max(state.m, tile_max);
     if (is("guard-kept") && m_new == NEG_INF) m_new = 0;
     const float minus = !is("factor-unguarded") && m_new == NEG_INF ? 0 : m_new;
     float factor = std::exp((is("factor-upside-down") ? minus - state.m : state.m - minus) *
                             (is("rescale-unscaled") ? 1 : scale));
     if (is("hidden-tile-wipes") && tile_max == NEG_INF) factor = 0;
-    if (!is("not-rescaled")) state.l *= factor, state.o *= factor;
+    if (!is("l-not-rescaled")) state.l *= factor;
+    if (!is("o-not-rescaled")) state.o *= factor;
     state.m = m_new;
   }
   Scores exponentiate(State& state, const Scores& s, float scale) const {
@@ -91,7 +93,7 @@ hidden-tile-skipped
   comes out: subtract 0 and compute them
 guard-kept
   m itself became 0 where no key was seen; subtract 0 there, and keep m: the end asks it
-old-max-dropped
+old-max-dropped: tile-max {,hidden-tile-returns}
   m' is the maximum of this tile alone; it is the larger of that and m
 hidden-tile-wipes
   a tile that is hidden set l and o to 0; it changes nothing
@@ -99,8 +101,12 @@ factor-upside-down
   the factor is e^(m' - m); it is e^(m - m')
 scale-forgotten: rescale-unscaled weights-unscaled; rescale-unscaled; weights-unscaled
   the difference of scores is not multiplied by scale in the factor or in the weights
-not-rescaled
+not-rescaled: l-not-rescaled o-not-rescaled
   m grew, and l and o still belong to the old one: both times e^(scale (m - m'))
+l-not-rescaled
+  m grew, and l still belongs to the old one: l, too, times e^(scale (m - m'))
+o-not-rescaled
+  m grew, and o still belongs to the old one: o, too, times e^(scale (m - m'))
 l-not-summed
   the weights were not added to l
 decided-by-m

@@ -51,7 +51,8 @@ struct Way {
             : (page * (is("heads-not-in-page") ? 1 : cache.kv_heads) + head) * size + at_row;
     if (!is("dim-forgotten")) at *= cache.dim;
     if (is("bytes-for-numbers")) at *= 2;
-    return is("thirty-two-bits") ? static_cast<int32_t>(static_cast<uint32_t>(at)) : at;
+    const auto low_bits = static_cast<uint32_t>(at);
+    return is("as-int") ? static_cast<int32_t>(low_bits) : is("as-unsigned") ? low_bits : at;
   }
 };
 
@@ -118,7 +119,7 @@ dim-forgotten
   rows were counted; a row has dim numbers
 bytes-for-numbers
   bytes were counted; the address is in numbers of K
-thirty-two-bits
+thirty-two-bits: as-int; as-unsigned
   the address was computed in 32 bits and lost some: a product of ints is an int
 zero-for-nowhere: nowhere=0
   for a key that does not exist the answer is another number than NOWHERE; 0 is the address of one

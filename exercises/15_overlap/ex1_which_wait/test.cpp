@@ -73,6 +73,10 @@ struct Way {
     const int count = static_cast<int>(closed.size());
     if (open.find(result) != std::string::npos && !is("open-forgotten"))
       return is("open-group-waited-for") ? 0 : -1;
+    if (is("since-the-last")) {  // wgmma into the result, all counted one by one
+      const std::string rest = text.substr(text.rfind(result) + 1);
+      return static_cast<int>(rest.size() - std::count(rest.begin(), rest.end(), '|'));
+    }
     if (is("another-result-is-open") && !open.empty()) return -1;
     if (is("group-or-0") && last < 0) return 0;
     if (is("group-or-none") && last < 0) return -1;
@@ -116,7 +120,7 @@ one-too-few
 first-of-the-result: from-the-first {,open-forgotten}
   N is counted from the first group that adds to the result; a later one adds to it, too, and must
   have ended
-wgmma-counted: wgmma-counted {,open-wgmma}
+wgmma-counted: wgmma-counted {,open-wgmma}; since-the-last {,open-forgotten}
   N counts wgmma; wgmma_wait counts groups, and a group may hold many
 empty-group-skipped
   a commit with no wgmma since the last one closes a group, too: an empty one, and N counts it
