@@ -157,8 +157,9 @@ static void score_with(const Changes& is, Steps& steps, Scores (&S_rmem)[2], int
   if (is.any("one-group", "two-groups"))
     return score_in_pairs(is("one-group"), steps, S_rmem, num_tiles);
   const auto multiply = [&](int tile, bool in_loop, int registers) {
-    const bool no_fence =
-        in_loop ? is.any("fence-once", "behind-in-loop", "before-use") : is("not-first");
+    const bool no_fence = in_loop
+                              ? is.any("fence-once", "behind-in-loop", "before-use", "at-the-top")
+                              : is("not-first");
     if (!no_fence && !is.any("no-fence", "behind", "before-commit", "only-before-use"))
       ex13::wgmma_fence();
     const int into = is("one-for-all")               ? 0
@@ -177,6 +178,7 @@ static void score_with(const Changes& is, Steps& steps, Scores (&S_rmem)[2], int
   };
   if (!is.any("none", "first-tile-forgotten")) multiply(0, false, 0);
   for (int tile = 0; tile < num_tiles - is("last-tile-forgotten"); ++tile) {
+    if (is("at-the-top")) ex13::wgmma_fence();
     const bool has_next = tile + 1 < num_tiles || is("one-tile-too-many");
     Scores& S = S_rmem[is("one-for-all") ? 0 : tile % 2];
     Scores& other = S_rmem[(tile + 1) % 2];
@@ -270,7 +272,7 @@ wait-forgotten: no-wait; only-last
   a tile was used without a wait, while its multiply was still running
 wait-behind-the-use: behind-use; all-behind-use
   the wait comes after the use. It belongs before it
-fence-forgotten: no-fence; behind; before-commit; not-first
+fence-forgotten: no-fence; behind; before-commit; not-first {,at-the-top}
   there is no fence before a multiply whose registers ordinary instructions have used. Put a fence
   before each
 fence-before-the-use: before-use; only-before-use; behind-in-loop

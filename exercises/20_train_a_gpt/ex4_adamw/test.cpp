@@ -56,13 +56,13 @@ struct Way {
       double v = b2 * squares[i] +
                  (is("sum-of-squares") ? 1 : 1 - b2) * (is("moment-squared") ? m * m : of_square);
       const double old_m = moments[i], old_v = squares[i];
-      if (is("correction-stored")) m /= c1, v /= c2;
+      if (is("m-stored")) m /= c1;
+      if (is("v-stored")) v /= c2;
       const double m_used = is("old-state") || is("old-moment") ? old_m
                             : is("gradient-for-moment")         ? g * c1
                                                                 : m;
       const double v_used = is("old-state") || is("old-square") ? old_v : v;
-      const double over1 = is("correction-stored") ? 1 : c1,
-                   over2 = is("correction-stored") ? 1 : c2;
+      const double over1 = is("m-stored") ? 1 : c1, over2 = is("v-stored") ? 1 : c2;
       const double corrected = v_used / over2;
       double divisor = is("epsilon-under-the-root") ? std::sqrt(corrected + s.epsilon)
                        : is("epsilon-before-the-correction")
@@ -121,7 +121,7 @@ multiplied-by-the-correction
   m and v were multiplied by 1 - beta^t, and are smaller still; divided
 corrections-exchanged
   m was corrected by beta2 and v by beta1; each by its own
-correction-stored
+correction-stored: m-stored v-stored; m-stored; v-stored
   the corrected means were stored in m and v, and are corrected again at the next step; they are
   for this step's weights alone
 betas-exchanged: exchanged; exchanged-in-means
