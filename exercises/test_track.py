@@ -208,7 +208,7 @@ exec {os.environ.get("CMAKE_CXX_COMPILER_LAUNCHER", "")} "$@"
                 ("std::abort();", "it crashed with SIGABRT"),
                 ("std::exit(0);", "it ended the program, with exit code 0,"),
                 ("_exit(3);", "it ended the program, with exit code 3,"),
-                ("for (;;) std::printf(\"again\\n\");", "it printed more than 64 MB")):
+                ("for (;;) std::printf(\"again%6000s\\n\", \"\");", "it printed more than 64 MB")):
             with self.subTest(statement):
                 self.write('std::printf("here\\n"); ' + statement)
                 output = self.learn("check", "02.1", code=1)

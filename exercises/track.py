@@ -25,7 +25,6 @@ sys.path[:0] = [str(ROOT / "exercises" / "support"), str(ROOT / "docs")]
 import lesson_pages  # noqa: E402
 import prove  # noqa: E402  the registry
 
-NAMED = r"  (?:looks like: |could be |no mistake that is known )"  # the mistake, in a verdict
 ENDLESS = 30  # seconds after which a program is taken for endless
 MOST_OUTPUT = 64 << 20  # bytes after which its printing is taken for endless
 KEPT_OUTPUT = 1 << 18  # bytes of the end of its output that are kept
@@ -36,8 +35,7 @@ CRASHES = {"SIGSEGV": "it used memory that is not its own, or called itself with
            "SIGABRT": "it aborted: abort(), an assert, or the C++ library found an error",
            "SIGKILL": "something else ended it, for example because memory ran out"}
 MOVED = {"17_low_precision/ex4_order_of_v": "23_fp8/ex1_order_of_v"}  # copies and progress move along
-VERDICT = r"verdict: (?=not written yet\n|right \(|wrong \()"  # as verdict.cpp prints them, perhaps after
-CASE = r"\x1etest case: (.*)\n"                              # what an answer printed without a newline
+CASE = re.compile(rb'\x1e(\{"case": .*\})\n')  # as verdict.cpp prints it
 DIAGNOSTIC = re.compile(r"^(?P<path>[^\s:][^:]*):(?P<line>\d+):(\d+:)? "
                         r"(?P<kind>fatal error|error|warning|note): (?P<text>.*)")
 
@@ -427,10 +425,10 @@ class Track:
         return result
 
     def verdict(self, run, exercise):
-        """verdict.cpp's words, and where to go from there."""
-        printed, *words = re.split(VERDICT, run.output)
-        printed = re.sub(CASE, "", printed).splitlines()
-        first, *told = words[-1].rstrip("\n").splitlines() if words else [""]
+        """The words of the test's verdict, and where to go from there."""
+        printed = run.printed.splitlines()
+        verdict = run.verdict or {"verdict": "wrong", "text": "wrong"}
+        first, *told = verdict["text"].removeprefix(verdict["verdict"]).rstrip("\n").split("\n")
         for place in (str(exercise.copy), os.path.relpath(exercise.copy, ROOT)):  # as the program says it
             told = [line.replace(place, self.shown(exercise.copy)) for line in told]
         said = []
@@ -438,11 +436,11 @@ class Track:
             cut = run.cut or len(printed) > LINES_SHOWN
             said = ["", f"  {'The end of what' if cut else 'What'} your code printed:"]
             said += [f"    {line[:200]}" for line in printed[-LINES_SHOWN:]]
-        if first == "not written yet":
-            return self.not_written(told[-1].strip(), exercise)
-        if first.startswith("right ") and run.code == 0:
+        if verdict["verdict"] == "not written yet":
+            return self.not_written(verdict["todo"], exercise)
+        if verdict["verdict"] == "right" and run.code == 0:
             following = [other for other in self.after(exercise) if not self.passed(other)]
-            lines = [self.learn.colored(f"{exercise.title}: right", "32") + first.removeprefix("right")]
+            lines = [self.learn.colored(f"{exercise.title}: right", "32") + first]
             lines += told + [f"  compare {self.shown(exercise.solution)}"]
             lines += ([f"  next    {following[0].title}: ./learn next {following[0].id}"] if following else
                       ["  that was the last one: every exercise is done"])
@@ -450,11 +448,11 @@ class Track:
         untouched = self.untouched(exercise)
         ended = run.ended()
         lines = [self.learn.colored(f"{exercise.title}: {'not mended yet' if untouched else 'wrong'}",
-                                    "31") + (f": {ended}" if ended else first.removeprefix("wrong"))]
+                                    "31") + (f": {ended}" if ended else first)]
         if ended and run.case:
             lines += ["", f"  in the test case: {run.case}"]
         elif not ended:
-            lines += ["  " + self.learn.bold(line.strip()) if re.match(NAMED, line) else line
+            lines += ["  " + self.learn.bold(line[2:]) if line[2:] in verdict["named"] else line
                       for line in told]
         lines += said + ["", f"  stuck: ./learn hint {exercise.id}"]
         return Result("todo" if untouched else "wrong", lines, exercise)
@@ -556,15 +554,14 @@ def diagnostics(lines):
 
 class Run:
     """A run of an exercise's program: its exit code (negative: the signal that ended it), the end of
-    its output, the test case that it was in. An endless one is ended."""
+    what the answer printed, the verdict or None, the test case that it was in. An endless one is ended."""
 
     def __init__(self, program, answer):
         self.case, self.cut, self.stopped = "", False, ""
         kept, count, end = bytearray(), 0, time.monotonic() + ENDLESS
         process = subprocess.Popen(
             [str(program), "--reporters=verdict"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, env={**os.environ, "EXERCISE_ANSWER": str(answer),
-                                           "EXERCISE_ANNOUNCE": "1"})
+            stderr=subprocess.STDOUT, env={**os.environ, "EXERCISE_ANSWER": str(answer)})
         try:
             while not self.stopped:
                 left = end - time.monotonic()
@@ -574,8 +571,8 @@ class Run:
                     chunk = os.read(process.stdout.fileno(), 65536)
                     kept += chunk
                     count += len(chunk)
-                    for case in re.findall(CASE.encode(), kept[-len(chunk) - 500:])[-1:]:
-                        self.case = case.decode("utf-8", "replace")
+                    for case in CASE.findall(kept[-len(chunk) - 500:])[-1:]:
+                        self.case = json.loads(case.decode("utf-8", "replace"))["case"]
                     if len(kept) > 2 * KEPT_OUTPUT:
                         self.cut = True
                         del kept[:-KEPT_OUTPUT]
@@ -593,7 +590,8 @@ class Run:
             process.kill()
             process.wait()
             process.stdout.close()
-        self.code, self.output = process.returncode, kept.decode("utf-8", "replace")
+        self.code = process.returncode
+        self.printed, self.verdict = prove.read(kept.decode("utf-8", "replace"))
 
     def ended(self):
         """How it ended before its test did; None if it did not."""
@@ -602,7 +600,7 @@ class Run:
         if self.code < 0:
             name = signal.Signals(-self.code).name
             return f"it crashed with {name}: {CRASHES.get(name, 'a signal ended it')}"
-        if not re.search(VERDICT, self.output):
+        if self.verdict is None:
             return f"it ended the program, with exit code {self.code}, before the test was over"
         return None
 

@@ -88,7 +88,7 @@ export async function execute(program, say) {
     last = performance.now()
   }
   try {
-    return { code: start(await WebAssembly.compile(program), ['test', '--reporters=verdict'], ['EXERCISE_ANNOUNCE=1'],
+    return { code: start(await WebAssembly.compile(program), ['test', '--reporters=verdict'], [],
       new Map(), (bytes) => {
         text += decoder.decode(bytes, { stream: true })
         count += bytes.length

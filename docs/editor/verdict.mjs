@@ -1,8 +1,7 @@
 // The words of ./learn check (exercises/track.py) for what a compiler and a test's program print.
 
 const LINES_SHOWN = 10  // of what an answer printed
-const ENDED = /verdict: (?=not written yet\n|right \(|wrong \()/
-const CASE = /\x1etest case: (.*)\n/g
+const RECORD = /\x1e(\{"(?:case|verdict)": .*\})\n/  // as verdict.cpp prints them
 const DIAGNOSTIC = /^(?<path>[^\s:][^:]*):(?<line>\d+):(?<column>\d+): (?<kind>fatal error|error|warning|note): (?<text>.*)/
 const CRASHES = [
   [/divide by zero|division by zero/, 'SIGFPE: it divided an integer by zero'],
@@ -10,27 +9,35 @@ const CRASHES = [
   [/out of bounds|call stack|recursion|signature|table|null/,
     'SIGSEGV: it used memory that is not its own, or called itself without end']]
 
-/// Returns how a program ended before its test did, or null. `seconds`: it was stopped after this time.
-export function ended({ code, trap, seconds }, printed) {
+/// Splits a test's output: { printed: by the answer, name: of the last test case that began, result: the verdict
+/// or undefined, with `verdict` (right, wrong, not written yet) and `text` }.
+export function read(output) {
+  const parts = output.split(RECORD), records = parts.filter((_, i) => i % 2).map((record) => JSON.parse(record))
+  return { printed: parts.filter((_, i) => i % 2 === 0).join(''), name: records.findLast((record) => record.case !== undefined)?.case,
+    result: records.findLast((record) => record.verdict !== undefined) }
+}
+
+// Returns how a program ended before its test did, or null. `seconds`: it was stopped after this time.
+function ended({ code, trap, seconds }, result) {
   const endless = (what) => `${what}; is there a loop that never ends?`
   if (seconds !== undefined) return endless(`still running after ${seconds} s`)
   if (trap?.startsWith('it printed')) return endless(trap)
   if (trap !== undefined) return `it crashed with ${CRASHES.find(([words]) => words.test(trap))?.[1] ?? trap}`
-  return ENDED.test(printed) ? null : `it ended the program, with exit code ${code}, before the test was over`
+  return result ? null : `it ended the program, with exit code ${code}, before the test was over`
 }
 
 /// Returns { status: right, wrong or todo, lines } of a run of an exercise's test. `untouched`: of the stub.
 export function verdict(title, run, output, untouched = false) {
-  const parts = output.split(ENDED), words = parts.length > 1 ? parts.at(-1).replace(/\n+$/, '').split('\n') : ['']
-  const [first, ...told] = words, printed = parts[0].replace(CASE, '').split('\n')
+  const { printed: all, name, result } = read(output), printed = all.split('\n'), end = ended(run, result)
+  const lines = result?.text.replace(/\n+$/, '').split('\n')
   if (printed.at(-1) === '') printed.pop()
   const said = printed.length ? ['', `  ${printed.length > LINES_SHOWN ? 'The end of what' : 'What'} your code printed:`,
     ...printed.slice(-LINES_SHOWN).map((line) => `    ${line.slice(0, 200)}`)] : []
-  if (first === 'not written yet') return { status: 'todo', lines: [`${title}: not written yet`, '', `  ${told.at(-1).trim()}`] }
-  if (first.startsWith('right ') && run.code === 0) return { status: 'right', lines: [`${title}: ${first}`, ...told, ...said] }
-  const end = ended(run, output), [, last] = [...output.matchAll(CASE)].at(-1) ?? []
-  return { status: 'wrong', lines: [`${title}: ${untouched ? 'not mended yet' : 'wrong'}${end ? `: ${end}` : first.replace(/^wrong/, '')}`,
-    ...end && last ? ['', `  in the test case: ${last}`] : end ? [] : told, ...said] }
+  if (result?.verdict === 'not written yet') return { status: 'todo', lines: [`${title}: ${lines[0]}`, ...lines.slice(1)] }
+  if (result?.verdict === 'right' && run.code === 0) return { status: 'right', lines: [`${title}: ${lines[0]}`, ...lines.slice(1), ...said] }
+  const [first, ...told] = end ? [`: ${end}`, ...name ? ['', `  in the test case: ${name}`] : []]
+    : [lines[0].replace(/^wrong/, ''), ...lines.slice(1)]
+  return { status: 'wrong', lines: [`${title}: ${untouched ? 'not mended yet' : 'wrong'}${first}`, ...told, ...said] }
 }
 
 function diagnostics(text) {

@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 
 import { check, toolchain } from '../editor/run.mjs'
+import { read } from '../editor/verdict.mjs'
 import { BIN, ROOT } from '../figures/programs.mjs'
 import { SITE, with_browser } from './browser.mjs'
 import { wrong_answers } from './mistakes.mjs'
@@ -103,7 +104,7 @@ test('the editor takes at most 25 MB from a server that does not compress', { sk
 function native(id, mistake) {
   const { stdout } = spawnSync(join(BIN, '..', 'exercises', 'programs', `exercise_${id}`), ['--reporters=verdict'],
     { encoding: 'utf8', env: { ...process.env, EXERCISE_PROOF: mistake } })
-  return stdout.replace(/^verdict: /, '').trimEnd()
+  return read(stdout).result.text.trimEnd()
 }
 
 // All mistakes and solutions take minutes, so that normally only chapter 02 has each exercise, with one mistake,

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 
+import { read } from '../editor/verdict.mjs'
 import { BIN, ROOT } from '../figures/programs.mjs'
 import { EXERCISES } from '../wasm/modules.mjs'
 import { SITE, with_browser } from './browser.mjs'
@@ -43,7 +44,7 @@ function verdict_of(id, file, answer) {
   const { stdout } = spawnSync(join(BIN, `ex${id}_${file.slice(0, -4)}`), ['--reporters=verdict'],
     { encoding: 'utf8', env: { ...process.env, EXERCISE_ANSWER: path } })
   rmSync(folder, { recursive: true })
-  return stdout.replace(/^verdict: /, '').trim()
+  return read(stdout).result.text.trim()
 }
 
 for (const [id, directory] of Object.entries(EXERCISES)) {

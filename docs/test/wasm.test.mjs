@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { brotliCompressSync, constants } from 'node:zlib'
+import { read } from '../editor/verdict.mjs'
 import { Programs } from '../wasm/host.mjs'
 import { EXERCISES, module_of, MODULES, PROGRAMS } from '../wasm/modules.mjs'
 import { wrong_answers } from './mistakes.mjs'
@@ -147,7 +148,7 @@ test('exercises 01.1 to 01.5: the verdicts of ./learn check', { skip }, () => {
         { encoding: 'utf8', env: { ...process.env, EXERCISE_ANSWER: join(folder, file) } })
       rmSync(folder, { recursive: true })
       const answer = modules.toy.run({ exercise, stub, answer: text })
-      assert.equal(`verdict: ${answer.text}`, native.stdout, `${exercise} ${name}`)
+      assert.equal(answer.text, read(native.stdout).result.text, `${exercise} ${name}`)
       assert.equal(answer.status, native.status, `${exercise} ${name}`)
       ++judged
     }

@@ -24,6 +24,7 @@
 //   outputs  { out: the bytes of the result's .npy file }. Chapter 20 has { checkpoint }, for `files` of a later request
 // An exercise's answer has `text`, the verdict of ./learn check, and status 0 if it is right.
 
+import { read } from '../editor/verdict.mjs'
 import { EXERCISES, PROGRAMS } from './modules.mjs'
 
 const OUTPUTS = { 10: ['dq', 'dk', 'dv'], 20: ['checkpoint'] }  // every other chapter has out
@@ -224,7 +225,7 @@ export class Programs {
       this.instance ??= new Instance(this.module)
       for (const [name, text] of Object.entries(files)) this.instance.give(name, text)
       const status = this.instance.call(words)
-      return judged ? { status, text: this.instance.said('text').split(/^verdict: /m).at(-1) } : this.answer(status, request)
+      return judged ? { status, text: read(this.instance.said('text')).result?.text } : this.answer(status, request)
     } catch (error) {
       this.instance = null
       if (error instanceof Refused) return { status: 2, error: error.message }

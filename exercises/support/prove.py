@@ -12,6 +12,7 @@ in a separate process, so that one that hangs or aborts ends no other.
 """
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -39,77 +40,66 @@ def identifier(topic, exercise):
     return f"{topic[:2] if topic[0].isdigit() else topic[0].upper()}.{number}", name
 
 
+RECORD = re.compile(r'\x1e(\{"(?:case|verdict)": .*\})\n')  # as verdict.cpp prints them
+
+
 def run(program, environment=None):
     """Exit code and output; a crash has a negative code."""
-    result = subprocess.run([program, "--no-version"], stdout=subprocess.PIPE,
+    result = subprocess.run([program, "--reporters=verdict"], stdout=subprocess.PIPE,
                             stderr=subprocess.STDOUT, timeout=60,
-                            env={**os.environ, "EXERCISE_PROVE": "1", **(environment or {})})
+                            env={**os.environ, **(environment or {})})
     return result.returncode, result.stdout.decode("utf-8", "replace")
 
 
-def asserted(output):
-    """How many assertions ran; a doctest filter that matches nothing exits with 0, too."""
-    match = re.search(r"assertions:\s+(\d+)", output)
-    return int(match.group(1)) if match else 0
+def read(output):
+    """Splits a test's output into what the answer printed, and the verdict, or None if there is none."""
+    printed, *rest = RECORD.split(output)
+    records = [json.loads(record) for record in rest[::2]]
+    verdict = next((record for record in reversed(records) if "verdict" in record), None)
+    return printed + "".join(rest[1::2]), verdict
 
 
-def recognised(output):
-    return set(re.findall(r"^(?:looks like: |could be )([\w-]+): \S", output, re.MULTILINE))
-
-
-def unwritten(output):
-    """Returns the TODO line that the program has thrown, or None."""
-    match = re.search(r"^not written yet: (TODO\(.*)$", output, re.MULTILINE)
-    return match.group(1) if match else None
-
-
-def told(output, by):
-    """Returns the mistakes that a solution's run reports as recognized by `by`."""
-    return set(re.findall(rf"^told by {by}: (.+)$", output, re.MULTILINE))
-
-
-def judge_mistakes(output, wrong, wrong_in_topic=()):
+def judge_mistakes(verdict, wrong, wrong_in_topic=()):
     """Returns the mistakes of the test that are not proved. A mistake is proved if the test rejects it
     and tells it from the others, by its computed result or by an answer that makes it. That answer may
     belong to another exercise of the topic that asks the same question."""
-    unproved = told(output, "an answer") - set(wrong) - set(wrong_in_topic)
-    problems = re.findall(r"^(?:never shows|the same): .+$", output, re.MULTILINE)
-    problems += [f"the test knows {name}, but mistakes.txt does not" for name in sorted(unproved)]
-    unknown = set(wrong) - told(output, "an answer") - told(output, "what it shows")
+    by_answer = set(verdict["told_by_an_answer"])
+    problems = list(verdict["unproved"])
+    problems += [f"the test knows {name}, but mistakes.txt does not"
+                 for name in sorted(by_answer - set(wrong) - set(wrong_in_topic))]
     problems += [f"mistakes.txt has {name}, but the test knows no such mistake"
-                 for name in sorted(unknown)]
+                 for name in sorted(set(wrong) - by_answer - set(verdict["told_by_what_it_shows"]))]
     return "; ".join(problems) or None
 
 
-def judge_solution(code, output):
-    if code != 0 or recognised(output) or unwritten(output) or "Status: SUCCESS!" not in output:
+def judge_solution(code, verdict):
+    """A run without an assertion is not right."""
+    if code != 0 or verdict["verdict"] != "right":
         return f"the solution does not pass (exit {code})"
-    if asserted(output) == 0:
-        return "the solution passes, but nothing was asserted"
     return None
 
 
-def judge_stub(code, output, todo):
+def judge_stub(code, verdict, todo):
     """`todo`: the line that it throws; None: it is a program to mend, and fails as a wrong answer does."""
     if code != 1:
         return f"the stub exits with {code}, expected 1"
-    if unwritten(output) != todo:
-        return f"the stub throws {unwritten(output)}, expected {todo}"
-    if todo is None and "ERROR: " not in output:
+    if (verdict["todo"] or None) != todo:
+        return f"the stub throws {verdict['todo']}, expected {todo}"
+    if todo is None and len(verdict["text"].splitlines()) < 2:
         return "the test does not say what is wrong with the stub"
-    if recognised(output):
+    if verdict["mistakes"]:
         return "the stub is taken for a mistake"
     return None
 
 
-def judge_wrong(code, output, mistake):
+def judge_wrong(code, verdict, mistake):
     if code != 1:
         return f"{mistake} exits with {code}, expected 1"
-    if unwritten(output):
+    if verdict["todo"]:
         return f"{mistake} is taken for the stub"
-    if recognised(output) != {mistake}:
+    if verdict["mistakes"] != [mistake]:
         return (f"{mistake} is told it looks like "
-                + (", ".join(sorted(recognised(output))) or "nothing that is known"))
+                + (", ".join(verdict["mistakes"]) or "nothing that is known"))
     return None
 
 
@@ -198,13 +188,15 @@ def prove(topic, exercise, program, trace):
         except subprocess.TimeoutExpired:
             problems.append(f"{what} runs for more than a minute")
             continue
-        problem = (judge_solution(code, output) or judge_mistakes(output, answers, names_in_topic(topic))
+        printed, verdict = read(output)
+        problem = (f"{what} exits with {code} before the test is over" if verdict is None else
+                   judge_solution(code, verdict) or judge_mistakes(verdict, answers, names_in_topic(topic))
                    if what == "solution" else
-                   judge_stub(code, output, todo) if what == "stub" else
-                   judge_wrong(code, output, what))
+                   judge_stub(code, verdict, todo) if what == "stub" else
+                   judge_wrong(code, verdict, what))
         print(f"{'NO' if problem else 'ok':3} {what}")
         if problem:
-            problems.append(f"{problem}; it printed:\n{output}")
+            problems.append(f"{problem}; it printed:\n{printed}{verdict['text'] if verdict else ''}")
     return problems
 
 

@@ -10,69 +10,69 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import mistakes  # noqa: E402
 import prove  # noqa: E402
 
-PASSED = ("[doctest] test cases: 2 | 2 passed\n[doctest] assertions: 5 | 5 passed | 0 failed |\n"
-          "[doctest] Status: SUCCESS!\n")
 TODO = "TODO(09.1): write it"
 
 
+def verdict(word, **more):
+    return {"verdict": word, "todo": "", "mistakes": [], "text": word + " (2 test cases)\n",
+            "told_by_an_answer": [], "told_by_what_it_shows": [], "unproved": [], **more}
+
+
 class Judging(unittest.TestCase):
+    def test_output_is_read(self):
+        output = ('2 + 2\x1e{"case": "a \\"row\\""}\n= 5\n\x1e{"verdict": "wrong", "text": "wrong\\n  o: 5\\n"}\n')
+        self.assertEqual(prove.read(output), ("2 + 2= 5\n", {"verdict": "wrong", "text": "wrong\n  o: 5\n"}))
+        for ended_early in ("", "verdict: right\n", output.partition("= 5")[0], output[:-1]):
+            self.assertIsNone(prove.read(ended_early)[1])
+
     def test_solution(self):
-        self.assertIsNone(prove.judge_solution(0, PASSED))
-        self.assertIsNotNone(prove.judge_solution(1, PASSED))
-        self.assertIsNotNone(prove.judge_solution(-11, ""))
-        self.assertIsNotNone(prove.judge_solution(0, ""))
-        nothing_ran = PASSED.replace("assertions: 5 | 5", "assertions: 0 | 0")
-        self.assertIsNotNone(prove.judge_solution(0, nothing_ran))
-        self.assertIsNotNone(prove.judge_solution(0, PASSED + "looks like: no-max: it overflows\n"))
+        self.assertIsNone(prove.judge_solution(0, verdict("right")))
+        self.assertIsNotNone(prove.judge_solution(1, verdict("right")))
+        self.assertIsNotNone(prove.judge_solution(-11, verdict("right")))
+        self.assertIsNotNone(prove.judge_solution(0, verdict("wrong")))
+        self.assertIsNotNone(prove.judge_solution(0, verdict("not written yet", todo=TODO)))
 
     def test_stub(self):
-        output = f"ERROR: test case THREW exception: {TODO}\nnot written yet: {TODO}\n"
-        self.assertIsNone(prove.judge_stub(1, output, TODO))
-        self.assertIsNotNone(prove.judge_stub(0, output, TODO))
-        self.assertIsNotNone(prove.judge_stub(-6, output, TODO))
-        self.assertIsNotNone(prove.judge_stub(99, output, TODO))
-        self.assertIsNotNone(prove.judge_stub(1, "segmentation fault", TODO))
-        self.assertIsNotNone(prove.judge_stub(1, output.replace("09.1", "09.2"), TODO))
-        self.assertIsNotNone(prove.judge_stub(1, f"ERROR: {TODO}\n", TODO))  # said, not thrown
+        thrown = verdict("not written yet", todo=TODO)
+        self.assertIsNone(prove.judge_stub(1, thrown, TODO))
+        for code in (0, -6, 99):
+            self.assertIsNotNone(prove.judge_stub(code, thrown, TODO))
+        self.assertIsNotNone(prove.judge_stub(1, verdict("wrong"), TODO))
+        self.assertIsNotNone(prove.judge_stub(1, {**thrown, "todo": TODO.replace("09.1", "09.2")}, TODO))
 
     def test_stub_to_mend(self):
-        self.assertEqual(prove.unwritten(f"x\nnot written yet: {TODO}\n"), TODO)
-        self.assertIsNone(prove.unwritten(f"logged: {TODO}\n"))  # said, not thrown
-        self.assertIsNone(prove.judge_stub(1, "ERROR: o is wrong\n", None))
-        self.assertIsNotNone(prove.judge_stub(1, "", None))
-        self.assertIsNotNone(prove.judge_stub(0, "", None))
-        self.assertIsNotNone(prove.judge_stub(-11, "ERROR: o is wrong\n", None))
-        self.assertIsNotNone(prove.judge_stub(1, f"ERROR: o\nnot written yet: {TODO}\n", None))
-        self.assertIsNotNone(prove.judge_stub(1, "ERROR: o\nlooks like: no-max: it grows\n", None))
+        wrong = verdict("wrong", text="wrong (0 of 1 test cases pass)\n\n  a row\n    o is wrong\n")
+        self.assertIsNone(prove.judge_stub(1, wrong, None))
+        self.assertIsNotNone(prove.judge_stub(1, verdict("wrong"), None))  # it does not say what is wrong
+        self.assertIsNotNone(prove.judge_stub(0, wrong, None))
+        self.assertIsNotNone(prove.judge_stub(-11, wrong, None))
+        self.assertIsNotNone(prove.judge_stub(1, {**wrong, "todo": TODO}, None))
+        self.assertIsNotNone(prove.judge_stub(1, {**wrong, "mistakes": ["no-max"]}, None))
         self.assertTrue(prove.to_mend("// TODO(D.1): mend it\n", "D.1"))
         self.assertFalse(prove.to_mend('exercise::todo("TODO(02.1): write it");\n', "02.1"))
 
     def test_wrong_answer(self):
-        named = "looks like: no-max: it overflows\n"
+        named = verdict("wrong", mistakes=["no-max"])
         self.assertIsNone(prove.judge_wrong(1, named, "no-max"))
         self.assertIsNotNone(prove.judge_wrong(0, named, "no-max"))
         self.assertIsNotNone(prove.judge_wrong(-11, named, "no-max"))
         self.assertIsNotNone(prove.judge_wrong(1, named, "no-rescale"))
-        self.assertIsNotNone(prove.judge_wrong(1, "a[0] is wrong", "no-max"))
-        self.assertIsNotNone(prove.judge_wrong(1, "looks like: no-max:\n", "no-max"))
-        both = named + "looks like: no-rescale: the old sum stays\n"
-        self.assertIsNotNone(prove.judge_wrong(1, both, "no-max"))
-        self.assertIsNotNone(prove.judge_wrong(1, both.replace("looks like: ", "could be "), "no-max"))
-        self.assertIsNotNone(prove.judge_wrong(1, named + f"not written yet: {TODO}\n", "no-max"))
+        self.assertIsNotNone(prove.judge_wrong(1, verdict("wrong"), "no-max"))
+        self.assertIsNotNone(prove.judge_wrong(1, {**named, "mistakes": ["no-max", "no-rescale"]}, "no-max"))
+        self.assertIsNotNone(prove.judge_wrong(1, {**named, "todo": TODO}, "no-max"))
 
     def test_mistakes(self):
-        shows, answer = "told by what it shows: no-max\n", "told by an answer: too-long\n"
-        self.assertIsNone(prove.judge_mistakes(shows + answer, ["no-max", "too-long"]))
-        self.assertIsNone(prove.judge_mistakes(shows + answer, ["too-long"]))
-        self.assertIsNone(prove.judge_mistakes(shows + answer, ["no-max"], ["too-long"]))
-        self.assertIsNotNone(prove.judge_mistakes(shows + answer, ["no-max"]))
-        self.assertIsNotNone(prove.judge_mistakes(shows, ["no-rescale"]))
-        self.assertIsNotNone(prove.judge_mistakes(shows + "never shows: no-max\n", []))
-        self.assertIsNotNone(prove.judge_mistakes(shows + "the same: no-max, no-rescale\n", []))
+        told = verdict("right", told_by_what_it_shows=["no-max"], told_by_an_answer=["too-long"])
+        self.assertIsNone(prove.judge_mistakes(told, ["no-max", "too-long"]))
+        self.assertIsNone(prove.judge_mistakes(told, ["too-long"]))
+        self.assertIsNone(prove.judge_mistakes(told, ["no-max"], ["too-long"]))
+        self.assertIsNotNone(prove.judge_mistakes(told, ["no-max"]))
+        self.assertIsNotNone(prove.judge_mistakes(told, ["no-rescale", "too-long"]))
+        self.assertIsNotNone(prove.judge_mistakes({**told, "unproved": ["never shows: no-max"]}, ["too-long"]))
 
     def test_programs_are_run(self):
         code, output = prove.run("/bin/echo")
-        self.assertEqual((code, output), (0, "--no-version\n"))
+        self.assertEqual((code, output), (0, "--reporters=verdict\n"))
         self.assertEqual(prove.run("/bin/false")[0], 1)
 
 

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <ostream>
 #include <sstream>
 
@@ -96,26 +95,28 @@ std::string digest(const Numbers& numbers, double tolerance) {
 
 // What a solution's run proves of the mistakes, for prove.py: each that is told by what it leads to
 // is rejected, and leads to something else than the others.
-std::vector<std::string> proofs() {
-  std::vector<std::string> lines;
-  for (const Known& one : all_known) {
-    if (one.predicted.empty()) {
-      lines.push_back("told by an answer: " + one.name);
-    } else if (!one.contradicted) {
-      lines.push_back("never shows: " + one.name);
-    } else {
-      lines.push_back("told by what it shows: " + one.name);
+struct Proofs {
+  std::vector<std::string> by_answer, by_what_it_shows, unproved;
+
+  Proofs() {
+    for (const Known& one : all_known) {
+      if (one.predicted.empty()) {
+        by_answer.push_back(one.name);
+      } else if (!one.contradicted) {
+        unproved.push_back("never shows: " + one.name);
+      } else {
+        by_what_it_shows.push_back(one.name);
+      }
+      for (const Known& other : all_known) {
+        if (&other == &one) break;
+        if (other.name != one.name && !one.predicted.empty() && other.predicted == one.predicted)
+          unproved.push_back("the same: " + other.name + ", " + one.name);
+      }
     }
-    for (const Known& other : all_known) {
-      if (&other == &one) break;
-      if (other.name != one.name && !one.predicted.empty() && other.predicted == one.predicted)
-        lines.push_back("the same: " + other.name + ", " + one.name);
-    }
+    for (const std::string& change : unused_changes())
+      unproved.push_back("never shows: the change " + change + ", which no answer asks for");
   }
-  for (const std::string& change : unused_changes())
-    lines.push_back("never shows: the change " + change + ", which no answer asks for");
-  return lines;
-}
+};
 
 void failed(const std::string& message, const std::vector<Suspect>& suspects, int line,
             const char* file) {
@@ -138,8 +139,7 @@ std::vector<const Known*> explanations() {
 }
 
 // The lines that name the mistake.
-std::vector<std::string> named() {
-  const auto found = explanations();
+std::vector<std::string> named(const std::vector<const Known*>& found) {
   std::vector<std::string> lines;
   if (failures > 0 && found.empty() && !all_known.empty())
     lines.push_back("no mistake that is known here explains all of this; perhaps there are two");
@@ -179,14 +179,31 @@ struct Naming : Listener {
       out << "not written yet: " << todo_line << "\n";
       return;
     }
-    if (failures == 0 && std::getenv("EXERCISE_PROVE"))
-      for (const std::string& proof : proofs()) out << proof << "\n";
-    for (const std::string& line : named()) out << line << "\n";
+    for (const std::string& line : named(explanations())) out << line << "\n";
   }
 };
 REGISTER_LISTENER("naming", 1, Naming);
 
-// --reporters=verdict: doctest's words, shortened to what helps; ./learn and the site show them.
+std::string json(const std::string& text) {
+  std::string all = "\"";
+  for (const char c : text) {
+    char code[8] = {c};
+    if (c == '"' || c == '\\') all += '\\';
+    if (static_cast<unsigned char>(c) < ' ') std::snprintf(code, sizeof code, "\\u%04x", c);
+    all += code;
+  }
+  return all + '"';
+}
+std::string json(const std::vector<std::string>& texts) {
+  std::string all;
+  for (const std::string& text : texts) all += (all.empty() ? "" : ", ") + json(text);
+  return "[" + all + "]";
+}
+
+// --reporters=verdict: for ./learn, the proof and the site. Prints a record {"case": name} when a
+// test case starts, because it may end the program, and at the end {"verdict": …}, whose "text" is
+// for the learner: doctest's words, shortened to what helps. Records are a JSON text sequence
+// (RFC 7464) among what the answer prints.
 struct Telling : Listener {
   struct Failed {
     std::string name, said;
@@ -194,9 +211,6 @@ struct Telling : Listener {
   std::vector<Failed> cases;
   std::vector<std::string> remarks;
   std::string name;
-
-  // ./learn asks for the name of each test case as it starts: one of them may end the program.
-  const bool announces = std::getenv("EXERCISE_ANNOUNCE") != nullptr;
 
   explicit Telling(const doctest::ContextOptions& options) : Listener(options) {
     telling = true;
@@ -208,6 +222,7 @@ struct Telling : Listener {
     while (!text.empty() && text.back() == '\n') text.pop_back();
     cases.back().said += (cases.back().said.empty() ? "" : "\n\n") + text + logged;
   }
+  void record(const std::string& object) { out << "\x1e" + object + "\n" << std::flush; }
   static std::string logged() {
     std::ostringstream text;
     for (int i = 0; i < get_num_active_contexts(); ++i) {
@@ -219,7 +234,7 @@ struct Telling : Listener {
 
   void test_case_start(const doctest::TestCaseData& test) override {
     name = test.m_name;
-    if (announces) out << "\x1etest case: " << name << "\n" << std::flush;
+    record("{\"case\": " + json(name) + "}");
   }
   void test_case_exception(const doctest::TestCaseException& thrown) override {
     const std::string what = thrown.error_string.c_str();
@@ -243,31 +258,41 @@ struct Telling : Listener {
   }
 
   void test_run_end(const doctest::TestRunStats& run) override {
-    out << "verdict: ";
+    const bool right = cases.empty() && run.numTestCasesFailed == 0 && run.numAsserts > 0;
+    const std::vector<const Known*> found = explanations();
+    std::vector<std::string> mistakes;
+    for (const Known* one : found) mistakes.push_back(one->name);
+    std::string verdict = right ? "right" : "wrong", text;
     if (!todo_line.empty()) {
-      out << "not written yet\n\n  " << todo_line << "\n";
-    } else if (cases.empty() && run.numTestCasesFailed == 0 && run.numAsserts > 0) {
-      out << "right (" << run.numTestCasesPassingFilters << " test cases)\n";
-      for (const std::string& remark : remarks) out << remark << "\n";
+      verdict = "not written yet";
+      text = "\n\n  " + todo_line + "\n";
+    } else if (right) {
+      text = " (" + std::to_string(run.numTestCasesPassingFilters) + " test cases)\n";
+      for (const std::string& remark : remarks) text += remark + "\n";
     } else {
-      tell_failures(run);
+      text = failed_cases(run);
+      for (const std::string& line : named(found)) text += "\n  " + line + "\n";
     }
-    out << std::flush;  // after a crash, doctest ends the program by the signal
+    const Proofs proofs;
+    record("{\"verdict\": " + json(verdict) + ", \"todo\": " + json(todo_line) +
+           ", \"mistakes\": " + json(mistakes) + ", \"named\": " + json(named(found)) +
+           ", \"text\": " + json(verdict + text) +
+           ", \"told_by_an_answer\": " + json(proofs.by_answer) + ", \"told_by_what_it_shows\": " +
+           json(proofs.by_what_it_shows) + ", \"unproved\": " + json(proofs.unproved) + "}");
   }
-  void tell_failures(const doctest::TestRunStats& run) {
+  std::string failed_cases(const doctest::TestRunStats& run) {
     const unsigned all = run.numTestCasesPassingFilters;
-    out << "wrong (" << all - run.numTestCasesFailed << " of " << all << " test cases pass)\n\n";
+    std::string text = " (" + std::to_string(all - run.numTestCasesFailed) + " of " +
+                       std::to_string(all) + " test cases pass)\n\n";
     const bool same = cases.size() > 1 && std::all_of(cases.begin(), cases.end(), [&](auto& one) {
                         return one.said == cases[0].said;
                       });
-    if (!same && !cases.empty()) out << "  " << cases[0].name << "\n";
+    if (!same && !cases.empty()) text += "  " + cases[0].name + "\n";
     std::istringstream lines(cases.empty() ? "" : cases[0].said);
-    for (std::string line; std::getline(lines, line);)
-      out << (same ? "  " : "    ") << line << "\n";
+    for (std::string line; std::getline(lines, line);) text += (same ? "  " : "    ") + line + "\n";
     for (size_t i = 1; i < cases.size() && !same; ++i)
-      out << (i == 1 ? "  also: " : "; ") << cases[i].name;
-    if (cases.size() > 1 && !same) out << "\n";
-    for (const std::string& line : named()) out << "\n  " << line << "\n";
+      text += (i == 1 ? "  also: " : "; ") + cases[i].name;
+    return text + (cases.size() > 1 && !same ? "\n" : "");
   }
 };
 REGISTER_REPORTER("verdict", 1, Telling);
