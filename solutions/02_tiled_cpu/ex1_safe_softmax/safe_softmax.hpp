@@ -1,6 +1,7 @@
 #pragma once
-// Why it is safe: no exponent is above 0, so no term is above 1, and one term is 1, so l is not 0.
-// Why it is softmax: numerator and denominator have lost the same factor e^m.
+// It is safe because no exponent is above 0, so that no term is above 1, and because one term is 1,
+// so that l is not 0. It is still softmax because numerator and denominator have lost the same
+// factor e^m.
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 #pragma once
-// Why: l is a sum of e^(x_j - m). If m' replaces m, each term changes by the factor e^(m - m'), and
-// so does l. The factor is at most 1. At the first score it is e^(-inf) = 0: there is nothing to
-// correct.
+// l is a sum of e^(x_j - m). If m' replaces m, each term changes by the factor e^(m - m'), and so
+// does l. The factor is at most 1. At the first score it is e^(-inf) = 0, because there is nothing
+// to correct.
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 #pragma once
-// Why: both l and o are sums of e^(s - m) times something. The two sides have different maxima;
-// relative to the larger one, the sums can be added. If neither side has seen a key, -inf - (-inf)
-// would be NaN, so the code asks first.
+// Both l and o are sums of e^(s - m) times something. The two sides have different maxima, but
+// relative to the larger one, their sums can be added. If neither side has seen a key, -inf -
+// (-inf) would be NaN, so the code asks first.
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 #pragma once
-// Why not o / l here: the next tile may raise the maximum, and one factor corrects a sum. The
-// division at the end is dim divisions per query, instead of dim divisions per tile.
+// o is not divided by l here, because the next tile may raise the maximum, and one factor corrects
+// a sum. The division at the end is dim divisions per query, instead of dim divisions per tile.
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 #pragma once
-// Why: l and o are relative to the old m. One factor corrects both for the whole tile. It is 1 if
-// the maximum does not grow, and 0 at the first tile, where there is nothing to keep.
+// l and o are relative to the old m. One factor corrects both for the whole tile. It is 1 if the
+// maximum does not grow, and 0 at the first tile, where there is nothing to keep.
 
 #include <algorithm>
 #include <cmath>

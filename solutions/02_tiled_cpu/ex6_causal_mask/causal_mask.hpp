@@ -1,6 +1,7 @@
 #pragma once
-// Why absolute: the mask is a property of the sequence, not of the tile it is cut into. Why the
-// difference of the lengths: the last query is the newest token, and it sees every key.
+// The positions are absolute, because the mask is a property of the sequence and does not depend on
+// the tiles. The difference of the lengths is added, because the last query is the newest token,
+// which sees every key.
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 #pragma once
-// Why -inf and not 0: a row of zeros has the score 0, and e^(0 - m) is a weight above 0. A kernel
-// that loads past the end gets zero-filled rows (cp.async with a source size); it hides them in a
-// separate step.
+// A row of zeros has the score 0, and e^(0 - m) is a weight above 0, so the score of a key that
+// does not exist must be -inf. A kernel that loads past the end gets zero-filled rows (cp.async
+// with a source size) and hides them in a separate step.
 
 #include <algorithm>
 #include <cmath>

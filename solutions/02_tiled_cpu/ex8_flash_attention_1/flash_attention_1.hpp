@@ -1,7 +1,7 @@
 #pragma once
-// Why keep = e^(m - m') l: the o in slow memory is divided by l. Times l it is a sum again, and a
-// sum can be moved to m' and added. The cost of this order: for each tile of keys, every state is
-// read from slow memory and written back.
+// The o in slow memory is divided by l, so keep = e^(m - m') l makes it a sum again, relative to
+// m', to which another sum can be added. This order has a cost, because every state is read from
+// slow memory and written back for each tile of keys.
 
 #include <algorithm>
 #include <cmath>

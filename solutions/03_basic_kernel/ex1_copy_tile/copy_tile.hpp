@@ -1,7 +1,7 @@
 #pragma once
-// Why thread t takes chunk t: the 32 lanes of a warp then read 512 neighbouring bytes, 16 whole
-// sectors. Why source_bytes 0 and not a skipped copy: a skipped copy leaves old bytes in the tile,
-// and an old NaN times a weight of 0 is NaN.
+// Thread t takes chunk t, so that the 32 lanes of a warp read 512 neighbouring bytes, which are 16
+// whole sectors. A row that does not exist is copied with source_bytes 0. A skipped copy would
+// leave old bytes in the tile, and an old NaN times a weight of 0 is NaN.
 
 #include "common/kernels/geometry.hpp"
 

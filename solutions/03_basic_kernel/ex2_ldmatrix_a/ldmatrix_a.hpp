@@ -1,6 +1,6 @@
 #pragma once
-// Why lane % 16 and lane / 16: matrix 1 is below matrix 0, so lanes 0-15 count down
-// 16 rows; matrices 2 and 3 are the same rows, one chunk of 16 bytes to the right.
+// Matrix 1 is below matrix 0, so lanes 0-15 count down 16 rows (lane % 16). Matrices 2 and 3 are
+// the same rows, one chunk of 16 bytes to the right (lane / 16).
 
 #include "common/kernels/geometry.hpp"
 

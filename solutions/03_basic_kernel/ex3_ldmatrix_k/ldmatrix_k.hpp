@@ -1,7 +1,7 @@
 #pragma once
-// Why no .trans: a register of B holds two neighbours along the sum. The sum is over d, and a row
-// of K holds neighbours along d. So K needs no .trans. The second matrix holds the same keys, 8
-// columns further right.
+// A register of B holds two neighbours along the sum. The sum is over d, and a row of K holds
+// neighbours along d. So K needs no .trans. The second matrix holds the same keys, 8 columns
+// further right.
 
 #include "common/kernels/geometry.hpp"
 

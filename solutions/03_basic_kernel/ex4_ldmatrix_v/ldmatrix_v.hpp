@@ -1,8 +1,8 @@
 #pragma once
-// Why .trans: a register of B holds two neighbours along the sum. The sum is over keys, and two
-// keys are two rows of V. The lanes still give the addresses of rows, because ldmatrix transposes
-// each 8x8 matrix after it has read the rows. The second matrix holds the next 8 keys, so lanes
-// 0-15 count down 16 rows.
+// A register of B holds two neighbours along the sum. The sum is over keys, and two keys are two
+// rows of V, so V needs .trans. The lanes still give the addresses of rows, because ldmatrix
+// transposes each 8x8 matrix after it has read the rows. The second matrix holds the next 8 keys,
+// so lanes 0-15 count down 16 rows.
 
 #include "common/kernels/geometry.hpp"
 

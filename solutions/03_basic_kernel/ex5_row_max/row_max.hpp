@@ -1,7 +1,7 @@
 #pragma once
-// Why two exchanges are enough: after the first, lanes 0 1 agree and lanes 2 3 agree; after the
-// second all four do, so no lane has to send the answer back. The masks are 1 and 2 (0b10): the
-// lanes of a quad differ in their two lowest bits. 0x10 would be a lane four rows away.
+// Two exchanges are enough. After the first, lanes 0 and 1 agree, and lanes 2 and 3 agree. After
+// the second all four do, so no lane has to send the answer back. The masks are 1 and 2 (0b10),
+// because the lanes of a quad differ in their two lowest bits. 0x10 would be a lane four rows away.
 
 #include <limits>
 

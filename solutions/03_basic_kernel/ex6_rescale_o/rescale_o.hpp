@@ -1,7 +1,7 @@
 #pragma once
-// Why the factor is computed before m is overwritten: it needs the old and the new maximum. Why 0
-// replaces -inf in the exponent: -inf - (-inf) is NaN, while exp(-inf - 0) is 0, and 0 times an
-// empty sum is right.
+// The factor is computed before m is overwritten, because it needs the old and the new maximum. In
+// the exponent, 0 replaces -inf, because -inf - (-inf) is NaN, while exp(-inf - 0) is 0, and 0
+// times an empty sum is right.
 
 #include <limits>
 

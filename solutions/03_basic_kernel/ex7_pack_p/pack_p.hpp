@@ -1,7 +1,7 @@
 #pragma once
-// Why it is so short: the layouts of C and A are the same, but for the order of the pieces. Tile j
+// This is so short because the layouts of C and A differ only in the order of their pieces. Tile j
 // of C is half j % 2 of tile j / 2 of A. Its left half has registers 0 and 1, its right half 2 and
-// 3; in each half the upper 8 rows come first.
+// 3. In each half the upper 8 rows come first.
 
 #include "common/kernels/geometry.hpp"
 

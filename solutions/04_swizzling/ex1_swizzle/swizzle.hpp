@@ -1,8 +1,8 @@
 #pragma once
-// Why lines and not rows: rows that share a line of 128 bytes are in different banks already. Rows
-// that are whole lines apart collide, so the term of the XOR is the number of the line. Why the
-// remainder: XOR may change only the bits that number a chunk within its row. Otherwise the chunk
-// would leave its row.
+// Rows that share a line of 128 bytes are in different banks already. Rows that are whole lines
+// apart collide, so the term of the XOR is the number of the line and not of the row. The remainder
+// is needed because XOR may change only the bits that number a chunk within its row. Otherwise the
+// chunk would leave its row.
 
 #include "common/kernels/geometry.hpp"
 

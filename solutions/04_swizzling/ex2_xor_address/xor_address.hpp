@@ -1,8 +1,8 @@
 #pragma once
-// Why XOR: lane and column share no bit, so adding them is XORing them. The term depends on the
-// row, and the column does not change the row: swizzle(lane + column) = swizzle(lane) ^ column.
-// With +, the column would carry into the bits that the term has set: (a ^ term) + b is not (a + b)
-// ^ term.
+// Lane and column share no bit, so adding them is XORing them. The term depends on the row, and the
+// column does not change the row. Therefore swizzle(lane + column) = swizzle(lane) ^ column. With
+// +, the column would carry into the bits that the term has set, because (a ^ term) + b is not (a +
+// b) ^ term.
 
 #include "common/kernels/geometry.hpp"
 

@@ -1,8 +1,8 @@
 #pragma once
-// Why the empty commit: wait<1> counts groups. The last iteration copies nothing. Without an empty
-// group, wait<1> would let the last tile itself stay in flight. Why two barriers: after the first,
-// all threads' parts of the tile have arrived. After the second, all threads have added the tile,
-// and start_copy may overwrite its buffer in the next iteration.
+// wait<1> counts groups. The last iteration copies nothing, so it commits an empty group. Without
+// this group, wait<1> would let the last tile itself stay in flight. There are two barriers. After
+// the first, all threads' parts of the tile have arrived. After the second, all threads have added
+// the tile, and start_copy may overwrite its buffer in the next iteration.
 
 #include "common/kernels/geometry.hpp"
 

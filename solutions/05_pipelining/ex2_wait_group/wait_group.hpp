@@ -1,5 +1,5 @@
 #pragma once
-// Why: write down what is in flight at the wait, oldest first, strike out the group that is needed,
+// Write down the groups in flight at the wait, oldest first, strike out the group that is needed,
 // and count the rest. With 3 stages, tile 0:
 //   loads_first   K0 V0 K1 V1 K2: K0 is needed, 4 are younger: V and K of 2 tiles, 2 (stages - 1)
 //   loads_after   K0 V0 K1 V1:    K0 is needed, 3 are younger: K2 is loaded after the wait

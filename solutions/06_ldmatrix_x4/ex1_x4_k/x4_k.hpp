@@ -1,7 +1,7 @@
 #pragma once
-// Why this order: registers 0 and 1 are the first B. Matrices 0 and 1 hold the same 8 keys, d 0-7
-// and d 8-15, so bit 3 of the lane moves right. Matrices 2 and 3 hold the next 8 keys, so bit 4
-// moves down. The two mma then add to two tiles of S, and neither waits for the other.
+// Registers 0 and 1 are the first B. Matrices 0 and 1 hold the same 8 keys, d 0-7 and d 8-15, so
+// bit 3 of the lane moves right. Matrices 2 and 3 hold the next 8 keys, so bit 4 moves down. The
+// two mma then add to two tiles of S, and neither waits for the other.
 
 #include "common/kernels/geometry.hpp"
 

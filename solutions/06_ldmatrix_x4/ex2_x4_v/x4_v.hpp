@@ -1,6 +1,6 @@
 #pragma once
-// Why down first: registers 0 and 1 are the first B, keys 0-7 and 8-15 of the same 8 columns. So
-// lanes 0-15 count down 16 rows. Lanes 16-31 do the same one chunk to the right, for the second B.
+// Registers 0 and 1 are the first B, keys 0-7 and 8-15 of the same 8 columns. So lanes 0-15 count
+// down 16 rows. Lanes 16-31 do the same one chunk to the right, for the second B.
 
 #include "common/kernels/geometry.hpp"
 

@@ -1,8 +1,9 @@
 #pragma once
-// Why three barriers: after the first, all threads have read the last V, and load_V may overwrite
-// it. After the second, all threads' parts of K have arrived. After the third, all parts of V have
-// arrived, and all threads have read K, whose buffer load_K overwrites in the next iteration. Why
-// wait<1> twice: at each wait two groups are in flight, and the older one is needed.
+// There are three barriers. After the first, all threads have read the last V, and load_V may
+// overwrite it. After the second, all threads' parts of K have arrived. After the third, all parts
+// of V have arrived, and all threads have read K, whose buffer load_K overwrites in the next
+// iteration. Both waits are wait<1>, because two groups are in flight at each of them, and the
+// older one is needed.
 
 #include "common/kernels/geometry.hpp"
 

@@ -1,6 +1,7 @@
 #pragma once
-// Why the smallest: a block needs all three resources at once. Why whole numbers: half a block does
-// not run. So one more register per thread may cost a whole block, or nothing.
+// The smallest of the three numbers decides, because a block needs all three resources at once. The
+// numbers are whole, because half a block does not run. So one more register per thread may cost a
+// whole block, or nothing.
 
 #include <algorithm>
 

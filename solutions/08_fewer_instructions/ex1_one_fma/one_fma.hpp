@@ -1,8 +1,9 @@
 #pragma once
-// Why one factor: the scale and log2 e multiply both the score and m, so c and m c are computed
-// once per row, and fma multiplies and subtracts in one instruction. Why large rows subtract first:
-// m c is rounded before the fma, and the error of a large m c changes the weight. The difference of
-// two close floats is exact. Why 0 replaces -inf: -inf - (-inf) is NaN, while 2^(-inf - 0) is 0.
+// The scale and log2 e multiply both the score and m, so c and m c are computed once per row, and
+// fma multiplies and subtracts in one instruction. Large rows subtract first, because m c is
+// rounded before the fma, and the error of a large m c changes the weight. The difference of two
+// close floats is exact. In the exponent, 0 replaces -inf, because -inf - (-inf) is NaN, while
+// 2^(-inf - 0) is 0.
 
 #include <limits>
 #include <vector>

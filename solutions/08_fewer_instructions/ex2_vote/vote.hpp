@@ -1,8 +1,8 @@
 #pragma once
-// Why all lanes vote, and then all go the same way: the shuffles of quad_max take the whole warp.
-// Why a lane may vote with its own columns: the largest score of a row is in one of its four lanes,
-// and one vote is enough. Why l is rescaled in each lane: it is a part of the row's sum, and the
-// parts are added only after the last tile.
+// All lanes vote and then take the same branch, because the shuffles of quad_max take the whole
+// warp. A lane may vote with its own columns, because the largest score of a row is in one of its
+// four lanes, and one vote is enough. Each lane rescales its l, because it is a part of the row's
+// sum, and the parts are added only after the last tile.
 
 #include <limits>
 

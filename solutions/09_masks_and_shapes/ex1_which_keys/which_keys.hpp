@@ -1,8 +1,8 @@
 #pragma once
-// Why the diagonal ends at the last key: the last query is the newest token, and its position is
-// that of the last key, no matter how many keys a cache already holds. Why "no limit" is a number:
-// causal, windowed and unmasked attention are then one mask without a branch. Why the limits are
-// clamped: tiles are found by division, and -3 / 4 is 0 in C++.
+// The diagonal ends at the last key, because the last query is the newest token. Its position is
+// that of the last key, however many keys a cache already holds. "No limit" is a number, so that
+// causal, windowed and unmasked attention are one mask without a branch. The limits are clamped,
+// because tiles are found by division, and -3 / 4 is 0 in C++.
 
 #include <algorithm>
 

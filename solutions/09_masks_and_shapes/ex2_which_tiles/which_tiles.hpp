@@ -1,8 +1,8 @@
 #pragma once
-// Why two queries are enough: both limits grow with the query. So the first and the last query of a
-// tile bound the keys that any of its queries sees, and the keys that all of them see. Why needed
-// is rounded outwards and clear inwards: a tile with one visible key is needed, and a tile with one
-// hidden key must be masked.
+// Two queries are enough, because both limits grow with the query. So the first and the last query
+// of a tile bound the keys that any of its queries sees, and the keys that all of them see.
+// `needed` is rounded outwards, because a tile with one visible key is needed. `clear` is rounded
+// inwards, because a tile with one hidden key must be masked.
 
 #include <algorithm>
 

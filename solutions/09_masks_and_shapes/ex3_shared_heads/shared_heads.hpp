@@ -1,8 +1,8 @@
 #pragma once
-// Why strides: Q, K and V of a fused tensor have the same strides and differ only in where they
-// begin, so nothing has to be copied. Why division: heads of Q that share a head of K are
-// consecutive. A program that divides its heads among several GPUs then divides K and V at the same
-// places.
+// Q, K and V of a fused tensor have the same strides and differ only in where they begin. With
+// strides, nothing has to be copied. A division finds the head of K, because heads of Q that share
+// a head of K are consecutive. A program that divides its heads among several GPUs then divides K
+// and V at the same places.
 
 #include <cstdint>
 

@@ -1,7 +1,7 @@
 #pragma once
-// Why 0 in place of -inf: as long as a row has seen no key, all its scores are -inf, and e^(-inf -
-// 0) = 0 is the right weight. Why m and l decide together: an l of 0 with a finite m is an error,
-// and so is a NaN that the maximum dropped. The result must show both errors.
+// 0 replaces -inf in the exponent. As long as a row has seen no key, all its scores are -inf, and
+// e^(-inf - 0) = 0 is the right weight. m and l decide together, because an l of 0 with a finite m
+// is an error, and so is a NaN that the maximum dropped. The result must show both errors.
 
 #include <algorithm>
 #include <cmath>

@@ -1,8 +1,8 @@
 #pragma once
-// Why rows are counted within their sequence: the mask, the tiles and the tail are then the same as
-// for a single sequence, and only the two starts depend on the other sequences. Why the longest
-// sequence sets the grid: a grid is a box, so the surplus blocks of shorter sequences find an empty
-// tile and return.
+// Rows are counted within their sequence, so that the mask, the tiles and the tail are the same as
+// for a single sequence, and only the two starts depend on the other sequences. The longest
+// sequence sets the size of the grid. A grid is a box, so the surplus blocks of shorter sequences
+// find an empty tile and return.
 
 #include <algorithm>
 

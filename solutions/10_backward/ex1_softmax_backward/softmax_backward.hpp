@@ -1,7 +1,8 @@
 #pragma once
-// Why two loops: D is a sum over all keys of the row, and every dS needs D. Why no Jacobian: dS_k
-// is the sum over j of dP_j times the derivative of P_j by S_k. This derivative is P_k - P_k P_k
-// for j = k, and -P_j P_k for every other j. The factor P_k leaves the sum: dS_k = P_k (dP_k - D).
+// There are two loops, because D is a sum over all keys of the row, and every dS needs D. No
+// Jacobian is needed. dS_k is the sum over j of dP_j times the derivative of P_j by S_k, which is
+// P_k - P_k P_k for j = k, and -P_j P_k for every other j. The factor P_k leaves the sum, so that
+// dS_k = P_k (dP_k - D).
 
 #include <vector>
 

@@ -1,6 +1,6 @@
 #pragma once
-// Why the sum is in fp32: fp32 holds each product of two bf16 numbers exactly, and dP - D will
-// cancel. Why the rows past the end are not read: they belong to the next head.
+// The sum is in fp32, because fp32 holds each product of two bf16 numbers exactly, and dP - D will
+// cancel. The rows past the end are not read, because they belong to the next head.
 
 #include "common/half.hpp"
 

@@ -1,7 +1,7 @@
 #pragma once
-// Why one P and one dS are enough for a pair (i, j): row i of dQ and rows j of dK and dV are sums
-// over such pairs. Why a hidden pair is left out before the exponential: LSE does not include
-// hidden keys, and may be -inf.
+// One P and one dS are enough for a pair (i, j), because row i of dQ and rows j of dK and dV are
+// sums over such pairs. A hidden pair is left out before the exponential, because LSE does not
+// include hidden keys, and may be -inf.
 
 #include <cmath>
 

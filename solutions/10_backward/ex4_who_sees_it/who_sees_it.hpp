@@ -1,7 +1,8 @@
 #pragma once
-// Why two keys are enough: the first query that sees a key grows with the key. So the tile's first
-// key bounds the queries that are needed, and its last key the queries that are clear. Why a ragged
-// tile is never clear: it has BLOCK_KV columns, and those past len_kv must be hidden.
+// Two keys are enough, because the first query that sees a key grows with the key. So the tile's
+// first key bounds the queries that are needed, and its last key the queries that are clear. A
+// ragged tile is never clear, because it has BLOCK_KV columns, and those past len_kv must be
+// hidden.
 
 #include <algorithm>
 

@@ -1,8 +1,8 @@
 #pragma once
-// Why the turns follow from the launch: if the machine has room for only one block at a time, each
+// The turns follow from the launch. If the machine has room for only one block at a time, each
 // block must find that all blocks that started before it are done, and may not wait for any other.
-// Why the last tile of keys starts first: with a causal mask, a block reaches a tile of queries one
-// step after the block that started before it.
+// The last tile of keys starts first, because with a causal mask a block then reaches a tile of
+// queries one step after the block that started before it.
 
 #include "exercises/10_backward/grid.hpp"
 

@@ -1,7 +1,7 @@
 #pragma once
-// Why a copy: x + h - 2 h + h is rounded three times and may differ from x. Why !(error <= worst):
-// it is also true for a NaN. The first NaN ends the search, because no later element can be farther
-// off.
+// The element is copied, because x + h - 2 h + h is rounded three times and may differ from x. The
+// test is !(error <= worst), because this is also true for a NaN. The first NaN ends the search,
+// because no later element can be farther off.
 
 #include <cmath>
 

@@ -1,7 +1,7 @@
 #pragma once
-// Why the largest LSE is subtracted: its part then has weight 1 and every other part at most 1. So
-// nothing overflows, and the sum of the weights is at least 1. Why the sum, and not the largest
-// LSE, tells whether there was a key: the maximum drops a NaN, and the sum keeps it.
+// The largest LSE is subtracted, so that its part has weight 1 and every other part at most 1. So
+// nothing overflows, and the sum of the weights is at least 1. The sum tells whether there was a
+// key, and not the largest LSE, because the maximum drops a NaN, and the sum keeps it.
 
 #include <algorithm>
 #include <cmath>

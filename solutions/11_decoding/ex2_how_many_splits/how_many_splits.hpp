@@ -1,7 +1,7 @@
 #pragma once
-// Why the smallest number that is good enough: each split writes a part of O, which is read again.
-// Why a number is skipped if its longest split is as long as the previous number's: the longest
-// split decides the time, so the smaller number takes as long with fewer blocks.
+// The smallest number that is good enough is best, because each split writes a part of O, which is
+// read again. A number is skipped if its longest split is as long as the previous number's. The
+// longest split decides the time, so the smaller number takes as long with fewer blocks.
 
 #include <algorithm>
 #include <cmath>

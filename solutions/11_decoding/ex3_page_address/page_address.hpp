@@ -1,7 +1,7 @@
 #pragma once
-// Why the code compares with the length, and does not ask whether the page exists: the last page is
-// full only up to the length. Why a page is an int64_t: a product of ints is an int, and 2^31
-// numbers are 4 GiB of K, a small cache.
+// The code compares with the length, and does not ask whether the page exists, because the last
+// page is full only up to the length. A page is an int64_t, because a product of ints is an int,
+// and 2^31 numbers are 4 GiB of K, a small cache.
 
 #include <cstdint>
 

@@ -1,7 +1,7 @@
 #pragma once
-// Why the last row tells which keys a tile needs: its query is the latest of the tile, and a later
-// query sees more keys. Why the end of a tile is clipped first: otherwise the last row would belong
-// to a query that does not exist, and the tile would load keys that no query sees.
+// The last row tells which keys a tile needs, because its query is the latest of the tile, and a
+// later query sees more keys. The end of a tile is clipped first. Otherwise the last row would
+// belong to a query that does not exist, and the tile would load keys that no query sees.
 
 #include <algorithm>
 

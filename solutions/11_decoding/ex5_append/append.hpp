@@ -1,7 +1,8 @@
 #pragma once
-// Why the pages are counted from the length: then nothing has to be remembered between two calls,
-// and a sequence that exactly fills its last page asks for no other. Why all or nothing: otherwise
-// two sequences could each keep half of the pool and wait for more forever.
+// The pages are counted from the length. Therefore nothing has to be remembered between two calls,
+// and a sequence that exactly fills its last page takes no other. A sequence gets all pages that it
+// needs or none. Otherwise two sequences could each keep half of the pool and wait for more
+// forever.
 
 #include "exercises/11_decoding/pool.hpp"
 

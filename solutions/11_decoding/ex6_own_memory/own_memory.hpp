@@ -1,6 +1,6 @@
 #pragma once
-// Why tiles are divided and not keys: two splits that share a tile would both load it. Why begin is
-// clipped too: otherwise a split past the end would have end < begin.
+// Tiles are divided and not keys, because two splits that share a tile would both load it. begin is
+// clipped too, because otherwise a split past the end would have end < begin.
 
 #include <algorithm>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #pragma once
-// Why no length: the engine writes the whole box, including zeros past the end, and counts all
-// bytes that it writes. So the number is the same for each tile. Why no panels: 64 * (head_dim /
-// 64) columns are head_dim columns.
+// The length does not matter, because the engine writes the whole box, including zeros past the
+// end, and counts all bytes that it writes. So the number is the same for each tile. The panels do
+// not matter either, because 64 * (head_dim / 64) columns are head_dim columns.
 
 struct Tiles {
   int block_q, block_kv;  // rows of a box of Q; rows, that is keys, of a box of K and of one of V

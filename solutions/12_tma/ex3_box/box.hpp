@@ -1,5 +1,5 @@
 #pragma once
-// Why five dimensions: the engine knows the end of each. After the last row of a sequence it
+// With five dimensions, the engine knows the end of each. After the last row of a sequence it
 // writes zeros, whatever is there in memory.
 
 #include "common/kernels/geometry.hpp"

@@ -1,5 +1,5 @@
 #pragma once
-// Why all threads wait: a wait covers only the thread that waits. Why one barrier per tile: it
+// All threads wait, because a wait covers only the thread that waits. One barrier per tile
 // separates the reads of a tile from the copy of the next one. Before the first tile, it makes the
 // mbarrier known to all threads.
 

@@ -1,6 +1,6 @@
 #pragma once
 // The start address counts pages, then panels, then lines. The distance of two panels is a panel of
-// one page, because the 16 keys are in one page: the number of pages does not matter.
+// one page. The number of pages does not matter, because the 16 keys are in one page.
 
 #include "common/kernels/geometry.hpp"
 

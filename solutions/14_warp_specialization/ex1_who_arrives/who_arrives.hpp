@@ -1,6 +1,6 @@
 #pragma once
-// Why copies and products do not count: a loader arrives once for all copies that it asks for, and
-// a consumer arrives once per tile, after the tensor cores have read the tile for the last time.
+// Copies and products do not count. A loader arrives once for all copies that it issues, and a
+// consumer arrives once per tile, after the tensor cores have read the tile for the last time.
 
 // The threads that use the buffers of a ring. Each buffer has one `full` and one `empty`; a tile of
 // K and one of V come to it together.

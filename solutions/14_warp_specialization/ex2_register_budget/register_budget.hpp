@@ -1,6 +1,6 @@
 #pragma once
-// Why the sum is that of the launch: setmaxnreg moves registers within the block, and never takes
-// more from the multiprocessor.
+// The sum stays that of the launch, because setmaxnreg moves registers within the block, and never
+// takes more from the multiprocessor.
 
 #include <algorithm>
 

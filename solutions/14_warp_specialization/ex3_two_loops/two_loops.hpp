@@ -1,6 +1,7 @@
 #pragma once
-// Why round + 1: the producer waits for the readers of the previous round, whose phase has the
-// other parity. Why a warp_sync: an arrival speaks only for the thread that arrives.
+// The parity is that of pass + 1, because the producer waits for the readers of the previous pass,
+// whose phase has the other parity. The warp_sync is needed because an arrival covers only the
+// thread that arrives.
 
 #include "common/kernels/geometry.hpp"
 

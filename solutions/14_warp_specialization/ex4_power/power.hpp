@@ -1,7 +1,7 @@
 #pragma once
-// Why the clock of the launch: utilization describes the kernel, and the clock describes the card.
-// Why no power of ten in the energy: one watt per 10^12 operations per second is 10^-12 joules per
-// operation.
+// The clock is that of the launch, because utilization describes the kernel, and the clock
+// describes the card. The energy has no power of ten, because one watt per 10^12 operations per
+// second is 10^-12 joules per operation.
 
 #include <cstdint>
 

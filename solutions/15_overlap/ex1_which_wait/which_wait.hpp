@@ -1,6 +1,6 @@
 #pragma once
-// Groups end in order, so the last group that adds to the result decides. N counts groups, not
-// wgmma: all groups that were committed after that one, including empty groups.
+// Groups end in order, so the last group that adds to the result decides. N is the number of all
+// groups that were committed after that one, including empty groups. It does not count wgmma.
 
 #include <vector>
 

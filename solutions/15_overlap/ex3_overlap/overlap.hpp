@@ -1,7 +1,7 @@
 #pragma once
-// The scores come first, then the output of the tile before: groups end in order, and the softmax
-// needs the scores. After wgmma_wait<0>, O and P belong to this thread again: O holds the tiles
-// before this one.
+// The scores come first, then the output of the previous tile, because groups end in order, and the
+// softmax needs the scores. After wgmma_wait<0>, O and P belong to this thread again. O then holds
+// the tiles before this one.
 
 #include "common/kernels/geometry.hpp"
 

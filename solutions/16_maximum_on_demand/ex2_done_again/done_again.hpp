@@ -1,7 +1,7 @@
 #pragma once
 // l never receives the sum of the first try, so that sum may be anything. l and O are relative to
-// the old m: one factor corrects them once, before the tile is added. The good row takes the same
-// way: its factor is 1, or its m is raised a little, and both results are right.
+// the old m, and one factor corrects them once, before the tile is added. The good row takes the
+// same path. Its factor is 1, or its m is raised a little, and both results are right.
 
 #include <algorithm>
 #include <cmath>

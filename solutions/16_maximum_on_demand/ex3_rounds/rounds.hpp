@@ -1,7 +1,7 @@
 #pragma once
 // The vote costs a barrier of four warps, so it comes between rounds and not between tiles. Only
-// moves since the last vote count. So a bad beginning costs one exact round, and the loop returns
-// to the fast way by itself.
+// moves since the last vote count. So a bad beginning costs one exact round, and then the loop
+// returns to the fast path.
 
 #include "common/kernels/geometry.hpp"
 

@@ -1,7 +1,7 @@
 #pragma once
 // All groups before the last are full, so a division gives the group and the number of blocks
-// before it. Within a group, the number of its heads counts. It is different only in the last
-// group, if that is smaller.
+// before it. Within a group, the number of its heads counts. It differs only in the last group, if
+// that is smaller.
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #pragma once
-// Every score of the row has lost scale * q . mean. So the log of the sum of their exponentials has
-// lost the same amount: e^(s - c) = e^s / e^c.
+// Every score of the row has lost scale * q . mean. Because e^(s - c) = e^s / e^c, the log of the
+// sum of their exponentials has lost the same amount.
 
 #include <cmath>
 #include <vector>

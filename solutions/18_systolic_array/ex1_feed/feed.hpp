@@ -1,5 +1,5 @@
 #pragma once
-// Why row k starts k cycles late: the sum needs k cycles to come down to row k, and no cell can
+// Row k starts k cycles late, because the sum needs k cycles to come down to row k, and no cell can
 // hold a number back until the sum arrives.
 #include <cstdint>
 

@@ -1,6 +1,6 @@
 #pragma once
-// Why each column has its own delay: the row of A that makes C[m][n] walks through the columns, so
-// column n is n cycles later than column 0.
+// Each column has its own delay, because the row of A that makes C[m][n] walks through the columns,
+// so that column n is n cycles later than column 0.
 #include <vector>
 
 #include "exercises/18_systolic_array/results.hpp"

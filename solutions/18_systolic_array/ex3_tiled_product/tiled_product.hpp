@@ -1,6 +1,6 @@
 #pragma once
-// Why M is part of every tile's cost: a tile of B stays in the array while all of A passes it. So
-// long streams waste little, and many small tiles waste much.
+// M is part of every tile's cost, because a tile of B stays in the array while all of A passes it.
+// So long streams waste little, and many small tiles waste much.
 #include <algorithm>
 #include <cstdint>
 

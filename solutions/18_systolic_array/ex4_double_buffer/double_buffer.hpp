@@ -1,6 +1,6 @@
 #pragma once
-// Why the larger of the two: the rows of A enter while the next weights are loaded, and the next
-// tile needs both. Filling and draining cost nothing as long as another tile follows.
+// The larger of the two counts, because the rows of A enter while the next weights are loaded, and
+// the next tile needs both. Filling and draining cost nothing as long as another tile follows.
 #include <algorithm>
 #include <cstdint>
 #include <vector>

@@ -1,6 +1,6 @@
 #pragma once
-// Why one pass is enough: a task needs only earlier tasks. Why latency counts: the next task of a
-// chain needs this one's result, and not its unit.
+// One pass is enough, because a task needs only earlier tasks. Latency counts, because the next
+// task of a chain needs this one's result, and not its unit.
 #include <algorithm>
 #include <cstdint>
 #include <vector>

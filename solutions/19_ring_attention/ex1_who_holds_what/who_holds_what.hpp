@@ -1,6 +1,7 @@
 #pragma once
-// Why `+ ranks`: % keeps the sign of the dividend, and rank - step may be negative. Why the product
-// comes first: length / ranks drops the remainder, and no rank would hold these keys.
+// `+ ranks` is needed because % keeps the sign of the dividend, and rank - step may be negative.
+// The product comes first, because length / ranks would drop the remainder, and no rank would hold
+// these keys.
 
 #include <cstdint>
 

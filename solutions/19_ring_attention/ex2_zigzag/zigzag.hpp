@@ -1,8 +1,8 @@
 #pragma once
-// Why it is enough to compare two numbers: a chunk is wholly before another, or the same, or after
-// it. The early keys are chunk `owner`, the late keys are chunk 2P - 1 - owner. So the comparison
-// is the rule by steps: up to step `rank` all queries see the early keys, and later the late
-// queries see all keys.
+// It is enough to compare two numbers, because a chunk is wholly before another, or the same, or
+// after it. The early keys are chunk `owner`, the late keys are chunk 2P - 1 - owner. So the
+// comparison is the rule by steps. Up to step `rank` all queries see the early keys, and later the
+// late queries see all keys.
 
 #include <cstdint>
 

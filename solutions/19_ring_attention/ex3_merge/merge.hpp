@@ -1,5 +1,5 @@
 #pragma once
-// Why this form: the weight is between 0 and 1 for every difference, because 1 / Inf is 0. The
+// In this form the weight is between 0 and 1 for every difference, because 1 / Inf is 0. The
 // logarithm's argument is between 1 and 2, because the exponent is never above 0.
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #pragma once
-// Why both are started before use(): a transfer that takes no longer than use() then costs no time.
-// Why both are waited for: the next use() reads the keys that are received, and the next receive
-// overwrites the buffer that is sent.
+// Both messages are started before use(), so that a transfer that takes no longer than use() costs
+// no time. The code waits for both, because the next use() reads the received keys, and the next
+// receive overwrites the buffer that is sent.
 
 #include <functional>
 #include <span>

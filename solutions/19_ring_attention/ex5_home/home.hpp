@@ -1,6 +1,6 @@
 #pragma once
-// Why P hops: the sum starts at its owner, each hop brings it to the next rank, and after P hops it
-// is back. Why nothing is added at home: the owner's part was the first one.
+// The sum makes P hops. It starts at its owner, each hop brings it to the next rank, and after P
+// hops it is back. The owner adds nothing at the end, because its part was the first one.
 
 #include <functional>
 #include <span>

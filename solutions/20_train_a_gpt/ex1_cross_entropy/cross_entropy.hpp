@@ -1,8 +1,7 @@
 #pragma once
-// Why this form: after the maximum is subtracted, no exponent is above 0 and one is 0, so l is at
-// least 1. Nothing overflows, and there is no logarithm of 0 and no division by 0. The loss comes
-// from the logits and not from the probability, because fp32 rounds a probability below e^-104 to
-// 0.
+// After the maximum is subtracted, no exponent is above 0 and one is 0, so l is at least 1. Nothing
+// overflows, and there is no logarithm of 0 and no division by 0. The loss comes from the logits
+// and not from the probability, because fp32 rounds a probability below e^-104 to 0.
 
 #include <algorithm>
 #include <cmath>

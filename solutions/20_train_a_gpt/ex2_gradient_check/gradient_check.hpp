@@ -1,8 +1,8 @@
 #pragma once
-// Why these numbers: at h = 1e-5 and an f of about 1, rounding leaves an error of 1e-11, a
-// hundredth of ABSOLUTE. If f''' is a thousand times the gradient, curvature leaves 1e-8 of the
-// gradient. Both are far below the errors that the check must find. The bound depends on the
-// difference alone: if it contained dx, an Inf would allow itself.
+// With h = 1e-5 and an f of about 1, rounding leaves an error of 1e-11, a hundredth of ABSOLUTE. If
+// f''' is a thousand times the gradient, curvature leaves 1e-8 of the gradient. Both are far below
+// the errors that the check must find. The bound depends on the difference alone. If it contained
+// dx, an Inf would allow itself.
 
 #include <cmath>
 #include <functional>

@@ -1,7 +1,7 @@
 #pragma once
-// Why both functions have the same four loops: b, h, t and d identify a number in either layout,
-// and each layout computes one address from them. Only t and h change places. d stays innermost, so
-// both sides go through memory in pieces of D numbers.
+// Both functions have the same four loops, because b, h, t and d identify a number in either
+// layout, and each layout computes one address from them. Only t and h change places. d stays
+// innermost, so both sides go through memory in pieces of D numbers.
 
 #include <cstdint>
 

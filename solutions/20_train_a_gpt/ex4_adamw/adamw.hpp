@@ -1,7 +1,7 @@
 #pragma once
-// Why this form: one pass over the four arrays reads and writes each number once. The corrections
-// depend on t alone. They are computed in double, because 1 - beta^t is the difference of two
-// numbers that are nearly equal at first.
+// One pass over the four arrays reads and writes each number once. The corrections depend on t
+// alone. They are computed in double, because 1 - beta^t is the difference of two numbers that are
+// nearly equal at first.
 
 #include <cmath>
 #include <cstdint>

@@ -1,8 +1,8 @@
 #pragma once
-// Why a search and no formula: attention_bytes stays the only place that knows what is allocated,
-// and the tiles of a context shorter than a block need no separate case. Doubling first keeps the
-// numbers small: the search never asks about a context that is more than twice as long as the
-// longest that fits.
+// With a search instead of a formula, attention_bytes stays the only place that knows what is
+// allocated, and the tiles of a context shorter than a block need no separate case. Doubling first
+// keeps the numbers small, because the search never asks about a context that is more than twice as
+// long as the longest that fits.
 
 #include <algorithm>
 #include <cstdint>

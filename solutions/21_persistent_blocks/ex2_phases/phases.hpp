@@ -1,7 +1,7 @@
 #pragma once
 // A buffer's phase ends with each tile that lands in it, and an mbarrier never starts again. Within
-// a tile of queries, n / 2 tiles have been in a buffer before the n-th. Before that tile of queries
-// only it counts whether their number was even.
+// a tile of queries, n / 2 tiles have been in a buffer before the n-th. Of the tiles before that
+// tile of queries, it only matters whether their number was even.
 
 // Bit b of `used` is the parity of the phase that the next tile in buffer b completes. Both are 0
 // at first. Every tile of queries begins in buffer 0: its n-th tile of keys is in buffer n % 2.

@@ -1,6 +1,6 @@
 #pragma once
-// Why registers: A in shared memory costs 16 wavefronts per wgmma, for every n. Why dQ is
-// different: its sum runs over the keys, and the other warpgroup has half of them.
+// P and dS are in registers, because A in shared memory costs 16 wavefronts per wgmma, for every n.
+// dQ is different, because its sum runs over the keys, and the other warpgroup has half of them.
 
 #include <array>
 

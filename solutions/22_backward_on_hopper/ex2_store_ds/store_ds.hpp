@@ -1,7 +1,7 @@
 #pragma once
-// Why lane % 16: matrix 1 is below matrix 0, and lanes 0 to 15 give the addresses of their 16 rows.
-// Why the swizzle: rows are 128 bytes apart, so without it a column of chunks would be in the same
-// four banks.
+// Matrix 1 is below matrix 0, so lanes 0 to 15 give the addresses of their 16 rows (lane % 16). The
+// swizzle is needed because rows are 128 bytes apart, so that without it a column of chunks would
+// be in the same four banks.
 
 #include "common/kernels/geometry.hpp"
 

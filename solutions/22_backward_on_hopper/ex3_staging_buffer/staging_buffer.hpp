@@ -1,7 +1,7 @@
 #pragma once
-// Why two barriers: the copy engine must not read before the tile is stored, and the tile must not
-// be overwritten before the engine has read it. Why the fence: the engine reads through the async
-// proxy, and a fence must be between the stores and the read.
+// There are two barriers, because the copy engine must not read before the tile is stored, and the
+// tile must not be overwritten before the engine has read it. The fence is needed because the
+// engine reads through the async proxy, and a fence must be between the stores and the read.
 
 #include "common/kernels/geometry.hpp"
 

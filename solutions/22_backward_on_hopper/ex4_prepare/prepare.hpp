@@ -1,6 +1,6 @@
 #pragma once
-// Why +Inf: exp2(x - Inf) is 0 for every x below +Inf, including -Inf. Why D is 0 past the end: 0 *
-// NaN is NaN, so a P of 0 does not help if D is NaN.
+// LSE is +Inf past the end, because exp2(x - Inf) is 0 for every x below +Inf, including -Inf. D is
+// 0 there, because 0 * NaN is NaN, so that a P of 0 does not help if D is NaN.
 
 #include <limits>
 

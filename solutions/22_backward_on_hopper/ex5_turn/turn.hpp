@@ -1,7 +1,7 @@
 #pragma once
-// Why the start moves back: block n comes to a tile `rotation` iterations after block n - 1, which
-// by then has had time to complete its additions. Why a count: the turn is the rank of the
-// iteration among those of all blocks.
+// The start moves back, so that block n comes to a tile `rotation` iterations after block n - 1,
+// which by then has had time to complete its additions. The turn is a count, because it is the rank
+// of the iteration among those of all blocks.
 
 // All kv_tiles blocks of a head run at the same time, one per tile of keys. Each visits all q_tiles
 // tiles of queries in a circle: after tile q_tiles - 1 comes tile 0. kv_tiles <= q_tiles.

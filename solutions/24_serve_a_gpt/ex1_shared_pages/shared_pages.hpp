@@ -1,6 +1,7 @@
 #pragma once
-// Why share searches the free list: a page without a holder keeps its K and V until it is taken.
-// Why release adds at the end: the page that was used last has the best chance of being used again.
+// share searches the free list, because a page without a holder keeps its K and V until it is
+// taken. release adds at the end, because the page that was used last has the best chance of being
+// used again.
 
 #include <vector>
 

@@ -1,6 +1,6 @@
 #pragma once
-// Why a page stays free for each running request: the one that started last would be the first that
-// has to give its pages back, and its prompt would be computed for nothing.
+// A page stays free for each running request. Otherwise the request that started last would soon
+// have to give its pages back, and its prompt would have been computed for nothing.
 
 #include <vector>
 

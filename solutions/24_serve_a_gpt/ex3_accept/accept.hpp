@@ -1,5 +1,5 @@
 #pragma once
-// Why the choice at the first wrong token counts: it follows right tokens only. So a pass never
+// The choice at the first wrong token counts, because it follows right tokens only. So a pass never
 // gains less than greedy decoding does.
 
 #include <vector>
