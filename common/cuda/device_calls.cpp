@@ -356,7 +356,7 @@ EMUCUDA_PLACE(lanemask_lt, static_cast<int>((1u << current_thread().lane) - 1))
 EMUCUDA_PLACE(lanemask_le, static_cast<int>((2u << current_thread().lane) - 1))
 EMUCUDA_PLACE(lanemask_gt, static_cast<int>(~((2u << current_thread().lane) - 1)))
 EMUCUDA_PLACE(lanemask_ge, static_cast<int>(~((1u << current_thread().lane) - 1)))
-// There is no time here: a clock counts the thread's instructions.
+// The emulator has no time, so a clock counts the thread's instructions.
 EMUCUDA_PLACE(clock, static_cast<int>(fa::simt::event_step(current_thread())))
 #undef EMUCUDA_PLACE
 int64_t emucuda_read_ptx_sreg_clock64(PLACE) {
@@ -548,7 +548,7 @@ void emucuda_mma_m16n8k16_f32_f16_f16_f32(const uint32_t (&a)[4], const uint32_t
                                           float (&c)[4], PLACE) {
   emulator::mma_m16n8k16<fa::fp16>(a, b, c, line, file);
 }
-// Half of the terms of m16n8k16; the others are zeros.
+// Half of the terms of m16n8k16, where the others are zeros.
 void emucuda_mma_m16n8k8_f32_bf16_bf16_f32(const uint32_t* a, const uint32_t* b, float (&c)[4],
                                            PLACE) {
   const uint32_t wide_a[4] = {a[0], a[1], 0, 0}, wide_b[2] = {b[0], 0};
@@ -559,7 +559,8 @@ void emucuda_mma_m16n8k8_f32_f16_f16_f32(const uint32_t* a, const uint32_t* b, f
   const uint32_t wide_a[4] = {a[0], a[1], 0, 0}, wide_b[2] = {b[0], 0};
   emulator::mma_m16n8k16<fa::fp16>(wide_a, wide_b, c, line, file);
 }
-// Accumulators of 16 bits: summed in fp32 and rounded once. A GPU's rounding is not known here.
+// Accumulators of 16 bits are summed in fp32 and rounded once. We do not know how a GPU rounds
+// them.
 void emucuda_mma_m16n8k16_f16_f16_f16_f16(const uint32_t (&a)[4], const uint32_t (&b)[2],
                                           uint32_t* c, PLACE) {
   float sums[4];

@@ -14,7 +14,7 @@ namespace {
 
 using emulator::TensorMap;
 
-// A box of `rank` coordinates; the emulator's functions take a list.
+// A box of `rank` coordinates, as the list that the emulator's functions take.
 template <class F>
 void with_coordinates(const int* at, int rank, F f) {
   switch (rank) {
@@ -88,7 +88,7 @@ void emucuda_mbarrier_wait(uint32_t at, int parity, PLACE) {
 int emucuda_mbarrier_phase(uint32_t at, PLACE) {
   return emulator::mbarrier_try_wait(at, 0, line, file) ? 1 : 0;
 }
-// Arrives when the thread's copies so far have landed: here it waits for them.
+// Arrives when the thread's copies so far have landed. The emulator waits for them here.
 void emucuda_cp_async_mbarrier_arrive(uint32_t at, PLACE) {
   emulator::cp_async_commit(line, file);
   emulator::detail::cp_async_wait(0, "", line, file);

@@ -1,10 +1,10 @@
 // emucuda FILE.cu... [options] [-- ARGUMENTS]: compiles a CUDA file, runs it on the emulator,
 // reports.
 //
-// clang compiles the file twice, for the device and for the host; emucuda_retarget turns the
-// device's code into calls of the emulator; the program is linked with libemucuda.so and runs as a
-// separate process, which leaves its report as JSON. This program prints it. usage() has the
-// options.
+// clang compiles the file twice, for the device and for the host. emucuda_retarget turns the
+// device's code into calls of the emulator. The program is linked with libemucuda.so and runs as a
+// separate process, which writes its report as JSON. Then emucuda prints the report. usage() has
+// the options.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -36,10 +36,10 @@ const char* const kUsage =
     "\n"
     "Compiles CUDA files, runs their main on the emulator, and reports every race and bad access.\n"
     "\n"
-    "  -I DIR  -D NAME[=VALUE]   as for a compiler; -O N: of the host's code\n"
+    "  -I DIR  -D NAME[=VALUE]   as for a compiler; -O N for the host's code\n"
     "  -std=c++20  -fmad=false   as for nvcc\n"
     "  --profile                 counters of each kernel, and its most expensive lines\n"
-    "  --json FILE               the report as JSON; --sarif FILE: the hazards as SARIF 2.1.0\n"
+    "  --json FILE               the report as JSON; --sarif FILE has the hazards as SARIF 2.1.0\n"
     "  --tool NAME               only the hazards of memcheck, racecheck, initcheck or synccheck\n"
     "  --schedule-seed N         another order of warps and lanes (default 0)\n"
     "  --once                    skips launches of a kernel with the same shape and arguments\n"
@@ -144,7 +144,7 @@ void write_file(const std::string& path, const std::string& text) {
 
 struct Process {
   pid_t pid = -1;
-  std::string output;  // file that gets what it prints; "": this program's own
+  std::string output;  // file for its output, or "" for this program's own output
 };
 
 Process start(const std::vector<std::string>& command, const std::string& output,

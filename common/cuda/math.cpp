@@ -35,7 +35,8 @@ static double cospi(double x) {
   const double r = std::fabs(std::remainder(x, 2.0));
   return r == 0.5 ? 0.0 : std::cos(kPi * r);
 }
-// Inverse of the normal distribution's integral: a rational start (Acklam), then Halley's method.
+// Inverse of the normal distribution's integral, by a rational start (Acklam), then Halley's
+// method.
 static double normal_quantile(double p) {
   if (!(p > 0) || !(p < 1)) {
     if (p == 0) return -std::numeric_limits<double>::infinity();

@@ -29,8 +29,8 @@ std::string file_of(const Scope& scope) {
   return as_given ? file.str() : directory.str() + "/" + file.str();
 }
 
-/// Says where an instruction comes from. A place in a directory of `system` is not the user's: the
-/// place that it was inlined into is returned instead.
+/// Returns the place in the source from which an instruction comes. For a place in a directory of
+/// `system`, which is not the user's, returns the place into which it was inlined.
 class Places {
  public:
   explicit Places(std::vector<std::string> system) : system_(std::move(system)) {}
@@ -48,8 +48,8 @@ class Calls {
       : module_(module), exported_(exported), places_(places) {}
 
   /// Calls `name` with `arguments` at the builder's place, for the instruction `at`. Integers of
-  /// fewer than 32 bits are passed and returned as 32 bits; a structure is returned through a
-  /// pointer, the last argument before the place. Unsupported names are reported; then the result
+  /// fewer than 32 bits are passed and returned as 32 bits. A structure is returned through a
+  /// pointer, the last argument before the place. An unsupported name is reported, and its result
   /// is poison.
   llvm::Value* call(llvm::IRBuilder<>& builder, const std::string& name, llvm::Type* result,
                     std::vector<llvm::Value*> arguments, llvm::Instruction& at);

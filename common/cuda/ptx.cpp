@@ -66,7 +66,8 @@ class Translator {
     for (size_t at = source.find(unique.str()); at != std::string::npos;
          at = source.find(unique.str()))
       source.erase(at, unique.size());
-    // A block with its own scope: its braces stand alone, those of a list follow an instruction.
+    // A block with its own scope. Its braces are alone, while those of a list follow an
+    // instruction.
     StringRef rest = StringRef(source).trim();
     if (rest.starts_with("{")) rest = rest.drop_front().trim();
     if (rest.ends_with("}") && rest.count('{') < rest.count('}')) rest = rest.drop_back().trim();
@@ -123,7 +124,7 @@ class Translator {
     return label;
   }
 
-  // With branches, registers are memory: a statement may be executed again.
+  // With branches, registers are memory, because a statement may be executed several times.
   void open_blocks() {
     BasicBlock* before = call_.getParent();
     after_ = before->splitBasicBlock(&call_);
@@ -650,8 +651,7 @@ class Translator {
     return value == nullptr ? nullptr : as(value, builder_.getInt32Ty());
   }
 
-  // True if the program does nothing but ask again until the wait succeeds: then it may as well
-  // wait.
+  // True if the program only repeats the test until it succeeds, so that it may as well wait.
   bool is_waiting_loop() const {
     if (branches_) return true;
     const BasicBlock* block = call_.getParent();

@@ -64,7 +64,7 @@ constexpr unsigned kShared = 3;  // address space
 
 bool is_kernel(const Function& function) { return function.hasFnAttribute("emucuda-kernel"); }
 
-// Marks kernels, which a module for nvptx names in its metadata; everything else is internal.
+// Marks kernels, which a module for nvptx names in its metadata. Everything else is internal.
 void mark_kernels(Module& module) {
   if (const NamedMDNode* annotations = module.getNamedMetadata("nvvm.annotations")) {
     for (const MDNode* node : annotations->operands()) {
@@ -76,8 +76,8 @@ void mark_kernels(Module& module) {
       }
     }
   }
-  // The host, and every byte that a kernel did not write, are unknown to the optimizer: otherwise
-  // it removes loads of variables to which it sees no store.
+  // Makes the host, and every byte that a kernel did not write, unknown to the optimizer. Otherwise
+  // it would remove loads of variables to which it sees no store.
   for (GlobalVariable& variable : module.globals()) {
     if (variable.hasLocalLinkage() && !variable.isConstant())
       variable.setLinkage(GlobalValue::ExternalLinkage);
@@ -318,15 +318,15 @@ class Rewriter {
   }
   uint64_t bytes_of(Type* type) const { return module_.getDataLayout().getTypeStoreSize(type); }
 
-  // Returns a pointer that is safe to access: the same one, or, where it leaves its array, a spare
-  // place. Then the library reports the access.
+  // Returns a pointer that is safe to access. This is the same pointer, or a spare place if the
+  // pointer leaves its array. In this case the library reports the access.
   Value* within_array(Instruction& at, Value* pointer, Type* type, bool writes) {
     Value* outside = outside_array(at, pointer, builder_.getInt64(bytes_of(type)), writes);
     if (outside == nullptr) return pointer;
     return builder_.CreateSelect(outside, calls_.slot(at, type), pointer);
   }
-  // True, at run time, if the bytes are not all in the local array that the pointer points into.
-  // nullptr: they are, or the array is not known.
+  // Returns a value that is true at run time if the bytes are not all in the local array that the
+  // pointer points into, or nullptr if they always are or the array is not known.
   Value* outside_array(Instruction& at, Value* pointer, Value* bytes, bool writes) {
     auto* array = dyn_cast<AllocaInst>(getUnderlyingObject(pointer, 32));
     const DataLayout& layout = module_.getDataLayout();
@@ -436,7 +436,7 @@ class Rewriter {
     replace(exchange, builder_.CreateInsertValue(both, builder_.CreateICmpEQ(old, expected), 1));
   }
 
-  // A GPU divides by zero without a trap, and so must the host: the result is all ones.
+  // A GPU divides by zero without a trap, and so must the host. The result is all ones.
   void rewrite_division(BinaryOperator& division) {
     Value* divisor = division.getOperand(1);
     if (isa<Constant>(divisor) || divisor->getType()->isVectorTy()) return;
@@ -736,7 +736,7 @@ int run(const std::string& in, const std::string& out, const std::string& librar
 int main(int argc, char** argv) {
   std::vector<std::string> files, system;
   std::string library;
-  unsigned unit = 0;  // the file's number in the command: files may have the same names
+  unsigned unit = 0;  // the file's number in the command, because files may have the same names
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     if (argument == "--library" && i + 1 < argc) {

@@ -1,5 +1,5 @@
-// CUDA's runtime API on the emulator: memory, launches, errors; and the report at the program's
-// end.
+// CUDA's runtime API on the emulator, with memory, launches, errors, and the report at the
+// program's end.
 //
 // Environment, set by the program emucuda: EMUCUDA_REPORT (the file for the report, as JSON),
 // EMUCUDA_PROFILE=1, EMUCUDA_SEED=N, EMUCUDA_ONCE=1 (each kernel runs only the first time that it
@@ -51,8 +51,8 @@ constexpr size_t kDefaultShared = 48 * 1024, kMostShared = 227 * 1024;
 constexpr int64_t kMostBlocks = int64_t{1} << 27;  // in a grid; a GPU's limit is 2^31 - 1
 constexpr size_t kMemory = size_t{80} << 30;       // the card's memory
 
-// Each file of the command is a separate program to the card: two of them may have a kernel or a
-// variable of the same name. The file's number, then the name as the linker has it.
+// The file's number, then the name as the linker has it. Each file of the command is a separate
+// program to the card, so that two of them may have a kernel or a variable of the same name.
 using Symbol = std::pair<int, std::string>;
 
 struct Kernel {
@@ -119,7 +119,7 @@ struct State {
   bool written = false;
 };
 
-// Never destroyed: destructors of the program's own objects may still call cudaFree.
+// Never destroyed, because destructors of the program's own objects may still call cudaFree.
 State& state() {
   static State& instance = *new State;
   return instance;
@@ -238,7 +238,7 @@ void name_buffer(Buffer& buffer, const std::string& name, size_t element_bytes) 
                                                                    name, element_bytes);
 }
 
-// Bytes that this machine can give: an eighth of its memory is left to others.
+// Bytes that this machine can give, which leaves an eighth of its memory to others.
 size_t free_memory() {
   std::ifstream info("/proc/meminfo");
   size_t total = 0, free = kMemory;
@@ -270,7 +270,7 @@ int allocate(void** pointer, size_t bytes) {
   }
   buffer.bytes = bytes;
   state().allocated += bytes;
-  // A GPU leaves what was there before; NaN shows that nothing has been written.
+  // A GPU leaves the old bytes. Here NaN shows that nothing has been written.
   std::memset(buffer.memory, 0xff, bytes);
   const std::string name = "allocation_" + std::to_string(++state().allocations);
   *pointer = buffer.memory;
@@ -442,7 +442,7 @@ int launch(const void* stub, const fa::LaunchConfig& asked, void** arguments) {
   }
   state().running.clear();
   if (error != kNoError) state().sticky_error = error;
-  // The launch itself succeeds; the next call returns what happened.
+  // The launch itself succeeds, and the next call returns the error.
   return kNoError;
 }
 

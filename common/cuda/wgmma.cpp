@@ -179,7 +179,8 @@ class Keeper {
     return text.getAsInteger(0, number) ? nullptr
                                         : builder_.getInt64(static_cast<uint64_t>(number));
   }
-  // Returns where the register's variable is: the result is stored there, or the input loaded.
+  // Returns the address of the register's variable, where the result is stored or from which the
+  // input is loaded.
   Value* variable(StringRef text) {
     unsigned index = 0;
     if (!is_operand(text, index) || index >= operands_.size()) return nullptr;

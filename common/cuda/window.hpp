@@ -1,5 +1,5 @@
 #pragma once
-// Where shared memory is in the addresses of a CUDA file: no memory of the host is there.
+// The addresses of shared memory in a CUDA file, at which the host has no memory.
 
 #include <cstdint>
 

@@ -1,6 +1,6 @@
 #pragma once
 // cuBLAS's matrix products, for programs that compare their kernels with them. The host computes
-// them: sums in double, in column-major order as the library has it; nothing is counted.
+// them with sums in double, in the library's column-major order, and counts nothing.
 
 #include "cuda_bf16.h"
 #include "cuda_fp16.h"

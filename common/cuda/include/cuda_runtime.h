@@ -76,8 +76,9 @@ __device__ static inline void* __cvta_global_to_generic(size_t p);
 
 #include "emucuda_warp.h"
 
-// `__shared__ alignas(16) T x[…]`, the spelling of CUDA's own guide, is an error for clang. The driver
-// tries a file that fails so again with this macro; the headers before it need the keyword.
+// `__shared__ alignas(16) T x[…]`, the spelling of CUDA's own guide, is an error for clang. If a
+// file fails because of it, the driver compiles the file again with this macro, but the headers
+// before it need the keyword.
 #ifdef EMUCUDA_ALIGNAS
 #include <atomic>
 #include <functional>

@@ -61,7 +61,7 @@ EMUCUDA_MIN_MAX_FLOAT(double, float, double, )
 
 __device__ static inline float rsqrt(float a) { return rsqrtf(a); }
 
-// Atomic operations are relaxed; their scope makes no difference here.
+// Atomic operations are relaxed, and their scope makes no difference here.
 #define EMUCUDA_ATOMIC(name, builtin, T)                                 \
   __device__ static inline T atomic##name(T* p, T value) {               \
     return __atomic_##builtin(p, value, __ATOMIC_RELAXED);               \
@@ -115,7 +115,7 @@ __device__ static inline unsigned atomicDec(unsigned* p, unsigned limit) {
   return __nvvm_atom_dec_gen_ui(p, limit);
 }
 
-// Loads and stores with a hint for the caches: to a counter they are loads and stores.
+// Loads and stores with a hint for the caches. The counters count them like all others.
 #define EMUCUDA_CACHED(T)                                           \
   __device__ static inline T __ldcg(const T* p) { return *p; }      \
   __device__ static inline T __ldca(const T* p) { return *p; }      \

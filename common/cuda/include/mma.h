@@ -1,6 +1,6 @@
 #pragma once
 // nvcuda::wmma for 16 x 16 x 16 products of half and bfloat16, by ldmatrix and two mma.m16n8k16. A
-// fragment of an operand has 8 elements per thread here; a GPU's has 16, each twice.
+// fragment of an operand has 8 elements per thread here, while a GPU's has 16, each of them twice.
 
 #include "cuda_bf16.h"
 #include "cuda_fp16.h"
