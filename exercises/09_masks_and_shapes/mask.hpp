@@ -1,5 +1,5 @@
 #pragma once
-// What 09.2 is given: the mask of 09.1.
+// The mask of 09.1, for 09.2.
 
 struct Mask {
   int len_kv, diagonal;

@@ -1,5 +1,5 @@
 #pragma once
-// What 10.5 is given: the tiles of a head.
+// The tiles of a head, for 10.5.
 
 #include <algorithm>
 
@@ -8,8 +8,8 @@ struct Grid {
   bool causal;
   int block_q, block_kv, diagonal;  // causal: query i sees key j if j <= i + diagonal
 
-  // The last tile of keys that a tile of queries sees; it sees all tiles before it, too. -1:
-  // it sees none.
+  // Returns the last tile of keys that a tile of queries sees, or -1 if it sees none. It also sees
+  // all tiles before that one.
   int last_kv_tile(int q_tile) const {
     if (!causal) return kv_tiles - 1;
     const int last_key = (q_tile + 1) * block_q - 1 + diagonal;

@@ -1,5 +1,5 @@
 #pragma once
-// What 10.3 works on: a tile of queries and a tile of keys, in fast memory.
+// A tile of queries and a tile of keys in fast memory, for 10.3.
 
 #include <stdexcept>
 #include <string>

@@ -1,5 +1,5 @@
 #pragma once
-// What 11.3 looks keys up in: the pages of some sequences.
+// The pages of some sequences, in which 11.3 looks up keys.
 
 #include <cstdint>
 #include <vector>

@@ -1,5 +1,5 @@
 #pragma once
-// What 11.6 runs: a block for each split of each head, and then those that combine.
+// The grid of 11.6, with a block for each split of each head, and then the blocks that combine.
 
 #include <cstdint>
 

@@ -1,5 +1,5 @@
 #pragma once
-// What 11.5 takes pages from.
+// The pool from which 11.5 takes pages.
 
 #include <vector>
 
@@ -10,7 +10,7 @@ class Pool {
  public:
   explicit Pool(int pages) : in_use_(pages) {}
 
-  // A page that is free; NO_PAGE if none is.
+  // Returns a free page, or NO_PAGE if none is free.
   int take() {
     for (int page = 0; page < static_cast<int>(in_use_.size()); ++page) {
       if (in_use_[page]) continue;
@@ -19,7 +19,7 @@ class Pool {
     }
     return NO_PAGE;
   }
-  // Giving back a page that is not in use is a mistake: another sequence may have it.
+  // Giving back a page that is not in use is a mistake, because another sequence may have it.
   void give_back(int page) {
     if (page < 0 || page >= static_cast<int>(in_use_.size()) || !in_use_[page]) {
       ++mistakes_;

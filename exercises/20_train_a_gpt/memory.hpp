@@ -1,11 +1,11 @@
 #pragma once
-// The memory of 20.3: its ends are watched.
+// The memory of 20.3, whose ends are watched.
 
 #include <cstdint>
 #include <vector>
 
-// `size` numbers, all -1 until they are written. Reads outside of them give -1,
-// writes there are lost; both are recorded.
+// `size` numbers, all -1 until they are written. Reads outside of them return -1, and writes there
+// are lost. Both are recorded.
 class Memory {
  public:
   explicit Memory(int64_t size) : numbers_(size, NOTHING) {}

@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of D.3 and D.4 share: a kernel that streams tiles through shared memory.
+// A kernel that streams tiles through shared memory, for the tests of D.3 and D.4.
 
 #include <algorithm>
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-// The next tile of keys, after others: the state of the query moves to the new maximum.
+// Adds the next tile of keys to the state of a query, which moves to the new maximum.
 
 #include <algorithm>
 #include <cmath>

@@ -12,8 +12,8 @@
 
 using tiles::State;
 
-// q [dim], K and V [keys, dim], at least one key: K.rows is their number. From tiles.hpp:
-// tiles::load_tile, tiles::scores, tiles::add_tile, -tiles::kInfinity.
+// q [dim], K and V [keys, dim] with K.rows keys, at least one. From tiles.hpp: tiles::load_tile,
+// tiles::scores, tiles::add_tile, -tiles::kInfinity.
 inline State attend(std::span<const float> q, fa::View<const float> K, fa::View<const float> V,
                     float scale, int64_t block) {
   State state(V.cols);

@@ -1,5 +1,5 @@
 #pragma once
-// FlashAttention-1: keys outside, queries inside.
+// FlashAttention-1, with keys in the outer loop and queries in the inner loop.
 
 #include <algorithm>
 #include <cmath>
@@ -11,8 +11,8 @@
 using tiles::SlowMemory;
 using tiles::State;
 
-// Here a state in slow memory holds o *divided by l*: the finished attention over the keys so far.
-// `alone`, from SlowMemory::attend, is the state of one tile of keys: its o is not divided.
+// A state in slow memory holds o *divided by l*, which is the finished attention of the keys so
+// far. `alone`, from SlowMemory::attend, is the state of one tile of keys, whose o is not divided.
 inline void flash_attention_1(SlowMemory& memory) {
   exercise::todo("TODO(02.8): load each tile of keys once; for each tile of queries, update");
 }

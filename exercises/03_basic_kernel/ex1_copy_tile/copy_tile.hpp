@@ -7,7 +7,7 @@
 namespace FA_BACKEND::ex03 {
 
 // gmem: the tile's first row; its rows are WIDTH elements long and contiguous, here
-// as in shared memory. `rows` of them exist: perhaps fewer than HEIGHT, perhaps more.
+// as in shared memory. `rows` of them exist, which may be fewer than HEIGHT, or more.
 // thread_index() is 0 to NUM_THREADS - 1. The caller commits and waits.
 template <int HEIGHT, int WIDTH, int NUM_THREADS>
 FA_DEVICE void copy_tile(uint32_t smem, const bf16* gmem, int rows) {

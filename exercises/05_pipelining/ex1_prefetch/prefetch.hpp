@@ -1,5 +1,5 @@
 #pragma once
-// Two buffers: while one tile is added, the next arrives.
+// Two buffers, so that the next tile arrives while one is added.
 
 #include "common/kernels/geometry.hpp"
 #include "exercises/support/todo.hpp"

@@ -12,7 +12,8 @@ namespace FA_BACKEND::ex08 {
 constexpr float NEG_INF = -std::numeric_limits<float>::infinity();
 constexpr float MAX_GROWTH = 8.0f;  // log2: weights reach 256
 
-// Returns the largest x of the four lanes that share a row. All 32 lanes call it: two shuffles.
+// Returns the largest x of the four lanes that share a row. All 32 lanes call it, and it takes two
+// shuffles.
 FA_DEVICE float quad_max(float x) {
   x = max(x, shfl_xor(x, 1));
   return max(x, shfl_xor(x, 2));

@@ -5,7 +5,8 @@
 
 #include "exercises/support/todo.hpp"
 
-constexpr int UNLIMITED = 1 << 29;  // keys of a side without a limit: more than any length
+constexpr int UNLIMITED =
+    1 << 29;  // number of keys on a side without a limit, more than any length
 
 // Query i is aligned with key i + diagonal. It sees this key, `left` keys before it and `right`
 // keys after it, as far as they exist.

@@ -11,8 +11,8 @@ struct Tiles {
   int clear_begin, clear_end;  // tiles in which all of the queries see all keys
 };
 
-// For queries [q_tile * BLOCK_Q, (q_tile + 1) * BLOCK_Q), as far as they exist: len_q in all.
-// q_tile * BLOCK_Q is below len_q.
+// For queries [q_tile * BLOCK_Q, (q_tile + 1) * BLOCK_Q), as far as they exist, because there are
+// only len_q queries. q_tile * BLOCK_Q is below len_q.
 template <int BLOCK_Q, int BLOCK_KV>
 Tiles tiles_of(const Mask& mask, int len_q, int q_tile) {
   exercise::todo("TODO(09.2): begin, end, clear_begin and clear_end, from two queries");

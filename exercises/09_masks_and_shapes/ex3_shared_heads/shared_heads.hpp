@@ -7,8 +7,8 @@
 
 constexpr int64_t ELEMENT = 2;  // bytes of a number
 
-// [batch, heads, len, dim], all in bytes: where its first row begins, and how far it is from one
-// batch, head, row to the next. A row itself is contiguous.
+// [batch, heads, len, dim], all in bytes: the start of its first row, and the distances from one
+// batch, head and row to the next. The elements of a row are contiguous.
 struct Tensor {
   int64_t start;
   int64_t batch, head, row;
@@ -16,7 +16,7 @@ struct Tensor {
 
 struct Params {
   Tensor Q, K, V;
-  int heads;  // of Q
+  int heads;  // number of heads of Q
   int group;  // number of consecutive query heads that share a head of K and V
 };
 

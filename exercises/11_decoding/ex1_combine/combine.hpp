@@ -16,8 +16,8 @@ struct Part {
   float LSE;             // natural logarithm of the sum of e^s
 };
 
-// The same for all keys together; each is in one of the parts. If there is no key in any of them, O
-// is 0 and LSE is -inf.
+// The same for all keys together, of which each is in one part. If there is no key in any of them,
+// O is 0 and LSE is -inf.
 inline Part combine_parts(const std::vector<Part>& parts, int dim) {
   exercise::todo("TODO(11.1): one O and one LSE from those of the parts");
 }

@@ -17,8 +17,8 @@ struct Work {
   int block_kv;         // keys in a tile
 };
 
-// The part of the machine that is busy while this many blocks run, at least one: how many waves
-// they are, as a fraction, divided by how many waves they take.
+// Returns the part of the machine that is busy while this many blocks (at least one) run. This is
+// their number of waves, as a fraction, divided by the number of waves that they take.
 inline double efficiency(int blocks, int multiprocessors) {
   exercise::todo("TODO(11.2): how full the waves are");
 }

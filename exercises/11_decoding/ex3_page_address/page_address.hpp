@@ -8,9 +8,9 @@
 
 constexpr int64_t NOWHERE = -1;
 
-// Where the first number of K stands for key `key` of this sequence, in this head of K and V:
-// counted in numbers from the beginning of K, which may have more than 2^31. NOWHERE for a key at
-// or past the sequence's length; then nothing is looked up. 0 <= key.
+// Returns the index of the first element of K for key `key` of this sequence, in this head of K and
+// V, counted in elements from the beginning of K, which may have more than 2^31. NOWHERE for a key
+// at or past the sequence's length, for which nothing is looked up. 0 <= key.
 inline int64_t address_of(const Cache& cache, PageTable& table, int sequence, int kv_head,
                           int key) {
   exercise::todo("TODO(11.3): look up the page once, if the key exists, and count from there");

@@ -8,8 +8,8 @@
 #include "exercises/support/todo.hpp"
 
 // The keys of a split, 0 to splits - 1, of a sequence of `length` keys: whole tiles of block_kv
-// keys, in their order, as many for each split, rounded up. The last splits may have fewer keys, or
-// none: then begin = end = length.
+// keys, in their order, as many for each split, rounded up. The last splits may have fewer keys. If
+// one has none, begin = end = length.
 inline Keys keys_of(int split, int splits, int length, int block_kv) {
   exercise::todo("TODO(11.6): the tiles of this split, and its keys");
 }

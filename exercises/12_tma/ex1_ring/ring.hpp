@@ -3,7 +3,7 @@
 
 #include "exercises/support/todo.hpp"
 
-// Tiles are 0, 1, 2, …; the ring has `stages` buffers, one or more. Each buffer has two mbarriers,
+// Tiles are 0, 1, 2, … The ring has `stages` buffers, one or more. Each buffer has two mbarriers,
 // full[buffer] and empty[buffer]. A parity is 0 or 1.
 
 // Returns the buffer, 0 to stages - 1, that receives tile `tile`. Tile 0 goes to buffer 0.

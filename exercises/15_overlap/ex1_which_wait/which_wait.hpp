@@ -9,7 +9,7 @@
 struct Step {
   enum Kind {
     kWgmma,  // it adds to the accumulators `result`
-    kCommit  // wgmma_commit(): closes a group of all wgmma since the last one
+    kCommit  // wgmma_commit(), which closes a group of all wgmma since the last one
   } kind;
   char result = ' ';  // name of the accumulators of a wgmma, 'S', 'O', …
 };

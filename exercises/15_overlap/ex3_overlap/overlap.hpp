@@ -11,7 +11,7 @@ using Scores = float[KEYS / 8][4];
 using Weights = uint32_t[4];
 using Output = float[HEAD_DIM / 8][4];
 
-// All 128 threads of a warpgroup call it; Q and all tiles of K and V are in shared memory, and O is
+// All 128 threads of a warpgroup call it. Q and all tiles of K and V are in shared memory, and O is
 // 0. These are its steps, and wgmma_wait<N>(S) or wgmma_wait<N>(O), which names the accumulators
 // that are the thread's again:
 //

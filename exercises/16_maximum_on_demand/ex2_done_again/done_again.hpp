@@ -1,5 +1,5 @@
 #pragma once
-// A tile with the current maximum; recomputed if that was not good enough.
+// Computes a tile with the current maximum, and recomputes it if that was not good enough.
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@ constexpr float NEG_INF = -std::numeric_limits<float>::infinity();
 constexpr float LIMIT = 0x1p50f;  // a sum is good enough if it is less
 
 struct Row {
-  float m = NEG_INF;   // what is subtracted: never above the row's largest score
+  float m = NEG_INF;   // the subtracted number, never above the row's largest score
   float l = 0;         // sum of exp(s - m)
   float O[DIM] = {0};  // sum of exp(s - m) V
 };

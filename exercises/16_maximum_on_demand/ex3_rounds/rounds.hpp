@@ -1,13 +1,13 @@
 #pragma once
-// Which tiles are exact: rounds, and a vote for each.
+// Rounds of tiles, with a vote before each that decides whether its tiles are exact.
 
 #include "common/kernels/geometry.hpp"
 #include "exercises/support/todo.hpp"
 
 namespace FA_BACKEND::ex16 {
 
-// All 128 threads of a consumer call it: four warps. Tiles 0 to end - 1, at least one, each once
-// and in order, by one of
+// All 128 threads of a consumer, which are four warps, call it. Tiles 0 to end - 1, at least one,
+// each once and in order, by one of
 //
 //   steps.exact(n)       looks for the maximum first; true if a maximum of this warp moved
 //   steps.on_demand(n)   uses the current one; true if a tile of this warp missed: a maximum moved

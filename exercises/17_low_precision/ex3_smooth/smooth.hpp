@@ -11,8 +11,8 @@ inline std::vector<float> smooth(std::vector<float>& K, int dim) {
   exercise::todo("TODO(17.3): the mean key, and all keys without it");
 }
 
-// lse: log-sum-exp of a query's scores with the smoothed keys. Returns that of the scores with K as
-// it was; the scores are scale * q . k.
+// lse: log-sum-exp of a query's scores with the smoothed keys. Returns the log-sum-exp of the
+// scores with the original K. A score is scale * q . k.
 inline float corrected(float lse, const std::vector<float>& q, const std::vector<float>& mean,
                        float scale) {
   exercise::todo("TODO(17.3): add back the part that each score has lost");

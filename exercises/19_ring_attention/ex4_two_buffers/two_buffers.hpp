@@ -1,5 +1,5 @@
 #pragma once
-// One rank of a ring: keys travel while others are used.
+// One rank of a ring, in which keys travel while the rank uses others.
 
 #include <functional>
 #include <span>

@@ -9,8 +9,8 @@
 
 using Function = std::function<double(const std::vector<double>&)>;
 
-// dx: as long as x, perhaps the gradient of f at x, perhaps not. True if every component is. x is
-// afterwards as it was before.
+// dx is as long as x. Returns true if every component of dx is that of the gradient of f at x. x is
+// the same afterwards.
 inline bool gradient_is_right(const Function& f, std::vector<double>& x,
                               const std::vector<double>& dx) {
   exercise::todo("TODO(20.2): each component of dx against a central difference of f");

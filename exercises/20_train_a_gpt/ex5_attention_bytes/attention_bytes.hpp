@@ -20,8 +20,8 @@ inline int64_t attention_bytes(Attention attention, const Shape& shape) {
   exercise::todo("TODO(20.5): the matrices of plain attention, the rows and tiles of tiled");
 }
 
-// bytes(length): the need of a context, more for a longer one; bytes(0) is 0. Returns the longest
-// that needs at most `budget`, which is not negative.
+// bytes(length) is the memory that a context needs. A longer context needs more, and bytes(0) is 0.
+// Returns the longest that needs at most `budget`, which is not negative.
 inline int longest_context(const std::function<int64_t(int length)>& bytes, int64_t budget) {
   exercise::todo("TODO(20.5): the longest context that fits");
 }

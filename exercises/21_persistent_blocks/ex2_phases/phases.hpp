@@ -1,10 +1,10 @@
 #pragma once
-// What a tile of queries leaves to the next: in which phase the two buffers of K are.
+// The phases in which a tile of queries leaves the two buffers of K to the next tile of queries.
 
 #include "exercises/support/todo.hpp"
 
 // Bit b of `used` is the parity of the phase that the next tile in buffer b completes. Both are 0
-// at first. Every tile of queries begins in buffer 0: its n-th tile of keys is in buffer n % 2.
+// at first. Every tile of queries begins in buffer 0, so its n-th tile of keys is in buffer n % 2.
 
 // Returns the parity, 0 or 1, that a consumer waits for before it reads the n-th tile of keys of
 // the current tile of queries. `used` is from before that tile of queries.

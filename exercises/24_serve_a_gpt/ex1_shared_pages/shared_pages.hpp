@@ -8,8 +8,8 @@
 constexpr int NO_PAGE = -1;
 
 struct SharedPages {
-  std::vector<int> holders;  // of each page
-  std::vector<int> free;     // pages without a holder; the first one is taken next
+  std::vector<int> holders;  // number of holders of each page
+  std::vector<int> free;     // pages without a holder, of which the first is taken next
 };
 
 // Returns the page that has been free for the longest time, with one holder. NO_PAGE if none is

@@ -9,8 +9,8 @@
 
 namespace debugging {
 
-// s[j] is the score of key j. Tiles that are hidden as a whole are not visited: `visited` counts
-// the others. A query that sees no key gets 0.
+// s[j] is the score of key j. Tiles that are hidden as a whole are not visited, and `visited`
+// counts the others. A query that sees no key gets 0.
 inline float attend_causal(int i, int len_q, std::span<const float> s, std::span<const float> v,
                            int block, int& visited) {
   const int len_kv = static_cast<int>(s.size()), offset = len_kv - len_q;

@@ -1,5 +1,5 @@
 #pragma once
-// The same sums with two buffers: the next tile is on its way while this one is added.
+// The same sums with two buffers, so that the next tile is on its way while this one is added.
 // TODO(D.4): this kernel is wrong; find the line and mend it
 
 #include "common/kernels/geometry.hpp"

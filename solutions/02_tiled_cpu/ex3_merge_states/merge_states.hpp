@@ -8,7 +8,7 @@
 
 #include "exercises/02_tiled_cpu/tiles.hpp"
 
-using tiles::State;  // m, l, o; State(dim) is that of no key at all: m = -inf, l = 0, o = 0
+using tiles::State;  // m, l, o. State(dim) is the state without a key, with m = -inf, l = 0, o = 0
 
 inline State merge(const State& a, const State& b) {
   State both(static_cast<int64_t>(a.o.size()));

@@ -10,7 +10,7 @@
 #include "exercises/02_tiled_cpu/tiles.hpp"
 
 // s [queries, keys] is a tile of the whole score matrix, which is [len_q, len_kv]. Its corner s(0,
-// 0) belongs to query first_query and key first_key; s(i, j) = x sets a score, and s.rows and
+// 0) belongs to query first_query and key first_key. s(i, j) = x sets a score, and s.rows and
 // s.cols are its size. A hidden score becomes -tiles::kInfinity.
 inline void mask_tile(fa::View<float> s, int64_t first_query, int64_t first_key, int64_t len_q,
                       int64_t len_kv) {

@@ -12,8 +12,8 @@
 using tiles::SlowMemory;
 using tiles::State;
 
-// Here a state in slow memory holds o *divided by l*: the finished attention over the keys so far.
-// `alone`, from SlowMemory::attend, is the state of one tile of keys: its o is not divided.
+// A state in slow memory holds o *divided by l*, which is the finished attention of the keys so
+// far. `alone`, from SlowMemory::attend, is the state of one tile of keys, whose o is not divided.
 inline void flash_attention_1(SlowMemory& memory) {
   for (int64_t j = 0; j < memory.kv_tiles(); ++j) {
     const SlowMemory::KeyTile keys = memory.load_kv(j);

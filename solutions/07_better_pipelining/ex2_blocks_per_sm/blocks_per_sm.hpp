@@ -12,9 +12,9 @@ struct Multiprocessor {
 };
 
 struct Kernel {
-  int shared_bytes;  // per block; 0: none
-  int threads;       // of a block
-  int registers;     // of a thread
+  int shared_bytes;  // bytes per block, or 0
+  int threads;       // per block
+  int registers;     // per thread
 };
 
 inline int blocks_per_sm(const Multiprocessor& sm, const Kernel& kernel) {

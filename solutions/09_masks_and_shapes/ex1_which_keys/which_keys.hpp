@@ -6,7 +6,8 @@
 
 #include <algorithm>
 
-constexpr int UNLIMITED = 1 << 29;  // keys of a side without a limit: more than any length
+constexpr int UNLIMITED =
+    1 << 29;  // number of keys on a side without a limit, more than any length
 
 // Query i is aligned with key i + diagonal. It sees the `left` keys before that one, the one
 // itself and the `right` ones after it, as far as they exist.

@@ -6,9 +6,8 @@
 
 #include <vector>
 
-// P: a row of weights, the softmax of its scores; all 0 if the row sees no key.
-// dP: the derivative of some number L by each of them.
-// Returns dS, the derivative of L by each score.
+// P: a row of weights, the softmax of its scores, or all 0 if the row sees no key. dP: the
+// derivative of some number L by each weight. Returns dS, the derivative of L by each score.
 inline std::vector<float> softmax_backward(const std::vector<float>& P,
                                            const std::vector<float>& dP) {
   float D = 0;

@@ -13,11 +13,12 @@ struct Shape {
 // The rows of a block: [first, end) of those that share head kv_head of K and V.
 struct Tile {
   int kv_head, first, end;
-  int end_key;  // no row of the tile sees this key or a later one; some row sees each earlier key
+  int end_key;  // no row of the tile sees this key or a later one, but some row sees each earlier
+                // key
 };
 
 struct Row {
-  int head, query;  // of Q
+  int head, query;  // a head of Q and its query
   int end_key;      // it sees keys [0, end_key)
 };
 

@@ -7,7 +7,7 @@
 #include "exercises/11_decoding/pool.hpp"
 
 // Makes room for `tokens` more tokens, 0 or more, and counts them. False if the pool has too few
-// pages: then the sequence and the pool are unchanged, and the request may come again later.
+// pages. Then the sequence and the pool are unchanged, and the call may be repeated later.
 inline bool grow(Sequence& sequence, int tokens, int page_size, Pool& pool) {
   const int length = sequence.length + tokens;
   const int pages = (length + page_size - 1) / page_size;

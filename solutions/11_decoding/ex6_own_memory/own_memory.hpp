@@ -8,8 +8,8 @@
 #include "exercises/11_decoding/grid.hpp"
 
 // The keys of a split, 0 to splits - 1, of a sequence of `length` keys: whole tiles of block_kv
-// keys, in their order, as many for each split, rounded up. The last splits may have fewer keys, or
-// none: then begin = end = length.
+// keys, in their order, as many for each split, rounded up. The last splits may have fewer keys. If
+// one has none, begin = end = length.
 inline Keys keys_of(int split, int splits, int length, int block_kv) {
   const int tiles = (length + block_kv - 1) / block_kv;
   const int each = (tiles + splits - 1) / splits * block_kv;

@@ -2,7 +2,7 @@
 // The producer of pass r waits for the readers of pass r - 1, and r - 1 and r + 1 have the same
 // last bit. In pass 0 this bit is 1, and a new mbarrier lets a wait for parity 1 return.
 
-// Tiles are 0, 1, 2, …; the ring has `stages` buffers, one or more. Each buffer has two mbarriers,
+// Tiles are 0, 1, 2, … The ring has `stages` buffers, one or more. Each buffer has two mbarriers,
 // full[buffer] and empty[buffer]. A parity is 0 or 1.
 
 // Returns the buffer, 0 to stages - 1, that receives tile `tile`. Tile 0 goes to buffer 0.

@@ -6,7 +6,7 @@
 
 namespace FA_BACKEND::ex13 {
 
-constexpr int KEYS = 16;  // of a tile
+constexpr int KEYS = 16;  // per tile
 
 // All 128 threads of a warpgroup call it; all tiles are in shared memory. For each tile, 0 to
 // num_tiles - 1, in this order:

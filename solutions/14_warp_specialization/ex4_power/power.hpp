@@ -8,7 +8,7 @@
 // A launch of attention, forward, and its measurements.
 struct Launch {
   int64_t batch, heads, len_q, len_kv, head_dim;
-  bool causal;   // no query sees later keys: half of the operations are counted
+  bool causal;   // true if no query sees later keys, so that half of the operations are counted
   double ms;     // that it took
   double ghz;    // the clock at which the card ran
   double watts;  // that the card drew

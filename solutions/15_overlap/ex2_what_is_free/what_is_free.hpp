@@ -8,7 +8,7 @@
 // shared memory, 0 for even tiles, 1 for odd ones.
 enum class Thing { S, P, O, K0, K1, V0, V1 };
 
-// Its steps, in order. A product is issued and committed: one group.
+// Its steps, in order. A product is issued and committed as one group.
 struct Step {
   enum Kind {
     kScores,  // S = Q @ K.T
@@ -27,8 +27,8 @@ inline bool uses(const Step& product, Thing thing) {
 }
 
 // The index in `program` of the first wait after which no product of the program uses `thing` any
-// more: after it ordinary instructions, or the producer, may write it. -1: there is no such
-// wait. At least one product uses it.
+// more, so that ordinary instructions, or the producer, may write it after this wait. -1 if there
+// is no such wait. At least one product uses it.
 inline int free_behind(const Program& program, Thing thing) {
   bool used = false;
   int newer = 0, found = -1;  // products after the last one that uses it; the wait

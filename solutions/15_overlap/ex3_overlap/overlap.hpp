@@ -12,7 +12,7 @@ using Scores = float[KEYS / 8][4];
 using Weights = uint32_t[4];
 using Output = float[HEAD_DIM / 8][4];
 
-// All 128 threads of a warpgroup call it; Q and all tiles of K and V are in shared memory, and O is
+// All 128 threads of a warpgroup call it. Q and all tiles of K and V are in shared memory, and O is
 // 0. While the softmax of a tile is computed, the product for the output of the tile before is in
 // flight.
 template <class Steps>

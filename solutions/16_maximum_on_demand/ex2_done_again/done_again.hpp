@@ -12,7 +12,7 @@ constexpr float NEG_INF = -std::numeric_limits<float>::infinity();
 constexpr float LIMIT = 0x1p50f;  // a sum is good enough if it is less
 
 struct Row {
-  float m = NEG_INF;   // what is subtracted: never above the row's largest score
+  float m = NEG_INF;   // the subtracted number, never above the row's largest score
   float l = 0;         // sum of exp(s - m)
   float O[DIM] = {0};  // sum of exp(s - m) V
 };

@@ -7,8 +7,8 @@
 
 namespace FA_BACKEND::ex16 {
 
-// All 128 threads of a consumer call it: four warps. Tiles 0 to end - 1, at least one, each once
-// and in order, by one of
+// All 128 threads of a consumer, which are four warps, call it. Tiles 0 to end - 1, at least one,
+// each once and in order, by one of
 //
 //   steps.exact(n)       looks for the maximum first; true if a maximum of this warp moved
 //   steps.on_demand(n)   uses the current one; true if a tile of this warp missed: a maximum moved

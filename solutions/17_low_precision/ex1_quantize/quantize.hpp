@@ -9,8 +9,8 @@
 #include <vector>
 
 // Fills n, which has as many elements as x, with the nearest multiples of one scale, x ~ scale * n,
-// and returns the scale. The largest |x| becomes 127 or -127. If all x are 0 the scale is 1; if one
-// is NaN or Inf it is NaN, and n may be anything.
+// and returns the scale. The largest |x| becomes 127 or -127. If all x are 0, the scale is 1. If
+// one is NaN or Inf, the scale is NaN, and n may be anything.
 inline float quantize(const std::vector<float>& x, std::vector<int8_t>& n) {
   float largest = 0, zero = 0;
   for (const float value : x) {

@@ -10,8 +10,8 @@
 
 using Function = std::function<double(const std::vector<double>&)>;
 
-// dx: as long as x, perhaps the gradient of f at x, perhaps not. True if every component is. x is
-// afterwards as it was before.
+// dx is as long as x. Returns true if every component of dx is that of the gradient of f at x. x is
+// the same afterwards.
 inline bool gradient_is_right(const Function& f, std::vector<double>& x,
                               const std::vector<double>& dx) {
   constexpr double STEP = 1e-5, RELATIVE = 1e-4, ABSOLUTE = 1e-9;

@@ -7,8 +7,8 @@
 
 // Returns when each block has finished, in order of the blocks. Tile i takes lengths[i]. Block b
 // begins with tile b at time 0. A block that has finished a tile claims the next one from the
-// counter; if there is none left, it ends. If two blocks finish at the same time, the one with the
-// smaller number claims first. There may be fewer tiles than blocks: the others finish at 0.
+// counter, or ends if there is none left. If two blocks finish at the same time, the one with the
+// smaller number claims first. If there are fewer tiles than blocks, the other blocks finish at 0.
 inline std::vector<int> finish_times(const std::vector<int>& lengths, int blocks) {
   std::vector<int> times(blocks);
   size_t claimed = 0;  // the counter

@@ -4,7 +4,7 @@
 // tile of queries, it only matters whether their number was even.
 
 // Bit b of `used` is the parity of the phase that the next tile in buffer b completes. Both are 0
-// at first. Every tile of queries begins in buffer 0: its n-th tile of keys is in buffer n % 2.
+// at first. Every tile of queries begins in buffer 0, so its n-th tile of keys is in buffer n % 2.
 
 // Returns the parity, 0 or 1, that a consumer waits for before it reads the n-th tile of keys of
 // the current tile of queries. `used` is from before that tile of queries.

@@ -11,8 +11,8 @@ constexpr int STORING_THREADS = 64, THREADS = STORING_THREADS + 32;
 constexpr int TILE_FLOATS = 256;
 constexpr uint32_t TILE_BYTES = TILE_FLOATS * sizeof(float);
 
-// Named barriers, each for all THREADS threads: one side calls barrier_sync(barrier, THREADS) and
-// waits, the other one calls barrier_arrive(barrier, THREADS) and continues.
+// Named barriers, each for all THREADS threads. One side calls barrier_sync(barrier, THREADS) and
+// waits, while the other one calls barrier_arrive(barrier, THREADS) and continues.
 enum : int { STORED = 1, FREE = 2 };
 
 // Called by each of the 64 storing threads, once per tile, with tile = 0, 1, 2, …

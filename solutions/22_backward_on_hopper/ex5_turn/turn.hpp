@@ -4,7 +4,7 @@
 // of the iteration among those of all blocks.
 
 // All kv_tiles blocks of a head run at the same time, one per tile of keys. Each visits all q_tiles
-// tiles of queries in a circle: after tile q_tiles - 1 comes tile 0. kv_tiles <= q_tiles.
+// tiles of queries in a circle, so that tile 0 comes after tile q_tiles - 1. kv_tiles <= q_tiles.
 struct Head {
   int q_tiles, kv_tiles;
 };
@@ -20,8 +20,8 @@ inline int iteration_of(int kv_tile, int q_tile, const Head& head) {
   return (q_tile - first_tile(kv_tile, head) + head.q_tiles) % head.q_tiles;
 }
 
-// How many blocks must have added to q_tile before the block of `kv_tile` may add to it: its turn,
-// 0 to kv_tiles - 1. At each tile of queries, every block has a different turn.
+// Returns how many blocks must have added to q_tile before the block of `kv_tile` may add to it,
+// which is its turn, 0 to kv_tiles - 1. At each tile of queries, every block has a different turn.
 inline int turn_of(int kv_tile, int q_tile, const Head& head) {
   const int iteration = iteration_of(kv_tile, q_tile, head);
   int turn = 0;

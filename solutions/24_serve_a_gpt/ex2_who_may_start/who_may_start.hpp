@@ -5,13 +5,14 @@
 #include <vector>
 
 struct Waiting {
-  int tokens;      // of the request so far
+  int tokens;      // tokens of the request so far
   int found;       // full pages that already have the K and V of its first tokens
   int found_free;  // those of them that are free
 };
 
-// Returns how many of the waiting requests, from the first on, may start. `free`: free pages;
-// `running`: requests that run already; `batch`: most requests that may run.
+// Returns how many of the waiting requests, from the first on, may start. `free` is the number of
+// free pages, `running` that of requests that run already, and `batch` the largest number of
+// requests that may run.
 inline int may_start(const std::vector<Waiting>& waiting, int free, int running, int batch,
                      int page_size) {
   int started = 0;

@@ -4,8 +4,8 @@
 
 #include <vector>
 
-// Returns the tokens to append. choices[0] follows the text so far, choices[i + 1] follows
-// draft[i]; so choices has one token more than draft.
+// Returns the tokens to append. choices[0] follows the text so far, and choices[i + 1] follows
+// draft[i], so choices has one token more than draft.
 inline std::vector<int> accept(const std::vector<int>& draft, const std::vector<int>& choices) {
   size_t n = 0;
   while (n < draft.size() && draft[n] == choices[n]) ++n;

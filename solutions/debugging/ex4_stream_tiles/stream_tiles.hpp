@@ -1,5 +1,5 @@
 #pragma once
-// The same sums with two buffers: the next tile is on its way while this one is added.
+// The same sums with two buffers, so that the next tile is on its way while this one is added.
 
 #include "common/kernels/geometry.hpp"
 
