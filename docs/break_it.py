@@ -100,7 +100,8 @@ def changed(demo, chapter, scale=None, length=None, dtype=None):
         words = with_option(words, "--ramp" if "--ramp" in words else "--input-scale", f"{scale:g}")
     if length is not None:
         shape = option_of(words, "--shape").split(",")
-        if "--causal" in words or "window" in words:
+        masked = {"--causal", "--window", "window"}.intersection(words)
+        if masked and shape[2] == shape[3]:  # as many queries as keys, so it stays
             shape[2] = str(length)
         shape[3] = str(length)
         words = with_option(words, "--shape", ",".join(shape))

@@ -287,6 +287,16 @@ class Tool(unittest.TestCase):
         self.refused("no-rescale", "--scale", "inf", says="--scale")
         self.refused("no-max", "--dtype", "f64", says="--dtype")
 
+    def test_the_inputs_own_length_changes_nothing(self):
+        """The lines below "With fewer keys" end with the input that is shown above them."""
+        for chapter in break_it.PROGRAMS:
+            for name, demo in demos(chapter):
+                words = demo["input"].split()
+                if "--shape" in words and "--x" not in words:
+                    length = int(break_it.option_of(words, "--shape").split(",")[3])
+                    with self.subTest(chapter=chapter, name=name):
+                        self.assertEqual(break_it.changed(demo, chapter, length=length), demo)
+
     def test_the_list_names_every_break(self):
         result = tool()
         self.assertEqual(result.returncode, 0)
