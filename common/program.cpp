@@ -138,7 +138,8 @@ Arguments::Arguments(Invocation& call_, const Program& program_,
 void Arguments::declare(const std::function<void(Cli&)>& own) {
   cli_.text("--shape", shape,
             "B,H,Lq,Lkv,D of a random input [" + to_string(program.default_shape) + "]");
-  cli_.integer("--seed", seed, 0, std::numeric_limits<int64_t>::max(), "of random input [0]");
+  cli_.integer("--seed", seed, 0, std::numeric_limits<int64_t>::max(),
+               "seed of a random input [0]");
   cli_.input_file("--q", files["--q"],
                   "Q from a .npy file, float16 or float32, [B,H,L,D] or [L,D]");
   cli_.input_file("--k", files["--k"], "K, likewise");
@@ -154,14 +155,14 @@ void Arguments::declare(const std::function<void(Cli&)>& own) {
   masks.declare(cli_, program.features, program.has_device);
   if (program.has_device || (program.features & STRIDES)) {
     cli_.choice("--layout", layout, {"bhld", "blhd"},
-                "of Q, K, V and O in the kernel's memory [bhld]");
+                "layout of Q, K, V and O in the kernel's memory [bhld]");
     if ((program.features & STRIDES) == 0) cli_.unlist("--layout");
   }
-  cli_.real("--scale", scale, "of the scores [1/sqrt(D)]");
-  cli_.real("--input-scale", input_scale, "multiplies Q: sharper softmax [1]");
+  cli_.real("--scale", scale, "factor of the scores [1/sqrt(D)]");
+  cli_.real("--input-scale", input_scale, "multiplies Q, which makes the softmax sharper [1]");
   cli_.real("--v-scale", v_scale, "multiplies V [1]");
   cli_.real("--ramp", ramp,
-            "X: not random; the last query scores X j with key j, those before it evenly less");
+            "scores that rise by X per key for the last query, and evenly less for earlier ones");
   std::vector<std::string> dtypes;
   for (const Dtype one : program.dtypes) dtypes.push_back(name(one));
   cli_.choice("--dtype", dtype_, dtypes, std::string("element type [") + dtypes.front() + "]");

@@ -42,7 +42,7 @@ int chosen_design(const Problem& problem, const Flags& flags) {
 
 void Flags::declare(Cli& cli) {
   cli.choice("--design", design, {std::begin(kDesigns), std::end(kDesigns)},
-             "of the kernels [auto: one-kernel up to head size 64 in bf16, otherwise two-roles]");
+             "design of the kernels [auto: one-kernel up to head size 64 in bf16, else two-roles]");
   cli.flag("--deterministic", deterministic, "the kernels add to dQ in one order");
   std::vector<std::string> names;
   for (const AlgorithmName& one : kAlgorithms) names.push_back(one.name);

@@ -179,7 +179,7 @@ void Flags::declare(Cli& cli) {
   cli.input_file("--block-table", block_table,
                  "the pages of each sequence from a .npy file, int32 [B, pages]");
   cli.integer("--splits", splits, 1, ::ch11::kMostSplits,
-              "of the keys of a sequence, and of the prefix [by the number of multiprocessors]");
+              "parts of a sequence's keys, and of the prefix [by the number of multiprocessors]");
   cli.integer(
       "--append", appended, 1, kMostElements,
       "number of new keys at the end of each sequence, which the call appends to the cache");

@@ -14,13 +14,14 @@ namespace fa::ch11 {
 void add_commands(Cli& cli, CommandOptions& options) {
   Cli& waves = cli.command("waves", "how busy a GPU is, by the number of splits");
   waves.integer("--items", options.items, 1, 1 << 20, "blocks without splitting [8]");
-  waves.integer("--multiprocessors", options.multiprocessors, 1, 1024, "of the GPU [132]");
-  waves.integer("--tiles", options.tiles, 1, 1 << 24, "of keys, of the longest sequence [1024]");
+  waves.integer("--multiprocessors", options.multiprocessors, 1, 1024, "SMs of the GPU [132]");
+  waves.integer("--tiles", options.tiles, 1, 1 << 24,
+                "tiles of keys of the longest sequence [1024]");
   waves.output_file("--json", options.json, "write the table to this file");
   Cli& serve = cli.command("serve", "requests arrive, are answered token by token, and leave");
   serve.text("--requests", options.requests,
              "STEP:PROMPT+NEW,...: when each arrives, its tokens, and how many it wants");
-  serve.integer("--pages", options.pages, 1, 1 << 20, "of the cache [28]");
+  serve.integer("--pages", options.pages, 1, 1 << 20, "pages of the cache [28]");
   serve.integer("--page-size", options.page_size, 1, 256, "tokens in a page [64]");
   serve.integer("--batch", options.batch, 1, 256, "requests at a time [4]");
   serve.integer("--longest", options.longest, 1, 1 << 16, "tokens of a sequence [1024]");

@@ -195,9 +195,9 @@ int run_accuracy(int argc, char** argv) {
   input_names.insert(input_names.begin(), "all");
   cli.choice("--input", input, input_names, "one input");
   cli.choice("--scheme", scheme, names_of_schemes(), "one scheme");
-  cli.integer("--keys", keys, 1, kLongKeys, "of all inputs but the long ones");
-  cli.integer("--dim", dim, 1, 1024, "of a head");
-  cli.integer("--seed", seed, 0, 1'000'000'000, "of the random inputs and signs");
+  cli.integer("--keys", keys, 1, kLongKeys, "keys of all inputs but the long ones");
+  cli.integer("--dim", dim, 1, 1024, "size of a head");
+  cli.integer("--seed", seed, 0, 1'000'000'000, "seed of the random inputs and signs");
   cli.integer("--seeds", seeds, 1, 1000, "number of seeds, starting with --seed: prints medians");
   cli.input_file("--q", q, "your own input, one head, instead: [L, D], .npy float32 or float16");
   cli.input_file("--k", k, "");

@@ -72,7 +72,7 @@ int run_command(fa::Invocation& call) {
   matmul_cli.choice("--dataflow", dataflow, {"weight", "output"}, "what stays in the cells");
   matmul_cli.flag("--double-buffer", product.double_buffer,
                   "the next tile's weights arrive while this one multiplies");
-  matmul_cli.integer("--seed", seed, 0, 1'000'000'000, "of the random digits in A and B");
+  matmul_cli.integer("--seed", seed, 0, 1'000'000'000, "seed of the random digits in A and B");
   matmul_cli.texts("--break", break_names, "switch something off (see --list-breaks)");
   matmul_cli.flag("--list-breaks", list_here, "print what --break accepts");
   matmul_cli.flag("--trace", product.trace, "print every cell in every cycle");
@@ -83,7 +83,7 @@ int run_command(fa::Invocation& call) {
   Machine machine;
   std::string algorithm = "flash", accounting = "seed";
   const auto add_shape = [&](fa::Cli& to) {
-    to.integer("--n", shape.n, 1, kLongest, "queries, and keys");
+    to.integer("--n", shape.n, 1, kLongest, "number of queries, and of keys");
     to.integer("--dim", shape.dim, 1, kWidest, "head dimension");
   };
   fa::Cli& attention_cli = cli.command("attention", "cycles of attention on MXU and VPU");
@@ -92,9 +92,10 @@ int run_command(fa::Invocation& call) {
   attention_cli.integer("--block", shape.block, 1, kLongest, "queries and keys of a tile");
   attention_cli.flag("--causal", shape.causal, "skip the tiles that the mask hides (flash)");
   attention_cli.choice("--accounting", accounting, {"seed", "array", "pipelined", "overlapped"},
-                       "what is charged");
+                       "which costs are counted");
   attention_cli.integer("--mxus", machine.mxus, 1, 1024, "matrix units");
-  attention_cli.integer("--lanes", machine.lanes, 1, kWidest, "elements the VPU does in a cycle");
+  attention_cli.integer("--lanes", machine.lanes, 1, kWidest,
+                        "elements that the VPU computes per cycle");
   attention_cli.output_file("--json", json, "write the result to this file");
 
   fa::Cli& assumptions_cli = cli.command("assumptions", "the same under each assumption");
@@ -103,9 +104,9 @@ int run_command(fa::Invocation& call) {
 
   std::string loop;
   LoopShape loop_shape;
-  fa::Cli& loop_cli = cli.command("loop", "tiles as tasks: which task waits for which");
+  fa::Cli& loop_cli = cli.command("loop", "tiles as tasks that wait for each other");
   loop_cli.choice("--as", loop, {"fori", "vmap", "pallas", "splash"},
-                  "one way to write it, with its critical path; without: all in a table");
+                  "one way to write the loop, with its critical path [a table of all]");
   loop_cli.integer("--n", loop_shape.n, 1, kLongest, "queries, and keys");
   loop_cli.integer("--dim", loop_shape.dim, 1, kWidest, "head dimension");
   loop_cli.integer("--block", loop_shape.block, 1, kLongest, "queries and keys of a tile");
@@ -114,13 +115,13 @@ int run_command(fa::Invocation& call) {
                    "tiles of K and V in VMEM (pallas, splash)");
 
   cli.command("loops", "the loops' models next to the article's measurements");
-  fa::Cli& roofline_cli = cli.command("roofline", "four chips: when does tiling pay?");
+  fa::Cli& roofline_cli = cli.command("roofline", "when tiling is faster, on four chips");
   roofline_cli.integer("--dim", shape.dim, 1, kWidest, "head dimension");
   cli.command("traffic", "round trips through HBM next to the article's measurements");
 
   std::int64_t size = 128;
   fa::Cli& inside_cli = cli.command("inside", "softmax outside the array, and inside");
-  inside_cli.integer("--size", size, 1, kWidest, "rows and columns of the array; d is the same");
+  inside_cli.integer("--size", size, 1, kWidest, "rows and columns of the array, and d");
 
   cli.optional_command();
   const std::string command = cli.parse(call.argc, call.argv);
@@ -135,8 +136,8 @@ int run_command(fa::Invocation& call) {
     product.seed = static_cast<std::uint32_t>(seed);
     if (product.double_buffer && product.dataflow == Dataflow::kOutput) {
       throw fa::InputError(
-          "--double-buffer: only weights have a second buffer; accepted with "
-          "--dataflow weight");
+          "--double-buffer: accepted with --dataflow weight, because only weights have a "
+          "second buffer");
     }
     return matmul(product, break_names, json, call);
   }

@@ -44,12 +44,15 @@ int run_command(Invocation& call) {
       "--prompt", prompt,
       "the text to continue [a new line, or the first character of the training text]");
   generate_cli.integer("--tokens", tokens, 0, 1'000'000, "characters to write [200]");
-  generate_cli.integer("--seed", seed, kSeed.min, kSeed.max, "of the choices [0]");
-  generate_cli.real("--temperature", temperature, "below 1: likelier characters [0.8]");
+  generate_cli.integer("--seed", seed, kSeed.min, kSeed.max, "seed of the choices [0]");
+  generate_cli.real("--temperature", temperature,
+                    "below 1, likely characters are chosen more often [0.8]");
 
   AttentionChoice gradients{"tiled", 4};
-  Cli& gradients_cli = cli.command("gradients", "of a tiny model, against central differences");
-  gradients_cli.choice("--attention", gradients.name, {"plain", "tiled"}, "which one [tiled]");
+  Cli& gradients_cli =
+      cli.command("gradients", "compare a tiny model's gradients with central differences");
+  gradients_cli.choice("--attention", gradients.name, {"plain", "tiled"},
+                       "attention of the model [tiled]");
   gradients_cli.texts("--break", breaks, "switch one load-bearing line off (repeatable)");
 
   cli.optional_command();

@@ -222,14 +222,15 @@ void declare(Cli& cli, TrainRequest& request) {
   };
   cli.choice(
       "--attention", request.attention.name, {"plain", "tiled", "ch10", "ch16", "ch19"},
-      "the attention that trains; ch10: the kernels of chapters 09 and 10, ch16: those of 16 "
-      "and 10, ch19: a ring of two ranks [tiled; on a GPU the fastest]");
-  cli.choice("--device", request.device, {"cpu", "gpu", "emulator"},
-             "where the model is; gpu, emulator: all of it in bf16 there, its weights in fp32 too "
-             "[cpu]");
+      "attention of the model, where ch10 is the kernels of chapters 09 and 10, ch16 those of 16 "
+      "and 10, and ch19 a ring of two ranks [tiled, on a GPU the fastest]");
+  cli.choice(
+      "--device", request.device, {"cpu", "gpu", "emulator"},
+      "where the model is, which on gpu and emulator is in bf16, with its weights in fp32 too "
+      "[cpu]");
   number("--block", request.attention.block, kBlock, "queries and keys of a tile");
-  number("--steps", request.steps, kSteps, "in all, those of a resumed run included");
-  number("--seed", request.seed, kSeed, "of the first weights and of the data's order");
+  number("--steps", request.steps, kSteps, "number of steps, including those before a resumed run");
+  number("--seed", request.seed, kSeed, "seed of the first weights and of the data's order");
   cli.input_file("--text", request.text, "file in UTF-8 to learn from [this tutorial's lessons]");
   cli.output_file("--checkpoint", request.checkpoint,
                   "file to save to, every 250 steps and at the end");
@@ -237,10 +238,12 @@ void declare(Cli& cli, TrainRequest& request) {
   cli.output_file("--json", request.json, "write the report to this file");
   number("--context", recipe.model.context, kContext, "characters that a guess may look at");
   number("--layers", recipe.model.layers, kLayers, "blocks of attention and MLP");
-  number("--heads", recipe.model.heads, kHeads, "of attention");
-  number("--channels", recipe.model.channels, kChannels, "of a token, a multiple of the heads");
+  number("--heads", recipe.model.heads, kHeads, "heads of attention");
+  number("--channels", recipe.model.channels, kChannels,
+         "numbers per token, a multiple of the heads");
   number("--batch", recipe.batch, kBatch, "sequences in a step");
-  cli.real("--learning-rate", recipe.learning_rate, "after the first 20 steps [0.002]");
+  cli.real("--learning-rate", recipe.learning_rate,
+           "learning rate after the first 20 steps [0.002]");
   cli.integer("--memory-limit", request.memory_limit, 1, std::numeric_limits<int64_t>::max(),
               "bytes that attention may allocate");
   cli.texts("--break", request.breaks, "switch one load-bearing line off (repeatable)");

@@ -48,7 +48,8 @@ void declare(Cli& cli, Options& options) {
   ServerOptions& server = options.server;
   cli.input_file("--checkpoint", options.checkpoint,
                  "a model that ch20_train_a_gpt trained [trains one]");
-  cli.integer("--steps", options.steps, 1, 1'000'000, "of training, without --checkpoint [300]");
+  cli.integer("--steps", options.steps, 1, 1'000'000,
+              "steps of training, without --checkpoint [300]");
   cli.input_file("--text", options.text, "to learn from, without --checkpoint [the lessons]");
   cli.input_file("--prompts", options.prompts,
                  "file in UTF-8, one prompt per line [seven prompts]");
@@ -56,7 +57,7 @@ void declare(Cli& cli, Options& options) {
   cli.integer("--new", options.wanted, 1, 1 << 17, "characters per answer [40]");
   cli.integer("--every", options.every, 0, 1 << 17, "steps between two arrivals [2]");
   cli.integer("--batch", server.batch, 1, 1024, "most requests that run at a time [4]");
-  cli.integer("--pages", server.pages, 1, 1 << 20, "of the cache [24]");
+  cli.integer("--pages", server.pages, 1, 1 << 20, "pages of the cache [24]");
   cli.integer("--page-size", server.page_size, 1, 256, "tokens per page [8]");
   cli.integer("--draft", server.draft, 0, 64, "most characters that a draft guesses [0]");
   cli.flag("--no-sharing", options.no_sharing, "every request has its own pages");
