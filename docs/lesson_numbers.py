@@ -46,7 +46,7 @@ SUPERSCRIPT = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 
 
 class Paragraph(NamedTuple):
-    line: int   # of its first line, from 1
+    line: int   # the number of its first line, from 1
     text: str  # lines without a blank line between them
 
 
@@ -88,7 +88,7 @@ def measured(text: str) -> List[str]:
     """Returns the measured numbers of a paragraph, as written."""
     for pattern in NOT_PROSE:
         text = re.sub(pattern, " ", text, flags=re.DOTALL)
-    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)  # of a link, its text
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)  # keeps the text of a link
     spills = re.search(r"\bspill|\bstack\b", text)
     found = []
     for token in TOKEN.finditer(text):

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import Dict, Iterator, List, Optional
 
-MAX_WORDS = 3200  # of a page
+MAX_WORDS = 3200  # per page
 
 PAGE_NAME = re.compile(r"([2-9])-[a-z0-9]+(?:-[a-z0-9]+)*\.md")
 LINKED_PAGE = re.compile(r"\]\(((?:README|\d-[^)#/]+)\.md)")

@@ -124,7 +124,7 @@ class NotBuilt(Exception):
 
 class Block(NamedTuple):
     """A directive of a page and the fenced block below it."""
-    line: int               # of the directive, from 1
+    line: int               # the number of the directive's line, from 1
     code: Optional[str]     # "FILE#ANCHOR", or None for a command
     command: Optional[str]
     exit_code: int

@@ -107,7 +107,7 @@ def build_programs(missing: list) -> None:
     if missing:
         print(f"Without programs in the pages: {', '.join(missing)} not installed (docs/wasm/README.md)",
               flush=True)
-        for module in built_programs():  # of an older state
+        for module in built_programs():  # files of an older state
             module.unlink()
         shutil.rmtree(EDITOR, ignore_errors=True)
         return

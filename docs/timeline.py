@@ -67,7 +67,7 @@ def copies_of(events: List[dict], steps: int) -> List[Copy]:
     phase of an mbarrier counts belong together.
     """
     start: Dict[object, int] = {}
-    tiles: Dict[object, Dict[str, int]] = {}  # of each group, by matrix
+    tiles: Dict[object, Dict[str, int]] = {}  # the tiles of each group, by matrix
     end: Dict[object, int] = {}
     for event in events:
         group = event.get("group", (event.get("mbarrier"), event.get("phase")))

@@ -54,7 +54,7 @@ class Mma(unittest.TestCase):
 
 class Weights(unittest.TestCase):
     def test_s_becomes_p_where_it_is(self):
-        """Each half of A's registers holds the element of S that lies in the same row and column."""
+        """Each half of A's registers holds the element of S that is in the same row and column."""
         for lane in LANES:
             for register, halves in enumerate(LAYOUT["weights"][lane]):
                 for half, (source, tile, c) in enumerate(halves):

@@ -380,7 +380,7 @@ inline void check_recipe(const Recipe& recipe, const fa::Kernel& forward) {
   }
   if (rows > 1 << 24) {
     throw fa::InputError("--batch x --context " + std::to_string(rows) +
-                         ": up to 16777216 tokens a step on a GPU");
+                         ": up to 16777216 tokens per step on a GPU");
   }
 }
 

@@ -32,7 +32,7 @@ class Doors(unittest.TestCase):
         self.addCleanup(lambda: subprocess.run(["rm", "-r", str(self.folder)], check=True))
 
     def emulated(self, text):
-        """The report of an exported file, and what it printed; its tensors are in the folder."""
+        """The report of an exported file and its output. Its tensors are in the folder."""
         source, report = self.folder / "attention.cu", self.folder / "cuda.json"
         source.write_text(text.replace(*EXP), encoding="utf-8")
         result = run(EMUCUDA, source, "-std=c++20", "--arch", "sm_90a", "-fmad=false", "--profile", "--json", report,

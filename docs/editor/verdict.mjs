@@ -1,6 +1,6 @@
-// The words of ./learn check (exercises/track.py) for what a compiler and a test's program print.
+// The messages of ./learn check (exercises/track.py) for the output of a compiler and of a test's program.
 
-const LINES_SHOWN = 10  // of what an answer printed
+const LINES_SHOWN = 10  // the number of lines of an answer's output
 const RECORD = /\x1e(\{"(?:case|verdict)": .*\})\n/  // as verdict.cpp prints them
 const DIAGNOSTIC = /^(?<path>[^\s:][^:]*):(?<line>\d+):(?<column>\d+): (?<kind>fatal error|error|warning|note): (?<text>.*)/
 const CRASHES = [
@@ -9,15 +9,16 @@ const CRASHES = [
   [/out of bounds|call stack|recursion|signature|table|null/,
     'SIGSEGV: it used memory that is not its own, or called itself without end']]
 
-/// Splits a test's output: { printed: by the answer, name: of the last test case that began, result: the verdict
-/// or undefined, with `verdict` (right, wrong, not written yet) and `text` }.
+/// Splits a test's output into { printed, name, result }. `printed` is the output of the answer, `name` that of the
+/// last test case that began, and `result` the verdict or undefined, with `verdict` (right, wrong, not written yet)
+/// and `text`.
 export function read(output) {
   const parts = output.split(RECORD), records = parts.filter((_, i) => i % 2).map((record) => JSON.parse(record))
   return { printed: parts.filter((_, i) => i % 2 === 0).join(''), name: records.findLast((record) => record.case !== undefined)?.case,
     result: records.findLast((record) => record.verdict !== undefined) }
 }
 
-// Returns how a program ended before its test did, or null. `seconds`: it was stopped after this time.
+// Returns how a program ended before its test did, or null. If `seconds` is given, it was stopped after this time.
 function ended({ code, trap, seconds }, result) {
   const endless = (what) => `${what}; is there a loop that never ends?`
   if (seconds !== undefined) return endless(`still running after ${seconds} s`)
@@ -26,7 +27,7 @@ function ended({ code, trap, seconds }, result) {
   return result ? null : `it ended the program, with exit code ${code}, before the test was over`
 }
 
-/// Returns { status: right, wrong or todo, lines } of a run of an exercise's test. `untouched`: of the stub.
+/// Returns { status: right, wrong or todo, lines } for a run of an exercise's test. `untouched` is true if it ran the stub.
 export function verdict(title, run, output, untouched = false) {
   const { printed: all, name, result } = read(output), printed = all.split('\n'), end = ended(run, result)
   const lines = result?.text.replace(/\n+$/, '').split('\n')

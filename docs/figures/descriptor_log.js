@@ -3,7 +3,7 @@
 import { matrix_of } from './mbarriers_log.js'
 
 export const LINE = 128, CHUNK = 16, CHUNKS = LINE / CHUNK  // bytes, bytes, chunks of a line
-const DEPTH = 16  // of one wgmma: columns of K, or keys of V
+const DEPTH = 16  // columns of K, or keys of V, per wgmma
 
 // Returns the first tile of K or V, and the descriptors of warp 0 that address it, in order.
 export function reduce({ events }, matrix) {

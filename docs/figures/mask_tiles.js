@@ -2,7 +2,7 @@
 // which it masks, as recorded by the emulator.
 import { el, group, line, path, rect, svg, text, WIDE } from './draw.js'
 
-const BLOCK_Q = 128, BLOCK_KV = 64  // of the kernel at D = 128
+const BLOCK_Q = 128, BLOCK_KV = 64  // the kernel's tile at D = 128
 // Returns the keys [first, end) that a query at key `at` sees, if they exist.
 const MASKS = {
   full: { name: 'no mask', words: [], sees: () => [0, Infinity] },

@@ -19,7 +19,7 @@ function steps_of_warp(all, product_of) {
   const steps = [], groups = [], add = (step) => steps.push(step)
   const tiles = events.filter(({ kind }) => kind === 'vote').length
   const of_O = events.filter((event) => event.kind === 'wgmma' && product_of(event).product === 'O').length / tiles
-  const pieces = events.filter(({ kind }) => kind === 'commit').length / tiles - 1  // of O: S is one
+  const pieces = events.filter(({ kind }) => kind === 'commit').length / tiles - 1  // pieces of O, because S is one piece
   let maxima = 0
   const flying = (product) => groups.filter((group) => group.product === product && !group.waited)
   const pack = () => add({ kind: 'pack', tile: maxima - 1 })

@@ -51,7 +51,7 @@ function draw_busy(one, cycle, width) {
   })
 }
 
-const pitch_of = ({ results }) => results.length > 5 ? 14 : 16  // of the rows of C
+const pitch_of = ({ results }) => results.length > 5 ? 14 : 16  // the pitch of the rows of C
 
 // Draws C, aligned with the columns of the array, with the results that have left it.
 function draw_results(one, now, { x, cell }) {

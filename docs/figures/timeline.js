@@ -22,7 +22,7 @@ const command = ({ program, seed, stages, shape = SHAPE }, broken) => [
 
 // ---- the reader's shape, run in the page ----
 
-const MOST_STEPS = 2500  // of a warp; more do not fit the picture
+const MOST_STEPS = 2500  // steps of a warp that fit the picture
 const KEPT = 8  // runs
 const key_of = ({ chapter, shape }, broken) => `${chapter} ${broken} ${shape.trim()}`
 

@@ -9,7 +9,7 @@ const PROGRAMS = { element: 'one element', four_elements: 'four elements', inner
   inner_product_6: 'inner product, any operands', outer_product: 'outer product', best: 'fewest cycles',
   safe_softmax: 'safe softmax', online_softmax: 'online softmax', attention: 'attention', own: 'your own' }
 const SHIPPED = Object.keys(PROGRAMS).filter((name) => !['best', 'own'].includes(name))
-const REGISTERS = [2, 3, 4, 5, 6, 7, 8]  // of the optimum's programs
+const REGISTERS = [2, 3, 4, 5, 6, 7, 8]  // those of the optimum's programs
 
 // Returns a report of the program without the parts that are not drawn. Each step keeps only the
 // number and the formula that it wrote.

@@ -212,10 +212,10 @@ def main(arguments=None) -> int:
                         default=str(ROOT / "build" / "lib" / "libflash_attention.so"),
                         help="the shared library [build/lib/libflash_attention.so]")
     parser.add_argument("--designs", type=chosen_designs, default=[*DESIGNS, FA2],
-                        help=f"of {', '.join([*DESIGNS, FA2])} [all]")
+                        help=f"some of {', '.join([*DESIGNS, FA2])} [all]")
     parser.add_argument("--only", metavar="REGEX", help="cases whose name has this in it")
     parser.add_argument("--runs", type=int, default=250, help="in addition to the first [250]")
-    parser.add_argument("--seed", type=int, default=1, help="of the first case [1]")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the first case [1]")
     parser.add_argument("--list", action="store_true", help="print the cases and exit")
     try:
         options = parser.parse_args(arguments)

@@ -115,7 +115,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--library", default="build/lib/libflash_attention.so")
     parser.add_argument("--designs", default="ours,deterministic",
-                        help=f"of {', '.join(DESIGNS)} [ours,deterministic]")
+                        help=f"some of {', '.join(DESIGNS)} [ours,deterministic]")
     parser.add_argument("--shape", action="append", help="as bench_peers.py has it; may repeat")
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--json")

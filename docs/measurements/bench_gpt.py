@@ -154,8 +154,8 @@ def main(arguments=None):
     parser.add_argument("--attention", nargs="+", default=["ch16", "ch10"], help="ours")
     parser.add_argument("--backends", nargs="+", default=["FLASH_ATTENTION", "CUDNN_ATTENTION"],
                         help="PyTorch's, names in torch.nn.attention.SDPBackend; MATH is plain")
-    parser.add_argument("--modes", nargs="+", default=["default"], help="of torch.compile")
-    parser.add_argument("--bound", type=float, default=2e-2, help="of the first losses [2e-2]")
+    parser.add_argument("--modes", nargs="+", default=["default"], help="modes of torch.compile")
+    parser.add_argument("--bound", type=float, default=2e-2, help="bound of the first losses [2e-2]")
     parser.add_argument("--json", help="write the result to this file")
     options = parser.parse_args(arguments)
     try:

@@ -23,7 +23,7 @@ from bench_peers import torch
 
 SHAPES = ("2,16,8192,8192,128", "1,16,16384,16384,128", "4,8,4096,8192,128", "2,32,8192,8192,64",
           "2,16,4001,4099,128", "16,16,512,512,128")
-ROWS = 16  # of each head that are checked
+ROWS = 16  # rows of each head that are checked
 
 
 def kernel_times(run, warm=1, repeat=5):
@@ -110,7 +110,7 @@ def main():
             own = parts.get(name, {})
             alone = parts[str(entries[0])]["attention"] / own["attention"] if own else float("nan")
             first = statistics.median(
-                a / b for a, b in zip(times[str(entries[0])], times[name]))  # of the same round
+                a / b for a, b in zip(times[str(entries[0])], times[name]))  # pairs of the same round
             print(f"{name:8}{case.flops() / ms[name] * 1e-9:9.1f}{first:9.3f}"
                   f"{f'{alone:.3f}' if own else '':>8}"
                   f"{ms['FA2'] / ms[name] if 'FA2' in ms else float('nan'):8.2f}"

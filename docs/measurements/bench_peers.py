@@ -48,7 +48,7 @@ class Case:
 @dataclasses.dataclass(frozen=True)
 class Entry:
     chapter: int
-    option: int = 0  # of the chapter; 0: its default
+    option: int = 0  # the chapter's option, or 0 for its default
 
     def __str__(self):
         return f"ch{self.chapter:02d}" + (f":{self.option}" if self.option else "")
@@ -396,7 +396,7 @@ def main():
     parser.add_argument("--rounds", type=int, help="[15; with --steady 3]")
     parser.add_argument("--steady", action="store_true",
                         help=f"{STEADY_MS} ms warm and {STEADY_MS} ms timed, with clock and power")
-    parser.add_argument("--mean", type=float, default=0.5, help="of the normal inputs [0.5]")
+    parser.add_argument("--mean", type=float, default=0.5, help="mean of the normal inputs [0.5]")
     parser.add_argument("--no-flex", action="store_true", help="flex compiles for every shape")
     parser.add_argument("--json")
     parser.add_argument("--markdown")

@@ -241,7 +241,7 @@ def main(arguments=None) -> int:
     parser.add_argument("--small", action="store_true", help="some short cases, on the emulator")
     parser.add_argument("--only", metavar="REGEX", help="cases whose name has this in it")
     parser.add_argument("--part", type=part, default=(1, 1), metavar="I/N", help="every Nth case")
-    parser.add_argument("--seed", type=int, default=1, help="of the first case [1]")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the first case [1]")
     parser.add_argument("--list", action="store_true", help="print the cases and exit")
     try:
         options = parser.parse_args(arguments)

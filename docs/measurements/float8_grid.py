@@ -168,11 +168,11 @@ def cases(small: bool, first_seed: int):
 def main(arguments=None) -> int:
     parser = check.Parser(description=__doc__.splitlines()[0])
     parser.add_argument("--library", metavar="FILE", default=str(ROOT / "build" / "lib" / "libflash_attention.so"))
-    parser.add_argument("--chapter", type=int, default=23, help="of the library [23]")
+    parser.add_argument("--chapter", type=int, default=23, help="chapter in the library [23]")
     parser.add_argument("--device", choices=("emulator", "gpu"), default="emulator")
     parser.add_argument("--small", action="store_true", help="short rows, few heads")
     parser.add_argument("--every", type=int, default=1, help="run one case in N [1]")
-    parser.add_argument("--seed", type=int, default=1, help="of the first case [1]")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the first case [1]")
     try:
         options = parser.parse_args(arguments)
         if options.every < 1:

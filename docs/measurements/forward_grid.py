@@ -48,10 +48,10 @@ SMALL_SCORES = 33000             # Lq Lkv at most, with --small
 
 class Case(NamedTuple):
     test: str
-    lengths: Tuple[int, int]          # of packed sequences: the longest
+    lengths: Tuple[int, int]          # the longest, if sequences are packed
     dim: int
     batch: int                        # or how many sequences
-    heads: Tuple[int, int]            # of Q; of K and V
+    heads: Tuple[int, int]            # heads of Q, heads of K and V
     causal: bool
     window: Tuple[int, int]
     alibi: bool
@@ -356,7 +356,7 @@ def parse(arguments) -> argparse.Namespace:
                      help="the shared library [build/lib/libflash_attention.so]")
     who.add_argument("--program", metavar="FILE", help="a chapter's program instead")
     who.add_argument("--numpy", action="store_true", help="plain attention instead")
-    parser.add_argument("--chapter", type=int, default=9, help="of the library [9]")
+    parser.add_argument("--chapter", type=int, default=9, help="chapter in the library [9]")
     parser.add_argument("--no-lse", action="store_true", help="a chapter that has only O")
     parser.add_argument("--device", choices=("emulator", "gpu"), default="emulator")
     parser.add_argument("--torch", action="store_true",
@@ -368,7 +368,7 @@ def parse(arguments) -> argparse.Namespace:
                         help=f"also head sizes {', '.join(map(str, WIDE_DIMS))}")
     parser.add_argument("--only", metavar="REGEX", help="cases whose name has this in it")
     parser.add_argument("--part", type=part, default=(1, 1), metavar="I/N", help="every Nth case")
-    parser.add_argument("--seed", type=int, default=1, help="of the first case [1]")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the first case [1]")
     parser.add_argument("--jobs", type=int, default=1, help="cases checked at a time [1]")
     parser.add_argument("--list", action="store_true", help="print the cases and exit")
     return parser.parse_args(arguments)

@@ -143,14 +143,14 @@ def losses_of(options, start, text):
 
 def main(arguments=None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("checkpoint", help="of a run of 0 steps")
+    parser.add_argument("checkpoint", help="checkpoint of a run of 0 steps")
     parser.add_argument("--text", required=True)
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--attention", choices=("sdpa", "ours"), default="sdpa")
     parser.add_argument("--library", default="build/lib/libflash_attention.so")
     parser.add_argument("--json", help="write the losses to this file")
     parser.add_argument("--compare", help="a report with the expected losses")
-    parser.add_argument("--bound", type=float, default=1e-4, help=f"of the first {FIRST} [1e-4]")
+    parser.add_argument("--bound", type=float, default=1e-4, help=f"bound of the first {FIRST} losses [1e-4]")
     options = parser.parse_args(arguments)
     try:
         start = gpt.load(options.checkpoint)

@@ -90,7 +90,7 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=["measure", "batch", "sharing", "drafts"])
     parser.add_argument("checkpoint", nargs="?")
-    parser.add_argument("--about", action="append", default=[], metavar="KEY=VALUE", help="of the machine")
+    parser.add_argument("--about", action="append", default=[], metavar="KEY=VALUE", help="a fact about the machine")
     options = parser.parse_args(arguments)
     if (options.what == "measure") != bool(options.checkpoint):
         parser.error("a CHECKPOINT: with measure, and only there")

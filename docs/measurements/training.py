@@ -83,7 +83,7 @@ def collect_gpu(paths, folder):
                           for row in race["rows"] for name in [*row["ms"], *row["out_of_memory"]]]
                 continue
             launches = [row for row in csv.reader(file) if len(row) > 14 and row[0].isdigit()]
-        for row in launches[len(launches) // 2:]:  # of two steps, the second
+        for row in launches[len(launches) // 2:]:  # the second of two steps
             group = next((group for group, words in KERNELS if any(word in row[4] for word in words)),
                          "products")
             ms, count = kernels.get(group, (0, 0))

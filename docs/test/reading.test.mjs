@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { figure_on, lesson_urls, page_with, ready, with_browser } from './browser.mjs'
 
 const WINDOWS = [[1440, 900], [390, 844]]
-const MOST = 0.8  // of the window's height, for a figure's title, controls and drawing
+const MOST = 0.8  // parts of the window's height, for a figure's title, controls and drawing
 
 test('the first screen says what the reader will have, with a picture and where to begin',
   () => with_browser(async (open) => {

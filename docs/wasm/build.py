@@ -190,7 +190,7 @@ def prepare() -> list:
     """Prepares what compile_one needs. Returns the generated sources."""
     (OBJECTS / "include").mkdir(parents=True, exist_ok=True)
     for header in HEADERS:
-        # in its own directory, because this machine's other headers are beside it
+        # in its own directory, because this machine's other headers are next to it
         link = OBJECTS / "include" / Path(header).name
         if not link.exists():
             link.symlink_to(f"/usr/include/{header}")

@@ -38,7 +38,7 @@ export const load = (progress) => compiler ??= start(progress).catch((problem) =
   throw problem
 })
 
-/// Returns the result of Toolchain.compile (docs/editor/toolchain.mjs). A compiler that fails is loaded again.
+/// Returns the result of Toolchain.compile (docs/editor/toolchain.mjs). A compiler that fails is reloaded.
 export async function compile(request) {
   try {
     return await ask(await compiler, { compile: request })
@@ -52,7 +52,7 @@ export async function compile(request) {
 /// Returns the text of a solution, such as 02_tiled_cpu/ex1_safe_softmax/safe_softmax.hpp.
 export const solution = async (path) => (await ask(await compiler, { solution: `solutions/${path}` })).text
 
-/// Runs the program of a test in a worker of its own. Returns { run, output } for verdict().
+/// Runs the program of a test in a separate worker. Returns { run, output } for verdict().
 export async function run(program) {
   const own = await worker()
   let output = '', clock

@@ -9,8 +9,8 @@
 
 using exercise::Numbers;
 
-// f(x_i) / sum of all f(x_j), with the number types in which terms and sum may be: what overflows
-// depends on them (std::exp of a float is a float, exp without std:: is a double).
+// f(x_i) / sum of all f(x_j), with the number types in which terms and sum may be. They decide what
+// overflows (std::exp of a float is a float, exp without std:: is a double).
 template <class Sum = float, class Term>
 static Numbers normalised(const std::vector<float>& x, Term term) {
   Sum sum = 0;

@@ -24,8 +24,8 @@ struct Problem {
   }
 };
 
-// m, l and o of every query as they waited in slow memory after each store. If there are not as
-// many stores as there are meetings of two tiles, what is there in the end.
+// m, l and o of every query as they waited in slow memory after each store. If the number of stores
+// is not the number of pairs of tiles, returns those that are there in the end.
 static Numbers outputs(const SlowMemory& memory) {
   const auto stores = memory.q_tiles() * memory.kv_tiles();
   const auto& all = memory.traffic().output_stores == stores ? memory.stored() : memory.outputs();
@@ -43,7 +43,8 @@ static Numbers outputs(const SlowMemory& memory) {
 struct Way {
   exercise::Changes is;
 
-  // Adds the state of one tile to a query's state, whose o is divided by l. `last`: of its tiles.
+  // Adds the state of one tile to a query's state, whose o is divided by l. `last` is its last
+  // tile.
   void meet(State& state, const State& alone, bool last) const {
     if (is("load-output-skipped")) state = State(static_cast<int64_t>(state.o.size()));
     const float m = std::max(state.m, alone.m);

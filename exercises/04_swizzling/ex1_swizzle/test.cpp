@@ -80,7 +80,7 @@ static const Formula kFormulas[] = {
 template <uint32_t ROW_BYTES>
 static void check_swizzle() {
   constexpr uint32_t ROWS = 64, CHUNKS = ROWS * ROW_BYTES / 16;
-  std::vector<uint32_t> place;  // of each chunk
+  std::vector<uint32_t> place;  // the place of each chunk
   for (uint32_t chunk = 0; chunk < CHUNKS; ++chunk)
     place.push_back(emulator::ex04::swizzle<ROW_BYTES>(chunk * 16));
 

@@ -17,7 +17,7 @@ static uint32_t lane() { return static_cast<uint32_t>(lane_index()); }
 struct Way {
   exercise::Changes is;
 
-  // Of a load of 16 keys x 16 of d.
+  // The address for a load of 16 keys x 16 of d.
   uint32_t address(uint32_t row) const {
     const uint32_t down = is("second-8-repeat") || is("side-by-side") ? lane() % 8
                           : is("numbered-down")                       ? lane() % 16

@@ -13,7 +13,7 @@ using exercise::Numbers;
 struct Way {
   exercise::Changes is;
 
-  // What multiplies m in the rows where it is folded.
+  // The factor of m in the rows where it is folded.
   Float factor_of_m(Float c, Float scale) const {
     return is("m-alone") ? 1 : is("m-scale") ? scale : is("m-log2-e") ? LOG2_E : c;
   }

@@ -192,7 +192,7 @@ struct Unchanged {
   void raise(State&, const float (&)[2]) const {}
 };
 
-// What is right after the tile. A row that has grown by less than the limit may keep its m, with
+// The right values after the tile. A row that has grown by less than the limit may keep its m, with
 // the same l and O, even if other rows are rescaled.
 static Numbers right_values(const Tile& tile, const Numbers& got) {
   Numbers right = run(tile, Way{}).values;

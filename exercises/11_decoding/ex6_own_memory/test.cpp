@@ -130,7 +130,7 @@ struct Pass {
   Grid grid;
   int length, block_kv;
   const float* V;             // [length]; every query sees every key
-  float *O, *LSE;             // of the splits
+  float *O, *LSE;             // those of the splits
   float *O_all, *LSE_counts;  // [batch, heads, len_q, dim], [batch, heads, len_q]: sums
 };
 

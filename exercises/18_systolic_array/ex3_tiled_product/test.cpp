@@ -34,8 +34,8 @@ static void check_cycles(const Sizes& s) {
     cut_too +=
         over_tiles(s, r, c, [part](int height, int width) { return part + height + width - 2; });
   }
-  // The last tile down or across is charged what is left over, also if that is 0; or there is one
-  // more for it.
+  // The last tile down or across costs the rest of the length, even if that is 0, or there is one
+  // more tile for it.
   const auto with_rest = [=](bool down, bool across, bool one_more) {
     const auto count = [=](int length, int block) {
       return one_more ? length / block + 1 : (length + block - 1) / block;

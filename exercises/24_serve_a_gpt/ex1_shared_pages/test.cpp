@@ -69,8 +69,8 @@ zero-for-none
   without a free page the answer is 0, which is a page; NO_PAGE
 )");
 
-// Operations: 't' takes, 's' shares the page that follows, 'r' releases it. Afterwards: the page
-// that was taken (-2: none was asked for), the holders, and the free list with -1 behind its end.
+// Operations: 't' takes, 's' shares the page that follows, 'r' releases it. The numbers are the
+// page that was taken (-2 if no page was), the holders, and the free list with -1 after its end.
 static void check_history(int count, const std::string& operations) {
   const auto run = [&](const auto& way) {
     SharedPages pages;

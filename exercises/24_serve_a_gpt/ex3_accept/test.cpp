@@ -71,7 +71,7 @@ struct Case {
   std::vector<int> draft, choices;
 };
 
-// The number of accepted tokens, then the tokens; -1 behind the last.
+// The number of accepted tokens, then the tokens, with -1 after the last.
 static void check_cases(const std::vector<Case>& cases) {
   exercise::check_output<Way, Answer>(
       {"draft",

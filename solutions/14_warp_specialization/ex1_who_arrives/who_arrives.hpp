@@ -9,7 +9,7 @@ struct Cast {
                    // the bytes of its copies at full, in one call, and issues them
   int copies;      // per loader and tile
   int consumers;   // warpgroups that multiply by the tile
-  int products;    // of each consumer with the tile, one after the other, each followed by a
+  int products;    // per consumer and tile, one after the other, each followed by a
                    // wgmma_wait
   bool each_warp;  // which threads arrive for a consumer: the first thread of each of its warps;
                    // or, if false, the first thread of the warpgroup

@@ -10,7 +10,7 @@ struct Waiting {
   int found_free;  // those of them that are free
 };
 
-// Returns how many of the waiting requests, from the first on, may start. `free` is the number of
+// Returns how many of the waiting requests, in their order, may start. `free` is the number of
 // free pages, `running` that of requests that run already, and `batch` the largest number of
 // requests that may run.
 inline int may_start(const std::vector<Waiting>& waiting, int free, int running, int batch,
