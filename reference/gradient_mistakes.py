@@ -103,7 +103,10 @@ def variants(block: Block) -> Iterator[Tuple[str, np.ndarray, np.ndarray]]:
     seen = np.isfinite(s)
     yield "D is missing: dS is P * dP", p, block.ds(p, dp, 0 * d)
     yield "D is the row sum of dO, not of dO * O", p, block.ds(p, dp, block.do.sum(axis=-1))
+    yield "D is the row sum of dO * dO, not of dO * O", p, block.ds(p, dp, (block.do**2).sum(axis=-1))
     yield "P is missing: dS is dP - D", p, block.ds(1.0 * seen, dp, d)
+    if not seen.all():  # hidden keys, too, have P as their factor, 0
+        yield "P is missing: dS is dP - D", p, block.ds(np.ones_like(p), dp, d)
     yield "dP is taken for dS", p, block.ds(1.0 * seen, dp, 0 * d)
     yield "dP is dO @ K.T, not dO @ V.T", p, block.ds(p, block.do @ block.k.T, d)
     if block.options["softcap"]:

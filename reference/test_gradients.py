@@ -335,7 +335,9 @@ def usual_mistakes(steps):
     shown = 1.0 - x["hidden"]
     yield "D is missing", "dQ, dK", wrong(d=0.0)
     yield "D is the row sum of dO", "dQ, dK", wrong(d=x["do"].sum(axis=3, keepdims=True))
-    yield "P is missing: dS is dP - D", "dQ, dK", wrong(ds=(x["dp"] - x["d"]) * x["slope"] * shown)
+    yield "D is the row sum of dO * dO", "dQ, dK", wrong(d=(x["do"]**2).sum(axis=3, keepdims=True))
+    for factor in (shown, 1.0):
+        yield "P is missing: dS is dP - D", "dQ, dK", wrong(ds=(x["dp"] - x["d"]) * x["slope"] * factor)
     yield "dP is taken for dS", "dQ, dK", wrong(ds=x["dp"] * x["slope"] * shown)
     yield "dP is dO @ K.T", "dQ, dK", wrong(dp=x["do"] @ x["k"].swapaxes(2, 3))
     yield "P is exp(S - m), not divided", "dQ, dK, dV", wrong(p=x["p"] * x["l"])
