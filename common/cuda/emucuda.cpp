@@ -42,7 +42,7 @@ const char* const kUsage =
     "  --json FILE               the report as JSON; --sarif FILE has the hazards as SARIF 2.1.0\n"
     "  --tool NAME               only the hazards of memcheck, racecheck, initcheck or synccheck\n"
     "  --schedule-seed N         another order of warps and lanes (default 0)\n"
-    "  --once                    skips launches of a kernel with the same shape and arguments\n"
+    "  --once                    skips a repeated launch, unless the host has copied or set its data\n"
     "  -o PROGRAM                compiles only; `emucuda PROGRAM` then runs it\n"
     "  --arch sm_NN              the card that __CUDA_ARCH__ names (default sm_80)\n"
     "  --device auto|gpu|emulator   gpu: compiles with nvcc and runs on the card (default "

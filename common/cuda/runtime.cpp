@@ -2,9 +2,9 @@
 // program's end.
 //
 // Environment, set by the program emucuda: EMUCUDA_REPORT (the file for the report, as JSON),
-// EMUCUDA_PROFILE=1, EMUCUDA_SEED=N, EMUCUDA_ONCE=1 (each kernel runs only the first time that it
-// is launched with the same grid, block and arguments). Tests set EMUCUDA_LOOP_MS=N (how long a
-// thread may compute without an instruction of the emulator).
+// EMUCUDA_PROFILE=1, EMUCUDA_SEED=N, EMUCUDA_ONCE=1 (a launch runs only the first time that it has
+// the same grid, block and arguments, until the host copies or sets one of its buffers). Tests set
+// EMUCUDA_LOOP_MS=N (how long a thread may compute without an instruction of the emulator).
 
 #include "common/cuda/runtime.hpp"
 
@@ -23,7 +23,6 @@
 #include <mutex>
 #include <new>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -73,9 +72,13 @@ struct Buffer {
   std::string name;
   bool owned = true;
   std::unique_ptr<fa::simt::RegisteredBuffer> registered;
-  int fill_value = 0;  // the last cudaMemset's byte and size, and State::changes after it
+  // EMUCUDA_ONCE: number of the host's last copy or cudaMemset whose effect the buffer may hold;
+  // the last cudaMemset since the last copy (0: none), and whether it is still to be done.
+  int64_t epoch = 0, fill_epoch = 0;
+  int fill_value = 0;
   size_t fill_bytes = 0;
-  int64_t fill_change = -1;
+  bool to_fill = false;
+  bool host_sees = false;  // the host accesses the bytes without a copy
 };
 
 struct Variable {
@@ -105,12 +108,14 @@ struct State {
   std::vector<std::pair<uint64_t, uint64_t>> constants;  // [begin, end)
   int allocations = 0;
   size_t allocated = 0;  // bytes of the buffers that cudaMalloc made
-  int64_t changes = 0;   // number of launches and copies so far, each of which may change a buffer
   int last_error = 0, sticky_error = 0;
   std::vector<KernelReport> reports;
   std::map<std::string, ordered_json> hazards;  // by kind and place
   std::string running;                          // kernel, for a crash's report
-  std::set<std::string> done;                   // EMUCUDA_ONCE
+  // EMUCUDA_ONCE: the launches so far, and the epoch of the buffers that each was given.
+  std::map<std::string, int64_t> done;
+  int64_t epoch = 0;           // number of copies and cudaMemsets by the host
+  int64_t variable_epoch = 0;  // of the last one that changed a variable
   bool profile = std::getenv("EMUCUDA_PROFILE") != nullptr;
   bool once = std::getenv("EMUCUDA_ONCE") != nullptr;
   uint64_t seed = std::getenv("EMUCUDA_SEED") != nullptr
@@ -217,17 +222,39 @@ Buffer* buffer_at(const void* p) {
   return number(p) < number(buffer.memory) + std::max<size_t>(buffer.bytes, 1) ? &buffer : nullptr;
 }
 
+const Variable* variable_at(const void* p) {
+  for (const auto& [name, variable] : state().variables) {
+    const uint64_t begin = number(variable.memory);
+    if (number(p) >= begin && number(p) < begin + variable.bytes) return &variable;
+  }
+  return nullptr;
+}
+
 // False only for bytes that begin in a buffer or a variable and end outside.
 bool fits(const void* p, size_t bytes, bool on_device) {
   if (const Buffer* buffer = buffer_at(p)) {
     return number(p) + bytes <= number(buffer->memory) + buffer->bytes;
   }
-  for (const auto& [name, variable] : state().variables) {
-    const uint64_t begin = number(variable.memory);
-    if (number(p) >= begin && number(p) < begin + variable.bytes)
-      return number(p) + bytes <= begin + variable.bytes;
-  }
+  if (const Variable* variable = variable_at(p))
+    return number(p) + bytes <= number(variable->memory) + variable->bytes;
   return !on_device;
+}
+
+void fill_now(Buffer& buffer) {
+  if (buffer.to_fill) std::memset(buffer.memory, buffer.fill_value, buffer.fill_bytes);
+  buffer.to_fill = false;
+}
+
+// The host copies or sets memory here: the launches that get it run again (--once).
+void note_host_use(const void* p) {
+  const int64_t now = ++state().epoch;
+  if (Buffer* buffer = buffer_at(p)) {
+    fill_now(*buffer);
+    buffer->epoch = now;
+    buffer->fill_epoch = 0;
+  } else if (variable_at(p) != nullptr) {
+    state().variable_epoch = now;
+  }
 }
 
 void name_buffer(Buffer& buffer, const std::string& name, size_t element_bytes) {
@@ -250,7 +277,7 @@ size_t free_memory() {
   return free - std::min(free, total / 8);
 }
 
-int allocate(void** pointer, size_t bytes) {
+int allocate(void** pointer, size_t bytes, bool host_sees = false) {
   if (pointer == nullptr) return fail(kInvalidValue);
   if (sticky() != 0) return fail(sticky());
   const std::lock_guard lock(state().mutex);
@@ -269,6 +296,7 @@ int allocate(void** pointer, size_t bytes) {
     return fail(kOutOfMemory);
   }
   buffer.bytes = bytes;
+  buffer.host_sees = host_sees;
   state().allocated += bytes;
   // A GPU leaves the old bytes. Here NaN shows that nothing has been written.
   std::memset(buffer.memory, 0xff, bytes);
@@ -301,7 +329,8 @@ int copy(void* to, const void* from, size_t bytes, int kind) {
   const std::lock_guard lock(state().mutex);
   const bool to_device = kind == 1 || kind == 3, from_device = kind == 2 || kind == 3;
   if (!fits(to, bytes, to_device) || !fits(from, bytes, from_device)) return fail(kInvalidValue);
-  ++state().changes;
+  note_host_use(to);
+  note_host_use(from);
   std::memmove(to, from, bytes);
   return kNoError;
 }
@@ -347,6 +376,39 @@ void name_arguments(const Kernel& kernel, void** arguments) {
   }
 }
 
+// EMUCUDA_ONCE: false if the same launch has run and the host has neither copied nor set one of its
+// buffers since. A buffer that a launch gets also takes the epoch of the others, because the kernel
+// may have written it from them.
+bool first_time(const Kernel& kernel, const fa::LaunchConfig& config, void** arguments) {
+  std::ostringstream key;
+  key << &kernel << ' ' << config.grid.x << ' ' << config.grid.y << ' ' << config.grid.z << ' '
+      << config.block.x << ' ' << config.block.y << ' ' << config.block.z << ' '
+      << config.smem_bytes;
+  std::vector<Buffer*> buffers;
+  int64_t epoch = state().variable_epoch;
+  for (size_t i = 0; i < kernel.parameter_bytes.size(); ++i) {
+    const std::string bytes(static_cast<const char*>(arguments[i]), kernel.parameter_bytes[i]);
+    key << ' ' << bytes;
+    for (size_t at = 0; at + sizeof(void*) <= bytes.size(); at += sizeof(void*)) {  // of a struct
+      void* pointer = nullptr;
+      std::memcpy(&pointer, bytes.data() + at, sizeof pointer);
+      if (Buffer* buffer = buffer_at(pointer)) {
+        buffers.push_back(buffer);
+        epoch = std::max(epoch, buffer->epoch);
+      }
+    }
+  }
+  const auto [done, fresh] = state().done.try_emplace(key.str(), epoch);
+  const bool again = !fresh && done->second == epoch;
+  done->second = epoch;
+  for (Buffer* buffer : buffers) {
+    if (!again) fill_now(*buffer);
+    buffer->to_fill = false;
+    buffer->epoch = epoch;
+  }
+  return !again;
+}
+
 int launch(const void* stub, const fa::LaunchConfig& asked, void** arguments) {
   const std::lock_guard lock(state().mutex);
   if (sticky() != 0) return fail(sticky());
@@ -365,16 +427,7 @@ int launch(const void* stub, const fa::LaunchConfig& asked, void** arguments) {
                  static_cast<long long>(kMostBlocks));
     return fail(kInvalidConfiguration);
   }
-  if (state().once) {
-    std::ostringstream key;
-    key << &kernel << ' ' << config.grid.x << ' ' << config.grid.y << ' ' << config.grid.z << ' '
-        << config.block.x << ' ' << config.block.y << ' ' << config.block.z << ' '
-        << config.smem_bytes;
-    for (size_t i = 0; i < kernel.parameter_bytes.size(); ++i) {
-      key << ' ' << std::string(static_cast<const char*>(arguments[i]), kernel.parameter_bytes[i]);
-    }
-    if (!state().done.insert(key.str()).second) return kNoError;
-  }
+  if (state().once && !first_time(kernel, config, arguments)) return kNoError;
   auto report =
       std::find_if(state().reports.begin(), state().reports.end(), [&](const KernelReport& r) {
         return r.kernel == &kernel && is_vector_of_same(r.config, asked);
@@ -383,7 +436,6 @@ int launch(const void* stub, const fa::LaunchConfig& asked, void** arguments) {
     state().reports.push_back({&kernel, name, kernel.where, 0, asked, config.smem_bytes, {}, {}});
     report = std::prev(state().reports.end());
   }
-  ++state().changes;
   name_arguments(kernel, arguments);
 
   fa::simt::Config run;
@@ -685,9 +737,11 @@ int cudaLaunchKernelExC(const LaunchConfiguration* config, const void* kernel, v
 
 int cudaMalloc(void** pointer, size_t bytes) { return allocate(pointer, bytes); }
 int cudaMallocAsync(void** pointer, size_t bytes, void*) { return allocate(pointer, bytes); }
-int cudaMallocHost(void** pointer, size_t bytes) { return allocate(pointer, bytes); }
-int cudaHostAlloc(void** pointer, size_t bytes, unsigned) { return allocate(pointer, bytes); }
-int cudaMallocManaged(void** pointer, size_t bytes, unsigned) { return allocate(pointer, bytes); }
+int cudaMallocHost(void** pointer, size_t bytes) { return allocate(pointer, bytes, true); }
+int cudaHostAlloc(void** pointer, size_t bytes, unsigned) { return allocate(pointer, bytes, true); }
+int cudaMallocManaged(void** pointer, size_t bytes, unsigned) {
+  return allocate(pointer, bytes, true);
+}
 int cudaMallocPitch(void** pointer, size_t* pitch, size_t width, size_t height) {
   *pitch = (width + 511) / 512 * 512;
   return allocate(pointer, *pitch * height);
@@ -730,24 +784,31 @@ int cudaMemset(void* to, int value, size_t bytes) {
   const std::lock_guard lock(state().mutex);
   if (bytes == 0) return kNoError;
   if (!fits(to, bytes, true)) return fail(kInvalidValue);
-  // A main that measures clears tens of megabytes before each launch, and --once skips the launch.
   Buffer* buffer = state().once ? buffer_at(to) : nullptr;
-  if (buffer != nullptr && buffer->memory == to) {
-    if (buffer->fill_change == state().changes && buffer->fill_value == value &&
-        buffer->fill_bytes == bytes) {
-      return kNoError;
-    }
+  const bool whole = buffer != nullptr && buffer->memory == to;
+  // A main that measures may do this before each launch. If --once skips the launch, the buffer
+  // keeps what that launch has left there.
+  if (whole && buffer->fill_epoch != 0 && buffer->fill_value == value &&
+      buffer->fill_bytes == bytes) {
+    buffer->epoch = buffer->fill_epoch;
+    buffer->to_fill = true;
+    return kNoError;
+  }
+  note_host_use(to);
+  std::memset(to, value, bytes);
+  if (whole && !buffer->host_sees) {
+    buffer->fill_epoch = buffer->epoch;
     buffer->fill_value = value;
     buffer->fill_bytes = bytes;
-    buffer->fill_change = ++state().changes;
-  } else {
-    ++state().changes;
   }
-  std::memset(to, value, bytes);
   return kNoError;
 }
 int cudaMemsetAsync(void* to, int value, size_t bytes, void*) {
   return cudaMemset(to, value, bytes);
+}
+void emucudaHostUses(const void* buffer) {
+  const std::lock_guard lock(state().mutex);
+  note_host_use(buffer);
 }
 int cudaMemGetInfo(size_t* free, size_t* total) {
   const std::lock_guard lock(state().mutex);
@@ -770,6 +831,7 @@ int emucudaMemcpyToSymbol(const void* symbol, const void* from, size_t bytes, si
   if (variable == nullptr) return fail(kInvalidSymbol);
   if (offset + bytes > variable->bytes) return fail(kInvalidValue);
   std::memcpy(static_cast<char*>(variable->memory) + offset, from, bytes);
+  note_host_use(variable->memory);
   return kNoError;
 }
 int emucudaMemcpyFromSymbol(void* to, const void* symbol, size_t bytes, size_t offset) {
@@ -778,6 +840,7 @@ int emucudaMemcpyFromSymbol(void* to, const void* symbol, size_t bytes, size_t o
   if (variable == nullptr) return fail(kInvalidSymbol);
   if (offset + bytes > variable->bytes) return fail(kInvalidValue);
   std::memcpy(to, static_cast<const char*>(variable->memory) + offset, bytes);
+  note_host_use(variable->memory);
   return kNoError;
 }
 int emucudaGetSymbolAddress(void** pointer, const void* symbol) {

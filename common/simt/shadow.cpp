@@ -47,6 +47,7 @@ void Shadow::begin_block(int block, uint32_t smem_bytes, int warps, int granule_
   epoch_ = 0;
   const size_t granules = (smem_bytes + (1u << granule_shift_) - 1) >> granule_shift_;
   last_write_.assign(granules, 0);
+  readers_.assign(granules, {});
   last_read_.resize(static_cast<size_t>(warps));
   first_read_ += static_cast<uint32_t>(reads_.size());
   reads_.clear();
@@ -213,10 +214,7 @@ uint32_t Shadow::add_write(const Write& write, const Observer& writer, uint32_t 
   // Usually no thread has accessed the bytes since the last block_sync.
   bool untouched = true;
   for (uint32_t i = 0; i < count; ++i) untouched &= writes[i] < first_write_;
-  for (const std::vector<uint32_t>& reads : last_read_) {
-    if (reads.empty()) continue;
-    for (uint32_t i = 0; i < count; ++i) untouched &= reads[first + i] < first_read_;
-  }
+  for (uint32_t i = 0; i < count; ++i) untouched &= readers_[first + i].since != first_read_;
   bool found = untouched;  // one hazard per access is enough
   uint32_t judged = 0;     // granules of one access usually have the same history
   if (!untouched) judged_.assign(last_read_.size(), 0);
@@ -227,14 +225,20 @@ uint32_t Shadow::add_write(const Write& write, const Observer& writer, uint32_t 
       judged = before;
     }
     bool was_read = false;
-    for (size_t row = 0; row < last_read_.size(); ++row) {
+    const auto judge_row = [&](size_t row) {
       const std::vector<uint32_t>& reads = last_read_[row];
-      if (found || reads.empty() || reads[granule] < first_read_) continue;
+      if (found || reads.empty() || reads[granule] < first_read_) return;
       was_read = true;
-      if (reads[granule] == judged_[row]) continue;
+      if (reads[granule] == judged_[row]) return;
       found = check_readers(write, writer, granule, reads[granule]);
       judged_[row] = reads[granule];
+    };
+    const Readers& readers = readers_[granule];
+    const uint32_t rows = readers.since == first_read_ ? readers.rows : 0;
+    for (uint32_t rest = rows & ~kManyRows; rest != 0; rest &= rest - 1) {
+      judge_row(static_cast<size_t>(std::countr_zero(rest)));
     }
+    for (size_t row = 31; (rows & kManyRows) != 0 && row < last_read_.size(); ++row) judge_row(row);
     if (before == 0 && was_read && !found) resolve_uninitialized(granule);
   }
   std::fill(writes, writes + count, id);
@@ -357,12 +361,22 @@ void Shadow::read(uint32_t id, const Observer& reader, int thread, uint32_t offs
   std::vector<uint32_t>& reads = last_read_[static_cast<size_t>(warp_of(thread))];
   if (reads.size() < last_write_.size()) reads.resize(last_write_.size(), 0);
   uint32_t* const own = &reads[first];
+  note_reader(static_cast<size_t>(warp_of(thread)), first, count);
   if (read_of(id).whole_warp) {  // also represents earlier reads of single lanes
     std::fill(own, own + count, id);
     return;
   }
   for (uint32_t i = 0; i < count; ++i) {
     own[i] = own[i] < first_read_ ? id : merge_reads(own[i], id, reader);
+  }
+}
+
+void Shadow::note_reader(size_t row, uint32_t first, uint32_t count) {
+  const uint32_t bit = row < 31 ? 1u << row : kManyRows;
+  for (uint32_t granule = first; granule < first + count; ++granule) {
+    Readers& readers = readers_[granule];
+    readers.rows = (readers.since == first_read_ ? readers.rows : 0) | bit;
+    readers.since = first_read_;
   }
 }
 
@@ -435,6 +449,7 @@ const void* Shadow::async_read(uint32_t id, std::span<const Observer> issuers, u
   check_fence(access, issuers, offset, bytes);
   // The engine works in order, so this read also represents earlier ones.
   std::fill_n(&last_read_[static_cast<size_t>(access.engine)][first], count, id);
+  note_reader(static_cast<size_t>(access.engine), first, count);
   return tensor;
 }
 

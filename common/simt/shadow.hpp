@@ -178,6 +178,13 @@ class Shadow {
   std::vector<uint32_t> last_write_;              // [granules]; 0: never written
   std::vector<std::vector<uint32_t>> last_read_;  // [warps][granules]; smaller than first_read_:
                                                   // none
+  // The rows of last_read_ that have a read of the granule since first_read_ got the value `since`.
+  static constexpr uint32_t kManyRows = 1u << 31;  // any row from 31 on
+  struct Readers {
+    uint32_t since = 0, rows = 0;
+  };
+  std::vector<Readers> readers_;  // [granules]
+  void note_reader(size_t row, uint32_t first, uint32_t count);
   // Writes are numbered from 1. Those below first_write_ had landed before the last barrier. They
   // are ordered before everything that follows, and their records have been dropped.
   std::vector<Write> writes_;  // a ring buffer whose size is a power of two

@@ -23,6 +23,9 @@ static inline cublasStatus_t cublasDestroy(cublasHandle_t) { return CUBLAS_STATU
 static inline cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t) { return CUBLAS_STATUS_SUCCESS; }
 static inline cublasStatus_t cublasSetStream(cublasHandle_t, cudaStream_t) { return CUBLAS_STATUS_SUCCESS; }
 
+// The host reads or writes this buffer of the device: --once must know.
+extern "C" void emucudaHostUses(const void* buffer);
+
 static inline double emucuda_blas_read(const void* p, long long i, cudaDataType type) {
   if (type == CUDA_R_32F) return ((const float*)p)[i];
   return type == CUDA_R_16F ? __half2float(((const __half*)p)[i]) : __bfloat162float(((const __nv_bfloat16*)p)[i]);
@@ -39,6 +42,7 @@ static inline cublasStatus_t cublasGemmStridedBatchedEx(
     cudaDataType b_type, int ldb, long long b_stride, const void* beta, void* c, cudaDataType c_type, int ldc,
     long long c_stride, int batches, cublasComputeType_t compute, cublasGemmAlgo_t) {
   const cudaDataType scalar = compute == CUBLAS_COMPUTE_16F ? CUDA_R_16F : CUDA_R_32F;
+  emucudaHostUses(a), emucudaHostUses(b), emucudaHostUses(c);
   const double scale = emucuda_blas_read(alpha, 0, scalar), keep = emucuda_blas_read(beta, 0, scalar);
   for (long long batch = 0; batch < batches; ++batch) {
     for (long long column = 0; column < n; ++column) {

@@ -1,6 +1,6 @@
 // options: --once
 // A main that measures: it repeats its launches, of which only the first one with the same
-// arguments runs.
+// arguments runs, until the host copies or sets a buffer that the launch gets.
 #include <cstdio>
 
 __global__ void fill(int* data, int* runs, int value) {
@@ -19,8 +19,11 @@ __global__ void sum(const int* data, int* out, int value) {
   if (i == 0) *out = words[31] * 100 + value * 10 + odd;
 }
 
+// Two kernels change `data` in turn, as a pipeline does that the main repeats.
+__global__ void twice(int* data) { data[threadIdx.x] *= 2; }
+
 int main() {
-  int *data, *runs, *out, failures = 0;
+  int *data, *runs, *out, *device, failures = 0;
   cudaMallocManaged(&data, 32 * sizeof(int));
   cudaMallocManaged(&runs, sizeof(int));
   cudaMallocManaged(&out, sizeof(int));
@@ -32,6 +35,35 @@ int main() {
     }
     cudaDeviceSynchronize();
     failures += *out != value * 110 + value % 2 || *runs != value;
+  }
+  int sums[32] = {}, first = 0;
+  cudaMemset(runs, 0, sizeof(int));
+  for (int pass = 1; pass <= 3; ++pass) {  // each pass starts from zero, and reads its result
+    cudaMemset(data, 0, 32 * sizeof(int));
+    for (int repeat = 0; repeat < 4; ++repeat) {
+      fill<<<1, 32>>>(data, runs, 7);
+      twice<<<1, 32>>>(data);
+      cudaMemset(out, repeat, sizeof(int));  // not a buffer of these launches
+    }
+    cudaMemcpy(sums, data, sizeof sums, cudaMemcpyDeviceToHost);
+    cudaMemcpy(&first, runs, sizeof first, cudaMemcpyDeviceToHost);
+    failures += sums[5] != 14 || first != pass;
+  }
+  // A launcher that clears its buffer before each launch, and a copy of that buffer at the end.
+  cudaMalloc(&device, 32 * sizeof(int));
+  for (int pass = 1; pass <= 2; ++pass) {
+    cudaMemset(runs, 0, sizeof(int));
+    for (int repeat = 0; repeat < 4; ++repeat) {
+      cudaMemset(device, 0, 32 * sizeof(int));
+      fill<<<1, 32>>>(device, runs, 9);
+      twice<<<1, 32>>>(device);
+    }
+    failures += *runs != 1;
+    cudaMemcpy(sums, device, sizeof sums, cudaMemcpyDeviceToHost);
+    failures += sums[31] != 18;
+    cudaMemset(device, 0, 32 * sizeof(int));
+    cudaMemcpy(sums, device, sizeof sums, cudaMemcpyDeviceToHost);
+    failures += sums[31] != 0;
   }
   printf("%d wrong\n", failures);
   return failures;
