@@ -47,8 +47,8 @@ class Exercise:
         self.chapter = self.id.partition(".")[0]  # "02", or "D" of debugging
         self.key = f"{topic}/{directory}"
         self.here = ROOT / "exercises" / topic / directory
-        ending = ".txt" if (self.here / f"{self.name}.txt").exists() else ".hpp"
-        self.stub = self.here / (self.name + ending)
+        files = [self.here / f"{self.name}{ending}" for ending in (".txt", ".cu", ".hpp")]
+        self.stub = next((path for path in files if path.exists()), files[-1])
         self.copy = home / "my_exercises" / topic / directory / self.stub.name
         self.solution = ROOT / "solutions" / topic / directory / self.stub.name
         self.program = f"ex{self.id}_{self.name}"
@@ -335,7 +335,8 @@ class Track:
             return Result("broken", [f"{exercise.title}: the file is empty", "",
                                      f"  {self.shown(exercise.copy)}", "",
                                      f"  restore the stub: ./learn reset {exercise.id}"], exercise)
-        directory = self.learn.configure("release")
+        plain_cuda = exercise.stub.suffix == ".cu"
+        directory = self.learn.configure("release", self.learn.cuda_files(exercise.id) if plain_cuda else ())
         code, lines = self.build(directory, exercise)
         if code != 0:
             return Result("broken", self.compiler_words(directory, lines, exercise), exercise)

@@ -1,6 +1,7 @@
 # exercise(NN_topic exK_name [LIBRARIES …]): one exercise of the track.
 #
-# exercises/NN_topic/exK_name/  README.md, name.hpp (or name.txt: a trace), test.cpp, hints.md
+# exercises/NN_topic/exK_name/  README.md, name.hpp (or name.txt: a trace; or name.cu and main.cu: plain
+#                               CUDA), test.cpp, hints.md
 # solutions/NN_topic/exK_name/  name.hpp, mistakes.txt
 #
 # test.cpp includes <name.hpp>, and the include path says which answer that is. The program
@@ -22,6 +23,15 @@ target_compile_options(exercise_trace PRIVATE ${FA_NOT_OPTIMIZED})
 add_library(exercise_warp STATIC EXCLUDE_FROM_ALL "${FA_ROOT}/exercises/support/warp.cpp")
 target_link_libraries(exercise_warp PUBLIC exercise_support fa_simt)
 target_compile_options(exercise_warp PRIVATE ${FA_NOT_OPTIMIZED})
+if(TARGET emucuda)
+  add_library(exercise_cuda STATIC EXCLUDE_FROM_ALL "${FA_ROOT}/exercises/support/cuda.cpp")
+  target_link_libraries(exercise_cuda PUBLIC exercise_support PRIVATE nlohmann_json::nlohmann_json)
+  target_compile_definitions(exercise_cuda PRIVATE EXERCISE_EMUCUDA="$<TARGET_FILE:emucuda>")
+  target_compile_options(exercise_cuda PRIVATE ${FA_NOT_OPTIMIZED})
+  add_dependencies(exercise_cuda emucuda)
+else()
+  message(STATUS "exercises in plain CUDA left out: they need clang-19 and llvm-19-dev")
+endif()
 # Linked last, because what comes later on the command line wins. A stub has no use for its parameters
 # and constants yet; a learner's warnings are no errors; what is tested are answers, not speed.
 add_library(exercise_answer INTERFACE)
@@ -72,6 +82,16 @@ function(exercise topic exercise)
     target_link_libraries(${mine} PRIVATE exercise_trace)
     target_compile_definitions(${mine} PRIVATE EXERCISE_STUB="${here}/${name}.txt"
       EXERCISE_COPY="${copy}/${name}.txt")
+    set(proofs --trace --program $<TARGET_FILE:${mine}>)
+    set(all ${mine})
+  elseif(EXISTS "${here}/${name}.cu")  # plain CUDA: one program compiles and judges any file
+    if(NOT TARGET exercise_cuda)
+      return()
+    endif()
+    exercise_program(${mine} "" bin)
+    target_link_libraries(${mine} PRIVATE exercise_cuda)
+    target_compile_definitions(${mine} PRIVATE EXERCISE_MAIN="${here}/main.cu"
+      EXERCISE_STUB="${here}/${name}.cu" EXERCISE_COPY="${copy}/${name}.cu")
     set(proofs --trace --program $<TARGET_FILE:${mine}>)
     set(all ${mine})
   else()

@@ -85,7 +85,8 @@ def read(topic, exercise, root=ROOT):
     """The solution's file and {name: text} of the answers that make each mistake."""
     there = root / "solutions" / topic / exercise
     name = exercise.partition("_")[2]
-    solution = next(path for path in (there / f"{name}.hpp", there / f"{name}.txt") if path.exists())
+    files = [there / f"{name}{ending}" for ending in (".hpp", ".txt", ".cu")]
+    solution = next(path for path in files if path.exists())
     text = solution.read_text(encoding="utf-8")
     try:
         edits = parse((there / "mistakes.txt").read_text(encoding="utf-8"))

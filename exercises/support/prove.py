@@ -2,7 +2,7 @@
 """Proves that an exercise teaches what it says: for CTest.
 
     prove.py TOPIC/EXERCISE --program P            P holds the stub, the solution and all mistakes
-    prove.py TOPIC/EXERCISE --trace --program P    P checks any trace
+    prove.py TOPIC/EXERCISE --trace --program P    P checks any trace, or any CUDA file
     prove.py --track                               every exercise is registered; the code is formatted
 
 The solution passes, and its run proves that the mistakes that the test knows differ. The stub throws
@@ -119,9 +119,10 @@ def missing_texts(topic, exercise, root=ROOT):
     here, there = root / "exercises" / topic / exercise, root / "solutions" / topic / exercise
     identity, name = identifier(topic, exercise)
     problems = []
-    stubs = [here / f"{name}{ending}" for ending in (".hpp", ".txt")]
+    stubs = [here / f"{name}{ending}" for ending in (".hpp", ".txt", ".cu")]
     stub = next((path for path in stubs if path.exists()), stubs[0])
-    for path in (here / "README.md", here / "hints.md", here / "test.cpp", stub,
+    main = [here / "main.cu"] if stub.suffix == ".cu" else []
+    for path in (here / "README.md", here / "hints.md", here / "test.cpp", stub, *main,
                  there / stub.name, there / "mistakes.txt"):
         if not path.exists():
             problems.append(f"there is no {path.relative_to(root)}")
@@ -220,7 +221,7 @@ def misformatted(root=ROOT):
     formatter = shutil.which("clang-format")
     if formatter is None:
         return None
-    files = [str(path) for tree in ("exercises", "solutions") for ending in ("hpp", "cpp")
+    files = [str(path) for tree in ("exercises", "solutions") for ending in ("hpp", "cpp", "cu")
              for path in (root / tree).rglob(f"*.{ending}")]
     return subprocess.run([formatter, "--style=file:" + str(ROOT / ".clang-format"), "--dry-run",
                            "--Werror"] + files, capture_output=True, text=True).stderr
