@@ -25,6 +25,7 @@ import descriptor from './descriptor.js'
 import roles from './roles.js'
 import power from './power.js'
 import overlap from './overlap.js'
+import backward_roles from './backward_roles.js'
 import on_demand from './on_demand.js'
 import backward_schedule from './backward_schedule.js'
 import gradient_check from './gradient_check.js'
@@ -44,6 +45,6 @@ import served_pages from './served_pages.js'
 export default {
   banks, tiles, memory_curves, break_it, timeline, online_softmax, toy_machine, fragments, ldmatrix, speed,
   profile, cuda, systolic, ladder, levels, tiled, merge, pipeline, reuse, lazy_maximum, mask_tiles, mbarriers,
-  descriptor, roles, power, overlap, on_demand, backward_schedule,
+  descriptor, roles, power, overlap, on_demand, backward_schedule, backward_roles,
   gradient_check, splits, pages, ring, ring_timeline, persistent, loss, context, on_gpu, rounding, accuracy, fp8_weights,
   served_pages }

@@ -57,9 +57,22 @@ function steps_of_warp(all, product_of) {
   return { steps, groups }
 }
 
+// Computes when each step of the warps and each group of wgmma is drawn. The tensor cores execute one
+// group after the other, in the order of the commits. A group comes after the step that issues it.
+export function take_turns(steps, groups, length_of) {
+  let queue = groups.sort((one, other) => one.order - other.order)
+  const given = (group) => group.after[0].from
+  for (let order = []; order.some((group, i) => group !== queue[i]) || !order.length;) {
+    order = queue
+    order.forEach((group, i) => Object.assign(group, { until: [],
+      after: [group.after[0], ...order.slice(i && i - 1, i)] }))
+    settle([...steps, ...order], length_of)
+    queue = [...order].sort((one, other) => given(one) - given(other))
+  }
+}
+
 // Reduces block 0 of a run to the first warps of the first `consumers` consumers. A turn waits for
-// the step that passes it on. The tensor cores execute one group after the other, in the order of
-// the commits.
+// the step that passes it on.
 export function reduce(log, consumers) {
   const product_of = products_of(log), mine = mine_of(log).map((event, order) => ({ ...event, order }))
   const lanes = consumers_of(mine).slice(0, consumers).map((first) =>
@@ -72,15 +85,7 @@ export function reduce(log, consumers) {
     const passes = steps.filter((step) => step.passes === own)
     lane.steps.filter(({ kind }) => kind === 'turn').forEach((turn, i) => turn.until.push(passes[i]))
   }
-  let queue = lanes.flatMap((lane) => lane.groups).sort((one, other) => one.order - other.order)
-  const given = (group) => group.after[0].from
-  for (let order = []; order.some((group, i) => group !== queue[i]) || !order.length;) {
-    order = queue
-    order.forEach((group, i) => Object.assign(group, { until: [],
-      after: [group.after[0], ...order.slice(i && i - 1, i)] }))
-    settle([...steps, ...order], ({ kind, length }) => length ?? LENGTH[kind])
-    queue = [...order].sort((one, other) => given(one) - given(other))
-  }
+  take_turns(steps, lanes.flatMap((lane) => lane.groups), ({ kind, length }) => length ?? LENGTH[kind])
 
   // A product: when it was started, when its end was known, and when it ran in between.
   const products = ({ groups }) => [...new Set(groups.map(({ product, tile }) => `${product}${tile}`))].map((name) => {

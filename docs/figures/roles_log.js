@@ -109,6 +109,21 @@ export function settle(all, length_of) {
   }
 }
 
+// Returns the hazards of a run, each with the [lane, step] of both accesses. Several warps share the
+// lane of the first one, so this is the nearest step of the lane on the line of the access.
+export function hazards_of(log, warps, lanes) {
+  const step_of = (thread, step, where) => {
+    const lane = warps.findLastIndex((first) => first <= thread >> 5)
+    const away = ({ first, last }) => Math.max(first - step, step - last, 0)
+    const own = (lanes[lane] ?? []).filter(({ lines }) => lines.includes(where))
+    if (!own.length) return null
+    return [lane, lanes[lane].indexOf(own.reduce((best, each) => away(each) < away(best) ? each : best))]
+  }
+  return log.hazards.map(({ kind, text, count: accesses, where, other, ...at }) => ({ kind, where,
+    text, accesses, at: [step_of(at.thread, at.step, where), step_of(at.other_thread, at.other_step, other)]
+      .filter(Boolean) }))
+}
+
 // Reduces block 0 of a run to the warp that starts the copies and the first warp of each warpgroup
 // that multiplies.
 export function reduce(log, buffers) {
@@ -117,18 +132,7 @@ export function reduce(log, buffers) {
   const warps = [producer, ...consumers_of(mine)], product_of = products_of(log)
   const lanes = warps.map((warp) => steps_of_warp(mine.filter((event) => event.warp === warp), buffers, product_of))
 
-  // Choose the nearest step on a hazard's line, because other warps of the warpgroup
-  // do not arrive.
-  const step_of = (thread, step, where) => {
-    const warp = thread >> 5, lane = warps.findIndex((first) => first <= warp && warp < first + WARPGROUP)
-    const away = ({ first, last }) => Math.max(first - step, step - last, 0)
-    const own = (lanes[lane] ?? []).filter(({ lines }) => lines.includes(where))
-    if (!own.length) return null
-    return [lane, lanes[lane].indexOf(own.reduce((best, each) => away(each) < away(best) ? each : best))]
-  }
-  const hazards = log.hazards.map(({ kind, text, count: accesses, where, other, ...at }) => ({ kind, where,
-    text, accesses, at: [step_of(at.thread, at.step, where), step_of(at.other_thread, at.other_step, other)]
-      .filter(Boolean) }))
+  const hazards = hazards_of(log, warps, lanes)
   place_steps(lanes, hazards.filter(({ kind }) => kind === 'wait_wrong_phase')
     .map(({ at: [[lane, step]] }) => lanes[lane][step]))
   const kept = ({ first, last, lines, after, until, ...step }) => step
